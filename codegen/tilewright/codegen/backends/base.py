@@ -1,0 +1,24 @@
+"""What a backend must know: C++ symbols for a template, commands for a kernel, commands for a library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from tilewright.codegen.plan import Action, KernelPlan
+from tilewright.codegen.spec import Kernel
+
+
+class Backend(Protocol):
+    """One family of kernels (``ck_tile``, ``cutlass``, ``cpu``) bound to a toolchain."""
+
+    name: str
+
+    def context(self, kernel: Kernel) -> Mapping[str, object]:
+        """Variables of the template ``templates/<name>/<op>.hpp.jinja``: C++ symbols, nothing else."""
+
+    def kernel_plan(self, kernel: Kernel, header: str) -> KernelPlan:
+        """Actions from the rendered header (path ``<arch>/<name>.hpp``) to this kernel's objects."""
+
+    def library_actions(self, arch: str, table: str, objects: Sequence[str], library: str) -> tuple[Action, ...]:
+        """Compile the rendered kernel table (C, path ``table``) and link it with ``objects`` into ``library``."""

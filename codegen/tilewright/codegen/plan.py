@@ -1,0 +1,60 @@
+"""A compile plan: which commands turn rendered files into objects and libraries.
+
+The same plan is run by Pants (one sandboxed process per action) and by the local executor. An action sees exactly its
+inputs, its trees and its environment; paths are relative to the working directory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Action:
+    """One command.
+
+    ``inputs`` are rendered files or outputs of other actions. ``trees`` are read-only folders by name, each found at
+    ``__<name>`` (see :mod:`tilewright.codegen.trees`). ``caches`` are append-only folders at ``__cache_<name>``.
+    ``memory_mb`` is the peak resident size measured for such a command.
+    """
+
+    id: str
+    description: str
+    argv: tuple[str, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    trees: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+    caches: tuple[str, ...] = ()
+    memory_mb: int = 256
+
+
+@dataclass(frozen=True)
+class RenderedFile:
+    """Generated text and where it goes, relative to the working directory."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True)
+class KernelPlan:
+    """From one kernel to the objects that a library links.
+
+    ``report`` names the output (if any) that the manifest reads resource usage from.
+    """
+
+    files: tuple[RenderedFile, ...]
+    actions: tuple[Action, ...]
+    objects: tuple[str, ...]
+    report: str | None = None
+
+
+@dataclass(frozen=True)
+class LibraryPlan:
+    """From all kernels of one library and architecture to its shared object."""
+
+    files: tuple[RenderedFile, ...]
+    actions: tuple[Action, ...]
+    library: str
+    kernels: tuple[KernelPlan, ...] = field(default=())

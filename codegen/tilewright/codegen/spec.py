@@ -1,0 +1,132 @@
+"""What to compute and how to tile it: the one description from which name, identity, header and commands follow."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from enum import StrEnum
+from functools import cached_property
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class DType(StrEnum):
+    """Element types. fp8 is e4m3 and bf8 is e5m2: FNUZ on gfx942, OCP elsewhere."""
+
+    FP32 = "fp32"
+    FP16 = "fp16"
+    BF16 = "bf16"
+    FP8 = "fp8"
+    BF8 = "bf8"
+    INT8 = "int8"
+    INT32 = "int32"
+
+
+class Layout(StrEnum):
+    """Row- or column-major of A, B, C in this order."""
+
+    RCR = "rcr"
+    RRR = "rrr"
+    CRR = "crr"
+    CCR = "ccr"
+
+
+class Pipeline(StrEnum):
+    """How operands travel from memory to the matrix units."""
+
+    MEM = "mem"
+    COMPV3 = "compv3"
+    COMPV4 = "compv4"
+    COMPV6 = "compv6"
+    COMP_ASYNC = "comp_async"
+    PRESHUFFLEV2 = "preshufflev2"
+    TMA = "tma"  # NVIDIA: bulk tensor copies, warp specialised
+    PACKED = "packed"  # CPU: both operands packed into cache blocks
+
+
+class Epilogue(StrEnum):
+    """How the accumulators reach memory."""
+
+    CSHUFFLE = "cshuffle"
+    DEFAULT = "default"
+    TMA = "tma"
+
+
+class Scheduler(StrEnum):
+    """Who issues what: within a wave, between waves, or between warp groups."""
+
+    INTRAWAVE = "intrawave"
+    INTERWAVE = "interwave"
+    DEFAULT = "default"
+    COOPERATIVE = "cooperative"  # NVIDIA: consumer warp groups share one tile
+    PINGPONG = "pingpong"  # NVIDIA: consumer warp groups alternate tiles
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Extent(_Frozen):
+    """Three extents along M, N and K."""
+
+    m: int = Field(gt=0)
+    n: int = Field(gt=0)
+    k: int = Field(gt=0)
+
+
+class Padding(_Frozen):
+    """True where the kernel handles extents that are no multiple of the tile."""
+
+    m: bool = True
+    n: bool = True
+    k: bool = True
+
+
+class GemmSpec(_Frozen):
+    """One GEMM kernel: C = A·B, tiled tile → wave → warp_tile.
+
+    ``wave`` counts waves (warp groups on NVIDIA, 1 on CPU) along each extent of a tile; ``warp_tile`` is the extent of
+    one matrix instruction (of the register block on CPU).
+    """
+
+    op: Literal["gemm"] = "gemm"
+    dtype_a: DType
+    dtype_b: DType
+    dtype_c: DType
+    dtype_acc: DType
+    layout: Layout
+    tile: Extent
+    wave: Extent
+    warp_tile: Extent
+    pipeline: Pipeline
+    epilogue: Epilogue
+    scheduler: Scheduler
+    pad: Padding = Padding()
+    persistent: bool = False
+    preshuffle: bool = False
+    cluster: Extent = Extent(m=1, n=1, k=1)
+    num_wave_groups: int = Field(default=1, gt=0)
+    k_block_per_cu: int = Field(default=1, gt=0)
+
+
+class Kernel(_Frozen):
+    """A spec on an architecture: the unit that is built, named, cached and dispatched."""
+
+    arch: str
+    spec: GemmSpec
+
+    @cached_property
+    def canonical_json(self) -> str:
+        """Every field, keys sorted, no blanks: the text that the identity hashes."""
+        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+
+    @cached_property
+    def identity(self) -> str:
+        """sha256 of :attr:`canonical_json`, 64 hex digits."""
+        return hashlib.sha256(self.canonical_json.encode()).hexdigest()
+
+    @cached_property
+    def symbol(self) -> str:
+        """The C symbol of the kernel's descriptor."""
+        return f"tw_kernel_{self.identity[:16]}"

@@ -1,0 +1,161 @@
+/* The contract between a kernel library and whoever loads it.
+ *
+ * C99, versioned, no exceptions, no allocation and no global state inside a launch. Every struct that may grow starts
+ * with its own size. Sizes are int64 and count elements unless a name says bytes. A problem and its arguments are two
+ * types: a problem can be planned once and launched with many sets of pointers, from many threads.
+ */
+#ifndef TILEWRIGHT_ABI_H
+#define TILEWRIGHT_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TW_ABI_VERSION 1u
+
+#if defined(__GNUC__)
+#define TW_EXPORT __attribute__((visibility("default")))
+#define TW_HIDDEN __attribute__((visibility("hidden")))
+#else
+#define TW_EXPORT
+#define TW_HIDDEN
+#endif
+
+typedef enum tw_status {
+  TW_OK = 0,
+  TW_INVALID_ARGUMENT = 1,    /* a null pointer, a negative size, a leading dimension too small, … */
+  TW_UNSUPPORTED = 2,         /* this kernel does not serve this problem; the reason says why */
+  TW_NO_KERNEL = 3,           /* no kernel of the dispatcher serves the problem */
+  TW_ABI_MISMATCH = 4,        /* library and dispatcher speak different ABI versions */
+  TW_ARCH_MISMATCH = 5,       /* library and device are of different architectures */
+  TW_WORKSPACE_TOO_SMALL = 6, /* workspace_bytes is below workspace_size(problem) */
+  TW_RUNTIME_MISSING = 7,     /* the GPU runtime or driver cannot be loaded */
+  TW_LAUNCH_FAILED = 8,       /* the GPU runtime refused the launch */
+  TW_OUT_OF_MEMORY = 9,
+  TW_BUFFER_TOO_SMALL = 10, /* a caller's text buffer; the size needed is reported */
+  TW_LOAD_FAILED = 11       /* not a library, truncated, or without tw_library_get */
+} tw_status;
+
+typedef enum tw_op { TW_OP_GEMM = 1 } tw_op;
+
+typedef enum tw_dtype {
+  TW_FP32 = 1,
+  TW_FP16 = 2,
+  TW_BF16 = 3,
+  TW_FP8 = 4, /* e4m3: FNUZ on gfx942, OCP elsewhere */
+  TW_BF8 = 5, /* e5m2: FNUZ on gfx942, OCP elsewhere */
+  TW_INT8 = 6,
+  TW_INT32 = 7
+} tw_dtype;
+
+typedef enum tw_layout { TW_ROW_MAJOR = 0, TW_COL_MAJOR = 1 } tw_layout;
+
+typedef enum tw_backend { TW_BACKEND_CPU = 1, TW_BACKEND_HIP = 2, TW_BACKEND_CUDA = 3 } tw_backend;
+
+/* First member of every problem. */
+typedef struct tw_problem {
+  uint32_t struct_size;
+  uint32_t op; /* tw_op */
+} tw_problem;
+
+/* D[m,n] = alpha * sum_k A[m,k] B[k,n] + beta * C[m,n].
+ *
+ * C and D share dtype_c, layout_c and ldc, and may be the same memory. A leading dimension is the distance, in elements,
+ * between rows (row-major) or columns (column-major). The struct has no padding bytes, so it can be hashed as memory.
+ */
+typedef struct tw_gemm_problem {
+  tw_problem base;
+  uint32_t dtype_a, dtype_b, dtype_c, dtype_acc; /* tw_dtype */
+  uint32_t layout_a, layout_b, layout_c;         /* tw_layout */
+  uint32_t split_k;                              /* number of K slices that are summed; 1 = none */
+  int64_t m, n, k;                               /* >= 0 */
+  int64_t lda, ldb, ldc;
+  double alpha, beta;
+} tw_gemm_problem;
+
+/* Pointers of one launch. c may be null when beta is 0. stream is a cudaStream_t or hipStream_t, null on CPU. */
+typedef struct tw_gemm_args {
+  uint32_t struct_size;
+  uint32_t reserved; /* 0 */
+  const void* a;
+  const void* b;
+  const void* c;
+  void* d;
+  void* workspace; /* aligned to 256 bytes; its contents need no initialisation */
+  uint64_t workspace_bytes;
+  void* stream;
+} tw_gemm_args;
+
+/* What selection may know about a GEMM kernel without parsing text. */
+typedef struct tw_gemm_traits {
+  uint32_t struct_size;
+  uint32_t dtype_a, dtype_b, dtype_c, dtype_acc;
+  uint32_t layout_a, layout_b, layout_c;
+  uint32_t tile_m, tile_n, tile_k;
+  uint32_t wave_m, wave_n, wave_k;
+  uint32_t warp_tile_m, warp_tile_n, warp_tile_k;
+  uint32_t pad_m, pad_n, pad_k;
+  uint32_t persistent;
+  uint32_t max_split_k;
+} tw_gemm_traits;
+
+typedef struct tw_kernel tw_kernel;
+struct tw_kernel {
+  uint32_t struct_size;
+  uint32_t abi_version;
+  uint32_t op;
+  uint32_t plan_bytes;   /* storage that plan() fills, aligned to 64 bytes */
+  const char* name;      /* readable, unique within an architecture, never parsed */
+  const char* arch;      /* e.g. "gfx942" */
+  const char* identity;  /* 64 hex digits: sha256 of the canonical JSON of (arch, spec) */
+  const char* spec_json; /* that JSON */
+  const char* features;  /* what the device must have beyond arch, separated by spaces; "" = nothing */
+  const void* traits;    /* tw_gemm_traits for TW_OP_GEMM */
+
+  /* TW_OK, or TW_UNSUPPORTED with one sentence in reason. Touches no device. */
+  tw_status (*supports)(const tw_kernel*, const tw_problem*, char* reason, size_t reason_bytes);
+  tw_status (*workspace_size)(const tw_kernel*, const tw_problem*, uint64_t* bytes);
+  /* Fills plan_bytes at plan for a supported problem; afterwards the plan is read-only and may be shared by threads. */
+  tw_status (*plan)(const tw_kernel*, const tw_problem*, void* plan);
+  /* args is tw_gemm_args for TW_OP_GEMM. Asynchronous on GPUs, complete on return on CPUs. */
+  tw_status (*launch)(const tw_kernel*, const void* plan, const void* args);
+};
+
+/* Numbers of the architecture file that analytic selection needs. */
+typedef struct tw_arch {
+  uint32_t struct_size;
+  uint32_t backend; /* tw_backend */
+  const char* name;
+  uint32_t compute_units; /* CUs, SMs or cores of the reference device; 0 = ask the device */
+  uint32_t wave_size;     /* lanes; 1 on CPU */
+  uint64_t lds_bytes;     /* LDS or shared memory per workgroup; L2 per core on CPU */
+  double clock_ghz;
+  double memory_gbytes_per_s;
+  double flops_per_clock_per_cu[8]; /* dense, indexed by tw_dtype of A; 0 = not offered */
+} tw_arch;
+
+typedef struct tw_library {
+  uint32_t struct_size;
+  uint32_t abi_version;
+  const char* name;
+  const tw_arch* arch;
+  const tw_kernel* const* kernels;
+  uint64_t kernel_count;
+  /* Can the kernels run on this device ordinal? TW_OK, TW_ARCH_MISMATCH or TW_RUNTIME_MISSING, with one sentence. */
+  tw_status (*check_device)(int32_t device, char* reason, size_t reason_bytes);
+  /* Detail of the last failure in the calling thread, "" if none. */
+  const char* (*last_error)(void);
+  /* CPU: threads that a launch may use, 0 = all of the affinity mask. TW_UNSUPPORTED on GPUs. */
+  tw_status (*set_num_threads)(uint32_t threads);
+} tw_library;
+
+/* The one symbol that a kernel library exports. */
+TW_EXPORT const tw_library* tw_library_get(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* TILEWRIGHT_ABI_H */
