@@ -9,8 +9,20 @@ from tilewright.codegen.plan import Action, KernelPlan
 from tilewright.codegen.spec import Kernel
 
 
+class Toolchain(Protocol):
+    """What compiles and links; every field of it shows in the actions that it makes."""
+
+    @property
+    def identity(self) -> str:
+        """One line for the manifest that changes whenever the compiler, its version or its flags do."""
+
+
 class Backend(Protocol):
-    """One family of kernels (``ck_tile``, ``cutlass``, ``cpu``) bound to a toolchain."""
+    """One family of kernels (``ck_tile``, ``cutlass``, ``cpu``) bound to a toolchain.
+
+    A backend whose kernel plans name a ``report`` also has ``read_report(text: str) -> dict[str, int]``, which finds
+    the resources of the manifest (registers, LDS, spills, …) in it.
+    """
 
     name: str
 

@@ -1,0 +1,64 @@
+"""Sets of whole numbers as architecture files write them: a number, a list, or a range with a step."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
+Triple = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The legal values of one extent: either listed, or ``min``, ``min + step``, … up to ``max``."""
+
+    values: tuple[int, ...] | range
+
+    @classmethod
+    def parse(cls, raw: object) -> Choices:
+        """Read ``8``, ``[8, 16]`` or ``{"min": 8, "max": 256, "step": 8}``; ValueError on anything else."""
+        if isinstance(raw, Choices):
+            return raw
+        if _is_int(raw):
+            return cls((cast(int, raw),))
+        if isinstance(raw, list | tuple) and raw and all(_is_int(item) for item in raw):
+            return cls(tuple(sorted(cast("list[int]", raw))))
+        if isinstance(raw, dict) and set(raw) <= {"min", "max", "step"} and {"min", "max"} <= set(raw):
+            low, high, step = raw["min"], raw["max"], raw.get("step", 1)
+            if all(_is_int(item) for item in (low, high, step)) and 0 < low <= high and step > 0:
+                return cls(range(low, high + 1, step))
+        raise ValueError(f'{raw!r} is neither a number, a list of numbers, nor {{"min", "max", "step"}} with min <= max')
+
+    def __contains__(self, value: int) -> bool:
+        return value in self.values
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.values)
+
+    def nearest(self, value: int) -> int:
+        """The legal value closest to ``value``; the larger one of two equally close."""
+        return min(self.values, key=lambda item: (abs(item - value), -item))
+
+    def __str__(self) -> str:
+        if isinstance(self.values, range):
+            return f"{self.values[0]} to {self.values[-1]} in steps of {self.values.step}"
+        return ", ".join(map(str, self.values))
+
+
+def expand_triples(raw: object) -> tuple[Triple, ...]:
+    """All (m, n, k) of a list of triples whose members are numbers, lists or ranges, in the order of the list."""
+    if not isinstance(raw, list | tuple):
+        raise ValueError(f"{raw!r} is not a list of [m, n, k]")
+    found: dict[Triple, None] = {}
+    for entry in raw:
+        if not isinstance(entry, list | tuple) or len(entry) != 3:
+            raise ValueError(f"{entry!r} is not [m, n, k]")
+        for m, n, k in itertools.product(*(Choices.parse(item) for item in entry)):
+            found[(m, n, k)] = None
+    return tuple(found)
+
+
+def _is_int(raw: object) -> bool:
+    return isinstance(raw, int) and not isinstance(raw, bool)
