@@ -52,9 +52,22 @@ class KernelPlan:
 
 @dataclass(frozen=True)
 class LibraryPlan:
-    """From all kernels of one library and architecture to its shared object."""
+    """From all kernels of one library and architecture to its shared object.
+
+    ``files`` and ``actions`` are those of the table and the link; the kernels bring their own.
+    """
 
     files: tuple[RenderedFile, ...]
     actions: tuple[Action, ...]
     library: str
     kernels: tuple[KernelPlan, ...] = field(default=())
+
+    @property
+    def all_files(self) -> tuple[RenderedFile, ...]:
+        """The files of the kernels, then the library's own."""
+        return (*(file for kernel in self.kernels for file in kernel.files), *self.files)
+
+    @property
+    def all_actions(self) -> tuple[Action, ...]:
+        """The actions of the kernels, then the library's own."""
+        return (*(action for kernel in self.kernels for action in kernel.actions), *self.actions)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from enum import StrEnum
 from functools import cached_property
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 
 class DType(StrEnum):
@@ -21,6 +22,30 @@ class DType(StrEnum):
     BF8 = "bf8"
     INT8 = "int8"
     INT32 = "int32"
+
+
+ELEMENT_BYTES: Mapping[DType, int] = {
+    DType.FP32: 4,
+    DType.FP16: 2,
+    DType.BF16: 2,
+    DType.FP8: 1,
+    DType.BF8: 1,
+    DType.INT8: 1,
+    DType.INT32: 4,
+}
+
+
+def default_acc_dtype(dtype_a: DType) -> DType:
+    """What products of this dtype are summed in unless a spec says otherwise."""
+    return DType.INT32 if dtype_a in (DType.INT8, DType.INT32) else DType.FP32
+
+
+def default_output_dtype(dtype_a: DType) -> DType:
+    """What a GEMM of this dtype writes unless a spec says otherwise: 8-bit floats write fp16, integers int32."""
+    return _DEFAULT_OUTPUT.get(dtype_a, dtype_a)
+
+
+_DEFAULT_OUTPUT = {DType.FP8: DType.FP16, DType.BF8: DType.FP16, DType.INT8: DType.INT32}
 
 
 class Layout(StrEnum):
@@ -63,6 +88,9 @@ class Scheduler(StrEnum):
     PINGPONG = "pingpong"  # NVIDIA: consumer warp groups alternate tiles
 
 
+MAX_EXTENT = 65535  # keeps names below 200 characters and products of extents within 64 bits
+
+
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -70,17 +98,17 @@ class _Frozen(BaseModel):
 class Extent(_Frozen):
     """Three extents along M, N and K."""
 
-    m: int = Field(gt=0)
-    n: int = Field(gt=0)
-    k: int = Field(gt=0)
+    m: int = Field(gt=0, le=MAX_EXTENT, strict=True)
+    n: int = Field(gt=0, le=MAX_EXTENT, strict=True)
+    k: int = Field(gt=0, le=MAX_EXTENT, strict=True)
 
 
 class Padding(_Frozen):
     """True where the kernel handles extents that are no multiple of the tile."""
 
-    m: bool = True
-    n: bool = True
-    k: bool = True
+    m: StrictBool = True
+    n: StrictBool = True
+    k: StrictBool = True
 
 
 class GemmSpec(_Frozen):
@@ -103,11 +131,23 @@ class GemmSpec(_Frozen):
     epilogue: Epilogue
     scheduler: Scheduler
     pad: Padding = Padding()
-    persistent: bool = False
-    preshuffle: bool = False
+    persistent: StrictBool = False
+    preshuffle: StrictBool = False
     cluster: Extent = Extent(m=1, n=1, k=1)
-    num_wave_groups: int = Field(default=1, gt=0)
-    k_block_per_cu: int = Field(default=1, gt=0)
+    num_wave_groups: int = Field(default=1, gt=0, le=MAX_EXTENT, strict=True)
+    k_block_per_cu: int = Field(default=1, gt=0, le=MAX_EXTENT, strict=True)
+
+    @cached_property
+    def dtype_key(self) -> str:
+        """``<a>_<b>_<acc>``: how architecture files look up a combination of dtypes."""
+        return f"{self.dtype_a}_{self.dtype_b}_{self.dtype_acc}"
+
+    @cached_property
+    def name(self) -> str:
+        """The readable name, see :func:`tilewright.codegen.naming.kernel_name`."""
+        from tilewright.codegen.naming import kernel_name  # the grammar needs the type that it names
+
+        return kernel_name(self)
 
 
 class Kernel(_Frozen):
@@ -125,6 +165,11 @@ class Kernel(_Frozen):
     def identity(self) -> str:
         """sha256 of :attr:`canonical_json`, 64 hex digits."""
         return hashlib.sha256(self.canonical_json.encode()).hexdigest()
+
+    @property
+    def name(self) -> str:
+        """The spec's readable name, unique within the architecture."""
+        return self.spec.name
 
     @cached_property
     def symbol(self) -> str:

@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-TREES: Mapping[str, str] = {
-    "zig": "the ziglang wheel: compiler, linker, libc and libc++ headers",
-    "clang": "clang's own headers out of the clang-tidy wheel: clang_tidy/data/lib/clang/22/include",
-    "ck_tile": "CK Tile's headers out of the amd-aiter wheel: aiter_meta/3rdparty/composable_kernel/include",
-    "cutlass": "CUTLASS's headers out of the nvidia-cutlass wheel: cutlass_library/source",
-    "cuda": "CUDA's headers, ptxas, nvcc and static runtime out of the nvidia wheels: nvidia/cu13",
-    "abi": "include/tilewright/*.h: the C ABI",
-    "cpu": "include/tilewright/cpu: kernels and launchers for x86-64",
-    "hip": "include/tilewright/hip: kernels and launchers for AMD GPUs",
-    "cuda_src": "include/tilewright/cuda: kernels and launchers for NVIDIA GPUs",
+
+@dataclass(frozen=True)
+class Tree:
+    """``parts`` are the folders (or ``*.h`` patterns of files) below the root that actions may see."""
+
+    about: str
+    parts: tuple[str, ...]
+
+
+TREES: Mapping[str, Tree] = {
+    "zig": Tree("the ziglang wheel: compiler, linker, libc and libc++ headers", ("ziglang",)),
+    "clang": Tree("clang's own headers, out of the clang-tidy wheel", ("clang_tidy/data/lib/clang/22/include",)),
+    "ck_tile": Tree(
+        "CK Tile's headers, out of the amd-aiter wheel", ("aiter_meta/3rdparty/composable_kernel/include",)
+    ),
+    "cutlass": Tree(
+        "CUTLASS's headers, out of the nvidia-cutlass wheel",
+        (
+            "cutlass_library/source/include",
+            "cutlass_library/source/tools/util/include",
+            "cutlass_library/source/examples/88_hopper_fmha",
+        ),
+    ),
+    "cuda": Tree("CUDA's headers, ptxas, nvcc and static runtime, out of the nvidia wheels", ("nvidia/cu13",)),
+    "abi": Tree("the C ABI", ("include/tilewright/*.h",)),
+    "cpu": Tree("kernels and launchers for x86-64", ("include/tilewright/cpu",)),
+    "hip": Tree("kernels and launchers for AMD GPUs", ("include/tilewright/hip",)),
+    "cuda_src": Tree("kernels and launchers for NVIDIA GPUs", ("include/tilewright/cuda",)),
 }
 
 

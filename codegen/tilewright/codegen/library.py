@@ -1,0 +1,64 @@
+"""The plan of a library: every kernel's road to its objects, the table of descriptors, and the link."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tilewright.arch import Arch
+from tilewright.codegen.backends.base import Backend
+from tilewright.codegen.plan import KernelPlan, LibraryPlan, RenderedFile
+from tilewright.codegen.render import render_kernel, render_template
+from tilewright.codegen.spec import Kernel
+from tilewright.codegen.violations import SpecError
+
+_ABI_BACKENDS = {"cpu": "TW_BACKEND_CPU", "ck_tile": "TW_BACKEND_HIP", "cutlass": "TW_BACKEND_CUDA"}
+
+
+def kernel_plan(kernel: Kernel, arch: Arch, backend: Backend) -> KernelPlan:
+    """The rendered header of a kernel and the actions that turn it into objects."""
+    header = render_kernel(kernel, arch, backend)
+    plan = backend.kernel_plan(kernel, header.path)
+    return KernelPlan((header, *plan.files), plan.actions, plan.objects, plan.report)
+
+
+def library_plan(name: str, arch: Arch, kernels: Sequence[Kernel], backend: Backend) -> LibraryPlan:
+    """Everything that makes ``<arch>/lib<name>.so`` out of kernels of one architecture.
+
+    The result depends on the set of kernels alone, not on their order. Raises SpecError for a name that is no C
+    identifier, an empty list, a kernel of another architecture or the same kernel twice.
+    """
+    ordered = _checked(name, arch, kernels)
+    plans = tuple(kernel_plan(kernel, arch, backend) for kernel in ordered)
+    table = RenderedFile(f"{arch.name}/{name}_table.c", render_table(name, arch, ordered))
+    library = f"{arch.name}/lib{name}.so"
+    objects = [path for plan in plans for path in plan.objects]
+    actions = backend.library_actions(arch.name, table.path, objects, library)
+    return LibraryPlan((table,), tuple(actions), library, plans)
+
+
+def render_table(name: str, arch: Arch, kernels: Sequence[Kernel]) -> str:
+    """The C file that holds the library's table and the one symbol that it exports."""
+    variables = {
+        "name": name,
+        "arch": arch,
+        "backend": _ABI_BACKENDS[arch.backend],
+        "kernels": kernels,
+        "flops": [(f"TW_{dtype.upper()}", flops) for dtype, flops in sorted(arch.flops_per_clock_per_cu.items())],
+    }
+    return render_template("library.c.jinja", variables)
+
+
+def _checked(name: str, arch: Arch, kernels: Sequence[Kernel]) -> list[Kernel]:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,99}", name):
+        raise SpecError(f"library name {name!r} must be letters, digits and underscores, and start with no digit")
+    if not kernels:
+        raise SpecError(f"library {name!r} for {arch.name} has no kernels")
+    ordered = sorted(kernels, key=lambda kernel: kernel.name)
+    for kernel in ordered:
+        if kernel.arch != arch.name:
+            raise SpecError(f"library {name!r} is for {arch.name}, but {kernel.name} is for {kernel.arch}")
+    for first, second in zip(ordered, ordered[1:], strict=False):
+        if first.identity == second.identity:
+            raise SpecError(f"library {name!r} for {arch.name} lists {first.name} twice")
+    return ordered
