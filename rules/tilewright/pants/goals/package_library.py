@@ -1,0 +1,75 @@
+"""``package``: a kernel library, written to ``dist/<path>/<name>/<arch>/``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pants.core.goals.package import BuiltPackage, BuiltPackageArtifact, OutputPathField, PackageFieldSet
+from pants.core.target_types import ResourceSourceField
+from pants.engine.rules import Get, collect_rules, rule
+from pants.engine.target import (
+    GeneratedSources,
+    GenerateSourcesRequest,
+    Target,
+    WrappedTarget,
+    WrappedTargetRequest,
+)
+from pants.engine.unions import UnionRule
+from pants.util.logging import LogLevel
+
+from tilewright.pants import engine
+from tilewright.pants.target_types import LibraryKernelsField, LibraryNameField, LibraryResourceField
+from tilewright.pants.util_rules.library import BuiltLibraries, LibraryRequest, PlannedLibraries, library_request
+
+
+@dataclass(frozen=True)
+class KernelLibraryFieldSet(PackageFieldSet):
+    """Marks ``kernel_library`` targets for the ``package`` goal."""
+
+    required_fields = (LibraryKernelsField, LibraryNameField)
+
+    output_path: OutputPathField
+
+
+async def build(target: Target) -> BuiltLibraries:
+    """All libraries of a ``kernel_library`` target."""
+    request = await library_request(target)
+    planned = await Get(PlannedLibraries, LibraryRequest, request)
+    return await Get(BuiltLibraries, PlannedLibraries, planned)
+
+
+@rule(desc="Package kernel library", level=LogLevel.DEBUG)
+async def package_kernel_library(field_set: KernelLibraryFieldSet) -> BuiltPackage:
+    wrapped = await Get(
+        WrappedTarget, WrappedTargetRequest(field_set.address, description_of_origin="the package goal")
+    )
+    built = await build(wrapped.target)
+    merged = await engine.merge(library.digest for library in built.libraries)
+    folder = field_set.output_path.value_or_default(file_ending=None)
+    digest = await engine.add_prefix(merged, folder)
+    artifacts = await engine.snapshot(digest)
+    return BuiltPackage(digest, tuple(BuiltPackageArtifact(path) for path in artifacts.files))
+
+
+class KernelLibraryAsResource(GenerateSourcesRequest):
+    """A library where a Python target depends on it."""
+
+    input = LibraryResourceField
+    output = ResourceSourceField
+
+
+@rule(desc="Build kernel library as a resource", level=LogLevel.DEBUG)
+async def kernel_library_as_resource(request: KernelLibraryAsResource) -> GeneratedSources:
+    target = request.protocol_target
+    built = await build(target)
+    merged = await engine.merge(library.digest for library in built.libraries)
+    folder = f"{target.address.spec_path}/{target.address.target_name}".lstrip("/")
+    return GeneratedSources(await engine.snapshot(await engine.add_prefix(merged, folder)))
+
+
+def rules() -> list[object]:
+    return [
+        *collect_rules(),
+        UnionRule(PackageFieldSet, KernelLibraryFieldSet),
+        UnionRule(GenerateSourcesRequest, KernelLibraryAsResource),
+    ]

@@ -1,0 +1,50 @@
+"""Which toolchain builds for which kind of device: an explicit choice, never a silent fallback."""
+
+from __future__ import annotations
+
+from pants.option.option_types import StrOption
+from pants.option.subsystem import Subsystem
+from pants.util.strutil import help_text
+
+
+class HostToolchainSubsystem(Subsystem):
+    options_scope = "tilewright-host"
+    help = "The compiler of CPU kernels and of the host side of every library."
+
+    toolchain = StrOption(
+        default="zig",
+        help=help_text(
+            """
+            `zig`: clang 22 out of the pinned ziglang wheel, the same bytes on every machine. `system`: the compiler at
+            `path`, whose digest and version are part of every cache key.
+            """
+        ),
+    )
+    path = StrOption(default=None, help="Absolute path of the C++ compiler for `toolchain = \"system\"`.")
+
+
+class HipToolchainSubsystem(Subsystem):
+    options_scope = "tilewright-hip"
+    help = "The compiler of AMD kernels."
+
+    toolchain = StrOption(
+        default="wheel",
+        help="`wheel`: clang 22 out of pinned wheels, no ROCm needed. `rocm`: the ROCm installation at `path`.",
+    )
+    path = StrOption(default=None, help="Root of the ROCm installation for `toolchain = \"rocm\"`, e.g. /opt/rocm.")
+
+
+class CudaToolchainSubsystem(Subsystem):
+    options_scope = "tilewright-cuda"
+    help = "The compiler of NVIDIA kernels."
+
+    toolchain = StrOption(
+        default="clang",
+        help=help_text(
+            """
+            `clang`: clang 22 and ptxas out of pinned wheels. `nvcc`: nvcc of the pinned wheel with the system's g++.
+            `system-nvcc`: the CUDA toolkit at `path`.
+            """
+        ),
+    )
+    path = StrOption(default=None, help="Root of the CUDA toolkit for `toolchain = \"system-nvcc\"`.")

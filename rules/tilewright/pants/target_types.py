@@ -1,0 +1,256 @@
+"""Targets: a kernel, a set of kernels, a library of kernels, and the native dispatcher."""
+
+from __future__ import annotations
+
+from pants.core.goals.package import OutputPathField
+from pants.engine.target import (
+    COMMON_TARGET_FIELDS,
+    BoolField,
+    Dependencies,
+    IntField,
+    MultipleSourcesField,
+    OptionalSingleSourceField,
+    SequenceField,
+    StringField,
+    StringSequenceField,
+    Target,
+    TargetGenerator,
+    ValidNumbers,
+)
+from pants.util.strutil import help_text
+
+
+class KernelArchField(StringField):
+    alias = "arch"
+    required = True
+    help = help_text(
+        """
+        The architecture that the kernel is built for, e.g. `"gfx942"`, `"sm_90a"` or `"x86_64_v4"`. Use
+        `parametrize("gfx942", "gfx950")` for several.
+        """
+    )
+
+
+class _ExtentField(SequenceField[int]):
+    expected_element_type = int
+    expected_type_description = "three integers: the extents along M, N and K"
+
+
+class DTypeField(StringField):
+    alias = "dtype"
+    help = "Element type of A and B: fp32, fp16, bf16, fp8, bf8 or int8."
+
+
+class DTypeAField(StringField):
+    alias = "dtype_a"
+    help = "Element type of A, where it is not that of B."
+
+
+class DTypeBField(StringField):
+    alias = "dtype_b"
+    help = "Element type of B, where it is not that of A."
+
+
+class DTypeCField(StringField):
+    alias = "dtype_c"
+    help = "Element type of C. Left out, it follows from `dtype`: fp16 for fp8 and bf8, int32 for int8, else the same."
+
+
+class DTypeAccField(StringField):
+    alias = "dtype_acc"
+    help = "Type of the accumulators. Left out: int32 for int8, else fp32."
+
+
+class LayoutField(StringField):
+    alias = "layout"
+    help = "Row- or column-major of A, B and C: rcr, rrr, crr or ccr."
+
+
+class TileField(_ExtentField):
+    alias = "tile"
+    help = "What one workgroup computes, e.g. `[128, 128, 32]` (the cache block on CPU)."
+
+
+class WaveField(_ExtentField):
+    alias = "wave"
+    help = "Waves of a workgroup along M, N and K, e.g. `[2, 2, 1]`."
+
+
+class WarpTileField(_ExtentField):
+    alias = "warp_tile"
+    help = "One matrix instruction, e.g. `[32, 32, 16]` (the register block on CPU)."
+
+
+class ClusterField(_ExtentField):
+    alias = "cluster"
+    help = "Workgroups of a cluster along M, N and K (NVIDIA), e.g. `[2, 1, 1]`."
+
+
+class PipelineField(StringField):
+    alias = "pipeline"
+    help = "How operands travel from memory to the matrix units, e.g. compv3, mem, tma or packed."
+
+
+class EpilogueField(StringField):
+    alias = "epilogue"
+    help = "How accumulators reach memory: cshuffle, default or tma."
+
+
+class SchedulerField(StringField):
+    alias = "scheduler"
+    help = "intrawave, interwave or default on AMD; cooperative or pingpong on NVIDIA; default on CPU."
+
+
+class PadField(SequenceField[bool]):
+    alias = "pad"
+    expected_element_type = bool
+    expected_type_description = "three booleans: padding of M, N and K"
+    help = "Whether extents that are no multiple of the tile are handled, e.g. `[True, True, False]`."
+
+
+class PersistentField(BoolField):
+    alias = "persistent"
+    default = None
+    help = "Whether workgroups stay and loop over tiles."
+
+
+class PreshuffleField(BoolField):
+    alias = "preshuffle"
+    default = None
+    help = "Whether B is given in the order in which the matrix instructions read it."
+
+
+class WaveGroupsField(IntField):
+    alias = "num_wave_groups"
+    valid_numbers = ValidNumbers.positive_only
+    help = "Groups of waves that split the work of a tile."
+
+
+class OccupancyField(IntField):
+    alias = "k_block_per_cu"
+    valid_numbers = ValidNumbers.positive_only
+    help = "Workgroups that shall fit on a compute unit at once."
+
+
+EXTENT_FIELDS = (TileField, WaveField, WarpTileField, ClusterField)
+SCALAR_SPEC_FIELDS = (
+    *(DTypeField, DTypeAField, DTypeBField, DTypeCField, DTypeAccField, LayoutField),
+    *(PipelineField, EpilogueField, SchedulerField, PersistentField, PreshuffleField),
+    *(WaveGroupsField, OccupancyField),
+)
+SPEC_FIELDS = (*SCALAR_SPEC_FIELDS, *EXTENT_FIELDS, PadField)
+
+
+class GemmKernelTarget(Target):
+    alias = "gemm_kernel"
+    core_fields = (*COMMON_TARGET_FIELDS, KernelArchField, *SPEC_FIELDS)
+    help = "One GEMM kernel. Fields left out get the default of the architecture; illegal combinations are refused."
+
+
+class ExpandedKernelField(StringField):
+    """The whole spec as canonical JSON; set by generation, never written by hand."""
+
+    alias = "_kernel"
+    help = "Canonical JSON of the kernel."
+
+
+class GeneratedKernelTarget(Target):
+    alias = "generated_kernel"
+    core_fields = (*COMMON_TARGET_FIELDS, ExpandedKernelField)
+    help = "One kernel of a `kernel_set`."
+
+
+class KernelArchsField(StringSequenceField):
+    alias = "archs"
+    required = True
+    help = "The architectures that the set is expanded for, e.g. `[\"gfx942\", \"sm_90a\"]`."
+
+
+class RuleSetField(StringField):
+    alias = "set"
+    help = "A rule set by name: `essential` or `default`."
+
+
+class KernelConfigField(OptionalSingleSourceField):
+    alias = "config"
+    expected_file_extensions = (".json",)
+    help = "A JSON file with value lists and min/max/step/exclude ranges of fields, expanded to all legal combinations."
+
+
+class KernelFilterField(StringField):
+    alias = "filter"
+    help = "Keeps the kernels for which the expression holds, e.g. `c.tile_n >= 128 and c.pipeline == 'compv4'`."
+
+
+class KernelSetTarget(TargetGenerator):
+    alias = "kernel_set"
+    generated_target_cls = GeneratedKernelTarget
+    copied_fields = COMMON_TARGET_FIELDS
+    moved_fields = ()
+    core_fields = (*COMMON_TARGET_FIELDS, KernelArchsField, RuleSetField, KernelConfigField, KernelFilterField)
+    help = "Many kernels: a rule set or a config, times architectures. Generates one target per kernel and architecture."
+
+
+class LibraryKernelsField(Dependencies):
+    help = "The kernels: `gemm_kernel` and `kernel_set` targets. One library per architecture comes out."
+
+
+class LibraryNameField(StringField):
+    alias = "library_name"
+    help = "The file becomes `lib<library_name>.so`. Left out: the target's name."
+
+
+class LibraryArchsField(StringSequenceField):
+    alias = "archs"
+    help = "Keep only the kernels of these architectures. Left out: all."
+
+
+class LibraryResourceField(MultipleSourcesField):
+    """Hidden and always empty: the hook by which a library becomes a resource of Python targets."""
+
+    alias = "_library_sources"
+    uses_source_roots = True
+    expected_num_files = 0
+    help = "Not to be set."
+
+
+class KernelLibraryTarget(Target):
+    alias = "kernel_library"
+    core_fields = (
+        *COMMON_TARGET_FIELDS,
+        LibraryKernelsField,
+        LibraryNameField,
+        LibraryArchsField,
+        LibraryResourceField,
+        OutputPathField,
+    )
+    help = help_text(
+        """
+        A library of kernels for each architecture, with its manifest: `<name>/<arch>/lib<name>.so` and
+        `<name>/<arch>/manifest.json`.
+
+        Python targets may depend on it as on a resource, and find it with
+        `importlib.resources.files("<package>") / "<name>" / "<arch>"`.
+        """
+    )
+
+
+class DispatcherOutputField(StringField):
+    alias = "filename"
+    default = "libtilewright.so"
+    help = "Name of the file, which stands beside the BUILD file as a resource."
+
+
+class DispatcherResourceField(MultipleSourcesField):
+    """Hidden and always empty: the hook by which the dispatcher becomes a resource of Python targets."""
+
+    alias = "_dispatcher_sources"
+    uses_source_roots = True
+    expected_num_files = 0
+    help = "Not to be set."
+
+
+class NativeDispatcherTarget(Target):
+    alias = "native_dispatcher"
+    core_fields = (*COMMON_TARGET_FIELDS, Dependencies, DispatcherOutputField, DispatcherResourceField, OutputPathField)
+    help = "The C++ dispatcher as a shared library; Python targets depend on it as on a resource."

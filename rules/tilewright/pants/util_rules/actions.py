@@ -1,0 +1,107 @@
+"""Run the actions of a compile plan, each as one sandboxed, cacheable process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Mapping
+
+from pants.engine.fs import EMPTY_DIGEST, Digest
+from pants.engine.process import Process
+from pants.engine.rules import Get, MultiGet, collect_rules, rule
+from pants.util.logging import LogLevel
+
+from tilewright.pants import engine
+from tilewright.pants.util_rules.trees import Tree, TreeRequest
+
+
+class ActionFailed(Exception):
+    """A command of a plan failed; the text holds all of its output."""
+
+
+@dataclass(frozen=True)
+class Action:
+    """One command: ``tilewright.codegen.plan.Action`` on this side of the process boundary."""
+
+    id: str
+    description: str
+    argv: tuple[str, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    trees: tuple[str, ...]
+    env: tuple[tuple[str, str], ...]
+    caches: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, data: Mapping[str, Any]) -> Action:
+        """From the plan's JSON."""
+        return cls(
+            id=data["id"],
+            description=data["description"],
+            argv=tuple(data["argv"]),
+            inputs=tuple(data["inputs"]),
+            outputs=tuple(data["outputs"]),
+            trees=tuple(data["trees"]),
+            env=tuple((name, value) for name, value in data["env"]),
+            caches=tuple(data["caches"]),
+        )
+
+
+@dataclass(frozen=True)
+class ActionsRequest:
+    """Actions in an order in which each finds its inputs, rendered files, and which outputs to keep."""
+
+    files: tuple[tuple[str, str], ...]
+    actions: tuple[Action, ...]
+    keep: tuple[str, ...]
+    inputs: Digest = EMPTY_DIGEST
+
+
+@dataclass(frozen=True)
+class ActionOutputs:
+    """The kept files."""
+
+    digest: Digest
+
+
+@dataclass(frozen=True)
+class _OneAction:
+    action: Action
+    inputs: Digest
+
+
+@rule(desc="Run an action of a compile plan", level=LogLevel.DEBUG)
+async def run_action(request: _OneAction) -> ActionOutputs:
+    action = request.action
+    trees = await MultiGet(Get(Tree, TreeRequest(name)) for name in action.trees)
+    result = await engine.try_run(
+        Process(
+            action.argv,
+            description=action.description,
+            input_digest=request.inputs,
+            immutable_input_digests={tree.mount: tree.digest for tree in trees},
+            env=dict(action.env),
+            append_only_caches={f"tilewright_{cache}": f"__cache_{cache}" for cache in action.caches},
+            output_files=action.outputs,
+            level=LogLevel.DEBUG,
+            remote_cache_speculation_delay_millis=engine.REMOTE_SPECULATION_MILLIS,
+        )
+    )
+    if result.exit_code != 0:
+        output = (result.stderr + result.stdout).decode(errors="replace").strip()
+        raise ActionFailed(f"{action.description} failed with exit code {result.exit_code} ({action.id}):\n{output}")
+    return ActionOutputs(result.output_digest)
+
+
+@rule(desc="Run a compile plan", level=LogLevel.DEBUG)
+async def run_actions(request: ActionsRequest) -> ActionOutputs:
+    rendered = await engine.create_files((path, text.encode()) for path, text in request.files)
+    available = await engine.merge([rendered, request.inputs])
+    for action in request.actions:
+        inputs = await engine.subset(available, action.inputs)
+        outputs = await Get(ActionOutputs, _OneAction(action, inputs))
+        available = await engine.merge([available, outputs.digest])
+    return ActionOutputs(await engine.subset(available, request.keep))
+
+
+def rules() -> list[object]:
+    return [*collect_rules()]

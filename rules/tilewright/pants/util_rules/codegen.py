@@ -1,0 +1,85 @@
+"""Run the code generator: ask it to expand kernel sets, to plan libraries, to write manifests."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from pants.engine.fs import EMPTY_DIGEST, Digest
+from pants.engine.rules import collect_rules, rule
+from pants.util.logging import LogLevel
+
+from tilewright.pants import engine
+from tilewright.pants.subsystems.codegen import CodegenSubsystem
+
+_MODULE = "tilewright.codegen"
+
+
+class CodegenError(Exception):
+    """The generator refused its input; the text is its own and names field, value and what is allowed."""
+
+
+@dataclass(frozen=True)
+class CodegenTool:
+    """The generator with its sources captured."""
+
+    tool: engine.PythonTool
+
+
+@rule(desc="Prepare the code generator", level=LogLevel.DEBUG)
+async def prepare_codegen(codegen: CodegenSubsystem) -> CodegenTool:
+    globs = [f"{root}/**/*{suffix}" for root in codegen.source_roots for suffix in (".py", ".json", ".jinja")]
+    sources = await engine.workspace_files([*globs, "!**/*_test.py"], "[tilewright-codegen].source_roots")
+    return CodegenTool(
+        engine.PythonTool(
+            resolve=codegen.resolve,
+            interpreter_constraints=tuple(codegen.interpreter_constraints),
+            module=_MODULE,
+            source_roots=tuple(codegen.source_roots),
+            sources=sources,
+        )
+    )
+
+
+@dataclass(frozen=True)
+class CodegenRequest:
+    """One call: a JSON request, files it reads, and what to call it in the log. ``origin`` names who asked."""
+
+    command: str
+    request: str
+    description: str
+    origin: str
+    inputs: Digest = EMPTY_DIGEST
+
+
+@dataclass(frozen=True)
+class CodegenResponse:
+    """The generator's answer as JSON text."""
+
+    text: str
+
+    def parse(self) -> Any:
+        """The answer as Python values."""
+        return json.loads(self.text)
+
+
+@rule(desc="Run the code generator", level=LogLevel.DEBUG)
+async def run_codegen(request: CodegenRequest, codegen: CodegenTool) -> CodegenResponse:
+    request_file = await engine.create_files([("request.json", request.request.encode())])
+    inputs = await engine.merge([request_file, request.inputs])
+    result = await engine.run_python(
+        codegen.tool,
+        (request.command, "--request", "request.json", "--response", "response.json"),
+        inputs,
+        ("response.json",),
+        request.description,
+    )
+    if result.exit_code != 0:
+        raise CodegenError(f"{request.origin}: {result.stderr.decode().strip()}")
+    files = await engine.read(result.output_digest)
+    return CodegenResponse(files["response.json"].decode())
+
+
+def rules() -> list[object]:
+    return [*collect_rules()]

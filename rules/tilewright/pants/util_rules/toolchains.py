@@ -1,0 +1,123 @@
+"""The toolchains of this build as the code generator wants them named, with the fingerprints of system tools."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Optional
+
+from pants.engine.process import Process, ProcessCacheScope
+from pants.engine.rules import Get, collect_rules, rule
+from pants.util.logging import LogLevel
+
+from tilewright.pants import engine
+from tilewright.pants.subsystems.toolchains import (
+    CudaToolchainSubsystem,
+    HipToolchainSubsystem,
+    HostToolchainSubsystem,
+)
+
+
+class ToolchainError(Exception):
+    """A toolchain option names a toolchain that is unknown or not there."""
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """A choice; ``path`` and ``fingerprint`` only for tools of the machine."""
+
+    id: str
+    path: Optional[str] = None
+    fingerprint: Optional[str] = None
+
+    def to_json(self) -> object:
+        """As the generator's requests hold it."""
+        if self.path is None:
+            return self.id
+        return {"choice": self.id, "path": self.path, "fingerprint": self.fingerprint}
+
+
+@dataclass(frozen=True)
+class Toolchains:
+    """One choice for each kind of compiler."""
+
+    host: Toolchain
+    hip: Toolchain
+    cuda: Toolchain
+
+    def to_json(self) -> dict[str, object]:
+        """As the generator's requests hold it."""
+        return {"host": self.host.to_json(), "hip": self.hip.to_json(), "cuda": self.cuda.to_json()}
+
+
+@dataclass(frozen=True)
+class SystemToolRequest:
+    """A compiler of the machine, by absolute path."""
+
+    path: str
+    option: str
+
+
+@dataclass(frozen=True)
+class SystemTool:
+    """The same with a digest over its bytes and what it says of its version."""
+
+    path: str
+    fingerprint: str
+
+
+@rule(desc="Fingerprint a system compiler", level=LogLevel.DEBUG)
+async def fingerprint_system_tool(request: SystemToolRequest) -> SystemTool:
+    # Once per daemon: a compiler may be upgraded while a long-lived cache stays.
+    result = await engine.try_run(
+        Process(
+            ("/bin/sh", "-c", '"$0" --version && sha256sum "$0"', request.path),
+            description=f"Fingerprint {request.path}",
+            env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"},
+            cache_scope=ProcessCacheScope.PER_RESTART_SUCCESSFUL,
+            level=LogLevel.DEBUG,
+        )
+    )
+    if result.exit_code != 0:
+        raise ToolchainError(f"{request.option} = {request.path!r} cannot be run: {result.stderr.decode().strip()}")
+    return SystemTool(request.path, hashlib.sha256(result.stdout).hexdigest())
+
+
+_HOST = {"zig": None, "system": "{path}"}
+_HIP = {"wheel": None, "rocm": "{path}/llvm/bin/clang++"}
+_CUDA = {"clang": None, "nvcc": None, "system-nvcc": "{path}/bin/nvcc"}
+
+
+def _choose(scope: str, choices: dict[str, Optional[str]], chosen: str, path: Optional[str]) -> Optional[str]:
+    """The program to fingerprint, or None for a toolchain out of wheels."""
+    if chosen not in choices:
+        raise ToolchainError(f"[{scope}].toolchain = {chosen!r}; allowed: {', '.join(choices)}")
+    program = choices[chosen]
+    if program is not None and not path:
+        raise ToolchainError(f"[{scope}].toolchain = {chosen!r} needs [{scope}].path")
+    return program and program.format(path=path)
+
+
+@rule(desc="Choose toolchains", level=LogLevel.DEBUG)
+async def choose_toolchains(
+    host: HostToolchainSubsystem, hip: HipToolchainSubsystem, cuda: CudaToolchainSubsystem
+) -> Toolchains:
+    chosen = []
+    for subsystem, choices in ((host, _HOST), (hip, _HIP), (cuda, _CUDA)):
+        program = _choose(subsystem.options_scope, choices, subsystem.toolchain, subsystem.path)
+        if program is None:
+            chosen.append(Toolchain(subsystem.toolchain))
+        else:
+            tool = await fingerprint(SystemToolRequest(program, f"[{subsystem.options_scope}].path"))
+            chosen.append(Toolchain(subsystem.toolchain, subsystem.path, tool.fingerprint))
+    return Toolchains(*chosen)
+
+
+async def fingerprint(request: SystemToolRequest) -> SystemTool:
+    """Ask the engine for a system tool's fingerprint."""
+    return await Get(SystemTool, SystemToolRequest, request)
+
+
+def rules() -> list[object]:
+    return [*collect_rules()]
+
