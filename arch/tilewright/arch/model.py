@@ -40,6 +40,9 @@ class PipelineLimits(_Frozen):
     lds_bytes: int | None = Field(default=None, gt=0)
     double_buffer: bool = False
     preshuffle: bool = False
+    persistent: tuple[bool, ...] = Field(default=(False,), min_length=1)
+    num_wave_groups: tuple[int, ...] = Field(default=(1,), min_length=1)
+    k_block_per_cu: tuple[int, ...] = Field(default=(1,), min_length=1)
 
 
 class TileLimits(_Frozen):
@@ -81,6 +84,7 @@ class Arch(_Frozen):
     layouts: tuple[str, ...] = Field(min_length=1)
     tile: TileLimits
     waves: Triples = Field(min_length=1)
+    clusters: Triples = Field(default=((1, 1, 1),), min_length=1)
     pipelines: dict[str, PipelineLimits] = Field(min_length=1)
     warp_tiles: dict[str, Triples] = Field(min_length=1)
     preshuffle_warp_tiles: dict[str, Triples] = {}
@@ -96,7 +100,9 @@ class Arch(_Frozen):
             raise ValueError("preshuffle_warp_tiles has a dtype key that warp_tiles lacks")
         rated, offered = set(self.flops_per_clock_per_cu), {key.split("_")[0] for key in keys}
         if rated != offered:
-            raise ValueError(f"flops_per_clock_per_cu must rate exactly the offered dtypes: {', '.join(sorted(offered))}")
+            raise ValueError(
+                f"flops_per_clock_per_cu must rate exactly these dtypes: {', '.join(sorted(offered))}"
+            )
         return self
 
     @functools.cached_property
@@ -113,6 +119,11 @@ class Arch(_Frozen):
     def wave_set(self) -> frozenset[Triple]:
         """``waves`` for membership tests."""
         return frozenset(self.waves)
+
+    @functools.cached_property
+    def cluster_set(self) -> frozenset[Triple]:
+        """``clusters`` for membership tests."""
+        return frozenset(self.clusters)
 
     @functools.cached_property
     def warp_tile_sets(self) -> Mapping[str, frozenset[Triple]]:
@@ -154,7 +165,7 @@ def load(name: str) -> Arch:
 
 
 def load_file(path: str | Path) -> Arch:
-    """The architecture described by a JSON file of your own (see docs/adding_an_arch.md); ArchError if it is unusable."""
+    """The architecture that a JSON file of your own describes (docs/adding_an_arch.md); ArchError if it is unusable."""
     try:
         text = Path(path).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 
@@ -58,7 +59,7 @@ def _checked(name: str, arch: Arch, kernels: Sequence[Kernel]) -> list[Kernel]:
     for kernel in ordered:
         if kernel.arch != arch.name:
             raise SpecError(f"library {name!r} is for {arch.name}, but {kernel.name} is for {kernel.arch}")
-    for first, second in zip(ordered, ordered[1:], strict=False):
+    for first, second in itertools.pairwise(ordered):
         if first.identity == second.identity:
             raise SpecError(f"library {name!r} for {arch.name} lists {first.name} twice")
     return ordered

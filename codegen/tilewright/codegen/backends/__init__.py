@@ -53,7 +53,7 @@ def toolchain(kind: str, choice: ToolchainChoice) -> Toolchain:
     factory = getattr(getattr(importlib.import_module(module), name), picked.replace("-", "_"))
     try:
         return cast(Toolchain, factory(**options))
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise SpecError(f"{kind} toolchain {picked!r}: {error}") from None
 
 

@@ -1,0 +1,1 @@
+"""What makes a spec illegal: common rules, and those of each backend."""

@@ -1,0 +1,1 @@
+"""Compilers and linkers as typed inputs of every command."""

@@ -1,0 +1,138 @@
+"""From a configuration (lists and ranges of values) to every legal kernel that it describes."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tilewright.arch import Arch
+from tilewright.codegen.spec import Kernel
+from tilewright.codegen.specs import FIELDS, build_spec, complete
+from tilewright.codegen.validate import validate
+from tilewright.codegen.violations import SpecError
+
+MAX_COMBINATIONS = 1_000_000
+_SECTIONS = ("problem", "tile_config", "trait_config")
+_TOP = ("op", *_SECTIONS)
+_SECTION_HELP = '{"values": […]} or {"min", "max", "step", "exclude"}'
+
+
+class EmptyExpansionError(SpecError):
+    """A configuration or rule set of which no kernel is legal."""
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """``kernels`` in a fixed order, and how many combinations each rule refused (a combination may break several)."""
+
+    kernels: tuple[Kernel, ...]
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+
+def expand_config(config: object, arch: Arch) -> Expansion:
+    """Every legal kernel of a configuration, in the order of its fields and values.
+
+    A configuration is an object of three sections. ``problem`` holds constants (dtype, layout, …); ``tile_config`` and
+    ``trait_config`` give each field ``{"values": […]}`` or ``{"min", "max", "step", "exclude"}`` (``step`` is 1 and
+    ``exclude`` empty unless given). Fields are those of :mod:`tilewright.codegen.specs`; ``warp_m`` and its like are
+    accepted for ``wave_m``. The kernels are the cartesian product, less what the rules of ``arch`` refuse.
+
+    Raises SpecError for a malformed configuration and EmptyExpansionError, with the most frequent reasons, if no
+    combination is legal.
+    """
+    problem, axes = _read(config)
+    total = math.prod(len(values) for values in axes.values())
+    if total > MAX_COMBINATIONS:
+        raise SpecError(f"the configuration has {total} combinations; at most {MAX_COMBINATIONS}: narrow a range")
+    found: dict[Kernel, None] = {}
+    dropped: Counter[str] = Counter()
+    examples: dict[str, str] = {}
+    for point in itertools.product(*axes.values()):
+        fields = complete({**problem, **dict(zip(axes, point, strict=True))}, arch)
+        kernel = Kernel(arch=arch.name, spec=build_spec(fields))
+        violations = validate(kernel, arch)
+        if violations:
+            dropped.update({violation.rule for violation in violations})
+            for violation in violations:
+                examples.setdefault(violation.rule, str(violation))
+        else:
+            found[kernel] = None
+    if not found:
+        reasons = "".join(f"\n  {count} x {examples[rule]}" for rule, count in dropped.most_common(5))
+        raise EmptyExpansionError(f"none of the {total} combinations is legal on {arch.name}:{reasons}")
+    return Expansion(tuple(found), dict(sorted(dropped.items())))
+
+
+def read_json(path: str | Path) -> Any:
+    """The contents of a JSON file; SpecError if it cannot be read or is no JSON."""
+    try:
+        return json.loads(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise SpecError(f"cannot read {str(path)!r}: {error.strerror}") from None
+    except ValueError as error:
+        raise SpecError(f"{str(path)!r} is not JSON: {error}") from None
+
+
+def _read(config: object) -> tuple[dict[str, Any], dict[str, Sequence[Any]]]:
+    if not isinstance(config, Mapping):
+        raise SpecError(f"a configuration is an object with {', '.join(_SECTIONS)}, not {config!r}")
+    for key in config:
+        if key not in _TOP:
+            raise SpecError(f"configuration has an unknown section {key!r}; allowed: {', '.join(_TOP)}")
+    problem = {"op": config["op"]} if "op" in config else {}
+    problem.update(_section(config, "problem"))
+    axes: dict[str, Sequence[Any]] = {}
+    for section in _SECTIONS[1:]:
+        for key, value in _section(config, section).items():
+            if key in axes or key in problem:
+                raise SpecError(f"field {key!r} is given twice")
+            axes[key] = list(_values(f"{section}.{key}", value))
+    return problem, axes
+
+
+def _section(config: Mapping[str, Any], name: str) -> dict[str, Any]:
+    section = config.get(name, {})
+    if not isinstance(section, Mapping):
+        raise SpecError(f"section {name!r} must be an object, not {section!r}")
+    renamed: dict[str, Any] = {}
+    for key, value in section.items():
+        plain = {"warp_m": "wave_m", "warp_n": "wave_n", "warp_k": "wave_k"}.get(key, key)
+        if plain not in FIELDS:
+            raise SpecError(f"{name} has an unknown field {key!r}; allowed: {', '.join(FIELDS)}")
+        renamed[plain] = value
+    return renamed
+
+
+def _values(where: str, value: object) -> Iterator[Any]:
+    if not isinstance(value, Mapping):
+        raise SpecError(f"{where} = {value!r}: write {_SECTION_HELP}")
+    keys = set(value)
+    if keys == {"values"} and isinstance(value["values"], list) and value["values"]:
+        yield from _unique(where, value["values"])
+    elif {"min", "max"} <= keys <= {"min", "max", "step", "exclude"}:
+        low, high, step, exclude = value["min"], value["max"], value.get("step", 1), value.get("exclude", [])
+        if not all(type(item) is int for item in (low, high, step)) or step < 1 or low > high:
+            raise SpecError(f"{where} = {dict(value)!r}: min, max and step are whole numbers with min <= max, step >= 1")
+        if not isinstance(exclude, list):
+            raise SpecError(f"{where}.exclude = {exclude!r}: write a list")
+        if (high - low) // step >= MAX_COMBINATIONS:
+            raise SpecError(f"{where} has more than {MAX_COMBINATIONS} values")
+        kept = [item for item in range(low, high + 1, step) if item not in exclude]
+        if not kept:
+            raise SpecError(f"{where} = {dict(value)!r} excludes every value")
+        yield from kept
+    else:
+        raise SpecError(f"{where} = {dict(value)!r}: write {_SECTION_HELP}")
+
+
+def _unique(where: str, values: Sequence[Any]) -> Sequence[Any]:
+    for index, item in enumerate(values):
+        if item in values[:index]:
+            raise SpecError(f"{where} lists {item!r} twice")
+    return values

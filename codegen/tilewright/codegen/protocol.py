@@ -1,0 +1,164 @@
+"""What ``tilewright plan`` and ``tilewright bundle`` read and write, for tools that run plans themselves.
+
+Request of ``tilewright plan --request FILE --response FILE`` (a JSON object, unknown keys are errors)::
+
+    stage        "expand": which kernels?   "plan": which files and commands?
+    name         library name, a C identifier; "plan" only
+    kernels      [{"arch": "gfx942", "spec": {…}}, …]        either this,
+    archs        ["gfx942", …]                               or archs and exactly one of
+    set            a rule set, "essential" or "default"
+    config         a configuration: an object, or the path of a JSON file (see tilewright.codegen.expand)
+    specs          [{…}, …] each for every arch
+    filter       optional expression over kernels (see tilewright.codegen.filters)
+    toolchains   optional, {"host": "zig", "hip": "wheel", "cuda": "clang"}; instead of a word an object may choose
+                 with arguments: {"choice": "system", "path": …, "fingerprint": …}
+    arch_files   optional paths of architecture files to know beside the shipped ones
+
+A spec may leave defaults out (see tilewright.codegen.specs); responses always hold every field.
+
+Response to "expand"::
+
+    {"kernels": [{"arch", "name", "identity", "features", "spec"}, …],          sorted by arch, then name
+     "dropped": [{"arch", "rule", "count"}, …]}          combinations of a config that a rule refused
+
+Response to "plan"::
+
+    {"libraries": [{                                                            one per arch, sorted
+        "name", "arch", "backend", "abi_version",
+        "library": "gfx942/libgemm.so",
+        "files":   [{"path", "text"}, …],
+        "actions": [{"id", "description", "argv", "inputs", "outputs", "trees", "env": [[key, value], …], "caches",
+                     "memory_mb"}, …],
+        "objects": [path, …],
+        "reports": {kernel name: path, …},
+        "toolchains": {"hip": "identity in one line", …},
+        "kernels": [{"arch", "name", "identity", "features", "spec", "header", "objects", "report"}, …]}, …]}
+
+Every path is relative to the working directory of the build and starts with ``<arch>/``. Inputs of an action are
+``files`` or outputs of other actions; ``trees`` appear at ``__<name>``, ``caches`` at ``__cache_<name>``.
+
+``tilewright bundle --library FILE --root DIR --out manifest.json`` takes one entry of ``libraries`` (``files`` and
+``actions`` may be left out), finds its library, objects and reports below DIR and writes the manifest.
+
+Exit codes: 0 done; 1 a command of a build failed; 2 bad input, nothing was written; 3 a defect of tilewright itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.arch import Arch
+from tilewright.codegen.backends import ToolchainChoice, toolchains_for
+from tilewright.codegen.plan import Action, LibraryPlan
+from tilewright.codegen.render import header_path
+from tilewright.codegen.spec import Kernel
+from tilewright.codegen.violations import SpecError
+
+ABI_VERSION = 1
+"""TW_ABI_VERSION of tilewright/abi.h."""
+
+SOURCES = ("set", "config", "specs")
+_KEYS = ("stage", "name", "kernels", "archs", *SOURCES, "filter", "toolchains", "arch_files")
+_STAGES = ("expand", "plan")
+
+
+@dataclass(frozen=True)
+class Request:
+    """A checked request; ``source`` is None when ``kernels`` are listed."""
+
+    stage: str
+    name: str | None
+    kernels: tuple[Mapping[str, Any], ...]
+    archs: tuple[str, ...]
+    source: tuple[str, Any] | None
+    filter: str | None
+    toolchains: Mapping[str, ToolchainChoice]
+    arch_files: tuple[str, ...]
+
+
+def parse_request(raw: object) -> Request:
+    """Check the shape of a request; SpecError names the key, what was found and what is allowed."""
+    if not isinstance(raw, dict):
+        raise SpecError(f"a request is a JSON object, not {type(raw).__name__}")
+    for key in raw:
+        if key not in _KEYS:
+            raise SpecError(f"request has an unknown key {key!r}; allowed: {', '.join(_KEYS)}")
+    stage = raw.get("stage")
+    if stage not in _STAGES:
+        raise SpecError(f"request key 'stage' is {stage!r}; allowed: {', '.join(_STAGES)}")
+    if stage == "plan" and not isinstance(raw.get("name"), str):
+        raise SpecError("request key 'name' must be the library's name when 'stage' is 'plan'")
+    sources = [key for key in SOURCES if raw.get(key) is not None]
+    if ("kernels" in raw) + len(sources) != 1:
+        raise SpecError(f"a request has exactly one of kernels, {', '.join(SOURCES)}")
+    if sources and not raw.get("archs"):
+        raise SpecError(f"request key 'archs' must list at least one arch beside {sources[0]!r}")
+    return Request(
+        stage=stage,
+        name=_typed(raw, "name", str, None),
+        kernels=tuple(_typed(raw, "kernels", list, [])),
+        archs=tuple(_typed(raw, "archs", list, [])),
+        source=(sources[0], raw[sources[0]]) if sources else None,
+        filter=_typed(raw, "filter", str, None),
+        toolchains=_typed(raw, "toolchains", dict, {}),
+        arch_files=tuple(_typed(raw, "arch_files", list, [])),
+    )
+
+
+def kernel_json(kernel: Kernel, arch: Arch) -> dict[str, Any]:
+    """A kernel as responses, exports and manifests show it."""
+    return {
+        "arch": kernel.arch,
+        "name": kernel.name,
+        "identity": kernel.identity,
+        "features": " ".join(arch.features(kernel.spec.dtype_key, kernel.spec.warp_tile.k)),
+        "spec": kernel.spec.model_dump(mode="json"),
+    }
+
+
+def library_json(
+    name: str, arch: Arch, plan: LibraryPlan, kernels: Iterable[Kernel], toolchains: Mapping[str, ToolchainChoice]
+) -> dict[str, Any]:
+    """One entry of ``libraries``; ``kernels`` in the order of ``plan.kernels``."""
+    listed = [
+        {**kernel_json(kernel, arch), "header": header_path(kernel), "objects": list(p.objects), "report": p.report}
+        for kernel, p in zip(kernels, plan.kernels, strict=True)
+    ]
+    return {
+        "name": name,
+        "arch": arch.name,
+        "backend": arch.backend,
+        "abi_version": ABI_VERSION,
+        "library": plan.library,
+        "files": [{"path": file.path, "text": file.text} for file in plan.all_files],
+        "actions": [_action_json(action) for action in plan.all_actions],
+        "objects": [path for kernel in plan.kernels for path in kernel.objects],
+        "reports": {kernel["name"]: kernel["report"] for kernel in listed if kernel["report"]},
+        "toolchains": {kind: made.identity for kind, made in toolchains_for(arch, toolchains).items()},
+        "kernels": listed,
+    }
+
+
+def _action_json(action: Action) -> dict[str, Any]:
+    return {
+        "id": action.id,
+        "description": action.description,
+        "argv": list(action.argv),
+        "inputs": list(action.inputs),
+        "outputs": list(action.outputs),
+        "trees": list(action.trees),
+        "env": [list(pair) for pair in action.env],
+        "caches": list(action.caches),
+        "memory_mb": action.memory_mb,
+    }
+
+
+def _typed(raw: Mapping[str, Any], key: str, kind: type, default: Any) -> Any:
+    value = raw.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, kind):
+        raise SpecError(f"request key {key!r} must be a {kind.__name__}, not {value!r}")
+    return value
