@@ -1,0 +1,37 @@
+// Predicts the time of a GEMM kernel from the architecture's numbers: tile and wave quantisation on a roofline.
+//
+// With tiles t = ceil(m/q_m) * ceil(n/q_n) * split_k over U compute units, the device needs w = ceil(t/U) waves. A tile
+// costs
+//   compute = 2 q_m q_n k' / (flops per clock per unit * clock),  k' = ceil(ceil(k/q_k) / split_k) * q_k
+//   memory  = (bytes of all tiles / t) * min(U, t) / bandwidth
+//   bytes   = (m k ceil(n/tile_n) bytes_a + n k ceil(m/tile_m) bytes_b) + m n bytes_c * (1 + [beta != 0]) * split_k
+// and the launch w * max(compute, memory). Padding is in q_m, q_n and k': a partial tile costs a whole one.
+// The quantum q is the tile on a GPU. On a CPU it is the register block (warp tile): the kernels there split the work
+// between threads in register blocks, and the tile, a cache block, only decides how often the operands are read.
+// Every tile reads its own operands (no cache between tiles is modelled), so memory is an upper bound that prefers
+// large tiles where all else is equal. Sources: NVIDIA, Matrix Multiplication Background User's Guide, sections "Tile
+// Quantization" and "Wave Quantization"; Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009.
+#ifndef TILEWRIGHT_DISPATCHER_ANALYTIC_HPP
+#define TILEWRIGHT_DISPATCHER_ANALYTIC_HPP
+
+#include "tilewright/abi.h"
+
+namespace tilewright {
+
+struct Estimate {
+  double tiles = 0;
+  double waves = 0;
+  double compute_us = 0;  // of all waves
+  double memory_us = 0;
+  double total_us = 0;
+  double useful = 1;  // share of the padded multiplications that the problem asked for
+};
+
+// compute_units > 0. A dtype for which the architecture states no rate counts as one operation per clock: it ranks
+// last.
+Estimate estimate(const tw_gemm_problem& problem, const tw_arch& arch, const tw_gemm_traits& traits,
+                  uint32_t compute_units);
+
+}  // namespace tilewright
+
+#endif  // TILEWRIGHT_DISPATCHER_ANALYTIC_HPP

@@ -1,0 +1,63 @@
+// Plans by problem: a hash table that is read without a lock and written under the dispatcher's.
+//
+// A reader loads the current table and probes its slots; a writer fills a free slot, or publishes a larger table. Old
+// tables are kept until the cache goes, because a reader may still be probing one; together they are no larger than the
+// current one. Plans never move and are never freed before the cache.
+#ifndef TILEWRIGHT_DISPATCHER_PLAN_CACHE_HPP
+#define TILEWRIGHT_DISPATCHER_PLAN_CACHE_HPP
+
+#include "tilewright/dispatcher/selection.hpp"
+
+struct tw_plan {
+  tw_gemm_problem problem;
+  uint64_t hash;
+  tilewright::KernelEntry* entry;
+  tilewright::LibraryEntry* library;
+  uint64_t workspace_bytes;
+  void* storage;  // plan_bytes of the kernel, aligned to 64
+  char* reason;
+  int32_t device;
+  uint32_t device_check;
+};
+
+namespace tilewright {
+
+class PlanCache {
+ public:
+  PlanCache() = default;
+  PlanCache(const PlanCache&) = delete;
+  PlanCache& operator=(const PlanCache&) = delete;
+  ~PlanCache() { clear(); }
+
+  static uint64_t hash(const tw_gemm_problem& problem);
+
+  // Lock-free; null if absent.
+  const tw_plan* find(const tw_gemm_problem& problem, uint64_t hash) const;
+  // Under the lock. Takes ownership of plan, also when it fails.
+  tw_status insert(tw_plan* plan);
+  // Under the lock: later finds miss, handed-out plans stay valid.
+  void forget();
+  // Frees everything; nobody may be reading.
+  void clear();
+  uint64_t size() const { return plans_.size(); }
+
+ private:
+  struct Table {
+    uint64_t mask;
+    uint64_t used;
+    Atomic<const tw_plan*> slots[1];
+  };
+  static Table* make_table(uint64_t slots);
+  static void put(Table* table, const tw_plan* plan);
+
+  Atomic<Table*> table_;
+  Vec<Table*> tables_;
+  Vec<tw_plan*> plans_;
+};
+
+tw_plan* make_plan(const tw_gemm_problem& problem, uint64_t hash, KernelEntry* entry);
+void free_plan(tw_plan* plan);
+
+}  // namespace tilewright
+
+#endif  // TILEWRIGHT_DISPATCHER_PLAN_CACHE_HPP

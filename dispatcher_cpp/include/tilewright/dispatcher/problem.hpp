@@ -1,0 +1,24 @@
+// What makes a problem legal, independent of any kernel.
+#ifndef TILEWRIGHT_DISPATCHER_PROBLEM_HPP
+#define TILEWRIGHT_DISPATCHER_PROBLEM_HPP
+
+#include "tilewright/abi.h"
+#include "tilewright/dispatcher/text.hpp"
+
+namespace tilewright {
+
+const char* dtype_name(uint32_t dtype);  // null if unknown
+uint32_t dtype_bytes(uint32_t dtype);
+
+// TW_OK, or TW_INVALID_ARGUMENT with field, value and what is allowed in tw_last_error().
+tw_status validate(const tw_problem* problem);
+// Null pointers that the problem needs; problem is valid.
+tw_status validate_args(const tw_gemm_problem& problem, const tw_gemm_args* args, uint64_t workspace_bytes);
+
+// "gemm fp16 rcr 512x512x512"
+void describe(const tw_gemm_problem& problem, Text* text);
+void problem_json(const tw_gemm_problem& problem, Text* text);
+
+}  // namespace tilewright
+
+#endif  // TILEWRIGHT_DISPATCHER_PROBLEM_HPP

@@ -1,0 +1,53 @@
+// From a problem to a ranking of kernels: who refuses and why, who is best and why.
+#ifndef TILEWRIGHT_DISPATCHER_SELECTION_HPP
+#define TILEWRIGHT_DISPATCHER_SELECTION_HPP
+
+#include "tilewright/dispatcher.h"
+#include "tilewright/dispatcher/analytic.hpp"
+#include "tilewright/dispatcher/registry.hpp"
+
+namespace tilewright {
+
+constexpr size_t kReasonBytes = 256;
+
+struct Device {
+  int32_t ordinal = 0;
+  uint32_t compute_units = 0;  // 0 = the architecture's
+  char* arch = nullptr;        // null = any
+  char* features = nullptr;    // null = detected on CPU, none elsewhere
+};
+
+struct Selection {
+  uint32_t provider = TW_SELECT_ANALYTIC;
+  char* kernel = nullptr;
+  tw_score_fn score = nullptr;
+  void* user = nullptr;
+  char* label = nullptr;
+};
+
+struct Ranked {
+  KernelEntry* entry;
+  size_t position;  // in first-fit order: breaks ties
+  bool supported;
+  bool usable;   // supported and not ruled out by the provider
+  double score;  // lower is better: microseconds for analytic, position for first fit
+  Estimate estimate;
+  char refusal[kReasonBytes];
+};
+
+const char* provider_name(const Selection& selection);
+
+// Every kernel, the usable ones first and best first. Fails only for a broken selection (unknown explicit kernel,
+// failing callback) or lack of memory.
+tw_status rank(const Registry& registry, const Device& device, const Selection& selection,
+               const tw_gemm_problem& problem, Vec<Ranked>* ranking);
+
+// One sentence on why ranking[0] was chosen; ranking[0] is usable.
+void choice_reason(const Selection& selection, const Vec<Ranked>& ranking, Text* text);
+// What to say when ranking[0] is not usable.
+tw_status no_kernel(const Selection& selection, const Vec<Ranked>& ranking, const tw_gemm_problem& problem);
+void ranking_json(const Selection& selection, const Vec<Ranked>& ranking, const tw_gemm_problem& problem, Text* text);
+
+}  // namespace tilewright
+
+#endif  // TILEWRIGHT_DISPATCHER_SELECTION_HPP

@@ -1,0 +1,272 @@
+#include "tilewright/dispatcher/selection.hpp"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tilewright/dispatcher/error.hpp"
+#include "tilewright/dispatcher/features.hpp"
+#include "tilewright/dispatcher/problem.hpp"
+#include "tilewright/dispatcher/sort.hpp"
+
+namespace tilewright {
+namespace {
+
+const tw_gemm_traits& traits_of(const KernelEntry& entry) {
+  return *static_cast<const tw_gemm_traits*>(entry.kernel->traits);
+}
+
+uint32_t compute_units(const Device& device, const tw_arch& arch) {
+  if (device.compute_units != 0) return device.compute_units;
+  if (arch.compute_units != 0) return arch.compute_units;
+  return arch.backend == TW_BACKEND_CPU ? cpu_count() : 1;
+}
+
+bool refuse(Ranked* ranked, const char* text) {
+  ranked->supported = false;
+  snprintf(ranked->refusal, sizeof ranked->refusal, "%s", text);
+  return false;
+}
+
+bool refuse_field(Ranked* ranked, const char* field, const char* asked, const char* built) {
+  ranked->supported = false;
+  snprintf(ranked->refusal, sizeof ranked->refusal, "%s is %s, the kernel is built for %s", field, asked, built);
+  return false;
+}
+
+// What every kernel would have to check the same way; the rest is the kernel's own answer.
+bool matches_traits(const tw_gemm_problem& p, const tw_gemm_traits& t, Ranked* ranked) {
+  const struct {
+    const char* field;
+    uint32_t asked, built;
+  } dtypes[] = {{"dtype_a", p.dtype_a, t.dtype_a},
+                {"dtype_b", p.dtype_b, t.dtype_b},
+                {"dtype_c", p.dtype_c, t.dtype_c},
+                {"dtype_acc", p.dtype_acc, t.dtype_acc}};
+  for (const auto& d : dtypes) {
+    if (d.asked == d.built) continue;
+    const char* built = dtype_name(d.built);
+    return refuse_field(ranked, d.field, dtype_name(d.asked), built == nullptr ? "an unknown dtype" : built);
+  }
+  const struct {
+    const char* field;
+    uint32_t asked, built;
+  } layouts[] = {
+      {"layout_a", p.layout_a, t.layout_a}, {"layout_b", p.layout_b, t.layout_b}, {"layout_c", p.layout_c, t.layout_c}};
+  for (const auto& l : layouts) {
+    if (l.asked == l.built) continue;
+    return refuse_field(ranked, l.field, l.asked == TW_ROW_MAJOR ? "row-major" : "column-major",
+                        l.built == TW_ROW_MAJOR ? "row-major" : "column-major");
+  }
+  return true;
+}
+
+bool supported(const tw_gemm_problem& problem, const Device& device, Ranked* ranked) {
+  const KernelEntry& entry = *ranked->entry;
+  const tw_kernel& kernel = *entry.kernel;
+  ranked->refusal[0] = '\0';
+  ranked->supported = true;
+  const bool cpu = entry.library->library->arch->backend == TW_BACKEND_CPU;
+  const char* offered = device.features != nullptr ? device.features : cpu ? cpu_features() : "";
+  int length = 0;
+  if (const char* missing = missing_feature(kernel.features, offered, &length)) {
+    char text[kReasonBytes];
+    snprintf(text, sizeof text, "the device lacks %.*s", length, missing);
+    return refuse(ranked, text);
+  }
+  if (!matches_traits(problem, traits_of(entry), ranked)) return false;
+  char reason[kReasonBytes] = "";
+  const tw_status status = kernel.supports(&kernel, &problem.base, reason, sizeof reason);
+  reason[sizeof reason - 1] = '\0';
+  if (status == TW_OK) return true;
+  return refuse(ranked, reason[0] != '\0' ? reason : tw_status_name(status));
+}
+
+tw_status score_by_callback(const Selection& selection, const tw_gemm_problem& problem, Vec<Ranked>* ranking) {
+  Vec<tw_candidate> candidates;
+  if (!candidates.reserve(ranking->size())) return fail(TW_OUT_OF_MEMORY, "no memory for candidates");
+  for (const Ranked& ranked : *ranking) {
+    if (!ranked.supported) continue;
+    const KernelEntry& entry = *ranked.entry;
+    const tw_candidate candidate = {entry.kernel, entry.library->library->arch, entry.priority, 0, HUGE_VAL};
+    if (!candidates.push(candidate)) return fail(TW_OUT_OF_MEMORY, "no memory for candidates");
+  }
+  if (candidates.empty()) return TW_OK;
+  if (tw_status status = selection.score(selection.user, &problem.base, candidates.begin(), candidates.size())) {
+    return fail(status, "selection by %s failed: %s", provider_name(selection), tw_status_name(status));
+  }
+  size_t next = 0;
+  for (Ranked& ranked : *ranking) {
+    if (!ranked.supported) continue;
+    ranked.score = candidates[next++].score;
+    ranked.usable = isfinite(ranked.score);
+    if (!ranked.usable) snprintf(ranked.refusal, sizeof ranked.refusal, "ruled out by %s", provider_name(selection));
+  }
+  return TW_OK;
+}
+
+tw_status score_explicit(const Registry& registry, const Selection& selection, Vec<Ranked>* ranking) {
+  KernelEntry* wanted = nullptr;
+  if (tw_status status = const_cast<Registry&>(registry).find(selection.kernel, &wanted)) return status;
+  for (Ranked& ranked : *ranking) {
+    ranked.score = ranked.entry == wanted ? 0 : 1;
+    ranked.usable = ranked.supported && ranked.entry == wanted;
+    if (ranked.supported && !ranked.usable) {
+      snprintf(ranked.refusal, sizeof ranked.refusal, "not the kernel that was asked for");
+    }
+  }
+  return TW_OK;
+}
+
+tw_status score_all(const Registry& registry, const Selection& selection, const tw_gemm_problem& problem,
+                    Vec<Ranked>* ranking) {
+  switch (selection.provider) {
+    case TW_SELECT_EXPLICIT:
+      return score_explicit(registry, selection, ranking);
+    case TW_SELECT_CALLBACK:
+      return score_by_callback(selection, problem, ranking);
+    case TW_SELECT_ANALYTIC:
+      for (Ranked& ranked : *ranking) ranked.score = ranked.estimate.total_us;
+      return TW_OK;
+    default: {  // first fit: the order of the registry is the score
+      double position = 0;
+      for (Ranked& ranked : *ranking) ranked.score = position++;
+      return TW_OK;
+    }
+  }
+}
+
+void kernel_json(const Selection& selection, const Ranked& ranked, size_t rank, Text* text) {
+  const KernelEntry& entry = *ranked.entry;
+  text->add("{\"name\":").quoted(entry.kernel->name).add(",\"arch\":").quoted(entry.kernel->arch);
+  text->add(",\"identity\":").quoted(entry.kernel->identity);
+  text->add(",\"library\":").quoted(entry.library->library->name).add(",\"priority\":").add(entry.priority);
+  text->add(",\"supported\":").add(ranked.supported ? "true" : "false");
+  if (!ranked.usable) {
+    text->add(",\"rank\":null,\"score\":null,\"reason\":").quoted(ranked.refusal);
+  } else {
+    text->add(",\"rank\":").add(static_cast<uint64_t>(rank)).add(",\"score\":");
+    if (selection.provider == TW_SELECT_CALLBACK) {
+      text->exact(ranked.score);
+    } else {
+      text->fixed3(ranked.score);
+    }
+    text->add(",\"reason\":null");
+  }
+  if (ranked.supported) {
+    const Estimate& e = ranked.estimate;
+    text->add(",\"estimate\":{\"tiles\":").fixed3(e.tiles).add(",\"waves\":").fixed3(e.waves);
+    text->add(",\"compute_us\":").fixed3(e.compute_us).add(",\"memory_us\":").fixed3(e.memory_us);
+    text->add(",\"total_us\":").fixed3(e.total_us).add(",\"useful\":").fixed3(e.useful).add('}');
+  }
+  text->add('}');
+}
+
+}  // namespace
+
+const char* provider_name(const Selection& selection) {
+  switch (selection.provider) {
+    case TW_SELECT_ANALYTIC:
+      return "analytic";
+    case TW_SELECT_FIRST_FIT:
+      return "first_fit";
+    case TW_SELECT_EXPLICIT:
+      return "explicit";
+    default:
+      return selection.label != nullptr ? selection.label : "callback";
+  }
+}
+
+tw_status rank(const Registry& registry, const Device& device, const Selection& selection,
+               const tw_gemm_problem& problem, Vec<Ranked>* ranking) {
+  if (!ranking->reserve(registry.kernels().size())) return fail(TW_OUT_OF_MEMORY, "no memory for the ranking");
+  for (KernelEntry* entry : registry.kernels()) {
+    Ranked ranked;
+    ranked.entry = entry;
+    ranked.position = ranking->size();
+    ranked.score = 0;
+    ranked.usable = supported(problem, device, &ranked);
+    const tw_arch& arch = *entry->library->library->arch;
+    if (ranked.supported) ranked.estimate = estimate(problem, arch, traits_of(*entry), compute_units(device, arch));
+    if (!ranking->push(ranked)) return fail(TW_OUT_OF_MEMORY, "no memory for the ranking");
+  }
+  if (tw_status status = score_all(registry, selection, problem, ranking)) return status;
+  sort(ranking->begin(), ranking->size(), [](const Ranked& left, const Ranked& right) {
+    if (left.usable != right.usable) return left.usable;
+    if (left.usable && left.score != right.score) return left.score < right.score;
+    return left.position < right.position;
+  });
+  return TW_OK;
+}
+
+void choice_reason(const Selection& selection, const Vec<Ranked>& ranking, Text* text) {
+  const Ranked& best = ranking[0];
+  const bool contested = ranking.size() > 1 && ranking[1].usable;
+  text->add(provider_name(selection)).add(": ");
+  if (selection.provider == TW_SELECT_EXPLICIT) {
+    text->add("asked for by name");
+    return;
+  }
+  if (selection.provider == TW_SELECT_FIRST_FIT) {
+    text->add("first of the kernels that fit, priority ").add(best.entry->priority);
+    return;
+  }
+  if (selection.provider == TW_SELECT_CALLBACK) {
+    text->add("score ").fixed3(best.score);
+  } else {
+    const Estimate& e = best.estimate;
+    text->fixed3(best.score)
+        .add(" us predicted, ")
+        .add(e.compute_us >= e.memory_us ? "compute" : "memory")
+        .add("-bound");
+    text->add(", ").add(static_cast<int64_t>(e.useful * 100 + 0.5)).add("% useful work");
+  }
+  if (!contested) {
+    text->add(", the only kernel that fits");
+  } else if (ranking[1].score == best.score) {
+    text->add(", tied with ").add(ranking[1].entry->kernel->name).add(", decided by priority and name");
+  } else {
+    text->add(", next ").add(ranking[1].entry->kernel->name).add(" with ").fixed3(ranking[1].score);
+  }
+}
+
+tw_status no_kernel(const Selection& selection, const Vec<Ranked>& ranking, const tw_gemm_problem& problem) {
+  Text text;
+  describe(problem, &text);
+  if (ranking.empty()) {
+    return fail(TW_NO_KERNEL, "no kernel serves %s: the dispatcher has no kernels; add a library", text.c_str());
+  }
+  Text reasons;
+  size_t shown = 0;
+  for (const Ranked& ranked : ranking) {
+    if (selection.provider == TW_SELECT_EXPLICIT && ranked.score != 0) continue;
+    if (shown++ == 4) {
+      reasons.add("; …");
+      break;
+    }
+    reasons.add(shown == 1 ? "" : "; ").add(ranked.entry->kernel->name).add(": ").add(ranked.refusal);
+  }
+  return fail(TW_NO_KERNEL, "none of %zu kernels serves %s (selection %s): %s", ranking.size(), text.c_str(),
+              provider_name(selection), reasons.c_str());
+}
+
+void ranking_json(const Selection& selection, const Vec<Ranked>& ranking, const tw_gemm_problem& problem, Text* text) {
+  text->add("{\"problem\":");
+  problem_json(problem, text);
+  text->add(",\"selection\":").quoted(provider_name(selection)).add(",\"chosen\":");
+  if (ranking.empty() || !ranking[0].usable) {
+    text->add("null,\"reason\":\"no kernel serves this problem\"");
+  } else {
+    Text reason;
+    choice_reason(selection, ranking, &reason);
+    text->quoted(ranking[0].entry->kernel->identity).add(",\"reason\":").quoted(reason.c_str());
+  }
+  text->add(",\"kernels\":[");
+  for (size_t i = 0; i < ranking.size(); ++i) {
+    if (i != 0) text->add(',');
+    kernel_json(selection, ranking[i], i + 1, text);
+  }
+  text->add("]}");
+}
+
+}  // namespace tilewright
