@@ -1,0 +1,1 @@
+"""The Pants plugin: targets, rules and goals that turn kernels into libraries."""

@@ -7,15 +7,12 @@ functions are plain coroutines, so each takes and returns values that hash.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Iterable, Mapping, Sequence
+from typing import Iterable, Sequence
 
 from pants.backend.python.util_rules.interpreter_constraints import InterpreterConstraints
 from pants.backend.python.util_rules.pex import PexRequest, VenvPex, VenvPexProcess
 from pants.backend.python.util_rules.pex_cli import PexCliProcess
 from pants.backend.python.util_rules.pex_requirements import EntireLockfile, Lockfile, Resolve
-from pants.build_graph.address import Address
-from pants.core.util_rules.system_binaries import BinaryPathRequest, BinaryPaths
-from pants.engine.addresses import Addresses, UnparsedAddressInputs
 from pants.engine.fs import (
     AddPrefix,
     CreateDigest,
@@ -146,7 +143,6 @@ async def run_python(
     inputs: Digest,
     outputs: Sequence[str],
     description: str,
-    env: Mapping[str, str] | None = None,
 ) -> FallibleProcessResult:
     """``python -m <tool.module> <arguments>`` in a sandbox that holds ``inputs``."""
     lockfile = await Get(Lockfile, Resolve(tool.resolve, use_entire_lockfile=True))
@@ -169,24 +165,17 @@ async def run_python(
             input_digest=input_digest,
             output_files=outputs,
             # Pex drops PYTHONPATH.
-            extra_env={"PEX_EXTRA_SYS_PATH": ":".join(tool.source_roots), "PYTHONDONTWRITEBYTECODE": "1", **(env or {})},
+            extra_env={
+                "PEX_EXTRA_SYS_PATH": ":".join(tool.source_roots),
+                "PYTHONDONTWRITEBYTECODE": "1",
+                **(env or {}),
+            },
             level=LogLevel.DEBUG,
         ),
     )
     return await Get(FallibleProcessResult, Process, process)
 
 
-async def find_binary(name: str, search_path: Sequence[str]) -> BinaryPaths:
-    """Where a program of the machine is, with its fingerprint."""
-    return await Get(BinaryPaths, BinaryPathRequest(binary_name=name, search_path=search_path))
-
-
 async def direct_dependencies(dependencies: Dependencies) -> tuple[Target, ...]:
     """The targets that a ``dependencies`` field names, generators replaced by what they generate."""
     return tuple(await Get(Targets, DependenciesRequest(dependencies)))
-
-
-async def targets_at(addresses: Sequence[str], owner: Address, origin: str) -> tuple[Target, ...]:
-    """Targets of address strings as ``owner`` would write them."""
-    found = await Get(Addresses, UnparsedAddressInputs(addresses, owning_address=owner, description_of_origin=origin))
-    return tuple(await Get(Targets, Addresses, found))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Iterable, Type
 
 from pants.engine.target import Target
-
 from tilewright.pants import target_generation
 from tilewright.pants import target_types as targets
-from tilewright.pants.goals import package_library
-from tilewright.pants.util_rules import actions, codegen, kernels, library, toolchains, trees
+from tilewright.pants.goals import check_library, package_library
+from tilewright.pants.goals import kernels as kernels_goal
+from tilewright.pants.util_rules import actions, codegen, native, kernels, library, toolchains, trees
 
 
 def target_types() -> Iterable[Type[Target]]:
@@ -18,15 +18,18 @@ def target_types() -> Iterable[Type[Target]]:
         targets.KernelSetTarget,
         targets.GeneratedKernelTarget,
         targets.KernelLibraryTarget,
-        targets.NativeDispatcherTarget,
+        targets.NativeLibraryTarget,
     ]
 
 
 def rules() -> Iterable[object]:
     return [
         *actions.rules(),
+        *check_library.rules(),
         *codegen.rules(),
+        *native.rules(),
         *kernels.rules(),
+        *kernels_goal.rules(),
         *library.rules(),
         *package_library.rules(),
         *target_generation.rules(),

@@ -9,7 +9,6 @@ from pants.engine.rules import Get, collect_rules, rule
 from pants.engine.target import GeneratedTargets, GenerateTargetsRequest, InvalidFieldException
 from pants.engine.unions import UnionRule
 from pants.util.logging import LogLevel
-
 from tilewright.pants import engine
 from tilewright.pants.target_types import (
     ExpandedKernelField,

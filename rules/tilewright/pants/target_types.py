@@ -163,7 +163,7 @@ class GeneratedKernelTarget(Target):
 class KernelArchsField(StringSequenceField):
     alias = "archs"
     required = True
-    help = "The architectures that the set is expanded for, e.g. `[\"gfx942\", \"sm_90a\"]`."
+    help = 'The architectures that the set is expanded for, e.g. `["gfx942", "sm_90a"]`.'
 
 
 class RuleSetField(StringField):
@@ -188,7 +188,9 @@ class KernelSetTarget(TargetGenerator):
     copied_fields = COMMON_TARGET_FIELDS
     moved_fields = ()
     core_fields = (*COMMON_TARGET_FIELDS, KernelArchsField, RuleSetField, KernelConfigField, KernelFilterField)
-    help = "Many kernels: a rule set or a config, times architectures. Generates one target per kernel and architecture."
+    help = (
+        "Many kernels: a rule set or a config, times architectures. Generates one target for each."
+    )
 
 
 class LibraryKernelsField(Dependencies):
@@ -235,22 +237,25 @@ class KernelLibraryTarget(Target):
     )
 
 
-class DispatcherOutputField(StringField):
-    alias = "filename"
-    default = "libtilewright.so"
-    help = "Name of the file, which stands beside the BUILD file as a resource."
+class NativeSourcesField(MultipleSourcesField):
+    required = True
+    expected_file_extensions = (".c", ".cpp")
+    help = "C99 and C++17 sources. They may include the project's own headers (`tilewright/…`)."
 
 
-class DispatcherResourceField(MultipleSourcesField):
-    """Hidden and always empty: the hook by which the dispatcher becomes a resource of Python targets."""
-
-    alias = "_dispatcher_sources"
-    uses_source_roots = True
-    expected_num_files = 0
-    help = "Not to be set."
+class NativeOutputField(StringField):
+    alias = "output"
+    required = True
+    help = "Where the library stands as a resource, as a path of the workspace, e.g. `\"src/pkg/libfoo.so\"`."
 
 
-class NativeDispatcherTarget(Target):
-    alias = "native_dispatcher"
-    core_fields = (*COMMON_TARGET_FIELDS, Dependencies, DispatcherOutputField, DispatcherResourceField, OutputPathField)
-    help = "The C++ dispatcher as a shared library; Python targets depend on it as on a resource."
+class NativeLinkField(StringSequenceField):
+    alias = "link"
+    default = ()
+    help = "Libraries of the C runtime to link, e.g. `[\"dl\", \"pthread\"]`."
+
+
+class NativeLibraryTarget(Target):
+    alias = "native_library"
+    core_fields = (*COMMON_TARGET_FIELDS, Dependencies, NativeSourcesField, NativeOutputField, NativeLinkField)
+    help = "A shared library built by the host toolchain; Python targets depend on it as on a resource."

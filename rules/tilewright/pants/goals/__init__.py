@@ -1,0 +1,1 @@
+"""Goals that the plugin adds or extends."""

@@ -16,7 +16,6 @@ from pants.engine.target import (
 )
 from pants.engine.unions import UnionRule
 from pants.util.logging import LogLevel
-
 from tilewright.pants import engine
 from tilewright.pants.target_types import LibraryKernelsField, LibraryNameField, LibraryResourceField
 from tilewright.pants.util_rules.library import BuiltLibraries, LibraryRequest, PlannedLibraries, library_request

@@ -20,7 +20,7 @@ class HostToolchainSubsystem(Subsystem):
             """
         ),
     )
-    path = StrOption(default=None, help="Absolute path of the C++ compiler for `toolchain = \"system\"`.")
+    path = StrOption(default=None, help='Absolute path of the C++ compiler for `toolchain = "system"`.')
 
 
 class HipToolchainSubsystem(Subsystem):
@@ -31,7 +31,7 @@ class HipToolchainSubsystem(Subsystem):
         default="wheel",
         help="`wheel`: clang 22 out of pinned wheels, no ROCm needed. `rocm`: the ROCm installation at `path`.",
     )
-    path = StrOption(default=None, help="Root of the ROCm installation for `toolchain = \"rocm\"`, e.g. /opt/rocm.")
+    path = StrOption(default=None, help='Root of the ROCm installation for `toolchain = "rocm"`, e.g. /opt/rocm.')
 
 
 class CudaToolchainSubsystem(Subsystem):
@@ -47,4 +47,4 @@ class CudaToolchainSubsystem(Subsystem):
             """
         ),
     )
-    path = StrOption(default=None, help="Root of the CUDA toolkit for `toolchain = \"system-nvcc\"`.")
+    path = StrOption(default=None, help='Root of the CUDA toolkit for `toolchain = "system-nvcc"`.')

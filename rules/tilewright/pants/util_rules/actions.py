@@ -9,7 +9,6 @@ from pants.engine.fs import EMPTY_DIGEST, Digest
 from pants.engine.process import Process
 from pants.engine.rules import Get, MultiGet, collect_rules, rule
 from pants.util.logging import LogLevel
-
 from tilewright.pants import engine
 from tilewright.pants.util_rules.trees import Tree, TreeRequest
 

@@ -9,7 +9,6 @@ from typing import Any
 from pants.engine.fs import EMPTY_DIGEST, Digest
 from pants.engine.rules import collect_rules, rule
 from pants.util.logging import LogLevel
-
 from tilewright.pants import engine
 from tilewright.pants.subsystems.codegen import CodegenSubsystem
 

@@ -10,7 +10,6 @@ from pants.engine.fs import EMPTY_DIGEST, Digest
 from pants.engine.rules import Get, collect_rules, rule
 from pants.engine.target import Target
 from pants.util.logging import LogLevel
-
 from tilewright.pants.target_types import (
     EXTENT_FIELDS,
     SCALAR_SPEC_FIELDS,
@@ -96,4 +95,3 @@ async def expand_kernels(request: ExpandRequest) -> ExpandedKernels:
 
 def rules() -> list[object]:
     return [*collect_rules()]
-

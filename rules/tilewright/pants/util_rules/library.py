@@ -10,7 +10,6 @@ from pants.engine.fs import Digest
 from pants.engine.rules import Get, MultiGet, collect_rules, rule
 from pants.engine.target import Target
 from pants.util.logging import LogLevel
-
 from tilewright.pants import engine
 from tilewright.pants.target_types import LibraryArchsField, LibraryKernelsField, LibraryNameField
 from tilewright.pants.util_rules.actions import Action, ActionOutputs, ActionsRequest
@@ -161,7 +160,9 @@ async def _manifest(planned: PlannedLibrary, objects: Digest, linked: Digest) ->
     reports = await engine.subset(objects, planned.reports)
     response = await Get(
         CodegenResponse,
-        CodegenRequest("bundle", json.dumps(body, sort_keys=True), f"Describe {planned.library}", planned.library, reports),
+        CodegenRequest(
+            "bundle", json.dumps(body, sort_keys=True), f"Describe {planned.library}", planned.library, reports
+        ),
     )
     return await engine.create_files([(f"{planned.arch}/manifest.json", response.text.encode())])
 

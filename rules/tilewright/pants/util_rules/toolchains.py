@@ -9,7 +9,6 @@ from typing import Optional
 from pants.engine.process import Process, ProcessCacheScope
 from pants.engine.rules import Get, collect_rules, rule
 from pants.util.logging import LogLevel
-
 from tilewright.pants import engine
 from tilewright.pants.subsystems.toolchains import (
     CudaToolchainSubsystem,
@@ -120,4 +119,3 @@ async def fingerprint(request: SystemToolRequest) -> SystemTool:
 
 def rules() -> list[object]:
     return [*collect_rules()]
-

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pants.engine.fs import Digest
 from pants.engine.rules import collect_rules, rule
 from pants.util.logging import LogLevel
-
 from tilewright.pants import engine
 
 _TOOLCHAINS = "3rdparty/toolchains"
@@ -96,7 +95,7 @@ SOURCE_TREES = {
     "cpu": (f"{_INCLUDE}/cpu/**",),
     "hip": (f"{_INCLUDE}/hip/**",),
     "cuda_src": (f"{_INCLUDE}/cuda/**",),
-    "dispatcher": (f"{_INCLUDE}/*.h", f"{_INCLUDE}/dispatcher/**", "dispatcher_cpp/src/**"),
+    "headers": (f"{_INCLUDE}/*.h", f"{_INCLUDE}/dispatcher/**"),
 }
 
 

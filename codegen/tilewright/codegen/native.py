@@ -1,0 +1,36 @@
+"""The plan of a plain shared library: C and C++ sources, compiled and linked by the host toolchain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from tilewright.codegen.plan import Action
+from tilewright.codegen.toolchains.host import HostToolchain
+from tilewright.codegen.violations import SpecError
+
+HEADERS_TREE = "headers"
+"""The tree with every header a plain library may include: the C ABI and the dispatcher's own."""
+
+
+def native_actions(output: str, sources: Sequence[str], link: Sequence[str], host: HostToolchain) -> tuple[Action, ...]:
+    """Compile each of ``sources`` (``.c`` is C99, ``.cpp`` C++17) and link them into ``output``.
+
+    Raises SpecError for no sources or a suffix that is neither.
+    """
+    if not sources:
+        raise SpecError(f"native library {output!r} has no sources")
+    actions = []
+    objects = []
+    for source in sorted(sources):
+        suffix = PurePosixPath(source).suffix
+        if suffix not in (".c", ".cpp"):
+            raise SpecError(f"native source {source!r} has the suffix {suffix!r}; allowed: .c, .cpp")
+        compile_source = host.compile_c if suffix == ".c" else host.compile_cxx
+        built = f"{source}.o"
+        command = compile_source(source, built, trees=(HEADERS_TREE,))
+        actions.append(command.action(f"{source}:compile", f"Compile {source}", [source], [built]))
+        objects.append(built)
+    linked = host.link_shared(objects, output, link)
+    actions.append(linked.action(f"{output}:link", f"Link {output}", objects, [output]))
+    return tuple(actions)

@@ -1,0 +1,64 @@
+"""``kernels``: list, count, filter and export the kernels behind targets, without compiling any."""
+
+from __future__ import annotations
+
+import json
+
+from pants.engine.console import Console
+from pants.engine.fs import Workspace
+from pants.engine.goal import Goal, GoalSubsystem
+from pants.engine.rules import Get, collect_rules, goal_rule
+from pants.engine.target import Targets
+from pants.option.option_types import BoolOption, StrOption
+from tilewright.pants import engine
+from tilewright.pants.util_rules.kernels import ExpandedKernels, ExpandRequest, kernel_of_target
+
+
+class KernelsSubsystem(GoalSubsystem):
+    name = "kernels"
+    help = "List the kernels behind targets: `gemm_kernel`, `kernel_set` and what they generate."
+
+    list = BoolOption(default=False, help="Print one line per kernel: architecture, name, identity. The default.")
+    count = BoolOption(default=False, help="Print how many kernels each architecture has.")
+    filter = StrOption(default=None, help="Keep kernels for which the expression holds, e.g. `c.tile_n >= 128`.")
+    export_json = StrOption(default=None, help="Write the kernels with their full specs to this file below `dist`.")
+
+
+class Kernels(Goal):
+    subsystem_cls = KernelsSubsystem
+    environment_behavior = Goal.EnvironmentBehavior.LOCAL_ONLY
+
+
+@goal_rule
+async def list_kernels(targets: Targets, options: KernelsSubsystem, console: Console, workspace: Workspace) -> Kernels:
+    found = sorted(
+        (kernel for kernel in map(kernel_of_target, targets) if kernel is not None), key=lambda kernel: kernel["origin"]
+    )
+    if not found:
+        console.print_stderr("No kernel targets were named; try `./pants kernels ::`.")
+        return Kernels(exit_code=2)
+    unique = {json.dumps({**kernel, "origin": None}, sort_keys=True): kernel for kernel in reversed(found)}
+    body: dict[str, object] = {"stage": "expand", "kernels": sorted(unique.values(), key=lambda k: k["origin"])}
+    if options.filter:
+        body["filter"] = options.filter
+    request = ExpandRequest(json.dumps(body, sort_keys=True), "the kernels goal")
+    expanded = (await Get(ExpandedKernels, ExpandRequest, request)).kernels
+    if options.export_json:
+        exported = [
+            {"name": kernel.name, "identity": kernel.identity, **json.loads(kernel.canonical)} for kernel in expanded
+        ]
+        text = json.dumps({"kernels": exported}, indent=1) + "\n"
+        workspace.write_digest(await engine.create_files([(f"dist/{options.export_json}", text.encode())]))
+        console.print_stderr(f"Wrote {len(expanded)} kernels to dist/{options.export_json}.")
+    if options.count:
+        archs = [kernel.arch for kernel in expanded]
+        for arch in sorted(set(archs)):
+            console.print_stdout(f"{arch} {archs.count(arch)}")
+    if options.list or not (options.count or options.export_json):
+        for kernel in expanded:
+            console.print_stdout(f"{kernel.arch} {kernel.name} {kernel.identity}")
+    return Kernels(exit_code=0)
+
+
+def rules() -> list[object]:
+    return [*collect_rules()]
