@@ -1,0 +1,56 @@
+/* The host side of an AMD kernel library: what a descriptor holds and the functions that serve it.
+ *
+ * The HIP runtime is opened on the first launch or device check, so a library loads and answers `supports` and `plan`
+ * on a machine without ROCm. Nothing is allocated here; code objects are loaded once per device and stay loaded.
+ */
+#ifndef TILEWRIGHT_HIP_LAUNCHER_H
+#define TILEWRIGHT_HIP_LAUNCHER_H
+
+#include "tilewright/abi.h"
+#include "tilewright/hip/arguments.h"
+
+#define TW_HIP_MAX_DEVICES 64
+
+/* An embedded code object, its kernel and its facts. */
+typedef struct tw_hip_code {
+  const unsigned char* image;
+  const unsigned char* image_end;
+  const char* function;
+  const char* facts;
+  void** functions; /* TW_HIP_MAX_DEVICES handles, null until the code object is loaded on that device */
+} tw_hip_code;
+
+/* What traits of a descriptor points to: the public part first. */
+typedef struct tw_hip_gemm {
+  tw_gemm_traits traits;
+  tw_hip_code code;
+} tw_hip_gemm;
+
+typedef struct tw_hip_gemm_plan {
+  tw_hip_gemm_arguments arguments; /* pointers still null */
+  uint32_t grid;                   /* workgroups along x; 0 = nothing to do */
+  uint32_t block;                  /* work-items per workgroup */
+  uint32_t row_bytes;              /* alignment that pointers need */
+  uint32_t reserved;
+} tw_hip_gemm_plan;
+
+/* gemm.c: the four functions of a descriptor. */
+TW_HIDDEN tw_status tw_hip_gemm_supports(const tw_kernel* kernel, const tw_problem* problem, char* reason,
+                                         size_t reason_bytes);
+TW_HIDDEN tw_status tw_hip_gemm_workspace_size(const tw_kernel* kernel, const tw_problem* problem, uint64_t* bytes);
+TW_HIDDEN tw_status tw_hip_gemm_make_plan(const tw_kernel* kernel, const tw_problem* problem, void* plan);
+TW_HIDDEN tw_status tw_hip_gemm_launch(const tw_kernel* kernel, const void* plan, const void* args);
+
+/* code_object.c: the constants that the device compiler left in the code object. 0 if they are not there. */
+TW_HIDDEN int tw_hip_read_facts(const tw_hip_code* code, tw_hip_gemm_facts* facts);
+
+/* runtime.c: everything that calls HIP. */
+TW_HIDDEN tw_status tw_hip_launch(const tw_hip_code* code, uint32_t grid, uint32_t block, void* arguments,
+                                  size_t bytes, void* stream);
+/* Remembers the text for tw_backend_last_error of this thread and returns the status. */
+TW_HIDDEN tw_status tw_hip_fail(tw_status status, const char* format, ...) __attribute__((format(printf, 2, 3)));
+TW_HIDDEN tw_status tw_backend_check_device(int32_t device, char* reason, size_t reason_bytes);
+TW_HIDDEN const char* tw_backend_last_error(void);
+TW_HIDDEN tw_status tw_backend_set_num_threads(uint32_t threads);
+
+#endif
