@@ -1,0 +1,49 @@
+"""The C++ symbols of CUTLASS for the words of a spec; a word that is absent is refused by :mod:`..rules.cutlass`."""
+
+from __future__ import annotations
+
+from tilewright.codegen.spec import DType, Epilogue, Layout, Pipeline, Scheduler
+
+# fp32 operands are absent on purpose: the tensor cores would round them to tf32.
+ELEMENTS: dict[DType, str] = {
+    DType.FP16: "cutlass::half_t",
+    DType.BF16: "cutlass::bfloat16_t",
+    DType.FP8: "cutlass::float_e4m3_t",
+    DType.BF8: "cutlass::float_e5m2_t",
+    DType.INT8: "int8_t",
+}
+ACCUMULATORS: dict[DType, str] = {DType.FP32: "float", DType.INT32: "int32_t"}
+OUTPUTS: dict[DType, str] = {
+    DType.FP32: "float",
+    DType.FP16: "cutlass::half_t",
+    DType.BF16: "cutlass::bfloat16_t",
+    DType.INT32: "int32_t",
+}
+
+_ROW = "cutlass::layout::RowMajor"
+_COLUMN = "cutlass::layout::ColumnMajor"
+LAYOUTS: dict[Layout, tuple[str, str]] = {
+    Layout.RCR: (_ROW, _COLUMN),
+    Layout.RRR: (_ROW, _ROW),
+    Layout.CRR: (_COLUMN, _ROW),
+    Layout.CCR: (_COLUMN, _COLUMN),
+}
+
+MAINLOOP_SCHEDULES: dict[Scheduler, str] = {
+    Scheduler.COOPERATIVE: "cutlass::gemm::KernelTmaWarpSpecializedCooperative",
+    Scheduler.PINGPONG: "cutlass::gemm::KernelTmaWarpSpecializedPingpong",
+}
+EPILOGUE_SCHEDULES: dict[Scheduler, str] = {
+    Scheduler.COOPERATIVE: "cutlass::epilogue::TmaWarpSpecializedCooperative",
+    Scheduler.PINGPONG: "cutlass::epilogue::TmaWarpSpecialized",
+}
+# For 8-bit floats wgmma's own accumulation over the whole K (as torch's use_fast_accum): promoting every few steps to
+# separate fp32 registers spills at tiles worth having (858 bytes at 128x256x128).
+FAST_ACCUMULATION = "FP8FastAccum"
+FAST_ACCUMULATION_DTYPES = frozenset({DType.FP8, DType.BF8})
+
+PIPELINES = frozenset({Pipeline.TMA})
+EPILOGUES = frozenset({Epilogue.TMA})
+
+ABI_DTYPES: dict[DType, str] = {dtype: f"TW_{dtype.name}" for dtype in DType}
+ABI_LAYOUTS = {"r": "TW_ROW_MAJOR", "c": "TW_COL_MAJOR"}

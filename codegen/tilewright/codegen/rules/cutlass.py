@@ -1,0 +1,158 @@
+"""What CUTLASS 4.2's Hopper GEMMs cannot do, do wrongly, or do only with spills."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+
+from tilewright.arch import Arch
+from tilewright.codegen.backends import cutlass_symbols as symbols
+from tilewright.codegen.spec import ELEMENT_BYTES, DType, GemmSpec, Layout, Scheduler
+from tilewright.codegen.violations import Rule, Violation
+
+_WAVES = {Scheduler.COOPERATIVE: (2, 1, 1), Scheduler.PINGPONG: (1, 1, 1)}
+_MAX_ACCUMULATORS = 128
+_PIPELINE_BARRIER_BYTES = 16
+
+
+def shared_memory(spec: GemmSpec, capacity: int) -> tuple[int, int]:
+    """Bytes that the epilogue keeps, and the stages of A and B that fit beside it.
+
+    Follows sm90_get_tma_dispatch_policy (epilogue tile and its C stages; D reuses them) and
+    compute_stage_count_or_override of CUTLASS 4.2.
+    """
+    epilogue_m = min(128 if spec.scheduler is Scheduler.COOPERATIVE else 64, spec.tile.m)
+    epilogue_n = math.gcd(min(32, spec.tile.n), spec.tile.n)
+    tiles = (spec.tile.m // epilogue_m) * (spec.tile.n // epilogue_n)
+    stages_c = max(min(tiles, 4), min(tiles, 2) + 1)
+    epilogue = stages_c * (epilogue_m * epilogue_n * ELEMENT_BYTES[spec.dtype_c] + _PIPELINE_BARRIER_BYTES)
+    operands = spec.tile.m * ELEMENT_BYTES[spec.dtype_a] + spec.tile.n * ELEMENT_BYTES[spec.dtype_b]
+    return epilogue, (capacity - epilogue) // (operands * spec.tile.k + _PIPELINE_BARRIER_BYTES)
+
+
+def _dtypes(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
+    tables = (
+        ("dtype_a", spec.dtype_a, symbols.ELEMENTS),
+        ("dtype_b", spec.dtype_b, symbols.ELEMENTS),
+        ("dtype_c", spec.dtype_c, symbols.OUTPUTS),
+        ("dtype_acc", spec.dtype_acc, symbols.ACCUMULATORS),
+    )
+    for field, dtype, table in tables:
+        if dtype not in table:
+            why = "no CUTLASS type is mapped"
+            if dtype is DType.FP32:
+                why = "the tensor cores would round fp32 operands to tf32 (10 bits of mantissa)"
+            yield Violation("cutlass.dtype", field, dtype, why, ", ".join(table), "")
+
+
+def _layout(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
+    if ELEMENT_BYTES[spec.dtype_a] != 1 or spec.layout in (Layout.RCR, Layout.CCR):
+        return
+    why = "CUTLASS 4.2 builds a kernel that is silently wrong (relative error above 1 on H200)"
+    if spec.layout is Layout.CRR:
+        why = "CUTLASS 4.2 builds a kernel that accesses illegal memory on H200"
+    yield Violation("cutlass.layout_8bit", "layout", spec.layout, f"8-bit operands: {why}", "rcr, ccr", "rcr")
+
+
+def _schedule(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
+    checks: tuple[tuple[str, str, Iterable[str]], ...] = (
+        ("pipeline", spec.pipeline, symbols.PIPELINES),
+        ("epilogue", spec.epilogue, symbols.EPILOGUES),
+        ("scheduler", spec.scheduler, symbols.MAINLOOP_SCHEDULES),
+    )
+    for field, value, table in checks:
+        if value not in table:
+            allowed = ", ".join(sorted(table))
+            yield Violation("cutlass.schedule", field, value, "no CUTLASS schedule is mapped", allowed, "")
+
+
+def _tile_m(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
+    step = 128 if spec.scheduler is Scheduler.COOPERATIVE else 64
+    if spec.tile.m % step:
+        nearest = str(max(step, round(spec.tile.m / step) * step))
+        why = f"{spec.scheduler} needs multiples of {step}: each consumer warp group computes 64 rows at a time"
+        yield Violation("cutlass.tile_m", "tile.m", str(spec.tile.m), why, f"multiples of {step}", nearest)
+
+
+def _tile_n(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
+    if spec.tile.n % 16:
+        nearest = str(max(16, round(spec.tile.n / 16) * 16))
+        why = "the TMA epilogue stores columns in groups of 16 (static_assert in CUTLASS's sm90_builder.inl)"
+        yield Violation("cutlass.tile_n", "tile.n", str(spec.tile.n), why, "multiples of 16", nearest)
+
+
+def _wave(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
+    wanted = _WAVES.get(spec.scheduler)
+    if wanted and (spec.wave.m, spec.wave.n, spec.wave.k) != wanted:
+        text = "x".join(map(str, wanted))
+        value = f"{spec.wave.m}x{spec.wave.n}x{spec.wave.k}"
+        why = f"{spec.scheduler} has {wanted[0]} consumer warp group(s) per tile"
+        yield Violation("cutlass.wave", "wave", value, why, text, text)
+
+
+def _warp_tile(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
+    wanted = (64, spec.tile.n, 32 // ELEMENT_BYTES[spec.dtype_a])
+    if (spec.warp_tile.m, spec.warp_tile.n, spec.warp_tile.k) != wanted:
+        text = "x".join(map(str, wanted))
+        value = f"{spec.warp_tile.m}x{spec.warp_tile.n}x{spec.warp_tile.k}"
+        why = "wgmma computes 64 rows, all columns of the tile and 32 bytes of K (PTX ISA, wgmma.mma_async)"
+        yield Violation("cutlass.warp_tile", "warp_tile", value, why, text, text)
+
+
+def _cluster(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
+    cluster = spec.cluster
+    if cluster.k != 1 or cluster.m * cluster.n > 8 or cluster.m & (cluster.m - 1) or cluster.n & (cluster.n - 1):
+        value = f"{cluster.m}x{cluster.n}x{cluster.k}"
+        why = "a portable cluster has at most 8 blocks; CUTLASS multicasts over powers of two along M and N"
+        yield Violation("cutlass.cluster", "cluster", value, why, "1, 2, 4, 8 along m and n, m*n <= 8, k = 1", "2x1x1")
+
+
+def _accumulators(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
+    wave_m = _WAVES.get(spec.scheduler, (1, 1, 1))[0]
+    registers = spec.tile.m * spec.tile.n // (wave_m * 128)
+    if registers > _MAX_ACCUMULATORS:
+        value = f"{spec.tile.m}x{spec.tile.n}x{spec.tile.k}"
+        why = f"{registers} accumulator registers per thread; 128 run without spills, 255 is all a thread has"
+        limit = _MAX_ACCUMULATORS * wave_m * 128
+        nearest = f"tile.n = {max(16, limit // spec.tile.m // 16 * 16)}"
+        yield Violation("cutlass.accumulators", "tile", value, why, f"tile.m * tile.n <= {limit}", nearest)
+
+
+def _shared_memory(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
+    epilogue, stages = shared_memory(spec, arch.lds_bytes)
+    if stages < 2:
+        value = f"{spec.tile.m}x{spec.tile.n}x{spec.tile.k}"
+        why = f"{stages} stage(s) of A and B fit in {arch.lds_bytes} bytes beside {epilogue} of epilogue; loads need 2"
+        per_k = spec.tile.m * ELEMENT_BYTES[spec.dtype_a] + spec.tile.n * ELEMENT_BYTES[spec.dtype_b]
+        step = 32 // ELEMENT_BYTES[spec.dtype_a]
+        fits = ((arch.lds_bytes - epilogue) // 2 - _PIPELINE_BARRIER_BYTES) // per_k // step * step
+        yield Violation("cutlass.shared_memory", "tile", value, why, f"tile.k <= {fits}", f"tile.k = {fits}")
+
+
+def _fixed(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
+    pads = spec.pad.m and spec.pad.n and spec.pad.k
+    checks: tuple[tuple[str, bool, str, str, str], ...] = (
+        ("persistent", spec.persistent, str(spec.persistent), "both schedulers are persistent kernels", "True"),
+        ("pad", pads, str(spec.pad.model_dump()), "TMA cuts every tile at the matrix's edge", "all True"),
+        ("preshuffle", not spec.preshuffle, str(spec.preshuffle), "TMA reads B as it lies in memory", "False"),
+        ("num_wave_groups", spec.num_wave_groups == 1, str(spec.num_wave_groups), "the scheduler sets it", "1"),
+        ("k_block_per_cu", spec.k_block_per_cu == 1, str(spec.k_block_per_cu), "one block fills an SM", "1"),
+    )
+    for field, good, value, why, allowed in checks:
+        if not good:
+            yield Violation("cutlass.fixed", field, value, why, allowed, allowed)
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("cutlass.dtype", "Each dtype has a CUTLASS type; fp32 operands would silently be tf32.", _dtypes),
+    Rule("cutlass.layout_8bit", "wgmma reads 8-bit operands K-major only; CUTLASS's way around it is wrong.", _layout),
+    Rule("cutlass.schedule", "TMA warp-specialised kernels are the ones offered.", _schedule),
+    Rule("cutlass.tile_m", "Consumer warp groups own 64 rows each: two groups cooperate, or one owns a tile.", _tile_m),
+    Rule("cutlass.tile_n", "The TMA epilogue stores columns in groups.", _tile_n),
+    Rule("cutlass.wave", "The scheduler decides how many warp groups share a tile.", _wave),
+    Rule("cutlass.warp_tile", "wgmma's shape is 64 x N x 32 bytes and N is the tile's.", _warp_tile),
+    Rule("cutlass.cluster", "Clusters are portable up to 8 blocks.", _cluster),
+    Rule("cutlass.accumulators", "Accumulators live in registers; beyond 128 per thread they spill.", _accumulators),
+    Rule("cutlass.shared_memory", "At least two stages of A and B must fit beside the epilogue.", _shared_memory),
+    Rule("cutlass.fixed", "Fields that these kernels do not vary.", _fixed),
+)

@@ -1,0 +1,161 @@
+/* Which GEMM problems a TMA kernel serves, what it says otherwise, and the launches that need no kernel. */
+#include <cuda_runtime_api.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tilewright/cuda/runtime.h"
+
+/* TMA addresses rows by multiples of 16 bytes, below 2^40 bytes (CUDA driver API, cuTensorMapEncodeTiled). */
+#define TMA_ALIGNMENT 16
+#define TMA_STRIDE_LIMIT (INT64_C(1) << 40)
+
+static const char* const dtype_names[] = {"?", "fp32", "fp16", "bf16", "fp8", "bf8", "int8", "int32"};
+static const int dtype_bytes[] = {0, 4, 2, 2, 1, 1, 1, 4};
+static const char* const layout_names[] = {"row-major", "column-major"};
+
+static const char* dtype_name(uint32_t dtype) { return dtype_names[dtype <= TW_INT32 ? dtype : 0]; }
+
+static const char* layout_name(uint32_t layout) { return layout <= TW_COL_MAJOR ? layout_names[layout] : "?"; }
+
+struct reason {
+  char* text;
+  size_t bytes;
+};
+
+static tw_status refuse(struct reason reason, const char* format, ...) {
+  if (reason.text && reason.bytes) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(reason.text, reason.bytes, format, args);
+    va_end(args);
+  }
+  return TW_UNSUPPORTED;
+}
+
+static tw_status check_dtype(struct reason reason, const char* field, uint32_t asked, uint32_t served) {
+  if (asked == served) return TW_OK;
+  return refuse(reason, "%s is %s; this kernel takes %s", field, dtype_name(asked), dtype_name(served));
+}
+
+static tw_status check_layout(struct reason reason, const char* field, uint32_t asked, uint32_t served) {
+  if (asked == served) return TW_OK;
+  return refuse(reason, "%s is %s; this kernel takes %s", field, layout_name(asked), layout_name(served));
+}
+
+static tw_status check_extent(struct reason reason, const char* field, int64_t extent) {
+  if (extent >= 0 && extent <= INT32_MAX) return TW_OK;
+  return refuse(reason, "%s is %lld; this kernel takes 0 to %d", field, (long long)extent, INT32_MAX);
+}
+
+static tw_status check_leading(struct reason reason, const char* field, int64_t leading, int64_t contiguous,
+                               uint32_t dtype) {
+  const int bytes = dtype_bytes[dtype];
+  if (leading < contiguous) {
+    return refuse(reason, "%s is %lld, below the %lld contiguous elements", field, (long long)leading,
+                  (long long)contiguous);
+  }
+  if (leading * bytes % TMA_ALIGNMENT) {
+    return refuse(reason, "%s is %lld; TMA needs multiples of 16 bytes, that is of %d %s elements", field,
+                  (long long)leading, TMA_ALIGNMENT / bytes, dtype_name(dtype));
+  }
+  if (leading >= TMA_STRIDE_LIMIT / bytes) {
+    return refuse(reason, "%s is %lld; TMA needs strides below 2^40 bytes", field, (long long)leading);
+  }
+  return TW_OK;
+}
+
+static tw_status check_scalar(struct reason reason, const char* field, double value, uint32_t dtype) {
+  if (dtype != TW_INT32 || (value == nearbyint(value) && value >= INT32_MIN && value <= INT32_MAX)) return TW_OK;
+  return refuse(reason, "%s is %g; an int32 result takes whole 32-bit factors only", field, value);
+}
+
+static tw_status check_k(struct reason reason, const tw_gemm_problem* problem) {
+  if (problem->k > 0 || problem->beta == 0 || problem->beta == 1) return TW_OK;
+  return refuse(reason, "k is 0 and beta is %g; without a K extent this kernel serves beta 0 and 1", problem->beta);
+}
+
+#define TRY(call)                     \
+  do {                                \
+    const tw_status tried = (call);   \
+    if (tried != TW_OK) return tried; \
+  } while (0)
+
+tw_status tw_cuda_gemm_supports(const tw_kernel* kernel, const tw_problem* problem, char* text, size_t bytes) {
+  const tw_gemm_traits* traits = (const tw_gemm_traits*)kernel->traits;
+  const tw_gemm_problem* p = (const tw_gemm_problem*)problem;
+  const struct reason r = {text, bytes};
+  if (p->base.op != TW_OP_GEMM || p->base.struct_size < sizeof(*p)) {
+    return refuse(r, "op is %u of %u bytes; this kernel serves gemm (%u, %u bytes)", p->base.op, p->base.struct_size,
+                  (unsigned)TW_OP_GEMM, (unsigned)sizeof(*p));
+  }
+  TRY(check_dtype(r, "dtype_a", p->dtype_a, traits->dtype_a));
+  TRY(check_dtype(r, "dtype_b", p->dtype_b, traits->dtype_b));
+  TRY(check_dtype(r, "dtype_c", p->dtype_c, traits->dtype_c));
+  TRY(check_dtype(r, "dtype_acc", p->dtype_acc, traits->dtype_acc));
+  TRY(check_layout(r, "layout_a", p->layout_a, traits->layout_a));
+  TRY(check_layout(r, "layout_b", p->layout_b, traits->layout_b));
+  TRY(check_layout(r, "layout_c", p->layout_c, traits->layout_c));
+  if (p->split_k != 1) return refuse(r, "split_k is %u; this kernel takes 1", p->split_k);
+  TRY(check_extent(r, "m", p->m));
+  TRY(check_extent(r, "n", p->n));
+  TRY(check_extent(r, "k", p->k));
+  TRY(check_scalar(r, "alpha", p->alpha, p->dtype_acc));
+  TRY(check_scalar(r, "beta", p->beta, p->dtype_acc));
+  if (p->m == 0 || p->n == 0) return TW_OK;
+  TRY(check_k(r, p));
+  TRY(check_leading(r, "lda", p->lda, p->layout_a == TW_ROW_MAJOR ? p->k : p->m, p->dtype_a));
+  TRY(check_leading(r, "ldb", p->ldb, p->layout_b == TW_ROW_MAJOR ? p->n : p->k, p->dtype_b));
+  TRY(check_leading(r, "ldc", p->ldc, p->n, p->dtype_c));
+  return TW_OK;
+}
+
+tw_status tw_cuda_gemm_workspace_size(const tw_kernel* kernel, const tw_problem* problem, uint64_t* bytes) {
+  (void)kernel;
+  (void)problem;
+  *bytes = 0; /* no split-K: nothing is kept between tiles */
+  return TW_OK;
+}
+
+tw_status tw_cuda_gemm_plan_problem(const tw_kernel* kernel, const tw_problem* problem, void* plan) {
+  char reason[256] = "";
+  const tw_status status = tw_cuda_gemm_supports(kernel, problem, reason, sizeof(reason));
+  if (status != TW_OK) return tw_cuda_fail(status, "%s: %s", kernel->name, reason);
+  memcpy(&((tw_cuda_gemm_plan*)plan)->problem, problem, sizeof(tw_gemm_problem));
+  return TW_OK;
+}
+
+static tw_status check_pointer(const char* field, const void* pointer) {
+  if (!pointer) return tw_cuda_fail(TW_INVALID_ARGUMENT, "%s is null", field);
+  if ((uintptr_t)pointer % TMA_ALIGNMENT == 0) return TW_OK;
+  return tw_cuda_fail(TW_INVALID_ARGUMENT, "%s is %p; TMA needs addresses that are multiples of 16 bytes", field,
+                      pointer);
+}
+
+tw_status tw_cuda_gemm_check_args(const tw_gemm_problem* problem, const tw_gemm_args* args) {
+  if (args->struct_size < sizeof(*args)) {
+    return tw_cuda_fail(TW_INVALID_ARGUMENT, "args has %u bytes; ABI %u needs %u", args->struct_size, TW_ABI_VERSION,
+                        (unsigned)sizeof(*args));
+  }
+  if (problem->k > 0) {
+    TRY(check_pointer("a", args->a));
+    TRY(check_pointer("b", args->b));
+  }
+  if (problem->beta != 0) TRY(check_pointer("c", args->c));
+  return check_pointer("d", args->d);
+}
+
+tw_status tw_cuda_gemm_without_k(const tw_kernel* kernel, const tw_gemm_problem* problem, const tw_gemm_args* args) {
+  const size_t element = (size_t)dtype_bytes[problem->dtype_c];
+  const size_t width = (size_t)problem->n * element, pitch = (size_t)problem->ldc * element;
+  const size_t rows = (size_t)problem->m;
+  cudaStream_t stream = (cudaStream_t)args->stream;
+  cudaError_t error = cudaSuccess;
+  if (problem->beta == 0) {
+    error = cudaMemset2DAsync(args->d, pitch, 0, width, rows, stream);
+  } else if (args->c != args->d) {
+    error = cudaMemcpy2DAsync(args->d, pitch, args->c, pitch, width, rows, cudaMemcpyDeviceToDevice, stream);
+  }
+  return error == cudaSuccess ? TW_OK : tw_cuda_launch_failed(kernel, (int)error);
+}
