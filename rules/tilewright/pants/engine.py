@@ -168,7 +168,6 @@ async def run_python(
             extra_env={
                 "PEX_EXTRA_SYS_PATH": ":".join(tool.source_roots),
                 "PYTHONDONTWRITEBYTECODE": "1",
-                **(env or {}),
             },
             level=LogLevel.DEBUG,
         ),

@@ -22,7 +22,7 @@ from tilewright.pants.target_types import (
 from tilewright.pants.util_rules.kernels import ExpandedKernels, ExpandRequest
 
 
-class GenerateKernels(GenerateTargetsRequest):
+class GenerateKernels(GenerateTargetsRequest[KernelSetTarget]):
     """Asked for whenever the targets of a ``kernel_set`` are listed."""
 
     generate_from = KernelSetTarget
@@ -34,7 +34,7 @@ async def generate_kernels(request: GenerateKernels) -> GeneratedTargets:
     rule_set, config = generator[RuleSetField].value, generator[KernelConfigField].value
     if (rule_set is None) == (config is None):
         raise InvalidFieldException(f"{generator.address}: give exactly one of the fields set and config")
-    body = {"stage": "expand", "archs": list(generator[KernelArchsField].value or ())}
+    body: dict[str, object] = {"stage": "expand", "archs": list(generator[KernelArchsField].value or ())}
     if generator[KernelFilterField].value:
         body["filter"] = generator[KernelFilterField].value
     digest = EMPTY_DIGEST

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pants.core.goals.package import OutputPathField
 from pants.engine.target import (
     COMMON_TARGET_FIELDS,
-    BoolField,
     Dependencies,
     IntField,
     MultipleSourcesField,
@@ -15,6 +14,7 @@ from pants.engine.target import (
     StringSequenceField,
     Target,
     TargetGenerator,
+    TriBoolField,
     ValidNumbers,
 )
 from pants.util.strutil import help_text
@@ -108,15 +108,13 @@ class PadField(SequenceField[bool]):
     help = "Whether extents that are no multiple of the tile are handled, e.g. `[True, True, False]`."
 
 
-class PersistentField(BoolField):
+class PersistentField(TriBoolField):
     alias = "persistent"
-    default = None
     help = "Whether workgroups stay and loop over tiles."
 
 
-class PreshuffleField(BoolField):
+class PreshuffleField(TriBoolField):
     alias = "preshuffle"
-    default = None
     help = "Whether B is given in the order in which the matrix instructions read it."
 
 
@@ -188,9 +186,7 @@ class KernelSetTarget(TargetGenerator):
     copied_fields = COMMON_TARGET_FIELDS
     moved_fields = ()
     core_fields = (*COMMON_TARGET_FIELDS, KernelArchsField, RuleSetField, KernelConfigField, KernelFilterField)
-    help = (
-        "Many kernels: a rule set or a config, times architectures. Generates one target for each."
-    )
+    help = "Many kernels: a rule set or a config, times architectures. Generates one target for each."
 
 
 class LibraryKernelsField(Dependencies):
@@ -246,13 +242,13 @@ class NativeSourcesField(MultipleSourcesField):
 class NativeOutputField(StringField):
     alias = "output"
     required = True
-    help = "Where the library stands as a resource, as a path of the workspace, e.g. `\"src/pkg/libfoo.so\"`."
+    help = 'Where the library stands as a resource, as a path of the workspace, e.g. `"src/pkg/libfoo.so"`.'
 
 
 class NativeLinkField(StringSequenceField):
     alias = "link"
     default = ()
-    help = "Libraries of the C runtime to link, e.g. `[\"dl\", \"pthread\"]`."
+    help = 'Libraries of the C runtime to link, e.g. `["dl", "pthread"]`.'
 
 
 class NativeLibraryTarget(Target):

@@ -23,7 +23,7 @@ class KernelLibraryCheckFieldSet(FieldSet):
     required_fields = (LibraryKernelsField, LibraryNameField)
 
 
-class KernelLibraryCheckRequest(CheckRequest):
+class KernelLibraryCheckRequest(CheckRequest[KernelLibraryCheckFieldSet]):
     """All libraries that were named."""
 
     field_set_type = KernelLibraryCheckFieldSet

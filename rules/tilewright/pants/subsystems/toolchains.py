@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pants.option.option_types import StrOption
 from pants.option.subsystem import Subsystem
-from pants.util.strutil import help_text
+from pants.util.strutil import softwrap
 
 
 class HostToolchainSubsystem(Subsystem):
@@ -13,7 +13,7 @@ class HostToolchainSubsystem(Subsystem):
 
     toolchain = StrOption(
         default="zig",
-        help=help_text(
+        help=softwrap(
             """
             `zig`: clang 22 out of the pinned ziglang wheel, the same bytes on every machine. `system`: the compiler at
             `path`, whose digest and version are part of every cache key.
@@ -40,7 +40,7 @@ class CudaToolchainSubsystem(Subsystem):
 
     toolchain = StrOption(
         default="clang",
-        help=help_text(
+        help=softwrap(
             """
             `clang`: clang 22 and ptxas out of pinned wheels. `nvcc`: nvcc of the pinned wheel with the system's g++.
             `system-nvcc`: the CUDA toolkit at `path`.
