@@ -1,5 +1,5 @@
 """Architectures: their numbers, their limits, and how to look them up."""
 
-from tilewright.arch.model import Arch, ArchError, Choices, PipelineLimits, Triple, load, load_file, names
+from tilewright.arch.model import Arch, ArchError, Choices, PipelineLimits, Triple, load, load_file, names, unknown
 
-__all__ = ["Arch", "ArchError", "Choices", "PipelineLimits", "Triple", "load", "load_file", "names"]
+__all__ = ["Arch", "ArchError", "Choices", "PipelineLimits", "Triple", "load", "load_file", "names", "unknown"]

@@ -29,9 +29,7 @@ class Choices:
             low, high, step = raw["min"], raw["max"], raw.get("step", 1)
             if all(_is_int(item) for item in (low, high, step)) and 0 < low <= high and step > 0:
                 return cls(range(low, high + 1, step))
-        raise ValueError(
-            f'{raw!r} is no number, list of numbers, or {{"min", "max", "step"}} with min <= max'
-        )
+        raise ValueError(f'{raw!r} is no number, list of numbers, or {{"min", "max", "step"}} with min <= max')
 
     def __contains__(self, value: int) -> bool:
         return value in self.values

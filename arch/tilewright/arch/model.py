@@ -6,7 +6,7 @@ import difflib
 import functools
 import importlib.resources
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from tilewright.arch.choices import Choices, Triple, expand_triples
 
-__all__ = ["Arch", "ArchError", "Choices", "PipelineLimits", "Triple", "load", "load_file", "names"]
+__all__ = ["Arch", "ArchError", "Choices", "PipelineLimits", "Triple", "load", "load_file", "names", "unknown"]
 
 Triples = Annotated[tuple[Triple, ...], BeforeValidator(expand_triples)]
 ChoicesField = Annotated[Choices, BeforeValidator(Choices.parse)]
@@ -100,9 +100,7 @@ class Arch(_Frozen):
             raise ValueError("preshuffle_warp_tiles has a dtype key that warp_tiles lacks")
         rated, offered = set(self.flops_per_clock_per_cu), {key.split("_")[0] for key in keys}
         if rated != offered:
-            raise ValueError(
-                f"flops_per_clock_per_cu must rate exactly these dtypes: {', '.join(sorted(offered))}"
-            )
+            raise ValueError(f"flops_per_clock_per_cu must rate exactly these dtypes: {', '.join(sorted(offered))}")
         return self
 
     @functools.cached_property
@@ -157,11 +155,16 @@ def names() -> tuple[str, ...]:
 def load(name: str) -> Arch:
     """The architecture called ``name``; ArchError with the known names and the closest match otherwise."""
     if name not in names():
-        close = difflib.get_close_matches(name, names(), n=1, cutoff=0.5)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise ArchError(f"unknown arch {name!r}; known: {', '.join(names())}.{hint}")
+        raise unknown(name, names())
     text = importlib.resources.files("tilewright.arch").joinpath("data", f"{name}.json").read_text("utf-8")
     return _parse(text, f"{name}.json")
+
+
+def unknown(name: str, known: Sequence[str]) -> ArchError:
+    """The error for an architecture that is not among ``known``: lists them and the closest match."""
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    return ArchError(f"unknown arch {name!r}; known: {', '.join(known)}.{hint}")
 
 
 def load_file(path: str | Path) -> Arch:

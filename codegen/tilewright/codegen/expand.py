@@ -118,7 +118,9 @@ def _values(where: str, value: object) -> Iterator[Any]:
     elif {"min", "max"} <= keys <= {"min", "max", "step", "exclude"}:
         low, high, step, exclude = value["min"], value["max"], value.get("step", 1), value.get("exclude", [])
         if not all(type(item) is int for item in (low, high, step)) or step < 1 or low > high:
-            raise SpecError(f"{where} = {dict(value)!r}: min, max and step are whole numbers with min <= max, step >= 1")
+            raise SpecError(
+                f"{where} = {dict(value)!r}: min, max and step are whole numbers with min <= max, step >= 1"
+            )
         if not isinstance(exclude, list):
             raise SpecError(f"{where}.exclude = {exclude!r}: write a list")
         if (high - low) // step >= MAX_COMBINATIONS:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any
 
-import simpleeval
+import simpleeval  # type: ignore[import-untyped]
 
 from tilewright.codegen.spec import Kernel
 from tilewright.codegen.violations import SpecError
@@ -91,8 +91,10 @@ def _checked(expression: str) -> ast.expr:
         raise FilterError(f"filter {expression!r} is no expression: {error}") from None
     for node in ast.walk(tree):
         if not isinstance(node, _NODES):
-            raise FilterError(f"filter {expression!r}: {type(node).__name__} is not allowed, only comparisons, "
-                              "arithmetic, and, or, not, in")
+            raise FilterError(
+                f"filter {expression!r}: {type(node).__name__} is not allowed, only comparisons, "
+                "arithmetic, and, or, not, in"
+            )
         if isinstance(node, ast.Name) and node.id != "c":
             raise FilterError(f"filter {expression!r}: unknown name {node.id!r}; a kernel is called c, as in c.tile_m")
         if isinstance(node, ast.Attribute) and not (isinstance(node.value, ast.Name) and node.attr in ATTRIBUTES):

@@ -4,7 +4,7 @@ Request of ``tilewright plan --request FILE --response FILE`` (a JSON object, un
 
     stage        "expand": which kernels?   "plan": which files and commands?
     name         library name, a C identifier; "plan" only
-    kernels      [{"arch": "gfx942", "spec": {…}}, …]        either this,
+    kernels      [{"arch": "gfx942", "spec": {…}, "origin": "where it was written, for messages"}, …]; either this,
     archs        ["gfx942", …]                               or archs and exactly one of
     set            a rule set, "essential" or "default"
     config         a configuration: an object, or the path of a JSON file (see tilewright.codegen.expand)
@@ -37,8 +37,12 @@ Response to "plan"::
 Every path is relative to the working directory of the build and starts with ``<arch>/``. Inputs of an action are
 ``files`` or outputs of other actions; ``trees`` appear at ``__<name>``, ``caches`` at ``__cache_<name>``.
 
-``tilewright bundle --library FILE --root DIR --out manifest.json`` takes one entry of ``libraries`` (``files`` and
-``actions`` may be left out), finds its library, objects and reports below DIR and writes the manifest.
+Request of ``tilewright bundle --request FILE --response FILE``; the response is the text of ``manifest.json``::
+
+    stage        optional, "bundle"
+    library      one entry of "libraries"; files and actions may be left out
+    sha256       optional, {path: 64 hex digits} of the library and of objects, which then need not be there
+    root         optional, the folder below which library, objects and reports stand; "." unless given
 
 Exit codes: 0 done; 1 a command of a build failed; 2 bad input, nothing was written; 3 a defect of tilewright itself.
 """

@@ -89,7 +89,7 @@ def complete(raw: Mapping[str, Any], arch: Arch) -> dict[str, Any]:
         elif key in _PLAIN:
             fields[key] = value
         elif key not in _FLAT:
-            raise SpecError(f"unknown field {key!r}{_closest(key, FIELDS)}; allowed: {', '.join(FIELDS)}")
+            raise SpecError(f"unknown field {key!r}{closest(key, FIELDS)}; allowed: {', '.join(FIELDS)}")
     for key, value in raw.items():
         if key in _FLAT:
             outer, axis = _FLAT[key]
@@ -107,6 +107,12 @@ def build_spec(fields: Mapping[str, Any]) -> GemmSpec:
         return GemmSpec.model_validate(fields)
     except ValidationError as error:
         raise SpecError("; ".join(_line(item) for item in error.errors())) from None
+
+
+def closest(text: str, allowed: Iterable[str]) -> str:
+    """`` (did you mean …?)`` for the entry of ``allowed`` that ``text`` was probably meant to be, or nothing."""
+    close = difflib.get_close_matches(text, list(allowed), n=1, cutoff=0.6)
+    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def _fill(fields: dict[str, Any], arch: Arch) -> None:
@@ -138,7 +144,7 @@ def _enum_value(key: str, value: object) -> DType | Layout | Pipeline | Epilogue
     allowed = tuple(str(item) for item in kind)
     if isinstance(value, str) and value in allowed:
         return kind(value)
-    raise SpecError(f"{key} = {value!r} is unknown{_closest(str(value), allowed)}; allowed: {', '.join(allowed)}")
+    raise SpecError(f"{key} = {value!r} is unknown{closest(str(value), allowed)}; allowed: {', '.join(allowed)}")
 
 
 def _extent(key: str, value: object) -> dict[str, Any]:
@@ -156,8 +162,3 @@ def _line(item: Any) -> str:
     if item["type"] == "missing":
         return f"missing field {field!r}"
     return f"{field} = {item['input']!r}: {item['msg'].removeprefix('Input ')}"
-
-
-def _closest(text: str, allowed: Iterable[str]) -> str:
-    close = difflib.get_close_matches(text, list(allowed), n=1, cutoff=0.6)
-    return f" (did you mean {close[0]!r}?)" if close else ""

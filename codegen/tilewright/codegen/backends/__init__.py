@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from tilewright.arch import Arch
@@ -67,6 +67,13 @@ def rules_of(backend: str) -> tuple[Rule, ...]:
         if error.name != module:
             raise
         return ()
+
+
+def report_reader(backend: str) -> Callable[[bytes], dict[str, Any] | None]:
+    """What reads the resources of a kernel (registers, LDS, spills, …) out of the report that its plan names."""
+    _backend(backend)
+    module = importlib.import_module(f"tilewright.codegen.backends.{backend}_report")
+    return cast("Callable[[bytes], dict[str, Any] | None]", module.read_report)
 
 
 def _backend(name: str) -> tuple[str, str, tuple[str, ...]]:

@@ -20,8 +20,8 @@ class Toolchain(Protocol):
 class Backend(Protocol):
     """One family of kernels (``ck_tile``, ``cutlass``, ``cpu``) bound to a toolchain.
 
-    A backend whose kernel plans name a ``report`` also has ``read_report(text: str) -> dict[str, int]``, which finds
-    the resources of the manifest (registers, LDS, spills, …) in it.
+    Where kernel plans name a ``report``, a module ``backends/<name>_report.py`` has ``read_report(data: bytes) ->
+    dict[str, int]``, which finds the resources of the manifest (registers, LDS, spills, …) in that file.
     """
 
     name: str

@@ -1,0 +1,46 @@
+"""Answers to the requests of ``tilewright plan``: kernels, or the files and commands of libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright.codegen.protocol import Request, kernel_json, library_json, parse_request
+from tilewright.codegen.select import Selection, load_archs, select, select_listed
+
+
+def answer(raw: object) -> dict[str, Any]:
+    """The response to a request, both as :mod:`tilewright.codegen.protocol` describes them.
+
+    Raises SpecError or ArchError for bad input.
+    """
+    request = parse_request(raw)
+    known = load_archs(request.arch_files)
+    if request.source:
+        selections = select(*request.source, request.archs, known, request.filter)
+    else:
+        selections = select_listed(request.kernels, known, request.filter)
+    return expansion_json(selections) if request.stage == "expand" else _plans_json(request, selections)
+
+
+def expansion_json(selections: Sequence[Selection]) -> dict[str, Any]:
+    """Kernels with all their fields, and what the rules dropped."""
+    return {
+        "kernels": [kernel_json(kernel, item.arch) for item in selections for kernel in item.kernels],
+        "dropped": [
+            {"arch": item.arch.name, "rule": rule, "count": count}
+            for item in selections
+            for rule, count in item.dropped.items()
+        ],
+    }
+
+
+def _plans_json(request: Request, selections: Sequence[Selection]) -> dict[str, Any]:
+    from tilewright.codegen.backends import backend_for  # listing kernels needs neither backends nor templates
+    from tilewright.codegen.library import library_plan
+
+    libraries = []
+    for item in selections:
+        plan = library_plan(request.name or "", item.arch, item.kernels, backend_for(item.arch, request.toolchains))
+        libraries.append(library_json(request.name or "", item.arch, plan, item.kernels, request.toolchains))
+    return {"libraries": libraries}

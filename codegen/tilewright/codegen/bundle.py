@@ -1,0 +1,85 @@
+"""The manifest beside a library: what is in it, how it was made, and what its kernels need."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from tilewright.codegen.backends import report_reader
+from tilewright.codegen.violations import SpecError
+
+SCHEMA_VERSION = 1
+_KEYS = ("name", "arch", "backend", "abi_version", "library", "toolchains", "kernels")
+
+
+def answer_bundle(raw: object) -> str:
+    """The manifest's text for a request (see :mod:`tilewright.codegen.protocol`); SpecError if it is wrong."""
+    if not isinstance(raw, Mapping) or not {"library"} <= set(raw) <= {"stage", "library", "root", "sha256"}:
+        raise SpecError("a bundle request has the keys library and, optionally, stage, root and sha256")
+    if raw.get("stage", "bundle") != "bundle":
+        raise SpecError(f"request key 'stage' is {raw['stage']!r}; allowed: bundle")
+    library, root = raw["library"], Path(raw.get("root", "."))
+    if not isinstance(library, Mapping):
+        raise SpecError("request key 'library' must be an entry of a plan's libraries")
+    return manifest_text(library, lambda path: root / path, raw.get("sha256", {}))
+
+
+def manifest_text(
+    library: Mapping[str, Any], find: Callable[[str], Path], sha256: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """:func:`manifest` as JSON text with sorted keys, the same bytes wherever it is written."""
+    return json.dumps(manifest(library, find, sha256), indent=1, sort_keys=True) + "\n"
+
+
+def manifest(
+    library: Mapping[str, Any], find: Callable[[str], Path], sha256: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Any]:
+    """The manifest of one entry of ``libraries`` (see :mod:`tilewright.codegen.protocol`).
+
+    ``find`` says where a file of the plan is; a file whose digest ``sha256`` has need not exist. ``object_sha256`` is
+    the digest of a kernel's object, or of the digests of all of them (64 hex digits each, in order) if it has several.
+    Raises SpecError for a key or file that is missing.
+    """
+    missing = [key for key in _KEYS if key not in library]
+    if missing:
+        raise SpecError(f"library description lacks {', '.join(missing)}")
+
+    def digest(path: str) -> str:
+        return sha256.get(path) or hashlib.sha256(_read(find(path))).hexdigest()
+
+    kernels = []
+    for kernel in library["kernels"]:
+        digests = [digest(path) for path in kernel["objects"]]
+        resources = None
+        if kernel["report"]:
+            resources = report_reader(library["backend"])(_read(find(kernel["report"])))
+        kernels.append(
+            {
+                **{key: kernel[key] for key in ("name", "identity", "arch", "spec", "features")},
+                "object_sha256": digests[0] if len(digests) == 1 else _combined(digests),
+                "resources": resources,
+            }
+        )
+    return {
+        "schema_version": SCHEMA_VERSION,
+        **{key: library[key] for key in ("name", "arch", "backend", "abi_version")},
+        "library": library["library"].rpartition("/")[2],
+        "sha256": digest(library["library"]),
+        "toolchains": library["toolchains"],
+        "kernels": kernels,
+    }
+
+
+def _combined(digests: Sequence[str]) -> str:
+    return hashlib.sha256("".join(digests).encode()).hexdigest()
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        raise SpecError(f"{path} is not there; build the library first") from None

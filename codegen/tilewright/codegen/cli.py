@@ -1,0 +1,228 @@
+"""The command line: ``tilewright kernels | render | plan | build | bundle``."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from tilewright.arch import ArchError
+from tilewright.codegen.select import Selection, load_archs, select
+from tilewright.codegen.violations import SpecError
+
+EXIT_FAILED, EXIT_BAD_INPUT, EXIT_DEFECT = 1, 2, 3
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code is 0, 1 (a build failed), 2 (bad input) or 3 (a defect of tilewright)."""
+    from tilewright.codegen.execute import ActionError
+
+    try:
+        tilewright.main(args=arguments, prog_name="tilewright", standalone_mode=False)
+    except click.exceptions.Abort:
+        _complain("interrupted")
+        return EXIT_FAILED
+    except click.ClickException as error:
+        error.show()
+        return EXIT_BAD_INPUT
+    except (SpecError, ArchError, OSError) as error:
+        _complain(str(error))
+        return EXIT_BAD_INPUT
+    except ActionError as error:
+        _complain(str(error))
+        return EXIT_FAILED
+    except BrokenPipeError:
+        return 0
+    except Exception:
+        traceback.print_exc()
+        _complain("this is a defect of tilewright; please report it with the lines above")
+        return EXIT_DEFECT
+    return 0
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+def tilewright() -> None:
+    """Kernels as build targets: list them, render their headers, plan and build libraries of them."""
+
+
+def _kernel_options(command: _Command) -> _Command:
+    options = (
+        click.option("--arch", "archs", multiple=True, metavar="ARCH", help="Architecture; may be repeated."),
+        click.option("--arch-file", "arch_files", multiple=True, metavar="FILE", help="An architecture of your own."),
+        click.option("--set", "rule_set", metavar="NAME", help="A rule set: essential or default."),
+        click.option("--config", metavar="FILE", help="A JSON configuration: lists and ranges of values."),
+        click.option("--spec", metavar="FILE", help="A JSON spec, or a list of specs."),
+        click.option("--filter", "expression", metavar="EXPR", help="Keep kernels c for which this is true."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _toolchain_options(command: _Command) -> _Command:
+    for kind in ("cuda", "hip", "host"):
+        command = click.option(f"--{kind}-toolchain", kind, metavar="NAME", help=f"The {kind} toolchain.")(command)
+    return command
+
+
+@tilewright.command("kernels")
+@_kernel_options
+@click.option("--list", "as_list", is_flag=True, help="One line per kernel: arch, name, identity (the default).")
+@click.option("--count", "as_count", is_flag=True, help="One line per arch: arch, number of kernels.")
+@click.option("--json", "as_json", is_flag=True, help="All fields, as JSON on stdout.")
+@click.option("--export-json", "export", metavar="FILE", help="All fields, as JSON into a file.")
+def list_kernels(as_list: bool, as_count: bool, as_json: bool, export: str | None, **options: Any) -> None:
+    """List the kernels that a rule set, configuration or spec describes."""
+    selections = _selections(**options)
+    _report_dropped(selections)
+    if export or as_json:
+        text = json.dumps(_expanded(selections), indent=1) + "\n"
+        if export:
+            from tilewright.codegen.execute import write_atomically
+
+            write_atomically(Path(export), text.encode())
+        if as_json:
+            click.echo(text, nl=False)
+    if as_count:
+        for selection in selections:
+            click.echo(f"{selection.arch.name} {len(selection.kernels)}")
+    if as_list or not (as_count or as_json or export):
+        for selection in selections:
+            for kernel in selection.kernels:
+                click.echo(f"{kernel.arch} {kernel.name} {kernel.identity}")
+
+
+@tilewright.command("render")
+@_kernel_options
+@_toolchain_options
+@click.option("--out", required=True, metavar="DIR", help="Where headers go, as <arch>/<name>.hpp.")
+def render(out: str, host: str | None, hip: str | None, cuda: str | None, **options: Any) -> None:
+    """Write the headers of kernels; unchanged files stay as they are, files of kernels that are gone are removed."""
+    from tilewright.codegen.backends import backend_for
+    from tilewright.codegen.library import kernel_plan
+    from tilewright.codegen.sync import sync_folder
+
+    files = {}
+    for selection in _selections(**options):
+        backend = backend_for(selection.arch, _toolchains(host, hip, cuda))
+        for kernel in selection.kernels:
+            for file in kernel_plan(kernel, selection.arch, backend).files:
+                files[file.path] = file.text
+    written, removed = sync_folder(Path(out), files)
+    click.echo(f"{len(files)} files, {written} written, {removed} removed", err=True)
+
+
+@tilewright.command("plan")
+@click.option(
+    "--request", required=True, metavar="FILE", help="What to expand or plan, see tilewright.codegen.protocol."
+)
+@click.option("--response", required=True, metavar="FILE", help="Where the answer goes.")
+def plan(request: str, response: str) -> None:
+    """Answer a JSON request with kernels, or with the files and commands of libraries (for build tools)."""
+    from tilewright.codegen.answer import answer
+    from tilewright.codegen.expand import read_json
+
+    _write_response(response, json.dumps(answer(read_json(request))))
+
+
+@tilewright.command("bundle")
+@click.option("--request", required=True, metavar="FILE", help="What to describe, see tilewright.codegen.protocol.")
+@click.option("--response", required=True, metavar="FILE", help="Where the manifest goes.")
+def bundle(request: str, response: str) -> None:
+    """Write the manifest of a library that was built from a plan (for build tools)."""
+    from tilewright.codegen.bundle import answer_bundle
+    from tilewright.codegen.expand import read_json
+
+    _write_response(response, answer_bundle(read_json(request)))
+
+
+@tilewright.command("build")
+@_kernel_options
+@_toolchain_options
+@click.option("--name", required=True, help="Library name, a C identifier; the file is lib<name>.so.")
+@click.option("--trees", "tree_file", required=True, metavar="FILE", help="JSON object: tree name to folder.")
+@click.option("--out", required=True, metavar="DIR", help="Where <arch>/lib<name>.so and manifest.json go.")
+@click.option("--cache", metavar="DIR", help="Where results are kept (default: .cache in the output folder).")
+@click.option("-j", "--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 1, help="Commands at a time.")
+def build(
+    name: str,
+    tree_file: str,
+    out: str,
+    cache: str | None,
+    jobs: int,
+    host: str | None,
+    hip: str | None,
+    cuda: str | None,
+    **options: Any,
+) -> None:
+    """Build libraries on this machine."""
+    from tilewright.codegen.build import build_libraries, read_tree_roots
+    from tilewright.codegen.execute import LocalExecutor
+
+    executor = LocalExecutor(
+        tree_roots=read_tree_roots(tree_file),
+        cache=Path(cache) if cache else Path(out, ".cache"),
+        jobs=jobs,
+        progress=lambda line: click.echo(line, err=True),
+    )
+    selections = _selections(**options)
+    _report_dropped(selections)
+    for path in build_libraries(name, selections, _toolchains(host, hip, cuda), executor, Path(out)):
+        click.echo(path)
+
+
+def _selections(
+    archs: Sequence[str],
+    arch_files: Sequence[str],
+    rule_set: str | None,
+    config: str | None,
+    spec: str | None,
+    expression: str | None,
+) -> list[Selection]:
+    given = [(kind, value) for kind, value in (("set", rule_set), ("config", config), ("specs", spec)) if value]
+    if len(given) != 1:
+        raise click.UsageError("give exactly one of --set, --config and --spec")
+    known = load_archs(arch_files)
+    if not archs and given[0][0] != "set":
+        raise click.UsageError(f"give at least one --arch; known: {', '.join(known)}")
+    if not archs:
+        from tilewright.codegen.rulesets import rule_set_archs
+
+        archs = rule_set_archs(given[0][1])
+    return select(*given[0], archs, known, expression)
+
+
+def _expanded(selections: Sequence[Selection]) -> dict[str, Any]:
+    from tilewright.codegen.answer import expansion_json
+
+    return expansion_json(selections)
+
+
+def _report_dropped(selections: Sequence[Selection]) -> None:
+    for selection in selections:
+        for rule, count in selection.dropped.items():
+            click.echo(f"{selection.arch.name}: {count} combinations dropped by {rule}", err=True)
+
+
+def _toolchains(host: str | None, hip: str | None, cuda: str | None) -> Mapping[str, str]:
+    chosen = {"host": host, "hip": hip, "cuda": cuda}
+    return {kind: choice for kind, choice in chosen.items() if choice}
+
+
+def _write_response(path: str, text: str) -> None:
+    from tilewright.codegen.execute import write_atomically
+
+    write_atomically(Path(path), text.encode())
+
+
+def _complain(message: str) -> None:
+    colored = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    click.echo(f"{click.style('error:', fg='red') if colored else 'error:'} {message}", err=True)

@@ -1,0 +1,112 @@
+"""Which kernels are meant: architectures by name, kernels by rule set, configuration, list of specs, and filter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright import arch as archs
+from tilewright.arch import Arch, ArchError
+from tilewright.codegen.expand import expand_config, read_json
+from tilewright.codegen.rulesets import expand_rule_set
+from tilewright.codegen.spec import Kernel
+from tilewright.codegen.specs import parse_kernel, parse_kernels
+from tilewright.codegen.violations import SpecError
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Kernels of one architecture, sorted by name, and what a configuration's rules refused."""
+
+    arch: Arch
+    kernels: tuple[Kernel, ...]
+    dropped: Mapping[str, int]
+
+
+def load_archs(files: Iterable[str] = ()) -> dict[str, Arch]:
+    """The shipped architectures by name, plus those of ``files``; ArchError if a file's name is taken."""
+    known = {name: archs.load(name) for name in archs.names()}
+    for path in files:
+        arch = archs.load_file(path)
+        if arch.name in known:
+            raise ArchError(f"arch file {path!r} is named {arch.name!r}, which exists already; choose another name")
+        known[arch.name] = arch
+    return known
+
+
+def select(
+    source: str, value: Any, names: Sequence[str], known: Mapping[str, Arch], expression: str | None = None
+) -> list[Selection]:
+    """The kernels that a ``set``, ``config`` or ``specs`` (``source``) describes, for each arch of ``names``.
+
+    ``config`` and ``specs`` are data, or the path of a JSON file that holds them (one spec or a list of them). Raises
+    SpecError or ArchError for anything unknown, illegal, empty or without a match.
+    """
+    if source in ("config", "specs") and isinstance(value, str):
+        value = read_json(value)
+    if source == "specs" and isinstance(value, Mapping):
+        value = [value]
+    if source == "specs" and not isinstance(value, list):
+        raise SpecError(f"specs must be a spec or a list of specs, not {value!r}")
+    picked = []
+    for name in sorted(dict.fromkeys(names)):
+        arch = find_arch(name, known)
+        if source == "set":
+            picked.append(_selection(arch, expand_rule_set(value, arch)))
+        elif source == "config":
+            expansion = expand_config(value, arch)
+            picked.append(_selection(arch, expansion.kernels, expansion.dropped))
+        else:
+            picked.append(_selection(arch, parse_kernels(value, arch)))
+    return filtered(picked, expression)
+
+
+def select_listed(raws: Iterable[object], known: Mapping[str, Arch], expression: str | None = None) -> list[Selection]:
+    """The kernels of ``[{"arch": …, "spec": …, "origin": …}, …]``; the same kernel listed twice is one kernel.
+
+    SpecError names every entry that is wrong, by its ``origin`` (optional, say where it was written) or its position.
+    """
+    by_arch: dict[str, list[Kernel]] = {}
+    problems = []
+    for index, raw in enumerate(raws):
+        origin = f"kernels[{index}]"
+        if not isinstance(raw, Mapping) or not {"arch", "spec"} <= set(raw) <= {"arch", "spec", "origin"}:
+            raise SpecError(f"{origin} must have the keys 'arch', 'spec' and, if you like, 'origin'")
+        try:
+            kernel = parse_kernel(raw["spec"], find_arch(raw["arch"], known))
+            by_arch.setdefault(kernel.arch, []).append(kernel)
+        except (SpecError, ArchError) as error:
+            problems.append(f"{raw.get('origin') or origin}: {error}")
+    if problems:
+        more = f"\n… and {len(problems) - 10} more" if len(problems) > 10 else ""
+        raise SpecError("\n".join(problems[:10]) + more)
+    if not by_arch:
+        raise SpecError("the list of kernels is empty")
+    return filtered([_selection(known[name], kernels) for name, kernels in sorted(by_arch.items())], expression)
+
+
+def find_arch(name: object, known: Mapping[str, Arch]) -> Arch:
+    """``known[name]``; ArchError with the known names and the closest match otherwise."""
+    if isinstance(name, str) and name in known:
+        return known[name]
+    raise archs.unknown(str(name), tuple(known))
+
+
+def filtered(selections: list[Selection], expression: str | None) -> list[Selection]:
+    """The selections narrowed to kernels that match, without architectures that are left with none.
+
+    FilterError for a wrong expression, and if nothing matches on any architecture.
+    """
+    if expression is None:
+        return selections
+    from tilewright.codegen.filters import apply_filter  # simpleeval is needed by few
+
+    matching = set(apply_filter(expression, [kernel for item in selections for kernel in item.kernels]))
+    kept = [_selection(item.arch, matching.intersection(item.kernels), item.dropped) for item in selections]
+    return [item for item in kept if item.kernels]
+
+
+def _selection(arch: Arch, kernels: Iterable[Kernel], dropped: Mapping[str, int] | None = None) -> Selection:
+    unique = {kernel.identity: kernel for kernel in kernels}
+    return Selection(arch, tuple(sorted(unique.values(), key=lambda kernel: kernel.name)), dropped or {})
