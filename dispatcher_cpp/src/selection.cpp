@@ -1,6 +1,7 @@
 #include "tilewright/dispatcher/selection.hpp"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,17 +23,17 @@ uint32_t compute_units(const Device& device, const tw_arch& arch) {
   return arch.backend == TW_BACKEND_CPU ? cpu_count() : 1;
 }
 
-bool refuse(Ranked* ranked, const char* text) {
-  ranked->supported = false;
-  snprintf(ranked->refusal, sizeof ranked->refusal, "%s", text);
+bool refuse(Ranked* ranked, Fit fit, const char* format, ...) __attribute__((format(printf, 3, 4)));
+bool refuse(Ranked* ranked, Fit fit, const char* format, ...) {
+  ranked->fit = fit;
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(ranked->refusal, sizeof ranked->refusal, format, arguments);
+  va_end(arguments);
   return false;
 }
 
-bool refuse_field(Ranked* ranked, const char* field, const char* asked, const char* built) {
-  ranked->supported = false;
-  snprintf(ranked->refusal, sizeof ranked->refusal, "%s is %s, the kernel is built for %s", field, asked, built);
-  return false;
-}
+const char* layout_name(uint32_t layout) { return layout == TW_ROW_MAJOR ? "row-major" : "column-major"; }
 
 // What every kernel would have to check the same way; the rest is the kernel's own answer.
 bool matches_traits(const tw_gemm_problem& p, const tw_gemm_traits& t, Ranked* ranked) {
@@ -42,51 +43,50 @@ bool matches_traits(const tw_gemm_problem& p, const tw_gemm_traits& t, Ranked* r
   } dtypes[] = {{"dtype_a", p.dtype_a, t.dtype_a},
                 {"dtype_b", p.dtype_b, t.dtype_b},
                 {"dtype_c", p.dtype_c, t.dtype_c},
-                {"dtype_acc", p.dtype_acc, t.dtype_acc}};
+                {"dtype_acc", p.dtype_acc, t.dtype_acc}},
+    layouts[] = {{"layout_a", p.layout_a, t.layout_a},
+                 {"layout_b", p.layout_b, t.layout_b},
+                 {"layout_c", p.layout_c, t.layout_c}};
   for (const auto& d : dtypes) {
     if (d.asked == d.built) continue;
     const char* built = dtype_name(d.built);
-    return refuse_field(ranked, d.field, dtype_name(d.asked), built == nullptr ? "an unknown dtype" : built);
+    return refuse(ranked, Fit::kOtherDtype, "%s is %s, the kernel is built for %s", d.field, dtype_name(d.asked),
+                  built == nullptr ? "an unknown dtype" : built);
   }
-  const struct {
-    const char* field;
-    uint32_t asked, built;
-  } layouts[] = {
-      {"layout_a", p.layout_a, t.layout_a}, {"layout_b", p.layout_b, t.layout_b}, {"layout_c", p.layout_c, t.layout_c}};
   for (const auto& l : layouts) {
     if (l.asked == l.built) continue;
-    return refuse_field(ranked, l.field, l.asked == TW_ROW_MAJOR ? "row-major" : "column-major",
-                        l.built == TW_ROW_MAJOR ? "row-major" : "column-major");
+    return refuse(ranked, Fit::kOtherLayout, "%s is %s, the kernel is built for %s", l.field, layout_name(l.asked),
+                  layout_name(l.built));
   }
   return true;
 }
 
-bool supported(const tw_gemm_problem& problem, const Device& device, Ranked* ranked) {
+bool serves(const tw_gemm_problem& problem, const Device& device, Ranked* ranked) {
   const KernelEntry& entry = *ranked->entry;
   const tw_kernel& kernel = *entry.kernel;
   ranked->refusal[0] = '\0';
-  ranked->supported = true;
+  if (!matches_traits(problem, traits_of(entry), ranked)) return false;
   const bool cpu = entry.library->library->arch->backend == TW_BACKEND_CPU;
   const char* offered = device.features != nullptr ? device.features : cpu ? cpu_features() : "";
   int length = 0;
   if (const char* missing = missing_feature(kernel.features, offered, &length)) {
-    char text[kReasonBytes];
-    snprintf(text, sizeof text, "the device lacks %.*s", length, missing);
-    return refuse(ranked, text);
+    return refuse(ranked, Fit::kFeatureMissing, "the device lacks %.*s", length, missing);
   }
-  if (!matches_traits(problem, traits_of(entry), ranked)) return false;
   char reason[kReasonBytes] = "";
   const tw_status status = kernel.supports(&kernel, &problem.base, reason, sizeof reason);
   reason[sizeof reason - 1] = '\0';
-  if (status == TW_OK) return true;
-  return refuse(ranked, reason[0] != '\0' ? reason : tw_status_name(status));
+  if (status != TW_OK) {
+    return refuse(ranked, Fit::kKernelRefuses, "%s", reason[0] != '\0' ? reason : tw_status_name(status));
+  }
+  ranked->fit = Fit::kServes;
+  return true;
 }
 
 tw_status score_by_callback(const Selection& selection, const tw_gemm_problem& problem, Vec<Ranked>* ranking) {
   Vec<tw_candidate> candidates;
   if (!candidates.reserve(ranking->size())) return fail(TW_OUT_OF_MEMORY, "no memory for candidates");
   for (const Ranked& ranked : *ranking) {
-    if (!ranked.supported) continue;
+    if (!ranked.supported()) continue;
     const KernelEntry& entry = *ranked.entry;
     const tw_candidate candidate = {entry.kernel, entry.library->library->arch, entry.priority, 0, HUGE_VAL};
     if (!candidates.push(candidate)) return fail(TW_OUT_OF_MEMORY, "no memory for candidates");
@@ -97,7 +97,7 @@ tw_status score_by_callback(const Selection& selection, const tw_gemm_problem& p
   }
   size_t next = 0;
   for (Ranked& ranked : *ranking) {
-    if (!ranked.supported) continue;
+    if (!ranked.supported()) continue;
     ranked.score = candidates[next++].score;
     ranked.usable = isfinite(ranked.score);
     if (!ranked.usable) snprintf(ranked.refusal, sizeof ranked.refusal, "ruled out by %s", provider_name(selection));
@@ -110,8 +110,8 @@ tw_status score_explicit(const Registry& registry, const Selection& selection, V
   if (tw_status status = const_cast<Registry&>(registry).find(selection.kernel, &wanted)) return status;
   for (Ranked& ranked : *ranking) {
     ranked.score = ranked.entry == wanted ? 0 : 1;
-    ranked.usable = ranked.supported && ranked.entry == wanted;
-    if (ranked.supported && !ranked.usable) {
+    ranked.usable = ranked.supported() && ranked.entry == wanted;
+    if (ranked.supported() && !ranked.usable) {
       snprintf(ranked.refusal, sizeof ranked.refusal, "not the kernel that was asked for");
     }
   }
@@ -141,7 +141,7 @@ void kernel_json(const Selection& selection, const Ranked& ranked, size_t rank, 
   text->add("{\"name\":").quoted(entry.kernel->name).add(",\"arch\":").quoted(entry.kernel->arch);
   text->add(",\"identity\":").quoted(entry.kernel->identity);
   text->add(",\"library\":").quoted(entry.library->library->name).add(",\"priority\":").add(entry.priority);
-  text->add(",\"supported\":").add(ranked.supported ? "true" : "false");
+  text->add(",\"supported\":").add(ranked.supported() ? "true" : "false");
   if (!ranked.usable) {
     text->add(",\"rank\":null,\"score\":null,\"reason\":").quoted(ranked.refusal);
   } else {
@@ -153,7 +153,7 @@ void kernel_json(const Selection& selection, const Ranked& ranked, size_t rank, 
     }
     text->add(",\"reason\":null");
   }
-  if (ranked.supported) {
+  if (ranked.supported()) {
     const Estimate& e = ranked.estimate;
     text->add(",\"estimate\":{\"tiles\":").fixed3(e.tiles).add(",\"waves\":").fixed3(e.waves);
     text->add(",\"compute_us\":").fixed3(e.compute_us).add(",\"memory_us\":").fixed3(e.memory_us);
@@ -185,15 +185,16 @@ tw_status rank(const Registry& registry, const Device& device, const Selection& 
     ranked.entry = entry;
     ranked.position = ranking->size();
     ranked.score = 0;
-    ranked.usable = supported(problem, device, &ranked);
+    ranked.usable = serves(problem, device, &ranked);
     const tw_arch& arch = *entry->library->library->arch;
-    if (ranked.supported) ranked.estimate = estimate(problem, arch, traits_of(*entry), compute_units(device, arch));
+    if (ranked.supported()) ranked.estimate = estimate(problem, arch, traits_of(*entry), compute_units(device, arch));
     if (!ranking->push(ranked)) return fail(TW_OUT_OF_MEMORY, "no memory for the ranking");
   }
   if (tw_status status = score_all(registry, selection, problem, ranking)) return status;
   sort(ranking->begin(), ranking->size(), [](const Ranked& left, const Ranked& right) {
     if (left.usable != right.usable) return left.usable;
     if (left.usable && left.score != right.score) return left.score < right.score;
+    if (!left.usable && left.fit != right.fit) return left.fit > right.fit;
     return left.position < right.position;
   });
   return TW_OK;

@@ -25,14 +25,19 @@ struct Selection {
   char* label = nullptr;
 };
 
+// How near a kernel that is not used came: errors show the nearest first.
+enum class Fit { kOtherDtype, kOtherLayout, kFeatureMissing, kKernelRefuses, kServes };
+
 struct Ranked {
   KernelEntry* entry;
   size_t position;  // in first-fit order: breaks ties
-  bool supported;
-  bool usable;   // supported and not ruled out by the provider
+  Fit fit;
+  bool usable;   // serves the problem and is not ruled out by the provider
   double score;  // lower is better: microseconds for analytic, position for first fit
   Estimate estimate;
   char refusal[kReasonBytes];
+
+  bool supported() const { return fit == Fit::kServes; }
 };
 
 const char* provider_name(const Selection& selection);

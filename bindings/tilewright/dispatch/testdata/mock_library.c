@@ -1,0 +1,202 @@
+/* A kernel library for tests of the dispatcher: naive fp32 GEMMs, one that does nothing, one that fails.
+ *
+ * Macros choose what is wrong with it: MOCK_ABI (version), MOCK_DEVICE (tw_status of check_device), MOCK_EMPTY,
+ * MOCK_NULL, MOCK_NO_SYMBOL, MOCK_ARCH, MOCK_BACKEND, MOCK_NAME, MOCK_SEED (one hex digit in every identity).
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "tilewright/abi.h"
+
+#ifndef MOCK_ABI
+#define MOCK_ABI TW_ABI_VERSION
+#endif
+#ifndef MOCK_ARCH
+#define MOCK_ARCH "x86_64_v3"
+#endif
+#ifndef MOCK_NAME
+#define MOCK_NAME "mock"
+#endif
+#ifndef MOCK_SEED
+#define MOCK_SEED "0"
+#endif
+#ifndef MOCK_BACKEND
+#define MOCK_BACKEND TW_BACKEND_CPU
+#endif
+#ifndef MOCK_DEVICE
+#define MOCK_DEVICE TW_OK
+#endif
+
+#define WORKSPACE 4096u
+
+static _Thread_local char error_text[128];
+
+static int64_t at(uint32_t layout, int64_t ld, int64_t row, int64_t column) {
+  return layout == TW_ROW_MAJOR ? row * ld + column : column * ld + row;
+}
+
+static tw_status supports(const tw_kernel* kernel, const tw_problem* problem, char* reason, size_t bytes) {
+  const tw_gemm_problem* p = (const tw_gemm_problem*)problem;
+  const tw_gemm_traits* t = (const tw_gemm_traits*)kernel->traits;
+  if (p->split_k > t->max_split_k) {
+    snprintf(reason, bytes, "split_k is %u, the kernel serves at most %u", p->split_k, t->max_split_k);
+    return TW_UNSUPPORTED;
+  }
+  if (!t->pad_k && p->k % t->tile_k != 0) {
+    snprintf(reason, bytes, "k is %lld, not a multiple of tile_k %u", (long long)p->k, t->tile_k);
+    return TW_UNSUPPORTED;
+  }
+  return TW_OK;
+}
+
+static tw_status no_workspace(const tw_kernel* kernel, const tw_problem* problem, uint64_t* bytes) {
+  (void)kernel, (void)problem;
+  *bytes = 0;
+  return TW_OK;
+}
+
+static tw_status some_workspace(const tw_kernel* kernel, const tw_problem* problem, uint64_t* bytes) {
+  (void)kernel, (void)problem;
+  *bytes = WORKSPACE;
+  return TW_OK;
+}
+
+static tw_status plan(const tw_kernel* kernel, const tw_problem* problem, void* storage) {
+  (void)kernel;
+  memcpy(storage, problem, sizeof(tw_gemm_problem));
+  return TW_OK;
+}
+
+static tw_status launch_naive(const tw_kernel* kernel, const void* storage, const void* arguments) {
+  (void)kernel;
+  const tw_gemm_problem* p = (const tw_gemm_problem*)storage;
+  const tw_gemm_args* args = (const tw_gemm_args*)arguments;
+  const float *a = (const float*)args->a, *b = (const float*)args->b, *c = (const float*)args->c;
+  float* d = (float*)args->d;
+  if (args->workspace_bytes > 0) memset(args->workspace, 0x5a, WORKSPACE);
+  for (int64_t i = 0; i < p->m; ++i) {
+    for (int64_t j = 0; j < p->n; ++j) {
+      double sum = 0;
+      for (int64_t x = 0; x < p->k; ++x) {
+        sum += (double)a[at(p->layout_a, p->lda, i, x)] * b[at(p->layout_b, p->ldb, x, j)];
+      }
+      const int64_t to = at(p->layout_c, p->ldc, i, j);
+      d[to] = (float)(p->alpha * sum + (p->beta != 0.0 ? p->beta * c[to] : 0.0));
+    }
+  }
+  return TW_OK;
+}
+
+static tw_status launch_nothing(const tw_kernel* kernel, const void* storage, const void* arguments) {
+  (void)kernel, (void)storage, (void)arguments;
+  return TW_OK;
+}
+
+static tw_status launch_fails(const tw_kernel* kernel, const void* storage, const void* arguments) {
+  (void)kernel, (void)storage, (void)arguments;
+  snprintf(error_text, sizeof error_text, "the mock runtime said no");
+  return TW_LAUNCH_FAILED;
+}
+
+#define DIGITS_62 "123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde"
+#define IDENTITY(digit) MOCK_SEED digit DIGITS_62
+
+#define TRAITS(dtype, acc, la, lb, tm, tn, tk, mr, nr, padk) \
+  {sizeof(tw_gemm_traits),                                   \
+   dtype,                                                    \
+   dtype,                                                    \
+   acc,                                                      \
+   acc,                                                      \
+   la,                                                       \
+   lb,                                                       \
+   TW_ROW_MAJOR,                                             \
+   tm,                                                       \
+   tn,                                                       \
+   tk,                                                       \
+   1,                                                        \
+   1,                                                        \
+   1,                                                        \
+   mr,                                                       \
+   nr,                                                       \
+   1,                                                        \
+   1,                                                        \
+   1,                                                        \
+   padk,                                                     \
+   0,                                                        \
+   1}
+#define KERNEL(id, digit, label, feature, traits, workspace, launch)                                              \
+  static const tw_kernel id = {sizeof(tw_kernel),                                                                 \
+                               MOCK_ABI,                                                                          \
+                               TW_OP_GEMM,                                                                        \
+                               sizeof(tw_gemm_problem),                                                           \
+                               label,                                                                             \
+                               MOCK_ARCH,                                                                         \
+                               IDENTITY(digit),                                                                   \
+                               "{\"arch\":\"" MOCK_ARCH "\",\"spec\":{\"op\":\"gemm\",\"digit\":\"" digit "\"}}", \
+                               feature,                                                                           \
+                               &traits,                                                                           \
+                               supports,                                                                          \
+                               workspace,                                                                         \
+                               plan,                                                                              \
+                               launch}
+
+static const tw_gemm_traits rcr_large = TRAITS(TW_FP32, TW_FP32, 0, 1, 128, 128, 64, 64, 64, 1);
+static const tw_gemm_traits rcr_small = TRAITS(TW_FP32, TW_FP32, 0, 1, 32, 32, 32, 4, 8, 1);
+static const tw_gemm_traits rcr_whole = TRAITS(TW_FP32, TW_FP32, 0, 1, 64, 64, 64, 16, 16, 0);
+static const tw_gemm_traits rrr = TRAITS(TW_FP32, TW_FP32, 0, 0, 32, 32, 32, 4, 8, 1);
+static const tw_gemm_traits ccr = TRAITS(TW_FP32, TW_FP32, 1, 1, 32, 32, 32, 4, 8, 1);
+static const tw_gemm_traits crr = TRAITS(TW_FP32, TW_FP32, 1, 0, 32, 32, 32, 4, 8, 1);
+static const tw_gemm_traits fails = TRAITS(TW_INT8, TW_INT32, 0, 1, 32, 32, 32, 4, 8, 1);
+static const tw_gemm_traits nothing = {
+    sizeof(tw_gemm_traits), TW_FP16, TW_FP16, TW_FP16, TW_FP32, 0, 0, 0, 32, 32, 32, 1, 1, 1, 4, 8, 1, 1, 1, 1, 0, 1};
+
+KERNEL(k_large, "0", "gemm_fp32_rcr_128x128x64", "", rcr_large, no_workspace, launch_naive);
+KERNEL(k_small, "1", "gemm_fp32_rcr_32x32x32", "", rcr_small, no_workspace, launch_naive);
+KERNEL(k_whole, "2", "gemm_fp32_rcr_64x64x64_whole", "", rcr_whole, no_workspace, launch_naive);
+KERNEL(k_rrr, "3", "gemm_fp32_rrr_32x32x32", "", rrr, some_workspace, launch_naive);
+KERNEL(k_ccr, "4", "gemm_fp32_ccr_32x32x32", "", ccr, no_workspace, launch_naive);
+KERNEL(k_crr, "5", "gemm_fp32_crr_32x32x32", "", crr, no_workspace, launch_naive);
+KERNEL(k_fails, "6", "gemm_int8_rcr_fails", "", fails, no_workspace, launch_fails);
+KERNEL(k_noop, "7", "gemm_fp16_rrr_nothing", "", nothing, no_workspace, launch_nothing);
+KERNEL(k_exotic, "8", "a_gemm_fp32_rcr_exotic", "made_up_feature", rcr_small, no_workspace, launch_naive);
+
+static const tw_kernel* const kernels[] = {&k_large, &k_small, &k_whole, &k_rrr,   &k_ccr,
+                                           &k_crr,   &k_fails, &k_noop,  &k_exotic};
+
+static const tw_arch arch = {
+    sizeof(tw_arch), MOCK_BACKEND, MOCK_ARCH, 4, 1, 1u << 20, 2.0, 40.0, {0, 32, 32, 32, 0, 0, 64, 0}};
+
+static tw_status check_device(int32_t device, char* reason, size_t bytes) {
+  if (MOCK_DEVICE == TW_OK && device == 0) return TW_OK;
+  snprintf(reason, bytes, "the mock device %d is something else", (int)device);
+  return MOCK_DEVICE == TW_OK ? TW_ARCH_MISMATCH : (tw_status)MOCK_DEVICE;
+}
+
+static const char* last_error(void) { return error_text; }
+
+static tw_status set_num_threads(uint32_t threads) {
+  if (threads <= 64) return TW_OK;
+  snprintf(error_text, sizeof error_text, "at most 64 threads");
+  return TW_INVALID_ARGUMENT;
+}
+
+#ifdef MOCK_EMPTY
+#define KERNEL_COUNT 0
+#else
+#define KERNEL_COUNT (sizeof kernels / sizeof kernels[0])
+#endif
+
+#ifdef MOCK_NO_SYMBOL
+TW_EXPORT const tw_library* some_other_symbol(void);
+const tw_library* some_other_symbol(void) {
+#else
+const tw_library* tw_library_get(void) {
+#endif
+  static const tw_library library = {sizeof(tw_library), MOCK_ABI,     MOCK_NAME,  &arch,          kernels,
+                                     KERNEL_COUNT,       check_device, last_error, set_num_threads};
+#ifdef MOCK_NULL
+  return (void)library, NULL;
+#else
+  return &library;
+#endif
+}

@@ -1,0 +1,423 @@
+// Tests of the native dispatcher against mock kernel libraries; argument 1 is the folder that holds them.
+#include "tilewright/dispatcher.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "check.hpp"
+#include "tilewright/dispatcher/analytic.hpp"
+#include "tilewright/dispatcher/features.hpp"
+#include "tilewright/dispatcher/text.hpp"
+
+namespace {
+
+std::string folder;
+std::string mock(const char* name) { return folder + "/" + name + ".so"; }
+
+tw_gemm_problem make_problem(int64_t m, int64_t n, int64_t k) {
+  tw_gemm_problem p = {};
+  p.base = {sizeof p, TW_OP_GEMM};
+  p.dtype_a = p.dtype_b = p.dtype_c = p.dtype_acc = TW_FP32;
+  p.layout_b = TW_COL_MAJOR;
+  p.split_k = 1;
+  p.m = m, p.n = n, p.k = k;
+  p.lda = p.ldb = k > 1 ? k : 1;
+  p.ldc = n > 1 ? n : 1;
+  p.alpha = 1;
+  return p;
+}
+
+// Of a temporary too: it lives until the end of the call that it is an argument of.
+const tw_problem* base(const tw_gemm_problem& problem) { return &problem.base; }
+
+struct Handle {
+  tw_dispatcher* d = nullptr;
+  explicit Handle(const tw_dispatcher_options* options = nullptr) { CHECK(tw_dispatcher_create(options, &d) == TW_OK); }
+  ~Handle() { tw_dispatcher_destroy(d); }
+  tw_status add(const char* name, int32_t priority = 0) {
+    const tw_library_options options = {sizeof options, priority};
+    return tw_dispatcher_add_library(d, mock(name).c_str(), &options);
+  }
+  tw_status use(uint32_t provider, const char* kernel = nullptr) {
+    tw_selection_options options = {};
+    options.struct_size = sizeof options;
+    options.provider = provider;
+    options.kernel = kernel;
+    return tw_dispatcher_set_selection(d, &options);
+  }
+  std::string chosen(const tw_gemm_problem& p, std::string* reason = nullptr) {
+    const tw_plan* plan = nullptr;
+    if (tw_dispatcher_select(d, &p.base, &plan) != TW_OK) return "";
+    tw_plan_info info = {};
+    info.struct_size = sizeof info;
+    CHECK(tw_plan_get_info(plan, &info) == TW_OK);
+    if (reason != nullptr) *reason = info.reason;
+    return info.kernel->name;
+  }
+  std::string explain(const tw_gemm_problem& p) {
+    size_t needed = 0;
+    CHECK(tw_dispatcher_explain(d, &p.base, nullptr, 0, &needed) == TW_BUFFER_TOO_SMALL);
+    std::string text(needed, '\0');
+    CHECK(tw_dispatcher_explain(d, &p.base, &text[0], needed, nullptr) == TW_OK);
+    return text;
+  }
+};
+
+bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+void loading_refuses_what_is_wrong() {
+  Handle h;
+  CHECK_FAILS(h.add("absent"), TW_LOAD_FAILED, "absent.so", "cannot be opened");
+  CHECK_FAILS(h.add("text"), TW_LOAD_FAILED, "not a shared object");
+  CHECK_FAILS(h.add("truncated"), TW_LOAD_FAILED, "truncated");
+  CHECK_FAILS(h.add("cut_header"), TW_LOAD_FAILED, "not a shared object");
+  CHECK_FAILS(h.add("nosymbol"), TW_LOAD_FAILED, "tw_library_get");
+  CHECK_FAILS(h.add("null"), TW_LOAD_FAILED, "returned null");
+  CHECK_FAILS(h.add("empty"), TW_LOAD_FAILED, "no kernels");
+  CHECK_FAILS(h.add("abi"), TW_ABI_MISMATCH, "version 99", "version 1");
+  CHECK_FAILS(h.add("device"), TW_ARCH_MISMATCH, "mock device", "gfx942");
+  CHECK_FAILS(tw_dispatcher_add_library(h.d, folder.c_str(), nullptr), TW_LOAD_FAILED, "regular file");
+  CHECK_FAILS(tw_dispatcher_add_library(h.d, nullptr, nullptr), TW_INVALID_ARGUMENT, "path");
+  CHECK(tw_dispatcher_kernel_count(h.d) == 0);
+  CHECK(h.add("good") == TW_OK);
+  CHECK(tw_dispatcher_kernel_count(h.d) == 9);
+  CHECK_FAILS(h.add("good"), TW_INVALID_ARGUMENT, "identity", "once");
+  CHECK_FAILS(h.add("same_names"), TW_INVALID_ARGUMENT, "name", "once");
+  CHECK(tw_dispatcher_kernel_count(h.d) == 9);
+  CHECK(h.add("v4") == TW_OK);
+  CHECK(tw_dispatcher_kernel_count(h.d) == 18);
+}
+
+void devices_are_checked_when_asked() {
+  tw_dispatcher_options options = {};
+  options.struct_size = sizeof options;
+  options.arch = "x86_64_v4";
+  Handle wrong(&options);
+  CHECK_FAILS(wrong.add("good"), TW_ARCH_MISMATCH, "x86_64_v3", "x86_64_v4");
+  options.arch = nullptr;
+  options.device_check = TW_CHECK_ON_LAUNCH;
+  Handle late(&options);
+  CHECK(late.add("device") == TW_OK);
+  const tw_gemm_problem p = make_problem(1, 1, 1);
+  float one = 1, d = 0;
+  const tw_gemm_args args = {sizeof args, 0, &one, &one, nullptr, &d, nullptr, 0, nullptr};
+  CHECK_FAILS(tw_dispatcher_run(late.d, &p.base, &args), TW_ARCH_MISMATCH, "mock device");
+  options.device_check = TW_CHECK_NEVER;
+  Handle never(&options);
+  CHECK(never.add("good") == TW_OK);
+  CHECK_FAILS(tw_dispatcher_run(never.d, &p.base, &args), TW_ARCH_MISMATCH, "only plans");
+  options.device_check = 7;
+  tw_dispatcher* none = nullptr;
+  CHECK_FAILS(tw_dispatcher_create(&options, &none), TW_INVALID_ARGUMENT, "device_check = 7");
+  options.struct_size = 3;
+  CHECK_FAILS(tw_dispatcher_create(&options, &none), TW_INVALID_ARGUMENT, "struct_size = 3");
+  options = {sizeof options, TW_CHECK_ON_ADD, 5, 0, nullptr, nullptr};
+  Handle other(&options);
+  CHECK_FAILS(other.add("good"), TW_ARCH_MISMATCH, "device 5");
+}
+
+void features_gate_kernels() {
+  tw_dispatcher_options options = {};
+  options.struct_size = sizeof options;
+  options.features = "other made_up_feature";
+  Handle with(&options), without;
+  CHECK(with.add("good") == TW_OK && without.add("good") == TW_OK);
+  CHECK(with.use(TW_SELECT_FIRST_FIT) == TW_OK && without.use(TW_SELECT_FIRST_FIT) == TW_OK);
+  const tw_gemm_problem p = make_problem(8, 8, 8);
+  CHECK(with.chosen(p) == "a_gemm_fp32_rcr_exotic");
+  CHECK(without.chosen(p) == "gemm_fp32_rcr_128x128x64");
+  CHECK(contains(without.explain(p), "the device lacks made_up_feature"));
+  int length = 0;
+  CHECK(tilewright::missing_feature("", "", &length) == nullptr);
+  CHECK(tilewright::missing_feature("avx2", "avx", &length) != nullptr && length == 4);
+  CHECK(tilewright::missing_feature("a  b", "b a", &length) == nullptr);
+  CHECK(tilewright::cpu_count() >= 1);
+}
+
+void problems_are_validated() {
+  Handle h;
+  CHECK(h.add("good") == TW_OK);
+  const tw_plan* plan = nullptr;
+  const auto select = [&](const tw_gemm_problem& p) { return tw_dispatcher_select(h.d, &p.base, &plan); };
+  tw_gemm_problem p = make_problem(4, 5, 6);
+  CHECK(select(p) == TW_OK);
+  p.m = -1;
+  CHECK_FAILS(select(p), TW_INVALID_ARGUMENT, "m = -1", "negative", "allowed");
+  p = make_problem(4, 5, 6), p.lda = 5;
+  CHECK_FAILS(select(p), TW_INVALID_ARGUMENT, "lda = 5", "k = 6", "row-major", "6 or more");
+  p = make_problem(4, 5, 6), p.layout_a = TW_COL_MAJOR, p.lda = 3;
+  CHECK_FAILS(select(p), TW_INVALID_ARGUMENT, "lda = 3", "m = 4", "column-major");
+  p = make_problem(4, 5, 6), p.ldb = 0;
+  CHECK_FAILS(select(p), TW_INVALID_ARGUMENT, "ldb = 0");
+  p = make_problem(4, 5, 6), p.ldc = -9;
+  CHECK_FAILS(select(p), TW_INVALID_ARGUMENT, "ldc = -9", "n = 5");
+  p = make_problem(INT64_MAX / 2, 1, 1), p.lda = 4;
+  CHECK_FAILS(select(p), TW_INVALID_ARGUMENT, "m * lda", "overflows");
+  p = make_problem(4, 5, 6), p.dtype_a = 77;
+  CHECK_FAILS(select(p), TW_INVALID_ARGUMENT, "dtype_a = 77");
+  p = make_problem(4, 5, 6), p.dtype_acc = 0;
+  CHECK_FAILS(select(p), TW_INVALID_ARGUMENT, "dtype_acc = 0");
+  p = make_problem(4, 5, 6), p.layout_c = 2;
+  CHECK_FAILS(select(p), TW_INVALID_ARGUMENT, "layout_c = 2");
+  p = make_problem(4, 5, 6), p.split_k = 0;
+  CHECK_FAILS(select(p), TW_INVALID_ARGUMENT, "split_k = 0");
+  p = make_problem(4, 5, 6), p.base.struct_size = 8;
+  CHECK_FAILS(select(p), TW_INVALID_ARGUMENT, "struct_size = 8", "104");
+  p = make_problem(4, 5, 6), p.base.op = 9;
+  CHECK_FAILS(select(p), TW_INVALID_ARGUMENT, "op = 9");
+  CHECK_FAILS(tw_dispatcher_select(h.d, nullptr, &plan), TW_INVALID_ARGUMENT, "problem is null");
+  CHECK_FAILS(tw_dispatcher_select(nullptr, &p.base, &plan), TW_INVALID_ARGUMENT, "dispatcher is null");
+  CHECK(plan == nullptr);
+  p = make_problem(4, 5, 6), p.split_k = 2;
+  CHECK_FAILS(select(p), TW_NO_KERNEL, "fp32 rcr 4x5x6 split_k 2", "split_k is 2");
+  p = make_problem(4, 5, 6), p.dtype_b = TW_FP16, p.dtype_c = TW_BF16;
+  CHECK_FAILS(select(p), TW_NO_KERNEL, "fp32*fp16->bf16");
+  CHECK_FAILS(tw_dispatcher_select(Handle().d, base(make_problem(1, 1, 1)), &plan), TW_NO_KERNEL, "add a library");
+}
+
+void selection_is_deterministic() {
+  Handle h;
+  CHECK(h.add("good") == TW_OK);
+  CHECK(h.use(TW_SELECT_FIRST_FIT) == TW_OK);
+  std::string reason;
+  CHECK(h.chosen(make_problem(64, 64, 64), &reason) == "gemm_fp32_rcr_128x128x64");
+  CHECK(contains(reason, "first_fit"));
+  CHECK(tw_dispatcher_set_priority(h.d, "gemm_fp32_rcr_64x64x64_whole", 5) == TW_OK);
+  CHECK(h.chosen(make_problem(64, 64, 64)) == "gemm_fp32_rcr_64x64x64_whole");
+  CHECK(h.chosen(make_problem(64, 64, 65)) == "gemm_fp32_rcr_128x128x64");
+  CHECK(tw_dispatcher_set_priority(h.d, "gemm_fp32_rcr_64x64x64_whole", 0) == TW_OK);
+  CHECK(h.use(TW_SELECT_ANALYTIC) == TW_OK);
+  CHECK(h.chosen(make_problem(5, 9, 64), &reason) == "gemm_fp32_rcr_32x32x32");  // a 64x64 register block wastes more
+  CHECK(contains(reason, "analytic") && contains(reason, "useful work") && contains(reason, "next"));
+  CHECK(h.use(TW_SELECT_EXPLICIT, "gemm_fp32_rcr_128x128x64") == TW_OK);
+  CHECK(h.chosen(make_problem(5, 9, 64)) == "gemm_fp32_rcr_128x128x64");
+  tw_gemm_problem row = make_problem(4, 4, 4);
+  row.layout_b = TW_ROW_MAJOR;
+  const tw_plan* plan = nullptr;
+  CHECK_FAILS(tw_dispatcher_select(h.d, &row.base, &plan), TW_NO_KERNEL, "128x128x64: layout_b is row-major",
+              "explicit");
+  CHECK_FAILS(h.use(TW_SELECT_EXPLICIT, "unknown"), TW_INVALID_ARGUMENT, "unknown", "allowed", "exotic");
+  CHECK_FAILS(h.use(TW_SELECT_EXPLICIT, nullptr), TW_INVALID_ARGUMENT, "kernel is null");
+  CHECK_FAILS(h.use(9), TW_INVALID_ARGUMENT, "provider = 9");
+  CHECK_FAILS(h.use(TW_SELECT_CALLBACK), TW_INVALID_ARGUMENT, "score is null");
+  CHECK(h.add("v4") == TW_OK);
+  CHECK_FAILS(h.use(TW_SELECT_EXPLICIT, "gemm_fp32_rcr_32x32x32"), TW_INVALID_ARGUMENT, "ambiguous", "x86_64_v4/");
+  CHECK(h.use(TW_SELECT_EXPLICIT, "x86_64_v4/gemm_fp32_rcr_32x32x32") == TW_OK);
+  CHECK(h.chosen(make_problem(4, 4, 4)) == "gemm_fp32_rcr_32x32x32");
+}
+
+tw_status prefer_small(void* user, const tw_problem*, tw_candidate* candidates, uint64_t count) {
+  ++*static_cast<int*>(user);
+  for (uint64_t i = 0; i < count; ++i) {
+    const auto* traits = static_cast<const tw_gemm_traits*>(candidates[i].kernel->traits);
+    if (traits->tile_m != 128) candidates[i].score = traits->tile_m;
+  }
+  return TW_OK;
+}
+tw_status refuse_all(void*, const tw_problem*, tw_candidate*, uint64_t) { return TW_OK; }
+tw_status broken(void*, const tw_problem*, tw_candidate*, uint64_t) { return TW_OUT_OF_MEMORY; }
+
+void callbacks_score() {
+  Handle h;
+  CHECK(h.add("good") == TW_OK);
+  int calls = 0;
+  tw_selection_options options = {sizeof options, TW_SELECT_CALLBACK, nullptr, prefer_small, &calls, "tiny_model"};
+  CHECK(tw_dispatcher_set_selection(h.d, &options) == TW_OK);
+  std::string reason;
+  const tw_gemm_problem p = make_problem(64, 64, 64);
+  CHECK(h.chosen(p, &reason) == "gemm_fp32_rcr_32x32x32");
+  CHECK(contains(reason, "tiny_model: score 32.000") && contains(reason, "next"));
+  CHECK(h.chosen(p) != "" && calls == 1);
+  CHECK(contains(h.explain(p), "ruled out by tiny_model"));
+  options.score = refuse_all;
+  CHECK(tw_dispatcher_set_selection(h.d, &options) == TW_OK);
+  const tw_plan* plan = nullptr;
+  CHECK_FAILS(tw_dispatcher_select(h.d, &p.base, &plan), TW_NO_KERNEL, "ruled out");
+  options.score = broken;
+  CHECK(tw_dispatcher_set_selection(h.d, &options) == TW_OK);
+  CHECK_FAILS(tw_dispatcher_select(h.d, &p.base, &plan), TW_OUT_OF_MEMORY, "tiny_model failed");
+}
+
+void plans_are_cached_and_outlive_changes() {
+  Handle h;
+  CHECK(h.add("good") == TW_OK);
+  std::vector<const tw_plan*> plans;
+  for (int64_t m = 0; m < 500; ++m) {
+    const tw_plan* plan = nullptr;
+    CHECK(tw_dispatcher_select(h.d, base(make_problem(m, 7, 3)), &plan) == TW_OK);
+    plans.push_back(plan);
+  }
+  CHECK(tw_dispatcher_plan_count(h.d) == 500);
+  for (int64_t m = 0; m < 500; ++m) {
+    const tw_plan* plan = nullptr;
+    CHECK(tw_dispatcher_select(h.d, base(make_problem(m, 7, 3)), &plan) == TW_OK);
+    CHECK(plan == plans[static_cast<size_t>(m)]);
+  }
+  CHECK(h.use(TW_SELECT_FIRST_FIT) == TW_OK);
+  const tw_plan* plan = nullptr;
+  CHECK(tw_dispatcher_select(h.d, base(make_problem(3, 7, 3)), &plan) == TW_OK);
+  CHECK(plan != plans[3] && tw_plan_workspace_size(plans[3]) == 0);
+  tw_dispatcher_clear_plans(h.d);
+  CHECK(tw_dispatcher_plan_count(h.d) == 0);
+  CHECK(h.chosen(make_problem(3, 7, 3)) != "");
+}
+
+void launches_compute_and_check_arguments() {
+  Handle h;
+  CHECK(h.add("good") == TW_OK);
+  tw_gemm_problem p = make_problem(2, 2, 3);
+  p.layout_b = TW_ROW_MAJOR, p.ldb = 2, p.alpha = 2, p.beta = 10;
+  const float a[] = {1, 2, 3, 4, 5, 6}, b[] = {1, 0, 0, 1, 1, 1}, c[] = {1, 2, 3, 4};
+  float d[4] = {};
+  const tw_plan* plan = nullptr;
+  CHECK(tw_dispatcher_select(h.d, &p.base, &plan) == TW_OK);
+  CHECK(tw_plan_workspace_size(plan) == 4096);
+  alignas(256) static char workspace[4096 + 256];
+  tw_gemm_args args = {sizeof args, 0, a, b, c, d, workspace, 4096, nullptr};
+  CHECK(tw_plan_launch(plan, &args) == TW_OK);
+  CHECK(d[0] == 18 && d[1] == 30 && d[2] == 50 && d[3] == 62);
+  args.workspace_bytes = 4095;
+  CHECK_FAILS(tw_plan_launch(plan, &args), TW_WORKSPACE_TOO_SMALL, "4095", "4096");
+  args.workspace_bytes = 4096, args.workspace = workspace + 8;
+  CHECK_FAILS(tw_plan_launch(plan, &args), TW_INVALID_ARGUMENT, "aligned to 256");
+  args.workspace = nullptr;
+  CHECK_FAILS(tw_plan_launch(plan, &args), TW_INVALID_ARGUMENT, "workspace is null");
+  args.workspace = workspace, args.c = nullptr;
+  CHECK_FAILS(tw_plan_launch(plan, &args), TW_INVALID_ARGUMENT, "c is null", "beta");
+  args.d = nullptr;
+  CHECK_FAILS(tw_plan_launch(plan, &args), TW_INVALID_ARGUMENT, "d is null");
+  args.d = d, args.a = nullptr;
+  CHECK_FAILS(tw_plan_launch(plan, &args), TW_INVALID_ARGUMENT, "a is null");
+  args.struct_size = 4;
+  CHECK_FAILS(tw_plan_launch(plan, &args), TW_INVALID_ARGUMENT, "struct_size = 4");
+  CHECK_FAILS(tw_plan_launch(plan, nullptr), TW_INVALID_ARGUMENT, "args is null");
+  CHECK_FAILS(tw_plan_launch(nullptr, &args), TW_INVALID_ARGUMENT, "plan is null");
+  tw_gemm_problem bad = make_problem(2, 2, 2);
+  bad.dtype_a = bad.dtype_b = TW_INT8, bad.dtype_c = bad.dtype_acc = TW_INT32;
+  args = {sizeof args, 0, a, b, nullptr, d, nullptr, 0, nullptr};
+  CHECK_FAILS(tw_dispatcher_run(h.d, &bad.base, &args), TW_LAUNCH_FAILED, "gemm_int8_rcr_fails", "said no");
+}
+
+void zero_sizes_work() {
+  Handle h;
+  CHECK(h.add("good") == TW_OK);
+  tw_gemm_args args = {sizeof args, 0, nullptr, nullptr, nullptr, nullptr, nullptr, 0, nullptr};
+  CHECK(tw_dispatcher_run(h.d, base(make_problem(0, 5, 5)), &args) == TW_OK);
+  CHECK(tw_dispatcher_run(h.d, base(make_problem(5, 0, 5)), &args) == TW_OK);
+  CHECK(tw_dispatcher_run(h.d, base(make_problem(0, 0, 0)), &args) == TW_OK);
+  float d[4] = {9, 9, 9, 9};
+  args.d = d;
+  CHECK(tw_dispatcher_run(h.d, base(make_problem(2, 2, 0)), &args) == TW_OK);
+  CHECK(d[0] == 0 && d[3] == 0);
+}
+
+void registry_lists_and_exports() {
+  Handle h;
+  CHECK(h.add("good", 3) == TW_OK);
+  tw_kernel_info info = {};
+  CHECK_FAILS(tw_dispatcher_kernel_at(h.d, 0, &info), TW_INVALID_ARGUMENT, "struct_size = 0");
+  info.struct_size = sizeof info;
+  CHECK(tw_dispatcher_kernel_at(h.d, 0, &info) == TW_OK);
+  CHECK(info.priority == 3 && strcmp(info.kernel->name, "a_gemm_fp32_rcr_exotic") == 0);
+  CHECK_FAILS(tw_dispatcher_kernel_at(h.d, 9, &info), TW_INVALID_ARGUMENT, "index = 9", "below 9");
+  const std::string identity = info.kernel->identity;
+  CHECK(tw_dispatcher_find_kernel(h.d, identity.c_str(), &info) == TW_OK);
+  CHECK(strcmp(info.library->name, "mock") == 0);
+  CHECK_FAILS(tw_dispatcher_find_kernel(h.d, "nope", &info), TW_INVALID_ARGUMENT, "nope");
+  size_t needed = 0;
+  char small[4];
+  CHECK_FAILS(tw_dispatcher_export_json(h.d, small, sizeof small, &needed), TW_BUFFER_TOO_SMALL, "4 bytes");
+  std::string text(needed, '\0');
+  CHECK(tw_dispatcher_export_json(h.d, &text[0], needed, nullptr) == TW_OK);
+  CHECK(contains(text, "\"priority\":3") && contains(text, identity.c_str()));
+  CHECK(tw_dispatcher_set_num_threads(h.d, 2) == TW_OK);
+  CHECK_FAILS(tw_dispatcher_set_num_threads(h.d, 65), TW_INVALID_ARGUMENT, "at most 64");
+  CHECK(tw_dispatcher_version() == TW_DISPATCHER_VERSION && tw_dispatcher_abi_version() == TW_ABI_VERSION);
+}
+
+void estimates_follow_the_formula() {
+  const tw_arch gpu = {sizeof gpu, TW_BACKEND_HIP, "x", 10, 64, 65536, 1.0, 1000.0, {0, 0, 1000}};
+  tw_gemm_traits t = {};
+  t.tile_m = t.tile_n = 100, t.tile_k = 10;
+  tw_gemm_problem p = make_problem(1000, 100, 100);
+  p.dtype_a = p.dtype_b = p.dtype_c = TW_FP16;
+  tilewright::Estimate e = tilewright::estimate(p, gpu, t, 10);
+  CHECK(e.tiles == 10 && e.waves == 1 && e.useful == 1);
+  CHECK(e.compute_us == 2.0);  // 2*100*100*100 flops at 1000 per clock and 1 GHz
+  p.m = 1001;                  // one more row: a second wave, mostly idle
+  e = tilewright::estimate(p, gpu, t, 10);
+  CHECK(e.tiles == 11 && e.waves == 2 && e.compute_us == 4.0 && e.useful > 0.90 && e.useful < 0.92);
+  p = make_problem(100, 100, 10);  // fp32: no stated rate, so it ranks behind everything
+  e = tilewright::estimate(p, gpu, t, 10);
+  CHECK(e.compute_us == 200.0);
+  p.dtype_a = p.dtype_b = p.dtype_c = TW_FP16, p.k = 1, p.lda = p.ldb = 1;
+  tw_arch starved = gpu;
+  starved.memory_gbytes_per_s = 1;
+  e = tilewright::estimate(p, starved, t, 10);
+  CHECK(e.memory_us > e.compute_us && e.total_us == e.memory_us);
+}
+
+void text_is_json() {
+  tilewright::Text text;
+  text.quoted("a\"\\\n\x01")
+      .fixed3(-1.0005)
+      .add(' ')
+      .fixed3(1e300)
+      .add(' ')
+      .exact(0.1)
+      .exact(1.0 / 0.0)
+      .quoted(nullptr);
+  CHECK(strcmp(text.c_str(), "\"a\\\"\\\\\\u000a\\u0001\"-1.001 1.0000000000000001e+300 0.10000000000000001nullnull") ==
+        0);
+}
+
+// Readers, writers of the cache and two dispatchers at once: for ThreadSanitizer.
+void threads_share_dispatchers() {
+  Handle first, second;
+  CHECK(first.add("good") == TW_OK && second.add("good") == TW_OK);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 16; ++t) {
+    threads.emplace_back([&, t] {
+      tw_dispatcher* d = t % 2 == 0 ? first.d : second.d;
+      alignas(256) char workspace[4096];
+      for (int i = 0; i < 300; ++i) {
+        tw_gemm_problem p = make_problem(1 + (i * 7 + t) % 41, 3, 2);
+        p.layout_b = TW_ROW_MAJOR, p.ldb = 3;
+        float a[82], b[6], out[123];
+        for (float& x : a) x = 1;
+        for (float& x : b) x = static_cast<float>(t);
+        const tw_gemm_args args = {sizeof args, 0, a, b, nullptr, out, workspace, sizeof workspace, nullptr};
+        CHECK(tw_dispatcher_run(d, &p.base, &args) == TW_OK);
+        CHECK(out[0] == 2 * static_cast<float>(t));
+        if (t < 2 && i % 100 == 50) CHECK(tw_dispatcher_set_priority(d, "gemm_fp32_rrr_32x32x32", i) == TW_OK);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  folder = argv[1];
+  loading_refuses_what_is_wrong();
+  devices_are_checked_when_asked();
+  features_gate_kernels();
+  problems_are_validated();
+  selection_is_deterministic();
+  callbacks_score();
+  plans_are_cached_and_outlive_changes();
+  launches_compute_and_check_arguments();
+  zero_sizes_work();
+  registry_lists_and_exports();
+  estimates_follow_the_formula();
+  text_is_json();
+  threads_share_dispatchers();
+  if (failures() == 0) puts("dispatcher: all tests passed");
+  return failures() == 0 ? 0 : 1;
+}
