@@ -1,0 +1,81 @@
+// One GEMM kernel: packing, multiplying and the descriptor that a library lists.
+#ifndef TILEWRIGHT_CPU_GEMM_HPP
+#define TILEWRIGHT_CPU_GEMM_HPP
+
+#include "tilewright/cpu/multiply.hpp"
+#include "tilewright/cpu/pack.hpp"
+
+namespace tilewright::cpu {
+namespace {
+
+// Layouts of A and B are tw_layout; the tile is the cache block, the warp tile the register block.
+template <class Operation, class Output, int LayoutA, int LayoutB, int TileM, int TileN, int TileK, int MR, int NR,
+          int KR>
+struct gemm {
+  static_assert(KR == Operation::kDepth, "warp_tile.k is the number of values of K that one instruction sums");
+  static_assert(NR % kLanes == 0, "warp_tile.n is whole vectors");
+  static_assert(TileM % MR == 0 && TileN % NR == 0 && TileK % KR == 0, "a tile is whole warp tiles");
+
+  template <bool AlongK, int Width>
+  static constexpr pack_function pack() {
+    if constexpr (AlongK) {
+      return &pack_along_k<Operation, Width>::panels;
+    } else {
+      return &pack_along_panel<Operation, Width>::panels;
+    }
+  }
+
+  static constexpr gemm_kernel kernel(uint32_t required_features) {
+    using input = typename Operation::element;
+    gemm_kernel k{};
+    k.traits.struct_size = sizeof(tw_gemm_traits);
+    k.traits.dtype_a = k.traits.dtype_b = input::kDtype;
+    k.traits.dtype_c = Output::kDtype;
+    k.traits.dtype_acc = TW_FP32;
+    k.traits.layout_a = LayoutA;
+    k.traits.layout_b = LayoutB;
+    k.traits.layout_c = TW_ROW_MAJOR;
+    k.traits.tile_m = TileM;
+    k.traits.tile_n = TileN;
+    k.traits.tile_k = TileK;
+    k.traits.wave_m = k.traits.wave_n = k.traits.wave_k = 1;
+    k.traits.warp_tile_m = MR;
+    k.traits.warp_tile_n = NR;
+    k.traits.warp_tile_k = KR;
+    k.traits.pad_m = k.traits.pad_n = k.traits.pad_k = 1;
+    k.traits.max_split_k = 1;
+    k.required_features = required_features;
+    k.input_bytes = sizeof(typename input::storage);
+    k.output_bytes = sizeof(typename Output::storage);
+    k.partial_in_output = Output::kDtype == TW_FP32;
+    k.pack_a = pack<LayoutA == TW_ROW_MAJOR, MR>();
+    k.pack_b = pack<LayoutB == TW_COL_MAJOR, NR>();
+    k.multiply = &multiplier<Operation, Output, MR, NR>::multiply;
+    return k;
+  }
+};
+
+}  // namespace
+}  // namespace tilewright::cpu
+
+// Defines the descriptor SYMBOL; KERNEL is a tilewright::cpu::gemm_kernel with static storage.
+#define TW_CPU_GEMM_DESCRIPTOR(SYMBOL, KERNEL, NAME, ARCH, IDENTITY, SPEC_JSON, FEATURES) \
+  extern "C" {                                                                            \
+  extern TW_HIDDEN const tw_kernel SYMBOL;                                                \
+  const tw_kernel SYMBOL = {sizeof(tw_kernel),                                            \
+                            TW_ABI_VERSION,                                               \
+                            TW_OP_GEMM,                                                   \
+                            TW_CPU_GEMM_PLAN_BYTES,                                       \
+                            NAME,                                                         \
+                            ARCH,                                                         \
+                            IDENTITY,                                                     \
+                            SPEC_JSON,                                                    \
+                            FEATURES,                                                     \
+                            &(KERNEL).traits,                                             \
+                            tw_cpu_gemm_supports,                                         \
+                            tw_cpu_gemm_workspace_size,                                   \
+                            tw_cpu_gemm_plan,                                             \
+                            tw_cpu_gemm_launch};                                          \
+  }
+
+#endif  // TILEWRIGHT_CPU_GEMM_HPP
