@@ -4,13 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import PurePosixPath
+from typing import Any, cast
 
+from tilewright.codegen.backends import DEFAULT_TOOLCHAINS, toolchain
 from tilewright.codegen.plan import Action
+from tilewright.codegen.protocol import action_json
 from tilewright.codegen.toolchains.host import HostToolchain
 from tilewright.codegen.violations import SpecError
 
 HEADERS_TREE = "headers"
 """The tree with every header a plain library may include: the C ABI and the dispatcher's own."""
+
+
+_KEYS = {"stage", "output", "sources", "link", "toolchains"}
+
+
+def answer_native(raw: dict[str, Any]) -> dict[str, Any]:
+    """The response to a request of stage ``native`` (see :mod:`tilewright.codegen.protocol`)."""
+    if set(raw) - _KEYS or not {"output", "sources"} <= set(raw):
+        raise SpecError(f"a native request has the keys {', '.join(sorted(_KEYS))}; link and toolchains are optional")
+    host = toolchain("host", raw.get("toolchains", {}).get("host", DEFAULT_TOOLCHAINS["host"]))
+    actions = native_actions(raw["output"], raw["sources"], raw.get("link", ()), cast(HostToolchain, host))
+    return {"actions": [action_json(action) for action in actions]}
 
 
 def native_actions(output: str, sources: Sequence[str], link: Sequence[str], host: HostToolchain) -> tuple[Action, ...]:

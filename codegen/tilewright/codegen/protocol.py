@@ -34,6 +34,9 @@ Response to "plan"::
         "toolchains": {"hip": "identity in one line", …},
         "kernels": [{"arch", "name", "identity", "features", "spec", "header", "objects", "report"}, …]}, …]}
 
+A request of stage "native" has ``output``, ``sources`` (C and C++ files), optionally ``link`` (["dl", …]) and
+``toolchains``; the response holds the ``actions`` that make the shared library ``output``.
+
 Every path is relative to the working directory of the build and starts with ``<arch>/``. Inputs of an action are
 ``files`` or outputs of other actions; ``trees`` appear at ``__<name>``, ``caches`` at ``__cache_<name>``.
 
@@ -137,7 +140,7 @@ def library_json(
         "abi_version": ABI_VERSION,
         "library": plan.library,
         "files": [{"path": file.path, "text": file.text} for file in plan.all_files],
-        "actions": [_action_json(action) for action in plan.all_actions],
+        "actions": [action_json(action) for action in plan.all_actions],
         "objects": [path for kernel in plan.kernels for path in kernel.objects],
         "reports": {kernel["name"]: kernel["report"] for kernel in listed if kernel["report"]},
         "toolchains": {kind: made.identity for kind, made in toolchains_for(arch, toolchains).items()},
@@ -145,7 +148,8 @@ def library_json(
     }
 
 
-def _action_json(action: Action) -> dict[str, Any]:
+def action_json(action: Action) -> dict[str, Any]:
+    """An action as responses show it."""
     return {
         "id": action.id,
         "description": action.description,
