@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import pytest
+
+from tilewright import arch as archs
+from tilewright.codegen.expand import EmptyExpansionError, expand_config
+from tilewright.codegen.rulesets import _read, expand_rule_set, rule_set_archs, rule_set_names
+from tilewright.codegen.validate import validate
+from tilewright.codegen.violations import SpecError
+
+
+def test_the_sets():
+    assert rule_set_names() == ("default", "essential")
+    for name in rule_set_names():
+        assert rule_set_archs(name) == archs.names()
+
+
+@pytest.mark.parametrize("arch", archs.names())
+@pytest.mark.parametrize("name", rule_set_names())
+def test_every_member_is_legal(name: str, arch: str):
+    model = archs.load(arch)
+    kernels = expand_rule_set(name, model)
+    assert len({kernel.name for kernel in kernels}) == len(kernels) > 0
+    for kernel in kernels:
+        assert validate(kernel, model) == ()
+
+
+@pytest.mark.parametrize("arch", archs.names())
+def test_essential_lists_nothing_that_is_dropped(arch: str):
+    model = archs.load(arch)
+    for config in _read("essential")[arch]:
+        assert expand_config(config, model).dropped == {}
+
+
+@pytest.mark.parametrize("arch", archs.names())
+def test_essential_serves_every_dtype_and_default_holds_it(arch: str):
+    model = archs.load(arch)
+    essential = expand_rule_set("essential", model)
+    default = expand_rule_set("default", model)
+    assert set(essential) <= set(default) and len(default) <= 60
+    offered = {key.split("_")[0] for key in model.warp_tiles} - ({"bf8"} if model.backend == "cutlass" else set())
+    served = {str(kernel.spec.dtype_a) for kernel in essential}
+    assert served == offered
+    if model.backend != "cpu":
+        counts = [sum(kernel.spec.dtype_a == dtype for kernel in essential) for dtype in served]
+        assert 2 <= min(counts) and max(counts) <= 4
+
+
+def test_unknown_names_are_errors():
+    with pytest.raises(SpecError, match=r"unknown rule set 'esential' \(did you mean 'essential'\?\)"):
+        expand_rule_set("esential", archs.load("gfx942"))
+    unknown = archs.load("gfx942").model_copy(update={"name": "gfx943"})
+    with pytest.raises(EmptyExpansionError, match="no kernels for gfx943; it knows gfx1100"):
+        expand_rule_set("essential", unknown)
