@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from tilewright.codegen.backends.cutlass_report import read_report
-
 from tilewright.codegen.backends import cutlass_symbols as symbols
 from tilewright.codegen.plan import Action, KernelPlan
 from tilewright.codegen.spec import GemmSpec, Kernel
@@ -47,7 +45,10 @@ class CutlassBackend:
         }
 
     def kernel_plan(self, kernel: Kernel, header: str) -> KernelPlan:
-        """One compile: the header to ``<arch>/<name>.o``, device code inside. The object is also the report."""
+        """One compile: the header to ``<arch>/<name>.o``, device code inside. The object is also the report.
+
+        See :mod:`tilewright.codegen.backends.cutlass_report`.
+        """
         output = header.removesuffix(".hpp") + ".o"
         command = self.cuda.compile(header, output, target=kernel.arch)
         action = command.action(f"compile {output}", f"Compile {kernel.name} for {kernel.arch}", [header], [output])
@@ -64,10 +65,6 @@ class CutlassBackend:
             *compiles,
             link.action(f"link {library}", f"Link {library}", [*objects, *sources], [library]),
         )
-
-    def read_report(self, data: bytes) -> dict[str, int]:
-        """Resources of the kernel in an object, see :func:`.cutlass_report.read_report`."""
-        return read_report(data)
 
     def _compile_c(self, source: str, output: str) -> Action:
         flags = ("-isystem", f"{CUDA}/include")

@@ -1,0 +1,179 @@
+"""bf16 GEMM against torch.matmul on the same GPU, interleaved, and what a launch costs the host.
+
+The card throttles: the same product reads 760 TFLOP/s cold and 640 hot. So every round times torch and each kernel in
+turn, and the ratio is taken within the round. ``cool`` rounds are bursts of about 4 ms with 0.1 s of idle between,
+``hot`` ones 60 ms back to back. Run ``python benchmarks/gpu/gemm.py --library libgemm.so --out result.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import datetime
+import hashlib
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "gpu"))
+
+from raw_abi import OK, Args, Kernel, Library, aligned
+
+SHAPES = [(8192, 8192, 8192), (4096, 4096, 4096), (4096, 14336, 4096)]
+MODES = {"cool": {"rounds": 15, "burst_ms": 4.0, "idle_s": 0.1}, "hot": {"rounds": 9, "burst_ms": 60.0, "idle_s": 0.0}}
+Call = Callable[[], object]
+
+
+def _milliseconds(call: Call, repeats: int) -> float:
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    start.record()
+    for _ in range(repeats):
+        call()
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end) / repeats
+
+
+def _launcher(kernel: Kernel, a: torch.Tensor, b: torch.Tensor, d: torch.Tensor) -> Call:
+    """A call that launches ``d = a @ b.T`` through the C ABI with everything prepared."""
+    plan = kernel.plan(kernel.problem(a.shape[0], b.shape[0], a.shape[1]))
+    stream = torch.cuda.current_stream().cuda_stream
+    args = Args(ctypes.sizeof(Args), 0, a.data_ptr(), b.data_ptr(), None, d.data_ptr(), None, 0, stream)
+    function, self_pointer = kernel.descriptor.launch, kernel.pointer
+    plan_pointer, args_pointer = aligned(plan), ctypes.addressof(args)
+
+    def call(keep: tuple[object, ...] = (plan, args)) -> int:
+        return int(function(self_pointer, plan_pointer, args_pointer))
+
+    return call
+
+
+def _spread(values: Sequence[float]) -> dict[str, float]:
+    return {"median": statistics.median(values), "min": min(values), "max": max(values)}
+
+
+def _relative_error(value: torch.Tensor, expected: torch.Tensor) -> float:
+    return float((value.float() - expected).norm() / expected.norm())
+
+
+def _compare(kernels: Sequence[Kernel], m: int, n: int, k: int) -> dict[str, object]:
+    """Time of torch and of each kernel in interleaved rounds; error against fp32 on the first 512 rows."""
+    a, b = (torch.randn(extent, k, device="cuda").bfloat16() for extent in (m, n))
+    d = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
+    calls: dict[str, Call] = {"torch": lambda: torch.matmul(a, b.T, out=d)}
+    expected = a[:512].float() @ b.float().T
+    errors = {}
+    for kernel in kernels:
+        calls[kernel.name] = _launcher(kernel, a, b, d)
+    for name, call in calls.items():
+        d.fill_(float("nan"))
+        outcome = call()
+        if isinstance(outcome, int) and outcome != OK:
+            raise RuntimeError(f"{name}: {kernels[0].last_error()}")
+        errors[name] = _relative_error(d[:512], expected)
+    operations = 2.0 * m * n * k
+    result: dict[str, object] = {"m": m, "n": n, "k": k, "relative_error": errors}
+    for mode, settings in MODES.items():
+        result[mode] = _rounds(calls, operations, **settings)
+    return result
+
+
+def _rounds(
+    calls: dict[str, Call], operations: float, rounds: int, burst_ms: float, idle_s: float
+) -> dict[str, dict[str, dict[str, float]]]:
+    once = {name: _milliseconds(call, 5) for name, call in calls.items()}
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for turn in range(rounds):
+        names = list(calls)
+        for name in names[turn % len(names) :] + names[: turn % len(names)]:
+            if idle_s:
+                time.sleep(idle_s)
+            calls[name]()
+            times[name].append(_milliseconds(calls[name], max(1, round(burst_ms / once[name]))))
+    return {
+        name: {
+            "tflops": _spread([operations / ms / 1e9 for ms in values]),
+            "ratio_to_torch": _spread([t / ms for t, ms in zip(times["torch"], values, strict=True)]),
+        }
+        for name, values in times.items()
+    }
+
+
+def _host_microseconds(call: Call, batch: int = 200, batches: int = 50) -> dict[str, float]:
+    """Host time per call while the queue is short: batches of asynchronous launches, synchronised between."""
+    taken = []
+    for _ in range(batches):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(batch):
+            call()
+        taken.append((time.perf_counter() - start) / batch * 1e6)
+    torch.cuda.synchronize()
+    return _spread(taken)
+
+
+def _launch_costs(kernel: Kernel) -> dict[str, dict[str, float]]:
+    a, b = (torch.randn(128, 128, device="cuda").bfloat16() for _ in range(2))
+    d = torch.empty(128, 128, device="cuda", dtype=torch.bfloat16)
+    transposed = b.T
+    costs = {
+        "ctypes call that does nothing": _host_microseconds(lambda: kernel.table.last_error()),
+        "raw launch through ctypes": _host_microseconds(_launcher(kernel, a, b, d)),
+        "torch.matmul(out=)": _host_microseconds(lambda: torch.matmul(a, transposed, out=d)),
+    }
+    return costs
+
+
+def _environment(library: Path) -> dict[str, str]:
+    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    return {
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),  # noqa: UP017 - Python 3.10 too
+        "gpu": torch.cuda.get_device_name(),
+        "driver": subprocess.run(query, capture_output=True, text=True, check=False).stdout.strip(),
+        "torch": torch.__version__,
+        "cuda": str(torch.version.cuda),
+        "python": platform.python_version(),
+        "library_sha256": hashlib.sha256(library.read_bytes()).hexdigest(),
+    }
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--library", type=Path, required=True, help="libgemm.so for sm_90a")
+    parser.add_argument("--out", type=Path, help="write JSON here")
+    options = parser.parse_args()
+    kernels = [
+        kernel
+        for kernel in Library(options.library)
+        if kernel.dtypes == ("bf16", "bf16", "bf16", "fp32") and kernel.layout == "rcr"
+    ]
+    if not kernels:
+        parser.error(f"{options.library} has no bf16 rcr kernel")
+    result: dict[str, object] = {"environment": _environment(options.library), "shapes": []}
+    for shape in SHAPES:
+        measured = _compare(kernels, *shape)
+        result["shapes"].append(measured)  # type: ignore[attr-defined]
+        for mode in MODES:
+            for name, figures in measured[mode].items():  # type: ignore[attr-defined]
+                rate, ratio = figures["tflops"], figures["ratio_to_torch"]
+                print(
+                    f"{'x'.join(map(str, shape)):>16} {mode:4} {rate['median']:6.1f} TFLOP/s"
+                    f" ({rate['min']:.1f}-{rate['max']:.1f}) ratio {ratio['median']:.3f}"
+                    f" ({ratio['min']:.3f}-{ratio['max']:.3f}) {name}",
+                    flush=True,
+                )
+    result["launch_microseconds"] = _launch_costs(kernels[0])
+    print(json.dumps(result["launch_microseconds"], indent=1))
+    if options.out:
+        options.out.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    _main()

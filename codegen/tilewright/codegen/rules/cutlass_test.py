@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from tilewright.arch import load
+from tilewright.codegen.backends import cutlass_symbols as symbols
+from tilewright.codegen.rules.cutlass import RULES, shared_memory
+from tilewright.codegen.spec import DType, Epilogue, GemmSpec, Pipeline, Scheduler
+from tilewright.codegen.specs import parse_spec
+from tilewright.codegen.testing import specs
+
+ARCH = load("sm_90a")
+GOOD: dict[str, Any] = {
+    "dtype": "bf16",
+    "layout": "rcr",
+    "tile": [128, 256, 64],
+    "wave": [2, 1, 1],
+    "warp_tile": [64, 256, 16],
+    "scheduler": "cooperative",
+    "cluster": [2, 1, 1],
+}
+FP8: dict[str, Any] = {**GOOD, "dtype": "fp8", "tile": [128, 256, 128], "warp_tile": [64, 256, 32]}
+PINGPONG: dict[str, Any] = {**GOOD, "scheduler": "pingpong", "wave": [1, 1, 1]}
+
+
+def broken(raw: dict[str, Any]) -> dict[str, str]:
+    spec = parse_spec(raw, ARCH)
+    return {v.rule: v.nearest for rule in RULES for v in rule.check(spec, ARCH)}
+
+
+def test_good_kernels_pass() -> None:
+    assert broken(GOOD) == {}
+    assert broken(FP8) == {}
+    assert broken({**PINGPONG, "tile": [64, 128, 64], "warp_tile": [64, 128, 16]}) == {}
+
+
+@pytest.mark.parametrize(
+    ("raw", "rule", "nearest"),
+    [
+        ({**FP8, "layout": "rrr"}, "cutlass.layout_8bit", "rcr"),
+        ({**FP8, "layout": "crr"}, "cutlass.layout_8bit", "rcr"),
+        ({**FP8, "dtype": "int8", "layout": "rrr"}, "cutlass.layout_8bit", "rcr"),
+        ({**GOOD, "tile": [64, 256, 64]}, "cutlass.tile_m", "128"),
+        ({**PINGPONG, "tile": [96, 128, 64], "warp_tile": [64, 128, 16]}, "cutlass.tile_m", "128"),
+        ({**GOOD, "tile": [128, 40, 64], "warp_tile": [64, 40, 16]}, "cutlass.tile_n", "32"),
+        ({**GOOD, "wave": [1, 1, 1]}, "cutlass.wave", "2x1x1"),
+        ({**PINGPONG, "tile": [64, 256, 64], "wave": [2, 1, 1]}, "cutlass.wave", "1x1x1"),
+        ({**GOOD, "warp_tile": [64, 128, 16]}, "cutlass.warp_tile", "64x256x16"),
+        ({**FP8, "warp_tile": [64, 256, 16]}, "cutlass.warp_tile", "64x256x32"),
+        ({**PINGPONG, "tile": [128, 256, 64]}, "cutlass.accumulators", "tile.n = 128"),
+        ({**GOOD, "tile": [128, 256, 128], "dtype_c": "fp32"}, "cutlass.shared_memory", "tile.k = 96"),
+        ({**GOOD, "pad": {"m": False}}, "cutlass.padding", "m=True n=True k=True"),
+        ({**GOOD, "pipeline": "mem", "epilogue": "tma"}, "cutlass.schedule", ""),
+        ({**GOOD, "dtype_a": "fp32", "dtype_b": "fp32", "dtype_acc": "fp32", "dtype_c": "fp32"}, "cutlass.dtype", ""),
+    ],
+)
+def test_each_rule_refuses_and_proposes(raw: dict[str, Any], rule: str, nearest: str) -> None:
+    if "dtype_a" in raw:
+        raw = {key: value for key, value in raw.items() if key != "dtype"}
+    found = broken(raw)
+    assert found.get(rule) == nearest
+    assert set(found) <= {rule, "cutlass.warp_tile"} or rule in ("cutlass.schedule", "cutlass.dtype")
+
+
+def test_tf32_is_named_as_the_reason_against_fp32() -> None:
+    spec = parse_spec(GOOD, ARCH).model_copy(update={"dtype_a": DType.FP32})
+    messages = [v.message for rule in RULES for v in rule.check(spec, ARCH) if v.field == "dtype_a"]
+    assert any("tf32" in message for message in messages)
+
+
+@given(specs())
+@settings(max_examples=200, deadline=None)
+def test_rules_never_raise_and_leave_only_symbols_that_exist(spec: GemmSpec) -> None:
+    violations = [v for rule in RULES for v in rule.check(spec, ARCH)]
+    if not violations:
+        assert spec.dtype_a in symbols.ELEMENTS and spec.dtype_c in symbols.OUTPUTS
+        assert spec.scheduler in symbols.EPILOGUE_SCHEDULES
+
+
+@pytest.mark.parametrize(
+    ("raw", "stages"),
+    [  # as CUTLASS 4.2 counted them when these kernels were compiled (section .tilewright.resources)
+        (GOOD, 4),
+        (FP8, 4),
+        ({**PINGPONG, "tile": [64, 128, 64], "warp_tile": [64, 128, 16]}, 8),
+        ({**FP8, "dtype": "int8"}, 3),
+    ],
+)
+def test_stages_are_cutlasss(raw: dict[str, Any], stages: int) -> None:
+    assert shared_memory(parse_spec(raw, ARCH), ARCH.lds_bytes)[1] == stages
+
+
+def test_every_word_is_mapped_or_refused() -> None:
+    good = parse_spec(GOOD, ARCH)
+    tables: list[tuple[str, Any, Any]] = [
+        ("dtype_a", DType, symbols.ELEMENTS),
+        ("dtype_b", DType, symbols.ELEMENTS),
+        ("dtype_c", DType, symbols.OUTPUTS),
+        ("dtype_acc", DType, symbols.ACCUMULATORS),
+        ("pipeline", Pipeline, symbols.PIPELINES),
+        ("epilogue", Epilogue, symbols.EPILOGUES),
+        ("scheduler", Scheduler, symbols.MAINLOOP_SCHEDULES),
+    ]
+    for field, members, table in tables:
+        for member in members:
+            spec = good.model_copy(update={field: member})
+            refused = any(v.field == field for rule in RULES for v in rule.check(spec, ARCH))
+            assert refused == (member not in table), (field, member)
+
+
+def test_gpu_test_kernels_are_legal() -> None:
+    path = Path(__file__).parents[4] / "tests" / "gpu" / "kernels.json"
+    if not path.exists():
+        pytest.skip("not in a checkout")
+    for raw in json.loads(path.read_text()):
+        assert broken(raw) == {}

@@ -1,0 +1,36 @@
+"""GPU tests need a built sm_90a library ($TILEWRIGHT_GPU_LIBRARY), torch and a device; elsewhere they are skipped."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+from raw_abi import Kernel, Library  # noqa: E402
+
+LIBRARY = Path(os.environ.get("TILEWRIGHT_GPU_LIBRARY", HERE.parents[1] / ".gpu" / "sm_90a" / "libgemm.so"))
+
+
+@pytest.fixture(scope="session")
+def library() -> Library:
+    if not LIBRARY.exists():
+        pytest.skip(f"{LIBRARY} is not built: run tests/gpu/run")
+    return Library(LIBRARY)
+
+
+@pytest.fixture(scope="session")
+def gpu() -> None:
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available() or torch.cuda.get_device_capability() != (9, 0):
+        pytest.skip("no device of compute capability 9.0")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "kernel" in metafunc.fixturenames:
+        kernels: list[Kernel] = list(Library(LIBRARY)) if LIBRARY.exists() else []
+        metafunc.parametrize("kernel", kernels, ids=lambda kernel: kernel.name)
