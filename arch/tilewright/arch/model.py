@@ -14,7 +14,18 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from tilewright.arch.choices import Choices, Triple, expand_triples
 
-__all__ = ["Arch", "ArchError", "Choices", "PipelineLimits", "Triple", "load", "load_file", "names", "unknown"]
+__all__ = [
+    "Arch",
+    "ArchError",
+    "Choices",
+    "PipelineLimits",
+    "Triple",
+    "load",
+    "load_file",
+    "names",
+    "register",
+    "unknown",
+]
 
 Triples = Annotated[tuple[Triple, ...], BeforeValidator(expand_triples)]
 ChoicesField = Annotated[Choices, BeforeValidator(Choices.parse)]
@@ -151,9 +162,27 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(item.name.removesuffix(".json") for item in files if item.name.endswith(".json")))
 
 
-@functools.cache
 def load(name: str) -> Arch:
     """The architecture called ``name``; ArchError with the known names and the closest match otherwise."""
+    if name in _registered:
+        return _registered[name]
+    return _load_shipped(name)
+
+
+_registered: dict[str, Arch] = {}
+
+
+def register(arch: Arch) -> None:
+    """Let :func:`load` find an architecture of your own for as long as this process lives.
+
+    ArchError if another architecture has its name.
+    """
+    if arch.name in names() or _registered.setdefault(arch.name, arch) != arch:
+        raise ArchError(f"an arch named {arch.name!r} exists already; choose another name")
+
+
+@functools.cache
+def _load_shipped(name: str) -> Arch:
     if name not in names():
         raise unknown(name, names())
     text = importlib.resources.files("tilewright.arch").joinpath("data", f"{name}.json").read_text("utf-8")

@@ -55,7 +55,9 @@ def test_illegal_combinations_are_dropped_and_counted():
 
 
 def test_an_empty_expansion_lists_the_top_reasons():
-    with pytest.raises(EmptyExpansionError, match=r"none of the 3 combinations.*\n.*3 x gemm.divisibility: tile.m = 96"):
+    with pytest.raises(
+        EmptyExpansionError, match=r"none of the 3 combinations.*\n.*3 x gemm.divisibility: tile.m = 96"
+    ):
         expand_config(config(tile_config__tile_m={"values": [96]}), GFX942)
 
 

@@ -25,12 +25,11 @@ class Selection:
 
 
 def load_archs(files: Iterable[str] = ()) -> dict[str, Arch]:
-    """The shipped architectures by name, plus those of ``files``; ArchError if a file's name is taken."""
+    """The shipped architectures by name, plus those of ``files``; ArchError if a name is taken."""
     known = {name: archs.load(name) for name in archs.names()}
     for path in files:
         arch = archs.load_file(path)
-        if arch.name in known:
-            raise ArchError(f"arch file {path!r} is named {arch.name!r}, which exists already; choose another name")
+        archs.register(arch)
         known[arch.name] = arch
     return known
 

@@ -86,7 +86,9 @@ def likely_specs(arch: Arch) -> st.SearchStrategy[GemmSpec]:
     return draw_spec()
 
 
-NULL_TEMPLATE = "// {{ name }} {{ arch }} {{ identity }} {{ symbol }} {{ dtype_a }}\n#define SPEC {{ spec_json_literal }}\n"
+NULL_TEMPLATE = (
+    "// {{ name }} {{ arch }} {{ identity }} {{ symbol }} {{ dtype_a }}\n#define SPEC {{ spec_json_literal }}\n"
+)
 """What :class:`NullBackend` renders, under the name ``null/gemm.hpp.jinja``."""
 
 _COPY = "import sys; open(sys.argv[1], 'wb').write(b''.join(open(p, 'rb').read() for p in sys.argv[2:]))"

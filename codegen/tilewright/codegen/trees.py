@@ -30,6 +30,9 @@ TREES: Mapping[str, Tree] = {
     ),
     "cuda": Tree("CUDA's headers, ptxas, nvcc and static runtime, out of the nvidia wheels", ("nvidia/cu13",)),
     "abi": Tree("the C ABI", ("include/tilewright/*.h",)),
+    "headers": Tree(
+        "the C ABI and the dispatcher's own headers", ("include/tilewright/*.h", "include/tilewright/dispatcher")
+    ),
     "cpu": Tree("kernels and launchers for x86-64", ("include/tilewright/cpu",)),
     "hip": Tree("kernels and launchers for AMD GPUs", ("include/tilewright/hip",)),
     "cuda_src": Tree("kernels and launchers for NVIDIA GPUs", ("include/tilewright/cuda",)),

@@ -12,6 +12,8 @@ from tilewright.codegen.violations import Rule, SpecError
 
 ToolchainChoice = str | Mapping[str, Any]
 
+_TEXT_REPORTS = {"ck_tile"}
+
 DEFAULT_TOOLCHAINS: Mapping[str, ToolchainChoice] = {"host": "zig", "hip": "wheel", "cuda": "clang"}
 
 _TOOLCHAINS = {
@@ -72,8 +74,9 @@ def rules_of(backend: str) -> tuple[Rule, ...]:
 def report_reader(backend: str) -> Callable[[bytes], dict[str, Any] | None]:
     """What reads the resources of a kernel (registers, LDS, spills, …) out of the report that its plan names."""
     _backend(backend)
-    module = importlib.import_module(f"tilewright.codegen.backends.{backend}_report")
-    return cast("Callable[[bytes], dict[str, Any] | None]", module.read_report)
+    read: Callable[[Any], dict[str, Any] | None]
+    read = importlib.import_module(f"tilewright.codegen.backends.{backend}_report").read_report
+    return (lambda data: read(data.decode())) if backend in _TEXT_REPORTS else read
 
 
 def _backend(name: str) -> tuple[str, str, tuple[str, ...]]:

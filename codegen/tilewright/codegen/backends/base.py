@@ -20,8 +20,8 @@ class Toolchain(Protocol):
 class Backend(Protocol):
     """One family of kernels (``ck_tile``, ``cutlass``, ``cpu``) bound to a toolchain.
 
-    Where kernel plans name a ``report``, a module ``backends/<name>_report.py`` has ``read_report(data: bytes) ->
-    dict[str, int]``, which finds the resources of the manifest (registers, LDS, spills, …) in that file.
+    Where kernel plans name a ``report``, a module ``backends/<name>_report.py`` has ``read_report``, which takes the bytes of that
+    file (its text for ``ck_tile``) and finds the resources of the manifest (registers, LDS, spills, …) in it.
     """
 
     name: str
