@@ -1,4 +1,4 @@
-"""``package``: a kernel library, written to ``dist/<path>/<name>/<arch>/``."""
+"""``package``: a kernel library, written to ``dist/<path of the target>/<arch>/``."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def package_kernel_library(field_set: KernelLibraryFieldSet) -> BuiltPacka
     )
     built = await build(wrapped.target)
     merged = await engine.merge(library.digest for library in built.libraries)
-    folder = field_set.output_path.value_or_default(file_ending=None)
+    folder = field_set.output_path.value or f"{field_set.address.spec_path}/{field_set.address.target_name}"
     digest = await engine.add_prefix(merged, folder)
     artifacts = await engine.snapshot(digest)
     return BuiltPackage(digest, tuple(BuiltPackageArtifact(path) for path in artifacts.files))

@@ -143,16 +143,6 @@ def _request(actions: list[Action], files: Mapping[str, str], keep: list[str]) -
     return ActionsRequest(tuple((path, files[path]) for path in used), tuple(actions), tuple(keep))
 
 
-@rule(desc="Build kernel library for an architecture", level=LogLevel.DEBUG)
-async def build_library(planned: PlannedLibrary) -> BuiltLibrary:
-    kernels = await MultiGet(Get(ActionOutputs, ActionsRequest, kernel) for kernel in planned.kernels)
-    objects = await engine.merge(kernel.digest for kernel in kernels)
-    link = ActionsRequest(planned.link.files, planned.link.actions, planned.link.keep, objects)
-    linked = await Get(ActionOutputs, ActionsRequest, link)
-    manifest = await _manifest(planned, objects, linked.digest)
-    return BuiltLibrary(planned.arch, await engine.merge([linked.digest, manifest]))
-
-
 async def _manifest(planned: PlannedLibrary, objects: Digest, linked: Digest) -> Digest:
     """``<arch>/manifest.json``: the generator reads the reports, the engine knows every file's sha256."""
     hashes = {**await engine.fingerprints(objects), **await engine.fingerprints(linked)}
@@ -165,6 +155,16 @@ async def _manifest(planned: PlannedLibrary, objects: Digest, linked: Digest) ->
         ),
     )
     return await engine.create_files([(f"{planned.arch}/manifest.json", response.text.encode())])
+
+
+@rule(desc="Build kernel library for an architecture", level=LogLevel.DEBUG)
+async def build_library(planned: PlannedLibrary) -> BuiltLibrary:
+    kernels = await MultiGet(Get(ActionOutputs, ActionsRequest, kernel) for kernel in planned.kernels)
+    objects = await engine.merge(kernel.digest for kernel in kernels)
+    link = ActionsRequest(planned.link.files, planned.link.actions, planned.link.keep, objects)
+    linked = await Get(ActionOutputs, ActionsRequest, link)
+    manifest = await _manifest(planned, objects, linked.digest)
+    return BuiltLibrary(planned.arch, await engine.merge([linked.digest, manifest]))
 
 
 @rule(desc="Build kernel library", level=LogLevel.DEBUG)

@@ -1,0 +1,98 @@
+"""The house is as docs/architecture.md draws it: who may import whom, how large a room may be, what exists."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+# Package → packages of ours that it may import.
+ALLOWED = {
+    "arch": set(),
+    "codegen": {"arch"},
+    "dispatch": set(),
+    "pants": set(),
+}
+FOLDERS = {"arch": "arch", "codegen": "codegen", "bindings": "dispatch", "rules": "pants"}
+# Third-party packages that a GPU box must not need.
+DISPATCH_REQUIRES = {"numpy"}
+
+
+def python_files(folder: str) -> list[Path]:
+    found = sorted((ROOT / folder).rglob("*.py"))
+    assert found, f"no sources in {folder}: the test does not see the tree"
+    return found
+
+
+def imported_modules(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_packages_import_only_what_the_drawing_allows(folder: str) -> None:
+    package = FOLDERS[folder]
+    for path in python_files(folder):
+        for module in imported_modules(path):
+            if module.startswith("tilewright."):
+                other = module.split(".")[1]
+                assert other == package or other in ALLOWED[package], f"{path.relative_to(ROOT)} imports {module}"
+
+
+def test_nothing_but_the_plugin_imports_pants() -> None:
+    for folder in ("arch", "codegen", "bindings"):
+        for path in python_files(folder):
+            assert not any(re.match(r"pants\b", module) for module in imported_modules(path)), path
+
+
+def test_dispatch_needs_numpy_only() -> None:
+    import sys
+
+    for path in python_files("bindings"):
+        if path.name.endswith("_test.py") or path.name in ("conftest.py",) or "testing" in path.parts:
+            continue
+        tree = ast.parse(path.read_text())
+        top_level = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+        for node in top_level:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+            for name in names:
+                root = name.split(".")[0]
+                known = root in sys.stdlib_module_names or root in DISPATCH_REQUIRES or root == "tilewright"
+                assert known, f"{path.relative_to(ROOT)} imports {name} when it is imported"
+
+
+def test_only_the_engine_module_makes_requests_of_pants() -> None:
+    """The plugin asks through engine.py; a rule may ask for its own types (``Get(X, XRequest…)``) only."""
+    for path in python_files("rules"):
+        if path.name == "engine.py" or path.name.endswith("_test.py"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Get":
+                asked = ast.unparse(node.args[0])
+                allowed = not re.match(r"(Digest|Snapshot|Process|FallibleProcess|Binary|Pex|VenvPex|Lockfile)", asked)
+                assert allowed, f"{path.relative_to(ROOT)}:{node.lineno} asks the engine for {asked} itself"
+
+
+@pytest.mark.parametrize("folder", [*FOLDERS, "dispatcher_cpp"])
+def test_no_room_is_too_large(folder: str) -> None:
+    for path in sorted((ROOT / folder).rglob("*")):
+        if path.suffix in (".py", ".h", ".hpp", ".c", ".cpp", ".cu"):
+            assert len(path.read_text().splitlines()) <= 600, path.relative_to(ROOT)
+
+
+def test_the_drawing_names_what_exists() -> None:
+    text = (ROOT / "docs/architecture.md").read_text()
+    for name in re.findall(r"`([a-z_0-9]+/[A-Za-z_0-9./]+)`", text):
+        assert (ROOT / name).exists(), f"docs/architecture.md names {name}, which does not exist"
+    for folder in FOLDERS:
+        for path in (ROOT / folder / "tilewright" / FOLDERS[folder]).iterdir():
+            if path.suffix == ".py" and not path.name.startswith("_") and not path.name.endswith("_test.py"):
+                relative = path.relative_to(ROOT)
+                assert f"`{path.stem}`" in text or str(relative) in text, f"docs/architecture.md does not name {relative}"
