@@ -7,8 +7,9 @@
 /* The section's bytes as an array of `size`-byte entries, or null if they are not all inside the image. */
 static const void* section_bytes(const tw_hip_code* code, const Elf64_Shdr* section) {
   const uint64_t bytes = (uint64_t)(code->image_end - code->image);
-  return section->sh_offset <= bytes && section->sh_size <= bytes - section->sh_offset ? code->image + section->sh_offset
-                                                                                       : NULL;
+  return section->sh_offset <= bytes && section->sh_size <= bytes - section->sh_offset
+             ? code->image + section->sh_offset
+             : NULL;
 }
 
 static const Elf64_Shdr* section_table(const tw_hip_code* code, uint32_t* count) {

@@ -1,12 +1,12 @@
 /* Which GEMM problems a CK Tile kernel serves, and how they are launched.
  *
- * The conditions are those of CK Tile's own UniversalGemmKernel::IsSupportedArgument plus what its device code takes for
- * granted: 32-bit byte offsets, rows at least as long as their extent, a minimal number of K tiles.
+ * The conditions are those of CK Tile's own UniversalGemmKernel::IsSupportedArgument plus what its device code takes
+ * for granted: 32-bit byte offsets, rows at least as long as their extent, a minimal number of K tiles.
  */
-#include "tilewright/hip/launcher.h"
-
 #include <stdio.h>
 #include <string.h>
+
+#include "tilewright/hip/launcher.h"
 
 /* K tiles that a pipeline may load beyond the end of K (never used, but their offsets must not wrap around). */
 #define MAX_PREFETCH 8
@@ -89,12 +89,12 @@ static void describe_operands(const tw_gemm_traits* t, const tw_gemm_problem* p,
                               operand operands[3]) {
   const int64_t m_end = round_up(p->m, t->tile_m), n_end = round_up(p->n, t->tile_n);
   const int64_t ahead = (int64_t)t->tile_k * MAX_PREFETCH, k_end = round_up(p->k, t->tile_k) + ahead;
-  const operand a_row = {"A",   "k", p->k, p->m, p->lda, m_end, ahead, facts->vector_a, t->tile_k, t->pad_k,
-                         p->dtype_a};
-  const operand a_col = {"A", "m", p->m, p->k, p->lda, k_end, t->tile_m, facts->vector_a, t->tile_m, t->pad_m, p->dtype_a};
-  const operand b_row = {"B", "n", p->n, p->k, p->ldb, k_end, t->tile_n, facts->vector_b, t->tile_n, t->pad_n, p->dtype_b};
-  const operand b_col = {"B",   "k", p->k, p->n, p->ldb, n_end, ahead, facts->vector_b, t->tile_k, t->pad_k,
-                         p->dtype_b};
+  const operand a_row = {"A", "k", p->k, p->m, p->lda, m_end, ahead, facts->vector_a, t->tile_k, t->pad_k, p->dtype_a};
+  const operand a_col = {"A",       "m",      p->m,      p->k, p->lda, k_end, t->tile_m, facts->vector_a,
+                         t->tile_m, t->pad_m, p->dtype_a};
+  const operand b_row = {"B",       "n",      p->n,      p->k, p->ldb, k_end, t->tile_n, facts->vector_b,
+                         t->tile_n, t->pad_n, p->dtype_b};
+  const operand b_col = {"B", "k", p->k, p->n, p->ldb, n_end, ahead, facts->vector_b, t->tile_k, t->pad_k, p->dtype_b};
   const operand d = {"C", "n", p->n, p->m, p->ldc, m_end, t->tile_n, facts->vector_d, t->tile_n, t->pad_n, p->dtype_c};
   operands[0] = p->layout_a == TW_ROW_MAJOR ? a_row : a_col;
   operands[1] = p->layout_b == TW_ROW_MAJOR ? b_row : b_col;
@@ -116,11 +116,11 @@ static tw_status check_operand(const operand* x, uint32_t row_bytes, char* reaso
     snprintf(reason, bytes, "%s = %lld is not a multiple of the tile's %u, and this kernel does not pad %s.",
              x->contiguous_name, extent, x->tile, x->contiguous_name);
   else if (x->contiguous % x->vector != 0)
-    snprintf(reason, bytes, "%s = %lld is not a multiple of %u, the vector in which %s is accessed.", x->contiguous_name,
-             extent, x->vector, x->name);
+    snprintf(reason, bytes, "%s = %lld is not a multiple of %u, the vector in which %s is accessed.",
+             x->contiguous_name, extent, x->vector, x->name);
   else if (x->stride * size % row_bytes != 0)
-    snprintf(reason, bytes, "the leading dimension of %s is %lld: its rows are not aligned to %u bytes.", x->name, stride,
-             row_bytes);
+    snprintf(reason, bytes, "the leading dimension of %s is %lld: its rows are not aligned to %u bytes.", x->name,
+             stride, row_bytes);
   else if (x->stride > limit || x->strided_end > (limit - x->overrun) / x->stride)
     snprintf(reason, bytes, "%s spans %lld rows of %lld elements: its byte offsets do not fit into 31 bits.", x->name,
              (long long)x->strided, stride);

@@ -57,8 +57,8 @@ struct gemm {
   using partitioner = ck_tile::GemmSpatiallyLocalTilePartitioner<shape, 8, 4>;
   using traits = ck_tile::TileGemmUniversalTraits<T::pad_m, T::pad_n, T::pad_k, T::pipeline::two_lds_buffers,
                                                   typename T::layout_a, typename T::layout_b, row_major>;
-  using problem = ck_tile::UniversalGemmPipelineProblem<typename T::a, typename T::b, typename T::acc, shape, traits,
-                                                        T::scheduler>;
+  using problem =
+      ck_tile::UniversalGemmPipelineProblem<typename T::a, typename T::b, typename T::acc, shape, traits, T::scheduler>;
   using pipeline = typename T::pipeline::template type<problem>;
   using epilogue = typename T::epilogue::template type<T, problem>;
   using kernel = typename ck_tile::GemmKernel<partitioner, pipeline, epilogue>::UniversalGemmKernel;
@@ -71,14 +71,8 @@ struct gemm {
   }
 
   static constexpr tw_hip_gemm_facts facts() {
-    return {TW_HIP_GEMM_FACTS_MAGIC,
-            sizeof(tw_hip_gemm_arguments),
-            block_size,
-            pipeline::GetVectorSizeA(),
-            pipeline::GetVectorSizeB(),
-            epilogue::GetVectorSizeC(),
-            pipeline::min_loops,
-            T::pipeline::row_bytes};
+    return {TW_HIP_GEMM_FACTS_MAGIC,    sizeof(tw_hip_gemm_arguments), block_size,          pipeline::GetVectorSizeA(),
+            pipeline::GetVectorSizeB(), epilogue::GetVectorSizeC(),    pipeline::min_loops, T::pipeline::row_bytes};
   }
 };
 

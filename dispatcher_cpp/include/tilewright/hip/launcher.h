@@ -45,8 +45,8 @@ TW_HIDDEN tw_status tw_hip_gemm_launch(const tw_kernel* kernel, const void* plan
 TW_HIDDEN int tw_hip_read_facts(const tw_hip_code* code, tw_hip_gemm_facts* facts);
 
 /* runtime.c: everything that calls HIP. */
-TW_HIDDEN tw_status tw_hip_launch(const tw_hip_code* code, uint32_t grid, uint32_t block, void* arguments,
-                                  size_t bytes, void* stream);
+TW_HIDDEN tw_status tw_hip_launch(const tw_hip_code* code, uint32_t grid, uint32_t block, void* arguments, size_t bytes,
+                                  void* stream);
 /* Remembers the text for tw_backend_last_error of this thread and returns the status. */
 TW_HIDDEN tw_status tw_hip_fail(tw_status status, const char* format, ...) __attribute__((format(printf, 2, 3)));
 TW_HIDDEN tw_status tw_backend_check_device(int32_t device, char* reason, size_t reason_bytes);

@@ -162,13 +162,15 @@ tw_status tw_backend_check_device(int32_t device, char* reason, size_t reason_by
   tw_status status = get_api(&api);
   if (status == TW_OK) {
     const int error = api->get_properties(properties, device);
-    const char* name = arch_name(properties);
-    const size_t length = strcspn(name, ":"); /* gfx942:sramecc+:xnack- */
+    char name[64];
+    snprintf(name, sizeof name, "%s", arch_name(properties));
+    name[strcspn(name, ":")] = '\0'; /* gfx942:sramecc+:xnack- */
     if (error)
-      status = tw_hip_fail(TW_INVALID_ARGUMENT, "device %d: HIP error %d (%s)", device, error, api->error_string(error));
-    else if (length != strlen(TW_HIP_TARGET) || strncmp(name, TW_HIP_TARGET, length) != 0)
-      status = tw_hip_fail(TW_ARCH_MISMATCH, "device %d is %.*s, the library is for " TW_HIP_TARGET, device, (int)length,
-                           length ? name : "no AMD GPU");
+      status =
+          tw_hip_fail(TW_INVALID_ARGUMENT, "device %d: HIP error %d (%s)", device, error, api->error_string(error));
+    else if (strcmp(name, TW_HIP_TARGET) != 0)
+      status = tw_hip_fail(TW_ARCH_MISMATCH, "device %d is %s, the library is for " TW_HIP_TARGET, device,
+                           *name ? name : "no AMD GPU");
   }
   if (reason && reason_bytes) snprintf(reason, reason_bytes, "%s", status == TW_OK ? "" : last_error);
   return status;

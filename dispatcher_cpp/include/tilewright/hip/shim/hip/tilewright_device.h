@@ -63,9 +63,7 @@ TW_SHIM_DEVICE void __syncthreads() {
 }
 TW_SHIM_DEVICE void __threadfence() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
 
-TW_SHIM_DEVICE void* memcpy(void* to, const void* from, std::size_t bytes) {
-  return __builtin_memcpy(to, from, bytes);
-}
+TW_SHIM_DEVICE void* memcpy(void* to, const void* from, std::size_t bytes) { return __builtin_memcpy(to, from, bytes); }
 TW_SHIM_DEVICE void* memset(void* to, int value, std::size_t bytes) { return __builtin_memset(to, value, bytes); }
 template <class... Values>
 TW_SHIM_DEVICE int printf(const char*, Values...) {

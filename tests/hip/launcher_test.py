@@ -1,0 +1,380 @@
+"""The host side of AMD libraries against a stand-in HIP runtime: reasons, plans, launches, and what goes wrong.
+
+Needs the toolchain wheels: TILEWRIGHT_TREES names a JSON file ``{tree: folder}``; without it the tests are skipped.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tilewright.arch import load
+from tilewright.codegen.backends import backend_for
+from tilewright.codegen.backends.ck_tile import CkTileBackend
+from tilewright.codegen.build import read_tree_roots
+from tilewright.codegen.execute import LocalExecutor
+from tilewright.codegen.library import library_plan
+from tilewright.codegen.plan import RenderedFile
+from tilewright.codegen.spec import DType, Epilogue, Extent, GemmSpec, Kernel, Layout, Pipeline, Scheduler
+from tilewright.codegen.toolchains.host import HostToolchain
+
+OK, INVALID, UNSUPPORTED, ARCH_MISMATCH, RUNTIME_MISSING, LAUNCH_FAILED = 0, 1, 2, 5, 7, 8
+FP32, FP16, ROW, COL = 1, 2, 0, 1
+TREES = os.environ.get("TILEWRIGHT_TREES")
+MISSING = "/nonexistent/libamdhip64.so"
+
+pytestmark = pytest.mark.skipif(not TREES, reason="TILEWRIGHT_TREES names no file of toolchain folders")
+
+
+def spec(wave: Extent, warp_tile: Extent) -> GemmSpec:
+    return GemmSpec(
+        dtype_a=DType.FP16,
+        dtype_b=DType.FP16,
+        dtype_c=DType.FP16,
+        dtype_acc=DType.FP32,
+        layout=Layout.RCR,
+        tile=Extent(m=128, n=128, k=32),
+        wave=wave,
+        warp_tile=warp_tile,
+        pipeline=Pipeline.COMPV3,
+        epilogue=Epilogue.CSHUFFLE,
+        scheduler=Scheduler.INTRAWAVE,
+    )
+
+
+KERNELS = {
+    "gfx942": Kernel(arch="gfx942", spec=spec(Extent(m=2, n=2, k=1), Extent(m=32, n=32, k=16))),
+    "gfx1201": Kernel(arch="gfx1201", spec=spec(Extent(m=4, n=2, k=1), Extent(m=16, n=16, k=16))),
+}
+BLOCK_SIZE = 256  # four waves of 64, eight waves of 32
+
+
+class Problem(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_uint32) for name in ("struct_size", "op", "dtype_a", "dtype_b", "dtype_c", "dtype_acc")),
+        *((name, ctypes.c_uint32) for name in ("layout_a", "layout_b", "layout_c", "split_k")),
+        *((name, ctypes.c_int64) for name in ("m", "n", "k", "lda", "ldb", "ldc")),
+        *((name, ctypes.c_double) for name in ("alpha", "beta")),
+    )
+
+
+class Arguments(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_uint32) for name in ("struct_size", "reserved")),
+        *((name, ctypes.c_void_p) for name in ("a", "b", "c", "d", "workspace")),
+        ("workspace_bytes", ctypes.c_uint64),
+        ("stream", ctypes.c_void_p),
+    )
+
+
+Supports = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t)
+Workspace = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64))
+Plan = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+Launch = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+CheckDevice = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_char_p, ctypes.c_size_t)
+LastError = ctypes.CFUNCTYPE(ctypes.c_char_p)
+SetThreads = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint32)
+
+
+class Descriptor(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_uint32) for name in ("struct_size", "abi_version", "op", "plan_bytes")),
+        *((name, ctypes.c_char_p) for name in ("name", "arch", "identity", "spec_json", "features")),
+        ("traits", ctypes.c_void_p),
+        ("supports", Supports),
+        ("workspace_size", Workspace),
+        ("plan", Plan),
+        ("launch", Launch),
+    )
+
+
+class Library(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_uint32) for name in ("struct_size", "abi_version")),
+        ("name", ctypes.c_char_p),
+        ("arch", ctypes.c_void_p),
+        ("kernels", ctypes.POINTER(ctypes.POINTER(Descriptor))),
+        ("kernel_count", ctypes.c_uint64),
+        ("check_device", CheckDevice),
+        ("last_error", LastError),
+        ("set_num_threads", SetThreads),
+    )
+
+
+class Record(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_uint32) for name in ("loads", "launches", "machine", "flags")),
+        *((name, ctypes.c_uint32 * 3) for name in ("grid", "block")),
+        *((name, ctypes.c_uint32) for name in ("lds_bytes", "argument_bytes")),
+        ("stream", ctypes.c_void_p),
+        ("function", ctypes.c_char * 128),
+        ("arguments", ctypes.c_ubyte * 256),
+    )
+
+
+class Built(NamedTuple):
+    libraries: dict[str, Path]
+    reports: dict[str, dict[str, int]]
+    runtime: Path
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    out = tmp_path_factory.mktemp("hip")
+    cache = Path(os.environ.get("TILEWRIGHT_TEST_CACHE", out / "cache"))
+    executor = LocalExecutor(read_tree_roots(str(TREES)), cache, jobs=2)
+    libraries, reports = {}, {}
+    for name, kernel in KERNELS.items():
+        arch = load(name)
+        backend = backend_for(arch, {})
+        assert isinstance(backend, CkTileBackend)
+        plan = library_plan("gemm", arch, [kernel], backend)
+        files = executor.run(plan.all_files, plan.all_actions)
+        libraries[name] = files[plan.library]
+        report = plan.kernels[0].report
+        assert report is not None
+        reports[name] = backend.read_report(files[report].read_text())
+    return Built(libraries, reports, build_runtime(executor))
+
+
+def build_runtime(executor: LocalExecutor) -> Path:
+    host = HostToolchain.zig()
+    source = RenderedFile("fake_hip.c", Path(__file__).with_name("fake_hip.c").read_text())
+    actions = (
+        host.compile_c("fake_hip.c", "fake_hip.o", ("-std=c11",)).action("c", "compile", ("fake_hip.c",), ("fake_hip.o",)),
+        host.link_shared(("fake_hip.o",), "fake_hip.so").action("l", "link", ("fake_hip.o",), ("fake_hip.so",)),
+    )
+    return executor.run((source,), actions)["fake_hip.so"]
+
+
+class Session:
+    """One library loaded against one runtime, each from a file of its own so that no state is shared."""
+
+    def __init__(self, built: Built, arch: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        runtime, library = folder / "libamdhip64.so.7", folder / "libgemm.so"
+        runtime.write_bytes(built.runtime.read_bytes())
+        library.write_bytes(built.libraries[arch].read_bytes())
+        monkeypatch.setenv("TILEWRIGHT_HIP_LIBRARY", str(runtime))
+        monkeypatch.setenv("FAKE_HIP_ARCH", f"{arch}:sramecc+:xnack-" if arch == "gfx942" else arch)
+        self.runtime = ctypes.CDLL(str(runtime))
+        self._loaded = ctypes.CDLL(str(library))
+        self._loaded.tw_library_get.restype = ctypes.POINTER(Library)
+        self.library = self._loaded.tw_library_get().contents
+        self.pointer = self.library.kernels[0]
+        self.kernel = self.pointer.contents
+
+    @property
+    def record(self) -> Record:
+        return Record.in_dll(self.runtime, "fake_hip_record")
+
+    @property
+    def last_error(self) -> str:
+        return (self.library.last_error() or b"").decode()
+
+    def supports(self, problem: Problem) -> tuple[int, str]:
+        reason = ctypes.create_string_buffer(256)
+        status = self.kernel.supports(ctypes.cast(self.pointer, ctypes.c_void_p), ctypes.addressof(problem), reason, 256)
+        return status, reason.value.decode()
+
+    def plan(self, problem: Problem) -> tuple[int, ctypes.Array[ctypes.c_char]]:
+        storage = ctypes.create_string_buffer(self.kernel.plan_bytes)
+        status = self.kernel.plan(ctypes.cast(self.pointer, ctypes.c_void_p), ctypes.addressof(problem), storage)
+        return status, storage
+
+    def launch(self, storage: ctypes.Array[ctypes.c_char], a: int = 0x1000, b: int = 0x2000, d: int = 0x3000) -> int:
+        args = Arguments(struct_size=ctypes.sizeof(Arguments), a=a, b=b, d=d, stream=0x77)
+        pointer = ctypes.cast(self.pointer, ctypes.c_void_p)
+        return int(self.kernel.launch(pointer, storage, ctypes.addressof(args)))
+
+    def check_device(self, device: int = 0) -> tuple[int, str]:
+        reason = ctypes.create_string_buffer(256)
+        return self.library.check_device(device, reason, 256), reason.value.decode()
+
+
+@pytest.fixture(params=sorted(KERNELS))
+def session(
+    request: pytest.FixtureRequest, built: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Session:
+    return Session(built, request.param, tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def gfx942(built: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
+    return Session(built, "gfx942", tmp_path, monkeypatch)
+
+
+def problem(m: int = 256, n: int = 384, k: int = 160, **changes: float) -> Problem:
+    values = {
+        **{"struct_size": ctypes.sizeof(Problem), "op": 1, "split_k": 1, "alpha": 1.0, "beta": 0.0},
+        **{"dtype_a": FP16, "dtype_b": FP16, "dtype_c": FP16, "dtype_acc": FP32},
+        **{"layout_a": ROW, "layout_b": COL, "layout_c": ROW},
+        **{"m": m, "n": n, "k": k, "lda": k, "ldb": k, "ldc": n},
+    }
+    return Problem(**{**values, **changes})
+
+
+def test_the_library_describes_its_kernel(session: Session) -> None:
+    assert session.library.kernel_count == 1
+    assert session.kernel.struct_size == ctypes.sizeof(Descriptor)
+    kernel = KERNELS[session.kernel.arch.decode()]
+    assert session.kernel.name.decode() == kernel.name
+    assert session.kernel.identity.decode() == kernel.identity
+    assert session.kernel.spec_json.decode() == kernel.canonical_json
+    assert session.library.set_num_threads(2) == UNSUPPORTED
+
+
+def test_kernels_have_matrix_instructions_and_no_spills(built: Built) -> None:
+    for arch, report in built.reports.items():
+        assert report["matrix_instructions"] >= 32, arch
+        assert (report["scratch_bytes"], report["vgpr_spills"]) == (0, 0), arch
+        assert report["block_size"] == BLOCK_SIZE
+        assert report["kernarg_bytes"] == 56
+        assert report["wave_size"] == {"gfx942": 64, "gfx1201": 32}[arch]
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "words"),
+    [
+        ({"dtype_a": 3}, UNSUPPORTED, ("dtype_a", "bf16", "fp16")),
+        ({"dtype_c": 99}, UNSUPPORTED, ("dtype_c", "?", "fp16")),
+        ({"layout_b": ROW}, UNSUPPORTED, ("layout_b", "row-major", "column-major")),
+        ({"alpha": 2.0}, UNSUPPORTED, ("alpha", "2")),
+        ({"beta": float("nan")}, UNSUPPORTED, ("beta", "nan")),
+        ({"split_k": 2}, UNSUPPORTED, ("split_k", "2")),
+        ({"k": 0, "lda": 8, "ldb": 8}, UNSUPPORTED, ("k = 0", "needs 1")),
+        ({"k": 156, "lda": 160, "ldb": 160}, UNSUPPORTED, ("k = 156", "8", "A")),
+        ({"n": 380, "ldc": 384}, UNSUPPORTED, ("n = 380", "8", "C")),
+        ({"lda": 161}, UNSUPPORTED, ("leading dimension of A", "161", "4 bytes")),
+        ({"lda": 159}, INVALID, ("leading dimension of A", "159", "k = 160")),
+        ({"ldc": 383}, INVALID, ("leading dimension of C", "383", "n = 384")),
+        ({"m": -1}, INVALID, ("m = -1", "negative")),
+        ({"m": 1 << 40}, UNSUPPORTED, ("m = 1099511627776", "31 bits")),
+        ({"m": 1 << 20, "lda": 1 << 11}, UNSUPPORTED, ("A spans 1048576 rows of 2048", "31 bits")),
+        ({"n": 1 << 21, "ldb": 1 << 10, "ldc": 1 << 21, "m": 1}, UNSUPPORTED, ("B spans 2097152 rows of 1024", "31 bits")),
+        ({"struct_size": 8}, INVALID, ("tw_gemm_problem",)),
+        ({"op": 7}, INVALID, ("tw_gemm_problem",)),
+    ],
+)
+def test_a_refusal_names_field_and_value(
+    session: Session, changes: dict[str, float], status: int, words: tuple[str, ...]
+) -> None:
+    refused = problem(**changes)
+    answer, reason = session.supports(refused)
+    assert answer == status, reason
+    assert all(word in reason for word in words), reason
+    assert session.plan(refused)[0] == status
+    assert session.last_error == reason
+    assert session.record.loads == 0
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "changes"),
+    [
+        (1, 8, 8, {}),  # every extent far below the tile
+        (127, 136, 40, {}),
+        (200, 136, 136, {"lda": 138, "ldb": 200, "ldc": 138}),
+        (128, 128, 32, {}),
+        (4096, 4096, 4096, {}),
+        (0, 128, 32, {}),
+        (128, 0, 32, {"ldc": 0}),
+    ],
+)
+def test_what_is_served_is_planned_and_launched(
+    session: Session, m: int, n: int, k: int, changes: dict[str, int]
+) -> None:
+    served = problem(m, n, k, **changes)
+    assert session.supports(served) == (OK, "")
+    status, storage = session.plan(served)
+    assert status == OK
+    assert session.launch(storage) == OK, session.last_error
+    record = session.record
+    if m == 0 or n == 0:
+        assert record.launches == 0
+        return
+    assert (record.loads, record.launches) == (1, 1)
+    assert list(record.grid) == [-(-m // 128) * -(-n // 128), 1, 1]
+    assert list(record.block) == [BLOCK_SIZE, 1, 1]
+    assert (record.lds_bytes, record.stream) == (0, 0x77)
+    lda, ldb, ldc = (changes.get(name, default) for name, default in (("lda", k), ("ldb", k), ("ldc", n)))
+    expected = struct.pack("<3Q8i", 0x1000, 0x2000, 0x3000, m, n, k, lda, ldb, ldc, 1, 0)
+    assert bytes(record.arguments[: record.argument_bytes]) == expected
+    kernel = KERNELS[session.kernel.arch.decode()]
+    assert record.function.decode() == f"{kernel.symbol}_gemm"
+    assert (record.machine, record.flags & 0xFF) == (224, {"gfx942": 0x4C, "gfx1201": 0x4E}[kernel.arch])
+
+
+def test_a_code_object_is_loaded_once_per_device(gfx942: Session) -> None:
+    storage = gfx942.plan(problem())[1]
+    for device in (0, 1, 0, 1):
+        gfx942.runtime.fake_hip_set_device(device)
+        assert gfx942.launch(storage) == OK
+    assert (gfx942.record.loads, gfx942.record.launches) == (2, 4)
+    gfx942.runtime.fake_hip_set_device(64)
+    assert gfx942.launch(storage) == LAUNCH_FAILED
+    assert "device 64" in gfx942.last_error
+
+
+def test_bad_pointers_never_reach_the_runtime(gfx942: Session) -> None:
+    storage = gfx942.plan(problem())[1]
+    assert gfx942.launch(storage, a=0) == INVALID
+    assert "null" in gfx942.last_error
+    assert gfx942.launch(storage, d=0x3002) == INVALID
+    assert "4 bytes" in gfx942.last_error
+    assert gfx942.record.loads == 0
+
+
+def test_a_refused_launch_carries_the_runtimes_text(gfx942: Session) -> None:
+    ctypes.c_int.in_dll(gfx942.runtime, "fake_hip_fail_launch").value = 101
+    assert gfx942.launch(gfx942.plan(problem())[1]) == LAUNCH_FAILED
+    assert "101 (invalid device ordinal)" in gfx942.last_error
+
+
+def test_devices_are_told_apart(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    arch = session.kernel.arch.decode()
+    assert session.check_device() == (OK, "")
+    for other in ("gfx90a:sramecc+:xnack-", arch[:-1], arch + "0", ""):
+        monkeypatch.setenv("FAKE_HIP_ARCH", other)
+        status, reason = session.check_device()
+        assert status == ARCH_MISMATCH
+        assert arch in reason and (other.split(":")[0] or "no AMD GPU") in reason
+    status, reason = session.check_device(9)
+    assert status == INVALID
+    assert "device 9" in reason
+
+
+def test_without_a_runtime_the_library_still_answers(
+    built: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = Session(built, "gfx942", tmp_path, monkeypatch)
+    monkeypatch.setenv("TILEWRIGHT_HIP_LIBRARY", MISSING)
+    assert session.supports(problem()) == (OK, "")
+    status, storage = session.plan(problem())
+    assert status == OK
+    assert session.launch(storage) == RUNTIME_MISSING
+    status, reason = session.check_device()
+    assert status == RUNTIME_MISSING
+    assert "libamdhip64" in reason and MISSING in reason
+
+
+def test_threads_may_share_a_kernel(gfx942: Session) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    storage = gfx942.plan(problem())[1]
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(lambda _: gfx942.launch(storage), range(64))) == {OK}
+    assert gfx942.record.loads == 1
+
+
+def test_only_the_entry_point_is_exported_and_only_libc_is_needed(built: Built) -> None:
+    # A process of its own: a library that needed ROCm would fail to load here.
+    for library in built.libraries.values():
+        code = f"import ctypes; l = ctypes.CDLL({str(library)!r}); l.tw_library_get; print(hasattr(l, 'tw_hip_launch'))"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == "False"
