@@ -95,4 +95,6 @@ def test_the_drawing_names_what_exists() -> None:
         for path in (ROOT / folder / "tilewright" / FOLDERS[folder]).iterdir():
             if path.suffix == ".py" and not path.name.startswith("_") and not path.name.endswith("_test.py"):
                 relative = path.relative_to(ROOT)
-                assert f"`{path.stem}`" in text or str(relative) in text, f"docs/architecture.md does not name {relative}"
+                assert f"`{path.stem}`" in text or str(relative) in text, (
+                    f"docs/architecture.md does not name {relative}"
+                )

@@ -9,7 +9,7 @@ from tilewright.pants import target_generation
 from tilewright.pants import target_types as targets
 from tilewright.pants.goals import check_library, package_library
 from tilewright.pants.goals import kernels as kernels_goal
-from tilewright.pants.util_rules import actions, codegen, native, kernels, library, toolchains, trees
+from tilewright.pants.util_rules import actions, codegen, kernels, library, native, toolchains, trees
 
 
 def target_types() -> Iterable[Type[Target]]:

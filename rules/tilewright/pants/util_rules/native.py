@@ -11,7 +11,6 @@ from pants.engine.rules import Get, collect_rules, rule
 from pants.engine.target import GeneratedSources, GenerateSourcesRequest
 from pants.engine.unions import UnionRule
 from pants.util.logging import LogLevel
-
 from tilewright.pants import engine
 from tilewright.pants.target_types import NativeLinkField, NativeOutputField, NativeSourcesField
 from tilewright.pants.util_rules.actions import Action, ActionOutputs, ActionsRequest

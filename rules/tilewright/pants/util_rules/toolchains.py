@@ -107,14 +107,9 @@ async def choose_toolchains(
         if program is None:
             chosen.append(Toolchain(subsystem.toolchain))
         else:
-            tool = await fingerprint(SystemToolRequest(program, f"[{subsystem.options_scope}].path"))
+            tool = await Get(SystemTool, SystemToolRequest(program, f"[{subsystem.options_scope}].path"))
             chosen.append(Toolchain(subsystem.toolchain, subsystem.path, tool.fingerprint))
     return Toolchains(*chosen)
-
-
-async def fingerprint(request: SystemToolRequest) -> SystemTool:
-    """Ask the engine for a system tool's fingerprint."""
-    return await Get(SystemTool, SystemToolRequest, request)
 
 
 def rules() -> list[object]:

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pants.build_graph.address import Address
+from pants.core.target_types import FileTarget
+from pants.engine.internals.scheduler import ExecutionError
+from pants.engine.rules import rule
+from pants.testutil.rule_runner import RuleRunner
+from tilewright.pants import target_generation
+from tilewright.pants.target_types import ExpandedKernelField, GeneratedKernelTarget, KernelSetTarget
+from tilewright.pants.util_rules import kernels
+from tilewright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
+
+
+@rule
+async def fake_codegen(request: CodegenRequest) -> CodegenResponse:
+    asked = json.loads(request.request)
+    expanded = [
+        {"arch": arch, "name": f"k_{asked.get('set') or asked['config']}", "identity": "0" * 64, "spec": asked}
+        for arch in asked["archs"]
+    ]
+    return CodegenResponse(json.dumps({"kernels": expanded}))
+
+
+@pytest.fixture
+def runner() -> RuleRunner:
+    return RuleRunner(
+        rules=[*target_generation.rules(), *kernels.rules(), fake_codegen],
+        target_types=[KernelSetTarget, GeneratedKernelTarget, FileTarget],
+    )
+
+
+def generated(runner: RuleRunner, name: str) -> GeneratedKernelTarget:
+    target = runner.get_target(Address("k", target_name="s", generated_name=name))
+    assert isinstance(target, GeneratedKernelTarget)
+    return target
+
+
+def test_one_target_for_each_kernel_and_arch(runner: RuleRunner) -> None:
+    runner.write_files({"k/BUILD": "kernel_set(name='s', archs=['gfx942', 'sm_90a'], set='essential', filter='c.x')"})
+    target = generated(runner, "sm_90a/k_essential")
+    body = json.loads(target[ExpandedKernelField].value or "")
+    assert body["arch"] == "sm_90a"
+    assert body["spec"] == {
+        "stage": "expand",
+        "archs": ["gfx942", "sm_90a"],
+        "set": "essential",
+        "filter": "c.x",
+    }
+
+
+def test_a_config_is_a_file_of_the_target(runner: RuleRunner) -> None:
+    runner.write_files({"k/BUILD": "kernel_set(name='s', archs=['gfx942'], config='c.json')", "k/c.json": "{}"})
+    generated(runner, "gfx942/k_k/c.json")
+
+
+@pytest.mark.parametrize("fields", ["", ", set='essential', config='c.json'"])
+def test_neither_or_both_sources_are_refused(runner: RuleRunner, fields: str) -> None:
+    runner.write_files({"k/BUILD": f"kernel_set(name='s', archs=['gfx942']{fields})", "k/c.json": "{}"})
+    with pytest.raises(ExecutionError, match="k:s: give exactly one of the fields set and config"):
+        generated(runner, "gfx942/k_essential")

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+
+from pants.engine.internals.scheduler import ExecutionError
+from pants.engine.rules import QueryRule
+from pants.testutil.rule_runner import RuleRunner
+from tilewright.pants.util_rules import toolchains
+from tilewright.pants.util_rules.toolchains import Toolchains
+
+
+@pytest.fixture
+def runner() -> RuleRunner:
+    return RuleRunner(rules=[*toolchains.rules(), QueryRule(Toolchains, ())])
+
+
+def test_wheels_are_the_default(runner: RuleRunner) -> None:
+    chosen = runner.request(Toolchains, [])
+    assert chosen.to_json() == {"host": "zig", "hip": "wheel", "cuda": "clang"}
+
+
+def test_an_unknown_toolchain_is_refused(runner: RuleRunner) -> None:
+    runner.set_options(["--tilewright-hip-toolchain=hipcc"])
+    with pytest.raises(ExecutionError, match=r"\[tilewright-hip\].toolchain = 'hipcc'; allowed: wheel, rocm"):
+        runner.request(Toolchains, [])
+
+
+def test_a_system_toolchain_needs_a_path(runner: RuleRunner) -> None:
+    runner.set_options(["--tilewright-cuda-toolchain=system-nvcc"])
+    with pytest.raises(ExecutionError, match=r"needs \[tilewright-cuda\].path"):
+        runner.request(Toolchains, [])
+
+
+def test_a_system_tool_that_cannot_run_is_refused(runner: RuleRunner) -> None:
+    runner.set_options(["--tilewright-host-toolchain=system", "--tilewright-host-path=/nowhere/g++"])
+    with pytest.raises(ExecutionError, match=r"\[tilewright-host\].path = '/nowhere/g\+\+' cannot be run"):
+        runner.request(Toolchains, [])
+
+
+def test_a_system_tool_is_fingerprinted(runner: RuleRunner) -> None:
+    runner.set_options(["--tilewright-host-toolchain=system", "--tilewright-host-path=/bin/cat"])
+    host = runner.request(Toolchains, []).host
+    assert (host.id, host.path) == ("system", "/bin/cat")
+    assert host.fingerprint is not None and len(host.fingerprint) == 64

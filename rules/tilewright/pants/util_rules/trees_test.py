@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tilewright.pants.util_rules.trees import WHEEL_TREES, WheelTree
+
+
+@pytest.mark.parametrize("tree", WHEEL_TREES.values(), ids=list(WHEEL_TREES))
+def test_every_wheel_is_pinned_with_a_hash(tree: WheelTree) -> None:
+    text = Path(tree.requirements).read_text()
+    pinned = dict(re.findall(r"^([\w-]+)==(\S+) --hash=sha256:[0-9a-f]{64}$", text, flags=re.MULTILINE))
+    wheels = dict(wheel.split("-")[:2] for wheel, _ in tree.wheels)
+    assert {name.replace("-", "_"): version for name, version in pinned.items()} == wheels
+    assert "http" not in text
