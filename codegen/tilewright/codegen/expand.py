@@ -15,7 +15,7 @@ from tilewright.arch import Arch
 from tilewright.codegen.spec import Kernel
 from tilewright.codegen.specs import FIELDS, build_spec, complete
 from tilewright.codegen.validate import validate
-from tilewright.codegen.violations import SpecError
+from tilewright.codegen.violations import SpecError, Violation
 
 MAX_COMBINATIONS = 1_000_000
 _SECTIONS = ("problem", "tile_config", "trait_config")
@@ -46,27 +46,47 @@ def expand_config(config: object, arch: Arch) -> Expansion:
     Raises SpecError for a malformed configuration and EmptyExpansionError, with the most frequent reasons, if no
     combination is legal.
     """
+    kernels: dict[str, Kernel] = {}
+    refused = _Refused()
+    for kernel in iterate_config(config, arch, refused):
+        kernels.setdefault(kernel.identity, kernel)
+    if not kernels:
+        raise EmptyExpansionError(f"none of the {refused.combinations} combinations is legal on {arch.name}:{refused}")
+    return Expansion(tuple(kernels.values()), dict(sorted(refused.counts.items())))
+
+
+def iterate_config(config: object, arch: Arch, refused: _Refused | None = None) -> Iterator[Kernel]:
+    """The legal kernels of a configuration one by one, see :func:`expand_config`; SpecError if it is malformed."""
     problem, axes = _read(config)
     total = math.prod(len(values) for values in axes.values())
     if total > MAX_COMBINATIONS:
         raise SpecError(f"the configuration has {total} combinations; at most {MAX_COMBINATIONS}: narrow a range")
-    found: dict[Kernel, None] = {}
-    dropped: Counter[str] = Counter()
-    examples: dict[str, str] = {}
     for point in itertools.product(*axes.values()):
         fields = complete({**problem, **dict(zip(axes, point, strict=True))}, arch)
         kernel = Kernel(arch=arch.name, spec=build_spec(fields))
         violations = validate(kernel, arch)
-        if violations:
-            dropped.update({violation.rule for violation in violations})
-            for violation in violations:
-                examples.setdefault(violation.rule, str(violation))
-        else:
-            found[kernel] = None
-    if not found:
-        reasons = "".join(f"\n  {count} x {examples[rule]}" for rule, count in dropped.most_common(5))
-        raise EmptyExpansionError(f"none of the {total} combinations is legal on {arch.name}:{reasons}")
-    return Expansion(tuple(found), dict(sorted(dropped.items())))
+        if not violations:
+            yield kernel
+        if refused is not None:
+            refused.add(violations)
+
+
+@dataclass
+class _Refused:
+    """How many combinations there were, how many each rule refused, and one violation of each rule."""
+
+    combinations: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, Violation] = field(default_factory=dict)
+
+    def add(self, violations: Sequence[Violation]) -> None:
+        self.combinations += 1
+        self.counts.update({violation.rule for violation in violations})
+        for violation in violations:
+            self.examples.setdefault(violation.rule, violation)
+
+    def __str__(self) -> str:
+        return "".join(f"\n  {count} x {self.examples[rule]}" for rule, count in self.counts.most_common(5))
 
 
 def read_json(path: str | Path) -> Any:

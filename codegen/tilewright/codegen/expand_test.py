@@ -38,23 +38,23 @@ def tiles(raw: object) -> list[tuple[int, int]]:
     return [(kernel.spec.tile.m, kernel.spec.tile.n) for kernel in expand_config(raw, GFX942).kernels]
 
 
-def test_the_product_is_in_the_order_of_fields_and_values():
+def test_the_product_is_in_the_order_of_fields_and_values() -> None:
     assert tiles(config()) == [(128, 64), (128, 128), (128, 256), (64, 64), (64, 128), (64, 256)]
 
 
-def test_defaults_are_filled():
+def test_defaults_are_filled() -> None:
     spec = expand_config(config(), GFX942).kernels[0].spec
     assert (spec.dtype_c, spec.dtype_acc, spec.epilogue, spec.scheduler) == ("fp16", "fp32", "cshuffle", "intrawave")
     assert spec.pad.m and spec.pad.n and spec.pad.k and spec.wave.m == 2
 
 
-def test_illegal_combinations_are_dropped_and_counted():
+def test_illegal_combinations_are_dropped_and_counted() -> None:
     expansion = expand_config(config(tile_config__tile_m={"values": [128, 96, 100]}), GFX942)
     assert len(expansion.kernels) == 3
     assert {"gemm.divisibility": 6, "gemm.tile_limits": 3}.items() <= expansion.dropped.items()
 
 
-def test_an_empty_expansion_lists_the_top_reasons():
+def test_an_empty_expansion_lists_the_top_reasons() -> None:
     with pytest.raises(
         EmptyExpansionError, match=r"none of the 3 combinations.*\n.*3 x gemm.divisibility: tile.m = 96"
     ):
@@ -84,12 +84,12 @@ def test_an_empty_expansion_lists_the_top_reasons():
         (config(problem__op="conv"), "op = 'conv'"),
     ],
 )
-def test_malformed_configurations_are_refused(raw: object, message: str):
+def test_malformed_configurations_are_refused(raw: object, message: str) -> None:
     with pytest.raises(SpecError, match=message):
         expand_config(raw, GFX942)
 
 
-def test_json_files_are_read_with_clear_errors(tmp_path):
+def test_json_files_are_read_with_clear_errors(tmp_path) -> None:
     with pytest.raises(SpecError, match="cannot read .*: No such file"):
         read_json(tmp_path / "none.json")
     (tmp_path / "bad.json").write_text("{")

@@ -20,7 +20,7 @@ KERNELS = expand_rule_set("essential", archs.load("gfx942"))
         "c.dtype in ['fp32'] or c.arch != 'gfx942' or -c.tile_m < -100",
     ],
 )
-def test_expressions_keep_what_they_say(expression: str):
+def test_expressions_keep_what_they_say(expression: str) -> None:
     expected = [kernel for kernel in KERNELS if eval(expression, {"c": type("C", (), view(kernel))})]
     assert 0 < len(expected) < len(KERNELS)
     assert apply_filter(expression, KERNELS) == expected
@@ -57,12 +57,12 @@ def test_expressions_keep_what_they_say(expression: str):
         "'a' * 10000000 == c.name",
     ],
 )
-def test_everything_else_is_refused(expression: str):
+def test_everything_else_is_refused(expression: str) -> None:
     with pytest.raises(FilterError):
         apply_filter(expression, KERNELS)
 
 
-def test_errors_help():
+def test_errors_help() -> None:
     with pytest.raises(FilterError, match=r"unknown attribute 'tile_o' \(did you mean c\.tile_[mnk]\?\)"):
         compile_filter("c.tile_o == 1")
     with pytest.raises(FilterError, match="Call is not allowed"):
@@ -71,7 +71,7 @@ def test_errors_help():
         apply_filter("c.tile_m == 1", KERNELS)
 
 
-def test_the_view_is_flat_and_complete():
+def test_the_view_is_flat_and_complete() -> None:
     seen = view(KERNELS[0])
     assert set(seen) == set(ATTRIBUTES)
     assert all(type(value) in (int, bool, str) for value in seen.values())

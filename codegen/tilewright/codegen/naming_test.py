@@ -24,13 +24,13 @@ PLAIN = {
 }
 
 
-def test_a_plain_kernel_is_named_as_ck_tile_names_it():
+def test_a_plain_kernel_is_named_as_ck_tile_names_it() -> None:
     assert kernel_name(GemmSpec.model_validate(PLAIN)) == (
         "gemm_fp16_rcr_compv4_cshuffle_intrawave_False_False_False_False_128x128x32_2x2x1_32x32x16"
     )
 
 
-def test_every_other_field_leaves_a_suffix():
+def test_every_other_field_leaves_a_suffix() -> None:
     changed = {
         "dtype_b": ("bf16", "_bbf16"),
         "dtype_c": ("fp32", "_cfp32"),
@@ -47,13 +47,13 @@ def test_every_other_field_leaves_a_suffix():
 
 @settings(max_examples=500, deadline=None)
 @given(specs(), specs())
-def test_distinct_specs_have_distinct_names(one: GemmSpec, other: GemmSpec):
+def test_distinct_specs_have_distinct_names(one: GemmSpec, other: GemmSpec) -> None:
     assert (kernel_name(one) == kernel_name(other)) == (one == other)
 
 
 @settings(max_examples=300, deadline=None)
 @given(specs())
-def test_changing_any_one_field_changes_the_name(spec: GemmSpec):
+def test_changing_any_one_field_changes_the_name(spec: GemmSpec) -> None:
     fields = spec.model_dump()
     name = kernel_name(spec)
     for extent in ("tile", "wave", "warp_tile", "cluster"):
@@ -70,5 +70,5 @@ def test_changing_any_one_field_changes_the_name(spec: GemmSpec):
 
 @settings(max_examples=300, deadline=None)
 @given(specs())
-def test_names_are_file_names(spec: GemmSpec):
+def test_names_are_file_names(spec: GemmSpec) -> None:
     assert re.fullmatch(r"[a-zA-Z0-9_]{1,200}", kernel_name(spec))

@@ -9,7 +9,11 @@ from tilewright.codegen.validate import validate
 from tilewright.codegen.violations import SpecError
 
 
-def test_the_sets():
+# CK Tile's int8 is wrong on gfx90a (rule ck_tile.dtypes); one 8-bit float is enough to begin with on Hopper.
+LEFT_OUT = {"gfx90a": {"int8"}, "sm_90a": {"bf8"}}
+
+
+def test_the_sets() -> None:
     assert rule_set_names() == ("default", "essential")
     for name in rule_set_names():
         assert rule_set_archs(name) == archs.names()
@@ -17,7 +21,7 @@ def test_the_sets():
 
 @pytest.mark.parametrize("arch", archs.names())
 @pytest.mark.parametrize("name", rule_set_names())
-def test_every_member_is_legal(name: str, arch: str):
+def test_every_member_is_legal(name: str, arch: str) -> None:
     model = archs.load(arch)
     kernels = expand_rule_set(name, model)
     assert len({kernel.name for kernel in kernels}) == len(kernels) > 0
@@ -26,19 +30,19 @@ def test_every_member_is_legal(name: str, arch: str):
 
 
 @pytest.mark.parametrize("arch", archs.names())
-def test_essential_lists_nothing_that_is_dropped(arch: str):
+def test_essential_lists_nothing_that_is_dropped(arch: str) -> None:
     model = archs.load(arch)
     for config in _read("essential")[arch]:
         assert expand_config(config, model).dropped == {}
 
 
 @pytest.mark.parametrize("arch", archs.names())
-def test_essential_serves_every_dtype_and_default_holds_it(arch: str):
+def test_essential_serves_every_dtype_and_default_holds_it(arch: str) -> None:
     model = archs.load(arch)
     essential = expand_rule_set("essential", model)
     default = expand_rule_set("default", model)
     assert set(essential) <= set(default) and len(default) <= 60
-    offered = {key.split("_")[0] for key in model.warp_tiles} - ({"bf8"} if model.backend == "cutlass" else set())
+    offered = {key.split("_")[0] for key in model.warp_tiles} - LEFT_OUT.get(arch, set())
     served = {str(kernel.spec.dtype_a) for kernel in essential}
     assert served == offered
     if model.backend != "cpu":
@@ -46,7 +50,7 @@ def test_essential_serves_every_dtype_and_default_holds_it(arch: str):
         assert 2 <= min(counts) and max(counts) <= 4
 
 
-def test_unknown_names_are_errors():
+def test_unknown_names_are_errors() -> None:
     with pytest.raises(SpecError, match=r"unknown rule set 'esential' \(did you mean 'essential'\?\)"):
         expand_rule_set("esential", archs.load("gfx942"))
     unknown = archs.load("gfx942").model_copy(update={"name": "gfx943"})

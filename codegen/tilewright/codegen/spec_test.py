@@ -13,14 +13,14 @@ from tilewright.codegen.testing import specs
 
 @settings(max_examples=200, deadline=None)
 @given(specs(), specs())
-def test_identity_tells_specs_and_archs_apart(one: GemmSpec, other: GemmSpec):
+def test_identity_tells_specs_and_archs_apart(one: GemmSpec, other: GemmSpec) -> None:
     kernels = [Kernel(arch=arch, spec=spec) for arch in ("gfx942", "gfx950") for spec in (one, other)]
     assert len({kernel.identity for kernel in kernels}) == len(set(kernels)) == (2 if one == other else 4)
 
 
 @settings(max_examples=100, deadline=None)
 @given(specs())
-def test_canonical_json_holds_the_whole_kernel(spec: GemmSpec):
+def test_canonical_json_holds_the_whole_kernel(spec: GemmSpec) -> None:
     kernel = Kernel(arch="gfx942", spec=spec)
     assert Kernel.model_validate_json(kernel.canonical_json) == kernel
     assert kernel.identity == hashlib.sha256(kernel.canonical_json.encode()).hexdigest()
@@ -29,11 +29,11 @@ def test_canonical_json_holds_the_whole_kernel(spec: GemmSpec):
 
 
 @pytest.mark.parametrize("value", [0, -1, 65536, True, 1.0, "8"])
-def test_extents_are_positive_whole_numbers(value: object):
+def test_extents_are_positive_whole_numbers(value: object) -> None:
     with pytest.raises(ValidationError):
         Extent.model_validate({"m": value, "n": 1, "k": 1})
 
 
-def test_every_dtype_has_a_size_and_an_accumulator():
+def test_every_dtype_has_a_size_and_an_accumulator() -> None:
     assert set(ELEMENT_BYTES) == set(DType)
     assert {default_acc_dtype(dtype) for dtype in DType} == {DType.FP32, DType.INT32}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
+from enum import StrEnum
 from typing import Any
 
 from pydantic import ValidationError
@@ -24,13 +25,18 @@ from tilewright.codegen.validate import validate
 from tilewright.codegen.violations import IllegalKernelError, SpecError
 
 EXTENTS = ("tile", "wave", "warp_tile", "cluster")
-_ENUMS: Mapping[str, type[DType | Layout | Pipeline | Epilogue | Scheduler]] = {
-    **dict.fromkeys(("dtype", "dtype_a", "dtype_b", "dtype_c", "dtype_acc"), DType),
-    "layout": Layout,
-    "pipeline": Pipeline,
-    "epilogue": Epilogue,
-    "scheduler": Scheduler,
+_ENUMS: Mapping[str, Mapping[str, StrEnum]] = {
+    key: {str(member): member for member in kind}
+    for kind, keys in (
+        (DType, ("dtype", "dtype_a", "dtype_b", "dtype_c", "dtype_acc")),
+        (Layout, ("layout",)),
+        (Pipeline, ("pipeline",)),
+        (Epilogue, ("epilogue",)),
+        (Scheduler, ("scheduler",)),
+    )
+    for key in keys
 }
+_REQUIRED = tuple(name for name, info in GemmSpec.model_fields.items() if info.is_required())
 _PLAIN = ("op", "persistent", "preshuffle", "num_wave_groups", "k_block_per_cu")
 _FLAT = {f"{extent}_{axis}": (extent, axis) for extent in (*EXTENTS, "pad") for axis in "mnk"}
 FIELDS = (*_ENUMS, *EXTENTS, "pad", *_PLAIN, *_FLAT)
@@ -134,17 +140,16 @@ def _fill(fields: dict[str, Any], arch: Arch) -> None:
         fields.setdefault("persistent", limits.persistent[0])
     if len(arch.waves) == 1:
         fields.setdefault("wave", dict(zip("mnk", arch.waves[0], strict=True)))
-    missing = [name for name, info in GemmSpec.model_fields.items() if info.is_required() and name not in fields]
+    missing = [name for name in _REQUIRED if name not in fields]
     if missing:
         raise SpecError(f"missing field {', '.join(map(repr, missing))} (arch {arch.name} has no default for it)")
 
 
-def _enum_value(key: str, value: object) -> DType | Layout | Pipeline | Epilogue | Scheduler:
-    kind = _ENUMS[key]
-    allowed = tuple(str(item) for item in kind)
-    if isinstance(value, str) and value in allowed:
-        return kind(value)
-    raise SpecError(f"{key} = {value!r} is unknown{closest(str(value), allowed)}; allowed: {', '.join(allowed)}")
+def _enum_value(key: str, value: object) -> StrEnum:
+    members = _ENUMS[key]
+    if isinstance(value, str) and value in members:
+        return members[value]
+    raise SpecError(f"{key} = {value!r} is unknown{closest(str(value), members)}; allowed: {', '.join(members)}")
 
 
 def _extent(key: str, value: object) -> dict[str, Any]:

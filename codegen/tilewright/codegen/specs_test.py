@@ -23,13 +23,13 @@ def _without(field: str) -> dict[str, Any]:
     return {key: value for key, value in GOOD.items() if key != field}
 
 
-def test_three_spellings_of_extents_are_one_kernel():
+def test_three_spellings_of_extents_are_one_kernel() -> None:
     flat = {f"tile_{axis}": value for axis, value in zip("mnk", GOOD["tile"], strict=True)}
     spelled = [GOOD, {**GOOD, "tile": {"m": 128, "n": 128, "k": 32}}, {**_without("tile"), **flat}]
     assert len({parse_kernel(raw, GFX942).identity for raw in spelled}) == 1
 
 
-def test_a_complete_spec_is_kept():
+def test_a_complete_spec_is_kept() -> None:
     spec = parse_spec(GOOD, GFX942)
     assert parse_spec(spec.model_dump(mode="json"), GFX942) == spec
 
@@ -37,12 +37,12 @@ def test_a_complete_spec_is_kept():
 @pytest.mark.parametrize(
     ("dtype", "acc", "out"), [("fp8", "fp32", "fp16"), ("int8", "int32", "int32"), ("bf16", "fp32", "bf16")]
 )
-def test_dtypes_follow_from_a(dtype: str, acc: str, out: str):
+def test_dtypes_follow_from_a(dtype: str, acc: str, out: str) -> None:
     spec = parse_spec({**GOOD, "dtype": dtype}, GFX942)
     assert (spec.dtype_a, spec.dtype_b, spec.dtype_acc, spec.dtype_c) == (dtype, dtype, acc, out)
 
 
-def test_architectures_with_one_choice_fill_it_in():
+def test_architectures_with_one_choice_fill_it_in() -> None:
     spec = parse_spec(
         {"dtype": "fp32", "layout": "rrr", "tile": [96, 96, 64], "warp_tile": [6, 16, 1]}, archs.load("x86_64_v3")
     )
@@ -70,20 +70,20 @@ def test_architectures_with_one_choice_fill_it_in():
         ({"dtype": "fp16"}, "missing field 'layout', 'tile', 'wave', 'warp_tile', 'pipeline'"),
     ],
 )
-def test_what_is_no_spec_is_refused_readably(raw: object, message: str):
+def test_what_is_no_spec_is_refused_readably(raw: object, message: str) -> None:
     with pytest.raises(SpecError, match=message) as caught:
         parse_kernel(raw, GFX942)
     assert "pydantic" not in str(caught.value) and "validation error" not in str(caught.value)
 
 
-def test_an_illegal_kernel_carries_every_reason():
+def test_an_illegal_kernel_carries_every_reason() -> None:
     with pytest.raises(IllegalKernelError) as caught:
         parse_kernel({**GOOD, "wave": [4, 4, 1], "warp_tile": [32, 32, 32]}, GFX942)
     assert {"gemm.wave_set", "gemm.warp_tile_set"} <= {violation.rule for violation in caught.value.violations}
     assert "wave = 4x4x1" in str(caught.value) and "nearest: 2x2x1" in str(caught.value)
 
 
-def test_lists_of_specs():
+def test_lists_of_specs() -> None:
     two = parse_kernels([GOOD, {**GOOD, "dtype": "bf16"}], GFX942)
     assert [kernel.spec.dtype_a for kernel in two] == ["fp16", "bf16"]
     with pytest.raises(SpecError, match="spec 1 is the same kernel as spec 0"):

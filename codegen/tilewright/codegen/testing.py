@@ -6,9 +6,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import jinja2
+import pytest
 from hypothesis import strategies as st
 
 from tilewright.arch import Arch
+from tilewright.codegen import render
 from tilewright.codegen.plan import Action, KernelPlan
 from tilewright.codegen.spec import (
     MAX_EXTENT,
@@ -129,3 +132,15 @@ def copy_action(inputs: Sequence[str], output: str, **rest: object) -> Action:
 
 def _extent(triple: Sequence[int]) -> Extent:
     return Extent(m=triple[0], n=triple[1], k=triple[2])
+
+
+def null_templates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let :class:`NullBackend` render: its template beside the real ones."""
+    real = render._read_template
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(lambda name: NULL_TEMPLATE if name == "null/gemm.hpp.jinja" else real(name)),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+    )
+    monkeypatch.setattr(render, "_environment", lambda: environment)

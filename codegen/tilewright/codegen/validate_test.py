@@ -14,7 +14,7 @@ from tilewright.codegen.validate import rules, validate
 
 @settings(max_examples=200, deadline=None)
 @given(specs(), st.sampled_from(archs.names()))
-def test_validate_never_raises(spec: GemmSpec, name: str):
+def test_validate_never_raises(spec: GemmSpec, name: str) -> None:
     arch = archs.load(name)
     ids = {rule.id for rule in rules(arch.backend)}
     for violation in validate(Kernel(arch=name, spec=spec), arch):
@@ -22,7 +22,7 @@ def test_validate_never_raises(spec: GemmSpec, name: str):
 
 
 @pytest.mark.parametrize("name", archs.names())
-def test_what_is_valid_renders(name: str):
+def test_what_is_valid_renders(name: str) -> None:
     arch = archs.load(name)
     backend = backend_for(arch, DEFAULT_TOOLCHAINS)
     legal = 0
@@ -41,7 +41,7 @@ def test_what_is_valid_renders(name: str):
     assert legal > 0, "no example was legal: the property was never tested"
 
 
-def test_another_architectures_kernel_is_refused():
+def test_another_architectures_kernel_is_refused() -> None:
     arch = archs.load("gfx942")
 
     @settings(max_examples=5, deadline=None)
@@ -53,7 +53,7 @@ def test_another_architectures_kernel_is_refused():
 
 
 @pytest.mark.parametrize("backend", ["ck_tile", "cutlass", "cpu"])
-def test_rule_ids_are_unique_and_say_why(backend: str):
+def test_rule_ids_are_unique_and_say_why(backend: str) -> None:
     ids = [rule.id for rule in rules(backend)]
     assert len(ids) == len(set(ids))
     assert all(rule.reason for rule in rules(backend))

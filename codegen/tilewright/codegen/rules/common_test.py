@@ -29,7 +29,7 @@ def broken(arch: str = "gfx942", **changes: Any) -> list[Violation]:
     return [violation for rule in RULES for violation in rule.check(spec, model)]
 
 
-def test_a_good_kernel_breaks_nothing():
+def test_a_good_kernel_breaks_nothing() -> None:
     assert broken() == []
 
 
@@ -54,23 +54,23 @@ def test_a_good_kernel_breaks_nothing():
         ({"tile": [256, 256, 64], "pipeline": "compv4"}, "gemm.lds_budget", "tile", "tile.k = 32"),
     ],
 )
-def test_each_rule_names_field_and_nearest_choice(changes: dict[str, Any], rule: str, field: str, nearest: str):
+def test_each_rule_names_field_and_nearest_choice(changes: dict[str, Any], rule: str, field: str, nearest: str) -> None:
     found = [violation for violation in broken(**changes) if violation.rule == rule]
     assert [(violation.field, violation.nearest) for violation in found] == [(field, nearest)]
     assert found[0].allowed and found[0].message
 
 
-def test_all_reasons_are_returned():
+def test_all_reasons_are_returned() -> None:
     rules = {violation.rule for violation in broken(wave=[4, 4, 1], warp_tile=[32, 32, 32], scheduler="interwave")}
     assert {"gemm.wave_set", "gemm.warp_tile_set", "gemm.traits"} <= rules
 
 
-def test_lds_budget_counts_bytes_not_elements():
+def test_lds_budget_counts_bytes_not_elements() -> None:
     assert broken(tile=[256, 128, 64]) == []
     assert [v.rule for v in broken(dtype="fp32", warp_tile=[16, 16, 16], tile=[256, 128, 64])] == ["gemm.lds_budget"]
 
 
-def test_preshuffle_has_warp_tiles_of_its_own():
+def test_preshuffle_has_warp_tiles_of_its_own() -> None:
     ready = {"pipeline": "preshufflev2", "tile": [128, 128, 64], "wave": [1, 4, 1]}
     assert broken(**ready, warp_tile=[16, 16, 32]) == []
     assert [v.field for v in broken(**{**ready, "wave": [1, 2, 1]}, warp_tile=[4, 64, 16])] == ["warp_tile"]
@@ -78,19 +78,19 @@ def test_preshuffle_has_warp_tiles_of_its_own():
     assert ("preshuffle", "False") in [(v.field, v.nearest) for v in fp32]
 
 
-def test_rdna_has_no_32_wide_warp_tile():
+def test_rdna_has_no_32_wide_warp_tile() -> None:
     found = broken("gfx1201", tile=[128, 128, 32], wave=[4, 2, 1])
     assert [(v.rule, v.nearest) for v in found] == [("gemm.warp_tile_set", "16x16x16")]
 
 
-def test_ids_are_unique_and_documented():
+def test_ids_are_unique_and_documented() -> None:
     ids = [rule.id for rule in RULES]
     assert len(ids) == len(set(ids)) and all(rule.id.startswith("gemm.") and len(rule.reason) > 20 for rule in RULES)
 
 
 @settings(max_examples=200, deadline=None)
 @given(specs(), st.sampled_from(archs.names()))
-def test_rules_never_raise_and_report_under_their_ids(spec: GemmSpec, name: str):
+def test_rules_never_raise_and_report_under_their_ids(spec: GemmSpec, name: str) -> None:
     ids = {rule.id for rule in RULES}
     found = [violation for rule in RULES for violation in rule.check(spec, archs.load(name))]
     assert {violation.rule for violation in found} <= ids
