@@ -10,8 +10,9 @@ import os
 import struct
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -148,7 +149,9 @@ def build_runtime(executor: LocalExecutor) -> Path:
     host = HostToolchain.zig()
     source = RenderedFile("fake_hip.c", Path(__file__).with_name("fake_hip.c").read_text())
     actions = (
-        host.compile_c("fake_hip.c", "fake_hip.o", ("-std=c11",)).action("c", "compile", ("fake_hip.c",), ("fake_hip.o",)),
+        host.compile_c("fake_hip.c", "fake_hip.o", ("-std=c11",)).action(
+            "c", "compile", ("fake_hip.c",), ("fake_hip.o",)
+        ),
         host.link_shared(("fake_hip.o",), "fake_hip.so").action("l", "link", ("fake_hip.o",), ("fake_hip.so",)),
     )
     return executor.run((source,), actions)["fake_hip.so"]
@@ -180,7 +183,9 @@ class Session:
 
     def supports(self, problem: Problem) -> tuple[int, str]:
         reason = ctypes.create_string_buffer(256)
-        status = self.kernel.supports(ctypes.cast(self.pointer, ctypes.c_void_p), ctypes.addressof(problem), reason, 256)
+        status = self.kernel.supports(
+            ctypes.cast(self.pointer, ctypes.c_void_p), ctypes.addressof(problem), reason, 256
+        )
         return status, reason.value.decode()
 
     def plan(self, problem: Problem) -> tuple[int, ctypes.Array[ctypes.c_char]]:
@@ -199,9 +204,7 @@ class Session:
 
 
 @pytest.fixture(params=sorted(KERNELS))
-def session(
-    request: pytest.FixtureRequest, built: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Session:
+def session(request: pytest.FixtureRequest, built: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
     return Session(built, request.param, tmp_path, monkeypatch)
 
 
@@ -210,7 +213,7 @@ def gfx942(built: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ses
     return Session(built, "gfx942", tmp_path, monkeypatch)
 
 
-def problem(m: int = 256, n: int = 384, k: int = 160, **changes: float) -> Problem:
+def problem(m: int = 256, n: int = 384, k: int = 160, **changes: Any) -> Problem:
     values = {
         **{"struct_size": ctypes.sizeof(Problem), "op": 1, "split_k": 1, "alpha": 1.0, "beta": 0.0},
         **{"dtype_a": FP16, "dtype_b": FP16, "dtype_c": FP16, "dtype_acc": FP32},
@@ -257,13 +260,17 @@ def test_kernels_have_matrix_instructions_and_no_spills(built: Built) -> None:
         ({"m": -1}, INVALID, ("m = -1", "negative")),
         ({"m": 1 << 40}, UNSUPPORTED, ("m = 1099511627776", "31 bits")),
         ({"m": 1 << 20, "lda": 1 << 11}, UNSUPPORTED, ("A spans 1048576 rows of 2048", "31 bits")),
-        ({"n": 1 << 21, "ldb": 1 << 10, "ldc": 1 << 21, "m": 1}, UNSUPPORTED, ("B spans 2097152 rows of 1024", "31 bits")),
+        (
+            {"n": 1 << 21, "ldb": 1 << 10, "ldc": 1 << 21, "m": 1},
+            UNSUPPORTED,
+            ("B spans 2097152 rows of 1024", "31 bits"),
+        ),
         ({"struct_size": 8}, INVALID, ("tw_gemm_problem",)),
         ({"op": 7}, INVALID, ("tw_gemm_problem",)),
     ],
 )
 def test_a_refusal_names_field_and_value(
-    session: Session, changes: dict[str, float], status: int, words: tuple[str, ...]
+    session: Session, changes: dict[str, Any], status: int, words: tuple[str, ...]
 ) -> None:
     refused = problem(**changes)
     answer, reason = session.supports(refused)
@@ -364,8 +371,6 @@ def test_without_a_runtime_the_library_still_answers(
 
 
 def test_threads_may_share_a_kernel(gfx942: Session) -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
     storage = gfx942.plan(problem())[1]
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(lambda _: gfx942.launch(storage), range(64))) == {OK}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
+from tilewright.arch import load
 from tilewright.codegen.backends.ck_tile_report import read_report
 from tilewright.codegen.plan import Action, KernelPlan, RenderedFile
 from tilewright.codegen.render import render_template
@@ -50,6 +52,8 @@ SCHEDULERS: Mapping[Scheduler, str | None] = {
     Scheduler.PINGPONG: None,
 }
 
+_Member = TypeVar("_Member")
+_Symbol = TypeVar("_Symbol")
 _SOURCES = ("code_object", "gemm", "runtime")
 _ABI_LAYOUT = {"row_major": "TW_ROW_MAJOR", "col_major": "TW_COL_MAJOR"}
 
@@ -88,10 +92,10 @@ class CkTileBackend:
         image = RenderedFile(f"{base}.image.S", self._render("image.S", kernel, code_object=code))
         descriptor = RenderedFile(f"{base}.c", self._render("gemm.c", kernel, **_abi(kernel.spec)))
         image_object, descriptor_object = f"{base}.image.o", f"{base}.o"
-        trees = ("abi", "hip")
+        trees, target = ("abi", "hip"), load(kernel.arch).target
         steps = (
-            ("compile", self.hip.compile(header, assembly, kernel.arch, _memory_mb(kernel.spec)), (header,), assembly),
-            ("assemble", self.hip.assemble(assembly, device, kernel.arch), (assembly,), device),
+            ("compile", self.hip.compile(header, assembly, target, _memory_mb(kernel.spec)), (header,), assembly),
+            ("assemble", self.hip.assemble(assembly, device, target), (assembly,), device),
             ("link", self.hip.link(device, code), (device,), code),
             ("embed", self.hip.embed(image.path, image_object), (image.path, code), image_object),
             (
@@ -120,7 +124,10 @@ class CkTileBackend:
         for source in _SOURCES:
             output = f"{base}_{source}.o"
             command = self.host.compile_c(
-                f"__hip/include/tilewright/hip/{source}.c", output, (f'-DTW_HIP_TARGET="{arch}"',), ("abi", "hip")
+                f"__hip/include/tilewright/hip/{source}.c",
+                output,
+                (f'-DTW_HIP_TARGET="{load(arch).target}"',),
+                ("abi", "hip"),
             )
             actions.append(command.action(f"{source}:{base}", f"Compile {source} of the HIP launcher", (), (output,)))
             own.append(output)
@@ -144,7 +151,7 @@ class CkTileBackend:
         return render_template(f"ck_tile/{template}.jinja", {**self.context(kernel), **fixed, **more})
 
 
-def _symbol(table: Mapping[object, object], member: object) -> object:
+def _symbol(table: Mapping[_Member, _Symbol | None], member: _Member) -> _Symbol:
     symbol = table.get(member)
     if symbol is None:
         raise KeyError(f"CK Tile has no symbol for {member!r}; validate the spec first")
@@ -152,7 +159,7 @@ def _symbol(table: Mapping[object, object], member: object) -> object:
 
 
 def _abi(spec: GemmSpec) -> dict[str, object]:
-    layouts = LAYOUTS[spec.layout] or ("", "")
+    layouts = _symbol(LAYOUTS, spec.layout)
     dtypes = {"a": spec.dtype_a, "b": spec.dtype_b, "c": spec.dtype_c, "acc": spec.dtype_acc}
     return {
         **{f"abi_dtype_{operand}": f"TW_{dtype.upper()}" for operand, dtype in dtypes.items()},

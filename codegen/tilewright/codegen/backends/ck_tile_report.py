@@ -27,7 +27,7 @@ class ReportError(ValueError):
 
 
 def read_report(text: str) -> dict[str, int]:
-    """Registers, bytes, spills, wave and block size, and the number of matrix instructions of the one kernel in ``text``.
+    """Registers, bytes, spills, wave and block size and the number of matrix instructions of the kernel in ``text``.
 
     ``vgpr`` counts architectural and accumulation registers together. Raises ReportError if there is not exactly one
     kernel, if a number is missing, or if the kernel has no matrix instruction: CK Tile compiles configurations that an

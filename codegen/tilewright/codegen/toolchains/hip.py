@@ -87,7 +87,7 @@ class HipToolchain:
 
     @classmethod
     def rocm(cls, path: str, fingerprint: str) -> HipToolchain:
-        """The compiler, HIP headers and device library of a ROCm at the absolute ``path``; CK Tile stays the pinned one.
+        """Compiler, HIP headers and device library of a ROCm at the absolute ``path``; CK Tile stays the pinned one.
 
         ``fingerprint`` is a digest over the compiler's bytes and version output. It is part of every command's
         environment, so that another ROCm at the same path misses every cache.

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import pytest
+
+from tilewright.arch import load
+from tilewright.codegen.backends.ck_tile import CkTileBackend
+from tilewright.codegen.library import kernel_plan, library_plan
+from tilewright.codegen.spec import DType, Epilogue, Extent, GemmSpec, Kernel, Layout, Padding, Pipeline, Scheduler
+from tilewright.codegen.toolchains.hip import HipToolchain
+from tilewright.codegen.toolchains.host import HostToolchain
+
+BACKEND = CkTileBackend(HipToolchain.wheel(), HostToolchain.zig())
+KERNEL = Kernel(
+    arch="gfx942",
+    spec=GemmSpec(
+        dtype_a=DType.BF16,
+        dtype_b=DType.BF16,
+        dtype_c=DType.BF16,
+        dtype_acc=DType.FP32,
+        layout=Layout.CRR,
+        tile=Extent(m=128, n=64, k=32),
+        wave=Extent(m=2, n=2, k=1),
+        warp_tile=Extent(m=32, n=32, k=16),
+        pipeline=Pipeline.COMPV4,
+        epilogue=Epilogue.DEFAULT,
+        scheduler=Scheduler.INTRAWAVE,
+        pad=Padding(m=True, n=False, k=True),
+        k_block_per_cu=2,
+    ),
+)
+BASE = f"gfx942/{KERNEL.name}"
+
+
+def test_the_header_only_instantiates() -> None:
+    plan = kernel_plan(KERNEL, load("gfx942"), BACKEND)
+    header = next(file for file in plan.files if file.path == f"{BASE}.hpp")
+    assert len(header.text.splitlines()) <= 60
+    for line in (
+        "using a = ck_tile::bf16_t;",
+        "using acc = float;",
+        "using layout_a = tilewright::hip::col_major;",
+        "using layout_b = tilewright::hip::row_major;",
+        "using tile = tilewright::hip::extent<128, 64, 32>;",
+        "using pipeline = tilewright::hip::compv4;",
+        "using epilogue = tilewright::hip::direct;",
+        "static constexpr auto scheduler = ck_tile::GemmPipelineScheduler::Intrawave;",
+        "static constexpr bool pad_n = false;",
+        "static constexpr int lds_bytes = 65536;",
+        f"__launch_bounds__({KERNEL.symbol}_spec::kernel::block_size, 2)",
+    ):
+        assert line in header.text
+
+
+def test_the_road_from_header_to_objects() -> None:
+    plan = kernel_plan(KERNEL, load("gfx942"), BACKEND)
+    made = {output: action for action in plan.actions for output in action.outputs}
+    rendered = {file.path for file in plan.files}
+    assert plan.report == f"{BASE}.s"
+    assert plan.objects == (f"{BASE}.o", f"{BASE}.image.o")
+    assert made[f"{BASE}.s"].inputs == (f"{BASE}.hpp",)
+    assert made[f"{BASE}.gpu.o"].inputs == (f"{BASE}.s",)
+    assert made[f"{BASE}.co"].inputs == (f"{BASE}.gpu.o",)
+    assert made[f"{BASE}.image.o"].inputs == (f"{BASE}.image.S", f"{BASE}.co")
+    assert {path for action in plan.actions for path in action.inputs} <= rendered | set(made)
+    assert set(plan.objects) <= set(made)
+    assert len({action.id for action in plan.actions}) == len(plan.actions)
+
+
+def test_the_descriptor_repeats_the_spec() -> None:
+    plan = kernel_plan(KERNEL, load("gfx942"), BACKEND)
+    text = next(file.text for file in plan.files if file.path == f"{BASE}.c")
+    for line in (
+        f"TW_HIDDEN const tw_kernel {KERNEL.symbol} = {{",
+        f'.identity = "{KERNEL.identity}"',
+        ".dtype_c = TW_BF16,",
+        ".layout_a = TW_COL_MAJOR,",
+        ".layout_b = TW_ROW_MAJOR,",
+        ".tile_n = 64,",
+        ".pad_n = 0,",
+    ):
+        assert line in text
+
+
+def test_the_launcher_knows_its_architecture() -> None:
+    plan = library_plan("gemm", load("gfx942"), [KERNEL], BACKEND)
+    (runtime,) = [action for action in plan.actions if any("runtime.c" in part for part in action.argv)]
+    assert '-DTW_HIP_TARGET="gfx942"' in runtime.argv
+    (link,) = [action for action in plan.actions if plan.library in action.outputs]
+    assert set(plan.kernels[0].objects) < set(link.inputs)
+
+
+def test_a_member_without_a_symbol_is_an_error() -> None:
+    refused = KERNEL.model_copy(update={"spec": KERNEL.spec.model_copy(update={"pipeline": Pipeline.TMA})})
+    with pytest.raises(KeyError, match="tma"):
+        BACKEND.context(refused)
