@@ -119,7 +119,7 @@ class Kernel:
         return int(self.descriptor.launch(self.pointer, aligned(plan), ctypes.addressof(args)))
 
     def last_error(self) -> str:
-        return str(self.table.last_error().decode())
+        return bytes(self.table.last_error()).decode()
 
 
 def aligned(storage: ctypes.Array[ctypes.c_char]) -> int:

@@ -82,4 +82,5 @@ class CutlassBackend:
 
 def _mainloop_schedule(spec: GemmSpec) -> str:
     schedule = symbols.MAINLOOP_SCHEDULES[spec.scheduler]
-    return schedule + symbols.FAST_ACCUMULATION if spec.dtype_a in symbols.FAST_ACCUMULATION_DTYPES else schedule
+    fast = spec.dtype_a in symbols.FAST_ACCUMULATION_DTYPES and spec.layout in symbols.FAST_ACCUMULATION_LAYOUTS
+    return schedule + symbols.FAST_ACCUMULATION if fast else schedule

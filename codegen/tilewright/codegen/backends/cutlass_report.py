@@ -19,9 +19,10 @@ _RESERVED_SHARED_BYTES = 1024  # of each block for the system; ptxas counts them
 _MAX_THREADS, _FRAME_SIZE, _REGCOUNT = 0x05, 0x11, 0x2F
 _SIZED_VALUE = 4  # format of an entry whose payload follows it
 
-# The low 12 bits of a Hopper instruction.
-_MATRIX_OPCODES = frozenset({0x9F0, 0x9F1, 0x9F3})  # HGMMA, IGMMA, QGMMA
-_LOCAL_OPCODES = frozenset({0x983, 0x387})  # LDL, STL: what a spill leaves behind
+# The low 9 bits of a Hopper instruction name the operation, the next 3 where its operands come from.
+_OPERATION = 0x1FF
+_MATRIX = frozenset({0x1F0, 0x1F1, 0x1F3})  # HGMMA, IGMMA, QGMMA: wgmma on 16-bit types, integers, 8-bit floats
+_LOCAL = frozenset({0x183, 0x187})  # LDL, STL: what a spill leaves behind
 
 
 class ReportError(ValueError):
@@ -56,7 +57,7 @@ def _read(host: Mapping[str, _Section], device: Mapping[str, _Section]) -> dict[
         raise ReportError(f"device code of {len(kernels)} kernels; expected one")
     kernel = kernels[0]
     code = device[f".text.{kernel}"].data
-    opcodes = [struct.unpack_from("<H", code, at)[0] & 0xFFF for at in range(0, len(code), _INSTRUCTION_BYTES)]
+    operations = [struct.unpack_from("<H", code, at)[0] & _OPERATION for at in range(0, len(code), _INSTRUCTION_BYTES)]
     module = dict(_attributes(device[".nv.info"].data))
     launch = dict(_attributes(device[f".nv.info.{kernel}"].data))
     shared = device.get(f".nv.shared.{kernel}")
@@ -71,8 +72,8 @@ def _read(host: Mapping[str, _Section], device: Mapping[str, _Section]) -> dict[
         "shared_bytes": dynamic_shared + max(0, (shared.size if shared else 0) - _RESERVED_SHARED_BYTES),
         "stages": stages,
         "stack_bytes": module[_FRAME_SIZE][1],
-        "spill_instructions": sum(opcode in _LOCAL_OPCODES for opcode in opcodes),
-        "matrix_instructions": sum(opcode in _MATRIX_OPCODES for opcode in opcodes),
+        "spill_instructions": sum(operation in _LOCAL for operation in operations),
+        "matrix_instructions": sum(operation in _MATRIX for operation in operations),
         "code_bytes": len(code),
     }
 

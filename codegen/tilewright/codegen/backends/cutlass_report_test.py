@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.codegen.backends.cutlass_report import ReportError, read_report
 
-HGMMA, STL, OTHER = 0x79F0, 0x7387, 0x7210
+HGMMA, IGMMA_REGISTERS, STL, OTHER = 0x79F0, 0x7DF1, 0x7387, 0x7210
 
 
 def elf(machine: int, sections: dict[str, bytes | int]) -> bytes:
@@ -56,6 +56,11 @@ def test_resources_are_read() -> None:
         "matrix_instructions": 1,
         "code_bytes": 32,
     }
+
+
+def test_matrix_instructions_count_in_every_form() -> None:
+    opcodes = (HGMMA, IGMMA_REGISTERS, IGMMA_REGISTERS, OTHER)
+    assert read_report(host(device(opcodes=opcodes)))["matrix_instructions"] == 3
 
 
 def test_spills_show() -> None:

@@ -40,6 +40,8 @@ EPILOGUE_SCHEDULES: dict[Scheduler, str] = {
 # For 8-bit floats wgmma's own accumulation over the whole K (as torch's use_fast_accum): promoting every few steps to
 # separate fp32 registers spills at tiles worth having (858 bytes at 128x256x128).
 FAST_ACCUMULATION = "FP8FastAccum"
+# CUTLASS has that schedule for K-major operands alone.
+FAST_ACCUMULATION_LAYOUTS = frozenset({Layout.RCR})
 FAST_ACCUMULATION_DTYPES = frozenset({DType.FP8, DType.BF8})
 
 PIPELINES = frozenset({Pipeline.TMA})

@@ -73,6 +73,7 @@ def test_layouts_are_cutlasss(layout: str) -> None:
 def test_fp8_accumulates_fast_and_int8_exactly() -> None:
     schedule = "cutlass::gemm::KernelTmaWarpSpecializedCooperative"
     assert BACKEND.context(fp8(dtype_c="bf16"))["mainloop_schedule"] == f"{schedule}FP8FastAccum"
+    assert BACKEND.context(fp8(layout="ccr"))["mainloop_schedule"] == schedule  # CUTLASS has no fast one
     context = BACKEND.context(fp8(dtype="int8"))
     assert context["mainloop_schedule"] == schedule
     assert (context["element_acc"], context["element_c"]) == ("int32_t", "int32_t")
