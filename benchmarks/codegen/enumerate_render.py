@@ -56,10 +56,11 @@ def run(arch_name: str) -> dict[str, float]:
     from tilewright.codegen.backends import DEFAULT_TOOLCHAINS, backend_for
     from tilewright.codegen.expand import iterate_config
     from tilewright.codegen.render import render_kernel
+    from tilewright.codegen.spec import Kernel
 
     imported = time.process_time()
     arch = load(arch_name)
-    kernels = []
+    kernels: list[Kernel] = []
     for kernel in iterate_config(_CPU if arch.backend == "cpu" else _CDNA, arch):
         if len(kernels) == COUNT:
             break

@@ -16,6 +16,10 @@ SCHEMA_VERSION = 1
 _KEYS = ("name", "arch", "backend", "abi_version", "library", "toolchains", "kernels")
 
 
+class BrokenKernelError(RuntimeError):
+    """A kernel that compiled, but whose report shows that it cannot work or cannot be read."""
+
+
 def answer_bundle(raw: object) -> str:
     """The manifest's text for a request (see :mod:`tilewright.codegen.protocol`); SpecError if it is wrong."""
     if not isinstance(raw, Mapping) or not {"library"} <= set(raw) <= {"stage", "library", "root", "sha256"}:
@@ -42,7 +46,7 @@ def manifest(
 
     ``find`` says where a file of the plan is; a file whose digest ``sha256`` has need not exist. ``object_sha256`` is
     the digest of a kernel's object, or of the digests of all of them (64 hex digits each, in order) if it has several.
-    Raises SpecError for a key or file that is missing.
+    Raises SpecError for a key or file that is missing, BrokenKernelError for a report that shows a useless kernel.
     """
     missing = [key for key in _KEYS if key not in library]
     if missing:
@@ -54,9 +58,7 @@ def manifest(
     kernels = []
     for kernel in library["kernels"]:
         digests = [digest(path) for path in kernel["objects"]]
-        resources = None
-        if kernel["report"]:
-            resources = report_reader(library["backend"])(_read(find(kernel["report"])))
+        resources = _resources(library["backend"], kernel["name"], find(kernel["report"])) if kernel["report"] else None
         kernels.append(
             {
                 **{key: kernel[key] for key in ("name", "identity", "arch", "spec", "features")},
@@ -72,6 +74,16 @@ def manifest(
         "toolchains": library["toolchains"],
         "kernels": kernels,
     }
+
+
+def _resources(backend: str, name: str, report: Path) -> dict[str, Any] | None:
+    data = _read(report)
+    try:
+        return report_reader(backend)(data)
+    except SpecError:
+        raise
+    except ValueError as error:
+        raise BrokenKernelError(f"{name}: {error}") from None
 
 
 def _combined(digests: Sequence[str]) -> str:

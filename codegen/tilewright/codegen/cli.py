@@ -23,6 +23,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code is 0, 1 (a build failed), 2 (bad input) or 3 (a defect of tilewright)."""
+    from tilewright.codegen.bundle import BrokenKernelError
     from tilewright.codegen.execute import ActionError
 
     try:
@@ -33,14 +34,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         error.show()
         return EXIT_BAD_INPUT
+    except BrokenPipeError:
+        return 0
     except (SpecError, ArchError, OSError) as error:
         _complain(str(error))
         return EXIT_BAD_INPUT
-    except ActionError as error:
+    except (ActionError, BrokenKernelError) as error:
         _complain(str(error))
         return EXIT_FAILED
-    except BrokenPipeError:
-        return 0
     except Exception:
         traceback.print_exc()
         _complain("this is a defect of tilewright; please report it with the lines above")

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tilewright.codegen.plan import Action, RenderedFile
 from tilewright.codegen.trees import TREES, cache_mount, mount
+from tilewright.codegen.violations import SpecError
 
 
 class ActionError(RuntimeError):
@@ -46,7 +47,8 @@ class LocalExecutor:
     def run(self, files: Sequence[RenderedFile], actions: Sequence[Action]) -> dict[str, Path]:
         """Every rendered file and output by its path in the plan, as a file inside the cache (do not change it).
 
-        Raises ActionError for the first command that fails, ValueError for a plan whose inputs nobody makes.
+        Raises ActionError for the first command that fails, SpecError for a tree without a folder, and ValueError for
+        a plan whose inputs nobody makes.
         """
         self.cache = self.cache.resolve()
         ready = {file.path: self._store_text(file.text) for file in files}
@@ -138,7 +140,7 @@ class LocalExecutor:
         with self._lock:
             if name not in self._trees:
                 if name not in TREES or name not in self.tree_roots:
-                    raise ValueError(f"no folder was given for tree {name!r}; given: {', '.join(self.tree_roots)}")
+                    raise SpecError(f"no folder was given for tree {name!r}; given: {', '.join(self.tree_roots)}")
                 self._trees[name] = _mount_tree(Path(self.tree_roots[name]), TREES[name].parts, self.cache / "trees")
             return self._trees[name]
 
@@ -174,7 +176,7 @@ def _mount_tree(root: Path, parts: Sequence[str], into: Path) -> tuple[Path, str
     for part in parts:
         matches = sorted(root.glob(part))
         if not matches:
-            raise ValueError(f"tree folder {root} has no {part}")
+            raise SpecError(f"tree folder {root} has no {part}")
         found.update({str(match.relative_to(root)): match for match in matches})
     digest = hashlib.sha256()
     for name, path in sorted(found.items()):

@@ -88,7 +88,7 @@ def test_the_environment_is_empty_and_caches_persist(executor: LocalExecutor) ->
 
 def test_a_failing_command_shows_everything_it_printed(executor: LocalExecutor) -> None:
     code = "import sys; print('on stdout'); sys.stderr.write('x' * 5000 + ' on stderr'); sys.exit(3)"
-    with pytest.raises(ActionError, match="(?s)Run Python: failed with exit code 3.*on stdout.*x{5000} on stderr"):
+    with pytest.raises(ActionError, match=r"(?s)Run Python: failed with exit code 3.*on stdout.*x{5000} on stderr"):
         executor.run([], [python(code)])
 
 
@@ -129,7 +129,7 @@ def test_memory_bounds_how_many_run_at_once(tmp_path: Path) -> None:
             with lock:
                 running -= 1
 
-    actions = [python("open('out%d', 'w')" % n, (f"out{n}",), memory_mb=600) for n in range(4)]
+    actions = [python(f"open('out{n}', 'w')", (f"out{n}",), memory_mb=600) for n in range(4)]
     Counting({}, tmp_path / "one", jobs=4, memory_mb=1000).run([], actions)
     assert most == 1
 

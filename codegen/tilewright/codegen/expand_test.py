@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -89,8 +90,8 @@ def test_malformed_configurations_are_refused(raw: object, message: str) -> None
         expand_config(raw, GFX942)
 
 
-def test_json_files_are_read_with_clear_errors(tmp_path) -> None:
-    with pytest.raises(SpecError, match="cannot read .*: No such file"):
+def test_json_files_are_read_with_clear_errors(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"cannot read .*: No such file"):
         read_json(tmp_path / "none.json")
     (tmp_path / "bad.json").write_text("{")
     with pytest.raises(SpecError, match="is not JSON"):

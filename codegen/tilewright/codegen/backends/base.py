@@ -20,11 +20,13 @@ class Toolchain(Protocol):
 class Backend(Protocol):
     """One family of kernels (``ck_tile``, ``cutlass``, ``cpu``) bound to a toolchain.
 
-    Where kernel plans name a ``report``, a module ``backends/<name>_report.py`` has ``read_report``, which takes the bytes of that
-    file (its text for ``ck_tile``) and finds the resources of the manifest (registers, LDS, spills, …) in it.
+    Where kernel plans name a ``report``, a module ``backends/<name>_report.py`` has ``read_report``, which takes the
+    bytes of that file (its text for ``ck_tile``) and finds the resources of the manifest (registers, LDS, …) in it.
     """
 
-    name: str
+    @property
+    def name(self) -> str:
+        """As architecture files and template folders call it."""
 
     def context(self, kernel: Kernel) -> Mapping[str, object]:
         """Variables of the template ``templates/<name>/<op>.hpp.jinja``: C++ symbols, nothing else."""

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tilewright import arch as archs
 from tilewright.codegen.rules.common import RULES
-from tilewright.codegen.specs import complete
 from tilewright.codegen.spec import GemmSpec
+from tilewright.codegen.specs import complete
 from tilewright.codegen.testing import specs
 from tilewright.codegen.violations import Violation
 
@@ -71,7 +71,7 @@ def test_lds_budget_counts_bytes_not_elements() -> None:
 
 
 def test_preshuffle_has_warp_tiles_of_its_own() -> None:
-    ready = {"pipeline": "preshufflev2", "tile": [128, 128, 64], "wave": [1, 4, 1]}
+    ready: dict[str, Any] = {"pipeline": "preshufflev2", "tile": [128, 128, 64], "wave": [1, 4, 1]}
     assert broken(**ready, warp_tile=[16, 16, 32]) == []
     assert [v.field for v in broken(**{**ready, "wave": [1, 2, 1]}, warp_tile=[4, 64, 16])] == ["warp_tile"]
     fp32 = broken(**ready, dtype="fp32", warp_tile=[16, 16, 16])

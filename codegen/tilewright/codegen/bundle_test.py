@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tilewright.codegen.bundle import answer_bundle, manifest
+from tilewright.codegen.violations import SpecError
+
+SPEC = {"op": "gemm"}
+LIBRARY: dict[str, Any] = {
+    "name": "gemm",
+    "arch": "x86_64_v3",
+    "backend": "cpu",
+    "abi_version": 1,
+    "library": "x86_64_v3/libgemm.so",
+    "toolchains": {"host": "zig"},
+    "objects": ["x86_64_v3/a.o"],
+    "kernels": [
+        {
+            "name": "a",
+            "identity": "0" * 64,
+            "arch": "x86_64_v3",
+            "spec": SPEC,
+            "features": "avx512_bf16",
+            "objects": ["x86_64_v3/a.o"],
+            "report": None,
+        }
+    ],
+}
+
+
+def sha(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "x86_64_v3").mkdir()
+    (tmp_path / "x86_64_v3/libgemm.so").write_bytes(b"library")
+    (tmp_path / "x86_64_v3/a.o").write_bytes(b"object")
+    return tmp_path
+
+
+def test_the_manifest_has_the_schema_that_loaders_read(root: Path) -> None:
+    assert json.loads(answer_bundle({"library": LIBRARY, "root": str(root)})) == {
+        "schema_version": 1,
+        "name": "gemm",
+        "arch": "x86_64_v3",
+        "backend": "cpu",
+        "abi_version": 1,
+        "library": "libgemm.so",
+        "sha256": sha(b"library"),
+        "toolchains": {"host": "zig"},
+        "kernels": [
+            {
+                "name": "a",
+                "identity": "0" * 64,
+                "arch": "x86_64_v3",
+                "spec": SPEC,
+                "features": "avx512_bf16",
+                "object_sha256": sha(b"object"),
+                "resources": None,
+            }
+        ],
+    }
+
+
+def test_digests_that_are_known_need_no_files() -> None:
+    known = {"x86_64_v3/libgemm.so": "1" * 64, "x86_64_v3/a.o": "2" * 64}
+    made = json.loads(answer_bundle({"stage": "bundle", "library": LIBRARY, "sha256": known}))
+    assert made["sha256"] == "1" * 64 and made["kernels"][0]["object_sha256"] == "2" * 64
+
+
+def test_several_objects_have_one_digest_that_depends_on_each(root: Path) -> None:
+    (root / "x86_64_v3/b.o").write_bytes(b"second")
+    kernel = {**LIBRARY["kernels"][0], "objects": ["x86_64_v3/a.o", "x86_64_v3/b.o"]}
+    made = manifest({**LIBRARY, "kernels": [kernel]}, lambda path: root / path)
+    assert made["kernels"][0]["object_sha256"] == sha((sha(b"object") + sha(b"second")).encode())
+
+
+def test_reports_become_resources(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tilewright.codegen.backends.cpu_report.read_report", lambda data: {"bytes": len(data)})
+    kernel = {**LIBRARY["kernels"][0], "report": "x86_64_v3/a.o"}
+    made = manifest({**LIBRARY, "kernels": [kernel]}, lambda path: root / path)
+    assert made["kernels"][0]["resources"] == {"bytes": 6}
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        ([], "a bundle request has the keys"),
+        ({"library": LIBRARY, "rooot": "."}, "a bundle request has the keys"),
+        ({"library": LIBRARY, "stage": "plan"}, "'stage' is 'plan'; allowed: bundle"),
+        ({"library": 3}, "must be an entry"),
+        ({"library": {"name": "gemm"}}, "lacks arch, backend, abi_version, library, toolchains, kernels"),
+        ({"library": LIBRARY, "root": "/nonexistent"}, "is not there; build the library first"),
+        ({"library": {**LIBRARY, "backend": "vulkan"}, "root": "."}, "is not there"),
+    ],
+)
+def test_wrong_requests_are_refused(raw: object, message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        answer_bundle(raw)
