@@ -1,0 +1,151 @@
+"""Matrices of any array library as pointer, shape and strides, without a copy and without importing that library."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewright.dispatch import dlpack, dtypes
+from tilewright.dispatch.errors import ArrayError
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A matrix in memory.
+
+    ``strides`` count elements; ``device`` is ``cpu``, ``cuda:0``, ``hip:0``, … ``owner`` keeps the memory alive;
+    ``family`` names the array library.
+    """
+
+    pointer: int
+    shape: tuple[int, int]
+    strides: tuple[int, int]
+    dtype: str
+    fnuz: bool
+    device: str
+    family: str
+    owner: Any
+    readonly: bool = False
+
+    @property
+    def signature(self) -> tuple[object, ...]:
+        """Everything that a plan depends on: two operands with equal signatures can be swapped."""
+        return self.shape, self.strides, self.dtype, self.fnuz, self.device
+
+
+def operand(array: Any, name: str = "array", stream: int | None = None) -> Operand:
+    """View a NumPy array, torch tensor, or anything with DLPack or ``__cuda_array_interface__`` as a matrix.
+
+    ``name`` is what errors call it; a DLPack producer is asked to make the data ready on ``stream``.
+    Raises ArrayError for another kind of object, another rank than 2, or a dtype that no kernel knows.
+    """
+    if isinstance(array, np.ndarray):
+        return _from_numpy(array, name)
+    if type(array).__module__.partition(".")[0] == "torch" and hasattr(array, "data_ptr"):
+        return _from_torch(array, name)
+    if hasattr(array, "__dlpack__"):
+        return _from_dlpack(array, name, stream)
+    if hasattr(array, "__cuda_array_interface__"):
+        return _from_cuda_interface(array, name)
+    raise ArrayError(
+        f"{name} is a {type(array).__name__}; allowed: a NumPy array, a torch tensor, or an object with __dlpack__ or "
+        "__cuda_array_interface__"
+    )
+
+
+def _two(name: str, shape: Any) -> tuple[int, int]:
+    sizes = tuple(int(size) for size in shape)
+    if len(sizes) != 2:
+        raise ArrayError(f"{name} has shape {sizes}; allowed: two dimensions")
+    return sizes[0], sizes[1]
+
+
+def _in_elements(name: str, strides: Any, itemsize: int) -> tuple[int, int]:
+    rows, columns = strides
+    if rows % itemsize or columns % itemsize:
+        raise ArrayError(f"{name} has strides of {rows} and {columns} bytes; allowed: multiples of {itemsize}")
+    return rows // itemsize, columns // itemsize
+
+
+def _from_numpy(array: np.ndarray[Any, Any], name: str) -> Operand:
+    dtype, fnuz = dtypes.name_of(array.dtype)
+    if not array.dtype.isnative:
+        raise ArrayError(f"{name} is not in this machine's byte order; convert it with astype(dtype.newbyteorder('='))")
+    shape = _two(name, array.shape)
+    strides = _in_elements(name, array.strides, array.dtype.itemsize)
+    if array.dtype.itemsize > 1 and not array.flags.aligned:
+        raise ArrayError(f"{name} is not aligned to its element size of {array.dtype.itemsize} bytes; pass a copy")
+    pointer, readonly = array.__array_interface__["data"]
+    return Operand(pointer, shape, strides, dtype, fnuz, "cpu", "numpy", array, readonly)
+
+
+def _from_torch(tensor: Any, name: str) -> Operand:
+    if tensor.layout is not sys.modules["torch"].strided:
+        raise ArrayError(f"{name} is a tensor of layout {tensor.layout}; allowed: a dense (strided) one")
+    dtype, fnuz = dtypes.name_of(tensor.dtype)
+    device = tensor.device
+    kind = device.type
+    if kind == "cuda" and sys.modules["torch"].version.hip:
+        kind = "hip"  # ROCm builds of torch call their devices cuda
+    where = "cpu" if kind == "cpu" else f"{kind}:{device.index}"
+    shape = _two(name, tensor.shape)
+    rows, columns = tensor.stride()
+    return Operand(tensor.data_ptr(), shape, (rows, columns), dtype, fnuz, where, "torch", tensor)
+
+
+def _from_dlpack(array: Any, name: str, stream: int | None) -> Operand:
+    view = dlpack.view(array, stream)
+    family = type(array).__module__.partition(".")[0]
+    dtype, fnuz = dtypes.name_of(view.dtype)
+    shape = _two(name, view.shape)
+    rows, columns = view.strides or (shape[1], 1)
+    readonly = family.startswith("jax")  # immutable, though an unversioned capsule cannot say so
+    return Operand(
+        view.pointer, shape, (rows, columns), dtype, fnuz, view.device, family, (array, view.capsule), readonly
+    )
+
+
+def _from_cuda_interface(array: Any, name: str) -> Operand:
+    interface = array.__cuda_array_interface__
+    dtype, fnuz = dtypes.name_of(np.dtype(interface["typestr"]))
+    shape = _two(name, interface["shape"])
+    size = dtypes.ITEMSIZE[dtype]
+    strides = interface.get("strides") or (shape[1] * size, size)
+    pointer, readonly = interface["data"]
+    # The interface does not tell the device; objects that know it say so, others are on the first one.
+    ordinal = getattr(getattr(array, "device", None), "id", 0)
+    family = type(array).__module__.partition(".")[0]
+    return Operand(
+        pointer or 0, shape, _in_elements(name, strides, size), dtype, fnuz, f"cuda:{ordinal}", family, array, readonly
+    )
+
+
+def empty(like: Operand, shape: tuple[int, int], dtype: str, row_major: bool, owner: Any = None) -> Any:
+    """An uninitialised matrix of the same array library and device. ArrayError if that library cannot be written to."""
+    if like.family == "numpy":
+        same = owner is not None and like.dtype == dtype
+        numpy_dtype = owner.dtype if same else dtypes.numpy_dtype(dtype, like.fnuz)
+        return np.empty(shape, numpy_dtype, order="C" if row_major else "F")
+    if like.family == "torch":
+        torch = sys.modules["torch"]
+        kind = getattr(torch, _TORCH_NAMES[dtype])
+        if row_major:
+            return torch.empty(shape, dtype=kind, device=owner.device)
+        return torch.empty(shape[::-1], dtype=kind, device=owner.device).t()
+    if like.family == "cupy":
+        return sys.modules["cupy"].empty(shape, dtypes.numpy_dtype(dtype), order="C" if row_major else "F")
+    raise ArrayError(f"cannot allocate a result beside a {like.family} array; pass out=")
+
+
+_TORCH_NAMES = {
+    "fp32": "float32",
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "fp8": "float8_e4m3fn",
+    "bf8": "float8_e5m2",
+    "int8": "int8",
+    "int32": "int32",
+}

@@ -1,0 +1,254 @@
+"""The C ABI in ctypes: structs, functions of libtilewright.so (loaded on first use) and how its statuses are raised."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Callable
+from ctypes import POINTER, byref, c_char_p, c_double, c_int32, c_size_t, c_uint32, c_uint64, c_void_p, sizeof
+from importlib import resources
+from typing import Any
+
+from tilewright.dispatch import errors
+
+ABI_VERSION = 1
+DISPATCHER_VERSION = 1
+OP_GEMM = 1
+BACKENDS = {1: "cpu", 2: "hip", 3: "cuda"}
+
+CHECK_ON_ADD, CHECK_ON_LAUNCH, CHECK_NEVER = range(3)
+SELECT_ANALYTIC, SELECT_FIRST_FIT, SELECT_EXPLICIT, SELECT_CALLBACK = range(4)
+
+__all__ = ["byref", "sizeof"]
+
+
+class GemmProblem(ctypes.Structure):
+    """``tw_gemm_problem``."""
+
+    _fields_ = [
+        *[(name, c_uint32) for name in ("struct_size", "op", "dtype_a", "dtype_b", "dtype_c", "dtype_acc")],
+        *[(name, c_uint32) for name in ("layout_a", "layout_b", "layout_c", "split_k")],
+        *[(name, ctypes.c_int64) for name in ("m", "n", "k", "lda", "ldb", "ldc")],
+        ("alpha", c_double),
+        ("beta", c_double),
+    ]
+
+
+class GemmArgs(ctypes.Structure):
+    """``tw_gemm_args``."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        *[(name, c_void_p) for name in ("a", "b", "c", "d", "workspace")],
+        ("workspace_bytes", c_uint64),
+        ("stream", c_void_p),
+    ]
+
+
+class KernelStruct(ctypes.Structure):
+    """``tw_kernel``."""
+
+    _fields_ = [
+        *[(name, c_uint32) for name in ("struct_size", "abi_version", "op", "plan_bytes")],
+        *[(name, c_char_p) for name in ("name", "arch", "identity", "spec_json", "features")],
+        *[(name, c_void_p) for name in ("traits", "supports", "workspace_size", "plan", "launch")],
+    ]
+
+
+class ArchStruct(ctypes.Structure):
+    """``tw_arch``."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("backend", c_uint32),
+        ("name", c_char_p),
+        ("compute_units", c_uint32),
+        ("wave_size", c_uint32),
+        ("lds_bytes", c_uint64),
+        ("clock_ghz", c_double),
+        ("memory_gbytes_per_s", c_double),
+        ("flops_per_clock_per_cu", c_double * 8),
+    ]
+
+
+CheckDevice = ctypes.CFUNCTYPE(c_int32, c_int32, c_void_p, c_size_t)
+
+
+class LibraryStruct(ctypes.Structure):
+    """``tw_library``."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("abi_version", c_uint32),
+        ("name", c_char_p),
+        ("arch", POINTER(ArchStruct)),
+        ("kernels", POINTER(POINTER(KernelStruct))),
+        ("kernel_count", c_uint64),
+        ("check_device", CheckDevice),
+        ("last_error", c_void_p),
+        ("set_num_threads", c_void_p),
+    ]
+
+
+class DispatcherOptions(ctypes.Structure):
+    """``tw_dispatcher_options``."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("device_check", c_uint32),
+        ("device", c_int32),
+        ("compute_units", c_uint32),
+        ("arch", c_char_p),
+        ("features", c_char_p),
+    ]
+
+
+class LibraryOptions(ctypes.Structure):
+    """``tw_library_options``."""
+
+    _fields_ = [("struct_size", c_uint32), ("priority", c_int32)]
+
+
+class Candidate(ctypes.Structure):
+    """``tw_candidate``."""
+
+    _fields_ = [
+        ("kernel", POINTER(KernelStruct)),
+        ("arch", POINTER(ArchStruct)),
+        ("priority", c_int32),
+        ("reserved", c_uint32),
+        ("score", c_double),
+    ]
+
+
+Score = ctypes.CFUNCTYPE(c_int32, c_void_p, POINTER(GemmProblem), POINTER(Candidate), c_uint64)
+
+
+class SelectionOptions(ctypes.Structure):
+    """``tw_selection_options``."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("provider", c_uint32),
+        ("kernel", c_char_p),
+        ("score", Score),
+        ("user", c_void_p),
+        ("label", c_char_p),
+    ]
+
+
+class PlanInfo(ctypes.Structure):
+    """``tw_plan_info``."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("kernel", POINTER(KernelStruct)),
+        ("library", POINTER(LibraryStruct)),
+        ("workspace_bytes", c_uint64),
+        ("reason", c_char_p),
+    ]
+
+
+_SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
+    "tw_dispatcher_version": (c_uint32, []),
+    "tw_dispatcher_abi_version": (c_uint32, []),
+    "tw_status_name": (c_char_p, [c_int32]),
+    "tw_last_error": (c_char_p, []),
+    "tw_dispatcher_create": (c_int32, [POINTER(DispatcherOptions), POINTER(c_void_p)]),
+    "tw_dispatcher_destroy": (None, [c_void_p]),
+    "tw_dispatcher_add_library": (c_int32, [c_void_p, c_char_p, POINTER(LibraryOptions)]),
+    "tw_dispatcher_add_descriptor": (c_int32, [c_void_p, POINTER(LibraryStruct), POINTER(LibraryOptions)]),
+    "tw_dispatcher_set_priority": (c_int32, [c_void_p, c_char_p, c_int32]),
+    "tw_dispatcher_set_selection": (c_int32, [c_void_p, POINTER(SelectionOptions)]),
+    "tw_dispatcher_set_num_threads": (c_int32, [c_void_p, c_uint32]),
+    "tw_dispatcher_export_json": (c_int32, [c_void_p, c_char_p, c_size_t, POINTER(c_size_t)]),
+    "tw_dispatcher_explain": (
+        c_int32,
+        [c_void_p, POINTER(GemmProblem), c_char_p, c_size_t, POINTER(c_size_t)],
+    ),
+    "tw_dispatcher_select": (c_int32, [c_void_p, POINTER(GemmProblem), POINTER(c_void_p)]),
+    "tw_plan_get_info": (c_int32, [c_void_p, POINTER(PlanInfo)]),
+    "tw_plan_launch": (c_int32, [c_void_p, c_void_p]),
+    "tw_dispatcher_plan_count": (c_uint64, [c_void_p]),
+}
+
+_lock = threading.Lock()
+_loaded: ctypes.CDLL | None = None
+
+
+def library() -> ctypes.CDLL:
+    """libtilewright.so: $TILEWRIGHT_LIBRARY, or the file beside this package. NativeLibraryError if it is unusable."""
+    global _loaded
+    if _loaded is None:
+        with _lock:
+            if _loaded is None:
+                _loaded = _load()
+    return _loaded
+
+
+def _load() -> ctypes.CDLL:
+    given = os.environ.get("TILEWRIGHT_LIBRARY")
+    if given:
+        return _open(given)
+    file = resources.files("tilewright.dispatch").joinpath("libtilewright.so")
+    if not file.is_file():
+        raise errors.NativeLibraryError(
+            f"{file} is not there; install the tilewright package, or name the file in TILEWRIGHT_LIBRARY"
+        )
+    with resources.as_file(file) as path:  # a mapped file may be removed afterwards
+        return _open(str(path))
+
+
+def _open(path: str) -> ctypes.CDLL:
+    try:
+        opened = ctypes.CDLL(path)
+        for name, (result, arguments) in _SIGNATURES.items():
+            function = getattr(opened, name)
+            function.restype, function.argtypes = result, arguments
+    except (OSError, AttributeError) as error:
+        raise errors.NativeLibraryError(f"{path} is not the native dispatcher: {error}") from error
+    versions = opened.tw_dispatcher_version(), opened.tw_dispatcher_abi_version()
+    if versions != (DISPATCHER_VERSION, ABI_VERSION):
+        raise errors.NativeLibraryError(
+            f"{path} has dispatcher and ABI versions {versions}; allowed: {(DISPATCHER_VERSION, ABI_VERSION)}"
+        )
+    return opened
+
+
+OK = 0
+BUFFER_TOO_SMALL = 10
+_ERRORS: dict[int, type[errors.TilewrightError]] = {
+    1: errors.ProblemError,
+    3: errors.NoKernelError,
+    4: errors.AbiMismatchError,
+    5: errors.ArchMismatchError,
+    6: errors.ProblemError,
+    7: errors.DeviceError,
+    8: errors.LaunchError,
+    11: errors.LibraryLoadError,
+}
+
+
+def check(status: int, invalid: type[errors.TilewrightError] | None = None) -> None:
+    """Raise what a failed status means, with the native text. ``invalid`` replaces the class of an invalid argument."""
+    if status == OK:
+        return
+    text = (library().tw_last_error() or b"").decode(errors="replace")
+    kind = _ERRORS.get(status, errors.TilewrightError)
+    raise (invalid if invalid is not None and status == 1 else kind)(text)
+
+
+def text_of(call: Callable[[Any, int, Any], int]) -> str:
+    """The text that ``call(buffer, bytes, needed)`` writes, whatever its length."""
+    needed = c_size_t(0)
+    status = call(None, 0, byref(needed))
+    while status == BUFFER_TOO_SMALL:  # it may grow between two calls
+        buffer = ctypes.create_string_buffer(needed.value)
+        status = call(buffer, needed.value, byref(needed))
+        if status == OK:
+            return buffer.value.decode(errors="replace")
+    check(status)
+    return ""

@@ -1,0 +1,202 @@
+"""A problem with its kernel: called again and again with different memory."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewright.dispatch import dtypes, native, workspace
+from tilewright.dispatch.arrays import Operand, operand
+from tilewright.dispatch.errors import ArchMismatchError, ArrayError
+from tilewright.dispatch.manifest import KernelEntry
+from tilewright.dispatch.matching import layouts
+from tilewright.dispatch.problem import GemmProblem
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The kernel for a problem and one sentence on why."""
+
+    kernel: KernelEntry
+    reason: str
+
+
+class _ThreadState:
+    """What one thread reuses between calls: the argument struct and workspaces by stream."""
+
+    __slots__ = ("args", "memo", "reference", "workspaces")
+
+    def __init__(self) -> None:
+        self.args = native.GemmArgs(native.sizeof(native.GemmArgs), 0)
+        self.reference = native.byref(self.args)
+        self.workspaces: dict[int, tuple[int, Any]] = {}
+        # Weak references to the arrays whose addresses args holds, so that memory is not kept alive.
+        self.memo: tuple[Any, Any, Any, Any] | None = None
+
+
+class Plan:
+    """Calls its kernel with arrays, or with addresses as integers. Threads may share it.
+
+    ``plan(a, b, out=d)`` with NumPy arrays, torch tensors, … of exactly the problem's shapes, dtypes and strides;
+    ``plan(a_address, b_address, out=d_address)`` checks nothing but null. ``c`` is needed when beta is not 0.
+    On a GPU the launch is asynchronous, on ``stream`` or the array library's current one.
+    """
+
+    __slots__ = (
+        "__weakref__", "_expected", "_handle", "_keep", "_launch", "_local", "device", "problem", "selection",
+        "workspace_bytes",
+    )  # fmt: skip
+
+    def __init__(
+        self, problem: GemmProblem, selection: Selection, handle: int, workspace_bytes: int, device: str, keep: object
+    ) -> None:
+        """Made by :meth:`Dispatcher.plan`; ``keep`` owns the native plan."""
+        self.problem = problem
+        self.selection = selection
+        self.workspace_bytes = workspace_bytes
+        self.device = device
+        self._handle = ctypes.c_void_p(handle)
+        self._keep = keep
+        self._launch: Callable[[Any, Any], int] = native.library().tw_plan_launch
+        self._local = threading.local()
+        self._expected: dict[str, tuple[Any, Any, Any]] = {}
+
+    @property
+    def kernel(self) -> KernelEntry:
+        """The kernel that runs."""
+        return self.selection.kernel
+
+    def __repr__(self) -> str:
+        """Problem and kernel."""
+        return f"<Plan {self.problem} with {self.kernel.name}>"
+
+    def __call__(
+        self, a: Any, b: Any, c: Any = None, out: Any = None, *, stream: int | None = None, workspace: int | None = None
+    ) -> Any:
+        """Run and return ``out``. Raises ArrayError before, LaunchError after the launch."""
+        try:
+            state: _ThreadState = self._local.state
+        except AttributeError:
+            state = self._local.state = _ThreadState()
+        memo = state.memo
+        if not (
+            memo is not None
+            and memo[0]() is a
+            and memo[1]() is b
+            and memo[3]() is out
+            and (c is None if memo[2] is None else memo[2]() is c)
+            and self._unchanged(a, b, c, out)
+            and workspace is None
+        ):
+            self._prepare(state, a, b, c, out, stream, workspace)
+        status = self._launch(self._handle, state.reference)
+        if status:
+            native.check(status, ArrayError)
+        return out
+
+    def bind(self, a: Any, b: Any, c: Any = None, out: Any = None, *, stream: int | None = None) -> BoundPlan:
+        """Fix the memory too, for the shortest call. The result keeps the arrays alive; one thread at a time."""
+        state = _ThreadState()
+        self._prepare(state, a, b, c, out, stream, None)
+        return BoundPlan(self, state, (a, b, c, out))
+
+    def _prepare(
+        self, state: _ThreadState, a: Any, b: Any, c: Any, out: Any, stream: int | None, scratch: int | None
+    ) -> None:
+        """Check everything and fill the argument struct."""
+        state.memo = None
+        args = state.args
+        if type(a) is int and type(b) is int and type(out) is int:
+            args.a, args.b, args.c, args.d = a, b, c, out
+            family, stream = "raw", stream or 0
+        else:
+            views = [self._view(name, array, stream) for name, array in (("a", a), ("b", b), ("c", c), ("out", out))]
+            first, second, third, result = views
+            if first is None or second is None or result is None:
+                raise ArrayError("a, b and out must be given; allocate out as problem.m x problem.n, or use gemm()")
+            args.a, args.b, args.d = first.pointer, second.pointer, result.pointer
+            args.c = None if third is None else third.pointer
+            family = first.family
+            stream = workspace.current_stream(family, self.device) if stream is None else stream
+        args.stream = stream
+        args.workspace = scratch
+        args.workspace_bytes = self.workspace_bytes
+        if self.workspace_bytes and scratch is None:
+            if stream not in state.workspaces:
+                state.workspaces[stream] = workspace.allocate(self.workspace_bytes, family, self.device)
+            args.workspace = state.workspaces[stream][0]
+        if family == "numpy" and scratch is None and self.device == "cpu":
+            state.memo = (weakref.ref(a), weakref.ref(b), None if c is None else weakref.ref(c), weakref.ref(out))
+
+    def _unchanged(self, a: Any, b: Any, c: Any, out: Any) -> bool:
+        # An array keeps its address for life (resize refuses while there are weak references), but its shape, strides
+        # and dtype can be assigned.
+        expected = self._expected
+        for name, array in (("a", a), ("b", b), ("c", c), ("out", out)):
+            if array is not None and (array.shape, array.strides, array.dtype) != expected[name]:
+                return False
+        return True
+
+    def _view(self, name: str, array: Any, stream: int | None) -> Operand | None:
+        if array is None:
+            return None
+        view = operand(array, name, stream)
+        problem = self.problem
+        rows, columns, dtype, letter, leading = {
+            "a": (problem.m, problem.k, problem.dtype_a, problem.layout[0], problem.lda),
+            "b": (problem.k, problem.n, problem.dtype_b, problem.layout[1], problem.ldb),
+        }.get(name, (problem.m, problem.n, problem.dtype_c, problem.layout[2], problem.ldc))
+        if view.shape != (rows, columns) or view.dtype != dtype:
+            shape = "x".join(map(str, view.shape))
+            raise ArrayError(f"{name} is {shape} {view.dtype}; allowed for this plan: {rows}x{columns} {dtype}")
+        if view.device != self.device:
+            raise ArrayError(f"{name} is on {view.device}; allowed for this plan: {self.device}")
+        if (letter, leading) not in layouts(name, view, letter):
+            kind = "row" if letter == "r" else "column"
+            raise ArrayError(
+                f"{name} has strides {view.strides}; allowed for this plan: {kind}-major, leading dimension {leading}"
+            )
+        if name == "out" and view.readonly:
+            raise ArrayError("out cannot be written to; pass a writable array")
+        self._check_format(name, view)
+        if isinstance(array, np.ndarray):
+            self._expected[name] = (array.shape, array.strides, array.dtype)
+        return view
+
+    def _check_format(self, name: str, view: Operand) -> None:
+        if view.dtype not in ("fp8", "bf8"):
+            return
+        wants_fnuz = self.kernel.arch in dtypes.FNUZ_ARCHS
+        if view.fnuz != wants_fnuz:
+            raise ArchMismatchError(
+                f"{name} is in the {'FNUZ' if view.fnuz else 'OCP'} format of {view.dtype}; "
+                f"allowed on {self.kernel.arch}: {'FNUZ' if wants_fnuz else 'OCP'}"
+            )
+
+
+class BoundPlan:
+    """A plan with its memory: ``bound()`` launches it. The arrays must not be reshaped meanwhile."""
+
+    __slots__ = ("_arguments", "_arrays", "_handle", "_launch", "_state", "plan")
+
+    def __init__(self, plan: Plan, state: _ThreadState, arrays: tuple[Any, ...]) -> None:
+        """Made by :meth:`Plan.bind`."""
+        self.plan = plan
+        self._state = state
+        self._arrays = arrays
+        self._launch = plan._launch
+        self._handle = plan._handle
+        self._arguments = state.reference
+
+    def __call__(self) -> Any:
+        """Run and return ``out``."""
+        status = self._launch(self._handle, self._arguments)
+        if status:
+            native.check(status, ArrayError)
+        return self._arrays[3]

@@ -1,0 +1,1 @@
+"""Mock kernel libraries for the tests of this package."""
