@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tilewright.codegen.bundle import answer_bundle, manifest
+from tilewright.codegen.bundle import BrokenKernelError, answer_bundle, manifest
 from tilewright.codegen.violations import SpecError
 
 SPEC = {"op": "gemm"}
@@ -87,6 +87,16 @@ def test_reports_become_resources(root: Path, monkeypatch: pytest.MonkeyPatch) -
     kernel = {**LIBRARY["kernels"][0], "report": "x86_64_v3/a.o"}
     made = manifest({**LIBRARY, "kernels": [kernel]}, lambda path: root / path)
     assert made["kernels"][0]["resources"] == {"bytes": 6}
+
+
+def test_a_report_that_shows_a_useless_kernel_fails(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_report(data: bytes) -> None:
+        raise ValueError("no matrix instruction")
+
+    monkeypatch.setattr("tilewright.codegen.backends.cpu_report.read_report", read_report)
+    kernel = {**LIBRARY["kernels"][0], "report": "x86_64_v3/a.o"}
+    with pytest.raises(BrokenKernelError, match="a: no matrix instruction"):
+        manifest({**LIBRARY, "kernels": [kernel]}, lambda path: root / path)
 
 
 @pytest.mark.parametrize(

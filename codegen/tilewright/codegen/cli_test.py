@@ -3,12 +3,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tilewright.codegen import cli
 from tilewright.codegen.cli import main
+from tilewright.codegen.plan import Action
 from tilewright.codegen.testing import NullBackend, NullToolchain, null_templates
 
 SPEC = {
@@ -129,12 +131,27 @@ def test_build_makes_library_and_manifest(
     assert str(tmp_path / "o/gfx942/manifest.json") in capsys.readouterr().out
 
 
-def test_a_failing_build_is_1(tmp_path: Path, spec: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failing_build_is_1_and_leaves_nothing(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, spec: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Failing(NullBackend):
+        def library_actions(self, arch: str, table: str, objects: Sequence[str], library: str) -> tuple[Action, ...]:
+            return (Action("l", "Link", (sys.executable, "-c", "1/0"), (table,), (library,)),)
+
+    null_templates(monkeypatch)
+    monkeypatch.setattr("tilewright.codegen.build.backend_for", lambda arch, toolchains: Failing())
     (tmp_path / "trees.json").write_text("{}")
     rest = ["--name", "g", "--trees", str(tmp_path / "trees.json"), "--out", str(tmp_path / "o")]
-    assert main(["build", "--arch", "gfx942", "--spec", spec, *rest]) == 2
-    assert "no folder was given for tree" in capsys.readouterr().err
+    assert main(["build", "--arch", "gfx942", "--spec", spec, *rest]) == cli.EXIT_FAILED
+    assert "ZeroDivisionError" in capsys.readouterr().err
     assert not (tmp_path / "o/gfx942").exists()
+
+
+def test_a_tree_without_a_folder_is_2(capsys: pytest.CaptureFixture[str], tmp_path: Path, spec: str) -> None:
+    (tmp_path / "trees.json").write_text("{}")
+    rest = ["--name", "g", "--trees", str(tmp_path / "trees.json"), "--out", str(tmp_path / "o")]
+    assert main(["build", "--arch", "gfx942", "--spec", spec, *rest]) == cli.EXIT_BAD_INPUT
+    assert "no folder was given for tree" in capsys.readouterr().err
 
 
 def test_a_defect_is_3(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

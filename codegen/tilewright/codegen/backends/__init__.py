@@ -62,13 +62,7 @@ def toolchain(kind: str, choice: ToolchainChoice) -> Toolchain:
 def rules_of(backend: str) -> tuple[Rule, ...]:
     """The rules that a backend adds to the common ones."""
     _backend(backend)
-    module = f"tilewright.codegen.rules.{backend}"
-    try:
-        return cast("tuple[Rule, ...]", importlib.import_module(module).RULES)
-    except ModuleNotFoundError as error:
-        if error.name != module:
-            raise
-        return ()
+    return cast("tuple[Rule, ...]", importlib.import_module(f"tilewright.codegen.rules.{backend}").RULES)
 
 
 def report_reader(backend: str) -> Callable[[bytes], dict[str, Any] | None]:
