@@ -17,6 +17,7 @@ from tilewright.dispatch.errors import (
     LibraryNotFoundError,
     NoKernelError,
     SelectionError,
+    TilewrightError,
 )
 from tilewright.dispatch.explanation import Explanation
 from tilewright.dispatch.library import KernelLibrary
@@ -93,6 +94,10 @@ class Dispatcher:
             raise SelectionError(f"selection is {selection!r}; allowed: 'analytic', 'first_fit', a kernel, a function")
         native.check(self._native.tw_dispatcher_set_selection(self._handle, options), SelectionError)
 
+    def _raise_from_score(self) -> None:
+        if self._score is not None:
+            self._score.raise_pending()
+
     @property
     def kernels(self) -> tuple[KernelEntry, ...]:
         """Kernels of all libraries."""
@@ -116,8 +121,8 @@ class Dispatcher:
         handle = ctypes.c_void_p()
         native_problem = problem.native()
         status = self._native.tw_dispatcher_select(self._handle, native.byref(native_problem), native.byref(handle))
-        if self._score is not None:
-            self._score.raise_pending()
+        if status:
+            self._raise_from_score()
         native.check(status)
         info = native.PlanInfo(native.sizeof(native.PlanInfo))
         native.check(self._native.tw_plan_get_info(handle, native.byref(info)))
@@ -133,13 +138,15 @@ class Dispatcher:
     def explain(self, problem: GemmProblem) -> Explanation:
         """Every kernel with its score or the reason why it cannot be used; never raises NoKernelError."""
         native_problem = problem.native()
-        text = native.text_of(
-            lambda buffer, size, needed: self._native.tw_dispatcher_explain(
-                self._handle, native.byref(native_problem), buffer, size, needed
+        try:
+            text = native.text_of(
+                lambda buffer, size, needed: self._native.tw_dispatcher_explain(
+                    self._handle, native.byref(native_problem), buffer, size, needed
+                )
             )
-        )
-        if self._score is not None:
-            self._score.raise_pending()
+        except TilewrightError:
+            self._raise_from_score()
+            raise
         return Explanation.parse(problem, text)
 
     def export_json(self) -> str:
@@ -169,13 +176,16 @@ class Dispatcher:
         if found.a.device != self.device.name:
             raise ArrayError(f"arrays are on {found.a.device}; allowed by this dispatcher: {self.device}")
         plan = self._plan_for(found, alpha, beta, layout)
-        if out is None:
-            row_major = plan.problem.layout[2] == "r"
-            out = arrays.empty(found.a, (found.m, found.n), found.dtype_c, row_major, a)
-            if c is not None:  # C and D share strides: give C those of the new memory
-                _copy(out, c)
-                c = out
-        return plan(a, b, c, out, stream=stream)
+        if found.out is not None:
+            plan.run_views(found.a, found.b, found.c, found.out, stream)
+            return out
+        row_major = plan.problem.layout[2] == "r"
+        out = arrays.empty(found.a, (found.m, found.n), found.dtype_c, row_major, a)
+        result = arrays.operand(out, "out", stream)
+        if c is not None:  # C and D share strides: give C those of the new memory
+            _copy(out, c)
+        plan.run_views(found.a, found.b, None if c is None else result, result, stream)
+        return out
 
     def _plan_for(self, found: Match, alpha: float, beta: float, layout: str | None) -> Plan:
         """A plan for the first of the equivalent readings of the arrays that some kernel serves."""

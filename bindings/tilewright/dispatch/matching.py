@@ -144,6 +144,15 @@ def layouts(name: str, view: Operand, wanted: str | None) -> list[tuple[str, int
     return found
 
 
+def is_addressed_by(view: Operand, letter: str, leading: int) -> bool:
+    """Whether this layout and leading dimension reach every element; a stride that is never taken may be anything."""
+    inner, outer = (1, 0) if letter == "r" else (0, 1)
+    return 0 in view.shape or (
+        (view.strides[inner] == 1 or view.shape[inner] == 1)
+        and (view.strides[outer] == leading or view.shape[outer] == 1)
+    )
+
+
 def _why_not(name: str, view: Operand, wanted: str | None) -> str:
     what = f"{name} of shape {view.shape} has strides {view.strides} (elements)"
     if min(view.strides) < 0:

@@ -15,7 +15,7 @@ from tilewright.dispatch import dtypes, native, workspace
 from tilewright.dispatch.arrays import Operand, operand
 from tilewright.dispatch.errors import ArchMismatchError, ArrayError
 from tilewright.dispatch.manifest import KernelEntry
-from tilewright.dispatch.matching import layouts
+from tilewright.dispatch.matching import is_addressed_by
 from tilewright.dispatch.problem import GemmProblem
 
 
@@ -80,10 +80,7 @@ class Plan:
         self, a: Any, b: Any, c: Any = None, out: Any = None, *, stream: int | None = None, workspace: int | None = None
     ) -> Any:
         """Run and return ``out``. Raises ArrayError before, LaunchError after the launch."""
-        try:
-            state: _ThreadState = self._local.state
-        except AttributeError:
-            state = self._local.state = _ThreadState()
+        state = self._state()
         memo = state.memo
         if not (
             memo is not None
@@ -111,28 +108,55 @@ class Plan:
     ) -> None:
         """Check everything and fill the argument struct."""
         state.memo = None
-        args = state.args
         if type(a) is int and type(b) is int and type(out) is int:
-            args.a, args.b, args.c, args.d = a, b, c, out
-            family, stream = "raw", stream or 0
-        else:
-            views = [self._view(name, array, stream) for name, array in (("a", a), ("b", b), ("c", c), ("out", out))]
-            first, second, third, result = views
-            if first is None or second is None or result is None:
-                raise ArrayError("a, b and out must be given; allocate out as problem.m x problem.n, or use gemm()")
-            args.a, args.b, args.d = first.pointer, second.pointer, result.pointer
-            args.c = None if third is None else third.pointer
-            family = first.family
-            stream = workspace.current_stream(family, self.device) if stream is None else stream
-        args.stream = stream
+            self._fill(state, a, b, c, out, "raw", stream or 0, scratch)
+            return
+        first, second, result = self._view("a", a, stream), self._view("b", b, stream), self._view("out", out, stream)
+        third = None if c is None else self._view("c", c, stream).pointer
+        if stream is None:
+            stream = workspace.current_stream(first.family, self.device)
+        self._fill(state, first.pointer, second.pointer, third, result.pointer, first.family, stream, scratch)
+        if first.family == "numpy" and scratch is None:
+            state.memo = (weakref.ref(a), weakref.ref(b), None if c is None else weakref.ref(c), weakref.ref(out))
+
+    def _fill(
+        self,
+        state: _ThreadState,
+        a: int,
+        b: int,
+        c: int | None,
+        d: int,
+        family: str,
+        stream: int,
+        scratch: int | None,
+    ) -> None:
+        args = state.args
+        args.a, args.b, args.c, args.d, args.stream = a, b, c, d, stream
         args.workspace = scratch
         args.workspace_bytes = self.workspace_bytes
         if self.workspace_bytes and scratch is None:
             if stream not in state.workspaces:
                 state.workspaces[stream] = workspace.allocate(self.workspace_bytes, family, self.device)
             args.workspace = state.workspaces[stream][0]
-        if family == "numpy" and scratch is None and self.device == "cpu":
-            state.memo = (weakref.ref(a), weakref.ref(b), None if c is None else weakref.ref(c), weakref.ref(out))
+
+    def run_views(self, a: Operand, b: Operand, c: Operand | None, out: Operand, stream: int | None) -> None:
+        """Run on operands that were matched against this plan's problem already."""
+        for name, view in (("a", a), ("b", b)):
+            self._check_format(name, view)
+        state = self._state()
+        state.memo = None
+        if stream is None:
+            stream = workspace.current_stream(a.family, self.device)
+        third = None if c is None else c.pointer
+        self._fill(state, a.pointer, b.pointer, third, out.pointer, a.family, stream, None)
+        native.check(self._launch(self._handle, state.reference), ArrayError)
+
+    def _state(self) -> _ThreadState:
+        try:
+            state: _ThreadState = self._local.state
+        except AttributeError:
+            state = self._local.state = _ThreadState()
+        return state
 
     def _unchanged(self, a: Any, b: Any, c: Any, out: Any) -> bool:
         # An array keeps its address for life (resize refuses while there are weak references), but its shape, strides
@@ -143,9 +167,9 @@ class Plan:
                 return False
         return True
 
-    def _view(self, name: str, array: Any, stream: int | None) -> Operand | None:
+    def _view(self, name: str, array: Any, stream: int | None) -> Operand:
         if array is None:
-            return None
+            raise ArrayError("a, b and out must be given; allocate out as problem.m x problem.n, or use gemm()")
         view = operand(array, name, stream)
         problem = self.problem
         rows, columns, dtype, letter, leading = {
@@ -157,7 +181,7 @@ class Plan:
             raise ArrayError(f"{name} is {shape} {view.dtype}; allowed for this plan: {rows}x{columns} {dtype}")
         if view.device != self.device:
             raise ArrayError(f"{name} is on {view.device}; allowed for this plan: {self.device}")
-        if (letter, leading) not in layouts(name, view, letter):
+        if not is_addressed_by(view, letter, leading):
             kind = "row" if letter == "r" else "column"
             raise ArrayError(
                 f"{name} has strides {view.strides}; allowed for this plan: {kind}-major, leading dimension {leading}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -27,7 +28,7 @@ class ScoreCallback:
         """``kernels`` maps identities to what ``score`` sees."""
         self._score = score
         self._kernels = kernels
-        self._pending: BaseException | None = None
+        self._local = threading.local()  # the native side calls in the thread that selects
         self.native = native.Score(self._call)
 
     def _call(self, _user: Any, problem: Any, candidates: Any, count: int) -> int:
@@ -39,13 +40,14 @@ class ScoreCallback:
             for index, score in enumerate(scores):
                 candidates[index].score = score
         except BaseException as error:
-            self._pending = error
+            self._local.pending = error
             return _FAILED
         return native.OK
 
     def raise_pending(self) -> None:
         """Raise what the function raised, if it did."""
-        pending, self._pending = self._pending, None
+        pending: BaseException | None = getattr(self._local, "pending", None)
+        self._local.pending = None
         if pending is not None:
             raise pending
 
