@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from tilewright.arch import load
-from tilewright.codegen.backends.ck_tile_report import read_report
 from tilewright.codegen.plan import Action, KernelPlan, RenderedFile
 from tilewright.codegen.render import render_template
 from tilewright.codegen.spec import DType, Epilogue, GemmSpec, Kernel, Layout, Pipeline, Scheduler
@@ -55,6 +54,8 @@ SCHEDULERS: Mapping[Scheduler, str | None] = {
 _Member = TypeVar("_Member")
 _Symbol = TypeVar("_Symbol")
 _SOURCES = ("code_object", "gemm", "runtime")
+# 30 kernels of all pipelines and architectures peaked at 492 to 691 MB.
+_COMPILE_MB = 768
 _ABI_LAYOUT = {"row_major": "TW_ROW_MAJOR", "col_major": "TW_COL_MAJOR"}
 
 
@@ -94,7 +95,7 @@ class CkTileBackend:
         image_object, descriptor_object = f"{base}.image.o", f"{base}.o"
         trees, target = ("abi", "hip"), load(kernel.arch).target
         steps = (
-            ("compile", self.hip.compile(header, assembly, target, _memory_mb(kernel.spec)), (header,), assembly),
+            ("compile", self.hip.compile(header, assembly, target, _COMPILE_MB), (header,), assembly),
             ("assemble", self.hip.assemble(assembly, device, target), (assembly,), device),
             ("link", self.hip.link(device, code), (device,), code),
             ("embed", self.hip.embed(image.path, image_object), (image.path, code), image_object),
@@ -135,10 +136,6 @@ class CkTileBackend:
         link = self.host.link_shared(parts, library, ("dl", "pthread"))
         return (*actions, link.action(f"link:{base}", f"Link {library}", parts, (library,)))
 
-    def read_report(self, text: str) -> dict[str, int]:
-        """Registers, LDS, spills and matrix instructions of a kernel, from its device assembly."""
-        return read_report(text)
-
     def _render(self, template: str, kernel: Kernel, **more: object) -> str:
         fixed = {
             "name": kernel.name,
@@ -170,7 +167,3 @@ def _abi(spec: GemmSpec) -> dict[str, object]:
 
 def _c_string(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _memory_mb(spec: GemmSpec) -> int:
-    return 1280

@@ -115,13 +115,13 @@ class HipToolchain:
         return self._command((*argv, "-S", source, "-o", output), self.compile_trees, memory_mb)
 
     def assemble(self, source: str, output: str, target: str) -> Command:
-        """Device assembly to a relocatable object, the same bytes that compiling straight to an object gives."""
-        argv = (*self.clang, "--target=amdgcn-amd-amdhsa", f"-mcpu={target}", "-nogpulib")
+        """Device assembly to a relocatable object: the code and data that compiling straight to an object gives."""
+        argv = (*self.clang, "--target=amdgcn-amd-amdhsa", f"-mcpu={target}")
         return self._command((*argv, "-c", source, "-o", output), self.tool_trees, 160)
 
     def link(self, source: str, output: str) -> Command:
         """A relocatable object to a code object that the HIP runtime loads."""
-        argv = (*self.lld, "-m", "elf64_amdgpu", "--no-undefined", "-shared", "--build-id=none")
+        argv = (*self.lld, "-m", "elf64_amdgpu", "--no-undefined", "-shared", "-s", "--build-id=none")
         return self._command((*argv, "-o", output, source), self.tool_trees, 160)
 
     def embed(self, source: str, output: str) -> Command:

@@ -31,10 +31,22 @@ def test_wheel_assembles_links_and_embeds() -> None:
     hip = HipToolchain.wheel()
     zig = "__zig/ziglang/zig"
     assert hip.assemble("x.s", "x.gpu.o", "gfx950").argv == (
-        *(zig, "clang", "--target=amdgcn-amd-amdhsa", "-mcpu=gfx950", "-nogpulib", "-c", "x.s", "-o", "x.gpu.o"),
+        *(zig, "clang", "--target=amdgcn-amd-amdhsa", "-mcpu=gfx950", "-c", "x.s", "-o", "x.gpu.o"),
     )
     assert hip.link("x.gpu.o", "x.co").argv == (
-        *(zig, "ld.lld", "-m", "elf64_amdgpu", "--no-undefined", "-shared", "--build-id=none", "-o", "x.co", "x.gpu.o"),
+        *(
+            zig,
+            "ld.lld",
+            "-m",
+            "elf64_amdgpu",
+            "--no-undefined",
+            "-shared",
+            "-s",
+            "--build-id=none",
+            "-o",
+            "x.co",
+            "x.gpu.o",
+        ),
     )
     assert hip.embed("x.S", "x.o").argv == (
         *(zig, "clang", "--target=x86_64-linux-gnu", "-x", "assembler", "-c", "x.S", "-o", "x.o"),
