@@ -119,16 +119,29 @@ def _host_microseconds(call: Call, batch: int = 200, batches: int = 50) -> dict[
     return _spread(taken)
 
 
-def _launch_costs(kernel: Kernel) -> dict[str, dict[str, float]]:
+def _launch_costs(library: Path, kernel: Kernel) -> dict[str, dict[str, float]]:
     a, b = (torch.randn(128, 128, device="cuda").bfloat16() for _ in range(2))
     d = torch.empty(128, 128, device="cuda", dtype=torch.bfloat16)
     transposed = b.T
-    costs = {
-        "ctypes call that does nothing": _host_microseconds(lambda: kernel.table.last_error()),
-        "raw launch through ctypes": _host_microseconds(_launcher(kernel, a, b, d)),
-        "torch.matmul(out=)": _host_microseconds(lambda: torch.matmul(a, transposed, out=d)),
+    calls: dict[str, Call] = {
+        "ctypes call that does nothing": lambda: kernel.table.last_error(),
+        "raw launch through ctypes": _launcher(kernel, a, b, d),
+        "torch.matmul(out=)": lambda: torch.matmul(a, transposed, out=d),
     }
-    return costs
+    try:
+        from tilewright.dispatch import Dispatcher, GemmProblem
+
+        dispatcher = Dispatcher([library.parent], device="cuda:0", selection=kernel.name)
+        plan = dispatcher.plan(GemmProblem(128, 128, 128, dtype="bf16"))
+        pointers = a.data_ptr(), b.data_ptr(), d.data_ptr()
+        stream = torch.cuda.current_stream().cuda_stream
+        calls["Plan.bind(...)()"] = plan.bind(a, transposed, out=d)
+        calls["Plan(addresses)"] = lambda: plan(pointers[0], pointers[1], out=pointers[2], stream=stream)
+        calls["Plan(torch tensors)"] = lambda: plan(a, transposed, out=d)
+        calls["Dispatcher.gemm(torch tensors)"] = lambda: dispatcher.gemm(a, transposed, out=d)
+    except Exception as error:  # the raw ABI is timed without the dispatcher, too
+        print(f"no dispatcher: {type(error).__name__}: {error}")
+    return {name: _host_microseconds(call) for name, call in calls.items()}
 
 
 def _environment(library: Path) -> dict[str, str]:
@@ -169,7 +182,7 @@ def _main() -> None:
                     f" ({ratio['min']:.3f}-{ratio['max']:.3f}) {name}",
                     flush=True,
                 )
-    result["launch_microseconds"] = _launch_costs(kernels[0])
+    result["launch_microseconds"] = _launch_costs(options.library, kernels[0])
     print(json.dumps(result["launch_microseconds"], indent=1))
     if options.out:
         options.out.write_text(json.dumps(result, indent=1) + "\n")
