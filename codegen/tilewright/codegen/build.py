@@ -24,19 +24,21 @@ def build_libraries(
 ) -> list[Path]:
     """``<out>/<arch>/lib<name>.so`` and ``manifest.json`` for each selection; the manifests' paths.
 
-    Nothing is written below ``out`` for an architecture whose build fails. Raises ActionError with a failed command's
-    whole output.
+    Nothing is written below ``out`` if anything fails. Raises ActionError with a failed command's whole output and
+    BrokenKernelError for a kernel that compiled to something useless.
     """
-    written = []
-    for selection in selections:
-        plan = library_plan(name, selection.arch, selection.kernels, backend_for(selection.arch, toolchains))
-        files = executor.run(plan.all_files, plan.all_actions)
-        described = library_json(name, selection.arch, plan, selection.kernels, toolchains)
-        text = manifest_text(described, files.__getitem__)
-        write_atomically(out / plan.library, files[plan.library].read_bytes())
-        written.append(out / selection.arch.name / "manifest.json")
-        write_atomically(written[-1], text.encode())
-    return written
+    plans = [library_plan(name, item.arch, item.kernels, backend_for(item.arch, toolchains)) for item in selections]
+    files = executor.run(
+        [file for plan in plans for file in plan.all_files], [action for plan in plans for action in plan.all_actions]
+    )
+    results: dict[Path, bytes] = {}
+    for item, plan in zip(selections, plans, strict=True):
+        described = library_json(name, item.arch, plan, item.kernels, toolchains)
+        results[out / plan.library] = files[plan.library].read_bytes()
+        results[out / item.arch.name / "manifest.json"] = manifest_text(described, files.__getitem__).encode()
+    for path, data in results.items():
+        write_atomically(path, data)
+    return [path for path in results if path.name == "manifest.json"]
 
 
 def read_tree_roots(path: str | Path) -> dict[str, Path]:

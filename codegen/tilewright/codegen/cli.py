@@ -1,4 +1,4 @@
-"""The command line: ``tilewright kernels | render | plan | build | bundle``."""
+"""The command line: ``tilewright kernels | rules | render | plan | build | bundle``."""
 
 from __future__ import annotations
 
@@ -178,6 +178,20 @@ def build(
     _report_dropped(selections)
     for path in build_libraries(name, selections, _toolchains(host, hip, cuda), executor, Path(out)):
         click.echo(path)
+
+
+@tilewright.command("rules")
+@click.option("--backend", "only", metavar="NAME", help="Only the rules of this backend: ck_tile, cutlass or cpu.")
+def list_rules(only: str | None) -> None:
+    """List the rules that kernels must keep: id, and why the rule exists."""
+    from tilewright.codegen.backends import rules_of
+    from tilewright.codegen.rules.common import RULES
+
+    listed = [] if only else list(RULES)
+    for backend in [only] if only else ["ck_tile", "cpu", "cutlass"]:
+        listed.extend(rules_of(backend))
+    for rule in listed:
+        click.echo(f"{rule.id}: {rule.reason}")
 
 
 def _selections(

@@ -54,6 +54,16 @@ def test_filters(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 < len(capsys.readouterr().out.splitlines()) < 5
 
 
+def test_rules_are_listed_with_reasons(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rules"]) == 0
+    everything = capsys.readouterr().out.splitlines()
+    assert main(["rules", "--backend", "cutlass"]) == 0
+    some = capsys.readouterr().out.splitlines()
+    assert 0 < len(some) < len(everything) and set(some) < set(everything)
+    assert any(line.startswith("gemm.lds_budget: One stage of A and B must fit") for line in everything)
+    assert main(["rules", "--backend", "vulkan"]) == cli.EXIT_BAD_INPUT
+
+
 def test_a_config_says_what_it_dropped(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     config = {"problem": SPEC, "trait_config": {"scheduler": {"values": ["intrawave", "interwave"]}}}
     (tmp_path / "c.json").write_text(json.dumps(config))
