@@ -39,7 +39,6 @@ class multiplier {
  private:
   using storage = typename Output::storage;
   static constexpr int kVectors = NR / kLanes;
-  static constexpr int kUnroll = 4;
 
   struct tile {
     const float* a;
@@ -72,6 +71,7 @@ class multiplier {
     }
     const float* a = t.a;
     const float* b = t.b;
+    constexpr int kUnroll = Rows == MR ? 4 : 1;  // edges are rare, and code is long
     int64_t left = t.whole->steps;
     for (; left >= kUnroll; left -= kUnroll, a += kUnroll * MR, b += kUnroll * NR) {
       TW_CPU_UNROLL for (int u = 0; u < kUnroll; ++u) step<Rows, Vectors>(sum, a + u * MR, b + u * NR);
@@ -79,12 +79,14 @@ class multiplier {
     for (; left > 0; --left, a += MR, b += NR) step<Rows, Vectors>(sum, a, b);
     if (t.partial != nullptr) {
       if (!t.whole->first) add_partial<Rows, Vectors>(sum, t.partial);
-      if (!t.whole->last) return store_partial<Rows, Vectors>(sum, t.partial);
+      if (!t.whole->last) return store_sums<Rows, Vectors>(sum, t.partial);
     }
     if (t.cols == Vectors * kLanes) {
-      store_rows<Rows, Vectors, true>(sum, t);
+      store_rows<Rows, Vectors>(sum, t);
     } else {
-      store_rows<Rows, Vectors, false>(sum, t);
+      alignas(64) float sums[Rows * NR];
+      store_sums<Rows, Vectors>(sum, sums);
+      store_edge(sums, Rows, t);
     }
   }
 
@@ -96,34 +98,52 @@ class multiplier {
   }
 
   template <int Rows, int Vectors>
-  static TW_CPU_INLINE void store_partial(const vec (&sum)[Rows][Vectors], float* partial) {
+  static TW_CPU_INLINE void store_sums(const vec (&sum)[Rows][Vectors], float* sums) {
     TW_CPU_UNROLL for (int i = 0; i < Rows; ++i) {
-      TW_CPU_UNROLL for (int v = 0; v < Vectors; ++v) store(partial + i * NR + v * kLanes, sum[i][v]);
+      TW_CPU_UNROLL for (int v = 0; v < Vectors; ++v) store(sums + i * NR + v * kLanes, sum[i][v]);
     }
   }
 
-  // A row that ends inside a vector goes through a copy, so that nothing beyond it is read or written.
-  template <int Rows, int Vectors, bool Full>
+  static TW_CPU_INLINE void store_vector(vec sum, vec alpha, vec beta, const storage* c, storage* d) {
+    if (c == nullptr) {
+      Output::store_float(d, mul(alpha, sum));
+    } else {
+      Output::store_float(d, fma(alpha, sum, mul(beta, Output::load_float(c))));
+    }
+  }
+
+  template <int Rows, int Vectors>
   static TW_CPU_INLINE void store_rows(const vec (&sum)[Rows][Vectors], const tile& t) {
     const vec alpha = broadcast(t.whole->alpha);
     const vec beta = broadcast(t.whole->beta);
-    TW_CPU_UNROLL for (int i = 0; i < Rows; ++i) {
-      storage* d = t.d + i * t.whole->ldc;
-      const storage* c = t.c == nullptr ? nullptr : t.c + i * t.whole->ldc;
-      storage copy[NR];
-      if (!Full && c != nullptr) {
-        for (int64_t j = 0; j < NR; ++j) copy[j] = j < t.cols ? c[j] : storage(0);
-      }
-      TW_CPU_UNROLL for (int v = 0; v < Vectors; ++v) {
-        vec value = mul(alpha, sum[i][v]);
-        if (c != nullptr) {
-          value = fma(alpha, sum[i][v], mul(beta, Output::load_float((Full ? c : copy) + v * kLanes)));
+    const int64_t ldc = t.whole->ldc;
+    if (t.c == nullptr) {
+      TW_CPU_UNROLL for (int i = 0; i < Rows; ++i) {
+        TW_CPU_UNROLL for (int v = 0; v < Vectors; ++v) {
+          store_vector(sum[i][v], alpha, beta, nullptr, t.d + i * ldc + v * kLanes);
         }
-        Output::store_float((Full ? d : copy) + v * kLanes, value);
       }
-      if (!Full) {
-        for (int64_t j = 0; j < t.cols; ++j) d[j] = copy[j];
+    } else {
+      TW_CPU_UNROLL for (int i = 0; i < Rows; ++i) {
+        TW_CPU_UNROLL for (int v = 0; v < Vectors; ++v) {
+          const int64_t at = i * ldc + v * kLanes;
+          store_vector(sum[i][v], alpha, beta, t.c + at, t.d + at);
+        }
       }
+    }
+  }
+
+  // Rows that end inside a vector go through a copy, so that nothing beyond them is read or written.
+  static __attribute__((noinline)) void store_edge(const float* sums, int64_t rows, const tile& t) {
+    const vec alpha = broadcast(t.whole->alpha);
+    const vec beta = broadcast(t.whole->beta);
+    for (int64_t i = 0; i < rows; ++i) {
+      storage copy[NR] = {};
+      if (t.c != nullptr) __builtin_memcpy(copy, t.c + i * t.whole->ldc, static_cast<size_t>(t.cols) * sizeof(storage));
+      for (int64_t j = 0; j < t.cols; j += kLanes) {
+        store_vector(load(sums + i * NR + j), alpha, beta, t.c == nullptr ? nullptr : copy + j, copy + j);
+      }
+      __builtin_memcpy(t.d + i * t.whole->ldc, copy, static_cast<size_t>(t.cols) * sizeof(storage));
     }
   }
 
