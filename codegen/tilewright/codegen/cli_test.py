@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -180,6 +181,8 @@ def test_the_module_runs_and_starts_light() -> None:
         "heavy = {'rich', 'jinja2', 'numpy', 'simpleeval', 'hypothesis'} & set(sys.modules); "
         "sys.exit(f'imported {heavy}' if heavy else code)"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-    done = subprocess.run([sys.executable, "-m", "tilewright.codegen", "--help"], capture_output=True, text=True)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, env=environment)
+    command = [sys.executable, "-m", "tilewright.codegen", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0 and "Usage: tilewright" in done.stdout and "\x1b" not in done.stdout

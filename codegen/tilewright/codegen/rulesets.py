@@ -17,7 +17,7 @@ from tilewright.codegen.violations import SpecError
 @functools.cache
 def rule_set_names() -> tuple[str, ...]:
     """The rule sets that exist, sorted."""
-    folder = importlib.resources.files("tilewright.codegen").joinpath("rulesets")
+    folder = importlib.resources.files("tilewright.codegen").joinpath("data", "rulesets")
     return tuple(sorted(item.name.removesuffix(".json") for item in folder.iterdir() if item.name.endswith(".json")))
 
 
@@ -43,6 +43,8 @@ def _read(name: str) -> dict[str, list[Any]]:
     if name not in rule_set_names():
         known = ", ".join(rule_set_names())
         raise SpecError(f"unknown rule set {name!r}{closest(name, rule_set_names())}; allowed: {known}")
-    text = importlib.resources.files("tilewright.codegen").joinpath("rulesets", f"{name}.json").read_text("utf-8")
+    text = (
+        importlib.resources.files("tilewright.codegen").joinpath("data", "rulesets", f"{name}.json").read_text("utf-8")
+    )
     raw: dict[str, list[Any]] = json.loads(text)
     return raw
