@@ -14,8 +14,8 @@ from raw_abi import INVALID_ARGUMENT, OK, Kernel, Library  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("gpu")
 
-# Extents that are no multiple of a tile or of 16 bytes: lines are then padded up to a multiple of 16 elements.
-SHAPES = [(256, 512, 512), (128, 256, 64), (1, 8, 16), (131, 263, 100), (517, 129, 1000), (64, 16, 4097), (3, 1, 7)]
+# Extents that are no multiple of a tile; m and k that are no multiple of 16 bytes either: lines are then padded.
+SHAPES = [(256, 512, 512), (128, 256, 64), (1, 8, 16), (131, 264, 100), (517, 136, 1001), (65, 24, 4097), (3, 8, 7)]
 
 
 def padded(extent: int) -> int:

@@ -21,6 +21,7 @@ def test_reasons_name_field_and_value(kernel: Kernel) -> None:
         f"lda is {128 + step // 2}; TMA needs multiples of 16 bytes": {"lda": 128 + step // 2},
         "ldb is 64, below the 128 contiguous elements": {"ldb": 64},
         "m is 2147483648; this kernel takes 0 to 2147483647": {"m": 2**31, "lda": 2**32},
+        "n is 130; TMA stores rows of C in 16 bytes": {"n": 130, "ldb": 144, "ldc": 144},
         "k is -1; this kernel takes 0": {"k": -1},
         "k is 0 and beta is 0.5" if kernel.dtypes[3] != "int32" else "beta is 0.5; an int32": {"k": 0, "beta": 0.5},
     }

@@ -66,6 +66,14 @@ static tw_status check_leading(struct reason reason, const char* field, int64_t 
   return TW_OK;
 }
 
+/* TMA stores whole 16 bytes: at a ragged n it writes zeros behind the row (seen on H200). Reads are cut exactly. */
+static tw_status check_stored_row(struct reason reason, int64_t n, uint32_t dtype) {
+  const int step = TMA_ALIGNMENT / dtype_bytes[dtype];
+  if (n % step == 0) return TW_OK;
+  return refuse(reason, "n is %lld; TMA stores rows of C in 16 bytes, that is in %d %s elements", (long long)n, step,
+                dtype_name(dtype));
+}
+
 static tw_status check_scalar(struct reason reason, const char* field, double value, uint32_t dtype) {
   if (dtype != TW_INT32 || (value == nearbyint(value) && value >= INT32_MIN && value <= INT32_MAX)) return TW_OK;
   return refuse(reason, "%s is %g; an int32 result takes whole 32-bit factors only", field, value);
@@ -105,6 +113,7 @@ tw_status tw_cuda_gemm_supports(const tw_kernel* kernel, const tw_problem* probl
   TRY(check_scalar(r, "beta", p->beta, p->dtype_acc));
   if (p->m == 0 || p->n == 0) return TW_OK;
   TRY(check_k(r, p));
+  TRY(check_stored_row(r, p->n, p->dtype_c));
   TRY(check_leading(r, "lda", p->lda, p->layout_a == TW_ROW_MAJOR ? p->k : p->m, p->dtype_a));
   TRY(check_leading(r, "ldb", p->ldb, p->layout_b == TW_ROW_MAJOR ? p->n : p->k, p->dtype_b));
   TRY(check_leading(r, "ldc", p->ldc, p->n, p->dtype_c));
