@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,8 +11,7 @@ from tilewright.dispatch import dlpack, dtypes
 from tilewright.dispatch.errors import ArrayError
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(NamedTuple):
     """A matrix in memory.
 
     ``strides`` count elements; ``device`` is ``cpu``, ``cuda:0``, ``hip:0``, … ``owner`` keeps the memory alive;
@@ -74,12 +72,18 @@ def _from_numpy(array: np.ndarray[Any, Any], name: str) -> Operand:
     dtype, fnuz = dtypes.name_of(array.dtype)
     if not array.dtype.isnative:
         raise ArrayError(f"{name} is not in this machine's byte order; convert it with astype(dtype.newbyteorder('='))")
-    shape = _two(name, array.shape)
-    strides = _in_elements(name, array.strides, array.dtype.itemsize)
-    if array.dtype.itemsize > 1 and not array.flags.aligned:
-        raise ArrayError(f"{name} is not aligned to its element size of {array.dtype.itemsize} bytes; pass a copy")
+    shape, size = array.shape, array.itemsize
+    if len(shape) != 2:
+        _two(name, shape)
+    rows, columns = array.strides
+    if size > 1:
+        if rows % size or columns % size:
+            _in_elements(name, array.strides, size)
+        if not array.flags.aligned:
+            raise ArrayError(f"{name} is not aligned to its element size of {size} bytes; pass a copy")
+        rows, columns = rows // size, columns // size
     pointer, readonly = array.__array_interface__["data"]
-    return Operand(pointer, shape, strides, dtype, fnuz, "cpu", "numpy", array, readonly)
+    return Operand(pointer, shape, (rows, columns), dtype, fnuz, "cpu", "numpy", array, readonly)
 
 
 def _from_torch(tensor: Any, name: str) -> Operand:

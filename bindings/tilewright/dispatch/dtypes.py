@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, cast
 
 import numpy as np
@@ -32,13 +33,20 @@ _BY_NAME = {
 FNUZ_ARCHS = frozenset({"gfx940", "gfx941", "gfx942"})
 
 
-def name_of(array_dtype: object) -> tuple[str, bool]:
+# Dtype objects seen so far: their names are computed in Python each time.
+_KNOWN: dict[Hashable, tuple[str, bool]] = {}
+
+
+def name_of(array_dtype: Hashable) -> tuple[str, bool]:
     """Name and whether it is an FNUZ format, for a dtype of any array library; ArrayError if no kernel has it."""
+    known = _KNOWN.get(array_dtype)
+    if known is not None:
+        return known
     text = str(getattr(array_dtype, "name", array_dtype)).rpartition(".")[2]
     name = _BY_NAME.get(text)
     if name is None:
         raise ArrayError(f"dtype {text} is served by no kernel; allowed: {', '.join(_BY_NAME)}")
-    return name, text.endswith("fnuz")
+    return _KNOWN.setdefault(array_dtype, (name, text.endswith("fnuz")))
 
 
 def check(field: str, name: str) -> str:

@@ -12,7 +12,7 @@ from tilewright.dispatch.errors import ArrayError
 from tilewright.dispatch.problem import GemmProblem
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Match:
     """Operands that fit together."""
 
@@ -98,9 +98,9 @@ def _sizes(views: dict[str, Operand]) -> tuple[int, int, int]:
 
 
 def _check_devices(views: dict[str, Operand]) -> None:
-    devices = {name: view.device for name, view in views.items()}
-    if len(set(devices.values())) > 1:
-        where = ", ".join(f"{name} on {device}" for name, device in devices.items())
+    first = views["a"].device
+    if any(view.device != first for view in views.values()):
+        where = ", ".join(f"{name} on {view.device}" for name, view in views.items())
         raise ArrayError(f"arrays are on different devices: {where}; move them to one")
     if "out" in views and views["out"].readonly:
         raise ArrayError("out cannot be written to; pass a writable array")
@@ -168,8 +168,8 @@ def _why_not(name: str, view: Operand, wanted: str | None) -> str:
 
 def overlaps(left: Operand, right: Operand) -> bool:
     """Whether two matrices share an element. Blocks side by side in one larger matrix do not."""
-    spans = [_span(view) for view in (left, right)]
-    (left_begin, left_end), (right_begin, right_end) = spans
+    left_begin, left_end = _span(left)
+    right_begin, right_end = _span(right)
     if left_begin >= right_end or right_begin >= left_end:
         return False
     sizes = [dtypes.ITEMSIZE[view.dtype] for view in (left, right)]
@@ -189,5 +189,6 @@ def _line(view: Operand) -> int:
 def _span(view: Operand) -> tuple[int, int]:
     if 0 in view.shape:
         return view.pointer, view.pointer
-    last = sum((size - 1) * stride for size, stride in zip(view.shape, view.strides, strict=True))
+    (rows, columns), (row_stride, column_stride) = view.shape, view.strides
+    last = (rows - 1) * row_stride + (columns - 1) * column_stride
     return view.pointer, view.pointer + (last + 1) * dtypes.ITEMSIZE[view.dtype]

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from tilewright.dispatch import dtypes, native, workspace
 from tilewright.dispatch.arrays import Operand, operand
 from tilewright.dispatch.errors import ArchMismatchError, ArrayError
@@ -37,7 +35,7 @@ class _ThreadState:
         self.reference = native.byref(self.args)
         self.workspaces: dict[int, tuple[int, Any]] = {}
         # Weak references to the arrays whose addresses args holds, so that memory is not kept alive.
-        self.memo: tuple[Any, Any, Any, Any] | None = None
+        self.memo: tuple[Any, ...] | None = None
 
 
 class Plan:
@@ -49,7 +47,7 @@ class Plan:
     """
 
     __slots__ = (
-        "__weakref__", "_expected", "_handle", "_keep", "_launch", "_local", "device", "problem", "selection",
+        "__weakref__", "_handle", "_keep", "_launch", "_local", "device", "problem", "selection",
         "workspace_bytes",
     )  # fmt: skip
 
@@ -65,7 +63,6 @@ class Plan:
         self._keep = keep
         self._launch: Callable[[Any, Any], int] = native.library().tw_plan_launch
         self._local = threading.local()
-        self._expected: dict[str, tuple[Any, Any, Any]] = {}
 
     @property
     def kernel(self) -> KernelEntry:
@@ -82,14 +79,18 @@ class Plan:
         """Run and return ``out``. Raises ArrayError before, LaunchError after the launch."""
         state = self._state()
         memo = state.memo
-        if not (
-            memo is not None
-            and memo[0]() is a
-            and memo[1]() is b
-            and memo[3]() is out
-            and (c is None if memo[2] is None else memo[2]() is c)
-            and self._unchanged(a, b, c, out)
-            and workspace is None
+        # An array keeps its address for life (resize refuses while there are weak references), but its shape, strides
+        # and dtype can be assigned.
+        if (
+            memo is None
+            or memo[0]() is not a
+            or memo[2]() is not b
+            or memo[4]() is not out
+            or (a.shape, a.strides, a.dtype) != memo[1]
+            or (b.shape, b.strides, b.dtype) != memo[3]
+            or (out.shape, out.strides, out.dtype) != memo[5]
+            or c is not None
+            or workspace is not None
         ):
             self._prepare(state, a, b, c, out, stream, workspace)
         status = self._launch(self._handle, state.reference)
@@ -116,8 +117,8 @@ class Plan:
         if stream is None:
             stream = workspace.current_stream(first.family, self.device)
         self._fill(state, first.pointer, second.pointer, third, result.pointer, first.family, stream, scratch)
-        if first.family == "numpy" and scratch is None:
-            state.memo = (weakref.ref(a), weakref.ref(b), None if c is None else weakref.ref(c), weakref.ref(out))
+        if first.family == "numpy" and third is None and scratch is None:
+            state.memo = tuple(part for x in (a, b, out) for part in (weakref.ref(x), (x.shape, x.strides, x.dtype)))
 
     def _fill(
         self,
@@ -158,15 +159,6 @@ class Plan:
             state = self._local.state = _ThreadState()
         return state
 
-    def _unchanged(self, a: Any, b: Any, c: Any, out: Any) -> bool:
-        # An array keeps its address for life (resize refuses while there are weak references), but its shape, strides
-        # and dtype can be assigned.
-        expected = self._expected
-        for name, array in (("a", a), ("b", b), ("c", c), ("out", out)):
-            if array is not None and (array.shape, array.strides, array.dtype) != expected[name]:
-                return False
-        return True
-
     def _view(self, name: str, array: Any, stream: int | None) -> Operand:
         if array is None:
             raise ArrayError("a, b and out must be given; allocate out as problem.m x problem.n, or use gemm()")
@@ -181,7 +173,7 @@ class Plan:
             raise ArrayError(f"{name} is {shape} {view.dtype}; allowed for this plan: {rows}x{columns} {dtype}")
         if view.device != self.device:
             raise ArrayError(f"{name} is on {view.device}; allowed for this plan: {self.device}")
-        if not is_addressed_by(view, letter, leading):
+        if not is_addressed_by(view, letter, leading or 1):
             kind = "row" if letter == "r" else "column"
             raise ArrayError(
                 f"{name} has strides {view.strides}; allowed for this plan: {kind}-major, leading dimension {leading}"
@@ -189,8 +181,6 @@ class Plan:
         if name == "out" and view.readonly:
             raise ArrayError("out cannot be written to; pass a writable array")
         self._check_format(name, view)
-        if isinstance(array, np.ndarray):
-            self._expected[name] = (array.shape, array.strides, array.dtype)
         return view
 
     def _check_format(self, name: str, view: Operand) -> None:
