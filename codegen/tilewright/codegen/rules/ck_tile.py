@@ -174,16 +174,17 @@ def _lds(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
 
 
 def accumulator_limit(spec: GemmSpec, arch: Arch) -> int:
-    """Accumulators per work-item that compile without scratch spills (measured; docs of the resources in the manifest).
+    """Accumulators per work-item that compile without scratch spills, as measured.
 
-    A CDNA SIMD has 512 registers per lane for the waves on it; half may be accumulators, a quarter where the pipeline
-    keeps two register tiles of A and B (compv4, compv6, comp_async). RDNA waves address 256 registers and need the rest
-    of them for operands, which WMMA on gfx11 holds twice.
+    A CDNA SIMD has 512 registers per lane for its waves; half may be accumulators. RDNA waves address 256 and need
+    more of them for operands, which WMMA on gfx11 holds twice: a quarter. Pipelines that keep two register tiles of A
+    and B (compv4, compv6, comp_async) leave half as many.
     """
+    tiles = 2 if spec.pipeline in _TWO_REGISTER_TILES else 1
     if arch.wave_size == 32:
-        return 64
+        return 64 // tiles
     waves_per_simd = max(spec.k_block_per_cu, -(-_waves(spec) // 4))
-    return 512 // waves_per_simd // (4 if spec.pipeline in _TWO_REGISTER_TILES else 2)
+    return 256 // waves_per_simd // tiles
 
 
 def _accumulators(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:

@@ -106,6 +106,7 @@ BAD = [
     ("accumulators", "gfx942", {"tile": (256, 256, 32), "pipeline": Pipeline.COMPV6}, "tile"),
     ("accumulators", "gfx942", {"tile": (256, 256, 32), "k_block_per_cu": 2}, "tile"),
     ("accumulators", "gfx1201", {**RDNA, "tile": (256, 128, 32)}, "tile"),
+    ("accumulators", "gfx1100", {**RDNA, "pipeline": Pipeline.COMPV4}, "tile"),
     ("comp_async", "gfx942", ASYNC, "pipeline"),
     ("comp_async", "gfx950", {**ASYNC, "pad": Padding()}, "pad.k"),
     ("comp_async", "gfx950", {**ASYNC, "layout": Layout.RRR}, "layout"),
