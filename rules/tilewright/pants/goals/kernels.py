@@ -21,7 +21,10 @@ class KernelsSubsystem(GoalSubsystem):
     list = BoolOption(default=False, help="Print one line per kernel: architecture, name, identity. The default.")
     count = BoolOption(default=False, help="Print how many kernels each architecture has.")
     filter = StrOption(default=None, help="Keep kernels for which the expression holds, e.g. `c.tile_n >= 128`.")
-    export_json = StrOption(default=None, help="Write the kernels with their full specs to this file below `dist`.")
+    export_json = StrOption(
+        default=None,
+        help="Write the kernels with their full specs to this file below `dist` (`--kernels-export-json`).",
+    )
 
 
 class Kernels(Goal):

@@ -1,0 +1,163 @@
+"""The plugin as its users meet it: what a change rebuilds, and what a mistake in a BUILD file says.
+
+Needs the launcher and the package registry; run by .ci/run and by ``python -m pytest tests/e2e``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from e2e.workspace import Workspace
+
+BUILD = """
+kernel_set(name="set", archs=["x86_64_v3"], config="config.json")
+gemm_kernel(name="one", arch="x86_64_v3", dtype="fp32", layout="ccr", tile=[48, 64, 256], warp_tile=[6, 16, 1])
+kernel_library(name="lib", dependencies=[":set", ":one"])
+"""
+CONFIG = {
+    "tile_config": {
+        "tile_m": {"values": [48]},
+        "tile_n": {"values": [64, 128]},
+        "tile_k": {"values": [256]},
+        "warp_tile": {"values": [[6, 16, 1]]},
+    },
+    "trait_config": {"dtype": {"values": ["fp32"]}, "layout": {"values": ["rrr"]}},
+}
+CPU_HEADER = "dispatcher_cpp/include/tilewright/cpu/pack.hpp"
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    workspace = Workspace(tmp_path_factory.mktemp("e2e"))
+    workspace.write("t/BUILD", BUILD)
+    workspace.write("t/config.json", json.dumps(CONFIG))
+    first = workspace.pants("package", "t:lib")
+    assert first.exit_code == 0, first.stderr
+    yield workspace
+    workspace.close()
+
+
+def compiled(ran: tuple[str, ...]) -> list[str]:
+    return [description for description in ran if description.startswith("Compile gemm_")]
+
+
+def test_library_and_manifest_belong_together(workspace: Workspace) -> None:
+    folder = workspace.root / "dist/t/lib/x86_64_v3"
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert sorted(path.name for path in folder.iterdir()) == ["liblib.so", "manifest.json"]
+    assert manifest["sha256"] == hashlib.sha256((folder / "liblib.so").read_bytes()).hexdigest()
+    assert len(manifest["kernels"]) == 3
+
+
+def test_nothing_changed_runs_nothing(workspace: Workspace) -> None:
+    again = workspace.pants("package", "t:lib")
+    assert (again.exit_code, again.ran) == (0, ())
+
+
+def test_one_spec_changed_compiles_one_kernel_and_links_once(workspace: Workspace) -> None:
+    tile_k = secrets.randbelow(900) + 100  # no earlier build has left this one in the store
+    workspace.replace("t/BUILD", "tile=[48, 64, 256]", f"tile=[48, 96, {tile_k}]")
+    changed = workspace.pants("package", "t:lib")
+    workspace.write("t/BUILD", BUILD)
+    assert changed.exit_code == 0, changed.stderr
+    (kernel,) = compiled(changed.ran)
+    assert f"48x96x{tile_k}" in kernel
+    links = [description for description in changed.ran if description.startswith("Link")]
+    assert links == ["Link x86_64_v3/liblib.so"]
+    rest = {description for description in changed.ran} - {kernel, *links}
+    assert rest == {"Plan t:lib", "Compile x86_64_v3/lib_table.c", "Describe x86_64_v3/liblib.so"}
+
+
+def test_a_comment_in_a_build_file_runs_nothing(workspace: Workspace) -> None:
+    workspace.write("t/BUILD", BUILD + "# a comment\n")
+    assert workspace.pants("package", "t:lib").ran == ()
+    workspace.write("t/BUILD", BUILD)
+
+
+def test_a_header_of_another_backend_runs_nothing(workspace: Workspace) -> None:
+    header = "dispatcher_cpp/include/tilewright/hip/gemm.hpp"
+    workspace.write(header, (workspace.root / header).read_text() + "// changed\n")
+    assert workspace.pants("package", "t:lib").ran == ()
+
+
+def test_a_header_of_the_backend_recompiles_its_kernels(workspace: Workspace) -> None:
+    text = (workspace.root / CPU_HEADER).read_text()
+    workspace.write(CPU_HEADER, text + f"// changed {secrets.token_hex()}\n")
+    changed = workspace.pants("package", "t:lib")
+    workspace.write(CPU_HEADER, text)
+    assert len(compiled(changed.ran)) == 3
+    # A comment changes no object, so neither the link nor the manifest runs again.
+    assert not [description for description in changed.ran if description.startswith("Describe")]
+
+
+AMD = (
+    'gemm_kernel(name="x", arch="gfx942", dtype="bf16", layout="rcr", tile=[100, 128, 32], wave=[2, 2, 1], '
+    'warp_tile=[32, 32, 16], pipeline="compv3", epilogue="cshuffle", scheduler="intrawave")'
+)
+
+
+@pytest.mark.parametrize(
+    ("build", "expected"),
+    [
+        ('gemm_kernel(name="x", arch="x86_64_v9", dtype="fp32")', ["bad:x", "x86_64_v9", "x86_64_v3"]),
+        ('gemm_kernel(name="x", arch="x86_64_v3", dtype="fp23")', ["bad:x", "dtype", "fp23", "fp32"]),
+        (AMD, ["bad:x", "tile.m", "100", "nearest"]),
+        ('gemm_kernel(name="x", arch="gfx942", dtype="bf16", tile=[128, 128])', ["bad:x", "tile", "three integers"]),
+        ('gemm_kernel(name="x", arch="gfx942", tyle=[1, 2, 3])', ["bad:x", "tyle"]),
+        ('kernel_set(name="x", archs=["gfx942"], set="esential")', ["bad:x", "esential", "essential"]),
+        ('kernel_set(name="x", archs=["gfx942"])', ["bad:x", "set and config"]),
+        ('kernel_set(name="x", archs=["gfx942"], set="essential", filter="c.tile_m > 9999")', ["bad:x", "filter"]),
+        ('kernel_set(name="x", archs=["gfx942"], set="essential", filter="c.__class__")', ["bad:x", "__class__"]),
+        ('file(name="x", source="BUILD")', ["bad:lib", "no kernel"]),
+    ],
+)
+def test_a_mistake_names_target_field_and_what_is_allowed(
+    workspace: Workspace, build: str, expected: list[str]
+) -> None:
+    workspace.write("bad/BUILD", f'{build}\nkernel_library(name="lib", dependencies=[":x"])\n')
+    run = workspace.pants("package", "bad:lib", trace=False)
+    (workspace.root / "bad/BUILD").unlink()
+    assert run.exit_code != 0
+    for word in expected:
+        assert word in run.stderr, run.stderr
+    assert "Traceback" not in run.stderr
+    assert not (workspace.root / "dist/bad").exists()
+
+
+def test_kernels_goal_counts_filters_and_exports(workspace: Workspace) -> None:
+    counted = workspace.pants("kernels", "--count", "t:", trace=False)
+    assert counted.stdout.split() == ["x86_64_v3", "3"]
+    listed = workspace.pants("kernels", "--list", "--filter=c.tile_n == 128", "t:", trace=False)
+    (line,) = listed.stdout.splitlines()
+    assert "48x128x256" in line
+    exported = workspace.pants("kernels", "--kernels-export-json=k.json", "t:", trace=False)
+    assert exported.exit_code == 0, exported.stderr
+    kernels = json.loads((workspace.root / "dist/k.json").read_text())["kernels"]
+    assert [kernel["spec"]["tile"]["n"] for kernel in kernels if kernel["spec"]["layout"] == "ccr"] == [64]
+    none = workspace.pants("kernels", "--filter=c.tile_n > 999", "t:", trace=False)
+    assert none.exit_code != 0 and "filter" in none.stderr
+
+
+def test_check_passes_on_a_sound_library(workspace: Workspace) -> None:
+    checked = workspace.pants("check", "t:lib", trace=False)
+    assert checked.exit_code == 0, checked.stderr
+    assert "3 kernels, 0 problems" in checked.stderr + checked.stdout
+
+
+def test_two_folders_give_the_same_bytes(workspace: Workspace, tmp_path: Path) -> None:
+    other = Workspace(tmp_path, cold=False)
+    try:
+        other.write("t/BUILD", BUILD)
+        other.write("t/config.json", json.dumps(CONFIG))
+        built = other.pants("package", "t:lib", trace=False)
+        assert built.exit_code == 0, built.stderr
+    finally:
+        other.close()
+    for name in ("liblib.so", "manifest.json"):
+        path = f"dist/t/lib/x86_64_v3/{name}"
+        assert (other.root / path).read_bytes() == (workspace.root / path).read_bytes()

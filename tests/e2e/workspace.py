@@ -1,0 +1,97 @@
+"""A throw-away copy of the repository with its own Pants daemon, to see what a build really does."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+_TICK = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One Pants call. ``ran`` lists the processes that were really executed, not those a cache answered."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+    wall_s: float
+    cpu_s: float
+    ran: tuple[str, ...]
+
+
+class Workspace:
+    """A copy of the tracked and new files of the repository below ``folder``.
+
+    ``cold`` gives it caches of its own; otherwise the user's store is shared, so that toolchains are unpacked already.
+    """
+
+    def __init__(self, folder: Path, *, cold: bool = False) -> None:
+        self.root = folder / "workspace"
+        listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        for name in subprocess.check_output(listed, cwd=ROOT, text=True).split("\0"):
+            source = ROOT / name
+            if name and source.is_file():
+                target = self.root / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(source, target)
+        self._options: list[str] = []
+        if cold:
+            caches = folder / "caches"
+            self._options = [f"--local-store-dir={caches}/store", f"--named-caches-dir={caches}/named"]
+
+    def write(self, path: str, text: str) -> None:
+        """Write a file of the workspace."""
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+
+    def replace(self, path: str, old: str, new: str) -> None:
+        """Change a file of the workspace; ``old`` must be there exactly once."""
+        text = (self.root / path).read_text()
+        assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {path}"
+        (self.root / path).write_text(text.replace(old, new))
+
+    def pants(self, *arguments: str, timeout: float = 3600, trace: bool = True) -> Run:
+        """Run Pants. ``trace`` records which processes ran, at the price of keeping their folders for a moment."""
+        command = ["./pants", *self._options, *(["--keep-sandboxes=always"] if trace else []), *arguments]
+        before = self._daemon_cpu_s()
+        own = os.times()
+        start = time.monotonic()
+        done = subprocess.run(command, cwd=self.root, capture_output=True, text=True, timeout=timeout)
+        wall = time.monotonic() - start
+        after = os.times()
+        client = after.children_user - own.children_user + after.children_system - own.children_system
+        kept = re.findall(r"Preserving local process execution dir (\S+) for (.*)", done.stderr)
+        for sandbox, _ in kept:
+            shutil.rmtree(sandbox, ignore_errors=True)
+        ran = tuple(sorted(description.strip().strip('"') for _, description in kept))
+        cpu = client + self._daemon_cpu_s() - before
+        return Run(done.returncode, done.stdout, done.stderr, wall, cpu, ran)
+
+    def close(self) -> None:
+        """Stop the daemon."""
+        for pid in self._daemon_pids():
+            subprocess.run(["kill", str(pid)], check=False)
+
+    def _daemon_pids(self) -> list[int]:
+        return [
+            int(file.read_text()) for file in (self.root / ".pids").rglob("pid") if file.read_text().strip().isdigit()
+        ]
+
+    def _daemon_cpu_s(self) -> float:
+        """User and system seconds of the daemon and of the children it has waited for."""
+        total = 0.0
+        for pid in self._daemon_pids():
+            try:
+                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            total += sum(int(ticks) for ticks in fields[11:15]) / _TICK
+        return total
