@@ -208,7 +208,7 @@ def load_file(path: str | Path) -> Arch:
 def _parse(text: str, origin: str) -> Arch:
     try:
         raw: Any = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise ArchError(f"arch file {origin!r} is not JSON: {error}") from None
     try:
         return Arch.model_validate(raw)

@@ -95,7 +95,7 @@ def read_json(path: str | Path) -> Any:
         return json.loads(Path(path).read_text("utf-8"))
     except OSError as error:
         raise SpecError(f"cannot read {str(path)!r}: {error.strerror}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SpecError(f"{str(path)!r} is not JSON: {error}") from None
 
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from tilewright.codegen.backends import DEFAULT_TOOLCHAINS, toolchain
 from tilewright.codegen.plan import Action
-from tilewright.codegen.protocol import action_json
+from tilewright.codegen.protocol import action_json, typed
 from tilewright.codegen.toolchains.host import HostToolchain
 from tilewright.codegen.violations import SpecError
 
@@ -23,8 +23,15 @@ def answer_native(raw: dict[str, Any]) -> dict[str, Any]:
     """The response to a request of stage ``native`` (see :mod:`tilewright.codegen.protocol`)."""
     if set(raw) - _KEYS or not {"output", "sources"} <= set(raw):
         raise SpecError(f"a native request has the keys {', '.join(sorted(_KEYS))}; link and toolchains are optional")
-    host = toolchain("host", raw.get("toolchains", {}).get("host", DEFAULT_TOOLCHAINS["host"]))
-    actions = native_actions(raw["output"], raw["sources"], raw.get("link", ()), cast(HostToolchain, host))
+    output, sources, link = raw["output"], raw["sources"], raw.get("link", [])
+    if not isinstance(output, str):
+        raise SpecError(f"request key 'output' must be a path, not {output!r}")
+    for key, value in (("sources", sources), ("link", link)):
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise SpecError(f"request key {key!r} must be a list of texts, not {value!r}")
+    chosen = typed(raw, "toolchains", dict, {})
+    host = toolchain("host", chosen.get("host", DEFAULT_TOOLCHAINS["host"]))
+    actions = native_actions(output, sources, link, cast(HostToolchain, host))
     return {"actions": [action_json(action) for action in actions]}
 
 

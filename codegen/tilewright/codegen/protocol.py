@@ -104,13 +104,13 @@ def parse_request(raw: object) -> Request:
         raise SpecError(f"request key 'archs' must list at least one arch beside {sources[0]!r}")
     return Request(
         stage=stage,
-        name=_typed(raw, "name", str, None),
-        kernels=tuple(_typed(raw, "kernels", list, [])),
-        archs=tuple(_typed(raw, "archs", list, [])),
+        name=typed(raw, "name", str, None),
+        kernels=tuple(typed(raw, "kernels", list, [])),
+        archs=tuple(typed(raw, "archs", list, [])),
         source=(sources[0], raw[sources[0]]) if sources else None,
-        filter=_typed(raw, "filter", str, None),
-        toolchains=_typed(raw, "toolchains", dict, {}),
-        arch_files=tuple(_typed(raw, "arch_files", list, [])),
+        filter=typed(raw, "filter", str, None),
+        toolchains=typed(raw, "toolchains", dict, {}),
+        arch_files=tuple(typed(raw, "arch_files", list, [])),
     )
 
 
@@ -163,7 +163,8 @@ def action_json(action: Action) -> dict[str, Any]:
     }
 
 
-def _typed(raw: Mapping[str, Any], key: str, kind: type, default: Any) -> Any:
+def typed(raw: Mapping[str, Any], key: str, kind: type, default: Any) -> Any:
+    """``raw[key]`` if it is there and not null, else ``default``; SpecError if it is no ``kind``."""
     value = raw.get(key)
     if value is None:
         return default

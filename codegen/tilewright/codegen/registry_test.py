@@ -24,6 +24,7 @@ def test_a_system_toolchain_takes_arguments() -> None:
     ("kind", "choice", "message"),
     [
         ("hots", "zig", "unknown toolchain kind 'hots'; allowed: host, hip, cuda"),
+        ("host", 3, "unknown host toolchain 3; allowed: zig, system"),
         ("host", "gcc", "unknown host toolchain 'gcc'; allowed: zig, system"),
         ("host", {"path": "/usr/bin/g++"}, "unknown host toolchain None"),
         ("host", {"choice": "system"}, "host toolchain 'system': .*missing"),

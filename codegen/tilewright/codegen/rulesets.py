@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.resources
 import json
+from importlib.resources.abc import Traversable
 from typing import Any
 
 from tilewright.arch import Arch
@@ -17,8 +18,7 @@ from tilewright.codegen.violations import SpecError
 @functools.cache
 def rule_set_names() -> tuple[str, ...]:
     """The rule sets that exist, sorted."""
-    folder = importlib.resources.files("tilewright.codegen").joinpath("data", "rulesets")
-    return tuple(sorted(item.name.removesuffix(".json") for item in folder.iterdir() if item.name.endswith(".json")))
+    return tuple(sorted(item.name.removesuffix(".json") for item in _folder().iterdir() if item.name.endswith(".json")))
 
 
 def rule_set_archs(name: str) -> tuple[str, ...]:
@@ -26,11 +26,13 @@ def rule_set_archs(name: str) -> tuple[str, ...]:
     return tuple(sorted(_read(name)))
 
 
-def expand_rule_set(name: str, arch: Arch) -> tuple[Kernel, ...]:
+def expand_rule_set(name: object, arch: Arch) -> tuple[Kernel, ...]:
     """The kernels of a rule set, in the order of its file; every one is legal on ``arch``.
 
     Raises SpecError for an unknown set and EmptyExpansionError for an architecture that the set does not know.
     """
+    if not isinstance(name, str):
+        raise SpecError(f"a rule set is a name, not {name!r}; allowed: {', '.join(rule_set_names())}")
     configs = _read(name).get(arch.name)
     if not configs:
         known = ", ".join(sorted(_read(name)))
@@ -43,8 +45,9 @@ def _read(name: str) -> dict[str, list[Any]]:
     if name not in rule_set_names():
         known = ", ".join(rule_set_names())
         raise SpecError(f"unknown rule set {name!r}{closest(name, rule_set_names())}; allowed: {known}")
-    text = (
-        importlib.resources.files("tilewright.codegen").joinpath("data", "rulesets", f"{name}.json").read_text("utf-8")
-    )
-    raw: dict[str, list[Any]] = json.loads(text)
+    raw: dict[str, list[Any]] = json.loads(_folder().joinpath(f"{name}.json").read_text("utf-8"))
     return raw
+
+
+def _folder() -> Traversable:
+    return importlib.resources.files("tilewright.codegen").joinpath("data", "rulesets")

@@ -49,8 +49,8 @@ def select(
     if source == "specs" and not isinstance(value, list):
         raise SpecError(f"specs must be a spec or a list of specs, not {value!r}")
     picked = []
-    for name in sorted(dict.fromkeys(names)):
-        arch = find_arch(name, known)
+    chosen = {arch.name: arch for arch in (find_arch(name, known) for name in names)}
+    for _, arch in sorted(chosen.items()):
         if source == "set":
             picked.append(_selection(arch, expand_rule_set(value, arch)))
         elif source == "config":

@@ -48,7 +48,7 @@ def toolchain(kind: str, choice: ToolchainChoice) -> Toolchain:
     if kind not in _TOOLCHAINS:
         raise SpecError(f"unknown toolchain kind {kind!r}; allowed: {', '.join(_TOOLCHAINS)}")
     module, name, choices = _TOOLCHAINS[kind]
-    options = {"choice": choice} if isinstance(choice, str) else dict(choice)
+    options = dict(choice) if isinstance(choice, Mapping) else {"choice": choice}
     picked = options.pop("choice", None)
     if picked not in choices:
         raise SpecError(f"unknown {kind} toolchain {picked!r}; allowed: {', '.join(choices)}")
