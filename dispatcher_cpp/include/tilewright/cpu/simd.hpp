@@ -5,7 +5,15 @@
 #ifndef TILEWRIGHT_CPU_SIMD_HPP
 #define TILEWRIGHT_CPU_SIMD_HPP
 
+#if defined(__GNUC__) && !defined(__clang__)  // gcc bug 105593: its own header "may be used uninitialized"
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
 #include <immintrin.h>
+#pragma GCC diagnostic pop
+#else
+#include <immintrin.h>
+#endif
 #include <stdint.h>
 
 #define TW_CPU_INLINE inline __attribute__((always_inline))
