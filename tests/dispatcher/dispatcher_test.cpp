@@ -359,6 +359,18 @@ void estimates_follow_the_formula() {
   starved.memory_gbytes_per_s = 1;
   e = tilewright::estimate(p, starved, t, 10);
   CHECK(e.memory_us > e.compute_us && e.total_us == e.memory_us);
+
+  // AVX-512: 16 lanes. A 14x32 block of fp32 has 28 accumulators: 14 clocks per k. bf16 dot products do two k at once.
+  const tw_arch cpu = {sizeof cpu, TW_BACKEND_CPU, "y", 0, 1, 1 << 20, 1.0, 1e9, {0, 64, 64, 128}};
+  t.tile_m = t.tile_n = t.tile_k = 1024;
+  t.warp_tile_m = 14, t.warp_tile_n = 32, t.warp_tile_k = 1, t.dtype_a = TW_BF16;
+  p = make_problem(14, 32, 1000);
+  p.dtype_a = p.dtype_b = p.dtype_c = TW_BF16;
+  CHECK(tilewright::estimate(p, cpu, t, 1).compute_us == 14.0);
+  t.warp_tile_k = 2;
+  CHECK(tilewright::estimate(p, cpu, t, 1).compute_us == 7.0);
+  t.warp_tile_m = 1;  // two sums in flight cannot hide the latency
+  CHECK(tilewright::estimate(p, cpu, t, 1).compute_us == 14 * 2.0);
 }
 
 void text_is_json() {
