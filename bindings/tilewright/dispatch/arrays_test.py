@@ -43,6 +43,7 @@ def torch_module(hip: str | None = None) -> ModuleType:
     module = ModuleType("torch")
     module.__dict__.update(
         strided="strided",
+        _C=SimpleNamespace(),
         version=SimpleNamespace(hip=hip),
         float32=Dtype("torch.float32"),
         bfloat16=Dtype("torch.bfloat16"),
@@ -138,6 +139,11 @@ def test_torch_tensors(monkeypatch: pytest.MonkeyPatch, hip: str | None, device:
     pointer, _ = workspace.allocate(100, "torch", device)
     assert pointer % 256 == 0 and pointer >= 4100
     assert workspace.current_stream("torch", device) == 77
+    monkeypatch.setattr(sys.modules["torch"]._C, "_cuda_getCurrentRawStream", lambda index: 88 + index, raising=False)
+    assert workspace.current_stream("torch", device) == 88
+    assert arrays.fingerprint(tensor) == arrays.fingerprint(Tensor((3, 4), tensor.dtype, where))
+    assert arrays.fingerprint(tensor) != arrays.fingerprint(tensor.t())
+    assert arrays.address(tensor, written=True) == 4100
     assert operand(Tensor((3, 4), Dtype("torch.float32"), SimpleNamespace(type="cpu", index=None))).device == "cpu"
     with pytest.raises(ArrayError, match="sparse"):
         operand(Tensor((3, 4), Dtype("torch.float32"), where, layout="sparse"))

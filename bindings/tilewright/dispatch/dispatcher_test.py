@@ -191,6 +191,28 @@ def test_plans_take_addresses(dispatcher: Dispatcher) -> None:
         plan(0, 0, out=out.ctypes.data)
 
 
+def test_plans_take_other_arrays_each_time(dispatcher: Dispatcher) -> None:
+    plan = dispatcher.plan(GemmProblem(3, 5, 4, layout="rrr", beta=1))
+    rng = np.random.default_rng(0)
+    for turn in range(6):
+        a, b, c = (rng.standard_normal(shape, dtype=np.float32) for shape in ((3, 4), (4, 5), (3, 5)))
+        wide = np.zeros((3, 9), np.float32)
+        out = np.empty((3, 5), np.float32)
+        np.testing.assert_allclose(plan(a, b, c, out), a @ b + c, rtol=1e-5, atol=1e-6)
+        if turn % 2:
+            with pytest.raises(ArrayError, match="leading dimension 5"):
+                plan(a, b, c, wide[:, :5])
+    frozen = np.empty((3, 5), np.float32)
+    frozen.flags.writeable = False
+    with pytest.raises(ArrayError, match="cannot be written"):
+        plan(a, b, c, frozen)
+    shifted = np.zeros(49, np.uint8)[1:].view(np.float32).reshape(3, 4)
+    with pytest.raises(ArrayError, match="not aligned"):
+        plan(shifted, b, c, out)
+    with pytest.raises(ArrayError, match="c is null"):
+        plan(a, b, None, out)
+
+
 def test_bound_plans_repeat(dispatcher: Dispatcher) -> None:
     a, b, out = random(3, 4), random(4, 5), np.empty((3, 5), np.float32)
     bound = dispatcher.plan(GemmProblem(3, 5, 4, layout="rrr")).bind(a, b, out=out)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.dispatch import dtypes, native, workspace
-from tilewright.dispatch.arrays import Operand, operand
+from tilewright.dispatch.arrays import Operand, address, fingerprint, operand
 from tilewright.dispatch.errors import ArchMismatchError, ArrayError
 from tilewright.dispatch.manifest import KernelEntry
 from tilewright.dispatch.matching import is_addressed_by
@@ -37,6 +37,17 @@ class _ThreadState:
         # Weak references to the arrays whose addresses args holds, so that memory is not kept alive.
         self.memo: tuple[Any, ...] | None = None
 
+    def remember(self, a: Any, b: Any, out: Any) -> None:
+        """``args`` holds the addresses of these NumPy arrays."""
+        self.memo = (
+            weakref.ref(a),
+            (a.shape, a.strides, a.dtype),
+            weakref.ref(b),
+            (b.shape, b.strides, b.dtype),
+            weakref.ref(out),
+            (out.shape, out.strides, out.dtype),
+        )
+
 
 class Plan:
     """Calls its kernel with arrays, or with addresses as integers. Threads may share it.
@@ -47,7 +58,7 @@ class Plan:
     """
 
     __slots__ = (
-        "__weakref__", "_handle", "_keep", "_launch", "_local", "device", "problem", "selection",
+        "__weakref__", "_handle", "_keep", "_known", "_launch", "_local", "device", "problem", "selection",
         "workspace_bytes",
     )  # fmt: skip
 
@@ -63,6 +74,7 @@ class Plan:
         self._keep = keep
         self._launch: Callable[[Any, Any], int] = native.library().tw_plan_launch
         self._local = threading.local()
+        self._known: tuple[str, tuple[Any, ...]] | None = None  # array library and fingerprints that passed the checks
 
     @property
     def kernel(self) -> KernelEntry:
@@ -91,7 +103,7 @@ class Plan:
             or (out.shape, out.strides, out.dtype) != memo[5]
             or c is not None
             or workspace is not None
-        ):
+        ) and not self._refill(state, a, b, c, out, stream, workspace):
             self._prepare(state, a, b, c, out, stream, workspace)
         status = self._launch(self._handle, state.reference)
         if status:
@@ -117,8 +129,34 @@ class Plan:
         if stream is None:
             stream = workspace.current_stream(first.family, self.device)
         self._fill(state, first.pointer, second.pointer, third, result.pointer, first.family, stream, scratch)
+        prints = tuple(None if x is None else fingerprint(x) for x in (a, b, c, out))
+        if prints[0] and prints[1] and prints[3] and (c is None or prints[2]):
+            self._known = (first.family, prints)
         if first.family == "numpy" and third is None and scratch is None:
-            state.memo = tuple(part for x in (a, b, out) for part in (weakref.ref(x), (x.shape, x.strides, x.dtype)))
+            state.remember(a, b, out)
+
+    def _refill(
+        self, state: _ThreadState, a: Any, b: Any, c: Any, out: Any, stream: int | None, scratch: int | None
+    ) -> bool:
+        """Fill in the addresses of arrays that look like checked ones; False where they do not."""
+        if self._known is None:
+            return False
+        family, (like_a, like_b, like_c, like_out) = self._known
+        if fingerprint(a) != like_a or fingerprint(b) != like_b or fingerprint(out) != like_out:
+            return False
+        if (None if c is None else fingerprint(c)) != like_c:
+            return False
+        first, second, result = address(a, written=False), address(b, written=False), address(out, written=True)
+        third = None if c is None else address(c, written=False)
+        if first is None or second is None or result is None or (c is not None and third is None):
+            return False
+        state.memo = None
+        if stream is None:
+            stream = workspace.current_stream(family, self.device)
+        self._fill(state, first, second, third, result, family, stream, scratch)
+        if family == "numpy" and third is None and scratch is None:
+            state.remember(a, b, out)
+        return True
 
     def _fill(
         self,

@@ -39,7 +39,11 @@ def current_stream(family: str, device: str) -> int:
     if device == "cpu":
         return 0
     if family == "torch":
-        return int(sys.modules["torch"].cuda.current_stream(device.replace("hip", "cuda")).cuda_stream)
+        torch = sys.modules["torch"]
+        raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # a tenth of the public way's time
+        if raw is not None:
+            return int(raw(int(device.rpartition(":")[2])))
+        return int(torch.cuda.current_stream(device.replace("hip", "cuda")).cuda_stream)
     if family == "cupy":
         return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
     return 0
