@@ -108,7 +108,7 @@ class HostToolchain:
         """Flags for an x86-64 ``level`` (``x86_64_v3``) plus compiler features (``avx512bf16``)."""
         if self.id == "zig":
             return ("-mcpu=" + "+".join((level, *features)),)
-        return ("-march=" + level.replace("x86_64_", "x86-64-"), *(f"-m{feature}" for feature in features))
+        return ("-march=" + level.replace("_", "-"), *(f"-m{feature}" for feature in features))
 
     def compile_c(
         self, source: str, output: str, flags: Sequence[str] = (), trees: Sequence[str] = (), memory_mb: int = 128

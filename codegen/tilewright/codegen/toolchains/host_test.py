@@ -63,6 +63,7 @@ def test_cpu_flags_speak_each_compilers_language() -> None:
     assert HostToolchain.zig().cpu_flags("x86_64_v4", ["avx512bf16"]) == ("-mcpu=x86_64_v4+avx512bf16",)
     system = HostToolchain.system("/usr/bin/g++", "f")
     assert system.cpu_flags("x86_64_v4", ["avx512bf16"]) == ("-march=x86-64-v4", "-mavx512bf16")
+    assert system.cpu_flags("x86_64") == ("-march=x86-64",)
 
 
 @pytest.mark.parametrize(("path", "fingerprint"), [("g++", "f"), ("bin/g++", "f"), ("/usr/bin/g++", "")])
