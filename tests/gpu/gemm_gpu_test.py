@@ -62,15 +62,15 @@ def test_right_and_writes_nothing_else(kernel: Kernel, shape: tuple[int, int, in
 
 @pytest.mark.parametrize(("alpha", "beta"), [(2.0, 0.0), (1.0, 1.0), (-3.0, 2.0), (0.0, 1.0)])
 def test_alpha_beta(kernel: Kernel, alpha: float, beta: float) -> None:
-    a, b, d = operands(kernel, 200, 300, 192)
-    c = matrix(200, 300, kernel.dtypes[2], "r", d.leading)
+    a, b, d = operands(kernel, 200, 296, 192)
+    c = matrix(200, 296, kernel.dtypes[2], "r", d.leading)
     run(kernel, a, b, d, c, alpha, beta)
     check(kernel, a, b, d, c.view, alpha, beta)
 
 
 def test_c_may_be_d(kernel: Kernel) -> None:
-    a, b, _ = operands(kernel, 200, 300, 192)
-    d = matrix(200, 300, kernel.dtypes[2], "r", 304)
+    a, b, _ = operands(kernel, 200, 296, 192)
+    d = matrix(200, 296, kernel.dtypes[2], "r", 304)
     old = d.view.clone()
     run(kernel, a, b, d, d, 1.0, 2.0)
     check(kernel, a, b, d, old, 1.0, 2.0)

@@ -43,7 +43,7 @@ def test_nvcc_compiles_with_this_command_line() -> None:
     assert list(command.argv) == [
         *["__cuda/nvidia/cu13/bin/nvcc", "-ccbin", "/usr/bin/g++"],
         *["-x", "cu", "-gencode=arch=compute_90a,code=sm_90a", "--no-compress", "--expt-relaxed-constexpr", "-w"],
-        *["-Xcompiler=-fPIC", "-Xcompiler=-fvisibility=hidden", *(f"-Xcompiler={flag}" for flag in NO_RUNTIME)],
+        *["-Xcompiler=-fPIC", "-Xcompiler=-fvisibility=hidden", *(f"-Xcompiler={flag}" for flag in NO_RUNTIME[1:])],
         *["-isystem", "__cuda_src/include/tilewright/cuda/quiet", "-isystem", "__cuda/nvidia/cu13/include/cccl"],
         *["-isystem", "__cutlass/cutlass_library/source/include", "-I__abi/include", "-I__cuda_src/include"],
         *DEFINES,
