@@ -9,7 +9,7 @@ from tilewright.pants import target_generation
 from tilewright.pants import target_types as targets
 from tilewright.pants.goals import check_library, package_library
 from tilewright.pants.goals import kernels as kernels_goal
-from tilewright.pants.util_rules import actions, codegen, kernels, library, native, toolchains, trees
+from tilewright.pants.util_rules import actions, codegen, kernels, library, native, toolchain_files, toolchains, trees
 
 
 def target_types() -> Iterable[Type[Target]]:
@@ -19,6 +19,7 @@ def target_types() -> Iterable[Type[Target]]:
         targets.GeneratedKernelTarget,
         targets.KernelLibraryTarget,
         targets.NativeLibraryTarget,
+        targets.ToolchainTarget,
     ]
 
 
@@ -33,6 +34,7 @@ def rules() -> Iterable[object]:
         *library.rules(),
         *package_library.rules(),
         *target_generation.rules(),
+        *toolchain_files.rules(),
         *toolchains.rules(),
         *trees.rules(),
     ]
