@@ -6,7 +6,7 @@ from tilewright import arch as archs
 from tilewright.codegen.filters import ATTRIBUTES, FilterError, apply_filter, compile_filter, view
 from tilewright.codegen.rulesets import expand_rule_set
 
-KERNELS = expand_rule_set("essential", archs.load("gfx942"))
+KERNELS = expand_rule_set("default", archs.load("gfx942"))
 
 
 @pytest.mark.parametrize(

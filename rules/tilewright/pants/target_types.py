@@ -260,7 +260,7 @@ class NativeLibraryTarget(Target):
 class ToolchainTreesField(StringSequenceField):
     alias = "trees"
     required = True
-    help = "Trees by the names that compile plans use, e.g. `[\"zig\", \"abi\"]`."
+    help = 'Trees by the names that compile plans use, e.g. `["zig", "abi"]`.'
 
 
 class ToolchainFilesField(MultipleSourcesField):

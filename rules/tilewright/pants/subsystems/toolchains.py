@@ -42,9 +42,10 @@ class CudaToolchainSubsystem(Subsystem):
         default="clang",
         help=softwrap(
             """
-            `clang`: clang 22 and ptxas out of pinned wheels. `nvcc`: nvcc of the pinned wheel with the system's g++.
-            `system-nvcc`: the CUDA toolkit at `path`.
+            `clang`: clang 22 and ptxas out of pinned wheels. `nvcc`: nvcc of the pinned wheel with the g++ at
+            `host_compiler`. `system-nvcc`: the nvcc at `path`.
             """
         ),
     )
-    path = StrOption(default=None, help='Root of the CUDA toolkit for `toolchain = "system-nvcc"`.')
+    path = StrOption(default=None, help='Absolute path of nvcc for `toolchain = "system-nvcc"`.')
+    host_compiler = StrOption(default=None, help='Absolute path of the g++ that `toolchain = "nvcc"` works with.')

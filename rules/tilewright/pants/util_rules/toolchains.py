@@ -23,17 +23,18 @@ class ToolchainError(Exception):
 
 @dataclass(frozen=True)
 class Toolchain:
-    """A choice; ``path`` and ``fingerprint`` only for tools of the machine."""
+    """A choice; the rest is for tools of the machine: which argument holds the path, the path, its fingerprint."""
 
     id: str
+    argument: Optional[str] = None
     path: Optional[str] = None
     fingerprint: Optional[str] = None
 
     def to_json(self) -> object:
         """As the generator's requests hold it."""
-        if self.path is None:
+        if self.argument is None:
             return self.id
-        return {"choice": self.id, "path": self.path, "fingerprint": self.fingerprint}
+        return {"choice": self.id, self.argument: self.path, "fingerprint": self.fingerprint}
 
 
 @dataclass(frozen=True)
@@ -82,19 +83,17 @@ async def fingerprint_system_tool(request: SystemToolRequest) -> SystemTool:
     return SystemTool(request.path, hashlib.sha256(result.stdout).hexdigest())
 
 
-_HOST = {"zig": None, "system": "{path}"}
-_HIP = {"wheel": None, "rocm": "{path}/llvm/bin/clang++"}
-_CUDA = {"clang": None, "nvcc": None, "system-nvcc": "{path}/bin/nvcc"}
+@dataclass(frozen=True)
+class SystemChoice:
+    """A toolchain that uses a program of the machine: the option that names it, and where the program is below that."""
+
+    option: str
+    program: str = "{0}"
 
 
-def _choose(scope: str, choices: dict[str, Optional[str]], chosen: str, path: Optional[str]) -> Optional[str]:
-    """The program to fingerprint, or None for a toolchain out of wheels."""
-    if chosen not in choices:
-        raise ToolchainError(f"[{scope}].toolchain = {chosen!r}; allowed: {', '.join(choices)}")
-    program = choices[chosen]
-    if program is not None and not path:
-        raise ToolchainError(f"[{scope}].toolchain = {chosen!r} needs [{scope}].path")
-    return program and program.format(path=path)
+_HOST = {"zig": None, "system": SystemChoice("path")}
+_HIP = {"wheel": None, "rocm": SystemChoice("path", "{0}/llvm/bin/clang++")}
+_CUDA = {"clang": None, "nvcc": SystemChoice("host_compiler"), "system-nvcc": SystemChoice("path")}
 
 
 @rule(desc="Choose toolchains", level=LogLevel.DEBUG)
@@ -103,12 +102,18 @@ async def choose_toolchains(
 ) -> Toolchains:
     chosen = []
     for subsystem, choices in ((host, _HOST), (hip, _HIP), (cuda, _CUDA)):
-        program = _choose(subsystem.options_scope, choices, subsystem.toolchain, subsystem.path)
-        if program is None:
-            chosen.append(Toolchain(subsystem.toolchain))
-        else:
-            tool = await Get(SystemTool, SystemToolRequest(program, f"[{subsystem.options_scope}].path"))
-            chosen.append(Toolchain(subsystem.toolchain, subsystem.path, tool.fingerprint))
+        scope, name = subsystem.options_scope, subsystem.toolchain
+        if name not in choices:
+            raise ToolchainError(f"[{scope}].toolchain = {name!r}; allowed: {', '.join(choices)}")
+        choice = choices[name]
+        if choice is None:
+            chosen.append(Toolchain(name))
+            continue
+        path = subsystem.options.get(choice.option)
+        if not path:
+            raise ToolchainError(f"[{scope}].toolchain = {name!r} needs [{scope}].{choice.option}")
+        tool = await Get(SystemTool, SystemToolRequest(choice.program.format(path), f"[{scope}].{choice.option}"))
+        chosen.append(Toolchain(name, choice.option, path, tool.fingerprint))
     return Toolchains(*chosen)
 
 

@@ -42,3 +42,10 @@ def test_a_system_tool_is_fingerprinted(runner: RuleRunner) -> None:
     host = runner.request(Toolchains, []).host
     assert (host.id, host.path) == ("system", "/bin/cat")
     assert host.fingerprint is not None and len(host.fingerprint) == 64
+
+
+def test_nvcc_of_the_wheel_is_keyed_by_its_host_compiler(runner: RuleRunner) -> None:
+    runner.set_options(["--tilewright-cuda-toolchain=nvcc", "--tilewright-cuda-host-compiler=/bin/cat"])
+    chosen = runner.request(Toolchains, []).to_json()["cuda"]
+    assert isinstance(chosen, dict)
+    assert (chosen["choice"], chosen["host_compiler"]) == ("nvcc", "/bin/cat")
