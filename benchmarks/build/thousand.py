@@ -18,8 +18,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from e2e.workspace import Run, Workspace
 from machine import describe
+
+from e2e.workspace import Run, Workspace
 
 BUILD = """
 kernel_set(name="set", archs=["x86_64_v3"], config="config.json")

@@ -16,6 +16,7 @@ from typing import Any
 
 from tilewright.dispatch import native
 from tilewright.dispatch.device import Device
+from tilewright.dispatch.elf import why_not_loadable
 from tilewright.dispatch.errors import (
     AbiMismatchError,
     DigestMismatchError,
@@ -147,6 +148,9 @@ def _check_digest(library: Path, manifest: Manifest) -> None:
 
 
 def _open(path: Path) -> Any:
+    reason = why_not_loadable(path)
+    if reason:
+        raise LibraryLoadError(f"{path} cannot be loaded: {reason}; copy or build it again")
     try:
         opened = ctypes.CDLL(str(path.absolute()))
     except OSError as error:

@@ -9,7 +9,6 @@ from pants.engine.rules import Get, MultiGet, collect_rules, rule
 from pants.engine.target import GeneratedSources, GenerateSourcesRequest
 from pants.engine.unions import UnionRule
 from pants.util.logging import LogLevel
-
 from tilewright.pants import engine
 from tilewright.pants.target_types import ToolchainFilesField, ToolchainTreesField
 from tilewright.pants.util_rules.trees import Tree, TreeRequest

@@ -1,0 +1,32 @@
+"""Is a shared library whole? The dynamic linker maps a truncated file and then dies of a bus error."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+_PT_LOAD = 1
+
+
+def why_not_loadable(path: Path) -> str:
+    """One sentence that says why ``path`` cannot be a whole x86-64 ELF file, or ``""``.
+
+    Checks the header and that every loadable segment lies inside the file (System V ABI, chapters 4 and 5).
+    """
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        header = file.read(64)
+        if len(header) < 64 or header[:4] != b"\x7fELF":
+            return "it is no ELF file"
+        if header[4] != 2 or header[5] != 1:
+            return "it is no 64-bit little-endian ELF file"
+        offset, entry_size, count = struct.unpack_from("<Q", header, 32)[0], *struct.unpack_from("<HH", header, 54)
+        if entry_size < 56 or offset + entry_size * count > size:
+            return f"it is truncated: its program headers end behind its {size} bytes"
+        file.seek(offset)
+        table = file.read(entry_size * count)
+    for index in range(count):
+        kind, _, start, _, _, length = struct.unpack_from("<IIQQQQ", table, index * entry_size)
+        if kind == _PT_LOAD and start + length > size:
+            return f"it is truncated: a segment ends at byte {start + length} of {size}"
+    return ""
