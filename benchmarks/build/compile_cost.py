@@ -1,0 +1,199 @@
+"""CPU seconds and peak memory of every action of a kernel, and of the plain command for the same rendered source.
+
+The plain command is what one would type by hand: for AMD one ``clang -x hip --offload-device-only -c`` of the same
+clang, which assembles and links by itself; for NVIDIA ``nvcc`` of the wheels with the machine's g++. Both roads run in
+the local executor's sandbox, one command at a time, in turns. Prints JSON. Example::
+
+    PYTHONPATH=arch:codegen python benchmarks/build/compile_cost.py --trees trees.json --out cost.json
+
+Without ``--filter`` it takes, of the essential set, the first fp16 and the first 8-bit kernel of each AMD architecture
+and the bf16 kernels of sm_90a. CPU seconds grow when other work shares the cores; compare ratios.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import hashlib
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from machine import describe
+
+from tilewright.arch import Arch
+from tilewright.codegen.backends import DEFAULT_TOOLCHAINS, backend_for, toolchains_for
+from tilewright.codegen.build import read_tree_roots
+from tilewright.codegen.execute import LocalExecutor
+from tilewright.codegen.library import kernel_plan
+from tilewright.codegen.plan import Action, RenderedFile
+from tilewright.codegen.rulesets import rule_set_archs
+from tilewright.codegen.select import load_archs, select
+from tilewright.codegen.spec import Kernel
+
+_COST = Path(__file__).with_name("cost.py")
+_EIGHT_BITS = ("fp8", "bf8", "int8")
+
+
+Cost = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Road:
+    """One way from the rendered source of a kernel to its object; ``missing`` says why it cannot be gone here."""
+
+    files: tuple[RenderedFile, ...] = ()
+    actions: tuple[Action, ...] = ()
+    missing: str = ""
+
+
+def chosen(expression: str | None, names: Sequence[str]) -> Iterator[tuple[Arch, Kernel]]:
+    """The kernels to measure; see the module's text."""
+    known = load_archs()
+    gpus = [name for name in rule_set_archs("essential") if known[name].backend != "cpu"]
+    for selection in select("set", "essential", names or gpus, known, expression):
+        kernels = list(selection.kernels)
+        if expression is None and selection.arch.backend == "ck_tile":
+            halves = [kernel for kernel in kernels if kernel.spec.dtype_a == "fp16"]
+            kernels = [*halves[:1], *[kernel for kernel in kernels if kernel.spec.dtype_a in _EIGHT_BITS][:1]]
+        elif expression is None and selection.arch.backend == "cutlass":
+            kernels = [kernel for kernel in kernels if kernel.spec.dtype_a == "bf16"]
+        yield from ((selection.arch, kernel) for kernel in kernels)
+
+
+def our_road(kernel: Kernel, arch: Arch) -> Road:
+    """The compile plan of the kernel, with the default toolchains."""
+    plan = kernel_plan(kernel, arch, backend_for(arch, DEFAULT_TOOLCHAINS))
+    return Road(plan.files, plan.actions)
+
+
+def plain_road(kernel: Kernel, arch: Arch, tools: Path) -> Road:
+    """The plain command for the same rendered source; ``tools`` holds what it needs beside the trees."""
+    if arch.backend == "cutlass":
+        gxx = shutil.which("g++")
+        if gxx is None:
+            return Road(missing="not measured: no g++")
+        fingerprint = hashlib.sha256(Path(gxx).read_bytes()).hexdigest()
+        nvcc = {"choice": "nvcc", "host_compiler": gxx, "fingerprint": fingerprint}
+        plan = kernel_plan(kernel, arch, backend_for(arch, {**DEFAULT_TOOLCHAINS, "cuda": nvcc}))
+        return Road(plan.files, plan.actions)
+    if arch.backend == "ck_tile":
+        ours = our_road(kernel, arch)
+        to_assembly = ours.actions[0]
+        *flags, mode, source, _, assembly = to_assembly.argv
+        assert mode == "-S", to_assembly.argv
+        code = assembly.removesuffix(".s") + ".co"
+        argv = (*flags, f"-B{tools}", "-c", source, "-o", code)
+        return Road(ours.files[:1], (dataclasses.replace(to_assembly, argv=argv, outputs=(code,)),))
+    return Road(missing="not measured: the plan is the plain command")
+
+
+def run(road: Road, trees: Mapping[str, Path]) -> dict[str, Cost]:
+    """The cost of each action by its first word ("compile", "assemble", …), run one by one with an empty cache."""
+    costs = {action.description.split()[0].lower(): f"{action.outputs[0]}.cost.json" for action in road.actions}
+    assert len(costs) == len(road.actions)
+    timed = [
+        dataclasses.replace(
+            action,
+            argv=(sys.executable, "-I", "-S", str(_COST), result, *action.argv),
+            outputs=(*action.outputs, result),
+        )
+        for action, result in zip(road.actions, costs.values(), strict=True)
+    ]
+    with tempfile.TemporaryDirectory() as cache:
+        made = LocalExecutor(trees, Path(cache)).run(road.files, timed)
+        return {step: json.loads(made[result].read_text("ascii")) for step, result in costs.items()}
+
+
+def measure(kernels: Sequence[tuple[Arch, Kernel]], trees: Mapping[str, Path], repeats: int) -> list[dict[str, Any]]:
+    """Both roads of each kernel in turns, ``repeats`` times; the road that goes first alternates."""
+    with tempfile.TemporaryDirectory() as folder:
+        _write_lld(Path(folder), Path(trees["zig"]))
+        pairs = [
+            {"ours": our_road(kernel, arch), "plain": plain_road(kernel, arch, Path(folder))}
+            for arch, kernel in kernels
+        ]
+        runs: list[dict[str, list[dict[str, Cost]]]] = [{"ours": [], "plain": []} for _ in pairs]
+        for turn in range(repeats):
+            for (_, kernel), pair, results in zip(kernels, pairs, runs, strict=True):
+                for name in ("ours", "plain") if turn % 2 == 0 else ("plain", "ours"):
+                    if not pair[name].missing:
+                        results[name].append(run(pair[name], trees))
+                        print(f"{kernel.arch} {kernel.name} {name}: {results[name][-1]}", file=sys.stderr, flush=True)
+    return [
+        {"arch": arch.name, "kernel": kernel.name, **_summary(results, pair["plain"].missing)}
+        for (arch, kernel), pair, results in zip(kernels, pairs, runs, strict=True)
+    ]
+
+
+def _write_lld(folder: Path, zig_root: Path) -> None:
+    wrapper = folder / "lld"  # clang's driver calls "lld -flavor gnu …"; zig spells that "zig ld.lld …"
+    wrapper.write_text(f'#!/bin/sh\nshift 2\nexec {zig_root.resolve()}/ziglang/zig ld.lld "$@"\n')
+    wrapper.chmod(0o755)
+
+
+def _summary(results: Mapping[str, Sequence[Mapping[str, Cost]]], missing: str) -> dict[str, Any]:
+    ours, plain = ([_total(steps) for steps in results[name]] for name in ("ours", "plain"))
+    summary: dict[str, Any] = {
+        "ours": _spread_all(ours),
+        "steps": {step: _spread_all([steps[step] for steps in results["ours"]]) for step in results["ours"][0]},
+        "plain": missing or _spread_all(plain),
+    }
+    if not missing:
+        ratios = [mine["cpu_s"] / theirs["cpu_s"] for mine, theirs in zip(ours, plain, strict=True)]
+        summary["cpu_ratio_to_plain"] = _spread(ratios)
+    return summary
+
+
+def _total(steps: Mapping[str, Cost]) -> Cost:
+    costs = steps.values()
+    return {"cpu_s": sum(cost["cpu_s"] for cost in costs), "peak_mb": max(cost["peak_mb"] for cost in costs)}
+
+
+def _spread_all(costs: Sequence[Cost]) -> dict[str, Cost]:
+    return {key: _spread([cost[key] for cost in costs]) for key in ("cpu_s", "peak_mb")}
+
+
+def _spread(values: Sequence[float]) -> Cost:
+    return {name: round(f(values), 3) for name, f in (("median", statistics.median), ("min", min), ("max", max))}
+
+
+def _versions(archs: Iterable[Arch]) -> dict[str, str]:
+    """Our toolchains by kind, and the host compiler that nvcc uses."""
+    versions = {
+        kind: made.identity for arch in archs for kind, made in toolchains_for(arch, DEFAULT_TOOLCHAINS).items()
+    }
+    if gxx := shutil.which("g++"):
+        versions["g++"] = subprocess.check_output([gxx, "--version"], text=True).splitlines()[0]
+    return versions
+
+
+def main() -> None:
+    """Measure and print JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trees", required=True, help="a JSON file that says where each tree is")
+    parser.add_argument("--arch", action="append", default=[], help="may be repeated; all GPUs unless given")
+    parser.add_argument("--filter", help="an expression over kernels c; see the module's text for what is taken else")
+    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--out", type=Path, help="write the JSON here as well")
+    options = parser.parse_args()
+    kernels = list(chosen(options.filter, options.arch))
+    machine = describe(**_versions(arch for arch, _ in kernels))
+    measured = measure(kernels, read_tree_roots(options.trees), options.repeats)
+    text = json.dumps({"machine": machine, "repeats": options.repeats, "kernels": measured}, indent=1) + "\n"
+    if options.out:
+        options.out.write_text(text)
+    print(text, end="")
+
+
+if __name__ == "__main__":
+    main()
