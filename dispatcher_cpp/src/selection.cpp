@@ -156,7 +156,8 @@ void kernel_json(const Selection& selection, const Ranked& ranked, size_t rank, 
   if (ranked.supported()) {
     const Estimate& e = ranked.estimate;
     text->add(",\"estimate\":{\"tiles\":").fixed3(e.tiles).add(",\"waves\":").fixed3(e.waves);
-    text->add(",\"compute_us\":").fixed3(e.compute_us).add(",\"memory_us\":").fixed3(e.memory_us);
+    text->add(",\"compute_us\":").fixed3(e.compute_us).add(",\"fill_us\":").fixed3(e.fill_us);
+    text->add(",\"memory_us\":").fixed3(e.memory_us);
     text->add(",\"total_us\":").fixed3(e.total_us).add(",\"useful\":").fixed3(e.useful).add('}');
   }
   text->add('}');
@@ -202,32 +203,22 @@ tw_status rank(const Registry& registry, const Device& device, const Selection& 
 
 void choice_reason(const Selection& selection, const Vec<Ranked>& ranking, Text* text) {
   const Ranked& best = ranking[0];
-  const bool contested = ranking.size() > 1 && ranking[1].usable;
-  text->add(provider_name(selection)).add(": ");
+  uint64_t usable = 0;
+  for (const Ranked& ranked : ranking) usable += ranked.usable ? 1 : 0;
   if (selection.provider == TW_SELECT_EXPLICIT) {
     text->add("asked for by name");
-    return;
-  }
-  if (selection.provider == TW_SELECT_FIRST_FIT) {
-    text->add("first of the kernels that fit, priority ").add(best.entry->priority);
-    return;
-  }
-  if (selection.provider == TW_SELECT_CALLBACK) {
-    text->add("score ").fixed3(best.score);
+  } else if (usable == 1) {
+    text->add("only kernel that fits");
+  } else if (selection.provider == TW_SELECT_FIRST_FIT) {
+    text->add("first of ").add(usable).add(" that fit");
+  } else if (selection.provider == TW_SELECT_CALLBACK) {
+    text->add("best of ").add(usable).add(" by ").add(provider_name(selection));
   } else {
-    const Estimate& e = best.estimate;
-    text->fixed3(best.score)
-        .add(" us predicted, ")
-        .add(e.compute_us >= e.memory_us ? "compute" : "memory")
-        .add("-bound");
-    text->add(", ").add(static_cast<int64_t>(e.useful * 100 + 0.5)).add("% useful work");
+    text->add("fastest predicted of ").add(usable);
   }
-  if (!contested) {
-    text->add(", the only kernel that fits");
-  } else if (ranking[1].score == best.score) {
-    text->add(", tied with ").add(ranking[1].entry->kernel->name).add(", decided by priority and name");
-  } else {
-    text->add(", next ").add(ranking[1].entry->kernel->name).add(" with ").fixed3(ranking[1].score);
+  const bool scored = selection.provider == TW_SELECT_CALLBACK || selection.provider == TW_SELECT_ANALYTIC;
+  if (scored && usable > 1 && ranking[1].score == best.score) {
+    text->add(ranking[1].entry->priority == best.entry->priority ? ", tie by name" : ", tie by priority");
   }
 }
 

@@ -12,11 +12,15 @@ from tilewright.dispatch.problem import GemmProblem
 
 @dataclass(frozen=True)
 class Estimate:
-    """The analytic model's numbers: tiles in waves over the compute units, and how long they take."""
+    """The analytic model's numbers: tiles in waves over the compute units, and how long they take.
+
+    ``fill_us`` is for moving operands from caches to LDS (0 on CPU), ``useful`` the share of work that is no padding.
+    """
 
     tiles: float
     waves: float
     compute_us: float
+    fill_us: float
     memory_us: float
     total_us: float
     useful: float
@@ -66,7 +70,7 @@ class Explanation:
 
     def __str__(self) -> str:
         """A table: one line per kernel."""
-        lines = [f"{self.problem}: {self.reason}"]
+        lines = [f"{self.problem}, {self.selection}: {self.reason}"]
         width = max((len(kernel.name) for kernel in self.kernels), default=0)
         for kernel in self.kernels:
             rank = "-" if kernel.rank is None else str(kernel.rank)
@@ -81,7 +85,8 @@ def _verdict(kernel: RankedKernel) -> str:
         return f"{kernel.score:.3f}"
     e = kernel.estimate
     return (
-        f"{e.total_us:.3f} us: compute {e.compute_us:.3f}, memory {e.memory_us:.3f}, {e.useful:.0%} useful work, "
+        f"{e.total_us:.3f} us: compute {e.compute_us:.3f}, fill {e.fill_us:.3f}, memory {e.memory_us:.3f}, "
+        f"{e.useful:.0%} useful work, "
         f"{e.tiles:.0f} tiles in {e.waves:.0f} waves"
     )
 

@@ -19,7 +19,7 @@ from tilewright.dispatch.problem import GemmProblem
 
 @dataclass(frozen=True)
 class Selection:
-    """The kernel for a problem and one sentence on why."""
+    """The kernel for a problem and, in a few words, why; :meth:`Dispatcher.explain` has the whole ranking."""
 
     kernel: KernelEntry
     reason: str

@@ -82,7 +82,7 @@ typedef struct tw_plan_info {
   const tw_kernel* kernel;
   const tw_library* library;
   uint64_t workspace_bytes;
-  const char* reason; /* one sentence: why this kernel */
+  const char* reason; /* a few words: why this kernel; tw_dispatcher_explain has the whole ranking */
 } tw_plan_info;
 
 TW_EXPORT uint32_t tw_dispatcher_version(void);

@@ -47,7 +47,7 @@ const char* provider_name(const Selection& selection);
 tw_status rank(const Registry& registry, const Device& device, const Selection& selection,
                const tw_gemm_problem& problem, Vec<Ranked>* ranking);
 
-// One sentence on why ranking[0] was chosen; ranking[0] is usable.
+// A few words on why ranking[0] was chosen; ranking[0] is usable.
 void choice_reason(const Selection& selection, const Vec<Ranked>& ranking, Text* text);
 // What to say when ranking[0] is not usable.
 tw_status no_kernel(const Selection& selection, const Vec<Ranked>& ranking, const tw_gemm_problem& problem);
