@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import statistics
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from machine import describe
 
 COUNT = 10_000
 
@@ -93,17 +97,12 @@ def main() -> None:
         return
     command = [sys.executable, __file__, "--once", "--arch", options.arch]
     runs = [json.loads(subprocess.check_output(command)) for _ in range(options.repeats)]
-    summary: dict[str, object] = {"arch": options.arch, "kernels": COUNT, "repeats": options.repeats}
-    summary |= {"python": platform.python_version(), "machine": _processor()}
+    summary: dict[str, object] = {"machine": describe(), "arch": options.arch, "kernels": COUNT}
+    summary["repeats"] = options.repeats
     for key in runs[0]:
         values = sorted(item[key] for item in runs)
         summary[key] = {"median": round(statistics.median(values), 3), "min": values[0], "max": values[-1]}
     print(json.dumps(summary, indent=1))
-
-
-def _processor() -> str:
-    with open("/proc/cpuinfo", encoding="utf-8") as lines:
-        return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
 
 
 if __name__ == "__main__":
