@@ -144,6 +144,16 @@ def test_kernels_goal_counts_filters_and_exports(workspace: Workspace) -> None:
     assert none.exit_code != 0 and "filter" in none.stderr
 
 
+def test_a_kernel_is_parametrized_by_arch(workspace: Workspace) -> None:
+    spec = AMD.replace("tile=[100, 128, 32]", "tile=[128, 128, 32]").replace(
+        'arch="gfx942"', 'arch=parametrize("gfx942", "gfx950")'
+    )
+    library = 'kernel_library(name="lib", dependencies=[":x@arch=gfx942", ":x@arch=gfx950"])'
+    workspace.write("p/BUILD", f"{spec}\n{library}\n")
+    counted = workspace.pants("kernels", "--count", "p:", trace=False)
+    assert counted.stdout.split() == ["gfx942", "1", "gfx950", "1"], counted.stderr
+
+
 def test_check_passes_on_a_sound_library(workspace: Workspace) -> None:
     checked = workspace.pants("check", "t:lib", trace=False)
     assert checked.exit_code == 0, checked.stderr

@@ -63,8 +63,9 @@ typedef struct tw_problem {
 
 /* D[m,n] = alpha * sum_k A[m,k] B[k,n] + beta * C[m,n].
  *
- * C and D share dtype_c, layout_c and ldc, and may be the same memory. A leading dimension is the distance, in elements,
- * between rows (row-major) or columns (column-major). The struct has no padding bytes, so it can be hashed as memory.
+ * C and D share dtype_c, layout_c and ldc, and may be the same memory. A leading dimension is the distance, in
+ * elements, between rows (row-major) or columns (column-major). The struct has no padding bytes, so it can be hashed as
+ * memory.
  */
 typedef struct tw_gemm_problem {
   tw_problem base;
