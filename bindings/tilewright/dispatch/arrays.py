@@ -42,7 +42,7 @@ def operand(array: Any, name: str = "array", stream: int | None = None) -> Opera
     """
     if isinstance(array, np.ndarray):
         return _from_numpy(array, name)
-    if type(array) in _TORCH_TYPES or _is_torch(type(array)):
+    if is_torch(array):
         return _from_torch(array, name)
     if hasattr(array, "__dlpack__"):
         return _from_dlpack(array, name, stream)
@@ -57,31 +57,15 @@ def operand(array: Any, name: str = "array", stream: int | None = None) -> Opera
 _TORCH_TYPES: set[type] = set()  # torch.Tensor and the subclasses met so far
 
 
-def _is_torch(kind: type) -> bool:
+def is_torch(array: Any) -> bool:
+    """Whether it is a tensor of torch, which need not have been imported."""
+    kind = type(array)
+    if kind in _TORCH_TYPES:
+        return True
     if kind.__module__.partition(".")[0] != "torch" or not hasattr(kind, "data_ptr"):
         return False
     _TORCH_TYPES.add(kind)
     return True
-
-
-def fingerprint(array: Any) -> tuple[Any, ...] | None:
-    """Everything but the address: an array with the fingerprint of one that was checked passes the same checks.
-
-    None for kinds of arrays whose views are not cheaper to compare than to make.
-    """
-    if type(array) is np.ndarray:
-        return array.shape, array.strides, array.dtype
-    if type(array) in _TORCH_TYPES:
-        return array.shape, array.stride(), array.dtype, array.device, array.layout
-    return None
-
-
-def address(array: Any, *, written: bool) -> int | None:
-    """The address of an array that has a fingerprint; None where a closer look is needed."""
-    if type(array) is not np.ndarray:
-        return int(array.data_ptr())
-    pointer, readonly = array.__array_interface__["data"]
-    return None if pointer % array.itemsize or (readonly and written) else int(pointer)
 
 
 def _two(name: str, shape: Any) -> tuple[int, int]:

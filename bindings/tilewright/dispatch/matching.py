@@ -77,7 +77,7 @@ def match(a: Any, b: Any, c: Any, out: Any, *, beta: float, stream: int | None =
     m, n, k = _sizes(views)
     _check_devices(views)
     _check_beta(beta, "c" in views)
-    _check_memory(views)
+    check_memory(views)
     result = views.get("out", views.get("c"))
     dtype_a = views["a"].dtype
     dtype_c = result.dtype if result is not None else dtypes.RESULT.get(dtype_a, dtype_a)
@@ -113,7 +113,8 @@ def _check_beta(beta: float, has_c: bool) -> None:
         raise ArrayError("c is given but beta is 0, so it would be ignored; pass beta=1.0 or leave c out")
 
 
-def _check_memory(views: dict[str, Operand]) -> None:
+def check_memory(views: dict[str, Operand]) -> None:
+    """Raise ArrayError where ``out`` shares memory with a or b, or with c without being c."""
     out = views.get("out")
     if out is None:
         return

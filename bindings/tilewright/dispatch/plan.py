@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import threading
-import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from tilewright.dispatch import dtypes, native, workspace
-from tilewright.dispatch.arrays import Operand, address, fingerprint, operand
+from tilewright.dispatch.arrays import Operand, operand
 from tilewright.dispatch.errors import ArchMismatchError, ArrayError
+from tilewright.dispatch.looks import Look, look_of
 from tilewright.dispatch.manifest import KernelEntry
-from tilewright.dispatch.matching import is_addressed_by
+from tilewright.dispatch.matching import check_memory, is_addressed_by
 from tilewright.dispatch.problem import GemmProblem
 
 
@@ -28,38 +28,26 @@ class Selection:
 class _ThreadState:
     """What one thread reuses between calls: the argument struct and workspaces by stream."""
 
-    __slots__ = ("args", "memo", "reference", "workspaces")
+    __slots__ = ("args", "reference", "workspaces")
 
     def __init__(self) -> None:
         self.args = native.GemmArgs(native.sizeof(native.GemmArgs), 0)
         self.reference = native.byref(self.args)
         self.workspaces: dict[int, tuple[int, Any]] = {}
-        # Weak references to the arrays whose addresses args holds, so that memory is not kept alive.
-        self.memo: tuple[Any, ...] | None = None
-
-    def remember(self, a: Any, b: Any, out: Any) -> None:
-        """``args`` holds the addresses of these NumPy arrays."""
-        self.memo = (
-            weakref.ref(a),
-            (a.shape, a.strides, a.dtype),
-            weakref.ref(b),
-            (b.shape, b.strides, b.dtype),
-            weakref.ref(out),
-            (out.shape, out.strides, out.dtype),
-        )
 
 
 class Plan:
     """Calls its kernel with arrays, or with addresses as integers. Threads may share it.
 
     ``plan(a, b, out=d)`` with NumPy arrays, torch tensors, … of exactly the problem's shapes, dtypes and strides;
-    ``plan(a_address, b_address, out=d_address)`` checks nothing but null. ``c`` is needed when beta is not 0.
+    ``plan(a_address, b_address, out=d_address)`` checks nothing but null. ``c`` is needed when beta is not 0; ``out``
+    may be ``c`` but must not share memory with ``a`` or ``b``.
     On a GPU the launch is asynchronous, on ``stream`` or the array library's current one.
     """
 
     __slots__ = (
-        "__weakref__", "_handle", "_keep", "_known", "_launch", "_local", "device", "problem", "selection",
-        "workspace_bytes",
+        "__weakref__", "_bytes", "_handle", "_keep", "_launch", "_local", "_looks", "device", "problem",
+        "selection", "workspace_bytes",
     )  # fmt: skip
 
     def __init__(
@@ -74,7 +62,8 @@ class Plan:
         self._keep = keep
         self._launch: Callable[[Any, Any], int] = native.library().tw_plan_launch
         self._local = threading.local()
-        self._known: tuple[str, tuple[Any, ...]] | None = None  # array library and fingerprints that passed the checks
+        self._bytes = problem.spans
+        self._looks: tuple[Look, str, Callable[[], int] | None] | None = None  # of arrays that passed the checks
 
     @property
     def kernel(self) -> KernelEntry:
@@ -89,21 +78,11 @@ class Plan:
         self, a: Any, b: Any, c: Any = None, out: Any = None, *, stream: int | None = None, workspace: int | None = None
     ) -> Any:
         """Run and return ``out``. Raises ArrayError before, LaunchError after the launch."""
-        state = self._state()
-        memo = state.memo
-        # An array keeps its address for life (resize refuses while there are weak references), but its shape, strides
-        # and dtype can be assigned.
-        if (
-            memo is None
-            or memo[0]() is not a
-            or memo[2]() is not b
-            or memo[4]() is not out
-            or (a.shape, a.strides, a.dtype) != memo[1]
-            or (b.shape, b.strides, b.dtype) != memo[3]
-            or (out.shape, out.strides, out.dtype) != memo[5]
-            or c is not None
-            or workspace is not None
-        ) and not self._refill(state, a, b, c, out, stream, workspace):
+        try:
+            state = self._local.state
+        except AttributeError:
+            state = self._state()
+        if workspace is not None or not self._refill(state, a, b, c, out, stream):
             self._prepare(state, a, b, c, out, stream, workspace)
         status = self._launch(self._handle, state.reference)
         if status:
@@ -120,42 +99,50 @@ class Plan:
         self, state: _ThreadState, a: Any, b: Any, c: Any, out: Any, stream: int | None, scratch: int | None
     ) -> None:
         """Check everything and fill the argument struct."""
-        state.memo = None
         if type(a) is int and type(b) is int and type(out) is int:
             self._fill(state, a, b, c, out, "raw", stream or 0, scratch)
             return
         first, second, result = self._view("a", a, stream), self._view("b", b, stream), self._view("out", out, stream)
-        third = None if c is None else self._view("c", c, stream).pointer
+        views = {"a": first, "b": second, "out": result}
+        if c is not None:
+            views["c"] = self._view("c", c, stream)
+        check_memory(views)
+        current = workspace.stream_source(first.family, self.device)
         if stream is None:
-            stream = workspace.current_stream(first.family, self.device)
+            stream = current() if current is not None else 0
+        third = views["c"].pointer if c is not None else None
         self._fill(state, first.pointer, second.pointer, third, result.pointer, first.family, stream, scratch)
-        prints = tuple(None if x is None else fingerprint(x) for x in (a, b, c, out))
-        if prints[0] and prints[1] and prints[3] and (c is None or prints[2]):
-            self._known = (first.family, prints)
-        if first.family == "numpy" and third is None and scratch is None:
-            state.remember(a, b, out)
+        look = look_of(a, b, c, out)
+        if look is not None:
+            self._looks = look, first.family, current
 
-    def _refill(
-        self, state: _ThreadState, a: Any, b: Any, c: Any, out: Any, stream: int | None, scratch: int | None
-    ) -> bool:
-        """Fill in the addresses of arrays that look like checked ones; False where they do not."""
-        if self._known is None:
+    def _refill(self, state: _ThreadState, a: Any, b: Any, c: Any, out: Any, stream: int | None) -> bool:
+        """Fill in the addresses of arrays that look like checked ones and lie apart; False where a check is needed."""
+        looks = self._looks
+        if looks is None:
             return False
-        family, (like_a, like_b, like_c, like_out) = self._known
-        if fingerprint(a) != like_a or fingerprint(b) != like_b or fingerprint(out) != like_out:
+        look, family, current = looks
+        found = look.addresses(a, b, c, out)
+        if found is None:
             return False
-        if (None if c is None else fingerprint(c)) != like_c:
+        first, second, third, result = found
+        bytes_a, bytes_b, bytes_out = self._bytes
+        if -bytes_out < result - first < bytes_a or -bytes_out < result - second < bytes_b:
+            return False  # blocks of one larger matrix, or shared memory
+        if third is not None and third != result and -bytes_out < result - third < bytes_out:
             return False
-        first, second, result = address(a, written=False), address(b, written=False), address(out, written=True)
-        third = None if c is None else address(c, written=False)
-        if first is None or second is None or result is None or (c is not None and third is None):
-            return False
-        state.memo = None
         if stream is None:
-            stream = workspace.current_stream(family, self.device)
-        self._fill(state, first, second, third, result, family, stream, scratch)
-        if family == "numpy" and third is None and scratch is None:
-            state.remember(a, b, out)
+            stream = 0 if current is None else current()
+        if self.workspace_bytes:
+            self._fill(state, first, second, third, result, family, stream, None)
+        else:
+            args = state.args
+            args.a = first
+            args.b = second
+            args.c = third
+            args.d = result
+            args.stream = stream
+            args.workspace = None
         return True
 
     def _fill(
@@ -183,7 +170,6 @@ class Plan:
         for name, view in (("a", a), ("b", b)):
             self._check_format(name, view)
         state = self._state()
-        state.memo = None
         if stream is None:
             stream = workspace.current_stream(a.family, self.device)
         third = None if c is None else c.pointer

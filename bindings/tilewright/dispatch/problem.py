@@ -110,6 +110,22 @@ class GemmProblem:
         results = self.m * self.n * size[self.dtype_c] * (2 if self.beta else 1)
         return self.m * self.k * size[self.dtype_a] + self.k * self.n * size[self.dtype_b] + results
 
+    @property
+    def spans(self) -> tuple[int, int, int]:
+        """Bytes from the first to behind the last element of A, B and D, gaps of leading dimensions included."""
+        assert self.lda is not None and self.ldb is not None and self.ldc is not None
+
+        def span(letter: str, rows: int, columns: int, leading: int, dtype: str) -> int:
+            lines, extent = (rows, columns) if letter == "r" else (columns, rows)
+            return ((lines - 1) * leading + extent) * dtypes.ITEMSIZE[dtype] if lines * extent else 0
+
+        a, b, d = tuple(self.layout)
+        return (
+            span(a, self.m, self.k, self.lda, self.dtype_a),
+            span(b, self.k, self.n, self.ldb, self.dtype_b),
+            span(d, self.m, self.n, self.ldc, self.dtype_c),
+        )
+
     def native(self) -> native.GemmProblem:
         """The C struct of this problem."""
         layouts = [0 if letter == "r" else 1 for letter in self.layout]

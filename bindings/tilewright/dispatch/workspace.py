@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,14 +38,22 @@ def allocate(size: int, family: str, device: str) -> tuple[int, Any]:
 
 def current_stream(family: str, device: str) -> int:
     """The stream on which the array library is working, 0 for the default one and on CPU."""
+    source = stream_source(family, device)
+    return 0 if source is None else source()
+
+
+def stream_source(family: str, device: str) -> Callable[[], int] | None:
+    """What to ask for the current stream; None where it is always 0."""
     if device == "cpu":
-        return 0
+        return None
     if family == "torch":
         torch = sys.modules["torch"]
         raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # a tenth of the public way's time
         if raw is not None:
-            return int(raw(int(device.rpartition(":")[2])))
-        return int(torch.cuda.current_stream(device.replace("hip", "cuda")).cuda_stream)
+            return partial(raw, int(device.rpartition(":")[2]))
+        where = device.replace("hip", "cuda")
+        return lambda: int(torch.cuda.current_stream(where).cuda_stream)
     if family == "cupy":
-        return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
-    return 0
+        cuda = sys.modules["cupy"].cuda
+        return lambda: int(cuda.get_current_stream().ptr)
+    return None
