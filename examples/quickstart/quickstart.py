@@ -2,7 +2,18 @@
 
     quickstart [--device cpu|cuda:0] [--library DIR] [--json]
 
-The kernel library is a build target, found here as a resource of this package. Exit status 3: a result is wrong.
+The kernel library is a build target, found here as a resource of this package. The table or JSON goes to standard
+output, everything else to standard error. Exit status 3: a result is wrong. Keys of the JSON:
+
+    device, library    what ran: "cpu", "gemm for x86_64_v4: 16 kernels"
+    repeats            timed calls behind each median
+    rows               one object per problem that was run
+      m, n, k, dtype, layout    the problem
+      kernel, tiling, why       the kernel's name, its blocks, and why it was chosen
+      error                     largest share of its bound that an element's error uses; null if it is no number
+      gflops, numpy_gflops      speeds of the kernel and of NumPy on this machine's CPU; 0 if there is nothing to do
+      right                     whether every element is within its bound
+    unserved           for each problem that no kernel serves, the reason
 """
 
 from __future__ import annotations
@@ -10,10 +21,13 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import math
+import os
+import shutil
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -34,7 +48,8 @@ from tilewright.dispatch import (
     TilewrightError,
 )
 
-REPEATS = 5
+REPEATS = 3
+TIMES = "\N{MULTIPLICATION SIGN}"
 
 PROBLEMS = (
     GemmProblem(1024, 1024, 1024, dtype="fp32", layout="rrr"),
@@ -56,7 +71,11 @@ SMALLEST = {"fp32": 2.0**-149, "fp16": 2.0**-24, "bf16": 2.0**-133}
 class Row:
     """One problem's result. ``error`` is the largest error of an element as a share of its bound: right if ≤ 1."""
 
-    problem: str
+    m: int
+    n: int
+    k: int
+    dtype: str
+    layout: str
     kernel: str
     tiling: str
     why: str
@@ -101,7 +120,11 @@ def _run_all(run: Callable[[GemmProblem], Row]) -> tuple[list[Row], list[str]]:
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     assert __doc__ is not None
-    parser = argparse.ArgumentParser(prog="quickstart", description=__doc__.splitlines()[0])
+    first, _, rest = __doc__.partition("\n")
+    details = rest.partition("[--json]")[2]
+    parser = argparse.ArgumentParser(
+        prog="quickstart", description=first, epilog=details, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--device", default="cpu", help="cpu, cuda:N or hip:N (default: cpu)")
     parser.add_argument("--library", type=Path, help="folder with <arch>/manifest.json (default: the packaged one)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
@@ -201,7 +224,11 @@ def _interleaved(ours: Callable[[], Any], reference: Callable[[], Any]) -> tuple
 
 def _row(problem: GemmProblem, selection: Selection, error: float, ours: float, numpys: float) -> Row:
     return Row(
-        str(problem),
+        problem.m,
+        problem.n,
+        problem.k,
+        problem.dtype,
+        problem.layout,
         selection.kernel.name,
         _tiling(selection.kernel),
         selection.reason,
@@ -213,38 +240,62 @@ def _row(problem: GemmProblem, selection: Selection, error: float, ours: float, 
 
 def _tiling(kernel: KernelEntry) -> str:
     tile, warp_tile = ("x".join(str(kernel.spec[part][extent]) for extent in "mnk") for part in ("tile", "warp_tile"))
-    return f"tile {tile}, warp tile {warp_tile}"
+    return f"{warp_tile} in {tile}"
 
 
 def _report(rows: list[Row], unserved: list[str], library: KernelLibrary, device: Device, *, as_json: bool) -> None:
     if as_json:
-        fields = [{**asdict(row), "right": row.right} for row in rows]
-        print(
-            json.dumps({"device": str(device), "library": str(library), "rows": fields, "unserved": unserved}, indent=1)
-        )
+        print(_json(rows, unserved, library, device))
         return
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console()  # honours NO_COLOR
-    table = Table(
-        title=f"{library}, on {device}",
-        caption=f"Error: largest share of its bound that an element uses. Speeds: medians of {REPEATS}, interleaved, "
-        "this machine's CPU for NumPy, which gets the same values in fp32 (it has no fast bf16 or fp16).",
-    )
-    for heading in ("problem", "kernel, and why"):
-        table.add_column(heading)
-    for heading in ("error", "GFLOP/s", "NumPy"):
-        table.add_column(heading, justify="right")
-    for row in rows:
-        verdict = f"[green]{row.error:.3f}[/]" if row.right else f"[bold red]{row.error:.3g} WRONG[/]"
-        why = row.why.partition(", next")[0].partition(", tied")[0]  # the runner-up is in the JSON
-        table.add_row(
-            row.problem, f"{row.tiling}\n[dim]{why}[/]", verdict, _speed(row.gflops), _speed(row.numpy_gflops)
-        )
-    console.print(table)
+    colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+    width = shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else 100
+    for line in _table(rows, f"{library}, on {device}", width, colours=colours):
+        print(line if unicode else line.replace(TIMES, "x").encode("ascii", "replace").decode())
     for reason in unserved:
-        console.print(f"not run: {reason}", markup=False)
+        print(f"quickstart: not run: {reason}", file=sys.stderr)
+
+
+def _json(rows: list[Row], unserved: list[str], library: KernelLibrary, device: Device) -> str:
+    fields = [
+        {**asdict(row), "error": row.error if math.isfinite(row.error) else None, "right": row.right} for row in rows
+    ]
+    report = {"device": str(device), "library": str(library), "repeats": REPEATS, "rows": fields, "unserved": unserved}
+    return json.dumps(report, indent=1, allow_nan=False)
+
+
+def _table(rows: list[Row], title: str, width: int, *, colours: bool) -> Iterator[str]:
+    """Lines, one per problem. Where they do not fit into ``width`` columns, the reasons are left out."""
+    header = ("problem", "kernel", "why", "error", "GFLOP/s", "NumPy")
+    cells = [header, *(_cells(row) for row in rows)]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(header))]
+    whole = sum(widths) + 2 * (len(widths) - 1) <= width
+    yield title
+    yield ""
+    for number, line in enumerate(cells):
+        padded = [
+            text.ljust(size) if i < 3 else text.rjust(size)
+            for i, (text, size) in enumerate(zip(line, widths, strict=True))
+        ]
+        if colours and number > 0:
+            padded[3] = f"\x1b[{32 if rows[number - 1].right else '1;31'}m{padded[3]}\x1b[0m"
+        yield "  ".join(padded if whole else padded[:2] + padded[3:]).rstrip()
+    yield ""
+    yield "error: largest share of its bound that an element uses, right up to 1 (against float64)"
+    yield f"GFLOP/s: medians of {REPEATS}, in turn with NumPy, which gets bf16 and fp16 as fp32 on this CPU"
+    if not whole:
+        yield "why each kernel was chosen: in a wider terminal, or with --json"
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    return (
+        f"{row.dtype} {row.layout} {row.m}{TIMES}{row.n}{TIMES}{row.k}",
+        row.tiling,
+        row.why,
+        f"{row.error:.3f}" if row.right else f"{row.error:.3g} WRONG",
+        _speed(row.gflops),
+        _speed(row.numpy_gflops),
+    )
 
 
 def _speed(gflops: float) -> str:

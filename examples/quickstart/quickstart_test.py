@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import json
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 
@@ -26,6 +27,63 @@ def quickstart() -> ModuleType:
     return module
 
 
+def row(quickstart: ModuleType, **changed: Any) -> Any:
+    fields: dict[str, Any] = {
+        "m": 1024, "n": 1024, "k": 1024, "dtype": "bf16", "layout": "rcr", "kernel": "gemm", "error": 0.5,
+        "tiling": "14x32x2 in 168x4096x1024", "why": "fastest predicted of 2", "gflops": 1234.5, "numpy_gflops": 999.9,
+    }  # fmt: skip
+    return quickstart.Row(**{**fields, **changed})
+
+
+def test_every_problem_is_one_line(quickstart: ModuleType) -> None:
+    rows = [row(quickstart), row(quickstart, error=float("nan"))]
+    wide = list(quickstart._table(rows, "title", 110, colours=False))
+    assert len(wide) == 8 and all("fastest predicted of 2" in line for line in wide[3:5])
+    assert "  14x32x2 in 168x4096x1024" in wide[3] and "nan WRONG" in wide[4]
+    assert all(len(line) <= 100 for line in quickstart._table(rows[:1], "title", 100, colours=False))
+    narrow = list(quickstart._table(rows, "title", 80, colours=False))
+    assert all(len(line) <= 80 for line in narrow[:5]) and "fastest" not in "".join(narrow) and "--json" in narrow[-1]
+    coloured = list(quickstart._table(rows, "title", 110, colours=True))
+    assert "\x1b[32m" in coloured[3] and "\x1b[1;31m" in coloured[4] and "\x1b" not in coloured[2]
+
+
+class Stream(io.TextIOWrapper):
+    """Standard output of some encoding that may be a terminal."""
+
+    def __init__(self, encoding: str, terminal: bool) -> None:
+        super().__init__(io.BytesIO(), encoding=encoding)
+        self.terminal = terminal
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+    def text(self) -> str:
+        self.flush()
+        return self.buffer.getvalue().decode(self.encoding)  # type: ignore[attr-defined,no-any-return]
+
+
+def test_output_suits_its_reader(quickstart: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    def report(encoding: str, terminal: bool) -> str:
+        stream = Stream(encoding, terminal)
+        monkeypatch.setattr(sys, "stdout", stream)
+        quickstart._report([row(quickstart)], [], "library", "cpu", as_json=False)
+        return stream.text()
+
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    assert "1024x1024x1024" not in report("utf-8", False) and "1024x1024x1024" in report("ascii", False)
+    assert "fastest" in report("utf-8", False) and "fastest" not in report("utf-8", True)
+    assert "\x1b[" in report("utf-8", True) and "\x1b[" not in report("utf-8", False)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[" not in report("utf-8", True)
+
+
+def test_json_holds_no_nan(quickstart: ModuleType) -> None:
+    report = json.loads(quickstart._json([row(quickstart, error=float("nan"))], [], "library", "cpu"))
+    assert report["rows"][0]["error"] is None and report["rows"][0]["right"] is False
+
+
 @pytest.mark.parametrize("dtype", ["fp32", "fp16", "bf16"])
 def test_the_bound_accepts_the_right_result_and_nothing_else(quickstart: ModuleType, dtype: str) -> None:
     problem = GemmProblem(17, 9, 33, dtype=dtype)
@@ -33,12 +91,12 @@ def test_the_bound_accepts_the_right_result_and_nothing_else(quickstart: ModuleT
     exact = a.astype(np.float64) @ b.astype(np.float64)
     rounded = exact.astype(out.dtype)
     assert quickstart._error(problem, a, b, rounded) <= 1
-    step = np.spacing(np.abs(rounded).astype(np.float32)) if dtype == "fp32" else ml_dtypes.finfo(out.dtype).eps
+    step = 2 * quickstart.ROUNDOFF[dtype] * float(np.max(np.abs(exact)))
     wrong = rounded.copy()
-    wrong[3, 4] = float(rounded[3, 4]) * 1.05 + 2 * float(np.max(step))
+    wrong[3, 4] = float(rounded[3, 4]) * 1.05 + step
     assert quickstart._error(problem, a, b, wrong) > 1
     wrong[3, 4] = float("nan")
-    assert not quickstart.Row("", "", "", "", quickstart._error(problem, a, b, wrong), 0, 0).right
+    assert not row(quickstart, error=quickstart._error(problem, a, b, wrong)).right
 
 
 def test_runs_against_a_library_and_reports(
@@ -54,10 +112,15 @@ def test_runs_against_a_library_and_reports(
     assert quickstart.main(["--library", str(tmp_path), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert [row["right"] for row in report["rows"]] == [True, True]
+    assert list(report) == ["device", "library", "repeats", "rows", "unserved"]
+    fields = "m n k dtype layout kernel tiling why error gflops numpy_gflops right"
+    assert list(report["rows"][0]) == fields.split() and report["rows"][0]["why"] == "only kernel that fits"
+    for key in (*report, *report["rows"][0]):
+        assert key in (quickstart.__doc__ or ""), f"{key} is documented"
     assert report["rows"][0]["kernel"] == "gemm_fp32_rrr_32x32x32" and "bf16" in report["unserved"][0]
     assert quickstart.main(["--library", str(tmp_path)]) == 0
-    text = capsys.readouterr().out
-    assert "tile 1x2x3" in text and "not run" in text
+    output = capsys.readouterr()
+    assert "1x2x3 in 1x2x3" in output.out and "not run" not in output.out and "not run: none of" in output.err
     monkeypatch.setattr(quickstart, "PROBLEMS", (GemmProblem(5, 6, 7, dtype="fp16", layout="rrr"),))
     assert quickstart.main(["--library", str(tmp_path)]) == 3  # this mock kernel writes nothing
     assert "WRONG" in capsys.readouterr().out
