@@ -97,14 +97,15 @@ def main() -> int:
     archs = options.arch or rule_set_archs("essential")
     selections = select("set", "essential", archs, load_archs(), options.filter)
     trees = read_tree_roots(options.trees)
+    chains = {k: made.identity for s in selections for k, made in toolchains_for(s.arch, DEFAULT_TOOLCHAINS).items()}
+    machine = describe(**chains)
     with tempfile.TemporaryDirectory() as folder:
         first = build(selections, trees, Path(folder, "one"), options.jobs)
         second = build(selections, trees, Path(folder, "another", "deeper"), options.jobs)
-    chains = {k: made.identity for s in selections for k, made in toolchains_for(s.arch, DEFAULT_TOOLCHAINS).items()}
     compared = compare(first, second)
     entries = [entry for kinds in compared.values() for entry in kinds.values()]
     result = {
-        "machine": describe(**chains),
+        "machine": machine,
         "jobs": options.jobs,
         "kernels": {item.arch.name: [kernel.name for kernel in item.kernels] for item in selections},
         "files": {"equal": sum(entry["equal"] for entry in entries), "total": sum(entry["total"] for entry in entries)},
