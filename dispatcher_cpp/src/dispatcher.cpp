@@ -17,6 +17,7 @@ struct tw_dispatcher {
   Device device;
   Selection selection;
   uint32_t device_check = TW_CHECK_ON_ADD;
+  uint32_t plan_limit = TW_DEFAULT_PLAN_LIMIT;
 
   ~tw_dispatcher() {
     free(device.arch);
@@ -70,8 +71,8 @@ tw_status add(tw_dispatcher* dispatcher, const tw_library* library, const tw_lib
   return TW_OK;
 }
 
-// The slow path of select, under the lock.
-tw_status choose(tw_dispatcher* dispatcher, const tw_gemm_problem& problem, uint64_t hash, const tw_plan** result) {
+// A new plan that belongs to the caller. Under the lock; the problem is valid.
+tw_status choose(tw_dispatcher* dispatcher, const tw_gemm_problem& problem, uint64_t hash, tw_plan** result) {
   Vec<Ranked> ranking;
   if (tw_status status = rank(dispatcher->registry, dispatcher->device, dispatcher->selection, problem, &ranking)) {
     return status;
@@ -94,8 +95,41 @@ tw_status choose(tw_dispatcher* dispatcher, const tw_gemm_problem& problem, uint
     return fail(status, "kernel %s cannot plan: %s: %s", kernel.name, tw_status_name(status),
                 entry->library->library->last_error());
   }
-  status = dispatcher->plans.insert(plan);
-  if (status == TW_OK) *result = plan;
+  *result = plan;
+  return TW_OK;
+}
+
+// The plan for a problem, cached. Once the cache is full, a new one goes to *own, which is then the caller's to free;
+// without own it is refused.
+tw_status plan_for(tw_dispatcher* dispatcher, const tw_problem* problem, const tw_plan** plan, tw_plan** own) {
+  // Enough of validation that the problem can be read as a GEMM; what is in the cache passed all of it.
+  if (problem == nullptr || problem->op != TW_OP_GEMM || problem->struct_size != sizeof(tw_gemm_problem)) {
+    return validate(problem);
+  }
+  const auto& gemm = *reinterpret_cast<const tw_gemm_problem*>(problem);
+  const uint64_t hash = PlanCache::hash(gemm);
+  *plan = dispatcher->plans.find(gemm, hash);
+  if (*plan != nullptr) return TW_OK;
+  if (tw_status status = validate(problem)) return status;
+  const Lock lock(dispatcher->mutex);
+  *plan = dispatcher->plans.find(gemm, hash);  // another thread may have been first
+  if (*plan != nullptr) return TW_OK;
+  const bool full = dispatcher->plans.size() >= dispatcher->plan_limit;
+  if (full && own == nullptr) {
+    return fail(TW_OUT_OF_MEMORY,
+                "%u plans are cached, the plan_limit of this dispatcher; make this one with tw_plan_create, raise "
+                "plan_limit, or call tw_dispatcher_clear_plans when no plan is in use",
+                dispatcher->plan_limit);
+  }
+  tw_plan* made = nullptr;
+  if (tw_status status = choose(dispatcher, gemm, hash, &made)) return status;
+  *plan = made;
+  if (full) {
+    *own = made;
+    return TW_OK;
+  }
+  const tw_status status = dispatcher->plans.insert(made);
+  if (status != TW_OK) *plan = nullptr;
   return status;
 }
 
@@ -157,6 +191,7 @@ tw_status tw_dispatcher_create(const tw_dispatcher_options* options, tw_dispatch
     made->device_check = options->device_check;
     made->device.ordinal = options->device;
     made->device.compute_units = options->compute_units;
+    if (options->plan_limit != 0) made->plan_limit = options->plan_limit;
     tw_status status = copy_text(options->arch, &made->device.arch);
     if (status == TW_OK) status = copy_text(options->features, &made->device.features);
     if (status != TW_OK) {
@@ -294,19 +329,20 @@ tw_status tw_dispatcher_select(tw_dispatcher* dispatcher, const tw_problem* prob
   if (dispatcher == nullptr) return null_argument("dispatcher");
   if (plan == nullptr) return null_argument("plan");
   *plan = nullptr;
-  // Enough of validation that the problem can be read as a GEMM; what is in the cache passed all of it.
-  if (problem == nullptr || problem->op != TW_OP_GEMM || problem->struct_size != sizeof(tw_gemm_problem)) {
-    return validate(problem);
-  }
-  const auto& gemm = *reinterpret_cast<const tw_gemm_problem*>(problem);
-  const uint64_t hash = PlanCache::hash(gemm);
-  *plan = dispatcher->plans.find(gemm, hash);
-  if (*plan != nullptr) return TW_OK;
-  if (tw_status status = validate(problem)) return status;
-  const Lock lock(dispatcher->mutex);
-  *plan = dispatcher->plans.find(gemm, hash);  // another thread may have been first
-  return *plan != nullptr ? TW_OK : choose(dispatcher, gemm, hash, plan);
+  return plan_for(dispatcher, problem, plan, nullptr);
 }
+
+tw_status tw_plan_create(tw_dispatcher* dispatcher, const tw_problem* problem, tw_plan** plan) {
+  if (dispatcher == nullptr) return null_argument("dispatcher");
+  if (plan == nullptr) return null_argument("plan");
+  *plan = nullptr;
+  if (tw_status status = validate(problem)) return status;
+  const auto& gemm = *reinterpret_cast<const tw_gemm_problem*>(problem);
+  const Lock lock(dispatcher->mutex);
+  return choose(dispatcher, gemm, PlanCache::hash(gemm), plan);
+}
+
+void tw_plan_destroy(tw_plan* plan) { free_plan(plan); }
 
 tw_status tw_plan_get_info(const tw_plan* plan, tw_plan_info* info) {
   if (plan == nullptr) return null_argument("plan");
@@ -337,9 +373,13 @@ tw_status tw_plan_launch(const tw_plan* plan, const void* args) {
 }
 
 tw_status tw_dispatcher_run(tw_dispatcher* dispatcher, const tw_problem* problem, const void* args) {
+  if (dispatcher == nullptr) return null_argument("dispatcher");
   const tw_plan* plan = nullptr;
-  if (tw_status status = tw_dispatcher_select(dispatcher, problem, &plan)) return status;
-  return tw_plan_launch(plan, args);
+  tw_plan* own = nullptr;
+  if (tw_status status = plan_for(dispatcher, problem, &plan, &own)) return status;
+  const tw_status status = tw_plan_launch(plan, args);
+  if (__builtin_expect(own != nullptr, 0)) free_plan(own);  // a launch takes copies of what it needs
+  return status;
 }
 
 uint64_t tw_dispatcher_plan_count(tw_dispatcher* dispatcher) {

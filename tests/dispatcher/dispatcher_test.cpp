@@ -115,7 +115,7 @@ void devices_are_checked_when_asked() {
   CHECK_FAILS(tw_dispatcher_create(&options, &none), TW_INVALID_ARGUMENT, "device_check = 7");
   options.struct_size = 3;
   CHECK_FAILS(tw_dispatcher_create(&options, &none), TW_INVALID_ARGUMENT, "struct_size = 3");
-  options = {sizeof options, TW_CHECK_ON_ADD, 5, 0, nullptr, nullptr};
+  options = {sizeof options, TW_CHECK_ON_ADD, 5, 0, nullptr, nullptr, 0, 0};
   Handle other(&options);
   CHECK_FAILS(other.add("good"), TW_ARCH_MISMATCH, "device 5");
 }
@@ -264,6 +264,38 @@ void plans_are_cached_and_outlive_changes() {
   tw_dispatcher_clear_plans(h.d);
   CHECK(tw_dispatcher_plan_count(h.d) == 0);
   CHECK(h.chosen(make_problem(3, 7, 3)) != "");
+}
+
+void a_full_cache_refuses_plans_and_still_runs() {
+  tw_dispatcher_options options = {};
+  options.struct_size = sizeof options;
+  options.plan_limit = 3;
+  Handle h(&options);
+  CHECK(h.add("good") == TW_OK);
+  const tw_plan *first = nullptr, *plan = nullptr;
+  CHECK(tw_dispatcher_select(h.d, base(make_problem(1, 7, 3)), &first) == TW_OK);
+  CHECK(h.chosen(make_problem(2, 7, 3)) != "" && h.chosen(make_problem(3, 7, 3)) != "");
+  CHECK_FAILS(tw_dispatcher_select(h.d, base(make_problem(4, 7, 3)), &plan), TW_OUT_OF_MEMORY, "3 plans are cached",
+              "plan_limit", "tw_plan_create", "tw_dispatcher_clear_plans");
+  CHECK(plan == nullptr && tw_dispatcher_plan_count(h.d) == 3);
+  CHECK(tw_dispatcher_select(h.d, base(make_problem(1, 7, 3)), &plan) == TW_OK && plan == first);
+  const float ones[64] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+  float d[64] = {};
+  const tw_gemm_args args = {sizeof args, 0, ones, ones, nullptr, d, nullptr, 0, nullptr};
+  CHECK(tw_dispatcher_run(h.d, base(make_problem(5, 7, 3)), &args) == TW_OK && d[0] == 3);
+  tw_plan* own = nullptr;
+  d[0] = 0;
+  CHECK(tw_plan_create(h.d, base(make_problem(6, 7, 3)), &own) == TW_OK);
+  CHECK(tw_plan_launch(own, &args) == TW_OK && d[0] == 3);
+  CHECK(tw_dispatcher_plan_count(h.d) == 3);
+  tw_plan_destroy(own);
+  tw_plan_destroy(nullptr);
+  CHECK_FAILS(tw_plan_create(h.d, nullptr, &own), TW_INVALID_ARGUMENT, "problem is null");
+  CHECK(own == nullptr);
+  CHECK_FAILS(tw_plan_create(nullptr, base(make_problem(1, 1, 1)), &own), TW_INVALID_ARGUMENT, "dispatcher is null");
+  CHECK_FAILS(tw_plan_create(h.d, base(make_problem(1, 1, 1)), nullptr), TW_INVALID_ARGUMENT, "plan is null");
+  tw_dispatcher_clear_plans(h.d);
+  CHECK(h.chosen(make_problem(4, 7, 3)) != "");
 }
 
 void launches_compute_and_check_arguments() {
@@ -458,6 +490,39 @@ void threads_share_dispatchers() {
   for (std::thread& thread : threads) thread.join();
 }
 
+// Many problems through a small cache, each thread with plans of its own beside it: for both sanitizers.
+void threads_share_a_full_cache() {
+  tw_dispatcher_options options = {};
+  options.struct_size = sizeof options;
+  options.plan_limit = 20;
+  Handle h(&options);
+  CHECK(h.add("good") == TW_OK);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 200; ++i) {
+        const tw_gemm_problem p = make_problem(1 + (i * 7 + t) % 41, 3, 2);
+        float a[82], b[6], out[123];
+        for (float& x : a) x = 1;
+        for (float& x : b) x = static_cast<float>(t);
+        const tw_gemm_args args = {sizeof args, 0, a, b, nullptr, out, nullptr, 0, nullptr};
+        if (i % 3 != 0) {
+          CHECK(tw_dispatcher_run(h.d, &p.base, &args) == TW_OK);
+        } else {
+          tw_plan* own = nullptr;
+          CHECK(tw_plan_create(h.d, &p.base, &own) == TW_OK);
+          CHECK(tw_plan_launch(own, &args) == TW_OK);
+          tw_plan_destroy(own);
+        }
+        CHECK(out[0] == 2 * static_cast<float>(t));
+        if (t == 0 && i == 100) CHECK(tw_dispatcher_set_priority(h.d, "gemm_fp32_rcr_32x32x32", i) == TW_OK);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(tw_dispatcher_plan_count(h.d) == 20);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -470,6 +535,7 @@ int main(int argc, char** argv) {
   selection_is_deterministic();
   callbacks_score();
   plans_are_cached_and_outlive_changes();
+  a_full_cache_refuses_plans_and_still_runs();
   launches_compute_and_check_arguments();
   zero_sizes_work();
   registry_lists_and_exports();
@@ -477,6 +543,7 @@ int main(int argc, char** argv) {
   estimates_are_near_measured_times();
   text_is_json();
   threads_share_dispatchers();
+  threads_share_a_full_cache();
   if (failures() == 0) puts("dispatcher: all tests passed");
   return failures() == 0 ? 0 : 1;
 }

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tilewright.dispatch import arrays, native, scoring
+from tilewright.dispatch.cache import Cache
 from tilewright.dispatch.device import Device
 from tilewright.dispatch.errors import (
     ArchMismatchError,
@@ -25,6 +26,8 @@ from tilewright.dispatch.manifest import KernelEntry
 from tilewright.dispatch.matching import Match, match
 from tilewright.dispatch.plan import Plan, Selection
 from tilewright.dispatch.problem import GemmProblem
+
+PLAN_LIMIT = 4096  # plans that a dispatcher keeps by problem, and by looks of gemm()'s arrays
 
 Score = Callable[[GemmProblem, Sequence[KernelEntry]], Sequence[float]]
 
@@ -52,8 +55,8 @@ class Dispatcher:
         self._kernels = {kernel.identity: kernel for library in self.libraries for kernel in library.kernels}
         self._native = native.library()
         self._handle = self._create()
-        self._plans: dict[GemmProblem, Plan] = {}
-        self._by_arrays: dict[tuple[object, ...], Plan] = {}
+        self._plans: Cache[GemmProblem, Plan] = Cache(PLAN_LIMIT)
+        self._by_arrays: Cache[tuple[object, ...], Plan] = Cache(PLAN_LIMIT)
         for library in self.libraries:
             self._add(library)
         self._score: scoring.ScoreCallback | None = None
@@ -67,7 +70,7 @@ class Dispatcher:
         )
         handle = ctypes.c_void_p()
         native.check(self._native.tw_dispatcher_create(options, native.byref(handle)))
-        # Plans hold the dispatcher, so the native one goes when nobody can reach it any more.
+        # Plans hold the dispatcher, so the native one goes when nobody can launch with it any more.
         weakref.finalize(self, self._native.tw_dispatcher_destroy, handle).atexit = False
         return handle
 
@@ -107,20 +110,24 @@ class Dispatcher:
         """Prefer a kernel (by name or identity) in first fit and in ties; higher first, default 0."""
         name = kernel.identity if isinstance(kernel, KernelEntry) else kernel
         native.check(self._native.tw_dispatcher_set_priority(self._handle, name.encode(), priority), SelectionError)
-        self._plans, self._by_arrays = {}, {}
+        self._plans.clear()
+        self._by_arrays.clear()
 
     def set_num_threads(self, threads: int) -> None:
         """Threads that CPU launches may use, 0 for all of the affinity mask; for the whole process."""
         native.check(self._native.tw_dispatcher_set_num_threads(self._handle, threads), SelectionError)
 
     def plan(self, problem: GemmProblem) -> Plan:
-        """The plan for a problem, the same one each time. NoKernelError says why nothing serves it."""
+        """The plan for a problem, the same one while it is among the last ``PLAN_LIMIT`` used ones or so.
+
+        NoKernelError says why nothing serves it.
+        """
         plan = self._plans.get(problem)
         if plan is not None:
             return plan
         handle = ctypes.c_void_p()
         native_problem = problem.native()
-        status = self._native.tw_dispatcher_select(self._handle, native.byref(native_problem), native.byref(handle))
+        status = self._native.tw_plan_create(self._handle, native.byref(native_problem), native.byref(handle))
         if status:
             self._raise_from_score()
         native.check(status)
@@ -129,7 +136,8 @@ class Dispatcher:
         kernel = self._kernels[info.kernel.contents.identity.decode()]
         selection = Selection(kernel, info.reason.decode())
         plan = Plan(problem, selection, handle.value or 0, info.workspace_bytes, self.device.name, self)
-        return self._plans.setdefault(problem, plan)
+        weakref.finalize(plan, self._native.tw_plan_destroy, handle).atexit = False
+        return self._plans.put(problem, plan)
 
     def select(self, problem: GemmProblem) -> Selection:
         """Which kernel would run, and why."""
@@ -197,7 +205,7 @@ class Dispatcher:
         refused: NoKernelError | None = None
         for problem in found.problems(alpha, beta, layout):
             try:
-                return self._by_arrays.setdefault(key, self.plan(problem))
+                return self._by_arrays.put(key, self.plan(problem))
             except NoKernelError as error:
                 refused = refused or error
         assert refused is not None  # there is at least one reading

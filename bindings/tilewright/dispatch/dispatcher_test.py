@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -244,6 +245,54 @@ def test_threads_share_a_dispatcher(dispatcher: Dispatcher) -> None:
                 failures.append((seed, i))
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_plans_are_forgotten_but_not_while_in_use(library: KernelLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tilewright.dispatch.dispatcher.PLAN_LIMIT", 8)
+    dispatcher = Dispatcher(library)
+    destroyed: list[int] = []
+    destroy = dispatcher._native.tw_plan_destroy
+
+    def spy(handle: Any) -> None:
+        destroyed.append(handle.value)
+        destroy(handle)
+
+    spied = SimpleNamespace(tw_plan_destroy=spy)
+    for name in ("tw_plan_create", "tw_plan_get_info"):
+        setattr(spied, name, getattr(dispatcher._native, name))
+    monkeypatch.setattr(dispatcher, "_native", spied)
+    kept = dispatcher.plan(GemmProblem(3, 5, 4, layout="rrr"))
+    for m in range(1, 41):
+        a, b = random(m, 4), random(4, 5)
+        np.testing.assert_allclose(dispatcher.gemm(a, b), a @ b, atol=1e-5)
+    assert len(dispatcher._plans) <= 8 and len(dispatcher._by_arrays) <= 8
+    assert len(destroyed) >= 20 and kept._handle.value not in destroyed
+    a, b, out = random(3, 4), random(4, 5), np.empty((3, 5), np.float32)
+    np.testing.assert_allclose(kept(a, b, out=out), a @ b, atol=1e-5)
+    handle = kept._handle.value
+    dispatcher._plans.clear()
+    dispatcher._by_arrays.clear()
+    before = len(destroyed)
+    del kept
+    assert destroyed[before:] == [handle]
+
+
+def test_threads_use_a_small_cache(library: KernelLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tilewright.dispatch.dispatcher.PLAN_LIMIT", 4)
+    dispatcher, failures = Dispatcher(library), []
+
+    def work(seed: int) -> None:
+        for i in range(60):
+            a, b = random(1 + (seed * 5 + i) % 13, 4), random(4, 3)
+            if not np.allclose(dispatcher.gemm(a, b), a @ b, atol=1e-5):
+                failures.append((seed, i))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -102,6 +102,8 @@ class DispatcherOptions(ctypes.Structure):
         ("compute_units", c_uint32),
         ("arch", c_char_p),
         ("features", c_char_p),
+        ("plan_limit", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 
@@ -169,10 +171,10 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
         c_int32,
         [c_void_p, POINTER(GemmProblem), c_char_p, c_size_t, POINTER(c_size_t)],
     ),
-    "tw_dispatcher_select": (c_int32, [c_void_p, POINTER(GemmProblem), POINTER(c_void_p)]),
+    "tw_plan_create": (c_int32, [c_void_p, POINTER(GemmProblem), POINTER(c_void_p)]),
+    "tw_plan_destroy": (None, [c_void_p]),
     "tw_plan_get_info": (c_int32, [c_void_p, POINTER(PlanInfo)]),
     "tw_plan_launch": (c_int32, [c_void_p, c_void_p]),
-    "tw_dispatcher_plan_count": (c_uint64, [c_void_p]),
 }
 
 _lock = threading.Lock()

@@ -53,7 +53,7 @@ class Plan:
     def __init__(
         self, problem: GemmProblem, selection: Selection, handle: int, workspace_bytes: int, device: str, keep: object
     ) -> None:
-        """Made by :meth:`Dispatcher.plan`; ``keep`` owns the native plan."""
+        """Made by :meth:`Dispatcher.plan`; ``keep`` owns what the native plan refers to."""
         self.problem = problem
         self.selection = selection
         self.workspace_bytes = workspace_bytes

@@ -16,6 +16,9 @@ extern "C" {
 
 #define TW_DISPATCHER_VERSION 1u
 
+/* Plans that a dispatcher keeps when its options do not say: some 8 MiB, and as much again of kernels' own data. */
+#define TW_DEFAULT_PLAN_LIMIT 16384u
+
 typedef struct tw_dispatcher tw_dispatcher;
 typedef struct tw_plan tw_plan;
 
@@ -33,6 +36,8 @@ typedef struct tw_dispatcher_options {
   uint32_t compute_units; /* of the device; 0 = the architecture's, or the CPUs of the affinity mask */
   const char* arch;       /* libraries must be for exactly this one; null = whatever the device accepts */
   const char* features;   /* of the device, separated by spaces; null = detected on CPU, none elsewhere */
+  uint32_t plan_limit;    /* plans in the cache, 0 = TW_DEFAULT_PLAN_LIMIT; see tw_dispatcher_select */
+  uint32_t reserved;      /* 0 */
 } tw_dispatcher_options;
 
 typedef struct tw_library_options {
@@ -123,12 +128,20 @@ TW_EXPORT tw_status tw_dispatcher_explain(tw_dispatcher* dispatcher, const tw_pr
 TW_EXPORT tw_status tw_problem_validate(const tw_problem* problem);
 
 /* The plan for a problem: from the cache (no lock, no allocation), or chosen and cached. It lives as long as the
- * dispatcher (or until clear_plans), also when libraries, priorities or the selection change later. */
+ * dispatcher (or until clear_plans), also when libraries, priorities or the selection change later. Since nobody says
+ * when a plan is no longer in use, none is dropped for another: once plan_limit plans are there, including those of
+ * before such a change, a new one is refused with TW_OUT_OF_MEMORY. */
 TW_EXPORT tw_status tw_dispatcher_select(tw_dispatcher* dispatcher, const tw_problem* problem, const tw_plan** plan);
+/* A plan of the caller's own, chosen anew and not cached; it must not be used after the dispatcher is destroyed. */
+TW_EXPORT tw_status tw_plan_create(tw_dispatcher* dispatcher, const tw_problem* problem, tw_plan** plan);
+/* Frees a plan of tw_plan_create, also after its dispatcher. No thread may be in a call with it; a launch that still
+ * runs on a GPU has its own copy. Null is allowed. */
+TW_EXPORT void tw_plan_destroy(tw_plan* plan);
 TW_EXPORT tw_status tw_plan_get_info(const tw_plan* plan, tw_plan_info* info);
 TW_EXPORT uint64_t tw_plan_workspace_size(const tw_plan* plan);
 /* args as in abi.h. Any number of threads at once, each with its own workspace. */
 TW_EXPORT tw_status tw_plan_launch(const tw_plan* plan, const void* args);
+/* Selects and launches. Works with a full cache too: a problem that is not in it is then planned for each launch. */
 TW_EXPORT tw_status tw_dispatcher_run(tw_dispatcher* dispatcher, const tw_problem* problem, const void* args);
 
 TW_EXPORT uint64_t tw_dispatcher_plan_count(tw_dispatcher* dispatcher);

@@ -2,7 +2,7 @@
 //
 // A reader loads the current table and probes its slots; a writer fills a free slot, or publishes a larger table. Old
 // tables are kept until the cache goes, because a reader may still be probing one; together they are no larger than the
-// current one. Plans never move and are never freed before the cache.
+// current one. Plans never move and are never freed before the cache, so their number is limited: a full cache refuses.
 #ifndef TILEWRIGHT_DISPATCHER_PLAN_CACHE_HPP
 #define TILEWRIGHT_DISPATCHER_PLAN_CACHE_HPP
 
@@ -39,7 +39,7 @@ class PlanCache {
   void forget();
   // Frees everything; nobody may be reading.
   void clear();
-  uint64_t size() const { return plans_.size(); }
+  uint64_t size() const { return plans_.size(); }  // forgotten ones included
 
  private:
   struct Table {
