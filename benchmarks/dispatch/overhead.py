@@ -1,9 +1,9 @@
 """Microseconds that Python adds to a launch, against a kernel that does nothing; prints JSON.
 
-Usage: overhead.py FOLDER, a library that serves fp16 rrr (`run` builds one). Figures are CPU time of the calling
-thread, so that other work on the machine does not count: medians of interleaved repeats with their spread.
-"above_raw_us" is the median difference to the bare ctypes call of tw_plan_launch in the same repeat. Rows for torch
-tensors (on CPU) are there where torch can be imported.
+Usage: overhead.py FOLDER [DEVICE]. FOLDER is a library that serves fp16 rrr (`run` builds one), on a GPU bf16 rcr.
+Figures are CPU time of the calling thread, so that other work on the machine does not count: medians of interleaved
+repeats with their spread. "above_raw_us" is the median difference to the bare ctypes call of tw_plan_launch in the same
+repeat. Rows for torch tensors are there where torch can be imported.
 """
 
 from __future__ import annotations
@@ -23,13 +23,9 @@ import numpy as np
 from tilewright.dispatch import Dispatcher, GemmProblem, Plan, native
 
 REPEATS, CALLS = 21, 5000
+GPU_CALLS = 400  # fewer than a stream queues before a launch waits
 
-
-def _time(call: Callable[[], Any]) -> float:
-    start = time.thread_time_ns()
-    for _ in range(CALLS):
-        call()
-    return (time.thread_time_ns() - start) / CALLS / 1000
+Ways = dict[str, Callable[[], Any]]
 
 
 def _in_turn(plan: Plan, operands: list[tuple[Any, Any, Any]]) -> Callable[[], Any]:
@@ -43,45 +39,87 @@ def _in_turn(plan: Plan, operands: list[tuple[Any, Any, Any]]) -> Callable[[], A
     return call
 
 
-def main() -> int:
-    """Measure, print JSON, return the exit status."""
-    if len(sys.argv) != 2:
-        print(__doc__, file=sys.stderr)
-        return 2
-    dispatcher = Dispatcher([sys.argv[1]])
+def _cpu_ways(folder: str) -> Ways:
+    dispatcher = Dispatcher([folder])
     problem = GemmProblem(64, 64, 64, dtype="fp16", layout="rrr")
     plan = dispatcher.plan(problem)
     a, b, out = (np.zeros((64, 64), np.float16) for _ in range(3))
-    pointers = [array.ctypes.data for array in (a, b, out)]
-    bound = plan.bind(a, b, out=out)
-    launch, handle, reference = plan._launch, plan._handle, bound._state.reference
-
-    def empty() -> None:
-        pass
-
-    ways: dict[str, Callable[[], Any]] = {
-        "loop": empty,
-        "raw_ctypes_launch": lambda: launch(handle, reference),
-        "bound_plan": lambda: bound(),
-        "plan_same_arrays": lambda: plan(a, b, out=out),
-        "plan_other_arrays": _in_turn(plan, [(np.zeros((64, 64), np.float16), b, out) for _ in range(2)]),
-        "plan_pointers": lambda: plan(pointers[0], pointers[1], out=pointers[2]),
-        "dispatcher_plan_hit": lambda: dispatcher.plan(problem),
-        "gemm_with_out": lambda: dispatcher.gemm(a, b, out=out),
-        "gemm": lambda: dispatcher.gemm(a, b),
-    }
+    ways = _plan_ways(plan, a, b, out, [array.ctypes.data for array in (a, b, out)])
+    ways["plan_same_arrays"] = lambda: plan(a, b, out=out)
+    ways["plan_other_arrays"] = _in_turn(plan, [(np.zeros((64, 64), np.float16), b, out) for _ in range(2)])
+    ways["dispatcher_plan_hit"] = lambda: dispatcher.plan(problem)
+    ways["gemm_with_out"] = lambda: dispatcher.gemm(a, b, out=out)
+    ways["gemm"] = lambda: dispatcher.gemm(a, b)
     with contextlib.suppress(ImportError):
         torch = importlib.import_module("torch")
         tensors = [torch.zeros(64, 64, dtype=torch.float16) for _ in range(4)]
         # Another plan, since a plan remembers how the arrays of its last call looked.
-        torch_plan = Dispatcher([sys.argv[1]]).plan(problem)
-        ways["torch_plan_same_tensors"] = lambda: torch_plan(tensors[0], tensors[1], out=tensors[2])
-        ways["torch_plan_other_tensors"] = _in_turn(torch_plan, [(tensors[i], *tensors[1:3]) for i in (0, 3)])
-        ways["torch_gemm_with_out"] = lambda: dispatcher.gemm(tensors[0], tensors[1], out=tensors[2])
+        ways.update(_torch_ways(Dispatcher([folder]), problem, *tensors))
+    return ways
+
+
+def _gpu_ways(folder: str, device: str) -> Ways:
+    torch = importlib.import_module("torch")
+    dispatcher = Dispatcher([folder], device=device)
+    problem = GemmProblem(128, 128, 128, dtype="bf16", layout="rcr")
+    tensors = [torch.zeros(128, 128, dtype=torch.bfloat16, device=device.replace("hip", "cuda")) for _ in range(4)]
+    a, b, out, other = tensors[0], tensors[1].t(), tensors[2], tensors[3]
+    ways = _plan_ways(dispatcher.plan(problem), a, b, out, [tensor.data_ptr() for tensor in tensors])
+    return {**ways, **_torch_ways(dispatcher, problem, a, b, out, other)}
+
+
+def _plan_ways(plan: Plan, a: Any, b: Any, out: Any, pointers: list[int]) -> Ways:
+    bound = plan.bind(a, b, out=out)
+    launch, handle, reference = plan._launch, plan._handle, bound._state.reference
+    assert native.library().tw_plan_launch is launch
+
+    def empty() -> None:
+        pass
+
+    return {
+        "loop": empty,
+        "raw_ctypes_launch": lambda: launch(handle, reference),
+        "bound_plan": lambda: bound(),
+        "plan_pointers": lambda: plan(pointers[0], pointers[1], out=pointers[2]),
+    }
+
+
+def _torch_ways(dispatcher: Dispatcher, problem: GemmProblem, a: Any, b: Any, out: Any, other: Any) -> Ways:
+    plan = dispatcher.plan(problem)
+    return {
+        "torch_plan_same_tensors": lambda: plan(a, b, out=out),
+        "torch_plan_other_tensors": _in_turn(plan, [(a, b, out), (other, b, out)]),
+        "torch_gemm_with_out": lambda: dispatcher.gemm(a, b, out=out),
+    }
+
+
+def _samples(ways: Ways, calls: int, finish: Callable[[], Any]) -> dict[str, list[float]]:
+    """CPU microseconds per call of each way, in turn; ``finish`` waits for the device, outside of the measurement."""
     samples: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(REPEATS):
         for name, call in ways.items():
-            samples[name].append(_time(call))
+            call()
+            finish()
+            start = time.thread_time_ns()
+            for _ in range(calls):
+                call()
+            samples[name].append((time.thread_time_ns() - start) / calls / 1000)
+            finish()
+    return samples
+
+
+def main() -> int:
+    """Measure, print JSON, return the exit status."""
+    if len(sys.argv) not in (2, 3):
+        print(__doc__, file=sys.stderr)
+        return 2
+    device = sys.argv[2] if len(sys.argv) == 3 else "cpu"
+    if device == "cpu":
+        calls = CALLS
+        samples = _samples(_cpu_ways(sys.argv[1]), calls, lambda: None)
+    else:
+        calls = GPU_CALLS
+        samples = _samples(_gpu_ways(sys.argv[1], device), calls, importlib.import_module("torch").cuda.synchronize)
     raw = samples["raw_ctypes_launch"]
     figures = {
         name: {
@@ -92,8 +130,12 @@ def main() -> int:
         }
         for name, values in samples.items()
     }
-    assert native.library().tw_plan_launch is launch
-    print(json.dumps({"python": platform.python_version(), "calls": CALLS, "repeats": REPEATS, **figures}, indent=1))
+    print(
+        json.dumps(
+            {"python": platform.python_version(), "device": device, "calls": calls, "repeats": REPEATS, **figures},
+            indent=1,
+        )
+    )
     return 0
 
 
