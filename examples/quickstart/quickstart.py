@@ -53,8 +53,8 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 
 PROBLEMS = (
     GemmProblem(1024, 1024, 1024, dtype="fp32", layout="rrr"),
-    GemmProblem(1024, 1024, 1024, dtype="bf16", layout="rcr"),
-    GemmProblem(1024, 1024, 1024, dtype="fp16", layout="rcr"),
+    GemmProblem(768, 768, 768, dtype="bf16", layout="rcr"),
+    GemmProblem(768, 768, 768, dtype="fp16", layout="rcr"),
     GemmProblem(517, 333, 1001, dtype="fp32", layout="ccr"),
     GemmProblem(640, 256, 96, dtype="bf16", layout="rcr"),
     GemmProblem(1, 1024, 512, dtype="fp16", layout="rcr"),
