@@ -49,6 +49,7 @@ from tilewright.dispatch import (
 )
 
 REPEATS = 3
+SETTLE_SECONDS = 0.03
 TIMES = "\N{MULTIPLICATION SIGN}"
 
 PROBLEMS = (
@@ -216,6 +217,8 @@ def _interleaved(ours: Callable[[], Any], reference: Callable[[], Any]) -> tuple
         call()
     for _ in range(REPEATS):
         for call, times in zip((ours, reference), samples, strict=True):
+            # OpenBLAS's threads spin for some 25 ms after a product and would take the core from whoever comes next.
+            time.sleep(SETTLE_SECONDS)
             start = time.perf_counter()
             call()
             times.append(time.perf_counter() - start)
