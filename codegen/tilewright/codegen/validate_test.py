@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from tilewright import arch as archs
 from tilewright.codegen.backends import DEFAULT_TOOLCHAINS, backend_for
 from tilewright.codegen.render import render_kernel
+from tilewright.codegen.rulesets import expand_rule_set
 from tilewright.codegen.spec import GemmSpec, Kernel
 from tilewright.codegen.testing import likely_specs, specs
 from tilewright.codegen.validate import rules, validate
@@ -26,9 +27,11 @@ def test_what_is_valid_renders(name: str) -> None:
     arch = archs.load(name)
     backend = backend_for(arch, DEFAULT_TOOLCHAINS)
     legal = 0
+    # Random specs are seldom legal; those of a rule set always are.
+    candidates = likely_specs(arch) | st.sampled_from([kernel.spec for kernel in expand_rule_set("default", arch)])
 
     @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    @given(likely_specs(arch))
+    @given(candidates)
     def check(spec: GemmSpec) -> None:
         nonlocal legal
         kernel = Kernel(arch=name, spec=spec)
