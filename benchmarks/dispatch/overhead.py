@@ -90,6 +90,7 @@ def _torch_ways(dispatcher: Dispatcher, problem: GemmProblem, a: Any, b: Any, ou
         "torch_plan_same_tensors": lambda: plan(a, b, out=out),
         "torch_plan_other_tensors": _in_turn(plan, [(a, b, out), (other, b, out)]),
         "torch_gemm_with_out": lambda: dispatcher.gemm(a, b, out=out),
+        "torch_gemm": lambda: dispatcher.gemm(a, b),
     }
 
 

@@ -138,9 +138,11 @@ def test_torch_tensors(monkeypatch: pytest.MonkeyPatch, hip: str | None, device:
     assert arrays.empty(view, (3, 5), "fp32", row_major=True, owner=tensor).stride() == (5, 1)
     pointer, _ = workspace.allocate(100, "torch", device)
     assert pointer % 256 == 0 and pointer >= 4100
-    assert workspace.current_stream("torch", device) == 77
+    source = workspace.stream_source("torch", device)
+    assert source is not None and source() == 77
     monkeypatch.setattr(sys.modules["torch"]._C, "_cuda_getCurrentRawStream", lambda index: 88 + index, raising=False)
-    assert workspace.current_stream("torch", device) == 88
+    source = workspace.stream_source("torch", device)
+    assert source is not None and source() == 88
     same = looks.attribute_guard(tensor)
     assert same(Tensor((3, 4), tensor.dtype, where)) and not same(tensor.t()) and not same(np.zeros((3, 4)))
     assert operand(Tensor((3, 4), Dtype("torch.float32"), SimpleNamespace(type="cpu", index=None))).device == "cpu"
@@ -159,7 +161,8 @@ def test_cupy_allocates_for_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
     like = arrays.Operand(1, (2, 2), (2, 1), "fp16", False, "cuda:0", "cupy", None)
     assert arrays.empty(like, (2, 3), "fp16", row_major=False).order == "F"
     assert workspace.allocate(1, "cupy", "cuda:0")[0] == 256
-    assert workspace.current_stream("cupy", "cuda:0") == 5
+    source = workspace.stream_source("cupy", "cuda:0")
+    assert source is not None and source() == 5
 
 
 def test_results_are_allocated_like_their_operands() -> None:
@@ -171,7 +174,7 @@ def test_results_are_allocated_like_their_operands() -> None:
         arrays.empty(foreign, (2, 2), "fp16", row_major=True)
     with pytest.raises(ArrayError, match="pass workspace="):
         workspace.allocate(1, "jax", "cuda:0")
-    assert workspace.current_stream("jax", "cuda:0") == 0
+    assert workspace.stream_source("jax", "cuda:0") is None
 
 
 def test_dtypes_round_trip() -> None:

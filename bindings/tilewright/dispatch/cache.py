@@ -39,6 +39,11 @@ class Cache(Generic[K, V]):
             young = self._young
         return young.setdefault(key, value)
 
+    def replace(self, key: K, value: V) -> None:
+        """Keep it instead of what may be kept."""
+        if self.put(key, value) is not value:
+            self._young[key] = value
+
     def clear(self) -> None:
         """Forget everything."""
         self._young, self._old = {}, {}

@@ -28,6 +28,7 @@ from tilewright.dispatch import (
     SelectionError,
     native,
 )
+from tilewright.dispatch.matching import match
 from tilewright.dispatch.testdata import mocks
 
 
@@ -155,6 +156,101 @@ def test_bad_arrays_are_refused_before_a_launch(dispatcher: Dispatcher) -> None:
         dispatcher.gemm(random(3, 4), random(4, 6), layout="rrc")
 
 
+@pytest.fixture
+def slow_calls(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What gemm() did not recognise, in order."""
+    calls: list[object] = []
+
+    def spy(*arrays: Any, **options: Any) -> Any:
+        calls.append(arrays)
+        return match(*arrays, **options)
+
+    monkeypatch.setattr("tilewright.dispatch.dispatcher.match", spy)
+    return calls
+
+
+def test_gemm_recognises_calls(library: KernelLibrary, slow_calls: list[object]) -> None:
+    dispatcher, rng = Dispatcher(library), np.random.default_rng(0)
+    ways: list[tuple[int, bool, Any]] = [(3, False, 1.0), (4, False, 1.0), (4, True, 1.0), (4, True, np.float32(2))]
+    for _ in range(5):
+        for m, transposed, alpha in ways:
+            a = rng.standard_normal((m, 4), np.float32)
+            b = rng.standard_normal((4, 4), np.float32)
+            b = b.T if transposed else b
+            out = np.empty((m, 4), np.float32)
+            assert dispatcher.gemm(a, b, out=out, alpha=alpha) is out
+            np.testing.assert_allclose(out, alpha * (a @ b), rtol=1e-4, atol=1e-5)
+            made = dispatcher.gemm(a, b, alpha=alpha)
+            assert made is not out and made is not dispatcher.gemm(a, b, alpha=alpha)
+            np.testing.assert_array_equal(made, out)
+    assert len(slow_calls) == 8
+    a, out = np.ones((3, 4), np.float32), np.empty((3, 9), np.float32)
+    for _ in range(2):
+        dispatcher.gemm(a, np.ones((4, 4), np.float32), out=out[:, :4])
+        dispatcher.gemm(a, np.ones((4, 4), np.float32), out=np.empty((3, 4), np.float32))
+    assert len(slow_calls) == 9 and (out[:, :4] == 4).all()
+    dispatcher.set_priority(dispatcher.kernels[0], 1)
+    dispatcher.gemm(a, np.ones((4, 4), np.float32), out=out[:, :4])
+    assert len(slow_calls) == 10
+
+
+def test_gemm_checks_recognised_calls(library: KernelLibrary, slow_calls: list[object]) -> None:
+    dispatcher = Dispatcher(library)
+    a, b, c, out = random(4, 4), random(4, 4), random(4, 4), np.empty((4, 4), np.float32)
+    flat = random(40)
+    frozen, shifted = out.copy(), np.zeros(65, np.uint8)[1:].view(np.float32).reshape(4, 4)
+    frozen.flags.writeable = False
+    refused: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+        ("shares memory with a", (a, b, None, a), {}),
+        ("shares memory with b", (a, flat[:16].reshape(4, 4), None, flat[10:26].reshape(4, 4)), {}),
+        ("overlaps c", (a, b, flat[:16].reshape(4, 4), flat[10:26].reshape(4, 4)), {"beta": 2}),
+        ("cannot be written", (a, b, None, frozen), {}),
+        ("not aligned", (shifted, b, None, out), {}),
+        ("out is 3x4", (a, b, None, out[:3]), {}),
+        ("out of shape", (a, b, None, random(8, 8)[::2, ::2]), {}),
+        ("not row-major", (a.T, b, None, out), {"layout": "rrr"}),
+        ("byte order", (a.astype(">f4"), b, None, out), {}),
+        ("c is not given", (a, b, None, out), {"beta": 2}),
+        ("beta is 0", (a, b, c, out), {}),
+        ("a list", (a, b, None, [1.0]), {}),
+    ]
+    for message, arrays, options in refused * 2:
+        for layout in (None, "rrr"):
+            np.testing.assert_allclose(dispatcher.gemm(a, b, out=out, layout=layout), a @ b, rtol=1e-4, atol=1e-5)
+        dispatcher.gemm(a, b, c, out, beta=2)
+        np.testing.assert_allclose(out, a @ b + 2 * c, rtol=1e-4, atol=1e-5)
+        before = len(slow_calls)
+        with pytest.raises(ArrayError, match=message):
+            dispatcher.gemm(*arrays, **options)
+        assert len(slow_calls) == before + 1
+    with pytest.raises(NoKernelError):
+        dispatcher.gemm(a, b, out=np.empty((4, 4), np.float16))
+
+
+def test_gemm_recognises_tensors(library: KernelLibrary, slow_calls: list[object]) -> None:
+    torch = pytest.importorskip("torch")
+    dispatcher = Dispatcher(library)
+    for _ in range(3):
+        a, b, out = torch.randn(4, 4), torch.randn(4, 4), torch.empty(4, 4)
+        for right in (b, b.t()):
+            assert dispatcher.gemm(a, right, out=out) is out
+            torch.testing.assert_close(out, a @ right)
+            torch.testing.assert_close(dispatcher.gemm(a, right), a @ right)
+        with pytest.raises(ArrayError, match="shares memory"):
+            dispatcher.gemm(a, b, out=b)
+        with pytest.raises(ArrayError, match="layout"):
+            dispatcher.gemm(a.to_sparse(), b, out=out)
+        with pytest.raises(ArrayError, match="on meta"):
+            dispatcher.gemm(a.to("meta"), b)
+        with pytest.raises(ArrayError, match="out is 4x3"):
+            dispatcher.gemm(a, b, out=out[:, :3])
+    assert len(slow_calls) == 4 + 3 * 4
+    alpha = torch.tensor(2.0)
+    for factor in (2.0, 3.0):  # the same object with another value
+        alpha.fill_(factor)
+        torch.testing.assert_close(dispatcher.gemm(a, b, alpha=alpha), factor * (a @ b))
+
+
 def test_plans_check_what_they_are_called_with(dispatcher: Dispatcher) -> None:
     plan = dispatcher.plan(GemmProblem(3, 5, 4, layout="rrr"))
     assert plan is dispatcher.plan(GemmProblem(3, 5, 4, layout="rrr"))
@@ -270,16 +366,36 @@ def test_plans_are_forgotten_but_not_while_in_use(library: KernelLibrary, monkey
     for m in range(1, 41):
         a, b = random(m, 4), random(4, 5)
         np.testing.assert_allclose(dispatcher.gemm(a, b), a @ b, atol=1e-5)
-    assert len(dispatcher._plans) <= 8 and len(dispatcher._by_arrays) <= 8
+    assert len(dispatcher._plans) <= 8 and len(dispatcher._by_arrays) <= 8 and len(dispatcher._by_call) <= 8
     assert len(destroyed) >= 20 and kept._handle.value not in destroyed
     a, b, out = random(3, 4), random(4, 5), np.empty((3, 5), np.float32)
     np.testing.assert_allclose(kept(a, b, out=out), a @ b, atol=1e-5)
     handle = kept._handle.value
     dispatcher._plans.clear()
     dispatcher._by_arrays.clear()
+    dispatcher._by_call.clear()
     before = len(destroyed)
     del kept
     assert destroyed[before:] == [handle]
+
+
+def test_threads_repeat_calls_with_a_small_cache(library: KernelLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tilewright.dispatch.dispatcher.PLAN_LIMIT", 4)
+    dispatcher, failures = Dispatcher(library), []
+
+    def work(seed: int) -> None:
+        for i in range(120):
+            m, alpha = 1 + (i // 10) % 3, 1.0 + seed % 2
+            a, b, out = random(m, 4), random(4, 3), np.empty((m, 3), np.float32)
+            if not np.allclose(dispatcher.gemm(a, b, out=out, alpha=alpha), alpha * (a @ b), atol=1e-5):
+                failures.append((seed, i))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures and len(dispatcher._by_call) <= 4
 
 
 def test_threads_use_a_small_cache(library: KernelLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -356,6 +472,9 @@ def test_eight_bit_floats_must_be_of_the_format_of_the_arch(dispatcher: Dispatch
     plan._check_format("a", operand(np.zeros((2, 2), ml_dtypes.float8_e4m3fn)))
     with pytest.raises(ArchMismatchError, match="a is in the FNUZ format of fp8; allowed on x86_64_v3: OCP"):
         plan._check_format("a", operand(np.zeros((2, 2), ml_dtypes.float8_e4m3fnuz)))
+    a, out = operand(random(2, 2)), operand(np.zeros((2, 2), ml_dtypes.float8_e4m3fnuz))
+    with pytest.raises(ArchMismatchError, match="out is in the FNUZ format"):
+        plan.run_views(a, a, None, out, None)
 
 
 def test_native_library_errors(monkeypatch: pytest.MonkeyPatch, library: KernelLibrary) -> None:

@@ -89,6 +89,16 @@ class Plan:
             native.check(status, ArrayError)
         return out
 
+    def run_again(self, a: Any, b: Any, c: Any, out: Any, stream: int | None) -> bool:
+        """Run if the arrays pass the quick checks of a call like the last one; False, with nothing done, if not."""
+        state = self._state()
+        if not self._refill(state, a, b, c, out, stream):
+            return False
+        status = self._launch(self._handle, state.reference)
+        if status:
+            native.check(status, ArrayError)
+        return True
+
     def bind(self, a: Any, b: Any, c: Any = None, out: Any = None, *, stream: int | None = None) -> BoundPlan:
         """Fix the memory too, for the shortest call. The result keeps the arrays alive; one thread at a time."""
         state = _ThreadState()
@@ -107,14 +117,21 @@ class Plan:
         if c is not None:
             views["c"] = self._view("c", c, stream)
         check_memory(views)
-        current = workspace.stream_source(first.family, self.device)
+        self._fill_views(state, first, second, views.get("c"), result, stream, scratch)
+
+    def _fill_views(
+        self, state: _ThreadState, a: Operand, b: Operand, c: Operand | None, out: Operand, stream: int | None,
+        scratch: int | None,
+    ) -> None:  # fmt: skip
+        """Fill in checked operands and remember how they look."""
+        current = workspace.stream_source(a.family, self.device)
         if stream is None:
             stream = current() if current is not None else 0
-        third = views["c"].pointer if c is not None else None
-        self._fill(state, first.pointer, second.pointer, third, result.pointer, first.family, stream, scratch)
-        look = look_of(a, b, c, out)
+        third = None if c is None else c.pointer
+        self._fill(state, a.pointer, b.pointer, third, out.pointer, a.family, stream, scratch)
+        look = look_of(a.owner, b.owner, None if c is None else c.owner, out.owner)
         if look is not None:
-            self._looks = look, first.family, current
+            self._looks = look, a.family, current
 
     def _refill(self, state: _ThreadState, a: Any, b: Any, c: Any, out: Any, stream: int | None) -> bool:
         """Fill in the addresses of arrays that look like checked ones and lie apart; False where a check is needed."""
@@ -167,13 +184,11 @@ class Plan:
 
     def run_views(self, a: Operand, b: Operand, c: Operand | None, out: Operand, stream: int | None) -> None:
         """Run on operands that were matched against this plan's problem already."""
-        for name, view in (("a", a), ("b", b)):
-            self._check_format(name, view)
+        for name, view in (("a", a), ("b", b), ("c", c), ("out", out)):
+            if view is not None:
+                self._check_format(name, view)
         state = self._state()
-        if stream is None:
-            stream = workspace.current_stream(a.family, self.device)
-        third = None if c is None else c.pointer
-        self._fill(state, a.pointer, b.pointer, third, out.pointer, a.family, stream, None)
+        self._fill_views(state, a, b, c, out, stream, None)
         native.check(self._launch(self._handle, state.reference), ArrayError)
 
     def _state(self) -> _ThreadState:

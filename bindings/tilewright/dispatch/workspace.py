@@ -36,14 +36,8 @@ def allocate(size: int, family: str, device: str) -> tuple[int, Any]:
     return -(-pointer // ALIGNMENT) * ALIGNMENT, owner
 
 
-def current_stream(family: str, device: str) -> int:
-    """The stream on which the array library is working, 0 for the default one and on CPU."""
-    source = stream_source(family, device)
-    return 0 if source is None else source()
-
-
 def stream_source(family: str, device: str) -> Callable[[], int] | None:
-    """What to ask for the current stream; None where it is always 0."""
+    """What to ask for the stream on which the array library is working; None where it is always 0."""
     if device == "cpu":
         return None
     if family == "torch":
