@@ -91,7 +91,7 @@ def _rounds(calls: dict[str, Call], operations: float, rounds: int) -> dict[str,
         names = list(calls)
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
             time.sleep(0.05)  # OpenBLAS's threads spin for some 25 ms after a product and would take a core
-            calls[name]()
+            _warm_up(calls[name])
             start, start_cpu = time.perf_counter(), time.process_time()
             for _ in range(repeats):
                 calls[name]()
@@ -106,6 +106,14 @@ def _rounds(calls: dict[str, Call], operations: float, rounds: int) -> dict[str,
         }
         for name in calls
     }
+
+
+def _warm_up(call: Call) -> None:
+    """At least once and for 20 ms: clocks rise and threads find their cores."""
+    end = time.perf_counter() + 0.02
+    call()
+    while time.perf_counter() < end:
+        call()
 
 
 def _spread(values: Sequence[float]) -> dict[str, float]:
