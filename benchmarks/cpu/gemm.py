@@ -90,7 +90,7 @@ def _rounds(calls: dict[str, Call], operations: float, rounds: int) -> dict[str,
     for turn in range(rounds):
         names = list(calls)
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
-            time.sleep(0.05)  # OpenBLAS's threads spin for some 25 ms after a product and would take a core
+            time.sleep(0.2)  # OpenBLAS's threads spin for some 100 ms after a product and would take a core
             _warm_up(calls[name])
             start, start_cpu = time.perf_counter(), time.process_time()
             for _ in range(repeats):

@@ -49,7 +49,7 @@ from tilewright.dispatch import (
 )
 
 REPEATS = 3
-SETTLE_SECONDS = 0.03
+SETTLE_SECONDS = 0.15
 TIMES = "\N{MULTIPLICATION SIGN}"
 
 PROBLEMS = (
@@ -149,7 +149,7 @@ def _on_cpu(dispatcher: Dispatcher, problem: GemmProblem) -> Row:
     plan = dispatcher.plan(problem)
     # NumPy multiplies bf16 and fp16 one element at a time, so it gets the same values in fp32.
     wide_a, wide_b = a.astype(np.float32), b.astype(np.float32)
-    ours, numpys = _interleaved(lambda: plan(a, b, out=out), lambda: wide_a @ wide_b)
+    ours, numpys = _timed(lambda: plan(a, b, out=out), lambda: wide_a @ wide_b)
     error = _error(problem, a, b, out)
     return _row(problem, plan.selection, error, ours, numpys)
 
@@ -173,7 +173,7 @@ def _on_gpu(dispatcher: Dispatcher, problem: GemmProblem) -> Row:
         plan(device_a, device_b, out=device_out)
         torch.cuda.synchronize()
 
-    ours, numpys = _interleaved(launch, lambda: wide_a @ wide_b)
+    ours, numpys = _timed(launch, lambda: wide_a @ wide_b)
     error = _error(problem, a, b, device_out.float().cpu().numpy())
     return _row(problem, plan.selection, error, ours, numpys)
 
@@ -210,19 +210,20 @@ def _error(problem: GemmProblem, a: np.ndarray[Any, Any], b: np.ndarray[Any, Any
     return float(np.max(np.abs(out.astype(np.float64) - exact) / bound))
 
 
-def _interleaved(ours: Callable[[], Any], reference: Callable[[], Any]) -> tuple[float, float]:
-    """Median seconds of both, taken in turn so that a change of clock or load meets both alike."""
-    samples: tuple[list[float], list[float]] = ([], [])
+def _timed(ours: Callable[[], Any], reference: Callable[[], Any]) -> tuple[float, float]:
+    """Median seconds of both, one after the other."""
+    # OpenBLAS's threads spin for some 100 ms after a product and would take a core from whoever comes next.
+    time.sleep(SETTLE_SECONDS)
+    medians = []
     for call in (ours, reference):
         call()
-    for _ in range(REPEATS):
-        for call, times in zip((ours, reference), samples, strict=True):
-            # OpenBLAS's threads spin for some 25 ms after a product and would take the core from whoever comes next.
-            time.sleep(SETTLE_SECONDS)
+        times = []
+        for _ in range(REPEATS):
             start = time.perf_counter()
             call()
             times.append(time.perf_counter() - start)
-    return statistics.median(samples[0]), statistics.median(samples[1])
+        medians.append(statistics.median(times))
+    return medians[0], medians[1]
 
 
 def _row(problem: GemmProblem, selection: Selection, error: float, ours: float, numpys: float) -> Row:
@@ -285,7 +286,7 @@ def _table(rows: list[Row], title: str, width: int, *, colours: bool) -> Iterato
         yield "  ".join(padded if whole else padded[:2] + padded[3:]).rstrip()
     yield ""
     yield "error: largest share of its bound that an element uses, right up to 1 (against float64)"
-    yield f"GFLOP/s: medians of {REPEATS}, in turn with NumPy, which gets bf16 and fp16 as fp32 on this CPU"
+    yield f"GFLOP/s: medians of {REPEATS}, NumPy right after, which gets bf16 and fp16 as fp32 on this CPU"
     if not whole:
         yield "why each kernel was chosen: in a wider terminal, or with --json"
 
