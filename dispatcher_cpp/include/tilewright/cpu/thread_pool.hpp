@@ -51,8 +51,8 @@ inline uint32_t requested_threads = 0;  // by set_num_threads; 0 = all of the af
 inline void pause_briefly() { __builtin_ia32_pause(); }
 
 inline void* pool_worker(void*) {
-  // Some 70 us: covers the gap between two launches of a busy caller. Waking a halted virtual core costs more than that,
-  // and halved the speed of launches under a millisecond when this was 256.
+  // Some 70 us: covers the gap between two launches of a busy caller. Waking a halted virtual core costs more than
+  // that, and halved the speed of launches under a millisecond when this was 256.
   constexpr int kSpins = 4096;
   uint32_t seen = 0;
   pthread_mutex_lock(&pool.lock);
