@@ -161,7 +161,7 @@ def test_check_passes_on_a_sound_library(workspace: Workspace) -> None:
 
 
 def test_two_folders_give_the_same_bytes(workspace: Workspace, tmp_path: Path) -> None:
-    other = Workspace(tmp_path, cold=False)
+    other = Workspace(tmp_path)
     try:
         other.write("t/BUILD", BUILD)
         other.write("t/config.json", json.dumps(CONFIG))

@@ -29,10 +29,10 @@ class Run:
 class Workspace:
     """A copy of the tracked and new files of the repository below ``folder``.
 
-    ``cold`` gives it caches of its own; otherwise the user's store is shared, so that toolchains are unpacked already.
+    It shares the user's store, so that toolchains are unpacked already.
     """
 
-    def __init__(self, folder: Path, *, cold: bool = False) -> None:
+    def __init__(self, folder: Path) -> None:
         self.root = folder / "workspace"
         listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         for name in subprocess.check_output(listed, cwd=ROOT, text=True).split("\0"):
@@ -41,10 +41,6 @@ class Workspace:
                 target = self.root / name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, target)
-        self._options: list[str] = []
-        if cold:
-            caches = folder / "caches"
-            self._options = [f"--local-store-dir={caches}/store", f"--named-caches-dir={caches}/named"]
 
     def write(self, path: str, text: str) -> None:
         """Write a file of the workspace."""
@@ -60,7 +56,7 @@ class Workspace:
 
     def pants(self, *arguments: str, timeout: float = 3600, trace: bool = True) -> Run:
         """Run Pants. ``trace`` records which processes ran, at the price of keeping their folders for a moment."""
-        command = ["./pants", *self._options, *(["--keep-sandboxes=always"] if trace else []), *arguments]
+        command = ["./pants", *(["--keep-sandboxes=always"] if trace else []), *arguments]
         before = self._daemon_cpu_s()
         own = os.times()
         start = time.monotonic()

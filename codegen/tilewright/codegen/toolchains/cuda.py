@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Literal
 
-from tilewright.codegen.toolchains.host import TARGET, ZIG_VERSION, Command
+from tilewright.codegen.toolchains.host import TARGET, ZIG_VERSION, Command, check_system_tool
 
 NVCC_VERSION = "13.0.88"
 CUDA_RUNTIME_VERSION = "13.0.96"
@@ -81,7 +80,7 @@ class CudaToolchain:
         ``fingerprint`` is a digest over the host compiler's bytes and version output; it is part of every command's
         environment. Raises ValueError if the path is not absolute or the fingerprint is empty.
         """
-        _check("host compiler", host_compiler, fingerprint)
+        check_system_tool("host compiler", host_compiler, fingerprint, example="/usr/bin/g++")
         return cls(
             id="nvcc",
             identity=f"{_wheels()}, {host_compiler} {fingerprint}",
@@ -99,7 +98,7 @@ class CudaToolchain:
         ``fingerprint`` is a digest over both compilers' bytes and version output; it is part of every command's
         environment. Raises ValueError if the path is not absolute or the fingerprint is empty.
         """
-        _check("nvcc", path, fingerprint)
+        check_system_tool("nvcc", path, fingerprint, example="/usr/local/cuda/bin/nvcc")
         return cls(
             id="system-nvcc",
             identity=f"{path} {fingerprint}, nvidia-cutlass {CUTLASS_VERSION}",
@@ -170,10 +169,3 @@ def _system_includes(*folders: str) -> tuple[str, ...]:
 
 def _system_env(fingerprint: str) -> tuple[tuple[str, str], ...]:
     return (("PATH", "/usr/bin:/bin"), ("TILEWRIGHT_CUDA_FINGERPRINT", fingerprint))
-
-
-def _check(what: str, path: str, fingerprint: str) -> None:
-    if not PurePosixPath(path).is_absolute():
-        raise ValueError(f"{what} {path!r}: not an absolute path; give one such as /usr/local/cuda/bin/nvcc")
-    if not fingerprint:
-        raise ValueError(f"{what} {path!r}: empty fingerprint; give a digest of the compiler's bytes")

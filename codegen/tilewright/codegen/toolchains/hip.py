@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
-from tilewright.codegen.toolchains.host import ZIG_VERSION, Command
+from tilewright.codegen.toolchains.host import ZIG_VERSION, Command, check_system_tool
 
 CLANG_HEADERS_VERSION = "22.1.8"
 CK_TILE_VERSION = "0.1.7.post2.dev18"
@@ -94,10 +93,7 @@ class HipToolchain:
 
         Raises ValueError if ``path`` is not absolute or ``fingerprint`` is empty.
         """
-        if not PurePosixPath(path).is_absolute():
-            raise ValueError(f"ROCm {path!r}: not an absolute path; give one such as /opt/rocm")
-        if not fingerprint:
-            raise ValueError(f"ROCm {path!r}: empty fingerprint; give a digest of its compiler's bytes")
+        check_system_tool("ROCm", path, fingerprint, example="/opt/rocm")
         return cls(
             id="rocm",
             identity=f"{path} {fingerprint}, amd-aiter {CK_TILE_VERSION}",

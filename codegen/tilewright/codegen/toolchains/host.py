@@ -90,10 +90,7 @@ class HostToolchain:
 
         Raises ValueError if ``path`` is not absolute or ``fingerprint`` is empty.
         """
-        if not PurePosixPath(path).is_absolute():
-            raise ValueError(f"system compiler {path!r}: not an absolute path; give one such as /usr/bin/g++")
-        if not fingerprint:
-            raise ValueError(f"system compiler {path!r}: empty fingerprint; give a digest of the compiler's bytes")
+        check_system_tool("system compiler", path, fingerprint, example="/usr/bin/g++")
         return cls(
             id="system",
             identity=f"{path} {fingerprint}",
@@ -154,3 +151,11 @@ class HostToolchain:
         includes = tuple(f"-I__{tree}/include" for tree in trees)
         argv = (*driver, *_COMMON, *_WARNINGS, *includes, *flags, "-c", source, "-o", output)
         return Command(argv, (*self.trees, *trees), self.env, self.caches, memory_mb)
+
+
+def check_system_tool(what: str, path: str, fingerprint: str, *, example: str) -> None:
+    """Raise ValueError unless a tool of the machine is given by an absolute path and a fingerprint."""
+    if not PurePosixPath(path).is_absolute():
+        raise ValueError(f"{what} {path!r}: not an absolute path; give one such as {example}")
+    if not fingerprint:
+        raise ValueError(f"{what} {path!r}: empty fingerprint; give a digest of the compiler's bytes")
