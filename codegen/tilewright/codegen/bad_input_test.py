@@ -130,3 +130,10 @@ def test_arch_files(tmp_path: Path, data: st.DataObject) -> None:
         assert str(error)
     else:
         assert arch.epilogues and arch.schedulers
+
+
+@pytest.mark.parametrize("key", ["archs", "arch_files"])
+def test_lists_of_a_request_hold_texts(key: str) -> None:
+    request = {"stage": "expand", "set": "essential", "archs": ["gfx942"], key: [None]}
+    with pytest.raises(SpecError, match=f"'{key}' must be a list of texts"):
+        answer(request)

@@ -106,11 +106,11 @@ def parse_request(raw: object) -> Request:
         stage=stage,
         name=typed(raw, "name", str, None),
         kernels=tuple(typed(raw, "kernels", list, [])),
-        archs=tuple(typed(raw, "archs", list, [])),
+        archs=_texts(raw, "archs"),
         source=(sources[0], raw[sources[0]]) if sources else None,
         filter=typed(raw, "filter", str, None),
         toolchains=typed(raw, "toolchains", dict, {}),
-        arch_files=tuple(typed(raw, "arch_files", list, [])),
+        arch_files=_texts(raw, "arch_files"),
     )
 
 
@@ -171,3 +171,11 @@ def typed(raw: Mapping[str, Any], key: str, kind: type, default: Any) -> Any:
     if not isinstance(value, kind):
         raise SpecError(f"request key {key!r} must be a {kind.__name__}, not {value!r}")
     return value
+
+
+def _texts(raw: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    values = typed(raw, key, list, [])
+    for value in values:
+        if not isinstance(value, str):
+            raise SpecError(f"request key {key!r} must be a list of texts; {value!r} is none")
+    return tuple(values)
