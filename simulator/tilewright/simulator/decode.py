@@ -1,0 +1,173 @@
+"""Machine code → :class:`Instruction`, with the instruction tables of the tinygrad wheel (its only user here).
+
+The wheel's tables come from AMD's machine-readable ISA. They have one set per family, so what gfx90a and gfx942 encode
+differently from gfx950 is corrected here (LLVM's VOP3PInstructions.td is the source).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from tilewright.simulator.errors import ObjectError, SimulatorError, Unmodelled
+from tilewright.simulator.instruction import File, Instruction, Operand
+from tilewright.simulator.target import Target
+
+_SUFFIXES = ("_e32", "_e64", "_dpp16", "_dpp", "_sdwa")
+_FLOATS = {240: 0.5, 241: -0.5, 242: 1.0, 243: -1.0, 244: 2.0, 245: -2.0, 246: 4.0, 247: -4.0, 248: 0.15915494309189532}
+_SINGLES = {251: File.VCCZ, 252: File.EXECZ, 253: File.SCC}
+_VOP3PX2_WORD = b"\xac\xd3"  # its first half; the tables' own match does not look at it
+
+# MFMA opcodes whose meaning changed with gfx940 (which reuses them for sparse matrices).
+_GFX90A_MFMA = {
+    0x63: "v_mfma_f32_32x32x4_2b_bf16",
+    0x64: "v_mfma_f32_16x16x4_4b_bf16",
+    0x65: "v_mfma_f32_4x4x4_16b_bf16",
+    0x66: "v_mfma_f32_32x32x8_bf16",
+    0x67: "v_mfma_f32_16x16x16_bf16",
+    0x68: "v_mfma_f32_32x32x2_2b_bf16_k2",
+    0x69: "v_mfma_f32_16x16x2_4b_bf16_k2",
+    0x6B: "v_mfma_f32_4x4x2_16b_bf16_k2",
+    0x6C: "v_mfma_f32_32x32x4_bf16_k2",
+    0x6D: "v_mfma_f32_16x16x8_bf16_k2",
+    0x54: "v_mfma_i32_32x32x8_i8",
+    0x55: "v_mfma_i32_16x16x16_i8",
+}
+
+
+def decode(text: bytes, target: Target, start: int, end: int | None = None) -> Iterator[Instruction]:
+    """Instructions from byte offset ``start`` of ``text`` to ``end``. Unmodelled for bytes that are no instruction."""
+    at, end = start, len(text) if end is None else end
+    while at < end:
+        instruction = decode_one(text, target, at)
+        yield instruction
+        at += instruction.size
+
+
+def decode_one(text: bytes, target: Target, at: int) -> Instruction:
+    """The instruction at byte offset ``at``."""
+    data = text[at : at + 16]
+    if len(data) < 4 or at % 4:
+        raise ObjectError(f"there is no instruction at {at:#x}: the text has {len(text)} bytes")
+    padded = data.ljust(16, b"\0")
+    for encoding in _encodings(target.tables):
+        if encoding.__name__ == "VOP3PX2" and padded[2:4] != _VOP3PX2_WORD:
+            continue
+        if _matcher()(padded, encoding):
+            return _convert(encoding.from_bytes(padded), target, at, int.from_bytes(padded, "little"))
+    raise Unmodelled(f"{target.name} has no instruction {padded[:4].hex()} (bytes) at {at:#x}")
+
+
+@cache
+def _tinygrad() -> Any:
+    try:
+        from tinygrad.renderer import amd
+    except ImportError as error:
+        raise SimulatorError(f"the simulator needs tinygrad ({error}); install tilewright[simulator]") from error
+    return amd
+
+
+@cache
+def _matcher() -> Any:
+    return _tinygrad()._matches
+
+
+@cache
+def _encodings(tables: str) -> tuple[Any, ...]:
+    found = list(_tinygrad()._load_formats()[tables])
+    if tables == "rdna3":  # in the wheel's tables, but not in its list of encodings
+        from tinygrad.runtime.autogen.amd.rdna3.ins import MUBUF
+
+        found.append(MUBUF)
+    elif tables == "rdna4":
+        from tinygrad.runtime.autogen.amd.rdna4.ins import VBUFFER
+
+        found.append(VBUFFER)
+    return tuple(found)
+
+
+def _convert(inst: Any, target: Target, pc: int, raw: int) -> Instruction:
+    encoding = type(inst).__name__
+    literal = getattr(inst, "literal", None)
+    if encoding.startswith("VOPD"):
+        return _dual(inst, target, pc, literal)
+    name = _name(inst, target)
+    operands, fields = {}, {}
+    formats = inst.operands
+    for key, _ in type(inst)._fields:
+        value = getattr(inst, key)
+        if hasattr(value, "offset") and hasattr(value, "sz"):
+            if _unused(encoding, key, formats):
+                continue
+            operands[key] = _operand(inst, key, value, formats, literal, raw)
+        elif key not in ("op", "encoding", "literal", "seg", "x2encoding"):
+            fields[key] = int(value)
+    if encoding == "VBUFFER":  # its resource is a plain number in the tables
+        operands["srsrc"] = Operand(File.SGPR, fields.pop("rsrc"), 4, "RSRC", 128)
+    return Instruction(pc, inst.size(), encoding, name, operands, fields)
+
+
+def _unused(encoding: str, key: str, formats: dict[str, Any]) -> bool:
+    """Memory encodings have room for data that most of their instructions do not use."""
+    memory = encoding.removeprefix("V") in ("DS", "FLAT", "GLOBAL", "SCRATCH")
+    return memory and key in ("vdst", "data", "data0", "data1", "vsrc") and key not in formats
+
+
+def _name(inst: Any, target: Target) -> str:
+    name: str = inst.op.name.lower()
+    for suffix in _SUFFIXES:
+        name = name.removesuffix(suffix)
+    if target.name == "gfx90a" and type(inst).__name__ == "VOP3P_MFMA":
+        return _GFX90A_MFMA.get(int(inst.op.value), name)
+    return name
+
+
+def _operand(inst: Any, key: str, reg: Any, formats: dict[str, Any], literal: int | None, raw: int) -> Operand:
+    canonical = key[1:] if key in ("vsrc0", "vsrc1") and key not in formats else key
+    form, bits = "ANY", 32 * int(reg.sz)
+    if canonical in formats:
+        form = formats[canonical][0].name.removeprefix("FMT_").removeprefix("NUM_")
+        bits = int(inst.op_bits[canonical])
+    accumulator = _is_accumulator(inst, key)
+    return _register(int(reg.offset), max(1, bits // 32), form, bits, literal, accumulator)
+
+
+def _register(offset: int, count: int, form: str, bits: int, literal: int | None, accumulator: bool) -> Operand:
+    if offset >= 256:
+        return Operand(File.AGPR if accumulator else File.VGPR, offset - 256, count, form, bits)
+    if offset < 128:
+        return Operand(File.SGPR, offset, count, form, bits)
+    if offset <= 208:
+        return Operand(File.INLINE, 0, 0, form, bits, offset - 128 if offset <= 192 else 192 - offset)
+    if offset in _FLOATS:
+        return Operand(File.INLINE, 0, 0, form, bits, _FLOATS[offset])
+    if offset == 255:
+        if literal is None:
+            raise Unmodelled("a literal constant in an encoding that has none")
+        return Operand(File.LITERAL, 0, 0, form, bits, literal)
+    return Operand(_SINGLES.get(offset, File.SPECIAL), offset, 0, form, bits)
+
+
+def _is_accumulator(inst: Any, key: str) -> bool:
+    """AGPRs are chosen by bits beside the operands: acc_cd for C and D, acc for A and B or for memory data."""
+    encoding = type(inst).__name__
+    if encoding in ("VOP3P_MFMA", "VOP3PX2"):
+        if key in ("vdst", "src2"):
+            return bool(inst.acc_cd)
+        return bool(inst.acc >> {"src0": 0, "src1": 1}.get(key, 2) & 1)
+    return key in ("vdst", "vdata", "data", "data0", "data1") and bool(getattr(inst, "acc", 0))
+
+
+def _dual(inst: Any, target: Target, pc: int, literal: int | None) -> Instruction:
+    halves = []
+    for side, op in (("x", inst.opx), ("y", inst.opy)):
+        operands = {
+            key: _register(int(getattr(inst, field).offset), 1, "ANY", 32, literal, False)
+            for key, field in (("vdst", f"vdst{side}"), ("src0", f"src{side}0"), ("vsrc1", f"vsrc{side}1"))
+        }
+        name = op.name.lower().removeprefix("v_dual_")
+        if name in ("fmaak_f32", "fmamk_f32"):
+            operands["literal"] = _register(255, 1, "F32", 32, literal, False)
+        halves.append(Instruction(pc, inst.size(), "VOPD", f"v_{name}", operands))
+    return Instruction(pc, inst.size(), "VOPD", "v_dual", parts=tuple(halves))

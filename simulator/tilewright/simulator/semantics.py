@@ -1,0 +1,60 @@
+"""The table of what is modelled: instruction name → a builder that binds one static instruction to a step.
+
+A builder runs once per static instruction and does all the decoding it can; the step that it returns runs once per
+wave and execution. A builder raises :class:`~tilewright.simulator.errors.Unmodelled` for a mode it does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tilewright.simulator.errors import Unmodelled
+from tilewright.simulator.instruction import Instruction
+from tilewright.simulator.target import Target
+from tilewright.simulator.wave import Wave
+
+Step = Callable[[Wave], None]
+Builder = Callable[[Instruction, Target], Step]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How one instruction is built, and the class that counts it."""
+
+    build: Builder
+    kind: str
+
+
+_TABLE: dict[str, Entry] = {}
+
+
+def semantics(*names: str, kind: str) -> Callable[[Builder], Builder]:
+    """Register a builder for instructions; ``kind`` is the class they are counted in."""
+
+    def register(build: Builder) -> Builder:
+        for name in names:
+            if name in _TABLE:
+                raise ValueError(f"{name} has semantics already")
+            _TABLE[name] = Entry(build, kind)
+        return build
+
+    return register
+
+
+def find(name: str) -> Entry | None:
+    """The entry of an instruction name, or None."""
+    return _TABLE.get(name)
+
+
+def names() -> tuple[str, ...]:
+    """Every modelled instruction, sorted."""
+    return tuple(sorted(_TABLE))
+
+
+def build(instruction: Instruction, target: Target) -> Step:
+    """The step of one static instruction. Unmodelled if there are no semantics for it or for its mode."""
+    entry = _TABLE.get(instruction.name)
+    if entry is None:
+        raise Unmodelled(f"{instruction.name} ({instruction.encoding}) has no semantics on {target.name}")
+    return entry.build(instruction, target)
