@@ -1,0 +1,94 @@
+"""Builds single instructions from real encodings, and waves to run them on: decoding is tested along with semantics."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+
+from tilewright.simulator import decode
+from tilewright.simulator.instruction import Instruction
+from tilewright.simulator.semantics import build
+from tilewright.simulator.target import TARGETS
+from tilewright.simulator.wave import Wave
+
+DENORMALS = 0xF0  # FLOAT_MODE of the kernels: round to nearest even, denormals kept everywhere
+_SINGLES = {"vcc": 106, "exec": 126, "sdwa": 249, "dpp": 250, "vccz": 251, "execz": 252, "scc": 253}
+_FLOATS = {0.5: 240, -0.5: 241, 1.0: 242, -1.0: 243, 2.0: 244, -2.0: 245, 4.0: 246, -4.0: 247}
+
+
+def assemble(target: str, encoding: str, name: str, **fields: Any) -> Instruction:
+    """The instruction ``name`` in one of the wheel's encodings (``VOP3``, ``VOP2_SDWA``, ``DS``), encoded and decoded.
+
+    Operands are ``"v3"``, ``"s4"``, ``"vcc"``, …, an int or a float (an inline constant, or else a literal); the other
+    fields are numbers, by the wheel's names (``clmp``, ``opsel``, ``offset0``, …).
+    """
+    module = importlib.import_module(f"tinygrad.runtime.autogen.amd.{TARGETS[target].tables}.ins")
+    kind = getattr(module, encoding)
+    raw, literal = 0, fields.pop("literal", None)
+    for key, field in kind._fields:
+        if key == "literal":
+            continue
+        if type(field).__name__ == "FixedBitField":
+            value = field.default
+        elif key in ("op", "opx", "opy"):
+            value = _opcode(field, fields.pop(key, name))
+        elif hasattr(field, "_valid_range"):
+            value, extra = _operand(fields.pop(key, 0 if field._valid_range[0] == 0 else "v0"), TARGETS[target].m0)
+            value -= field._valid_range[0]
+            literal = extra if extra is not None else literal
+        else:
+            value = fields.pop(key, field.default if isinstance(field.default, int) else 0)
+        raw |= (value & field.mask) << field.lo
+    if fields:
+        raise ValueError(f"{encoding} has no field {', '.join(fields)}")
+    size = kind._base_size if "literal" not in dict(kind._fields) else kind._base_size - 4
+    code = raw.to_bytes(kind._base_size, "little")[:size] + (b"" if literal is None else literal.to_bytes(4, "little"))
+    return decode.decode_one(code, TARGETS[target], 0)
+
+
+def _opcode(field: Any, name: str) -> int:
+    for op in field._enum:
+        text = op.name.lower()
+        if name in (text, text.removesuffix("_e32"), text.removesuffix("_e64")):
+            return int(op.value)
+    raise ValueError(f"{field._enum.__name__} has no {name}")
+
+
+def _operand(value: Any, m0: int) -> tuple[int, int | None]:
+    """The number of an operand among the 512 of a source field, and the literal that goes with it."""
+    if isinstance(value, float):
+        return (_FLOATS[value], None) if value in _FLOATS else (255, int(np.float32(value).view(np.uint32)))
+    if isinstance(value, int):
+        if -16 <= value <= 64:
+            return (128 + value if value >= 0 else 192 - value), None
+        return 255, value & 0xFFFFFFFF
+    if value == "m0":
+        return m0, None
+    if value in _SINGLES:
+        return _SINGLES[value], None
+    return int(value[1:]) + {"v": 256, "s": 0}[value[0]], None
+
+
+def make_wave(target: str, *, exec_bits: int | None = None, mode: int = DENORMALS, seed: int = 0) -> Wave:
+    """A wave without memory whose VGPRs and SGPRs hold random bits."""
+    wave = Wave(TARGETS[target], None, None)  # type: ignore[arg-type]
+    random = np.random.default_rng(seed)
+    wave.v[...] = random.integers(0, 1 << 32, wave.v.shape, np.uint32)
+    wave.s[:] = [int(word) for word in random.integers(0, 1 << 32, len(wave.s), np.uint32)]
+    wave.mode = mode
+    if exec_bits is not None:
+        wave.set_exec(exec_bits & (1 << wave.lanes) - 1)
+    return wave
+
+
+def run(wave: Wave, instruction: Instruction) -> None:
+    """Bind and execute one instruction."""
+    with np.errstate(all="ignore"):
+        build(instruction, wave.target)(wave)
+
+
+def execute(wave: Wave, encoding: str, name: str, **fields: Any) -> None:
+    """Assemble, bind and execute one instruction."""
+    run(wave, assemble(wave.target.name, encoding, name, **fields))
