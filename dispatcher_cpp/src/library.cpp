@@ -2,6 +2,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -90,8 +91,8 @@ tw_status check_library(const tw_library* library, const char* path) {
     return fail(TW_ABI_MISMATCH, "%s: library speaks ABI version %u, this dispatcher version %u; rebuild the library",
                 path, library->abi_version, TW_ABI_VERSION);
   }
-  if (library->struct_size < sizeof(tw_library) || library->name == nullptr || library->check_device == nullptr ||
-      library->last_error == nullptr || library->set_num_threads == nullptr) {
+  if (library->struct_size < offsetof(tw_library, set_runtime) || library->name == nullptr ||
+      library->check_device == nullptr || library->last_error == nullptr || library->set_num_threads == nullptr) {
     return fail(TW_LOAD_FAILED, "%s: library table is incomplete", path);
   }
   const tw_arch* arch = library->arch;

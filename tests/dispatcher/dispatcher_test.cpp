@@ -69,6 +69,11 @@ struct Handle {
 
 bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
+void a_table_may_end_before_set_runtime() {
+  Handle h;
+  CHECK(h.add("old") == TW_OK);
+}
+
 void loading_refuses_what_is_wrong() {
   Handle h;
   CHECK_FAILS(h.add("absent"), TW_LOAD_FAILED, "absent.so", "cannot be opened");
@@ -528,6 +533,7 @@ void threads_share_a_full_cache() {
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
   folder = argv[1];
+  a_table_may_end_before_set_runtime();
   loading_refuses_what_is_wrong();
   devices_are_checked_when_asked();
   features_gate_kernels();

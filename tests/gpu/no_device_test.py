@@ -73,6 +73,11 @@ def test_threads_cannot_be_set(library: Library) -> None:
     assert "GPU" in library.table.last_error().decode()
 
 
+def test_the_runtime_cannot_be_chosen(library: Library) -> None:
+    assert library.table.set_runtime(b"/some/file.so") == UNSUPPORTED
+    assert "/some/file.so" in library.table.last_error().decode()
+
+
 def test_loading_and_asking_is_safe_before_fork() -> None:
     """A child forked after load and supports can use the GPU; without one, it gets the usual refusal."""
     code = """

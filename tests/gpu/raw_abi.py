@@ -64,6 +64,7 @@ class Table(ctypes.Structure):
         ("check_device", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int32, _PTR, ctypes.c_size_t)),
         ("last_error", ctypes.CFUNCTYPE(_TEXT)),
         ("set_num_threads", ctypes.CFUNCTYPE(ctypes.c_int, _U32)),
+        ("set_runtime", ctypes.CFUNCTYPE(ctypes.c_int, _TEXT)),
     ]
 
 

@@ -82,6 +82,7 @@ Launch = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes
 CheckDevice = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_char_p, ctypes.c_size_t)
 LastError = ctypes.CFUNCTYPE(ctypes.c_char_p)
 SetThreads = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint32)
+SetRuntime = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p)
 
 
 class Descriptor(ctypes.Structure):
@@ -106,6 +107,7 @@ class Library(ctypes.Structure):
         ("check_device", CheckDevice),
         ("last_error", LastError),
         ("set_num_threads", SetThreads),
+        ("set_runtime", SetRuntime),
     )
 
 
@@ -159,11 +161,14 @@ def build_runtime(executor: LocalExecutor) -> Path:
 class Session:
     """One library loaded against one runtime, each from a file of its own so that no state is shared."""
 
-    def __init__(self, built: Built, arch: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(
+        self, built: Built, arch: str, folder: Path, monkeypatch: pytest.MonkeyPatch, choose: bool = True
+    ) -> None:
         runtime, library = folder / "libamdhip64.so.7", folder / "libgemm.so"
         runtime.write_bytes(built.runtime.read_bytes())
         library.write_bytes(built.libraries[arch].read_bytes())
-        monkeypatch.setenv("TILEWRIGHT_HIP_LIBRARY", str(runtime))
+        # What a caller chooses is opened, not what the environment says.
+        monkeypatch.setenv("TILEWRIGHT_HIP_LIBRARY", MISSING)
         monkeypatch.setenv("FAKE_HIP_ARCH", f"{arch}:sramecc+:xnack-" if arch == "gfx942" else arch)
         self.runtime = ctypes.CDLL(str(runtime))
         self._loaded = ctypes.CDLL(str(library))
@@ -171,6 +176,9 @@ class Session:
         self.library = self._loaded.tw_library_get().contents
         self.pointer = self.library.kernels[0]
         self.kernel = self.pointer.contents
+        self.path = str(runtime).encode()
+        if choose:
+            assert self.library.set_runtime(self.path) == OK, self.last_error
 
     @property
     def record(self) -> Record:
@@ -358,8 +366,7 @@ def test_devices_are_told_apart(session: Session, monkeypatch: pytest.MonkeyPatc
 def test_without_a_runtime_the_library_still_answers(
     built: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session = Session(built, "gfx942", tmp_path, monkeypatch)
-    monkeypatch.setenv("TILEWRIGHT_HIP_LIBRARY", MISSING)
+    session = Session(built, "gfx942", tmp_path, monkeypatch, choose=False)
     assert session.supports(problem()) == (OK, "")
     status, storage = session.plan(problem())
     assert status == OK
@@ -367,6 +374,22 @@ def test_without_a_runtime_the_library_still_answers(
     status, reason = session.check_device()
     assert status == RUNTIME_MISSING
     assert "libamdhip64" in reason and MISSING in reason
+    # Nothing was opened, so the environment may still name another file; from then on it is that one.
+    monkeypatch.setenv("TILEWRIGHT_HIP_LIBRARY", session.path.decode())
+    assert session.launch(storage) == OK
+    assert session.library.set_runtime(session.path) == OK
+    assert session.library.set_runtime(b"/another/runtime.so") == INVALID
+    assert all(word in session.last_error for word in (session.path.decode(), "/another/runtime.so", "copy"))
+
+
+def test_a_chosen_runtime_stays(gfx942: Session) -> None:
+    for wrong in (None, b"", b"x" * 5000):
+        assert gfx942.library.set_runtime(wrong) == INVALID
+        assert "path" in gfx942.last_error
+    assert gfx942.library.set_runtime(b"/another/runtime.so") == INVALID
+    assert gfx942.library.set_runtime(gfx942.path) == OK
+    assert gfx942.launch(gfx942.plan(problem())[1]) == OK
+    assert gfx942.record.launches == 1
 
 
 def test_threads_may_share_a_kernel(gfx942: Session) -> None:

@@ -74,6 +74,8 @@ class ArchStruct(ctypes.Structure):
 
 
 CheckDevice = ctypes.CFUNCTYPE(c_int32, c_int32, c_void_p, c_size_t)
+LastError = ctypes.CFUNCTYPE(c_char_p)
+SetRuntime = ctypes.CFUNCTYPE(c_int32, c_char_p)
 
 
 class LibraryStruct(ctypes.Structure):
@@ -87,8 +89,9 @@ class LibraryStruct(ctypes.Structure):
         ("kernels", POINTER(POINTER(KernelStruct))),
         ("kernel_count", c_uint64),
         ("check_device", CheckDevice),
-        ("last_error", c_void_p),
+        ("last_error", LastError),
         ("set_num_threads", c_void_p),
+        ("set_runtime", SetRuntime),  # only where struct_size reaches it
     ]
 
 

@@ -151,6 +151,10 @@ typedef struct tw_library {
   const char* (*last_error)(void);
   /* CPU: threads that a launch may use, 0 = all of the affinity mask. TW_UNSUPPORTED on GPUs. */
   tw_status (*set_num_threads)(uint32_t threads);
+  /* AMD: the file to open as GPU runtime on first use, instead of the system's; for the whole process, and for good:
+   * TW_INVALID_ARGUMENT once the library uses another one. TW_UNSUPPORTED elsewhere. Libraries whose struct_size ends
+   * before this member do not have it. */
+  tw_status (*set_runtime)(const char* path);
 } tw_library;
 
 /* The one symbol that a kernel library exports. */

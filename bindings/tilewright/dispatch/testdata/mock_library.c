@@ -1,7 +1,8 @@
 /* A kernel library for tests of the dispatcher: naive fp32 GEMMs, one that does nothing, one that fails.
  *
  * Macros choose what is wrong with it: MOCK_ABI (version), MOCK_DEVICE (tw_status of check_device), MOCK_EMPTY,
- * MOCK_NULL, MOCK_NO_SYMBOL, MOCK_ARCH, MOCK_BACKEND, MOCK_NAME, MOCK_SEED (one hex digit in every identity).
+ * MOCK_NULL, MOCK_NO_SYMBOL, MOCK_ARCH, MOCK_BACKEND, MOCK_NAME, MOCK_SEED (one hex digit in every identity), MOCK_OLD
+ * (a table that ends before set_runtime).
  */
 #include <stdio.h>
 #include <string.h>
@@ -180,6 +181,28 @@ static tw_status set_num_threads(uint32_t threads) {
   return TW_INVALID_ARGUMENT;
 }
 
+/* The runtime is written down and opened by nobody: launches run here. */
+static char runtime[4096];
+
+static tw_status set_runtime(const char* path) {
+  if (MOCK_BACKEND != TW_BACKEND_HIP) {
+    snprintf(error_text, sizeof error_text, "the mock needs no runtime");
+    return TW_UNSUPPORTED;
+  }
+  if (runtime[0] != 0 && strcmp(runtime, path) != 0) {
+    snprintf(error_text, sizeof error_text, "the mock uses %.50s already", runtime);
+    return TW_INVALID_ARGUMENT;
+  }
+  snprintf(runtime, sizeof runtime, "%s", path);
+  return TW_OK;
+}
+
+#ifdef MOCK_OLD
+#define TABLE_BYTES offsetof(tw_library, set_runtime)
+#else
+#define TABLE_BYTES sizeof(tw_library)
+#endif
+
 #ifdef MOCK_EMPTY
 #define KERNEL_COUNT 0
 #else
@@ -192,8 +215,8 @@ const tw_library* some_other_symbol(void) {
 #else
 const tw_library* tw_library_get(void) {
 #endif
-  static const tw_library library = {sizeof(tw_library), MOCK_ABI,     MOCK_NAME,  &arch,          kernels,
-                                     KERNEL_COUNT,       check_device, last_error, set_num_threads};
+  static const tw_library library = {TABLE_BYTES,  MOCK_ABI,     MOCK_NAME,  &arch,           kernels,
+                                     KERNEL_COUNT, check_device, last_error, set_num_threads, set_runtime};
 #ifdef MOCK_NULL
   return (void)library, NULL;
 #else

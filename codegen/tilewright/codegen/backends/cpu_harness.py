@@ -51,6 +51,7 @@ class _Library(ctypes.Structure):
     _fields_ += _of(ctypes.CFUNCTYPE(_TEXT), "last_error") + _of(
         ctypes.CFUNCTYPE(ctypes.c_int, _U32), "set_num_threads"
     )
+    _fields_ += _of(ctypes.CFUNCTYPE(ctypes.c_int, _TEXT), "set_runtime")
 
 
 def aligned_bytes(count: int, alignment: int = 256) -> Any:
@@ -80,6 +81,10 @@ class CpuLibrary:
     def set_num_threads(self, threads: int) -> int:
         """Status."""
         return int(self._table.set_num_threads(threads))
+
+    def set_runtime(self, path: str) -> int:
+        """Status."""
+        return int(self._table.set_runtime(path.encode()))
 
     @property
     def last_error(self) -> str:

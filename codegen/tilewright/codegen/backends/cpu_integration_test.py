@@ -277,6 +277,7 @@ def test_bad_launches_are_refused(library: CpuLibrary) -> None:
     assert plan.launch(0, p, 0, p) == INVALID_ARGUMENT
     assert plan.launch(p, p, 0, 0) == INVALID_ARGUMENT
     assert library.set_num_threads(100_000) == INVALID_ARGUMENT
+    assert library.set_runtime("/some/file.so") == UNSUPPORTED and "/some/file.so" in library.last_error
     assert library.check_device(3)[0] == INVALID_ARGUMENT
 
 

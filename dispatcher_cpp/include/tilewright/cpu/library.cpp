@@ -138,6 +138,7 @@ extern "C" {
 TW_HIDDEN tw_status tw_backend_check_device(int32_t device, char* reason, size_t bytes);
 TW_HIDDEN const char* tw_backend_last_error(void);
 TW_HIDDEN tw_status tw_backend_set_num_threads(uint32_t threads);
+TW_HIDDEN tw_status tw_backend_set_runtime(const char* path);
 
 tw_status tw_backend_check_device(int32_t device, char* reason, size_t bytes) {
   if (device != 0)
@@ -158,6 +159,11 @@ tw_status tw_backend_set_num_threads(uint32_t threads) {
   }
   __atomic_store_n(&requested_threads, threads, __ATOMIC_RELAXED);
   return TW_OK;
+}
+
+tw_status tw_backend_set_runtime(const char* path) {
+  return fail(TW_UNSUPPORTED, nullptr, 0, "set_runtime(%s): kernels for processors need no runtime library",
+              path != nullptr ? path : "null");
 }
 
 tw_status tw_cpu_gemm_supports(const tw_kernel* kernel, const tw_problem* problem, char* reason, size_t bytes) {

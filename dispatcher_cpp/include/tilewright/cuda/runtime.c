@@ -25,6 +25,11 @@ tw_status tw_backend_set_num_threads(uint32_t threads) {
   return tw_cuda_fail(TW_UNSUPPORTED, "set_num_threads(%u): a GPU library has no host threads to set", threads);
 }
 
+tw_status tw_backend_set_runtime(const char* path) {
+  return tw_cuda_fail(TW_UNSUPPORTED, "set_runtime(%s): the CUDA runtime is a part of this library",
+                      path ? path : "null");
+}
+
 tw_status tw_cuda_launch_failed(const tw_kernel* kernel, int error) {
   cudaGetLastError(); /* or the next, innocent call reports it */
   return tw_cuda_fail(TW_LAUNCH_FAILED, "%s: %s (%s)", kernel->name, cudaGetErrorString((cudaError_t)error),

@@ -48,10 +48,11 @@ TW_HIDDEN tw_status tw_cuda_gemm_check_args(const tw_gemm_problem* problem, cons
 TW_HIDDEN tw_status tw_cuda_gemm_without_k(const tw_kernel* kernel, const tw_gemm_problem* problem,
                                            const tw_gemm_args* args);
 
-/* The library's side of the table (see abi.h: check_device, last_error, set_num_threads). */
+/* The library's side of the table (see abi.h: check_device, last_error, set_num_threads, set_runtime). */
 TW_HIDDEN tw_status tw_backend_check_device(int32_t device, char* reason, size_t reason_bytes);
 TW_HIDDEN const char* tw_backend_last_error(void);
 TW_HIDDEN tw_status tw_backend_set_num_threads(uint32_t threads);
+TW_HIDDEN tw_status tw_backend_set_runtime(const char* path);
 
 #ifdef __cplusplus
 }

@@ -33,7 +33,8 @@ typedef struct hip_api {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static hip_api api_storage;
 static const hip_api* api_ready; /* published with release order once api_storage is complete */
-static __thread char last_error[512];
+static char runtime_path[4096];  /* the file that is or will be opened, "" = not decided */
+static __thread char last_error[2048];
 
 tw_status tw_hip_fail(tw_status status, const char* format, ...) {
   va_list values;
@@ -50,13 +51,30 @@ tw_status tw_backend_set_num_threads(uint32_t threads) {
   return tw_hip_fail(TW_UNSUPPORTED, "a library for AMD GPUs has no CPU threads to set");
 }
 
-static void* open_runtime(void) {
+tw_status tw_backend_set_runtime(const char* path) {
+  tw_status status = TW_OK;
+  if (!path || !*path || strlen(path) >= sizeof runtime_path)
+    return tw_hip_fail(TW_INVALID_ARGUMENT, "set_runtime needs a path of 1 to %zu bytes", sizeof runtime_path - 1);
+  pthread_mutex_lock(&mutex);
+  if (*runtime_path && strcmp(path, runtime_path) != 0)
+    status = tw_hip_fail(TW_INVALID_ARGUMENT,
+                         "this library uses %s as its GPU runtime already and cannot change to %s; load a copy of its "
+                         "file to use both in one process",
+                         runtime_path, path);
+  else
+    memcpy(runtime_path, path, strlen(path) + 1);
+  pthread_mutex_unlock(&mutex);
+  return status;
+}
+
+static void* open_runtime(const char** name) {
   /* Plain libamdhip64.so is left out on purpose: it may be a ROCm 5, whose structs differ. */
   static const char* const names[] = {"libamdhip64.so.7", "libamdhip64.so.6"};
-  const char* chosen = getenv("TILEWRIGHT_HIP_LIBRARY");
+  const char* chosen = *runtime_path ? runtime_path : getenv("TILEWRIGHT_HIP_LIBRARY");
+  *name = chosen;
   if (chosen && *chosen) return dlopen(chosen, RTLD_NOW | RTLD_LOCAL);
   for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
-    void* library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    void* library = dlopen(*name = names[i], RTLD_NOW | RTLD_LOCAL);
     if (library) return library;
   }
   return NULL;
@@ -69,7 +87,8 @@ static int resolve(void* library, const char* name, void* function) {
 }
 
 static tw_status load_api(void) {
-  void* library = open_runtime();
+  const char* name = NULL;
+  void* library = open_runtime(&name);
   if (!library) {
     const char* detail = dlerror();
     return tw_hip_fail(TW_RUNTIME_MISSING, "the HIP runtime (libamdhip64.so.7 or .6) cannot be loaded: %s",
@@ -87,6 +106,7 @@ static tw_status load_api(void) {
     dlclose(library);
     return tw_hip_fail(TW_RUNTIME_MISSING, "the HIP runtime lacks a function that tilewright needs");
   }
+  if (name != runtime_path) snprintf(runtime_path, sizeof runtime_path, "%s", name);
   __atomic_store_n(&api_ready, api, __ATOMIC_RELEASE);
   return TW_OK;
 }
