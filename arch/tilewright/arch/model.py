@@ -54,6 +54,7 @@ class PipelineLimits(_Frozen):
     persistent: tuple[bool, ...] = Field(default=(False,), min_length=1)
     num_wave_groups: tuple[int, ...] = Field(default=(1,), min_length=1)
     k_block_per_cu: tuple[int, ...] = Field(default=(1,), min_length=1)
+    split_k: tuple[bool, ...] = Field(default=(False,), min_length=1)
 
 
 class TileLimits(_Frozen):

@@ -75,7 +75,7 @@ def view(kernel: Kernel) -> dict[str, Any]:
 
 
 _TEXT = ("dtype_a", "dtype_b", "dtype_c", "dtype_acc", "layout", "pipeline", "epilogue", "scheduler")
-_PLAIN = ("persistent", "preshuffle", "num_wave_groups", "k_block_per_cu")
+_PLAIN = ("persistent", "preshuffle", "num_wave_groups", "k_block_per_cu", "split_k")
 ATTRIBUTES = (
     *("arch", "name", "identity", "op", "dtype", *_TEXT, *_PLAIN),
     *(f"{outer}_{axis}" for outer in ("tile", "wave", "warp_tile", "cluster", "pad") for axis in "mnk"),

@@ -31,6 +31,8 @@ def kernel_name(spec: GemmSpec) -> str:
         name += f"_wg{spec.num_wave_groups}"
     if spec.k_block_per_cu != 1:
         name += f"_kbpc{spec.k_block_per_cu}"
+    if spec.split_k:
+        name += "_splitk"
     return name
 
 

@@ -39,6 +39,7 @@ def test_every_other_field_leaves_a_suffix() -> None:
         "cluster": ({"m": 2, "n": 1, "k": 1}, "_cluster2x1x1"),
         "num_wave_groups": (2, "_wg2"),
         "k_block_per_cu": (3, "_kbpc3"),
+        "split_k": (True, "_splitk"),
     }
     plain = kernel_name(GemmSpec.model_validate(PLAIN))
     for field, (value, suffix) in changed.items():
@@ -61,7 +62,8 @@ def test_changing_any_one_field_changes_the_name(spec: GemmSpec) -> None:
             value = fields[extent][axis]
             other = {**fields, extent: {**fields[extent], axis: value - 1 if value > 1 else 2}}
             assert kernel_name(GemmSpec.model_validate(other)) != name
-    for field in ("persistent", "preshuffle"):
+    fields.setdefault("split_k", False)
+    for field in ("persistent", "preshuffle", "split_k"):
         assert kernel_name(GemmSpec.model_validate({**fields, field: not fields[field]})) != name
     for axis in "mnk":
         other = {**fields, "pad": {**fields["pad"], axis: not fields["pad"][axis]}}

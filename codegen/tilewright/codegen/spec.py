@@ -7,9 +7,9 @@ import json
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, StrictBool, model_serializer
 
 
 class DType(StrEnum):
@@ -115,7 +115,8 @@ class GemmSpec(_Frozen):
     """One GEMM kernel: C = A·B, tiled tile → wave → warp_tile.
 
     ``wave`` counts waves (warp groups on NVIDIA, 1 on CPU) along each extent of a tile; ``warp_tile`` is the extent of
-    one matrix instruction (of the register block on CPU).
+    one matrix instruction (of the register block on CPU). With ``split_k`` the workgroups of a tile share K: each sums
+    a slice into the workspace, and a second kernel adds the slices up in order, scales and converts.
     """
 
     op: Literal["gemm"] = "gemm"
@@ -136,6 +137,15 @@ class GemmSpec(_Frozen):
     cluster: Extent = Extent(m=1, n=1, k=1)
     num_wave_groups: int = Field(default=1, gt=0, le=MAX_EXTENT, strict=True)
     k_block_per_cu: int = Field(default=1, gt=0, le=MAX_EXTENT, strict=True)
+    split_k: StrictBool = False
+
+    @model_serializer(mode="wrap")
+    def _dump(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # A field younger than the first libraries is written only where it is set: identities stay what they were.
+        fields: dict[str, Any] = write(self)
+        if not self.split_k:
+            del fields["split_k"]
+        return fields
 
     @cached_property
     def dtype_key(self) -> str:
@@ -158,7 +168,7 @@ class Kernel(_Frozen):
 
     @cached_property
     def canonical_json(self) -> str:
-        """Every field, keys sorted, no blanks: the text that the identity hashes."""
+        """The spec's fields, keys sorted, no blanks: the text that the identity hashes."""
         return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
 
     @cached_property

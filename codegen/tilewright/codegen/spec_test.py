@@ -37,3 +37,17 @@ def test_extents_are_positive_whole_numbers(value: object) -> None:
 def test_every_dtype_has_a_size_and_an_accumulator() -> None:
     assert set(ELEMENT_BYTES) == set(DType)
     assert {default_acc_dtype(dtype) for dtype in DType} == {DType.FP32, DType.INT32}
+
+
+def test_a_spec_without_split_k_is_written_as_before_there_was_any() -> None:
+    spec = GemmSpec.model_validate(
+        {
+            **{"dtype_a": "fp16", "dtype_b": "fp16", "dtype_c": "fp16", "dtype_acc": "fp32", "layout": "rcr"},
+            **{extent: {"m": 128, "n": 128, "k": 32} for extent in ("tile", "wave", "warp_tile")},
+            **{"pipeline": "compv3", "epilogue": "cshuffle", "scheduler": "intrawave"},
+        }
+    )
+    assert "split_k" not in Kernel(arch="gfx942", spec=spec).canonical_json
+    split = Kernel(arch="gfx942", spec=GemmSpec.model_validate({**spec.model_dump(), "split_k": True}))
+    assert '"split_k":true' in split.canonical_json
+    assert Kernel.model_validate_json(split.canonical_json) == split

@@ -37,7 +37,7 @@ _ENUMS: Mapping[str, Mapping[str, StrEnum]] = {
     for key in keys
 }
 _REQUIRED = tuple(name for name, info in GemmSpec.model_fields.items() if info.is_required())
-_PLAIN = ("op", "persistent", "preshuffle", "num_wave_groups", "k_block_per_cu")
+_PLAIN = ("op", "persistent", "preshuffle", "num_wave_groups", "k_block_per_cu", "split_k")
 _FLAT = {f"{extent}_{axis}": (extent, axis) for extent in (*EXTENTS, "pad") for axis in "mnk"}
 FIELDS = (*_ENUMS, *EXTENTS, "pad", *_PLAIN, *_FLAT)
 """Every key that a spec may have; ``tile_m`` and its like are the flat spelling of ``tile``."""

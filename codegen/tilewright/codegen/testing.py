@@ -53,6 +53,7 @@ def specs() -> st.SearchStrategy[GemmSpec]:
         cluster=extents() | st.just(Extent(m=1, n=1, k=1)),
         num_wave_groups=_counts,
         k_block_per_cu=_counts,
+        split_k=st.booleans(),
     )
 
 
@@ -82,6 +83,7 @@ def likely_specs(arch: Arch) -> st.SearchStrategy[GemmSpec]:
             epilogue=Epilogue(draw(st.sampled_from(limits.epilogues))),
             scheduler=Scheduler(draw(st.sampled_from(limits.schedulers))),
             persistent=draw(st.sampled_from(limits.persistent)),
+            split_k=draw(st.sampled_from(limits.split_k)),
             preshuffle=limits.preshuffle,
             cluster=_extent(draw(st.sampled_from(arch.clusters))),
         )

@@ -130,11 +130,16 @@ class OccupancyField(IntField):
     help = "Workgroups that shall fit on a compute unit at once."
 
 
+class SplitKField(TriBoolField):
+    alias = "split_k"
+    help = "Whether the kernel can share K among workgroups (AMD); it then also serves alpha and beta."
+
+
 EXTENT_FIELDS = (TileField, WaveField, WarpTileField, ClusterField)
 SCALAR_SPEC_FIELDS = (
     *(DTypeField, DTypeAField, DTypeBField, DTypeCField, DTypeAccField, LayoutField),
     *(PipelineField, EpilogueField, SchedulerField, PersistentField, PreshuffleField),
-    *(WaveGroupsField, OccupancyField),
+    *(WaveGroupsField, OccupancyField, SplitKField),
 )
 SPEC_FIELDS = (*SCALAR_SPEC_FIELDS, *EXTENT_FIELDS, PadField)
 

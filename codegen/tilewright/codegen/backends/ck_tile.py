@@ -83,6 +83,7 @@ class CkTileBackend:
             "epilogue": _symbol(EPILOGUES, spec.epilogue),
             "scheduler": _symbol(SCHEDULERS, spec.scheduler),
             "function": f"{kernel.symbol}_gemm",
+            "sum": f"{kernel.symbol}_sum",
             "facts": f"{kernel.symbol}_facts",
         }
 

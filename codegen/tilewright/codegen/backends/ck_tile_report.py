@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 _METADATA = {
     "vgpr": "vgpr_count",
@@ -19,6 +20,7 @@ _METADATA = {
 # RDNA has no accumulation registers, and the compiler leaves the key out.
 _OPTIONAL = {"agpr"}
 _MATRIX = re.compile(r"^\s+v_(?:mfma|smfmac|wmma|swmmac)_", re.MULTILINE)
+_SUM = "_sum.kd"  # the second kernel of a GEMM with split K, which is not what the report is about
 _BLOCK = re.compile(r"^\s*\.amdgpu_metadata$(.*)^\s*\.end_amdgpu_metadata$", re.MULTILINE | re.DOTALL)
 
 
@@ -29,21 +31,30 @@ class ReportError(ValueError):
 def read_report(text: str) -> dict[str, int]:
     """Registers, bytes, spills, wave and block size and the number of matrix instructions of the kernel in ``text``.
 
-    ``vgpr`` counts architectural and accumulation registers together. Raises ReportError if there is not exactly one
-    kernel, if a number is missing, or if the kernel has no matrix instruction: CK Tile compiles configurations that an
-    architecture lacks to kernels that compute nothing.
+    ``vgpr`` counts architectural and accumulation registers together. The kernel that adds up the slices of a split K
+    is left out. Raises ReportError if there is not exactly one kernel beside it, if a number is missing, or if the
+    kernel has no matrix instruction: CK Tile compiles configurations that an architecture lacks to kernels that compute
+    nothing.
     """
     block = _BLOCK.search(text)
     if block is None:
         raise ReportError("no .amdgpu_metadata in the assembly; compile with -S for an AMD GPU")
-    kernels = re.findall(r"^\s*\.symbol:\s*(\S+)", block.group(1), re.MULTILINE)
+    kernels = {symbol: entry for symbol, entry in _entries(block.group(1)) if not symbol.endswith(_SUM)}
     if len(kernels) != 1:
         raise ReportError(f"expected one kernel in the assembly, found {len(kernels)}: {', '.join(kernels)}")
-    report = {name: _number(block.group(1), name, key) for name, key in _METADATA.items()}
+    ((symbol, entry),) = kernels.items()
+    report = {name: _number(entry, name, key) for name, key in _METADATA.items()}
     report["matrix_instructions"] = len(_MATRIX.findall(text))
     if report["matrix_instructions"] == 0:
-        raise ReportError(f"{kernels[0]} has no matrix instruction: this architecture cannot run its warp tile")
+        raise ReportError(f"{symbol} has no matrix instruction: this architecture cannot run its warp tile")
     return report
+
+
+def _entries(metadata: str) -> Iterator[tuple[str, str]]:
+    # Kernels are the entries of one list; only their first lines start with a dash at this depth.
+    for entry in re.split(r"^  - ", metadata, flags=re.MULTILINE)[1:]:
+        for symbol in re.findall(r"^\s*\.symbol:\s*(\S+)", entry, re.MULTILINE):
+            yield symbol, entry
 
 
 def _number(metadata: str, name: str, key: str) -> int:

@@ -52,6 +52,20 @@ def test_every_resource_is_found() -> None:
     }
 
 
+def test_the_kernel_that_adds_up_slices_is_left_out() -> None:
+    second = """\
+  - .agpr_count:     0
+    .group_segment_fixed_size: 0
+    .symbol:         kernel_sum.kd
+    .vgpr_count:     16
+"""
+    for text in (
+        ASSEMBLY.replace("...\n", second + "...\n"),
+        ASSEMBLY.replace("amdhsa.kernels:\n", "amdhsa.kernels:\n" + second),
+    ):
+        assert read_report(text) == read_report(ASSEMBLY)
+
+
 @pytest.mark.parametrize("name", ["v_wmma_f32_16x16x16_f16", "v_smfmac_f32_32x32x16_f16", "v_swmmac_f32_16x16x32_f16"])
 def test_all_kinds_of_matrix_instructions_count(name: str) -> None:
     assert read_report(ASSEMBLY.replace("v_mfma_f32_32x32x8_f16", name))["matrix_instructions"] == 2

@@ -81,6 +81,20 @@ def test_the_descriptor_repeats_the_spec() -> None:
         assert line in text
 
 
+def test_a_split_k_kernel_comes_with_one_that_adds_up_its_slices() -> None:
+    split = Kernel(arch="gfx942", spec=GemmSpec.model_validate({**KERNEL.spec.model_dump(), "split_k": True}))
+    texts = {file.path: file.text for file in kernel_plan(split, load("gfx942"), BACKEND).files}
+    base = f"gfx942/{split.name}"
+    assert base.endswith("_splitk")
+    assert "static constexpr bool split_k = true;" in texts[f"{base}.hpp"]
+    assert f"void {split.symbol}_sum(tw_hip_sum_arguments arguments)" in texts[f"{base}.hpp"]
+    assert len(texts[f"{base}.hpp"].splitlines()) <= 60
+    assert f'.function = "{split.symbol}_sum"' in texts[f"{base}.c"]
+    assert ".max_split_k = TW_HIP_MAX_SPLIT_K," in texts[f"{base}.c"]
+    plain = next(file.text for file in kernel_plan(KERNEL, load("gfx942"), BACKEND).files if file.path.endswith(".c"))
+    assert "_sum" not in plain and ".max_split_k = 1," in plain
+
+
 def test_the_launcher_knows_its_architecture() -> None:
     plan = library_plan("gemm", load("gfx942"), [KERNEL], BACKEND)
     (runtime,) = [action for action in plan.actions if any("runtime.c" in part for part in action.argv)]

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tilewright.arch import Arch
-from tilewright.codegen.spec import ELEMENT_BYTES, Epilogue, Extent, GemmSpec, Layout
+from tilewright.codegen.spec import ELEMENT_BYTES, DType, Epilogue, Extent, GemmSpec, Layout
 
 _VECTOR_BYTES = 16
 _POWERS = (16, 32, 64, 128, 256)
@@ -67,13 +67,18 @@ def load_vector(element_bytes: int, row: int, per_lane: int) -> int:
 
 def store_vector(spec: GemmSpec) -> int:
     """Elements of C that the CShuffle epilogue stores at once."""
-    return min(spec.wave.n * spec.warp_tile.n, _VECTOR_BYTES // ELEMENT_BYTES[spec.dtype_c])
+    return min(spec.wave.n * spec.warp_tile.n, _VECTOR_BYTES // ELEMENT_BYTES[stored_dtype(spec)])
+
+
+def stored_dtype(spec: GemmSpec) -> DType:
+    """What the epilogue writes: C, or the partial sums of a slice of K."""
+    return spec.dtype_acc if spec.split_k else spec.dtype_c
 
 
 def shuffle_bytes(spec: GemmSpec, wave_size: int) -> int:
     """LDS bytes that the CShuffle epilogue needs for one pass."""
     rows, row = _shuffle_extent(spec, wave_size)
-    return rows * row * ELEMENT_BYTES[spec.dtype_c]
+    return rows * row * ELEMENT_BYTES[stored_dtype(spec)]
 
 
 def nearest_tile(spec: GemmSpec, arch: Arch) -> str:

@@ -107,7 +107,7 @@ def check_pipeline(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
 
 
 def check_traits(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
-    """Scheduler, epilogue, preshuffle, persistence and occupancy go with a pipeline only as its entry lists."""
+    """Scheduler, epilogue, preshuffle, persistence and the like go with a pipeline only as its entry lists."""
     limits = arch.pipelines.get(spec.pipeline)
     if limits is None:
         return
@@ -118,6 +118,7 @@ def check_traits(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
         ("persistent", spec.persistent, limits.persistent),
         ("num_wave_groups", spec.num_wave_groups, limits.num_wave_groups),
         ("k_block_per_cu", spec.k_block_per_cu, limits.k_block_per_cu),
+        ("split_k", spec.split_k, limits.split_k),
     ):
         if value not in allowed:
             message = f"pipeline {spec.pipeline} of {arch.name} has no such {field}"

@@ -9,16 +9,34 @@
 
 #include <stdint.h>
 
-/* The kernel arguments, in kernarg order. Leading dimensions and extents count elements. */
+/* The kernel arguments, in kernarg order. Leading dimensions and extents count elements. A kernel that shares K among
+ * `slices` workgroups per tile gets the workspace as d: one m by ldd matrix of accumulators per slice. */
 typedef struct tw_hip_gemm_arguments {
   const void* a;
   const void* b;
   void* d;
   int32_t m, n, k;
   int32_t lda, ldb, ldd;
-  int32_t k_batch;
+  int32_t slices;
   int32_t reserved;
 } tw_hip_gemm_arguments;
+
+/* What such a kernel's second half gets: D = alpha * (slice 0 + slice 1 + ...) + beta * C, with C read unless beta is
+ * 0. C and D share ldd. For integers alpha is 1 and beta 0. */
+typedef struct tw_hip_sum_arguments {
+  const void* slices;
+  const void* c;
+  void* d;
+  int32_t m, n;
+  int32_t ldd;
+  int32_t slice_ldd; /* n rounded up to TW_HIP_SUM_VECTOR */
+  int32_t count;
+  float alpha, beta;
+  int32_t reserved;
+} tw_hip_sum_arguments;
+
+#define TW_HIP_SUM_BLOCK 256 /* work-items per workgroup */
+#define TW_HIP_SUM_VECTOR 4  /* elements per work-item */
 
 #define TW_HIP_GEMM_FACTS_MAGIC 0x54574731u /* "TWG1" */
 

@@ -10,6 +10,8 @@
 
 /* K tiles that a pipeline may load beyond the end of K (never used, but their offsets must not wrap around). */
 #define MAX_PREFETCH 8
+/* As the ABI promises. */
+#define WORKSPACE_ALIGNMENT 256
 
 typedef struct operand {
   const char* name;
@@ -69,24 +71,33 @@ static tw_status check_kind(const tw_gemm_traits* t, const tw_gemm_problem* p, c
   return status;
 }
 
-static tw_status check_scalars(const tw_gemm_problem* p, char* reason, size_t bytes) {
-  if (p->alpha != 1.0) {
+static int splits(const tw_gemm_traits* t) { return t->max_split_k > 1; }
+
+static tw_status check_scalars(const tw_gemm_traits* t, const tw_gemm_problem* p, char* reason, size_t bytes) {
+  const int scales = splits(t) && t->dtype_acc == TW_FP32, plain = p->alpha == 1.0 && p->beta == 0.0;
+  if (p->alpha != 1.0 && !scales)
     snprintf(reason, bytes, "alpha is %g, this kernel serves 1.", p->alpha);
-    return TW_UNSUPPORTED;
-  }
-  if (p->beta != 0.0) {
+  else if (p->beta != 0.0 && !scales)
     snprintf(reason, bytes, "beta is %g, this kernel serves 0.", p->beta);
-    return TW_UNSUPPORTED;
-  }
-  if (p->split_k != 1) {
-    snprintf(reason, bytes, "split_k is %u, this kernel serves 1.", p->split_k);
-    return TW_UNSUPPORTED;
-  }
-  return TW_OK;
+  else if (p->split_k == 0 || p->split_k > t->max_split_k)
+    snprintf(reason, bytes, "split_k is %u, this kernel serves 1%s.", p->split_k, splits(t) ? " to 1024" : "");
+  else if (splits(t) && p->split_k == 1 && plain)
+    snprintf(reason, bytes, "split_k is 1: a kernel without a workspace multiplies faster than this one.");
+  else
+    return TW_OK;
+  return TW_UNSUPPORTED;
 }
 
+static int64_t workgroups(const tw_gemm_traits* t, const tw_gemm_problem* p) {
+  return round_up(p->m, t->tile_m) / t->tile_m * (round_up(p->n, t->tile_n) / t->tile_n) * p->split_k;
+}
+
+/* Rows of a slice of partial results. */
+static int64_t slice_ldd(const tw_gemm_problem* p) { return round_up(p->n, TW_HIP_SUM_VECTOR); }
+
+/* A, B, what the kernel writes, and C. */
 static void describe_operands(const tw_gemm_traits* t, const tw_gemm_problem* p, const tw_hip_gemm_facts* facts,
-                              operand operands[3]) {
+                              operand operands[4]) {
   const int64_t m_end = round_up(p->m, t->tile_m), n_end = round_up(p->n, t->tile_n);
   const int64_t ahead = (int64_t)t->tile_k * MAX_PREFETCH, k_end = round_up(p->k, t->tile_k) + ahead;
   const operand a_row = {"A", "k", p->k, p->m, p->lda, m_end, ahead, facts->vector_a, t->tile_k, t->pad_k, p->dtype_a};
@@ -95,10 +106,14 @@ static void describe_operands(const tw_gemm_traits* t, const tw_gemm_problem* p,
   const operand b_row = {"B",       "n",      p->n,      p->k, p->ldb, k_end, t->tile_n, facts->vector_b,
                          t->tile_n, t->pad_n, p->dtype_b};
   const operand b_col = {"B", "k", p->k, p->n, p->ldb, n_end, ahead, facts->vector_b, t->tile_k, t->pad_k, p->dtype_b};
-  const operand d = {"C", "n", p->n, p->m, p->ldc, m_end, t->tile_n, facts->vector_d, t->tile_n, t->pad_n, p->dtype_c};
+  const operand own = {"C",       "n",      p->n,      p->m, p->ldc, m_end, t->tile_n, facts->vector_d,
+                       t->tile_n, t->pad_n, p->dtype_c};
+  const operand slice = {"a slice of C",  "n",       p->n,     p->m,        slice_ldd(p), m_end, t->tile_n,
+                         facts->vector_d, t->tile_n, t->pad_n, p->dtype_acc};
   operands[0] = p->layout_a == TW_ROW_MAJOR ? a_row : a_col;
   operands[1] = p->layout_b == TW_ROW_MAJOR ? b_row : b_col;
-  operands[2] = d;
+  operands[2] = splits(t) ? slice : own;
+  operands[3] = own;
 }
 
 /* Rows shorter than their extent would overlap, or let the bounds check of the last row hide a part of the others. */
@@ -107,6 +122,13 @@ static tw_status check_row(const operand* x, char* reason, size_t bytes) {
   snprintf(reason, bytes, "the leading dimension of %s is %lld, less than %s = %lld.", x->name, (long long)x->stride,
            x->contiguous_name, (long long)x->contiguous);
   return TW_INVALID_ARGUMENT;
+}
+
+static tw_status check_alignment(const operand* x, uint32_t row_bytes, char* reason, size_t bytes) {
+  if (x->stride * size_of(x->dtype) % row_bytes == 0) return TW_OK;
+  snprintf(reason, bytes, "the leading dimension of %s is %lld: its rows are not aligned to %u bytes.", x->name,
+           (long long)x->stride, row_bytes);
+  return TW_UNSUPPORTED;
 }
 
 static tw_status check_operand(const operand* x, uint32_t row_bytes, char* reason, size_t bytes) {
@@ -118,9 +140,8 @@ static tw_status check_operand(const operand* x, uint32_t row_bytes, char* reaso
   else if (x->contiguous % x->vector != 0)
     snprintf(reason, bytes, "%s = %lld is not a multiple of %u, the vector in which %s is accessed.",
              x->contiguous_name, extent, x->vector, x->name);
-  else if (x->stride * size % row_bytes != 0)
-    snprintf(reason, bytes, "the leading dimension of %s is %lld: its rows are not aligned to %u bytes.", x->name,
-             stride, row_bytes);
+  else if (check_alignment(x, row_bytes, reason, bytes) != TW_OK)
+    return TW_UNSUPPORTED;
   else if (x->stride > limit || x->strided_end > (limit - x->overrun) / x->stride)
     snprintf(reason, bytes, "%s spans %lld rows of %lld elements: its byte offsets do not fit into 31 bits.", x->name,
              (long long)x->strided, stride);
@@ -131,9 +152,9 @@ static tw_status check_operand(const operand* x, uint32_t row_bytes, char* reaso
 
 static tw_status check_sizes(const tw_gemm_traits* t, const tw_gemm_problem* p, const tw_hip_gemm_facts* facts,
                              char* reason, size_t bytes) {
-  operand operands[3];
+  operand operands[4];
   describe_operands(t, p, facts, operands);
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < 4; ++i) {
     const tw_status status = check_row(&operands[i], reason, bytes);
     if (status != TW_OK) return status;
   }
@@ -142,11 +163,13 @@ static tw_status check_sizes(const tw_gemm_traits* t, const tw_gemm_problem* p, 
     const tw_status status = check_operand(&operands[i], facts->row_bytes, reason, bytes);
     if (status != TW_OK) return status;
   }
+  const tw_status aligned = check_alignment(&operands[3], facts->row_bytes, reason, bytes);
+  if (aligned != TW_OK) return aligned;
   const int64_t loops = round_up(p->k, t->tile_k) / t->tile_k;
-  const int64_t tiles = round_up(p->m, t->tile_m) / t->tile_m * (round_up(p->n, t->tile_n) / t->tile_n);
-  if (loops < (int64_t)facts->min_k_loops)
-    snprintf(reason, bytes, "k = %lld is %lld tiles of %u, this kernel's pipeline needs %u.", (long long)p->k,
-             (long long)loops, t->tile_k, facts->min_k_loops);
+  const int64_t tiles = workgroups(t, p);
+  if (loops / p->split_k < (int64_t)facts->min_k_loops)
+    snprintf(reason, bytes, "k = %lld is %lld tiles of %u for split_k = %u, each needs %u.", (long long)p->k,
+             (long long)loops, t->tile_k, p->split_k, facts->min_k_loops);
   else if (tiles > (int64_t)(UINT32_MAX / facts->block_size) || tiles > INT32_MAX)
     snprintf(reason, bytes, "m = %lld by n = %lld is %lld tiles, more than one launch can have.", (long long)p->m,
              (long long)p->n, (long long)tiles);
@@ -186,7 +209,7 @@ static tw_status check(const tw_kernel* kernel, const tw_problem* problem, tw_hi
   }
   tw_status status = check_kind(&gemm->traits, p, reason, bytes);
   if (status == TW_OK) status = check_range(p, reason, bytes);
-  if (status == TW_OK) status = check_scalars(p, reason, bytes);
+  if (status == TW_OK) status = check_scalars(&gemm->traits, p, reason, bytes);
   if (status == TW_OK) status = check_sizes(&gemm->traits, p, facts, reason, bytes);
   return status;
 }
@@ -199,11 +222,35 @@ tw_status tw_hip_gemm_supports(const tw_kernel* kernel, const tw_problem* proble
   return check(kernel, problem, &facts, reason, reason_bytes);
 }
 
+/* The accumulators of all slices. */
+static uint64_t workspace_of(const tw_gemm_problem* p) {
+  return (uint64_t)p->split_k * (uint64_t)(p->m * slice_ldd(p)) * (uint64_t)size_of(p->dtype_acc);
+}
+
 tw_status tw_hip_gemm_workspace_size(const tw_kernel* kernel, const tw_problem* problem, uint64_t* bytes) {
-  (void)kernel;
   if (!problem || !bytes) return tw_hip_fail(TW_INVALID_ARGUMENT, "problem and bytes must not be null");
   *bytes = 0;
+  if (!splits(&gemm_of(kernel)->traits)) return TW_OK;
+  tw_hip_gemm_facts facts;
+  char reason[256] = "";
+  const tw_status status = check(kernel, problem, &facts, reason, sizeof reason);
+  if (status != TW_OK) return tw_hip_fail(status, "%s", reason);
+  *bytes = workspace_of((const tw_gemm_problem*)(const void*)problem);
   return TW_OK;
+}
+
+static void plan_sum(const tw_gemm_problem* p, tw_hip_gemm_plan* made) {
+  const int64_t vectors = p->m * slice_ldd(p) / TW_HIP_SUM_VECTOR;
+  made->arguments.ldd = (int32_t)slice_ldd(p);
+  made->sum_grid = (uint32_t)(round_up(vectors, TW_HIP_SUM_BLOCK) / TW_HIP_SUM_BLOCK);
+  made->workspace_bytes = workspace_of(p);
+  made->sum = (tw_hip_sum_arguments){.m = (int32_t)p->m,
+                                     .n = (int32_t)p->n,
+                                     .ldd = (int32_t)p->ldc,
+                                     .slice_ldd = (int32_t)slice_ldd(p),
+                                     .count = (int32_t)p->split_k,
+                                     .alpha = (float)p->alpha,
+                                     .beta = (float)p->beta};
 }
 
 tw_status tw_hip_gemm_make_plan(const tw_kernel* kernel, const tw_problem* problem, void* plan) {
@@ -214,21 +261,43 @@ tw_status tw_hip_gemm_make_plan(const tw_kernel* kernel, const tw_problem* probl
   if (status != TW_OK) return tw_hip_fail(status, "%s", reason);
   const tw_gemm_traits* t = &gemm_of(kernel)->traits;
   const tw_gemm_problem* p = (const tw_gemm_problem*)(const void*)problem;
-  const int64_t tiles = round_up(p->m, t->tile_m) / t->tile_m * (round_up(p->n, t->tile_n) / t->tile_n);
-  const tw_hip_gemm_plan made = {
+  tw_hip_gemm_plan made = {
       .arguments = {.m = (int32_t)p->m,
                     .n = (int32_t)p->n,
                     .k = (int32_t)p->k,
                     .lda = (int32_t)p->lda,
                     .ldb = (int32_t)p->ldb,
                     .ldd = (int32_t)p->ldc,
-                    .k_batch = 1},
-      .grid = (uint32_t)tiles,
+                    .slices = (int32_t)p->split_k},
+      .grid = (uint32_t)workgroups(t, p),
       .block = facts.block_size,
       .row_bytes = facts.row_bytes,
   };
+  if (splits(t) && made.grid != 0) plan_sum(p, &made);
   memcpy(plan, &made, sizeof made);
   return TW_OK;
+}
+
+static tw_status launch_split(const tw_hip_gemm* gemm, const tw_hip_gemm_plan* made, const tw_gemm_args* given,
+                              tw_hip_gemm_arguments* arguments) {
+  tw_hip_sum_arguments sum = made->sum;
+  if (!given->workspace || given->workspace_bytes < made->workspace_bytes)
+    return tw_hip_fail(TW_WORKSPACE_TOO_SMALL, "the workspace has %llu bytes, the slices of K take %llu",
+                       given->workspace ? (unsigned long long)given->workspace_bytes : 0ull,
+                       (unsigned long long)made->workspace_bytes);
+  if ((uintptr_t)given->workspace % WORKSPACE_ALIGNMENT != 0)
+    return tw_hip_fail(TW_INVALID_ARGUMENT, "the workspace must be aligned to %d bytes", WORKSPACE_ALIGNMENT);
+  if (sum.beta != 0 && (!given->c || (uintptr_t)given->c % made->row_bytes != 0))
+    return tw_hip_fail(TW_INVALID_ARGUMENT, "beta is not 0, so c must be a pointer aligned to %u bytes",
+                       made->row_bytes);
+  arguments->d = given->workspace;
+  sum.slices = given->workspace;
+  sum.c = given->c;
+  sum.d = given->d;
+  const tw_status status =
+      tw_hip_launch(&gemm->code, made->grid, made->block, arguments, sizeof *arguments, given->stream);
+  if (status != TW_OK) return status;
+  return tw_hip_launch(&gemm->sum, made->sum_grid, TW_HIP_SUM_BLOCK, &sum, sizeof sum, given->stream);
 }
 
 tw_status tw_hip_gemm_launch(const tw_kernel* kernel, const void* plan, const void* args) {
@@ -245,5 +314,6 @@ tw_status tw_hip_gemm_launch(const tw_kernel* kernel, const void* plan, const vo
   arguments.a = given->a;
   arguments.b = given->b;
   arguments.d = given->d;
+  if (made->sum_grid != 0) return launch_split(gemm_of(kernel), made, given, &arguments);
   return tw_hip_launch(&gemm_of(kernel)->code, made->grid, made->block, &arguments, sizeof arguments, given->stream);
 }

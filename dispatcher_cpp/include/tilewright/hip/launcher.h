@@ -10,6 +10,7 @@
 #include "tilewright/hip/arguments.h"
 
 #define TW_HIP_MAX_DEVICES 64
+#define TW_HIP_MAX_SPLIT_K 1024
 
 /* An embedded code object, its kernel and its facts. */
 typedef struct tw_hip_code {
@@ -24,6 +25,7 @@ typedef struct tw_hip_code {
 typedef struct tw_hip_gemm {
   tw_gemm_traits traits;
   tw_hip_code code;
+  tw_hip_code sum; /* where max_split_k > 1: the kernel that adds up the slices, from the same image */
 } tw_hip_gemm;
 
 typedef struct tw_hip_gemm_plan {
@@ -31,7 +33,9 @@ typedef struct tw_hip_gemm_plan {
   uint32_t grid;                   /* workgroups along x; 0 = nothing to do */
   uint32_t block;                  /* work-items per workgroup */
   uint32_t row_bytes;              /* alignment that pointers need */
-  uint32_t reserved;
+  uint32_t sum_grid;               /* 0 = the kernel writes D itself */
+  tw_hip_sum_arguments sum;        /* pointers still null */
+  uint64_t workspace_bytes;
 } tw_hip_gemm_plan;
 
 /* gemm.c: the four functions of a descriptor. */
@@ -52,5 +56,6 @@ TW_HIDDEN tw_status tw_hip_fail(tw_status status, const char* format, ...) __att
 TW_HIDDEN tw_status tw_backend_check_device(int32_t device, char* reason, size_t reason_bytes);
 TW_HIDDEN const char* tw_backend_last_error(void);
 TW_HIDDEN tw_status tw_backend_set_num_threads(uint32_t threads);
+TW_HIDDEN tw_status tw_backend_set_runtime(const char* path);
 
 #endif
