@@ -6,13 +6,21 @@ functions are plain coroutines, so each takes and returns values that hash.
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 from dataclasses import dataclass
-from typing import Iterable, Sequence
+from typing import Iterable, Sequence, Union
 
 from pants.backend.python.util_rules.interpreter_constraints import InterpreterConstraints
 from pants.backend.python.util_rules.pex import PexRequest, VenvPex, VenvPexProcess
 from pants.backend.python.util_rules.pex_cli import PexCliProcess
-from pants.backend.python.util_rules.pex_requirements import EntireLockfile, Lockfile, Resolve
+from pants.backend.python.util_rules.pex_requirements import (
+    EntireLockfile,
+    LoadedLockfile,
+    LoadedLockfileRequest,
+    Lockfile,
+    Resolve,
+)
 from pants.engine.fs import (
     AddPrefix,
     CreateDigest,
@@ -28,13 +36,71 @@ from pants.engine.fs import (
     RemovePrefix,
     Snapshot,
 )
-from pants.engine.process import FallibleProcessResult, Process, ProcessResult
+from pants.engine.process import FallibleProcessResult, Process, ProcessCacheScope, ProcessResult
 from pants.engine.rules import Get
 from pants.engine.target import Dependencies, DependenciesRequest, Target, Targets
+from pants.util.frozendict import FrozenDict
 from pants.util.logging import LogLevel
 
 # How long a remote cache may take to answer before a local run starts beside it.
 REMOTE_SPECULATION_MILLIS = 10_000
+
+# Portable processes. A process that Pants makes for pip or for a Python tool names interpreters, search paths and the
+# PATH of this machine, so its cache key, and those of all that use its results, are good for this machine only. Ours
+# name pinned requirements and nothing else. What differs between machines is kept in named caches, which are no part
+# of a key: unpacked wheels, and where the tool's interpreter is. Such a process says _NOT_PREPARED where these are
+# missing; only then does Pants prepare them, and the process runs again. A machine that finds all results in a
+# remote cache prepares nothing.
+_NOT_PREPARED = 86
+_PORTABLE_ENV = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
+_WHEELS = {"tilewright_wheels": "__wheels"}
+_PYTHONS = {"tilewright_pythons": "__pythons"}
+_LIST_WHEELS = """\
+files="$PWD/files"
+cd "__wheels/$1" 2>/dev/null || exit 86
+shift
+set -e
+for part; do
+  (cd "${part%%/*}" && find -L "${part#*/}" -type f) >>"$files"
+done
+sort -u "$files"
+"""
+_COPY_WHEELS = """\
+wheels="__wheels/$1"
+[ -d "$wheels" ] || exit 86
+shift
+set -e
+for part; do
+  inner="${part#*/}"
+  mkdir -p "$(dirname "$inner")"
+  cp -RL "$wheels/$part" "$(dirname "$inner")"
+done
+"""
+# Another build may do the same; whoever comes first wins.
+_KEEP_WHEELS = """\
+set -e
+kept="__wheels/$1"
+shift
+[ ! -d "$kept" ] || exit 0
+new="$(mktemp -d __wheels/.new.XXXXXX)"
+trap 'rm -rf "$new"' EXIT
+ln -s "$new" __new
+"$@"
+mv -T "$new/wheels/.deps" "$kept" || [ -d "$kept" ]
+"""
+_RUN_PYTHON = """\
+python="$(cat "__pythons/$1" 2>/dev/null)" && [ -x "$python" ] || exit 86
+shift
+exec "$python" "$@"
+"""
+_KEEP_PYTHON = """\
+import os, sys
+note = os.path.join("__pythons", sys.argv[1])
+new = f"{note}.{os.getpid()}"
+with open(new, "w") as file:
+    file.write(os.path.join(os.path.realpath(sys.prefix), "bin", "python"))
+os.replace(new, note)
+"""
 
 
 async def create_files(files: Iterable[tuple[str, bytes]]) -> Digest:
@@ -97,33 +163,65 @@ async def try_run(process: Process) -> FallibleProcessResult:
     return await Get(FallibleProcessResult, Process, process)
 
 
-async def install_wheels(requirements: str, folders: Sequence[str], description: str) -> Digest:
-    """The given ``folders`` of wheels that pip installs from a hash-pinned requirements file of the workspace."""
-    pinned = await Get(
-        Digest,
-        PathGlobs(
-            [requirements],
-            glob_match_error_behavior=GlobMatchErrorBehavior.error,
-            description_of_origin="a toolchain of tilewright",
-        ),
+@dataclass(frozen=True)
+class _Wheels:
+    """Wheels that a hash-pinned requirements file names, unpacked in a folder of this machine."""
+
+    requirements: str
+    pinned: Digest
+    about: str
+
+
+async def wheel_files(requirements: str, wheels: Sequence[tuple[str, Sequence[str]]], about: str) -> Digest:
+    """The named parts of wheels that a hash-pinned requirements file of the workspace names.
+
+    ``wheels`` maps wheel file names to folders and files inside of them. Listing the files is a process of its own, so
+    that the second one can name each of them: a cache server may know nothing of output folders.
+    """
+    pinned = await workspace_files([requirements], about)
+    needs = _Wheels(requirements, pinned, about)
+    parts = [f"{wheel}/{part}" for wheel, names in wheels for part in names]
+    listed = await _run_prepared(_wheel_process(_LIST_WHEELS, needs, parts, (), f"List files of {about}"), needs)
+    files = listed.stdout.decode().splitlines()
+    copied = await _run_prepared(_wheel_process(_COPY_WHEELS, needs, parts, files, f"Install {about}"), needs)
+    for result in (listed, copied):
+        if result.exit_code != 0:
+            raise ValueError(f"{about} cannot be installed:\n{result.stderr.decode(errors='replace').strip()}")
+    return copied.output_digest
+
+
+def _wheel_process(
+    script: str, needs: _Wheels, parts: Sequence[str], outputs: Sequence[str], description: str
+) -> Process:
+    return Process(
+        ("/bin/sh", "-c", script, "wheels", needs.pinned.fingerprint, *parts),
+        description=description,
+        env=_PORTABLE_ENV,
+        append_only_caches=_WHEELS,
+        output_files=outputs,
+        level=LogLevel.DEBUG,
+        remote_cache_speculation_delay_millis=REMOTE_SPECULATION_MILLIS,
     )
-    result = await Get(
-        ProcessResult,
+
+
+async def _keep_wheels(needs: _Wheels, scope: ProcessCacheScope) -> None:
+    """Let pip unpack the wheels."""
+    pip = await Get(
+        Process,
         PexCliProcess(
             subcommand=(),
             extra_args=(
-                *("--requirement", requirements, "--intransitive", "--no-build"),
-                *("--layout", "loose", "--output-file", "wheels"),
+                *("--requirement", needs.requirements, "--intransitive", "--no-build"),
+                *("--layout", "loose", "--output-file", "__new/wheels"),
             ),
-            additional_input_digest=pinned,
-            # A part may be a folder or a file.
-            output_directories=folders,
-            output_files=folders,
-            description=description,
-            level=LogLevel.INFO,
+            additional_input_digest=needs.pinned,
+            description=f"Download {needs.about}",
+            cache_scope=scope,
         ),
     )
-    return result.output_digest
+    caches = FrozenDict({**pip.append_only_caches, **_WHEELS})
+    argv = ("/bin/sh", "-c", _KEEP_WHEELS, "keep", needs.pinned.fingerprint, *pip.argv)
+    await Get(ProcessResult, Process, dataclasses.replace(pip, argv=argv, append_only_caches=caches))
 
 
 @dataclass(frozen=True)
@@ -137,6 +235,15 @@ class PythonTool:
     sources: Digest
 
 
+@dataclass(frozen=True)
+class _PythonEnvironment:
+    """The environment of a tool on this machine; ``key`` says what is in it."""
+
+    tool: PythonTool
+    lockfile: Lockfile
+    key: str
+
+
 async def run_python(
     tool: PythonTool,
     arguments: Sequence[str],
@@ -146,33 +253,72 @@ async def run_python(
 ) -> FallibleProcessResult:
     """``python -m <tool.module> <arguments>`` in a sandbox that holds ``inputs``."""
     lockfile = await Get(Lockfile, Resolve(tool.resolve, use_entire_lockfile=True))
+    loaded = await Get(LoadedLockfile, LoadedLockfileRequest(lockfile))
+    content = "\n".join((loaded.lockfile_digest.fingerprint, *tool.interpreter_constraints))
+    needs = _PythonEnvironment(tool, lockfile, hashlib.sha256(content.encode()).hexdigest())
+    input_digest = await Get(Digest, MergeDigests([tool.sources, inputs]))
+    process = Process(
+        ("/bin/sh", "-c", _RUN_PYTHON, "python", needs.key, "-m", tool.module, *arguments),
+        description=description,
+        input_digest=input_digest,
+        env={
+            **_PORTABLE_ENV,
+            "PYTHONPATH": ":".join(tool.source_roots),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONNOUSERSITE": "1",
+        },
+        append_only_caches=_PYTHONS,
+        output_files=outputs,
+        level=LogLevel.DEBUG,
+        remote_cache_speculation_delay_millis=REMOTE_SPECULATION_MILLIS,
+    )
+    return await _run_prepared(process, needs)
+
+
+async def _keep_python(needs: _PythonEnvironment, scope: ProcessCacheScope) -> None:
+    """Let Pants make the tool's environment, and leave a note of where its interpreter is."""
     pex = await Get(
         VenvPex,
         PexRequest(
-            output_filename=f"{tool.resolve}.pex",
+            output_filename=f"{needs.tool.resolve}.pex",
             internal_only=True,
-            requirements=EntireLockfile(lockfile),
-            interpreter_constraints=InterpreterConstraints(tool.interpreter_constraints),
+            requirements=EntireLockfile(needs.lockfile),
+            interpreter_constraints=InterpreterConstraints(needs.tool.interpreter_constraints),
         ),
     )
-    input_digest = await Get(Digest, MergeDigests([tool.sources, inputs]))
-    process = await Get(
-        Process,
+    await Get(
+        ProcessResult,
         VenvPexProcess(
             pex,
-            argv=("-m", tool.module, *arguments),
-            description=description,
-            input_digest=input_digest,
-            output_files=outputs,
-            # Pex drops PYTHONPATH.
-            extra_env={
-                "PEX_EXTRA_SYS_PATH": ":".join(tool.source_roots),
-                "PYTHONDONTWRITEBYTECODE": "1",
-            },
+            argv=("-c", _KEEP_PYTHON, needs.key),
+            description=f"Prepare Python for {needs.tool.module}",
+            append_only_caches=_PYTHONS,
+            cache_scope=scope,
             level=LogLevel.DEBUG,
         ),
     )
-    return await Get(FallibleProcessResult, Process, process)
+
+
+# The level is no part of a cache key, but the engine takes a process of another level for another one, and so runs it
+# after the first has failed. The second attempt is for a machine whose named caches were removed under a live daemon.
+_ATTEMPTS = (
+    (LogLevel.TRACE, ProcessCacheScope.PER_RESTART_SUCCESSFUL),
+    (LogLevel.INFO, ProcessCacheScope.PER_SESSION),
+)
+
+
+async def _run_prepared(process: Process, needs: Union[_Wheels, _PythonEnvironment]) -> FallibleProcessResult:
+    """Run a portable process; prepare what it needs when no cache knows its result and it is not there."""
+    result = await Get(FallibleProcessResult, Process, process)
+    for level, scope in _ATTEMPTS:
+        if result.exit_code != _NOT_PREPARED:
+            break
+        if isinstance(needs, _Wheels):
+            await _keep_wheels(needs, scope)
+        else:
+            await _keep_python(needs, scope)
+        result = await Get(FallibleProcessResult, Process, dataclasses.replace(process, level=level))
+    return result
 
 
 async def direct_dependencies(dependencies: Dependencies) -> tuple[Target, ...]:

@@ -32,7 +32,7 @@ _ZIG_PARTS = (
             *("libc/glibc", "libc/musl/include", "libcxx", "libcxxabi", "libtsan", "libunwind", "std"),
             *("ubsan_rt.zig", "zig.h"),
             *(f"libc/include/{target}" for target in ("any-linux-any", "generic-glibc", "generic-musl")),
-            *(f"libc/include/{target}" for target in ("x86-linux-any", "x86-linux-gnu", "x86_64-linux-gnu")),
+            *(f"libc/include/{target}" for target in ("x86-linux-any", "x86-linux-gnu")),
             "libc/include/x86_64-linux-musl",
         )
     ),
@@ -128,14 +128,8 @@ async def prepare_tree(request: TreeRequest) -> Tree:
         known = ", ".join(sorted({*WHEEL_TREES, *SOURCE_TREES}))
         raise ValueError(f"unknown tree {request.name!r} in a compile plan; known trees: {known}")
     tree = WHEEL_TREES[request.name]
-    folders = [f"wheels/.deps/{wheel}/{part}" for wheel, parts in tree.wheels for part in parts]
-    installed = await engine.install_wheels(tree.requirements, folders, f"Install toolchain {request.name}")
-    # One after the other: the engine's type inference follows plain awaits only.
-    parts = []
-    for wheel, _ in tree.wheels:
-        part = await engine.subset(installed, [f"wheels/.deps/{wheel}/**"])
-        parts.append(await engine.remove_prefix(part, f"wheels/.deps/{wheel}"))
-    return Tree(request.name, await engine.merge(parts))
+    files = await engine.wheel_files(tree.requirements, tree.wheels, f"toolchain {request.name}")
+    return Tree(request.name, files)
 
 
 def rules() -> list[object]:
