@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from tilewright.simulator.lds import Lds
-    from tilewright.simulator.memory import Memory, Scratch
+    from tilewright.simulator.memory import Memory
+    from tilewright.simulator.scratch import Scratch
     from tilewright.simulator.target import Target
 
 VGPRS = 256  # rows 0–255 are VGPRs, rows 256–511 are AGPRs
