@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -14,7 +16,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tilewright.codegen.plan import Action, RenderedFile
+from tilewright.codegen.memory import MemorySlots, available_memory_mb
+from tilewright.codegen.plan import Action, RenderedFile, checked_path
 from tilewright.codegen.trees import TREES, cache_mount, mount
 from tilewright.codegen.violations import SpecError
 
@@ -27,13 +30,27 @@ class ActionError(RuntimeError):
         super().__init__(f"{action.description}: {reason}\n{' '.join(action.argv)}\n{output}".rstrip())
 
 
+_RECORD = "__sha256.json"
+"""Beside the outputs of a cached result: their digests. No path of a plan starts so."""
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A file in the cache whose contents were found to have this sha256."""
+
+    path: Path
+    digest: str
+
+
 @dataclass
 class LocalExecutor:
     """Runs actions with the trees found at ``tree_roots``, keeping every result below ``cache``.
 
     A result is looked up by command, environment, contents of inputs and identity of trees, so nothing runs twice and
-    nothing stale is used; results appear by rename, so several processes may share a cache. At most ``jobs`` commands
-    run at once, fewer if their memory would not fit into ``memory_mb``. ``progress`` hears one line per action.
+    nothing stale is used. Results are written to disk, then appear by rename, so several processes may share a cache
+    and any of them may be killed; a result whose bytes are not those that were written is made again. At most ``jobs``
+    commands run at once, and only as many as fit into ``memory_mb``, those of other builds with the same cache
+    included. ``progress`` hears one line per action.
     """
 
     tree_roots: Mapping[str, Path]
@@ -47,23 +64,26 @@ class LocalExecutor:
     def run(self, files: Sequence[RenderedFile], actions: Sequence[Action]) -> dict[str, Path]:
         """Every rendered file and output by its path in the plan, as a file inside the cache (do not change it).
 
-        Raises ActionError for the first command that fails, SpecError for a tree without a folder, and ValueError for
-        a plan whose inputs nobody makes.
+        Raises ActionError for the first command that fails, SpecError for a tree without a folder or a path that may
+        not be, ValueError for a plan whose inputs nobody makes, and OSError for a cache that cannot be written.
         """
         self.cache = self.cache.resolve()
+        for path in (*(file.path for file in files), *(path for action in actions for path in action.outputs)):
+            checked_path(path, "output")
         ready = {file.path: self._store_text(file.text) for file in files}
         waiting = dict.fromkeys(actions)
         memory_mb = self.memory_mb if self.memory_mb is not None else available_memory_mb()
         for tree in sorted({tree for action in actions for tree in action.trees}):
             self._tree(tree)
-        running: dict[Future[dict[str, Path]], Action] = {}
+        slots = MemorySlots(self.cache / "memory", memory_mb)
+        running: dict[Future[dict[str, _Made]], Action] = {}
         with ThreadPoolExecutor(max_workers=self.jobs) as pool:
             try:
                 while waiting or running:
                     for action in [action for action in waiting if all(path in ready for path in action.inputs)]:
                         if self._fits(action, running.values(), memory_mb):
                             del waiting[action]
-                            running[pool.submit(self._run_one, action, dict(ready))] = action
+                            running[pool.submit(self._run_one, action, dict(ready), slots)] = action
                     if not running:
                         missing = sorted({p for action in waiting for p in action.inputs if p not in ready})
                         raise ValueError(f"no action makes {', '.join(missing)}")
@@ -73,32 +93,40 @@ class LocalExecutor:
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
-        return ready
+        return {path: made.path for path, made in ready.items()}
 
     def _fits(self, action: Action, busy: Collection[Action], memory_mb: int) -> bool:
         return not busy or (
             len(busy) < self.jobs and sum(other.memory_mb for other in busy) + action.memory_mb <= memory_mb
         )
 
-    def _run_one(self, action: Action, ready: Mapping[str, Path]) -> dict[str, Path]:
+    def _run_one(self, action: Action, ready: Mapping[str, _Made], slots: MemorySlots) -> dict[str, _Made]:
         entry = self.cache / "actions" / self._key(action, ready)
-        if not entry.exists():
+        for _ in range(3):  # again only if somebody damages what was just written
+            found = _verified(entry, action)
+            if found is not None:
+                return found
             self.progress(action.description)
-            with tempfile.TemporaryDirectory(dir=_folder(self.cache / "sandboxes")) as sandbox:
-                self._execute(action, Path(sandbox), ready)
-                staged = _folder(Path(sandbox, "__outputs"))
+            with tempfile.TemporaryDirectory(dir=_folder(self.cache / "sandboxes"), ignore_cleanup_errors=True) as made:
+                sandbox = Path(made)
+                with slots.hold(action.memory_mb) as slot:
+                    self._execute(action, sandbox, ready, slot)
+                staged = _folder(sandbox / "__outputs")
                 for output in action.outputs:
                     target = staged / output
                     target.parent.mkdir(parents=True, exist_ok=True)
-                    os.rename(Path(sandbox, output), target)
-                _publish(staged, entry)
-        return {output: entry / output for output in action.outputs}
+                    os.rename(sandbox / output, target)
+                digests = {output: file_digest(staged / output) for output in action.outputs}
+                (staged / _RECORD).write_text(json.dumps(digests))
+                _flush(staged)
+                _publish(staged, entry, action, sandbox / "__old")
+        raise OSError(errno.EIO, "what was written cannot be read back; check the disk", str(entry))
 
-    def _execute(self, action: Action, sandbox: Path, ready: Mapping[str, Path]) -> None:
+    def _execute(self, action: Action, sandbox: Path, ready: Mapping[str, _Made], slot: int) -> None:
         for path in action.inputs:
             target = sandbox / path
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ready[path], target)
+            shutil.copyfile(ready[path].path, target)
         for output in action.outputs:
             (sandbox / output).parent.mkdir(parents=True, exist_ok=True)
         for tree in action.trees:
@@ -107,7 +135,14 @@ class LocalExecutor:
             (sandbox / cache_mount(cache)).symlink_to(_folder(self.cache / "named" / cache))
         try:
             done = subprocess.run(
-                action.argv, cwd=sandbox, env=dict(action.env), capture_output=True, text=True, errors="replace"
+                action.argv,
+                cwd=sandbox,
+                env=dict(action.env),
+                pass_fds=(slot,),  # a command that outlives us keeps its memory reserved
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
             )
         except OSError as error:
             raise ActionError(action, f"cannot be started: {error}", "") from None
@@ -118,22 +153,23 @@ class LocalExecutor:
             if not (sandbox / output).is_file():
                 raise ActionError(action, f"did not write {output}", printed)
 
-    def _key(self, action: Action, ready: Mapping[str, Path]) -> str:
+    def _key(self, action: Action, ready: Mapping[str, _Made]) -> str:
         parts = {
             "argv": action.argv,
             "env": sorted(action.env),
-            "inputs": {path: file_digest(ready[path]) for path in action.inputs},
+            "inputs": {path: ready[path].digest for path in action.inputs},
             "outputs": action.outputs,
             "trees": {tree: self._tree(tree)[1] for tree in action.trees},
         }
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
-    def _store_text(self, text: str) -> Path:
-        path = self.cache / "texts" / hashlib.sha256(text.encode()).hexdigest()
-        if not path.exists():
-            _folder(path.parent)
-            write_atomically(path, text.encode())
-        return path
+    def _store_text(self, text: str) -> _Made:
+        data = text.encode()
+        digest = hashlib.sha256(data).hexdigest()
+        path = self.cache / "texts" / digest
+        if not path.exists() or path.read_bytes() != data:
+            write_atomically(path, data)
+        return _Made(path, digest)
 
     def _tree(self, name: str) -> tuple[Path, str]:
         """A folder that shows the parts of a tree and nothing else, and a digest of what is in them."""
@@ -145,12 +181,6 @@ class LocalExecutor:
             return self._trees[name]
 
 
-def available_memory_mb() -> int:
-    """Megabytes that this machine can give to new processes without swapping."""
-    with open("/proc/meminfo", encoding="ascii") as lines:
-        return next(int(line.split()[1]) // 1024 for line in lines if line.startswith("MemAvailable"))
-
-
 def file_digest(path: Path) -> str:
     """sha256 of a file's contents, 64 hex digits."""
     with open(path, "rb") as stream:
@@ -158,12 +188,14 @@ def file_digest(path: Path) -> str:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Replace ``path`` by ``data``: readers see the old contents or the new, never a part."""
+    """Replace ``path`` by ``data``: readers see the old contents or the new, never a part, even after a power cut."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(data)
+            stream.flush()
+            os.fsync(descriptor)
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except BaseException:
@@ -193,13 +225,39 @@ def _mount_tree(root: Path, parts: Sequence[str], into: Path) -> tuple[Path, str
     return view, digest.hexdigest()
 
 
-def _publish(staged: Path, entry: Path) -> None:
-    _folder(entry.parent)
+def _verified(entry: Path, action: Action) -> dict[str, _Made] | None:
+    """The outputs of a cached result, if each of them still has the digest that it was stored with."""
     try:
-        os.rename(staged, entry)
-    except OSError:  # another process published the same result first
-        if not entry.is_dir():
-            raise
+        recorded = json.loads((entry / _RECORD).read_bytes())
+        made = {output: _Made(entry / output, file_digest(entry / output)) for output in action.outputs}
+        if recorded == {output: item.digest for output, item in made.items()}:
+            return made
+    except (OSError, ValueError):
+        pass
+    return None
+
+
+def _publish(staged: Path, entry: Path, action: Action, discarded: Path) -> None:
+    """Put a result where it is looked for, instead of a damaged one; a sound one of another process stays."""
+    _folder(entry.parent)
+    while _verified(entry, action) is None:
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(entry, discarded)
+        try:
+            os.rename(staged, entry)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+
+
+def _flush(folder: Path) -> None:
+    """Wait until files and folders are on disk."""
+    for path in (*folder.rglob("*"), folder):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _folder(path: Path) -> Path:

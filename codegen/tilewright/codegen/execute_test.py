@@ -120,18 +120,45 @@ def test_memory_bounds_how_many_run_at_once(tmp_path: Path) -> None:
     lock = threading.Lock()
 
     class Counting(LocalExecutor):
-        def _execute(self, action: Action, sandbox: Path, ready: object) -> None:
+        def _execute(self, action: Action, sandbox: Path, ready: object, slot: int) -> None:
             nonlocal running, most
             with lock:
                 running += 1
                 most = max(most, running)
-            super()._execute(action, sandbox, ready)  # type: ignore[arg-type]
+            super()._execute(action, sandbox, ready, slot)  # type: ignore[arg-type]
             with lock:
                 running -= 1
 
     actions = [python(f"open('out{n}', 'w')", (f"out{n}",), memory_mb=600) for n in range(4)]
     Counting({}, tmp_path / "one", jobs=4, memory_mb=1000).run([], actions)
     assert most == 1
+
+
+def test_a_damaged_result_is_made_again(executor: LocalExecutor, lines: list[str]) -> None:
+    actions = [copy_action(["a/in.txt"], "one"), copy_action(["one"], "two")]
+    good = executor.run([TEXT], actions)
+    for damaged, damage in ((good["one"], b"hellO "), (good["two"], b"hello"), (good["a/in.txt"], b"")):
+        damaged.write_bytes(damage)
+        assert executor.run([TEXT], actions) == good
+        assert [path.read_bytes() for path in good.values()] == [b"hello "] * 3
+    assert lines == ["Copy to one", "Copy to two", "Copy to one", "Copy to two"]
+    for lost in (good["one"], good["two"].parent / "__sha256.json"):
+        lost.unlink()
+        assert executor.run([TEXT], actions) == good
+    assert len(lines) == 6
+
+
+@pytest.mark.parametrize("path", ["../up", "/absolute", "new\nline", "a//b", "-o", "__zig/x", "a/../../b"])
+def test_paths_outside_of_a_sandbox_are_refused(executor: LocalExecutor, path: str) -> None:
+    with pytest.raises(ValueError, match=r"output .* allowed: a relative path"):
+        executor.run([TEXT], [copy_action(["a/in.txt"], path)])
+    with pytest.raises(ValueError, match=r"output .* allowed: a relative path"):
+        executor.run([RenderedFile(path, "")], [])
+    assert not (executor.cache / "sandboxes").exists()
+
+
+def test_outputs_may_be_in_any_script(executor: LocalExecutor) -> None:
+    assert executor.run([TEXT], [copy_action(["a/in.txt"], "größe/核")])["größe/核"].read_text() == "hello "
 
 
 def test_files_are_replaced_whole(tmp_path: Path) -> None:

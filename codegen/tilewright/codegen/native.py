@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Any, cast
 
 from tilewright.codegen.backends import DEFAULT_TOOLCHAINS, toolchain
-from tilewright.codegen.plan import Action
+from tilewright.codegen.plan import Action, checked_path
 from tilewright.codegen.protocol import action_json, typed
 from tilewright.codegen.toolchains.host import HostToolchain
 from tilewright.codegen.violations import SpecError
@@ -29,6 +30,9 @@ def answer_native(raw: dict[str, Any]) -> dict[str, Any]:
     for key, value in (("sources", sources), ("link", link)):
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise SpecError(f"request key {key!r} must be a list of texts, not {value!r}")
+    for item in link:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", item):
+            raise SpecError(f"request key 'link' has {item!r}; allowed: names of C libraries such as 'dl'")
     chosen = typed(raw, "toolchains", dict, {})
     host = toolchain("host", chosen.get("host", DEFAULT_TOOLCHAINS["host"]))
     actions = native_actions(output, sources, link, cast(HostToolchain, host))
@@ -38,14 +42,15 @@ def answer_native(raw: dict[str, Any]) -> dict[str, Any]:
 def native_actions(output: str, sources: Sequence[str], link: Sequence[str], host: HostToolchain) -> tuple[Action, ...]:
     """Compile each of ``sources`` (``.c`` is C99, ``.cpp`` C++17) and link them into ``output``.
 
-    Raises SpecError for no sources or a suffix that is neither.
+    Raises SpecError for no sources, a suffix that is neither, or a path that a plan may not have.
     """
+    checked_path(output, "native library")
     if not sources:
         raise SpecError(f"native library {output!r} has no sources")
     actions = []
     objects = []
     for source in sorted(sources):
-        suffix = PurePosixPath(source).suffix
+        suffix = PurePosixPath(checked_path(source, "native source")).suffix
         if suffix not in (".c", ".cpp"):
             raise SpecError(f"native source {source!r} has the suffix {suffix!r}; allowed: .c, .cpp")
         compile_source = host.compile_c if suffix == ".c" else host.compile_cxx

@@ -7,6 +7,12 @@ inputs, its trees and its environment; paths are relative to the working directo
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from tilewright.codegen.violations import SpecError
+
+MAX_PATH = 1024
+"""The longest path of a plan in bytes, and 255 for each of its parts: what Linux file systems hold."""
 
 
 @dataclass(frozen=True)
@@ -71,3 +77,25 @@ class LibraryPlan:
     def all_actions(self) -> tuple[Action, ...]:
         """The actions of the kernels, then the library's own."""
         return (*(action for kernel in self.kernels for action in kernel.actions), *self.actions)
+
+
+def checked_path(path: str, what: str) -> str:
+    """``path`` if a plan may name a file so; SpecError, which starts with ``what``, otherwise.
+
+    Paths are relative, in their shortest spelling, within the working directory, and read by no compiler as an option
+    (``-x``), a response file (``@x``) or a tree (``__x``).
+    """
+    parts = path.split("/")
+    encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
+    for wrong, why in (
+        (not path, "is empty"),
+        (path.startswith("/"), "is absolute"),
+        (".." in parts, "leaves the working directory"),
+        (not path.isprintable(), "has an unprintable character"),
+        (str(PurePosixPath(path)) != path, "is not in its shortest spelling"),
+        (path.startswith(("-", "@", "__")), f"starts with {path[:2]!r}, which compilers read as something else"),
+        (sum(map(len, encoded)) + len(parts) > MAX_PATH or max(map(len, encoded)) > 255, "is too long"),
+    ):
+        if wrong:
+            raise SpecError(f"{what} {path[:80]!r} {why}; allowed: a relative path below the root, such as 'a/b.c'")
+    return path

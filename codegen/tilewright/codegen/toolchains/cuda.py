@@ -69,7 +69,7 @@ class CudaToolchain:
             dialect="clang",
             driver=("__zig/ziglang/zig", "clang", "-target", TARGET.split(".")[0]),
             trees=("zig", "clang", *_TREES),
-            env=(("ZIG_GLOBAL_CACHE_DIR", "__cache_zig"), ("ZIG_LOCAL_CACHE_DIR", "__cache_zig")),
+            env=(("ZIG_GLOBAL_CACHE_DIR", "__cache_zig"), ("ZIG_LOCAL_CACHE_DIR", "__local")),
             caches=("zig",),
         )
 

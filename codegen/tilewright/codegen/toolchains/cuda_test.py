@@ -4,7 +4,7 @@ import pytest
 
 from tilewright.codegen.toolchains.cuda import CudaToolchain
 
-ZIG_ENV = (("ZIG_GLOBAL_CACHE_DIR", "__cache_zig"), ("ZIG_LOCAL_CACHE_DIR", "__cache_zig"))
+ZIG_ENV = (("ZIG_GLOBAL_CACHE_DIR", "__cache_zig"), ("ZIG_LOCAL_CACHE_DIR", "__local"))
 RESOURCES = "__clang/clang_tidy/data/lib/clang/22"
 LIBC = "__zig/ziglang/lib/libc/include"
 DEFINES = ["-DNDEBUG", "-DCUTLASS_ENABLE_DIRECT_CUDA_DRIVER_CALL", "-std=c++17", "-O3"]

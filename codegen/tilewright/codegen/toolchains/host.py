@@ -71,13 +71,15 @@ class HostToolchain:
     def zig(cls) -> HostToolchain:
         """clang 22 and lld out of the ziglang wheel: the default, the same bytes on every machine."""
         zig = "__zig/ziglang/zig"
+        # zig keeps objects of earlier compiles in its local cache and trusts them unseen: each command gets its own.
+        # The shared one holds what links need of glibc and takes 6 CPU s to make.
         return cls(
             id="zig",
             identity=f"ziglang {ZIG_VERSION} {TARGET}",
             cc=(zig, "cc", "-target", TARGET),
             cxx=(zig, "c++", "-target", TARGET),
             trees=("zig",),
-            env=(("ZIG_GLOBAL_CACHE_DIR", "__cache_zig"), ("ZIG_LOCAL_CACHE_DIR", "__cache_zig")),
+            env=(("ZIG_GLOBAL_CACHE_DIR", "__cache_zig"), ("ZIG_LOCAL_CACHE_DIR", "__local")),
             caches=("zig",),
         )
 

@@ -14,7 +14,7 @@ COMMON = [
     "-ffp-contract=on",
 ]
 WARN = ["-Wall", "-Wextra", "-Werror"]
-ZIG_ENV = (("ZIG_GLOBAL_CACHE_DIR", "__cache_zig"), ("ZIG_LOCAL_CACHE_DIR", "__cache_zig"))
+ZIG_ENV = (("ZIG_GLOBAL_CACHE_DIR", "__cache_zig"), ("ZIG_LOCAL_CACHE_DIR", "__local"))
 
 
 def test_zig_compiles_c_with_this_command_line() -> None:
