@@ -11,7 +11,10 @@ from pathlib import Path
 
 from tilewright.dispatch.errors import DeviceError
 
-_NAME = re.compile(r"(cpu)|(cuda|hip)(?::(\d+))?|sim:\w+")
+_NAME = re.compile(r"(cpu)|(cuda|hip)(?::(\d+))?|(sim):(\w+)")
+_NAMES = "'cpu', 'cuda:N', 'hip:N', 'sim:ARCH'"
+
+SIMULATED = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")  # in the order of the stand-in runtime's devices
 
 # The x86-64 psABI's microarchitecture levels, by the names of /proc/cpuinfo (abm stands for lzcnt).
 _V3 = frozenset(["avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"])
@@ -23,9 +26,11 @@ _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAP
 
 @dataclass(frozen=True)
 class Device:
-    """``cpu``, ``cuda:N`` or ``hip:N``. Creating one touches nothing; :attr:`archs` asks the machine, once.
+    """``cpu``, ``cuda:N``, ``hip:N``, ``sim:ARCH``. Creating one touches nothing; :attr:`archs` asks the machine, once.
 
     ``arch`` skips that question, e.g. to plan for a GPU that is not here: ``Device("hip:0", arch="gfx942")``.
+    ``sim:gfx942`` executes the same kernels on the CPU (package ``tilewright[simulator]``): its results are simulated,
+    and how long it takes says nothing about a GPU.
     """
 
     name: str = "cpu"
@@ -37,14 +42,38 @@ class Device:
         """Parse the name; DeviceError if it is none."""
         match = _NAME.fullmatch(self.name)
         if match is None:
-            raise DeviceError(f"device is {self.name!r}; allowed: 'cpu', 'cuda:N', 'hip:N'")
-        if self.name.startswith("sim:"):
-            raise DeviceError(f"device is {self.name!r}: there is no simulator here; allowed: 'cpu', 'cuda:N', 'hip:N'")
-        kind = match[1] or match[2]
+            raise DeviceError(f"device is {self.name!r}; allowed: {_NAMES}")
+        kind = match[1] or match[2] or match[4]
         ordinal = int(match[3] or 0)
+        if kind == "sim":
+            ordinal = self._simulate(match[5])
         object.__setattr__(self, "kind", kind)
         object.__setattr__(self, "ordinal", ordinal)
-        object.__setattr__(self, "name", kind if kind == "cpu" else f"{kind}:{ordinal}")
+        object.__setattr__(self, "name", f"{kind}:{ordinal}" if kind in ("cuda", "hip") else self.name)
+
+    def _simulate(self, arch: str) -> int:
+        """The ordinal of a simulated device, which is of one architecture."""
+        if arch not in SIMULATED:
+            raise DeviceError(f"device is {self.name!r}; simulated architectures: {', '.join(SIMULATED)}")
+        if self.arch not in (None, arch):
+            raise DeviceError(f"device is {self.name!r} and arch is {self.arch!r}; leave arch out")
+        object.__setattr__(self, "arch", arch)
+        return SIMULATED.index(arch)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether kernels are executed by the simulator instead of a GPU: right or wrong, but never fast or slow."""
+        return self.kind == "sim"
+
+    @property
+    def memory(self) -> str:
+        """Where its arrays are: the device itself, ``cpu`` for a simulated one."""
+        return "cpu" if self.simulated else self.name
+
+    @property
+    def library_kind(self) -> str:
+        """The kind of libraries that it runs: ``cpu``, ``cuda`` or ``hip``."""
+        return "hip" if self.simulated else self.kind
 
     @classmethod
     def of(cls, device: Device | str) -> Device:

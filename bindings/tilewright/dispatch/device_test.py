@@ -17,11 +17,23 @@ def test_names() -> None:
     assert str(Device("hip:12")) == "hip:12"
     assert Device.of("cpu") == Device() and Device.of(Device("cuda:1")).ordinal == 1
     assert Device("cuda:7", arch="sm_90a").archs == ("sm_90a",)
-    for name in ("gpu", "cpu:1", "cuda:", "cuda:-1", "", "sim:gfx942"):
+    for name in ("gpu", "cpu:1", "cuda:", "cuda:-1", "", "sim", "sim:"):
         with pytest.raises(DeviceError, match="allowed: 'cpu'"):
             Device(name)
-    with pytest.raises(DeviceError, match="no simulator"):
-        Device("sim:gfx942")
+
+
+def test_simulated_devices_are_architectures() -> None:
+    found = Device("sim:gfx1201")
+    assert (found.kind, found.arch, found.archs, found.name) == ("sim", "gfx1201", ("gfx1201",), "sim:gfx1201")
+    assert found.simulated and not Device("hip:0").simulated
+    assert (found.memory, found.library_kind) == ("cpu", "hip")
+    assert (Device("hip:1").memory, Device("hip:1").library_kind) == ("hip:1", "hip")
+    assert [Device(f"sim:{arch}").ordinal for arch in device.SIMULATED] == [0, 1, 2, 3, 4]
+    assert Device("sim:gfx942", arch="gfx942") == Device("sim:gfx942") != Device("sim:gfx950")
+    with pytest.raises(DeviceError, match=r"sim:gfx906.*gfx90a, gfx942, gfx950, gfx1100, gfx1201"):
+        Device("sim:gfx906")
+    with pytest.raises(DeviceError, match="'gfx950'; leave arch out"):
+        Device("sim:gfx942", arch="gfx950")
 
 
 def test_cpu_levels() -> None:

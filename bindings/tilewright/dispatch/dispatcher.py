@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tilewright.dispatch import arrays, native, scoring
+from tilewright.dispatch import arrays, native, scoring, simulated
 from tilewright.dispatch.arrays import Operand
 from tilewright.dispatch.cache import Cache
 from tilewright.dispatch.device import Device
@@ -78,7 +78,9 @@ class Dispatcher:
         return handle
 
     def _add(self, library: KernelLibrary) -> None:
-        if library.kind != self.device.kind:
+        if self.device.simulated:
+            simulated.check_library(library.path, library.descriptor)
+        if library.kind != self.device.library_kind:
             raise ArchMismatchError(
                 f"{library.path} is for {library.arch} and runs on {library.kind}; device is {self.device}"
             )
@@ -138,7 +140,7 @@ class Dispatcher:
         native.check(self._native.tw_plan_get_info(handle, native.byref(info)))
         kernel = self._kernels[info.kernel.contents.identity.decode()]
         selection = Selection(kernel, info.reason.decode())
-        plan = Plan(problem, selection, handle.value or 0, info.workspace_bytes, self.device.name, self)
+        plan = Plan(problem, selection, handle.value or 0, info.workspace_bytes, self.device, self, info.library)
         weakref.finalize(plan, self._native.tw_plan_destroy, handle).atexit = False
         return self._plans.put(problem, plan)
 
@@ -158,7 +160,7 @@ class Dispatcher:
         except TilewrightError:
             self._raise_from_score()
             raise
-        return Explanation.parse(problem, text)
+        return Explanation.parse(problem, text, self.device.name if self.device.simulated else None)
 
     def export_json(self) -> str:
         """Libraries and kernels in first-fit order, as JSON."""
@@ -193,8 +195,8 @@ class Dispatcher:
             if plan.run_again(a, b, c, result, stream):
                 return result
         found = match(a, b, c, out, beta=beta, stream=stream)
-        if found.a.device != self.device.name:
-            raise ArrayError(f"arrays are on {found.a.device}; allowed by this dispatcher: {self.device}")
+        if found.a.device != self.device.memory:
+            raise ArrayError(f"arrays are on {found.a.device}; allowed by this dispatcher: {self.device.memory}")
         plan = self._plan_for(found, alpha, beta, layout)
         copied = out is None and c is not None
         if found.out is None:

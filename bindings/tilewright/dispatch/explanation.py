@@ -44,21 +44,26 @@ class RankedKernel:
 
 @dataclass(frozen=True)
 class Explanation:
-    """A ranking of every kernel for one problem, best first. ``chosen`` is None where no kernel serves it."""
+    """A ranking of every kernel for one problem, best first. ``chosen`` is None where no kernel serves it.
+
+    ``simulated`` names the simulated device, if it is one: then scores in microseconds are what the analytic model
+    predicts for real hardware, and nothing here was measured.
+    """
 
     problem: GemmProblem
     selection: str
     reason: str
     chosen: RankedKernel | None
     kernels: tuple[RankedKernel, ...]
+    simulated: str | None = None
 
     @classmethod
-    def parse(cls, problem: GemmProblem, text: str) -> Explanation:
+    def parse(cls, problem: GemmProblem, text: str, simulated: str | None = None) -> Explanation:
         """From the native dispatcher's JSON."""
         raw = json.loads(text)
         kernels = tuple(_ranked(entry) for entry in raw["kernels"])
         chosen = next((kernel for kernel in kernels if kernel.identity == raw["chosen"]), None)
-        return cls(problem, raw["selection"], raw["reason"], chosen, kernels)
+        return cls(problem, raw["selection"], raw["reason"], chosen, kernels, simulated)
 
     def __iter__(self) -> Iterator[RankedKernel]:
         """Kernels, best first, refused ones last."""
@@ -71,6 +76,8 @@ class Explanation:
     def __str__(self) -> str:
         """A table: one line per kernel."""
         lines = [f"{self.problem}, {self.selection}: {self.reason}"]
+        if self.simulated is not None:
+            lines.append(f"simulated on {self.simulated}: times are predictions for real hardware, not measured")
         width = max((len(kernel.name) for kernel in self.kernels), default=0)
         for kernel in self.kernels:
             rank = "-" if kernel.rank is None else str(kernel.rank)

@@ -10,11 +10,13 @@ from typing import Any
 
 from tilewright.dispatch import dtypes, native, workspace
 from tilewright.dispatch.arrays import Operand, operand
+from tilewright.dispatch.device import Device
 from tilewright.dispatch.errors import ArchMismatchError, ArrayError
 from tilewright.dispatch.looks import Look, look_of
 from tilewright.dispatch.manifest import KernelEntry
 from tilewright.dispatch.matching import check_memory, is_addressed_by
 from tilewright.dispatch.problem import GemmProblem
+from tilewright.dispatch.simulated import SimulatedLaunch
 
 
 @dataclass(frozen=True)
@@ -46,21 +48,31 @@ class Plan:
     """
 
     __slots__ = (
-        "__weakref__", "_bytes", "_handle", "_keep", "_launch", "_local", "_looks", "device", "problem",
+        "__weakref__", "_bytes", "_handle", "_keep", "_launch", "_local", "_looks", "_memory", "device", "problem",
         "selection", "workspace_bytes",
     )  # fmt: skip
 
     def __init__(
-        self, problem: GemmProblem, selection: Selection, handle: int, workspace_bytes: int, device: str, keep: object
+        self,
+        problem: GemmProblem,
+        selection: Selection,
+        handle: int,
+        workspace_bytes: int,
+        device: Device,
+        keep: object,
+        library: Any,
     ) -> None:
-        """Made by :meth:`Dispatcher.plan`; ``keep`` owns what the native plan refers to."""
+        """Made by :meth:`Dispatcher.plan`; ``keep`` owns what the native plan and ``library``'s table refer to."""
         self.problem = problem
         self.selection = selection
         self.workspace_bytes = workspace_bytes
-        self.device = device
+        self.device = device.name
+        self._memory = device.memory
         self._handle = ctypes.c_void_p(handle)
         self._keep = keep
         self._launch: Callable[[Any, Any], int] = native.library().tw_plan_launch
+        if device.simulated:
+            self._launch = SimulatedLaunch(device, problem, workspace_bytes, library)
         self._local = threading.local()
         self._bytes = problem.spans
         self._looks: tuple[Look, str, Callable[[], int] | None] | None = None  # of arrays that passed the checks
@@ -72,7 +84,8 @@ class Plan:
 
     def __repr__(self) -> str:
         """Problem and kernel."""
-        return f"<Plan {self.problem} with {self.kernel.name}>"
+        where = f", simulated on {self.device}" if self.device.startswith("sim:") else ""
+        return f"<Plan {self.problem} with {self.kernel.name}{where}>"
 
     def __call__(
         self, a: Any, b: Any, c: Any = None, out: Any = None, *, stream: int | None = None, workspace: int | None = None
@@ -124,7 +137,7 @@ class Plan:
         scratch: int | None,
     ) -> None:  # fmt: skip
         """Fill in checked operands and remember how they look."""
-        current = workspace.stream_source(a.family, self.device)
+        current = workspace.stream_source(a.family, self._memory)
         if stream is None:
             stream = current() if current is not None else 0
         third = None if c is None else c.pointer
@@ -179,7 +192,7 @@ class Plan:
         args.workspace_bytes = self.workspace_bytes
         if self.workspace_bytes and scratch is None:
             if stream not in state.workspaces:
-                state.workspaces[stream] = workspace.allocate(self.workspace_bytes, family, self.device)
+                state.workspaces[stream] = workspace.allocate(self.workspace_bytes, family, self._memory)
             args.workspace = state.workspaces[stream][0]
 
     def run_views(self, a: Operand, b: Operand, c: Operand | None, out: Operand, stream: int | None) -> None:
@@ -210,8 +223,8 @@ class Plan:
         if view.shape != (rows, columns) or view.dtype != dtype:
             shape = "x".join(map(str, view.shape))
             raise ArrayError(f"{name} is {shape} {view.dtype}; allowed for this plan: {rows}x{columns} {dtype}")
-        if view.device != self.device:
-            raise ArrayError(f"{name} is on {view.device}; allowed for this plan: {self.device}")
+        if view.device != self._memory:
+            raise ArrayError(f"{name} is on {view.device}; allowed for this plan: {self._memory}")
         if not is_addressed_by(view, letter, leading or 1):
             kind = "row" if letter == "r" else "column"
             raise ArrayError(
