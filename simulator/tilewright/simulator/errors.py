@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class SimulatorError(Exception):
     """Base of everything the simulator raises on purpose."""
@@ -48,3 +50,13 @@ class Fault(SimulatorError):
         self.pc = pc
         self.instruction = instruction
         self.address = address
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Faults cross process borders."""
+        where = (self.kernel, self.workgroup, self.wave, self.pc, self.instruction, self.address)
+        return _fault, (self.reason, *where)
+
+
+def _fault(reason: str, *where: Any) -> Fault:
+    names = ("kernel", "workgroup", "wave", "pc", "instruction", "address")
+    return Fault(reason, **dict(zip(names, where, strict=True)))

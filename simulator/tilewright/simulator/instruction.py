@@ -13,7 +13,7 @@ class File(enum.Enum):
 
     VGPR = "v"
     AGPR = "a"
-    SGPR = "s"  # scalar operand numbers 0–127: SGPRs, VCC (106), TTMPs (108–123), M0, null, EXEC (126)
+    SGPR = "s"  # scalar operand numbers 0-127: SGPRs, VCC (106), TTMPs (108-123), M0, null, EXEC (126)
     INLINE = "inline"  # a constant inside the operand encoding; `value` holds an int or a float
     LITERAL = "literal"  # 32 bits behind the instruction; `value` holds them
     SCC = "scc"
@@ -57,7 +57,7 @@ class Operand:
             name = f"{self.file.value}{self.index}"
             name = name if self.count == 1 else f"{self.file.value}[{self.index}:{last}]"
             return name + (".h" if self.high else "")
-        return self.file.value
+        return str(self.file.value)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,20 @@ class Entry:
     kind: str
 
 
+# Instructions that may go elsewhere than to the next, or that ask where they stand, by how their names start.
+_ENDS = (
+    "s_branch",
+    "s_cbranch",
+    "s_endpgm",
+    "s_barrier",
+    "s_setpc",
+    "s_swappc",
+    "s_call",
+    "s_getpc",
+    "s_trap",
+    "s_rfe",
+)
+
 _TABLE: dict[str, Entry] = {}
 
 
@@ -58,3 +72,8 @@ def build(instruction: Instruction, target: Target) -> Step:
     if entry is None:
         raise Unmodelled(f"{instruction.name} ({instruction.encoding}) has no semantics on {target.name}")
     return entry.build(instruction, target)
+
+
+def ends_run(name: str) -> bool:
+    """Whether execution may go on elsewhere than behind this instruction, or depends on where it stands."""
+    return name.startswith(_ENDS)

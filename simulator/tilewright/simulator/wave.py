@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from tilewright.simulator.barrier import Barrier
     from tilewright.simulator.lds import Lds
     from tilewright.simulator.memory import Memory
     from tilewright.simulator.scratch import Scratch
     from tilewright.simulator.target import Target
 
-VGPRS = 256  # rows 0–255 are VGPRs, rows 256–511 are AGPRs
+VGPRS = 256  # rows 0-255 are VGPRs, rows 256-511 are AGPRs
+SPARE = 4  # rows from 512 that no instruction can name: what a step has to put aside
 VCC, EXEC = 106, 126
 POISON = 0x7FC1_DEAD  # a NaN as fp32, a huge number as an address
 
@@ -23,22 +26,46 @@ Words = NDArray[np.uint32]
 class Wave:
     """One wave. Registers have one column per lane.
 
-    ``v`` is (512, lanes) uint32; ``u``, ``i`` and ``f`` are lists of its rows seen as uint32, int32 and fp32: indexing
-    a list is three times cheaper than indexing an array. ``s`` holds scalar operands 0–127 as Python ints below 2**32;
+    ``v`` is (516, lanes) uint32; ``u``, ``i`` and ``f`` are lists of its rows seen as uint32, int32 and fp32: indexing
+    a list is three times cheaper than indexing an array. ``s`` holds scalar operands 0-127 as Python ints below 2**32;
     EXEC is kept apart in ``exec`` (a Python int, one bit per lane) together with ``mask`` (bool per lane) and ``full``
     (all lanes active), which :meth:`set_exec` keeps consistent. VCC is ``s[106]`` and ``s[107]``.
     """
 
     __slots__ = (
-        "exec", "f", "full", "i", "index", "lanes", "lane_ids", "lds", "mask", "memory", "mode", "pc", "s", "scc",
-        "scratch", "state", "target", "u", "v", "workgroup",
+        "barrier",
+        "checks",
+        "code_address",
+        "exec",
+        "f",
+        "full",
+        "i",
+        "index",
+        "labels",
+        "lane_ids",
+        "lanes",
+        "lds",
+        "mask",
+        "memory",
+        "mode",
+        "pc",
+        "s",
+        "scc",
+        "scratch",
+        "signals",
+        "state",
+        "target",
+        "u",
+        "v",
+        "waits",
+        "workgroup",
     )  # fmt: skip
 
     def __init__(self, target: Target, lds: Lds, memory: Memory, scratch: Scratch | None = None) -> None:
         self.target = target
         self.lanes = target.lanes
         self.lane_ids = np.arange(self.lanes, dtype=np.int64)
-        self.v: Words = np.full((2 * VGPRS, self.lanes), POISON, np.uint32)
+        self.v: Words = np.full((2 * VGPRS + SPARE, self.lanes), POISON, np.uint32)
         self.u: list[Words] = list(self.v)
         self.i: list[NDArray[np.int32]] = list(self.v.view(np.int32))
         self.f: list[NDArray[np.float32]] = list(self.v.view(np.float32))
@@ -49,6 +76,11 @@ class Wave:
         self.lds = lds
         self.memory = memory
         self.scratch = scratch
+        self.labels: Mapping[int, int] = {}  # text offset → index in the program
+        self.code_address = 0  # where the text is in memory, for instructions that ask for their address
+        self.barrier: Barrier | None = None  # of the workgroup
+        self.signals = self.waits = 0  # how often it arrived at the barrier, and passed it
+        self.checks: Any = None  # what the checkers know about this wave
         self.workgroup = (0, 0, 0)
         self.index = 0  # of this wave in its workgroup
         self.state = ""  # why it does not run: "", "barrier", "done"
@@ -60,8 +92,19 @@ class Wave:
         self.full = bits == (1 << self.lanes) - 1
         self.mask = to_mask(bits, self.lanes)
 
+    def reset(self) -> None:
+        """Back to the state of a wave that has not started: registers hold POISON."""
+        self.v.fill(POISON)
+        self.s[:] = [POISON] * 128
+        self.scc = self.pc = self.signals = self.waits = 0
+        self.state = ""
+
+    def jump(self, pc: int) -> None:
+        """Go on at text offset ``pc``. Trap if no instruction of a function starts there."""
+        self.pc = self.labels[pc]
+
     def read_scalar(self, index: int) -> int:
-        """32 bits of scalar operand ``index`` (0–127)."""
+        """32 bits of scalar operand ``index`` (0-127)."""
         if index == EXEC:
             return self.exec & 0xFFFFFFFF
         if index == EXEC + 1:
@@ -69,7 +112,7 @@ class Wave:
         return 0 if index == self.target.null else self.s[index]
 
     def write_scalar(self, index: int, value: int) -> None:
-        """Set 32 bits of scalar operand ``index`` (0–127); writes to null vanish."""
+        """Set 32 bits of scalar operand ``index`` (0-127); writes to null vanish."""
         if index == EXEC:
             self.set_exec((self.exec & ~0xFFFFFFFF) | value)
         elif index == EXEC + 1:

@@ -1,0 +1,11 @@
+"""Everything that is modelled: importing this module fills the table of semantics."""
+
+from __future__ import annotations
+
+from tilewright.simulator import (  # noqa: F401
+    control,
+    scalar_binary,
+    scalar_compare,
+    scalar_unary,
+    vector_integer,
+)
