@@ -45,6 +45,9 @@ _WHEEL_INCLUDES = (
 )
 # No bundle and no unit id: the output is one plain file with the same bytes in every folder.
 _DEVICE = ("-x", "hip", "--offload-device-only", "--no-gpu-bundle-output", "-fuse-cuid=none")
+# Without it CK Tile's attention pipeline with transposing LDS reads computes exp2 of numbers meant for exp
+# (block_fmha_pipeline_qr_ks_vs_async_trload.hpp, MakeKargs in fmha_fwd_kernel.hpp): wrong results.
+_CK_TILE = ("-DCK_TILE_FMHA_FWD_FAST_EXP2=1",)
 _LANGUAGE = ("-std=c++20", "-O3", "-DNDEBUG", "-Wall", "-Wextra", "-Werror", "-I__hip/include")
 
 
@@ -107,7 +110,7 @@ class HipToolchain:
 
     def compile(self, source: str, output: str, target: str, memory_mb: int) -> Command:
         """The header ``source`` to device assembly for ``target`` (``gfx942``): code and the metadata about it."""
-        argv = (*self.clang, *_DEVICE, f"--offload-arch={target}", *self.headers, *_LANGUAGE)
+        argv = (*self.clang, *_DEVICE, f"--offload-arch={target}", *self.headers, *_CK_TILE, *_LANGUAGE)
         return self._command((*argv, "-S", source, "-o", output), self.compile_trees, memory_mb)
 
     def assemble(self, source: str, output: str, target: str) -> Command:

@@ -15,6 +15,7 @@ def test_wheel_compiles_with_headers_of_the_wheels_alone() -> None:
     for flag in ("-nostdinc", "-nostdinc++", "-nogpulib", "-nogpuinc", "--offload-device-only", "-fuse-cuid=none"):
         assert flag in argv
     assert "--offload-arch=gfx942" in argv
+    assert "-DCK_TILE_FMHA_FWD_FAST_EXP2=1" in argv
     folders = [folder for flag, folder in itertools.pairwise(argv) if flag == "-isystem"]
     assert [folder.split("/")[0] for folder in folders] == [
         *("__zig", "__clang"),
@@ -62,6 +63,7 @@ def test_rocm_uses_its_own_compiler_headers_and_device_library() -> None:
         *("/opt/rocm/llvm/bin/clang++", "-x", "hip", "--offload-device-only", "--no-gpu-bundle-output"),
         *("-fuse-cuid=none", "--offload-arch=gfx90a", "--rocm-path=/opt/rocm"),
         *("-isystem", "__ck_tile/aiter_meta/3rdparty/composable_kernel/include"),
+        "-DCK_TILE_FMHA_FWD_FAST_EXP2=1",
         *("-std=c++20", "-O3", "-DNDEBUG", "-Wall", "-Wextra", "-Werror", "-I__hip/include"),
         *("-S", "x.hpp", "-o", "x.s"),
     )
