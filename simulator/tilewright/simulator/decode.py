@@ -7,6 +7,7 @@ differently from gfx950 is corrected here (LLVM's VOP3PInstructions.td is the so
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -17,6 +18,7 @@ from tilewright.simulator.target import Target
 _SUFFIXES = ("_e32", "_e64", "_dpp16", "_dpp", "_sdwa")
 _FLOATS = {240: 0.5, 241: -0.5, 242: 1.0, 243: -1.0, 244: 2.0, 245: -2.0, 246: 4.0, 247: -4.0, 248: 0.15915494309189532}
 _SINGLES = {251: File.VCCZ, 252: File.EXECZ, 253: File.SCC}
+_OPSEL_BITS = {"src0": 0, "vsrc0": 0, "src1": 1, "src2": 2, "vdst": 3}
 _VOP3PX2_WORD = b"\xac\xd3"  # its first half; the tables' own match does not look at it
 
 # MFMA opcodes whose meaning changed with gfx940 (which reuses them for sparse matrices).
@@ -103,9 +105,23 @@ def _convert(inst: Any, target: Target, pc: int, raw: int) -> Instruction:
             operands[key] = _operand(inst, key, value, formats, literal, raw)
         elif key not in ("op", "encoding", "literal", "seg", "x2encoding"):
             fields[key] = int(value)
+    _choose_halves(encoding, operands, fields.get("opsel", 0), target)
     if encoding == "VBUFFER":  # its resource is a plain number in the tables
         operands["srsrc"] = Operand(File.SGPR, fields.pop("rsrc"), 4, "RSRC", 128)
     return Instruction(pc, inst.size(), encoding, name, operands, fields)
+
+
+def _choose_halves(encoding: str, operands: dict[str, Operand], opsel: int, target: Target) -> None:
+    """Which half of its register a 16-bit operand is: opsel says so in VOP3, on RDNA bit 7 of the number elsewhere."""
+    selected = encoding.startswith("VOP3") and not encoding.startswith(("VOP3P", "VOP3SD"))
+    numbered = not target.cdna and encoding.startswith(("VOP1", "VOP2", "VOPC"))
+    for key, operand in operands.items():
+        if operand.bits != 16:
+            continue
+        if selected and opsel >> _OPSEL_BITS[key] & 1:
+            operands[key] = replace(operand, high=True)
+        elif numbered and operand.file is File.VGPR and operand.index >= 128:
+            operands[key] = replace(operand, index=operand.index - 128, high=True)
 
 
 def _unused(encoding: str, key: str, formats: dict[str, Any]) -> bool:
@@ -124,7 +140,9 @@ def _name(inst: Any, target: Target) -> str:
 
 
 def _operand(inst: Any, key: str, reg: Any, formats: dict[str, Any], literal: int | None, raw: int) -> Operand:
-    canonical = key[1:] if key in ("vsrc0", "vsrc1") and key not in formats else key
+    canonical = key
+    if key not in formats:  # the tables list some first sources under the name that DPP gives them
+        canonical = {"vsrc0": "src0", "vsrc1": "src1", "src0": "vsrc0", "src1": "vsrc1"}.get(key, key)
     form, bits = "ANY", 32 * int(reg.sz)
     if canonical in formats:
         form = formats[canonical][0].name.removeprefix("FMT_").removeprefix("NUM_")

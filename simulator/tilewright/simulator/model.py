@@ -7,5 +7,12 @@ from tilewright.simulator import (  # noqa: F401
     scalar_binary,
     scalar_compare,
     scalar_unary,
+    vector_compare,
+    vector_convert,
+    vector_dual,
     vector_integer,
+    vector_lanes,
+    vector_logic,
+    vector_permute,
+    vector_wide,
 )

@@ -14,7 +14,8 @@ from tilewright.simulator.target import TARGETS
 from tilewright.simulator.wave import Wave
 
 DENORMALS = 0xF0  # FLOAT_MODE of the kernels: round to nearest even, denormals kept everywhere
-_SINGLES = {"vcc": 106, "exec": 126, "sdwa": 249, "dpp": 250, "vccz": 251, "execz": 252, "scc": 253}
+_SINGLES = {"vcc": 106, "exec": 126, "dpp8": 233, "sdwa": 249, "dpp": 250, "vccz": 251, "execz": 252, "scc": 253}
+_MARKS = {"SDWA": "sdwa", "DPP16": "dpp", "DPP8": "dpp8"}  # what src0 holds when the real one stands behind
 _FLOATS = {0.5: 240, -0.5: 241, 1.0: 242, -1.0: 243, 2.0: 244, -2.0: 245, 4.0: 246, -4.0: 247}
 
 
@@ -27,6 +28,9 @@ def assemble(target: str, encoding: str, name: str, **fields: Any) -> Instructio
     module = importlib.import_module(f"tinygrad.runtime.autogen.amd.{TARGETS[target].tables}.ins")
     kind = getattr(module, encoding)
     raw, literal = 0, fields.pop("literal", None)
+    marks = [mark for form, mark in _MARKS.items() if form in encoding]
+    if marks:
+        fields = {"src0": marks[0], **fields}
     for key, field in kind._fields:
         if key == "literal":
             continue
