@@ -25,6 +25,7 @@ from tilewright.dispatch.errors import (
     ManifestError,
 )
 from tilewright.dispatch.manifest import KernelEntry, Manifest, backend_kind
+from tilewright.dispatch.provenance import check_statement
 
 _MANIFEST = "manifest.json"
 
@@ -41,9 +42,9 @@ class KernelLibrary:
     def load(cls, path: str | os.PathLike[str] | Traversable) -> KernelLibrary:
         """Load a folder with a manifest, a manifest.json, or a library beside its manifest.
 
-        Checks, in this order: the manifest's schema and ABI version, the library's sha256, that it is a kernel library
-        of this ABI, and that its kernels are those of the manifest. Raises LibraryNotFoundError, ManifestError,
-        AbiMismatchError, DigestMismatchError or LibraryLoadError.
+        Checks, in this order: the manifest's schema and ABI version, the library's sha256, the statement beside them,
+        that it is a kernel library of this ABI, and that its kernels are those of the manifest. Raises
+        LibraryNotFoundError, ManifestError, AbiMismatchError, DigestMismatchError or LibraryLoadError.
         """
         given = _on_disk(path)
         manifest = Manifest.read(_manifest_of(given))
@@ -51,6 +52,7 @@ class KernelLibrary:
         if given.suffix == ".so" and given.name != manifest.library:
             raise ManifestError(f"{manifest.path} describes {manifest.library}, not {given.name}")
         _check_digest(library, manifest)
+        check_statement(manifest)
         descriptor = _open(library)
         _check_against(manifest, descriptor.contents)
         return cls(library, manifest, descriptor)

@@ -47,6 +47,7 @@ class Manifest:
     sha256: str
     toolchains: Mapping[str, str]
     kernels: tuple[KernelEntry, ...]
+    provenance_sha256: str | None = None
 
     @classmethod
     def read(cls, path: Path) -> Manifest:
@@ -83,7 +84,9 @@ class Manifest:
         if not kernels:
             raise ManifestError(f"{path}: kernels is empty; build a library with at least one")
         toolchains = MappingProxyType(dict(reader.take("toolchains", dict)))
-        return cls(path, reader.take("name", str), arch, backend, library, reader.digest("sha256"), toolchains, kernels)
+        statement = reader.digest("provenance_sha256") if "provenance_sha256" in raw else None
+        name, sha256 = reader.take("name", str), reader.digest("sha256")
+        return cls(path, name, arch, backend, library, sha256, toolchains, kernels, statement)
 
 
 def _kernel(reader: _Reader, arch: str) -> KernelEntry:

@@ -1,4 +1,4 @@
-"""The manifest beside a library: what is in it, how it was made, and what its kernels need."""
+"""The manifest beside a library: what is in it, how it was made, what its kernels need; and its provenance."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from tilewright.codegen import provenance
 from tilewright.codegen.backends import report_reader
 from tilewright.codegen.violations import SpecError
 
@@ -21,22 +22,51 @@ class BrokenKernelError(RuntimeError):
 
 
 def answer_bundle(raw: object) -> str:
-    """The manifest's text for a request (see :mod:`tilewright.codegen.protocol`); SpecError if it is wrong."""
-    if not isinstance(raw, Mapping) or not {"library"} <= set(raw) <= {"stage", "library", "root", "sha256"}:
-        raise SpecError("a bundle request has the keys library and, optionally, stage, root and sha256")
+    """The response to a request (see :mod:`tilewright.codegen.protocol`); SpecError if it is wrong."""
+    allowed = {"stage", "library", "root", "sha256", "materials"}
+    if not isinstance(raw, Mapping) or not {"library"} <= set(raw) <= allowed:
+        raise SpecError("a bundle request has the keys library and, optionally, stage, root, sha256 and materials")
     if raw.get("stage", "bundle") != "bundle":
         raise SpecError(f"request key 'stage' is {raw['stage']!r}; allowed: bundle")
     library, root = raw["library"], Path(raw.get("root", "."))
     if not isinstance(library, Mapping):
         raise SpecError("request key 'library' must be an entry of a plan's libraries")
-    return manifest_text(library, lambda path: root / path, raw.get("sha256", {}))
+    materials = provenance.materials_of(raw["materials"]) if "materials" in raw else None
+    made = manifest(library, lambda path: root / path, raw.get("sha256", {}))
+    return json.dumps(bundle_files(made, materials))
+
+
+def bundle_files(made: dict[str, Any], materials: list[dict[str, Any]] | None) -> dict[str, str]:
+    """``manifest.json`` and, if it is known what the library was made of, ``provenance.json``: name → text.
+
+    The statement holds the manifest's digest and the manifest the predicate's, so neither can be changed alone.
+    """
+    if materials is None:
+        return {"manifest.json": _text(made)}
+    predicate = provenance.predicate(
+        provenance.LIBRARY_BUILD,
+        {
+            "name": made["name"],
+            "arch": made["arch"],
+            "kernels": [{"name": kernel["name"], "identity": kernel["identity"]} for kernel in made["kernels"]],
+        },
+        {"toolchains": made["toolchains"], "abi_version": made["abi_version"]},
+        [*materials, *provenance.generator_materials()],
+    )
+    text = _text({**made, "provenance_sha256": provenance.sha256(provenance.canonical(predicate))})
+    subjects = {made["library"]: made["sha256"], "manifest.json": provenance.sha256(text.encode())}
+    return {"manifest.json": text, provenance.FILE: provenance.statement_text(subjects, predicate)}
+
+
+def _text(made: Mapping[str, Any]) -> str:
+    return json.dumps(made, indent=1, sort_keys=True) + "\n"
 
 
 def manifest_text(
     library: Mapping[str, Any], find: Callable[[str], Path], sha256: Mapping[str, str] = MappingProxyType({})
 ) -> str:
     """:func:`manifest` as JSON text with sorted keys, the same bytes wherever it is written."""
-    return json.dumps(manifest(library, find, sha256), indent=1, sort_keys=True) + "\n"
+    return _text(manifest(library, find, sha256))
 
 
 def manifest(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tilewright.codegen import provenance
 from tilewright.codegen.bundle import BrokenKernelError, answer_bundle, manifest
 from tilewright.codegen.violations import SpecError
 
@@ -37,6 +38,10 @@ def sha(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def parsed(response: str) -> Any:
+    return json.loads(json.loads(response)["manifest.json"])
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     (tmp_path / "x86_64_v3").mkdir()
@@ -46,7 +51,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_the_manifest_has_the_schema_that_loaders_read(root: Path) -> None:
-    assert json.loads(answer_bundle({"library": LIBRARY, "root": str(root)})) == {
+    assert parsed(answer_bundle({"library": LIBRARY, "root": str(root)})) == {
         "schema_version": 1,
         "name": "gemm",
         "arch": "x86_64_v3",
@@ -71,8 +76,25 @@ def test_the_manifest_has_the_schema_that_loaders_read(root: Path) -> None:
 
 def test_digests_that_are_known_need_no_files() -> None:
     known = {"x86_64_v3/libgemm.so": "1" * 64, "x86_64_v3/a.o": "2" * 64}
-    made = json.loads(answer_bundle({"stage": "bundle", "library": LIBRARY, "sha256": known}))
+    made = parsed(answer_bundle({"stage": "bundle", "library": LIBRARY, "sha256": known}))
     assert made["sha256"] == "1" * 64 and made["kernels"][0]["object_sha256"] == "2" * 64
+
+
+def test_materials_bring_a_statement_that_is_tied_to_the_manifest(root: Path) -> None:
+    materials = [{"requirements": "Zig_Lang==1.0 --hash=sha256:aa  # compiler"}, {"files": {"include/a.h": "bb"}}]
+    files = json.loads(answer_bundle({"library": LIBRARY, "root": str(root), "materials": materials}))
+    statement, made = json.loads(files["provenance.json"]), json.loads(files["manifest.json"])
+    assert statement["subject"] == [
+        {"name": "libgemm.so", "digest": {"sha256": sha(b"library")}},
+        {"name": "manifest.json", "digest": {"sha256": sha(files["manifest.json"].encode())}},
+    ]
+    assert made["provenance_sha256"] == sha(provenance.canonical(statement["predicate"]))
+    definition = statement["predicate"]["buildDefinition"]
+    assert definition["externalParameters"]["kernels"] == [{"name": "a", "identity": "0" * 64}]
+    found = {entry.get("uri") or entry["name"]: entry["digest"] for entry in definition["resolvedDependencies"]}
+    assert found["pkg:pypi/zig-lang@1.0"] == {"sha256": "aa"} and found["include/a.h"] == {"sha256": "bb"}
+    assert "tilewright/codegen/bundle.py" in found and "tilewright/codegen/templates/library.c.jinja" in found
+    assert "tilewright/arch/data/gfx942.json" in found and not any(name.endswith("_test.py") for name in found)
 
 
 def test_several_objects_have_one_digest_that_depends_on_each(root: Path) -> None:
@@ -107,6 +129,9 @@ def test_a_report_that_shows_a_useless_kernel_fails(root: Path, monkeypatch: pyt
         ({"library": LIBRARY, "stage": "plan"}, "'stage' is 'plan'; allowed: bundle"),
         ({"library": 3}, "must be an entry"),
         ({"library": {"name": "gemm"}}, "lacks arch, backend, abi_version, library, toolchains, kernels"),
+        ({"library": LIBRARY, "materials": "zig"}, "'materials' must be a list"),
+        ({"library": LIBRARY, "materials": [{"requirements": "zig==1"}]}, "must pin one version and its sha256"),
+        ({"library": LIBRARY, "materials": [{"requirements": "-r x"}]}, "cannot be read"),
         ({"library": LIBRARY, "root": "/nonexistent"}, "is not there; build the library first"),
         ({"library": {**LIBRARY, "backend": "vulkan"}, "root": "."}, "is not there"),
     ],

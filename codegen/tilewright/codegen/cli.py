@@ -1,4 +1,4 @@
-"""The command line: ``tilewright kernels | rules | render | plan | build | bundle``."""
+"""The command line: ``tilewright kernels | rules | render | plan | build | bundle | wheel | verify``."""
 
 from __future__ import annotations
 
@@ -16,18 +16,21 @@ from tilewright.arch import ArchError
 from tilewright.codegen.select import Selection, load_archs, select
 from tilewright.codegen.violations import SpecError
 
-EXIT_FAILED, EXIT_BAD_INPUT, EXIT_DEFECT = 1, 2, 3
+EXIT_FAILED, EXIT_BAD_INPUT, EXIT_MISMATCH, EXIT_DEFECT = 1, 2, 3, 4
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit code is 0, 1 (a build failed), 2 (bad input) or 3 (a defect of tilewright)."""
+    """Run the command line; the exit code.
+
+    0: done; 1: a build failed; 2: bad input; 3: a package is not what its statement says; 4: a defect of tilewright.
+    """
     from tilewright.codegen.bundle import BrokenKernelError
     from tilewright.codegen.execute import ActionError
 
     try:
-        tilewright.main(args=arguments, prog_name="tilewright", standalone_mode=False)
+        code = tilewright.main(args=arguments, prog_name="tilewright", standalone_mode=False)
     except click.exceptions.Abort:
         _complain("interrupted")
         return EXIT_FAILED
@@ -46,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         traceback.print_exc()
         _complain("this is a defect of tilewright; please report it with the lines above")
         return EXIT_DEFECT
-    return 0
+    return code if isinstance(code, int) else 0
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
@@ -136,13 +139,46 @@ def plan(request: str, response: str) -> None:
 
 @tilewright.command("bundle")
 @click.option("--request", required=True, metavar="FILE", help="What to describe, see tilewright.codegen.protocol.")
-@click.option("--response", required=True, metavar="FILE", help="Where the manifest goes.")
+@click.option("--response", required=True, metavar="FILE", help="Where the answer goes.")
 def bundle(request: str, response: str) -> None:
-    """Write the manifest of a library that was built from a plan (for build tools)."""
+    """Describe a library that was built from a plan: its manifest and its provenance (for build tools)."""
     from tilewright.codegen.bundle import answer_bundle
     from tilewright.codegen.expand import read_json
 
     _write_response(response, answer_bundle(read_json(request)))
+
+
+@tilewright.command("wheel")
+@click.option("--request", required=True, metavar="FILE", help="What goes in, see tilewright.codegen.wheels.")
+@click.option("--response", required=True, metavar="FILE", help="Where the answer goes.")
+def wheel(request: str, response: str) -> None:
+    """Write a wheel with its provenance (for build tools)."""
+    from tilewright.codegen.expand import read_json
+    from tilewright.codegen.wheels import answer_wheel
+
+    _write_response(response, answer_wheel(read_json(request)))
+
+
+@tilewright.command("verify")
+@click.argument("dist", type=click.Path(path_type=Path))
+@click.option(
+    "--materials",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="What packages were made of must be here: toolchain wheels, a checkout; may be repeated.",
+)
+def verify_packages(dist: Path, materials: tuple[Path, ...]) -> int:
+    """Compare wheels and libraries below DIST with their provenance statements; offline. Exit code 3: they differ."""
+    from tilewright.codegen.verify import verify
+
+    verdicts = verify(dist, materials)
+    for verdict in verdicts:
+        state = f"{len(verdict.problems)} problems" if verdict.problems else f"ok, {verdict.subjects} files"
+        click.echo(f"{verdict.package}: {state}")
+        for problem in verdict.problems:
+            click.echo(f"  {problem}")
+    return EXIT_MISMATCH if any(verdict.problems for verdict in verdicts) else 0
 
 
 @tilewright.command("build")

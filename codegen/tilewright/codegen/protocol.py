@@ -40,14 +40,21 @@ A request of stage "native" has ``output``, ``sources`` (C and C++ files), optio
 Every path is relative to the working directory of the build and starts with ``<arch>/``. Inputs of an action are
 ``files`` or outputs of other actions; ``trees`` appear at ``__<name>``, ``caches`` at ``__cache_<name>``.
 
-Request of ``tilewright bundle --request FILE --response FILE``; the response is the text of ``manifest.json``::
+Request of ``tilewright bundle --request FILE --response FILE``::
 
     stage        optional, "bundle"
     library      one entry of "libraries"; files and actions may be left out
     sha256       optional, {path: 64 hex digits} of the library and of objects, which then need not be there
     root         optional, the folder below which library, objects and reports stand; "." unless given
+    materials    optional, what the library was made of: [{"requirements": text of a hash-pinned requirements file},
+                 {"files": {path: 64 hex digits}}, …]; the generator adds its own files
 
-Exit codes: 0 done; 1 a command of a build failed; 2 bad input, nothing was written; 3 a defect of tilewright itself.
+The response maps file names to texts: ``manifest.json`` and, given materials, ``provenance.json``.
+
+Request of ``tilewright wheel --request FILE --response FILE``, see tilewright.codegen.wheels.
+
+Exit codes: 0 done; 1 a command of a build failed; 2 bad input, nothing was written; 3 a package is not what its
+statement says; 4 a defect of tilewright itself.
 """
 
 from __future__ import annotations

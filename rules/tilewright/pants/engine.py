@@ -9,8 +9,9 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from dataclasses import dataclass
-from typing import Iterable, Sequence, Union
+from typing import Iterable, Mapping, Optional, Sequence, Type, Union
 
+from pants.backend.python.target_types import PythonSourceField
 from pants.backend.python.util_rules.interpreter_constraints import InterpreterConstraints
 from pants.backend.python.util_rules.pex import PexRequest, VenvPex, VenvPexProcess
 from pants.backend.python.util_rules.pex_cli import PexCliProcess
@@ -20,7 +21,13 @@ from pants.backend.python.util_rules.pex_requirements import (
     LoadedLockfileRequest,
     Lockfile,
     Resolve,
+    ResolvePexConfig,
+    ResolvePexConfigRequest,
 )
+from pants.core.target_types import FileSourceField, ResourceSourceField
+from pants.core.util_rules.source_files import SourceFiles, SourceFilesRequest
+from pants.core.util_rules.stripped_source_files import StrippedSourceFiles
+from pants.engine.addresses import Address
 from pants.engine.fs import (
     AddPrefix,
     CreateDigest,
@@ -38,7 +45,15 @@ from pants.engine.fs import (
 )
 from pants.engine.process import FallibleProcessResult, Process, ProcessCacheScope, ProcessResult
 from pants.engine.rules import Get
-from pants.engine.target import Dependencies, DependenciesRequest, Target, Targets
+from pants.engine.target import (
+    Dependencies,
+    DependenciesRequest,
+    SourcesField,
+    Target,
+    Targets,
+    TransitiveTargets,
+    TransitiveTargetsRequest,
+)
 from pants.util.frozendict import FrozenDict
 from pants.util.logging import LogLevel
 
@@ -172,13 +187,14 @@ class _Wheels:
     about: str
 
 
-async def wheel_files(requirements: str, wheels: Sequence[tuple[str, Sequence[str]]], about: str) -> Digest:
-    """The named parts of wheels that a hash-pinned requirements file of the workspace names.
+async def wheel_files(
+    requirements: str, pinned: Digest, wheels: Sequence[tuple[str, Sequence[str]]], about: str
+) -> Digest:
+    """The named parts of wheels that a hash-pinned requirements file names; ``pinned`` holds that file.
 
     ``wheels`` maps wheel file names to folders and files inside of them. Listing the files is a process of its own, so
     that the second one can name each of them: a cache server may know nothing of output folders.
     """
-    pinned = await workspace_files([requirements], about)
     needs = _Wheels(requirements, pinned, about)
     parts = [f"{wheel}/{part}" for wheel, names in wheels for part in names]
     listed = await _run_prepared(_wheel_process(_LIST_WHEELS, needs, parts, (), f"List files of {about}"), needs)
@@ -206,6 +222,7 @@ def _wheel_process(
 
 async def _keep_wheels(needs: _Wheels, scope: ProcessCacheScope) -> None:
     """Let pip unpack the wheels."""
+    repositories = await Get(ResolvePexConfig, ResolvePexConfigRequest(None))
     pip = await Get(
         Process,
         PexCliProcess(
@@ -213,6 +230,7 @@ async def _keep_wheels(needs: _Wheels, scope: ProcessCacheScope) -> None:
             extra_args=(
                 *("--requirement", needs.requirements, "--intransitive", "--no-build"),
                 *("--layout", "loose", "--output-file", "__new/wheels"),
+                *repositories.pex_args(),
             ),
             additional_input_digest=needs.pinned,
             description=f"Download {needs.about}",
@@ -226,9 +244,13 @@ async def _keep_wheels(needs: _Wheels, scope: ProcessCacheScope) -> None:
 
 @dataclass(frozen=True)
 class PythonTool:
-    """A Python program that runs outside of Pants' own process: its packages and its sources."""
+    """A Python program that runs outside of Pants' own process: its packages and its sources.
+
+    ``lockfile`` is None for the lockfile of the resolve, or a requirements file of the plugin: ``resource://…``.
+    """
 
     resolve: str
+    lockfile: Optional[str]
     interpreter_constraints: tuple[str, ...]
     module: str
     source_roots: tuple[str, ...]
@@ -252,7 +274,10 @@ async def run_python(
     description: str,
 ) -> FallibleProcessResult:
     """``python -m <tool.module> <arguments>`` in a sandbox that holds ``inputs``."""
-    lockfile = await Get(Lockfile, Resolve(tool.resolve, use_entire_lockfile=True))
+    if tool.lockfile is None:
+        lockfile = await Get(Lockfile, Resolve(tool.resolve, use_entire_lockfile=True))
+    else:
+        lockfile = Lockfile(tool.lockfile, f"the plugin {tool.module}", tool.resolve)
     loaded = await Get(LoadedLockfile, LoadedLockfileRequest(lockfile))
     content = "\n".join((loaded.lockfile_digest.fingerprint, *tool.interpreter_constraints))
     needs = _PythonEnvironment(tool, lockfile, hashlib.sha256(content.encode()).hexdigest())
@@ -319,6 +344,38 @@ async def _run_prepared(process: Process, needs: Union[_Wheels, _PythonEnvironme
             await _keep_python(needs, scope)
         result = await Get(FallibleProcessResult, Process, dataclasses.replace(process, level=level))
     return result
+
+
+async def package_sources(address: Address) -> Digest:
+    """Python sources, resources and files of a target's dependencies, direct or not, with generated ones, as they
+    stand in the workspace."""
+    closure = await Get(TransitiveTargets, TransitiveTargetsRequest([address]))
+    kinds: tuple[Type[SourcesField], ...] = (PythonSourceField, ResourceSourceField, FileSourceField)
+    fields = [target.get(SourcesField) for target in closure.dependencies]
+    request = SourceFilesRequest(fields, for_sources_types=kinds, enable_codegen=True)
+    sources = await Get(SourceFiles, SourceFilesRequest, request)
+    return sources.snapshot.digest
+
+
+async def strip_source_roots(digest: Digest) -> Digest:
+    """The same files as Python sees them."""
+    stripped = await Get(StrippedSourceFiles, SourceFiles(await snapshot(digest), ()))
+    return stripped.snapshot.digest
+
+
+async def rename(digest: Digest, names: Mapping[str, str]) -> Digest:
+    """The files that ``names`` maps, at their new paths, without reading a byte."""
+    entries = await Get(DigestEntries, Digest, digest)
+    return await Get(
+        Digest,
+        CreateDigest(
+            [
+                FileEntry(names[entry.path], entry.file_digest, entry.is_executable)
+                for entry in entries
+                if isinstance(entry, FileEntry) and entry.path in names
+            ]
+        ),
+    )
 
 
 async def direct_dependencies(dependencies: Dependencies) -> tuple[Target, ...]:

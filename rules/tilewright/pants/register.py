@@ -9,7 +9,17 @@ from tilewright.pants import target_generation
 from tilewright.pants import target_types as targets
 from tilewright.pants.goals import check_library, package_library
 from tilewright.pants.goals import kernels as kernels_goal
-from tilewright.pants.util_rules import actions, codegen, kernels, library, native, toolchain_files, toolchains, trees
+from tilewright.pants.util_rules import (
+    actions,
+    codegen,
+    kernels,
+    library,
+    native,
+    pins,
+    toolchain_files,
+    toolchains,
+    trees,
+)
 
 
 def target_types() -> Iterable[Type[Target]]:
@@ -33,6 +43,7 @@ def rules() -> Iterable[object]:
         *kernels_goal.rules(),
         *library.rules(),
         *package_library.rules(),
+        *pins.rules(),
         *target_generation.rules(),
         *toolchain_files.rules(),
         *toolchains.rules(),

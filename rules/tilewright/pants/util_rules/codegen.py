@@ -11,8 +11,10 @@ from pants.engine.rules import collect_rules, rule
 from pants.util.logging import LogLevel
 from tilewright.pants import engine
 from tilewright.pants.subsystems.codegen import CodegenSubsystem
+from tilewright.pants.util_rules.pins import PACKAGE, packaged
 
 _MODULE = "tilewright.codegen"
+_PACKAGED = "codegen.txt"
 
 
 class CodegenError(Exception):
@@ -28,11 +30,26 @@ class CodegenTool:
 
 @rule(desc="Prepare the code generator", level=LogLevel.DEBUG)
 async def prepare_codegen(codegen: CodegenSubsystem) -> CodegenTool:
+    if not codegen.source_roots:
+        packaged(_PACKAGED)  # or say what is missing
+        return CodegenTool(
+            engine.PythonTool(
+                resolve="tilewright-codegen",
+                lockfile=f"resource://{PACKAGE}/{_PACKAGED}",
+                interpreter_constraints=tuple(codegen.interpreter_constraints),
+                module=_MODULE,
+                source_roots=(),
+                sources=EMPTY_DIGEST,
+            )
+        )
+    if not codegen.resolve:
+        raise CodegenError("[tilewright-codegen].source_roots needs [tilewright-codegen].resolve")
     globs = [f"{root}/**/*{suffix}" for root in codegen.source_roots for suffix in (".py", ".json", ".jinja")]
     sources = await engine.workspace_files([*globs, "!**/*_test.py"], "[tilewright-codegen].source_roots")
     return CodegenTool(
         engine.PythonTool(
             resolve=codegen.resolve,
+            lockfile=None,
             interpreter_constraints=tuple(codegen.interpreter_constraints),
             module=_MODULE,
             source_roots=tuple(codegen.source_roots),
@@ -43,20 +60,25 @@ async def prepare_codegen(codegen: CodegenSubsystem) -> CodegenTool:
 
 @dataclass(frozen=True)
 class CodegenRequest:
-    """One call: a JSON request, files it reads, and what to call it in the log. ``origin`` names who asked."""
+    """One call: a JSON request, files it reads, and what to call it in the log. ``origin`` names who asked.
+
+    ``outputs`` are files that it writes beside its answer.
+    """
 
     command: str
     request: str
     description: str
     origin: str
     inputs: Digest = EMPTY_DIGEST
+    outputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class CodegenResponse:
-    """The generator's answer as JSON text."""
+    """The generator's answer as JSON text, and the files that it wrote."""
 
     text: str
+    outputs: Digest = EMPTY_DIGEST
 
     def parse(self) -> Any:
         """The answer as Python values."""
@@ -71,13 +93,13 @@ async def run_codegen(request: CodegenRequest, codegen: CodegenTool) -> CodegenR
         codegen.tool,
         (request.command, "--request", "request.json", "--response", "response.json"),
         inputs,
-        ("response.json",),
+        ("response.json", *request.outputs),
         request.description,
     )
     if result.exit_code != 0:
         raise CodegenError(f"{request.origin}: {result.stderr.decode().strip()}")
-    files = await engine.read(result.output_digest)
-    return CodegenResponse(files["response.json"].decode())
+    files = await engine.read(await engine.subset(result.output_digest, ["response.json"]))
+    return CodegenResponse(files["response.json"].decode(), await engine.subset(result.output_digest, request.outputs))
 
 
 def rules() -> list[object]:

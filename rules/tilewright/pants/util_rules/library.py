@@ -16,6 +16,7 @@ from tilewright.pants.util_rules.actions import Action, ActionOutputs, ActionsRe
 from tilewright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
 from tilewright.pants.util_rules.kernels import kernel_of_target
 from tilewright.pants.util_rules.toolchains import Toolchains
+from tilewright.pants.util_rules.trees import Materials, MaterialsRequest
 
 
 class LibraryError(Exception):
@@ -42,6 +43,7 @@ class PlannedLibrary:
     manifest_request: str
     library: str
     reports: tuple[str, ...]
+    trees: tuple[str, ...]
     kernels: tuple[ActionsRequest, ...]
     link: ActionsRequest
 
@@ -55,7 +57,7 @@ class PlannedLibraries:
 
 @dataclass(frozen=True)
 class BuiltLibrary:
-    """``<arch>/lib<name>.so`` and ``<arch>/manifest.json``."""
+    """``lib<name>.so``, ``manifest.json`` and ``provenance.json`` below ``<arch>/``."""
 
     arch: str
     digest: Digest
@@ -121,6 +123,7 @@ def parse_library(library: Mapping[str, Any]) -> PlannedLibrary:
         manifest_request=json.dumps(described, sort_keys=True),
         library=library["library"],
         reports=tuple(sorted(library["reports"].values())),
+        trees=tuple(sorted({tree for action in actions for tree in action.trees})),
         kernels=tuple(kernels),
         link=_request(rest, files, [library["library"]]),
     )
@@ -144,9 +147,15 @@ def _request(actions: list[Action], files: Mapping[str, str], keep: list[str]) -
 
 
 async def _manifest(planned: PlannedLibrary, objects: Digest, linked: Digest) -> Digest:
-    """``<arch>/manifest.json``: the generator reads the reports, the engine knows every file's sha256."""
+    """Manifest and provenance: the generator reads the reports, the engine knows every file's sha256."""
     hashes = {**await engine.fingerprints(objects), **await engine.fingerprints(linked)}
-    body = {"stage": "bundle", "library": json.loads(planned.manifest_request), "sha256": hashes}
+    materials = await Get(Materials, MaterialsRequest(planned.trees))
+    body = {
+        "stage": "bundle",
+        "library": json.loads(planned.manifest_request),
+        "sha256": hashes,
+        "materials": json.loads(materials.text),
+    }
     reports = await engine.subset(objects, planned.reports)
     response = await Get(
         CodegenResponse,
@@ -154,7 +163,8 @@ async def _manifest(planned: PlannedLibrary, objects: Digest, linked: Digest) ->
             "bundle", json.dumps(body, sort_keys=True), f"Describe {planned.library}", planned.library, reports
         ),
     )
-    return await engine.create_files([(f"{planned.arch}/manifest.json", response.text.encode())])
+    files = response.parse()
+    return await engine.create_files((f"{planned.arch}/{name}", text.encode()) for name, text in files.items())
 
 
 @rule(desc="Build kernel library for an architecture", level=LogLevel.DEBUG)

@@ -1,23 +1,29 @@
-"""Read-only folders that compile actions see: toolchains out of pinned wheels, and our own headers."""
+"""Read-only folders that compile actions see: toolchains out of pinned wheels, and our own headers.
+
+Our headers are those of the workspace, where ``[tilewright-codegen].include`` names them, else the tilewright wheel's.
+"""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from typing import Optional
 
 from pants.engine.fs import Digest
-from pants.engine.rules import collect_rules, rule
+from pants.engine.rules import Get, collect_rules, rule
 from pants.util.logging import LogLevel
 from tilewright.pants import engine
+from tilewright.pants.subsystems.codegen import CodegenSubsystem
+from tilewright.pants.util_rules.pins import Pins, PinsRequest
 
-_TOOLCHAINS = "3rdparty/toolchains"
-_INCLUDE = "dispatcher_cpp/include/tilewright"
+_PACKAGED_INCLUDE = "tilewright/native"
 
 
 @dataclass(frozen=True)
 class WheelTree:
     """Folders of pinned wheels. Keys of ``wheels`` are wheel file names; only the named parts are stored."""
 
-    requirements: str
+    pins: str
     wheels: tuple[tuple[str, tuple[str, ...]], ...]
 
 
@@ -42,7 +48,7 @@ _MANYLINUX_2014 = "manylinux2014_x86_64.manylinux_2_17_x86_64"
 
 WHEEL_TREES = {
     "zig": WheelTree(
-        f"{_TOOLCHAINS}/zig.txt",
+        "zig",
         (
             (
                 "ziglang-0.17.0-py3-none-manylinux_2_12_x86_64.manylinux2010_x86_64.musllinux_1_1_x86_64.whl",
@@ -51,7 +57,7 @@ WHEEL_TREES = {
         ),
     ),
     "clang": WheelTree(
-        f"{_TOOLCHAINS}/clang.txt",
+        "clang",
         (
             (
                 "clang_tidy-22.1.8-py2.py3-none-manylinux_2_27_x86_64.manylinux_2_28_x86_64.whl",
@@ -60,7 +66,7 @@ WHEEL_TREES = {
         ),
     ),
     "ck_tile": WheelTree(
-        f"{_TOOLCHAINS}/ck_tile.txt",
+        "ck_tile",
         (
             (
                 "amd_aiter-0.1.7.post2.dev18-py3-none-any.whl",
@@ -69,7 +75,7 @@ WHEEL_TREES = {
         ),
     ),
     "cutlass": WheelTree(
-        f"{_TOOLCHAINS}/cutlass.txt",
+        "cutlass",
         (
             (
                 "nvidia_cutlass-4.2.0.0-py3-none-any.whl",
@@ -78,7 +84,7 @@ WHEEL_TREES = {
         ),
     ),
     "cuda": WheelTree(
-        f"{_TOOLCHAINS}/cuda.txt",
+        "cuda",
         (
             (f"nvidia_cuda_nvcc-13.0.88-py3-none-{_MANYLINUX_2014}.whl", ("nvidia/cu13",)),
             ("nvidia_nvvm-13.0.88-py3-none-manylinux2010_x86_64.manylinux_2_12_x86_64.whl", ("nvidia/cu13",)),
@@ -89,13 +95,29 @@ WHEEL_TREES = {
     ),
 }
 
-# One tree per backend, so that a change of one backend's header rebuilds no kernel of another.
+_CUDA_RUNTIME = f"nvidia_cuda_runtime-13.0.96-py3-none-{_MANYLINUX_2014}.whl"
+# Licence texts of what is compiled into libraries; apart from the toolchains, so that compilers do not see them.
+LICENSE_TREES = {
+    "ck_tile_license": WheelTree(
+        "ck_tile",
+        (("amd_aiter-0.1.7.post2.dev18-py3-none-any.whl", ("aiter_meta/3rdparty/composable_kernel/LICENSE",)),),
+    ),
+    "cutlass_license": WheelTree(
+        "cutlass",
+        (("nvidia_cutlass-4.2.0.0-py3-none-any.whl", ("nvidia_cutlass-4.2.0.0.dist-info/licenses/LICENSE.txt",)),),
+    ),
+    "cuda_license": WheelTree(
+        "cuda", ((_CUDA_RUNTIME, ("nvidia_cuda_runtime-13.0.96.dist-info/licenses/License.txt",)),)
+    ),
+}
+
+# Below include/tilewright; one tree per backend, so that a changed header rebuilds no kernel of another backend.
 SOURCE_TREES = {
-    "abi": (f"{_INCLUDE}/abi.h",),
-    "cpu": (f"{_INCLUDE}/cpu/**",),
-    "hip": (f"{_INCLUDE}/hip/**",),
-    "cuda_src": (f"{_INCLUDE}/cuda/**",),
-    "headers": (f"{_INCLUDE}/*.h", f"{_INCLUDE}/dispatcher/**"),
+    "abi": ("abi.h",),
+    "cpu": ("cpu/**",),
+    "hip": ("hip/**",),
+    "cuda_src": ("cuda/**",),
+    "headers": ("*.h", "dispatcher/**"),
 }
 
 
@@ -119,17 +141,59 @@ class Tree:
         return f"__{self.name}"
 
 
+async def _source_tree(name: str, include: Optional[str]) -> Tree:
+    globs = [f"include/tilewright/{glob}" for glob in SOURCE_TREES[name]]
+    if include:
+        root = include.rpartition("include")[0].rstrip("/")
+        files = await engine.workspace_files([f"{root}/{glob}" for glob in globs], f"the tree {name}")
+        return Tree(name, await engine.remove_prefix(files, root))
+    pins = await Get(Pins, PinsRequest("tilewright"))
+    wheel = pins.text.partition("# ")[2].strip()
+    part = (wheel, (f"{_PACKAGED_INCLUDE}/include",))
+    files = await engine.wheel_files(pins.path, pins.digest, (part,), "headers of tilewright")
+    headers = await engine.remove_prefix(files, _PACKAGED_INCLUDE)
+    return Tree(name, await engine.subset(headers, globs))
+
+
 @rule(desc="Prepare toolchain or headers", level=LogLevel.DEBUG)
-async def prepare_tree(request: TreeRequest) -> Tree:
+async def prepare_tree(request: TreeRequest, codegen: CodegenSubsystem) -> Tree:
     if request.name in SOURCE_TREES:
-        files = await engine.workspace_files(SOURCE_TREES[request.name], f"the tree {request.name}")
-        return Tree(request.name, await engine.remove_prefix(files, "dispatcher_cpp"))
-    if request.name not in WHEEL_TREES:
-        known = ", ".join(sorted({*WHEEL_TREES, *SOURCE_TREES}))
+        return await _source_tree(request.name, codegen.include)
+    trees = {**WHEEL_TREES, **LICENSE_TREES}
+    if request.name not in trees:
+        known = ", ".join(sorted({*trees, *SOURCE_TREES}))
         raise ValueError(f"unknown tree {request.name!r} in a compile plan; known trees: {known}")
-    tree = WHEEL_TREES[request.name]
-    files = await engine.wheel_files(tree.requirements, tree.wheels, f"toolchain {request.name}")
+    tree = trees[request.name]
+    pins = await Get(Pins, PinsRequest(tree.pins))
+    files = await engine.wheel_files(pins.path, pins.digest, tree.wheels, f"toolchain {request.name}")
     return Tree(request.name, files)
+
+
+@dataclass(frozen=True)
+class MaterialsRequest:
+    """Trees that something was built with."""
+
+    trees: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Materials:
+    """What they are made of, as JSON text for the generator's requests."""
+
+    text: str
+
+
+@rule(desc="Name toolchains and headers", level=LogLevel.DEBUG)
+async def name_materials(request: MaterialsRequest) -> Materials:
+    found: list[object] = []
+    for name in sorted(set(request.trees)):
+        if name in SOURCE_TREES:
+            tree = await Get(Tree, TreeRequest(name))
+            found.append({"files": await engine.fingerprints(tree.digest)})
+        else:
+            pins = await Get(Pins, PinsRequest({**WHEEL_TREES, **LICENSE_TREES}[name].pins))
+            found.append({"requirements": pins.text})
+    return Materials(json.dumps(found, sort_keys=True))
 
 
 def rules() -> list[object]:

@@ -1,0 +1,1 @@
+"""Hash-pinned requirements; the wheel of this plugin holds them beside this file."""
