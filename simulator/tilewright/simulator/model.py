@@ -6,6 +6,7 @@ from tilewright.simulator import (  # noqa: F401
     control,
     scalar_binary,
     scalar_compare,
+    scalar_float,
     scalar_unary,
     vector_compare,
     vector_convert,
