@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from tilewright.simulator import matrix_shapes
 from tilewright.simulator.errors import ObjectError, SimulatorError, Unmodelled
 from tilewright.simulator.instruction import File, Instruction, Operand
 from tilewright.simulator.target import Target
@@ -19,10 +20,19 @@ _SUFFIXES = ("_e32", "_e64", "_dpp16", "_dpp", "_sdwa")
 _FLOATS = {240: 0.5, 241: -0.5, 242: 1.0, 243: -1.0, 244: 2.0, 245: -2.0, 246: 4.0, 247: -4.0, 248: 0.15915494309189532}
 _SINGLES = {251: File.VCCZ, 252: File.EXECZ, 253: File.SCC}
 _OPSEL_BITS = {"src0": 0, "vsrc0": 0, "src1": 1, "src2": 2, "vdst": 3}
+_FAMILIES = {  # names of later families → gfx9's
+    "VGLOBAL": "GLOBAL",
+    "VFLAT": "FLAT",
+    "VSCRATCH": "SCRATCH",
+    "VBUFFER": "MUBUF",
+    "VOP3PX2": "VOP3P",
+    "VOP3SD": "VOP3",
+    "VOP3_SDST": "VOP3",
+}
 _VOP3PX2_WORD = b"\xac\xd3"  # its first half; the tables' own match does not look at it
 
 # MFMA opcodes whose meaning changed with gfx940 (which reuses them for sparse matrices).
-_GFX90A_MFMA = {
+GFX90A_MFMA = {
     0x63: "v_mfma_f32_32x32x4_2b_bf16",
     0x64: "v_mfma_f32_16x16x4_4b_bf16",
     0x65: "v_mfma_f32_4x4x4_16b_bf16",
@@ -36,6 +46,8 @@ _GFX90A_MFMA = {
     0x54: "v_mfma_i32_32x32x8_i8",
     0x55: "v_mfma_i32_16x16x16_i8",
 }
+
+_MFMA_16X16X16_F16 = 0x4D
 
 
 def decode(text: bytes, target: Target, start: int, end: int | None = None) -> Iterator[Instruction]:
@@ -52,13 +64,28 @@ def decode_one(text: bytes, target: Target, at: int) -> Instruction:
     data = text[at : at + 16]
     if len(data) < 4 or at % 4:
         raise ObjectError(f"there is no instruction at {at:#x}: the text has {len(text)} bytes")
-    padded = data.ljust(16, b"\0")
+    padded, name = _translated(data.ljust(16, b"\0"), target)
     for encoding in _encodings(target.tables):
         if encoding.__name__ == "VOP3PX2" and padded[2:4] != _VOP3PX2_WORD:
             continue
         if _matcher()(padded, encoding):
-            return _convert(encoding.from_bytes(padded), target, at, int.from_bytes(padded, "little"))
+            return _convert(encoding.from_bytes(padded), name, target, at, int.from_bytes(padded, "little"))
     raise Unmodelled(f"{target.name} has no instruction {padded[:4].hex()} (bytes) at {at:#x}")
+
+
+def known_names(target: Target) -> dict[str, tuple[str, ...]]:
+    """Family of encodings (``VOP3``, ``DS``, …) → the names of its instructions on the target's family of chips.
+
+    The tables have one set per family, so a name may be missing on one of its members.
+    """
+    found: dict[str, set[str]] = {}
+    for encoding in _encodings(target.tables):
+        for key, field in encoding._fields:
+            if key in ("op", "opx", "opy"):
+                family = field._enum.__name__.removesuffix("Op").removesuffix("XOp").removesuffix("YOp")
+                names = {_plain(op.name).replace("v_dual_", "v_") for op in field._enum}
+                found.setdefault(_FAMILIES.get(family, family), set()).update(names)
+    return {family: tuple(sorted(names)) for family, names in sorted(found.items())}
 
 
 @cache
@@ -89,12 +116,20 @@ def _encodings(tables: str) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _convert(inst: Any, target: Target, pc: int, raw: int) -> Instruction:
+def _translated(data: bytes, target: Target) -> tuple[bytes, str | None]:
+    """gfx90a's own MFMA under an opcode of the same form that the tables know, and its name."""
+    name = GFX90A_MFMA.get(data[2] & 0x7F) if data[2] >> 7 and data[3] == 0xD3 else None
+    if target.name != "gfx90a" or name is None:
+        return data, None
+    return data[:2] + bytes([0x80 | _MFMA_16X16X16_F16]) + data[3:], name
+
+
+def _convert(inst: Any, name: str | None, target: Target, pc: int, raw: int) -> Instruction:
     encoding = type(inst).__name__
     literal = getattr(inst, "literal", None)
     if encoding.startswith("VOPD"):
         return _dual(inst, target, pc, literal)
-    name = _name(inst, target)
+    name = name or _name(inst)
     operands, fields = {}, {}
     formats = inst.operands
     for key, _ in type(inst)._fields:
@@ -108,6 +143,11 @@ def _convert(inst: Any, target: Target, pc: int, raw: int) -> Instruction:
     _choose_halves(encoding, operands, fields.get("opsel", 0), target)
     if encoding == "VBUFFER":  # its resource is a plain number in the tables
         operands["srsrc"] = Operand(File.SGPR, fields.pop("rsrc"), 4, "RSRC", 128)
+    shape = matrix_shapes.find(name, target.name)
+    if shape is not None:  # the tables know the counts of one family only
+        for key, operand in operands.items():
+            if not operand.constant:
+                operands[key] = replace(operand, count=shape.registers[key])
     return Instruction(pc, inst.size(), encoding, name, operands, fields)
 
 
@@ -130,12 +170,15 @@ def _unused(encoding: str, key: str, formats: dict[str, Any]) -> bool:
     return memory and key in ("vdst", "data", "data0", "data1", "vsrc") and key not in formats
 
 
-def _name(inst: Any, target: Target) -> str:
-    name: str = inst.op.name.lower()
+def _name(inst: Any) -> str:
+    name = _plain(inst.op.name)
+    return name
+
+
+def _plain(name: str) -> str:
+    name = name.lower()
     for suffix in _SUFFIXES:
         name = name.removesuffix(suffix)
-    if target.name == "gfx90a" and type(inst).__name__ == "VOP3P_MFMA":
-        return _GFX90A_MFMA.get(int(inst.op.value), name)
     return name
 
 

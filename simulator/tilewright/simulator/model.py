@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from tilewright.simulator import (  # noqa: F401
+    buffer,
     control,
+    lds_ops,
+    matrix,
     scalar_binary,
     scalar_compare,
     scalar_float,
+    scalar_memory,
     scalar_unary,
     vector_compare,
     vector_convert,

@@ -16,6 +16,7 @@ from tilewright.simulator.wave import Wave
 DENORMALS = 0xF0  # FLOAT_MODE of the kernels: round to nearest even, denormals kept everywhere
 _SINGLES = {"vcc": 106, "exec": 126, "dpp8": 233, "sdwa": 249, "dpp": 250, "vccz": 251, "execz": 252, "scc": 253}
 _MARKS = {"SDWA": "sdwa", "DPP16": "dpp", "DPP8": "dpp8"}  # what src0 holds when the real one stands behind
+_PACKED = ("neg", "neg_hi", "clmp", "opsel", "opsel_hi", "opsel_hi2")  # other fields of MFMA lie where these do
 _FLOATS = {0.5: 240, -0.5: 241, 1.0: 242, -1.0: 243, 2.0: 244, -2.0: 245, 4.0: 246, -4.0: 247}
 
 
@@ -32,12 +33,12 @@ def assemble(target: str, encoding: str, name: str, **fields: Any) -> Instructio
     if marks:
         fields = {"src0": marks[0], **fields}
     for key, field in kind._fields:
-        if key == "literal":
+        if key == "literal" or (encoding == "VOP3P_MFMA" and key in _PACKED and "mfma" in name):
             continue
         if type(field).__name__ == "FixedBitField":
             value = field.default
         elif key in ("op", "opx", "opy"):
-            value = _opcode(field, fields.pop(key, name))
+            value = _opcode(field, fields.pop(key, name), target)
         elif hasattr(field, "_valid_range"):
             value, extra = _operand(fields.pop(key, 0 if field._valid_range[0] == 0 else "v0"), TARGETS[target].m0)
             value -= field._valid_range[0]
@@ -52,7 +53,9 @@ def assemble(target: str, encoding: str, name: str, **fields: Any) -> Instructio
     return decode.decode_one(code, TARGETS[target], 0)
 
 
-def _opcode(field: Any, name: str) -> int:
+def _opcode(field: Any, name: str, target: str) -> int:
+    if target == "gfx90a" and name in decode.GFX90A_MFMA.values():
+        return next(op for op, known in decode.GFX90A_MFMA.items() if known == name)
     for op in field._enum:
         text = op.name.lower()
         if name in (text, text.removesuffix("_e32"), text.removesuffix("_e64")):

@@ -1,0 +1,188 @@
+"""Raw buffer loads and stores (MUBUF, VBUFFER), also straight to LDS, through a resource descriptor (V#).
+
+Range check, per dword (LLVM, AMDGPUUsage, "Relaxed buffer OOB mode"; ISA guides, "Range checking"): a dword whose
+offset is out of range loads 0 and is not stored. CDNA: out of range if offset >= num_records - soffset. RDNA: if
+offset + size > num_records; there the documents differ on whether soffset counts, so that a case in which it would
+matter is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.simulator.errors import Trap, Unmodelled
+from tilewright.simulator.instruction import Instruction
+from tilewright.simulator.memory import STEPS, any_bits
+from tilewright.simulator.operands import row_of, scalar_word
+from tilewright.simulator.semantics import Step, semantics
+from tilewright.simulator.target import Target
+from tilewright.simulator.transfer import LOADS, STORES, Transfer, extend, lanes_of, put, reader, writer
+from tilewright.simulator.wave import Wave, Words
+
+Offsets = NDArray[np.int64]
+
+
+class Resource:
+    """What a static instruction knows of its buffer: ``address`` and ``span`` read the V# of a wave."""
+
+    def __init__(self, instruction: Instruction, target: Target) -> None:
+        for flag in ("idxen", "tfe"):
+            if instruction.get(flag):
+                raise Unmodelled(f"{instruction.name}: {flag}")
+        self.cdna = target.cdna
+        self.first = instruction.operands["srsrc"].index
+        self.soffset = scalar_word(instruction.operands["soffset"])
+        self.offset = instruction.get("ioffset", instruction.get("offset"))
+        self.vaddr = instruction.operands["vaddr"].index if instruction.get("offen") else None
+        if instruction.get("ioffset") >> 23:
+            raise Unmodelled(f"{instruction.name}: a negative instruction offset")
+        # Type 0; no add_tid. RDNA: OOB_SELECT 3 (raw).
+        self.mask, self.wanted = (0xC0800000, 0) if self.cdna else (0xF0800000, 0x30000000)
+
+    def offsets(self, wave: Wave) -> Offsets:
+        """Byte offsets of the active lanes, without the scalar offset."""
+        if self.vaddr is None:
+            return np.full(wave.lanes if wave.full else wave.exec.bit_count(), self.offset, np.int64)
+        offsets = lanes_of(wave, self.vaddr).astype(np.int64)
+        if self.offset:
+            offsets += self.offset
+        return offsets
+
+    def base(self, wave: Wave) -> tuple[int, int, int]:
+        """Base address, num_records and scalar offset. Unmodelled for a V# that is no plain raw buffer."""
+        low, high, records, word = wave.s[self.first : self.first + 4]
+        if high >> 16 or word & self.mask != self.wanted:
+            raise Unmodelled(f"a buffer descriptor that is not raw: {low:#x} {high:#x} {records:#x} {word:#x}")
+        return low | high << 32, records, self.soffset(wave)
+
+    def in_range(self, offsets: Offsets, nbytes: int, records: int, soffset: int) -> NDArray[np.bool_]:
+        """Which of the units of ``nbytes`` are inside."""
+        if self.cdna:
+            return offsets < records - soffset
+        inside = offsets + nbytes <= records
+        if soffset and (inside != (offsets + (nbytes + soffset) <= records)).any():
+            raise Unmodelled("a buffer access that only its scalar offset takes out of range")
+        return inside
+
+
+def _load_names() -> list[str]:
+    return [f"buffer_load_{name}" for name in LOADS]
+
+
+@semantics(*_load_names(), kind="global")
+def load(instruction: Instruction, target: Target) -> Step:
+    """Loads to registers, or to LDS (the ``lds`` flag of gfx9)."""
+    kind = LOADS[instruction.name.removeprefix("buffer_load_")]
+    resource = Resource(instruction, target)
+    if instruction.get("lds"):
+        return _load_to_lds(instruction, target, resource, kind)
+    write = writer(row_of(instruction.operands["vdata"]), kind)
+    gather = _gather_dwords if kind.nbytes >= 4 else _gather_small
+
+    def step(wave: Wave) -> None:
+        if wave.exec:
+            write(wave, gather(resource, wave, kind))
+
+    return step
+
+
+def _gather_dwords(resource: Resource, wave: Wave, kind: Transfer) -> Words:
+    """(dwords, active lanes); the fast path is: every lane in range, inside one region, and aligned."""
+    base, records, soffset = resource.base(wave)
+    offsets, dwords = resource.offsets(wave), kind.dwords
+    start = base + soffset
+    region = wave.memory.find(start) if start & 3 == 0 else None
+    if region is not None:
+        bits = int(any_bits(offsets))
+        limit = records - soffset - 4 * dwords
+        if bits & 3 == 0 and (bits <= limit or int(offsets.max()) <= limit):
+            shift = start - region.first
+            if bits + shift <= region.words.nbytes - 4 * dwords and shift >= 0:
+                offsets += shift
+                return region.words.take((offsets >> 2) + STEPS[dwords])
+    return _gather_checked(resource, wave, kind, offsets, base, records, soffset)
+
+
+def _gather_checked(
+    resource: Resource, wave: Wave, kind: Transfer, offsets: Offsets, base: int, records: int, soffset: int
+) -> Words:
+    """Dword by dword with the range check; dwords out of range are 0."""
+    each = offsets + 4 * STEPS[kind.dwords]
+    inside = resource.in_range(each, 4, records, soffset)
+    addresses = each.view(np.uint64) + np.uint64(base + soffset)
+    if inside.all():
+        return wave.memory.load(wave, addresses[0], kind.dwords)
+    found = np.zeros(each.shape, np.uint32)
+    if inside.any():
+        found[inside] = wave.memory.load(wave, addresses[inside], 1)[0]
+    return found
+
+
+def _gather_small(resource: Resource, wave: Wave, kind: Transfer) -> Words:
+    base, records, soffset = resource.base(wave)
+    offsets = resource.offsets(wave)
+    inside = resource.in_range(offsets, kind.nbytes, records, soffset)
+    found = np.zeros(len(offsets), np.uint32)
+    if inside.any():
+        addresses = offsets[inside].view(np.uint64) + np.uint64(base + soffset)
+        found[inside] = wave.memory.load_small(wave, addresses, kind.nbytes)
+    return extend(found, kind)
+
+
+@semantics(*(f"buffer_store_{name}" for name in STORES), kind="global")
+def store(instruction: Instruction, target: Target) -> Step:
+    """Stores from registers."""
+    kind = STORES[instruction.name.removeprefix("buffer_store_")]
+    resource = Resource(instruction, target)
+    read = reader(row_of(instruction.operands["vdata"]), kind)
+    unit = min(4, kind.nbytes)
+
+    def step(wave: Wave) -> None:
+        if not wave.exec:
+            return
+        base, records, soffset = resource.base(wave)
+        offsets, data = resource.offsets(wave), read(wave)
+        start = np.uint64(base + soffset)
+        if int(offsets.max()) <= records - soffset - kind.nbytes:
+            put(wave.memory, wave, offsets.view(np.uint64) + start, data, kind)
+            return
+        each = offsets + 4 * STEPS[kind.dwords]
+        inside = resource.in_range(each, unit, records, soffset)
+        if inside.any():
+            put(wave.memory, wave, each[inside].view(np.uint64) + start, data[inside][None], Transfer(unit))
+
+    return step
+
+
+def _load_to_lds(instruction: Instruction, target: Target, resource: Resource, kind: Transfer) -> Step:
+    """Lane l's data goes to M0 + instruction offset + l * size, whatever its own address.
+
+    LDS_offset is 16 bits of M0 (CDNA3 ISA guide, "LDS-direct loads"); bytes and shorts are extended to a dword.
+    """
+    if kind.half is not None or (kind.dwords > 1 and target.name != "gfx950"):
+        raise Unmodelled(f"{instruction.name} to LDS on {target.name}")
+    gather = _gather_dwords if kind.nbytes >= 4 else _gather_small
+    place = lds_place(instruction.get("offset"), target, kind.dwords)
+
+    def step(wave: Wave) -> None:
+        if wave.exec:
+            wave.lds.store(wave, place(wave), gather(resource, wave, kind))
+
+    return step
+
+
+def lds_place(offset: int, target: Target, dwords: int) -> Callable[[Wave], Offsets]:
+    """Where the active lanes' data goes in loads that bypass the registers."""
+    size, m0 = 4 * dwords, target.m0
+
+    def place(wave: Wave) -> Offsets:
+        start = wave.s[m0]
+        if start >> 18 or start & 3:
+            raise Trap(f"M0 is no LDS address of a direct load: {start:#x}", start)
+        lanes = wave.lane_ids if wave.full else wave.lane_ids[wave.mask]
+        return lanes * size + (start + offset)
+
+    return place
