@@ -16,10 +16,12 @@ ALLOWED = {
     "codegen": {"arch"},
     "dispatch": set(),
     "pants": set(),
+    "simulator": set(),
 }
-FOLDERS = {"arch": "arch", "codegen": "codegen", "bindings": "dispatch", "rules": "pants"}
+FOLDERS = {"arch": "arch", "codegen": "codegen", "bindings": "dispatch", "rules": "pants", "simulator": "simulator"}
 # Third-party packages that a GPU box must not need.
 DISPATCH_REQUIRES = {"numpy"}
+SIMULATOR_REQUIRES = {"numpy", "ml_dtypes", "tinygrad"}
 
 
 def python_files(folder: str) -> list[Path]:
@@ -47,25 +49,39 @@ def test_packages_import_only_what_the_drawing_allows(folder: str) -> None:
 
 
 def test_nothing_but_the_plugin_imports_pants() -> None:
-    for folder in ("arch", "codegen", "bindings"):
+    for folder in ("arch", "codegen", "bindings", "simulator"):
         for path in python_files(folder):
             assert not any(re.match(r"pants\b", module) for module in imported_modules(path)), path
 
 
-def test_dispatch_needs_numpy_only() -> None:
+def is_shipped(path: Path) -> bool:
+    """Whether users get it: neither a test nor something that only tests import."""
+    return not (path.name.endswith("_test.py") or path.name.startswith("testing") or "testdata" in path.parts)
+
+
+def is_known(module: str, allowed: set[str]) -> bool:
     import sys
 
-    for path in python_files("bindings"):
-        if path.name.endswith("_test.py") or "testdata" in path.parts:
-            continue
+    root = module.split(".")[0]
+    return root in sys.stdlib_module_names or root in allowed or root == "tilewright"
+
+
+def test_dispatch_needs_numpy_only() -> None:
+    for path in filter(is_shipped, python_files("bindings")):
         tree = ast.parse(path.read_text())
         top_level = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
         for node in top_level:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
             for name in names:
-                root = name.split(".")[0]
-                known = root in sys.stdlib_module_names or root in DISPATCH_REQUIRES or root == "tilewright"
+                known = is_known(name, DISPATCH_REQUIRES)
                 assert known, f"{path.relative_to(ROOT)} imports {name} when it is imported"
+
+
+def test_the_simulator_needs_numpy_and_one_module_needs_tinygrad() -> None:
+    for path in filter(is_shipped, python_files("simulator")):
+        for name in imported_modules(path):
+            assert is_known(name, SIMULATOR_REQUIRES), f"{path.relative_to(ROOT)} imports {name}"
+            assert name.split(".")[0] != "tinygrad" or path.name == "decode.py", f"{path.name} imports {name}"
 
 
 def test_only_the_engine_module_makes_requests_of_pants() -> None:

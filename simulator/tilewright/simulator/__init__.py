@@ -1,0 +1,48 @@
+"""Executes AMD code objects on this machine: results and instruction counts, never times. Needs tinygrad's tables.
+
+Importing the package loads nothing; each name below loads its module when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tilewright.simulator.checks import Checks
+    from tilewright.simulator.device import configure, last_report, last_reports
+    from tilewright.simulator.errors import Fault, ObjectError, SimulatorError
+    from tilewright.simulator.launch import Buffer, Simulator
+    from tilewright.simulator.report import LaunchReport
+
+__all__ = [
+    "Buffer",
+    "Checks",
+    "Fault",
+    "LaunchReport",
+    "ObjectError",
+    "Simulator",
+    "SimulatorError",
+    "configure",
+    "last_report",
+    "last_reports",
+]
+
+_MODULES = {
+    "Buffer": "launch",
+    "Checks": "checks",
+    "Fault": "errors",
+    "LaunchReport": "report",
+    "ObjectError": "errors",
+    "Simulator": "launch",
+    "SimulatorError": "errors",
+    "configure": "device",
+    "last_report": "device",
+    "last_reports": "device",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
