@@ -136,7 +136,7 @@ def read_code_object(image: bytes) -> CodeObject:
             raise ObjectError(f"a code object has one executable segment, this one {len(executable)}")
         text = executable[0]
         symbols = _symbols(image, sections)
-    except struct.error as error:
+    except (struct.error, OverflowError, ValueError) as error:
         raise ObjectError(f"the code object is cut off: {error}") from error
     for symbol in symbols:
         if symbol.address + symbol.nbytes > len(memory):

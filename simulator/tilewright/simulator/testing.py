@@ -21,7 +21,12 @@ _FLOATS = {0.5: 240, -0.5: 241, 1.0: 242, -1.0: 243, 2.0: 244, -2.0: 245, 4.0: 2
 
 
 def assemble(target: str, encoding: str, name: str, **fields: Any) -> Instruction:
-    """The instruction ``name`` in one of the wheel's encodings (``VOP3``, ``VOP2_SDWA``, ``DS``), encoded and decoded.
+    """The instruction ``name`` in one of the wheel's encodings, encoded and decoded; see :func:`encode`."""
+    return decode.decode_one(encode(target, encoding, name, **fields), TARGETS[target], 0)
+
+
+def encode(target: str, encoding: str, name: str, **fields: Any) -> bytes:
+    """The machine code of the instruction ``name`` in one of the wheel's encodings (``VOP3``, ``VOP2_SDWA``, ``DS``).
 
     Operands are ``"v3"``, ``"s4"``, ``"vcc"``, …, an int or a float (an inline constant, or else a literal); the other
     fields are numbers, by the wheel's names (``clmp``, ``opsel``, ``offset0``, …).
@@ -49,8 +54,7 @@ def assemble(target: str, encoding: str, name: str, **fields: Any) -> Instructio
     if fields:
         raise ValueError(f"{encoding} has no field {', '.join(fields)}")
     size = kind._base_size if "literal" not in dict(kind._fields) else kind._base_size - 4
-    code = raw.to_bytes(kind._base_size, "little")[:size] + (b"" if literal is None else literal.to_bytes(4, "little"))
-    return decode.decode_one(code, TARGETS[target], 0)
+    return raw.to_bytes(kind._base_size, "little")[:size] + (b"" if literal is None else literal.to_bytes(4, "little"))
 
 
 def _opcode(field: Any, name: str, target: str) -> int:
