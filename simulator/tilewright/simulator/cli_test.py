@@ -38,10 +38,9 @@ def test_coverage_of_what_is_modelled_succeeds(library: Path, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [[], ["coverage"], ["coverage", "/nowhere.so"], ["coverage", __file__], ["instructions", "--arch", "x"]],
+    "line", ["", "coverage", "coverage /nowhere.so", f"coverage {__file__}", "instructions --arch x"]
 )
-def test_wrong_use_is_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_use_is_2(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(line.split()) == 2
     assert "error: " in capsys.readouterr().err
 
