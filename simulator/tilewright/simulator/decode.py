@@ -19,6 +19,7 @@ from tilewright.simulator.target import Target
 _SUFFIXES = ("_e32", "_e64", "_dpp16", "_dpp", "_sdwa")
 _FLOATS = {240: 0.5, 241: -0.5, 242: 1.0, 243: -1.0, 244: 2.0, 245: -2.0, 246: 4.0, 247: -4.0, 248: 0.15915494309189532}
 _SINGLES = {251: File.VCCZ, 252: File.EXECZ, 253: File.SCC}
+_WITH_LITERAL = ("v_fmaak", "v_fmamk")  # the literal is an operand of its own
 _OPSEL_BITS = {"src0": 0, "vsrc0": 0, "src1": 1, "src2": 2, "vdst": 3}
 _FAMILIES = {  # names of later families → gfx9's
     "VGLOBAL": "GLOBAL",
@@ -140,6 +141,8 @@ def _convert(inst: Any, name: str | None, target: Target, pc: int, raw: int) -> 
             operands[key] = _operand(inst, key, value, formats, literal, raw)
         elif key not in ("op", "encoding", "literal", "seg", "x2encoding"):
             fields[key] = int(value)
+    if name.startswith(_WITH_LITERAL) and literal is not None:
+        operands["literal"] = _register(255, 0, "ANY", 32, literal, False)
     _choose_halves(encoding, operands, fields.get("opsel", 0), target)
     if encoding == "VBUFFER":  # its resource is a plain number in the tables
         operands["srsrc"] = Operand(File.SGPR, fields.pop("rsrc"), 4, "RSRC", 128)

@@ -70,7 +70,7 @@ def build_lanewise(op: Op, instruction: Instruction, target: Target) -> Step:
     if out is not None and op.then is not None:
         return _chained(op.function, op.then, out, inputs)
     if out is not None and isinstance(op.function, np.ufunc):
-        return _in_place(op.function, out, inputs)
+        return bind_in_place(op.function, out, inputs)
     function = op.function if op.then is None else _composed(op.function, op.then)
     return bind(function, inputs, destination(instruction, target, op.result))
 
@@ -96,7 +96,8 @@ def _composed(function: Callable[..., Any], then: np.ufunc) -> Callable[..., Any
     return lambda *values: then(function(*values[:-1]), values[-1])
 
 
-def _in_place(function: np.ufunc, out: Out, inputs: list[Source]) -> Step:
+def bind_in_place(function: np.ufunc, out: Out, inputs: list[Source]) -> Step:
+    """A step in which the function itself writes the active lanes of the registers."""
     if len(inputs) == 1:
         (only,) = inputs
 

@@ -1,0 +1,83 @@
+"""Reciprocals, roots, exponentials, logarithms and sines.
+
+Hardware approximates these: LLVM counts on 1 ULP for fp32 and fp16, and refines fp64 results itself. Here they are
+computed in float64 and rounded once, so results may differ from hardware's in the last bit; powers of two are exact.
+fp32 inputs and results that are denormal become zero whatever the mode (LLVM AMDGPUUsage, "llvm.amdgcn.exp2" and
+"llvm.amdgcn.log"; the expansions of division and square root in LLVM count on it too).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tilewright.simulator import modes
+from tilewright.simulator.errors import Unmodelled
+from tilewright.simulator.instruction import Instruction
+from tilewright.simulator.operands import DTYPES
+from tilewright.simulator.semantics import Step
+from tilewright.simulator.target import Target
+from tilewright.simulator.vector_lanewise import vector
+from tilewright.simulator.vector_operands import sources
+from tilewright.simulator.vector_results import destination
+from tilewright.simulator.wave import Wave
+
+_MOST_TURNS = 256.0  # beyond it hardware does not reduce the angle
+
+
+def _turns(wave: Wave, values: Any) -> Any:
+    """Angles in revolutions, reduced to one. Unmodelled for one that hardware does not reduce."""
+    far = np.isfinite(values) & (np.abs(values) > _MOST_TURNS) & wave.mask
+    if np.count_nonzero(far):
+        raise Unmodelled(f"sine or cosine of more than {_MOST_TURNS:.0f} revolutions")
+    return values - np.rint(values)
+
+
+def _sine(wave: Wave, values: Any) -> Any:
+    turns = _turns(wave, values)
+    quarter = np.abs(turns) == 0.25
+    exact = np.where(turns == 0.5, 0.0, np.where(quarter, 4 * turns, np.sin(2 * np.pi * turns)))
+    return np.where(turns == 0, turns, exact)
+
+
+def _cosine(wave: Wave, values: Any) -> Any:
+    turns = np.abs(_turns(wave, values))
+    return np.where(turns == 0.25, 0.0, np.cos(2 * np.pi * turns))
+
+
+Function = Callable[[Wave, Any], Any]
+_FUNCTIONS: dict[str, Function] = {
+    "rcp": lambda wave, a: 1.0 / a,
+    "rsq": lambda wave, a: 1.0 / np.sqrt(a),
+    "sqrt": lambda wave, a: np.sqrt(a),
+    "exp": lambda wave, a: np.exp2(a),
+    "log": lambda wave, a: np.log2(a),
+    "sin": _sine,
+    "cos": _cosine,
+}
+_NAMES = {f"v_{name}_{kind}": (function, kind) for name, function in _FUNCTIONS.items() for kind in ("f16", "f32")}
+_NAMES |= {f"v_{name}_f64": (_FUNCTIONS[name], "f64") for name in ("rcp", "rsq", "sqrt")}
+_NAMES["v_rcp_iflag_f32"] = _NAMES["v_rcp_f32"]
+
+
+@vector(*_NAMES)
+def build_transcendental(instruction: Instruction, target: Target) -> Step:
+    """Functions of one float."""
+    function, kind = _NAMES[instruction.name]
+    (source,) = sources(instruction, target, (kind,))
+    write, dtype = destination(instruction, target, kind), DTYPES[kind]
+
+    def half_or_double(wave: Wave) -> None:
+        value, floats = source(wave), modes.MODE_OF[kind]
+        if not floats.keeps_inputs(wave.mode):
+            value = modes.flush(value)
+        result = function(wave, value.astype(np.float64)).astype(dtype)
+        write(wave, result if floats.keeps_outputs(wave.mode) else modes.flush(result))
+
+    def single(wave: Wave) -> None:
+        result = function(wave, modes.flush(source(wave)).astype(np.float64))
+        write(wave, modes.flush(result.astype(np.float32)))
+
+    return single if kind == "f32" else half_or_double
