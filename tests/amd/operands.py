@@ -91,7 +91,11 @@ def fill_integers(matrix: Matrix, rng: np.random.Generator, most: int = 4) -> No
 
 
 def fill_normal(matrix: Matrix, rng: np.random.Generator) -> None:
-    """Standard normal numbers, rounded to the dtype."""
+    """Standard normal numbers, rounded to the dtype; of integers, any."""
+    if matrix.dtype.kind == "i":
+        limits = np.iinfo(matrix.dtype)
+        matrix.values[...] = rng.integers(limits.min, limits.max + 1, matrix.values.shape).astype(matrix.dtype)
+        return
     matrix.values[...] = rng.standard_normal(matrix.values.shape).astype(matrix.dtype)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from amd.operands import Matrix, assert_close, assert_equal, element_type, exact_product, fill_integers, fill_normal
 from tilewright.dispatch import Dispatcher, GemmProblem, KernelLibrary
+from tilewright.dispatch.dtypes import ITEMSIZE
 from tilewright.dispatch.manifest import KernelEntry
 
 
@@ -81,55 +81,55 @@ class Bench:
         old = c.values.astype(np.float64) if case.beta else 0.0
         plan = self.dispatcher.plan(problem)
         assert plan.kernel.identity == self.kernel.identity
-        plan(a.address, b.address, (d if case.c_is_d else c).address if case.beta else None, out=d.address,
-             workspace=self._workspace(plan.workspace_bytes))  # fmt: skip
+        old_at = (d if case.c_is_d else c).address if case.beta else None
+        slices = Matrix("r", 1, plan.workspace_bytes // 4, plan.workspace_bytes // 4, np.dtype(np.float32))
+        workspace = slices.address if plan.workspace_bytes else None
+        plan(a.address, b.address, old_at, out=d.address, workspace=workspace)
         for matrix, bytes_before in zip((a, b, c), before, strict=True):
             assert matrix.memory.tobytes() == bytes_before, "an operand was written"
-        d.check_surroundings()
-        if case.normal:
+        for matrix in (d, slices):
+            matrix.check_surroundings()
+        if case.normal and d.dtype.kind != "i":
             assert case.beta == 0
             assert_close(d, a, b, case.alpha)
         else:
             assert_equal(d, case.alpha * exact_product(a, b) + case.beta * old)
         return d.values.copy()
 
-    def _workspace(self, size: int) -> int | None:
-        if size == 0:
-            return None
-        self._scratch = Matrix("r", 1, math.ceil(size / 4), math.ceil(size / 4), np.dtype(np.float32))
-        return self._scratch.address
-
 
 def cases(kernel: KernelEntry) -> list[Case]:
     """What a kernel without split K is run on: 1 to 9 K loops, tails and gaps wherever it takes them."""
     spec = kernel.spec
     tile, pad = spec["tile"], spec["pad"]
-    vector = 16  # a multiple of every kernel's vectors
-    tail = {axis: vector if pad[axis] else 0 for axis in "mnk"}
-    first = 2 if spec["pipeline"] == "compv6" else 1
     m, n, k = (tile[axis] for axis in "mnk")
-    direct = spec["pipeline"] == "comp_async"
-    gap = 16 if direct else 4
-    a_col, b_row = spec["layout"][0] == "c", spec["layout"][1] == "r"
-    odd_m = (0 if a_col else 3) if pad["m"] else 0  # rows of D; only a column-major A is read along m in vectors
+    first = 2 if spec["pipeline"] == "compv6" else 1
+    vector = 16 // ITEMSIZE[spec["dtype_a"]]  # elements of the widest load, and at least those of a store
+    gap = 16 if spec["pipeline"] == "comp_async" else 4
+
+    def cut(axis: str, vectors: int) -> int:
+        return vectors * vector % tile[axis] if pad[axis] else 0
+
+    def rows(count: int) -> int:  # only a column-major A is read along m in vectors
+        return 0 if not pad["m"] else count * vector if spec["layout"][0] == "c" else 2 * count + 1
+
     loops = [
-        Case(m - tail["m"] - odd_m, n - tail["n"], count * k - (tail["k"] if count % 2 else 0), gap * (count % 3))
+        Case(m - rows(count), n - cut("n", count), count * k - cut("k", count - 1), gap * (count % 3))
         for count in range(first, 10)
     ]
-    del b_row
     more = [
-        Case(m + tail["m"] + odd_m, 2 * n - tail["n"], first * k + tail["k"], gap),
-        Case(2 * m - tail["m"] - odd_m, n + tail["n"], 3 * k, 4 * gap, normal=True),
+        Case(m + rows(2), 2 * n - cut("n", 3), first * k + cut("k", 1), gap),
+        Case(2 * m - rows(1), n + cut("n", 1), 3 * k, 4 * gap, normal=True),
         Case(m, n, (first + 1) * k, normal=True),
     ]
     if all(pad.values()):
-        more.append(Case(vector if a_col else 1, vector, first * k if first > 1 else vector, gap))
+        least = (first - 1) * k + vector
+        more.append(Case(vector if spec["layout"][0] == "c" else 1, vector, least, gap))
     return loops + more
 
 
 def split_cases(kernel: KernelEntry) -> list[Case]:
-    """What a kernel with split K is run on beyond that."""
-    plain = [replace(case, split_k=1, alpha=2.0) for case in cases(kernel)[::3] if not case.normal]
+    """What a kernel with split K is run on: what others are, scaled; 1 to 9 slices of 1 to 9 K loops; C."""
+    plain = [replace(case, alpha=2.0) for case in cases(kernel)[::3]]
     tile = kernel.spec["tile"]
     m, n, k = (tile[axis] for axis in "mnk")
     found = [
@@ -143,3 +143,8 @@ def split_cases(kernel: KernelEntry) -> list[Case]:
         Case(1, 4, 2 * k, split_k=2),
     ]
     return plain + found
+
+
+def cases_of(kernel: KernelEntry) -> list[Case]:
+    """Everything that a kernel is run on."""
+    return split_cases(kernel) if kernel.spec.get("split_k") else cases(kernel)

@@ -21,8 +21,6 @@ namespace known_bad {
 
 using namespace ck_tile;
 
-static_assert(CK_TILE_FMHA_FWD_FAST_EXP2 == 1, "the toolchain's flags must say so: see HipToolchain");
-
 // Q, K, V and O are heads x length x Hdim, contiguous.
 template <int Hdim, int N0, bool PadQ, bool PadK, bool PadHdim, bool TransposedLoad, template <class> class Pipeline>
 struct attention {

@@ -1,4 +1,4 @@
-// The pipeline with transposing LDS reads: it uses exp2 whatever the flag says.
+// The pipeline with transposing LDS reads: it uses exp2 whatever CK_TILE_FMHA_FWD_FAST_EXP2 says.
 #include "attention.hpp"
 
 namespace known_bad {

@@ -1,0 +1,51 @@
+"""Code objects of the headers in known_bad, compiled as kernels are.
+
+Needs the toolchain wheels: TILEWRIGHT_TREES names a JSON file ``{tree: folder}``.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from tilewright.codegen.build import read_tree_roots
+from tilewright.codegen.execute import LocalExecutor
+from tilewright.codegen.plan import RenderedFile
+from tilewright.codegen.toolchains.hip import HipToolchain
+
+TREES = os.environ.get("TILEWRIGHT_TREES")
+_FOLDER = Path(__file__).with_name("known_bad")
+_MEMORY_MB = 1600
+
+
+@cache
+def code_object(name: str, arch: str, *flags: str) -> bytes:
+    """The code object of ``known_bad/<name>.hpp`` for an architecture; ``flags`` come behind the toolchain's.
+
+    ActionError, with all output, if none comes.
+    """
+    assert TREES, "TILEWRIGHT_TREES names no file of toolchain folders"
+    hip = HipToolchain.wheel()
+    sources = tuple(RenderedFile(path.name, path.read_text()) for path in sorted(_FOLDER.glob("*.hpp")))
+    compile_ = hip.compile(f"{name}.hpp", "x.s", arch, _MEMORY_MB)
+    steps = (
+        (replace(compile_, argv=(*compile_.argv, *flags)), tuple(source.path for source in sources), "x.s"),
+        (hip.assemble("x.s", "x.o", arch), ("x.s",), "x.o"),
+        (hip.link("x.o", "x.co"), ("x.o",), "x.co"),
+    )
+    actions = [command.action(out, f"{name} for {arch}: {out}", inputs, (out,)) for command, inputs, out in steps]
+    executor = LocalExecutor(read_tree_roots(Path(TREES)), _cache(), memory_mb=1 << 20)
+    return executor.run(sources, actions)["x.co"].read_bytes()
+
+
+def _cache() -> Path:
+    """A developer's cache of compiled kernels, or a folder for this process."""
+    return Path(os.environ.get("TILEWRIGHT_CACHE") or _own_folder().name)
+
+
+@cache
+def _own_folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="tilewright-")

@@ -1,0 +1,61 @@
+"""GEMM configurations of CK Tile that compile, link and are wrong: each is shown to be, beside what replaces it.
+
+What a rule refuses is named here; docs/amd_known_bad.md lists them all.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from amd import compiled
+from amd.direct import Product
+
+pytestmark = pytest.mark.skipif(not compiled.TREES, reason="TILEWRIGHT_TREES names no file of toolchain folders")
+
+
+def planes(name: str, kernel: str, arch: str, k: int) -> tuple[bool, bool]:
+    """Whether the known-bad body and ours are right for one 64x64 tile and that K."""
+    product = Product(arch, 64, 64, k, planes=2)
+    product.launch(compiled.code_object(name, arch), kernel, tile=(64, 64), block=256)
+    return product.right(0), product.right(1)
+
+
+@pytest.mark.parametrize("loops", range(1, 10))
+def test_v4_by_upstreams_rule_is_wrong_for_exactly_three_loops(loops: int) -> None:
+    assert planes("loops_gfx942", "v4", "gfx942", 32 * loops) == (loops != 3, True)
+
+
+@pytest.mark.parametrize("loops", range(2, 10))
+def test_v6_with_a_full_tail_finishes_two_loops_only(loops: int) -> None:
+    assert planes("loops_gfx942", "v6", "gfx942", 32 * loops) == (loops == 2, True)
+
+
+def test_v6_has_no_body_for_a_single_loop() -> None:
+    assert planes("loops_gfx942", "v6", "gfx942", 32) == (False, False)
+
+
+@pytest.mark.parametrize("loops", range(1, 10))
+def test_async_by_upstreams_rule_is_wrong_for_exactly_three_loops(loops: int) -> None:
+    assert planes("loops_gfx950", "async_early", "gfx950", 64 * loops) == (loops != 3, True)
+
+
+@pytest.mark.parametrize("loops", range(1, 10))
+def test_async_with_a_full_tail_finishes_two_loops_only(loops: int) -> None:
+    assert planes("loops_gfx950", "async_full", "gfx950", 64 * loops) == (loops == 2, True)
+
+
+def right(name: str, kernel: str, product: Product, block: int) -> bool:
+    """Whether a kernel is right for a product in tiles of 64x64."""
+    product.launch(compiled.code_object(name, product.arch), kernel, tile=(64, 64), block=block)
+    return product.right()
+
+
+@pytest.mark.parametrize("loops", (1, 2, 5))
+def test_rdna_computes_nothing_in_32x32_warp_tiles(loops: int) -> None:
+    for kernel in ("wide", "right"):
+        product = Product("gfx1201", 64, 64, 32 * loops)
+        assert right("warp_tile_rdna", kernel, product, 128) == (kernel == "right")
+
+
+def test_fp8_on_gfx1100_is_wrong() -> None:
+    assert not right("fp8_gfx1100", "fp8", Product("gfx1100", 64, 64, 64, dtype="fp8"), 128)

@@ -1,0 +1,44 @@
+"""Code objects with one instruction taken out."""
+
+from __future__ import annotations
+
+import struct
+
+from tilewright.simulator.coverage import instructions_of
+from tilewright.simulator.instruction import Instruction
+from tilewright.simulator.object_file import CodeObject
+
+_NOP = struct.pack("<I", 0xBF800000)  # s_nop 0 on every architecture
+_PT_LOAD, _PF_X = 1, 1
+
+
+def without(image: bytes, *instructions: Instruction) -> bytes:
+    """The image with s_nop in place of instructions; their ``pc`` counts from the start of the text."""
+    patched, text = bytearray(image), text_offset(image)
+    for instruction in instructions:
+        at = text + instruction.pc
+        patched[at : at + instruction.size] = _NOP * (instruction.size // 4)
+    return bytes(patched)
+
+
+def text_offset(image: bytes) -> int:
+    """Where the executable segment begins in the file."""
+    (table,) = struct.unpack_from("<Q", image, 32)
+    size, count = struct.unpack_from("<HH", image, 54)
+    for index in range(count):
+        kind, flags, offset = struct.unpack_from("<IIQ", image, table + index * size)
+        if kind == _PT_LOAD and flags & _PF_X:
+            return int(offset)
+    raise AssertionError("the code object has no executable segment")
+
+
+def barriers(code: CodeObject, kernel: str) -> list[tuple[Instruction, ...]]:
+    """The barriers of a kernel, each as the instructions it is made of (gfx12: a signal and the wait for it)."""
+    function = code.function_at(code.kernel(kernel).entry - code.text_start)
+    end = function.address + function.nbytes
+    found = [one for one in instructions_of(code) if function.address <= one.pc < end and "s_barrier" in one.name]
+    if not any("signal" in one.name for one in found):
+        return [(one,) for one in found]
+    signals, waits = found[::2], found[1::2]
+    assert all("signal" in one.name for one in signals) and all("wait" in one.name for one in waits)
+    return list(zip(signals, waits, strict=True))
