@@ -11,7 +11,6 @@ import hashlib
 from dataclasses import dataclass
 from typing import Iterable, Mapping, Optional, Sequence, Type, Union
 
-from pants.backend.python.target_types import PythonSourceField
 from pants.backend.python.util_rules.interpreter_constraints import InterpreterConstraints
 from pants.backend.python.util_rules.pex import PexRequest, VenvPex, VenvPexProcess
 from pants.backend.python.util_rules.pex_cli import PexCliProcess
@@ -24,10 +23,9 @@ from pants.backend.python.util_rules.pex_requirements import (
     ResolvePexConfig,
     ResolvePexConfigRequest,
 )
-from pants.core.target_types import FileSourceField, ResourceSourceField
 from pants.core.util_rules.source_files import SourceFiles, SourceFilesRequest
 from pants.core.util_rules.stripped_source_files import StrippedSourceFiles
-from pants.engine.addresses import Address
+from pants.engine.addresses import Address, Addresses, UnparsedAddressInputs
 from pants.engine.fs import (
     AddPrefix,
     CreateDigest,
@@ -346,15 +344,19 @@ async def _run_prepared(process: Process, needs: Union[_Wheels, _PythonEnvironme
     return result
 
 
-async def package_sources(address: Address) -> Digest:
-    """Python sources, resources and files of a target's dependencies, direct or not, with generated ones, as they
-    stand in the workspace."""
+async def transitive_dependencies(address: Address) -> tuple[Target, ...]:
+    """The targets that a target depends on, directly or not."""
     closure = await Get(TransitiveTargets, TransitiveTargetsRequest([address]))
-    kinds: tuple[Type[SourcesField], ...] = (PythonSourceField, ResourceSourceField, FileSourceField)
-    fields = [target.get(SourcesField) for target in closure.dependencies]
-    request = SourceFilesRequest(fields, for_sources_types=kinds, enable_codegen=True)
-    sources = await Get(SourceFiles, SourceFilesRequest, request)
-    return sources.snapshot.digest
+    return tuple(closure.dependencies)
+
+
+async def sources(targets: Iterable[Target], kinds: tuple[Type[SourcesField], ...], codegen: bool) -> Digest:
+    """The targets' files as they stand in the workspace, generated ones among them if ``codegen``."""
+    request = SourceFilesRequest(
+        [target.get(SourcesField) for target in targets], for_sources_types=kinds, enable_codegen=codegen
+    )
+    found = await Get(SourceFiles, SourceFilesRequest, request)
+    return found.snapshot.digest
 
 
 async def strip_source_roots(digest: Digest) -> Digest:
@@ -376,6 +378,13 @@ async def rename(digest: Digest, names: Mapping[str, str]) -> Digest:
             ]
         ),
     )
+
+
+async def parse_address(text: str, owner: Address, field: str) -> Address:
+    """The target that a field of ``owner`` names."""
+    inputs = UnparsedAddressInputs([text], owning_address=owner, description_of_origin=f"{owner}'s field {field}")
+    (address,) = await Get(Addresses, UnparsedAddressInputs, inputs)
+    return address
 
 
 async def direct_dependencies(dependencies: Dependencies) -> tuple[Target, ...]:

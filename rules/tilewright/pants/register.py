@@ -7,7 +7,7 @@ from typing import Iterable, Type
 from pants.engine.target import Target
 from tilewright.pants import target_generation
 from tilewright.pants import target_types as targets
-from tilewright.pants.goals import check_library, package_library
+from tilewright.pants.goals import check_library, package_library, package_wheel
 from tilewright.pants.goals import kernels as kernels_goal
 from tilewright.pants.util_rules import (
     actions,
@@ -19,6 +19,8 @@ from tilewright.pants.util_rules import (
     toolchain_files,
     toolchains,
     trees,
+    wheel,
+    wheel_pins,
 )
 
 
@@ -28,8 +30,11 @@ def target_types() -> Iterable[Type[Target]]:
         targets.KernelSetTarget,
         targets.GeneratedKernelTarget,
         targets.KernelLibraryTarget,
+        targets.KernelWheelsTarget,
         targets.NativeLibraryTarget,
+        targets.PythonWheelTarget,
         targets.ToolchainTarget,
+        targets.WheelPinsTarget,
     ]
 
 
@@ -43,9 +48,12 @@ def rules() -> Iterable[object]:
         *kernels_goal.rules(),
         *library.rules(),
         *package_library.rules(),
+        *package_wheel.rules(),
         *pins.rules(),
         *target_generation.rules(),
         *toolchain_files.rules(),
         *toolchains.rules(),
         *trees.rules(),
+        *wheel.rules(),
+        *wheel_pins.rules(),
     ]

@@ -1,4 +1,4 @@
-"""Targets: a kernel, a set of kernels, a library of kernels, and the native dispatcher."""
+"""Targets: a kernel, a set of kernels, a library of kernels, wheels, and the native dispatcher."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from pants.core.goals.package import OutputPathField
 from pants.engine.target import (
     COMMON_TARGET_FIELDS,
     Dependencies,
+    DictStringToStringField,
     IntField,
     MultipleSourcesField,
     OptionalSingleSourceField,
     SequenceField,
+    SingleSourceField,
     StringField,
     StringSequenceField,
     Target,
@@ -234,6 +236,75 @@ class KernelLibraryTarget(Target):
 
         Python targets may depend on it as on a resource, and find it with
         `importlib.resources.files("<package>") / "<name>" / "<arch>"`.
+        """
+    )
+
+
+class WheelProjectField(SingleSourceField):
+    alias = "project"
+    required = True
+    expected_file_extensions = (".toml",)
+    help = "A TOML file with a `[project]` table: name, version, requirements, scripts, as in a pyproject.toml."
+
+
+class WheelLicensesField(StringSequenceField):
+    alias = "licenses"
+    default = ("LICENSE",)
+    help = "Files of the workspace whose texts go into the wheel as licences, as paths or globs."
+
+
+class WheelPathsField(DictStringToStringField):
+    alias = "paths"
+    help = "Folders of the workspace and where their files stand in the wheel. Elsewhere source roots are stripped."
+
+
+class PythonWheelTarget(Target):
+    alias = "python_wheel"
+    core_fields = (*COMMON_TARGET_FIELDS, Dependencies, WheelProjectField, WheelLicensesField, WheelPathsField)
+    help = help_text(
+        """
+        A wheel of the Python sources, resources, files and libraries that it depends on, directly or not, with a
+        provenance statement. Its platform is the oldest on which every library in it loads.
+        """
+    )
+
+
+class KernelWheelsPackageField(StringField):
+    alias = "package"
+    required = True
+    help = 'The package below which the libraries stand, e.g. `"acme_kernels.gemm"`; one wheel adds `.gfx942` to it.'
+
+
+class KernelWheelsTarget(Target):
+    alias = "kernel_wheels"
+    core_fields = (*COMMON_TARGET_FIELDS, Dependencies, WheelProjectField, WheelLicensesField, KernelWheelsPackageField)
+    help = help_text(
+        """
+        One wheel for each architecture of a `kernel_library`, called `<project>-<arch>`, with the licence texts of the
+        headers whose code is compiled into it.
+        """
+    )
+
+
+class PinnedWheelField(StringField):
+    alias = "wheel"
+    required = True
+    help = "The `python_wheel` to pin."
+
+
+class PinnedRequirementsField(MultipleSourcesField):
+    alias = "requirements"
+    expected_file_extensions = (".txt",)
+    help = "Hash-pinned requirements files whose copies name the wheel as well."
+
+
+class WheelPinsTarget(Target):
+    alias = "wheel_pins"
+    core_fields = (*COMMON_TARGET_FIELDS, Dependencies, PinnedWheelField, PinnedRequirementsField)
+    help = help_text(
+        """
+        Requirements files that pin a wheel of this workspace by its digest: `<name>/<project>.txt` with the wheel's
+        file name, and `<name>/<file>` for each file of `requirements`.
         """
     )
 

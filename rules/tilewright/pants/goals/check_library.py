@@ -12,8 +12,8 @@ from pants.engine.target import FieldSet, WrappedTarget, WrappedTargetRequest
 from pants.engine.unions import UnionRule
 from pants.util.logging import LogLevel
 from tilewright.pants import engine
-from tilewright.pants.goals.package_library import build
 from tilewright.pants.target_types import LibraryKernelsField, LibraryNameField
+from tilewright.pants.util_rules.library import build
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from pants.engine.rules import Get, collect_rules, rule
 from pants.engine.target import (
     GeneratedSources,
     GenerateSourcesRequest,
-    Target,
     WrappedTarget,
     WrappedTargetRequest,
 )
@@ -18,7 +17,7 @@ from pants.engine.unions import UnionRule
 from pants.util.logging import LogLevel
 from tilewright.pants import engine
 from tilewright.pants.target_types import LibraryKernelsField, LibraryNameField, LibraryResourceField
-from tilewright.pants.util_rules.library import BuiltLibraries, LibraryRequest, PlannedLibraries, library_request
+from tilewright.pants.util_rules.library import build
 
 
 @dataclass(frozen=True)
@@ -28,13 +27,6 @@ class KernelLibraryFieldSet(PackageFieldSet):
     required_fields = (LibraryKernelsField, LibraryNameField)
 
     output_path: OutputPathField
-
-
-async def build(target: Target) -> BuiltLibraries:
-    """All libraries of a ``kernel_library`` target."""
-    request = await library_request(target)
-    planned = await Get(PlannedLibraries, LibraryRequest, request)
-    return await Get(BuiltLibraries, PlannedLibraries, planned)
 
 
 @rule(desc="Package kernel library", level=LogLevel.DEBUG)

@@ -89,6 +89,13 @@ async def library_request(target: Target) -> LibraryRequest:
     return LibraryRequest(name.replace("-", "_"), tuple(texts), str(target.address))
 
 
+async def build(target: Target) -> BuiltLibraries:
+    """All libraries of a ``kernel_library`` target."""
+    request = await library_request(target)
+    planned = await Get(PlannedLibraries, LibraryRequest, request)
+    return await Get(BuiltLibraries, PlannedLibraries, planned)
+
+
 @rule(desc="Plan kernel library", level=LogLevel.DEBUG)
 async def plan_library(request: LibraryRequest, toolchains: Toolchains) -> PlannedLibraries:
     body = {
