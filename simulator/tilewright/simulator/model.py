@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from tilewright.simulator import (  # noqa: F401
+    atomics,
     buffer,
+    cache_ops,
     control,
+    flat,
+    lds_lanes,
     lds_ops,
     matrix,
     scalar_binary,
@@ -12,6 +16,7 @@ from tilewright.simulator import (  # noqa: F401
     scalar_float,
     scalar_memory,
     scalar_unary,
+    scratch_ops,
     vector_compare,
     vector_convert,
     vector_dot,

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+import tilewright.simulator.model  # noqa: F401  (fills the table of semantics)
 from tilewright.simulator import decode
 from tilewright.simulator.instruction import Instruction
+from tilewright.simulator.memory import Region
 from tilewright.simulator.semantics import build
 from tilewright.simulator.target import TARGETS
 from tilewright.simulator.wave import Wave
@@ -16,6 +18,7 @@ from tilewright.simulator.wave import Wave
 DENORMALS = 0xF0  # FLOAT_MODE of the kernels: round to nearest even, denormals kept everywhere
 _SINGLES = {"vcc": 106, "exec": 126, "dpp8": 233, "sdwa": 249, "dpp": 250, "vccz": 251, "execz": 252, "scc": 253}
 _MARKS = {"SDWA": "sdwa", "DPP16": "dpp", "DPP8": "dpp8"}  # what src0 holds when the real one stands behind
+_STRIDES = {"SRsrcField": 4, "SBaseField": 2}  # registers per unit of the field
 _PACKED = ("neg", "neg_hi", "clmp", "opsel", "opsel_hi", "opsel_hi2")  # other fields of MFMA lie where these do
 _FLOATS = {0.5: 240, -0.5: 241, 1.0: 242, -1.0: 243, 2.0: 244, -2.0: 245, 4.0: 246, -4.0: 247}
 
@@ -48,6 +51,8 @@ def encode(target: str, encoding: str, name: str, **fields: Any) -> bytes:
             value, extra = _operand(fields.pop(key, 0 if field._valid_range[0] == 0 else "v0"), TARGETS[target].m0)
             value -= field._valid_range[0]
             literal = extra if extra is not None else literal
+        elif type(field).__name__ in _STRIDES:
+            value = int(fields.pop(key, "s0")[1:]) // _STRIDES[type(field).__name__]
         else:
             value = fields.pop(key, field.default if isinstance(field.default, int) else 0)
         raw |= (value & field.mask) << field.lo
@@ -103,3 +108,12 @@ def run(wave: Wave, instruction: Instruction) -> None:
 def execute(wave: Wave, encoding: str, name: str, **fields: Any) -> None:
     """Assemble, bind and execute one instruction."""
     run(wave, assemble(wave.target.name, encoding, name, **fields))
+
+
+def make_region(address: int, data: Any, *, writable: bool = True, name: str = "") -> Region:
+    """A copy of an array as memory at a multiple of 16."""
+    raw = np.ascontiguousarray(data).view(np.uint8).reshape(-1)
+    room = np.zeros(raw.size + 16, np.uint8)
+    held = room[-room.ctypes.data % 16 :][: raw.size]
+    held[:] = raw
+    return Region(address, held, writable, name)
