@@ -82,7 +82,7 @@ class Dispatcher:
             simulated.check_library(library.path, library.descriptor)
         if library.kind != self.device.library_kind:
             raise ArchMismatchError(
-                f"{library.path} is for {library.arch} and runs on {library.kind}; device is {self.device}"
+                f"{library.path} is for {library.manifest.target} and runs on {library.kind}; device is {self.device}"
             )
         status = self._native.tw_dispatcher_add_descriptor(self._handle, library.descriptor, None)
         native.check(status, LibraryLoadError)

@@ -8,13 +8,13 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from tilewright.dispatch import native
+from tilewright.dispatch import installed, native
 from tilewright.dispatch.device import Device
 from tilewright.dispatch.elf import why_not_loadable
 from tilewright.dispatch.errors import (
@@ -70,17 +70,29 @@ class KernelLibrary:
         if not folder.is_dir():
             raise LibraryNotFoundError(f"{folder} is not a folder; allowed: one with <arch>/{_MANIFEST} in it")
         found = [Manifest.read(path) for path in sorted(folder.rglob(_MANIFEST))]
-        named = [manifest for manifest in found if name in (None, manifest.name)]
-        for arch in device.archs:
-            fitting = [manifest for manifest in named if manifest.arch == arch]
-            if len(fitting) > 1:
-                names = ", ".join(f"{manifest.name} ({manifest.path.parent})" for manifest in fitting)
-                raise LibraryNotFoundError(f"{folder} has several libraries for {arch}: {names}; pass name=")
-            if fitting:
-                return cls.load(fitting[0].path)
-        there = ", ".join(sorted({f"{manifest.name} for {manifest.arch}" for manifest in found})) or "none"
-        wanted = " or ".join(device.archs) + (f" named {name}" if name else "")
-        raise LibraryNotFoundError(f"{folder} has no library for {device} ({wanted}); it has: {there}")
+        fitting = _fitting(device, [manifest for manifest in found if name in (None, manifest.name)], str(folder))
+        if fitting is None:
+            wanted = " or ".join(device.archs) + (f" named {name}" if name else "")
+            there = ", ".join(_described(found)) or "none"
+            raise LibraryNotFoundError(f"{folder} has no library for {device} ({wanted}); it has: {there}")
+        return cls.load(fitting.path)
+
+    @classmethod
+    def load_installed(cls, device: Device | str, name: str, package: str = installed.PACKAGE) -> KernelLibrary:
+        """Load ``<package>.<name>.<arch>`` for the device, out of wheels such as ``tilewright-kernels-gemm-gfx942``.
+
+        LibraryNotFoundError says for which devices wheels are installed and which one to install.
+        """
+        device = Device.of(device)
+        found = [Manifest.read(path) for path in installed.manifests(f"{package}.{name}")]
+        fitting = _fitting(device, found, f"{package}.{name}")
+        if fitting is None:
+            wheel = f"{package}_{name}_{device.archs[0]}".replace("_", "-")
+            raise LibraryNotFoundError(
+                f"no wheel with {name} kernels for {device} ({' or '.join(device.archs)}) is installed; "
+                f"installed are kernels for: {', '.join(_described(found)) or 'nothing'}; pip install {wheel}"
+            )
+        return cls.load(fitting.path)
 
     @property
     def name(self) -> str:
@@ -106,6 +118,23 @@ class KernelLibrary:
         """E.g. ``gemm for gfx942: 4 kernels``."""
         count = len(self.kernels)
         return f"{self.name} for {self.arch}: {count} kernel{'s' * (count != 1)}"
+
+
+def _fitting(device: Device, found: Sequence[Manifest], where: str) -> Manifest | None:
+    """The one manifest for the best architecture of the device. LibraryNotFoundError if there are several."""
+    for arch in device.archs:
+        fitting = [manifest for manifest in found if manifest.arch == arch]
+        if len(fitting) > 1:
+            names = ", ".join(f"{manifest.name} ({manifest.path.parent})" for manifest in fitting)
+            raise LibraryNotFoundError(f"{where} has several libraries for {arch}: {names}; pass name=")
+        if fitting:
+            return fitting[0]
+    return None
+
+
+def _described(found: Iterable[Manifest]) -> list[str]:
+    """Libraries and what they run on, e.g. ``gemm for gfx942 (AMD Instinct MI300 series)``."""
+    return sorted({f"{one.name} for {one.target}" for one in found})
 
 
 def _on_disk(path: str | os.PathLike[str] | Traversable) -> Path:

@@ -47,7 +47,13 @@ class Manifest:
     sha256: str
     toolchains: Mapping[str, str]
     kernels: tuple[KernelEntry, ...]
+    device: str = ""
     provenance_sha256: str | None = None
+
+    @property
+    def target(self) -> str:
+        """What it runs on, e.g. ``gfx942 (AMD Instinct MI300 series)``."""
+        return f"{self.arch} ({self.device})" if self.device else self.arch
 
     @classmethod
     def read(cls, path: Path) -> Manifest:
@@ -86,7 +92,8 @@ class Manifest:
         toolchains = MappingProxyType(dict(reader.take("toolchains", dict)))
         statement = reader.digest("provenance_sha256") if "provenance_sha256" in raw else None
         name, sha256 = reader.take("name", str), reader.digest("sha256")
-        return cls(path, name, arch, backend, library, sha256, toolchains, kernels, statement)
+        device = reader.take("device", str) if "device" in raw else ""
+        return cls(path, name, arch, backend, library, sha256, toolchains, kernels, device, statement)
 
 
 def _kernel(reader: _Reader, arch: str) -> KernelEntry:

@@ -14,7 +14,7 @@ from tilewright.codegen.backends import report_reader
 from tilewright.codegen.violations import SpecError
 
 SCHEMA_VERSION = 1
-_KEYS = ("name", "arch", "backend", "abi_version", "library", "toolchains", "kernels")
+_KEYS = ("name", "arch", "backend", "abi_version", "device", "library", "toolchains", "kernels")
 
 
 class BrokenKernelError(RuntimeError):
@@ -98,7 +98,7 @@ def manifest(
         )
     return {
         "schema_version": SCHEMA_VERSION,
-        **{key: library[key] for key in ("name", "arch", "backend", "abi_version")},
+        **{key: library[key] for key in ("name", "arch", "device", "backend", "abi_version")},
         "library": library["library"].rpartition("/")[2],
         "sha256": digest(library["library"]),
         "toolchains": library["toolchains"],

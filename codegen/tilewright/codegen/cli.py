@@ -1,7 +1,8 @@
-"""The command line: ``tilewright kernels | rules | render | plan | build | bundle | wheel | verify``."""
+"""The command line: ``tilewright kernels | rules | render | plan | build | bundle | wheel | verify | doctor``."""
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
@@ -179,6 +180,15 @@ def verify_packages(dist: Path, materials: tuple[Path, ...]) -> int:
         for problem in verdict.problems:
             click.echo(f"  {problem}")
     return EXIT_MISMATCH if any(verdict.problems for verdict in verdicts) else 0
+
+
+@tilewright.command("doctor")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def show_machine(as_json: bool) -> int:
+    """Show interpreter, libraries, devices, drivers, toolchains and caches of this machine. Exit code 1: problems."""
+    doctor = importlib.import_module("tilewright.dispatch.doctor")  # a part that a generator can do without
+    code: int = doctor.main(["--json"] if as_json else [])
+    return code
 
 
 @tilewright.command("build")

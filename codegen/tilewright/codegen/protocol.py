@@ -24,7 +24,7 @@ Response to "expand"::
 Response to "plan"::
 
     {"libraries": [{                                                            one per arch, sorted
-        "name", "arch", "backend", "abi_version",
+        "name", "arch", "backend", "abi_version", "device",
         "library": "gfx942/libgemm.so",
         "files":   [{"path", "text"}, …],
         "actions": [{"id", "description", "argv", "inputs", "outputs", "trees", "env": [[key, value], …], "caches",
@@ -145,6 +145,7 @@ def library_json(
         "arch": arch.name,
         "backend": arch.backend,
         "abi_version": ABI_VERSION,
+        "device": arch.description.partition(";")[0],
         "library": plan.library,
         "files": [{"path": file.path, "text": file.text} for file in plan.all_files],
         "actions": [action_json(action) for action in plan.all_actions],

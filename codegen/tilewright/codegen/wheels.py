@@ -79,9 +79,8 @@ def _metadata(
         if arch and manifest:
             own = table["project"]
             own["name"] = f"{own['name']}-{arch}"
-            own["description"] = (
-                f"{own.get('description', 'Kernels')} for {arch}, ABI version {manifest['abi_version']}"
-            )
+            what = own.get("description", "Kernels")
+            own["description"] = f"{what} for {arch} ({manifest['device']}), ABI version {manifest['abi_version']}"
             own["license"] = _HEADER_LICENSES[manifest["backend"]]
         metadata = StandardMetadata.from_pyproject(table, ".")
     except (ConfigurationError, tomllib.TOMLDecodeError, UnicodeDecodeError, KeyError) as error:

@@ -1,0 +1,37 @@
+"""The ``tilewright`` command: ``doctor`` needs nothing but this package, all else the code generator's requirements."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tilewright.dispatch import doctor
+
+_EXIT_BAD_INPUT = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run it; the exit code, see :mod:`tilewright.codegen.protocol` and :mod:`tilewright.dispatch.doctor`."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["doctor"]:
+        return doctor.main(given[1:])
+    if given == ["--cmake-dir"]:
+        print(Path(__file__).resolve().parents[1] / "native/cmake")
+        return 0
+    try:
+        cli = importlib.import_module("tilewright.codegen.cli")
+    except ModuleNotFoundError as error:
+        print(
+            f"error: this command needs the package {error.name}; allowed without it: doctor, --cmake-dir; "
+            "pip install 'tilewright[build]'",
+            file=sys.stderr,
+        )
+        return _EXIT_BAD_INPUT
+    code: int = cli.main(given)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
