@@ -70,7 +70,7 @@ def test_loads_and_stores_of_dwords(arch: str, exec_bits: int | None, dwords: in
     wave.v[4:8] = np.random.default_rng(2).integers(0, 1 << 32, (4, wave.lanes), np.uint32)
     go(wave, "GLOBAL", f"store_{suffix}", offset=-2048 + 1024)
     wanted = DATA.copy()
-    for lane in np.flatnonzero(wave.mask):
+    for lane in np.flatnonzero(wave.mask).tolist():
         wanted[1024 + at[lane] :][: 4 * dwords] = np.ascontiguousarray(wave.v[4 : 4 + dwords, lane]).view(np.uint8)
     np.testing.assert_array_equal(region.data, wanted)
 
@@ -103,10 +103,10 @@ def test_small_loads(arch: str, segment: str, old: str, new: str, dtype: Any, ha
     else:
         point(wave, 0, BASE + at)
     before = wave.u[4].copy()
-    extra = {"sve": 1} if segment == "SCRATCH" else {}
+    extra: dict[str, Any] = {"sve": 1} if segment == "SCRATCH" else {}
     go(wave, segment, f"load_{names(arch, old, new)}", **extra)
     if half is None:
-        wanted = values.astype(np.int32).view(np.uint32)
+        wanted: Any = values.astype(np.int32).view(np.uint32)
     else:
         low = values.astype(np.int16).view(np.uint16).astype(np.uint32)
         wanted = (before & 0xFFFF) | low << 16 if half else (before & 0xFFFF0000) | low
@@ -134,7 +134,7 @@ def test_small_stores(arch: str, segment: str, old: str, new: str, nbytes: int, 
     else:
         region.data[:] = 0
         point(wave, 0, BASE + at)
-    extra = {"sve": 1} if segment == "SCRATCH" else {}
+    extra: dict[str, Any] = {"sve": 1} if segment == "SCRATCH" else {}
     go(wave, segment, f"store_{names(arch, old, new)}", **extra)
     kept = (wave.u[4] >> (16 * high)) & ((1 << 8 * nbytes) - 1)
     for lane in range(wave.lanes):

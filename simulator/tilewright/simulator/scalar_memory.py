@@ -52,6 +52,27 @@ def load_small(instruction: Instruction, target: Target) -> Step:
     return step
 
 
+@semantics(*(f"s_buffer_load_{width}" for width in _DWORDS), kind="scalar")
+def load_from_buffer(instruction: Instruction, target: Target) -> Step:
+    """Through a descriptor (V#): dwords that are out of range give 0 (ISA guides, "Scalar buffer load")."""
+    dwords = _DWORDS[instruction.name.removeprefix("s_buffer_load_")]
+    resource, offset, register = address_parts(instruction, target)
+    first = instruction.operands["sdata"].index
+
+    def step(wave: Wave) -> None:
+        low, high, records, _ = wave.s[resource : resource + 4]
+        size = records * (high >> 16 & 0x3FFF or 1)
+        at = offset + (register(wave) if register else 0) & ~3
+        inside = max(0, min(dwords, (size - at) // 4))
+        if at < 0 or (inside < dwords and size % 4):
+            raise Unmodelled(f"a scalar buffer load at offset {at} of {size} bytes")
+        base = (low | (high & 0xFFFF) << 32) & ~3
+        words = wave.memory.load_scalar(wave, base + at, inside) if inside else []
+        wave.s[first : first + dwords] = words + [0] * (dwords - inside)
+
+    return step
+
+
 def address_parts(instruction: Instruction, target: Target) -> tuple[int, int, Callable[[Wave], int] | None]:
     """Register of the base, constant offset, and the source of a further offset or None.
 
