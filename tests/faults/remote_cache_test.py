@@ -1,0 +1,184 @@
+"""A build with a remote cache that fails: it succeeds with the right bytes, in the time that its timeouts state."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import grpc
+import pytest
+
+from e2e.workspace import Run
+from faults import wire
+from faults.builds import CheapBuilds
+from faults.cache_server import CacheServer, Faults
+
+# Longest answers that we wait for, as pants.ci.toml would say; every build must end 10 s after them at the latest.
+TIMEOUTS = (
+    "--remote-cache-rpc-timeout-millis=1500",
+    "--remote-store-rpc-timeout-millis=3000",
+    "--remote-store-rpc-retries=1",
+)
+LIMIT_S = 60
+
+
+@dataclass
+class Site:
+    """A cache that one build has filled, and a second build with an empty store of its own."""
+
+    server: CacheServer
+    build: CheapBuilds
+    expected: list[bytes]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    server = CacheServer()
+    remote = ("--remote-cache-read", "--remote-cache-write", f"--remote-store-address={server.address}", *TIMEOUTS)
+    count = len(CASES)
+    first = CheapBuilds(tmp_path_factory.mktemp("first"), count, *remote, "--no-pantsd")
+    filled = first.package(*range(count))
+    assert filled.exit_code == 0, filled.stderr
+    assert len(server.results) > 3 * count
+    second = CheapBuilds(tmp_path_factory.mktemp("second"), count, *remote)
+    try:
+        yield Site(server, second, [first.library(n) for n in range(count)])
+    finally:
+        second.close()
+        server.kill()
+
+
+def nothing(site: Site) -> None:
+    pass
+
+
+def down_at_start(site: Site) -> None:
+    site.server.kill()
+
+
+def killed_mid_build(site: Site) -> None:
+    calls = sum(site.server.calls.values())
+
+    def kill_soon(count: int) -> None:
+        if count == calls + 4:
+            threading.Thread(target=site.server.kill).start()
+
+    site.server.faults.after = kill_soon
+
+
+def refusing(site: Site) -> None:
+    site.server.faults.status["*"] = grpc.StatusCode.UNAVAILABLE
+
+
+def slow(site: Site) -> None:
+    site.server.faults.delay_s = 1
+
+
+def silent(site: Site) -> None:
+    site.server.faults.delay_s = 40
+
+
+def truncated(site: Site) -> None:
+    site.server.faults.blob = lambda data: data[: len(data) // 2]
+
+
+def flipped_bit(site: Site) -> None:
+    site.server.faults.blob = lambda data: data[:-1] + bytes([data[-1] ^ 1]) if data else data
+
+
+def missing(site: Site) -> None:
+    site.server.faults.blob = lambda data: None
+
+
+def cut_off(site: Site) -> None:
+    site.server.faults.cut_streams = True
+
+
+def read_only(site: Site) -> None:
+    for method in ("UpdateActionResult", "BatchUpdateBlobs", "Write"):
+        site.server.faults.status[method] = grpc.StatusCode.PERMISSION_DENIED
+    site.server.results.clear()
+
+
+def full(site: Site) -> None:
+    for method in ("UpdateActionResult", "BatchUpdateBlobs", "Write"):
+        site.server.faults.status[method] = grpc.StatusCode.RESOURCE_EXHAUSTED
+    site.server.results.clear()
+
+
+def expired_token(site: Site) -> None:
+    site.server.faults.token = "fresh"
+
+
+def results_of_others(site: Site) -> None:
+    keys = sorted(site.server.results)
+    shifted = dict(zip(keys, [*keys[1:], keys[0]], strict=True))
+    site.server.faults.result = lambda key, data: site.server.results[shifted[key]]
+
+
+def results_without_outputs(site: Site) -> None:
+    def strip(key: str, data: bytes) -> bytes:
+        kept = [(field, value) for field, values in wire.decode(data).items() for value in values if field not in (2, 3)]
+        return wire.encode(kept)
+
+    site.server.faults.result = strip
+
+
+def failed_results(site: Site) -> None:
+    site.server.faults.result = lambda key, data: data + wire.encode([(4, 1)])
+
+
+def garbage_results(site: Site) -> None:
+    site.server.faults.result = lambda key, data: b"\x0a\xff" + data[: len(data) // 2]
+
+
+CASES: list[Callable[[Site], None]] = [
+    nothing,
+    down_at_start,
+    killed_mid_build,
+    refusing,
+    slow,
+    silent,
+    truncated,
+    flipped_bit,
+    missing,
+    cut_off,
+    read_only,
+    full,
+    expired_token,
+    results_of_others,
+    results_without_outputs,
+    failed_results,
+    garbage_results,
+]
+
+
+@pytest.mark.parametrize("number", range(len(CASES)), ids=[case.__name__ for case in CASES])
+def test_a_failing_cache_harms_no_build(site: Site, number: int) -> None:
+    results = dict(site.server.results)
+    CASES[number](site)
+    try:
+        run = site.build.package(number, timeout=LIMIT_S)
+    finally:
+        heal(site, results)
+    print(f"{CASES[number].__name__}: {run.wall_s:.1f} s, {run.cpu_s:.1f} CPU s, exit {run.exit_code}\n{run.stderr}")
+    assert run.exit_code == 0, run.stderr
+    assert site.build.library(number) == site.expected[number]
+    assert site.build.is_whole(number)
+    assert_clear(run)
+
+
+def heal(site: Site, results: dict[str, bytes]) -> None:
+    """The same server again, whatever happened to it."""
+    port, blobs = site.server.port, site.server.blobs
+    site.server.kill()
+    site.server = CacheServer(port)
+    site.server.faults = Faults()
+    site.server.blobs, site.server.results = blobs, results
+
+
+def assert_clear(run: Run) -> None:
+    assert "Traceback" not in run.stderr and "panicked" not in run.stderr
+    warnings = [line for line in run.stderr.splitlines() if "[WARN]" in line or "[ERROR]" in line]
+    assert len(warnings) <= 12, run.stderr
