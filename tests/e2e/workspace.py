@@ -76,6 +76,11 @@ class Workspace:
         for pid in self._daemon_pids():
             subprocess.run(["kill", str(pid)], check=False)
 
+    def daemon_memory_mb(self) -> int:
+        """Resident megabytes of the daemon."""
+        pages = sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in self._daemon_pids())
+        return pages * os.sysconf("SC_PAGE_SIZE") >> 20
+
     def _daemon_pids(self) -> list[int]:
         return [
             int(file.read_text()) for file in (self.root / ".pids").rglob("pid") if file.read_text().strip().isdigit()

@@ -27,7 +27,8 @@ class CheapBuilds:
             f"--tilewright-host-path={COMPILER}",
             *options,
         )
-        self.workspace.write("t/BUILD", "".join(_LIBRARY.format(n=n, k=64 + n) for n in range(libraries)))
+        if libraries:
+            self.workspace.write("t/BUILD", "".join(_LIBRARY.format(n=n, k=64 + n) for n in range(libraries)))
 
     def package(self, *libraries: int, timeout: float = 120) -> Run:
         """``./pants package`` of these libraries; subprocess.TimeoutExpired if it hangs."""

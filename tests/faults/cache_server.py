@@ -154,9 +154,12 @@ class _Handler(grpc.GenericRpcHandler):
     """Raw bytes in and out; methods are found by name."""
 
     def __init__(self, server: CacheServer) -> None:
-        unary, streams = grpc.unary_unary_rpc_method_handler, (
-            grpc.unary_stream_rpc_method_handler,
-            grpc.stream_unary_rpc_method_handler,
+        unary, streams = (
+            grpc.unary_unary_rpc_method_handler,
+            (
+                grpc.unary_stream_rpc_method_handler,
+                grpc.stream_unary_rpc_method_handler,
+            ),
         )
         self._methods = {}
         for path, function, kind in (

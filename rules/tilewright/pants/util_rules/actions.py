@@ -10,6 +10,7 @@ from pants.engine.process import Process
 from pants.engine.rules import Get, MultiGet, collect_rules, rule
 from pants.util.logging import LogLevel
 from tilewright.pants import engine
+from tilewright.pants.util_rules import slots
 from tilewright.pants.util_rules.trees import Tree, TreeRequest
 
 
@@ -29,6 +30,7 @@ class Action:
     trees: tuple[str, ...]
     env: tuple[tuple[str, str], ...]
     caches: tuple[str, ...]
+    memory_mb: int
 
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> Action:
@@ -42,6 +44,7 @@ class Action:
             trees=tuple(data["trees"]),
             env=tuple((name, value) for name, value in data["env"]),
             caches=tuple(data["caches"]),
+            memory_mb=data["memory_mb"],
         )
 
 
@@ -72,14 +75,17 @@ class _OneAction:
 async def run_action(request: _OneAction) -> ActionOutputs:
     action = request.action
     trees = await MultiGet(Get(Tree, TreeRequest(name)) for name in action.trees)
+    slot = slots.waiting(action.argv, action.memory_mb)
+    caches = {f"tilewright_{cache}": f"__cache_{cache}" for cache in action.caches}
     result = await engine.try_run(
         Process(
-            action.argv,
+            slot.argv,
             description=action.description,
             input_digest=request.inputs,
             immutable_input_digests={tree.mount: tree.digest for tree in trees},
             env=dict(action.env),
-            append_only_caches={f"tilewright_{cache}": f"__cache_{cache}" for cache in action.caches},
+            append_only_caches={**caches, **slot.caches},
+            execution_slot_variable=slot.variable,
             output_files=action.outputs,
             level=LogLevel.DEBUG,
             remote_cache_speculation_delay_millis=engine.REMOTE_SPECULATION_MILLIS,
@@ -88,6 +94,9 @@ async def run_action(request: _OneAction) -> ActionOutputs:
     if result.exit_code != 0:
         output = (result.stderr + result.stdout).decode(errors="replace").strip()
         raise ActionFailed(f"{action.description} failed with exit code {result.exit_code} ({action.id}):\n{output}")
+    missing = await engine.missing_outputs(result, action.outputs)
+    if missing:
+        raise ActionFailed(f"{action.description} did not write {', '.join(missing)} ({action.id})")
     return ActionOutputs(result.output_digest)
 
 

@@ -38,6 +38,7 @@ def shell(name: str, script: str, inputs: list[str], outputs: list[str], trees: 
         trees=trees,
         env=(("PATH", "/usr/bin:/bin"),),
         caches=(),
+        memory_mb=1,
     )
 
 

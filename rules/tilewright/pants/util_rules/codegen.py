@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -89,17 +90,19 @@ class CodegenResponse:
 async def run_codegen(request: CodegenRequest, codegen: CodegenTool) -> CodegenResponse:
     request_file = await engine.create_files([("request.json", request.request.encode())])
     inputs = await engine.merge([request_file, request.inputs])
+    # Named after the request, so that no cache can pass off the answer to another one.
+    answer = f"response-{hashlib.sha256(request.request.encode()).hexdigest()[:16]}.json"
     result = await engine.run_python(
         codegen.tool,
-        (request.command, "--request", "request.json", "--response", "response.json"),
+        (request.command, "--request", "request.json", "--response", answer),
         inputs,
-        ("response.json", *request.outputs),
+        (answer, *request.outputs),
         request.description,
     )
     if result.exit_code != 0:
         raise CodegenError(f"{request.origin}: {result.stderr.decode().strip()}")
-    files = await engine.read(await engine.subset(result.output_digest, ["response.json"]))
-    return CodegenResponse(files["response.json"].decode(), await engine.subset(result.output_digest, request.outputs))
+    files = await engine.read(await engine.subset(result.output_digest, [answer]))
+    return CodegenResponse(files[answer].decode(), await engine.subset(result.output_digest, request.outputs))
 
 
 def rules() -> list[object]:

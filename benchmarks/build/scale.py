@@ -1,0 +1,126 @@
+"""Whether 10,000 kernel targets feel like 100: listing, peeking, building nothing, building one change.
+
+Makes throw-away copies of the repository with generated BUILD files and a compiler that costs nothing, so that what is
+left is Pants and the plugin. ``python benchmarks/build/scale.py --kernels 100 10000 > benchmarks/results/scale.json``
+takes an hour on two cores, nearly all of it the first build of each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from machine import describe
+
+from e2e.workspace import Run
+from faults.builds import CheapBuilds
+
+_KERNEL = (
+    'gemm_kernel(name="k{k}", arch="x86_64_v3", dtype="fp32", layout="rrr", tile=[{m}, {n}, {k_block}], '
+    "warp_tile=[6, 16, 1])\n"
+)
+_PER_LIBRARY = 100
+
+
+def build_files(kernels: int, per_library: int) -> dict[str, str]:
+    """BUILD files with distinct kernels, ``per_library`` of them in each folder's library, and a set beside them."""
+    files = {}
+    for library in range(kernels // per_library):
+        lines = []
+        for k in range(per_library):
+            n = library * per_library + k
+            lines.append(_KERNEL.format(k=k, m=6 * (n % 100 + 1), n=16 * (n // 100 + 1), k_block=64))
+        names = ", ".join(f'":k{k}"' for k in range(per_library))
+        files[f"s/l{library}/BUILD"] = "".join(lines) + f'kernel_library(name="lib{library}", dependencies=[{names}])\n'
+    return files
+
+
+def spread(runs: list[Run]) -> dict[str, Any]:
+    """Median and extremes."""
+    cpu, wall = sorted(run.cpu_s for run in runs), sorted(run.wall_s for run in runs)
+    return {
+        "runs": len(runs),
+        "cpu_s": {"median": round(statistics.median(cpu), 2), "min": round(cpu[0], 2), "max": round(cpu[-1], 2)},
+        "wall_s": {"median": round(statistics.median(wall), 2), "min": round(wall[0], 2), "max": round(wall[-1], 2)},
+    }
+
+
+class Site:
+    """A workspace with so many kernels."""
+
+    def __init__(self, folder: Path, kernels: int, per_library: int) -> None:
+        self.build = CheapBuilds(folder, 0)
+        self.files = build_files(kernels, per_library)
+        self.per_library = per_library
+        for path, text in self.files.items():
+            self.build.workspace.write(path, text)
+
+    def pants(self, *arguments: str) -> Run:
+        """One call that must succeed."""
+        run = self.build.workspace.pants(*self.build.options, *arguments, trace=False, timeout=4 * 3600)
+        if run.exit_code:
+            raise SystemExit(run.stderr[-4000:])
+        return run
+
+    def change(self, number: int) -> None:
+        """Another K block for one kernel; never the same one twice."""
+        path = "s/l0/BUILD"
+        self.build.workspace.write(path, self.files[path].replace(", 64]", f", {65 + number}]", 1))
+
+
+def measure(kernels: int, per_library: int, folder: Path, repeats: int) -> dict[str, Any]:
+    """Every figure for so many kernels."""
+    site = Site(folder, kernels, per_library)
+    try:
+        everything = ["list", "s::"], ["peek", "s::"], ["list", "s/l0:k0"], ["peek", "s/l0:k0"], ["package", "s::"]
+        first = {" ".join(call): site.pants(*call) for call in everything}
+        again = {" ".join(call): [site.pants(*call) for _ in range(repeats)] for call in everything}
+        memory = site.build.workspace.daemon_memory_mb()
+        changed = []
+        for number in range(repeats):
+            site.change(number)
+            changed.append(site.pants("package", "s::"))
+        memory_after = site.build.workspace.daemon_memory_mb()
+        site.change(repeats)
+        # Asking for the names of processes starts another daemon.
+        traced = site.build.workspace.pants(*site.build.options, "package", "s::")
+        return {
+            "kernels": kernels,
+            "kernels_per_library": per_library,
+            "first": {
+                call: {"cpu_s": round(run.cpu_s, 2), "wall_s": round(run.wall_s, 2)} for call, run in first.items()
+            },
+            "again": {call: spread(runs) for call, runs in again.items()},
+            "one_kernel_changed": spread(changed),
+            "one_kernel_changed_ran": list(traced.ran),
+            "daemon_mb": memory,
+            "daemon_mb_after_changes": memory_after,
+        }
+    finally:
+        site.build.close()
+
+
+def main() -> None:
+    """Measure and print JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kernels", type=int, nargs="+", default=[100, 10000])
+    parser.add_argument("--per-library", type=int, default=_PER_LIBRARY)
+    parser.add_argument("--repeats", type=int, default=7)
+    arguments = parser.parse_args()
+    found = []
+    for kernels in arguments.kernels:
+        with tempfile.TemporaryDirectory() as folder:
+            found.append(measure(kernels, min(kernels, arguments.per_library), Path(folder), arguments.repeats))
+    print(json.dumps({"machine": describe(), "measured": found}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

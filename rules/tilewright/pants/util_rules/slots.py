@@ -1,0 +1,67 @@
+"""Memory slots: commands that run at once, for whatever daemon of this user, never need more memory than there is.
+
+Pants counts processes, not megabytes. So each command of a plan starts in a shell that waits for its memory, by the
+protocol of ``tilewright.codegen.memory``: whoever runs keeps a file ``<unique>.<megabytes>`` of a named cache locked,
+and whoever waits keeps ``gate`` locked. The command itself inherits the lock; the kernel releases it when the command
+ends, however it ends.
+
+Neither the estimate nor the budget is part of a cache key: the estimate is the name of the variable in which Pants
+gives the number of the local slot, the budget is that of the machine, or the number in ``budget_mb`` of the named
+cache. A remote worker has neither variable nor named cache; it runs the command at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Mapping
+
+_VARIABLE = "TILEWRIGHT_MEMORY_MB_"
+_WAIT = r"""
+path="${PATH-}"
+PATH=/usr/bin:/bin
+for memory in $(env | sed -n 's/^TILEWRIGHT_MEMORY_MB_\([0-9]*\)=.*/\1/p'); do
+  unset "TILEWRIGHT_MEMORY_MB_$memory"
+  command -v flock >/dev/null && [ -d __memory ] && [ -r /proc/meminfo ] || continue
+  budget="$(cat __memory/budget_mb 2>/dev/null)" || budget=
+  exec 9>>__memory/gate
+  flock 9
+  while :; do
+    total="$(sed -n 's/^MemTotal: *\([0-9]*\).*/\1/p' /proc/meminfo)"
+    limit="$budget"
+    if [ -z "$limit" ]; then
+      limit=$((total / 1024))
+      for file in /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes; do
+        group="$(cat "$file" 2>/dev/null)" || continue
+        case "$group" in max | ????????????????*) continue ;; esac
+        [ $((group / 1048576)) -ge "$limit" ] || limit=$((group / 1048576))
+      done
+    fi
+    busy=0
+    for held in __memory/*.[0-9]*; do
+      [ -e "$held" ] || continue
+      if flock -n "$held" true; then rm -f "$held"; else busy=$((busy + ${held##*.})); fi
+    done
+    [ $busy -gt 0 ] && [ $((busy + memory)) -gt "$limit" ] || break
+    sleep 0.1
+  done
+  exec 8>"__memory/$$-$(date +%s%N).$memory"
+  flock 8
+  exec 9>&-
+done
+PATH="$path"
+exec "$@"
+"""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """What a Process needs to wait for its memory; its own caches may join."""
+
+    argv: tuple[str, ...]
+    variable: str
+    caches: Mapping[str, str]
+
+
+def waiting(argv: tuple[str, ...], memory_mb: int) -> Slot:
+    """``argv``, started as soon as ``memory_mb`` megabytes are free."""
+    return Slot(("/bin/sh", "-c", _WAIT, "slot", *argv), f"{_VARIABLE}{memory_mb}", {"tilewright_memory": "__memory"})
