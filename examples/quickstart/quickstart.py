@@ -1,18 +1,21 @@
 """Dispatches a handful of GEMM problems and checks every element against float64.
 
-    quickstart [--device cpu|cuda:0] [--library DIR] [--json]
+    quickstart [--device cpu|cuda:0|sim:gfx942] [--library DIR] [--json]
 
 The kernel library is a build target, found here as a resource of this package. The table or JSON goes to standard
-output, everything else to standard error. Exit status 3: a result is wrong. Keys of the JSON:
+output, everything else to standard error. Exit status 3: a result is wrong. On a device sim:…, an AMD GPU's kernels are
+executed by a simulator: smaller problems, counts of executed instructions, and no speeds. Keys of the JSON:
 
     device, library    what ran: "cpu", "gemm for x86_64_v4: 16 kernels"
-    repeats            timed calls behind each median
+    simulated          whether the results are simulated
+    repeats            timed calls behind each median; not there when simulated
     rows               one object per problem that was run
       m, n, k, dtype, layout    the problem
       kernel, tiling, why       the kernel's name, its blocks, and why it was chosen
       error                     largest share of its bound that an element's error uses; null if it is no number
-      gflops, numpy_gflops      speeds of the kernel and of NumPy on this machine's CPU; 0 if there is nothing to do
       right                     whether every element is within its bound
+      gflops, numpy_gflops      speeds of the kernel and of NumPy on this machine's CPU; 0 if there is nothing to do
+      instructions, counts      when simulated, instead of speeds: executed instructions, each once per wave; by class
     unserved           for each problem that no kernel serves, the reason
 """
 
@@ -27,7 +30,8 @@ import shutil
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -50,6 +54,8 @@ from tilewright.dispatch import (
 
 REPEATS = 3
 SETTLE_SECONDS = 0.15
+# Columns of simulated results, and the simulator's names for those classes of instructions.
+COUNTED = {"matrix": "matrix", "vector": "vector", "LDS": "lds", "global": "global", "barriers": "barrier"}
 TIMES = "\N{MULTIPLICATION SIGN}"
 
 PROBLEMS = (
@@ -62,6 +68,16 @@ PROBLEMS = (
     GemmProblem(64, 0, 32, dtype="fp32", layout="rcr"),
 )
 
+# Of a few workgroups each; with tails in M, N and K.
+SIMULATED_PROBLEMS = (
+    GemmProblem(256, 256, 256, dtype="fp16", layout="rcr"),
+    GemmProblem(200, 136, 328, dtype="fp16", layout="rcr"),
+    GemmProblem(128, 256, 192, dtype="bf16", layout="rcr"),
+    GemmProblem(72, 136, 96, dtype="bf16", layout="rrr"),
+    GemmProblem(128, 64, 520, dtype="bf16", layout="crr"),
+    GemmProblem(64, 0, 32, dtype="fp16", layout="rcr"),
+)
+
 DTYPES: dict[str, Any] = {"fp32": np.float32, "fp16": np.float16, "bf16": ml_dtypes.bfloat16}
 # Half a unit in the last place, relative to 1.
 ROUNDOFF = {"fp32": 2.0**-24, "fp16": 2.0**-11, "bf16": 2.0**-8}
@@ -69,7 +85,7 @@ SMALLEST = {"fp32": 2.0**-149, "fp16": 2.0**-24, "bf16": 2.0**-133}
 
 
 @dataclass(frozen=True)
-class Row:
+class Result:
     """One problem's result. ``error`` is the largest error of an element as a share of its bound: right if ≤ 1."""
 
     m: int
@@ -81,13 +97,27 @@ class Row:
     tiling: str
     why: str
     error: float
-    gflops: float
-    numpy_gflops: float
 
     @property
     def right(self) -> bool:
         """Whether every element is within its bound."""
         return self.error <= 1.0  # false for NaN too
+
+
+@dataclass(frozen=True)
+class Row(Result):
+    """A result with the speeds of the kernel and of NumPy."""
+
+    gflops: float
+    numpy_gflops: float
+
+
+@dataclass(frozen=True)
+class SimulatedRow(Result):
+    """A result with the numbers of instructions that the simulator executed, in all and by class."""
+
+    instructions: int
+    counts: dict[str, int]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -96,9 +126,10 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         device = Device.of(options.device)
         library = KernelLibrary.load_for(device, options.library or _resource(device))
-        run = _on_gpu if device.kind != "cpu" else _on_cpu
+        run = {"cpu": _on_cpu, "sim": _simulated}.get(device.kind, _on_gpu)
         dispatcher = Dispatcher([library], device=device)
-        rows, unserved = _run_all(lambda problem: run(dispatcher, problem))
+        problems = SIMULATED_PROBLEMS if device.simulated else PROBLEMS
+        rows, unserved = _run_all(problems, lambda problem: run(dispatcher, problem))
     except TilewrightError as error:
         print(f"quickstart: {error}", file=sys.stderr)
         return 1
@@ -108,10 +139,10 @@ def main(arguments: list[str] | None = None) -> int:
     return 0 if all(row.right for row in rows) else 3
 
 
-def _run_all(run: Callable[[GemmProblem], Row]) -> tuple[list[Row], list[str]]:
+def _run_all(problems: Sequence[GemmProblem], run: Callable[[GemmProblem], Result]) -> tuple[list[Result], list[str]]:
     """Rows, and for each problem that the library has no kernel for the reason."""
     rows, unserved = [], []
-    for problem in PROBLEMS:
+    for problem in problems:
         try:
             rows.append(run(problem))
         except NoKernelError as error:
@@ -126,16 +157,20 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="quickstart", description=first, epilog=details, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--device", default="cpu", help="cpu, cuda:N or hip:N (default: cpu)")
+    parser.add_argument("--device", default="cpu", help="cpu, cuda:N, hip:N or sim:ARCH (default: cpu)")
     parser.add_argument("--library", type=Path, help="folder with <arch>/manifest.json (default: the packaged one)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     return parser.parse_args(arguments)
 
 
 def _resource(device: Device) -> Traversable:
-    if device.kind != "cpu":
-        raise TilewrightError(f"only a CPU library is packaged here; pass --library for {device}")
-    return _package().joinpath("cpu_gemm")
+    if device.kind == "cpu":
+        return _package().joinpath("cpu_gemm")
+    found = _package().joinpath(f"{device.arch}_gemm")
+    if device.simulated and found.is_dir():
+        return found
+    built = f", or ./pants run examples:quickstart -- --device {device} to build one" if device.simulated else ""
+    raise TilewrightError(f"no library for {device} is packaged here; pass --library{built}")
 
 
 def _package() -> Traversable:
@@ -176,6 +211,19 @@ def _on_gpu(dispatcher: Dispatcher, problem: GemmProblem) -> Row:
     ours, numpys = _timed(launch, lambda: wide_a @ wide_b)
     error = _error(problem, a, b, device_out.float().cpu().numpy())
     return _row(problem, plan.selection, error, ours, numpys)
+
+
+def _simulated(dispatcher: Dispatcher, problem: GemmProblem) -> SimulatedRow:
+    a, b, out = _operands(problem)
+    plan = dispatcher.plan(problem)
+    plan(a, b, out=out)
+    # Only needed here. A call may launch several kernels, or none if there is nothing to do.
+    reports = importlib.import_module("tilewright.simulator").last_reports()
+    counts: Counter[str] = Counter()
+    for report in reports:
+        counts.update(report.counts)
+    instructions = sum(report.instructions for report in reports)
+    return SimulatedRow(*_described(problem, plan.selection), _error(problem, a, b, out), instructions, dict(counts))
 
 
 def _operands(problem: GemmProblem) -> tuple[np.ndarray[Any, Any], ...]:
@@ -227,19 +275,14 @@ def _timed(ours: Callable[[], Any], reference: Callable[[], Any]) -> tuple[float
 
 
 def _row(problem: GemmProblem, selection: Selection, error: float, ours: float, numpys: float) -> Row:
-    return Row(
-        problem.m,
-        problem.n,
-        problem.k,
-        problem.dtype,
-        problem.layout,
-        selection.kernel.name,
-        _tiling(selection.kernel),
-        selection.reason,
-        error,
-        problem.flops / ours / 1e9,
-        problem.flops / numpys / 1e9,
-    )
+    return Row(*_described(problem, selection), error, problem.flops / ours / 1e9, problem.flops / numpys / 1e9)
+
+
+def _described(problem: GemmProblem, selection: Selection) -> tuple[int, int, int, str, str, str, str, str]:
+    """The members of every result before its error."""
+    kernel = selection.kernel
+    shape = problem.m, problem.n, problem.k
+    return *shape, problem.dtype, problem.layout, kernel.name, _tiling(kernel), selection.reason
 
 
 def _tiling(kernel: KernelEntry) -> str:
@@ -247,30 +290,36 @@ def _tiling(kernel: KernelEntry) -> str:
     return f"{warp_tile} in {tile}"
 
 
-def _report(rows: list[Row], unserved: list[str], library: KernelLibrary, device: Device, *, as_json: bool) -> None:
+def _report(
+    rows: Sequence[Result], unserved: list[str], library: KernelLibrary, device: Device, *, as_json: bool
+) -> None:
     if as_json:
         print(_json(rows, unserved, library, device))
         return
     colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     unicode = (sys.stdout.encoding or "").lower().startswith("utf")
     width = shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else 100
-    for line in _table(rows, f"{library}, on {device}", width, colours=colours):
+    title = f"{library}, {'simulated on' if device.simulated else 'on'} {device}"
+    for line in _table(rows, title, width, colours=colours):
         print(line if unicode else line.replace(TIMES, "x").encode("ascii", "replace").decode())
     for reason in unserved:
         print(f"quickstart: not run: {reason}", file=sys.stderr)
 
 
-def _json(rows: list[Row], unserved: list[str], library: KernelLibrary, device: Device) -> str:
+def _json(rows: Sequence[Result], unserved: list[str], library: KernelLibrary, device: Device) -> str:
     fields = [
         {**asdict(row), "error": row.error if math.isfinite(row.error) else None, "right": row.right} for row in rows
     ]
-    report = {"device": str(device), "library": str(library), "repeats": REPEATS, "rows": fields, "unserved": unserved}
-    return json.dumps(report, indent=1, allow_nan=False)
+    report: dict[str, Any] = {"device": str(device), "library": str(library), "simulated": device.simulated}
+    if not device.simulated:
+        report["repeats"] = REPEATS
+    return json.dumps({**report, "rows": fields, "unserved": unserved}, indent=1, allow_nan=False)
 
 
-def _table(rows: list[Row], title: str, width: int, *, colours: bool) -> Iterator[str]:
+def _table(rows: Sequence[Result], title: str, width: int, *, colours: bool) -> Iterator[str]:
     """Lines, one per problem. Where they do not fit into ``width`` columns, the reasons are left out."""
-    header = ("problem", "kernel", "why", "error", "GFLOP/s", "NumPy")
+    simulated = any(isinstance(row, SimulatedRow) for row in rows)
+    header = ("problem", "kernel", "why", "error", *((*COUNTED, "all") if simulated else ("GFLOP/s", "NumPy")))
     cells = [header, *(_cells(row) for row in rows)]
     widths = [max(len(line[column]) for line in cells) for column in range(len(header))]
     whole = sum(widths) + 2 * (len(widths) - 1) <= width
@@ -286,20 +335,25 @@ def _table(rows: list[Row], title: str, width: int, *, colours: bool) -> Iterato
         yield "  ".join(padded if whole else padded[:2] + padded[3:]).rstrip()
     yield ""
     yield "error: largest share of its bound that an element uses, right up to 1 (against float64)"
-    yield f"GFLOP/s: medians of {REPEATS}, NumPy right after, which gets bf16 and fp16 as fp32 on this CPU"
+    if simulated:
+        yield "Simulated, not measured: executed instructions by class, each counted once per wave; no times."
+    else:
+        yield f"GFLOP/s: medians of {REPEATS}, NumPy right after, which gets bf16 and fp16 as fp32 on this CPU"
     if not whole:
         yield "why each kernel was chosen: in a wider terminal, or with --json"
 
 
-def _cells(row: Row) -> tuple[str, ...]:
-    return (
+def _cells(row: Result) -> tuple[str, ...]:
+    common = (
         f"{row.dtype} {row.layout} {row.m}{TIMES}{row.n}{TIMES}{row.k}",
         row.tiling,
         row.why,
         f"{row.error:.3f}" if row.right else f"{row.error:.3g} WRONG",
-        _speed(row.gflops),
-        _speed(row.numpy_gflops),
     )
+    if isinstance(row, SimulatedRow):
+        return *common, *(str(row.counts.get(name, 0)) for name in COUNTED.values()), str(row.instructions)
+    assert isinstance(row, Row)
+    return *common, _speed(row.gflops), _speed(row.numpy_gflops)
 
 
 def _speed(gflops: float) -> str:

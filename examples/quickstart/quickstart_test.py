@@ -5,13 +5,13 @@ import io
 import json
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tilewright.dispatch import GemmProblem
+from tilewright.dispatch import Device, GemmProblem
 from tilewright.dispatch.testdata import mocks
 
 
@@ -66,7 +66,7 @@ def test_output_suits_its_reader(quickstart: ModuleType, monkeypatch: pytest.Mon
     def report(encoding: str, terminal: bool) -> str:
         stream = Stream(encoding, terminal)
         monkeypatch.setattr(sys, "stdout", stream)
-        quickstart._report([row(quickstart)], [], "library", "cpu", as_json=False)
+        quickstart._report([row(quickstart)], [], "library", Device("cpu"), as_json=False)
         return stream.text()
 
     monkeypatch.delenv("NO_COLOR", raising=False)
@@ -80,7 +80,7 @@ def test_output_suits_its_reader(quickstart: ModuleType, monkeypatch: pytest.Mon
 
 
 def test_json_holds_no_nan(quickstart: ModuleType) -> None:
-    report = json.loads(quickstart._json([row(quickstart, error=float("nan"))], [], "library", "cpu"))
+    report = json.loads(quickstart._json([row(quickstart, error=float("nan"))], [], "library", Device("cpu")))
     assert report["rows"][0]["error"] is None and report["rows"][0]["right"] is False
 
 
@@ -112,8 +112,9 @@ def test_runs_against_a_library_and_reports(
     assert quickstart.main(["--library", str(tmp_path), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert [row["right"] for row in report["rows"]] == [True, True]
-    assert list(report) == ["device", "library", "repeats", "rows", "unserved"]
+    assert list(report) == ["device", "library", "simulated", "repeats", "rows", "unserved"]
     fields = "m n k dtype layout kernel tiling why error gflops numpy_gflops right"
+    assert report["simulated"] is False
     assert list(report["rows"][0]) == fields.split() and report["rows"][0]["why"] == "only kernel that fits"
     for key in (*report, *report["rows"][0]):
         assert key in (quickstart.__doc__ or ""), f"{key} is documented"
@@ -129,3 +130,49 @@ def test_runs_against_a_library_and_reports(
     assert quickstart.main(["--library", str(tmp_path / "nowhere")]) == 1
     assert quickstart.main(["--device", "hip:0"]) == 1
     assert "pass --library" in capsys.readouterr().err
+
+
+def test_simulated_results_have_counts_and_no_speeds(
+    quickstart: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Against a stand-in for the simulator: the mock kernel runs on this machine, its reports are made up."""
+
+    class Fake(ModuleType):
+        Buffer = staticmethod(lambda *values, **names: None)
+        SimulatorError = ZeroDivisionError
+        library_path = staticmethod(lambda: tmp_path / "runtime.so")
+        run = staticmethod(lambda arch, buffers, launch: launch())
+        last_reports = staticmethod(
+            lambda: [SimpleNamespace(instructions=60, counts={"matrix": 7, "lds": 3, "wait": 50})] * 2
+        )
+
+    for module in ("tilewright.simulator", "tilewright.simulator.device"):
+        monkeypatch.setitem(sys.modules, module, Fake(module))
+    mocks.native_library()
+    folder = mocks.write_library(tmp_path / "gfx942", "MOCK_ANY_DEVICE", arch="gfx942", backend="ck_tile")
+    raw = json.loads((folder / "manifest.json").read_text())
+    extent = {"m": 1, "n": 2, "k": 3}
+    mocks.edit_manifest(folder, kernels=[{**k, "spec": {"tile": extent, "warp_tile": extent}} for k in raw["kernels"]])
+    monkeypatch.setattr(quickstart, "SIMULATED_PROBLEMS", (GemmProblem(5, 6, 7, layout="rrr"),))
+    command = ["--device", "sim:gfx942", "--library", str(tmp_path)]
+    assert quickstart.main(command) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "simulated on sim:gfx942" in lines[0] and "Simulated, not measured" in lines[-2] + lines[-1]
+    assert lines[2].split()[-6:] == ["matrix", "vector", "LDS", "global", "barriers", "all"]
+    assert lines[3].split()[-6:] == ["14", "0", "6", "0", "0", "120"]
+    assert quickstart.main([*command, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert list(report) == ["device", "library", "simulated", "rows", "unserved"] and report["simulated"] is True
+    (result,) = report["rows"]
+    fields = "m n k dtype layout kernel tiling why error instructions counts right"
+    assert list(result) == fields.split()
+    assert result["instructions"] == 120 and result["counts"] == {"matrix": 14, "lds": 6, "wait": 100}
+    for key in (*report, *result):
+        assert key in (quickstart.__doc__ or ""), f"{key} is documented"
+
+
+def test_a_simulated_device_without_its_library_says_how_to_get_it(
+    quickstart: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert quickstart.main(["--device", "sim:gfx90a"]) == 1
+    assert "./pants run examples:quickstart -- --device sim:gfx90a" in capsys.readouterr().err

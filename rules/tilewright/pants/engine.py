@@ -48,6 +48,7 @@ from pants.engine.target import (
     Dependencies,
     DependenciesRequest,
     SourcesField,
+    SpecialCasedDependencies,
     Target,
     Targets,
     TransitiveTargets,
@@ -408,3 +409,8 @@ async def parse_address(text: str, owner: Address, field: str) -> Address:
 async def direct_dependencies(dependencies: Dependencies) -> tuple[Target, ...]:
     """The targets that a ``dependencies`` field names, generators replaced by what they generate."""
     return tuple(await Get(Targets, DependenciesRequest(dependencies)))
+
+
+async def addresses(field: SpecialCasedDependencies) -> tuple[Address, ...]:
+    """What a field names that is no ``dependencies`` field."""
+    return tuple(await Get(Addresses, UnparsedAddressInputs, field.to_unparsed_address_inputs()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Iterable, Type
 
 from pants.engine.target import Target
-from tilewright.pants import target_generation
+from tilewright.pants import on_demand, target_generation
 from tilewright.pants import target_types as targets
 from tilewright.pants.goals import check_library, package_library, package_wheel
 from tilewright.pants.goals import kernels as kernels_goal
@@ -35,6 +35,7 @@ def target_types() -> Iterable[Type[Target]]:
         targets.PythonWheelTarget,
         targets.ToolchainTarget,
         targets.WheelPinsTarget,
+        targets.OnDemandTarget,
     ]
 
 
@@ -47,6 +48,7 @@ def rules() -> Iterable[object]:
         *kernels.rules(),
         *kernels_goal.rules(),
         *library.rules(),
+        *on_demand.rules(),
         *package_library.rules(),
         *package_wheel.rules(),
         *pins.rules(),

@@ -12,6 +12,7 @@ from pants.engine.target import (
     OptionalSingleSourceField,
     SequenceField,
     SingleSourceField,
+    SpecialCasedDependencies,
     StringField,
     StringSequenceField,
     Target,
@@ -355,5 +356,30 @@ class ToolchainTarget(Target):
         """
         Toolchain and header trees as files, for tests that run compile plans themselves: `<name>/<tree>/…` beside the
         BUILD file, and `<name>/trees.json`, which maps tree names to folders relative to the working directory.
+        """
+    )
+
+
+class OnDemandArgumentField(StringField):
+    alias = "argument"
+    required = True
+    help = 'The argument, or the value of an option, e.g. `"sim:gfx942"` for `--device sim:gfx942`.'
+
+
+class OnDemandNeedsField(SpecialCasedDependencies):
+    alias = "needs"
+    required = True
+    help = "The dependencies that a run with that argument has."
+
+
+class OnDemandTarget(Target):
+    alias = "on_demand"
+    core_fields = (*COMMON_TARGET_FIELDS, Dependencies, OnDemandArgumentField, OnDemandNeedsField)
+    help = help_text(
+        """
+        What a program needs only when it is run with a certain argument: `./pants run <program> -- <argument>`.
+
+        Whoever depends on it depends on `needs` in such a run, and on nothing otherwise: other runs, tests and packages
+        do not build it.
         """
     )
