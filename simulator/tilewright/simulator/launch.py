@@ -9,9 +9,11 @@ from itertools import product
 import numpy as np
 
 import tilewright.simulator.model  # noqa: F401  (fills the table of semantics)
+from tilewright.simulator.checking import check, prepare
 from tilewright.simulator.checks import Checks
 from tilewright.simulator.errors import ObjectError, SimulatorError
 from tilewright.simulator.lds import Lds
+from tilewright.simulator.lds_checked import CheckedLds
 from tilewright.simulator.memory import Memory, Region
 from tilewright.simulator.object_file import CodeObject, read_code_object
 from tilewright.simulator.processes import run_forked
@@ -61,9 +63,9 @@ class Simulator:
         ObjectError for an image or kernel that cannot run, SimulatorError for impossible sizes, Fault for what the
         kernel did. Buffers are changed in place; after a Fault their contents are undefined.
         """
-        program = _program(image, kernel)
+        program = _program(image, kernel, self._checks)
         start = _start(program, grid, block, arguments, dynamic_lds)
-        run = _Launch(program, start, self._steps, self._seed)
+        run = _Launch(program, start, self._steps, self._seed, self._checks)
         workgroups = [(x, y, z) for z, y, x in product(*(range(extent) for extent in reversed(grid)))]
         fixed = [
             constant(ARGUMENT_ADDRESS, start.arguments, "the kernel's arguments"),
@@ -83,8 +85,8 @@ class Simulator:
 
 
 class _Launch:
-    def __init__(self, program: Program, start: Start, steps: int, seed: int | None) -> None:
-        self._program, self._start, self._steps, self._seed = program, start, steps, seed
+    def __init__(self, program: Program, start: Start, steps: int, seed: int | None, checks: Checks) -> None:
+        self._program, self._start, self._steps, self._seed, self._checks = program, start, steps, seed, checks
 
     def workgroups(self, chosen: Sequence[Index], regions: Sequence[Region]) -> Ran:
         """Run some workgroups one after the other; what was executed."""
@@ -95,9 +97,15 @@ class _Launch:
             for workgroup in chosen:
                 if self._seed is not None:
                     schedule.random = np.random.default_rng([self._seed, *workgroup])
-                self._start.set_up(waves, workgroup, program.entry, Lds(self._start.lds_bytes))
+                self._start.set_up(waves, workgroup, program.entry, self._lds(len(waves)))
+                if self._checks.any:
+                    prepare(waves, self._checks)
                 schedule.run(waves)
         return dict(schedule.ran)
+
+    def _lds(self, waves: int) -> Lds:
+        nbytes = self._start.lds_bytes
+        return CheckedLds(nbytes, waves, self._checks) if self._checks.any else Lds(nbytes)
 
 
 @lru_cache(maxsize=16)
@@ -106,9 +114,10 @@ def _code(image: bytes) -> CodeObject:
 
 
 @lru_cache(maxsize=64)
-def _program(image: bytes, kernel: str) -> Program:
+def _program(image: bytes, kernel: str, checks: Checks) -> Program:
     code = _code(image)
-    return Program(code, code.kernel(kernel))
+    wrap = partial(check, target=code.target, checks=checks) if checks.any else None
+    return Program(code, code.kernel(kernel), wrap)
 
 
 def _start(program: Program, grid: Index, block: Index, arguments: bytes, dynamic_lds: int) -> Start:

@@ -15,7 +15,7 @@ from tilewright.simulator.memory import Memory
 from tilewright.simulator.object_file import CodeObject
 from tilewright.simulator.program import Program
 from tilewright.simulator.scratch import Scratch
-from tilewright.simulator.wave import Wave
+from tilewright.simulator.wave import POISON, Wave
 
 Index = tuple[int, int, int]
 
@@ -70,6 +70,8 @@ class Start:
             wave.reset()
             wave.pc, wave.workgroup, wave.lds, wave.barrier = entry, workgroup, lds, barrier
             wave.mode = self.kernel.mode
+            if wave.scratch is not None:
+                wave.scratch.words.fill(POISON)
             self._set_vectors(wave)
             self._set_scalars(wave, workgroup)
 

@@ -6,6 +6,10 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.simulator.launch import Buffer, Simulator
 from tilewright.simulator.target import TARGETS
 from tilewright.simulator.testing import encode
 
@@ -68,3 +72,29 @@ def make_object(arch: str, kernels: Mapping[str, Kernel]) -> bytes:
     header += struct.pack("<HHIQQQIHHHHHH", 3, 224, 1, 0, 64, at, TARGETS[arch].machine, 64, 56, 2, 64, 3, 0)
     data = (header + segments).ljust(_RODATA, b"\0") + body
     return (data.ljust(tables, b"\0") + table + names).ljust(at, b"\0") + sections
+
+
+def run_lines(
+    arch: str,
+    lines: Sequence[Line],
+    *,
+    simulator: Simulator | None = None,
+    block: int = 1,
+    groups: int = 1,
+    lds: int = 0,
+    scratch: int = 0,
+    out: NDArray[np.uint32] | None = None,
+) -> NDArray[np.uint32]:
+    """Run instructions and ``s_endpgm`` as a kernel whose only argument, at s[0:1], is the address of ``out``."""
+    text = assemble_text(arch, [*lines, ("SOPP", "s_endpgm")])
+    image = make_object(arch, {"k": Kernel(text, lds=lds, scratch=scratch)})
+    out = np.zeros(max(1, block * groups), np.uint32) if out is None else out
+    (simulator or Simulator()).launch(
+        image,
+        "k",
+        grid=(groups, 1, 1),
+        block=(block, 1, 1),
+        arguments=struct.pack("<Q", out.ctypes.data),
+        buffers=[Buffer(out.ctypes.data, out.nbytes, name="out")],
+    )
+    return out
