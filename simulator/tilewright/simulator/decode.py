@@ -6,6 +6,7 @@ differently from gfx950 is corrected here (LLVM's VOP3PInstructions.td is the so
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -19,6 +20,7 @@ from tilewright.simulator.target import Target
 _SUFFIXES = ("_e32", "_e64", "_dpp16", "_dpp", "_sdwa")
 _FLOATS = {240: 0.5, 241: -0.5, 242: 1.0, 243: -1.0, 244: 2.0, 245: -2.0, 246: 4.0, 247: -4.0, 248: 0.15915494309189532}
 _SINGLES = {251: File.VCCZ, 252: File.EXECZ, 253: File.SCC}
+_DPP8 = (233, 234)
 _WITH_LITERAL = ("v_fmaak", "v_fmamk")  # the literal is an operand of its own
 _OPSEL_BITS = {"src0": 0, "vsrc0": 0, "src1": 1, "src2": 2, "vdst": 3}
 _FAMILIES = {  # names of later families → gfx9's
@@ -70,7 +72,8 @@ def decode_one(text: bytes, target: Target, at: int) -> Instruction:
         if encoding.__name__ == "VOP3PX2" and padded[2:4] != _VOP3PX2_WORD:
             continue
         if _matcher()(padded, encoding):
-            return _convert(encoding.from_bytes(padded), name, target, at, int.from_bytes(padded, "little"))
+            inst = _eight_lanes(encoding.from_bytes(padded), padded)
+            return _convert(inst, name, target, at, int.from_bytes(padded, "little"))
     raise Unmodelled(f"{target.name} has no instruction {padded[:4].hex()} (bytes) at {at:#x}")
 
 
@@ -115,6 +118,16 @@ def _encodings(tables: str) -> tuple[Any, ...]:
 
         found.append(VBUFFER)
     return tuple(found)
+
+
+def _eight_lanes(inst: Any, data: bytes) -> Any:
+    """The instruction in its DPP8 form if src0 says so, for which the wheel's decoder does not look."""
+    kind = type(inst)
+    source = getattr(inst, "src0", None)
+    if source is None or int(getattr(source, "offset", 0)) not in _DPP8:
+        return inst
+    form = getattr(importlib.import_module(kind.__module__), f"{kind.__name__}_DPP8", None)
+    return inst if form is None else form.from_bytes(data)
 
 
 def _translated(data: bytes, target: Target) -> tuple[bytes, str | None]:

@@ -20,6 +20,7 @@ from tilewright.simulator.target import Target
 from tilewright.simulator.wave import VGPRS, Wave, to_bits, to_mask
 
 _GATHERED = VGPRS  # as an AGPR number: the first spare row
+_DPP8_FETCH = 234  # src0 of DPP8 that reads inactive lanes too; 233 does not
 _BESIDE = ("dpp", "bc", "fi", "row_mask", "bank_mask")
 
 
@@ -71,8 +72,12 @@ def _across_rows(control: int, lane: int, lanes: int) -> int | None:
 
 def build_dpp(instruction: Instruction, target: Target, build: Builder) -> Step:
     """The step of an instruction in a DPP encoding, from the builder of its plain form."""
-    control = instruction.get("dpp")
-    lanes = gather_lanes(control, target.lanes, target.cdna)
+    eight = instruction.encoding.endswith("DPP8")
+    if eight:
+        instruction = _as_dpp16(instruction)
+        lanes: list[int | None] = _eight(instruction, target.lanes)
+    else:
+        lanes = gather_lanes(instruction.get("dpp"), target.lanes, target.cdna)
     index = np.array([lane if source is None else source for lane, source in enumerate(lanes)])
     inside = sum(1 << lane for lane, source in enumerate(lanes) if source is not None)
     zero, inactive = bool(instruction.get("bc")), bool(instruction.get("fi"))
@@ -88,6 +93,8 @@ def build_dpp(instruction: Instruction, target: Target, build: Builder) -> Step:
     def step(wave: Wave) -> None:
         before = wave.exec
         valid = inside if inactive or wave.full else inside & _moved(before, index, wave.lanes)
+        if eight and before & ~valid:
+            raise Unmodelled(f"{instruction.name}: DPP8 from an inactive lane")
         for row, spare in zip(rows, spares, strict=True):
             np.take(wave.u[row], index, out=wave.u[spare])
             if zero and valid != everywhere:
@@ -105,6 +112,19 @@ def build_dpp(instruction: Instruction, target: Target, build: Builder) -> Step:
     return step
 
 
+def _eight(instruction: Instruction, lanes: int) -> list[int | None]:
+    """Each lane of a group of eight chooses one of the group."""
+    chosen = [instruction.get(f"lane_sel_{place}") for place in range(8)]
+    return [(lane & ~7) + chosen[lane & 7] for lane in range(lanes)]
+
+
+def _as_dpp16(instruction: Instruction) -> Instruction:
+    """With the fields that DPP8 does not have: it writes all active lanes."""
+    fetch = int(instruction.operands["src0"].index == _DPP8_FETCH)
+    fields = {**instruction.fields, "bc": 1, "fi": fetch, "row_mask": 15, "bank_mask": 15}
+    return replace(instruction, fields=fields)
+
+
 def _moved(bits: int, index: NDArray[np.int64], lanes: int) -> int:
     return to_bits(to_mask(bits, lanes)[index])
 
@@ -119,6 +139,7 @@ def _plain(instruction: Instruction, source: Operand) -> Instruction:
     operands = dict(instruction.operands)
     del operands["vsrc0"]
     operands["src0"] = replace(source, file=File.AGPR, index=_GATHERED)
-    fields = {key: value for key, value in instruction.fields.items() if key not in _BESIDE}
-    encoding = instruction.encoding.removesuffix("_DPP16")
+    beside = {key: value for key, value in instruction.fields.items() if key not in _BESIDE}
+    fields = {key: value for key, value in beside.items() if not key.startswith("lane_sel")}
+    encoding = instruction.encoding.removesuffix("_DPP16").removesuffix("_DPP8")
     return replace(instruction, encoding=encoding, operands=operands, fields=fields)

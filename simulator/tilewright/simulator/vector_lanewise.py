@@ -41,7 +41,7 @@ def vector(*names: str, kind: str = "vector") -> Callable[[Builder], Builder]:
 
     def register(plain: Builder) -> Builder:
         def build(instruction: Instruction, target: Target) -> Step:
-            if instruction.encoding.endswith("DPP16"):
+            if instruction.encoding.endswith(("DPP16", "DPP8")):
                 return build_dpp(instruction, target, plain)
             return plain(instruction, target)
 
@@ -103,7 +103,7 @@ def bind_in_place(function: np.ufunc, out: Out, inputs: list[Source]) -> Step:
 
         def unary(wave: Wave) -> None:
             if wave.full:
-                function(only(wave), out(wave))
+                function(only(wave), out=out(wave))
             else:
                 function(only(wave), out=out(wave), where=wave.mask)
 
@@ -112,7 +112,7 @@ def bind_in_place(function: np.ufunc, out: Out, inputs: list[Source]) -> Step:
 
     def binary(wave: Wave) -> None:
         if wave.full:
-            function(first(wave), second(wave), out(wave))
+            function(first(wave), second(wave), out=out(wave))
         else:
             function(first(wave), second(wave), out=out(wave), where=wave.mask)
 
@@ -124,7 +124,7 @@ def _chained(function: Callable[..., Any], then: np.ufunc, out: Out, inputs: lis
 
     def step(wave: Wave) -> None:
         if wave.full:
-            then(function(first(wave), second(wave)), third(wave), out(wave))
+            then(function(first(wave), second(wave)), third(wave), out=out(wave))
         else:
             then(function(first(wave), second(wave)), third(wave), out=out(wave), where=wave.mask)
 

@@ -111,13 +111,14 @@ class Division:
     tiny: int  # biased exponent below which a numerator is scaled
     far: int  # difference of exponents from which a quotient may overflow
     shift: int  # binary digits that scaling moves
-    under: int  # difference of exponents below which a quotient is no longer representable
+    under: int  # difference of exponents below which a quotient is zero
+    over: int  # difference of exponents from which it is infinite
 
 
 _DIVISIONS = {
-    "f16": Division(10, 31, 0, 0, 0, -64),
-    "f32": Division(23, 255, 23, 96, 64, -150),
-    "f64": Division(52, 2047, 53, 768, 128, -1075),
+    "f16": Division(10, 31, 0, 0, 0, -64, 17),
+    "f32": Division(23, 255, 23, 96, 64, -150, 129),
+    "f64": Division(52, 2047, 53, 768, 128, -1075, 1025),
 }
 
 
@@ -207,7 +208,10 @@ def _scaled_fused(values: list[Any], shift: Any, mode: int, kind: str) -> Any:
 
 
 def division_fixup(quotient: Any, denominator: Any, numerator: Any, how: Division) -> Any:
-    """The quotient, or what IEEE 754 wants of special operands, with the sign that it must have."""
+    """The quotient, or what IEEE 754 wants of special operands, with the sign that it must have.
+
+    The guides' condition for overflow can never hold; here it is a difference of exponents, as theirs for underflow.
+    """
     dtype = quotient.dtype.type
     sign = np.where(np.signbit(denominator) ^ np.signbit(numerator), dtype(-1), dtype(1))
     nan = np.isnan(numerator) | np.isnan(denominator)
@@ -215,7 +219,9 @@ def division_fixup(quotient: Any, denominator: Any, numerator: Any, how: Divisio
     infinities = np.isinf(denominator) & np.isinf(numerator)
     infinite = (denominator == 0) | np.isinf(numerator)
     zero = np.isinf(denominator) | (numerator == 0)
-    zero |= _exponent(numerator, how) - _exponent(denominator, how) < how.under
+    difference = _exponent(numerator, how) - _exponent(denominator, how)
+    infinite |= ~zero & (difference >= how.over)
+    zero |= difference < how.under
     choices = [(nan | zeros | infinities, dtype(np.nan)), (infinite, dtype(np.inf)), (zero, dtype(0))]
     conditions = [condition for condition, _ in choices]
     magnitude = np.select(conditions, [np.full(len(quotient), value) for _, value in choices], np.abs(quotient))
