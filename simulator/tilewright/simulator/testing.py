@@ -16,7 +16,17 @@ from tilewright.simulator.target import TARGETS
 from tilewright.simulator.wave import Wave
 
 DENORMALS = 0xF0  # FLOAT_MODE of the kernels: round to nearest even, denormals kept everywhere
-_SINGLES = {"vcc": 106, "exec": 126, "dpp8": 233, "dpp8fi": 234, "sdwa": 249, "dpp": 250, "vccz": 251, "execz": 252, "scc": 253}
+_SINGLES = {
+    "vcc": 106,
+    "exec": 126,
+    "dpp8": 233,
+    "dpp8fi": 234,
+    "sdwa": 249,
+    "dpp": 250,
+    "vccz": 251,
+    "execz": 252,
+    "scc": 253,
+}
 _MARKS = {"SDWA": "sdwa", "DPP16": "dpp", "DPP8": "dpp8"}  # what src0 holds when the real one stands behind
 _STRIDES = {"SRsrcField": 4, "SBaseField": 2}  # registers per unit of the field
 _PACKED = ("neg", "neg_hi", "clmp", "opsel", "opsel_hi", "opsel_hi2")  # other fields of MFMA lie where these do

@@ -111,8 +111,9 @@ def check_rounded_once(exact: Fraction, got: float, dtype: Any) -> None:
         assert abs(exact) > most
         return
     error = abs(Fraction(got) - exact)
-    for direction in (np.inf, -np.inf):
-        neighbour = float(np.nextafter(dtype(got), dtype(direction)))
+    with np.errstate(all="ignore"):
+        neighbours = [float(np.nextafter(dtype(got), dtype(direction))) for direction in (np.inf, -np.inf)]
+    for neighbour in neighbours:
         if np.isfinite(neighbour):
             other = abs(Fraction(neighbour) - exact)
             assert error < other or (error == other and int(dtype(got).view(f"u{dtype().itemsize}")) % 2 == 0)
