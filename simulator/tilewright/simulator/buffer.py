@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tilewright.simulator.errors import Trap, Unmodelled
 from tilewright.simulator.instruction import Instruction
-from tilewright.simulator.memory import STEPS, any_bits
+from tilewright.simulator.memory import STEPS, any_bits, take_wide
 from tilewright.simulator.operands import row_of, scalar_word
 from tilewright.simulator.semantics import Step, semantics
 from tilewright.simulator.target import Target
@@ -102,6 +102,8 @@ def _gather_dwords(resource: Resource, wave: Wave, kind: Transfer) -> Words:
             shift = start - region.first
             if bits + shift <= region.words.nbytes - 4 * dwords and shift >= 0:
                 offsets += shift
+                if dwords in region.wide and not (bits | shift) & 4 * dwords - 1:
+                    return take_wide(region.wide[dwords], offsets, dwords)
                 return region.words.take((offsets >> 2) + STEPS[dwords])
     return _gather_checked(resource, wave, kind, offsets, base, records, soffset)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,7 @@ class Region:
     name: str = ""
     first: int = field(init=False)  # address of the first whole dword
     words: Words = field(init=False)  # the whole dwords
+    wide: dict[int, NDArray[Any]] = field(init=False)  # the same by two and four, from ``first`` on
 
     def __post_init__(self) -> None:
         """Set up the view of whole dwords, which all fast paths use."""
@@ -49,6 +51,7 @@ class Region:
         count = max(0, self.data.size - skip) // 4
         object.__setattr__(self, "first", self.address + skip)
         object.__setattr__(self, "words", self.data[skip : skip + 4 * count].view(np.uint32))
+        object.__setattr__(self, "wide", wide_views(self.words))
 
     @property
     def end(self) -> int:
@@ -92,6 +95,8 @@ class Memory:
             bits = int(any_bits(offsets))
             if bits >= 0 and not bits & 3:
                 try:
+                    if dwords in region.wide and not bits & 4 * dwords - 1:
+                        return take_wide(region.wide[dwords], offsets, dwords)
                     return region.words.take((offsets >> 2) + STEPS[dwords])
                 except IndexError:
                     pass  # some lane is in another region, or nowhere
@@ -99,6 +104,10 @@ class Memory:
 
     def load_small(self, wave: Wave, addresses: Addresses, nbytes: int) -> Words:
         """(n,) addresses → (n,), one or two bytes each, zero-extended."""
+        halves = self._halves(addresses) if nbytes == 2 else None
+        if halves is not None:
+            region, index = halves
+            return region.words.view(np.uint16)[index].astype(np.uint32)
         return self._load_bytes(addresses, nbytes).view(f"u{nbytes}")[:, 0].astype(np.uint32)
 
     def store(self, wave: Wave, addresses: Addresses, data: Words) -> None:
@@ -107,13 +116,19 @@ class Memory:
         if region is not None and region.writable:
             offsets = (addresses - np.uint64(region.first)).view(np.int64)
             bits = int(any_bits(offsets))
-            if bits >= 0 and not bits & 3 and int(offsets.max()) <= 4 * (region.words.size - len(data)):
+            limit = 4 * (region.words.size - len(data))
+            if bits >= 0 and not bits & 3 and (bits <= limit or int(offsets.max()) <= limit):
                 region.words[(offsets >> 2) + STEPS[len(data)]] = data
                 return
         self._store_bytes(addresses, np.ascontiguousarray(data.T).view(np.uint8))
 
     def store_small(self, wave: Wave, addresses: Addresses, data: Words, nbytes: int) -> None:
         """Store the low one or two bytes of (n,) at (n,) addresses."""
+        halves = self._halves(addresses) if nbytes == 2 else None
+        if halves is not None and halves[0].writable:
+            region, index = halves
+            region.words.view(np.uint16)[index] = data.astype(np.uint16)
+            return
         self._store_bytes(addresses, np.ascontiguousarray(data).view(np.uint8).reshape(-1, 4)[:, :nbytes])
 
     def load_scalar(self, wave: Wave, address: int, dwords: int) -> list[int]:
@@ -138,6 +153,17 @@ class Memory:
                 check_aligned(addresses[lanes], dwords)
                 before[:, lanes] = modify(region.words, offsets >> 2, dwords, lanes, update)
         return before
+
+    def _halves(self, addresses: Addresses) -> tuple[Region, NDArray[np.int64]] | None:
+        """The region and the index in it of aligned half dwords; None if it is not as simple as that."""
+        region = self.find(int(addresses[0]))
+        if region is None:
+            return None
+        offsets = (addresses - np.uint64(region.first)).view(np.int64)
+        bits = int(any_bits(offsets))
+        if bits < 0 or bits & 1 or int(offsets.max()) > region.words.nbytes - 2:
+            return None
+        return region, offsets >> 1
 
     def _load_bytes(self, addresses: Addresses, nbytes: int) -> NDArray[np.uint8]:
         found = np.empty((len(addresses), nbytes), np.uint8)
@@ -178,6 +204,18 @@ class Memory:
         below = nearest.address - address
         where = f"{below} bytes before" if below > 0 else f"{address + nbytes - nearest.end} bytes past the end of"
         return Trap(f"{what} of {nbytes} bytes outside all registered memory, {where} {nearest}", address)
+
+
+def wide_views(words: Words) -> dict[int, NDArray[Any]]:
+    """Dwords two and four at a time, as elements that NumPy copies in one go (numbers, but only their bits matter)."""
+    kinds: tuple[tuple[int, Any], ...] = ((2, np.uint64), (4, np.complex128))
+    return {dwords: words[: words.size // dwords * dwords].view(kind) for dwords, kind in kinds}
+
+
+def take_wide(elements: NDArray[Any], offsets: NDArray[np.int64], dwords: int) -> Words:
+    """(n,) byte offsets, multiples of the elements' size → (dwords, n). IndexError for those outside."""
+    found: Words = elements[offsets >> (3 if dwords == 2 else 4)].view(np.uint32)
+    return found.reshape(-1, dwords).T
 
 
 def check_aligned(addresses: NDArray[np.uint64] | NDArray[np.int64], dwords: int) -> None:
