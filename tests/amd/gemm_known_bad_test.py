@@ -5,6 +5,7 @@ What a rule refuses is named here; docs/amd_known_bad.md lists them all.
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from amd import compiled
@@ -59,3 +60,28 @@ def test_rdna_computes_nothing_in_32x32_warp_tiles(loops: int) -> None:
 
 def test_fp8_on_gfx1100_is_wrong() -> None:
     assert not right("fp8_gfx1100", "fp8", Product("gfx1100", 64, 64, 64, dtype="fp8"), 128)
+
+
+@pytest.mark.parametrize("loops", (2, 4, 6))
+def test_preshuffle_computes_nonsense_from_a_row_major_b(loops: int) -> None:
+    """Whether B was permuted as it is used, as it is stored, or not at all."""
+    column = Product("gfx942", 64, 64, 64 * loops)
+    by_column, stored = column.b.values.T.copy(), column.b.values.copy()
+    column.b.values.T[...] = permuted(by_column)
+    column.launch(compiled.code_object("preshuffle_gfx942", "gfx942"), "b_col", tile=(64, 64), block=256)
+    column.b.values.T[...] = by_column  # for the reference
+    assert column.right()
+    for memory in (permuted(by_column), permuted(stored), stored):
+        row = Product("gfx942", 64, 64, 64 * loops, layout="rrr")
+        row.a.values[...] = column.a.values
+        row.b.values[...] = memory.reshape(row.b.values.shape)
+        row.launch(compiled.code_object("preshuffle_gfx942", "gfx942"), "b_row", tile=(64, 64), block=256)
+        row.b.values[...] = stored
+        assert not row.right()
+
+
+def permuted(matrix: np.ndarray) -> np.ndarray:
+    """Upstream's order of B for 16x16x32 warp tiles: what a lane multiplies at a time is contiguous."""
+    rows, columns = matrix.shape
+    tiles = matrix.reshape(rows // 16, 16, columns // 32, 4, 8)
+    return tiles.transpose(0, 2, 3, 1, 4).reshape(rows, columns)

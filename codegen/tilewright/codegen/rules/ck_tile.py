@@ -71,6 +71,13 @@ def _symbols(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
         yield _violation("pipeline", "num_wave_groups", str(spec.num_wave_groups), why, "1", "1")
 
 
+def _preshuffle_layout(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
+    if (spec.preshuffle or spec.pipeline is Pipeline.PRESHUFFLEV2) and spec.layout.value[1] == "r":
+        why = "a permuted B is read as column-major whatever its layout says: a row-major one gives wrong results"
+        nearest = Layout(f"{spec.layout.value[0]}c{spec.layout.value[2]}")
+        yield _violation("preshuffle_layout", "layout", spec.layout, why, "rcr, ccr", nearest)
+
+
 def _dtypes(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
     if arch.target == "gfx90a" and DType.INT8 in (spec.dtype_a, spec.dtype_b):
         why = (
@@ -222,6 +229,11 @@ def _rule(id: str, reason: str, check: Callable[[GemmSpec, Arch], Iterable[Viola
 RULES: tuple[Rule, ...] = (
     _rule(
         "pipeline", "Only what this backend maps onto CK Tile, and what a problem of the C ABI can ask for.", _symbols
+    ),
+    _rule(
+        "preshuffle_layout",
+        "Preshuffled weights are column-major; with others the kernel compiles and is wrong.",
+        _preshuffle_layout,
     ),
     _rule("dtypes", "Dtypes without a matrix instruction are emulated, wrongly or slowly, without a word.", _dtypes),
     _rule("mixed_dtypes", "A and B are multiplied as one dtype.", _mixed_dtypes),

@@ -94,6 +94,12 @@ BAD = [
     ("dtypes", "gfx1100", {**RDNA, "dtype": "bf8"}, "dtype_a"),
     ("mixed_dtypes", "gfx942", {"dtype": "fp8", "dtype_b": DType.BF8}, "dtype_b"),
     ("pipeline", "gfx942", {"pipeline": Pipeline.PRESHUFFLEV2, "preshuffle": True}, "pipeline"),
+    (
+        "preshuffle_layout",
+        "gfx942",
+        {"pipeline": Pipeline.PRESHUFFLEV2, "preshuffle": True, "layout": Layout.RRR},
+        "layout",
+    ),
     ("pipeline", "gfx942", {"persistent": True}, "persistent"),
     ("pipeline", "gfx942", {"num_wave_groups": 2}, "num_wave_groups"),
     ("wave_k", "gfx942", {"wave": (2, 1, 2)}, "wave.k"),
