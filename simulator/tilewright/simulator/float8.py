@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.simulator import modes
 from tilewright.simulator.errors import Unmodelled
 from tilewright.simulator.target import Target
 
@@ -22,7 +23,6 @@ _DTYPES: dict[tuple[str, str], Any] = {
     ("ocp", "fp8"): ml_dtypes.float8_e4m3fn,
     ("ocp", "bf8"): ml_dtypes.float8_e5m2,
 }
-OVERFLOW = 1 << 23  # MODE.FP16_OVFL
 
 
 def dtype(target: Target, kind: str) -> Any:
@@ -44,7 +44,7 @@ def values(target: Target, kind: str) -> NDArray[np.float32]:
 def encode(numbers: Any, target: Target, kind: str, mode: int) -> Any:
     """fp32 → bytes. Unmodelled for infinity where the mode saturates: guides do not say whether it stays."""
     wanted = dtype(target, kind)
-    if mode & OVERFLOW:
+    if mode & modes.OVERFLOW:
         if np.count_nonzero(np.isinf(numbers)):
             raise Unmodelled(f"infinity to {kind} with FP16_OVFL set")
         table = values(target, kind)

@@ -12,20 +12,22 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.simulator.errors import Unmodelled
 from tilewright.simulator.target import Target
 
 NEAREST, UP, DOWN, ZERO = range(4)  # round modes
 _DX10_CLAMP, _IEEE = 1 << 8, 1 << 9
+OVERFLOW = 1 << 23  # FP16_OVFL: fp16 and fp8 results that overflow become the largest number
 
 
 class FloatMode:
     """Where the mode of one float type lies: ``mask`` its bits of MODE, ``plain`` their value for NumPy's own ways."""
 
-    def __init__(self, round_shift: int, denormal_shift: int) -> None:
+    def __init__(self, round_shift: int, denormal_shift: int, more: int = 0) -> None:
         self.round_shift = round_shift
         self.denormal_shift = denormal_shift
         self.plain = 3 << denormal_shift
-        self.mask = 3 << round_shift | self.plain
+        self.mask = 3 << round_shift | self.plain | more
 
     def rounding(self, mode: int) -> int:
         """The round mode."""
@@ -40,7 +42,7 @@ class FloatMode:
         return bool(mode >> self.denormal_shift & 2)
 
 
-SINGLE, OTHER = FloatMode(0, 4), FloatMode(2, 6)
+SINGLE, OTHER = FloatMode(0, 4), FloatMode(2, 6, OVERFLOW)
 MODE_OF = {"f32": SINGLE, "f16": OTHER, "f64": OTHER}
 
 
@@ -52,6 +54,12 @@ def ieee(mode: int, target: Target) -> bool:
 def clamps_nan(mode: int, target: Target) -> bool:
     """Whether clamping makes zero of a NaN."""
     return target.tables == "rdna4" or bool(mode & _DX10_CLAMP)
+
+
+def refuse_saturation(mode: int, kind: str) -> None:
+    """Unmodelled if the mode makes results of ``kind`` saturate: only conversions to fp8 do so here."""
+    if kind == "f16" and mode & OVERFLOW:
+        raise Unmodelled("fp16 arithmetic with FP16_OVFL set")
 
 
 def flush(values: Any) -> Any:

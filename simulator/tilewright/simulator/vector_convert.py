@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.simulator import modes
+from tilewright.simulator.errors import Unmodelled
 from tilewright.simulator.instruction import Instruction
 from tilewright.simulator.operands import DTYPES
 from tilewright.simulator.semantics import Step
@@ -94,7 +95,7 @@ def build_rounded(instruction: Instruction, target: Target) -> Step:
     (source,) = sources(instruction, target, (kind,))
     write, dtype = destination(instruction, target, result), DTYPES[result]
     watched = modes.MODE_OF[result].mask | (modes.MODE_OF[kind].mask if kind in modes.MODE_OF else 0)
-    usual = watched & 0xF0
+    usual = watched & 0xF0  # nearest even, denormals kept
 
     def step(wave: Wave) -> None:
         value = source(wave)
@@ -108,6 +109,7 @@ def build_rounded(instruction: Instruction, target: Target) -> Step:
 
 def convert(value: Any, kind: str, result: str, mode: int) -> Any:
     """One conversion to a float kind, by the rounding and denormal modes."""
+    modes.refuse_saturation(mode, result)
     if kind in modes.MODE_OF and not modes.MODE_OF[kind].keeps_inputs(mode):
         value = modes.flush(value)
     wanted = modes.MODE_OF[result]
@@ -170,7 +172,6 @@ PACKING = {
     "v_cvt_pk_i16_f32": Op(_pack_floats("i16"), "u32", ("f32", "f32")),
     "v_cvt_pk_u16_f32": Op(_pack_floats("u16"), "u32", ("f32", "f32")),
     "v_pack_b32_f16": Op(lambda a, b: pack(a.view(np.uint16), b.view(np.uint16)), "u32", ("f16", "f16")),
-    "v_cvt_pk_bf16_f32": Op(lambda a, b: to_bfloat16(a) | to_bfloat16(b) << np.uint32(16), "u32", ("f32", "f32")),
 }
 for _kind in ("i16", "u16"):
     for _source in ("f16", "f32"):
@@ -178,6 +179,9 @@ for _kind in ("i16", "u16"):
         PACKING |= {f"v_cvt_pknorm_{_kind}_{_source}": _op, f"v_cvt_pk_norm_{_kind}_{_source}": _op}
 
 lanewise(PACKING)
+
+
+_KEPT = 0xF0 | modes.OVERFLOW  # with only the denormals' bits set, NumPy does it
 
 
 @vector("v_cvt_pkrtz_f16_f32", "v_cvt_pk_rtz_f16_f32", "v_cvt_pk_f16_f32")
@@ -193,11 +197,26 @@ def build_pack_half(instruction: Instruction, target: Target) -> Step:
     plain = bind(usual, inputs, write)
 
     def step(wave: Wave) -> None:
-        if wave.mode & 0xF0 == 0xF0:
+        if wave.mode & _KEPT == 0xF0:
             plain(wave)
             return
-        mode = wave.mode & ~modes.OTHER.mask | rounding << modes.OTHER.round_shift | wave.mode & modes.OTHER.plain
+        shift = modes.OTHER.round_shift
+        mode = wave.mode & ~(3 << shift) | rounding << shift
         halves = [convert(source(wave), "f32", "f16", mode).view(np.uint16) for source in inputs]
         write(wave, pack(*halves))
+
+    return step
+
+
+@vector("v_cvt_pk_bf16_f32")
+def build_pack_bfloat16(instruction: Instruction, target: Target) -> Step:
+    """Two bf16 in one word, to nearest even. Unmodelled where fp32 denormals are flushed."""
+    first, second = sources(instruction, target, ("f32", "f32"))
+    write, upper = destination(instruction, target, "u32"), np.uint32(16)
+
+    def step(wave: Wave) -> None:
+        if wave.mode & modes.SINGLE.plain != modes.SINGLE.plain:
+            raise Unmodelled(f"{instruction.name} with flushed denormals")
+        write(wave, to_bfloat16(first(wave)) | to_bfloat16(second(wave)) << upper)
 
     return step

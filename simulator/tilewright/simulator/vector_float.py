@@ -107,6 +107,7 @@ FUSED_ZERO = FloatOp(_ZERO_SUM, _zero_wins(modes.fused), (0, 2))
 
 def in_mode(op: FloatOp, kind: str, mode: int, values: list[Any]) -> Any:
     """The result in any mode. Unmodelled for fp64 that is not rounded to nearest."""
+    modes.refuse_saturation(mode, kind)
     floats, dtype = modes.MODE_OF[kind], DTYPES[kind]
     rounding = floats.rounding(mode)
     if not floats.keeps_inputs(mode):

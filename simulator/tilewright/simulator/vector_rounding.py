@@ -84,6 +84,7 @@ def build_exponent(instruction: Instruction, target: Target) -> Step:
 
 def scale(values: Any, exponents: Any, mode: int, kind: str) -> Any:
     """x * 2**n, rounded once."""
+    modes.refuse_saturation(mode, kind)
     floats = modes.MODE_OF[kind]
     values = values if floats.keeps_inputs(mode) else modes.flush(values)
     if kind == "f64" and floats.rounding(mode) != modes.NEAREST:

@@ -70,6 +70,7 @@ def build_transcendental(instruction: Instruction, target: Target) -> Step:
     write, dtype = destination(instruction, target, kind), DTYPES[kind]
 
     def half_or_double(wave: Wave) -> None:
+        modes.refuse_saturation(wave.mode, kind)
         value, floats = source(wave), modes.MODE_OF[kind]
         if not floats.keeps_inputs(wave.mode):
             value = modes.flush(value)
