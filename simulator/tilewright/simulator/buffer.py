@@ -100,7 +100,8 @@ def _gather_dwords(resource: Resource, wave: Wave, kind: Transfer) -> Words:
         limit = records - soffset - 4 * dwords
         if bits & 3 == 0 and (bits <= limit or int(offsets.max()) <= limit):
             shift = start - region.first
-            if bits + shift <= region.words.nbytes - 4 * dwords and shift >= 0:
+            room = region.words.nbytes - 4 * dwords - shift
+            if shift >= 0 and (bits <= room or int(offsets.max()) <= room):
                 offsets += shift
                 if dwords in region.wide and not (bits | shift) & 4 * dwords - 1:
                     return take_wide(region.wide[dwords], offsets, dwords)
@@ -147,6 +148,8 @@ def store(instruction: Instruction, target: Target) -> Step:
             return
         base, records, soffset = resource.base(wave)
         offsets, data = resource.offsets(wave), read(wave)
+        if kind.nbytes >= 4 and _scatter(wave, offsets, data, base + soffset, records - soffset):
+            return
         start = np.uint64(base + soffset)
         if int(offsets.max()) <= records - soffset - kind.nbytes:
             put(wave.memory, wave, offsets.view(np.uint64) + start, data, kind)
@@ -157,6 +160,19 @@ def store(instruction: Instruction, target: Target) -> Step:
             put(wave.memory, wave, each[inside].view(np.uint64) + start, data[inside][None], Transfer(unit))
 
     return step
+
+
+def _scatter(wave: Wave, offsets: Offsets, data: Words, start: int, span: int) -> bool:
+    """Store (dwords, n) if every lane is in range, inside one writable region, and aligned."""
+    region = wave.memory.find(start) if start & 3 == 0 else None
+    if region is None or not region.writable or start < region.first:
+        return False
+    bits, nbytes, shift = int(any_bits(offsets)), 4 * len(data), start - region.first
+    limit = min(span, region.words.nbytes - shift) - nbytes
+    if bits & 3 or (bits > limit and int(offsets.max()) > limit):
+        return False
+    region.words[(offsets + shift >> 2) + STEPS[len(data)]] = data
+    return True
 
 
 def _load_to_lds(instruction: Instruction, target: Target, resource: Resource, kind: Transfer) -> Step:

@@ -2,7 +2,8 @@
 
 Arithmetic: products are exact, they are summed in fp64 together with C, and the sum is rounded once (to nearest even)
 to the accumulator's type; hardware rounds in an order that is not documented. int32 wraps, or saturates if the
-instruction clamps. The EXEC mask is ignored, as in hardware.
+instruction clamps. The EXEC mask is ignored, as in hardware. gfx90a's fp16 and bf16 instructions take denormals for
+zeros, in A, B and C, and give none (ROCm's and PyTorch's notes on numerical accuracy of MI200).
 """
 
 from __future__ import annotations
@@ -30,16 +31,25 @@ _FLOAT8 = {
     ("ocp", "fp8"): ml_dtypes.float8_e4m3fn,
     ("ocp", "bf8"): ml_dtypes.float8_e5m2,
 }
+_FLOAT16: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
+_SMALLEST = np.float32(2**-126)  # normal fp32
 _FORMATS = {0: "fp8", 1: "bf8"}  # of f8f6f4 operands; 2 and 3 are 6 bits, 4 is 4 bits
 
 
 @cache
-def float8_table(target: Target, kind: str) -> NDArray[np.float64]:
-    """The 256 values of ``fp8`` or ``bf8`` on a target."""
-    dtype = _FLOAT8.get((target.float8, kind))
-    if dtype is None:
-        raise Unmodelled(f"{kind} on {target.name}, which has no such instructions")
-    values: NDArray[np.float64] = np.arange(256, dtype=np.uint8).view(dtype).astype(np.float64)
+def values_of(target: Target, kind: str) -> NDArray[np.float64]:
+    """What each bit pattern of ``fp8``, ``bf8``, ``f16`` or ``bf16`` counts for in the target's matrix instructions."""
+    if kind in ("fp8", "bf8"):
+        dtype = _FLOAT8.get((target.float8, kind))
+        if dtype is None:
+            raise Unmodelled(f"{kind} on {target.name}, which has no such instructions")
+        bits: NDArray[Any] = np.arange(256, dtype=np.uint8)
+    else:
+        dtype, bits = _FLOAT16[kind], np.arange(65536, dtype=np.uint16)
+    with np.errstate(all="ignore"):  # signalling NaNs
+        values: NDArray[np.float64] = bits.view(dtype).astype(np.float64)
+    if target.name == "gfx90a":
+        values[np.abs(values) < float(ml_dtypes.finfo(dtype).smallest_normal)] *= 0
     return values
 
 
@@ -51,25 +61,21 @@ def source(
         raise Unmodelled(f"a matrix operand {operand}")
     row = row_of(operand)
     rows = slice(row, row + registers)
-    if kind == "f16":
-        return lambda wave: wave.v[rows].view(np.float16).astype(np.float64).take(index)
+    if kind in _FLOAT16:
+        values = values_of(target, kind)
+        return lambda wave: values.take(wave.halves[rows].take(index))
     if kind == "f32":
-        return lambda wave: wave.v[rows].view(np.float32).take(index).astype(np.float64)
+        return lambda wave: wave.singles[rows].take(index).astype(np.float64)
     if kind == "xf32":
 
         def reduced(wave: Wave) -> Matrix:
-            words = wave.v[rows]
-            if (words & np.uint32(0x1FFF)).any():
+            if (wave.v[rows] & np.uint32(0x1FFF)).any():
                 raise Unmodelled("an xf32 operand with more than 10 bits of mantissa; its rounding is not documented")
-            return words.view(np.float32).take(index).astype(np.float64)
+            return wave.singles[rows].take(index).astype(np.float64)
 
         return reduced
-    if kind == "bf16":
-        return lambda wave: (
-            (wave.v[rows].view(np.uint16).take(index).astype(np.uint32) << 16).view(np.float32).astype(np.float64)
-        )
     if kind in ("fp8", "bf8"):
-        table = float8_table(target, kind)
+        table = values_of(target, kind)
         return lambda wave: table.take(wave.v[rows].view(np.uint8).take(index))
     if kind in ("i8", "iu8"):
         dtype: Any = np.int8 if signed else np.uint8
@@ -92,8 +98,7 @@ def _pairs(words: NDArray[np.uint32]) -> NDArray[np.float64]:
 
 
 def accumulator(operand: Operand, shape: Shape) -> Callable[[Wave], Any]:
-    """Reads C: (result registers, lanes) of the accumulator's type, or one constant."""
-    kind = {"f32": np.float32, "i32": np.int32}.get(shape.accumulator)
+    """Reads C: a new (result registers, lanes), fp64 or int32, or one constant."""
     if operand.constant:
         value = constant(operand, shape.accumulator if shape.accumulator != "bf16" else "f32")
         return lambda wave: value
@@ -101,12 +106,14 @@ def accumulator(operand: Operand, shape: Shape) -> Callable[[Wave], Any]:
         raise Unmodelled(f"a matrix accumulator {operand}")
     row = row_of(operand)
     rows = slice(row, row + shape.result_registers)
-    if kind is None:
-        return lambda wave: _pairs(wave.v[rows])
-    return lambda wave: wave.v[rows].view(kind)
+    if shape.accumulator == "f32":
+        return lambda wave: wave.singles[rows].astype(np.float64)
+    if shape.accumulator == "i32":
+        return lambda wave: wave.v[rows].view(np.int32)
+    return lambda wave: _pairs(wave.v[rows])
 
 
-def finish(operand: Operand, shape: Shape, clamp: bool) -> Callable[[Wave, Matrix, Any], None]:
+def finish(operand: Operand, shape: Shape, flush: bool, clamp: bool) -> Callable[[Wave, Matrix, Any], None]:
     """Adds C to the product (result registers, lanes), rounds and writes D."""
     row = row_of(operand)
     rows = slice(row, row + shape.result_registers)
@@ -114,9 +121,15 @@ def finish(operand: Operand, shape: Shape, clamp: bool) -> Callable[[Wave, Matri
 
         def add_floats(wave: Wave, product: Matrix, addend: Any) -> None:
             product += addend
-            wave.v[rows].view(np.float32)[...] = product
+            wave.singles[rows] = product
 
-        return add_floats
+        def add_and_flush(wave: Wave, product: Matrix, addend: Any) -> None:
+            product += addend * (np.abs(addend) >= _SMALLEST)
+            result = wave.singles[rows]
+            result[...] = product
+            result *= np.abs(result) >= _SMALLEST
+
+        return add_and_flush if flush else add_floats
     if shape.accumulator == "f64":
 
         def add_doubles(wave: Wave, product: Matrix, addend: Any) -> None:
@@ -127,12 +140,13 @@ def finish(operand: Operand, shape: Shape, clamp: bool) -> Callable[[Wave, Matri
         return add_doubles
 
     def add_integers(wave: Wave, product: Matrix, addend: Any) -> None:
-        total = product.astype(np.int64) + addend
-        if clamp:
-            total = total.clip(-(1 << 31), (1 << 31) - 1)
-        wave.v[rows].view(np.int32)[...] = total.astype(np.int32)
+        wave.v[rows].view(np.int32)[...] = product.astype(np.int32) + addend
 
-    return add_integers
+    def add_and_clamp(wave: Wave, product: Matrix, addend: Any) -> None:
+        total = product.astype(np.int64) + addend
+        wave.v[rows].view(np.int32)[...] = total.clip(-(1 << 31), (1 << 31) - 1)
+
+    return add_and_clamp if clamp else add_integers
 
 
 def product_of(shape: Shape, blocks: Index) -> tuple[Index, Index, Callable[[Matrix, Matrix], Matrix]]:
@@ -195,7 +209,7 @@ def _bind(
         for key, kind, index, sign in zip(("src0", "src1"), kinds, indices, signed, strict=True)
     )
     addend = accumulator(operands["src2"], shape)
-    write = finish(operands["vdst"], shape, clamp)
+    write = finish(operands["vdst"], shape, target.name == "gfx90a" and shape.a in _FLOAT16, clamp)
 
     def step(wave: Wave) -> None:
         write(wave, multiply(first(wave), second(wave)), addend(wave))

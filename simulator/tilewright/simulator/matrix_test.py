@@ -325,6 +325,31 @@ def test_eight_bit_values() -> None:
     """All 256 of each format, where the target has it."""
     for (arch, kind), dtype in EIGHTS.items():
         wanted = np.arange(256, dtype=np.uint8).view(dtype).astype(np.float64)
-        np.testing.assert_array_equal(matrix.float8_table(TARGETS[arch], kind), wanted)
+        np.testing.assert_array_equal(matrix.values_of(TARGETS[arch], kind), wanted)
     with pytest.raises(Unmodelled, match="gfx1100"):
-        matrix.float8_table(TARGETS["gfx1100"], "fp8")
+        matrix.values_of(TARGETS["gfx1100"], "fp8")
+
+
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942"])
+@pytest.mark.parametrize(("name", "kind"), [("32x32x8_f16", "f16"), ("32x32x8_bf16", "bf16")])
+def test_only_gfx90a_flushes_denormals(arch: str, name: str, kind: str) -> None:
+    name = f"v_mfma_f32_{name}"
+    shape, wave = SHAPES[arch][name], make_wave(arch)
+    a, b, c = (np.zeros_like(values) for values in integers(np.random.default_rng(8), shape))
+    tiny = {"f16": 2.0**-20, "bf16": 2.0**-130}[kind]
+    small = {"f16": 2.0**-10, "bf16": 2.0**-70}[kind]
+    a[0, 0, 0], b[0, 0, :] = tiny, 1  # a denormal in A
+    a[0, 1, 0] = 1
+    b[0, 1, 3], a[0, 2, 1] = -tiny, 1  # in B
+    c[0, 3, :], c[0, 4, :] = 2.0**-130, -(2.0**-126)  # in C, and the smallest that is none
+    a[0, 5, 2], b[0, 2, 5] = small, small
+    c[0, 5, 5] = 2.0**-126 - small * small * (kind == "bf16")
+    load_sources(wave, shape, a, b, (kind, kind))
+    write_accumulator(wave, shape, C, c)
+    go(wave, name, shape)
+    exact = a @ b + c
+    if arch == "gfx90a":
+        flushed = [np.where(np.abs(x) < low, 0, x) for x, low in ((a, tiny * 2), (b, tiny * 2), (c, 2.0**-126))]
+        exact = flushed[0] @ flushed[1] + flushed[2]
+        exact = np.where(np.abs(exact) < 2.0**-126, 0, exact)
+    np.testing.assert_array_equal(read_accumulator(wave, shape, D), exact.astype(np.float32))

@@ -26,7 +26,7 @@ Words = NDArray[np.uint32]
 class Wave:
     """One wave. Registers have one column per lane.
 
-    ``v`` is (516, lanes) uint32; ``u``, ``i`` and ``f`` are lists of its rows seen as uint32, int32 and fp32: indexing
+    ``v`` is (516, lanes) uint32, ``singles`` and ``halves`` are the same seen as fp32 and as uint16; ``u``, ``i`` and ``f`` are lists of its rows seen as uint32, int32 and fp32: indexing
     a list is three times cheaper than indexing an array. ``s`` holds scalar operands 0-127 as Python ints below 2**32;
     EXEC is kept apart in ``exec`` (a Python int, one bit per lane) together with ``mask`` (bool per lane) and ``full``
     (all lanes active), which :meth:`set_exec` keeps consistent. VCC is ``s[106]`` and ``s[107]``.
@@ -39,6 +39,7 @@ class Wave:
         "exec",
         "f",
         "full",
+        "halves",
         "i",
         "index",
         "labels",
@@ -53,6 +54,7 @@ class Wave:
         "scc",
         "scratch",
         "signals",
+        "singles",
         "state",
         "target",
         "u",
@@ -66,6 +68,8 @@ class Wave:
         self.lanes = target.lanes
         self.lane_ids = np.arange(self.lanes, dtype=np.int64)
         self.v: Words = np.full((2 * VGPRS + SPARE, self.lanes), POISON, np.uint32)
+        self.singles: NDArray[np.float32] = self.v.view(np.float32)
+        self.halves: NDArray[np.uint16] = self.v.view(np.uint16)  # (516, 2 lanes)
         self.u: list[Words] = list(self.v)
         self.i: list[NDArray[np.int32]] = list(self.v.view(np.int32))
         self.f: list[NDArray[np.float32]] = list(self.v.view(np.float32))
