@@ -204,13 +204,14 @@ static const function* find_function(const void* handle) {
   return at;
 }
 
-/* Whether the symbol table holds the kernel's descriptor, `<name>.kd`. */
+/* Whether a symbol table holds the kernel's descriptor, `<name>.kd`. */
 static int has_kernel(const module* code, const char* name) {
   const Elf64_Ehdr* header = (const Elf64_Ehdr*)(const void*)code->image;
   const Elf64_Shdr* sections = (const Elf64_Shdr*)(const void*)(code->image + header->e_shoff);
   const size_t length = strlen(name);
   for (unsigned i = 0; i < header->e_shnum; ++i) {
-    if (sections[i].sh_type != SHT_DYNSYM || sections[i].sh_link >= header->e_shnum) continue;
+    const int is_table = sections[i].sh_type == SHT_DYNSYM || sections[i].sh_type == SHT_SYMTAB;
+    if (!is_table || sections[i].sh_link >= header->e_shnum) continue;
     const Elf64_Shdr* strings = &sections[sections[i].sh_link];
     const Elf64_Sym* symbols = (const Elf64_Sym*)(const void*)(code->image + sections[i].sh_offset);
     for (uint64_t j = 0; j < sections[i].sh_size / sizeof *symbols; ++j) {
