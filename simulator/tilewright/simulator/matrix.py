@@ -32,7 +32,7 @@ _FLOAT8 = {
     ("ocp", "bf8"): ml_dtypes.float8_e5m2,
 }
 _FLOAT16: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
-_SMALLEST = np.float32(2**-126)  # normal fp32
+_SMALLEST = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": np.float32(2.0**-126)}  # that are no denormals
 _FORMATS = {0: "fp8", 1: "bf8"}  # of f8f6f4 operands; 2 and 3 are 6 bits, 4 is 4 bits
 
 
@@ -49,7 +49,7 @@ def values_of(target: Target, kind: str) -> NDArray[np.float64]:
     with np.errstate(all="ignore"):  # signalling NaNs
         values: NDArray[np.float64] = bits.view(dtype).astype(np.float64)
     if target.name == "gfx90a":
-        values[np.abs(values) < float(ml_dtypes.finfo(dtype).smallest_normal)] *= 0
+        values[np.abs(values) < _SMALLEST[kind]] *= 0
     return values
 
 
@@ -124,10 +124,10 @@ def finish(operand: Operand, shape: Shape, flush: bool, clamp: bool) -> Callable
             wave.singles[rows] = product
 
         def add_and_flush(wave: Wave, product: Matrix, addend: Any) -> None:
-            product += addend * (np.abs(addend) >= _SMALLEST)
+            product += addend * (np.abs(addend) >= _SMALLEST["f32"])
             result = wave.singles[rows]
             result[...] = product
-            result *= np.abs(result) >= _SMALLEST
+            result *= np.abs(result) >= _SMALLEST["f32"]
 
         return add_and_flush if flush else add_floats
     if shape.accumulator == "f64":

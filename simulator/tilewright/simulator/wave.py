@@ -26,10 +26,11 @@ Words = NDArray[np.uint32]
 class Wave:
     """One wave. Registers have one column per lane.
 
-    ``v`` is (516, lanes) uint32, ``singles`` and ``halves`` are the same seen as fp32 and as uint16; ``u``, ``i`` and ``f`` are lists of its rows seen as uint32, int32 and fp32: indexing
-    a list is three times cheaper than indexing an array. ``s`` holds scalar operands 0-127 as Python ints below 2**32;
-    EXEC is kept apart in ``exec`` (a Python int, one bit per lane) together with ``mask`` (bool per lane) and ``full``
-    (all lanes active), which :meth:`set_exec` keeps consistent. VCC is ``s[106]`` and ``s[107]``.
+    ``v`` is (516, lanes) uint32, ``singles`` and ``halves`` are the same seen as fp32 and as uint16; ``u``, ``i`` and
+    ``f`` are lists of its rows seen as uint32, int32 and fp32: indexing a list is three times cheaper than indexing an
+    array. ``s`` holds scalar operands 0-127 as Python ints below 2**32; EXEC is kept apart in ``exec`` (a Python int,
+    one bit per lane) together with ``mask`` (bool per lane) and ``full`` (all lanes active), which :meth:`set_exec`
+    keeps consistent. VCC is ``s[106]`` and ``s[107]``.
     """
 
     __slots__ = (
