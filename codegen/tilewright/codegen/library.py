@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from tilewright.arch import Arch
 from tilewright.codegen.backends.base import Backend
-from tilewright.codegen.plan import KernelPlan, LibraryPlan, RenderedFile
+from tilewright.codegen.groups import groups_of
+from tilewright.codegen.plan import KernelPlan, LibraryPlan, LinkGroup, RenderedFile
 from tilewright.codegen.render import render_kernel, render_template
 from tilewright.codegen.spec import Kernel
 from tilewright.codegen.violations import SpecError
@@ -33,9 +34,18 @@ def library_plan(name: str, arch: Arch, kernels: Sequence[Kernel], backend: Back
     plans = tuple(kernel_plan(kernel, arch, backend) for kernel in ordered)
     table = RenderedFile(f"{arch.name}/{name}_table.c", render_table(name, arch, ordered))
     library = f"{arch.name}/lib{name}.so"
-    objects = [path for plan in plans for path in plan.objects]
+    groups = []
+    for first, end in groups_of(ordered):
+        output = f"{arch.name}/{name}_group_{ordered[first].identity[:16]}.o"
+        members = tuple(kernel.name for kernel in ordered[first:end])
+        groups.append(LinkGroup(backend.group_action(_objects(plans[first:end]), output), members))
+    objects = [group.action.outputs[0] for group in groups] or _objects(plans)
     actions = backend.library_actions(arch.name, table.path, objects, library)
-    return LibraryPlan((table,), tuple(actions), library, plans)
+    return LibraryPlan((table,), tuple(actions), library, plans, tuple(groups))
+
+
+def _objects(plans: Sequence[KernelPlan]) -> list[str]:
+    return [path for plan in plans for path in plan.objects]
 
 
 def render_table(name: str, arch: Arch, kernels: Sequence[Kernel]) -> str:

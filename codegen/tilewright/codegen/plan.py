@@ -57,16 +57,26 @@ class KernelPlan:
 
 
 @dataclass(frozen=True)
+class LinkGroup:
+    """The action that puts the objects of some kernels, given by name, into one object for the link."""
+
+    action: Action
+    kernels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class LibraryPlan:
     """From all kernels of one library and architecture to its shared object.
 
-    ``files`` and ``actions`` are those of the table and the link; the kernels bring their own.
+    ``files`` and ``actions`` are those of the table and the link; the kernels bring their own. A large library has
+    ``groups``, and its link takes theirs in place of the kernels' objects.
     """
 
     files: tuple[RenderedFile, ...]
     actions: tuple[Action, ...]
     library: str
     kernels: tuple[KernelPlan, ...] = field(default=())
+    groups: tuple[LinkGroup, ...] = field(default=())
 
     @property
     def all_files(self) -> tuple[RenderedFile, ...]:
@@ -75,8 +85,9 @@ class LibraryPlan:
 
     @property
     def all_actions(self) -> tuple[Action, ...]:
-        """The actions of the kernels, then the library's own."""
-        return (*(action for kernel in self.kernels for action in kernel.actions), *self.actions)
+        """The actions of the kernels, those of the groups, then the library's own."""
+        kernels = (action for kernel in self.kernels for action in kernel.actions)
+        return (*kernels, *(group.action for group in self.groups), *self.actions)
 
 
 def checked_path(path: str, what: str) -> str:

@@ -30,6 +30,7 @@ Response to "plan"::
         "actions": [{"id", "description", "argv", "inputs", "outputs", "trees", "env": [[key, value], …], "caches",
                      "memory_mb"}, …],
         "objects": [path, …],
+        "groups":  [{"output": path, "kernels": [name, …]}, …],   objects that a large library links in two steps
         "reports": {kernel name: path, …},
         "toolchains": {"hip": "identity in one line", …},
         "kernels": [{"arch", "name", "identity", "features", "spec", "header", "objects", "report"}, …]}, …]}
@@ -150,6 +151,7 @@ def library_json(
         "files": [{"path": file.path, "text": file.text} for file in plan.all_files],
         "actions": [action_json(action) for action in plan.all_actions],
         "objects": [path for kernel in plan.kernels for path in kernel.objects],
+        "groups": [{"output": group.action.outputs[0], "kernels": list(group.kernels)} for group in plan.groups],
         "reports": {kernel["name"]: kernel["report"] for kernel in listed if kernel["report"]},
         "toolchains": {kind: made.identity for kind, made in toolchains_for(arch, toolchains).items()},
         "kernels": listed,

@@ -121,6 +121,10 @@ class NullBackend:
         output = header.removesuffix(".hpp") + ".o"
         return KernelPlan((), (copy_action([header], output),), (output,))
 
+    def group_action(self, objects: Sequence[str], output: str) -> Action:
+        """One action."""
+        return copy_action(objects, output)
+
     def library_actions(self, arch: str, table: str, objects: Sequence[str], library: str) -> tuple[Action, ...]:
         """One action."""
         return (copy_action([table, *objects], library),)

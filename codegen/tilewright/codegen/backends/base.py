@@ -36,3 +36,6 @@ class Backend(Protocol):
 
     def library_actions(self, arch: str, table: str, objects: Sequence[str], library: str) -> tuple[Action, ...]:
         """Compile the rendered kernel table (C, path ``table``) and link it with ``objects`` into ``library``."""
+
+    def group_action(self, objects: Sequence[str], output: str) -> Action:
+        """Put ``objects`` into the one object ``output``, which ``library_actions`` takes in their place."""

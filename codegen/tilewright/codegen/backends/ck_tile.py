@@ -113,6 +113,10 @@ class CkTileBackend:
         )
         return KernelPlan((image, descriptor), actions, (descriptor_object, image_object), assembly)
 
+    def group_action(self, objects: Sequence[str], output: str) -> Action:
+        """A relocatable object of many objects."""
+        return self.host.group(objects, output)
+
     def library_actions(self, arch: str, table: str, objects: Sequence[str], library: str) -> tuple[Action, ...]:
         """Compile the table and the launcher (which knows its architecture), and link."""
         base = library.removesuffix(".so")

@@ -48,6 +48,10 @@ class CpuBackend:
         action = command.action(f"compile {output}", f"Compile {kernel.name} for {kernel.arch}", [header], [output])
         return KernelPlan(files=(), actions=(action,), objects=(output,))
 
+    def group_action(self, objects: Sequence[str], output: str) -> Action:
+        """A relocatable object of many objects."""
+        return self.host.group(objects, output)
+
     def library_actions(self, arch: str, table: str, objects: Sequence[str], library: str) -> tuple[Action, ...]:
         """Compile the table and the driver for any x86-64 processor, and link all."""
         stem = library.removesuffix(".so")

@@ -54,6 +54,10 @@ class CutlassBackend:
         action = command.action(f"compile {output}", f"Compile {kernel.name} for {kernel.arch}", [header], [output])
         return KernelPlan(files=(), actions=(action,), objects=(output,), report=output)
 
+    def group_action(self, objects: Sequence[str], output: str) -> Action:
+        """A relocatable object of many objects."""
+        return self.host.group(objects, output)
+
     def library_actions(self, arch: str, table: str, objects: Sequence[str], library: str) -> tuple[Action, ...]:
         """Compile the table and the shared run-time sources, and link all with the static CUDA runtime."""
         stem = library.removesuffix(".so")

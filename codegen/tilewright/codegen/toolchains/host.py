@@ -141,6 +141,12 @@ class HostToolchain:
         # The first link of a machine builds glibc's stub libraries into the cache (6 CPU s); that peak is measured.
         return Command(argv, self.trees, self.env, self.caches, memory_mb=384)
 
+    def group(self, objects: Sequence[str], output: str) -> Action:
+        """Put ``objects`` into the one relocatable object ``output``, which a later link takes in their place."""
+        linker = (self.cc[0], "ld.lld", "-m", "elf_x86_64") if self.id == "zig" else (self.cc[0], "-nostdlib")
+        command = Command((*linker, "-r", "-o", output, *objects), self.trees, self.env, self.caches, memory_mb=256)
+        return command.action(f"group {output}", f"Group {output}", objects, [output])
+
     def _compile(
         self,
         driver: tuple[str, ...],

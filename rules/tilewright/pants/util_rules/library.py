@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import Any, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Iterable, Mapping, Optional
 
 from pants.engine.fs import Digest
 from pants.engine.rules import Get, MultiGet, collect_rules, rule
@@ -36,6 +36,22 @@ class LibraryRequest:
 
 
 @dataclass(frozen=True)
+class PlannedGroup:
+    """Kernels that build side by side; in a large library ``link`` then makes one object of theirs."""
+
+    kernels: tuple[ActionsRequest, ...]
+    link: Optional[ActionsRequest]
+
+
+@dataclass(frozen=True)
+class BuiltGroup:
+    """All files that the kernels left, and what the library links."""
+
+    files: Digest
+    linked: Digest
+
+
+@dataclass(frozen=True)
 class PlannedLibrary:
     """One architecture's part of the plan as JSON text, and its actions grouped so that kernels build side by side."""
 
@@ -44,7 +60,7 @@ class PlannedLibrary:
     library: str
     reports: tuple[str, ...]
     trees: tuple[str, ...]
-    kernels: tuple[ActionsRequest, ...]
+    groups: tuple[PlannedGroup, ...]
     link: ActionsRequest
 
 
@@ -112,27 +128,33 @@ async def plan_library(request: LibraryRequest, toolchains: Toolchains) -> Plann
 
 
 def parse_library(library: Mapping[str, Any]) -> PlannedLibrary:
-    """Group a library's flat action list: one request per kernel, one for table and link."""
+    """Part a flat action list: one request per kernel, one per group of a large library, one for the rest."""
     files = {file["path"]: file["text"] for file in library["files"]}
-    actions = [Action.parse(action) for action in library["actions"]]
-    producer = {output: action for action in actions for output in action.outputs}
-    grouped: set[str] = set()
-    kernels = []
+    actions = {action["id"]: Action.parse(action) for action in library["actions"]}
+    place = {id: number for number, id in enumerate(actions)}
+    producer = {output: action for action in actions.values() for output in action.outputs}
+    kernels = {}
     for kernel in library["kernels"]:
         keep = [*kernel["objects"], *([kernel["report"]] if kernel["report"] else [])]
-        needed = _closure(keep, producer)
-        grouped.update(needed)
-        kernels.append(_request([action for action in actions if action.id in needed], files, keep))
-    rest = [action for action in actions if action.id not in grouped]
-    described = {key: value for key, value in library.items() if key not in ("files", "actions")}
+        needed = sorted(_closure(keep, producer), key=place.__getitem__)
+        kernels[kernel["name"]] = _request([actions[id] for id in needed], files, keep)
+    links = {
+        group["output"]: _request([producer[group["output"]]], files, [group["output"]]) for group in library["groups"]
+    }
+    done = {action.id for request in (*kernels.values(), *links.values()) for action in request.actions}
+    groups = [
+        PlannedGroup(tuple(kernels[name] for name in group["kernels"]), links[group["output"]])
+        for group in library["groups"]
+    ]
+    described = {key: value for key, value in library.items() if key not in ("files", "actions", "groups")}
     return PlannedLibrary(
         arch=library["arch"],
         manifest_request=json.dumps(described, sort_keys=True),
         library=library["library"],
         reports=tuple(sorted(library["reports"].values())),
-        trees=tuple(sorted({tree for action in actions for tree in action.trees})),
-        kernels=tuple(kernels),
-        link=_request(rest, files, [library["library"]]),
+        trees=tuple(sorted({tree for action in actions.values() for tree in action.trees})),
+        groups=tuple(groups) or (PlannedGroup(tuple(kernels.values()), None),),
+        link=_request([action for id, action in actions.items() if id not in done], files, [library["library"]]),
     )
 
 
@@ -174,12 +196,22 @@ async def _manifest(planned: PlannedLibrary, objects: Digest, linked: Digest) ->
     return await engine.create_files((f"{planned.arch}/{name}", text.encode()) for name, text in files.items())
 
 
+@rule(desc="Build kernels", level=LogLevel.DEBUG)
+async def build_group(group: PlannedGroup) -> BuiltGroup:
+    kernels = await MultiGet(Get(ActionOutputs, ActionsRequest, kernel) for kernel in group.kernels)
+    files = await engine.merge(kernel.digest for kernel in kernels)
+    if group.link is None:
+        return BuiltGroup(files, files)
+    linked = await Get(ActionOutputs, ActionsRequest, replace(group.link, inputs=files))
+    return BuiltGroup(files, linked.digest)
+
+
 @rule(desc="Build kernel library for an architecture", level=LogLevel.DEBUG)
 async def build_library(planned: PlannedLibrary) -> BuiltLibrary:
-    kernels = await MultiGet(Get(ActionOutputs, ActionsRequest, kernel) for kernel in planned.kernels)
-    objects = await engine.merge(kernel.digest for kernel in kernels)
-    link = ActionsRequest(planned.link.files, planned.link.actions, planned.link.keep, objects)
-    linked = await Get(ActionOutputs, ActionsRequest, link)
+    groups = await MultiGet(Get(BuiltGroup, PlannedGroup, group) for group in planned.groups)
+    inputs = await engine.merge(group.linked for group in groups)
+    linked = await Get(ActionOutputs, ActionsRequest, replace(planned.link, inputs=inputs))
+    objects = await engine.merge(group.files for group in groups)
     manifest = await _manifest(planned, objects, linked.digest)
     return BuiltLibrary(planned.arch, await engine.merge([linked.digest, manifest]))
 

@@ -22,6 +22,7 @@ def action(name: str, inputs: list[str], outputs: list[str]) -> dict[str, Any]:
 LIBRARY: dict[str, Any] = {
     "arch": "gfx942",
     "library": "gfx942/libx.so",
+    "groups": [],
     "reports": {"one": "gfx942/one.s"},
     "files": [
         {"path": "gfx942/one.hpp", "text": "1"},
@@ -44,7 +45,9 @@ LIBRARY: dict[str, Any] = {
 
 def test_each_kernel_gets_its_own_actions_and_files() -> None:
     planned = parse_library(LIBRARY)
-    one, two = planned.kernels
+    (group,) = planned.groups
+    assert group.link is None
+    one, two = group.kernels
     assert [step.id for step in one.actions] == ["one:device", "one:assemble"]
     assert one.files == (("gfx942/one.hpp", "1"),)
     assert one.keep == ("gfx942/one.o", "gfx942/one.s")
@@ -63,6 +66,24 @@ def test_what_no_kernel_needs_belongs_to_the_link() -> None:
 def test_a_kernel_that_did_not_change_keeps_its_request() -> None:
     changed = {**LIBRARY, "files": [{**file, "text": file["text"].replace("2", "3")} for file in LIBRARY["files"]]}
     before, after = parse_library(LIBRARY), parse_library(changed)
-    assert before.kernels[0] == after.kernels[0]
-    assert before.kernels[1] != after.kernels[1]
+    assert before.groups[0].kernels[0] == after.groups[0].kernels[0]
+    assert before.groups[0].kernels[1] != after.groups[0].kernels[1]
     assert before.link == after.link
+
+
+def test_a_large_library_links_its_groups_first() -> None:
+    group = action("group", ["gfx942/one.o"], ["gfx942/group.o"])
+    link = action("link", ["gfx942/x_table.o", "gfx942/group.o"], ["gfx942/libx.so"])
+    grouped = {
+        **LIBRARY,
+        "actions": [*LIBRARY["actions"][:-1], group, link],
+        "kernels": LIBRARY["kernels"][:1],
+        "groups": [{"output": "gfx942/group.o", "kernels": ["one"]}],
+    }
+    planned = parse_library(grouped)
+    (first,) = planned.groups
+    assert first.link is not None
+    assert [step.id for step in first.link.actions] == ["group"]
+    assert first.link.keep == ("gfx942/group.o",)
+    assert [kernel.keep for kernel in first.kernels] == [("gfx942/one.o", "gfx942/one.s")]
+    assert [step.id for step in planned.link.actions] == ["two:device", "table", "link"]
