@@ -96,7 +96,7 @@ def test_inactive_lanes_keep_their_values() -> None:
 
 
 @given(SINGLES, SINGLES, SINGLES)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_fused_single_rounds_once(a: float, b: float, c: float) -> None:
     values = [np.array([x], np.float32) for x in (a, b, c)]
     with np.errstate(all="ignore"):
@@ -133,7 +133,7 @@ def test_fused_single_at_halves_and_among_denormals() -> None:
 
 
 @given(HALVES, HALVES, HALVES)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_fused_half_rounds_once(a: float, b: float, c: float) -> None:
     with np.errstate(all="ignore"):
         got = fused_half(*[np.array([x], np.float16) for x in (a, b, c)])[0]

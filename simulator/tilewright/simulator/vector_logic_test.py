@@ -50,7 +50,7 @@ def picked(a: int, b: int, selector: int) -> int:
 
 
 @given(st.integers(0, 0xFFFFFFFF), st.integers(0, 14).map(lambda n: n * 0x01010101))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_permuted_bytes(selector: int, every: int) -> None:
     for chosen in (selector, selector & 0x0F0F0F0F, selector & 0x07070707, every):
         wave = make_wave("gfx942", seed=selector & 0xFF)

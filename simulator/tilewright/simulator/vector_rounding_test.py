@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from math import floor
+from math import floor, frexp
 from typing import Any
 
 import numpy as np
@@ -60,7 +60,7 @@ def test_division_near_the_bounds_of_its_cases() -> None:
 
 
 @given(st.lists(st.tuples(FINITE, FINITE), min_size=64, max_size=64))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_division_of_arbitrary_numbers(pairs: list[tuple[float, float]]) -> None:
     check_division(*np.array(pairs, np.float32).T)
 
@@ -131,7 +131,7 @@ def test_mantissas_and_exponents_rebuild_the_number() -> None:
 
 
 @given(FINITE, st.integers(-400, 400))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_ldexp_rounds_once(value: float, exponent: int) -> None:
     wave = make_wave("gfx942")
     wave.f[1][...], wave.i[2][...] = value, exponent
@@ -141,7 +141,7 @@ def test_ldexp_rounds_once(value: float, exponent: int) -> None:
     if np.isinf(got):
         assert abs(exact) > Fraction(float(np.finfo(np.float32).max))
         return
-    step = Fraction(float(np.spacing(np.float32(abs(got)))))
+    step = Fraction(2) ** max(frexp(got)[1] - 24, -149)
     assert abs(Fraction(got) - exact) <= step / 2
 
 
