@@ -3,7 +3,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tilewright.simulator.errors import ObjectError
@@ -57,6 +57,7 @@ def test_what_cannot_run_is_refused() -> None:
         read_code_object(b"#!/bin/sh")
 
 
+@settings(deadline=None, max_examples=40)
 @given(st.integers(0, 5000), st.integers(0, 255))
 def test_damage_is_reported_and_never_crashes(at: int, value: int) -> None:
     data = bytearray(example())
