@@ -157,6 +157,35 @@ def _pack_floats(kind: str) -> Callable[[Any, Any], Any]:
     return lambda a, b: pack(truncated(kind)(a).view(np.uint16), truncated(kind)(b).view(np.uint16))
 
 
+def _saturated_bytes(first: Any, second: Any, least: int, most: int) -> Any:
+    low, high = (np.clip(values, least, most).astype(np.int32) & 0xFF for values in (first, second))
+    return (low | high << 8).astype(np.uint16)
+
+
+def _shifted_bytes(least: int, most: int) -> Callable[[Any, Any, Any], Any]:
+    return lambda a, b, shift: _saturated_bytes(a >> shift, b >> shift, least, most)
+
+
+def _halves_to_bytes(words: Any) -> Any:
+    halves = words.view(np.int16)
+    return _saturated_bytes(halves[::2], halves[1::2], 0, 255)
+
+
+def _normalised_half(kind: str) -> Callable[[Any], Any]:
+    both = _normalised(kind)
+    return lambda values: both(values, values).astype(np.uint16)
+
+
+BYTES = {
+    "v_ashr_pk_i8_i32": Op(_shifted_bytes(-128, 127), "u16", ("i32", "i32", "i5")),
+    "v_ashr_pk_u8_i32": Op(_shifted_bytes(0, 255), "u16", ("i32", "i32", "i5")),
+    "v_sat_pk_u8_i16": Op(_halves_to_bytes, "u16", ("u32",)),
+    "v_cvt_norm_i16_f16": Op(_normalised_half("i16"), "u16", ("f16",)),
+    "v_cvt_norm_u16_f16": Op(_normalised_half("u16"), "u16", ("f16",)),
+}
+lanewise(BYTES)
+
+
 def to_half_toward_zero(values: Any) -> Any:
     """fp32 → fp16 toward zero: beyond the largest fp16 that is the largest fp16, but infinities stay."""
     return modes.narrow(values.astype(np.float64), np.float16, modes.ZERO)

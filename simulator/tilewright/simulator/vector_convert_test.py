@@ -222,6 +222,22 @@ def test_normalised_packs() -> None:
             assert wave.v[4].view(np.uint16)[2 * lane + half] == round(max(value, 0.0) * 65535)
 
 
+def test_saturated_bytes() -> None:
+    wave = make_wave("gfx950")
+    before = wave.v[3].copy()
+    wave.v[1][::2] >>= 12
+    execute(wave, "VOP3", "v_ashr_pk_i8_i32", vdst="v3", src0="v1", src1="v2", src2=11, opsel=8)
+    low, high = (np.clip(wave.i[row] >> 11, -128, 127) & 255 for row in (1, 2))
+    np.testing.assert_array_equal(wave.v[3], before & 0xFFFF | ((low | high << 8).astype(np.uint32) << 16))
+    execute(wave, "VOP3", "v_ashr_pk_u8_i32", vdst="v3", src0="v1", src1="v2", src2="v4")
+    for lane in range(64):
+        low, high = (min(max(int(wave.i[row][lane]) >> (int(wave.v[4][lane]) & 31), 0), 255) for row in (1, 2))
+        assert wave.v[3][lane] & 0xFFFF == low | high << 8
+    execute(wave, "VOP1", "v_sat_pk_u8_i16", vdst="v3", src0="v1")
+    both = np.clip(wave.v[1].view(np.int16), 0, 255).astype(np.uint32)
+    np.testing.assert_array_equal(wave.v[3], both[::2] | both[1::2] << 8)
+
+
 def test_small_integers() -> None:
     wave = make_wave("gfx942")
     for place in range(4):

@@ -18,6 +18,7 @@ from tilewright.simulator.instruction import Instruction
 from tilewright.simulator.operands import DTYPES
 from tilewright.simulator.semantics import Step
 from tilewright.simulator.target import Target
+from tilewright.simulator.vector_convert import to_bfloat16
 from tilewright.simulator.vector_lanewise import vector
 from tilewright.simulator.vector_operands import Source, operand_at, plain
 from tilewright.simulator.vector_results import destination
@@ -50,6 +51,7 @@ _INTEGERS = {
     "v_dot4c_i32_i8": (8, True),
     "v_dot8c_i32_i4": (4, True),
 }
+_ANY_MODE = modes.SINGLE.mask | modes.OTHER.mask
 _SIGN_BITS = {"v_dot4_i32_iu8": 8, "v_dot8_i32_iu4": 4}  # signs by neg
 _USUAL_SELECTION = {"opsel": (0,), "opsel_hi": (0, 3), "opsel_hi2": (0, 1), "neg_hi": (0,)}
 
@@ -135,6 +137,39 @@ def build_float_dot(instruction: Instruction, target: Target) -> Step:
         write(wave, (products.sum(axis=1) + addend(wave)).astype(np.float32))
 
     return step
+
+
+@vector("v_dot2_f16_f16", "v_dot2_bf16_bf16")
+def build_half_dot(instruction: Instruction, target: Target) -> Step:
+    """Products of fp16 or bf16, summed to one half of a register."""
+    if instruction.get("neg") or instruction.get("abs") or instruction.get("clmp") or instruction.get("opsel") & 3:
+        raise Unmodelled(f"{instruction.name}: modifiers")
+    half = instruction.name.endswith("_f16")
+    kind = "f16" if half else "bf16"
+    parts = _float_parts(target, kind)
+    first, second = (_words(instruction, target, position, kind) for position in range(2))
+    addend = plain(operand_at(instruction, 2), target, "f16" if half else "u16")
+    write = destination(instruction, target, "f16" if half else "u16")
+
+    def step(wave: Wave) -> None:
+        if wave.mode & _ANY_MODE != modes.SINGLE.plain | modes.OTHER.plain:
+            raise Unmodelled(f"{instruction.name} in this rounding or denormal mode")
+        products = parts(first(wave)).astype(np.float64) * parts(second(wave))
+        if half:
+            write(wave, (products.sum(axis=1) + addend(wave)).astype(np.float16))
+            return
+        wide = (addend(wave).astype(np.uint32) << np.uint32(16)).view(np.float32)
+        write(wave, to_bfloat16_once(products.sum(axis=1) + wide).astype(np.uint16))
+
+    return step
+
+
+def to_bfloat16_once(wide: Any) -> Any:
+    """float64 → bf16 bits, rounded once: by way of fp32 rounded to odd."""
+    toward_zero = modes.narrow(wide, np.float32, modes.ZERO)
+    inexact = np.isfinite(toward_zero) & (toward_zero != wide)
+    odd = np.where(inexact, toward_zero.view(np.uint32) | np.uint32(1), toward_zero.view(np.uint32))
+    return to_bfloat16(odd.view(np.float32))
 
 
 def _words(instruction: Instruction, target: Target, position: int, kind: str) -> Source:

@@ -76,6 +76,24 @@ def test_floats_are_rounded_once(target: str, encoding: str, name: str, first: A
         np.testing.assert_array_equal(wave.f[7], wanted)
 
 
+def test_sums_in_halves() -> None:
+    for name, dtype, other in (
+        ("v_dot2_f16_f16", np.float16, "v_dot2_f16_f16"),
+        ("v_dot2_bf16_bf16", ml_dtypes.bfloat16, "v_dot2_bf16_bf16"),
+    ):
+        wave = make_wave("gfx1100")
+        random = np.random.default_rng(8)
+        for row in (1, 2, 3):
+            values = random.standard_normal(2 * wave.lanes).astype(dtype)
+            wave.v[row] = values.view(np.uint16).view(np.uint32)
+        a, b, c = (wave.v[row].view(np.uint16).view(dtype).astype(np.float64).reshape(-1, 2) for row in (1, 2, 3))
+        before = wave.v[7].copy()
+        execute(wave, "VOP3", other, vdst="v7", src0="v1", src1="v2", src2="v3", opsel=0b1100)
+        wanted = ((a * b).sum(axis=1) + c[:, 1]).astype(dtype).view(np.uint16)
+        np.testing.assert_array_equal(wave.v[7] >> 16, wanted, err_msg=name)
+        np.testing.assert_array_equal(wave.v[7] & 0xFFFF, before & 0xFFFF)
+
+
 def test_what_is_not_modelled_is_refused() -> None:
     wave = make_wave("gfx942")
     operands = {"vdst": "v7", "src0": "v1", "src1": "v2", "src2": "v3"}

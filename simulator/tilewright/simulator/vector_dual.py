@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilewright.simulator.errors import Unmodelled
 from tilewright.simulator.instruction import File, Instruction, Operand
 from tilewright.simulator.semantics import Step, build, semantics
 from tilewright.simulator.target import Target
@@ -24,8 +23,6 @@ def build_dual(instruction: Instruction, target: Target) -> Step:
         return _in_turn(build(first, target), build(second, target))
     if not _reads(first, second.operands["vdst"]):
         return _in_turn(build(second, target), build(first, target))
-    if first.name in _ACCUMULATES:
-        raise Unmodelled(f"{instruction}: each half reads what the other writes")
     return _set_aside(first, second, target)
 
 
@@ -48,6 +45,7 @@ def _set_aside(first: Instruction, second: Instruction, target: Target) -> Step:
     compute, other = build(replace(first, operands=aside), target), build(second, target)
 
     def step(wave: Wave) -> None:
+        wave.u[spare][...] = wave.u[row]  # the addend of an instruction that accumulates
         compute(wave)
         other(wave)
         np.putmask(wave.u[row], wave.mask, wave.u[spare])

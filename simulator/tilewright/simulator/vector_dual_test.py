@@ -25,6 +25,17 @@ def test_both_halves_read_before_either_writes(target: str) -> None:
     np.testing.assert_array_equal(wave.v[3], np.where(wave.mask, before[2], before[3]))
 
 
+def test_accumulators_that_read_each_other() -> None:
+    wave = make_wave("gfx1100")
+    for row in range(2, 8):
+        wave.f[row][...] = np.arange(32) + row
+    a, b, c, d = (wave.f[row].copy() for row in (2, 3, 4, 5))
+    fields: dict[str, Any] = {"vdstx": "v2", "srcx0": "v3", "vsrcx1": "v4", "vdsty": 3, "srcy0": "v2", "vsrcy1": "v5"}
+    dual(wave, "v_dual_fmac_f32", "v_dual_fmac_f32", **fields)
+    np.testing.assert_array_equal(wave.f[2], a + b * c)
+    np.testing.assert_array_equal(wave.f[3], b + a * d)
+
+
 @pytest.mark.parametrize("target", ["gfx1100", "gfx1201"])
 def test_floats_and_integers_side_by_side(target: str) -> None:
     wave = make_wave(target)

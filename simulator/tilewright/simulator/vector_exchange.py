@@ -13,7 +13,7 @@ from tilewright.simulator.operands import row_of, scalar_word
 from tilewright.simulator.semantics import Step, semantics
 from tilewright.simulator.target import Target
 from tilewright.simulator.vector_operands import operand_at, registers
-from tilewright.simulator.vector_results import vgpr, write_row
+from tilewright.simulator.vector_results import vgpr, write_half, write_row
 from tilewright.simulator.wave import Wave, to_mask
 
 _ROW = 16
@@ -93,6 +93,22 @@ def build_swap(instruction: Instruction, target: Target) -> Step:
     def step(wave: Wave) -> None:
         held = wave.u[mine].copy()
         write_mine(wave, wave.u[other])
+        write_other(wave, held)
+
+    return step
+
+
+@semantics("v_swap_b16", kind="vector")
+def build_swap_halves(instruction: Instruction, target: Target) -> Step:
+    """Two halves of registers change places, in the active lanes."""
+    operands = vgpr(instruction.operands["vdst"]), vgpr(operand_at(instruction, 0))
+    rows = [(row_of(operand), int(operand.high)) for operand in operands]
+    (write_mine, write_other) = (write_half(row, half) for row, half in rows)
+    (mine, other) = (registers(row, "u16", target.lanes, high=bool(half)) for row, half in rows)
+
+    def step(wave: Wave) -> None:
+        held = mine(wave).copy()
+        write_mine(wave, other(wave).copy())
         write_other(wave, held)
 
     return step

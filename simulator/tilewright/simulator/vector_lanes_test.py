@@ -103,3 +103,11 @@ def test_swaps() -> None:
     np.testing.assert_array_equal(wave.v[2], np.where(wave.mask, a, b))
     with pytest.raises(Unmodelled, match="inactive"):
         execute(wave, "VOP1", "v_permlane32_swap_b32", vdst="v1", src0="v2")
+
+
+def test_swapped_halves() -> None:
+    wave = make_wave("gfx1100")
+    a, b = wave.v[1].copy(), wave.v[2].copy()
+    execute(wave, "VOP1", "v_swap_b16", vdst="v1", src0="v130")  # v1.l and v2.h
+    np.testing.assert_array_equal(wave.v[1], a & 0xFFFF0000 | b >> 16)
+    np.testing.assert_array_equal(wave.v[2], b & 0xFFFF | a << np.uint32(16))
