@@ -16,11 +16,11 @@ import numpy as np
 from tilewright.simulator import modes
 from tilewright.simulator.errors import Unmodelled
 from tilewright.simulator.instruction import Instruction
-from tilewright.simulator.operands import DTYPES
-from tilewright.simulator.semantics import Step
+from tilewright.simulator.operands import DTYPES, scalar_word
+from tilewright.simulator.semantics import Step, semantics
 from tilewright.simulator.target import Target
 from tilewright.simulator.vector_lanewise import vector
-from tilewright.simulator.vector_operands import sources
+from tilewright.simulator.vector_operands import operand_at, sources
 from tilewright.simulator.vector_results import destination
 from tilewright.simulator.wave import Wave
 
@@ -67,18 +67,45 @@ def build_transcendental(instruction: Instruction, target: Target) -> Step:
     """Functions of one float."""
     function, kind = _NAMES[instruction.name]
     (source,) = sources(instruction, target, (kind,))
-    write, dtype = destination(instruction, target, kind), DTYPES[kind]
+    write = destination(instruction, target, kind)
 
-    def half_or_double(wave: Wave) -> None:
-        modes.refuse_saturation(wave.mode, kind)
-        value, floats = source(wave), modes.MODE_OF[kind]
-        if not floats.keeps_inputs(wave.mode):
-            value = modes.flush(value)
-        result = function(wave, value.astype(np.float64)).astype(dtype)
-        write(wave, result if floats.keeps_outputs(wave.mode) else modes.flush(result))
+    if kind == "f32":
+        return lambda wave: write(wave, _single(function, wave, source(wave)))
+    return lambda wave: write(wave, _rounded(function, wave, source(wave), kind))
 
-    def single(wave: Wave) -> None:
-        result = function(wave, modes.flush(source(wave)).astype(np.float64))
-        write(wave, modes.flush(result.astype(np.float32)))
 
-    return single if kind == "f32" else half_or_double
+def _single(function: Function, wave: Wave, value: Any) -> Any:
+    """fp32: without denormals."""
+    result = function(wave, modes.flush(value).astype(np.float64))
+    return modes.flush(result.astype(np.float32))
+
+
+def _rounded(function: Function, wave: Wave, value: Any, kind: str) -> Any:
+    """fp16 and fp64: denormals as the mode says."""
+    modes.refuse_saturation(wave.mode, kind)
+    floats = modes.MODE_OF[kind]
+    value = value if floats.keeps_inputs(wave.mode) else modes.flush(value)
+    result = function(wave, value.astype(np.float64)).astype(DTYPES[kind])
+    return result if floats.keeps_outputs(wave.mode) else modes.flush(result)
+
+
+_SCALAR = {
+    f"v_s_{name}_{kind}": f"v_{name}_{kind}" for name in ("exp", "log", "rcp", "rsq", "sqrt") for kind in ("f16", "f32")
+}
+
+
+@semantics(*_SCALAR, kind="scalar")
+def build_scalar_transcendental(instruction: Instruction, target: Target) -> Step:
+    """gfx12's functions of a scalar, which use the vector unit's arithmetic."""
+    if any(instruction.get(field) for field in ("neg", "abs", "omod", "clmp", "opsel")):
+        raise Unmodelled(f"{instruction.name}: modifiers")
+    function, kind = _NAMES[_SCALAR[instruction.name]]
+    read, index, single = scalar_word(operand_at(instruction, 0)), instruction.operands["vdst"].index, kind == "f32"
+    dtype, bits = DTYPES[kind], np.uint32 if single else np.uint16
+
+    def step(wave: Wave) -> None:
+        value = np.array([read(wave) & int(np.iinfo(bits).max)], bits).view(dtype)
+        result = _single(function, wave, value) if single else _rounded(function, wave, value, kind)
+        wave.write_scalar(index, int(result.view(bits)[0]))
+
+    return step

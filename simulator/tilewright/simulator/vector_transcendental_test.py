@@ -93,3 +93,16 @@ def test_doubles() -> None:
         execute(wave, "VOP1", f"v_{name}_f64", vdst="v4", src0="v2")
         got = np.ascontiguousarray(wave.v[4:6].T).view(np.float64).reshape(-1)
         np.testing.assert_array_equal(got, wanted)
+
+
+def test_functions_of_scalars() -> None:
+    wave = make_wave("gfx1201", exec_bits=0)
+    wave.s[5] = int(np.float32(8).view(np.uint32))
+    for name, wanted in (("exp", 256.0), ("log", 3.0), ("rcp", 0.125)):
+        execute(wave, "VOP3_SDST", f"v_s_{name}_f32", vdst="s4", src0="s5")
+        assert np.uint32(wave.s[4]).view(np.float32) == wanted
+    wave.s[5] = 0xFFFF0000 | int(np.float16(0.25).view(np.uint16))
+    execute(wave, "VOP3_SDST", "v_s_rsq_f16", vdst="s4", src0="s5")
+    assert wave.s[4] == int(np.float16(2).view(np.uint16))
+    with pytest.raises(Unmodelled, match="modifiers"):
+        execute(wave, "VOP3_SDST", "v_s_exp_f32", vdst="s4", src0="s5", neg=1)
