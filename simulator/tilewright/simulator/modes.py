@@ -42,6 +42,10 @@ class FloatMode:
         return bool(mode >> self.denormal_shift & 2)
 
 
+_TYPES: tuple[Any, ...] = (np.float16, np.float32, np.float64)
+# Bytes of a type → its smallest normal number and its zero.
+_LEAST = {type_(0).itemsize: (np.finfo(type_).tiny, type_(0)) for type_ in _TYPES}
+
 SINGLE, OTHER = FloatMode(0, 4), FloatMode(2, 6, OVERFLOW)
 MODE_OF = {"f32": SINGLE, "f16": OTHER, "f64": OTHER}
 
@@ -64,8 +68,9 @@ def refuse_saturation(mode: int, kind: str) -> None:
 
 def flush(values: Any) -> Any:
     """Denormals as zeros of the same sign."""
-    tiny = np.finfo(values.dtype).tiny
-    return np.where(np.abs(values) < tiny, np.copysign(values.dtype.type(0), values), values)
+    least, zero = _LEAST[values.itemsize]
+    small = np.abs(values) < least
+    return np.where(small, np.copysign(zero, values), values) if np.count_nonzero(small) else values
 
 
 def narrow(wide: Any, dtype: Any, rounding: int) -> Any:

@@ -100,7 +100,15 @@ def build_ldexp(instruction: Instruction, target: Target) -> Step:
     kind = instruction.name[-3:]
     value, exponent = sources(instruction, target, (kind, "i16" if kind == "f16" else "i32"))
     write = destination(instruction, target, kind)
-    return lambda wave: write(wave, scale(value(wave), exponent(wave), wave.mode, kind))
+    floats, single = modes.MODE_OF[kind], kind == "f32"
+
+    def step(wave: Wave) -> None:
+        if single and wave.mode & floats.mask == floats.plain:
+            write(wave, np.ldexp(value(wave), exponent(wave)))
+        else:
+            write(wave, scale(value(wave), exponent(wave), wave.mode, kind))
+
+    return step
 
 
 @dataclass(frozen=True)
