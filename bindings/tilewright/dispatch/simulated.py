@@ -79,4 +79,4 @@ def _simulator(device: Device) -> Any:
     try:
         return importlib.import_module("tilewright.simulator.device")
     except ImportError as error:
-        raise DeviceError(f"{device} needs the simulator: {error}; install tilewright[simulator]") from error
+        raise DeviceError(f"{device} needs the simulator: {error}; pip install tilewright[simulator]") from error

@@ -97,7 +97,7 @@ def _tinygrad() -> Any:
     try:
         from tinygrad.renderer import amd
     except ImportError as error:
-        raise SimulatorError(f"the simulator needs tinygrad ({error}); install tilewright[simulator]") from error
+        raise SimulatorError(f"the simulator needs tinygrad ({error}); pip install tilewright[simulator]") from error
     return amd
 
 

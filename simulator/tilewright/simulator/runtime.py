@@ -130,7 +130,7 @@ def _packaged() -> Path:
     file = resources.files("tilewright.simulator").joinpath(LIBRARY)
     if not file.is_file():
         raise SimulatorError(
-            f"{file} is not there; install tilewright[simulator], or name the file in TILEWRIGHT_SIMULATOR_LIBRARY"
+            f"{file} is not there; pip install tilewright[simulator], or name the file in TILEWRIGHT_SIMULATOR_LIBRARY"
         )
     if isinstance(file, Path):
         return file
