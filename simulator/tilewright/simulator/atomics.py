@@ -162,7 +162,8 @@ def on_addresses(instruction: Instruction, target: Target) -> Step:
 def on_buffer(instruction: Instruction, target: Target) -> Step:
     """Buffer atomics; those that are out of range do nothing and return 0."""
     operation = GLOBAL[instruction.name.removeprefix("buffer_atomic_")]
-    resource, row = Resource(instruction, target), row_of(instruction.operands["vdata"])
+    resource = Resource(instruction, target, 4 * operation.dwords)
+    row = row_of(instruction.operands["vdata"])
     reads, kind = _operands(row, operation), Transfer(4 * operation.dwords)
     write = writer(row, kind) if returns(instruction) else None
 

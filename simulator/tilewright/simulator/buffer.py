@@ -1,4 +1,4 @@
-"""Raw buffer loads and stores (MUBUF, VBUFFER), also straight to LDS, through a resource descriptor (V#).
+"""Buffer loads and stores (MUBUF, VBUFFER), also straight to LDS, through a resource descriptor (V#).
 
 Range check, per dword (LLVM, AMDGPUUsage, "Relaxed buffer OOB mode"; ISA guides, "Range checking"): a dword whose
 offset is out of range loads 0 and is not stored. CDNA: out of range if offset >= num_records - soffset. RDNA: if
@@ -26,37 +26,55 @@ Offsets = NDArray[np.int64]
 
 
 class Resource:
-    """What a static instruction knows of its buffer: ``address`` and ``span`` read the V# of a wave."""
+    """What a static instruction that moves ``nbytes`` per lane knows of its buffer.
 
-    def __init__(self, instruction: Instruction, target: Target) -> None:
-        for flag in ("idxen", "tfe"):
-            if instruction.get(flag):
-                raise Unmodelled(f"{instruction.name}: {flag}")
+    ``offsets`` and ``base`` read the V# of a wave. A structured buffer (``idxen`` and a stride) is checked by index; an
+    access that reaches behind its own record is refused, because the documents differ on it, and so is swizzling.
+    """
+
+    def __init__(self, instruction: Instruction, target: Target, nbytes: int) -> None:
+        if instruction.get("tfe"):
+            raise Unmodelled(f"{instruction.name}: tfe")
         self.cdna = target.cdna
+        self.nbytes = nbytes
         self.first = instruction.operands["srsrc"].index
         self.soffset = scalar_word(instruction.operands["soffset"])
         self.offset = instruction.get("ioffset", instruction.get("offset"))
-        self.vaddr = instruction.operands["vaddr"].index if instruction.get("offen") else None
+        row, self.indexed = instruction.operands["vaddr"].index, bool(instruction.get("idxen"))
+        self.index = row
+        self.vaddr = row + self.indexed if instruction.get("offen") else None
         if instruction.get("ioffset") >> 23:
             raise Unmodelled(f"{instruction.name}: a negative instruction offset")
-        # Type 0; no add_tid. RDNA: OOB_SELECT 3 (raw).
-        self.mask, self.wanted = (0xC0800000, 0) if self.cdna else (0xF0800000, 0x30000000)
 
     def offsets(self, wave: Wave) -> Offsets:
         """Byte offsets of the active lanes, without the scalar offset."""
         if self.vaddr is None:
-            return np.full(wave.lanes if wave.full else wave.exec.bit_count(), self.offset, np.int64)
-        offsets = lanes_of(wave, self.vaddr).astype(np.int64)
-        if self.offset:
-            offsets += self.offset
+            offsets = np.full(wave.lanes if wave.full else wave.exec.bit_count(), self.offset, np.int64)
+        else:
+            offsets = lanes_of(wave, self.vaddr).astype(np.int64)
+            if self.offset:
+                offsets += self.offset
+        stride = wave.s[self.first + 1] >> 16 & 0x3FFF if self.indexed else 0
+        if stride:
+            if int(offsets.max()) + self.nbytes > stride:
+                raise Unmodelled(f"a structured buffer access that reaches behind its record of {stride} bytes")
+            offsets += lanes_of(wave, self.index).astype(np.int64) * stride
         return offsets
 
     def base(self, wave: Wave) -> tuple[int, int, int]:
-        """Base address, num_records and scalar offset. Unmodelled for a V# that is no plain raw buffer."""
+        """Base address, size in bytes, and scalar offset. Unmodelled for a V# of another kind."""
         low, high, records, word = wave.s[self.first : self.first + 4]
-        if high >> 16 or word & self.mask != self.wanted:
-            raise Unmodelled(f"a buffer descriptor that is not raw: {low:#x} {high:#x} {records:#x} {word:#x}")
-        return low | high << 32, records, self.soffset(wave)
+        stride = high >> 16 & 0x3FFF if self.indexed else 0
+        if self.cdna:  # type 0; no add_tid
+            known = not word & 0xC0800000
+        else:  # OOB_SELECT: 3 is raw; 0 and 1 look at the index
+            known = not word & 0xC0800000 and word >> 28 & 3 in ((0, 1) if stride else (3,))
+        if high >> 30 or not known:
+            raise Unmodelled(f"a buffer descriptor of this kind: {low:#x} {high:#x} {records:#x} {word:#x}")
+        base = low | (high & 0xFFFF) << 32
+        if stride:
+            return base + self.soffset(wave), records * stride, 0
+        return base, records, self.soffset(wave)
 
     def in_range(self, offsets: Offsets, nbytes: int, records: int, soffset: int) -> NDArray[np.bool_]:
         """Which of the units of ``nbytes`` are inside."""
@@ -76,7 +94,7 @@ def _load_names() -> list[str]:
 def load(instruction: Instruction, target: Target) -> Step:
     """Loads to registers, or to LDS (the ``lds`` flag of gfx9)."""
     kind = LOADS[instruction.name.removeprefix("buffer_load_")]
-    resource = Resource(instruction, target)
+    resource = Resource(instruction, target, kind.nbytes)
     if instruction.get("lds"):
         return _load_to_lds(instruction, target, resource, kind)
     write = writer(row_of(instruction.operands["vdata"]), kind)
@@ -139,7 +157,7 @@ def _gather_small(resource: Resource, wave: Wave, kind: Transfer) -> Words:
 def store(instruction: Instruction, target: Target) -> Step:
     """Stores from registers."""
     kind = STORES[instruction.name.removeprefix("buffer_store_")]
-    resource = Resource(instruction, target)
+    resource = Resource(instruction, target, kind.nbytes)
     read = reader(row_of(instruction.operands["vdata"]), kind)
     unit = min(4, kind.nbytes)
 

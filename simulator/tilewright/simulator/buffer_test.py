@@ -192,14 +192,45 @@ def test_what_documents_disagree_on_is_refused(arch: str) -> None:
 
 
 @pytest.mark.parametrize("arch", ["gfx942", "gfx1201"])
-@pytest.mark.parametrize(("word", "value"), [(1, 16 << 16), (3, 0)])
-def test_other_descriptors_are_refused(arch: str, word: int, value: int) -> None:
+@pytest.mark.parametrize(("word", "value"), [(1, 0x80100000), (3, 0x80800000)])
+@pytest.mark.parametrize("idxen", [0, 1])
+def test_other_descriptors_are_refused(arch: str, word: int, value: int, idxen: int) -> None:
     wave, _ = set_up(arch)
-    wave.s[8 + word] = value | (BASE >> 32 if word == 1 else 0x80800000)
-    with pytest.raises(Unmodelled, match="not raw"):
-        go(wave, wide(arch, "load", 1))
-    with pytest.raises(Unmodelled, match="idxen"):
-        go(wave, wide(arch, "load", 1), idxen=1)
+    wave.u[0][:] = wave.u[1][:] = 0
+    wave.s[8 + word] = value | (BASE >> 32 if word == 1 else 0)
+    with pytest.raises(Unmodelled, match="descriptor of this kind"):
+        go(wave, wide(arch, "load", 1), idxen=idxen)
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("offen", [0, 1])
+@pytest.mark.parametrize("dwords", [1, 4])
+def test_structured_buffers(arch: str, offen: int, dwords: int) -> None:
+    """Records of 24 bytes; num_records counts them; the scalar offset does not count."""
+    wave, region = set_up(arch, SPARSE, 29)
+    wave.s[9] |= 24 << 16
+    wave.s[11] = FLAGS.get(arch, 0x00020000) & ~(3 << 28)
+    wave.s[3] = 512
+    index = np.random.default_rng(1).permutation(wave.lanes)
+    own = np.arange(wave.lanes) % 2 * 4 if offen else np.zeros(wave.lanes, np.int64)
+    wave.u[0][:], wave.u[1][:] = index, own
+    before = wave.v.copy()
+    go(wave, wide(arch, "load", dwords), 4, "s3", idxen=1, offen=offen)
+    for lane in np.flatnonzero(wave.mask).tolist():
+        at = 512 + 24 * index[lane] + 4 + own[lane]
+        wanted = DATA[at : at + 4 * dwords].view(np.uint32) if index[lane] < 29 else 0
+        np.testing.assert_array_equal(wave.v[4 : 4 + dwords, lane], wanted)
+    before[4 : 4 + dwords] = wave.v[4 : 4 + dwords]
+    np.testing.assert_array_equal(wave.v, before)
+    wave.v[4:8] = np.random.default_rng(2).integers(0, 1 << 32, (4, wave.lanes), np.uint32)
+    go(wave, wide(arch, "store", dwords), 4, "s3", idxen=1, offen=offen)
+    stored = DATA.copy()
+    for lane in np.flatnonzero(wave.mask & (index < 29)).tolist():
+        at = 512 + 24 * index[lane] + 4 + own[lane]
+        stored[at : at + 4 * dwords] = np.ascontiguousarray(wave.v[4 : 4 + dwords, lane]).view(np.uint8)
+    np.testing.assert_array_equal(region.data, stored)
+    with pytest.raises(Unmodelled, match="behind its record of 24 bytes"):
+        go(wave, wide(arch, "load", dwords), 24, "s3", idxen=1, offen=offen)
 
 
 @pytest.mark.parametrize(("arch", "suffix", "dwords"), [

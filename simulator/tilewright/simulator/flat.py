@@ -13,6 +13,7 @@ from tilewright.simulator.errors import Trap, Unmodelled
 from tilewright.simulator.instruction import Instruction
 from tilewright.simulator.memory import PRIVATE_APERTURE, SHARED_APERTURE, Addresses, Update
 from tilewright.simulator.operands import row_of
+from tilewright.simulator.scratch import Scratch
 from tilewright.simulator.semantics import Step, semantics
 from tilewright.simulator.target import Target
 from tilewright.simulator.transfer import LOADS, STORES, Space, fetch, lanes_of, put, reader, writer
@@ -117,12 +118,38 @@ class Flat:
         """Space, addresses in it, and which of the lanes they are."""
         high = addresses >> _HIGH
         lds, private = high == SHARED_APERTURE, high == PRIVATE_APERTURE
-        if private.any():
-            lane = int(private.argmax())
-            raise Trap("a flat access to scratch; that is not modelled", int(addresses[lane]))
         low = (addresses & np.uint64(0xFFFFFFFF)).view(np.int64)
-        parts = ((wave.lds, low, lds), (wave.memory, addresses, ~lds))
+        parts: list[tuple[Space, Any, Any]] = [(wave.lds, low, lds), (wave.memory, addresses, ~(lds | private))]
+        if private.any():
+            if wave.scratch is None:
+                raise Trap("a flat access to scratch, of which the kernel has none", int(addresses[private.argmax()]))
+            parts.append((_Private(wave.scratch, wave.lane_ids[wave.mask][private]), low, private))
         return [(space, at[lanes], lanes) for space, at, lanes in parts if lanes.any()]
+
+
+class _Private:
+    """Scratch of some lanes, as a space."""
+
+    def __init__(self, scratch: Scratch, lanes: NDArray[np.int64]) -> None:
+        self._scratch, self._lanes = scratch, lanes
+
+    def load(self, wave: Wave, addresses: NDArray[np.int64], dwords: int) -> Words:
+        raw = self._scratch.load(wave, self._lanes, addresses, 4 * dwords)
+        return np.ascontiguousarray(raw).view(np.uint32).T
+
+    def load_small(self, wave: Wave, addresses: NDArray[np.int64], nbytes: int) -> Words:
+        raw = np.ascontiguousarray(self._scratch.load(wave, self._lanes, addresses, nbytes))
+        return raw.view(f"u{nbytes}")[:, 0].astype(np.uint32)
+
+    def store(self, wave: Wave, addresses: NDArray[np.int64], data: Words) -> None:
+        self._scratch.store(wave, self._lanes, addresses, np.ascontiguousarray(data.T).view(np.uint8))
+
+    def store_small(self, wave: Wave, addresses: NDArray[np.int64], data: Words, nbytes: int) -> None:
+        raw = np.ascontiguousarray(data).view(np.uint8).reshape(-1, 4)[:, :nbytes]
+        self._scratch.store(wave, self._lanes, addresses, raw)
+
+    def atomic(self, wave: Wave, addresses: NDArray[np.int64], dwords: int, update: Update) -> Words:
+        raise Trap("an atomic on scratch", int(addresses[0]))
 
 
 def _renumbered(update: Update, lanes: NDArray[np.int64]) -> Update:

@@ -9,7 +9,7 @@ import pytest
 
 from tilewright.simulator.errors import Trap, Unmodelled
 from tilewright.simulator.lds import Lds
-from tilewright.simulator.memory import SHARED_APERTURE, Memory, Region
+from tilewright.simulator.memory import PRIVATE_APERTURE, SHARED_APERTURE, Memory, Region
 from tilewright.simulator.scratch import Scratch
 from tilewright.simulator.testing import execute, make_region, make_wave
 from tilewright.simulator.wave import Wave
@@ -172,6 +172,29 @@ def test_flat_addresses_reach_lds_too(arch: str) -> None:
     assert wave.lds.words[128 + 3] == wanted[3]
     go(wave, "FLAT", f"load_{names(arch, 'ubyte', 'u8')}")
     np.testing.assert_array_equal(wave.u[4][in_lds], at[in_lds] // 4)
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx1100", "gfx1201"])
+def test_flat_addresses_reach_scratch_too(arch: str) -> None:
+    wave, region = set_up(arch, ODD)
+    private = np.arange(wave.lanes) % 2 == 0
+    at = np.arange(wave.lanes) % 7 * 8
+    point(wave, 0, np.where(private, (PRIVATE_APERTURE << 32) + at, BASE + 8 * np.arange(wave.lanes)))
+    with pytest.raises(Trap, match="a flat access to scratch, of which the kernel has none"):
+        go(wave, "FLAT", f"load_{names(arch, 'dword', 'b32')}")
+    wave.scratch = Scratch(64, wave.lanes)
+    data = wave.v[4:6].copy()
+    go(wave, "FLAT", f"store_{names(arch, 'dwordx2', 'b64')}")
+    for lane in range(wave.lanes):
+        held = wave.scratch.words[at[lane] // 4 :][:2, lane] if private[lane] else region.words[2 * lane :][:2]
+        assert (held == data[:, lane]).all() == bool(wave.mask[lane])
+    wave.v[4:6] = 0
+    go(wave, "FLAT", f"load_{names(arch, 'dwordx2', 'b64')}")
+    np.testing.assert_array_equal(wave.v[4:6], np.where(wave.mask, data, 0))
+    go(wave, "FLAT", f"store_{names(arch, 'byte', 'b8')}", offset=1)
+    wave.v[4] = 0
+    go(wave, "FLAT", f"load_{names(arch, 'ubyte', 'u8')}", offset=1)
+    np.testing.assert_array_equal(wave.u[4], np.where(wave.mask, data[0] & 255, 0))
 
 
 @pytest.mark.parametrize("arch", ARCHES)
