@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tilewright.simulator.checks import Checks
+    from tilewright.simulator.debugging import Debug, Event, Stop, print_to
     from tilewright.simulator.device import configure, last_report, last_reports
     from tilewright.simulator.errors import Fault, ObjectError, SimulatorError
     from tilewright.simulator.launch import Buffer, Simulator
@@ -18,27 +19,35 @@ if TYPE_CHECKING:
 __all__ = [
     "Buffer",
     "Checks",
+    "Debug",
+    "Event",
     "Fault",
     "LaunchReport",
     "ObjectError",
     "Simulator",
     "SimulatorError",
+    "Stop",
     "configure",
     "last_report",
     "last_reports",
+    "print_to",
 ]
 
 _MODULES = {
     "Buffer": "launch",
     "Checks": "checks",
+    "Debug": "debugging",
+    "Event": "debugging",
     "Fault": "errors",
     "LaunchReport": "report",
     "ObjectError": "errors",
     "Simulator": "launch",
     "SimulatorError": "errors",
+    "Stop": "debugging",
     "configure": "device",
     "last_report": "device",
     "last_reports": "device",
+    "print_to": "debugging",
 }
 
 

@@ -11,6 +11,7 @@ from types import EllipsisType
 from typing import Any, Protocol
 
 from tilewright.simulator.checks import Checks
+from tilewright.simulator.debugging import Debug
 from tilewright.simulator.errors import SimulatorError
 from tilewright.simulator.launch import Buffer, Simulator
 from tilewright.simulator.report import LaunchReport
@@ -26,6 +27,7 @@ class Settings:
     checks: Checks = field(default_factory=Checks)
     seed: int | None = None
     processes: int = 1
+    debug: Debug | None = None
 
 
 class Executor(Protocol):
@@ -46,7 +48,7 @@ class Executor(Protocol):
 
 
 def _simulator(settings: Settings) -> Executor:
-    return Simulator(checks=settings.checks, seed=settings.seed, processes=settings.processes)
+    return Simulator(checks=settings.checks, seed=settings.seed, processes=settings.processes, debug=settings.debug)
 
 
 class _Call(threading.local):
@@ -86,14 +88,15 @@ def configure(
     checks: Checks | EllipsisType = ...,
     seed: int | EllipsisType | None = ...,
     processes: int | EllipsisType = ...,
+    debug: Debug | EllipsisType | None = ...,
 ) -> Iterator[None]:
     """Settings of every simulated device of this process while the context lasts; what is not given stays.
 
     ``checks``: what to look for beside the result. ``seed``: of the random order in which waves run between barriers,
-    None for a fixed one. ``processes``: how many share the workgroups of a launch. Where contexts of several threads
-    overlap, the one that was entered last decides. Raises TypeError, ValueError.
+    None for a fixed one. ``processes``: how many share the workgroups of a launch. ``debug``: traces and breakpoints.
+    Where contexts of several threads overlap, the one that was entered last decides. Raises TypeError, ValueError.
     """
-    given = {"checks": checks, "seed": seed, "processes": processes}
+    given = {"checks": checks, "seed": seed, "processes": processes, "debug": debug}
     override = {name: value for name, value in given.items() if value is not ...}
     _check(override)
     with _state.lock:
@@ -108,6 +111,8 @@ def configure(
 def _check(override: dict[str, Any]) -> None:
     if "checks" in override and not isinstance(override["checks"], Checks):
         raise TypeError(f"checks is {override['checks']!r}; allowed: tilewright.simulator.Checks(…)")
+    if override.get("debug") is not None and not isinstance(override["debug"], Debug):
+        raise TypeError(f"debug is {override['debug']!r}; allowed: None, tilewright.simulator.Debug(…)")
     seed, processes = override.get("seed"), override.get("processes", 1)
     if seed is not None and (type(seed) is not int or seed < 0):
         raise ValueError(f"seed is {seed!r}; allowed: None, or an integer from 0 on")

@@ -11,7 +11,9 @@ import numpy as np
 import tilewright.simulator.model  # noqa: F401  (fills the table of semantics)
 from tilewright.simulator.checking import check, prepare
 from tilewright.simulator.checks import Checks
+from tilewright.simulator.debugging import Debug, watch
 from tilewright.simulator.errors import ObjectError, SimulatorError
+from tilewright.simulator.instruction import Instruction
 from tilewright.simulator.lds import Lds
 from tilewright.simulator.lds_checked import CheckedLds
 from tilewright.simulator.memory import Memory, Region
@@ -21,6 +23,7 @@ from tilewright.simulator.program import Program
 from tilewright.simulator.regions import Buffer, constant, direct, shared
 from tilewright.simulator.report import LaunchReport, Ran, counts_of
 from tilewright.simulator.schedule import Schedule
+from tilewright.simulator.semantics import Step
 from tilewright.simulator.start import ARGUMENT_ADDRESS, CODE_ADDRESS, Index, Start, kernel_arguments
 
 STEPS = 200_000_000  # of one workgroup; about twenty minutes
@@ -32,7 +35,8 @@ class Simulator:
     """Executes kernels of any simulated architecture.
 
     ``processes`` share a launch's workgroups; a kernel with global atomics runs in one, to give the same result each
-    time. ``seed`` makes waves take turns in random slices (None: in order). ``steps`` bounds one workgroup.
+    time. ``seed`` makes waves take turns in random slices (None: in order). ``steps`` bounds one workgroup. ``debug``
+    looks at what runs, in one process too.
     """
 
     def __init__(
@@ -42,10 +46,12 @@ class Simulator:
         processes: int = 1,
         seed: int | None = None,
         steps: int = STEPS,
+        debug: Debug | None = None,
     ) -> None:
         if processes < 1 or steps < 1:
             raise SimulatorError(f"processes ({processes}) and steps ({steps}) must be at least 1")
         self._checks, self._processes, self._seed, self._steps = checks, processes, seed, steps
+        self._debug = debug
 
     def launch(
         self,
@@ -64,6 +70,8 @@ class Simulator:
         kernel did. Buffers are changed in place; after a Fault their contents are undefined.
         """
         program = _program(image, kernel, self._checks)
+        if self._debug is not None:
+            program = _watched(program, self._checks, self._debug)
         start = _start(program, grid, block, arguments, dynamic_lds)
         run = _Launch(program, start, self._steps, self._seed, self._checks)
         workgroups = [(x, y, z) for z, y, x in product(*(range(extent) for extent in reversed(grid)))]
@@ -71,7 +79,8 @@ class Simulator:
             constant(ARGUMENT_ADDRESS, start.arguments, "the kernel's arguments"),
             constant(CODE_ADDRESS, program.code.memory, "the code object"),
         ]
-        count = 1 if _has_global_atomics(program) else min(self._processes, len(workgroups))
+        alone = self._debug is not None or _has_global_atomics(program)
+        count = 1 if alone else min(self._processes, len(workgroups))
         ran: list[Ran]
         if count == 1:
             ran = [run.workgroups(workgroups, fixed + direct(buffers))]
@@ -118,6 +127,17 @@ def _program(image: bytes, kernel: str, checks: Checks) -> Program:
     code = _code(image)
     wrap = partial(check, target=code.target, checks=checks) if checks.any else None
     return Program(code, code.kernel(kernel), wrap)
+
+
+def _watched(program: Program, checks: Checks, debug: Debug) -> Program:
+    """The same kernel, bound again with looks around each step."""
+    code = program.code
+
+    def wrap(instruction: Instruction, step: Step) -> Step:
+        checked = check(instruction, step, code.target, checks) if checks.any else step
+        return watch(instruction, checked, code.target, debug)
+
+    return Program(code, program.kernel, wrap)
 
 
 def _start(program: Program, grid: Index, block: Index, arguments: bytes, dynamic_lds: int) -> Start:
