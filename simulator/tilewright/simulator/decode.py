@@ -159,6 +159,8 @@ def _convert(inst: Any, name: str | None, target: Target, pc: int, raw: int) -> 
     _choose_halves(encoding, operands, fields.get("opsel", 0), target)
     if encoding == "VBUFFER":  # its resource is a plain number in the tables
         operands["srsrc"] = Operand(File.SGPR, fields.pop("rsrc"), 4, "RSRC", 128)
+    if "atomic" in name and not any((fields.get("sc0"), fields.get("glc"), fields.get("th", 0) & 1)):
+        operands.pop("vdst", None)  # returns nothing
     shape = matrix_shapes.find(name, target.name)
     if shape is not None:  # the tables know the counts of one family only
         for key, operand in operands.items():

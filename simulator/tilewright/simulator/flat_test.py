@@ -198,6 +198,15 @@ def test_flat_addresses_reach_scratch_too(arch: str) -> None:
 
 
 @pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize(("name", "operand"), [("src_shared_base", 235), ("src_private_base", 237)])
+def test_apertures_are_operands(arch: str, name: str, operand: int) -> None:
+    wave, _ = set_up(arch)
+    execute(wave, "SOP1", "s_mov_b64", sdst="s4", ssrc0=f"s{operand}")
+    wanted = SHARED_APERTURE if "shared" in name else PRIVATE_APERTURE
+    assert wave.read_scalar64(4) == wanted << 32
+
+
+@pytest.mark.parametrize("arch", ARCHES)
 def test_bounds(arch: str) -> None:
     wave, _ = set_up(arch)
     load, store = (f"{verb}_{names(arch, 'dwordx2', 'b64')}" for verb in ("load", "store"))

@@ -12,6 +12,7 @@ import numpy as np
 
 from tilewright.simulator.errors import Unmodelled
 from tilewright.simulator.instruction import File, Operand
+from tilewright.simulator.memory import PRIVATE_APERTURE, SHARED_APERTURE
 from tilewright.simulator.wave import VGPRS, Wave
 
 DTYPES: dict[str, Any] = {
@@ -24,6 +25,15 @@ DTYPES: dict[str, Any] = {
     "u16": np.uint16,
     "i16": np.int16,
     "f16": np.float16,
+}
+
+# src_shared_base, src_shared_limit, src_private_base and src_private_limit as pairs: where LDS and scratch lie for flat
+# instructions.
+APERTURES = {
+    235: SHARED_APERTURE << 32,
+    236: SHARED_APERTURE << 32 | 0xFFFFFFFF,
+    237: PRIVATE_APERTURE << 32,
+    238: PRIVATE_APERTURE << 32 | 0xFFFFFFFF,
 }
 
 
@@ -75,4 +85,7 @@ def scalar_pair(operand: Operand) -> Callable[[Wave], int]:
         return lambda wave: word
     if operand.file is File.SGPR:
         return lambda wave: wave.read_scalar64(index)
+    if operand.file is File.SPECIAL and index in APERTURES:
+        aperture = APERTURES[index]
+        return lambda wave: aperture
     raise Unmodelled(f"{operand.file.name} {operand.index} as a 64-bit scalar operand")
