@@ -139,16 +139,20 @@ def _memory(instruction: Instruction, collect: _Collector) -> Effects:
                 collect.write(operand)
             elif not result:
                 data += collect.read(operand)
-                if key == "vdata" and atomic and (instruction.get("glc") or instruction.get("sc0")):
+                if key == "vdata" and atomic and _returns(instruction):
                     collect.write(operand)
         elif key in ("saddr", "soffset", "srsrc"):
             if not (key == "saddr" and _off(operand, target)):
                 collect.read(operand)
-        elif not (key == "vaddr" and "VBUFFER MUBUF".find(instruction.encoding) >= 0 and not instruction.get("offen")):
+        else:
             collect.read(_address(instruction, operand, target))
-    if instruction.get("lds"):
+    if instruction.get("lds") or "_load_lds_" in name:
         collect.read(Operand(File.SGPR, target.m0))
     return collect.effects(tuple(data), loads=not stores)
+
+
+def _returns(instruction: Instruction) -> bool:
+    return bool(instruction.get("glc") or instruction.get("sc0") or instruction.get("th") & 1)
 
 
 def _loads(name: str) -> bool:
@@ -160,8 +164,11 @@ def _off(operand: Operand, target: Target) -> bool:
 
 
 def _address(instruction: Instruction, operand: Operand, target: Target) -> Operand:
-    """Global addresses are pairs without a scalar base, offsets otherwise."""
+    """Global addresses are pairs without a scalar base, offsets otherwise; buffers have an index, an offset or both."""
     encoding = instruction.encoding.removeprefix("V")
+    if encoding in ("BUFFER", "MUBUF"):
+        count = instruction.get("offen") + instruction.get("idxen")
+        return Operand(operand.file, operand.index, count) if count else Operand(File.INLINE)
     if encoding == "FLAT" or (encoding == "GLOBAL" and _off(instruction.operands["saddr"], target)):
         return Operand(operand.file, operand.index, 2)
     if encoding == "SCRATCH" and not instruction.get("sve", int(_off(instruction.operands["saddr"], target))):
