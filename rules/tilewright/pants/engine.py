@@ -59,6 +59,19 @@ from pants.util.logging import LogLevel
 
 _logger = logging.getLogger(__name__)
 
+_DAMAGED = 87
+
+
+class DamagedStore(Exception):
+    """Pants' local store does not give back what was put there."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"the local store is damaged: {what}\nStop Pants, check the disk, remove the folder of [GLOBAL]."
+            "local_store_dir (~/.cache/pants/lmdb_store unless set) and build again."
+        )
+
+
 # How long a remote cache may take to answer before a local run starts beside it.
 REMOTE_SPECULATION_MILLIS = 10_000
 
@@ -106,6 +119,9 @@ ln -s "$new" __new
 mv -T "$new/wheels/.deps" "$kept" || [ -d "$kept" ]
 """
 _RUN_PYTHON = """\
+if [ -s __inputs.sha256 ]; then
+  sha256sum --check --quiet __inputs.sha256 >&2 || exit 87
+fi
 python="$(cat "__pythons/$1" 2>/dev/null)" && [ -x "$python" ] || exit 86
 shift
 exec "$python" "$@"
@@ -151,9 +167,26 @@ async def snapshot(digest: Digest) -> Snapshot:
 
 
 async def read(digest: Digest) -> dict[str, bytes]:
-    """File contents by path."""
+    """File contents by path. Raises DamagedStore if they are not what they were."""
     contents = await Get(DigestContents, Digest, digest)
+    known = await fingerprints(digest)
+    for file in contents:
+        if hashlib.sha256(file.content).hexdigest() != known[file.path]:
+            raise DamagedStore(file.path)
     return {file.path: file.content for file in contents}
+
+
+async def with_digests(digest: Digest) -> Digest:
+    """The same files and, for ``sha256sum --check``, the digests of all of them in ``__inputs.sha256``."""
+    known = sorted((await fingerprints(digest)).items())
+    sums = "".join(f"{fingerprint}  {path}\n" for path, fingerprint in known)
+    return await merge([digest, await create_files([("__inputs.sha256", sums.encode())])])
+
+
+def check_inputs(result: FallibleProcessResult, what: str) -> None:
+    """Raise DamagedStore if a process found that its inputs are not what ``__inputs.sha256`` says."""
+    if result.exit_code == _DAMAGED:
+        raise DamagedStore(f"{what}: {result.stderr.decode(errors='replace').strip()}")
 
 
 async def fingerprints(digest: Digest) -> dict[str, str]:
@@ -298,7 +331,7 @@ async def run_python(
     loaded = await Get(LoadedLockfile, LoadedLockfileRequest(lockfile))
     content = "\n".join((loaded.lockfile_digest.fingerprint, *tool.interpreter_constraints))
     needs = _PythonEnvironment(tool, lockfile, hashlib.sha256(content.encode()).hexdigest())
-    input_digest = await Get(Digest, MergeDigests([tool.sources, inputs]))
+    input_digest = await with_digests(await merge([tool.sources, inputs]))
     process = Process(
         ("/bin/sh", "-c", _RUN_PYTHON, "python", needs.key, "-m", tool.module, *arguments),
         description=description,
@@ -360,6 +393,7 @@ async def _run_prepared(process: Process, needs: Union[_Wheels, _PythonEnvironme
         else:
             await _keep_python(needs, scope)
         result = await try_run(dataclasses.replace(process, level=level))
+    check_inputs(result, process.description)
     return result
 
 

@@ -81,7 +81,7 @@ async def run_action(request: _OneAction) -> ActionOutputs:
         Process(
             slot.argv,
             description=action.description,
-            input_digest=request.inputs,
+            input_digest=await engine.with_digests(request.inputs),
             immutable_input_digests={tree.mount: tree.digest for tree in trees},
             env=dict(action.env),
             append_only_caches={**caches, **slot.caches},
@@ -91,6 +91,7 @@ async def run_action(request: _OneAction) -> ActionOutputs:
             remote_cache_speculation_delay_millis=engine.REMOTE_SPECULATION_MILLIS,
         )
     )
+    engine.check_inputs(result, action.description)
     if result.exit_code != 0:
         output = (result.stderr + result.stdout).decode(errors="replace").strip()
         raise ActionFailed(f"{action.description} failed with exit code {result.exit_code} ({action.id}):\n{output}")

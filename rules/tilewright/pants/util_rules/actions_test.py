@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pants.engine.fs import EMPTY_DIGEST, CreateDigest, Digest, DigestContents, FileContent
@@ -17,15 +19,21 @@ async def one_file_tree(request: TreeRequest) -> Tree:
     return Tree(request.name, digest)
 
 
-@pytest.fixture
-def runner() -> RuleRunner:
+def make_runner(*options: str) -> RuleRunner:
     return RuleRunner(
         rules=[
             *actions.rules(),
             one_file_tree,
             QueryRule(ActionOutputs, (ActionsRequest,)),
-        ]
+        ],
+        bootstrap_args=options,
+        isolated_local_store=not options,
     )
+
+
+@pytest.fixture
+def runner() -> RuleRunner:
+    return make_runner()
 
 
 def shell(name: str, script: str, inputs: list[str], outputs: list[str], trees: tuple[str, ...] = ()) -> Action:
@@ -60,3 +68,31 @@ def test_a_failing_action_shows_all_of_its_output(runner: RuleRunner) -> None:
     action = shell("bad", "echo the reason >&2; exit 7", [], ["never"])
     with pytest.raises(ExecutionError, match=r"(?s)Do bad failed with exit code 7 \(bad\):\nthe reason"):
         runner.request(ActionOutputs, [ActionsRequest((), (action,), ("never",), EMPTY_DIGEST)])
+
+
+def test_a_damaged_input_is_not_compiled(tmp_path: Path) -> None:
+    def request(name: str) -> ActionsRequest:
+        copy = shell(name, "cat in.txt > out.txt", ["in.txt"], ["out.txt"])
+        return ActionsRequest(
+            files=(("in.txt", f"{'x' * 5000} once {'y' * 5000}"),), actions=(copy,), keep=("out.txt",)
+        )
+
+    store = tmp_path / "store"
+    make_runner(f"--local-store-dir={store}").request(ActionOutputs, [request("first")])
+    assert overwrite(store, b"x once y", b"x 0nce y") > 0
+    with pytest.raises(ExecutionError, match=r"(?s)local store is damaged: Do second: in\.txt: FAILED.*build again"):
+        make_runner(f"--local-store-dir={store}").request(ActionOutputs, [request("second")])
+
+
+def overwrite(folder: Path, old: bytes, new: bytes) -> int:
+    count = 0
+    for file in folder.rglob("*"):
+        data = file.read_bytes() if file.is_file() else b""
+        position = data.find(old)
+        while position >= 0:
+            with open(file, "r+b") as stream:
+                stream.seek(position)
+                stream.write(new)
+            count += 1
+            position = data.find(old, position + 1)
+    return count

@@ -1,9 +1,12 @@
-"""Memory slots: commands that run at once, for whatever daemon of this user, never need more memory than there is.
+"""How a command of a plan starts: with sound inputs, as soon as there is memory for it.
 
-Pants counts processes, not megabytes. So each command of a plan starts in a shell that waits for its memory, by the
-protocol of ``tilewright.codegen.memory``: whoever runs keeps a file ``<unique>.<megabytes>`` of a named cache locked,
-and whoever waits keeps ``gate`` locked. The command itself inherits the lock; the kernel releases it when the command
-ends, however it ends.
+Pants does not look at what it reads from its local store, so a damaged file would be compiled or linked. Each command
+starts in a shell that compares its inputs with the digests in ``__inputs.sha256``.
+
+Nor does Pants know of megabytes. Commands that run at once, for whatever daemon of this user, never need more memory
+than there is: the shell waits, by the protocol of ``tilewright.codegen.memory``. Whoever runs keeps a file
+``<unique>.<megabytes>`` of a named cache locked, and whoever waits keeps ``gate`` locked. The command itself inherits
+the lock; the kernel releases it when the command ends, however it ends.
 
 Neither the estimate nor the budget is part of a cache key: the estimate is the name of the variable in which Pants
 gives the number of the local slot, the budget is that of the machine, or the number in ``budget_mb`` of the named
@@ -19,6 +22,9 @@ _VARIABLE = "TILEWRIGHT_MEMORY_MB_"
 _WAIT = r"""
 path="${PATH-}"
 PATH=/usr/bin:/bin
+if [ -s __inputs.sha256 ] && command -v sha256sum >/dev/null; then
+  sha256sum --check --quiet __inputs.sha256 >&2 || exit 87
+fi
 for memory in $(env | sed -n 's/^TILEWRIGHT_MEMORY_MB_\([0-9]*\)=.*/\1/p'); do
   unset "TILEWRIGHT_MEMORY_MB_$memory"
   command -v flock >/dev/null && [ -d __memory ] && [ -r /proc/meminfo ] || continue
