@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import time
 from dataclasses import dataclass
@@ -75,6 +77,14 @@ class Workspace:
         """Stop the daemon."""
         for pid in self._daemon_pids():
             subprocess.run(["kill", str(pid)], check=False)
+
+    def stop(self, by: signal.Signals = signal.SIGTERM) -> None:
+        """Stop the daemon and wait until it has ended."""
+        for pid in self._daemon_pids():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, by)
+            while Path(f"/proc/{pid}").exists() and " Z " not in Path(f"/proc/{pid}/stat").read_text():
+                time.sleep(0.05)
 
     def daemon_memory_mb(self) -> int:
         """Resident megabytes of the daemon."""

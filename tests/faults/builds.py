@@ -27,8 +27,14 @@ class CheapBuilds:
             f"--tilewright-host-path={COMPILER}",
             *options,
         )
-        if libraries:
-            self.workspace.write("t/BUILD", "".join(_LIBRARY.format(n=n, k=64 + n) for n in range(libraries)))
+        self._text = ""
+        for n in range(libraries):
+            self.add(n)
+
+    def add(self, n: int) -> None:
+        """Another library."""
+        self._text += _LIBRARY.format(n=n, k=64 + n)
+        self.workspace.write("t/BUILD", self._text)
 
     def package(self, *libraries: int, timeout: float = 120) -> Run:
         """``./pants package`` of these libraries; subprocess.TimeoutExpired if it hangs."""

@@ -72,10 +72,9 @@ def test_a_failing_action_shows_all_of_its_output(runner: RuleRunner) -> None:
 
 def test_a_damaged_input_is_not_compiled(tmp_path: Path) -> None:
     def request(name: str) -> ActionsRequest:
-        copy = shell(name, "cat in.txt > out.txt", ["in.txt"], ["out.txt"])
-        return ActionsRequest(
-            files=(("in.txt", f"{'x' * 5000} once {'y' * 5000}"),), actions=(copy,), keep=("out.txt",)
-        )
+        text = f"{'x' * 5000} once {'y' * 5000}"
+        copy = shell(name, f": {name}; cat in.txt > out.txt", ["in.txt"], ["out.txt"])
+        return ActionsRequest(files=(("in.txt", text),), actions=(copy,), keep=("out.txt",))
 
     store = tmp_path / "store"
     make_runner(f"--local-store-dir={store}").request(ActionOutputs, [request("first")])

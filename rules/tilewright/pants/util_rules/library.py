@@ -109,7 +109,10 @@ async def build(target: Target) -> BuiltLibraries:
     """All libraries of a ``kernel_library`` target."""
     request = await library_request(target)
     planned = await Get(PlannedLibraries, LibraryRequest, request)
-    return await Get(BuiltLibraries, PlannedLibraries, planned)
+    built = await Get(BuiltLibraries, PlannedLibraries, planned)
+    for library in built.libraries:
+        await engine.read(library.digest)  # or say that the local store has damaged it
+    return built
 
 
 @rule(desc="Plan kernel library", level=LogLevel.DEBUG)

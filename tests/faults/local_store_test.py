@@ -1,0 +1,99 @@
+"""Builds after the local store was damaged, and after a build was killed: right bytes or one clear message."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from e2e.workspace import Run
+from faults.builds import CheapBuilds
+
+LIBRARIES = 2
+KILLS = int(os.environ.get("TILEWRIGHT_KILLS", "2"))
+STORES = int(os.environ.get("TILEWRIGHT_DAMAGED_STORES", "2"))
+FLIPS = 50
+LIMIT_S = 300
+
+
+@pytest.fixture(scope="module")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CheapBuilds]:
+    build = CheapBuilds(tmp_path_factory.mktemp("builds"), LIBRARIES)
+    try:
+        first = build.package(*range(LIBRARIES), timeout=LIMIT_S)
+        assert first.exit_code == 0, first.stderr
+        yield build
+    finally:
+        build.close()
+
+
+@pytest.fixture(scope="module")
+def expected(build: CheapBuilds) -> list[bytes]:
+    return [build.library(n) for n in range(LIBRARIES)]
+
+
+def flip(folder: Path, count: int, dice: random.Random) -> None:
+    """Change single bits of the data files, each byte as likely as any other."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != "lock.mdb"]
+    sizes = [path.stat().st_size for path in files]
+    for path in dice.choices(files, weights=sizes, k=count):
+        with open(path, "r+b") as stream:
+            position = dice.randrange(path.stat().st_size)
+            stream.seek(position)
+            old = stream.read(1)[0]
+            stream.seek(position)
+            stream.write(bytes([old ^ 1 << dice.randrange(8)]))
+
+
+@pytest.mark.parametrize("seed", range(STORES))
+def test_flipped_bits_in_the_store_give_no_wrong_library(
+    build: CheapBuilds, expected: list[bytes], tmp_path: Path, seed: int
+) -> None:
+    sound = tmp_path / "sound"
+    build.workspace.stop()
+    shutil.copytree(build.store, sound)
+    flip(build.store, FLIPS, random.Random(seed))
+    shutil.rmtree(build.workspace.root / "dist")
+    try:
+        run = build.package(*range(LIBRARIES), timeout=LIMIT_S)
+        print(f"seed {seed}: exit {run.exit_code}, {run.wall_s:.1f} s\n{run.stderr[-3000:]}")
+        if run.exit_code == 0:
+            assert [build.library(n) for n in range(LIBRARIES)] == expected
+            assert all(build.is_whole(n) for n in range(LIBRARIES))
+        else:
+            assert_names_the_store(run)
+    finally:
+        build.workspace.stop()
+        shutil.rmtree(build.store)
+        shutil.move(sound, build.store)
+
+
+def assert_names_the_store(run: Run) -> None:
+    assert "local store" in run.stderr or "lmdb" in run.stderr.lower(), run.stderr
+
+
+@pytest.mark.parametrize("seed", range(KILLS))
+def test_a_build_that_was_killed_is_built_again(build: CheapBuilds, seed: int) -> None:
+    dice = random.Random(seed)
+    n = LIBRARIES + seed
+    build.add(n)
+    command = ["./pants", *build.options, "package", f"t:lib{n}"]
+    killed = subprocess.Popen(
+        command, cwd=build.workspace.root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    time.sleep(dice.uniform(0, 3))
+    build.workspace.stop(signal.SIGKILL)
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.wait()
+    run = build.package(n, timeout=LIMIT_S)
+    print(f"seed {seed}: exit {run.exit_code}, {run.wall_s:.1f} s\n{run.stderr[-3000:]}")
+    assert run.exit_code == 0, run.stderr
+    assert build.is_whole(n)
+    assert build.library(n).startswith(b"-shared")
