@@ -2,7 +2,8 @@
 
 A result is rounded once, from its exact value. In the usual mode (nearest even, denormals kept) that is what NumPy
 does, but for fused products; the other modes compute in float64 rounded to odd. Payloads and signs of NaNs are not
-modelled. ``v_mad`` and ``v_mac`` (rounded twice) are not either: compilers use them only where denormals are flushed.
+modelled. ``v_mad`` and ``v_mac`` round twice and take and give no denormals whatever the mode (LLVM, ISD::FMAD and
+SITargetLowering::isFMADLegal).
 """
 
 from __future__ import annotations
@@ -188,3 +189,20 @@ def build_with_literal(instruction: Instruction, target: Target) -> Step:
     literal = plain(instruction.operands["literal"], target, kind)
     inputs = [first, other, literal] if "ak_" in instruction.name else [first, literal, other]
     return bind_float(FUSED, instruction, target, kind, inputs)
+
+
+def _unfused(kind: str, mode: int, values: list[Any]) -> Any:
+    mode &= ~modes.MODE_OF[kind].plain
+    return in_mode(ADD, kind, mode, [in_mode(MULTIPLY, kind, mode, values[:2]), values[2]])
+
+
+@vector(*(f"v_{verb}_{kind}" for verb in ("mad", "mac", "madak", "madmk") for kind in ("f16", "f32")))
+def build_unfused(instruction: Instruction, target: Target) -> Step:
+    """A product and a sum, each rounded, without denormals. The addend: a third source, the destination, a literal."""
+    kind, verb = instruction.name[-3:], instruction.name.split("_")[1]
+    inputs = sources(instruction, target, (kind,) * (3 if verb == "mad" else 2))
+    if verb != "mad":
+        name = "vdst" if verb == "mac" else "literal"
+        inputs.insert(1 if verb == "madmk" else 2, plain(instruction.operands[name], target, kind))
+    write = destination(instruction, target, kind)
+    return lambda wave: write(wave, _unfused(kind, wave.mode, [source(wave) for source in inputs]))
