@@ -10,10 +10,9 @@ import importlib
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from importlib import import_module
 from typing import Any
 
-from tilewright.simulator import gfx90a, matrix_shapes
+from tilewright.simulator import matrix_shapes
 from tilewright.simulator.errors import ObjectError, SimulatorError, Unmodelled
 from tilewright.simulator.instruction import File, Instruction, Operand
 from tilewright.simulator.target import Target
@@ -22,7 +21,7 @@ _SUFFIXES = ("_e32", "_e64", "_dpp16", "_dpp", "_sdwa")
 _FLOATS = {240: 0.5, 241: -0.5, 242: 1.0, 243: -1.0, 244: 2.0, 245: -2.0, 246: 4.0, 247: -4.0, 248: 0.15915494309189532}
 _SINGLES = {251: File.VCCZ, 252: File.EXECZ, 253: File.SCC}
 _DPP8 = (233, 234)
-_WITH_LITERAL = ("v_fmaak", "v_fmamk", "v_madak", "v_madmk")  # the literal is an operand of its own
+_WITH_LITERAL = ("v_fmaak", "v_fmamk")  # the literal is an operand of its own
 _OPSEL_BITS = {"src0": 0, "vsrc0": 0, "src1": 1, "src2": 2, "vdst": 3}
 _FAMILIES = {  # names of later families → gfx9's
     "VGLOBAL": "GLOBAL",
@@ -33,17 +32,7 @@ _FAMILIES = {  # names of later families → gfx9's
     "VOP3SD": "VOP3",
     "VOP3_SDST": "VOP3",
 }
-_VOP3PX2_WORD = 0xD3AC  # bytes 2 and 3 of its first half; the tables do not say so
-_VARIANTS = {"_SDWA": 0xF9, "_DPP16": 0xFA}  # source 0 of these encodings
-# Special encodings before those that would match them too, plain ones before _LIT.
-_ORDER = {
-    "cdna": "VOP3PX2 VOP3P_MFMA VOP3P VOP3SD VOP3_SDST VOP3 DS GLOBAL SCRATCH FLAT MUBUF SMEM SOP1 SOPC SOPP SOPK "
-    "SOPK_LIT VOPC_SDWA_SDST VOPC VOP1_DPP16 VOP1_SDWA VOP1 VOP2_DPP16 VOP2_SDWA SOP2 VOP2 VOP2_LIT",
-    "rdna3": "VOPD VOP3P VINTERP VOP3SD VOP3_SDST VOP3 DS GLOBAL SCRATCH FLAT SMEM SOP1 SOP1_LIT SOP2 SOP2_LIT SOPC "
-    "SOPK SOPK_LIT SOPP VOPC_DPP16 VOPC VOP1_SDST VOP1_DPP16 VOP1 VOP1_LIT VOP2_DPP16 VOP2 VOP2_LIT MUBUF",
-    "rdna4": "VOPD VOP3P VINTERP VOP3SD VOP3_SDST VOP3 DS VGLOBAL VSCRATCH VFLAT SMEM SOP1 SOP1_LIT SOPC SOPC_LIT SOPP "
-    "SOPK SOPK_LIT VOPC_DPP16 VOPC VOP1_SDST VOP1_DPP16 VOP1 VOP1_LIT SOP2 SOP2_LIT VOP2_DPP16 VOP2 VOP2_LIT VBUFFER",
-}
+_VOP3PX2_WORD = b"\xac\xd3"  # its first half; the tables' own match does not look at it
 
 # MFMA opcodes whose meaning changed with gfx940 (which reuses them for sparse matrices).
 GFX90A_MFMA = {
@@ -104,51 +93,49 @@ def known_names(target: Target) -> dict[str, tuple[str, ...]]:
 
 
 @cache
-def _encodings(tables: str) -> tuple[Any, ...]:
-    """The encodings of a family: those that others are special cases of come last."""
+def _tinygrad() -> Any:
     try:
-        module = import_module(f"tinygrad.runtime.autogen.amd.{tables}.ins")
+        from tinygrad.renderer import amd
     except ImportError as error:
-        raise SimulatorError(f"the simulator needs tinygrad ({error}); install tilewright[simulator]") from error
-    return tuple(getattr(module, name) for name in _ORDER[tables].split())
-
-
-class _Pattern:
-    """What the first 64 bits of an encoding must be: fixed bits, an opcode that it has, and SDWA or DPP as source 0."""
-
-    def __init__(self, encoding: Any) -> None:
-        self.encoding = encoding
-        self.mask = self.bits = 0
-        self._ops: list[tuple[int, int, frozenset[int]]] = []
-        for _, field in encoding._fields:
-            if type(field).__name__ == "FixedBitField":
-                self._fix(field.mask << field.lo, field.default << field.lo)
-            elif getattr(field, "allowed", None) is not None:
-                self._ops.append((field.lo, field.mask, frozenset(int(op.value) for op in field.allowed)))
-        for suffix, number in _VARIANTS.items():
-            if suffix in encoding.__name__:
-                self._fix(0x1FF, number)
-        if encoding.__name__ == "VOP3PX2":
-            self._fix(0xFFFF0000, _VOP3PX2_WORD << 16)
-
-    def _fix(self, mask: int, bits: int) -> None:
-        self.mask |= mask
-        self.bits |= bits
-
-    def begins(self, top: int) -> bool:
-        """Whether ``top`` may be the 9 highest of the first 32 bits."""
-        return (top ^ self.bits >> 23) & self.mask >> 23 & 0x1FF == 0
-
-    def matches(self, word: int) -> bool:
-        """Whether these are instructions of this encoding."""
-        return (word ^ self.bits) & self.mask == 0 and all(word >> lo & mask in ops for lo, mask, ops in self._ops)
+        raise SimulatorError(f"the simulator needs tinygrad ({error}); pip install tilewright[simulator]") from error
+    return amd
 
 
 @cache
-def _patterns(tables: str) -> tuple[tuple[_Pattern, ...], ...]:
-    """The encodings that an instruction may have, by its 9 highest of the first 32 bits."""
-    patterns = [_Pattern(encoding) for encoding in _encodings(tables)]
-    return tuple(tuple(pattern for pattern in patterns if pattern.begins(top)) for top in range(512))
+def _matcher() -> Any:
+    return _tinygrad()._matches
+
+
+@cache
+def _encodings(tables: str) -> tuple[Any, ...]:
+    found = list(_tinygrad()._load_formats()[tables])
+    if tables == "rdna3":  # in the wheel's tables, but not in its list of encodings
+        from tinygrad.runtime.autogen.amd.rdna3.ins import MUBUF
+
+        found.append(MUBUF)
+    elif tables == "rdna4":
+        from tinygrad.runtime.autogen.amd.rdna4.ins import VBUFFER
+
+        found.append(VBUFFER)
+    return tuple(found)
+
+
+def _eight_lanes(inst: Any, data: bytes) -> Any:
+    """The instruction in its DPP8 form if src0 says so, for which the wheel's decoder does not look."""
+    kind = type(inst)
+    source = getattr(inst, "src0", None)
+    if source is None or int(getattr(source, "offset", 0)) not in _DPP8:
+        return inst
+    form = getattr(importlib.import_module(kind.__module__), f"{kind.__name__}_DPP8", None)
+    return inst if form is None else form.from_bytes(data)
+
+
+def _translated(data: bytes, target: Target) -> tuple[bytes, str | None]:
+    """gfx90a's own MFMA under an opcode of the same form that the tables know, and its name."""
+    name = GFX90A_MFMA.get(data[2] & 0x7F) if data[2] >> 7 and data[3] == 0xD3 else None
+    if target.name != "gfx90a" or name is None:
+        return data, None
+    return data[:2] + bytes([0x80 | _MFMA_16X16X16_F16]) + data[3:], name
 
 
 def _convert(inst: Any, name: str | None, target: Target, pc: int, raw: int) -> Instruction:
