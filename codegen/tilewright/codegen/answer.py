@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tilewright.codegen.headers import answer_headers
 from tilewright.codegen.native import answer_native
 from tilewright.codegen.protocol import Request, kernel_json, library_json, parse_request
 from tilewright.codegen.select import Selection, load_archs, select, select_listed
@@ -17,6 +18,8 @@ def answer(raw: object) -> dict[str, Any]:
     """
     if isinstance(raw, dict) and raw.get("stage") == "native":
         return answer_native(raw)
+    if isinstance(raw, dict) and raw.get("stage") == "headers":
+        return answer_headers(raw)
     request = parse_request(raw)
     known = load_archs(request.arch_files)
     if request.source:

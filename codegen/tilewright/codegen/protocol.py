@@ -38,6 +38,9 @@ Response to "plan"::
 A request of stage "native" has ``output``, ``sources`` (C and C++ files), optionally ``link`` (["dl", …]) and
 ``toolchains``; the response holds the ``actions`` that make the shared library ``output``.
 
+A request of stage "headers" has no other key; the response {"files": {path: text}} holds the headers that actions see
+in the trees of our own sources, where the generator was installed from its wheel.
+
 Every path is relative to the working directory of the build and starts with ``<arch>/``. Inputs of an action are
 ``files`` or outputs of other actions; ``trees`` appear at ``__<name>``, ``caches`` at ``__cache_<name>``.
 

@@ -295,8 +295,9 @@ class PinnedWheelField(StringField):
 
 class PinnedRequirementsField(MultipleSourcesField):
     alias = "requirements"
+    required = True
     expected_file_extensions = (".txt",)
-    help = "Hash-pinned requirements files whose copies name the wheel as well."
+    help = "Hash-pinned requirements files."
 
 
 class WheelPinsTarget(Target):
@@ -304,8 +305,8 @@ class WheelPinsTarget(Target):
     core_fields = (*COMMON_TARGET_FIELDS, Dependencies, PinnedWheelField, PinnedRequirementsField)
     help = help_text(
         """
-        Requirements files that pin a wheel of this workspace by its digest: `<name>/<project>.txt` with the wheel's
-        file name, and `<name>/<file>` for each file of `requirements`.
+        Copies of hash-pinned requirements files, `<name>/<file>`, that name a wheel of this workspace by its digest
+        as well.
         """
     )
 

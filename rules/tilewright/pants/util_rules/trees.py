@@ -14,9 +14,8 @@ from pants.engine.rules import Get, collect_rules, rule
 from pants.util.logging import LogLevel
 from tilewright.pants import engine
 from tilewright.pants.subsystems.codegen import CodegenSubsystem
+from tilewright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
 from tilewright.pants.util_rules.pins import Pins, PinsRequest
-
-_PACKAGED_INCLUDE = "tilewright/native"
 
 
 @dataclass(frozen=True)
@@ -147,11 +146,9 @@ async def _source_tree(name: str, include: Optional[str]) -> Tree:
         root = include.rpartition("include")[0].rstrip("/")
         files = await engine.workspace_files([f"{root}/{glob}" for glob in globs], f"the tree {name}")
         return Tree(name, await engine.remove_prefix(files, root))
-    pins = await Get(Pins, PinsRequest("tilewright"))
-    wheel = pins.text.partition("# ")[2].strip()
-    part = (wheel, (f"{_PACKAGED_INCLUDE}/include",))
-    files = await engine.wheel_files(pins.path, pins.digest, (part,), "headers of tilewright")
-    headers = await engine.remove_prefix(files, _PACKAGED_INCLUDE)
+    request = CodegenRequest("plan", '{"stage": "headers"}', "Read headers of the tilewright wheel", f"the tree {name}")
+    response = await Get(CodegenResponse, CodegenRequest, request)
+    headers = await engine.create_files((path, text.encode()) for path, text in response.parse()["files"].items())
     return Tree(name, await engine.subset(headers, globs))
 
 

@@ -13,9 +13,9 @@ from tilewright.pants.util_rules.wheel import BuiltWheel, BuiltWheels, WheelsReq
 
 
 def pin(wheel: BuiltWheel) -> str:
-    """``name==version --hash=sha256:…  # file name``, as :mod:`tilewright.pants.util_rules.pins` readers expect."""
+    """``name==version --hash=sha256:…``."""
     name, version = wheel.name.split("-")[:2]
-    return f"{name.replace('_', '-')}=={version} --hash=sha256:{wheel.sha256}  # {wheel.name}\n"
+    return f"{name.replace('_', '-')}=={version} --hash=sha256:{wheel.sha256}\n"
 
 
 class WheelPinsAsFiles(GenerateSourcesRequest):
@@ -33,10 +33,11 @@ async def wheel_pins_as_files(request: WheelPinsAsFiles) -> GeneratedSources:
     (wheel,) = built.wheels
     folder = f"{target.address.spec_path}/{target.address.target_name}".lstrip("/")
     line = pin(wheel)
-    files = [(f"{folder}/{wheel.name.split('-')[0]}.txt", line.encode())]
-    for path, text in (await engine.read(request.protocol_sources.digest)).items():
-        files.append((f"{folder}/{path.rpartition('/')[2]}", text.rstrip() + f"\n{line}".encode()))
-    return GeneratedSources(await engine.snapshot(await engine.create_files(files)))
+    texts = await engine.read(request.protocol_sources.digest)
+    pinned = [
+        (f"{folder}/{path.rpartition('/')[2]}", text.rstrip() + f"\n{line}".encode()) for path, text in texts.items()
+    ]
+    return GeneratedSources(await engine.snapshot(await engine.create_files(pinned)))
 
 
 def rules() -> list[object]:

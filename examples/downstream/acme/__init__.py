@@ -1,0 +1,1 @@
+"""A program with kernels of its own."""

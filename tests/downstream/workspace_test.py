@@ -1,0 +1,90 @@
+"""examples/downstream as a repository of its own: stock Pants, our wheels, and nothing of this tree."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from downstream.conftest import run, succeed
+from e2e.workspace import ROOT
+
+
+@dataclass(frozen=True)
+class Stock:
+    """A copy of the example and a Pants that knows nothing of ours but what its pants.toml says."""
+
+    root: Path
+    python: Path
+    environment: dict[str, str]
+
+    def pants(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """One Pants call, which must succeed."""
+        done = run(self.python, "-m", "pants", *arguments, cwd=self.root, env=self.environment)
+        assert done.returncode == 0, done.stderr
+        return done
+
+
+@pytest.fixture(scope="module")
+def stock(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stock]:
+    root = tmp_path_factory.mktemp("downstream") / "acme"
+    shutil.copytree(ROOT / "examples/downstream", root)
+    shutil.copytree(wheels, root / "wheels")
+    python = Path(succeed("./pants", "--launcher-python", cwd=ROOT).strip())
+    # Pants fetches its pex tool from a release page; the launcher has built the same code from the package index.
+    tool = tomllib.loads((ROOT / "pants.toml").read_text())["pex-cli"]
+    environment = {
+        **{name: os.environ[name] for name in ("HOME", "PATH", "XDG_CACHE_HOME", "PYENV_ROOT") if name in os.environ},
+        "NO_SCIE_WARNING": "1",
+        "PANTS_PEX_CLI_URL_TEMPLATE": f"file://{python.parents[2] / 'pex'}",
+        "PANTS_PEX_CLI_VERSION": tool["version"],
+        "PANTS_PEX_CLI_KNOWN_VERSIONS": json.dumps(tool["known_versions"]),
+    }
+    workspace = Stock(root, python, environment)
+    workspace.pants("--tag=-slow", "package", "test", "::")
+    yield workspace
+    for file in (root / ".pids").rglob("pid"):
+        if file.read_text().strip().isdigit():
+            run("kill", file.read_text().strip())
+
+
+def test_its_pex_multiplies_with_kernels_of_both_repositories(stock: Stock) -> None:
+    said = succeed(stock.root / "dist/acme/multiply.pex", cwd="/")
+    assert re.fullmatch(r"right: .* by one of \d+ kernels\n", said)
+
+
+def test_its_wheels_install_beside_ours(stock: Stock, bare: Path) -> None:
+    dist = stock.root / "dist"
+    names = sorted(path.name for path in dist.glob("*.whl"))
+    assert names == [
+        "acme_kernels_gemm_x86_64_v3-1.0-py3-none-manylinux_2_17_x86_64.whl",
+        "acme_multiply-1.0-py3-none-manylinux_2_17_x86_64.whl",
+    ]
+    succeed(bare / "python", "-m", "pip", "install", "-q", "--no-index", "--no-deps", *(dist / name for name in names))
+    assert succeed(bare / "acme-multiply", cwd="/").startswith("right: ")
+    code = 'from tilewright.dispatch import *; print(KernelLibrary.load_installed("cpu", "gemm", "acme_kernels"))'
+    assert succeed(bare / "python", "-c", code, cwd="/") == "kernels for x86_64_v3: 3 kernels\n"
+
+
+def test_nothing_is_built_twice(stock: Stock) -> None:
+    again = stock.pants("--keep-sandboxes=always", "package", "acme:kernels", "acme:kernel_wheels")
+    assert "Preserving" not in again.stderr
+
+
+def test_a_mistake_is_explained_as_at_home(stock: Stock) -> None:
+    (stock.root / "bad").mkdir()
+    (stock.root / "bad/BUILD").write_text(
+        'gemm_kernel(name="x", arch="x86_64_v9", dtype="fp32")\nkernel_library(name="l", dependencies=[":x"])\n'
+    )
+    done = run(stock.python, "-m", "pants", "package", "bad:l", cwd=stock.root, env=stock.environment)
+    shutil.rmtree(stock.root / "bad")
+    assert done.returncode != 0 and "bad:x" in done.stderr and "x86_64_v9" in done.stderr
+    assert "Traceback" not in done.stderr
