@@ -9,11 +9,11 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
-from tilewright.simulator import matrix_shapes
-from tilewright.simulator.errors import ObjectError, SimulatorError, Unmodelled
+from tilewright.simulator import gfx90a, matrix_shapes
+from tilewright.simulator.encodings import encoding_of, encodings
+from tilewright.simulator.errors import ObjectError, Unmodelled
 from tilewright.simulator.instruction import File, Instruction, Operand
 from tilewright.simulator.target import Target
 
@@ -21,7 +21,7 @@ _SUFFIXES = ("_e32", "_e64", "_dpp16", "_dpp", "_sdwa")
 _FLOATS = {240: 0.5, 241: -0.5, 242: 1.0, 243: -1.0, 244: 2.0, 245: -2.0, 246: 4.0, 247: -4.0, 248: 0.15915494309189532}
 _SINGLES = {251: File.VCCZ, 252: File.EXECZ, 253: File.SCC}
 _DPP8 = (233, 234)
-_WITH_LITERAL = ("v_fmaak", "v_fmamk")  # the literal is an operand of its own
+_WITH_LITERAL = ("v_fmaak", "v_fmamk", "v_madak", "v_madmk")  # the literal is an operand of its own
 _OPSEL_BITS = {"src0": 0, "vsrc0": 0, "src1": 1, "src2": 2, "vdst": 3}
 _FAMILIES = {  # names of later families → gfx9's
     "VGLOBAL": "GLOBAL",
@@ -32,7 +32,6 @@ _FAMILIES = {  # names of later families → gfx9's
     "VOP3SD": "VOP3",
     "VOP3_SDST": "VOP3",
 }
-_VOP3PX2_WORD = b"\xac\xd3"  # its first half; the tables' own match does not look at it
 
 # MFMA opcodes whose meaning changed with gfx940 (which reuses them for sparse matrices).
 GFX90A_MFMA = {
@@ -68,12 +67,10 @@ def decode_one(text: bytes, target: Target, at: int) -> Instruction:
     if len(data) < 4 or at % 4:
         raise ObjectError(f"there is no instruction at {at:#x}: the text has {len(text)} bytes")
     padded, name = _translated(data.ljust(16, b"\0"), target)
-    for encoding in _encodings(target.tables):
-        if encoding.__name__ == "VOP3PX2" and padded[2:4] != _VOP3PX2_WORD:
-            continue
-        if _matcher()(padded, encoding):
-            inst = _eight_lanes(encoding.from_bytes(padded), padded)
-            return _convert(inst, name, target, at, int.from_bytes(padded, "little"))
+    word = int.from_bytes(padded, "little")
+    encoding = encoding_of(word, target.tables)
+    if encoding is not None:
+        return _convert(_eight_lanes(encoding.from_bytes(padded), padded), name, target, at, word)
     raise Unmodelled(f"{target.name} has no instruction {padded[:4].hex()} (bytes) at {at:#x}")
 
 
@@ -83,41 +80,13 @@ def known_names(target: Target) -> dict[str, tuple[str, ...]]:
     The tables have one set per family, so a name may be missing on one of its members.
     """
     found: dict[str, set[str]] = {}
-    for encoding in _encodings(target.tables):
+    for encoding in encodings(target.tables):
         for key, field in encoding._fields:
             if key in ("op", "opx", "opy"):
                 family = field._enum.__name__.removesuffix("Op").removesuffix("XOp").removesuffix("YOp")
                 names = {_plain(op.name).replace("v_dual_", "v_") for op in field._enum}
                 found.setdefault(_FAMILIES.get(family, family), set()).update(names)
     return {family: tuple(sorted(names)) for family, names in sorted(found.items())}
-
-
-@cache
-def _tinygrad() -> Any:
-    try:
-        from tinygrad.renderer import amd
-    except ImportError as error:
-        raise SimulatorError(f"the simulator needs tinygrad ({error}); pip install tilewright[simulator]") from error
-    return amd
-
-
-@cache
-def _matcher() -> Any:
-    return _tinygrad()._matches
-
-
-@cache
-def _encodings(tables: str) -> tuple[Any, ...]:
-    found = list(_tinygrad()._load_formats()[tables])
-    if tables == "rdna3":  # in the wheel's tables, but not in its list of encodings
-        from tinygrad.runtime.autogen.amd.rdna3.ins import MUBUF
-
-        found.append(MUBUF)
-    elif tables == "rdna4":
-        from tinygrad.runtime.autogen.amd.rdna4.ins import VBUFFER
-
-        found.append(VBUFFER)
-    return tuple(found)
 
 
 def _eight_lanes(inst: Any, data: bytes) -> Any:
@@ -131,10 +100,12 @@ def _eight_lanes(inst: Any, data: bytes) -> Any:
 
 
 def _translated(data: bytes, target: Target) -> tuple[bytes, str | None]:
-    """gfx90a's own MFMA under an opcode of the same form that the tables know, and its name."""
-    name = GFX90A_MFMA.get(data[2] & 0x7F) if data[2] >> 7 and data[3] == 0xD3 else None
-    if target.name != "gfx90a" or name is None:
+    """gfx90a's own instructions under an opcode of the same form that the tables know, and their names."""
+    if target.name != "gfx90a":
         return data, None
+    name = GFX90A_MFMA.get(data[2] & 0x7F) if data[2] >> 7 and data[3] == 0xD3 else None
+    if name is None:
+        return gfx90a.translated(data)
     return data[:2] + bytes([0x80 | _MFMA_16X16X16_F16]) + data[3:], name
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -9,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilewright.simulator.model  # noqa: F401
+from tilewright.simulator.decode import decode_one
 from tilewright.simulator.errors import Unmodelled
-from tilewright.simulator.testing import execute, make_wave
+from tilewright.simulator.target import TARGETS
+from tilewright.simulator.testing import assemble, encode, execute, make_wave, run
 from tilewright.simulator.vector_float import fused_double, fused_half, fused_single
 
 TYPES: dict[str, Any] = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
@@ -246,3 +249,26 @@ def test_cdna_clears_the_other_half() -> None:
     wave.v[1][...] = 0x3C00_4000
     execute(wave, "VOP2", "v_add_f16", vdst="v3", src0="v1", vsrc1="v1")
     assert (wave.v[3] == 0x4400).all()
+
+
+def test_unfused_products_round_twice_and_know_no_denormals() -> None:
+    wave = make_wave("gfx90a")
+    random = np.random.default_rng(9)
+    for row in (1, 2, 3):
+        wave.f[row][...] = random.standard_normal(64)
+    a, b, c = (wave.f[row].copy() for row in (1, 2, 3))
+    literal = np.float32(0.7)
+    bits = int(literal.view(np.uint32))
+    for encoding, name, fields, wanted in (
+        ("VOP3", "v_mad_f32", {"src1": "v2", "src2": "v3", "neg": 4}, a * b - c),
+        ("VOP2_LIT", "v_madak_f32", {"vsrc1": "v2", "literal": bits}, a * b + literal),
+        ("VOP2_LIT", "v_madmk_f32", {"vsrc1": "v2", "literal": bits}, a * literal + b),
+    ):
+        own = encode("gfx90a", encoding, name.replace("mad", "fma"), vdst="v7", src0="v1", **fields)
+        run(wave, replace(decode_one(own, TARGETS["gfx942"], 0), name=name))
+        np.testing.assert_array_equal(wave.f[7], wanted)
+    execute(wave, "VOP3", "v_mac_f16", vdst="v4", src0="v1", src1="v2")
+    wave.f[1][...], wave.f[2][...], wave.f[3][...] = np.float32(2**-130), 1.0, np.float32(2**-140)
+    mad = replace(assemble("gfx90a", "VOP3", "v_fma_f32", vdst="v7", src0="v1", src1="v2", src2="v3"), name="v_mad_f32")
+    run(wave, mad)
+    assert (wave.f[7] == 0).all()
