@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tilewright.simulator import Buffer, Checks, Fault, configure, last_report, last_reports
+from tilewright.simulator import Buffer, Checks, Debug, Event, Fault, configure, last_report, last_reports
 from tilewright.simulator.device import run
 from tilewright.simulator.runtime import ARCHS
 from tilewright.simulator.target import TARGETS
@@ -148,3 +148,15 @@ except SimulatorError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "needs tinygrad" in done.stdout and "pip install tilewright[simulator]" in done.stdout
+
+
+def test_a_launch_can_be_looked_at() -> None:
+    out, events, stops = np.zeros(2 * BLOCK, np.uint32), list[Event](), list[Array]()
+    last = len(assemble_text("gfx942", lines("gfx942")[:-1]))
+    debug = Debug(trace=events.append, breakpoints={last: lambda stop: stops.append(stop.v(30))}, workgroup=(1, 0, 0))
+    with configure(debug=debug, processes=2):
+        assert run("gfx942", memory(out), launcher("gfx942", out, 2)) == 0
+    assert [event.pc for event in events] == sorted({event.pc for event in events}) and len(events) == 7
+    assert events[-2].pc == last and all(event.workgroup == (1, 0, 0) for event in events)
+    (offsets,) = stops
+    assert np.array_equal(offsets, 4 * np.arange(BLOCK, 2 * BLOCK))
