@@ -16,12 +16,12 @@ import numpy as np
 from tilewright.simulator.buffer import Resource
 from tilewright.simulator.flat import addresses_of, data_row, space_of
 from tilewright.simulator.instruction import Instruction
-from tilewright.simulator.lds_ops import one_offset
+from tilewright.simulator.lds_ops import one_offset, place
 from tilewright.simulator.memory import Update
 from tilewright.simulator.operands import row_of
 from tilewright.simulator.semantics import Step, semantics
 from tilewright.simulator.target import Target
-from tilewright.simulator.transfer import Transfer, lanes_of, reader, writer
+from tilewright.simulator.transfer import Transfer, reader, writer
 from tilewright.simulator.wave import Wave, Words
 
 # (old, data, second data) → new, each (n,) of the operation's dtype
@@ -215,8 +215,7 @@ def on_lds(instruction: Instruction, target: Target) -> Step:
     def step(wave: Wave) -> None:
         if wave.exec:
             update = operation.update([read(wave) for read in reads])
-            addresses = lanes_of(wave, address).astype(np.int64) + offset
-            old = wave.lds.atomic(wave, addresses, operation.dwords, update)
+            old = wave.lds.atomic(wave, place(wave, address, offset), operation.dwords, update)
             if write is not None:
                 write(wave, old)
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from tilewright.simulator.errors import Trap, Unmodelled
 from tilewright.simulator.instruction import Instruction
-from tilewright.simulator.lds_ops import one_offset
+from tilewright.simulator.lds_ops import one_offset, place
 from tilewright.simulator.operands import row_of
 from tilewright.simulator.semantics import Step, semantics
 from tilewright.simulator.target import Target
@@ -24,7 +24,7 @@ def _write(wave: Wave, row: int, values: NDArray[np.uint32]) -> None:
 def bpermute(instruction: Instruction, target: Target) -> Step:
     """Each lane reads the lane that its address / 4 names; inactive lanes give 0, with ``fi`` their register."""
     address, data, result = (row_of(instruction.operands[key]) for key in ("addr", "data0", "vdst"))
-    offset, every = np.uint32(one_offset(instruction)), "_fi_" in instruction.name
+    offset, every = one_offset(instruction), "_fi_" in instruction.name
 
     def step(wave: Wave) -> None:
         source = (wave.u[address] + offset >> np.uint32(2)) & np.uint32(wave.lanes - 1)
@@ -38,7 +38,7 @@ def bpermute(instruction: Instruction, target: Target) -> Step:
 def permute(instruction: Instruction, target: Target) -> Step:
     """Each active lane writes to the lane that its address / 4 names; the highest wins, the others get 0."""
     address, data, result = (row_of(instruction.operands[key]) for key in ("addr", "data0", "vdst"))
-    offset = np.uint32(one_offset(instruction))
+    offset = one_offset(instruction)
 
     def step(wave: Wave) -> None:
         goal = (wave.u[address] + offset >> np.uint32(2)) & np.uint32(wave.lanes - 1)
@@ -52,7 +52,7 @@ def permute(instruction: Instruction, target: Target) -> Step:
 @semantics("ds_swizzle_b32", kind="lds")
 def swizzle(instruction: Instruction, target: Target) -> Step:
     """A fixed pattern within 32 lanes; inactive lanes give 0."""
-    source = swizzled(one_offset(instruction), target.lanes)
+    source = swizzled(int(one_offset(instruction)), target.lanes)
     data, result = row_of(instruction.operands["addr"]), row_of(instruction.operands["vdst"])
 
     def step(wave: Wave) -> None:
@@ -94,7 +94,7 @@ def read_transposed(instruction: Instruction, target: Target) -> Step:
     def step(wave: Wave) -> None:
         if not wave.full:
             raise Trap(f"{instruction.name} needs all lanes active")
-        words = wave.lds.load(wave, wave.u[address].astype(np.int64) + offset, 2)
+        words = wave.lds.load(wave, place(wave, address, offset), 2)
         elements = np.ascontiguousarray(words.T).view(dtype)
         wave.v[first : first + 2] = elements.take(index).view(np.uint32).T
 

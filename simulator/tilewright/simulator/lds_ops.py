@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tilewright.simulator.errors import Unmodelled
 from tilewright.simulator.instruction import Instruction
@@ -25,25 +26,28 @@ _PAIR_LOADS = {name: value for name, value in _PAIR_NAMES.items() if "read" in n
 _PAIR_STORES = {name: value for name, value in _PAIR_NAMES.items() if name not in _PAIR_LOADS}
 
 
-def one_offset(instruction: Instruction) -> int:
+def place(wave: Wave, row: int, offset: np.uint32) -> NDArray[np.int64]:
+    """Addresses of the active lanes: 32-bit sums, which wrap (LLVM folds offsets of any base into them since gfx7)."""
+    return (lanes_of(wave, row) + offset).astype(np.int64)
+
+
+def one_offset(instruction: Instruction) -> np.uint32:
     """The 16-bit offset of an instruction with one address. Unmodelled for GDS."""
     if instruction.get("gds"):
         raise Unmodelled(f"{instruction.name}: global data share")
-    return instruction.get("offset0") | instruction.get("offset1") << 8
+    return np.uint32(instruction.get("offset0") | instruction.get("offset1") << 8)
 
 
 @semantics(*_LOADS, kind="lds")
 def load(instruction: Instruction, target: Target) -> Step:
-    """One address per lane; the ISA adds the offset without wrapping."""
+    """One address per lane."""
     kind, offset = _LOADS[instruction.name], one_offset(instruction)
     address = instruction.operands["addr"].index
     write = writer(row_of(instruction.operands["vdst"]), kind)
 
     def step(wave: Wave) -> None:
         if wave.exec:
-            addresses = lanes_of(wave, address).astype(np.int64)
-            if offset:
-                addresses += offset
+            addresses = place(wave, address, offset)
             write(wave, fetch(wave.lds, wave, addresses, kind))
 
     return step
@@ -58,9 +62,7 @@ def store(instruction: Instruction, target: Target) -> Step:
 
     def step(wave: Wave) -> None:
         if wave.exec:
-            addresses = lanes_of(wave, address).astype(np.int64)
-            if offset:
-                addresses += offset
+            addresses = place(wave, address, offset)
             put(wave.lds, wave, addresses, read(wave), kind)
 
     return step
@@ -76,9 +78,8 @@ def load_pair(instruction: Instruction, target: Target) -> Step:
 
     def step(wave: Wave) -> None:
         if wave.exec:
-            addresses = lanes_of(wave, address).astype(np.int64)
-            data = wave.lds.load(wave, addresses + first, kind.dwords)
-            write_second(wave, wave.lds.load(wave, addresses + second, kind.dwords))
+            data = wave.lds.load(wave, place(wave, address, first), kind.dwords)
+            write_second(wave, wave.lds.load(wave, place(wave, address, second), kind.dwords))
             write_first(wave, data)
 
     return step
@@ -95,13 +96,12 @@ def store_pair(instruction: Instruction, target: Target) -> Step:
 
     def step(wave: Wave) -> None:
         if wave.exec:
-            addresses = lanes_of(wave, address).astype(np.int64)
-            wave.lds.store(wave, addresses + first, read_first(wave))
-            wave.lds.store(wave, addresses + second, read_second(wave))
+            wave.lds.store(wave, place(wave, address, first), read_first(wave))
+            wave.lds.store(wave, place(wave, address, second), read_second(wave))
 
     return step
 
 
-def _pair_offsets(instruction: Instruction, unit: int) -> tuple[int, int]:
+def _pair_offsets(instruction: Instruction, unit: int) -> tuple[np.uint32, np.uint32]:
     one_offset(instruction)
-    return instruction.get("offset0") * unit, instruction.get("offset1") * unit
+    return np.uint32(instruction.get("offset0") * unit), np.uint32(instruction.get("offset1") * unit)

@@ -158,6 +158,19 @@ def test_bounds(arch: str) -> None:
     go(wave, "read", "_b32")
 
 
+@pytest.mark.parametrize("arch", ARCHES)
+def test_addresses_wrap_at_32_bits(arch: str) -> None:
+    wave = set_up(arch)
+    wave.u[0][:] = np.arange(wave.lanes) * 4 - np.uint32(64)
+    go(wave, "read", "_b32", 64)
+    np.testing.assert_array_equal(wave.u[4], DATA.view(np.uint32)[: wave.lanes])
+    go(wave, "read", "2_b32" if arch.startswith("gfx9") else "_2addr_b32", offset0=16, offset1=17)
+    np.testing.assert_array_equal(wave.u[5], DATA.view(np.uint32)[1 : wave.lanes + 1])
+    with pytest.raises(Trap, match="outside LDS") as caught:
+        go(wave, "read", "_b32")
+    assert caught.value.address == 0xFFFFFFC0
+
+
 def test_global_data_share_is_refused() -> None:
     with pytest.raises(Unmodelled, match="global data share"):
         go(set_up("gfx942"), "read", "_b32", gds=1)
