@@ -81,10 +81,10 @@ class Workspace:
     def stop(self, by: signal.Signals = signal.SIGTERM) -> None:
         """Stop the daemon and wait until it has ended."""
         for pid in self._daemon_pids():
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(ProcessLookupError, FileNotFoundError):
                 os.kill(pid, by)
-            while Path(f"/proc/{pid}").exists() and " Z " not in Path(f"/proc/{pid}/stat").read_text():
-                time.sleep(0.05)
+                while " Z " not in Path(f"/proc/{pid}/stat").read_text():
+                    time.sleep(0.05)
 
     def daemon_memory_mb(self) -> int:
         """Resident megabytes of the daemon."""

@@ -10,6 +10,7 @@ from pants.engine.rules import Get, collect_rules, rule
 from pants.engine.target import (
     GeneratedSources,
     GenerateSourcesRequest,
+    InvalidFieldException,
     WrappedTarget,
     WrappedTargetRequest,
 )
@@ -29,11 +30,21 @@ class KernelLibraryFieldSet(PackageFieldSet):
     output_path: OutputPathField
 
 
+def check_output_path(field_set: KernelLibraryFieldSet) -> None:
+    """Raise InvalidFieldException for a path that leads out of ``dist`` or that nobody could read."""
+    path = field_set.output_path.value
+    if path is not None and (path.startswith("/") or ".." in path.split("/") or not path.isprintable()):
+        raise InvalidFieldException(
+            f"{field_set.address}: the field output_path is {path!r}; allowed: a printable relative path without '..'"
+        )
+
+
 @rule(desc="Package kernel library", level=LogLevel.DEBUG)
 async def package_kernel_library(field_set: KernelLibraryFieldSet) -> BuiltPackage:
     wrapped = await Get(
         WrappedTarget, WrappedTargetRequest(field_set.address, description_of_origin="the package goal")
     )
+    check_output_path(field_set)
     built = await build(wrapped.target)
     merged = await engine.merge(library.digest for library in built.libraries)
     folder = field_set.output_path.value or f"{field_set.address.spec_path}/{field_set.address.target_name}"
