@@ -8,7 +8,9 @@ import pytest
 
 from faults.builds import CheapBuilds
 
-KERNEL = 'gemm_kernel(name="k", arch="x86_64_v3", dtype={dtype}, layout="rrr", tile=[48, 64, 64], warp_tile=[6, 16, 1])\n'
+KERNEL = (
+    'gemm_kernel(name="k", arch="x86_64_v3", dtype={dtype}, layout="rrr", tile=[48, 64, 64], warp_tile=[6, 16, 1])\n'
+)
 LIBRARY = 'kernel_library(name="lib", dependencies=[":k"], {field}={value})\n'
 MARK = "EVIL"
 
