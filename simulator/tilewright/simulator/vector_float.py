@@ -160,6 +160,7 @@ _PLAIN = {
     "v_fma_dx9_zero": (FUSED_ZERO, False),
 }
 _NAMES = {f"{name}_{kind}": (op, kind, reverse) for name, (op, reverse) in _PLAIN.items() for kind in op.usual}
+_NAMES["v_fma_legacy_f16"] = _NAMES["v_fma_f16"]  # but it clears the other half of the register
 del _NAMES["v_sub_f64"], _NAMES["v_subrev_f64"]  # there are no such instructions
 
 
@@ -196,7 +197,9 @@ def _unfused(kind: str, mode: int, values: list[Any]) -> Any:
     return in_mode(ADD, kind, mode, [in_mode(MULTIPLY, kind, mode, values[:2]), values[2]])
 
 
-@vector(*(f"v_{verb}_{kind}" for verb in ("mad", "mac", "madak", "madmk") for kind in ("f16", "f32")))
+@vector(
+    "v_mad_legacy_f16", *(f"v_{verb}_{kind}" for verb in ("mad", "mac", "madak", "madmk") for kind in ("f16", "f32"))
+)
 def build_unfused(instruction: Instruction, target: Target) -> Step:
     """A product and a sum, each rounded, without denormals. The addend: a third source, the destination, a literal."""
     kind, verb = instruction.name[-3:], instruction.name.split("_")[1]

@@ -100,6 +100,8 @@ PRODUCTS = {
     "v_mad_i32_i24": Op(np.multiply, "i32", ("i24", "i24", "i32"), np.add, saturating(multiply_add, "i32")),
     "v_mad_u16": Op(multiply_add, "u16", ("u16", "u16", "u16"), clamped=saturating(multiply_add, "u16")),
     "v_mad_i16": Op(multiply_add, "i16", ("i16", "i16", "i16"), clamped=saturating(multiply_add, "i16")),
+    "v_mad_legacy_u16": Op(multiply_add, "u16", ("u16", "u16", "u16"), clamped=saturating(multiply_add, "u16")),
+    "v_mad_legacy_i16": Op(multiply_add, "i16", ("i16", "i16", "i16"), clamped=saturating(multiply_add, "i16")),
     "v_mad_u32_u16": _wide_mad("u32", "u16"),
     "v_mad_i32_i16": _wide_mad("i32", "i16"),
 }

@@ -127,6 +127,16 @@ def test_halves(name: str) -> None:
     np.testing.assert_array_equal(wave.v[7], np.array(lanes, np.uint32))
 
 
+def test_products_of_halves_keep_the_other_half_but_for_legacy_ones() -> None:
+    for name, kept in (("v_mad_u16", True), ("v_mad_legacy_u16", False)):
+        wave = make_wave("gfx942")
+        before = wave.v[7].copy()
+        a, b, c = (wave.v[row] & np.uint32(0xFFFF) for row in (1, 2, 3))
+        execute(wave, "VOP3", name, vdst="v7", src0="v1", src1="v2", src2="v3")
+        wanted = (a * b + c) & 0xFFFF
+        np.testing.assert_array_equal(wave.v[7], wanted | before & 0xFFFF0000 if kept else wanted)
+
+
 def test_halves_of_rdna_keep_the_other_half() -> None:
     wave = make_wave("gfx1100")
     wave.v[1:4] = operands(4, 32)

@@ -237,7 +237,7 @@ def division_fixup(quotient: Any, denominator: Any, numerator: Any, how: Divisio
     return np.copysign(magnitude, sign)
 
 
-@vector("v_div_fixup_f16", "v_div_fixup_f32", "v_div_fixup_f64")
+@vector("v_div_fixup_f16", "v_div_fixup_legacy_f16", "v_div_fixup_f32", "v_div_fixup_f64")
 def build_division_fixup(instruction: Instruction, target: Target) -> Step:
     """Sources are quotient, denominator and numerator."""
     kind = instruction.name[-3:]
