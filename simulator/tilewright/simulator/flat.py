@@ -206,3 +206,23 @@ def load_to_lds(instruction: Instruction, target: Target) -> Step:
             wave.lds.store(wave, place(wave), fetch(wave.memory, wave, where(wave), kind))
 
     return step
+
+
+@semantics("global_load_tr_b128", kind="global")
+def load_transposed(instruction: Instruction, target: Target) -> Step:
+    """Eight lanes each load a row of eight 16-bit elements, and each gets a column (gfx12, wave32).
+
+    Together with row addresses this turns a 16x16 matrix (RDNA4 ISA guide, "Load transpose"); the permutation itself
+    is as measured on gfx1201 by others. The 8-bit form (``b64``) permutes otherwise and is not modelled.
+    """
+    where, kind = addresses_of(instruction, target), LOADS["b128"]
+    first = row_of(instruction.operands["vdst"])
+
+    def step(wave: Wave) -> None:
+        if not wave.full:
+            raise Trap(f"{instruction.name} needs all lanes active")
+        words = wave.memory.load(wave, where(wave), kind.dwords)
+        elements = np.ascontiguousarray(words.T).view(np.uint16).reshape(-1, 8, 8)
+        wave.v[first : first + 4] = np.ascontiguousarray(elements.transpose(0, 2, 1)).view(np.uint32).reshape(-1, 4).T
+
+    return step

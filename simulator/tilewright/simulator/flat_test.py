@@ -282,3 +282,18 @@ def test_scratch_bounds() -> None:
     wave, _ = set_up("gfx90a")
     with pytest.raises(Unmodelled):
         go(wave, "SCRATCH", "load_dword")
+
+
+def test_transposing_loads() -> None:
+    """A 16x16 matrix, row by row, so addressed that each lane gets half a column."""
+    wave, _ = set_up("gfx1201")
+    stored = DATA[:512].view(np.uint16).reshape(16, 16)
+    lane = np.arange(32)
+    point(wave, 0, BASE + 2 * ((8 * (lane // 16) + lane % 8) * 16 + lane // 8 % 2 * 8))
+    go(wave, "GLOBAL", "load_tr_b128")
+    got = np.ascontiguousarray(wave.v[4:8].T).view(np.uint16)
+    for one in range(32):
+        np.testing.assert_array_equal(got[one], stored[8 * (one // 16) :, one % 16][:8])
+    wave.set_exec(7)
+    with pytest.raises(Trap, match="all lanes"):
+        go(wave, "GLOBAL", "load_tr_b128")

@@ -79,7 +79,8 @@ def swizzled(pattern: int, lanes: int) -> NDArray[np.int64]:
 def read_transposed(instruction: Instruction, target: Target) -> Step:
     """Sixteen lanes read rows of 16 elements, of which each gets a column.
 
-    With E elements in 64 bits, row n lies in lanes 16 / E * n and following; lane l gets element l of rows 0 to E - 1.
+    With E elements in 64 bits, row n lies in lanes 16 / E * n and following; lane l gets element l of rows 0 to E - 1
+    (CK Tile, ``amd_transpose_load_encoding.hpp``: 4 x 16 and 8 x 16 before the transposition).
     """
     if target.name != "gfx950":
         raise Unmodelled(f"{instruction.name} on {target.name}")
