@@ -1,4 +1,4 @@
-"""Code objects of the headers in known_bad, compiled as kernels are.
+"""Code objects of the headers in known_bad and arithmetic, compiled as kernels are.
 
 Needs the toolchain wheels: TILEWRIGHT_TREES names a JSON file ``{tree: folder}``.
 """
@@ -17,19 +17,20 @@ from tilewright.codegen.plan import RenderedFile
 from tilewright.codegen.toolchains.hip import HipToolchain
 
 TREES = os.environ.get("TILEWRIGHT_TREES")
-_FOLDER = Path(__file__).with_name("known_bad")
+_FOLDERS = tuple(Path(__file__).with_name(name) for name in ("known_bad", "arithmetic"))
 _MEMORY_MB = 1600
 
 
 @cache
 def code_object(name: str, arch: str, *flags: str) -> bytes:
-    """The code object of ``known_bad/<name>.hpp`` for an architecture; ``flags`` come behind the toolchain's.
+    """The code object of ``<name>.hpp`` for an architecture; ``flags`` come behind the toolchain's.
 
     ActionError, with all output, if none comes.
     """
     assert TREES, "TILEWRIGHT_TREES names no file of toolchain folders"
     hip = HipToolchain.wheel()
-    sources = tuple(RenderedFile(path.name, path.read_text()) for path in sorted(_FOLDER.glob("*.hpp")))
+    (folder,) = (folder for folder in _FOLDERS if (folder / f"{name}.hpp").exists())
+    sources = tuple(RenderedFile(path.name, path.read_text()) for path in sorted(folder.glob("*.hpp")))
     compile_ = hip.compile(f"{name}.hpp", "x.s", arch, _MEMORY_MB)
     steps = (
         (replace(compile_, argv=(*compile_.argv, *flags)), tuple(source.path for source in sources), "x.s"),
