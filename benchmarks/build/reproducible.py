@@ -1,7 +1,9 @@
-"""Builds libraries twice, in two folders with an empty cache each, and compares every file byte for byte.
+"""Builds libraries twice, in two root folders with an empty cache each, and compares every file byte for byte.
 
-Compared are the rendered sources, all that a command wrote, and the manifests. Prints JSON: per architecture and kind
-how many files are equal, and for each that is not, its first differing offset. Exit code 1 if anything differs::
+The second build has another home, temporary folder, user, time zone, locale and umask, and its toolchains stand in
+another folder (hard links of the first ones). Compared are rendered sources, all that a command wrote, manifests
+and a wheel of each library. Prints JSON: per architecture and kind how many files are equal, and for each that is not,
+its first differing offset. Exit code 1 if anything differs::
 
     PYTHONPATH=arch:codegen python benchmarks/build/reproducible.py --trees trees.json --out reproducible.json
 
@@ -11,10 +13,15 @@ The essential set of all architectures is 51 kernels, compiled twice; ``--arch``
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
+import os
+import shutil
+import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +29,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from machine import describe
 
-from tilewright.codegen.backends import DEFAULT_TOOLCHAINS, backend_for, toolchains_for
+from tilewright.codegen.backends import DEFAULT_TOOLCHAINS, ToolchainChoice, backend_for, toolchains_for
 from tilewright.codegen.build import build_libraries, read_tree_roots
 from tilewright.codegen.execute import LocalExecutor
 from tilewright.codegen.library import library_plan
 from tilewright.codegen.rulesets import rule_set_archs
 from tilewright.codegen.select import Selection, load_archs, select
+from tilewright.codegen.wheels import answer_wheel
 
 _NAME = "gemm"
 _KINDS = (
@@ -40,22 +48,81 @@ _KINDS = (
     (".o", "objects"),
     (".so", "libraries"),
     (".json", "manifests"),
+    (".whl", "wheels"),
 )
+_PROJECT = """
+[project]
+name = "kernels"
+version = "1"
+"""
+_OTHER_MACHINE = {"USER": "somebody", "LOGNAME": "somebody", "TZ": "Asia/Kathmandu", "LC_ALL": "C", "LANG": "C"}
 
 
-def build(selections: Sequence[Selection], trees: Mapping[str, Path], folder: Path, jobs: int) -> dict[str, bytes]:
+@contextmanager
+def elsewhere(folder: Path) -> Iterator[None]:
+    """What a process can see of its machine, changed: home, temporary folder, user, time zone, locale, umask."""
+    before, mask = dict(os.environ), os.umask(0o077)
+    folders = {name: str(folder / name.lower()) for name in ("HOME", "TMPDIR", "XDG_CACHE_HOME")}
+    for path in folders.values():
+        Path(path).mkdir(parents=True)
+    os.environ.update({**_OTHER_MACHINE, **folders})
+    try:
+        yield
+    finally:
+        os.umask(mask)
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def moved(trees: Mapping[str, Path], folder: Path) -> dict[str, Path]:
+    """The same trees below another folder."""
+    for name, path in trees.items():
+        shutil.copytree(path, folder / name, copy_function=_linked, symlinks=True)
+    return {name: folder / name for name in trees}
+
+
+def _linked(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # another file system
+        shutil.copy2(source, target)
+
+
+def wheel(manifest: Path, folder: Path) -> bytes:
+    """A wheel of the library that a manifest describes."""
+    made = json.loads(manifest.read_text())
+    names = (made["library"], manifest.name)
+    (folder / "project.toml").write_text(_PROJECT)
+    request = {
+        "project": str(folder / "project.toml"),
+        "files": {f"kernels/{made['arch']}/{name}": str(manifest.with_name(name)) for name in names},
+        "arch": made["arch"],
+        "output": str(folder / f"{made['arch']}.whl"),
+    }
+    answer_wheel(request)
+    return Path(request["output"]).read_bytes()
+
+
+def build(
+    selections: Sequence[Selection],
+    chosen: Mapping[str, ToolchainChoice],
+    trees: Mapping[str, Path],
+    folder: Path,
+    jobs: int,
+) -> dict[str, bytes]:
     """Every file that a build of ``selections`` below ``folder`` renders, compiles, links or writes, by its path."""
 
     def progress(line: str) -> None:
         print(f"{folder.name}: {line}", file=sys.stderr, flush=True)
 
     executor = LocalExecutor(trees, folder / "cache", jobs=jobs, progress=progress)
-    manifests = build_libraries(_NAME, selections, DEFAULT_TOOLCHAINS, executor, folder / "out")
-    plans = [library_plan(_NAME, s.arch, s.kernels, backend_for(s.arch, DEFAULT_TOOLCHAINS)) for s in selections]
+    manifests = build_libraries(_NAME, selections, chosen, executor, folder / "out")
+    plans = [library_plan(_NAME, s.arch, s.kernels, backend_for(s.arch, chosen)) for s in selections]
     made = executor.run(  # all of it comes out of the cache
         [file for plan in plans for file in plan.all_files], [action for plan in plans for action in plan.all_actions]
     )
     files = {path: file.read_bytes() for path, file in made.items()}
+    files |= {f"{path.parent.name}/{_NAME}.whl": wheel(path, folder) for path in manifests}
     return files | {str(path.relative_to(folder / "out")): path.read_bytes() for path in manifests}
 
 
@@ -81,6 +148,21 @@ def first_difference(first: bytes, second: bytes) -> int:
     return next((offset for offset, (left, right) in pairs if left != right), min(len(first), len(second)))
 
 
+def nvcc(host_compiler: str) -> ToolchainChoice:
+    """nvcc of the wheels with a g++ of this machine."""
+    said = subprocess.run([host_compiler, "--version"], check=True, capture_output=True).stdout
+    fingerprint = hashlib.sha256(said + Path(host_compiler).read_bytes()).hexdigest()
+    return {"choice": "nvcc", "host_compiler": host_compiler, "fingerprint": fingerprint}
+
+
+def _used(
+    selections: Sequence[Selection], chosen: Mapping[str, ToolchainChoice], trees: Mapping[str, Path]
+) -> dict[str, Path]:
+    plans = [library_plan(_NAME, s.arch, s.kernels, backend_for(s.arch, chosen)) for s in selections]
+    names = {tree for plan in plans for action in plan.all_actions for tree in action.trees}
+    return {name: trees[name] for name in sorted(names)}
+
+
 def _kind(path: str) -> str:
     return next(kind for suffix, kind in _KINDS if path.endswith(suffix))
 
@@ -91,17 +173,22 @@ def main() -> int:
     parser.add_argument("--trees", required=True, help="a JSON file that says where each tree is")
     parser.add_argument("--arch", action="append", help="may be repeated; all of the essential set unless given")
     parser.add_argument("--filter", help="an expression over kernels c")
+    parser.add_argument("--nvcc", metavar="GXX", help="compile for NVIDIA with nvcc and this g++ instead of clang")
     parser.add_argument("-j", "--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path, help="write the JSON here as well")
     options = parser.parse_args()
     archs = options.arch or rule_set_archs("essential")
     selections = select("set", "essential", archs, load_archs(), options.filter)
     trees = read_tree_roots(options.trees)
-    chains = {k: made.identity for s in selections for k, made in toolchains_for(s.arch, DEFAULT_TOOLCHAINS).items()}
+    chosen = {**DEFAULT_TOOLCHAINS, **({"cuda": nvcc(options.nvcc)} if options.nvcc else {})}
+    chains = {k: made.identity for s in selections for k, made in toolchains_for(s.arch, chosen).items()}
     machine = describe(**chains)
     with tempfile.TemporaryDirectory() as folder:
-        first = build(selections, trees, Path(folder, "one"), options.jobs)
-        second = build(selections, trees, Path(folder, "another", "deeper"), options.jobs)
+        first = build(selections, chosen, trees, Path(folder, "one"), options.jobs)
+        other = Path(folder, "another", "deeper")
+        copies = moved(_used(selections, chosen, trees), other / "toolchains")
+        with elsewhere(other):
+            second = build(selections, chosen, copies, other, options.jobs)
     compared = compare(first, second)
     entries = [entry for kinds in compared.values() for entry in kinds.values()]
     result = {

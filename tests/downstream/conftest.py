@@ -13,13 +13,13 @@ import pytest
 from e2e.workspace import ROOT
 
 
-def run(*command: str | Path, timeout: float = 600, **options: object) -> subprocess.CompletedProcess[str]:
+def run(*command: str | Path, timeout: float = 1800, **options: object) -> subprocess.CompletedProcess[str]:
     """A command whose output is text; its failure is for the caller to judge."""
     words = [str(word) for word in command]
     return subprocess.run(words, capture_output=True, text=True, timeout=timeout, **options)  # type: ignore[call-overload, no-any-return]
 
 
-def succeed(*command: str | Path, timeout: float = 600, **options: object) -> str:
+def succeed(*command: str | Path, timeout: float = 1800, **options: object) -> str:
     """What a command prints; it must succeed."""
     done = run(*command, timeout=timeout, **options)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -35,6 +36,19 @@ def test_names_tags_and_sizes_are_those_of_an_index(wheels: Path) -> None:
         "tilewright_pants any.whl",
     ]
     assert all(path.stat().st_size <= 100_000_000 for path in wheels.iterdir())
+
+
+def test_all_that_is_released_together_has_one_version() -> None:
+    projects = [*(ROOT / "packages").glob("*.toml"), ROOT / "kernels/gemm/kernels.toml"]
+    versions = {tomllib.loads(path.read_text())["project"]["version"] for path in projects}
+    cmake = (ROOT / "packages/cmake/tilewright-config-version.cmake").read_text()
+    versions.update(re.findall(r'set\(PACKAGE_VERSION "(.*)"\)', cmake))
+    for path in (
+        "kernels/gemm/kernels.toml",
+        *(f"examples/downstream/{name}" for name in ("pants.toml", "acme/acme.toml")),
+    ):
+        versions.update(re.findall(r"\btilewright[\w-]*==([\w.]+)", (ROOT / path).read_text()))
+    assert len(versions) == 1
 
 
 def test_the_wheel_asks_for_what_the_lock_holds(wheels: Path) -> None:

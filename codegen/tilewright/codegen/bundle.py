@@ -48,7 +48,7 @@ def bundle_files(made: dict[str, Any], materials: list[dict[str, Any]] | None) -
         {
             "name": made["name"],
             "arch": made["arch"],
-            "kernels": [{"name": kernel["name"], "identity": kernel["identity"]} for kernel in made["kernels"]],
+            "kernels": [{key: kernel[key] for key in provenance.KERNEL_KEYS} for kernel in made["kernels"]],
         },
         {"toolchains": made["toolchains"], "abi_version": made["abi_version"]},
         [*materials, *provenance.generator_materials()],

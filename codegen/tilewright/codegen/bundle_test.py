@@ -92,7 +92,9 @@ def test_materials_bring_a_statement_that_is_tied_to_the_manifest(root: Path) ->
     ]
     assert made["provenance_sha256"] == sha(provenance.canonical(statement["predicate"]))
     definition = statement["predicate"]["buildDefinition"]
-    assert definition["externalParameters"]["kernels"] == [{"name": "a", "identity": "0" * 64}]
+    assert definition["externalParameters"]["kernels"] == [
+        {"name": "a", "identity": "0" * 64, "spec": LIBRARY["kernels"][0]["spec"]}
+    ]
     found = {entry.get("uri") or entry["name"]: entry["digest"] for entry in definition["resolvedDependencies"]}
     assert found["pkg:pypi/zig-lang@1.0"] == {"sha256": "aa"} and found["include/a.h"] == {"sha256": "bb"}
     assert "tilewright/codegen/bundle.py" in found and "tilewright/codegen/templates/library.c.jinja" in found

@@ -22,6 +22,9 @@ PREDICATE_TYPE = "https://slsa.dev/provenance/v1"
 BUILDER = "urn:x-tilewright:builder:1"
 LIBRARY_BUILD, WHEEL_BUILD = "urn:x-tilewright:kernel-library:1", "urn:x-tilewright:wheel:1"
 
+# What a statement repeats of each kernel of a manifest.
+KERNEL_KEYS = ("name", "identity", "spec")
+
 _GENERATOR = ("tilewright.arch", "tilewright.codegen")
 _NOT_GENERATOR = ("_test.py", "testing.py", ".typed", ".pyc")
 

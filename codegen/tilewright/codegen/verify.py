@@ -129,7 +129,7 @@ def _library_problems(files: Files, statement: Mapping[str, Any], subjects: Mapp
     if manifest.get("provenance_sha256") != provenance.sha256(provenance.canonical(predicate)):
         yield f"the statement's predicate is not the one that {MANIFEST} was written with"
     external = predicate["buildDefinition"]["externalParameters"]
-    kernels = [{"name": kernel["name"], "identity": kernel["identity"]} for kernel in manifest["kernels"]]
+    kernels = [{key: kernel[key] for key in provenance.KERNEL_KEYS} for kernel in manifest["kernels"]]
     if external != {"name": manifest["name"], "arch": manifest["arch"], "kernels": kernels}:
         yield f"{MANIFEST} and statement name different kernels"
 

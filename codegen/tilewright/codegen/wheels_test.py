@@ -39,7 +39,7 @@ MANIFEST: dict[str, Any] = {
     "device": "AMD Instinct MI300 series",
     "library": "libgemm.so",
     "toolchains": {"hip": "clang"},
-    "kernels": [{"name": "a", "identity": "0" * 64}],
+    "kernels": [{"name": "a", "identity": "0" * 64, "spec": {"op": "gemm"}}],
 }
 PLACE = "acme/gemm/gfx942"
 
