@@ -28,6 +28,16 @@ class Run:
     ran: tuple[str, ...]
 
 
+def copy_repository(target: Path) -> None:
+    """Copy the tracked and new files of the repository to a folder."""
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    for name in subprocess.check_output(listed, cwd=ROOT, text=True).split("\0"):
+        source = ROOT / name
+        if name and source.is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target / name)
+
+
 class Workspace:
     """A copy of the tracked and new files of the repository below ``folder``.
 
@@ -36,13 +46,7 @@ class Workspace:
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "workspace"
-        listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-        for name in subprocess.check_output(listed, cwd=ROOT, text=True).split("\0"):
-            source = ROOT / name
-            if name and source.is_file():
-                target = self.root / name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(source, target)
+        copy_repository(self.root)
 
     def write(self, path: str, text: str) -> None:
         """Write a file of the workspace."""
