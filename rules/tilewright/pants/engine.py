@@ -24,9 +24,11 @@ from pants.backend.python.util_rules.pex_requirements import (
     ResolvePexConfig,
     ResolvePexConfigRequest,
 )
+from pants.core.util_rules.environments import EnvironmentNameRequest
 from pants.core.util_rules.source_files import SourceFiles, SourceFilesRequest
 from pants.core.util_rules.stripped_source_files import StrippedSourceFiles
 from pants.engine.addresses import Address, Addresses, UnparsedAddressInputs
+from pants.engine.environment import EnvironmentName
 from pants.engine.fs import (
     AddPrefix,
     CreateDigest,
@@ -226,6 +228,12 @@ async def missing_outputs(result: FallibleProcessResult, outputs: Iterable[str])
     """Those of the files that are not in the result."""
     found = await Get(Snapshot, Digest, result.output_digest)
     return tuple(sorted(set(outputs) - set(found.files)))
+
+
+async def try_run_in(environment: str, origin: str, process: Process) -> FallibleProcessResult:
+    """The same in an environment by its name; ``origin`` says which option holds it."""
+    name = await Get(EnvironmentName, EnvironmentNameRequest(environment, description_of_origin=origin))
+    return await Get(FallibleProcessResult, {process: Process, name: EnvironmentName})
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from pants.engine.process import Process
 from pants.engine.rules import Get, MultiGet, collect_rules, rule
 from pants.util.logging import LogLevel
 from tilewright.pants import engine
+from tilewright.pants.subsystems.actions import ActionsSubsystem
 from tilewright.pants.util_rules import slots
 from tilewright.pants.util_rules.trees import Tree, TreeRequest
 
@@ -72,25 +73,27 @@ class _OneAction:
 
 
 @rule(desc="Run an action of a compile plan", level=LogLevel.DEBUG)
-async def run_action(request: _OneAction) -> ActionOutputs:
+async def run_action(request: _OneAction, subsystem: ActionsSubsystem) -> ActionOutputs:
     action = request.action
     trees = await MultiGet(Get(Tree, TreeRequest(name)) for name in action.trees)
     slot = slots.waiting(action.argv, action.memory_mb)
     caches = {f"tilewright_{cache}": f"__cache_{cache}" for cache in action.caches}
-    result = await engine.try_run(
-        Process(
-            slot.argv,
-            description=action.description,
-            input_digest=await engine.with_digests(request.inputs),
-            immutable_input_digests={tree.mount: tree.digest for tree in trees},
-            env=dict(action.env),
-            append_only_caches={**caches, **slot.caches},
-            execution_slot_variable=slot.variable,
-            output_files=action.outputs,
-            level=LogLevel.DEBUG,
-            remote_cache_speculation_delay_millis=engine.REMOTE_SPECULATION_MILLIS,
-        )
+    process = Process(
+        slot.argv,
+        description=action.description,
+        input_digest=await engine.with_digests(request.inputs),
+        immutable_input_digests={tree.mount: tree.digest for tree in trees},
+        env=dict(action.env),
+        append_only_caches={**caches, **slot.caches},
+        execution_slot_variable=slot.variable,
+        output_files=action.outputs,
+        level=LogLevel.DEBUG,
+        remote_cache_speculation_delay_millis=engine.REMOTE_SPECULATION_MILLIS,
     )
+    if subsystem.environment is None:
+        result = await engine.try_run(process)
+    else:
+        result = await engine.try_run_in(subsystem.environment, "[tilewright-actions].environment", process)
     engine.check_inputs(result, action.description)
     if result.exit_code != 0:
         output = (result.stderr + result.stdout).decode(errors="replace").strip()
