@@ -12,6 +12,7 @@ from tilewright.pants.goals import kernels as kernels_goal
 from tilewright.pants.util_rules import (
     actions,
     codegen,
+    compile_commands,
     kernels,
     library,
     native,
@@ -44,6 +45,7 @@ def rules() -> Iterable[object]:
         *actions.rules(),
         *check_library.rules(),
         *codegen.rules(),
+        *compile_commands.rules(),
         *native.rules(),
         *kernels.rules(),
         *kernels_goal.rules(),

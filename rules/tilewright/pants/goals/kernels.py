@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 
+from pants.base.build_root import BuildRoot
 from pants.engine.console import Console
 from pants.engine.fs import Workspace
 from pants.engine.goal import Goal, GoalSubsystem
 from pants.engine.rules import Get, collect_rules, goal_rule
 from pants.engine.target import Targets
 from pants.option.option_types import BoolOption, StrOption
+from pants.util.strutil import softwrap
 from tilewright.pants import engine
-from tilewright.pants.util_rules.kernels import ExpandedKernels, ExpandRequest, kernel_of_target
+from tilewright.pants.util_rules.compile_commands import FOLDER, CompileCommands, CompileCommandsRequest
+from tilewright.pants.util_rules.kernels import ExpandedKernel, ExpandedKernels, ExpandRequest, kernel_of_target
 
 
 class KernelsSubsystem(GoalSubsystem):
@@ -25,6 +28,15 @@ class KernelsSubsystem(GoalSubsystem):
         default=None,
         help="Write the kernels with their full specs to this file below `dist` (`--kernels-export-json`).",
     )
+    compile_commands = BoolOption(
+        default=False,
+        help=softwrap(
+            f"""
+            Write `compile_commands.json` for clangd and other editors into the root of the workspace, and the generated
+            headers and those of the toolchains into `{FOLDER}`.
+            """
+        ),
+    )
 
 
 class Kernels(Goal):
@@ -33,7 +45,9 @@ class Kernels(Goal):
 
 
 @goal_rule
-async def list_kernels(targets: Targets, options: KernelsSubsystem, console: Console, workspace: Workspace) -> Kernels:
+async def list_kernels(
+    targets: Targets, options: KernelsSubsystem, console: Console, workspace: Workspace, build_root: BuildRoot
+) -> Kernels:
     found = sorted(
         (kernel for kernel in map(kernel_of_target, targets) if kernel is not None), key=lambda kernel: kernel["origin"]
     )
@@ -53,14 +67,23 @@ async def list_kernels(targets: Targets, options: KernelsSubsystem, console: Con
         text = json.dumps({"kernels": exported}, indent=1) + "\n"
         workspace.write_digest(await engine.create_files([(f"dist/{options.export_json}", text.encode())]))
         console.print_stderr(f"Wrote {len(expanded)} kernels to dist/{options.export_json}.")
+    if options.compile_commands:
+        texts = tuple(_request(kernel, str(number)) for number, kernel in enumerate(expanded))
+        commands = await Get(CompileCommands, CompileCommandsRequest(texts, build_root.path))
+        workspace.write_digest(commands.digest)
+        console.print_stderr(f"Wrote {commands.count} commands to compile_commands.json.")
     if options.count:
         archs = [kernel.arch for kernel in expanded]
         for arch in sorted(set(archs)):
             console.print_stdout(f"{arch} {archs.count(arch)}")
-    if options.list or not (options.count or options.export_json):
+    if options.list or not (options.count or options.export_json or options.compile_commands):
         for kernel in expanded:
             console.print_stdout(f"{kernel.arch} {kernel.name} {kernel.identity}")
     return Kernels(exit_code=0)
+
+
+def _request(kernel: ExpandedKernel, origin: str) -> str:
+    return json.dumps({**json.loads(kernel.canonical), "origin": origin}, sort_keys=True)
 
 
 def rules() -> list[object]:
