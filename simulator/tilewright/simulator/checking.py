@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.simulator.checks import Checks
-from tilewright.simulator.counters import Access, Traffic, counters_of, waits_of
+from tilewright.simulator.counters import Access, Traffic, counters_of, flat_counters, waits_of
 from tilewright.simulator.effects import Effects, effects
 from tilewright.simulator.errors import Trap
 from tilewright.simulator.instruction import Instruction
@@ -77,9 +77,14 @@ def _access(
     """Memory instructions start to be under way; waits end that."""
     counters, ordered = counters_of(instruction, target)
     if counters:
+        operands, flat = instruction.operands, instruction.encoding.endswith("FLAT")
+        address = operands["vaddr" if "vaddr" in operands else "addr"].index if flat else None
 
         def start(wave: Wave) -> None:
-            access = Access(instruction, wave.index, wave.signals, counters, ordered)
+            due, in_order = counters, ordered
+            if address is not None:
+                due, in_order = flat_counters(counters, wave.u[address + 1][wave.mask])
+            access = Access(instruction, wave.index, wave.signals, due, in_order)
             wave.checks.access = access
             if checks.waits:
                 traffic = wave.checks.traffic

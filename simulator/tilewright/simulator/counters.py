@@ -7,10 +7,15 @@ one of the others only when nothing is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from typing import Any
 
 from tilewright.simulator.instruction import Instruction
+from tilewright.simulator.memory import SHARED_APERTURE
 from tilewright.simulator.target import Target
+
+PLAIN = re.compile("_(load|read|store|write)(_|2)")  # in names of loads and stores; atomics have others (cmpstore)
 
 
 class Access:
@@ -25,7 +30,7 @@ class Access:
         self.instruction, self.wave, self.signals, self.ordered = instruction, wave, signals, ordered
         self.due = set(due)
         self.direct = bool(instruction.get("lds"))
-        self.atomic = not any(word in instruction.name for word in ("load", "read", "store", "write"))
+        self.atomic = not PLAIN.search(instruction.name)
 
     def __str__(self) -> str:
         """For people: the instruction, its pc and what to wait for."""
@@ -49,6 +54,17 @@ def counters_of(instruction: Instruction, target: Target) -> tuple[tuple[str, ..
     only_stores = "store" in name or ("atomic" in name and not returns)
     vector = stores if only_stores else loads
     return ((vector, lds), False) if encoding == "FLAT" else ((vector,), True)
+
+
+def flat_counters(counters: tuple[str, ...], high: Any) -> tuple[tuple[str, ...], bool]:
+    """As :func:`counters_of`, of a flat access to addresses with these high halves: LDS and memory each have their own.
+
+    Compilers wait for one counter if they know where a pointer points to (LLVM, ``mayAccessLDSThroughFlat``).
+    """
+    in_lds = high == SHARED_APERTURE
+    if not in_lds.any():
+        return counters[:1], True
+    return (counters[1:], True) if in_lds.all() else (counters, False)
 
 
 def waits_of(instruction: Instruction, target: Target) -> Mapping[str, int]:

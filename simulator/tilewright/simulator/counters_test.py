@@ -2,10 +2,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
-from tilewright.simulator.counters import Access, Traffic, counters_of, waits_of
+from tilewright.simulator.counters import Access, Traffic, counters_of, flat_counters, waits_of
 from tilewright.simulator.instruction import Instruction
+from tilewright.simulator.memory import SHARED_APERTURE
 from tilewright.simulator.target import TARGETS
 
 
@@ -83,6 +85,26 @@ def test_scalar_loads_have_arrived_only_when_nothing_is_under_way() -> None:
     assert scalar.due and not first.due and second.due
     traffic.wait("lgkmcnt", 0)
     assert not scalar.due and not second.due
+
+
+@pytest.mark.parametrize(
+    ("high", "due", "ordered"),
+    [
+        ([7, 8], ("vmcnt",), True),
+        ([SHARED_APERTURE, 8], ("vmcnt", "lgkmcnt"), False),
+        ([SHARED_APERTURE, SHARED_APERTURE], ("lgkmcnt",), True),
+    ],
+)
+def test_flat_accesses_are_counted_where_they_go(high: list[int], due: tuple[str, ...], ordered: bool) -> None:
+    assert flat_counters(("vmcnt", "lgkmcnt"), np.array(high, np.uint32)) == (due, ordered)
+
+
+@pytest.mark.parametrize(
+    ("name", "atomic"),
+    [("ds_cmpstore_b32", True), ("ds_storexchg_rtn_b32", True), ("ds_read2st64_b32", False), ("ds_store_b8", False)],
+)
+def test_atomics_are_told_from_stores(name: str, atomic: bool) -> None:
+    assert Access(Instruction(0, 8, "DS", name), 0, 0, (), True).atomic == atomic
 
 
 def test_flat_accesses_need_both_counters() -> None:

@@ -6,6 +6,7 @@ numbers of scalar operands. EXEC, SCC and null are left out: they always hold so
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from tilewright.simulator.instruction import File, Instruction, Operand
@@ -129,7 +130,7 @@ def _implied(instruction: Instruction, collect: _Collector, target: Target) -> N
 
 def _memory(instruction: Instruction, collect: _Collector) -> Effects:
     name, operands, target = instruction.name, instruction.operands, collect.target
-    stores = "store" in name or "write" in name
+    stores = re.search("_(store|write)(_|2)", name) is not None
     atomic = not stores and ("atomic" in name or not _loads(name))
     data: list[int] = []
     for key, operand in operands.items():
