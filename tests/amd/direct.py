@@ -11,6 +11,7 @@ import numpy as np
 from amd.operands import Matrix, element_type, exact_product, fill_integers, rounded
 from tilewright.simulator.checks import Checks
 from tilewright.simulator.launch import Buffer, Simulator
+from tilewright.simulator.report import LaunchReport
 
 
 @dataclass
@@ -48,11 +49,11 @@ class Product:
         block: int,
         checks: Checks = Checks(),  # noqa: B008  (frozen)
         seed: int | None = None,
-    ) -> None:
+    ) -> LaunchReport:
         """Run a kernel of ``block`` work-items per tile. Fault for what it does wrong."""
         a, b, d = self.a, self.b, self.d
         sizes = (self.m, self.n, self.k, a.leading, b.leading, d.leading, 1, 0)
-        Simulator(checks=checks, seed=seed).launch(
+        return Simulator(checks=checks, seed=seed).launch(
             image,
             kernel,
             grid=(math.ceil(self.m / tile[0]) * math.ceil(self.n / tile[1]), self.planes, 1),

@@ -10,6 +10,8 @@ import pytest
 
 from amd import compiled
 from amd.direct import Product
+from tilewright.simulator.checks import Checks
+from tilewright.simulator.errors import Fault
 
 pytestmark = pytest.mark.skipif(not compiled.TREES, reason="TILEWRIGHT_TREES names no file of toolchain folders")
 
@@ -43,6 +45,16 @@ def test_async_by_upstreams_rule_is_wrong_for_exactly_three_loops(loops: int) ->
 @pytest.mark.parametrize("loops", range(1, 10))
 def test_async_with_a_full_tail_finishes_two_loops_only(loops: int) -> None:
     assert planes("loops_gfx950", "async_full", "gfx950", 64 * loops) == (loops == 2, True)
+
+
+@pytest.mark.parametrize("loops", (1, 2, 4))
+def test_async_leaves_loads_under_way(loops: int) -> None:
+    """As upstream has it; gemm_test.py runs what is shipped under the same check."""
+    image = compiled.code_object("loops_gfx950", "gfx950")
+    with pytest.raises(Fault, match="nobody waited"):
+        Product("gfx950", 64, 64, 64 * loops).launch(
+            image, "async_early", tile=(64, 64), block=256, checks=Checks(waits=True)
+        )
 
 
 def right(name: str, kernel: str, product: Product, block: int) -> bool:

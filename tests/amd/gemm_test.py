@@ -13,6 +13,7 @@ import pytest
 from amd.shipped import ARCHS, library
 from amd.simulated import Bench, Case, cases_of
 from tilewright.simulator import device
+from tilewright.simulator.checks import Checks
 
 KERNELS = [(arch, kernel.name) for arch in ARCHS for kernel in library(arch).kernels]
 CASES = [(arch, kernel.name, case) for arch in ARCHS for kernel in library(arch).kernels for case in cases_of(kernel)]
@@ -30,6 +31,14 @@ def test_every_result_is_right(arch: str, kernel: str, case: Case) -> None:
     report = device.last_reports()[0]
     assert report.simulated and report.arch == arch
     assert report.counts["matrix"] > 0
+
+
+@pytest.mark.parametrize(("arch", "kernel"), KERNELS)
+def test_no_check_finds_anything_in_any_order_of_waves(arch: str, kernel: str) -> None:
+    tried = [case for case in cases_of(bench(arch, kernel).kernel) if not case.normal][3]
+    for seed in (None, 1, 2):
+        with device.configure(checks=Checks(uninitialised=True, races=True, waits=True), seed=seed):
+            bench(arch, kernel).run(tried)
 
 
 @pytest.mark.parametrize(("arch", "kernel"), [each for each in KERNELS if bench(*each).spec.get("split_k")])

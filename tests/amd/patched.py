@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 
 from tilewright.simulator.coverage import instructions_of
@@ -34,11 +35,25 @@ def text_offset(image: bytes) -> int:
 
 def barriers(code: CodeObject, kernel: str) -> list[tuple[Instruction, ...]]:
     """The barriers of a kernel, each as the instructions it is made of (gfx12: a signal and the wait for it)."""
-    function = code.function_at(code.kernel(kernel).entry - code.text_start)
-    end = function.address + function.nbytes
-    found = [one for one in instructions_of(code) if function.address <= one.pc < end and "s_barrier" in one.name]
+    found = [one for one in _function(code, kernel) if "s_barrier" in one.name]
     if not any("signal" in one.name for one in found):
         return [(one,) for one in found]
     signals, waits = found[::2], found[1::2]
     assert all("signal" in one.name for one in signals) and all("wait" in one.name for one in waits)
     return list(zip(signals, waits, strict=True))
+
+
+def waits(code: CodeObject, kernel: str) -> list[tuple[Instruction, bool]]:
+    """The waits for memory of a kernel, and whether a barrier follows: those may wait for nothing."""
+    found = _function(code, kernel)
+    return [
+        (one, "s_barrier" in after.name)
+        for one, after in itertools.pairwise(found)
+        if one.name.startswith("s_wait") and "s_wait_idle" not in one.name
+    ]
+
+
+def _function(code: CodeObject, kernel: str) -> list[Instruction]:
+    function = code.function_at(code.kernel(kernel).entry - code.text_start)
+    end = function.address + function.nbytes
+    return [one for one in instructions_of(code) if function.address <= one.pc < end]
