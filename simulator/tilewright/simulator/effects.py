@@ -70,6 +70,8 @@ def _of(instruction: Instruction, target: Target) -> Effects:
             collect.write(instruction.operands["sdata"])
         return collect.effects(loads=True)
     for key, operand in instruction.operands.items():
+        if operand.form == "ANY" and instruction.encoding.startswith("SOP"):
+            continue  # a field that this instruction has no use for
         if key in _RESULTS:
             result = _scalar_result(instruction, operand)
             if not instruction.name.startswith("s_cmpk"):

@@ -110,3 +110,13 @@ def test_memory_instructions_name_addresses_and_data() -> None:
     assert store.vector_reads == store.data == (4, 5) and not store.vector_writes
     scalar = effects(assemble("gfx942", "SMEM", "s_load_dwordx4", sdata="s8", sbase="s2", imm=1, offset=8), target)
     assert scalar.scalar_writes == (8, 9, 10, 11) and scalar.scalar_reads == (2, 3)
+
+
+def test_fields_without_a_use_are_neither_read_nor_written() -> None:
+    for encoding, name, fields in (
+        ("SOP1", "s_barrier_signal", {"ssrc0": -1}),
+        ("SOP1", "s_getpc_b64", {"sdst": "s10"}),
+        ("SOPP", "s_nop", {}),
+    ):
+        found = effects(assemble("gfx1201", encoding, name, **fields), TARGETS["gfx1201"])
+        assert not found.scalar_reads and found.scalar_writes == ((10, 11) if "sdst" in fields else ())

@@ -53,8 +53,9 @@ class _Pattern:
         for _, field in encoding._fields:
             if type(field).__name__ == "FixedBitField":
                 self._fix(field.mask << field.lo, field.default << field.lo)
-            elif getattr(field, "allowed", None) is not None:
-                self._ops.append((field.lo, field.mask, frozenset(int(op.value) for op in field.allowed)))
+            elif hasattr(field, "_enum"):
+                ops = field._enum if field.allowed is None else field.allowed
+                self._ops.append((field.lo, field.mask, frozenset(int(op.value) for op in ops)))
         for suffix, number in _VARIANTS.items():
             if suffix in encoding.__name__:
                 self._fix(0x1FF, number)
