@@ -141,7 +141,8 @@ def hip_archs(ordinal: int, nodes: Path = _KFD_NODES) -> tuple[str, ...]:
     visible = _visible(versions, os.environ.get("ROCR_VISIBLE_DEVICES"))
     visible = _visible(visible, os.environ.get("HIP_VISIBLE_DEVICES"))
     if ordinal >= len(visible):
-        raise DeviceError(f"hip:{ordinal}: there is no such device; {len(visible)} AMD GPUs are visible")
+        count = f"{len(visible)} AMD GPUs are visible"
+        raise DeviceError(f"hip:{ordinal}: there is no such device; {count}; sim:gfx942 and the like need none")
     version = visible[ordinal]
     return (f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}",)
 
