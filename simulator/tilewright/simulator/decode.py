@@ -21,7 +21,7 @@ _SUFFIXES = ("_e32", "_e64", "_dpp16", "_dpp", "_sdwa")
 _FLOATS = {240: 0.5, 241: -0.5, 242: 1.0, 243: -1.0, 244: 2.0, 245: -2.0, 246: 4.0, 247: -4.0, 248: 0.15915494309189532}
 _SINGLES = {251: File.VCCZ, 252: File.EXECZ, 253: File.SCC}
 _DPP8 = (233, 234)
-_WITH_LITERAL = ("v_fmaak", "v_fmamk", "v_madak", "v_madmk")  # the literal is an operand of its own
+_WITH_LITERAL = ("v_fmaak", "v_fmamk", "v_madak", "v_madmk", "s_setreg_imm32")  # the literal is an operand of its own
 _OPSEL_BITS = {"src0": 0, "vsrc0": 0, "src1": 1, "src2": 2, "vdst": 3}
 _FAMILIES = {  # names of later families → gfx9's
     "VGLOBAL": "GLOBAL",

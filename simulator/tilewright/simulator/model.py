@@ -15,6 +15,7 @@ from tilewright.simulator import (  # noqa: F401
     scalar_compare,
     scalar_float,
     scalar_memory,
+    scalar_modes,
     scalar_unary,
     scratch_ops,
     vector_compare,
