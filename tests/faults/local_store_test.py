@@ -93,7 +93,9 @@ def test_a_build_that_was_killed_is_built_again(build: CheapBuilds, built: dict[
     built[n] = build.library(n)
 
 
-def test_what_was_built_after_a_kill_is_what_a_clean_build_makes(build: CheapBuilds, built: dict[int, bytes]) -> None:
+def test_builds_after_kills_are_those_of_an_empty_store(build: CheapBuilds, built: dict[int, bytes]) -> None:
+    if len(built) < 2:  # a daemon's start and a build: for full runs
+        return
     build.workspace.stop()
     shutil.rmtree(build.store)
     run = build.package(*built, timeout=LIMIT_S)

@@ -43,4 +43,4 @@ def test_library_names_are_identifiers(build: CheapBuilds, name: str) -> None:
 
 
 def test_texts_of_a_spec_reach_no_code(build: CheapBuilds) -> None:
-    assert "dtype" in package(build, f'fp32"\n#include "{MARK}"', "archs", "")
+    assert "dtype" in package(build, f'fp32"\n#include "{MARK}"', "library_name", "fine")

@@ -17,8 +17,18 @@ from tilewright.pants.util_rules.actions import Action, ActionOutputs, ActionsRe
 from tilewright.pants.util_rules.actions_test import one_file_tree
 from tilewright.pants.util_rules.slots import waiting
 
-# Says when it starts and ends, so that the log shows who ran beside whom.
-LOGGED = 'PATH=/usr/bin:/bin; echo "start $0" >>"$1"; sleep 0.4; echo "end $0" >>"$1"; : >out'
+# Says when it starts and ends, so that the log shows who ran beside whom, and waits until enough others have started.
+MEETING = """
+PATH=/usr/bin:/bin
+echo "start $0" >>"$1"
+for _ in $(seq 300); do
+  [ "$(grep -c start "$1")" -lt "$2" ] || break
+  sleep 0.1
+done
+sleep 0.2
+echo "end $0" >>"$1"
+: >"$0"
+"""
 
 
 @pytest.fixture
@@ -33,8 +43,9 @@ def start(machine: Path, memory_mb: int, *argv: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(slot.argv, cwd=machine, env={slot.variable: "1"}, start_new_session=True)
 
 
-def logged(name: str, log: Path) -> tuple[str, ...]:
-    return ("/bin/sh", "-c", LOGGED, name, str(log))
+def meeting(output: str, log: Path, others: int) -> tuple[str, ...]:
+    """A command that writes ``output`` when ``others`` commands, itself among them, have started."""
+    return ("/bin/sh", "-c", MEETING, output, str(log), str(others))
 
 
 def most_at_once(log: Path) -> int:
@@ -48,7 +59,7 @@ def most_at_once(log: Path) -> int:
 @pytest.mark.parametrize(("sizes", "most"), [((3000, 3000, 3000), 1), ((1500, 1500), 2), ((9000, 9000), 1)])
 def test_commands_run_at_once_as_far_as_memory_goes(machine: Path, sizes: Sequence[int], most: int) -> None:
     log = machine / "log"
-    running = [start(machine, size, *logged(str(n), log)) for n, size in enumerate(sizes)]
+    running = [start(machine, size, *meeting(str(n), log, most)) for n, size in enumerate(sizes)]
     assert [process.wait(timeout=30) for process in running] == [0] * len(sizes)
     assert most_at_once(log) == most
 
@@ -106,8 +117,9 @@ def builder(machine: Path) -> RuleRunner:
     )
 
 
-def compile_of(name: str, log: Path, memory_mb: int) -> ActionsRequest:
-    return ActionsRequest((), (Action(name, name, logged(name, log), (), ("out",), (), (), (), memory_mb),), ("out",))
+def compile_of(name: str, log: Path, memory_mb: int, others: int) -> ActionsRequest:
+    action = Action(name, name, meeting(name, log, others), (), (name,), (), (), (), memory_mb)
+    return ActionsRequest((), (action,), (name,))
 
 
 @pytest.mark.parametrize(("memory_mb", "most"), [(3000, 1), (1000, 4)])
@@ -115,7 +127,7 @@ def test_pants_never_runs_two_large_compiles_on_a_small_machine(machine: Path, m
     slots, log = machine / "named/tilewright_memory", machine / "log"
     slots.mkdir(parents=True)
     (slots / "budget_mb").write_text("4000")
-    request = SideBySide(tuple(compile_of(f"c{n}", log, memory_mb) for n in range(4)))
+    request = SideBySide(tuple(compile_of(f"c{n}", log, memory_mb, most) for n in range(4)))
     assert builder(machine).request(Done, [request]) == Done(4)
     assert log.read_text().count("start") == 4
     assert most_at_once(log) == most
@@ -124,5 +136,5 @@ def test_pants_never_runs_two_large_compiles_on_a_small_machine(machine: Path, m
 def test_an_estimate_is_no_part_of_a_cache_key(machine: Path) -> None:
     log = machine / "log"
     for memory_mb in (100, 200):
-        assert builder(machine).request(Done, [SideBySide((compile_of("c", log, memory_mb),))]) == Done(1)
+        assert builder(machine).request(Done, [SideBySide((compile_of("c", log, memory_mb, 1),))]) == Done(1)
     assert log.read_text() == "start c\nend c\n"
