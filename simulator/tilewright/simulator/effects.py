@@ -17,7 +17,9 @@ from tilewright.simulator.wave import EXEC, VCC
 _RESULTS = {"vdst", "sdst"}
 _MEMORY = ("DS", "FLAT", "GLOBAL", "SCRATCH", "MUBUF", "VFLAT", "VGLOBAL", "VSCRATCH", "VBUFFER")
 _ADD_TO_RESULT = ("v_fmac", "v_mac_", "v_pk_fmac", "v_dot2c", "v_dot4c", "v_dot8c", "v_dot2acc", "s_fmac")
-_PART_OF_RESULT = ("s_cmov", "s_bitset", "s_addk", "s_mulk", "s_cmpk", "s_addk_co")
+_PART_OF_RESULT = ("s_cmov", "s_bitset", "s_addk", "s_mulk", "s_cmpk", "s_addk_co", "s_setreg_b32")
+_NO_RESULT = ("s_cmpk", "s_setreg")  # their sdst is a source
+_EXCHANGES = ("v_swap", "v_permlane16_swap", "v_permlane32_swap")
 _CARRY_IN = ("v_addc", "v_subb", "v_add_co_ci", "v_sub_co_ci", "v_subrev_co_ci", "v_cndmask")
 _CARRY_OUT = ("v_add_co", "v_sub_co", "v_subrev_co", "v_addc", "v_subb")
 _ONE_SOURCE = ("v_mov_b32",)  # in dual issue, whose second source is there for all
@@ -74,7 +76,7 @@ def _of(instruction: Instruction, target: Target) -> Effects:
             continue  # a field that this instruction has no use for
         if key in _RESULTS:
             result = _scalar_result(instruction, operand)
-            if not instruction.name.startswith("s_cmpk"):
+            if not instruction.name.startswith(_NO_RESULT):
                 collect.write(result)
             if instruction.name.startswith(_ADD_TO_RESULT + _PART_OF_RESULT):
                 collect.read(result)
@@ -123,7 +125,7 @@ def _implied(instruction: Instruction, collect: _Collector, target: Target) -> N
     elsewhere = name.startswith("v_cmpx") or ("SDWA" in encoding and instruction.get("sd"))
     if encoding.startswith("VOPC") and "sdst" not in instruction.operands and not elsewhere:
         collect.write(mask)
-    if name.startswith("v_swap"):
+    if name.startswith(_EXCHANGES):
         collect.read(instruction.operands["vdst"])
         collect.write(instruction.operands["src0"])
     if name == "v_writelane_b32":
