@@ -58,9 +58,15 @@ def tilewright() -> None:
     """Kernels as build targets: list them, render their headers, plan and build libraries of them."""
 
 
+def _complete_arch(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """For the shell: architectures that begin like what stands there."""
+    return [name for name in sorted(load_archs()) if name.startswith(incomplete)]
+
+
 def _kernel_options(command: _Command) -> _Command:
+    arch_help = "Architecture; may be repeated."
     options = (
-        click.option("--arch", "archs", multiple=True, metavar="ARCH", help="Architecture; may be repeated."),
+        click.option("--arch", "archs", multiple=True, metavar="ARCH", help=arch_help, shell_complete=_complete_arch),
         click.option("--arch-file", "arch_files", multiple=True, metavar="FILE", help="An architecture of your own."),
         click.option("--set", "rule_set", metavar="NAME", help="A rule set: essential or default."),
         click.option("--config", metavar="FILE", help="A JSON configuration: lists and ranges of values."),

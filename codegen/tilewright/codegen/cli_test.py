@@ -186,3 +186,24 @@ def test_the_module_runs_and_starts_light() -> None:
     command = [sys.executable, "-m", "tilewright.codegen", "--help"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0 and "Usage: tilewright" in done.stdout and "\x1b" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("tilewright ke", "plain,kernels"),
+        ("tilewright kernels --arch gfx94", "plain,gfx942"),
+        ("tilewright build --coun", ""),
+        ("tilewright kernels --coun", "plain,--count"),
+    ],
+)
+def test_a_shell_completes_commands_options_and_architectures(words: str, expected: str) -> None:
+    environment = {
+        **os.environ,
+        "_TILEWRIGHT_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
+    code = "import sys; from tilewright.codegen.cli import main; sys.exit(main([]))"
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == expected, done.stderr
