@@ -159,7 +159,14 @@ def _lerp_u8(a: Any, b: Any, c: Any) -> Any:
     return mean.astype(np.uint8).view(np.uint32).reshape(-1)
 
 
+def _masked_differences(a: Any, b: Any, c: Any) -> Any:
+    """As :func:`sum_byte_differences`, without bytes where b is 0."""
+    x, y = _bytes_of(a), _bytes_of(b)
+    return np.where(y == 0, np.uint32(0), np.maximum(x, y) - np.minimum(x, y)).sum(axis=1, dtype=np.uint32) + c
+
+
 DIFFERENCES = {
+    "v_msad_u8": Op(_masked_differences, "u32", ("u32", "u32", "u32")),
     "v_sad_u32": Op(difference_sum, "u32", ("u32", "u32", "u32")),
     "v_sad_u16": Op(_sad_u16, "u32", ("u32", "u32", "u32")),
     "v_sad_u8": Op(sum_byte_differences, "u32", ("u32", "u32", "u32")),

@@ -54,6 +54,9 @@ WORDS: dict[str, Callable[..., int]] = {
     "v_sad_u32": lambda a, b, c: abs(a - b) + c,
     "v_sad_u16": lambda a, b, c: abs(bits_of(a, 0, 16) - bits_of(b, 0, 16)) + abs((a >> 16) - (b >> 16)) + c,
     "v_sad_u8": lambda a, b, c: sum(abs(bits_of(a, s, 8) - bits_of(b, s, 8)) for s in (0, 8, 16, 24)) + c,
+    "v_msad_u8": lambda a, b, c: (
+        sum(abs(bits_of(a, s, 8) - bits_of(b, s, 8)) for s in (0, 8, 16, 24) if bits_of(b, s, 8)) + c
+    ),
     "v_lerp_u8": lambda a, b, c: sum(
         (bits_of(a, s, 8) + bits_of(b, s, 8) + bits_of(c, s, 1) >> 1) << s for s in (0, 8, 16, 24)
     ),

@@ -119,7 +119,14 @@ COUNTS = {
     "v_cls_i32": Op(sign_bits, "u32", _W1),
 }
 
+
+def _next_random(a: Any) -> Any:
+    """The next word of a linear-feedback shift register (CDNA4 ISA guide, "V_PRNG_B32")."""
+    return a << _ONE ^ (a >> np.uint32(31)) * np.uint32(197)
+
+
 MOVES = {
+    "v_prng_b32": Op(_next_random, "u32", _W1),
     "v_mov_b16": Op(_same, "u16", _H1),
     "v_mov_b32": Op(_same, "u32", _W1),
     "v_mov_b64": Op(_same, "u64", ("u64",)),

@@ -24,6 +24,13 @@ def test_truth_tables_bit_by_bit(table: int) -> None:
             np.testing.assert_array_equal(wave.v[7] >> np.uint32(bit) & np.uint32(1), wanted)
 
 
+def test_random_words() -> None:
+    wave = make_wave("gfx950")
+    wave.v[1][:3] = [1, 0x80000000, 0xC0000001]
+    execute(wave, "VOP1", "v_prng_b32", vdst="v2", src0="v1")
+    assert wave.v[2][:3].tolist() == [2, 197, (0xC0000001 << 1 & 0xFFFFFFFF) ^ 197]
+
+
 def test_64_bit_moves() -> None:
     wave = make_wave("gfx942")
     execute(wave, "VOP1", "v_mov_b64", vdst="v2", src0="v4")
