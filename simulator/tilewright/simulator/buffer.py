@@ -8,15 +8,16 @@ matter is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.simulator.errors import Trap, Unmodelled
+from tilewright.simulator.errors import Unmodelled
 from tilewright.simulator.instruction import Instruction
+from tilewright.simulator.lds_ops import lds_place
 from tilewright.simulator.memory import STEPS, any_bits, take_wide
 from tilewright.simulator.operands import row_of, scalar_word
+from tilewright.simulator.scratch import BUFFER
+from tilewright.simulator.scratch_ops import load_private, store_private
 from tilewright.simulator.semantics import Step, semantics
 from tilewright.simulator.target import Target
 from tilewright.simulator.transfer import LOADS, STORES, Transfer, extend, lanes_of, put, reader, writer
@@ -76,6 +77,18 @@ class Resource:
             return base + self.soffset(wave), records * stride, 0
         return base, records, self.soffset(wave)
 
+    def private(self, wave: Wave) -> int | None:
+        """If the V# is the one of scratch (gfx90a): the offset in it that all lanes share.
+
+        Swizzling makes lanes' dwords neighbours, so that the scalar offset, which it leaves out, counts for all lanes.
+        """
+        if wave.s[self.first + 1] != BUFFER[1] or tuple(wave.s[self.first : self.first + 4]) != BUFFER:
+            return None
+        soffset = self.soffset(wave)
+        if self.indexed or soffset % (4 * wave.lanes):
+            raise Unmodelled(f"scratch through a buffer with an index or the scalar offset {soffset}")
+        return self.offset + soffset // wave.lanes
+
     def in_range(self, offsets: Offsets, nbytes: int, records: int, soffset: int) -> NDArray[np.bool_]:
         """Which of the units of ``nbytes`` are inside."""
         if self.cdna:
@@ -102,7 +115,11 @@ def load(instruction: Instruction, target: Target) -> Step:
 
     def step(wave: Wave) -> None:
         if wave.exec:
-            write(wave, gather(resource, wave, kind))
+            private = resource.private(wave)
+            if private is None:
+                write(wave, gather(resource, wave, kind))
+            else:
+                load_private(wave, private, resource.vaddr, kind, write)
 
     return step
 
@@ -158,11 +175,15 @@ def store(instruction: Instruction, target: Target) -> Step:
     """Stores from registers."""
     kind = STORES[instruction.name.removeprefix("buffer_store_")]
     resource = Resource(instruction, target, kind.nbytes)
-    read = reader(row_of(instruction.operands["vdata"]), kind)
-    unit = min(4, kind.nbytes)
+    row = row_of(instruction.operands["vdata"])
+    read, unit = reader(row, kind), min(4, kind.nbytes)
 
     def step(wave: Wave) -> None:
         if not wave.exec:
+            return
+        private = resource.private(wave)
+        if private is not None:
+            store_private(wave, private, resource.vaddr, kind, row, read)
             return
         base, records, soffset = resource.base(wave)
         offsets, data = resource.offsets(wave), read(wave)
@@ -208,17 +229,3 @@ def _load_to_lds(instruction: Instruction, target: Target, resource: Resource, k
             wave.lds.store(wave, place(wave), gather(resource, wave, kind))
 
     return step
-
-
-def lds_place(offset: int, target: Target, dwords: int) -> Callable[[Wave], Offsets]:
-    """Where the active lanes' data goes in loads that bypass the registers."""
-    size, m0 = 4 * dwords, target.m0
-
-    def place(wave: Wave) -> Offsets:
-        start = wave.s[m0]
-        if start >> 18 or start & 3:
-            raise Trap(f"M0 is no LDS address of a direct load: {start:#x}", start)
-        lanes = wave.lane_ids if wave.full else wave.lane_ids[wave.mask]
-        return lanes * size + (start + offset)
-
-    return place

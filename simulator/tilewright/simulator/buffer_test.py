@@ -10,6 +10,7 @@ import pytest
 from tilewright.simulator.errors import Trap, Unmodelled
 from tilewright.simulator.lds import Lds
 from tilewright.simulator.memory import Memory, Region
+from tilewright.simulator.scratch import BUFFER, Scratch
 from tilewright.simulator.testing import execute, make_region, make_wave
 from tilewright.simulator.wave import Wave
 
@@ -159,6 +160,37 @@ def test_memory_within_the_range_must_be_registered(arch: str) -> None:
     wave.memory = Memory([])
     with pytest.raises(Trap, match="no memory is registered"):
         go(wave, wide(arch, "load", 1))
+
+
+@pytest.mark.parametrize("exec_bits", [None, SPARSE])
+@pytest.mark.parametrize("offen", [0, 1])
+def test_scratch_of_gfx90a(exec_bits: int | None, offen: int) -> None:
+    """Through its descriptor; the scalar offset is in bytes of the whole wave."""
+    wave, _ = set_up("gfx90a", exec_bits)
+    wave.s[8:12] = BUFFER
+    with pytest.raises(Trap, match="of which the kernel has none"):
+        go(wave, "load_dword", offen=0)
+    wave.scratch = Scratch(256, 64)
+    wave.s[3] = 64 * 32
+    wave.u[0][:] = own = np.arange(64) % 5 * 4
+    data = wave.v[4:8].copy()
+    poison = wave.scratch.words[-1].copy()
+    go(wave, "store_dwordx4", 64, "s3", offen=offen)
+    for lane in range(64):
+        first = (64 + 32 + (own[lane] if offen else 0)) // 4
+        wanted = data[:, lane] if wave.mask[lane] else poison[:4]
+        np.testing.assert_array_equal(wave.scratch.words[first : first + 4, lane], wanted)
+    wave.v[4:8] = 0
+    go(wave, "load_dwordx4", 64, "s3", offen=offen)
+    np.testing.assert_array_equal(wave.v[4:8], np.where(wave.mask, data, 0))
+    go(wave, "store_short", 66, "s3", offen=offen)
+    go(wave, "load_ushort", 66, "s3", offen=offen)
+    np.testing.assert_array_equal(wave.v[4], np.where(wave.mask, data[0] & 0xFFFF, 0))
+    with pytest.raises(Trap, match="a lane has 256 bytes"):
+        go(wave, "load_dword", 256, offen=0)
+    wave.s[3] = 4
+    with pytest.raises(Unmodelled, match="scalar offset 4"):
+        go(wave, "load_dword", 0, "s3", offen=0)
 
 
 def test_two_regions() -> None:

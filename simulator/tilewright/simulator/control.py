@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tilewright.simulator.barrier import Barrier
 from tilewright.simulator.errors import Trap, Unmodelled
 from tilewright.simulator.instruction import File, Instruction
-from tilewright.simulator.scalar_operands import M64, destination, sign_extend, source
+from tilewright.simulator.scalar_operands import destination, sign_extend, source
 from tilewright.simulator.semantics import Step, semantics
 from tilewright.simulator.target import Target
 from tilewright.simulator.wave import VCC, Wave
@@ -20,6 +20,7 @@ _CONDITIONS: dict[str, Callable[[Wave], bool | int]] = {
     "s_cbranch_execz": lambda wave: not wave.exec,
     "s_cbranch_execnz": lambda wave: wave.exec,
 }
+_PC_BITS = (1 << 48) - 1  # compilers extend the sign of what s_getpc_b64 gives on gfx12
 # Hints to the pipeline; what they order is in order here anyway.
 _IDLE = (
     "s_nop", "s_sleep", "s_setprio", "s_clause", "s_delay_alu", "s_wait_alu", "s_waitcnt_depctr", "s_wakeup",
@@ -74,7 +75,7 @@ def build_set_pc(instruction: Instruction, target: Target) -> Step:
     write = destination(instruction, 64) if instruction.name == "s_swappc_b64" else None
 
     def step(wave: Wave) -> None:
-        to = read(wave) - wave.code_address & M64
+        to = read(wave) - wave.code_address & _PC_BITS
         if write is not None:
             write(wave, wave.code_address + after)
         wave.jump(to)

@@ -88,16 +88,19 @@ def test_a_call_returns_behind_itself() -> None:
     assert result("gfx942", lines) == 8
 
 
-def test_the_pc_is_an_address_of_the_text() -> None:
+@pytest.mark.parametrize("extended", [0, 1])
+def test_the_pc_is_an_address_of_the_text(extended: int) -> None:
+    """Also with the sign of its 48 bits extended, as compilers do on gfx12."""
+    extension: list[Line] = [("SOP1", "s_sext_i32_i16", {"sdst": "s11", "ssrc0": "s11"})]
     lines: list[Line] = [
         ("SOP1", "s_mov_b32", {"sdst": "s20", "ssrc0": 0}),
         ("SOP1", "s_getpc_b64", {"sdst": "s10"}),  # the address of the next instruction
+        *(extension * extended),
         add("gfx942", "s20", 1),
-        add("gfx942", "s10", 16),  # behind the jump
+        ("SOP2", "s_add_u32", {"sdst": "s10", "ssrc0": "s10", "ssrc1": 16 + 4 * extended}),  # behind the jump
         ("SOP1", "s_setpc_b64", {"ssrc0": "s10"}),
         add("gfx942", "s20", 2),
     ]
-    lines[3] = ("SOP2", "s_add_u32", {"sdst": "s10", "ssrc0": "s10", "ssrc1": 16})
     assert result("gfx942", lines) == 1
 
 

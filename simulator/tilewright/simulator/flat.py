@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.simulator.buffer import lds_place
 from tilewright.simulator.errors import Trap, Unmodelled
 from tilewright.simulator.instruction import Instruction
+from tilewright.simulator.lds_ops import lds_place
 from tilewright.simulator.memory import PRIVATE_APERTURE, SHARED_APERTURE, Addresses, Update
 from tilewright.simulator.operands import row_of
 from tilewright.simulator.scratch import Scratch

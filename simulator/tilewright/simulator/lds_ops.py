@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.simulator.errors import Unmodelled
+from tilewright.simulator.errors import Trap, Unmodelled
 from tilewright.simulator.instruction import Instruction
 from tilewright.simulator.operands import row_of
 from tilewright.simulator.semantics import Step, semantics
@@ -36,6 +38,20 @@ def one_offset(instruction: Instruction) -> np.uint32:
     if instruction.get("gds"):
         raise Unmodelled(f"{instruction.name}: global data share")
     return np.uint32(instruction.get("offset0") | instruction.get("offset1") << 8)
+
+
+def lds_place(offset: int, target: Target, dwords: int) -> Callable[[Wave], NDArray[np.int64]]:
+    """Where the active lanes' data goes in loads that bypass the registers."""
+    size, m0 = 4 * dwords, target.m0
+
+    def places(wave: Wave) -> NDArray[np.int64]:
+        start = wave.s[m0]
+        if start >> 18 or start & 3:
+            raise Trap(f"M0 is no LDS address of a direct load: {start:#x}", start)
+        lanes = wave.lane_ids if wave.full else wave.lane_ids[wave.mask]
+        return lanes * size + (start + offset)
+
+    return places
 
 
 @semantics(*_LOADS, kind="lds")

@@ -10,6 +10,9 @@ from tilewright.simulator.wave import POISON, Wave, Words
 
 Offsets = NDArray[np.int64]
 
+# The descriptor (V#) through which gfx90a sees scratch: swizzled, with the lane in the address. Its base is nowhere.
+BUFFER = (0, 0x8000_0000 | 0xA000, 0xFFFF_FFFF, 1 << 23)
+
 
 class Scratch:
     """``nbytes`` per lane, POISON at the start; byte offsets from 0.

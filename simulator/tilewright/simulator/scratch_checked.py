@@ -28,7 +28,8 @@ class CheckedScratch(Scratch):
     def store_row(self, wave: Wave, offset: int, data: Words) -> None:
         """As in :class:`Scratch`."""
         super().store_row(wave, offset, data)
-        np.copyto(self._known[offset >> 2 :][: len(data)], wave.checks.stored, where=wave.mask)
+        stored = True if wave.checks.stored is None else wave.checks.stored  # None: through a buffer
+        np.copyto(self._known[offset >> 2 :][: len(data)], stored, where=wave.mask)
 
     def load(self, wave: Wave, lanes: Offsets, offsets: Offsets, nbytes: int) -> NDArray[np.uint8]:
         """As in :class:`Scratch`."""

@@ -28,14 +28,8 @@ def load(instruction: Instruction, target: Target) -> Step:
     write = writer(row_of(instruction.operands["vdst"]), kind)
 
     def step(wave: Wave) -> None:
-        if not wave.exec:
-            return
-        scratch, offset = _scratch(wave), uniform(wave)
-        if row is None and kind.nbytes >= 4 and not offset & 3:
-            data = scratch.load_row(wave, offset, kind.dwords)
-            write(wave, data if wave.full else data[:, wave.mask])
-        else:
-            write(wave, _load_lanes(wave, scratch, _offsets(wave, offset, row), kind))
+        if wave.exec:
+            load_private(wave, uniform(wave), row, kind, write)
 
     return step
 
@@ -49,16 +43,34 @@ def store(instruction: Instruction, target: Target) -> Step:
     read = reader(first, kind)
 
     def step(wave: Wave) -> None:
-        if not wave.exec:
-            return
-        scratch, offset = _scratch(wave), uniform(wave)
-        if row is None and kind.nbytes >= 4 and not offset & 3:
-            scratch.store_row(wave, offset, wave.v[first : first + kind.dwords])
-        else:
-            raw = np.ascontiguousarray(read(wave).T).view(np.uint8)[:, : kind.nbytes]
-            scratch.store(wave, _lanes(wave), _offsets(wave, offset, row), raw)
+        if wave.exec:
+            store_private(wave, uniform(wave), row, kind, first, read)
 
     return step
+
+
+def load_private(
+    wave: Wave, offset: int, row: int | None, kind: Transfer, write: Callable[[Wave, Words], None]
+) -> None:
+    """Load from ``offset``, to which register ``row`` is added in each lane."""
+    scratch = _scratch(wave)
+    if row is None and kind.nbytes >= 4 and not offset & 3:
+        data = scratch.load_row(wave, offset, kind.dwords)
+        write(wave, data if wave.full else data[:, wave.mask])
+    else:
+        write(wave, _load_lanes(wave, scratch, _offsets(wave, offset, row), kind))
+
+
+def store_private(
+    wave: Wave, offset: int, row: int | None, kind: Transfer, first: int, read: Callable[[Wave], Words]
+) -> None:
+    """Store the registers from ``first`` on, which ``read`` reads in the active lanes."""
+    scratch = _scratch(wave)
+    if row is None and kind.nbytes >= 4 and not offset & 3:
+        scratch.store_row(wave, offset, wave.v[first : first + kind.dwords])
+    else:
+        raw = np.ascontiguousarray(read(wave).T).view(np.uint8)[:, : kind.nbytes]
+        scratch.store(wave, _lanes(wave), _offsets(wave, offset, row), raw)
 
 
 def _place(instruction: Instruction, target: Target) -> tuple[Callable[[Wave], int], int | None]:

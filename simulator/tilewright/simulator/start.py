@@ -14,7 +14,7 @@ from tilewright.simulator.lds import Lds
 from tilewright.simulator.memory import Memory
 from tilewright.simulator.object_file import CodeObject
 from tilewright.simulator.program import Program
-from tilewright.simulator.scratch import Scratch
+from tilewright.simulator.scratch import BUFFER, Scratch
 from tilewright.simulator.wave import POISON, Wave
 
 Index = tuple[int, int, int]
@@ -23,7 +23,7 @@ Index = tuple[int, int, int]
 CODE_ADDRESS = 0x8000_0000_0000
 ARGUMENT_ADDRESS = 0x9000_0000_0000
 _TTMP7, _TTMP9 = 115, 117
-_HANDLED = {"kernarg_segment_ptr", "private_segment_buffer"}
+_HANDLED = {"kernarg_segment_ptr", "private_segment_buffer", "flat_scratch_init"}
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,6 @@ class Start:
         unknown = self.kernel.user_sgprs.keys() - _HANDLED
         if unknown:
             raise ObjectError(f"kernel {self.kernel.name} asks for {', '.join(sorted(unknown))}; that is not modelled")
-        if self.kernel.scratch_bytes and self.kernel.private_segment and self.code.target.name == "gfx90a":
-            raise ObjectError(f"kernel {self.kernel.name} has scratch through a buffer (gfx90a); that is not modelled")
         waves = []
         for index in range(self.waves):
             scratch = Scratch(self.kernel.scratch_bytes, self.code.target.lanes) if self.kernel.scratch_bytes else None
@@ -89,6 +87,10 @@ class Start:
         at = self.kernel.user_sgprs.get("kernarg_segment_ptr")
         if at is not None:
             wave.write_scalar64(at, ARGUMENT_ADDRESS)
+        for name, words in (("private_segment_buffer", BUFFER), ("flat_scratch_init", (0, 0))):
+            at = self.kernel.user_sgprs.get(name)
+            if at is not None:
+                wave.s[at : at + len(words)] = words
         offset, count = self.kernel.preload
         preloaded = self.arguments[4 * offset : 4 * (offset + count)].ljust(4 * count, b"\0")
         first = self.kernel.user_sgpr_count - count
@@ -102,6 +104,8 @@ class Start:
             if enabled:
                 wave.s[at] = one
                 at += 1
+        if self.kernel.private_segment and wave.target.name == "gfx90a":  # offset of the wave in all scratch
+            wave.s[at + self.kernel.workgroup_info] = 0
 
 
 def kernel_arguments(kernel: KernelDescriptor, given: bytes, grid: Index, block: Index) -> bytes:
