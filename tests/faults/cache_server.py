@@ -100,7 +100,7 @@ class CacheServer:
 
     def find_missing_blobs(self, request: bytes, context: grpc.ServicerContext) -> bytes:
         asked = [item for item in wire.decode(request).get(2, []) if isinstance(item, bytes)]
-        return wire.encode([(2, item) for item in asked if _key(item) not in self.blobs])
+        return wire.encode([(2, item) for item in asked if self._find(_key(item)) is None])
 
     def batch_update_blobs(self, request: bytes, context: grpc.ServicerContext) -> bytes:
         answers = []
