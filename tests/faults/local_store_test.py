@@ -57,7 +57,7 @@ def test_flipped_bits_in_the_store_give_no_wrong_library(
     shutil.rmtree(build.workspace.root / "dist", ignore_errors=True)
     try:
         run = build.package(*range(LIBRARIES), timeout=LIMIT_S)
-        print(f"seed {seed}: exit {run.exit_code}, {run.wall_s:.1f} s\n{run.stderr[-3000:]}")
+        print(f"\nseed {seed}: exit {run.exit_code}, {run.wall_s:.1f} s\n{run.stderr[-3000:]}")
         if run.exit_code == 0:
             assert [build.library(n) for n in range(LIBRARIES)] == expected
             assert all(build.is_whole(n) for n in range(LIBRARIES))
@@ -87,7 +87,7 @@ def test_a_build_that_was_killed_is_built_again(build: CheapBuilds, built: dict[
     os.killpg(killed.pid, signal.SIGKILL)
     killed.wait()
     run = build.package(n, timeout=LIMIT_S)
-    print(f"seed {seed}: exit {run.exit_code}, {run.wall_s:.1f} s\n{run.stderr[-3000:]}")
+    print(f"\nseed {seed}: exit {run.exit_code}, {run.wall_s:.1f} s\n{run.stderr[-3000:]}")
     assert run.exit_code == 0, run.stderr
     assert build.is_whole(n)
     built[n] = build.library(n)

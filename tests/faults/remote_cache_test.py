@@ -39,13 +39,13 @@ class Site:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     server = CacheServer()
-    remote = ("--remote-cache-read", "--remote-cache-write", f"--remote-store-address={server.address}", *TIMEOUTS)
+    remote = ("--remote-cache-read", "--remote-cache-write", f"--remote-store-address={server.address}")
     count = len(CASES)
     first = CheapBuilds(tmp_path_factory.mktemp("first"), count, *remote, "--no-pantsd")
     filled = first.package(*range(count), timeout=900)
     assert filled.exit_code == 0, filled.stderr
     assert len(server.results) > 3 * count
-    second = CheapBuilds(tmp_path_factory.mktemp("second"), count, *remote)
+    second = CheapBuilds(tmp_path_factory.mktemp("second"), count, *remote, *TIMEOUTS)
     try:
         yield Site(server, second, [first.library(n) for n in range(count)])
     finally:
