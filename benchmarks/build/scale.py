@@ -1,8 +1,7 @@
 """Whether 10,000 kernel targets feel like 100: listing, peeking, building nothing, building one change.
 
 Makes throw-away copies of the repository with generated BUILD files and a compiler that costs nothing, so that what is
-left is Pants and the plugin. ``python benchmarks/build/scale.py --kernels 100 10000 > benchmarks/results/scale.json``
-takes an hour on two cores, nearly all of it the first build of each.
+left is Pants and the plugin. ``PYTHONPATH=tests python benchmarks/build/scale.py > benchmarks/results/scale.json``
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ _KERNEL = (
     'gemm_kernel(name="k{k}", arch="x86_64_v3", dtype="fp32", layout="rrr", tile=[{m}, {n}, {k_block}], '
     "warp_tile=[6, 16, 1])\n"
 )
-_PER_LIBRARY = 100
 
 
 def build_files(kernels: int, per_library: int) -> dict[str, str]:
@@ -59,6 +57,7 @@ class Site:
     def __init__(self, folder: Path, kernels: int, per_library: int) -> None:
         self.build = CheapBuilds(folder, 0)
         self.files = build_files(kernels, per_library)
+        self.kernels = kernels
         self.per_library = per_library
         for path, text in self.files.items():
             self.build.workspace.write(path, text)
@@ -76,49 +75,52 @@ class Site:
         self.build.workspace.write(path, self.files[path].replace(", 64]", f", {65 + number}]", 1))
 
 
-def measure(kernels: int, per_library: int, folder: Path, repeats: int) -> dict[str, Any]:
-    """Every figure for so many kernels."""
-    site = Site(folder, kernels, per_library)
-    try:
-        everything = ["list", "s::"], ["peek", "s::"], ["list", "s/l0:k0"], ["peek", "s/l0:k0"], ["package", "s::"]
-        first = {" ".join(call): site.pants(*call) for call in everything}
-        again = {" ".join(call): [site.pants(*call) for _ in range(repeats)] for call in everything}
-        memory = site.build.workspace.daemon_memory_mb()
-        changed = []
-        for number in range(repeats):
+def measure(sites: list[Site], package: str, repeats: int) -> list[dict[str, Any]]:
+    """Every figure for each site; the sites take turns, so that other work on the machine slows all of them."""
+    calls = ["list", "s::"], ["peek", "s::"], ["list", "s/l0:k0"], ["peek", "s/l0:k0"], ["package", package]
+    first = [{" ".join(call): site.pants(*call) for call in calls} for site in sites]
+    again: list[dict[str, list[Run]]] = [{" ".join(call): [] for call in calls} for _ in sites]
+    changed: list[list[Run]] = [[] for _ in sites]
+    for _ in range(repeats):
+        for call in calls:
+            for site, runs in zip(sites, again, strict=True):
+                runs[" ".join(call)].append(site.pants(*call))
+    memory = [site.build.workspace.daemon_memory_mb() for site in sites]
+    for number in range(repeats):
+        for site, runs in zip(sites, changed, strict=True):
             site.change(number)
-            changed.append(site.pants("package", "s::"))
-        memory_after = site.build.workspace.daemon_memory_mb()
-        site.change(repeats)
-        # Asking for the names of processes starts another daemon.
-        traced = site.build.workspace.pants(*site.build.options, "package", "s::")
-        return {
-            "kernels": kernels,
-            "kernels_per_library": per_library,
-            "first": {
-                call: {"cpu_s": round(run.cpu_s, 2), "wall_s": round(run.wall_s, 2)} for call, run in first.items()
-            },
-            "again": {call: spread(runs) for call, runs in again.items()},
-            "one_kernel_changed": spread(changed),
-            "one_kernel_changed_ran": list(traced.ran),
-            "daemon_mb": memory,
-            "daemon_mb_after_changes": memory_after,
+            runs.append(site.pants("package", package))
+    found = []
+    for n, site in enumerate(sites):
+        figures = {
+            "kernels": site.kernels,
+            "kernels_per_library": site.per_library,
+            "packaged": package,
+            "first": {call: spread([run]) for call, run in first[n].items()},
+            "again": {call: spread(runs) for call, runs in again[n].items()},
+            "one_kernel_changed": spread(changed[n]),
+            "daemon_mb": memory[n],
+            "daemon_mb_after_changes": site.build.workspace.daemon_memory_mb(),
         }
-    finally:
-        site.build.close()
+        found.append(figures)
+    return found
 
 
 def main() -> None:
     """Measure and print JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kernels", type=int, nargs="+", default=[100, 10000])
-    parser.add_argument("--per-library", type=int, default=_PER_LIBRARY)
+    parser.add_argument("--per-library", type=int, default=100)
+    parser.add_argument("--package", default="s/l0:", help="what is built; s:: for all libraries")
     parser.add_argument("--repeats", type=int, default=7)
     arguments = parser.parse_args()
-    found = []
-    for kernels in arguments.kernels:
-        with tempfile.TemporaryDirectory() as folder:
-            found.append(measure(kernels, min(kernels, arguments.per_library), Path(folder), arguments.repeats))
+    with tempfile.TemporaryDirectory() as folder:
+        sites = [Site(Path(folder) / str(kernels), kernels, arguments.per_library) for kernels in arguments.kernels]
+        try:
+            found = measure(sites, arguments.package, arguments.repeats)
+        finally:
+            for site in sites:
+                site.build.close()
     print(json.dumps({"machine": describe(), "measured": found}, indent=1))
 
 
