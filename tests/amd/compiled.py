@@ -38,11 +38,11 @@ def code_object(name: str, arch: str, *flags: str) -> bytes:
         (hip.link("x.o", "x.co"), ("x.o",), "x.co"),
     )
     actions = [command.action(out, f"{name} for {arch}: {out}", inputs, (out,)) for command, inputs, out in steps]
-    executor = LocalExecutor(read_tree_roots(Path(TREES)), _cache(), memory_mb=1 << 20)
+    executor = LocalExecutor(read_tree_roots(Path(TREES)), cache_folder(), memory_mb=1 << 20)
     return executor.run(sources, actions)["x.co"].read_bytes()
 
 
-def _cache() -> Path:
+def cache_folder() -> Path:
     """A developer's cache of compiled kernels, or a folder for this process."""
     return Path(os.environ.get("TILEWRIGHT_CACHE") or _own_folder().name)
 
