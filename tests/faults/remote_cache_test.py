@@ -15,8 +15,8 @@ from faults import wire
 from faults.builds import CheapBuilds
 from faults.cache_server import CacheServer, Faults
 
-# "validate" asks whether the blobs of a result are there, and fetches them when they are needed.
-CONTENT = os.environ.get("TILEWRIGHT_CACHE_CONTENT", "validate")
+# "fetch" takes blobs with the result; "validate" asks whether they are there, and fetches them when they are needed.
+CONTENT = os.environ.get("TILEWRIGHT_CACHE_CONTENT", "fetch")
 # Longest answers that we wait for, as pants.ci.toml would say; every build must end 10 s after them at the latest.
 TIMEOUTS = (
     "--remote-cache-rpc-timeout-millis=400",
