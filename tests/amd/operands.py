@@ -56,7 +56,7 @@ class Matrix:
         self.memory, self._start, self._bytes = raw, start, count * size
         flat = raw[start : start + count * size].view(self.dtype)
         flat[:] = poison(self.dtype)
-        stored = np.lib.stride_tricks.as_strided(flat, (lines, extent), (self.leading * size, size))
+        stored = np.ndarray((lines, extent), self.dtype, raw.data, start, (self.leading * size, size))
         self.values = stored if self.letter == "r" else stored.T
         self._flat = flat
 

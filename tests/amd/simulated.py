@@ -110,7 +110,7 @@ def cases(kernel: KernelEntry) -> list[Case]:
         return vectors * vector % tile[axis] if pad[axis] else 0
 
     def rows(count: int) -> int:  # only a column-major A is read along m in vectors
-        return 0 if not pad["m"] else count * vector if spec["layout"][0] == "c" else 2 * count + 1
+        return 0 if not pad["m"] else count * vector % m if spec["layout"][0] == "c" else 2 * count + 1
 
     loops = [
         Case(m - rows(count), n - cut("n", count), count * k - cut("k", count - 1), gap * (count % 3))
@@ -130,18 +130,25 @@ def cases(kernel: KernelEntry) -> list[Case]:
 def split_cases(kernel: KernelEntry) -> list[Case]:
     """What a kernel with split K is run on: what others are, scaled; 1 to 9 slices of 1 to 9 K loops; C."""
     plain = [replace(case, alpha=2.0) for case in cases(kernel)[::3]]
-    tile = kernel.spec["tile"]
+    tile, layout = kernel.spec["tile"], kernel.spec["layout"]
     m, n, k = (tile[axis] for axis in "mnk")
+    vector = 16 // ITEMSIZE[kernel.spec["dtype_a"]]
+    rows, columns = (vector if layout[0] == "c" else 3), (vector if layout[1] == "r" else 12)
+    cut = vector if kernel.spec["pad"]["k"] else 0
+    least = 2 if kernel.spec["pipeline"] == "compv6" else 1  # K tiles of a slice
     found = [
-        Case(m - 3, n - 12, loops * k - (16 if loops % 2 else 0), 4 * (loops % 2), split_k=slices)
+        Case(m - rows, n - columns, loops * k - (cut if loops % 2 else 0), 16 * (loops % 2), split_k=slices)
         for loops, slices in ((2, 2), (3, 2), (3, 3), (5, 2), (5, 4), (7, 3), (9, 2), (9, 5), (9, 9))
+        if loops // slices >= least
     ]
     found += [
-        Case(m + 5, n + 20, 4 * k, 8, split_k=3, alpha=-0.5, beta=2.0),
+        Case(m + rows, n + columns, 6 * k, 16, split_k=3, alpha=-0.5, beta=2.0),
         Case(m, n, 4 * k, split_k=2, alpha=2.0, beta=1.0, c_is_d=True),
-        Case(m - 1, n - 4, 5 * k, split_k=3, normal=True),
-        Case(1, 4, 2 * k, split_k=2),
+        Case(m - rows, n - columns, 6 * k, split_k=3, normal=True),
+        Case(rows, columns, 4 * k, split_k=2),
     ]
+    if kernel.spec["dtype_acc"] == "int32":  # sums of integers are not scaled
+        return [case for case in found if (case.alpha, case.beta) == (1, 0)]
     return plain + found
 
 
