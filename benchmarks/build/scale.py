@@ -26,10 +26,13 @@ _KERNEL = (
     'gemm_kernel(name="k{k}", arch="x86_64_v3", dtype="fp32", layout="rrr", tile=[{m}, {n}, {k_block}], '
     "warp_tile=[6, 16, 1])\n"
 )
+_SET = """kernel_set(name="set", archs=["x86_64_v3"], config="kernels.json")
+kernel_library(name="lib{library}", dependencies=[":set"])
+"""
 
 
-def build_files(kernels: int, per_library: int) -> dict[str, str]:
-    """BUILD files with distinct kernels, ``per_library`` of them in each folder's library, and a set beside them."""
+def by_calls(kernels: int, per_library: int) -> dict[str, str]:
+    """BUILD files with a ``gemm_kernel`` for each kernel, ``per_library`` of them in each folder's library."""
     files = {}
     for library in range(kernels // per_library):
         lines = []
@@ -38,6 +41,24 @@ def build_files(kernels: int, per_library: int) -> dict[str, str]:
             lines.append(_KERNEL.format(k=k, m=6 * (n % 100 + 1), n=16 * (n // 100 + 1), k_block=64))
         names = ", ".join(f'":k{k}"' for k in range(per_library))
         files[f"s/l{library}/BUILD"] = "".join(lines) + f'kernel_library(name="lib{library}", dependencies=[{names}])\n'
+    return files
+
+
+def by_sets(kernels: int, per_library: int) -> dict[str, str]:
+    """The same kernels, from a ``kernel_set`` with a configuration in each folder."""
+    files = {}
+    for library in range(kernels // per_library):
+        tile = {
+            "tile_m": {"values": [6 * (k + 1) for k in range(per_library)]},
+            "tile_n": {"values": [16 * (library + 1)]},
+            "tile_k": {"values": [64]},
+            "warp_tile_m": {"values": [6]},
+            "warp_tile_n": {"values": [16]},
+            "warp_tile_k": {"values": [1]},
+        }
+        config = {"problem": {"dtype": "fp32", "layout": "rrr"}, "tile_config": tile}
+        files[f"s/l{library}/BUILD"] = _SET.format(library=library)
+        files[f"s/l{library}/kernels.json"] = json.dumps(config)
     return files
 
 
@@ -54,9 +75,10 @@ def spread(runs: list[Run]) -> dict[str, Any]:
 class Site:
     """A workspace with so many kernels."""
 
-    def __init__(self, folder: Path, kernels: int, per_library: int) -> None:
+    def __init__(self, folder: Path, kernels: int, per_library: int, declared: str) -> None:
         self.build = CheapBuilds(folder, 0)
-        self.files = build_files(kernels, per_library)
+        self.declared = declared
+        self.files = {"calls": by_calls, "sets": by_sets}[declared](kernels, per_library)
         self.kernels = kernels
         self.per_library = per_library
         for path, text in self.files.items():
@@ -70,14 +92,17 @@ class Site:
         return run
 
     def change(self, number: int) -> None:
-        """Another K block for one kernel; never the same one twice."""
-        path = "s/l0/BUILD"
-        self.build.workspace.write(path, self.files[path].replace(", 64]", f", {65 + number}]", 1))
+        """Another tile for one kernel; never the same one twice."""
+        if self.declared == "calls":
+            path, old, new = "s/l0/BUILD", ", 64]", f", {65 + number}]"
+        else:
+            path, old, new = "s/l0/kernels.json", "[6,", f"[{6 * (101 + number)},"
+        self.build.workspace.write(path, self.files[path].replace(old, new, 1))
 
 
 def measure(sites: list[Site], package: str, repeats: int) -> list[dict[str, Any]]:
     """Every figure for each site; the sites take turns, so that other work on the machine slows all of them."""
-    calls = ["list", "s::"], ["peek", "s::"], ["list", "s/l0:k0"], ["peek", "s/l0:k0"], ["package", package]
+    calls = ["list", "s::"], ["peek", "s::"], ["list", "s/l0:lib0"], ["peek", "s/l0:lib0"], ["package", package]
     first = [{" ".join(call): site.pants(*call) for call in calls} for site in sites]
     again: list[dict[str, list[Run]]] = [{" ".join(call): [] for call in calls} for _ in sites]
     changed: list[list[Run]] = [[] for _ in sites]
@@ -94,6 +119,7 @@ def measure(sites: list[Site], package: str, repeats: int) -> list[dict[str, Any
     for n, site in enumerate(sites):
         figures = {
             "kernels": site.kernels,
+            "declared": site.declared,
             "kernels_per_library": site.per_library,
             "packaged": package,
             "first": {call: spread([run]) for call, run in first[n].items()},
@@ -113,9 +139,15 @@ def main() -> None:
     parser.add_argument("--per-library", type=int, default=100)
     parser.add_argument("--package", default="s/l0:", help="what is built; s:: for all libraries")
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument(
+        "--declared", choices=["sets", "calls"], default="sets", help="kernel_set or gemm_kernel targets"
+    )
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        sites = [Site(Path(folder) / str(kernels), kernels, arguments.per_library) for kernels in arguments.kernels]
+        sites = [
+            Site(Path(folder) / str(kernels), kernels, arguments.per_library, arguments.declared)
+            for kernels in arguments.kernels
+        ]
         try:
             found = measure(sites, arguments.package, arguments.repeats)
         finally:
