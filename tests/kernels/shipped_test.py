@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -68,15 +70,30 @@ def test_a_truncated_library_is_refused(tmp_path: Path) -> None:
         KernelLibrary.load(copy)
 
 
-def test_a_truncated_library_with_a_forged_digest_is_refused(tmp_path: Path) -> None:
-    import hashlib
-    import json
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
+
+def test_a_truncated_library_with_a_forged_manifest_is_refused_by_its_statement(tmp_path: Path) -> None:
     copy, library = damaged(tmp_path, "gfx942")
     library.write_bytes(library.read_bytes()[:5000])
     manifest = json.loads((copy / "manifest.json").read_text())
-    manifest["sha256"] = hashlib.sha256(library.read_bytes()).hexdigest()
+    manifest["sha256"] = sha256(library)
     (copy / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(DigestMismatchError, match=r"provenance\.json does not fit libgemm\.so, manifest\.json"):
+        KernelLibrary.load(copy)
+
+
+def test_a_truncated_library_with_forged_digests_everywhere_is_not_mapped(tmp_path: Path) -> None:
+    copy, library = damaged(tmp_path, "gfx942")
+    library.write_bytes(library.read_bytes()[:5000])
+    manifest = json.loads((copy / "manifest.json").read_text())
+    manifest["sha256"] = sha256(library)
+    (copy / "manifest.json").write_text(json.dumps(manifest))
+    statement = json.loads((copy / "provenance.json").read_text())
+    for subject in statement["subject"]:
+        subject["digest"]["sha256"] = sha256(copy / subject["name"])
+    (copy / "provenance.json").write_text(json.dumps(statement))
     with pytest.raises(LibraryLoadError):
         KernelLibrary.load(copy)
 
