@@ -90,7 +90,7 @@ def test_workers_build_the_same_bytes(pair: Pair) -> None:
     if pair.server != "casd":
         pytest.skip(f"{pair.server} stores and executes nothing")
     if servers.bubblewrap() is None:
-        pytest.skip("no bwrap on this machine, which the workers' sandbox needs")
+        pytest.skip("no bwrap works on this machine, and the workers' sandbox needs one")
     there = Machine(pair.first.home.parent, "there", pair.address, stranger=True)
     there.write("t/BUILD", kernels.small(256))
     remote = ["--pants-config-files=pants.remote.toml", f"--remote-execution-address=grpc://{pair.address}"]

@@ -64,7 +64,7 @@ def workers(folder: Path, jobs: int = 2) -> Iterator[str]:
     """
     sandbox = bubblewrap()
     if sandbox is None:
-        raise FileNotFoundError("bwrap is neither on the PATH nor in a Debian package; install bubblewrap")
+        raise FileNotFoundError("no bwrap on the PATH or in a Debian package works here; install bubblewrap")
     runner = folder.parent / "runner"
     python = private_environment("buildgrid") / "bin/python"
     script = Path(__file__).with_name("output_paths.py")
@@ -95,7 +95,16 @@ def buildbox() -> Path:
 
 
 def bubblewrap() -> Path | None:
-    """The folder of the sandbox program bwrap: the machine's, or out of the Debian package; None without either."""
+    """The folder of a bwrap that works here: the machine's, or out of the Debian package; None without either."""
+    folder = _installed_bubblewrap()
+    if folder is None:
+        return None
+    # A machine may forbid namespaces, which the sandbox is made of.
+    tried = subprocess.run([folder / "bwrap", "--ro-bind", "/", "/", "--unshare-all", "true"], capture_output=True)
+    return folder if tried.returncode == 0 else None
+
+
+def _installed_bubblewrap() -> Path | None:
     found = shutil.which("bwrap")
     if found:
         return Path(found).parent
