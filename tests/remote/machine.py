@@ -40,7 +40,7 @@ class Machine:
         self.named = self.home / "named" if stranger else _user_cache() / "pants/named_caches"
         self.options = ["--no-pantsd", "--keep-sandboxes=always", f"--local-store-dir={self.store}"]
         self.options += [f"--named-caches-dir={self.named}", "--stats-log", "--remote-cache-read"]
-        self.options += [f"--remote-store-address=grpc://{address}", "--cache-content-behavior=defer"]
+        self.options += [f"--remote-store-address=grpc://{address}", "--cache-content-behavior=validate"]
         self._prefix: list[str] = []
         self._environment = dict(os.environ)
         copy_repository(self.root)
