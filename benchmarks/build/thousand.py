@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import sys
 import tempfile
 from collections import Counter
@@ -19,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from machine import describe
+from scale import spread
 
 from e2e.workspace import Run, Workspace
 
@@ -58,13 +58,7 @@ def summary(run: Run) -> dict[str, Any]:
 
 def median_of(runs: list[Run]) -> dict[str, Any]:
     """Median and extremes of repeated runs."""
-    cpu, wall = sorted(run.cpu_s for run in runs), sorted(run.wall_s for run in runs)
-    return {
-        "runs": len(runs),
-        "cpu_s": {"median": round(statistics.median(cpu), 2), "min": round(cpu[0], 2), "max": round(cpu[-1], 2)},
-        "wall_s": {"median": round(statistics.median(wall), 2), "min": round(wall[0], 2), "max": round(wall[-1], 2)},
-        "processes": runs[-1].ran,
-    }
+    return {**spread(runs), "processes": runs[-1].ran}
 
 
 def measure(count: int, folder: Path) -> dict[str, Any]:

@@ -74,22 +74,24 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_a_truncated_library_with_a_forged_manifest_is_refused_by_its_statement(tmp_path: Path) -> None:
+def truncated_and_forged(tmp_path: Path) -> Path:
+    """A copy whose library is cut, and whose manifest says that this is how it must be."""
     copy, library = damaged(tmp_path, "gfx942")
     library.write_bytes(library.read_bytes()[:5000])
     manifest = json.loads((copy / "manifest.json").read_text())
     manifest["sha256"] = sha256(library)
     (copy / "manifest.json").write_text(json.dumps(manifest))
+    return copy
+
+
+def test_a_truncated_library_with_a_forged_manifest_is_refused_by_its_statement(tmp_path: Path) -> None:
+    copy = truncated_and_forged(tmp_path)
     with pytest.raises(DigestMismatchError, match=r"provenance\.json does not fit libgemm\.so, manifest\.json"):
         KernelLibrary.load(copy)
 
 
 def test_a_truncated_library_with_forged_digests_everywhere_is_not_mapped(tmp_path: Path) -> None:
-    copy, library = damaged(tmp_path, "gfx942")
-    library.write_bytes(library.read_bytes()[:5000])
-    manifest = json.loads((copy / "manifest.json").read_text())
-    manifest["sha256"] = sha256(library)
-    (copy / "manifest.json").write_text(json.dumps(manifest))
+    copy = truncated_and_forged(tmp_path)
     statement = json.loads((copy / "provenance.json").read_text())
     for subject in statement["subject"]:
         subject["digest"]["sha256"] = sha256(copy / subject["name"])

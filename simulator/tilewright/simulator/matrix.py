@@ -16,6 +16,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.simulator import float8
 from tilewright.simulator.errors import Trap, Unmodelled
 from tilewright.simulator.instruction import File, Instruction, Operand
 from tilewright.simulator.matrix_shapes import BITS, NAMES, Index, Shape, find
@@ -25,12 +26,6 @@ from tilewright.simulator.target import Target
 from tilewright.simulator.wave import Wave
 
 Matrix = NDArray[Any]
-_FLOAT8 = {
-    ("fnuz", "fp8"): ml_dtypes.float8_e4m3fnuz,
-    ("fnuz", "bf8"): ml_dtypes.float8_e5m2fnuz,
-    ("ocp", "fp8"): ml_dtypes.float8_e4m3fn,
-    ("ocp", "bf8"): ml_dtypes.float8_e5m2,
-}
 _FLOAT16: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
 _SMALLEST = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": np.float32(2.0**-126)}  # that are no denormals
 _FORMATS = {0: "fp8", 1: "bf8"}  # of f8f6f4 operands; 2 and 3 are 6 bits, 4 is 4 bits
@@ -40,9 +35,7 @@ _FORMATS = {0: "fp8", 1: "bf8"}  # of f8f6f4 operands; 2 and 3 are 6 bits, 4 is 
 def values_of(target: Target, kind: str) -> NDArray[np.float64]:
     """What each bit pattern of ``fp8``, ``bf8``, ``f16`` or ``bf16`` counts for in the target's matrix instructions."""
     if kind in ("fp8", "bf8"):
-        dtype = _FLOAT8.get((target.float8, kind))
-        if dtype is None:
-            raise Unmodelled(f"{kind} on {target.name}, which has no such instructions")
+        dtype = float8.dtype(target, kind)
         bits: NDArray[Any] = np.arange(256, dtype=np.uint8)
     else:
         dtype, bits = _FLOAT16[kind], np.arange(65536, dtype=np.uint16)

@@ -13,24 +13,24 @@ def action(*argv: str) -> Action:
 def test_a_cpu_kernel_is_described_for_a_plain_clang() -> None:
     (entry,) = entries(
         [action(*ZIG, "-I__cpu/include", "-mcpu=x86_64_v4+avx512bf16", "-c", "a/k.hpp", "-o", "a/k.o")],
-        "/work",
+        "/checkout",
         "src/include",
     )
-    assert (entry["directory"], entry["file"]) == ("/work/dist/compile_commands", "a/k.hpp")
+    assert (entry["directory"], entry["file"]) == ("/checkout/dist/compile_commands", "a/k.hpp")
     words = entry["arguments"]
     assert words[0] == "clang++" and "--target=x86_64-linux-gnu" in words
-    assert words[-7:] == ["-I/work/src/include", "-march=x86-64-v4", "-mavx512bf16", "-c", "a/k.hpp", "-o", "a/k.o"]
+    assert words[-7:] == ["-I/checkout/src/include", "-march=x86-64-v4", "-mavx512bf16", "-c", "a/k.hpp", "-o", "a/k.o"]
 
 
 def test_a_clang_command_keeps_its_flags() -> None:
-    (entry,) = entries([action(ZIG[0], "clang", "-x", "hip", "-S", "k.hpp", "-o", "k.s")], "/work", None)
+    (entry,) = entries([action(ZIG[0], "clang", "-x", "hip", "-S", "k.hpp", "-o", "k.s")], "/checkout", None)
     assert entry["arguments"] == ["clang++", "-x", "hip", "-S", "k.hpp", "-o", "k.s"]
 
 
 def test_our_own_sources_are_those_of_the_workspace_or_of_the_package() -> None:
     command = action("/usr/bin/g++", "-c", "__cpu/include/tilewright/cpu/library.cpp", "-o", "x.o")
-    for include, expected in (("src/include", "/work/src/include"), (None, "__cpu/include")):
-        (entry,) = entries([command], "/work", include)
+    for include, expected in (("src/include", "/checkout/src/include"), (None, "__cpu/include")):
+        (entry,) = entries([command], "/checkout", include)
         assert entry["file"] == f"{expected}/tilewright/cpu/library.cpp" == entry["arguments"][2]
 
 
