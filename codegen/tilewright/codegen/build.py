@@ -8,10 +8,11 @@ from pathlib import Path
 
 from tilewright.codegen.backends import ToolchainChoice, backend_for
 from tilewright.codegen.bundle import manifest_text
-from tilewright.codegen.execute import LocalExecutor, write_atomically
+from tilewright.codegen.execute import LocalExecutor
 from tilewright.codegen.library import library_plan
 from tilewright.codegen.protocol import library_json
 from tilewright.codegen.select import Selection
+from tilewright.codegen.store import write_atomically
 from tilewright.codegen.violations import SpecError
 
 

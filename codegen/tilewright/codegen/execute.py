@@ -2,44 +2,53 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
 import json
 import os
 import shutil
 import subprocess
-import tempfile
 import threading
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tilewright.codegen.failures import ActionError, BuildError, remember, remembered
+from tilewright.codegen.locks import entry_lock
 from tilewright.codegen.memory import MemorySlots, available_memory_mb
 from tilewright.codegen.plan import Action, RenderedFile, checked_path
+from tilewright.codegen.sandbox import sandbox_in
+from tilewright.codegen.schedule import Experience, urgencies
+from tilewright.codegen.store import Cost, Made, cost_of, file_digest, publish, seal, verified, write_atomically
 from tilewright.codegen.trees import TREES, cache_mount, mount
 from tilewright.codegen.violations import SpecError
 
-
-class ActionError(RuntimeError):
-    """A command that failed or left an output out; the message holds everything it printed."""
-
-    def __init__(self, action: Action, reason: str, output: str) -> None:
-        self.action = action
-        super().__init__(f"{action.description}: {reason}\n{' '.join(action.argv)}\n{output}".rstrip())
+__all__ = ["ActionError", "BuildError", "LocalExecutor", "Watcher", "file_digest", "write_atomically"]
 
 
-_RECORD = "__sha256.json"
-"""Beside the outputs of a cached result: their digests. No path of a plan starts so."""
+class Watcher:
+    """Hears of a run; for displays. Calls come from several threads, one at a time."""
+
+    def planned(self, actions: Sequence[Action], seconds: Mapping[Action, float]) -> None:
+        """These will be looked at, and would take about so many seconds of a processor each."""
+
+    def started(self, action: Action) -> None:
+        """Its command starts, or waits for memory."""
+
+    def ended(self, action: Action, cached: bool) -> None:
+        """Its outputs are there: made just now, or before (``cached``)."""
+
+    def failed(self, error: ActionError) -> None:
+        """Its command failed, now or before."""
 
 
 @dataclass(frozen=True)
-class _Made:
-    """A file in the cache whose contents were found to have this sha256."""
-
-    path: Path
-    digest: str
+class _Result:
+    made: dict[str, Made]
+    cost: Cost | None
+    cached: bool
 
 
 @dataclass
@@ -48,9 +57,13 @@ class LocalExecutor:
 
     A result is looked up by command, environment, contents of inputs and identity of trees, so nothing runs twice and
     nothing stale is used. Results are written to disk, then appear by rename, so several processes may share a cache
-    and any of them may be killed; a result whose bytes are not those that were written is made again. At most ``jobs``
-    commands run at once, and only as many as fit into ``memory_mb``, those of other builds with the same cache
-    included. ``progress`` hears one line per action.
+    and any of them may be killed; a result whose bytes are not those that were written is made again. What one process
+    makes, others wait for, at most ``lock_timeout_s`` seconds each; then they make it themselves. A command that failed
+    fails again without being run until its inputs change, or with ``retry_failed``.
+
+    At most ``jobs`` commands run at once, and only as many as fit into ``memory_mb``, those of other builds with the
+    same cache included; those on which most depends start first. ``progress`` hears one line per command, ``watcher``
+    of every action. ``costs`` are known after a run, by action id.
     """
 
     tree_roots: Mapping[str, Path]
@@ -58,71 +71,103 @@ class LocalExecutor:
     jobs: int = 1
     memory_mb: int | None = None
     progress: Callable[[str], None] = lambda line: None
+    watcher: Watcher = field(default_factory=Watcher)
+    retry_failed: bool = False
+    lock_timeout_s: float = 1800
+    costs: dict[str, Cost] = field(default_factory=dict, init=False)
     _trees: dict[str, tuple[Path, str]] = field(default_factory=dict, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
-    def run(self, files: Sequence[RenderedFile], actions: Sequence[Action]) -> dict[str, Path]:
+    def run(
+        self, files: Sequence[RenderedFile], actions: Sequence[Action], keep_going: bool = False
+    ) -> dict[str, Path]:
         """Every rendered file and output by its path in the plan, as a file inside the cache (do not change it).
 
-        Raises ActionError for the first command that fails, SpecError for a tree without a folder or a path that may
-        not be, ValueError for a plan whose inputs nobody makes, and OSError for a cache that cannot be written.
+        Raises ActionError for the first command that fails; with ``keep_going`` all that can be made is made, then
+        BuildError holds every failure. SpecError: a tree without a folder or a path that may not be; ValueError: a plan
+        whose inputs nobody makes; OSError: a cache that cannot be written.
         """
-        self.cache = self.cache.resolve()
-        for path in (*(file.path for file in files), *(path for action in actions for path in action.outputs)):
-            checked_path(path, "output")
+        self._prepare(files, actions)
         ready = {file.path: self._store_text(file.text) for file in files}
-        waiting = dict.fromkeys(actions)
-        memory_mb = self.memory_mb if self.memory_mb is not None else available_memory_mb()
-        for tree in sorted({tree for action in actions for tree in action.trees}):
-            self._tree(tree)
-        slots = MemorySlots(self.cache / "memory", memory_mb)
-        running: dict[Future[dict[str, _Made]], Action] = {}
+        run = _Run(self, actions, ready, keep_going)
         with ThreadPoolExecutor(max_workers=self.jobs) as pool:
             try:
-                while waiting or running:
-                    for action in [action for action in waiting if all(path in ready for path in action.inputs)]:
-                        if self._fits(action, running.values(), memory_mb):
-                            del waiting[action]
-                            running[pool.submit(self._run_one, action, dict(ready), slots)] = action
-                    if not running:
-                        missing = sorted({p for action in waiting for p in action.inputs if p not in ready})
-                        raise ValueError(f"no action makes {', '.join(missing)}")
-                    for future in wait(running, return_when=FIRST_COMPLETED).done:
-                        del running[future]
-                        ready.update(future.result())
+                run.until_done(pool)
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
+        if run.errors:
+            raise BuildError(run.errors)
         return {path: made.path for path, made in ready.items()}
 
-    def _fits(self, action: Action, busy: Collection[Action], memory_mb: int) -> bool:
-        return not busy or (
-            len(busy) < self.jobs and sum(other.memory_mb for other in busy) + action.memory_mb <= memory_mb
-        )
+    def missing(self, files: Sequence[RenderedFile], actions: Sequence[Action]) -> list[Action]:
+        """Those actions that a run would have to execute: without a result, or behind one without. Runs nothing."""
+        self._prepare(files, actions)
+        ready = {file.path: Made(Path(), hashlib.sha256(file.text.encode()).hexdigest()) for file in files}
+        waiting = dict.fromkeys(actions)
+        while True:
+            known = {}
+            for action in [action for action in waiting if all(path in ready for path in action.inputs)]:
+                found = verified(self._entry(action, ready), action.outputs)
+                if found is not None:
+                    known[action] = found
+            if not known:
+                return list(waiting)
+            for action, found in known.items():
+                del waiting[action]
+                ready.update(found)
 
-    def _run_one(self, action: Action, ready: Mapping[str, _Made], slots: MemorySlots) -> dict[str, _Made]:
-        entry = self.cache / "actions" / self._key(action, ready)
-        for _ in range(3):  # again only if somebody damages what was just written
-            found = _verified(entry, action)
+    def tree_digest(self, name: str) -> str:
+        """What changes whenever something in a tree does; SpecError for a tree without a folder."""
+        self.cache = self.cache.resolve()
+        return self._tree(name)[1]
+
+    def _prepare(self, files: Sequence[RenderedFile], actions: Sequence[Action]) -> None:
+        self.cache = self.cache.resolve()
+        for path in (*(file.path for file in files), *(path for action in actions for path in action.outputs)):
+            checked_path(path, "output")
+        for tree in sorted({tree for action in actions for tree in action.trees}):
+            self._tree(tree)
+
+    def _make(self, action: Action, ready: Mapping[str, Made], slots: MemorySlots, patient: bool) -> _Result | None:
+        """The result of an action; None if another process is at it and we are not ``patient``."""
+        entry = self._entry(action, ready)
+        found = verified(entry, action.outputs)
+        if found is not None:
+            return _Result(found, cost_of(entry), True)
+        with entry_lock(self.cache / "locks" / entry.name, self.lock_timeout_s if patient else 0) as ours:
+            if not ours and not patient:
+                return None
+            return self._make_locked(action, entry, ready, slots)
+
+    def _make_locked(self, action: Action, entry: Path, ready: Mapping[str, Made], slots: MemorySlots) -> _Result:
+        record = self.cache / "failures" / f"{entry.name}.json"
+        for attempt in range(3):  # again only if somebody damages what was just written
+            found = verified(entry, action.outputs)
             if found is not None:
-                return found
-            self.progress(action.description)
-            with tempfile.TemporaryDirectory(dir=_folder(self.cache / "sandboxes"), ignore_cleanup_errors=True) as made:
-                sandbox = Path(made)
+                return _Result(found, cost_of(entry), not attempt)
+            failure = None if self.retry_failed else remembered(record, action)
+            if failure is not None:
+                raise failure
+            with self._lock:
+                self.progress(action.description)
+                self.watcher.started(action)
+            with sandbox_in(self.cache / "sandboxes") as (sandbox, alive):
                 with slots.hold(action.memory_mb) as slot:
-                    self._execute(action, sandbox, ready, slot)
-                staged = _folder(sandbox / "__outputs")
+                    cost = self._execute(action, sandbox, ready, (slot, alive), record)
+                staged = sandbox / "__outputs"
                 for output in action.outputs:
                     target = staged / output
                     target.parent.mkdir(parents=True, exist_ok=True)
                     os.rename(sandbox / output, target)
-                digests = {output: file_digest(staged / output) for output in action.outputs}
-                (staged / _RECORD).write_text(json.dumps(digests))
-                _flush(staged)
-                _publish(staged, entry, action, sandbox / "__old")
+                seal(staged, action.outputs, cost)
+                publish(staged, entry, action.outputs, sandbox / "__old")
+            record.unlink(missing_ok=True)
         raise OSError(errno.EIO, "what was written cannot be read back; check the disk", str(entry))
 
-    def _execute(self, action: Action, sandbox: Path, ready: Mapping[str, _Made], slot: int) -> None:
+    def _execute(
+        self, action: Action, sandbox: Path, ready: Mapping[str, Made], kept: Collection[int], record: Path
+    ) -> Cost:
         for path in action.inputs:
             target = sandbox / path
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -132,28 +177,20 @@ class LocalExecutor:
         for tree in action.trees:
             (sandbox / mount(tree)).symlink_to(self._tree(tree)[0])
         for cache in action.caches:
-            (sandbox / cache_mount(cache)).symlink_to(_folder(self.cache / "named" / cache))
-        try:
-            done = subprocess.run(
-                action.argv,
-                cwd=sandbox,
-                env=dict(action.env),
-                pass_fds=(slot,),  # a command that outlives us keeps its memory reserved
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-            )
-        except OSError as error:
-            raise ActionError(action, f"cannot be started: {error}", "") from None
-        printed = done.stdout + done.stderr
-        if done.returncode != 0:
-            raise ActionError(action, f"failed with exit code {done.returncode}", printed)
+            folder = self.cache / "named" / cache
+            folder.mkdir(parents=True, exist_ok=True)
+            (sandbox / cache_mount(cache)).symlink_to(folder)
+        code, printed, cost = _run_command(action, sandbox, kept)
+        if code != 0:
+            error = ActionError(action, f"failed with exit code {code}", printed)
+            remember(record, error, code)
+            raise error
         for output in action.outputs:
             if not (sandbox / output).is_file():
                 raise ActionError(action, f"did not write {output}", printed)
+        return cost
 
-    def _key(self, action: Action, ready: Mapping[str, _Made]) -> str:
+    def _entry(self, action: Action, ready: Mapping[str, Made]) -> Path:
         parts = {
             "argv": action.argv,
             "env": sorted(action.env),
@@ -161,15 +198,16 @@ class LocalExecutor:
             "outputs": action.outputs,
             "trees": {tree: self._tree(tree)[1] for tree in action.trees},
         }
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+        key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+        return self.cache / "actions" / key
 
-    def _store_text(self, text: str) -> _Made:
+    def _store_text(self, text: str) -> Made:
         data = text.encode()
         digest = hashlib.sha256(data).hexdigest()
         path = self.cache / "texts" / digest
         if not path.exists() or path.read_bytes() != data:
             write_atomically(path, data)
-        return _Made(path, digest)
+        return Made(path, digest)
 
     def _tree(self, name: str) -> tuple[Path, str]:
         """A folder that shows the parts of a tree and nothing else, and a digest of what is in them."""
@@ -181,26 +219,107 @@ class LocalExecutor:
             return self._trees[name]
 
 
-def file_digest(path: Path) -> str:
-    """sha256 of a file's contents, 64 hex digits."""
-    with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+class _Run:
+    """One run of an executor: what waits, what runs, what failed."""
+
+    def __init__(
+        self, executor: LocalExecutor, actions: Sequence[Action], ready: dict[str, Made], keep_going: bool
+    ) -> None:
+        self.executor = executor
+        self.ready = ready
+        self.keep_going = keep_going
+        self.errors: list[ActionError] = []
+        memory_mb = executor.memory_mb
+        self.memory_mb = memory_mb if memory_mb is not None else available_memory_mb()
+        self.slots = MemorySlots(executor.cache / "memory", self.memory_mb)
+        self.experience = Experience(executor.cache / "seconds")
+        seconds = {action: self.experience.seconds(action) for action in actions}
+        self.urgency = urgencies(actions, seconds)
+        self.waiting = set(actions)
+        self.elsewhere: set[Action] = set()  # another process was at it when we came
+        self.running: dict[Future[_Result | None], Action] = {}
+        executor.watcher.planned(actions, seconds)
+
+    def until_done(self, pool: ThreadPoolExecutor) -> None:
+        while self.waiting or self.running:
+            self._start(pool)
+            if not self.running:
+                if self.errors:
+                    return  # the rest needs what could not be made
+                missing = {path for action in self.waiting for path in action.inputs if path not in self.ready}
+                raise ValueError(f"no action makes {', '.join(sorted(missing))}")
+            for future in wait(self.running, return_when=FIRST_COMPLETED).done:
+                self._end(self.running.pop(future), future)
+
+    def _start(self, pool: ThreadPoolExecutor) -> None:
+        able = [action for action in self.waiting if all(path in self.ready for path in action.inputs)]
+        for action in sorted(able, key=lambda a: (a in self.elsewhere, -self.urgency[a], a.id)):
+            if self._fits(action):
+                self.waiting.remove(action)
+                patient = action in self.elsewhere
+                started = pool.submit(self.executor._make, action, dict(self.ready), self.slots, patient)
+                self.running[started] = action
+
+    def _fits(self, action: Action) -> bool:
+        busy = self.running.values()
+        return not busy or (
+            len(busy) < self.executor.jobs
+            and sum(other.memory_mb for other in busy) + action.memory_mb <= self.memory_mb
+        )
+
+    def _end(self, action: Action, future: Future[_Result | None]) -> None:
+        executor = self.executor
+        try:
+            result = future.result()
+        except ActionError as error:
+            with executor._lock:
+                executor.watcher.failed(error)
+            if not self.keep_going:
+                raise
+            self.errors.append(error)
+            return
+        if result is None:
+            self.elsewhere.add(action)
+            self.waiting.add(action)
+            return
+        self.ready.update(result.made)
+        if result.cost is not None:
+            executor.costs[action.id] = result.cost
+            if not result.cached:
+                self.experience.record(action, result.cost.cpu_s)
+        with executor._lock:
+            executor.watcher.ended(action, result.cached)
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Replace ``path`` by ``data``: readers see the old contents or the new, never a part, even after a power cut."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(descriptor)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+def _run_command(action: Action, sandbox: Path, kept: Collection[int]) -> tuple[int, str, Cost]:
+    """Exit code, what it printed and what it took; ActionError if it cannot be started.
+
+    A command that outlives us keeps the file descriptors ``kept``: its memory stays reserved, its folder stays.
+    """
+    begin = time.monotonic()
+    with open(sandbox / "__stdout", "w+b") as out, open(sandbox / "__stderr", "w+b") as err:
+        try:
+            process = subprocess.Popen(
+                action.argv,
+                cwd=sandbox,
+                env=dict(action.env),
+                pass_fds=tuple(kept),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+            )
+        except OSError as error:
+            raise ActionError(action, f"cannot be started: {error}", "") from None
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        printed = ""
+        for stream in (out, err):
+            stream.seek(0)
+            printed += stream.read().decode(errors="replace")
+    cost = Cost(
+        round(usage.ru_utime + usage.ru_stime, 3), round(time.monotonic() - begin, 3), -(-usage.ru_maxrss // 1024)
+    )
+    return process.returncode, printed, cost
 
 
 def _mount_tree(root: Path, parts: Sequence[str], into: Path) -> tuple[Path, str]:
@@ -223,43 +342,3 @@ def _mount_tree(root: Path, parts: Sequence[str], into: Path) -> tuple[Path, str
             link.parent.mkdir(parents=True, exist_ok=True)
             link.symlink_to(path.resolve())
     return view, digest.hexdigest()
-
-
-def _verified(entry: Path, action: Action) -> dict[str, _Made] | None:
-    """The outputs of a cached result, if each of them still has the digest that it was stored with."""
-    try:
-        recorded = json.loads((entry / _RECORD).read_bytes())
-        made = {output: _Made(entry / output, file_digest(entry / output)) for output in action.outputs}
-        if recorded == {output: item.digest for output, item in made.items()}:
-            return made
-    except (OSError, ValueError):
-        pass
-    return None
-
-
-def _publish(staged: Path, entry: Path, action: Action, discarded: Path) -> None:
-    """Put a result where it is looked for, instead of a damaged one; a sound one of another process stays."""
-    _folder(entry.parent)
-    while _verified(entry, action) is None:
-        with contextlib.suppress(FileNotFoundError):
-            os.rename(entry, discarded)
-        try:
-            os.rename(staged, entry)
-        except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
-
-
-def _flush(folder: Path) -> None:
-    """Wait until files and folders are on disk."""
-    for path in (*folder.rglob("*"), folder):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def _folder(path: Path) -> Path:
-    path.mkdir(parents=True, exist_ok=True)
-    return path

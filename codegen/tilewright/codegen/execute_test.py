@@ -2,12 +2,23 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tilewright.codegen.execute import ActionError, LocalExecutor, file_digest, write_atomically
+from tilewright.codegen.execute import (
+    ActionError,
+    BuildError,
+    LocalExecutor,
+    Watcher,
+    file_digest,
+    write_atomically,
+)
+from tilewright.codegen.locks import entry_lock
 from tilewright.codegen.plan import Action, RenderedFile
+from tilewright.codegen.store import Cost
 from tilewright.codegen.testing import copy_action
 
 TEXT = RenderedFile("a/in.txt", "hello ")
@@ -120,14 +131,15 @@ def test_memory_bounds_how_many_run_at_once(tmp_path: Path) -> None:
     lock = threading.Lock()
 
     class Counting(LocalExecutor):
-        def _execute(self, action: Action, sandbox: Path, ready: object, slot: int) -> None:
+        def _execute(self, *arguments: Any) -> Cost:
             nonlocal running, most
             with lock:
                 running += 1
                 most = max(most, running)
-            super()._execute(action, sandbox, ready, slot)  # type: ignore[arg-type]
+            cost = super()._execute(*arguments)
             with lock:
                 running -= 1
+            return cost
 
     actions = [python(f"open('out{n}', 'w')", (f"out{n}",), memory_mb=600) for n in range(4)]
     Counting({}, tmp_path / "one", jobs=4, memory_mb=1000).run([], actions)
@@ -172,3 +184,132 @@ def test_files_are_replaced_whole(tmp_path: Path) -> None:
     with pytest.raises(OSError):
         write_atomically(blocked, b"x")
     assert not [item for item in tmp_path.iterdir() if item.name.startswith(".")]
+
+
+def failing(code: str = "import sys; sys.exit('error: no such tile')", **rest: object) -> Action:
+    return python(code, **rest)  # type: ignore[arg-type]
+
+
+def test_a_failure_is_remembered_until_an_input_changes(executor: LocalExecutor, lines: list[str]) -> None:
+    count = "open(__import__('os').path.join('__cache_zig', 'ran'), 'a').write('x'); "
+    refuse = "text = open('a/in.txt').read(); sys.exit(text and 'error: ' + text); "
+    action = Action("py", "Run Python", (sys.executable, "-c", f"import sys; {count}{refuse}"), ("a/in.txt",), ("out",))
+    action = Action(**{**vars(action), "caches": ("zig",)})
+    for _ in range(3):
+        with pytest.raises(ActionError, match="error: hello") as caught:
+            executor.run([TEXT], [action])
+    assert (executor.cache / "named/zig/ran").read_text() == "x" and lines == ["Run Python"]
+    assert "nothing that it reads has changed; to run it again remove" in str(caught.value)
+    with pytest.raises(ActionError, match="error: other"):
+        executor.run([RenderedFile("a/in.txt", "other")], [action])
+    executor.retry_failed = True
+    with pytest.raises(ActionError, match="error: hello"):
+        executor.run([TEXT], [action])
+    executor.retry_failed = False
+    assert caught.value.record is not None
+    caught.value.record.write_text("{ torn")  # damaged: run again
+    with pytest.raises(ActionError, match="error: hello"):
+        executor.run([TEXT], [action])
+    assert (executor.cache / "named/zig/ran").read_text() == "xxxx"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import sys; sys.exit('fatal error: error in backend: IO failure: No space left on device')",
+        "import sys; sys.exit('error: OutOfMemory')",
+        "import os; os.kill(os.getpid(), 9)",
+        "pass",
+    ],
+)
+def test_failures_of_the_machine_are_not_remembered(executor: LocalExecutor, lines: list[str], code: str) -> None:
+    for _ in range(2):
+        with pytest.raises(ActionError):
+            executor.run([], [failing(code)])
+    assert len(lines) == 2
+
+
+def test_all_that_can_be_made_is_made(executor: LocalExecutor) -> None:
+    bad, other = failing(), failing("import sys; sys.exit('error: another')", outputs=("out2",))
+    actions = [bad, copy_action(["out"], "behind"), other, copy_action(["a/in.txt"], "good")]
+    with pytest.raises(
+        BuildError, match=r"(?s)2 commands failed.*no such tile.*another|another.*no such tile"
+    ) as caught:
+        executor.run([TEXT], actions, keep_going=True)
+    assert {error.action for error in caught.value.errors} == {bad, other}
+    assert set(executor.missing([TEXT], actions)) == {bad, other, actions[1]}
+
+
+def test_what_is_missing_is_known_without_running_it(executor: LocalExecutor, lines: list[str]) -> None:
+    actions = [copy_action(["one"], "two"), copy_action(["a/in.txt"], "one")]
+    assert executor.missing([TEXT], actions) == actions and not lines
+    executor.run([TEXT], actions[1:])
+    assert executor.missing([TEXT], actions) == actions[:1]
+    executor.run([TEXT], actions)
+    assert not executor.missing([TEXT], actions)
+
+
+def test_what_most_depends_on_starts_first(executor: LocalExecutor, lines: list[str]) -> None:
+    def action(name: str, seconds: float, *inputs: str) -> Action:
+        plain = copy_action(inputs or ("a/in.txt",), name)
+        return Action(**{**vars(plain), "seconds": seconds})
+
+    executor.jobs = 1
+    tail = action("tail", 50, "head")
+    actions = [action("short", 1), action("head", 2), action("long", 30), tail]
+    executor.run([TEXT], actions)
+    assert lines == ["Copy to head", "Copy to tail", "Copy to long", "Copy to short"]
+    lines.clear()
+    executor.run([RenderedFile("a/in.txt", "what they took counts now")], [action("new", 5), actions[2]])
+    assert lines == ["Copy to new", "Copy to long"]
+
+
+def test_costs_are_recorded_beside_results(executor: LocalExecutor) -> None:
+    burn = python("x = sum(range(3_000_000)); open('out', 'w')")
+    executor.run([], [burn])
+    cost = executor.costs["py"]
+    assert cost.cpu_s > 0 and cost.elapsed_s > 0 and cost.peak_mb > 1
+    again = LocalExecutor({}, executor.cache)
+    again.run([], [burn])
+    assert again.costs == executor.costs
+
+
+class _Log(Watcher):
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def planned(self, actions: Sequence[Action], seconds: Mapping[Action, float]) -> None:
+        self.heard.append(f"planned {len(actions)} {sum(seconds.values()):.1f}")
+
+    def started(self, action: Action) -> None:
+        self.heard.append(f"started {action.outputs[0]}")
+
+    def ended(self, action: Action, cached: bool) -> None:
+        self.heard.append(f"ended {action.outputs[0]} {cached}")
+
+    def failed(self, error: ActionError) -> None:
+        self.heard.append(f"failed {error.action.outputs[0]}")
+
+
+def test_a_watcher_hears_of_every_action(executor: LocalExecutor) -> None:
+    executor.jobs = 1
+    executor.run([TEXT], [copy_action(["a/in.txt"], "one")])
+    executor.watcher = log = _Log()
+    actions = [copy_action(["a/in.txt"], "one"), copy_action(["one"], "two"), failing()]
+    with pytest.raises(BuildError):
+        executor.run([TEXT], actions, keep_going=True)
+    assert log.heard[0].startswith("planned 3 ")
+    assert sorted(log.heard[1:]) == ["ended one True", "ended two False", "failed out", "started out", "started two"]
+
+
+def test_others_are_waited_for_and_not_for_ever(executor: LocalExecutor, lines: list[str]) -> None:
+    slow = python("open('out', 'w').write('slow')")
+    executor.run([], [slow])
+    entry = next((executor.cache / "actions").iterdir())
+    lock = executor.cache / "locks" / entry.name
+    (entry / "out").write_text("damaged")
+    executor.lock_timeout_s = 0.3
+    with entry_lock(lock, 0) as ours:
+        assert ours
+        found = executor.run([], [slow])
+    assert found["out"].read_text() == "slow" and len(lines) == 2

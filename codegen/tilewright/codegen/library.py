@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tilewright.arch import Arch
 from tilewright.codegen.backends.base import Backend
+from tilewright.codegen.estimate import compile_seconds
 from tilewright.codegen.groups import groups_of
 from tilewright.codegen.plan import KernelPlan, LibraryPlan, LinkGroup, RenderedFile
 from tilewright.codegen.render import render_kernel, render_template
@@ -21,7 +23,9 @@ def kernel_plan(kernel: Kernel, arch: Arch, backend: Backend) -> KernelPlan:
     """The rendered header of a kernel and the actions that turn it into objects."""
     header = render_kernel(kernel, arch, backend)
     plan = backend.kernel_plan(kernel, header.path)
-    return KernelPlan((header, *plan.files), plan.actions, plan.objects, plan.report)
+    first, *rest = plan.actions  # the compile, beside which the others are nothing
+    actions = (replace(first, seconds=compile_seconds(kernel, arch)), *rest)
+    return KernelPlan((header, *plan.files), actions, plan.objects, plan.report)
 
 
 def library_plan(name: str, arch: Arch, kernels: Sequence[Kernel], backend: Backend) -> LibraryPlan:

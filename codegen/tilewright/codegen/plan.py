@@ -21,7 +21,8 @@ class Action:
 
     ``inputs`` are rendered files or outputs of other actions. ``trees`` are read-only folders by name, each found at
     ``__<name>`` (see :mod:`tilewright.codegen.trees`). ``caches`` are append-only folders at ``__cache_<name>``.
-    ``memory_mb`` is the peak resident size measured for such a command.
+    ``memory_mb`` is the peak resident size measured for such a command, ``seconds`` about what it takes of a processor:
+    neither changes what comes out.
     """
 
     id: str
@@ -33,6 +34,7 @@ class Action:
     env: tuple[tuple[str, str], ...] = ()
     caches: tuple[str, ...] = ()
     memory_mb: int = 256
+    seconds: float = 0.2
 
 
 @dataclass(frozen=True)

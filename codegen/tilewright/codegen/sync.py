@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from tilewright.codegen.execute import write_atomically
+from tilewright.codegen.store import write_atomically
 from tilewright.codegen.violations import SpecError
 
 RECORD = ".tilewright-files.json"

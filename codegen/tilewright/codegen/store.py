@@ -1,0 +1,117 @@
+"""Results by content on disk: written whole or not at all, checked whenever they are read."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+_DIGESTS = "__sha256.json"
+_COST = "__cost.json"
+# Beside the outputs of a cached result: their digests, and what it cost. No path of a plan starts so.
+
+
+@dataclass(frozen=True)
+class Made:
+    """A file in the cache whose contents were found to have this sha256."""
+
+    path: Path
+    digest: str
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a command took: seconds of processor time (its own and its children's), elapsed seconds, peak megabytes."""
+
+    cpu_s: float
+    elapsed_s: float
+    peak_mb: int
+
+
+def verified(entry: Path, outputs: Iterable[str]) -> dict[str, Made] | None:
+    """The outputs of a cached result, if each of them still has the digest that it was stored with."""
+    try:
+        recorded = json.loads((entry / _DIGESTS).read_bytes())
+        made = {output: Made(entry / output, file_digest(entry / output)) for output in outputs}
+        if recorded == {output: item.digest for output, item in made.items()}:
+            return made
+    except (OSError, ValueError):
+        pass
+    return None
+
+
+def cost_of(entry: Path) -> Cost | None:
+    """What a cached result took to make; None if that was not recorded."""
+    try:
+        return Cost(**json.loads((entry / _COST).read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def seal(staged: Path, outputs: Iterable[str], cost: Cost) -> None:
+    """Add digests and cost to the folder of a new result and wait until all of it is on disk."""
+    digests = {output: file_digest(staged / output) for output in outputs}
+    (staged / _DIGESTS).write_text(json.dumps(digests))
+    (staged / _COST).write_text(json.dumps(asdict(cost)))
+    flush(staged)
+
+
+def publish(staged: Path, entry: Path, outputs: Iterable[str], discarded: Path) -> None:
+    """Put a sealed result where it is looked for, instead of a damaged one; a sound one of another process stays."""
+    listed = tuple(outputs)
+    entry.parent.mkdir(parents=True, exist_ok=True)
+    while verified(entry, listed) is None:
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(entry, discarded)
+        try:
+            os.rename(staged, entry)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+
+
+def flush(folder: Path) -> None:
+    """Wait until files and folders are on disk."""
+    for path in (*folder.rglob("*"), folder):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def file_digest(path: Path) -> str:
+    """sha256 of a file's contents, 64 hex digits."""
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replace ``path`` by ``data``: readers see the old contents or the new, never a part, even after a power cut."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(descriptor)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def read_json(path: Path) -> Mapping[str, object] | None:
+    """A JSON object that was written beside results; None where there is none or it is damaged."""
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
