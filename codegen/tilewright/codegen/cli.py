@@ -68,7 +68,7 @@ def _kernel_options(command: _Command) -> _Command:
     options = (
         click.option("--arch", "archs", multiple=True, metavar="ARCH", help=arch_help, shell_complete=_complete_arch),
         click.option("--arch-file", "arch_files", multiple=True, metavar="FILE", help="An architecture of your own."),
-        click.option("--set", "rule_set", metavar="NAME", help="A rule set: essential or default."),
+        click.option("--set", "rule_set", metavar="NAME", help="A set such as essential or fp16_rcr_compute."),
         click.option("--config", metavar="FILE", help="A JSON configuration: lists and ranges of values."),
         click.option("--spec", metavar="FILE", help="A JSON spec, or a list of specs."),
         click.option("--filter", "expression", metavar="EXPR", help="Keep kernels c for which this is true."),

@@ -47,7 +47,7 @@ def expand_config(config: object, arch: Arch) -> Expansion:
     combination is legal.
     """
     kernels: dict[str, Kernel] = {}
-    refused = _Refused()
+    refused = Refused()
     for kernel in iterate_config(config, arch, refused):
         kernels.setdefault(kernel.identity, kernel)
     if not kernels:
@@ -55,7 +55,7 @@ def expand_config(config: object, arch: Arch) -> Expansion:
     return Expansion(tuple(kernels.values()), dict(sorted(refused.counts.items())))
 
 
-def iterate_config(config: object, arch: Arch, refused: _Refused | None = None) -> Iterator[Kernel]:
+def iterate_config(config: object, arch: Arch, refused: Refused | None = None) -> Iterator[Kernel]:
     """The legal kernels of a configuration one by one, see :func:`expand_config`; SpecError if it is malformed."""
     problem, axes = _read(config)
     total = math.prod(len(values) for values in axes.values())
@@ -72,14 +72,15 @@ def iterate_config(config: object, arch: Arch, refused: _Refused | None = None) 
 
 
 @dataclass
-class _Refused:
-    """How many combinations there were, how many each rule refused, and one violation of each rule."""
+class Refused:
+    """How many combinations there were, how many each rule refused, and one violation of each rule; text of reasons."""
 
     combinations: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, Violation] = field(default_factory=dict)
 
     def add(self, violations: Sequence[Violation]) -> None:
+        """Count a combination, with the violations that refuse it or none."""
         self.combinations += 1
         self.counts.update({violation.rule for violation in violations})
         for violation in violations:

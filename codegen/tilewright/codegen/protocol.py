@@ -6,7 +6,7 @@ Request of ``tilewright plan --request FILE --response FILE`` (a JSON object, un
     name         library name, a C identifier; "plan" only
     kernels      [{"arch": "gfx942", "spec": {…}, "origin": "where it was written, for messages"}, …]; either this,
     archs        ["gfx942", …]                               or archs and exactly one of
-    set            a rule set, "essential" or "default"
+    set            a set, such as "essential" or "fp16_rcr_compute"
     config         a configuration: an object, or the path of a JSON file (see tilewright.codegen.expand)
     specs          [{…}, …] each for every arch
     filter       optional expression over kernels (see tilewright.codegen.filters)

@@ -1,4 +1,4 @@
-"""Rule sets: kernels that we chose, by set and architecture, in the grammar of configurations."""
+"""Sets by name: ``essential`` and ``default``, written per architecture, and the preselected sets of kernel_sets."""
 
 from __future__ import annotations
 
@@ -8,43 +8,60 @@ import json
 from importlib.resources.abc import Traversable
 from typing import Any
 
+from tilewright import arch as archs
 from tilewright.arch import Arch
-from tilewright.codegen.expand import EmptyExpansionError, expand_config
+from tilewright.codegen.expand import EmptyExpansionError, Expansion, expand_config
+from tilewright.codegen.kernel_sets import expand_kernel_set, is_kernel_set, unknown_set
 from tilewright.codegen.spec import Kernel
-from tilewright.codegen.specs import closest
 from tilewright.codegen.violations import SpecError
 
 
 @functools.cache
 def rule_set_names() -> tuple[str, ...]:
-    """The rule sets that exist, sorted."""
+    """The sets that are written per architecture, sorted."""
     return tuple(sorted(item.name.removesuffix(".json") for item in _folder().iterdir() if item.name.endswith(".json")))
 
 
 def rule_set_archs(name: str) -> tuple[str, ...]:
-    """The architectures that a rule set has kernels for, sorted; SpecError for an unknown set."""
+    """The architectures that a set has kernels for, sorted; SpecError for an unknown set."""
+    if is_kernel_set(name):
+        return tuple(arch for arch in archs.names() if _has_kernels(name, arch))
     return tuple(sorted(_read(name)))
 
 
 def expand_rule_set(name: object, arch: Arch) -> tuple[Kernel, ...]:
-    """The kernels of a rule set, in the order of its file; every one is legal on ``arch``.
+    """The kernels of a set, see :func:`expand_set`."""
+    return expand_set(name, arch).kernels
 
-    Raises SpecError for an unknown set and EmptyExpansionError for an architecture that the set does not know.
+
+def expand_set(name: object, arch: Arch) -> Expansion:
+    """The kernels of a set, in its order, every one legal on ``arch``; and what rules dropped of a preselected set.
+
+    Raises SpecError for an unknown set and EmptyExpansionError, with the reasons, where it has no kernels for ``arch``.
     """
     if not isinstance(name, str):
-        raise SpecError(f"a rule set is a name, not {name!r}; allowed: {', '.join(rule_set_names())}")
+        raise SpecError(f"a set is a name, not {name!r}; allowed: {', '.join(rule_set_names())}, fp16_rcr_compute, …")
+    if is_kernel_set(name):
+        return expand_kernel_set(name, arch)
     configs = _read(name).get(arch.name)
     if not configs:
         known = ", ".join(sorted(_read(name)))
         raise EmptyExpansionError(f"rule set {name!r} has no kernels for {arch.name}; it knows {known}")
-    return tuple(dict.fromkeys(kernel for config in configs for kernel in expand_config(config, arch).kernels))
+    kernels = tuple(dict.fromkeys(kernel for config in configs for kernel in expand_config(config, arch).kernels))
+    return Expansion(kernels)
+
+
+def _has_kernels(name: str, arch: str) -> bool:
+    try:
+        return bool(expand_kernel_set(name, archs.load(arch)).kernels)
+    except EmptyExpansionError:
+        return False
 
 
 @functools.cache
 def _read(name: str) -> dict[str, list[Any]]:
     if name not in rule_set_names():
-        known = ", ".join(rule_set_names())
-        raise SpecError(f"unknown rule set {name!r}{closest(name, rule_set_names())}; allowed: {known}")
+        raise unknown_set(name, rule_set_names())
     raw: dict[str, list[Any]] = json.loads(_folder().joinpath(f"{name}.json").read_text("utf-8"))
     return raw
 

@@ -9,7 +9,7 @@ from typing import Any
 from tilewright import arch as archs
 from tilewright.arch import Arch, ArchError
 from tilewright.codegen.expand import expand_config, read_json
-from tilewright.codegen.rulesets import expand_rule_set
+from tilewright.codegen.rulesets import expand_set
 from tilewright.codegen.spec import Kernel
 from tilewright.codegen.specs import parse_kernel, parse_kernels
 from tilewright.codegen.violations import SpecError
@@ -52,7 +52,8 @@ def select(
     chosen = {arch.name: arch for arch in (find_arch(name, known) for name in names)}
     for _, arch in sorted(chosen.items()):
         if source == "set":
-            picked.append(_selection(arch, expand_rule_set(value, arch)))
+            expansion = expand_set(value, arch)
+            picked.append(_selection(arch, expansion.kernels, expansion.dropped))
         elif source == "config":
             expansion = expand_config(value, arch)
             picked.append(_selection(arch, expansion.kernels, expansion.dropped))

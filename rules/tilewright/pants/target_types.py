@@ -174,7 +174,7 @@ class KernelArchsField(StringSequenceField):
 
 class RuleSetField(StringField):
     alias = "set"
-    help = "A rule set by name: `essential` or `default`."
+    help = "A set by name: `essential`, `default`, or a preselected one such as `fp16_rcr_compute`."
 
 
 class KernelConfigField(OptionalSingleSourceField):
