@@ -1,0 +1,105 @@
+// What the examples share: a dispatcher with one library, fp32 problems, memory for workspaces.
+#ifndef TILEWRIGHT_EXAMPLE_HPP
+#define TILEWRIGHT_EXAMPLE_HPP
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "tilewright/dispatcher.h"
+
+// Ends the program with the library's own words if a call failed.
+inline void require(tw_status status, const char* what) {
+  if (status == TW_OK) return;
+  std::fprintf(stderr, "%s: %s: %s\n", what, tw_status_name(status), tw_last_error());
+  std::exit(1);
+}
+
+class Dispatcher {
+ public:
+  explicit Dispatcher(const char* library) {
+    require(tw_dispatcher_create(nullptr, &handle_), "create");
+    require(tw_dispatcher_add_library(handle_, library, nullptr), library);
+  }
+  Dispatcher(const Dispatcher&) = delete;
+  Dispatcher& operator=(const Dispatcher&) = delete;
+  ~Dispatcher() { tw_dispatcher_destroy(handle_); }
+  operator tw_dispatcher*() const { return handle_; }
+
+ private:
+  tw_dispatcher* handle_ = nullptr;
+};
+
+// Row-major A (m, k), B (k, n) and D (m, n) in fp32, without gaps.
+inline tw_gemm_problem fp32_problem(int64_t m, int64_t n, int64_t k) {
+  tw_gemm_problem problem{};
+  problem.base = {sizeof problem, TW_OP_GEMM};
+  problem.dtype_a = problem.dtype_b = problem.dtype_c = problem.dtype_acc = TW_FP32;
+  problem.layout_a = problem.layout_b = problem.layout_c = TW_ROW_MAJOR;
+  problem.split_k = 1;
+  problem.m = m, problem.n = n, problem.k = k;
+  problem.lda = k > 0 ? k : 1, problem.ldb = problem.ldc = n > 0 ? n : 1;
+  problem.alpha = 1.0;
+  return problem;
+}
+
+inline std::string kernel_of(const tw_plan* plan) {
+  tw_plan_info info{};
+  info.struct_size = sizeof info;
+  require(tw_plan_get_info(plan, &info), "info");
+  return info.kernel->name;
+}
+
+// What a plan needs besides its operands, aligned as launches want it.
+class Workspace {
+ public:
+  explicit Workspace(const tw_plan* plan) : bytes_(tw_plan_workspace_size(plan)), memory_(bytes_ + 256) {}
+  void* pointer() { return reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(memory_.data()) + 255) / 256 * 256); }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  uint64_t bytes_;
+  std::vector<unsigned char> memory_;
+};
+
+inline tw_gemm_args arguments(const float* a, const float* b, float* d, Workspace& workspace) {
+  tw_gemm_args args{};
+  args.struct_size = sizeof args;
+  args.a = a, args.b = b, args.d = d;
+  args.workspace = workspace.pointer(), args.workspace_bytes = workspace.bytes();
+  return args;
+}
+
+// Small whole numbers: every sum of their products is exact in fp32.
+inline std::vector<float> whole_numbers(int64_t count, int modulus) {
+  std::vector<float> values(static_cast<size_t>(count));
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(static_cast<int>(i * 7 % static_cast<size_t>(modulus)) - modulus / 2);
+  }
+  return values;
+}
+
+// Elements of d that are not the product of a and b, all row-major without gaps.
+inline int64_t count_wrong(const std::vector<float>& a, const std::vector<float>& b, const std::vector<float>& d,
+                           int64_t m, int64_t n, int64_t k) {
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      float sum = 0;
+      for (int64_t l = 0; l < k; ++l) sum += a[static_cast<size_t>(i * k + l)] * b[static_cast<size_t>(l * n + j)];
+      wrong += d[static_cast<size_t>(i * n + j)] != sum;
+    }
+  }
+  return wrong;
+}
+
+// The first argument of every example: the library's file.
+inline const char* library_argument(int argc, char** argv) {
+  if (argc > 1) return argv[1];
+  std::fprintf(stderr, "usage: %s LIBRARY.so\n", argv[0]);
+  std::exit(2);
+}
+
+#endif  // TILEWRIGHT_EXAMPLE_HPP

@@ -1,0 +1,53 @@
+"""Each example compiles without a warning, runs with the packaged dispatcher and library, and is right."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tilewright.dispatch import KernelLibrary
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
+KERNELS = os.environ.get("TILEWRIGHT_KERNELS", str(HERE.parent / "kernels"))
+DISPATCHER = os.environ.get("TILEWRIGHT_LIBRARY", str(ROOT / "bindings/tilewright/dispatch/libtilewright.so"))
+# Example → arguments, and what its output must have.
+EXAMPLES: dict[str, tuple[list[str], str]] = {
+    "basic": ([], "0 wrong of 7000"),
+    "benchmark": (["2", "32", "64"], "GFLOP/s"),
+    "export_json": ([], '"explanation"'),
+    "heuristics": ([], "first fit with a priority: gemm_"),
+    "many_sizes": ([], "6 plans, 0 wrong elements"),
+    "stress": (["16", "10"], "160 of 160 products, 0 wrong"),
+    "validation": ([], " right, 0 wrong"),
+}
+
+
+def test_every_example_is_run() -> None:
+    found = {path.stem for path in HERE.glob("*.cpp")}
+    assert set(EXAMPLES) == found
+    built = (HERE / "CMakeLists.txt").read_text()
+    assert all(f" {name}" in built for name in found)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_example(name: str, tmp_path: Path) -> None:
+    compiler = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")
+    if not compiler:
+        pytest.skip("no C++ compiler: set CXX or put g++ on PATH")
+    program = tmp_path / name
+    flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-I", str(ROOT / "dispatcher_cpp/include"), "-pthread"]
+    links = [DISPATCHER, f"-Wl,-rpath,{Path(DISPATCHER).parent}"]
+    subprocess.run([compiler, *flags, HERE / f"{name}.cpp", *links, "-o", program], check=True, timeout=120)
+    library = KernelLibrary.load_for("cpu", KERNELS).path
+    arguments, expected = EXAMPLES[name]
+    done = subprocess.run([program, library, *arguments], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert expected in done.stdout
+    if name == "export_json":
+        assert {"registry", "explanation"} == set(json.loads(done.stdout))

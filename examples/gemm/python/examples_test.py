@@ -1,0 +1,60 @@
+"""Each example runs, on few and small problems, and says what it should."""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+KERNELS = os.environ.get("TILEWRIGHT_KERNELS", str(HERE.parent / "kernels"))
+# Example → arguments, and what its output must have.
+EXAMPLES: dict[str, tuple[list[str], str]] = {
+    "basic": ([], "with alpha and beta too"),
+    "benchmark": (["--sizes", "32,64", "--repeats", "2"], "GFLOP/s, NumPy"),
+    "export_json": ([], '"explanation"'),
+    "heuristics": ([], "widest_block: gemm_"),
+    "many_sizes": ([], "14 problems, all exact"),
+    "stress": (["--threads", "16", "--rounds", "5"], "80 of 80 products, 0 wrong"),
+    "torch_tensors": ([], "close to torch's result"),
+    "validation": (["--cases", "2"], "kernels are right"),
+}
+
+
+def run(name: str, *arguments: str) -> int:
+    """As a program: its exit status."""
+    old = sys.argv
+    sys.argv = [name, "--library", KERNELS, *arguments]
+    try:
+        runpy.run_path(str(HERE / f"{name}.py"), run_name="__main__")
+    except SystemExit as end:
+        return int(end.code or 0)
+    finally:
+        sys.argv = old
+    return 0
+
+
+def test_every_example_is_run() -> None:
+    assert set(EXAMPLES) == {path.stem for path in HERE.glob("*.py") if not path.name.endswith("_test.py")}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if name == "torch_tensors":
+        pytest.importorskip("torch", reason="torch is not installed: see docs/examples.md for how it was run")
+    arguments, expected = EXAMPLES[name]
+    assert run(name, *arguments) == 0
+    assert expected in capsys.readouterr().out
+
+
+def test_exported_json_names_every_kernel(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert run("export_json", "--output", str(tmp_path / "found.json")) == 0
+    document = json.loads((tmp_path / "found.json").read_text())
+    registered = {kernel["identity"] for kernel in document["registry"]["kernels"]}
+    assert registered == {kernel["identity"] for kernel in document["explanation"]["kernels"]} and registered
+    assert run("benchmark", "--sizes", "32", "--repeats", "1", "--json") == 0
+    assert json.loads(capsys.readouterr().out)[0]["size"] == 32

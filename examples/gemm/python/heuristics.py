@@ -1,0 +1,44 @@
+"""Four ways to choose kernels: heuristics.py [--library DIR].
+
+The dispatcher's own model of times, the first kernel that fits, one kernel by name, and a function of one's own.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from tilewright.dispatch import Dispatcher, GemmProblem, KernelEntry, KernelLibrary
+
+
+def widest_block(problem: GemmProblem, candidates: Sequence[KernelEntry]) -> list[float]:
+    """Scores, lower is better: prefers the kernel with the most rows in its register blocks."""
+    return [-float(candidate.spec["warp_tile"]["m"]) for candidate in candidates]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Choose a kernel for one problem in each way, and print the whole ranking of the first."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--library")
+    options = parser.parse_args(arguments)
+    if options.library:
+        library = KernelLibrary.load_for("cpu", options.library)
+    else:
+        library = KernelLibrary.load_installed("cpu", "gemm")
+    problem = GemmProblem(512, 384, 256, dtype="bf16", layout="rcr")
+
+    analytic = Dispatcher(library)
+    print(analytic.explain(problem))
+    chosen = analytic.select(problem).kernel
+    for selection in ("analytic", "first_fit", chosen.name, widest_block):
+        found = Dispatcher(library, selection=selection).select(problem)
+        print(f"{getattr(selection, '__name__', selection)}: {found.kernel.name} ({found.reason})")
+
+    # A priority decides in first fit and between kernels with equal scores.
+    first = Dispatcher(library, selection="first_fit")
+    first.set_priority(chosen, 1)
+    assert first.select(problem).kernel is chosen
+
+
+if __name__ == "__main__":
+    main()
