@@ -18,6 +18,7 @@ from tilewright.pants.target_types import (
     KernelFilterField,
     KernelSetTarget,
     RuleSetField,
+    WholeKernel,
 )
 from tilewright.pants.util_rules.kernels import ExpandedKernels, ExpandRequest
 
@@ -51,7 +52,7 @@ async def generate_kernels(request: GenerateKernels) -> GeneratedTargets:
         generator,
         [
             GeneratedKernelTarget(
-                {**request.template, ExpandedKernelField.alias: kernel.canonical},
+                {**request.template, ExpandedKernelField.alias: WholeKernel(kernel.identity, kernel.canonical)},
                 request.template_address.create_generated(f"{kernel.arch}/{kernel.name}"),
             )
             for kernel in expanded.kernels

@@ -42,7 +42,7 @@ def generated(runner: RuleRunner, name: str) -> GeneratedKernelTarget:
 def test_one_target_for_each_kernel_and_arch(runner: RuleRunner) -> None:
     runner.write_files({"k/BUILD": "kernel_set(name='s', archs=['gfx942', 'sm_90a'], set='essential', filter='c.x')"})
     target = generated(runner, "sm_90a/k_essential")
-    body = json.loads(target[ExpandedKernelField].value or "")
+    body = json.loads(target[ExpandedKernelField].value.canonical)
     assert body["arch"] == "sm_90a"
     assert body["spec"] == {
         "stage": "expand",

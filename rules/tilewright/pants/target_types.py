@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any, Optional
+
 from pants.core.goals.package import OutputPathField
+from pants.engine.addresses import Address
 from pants.engine.target import (
     COMMON_TARGET_FIELDS,
     Dependencies,
     DictStringToStringField,
+    Field,
     IntField,
+    InvalidFieldException,
     MultipleSourcesField,
     OptionalSingleSourceField,
     SequenceField,
@@ -153,11 +158,42 @@ class GemmKernelTarget(Target):
     help = "One GEMM kernel. Fields left out get the default of the architecture; illegal combinations are refused."
 
 
-class ExpandedKernelField(StringField):
-    """The whole spec as canonical JSON; set by generation, never written by hand."""
+class WholeKernel(str):
+    """A kernel's identity that carries its canonical JSON: what lists fields, such as `peek`, prints the identity."""
+
+    canonical: str
+
+    def __new__(cls, identity: str, canonical: str) -> WholeKernel:
+        self = super().__new__(cls, identity)
+        self.canonical = canonical
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        # Another generator may spell the same kernel in another way.
+        return isinstance(other, WholeKernel) and super().__eq__(other) and self.canonical == other.canonical
+
+    def __ne__(self, other: object) -> bool:  # str has one of its own
+        return not self == other
+
+    __hash__ = str.__hash__
+
+
+class ExpandedKernelField(Field):
+    """The whole kernel; set by generation, never written by hand."""
 
     alias = "_kernel"
-    help = "Canonical JSON of the kernel."
+    value: WholeKernel
+    required = True
+    help = "Identity of the kernel."
+
+    @classmethod
+    def compute_value(cls, raw_value: Optional[Any], address: Address) -> WholeKernel:
+        value = super().compute_value(raw_value, address)
+        if not isinstance(value, WholeKernel):
+            raise InvalidFieldException(
+                f"{address}: generated_kernel cannot be written in a BUILD file; write a gemm_kernel or a kernel_set"
+            )
+        return value
 
 
 class GeneratedKernelTarget(Target):

@@ -26,7 +26,7 @@ def kernel_of_target(target: Target) -> Optional[dict[str, Any]]:
     """``{"arch", "spec", "origin"}`` of a target that is a kernel; the spec may leave fields out."""
     origin = str(target.address)
     if target.has_field(ExpandedKernelField):
-        return {**json.loads(target[ExpandedKernelField].value or "{}"), "origin": origin}
+        return {**json.loads(target[ExpandedKernelField].value.canonical), "origin": origin}
     if not target.has_field(KernelArchField):
         return None
     spec: dict[str, Any] = {}

@@ -4,8 +4,10 @@ import json
 
 import pytest
 
+from pants.backend.project_info.peek import TargetData, render_json
 from pants.build_graph.address import Address
-from tilewright.pants.target_types import ExpandedKernelField, GemmKernelTarget, GeneratedKernelTarget
+from pants.engine.target import InvalidTargetException
+from tilewright.pants.target_types import ExpandedKernelField, GemmKernelTarget, GeneratedKernelTarget, WholeKernel
 from tilewright.pants.util_rules.kernels import kernel_of_target
 
 ADDRESS = Address("kernels", target_name="one")
@@ -30,8 +32,29 @@ def test_a_kernel_target_becomes_a_partial_spec() -> None:
 
 def test_a_generated_kernel_keeps_its_whole_spec() -> None:
     canonical = json.dumps({"arch": "sm_90a", "spec": {"op": "gemm"}})
-    target = GeneratedKernelTarget({ExpandedKernelField.alias: canonical}, ADDRESS)
+    target = GeneratedKernelTarget({ExpandedKernelField.alias: WholeKernel("0" * 64, canonical)}, ADDRESS)
     assert kernel_of_target(target) == {"arch": "sm_90a", "spec": {"op": "gemm"}, "origin": "kernels:one"}
+
+
+def test_ten_thousand_kernels_are_listed_without_their_specs() -> None:
+    kernel = WholeKernel("0" * 64, json.dumps({"arch": "sm_90a", "spec": {"op": "gemm"}}))
+    target = GeneratedKernelTarget({ExpandedKernelField.alias: kernel}, ADDRESS)
+    (listed,) = json.loads(render_json([TargetData(target, None, ())]))
+    assert listed["_kernel"] == "0" * 64
+    assert "spec" not in json.dumps(listed)
+
+
+def test_the_same_kernel_spelt_in_another_way_is_another_value() -> None:
+    kernel = WholeKernel("0" * 64, "{}")
+    assert kernel == WholeKernel("0" * 64, "{}")
+    assert hash(kernel) == hash(WholeKernel("0" * 64, "{}"))
+    assert kernel != WholeKernel("0" * 64, "[]")
+    assert kernel != "0" * 64
+
+
+def test_a_generated_kernel_is_not_written_by_hand() -> None:
+    with pytest.raises(InvalidTargetException, match=r"kernels:one: generated_kernel .* write a gemm_kernel or"):
+        GeneratedKernelTarget({ExpandedKernelField.alias: "{}"}, ADDRESS)
 
 
 def test_a_wrong_number_of_extents_names_target_and_field() -> None:
