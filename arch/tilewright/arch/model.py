@@ -18,6 +18,7 @@ __all__ = [
     "Arch",
     "ArchError",
     "Choices",
+    "ComputeUnit",
     "PipelineLimits",
     "Triple",
     "load",
@@ -73,11 +74,33 @@ class FeatureNeed(_Frozen):
     warp_tile_k: int = Field(gt=0)
 
 
+class ComputeUnit(_Frozen):
+    """What one compute unit (CU, WGP or SM) holds at once, shared by the workgroups on it.
+
+    ``registers`` are those of a SIMD for each lane, so a wave of a kernel with ``r`` of them takes ``r`` rounded up to
+    ``register_granule``. ``lds_bytes`` are handed out in steps of ``lds_granule``, ``lds_reserved`` more than a
+    workgroup asks for. None: never what runs out first.
+    """
+
+    unit: Literal["CU", "WGP", "SM"]
+    simds: int = Field(gt=0)
+    waves_per_simd: int = Field(gt=0)
+    registers: int = Field(gt=0)
+    register_granule: int = Field(gt=0)
+    scalar_registers: int | None = Field(default=None, gt=0)
+    scalar_granule: int = Field(default=1, gt=0)
+    lds_bytes: int = Field(gt=0)
+    lds_granule: int = Field(gt=0)
+    lds_reserved: int = Field(default=0, ge=0)
+    workgroups: int | None = Field(default=None, gt=0)
+
+
 class Arch(_Frozen):
     """One architecture: what a kernel for it may look like, and the numbers that selection needs.
 
     A dtype key is ``<a>_<b>_<acc>``, e.g. ``fp16_fp16_fp32``. ``flops_per_clock_per_cu`` counts dense multiplies and
-    adds separately, by the dtype of A. ``compute_units`` is 0 where the device must be asked.
+    adds separately, by the dtype of A. ``compute_units`` is 0 where the device must be asked. ``compute_unit``: None on
+    CPUs, and where nobody wrote down what one holds; occupancy is unknown then.
     """
 
     schema_version: Literal[1]
@@ -92,6 +115,7 @@ class Arch(_Frozen):
     clock_ghz: float = Field(gt=0)
     memory_gbytes_per_s: float = Field(gt=0)
     lds_bytes: int = Field(gt=0)
+    compute_unit: ComputeUnit | None = None
     flops_per_clock_per_cu: dict[str, float]
     layouts: tuple[str, ...] = Field(min_length=1)
     tile: TileLimits

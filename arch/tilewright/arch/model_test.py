@@ -47,7 +47,7 @@ def test_every_file_is_whole(name: str) -> None:
         assert budget is None or budget * (2 if limits.double_buffer else 1) <= arch.lds_bytes
     assert {(1, 1, 1)} <= set(arch.clusters)
     assert all(
-        any(word in source for word in ("sheet", "page", "GPUOpen", "ROCm", "guide", "ISA", "no fp8"))
+        any(word in source for word in ("sheet", "page", "GPUOpen", "ROCm", "guide", "ISA", "LLVM", "no fp8"))
         for source in arch.sources
     )
 
@@ -137,3 +137,12 @@ def test_registered_architectures_are_found(tmp_path: Path, monkeypatch: pytest.
     for taken in (other, load_file(write(tmp_path, raw()))):
         with pytest.raises(ArchError, match="exists already"):
             register(taken)
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_compute_unit_holds_a_workgroup(name: str) -> None:
+    arch = load(name)
+    assert (arch.compute_unit is None) == (arch.backend == "cpu")
+    if arch.compute_unit is not None:
+        assert arch.lds_bytes + arch.compute_unit.lds_reserved <= arch.compute_unit.lds_bytes
+        assert arch.compute_unit.registers % arch.compute_unit.register_granule == 0

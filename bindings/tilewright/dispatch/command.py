@@ -1,4 +1,4 @@
-"""The ``tilewright`` command: ``doctor`` needs nothing but this package, all else the code generator's requirements."""
+"""The ``tilewright`` command: ``doctor`` and ``info`` need no other package, all else the code generator's."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["doctor"]:
         return doctor.main(given[1:])
+    if given[:1] == ["info"]:
+        return int(importlib.import_module("tilewright.codegen.report").main(given[1:]))
     if given == ["--cmake-dir"]:
         print(Path(__file__).resolve().parents[1] / "native/cmake")
         return 0
@@ -24,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         cli = importlib.import_module("tilewright.codegen.cli")
     except ModuleNotFoundError as error:
         print(
-            f"error: this command needs the package {error.name}; allowed without it: doctor, --cmake-dir; "
+            f"error: this command needs the package {error.name}; allowed without it: doctor, info, --cmake-dir; "
             "pip install 'tilewright[build]'",
             file=sys.stderr,
         )

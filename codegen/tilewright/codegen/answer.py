@@ -32,7 +32,7 @@ def answer(raw: object) -> dict[str, Any]:
 def expansion_json(selections: Sequence[Selection]) -> dict[str, Any]:
     """Kernels with all their fields, and what the rules dropped."""
     return {
-        "kernels": [kernel_json(kernel, item.arch) for item in selections for kernel in item.kernels],
+        "kernels": [kernel_json(kernel, item.arch, item.limits) for item in selections for kernel in item.kernels],
         "dropped": [
             {"arch": item.arch.name, "rule": rule, "count": count}
             for item in selections
@@ -48,5 +48,5 @@ def _plans_json(request: Request, selections: Sequence[Selection]) -> dict[str, 
     libraries = []
     for item in selections:
         plan = library_plan(request.name or "", item.arch, item.kernels, backend_for(item.arch, request.toolchains))
-        libraries.append(library_json(request.name or "", item.arch, plan, item.kernels, request.toolchains))
+        libraries.append(library_json(request.name or "", item, plan, request.toolchains))
     return {"libraries": libraries}

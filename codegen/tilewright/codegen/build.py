@@ -10,9 +10,11 @@ from tilewright.codegen.backends import ToolchainChoice, backend_for
 from tilewright.codegen.bundle import manifest_text
 from tilewright.codegen.execute import LocalExecutor
 from tilewright.codegen.library import library_plan
+from tilewright.codegen.plan import LibraryPlan
 from tilewright.codegen.protocol import library_json
+from tilewright.codegen.report import COSTS
 from tilewright.codegen.select import Selection
-from tilewright.codegen.store import write_atomically
+from tilewright.codegen.store import Cost, write_atomically
 from tilewright.codegen.violations import SpecError
 
 
@@ -23,10 +25,10 @@ def build_libraries(
     executor: LocalExecutor,
     out: Path,
 ) -> list[Path]:
-    """``<out>/<arch>/lib<name>.so`` and ``manifest.json`` for each selection; the manifests' paths.
+    """``<out>/<arch>/lib<name>.so``, ``manifest.json`` and ``costs.json`` for each selection; the manifests' paths.
 
-    Nothing is written below ``out`` if anything fails. Raises ActionError with a failed command's whole output and
-    BrokenKernelError for a kernel that compiled to something useless.
+    Nothing is written below ``out`` if anything fails. Raises ActionError with a failed command's whole output,
+    BrokenKernelError for a kernel that compiled to something useless and LimitError for one beyond its limits.
     """
     plans = [library_plan(name, item.arch, item.kernels, backend_for(item.arch, toolchains)) for item in selections]
     files = executor.run(
@@ -34,12 +36,39 @@ def build_libraries(
     )
     results: dict[Path, bytes] = {}
     for item, plan in zip(selections, plans, strict=True):
-        described = library_json(name, item.arch, plan, item.kernels, toolchains)
-        results[out / plan.library] = files[plan.library].read_bytes()
-        results[out / item.arch.name / "manifest.json"] = manifest_text(described, files.__getitem__).encode()
+        for file, data in library_files(name, item, plan, toolchains, files, executor.costs).items():
+            results[out / item.arch.name / file] = data
     for path, data in results.items():
         write_atomically(path, data)
     return [path for path in results if path.name == "manifest.json"]
+
+
+def library_files(
+    name: str,
+    item: Selection,
+    plan: LibraryPlan,
+    toolchains: Mapping[str, ToolchainChoice],
+    files: Mapping[str, Path],
+    costs: Mapping[str, Cost],
+) -> dict[str, bytes]:
+    """What stands in the folder of a library that a plan was run for; ``files`` and ``costs`` are the executor's."""
+    described = library_json(name, item, plan, toolchains)
+    return {
+        plan.library.rpartition("/")[2]: files[plan.library].read_bytes(),
+        "manifest.json": manifest_text(described, files.__getitem__).encode(),
+        COSTS: _costs_text(item, plan, costs).encode(),
+    }
+
+
+def _costs_text(item: Selection, plan: LibraryPlan, costs: Mapping[str, Cost]) -> str:
+    """Processor seconds and peak megabytes of each kernel's commands, those of cached results included."""
+    found = {}
+    for kernel, road in zip(item.kernels, plan.kernels, strict=True):
+        taken = [costs[action.id] for action in road.actions if action.id in costs]
+        if taken:
+            seconds = round(sum(cost.cpu_s for cost in taken), 3)
+            found[kernel.name] = {"cpu_s": seconds, "peak_mb": max(cost.peak_mb for cost in taken)}
+    return json.dumps({"kernels": found}, indent=1, sort_keys=True) + "\n"
 
 
 def read_tree_roots(path: str | Path) -> dict[str, Path]:

@@ -11,6 +11,8 @@ from typing import Any
 
 from tilewright.codegen import provenance
 from tilewright.codegen.backends import report_reader
+from tilewright.codegen.limits import check_limits
+from tilewright.codegen.occupancy import occupancy
 from tilewright.codegen.violations import SpecError
 
 SCHEMA_VERSION = 1
@@ -76,7 +78,8 @@ def manifest(
 
     ``find`` says where a file of the plan is; a file whose digest ``sha256`` has need not exist. ``object_sha256`` is
     the digest of a kernel's object, or of the digests of all of them (64 hex digits each, in order) if it has several.
-    Raises SpecError for a key or file that is missing, BrokenKernelError for a report that shows a useless kernel.
+    Raises SpecError for a key or file that is missing, BrokenKernelError for a report that shows a useless kernel, and
+    LimitError for kernels beyond their limits.
     """
     missing = [key for key in _KEYS if key not in library]
     if missing:
@@ -88,7 +91,7 @@ def manifest(
     kernels = []
     for kernel in library["kernels"]:
         digests = [digest(path) for path in kernel["objects"]]
-        resources = _resources(library["backend"], kernel["name"], find(kernel["report"])) if kernel["report"] else None
+        resources = _resources(library, kernel["name"], find(kernel["report"])) if kernel["report"] else None
         kernels.append(
             {
                 **{key: kernel[key] for key in ("name", "identity", "arch", "spec", "features")},
@@ -96,6 +99,8 @@ def manifest(
                 "resources": resources,
             }
         )
+    limits = (kernel.get("limits", {}) for kernel in library["kernels"])
+    check_limits([(made["name"], stated, made["resources"]) for made, stated in zip(kernels, limits, strict=True)])
     return {
         "schema_version": SCHEMA_VERSION,
         **{key: library[key] for key in ("name", "arch", "device", "backend", "abi_version")},
@@ -106,14 +111,17 @@ def manifest(
     }
 
 
-def _resources(backend: str, name: str, report: Path) -> dict[str, Any] | None:
+def _resources(library: Mapping[str, Any], name: str, report: Path) -> dict[str, Any] | None:
     data = _read(report)
     try:
-        return report_reader(backend)(data)
+        found = report_reader(library["backend"])(data)
     except SpecError:
         raise
     except ValueError as error:
         raise BrokenKernelError(f"{name}: {error}") from None
+    if found is not None and library.get("compute_unit"):
+        found |= occupancy({"wave_size": library["wave_size"], **found}, library["compute_unit"])
+    return found
 
 
 def _combined(digests: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""The command line: ``tilewright kernels | rules | render | plan | build | bundle | wheel | verify | doctor``."""
+"""The command line ``tilewright``: kernels, rules, render, plan, build, info, bundle, wheel, verify, doctor."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     from tilewright.codegen.bundle import BrokenKernelError
     from tilewright.codegen.execute import ActionError
+    from tilewright.codegen.limits import LimitError
 
     try:
         code = tilewright.main(args=arguments, prog_name="tilewright", standalone_mode=False)
@@ -43,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (SpecError, ArchError, OSError) as error:
         _complain(str(error))
         return EXIT_BAD_INPUT
-    except (ActionError, BrokenKernelError) as error:
+    except (ActionError, BrokenKernelError, LimitError) as error:
         _complain(str(error))
         return EXIT_FAILED
     except Exception:
@@ -188,6 +189,16 @@ def verify_packages(dist: Path, materials: tuple[Path, ...]) -> int:
     return EXIT_MISMATCH if any(verdict.problems for verdict in verdicts) else 0
 
 
+@tilewright.command("info")
+@click.argument("library", nargs=-1, required=True)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def show_resources(library: tuple[str, ...], as_json: bool) -> int:
+    """Show what the kernels of libraries use: registers, LDS, spills, occupancy, matrix instructions, code, seconds."""
+    from tilewright.codegen import report
+
+    return report.main([*library, "--json"] if as_json else library)
+
+
 @tilewright.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def show_machine(as_json: bool) -> int:
@@ -204,6 +215,7 @@ def show_machine(as_json: bool) -> int:
 @click.option("--trees", "tree_file", required=True, metavar="FILE", help="JSON object: tree name to folder.")
 @click.option("--out", required=True, metavar="DIR", help="Where <arch>/lib<name>.so and manifest.json go.")
 @click.option("--cache", metavar="DIR", help="Where results are kept (default: .cache in the output folder).")
+@click.option("--limit", "limits", multiple=True, metavar="NAME=N", help="Such as max_vgpr_spills=0; may be repeated.")
 @click.option("-j", "--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 1, help="Commands at a time.")
 def build(
     name: str,
@@ -211,6 +223,7 @@ def build(
     out: str,
     cache: str | None,
     jobs: int,
+    limits: tuple[str, ...],
     host: str | None,
     hip: str | None,
     cuda: str | None,
@@ -226,7 +239,7 @@ def build(
         jobs=jobs,
         progress=lambda line: click.echo(line, err=True),
     )
-    selections = _selections(**options)
+    selections = _selections(**options, limits=_stated_limits(limits))
     _report_dropped(selections)
     for path in build_libraries(name, selections, _toolchains(host, hip, cuda), executor, Path(out)):
         click.echo(path)
@@ -253,6 +266,7 @@ def _selections(
     config: str | None,
     spec: str | None,
     expression: str | None,
+    limits: Mapping[str, int] | None = None,
 ) -> list[Selection]:
     given = [(kind, value) for kind, value in (("set", rule_set), ("config", config), ("specs", spec)) if value]
     if len(given) != 1:
@@ -264,7 +278,17 @@ def _selections(
         from tilewright.codegen.rulesets import rule_set_archs
 
         archs = rule_set_archs(given[0][1])
-    return select(*given[0], archs, known, expression)
+    return select(*given[0], archs, known, expression, limits)
+
+
+def _stated_limits(texts: Sequence[str]) -> dict[str, int] | None:
+    found = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if not value.isdecimal():
+            raise click.UsageError(f"--limit {text!r}: write a name and a whole number, such as max_vgpr_spills=0")
+        found[name] = int(value)
+    return found or None
 
 
 def _expanded(selections: Sequence[Selection]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from tilewright.codegen.violations import SpecError, Violation
 
 MAX_COMBINATIONS = 1_000_000
 _SECTIONS = ("problem", "tile_config", "trait_config")
-_TOP = ("op", *_SECTIONS)
+_TOP = ("op", "limits", *_SECTIONS)
 _SECTION_HELP = '{"values": […]} or {"min", "max", "step", "exclude"}'
 
 
@@ -41,7 +41,8 @@ def expand_config(config: object, arch: Arch) -> Expansion:
     A configuration is an object of three sections. ``problem`` holds constants (dtype, layout, …); ``tile_config`` and
     ``trait_config`` give each field ``{"values": […]}`` or ``{"min", "max", "step", "exclude"}`` (``step`` is 1 and
     ``exclude`` empty unless given). Fields are those of :mod:`tilewright.codegen.specs`; ``warp_m`` and its like are
-    accepted for ``wave_m``. The kernels are the cartesian product, less what the rules of ``arch`` refuse.
+    accepted for ``wave_m``. The kernels are the cartesian product, less what the rules of ``arch`` refuse. ``limits``
+    may stand beside the sections, for whoever selects (see :mod:`tilewright.codegen.select`).
 
     Raises SpecError for a malformed configuration and EmptyExpansionError, with the most frequent reasons, if no
     combination is legal.

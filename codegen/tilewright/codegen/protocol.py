@@ -4,7 +4,8 @@ Request of ``tilewright plan --request FILE --response FILE`` (a JSON object, un
 
     stage        "expand": which kernels?   "plan": which files and commands?
     name         library name, a C identifier; "plan" only
-    kernels      [{"arch": "gfx942", "spec": {…}, "origin": "where it was written, for messages"}, …]; either this,
+    kernels      [{"arch": "gfx942", "spec": {…}, "origin": "where it was written, for messages", "limits": {…}}, …],
+                 the last two optional (see tilewright.codegen.limits); either this,
     archs        ["gfx942", …]                               or archs and exactly one of
     set            a set, such as "essential" or "fp16_rcr_compute"
     config         a configuration: an object, or the path of a JSON file (see tilewright.codegen.expand)
@@ -18,13 +19,14 @@ A spec may leave defaults out (see tilewright.codegen.specs); responses always h
 
 Response to "expand"::
 
-    {"kernels": [{"arch", "name", "identity", "features", "spec"}, …],          sorted by arch, then name
+    {"kernels": [{"arch", "name", "identity", "features", "spec"}, …],          sorted by arch, then name; "limits"
+                                                                                 where some are stated
      "dropped": [{"arch", "rule", "count"}, …]}          combinations of a config that a rule refused
 
 Response to "plan"::
 
     {"libraries": [{                                                            one per arch, sorted
-        "name", "arch", "backend", "abi_version", "device",
+        "name", "arch", "backend", "abi_version", "device", "wave_size", "compute_unit",
         "library": "gfx942/libgemm.so",
         "files":   [{"path", "text"}, …],
         "actions": [{"id", "description", "argv", "inputs", "outputs", "trees", "env": [[key, value], …], "caches",
@@ -34,6 +36,7 @@ Response to "plan"::
         "reports": {kernel name: path, …},
         "toolchains": {"hip": "identity in one line", …},
         "kernels": [{"arch", "name", "identity", "features", "spec", "header", "objects", "report"}, …]}, …]}
+                                                                                 "limits" where some are stated
 
 A request of stage "native" has ``output``, ``sources`` (C and C++ files), optionally ``link`` (["dl", …]) and
 ``toolchains``; the response holds the ``actions`` that make the shared library ``output``.
@@ -63,14 +66,17 @@ statement says; 4 a defect of tilewright itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tilewright.arch import Arch
 from tilewright.codegen.backends import ToolchainChoice, toolchains_for
+from tilewright.codegen.groups import GROUP
+from tilewright.codegen.limits import Limits
 from tilewright.codegen.plan import Action, LibraryPlan
 from tilewright.codegen.render import header_path
+from tilewright.codegen.select import Selection
 from tilewright.codegen.spec import Kernel
 from tilewright.codegen.violations import SpecError
 
@@ -125,24 +131,32 @@ def parse_request(raw: object) -> Request:
     )
 
 
-def kernel_json(kernel: Kernel, arch: Arch) -> dict[str, Any]:
-    """A kernel as responses, exports and manifests show it."""
+def kernel_json(kernel: Kernel, arch: Arch, limits: Mapping[str, Limits]) -> dict[str, Any]:
+    """A kernel as responses and exports show it, with its limits (by identity) if it has some."""
+    stated = limits.get(kernel.identity)
     return {
         "arch": kernel.arch,
         "name": kernel.name,
         "identity": kernel.identity,
         "features": " ".join(arch.features(kernel.spec.dtype_key, kernel.spec.warp_tile.k)),
         "spec": kernel.spec.model_dump(mode="json"),
+        **({"limits": dict(stated)} if stated else {}),
     }
 
 
 def library_json(
-    name: str, arch: Arch, plan: LibraryPlan, kernels: Iterable[Kernel], toolchains: Mapping[str, ToolchainChoice]
+    name: str, item: Selection, plan: LibraryPlan, toolchains: Mapping[str, ToolchainChoice]
 ) -> dict[str, Any]:
-    """One entry of ``libraries``; ``kernels`` in the order of ``plan.kernels``."""
+    """One entry of ``libraries``: ``plan`` is that of the selection's kernels."""
+    arch = item.arch
     listed = [
-        {**kernel_json(kernel, arch), "header": header_path(kernel), "objects": list(p.objects), "report": p.report}
-        for kernel, p in zip(kernels, plan.kernels, strict=True)
+        {
+            **kernel_json(kernel, arch, item.limits),
+            "header": header_path(kernel),
+            "objects": list(p.objects),
+            "report": p.report if _is_read(kernel, item) else None,
+        }
+        for kernel, p in zip(item.kernels, plan.kernels, strict=True)
     ]
     return {
         "name": name,
@@ -150,6 +164,8 @@ def library_json(
         "backend": arch.backend,
         "abi_version": ABI_VERSION,
         "device": arch.description.partition(";")[0],
+        "wave_size": arch.wave_size,
+        "compute_unit": arch.compute_unit.model_dump(mode="json") if arch.compute_unit else None,
         "library": plan.library,
         "files": [{"path": file.path, "text": file.text} for file in plan.all_files],
         "actions": [action_json(action) for action in plan.all_actions],
@@ -159,6 +175,15 @@ def library_json(
         "toolchains": {kind: made.identity for kind, made in toolchains_for(arch, toolchains).items()},
         "kernels": listed,
     }
+
+
+def _is_read(kernel: Kernel, item: Selection) -> bool:
+    """Whether the manifest shall tell a kernel's resources.
+
+    Those of a CPU kernel are found by decoding its code, 50 ms each; in a large library, for kernels with limits only.
+    """
+    large = len(item.kernels) > 2 * GROUP
+    return not (large and item.arch.backend == "cpu") or kernel.identity in item.limits
 
 
 def action_json(action: Action) -> dict[str, Any]:

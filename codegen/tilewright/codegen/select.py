@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tilewright import arch as archs
 from tilewright.arch import Arch, ArchError
 from tilewright.codegen.expand import expand_config, read_json
+from tilewright.codegen.limits import Limits, parse_limits, strictest
 from tilewright.codegen.rulesets import expand_set
 from tilewright.codegen.spec import Kernel
 from tilewright.codegen.specs import parse_kernel, parse_kernels
@@ -17,11 +18,12 @@ from tilewright.codegen.violations import SpecError
 
 @dataclass(frozen=True)
 class Selection:
-    """Kernels of one architecture, sorted by name, and what a configuration's rules refused."""
+    """Kernels of one architecture, sorted by name, what rules refused, and limits by the identity of kernels."""
 
     arch: Arch
     kernels: tuple[Kernel, ...]
     dropped: Mapping[str, int]
+    limits: Mapping[str, Limits] = field(default_factory=dict)
 
 
 def load_archs(files: Iterable[str] = ()) -> dict[str, Arch]:
@@ -35,10 +37,16 @@ def load_archs(files: Iterable[str] = ()) -> dict[str, Arch]:
 
 
 def select(
-    source: str, value: Any, names: Sequence[str], known: Mapping[str, Arch], expression: str | None = None
+    source: str,
+    value: Any,
+    names: Sequence[str],
+    known: Mapping[str, Arch],
+    expression: str | None = None,
+    limits: object = None,
 ) -> list[Selection]:
     """The kernels that a ``set``, ``config`` or ``specs`` (``source``) describes, for each arch of ``names``.
 
+    ``limits`` hold for all of them, beside those that a configuration states (see :mod:`tilewright.codegen.limits`).
     ``config`` and ``specs`` are data, or the path of a JSON file that holds them (one spec or a list of them). Raises
     SpecError or ArchError for anything unknown, illegal, empty or without a match.
     """
@@ -59,22 +67,28 @@ def select(
             picked.append(_selection(arch, expansion.kernels, expansion.dropped))
         else:
             picked.append(_selection(arch, parse_kernels(value, arch)))
-    return filtered(picked, expression)
+    stated = [limits, value.get("limits") if source == "config" else None]
+    return filtered([_limited(item, [one for one in stated if one is not None]) for item in picked], expression)
 
 
 def select_listed(raws: Iterable[object], known: Mapping[str, Arch], expression: str | None = None) -> list[Selection]:
-    """The kernels of ``[{"arch": …, "spec": …, "origin": …}, …]``; the same kernel listed twice is one kernel.
+    """The kernels of ``[{"arch": …, "spec": …, "origin": …, "limits": …}, …]``; the last two may be left out.
 
-    SpecError names every entry that is wrong, by its ``origin`` (optional, say where it was written) or its position.
+    The same kernel listed twice is one kernel, with the stricter limits. SpecError names every entry that is wrong, by
+    its ``origin`` (where it was written) or its position.
     """
     by_arch: dict[str, list[Kernel]] = {}
+    limits: dict[str, list[Limits]] = {}
     problems = []
     for index, raw in enumerate(raws):
         origin = f"kernels[{index}]"
-        if not isinstance(raw, Mapping) or not {"arch", "spec"} <= set(raw) <= {"arch", "spec", "origin"}:
-            raise SpecError(f"{origin} must have the keys 'arch', 'spec' and, if you like, 'origin'")
+        if not isinstance(raw, Mapping) or not {"arch", "spec"} <= set(raw) <= {"arch", "spec", "origin", "limits"}:
+            raise SpecError(f"{origin} must have the keys 'arch', 'spec' and, if you like, 'origin' and 'limits'")
         try:
-            kernel = parse_kernel(raw["spec"], find_arch(raw["arch"], known))
+            arch = find_arch(raw["arch"], known)
+            kernel = parse_kernel(raw["spec"], arch)
+            if "limits" in raw:
+                limits.setdefault(kernel.identity, []).append(parse_limits(raw["limits"], arch))
             by_arch.setdefault(kernel.arch, []).append(kernel)
         except (SpecError, ArchError) as error:
             problems.append(f"{raw.get('origin') or origin}: {error}")
@@ -83,7 +97,9 @@ def select_listed(raws: Iterable[object], known: Mapping[str, Arch], expression:
         raise SpecError("\n".join(problems[:10]) + more)
     if not by_arch:
         raise SpecError("the list of kernels is empty")
-    return filtered([_selection(known[name], kernels) for name, kernels in sorted(by_arch.items())], expression)
+    merged = {identity: strictest(stated) for identity, stated in limits.items()}
+    found = [_selection(known[name], kernels, limits=merged) for name, kernels in sorted(by_arch.items())]
+    return filtered(found, expression)
 
 
 def find_arch(name: object, known: Mapping[str, Arch]) -> Arch:
@@ -103,10 +119,26 @@ def filtered(selections: list[Selection], expression: str | None) -> list[Select
     from tilewright.codegen.filters import apply_filter  # simpleeval is needed by few
 
     matching = set(apply_filter(expression, [kernel for item in selections for kernel in item.kernels]))
-    kept = [_selection(item.arch, matching.intersection(item.kernels), item.dropped) for item in selections]
+    kept = [
+        _selection(item.arch, matching.intersection(item.kernels), item.dropped, item.limits) for item in selections
+    ]
     return [item for item in kept if item.kernels]
 
 
-def _selection(arch: Arch, kernels: Iterable[Kernel], dropped: Mapping[str, int] | None = None) -> Selection:
+def _limited(item: Selection, raws: Sequence[object]) -> Selection:
+    if not raws:
+        return item
+    limits = strictest(parse_limits(raw, item.arch) for raw in raws)
+    return replace(item, limits={kernel.identity: limits for kernel in item.kernels} if limits else {})
+
+
+def _selection(
+    arch: Arch,
+    kernels: Iterable[Kernel],
+    dropped: Mapping[str, int] | None = None,
+    limits: Mapping[str, Limits] | None = None,
+) -> Selection:
     unique = {kernel.identity: kernel for kernel in kernels}
-    return Selection(arch, tuple(sorted(unique.values(), key=lambda kernel: kernel.name)), dropped or {})
+    ordered = tuple(sorted(unique.values(), key=lambda kernel: kernel.name))
+    stated = {identity: one for identity, one in (limits or {}).items() if identity in unique and one}
+    return Selection(arch, ordered, dropped or {}, stated)

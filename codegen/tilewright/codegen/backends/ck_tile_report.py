@@ -29,7 +29,7 @@ class ReportError(ValueError):
 
 
 def read_report(text: str) -> dict[str, int]:
-    """Registers, bytes, spills, wave and block size and the number of matrix instructions of the kernel in ``text``.
+    """Registers, bytes, spills, wave and block size, matrix instructions and code of the kernel in ``text``.
 
     ``vgpr`` counts architectural and accumulation registers together. The kernel that adds up the slices of a split K
     is left out. Raises ReportError if there is not exactly one kernel beside it, if a number is missing, or if the
@@ -45,9 +45,20 @@ def read_report(text: str) -> dict[str, int]:
     ((symbol, entry),) = kernels.items()
     report = {name: _number(entry, name, key) for name, key in _METADATA.items()}
     report["matrix_instructions"] = len(_MATRIX.findall(text))
+    report["code_bytes"] = _code_bytes(text, symbol.removesuffix(".kd"))
     if report["matrix_instructions"] == 0:
         raise ReportError(f"{symbol} has no matrix instruction: this architecture cannot run its warp tile")
     return report
+
+
+def _code_bytes(text: str, function: str) -> int:
+    """What the compiler notes behind the code of a function."""
+    found = re.search(
+        rf"^\s*\.size\s+{re.escape(function)},.*?^; codeLenInByte = (\d+)$", text, re.MULTILINE | re.DOTALL
+    )
+    if found is None:
+        raise ReportError(f"the assembly has no code length of {function}")
+    return int(found.group(1))
 
 
 def _entries(metadata: str) -> Iterator[tuple[str, str]]:

@@ -11,6 +11,12 @@ kernel:
 \tv_mfma_f32_32x32x8_f16 v[0:15], v[0:1], v[2:3], v[0:15]
 \ts_endpgm
 ; v_mfma_in_a_comment
+.Lfunc_end0:
+\t.size\tkernel, .Lfunc_end0-kernel
+; Kernel info:
+; codeLenInByte = 6584
+; Kernel info of the sum:
+; codeLenInByte = 12
 \t.amdgpu_metadata
 ---
 amdhsa.kernels:
@@ -49,6 +55,7 @@ def test_every_resource_is_found() -> None:
         "block_size": 256,
         "kernarg_bytes": 56,
         "matrix_instructions": 2,
+        "code_bytes": 6584,
     }
 
 
@@ -79,6 +86,7 @@ def test_rdna_has_no_accumulation_registers() -> None:
     ("text", "words"),
     [
         (ASSEMBLY.replace("v_mfma_f32_32x32x8_f16", "v_fma_f32"), "kernel.kd has no matrix instruction"),
+        (ASSEMBLY.replace("; codeLenInByte", "; length"), "no code length of kernel"),
         (ASSEMBLY.replace(".vgpr_count", ".other"), "no .vgpr_count"),
         (ASSEMBLY.replace("  .name: ", "  .symbol:  second.kd\n    .name: "), "found 2"),
         ("", "no .amdgpu_metadata"),

@@ -39,14 +39,14 @@ class CpuBackend:
         }
 
     def kernel_plan(self, kernel: Kernel, header: str) -> KernelPlan:
-        """One compile: the header to ``<arch>/<name>.o`` for the architecture's level and the kernel's features."""
+        """One compile: the header to ``<arch>/<name>.o``, its own report, for the level and the kernel's features."""
         output = header.removesuffix(".hpp") + ".o"
         arch = load(kernel.arch)
         extra = [symbols.FEATURES[feature][1] for feature in _features(kernel.spec, arch)]
         flags = ("-x", "c++", *self.host.cpu_flags(arch.target, extra))
         command = self.host.compile_cxx(header, output, flags=flags, trees=_TREES, memory_mb=_COMPILE_MB)
         action = command.action(f"compile {output}", f"Compile {kernel.name} for {kernel.arch}", [header], [output])
-        return KernelPlan(files=(), actions=(action,), objects=(output,))
+        return KernelPlan(files=(), actions=(action,), objects=(output,), report=output)
 
     def group_action(self, objects: Sequence[str], output: str) -> Action:
         """A relocatable object of many objects."""
