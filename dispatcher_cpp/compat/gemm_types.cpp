@@ -1,0 +1,125 @@
+#include "tilewright/dispatcher/gemm_types.hpp"
+
+#include <string.h>
+
+#include "tilewright/dispatcher/error.hpp"
+#include "tilewright/dispatcher/problem.hpp"
+
+namespace tilewright {
+namespace {
+
+constexpr uint32_t kDtypes = TW_INT32;
+
+uint32_t find_dtype(const char* text, size_t length) {
+  for (uint32_t dtype = TW_FP32; dtype <= kDtypes; ++dtype) {
+    const char* name = dtype_name(dtype);
+    if (strlen(name) == length && memcmp(name, text, length) == 0) return dtype;
+  }
+  return 0;
+}
+
+// As a spec's: 8-bit floats write fp16, integers int32.
+uint32_t default_output(uint32_t dtype) {
+  if (dtype == TW_FP8 || dtype == TW_BF8) return TW_FP16;
+  return dtype == TW_INT8 ? static_cast<uint32_t>(TW_INT32) : dtype;
+}
+
+uint32_t default_accumulator(uint32_t dtype) { return dtype == TW_INT8 || dtype == TW_INT32 ? TW_INT32 : TW_FP32; }
+
+GemmTypes types_of(const tw_gemm_traits& traits) {
+  return {traits.dtype_a,  traits.dtype_b,  traits.dtype_c, traits.dtype_acc,
+          traits.layout_a, traits.layout_b, traits.layout_c};
+}
+
+void add_types(const GemmTypes& types, Text* text) {
+  text->add(dtype_name(types.dtype_a)).add('_');
+  const uint32_t layouts[] = {types.layout_a, types.layout_b, types.layout_c};
+  for (const uint32_t layout : layouts) text->add(layout == TW_ROW_MAJOR ? 'r' : 'c');
+  if (types.dtype_c != default_output(types.dtype_a)) text->add('_').add(dtype_name(types.dtype_c));
+}
+
+bool same(const GemmTypes& one, const GemmTypes& other) { return memcmp(&one, &other, sizeof one) == 0; }
+
+}  // namespace
+
+tw_status parse_types(const char* text, GemmTypes* types) {
+  const char* layouts = strchr(text, '_');
+  const uint32_t dtype = layouts == nullptr ? 0 : find_dtype(text, static_cast<size_t>(layouts - text));
+  bool right = dtype != 0 && dtype != TW_INT32;
+  uint32_t layout[3] = {0, 0, 0};
+  for (size_t i = 0; right && i < 3; ++i) {
+    const char letter = layouts[1 + i];  // the terminating zero is no letter, so nothing behind it is read
+    right = letter == 'r' || letter == 'c';
+    layout[i] = letter == 'c' ? TW_COL_MAJOR : TW_ROW_MAJOR;
+  }
+  uint32_t output = default_output(dtype);
+  if (right && layouts[4] == '_') {
+    output = find_dtype(layouts + 5, strlen(layouts + 5));
+    right = output != 0;
+  } else {
+    right = right && layouts[4] == '\0';
+  }
+  if (!right) {
+    return fail(TW_INVALID_ARGUMENT,
+                "types = %s; allowed: <dtype>_<layouts> or <dtype>_<layouts>_<dtype of C> with dtype fp32, fp16, bf16, "
+                "fp8, bf8 or int8 and three letters r or c, such as fp16_rcr",
+                text);
+  }
+  *types = {dtype, dtype, output, default_accumulator(dtype), layout[0], layout[1], layout[2]};
+  return TW_OK;
+}
+
+tw_status common_types(tw_dispatcher* dispatcher, GemmTypes* types) {
+  Vec<GemmTypes> found;
+  const uint64_t count = tw_dispatcher_kernel_count(dispatcher);
+  for (uint64_t i = 0; i < count; ++i) {
+    tw_kernel_info info{};
+    info.struct_size = sizeof info;
+    if (tw_status status = tw_dispatcher_kernel_at(dispatcher, i, &info)) return status;
+    if (info.kernel->op != TW_OP_GEMM) continue;
+    const GemmTypes one = types_of(*static_cast<const tw_gemm_traits*>(info.kernel->traits));
+    bool known = false;
+    for (const GemmTypes& other : found) known = known || same(one, other);
+    if (!known && !found.push(one)) return fail(TW_OUT_OF_MEMORY, "no memory for %zu types", found.size());
+  }
+  if (found.size() == 1) {
+    *types = found[0];
+    return TW_OK;
+  }
+  Text listed;
+  for (const GemmTypes& one : found) {
+    if (listed.size() != 0) listed.add(", ");
+    add_types(one, &listed);
+  }
+  return fail(TW_INVALID_ARGUMENT,
+              "the kernels are of %zu types; say which one is meant in TILEWRIGHT_GEMM_TYPES or dispatcher_init_from: "
+              "%s",
+              found.size(), listed.c_str());
+}
+
+tw_gemm_problem packed_problem(const GemmTypes& types, int64_t m, int64_t n, int64_t k) {
+  const auto leading = [](uint32_t layout, int64_t rows, int64_t columns) {
+    const int64_t extent = layout == TW_ROW_MAJOR ? columns : rows;
+    return extent > 1 ? extent : 1;
+  };
+  tw_gemm_problem problem{};
+  problem.base = {sizeof problem, TW_OP_GEMM};
+  problem.dtype_a = types.dtype_a;
+  problem.dtype_b = types.dtype_b;
+  problem.dtype_c = types.dtype_c;
+  problem.dtype_acc = types.dtype_acc;
+  problem.layout_a = types.layout_a;
+  problem.layout_b = types.layout_b;
+  problem.layout_c = types.layout_c;
+  problem.split_k = 1;
+  problem.m = m;
+  problem.n = n;
+  problem.k = k;
+  problem.lda = leading(types.layout_a, m, k);
+  problem.ldb = leading(types.layout_b, k, n);
+  problem.ldc = leading(types.layout_c, m, n);
+  problem.alpha = 1.0;
+  return problem;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,24 @@
+// What the familiar GEMM functions do not say: dtypes and layouts of a problem.
+#ifndef TILEWRIGHT_DISPATCHER_GEMM_TYPES_HPP
+#define TILEWRIGHT_DISPATCHER_GEMM_TYPES_HPP
+
+#include "tilewright/dispatcher.h"
+#include "tilewright/dispatcher/text.hpp"
+
+namespace tilewright {
+
+struct GemmTypes {
+  uint32_t dtype_a, dtype_b, dtype_c, dtype_acc;
+  uint32_t layout_a, layout_b, layout_c;
+};
+
+// "fp16_rcr" or "fp8_rcr_bf16": dtype of A and B, layouts, dtype of C. TW_INVALID_ARGUMENT says what is allowed.
+tw_status parse_types(const char* text, GemmTypes* types);
+// What all kernels of the dispatcher have in common; TW_INVALID_ARGUMENT lists their types if they differ.
+tw_status common_types(tw_dispatcher* dispatcher, GemmTypes* types);
+// The problem with these types whose matrices have no gaps.
+tw_gemm_problem packed_problem(const GemmTypes& types, int64_t m, int64_t n, int64_t k);
+
+}  // namespace tilewright
+
+#endif  // TILEWRIGHT_DISPATCHER_GEMM_TYPES_HPP
