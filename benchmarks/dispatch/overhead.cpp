@@ -43,6 +43,7 @@ tw_gemm_problem make_problem(int64_t m) {
   p.dtype_a = p.dtype_b = p.dtype_c = TW_FP16;
   p.dtype_acc = TW_FP32;
   p.split_k = 1;
+  p.batch = 1;
   p.m = m, p.n = 512, p.k = 256;
   p.lda = 256, p.ldb = p.ldc = 512;
   p.alpha = 1;
@@ -73,7 +74,7 @@ int main(int argc, char** argv) {
     require(tw_dispatcher_select(dispatcher, &problems[i].base, &plan));
   }
   char memory = 0;
-  const tw_gemm_args args = {sizeof args, 0, &memory, &memory, nullptr, &memory, nullptr, 0, nullptr};
+  const tw_gemm_args args = {sizeof args, 0, &memory, &memory, nullptr, &memory, nullptr, 0, nullptr, {}};
   tw_plan_info info = {};
   info.struct_size = sizeof info;
   require(tw_plan_get_info(plan, &info));

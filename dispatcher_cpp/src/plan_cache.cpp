@@ -7,7 +7,7 @@
 
 namespace tilewright {
 namespace {
-static_assert(sizeof(tw_gemm_problem) == 104, "hashed as 13 words: no padding, no rest");
+static_assert(sizeof(tw_gemm_problem) == 224, "hashed as 14 pairs of words: no padding, no rest");
 constexpr uint64_t kFirstSlots = 64;
 }  // namespace
 
@@ -16,13 +16,13 @@ uint64_t PlanCache::hash(const tw_gemm_problem& problem) {
   memcpy(words, &problem, sizeof problem);
   // Two independent multiply-xorshift chains: half the latency of one.
   uint64_t even = 0x9e3779b97f4a7c15u, odd = 0xc2b2ae3d27d4eb4fu;
-  for (size_t i = 0; i + 1 < sizeof words / 8; i += 2) {
+  for (size_t i = 0; i < sizeof words / 8; i += 2) {
     even = (even ^ words[i]) * 0xff51afd7ed558ccdu;
     even ^= even >> 32;
     odd = (odd ^ words[i + 1]) * 0xc4ceb9fe1a85ec53u;
     odd ^= odd >> 29;
   }
-  uint64_t all = (even ^ words[sizeof words / 8 - 1]) * 0xff51afd7ed558ccdu + odd;
+  uint64_t all = even * 0xff51afd7ed558ccdu + odd;
   all ^= all >> 33;
   return all * 0xc4ceb9fe1a85ec53u;
 }

@@ -63,6 +63,23 @@ tw_status check_matrix(const Matrix& matrix) {
   return TW_OK;
 }
 
+tw_status check_variant(const tw_gemm_problem& p) {
+  if (p.batch < 1) {
+    return fail(TW_INVALID_ARGUMENT, "gemm problem: batch = %lld; allowed: 1 or more", static_cast<long long>(p.batch));
+  }
+  if (p.num_d > TW_MAX_D) {
+    return fail(TW_INVALID_ARGUMENT, "gemm problem: num_d = %u; allowed: 0 to %u", p.num_d, uint32_t{TW_MAX_D});
+  }
+  if (p.d_op > TW_D_MULTIPLY) {
+    return fail(TW_INVALID_ARGUMENT, "gemm problem: d_op = %u is unknown; allowed: 0 (add), 1 (multiply)", p.d_op);
+  }
+  if (p.activation > TW_ACTIVATION_TANH) {
+    return fail(TW_INVALID_ARGUMENT, "gemm problem: activation = %u is unknown; allowed: 0 (none) to %u (tanh)",
+                p.activation, static_cast<uint32_t>(TW_ACTIVATION_TANH));
+  }
+  return TW_OK;
+}
+
 tw_status validate_gemm(const tw_gemm_problem& p) {
   const struct {
     const char* field;
@@ -81,7 +98,7 @@ tw_status validate_gemm(const tw_gemm_problem& p) {
   for (const Matrix& matrix : matrices) {
     if (tw_status status = check_matrix(matrix)) return status;
   }
-  return TW_OK;
+  return check_variant(p);
 }
 
 char layout_letter(uint32_t layout) { return layout == TW_ROW_MAJOR ? 'r' : 'c'; }

@@ -24,6 +24,7 @@ tw_gemm_problem make_problem(int64_t m, int64_t n, int64_t k) {
   p.dtype_a = p.dtype_b = p.dtype_c = p.dtype_acc = TW_FP32;
   p.layout_b = TW_COL_MAJOR;
   p.split_k = 1;
+  p.batch = 1;
   p.m = m, p.n = n, p.k = k;
   p.lda = p.ldb = k > 1 ? k : 1;
   p.ldc = n > 1 ? n : 1;
@@ -109,7 +110,7 @@ void devices_are_checked_when_asked() {
   CHECK(late.add("device") == TW_OK);
   const tw_gemm_problem p = make_problem(1, 1, 1);
   float one = 1, d = 0;
-  const tw_gemm_args args = {sizeof args, 0, &one, &one, nullptr, &d, nullptr, 0, nullptr};
+  const tw_gemm_args args = {sizeof args, 0, &one, &one, nullptr, &d, nullptr, 0, nullptr, {}};
   CHECK_FAILS(tw_dispatcher_run(late.d, &p.base, &args), TW_ARCH_MISMATCH, "mock device");
   options.device_check = TW_CHECK_NEVER;
   Handle never(&options);
@@ -286,7 +287,7 @@ void a_full_cache_refuses_plans_and_still_runs() {
   CHECK(tw_dispatcher_select(h.d, base(make_problem(1, 7, 3)), &plan) == TW_OK && plan == first);
   const float ones[64] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
   float d[64] = {};
-  const tw_gemm_args args = {sizeof args, 0, ones, ones, nullptr, d, nullptr, 0, nullptr};
+  const tw_gemm_args args = {sizeof args, 0, ones, ones, nullptr, d, nullptr, 0, nullptr, {}};
   CHECK(tw_dispatcher_run(h.d, base(make_problem(5, 7, 3)), &args) == TW_OK && d[0] == 3);
   tw_plan* own = nullptr;
   d[0] = 0;
@@ -314,7 +315,7 @@ void launches_compute_and_check_arguments() {
   CHECK(tw_dispatcher_select(h.d, &p.base, &plan) == TW_OK);
   CHECK(tw_plan_workspace_size(plan) == 4096);
   alignas(256) static char workspace[4096 + 256];
-  tw_gemm_args args = {sizeof args, 0, a, b, c, d, workspace, 4096, nullptr};
+  tw_gemm_args args = {sizeof args, 0, a, b, c, d, workspace, 4096, nullptr, {}};
   CHECK(tw_plan_launch(plan, &args) == TW_OK);
   CHECK(d[0] == 18 && d[1] == 30 && d[2] == 50 && d[3] == 62);
   args.workspace_bytes = 4095;
@@ -335,14 +336,14 @@ void launches_compute_and_check_arguments() {
   CHECK_FAILS(tw_plan_launch(nullptr, &args), TW_INVALID_ARGUMENT, "plan is null");
   tw_gemm_problem bad = make_problem(2, 2, 2);
   bad.dtype_a = bad.dtype_b = TW_INT8, bad.dtype_c = bad.dtype_acc = TW_INT32;
-  args = {sizeof args, 0, a, b, nullptr, d, nullptr, 0, nullptr};
+  args = {sizeof args, 0, a, b, nullptr, d, nullptr, 0, nullptr, {}};
   CHECK_FAILS(tw_dispatcher_run(h.d, &bad.base, &args), TW_LAUNCH_FAILED, "gemm_int8_rcr_fails", "said no");
 }
 
 void zero_sizes_work() {
   Handle h;
   CHECK(h.add("good") == TW_OK);
-  tw_gemm_args args = {sizeof args, 0, nullptr, nullptr, nullptr, nullptr, nullptr, 0, nullptr};
+  tw_gemm_args args = {sizeof args, 0, nullptr, nullptr, nullptr, nullptr, nullptr, 0, nullptr, {}};
   CHECK(tw_dispatcher_run(h.d, base(make_problem(0, 5, 5)), &args) == TW_OK);
   CHECK(tw_dispatcher_run(h.d, base(make_problem(5, 0, 5)), &args) == TW_OK);
   CHECK(tw_dispatcher_run(h.d, base(make_problem(0, 0, 0)), &args) == TW_OK);
@@ -485,7 +486,7 @@ void threads_share_dispatchers() {
         float a[82], b[6], out[123];
         for (float& x : a) x = 1;
         for (float& x : b) x = static_cast<float>(t);
-        const tw_gemm_args args = {sizeof args, 0, a, b, nullptr, out, workspace, sizeof workspace, nullptr};
+        const tw_gemm_args args = {sizeof args, 0, a, b, nullptr, out, workspace, sizeof workspace, nullptr, {}};
         CHECK(tw_dispatcher_run(d, &p.base, &args) == TW_OK);
         CHECK(out[0] == 2 * static_cast<float>(t));
         if (t < 2 && i % 100 == 50) CHECK(tw_dispatcher_set_priority(d, "gemm_fp32_rrr_32x32x32", i) == TW_OK);
@@ -510,7 +511,7 @@ void threads_share_a_full_cache() {
         float a[82], b[6], out[123];
         for (float& x : a) x = 1;
         for (float& x : b) x = static_cast<float>(t);
-        const tw_gemm_args args = {sizeof args, 0, a, b, nullptr, out, nullptr, 0, nullptr};
+        const tw_gemm_args args = {sizeof args, 0, a, b, nullptr, out, nullptr, 0, nullptr, {}};
         if (i % 3 != 0) {
           CHECK(tw_dispatcher_run(h.d, &p.base, &args) == TW_OK);
         } else {

@@ -19,6 +19,10 @@ class Problem(ctypes.Structure):
         *[(name, _U32) for name in ("layout_a", "layout_b", "layout_c", "split_k")],
         *[(name, _I64) for name in ("m", "n", "k", "lda", "ldb", "ldc")],
         *[(name, _F64) for name in ("alpha", "beta")],
+        *[(name, _I64) for name in ("batch", "stride_a", "stride_b", "stride_c")],
+        *[(name, _U32) for name in ("num_d", "d_op", "activation", "reserved")],
+        *[(name, _I64 * 4) for name in ("ld_multi_d", "stride_multi_d")],
+        ("b_format", ctypes.c_uint64),
     ]
 
 
@@ -28,6 +32,7 @@ class Args(ctypes.Structure):
         *[(name, _PTR) for name in ("a", "b", "c", "d", "workspace")],
         ("workspace_bytes", ctypes.c_uint64),
         ("stream", _PTR),
+        ("multi_d", _PTR * 4),
     ]
 
 
@@ -37,9 +42,9 @@ class Traits(ctypes.Structure):
         for name in (
             *("struct_size", "dtype_a", "dtype_b", "dtype_c", "dtype_acc", "layout_a", "layout_b", "layout_c"),
             *(f"{kind}_{axis}" for kind in ("tile", "wave", "warp_tile", "pad") for axis in _AXES),
-            *("persistent", "max_split_k"),
+            *("persistent", "max_split_k", "num_d", "d_op", "activation", "batched", "stream_k"),
         )
-    ]
+    ] + [("b_format", ctypes.c_uint64)]
 
 
 class Descriptor(ctypes.Structure):
@@ -51,6 +56,7 @@ class Descriptor(ctypes.Structure):
         ("workspace_size", ctypes.CFUNCTYPE(ctypes.c_int, _PTR, _PTR, _PTR)),
         ("plan", ctypes.CFUNCTYPE(ctypes.c_int, _PTR, _PTR, _PTR)),
         ("launch", ctypes.CFUNCTYPE(ctypes.c_int, _PTR, _PTR, _PTR)),
+        *[(name, _PTR) for name in ("shuffle_b_bytes", "shuffle_b")],
     ]
 
 
@@ -100,7 +106,7 @@ class Kernel:
             lda or (m if traits.layout_a else k),
             ldb or (k if traits.layout_b else n),
             ldc or n,
-            *(alpha, beta),
+            *(alpha, beta, 1),
         )
 
     def supports(self, problem: Problem) -> tuple[int, str]:

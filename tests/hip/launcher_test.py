@@ -63,6 +63,10 @@ class Problem(ctypes.Structure):
         *((name, ctypes.c_uint32) for name in ("layout_a", "layout_b", "layout_c", "split_k")),
         *((name, ctypes.c_int64) for name in ("m", "n", "k", "lda", "ldb", "ldc")),
         *((name, ctypes.c_double) for name in ("alpha", "beta")),
+        *((name, ctypes.c_int64) for name in ("batch", "stride_a", "stride_b", "stride_c")),
+        *((name, ctypes.c_uint32) for name in ("num_d", "d_op", "activation", "reserved")),
+        *((name, ctypes.c_int64 * 4) for name in ("ld_multi_d", "stride_multi_d")),
+        ("b_format", ctypes.c_uint64),
     )
 
 
@@ -72,6 +76,7 @@ class Arguments(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("a", "b", "c", "d", "workspace")),
         ("workspace_bytes", ctypes.c_uint64),
         ("stream", ctypes.c_void_p),
+        ("multi_d", ctypes.c_void_p * 4),
     )
 
 
@@ -94,6 +99,7 @@ class Descriptor(ctypes.Structure):
         ("workspace_size", Workspace),
         ("plan", Plan),
         ("launch", Launch),
+        *((name, ctypes.c_void_p) for name in ("shuffle_b_bytes", "shuffle_b")),
     )
 
 
@@ -222,7 +228,7 @@ def gfx942(built: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ses
 
 def problem(m: int = 256, n: int = 384, k: int = 160, **changes: Any) -> Problem:
     values = {
-        **{"struct_size": ctypes.sizeof(Problem), "op": 1, "split_k": 1, "alpha": 1.0, "beta": 0.0},
+        **{"struct_size": ctypes.sizeof(Problem), "op": 1, "split_k": 1, "batch": 1, "alpha": 1.0, "beta": 0.0},
         **{"dtype_a": FP16, "dtype_b": FP16, "dtype_c": FP16, "dtype_acc": FP32},
         **{"layout_a": ROW, "layout_b": COL, "layout_c": ROW},
         **{"m": m, "n": n, "k": k, "lda": k, "ldb": k, "ldc": n},

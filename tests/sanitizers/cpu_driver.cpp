@@ -74,6 +74,7 @@ void run(const tw_kernel* kernel, int64_t m, int64_t n, int64_t k, int64_t pad, 
   p.layout_b = t.layout_b;
   p.layout_c = t.layout_c;
   p.split_k = 1;
+  p.batch = 1;
   p.m = m;
   p.n = n;
   p.k = k;

@@ -113,7 +113,7 @@ def test_export_lists_kernels_in_order(library: KernelLibrary) -> None:
     exported = json.loads(Dispatcher(library).export_json())
     names = [kernel["name"] for kernel in exported["kernels"]]
     assert names == sorted(names) and len(names) == 9
-    assert exported["libraries"] == [{"name": "mock", "arch": "x86_64_v3", "abi_version": 1, "kernels": 9}]
+    assert exported["libraries"] == [{"name": "mock", "arch": "x86_64_v3", "abi_version": 2, "kernels": 9}]
 
 
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (5, 7, 3), (33, 1, 17), (1, 40, 5)])

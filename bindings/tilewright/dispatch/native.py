@@ -12,9 +12,10 @@ from typing import Any
 
 from tilewright.dispatch import errors
 
-ABI_VERSION = 1
+ABI_VERSION = 2
+MAX_D = 4  # D tensors of one problem
 DISPATCHER_VERSION = 1
-OP_GEMM = 1
+OP_GEMM, OP_GROUPED_GEMM = 1, 2
 BACKENDS = {1: "cpu", 2: "hip", 3: "cuda"}
 
 CHECK_ON_ADD, CHECK_ON_LAUNCH, CHECK_NEVER = range(3)
@@ -32,6 +33,10 @@ class GemmProblem(ctypes.Structure):
         *[(name, ctypes.c_int64) for name in ("m", "n", "k", "lda", "ldb", "ldc")],
         ("alpha", c_double),
         ("beta", c_double),
+        *[(name, ctypes.c_int64) for name in ("batch", "stride_a", "stride_b", "stride_c")],
+        *[(name, c_uint32) for name in ("num_d", "d_op", "activation", "reserved")],
+        *[(name, ctypes.c_int64 * MAX_D) for name in ("ld_multi_d", "stride_multi_d")],
+        ("b_format", c_uint64),
     ]
 
 
@@ -44,6 +49,7 @@ class GemmArgs(ctypes.Structure):
         *[(name, c_void_p) for name in ("a", "b", "c", "d", "workspace")],
         ("workspace_bytes", c_uint64),
         ("stream", c_void_p),
+        ("multi_d", c_void_p * MAX_D),
     ]
 
 
@@ -54,6 +60,7 @@ class KernelStruct(ctypes.Structure):
         *[(name, c_uint32) for name in ("struct_size", "abi_version", "op", "plan_bytes")],
         *[(name, c_char_p) for name in ("name", "arch", "identity", "spec_json", "features")],
         *[(name, c_void_p) for name in ("traits", "supports", "workspace_size", "plan", "launch")],
+        *[(name, c_void_p) for name in ("shuffle_b_bytes", "shuffle_b")],
     ]
 
 

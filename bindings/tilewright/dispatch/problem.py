@@ -132,7 +132,7 @@ class GemmProblem:
         types = [dtypes.CODES[name] for name in (self.dtype_a, self.dtype_b, self.dtype_c, self.dtype_acc)]
         return native.GemmProblem(
             native.sizeof(native.GemmProblem), native.OP_GEMM, *types, *layouts, self.split_k,
-            self.m, self.n, self.k, self.lda, self.ldb, self.ldc, self.alpha, self.beta,
+            self.m, self.n, self.k, self.lda, self.ldb, self.ldc, self.alpha, self.beta, 1,
         )  # fmt: skip
 
     def __str__(self) -> str:

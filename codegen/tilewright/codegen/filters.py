@@ -74,8 +74,14 @@ def view(kernel: Kernel) -> dict[str, Any]:
     return flat
 
 
-_TEXT = ("dtype_a", "dtype_b", "dtype_c", "dtype_acc", "layout", "pipeline", "epilogue", "scheduler")
-_PLAIN = ("persistent", "preshuffle", "num_wave_groups", "k_block_per_cu", "split_k")
+_TEXT = (
+    *("dtype_a", "dtype_b", "dtype_c", "dtype_acc", "layout", "pipeline", "epilogue", "scheduler"),
+    *("stream_k", "d_op", "activation", "variant"),
+)
+_PLAIN = (
+    *("persistent", "preshuffle", "num_wave_groups", "k_block_per_cu"),
+    *("split_k", "num_d", "batched", "grouped"),
+)
 ATTRIBUTES = (
     *("arch", "name", "identity", "op", "dtype", *_TEXT, *_PLAIN),
     *(f"{outer}_{axis}" for outer in ("tile", "wave", "warp_tile", "cluster", "pad") for axis in "mnk"),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tilewright.codegen.spec import Extent, GemmSpec, default_acc_dtype, default_output_dtype
+from tilewright.codegen.spec import DOp, Extent, GemmSpec, StreamK, default_acc_dtype, default_output_dtype
 
 
 def kernel_name(spec: GemmSpec) -> str:
-    """A file name of at most 200 characters from [a-z A-Z 0-9 _], unique within an architecture; never parse it.
+    """A file name of at most 240 characters from [a-z A-Z 0-9 _], unique within an architecture; never parse it.
 
     ``gemm_<dtype of A>_<layout>_<pipeline>_<epilogue>_<scheduler>_<pad m>_<pad n>_<pad k>_<persistent>_<tile>_<wave>_
     <warp tile>``, then one suffix for each remaining field that differs from what A's dtype implies.
@@ -33,6 +33,20 @@ def kernel_name(spec: GemmSpec) -> str:
         name += f"_kbpc{spec.k_block_per_cu}"
     if spec.split_k:
         name += "_splitk"
+    return name + _variant(spec)
+
+
+def _variant(spec: GemmSpec) -> str:
+    name = ""
+    if spec.stream_k is not StreamK.NONE:
+        name += f"_streamk_{spec.stream_k}"
+    if spec.fused or spec.d_op is not DOp.ADD:
+        activation = "".join(part.capitalize() for part in spec.activation.split("_"))
+        name += f"_multid_{spec.d_op.capitalize()}_{activation}_d{spec.num_d}"
+    if spec.batched:
+        name += "_batched"
+    if spec.grouped:
+        name += "_grouped"
     return name
 
 

@@ -40,6 +40,12 @@ def test_every_other_field_leaves_a_suffix() -> None:
         "num_wave_groups": (2, "_wg2"),
         "k_block_per_cu": (3, "_kbpc3"),
         "split_k": (True, "_splitk"),
+        "stream_k": ("tree", "_streamk_tree"),
+        "num_d": (2, "_multid_Add_None_d2"),
+        "d_op": ("multiply", "_multid_Multiply_None_d0"),
+        "activation": ("fast_gelu", "_multid_Add_FastGelu_d0"),
+        "batched": (True, "_batched"),
+        "grouped": (True, "_grouped"),
     }
     plain = kernel_name(GemmSpec.model_validate(PLAIN))
     for field, (value, suffix) in changed.items():
@@ -62,8 +68,9 @@ def test_changing_any_one_field_changes_the_name(spec: GemmSpec) -> None:
             value = fields[extent][axis]
             other = {**fields, extent: {**fields[extent], axis: value - 1 if value > 1 else 2}}
             assert kernel_name(GemmSpec.model_validate(other)) != name
-    fields.setdefault("split_k", False)
-    for field in ("persistent", "preshuffle", "split_k"):
+    switches = ("persistent", "preshuffle", "split_k", "batched", "grouped")
+    for field in switches:
+        fields.setdefault(field, False)
         assert kernel_name(GemmSpec.model_validate({**fields, field: not fields[field]})) != name
     for axis in "mnk":
         other = {**fields, "pad": {**fields["pad"], axis: not fields["pad"][axis]}}
@@ -73,4 +80,4 @@ def test_changing_any_one_field_changes_the_name(spec: GemmSpec) -> None:
 @settings(max_examples=300, deadline=None)
 @given(specs())
 def test_names_are_file_names(spec: GemmSpec) -> None:
-    assert re.fullmatch(r"[a-zA-Z0-9_]{1,200}", kernel_name(spec))
+    assert re.fullmatch(r"[a-zA-Z0-9_]{1,240}", kernel_name(spec))

@@ -80,7 +80,7 @@ from tilewright.codegen.select import Selection
 from tilewright.codegen.spec import Kernel
 from tilewright.codegen.violations import SpecError
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 """TW_ABI_VERSION of tilewright/abi.h."""
 
 SOURCES = ("set", "config", "specs")

@@ -88,7 +88,38 @@ class Scheduler(StrEnum):
     PINGPONG = "pingpong"  # NVIDIA: consumer warp groups alternate tiles
 
 
-MAX_EXTENT = 65535  # keeps names below 200 characters and products of extents within 64 bits
+class DOp(StrEnum):
+    """How the D tensors are combined with the product."""
+
+    ADD = "add"
+    MULTIPLY = "multiply"
+
+
+class Activation(StrEnum):
+    """The last step of a fused epilogue; gelu is the erf form, fast_gelu the tanh form."""
+
+    NONE = "none"
+    RELU = "relu"
+    GELU = "gelu"
+    FAST_GELU = "fast_gelu"
+    SILU = "silu"
+    SIGMOID = "sigmoid"
+    TANH = "tanh"
+
+
+class StreamK(StrEnum):
+    """How the partial sums of a tile that stream-K cuts are added up, always in the same order.
+
+    Adding them atomically is not offered: the result would depend on which workgroup finishes first.
+    """
+
+    NONE = "none"
+    LINEAR = "linear"
+    TREE = "tree"
+
+
+MAX_D_TENSORS = 4  # TW_MAX_D of the C ABI
+MAX_EXTENT = 65535  # keeps names below 240 characters and products of extents within 64 bits
 
 
 class _Frozen(BaseModel):
@@ -112,11 +143,16 @@ class Padding(_Frozen):
 
 
 class GemmSpec(_Frozen):
-    """One GEMM kernel: C = A·B, tiled tile → wave → warp_tile.
+    """One GEMM kernel: C = A·B, or act(A·B op D0 op D1 …), tiled tile → wave → warp_tile.
 
     ``wave`` counts waves (warp groups on NVIDIA, 1 on CPU) along each extent of a tile; ``warp_tile`` is the extent of
     one matrix instruction (of the register block on CPU). With ``split_k`` the workgroups of a tile share K: each sums
-    a slice into the workspace, and a second kernel adds the slices up in order, scales and converts.
+    a slice into the workspace, and a second kernel adds the slices up in order, scales and converts. With ``stream_k``
+    they share all tiles' steps along K evenly, whatever the number of tiles.
+
+    ``num_d`` tensors of C's dtype and order are combined with the result by ``d_op`` before ``activation``. A
+    ``batched`` kernel serves several products of one shape, a ``grouped`` one products of different shapes; with
+    ``preshuffle`` B is given in the order in which the kernel reads it.
     """
 
     op: Literal["gemm"] = "gemm"
@@ -138,14 +174,39 @@ class GemmSpec(_Frozen):
     num_wave_groups: int = Field(default=1, gt=0, le=MAX_EXTENT, strict=True)
     k_block_per_cu: int = Field(default=1, gt=0, le=MAX_EXTENT, strict=True)
     split_k: StrictBool = False
+    stream_k: StreamK = StreamK.NONE
+    num_d: int = Field(default=0, ge=0, le=MAX_D_TENSORS, strict=True)
+    d_op: DOp = DOp.ADD
+    activation: Activation = Activation.NONE
+    batched: StrictBool = False
+    grouped: StrictBool = False
 
     @model_serializer(mode="wrap")
     def _dump(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         # A field younger than the first libraries is written only where it is set: identities stay what they were.
         fields: dict[str, Any] = write(self)
-        if not self.split_k:
-            del fields["split_k"]
+        for name in _YOUNG:
+            if fields[name] == GemmSpec.model_fields[name].default:
+                del fields[name]
         return fields
+
+    @property
+    def fused(self) -> bool:
+        """Does the epilogue more than scale and convert?"""
+        return self.num_d > 0 or self.activation is not Activation.NONE
+
+    @property
+    def variant(self) -> str:
+        """The one word of :data:`VARIANTS` that says most about what the kernel serves."""
+        if self.grouped:
+            return "grouped"
+        if self.batched:
+            return "batched"
+        if self.stream_k is not StreamK.NONE:
+            return "stream_k"
+        if self.fused:
+            return "multi_d"
+        return "preshuffle" if self.preshuffle else "standard"
 
     @cached_property
     def dtype_key(self) -> str:
@@ -158,6 +219,12 @@ class GemmSpec(_Frozen):
         from tilewright.codegen.naming import kernel_name  # the grammar needs the type that it names
 
         return kernel_name(self)
+
+
+VARIANTS = ("standard", "preshuffle", "multi_d", "stream_k", "batched", "grouped")
+"""What :attr:`GemmSpec.variant` may be."""
+
+_YOUNG = ("split_k", "stream_k", "num_d", "d_op", "activation", "batched", "grouped")
 
 
 class Kernel(_Frozen):

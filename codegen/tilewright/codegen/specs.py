@@ -11,6 +11,8 @@ from pydantic import ValidationError
 
 from tilewright.arch import Arch
 from tilewright.codegen.spec import (
+    Activation,
+    DOp,
     DType,
     Epilogue,
     GemmSpec,
@@ -18,6 +20,7 @@ from tilewright.codegen.spec import (
     Layout,
     Pipeline,
     Scheduler,
+    StreamK,
     default_acc_dtype,
     default_output_dtype,
 )
@@ -33,11 +36,17 @@ _ENUMS: Mapping[str, Mapping[str, StrEnum]] = {
         (Pipeline, ("pipeline",)),
         (Epilogue, ("epilogue",)),
         (Scheduler, ("scheduler",)),
+        (StreamK, ("stream_k",)),
+        (DOp, ("d_op",)),
+        (Activation, ("activation",)),
     )
     for key in keys
 }
 _REQUIRED = tuple(name for name, info in GemmSpec.model_fields.items() if info.is_required())
-_PLAIN = ("op", "persistent", "preshuffle", "num_wave_groups", "k_block_per_cu", "split_k")
+_PLAIN = (
+    *("op", "persistent", "preshuffle", "num_wave_groups", "k_block_per_cu"),
+    *("split_k", "num_d", "batched", "grouped"),
+)
 _FLAT = {f"{extent}_{axis}": (extent, axis) for extent in (*EXTENTS, "pad") for axis in "mnk"}
 FIELDS = (*_ENUMS, *EXTENTS, "pad", *_PLAIN, *_FLAT)
 """Every key that a spec may have; ``tile_m`` and its like are the flat spelling of ``tile``."""

@@ -14,7 +14,10 @@ from tilewright.arch import Arch
 from tilewright.codegen import render
 from tilewright.codegen.plan import Action, KernelPlan
 from tilewright.codegen.spec import (
+    MAX_D_TENSORS,
     MAX_EXTENT,
+    Activation,
+    DOp,
     DType,
     Epilogue,
     Extent,
@@ -24,6 +27,7 @@ from tilewright.codegen.spec import (
     Padding,
     Pipeline,
     Scheduler,
+    StreamK,
 )
 
 _extents = st.integers(1, MAX_EXTENT) | st.sampled_from((1, 2, 16, 32, 64, 128, 256))
@@ -54,6 +58,12 @@ def specs() -> st.SearchStrategy[GemmSpec]:
         num_wave_groups=_counts,
         k_block_per_cu=_counts,
         split_k=st.booleans(),
+        stream_k=st.sampled_from(StreamK),
+        num_d=st.integers(0, MAX_D_TENSORS),
+        d_op=st.sampled_from(DOp),
+        activation=st.sampled_from(Activation),
+        batched=st.booleans(),
+        grouped=st.booleans(),
     )
 
 

@@ -14,7 +14,10 @@
 extern "C" {
 #endif
 
-#define TW_ABI_VERSION 1u
+#define TW_ABI_VERSION 2u
+
+/* D tensors of one problem. */
+#define TW_MAX_D 4
 
 #if defined(__GNUC__)
 #define TW_EXPORT __attribute__((visibility("default")))
@@ -39,7 +42,7 @@ typedef enum tw_status {
   TW_LOAD_FAILED = 11       /* not a library, truncated, or without tw_library_get */
 } tw_status;
 
-typedef enum tw_op { TW_OP_GEMM = 1 } tw_op;
+typedef enum tw_op { TW_OP_GEMM = 1, TW_OP_GROUPED_GEMM = 2 } tw_op;
 
 typedef enum tw_dtype {
   TW_FP32 = 1,
@@ -55,26 +58,52 @@ typedef enum tw_layout { TW_ROW_MAJOR = 0, TW_COL_MAJOR = 1 } tw_layout;
 
 typedef enum tw_backend { TW_BACKEND_CPU = 1, TW_BACKEND_HIP = 2, TW_BACKEND_CUDA = 3 } tw_backend;
 
+/* How the D tensors are combined with the product. */
+typedef enum tw_d_op { TW_D_ADD = 0, TW_D_MULTIPLY = 1 } tw_d_op;
+
+typedef enum tw_activation {
+  TW_ACTIVATION_NONE = 0,
+  TW_ACTIVATION_RELU = 1,
+  TW_ACTIVATION_GELU = 2,      /* x/2 (1 + erf(x/sqrt(2))) */
+  TW_ACTIVATION_FAST_GELU = 3, /* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
+  TW_ACTIVATION_SILU = 4,      /* x / (1 + exp(-x)) */
+  TW_ACTIVATION_SIGMOID = 5,   /* 1 / (1 + exp(-x)) */
+  TW_ACTIVATION_TANH = 6
+} tw_activation;
+
+/* How stream-K adds up the parts of a tile. */
+typedef enum tw_stream_k { TW_STREAM_K_NONE = 0, TW_STREAM_K_LINEAR = 1, TW_STREAM_K_TREE = 2 } tw_stream_k;
+
 /* First member of every problem. */
 typedef struct tw_problem {
   uint32_t struct_size;
   uint32_t op; /* tw_op */
 } tw_problem;
 
-/* D[m,n] = alpha * sum_k A[m,k] B[k,n] + beta * C[m,n].
+/* D[m,n] = act((alpha * sum_k A[m,k] B[k,n] + beta * C[m,n]) op D0[m,n] op D1[m,n] ...).
  *
- * C and D share dtype_c, layout_c and ldc, and may be the same memory. A leading dimension is the distance, in
- * elements, between rows (row-major) or columns (column-major). The struct has no padding bytes, so it can be hashed as
- * memory.
+ * C, D and the tensors D0 to D3 share dtype_c and layout_c; C and D share ldc too, and may be the same memory. A
+ * leading dimension is the distance, in elements, between rows (row-major) or columns (column-major). batch such
+ * products of one shape lie stride_* elements apart. The struct has no padding bytes, so it can be hashed as memory;
+ * what a problem does not use is 0.
  */
 typedef struct tw_gemm_problem {
   tw_problem base;
   uint32_t dtype_a, dtype_b, dtype_c, dtype_acc; /* tw_dtype */
   uint32_t layout_a, layout_b, layout_c;         /* tw_layout */
-  uint32_t split_k;                              /* number of K slices that are summed; 1 = none */
-  int64_t m, n, k;                               /* >= 0 */
+  uint32_t split_k; /* number of K slices that are summed; 1 = none; 0 = the dispatcher chooses, kernels never see it */
+  int64_t m, n, k;  /* >= 0 */
   int64_t lda, ldb, ldc;
   double alpha, beta;
+  int64_t batch;                        /* >= 1 */
+  int64_t stride_a, stride_b, stride_c; /* from one product to the next; 0 for A or B: shared by all */
+  uint32_t num_d;                       /* D tensors, at most TW_MAX_D */
+  uint32_t d_op;                        /* tw_d_op */
+  uint32_t activation;                  /* tw_activation */
+  uint32_t reserved;                    /* 0 */
+  int64_t ld_multi_d[TW_MAX_D];         /* 0: one line for all, e.g. a bias of n values where C is row-major */
+  int64_t stride_multi_d[TW_MAX_D];     /* 0: shared by all of the batch */
+  uint64_t b_format; /* 0: B as layout_b says; else tw_gemm_traits.b_format of the kernel that shuffled it */
 } tw_gemm_problem;
 
 /* Pointers of one launch. c may be null when beta is 0. stream is a cudaStream_t or hipStream_t, null on CPU. */
@@ -88,7 +117,42 @@ typedef struct tw_gemm_args {
   void* workspace; /* aligned to 256 bytes; its contents need no initialisation */
   uint64_t workspace_bytes;
   void* stream;
+  const void* multi_d[TW_MAX_D]; /* D0 to D3, as many as the problem has */
 } tw_gemm_args;
+
+/* One product of a grouped GEMM, in elements as in tw_gemm_problem. */
+typedef struct tw_gemm_group {
+  int64_t m, n, k;
+  int64_t lda, ldb, ldc;
+} tw_gemm_group;
+
+/* group_count products D = alpha * A B + beta * C of different shapes. groups lies in host memory and is read during
+ * the call only. */
+typedef struct tw_grouped_gemm_problem {
+  tw_problem base;
+  uint32_t dtype_a, dtype_b, dtype_c, dtype_acc;
+  uint32_t layout_a, layout_b, layout_c;
+  uint32_t reserved;   /* 0 */
+  int64_t group_count; /* >= 0 */
+  const tw_gemm_group* groups;
+  double alpha, beta;
+} tw_grouped_gemm_problem;
+
+/* groups is what the problem said; a, b, c and d are arrays in host memory of group_count pointers each, read during
+ * the call only. c may be null when beta is 0. */
+typedef struct tw_grouped_gemm_args {
+  uint32_t struct_size;
+  uint32_t reserved; /* 0 */
+  int64_t group_count;
+  const tw_gemm_group* groups;
+  const void* const* a;
+  const void* const* b;
+  const void* const* c;
+  void* const* d;
+  void* workspace;
+  uint64_t workspace_bytes;
+  void* stream;
+} tw_grouped_gemm_args;
 
 /* What selection may know about a GEMM kernel without parsing text. */
 typedef struct tw_gemm_traits {
@@ -101,6 +165,10 @@ typedef struct tw_gemm_traits {
   uint32_t pad_m, pad_n, pad_k;
   uint32_t persistent;
   uint32_t max_split_k;
+  uint32_t num_d, d_op, activation; /* exactly these are served */
+  uint32_t batched;                 /* serves batch > 1 */
+  uint32_t stream_k;                /* tw_stream_k */
+  uint64_t b_format;                /* how shuffle_b orders B; 0 = it does not */
 } tw_gemm_traits;
 
 typedef struct tw_kernel tw_kernel;
@@ -114,15 +182,19 @@ struct tw_kernel {
   const char* identity;  /* 64 hex digits: sha256 of the canonical JSON of (arch, spec) */
   const char* spec_json; /* that JSON */
   const char* features;  /* what the device must have beyond arch, separated by spaces; "" = nothing */
-  const void* traits;    /* tw_gemm_traits for TW_OP_GEMM */
+  const void* traits;    /* tw_gemm_traits */
 
   /* TW_OK, or TW_UNSUPPORTED with one sentence in reason. Touches no device. */
   tw_status (*supports)(const tw_kernel*, const tw_problem*, char* reason, size_t reason_bytes);
   tw_status (*workspace_size)(const tw_kernel*, const tw_problem*, uint64_t* bytes);
   /* Fills plan_bytes at plan for a supported problem; afterwards the plan is read-only and may be shared by threads. */
   tw_status (*plan)(const tw_kernel*, const tw_problem*, void* plan);
-  /* args is tw_gemm_args for TW_OP_GEMM. Asynchronous on GPUs, complete on return on CPUs. */
+  /* args is tw_gemm_args or tw_grouped_gemm_args. Asynchronous on GPUs, complete on return on CPUs. */
   tw_status (*launch)(const tw_kernel*, const void* plan, const void* args);
+  /* Null unless the traits have a b_format. Bytes that B of the problem takes shuffled, and shuffling it: both in host
+   * memory, b as layout_b and ldb say. The m of the problem does not matter. */
+  tw_status (*shuffle_b_bytes)(const tw_kernel*, const tw_problem*, uint64_t* bytes);
+  tw_status (*shuffle_b)(const tw_kernel*, const tw_problem*, const void* b, void* shuffled);
 };
 
 /* Numbers of the architecture file that analytic selection needs. */

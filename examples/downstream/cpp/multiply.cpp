@@ -35,6 +35,7 @@ int main(int argc, char** argv) {
   problem.dtype_a = problem.dtype_b = problem.dtype_c = problem.dtype_acc = TW_FP32;
   problem.layout_a = problem.layout_b = problem.layout_c = TW_ROW_MAJOR;
   problem.split_k = 1;
+  problem.batch = 1;
   problem.m = m, problem.n = n, problem.k = k;
   problem.lda = k, problem.ldb = n, problem.ldc = n;
   problem.alpha = 1.0;

@@ -143,11 +143,42 @@ class SplitKField(TriBoolField):
     help = "Whether the kernel can share K among workgroups (AMD); it then also serves alpha and beta."
 
 
+class StreamKField(StringField):
+    alias = "stream_k"
+    help = "Whether workgroups share the K steps of all tiles evenly, and how parts are added: none, linear or tree."
+
+
+class DTensorsField(IntField):
+    alias = "num_d"
+    help = "D tensors that the epilogue combines with the result: 0 to 4."
+
+
+class DOpField(StringField):
+    alias = "d_op"
+    help = "How D tensors are combined with the result: add or multiply."
+
+
+class ActivationField(StringField):
+    alias = "activation"
+    help = "The epilogue's last step: none, relu, gelu, fast_gelu, silu, sigmoid or tanh."
+
+
+class BatchedField(TriBoolField):
+    alias = "batched"
+    help = "Whether the kernel serves several products of one shape."
+
+
+class GroupedField(TriBoolField):
+    alias = "grouped"
+    help = "Whether the kernel serves products of different shapes."
+
+
 EXTENT_FIELDS = (TileField, WaveField, WarpTileField, ClusterField)
 SCALAR_SPEC_FIELDS = (
     *(DTypeField, DTypeAField, DTypeBField, DTypeCField, DTypeAccField, LayoutField),
     *(PipelineField, EpilogueField, SchedulerField, PersistentField, PreshuffleField),
-    *(WaveGroupsField, OccupancyField, SplitKField),
+    *(WaveGroupsField, OccupancyField, SplitKField, StreamKField),
+    *(DTensorsField, DOpField, ActivationField, BatchedField, GroupedField),
 )
 SPEC_FIELDS = (*SCALAR_SPEC_FIELDS, *EXTENT_FIELDS, PadField)
 

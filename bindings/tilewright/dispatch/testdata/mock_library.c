@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "tilewright/abi.h"
+#include "tilewright/variant.h"
 
 #ifndef MOCK_ABI
 #define MOCK_ABI TW_ABI_VERSION
@@ -52,7 +53,7 @@ static tw_status supports(const tw_kernel* kernel, const tw_problem* problem, ch
     snprintf(reason, bytes, "k is %lld, not a multiple of tile_k %u", (long long)p->k, t->tile_k);
     return TW_UNSUPPORTED;
   }
-  return TW_OK;
+  return tw_gemm_variant_matches(t, p, reason, bytes);
 }
 
 static tw_status no_workspace(const tw_kernel* kernel, const tw_problem* problem, uint64_t* bytes) {
@@ -129,7 +130,13 @@ static tw_status launch_fails(const tw_kernel* kernel, const void* storage, cons
    1,                                                        \
    padk,                                                     \
    0,                                                        \
-   1}
+   1,                                                        \
+   0,                                                        \
+   0,                                                        \
+   0,                                                        \
+   0,                                                        \
+   0,                                                        \
+   0}
 #define KERNEL(id, digit, label, feature, traits, workspace, launch)                                              \
   static const tw_kernel id = {sizeof(tw_kernel),                                                                 \
                                MOCK_ABI,                                                                          \
@@ -144,7 +151,9 @@ static tw_status launch_fails(const tw_kernel* kernel, const void* storage, cons
                                supports,                                                                          \
                                workspace,                                                                         \
                                plan,                                                                              \
-                               launch}
+                               launch,                                                                            \
+                               NULL,                                                                              \
+                               NULL}
 
 static const tw_gemm_traits rcr_large = TRAITS(TW_FP32, TW_FP32, 0, 1, 128, 128, 64, 64, 64, 1);
 static const tw_gemm_traits rcr_small = TRAITS(TW_FP32, TW_FP32, 0, 1, 32, 32, 32, 4, 8, 1);
@@ -174,7 +183,13 @@ static const tw_gemm_traits nothing = {sizeof(tw_gemm_traits),
                                        1,
                                        1,
                                        0,
-                                       1};
+                                       1,
+                                       0,
+                                       0,
+                                       0,
+                                       0,
+                                       0,
+                                       0};
 
 KERNEL(k_large, "0", "gemm_fp32_rcr_128x128x64", "", rcr_large, no_workspace, launch_naive);
 KERNEL(k_small, "1", "gemm_fp32_rcr_32x32x32", "", rcr_small, no_workspace, launch_naive);

@@ -26,11 +26,14 @@ class Problem(ctypes.Structure):
 
     _fields_ = _of(_U32, "struct_size op dtype_a dtype_b dtype_c dtype_acc layout_a layout_b layout_c split_k")
     _fields_ += _of(_I64, "m n k lda ldb ldc") + _of(_F64, "alpha beta")
+    _fields_ += _of(_I64, "batch stride_a stride_b stride_c") + _of(_U32, "num_d d_op activation reserved")
+    _fields_ += _of(_I64 * 4, "ld_multi_d stride_multi_d") + _of(ctypes.c_uint64, "b_format")
 
 
 class _Args(ctypes.Structure):
     _fields_ = _of(_U32, "struct_size reserved") + _of(_PTR, "a b c d workspace")
     _fields_ += _of(ctypes.c_uint64, "workspace_bytes") + _of(_PTR, "stream")
+    _fields_ += _of(_PTR * 4, "multi_d")
 
 
 class _Traits(ctypes.Structure):
@@ -42,6 +45,7 @@ class _Kernel(ctypes.Structure):
     _fields_ += _of(_TEXT, "name arch identity spec_json features") + _of(ctypes.POINTER(_Traits), "traits")
     _fields_ += _of(ctypes.CFUNCTYPE(ctypes.c_int, _PTR, _PTR, _PTR, ctypes.c_size_t), "supports")
     _fields_ += _of(ctypes.CFUNCTYPE(ctypes.c_int, _PTR, _PTR, _PTR), "workspace_size plan launch")
+    _fields_ += _of(_PTR, "shuffle_b_bytes shuffle_b")
 
 
 class _Library(ctypes.Structure):
@@ -117,7 +121,7 @@ class CpuKernel:
         lda = (k if t.layout_a == ROW else m) + pads[0]
         ldb = (n if t.layout_b == ROW else k) + pads[1]
         types = (t.dtype_a, t.dtype_b, t.dtype_c, t.dtype_acc, t.layout_a, t.layout_b, t.layout_c)
-        return Problem(ctypes.sizeof(Problem), 1, *types, 1, m, n, k, lda, ldb, n + pads[2], alpha, beta)
+        return Problem(ctypes.sizeof(Problem), 1, *types, 1, m, n, k, lda, ldb, n + pads[2], alpha, beta, 1)
 
     def supports(self, problem: Problem) -> tuple[int, str]:
         """Status and reason."""

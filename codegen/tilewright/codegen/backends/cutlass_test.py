@@ -38,7 +38,7 @@ def fp8(**changes: Any) -> Kernel:
 
 def test_header_only_instantiates() -> None:
     text = render_kernel(kernel(), ARCH, BACKEND).text
-    assert len(text.splitlines()) <= 60
+    assert len(text.splitlines()) <= 80
     assert max(map(len, text.splitlines())) < 1000
     for line in (
         "using element_a = cutlass::bfloat16_t;",

@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterable, Iterator
 
 from tilewright.arch import Arch, Triple
 from tilewright.codegen.rules import ck_tile_copies as copies
+from tilewright.codegen.rules import variants
 from tilewright.codegen.spec import ELEMENT_BYTES, DType, Epilogue, Extent, GemmSpec, Layout, Pipeline
 from tilewright.codegen.violations import Rule, Violation
 
 _MAX_WORKGROUP = 1024
+_REFUSED = dict.fromkeys(variants.FIELDS, "no CK Tile kernel is adapted to it")
 _TWO_LDS_BUFFERS = (Pipeline.COMPV4, Pipeline.COMP_ASYNC)
 _TWO_REGISTER_TILES = (Pipeline.COMPV4, Pipeline.COMPV6, Pipeline.COMP_ASYNC)
 _PIPELINES = (Pipeline.MEM, Pipeline.COMPV3, Pipeline.COMPV4, Pipeline.COMPV6, Pipeline.COMP_ASYNC)
@@ -222,6 +224,10 @@ def _comp_async(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
         yield _violation("comp_async", "dtype_a", spec.dtype_a, why, "fp16, bf16", DType.FP16)
 
 
+def _variants(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
+    yield from variants.refused("ck_tile.variants", spec, _REFUSED)
+
+
 def _rule(id: str, reason: str, check: Callable[[GemmSpec, Arch], Iterable[Violation]]) -> Rule:
     return Rule(f"ck_tile.{id}", reason, check)
 
@@ -249,6 +255,7 @@ RULES: tuple[Rule, ...] = (
     _rule("lds", "All LDS buffers together fit, the epilogue's included.", _lds),
     _rule("accumulators", "Too many accumulators per work-item spill to scratch memory.", _accumulators),
     _rule("comp_async", "Direct loads into LDS have an architecture, a layout and no padding along K.", _comp_async),
+    _rule("variants", "Only some variants are adapted to the C ABI.", _variants),
 )
 """Every rule that CK Tile adds to the common ones."""
 

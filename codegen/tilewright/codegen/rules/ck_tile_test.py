@@ -117,6 +117,7 @@ BAD = [
     ("comp_async", "gfx950", {**ASYNC, "pad": Padding()}, "pad.k"),
     ("comp_async", "gfx950", {**ASYNC, "layout": Layout.RRR}, "layout"),
     ("comp_async", "gfx950", {**ASYNC, "dtype": "fp8"}, "dtype_a"),
+    ("variants", "gfx942", {"batched": True}, "batched"),
 ]
 
 

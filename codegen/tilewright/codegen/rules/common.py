@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from tilewright.arch import Arch, Triple
+from tilewright.codegen.rules.variants import check_variants
 from tilewright.codegen.spec import ELEMENT_BYTES, Extent, GemmSpec
 from tilewright.codegen.violations import Rule, Violation
 
@@ -160,6 +161,7 @@ RULES: tuple[Rule, ...] = tuple(
         check_pipeline,
         check_traits,
         check_lds_budget,
+        check_variants,
     )
 )
 """Every rule that asks nothing of a backend."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tilewright.arch import Arch
 from tilewright.codegen.backends import cpu_symbols as symbols
+from tilewright.codegen.rules import variants
 from tilewright.codegen.spec import GemmSpec
 from tilewright.codegen.violations import Rule, Violation
 
@@ -13,6 +14,7 @@ from tilewright.codegen.violations import Rule, Violation
 # block of B may take a good part of a shared third-level cache.
 _B_BLOCK_BYTES = 16 << 20
 _UNIT_BYTES = 4
+_REFUSED = dict.fromkeys(variants.FIELDS, "no CPU kernel is written for it")
 
 
 def check_symbols(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
@@ -99,6 +101,11 @@ def check_padding(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
             yield Violation("cpu.padding", f"pad.{axis}", "False", "packing pads every extent", "True", "True")
 
 
+def check_variants(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
+    """Only some variants are written for CPUs."""
+    yield from variants.refused("cpu.variants", spec, _REFUSED)
+
+
 RULES: tuple[Rule, ...] = tuple(
     Rule(f"cpu.{check.__name__.removeprefix('check_')}", " ".join((check.__doc__ or "").split()), check)
     for check in (
@@ -109,6 +116,7 @@ RULES: tuple[Rule, ...] = tuple(
         check_registers,
         check_caches,
         check_padding,
+        check_variants,
     )
 )
 """Rules that the CPU backend adds to the common ones."""

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator
 
 from tilewright.arch import Arch
 from tilewright.codegen.backends import cutlass_symbols as symbols
+from tilewright.codegen.rules import variants
 from tilewright.codegen.spec import ELEMENT_BYTES, DType, GemmSpec, Layout, Scheduler
 from tilewright.codegen.violations import Rule, Violation
 
 _WAVES = {Scheduler.COOPERATIVE: (2, 1, 1), Scheduler.PINGPONG: (1, 1, 1)}
 _MAX_ACCUMULATORS = 128
 _PIPELINE_BARRIER_BYTES = 16
+_REFUSED = dict.fromkeys(variants.FIELDS, "no CUTLASS kernel is instantiated for it")
 
 
 def shared_memory(spec: GemmSpec, capacity: int) -> tuple[int, int]:
@@ -129,6 +131,10 @@ def _padding(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
         yield Violation("cutlass.padding", "pad", value, why, "m=True n=True k=True", "m=True n=True k=True")
 
 
+def _variants(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
+    yield from variants.refused("cutlass.variants", spec, _REFUSED)
+
+
 RULES: tuple[Rule, ...] = (
     Rule("cutlass.dtype", "Each dtype has a CUTLASS type; fp32 operands would silently be tf32.", _dtypes),
     Rule("cutlass.layout_8bit", "wgmma reads 8-bit operands K-major only; CUTLASS's way around it is wrong.", _layout),
@@ -140,4 +146,5 @@ RULES: tuple[Rule, ...] = (
     Rule("cutlass.accumulators", "Accumulators live in registers; beyond 128 per thread they spill.", _accumulators),
     Rule("cutlass.shared_memory", "At least two stages of A and B must fit beside the epilogue.", _shared_memory),
     Rule("cutlass.padding", "Tails cost nothing with TMA, so there is one kernel, not eight.", _padding),
+    Rule("cutlass.variants", "Only some variants are instantiated.", _variants),
 )

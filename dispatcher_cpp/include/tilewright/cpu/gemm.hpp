@@ -75,7 +75,9 @@ struct gemm {
                             tw_cpu_gemm_supports,                                         \
                             tw_cpu_gemm_workspace_size,                                   \
                             tw_cpu_gemm_plan,                                             \
-                            tw_cpu_gemm_launch};                                          \
+                            tw_cpu_gemm_launch,                                           \
+                            nullptr,                                                      \
+                            nullptr};                                                     \
   }
 
 #endif  // TILEWRIGHT_CPU_GEMM_HPP

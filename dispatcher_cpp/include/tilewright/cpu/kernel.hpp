@@ -63,6 +63,6 @@ TW_HIDDEN tw_status tw_cpu_gemm_launch(const tw_kernel*, const void* plan, const
 }
 
 // Storage of a plan, see driver.hpp.
-#define TW_CPU_GEMM_PLAN_BYTES 256u
+#define TW_CPU_GEMM_PLAN_BYTES 512u
 
 #endif  // TILEWRIGHT_CPU_KERNEL_HPP

@@ -6,6 +6,7 @@
 
 #include "tilewright/cpu/driver.hpp"
 #include "tilewright/cpu/features.hpp"
+#include "tilewright/variant.h"
 
 namespace tilewright::cpu {
 namespace {
@@ -81,7 +82,7 @@ tw_status check_types(const tw_gemm_traits& t, const tw_gemm_problem& p, char* r
     return fail(TW_UNSUPPORTED, reason, bytes, "split_k is %u, but this kernel sums K in one slice: set it to 1",
                 p.split_k);
   }
-  return TW_OK;
+  return tw_gemm_variant_matches(&t, &p, reason, bytes);
 }
 
 tw_status check_problem(const tw_kernel* kernel, const tw_problem* problem, char* reason, size_t bytes) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tilewright/cuda/runtime.h"
+#include "tilewright/variant.h"
 
 /* TMA addresses rows by multiples of 16 bytes, below 2^40 bytes (CUDA driver API, cuTensorMapEncodeTiled). */
 #define TMA_ALIGNMENT 16
@@ -106,6 +107,7 @@ tw_status tw_cuda_gemm_supports(const tw_kernel* kernel, const tw_problem* probl
   TRY(check_layout(r, "layout_b", p->layout_b, traits->layout_b));
   TRY(check_layout(r, "layout_c", p->layout_c, traits->layout_c));
   if (p->split_k != 1) return refuse(r, "split_k is %u; this kernel takes 1", p->split_k);
+  TRY(tw_gemm_variant_matches(traits, p, text, bytes));
   TRY(check_extent(r, "m", p->m));
   TRY(check_extent(r, "n", p->n));
   TRY(check_extent(r, "k", p->k));

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tilewright/hip/launcher.h"
+#include "tilewright/variant.h"
 
 /* K tiles that a pipeline may load beyond the end of K (never used, but their offsets must not wrap around). */
 #define MAX_PREFETCH 8
@@ -209,6 +210,7 @@ static tw_status check(const tw_kernel* kernel, const tw_problem* problem, tw_hi
   }
   tw_status status = check_kind(&gemm->traits, p, reason, bytes);
   if (status == TW_OK) status = check_range(p, reason, bytes);
+  if (status == TW_OK) status = tw_gemm_variant_matches(&gemm->traits, p, reason, bytes);
   if (status == TW_OK) status = check_scalars(&gemm->traits, p, reason, bytes);
   if (status == TW_OK) status = check_sizes(&gemm->traits, p, facts, reason, bytes);
   return status;

@@ -112,7 +112,7 @@ LICENSE_TREES = {
 
 # Below include/tilewright; one tree per backend, so that a changed header rebuilds no kernel of another backend.
 SOURCE_TREES = {
-    "abi": ("abi.h",),
+    "abi": ("abi.h", "variant.h"),
     "cpu": ("cpu/**",),
     "hip": ("hip/**",),
     "cuda_src": ("cuda/**",),
