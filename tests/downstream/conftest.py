@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -26,34 +27,46 @@ def succeed(*command: str | Path, timeout: float = 1800, **options: object) -> s
     return done.stdout
 
 
-@pytest.fixture(scope="session")
-def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the wheels of tilewright, its plugin, and its CPU kernels."""
-    folder = tmp_path_factory.mktemp("wheels")
-    built = run("./pants", "package", "packages::", "kernels/gemm:cpu_wheels", cwd=ROOT)
+def packaged(folder: Path, *targets: str) -> Path:
+    """Builds wheels of this repository; a folder with them and nothing else."""
+    built = run("./pants", "package", *targets, cwd=ROOT, timeout=6 * 3600)
     assert built.returncode == 0, built.stderr
     for name in re.findall(r"Wrote (dist/\S+\.whl)", built.stderr):
         shutil.copy(ROOT / name, folder)
+    return folder
+
+
+def install(shelves: Sequence[Path], folder: Path, *names: str) -> Path:
+    """The ``bin`` folder of a new environment into which pip has put wheels of the shelves, without any index."""
+    succeed(sys.executable, "-m", "venv", folder / "venv")
+    links = [word for shelf in shelves for word in ("--find-links", shelf)]
+    command = ("-m", "pip", "--disable-pip-version-check", "install", "-q", "--no-index")
+    succeed(folder / "venv/bin/python", *command, *links, *names)
+    return folder / "venv/bin"
+
+
+@pytest.fixture(scope="session")
+def numpy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with NumPy's wheel, the one thing that an environment needs and that is not ours."""
+    folder = tmp_path_factory.mktemp("numpy")
+    pinned = (ROOT / "3rdparty/python/runtime.txt").read_text()
+    entry = re.search(r"^numpy==.*?(?=^\S)", pinned, re.MULTILINE | re.DOTALL)
+    assert entry
+    (folder / "numpy.txt").write_text(entry[0])
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "-q")
+    succeed(*pip, "download", "--no-deps", "--require-hashes", "-r", folder / "numpy.txt", "-d", folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheels of tilewright, its plugin, and its CPU kernels."""
+    folder = packaged(tmp_path_factory.mktemp("wheels"), "packages::", "kernels/gemm:cpu_wheels")
     assert len(list(folder.iterdir())) == 4
     return folder
 
 
 @pytest.fixture(scope="session")
-def bare(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The ``bin`` folder of an environment into which pip has put a kernel wheel, without any index.
-
-    NumPy's wheel, the one thing that is not ours, is laid beside the others first.
-    """
-    folder = tmp_path_factory.mktemp("bare")
-    shelf = folder / "shelf"
-    shutil.copytree(wheels, shelf)
-    pinned = (ROOT / "3rdparty/python/runtime.txt").read_text()
-    numpy = re.search(r"^numpy==.*?(?=^\S)", pinned, re.MULTILINE | re.DOTALL)
-    assert numpy
-    (folder / "numpy.txt").write_text(numpy[0])
-    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "-q")
-    succeed(*pip, "download", "--no-deps", "--require-hashes", "-r", folder / "numpy.txt", "-d", shelf)
-    succeed(sys.executable, "-m", "venv", folder / "venv")
-    install = ("-m", "pip", "--disable-pip-version-check", "install", "-q", "--no-index", "--find-links", shelf)
-    succeed(folder / "venv/bin/python", *install, "tilewright-kernels-gemm-x86-64-v3")
-    return folder / "venv/bin"
+def bare(wheels: Path, numpy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The ``bin`` folder of an environment that holds nothing but a kernel wheel and what it needs."""
+    return install([wheels, numpy], tmp_path_factory.mktemp("bare"), "tilewright-kernels-gemm-x86-64-v3")

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,10 @@ from pathlib import Path
 from e2e.workspace import ROOT, copy_repository
 
 _USER = 54321
+_KEPT = re.compile(r"Preserving local process execution dir (\S+) for (.*)")
+_COUNTER = re.compile(r"^  (\w+): (\d+)$", flags=re.MULTILINE)
+_KEPT = re.compile(r"Preserving local process execution dir (\S+) for (.*)")
+_COUNTER = re.compile(r"^  (\w+): (\d+)$", flags=re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -22,8 +27,15 @@ class Build:
 
     exit_code: int
     log: str
+    wall_s: float
     ran: tuple[str, ...]
     stats: Mapping[str, int]
+
+    @classmethod
+    def read(cls, exit_code: int, log: str, wall_s: float) -> Build:
+        """What the log of a call that kept its sandboxes says."""
+        ran = tuple(sorted(description.strip().strip('"') for _, description in _KEPT.findall(log)))
+        return cls(exit_code, log, wall_s, ran, {name: int(value) for name, value in _COUNTER.findall(log)})
 
 
 class Machine:
@@ -82,17 +94,19 @@ class Machine:
         target.write_text(text)
 
     def pants(self, *arguments: str, timeout: float = 1800) -> Build:
-        """Run Pants without a daemon."""
+        """Run Pants without a daemon; ``<home>.log`` shows how far it is."""
         command = [*self._prefix, "./pants", *self.options, *arguments]
-        done = subprocess.run(
-            command, cwd=self.root, env=self._environment, capture_output=True, text=True, timeout=timeout
-        )
-        kept = re.findall(r"Preserving local process execution dir (\S+) for (.*)", done.stderr)
-        for sandbox, _ in kept:
+        log = self.home.with_suffix(".log")
+        start = time.monotonic()
+        with log.open("wb") as output:
+            done = subprocess.run(
+                command, cwd=self.root, env=self._environment, stdout=output, stderr=output, timeout=timeout
+            )
+        wall = time.monotonic() - start
+        text = log.read_text(errors="replace")
+        for sandbox, _ in _KEPT.findall(text):
             shutil.rmtree(sandbox, ignore_errors=True)
-        ran = tuple(sorted(description.strip().strip('"') for _, description in kept))
-        stats = {name: int(value) for name, value in re.findall(r"^  (\w+): (\d+)$", done.stderr, flags=re.MULTILINE)}
-        return Build(done.returncode, done.stderr, ran, stats)
+        return Build.read(done.returncode, text, wall)
 
     def outputs(self, folder: str) -> dict[str, bytes]:
         """The files below a folder of ``dist``."""

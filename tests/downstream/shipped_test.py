@@ -1,0 +1,91 @@
+"""Every kernel wheel that is shipped: its name, size and licences, and pip into an environment that holds nothing else.
+
+Builds all shipped kernels unless a cache has them: ``PYTHONPATH=tests python -m pytest -m slow tests/downstream``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from downstream.conftest import install, packaged, succeed
+from e2e.workspace import ROOT
+
+pytestmark = pytest.mark.slow
+
+# By the first letters of the architecture: the texts of those whose code is compiled in, and words that they hold.
+LICENSES = {
+    "gfx": {"LICENSE.ck_tile.txt": b"Advanced Micro Devices"},
+    "sm_": {"LICENSE.cutlass.txt": b"NVIDIA CORPORATION", "LICENSE.cuda.txt": b"CUDA Toolkit"},
+    "x86": {},
+}
+# Loads without a driver; a dispatcher would ask for the device.
+LOAD = """
+import importlib.resources, sys
+from tilewright.dispatch import KernelLibrary
+for arch in sys.argv[1:]:
+    print(KernelLibrary.load(importlib.resources.files("tilewright_kernels.gemm." + arch)))
+"""
+
+
+def shipped() -> list[str]:
+    """The architectures that kernels/gemm/BUILD names."""
+    named = re.findall(r"^[A-Z]+ = (\[.*\])$", (ROOT / "kernels/gemm/BUILD").read_text(), re.MULTILINE)
+    return sorted(arch for names in named for arch in json.loads(names))
+
+
+@pytest.fixture(scope="module")
+def every(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return packaged(tmp_path_factory.mktemp("every"), "packages::", "kernels/gemm:wheels")
+
+
+def _wheel(folder: Path, arch: str) -> Path:
+    (wheel,) = folder.glob(f"tilewright_kernels_gemm_{arch}-*.whl")
+    return wheel
+
+
+def test_there_is_one_for_each_architecture_small_enough_for_an_index(every: Path) -> None:
+    assert len(list(every.iterdir())) == len(shipped()) + 2
+    for arch in shipped():
+        wheel = _wheel(every, arch)
+        tag = re.fullmatch(rf"tilewright_kernels_gemm_{arch}-[\d.]+-py3-none-manylinux_2_(\d+)_x86_64\.whl", wheel.name)
+        assert tag and int(tag[1]) <= 28, wheel.name
+        assert wheel.stat().st_size <= 100_000_000
+        print(wheel.name, wheel.stat().st_size)
+
+
+def test_licences_of_what_is_compiled_in_are_there(every: Path) -> None:
+    for arch in shipped():
+        with zipfile.ZipFile(_wheel(every, arch)) as archive:
+            texts = {
+                name.split("/licenses/")[1]: archive.read(name) for name in archive.namelist() if "/licenses/" in name
+            }
+        assert texts.keys() == {"LICENSE", *LICENSES[arch[:3]]}, arch
+        for name, words in LICENSES[arch[:3]].items():
+            assert words in texts[name], name
+
+
+def test_pip_installs_each_alone_and_its_library_loads(every: Path, numpy: Path, tmp_path: Path) -> None:
+    for arch in shipped():
+        folder = tmp_path / arch
+        folder.mkdir()
+        programs = install([every, numpy], folder, f"tilewright-kernels-gemm-{arch.replace('_', '-')}")
+        assert re.match(rf"gemm for {arch}: \d+ kernel", succeed(programs / "python", "-c", LOAD, arch))
+
+
+def test_they_stand_side_by_side(every: Path, numpy: Path, tmp_path: Path) -> None:
+    programs = install(
+        [every, numpy], tmp_path, *(f"tilewright-kernels-gemm-{arch.replace('_', '-')}" for arch in shipped())
+    )
+    said = succeed(programs / "python", "-c", LOAD, *shipped()).splitlines()
+    assert [line.split(":")[0] for line in said] == [f"gemm for {arch}" for arch in shipped()]
+    found = json.loads(succeed(programs / "tilewright", "doctor", "--json"))
+    assert {entry["for"].split(" ")[0] for entry in found["libraries"]["kernels"]} == set(shipped())
+    verify = (sys.executable, "-m", "tilewright.codegen", "verify", str(every))
+    lines = succeed(*verify, env={"PYTHONPATH": f"{ROOT}/arch:{ROOT}/codegen"}).splitlines()
+    assert len(lines) == len(shipped()) + 2 and all(": ok, " in line for line in lines)
