@@ -112,6 +112,7 @@ tw_gemm_problem packed_problem(const GemmTypes& types, int64_t m, int64_t n, int
   problem.layout_b = types.layout_b;
   problem.layout_c = types.layout_c;
   problem.split_k = 1;
+  problem.batch = 1;
   problem.m = m;
   problem.n = n;
   problem.k = k;
