@@ -13,14 +13,15 @@ from typing import Any
 
 from tilewright.arch import Arch
 from tilewright.codegen.spec import Kernel
-from tilewright.codegen.specs import FIELDS, build_spec, complete
+from tilewright.codegen.specs import EXTENTS, FIELDS, build_spec, complete
 from tilewright.codegen.validate import validate
+from tilewright.codegen.variants import KEYS, configs_of
 from tilewright.codegen.violations import SpecError, Violation
 
 MAX_COMBINATIONS = 1_000_000
 _SECTIONS = ("problem", "tile_config", "trait_config")
-_TOP = ("op", "limits", *_SECTIONS)
-_SECTION_HELP = '{"values": […]} or {"min", "max", "step", "exclude"}'
+_TOP = ("op", "limits", *_SECTIONS, *KEYS)
+_SECTION_HELP = '[…], {"values": […]} or {"min", "max", "step", "exclude"}'
 
 
 class EmptyExpansionError(SpecError):
@@ -39,10 +40,11 @@ def expand_config(config: object, arch: Arch) -> Expansion:
     """Every legal kernel of a configuration, in the order of its fields and values.
 
     A configuration is an object of three sections. ``problem`` holds constants (dtype, layout, …); ``tile_config`` and
-    ``trait_config`` give each field ``{"values": […]}`` or ``{"min", "max", "step", "exclude"}`` (``step`` is 1 and
-    ``exclude`` empty unless given). Fields are those of :mod:`tilewright.codegen.specs`; ``warp_m`` and its like are
-    accepted for ``wave_m``. The kernels are the cartesian product, less what the rules of ``arch`` refuse. ``limits``
-    may stand beside the sections, for whoever selects (see :mod:`tilewright.codegen.select`).
+    ``trait_config`` give each field ``{"values": […]}``, or the list alone, or ``{"min", "max", "step", "exclude"}``
+    (``step`` is 1 and ``exclude`` empty unless given). Fields are those of :mod:`tilewright.codegen.specs`; ``warp_m``
+    and its like are accepted for ``wave_m``. The kernels are the cartesian product, less what the rules of ``arch``
+    refuse. Beside the sections may stand ``limits``, for whoever selects (see :mod:`tilewright.codegen.select`), and
+    ``variants``, for each of which the kernels of that variant are taken (see :mod:`tilewright.codegen.variants`).
 
     Raises SpecError for a malformed configuration and EmptyExpansionError, with the most frequent reasons, if no
     combination is legal.
@@ -58,6 +60,18 @@ def expand_config(config: object, arch: Arch) -> Expansion:
 
 def iterate_config(config: object, arch: Arch, refused: Refused | None = None) -> Iterator[Kernel]:
     """The legal kernels of a configuration one by one, see :func:`expand_config`; SpecError if it is malformed."""
+    for variant, one in configs_of(_checked(config), arch):
+        for kernel, violations in _points(one, arch):
+            if variant is not None and kernel.spec.variant != variant:
+                why = "the configuration asks for another variant"
+                violations = (Violation("gemm.variant", "variant", kernel.spec.variant, why, variant, variant),)
+            if not violations:
+                yield kernel
+            if refused is not None:
+                refused.add(violations)
+
+
+def _points(config: dict[str, Any], arch: Arch) -> Iterator[tuple[Kernel, tuple[Violation, ...]]]:
     problem, axes = _read(config)
     total = math.prod(len(values) for values in axes.values())
     if total > MAX_COMBINATIONS:
@@ -65,11 +79,7 @@ def iterate_config(config: object, arch: Arch, refused: Refused | None = None) -
     for point in itertools.product(*axes.values()):
         fields = complete({**problem, **dict(zip(axes, point, strict=True))}, arch)
         kernel = Kernel(arch=arch.name, spec=build_spec(fields))
-        violations = validate(kernel, arch)
-        if not violations:
-            yield kernel
-        if refused is not None:
-            refused.add(violations)
+        yield kernel, validate(kernel, arch)
 
 
 @dataclass
@@ -101,12 +111,16 @@ def read_json(path: str | Path) -> Any:
         raise SpecError(f"{str(path)!r} is not JSON: {error}") from None
 
 
-def _read(config: object) -> tuple[dict[str, Any], dict[str, Sequence[Any]]]:
+def _checked(config: object) -> Mapping[str, Any]:
     if not isinstance(config, Mapping):
         raise SpecError(f"a configuration is an object with {', '.join(_SECTIONS)}, not {config!r}")
     for key in config:
         if key not in _TOP:
             raise SpecError(f"configuration has an unknown section {key!r}; allowed: {', '.join(_TOP)}")
+    return config
+
+
+def _read(config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Sequence[Any]]]:
     problem = {"op": config["op"]} if "op" in config else {}
     problem.update(_section(config, "problem"))
     axes: dict[str, Sequence[Any]] = {}
@@ -114,6 +128,8 @@ def _read(config: object) -> tuple[dict[str, Any], dict[str, Sequence[Any]]]:
         for key, value in _section(config, section).items():
             if key in axes or key in problem:
                 raise SpecError(f"field {key!r} is given twice")
+            if isinstance(value, list) and (key not in (*EXTENTS, "pad") or all(isinstance(v, list) for v in value)):
+                value = {"values": value}  # CK Tile's short form
             axes[key] = list(_values(f"{section}.{key}", value))
     return problem, axes
 

@@ -21,9 +21,13 @@ PURPOSES: Mapping[str, str] = MappingProxyType(
         "compute": "large problems: big tiles that keep the matrix units busy",
         "memory": "problems with few rows or columns, bound by memory: small tiles",
         "latency": "the smallest problems: one or two small tiles, shortest way through",
+        "multi_d": "further operands D and an activation in the epilogue",
         "preshuffle": "weights B shuffled beforehand",
         "split_k": "workgroups that share K",
-        "essential": "a handful of the others: small to build",
+        "batched": "many products of one shape in a launch",
+        "grouped": "many products of different shapes in a launch",
+        "stream_k": "the steps of all tiles spread evenly over the device",
+        "essential": "a handful of compute, memory and multi_d: small to build",
         "all": "all of the above",
     }
 )

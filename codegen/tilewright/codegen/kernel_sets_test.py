@@ -6,12 +6,12 @@ from tilewright import arch as archs
 from tilewright.codegen.expand import EmptyExpansionError
 from tilewright.codegen.kernel_sets import PURPOSES, _parts, expand_kernel_set, kernel_set_names
 from tilewright.codegen.rulesets import expand_rule_set, expand_set, rule_set_archs, rule_set_names
-from tilewright.codegen.spec import Kernel
+from tilewright.codegen.spec import VARIANTS, Kernel
 from tilewright.codegen.validate import validate
 from tilewright.codegen.violations import SpecError
 
 WRITTEN = [name for name in kernel_set_names() if not name.endswith("_all")]
-# Purposes that never name a reason but their rules': the refusal must quote one of them.
+# A refusal must quote one of them.
 RULES = ("gemm.", "ck_tile.", "cutlass.", "cpu.")
 
 
@@ -56,7 +56,7 @@ def test_members_are_what_the_name_says(arch: str) -> None:
             together.update((kernel.identity, kernel) for kernel in kernels)
             for kernel in kernels:
                 assert (kernel.spec.dtype_a, kernel.spec.dtype_b, kernel.spec.layout) == (dtype, dtype, "rcr")
-                assert kernel.spec.preshuffle == (purpose == "preshuffle")
+                assert kernel.spec.variant == (purpose if purpose in VARIANTS else "standard")
                 assert kernel.spec.split_k == (purpose == "split_k")
         assert expand_kernel_set(f"{dtype}_rcr_all", model).kernels == tuple(together.values())
         assert set(expand_kernel_set(f"{dtype}_rcr_essential", model).kernels) <= set(together.values())
@@ -67,7 +67,7 @@ def test_each_arch_has_the_sets_of_every_dtype_that_it_multiplies() -> None:
         model = archs.load(arch)
         offered = {key.split("_")[0] for key in model.warp_tiles}
         for dtype in offered - ({"int8"} if arch == "gfx90a" else set()):  # CK Tile's int8 is wrong there
-            for purpose in ("compute", "memory", "latency", "essential", "all"):
+            for purpose in ("compute", "memory", "latency"):
                 assert expand_kernel_set(f"{dtype}_rcr_{purpose}", model).kernels
 
 
