@@ -12,7 +12,7 @@ constexpr int kMr = 6, kNr = 16;
 
 template <class Operation, class Output, int LayoutA, int LayoutB>
 constexpr gemm_kernel small_kernel() {
-  return gemm<Operation, Output, LayoutA, LayoutB, 2 * kMr, 3 * kNr, 32, kMr, kNr, Operation::kDepth>::kernel(
+  return gemm<Operation, epilogue<Output>, LayoutA, LayoutB, 2 * kMr, 3 * kNr, 32, kMr, kNr, Operation::kDepth>::kernel(
       kNoFeature);
 }
 

@@ -18,7 +18,7 @@ CONVERTING = Kernel(arch="x86_64_v4", spec=GemmSpec(**{**GOOD, "warp_tile": Exte
 
 def test_header_only_instantiates() -> None:
     text = render_kernel(DOT, load(DOT.arch), BACKEND).text
-    assert "gemm<bf16_dot, bf16, TW_ROW_MAJOR, TW_COL_MAJOR," in text
+    assert "gemm<bf16_dot, epilogue<bf16>, TW_ROW_MAJOR, TW_COL_MAJOR," in text
     assert "/*tile*/ 168, 4096, 1024," in text and "/*warp tile*/ 14, 32, 2>::kernel(kAvx512Bf16)" in text
     assert f"TW_CPU_GEMM_DESCRIPTOR({DOT.symbol}," in text and '"avx512_bf16")' in text
     assert text.count("\n") <= 60

@@ -5,6 +5,7 @@
 #ifndef TILEWRIGHT_CPU_DRIVER_HPP
 #define TILEWRIGHT_CPU_DRIVER_HPP
 
+#include "tilewright/cpu/operands.hpp"
 #include "tilewright/cpu/plan.hpp"
 #include "tilewright/cpu/thread_pool.hpp"
 
@@ -15,11 +16,7 @@ class gemm_job {
   gemm_job(const gemm_kernel& kernel, const gemm_plan& plan, const tw_gemm_args& args)
       : kernel_(kernel), plan_(plan), args_(args), next_(0), done_(0) {}
 
-  void run() {
-    const uint32_t requested = __atomic_load_n(&requested_threads, __ATOMIC_RELAXED);
-    const uint32_t threads = requested != 0 && requested < plan_.threads ? requested : plan_.threads;
-    run_in_pool(threads, &gemm_job::participate, this);
-  }
+  void run() { run_in_pool(threads_now(plan_.threads), &gemm_job::participate, this); }
 
  private:
   struct step {
@@ -84,16 +81,6 @@ class gemm_job {
 
   int64_t steps(const step& s) const { return divide_up(s.depth, kernel_.traits.warp_tile_k); }
 
-  const void* a_at(int64_t row, int64_t k) const {
-    const tw_gemm_problem& p = plan_.problem;
-    const int64_t element = p.layout_a == TW_ROW_MAJOR ? row * p.lda + k : k * p.lda + row;
-    return static_cast<const char*>(args_.a) + element * kernel_.input_bytes;
-  }
-  const void* b_at(int64_t k, int64_t col) const {
-    const tw_gemm_problem& p = plan_.problem;
-    const int64_t element = p.layout_b == TW_ROW_MAJOR ? k * p.ldb + col : col * p.ldb + k;
-    return static_cast<const char*>(args_.b) + element * kernel_.input_bytes;
-  }
   char* shared_panel(const step& s, int64_t index, int64_t width) const {
     return static_cast<char*>(args_.workspace) + index * panel_units(width, steps(s)) * 4;
   }
@@ -106,9 +93,11 @@ class gemm_job {
     if (count <= 0) return;
     char* packed = shared_panel(s, panels.begin, width);
     if (plan_.short_m) {
-      kernel_.pack_a(packed, a_at(s.row + begin, s.k), plan_.problem.lda, count, s.depth);
+      kernel_.pack_a(packed, a_at(kernel_, plan_.problem, args_, s.row + begin, s.k), plan_.problem.lda, count,
+                     s.depth);
     } else {
-      kernel_.pack_b(packed, b_at(s.k, s.col + begin), plan_.problem.ldb, count, s.depth);
+      kernel_.pack_b(packed, b_at(kernel_, plan_.problem, args_, s.k, s.col + begin), plan_.problem.ldb, count,
+                     s.depth);
     }
   }
 
@@ -117,7 +106,7 @@ class gemm_job {
     const range panels = part(divide_up(s.rows, mr), plan_.multiply_tasks, task);
     const int64_t row = panels.begin * mr, rows = smaller(panels.end * mr, s.rows) - row;
     if (rows <= 0) return;
-    kernel_.pack_a(packed_a, a_at(s.row + row, s.k), plan_.problem.lda, rows, s.depth);
+    kernel_.pack_a(packed_a, a_at(kernel_, plan_.problem, args_, s.row + row, s.k), plan_.problem.lda, rows, s.depth);
     multiply(s, row, rows, 0, s.cols, packed_a, args_.workspace);
   }
 
@@ -126,7 +115,7 @@ class gemm_job {
     const range panels = part(divide_up(s.cols, nr), plan_.multiply_tasks, task);
     for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
       const int64_t col = panel * nr, cols = smaller(nr, s.cols - col);
-      kernel_.pack_b(packed_b, b_at(s.k, s.col + col), plan_.problem.ldb, cols, s.depth);
+      kernel_.pack_b(packed_b, b_at(kernel_, plan_.problem, args_, s.k, s.col + col), plan_.problem.ldb, cols, s.depth);
       multiply(s, 0, s.rows, col, cols, args_.workspace, packed_b);
     }
   }
@@ -136,24 +125,18 @@ class gemm_job {
                 const void* packed_b) const {
     const int64_t mr = kernel_.traits.warp_tile_m, nr = kernel_.traits.warp_tile_n;
     const tw_gemm_problem& p = plan_.problem;
-    const int64_t offset = ((s.row + row) * p.ldc + s.col + col) * kernel_.output_bytes;
     block b = {};
     b.rows = rows;
     b.cols = cols;
     b.steps = steps(s);
     b.a = packed_a;
     b.b = packed_b;
-    b.d = static_cast<char*>(args_.d) + offset;
-    b.ldc = p.ldc;
-    b.alpha = static_cast<float>(p.alpha);
     b.first = s.first;
     b.last = s.last;
+    b.to = output_at(kernel_, p, args_, s.row + row, s.col + col);
     if (kernel_.partial_in_output != 0 && !s.first) {
-      b.c = b.d;
-      b.beta = 1.0f;
-    } else {
-      b.beta = static_cast<float>(p.beta);
-      b.c = p.beta == 0 ? nullptr : static_cast<const char*>(args_.c) + offset;
+      b.to.c = b.to.d;
+      b.to.beta = 1.0f;
     }
     if (kernel_.partial_in_output == 0 && plan_.block_k_count > 1) {
       b.partial_panel_stride = plan_.block_n / nr * (mr * nr);

@@ -2,16 +2,20 @@
 #ifndef TILEWRIGHT_CPU_ELEMENT_HPP
 #define TILEWRIGHT_CPU_ELEMENT_HPP
 
+#include "tilewright/abi.h"
 #include "tilewright/cpu/simd.hpp"
 
 namespace tilewright::cpu {
 namespace {
 
+// load_first and store_first touch the first `count` values only, 1 to kLanes.
 struct fp32 {
   static constexpr tw_dtype kDtype = TW_FP32;
   using storage = float;
   static TW_CPU_INLINE vec load_float(const storage* p) { return load(p); }
   static TW_CPU_INLINE void store_float(storage* p, vec v) { store(p, v); }
+  static TW_CPU_INLINE vec load_first(const storage* p, int64_t count) { return cpu::load_first(p, count); }
+  static TW_CPU_INLINE void store_first(storage* p, vec v, int64_t count) { cpu::store_first(p, v, count); }
 };
 
 struct fp16 {
@@ -19,13 +23,30 @@ struct fp16 {
   using storage = uint16_t;
   static TW_CPU_INLINE vec load_float(const storage* p) { return half_to_float(load_half(p)); }
   static TW_CPU_INLINE void store_float(storage* p, vec v) { store_half(p, float_to_half(v)); }
+  static TW_CPU_INLINE vec load_first(const storage* p, int64_t count) {
+    return half_to_float(load_half_first(p, count));
+  }
+  static TW_CPU_INLINE void store_first(storage* p, vec v, int64_t count) {
+    store_half_first(p, float_to_half(v), count);
+  }
 };
 
 struct bf16 {
   static constexpr tw_dtype kDtype = TW_BF16;
   using storage = uint16_t;
-  static TW_CPU_INLINE vec load_float(const storage* p) { return from_bits(shift_left_16(widen(load_half(p)))); }
+  static TW_CPU_INLINE vec widened(half_ivec v) { return from_bits(shift_left_16(widen(v))); }
+  static TW_CPU_INLINE vec load_float(const storage* p) { return widened(load_half(p)); }
   static TW_CPU_INLINE void store_float(storage* p, vec v) { store_half(p, float_to_bf16(v)); }
+  static TW_CPU_INLINE vec load_first(const storage* p, int64_t count) { return widened(load_half_first(p, count)); }
+  static TW_CPU_INLINE void store_first(storage* p, vec v, int64_t count) {
+    store_half_first(p, float_to_bf16(v), count);
+  }
+};
+
+// What int8 products are summed in, and written as.
+struct int32 {
+  static constexpr tw_dtype kDtype = TW_INT32;
+  using storage = int32_t;
 };
 
 }  // namespace

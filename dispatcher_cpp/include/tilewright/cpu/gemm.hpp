@@ -2,36 +2,39 @@
 #ifndef TILEWRIGHT_CPU_GEMM_HPP
 #define TILEWRIGHT_CPU_GEMM_HPP
 
+#include "tilewright/cpu/direct.hpp"
+#include "tilewright/cpu/finish.hpp"
 #include "tilewright/cpu/multiply.hpp"
 #include "tilewright/cpu/pack.hpp"
+#include "tilewright/cpu/skinny.hpp"
 
 namespace tilewright::cpu {
 namespace {
 
 // Layouts of A and B are tw_layout; the tile is the cache block, the warp tile the register block.
-template <class Operation, class Output, int LayoutA, int LayoutB, int TileM, int TileN, int TileK, int MR, int NR,
+template <class Operation, class Epilogue, int LayoutA, int LayoutB, int TileM, int TileN, int TileK, int MR, int NR,
           int KR>
 struct gemm {
   static_assert(KR == Operation::kDepth, "warp_tile.k is the number of values of K that one instruction sums");
   static_assert(NR % kLanes == 0, "warp_tile.n is whole vectors");
   static_assert(TileM % MR == 0 && TileN % NR == 0 && TileK % KR == 0, "a tile is whole warp tiles");
 
-  template <bool AlongK, int Width>
+  template <class Loader, bool AlongK, int Width>
   static constexpr pack_function pack() {
     if constexpr (AlongK) {
-      return &pack_along_k<Operation, Width>::panels;
+      return &pack_along_k<Loader, Width>::panels;
     } else {
-      return &pack_along_panel<Operation, Width>::panels;
+      return &pack_along_panel<Loader, Width>::panels;
     }
   }
 
   static constexpr gemm_kernel kernel(uint32_t required_features) {
-    using input = typename Operation::element;
+    using Output = typename Epilogue::element;
     gemm_kernel k{};
     k.traits.struct_size = sizeof(tw_gemm_traits);
-    k.traits.dtype_a = k.traits.dtype_b = input::kDtype;
+    k.traits.dtype_a = k.traits.dtype_b = Operation::kDtype;
     k.traits.dtype_c = Output::kDtype;
-    k.traits.dtype_acc = TW_FP32;
+    k.traits.dtype_acc = Operation::kSumDtype;
     k.traits.layout_a = LayoutA;
     k.traits.layout_b = LayoutB;
     k.traits.layout_c = TW_ROW_MAJOR;
@@ -45,12 +48,20 @@ struct gemm {
     k.traits.pad_m = k.traits.pad_n = k.traits.pad_k = 1;
     k.traits.max_split_k = 1;
     k.required_features = required_features;
-    k.input_bytes = sizeof(typename input::storage);
+    k.input_bytes = sizeof(typename Operation::storage);
     k.output_bytes = sizeof(typename Output::storage);
     k.partial_in_output = Output::kDtype == TW_FP32;
-    k.pack_a = pack<LayoutA == TW_ROW_MAJOR, MR>();
-    k.pack_b = pack<LayoutB == TW_COL_MAJOR, NR>();
-    k.multiply = &multiplier<Operation, Output, MR, NR>::multiply;
+    k.pack_a = pack<typename Operation::a_loader, LayoutA == TW_ROW_MAJOR, MR>();
+    k.pack_b = pack<typename Operation::b_loader, LayoutB == TW_COL_MAJOR, NR>();
+    k.multiply = &multiplier<Operation, Epilogue, MR, NR>::multiply;
+    k.finish = &finish<Operation, Epilogue>;
+    if constexpr (Operation::kSumDtype == TW_FP32) {
+      using matrix = skinny<typename Operation::element>;
+      k.skinny_along_k = &matrix::along_k;
+      k.skinny_along_lines = &matrix::along_lines;
+      k.widen = &matrix::widen;
+    }
+    if constexpr (Operation::kDtype == TW_FP32) k.direct = &direct<Epilogue, NR>::multiply;
     return k;
   }
 };

@@ -1,8 +1,9 @@
 // What one compiled CPU kernel hands to the driver that blocks, schedules and threads it.
 //
-// A packed unit is four bytes in every kernel: one fp32 value, or two bf16 or int16 values that are neighbours along K
-// and are summed by one dot-product instruction. A panel is `width` units per step along K, so that the inner loop
-// reads packed memory in order. Sizes are in elements unless a name says units or bytes.
+// A packed unit is four bytes in every kernel: one fp32 value, or two bf16, two int16 or four int8 values that are
+// neighbours along K and are summed by one dot-product instruction; sums are four bytes too, fp32 or int32. A panel is
+// `width` units per step along K, so that the inner loop reads packed memory in order. Sizes are in elements unless a
+// name says units or bytes.
 #ifndef TILEWRIGHT_CPU_KERNEL_HPP
 #define TILEWRIGHT_CPU_KERNEL_HPP
 
@@ -20,36 +21,85 @@ constexpr int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
 constexpr int64_t panel_units(int64_t width, int64_t steps) { return round_up(width * steps, 16) + kSpareUnits; }
 
 // Processor features beyond the architecture level, as bits.
-enum feature : uint32_t { kNoFeature = 0, kAvx512Bf16 = 1 };
+enum feature : uint32_t { kNoFeature = 0, kAvx512Bf16 = 1, kAvx512Vnni = 2 };
 
-// D = alpha * (packed A · packed B [+ partial]) + beta * C for one cache block, or partial [+]= A · B.
+constexpr int kMaxMultiD = 4;
+
+// Where sums go: D = act((alpha * sum + beta * C) op D0 op D1 …).
+struct output {
+  const void* c;  // read only if beta != 0
+  void* d;
+  int64_t ldc;
+  float alpha, beta;
+  double alpha64, beta64;  // the same for int32 sums
+  const void* multi_d[kMaxMultiD];
+  int64_t ld_multi_d[kMaxMultiD];
+};
+
+// packed A · packed B [+ partial] of one cache block goes to the output, or partial [+]= A · B.
 struct block {
   int64_t rows, cols, steps;  // steps along K, in units
   const void* a;              // panels of warp_tile_m rows
   const void* b;              // panels of warp_tile_n columns
-  const void* c;              // read only if beta != 0
-  void* d;
-  int64_t ldc;
+  output to;
   // Sums over the K blocks done so far, one contiguous warp tile after another; null if D itself holds them (its type
   // is the accumulator's) or K is one block.
   void* partial;
   int64_t partial_panel_stride;  // from one panel of rows to the next
   bool first, last;              // is this the first, the last block along K?
-  float alpha, beta;
+};
+
+// A · B of small fp32 matrices with A as it is, and B as it is (panel_stride = 0) or packed.
+struct direct_block {
+  int64_t rows, cols, depth;
+  const float* a;
+  int64_t a_row, a_step;  // from one row to the next, from one value of K to the next
+  const float* b;
+  int64_t b_step, panel_stride;
+  output to;
+};
+
+// sums[s][line] = sum over k of vectors[s][k] * matrix[line, k] in fp32, for few vectors and some lines of a matrix.
+struct skinny_block {
+  const float* vectors;  // count x vector_ld, zeros behind depth
+  int64_t count, vector_ld, depth;
+  const void* matrix;  // line by line, or k by k
+  int64_t ld, lines;
+  float* sums;
+  int64_t sums_ld;
+};
+
+// Adds `slices` sums up in order and writes the output; the first slice is overwritten if there are others.
+struct finish_block {
+  float* sums;
+  int64_t ld, rows, cols;
+  int64_t slices, slice_stride;
+  output to;
 };
 
 // Pack `count` rows (of A) or columns (of B) by `depth` values of K, zero-filled to whole units and panels.
 using pack_function = void (*)(void* panels, const void* source, int64_t ld, int64_t count, int64_t depth);
 using multiply_function = void (*)(const block&);
+using direct_function = void (*)(const direct_block&);
+using skinny_function = void (*)(const skinny_block&);
+using finish_function = void (*)(const finish_block&);
+// `count` values, `stride` apart, as fp32; zeros up to a whole number of vectors.
+using widen_function = void (*)(float* to, const void* from, int64_t stride, int64_t count);
+// Vectors that one pass over a matrix multiplies; more rows or columns are worth packing.
+constexpr int64_t kMaxVectors = 4;
 
 // tw_kernel::traits points to `traits`, so the driver finds the rest behind it.
 struct gemm_kernel {
   tw_gemm_traits traits;
   uint32_t required_features;
   uint32_t input_bytes, output_bytes;  // size of an element of A and B, of C and D
-  uint32_t partial_in_output;          // D's type is the accumulator's
+  uint32_t partial_in_output;          // D can hold what is summed so far
   pack_function pack_a, pack_b;
   multiply_function multiply;
+  finish_function finish;
+  direct_function direct;                              // null unless elements are fp32
+  skinny_function skinny_along_k, skinny_along_lines;  // null if products are not summed in fp32
+  widen_function widen;
 };
 
 }  // namespace tilewright::cpu
@@ -63,6 +113,6 @@ TW_HIDDEN tw_status tw_cpu_gemm_launch(const tw_kernel*, const void* plan, const
 }
 
 // Storage of a plan, see driver.hpp.
-#define TW_CPU_GEMM_PLAN_BYTES 512u
+#define TW_CPU_GEMM_PLAN_BYTES 640u
 
 #endif  // TILEWRIGHT_CPU_KERNEL_HPP

@@ -4,8 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "tilewright/cpu/driver.hpp"
 #include "tilewright/cpu/features.hpp"
+#include "tilewright/cpu/launch.hpp"
 #include "tilewright/variant.h"
 
 namespace tilewright::cpu {
@@ -123,6 +123,7 @@ tw_status check_arguments(const gemm_plan& plan, const tw_gemm_args& args) {
                 static_cast<unsigned long long>(args.workspace_bytes),
                 static_cast<unsigned long long>(plan.workspace_bytes));
   }
+  if (plan.workspace_bytes == 0) return TW_OK;
   if (args.workspace == nullptr || reinterpret_cast<uintptr_t>(args.workspace) % 256 != 0) {
     return fail(TW_INVALID_ARGUMENT, nullptr, 0, "workspace %p is not aligned to 256 bytes", args.workspace);
   }
@@ -192,7 +193,7 @@ tw_status tw_cpu_gemm_launch(const tw_kernel* kernel, const void* plan, const vo
   const tw_gemm_args& a = *static_cast<const tw_gemm_args*>(args);
   if (p.problem.m == 0 || p.problem.n == 0) return TW_OK;
   const tw_status status = check_arguments(p, a);
-  if (status == TW_OK) gemm_job(kernel_of(kernel), p, a).run();
+  if (status == TW_OK) launch(kernel_of(kernel), p, a);
   return status;
 }
 

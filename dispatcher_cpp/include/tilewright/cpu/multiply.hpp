@@ -2,14 +2,28 @@
 #ifndef TILEWRIGHT_CPU_MULTIPLY_HPP
 #define TILEWRIGHT_CPU_MULTIPLY_HPP
 
-#include "tilewright/cpu/kernel.hpp"
+#include "tilewright/cpu/epilogue.hpp"
 #include "tilewright/cpu/operation.hpp"
 
 namespace tilewright::cpu {
 namespace {
 
-// MR x NR is the register block; Output is the element type of C and D.
-template <class Operation, class Output, int MR, int NR>
+// The output, begun `rows` and `cols` further on.
+template <class Epilogue>
+TW_CPU_INLINE output moved(const output& from, int64_t rows, int64_t cols) {
+  using storage = typename Epilogue::storage;
+  output to = from;
+  const int64_t offset = rows * to.ldc + cols;
+  to.d = static_cast<storage*>(to.d) + offset;
+  if (to.c != nullptr) to.c = static_cast<const storage*>(to.c) + offset;
+  for (int n = 0; n < Epilogue::kNumD; ++n) {
+    to.multi_d[n] = static_cast<const storage*>(to.multi_d[n]) + rows * to.ld_multi_d[n] + cols;
+  }
+  return to;
+}
+
+// MR x NR is the register block.
+template <class Operation, class Epilogue, int MR, int NR>
 class multiplier {
  public:
   // Columns outside, rows inside: one panel of B stays in the first-level cache while the panels of A stream by.
@@ -21,8 +35,7 @@ class multiplier {
         tile t;
         t.a = static_cast<const float*>(b.a) + i / MR * a_stride;
         t.b = static_cast<const float*>(b.b) + j / NR * b_stride;
-        t.c = b.beta != 0.0f ? static_cast<const storage*>(b.c) + i * b.ldc + j : nullptr;
-        t.d = static_cast<storage*>(b.d) + i * b.ldc + j;
+        t.to = moved<Epilogue>(b.to, i, j);
         t.partial = nullptr;
         if (b.partial != nullptr) {
           t.partial = static_cast<float*>(b.partial) + i / MR * b.partial_panel_stride + j / NR * (MR * NR);
@@ -37,24 +50,33 @@ class multiplier {
   }
 
  private:
+  using Output = typename Epilogue::element;
   using storage = typename Output::storage;
   static constexpr int kVectors = NR / kLanes;
 
   struct tile {
     const float* a;
     const float* b;
-    const storage* c;
-    storage* d;
+    output to;
     float* partial;
     int64_t cols;
     const block* whole;
   };
   using tile_function = void (*)(const tile&);
 
+  // The row behind the others is A's offset, if it carries one.
+  template <int Rows>
+  static constexpr int kSums = Rows + (Operation::kShifted ? 1 : 0);
+
   template <int Rows, int Vectors>
-  static TW_CPU_INLINE void step(vec (&sum)[Rows][Vectors], const float* a, const float* b) {
+  static TW_CPU_INLINE void step(vec (&sum)[kSums<Rows>][Vectors], const float* a, const float* b) {
     vec line[Vectors];
     TW_CPU_UNROLL for (int v = 0; v < Vectors; ++v) line[v] = load(b + v * kLanes);
+    if constexpr (Operation::kShifted) {
+      TW_CPU_UNROLL for (int v = 0; v < Vectors; ++v) {
+        sum[Rows][v] = Operation::multiply_add(Operation::offset(), line[v], sum[Rows][v]);
+      }
+    }
     TW_CPU_UNROLL for (int i = 0; i < Rows; ++i) {
       const vec value = broadcast(a[i]);
       TW_CPU_UNROLL for (int v = 0; v < Vectors; ++v) sum[i][v] = Operation::multiply_add(value, line[v], sum[i][v]);
@@ -63,10 +85,13 @@ class multiplier {
 
   template <int Rows, int Vectors>
   static void run(const tile& t) {
-    vec sum[Rows][Vectors];
-    TW_CPU_UNROLL for (int i = 0; i < Rows; ++i) {
-      __builtin_prefetch(t.d + i * t.whole->ldc, 1);
-      __builtin_prefetch(t.d + i * t.whole->ldc + t.cols - 1, 1);
+    vec sum[kSums<Rows>][Vectors];
+    TW_CPU_UNROLL for (int i = 0; i < kSums<Rows>; ++i) {
+      if (i < Rows) {
+        const storage* line = static_cast<const storage*>(t.to.d) + i * t.to.ldc;
+        __builtin_prefetch(line, 1);
+        __builtin_prefetch(line + t.cols - 1, 1);
+      }
       TW_CPU_UNROLL for (int v = 0; v < Vectors; ++v) sum[i][v] = zero();
     }
     const float* a = t.a;
@@ -77,73 +102,58 @@ class multiplier {
       TW_CPU_UNROLL for (int u = 0; u < kUnroll; ++u) step<Rows, Vectors>(sum, a + u * MR, b + u * NR);
     }
     for (; left > 0; --left, a += MR, b += NR) step<Rows, Vectors>(sum, a, b);
+    if constexpr (Operation::kShifted) {
+      TW_CPU_UNROLL for (int i = 0; i < Rows; ++i) {
+        TW_CPU_UNROLL for (int v = 0; v < Vectors; ++v) sum[i][v] = Operation::subtract_sums(sum[i][v], sum[Rows][v]);
+      }
+    }
     if (t.partial != nullptr) {
       if (!t.whole->first) add_partial<Rows, Vectors>(sum, t.partial);
       if (!t.whole->last) return store_sums<Rows, Vectors>(sum, t.partial);
     }
-    if (t.cols == Vectors * kLanes) {
-      store_rows<Rows, Vectors>(sum, t);
-    } else {
-      alignas(64) float sums[Rows * NR];
-      store_sums<Rows, Vectors>(sum, sums);
-      store_edge(sums, Rows, t);
+    if constexpr (Operation::kSumDtype == TW_FP32) {
+      if ((Epilogue::kPlain || !t.whole->last) && t.cols == Vectors * kLanes) return store_rows<Rows, Vectors>(sum, t);
     }
+    alignas(64) float sums[Rows * NR];
+    store_sums<Rows, Vectors>(sum, sums);
+    if constexpr (!Epilogue::kPlain && Operation::kSumDtype == TW_FP32) {
+      if (!t.whole->last) return epilogue<Output>::write(sums, NR, Rows, t.cols, t.to);
+    }
+    Epilogue::write(sums, NR, Rows, t.cols, t.to);
   }
 
   template <int Rows, int Vectors>
-  static TW_CPU_INLINE void add_partial(vec (&sum)[Rows][Vectors], const float* partial) {
+  static TW_CPU_INLINE void add_partial(vec (&sum)[kSums<Rows>][Vectors], const float* partial) {
     TW_CPU_UNROLL for (int i = 0; i < Rows; ++i) {
-      TW_CPU_UNROLL for (int v = 0; v < Vectors; ++v) sum[i][v] = add(sum[i][v], load(partial + i * NR + v * kLanes));
+      TW_CPU_UNROLL for (int v = 0; v < Vectors; ++v) {
+        sum[i][v] = Operation::add_sums(sum[i][v], load(partial + i * NR + v * kLanes));
+      }
     }
   }
 
   template <int Rows, int Vectors>
-  static TW_CPU_INLINE void store_sums(const vec (&sum)[Rows][Vectors], float* sums) {
+  static TW_CPU_INLINE void store_sums(const vec (&sum)[kSums<Rows>][Vectors], float* sums) {
     TW_CPU_UNROLL for (int i = 0; i < Rows; ++i) {
       TW_CPU_UNROLL for (int v = 0; v < Vectors; ++v) store(sums + i * NR + v * kLanes, sum[i][v]);
     }
   }
 
-  static TW_CPU_INLINE void store_vector(vec sum, vec alpha, vec beta, const storage* c, storage* d) {
-    if (c == nullptr) {
-      Output::store_float(d, mul(alpha, sum));
-    } else {
-      Output::store_float(d, fma(alpha, sum, mul(beta, Output::load_float(c))));
-    }
-  }
-
   template <int Rows, int Vectors>
-  static TW_CPU_INLINE void store_rows(const vec (&sum)[Rows][Vectors], const tile& t) {
-    const vec alpha = broadcast(t.whole->alpha);
-    const vec beta = broadcast(t.whole->beta);
-    const int64_t ldc = t.whole->ldc;
-    if (t.c == nullptr) {
-      TW_CPU_UNROLL for (int i = 0; i < Rows; ++i) {
-        TW_CPU_UNROLL for (int v = 0; v < Vectors; ++v) {
-          store_vector(sum[i][v], alpha, beta, nullptr, t.d + i * ldc + v * kLanes);
+  static TW_CPU_INLINE void store_rows(const vec (&sum)[kSums<Rows>][Vectors], const tile& t) {
+    const vec alpha = broadcast(t.to.alpha);
+    const vec beta = broadcast(t.to.beta);
+    const storage* c = static_cast<const storage*>(t.to.c);
+    storage* d = static_cast<storage*>(t.to.d);
+    const bool reads_c = t.to.beta != 0.0f;
+    TW_CPU_UNROLL for (int i = 0; i < Rows; ++i) {
+      TW_CPU_UNROLL for (int v = 0; v < Vectors; ++v) {
+        const int64_t at = i * t.to.ldc + v * kLanes;
+        if (reads_c) {
+          Output::store_float(d + at, fma(alpha, sum[i][v], mul(beta, Output::load_float(c + at))));
+        } else {
+          Output::store_float(d + at, mul(alpha, sum[i][v]));
         }
       }
-    } else {
-      TW_CPU_UNROLL for (int i = 0; i < Rows; ++i) {
-        TW_CPU_UNROLL for (int v = 0; v < Vectors; ++v) {
-          const int64_t at = i * ldc + v * kLanes;
-          store_vector(sum[i][v], alpha, beta, t.c + at, t.d + at);
-        }
-      }
-    }
-  }
-
-  // Rows that end inside a vector go through a copy, so that nothing beyond them is read or written.
-  static __attribute__((noinline)) void store_edge(const float* sums, int64_t rows, const tile& t) {
-    const vec alpha = broadcast(t.whole->alpha);
-    const vec beta = broadcast(t.whole->beta);
-    for (int64_t i = 0; i < rows; ++i) {
-      storage copy[NR] = {};
-      if (t.c != nullptr) __builtin_memcpy(copy, t.c + i * t.whole->ldc, static_cast<size_t>(t.cols) * sizeof(storage));
-      for (int64_t j = 0; j < t.cols; j += kLanes) {
-        store_vector(load(sums + i * NR + j), alpha, beta, t.c == nullptr ? nullptr : copy + j, copy + j);
-      }
-      __builtin_memcpy(t.d + i * t.whole->ldc, copy, static_cast<size_t>(t.cols) * sizeof(storage));
     }
   }
 

@@ -1,4 +1,4 @@
-// The two ways to multiply: fp32 fused multiply-add of widened inputs, and bf16 dot products of pairs along K.
+// The ways to multiply: fp32 fused multiply-add of widened inputs, and dot products of neighbours along K.
 #ifndef TILEWRIGHT_CPU_OPERATION_HPP
 #define TILEWRIGHT_CPU_OPERATION_HPP
 
@@ -12,12 +12,17 @@ template <class Element>
 struct widened_fma {
   using element = Element;
   using storage = typename Element::storage;
-  static constexpr int kDepth = 1;  // values of K in a unit
+  using a_loader = widened_fma;
+  using b_loader = widened_fma;
+  static constexpr tw_dtype kDtype = Element::kDtype, kSumDtype = TW_FP32;
+  static constexpr int kDepth = 1;         // values of K in a unit
+  static constexpr bool kShifted = false;  // does A carry an offset that must be taken from the sums?
 
   // kLanes units that follow each other along K, then along the panel.
   static TW_CPU_INLINE vec load_along_k(const storage* p) { return Element::load_float(p); }
   static TW_CPU_INLINE vec load_along_panel(const storage* p, int64_t) { return Element::load_float(p); }
   static TW_CPU_INLINE vec multiply_add(vec a, vec b, vec sum) { return fma(a, b, sum); }
+  static TW_CPU_INLINE vec add_sums(vec a, vec b) { return add(a, b); }
 };
 
 #if defined(__AVX512BF16__)
@@ -25,7 +30,11 @@ struct widened_fma {
 struct bf16_dot {
   using element = bf16;
   using storage = uint16_t;
+  using a_loader = bf16_dot;
+  using b_loader = bf16_dot;
+  static constexpr tw_dtype kDtype = TW_BF16, kSumDtype = TW_FP32;
   static constexpr int kDepth = 2;
+  static constexpr bool kShifted = false;
 
   static TW_CPU_INLINE vec load_along_k(const storage* p) { return load(p); }
   static TW_CPU_INLINE vec load_along_panel(const storage* p, int64_t ld) {
@@ -34,6 +43,64 @@ struct bf16_dot {
   static TW_CPU_INLINE vec multiply_add(vec a, vec b, vec sum) {
     return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
   }
+  static TW_CPU_INLINE vec add_sums(vec a, vec b) { return add(a, b); }
+};
+#endif
+
+// Units are pairs of int8 widened to int16; their two products are summed exactly.
+struct int16_dot {
+  using storage = int8_t;
+  using a_loader = int16_dot;
+  using b_loader = int16_dot;
+  static constexpr tw_dtype kDtype = TW_INT8, kSumDtype = TW_INT32;
+  static constexpr int kDepth = 2;
+  static constexpr bool kShifted = false;
+
+  static TW_CPU_INLINE vec load_along_k(const storage* p) { return from_bits(widen_int8_pairs(p)); }
+  static TW_CPU_INLINE vec load_along_panel(const storage* p, int64_t ld) {
+    return from_bits(bit_or(low_halves(widen_int8(p)), shift_left_16(widen_int8(p + ld))));
+  }
+  static TW_CPU_INLINE vec multiply_add(vec a, vec b, vec sum) {
+    return from_bits(add_int32(bits(sum), multiply_pairs(bits(a), bits(b))));
+  }
+  static TW_CPU_INLINE vec add_sums(vec a, vec b) { return from_bits(add_int32(bits(a), bits(b))); }
+};
+
+#if defined(__AVX512VNNI__)
+// Units are four int8. vpdpbusd wants one operand without sign: A is packed with 128 added, and 128 times the sum of a
+// column of B is taken from its results.
+struct int8_dot {
+  using storage = int8_t;
+  static constexpr tw_dtype kDtype = TW_INT8, kSumDtype = TW_INT32;
+  static constexpr int kDepth = 4;
+  static constexpr bool kShifted = true;
+
+  struct b_loader {
+    using storage = int8_t;
+    static constexpr int kDepth = 4;
+    static TW_CPU_INLINE vec load_along_k(const storage* p) { return load(p); }
+    static TW_CPU_INLINE vec load_along_panel(const storage* p, int64_t ld) {
+      const auto row = [&](int k) { return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i*)(p + k * ld))); };
+      const ivec low = bit_or(row(0), _mm512_slli_epi32(row(1), 8));
+      return from_bits(bit_or(low, bit_or(_mm512_slli_epi32(row(2), 16), _mm512_slli_epi32(row(3), 24))));
+    }
+  };
+  struct a_loader {
+    using storage = int8_t;
+    static constexpr int kDepth = 4;
+    static TW_CPU_INLINE vec shifted(vec v) { return from_bits(_mm512_xor_si512(bits(v), bits(offset()))); }
+    static TW_CPU_INLINE vec load_along_k(const storage* p) { return shifted(b_loader::load_along_k(p)); }
+    static TW_CPU_INLINE vec load_along_panel(const storage* p, int64_t ld) {
+      return shifted(b_loader::load_along_panel(p, ld));
+    }
+  };
+
+  static TW_CPU_INLINE vec offset() { return from_bits(_mm512_set1_epi8(-128)); }
+  static TW_CPU_INLINE vec multiply_add(vec a, vec b, vec sum) {
+    return from_bits(_mm512_dpbusd_epi32(bits(sum), bits(a), bits(b)));
+  }
+  static TW_CPU_INLINE vec add_sums(vec a, vec b) { return from_bits(add_int32(bits(a), bits(b))); }
+  static TW_CPU_INLINE vec subtract_sums(vec a, vec b) { return from_bits(_mm512_sub_epi32(bits(a), bits(b))); }
 };
 #endif
 

@@ -10,10 +10,10 @@ namespace tilewright::cpu {
 namespace {
 
 // The source runs along K: A row-major, B column-major. kLanes source lines are transposed at a time.
-template <class Operation, int Width>
+template <class Loader, int Width>
 struct pack_along_k {
-  using storage = typename Operation::storage;
-  static constexpr int kDepth = Operation::kDepth;
+  using storage = typename Loader::storage;
+  static constexpr int kDepth = Loader::kDepth;
 
   static void panels(void* packed, const void* source, int64_t ld, int64_t count, int64_t depth) {
     const int64_t steps = divide_up(depth, kDepth);
@@ -44,7 +44,7 @@ struct pack_along_k {
     for (int64_t step = 0; step < whole; step += kLanes) {
       vec rows[kLanes];
       TW_CPU_UNROLL for (int i = 0; i < kLanes; ++i) {
-        rows[i] = i < lines_used ? Operation::load_along_k(lines + i * ld + step * kDepth) : zero();
+        rows[i] = i < lines_used ? Loader::load_along_k(lines + i * ld + step * kDepth) : zero();
       }
       transpose(rows);
       TW_CPU_UNROLL for (int i = 0; i < kLanes; ++i) store(panel + (step + i) * Width, rows[i]);
@@ -61,7 +61,7 @@ struct pack_along_k {
       if (i < used) {
         for (int64_t k = 0; k < rest; ++k) values[k] = lines[i * ld + k];
       }
-      rows[i] = Operation::load_along_k(values);
+      rows[i] = Loader::load_along_k(values);
     }
     transpose(rows);
     const int64_t steps = divide_up(rest, kDepth);
@@ -70,10 +70,10 @@ struct pack_along_k {
 };
 
 // The source runs along the panel: A column-major, B row-major.
-template <class Operation, int Width>
+template <class Loader, int Width>
 struct pack_along_panel {
-  using storage = typename Operation::storage;
-  static constexpr int kDepth = Operation::kDepth;
+  using storage = typename Loader::storage;
+  static constexpr int kDepth = Loader::kDepth;
 
   static void panels(void* packed, const void* source, int64_t ld, int64_t count, int64_t depth) {
     const int64_t steps = divide_up(depth, kDepth);
@@ -98,7 +98,7 @@ struct pack_along_panel {
  private:
   static TW_CPU_INLINE void row(float* panel, const storage* values, int64_t ld) {
     TW_CPU_UNROLL for (int j = 0; j < Width; j += kLanes) {
-      store(panel + j, Operation::load_along_panel(values + j, ld));
+      store(panel + j, Loader::load_along_panel(values + j, ld));
     }
   }
 

@@ -8,9 +8,18 @@ namespace tilewright::cpu {
 
 // Offsets into the workspace are bytes. Which block is summed in which order depends on the problem alone, never on the
 // number of threads.
+enum class path : uint32_t {
+  kPacked,  // blocks of A and B are packed
+  kDirect,  // small: one thread, A where it lies
+  kSkinny,  // few rows or few columns: the other operand is read once, where it lies
+};
+
 struct gemm_plan {
   tw_gemm_problem problem;
+  path way;
   uint32_t threads;
+  uint32_t few_columns;                               // kSkinny: of B, so A is the matrix; else few rows
+  int64_t vectors, vector_ld, lines, lines_per_task;  // kSkinny
   // A fits one cache block: A is packed once and shared, every thread packs the panels of B that it uses. Otherwise B
   // is shared and every thread packs the blocks of A that it uses.
   uint32_t short_m;
@@ -45,15 +54,69 @@ constexpr int64_t kTasksPerThread = 4;
 
 constexpr uint64_t align_bytes(uint64_t bytes) { return (bytes + 255) / 256 * 256; }
 
+// A thread is worth waking for so many bytes of a matrix that is read once: some 20 microseconds.
+constexpr double kBytesPerThread = 512 << 10;
+// Beyond it the widened vectors of a skinny problem would no longer stay in a cache.
+constexpr int64_t kMaxSkinnyDepth = int64_t{1} << 18;
+// Up to here a product is over before packing A pays.
+constexpr int64_t kMaxDirectExtent = 128;
+constexpr int64_t kMaxDirectWork = 96 * 96 * 96;
+
+inline uint32_t threads_for(double useful, uint32_t allowed) {
+  return useful < 2 ? 1 : useful < allowed ? static_cast<uint32_t>(useful) : allowed;
+}
+
+inline bool plan_skinny(const gemm_kernel& kernel, uint32_t threads_allowed, gemm_plan& plan) {
+  const tw_gemm_problem& p = plan.problem;
+  if (kernel.skinny_along_k == nullptr || p.k > kMaxSkinnyDepth || p.k == 0) return false;
+  plan.few_columns = p.m > p.n;
+  plan.vectors = plan.few_columns ? p.n : p.m;
+  plan.lines = plan.few_columns ? p.m : p.n;
+  if (plan.vectors > kMaxVectors || plan.vectors == 0) return false;
+  plan.way = path::kSkinny;
+  const double bytes = static_cast<double>(plan.lines) * static_cast<double>(p.k) * kernel.input_bytes;
+  plan.threads = threads_for(bytes / kBytesPerThread, threads_allowed);
+  plan.vector_ld = round_up(p.k, kSpareUnits);
+  // Sums stay in the first-level cache; threads take turns of at least a few lines' worth of prefetching.
+  const int64_t even = divide_up(plan.lines, plan.threads == 1 ? 1 : 2 * plan.threads);
+  plan.lines_per_task = smaller(round_up(larger(even, 256), 64), 4096);
+  const int64_t sums = plan.vectors * plan.lines_per_task * (plan.few_columns && plan.vectors > 1 ? 2 : 1);
+  plan.private_bytes = align_bytes(4u * static_cast<uint64_t>(plan.vectors * plan.vector_ld + sums));
+  plan.workspace_bytes = plan.threads * plan.private_bytes;
+  return true;
+}
+
+inline bool plan_direct(const gemm_kernel& kernel, gemm_plan& plan) {
+  const tw_gemm_problem& p = plan.problem;
+  if (kernel.direct == nullptr || larger(p.m, larger(p.n, p.k)) > kMaxDirectExtent) return false;
+  if (p.m * p.n * p.k > kMaxDirectWork) return false;
+  plan.way = path::kDirect;
+  plan.threads = 1;
+  const int64_t nr = kernel.traits.warp_tile_n;
+  const int64_t packed = p.layout_b == TW_ROW_MAJOR ? 0 : divide_up(p.n, nr) * panel_units(nr, p.k);
+  plan.workspace_bytes = align_bytes(4u * static_cast<uint64_t>(packed));
+  return true;
+}
+
+inline void plan_packed(const gemm_kernel& kernel, uint32_t threads_allowed, gemm_plan& plan);
+
 inline gemm_plan make_plan(const gemm_kernel& kernel, const tw_gemm_problem& problem, uint32_t threads_allowed) {
+  gemm_plan plan = {};
+  plan.problem = problem;
+  if (!plan_skinny(kernel, threads_allowed, plan) && !plan_direct(kernel, plan)) {
+    plan_packed(kernel, threads_allowed, plan);
+  }
+  return plan;
+}
+
+inline void plan_packed(const gemm_kernel& kernel, uint32_t threads_allowed, gemm_plan& plan) {
+  const tw_gemm_problem& problem = plan.problem;
   const tw_gemm_traits& t = kernel.traits;
   const int64_t mr = t.warp_tile_m, nr = t.warp_tile_n, kr = t.warp_tile_k;
   const int64_t m = larger(problem.m, 1), n = larger(problem.n, 1), k = larger(problem.k, 1);
-  gemm_plan plan = {};
-  plan.problem = problem;
+  plan.way = path::kPacked;
   const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-  const double useful = work / kMultiplicationsPerThread;
-  plan.threads = useful < 2 ? 1 : useful < threads_allowed ? static_cast<uint32_t>(useful) : threads_allowed;
+  plan.threads = threads_for(work / kMultiplicationsPerThread, threads_allowed);
 
   plan.block_k_count = divide_up(k, t.tile_k);
   plan.block_k = round_up(divide_up(k, plan.block_k_count), kr);
@@ -93,7 +156,6 @@ inline gemm_plan make_plan(const gemm_kernel& kernel, const tw_gemm_problem& pro
   plan.private_offset =
       plan.partial_offset + align_bytes(partial ? 4u * static_cast<uint64_t>(plan.super_m * plan.block_n) : 0);
   plan.workspace_bytes = plan.private_offset + plan.threads * plan.private_bytes;
-  return plan;
 }
 
 }  // namespace tilewright::cpu

@@ -33,6 +33,29 @@ TW_CPU_INLINE vec load(const void* p) { return _mm512_loadu_ps(p); }
 TW_CPU_INLINE void store(void* p, vec v) { _mm512_storeu_ps(p, v); }
 TW_CPU_INLINE half_ivec load_half(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
 TW_CPU_INLINE void store_half(void* p, half_ivec v) { _mm256_storeu_si256(static_cast<__m256i*>(p), v); }
+// The first `count` of kLanes values, 1 to kLanes; nothing beyond them is touched, and lanes without a value are zero.
+TW_CPU_INLINE __mmask16 first_lanes(int64_t count) { return static_cast<__mmask16>(0xffffu >> (kLanes - count)); }
+TW_CPU_INLINE vec load_first(const void* p, int64_t count) { return _mm512_maskz_loadu_ps(first_lanes(count), p); }
+TW_CPU_INLINE void store_first(void* p, vec v, int64_t count) { _mm512_mask_storeu_ps(p, first_lanes(count), v); }
+TW_CPU_INLINE half_ivec load_half_first(const void* p, int64_t count) {
+  return _mm256_maskz_loadu_epi16(first_lanes(count), p);
+}
+TW_CPU_INLINE void store_half_first(void* p, half_ivec v, int64_t count) {
+  _mm256_mask_storeu_epi16(p, first_lanes(count), v);
+}
+TW_CPU_INLINE float sum_of_lanes(vec v) { return _mm512_reduce_add_ps(v); }
+// Of a NaN and a number the second operand is the result.
+TW_CPU_INLINE vec smaller_of(vec a, vec b) { return _mm512_min_ps(a, b); }
+TW_CPU_INLINE vec larger_of(vec a, vec b) { return _mm512_max_ps(a, b); }
+TW_CPU_INLINE vec sub(vec a, vec b) { return _mm512_sub_ps(a, b); }
+TW_CPU_INLINE vec div(vec a, vec b) { return _mm512_div_ps(a, b); }
+TW_CPU_INLINE vec magnitude(vec v) { return _mm512_abs_ps(v); }
+TW_CPU_INLINE vec whole(vec v) { return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+TW_CPU_INLINE vec if_negative(vec sign, vec negative, vec other) {
+  return _mm512_mask_mov_ps(other, _mm512_cmp_ps_mask(sign, zero(), _CMP_LT_OQ), negative);
+}
+// v * 2^n of a whole n.
+TW_CPU_INLINE vec scale(vec v, vec n) { return _mm512_scalef_ps(v, n); }
 TW_CPU_INLINE vec fma(vec a, vec b, vec c) { return _mm512_fmadd_ps(a, b, c); }
 TW_CPU_INLINE vec add(vec a, vec b) { return _mm512_add_ps(a, b); }
 TW_CPU_INLINE vec mul(vec a, vec b) { return _mm512_mul_ps(a, b); }
@@ -53,6 +76,16 @@ TW_CPU_INLINE half_ivec float_to_bf16(vec v) {
   const ivec quiet = _mm512_or_si512(x, _mm512_set1_epi32(0x400000));
   const __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
   return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_mask_mov_epi32(rounded, nan, quiet), 16));
+}
+
+TW_CPU_INLINE ivec add_int32(ivec a, ivec b) { return _mm512_add_epi32(a, b); }
+TW_CPU_INLINE ivec multiply_pairs(ivec a, ivec b) { return _mm512_madd_epi16(a, b); }
+TW_CPU_INLINE ivec low_halves(ivec v) { return _mm512_and_si512(v, _mm512_set1_epi32(0xffff)); }
+TW_CPU_INLINE ivec widen_int8(const void* p) {  // to 32 bits
+  return _mm512_cvtepi8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p)));
+}
+TW_CPU_INLINE ivec widen_int8_pairs(const void* p) {  // to 16 bits
+  return _mm512_cvtepi8_epi16(_mm256_loadu_si256(static_cast<const __m256i*>(p)));
 }
 
 // rows[i] lane j becomes rows[j] lane i.
@@ -90,6 +123,31 @@ TW_CPU_INLINE vec load(const void* p) { return _mm256_loadu_ps(static_cast<const
 TW_CPU_INLINE void store(void* p, vec v) { _mm256_storeu_ps(static_cast<float*>(p), v); }
 TW_CPU_INLINE half_ivec load_half(const void* p) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); }
 TW_CPU_INLINE void store_half(void* p, half_ivec v) { _mm_storeu_si128(static_cast<__m128i*>(p), v); }
+TW_CPU_INLINE ivec first_lanes(int64_t count) {
+  const ivec lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), lanes);
+}
+TW_CPU_INLINE vec load_first(const void* p, int64_t count) {
+  return _mm256_maskload_ps(static_cast<const float*>(p), first_lanes(count));
+}
+TW_CPU_INLINE void store_first(void* p, vec v, int64_t count) {
+  _mm256_maskstore_ps(static_cast<float*>(p), first_lanes(count), v);
+}
+TW_CPU_INLINE half_ivec load_half_first(const void* p, int64_t count) {
+  uint16_t copy[kLanes] = {};
+  __builtin_memcpy(copy, p, static_cast<size_t>(count) * 2);
+  return load_half(copy);
+}
+TW_CPU_INLINE void store_half_first(void* p, half_ivec v, int64_t count) {
+  uint16_t copy[kLanes];
+  store_half(copy, v);
+  __builtin_memcpy(p, copy, static_cast<size_t>(count) * 2);
+}
+TW_CPU_INLINE float sum_of_lanes(vec v) {
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
 TW_CPU_INLINE vec fma(vec a, vec b, vec c) { return _mm256_fmadd_ps(a, b, c); }
 TW_CPU_INLINE vec add(vec a, vec b) { return _mm256_add_ps(a, b); }
 TW_CPU_INLINE vec mul(vec a, vec b) { return _mm256_mul_ps(a, b); }
@@ -108,6 +166,31 @@ TW_CPU_INLINE half_ivec float_to_bf16(vec v) {
   const ivec nan = bits(_mm256_cmp_ps(v, v, _CMP_UNORD_Q));
   const ivec high = _mm256_srli_epi32(_mm256_blendv_epi8(rounded, quiet, nan), 16);
   return _mm_packus_epi32(_mm256_castsi256_si128(high), _mm256_extracti128_si256(high, 1));
+}
+TW_CPU_INLINE vec smaller_of(vec a, vec b) { return _mm256_min_ps(a, b); }
+TW_CPU_INLINE vec larger_of(vec a, vec b) { return _mm256_max_ps(a, b); }
+TW_CPU_INLINE vec sub(vec a, vec b) { return _mm256_sub_ps(a, b); }
+TW_CPU_INLINE vec div(vec a, vec b) { return _mm256_div_ps(a, b); }
+TW_CPU_INLINE vec magnitude(vec v) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), v); }
+TW_CPU_INLINE vec whole(vec v) { return _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+TW_CPU_INLINE vec if_negative(vec sign, vec negative, vec other) {
+  return _mm256_blendv_ps(other, negative, _mm256_cmp_ps(sign, zero(), _CMP_LT_OQ));
+}
+TW_CPU_INLINE vec scale(vec v, vec n) {  // in two steps: 2^n itself may be no number
+  const ivec all = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(all, 1);
+  const auto power = [](ivec e) {
+    return from_bits(_mm256_slli_epi32(_mm256_add_epi32(e, _mm256_set1_epi32(127)), 23));
+  };
+  return mul(mul(v, power(half)), power(_mm256_sub_epi32(all, half)));
+}
+TW_CPU_INLINE ivec add_int32(ivec a, ivec b) { return _mm256_add_epi32(a, b); }
+TW_CPU_INLINE ivec multiply_pairs(ivec a, ivec b) { return _mm256_madd_epi16(a, b); }
+TW_CPU_INLINE ivec low_halves(ivec v) { return _mm256_and_si256(v, _mm256_set1_epi32(0xffff)); }
+TW_CPU_INLINE ivec widen_int8(const void* p) {
+  return _mm256_cvtepi8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(p)));
+}
+TW_CPU_INLINE ivec widen_int8_pairs(const void* p) {
+  return _mm256_cvtepi8_epi16(_mm_loadu_si128(static_cast<const __m128i*>(p)));
 }
 
 TW_CPU_INLINE void transpose(vec (&rows)[8]) {

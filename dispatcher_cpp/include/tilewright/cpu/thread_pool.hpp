@@ -150,6 +150,12 @@ inline uint32_t cores_allowed() {
   return count < 1 ? 1 : static_cast<uint32_t>(count) > kMaxThreads ? kMaxThreads : static_cast<uint32_t>(count);
 }
 
+// Threads of a launch that was planned for `planned`: set_num_threads may have lowered them meanwhile.
+inline uint32_t threads_now(uint32_t planned) {
+  const uint32_t requested = __atomic_load_n(&requested_threads, __ATOMIC_RELAXED);
+  return requested != 0 && requested < planned ? requested : planned;
+}
+
 // set_num_threads, else TILEWRIGHT_NUM_THREADS, else the affinity mask.
 inline uint32_t threads_allowed() {
   const uint32_t requested = __atomic_load_n(&requested_threads, __ATOMIC_RELAXED);

@@ -1,0 +1,87 @@
+// How sums become elements of D: D = act((alpha * sum + beta * C) op D0 op D1 …).
+#ifndef TILEWRIGHT_CPU_EPILOGUE_HPP
+#define TILEWRIGHT_CPU_EPILOGUE_HPP
+
+#include "tilewright/cpu/activation.hpp"
+#include "tilewright/cpu/element.hpp"
+#include "tilewright/cpu/kernel.hpp"
+
+namespace tilewright::cpu {
+namespace {
+
+enum class combine { kAdd, kMultiply };
+
+// Output is the element type of C, D and every further D.
+template <class Output, int NumD = 0, combine Combine = combine::kAdd, class Activation = no_activation>
+struct epilogue {
+  using element = Output;
+  using storage = typename Output::storage;
+  static constexpr bool kPlain = NumD == 0 && Activation::kNone;
+  static constexpr int kNumD = NumD;
+
+  // `rows` x `cols` sums, `ld` units apart, go to `to`.
+  static __attribute__((noinline)) void write(const float* sums, int64_t ld, int64_t rows, int64_t cols,
+                                              const output& to) {
+    const vec alpha = broadcast(to.alpha), beta = broadcast(to.beta);
+    for (int64_t i = 0; i < rows; ++i) {
+      storage* d = static_cast<storage*>(to.d) + i * to.ldc;
+      const storage* c = to.beta != 0.0f ? static_cast<const storage*>(to.c) + i * to.ldc : nullptr;
+      int64_t j = 0;
+      for (; j + kLanes <= cols; j += kLanes) {
+        const vec sum = load(sums + i * ld + j);
+        vec v = c == nullptr ? mul(alpha, sum) : fma(alpha, sum, mul(beta, Output::load_float(c + j)));
+        for (int n = 0; n < NumD; ++n) v = join(v, Output::load_float(further(to, n, i, j)));
+        Output::store_float(d + j, Activation::apply(v));
+      }
+      if (j < cols) {
+        const int64_t left = cols - j;
+        const vec sum = load_first(sums + i * ld + j, left);
+        vec v = c == nullptr ? mul(alpha, sum) : fma(alpha, sum, mul(beta, Output::load_first(c + j, left)));
+        for (int n = 0; n < NumD; ++n) v = join(v, Output::load_first(further(to, n, i, j), left));
+        Output::store_first(d + j, Activation::apply(v), left);
+      }
+    }
+  }
+
+ private:
+  static TW_CPU_INLINE vec join(vec v, vec other) { return Combine == combine::kAdd ? add(v, other) : mul(v, other); }
+  static TW_CPU_INLINE const storage* further(const output& to, int n, int64_t i, int64_t j) {
+    return static_cast<const storage*>(to.multi_d[n]) + i * to.ld_multi_d[n] + j;
+  }
+};
+
+// Integers: in double, where every sum and every product with a small alpha or beta is exact; rounded to nearest even,
+// and saturated.
+template <>
+struct epilogue<int32, 0, combine::kAdd, no_activation> {
+  using element = int32;
+  using storage = int32_t;
+  static constexpr bool kPlain = false;
+  static constexpr int kNumD = 0;
+
+  static __attribute__((noinline)) void write(const float* sums, int64_t ld, int64_t rows, int64_t cols,
+                                              const output& to) {
+    for (int64_t i = 0; i < rows; ++i) {
+      const float* line = sums + i * ld;
+      int32_t* d = static_cast<int32_t*>(to.d) + i * to.ldc;
+      if (to.alpha64 == 1.0 && to.beta64 == 0.0) {
+        __builtin_memcpy(d, line, static_cast<size_t>(cols) * 4);
+        continue;
+      }
+      const int32_t* c = to.beta64 != 0.0 ? static_cast<const int32_t*>(to.c) + i * to.ldc : nullptr;
+      for (int64_t j = 0; j < cols; ++j) {
+        int32_t sum = 0;
+        __builtin_memcpy(&sum, line + j, 4);
+        double v = to.alpha64 * sum;
+        if (c != nullptr) v += to.beta64 * c[j];
+        v = v < -2147483648.0 ? -2147483648.0 : v > 2147483647.0 ? 2147483647.0 : v;
+        d[j] = _mm_cvtsd_si32(_mm_set_sd(v));
+      }
+    }
+  }
+};
+
+}  // namespace
+}  // namespace tilewright::cpu
+
+#endif  // TILEWRIGHT_CPU_EPILOGUE_HPP

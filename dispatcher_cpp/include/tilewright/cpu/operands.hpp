@@ -1,0 +1,37 @@
+// Where the parts of a problem's matrices lie.
+#ifndef TILEWRIGHT_CPU_OPERANDS_HPP
+#define TILEWRIGHT_CPU_OPERANDS_HPP
+
+#include "tilewright/cpu/kernel.hpp"
+
+namespace tilewright::cpu {
+
+inline const void* a_at(const gemm_kernel& kernel, const tw_gemm_problem& p, const tw_gemm_args& args, int64_t row,
+                        int64_t k) {
+  const int64_t element = p.layout_a == TW_ROW_MAJOR ? row * p.lda + k : k * p.lda + row;
+  return static_cast<const char*>(args.a) + element * kernel.input_bytes;
+}
+
+inline const void* b_at(const gemm_kernel& kernel, const tw_gemm_problem& p, const tw_gemm_args& args, int64_t k,
+                        int64_t col) {
+  const int64_t element = p.layout_b == TW_ROW_MAJOR ? k * p.ldb + col : col * p.ldb + k;
+  return static_cast<const char*>(args.b) + element * kernel.input_bytes;
+}
+
+inline output output_at(const gemm_kernel& kernel, const tw_gemm_problem& p, const tw_gemm_args& args, int64_t row,
+                        int64_t col) {
+  const int64_t offset = (row * p.ldc + col) * kernel.output_bytes;
+  output to = {};
+  to.d = static_cast<char*>(args.d) + offset;
+  to.c = p.beta == 0 ? nullptr : static_cast<const char*>(args.c) + offset;
+  to.ldc = p.ldc;
+  to.alpha64 = p.alpha;
+  to.beta64 = p.beta;
+  to.alpha = static_cast<float>(p.alpha);
+  to.beta = static_cast<float>(p.beta);
+  return to;
+}
+
+}  // namespace tilewright::cpu
+
+#endif  // TILEWRIGHT_CPU_OPERANDS_HPP
