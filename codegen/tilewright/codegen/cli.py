@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import click
 
 from tilewright.arch import ArchError
+from tilewright.codegen.cli_generate import generate
 from tilewright.codegen.select import Selection, load_archs, select
 from tilewright.codegen.violations import SpecError
 
@@ -130,6 +131,9 @@ def render(out: str, host: str | None, hip: str | None, cuda: str | None, **opti
                 files[file.path] = file.text
     written, removed = sync_folder(Path(out), files)
     click.echo(f"{len(files)} files, {written} written, {removed} removed", err=True)
+
+
+tilewright.add_command(generate)
 
 
 @tilewright.command("plan")

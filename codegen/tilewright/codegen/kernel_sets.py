@@ -44,6 +44,12 @@ def is_kernel_set(name: str) -> bool:
     return name in _known()
 
 
+def kernel_set_parts(name: str) -> tuple[str, str] | None:
+    """Dtype and layout of a kernel set; None for a name that is none."""
+    parts = _known().get(name)
+    return None if parts is None else (str(parts[0]), str(parts[1]))
+
+
 def unknown_set(name: str, others: tuple[str, ...]) -> SpecError:
     """The error for a name that is neither a kernel set nor one of ``others``."""
     return SpecError(

@@ -68,7 +68,7 @@ def select(
         else:
             picked.append(_selection(arch, parse_kernels(value, arch)))
     stated = [limits, value.get("limits") if source == "config" else None]
-    return filtered([_limited(item, [one for one in stated if one is not None]) for item in picked], expression)
+    return filtered([limited(item, [one for one in stated if one is not None]) for item in picked], expression)
 
 
 def select_listed(raws: Iterable[object], known: Mapping[str, Arch], expression: str | None = None) -> list[Selection]:
@@ -125,7 +125,8 @@ def filtered(selections: list[Selection], expression: str | None) -> list[Select
     return [item for item in kept if item.kernels]
 
 
-def _limited(item: Selection, raws: Sequence[object]) -> Selection:
+def limited(item: Selection, raws: Sequence[object]) -> Selection:
+    """The selection with the strictest of limits as data for all its kernels; SpecError for wrong ones."""
     if not raws:
         return item
     limits = strictest(parse_limits(raw, item.arch) for raw in raws)
