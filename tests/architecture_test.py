@@ -15,10 +15,14 @@ ALLOWED = {
     "arch": set(),
     "codegen": {"arch"},
     "dispatch": set(),
+    "jit": {"arch", "codegen", "dispatch"},
     "pants": set(),
     "simulator": set(),
 }
-FOLDERS = {"arch": "arch", "codegen": "codegen", "bindings": "dispatch", "rules": "pants", "simulator": "simulator"}
+FOLDERS = {
+    **{"arch": "arch", "codegen": "codegen", "bindings": "dispatch", "jit": "jit"},
+    **{"rules": "pants", "simulator": "simulator"},
+}
 # Third-party packages that a GPU box must not need.
 DISPATCH_REQUIRES = {"numpy"}
 SIMULATOR_REQUIRES = {"numpy", "ml_dtypes", "tinygrad"}
@@ -49,7 +53,7 @@ def test_packages_import_only_what_the_drawing_allows(folder: str) -> None:
 
 
 def test_nothing_but_the_plugin_imports_pants() -> None:
-    for folder in ("arch", "codegen", "bindings", "simulator"):
+    for folder in ("arch", "codegen", "bindings", "jit", "simulator"):
         for path in python_files(folder):
             assert not any(re.match(r"pants\b", module) for module in imported_modules(path)), path
 

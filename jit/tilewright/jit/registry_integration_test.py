@@ -1,0 +1,137 @@
+"""Real kernels through the compiler of the build; TILEWRIGHT_TREES names a JSON of tree folders."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tilewright.codegen.build import read_tree_roots
+from tilewright.codegen.limits import LimitError
+from tilewright.dispatch import Device, TilewrightError
+from tilewright.jit import BuildFailedError, JitDisabledError, Registry, ToolchainError
+
+pytestmark = pytest.mark.skipif("TILEWRIGHT_TREES" not in os.environ, reason="TILEWRIGHT_TREES is not set")
+
+SPEC = {"dtype": "fp32", "layout": "rrr", "tile": [12, 48, 32], "warp_tile": [6, 16, 1]}
+CPU = Device("cpu", arch="x86_64_v3")
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("jit")
+
+
+def registry(cache: Path, *layouts: str, **rest: object) -> Registry:
+    made = Registry(CPU, cache=cache, **rest)  # type: ignore[arg-type]
+    for layout in layouts or ("rrr",):
+        made.add(SPEC, layout=layout)
+    return made
+
+
+def test_what_is_missing_is_compiled_once(
+    cache: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = registry(cache)
+    assert first.missing() == first.kernels
+    library = first.build(2, progress=True)
+    assert [kernel.name for kernel in library.kernels] == [kernel.name for kernel in first.kernels]
+    assert library.kernels[0].resources is not None and library.kernels[0].resources["matrix_instructions"] > 0
+    costs = json.loads((library.path.parent / "costs.json").read_text())["kernels"]
+    assert costs[first.kernels[0].name]["cpu_s"] > 0
+    said = capsys.readouterr().err
+    assert "Compile gemm_fp32_rrr" in said and "Link" in said
+
+    monkeypatch.setenv("TILEWRIGHT_JIT", "off")
+    again = registry(cache)
+    assert again.missing() == ()
+    assert again.build(progress=True).path == library.path and capsys.readouterr().err == ""
+    more = registry(cache, "rrr", "rcr")
+    with pytest.raises(JitDisabledError, match=r"TILEWRIGHT_JIT=off, but 1 kernel for x86_64_v3 .*\n  gemm_fp32_rcr"):
+        more.build()
+    assert [kernel.spec.layout for kernel in more.missing()] == ["rcr"]
+
+    monkeypatch.setenv("TILEWRIGHT_JIT", "on")
+    more.build(progress=True)
+    said = capsys.readouterr().err
+    assert "Compile gemm_fp32_rcr" in said and "Compile gemm_fp32_rrr" not in said
+
+
+def test_no_compiler_is_needed_for_what_is_there(cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    library = registry(cache).build()
+    roots = {tree: str(root) for tree, root in read_tree_roots(os.environ["TILEWRIGHT_TREES"]).items() if tree != "zig"}
+    (tmp_path / "trees.json").write_text(json.dumps(roots))
+    monkeypatch.setenv("TILEWRIGHT_TREES", str(tmp_path / "trees.json"))
+    monkeypatch.setattr("tilewright.jit.registry.find_trees", _refuse)
+    assert registry(cache).build().path == library.path and registry(cache).missing() == ()
+    other = registry(cache, "ccr")
+    assert other.missing() == other.kernels
+    with pytest.raises(ToolchainError, match="ziglang"):
+        other.build()
+
+
+def _refuse(*_: object) -> object:
+    raise ToolchainError("ziglang==0.17.0 is not installed; pip install 'tilewright[jit]'")
+
+
+def test_a_damaged_library_is_linked_again(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    library = registry(cache).build()
+    whole = library.path.read_bytes()
+    fresh = library.path.with_name("copy")
+    fresh.write_bytes(whole[:-1] + b"?")
+    os.replace(fresh, library.path)  # another file: this process has the old one mapped
+    assert registry(cache).missing() == ()
+    rebuilt = registry(cache).build(progress=True)
+    assert rebuilt.path == library.path and rebuilt.path.read_bytes() == whole
+    assert capsys.readouterr().err == ""
+    (library.path.parent / "manifest.json").write_text("{")
+    assert registry(cache).build().path.read_bytes() == whole
+
+
+def test_limits_hold(cache: Path) -> None:
+    one = registry(cache)
+    one.add(SPEC, limits={"max_code_bytes": 100})
+    with pytest.raises(LimitError, match=r"gemm_fp32_rrr.* bytes of code; allowed: at most 100"):
+        one.build()
+    one.add(SPEC, limits={"max_code_bytes": 1 << 20})
+    with pytest.raises(LimitError):  # the stricter one holds
+        one.build()
+    fine = registry(cache)
+    fine.add(SPEC, limits={"max_code_bytes": 1 << 20})
+    assert len(fine.build().kernels) == 1
+
+
+def test_failures_carry_what_the_compiler_printed(tmp_path: Path) -> None:
+    roots = read_tree_roots(os.environ["TILEWRIGHT_TREES"])
+    broken = tmp_path / "broken"
+    for path in (roots["cpu"] / "include").rglob("*"):
+        if path.is_file():
+            target = broken / path.relative_to(roots["cpu"])
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(path.read_bytes())
+    for header in (broken / "include/tilewright/cpu").rglob("*.hpp"):
+        header.write_text("#error a header that cannot be\n" + header.read_text())
+    for _ in range(2):
+        one = registry(tmp_path / "cache", "rrr", "rcr", trees={**roots, "cpu": broken})
+        with pytest.raises(BuildFailedError, match="error: a header that cannot be") as caught:
+            one.build(2)
+        assert {name.partition("_packed")[0] for name in caught.value.failures} >= {
+            "Compile gemm_fp32_rrr",
+            "Compile gemm_fp32_rcr",
+        }
+    assert "nothing that it reads has changed" in str(caught.value)
+    registry(tmp_path / "cache", trees=roots).build()  # expired with the header
+
+
+def test_a_dispatcher_computes(cache: Path) -> None:
+    try:
+        dispatcher = registry(cache, "rrr", "rcr").dispatcher()
+    except TilewrightError as error:
+        if "TILEWRIGHT_LIBRARY" not in str(error):
+            raise
+        pytest.skip("libtilewright.so is not packaged here")
+    a, b = np.arange(35, dtype=np.float32).reshape(5, 7), np.arange(21, dtype=np.float32).reshape(7, 3)
+    assert (dispatcher.gemm(a, b) == a @ b).all()
