@@ -20,6 +20,7 @@ from pants.engine.target import (
     SpecialCasedDependencies,
     StringField,
     StringSequenceField,
+    Tags,
     Target,
     TargetGenerator,
     TriBoolField,
@@ -229,7 +230,7 @@ class ExpandedKernelField(Field):
 
 class GeneratedKernelTarget(Target):
     alias = "generated_kernel"
-    core_fields = (*COMMON_TARGET_FIELDS, ExpandedKernelField)
+    core_fields = (Tags, ExpandedKernelField)  # whatever `peek` shows, it shows thousands of times
     help = "One kernel of a `kernel_set`."
 
 
@@ -258,7 +259,7 @@ class KernelFilterField(StringField):
 class KernelSetTarget(TargetGenerator):
     alias = "kernel_set"
     generated_target_cls = GeneratedKernelTarget
-    copied_fields = COMMON_TARGET_FIELDS
+    copied_fields = (Tags,)
     moved_fields = ()
     core_fields = (*COMMON_TARGET_FIELDS, KernelArchsField, RuleSetField, KernelConfigField, KernelFilterField)
     help = "Many kernels: a rule set or a config, times architectures. Generates one target for each."
