@@ -4,32 +4,12 @@
 #include <string.h>
 
 #include "tilewright/dispatcher/error.hpp"
-#include "tilewright/dispatcher/lock.hpp"
-#include "tilewright/dispatcher/plan_cache.hpp"
 #include "tilewright/dispatcher/problem.hpp"
+#include "tilewright/dispatcher/state.hpp"
 
 using namespace tilewright;
 
-struct tw_dispatcher {
-  PlanCache plans;
-  Mutex mutex;  // guards everything but reads of plans
-  Registry registry;
-  Device device;
-  Selection selection;
-  uint32_t device_check = TW_CHECK_ON_ADD;
-  uint32_t plan_limit = TW_DEFAULT_PLAN_LIMIT;
-
-  ~tw_dispatcher() {
-    free(device.arch);
-    free(device.features);
-    free(selection.kernel);
-    free(selection.label);
-  }
-};
-
 namespace {
-
-tw_status null_argument(const char* name) { return fail(TW_INVALID_ARGUMENT, "%s is null", name); }
 
 // Structs that callers fill only grow: a smaller one is an older caller's and cannot be served by version 1.
 template <typename T>
@@ -72,7 +52,7 @@ tw_status add(tw_dispatcher* dispatcher, const tw_library* library, const tw_lib
 }
 
 // A new plan that belongs to the caller. Under the lock; the problem is valid.
-tw_status choose(tw_dispatcher* dispatcher, const tw_gemm_problem& problem, uint64_t hash, tw_plan** result) {
+tw_status choose(tw_dispatcher* dispatcher, const tw_problem& problem, tw_plan** result) {
   Vec<Ranked> ranking;
   if (tw_status status = rank(dispatcher->registry, dispatcher->device, dispatcher->selection, problem, &ranking)) {
     return status;
@@ -80,16 +60,20 @@ tw_status choose(tw_dispatcher* dispatcher, const tw_gemm_problem& problem, uint
   if (ranking.empty() || !ranking[0].usable) return no_kernel(dispatcher->selection, ranking, problem);
   KernelEntry* entry = ranking[0].entry;
   const tw_kernel& kernel = *entry->kernel;
-  tw_plan* plan = make_plan(problem, hash, entry);
+  tw_plan* plan = make_plan(problem, entry);
   if (plan == nullptr) return fail(TW_OUT_OF_MEMORY, "no memory for a plan");
   Text reason;
   choice_reason(dispatcher->selection, ranking, &reason);
   plan->reason = reason.copy();
   plan->device = dispatcher->device.ordinal;
   plan->device_check = dispatcher->device_check;
+  plan->split_k = ranking[0].split_k;
+  tw_gemm_problem split = plan->problem;
+  split.split_k = plan->split_k;
+  const tw_problem* planned = plan->op == TW_OP_GROUPED_GEMM ? &plan->grouped.base : &split.base;
   tw_status status = plan->reason == nullptr ? TW_OUT_OF_MEMORY : TW_OK;
-  if (status == TW_OK) status = kernel.workspace_size(&kernel, &problem.base, &plan->workspace_bytes);
-  if (status == TW_OK) status = kernel.plan(&kernel, &plan->problem.base, plan->storage);
+  if (status == TW_OK) status = kernel.workspace_size(&kernel, planned, &plan->workspace_bytes);
+  if (status == TW_OK) status = kernel.plan(&kernel, planned, plan->storage);
   if (status != TW_OK) {
     free_plan(plan);
     return fail(status, "kernel %s cannot plan: %s: %s", kernel.name, tw_status_name(status),
@@ -99,9 +83,21 @@ tw_status choose(tw_dispatcher* dispatcher, const tw_gemm_problem& problem, uint
   return TW_OK;
 }
 
-// The plan for a problem, cached. Once the cache is full, a new one goes to *own, which is then the caller's to free;
-// without own it is refused.
+tw_status choose_grouped(tw_dispatcher* dispatcher, const tw_problem* problem, const tw_plan** plan, tw_plan** own) {
+  if (tw_status status = validate(problem)) return status;
+  if (own == nullptr) {
+    return fail(TW_INVALID_ARGUMENT, "plans of grouped problems are not cached; make this one with tw_plan_create");
+  }
+  const Lock lock(dispatcher->mutex);
+  if (tw_status status = choose(dispatcher, *problem, own)) return status;
+  *plan = *own;
+  return TW_OK;
+}
+
+// The plan for a problem, cached. Once the cache is full, a new one goes to *own, which is then the caller's to free,
+// as that of a grouped problem always does; without own it is refused.
 tw_status plan_for(tw_dispatcher* dispatcher, const tw_problem* problem, const tw_plan** plan, tw_plan** own) {
+  if (problem != nullptr && problem->op == TW_OP_GROUPED_GEMM) return choose_grouped(dispatcher, problem, plan, own);
   // Enough of validation that the problem can be read as a GEMM; what is in the cache passed all of it.
   if (problem == nullptr || problem->op != TW_OP_GEMM || problem->struct_size != sizeof(tw_gemm_problem)) {
     return validate(problem);
@@ -122,7 +118,7 @@ tw_status plan_for(tw_dispatcher* dispatcher, const tw_problem* problem, const t
                 dispatcher->plan_limit);
   }
   tw_plan* made = nullptr;
-  if (tw_status status = choose(dispatcher, gemm, hash, &made)) return status;
+  if (tw_status status = choose(dispatcher, *problem, &made)) return status;
   *plan = made;
   if (full) {
     *own = made;
@@ -312,15 +308,14 @@ tw_status tw_dispatcher_explain(tw_dispatcher* dispatcher, const tw_problem* pro
                                 size_t* needed) {
   if (dispatcher == nullptr) return null_argument("dispatcher");
   if (tw_status status = validate(problem)) return status;
-  const auto& gemm = *reinterpret_cast<const tw_gemm_problem*>(problem);
   Text text;
   {
     const Lock lock(dispatcher->mutex);
     Vec<Ranked> ranking;
-    if (tw_status status = rank(dispatcher->registry, dispatcher->device, dispatcher->selection, gemm, &ranking)) {
+    if (tw_status status = rank(dispatcher->registry, dispatcher->device, dispatcher->selection, *problem, &ranking)) {
       return status;
     }
-    ranking_json(dispatcher->selection, ranking, gemm, &text);
+    ranking_json(dispatcher->selection, ranking, *problem, &text);
   }
   return write_json(text, buffer, bytes, needed);
 }
@@ -337,9 +332,8 @@ tw_status tw_plan_create(tw_dispatcher* dispatcher, const tw_problem* problem, t
   if (plan == nullptr) return null_argument("plan");
   *plan = nullptr;
   if (tw_status status = validate(problem)) return status;
-  const auto& gemm = *reinterpret_cast<const tw_gemm_problem*>(problem);
   const Lock lock(dispatcher->mutex);
-  return choose(dispatcher, gemm, PlanCache::hash(gemm), plan);
+  return choose(dispatcher, *problem, plan);
 }
 
 void tw_plan_destroy(tw_plan* plan) { free_plan(plan); }
@@ -348,7 +342,7 @@ tw_status tw_plan_get_info(const tw_plan* plan, tw_plan_info* info) {
   if (plan == nullptr) return null_argument("plan");
   if (info == nullptr) return null_argument("info");
   if (tw_status status = check_options(info, "tw_plan_info")) return status;
-  info->reserved = 0;
+  info->split_k = plan->split_k;
   info->kernel = plan->entry->kernel;
   info->library = plan->library->library;
   info->workspace_bytes = plan->workspace_bytes;
@@ -360,12 +354,16 @@ uint64_t tw_plan_workspace_size(const tw_plan* plan) { return plan == nullptr ? 
 
 tw_status tw_plan_launch(const tw_plan* plan, const void* args) {
   if (plan == nullptr) return null_argument("plan");
-  const auto* gemm_args = static_cast<const tw_gemm_args*>(args);
-  if (tw_status status = validate_args(plan->problem, gemm_args, plan->workspace_bytes)) return status;
+  const bool grouped = plan->op == TW_OP_GROUPED_GEMM;
+  if (tw_status status =
+          grouped ? validate_args(plan->grouped, static_cast<const tw_grouped_gemm_args*>(args), plan->workspace_bytes)
+                  : validate_args(plan->problem, static_cast<const tw_gemm_args*>(args), plan->workspace_bytes)) {
+    return status;
+  }
   if (!plan->library->device_checked.acquire()) {
     if (tw_status status = check_before_launch(*plan)) return status;
   }
-  if (plan->problem.m == 0 || plan->problem.n == 0) return TW_OK;
+  if (grouped ? plan->grouped.group_count == 0 : plan->problem.m == 0 || plan->problem.n == 0) return TW_OK;
   const tw_kernel& kernel = *plan->entry->kernel;
   const tw_status status = kernel.launch(&kernel, plan->storage, args);
   if (__builtin_expect(status == TW_OK, 1)) return TW_OK;

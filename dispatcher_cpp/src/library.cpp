@@ -72,7 +72,7 @@ const char* incomplete(const tw_kernel* kernel) {
   if (kernel->identity == nullptr || strlen(kernel->identity) != 64) return "has an identity that is not 64 digits";
   if (kernel->supports == nullptr || kernel->workspace_size == nullptr) return "lacks supports or workspace_size";
   if (kernel->plan == nullptr || kernel->launch == nullptr) return "lacks plan or launch";
-  if (kernel->op != TW_OP_GEMM) return "has an unknown op";
+  if (kernel->op != TW_OP_GEMM && kernel->op != TW_OP_GROUPED_GEMM) return "has an unknown op";
   const auto* traits = static_cast<const tw_gemm_traits*>(kernel->traits);
   if (traits == nullptr || traits->struct_size < sizeof(tw_gemm_traits)) return "lacks traits";
   const uint32_t extents[] = {traits->tile_m,      traits->tile_n,      traits->tile_k,
@@ -80,6 +80,9 @@ const char* incomplete(const tw_kernel* kernel) {
   for (uint32_t extent : extents) {
     if (extent == 0) return "has a zero tile extent";
   }
+  if (traits->max_split_k == 0 || traits->num_d > TW_MAX_D) return "has max_split_k 0 or too many D tensors";
+  const bool shuffles = kernel->shuffle_b != nullptr && kernel->shuffle_b_bytes != nullptr;
+  if ((traits->b_format != 0) != shuffles) return "has a b_format without shuffle_b, or the other way round";
   return nullptr;
 }
 

@@ -4,25 +4,27 @@
 #include <string.h>
 
 #include "tilewright/dispatcher/error.hpp"
+#include "tilewright/dispatcher/problem.hpp"
 
 namespace tilewright {
 namespace {
-static_assert(sizeof(tw_gemm_problem) == 224, "hashed as 14 pairs of words: no padding, no rest");
+static_assert(sizeof(tw_gemm_problem) == 224, "hashed as 7 times 4 words: no padding, no rest");
 constexpr uint64_t kFirstSlots = 64;
 }  // namespace
 
 uint64_t PlanCache::hash(const tw_gemm_problem& problem) {
   uint64_t words[sizeof problem / 8];
   memcpy(words, &problem, sizeof problem);
-  // Two independent multiply-xorshift chains: half the latency of one.
-  uint64_t even = 0x9e3779b97f4a7c15u, odd = 0xc2b2ae3d27d4eb4fu;
-  for (size_t i = 0; i < sizeof words / 8; i += 2) {
-    even = (even ^ words[i]) * 0xff51afd7ed558ccdu;
-    even ^= even >> 32;
-    odd = (odd ^ words[i + 1]) * 0xc4ceb9fe1a85ec53u;
-    odd ^= odd >> 29;
+  // Four independent multiply-xorshift chains: a quarter of the latency of one.
+  uint64_t chains[] = {0x9e3779b97f4a7c15u, 0xc2b2ae3d27d4eb4fu, 0x165667b19e3779f9u, 0x85ebca77c2b2ae63u};
+  for (size_t i = 0; i < sizeof words / 8; i += 4) {
+    for (size_t lane = 0; lane < 4; ++lane) {
+      chains[lane] = (chains[lane] ^ words[i + lane]) * 0xff51afd7ed558ccdu;
+      chains[lane] ^= chains[lane] >> 32;
+    }
   }
-  uint64_t all = even * 0xff51afd7ed558ccdu + odd;
+  uint64_t all = (chains[0] * 0xc4ceb9fe1a85ec53u + chains[1]) ^ ((chains[2] ^ chains[3] >> 29) * 0x9fb21c651e98df25u);
+  all = (all + chains[3]) * 0xff51afd7ed558ccdu;
   all ^= all >> 33;
   return all * 0xc4ceb9fe1a85ec53u;
 }
@@ -89,27 +91,37 @@ void PlanCache::clear() {
   plans_.resize_down(0);
 }
 
-tw_plan* make_plan(const tw_gemm_problem& problem, uint64_t hash, KernelEntry* entry) {
+tw_plan* make_plan(const tw_problem& problem, KernelEntry* entry) {
   tw_plan* plan = make_object<tw_plan>();
   if (plan == nullptr) return nullptr;
   *plan = tw_plan{};
-  plan->problem = problem;
-  plan->hash = hash;
+  plan->op = problem.op;
   plan->entry = entry;
   plan->library = entry->library;
   const size_t bytes = (entry->kernel->plan_bytes / 64 + 1) * 64;
-  if (posix_memalign(&plan->storage, 64, bytes) != 0) {
-    plan->storage = nullptr;
-    free_plan(plan);
-    return nullptr;
+  if (posix_memalign(&plan->storage, 64, bytes) != 0) plan->storage = nullptr;
+  bool complete = plan->storage != nullptr;
+  if (complete) memset(plan->storage, 0, bytes);
+  if (problem.op == TW_OP_GROUPED_GEMM) {
+    plan->grouped = as_grouped(problem);
+    const size_t groups = static_cast<size_t>(plan->grouped.group_count) * sizeof(tw_gemm_group);
+    plan->groups = static_cast<tw_gemm_group*>(malloc(groups + 1));
+    complete = complete && plan->groups != nullptr;
+    if (complete && groups > 0) memcpy(plan->groups, plan->grouped.groups, groups);
+    plan->grouped.groups = plan->groups;
+  } else {
+    plan->problem = as_gemm(problem);
+    plan->hash = PlanCache::hash(plan->problem);
   }
-  memset(plan->storage, 0, bytes);
-  return plan;
+  if (complete) return plan;
+  free_plan(plan);
+  return nullptr;
 }
 
 void free_plan(tw_plan* plan) {
   if (plan == nullptr) return;
   free(plan->storage);
+  free(plan->groups);
   free(plan->reason);
   destroy_object(plan);
 }

@@ -36,7 +36,7 @@ bool refuse(Ranked* ranked, Fit fit, const char* format, ...) {
 const char* layout_name(uint32_t layout) { return layout == TW_ROW_MAJOR ? "row-major" : "column-major"; }
 
 // What every kernel would have to check the same way; the rest is the kernel's own answer.
-bool matches_traits(const tw_gemm_problem& p, const tw_gemm_traits& t, Ranked* ranked) {
+bool matches_traits(const Signature& p, const tw_gemm_traits& t, Ranked* ranked) {
   const struct {
     const char* field;
     uint32_t asked, built;
@@ -61,28 +61,90 @@ bool matches_traits(const tw_gemm_problem& p, const tw_gemm_traits& t, Ranked* r
   return true;
 }
 
-bool serves(const tw_gemm_problem& problem, const Device& device, Ranked* ranked) {
+bool has_features(const Device& device, Ranked* ranked) {
   const KernelEntry& entry = *ranked->entry;
-  const tw_kernel& kernel = *entry.kernel;
-  ranked->refusal[0] = '\0';
-  if (!matches_traits(problem, traits_of(entry), ranked)) return false;
   const bool cpu = entry.library->library->arch->backend == TW_BACKEND_CPU;
   const char* offered = device.features != nullptr ? device.features : cpu ? cpu_features() : "";
   int length = 0;
-  if (const char* missing = missing_feature(kernel.features, offered, &length)) {
-    return refuse(ranked, Fit::kFeatureMissing, "the device lacks %.*s", length, missing);
-  }
+  const char* missing = missing_feature(entry.kernel->features, offered, &length);
+  return missing == nullptr || refuse(ranked, Fit::kFeatureMissing, "the device lacks %.*s", length, missing);
+}
+
+// The kernel's own answer.
+bool is_supported(const tw_problem& problem, Ranked* ranked) {
+  const tw_kernel& kernel = *ranked->entry->kernel;
   char reason[kReasonBytes] = "";
-  const tw_status status = kernel.supports(&kernel, &problem.base, reason, sizeof reason);
+  const tw_status status = kernel.supports(&kernel, &problem, reason, sizeof reason);
   reason[sizeof reason - 1] = '\0';
-  if (status != TW_OK) {
-    return refuse(ranked, Fit::kKernelRefuses, "%s", reason[0] != '\0' ? reason : tw_status_name(status));
+  if (status == TW_OK) {
+    ranked->refusal[0] = '\0';
+    ranked->fit = Fit::kServes;
+    return true;
   }
-  ranked->fit = Fit::kServes;
+  return refuse(ranked, Fit::kKernelRefuses, "%s", reason[0] != '\0' ? reason : tw_status_name(status));
+}
+
+bool serves_split(tw_gemm_problem problem, uint32_t split_k, Ranked* ranked) {
+  problem.split_k = ranked->split_k = split_k;
+  return is_supported(problem.base, ranked);
+}
+
+// More slices than k has tiles would be empty.
+uint32_t most_slices(const tw_gemm_problem& p, const tw_gemm_traits& t) {
+  const int64_t tiles = p.k / t.tile_k + (p.k % t.tile_k != 0 ? 1 : 0);
+  return tiles < 1 ? 1 : tiles < t.max_split_k ? static_cast<uint32_t>(tiles) : t.max_split_k;
+}
+
+// Chooses split_k: tries the numbers of slices in the order of their predicted times until the kernel serves one.
+bool serves_best_split(const tw_gemm_problem& problem, const tw_arch& arch, uint32_t units, Ranked* ranked) {
+  const tw_gemm_traits& traits = traits_of(*ranked->entry);
+  const uint32_t most = most_slices(problem, traits);
+  double last_us = -1;
+  uint32_t last = 0;  // the one that was tried last: all before it in the order (time, slices) were refused
+  for (uint32_t tried = 0; tried < most; ++tried) {
+    double best_us = HUGE_VAL;
+    uint32_t best = 0;
+    tw_gemm_problem p = problem;
+    for (p.split_k = 1; p.split_k <= most; ++p.split_k) {
+      const double us = estimate(p, arch, traits, units).total_us;
+      const bool later = us > last_us || (us == last_us && p.split_k > last);
+      if (later && (best == 0 || us < best_us)) best_us = us, best = p.split_k;
+    }
+    if (best == 0) break;
+    if (serves_split(problem, best, ranked)) return true;
+    last_us = best_us, last = best;
+  }
+  return false;  // with the reason why the last one is not served
+}
+
+bool serves(const tw_problem& problem, const Device& device, Ranked* ranked) {
+  const KernelEntry& entry = *ranked->entry;
+  const tw_arch& arch = *entry.library->library->arch;
+  const tw_gemm_traits& traits = traits_of(entry);
+  ranked->refusal[0] = '\0';
+  ranked->split_k = 1;
+  if (entry.kernel->op != problem.op) {
+    const bool grouped = problem.op == TW_OP_GROUPED_GEMM;
+    return refuse(ranked, Fit::kOtherOp, "the problem is %s, the kernel serves %s problems only",
+                  grouped ? "grouped" : "a single one", grouped ? "single" : "grouped");
+  }
+  if (!matches_traits(signature(problem), traits, ranked) || !has_features(device, ranked)) return false;
+  const uint32_t units = compute_units(device, arch);
+  if (problem.op == TW_OP_GROUPED_GEMM) {
+    if (!is_supported(problem, ranked)) return false;
+    ranked->estimate = estimate(as_grouped(problem), arch, traits, units);
+    return true;
+  }
+  tw_gemm_problem gemm = as_gemm(problem);
+  if (!(gemm.split_k == 0 ? serves_best_split(gemm, arch, units, ranked) : serves_split(gemm, gemm.split_k, ranked))) {
+    return false;
+  }
+  gemm.split_k = ranked->split_k;
+  ranked->estimate = estimate(gemm, arch, traits, units);
   return true;
 }
 
-tw_status score_by_callback(const Selection& selection, const tw_gemm_problem& problem, Vec<Ranked>* ranking) {
+tw_status score_by_callback(const Selection& selection, const tw_problem& problem, Vec<Ranked>* ranking) {
   Vec<tw_candidate> candidates;
   if (!candidates.reserve(ranking->size())) return fail(TW_OUT_OF_MEMORY, "no memory for candidates");
   for (const Ranked& ranked : *ranking) {
@@ -92,7 +154,7 @@ tw_status score_by_callback(const Selection& selection, const tw_gemm_problem& p
     if (!candidates.push(candidate)) return fail(TW_OUT_OF_MEMORY, "no memory for candidates");
   }
   if (candidates.empty()) return TW_OK;
-  if (tw_status status = selection.score(selection.user, &problem.base, candidates.begin(), candidates.size())) {
+  if (tw_status status = selection.score(selection.user, &problem, candidates.begin(), candidates.size())) {
     return fail(status, "selection by %s failed: %s", provider_name(selection), tw_status_name(status));
   }
   size_t next = 0;
@@ -118,7 +180,7 @@ tw_status score_explicit(const Registry& registry, const Selection& selection, V
   return TW_OK;
 }
 
-tw_status score_all(const Registry& registry, const Selection& selection, const tw_gemm_problem& problem,
+tw_status score_all(const Registry& registry, const Selection& selection, const tw_problem& problem,
                     Vec<Ranked>* ranking) {
   switch (selection.provider) {
     case TW_SELECT_EXPLICIT:
@@ -155,6 +217,7 @@ void kernel_json(const Selection& selection, const Ranked& ranked, size_t rank, 
   }
   if (ranked.supported()) {
     const Estimate& e = ranked.estimate;
+    text->add(",\"split_k\":").add(ranked.split_k);
     text->add(",\"estimate\":{\"tiles\":").fixed3(e.tiles).add(",\"waves\":").fixed3(e.waves);
     text->add(",\"compute_us\":").fixed3(e.compute_us).add(",\"fill_us\":").fixed3(e.fill_us);
     text->add(",\"memory_us\":").fixed3(e.memory_us);
@@ -178,8 +241,8 @@ const char* provider_name(const Selection& selection) {
   }
 }
 
-tw_status rank(const Registry& registry, const Device& device, const Selection& selection,
-               const tw_gemm_problem& problem, Vec<Ranked>* ranking) {
+tw_status rank(const Registry& registry, const Device& device, const Selection& selection, const tw_problem& problem,
+               Vec<Ranked>* ranking) {
   if (!ranking->reserve(registry.kernels().size())) return fail(TW_OUT_OF_MEMORY, "no memory for the ranking");
   for (KernelEntry* entry : registry.kernels()) {
     Ranked ranked;
@@ -187,8 +250,6 @@ tw_status rank(const Registry& registry, const Device& device, const Selection& 
     ranked.position = ranking->size();
     ranked.score = 0;
     ranked.usable = serves(problem, device, &ranked);
-    const tw_arch& arch = *entry->library->library->arch;
-    if (ranked.supported()) ranked.estimate = estimate(problem, arch, traits_of(*entry), compute_units(device, arch));
     if (!ranking->push(ranked)) return fail(TW_OUT_OF_MEMORY, "no memory for the ranking");
   }
   if (tw_status status = score_all(registry, selection, problem, ranking)) return status;
@@ -222,7 +283,7 @@ void choice_reason(const Selection& selection, const Vec<Ranked>& ranking, Text*
   }
 }
 
-tw_status no_kernel(const Selection& selection, const Vec<Ranked>& ranking, const tw_gemm_problem& problem) {
+tw_status no_kernel(const Selection& selection, const Vec<Ranked>& ranking, const tw_problem& problem) {
   Text text;
   describe(problem, &text);
   if (ranking.empty()) {
@@ -242,7 +303,7 @@ tw_status no_kernel(const Selection& selection, const Vec<Ranked>& ranking, cons
               provider_name(selection), reasons.c_str());
 }
 
-void ranking_json(const Selection& selection, const Vec<Ranked>& ranking, const tw_gemm_problem& problem, Text* text) {
+void ranking_json(const Selection& selection, const Vec<Ranked>& ranking, const tw_problem& problem, Text* text) {
   text->add("{\"problem\":");
   problem_json(problem, text);
   text->add(",\"selection\":").quoted(provider_name(selection)).add(",\"chosen\":");

@@ -83,7 +83,7 @@ typedef struct tw_selection_options {
 
 typedef struct tw_plan_info {
   uint32_t struct_size;
-  uint32_t reserved;
+  uint32_t split_k; /* the problem's, or what was chosen where that is 0 */
   const tw_kernel* kernel;
   const tw_library* library;
   uint64_t workspace_bytes;
@@ -124,13 +124,15 @@ TW_EXPORT tw_status tw_dispatcher_export_json(tw_dispatcher* dispatcher, char* b
 TW_EXPORT tw_status tw_dispatcher_explain(tw_dispatcher* dispatcher, const tw_problem* problem, char* buffer,
                                           size_t bytes, size_t* needed);
 
-/* Sizes, dtypes, layouts, leading dimensions; touches no dispatcher. Zero sizes are legal. */
+/* Sizes, dtypes, layouts, leading dimensions and whatever else can be wrong with a tw_gemm_problem or a
+ * tw_grouped_gemm_problem; touches no dispatcher. Zero sizes are legal. */
 TW_EXPORT tw_status tw_problem_validate(const tw_problem* problem);
 
-/* The plan for a problem: from the cache (no lock, no allocation), or chosen and cached. It lives as long as the
- * dispatcher (or until clear_plans), also when libraries, priorities or the selection change later. Since nobody says
- * when a plan is no longer in use, none is dropped for another: once plan_limit plans are there, including those of
- * before such a change, a new one is refused with TW_OUT_OF_MEMORY. */
+/* The plan for a tw_gemm_problem: from the cache (no lock, no allocation), or chosen and cached. It lives as long as
+ * the dispatcher (or until clear_plans), also when libraries, priorities or the selection change later. Since nobody
+ * says when a plan is no longer in use, none is dropped for another: once plan_limit plans are there, including those
+ * of before such a change, a new one is refused with TW_OUT_OF_MEMORY. Plans of grouped problems are not cached: make
+ * them with tw_plan_create, or have tw_dispatcher_run make one for each launch. */
 TW_EXPORT tw_status tw_dispatcher_select(tw_dispatcher* dispatcher, const tw_problem* problem, const tw_plan** plan);
 /* A plan of the caller's own, chosen anew and not cached; it must not be used after the dispatcher is destroyed. */
 TW_EXPORT tw_status tw_plan_create(tw_dispatcher* dispatcher, const tw_problem* problem, tw_plan** plan);
@@ -139,10 +141,21 @@ TW_EXPORT tw_status tw_plan_create(tw_dispatcher* dispatcher, const tw_problem* 
 TW_EXPORT void tw_plan_destroy(tw_plan* plan);
 TW_EXPORT tw_status tw_plan_get_info(const tw_plan* plan, tw_plan_info* info);
 TW_EXPORT uint64_t tw_plan_workspace_size(const tw_plan* plan);
-/* args as in abi.h. Any number of threads at once, each with its own workspace. */
+/* args is tw_gemm_args, or tw_grouped_gemm_args with the groups that were planned. Any number of threads at once, each
+ * with its own workspace. */
 TW_EXPORT tw_status tw_plan_launch(const tw_plan* plan, const void* args);
 /* Selects and launches. Works with a full cache too: a problem that is not in it is then planned for each launch. */
 TW_EXPORT tw_status tw_dispatcher_run(tw_dispatcher* dispatcher, const tw_problem* problem, const void* args);
+
+/* B in the order of a kernel's own, for kernels with a b_format (preshuffle). The first call ranks those kernels for
+ * the problem (its b_format must be 0; m counts, it is the size that will be asked for) and says the best one's format
+ * and bytes. The second orders b, which is in host memory as layout_b and ldb say, into shuffled of that many bytes;
+ * the problem's b_format says for which format. Both k x n and dtype_b must be those of the problems that use it; these
+ * set b_format to the same number. TW_NO_KERNEL where no kernel of that format serves the problem. */
+TW_EXPORT tw_status tw_dispatcher_shuffled_b(tw_dispatcher* dispatcher, const tw_problem* problem, uint64_t* b_format,
+                                             uint64_t* bytes);
+TW_EXPORT tw_status tw_dispatcher_shuffle_b(tw_dispatcher* dispatcher, const tw_problem* problem, const void* b,
+                                            void* shuffled, uint64_t bytes);
 
 TW_EXPORT uint64_t tw_dispatcher_plan_count(tw_dispatcher* dispatcher);
 /* Forgets and frees every plan. No other thread may be using this dispatcher or its plans. */

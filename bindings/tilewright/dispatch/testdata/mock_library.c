@@ -3,7 +3,7 @@
  * Macros choose what is wrong with it: MOCK_ABI (version), MOCK_DEVICE (tw_status of check_device), MOCK_EMPTY,
  * MOCK_NULL, MOCK_NO_SYMBOL, MOCK_ARCH, MOCK_BACKEND, MOCK_NAME, MOCK_SEED (one hex digit in every identity), MOCK_OLD
  * (a table that ends before set_runtime), MOCK_ANY_DEVICE (accepts every ordinal), MOCK_NARROW (dtype of A and B of the
- * kernel that does nothing).
+ * kernel that does nothing), MOCK_VARIANTS (instead of the plain kernels one of each variant, and a plain one).
  */
 #include <stdio.h>
 #include <string.h>
@@ -74,22 +74,50 @@ static tw_status plan(const tw_kernel* kernel, const tw_problem* problem, void* 
   return TW_OK;
 }
 
-static tw_status launch_naive(const tw_kernel* kernel, const void* storage, const void* arguments) {
-  (void)kernel;
-  const tw_gemm_problem* p = (const tw_gemm_problem*)storage;
-  const tw_gemm_args* args = (const tw_gemm_args*)arguments;
-  const float *a = (const float*)args->a, *b = (const float*)args->b, *c = (const float*)args->c;
-  float* d = (float*)args->d;
-  if (args->workspace_bytes > 0) memset(args->workspace, 0x5a, WORKSPACE);
+/* One product of a batch, or of a group. b(row, column) is where the kernel reads B. */
+typedef int64_t (*place)(const tw_gemm_problem* p, int64_t row, int64_t column);
+
+static int64_t plain_b(const tw_gemm_problem* p, int64_t row, int64_t column) {
+  return at(p->layout_b, p->ldb, row, column);
+}
+
+/* The order of the mock's own: the last element first, columns together. */
+static int64_t shuffled_b(const tw_gemm_problem* p, int64_t row, int64_t column) {
+  return p->n * p->k - 1 - (column * p->k + row);
+}
+
+static float finished(const tw_gemm_problem* p, const float* const* ds, int64_t i, int64_t j, double value) {
+  for (uint32_t x = 0; x < p->num_d; ++x) {
+    const int64_t ld = p->ld_multi_d[x];
+    const double d = ds[x][ld == 0 ? (p->layout_c == TW_ROW_MAJOR ? j : i) : at(p->layout_c, ld, i, j)];
+    value = p->d_op == TW_D_MULTIPLY ? value * d : value + d;
+  }
+  return (float)(p->activation == TW_ACTIVATION_RELU && value < 0 ? 0 : value);
+}
+
+static void multiply(const tw_gemm_problem* p, const float* a, const float* b, const float* c, const float* const* ds,
+                     float* d, place where) {
   for (int64_t i = 0; i < p->m; ++i) {
     for (int64_t j = 0; j < p->n; ++j) {
       double sum = 0;
-      for (int64_t x = 0; x < p->k; ++x) {
-        sum += (double)a[at(p->layout_a, p->lda, i, x)] * b[at(p->layout_b, p->ldb, x, j)];
-      }
+      for (int64_t x = 0; x < p->k; ++x) sum += (double)a[at(p->layout_a, p->lda, i, x)] * b[where(p, x, j)];
       const int64_t to = at(p->layout_c, p->ldc, i, j);
-      d[to] = (float)(p->alpha * sum + (p->beta != 0.0 ? p->beta * c[to] : 0.0));
+      d[to] = finished(p, ds, i, j, p->alpha * sum + (p->beta != 0.0 ? p->beta * c[to] : 0.0));
     }
+  }
+}
+
+static tw_status launch_naive(const tw_kernel* kernel, const void* storage, const void* arguments) {
+  const tw_gemm_problem* p = (const tw_gemm_problem*)storage;
+  const tw_gemm_args* args = (const tw_gemm_args*)arguments;
+  const int is_shuffled = ((const tw_gemm_traits*)kernel->traits)->b_format != 0;
+  if (args->workspace_bytes > 0) memset(args->workspace, 0x5a, WORKSPACE);
+  for (int64_t x = 0; x < p->batch; ++x) {
+    const float* ds[TW_MAX_D] = {0};
+    for (uint32_t y = 0; y < p->num_d; ++y) ds[y] = (const float*)args->multi_d[y] + x * p->stride_multi_d[y];
+    multiply(p, (const float*)args->a + x * p->stride_a, (const float*)args->b + x * p->stride_b,
+             args->c == NULL ? NULL : (const float*)args->c + x * p->stride_c, ds, (float*)args->d + x * p->stride_c,
+             is_shuffled ? shuffled_b : plain_b);
   }
   return TW_OK;
 }
@@ -201,8 +229,143 @@ KERNEL(k_fails, "6", "gemm_int8_rcr_fails", "", fails, no_workspace, launch_fail
 KERNEL(k_noop, "7", "gemm_fp16_rrr_nothing", "", nothing, no_workspace, launch_nothing);
 KERNEL(k_exotic, "8", "a_gemm_fp32_rcr_exotic", "made_up_feature", rcr_small, no_workspace, launch_naive);
 
-static const tw_kernel* const kernels[] = {&k_large, &k_small, &k_whole, &k_rrr,   &k_ccr,
-                                           &k_crr,   &k_fails, &k_noop,  &k_exotic};
+#ifdef MOCK_VARIANTS
+static tw_status grouped_supports(const tw_kernel* kernel, const tw_problem* problem, char* reason, size_t bytes) {
+  (void)kernel;
+  const tw_grouped_gemm_problem* p = (const tw_grouped_gemm_problem*)problem;
+  for (int64_t i = 0; i < p->group_count; ++i) {
+    if (p->groups[i].k <= 1000) continue;
+    snprintf(reason, bytes, "group %lld: k is %lld, the mock serves 1000", (long long)i, (long long)p->groups[i].k);
+    return TW_UNSUPPORTED;
+  }
+  return TW_OK;
+}
+
+static tw_status grouped_plan(const tw_kernel* kernel, const tw_problem* problem, void* storage) {
+  (void)kernel;
+  memcpy(storage, problem, sizeof(tw_grouped_gemm_problem));
+  return TW_OK;
+}
+
+static tw_status launch_grouped(const tw_kernel* kernel, const void* storage, const void* arguments) {
+  (void)kernel;
+  const tw_grouped_gemm_problem* p = (const tw_grouped_gemm_problem*)storage;
+  const tw_grouped_gemm_args* args = (const tw_grouped_gemm_args*)arguments;
+  if (args->workspace_bytes > 0) memset(args->workspace, 0x5a, WORKSPACE);
+  for (int64_t i = 0; i < args->group_count; ++i) {
+    const tw_gemm_group* g = &args->groups[i];
+    tw_gemm_problem one = {{sizeof one, TW_OP_GEMM},
+                           p->dtype_a,
+                           p->dtype_b,
+                           p->dtype_c,
+                           p->dtype_acc,
+                           p->layout_a,
+                           p->layout_b,
+                           p->layout_c,
+                           1,
+                           g->m,
+                           g->n,
+                           g->k,
+                           g->lda,
+                           g->ldb,
+                           g->ldc,
+                           p->alpha,
+                           p->beta,
+                           1,
+                           0,
+                           0,
+                           0,
+                           0,
+                           0,
+                           0,
+                           0,
+                           {0},
+                           {0},
+                           0};
+    multiply(&one, (const float*)args->a[i], (const float*)args->b[i],
+             args->c == NULL ? NULL : (const float*)args->c[i], NULL, (float*)args->d[i], plain_b);
+  }
+  return TW_OK;
+}
+
+/* Like kernels with a workspace: leaves split_k = 1 to others. */
+static tw_status split_supports(const tw_kernel* kernel, const tw_problem* problem, char* reason, size_t bytes) {
+  if (((const tw_gemm_problem*)problem)->split_k != 1) return supports(kernel, problem, reason, bytes);
+  snprintf(reason, bytes, "split_k is 1, another kernel does that without a workspace");
+  return TW_UNSUPPORTED;
+}
+
+static tw_status shuffle_bytes(const tw_kernel* kernel, const tw_problem* problem, uint64_t* bytes) {
+  (void)kernel;
+  const tw_gemm_problem* p = (const tw_gemm_problem*)problem;
+  *bytes = (uint64_t)(p->n * p->k) * sizeof(float);
+  return TW_OK;
+}
+
+static tw_status shuffle(const tw_kernel* kernel, const tw_problem* problem, const void* b, void* shuffled) {
+  (void)kernel;
+  const tw_gemm_problem* p = (const tw_gemm_problem*)problem;
+  for (int64_t i = 0; i < p->k; ++i) {
+    for (int64_t j = 0; j < p->n; ++j) {
+      ((float*)shuffled)[shuffled_b(p, i, j)] = ((const float*)b)[at(p->layout_b, p->ldb, i, j)];
+    }
+  }
+  return TW_OK;
+}
+
+#define SQUARE(n, layout_of_b)                                                                                     \
+  .struct_size = sizeof(tw_gemm_traits), .dtype_a = TW_FP32, .dtype_b = TW_FP32, .dtype_c = TW_FP32,               \
+  .dtype_acc = TW_FP32, .layout_b = layout_of_b, .tile_m = n, .tile_n = n, .tile_k = 32, .wave_m = 1, .wave_n = 1, \
+  .wave_k = 1, .warp_tile_m = 4, .warp_tile_n = 8, .warp_tile_k = 1, .pad_m = 1, .pad_n = 1, .pad_k = 1
+
+static const tw_gemm_traits v_plain = {SQUARE(32, TW_ROW_MAJOR), .max_split_k = 1};
+static const tw_gemm_traits v_batched = {SQUARE(32, TW_ROW_MAJOR), .max_split_k = 1, .batched = 1};
+static const tw_gemm_traits v_add = {SQUARE(32, TW_ROW_MAJOR), .max_split_k = 1, .num_d = 1, .batched = 1,
+                                     .activation = TW_ACTIVATION_RELU};
+static const tw_gemm_traits v_times = {SQUARE(32, TW_ROW_MAJOR), .max_split_k = 1, .num_d = 2, .d_op = TW_D_MULTIPLY};
+static const tw_gemm_traits v_grouped = {SQUARE(32, TW_ROW_MAJOR), .max_split_k = 1};
+static const tw_gemm_traits v_shuffled = {SQUARE(32, TW_COL_MAJOR), .max_split_k = 1, .b_format = 77};
+static const tw_gemm_traits v_split = {SQUARE(128, TW_ROW_MAJOR), .max_split_k = 16};
+
+#define VARIANT(id, the_op, digit, label, traits_of, serves, needs, plans, launches, measures, shuffles)          \
+  static const tw_kernel id = {sizeof(tw_kernel),                                                                 \
+                               MOCK_ABI,                                                                          \
+                               the_op,                                                                            \
+                               sizeof(tw_gemm_problem),                                                           \
+                               label,                                                                             \
+                               MOCK_ARCH,                                                                         \
+                               IDENTITY(digit),                                                                   \
+                               "{\"arch\":\"" MOCK_ARCH "\",\"spec\":{\"op\":\"gemm\",\"digit\":\"" digit "\"}}", \
+                               "",                                                                                \
+                               &traits_of,                                                                        \
+                               serves,                                                                            \
+                               needs,                                                                             \
+                               plans,                                                                             \
+                               launches,                                                                          \
+                               measures,                                                                          \
+                               shuffles}
+
+VARIANT(k_plain, TW_OP_GEMM, "9", "gemm_fp32_rrr_plain", v_plain, supports, no_workspace, plan, launch_naive, NULL,
+        NULL);
+VARIANT(k_batched, TW_OP_GEMM, "a", "gemm_fp32_rrr_batched", v_batched, supports, no_workspace, plan, launch_naive,
+        NULL, NULL);
+VARIANT(k_add, TW_OP_GEMM, "b", "gemm_fp32_rrr_multid_Add_Relu_d1", v_add, supports, no_workspace, plan, launch_naive,
+        NULL, NULL);
+VARIANT(k_times, TW_OP_GEMM, "c", "gemm_fp32_rrr_multid_Multiply_d2", v_times, supports, no_workspace, plan,
+        launch_naive, NULL, NULL);
+VARIANT(k_grouped, TW_OP_GROUPED_GEMM, "d", "gemm_fp32_rrr_grouped", v_grouped, grouped_supports, some_workspace,
+        grouped_plan, launch_grouped, NULL, NULL);
+VARIANT(k_shuffled, TW_OP_GEMM, "e", "gemm_fp32_rcr_preshuffle", v_shuffled, supports, no_workspace, plan, launch_naive,
+        shuffle_bytes, shuffle);
+VARIANT(k_split, TW_OP_GEMM, "f", "gemm_fp32_rrr_splitk", v_split, split_supports, some_workspace, plan, launch_naive,
+        NULL, NULL);
+
+static const tw_kernel* const kernels[] = {&k_plain, &k_batched, &k_add, &k_times, &k_grouped, &k_shuffled, &k_split};
+static const tw_kernel* const plain_kernels[] __attribute__((unused)) =
+#else
+static const tw_kernel* const kernels[] =
+#endif
+    {&k_large, &k_small, &k_whole, &k_rrr, &k_ccr, &k_crr, &k_fails, &k_noop, &k_exotic};
 
 static const tw_arch arch = {
     sizeof(tw_arch), MOCK_BACKEND, MOCK_ARCH, 4, 1, 1u << 20, 2.0, 40.0, {0, 32, 32, 32, 0, 0, 64, 0}};

@@ -75,6 +75,16 @@ KERNELS = {
     "7": "gemm_fp16_rrr_nothing",
     "8": "a_gemm_fp32_rcr_exotic",
 }
+# Instead of those above with the macro MOCK_VARIANTS.
+VARIANTS = {
+    "9": "gemm_fp32_rrr_plain",
+    "a": "gemm_fp32_rrr_batched",
+    "b": "gemm_fp32_rrr_multid_Add_Relu_d1",
+    "c": "gemm_fp32_rrr_multid_Multiply_d2",
+    "d": "gemm_fp32_rrr_grouped",
+    "e": "gemm_fp32_rcr_preshuffle",
+    "f": "gemm_fp32_rrr_splitk",
+}
 
 
 def _identity(seed: str, digit: str) -> str:
@@ -112,7 +122,7 @@ def write_library(
                 "object_sha256": "0" * 64,
                 "resources": None,
             }
-            for digit, kernel in KERNELS.items()
+            for digit, kernel in (VARIANTS if "MOCK_VARIANTS" in macros else KERNELS).items()
         ],
     }
     (folder / "manifest.json").write_text(json.dumps(manifest))

@@ -7,6 +7,13 @@
 //   memory  = (operands + results) / bandwidth
 //   results = m n bytes_c (split_k + [beta != 0])
 // and the launch takes the longest of the three. Padding is in the tiles and in k': a partial tile costs a whole one.
+// With split_k > 1, slices pass their sums through memory in 4 bytes each: m n (8 split_k + bytes_c [1 + [beta != 0]]).
+//
+// A batch multiplies tiles and bytes, but for an operand that it shares, which is read once. D tensors are read once,
+// m n bytes_c each or, as one line, n. Stream-K cuts t tiles of i steps into U equal parts, so nothing is quantised:
+//   compute = ceil(t i / U) 2 tile_m tile_n tile_k / (flops per clock per unit * clock)
+// and each unit writes and reads one partial tile in 4 bytes per element. Of a grouped problem all tiles share the
+// units: w counts the tiles of all groups, and a wave takes the mean of their times; bytes add up.
 //
 // Tiles that run together share panels through the last-level cache. The v = max(1, u/split_k) output tiles of a wave
 // are taken to be a rectangle of r rows and v/r columns of tiles, r the power of two (at most t_m) that reads least;
@@ -49,7 +56,10 @@ struct Estimate {
 
 // compute_units > 0. A dtype for which the architecture states no rate counts as one operation per clock: it ranks
 // last.
+// split_k > 0.
 Estimate estimate(const tw_gemm_problem& problem, const tw_arch& arch, const tw_gemm_traits& traits,
+                  uint32_t compute_units);
+Estimate estimate(const tw_grouped_gemm_problem& problem, const tw_arch& arch, const tw_gemm_traits& traits,
                   uint32_t compute_units);
 
 }  // namespace tilewright

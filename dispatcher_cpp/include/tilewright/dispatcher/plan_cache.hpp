@@ -1,4 +1,4 @@
-// Plans by problem: a hash table that is read without a lock and written under the dispatcher's.
+// Plans of single problems, by problem: a hash table that is read without a lock and written under the dispatcher's.
 //
 // A reader loads the current table and probes its slots; a writer fills a free slot, or publishes a larger table. Old
 // tables are kept until the cache goes, because a reader may still be probing one; together they are no larger than the
@@ -9,7 +9,11 @@
 #include "tilewright/dispatcher/selection.hpp"
 
 struct tw_plan {
-  tw_gemm_problem problem;
+  uint32_t op;                      // which of the problems below is meant
+  uint32_t split_k;                 // what is planned where the problem leaves the choice
+  tw_gemm_problem problem;          // as it was posed, and so looked for
+  tw_grouped_gemm_problem grouped;  // with the plan's own copy of the groups
+  tw_gemm_group* groups;
   uint64_t hash;
   tilewright::KernelEntry* entry;
   tilewright::LibraryEntry* library;
@@ -55,7 +59,8 @@ class PlanCache {
   Vec<tw_plan*> plans_;
 };
 
-tw_plan* make_plan(const tw_gemm_problem& problem, uint64_t hash, KernelEntry* entry);
+// Of a valid problem; null when memory ran out.
+tw_plan* make_plan(const tw_problem& problem, KernelEntry* entry);
 void free_plan(tw_plan* plan);
 
 }  // namespace tilewright

@@ -26,14 +26,15 @@ struct Selection {
 };
 
 // How near a kernel that is not used came: errors show the nearest first.
-enum class Fit { kOtherDtype, kOtherLayout, kFeatureMissing, kKernelRefuses, kServes };
+enum class Fit { kOtherOp, kOtherDtype, kOtherLayout, kFeatureMissing, kKernelRefuses, kServes };
 
 struct Ranked {
   KernelEntry* entry;
   size_t position;  // in first-fit order: breaks ties
   Fit fit;
-  bool usable;   // serves the problem and is not ruled out by the provider
-  double score;  // lower is better: microseconds for analytic, position for first fit
+  bool usable;       // serves the problem and is not ruled out by the provider
+  uint32_t split_k;  // the problem's, or what is chosen for this kernel where that is 0; 1 for grouped problems
+  double score;      // lower is better: microseconds for analytic, position for first fit
   Estimate estimate;
   char refusal[kReasonBytes];
 
@@ -42,16 +43,17 @@ struct Ranked {
 
 const char* provider_name(const Selection& selection);
 
-// Every kernel, the usable ones first and best first. Fails only for a broken selection (unknown explicit kernel,
-// failing callback) or lack of memory.
-tw_status rank(const Registry& registry, const Device& device, const Selection& selection,
-               const tw_gemm_problem& problem, Vec<Ranked>* ranking);
+// Every kernel, the usable ones first and best first. Where split_k is 0, each kernel is ranked with the number of
+// slices for which its predicted time is least, of those that it serves; fewer where times are equal. Fails only for a
+// broken selection (unknown explicit kernel, failing callback) or lack of memory.
+tw_status rank(const Registry& registry, const Device& device, const Selection& selection, const tw_problem& problem,
+               Vec<Ranked>* ranking);
 
 // A few words on why ranking[0] was chosen; ranking[0] is usable.
 void choice_reason(const Selection& selection, const Vec<Ranked>& ranking, Text* text);
 // What to say when ranking[0] is not usable.
-tw_status no_kernel(const Selection& selection, const Vec<Ranked>& ranking, const tw_gemm_problem& problem);
-void ranking_json(const Selection& selection, const Vec<Ranked>& ranking, const tw_gemm_problem& problem, Text* text);
+tw_status no_kernel(const Selection& selection, const Vec<Ranked>& ranking, const tw_problem& problem);
+void ranking_json(const Selection& selection, const Vec<Ranked>& ranking, const tw_problem& problem, Text* text);
 
 }  // namespace tilewright
 
