@@ -1,7 +1,7 @@
 """Load kernel libraries and run the best kernel for each problem. NumPy is the only requirement; no GPU is touched
 before the first launch."""
 
-from tilewright.dispatch.arrays import Operand, operand
+from tilewright.dispatch.arrays import Operand, ShuffledB, operand
 from tilewright.dispatch.device import Device
 from tilewright.dispatch.dispatcher import Dispatcher
 from tilewright.dispatch.errors import (
@@ -21,6 +21,7 @@ from tilewright.dispatch.errors import (
     TilewrightError,
 )
 from tilewright.dispatch.explanation import Estimate, Explanation, RankedKernel
+from tilewright.dispatch.grouped import GroupedGemmProblem, GroupedPlan
 from tilewright.dispatch.library import KernelLibrary
 from tilewright.dispatch.manifest import KernelEntry, Manifest
 from tilewright.dispatch.plan import BoundPlan, Plan, Selection
@@ -38,6 +39,8 @@ __all__ = [
     "Estimate",
     "Explanation",
     "GemmProblem",
+    "GroupedGemmProblem",
+    "GroupedPlan",
     "KernelEntry",
     "KernelLibrary",
     "LaunchError",
@@ -53,6 +56,7 @@ __all__ = [
     "RankedKernel",
     "Selection",
     "SelectionError",
+    "ShuffledB",
     "TilewrightError",
     "operand",
 ]

@@ -154,12 +154,13 @@ def test_cupy_allocates_for_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("cupy")
     stream = SimpleNamespace(ptr=5)
     module.__dict__.update(
-        empty=lambda shape, dtype, order="C": SimpleNamespace(shape=shape, order=order, data=SimpleNamespace(ptr=1)),
+        empty=lambda shape, dtype: SimpleNamespace(shape=shape, T="turned", data=SimpleNamespace(ptr=1)),
         cuda=SimpleNamespace(get_current_stream=lambda: stream),
     )
     monkeypatch.setitem(sys.modules, "cupy", module)
     like = arrays.Operand(1, (2, 2), (2, 1), "fp16", False, "cuda:0", "cupy", None)
-    assert arrays.empty(like, (2, 3), "fp16", row_major=False).order == "F"
+    assert arrays.empty(like, (2, 3), "fp16", row_major=False) == "turned"
+    assert arrays.empty(like, (2, 3), "fp16", row_major=True).shape == (2, 3)
     assert workspace.allocate(1, "cupy", "cuda:0")[0] == 256
     source = workspace.stream_source("cupy", "cuda:0")
     assert source is not None and source() == 5

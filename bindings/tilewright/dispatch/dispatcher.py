@@ -8,8 +8,8 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tilewright.dispatch import arrays, native, scoring, simulated
-from tilewright.dispatch.arrays import Operand
+from tilewright.dispatch import arrays, native, scoring, shuffling, simulated
+from tilewright.dispatch.arrays import Operand, ShuffledB
 from tilewright.dispatch.cache import Cache
 from tilewright.dispatch.device import Device
 from tilewright.dispatch.errors import (
@@ -22,10 +22,11 @@ from tilewright.dispatch.errors import (
     TilewrightError,
 )
 from tilewright.dispatch.explanation import Explanation
+from tilewright.dispatch.grouped import GroupedGemmProblem, GroupedPlan
 from tilewright.dispatch.library import KernelLibrary
 from tilewright.dispatch.looks import call_key
 from tilewright.dispatch.manifest import KernelEntry
-from tilewright.dispatch.matching import Match, match
+from tilewright.dispatch.matching import Epilogue, Match, check_format, match
 from tilewright.dispatch.plan import Plan, Selection
 from tilewright.dispatch.problem import GemmProblem
 
@@ -59,7 +60,9 @@ class Dispatcher:
         self._handle = self._create()
         self._plans: Cache[GemmProblem, Plan] = Cache(PLAN_LIMIT)
         self._by_arrays: Cache[tuple[object, ...], Plan] = Cache(PLAN_LIMIT)
-        self._by_call: Cache[tuple[object, ...], tuple[Plan, Operand]] = Cache(PLAN_LIMIT)  # with a, bare of its memory
+        # With a, bare of its memory, and the result's shape.
+        self._by_call: Cache[tuple[object, ...], tuple[Plan, Operand, tuple[int, ...]]] = Cache(PLAN_LIMIT)
+        self._grouped: Cache[GroupedGemmProblem, GroupedPlan] = Cache(PLAN_LIMIT)
         for library in self.libraries:
             self._add(library)
         self._score: scoring.ScoreCallback | None = None
@@ -115,7 +118,7 @@ class Dispatcher:
         """Prefer a kernel (by name or identity) in first fit and in ties; higher first, default 0."""
         name = kernel.identity if isinstance(kernel, KernelEntry) else kernel
         native.check(self._native.tw_dispatcher_set_priority(self._handle, name.encode(), priority), SelectionError)
-        for cache in (self._plans, self._by_arrays, self._by_call):
+        for cache in (self._plans, self._by_arrays, self._by_call, self._grouped):
             cache.clear()
 
     def set_num_threads(self, threads: int) -> None:
@@ -130,25 +133,47 @@ class Dispatcher:
         plan = self._plans.get(problem)
         if plan is not None:
             return plan
+        handle, info = self._made(problem.native())
+        bytes_b = self._shuffled(problem)[1] if problem.b_format else None
+        plan = Plan(
+            problem, self._selected(info), handle.value or 0, info.workspace_bytes, self.device, self, info.library,
+            info.split_k, bytes_b,
+        )  # fmt: skip
+        weakref.finalize(plan, self._native.tw_plan_destroy, handle).atexit = False
+        return self._plans.put(problem, plan)
+
+    def plan_grouped(self, problem: GroupedGemmProblem) -> GroupedPlan:
+        """The plan for products of different shapes, kept like others. NoKernelError says why nothing serves it."""
+        plan = self._grouped.get(problem)
+        if plan is not None:
+            return plan
+        handle, info = self._made(problem.native())
+        plan = GroupedPlan(
+            problem, self._selected(info), handle.value or 0, info.workspace_bytes, self.device, self, info.library
+        )
+        weakref.finalize(plan, self._native.tw_plan_destroy, handle).atexit = False
+        return self._grouped.put(problem, plan)
+
+    def _made(self, problem: native.GemmProblem | native.GroupedGemmProblem) -> tuple[ctypes.c_void_p, native.PlanInfo]:
+        """A native plan of our own and what it says."""
         handle = ctypes.c_void_p()
-        native_problem = problem.native()
-        status = self._native.tw_plan_create(self._handle, native.byref(native_problem), native.byref(handle))
+        status = self._native.tw_plan_create(self._handle, native.byref(problem), native.byref(handle))
         if status:
             self._raise_from_score()
         native.check(status)
         info = native.PlanInfo(native.sizeof(native.PlanInfo))
         native.check(self._native.tw_plan_get_info(handle, native.byref(info)))
-        kernel = self._kernels[info.kernel.contents.identity.decode()]
-        selection = Selection(kernel, info.reason.decode())
-        plan = Plan(problem, selection, handle.value or 0, info.workspace_bytes, self.device, self, info.library)
-        weakref.finalize(plan, self._native.tw_plan_destroy, handle).atexit = False
-        return self._plans.put(problem, plan)
+        return handle, info
 
-    def select(self, problem: GemmProblem) -> Selection:
+    def _selected(self, info: native.PlanInfo) -> Selection:
+        return Selection(self._kernels[info.kernel.contents.identity.decode()], info.reason.decode())
+
+    def select(self, problem: GemmProblem | GroupedGemmProblem) -> Selection:
         """Which kernel would run, and why."""
-        return self.plan(problem).selection
+        plan = self.plan_grouped(problem) if isinstance(problem, GroupedGemmProblem) else self.plan(problem)
+        return plan.selection
 
-    def explain(self, problem: GemmProblem) -> Explanation:
+    def explain(self, problem: GemmProblem | GroupedGemmProblem) -> Explanation:
         """Every kernel with its score or the reason why it cannot be used; never raises NoKernelError."""
         native_problem = problem.native()
         try:
@@ -175,56 +200,193 @@ class Dispatcher:
         c: Any = None,
         out: Any = None,
         *,
+        ds: Sequence[Any] = (),
+        d_op: str = "add",
+        activation: str = "none",
         alpha: float = 1.0,
         beta: float = 0.0,
         layout: str | None = None,
+        split_k: int = 0,
         stream: int | None = None,
     ) -> Any:
-        """alpha * a @ b + beta * c for a (m, k), b (k, n), c and out (m, n); returns ``out``, allocated when not given.
+        """activation((alpha * a @ b + beta * c) op ds[0] op ds[1] …) for a (m, k), b (k, n), c, out and ds (m, n).
 
-        Strides decide the layouts: a transposed view is a column-major matrix, nothing is copied. ``layout`` (three
-        letters r or c for a, b and out) demands them instead. Raises ArrayError, NoKernelError, LaunchError.
+        Returns ``out``, allocated when not given. Strides decide the layouts: a transposed view is a column-major
+        matrix, nothing is copied. ``layout`` (three letters r or c for a, b and out) demands them instead.
+
+        Arrays of three dimensions hold a batch of matrices; an ``a`` or ``b`` of two dimensions, or of a batch of 1, is
+        shared by all of it. Up to four D tensors of the result's type are combined by ``d_op``, ``"add"`` or
+        ``"multiply"``; (n,) or (1, n) is one row for all. ``activation`` is one of those of :class:`GemmProblem`.
+        ``b`` may be what :meth:`shuffle_b` made. ``split_k`` is the number of slices of k, 0 to have it chosen. Raises
+        ArrayError, ProblemError, NoKernelError, LaunchError.
         """
         alpha, beta = float(alpha), float(beta)
-        looks = call_key(a, b, c, out)
-        key = (looks, alpha, beta, layout)
+        looks = call_key(a, b.data if type(b) is ShuffledB else b, c, out, ds)
+        shuffled = b.key if type(b) is ShuffledB else None
+        key = (looks, alpha, beta, layout, d_op, activation, split_k, shuffled)
         known = None if looks is None else self._by_call.get(key)
         if known is not None:
-            plan, like = known
-            result = _empty(plan, like, a) if out is None else out
-            if plan.run_again(a, b, c, result, stream):
+            plan, like, shape = known
+            result = _empty(plan, like, shape, a) if out is None else out
+            if plan.run_again(a, b, c, result, ds, stream):
                 return result
-        found = match(a, b, c, out, beta=beta, stream=stream)
+        found = match(a, b, c, out, ds, beta=beta, stream=stream)
         if found.a.device != self.device.memory:
             raise ArrayError(f"arrays are on {found.a.device}; allowed by this dispatcher: {self.device.memory}")
-        plan = self._plan_for(found, alpha, beta, layout)
+        plan = self._plan_for(found, Epilogue(alpha, beta, d_op, activation), layout, split_k)
         copied = out is None and c is not None
         if found.out is None:
-            out = _empty(plan, found.a, a)
+            out = _empty(plan, found.a, found.shape, a)
             found.out = arrays.operand(out, "out", stream)
         if copied:  # C and D share strides: give C those of the new memory
             _copy(out, c)
             found.c = found.out
-        plan.run_views(found.a, found.b, found.c, found.out, stream)
+        if found.batch == 0:
+            return out
+        plan.run_views(found.a, found.b, found.c, found.out, stream, found.ds)
         if looks is not None and not copied:
-            self._by_call.replace(key, (plan, found.a._replace(pointer=0, owner=None)))
+            self._by_call.replace(key, (plan, found.a._replace(pointer=0, owner=None), found.shape))
         return out
 
-    def _plan_for(self, found: Match, alpha: float, beta: float, layout: str | None) -> Plan:
+    def _plan_for(self, found: Match, epilogue: Epilogue, layout: str | None, split_k: int) -> Plan:
         """A plan for the first of the equivalent readings of the arrays that some kernel serves."""
-        views = (found.a, found.b, found.c, found.out)
-        key = (*(view and view.signature for view in views), alpha, beta, layout)
+        views = (found.a, found.b, found.c, found.out, *found.ds)
+        key = (*(view and view.signature for view in views), epilogue, layout, split_k)
         plan = self._by_arrays.get(key)
         if plan is not None:
             return plan
         refused: NoKernelError | None = None
-        for problem in found.problems(alpha, beta, layout):
+        for problem in found.problems(epilogue, layout, split_k):
             try:
                 return self._by_arrays.put(key, self.plan(problem))
             except NoKernelError as error:
                 refused = refused or error
         assert refused is not None  # there is at least one reading
         raise refused
+
+    def grouped_gemm(
+        self,
+        a: Sequence[Any],
+        b: Sequence[Any],
+        outs: Sequence[Any] | None = None,
+        cs: Sequence[Any] | None = None,
+        *,
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        layout: str | None = None,
+        stream: int | None = None,
+    ) -> list[Any]:
+        """alpha * a[i] @ b[i] + beta * cs[i] for every i in one launch; returns ``outs``, allocated when not given.
+
+        Every group has sizes of its own; dtypes and layouts are the same for all, and read from strides as
+        :meth:`gemm` does. ``cs[i]`` may be ``outs[i]``. Raises ArrayError, NoKernelError, LaunchError.
+        """
+        counts = {
+            "a": a,
+            "b": b,
+            **({"outs": outs} if outs is not None else {}),
+            **({"cs": cs} if cs is not None else {}),
+        }
+        if len({len(arrays_) for arrays_ in counts.values()}) > 1:
+            listed = ", ".join(f"{name} {len(arrays_)}" for name, arrays_ in counts.items())
+            raise ArrayError(f"numbers of matrices differ: {listed}; allowed: one for each group")
+        if cs is not None and outs is None:
+            raise ArrayError("cs is given without outs; pass outs, which may be cs")
+        if not a:
+            return []
+        nothing = [None] * len(a)
+        matches = [
+            _match_group(number, operands, float(beta), stream)
+            for number, operands in enumerate(zip(a, b, cs or nothing, outs or nothing, strict=True))
+        ]
+        plan = self._grouped_plan_for(matches, Epilogue(float(alpha), float(beta)), layout)
+        results = list(outs) if outs is not None else []
+        for found, first in zip(matches, a, strict=True):
+            if found.out is None:
+                results.append(arrays.empty(found.a, found.shape, found.dtype_c, plan.problem.layout[2] == "r", first))
+                found.out = arrays.operand(results[-1], "out", stream)
+        views = {"a": [found.a for found in matches], "b": [found.b for found in matches]}
+        views["out"] = [found.out for found in matches if found.out is not None]
+        if cs is not None:
+            views["c"] = [found.c for found in matches if found.c is not None]
+        for name, group in views.items():
+            for number, view in enumerate(group):
+                check_format(f"{name}[{number}]", view, plan.kernel.arch)
+        plan.run_views(views, stream)
+        return results
+
+    def _grouped_plan_for(self, matches: Sequence[Match], epilogue: Epilogue, layout: str | None) -> GroupedPlan:
+        """A plan for the first layout that all groups can be read in and some kernel serves."""
+        for number, found in enumerate(matches):
+            if found.a.device != self.device.memory:
+                raise ArrayError(
+                    f"a[{number}] is on {found.a.device}; allowed by this dispatcher: {self.device.memory}"
+                )
+            if found.batch is not None or found.b.b_format:
+                raise ArrayError(f"group {number} is a batch or has a shuffled b; allowed: matrices of two dimensions")
+        readings = [{problem.layout: problem for problem in found.problems(epilogue, layout, 1)} for found in matches]
+        common = [letters for letters in readings[0] if all(letters in group for group in readings)]
+        if not common:
+            raise ArrayError("no layout fits all groups; pass every a, b and out in the same order")
+        refused: NoKernelError | None = None
+        for letters in common:
+            problems = [group[letters] for group in readings]
+            first = problems[0]
+            for number, other in enumerate(problems):
+                for field in ("dtype_a", "dtype_b", "dtype_c"):
+                    if getattr(other, field) != getattr(first, field):
+                        text = (
+                            f"{field} is {getattr(other, field)} in group {number}, {getattr(first, field)} in group 0"
+                        )
+                        raise ArrayError(f"{text}; they must be equal")
+            groups = tuple((p.m, p.n, p.k, p.lda or 1, p.ldb or 1, p.ldc or 1) for p in problems)
+            try:
+                return self.plan_grouped(
+                    GroupedGemmProblem(
+                        groups, layout=letters, dtype=first.dtype_a, dtype_b=first.dtype_b, dtype_c=first.dtype_c,
+                        alpha=epilogue.alpha, beta=epilogue.beta,
+                    )
+                )  # fmt: skip
+            except NoKernelError as error:
+                refused = refused or error
+        assert refused is not None
+        raise refused
+
+    def shuffle_b(
+        self, b: Any, *, m: int = 1024, dtype_c: str = "", layout: str | None = None, **fields: Any
+    ) -> ShuffledB:
+        """B (k, n) in the order of the best kernel that reads one of its own, for :meth:`gemm` and plans.
+
+        ``m`` is the number of rows of A that is expected, on which the choice of the kernel depends; ``fields`` are
+        those of :class:`GemmProblem` that the products will have (``activation``, ``num_d``, …). B is copied, through
+        the host if it is on a GPU, and turned if the kernels want the other layout; ``layout`` (three letters) demands
+        one. Raises ArrayError, NoKernelError.
+        """
+        view = arrays.operand(b, "b")
+        if view.device not in ("cpu", self.device.memory):
+            raise ArrayError(f"b is on {view.device}; allowed by this dispatcher: {self.device.memory}, or cpu")
+        if view.batch is not None or view.b_format:
+            raise ArrayError("b is a batch, or shuffled already; allowed: one matrix as it is")
+        return shuffling.shuffle(self._shuffled, self._shuffle, view, self.device.memory, m, dtype_c, layout, fields)
+
+    def _shuffled(self, problem: GemmProblem) -> tuple[int, int]:
+        """The b_format, of the problem or else the best one, and the bytes that B takes in it."""
+        b_format, nbytes = ctypes.c_uint64(), ctypes.c_uint64()
+        native_problem = problem.native()
+        status = self._native.tw_dispatcher_shuffled_b(
+            self._handle, native.byref(native_problem), native.byref(b_format), native.byref(nbytes)
+        )
+        if status:
+            self._raise_from_score()
+        native.check(status)
+        return b_format.value, nbytes.value
+
+    def _shuffle(self, problem: GemmProblem, source: int, target: int, nbytes: int) -> None:
+        native_problem = problem.native()
+        status = self._native.tw_dispatcher_shuffle_b(
+            self._handle, native.byref(native_problem), source, target, nbytes
+        )
+        native.check(status, ArrayError)
 
 
 def _loaded(
@@ -236,9 +398,16 @@ def _loaded(
         yield library if isinstance(library, KernelLibrary) else KernelLibrary.load(library)
 
 
-def _empty(plan: Plan, like: Operand, owner: Any) -> Any:
+def _match_group(number: int, operands: tuple[Any, ...], beta: float, stream: int | None) -> Match:
+    try:
+        return match(*operands, beta=beta, stream=stream)
+    except ArrayError as error:
+        raise ArrayError(f"group {number}: {error}") from None
+
+
+def _empty(plan: Plan, like: Operand, shape: tuple[int, ...], owner: Any) -> Any:
     problem = plan.problem
-    return arrays.empty(like, (problem.m, problem.n), problem.dtype_c, problem.layout[2] == "r", owner)
+    return arrays.empty(like, shape, problem.dtype_c, problem.layout[2] == "r", owner)
 
 
 def _copy(target: Any, source: Any) -> None:

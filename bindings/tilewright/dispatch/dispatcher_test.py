@@ -28,7 +28,7 @@ from tilewright.dispatch import (
     SelectionError,
     native,
 )
-from tilewright.dispatch.matching import match
+from tilewright.dispatch.matching import check_format, match
 from tilewright.dispatch.testdata import mocks
 
 
@@ -469,9 +469,9 @@ def test_eight_bit_floats_must_be_of_the_format_of_the_arch(dispatcher: Dispatch
     from tilewright.dispatch.arrays import operand
 
     plan = dispatcher.plan(GemmProblem(2, 2, 2))
-    plan._check_format("a", operand(np.zeros((2, 2), ml_dtypes.float8_e4m3fn)))
+    check_format("a", operand(np.zeros((2, 2), ml_dtypes.float8_e4m3fn)), plan.kernel.arch)
     with pytest.raises(ArchMismatchError, match="a is in the FNUZ format of fp8; allowed on x86_64_v3: OCP"):
-        plan._check_format("a", operand(np.zeros((2, 2), ml_dtypes.float8_e4m3fnuz)))
+        check_format("a", operand(np.zeros((2, 2), ml_dtypes.float8_e4m3fnuz)), plan.kernel.arch)
     a, out = operand(random(2, 2)), operand(np.zeros((2, 2), ml_dtypes.float8_e4m3fnuz))
     with pytest.raises(ArchMismatchError, match="out is in the FNUZ format"):
         plan.run_views(a, a, None, out, None)

@@ -1,4 +1,4 @@
-"""Element types: their names here, their numbers in the C ABI, and what array libraries call them."""
+"""Element types and operations: their names here, their numbers in the C ABI, and what array libraries call them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ ITEMSIZE = {"fp32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "bf8": 1, "int8": 1, "int
 # What a kernel writes when the caller does not say: 8-bit operands produce a wider result.
 RESULT = {"fp32": "fp32", "fp16": "fp16", "bf16": "bf16", "fp8": "fp16", "bf8": "fp16", "int8": "int32"}
 ACCUMULATOR = {"fp32": "fp32", "fp16": "fp32", "bf16": "fp32", "fp8": "fp32", "bf8": "fp32", "int8": "int32"}
+
+# What may follow a product: by name here, by position in the C ABI.
+ACTIVATIONS = ("none", "relu", "gelu", "fast_gelu", "silu", "sigmoid", "tanh")
+D_OPS = ("add", "multiply")
 
 # NumPy, ml_dtypes, torch and JAX agree on these names, apart from torch's "torch." prefix.
 _BY_NAME = {

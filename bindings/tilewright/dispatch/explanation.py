@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tilewright.dispatch.grouped import GroupedGemmProblem
 from tilewright.dispatch.problem import GemmProblem
 
 
@@ -28,7 +29,10 @@ class Estimate:
 
 @dataclass(frozen=True)
 class RankedKernel:
-    """A kernel with its rank and score (lower is better), or with the reason why it is not used."""
+    """A kernel with its rank and score (lower is better), or with the reason why it is not used.
+
+    ``split_k`` is the number of slices that it would run with, where it serves the problem.
+    """
 
     name: str
     arch: str
@@ -40,6 +44,7 @@ class RankedKernel:
     score: float | None
     reason: str | None
     estimate: Estimate | None
+    split_k: int | None = None
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,7 @@ class Explanation:
     predicts for real hardware, and nothing here was measured.
     """
 
-    problem: GemmProblem
+    problem: GemmProblem | GroupedGemmProblem
     selection: str
     reason: str
     chosen: RankedKernel | None
@@ -58,7 +63,7 @@ class Explanation:
     simulated: str | None = None
 
     @classmethod
-    def parse(cls, problem: GemmProblem, text: str, simulated: str | None = None) -> Explanation:
+    def parse(cls, problem: GemmProblem | GroupedGemmProblem, text: str, simulated: str | None = None) -> Explanation:
         """From the native dispatcher's JSON."""
         raw = json.loads(text)
         kernels = tuple(_ranked(entry) for entry in raw["kernels"])
@@ -94,7 +99,8 @@ def _verdict(kernel: RankedKernel) -> str:
     return (
         f"{e.total_us:.3f} us: compute {e.compute_us:.3f}, fill {e.fill_us:.3f}, memory {e.memory_us:.3f}, "
         f"{e.useful:.0%} useful work, "
-        f"{e.tiles:.0f} tiles in {e.waves:.0f} waves"
+        f"{e.tiles:.0f} tiles in {e.waves:.{0 if e.waves == int(e.waves) else 2}f} waves"
+        + (f", split_k {kernel.split_k}" if (kernel.split_k or 1) > 1 else "")
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Protocol
 
@@ -12,34 +12,39 @@ import numpy as np
 
 from tilewright.dispatch.arrays import is_torch
 
+Addresses = tuple[int, int, int | None, int, Sequence[int]]  # of A, B, C, D and every D tensor
+
 
 class Look(Protocol):
     """How the arrays of a call looked that passed every check of a plan."""
 
-    def addresses(self, a: Any, b: Any, c: Any, out: Any) -> tuple[int, int, int | None, int] | None:
+    def addresses(self, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any] = ()) -> Addresses | None:
         """The addresses of arrays that look the same; None where a closer look is needed."""
 
 
-def look_of(a: Any, b: Any, c: Any, out: Any) -> Look | None:
+def look_of(a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any] = ()) -> Look | None:
     """The look of checked arrays. None for kinds of arrays that are not cheaper to compare than to check again."""
-    given = [array for array in (a, b, c, out) if array is not None]
+    given = [array for array in (a, b, c, out, *ds) if array is not None]
     if all(type(array) is np.ndarray for array in given):
-        return NumpyLook(a, b, c, out)
+        return NumpyLook(a, b, c, out, ds)
     if all(is_torch(array) for array in given):
-        return TorchLook(a, b, c, out)
+        return TorchLook(a, b, c, out, ds)
     return None
 
 
-def call_key(a: Any, b: Any, c: Any, out: Any) -> tuple[object, ...] | None:
-    """Finds what was remembered for such arrays, to be compared with their look still; None where nothing is."""
+def call_key(a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any] = ()) -> tuple[object, ...] | None:
+    """Finds what was remembered for such arrays, to be compared with their look still; None where nothing is.
+
+    Of D tensors only their number counts: arrays of other shapes then look different.
+    """
     kind = type(a)
     if kind is np.ndarray and type(b) is kind and (out is None or type(out) is kind):
         lines = None if out is None else out.strides
-        return kind, a.shape, a.strides, a.dtype, b.shape, b.strides, lines, c is None
+        return kind, a.shape, a.strides, a.dtype, b.shape, b.strides, lines, c is None, len(ds)
     if is_torch(a) and is_torch(b) and (out is None or is_torch(out)):
         try:
             lines = None if out is None else out.stride()
-            return kind, a.shape, a.stride(), a.dtype, b.shape, b.stride(), lines, c is None
+            return kind, a.shape, a.stride(), a.dtype, b.shape, b.stride(), lines, c is None, len(ds)
         except RuntimeError:  # sparse tensors have no strides
             return None
     return None
@@ -48,17 +53,18 @@ def call_key(a: Any, b: Any, c: Any, out: Any) -> tuple[object, ...] | None:
 class NumpyLook:
     """Shapes, strides and dtypes of NumPy arrays; alignment and permission to write are asked for each time."""
 
-    __slots__ = ("_a", "_b", "_c", "_head", "_out")
+    __slots__ = ("_a", "_b", "_c", "_ds", "_head", "_out")
 
-    def __init__(self, a: Any, b: Any, c: Any, out: Any) -> None:
+    def __init__(self, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any] = ()) -> None:
         """``c`` may be None."""
+        self._ds = [(d.shape, d.strides, d.dtype) for d in ds]
         self._a = a.shape, a.strides, a.dtype
         self._b = b.shape, b.strides, b.dtype
         self._c = None if c is None else (c.shape, c.strides, c.dtype)
         self._out = out.shape, out.strides, out.dtype
         self._head = _header_bytes()
 
-    def addresses(self, a: Any, b: Any, c: Any, out: Any) -> tuple[int, int, int | None, int] | None:
+    def addresses(self, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any] = ()) -> Addresses | None:
         """See :class:`Look`."""
         kind = np.ndarray
         if (
@@ -77,36 +83,49 @@ class NumpyLook:
             return None
         if c is not None and (type(c) is not kind or (c.shape, c.strides, c.dtype) != self._c or not c.flags.aligned):
             return None
+        if (ds or self._ds) and not self._same_ds(ds):
+            return None
         head = self._head
         if head is None:
-            return _documented(a), _documented(b), None if c is None else _documented(c), _documented(out)
+            third = None if c is None else _documented(c)
+            return _documented(a), _documented(b), third, _documented(out), tuple(map(_documented, ds))
         return (
             _read(id(a) + head).value,
             _read(id(b) + head).value,
             None if c is None else _read(id(c) + head).value,
             _read(id(out) + head).value,
+            tuple([_read(id(d) + head).value for d in ds]) if ds else (),
+        )
+
+    def _same_ds(self, ds: Sequence[Any]) -> bool:
+        return len(ds) == len(self._ds) and all(
+            type(d) is np.ndarray and (d.shape, d.strides, d.dtype) == wanted and d.flags.aligned
+            for d, wanted in zip(ds, self._ds, strict=True)
         )
 
 
 class TorchLook:
     """What torch's own compiler guards of tensors: type, dtype, device, layout, sizes and strides, in one call."""
 
-    __slots__ = ("_has_c", "_same")
+    __slots__ = ("_count", "_has_c", "_same")
 
-    def __init__(self, a: Any, b: Any, c: Any, out: Any) -> None:
+    def __init__(self, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any] = ()) -> None:
         """``c`` may be None."""
-        tensors = (a, b, out) if c is None else (a, b, out, c)
+        tensors = (a, b, out, *ds) if c is None else (a, b, out, c, *ds)
         guard = guards() or attribute_guard
         self._has_c = c is not None
+        self._count = len(ds)
         self._same = guard(*tensors)
 
-    def addresses(self, a: Any, b: Any, c: Any, out: Any) -> tuple[int, int, int | None, int] | None:
+    def addresses(self, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any] = ()) -> Addresses | None:
         """See :class:`Look`."""
+        if len(ds) != self._count:
+            return None
         if c is None and not self._has_c:
-            if self._same(a, b, out):
-                return a.data_ptr(), b.data_ptr(), None, out.data_ptr()
-        elif self._has_c and self._same(a, b, out, c):
-            return a.data_ptr(), b.data_ptr(), c.data_ptr(), out.data_ptr()
+            if self._same(a, b, out, *ds):
+                return a.data_ptr(), b.data_ptr(), None, out.data_ptr(), tuple([d.data_ptr() for d in ds])
+        elif self._has_c and self._same(a, b, out, c, *ds):
+            return a.data_ptr(), b.data_ptr(), c.data_ptr(), out.data_ptr(), tuple([d.data_ptr() for d in ds])
         return None
 
 

@@ -34,11 +34,15 @@ def test_addresses_of_numpy_arrays(quick: bool, monkeypatch: pytest.MonkeyPatch)
         a, b, c, out = (np.zeros((4, 6), dtype)[i:, i:] for i in range(4))
         look = looks.look_of(a, b, None, out)
         assert look is not None
-        assert look.addresses(a, b, None, out) == (*documented(a, b), None, *documented(out))
+        assert look.addresses(a, b, None, out) == (*documented(a, b), None, *documented(out), ())
         assert look.addresses(a, b, c, out) is None
         look = looks.look_of(a, b, c, out)
         assert look is not None and look.addresses(a, b, None, out) is None
-        assert list(look.addresses(a, b, c, out) or ()) == documented(a, b, c, out)
+        assert list(look.addresses(a, b, c, out) or ()) == [*documented(a, b, c, out), ()]
+        look = looks.look_of(a, b, None, out, [c, c])
+        assert look is not None and look.addresses(a, b, None, out, [c]) is None
+        assert list(look.addresses(a, b, None, out, [c, c]) or ())[4] == tuple(documented(c, c))
+        assert look.addresses(a, b, None, out, [c, b]) is None
 
 
 def test_arrays_are_read_where_their_header_says() -> None:

@@ -7,7 +7,7 @@ import pytest
 from numpy.lib.stride_tricks import as_strided
 
 from tilewright.dispatch import ArrayError, operand
-from tilewright.dispatch.matching import layouts, match, overlaps
+from tilewright.dispatch.matching import Epilogue, layouts, match, overlaps
 
 
 def f32(*shape: int) -> np.ndarray[Any, np.dtype[np.float32]]:
@@ -15,7 +15,7 @@ def f32(*shape: int) -> np.ndarray[Any, np.dtype[np.float32]]:
 
 
 def readings(a: Any, b: Any, c: Any = None, out: Any = None, beta: float = 0.0, layout: str | None = None) -> list[str]:
-    found = match(a, b, c, out, beta=beta).problems(1.0, beta, layout)
+    found = match(a, b, c, out, beta=beta).problems(Epilogue(1.0, beta), layout)
     return [f"{p.layout} {p.lda} {p.ldb} {p.ldc}" for p in found]
 
 

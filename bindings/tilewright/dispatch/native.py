@@ -53,6 +53,40 @@ class GemmArgs(ctypes.Structure):
     ]
 
 
+class GemmGroup(ctypes.Structure):
+    """``tw_gemm_group``."""
+
+    _fields_ = [(name, ctypes.c_int64) for name in ("m", "n", "k", "lda", "ldb", "ldc")]
+
+
+class GroupedGemmProblem(ctypes.Structure):
+    """``tw_grouped_gemm_problem``."""
+
+    _fields_ = [
+        *[(name, c_uint32) for name in ("struct_size", "op", "dtype_a", "dtype_b", "dtype_c", "dtype_acc")],
+        *[(name, c_uint32) for name in ("layout_a", "layout_b", "layout_c", "reserved")],
+        ("group_count", ctypes.c_int64),
+        ("groups", POINTER(GemmGroup)),
+        ("alpha", c_double),
+        ("beta", c_double),
+    ]
+
+
+class GroupedGemmArgs(ctypes.Structure):
+    """``tw_grouped_gemm_args``."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("group_count", ctypes.c_int64),
+        ("groups", POINTER(GemmGroup)),
+        *[(name, POINTER(c_void_p)) for name in ("a", "b", "c", "d")],
+        ("workspace", c_void_p),
+        ("workspace_bytes", c_uint64),
+        ("stream", c_void_p),
+    ]
+
+
 class KernelStruct(ctypes.Structure):
     """``tw_kernel``."""
 
@@ -135,7 +169,7 @@ class Candidate(ctypes.Structure):
     ]
 
 
-Score = ctypes.CFUNCTYPE(c_int32, c_void_p, POINTER(GemmProblem), POINTER(Candidate), c_uint64)
+Score = ctypes.CFUNCTYPE(c_int32, c_void_p, c_void_p, POINTER(Candidate), c_uint64)
 
 
 class SelectionOptions(ctypes.Structure):
@@ -156,7 +190,7 @@ class PlanInfo(ctypes.Structure):
 
     _fields_ = [
         ("struct_size", c_uint32),
-        ("reserved", c_uint32),
+        ("split_k", c_uint32),
         ("kernel", POINTER(KernelStruct)),
         ("library", POINTER(LibraryStruct)),
         ("workspace_bytes", c_uint64),
@@ -179,9 +213,11 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "tw_dispatcher_export_json": (c_int32, [c_void_p, c_char_p, c_size_t, POINTER(c_size_t)]),
     "tw_dispatcher_explain": (
         c_int32,
-        [c_void_p, POINTER(GemmProblem), c_char_p, c_size_t, POINTER(c_size_t)],
+        [c_void_p, c_void_p, c_char_p, c_size_t, POINTER(c_size_t)],
     ),
-    "tw_plan_create": (c_int32, [c_void_p, POINTER(GemmProblem), POINTER(c_void_p)]),
+    "tw_dispatcher_shuffled_b": (c_int32, [c_void_p, c_void_p, POINTER(c_uint64), POINTER(c_uint64)]),
+    "tw_dispatcher_shuffle_b": (c_int32, [c_void_p, c_void_p, c_void_p, c_void_p, c_uint64]),
+    "tw_plan_create": (c_int32, [c_void_p, c_void_p, POINTER(c_void_p)]),
     "tw_plan_destroy": (None, [c_void_p]),
     "tw_plan_get_info": (c_int32, [c_void_p, POINTER(PlanInfo)]),
     "tw_plan_launch": (c_int32, [c_void_p, c_void_p]),

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.dispatch import dtypes, native, workspace
-from tilewright.dispatch.arrays import Operand, operand
+from tilewright.dispatch import native, workspace
+from tilewright.dispatch.arrays import Operand, ShuffledB, operand
 from tilewright.dispatch.device import Device
-from tilewright.dispatch.errors import ArchMismatchError, ArrayError
+from tilewright.dispatch.errors import ArrayError
 from tilewright.dispatch.looks import Look, look_of
 from tilewright.dispatch.manifest import KernelEntry
-from tilewright.dispatch.matching import check_memory, is_addressed_by
+from tilewright.dispatch.matching import check_d, check_format, check_memory, check_operand, d_leading, d_operand
 from tilewright.dispatch.problem import GemmProblem
 from tilewright.dispatch.simulated import SimulatedLaunch
 
@@ -42,14 +42,14 @@ class Plan:
     """Calls its kernel with arrays, or with addresses as integers. Threads may share it.
 
     ``plan(a, b, out=d)`` with NumPy arrays, torch tensors, … of exactly the problem's shapes, dtypes and strides;
-    ``plan(a_address, b_address, out=d_address)`` checks nothing but null. ``c`` is needed when beta is not 0; ``out``
-    may be ``c`` but must not share memory with ``a`` or ``b``.
+    ``plan(a_address, b_address, out=d_address)`` checks nothing but null. ``c`` is needed when beta is not 0, ``ds``
+    when the problem has D tensors; ``out`` may be ``c`` but must not share memory with anything else.
     On a GPU the launch is asynchronous, on ``stream`` or the array library's current one.
     """
 
     __slots__ = (
-        "__weakref__", "_bytes", "_handle", "_keep", "_launch", "_local", "_looks", "_memory", "device", "problem",
-        "selection", "workspace_bytes",
+        "__weakref__", "_bytes", "_d_bytes", "_handle", "_keep", "_launch", "_local", "_looks", "_memory", "device",
+        "problem", "selection", "split_k", "workspace_bytes",
     )  # fmt: skip
 
     def __init__(
@@ -61,8 +61,13 @@ class Plan:
         device: Device,
         keep: object,
         library: Any,
+        split_k: int = 1,
+        bytes_b: int | None = None,
     ) -> None:
-        """Made by :meth:`Dispatcher.plan`; ``keep`` owns what the native plan and ``library``'s table refer to."""
+        """Made by :meth:`Dispatcher.plan`; ``keep`` owns what the native plan and ``library``'s table refer to.
+
+        ``split_k`` is what runs; ``bytes_b`` what B takes where it is shuffled.
+        """
         self.problem = problem
         self.selection = selection
         self.workspace_bytes = workspace_bytes
@@ -72,10 +77,14 @@ class Plan:
         self._keep = keep
         self._launch: Callable[[Any, Any], int] = native.library().tw_plan_launch
         if device.simulated:
-            self._launch = SimulatedLaunch(device, problem, workspace_bytes, library)
+            self._launch = SimulatedLaunch(device, self._memory_of, library)
         self._local = threading.local()
-        self._bytes = problem.spans
-        self._looks: tuple[Look, str, Callable[[], int] | None] | None = None  # of arrays that passed the checks
+        self.split_k = split_k
+        bytes_a, plain_b, bytes_out = problem.spans
+        self._bytes = bytes_a, plain_b if bytes_b is None else bytes_b, bytes_out
+        self._d_bytes = problem.d_spans
+        # Of arrays that passed the checks: look, library, where to ask for its stream, key of a shuffled B.
+        self._looks: tuple[Look, str, Callable[[], int] | None, tuple[object, ...] | None] | None = None
 
     @property
     def kernel(self) -> KernelEntry:
@@ -88,83 +97,100 @@ class Plan:
         return f"<Plan {self.problem} with {self.kernel.name}{where}>"
 
     def __call__(
-        self, a: Any, b: Any, c: Any = None, out: Any = None, *, stream: int | None = None, workspace: int | None = None
-    ) -> Any:
+        self, a: Any, b: Any, c: Any = None, out: Any = None, *, ds: Sequence[Any] = (), stream: int | None = None,
+        workspace: int | None = None,
+    ) -> Any:  # fmt: skip
         """Run and return ``out``. Raises ArrayError before, LaunchError after the launch."""
         try:
             state = self._local.state
         except AttributeError:
             state = self._state()
-        if workspace is not None or not self._refill(state, a, b, c, out, stream):
-            self._prepare(state, a, b, c, out, stream, workspace)
+        if workspace is not None or not self._refill(state, a, b, c, out, ds, stream):
+            self._prepare(state, a, b, c, out, ds, stream, workspace)
         status = self._launch(self._handle, state.reference)
         if status:
             native.check(status, ArrayError)
         return out
 
-    def run_again(self, a: Any, b: Any, c: Any, out: Any, stream: int | None) -> bool:
+    def run_again(self, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any], stream: int | None) -> bool:
         """Run if the arrays pass the quick checks of a call like the last one; False, with nothing done, if not."""
         state = self._state()
-        if not self._refill(state, a, b, c, out, stream):
+        if not self._refill(state, a, b, c, out, ds, stream):
             return False
         status = self._launch(self._handle, state.reference)
         if status:
             native.check(status, ArrayError)
         return True
 
-    def bind(self, a: Any, b: Any, c: Any = None, out: Any = None, *, stream: int | None = None) -> BoundPlan:
+    def bind(
+        self, a: Any, b: Any, c: Any = None, out: Any = None, *, ds: Sequence[Any] = (), stream: int | None = None
+    ) -> BoundPlan:
         """Fix the memory too, for the shortest call. The result keeps the arrays alive; one thread at a time."""
         state = _ThreadState()
-        self._prepare(state, a, b, c, out, stream, None)
-        return BoundPlan(self, state, (a, b, c, out))
+        self._prepare(state, a, b, c, out, ds, stream, None)
+        return BoundPlan(self, state, (a, b, c, out, *ds))
 
     def _prepare(
-        self, state: _ThreadState, a: Any, b: Any, c: Any, out: Any, stream: int | None, scratch: int | None
-    ) -> None:
+        self, state: _ThreadState, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any], stream: int | None,
+        scratch: int | None,
+    ) -> None:  # fmt: skip
         """Check everything and fill the argument struct."""
+        if len(ds) != self.problem.num_d:
+            raise ArrayError(f"ds has {len(ds)} arrays; allowed for this plan: {self.problem.num_d}")
         if type(a) is int and type(b) is int and type(out) is int:
-            self._fill(state, a, b, c, out, "raw", stream or 0, scratch)
+            self._fill(state, a, b, c, out, ds, "raw", stream or 0, scratch)
             return
         first, second, result = self._view("a", a, stream), self._view("b", b, stream), self._view("out", out, stream)
         views = {"a": first, "b": second, "out": result}
         if c is not None:
             views["c"] = self._view("c", c, stream)
-        check_memory(views)
-        self._fill_views(state, first, second, views.get("c"), result, stream, scratch)
+        more = [self._view_d(number, d, stream) for number, d in enumerate(ds)]
+        check_memory({**views, **{f"ds[{number}]": view for number, view in enumerate(more)}})
+        self._fill_views(state, first, second, views.get("c"), result, more, stream, scratch)
 
     def _fill_views(
-        self, state: _ThreadState, a: Operand, b: Operand, c: Operand | None, out: Operand, stream: int | None,
-        scratch: int | None,
+        self, state: _ThreadState, a: Operand, b: Operand, c: Operand | None, out: Operand, ds: Sequence[Operand],
+        stream: int | None, scratch: int | None,
     ) -> None:  # fmt: skip
         """Fill in checked operands and remember how they look."""
         current = workspace.stream_source(a.family, self._memory)
         if stream is None:
             stream = current() if current is not None else 0
         third = None if c is None else c.pointer
-        self._fill(state, a.pointer, b.pointer, third, out.pointer, a.family, stream, scratch)
-        look = look_of(a.owner, b.owner, None if c is None else c.owner, out.owner)
+        pointers = [d.pointer for d in ds]
+        self._fill(state, a.pointer, b.pointer, third, out.pointer, pointers, a.family, stream, scratch)
+        look = look_of(a.owner, b.owner, None if c is None else c.owner, out.owner, [d.owner for d in ds])
         if look is not None:
-            self._looks = look, a.family, current
+            self._looks = look, a.family, current, b.signature if b.b_format else None
 
-    def _refill(self, state: _ThreadState, a: Any, b: Any, c: Any, out: Any, stream: int | None) -> bool:
+    def _refill(
+        self, state: _ThreadState, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any], stream: int | None
+    ) -> bool:
         """Fill in the addresses of arrays that look like checked ones and lie apart; False where a check is needed."""
         looks = self._looks
         if looks is None:
             return False
-        look, family, current = looks
-        found = look.addresses(a, b, c, out)
+        look, family, current, key = looks
+        if key is not None:
+            if type(b) is not ShuffledB or b.key != key:
+                return False
+            b = b.data
+        found = look.addresses(a, b, c, out, ds)
         if found is None:
             return False
-        first, second, third, result = found
+        first, second, third, result, more = found
         bytes_a, bytes_b, bytes_out = self._bytes
         if -bytes_out < result - first < bytes_a or -bytes_out < result - second < bytes_b:
             return False  # blocks of one larger matrix, or shared memory
         if third is not None and third != result and -bytes_out < result - third < bytes_out:
             return False
+        for address, nbytes in zip(more, self._d_bytes, strict=True) if more else ():
+            if -bytes_out < result - address < nbytes:
+                return False
         if stream is None:
             stream = 0 if current is None else current()
-        if self.workspace_bytes:
-            self._fill(state, first, second, third, result, family, stream, None)
+        if self.workspace_bytes or more:
+            self._fill(state, first, second, third, result, more, family, stream, None)
         else:
             args = state.args
             args.a = first
@@ -182,6 +208,7 @@ class Plan:
         b: int,
         c: int | None,
         d: int,
+        ds: Sequence[int],
         family: str,
         stream: int,
         scratch: int | None,
@@ -190,18 +217,23 @@ class Plan:
         args.a, args.b, args.c, args.d, args.stream = a, b, c, d, stream
         args.workspace = scratch
         args.workspace_bytes = self.workspace_bytes
+        for number, address in enumerate(ds):
+            args.multi_d[number] = address
         if self.workspace_bytes and scratch is None:
             if stream not in state.workspaces:
                 state.workspaces[stream] = workspace.allocate(self.workspace_bytes, family, self._memory)
             args.workspace = state.workspaces[stream][0]
 
-    def run_views(self, a: Operand, b: Operand, c: Operand | None, out: Operand, stream: int | None) -> None:
+    def run_views(
+        self, a: Operand, b: Operand, c: Operand | None, out: Operand, stream: int | None, ds: Sequence[Operand] = ()
+    ) -> None:
         """Run on operands that were matched against this plan's problem already."""
-        for name, view in (("a", a), ("b", b), ("c", c), ("out", out)):
+        names = ("a", "b", "c", "out", *(f"ds[{number}]" for number in range(len(ds))))
+        for name, view in zip(names, (a, b, c, out, *ds), strict=True):
             if view is not None:
-                self._check_format(name, view)
+                check_format(name, view, self.kernel.arch)
         state = self._state()
-        self._fill_views(state, a, b, c, out, stream, None)
+        self._fill_views(state, a, b, c, out, ds, stream, None)
         native.check(self._launch(self._handle, state.reference), ArrayError)
 
     def _state(self) -> _ThreadState:
@@ -215,35 +247,35 @@ class Plan:
         if array is None:
             raise ArrayError("a, b and out must be given; allocate out as problem.m x problem.n, or use gemm()")
         view = operand(array, name, stream)
-        problem = self.problem
-        rows, columns, dtype, letter, leading = {
-            "a": (problem.m, problem.k, problem.dtype_a, problem.layout[0], problem.lda),
-            "b": (problem.k, problem.n, problem.dtype_b, problem.layout[1], problem.ldb),
-        }.get(name, (problem.m, problem.n, problem.dtype_c, problem.layout[2], problem.ldc))
-        if view.shape != (rows, columns) or view.dtype != dtype:
-            shape = "x".join(map(str, view.shape))
-            raise ArrayError(f"{name} is {shape} {view.dtype}; allowed for this plan: {rows}x{columns} {dtype}")
-        if view.device != self._memory:
-            raise ArrayError(f"{name} is on {view.device}; allowed for this plan: {self._memory}")
-        if not is_addressed_by(view, letter, leading or 1):
-            kind = "row" if letter == "r" else "column"
-            raise ArrayError(
-                f"{name} has strides {view.strides}; allowed for this plan: {kind}-major, leading dimension {leading}"
-            )
-        if name == "out" and view.readonly:
-            raise ArrayError("out cannot be written to; pass a writable array")
-        self._check_format(name, view)
+        check_operand(name, name, view, self.problem, self._memory)
+        check_format(name, view, self.kernel.arch)
         return view
 
-    def _check_format(self, name: str, view: Operand) -> None:
-        if view.dtype not in ("fp8", "bf8"):
-            return
-        wants_fnuz = self.kernel.arch in dtypes.FNUZ_ARCHS
-        if view.fnuz != wants_fnuz:
-            raise ArchMismatchError(
-                f"{name} is in the {'FNUZ' if view.fnuz else 'OCP'} format of {view.dtype}; "
-                f"allowed on {self.kernel.arch}: {'FNUZ' if wants_fnuz else 'OCP'}"
+    def _view_d(self, number: int, array: Any, stream: int | None) -> Operand:
+        name, problem = f"ds[{number}]", self.problem
+        view = d_operand(array, name, stream)
+        check_d(name, view, (problem.m, problem.n), problem.batch, problem.dtype_c)
+        if view.device != self._memory:
+            raise ArrayError(f"{name} is on {view.device}; allowed for this plan: {self._memory}")
+        leading = d_leading(name, view, (problem.m, problem.n), problem.layout[2])
+        stride = 0 if view.batch in (None, 1) else view.batch_stride
+        assert problem.ld_multi_d is not None and problem.stride_multi_d is not None
+        wanted = problem.ld_multi_d[number], problem.stride_multi_d[number]
+        if (leading, stride) != wanted:
+            raise ArrayError(
+                f"{name} has leading dimension {leading} and batch stride {stride} (0 where it repeats); "
+                f"allowed for this plan: {wanted[0]} and {wanted[1]}"
             )
+        return view
+
+    def _memory_of(self, args: native.GemmArgs) -> list[tuple[int | None, int, bool, str]]:
+        """What a simulated launch may touch. C may be D, and is read only where it is not."""
+        bytes_a, bytes_b, bytes_d = self._bytes
+        found = [(args.a, bytes_a, False, "A"), (args.b, bytes_b, False, "B"), (args.d, bytes_d, True, "D")]
+        if args.c is not None and args.c != args.d:
+            found.append((args.c, bytes_d, False, "C"))
+        found += [(args.multi_d[i], nbytes, False, f"D{i}") for i, nbytes in enumerate(self._d_bytes)]
+        return [*found, (args.workspace, self.workspace_bytes, True, "workspace")]
 
 
 class BoundPlan:

@@ -43,7 +43,7 @@ def test_flops_bytes_and_text() -> None:
         ({"m": -1}, ["m is -1", "0 or more"]),
         ({"k": 1.5}, ["k is 1.5", "integer"]),
         ({"n": 2**63}, ["n is", "64-bit"]),
-        ({"split_k": 0}, ["split_k is 0", "1 or more"]),
+        ({"split_k": -1}, ["split_k is -1", "0 or more"]),
         ({"dtype": "float"}, ["dtype is 'float'", "fp32"]),
         ({"dtype_c": "fp64"}, ["dtype_c is 'fp64'"]),
         ({"layout": "rc"}, ["layout is 'rc'"]),
@@ -70,9 +70,9 @@ def test_struct_has_the_size_of_the_abi_and_survives_a_round_trip() -> None:
 
 def test_from_arrays_reads_strides_as_layouts() -> None:
     a, b = np.zeros((4, 6), np.float32), np.zeros((5, 6), np.float32)
-    assert GemmProblem.from_arrays(a, b.T) == GemmProblem(4, 5, 6, layout="rcr")
+    assert GemmProblem.from_arrays(a, b.T) == GemmProblem(4, 5, 6, layout="rcr", split_k=0)
     wide = np.zeros((4, 10), np.float32)
-    problem = GemmProblem.from_arrays(wide[:, :6], b.T, c=np.zeros((4, 5), np.float32), beta=1.0, alpha=3)
+    problem = GemmProblem.from_arrays(wide[:, :6], b.T, c=np.zeros((4, 5), np.float32), beta=1.0, alpha=3, split_k=1)
     assert problem == GemmProblem(4, 5, 6, lda=10, alpha=3, beta=1)
     with pytest.raises(ArrayError, match="k is 6 and 5"):
         GemmProblem.from_arrays(a, b)

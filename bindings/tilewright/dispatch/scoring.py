@@ -8,6 +8,7 @@ from typing import Any
 
 from tilewright.dispatch import dtypes, native
 from tilewright.dispatch.errors import SelectionError
+from tilewright.dispatch.grouped import GroupedGemmProblem
 from tilewright.dispatch.manifest import KernelEntry
 from tilewright.dispatch.problem import GemmProblem
 
@@ -22,7 +23,7 @@ class ScoreCallback:
 
     def __init__(
         self,
-        score: Callable[[GemmProblem, Sequence[KernelEntry]], Sequence[float]],
+        score: Callable[[Any, Sequence[KernelEntry]], Sequence[float]],
         kernels: Mapping[str, KernelEntry],
     ) -> None:
         """``kernels`` maps identities to what ``score`` sees."""
@@ -34,7 +35,10 @@ class ScoreCallback:
     def _call(self, _user: Any, problem: Any, candidates: Any, count: int) -> int:
         try:
             entries = [self._kernels[candidates[i].kernel.contents.identity.decode()] for i in range(count)]
-            scores = [float(score) for score in self._score(from_native(problem.contents), entries)]
+            posed: Any = native.GemmProblem.from_address(problem)
+            if posed.op == native.OP_GROUPED_GEMM:
+                posed = native.GroupedGemmProblem.from_address(problem)
+            scores = [float(score) for score in self._score(from_native(posed), entries)]
             if len(scores) != count:
                 raise SelectionError(f"selection returned {len(scores)} scores for {count} candidates")
             for index, score in enumerate(scores):
@@ -52,11 +56,19 @@ class ScoreCallback:
             raise pending
 
 
-def from_native(problem: native.GemmProblem) -> GemmProblem:
+def from_native(problem: native.GemmProblem | native.GroupedGemmProblem) -> GemmProblem | GroupedGemmProblem:
     """The Python problem of a C struct."""
     letters = "".join("rc"[value] for value in (problem.layout_a, problem.layout_b, problem.layout_c))
     names = {field: dtypes.NAMES[getattr(problem, field)] for field in ("dtype_a", "dtype_b", "dtype_c", "dtype_acc")}
+    common: dict[str, Any] = {"dtype": names["dtype_a"], "layout": letters, **names}
+    common.update(alpha=problem.alpha, beta=problem.beta)
+    if isinstance(problem, native.GroupedGemmProblem):
+        groups = [problem.groups[index] for index in range(problem.group_count)]
+        return GroupedGemmProblem([(g.m, g.n, g.k, g.lda, g.ldb, g.ldc) for g in groups], **common)
     return GemmProblem(
-        problem.m, problem.n, problem.k, dtype=names["dtype_a"], layout=letters, **names, lda=problem.lda,
-        ldb=problem.ldb, ldc=problem.ldc, alpha=problem.alpha, beta=problem.beta, split_k=problem.split_k,
+        problem.m, problem.n, problem.k, **common, lda=problem.lda, ldb=problem.ldb, ldc=problem.ldc,
+        split_k=problem.split_k, batch=problem.batch, stride_a=problem.stride_a, stride_b=problem.stride_b,
+        stride_c=problem.stride_c, num_d=problem.num_d, d_op=dtypes.D_OPS[problem.d_op],
+        activation=dtypes.ACTIVATIONS[problem.activation], ld_multi_d=problem.ld_multi_d[: problem.num_d],
+        stride_multi_d=problem.stride_multi_d[: problem.num_d], b_format=problem.b_format,
     )  # fmt: skip

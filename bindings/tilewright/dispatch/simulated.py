@@ -6,12 +6,12 @@ The simulator is a package of its own, imported at the first launch.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 from tilewright.dispatch import native
 from tilewright.dispatch.device import Device
 from tilewright.dispatch.errors import AbiMismatchError, DeviceError, LaunchError
-from tilewright.dispatch.problem import GemmProblem
 
 
 def check_library(path: object, descriptor: Any) -> None:
@@ -23,14 +23,18 @@ def check_library(path: object, descriptor: Any) -> None:
 class SimulatedLaunch:
     """Stands in for ``tw_plan_launch`` in a plan; threads may share it."""
 
-    __slots__ = ("_arch", "_bound", "_bytes", "_device", "_launch", "_library", "_workspace_bytes")
+    __slots__ = ("_arch", "_bound", "_device", "_launch", "_library", "_memory_of")
 
-    def __init__(self, device: Device, problem: GemmProblem, workspace_bytes: int, library: Any) -> None:
-        """``library`` is the table of the library that the plan's kernel is from."""
+    def __init__(
+        self, device: Device, memory_of: Callable[[Any], list[tuple[int | None, int, bool, str]]], library: Any
+    ) -> None:
+        """``library`` is the table of the library that the plan's kernel is from.
+
+        ``memory_of`` says what a launch with some arguments may touch: address, bytes, whether it may write, name.
+        """
         self._device = device
         self._arch = device.archs[0]
-        self._bytes = problem.spans
-        self._workspace_bytes = workspace_bytes
+        self._memory_of = memory_of
         self._library = library
         self._launch = native.library().tw_plan_launch
         self._bound = False
@@ -59,17 +63,10 @@ class SimulatedLaunch:
             raise DeviceError(f"{self._device}: {text}")
         self._bound = True
 
-    def _buffers(self, simulator: Any, args: native.GemmArgs) -> list[Any]:
-        """What the kernel may touch. C may be D, and is read only where it is not."""
-        bytes_a, bytes_b, bytes_d = self._bytes
-        memory = [(args.a, bytes_a, False, "A"), (args.b, bytes_b, False, "B"), (args.d, bytes_d, True, "D")]
-        if args.c is not None and args.c != args.d:
-            memory.append((args.c, bytes_d, False, "C"))
-        if self._workspace_bytes:
-            memory.append((args.workspace, self._workspace_bytes, True, "workspace"))
+    def _buffers(self, simulator: Any, args: Any) -> list[Any]:
         return [
             simulator.Buffer(address, nbytes, writable=writable, name=name)
-            for address, nbytes, writable, name in memory
+            for address, nbytes, writable, name in self._memory_of(args)
             if address is not None and nbytes > 0
         ]
 
