@@ -38,7 +38,8 @@ inline tw_gemm_problem fp32_problem(int64_t m, int64_t n, int64_t k) {
   problem.base = {sizeof problem, TW_OP_GEMM};
   problem.dtype_a = problem.dtype_b = problem.dtype_c = problem.dtype_acc = TW_FP32;
   problem.layout_a = problem.layout_b = problem.layout_c = TW_ROW_MAJOR;
-  problem.split_k = 1;
+  problem.split_k = 0;  // the dispatcher chooses
+  problem.batch = 1;
   problem.m = m, problem.n = n, problem.k = k;
   problem.lda = k > 0 ? k : 1, problem.ldb = problem.ldc = n > 0 ? n : 1;
   problem.alpha = 1.0;

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 
-import torch
+import torch  # pants: no-infer-dep
 
 from tilewright.dispatch import Dispatcher, KernelLibrary
 
