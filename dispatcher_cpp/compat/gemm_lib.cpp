@@ -216,6 +216,7 @@ int dispatcher_init_from(const char* kernels, const char* types) {
     status = state == nullptr ? fail(TW_OUT_OF_MEMORY, "no memory") : fill(state, kernels, types);
     if (status == TW_OK) {
       g_state = state;
+      fail(TW_OK, "%s", "");  // asking for a size left a sentence
     } else {
       destroy_object(state);
     }

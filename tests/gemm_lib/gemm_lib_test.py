@@ -78,7 +78,7 @@ def library(built: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 def init(library: Any, kernels: Path, types: str | None = "fp32_rcr") -> None:
     status = library.dispatcher_init_from(os.fsencode(kernels), types.encode() if types else None)
-    assert status == 0, library.dispatcher_last_error()
+    assert status == 0 and library.dispatcher_last_error() == b"", library.dispatcher_last_error()
 
 
 def refused(library: Any, kernels: str, types: str | None = "fp32_rcr") -> str:
