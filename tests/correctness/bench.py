@@ -22,7 +22,7 @@ from correctness.reference import (
     rounded,
     scale,
 )
-from tilewright.dispatch import Device, Dispatcher, GemmProblem, KernelEntry, KernelLibrary, dtypes
+from tilewright.dispatch import Device, Dispatcher, GemmProblem, KernelEntry, KernelLibrary, ShuffledB, dtypes
 
 LEAST = 16  # rows and columns of reference runs: the largest of few errors may be small by luck
 
@@ -52,6 +52,16 @@ class Bench:
         self.num_d = int(self.spec.get("num_d", 0))
         self.d_op = str(self.spec.get("d_op", "add"))
         self.activation = str(self.spec.get("activation", "none"))
+        self.b_format = self._format() if self.spec.get("preshuffle") else 0
+
+    def _format(self) -> int:
+        tile = self.spec["tile"]
+        some = Block((tile["k"], tile["n"]), (tile["n"], 1), self.types["b"])
+        return self._shuffle(Case(tile["m"], tile["n"], tile["k"]), some.values).operand.b_format
+
+    def _shuffle(self, case: Case, b: Array) -> ShuffledB:
+        fields = {"num_d": self.num_d, "d_op": self.d_op, "activation": self.activation}
+        return self.dispatcher.shuffle_b(b, m=case.m, dtype_c=self.names["c"], layout=self.layout, **fields)
 
     def fitted(self, case: Case) -> Case:
         """The case without what the kernel's variant does not have."""
@@ -64,6 +74,8 @@ class Bench:
             changes.update(alpha=1.0)
         if not self.num_d:
             changes.update(bias=False)
+        if self.spec.get("preshuffle"):  # that copies B anyway
+            changes.update(gaps=(case.gaps[0], 0, *case.gaps[2:]), batch=1, batch_gap=0, shared="")
         return replace(case, **changes)
 
     def problem(self, case: Case) -> GemmProblem:
@@ -85,6 +97,8 @@ class Bench:
                 fields.update(stride_multi_d=tuple(batch for batch, _, _ in strides))
         if self.activation != "none":
             fields.update(activation=self.activation)
+        if self.b_format:
+            fields.update(b_format=self.b_format)
         return fields
 
     def _shape(self, x: str, case: Case) -> tuple[int, int]:
@@ -127,10 +141,8 @@ class Bench:
         for block in (a, b, *([c] if case.beta else []), *ds):
             fill(block, rng, case.whole, 2 if block in ds and self.d_op == "multiply" else 4)
         inputs = self._inputs(case, a, b, c, ds)
-        old = c.values.copy() if case.beta else None  # before D, which may be C, is written
-        results = [self._launch(case, a, b, c, ds) for _ in range(repeats)]
-        if old is not None:
-            inputs = replace(inputs, c=old)
+        used = self._shuffled(case, b) if self.b_format else b
+        results = [self._launch(case, a, used, c, ds) for _ in range(repeats)]
         try:
             self._judge(case, inputs, results[0].values, rng)
             for result in results:
@@ -138,6 +150,13 @@ class Bench:
                 assert result.values.tobytes() == results[0].values.tobytes(), "repeats differ"
         except AssertionError as wrong:
             raise AssertionError(f"{self.kernel.name}, {case}: {wrong}") from None
+
+    def _shuffled(self, case: Case, b: Block) -> Block:
+        """B as the kernel reads it, between guards of its own."""
+        data = np.asarray(self._shuffle(case, b.values[0]).data)
+        block = Block(data.shape, (1,), data.dtype)
+        block.values[...] = data
+        return block
 
     def _block(self, x: str, case: Case) -> Block:
         return Block((case.batch, *self._shape(x, case)), self._strides(x, case), self.types[x])

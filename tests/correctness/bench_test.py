@@ -41,7 +41,7 @@ class NumpyKernel(Bench):
         self.spec, self.layout = dict(SPEC), "rcr"
         self.names = {x: str(SPEC[f"dtype_{x}"]) for x in ("a", "b", "c", "acc")}
         self.types = {x: np.dtype(ml_dtypes.bfloat16) for x in "abc"}
-        self.num_d, self.d_op, self.activation = 0, "add", "none"
+        self.num_d, self.d_op, self.activation, self.b_format = 0, "add", "none", 0
         self.memory, self.reference, self.spoil, self.run = Host(), plain, spoil, run
         self.dispatcher = self  # type: ignore[assignment]
 

@@ -14,10 +14,10 @@ _ALIGNMENT = 256  # of what allocators give
 
 def poison(dtype: np.dtype[Any]) -> Any:
     """What nobody may compute with: NaN, or the largest integer."""
-    return np.iinfo(dtype).max if dtype.kind == "i" else dtype.type(np.nan)
+    return np.iinfo(dtype).max if dtype.kind in "iu" else dtype.type(np.nan)
 
 
-@dataclass
+@dataclass(eq=False)
 class Block:
     """An operand of ``shape`` at ``strides`` (elements, 0 for what repeats) between guards; gaps hold poison.
 
