@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from tilewright.dispatch import dtypes, native
@@ -73,6 +73,14 @@ class GemmProblem:
             self._set(field, self._stride(field, getattr(self, field), self._dense(operand)))
         self._check_results()
         self._fill_epilogue()
+
+        # Caches find plans by problems: its many fields are not hashed each time.
+        self._set("_hash", hash(tuple(getattr(self, field.name) for field in fields(self))))
+
+    def __hash__(self) -> int:
+        """Of every field."""
+        found: int = self.__dict__["_hash"]
+        return found
 
     def _set(self, field: str, value: object) -> None:
         object.__setattr__(self, field, value)
