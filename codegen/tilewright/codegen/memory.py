@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import fcntl
 import os
+import resource
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 _POLL_S = 0.1
-_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+_GROUPS = Path("/sys/fs/cgroup")
+_NO_LIMIT = 1 << 50  # what the first version of control groups writes for none
 
 
 class MemorySlots:
@@ -65,15 +67,34 @@ class MemorySlots:
 
 
 def machine_memory_mb() -> int:
-    """Megabytes of this machine, or of the control group that it lends us."""
+    """Megabytes of this machine, or less: of its control groups, or of the address space that ``ulimit -v`` leaves."""
     with open("/proc/meminfo", encoding="ascii") as lines:
         total = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemTotal"))
-    for limit in map(Path, _LIMITS):
-        try:
-            total = min(total, int(limit.read_text()))
-        except (OSError, ValueError):  # no such controller, or "max"
+    address_space, _ = resource.getrlimit(resource.RLIMIT_AS)
+    limits = [total, *group_limits(Path("/proc/self/cgroup").read_text())]
+    if address_space != resource.RLIM_INFINITY:
+        limits.append(address_space)
+    return min(limits) >> 20
+
+
+def group_limits(membership: str, root: Path = _GROUPS) -> Iterator[int]:
+    """Bytes that each control group around a process grants, of both versions; ``membership`` as /proc has it.
+
+    A container may see its own group as the root of the tree, under a name that is not there; then the root counts.
+    """
+    for line in membership.splitlines():
+        _, controllers, group = line.split(":", 2)
+        if controllers and "memory" not in controllers.split(","):
             continue
-    return total >> 20
+        tree, name = (root / "memory", "memory.limit_in_bytes") if controllers else (root, "memory.max")
+        own = tree / group.strip("/")
+        for folder in (own, *(parent for parent in own.parents if parent.is_relative_to(tree))):
+            try:
+                limit = int((folder / name).read_text())
+            except (OSError, ValueError):  # no such group, or "max"
+                continue
+            if limit < _NO_LIMIT:
+                yield limit
 
 
 def available_memory_mb() -> int:

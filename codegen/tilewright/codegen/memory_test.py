@@ -7,7 +7,7 @@ import sys
 import threading
 from pathlib import Path
 
-from tilewright.codegen.memory import MemorySlots, available_memory_mb, machine_memory_mb
+from tilewright.codegen.memory import MemorySlots, available_memory_mb, group_limits, machine_memory_mb
 
 # Holds memory, appends its own and the sum of all holders to a log, and ends.
 _HOLDER = """
@@ -88,3 +88,37 @@ def test_a_child_keeps_the_memory_of_its_killed_parent(tmp_path: Path) -> None:
 
 def test_this_machine_has_memory() -> None:
     assert 0 < available_memory_mb() <= machine_memory_mb()
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_every_control_group_around_us_counts(tmp_path: Path) -> None:
+    write(tmp_path / "memory.max", "max\n")
+    write(tmp_path / "a/memory.max", "4000\n")
+    write(tmp_path / "a/b/memory.max", "9000\n")
+    write(tmp_path / "c/memory.max", "1\n")
+    assert list(group_limits("0::/a/b\n", tmp_path)) == [9000, 4000]
+    assert list(group_limits("0::/\n", tmp_path)) == []
+
+
+def test_control_groups_of_the_first_version(tmp_path: Path) -> None:
+    write(tmp_path / "memory/memory.limit_in_bytes", "9223372036854771712\n")
+    write(tmp_path / "memory/a/memory.limit_in_bytes", "5000\n")
+    write(tmp_path / "cpu/a/memory.limit_in_bytes", "1\n")
+    assert list(group_limits("5:cpu,cpuacct:/a\n4:memory:/a\n0::/\n", tmp_path)) == [5000]
+
+
+def test_a_container_is_the_root_of_its_tree(tmp_path: Path) -> None:
+    write(tmp_path / "memory/memory.limit_in_bytes", "7000\n")
+    assert list(group_limits("4:memory:/docker/0123\n", tmp_path)) == [7000]
+
+
+def test_the_address_space_is_a_limit() -> None:
+    code = (
+        "import resource; from tilewright.codegen.memory import machine_memory_mb\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (2000 << 20, resource.RLIM_INFINITY)); print(machine_memory_mb())"
+    )
+    assert int(subprocess.check_output([sys.executable, "-c", code])) == min(2000, machine_memory_mb())

@@ -9,8 +9,9 @@ than there is: the shell waits, by the protocol of ``tilewright.codegen.memory``
 the lock; the kernel releases it when the command ends, however it ends.
 
 Neither the estimate nor the budget is part of a cache key: the estimate is the name of the variable in which Pants
-gives the number of the local slot, the budget is that of the machine, or the number in ``budget_mb`` of the named
-cache. A remote worker has neither variable nor named cache; it runs the command at once.
+gives the number of the local slot, the budget is that of the machine, of the control groups around the command or of
+``ulimit -v``, or the number in ``budget_mb`` of the named cache. A remote worker has neither variable nor named cache;
+it runs the command at once.
 """
 
 from __future__ import annotations
@@ -36,11 +37,25 @@ for memory in $(env | sed -n 's/^TILEWRIGHT_MEMORY_MB_\([0-9]*\)=.*/\1/p'); do
     limit="$budget"
     if [ -z "$limit" ]; then
       limit=$((total / 1024))
-      for file in /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes; do
-        group="$(cat "$file" 2>/dev/null)" || continue
-        case "$group" in max | ????????????????*) continue ;; esac
-        [ $((group / 1048576)) -ge "$limit" ] || limit=$((group / 1048576))
-      done
+      as_kb="$(ulimit -v)"
+      case "$as_kb" in *[!0-9]*) ;; *) [ $((as_kb / 1024)) -ge "$limit" ] || limit=$((as_kb / 1024)) ;; esac
+      while IFS=: read -r number controllers group; do
+        case ",$controllers," in
+          ,,) tree=/sys/fs/cgroup file=memory.max ;;
+          *,memory,*) tree=/sys/fs/cgroup/memory file=memory.limit_in_bytes ;;
+          *) continue ;;
+        esac
+        group="${group%/}"
+        while :; do
+          granted="$(cat "$tree$group/$file" 2>/dev/null)" || granted=max
+          case "$granted" in
+            *[!0-9]* | ????????????????*) ;;
+            *) [ $((granted / 1048576)) -ge "$limit" ] || limit=$((granted / 1048576)) ;;
+          esac
+          [ -n "$group" ] || break
+          group="${group%/*}"
+        done
+      done </proc/self/cgroup
     fi
     busy=0
     for held in __memory/*.[0-9]*; do
