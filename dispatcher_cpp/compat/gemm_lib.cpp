@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "tilewright/dispatcher/error.hpp"
 #include "tilewright/dispatcher/gemm_types.hpp"
@@ -19,6 +20,7 @@ namespace {
 constexpr double kTimedSeconds = 0.1;
 constexpr int kMostRepeats = 10;
 constexpr const char* kFolder = "dispatcher_gemm_kernels";
+constexpr const char* kInstalled = "../../tilewright_kernels/gemm";  // of wheels, seen from tilewright/dispatch
 
 struct State {
   tw_dispatcher* dispatcher = nullptr;
@@ -72,13 +74,14 @@ class Planned {
   tw_plan* own_ = nullptr;
 };
 
-// The folder of this file and kFolder; empty if the loader does not say.
-void default_kernels(Text* path) {
+// A folder relative to that of this file.
+void beside(const char* folder, Text* path) {
   Dl_info found;
-  if (dladdr(reinterpret_cast<const void*>(&dispatcher_abi_version), &found) == 0 || found.dli_fname == nullptr) return;
-  const char* end = strrchr(found.dli_fname, '/');
-  for (const char* at = found.dli_fname; end != nullptr && at <= end; ++at) path->add(*at);
-  path->add(kFolder);
+  if (dladdr(reinterpret_cast<const void*>(&dispatcher_abi_version), &found) != 0 && found.dli_fname != nullptr) {
+    const char* end = strrchr(found.dli_fname, '/');
+    for (const char* at = found.dli_fname; end != nullptr && at <= end; ++at) path->add(*at);
+  }
+  path->add(folder);
 }
 
 const char* given(const char* argument, const char* variable) {
@@ -89,9 +92,11 @@ const char* given(const char* argument, const char* variable) {
 
 tw_status add_kernels(State* state, const char* kernels) {
   if (kernels != nullptr) return add_kernel_files(state->dispatcher, kernels);
-  Text beside;
-  default_kernels(&beside);
-  if (tw_status status = add_kernel_files(state->dispatcher, beside.c_str())) {
+  Text packaged, installed;
+  beside(kFolder, &packaged);
+  beside(kInstalled, &installed);
+  const bool is_packaged = access(packaged.c_str(), F_OK) == 0 || access(installed.c_str(), F_OK) != 0;
+  if (tw_status status = add_kernel_files(state->dispatcher, is_packaged ? packaged.c_str() : installed.c_str())) {
     Text why;
     why.add(tw_last_error());
     return fail(status, "%s; name kernel libraries in TILEWRIGHT_GEMM_KERNELS", why.c_str());

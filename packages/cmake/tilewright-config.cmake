@@ -3,6 +3,7 @@
 #   cmake -Dtilewright_DIR="$(python -m tilewright.dispatch.command --cmake-dir)" …
 #   target_link_libraries(mine PRIVATE tilewright::dispatcher)   # tilewright/dispatcher.h and libtilewright.so
 #   target_link_libraries(mine PRIVATE tilewright::headers)      # the C ABI of kernel libraries alone
+#   target_link_libraries(mine PRIVATE tilewright::gemm_lib)     # tilewright/dispatcher/gemm_lib.h: CK Tile's functions
 get_filename_component(_tilewright_package "${CMAKE_CURRENT_LIST_DIR}/../.." ABSOLUTE)
 
 set(_tilewright_include "${_tilewright_package}/native/include")
@@ -22,6 +23,11 @@ if(NOT TARGET tilewright::headers)
   set_target_properties(
     tilewright::dispatcher
     PROPERTIES IMPORTED_LOCATION "${_tilewright_library}" IMPORTED_NO_SONAME TRUE
+               INTERFACE_LINK_LIBRARIES tilewright::headers)
+  add_library(tilewright::gemm_lib SHARED IMPORTED)
+  set_target_properties(
+    tilewright::gemm_lib
+    PROPERTIES IMPORTED_LOCATION "${_tilewright_package}/dispatch/libdispatcher_gemm_lib.so" IMPORTED_NO_SONAME TRUE
                INTERFACE_LINK_LIBRARIES tilewright::headers)
 endif()
 

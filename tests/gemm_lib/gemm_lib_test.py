@@ -200,6 +200,13 @@ def test_kernels_and_types_come_from_the_environment_or_from_beside(
     assert copied.dispatcher_init() == 0, copied.dispatcher_last_error()
     check_runs(copied, 3, 4, 5, "rrr")
     copied.dispatcher_cleanup()
+    site = tmp_path / "site"
+    (site / "tilewright/dispatch").mkdir(parents=True)
+    installed = opened(Path(shutil.copy(built, site / "tilewright/dispatch/libdispatcher_gemm_lib.so")))
+    mocks.write_library(site / "tilewright_kernels/gemm/x86_64_v3")
+    assert installed.dispatcher_init() == 0, installed.dispatcher_last_error()
+    check_runs(installed, 3, 4, 5, "rrr")
+    installed.dispatcher_cleanup()
 
 
 def test_threads_share_it(library: Any, tmp_path: Path) -> None:

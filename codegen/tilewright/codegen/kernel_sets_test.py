@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import contextlib
+import json
+import re
+from pathlib import Path
+
 import pytest
 
 from tilewright import arch as archs
-from tilewright.codegen.expand import EmptyExpansionError
-from tilewright.codegen.kernel_sets import PURPOSES, _parts, expand_kernel_set, kernel_set_names
+from tilewright.codegen.expand import EmptyExpansionError, expand_config
+from tilewright.codegen.kernel_sets import PURPOSES, _parts, expand_kernel_set, is_kernel_set, kernel_set_names
 from tilewright.codegen.rulesets import expand_rule_set, expand_set, rule_set_archs, rule_set_names
 from tilewright.codegen.spec import VARIANTS, Kernel
 from tilewright.codegen.validate import validate
@@ -101,7 +106,15 @@ def test_a_set_that_cannot_exist_is_refused_with_the_reason(name: str, arch: str
     with pytest.raises(EmptyExpansionError, match=f"kernel set '{name}' has no kernels for {arch}") as caught:
         expand_set(name, archs.load(arch))
     assert reason in str(caught.value)
-    assert arch not in rule_set_archs(name)
+    with contextlib.suppress(EmptyExpansionError):  # no architecture may have it
+        assert arch not in rule_set_archs(name)
+
+
+def test_a_set_that_no_architecture_has_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archs, "names", lambda: ("sm_90a",))
+    assert rule_set_archs("fp8_rcr_compute") == ("sm_90a",)
+    with pytest.raises(EmptyExpansionError, match="kernel set 'fp8_rrr_compute' has no kernels for sm_90a"):
+        rule_set_archs("fp8_rrr_compute")
 
 
 def test_unknown_names_are_errors_that_explain_the_grammar() -> None:
@@ -114,6 +127,22 @@ def test_unknown_names_are_errors_that_explain_the_grammar() -> None:
         expand_set(3, model)
 
 
-def test_every_purpose_is_documented() -> None:
+def test_names_are_every_combination() -> None:
     assert set(_parts("all")) | {"essential", "all"} == set(PURPOSES)
     assert len(kernel_set_names()) == len(set(kernel_set_names())) == 6 * 4 * len(PURPOSES)
+
+
+def test_the_documentation_names_every_purpose_and_its_configuration_works() -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs/kernel_sets.md").read_text("utf-8")
+    for purpose in PURPOSES:
+        assert f"| `{purpose}` |" in page
+    for name in re.findall(r"(?:fp|bf|int)[0-9]+_[a-z]{3}_[a-z_]+", page):
+        assert is_kernel_set(name), name
+    (example,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    gfx942 = archs.load("gfx942")
+    kernels = expand_config(json.loads(example), gfx942).kernels
+    assert {kernel.spec.tile.n for kernel in kernels} == {64, 128, 256}
+    error = page[page.index("error: kernel set") :].partition("\n```")[0].removeprefix("error: ")
+    with pytest.raises(EmptyExpansionError) as caught:
+        expand_set("fp8_rrr_compute", archs.load("sm_90a"))
+    assert str(caught.value) == error

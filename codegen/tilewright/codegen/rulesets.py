@@ -23,10 +23,22 @@ def rule_set_names() -> tuple[str, ...]:
 
 
 def rule_set_archs(name: str) -> tuple[str, ...]:
-    """The architectures that a set has kernels for, sorted; SpecError for an unknown set."""
-    if is_kernel_set(name):
-        return tuple(arch for arch in archs.names() if _has_kernels(name, arch))
-    return tuple(sorted(_read(name)))
+    """The shipped architectures that a set has kernels for, sorted.
+
+    Raises SpecError for an unknown set and EmptyExpansionError, with the reasons, for one that none has.
+    """
+    if not is_kernel_set(name):
+        return tuple(sorted(_read(name)))
+    found, refused = [], []
+    for arch in archs.names():
+        try:
+            expand_kernel_set(name, archs.load(arch))
+            found.append(arch)
+        except EmptyExpansionError as error:
+            refused.append(str(error))
+    if not found:
+        raise EmptyExpansionError("\n".join(refused))
+    return tuple(found)
 
 
 def expand_rule_set(name: object, arch: Arch) -> tuple[Kernel, ...]:
@@ -49,13 +61,6 @@ def expand_set(name: object, arch: Arch) -> Expansion:
         raise EmptyExpansionError(f"rule set {name!r} has no kernels for {arch.name}; it knows {known}")
     kernels = tuple(dict.fromkeys(kernel for config in configs for kernel in expand_config(config, arch).kernels))
     return Expansion(kernels)
-
-
-def _has_kernels(name: str, arch: str) -> bool:
-    try:
-        return bool(expand_kernel_set(name, archs.load(arch)).kernels)
-    except EmptyExpansionError:
-        return False
 
 
 @functools.cache
