@@ -8,7 +8,9 @@ from typing import Any
 from tilewright.codegen.headers import answer_headers
 from tilewright.codegen.native import answer_native
 from tilewright.codegen.protocol import Request, kernel_json, library_json, parse_request
+from tilewright.codegen.report import ReportError, answer_report
 from tilewright.codegen.select import Selection, load_archs, select, select_listed
+from tilewright.codegen.violations import SpecError
 
 
 def answer(raw: object) -> dict[str, Any]:
@@ -20,13 +22,22 @@ def answer(raw: object) -> dict[str, Any]:
         return answer_native(raw)
     if isinstance(raw, dict) and raw.get("stage") == "headers":
         return answer_headers(raw)
+    if isinstance(raw, dict) and raw.get("stage") == "report":
+        return _report(raw)
     request = parse_request(raw)
     known = load_archs(request.arch_files)
     if request.source:
-        selections = select(*request.source, request.archs, known, request.filter)
+        selections = select(*request.source, request.archs, known, request.filter, request.limits)
     else:
         selections = select_listed(request.kernels, known, request.filter)
     return expansion_json(selections) if request.stage == "expand" else _plans_json(request, selections)
+
+
+def _report(raw: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return answer_report(raw)
+    except ReportError as error:
+        raise SpecError(str(error)) from None
 
 
 def expansion_json(selections: Sequence[Selection]) -> dict[str, Any]:

@@ -54,6 +54,33 @@ def test_filters_and_duplicates() -> None:
     assert [(item["arch"], item["spec"]["dtype_a"]) for item in kept] == [("gfx942", "bf16")]
 
 
+def test_limits_reach_the_kernels_of_a_plan() -> None:
+    limits = {"max_vgpr_spills": 0}
+    request = {"stage": "expand", "set": "essential", "archs": ["gfx942", "gfx950"], "limits": limits}
+    expanded = answer(request)["kernels"]
+    assert expanded and all(item["limits"] == limits for item in expanded)
+    listed = [{key: item[key] for key in ("arch", "spec", "limits")} for item in expanded]
+    libraries = answer({"stage": "plan", "name": "gemm", "kernels": [*listed, kernel("gfx90a")]})["libraries"]
+    stated = {library["arch"]: [item.get("limits") for item in library["kernels"]] for library in libraries}
+    assert stated["gfx90a"] == [None] and set(map(str, stated["gfx942"])) == {str(limits)}
+    with pytest.raises(SpecError, match="'limits' goes with set, config or specs; listed kernels have their own"):
+        answer({"stage": "expand", "kernels": [kernel()], "limits": limits})
+
+
+def test_a_report_names_libraries_as_asked() -> None:
+    manifest = {"name": "gemm", "arch": "gfx942", "kernels": [{"name": "k", "identity": "0", "resources": {"vgpr": 5}}]}
+    costs = {"here": {"kernels": {"k": {"cpu_s": 2.5}}}}
+    found = answer({"stage": "report", "manifests": {"here": manifest}, "costs": costs})
+    assert found["text"].splitlines() == [
+        "gemm for gfx942: 1 kernel (here)",
+        "regs  compile s  kernel",
+        "   5        2.5  k",
+    ]
+    assert found["libraries"][0]["kernels"][0]["registers"] == 5
+    with pytest.raises(SpecError, match="has the keys manifests"):
+        answer({"stage": "report"})
+
+
 @pytest.mark.parametrize("arch", rule_set_archs("essential"))
 def test_plan_is_complete_and_deterministic(arch: str) -> None:
     request = {"stage": "plan", "name": "gemm", "set": "essential", "archs": [arch]}

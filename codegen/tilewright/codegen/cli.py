@@ -219,6 +219,7 @@ def show_machine(as_json: bool) -> int:
 @click.option("--trees", "tree_file", required=True, metavar="FILE", help="JSON object: tree name to folder.")
 @click.option("--out", required=True, metavar="DIR", help="Where <arch>/lib<name>.so and manifest.json go.")
 @click.option("--cache", metavar="DIR", help="Where results are kept (default: .cache in the output folder).")
+@click.option("--retry-failed", is_flag=True, help="Run commands again that failed before on the same inputs.")
 @click.option("--limit", "limits", multiple=True, metavar="NAME=N", help="Such as max_vgpr_spills=0; may be repeated.")
 @click.option("-j", "--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 1, help="Commands at a time.")
 def build(
@@ -227,6 +228,7 @@ def build(
     out: str,
     cache: str | None,
     jobs: int,
+    retry_failed: bool,
     limits: tuple[str, ...],
     host: str | None,
     hip: str | None,
@@ -242,6 +244,7 @@ def build(
         cache=Path(cache) if cache else Path(out, ".cache"),
         jobs=jobs,
         progress=lambda line: click.echo(line, err=True),
+        retry_failed=retry_failed,
     )
     selections = _selections(**options, limits=_stated_limits(limits))
     _report_dropped(selections)

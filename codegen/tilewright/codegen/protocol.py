@@ -11,6 +11,7 @@ Request of ``tilewright plan --request FILE --response FILE`` (a JSON object, un
     config         a configuration: an object, or the path of a JSON file (see tilewright.codegen.expand)
     specs          [{…}, …] each for every arch
     filter       optional expression over kernels (see tilewright.codegen.filters)
+    limits       optional limits for all kernels of a set, config or specs
     toolchains   optional, {"host": "zig", "hip": "wheel", "cuda": "clang"}; instead of a word an object may choose
                  with arguments: {"choice": "system", "path": …, "fingerprint": …}
     arch_files   optional paths of architecture files to know beside the shipped ones
@@ -43,6 +44,9 @@ A request of stage "native" has ``output``, ``sources`` (C and C++ files), optio
 
 A request of stage "headers" has no other key; the response {"files": {path: text}} holds the headers that actions see
 in the trees of our own sources, where the generator was installed from its wheel.
+
+A request of stage "report" has ``manifests``, and optionally ``costs``, by what to call the libraries; the response
+{"text": …, "libraries": […]} is what ``tilewright info`` prints (see tilewright.codegen.report).
 
 Every path is relative to the working directory of the build and starts with ``<arch>/``. Inputs of an action are
 ``files`` or outputs of other actions; ``trees`` appear at ``__<name>``, ``caches`` at ``__cache_<name>``.
@@ -84,7 +88,7 @@ ABI_VERSION = 2
 """TW_ABI_VERSION of tilewright/abi.h."""
 
 SOURCES = ("set", "config", "specs")
-_KEYS = ("stage", "name", "kernels", "archs", *SOURCES, "filter", "toolchains", "arch_files")
+_KEYS = ("stage", "name", "kernels", "archs", *SOURCES, "filter", "limits", "toolchains", "arch_files")
 _STAGES = ("expand", "plan")
 
 
@@ -98,6 +102,7 @@ class Request:
     archs: tuple[str, ...]
     source: tuple[str, Any] | None
     filter: str | None
+    limits: Mapping[str, Any] | None
     toolchains: Mapping[str, ToolchainChoice]
     arch_files: tuple[str, ...]
 
@@ -117,6 +122,8 @@ def parse_request(raw: object) -> Request:
     sources = [key for key in SOURCES if raw.get(key) is not None]
     if ("kernels" in raw) + len(sources) != 1:
         raise SpecError(f"a request has exactly one of kernels, {', '.join(SOURCES)}")
+    if raw.get("limits") is not None and not sources:
+        raise SpecError("request key 'limits' goes with set, config or specs; listed kernels have their own")
     if sources and not raw.get("archs"):
         raise SpecError(f"request key 'archs' must list at least one arch beside {sources[0]!r}")
     return Request(
@@ -126,6 +133,7 @@ def parse_request(raw: object) -> Request:
         archs=_texts(raw, "archs"),
         source=(sources[0], raw[sources[0]]) if sources else None,
         filter=typed(raw, "filter", str, None),
+        limits=typed(raw, "limits", dict, None),
         toolchains=typed(raw, "toolchains", dict, {}),
         arch_files=_texts(raw, "arch_files"),
     )

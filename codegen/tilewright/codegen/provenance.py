@@ -26,7 +26,7 @@ LIBRARY_BUILD, WHEEL_BUILD = "urn:x-tilewright:kernel-library:1", "urn:x-tilewri
 KERNEL_KEYS = ("name", "identity", "spec")
 
 _GENERATOR = ("tilewright.arch", "tilewright.codegen")
-_NOT_GENERATOR = ("_test.py", "testing.py", ".typed", ".pyc")
+_NOT_GENERATOR = ("_test.py", "testing.py", "testing_crowd.py", ".typed", ".pyc")
 
 
 def sha256(data: bytes) -> str:

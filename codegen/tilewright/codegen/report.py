@@ -87,6 +87,15 @@ def describe(
         raise ReportError(f"{folder or 'the manifest'} is no manifest of a library: {error!r}") from None
 
 
+def answer_report(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The response to a request of stage ``report`` (see :mod:`tilewright.codegen.protocol`)."""
+    if not {"stage", "manifests"} <= set(raw) <= {"stage", "manifests", "costs"}:
+        raise ReportError("a request of stage 'report' has the keys manifests and, optionally, costs")
+    costs = raw.get("costs", {})
+    libraries = [describe(manifest, costs.get(name), name) for name, manifest in sorted(raw["manifests"].items())]
+    return {"text": text(libraries), "libraries": libraries}
+
+
 def text(libraries: Sequence[Mapping[str, Any]]) -> str:
     """A table for each library; columns without a number are left out."""
     blocks = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 from pathlib import Path
 
 import numpy as np
@@ -104,7 +105,7 @@ def test_limits_hold(cache: Path) -> None:
     assert len(fine.build().kernels) == 1
 
 
-def test_failures_carry_what_the_compiler_printed(tmp_path: Path) -> None:
+def test_failures_carry_what_the_compiler_printed(cache: Path, tmp_path: Path) -> None:
     roots = read_tree_roots(os.environ["TILEWRIGHT_TREES"])
     broken = tmp_path / "broken"
     for path in (roots["cpu"] / "include").rglob("*"):
@@ -115,7 +116,7 @@ def test_failures_carry_what_the_compiler_printed(tmp_path: Path) -> None:
     for header in (broken / "include/tilewright/cpu").rglob("*.hpp"):
         header.write_text("#error a header that cannot be\n" + header.read_text())
     for _ in range(2):
-        one = registry(tmp_path / "cache", "rrr", "rcr", trees={**roots, "cpu": broken})
+        one = registry(cache, "rrr", "rcr", trees={**roots, "cpu": broken})
         with pytest.raises(BuildFailedError, match="error: a header that cannot be") as caught:
             one.build(2)
         assert {name.partition("_packed")[0] for name in caught.value.failures} >= {
@@ -123,7 +124,7 @@ def test_failures_carry_what_the_compiler_printed(tmp_path: Path) -> None:
             "Compile gemm_fp32_rcr",
         }
     assert "nothing that it reads has changed" in str(caught.value)
-    registry(tmp_path / "cache", trees=roots).build()  # expired with the header
+    registry(cache, trees=roots).build()  # expired with the header
 
 
 def test_a_dispatcher_computes(cache: Path) -> None:
@@ -135,3 +136,17 @@ def test_a_dispatcher_computes(cache: Path) -> None:
         pytest.skip("libtilewright.so is not packaged here")
     a, b = np.arange(35, dtype=np.float32).reshape(5, 7), np.arange(21, dtype=np.float32).reshape(7, 3)
     assert (dispatcher.gemm(a, b) == a @ b).all()
+
+
+def test_the_example_runs(cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("TILEWRIGHT_CACHE", str(cache))
+    example = runpy.run_path(str(Path(__file__).resolve().parents[3] / "examples/jit/compile_here.py"))
+    registry(cache, "rrr", "rcr").build()
+    try:
+        example["main"](["--arch", "x86_64_v3", "--workers", "1"])
+    except TilewrightError as error:
+        if "TILEWRIGHT_LIBRARY" not in str(error):
+            raise
+        pytest.skip("libtilewright.so is not packaged here")
+    said = capsys.readouterr().out
+    assert "0 of 2 kernels have to be compiled" in said and "equal to NumPy's result" in said

@@ -17,6 +17,7 @@ from tilewright.pants.target_types import (
     KernelConfigField,
     KernelFilterField,
     KernelSetTarget,
+    LimitsField,
     RuleSetField,
     WholeKernel,
 )
@@ -38,6 +39,8 @@ async def generate_kernels(request: GenerateKernels) -> GeneratedTargets:
     body: dict[str, object] = {"stage": "expand", "archs": list(generator[KernelArchsField].value or ())}
     if generator[KernelFilterField].value:
         body["filter"] = generator[KernelFilterField].value
+    if generator[LimitsField].value:
+        body["limits"] = dict(generator[LimitsField].value or {})
     digest = EMPTY_DIGEST
     if config is None:
         body["set"] = rule_set

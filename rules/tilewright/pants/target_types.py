@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Mapping, Optional
 
 from pants.core.goals.package import OutputPathField
 from pants.engine.addresses import Address
@@ -13,6 +13,7 @@ from pants.engine.target import (
     Field,
     IntField,
     InvalidFieldException,
+    InvalidFieldTypeException,
     MultipleSourcesField,
     OptionalSingleSourceField,
     SequenceField,
@@ -26,6 +27,7 @@ from pants.engine.target import (
     TriBoolField,
     ValidNumbers,
 )
+from pants.util.frozendict import FrozenDict
 from pants.util.strutil import help_text
 
 
@@ -174,6 +176,33 @@ class GroupedField(TriBoolField):
     help = "Whether the kernel serves products of different shapes."
 
 
+class LimitsField(Field):
+    """Bounds on what the compiled kernel may use; no part of what it is."""
+
+    alias = "limits"
+    value: Optional[FrozenDict[str, int]]
+    default = None
+    help = help_text(
+        """
+        What the compiled kernel may use, e.g. `{"max_vgpr_spills": 0, "min_occupancy": 25}`. A kernel beyond a limit
+        fails its build, with the numbers. docs/resources.md lists the limits.
+        """
+    )
+
+    @classmethod
+    def compute_value(cls, raw_value: Optional[Any], address: Address) -> Optional[FrozenDict[str, int]]:
+        value = super().compute_value(raw_value, address)
+        if value is None:
+            return None
+        if not isinstance(value, Mapping) or not all(
+            isinstance(name, str) and type(bound) is int for name, bound in value.items()
+        ):
+            raise InvalidFieldTypeException(
+                address, cls.alias, raw_value, expected_type='a dictionary such as {"max_vgpr_spills": 0}'
+            )
+        return FrozenDict(value)
+
+
 EXTENT_FIELDS = (TileField, WaveField, WarpTileField, ClusterField)
 SCALAR_SPEC_FIELDS = (
     *(DTypeField, DTypeAField, DTypeBField, DTypeCField, DTypeAccField, LayoutField),
@@ -186,7 +215,7 @@ SPEC_FIELDS = (*SCALAR_SPEC_FIELDS, *EXTENT_FIELDS, PadField)
 
 class GemmKernelTarget(Target):
     alias = "gemm_kernel"
-    core_fields = (*COMMON_TARGET_FIELDS, KernelArchField, *SPEC_FIELDS)
+    core_fields = (*COMMON_TARGET_FIELDS, KernelArchField, *SPEC_FIELDS, LimitsField)
     help = "One GEMM kernel. Fields left out get the default of the architecture; illegal combinations are refused."
 
 
@@ -261,7 +290,14 @@ class KernelSetTarget(TargetGenerator):
     generated_target_cls = GeneratedKernelTarget
     copied_fields = (Tags,)
     moved_fields = ()
-    core_fields = (*COMMON_TARGET_FIELDS, KernelArchsField, RuleSetField, KernelConfigField, KernelFilterField)
+    core_fields = (
+        *COMMON_TARGET_FIELDS,
+        KernelArchsField,
+        RuleSetField,
+        KernelConfigField,
+        KernelFilterField,
+        LimitsField,
+    )
     help = "Many kernels: a rule set or a config, times architectures. Generates one target for each."
 
 

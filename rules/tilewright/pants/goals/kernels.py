@@ -1,4 +1,4 @@
-"""``kernels``: list, count, filter and export the kernels behind targets, without compiling any."""
+"""``kernels``: list, count, filter and export the kernels behind targets; compile them only to report what they use."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pants.util.strutil import softwrap
 from tilewright.pants import engine
 from tilewright.pants.util_rules.compile_commands import FOLDER, CompileCommands, CompileCommandsRequest
 from tilewright.pants.util_rules.kernels import ExpandedKernel, ExpandedKernels, ExpandRequest, kernel_of_target
+from tilewright.pants.util_rules.report import Report, ReportRequest
 
 
 class KernelsSubsystem(GoalSubsystem):
@@ -23,6 +24,15 @@ class KernelsSubsystem(GoalSubsystem):
 
     list = BoolOption(default=False, help="Print one line per kernel: architecture, name, identity. The default.")
     count = BoolOption(default=False, help="Print how many kernels each architecture has.")
+    report = BoolOption(
+        default=False,
+        help=softwrap(
+            """
+            Print registers, LDS, spills, occupancy, matrix instructions, code size and seconds of each kernel; compiles
+            what is not compiled yet. See docs/resources.md.
+            """
+        ),
+    )
     filter = StrOption(default=None, help="Keep kernels for which the expression holds, e.g. `c.tile_n >= 128`.")
     export_json = StrOption(
         default=None,
@@ -76,7 +86,9 @@ async def list_kernels(
         archs = [kernel.arch for kernel in expanded]
         for arch in sorted(set(archs)):
             console.print_stdout(f"{arch} {archs.count(arch)}")
-    if options.list or not (options.count or options.export_json or options.compile_commands):
+    if options.report:
+        console.print_stdout((await Get(Report, ReportRequest(tuple(kernel.canonical for kernel in expanded)))).text)
+    if options.list or not (options.count or options.export_json or options.compile_commands or options.report):
         for kernel in expanded:
             console.print_stdout(f"{kernel.arch} {kernel.name} {kernel.identity}")
     return Kernels(exit_code=0)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Mapping, Optional
 
 from pants.engine.fs import EMPTY_DIGEST, Digest
 from pants.engine.process import Process
@@ -61,9 +61,10 @@ class ActionsRequest:
 
 @dataclass(frozen=True)
 class ActionOutputs:
-    """The kept files."""
+    """The kept files, and the seconds that the processes took when they ran; None where that is unknown."""
 
     digest: Digest
+    seconds: Optional[float] = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -101,18 +102,21 @@ async def run_action(request: _OneAction, subsystem: ActionsSubsystem) -> Action
     missing = await engine.missing_outputs(result, action.outputs)
     if missing:
         raise ActionFailed(f"{action.description} did not write {', '.join(missing)} ({action.id})")
-    return ActionOutputs(result.output_digest)
+    elapsed = result.metadata.total_elapsed_ms
+    return ActionOutputs(result.output_digest, None if elapsed is None else elapsed / 1000)
 
 
 @rule(desc="Run a compile plan", level=LogLevel.DEBUG)
 async def run_actions(request: ActionsRequest) -> ActionOutputs:
     rendered = await engine.create_files((path, text.encode()) for path, text in request.files)
     available = await engine.merge([rendered, request.inputs])
+    seconds: Optional[float] = 0.0
     for action in request.actions:
         inputs = await engine.subset(available, action.inputs)
         outputs = await Get(ActionOutputs, _OneAction(action, inputs))
         available = await engine.merge([available, outputs.digest])
-    return ActionOutputs(await engine.subset(available, request.keep))
+        seconds = None if seconds is None or outputs.seconds is None else seconds + outputs.seconds
+    return ActionOutputs(await engine.subset(available, request.keep), seconds)
 
 
 def rules() -> list[object]:

@@ -15,6 +15,7 @@ from tilewright.pants.target_types import (
     SCALAR_SPEC_FIELDS,
     ExpandedKernelField,
     KernelArchField,
+    LimitsField,
     PadField,
 )
 from tilewright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
@@ -23,7 +24,10 @@ _AXES = ("m", "n", "k")
 
 
 def kernel_of_target(target: Target) -> Optional[dict[str, Any]]:
-    """``{"arch", "spec", "origin"}`` of a target that is a kernel; the spec may leave fields out."""
+    """``{"arch", "spec", "origin"}``, and ``limits`` if some are stated, of a target that is a kernel.
+
+    The spec may leave fields out.
+    """
     origin = str(target.address)
     if target.has_field(ExpandedKernelField):
         return {**json.loads(target[ExpandedKernelField].value.canonical), "origin": origin}
@@ -43,7 +47,9 @@ def kernel_of_target(target: Target) -> Optional[dict[str, Any]]:
                 f"allowed: {extent.expected_type_description}"
             )
         spec[extent.alias] = dict(zip(_AXES, value))
-    return {"arch": target[KernelArchField].value, "spec": spec, "origin": origin}
+    limits = target[LimitsField].value
+    stated = {} if limits is None else {"limits": dict(limits)}
+    return {"arch": target[KernelArchField].value, "spec": spec, "origin": origin, **stated}
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,7 @@ class ExpandRequest:
 
 @dataclass(frozen=True)
 class ExpandedKernel:
-    """One kernel of a set: its readable name and its canonical JSON."""
+    """One kernel of a set: its readable name and its canonical JSON, with limits if some are stated."""
 
     arch: str
     name: str
@@ -85,7 +91,9 @@ async def expand_kernels(request: ExpandRequest) -> ExpandedKernels:
                 name=kernel["name"],
                 identity=kernel["identity"],
                 canonical=json.dumps(
-                    {"arch": kernel["arch"], "spec": kernel["spec"]}, sort_keys=True, separators=(",", ":")
+                    {key: kernel[key] for key in ("arch", "limits", "spec") if key in kernel},
+                    sort_keys=True,
+                    separators=(",", ":"),
                 ),
             )
             for kernel in response.parse()["kernels"]

@@ -36,6 +36,26 @@ def test_a_generated_kernel_keeps_its_whole_spec() -> None:
     assert kernel_of_target(target) == {"arch": "sm_90a", "spec": {"op": "gemm"}, "origin": "kernels:one"}
 
 
+def test_limits_travel_beside_the_spec() -> None:
+    target = GemmKernelTarget({"arch": "gfx942", "dtype": "bf16", "limits": {"max_vgpr_spills": 0}}, ADDRESS)
+    assert kernel_of_target(target) == {
+        "arch": "gfx942",
+        "origin": "kernels:one",
+        "spec": {"dtype": "bf16"},
+        "limits": {"max_vgpr_spills": 0},
+    }
+    canonical = json.dumps({"arch": "sm_90a", "limits": {"max_registers": 168}, "spec": {}})
+    generated = GeneratedKernelTarget({ExpandedKernelField.alias: WholeKernel("0" * 64, canonical)}, ADDRESS)
+    found = kernel_of_target(generated)
+    assert found is not None and found["limits"] == {"max_registers": 168}
+
+
+@pytest.mark.parametrize("limits", [["max_vgpr_spills"], {"max_vgpr_spills": "0"}, {"max_vgpr_spills": True}, 3])
+def test_limits_are_whole_numbers_by_name(limits: object) -> None:
+    with pytest.raises(InvalidTargetException, match=r"'limits' field in target kernels:one must be .*max_vgpr_spills"):
+        GemmKernelTarget({"arch": "gfx942", "limits": limits}, ADDRESS)
+
+
 def test_ten_thousand_kernels_are_listed_without_their_specs() -> None:
     kernel = WholeKernel("0" * 64, json.dumps({"arch": "sm_90a", "spec": {"op": "gemm"}}))
     target = GeneratedKernelTarget({ExpandedKernelField.alias: kernel}, ADDRESS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Iterable, Mapping, Optional
 
 from pants.engine.fs import Digest
@@ -27,7 +27,7 @@ class LibraryError(Exception):
 class LibraryRequest:
     """What a library is made of, free of addresses except for messages.
 
-    ``kernels`` are JSON texts ``{"arch", "spec", "origin"}``.
+    ``kernels`` are JSON texts ``{"arch", "spec", "origin"}``, with ``limits`` if some are stated.
     """
 
     name: str
@@ -37,18 +37,20 @@ class LibraryRequest:
 
 @dataclass(frozen=True)
 class PlannedGroup:
-    """Kernels that build side by side; in a large library ``link`` then makes one object of theirs."""
+    """Kernels that build side by side, and their names; in a large library ``link`` makes one object of theirs."""
 
     kernels: tuple[ActionsRequest, ...]
     link: Optional[ActionsRequest]
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class BuiltGroup:
-    """All files that the kernels left, and what the library links."""
+    """All files that the kernels left, what the library links, and the seconds of each kernel that are known."""
 
     files: Digest
     linked: Digest
+    seconds: tuple[tuple[str, float], ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -73,10 +75,11 @@ class PlannedLibraries:
 
 @dataclass(frozen=True)
 class BuiltLibrary:
-    """``lib<name>.so``, ``manifest.json`` and ``provenance.json`` below ``<arch>/``."""
+    """``lib<name>.so``, ``manifest.json`` and ``provenance.json`` below ``<arch>/``; seconds of kernels as measured."""
 
     arch: str
     digest: Digest
+    seconds: tuple[tuple[str, float], ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -146,7 +149,7 @@ def parse_library(library: Mapping[str, Any]) -> PlannedLibrary:
     }
     done = {action.id for request in (*kernels.values(), *links.values()) for action in request.actions}
     groups = [
-        PlannedGroup(tuple(kernels[name] for name in group["kernels"]), links[group["output"]])
+        PlannedGroup(tuple(kernels[name] for name in group["kernels"]), links[group["output"]], tuple(group["kernels"]))
         for group in library["groups"]
     ]
     described = {key: value for key, value in library.items() if key not in ("files", "actions", "groups")}
@@ -156,7 +159,7 @@ def parse_library(library: Mapping[str, Any]) -> PlannedLibrary:
         library=library["library"],
         reports=tuple(sorted(library["reports"].values())),
         trees=tuple(sorted({tree for action in actions.values() for tree in action.trees})),
-        groups=tuple(groups) or (PlannedGroup(tuple(kernels.values()), None),),
+        groups=tuple(groups) or (PlannedGroup(tuple(kernels.values()), None, tuple(kernels)),),
         link=_request([action for id, action in actions.items() if id not in done], files, [library["library"]]),
     )
 
@@ -203,10 +206,11 @@ async def _manifest(planned: PlannedLibrary, objects: Digest, linked: Digest) ->
 async def build_group(group: PlannedGroup) -> BuiltGroup:
     kernels = await MultiGet(Get(ActionOutputs, ActionsRequest, kernel) for kernel in group.kernels)
     files = await engine.merge(kernel.digest for kernel in kernels)
+    seconds = tuple((name, one.seconds) for name, one in zip(group.names, kernels) if one.seconds is not None)
     if group.link is None:
-        return BuiltGroup(files, files)
+        return BuiltGroup(files, files, seconds)
     linked = await Get(ActionOutputs, ActionsRequest, replace(group.link, inputs=files))
-    return BuiltGroup(files, linked.digest)
+    return BuiltGroup(files, linked.digest, seconds)
 
 
 @rule(desc="Build kernel library for an architecture", level=LogLevel.DEBUG)
@@ -216,7 +220,8 @@ async def build_library(planned: PlannedLibrary) -> BuiltLibrary:
     linked = await Get(ActionOutputs, ActionsRequest, replace(planned.link, inputs=inputs))
     objects = await engine.merge(group.files for group in groups)
     manifest = await _manifest(planned, objects, linked.digest)
-    return BuiltLibrary(planned.arch, await engine.merge([linked.digest, manifest]))
+    seconds = tuple(pair for group in groups for pair in group.seconds)
+    return BuiltLibrary(planned.arch, await engine.merge([linked.digest, manifest]), seconds)
 
 
 @rule(desc="Build kernel library", level=LogLevel.DEBUG)

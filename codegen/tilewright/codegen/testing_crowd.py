@@ -1,0 +1,61 @@
+"""For tests: many processes that do the same at once, some of them killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def crowd(
+    command: Sequence[str], logs: Path, *, processes: int, kills: int, pause_s: float, seed: int, timeout_s: float
+) -> int:
+    """Run ``processes`` copies of a command at once, and another for each that is killed; how many were killed.
+
+    Every 0 to ``2 * pause_s`` seconds one that runs is killed (SIGKILL, every other time with all that it started),
+    until ``kills`` were or all are done. AssertionError, with what it printed, if one that was left alone fails or does
+    not end within ``timeout_s`` seconds after the last kill.
+    """
+    logs.mkdir(parents=True)
+    rng = random.Random(seed)
+    running: list[tuple[subprocess.Popen[bytes], Path]] = []
+
+    def start() -> None:
+        log = logs / str(len(list(logs.iterdir())))
+        with open(log, "wb") as stream:
+            running.append((subprocess.Popen(command, stdout=stream, stderr=stream, start_new_session=True), log))
+
+    for _ in range(processes):
+        start()
+    killed = 0
+    try:
+        while killed < kills:
+            time.sleep(rng.uniform(0, 2 * pause_s))
+            alive = [one for one in running if one[0].poll() is None]
+            if not alive:
+                break
+            victim = rng.choice(alive)
+            if rng.random() < 0.5:
+                os.killpg(victim[0].pid, signal.SIGKILL)
+            else:
+                victim[0].kill()  # what it started goes on
+            victim[0].wait()
+            running.remove(victim)
+            killed += 1
+            start()
+        deadline = time.monotonic() + timeout_s
+        for process, log in running:
+            code = process.wait(timeout=max(0.1, deadline - time.monotonic()))
+            assert code == 0, f"exit code {code}:\n{log.read_text(errors='replace')}"
+    except subprocess.TimeoutExpired as error:
+        raise AssertionError(f"a process hangs: {error}") from None
+    finally:
+        for process, _ in running:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+    return killed
