@@ -13,6 +13,9 @@ from tilewright.simulator.checks import Checks
 from tilewright.simulator.launch import Buffer, Simulator
 from tilewright.simulator.report import LaunchReport
 
+_ARGUMENTS = struct.Struct("<9Q7q6i4i3i2fi")
+"""tw_hip_gemm_arguments: pointers, strides, extents, leading dimensions of D tensors, counts, alpha and beta."""
+
 
 @dataclass
 class Product:
@@ -52,13 +55,15 @@ class Product:
     ) -> LaunchReport:
         """Run a kernel of ``block`` work-items per tile. Fault for what it does wrong."""
         a, b, d = self.a, self.b, self.d
-        sizes = (self.m, self.n, self.k, a.leading, b.leading, d.leading, 1, 0)
+        sizes = (self.m, self.n, self.k, a.leading, b.leading, d.leading)
         return Simulator(checks=checks, seed=seed).launch(
             image,
             kernel,
             grid=(math.ceil(self.m / tile[0]) * math.ceil(self.n / tile[1]), self.planes, 1),
             block=(block, 1, 1),
-            arguments=struct.pack("<3Q8i", a.address, b.address, d.address, *sizes),
+            arguments=_ARGUMENTS.pack(
+                a.address, b.address, 0, d.address, *[0] * 12, *sizes, *[0] * 4, 1, 1, 0, 1.0, 0.0, 0
+            ),
             buffers=[
                 Buffer(a.address, a.nbytes, writable=False, name="A"),
                 Buffer(b.address, b.nbytes, writable=False, name="B"),

@@ -48,19 +48,19 @@ struct full_tail {
 
 template <class Upstream, template <class> class Pipeline, template <class> class Wrong, class Right>
 struct pipeline : Upstream {
-  template <class P>
+  template <class P, class>
   using type = two_rules<Pipeline<P>, Wrong<Pipeline<P>>, Right>;
 };
 
 template <class T>
 CK_TILE_DEVICE void run_plane(tw_hip_gemm_arguments x) {
-  x.d = static_cast<typename T::d*>(x.d) + static_cast<int64_t>(blockIdx.y) * x.m * x.ldd;
+  x.d = static_cast<typename T::d*>(x.d) + static_cast<int64_t>(blockIdx.y) * x.m * x.ldc;
   tilewright::hip::gemm<T>::run(x);
 }
 
 // fp16, rcr, no padding; the rest is given.
 template <class Tile, class Wave, class WarpTile, class Pipeline, int LdsBytes = 65536>
-struct half_gemm {
+struct half_gemm : tilewright::hip::plain {
   using a = ck_tile::fp16_t;
   using b = ck_tile::fp16_t;
   using d = ck_tile::fp16_t;
@@ -73,7 +73,7 @@ struct half_gemm {
   using pipeline = Pipeline;
   using epilogue = tilewright::hip::cshuffle;
   static constexpr auto scheduler = ck_tile::GemmPipelineScheduler::Intrawave;
-  static constexpr bool pad_m = false, pad_n = false, pad_k = false, split_k = false;
+  static constexpr bool pad_m = false, pad_n = false, pad_k = false;
   static constexpr int lds_bytes = LdsBytes;
 };
 

@@ -21,7 +21,7 @@ struct preshuffle {
       typename GemmKernel<GemmSpatiallyLocalTilePartitioner<shape, 8, 4>, pipeline, epilogue>::UniversalGemmKernel;
 
   CK_TILE_DEVICE static void run(const tw_hip_gemm_arguments& x) {
-    kernel{}(typename kernel::KernelArgs{{x.a}, {x.b}, {}, x.d, x.m, x.n, x.k, {x.lda}, {x.ldb}, {}, x.ldd, 1});
+    kernel{}(typename kernel::KernelArgs{{x.a}, {x.b}, {}, x.d, x.m, x.n, x.k, {x.lda}, {x.ldb}, {}, x.ldc, 1});
   }
 };
 using b_col = preshuffle<tensor_layout::gemm::ColumnMajor>;

@@ -8,7 +8,16 @@ from typing import TypeVar
 from tilewright.arch import load
 from tilewright.codegen.plan import Action, KernelPlan, RenderedFile
 from tilewright.codegen.render import render_template
-from tilewright.codegen.spec import DType, Epilogue, GemmSpec, Kernel, Layout, Pipeline, Scheduler
+from tilewright.codegen.spec import (
+    ELEMENT_BYTES,
+    DType,
+    Epilogue,
+    Kernel,
+    Layout,
+    Pipeline,
+    Scheduler,
+    StreamK,
+)
 from tilewright.codegen.toolchains.hip import HipToolchain
 from tilewright.codegen.toolchains.host import HostToolchain
 
@@ -34,7 +43,7 @@ PIPELINES: Mapping[Pipeline, str | None] = {
     Pipeline.COMPV4: "tilewright::hip::compv4",
     Pipeline.COMPV6: "tilewright::hip::compv6",
     Pipeline.COMP_ASYNC: "tilewright::hip::comp_async",
-    Pipeline.PRESHUFFLEV2: None,
+    Pipeline.PRESHUFFLEV2: "tilewright::hip::preshufflev2",
     Pipeline.TMA: None,
     Pipeline.PACKED: None,
 }
@@ -46,14 +55,20 @@ EPILOGUES: Mapping[Epilogue, str | None] = {
 SCHEDULERS: Mapping[Scheduler, str | None] = {
     Scheduler.INTRAWAVE: "ck_tile::GemmPipelineScheduler::Intrawave",
     Scheduler.INTERWAVE: "ck_tile::GemmPipelineScheduler::Interwave",
-    Scheduler.DEFAULT: None,
+    Scheduler.DEFAULT: "ck_tile::GemmPipelineScheduler::Default",
     Scheduler.COOPERATIVE: None,
     Scheduler.PINGPONG: None,
+}
+# The types of d_op and activation have the names that the specs use.
+STREAM_K: Mapping[StreamK, str | None] = {
+    StreamK.NONE: "void",
+    StreamK.LINEAR: "tilewright::hip::linear",
+    StreamK.TREE: "tilewright::hip::tree",
 }
 
 _Member = TypeVar("_Member")
 _Symbol = TypeVar("_Symbol")
-_SOURCES = ("code_object", "gemm", "runtime")
+_SOURCES = ("code_object", "conditions", "gemm", "grouped", "runtime", "shuffle")
 # 30 kernels of all pipelines and architectures peaked at 492 to 691 MB.
 _COMPILE_MB = 768
 _ABI_LAYOUT = {"row_major": "TW_ROW_MAJOR", "col_major": "TW_COL_MAJOR"}
@@ -82,6 +97,8 @@ class CkTileBackend:
             "pipeline": _symbol(PIPELINES, spec.pipeline),
             "epilogue": _symbol(EPILOGUES, spec.epilogue),
             "scheduler": _symbol(SCHEDULERS, spec.scheduler),
+            "stream_k": _symbol(STREAM_K, spec.stream_k),
+            "sums": spec.split_k or spec.stream_k is not StreamK.NONE,
             "function": f"{kernel.symbol}_gemm",
             "sum": f"{kernel.symbol}_sum",
             "facts": f"{kernel.symbol}_facts",
@@ -92,7 +109,7 @@ class CkTileBackend:
         base = header.removesuffix(".hpp")
         assembly, device, code = f"{base}.s", f"{base}.gpu.o", f"{base}.co"
         image = RenderedFile(f"{base}.image.S", self._render("image.S", kernel, code_object=code))
-        descriptor = RenderedFile(f"{base}.c", self._render("gemm.c", kernel, **_abi(kernel.spec)))
+        descriptor = RenderedFile(f"{base}.c", self._render("gemm.c", kernel, **_abi(kernel)))
         image_object, descriptor_object = f"{base}.image.o", f"{base}.o"
         trees, target = ("abi", "hip"), load(kernel.arch).target
         steps = (
@@ -160,13 +177,18 @@ def _symbol(table: Mapping[_Member, _Symbol | None], member: _Member) -> _Symbol
     return symbol
 
 
-def _abi(spec: GemmSpec) -> dict[str, object]:
+def _abi(kernel: Kernel) -> dict[str, object]:
+    spec, arch = kernel.spec, load(kernel.arch)
     layouts = _symbol(LAYOUTS, spec.layout)
     dtypes = {"a": spec.dtype_a, "b": spec.dtype_b, "c": spec.dtype_c, "acc": spec.dtype_acc}
     return {
         **{f"abi_dtype_{operand}": f"TW_{dtype.upper()}" for operand, dtype in dtypes.items()},
         "abi_layout_a": _ABI_LAYOUT[layouts[0]],
         "abi_layout_b": _ABI_LAYOUT[layouts[1]],
+        "family": "grouped" if spec.grouped else "gemm",
+        "workgroups": arch.compute_units * spec.k_block_per_cu,
+        "wave_size": arch.wave_size,
+        "b_bytes": ELEMENT_BYTES[spec.dtype_b],
     }
 
 

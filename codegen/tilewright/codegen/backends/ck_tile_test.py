@@ -87,12 +87,37 @@ def test_a_split_k_kernel_comes_with_one_that_adds_up_its_slices() -> None:
     base = f"gfx942/{split.name}"
     assert base.endswith("_splitk")
     assert "static constexpr bool split_k = true;" in texts[f"{base}.hpp"]
-    assert f"void {split.symbol}_sum(tw_hip_sum_arguments arguments)" in texts[f"{base}.hpp"]
+    assert f"void {split.symbol}_sum(tw_hip_gemm_arguments arguments)" in texts[f"{base}.hpp"]
     assert len(texts[f"{base}.hpp"].splitlines()) <= 60
     assert f'.function = "{split.symbol}_sum"' in texts[f"{base}.c"]
     assert ".max_split_k = TW_HIP_MAX_SPLIT_K," in texts[f"{base}.c"]
     plain = next(file.text for file in kernel_plan(KERNEL, load("gfx942"), BACKEND).files if file.path.endswith(".c"))
     assert "_sum" not in plain and ".max_split_k = 1," in plain
+
+
+VARIANTS = [
+    ({"stream_k": "tree"}, "using stream_k = tilewright::hip::tree;", "TW_STREAM_K_TREE", "_sum(tw_hip_gemm_arguments"),
+    ({"num_d": 2, "d_op": "multiply"}, "static constexpr int num_d = 2;", ".num_d = 2,", "tilewright::hip::multiply"),
+    ({"activation": "silu"}, "using activation = tilewright::hip::silu;", "TW_ACTIVATION_SILU", "static constexpr int"),
+    ({"batched": True}, "static constexpr bool batched = true;", ".batched = 1,", "_gemm(tw_hip_gemm_arguments"),
+    ({"grouped": True}, "::kernel::run_groups();", "TW_OP_GROUPED_GEMM", "_gemm(tw_hip_grouped_arguments)"),
+    ({"persistent": True}, "static constexpr bool persistent = true;", ".persistent = 1,", "launch_bounds"),
+    ({"preshuffle": True, "pipeline": "preshufflev2"}, "hip::preshufflev2;", "TW_HIP_B_FORMAT(64, 32, 16, 2)", "gemm"),
+]
+
+
+@pytest.mark.parametrize(("changes", "in_header", "in_descriptor", "also_in_header"), VARIANTS)
+def test_a_variant_is_in_header_and_descriptor(
+    changes: dict[str, object], in_header: str, in_descriptor: str, also_in_header: str
+) -> None:
+    kernel = Kernel(arch="gfx942", spec=GemmSpec.model_validate({**KERNEL.spec.model_dump(), **changes}))
+    texts = {file.path.rpartition(".")[2]: file.text for file in kernel_plan(kernel, load("gfx942"), BACKEND).files}
+    assert in_header in texts["hpp"] and also_in_header in texts["hpp"]
+    assert in_descriptor in texts["c"] and in_descriptor not in PLAIN
+    assert len(texts["hpp"].splitlines()) <= 64
+
+
+PLAIN = next(file.text for file in kernel_plan(KERNEL, load("gfx942"), BACKEND).files if file.path.endswith(".c"))
 
 
 def test_the_launcher_knows_its_architecture() -> None:

@@ -9,15 +9,16 @@ from collections.abc import Callable, Iterable, Iterator
 
 from tilewright.arch import Arch, Triple
 from tilewright.codegen.rules import ck_tile_copies as copies
-from tilewright.codegen.rules import variants
+from tilewright.codegen.rules import ck_tile_variants as variants
 from tilewright.codegen.spec import ELEMENT_BYTES, DType, Epilogue, Extent, GemmSpec, Layout, Pipeline
 from tilewright.codegen.violations import Rule, Violation
 
 _MAX_WORKGROUP = 1024
-_REFUSED = dict.fromkeys(variants.FIELDS, "no CK Tile kernel is adapted to it")
-_TWO_LDS_BUFFERS = (Pipeline.COMPV4, Pipeline.COMP_ASYNC)
-_TWO_REGISTER_TILES = (Pipeline.COMPV4, Pipeline.COMPV6, Pipeline.COMP_ASYNC)
-_PIPELINES = (Pipeline.MEM, Pipeline.COMPV3, Pipeline.COMPV4, Pipeline.COMPV6, Pipeline.COMP_ASYNC)
+_TWO_LDS_BUFFERS = (Pipeline.COMPV4, Pipeline.COMP_ASYNC, Pipeline.PRESHUFFLEV2)
+_TWO_REGISTER_TILES = (Pipeline.COMPV4, Pipeline.COMPV6, Pipeline.COMP_ASYNC, Pipeline.PRESHUFFLEV2)
+_PIPELINES = (
+    *(Pipeline.MEM, Pipeline.COMPV3, Pipeline.COMPV4, Pipeline.COMPV6, Pipeline.COMP_ASYNC, Pipeline.PRESHUFFLEV2),
+)
 
 _HALF: tuple[Triple, ...] = ((32, 32, 8), (32, 32, 16), (16, 16, 16), (16, 16, 32))
 _BYTE: tuple[Triple, ...] = ((32, 32, 16), (32, 32, 32), (16, 16, 32), (16, 16, 64))
@@ -59,25 +60,10 @@ def _transposing_read_exists(tile: Triple, element_bytes: int) -> bool:
 def _symbols(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
     if spec.pipeline not in _PIPELINES:
         why = "this backend has no such pipeline"
-        if spec.pipeline is Pipeline.PRESHUFFLEV2:
-            why = "it reads a B that was permuted beforehand, and a problem has no field that says so"
         yield _violation("pipeline", "pipeline", spec.pipeline, why, ", ".join(_PIPELINES), Pipeline.COMPV3)
-    for field, value in (("preshuffle", spec.preshuffle), ("persistent", spec.persistent)):
-        if value:
-            why = (
-                "a problem has no field for a permuted B" if field == "preshuffle" else "its grid depends on the device"
-            )
-            yield _violation("pipeline", field, "True", why, "False", "False")
     if spec.num_wave_groups != 1:
         why = "only pipeline v5 has wave groups, and the compiler does not finish on it"
         yield _violation("pipeline", "num_wave_groups", str(spec.num_wave_groups), why, "1", "1")
-
-
-def _preshuffle_layout(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
-    if (spec.preshuffle or spec.pipeline is Pipeline.PRESHUFFLEV2) and spec.layout.value[1] == "r":
-        why = "a permuted B is read as column-major whatever its layout says: a row-major one gives wrong results"
-        nearest = Layout(f"{spec.layout.value[0]}c{spec.layout.value[2]}")
-        yield _violation("preshuffle_layout", "layout", spec.layout, why, "rcr, ccr", nearest)
 
 
 def _dtypes(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
@@ -90,12 +76,6 @@ def _dtypes(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
     if arch.target in ("gfx90a", "gfx1100") and {DType.FP8, DType.BF8} & {spec.dtype_a, spec.dtype_b}:
         why = "8-bit floats need gfx942, gfx950 or gfx1201; elsewhere CK Tile emulates them or computes nothing"
         yield _violation("dtypes", "dtype_a", spec.dtype_a, why, "fp16, bf16", DType.FP16)
-
-
-def _mixed_dtypes(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
-    if spec.dtype_a != spec.dtype_b:
-        why = "the pipelines multiply both operands as A's dtype (gemm_universal_pipeline_ag_bg_cr_policy.hpp)"
-        yield _violation("mixed_dtypes", "dtype_b", spec.dtype_b, why, spec.dtype_a, spec.dtype_a)
 
 
 def _warp_tile(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
@@ -167,7 +147,8 @@ def _copy_patterns(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
 
 
 def _lds(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
-    stage = spec.tile.k * (spec.tile.m * ELEMENT_BYTES[spec.dtype_a] + spec.tile.n * ELEMENT_BYTES[spec.dtype_b])
+    rows_b = 0 if variants.preshuffles(spec) else spec.tile.n  # a permuted B goes straight to registers
+    stage = spec.tile.k * (spec.tile.m * ELEMENT_BYTES[spec.dtype_a] + rows_b * ELEMENT_BYTES[spec.dtype_b])
     store = copies.shuffle_bytes(spec, arch.wave_size) if spec.epilogue is Epilogue.CSHUFFLE else 0
     buffers = 2 if spec.pipeline in _TWO_LDS_BUFFERS else 1
     used = buffers * max(stage, store)
@@ -224,25 +205,19 @@ def _comp_async(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
         yield _violation("comp_async", "dtype_a", spec.dtype_a, why, "fp16, bf16", DType.FP16)
 
 
-def _variants(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
-    yield from variants.refused("ck_tile.variants", spec, _REFUSED)
-
-
 def _rule(id: str, reason: str, check: Callable[[GemmSpec, Arch], Iterable[Violation]]) -> Rule:
     return Rule(f"ck_tile.{id}", reason, check)
 
 
 RULES: tuple[Rule, ...] = (
+    _rule("pipeline", "Only what this backend maps onto CK Tile.", _symbols),
     _rule(
-        "pipeline", "Only what this backend maps onto CK Tile, and what a problem of the C ABI can ask for.", _symbols
-    ),
-    _rule(
-        "preshuffle_layout",
+        "preshuffle",
         "Preshuffled weights are column-major; with others the kernel compiles and is wrong.",
-        _preshuffle_layout,
+        variants.check_preshuffle,
     ),
     _rule("dtypes", "Dtypes without a matrix instruction are emulated, wrongly or slowly, without a word.", _dtypes),
-    _rule("mixed_dtypes", "A and B are multiplied as one dtype.", _mixed_dtypes),
+    _rule("mixed_dtypes", "A and B are multiplied as one dtype, but for fp8 with bf8.", variants.check_mixed_dtypes),
     _rule(
         "warp_tile", "A warp tile without a matrix instruction does not compile, or compiles to nothing.", _warp_tile
     ),
@@ -255,7 +230,8 @@ RULES: tuple[Rule, ...] = (
     _rule("lds", "All LDS buffers together fit, the epilogue's included.", _lds),
     _rule("accumulators", "Too many accumulators per work-item spill to scratch memory.", _accumulators),
     _rule("comp_async", "Direct loads into LDS have an architecture, a layout and no padding along K.", _comp_async),
-    _rule("variants", "Only some variants are adapted to the C ABI.", _variants),
+    _rule("shared_k", "Shares of K are whole tiles, counted when the kernel is built.", variants.check_shared_k),
+    _rule("variants", "Some variants exclude each other.", variants.check_variants),
 )
 """Every rule that CK Tile adds to the common ones."""
 

@@ -19,12 +19,13 @@ _POWERS = (16, 32, 64, 128, 256)
 
 @dataclass(frozen=True)
 class Copy:
-    """``rows`` rows of ``row`` contiguous elements, moved in vectors of ``vector`` elements."""
+    """``rows`` rows of ``row`` contiguous elements, moved in vectors of ``vector``, or fewer if not ``exact``."""
 
     what: str
     rows: int
     row: int
     vector: int
+    exact: bool = False
 
     def problem(self, wave_size: int, waves: int) -> str:
         """Why the copy cannot be spread over ``waves`` waves of ``wave_size`` lanes; "" if it can."""
@@ -32,7 +33,7 @@ class Copy:
         most = self.rows * self.row // lanes
         if most == 0:
             return f"{self.rows} x {self.row} elements are fewer than {lanes} work-items"
-        vector = min(self.vector, most)
+        vector = self.vector if self.exact else min(self.vector, most)
         if self.row % self.vector or self.row % vector:
             return f"rows of {self.row} elements are no whole vectors of {vector}"
         per_row = self.row // vector
@@ -48,7 +49,12 @@ def copies(spec: GemmSpec, wave_size: int) -> Iterator[Copy]:
     """The copies that a spec implies: A and B from memory, and C to memory if it goes through LDS."""
     tile, lanes = spec.tile, spec.wave.m * spec.wave.n * spec.wave.k * wave_size
     a_row, b_row = _contiguous_k(spec.layout)
-    for what, along_k, extent, dtype in (("A", a_row, tile.m, spec.dtype_a), ("B", b_row, tile.n, spec.dtype_b)):
+    operands: tuple[tuple[str, bool, int, DType], ...]
+    operands = (("A", a_row, tile.m, spec.dtype_a), ("B", b_row, tile.n, spec.dtype_b))
+    if spec.preshuffle:  # B goes straight to registers; A in the widest loads, always
+        operands = ()
+        yield Copy("copying A", tile.m, tile.k, _VECTOR_BYTES // ELEMENT_BYTES[spec.dtype_a], exact=True)
+    for what, along_k, extent, dtype in operands:
         rows, row = (extent, tile.k) if along_k else (tile.k, extent)
         yield Copy(f"copying {what}", rows, row, load_vector(ELEMENT_BYTES[dtype], row, extent * tile.k // lanes))
     if spec.epilogue is Epilogue.CSHUFFLE:

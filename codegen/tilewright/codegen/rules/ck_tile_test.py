@@ -11,6 +11,8 @@ from tilewright.codegen.backends.ck_tile import DTYPES, EPILOGUES, LAYOUTS, PIPE
 from tilewright.codegen.rules import ck_tile_copies as copies
 from tilewright.codegen.rules.ck_tile import RULES
 from tilewright.codegen.spec import (
+    Activation,
+    DOp,
     DType,
     Epilogue,
     Extent,
@@ -20,6 +22,7 @@ from tilewright.codegen.spec import (
     Padding,
     Pipeline,
     Scheduler,
+    StreamK,
     default_acc_dtype,
     default_output_dtype,
 )
@@ -59,6 +62,25 @@ MEM: dict[str, object] = {"wave": (4, 1, 1), "warp": (32, 32, 8), "tile": (128, 
 ASYNC: dict[str, object] = {
     **{"tile": (128, 128, 64), "warp": (16, 16, 32), "pipeline": Pipeline.COMP_ASYNC, "pad": Padding(k=False)}
 }
+PACKED: dict[str, object] = {
+    **{"tile": (128, 128, 64), "wave": (1, 4, 1), "warp": (16, 16, 32), "preshuffle": True},
+    **{"pipeline": Pipeline.PRESHUFFLEV2, "scheduler": Scheduler.DEFAULT},
+}
+FUSED: tuple[dict[str, object], ...] = tuple({"activation": activation} for activation in Activation)
+SHARED: tuple[dict[str, object], ...] = tuple({"stream_k": how} for how in StreamK)
+VARIANTS: tuple[dict[str, object], ...] = (
+    {"num_d": 1, "d_op": DOp.MULTIPLY},
+    {"num_d": 4},
+    *FUSED,
+    *SHARED,
+    {"batched": True, "num_d": 1},
+    {"batched": True, "split_k": True},
+    {"batched": True, "stream_k": StreamK.TREE},
+    {"grouped": True},
+    {"persistent": True},
+    {"persistent": True, "grouped": True},
+)
+MIXED: dict[str, object] = {"dtype": "fp8", "dtype_b": DType.BF8, "tile": (128, 128, 64), "warp": (32, 32, 32)}
 
 # Compiled without spills and with matrix instructions, and (upstream or here) with right results.
 GOOD = [
@@ -79,6 +101,15 @@ GOOD = [
     ("gfx1201", {**RDNA, "dtype": "fp8"}),
     ("gfx1201", {**RDNA, "dtype": "int8", "tile": (128, 128, 64)}),
     ("gfx942", {"epilogue": Epilogue.DEFAULT, "tile": (192, 128, 32)}),
+    *((arch, PACKED) for arch in CDNA),
+    *((arch, {**PACKED, **RDNA, "tile": (128, 64, 64)}) for arch in ("gfx1100", "gfx1201")),
+    *(("gfx942", {"dtype": "bf16", **variant}) for variant in VARIANTS),
+    *((arch, {**RDNA, **variant}) for variant in VARIANTS for arch in ("gfx1100", "gfx1201")),
+    ("gfx942", {"dtype": "int8", "tile": (128, 128, 64), "activation": Activation.RELU, "num_d": 1}),
+    ("gfx942", MIXED),
+    ("gfx942", {**MIXED, "dtype": "bf8", "dtype_b": DType.FP8, "warp": (32, 32, 16)}),
+    ("gfx950", {**MIXED, "tile": (128, 128, 128), "warp": (32, 32, 64)}),
+    ("gfx1201", {**RDNA, "dtype": "bf8", "dtype_b": DType.FP8, "tile": (128, 128, 64)}),
 ]
 
 BAD = [
@@ -92,15 +123,21 @@ BAD = [
     ("dtypes", "gfx90a", {"dtype": "int8", "tile": (128, 128, 64)}, "dtype_a"),
     ("dtypes", "gfx90a", {"dtype": "fp8", "warp": (32, 32, 32)}, "dtype_a"),
     ("dtypes", "gfx1100", {**RDNA, "dtype": "bf8"}, "dtype_a"),
-    ("mixed_dtypes", "gfx942", {"dtype": "fp8", "dtype_b": DType.BF8}, "dtype_b"),
-    ("pipeline", "gfx942", {"pipeline": Pipeline.PRESHUFFLEV2, "preshuffle": True}, "pipeline"),
-    (
-        "preshuffle_layout",
-        "gfx942",
-        {"pipeline": Pipeline.PRESHUFFLEV2, "preshuffle": True, "layout": Layout.RRR},
-        "layout",
-    ),
-    ("pipeline", "gfx942", {"persistent": True}, "persistent"),
+    ("mixed_dtypes", "gfx942", {"dtype_b": DType.BF16}, "dtype_b"),
+    ("mixed_dtypes", "gfx942", {**MIXED, "pipeline": Pipeline.COMPV4}, "pipeline"),
+    ("mixed_dtypes", "gfx950", {**MIXED, "layout": Layout.RRR}, "layout"),
+    ("preshuffle", "gfx942", {**PACKED, "layout": Layout.RRR}, "layout"),
+    ("preshuffle", "gfx942", {**PACKED, "layout": Layout.CCR}, "layout"),
+    ("preshuffle", "gfx942", {**PACKED, "wave": (2, 1, 1), "warp": (64, 4, 16), "tile": (256, 64, 64)}, "warp_tile.n"),
+    ("preshuffle", "gfx1201", {**PACKED, "dtype": "fp8", "wave": (8, 1, 1), "warp": (16, 16, 16)}, "tile.m"),
+    ("copy_pattern", "gfx942", {**PACKED, "tile": (16, 128, 64)}, "tile"),
+    ("shared_k", "gfx942", {"stream_k": StreamK.TREE, "pipeline": Pipeline.COMPV6}, "pipeline"),
+    ("shared_k", "gfx942", {"stream_k": StreamK.LINEAR, "persistent": True}, "persistent"),
+    ("shared_k", "gfx942", {**PACKED, "split_k": True}, "split_k"),
+    ("shared_k", "gfx942", {**PACKED, "stream_k": StreamK.TREE}, "stream_k"),
+    ("variants", "gfx942", {**PACKED, "batched": True}, "batched"),
+    ("variants", "gfx942", {**PACKED, "grouped": True}, "grouped"),
+    ("variants", "gfx942", {"dtype": "int8", "tile": (128, 128, 64), "activation": Activation.GELU}, "activation"),
     ("pipeline", "gfx942", {"num_wave_groups": 2}, "num_wave_groups"),
     ("wave_k", "gfx942", {"wave": (2, 1, 2)}, "wave.k"),
     ("workgroup", "gfx950", {"wave": (8, 4, 1), "tile": (256, 256, 32)}, "wave"),
@@ -117,7 +154,6 @@ BAD = [
     ("comp_async", "gfx950", {**ASYNC, "pad": Padding()}, "pad.k"),
     ("comp_async", "gfx950", {**ASYNC, "layout": Layout.RRR}, "layout"),
     ("comp_async", "gfx950", {**ASYNC, "dtype": "fp8"}, "dtype_a"),
-    ("variants", "gfx942", {"batched": True}, "batched"),
 ]
 
 

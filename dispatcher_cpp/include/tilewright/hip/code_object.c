@@ -37,7 +37,7 @@ static const Elf64_Sym* find_symbol(const tw_hip_code* code, const Elf64_Shdr* s
   return NULL;
 }
 
-int tw_hip_read_facts(const tw_hip_code* code, tw_hip_gemm_facts* facts) {
+int tw_hip_read_facts(const tw_hip_code* code, size_t arguments_bytes, tw_hip_gemm_facts* facts) {
   uint32_t count = 0;
   const Elf64_Shdr* sections = section_table(code, &count);
   const Elf64_Sym* symbol = sections ? find_symbol(code, sections, count) : NULL;
@@ -47,5 +47,5 @@ int tw_hip_read_facts(const tw_hip_code* code, tw_hip_gemm_facts* facts) {
   const uint64_t at = symbol->st_value - section->sh_addr;
   if (!bytes || at > section->sh_size || sizeof *facts > section->sh_size - at) return 0;
   memcpy(facts, bytes + at, sizeof *facts);
-  return facts->magic == TW_HIP_GEMM_FACTS_MAGIC && facts->arguments_bytes == sizeof(tw_hip_gemm_arguments);
+  return facts->magic == TW_HIP_GEMM_FACTS_MAGIC && facts->arguments_bytes == arguments_bytes;
 }

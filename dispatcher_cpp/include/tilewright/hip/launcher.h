@@ -25,7 +25,8 @@ typedef struct tw_hip_code {
 typedef struct tw_hip_gemm {
   tw_gemm_traits traits;
   tw_hip_code code;
-  tw_hip_code sum; /* where max_split_k > 1: the kernel that adds up the slices, from the same image */
+  tw_hip_code sum; /* where K is shared: the kernel that adds up what was left in the workspace, of the same image */
+  uint32_t workgroups; /* that the architecture's reference device runs at a time; of persistent kernels and stream-K */
 } tw_hip_gemm;
 
 typedef struct tw_hip_gemm_plan {
@@ -34,9 +35,24 @@ typedef struct tw_hip_gemm_plan {
   uint32_t block;                  /* work-items per workgroup */
   uint32_t row_bytes;              /* alignment that pointers need */
   uint32_t sum_grid;               /* 0 = the kernel writes D itself */
-  tw_hip_sum_arguments sum;        /* pointers still null */
+  uint32_t num_d;
+  uint32_t reserved;
   uint64_t workspace_bytes;
 } tw_hip_gemm_plan;
+
+/* The groups themselves lie in the caller's memory: a launch is told them again and compares the digest. */
+typedef struct tw_hip_grouped_plan {
+  int64_t group_count;
+  uint64_t digest;
+  uint32_t block;
+  uint32_t row_bytes;
+  float alpha, beta;
+} tw_hip_grouped_plan;
+
+/* How a preshuffle kernel wants B: depends on what a wave multiplies at a time, and on nothing else. */
+#define TW_HIP_B_FORMAT(wave_size, warp_tile_n, warp_tile_k, element_bytes)                        \
+  ((uint64_t)(wave_size) << 48 | (uint64_t)(element_bytes) << 32 | (uint64_t)(warp_tile_n) << 16 | \
+   (uint64_t)(warp_tile_k))
 
 /* gemm.c: the four functions of a descriptor. */
 TW_HIDDEN tw_status tw_hip_gemm_supports(const tw_kernel* kernel, const tw_problem* problem, char* reason,
@@ -45,8 +61,28 @@ TW_HIDDEN tw_status tw_hip_gemm_workspace_size(const tw_kernel* kernel, const tw
 TW_HIDDEN tw_status tw_hip_gemm_make_plan(const tw_kernel* kernel, const tw_problem* problem, void* plan);
 TW_HIDDEN tw_status tw_hip_gemm_launch(const tw_kernel* kernel, const void* plan, const void* args);
 
+/* grouped.c: those of a grouped kernel. */
+TW_HIDDEN tw_status tw_hip_grouped_supports(const tw_kernel* kernel, const tw_problem* problem, char* reason,
+                                            size_t reason_bytes);
+TW_HIDDEN tw_status tw_hip_grouped_workspace_size(const tw_kernel* kernel, const tw_problem* problem, uint64_t* bytes);
+TW_HIDDEN tw_status tw_hip_grouped_make_plan(const tw_kernel* kernel, const tw_problem* problem, void* plan);
+TW_HIDDEN tw_status tw_hip_grouped_launch(const tw_kernel* kernel, const void* plan, const void* args);
+
+/* shuffle.c: the order in which a preshuffle kernel reads B. */
+TW_HIDDEN tw_status tw_hip_shuffle_b_bytes(const tw_kernel* kernel, const tw_problem* problem, uint64_t* bytes);
+TW_HIDDEN tw_status tw_hip_shuffle_b(const tw_kernel* kernel, const tw_problem* problem, const void* b, void* shuffled);
+
+/* conditions.c: does the kernel serve the problem? What is checked of a GEMM but the struct itself. */
+TW_HIDDEN tw_status tw_hip_check_conditions(const tw_hip_gemm* gemm, const tw_gemm_problem* problem,
+                                            const tw_hip_gemm_facts* facts, char* reason, size_t reason_bytes);
+TW_HIDDEN int64_t tw_hip_round_up(int64_t value, int64_t unit);
+TW_HIDDEN int64_t tw_hip_element_bytes(uint32_t dtype);
+/* Output tiles of all matrices, and K tiles of one of them. */
+TW_HIDDEN int64_t tw_hip_tiles(const tw_gemm_traits* traits, const tw_gemm_problem* problem);
+TW_HIDDEN int64_t tw_hip_loops(const tw_gemm_traits* traits, const tw_gemm_problem* problem);
+
 /* code_object.c: the constants that the device compiler left in the code object. 0 if they are not there. */
-TW_HIDDEN int tw_hip_read_facts(const tw_hip_code* code, tw_hip_gemm_facts* facts);
+TW_HIDDEN int tw_hip_read_facts(const tw_hip_code* code, size_t arguments_bytes, tw_hip_gemm_facts* facts);
 
 /* runtime.c: everything that calls HIP. */
 TW_HIDDEN tw_status tw_hip_launch(const tw_hip_code* code, uint32_t grid, uint32_t block, void* arguments, size_t bytes,

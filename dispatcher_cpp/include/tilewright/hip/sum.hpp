@@ -1,71 +1,32 @@
-// The second half of a GEMM that shares K among workgroups: adds the slices up in their order, scales, converts.
+// The second half of a GEMM that shares K among workgroups: adds the slices up in their order and finishes.
 #ifndef TILEWRIGHT_HIP_SUM_HPP
 #define TILEWRIGHT_HIP_SUM_HPP
 
-#include <hip/hip_runtime.h>
-
-#include <type_traits>
-
-#include "ck_tile/core.hpp"
-#include "tilewright/hip/arguments.h"
+#include "tilewright/hip/finish.hpp"
 
 namespace tilewright::hip {
 
-// Rows of C and D are aligned to 4 bytes, whatever the element.
+// One work-item per TW_HIP_SUM_VECTOR elements of a row. The same order in every run, so the same bits.
 template <class T>
-struct alignas(4) narrow_vector {
-  T element[TW_HIP_SUM_VECTOR];
-};
+CK_TILE_DEVICE void sum_slices(tw_hip_gemm_arguments x) {
+  using vector = sum_vector<typename T::acc>;
+  const int32_t per_row = (x.n + TW_HIP_SUM_VECTOR - 1) / TW_HIP_SUM_VECTOR;
+  const int64_t per_matrix = int64_t{x.m} * per_row;
+  const int32_t blocks = static_cast<int32_t>((per_matrix + TW_HIP_SUM_BLOCK - 1) / TW_HIP_SUM_BLOCK);
+  const auto block = static_cast<int32_t>(blockIdx.x);
+  const int32_t index = T::batched ? block / blocks : 0;
+  const int64_t at = int64_t{block - index * blocks} * TW_HIP_SUM_BLOCK + static_cast<int32_t>(threadIdx.x);
+  if (at >= per_matrix) return;
+  if constexpr (T::batched) x = matrix_of_batch<T>(x, index);
 
-template <class Acc>
-struct alignas(TW_HIP_SUM_VECTOR * sizeof(Acc)) slice_vector {
-  Acc element[TW_HIP_SUM_VECTOR];
-};
-
-// The same order in every run, so the same bits.
-template <class Acc>
-CK_TILE_DEVICE slice_vector<Acc> add_slices(const slice_vector<Acc>* first, int64_t distance, int32_t count) {
-  slice_vector<Acc> sum = *first;
-  for (int32_t slice = 1; slice < count; ++slice) {
-    const slice_vector<Acc> next = first[slice * distance];
+  const vector* first = static_cast<const vector*>(x.partial) + index * per_matrix * x.shares + at;
+  vector sum = *first;
+  for (int32_t slice = 1; slice < x.shares; ++slice) {
+    const vector next = first[slice * per_matrix];
     for (int i = 0; i < TW_HIP_SUM_VECTOR; ++i) sum.element[i] += next.element[i];
   }
-  return sum;
-}
-
-template <class D, class Acc>
-CK_TILE_DEVICE D finish(Acc sum, const tw_hip_sum_arguments& x, const D* c) {
-  if constexpr (std::is_floating_point_v<Acc>) {
-    sum *= x.alpha;
-    if (x.beta != 0) sum += x.beta * ck_tile::type_convert<Acc>(*c);
-  }
-  return ck_tile::type_convert<D>(sum);
-}
-
-// One work-item per TW_HIP_SUM_VECTOR elements of a row. D may be C.
-template <class D, class Acc>
-CK_TILE_DEVICE void sum_slices(const tw_hip_sum_arguments& x) {
-  const int32_t per_row = x.slice_ldd / TW_HIP_SUM_VECTOR;
-  const int32_t at = static_cast<int32_t>(blockIdx.x * TW_HIP_SUM_BLOCK + threadIdx.x);
-  if (at >= x.m * per_row) return;
-  const int32_t row = at / per_row, column = at % per_row * TW_HIP_SUM_VECTOR;
-  const int64_t distance = static_cast<int64_t>(x.m) * per_row;
-  const slice_vector<Acc> sum = add_slices(static_cast<const slice_vector<Acc>*>(x.slices) + at, distance, x.count);
-
-  const int64_t offset = static_cast<int64_t>(row) * x.ldd + column;
-  const D* c = static_cast<const D*>(x.c) + offset;
-  D* d = static_cast<D*>(x.d) + offset;
-  if (x.n - column >= TW_HIP_SUM_VECTOR) {
-    narrow_vector<D> old{}, out;
-    if (x.beta != 0) old = *reinterpret_cast<const narrow_vector<D>*>(c);
-    for (int i = 0; i < TW_HIP_SUM_VECTOR; ++i) out.element[i] = finish<D>(sum.element[i], x, &old.element[i]);
-    *reinterpret_cast<narrow_vector<D>*>(d) = out;
-  } else {
-    // Unrolled: an index known at run time would move the sum to scratch memory.
-#pragma unroll
-    for (int i = 0; i < TW_HIP_SUM_VECTOR - 1; ++i)
-      if (i < x.n - column) d[i] = finish<D>(sum.element[i], x, c + i);
-  }
+  const auto row = static_cast<int32_t>(at / per_row);
+  finish_vector<T>(sum, x, row, static_cast<int32_t>(at - int64_t{row} * per_row) * TW_HIP_SUM_VECTOR);
 }
 
 }  // namespace tilewright::hip
