@@ -1,4 +1,5 @@
-"""Every legal pipeline, scheduler, epilogue, layout, dtype and split K of an architecture together, in one tile."""
+"""Every legal pipeline, scheduler, epilogue, layout, dtype and split K of an architecture together, in one tile; and
+every variant in every dtype or pipeline, layouts in turn."""
 
 from __future__ import annotations
 
@@ -29,6 +30,57 @@ _WAVE32 = (
     ((64, 64, 32), (2, 4, 1), (16, 16, 16)),
     ((64, 64, 64), (2, 4, 1), (16, 16, 16)),
 )
+_PACKED_TILES = (
+    ((128, 128, 64), (1, 4, 1), (16, 16, 32)),
+    ((128, 128, 128), (1, 4, 1), (16, 16, 64)),
+    ((128, 128, 64), (2, 2, 1), (32, 32, 16)),
+    ((128, 64, 64), (4, 2, 1), (16, 16, 16)),
+    ((128, 64, 128), (4, 2, 1), (16, 16, 16)),
+)
+_VARIANTS: tuple[dict[str, object], ...] = (
+    {"num_d": 1, "activation": "gelu"},
+    {"num_d": 2, "d_op": "multiply"},
+    {"num_d": 4, "activation": "relu"},
+    *({"activation": name} for name in ("relu", "gelu", "fast_gelu", "silu", "sigmoid", "tanh")),
+    {"persistent": True},
+    {"batched": True},
+    {"grouped": True},
+    {"grouped": True, "persistent": True},
+    {"stream_k": "linear"},
+    {"stream_k": "tree"},
+    {"stream_k": "linear", "batched": True, "num_d": 1, "activation": "silu"},
+    {"split_k": True, "batched": True, "num_d": 1, "activation": "tanh"},
+    {"pipeline": "preshufflev2"},
+    {"pipeline": "preshufflev2", "persistent": True, "num_d": 1},
+)
+
+
+def variants(name: str) -> Iterator[Kernel]:
+    """Each variant in compv3 and every dtype, in other pipelines in one dtype; and mixed 8-bit floats."""
+    arch = load(name)
+    dtypes = [key.split("_")[0] for key in arch.warp_tiles if len(set(key.split("_")[:2])) == 1]
+    mixed = [key.split("_")[:2] for key in arch.warp_tiles if len(set(key.split("_")[:2])) == 2]
+    places = [
+        *(("compv3", {"dtype": dtype}) for dtype in dtypes),
+        *((pipeline, {"dtype": "fp16"}) for pipeline in ("mem", "comp_async", "compv4") if pipeline in arch.pipelines),
+    ]
+    layouts = [layout.value for layout in Layout]
+    for number, (variant, (pipeline, dtype)) in enumerate(product(_VARIANTS, places)):
+        if "pipeline" in variant and pipeline != "compv3":
+            continue
+        usual = {"pipeline": pipeline, "scheduler": "intrawave", "epilogue": "cshuffle", **dtype, **variant}
+        if "pipeline" in variant:
+            usual["scheduler"] = "default"
+        tried = [layouts[number % 4], "rcr"]
+        found = next(filter(None, (_legal(name, {**usual, "layout": layout}) for layout in tried)), None)
+        if found is not None:
+            yield found
+    for a, b in mixed:
+        types = {"dtype_a": a, "dtype_b": b, "dtype_c": "fp16", "dtype_acc": "fp32"}
+        usual = {"pipeline": "compv3", "scheduler": "intrawave", "epilogue": "cshuffle", "layout": "rcr", **types}
+        found = _legal(name, usual)
+        if found is not None:
+            yield found
 
 
 def every(name: str) -> Iterator[Kernel]:
@@ -45,7 +97,8 @@ def every(name: str) -> Iterator[Kernel]:
 
 def _legal(name: str, chosen: dict[str, object]) -> Kernel | None:
     arch = load(name)
-    for tile, wave, warp_tile in _WAVE32 if arch.wave_size == 32 else _WAVE64:
+    tiles = _WAVE32 if arch.wave_size == 32 else _WAVE64
+    for tile, wave, warp_tile in _PACKED_TILES if chosen["pipeline"] == "preshufflev2" else tiles:
         pad = [True, True, chosen["pipeline"] != "comp_async"]
         extents = {"tile": list(tile), "wave": list(wave), "warp_tile": list(warp_tile), "pad": pad}
         try:

@@ -1,4 +1,4 @@
-"""Every shipped AMD GEMM kernel is run in the simulator, through the dispatcher and the library's own launcher.
+"""Every shipped plain AMD GEMM kernel is run in the simulator, through the dispatcher and the library's launcher.
 
 Sizes have tails in M, N and K and 1 to 9 K loops, rows have gaps, memory around results is guarded. Sums of small
 integers must be bit-exact; random numbers must keep the rounding bound of their sum.
@@ -12,11 +12,13 @@ import pytest
 
 from amd.shipped import ARCHS, library
 from amd.simulated import Bench, Case, cases_of
+from amd.variants import is_plain
 from tilewright.simulator import device
 from tilewright.simulator.checks import Checks
 
-KERNELS = [(arch, kernel.name) for arch in ARCHS for kernel in library(arch).kernels]
-CASES = [(arch, kernel.name, case) for arch in ARCHS for kernel in library(arch).kernels for case in cases_of(kernel)]
+PLAIN = [(arch, kernel) for arch in ARCHS for kernel in library(arch).kernels if is_plain(kernel)]
+KERNELS = [(arch, kernel.name) for arch, kernel in PLAIN]
+CASES = [(arch, kernel.name, case) for arch, kernel in PLAIN for case in cases_of(kernel)]
 
 
 @cache

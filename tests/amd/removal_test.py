@@ -13,6 +13,7 @@ import pytest
 from amd.direct import Product
 from amd.patched import barriers, waits, without
 from amd.shipped import ARCHS, code_objects, library
+from amd.variants import is_plain
 from tilewright.dispatch.manifest import KernelEntry
 from tilewright.simulator.checks import Checks
 from tilewright.simulator.errors import Fault
@@ -27,9 +28,9 @@ SPARE_BARRIERS = ("compv4", "comp_async")
 
 
 def chosen(arch: str) -> list[KernelEntry]:
-    """The kernels that are tried."""
+    """The kernels that are tried: those without a variant, whose barriers are the pipeline's."""
     kernels = {}
-    for kernel in library(arch).kernels:
+    for kernel in filter(is_plain, library(arch).kernels):
         kernels.setdefault(kernel.name if EVERY else kernel.spec["pipeline"], kernel)
     return list(kernels.values())
 
