@@ -168,6 +168,7 @@ typedef struct tw_gemm_traits {
   uint32_t num_d, d_op, activation; /* exactly these are served */
   uint32_t batched;                 /* serves batch > 1 */
   uint32_t stream_k;                /* tw_stream_k */
+  uint16_t cluster_m, cluster_n;    /* tiles whose workgroups share operands; 0 = 1 */
   uint64_t b_format;                /* how shuffle_b orders B; 0 = it does not */
 } tw_gemm_traits;
 

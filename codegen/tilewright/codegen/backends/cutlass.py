@@ -13,6 +13,7 @@ from tilewright.codegen.toolchains.host import Command, HostToolchain
 
 _SOURCES = "__cuda_src/include/tilewright/cuda"
 _RUNTIME = ("runtime", "gemm_problem")
+MAX_SPLIT_K = 32
 _CUDART = ("cudart_static", "rt", "pthread", "dl")
 
 
@@ -38,6 +39,13 @@ class CutlassBackend:
             "layout_b": layout_b,
             "mainloop_schedule": _mainloop_schedule(spec),
             "epilogue_schedule": symbols.EPILOGUE_SCHEDULES[spec.scheduler],
+            "swap": symbols.swapped(spec),
+            "all_shapes": symbols.all_shapes(spec),
+            "cut": symbols.cut(spec),
+            "tile_scheduler": symbols.tile_scheduler(spec),
+            "activation": symbols.ACTIVATIONS[spec.activation],
+            "combination": symbols.COMBINATIONS[spec.d_op],
+            "max_split_k": MAX_SPLIT_K if spec.split_k else 1,
             "abi_dtypes": [
                 symbols.ABI_DTYPES[dtype] for dtype in (spec.dtype_a, spec.dtype_b, spec.dtype_c, spec.dtype_acc)
             ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.codegen.spec import DType, Epilogue, Layout, Pipeline, Scheduler
+from tilewright.codegen.spec import Activation, DOp, DType, Epilogue, GemmSpec, Layout, Pipeline, Scheduler, StreamK
 
 # fp32 operands are absent on purpose: the tensor cores would round them to tf32.
 ELEMENTS: dict[DType, str] = {
@@ -43,6 +43,46 @@ FAST_ACCUMULATION = "FP8FastAccum"
 # CUTLASS has that schedule for K-major operands alone.
 FAST_ACCUMULATION_LAYOUTS = frozenset({Layout.RCR})
 FAST_ACCUMULATION_DTYPES = frozenset({DType.FP8, DType.BF8})
+
+ACTIVATIONS: dict[Activation, str] = {
+    Activation.NONE: "none",
+    Activation.RELU: "relu",
+    Activation.GELU: "gelu",
+    Activation.FAST_GELU: "fast_gelu",
+    Activation.SILU: "silu",
+    Activation.SIGMOID: "sigmoid",
+    Activation.TANH: "hyperbolic_tangent",
+}
+COMBINATIONS: dict[DOp, str] = {DOp.ADD: "cutlass::plus", DOp.MULTIPLY: "cutlass::multiplies"}
+
+WGMMA_ROWS = 64
+
+
+def swapped(spec: GemmSpec) -> bool:
+    """Does the kernel compute C^T = B^T A^T, so that wgmma's 64 rows lie along N? The warp tile says so."""
+    warp = spec.warp_tile
+    plain = (warp.m, warp.n) == (WGMMA_ROWS, spec.tile.n)
+    return not plain and (warp.m, warp.n) == (spec.tile.m, WGMMA_ROWS)
+
+
+_COMMON_COLUMNS = frozenset({8, 16, 24, 32, 64, 96, 128, 192, 256})
+
+
+def all_shapes(spec: GemmSpec) -> bool:
+    """Must CuTe know the rarer wgmma shapes? Without them it cuts a tile of 224 columns into seven of 32."""
+    columns = spec.tile.m if swapped(spec) else spec.tile.n
+    return columns not in _COMMON_COLUMNS
+
+
+def cut(spec: GemmSpec) -> bool:
+    """Do several workgroups share a tile along K?"""
+    return spec.split_k or spec.stream_k is not StreamK.NONE
+
+
+def tile_scheduler(spec: GemmSpec) -> str:
+    """The CUTLASS tag of who works on which part of which tile."""
+    return "cutlass::gemm::StreamKScheduler" if cut(spec) else "cutlass::gemm::PersistentScheduler"
+
 
 PIPELINES = frozenset({Pipeline.TMA})
 EPILOGUES = frozenset({Epilogue.TMA})

@@ -97,8 +97,8 @@ def test_rules_never_raise_and_report_under_their_ids(spec: GemmSpec, name: str)
     assert all(violation.nearest for violation in found)
 
 
-@pytest.mark.parametrize("arch", ["sm_90a", "x86_64_v3", "x86_64_v4"])
-def test_only_amd_kernels_share_k(arch: str) -> None:
+@pytest.mark.parametrize("arch", ["x86_64_v3", "x86_64_v4"])
+def test_only_gpu_kernels_share_k(arch: str) -> None:
     model = archs.load(arch)
     fields = {"dtype": "bf16", "layout": "rcr", "tile": [128, 128, 64], "wave": [2, 1, 1], "warp_tile": [64, 128, 16]}
     for split_k in (False, True):

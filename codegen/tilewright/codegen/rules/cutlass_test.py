@@ -26,6 +26,10 @@ GOOD: dict[str, Any] = {
 }
 FP8: dict[str, Any] = {**GOOD, "dtype": "fp8", "tile": [128, 256, 128], "warp_tile": [64, 256, 32]}
 PINGPONG: dict[str, Any] = {**GOOD, "scheduler": "pingpong", "wave": [1, 1, 1]}
+WIDE: dict[str, Any] = {**GOOD, "tile": [256, 192, 64], "warp_tile": [64, 192, 16]}
+SMALL: dict[str, Any] = {**PINGPONG, "tile": [64, 128, 64], "warp_tile": [64, 128, 16]}
+SWAPPED: dict[str, Any] = {**GOOD, "tile": [16, 128, 128], "wave": [1, 2, 1], "warp_tile": [16, 64, 16]}
+INT8_SWAPPED: dict[str, Any] = {**SWAPPED, "dtype": "int8", "warp_tile": [16, 64, 32]}
 
 
 def broken(raw: dict[str, Any]) -> dict[str, str]:
@@ -37,6 +41,10 @@ def test_good_kernels_pass() -> None:
     assert broken(GOOD) == {}
     assert broken(FP8) == {}
     assert broken({**PINGPONG, "tile": [64, 128, 64], "warp_tile": [64, 128, 16]}) == {}
+    assert broken(SWAPPED) == {}
+    assert broken({**INT8_SWAPPED, "layout": "rrr"}) == {}
+    for variant in ({"batched": True}, {"split_k": True}, {"stream_k": "linear"}, {"num_d": 1, "activation": "gelu"}):
+        assert broken({**GOOD, **variant}) == {}
 
 
 @pytest.mark.parametrize(
@@ -45,15 +53,30 @@ def test_good_kernels_pass() -> None:
         ({**FP8, "layout": "rrr"}, "cutlass.layout_8bit", "rcr"),
         ({**FP8, "layout": "crr"}, "cutlass.layout_8bit", "rcr"),
         ({**FP8, "dtype": "int8", "layout": "rrr"}, "cutlass.layout_8bit", "rcr"),
-        ({**GOOD, "tile": [64, 256, 64]}, "cutlass.tile_m", "128"),
-        ({**PINGPONG, "tile": [96, 128, 64], "warp_tile": [64, 128, 16]}, "cutlass.tile_m", "128"),
-        ({**GOOD, "tile": [128, 40, 64], "warp_tile": [64, 40, 16]}, "cutlass.tile_n", "32"),
+        ({**GOOD, "tile": [64, 256, 64]}, "cutlass.tile_rows", "128"),
+        ({**PINGPONG, "tile": [96, 128, 64], "warp_tile": [64, 128, 16]}, "cutlass.tile_rows", "128"),
+        ({**GOOD, "tile": [128, 40, 64], "warp_tile": [64, 40, 16]}, "cutlass.tile_columns", "32"),
         ({**GOOD, "wave": [1, 1, 1]}, "cutlass.wave", "2x1x1"),
         ({**PINGPONG, "tile": [64, 256, 64], "wave": [2, 1, 1]}, "cutlass.wave", "1x1x1"),
         ({**GOOD, "warp_tile": [64, 128, 16]}, "cutlass.warp_tile", "64x256x16"),
         ({**FP8, "warp_tile": [64, 256, 16]}, "cutlass.warp_tile", "64x256x32"),
-        ({**PINGPONG, "tile": [128, 256, 64]}, "cutlass.accumulators", "tile.n = 128"),
+        ({**PINGPONG, "tile": [128, 256, 64]}, "cutlass.accumulators", "tile.n = 192"),
         ({**GOOD, "tile": [128, 256, 128], "dtype_c": "fp32"}, "cutlass.shared_memory", "tile.k = 96"),
+        ({**SWAPPED, "tile": [16, 64, 128]}, "cutlass.tile_rows", "128"),
+        ({**SWAPPED, "tile": [24, 128, 128], "warp_tile": [24, 64, 16]}, "cutlass.tile_columns", "32"),
+        ({**SWAPPED, "wave": [2, 1, 1]}, "cutlass.wave", "1x2x1"),
+        ({**INT8_SWAPPED, "layout": "ccr"}, "cutlass.layout_8bit", "rcr"),
+        ({**INT8_SWAPPED, "layout": "crr"}, "cutlass.layout_8bit", "rcr"),
+        (
+            {**GOOD, "tile": [256, 192, 64], "warp_tile": [64, 192, 16], "num_d": 1},
+            "cutlass.accumulators",
+            "tile.n = 128",
+        ),
+        ({**GOOD, "num_d": 4}, "cutlass.shared_memory", "tile.k = 32"),
+        ({**GOOD, "stream_k": "tree"}, "cutlass.variants", "linear"),
+        ({**GOOD, "preshuffle": True}, "cutlass.variants", "False"),
+        ({**SMALL, "split_k": True}, "cutlass.variants", "cooperative"),
+        ({**FP8, "dtype": "int8", "activation": "silu"}, "cutlass.variants", "none"),
         ({**GOOD, "pad": {"m": False}}, "cutlass.padding", "m=True n=True k=True"),
         ({**GOOD, "pipeline": "mem", "epilogue": "tma"}, "cutlass.schedule", ""),
         ({**GOOD, "dtype_a": "fp32", "dtype_b": "fp32", "dtype_acc": "fp32", "dtype_c": "fp32"}, "cutlass.dtype", ""),

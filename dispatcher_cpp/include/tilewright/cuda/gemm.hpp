@@ -13,84 +13,102 @@
 #include <cutlass/gemm/collective/collective_builder.hpp>
 #include <cutlass/gemm/kernel/gemm_universal.hpp>
 
+#include "tilewright/cuda/epilogue.hpp"
+#include "tilewright/cuda/operands.hpp"
 #include "tilewright/cuda/runtime.h"
 
 namespace tilewright::cuda {
 
-// Resources that only the host side of the object knows; cutlass_report.py reads them out of this section.
-#define TILEWRIGHT_CUDA_RESOURCES __attribute__((used, section(".tilewright.resources")))
-
-struct gemm_resources {
-  uint32_t struct_size;
-  uint32_t dynamic_shared_bytes;
-  uint32_t threads;
-  uint32_t stages;
-};
-
-template <class Element>
-constexpr int tma_alignment = 128 / cutlass::sizeof_bits<Element>::value;
-
 template <class Config>
 struct gemm {
-  using element_a = typename Config::element_a;
-  using element_b = typename Config::element_b;
+  using operands = operands_of<Config>;
+  using tile = typename operands::tile;
+  using cluster = typename operands::cluster;
+  using element_a = typename operands::element_a;
+  using element_b = typename operands::element_b;
   using element_c = typename Config::element_c;
   using element_acc = typename Config::element_acc;
-  using layout_c = cutlass::layout::RowMajor;
+  using layout_c = typename operands::layout_c;
+  static constexpr bool cut = !cute::is_same_v<typename Config::tile_scheduler, cutlass::gemm::PersistentScheduler>;
 
-  // int32 accumulators stay integers up to the store: a float would lose bits above 2^24.
-  using fusion = cutlass::epilogue::fusion::LinearCombination<element_c, element_acc, element_c, element_acc>;
+  using fused = cute::conditional_t<Config::fused, fused_epilogue<Config, tile, layout_c>, plain_epilogue<Config>>;
   using epilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
-      cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, typename Config::tile, typename Config::cluster,
+      cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, tile, cluster,
       cutlass::epilogue::collective::EpilogueTileAuto, element_acc, element_acc, element_c, layout_c,
       tma_alignment<element_c>, element_c, layout_c, tma_alignment<element_c>, typename Config::epilogue_schedule,
-      fusion>::CollectiveOp;
+      typename fused::fusion>::CollectiveOp;
   using mainloop = typename cutlass::gemm::collective::CollectiveBuilder<
-      cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, element_a, typename Config::layout_a,
-      tma_alignment<element_a>, element_b, typename Config::layout_b, tma_alignment<element_b>, element_acc,
-      typename Config::tile, typename Config::cluster,
+      cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, element_a, typename operands::layout_a,
+      tma_alignment<element_a>, element_b, typename operands::layout_b, tma_alignment<element_b>, element_acc, tile,
+      cluster,
       cutlass::gemm::collective::StageCountAutoCarveout<static_cast<int>(sizeof(typename epilogue::SharedStorage))>,
       typename Config::mainloop_schedule>::CollectiveOp;
 
   // A type of its own per config: the kernel's symbol is then short and belongs to one object only.
   struct kernel : cutlass::gemm::kernel::GemmUniversal<cute::Shape<int, int, int, int>, mainloop, epilogue,
-                                                       cutlass::gemm::PersistentScheduler> {};
+                                                       typename Config::tile_scheduler> {};
 
   static constexpr gemm_resources resources = {sizeof(gemm_resources), kernel::SharedStorageSize,
                                                kernel::MaxThreadsPerBlock, mainloop::DispatchPolicy::Stages};
 
-  // A leading dimension as CuTe's stride of (rows, columns, batch); the batch is one, its stride 0.
-  static auto stride(int64_t leading, cute::Stride<int64_t, cute::Int<1>, int64_t>) {
-    return cute::Stride<int64_t, cute::Int<1>, int64_t>{leading, cute::Int<1>{}, 0};
-  }
-  static auto stride(int64_t leading, cute::Stride<cute::Int<1>, int64_t, int64_t>) {
-    return cute::Stride<cute::Int<1>, int64_t, int64_t>{cute::Int<1>{}, leading, 0};
-  }
-
   static typename kernel::Arguments arguments(const tw_gemm_problem& problem, const tw_gemm_args& args, int device,
                                               int multiprocessors) {
-    const auto stride_c = stride(problem.ldc, typename kernel::StrideC{});
     typename kernel::Arguments out{};
+    const auto [m, n, a, b] = operands::sides(problem, args);
     out.mode = cutlass::gemm::GemmUniversalMode::kGemm;
-    out.problem_shape = {static_cast<int>(problem.m), static_cast<int>(problem.n), static_cast<int>(problem.k), 1};
-    out.mainloop.ptr_A = static_cast<const element_a*>(args.a);
-    out.mainloop.dA = stride(problem.lda, typename kernel::StrideA{});
-    out.mainloop.ptr_B = static_cast<const element_b*>(args.b);
-    out.mainloop.dB = stride(problem.ldb, typename kernel::StrideB{});
-    out.epilogue.thread.alpha = static_cast<element_acc>(problem.alpha);
-    out.epilogue.thread.beta = static_cast<element_acc>(problem.beta);
+    out.problem_shape = {m, n, static_cast<int>(problem.k), static_cast<int>(problem.batch)};
+    out.mainloop.ptr_A = static_cast<const element_a*>(a.pointer);
+    out.mainloop.dA = stride(a.leading, a.batch, typename kernel::StrideA{});
+    out.mainloop.ptr_B = static_cast<const element_b*>(b.pointer);
+    out.mainloop.dB = stride(b.leading, b.batch, typename kernel::StrideB{});
+    fused::fill(out.epilogue.thread, problem, args);
     // The descriptor of C is made even where beta is 0 and nothing reads it: it needs some valid address.
     out.epilogue.ptr_C = static_cast<const element_c*>(args.c ? args.c : args.d);
-    out.epilogue.dC = stride_c;
+    out.epilogue.dC = stride(problem.ldc, batch_stride(problem, problem.stride_c), typename kernel::StrideC{});
     out.epilogue.ptr_D = static_cast<element_c*>(args.d);
-    out.epilogue.dD = stride_c;
+    out.epilogue.dD = out.epilogue.dC;
     out.hw_info.device_id = device;
     out.hw_info.sm_count = multiprocessors;
-    // Groups of tiles along M share operands in L2: 4 clusters wide, 8 where a cluster has two tiles (measured on
-    // H200 at 4096 to 8192 cubed, interleaved with torch.matmul).
-    out.scheduler.max_swizzle_size = cute::size(typename Config::cluster{}) > 1 ? 8 : 4;
-    out.scheduler.raster_order = decltype(out.scheduler.raster_order)::AlongM;
+    out.scheduler.max_swizzle_size = swizzle(m, n, multiprocessors);
+    using order = decltype(out.scheduler.raster_order);
+    out.scheduler.raster_order = Config::swap ? order::AlongN : order::AlongM;
+    if constexpr (cut) cut_along_k(out.scheduler, problem);
     return out;
+  }
+
+  // How many clusters wide the groups of tiles are that run side by side and share operands in L2. CUTLASS rounds both
+  // extents up to whole groups and computes the tiles beyond the edge as well, so: the widest that costs no wave.
+  static int swizzle(int m, int n, int multiprocessors) {
+    const auto waves = [&](int width) {
+      const int64_t rows = width * cute::size<0>(tile{}) * cute::size<0>(cluster{});
+      const int64_t columns = width * cute::size<1>(tile{}) * cute::size<1>(cluster{});
+      const int64_t groups = ((m + rows - 1) / rows) * ((n + columns - 1) / columns);
+      return (groups * width * width * cute::size(cluster{}) + multiprocessors - 1) / multiprocessors;
+    };
+    int width = 8;
+    while (width > 1 && waves(width) > waves(1)) width /= 2;
+    return width;
+  }
+
+  // Partial sums are added in the order of K: each workgroup of a tile waits for the one before it.
+  template <class Scheduler>
+  static void cut_along_k(Scheduler& scheduler, const tw_gemm_problem& problem) {
+    using modes = decltype(scheduler.decomposition_mode);
+    scheduler.reduction_mode = decltype(scheduler.reduction_mode)::Deterministic;
+    scheduler.splits = static_cast<int>(problem.split_k);
+    scheduler.decomposition_mode = Config::stream_k      ? modes::StreamK
+                                   : problem.split_k > 1 ? modes::SplitK
+                                                         : modes::DataParallel;
+  }
+
+  static tw_status workspace_size(const tw_kernel*, const tw_problem* problem, uint64_t* bytes) {
+    *bytes = 0;
+    const tw_gemm_problem& p = *reinterpret_cast<const tw_gemm_problem*>(problem);
+    if (!cut || p.m == 0 || p.n == 0 || p.k == 0) return TW_OK;
+    int device = 0, multiprocessors = 0;
+    const tw_status status = tw_cuda_device(&device, &multiprocessors);
+    if (status == TW_OK) *bytes = kernel::get_workspace_size(arguments(p, tw_gemm_args{}, device, multiprocessors));
+    return status;
   }
 
   static tw_status launch(const tw_kernel* descriptor, const void* plan, const void* args_pointer) {
@@ -109,25 +127,42 @@ struct gemm {
     status = tw_cuda_prepare(function, kernel::SharedStorageSize, device, &prepared);
     if (status != TW_OK) return status;
 
+    const auto in = arguments(problem, args, device, multiprocessors);
+    const auto stream = static_cast<cudaStream_t>(args.stream);
+    if constexpr (cut) {
+      const uint64_t needed = kernel::get_workspace_size(in);
+      if (needed > args.workspace_bytes) return tw_cuda_workspace_too_small(descriptor, needed, args.workspace_bytes);
+      if (kernel::initialize_workspace(in, args.workspace, stream) != cutlass::Status::kSuccess) {
+        return tw_cuda_launch_failed(descriptor, static_cast<int>(cudaGetLastError()));
+      }
+    }
     const uint64_t refused = tw_cuda_descriptors_refused();
-    auto params = kernel::to_underlying_arguments(arguments(problem, args, device, multiprocessors), nullptr);
+    auto params = kernel::to_underlying_arguments(in, args.workspace);
     if (tw_cuda_descriptors_refused() != refused) return TW_LAUNCH_FAILED;
-    return start(descriptor, function, params, static_cast<cudaStream_t>(args.stream));
+    return start(descriptor, function, params, stream);
   }
 
   static tw_status start(const tw_kernel* descriptor, const void* function, typename kernel::Params& params,
                          cudaStream_t stream) {
-    using cluster = typename Config::cluster;
-    cudaLaunchAttribute attribute{};
-    attribute.id = cudaLaunchAttributeClusterDimension;
-    attribute.val.clusterDim = {cute::size<0>(cluster{}), cute::size<1>(cluster{}), cute::size<2>(cluster{})};
+    cudaLaunchAttribute attributes[2]{};
+    attributes[0].id = cudaLaunchAttributeClusterDimension;
+    attributes[0].val.clusterDim = {cute::size<0>(cluster{}), cute::size<1>(cluster{}), cute::size<2>(cluster{})};
+    // Workgroups may start while the kernel before them drains; they wait for it before they touch global memory.
+    // Headers switch these waits on but for stream-K, whose scheduler CUTLASS 4.2 does not compile with them.
+#ifdef CUTLASS_ENABLE_GDC_FOR_SM90
+    constexpr bool overlaps = true;
+#else
+    constexpr bool overlaps = false;
+#endif
+    attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[1].val.programmaticStreamSerializationAllowed = 1;
     cudaLaunchConfig_t config{};
     config.gridDim = kernel::get_grid_shape(params);
     config.blockDim = kernel::get_block_shape();
     config.dynamicSmemBytes = kernel::SharedStorageSize;
     config.stream = stream;
-    config.attrs = &attribute;
-    config.numAttrs = 1;
+    config.attrs = attributes;
+    config.numAttrs = overlaps ? 2 : 1;
     void* parameters[] = {&params};
     const cudaError_t error = cudaLaunchKernelExC(&config, function, parameters);
     return error == cudaSuccess ? TW_OK : tw_cuda_launch_failed(descriptor, static_cast<int>(error));

@@ -67,6 +67,13 @@ static tw_status check_leading(struct reason reason, const char* field, int64_t 
   return TW_OK;
 }
 
+static tw_status check_batch_stride(struct reason reason, const char* field, int64_t stride, uint32_t dtype) {
+  if (stride >= 0 && stride * dtype_bytes[dtype] % TMA_ALIGNMENT == 0 && stride < TMA_STRIDE_LIMIT / dtype_bytes[dtype])
+    return TW_OK;
+  return refuse(reason, "%s is %lld; TMA needs multiples of 16 bytes, that is of %d %s elements, from 0 to 2^40 bytes",
+                field, (long long)stride, TMA_ALIGNMENT / dtype_bytes[dtype], dtype_name(dtype));
+}
+
 /* TMA stores whole 16 bytes: at a ragged n it writes zeros behind the row (seen on H200). Reads are cut exactly. */
 static tw_status check_stored_row(struct reason reason, int64_t n, uint32_t dtype) {
   const int step = TMA_ALIGNMENT / dtype_bytes[dtype];
@@ -81,7 +88,11 @@ static tw_status check_scalar(struct reason reason, const char* field, double va
 }
 
 static tw_status check_k(struct reason reason, const tw_gemm_problem* problem) {
-  if (problem->k > 0 || problem->beta == 0 || problem->beta == 1) return TW_OK;
+  if (problem->k > 0) return TW_OK;
+  if (problem->num_d > 0 || problem->activation != TW_ACTIVATION_NONE) {
+    return refuse(reason, "k is 0; a kernel with D tensors or an activation needs a K extent");
+  }
+  if (problem->beta == 0 || problem->beta == 1) return TW_OK;
   return refuse(reason, "k is 0 and beta is %g; without a K extent this kernel serves beta 0 and 1", problem->beta);
 }
 
@@ -90,6 +101,28 @@ static tw_status check_k(struct reason reason, const tw_gemm_problem* problem) {
     const tw_status tried = (call);   \
     if (tried != TW_OK) return tried; \
   } while (0)
+
+/* A stride of 0 shares A or B among all products; C is written, so its products lie apart. */
+static tw_status check_batches(struct reason r, const tw_gemm_problem* p) {
+  if (p->batch == 1) return TW_OK;
+  TRY(check_extent(r, "batch", p->batch));
+  TRY(check_batch_stride(r, "stride_a", p->stride_a, p->dtype_a));
+  TRY(check_batch_stride(r, "stride_b", p->stride_b, p->dtype_b));
+  TRY(check_batch_stride(r, "stride_c", p->stride_c, p->dtype_c));
+  if (p->stride_c < (p->m - 1) * p->ldc + p->n && p->ldc < (p->batch - 1) * p->stride_c + p->n) {
+    return refuse(r, "stride_c is %lld: products of %lld x %lld with ldc %lld would overlap", (long long)p->stride_c,
+                  (long long)p->m, (long long)p->n, (long long)p->ldc);
+  }
+  return TW_OK;
+}
+
+static tw_status check_tensors(struct reason r, const tw_gemm_problem* p) {
+  for (uint32_t i = 0; i < p->num_d; ++i) {
+    if (p->ld_multi_d[i] != 0) TRY(check_leading(r, "ld_multi_d", p->ld_multi_d[i], p->n, p->dtype_c));
+    TRY(check_batch_stride(r, "stride_multi_d", p->stride_multi_d[i], p->dtype_c));
+  }
+  return TW_OK;
+}
 
 tw_status tw_cuda_gemm_supports(const tw_kernel* kernel, const tw_problem* problem, char* text, size_t bytes) {
   const tw_gemm_traits* traits = (const tw_gemm_traits*)kernel->traits;
@@ -106,7 +139,9 @@ tw_status tw_cuda_gemm_supports(const tw_kernel* kernel, const tw_problem* probl
   TRY(check_layout(r, "layout_a", p->layout_a, traits->layout_a));
   TRY(check_layout(r, "layout_b", p->layout_b, traits->layout_b));
   TRY(check_layout(r, "layout_c", p->layout_c, traits->layout_c));
-  if (p->split_k != 1) return refuse(r, "split_k is %u; this kernel takes 1", p->split_k);
+  if (p->split_k < 1 || p->split_k > traits->max_split_k) {
+    return refuse(r, "split_k is %u; this kernel takes 1 to %u", p->split_k, traits->max_split_k);
+  }
   TRY(tw_gemm_variant_matches(traits, p, text, bytes));
   TRY(check_extent(r, "m", p->m));
   TRY(check_extent(r, "n", p->n));
@@ -119,14 +154,8 @@ tw_status tw_cuda_gemm_supports(const tw_kernel* kernel, const tw_problem* probl
   TRY(check_leading(r, "lda", p->lda, p->layout_a == TW_ROW_MAJOR ? p->k : p->m, p->dtype_a));
   TRY(check_leading(r, "ldb", p->ldb, p->layout_b == TW_ROW_MAJOR ? p->n : p->k, p->dtype_b));
   TRY(check_leading(r, "ldc", p->ldc, p->n, p->dtype_c));
-  return TW_OK;
-}
-
-tw_status tw_cuda_gemm_workspace_size(const tw_kernel* kernel, const tw_problem* problem, uint64_t* bytes) {
-  (void)kernel;
-  (void)problem;
-  *bytes = 0; /* no split-K: nothing is kept between tiles */
-  return TW_OK;
+  TRY(check_batches(r, p));
+  return check_tensors(r, p);
 }
 
 tw_status tw_cuda_gemm_plan_problem(const tw_kernel* kernel, const tw_problem* problem, void* plan) {
@@ -154,6 +183,7 @@ tw_status tw_cuda_gemm_check_args(const tw_gemm_problem* problem, const tw_gemm_
     TRY(check_pointer("b", args->b));
   }
   if (problem->beta != 0) TRY(check_pointer("c", args->c));
+  for (uint32_t i = 0; i < problem->num_d; ++i) TRY(check_pointer("a D tensor", args->multi_d[i]));
   return check_pointer("d", args->d);
 }
 
@@ -163,10 +193,15 @@ tw_status tw_cuda_gemm_without_k(const tw_kernel* kernel, const tw_gemm_problem*
   const size_t rows = (size_t)problem->m;
   cudaStream_t stream = (cudaStream_t)args->stream;
   cudaError_t error = cudaSuccess;
-  if (problem->beta == 0) {
-    error = cudaMemset2DAsync(args->d, pitch, 0, width, rows, stream);
-  } else if (args->c != args->d) {
-    error = cudaMemcpy2DAsync(args->d, pitch, args->c, pitch, width, rows, cudaMemcpyDeviceToDevice, stream);
+  for (int64_t product = 0; product < problem->batch && error == cudaSuccess; ++product) {
+    const size_t offset = (size_t)(product * problem->stride_c) * element;
+    char* d = (char*)args->d + offset;
+    if (problem->beta == 0) {
+      error = cudaMemset2DAsync(d, pitch, 0, width, rows, stream);
+    } else if (args->c != args->d) {
+      error = cudaMemcpy2DAsync(d, pitch, (const char*)args->c + offset, pitch, width, rows, cudaMemcpyDeviceToDevice,
+                                stream);
+    }
   }
   return error == cudaSuccess ? TW_OK : tw_cuda_launch_failed(kernel, (int)error);
 }

@@ -36,6 +36,11 @@ tw_status tw_cuda_launch_failed(const tw_kernel* kernel, int error) {
                       cudaGetErrorName((cudaError_t)error));
 }
 
+tw_status tw_cuda_workspace_too_small(const tw_kernel* kernel, uint64_t needed, uint64_t given) {
+  return tw_cuda_fail(TW_WORKSPACE_TOO_SMALL, "%s: workspace has %llu bytes, this problem needs %llu", kernel->name,
+                      (unsigned long long)given, (unsigned long long)needed);
+}
+
 tw_status tw_cuda_device(int* device, int* multiprocessors) {
   static int known[TW_CUDA_MAX_DEVICES]; /* 0 = not asked yet; every thread would write the same */
   cudaError_t error = cudaGetDevice(device);

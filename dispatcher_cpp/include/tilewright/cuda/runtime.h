@@ -35,10 +35,12 @@ TW_HIDDEN uint64_t tw_cuda_descriptors_refused(void);
 /* The message of a failed CUDA runtime call, also clearing it. */
 TW_HIDDEN tw_status tw_cuda_launch_failed(const tw_kernel* kernel, int error);
 
+/* The message of a launch whose workspace is below what workspace_size said. */
+TW_HIDDEN tw_status tw_cuda_workspace_too_small(const tw_kernel* kernel, uint64_t needed, uint64_t given);
+
 /* Descriptor functions of every GEMM kernel; they read tw_gemm_traits and touch no device. */
 TW_HIDDEN tw_status tw_cuda_gemm_supports(const tw_kernel* kernel, const tw_problem* problem, char* reason,
                                           size_t reason_bytes);
-TW_HIDDEN tw_status tw_cuda_gemm_workspace_size(const tw_kernel* kernel, const tw_problem* problem, uint64_t* bytes);
 TW_HIDDEN tw_status tw_cuda_gemm_plan_problem(const tw_kernel* kernel, const tw_problem* problem, void* plan);
 
 /* Null, misaligned or missing pointers of one launch: TW_OK or TW_INVALID_ARGUMENT. */
