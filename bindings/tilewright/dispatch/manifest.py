@@ -20,7 +20,7 @@ _BACKENDS = ("ck_tile", "cutlass", "cpu")
 
 @dataclass(frozen=True)
 class KernelEntry:
-    """One kernel of a library: ``spec`` as it was built, ``resources`` as the compiler reported them (None on CPU)."""
+    """One kernel of a library: ``spec`` as it was built, ``resources`` as docs/resources.md lists them."""
 
     name: str
     identity: str

@@ -17,7 +17,7 @@ def crowd(
     """Run ``processes`` copies of a command at once, and another for each that is killed; how many were killed.
 
     Every 0 to ``2 * pause_s`` seconds one that runs is killed (SIGKILL, every other time with all that it started),
-    until ``kills`` were or all are done. AssertionError, with what it printed, if one that was left alone fails or does
+    until ``kills`` were or all are done; rather one that has printed something, and so is at work, than any other. AssertionError, with what it printed, if one that was left alone fails or does
     not end within ``timeout_s`` seconds after the last kill.
     """
     logs.mkdir(parents=True)
@@ -38,7 +38,8 @@ def crowd(
             alive = [one for one in running if one[0].poll() is None]
             if not alive:
                 break
-            victim = rng.choice(alive)
+            busy = [one for one in alive if one[1].stat().st_size]
+            victim = rng.choice(busy if busy and rng.random() < 0.8 else alive)
             if rng.random() < 0.5:
                 os.killpg(victim[0].pid, signal.SIGKILL)
             else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import runpy
 from pathlib import Path
 
 import numpy as np
@@ -136,17 +135,3 @@ def test_a_dispatcher_computes(cache: Path) -> None:
         pytest.skip("libtilewright.so is not packaged here")
     a, b = np.arange(35, dtype=np.float32).reshape(5, 7), np.arange(21, dtype=np.float32).reshape(7, 3)
     assert (dispatcher.gemm(a, b) == a @ b).all()
-
-
-def test_the_example_runs(cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setenv("TILEWRIGHT_CACHE", str(cache))
-    example = runpy.run_path(str(Path(__file__).resolve().parents[3] / "examples/jit/compile_here.py"))
-    registry(cache, "rrr", "rcr").build()
-    try:
-        example["main"](["--arch", "x86_64_v3", "--workers", "1"])
-    except TilewrightError as error:
-        if "TILEWRIGHT_LIBRARY" not in str(error):
-            raise
-        pytest.skip("libtilewright.so is not packaged here")
-    said = capsys.readouterr().out
-    assert "0 of 2 kernels have to be compiled" in said and "equal to NumPy's result" in said
