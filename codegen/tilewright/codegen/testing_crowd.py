@@ -17,8 +17,9 @@ def crowd(
     """Run ``processes`` copies of a command at once, and another for each that is killed; how many were killed.
 
     Every 0 to ``2 * pause_s`` seconds one that runs is killed (SIGKILL, every other time with all that it started),
-    until ``kills`` were or all are done; rather one that has printed something, and so is at work, than any other. AssertionError, with what it printed, if one that was left alone fails or does
-    not end within ``timeout_s`` seconds after the last kill.
+    until ``kills`` were or all are done; rather one that has printed something, and so is at work, than any other.
+    AssertionError, with what it printed, if one that was left alone fails or does not end within ``timeout_s`` seconds
+    after the last kill.
     """
     logs.mkdir(parents=True)
     rng = random.Random(seed)
