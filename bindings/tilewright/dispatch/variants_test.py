@@ -322,3 +322,45 @@ def test_structs_have_the_sizes_of_the_abi() -> None:
         kind: native.sizeof(kind) for kind in (native.GemmGroup, native.GroupedGemmProblem, native.GroupedGemmArgs)
     }
     assert list(sizes.values()) == [48, 72, 80]
+
+
+def test_tensors_of_torch_are_batches_d_tensors_and_weights(dispatcher: Dispatcher, slow_calls: list[object]) -> None:
+    torch = pytest.importorskip("torch")
+    a, b, bias = torch.randn(3, 4, 6), torch.randn(6, 5), torch.randn(5)
+    for _ in range(2):
+        torch.testing.assert_close(dispatcher.gemm(a, b), a @ b)
+        expected = torch.relu(a @ b + bias)
+        torch.testing.assert_close(dispatcher.gemm(a, b, ds=[bias], activation="relu"), expected)
+        out = torch.empty(3, 4, 5)
+        assert dispatcher.gemm(a, b, out=out, ds=[bias], activation="relu") is out
+        torch.testing.assert_close(out, expected)
+    assert len(slow_calls) == 3
+    shuffled = dispatcher.shuffle_b(b)
+    assert isinstance(shuffled.data, torch.Tensor)
+    torch.testing.assert_close(dispatcher.gemm(a[0], shuffled), a[0] @ b)
+    found = dispatcher.grouped_gemm([a[0], a[1][:2]], [b, b])
+    torch.testing.assert_close(found[1], a[1][:2] @ b)
+
+
+class Foreign:
+    """Offers only DLPack, as another array library would."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.array = array
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self.array.__dlpack__()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__()
+
+
+def test_other_array_libraries_pose_variants_too(dispatcher: Dispatcher) -> None:
+    a, b, d, out = f32(3, 4, 6), f32(6, 5), f32(4, 5), np.empty((3, 4, 5), np.float32)
+    dispatcher.gemm(Foreign(a), Foreign(b), out=Foreign(out), ds=[Foreign(d)], activation="relu")
+    np.testing.assert_array_equal(out, np.maximum(a @ b + d, 0))
+    dispatcher.grouped_gemm([Foreign(a[0])], [Foreign(b)], [Foreign(out[1])])
+    np.testing.assert_array_equal(out[1], a[0] @ b)
+    shuffled = dispatcher.shuffle_b(Foreign(b))
+    dispatcher.gemm(Foreign(a[2]), shuffled, out=Foreign(out[0]))
+    np.testing.assert_array_equal(out[0], a[2] @ b)
