@@ -18,6 +18,7 @@ EXAMPLES: dict[str, tuple[list[str], str]] = {
     "benchmark": (["--sizes", "32,64", "--repeats", "2"], "GFLOP/s, NumPy"),
     "export_json": ([], '"explanation"'),
     "heuristics": ([], "widest_block: gemm_"),
+    "jit": ([], ": exact"),
     "many_sizes": ([], "14 problems, all exact"),
     "stress": (["--threads", "16", "--rounds", "5"], "80 of 80 products, 0 wrong"),
     "torch_tensors": ([], "close to torch's result"),
@@ -28,7 +29,7 @@ EXAMPLES: dict[str, tuple[list[str], str]] = {
 def run(name: str, *arguments: str) -> int:
     """As a program: its exit status."""
     old = sys.argv
-    sys.argv = [name, "--library", KERNELS, *arguments]
+    sys.argv = [name, *arguments] if name == "jit" else [name, "--library", KERNELS, *arguments]
     try:
         runpy.run_path(str(HERE / f"{name}.py"), run_name="__main__")
     except SystemExit as end:
@@ -43,9 +44,15 @@ def test_every_example_is_run() -> None:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_example(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     if name == "torch_tensors":
         pytest.importorskip("torch", reason="torch is not installed: see docs/examples.md for how it was run")
+    if name == "jit":
+        if "TILEWRIGHT_TREES" not in os.environ:
+            pytest.skip("no compilers: TILEWRIGHT_TREES is not set")
+        monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path))
     arguments, expected = EXAMPLES[name]
     assert run(name, *arguments) == 0
     assert expected in capsys.readouterr().out
