@@ -92,7 +92,7 @@ def test_a_familiar_configuration(capsys: pytest.CaptureFixture[str], tmp_path: 
     ("options", "message"),
     [
         (["--preselected", "fp16_rcr_esential"], "unknown kernel set 'fp16_rcr_esential' (did you mean"),
-        (["--preselected", "fp8_rrr_compute", "--gpu-target", "sm_90a"], "silently wrong"),
+        (["--preselected", "fp32_rcr_compute", "--gpu-target", "sm_90a"], "fp32"),
         (["--config", "nowhere.json"], "cannot read 'nowhere.json': No such file"),
         (["--config", "{config}", "--preselected", "essential"], "--preselected or --config, not both"),
         (["--config", "{config}", "--datatype", "bf16"], "the configuration states dtype; leave --datatype out"),

@@ -33,7 +33,7 @@ def members_of(groups: Iterable[Mapping[str, Any]]) -> Iterator[list[dict[str, A
 
 # What trying other waves and warp tiles does not change.
 _FIXED = re.compile(
-    "dtype|layout|pipeline|scheduler|epilogue|preshuffle|persistent|split_k|cluster|pad|batched|grouped|stream_k|num_d"
+    "dtype|pipeline|scheduler|epilogue|preshuffle|persistent|split_k|cluster|pad|batched|grouped|stream_k|num_d"
 )
 
 
