@@ -19,9 +19,10 @@ from tilewright.simulator.wave import POISON, Wave
 
 Index = tuple[int, int, int]
 
-# Addresses of simulated memory: no process on x86-64 or AArch64 has any there, and they fit the 48 bits of a buffer.
-CODE_ADDRESS = 0x8000_0000_0000
-ARGUMENT_ADDRESS = 0x9000_0000_0000
+# Addresses of simulated memory, where Linux puts nothing of a process on x86-64 and AArch64. Below 2^47, since gfx12's
+# code extends the sign of the 48 bits that s_getpc gives.
+CODE_ADDRESS = 0x3000_0000_0000
+ARGUMENT_ADDRESS = 0x3800_0000_0000
 _TTMP7, _TTMP9 = 115, 117
 _HANDLED = {"kernarg_segment_ptr", "private_segment_buffer", "flat_scratch_init"}
 

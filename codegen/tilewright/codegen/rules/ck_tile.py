@@ -16,9 +16,8 @@ from tilewright.codegen.violations import Rule, Violation
 _MAX_WORKGROUP = 1024
 _TWO_LDS_BUFFERS = (Pipeline.COMPV4, Pipeline.COMP_ASYNC, Pipeline.PRESHUFFLEV2)
 _TWO_REGISTER_TILES = (Pipeline.COMPV4, Pipeline.COMPV6, Pipeline.COMP_ASYNC, Pipeline.PRESHUFFLEV2)
-_PIPELINES = (
-    *(Pipeline.MEM, Pipeline.COMPV3, Pipeline.COMPV4, Pipeline.COMPV6, Pipeline.COMP_ASYNC, Pipeline.PRESHUFFLEV2),
-)
+_PLAIN_PIPELINES = (Pipeline.MEM, Pipeline.COMPV3, Pipeline.COMPV4, Pipeline.COMPV6)
+_PIPELINES = (*_PLAIN_PIPELINES, Pipeline.COMP_ASYNC, Pipeline.PRESHUFFLEV2)
 
 _HALF: tuple[Triple, ...] = ((32, 32, 8), (32, 32, 16), (16, 16, 16), (16, 16, 32))
 _BYTE: tuple[Triple, ...] = ((32, 32, 16), (32, 32, 32), (16, 16, 32), (16, 16, 64))
@@ -193,7 +192,7 @@ def _comp_async(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
         return
     if arch.target != "gfx950":
         why = "loads of 16 bytes straight into LDS exist only on gfx950 (amd_buffer_addressing_builtins.hpp)"
-        yield _violation("comp_async", "pipeline", spec.pipeline, why, ", ".join(_PIPELINES[:-1]), Pipeline.COMPV4)
+        yield _violation("comp_async", "pipeline", spec.pipeline, why, ", ".join(_PLAIN_PIPELINES), Pipeline.COMPV4)
     if spec.layout is not Layout.RCR:
         why = "direct loads into LDS cannot transpose, and only rcr needs no transposition"
         yield _violation("comp_async", "layout", spec.layout, why, Layout.RCR, Layout.RCR)

@@ -13,34 +13,41 @@ inline constexpr float log2_e = 1.44269504088896340736f;
 CK_TILE_DEVICE float exponential(float x) { return __builtin_amdgcn_exp2f(x * log2_e); }
 CK_TILE_DEVICE float logistic(float x) { return __builtin_amdgcn_rcpf(1.0f + exponential(-x)); }
 
-// Least-squares fits at Chebyshev nodes, made for this file: erf(x) / x and tanh(x) / x in x * x, log2(erfc(x)) in x.
-inline constexpr float erf_near_0[] = {1.12837917f,    -0.37612630f,     0.11283626f,     -0.02685540f,
-                                       0.00519121838f, -0.000803484665f, 0.0000793349390f};
-inline constexpr float log2_erfc[] = {0.0000340207734f, -1.62860808f,    -0.915410869f,   -0.154577994f,
-                                      0.0353109835f,    -0.00571036728f, 0.000571965386f, -0.0000263625561f};
-inline constexpr float tanh_near_0[] = {1.0f,           -0.333332777f, 0.133314186f,
-                                        -0.0537398438f, 0.0206422551f, -0.00570996554f};
+// Values of the polynomial with these coefficients, from that of x^0 on. Not an array: a constant one would be loaded
+// from memory, since HIP lets the host change what it sees.
+template <class... Rest>
+CK_TILE_DEVICE float polynomial(float x, float first, Rest... rest) {
+  if constexpr (sizeof...(rest) == 0)
+    return first;
+  else
+    return __builtin_fmaf(polynomial(x, rest...), x, first);
+}
 
-template <int N>
-CK_TILE_DEVICE float polynomial(const float (&coefficients)[N], float x) {
-  float sum = coefficients[N - 1];
-#pragma unroll
-  for (int i = N - 2; i >= 0; --i) sum = __builtin_fmaf(sum, x, coefficients[i]);
-  return sum;
+// Least-squares fits at Chebyshev nodes, made for this file.
+CK_TILE_DEVICE float erf_near_0(float x) {
+  return x * polynomial(x * x, 1.12837917f, -0.37612630f, 0.11283626f, -0.02685540f, 0.00519121838f, -0.000803484665f,
+                        0.0000793349390f);
+}
+CK_TILE_DEVICE float log2_erfc(float x) {
+  return polynomial(x, 0.0000340207734f, -1.62860808f, -0.915410869f, -0.154577994f, 0.0353109835f, -0.00571036728f,
+                    0.000571965386f, -0.0000263625561f);
+}
+CK_TILE_DEVICE float tanh_near_0(float x) {
+  return x * polynomial(x * x, 1.0f, -0.333332777f, 0.133314186f, -0.0537398438f, 0.0206422551f, -0.00570996554f);
 }
 
 // Both parts are computed and one is taken: lanes rarely agree.
 CK_TILE_DEVICE float error_function(float x) {
   const float size = __builtin_fabsf(x), far = __builtin_fminf(size, 4.0f);
-  const float tail = 1.0f - __builtin_amdgcn_exp2f(polynomial(log2_erfc, far));
-  const float found = size < 1.0f ? size * polynomial(erf_near_0, size * size) : tail;
+  const float tail = 1.0f - __builtin_amdgcn_exp2f(log2_erfc(far));
+  const float found = size < 1.0f ? erf_near_0(size) : tail;
   return __builtin_copysignf(x == x ? found : x, x);
 }
 
 CK_TILE_DEVICE float hyperbolic_tangent(float x) {
   const float size = __builtin_fabsf(x);
   const float tail = 1.0f - 2.0f * __builtin_amdgcn_rcpf(1.0f + exponential(2.0f * size));
-  return __builtin_copysignf(size < 0.625f ? size * polynomial(tanh_near_0, size * size) : tail, x);
+  return __builtin_copysignf(size < 0.625f ? tanh_near_0(size) : tail, x);
 }
 
 struct none {
