@@ -116,6 +116,10 @@ AMD = (
         ('gemm_kernel(name="x", arch="gfx942", dtype="bf16", tile=[128, 128])', ["bad:x", "tile", "three integers"]),
         ('gemm_kernel(name="x", arch="gfx942", tyle=[1, 2, 3])', ["bad:x", "tyle"]),
         ('kernel_set(name="x", archs=["gfx942"], set="esential")', ["bad:x", "esential", "essential"]),
+        (
+            'kernel_set(name="x", archs=["sm_90a"], set="fp16_rcr_preshuffle")',
+            ["bad:x", "fp16_rcr_preshuffle", "sm_90a"],
+        ),
         ('kernel_set(name="x", archs=["gfx942"])', ["bad:x", "set and config"]),
         ('kernel_set(name="x", archs=["gfx942"], set="essential", filter="c.tile_m > 9999")', ["bad:x", "filter"]),
         ('kernel_set(name="x", archs=["gfx942"], set="essential", filter="c.__class__")', ["bad:x", "__class__"]),
@@ -178,3 +182,11 @@ def test_two_folders_give_the_same_bytes(workspace: Workspace, tmp_path: Path) -
     for name in ("liblib.so", "manifest.json", "provenance.json"):
         path = f"dist/t/lib/x86_64_v3/{name}"
         assert (other.root / path).read_bytes() == (workspace.root / path).read_bytes()
+
+
+def test_preselected_sets_are_expanded_for_each_architecture(workspace: Workspace) -> None:
+    workspace.write("p/BUILD", 'kernel_set(name="set", archs=["gfx942", "x86_64_v4"], set="fp16_rcr_latency")\n')
+    counted = workspace.pants("kernels", "--count", "p:", trace=False)
+    assert counted.exit_code == 0, counted.stderr
+    assert [line.split()[0] for line in counted.stdout.splitlines()] == ["gfx942", "x86_64_v4"]
+    assert all(int(line.split()[1]) > 0 for line in counted.stdout.splitlines())

@@ -40,7 +40,9 @@ CONFIG: dict[str, Any] = {
         "tile_k": {"values": [32]},
         "wave": {"values": [[2, 2, 1]]},
     },
-    "trait_config": {"pad_k": {"values": [True, False]}},
+    "trait_config": {"pad_k": {"values": [True, False]}, "pad_m": [True]},
+    "variants": ["standard", "multi_d"],
+    "multi_d_config": {"elementwise_ops": ["MultiDAdd"], "num_d_tensors": [1]},
 }
 LISTED: dict[str, Any] = {
     "stage": "plan",

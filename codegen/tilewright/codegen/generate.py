@@ -16,7 +16,7 @@ from tilewright.codegen.render import header_path
 from tilewright.codegen.rulesets import expand_set
 from tilewright.codegen.select import Selection, find_arch, limited
 from tilewright.codegen.spec import Kernel
-from tilewright.codegen.variants import checked_variants
+from tilewright.codegen.variants import checked_variants, with_problem
 from tilewright.codegen.violations import SpecError
 
 REGISTRY = "registry.json"
@@ -152,7 +152,7 @@ def _combinations(wanted: Wanted, config: object) -> Iterator[dict[str, str]]:
 def _completed(config: object, fields: Mapping[str, str], variants: Sequence[str]) -> object:
     if not isinstance(config, Mapping):
         return config  # which expand_config refuses with a better sentence
-    completed = {**config, "problem": {**config.get("problem", {}), **fields}}
+    completed = with_problem(config, fields)
     if variants:
         if "variants" in config:
             raise SpecError("the configuration states variants; leave --variants out")

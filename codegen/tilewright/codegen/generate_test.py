@@ -99,6 +99,7 @@ def test_a_familiar_configuration(capsys: pytest.CaptureFixture[str], tmp_path: 
         (["--config", "{config}", "--layout", "rrr"], "the configuration states layout; leave --layout out"),
         (["--config", "{varied}", "--variants", "standard"], "states variants; leave --variants out"),
         (["--config", "{list}"], "a configuration is an object"),
+        (["--config", "{broken}"], "section 'problem' must be an object"),
         (["--config", "{none}"], "none of the 1 combinations is legal on gfx942"),
         (["--preselected", "fp16_rcr_compute", "--datatype", "bf16"], "says fp16, but --datatype bf16 was given"),
         (["--preselected", "essential", "--layout", "rcr"], "says what it holds, but --layout rcr was given"),
@@ -121,6 +122,7 @@ def test_what_cannot_be_is_exit_code_2_and_writes_nothing(
         "config": FAMILIAR,
         "varied": {**SHORT, "variants": ["standard"]},
         "list": [],
+        "broken": {"problem": 3},
         "none": {"problem": {"tile": [128, 128, 32], "wave": [9, 9, 1], "warp_tile": [16, 16, 16], "pipeline": "mem"}},
     }
     for name, content in files.items():

@@ -60,7 +60,7 @@ def _operations(section: object) -> list[dict[str, Any]]:
         raise SpecError(f"multi_d_config = {section!r}: both are lists of at least one value")
     found = []
     for name in names:
-        if name not in ELEMENTWISE:
+        if not isinstance(name, str) or name not in ELEMENTWISE:
             known = ", ".join(ELEMENTWISE)
             raise SpecError(f"unknown elementwise_ops {name!r}{closest(str(name), ELEMENTWISE)}; allowed: {known}")
         d_op, activation = ELEMENTWISE[name]
@@ -73,22 +73,26 @@ def _of_variant(
 ) -> Iterable[dict[str, Any]]:
     stated = {key for section in plain.values() if isinstance(section, Mapping) for key in section}
     if variant == "multi_d" and not stated & {"num_d", "activation"}:
-        return [_with(plain, operation) for operation in operations]
+        return [with_problem(plain, operation) for operation in operations]
     if variant == "preshuffle" and "preshuffle" not in stated:
         pipelines = [name for name, limits in arch.pipelines.items() if limits.preshuffle]
         if pipelines:
             bare = _without(plain, {"pipeline", "scheduler"})
-            return [_with(bare, {"pipeline": pipeline, "preshuffle": True}) for pipeline in pipelines]
-        return [_with(plain, {"preshuffle": True})]
+            return [with_problem(bare, {"pipeline": pipeline, "preshuffle": True}) for pipeline in pipelines]
+        return [with_problem(plain, {"preshuffle": True})]
     if variant == "stream_k" and "stream_k" not in stated:
-        return [_with(plain, {"stream_k": reduction}) for reduction in ("linear", "tree")]
+        return [with_problem(plain, {"stream_k": reduction}) for reduction in ("linear", "tree")]
     if variant in ("batched", "grouped") and variant not in stated:
-        return [_with(plain, {variant: True})]
+        return [with_problem(plain, {variant: True})]
     return [plain]
 
 
-def _with(config: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {**config, "problem": {**config.get("problem", {}), **fields}}
+def with_problem(config: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration with further fields in ``problem``; SpecError if that is no object."""
+    problem = config.get("problem", {})
+    if not isinstance(problem, Mapping):
+        raise SpecError(f"section 'problem' must be an object, not {problem!r}")
+    return {**config, "problem": {**problem, **fields}}
 
 
 def _without(config: Mapping[str, Any], fields: set[str]) -> dict[str, Any]:
