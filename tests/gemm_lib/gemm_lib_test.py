@@ -6,6 +6,7 @@ import ctypes
 import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -250,3 +251,13 @@ assert fake.fake_copies() == 3 and fake.fake_live() == 0
     paths = os.pathsep.join(path for path in sys.path if path)
     environment = {**os.environ, "LD_LIBRARY_PATH": str(fake_gpu.parent), "PYTHONPATH": paths}
     subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=60)
+
+
+def test_the_migration_page_names_every_function() -> None:
+    page = (HERE.parents[1] / "docs/migrating.md").read_text("utf-8")
+    header = (NATIVE / "include/tilewright/dispatcher/gemm_lib.h").read_text("utf-8")
+    declared = set(re.findall(r"DISPATCHER_EXPORT .*?(dispatcher_\w+)\(", header))
+    assert declared == set(SIGNATURES)
+    mentioned = set(re.findall(r"`(dispatcher_(?!cpp|gemm_)\w+)", page))
+    assert mentioned - declared == {"dispatcher_get_kernel_name", "dispatcher_get_kernel_config", "dispatcher_wrappers"}
+    assert declared <= mentioned

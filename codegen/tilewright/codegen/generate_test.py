@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -148,3 +149,16 @@ def test_lists_behind_one_option() -> None:
     ]
     assert _repeated(["--variants=a", "b"], several) == ["--variants=a", "b"]
     assert _repeated(["x", "--datatype"], several) == ["x", "--datatype"]
+
+
+def test_the_commands_of_the_migration_page_work(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("default_config.json").write_text(json.dumps(SHORT))
+    page = (Path(__file__).resolve().parents[3] / "docs/migrating.md").read_text("utf-8")
+    commands = re.findall(r"^tilewright (generate --output-dir .*)$", page, re.MULTILINE)
+    assert len(commands) == 3
+    for command in commands:
+        assert main(command.split()) == 0, command
+        assert capsys.readouterr().out == "out/registry.json\n"
