@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import heapq
+import itertools
 import json
 import os
 import shutil
@@ -220,7 +222,7 @@ class LocalExecutor:
 
 
 class _Run:
-    """One run of an executor: what waits, what runs, what failed."""
+    """One run of an executor: what waits for inputs, what is able to start, what runs, what failed."""
 
     def __init__(
         self, executor: LocalExecutor, actions: Sequence[Action], ready: dict[str, Made], keep_going: bool
@@ -234,38 +236,55 @@ class _Run:
         self.slots = MemorySlots(executor.cache / "memory", self.memory_mb)
         self.experience = Experience(executor.cache / "seconds")
         seconds = {action: self.experience.seconds(action) for action in actions}
-        self.urgency = urgencies(actions, seconds)
-        self.waiting = set(actions)
-        self.elsewhere: set[Action] = set()  # another process was at it when we came
+        self.urgency = urgencies(list(seconds), seconds)
+        self.waiting: dict[Action, set[str]] = {}
+        self.users: dict[str, list[Action]] = {}
+        self.able: list[tuple[bool, float, int, Action]] = []  # a heap
+        self.pushed = itertools.count()
         self.running: dict[Future[_Result | None], Action] = {}
-        executor.watcher.planned(actions, seconds)
+        for action in seconds:
+            self.waiting[action] = {path for path in action.inputs if path not in ready}
+            for path in self.waiting[action]:
+                self.users.setdefault(path, []).append(action)
+            self._start_when_able(action)
+        executor.watcher.planned(list(seconds), seconds)
 
     def until_done(self, pool: ThreadPoolExecutor) -> None:
-        while self.waiting or self.running:
+        while self.waiting or self.able or self.running:
             self._start(pool)
             if not self.running:
                 if self.errors:
                     return  # the rest needs what could not be made
-                missing = {path for action in self.waiting for path in action.inputs if path not in self.ready}
+                missing = {path for paths in self.waiting.values() for path in paths}
                 raise ValueError(f"no action makes {', '.join(sorted(missing))}")
             for future in wait(self.running, return_when=FIRST_COMPLETED).done:
                 self._end(self.running.pop(future), future)
 
+    def _start_when_able(self, action: Action) -> None:
+        if not self.waiting[action]:
+            del self.waiting[action]
+            self._push(action, patient=False)
+
+    def _push(self, action: Action, patient: bool) -> None:
+        """Those that another process is at come last, and are then waited for."""
+        heapq.heappush(self.able, (patient, -self.urgency[action], next(self.pushed), action))
+
     def _start(self, pool: ThreadPoolExecutor) -> None:
-        able = [action for action in self.waiting if all(path in self.ready for path in action.inputs)]
-        for action in sorted(able, key=lambda a: (a in self.elsewhere, -self.urgency[a], a.id)):
+        large = []
+        while self.able and len(self.running) < self.executor.jobs:
+            entry = heapq.heappop(self.able)
+            patient, _, _, action = entry
             if self._fits(action):
-                self.waiting.remove(action)
-                patient = action in self.elsewhere
                 started = pool.submit(self.executor._make, action, dict(self.ready), self.slots, patient)
                 self.running[started] = action
+            else:
+                large.append(entry)
+        for entry in large:
+            heapq.heappush(self.able, entry)
 
     def _fits(self, action: Action) -> bool:
         busy = self.running.values()
-        return not busy or (
-            len(busy) < self.executor.jobs
-            and sum(other.memory_mb for other in busy) + action.memory_mb <= self.memory_mb
-        )
+        return not busy or sum(other.memory_mb for other in busy) + action.memory_mb <= self.memory_mb
 
     def _end(self, action: Action, future: Future[_Result | None]) -> None:
         executor = self.executor
@@ -279,10 +298,13 @@ class _Run:
             self.errors.append(error)
             return
         if result is None:
-            self.elsewhere.add(action)
-            self.waiting.add(action)
+            self._push(action, patient=True)
             return
         self.ready.update(result.made)
+        for path in result.made:
+            for user in self.users.pop(path, ()):
+                self.waiting[user].discard(path)
+                self._start_when_able(user)
         if result.cost is not None:
             executor.costs[action.id] = result.cost
             if not result.cached:
