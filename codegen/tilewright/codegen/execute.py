@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import heapq
@@ -362,5 +363,6 @@ def _mount_tree(root: Path, parts: Sequence[str], into: Path) -> tuple[Path, str
         link = view / name
         if not link.is_symlink():
             link.parent.mkdir(parents=True, exist_ok=True)
-            link.symlink_to(path.resolve())
+            with contextlib.suppress(FileExistsError):  # another process was faster
+                link.symlink_to(path.resolve())
     return view, digest.hexdigest()

@@ -86,6 +86,16 @@ def test_a_tree_shows_its_parts_only(executor: LocalExecutor) -> None:
     assert executor.run([], [python(code, trees=("abi",))])["out"].read_text() == "abi.h"
 
 
+def test_another_process_may_mount_a_tree_at_the_same_time(
+    executor: LocalExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = python("open('out', 'w').write(open('__abi/include/tilewright/abi.h').read())", trees=("abi",))
+    executor.run([], [read])
+    monkeypatch.setattr(Path, "is_symlink", lambda path: False)  # as it was a moment ago
+    again = LocalExecutor(executor.tree_roots, executor.cache)
+    assert again.run([], [read])["out"].read_text() == "abi"
+
+
 def test_the_environment_is_empty_and_caches_persist(executor: LocalExecutor) -> None:
     code = (
         "import os; p = '__cache_zig/n'; n = int(open(p).read()) if os.path.exists(p) else 0; "

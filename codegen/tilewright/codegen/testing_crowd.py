@@ -45,7 +45,8 @@ def crowd(
                 os.killpg(victim[0].pid, signal.SIGKILL)
             else:
                 victim[0].kill()  # what it started goes on
-            victim[0].wait()
+            if victim[0].wait() != -signal.SIGKILL:
+                continue  # it had ended by itself, which is looked at below
             running.remove(victim)
             killed += 1
             start()
