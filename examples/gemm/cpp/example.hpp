@@ -82,6 +82,17 @@ inline std::vector<float> whole_numbers(int64_t count, int modulus) {
   return values;
 }
 
+// Row-major (rows, columns) as column-major.
+inline std::vector<float> turned(const std::vector<float>& values, int64_t rows, int64_t columns) {
+  std::vector<float> found(values.size());
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) {
+      found[static_cast<size_t>(j * rows + i)] = values[static_cast<size_t>(i * columns + j)];
+    }
+  }
+  return found;
+}
+
 // Elements of d that are not the product of a and b, all row-major without gaps.
 inline int64_t count_wrong(const std::vector<float>& a, const std::vector<float>& b, const std::vector<float>& d,
                            int64_t m, int64_t n, int64_t k) {
