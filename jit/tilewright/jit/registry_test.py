@@ -74,6 +74,19 @@ def test_off_lists_what_would_be_compiled(
         registry.build()
 
 
+def test_off_lists_everything_where_the_cache_cannot_be_written(
+    tmp_path: Path, sources: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "zig/ziglang").mkdir(parents=True)
+    (tmp_path / "cache").write_text("a file where a folder should be")
+    trees = {**sources, "zig": tmp_path / "zig"}
+    registry = Registry(Device("cpu", arch="x86_64_v3"), cache=tmp_path / "cache", trees=trees)
+    registry.add(dtype="fp32", layout="rrr", tile=[12, 48, 32], warp_tile=[6, 16, 1])
+    monkeypatch.setenv("TILEWRIGHT_JIT", "off")
+    with pytest.raises(JitDisabledError, match="1 kernel for x86_64_v3"):
+        registry.build()
+
+
 def test_where_kernels_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_CACHE", "/kept")
     assert default_cache() == Path("/kept")
