@@ -58,6 +58,7 @@ from pants.engine.target import (
 )
 from pants.util.frozendict import FrozenDict
 from pants.util.logging import LogLevel
+from tilewright.pants.damaged_store import DamagedStore
 
 _logger = logging.getLogger(__name__)
 
@@ -66,16 +67,6 @@ _logger = logging.getLogger(__name__)
 CreateDigest.__hash__ = tuple.__hash__  # type: ignore[assignment,method-assign]
 
 _DAMAGED = 87
-
-
-class DamagedStore(Exception):
-    """Pants' local store does not give back what was put there."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(
-            f"the local store is damaged: {what}\nStop Pants, check the disk, remove the folder of [GLOBAL]."
-            "local_store_dir (~/.cache/pants/lmdb_store unless set) and build again."
-        )
 
 
 # How long a remote cache may take to answer before a local run starts beside it.
@@ -207,6 +198,12 @@ async def workspace_files(globs: Sequence[str], origin: str) -> Digest:
         Digest,
         PathGlobs(globs, glob_match_error_behavior=GlobMatchErrorBehavior.error, description_of_origin=origin),
     )
+
+
+async def check_build_files(folders: Iterable[str]) -> None:
+    """Raise DamagedStore if Pants reads other BUILD files than there are: one flipped bit is another legal number."""
+    globs = sorted(f"{folder}/{name}".lstrip("/") for folder in set(folders) for name in ("BUILD", "BUILD.*"))
+    await read(await Get(Digest, PathGlobs(globs, glob_match_error_behavior=GlobMatchErrorBehavior.ignore)))
 
 
 async def run(process: Process) -> ProcessResult:

@@ -92,6 +92,7 @@ class BuiltLibraries:
 async def library_request(target: Target) -> LibraryRequest:
     """The kernels behind a ``kernel_library`` target. Raises LibraryError if there are none."""
     dependencies = await engine.direct_dependencies(target[LibraryKernelsField])
+    await engine.check_build_files(kernel.address.spec_path for kernel in (target, *dependencies))
     kept = target[LibraryArchsField].value
     kernels = [kernel for kernel in map(kernel_of_target, dependencies) if kernel is not None]
     archs = {kernel["arch"] for kernel in kernels}
