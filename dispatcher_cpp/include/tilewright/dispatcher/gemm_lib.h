@@ -32,9 +32,9 @@ DISPATCHER_EXPORT uint32_t dispatcher_abi_version(void);
 /* Why the last call of this thread failed; "" if none did. Valid until the next failure in this thread. */
 DISPATCHER_EXPORT const char* dispatcher_last_error(void);
 
-/* Loads kernel libraries: those that TILEWRIGHT_GEMM_KERNELS names, or else of the folder dispatcher_gemm_kernels beside
- * this file, or else of the wheels tilewright-kernels-gemm-<arch> that are installed where this file is. 0 or -1; 0 also
- * if it was done before, until dispatcher_cleanup(). */
+/* Loads kernel libraries: those that TILEWRIGHT_GEMM_KERNELS names, or else of the folder dispatcher_gemm_kernels
+ * beside this file, or else of the wheels tilewright-kernels-gemm-<arch> that are installed where this file is. 0 or
+ * -1; 0 also if it was done before, until dispatcher_cleanup(). */
 DISPATCHER_EXPORT int dispatcher_init(void);
 /* The same with arguments in place of the environment; null leaves one to it.
  *
