@@ -1,19 +1,24 @@
-"""Square GEMMs against NumPy's fp32 matmul with as many threads, interleaved, as JSON.
+"""24 GEMM shapes, kernels chosen by the dispatcher, against NumPy, torch and our own fp32, interleaved, as JSON.
 
-Processors change their clock and share their caches with whatever else runs, so every round times NumPy and each kernel
-in turn and the ratios are taken within the round. ``cpu`` figures count the processor time of the whole process instead
-of the wall clock: on a busy machine they are the ones to compare, at one thread (waiting threads burn processor time).
+Three kinds of reference: NumPy's fp32 matmul (OpenBLAS) for fp32; torch's bf16 and int8 matmul (oneDNN) where torch is
+installed; our own fp32 for fp16, of which torch has no fast product. Processors change their clock and share their
+caches with whatever else runs, so the calls take turns in every round, the least time of each is kept, and ratios are
+taken of those. Every library gets as many threads. All calls are made from Python with memory that exists already:
+``numpy.matmul(a, b, out=…)``, ``torch.matmul(a, b, out=…)``, ``plan.bind(a, b, out=…)()``, so that the smallest shapes
+compare whole calls.
 
-    python -m tilewright.codegen build --arch x86_64_v4 --set essential --name gemm --trees trees.json --out out
-    python benchmarks/cpu/gemm.py --library out/x86_64_v4/libgemm.so --threads 2 --out result.json
+    ./pants package kernels/gemm:cpu_gemm
+    python benchmarks/cpu/gemm.py --library dist/kernels/gemm/cpu_gemm --threads 2 --out result.json
+
+``--library`` is what KernelLibrary.load_for takes. TILEWRIGHT_LIBRARY names libtilewright.so where it is not installed.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
-import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -21,114 +26,178 @@ from pathlib import Path
 from typing import Any
 
 _ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(_ROOT / folder) for folder in ("benchmarks", "arch", "codegen")]
+sys.path[:0] = [str(_ROOT / folder) for folder in ("benchmarks", "bindings")]
 
-SIZES = (512, 1024, 2048, 4096)
+# m, n, k: small ones, squares, an odd one, rows and columns of transformers, thin ones.
+SHAPES = (
+    *((8, 8, 8), (16, 16, 16), (24, 48, 40), (32, 32, 32), (48, 48, 48), (64, 64, 64)),
+    *((128, 128, 128), (256, 256, 256), (512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048)),
+    *((127, 129, 131), (1000, 1001, 999)),
+    *((1, 1024, 1024), (1, 4096, 4096), (4, 4096, 4096), (16, 4096, 4096), (128, 4096, 1024)),
+    *((1024, 1, 1024), (4096, 1, 4096), (4096, 64, 64), (64, 4096, 64), (64, 64, 4096), (512, 2048, 512)),
+)
+SMALL = 64  # all extents at most this
 Call = Callable[[], object]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, print a line per size, write the JSON."""
+    """Measure, print a line per shape and the geometric means, write the JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", type=Path, required=True)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--match", nargs="+", default=["_rcr_"], help="only kernels whose name has one of these parts")
+    parser.add_argument("--layout", choices=("rrr", "rcr"), default="rcr")
+    parser.add_argument("--dtypes", nargs="+", default=["fp32", "bf16", "fp16", "int8"])
+    parser.add_argument("--largest", type=float, default=math.inf, help="leave out shapes of more multiplications")
+    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args(arguments)
-    os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = str(options.threads)  # read when NumPy loads
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # read when NumPy and torch load
+        os.environ[name] = str(options.threads)
 
     import machine
-    import ml_dtypes
     import numpy
 
-    from tilewright.codegen.backends.cpu_harness import OK, CpuLibrary
+    from tilewright.dispatch import Dispatcher, KernelLibrary
 
-    library = CpuLibrary(options.library)
-    status, reason = library.check_device()
-    if status != OK or library.set_num_threads(options.threads) != OK:
-        parser.error(f"{options.library}: {reason or library.last_error}")
-    kernels = [k for k in library if any(part in k.name for part in options.match)]
-    kernels = [k for k in kernels if k.supports(k.problem(1, 1, 1, pads=(0, 0, 0)))[0] == OK]
-    if not kernels:
-        parser.error(f"{options.library} has no kernel for this processor that matches {' '.join(options.match)}")
+    dispatcher = Dispatcher(KernelLibrary.load_for("cpu", options.library))
+    dispatcher.set_num_threads(options.threads)
+    torch = _torch(options.threads)
     results = []
-    for size in options.sizes:
-        calls = _calls(kernels, size, {1: numpy.float32, 2: numpy.float16, 3: ml_dtypes.bfloat16})
-        results.append({"size": size, **_rounds(calls, 2.0 * size**3, options.rounds)})
-        _print(results[-1])
-    versions = {"numpy": numpy.__version__, "blas": str(numpy.show_config("dicts")["Build Dependencies"]["blas"])}
-    report = {"machine": machine.describe(**versions), "threads": options.threads, "results": results}
+    for shape in SHAPES:
+        if math.prod(shape) <= options.largest:
+            kernels: dict[str, str] = {}
+            calls = _calls(dispatcher, torch, shape, options.layout, options.dtypes, kernels)
+            seconds = _least_seconds(calls, math.prod(shape), options.rounds)
+            results.append({"shape": shape, "kernels": kernels, **_figures(seconds, math.prod(shape))})
+            _print(results[-1])
+    means = _means(results)
+    print(json.dumps(means, indent=1))
+    blas = str(numpy.show_config("dicts")["Build Dependencies"]["blas"])
+    versions = {"numpy": numpy.__version__, "blas": blas, "torch": torch.__version__ if torch else "not installed"}
+    report = {"machine": machine.describe(**versions), "threads": options.threads, "layout": options.layout}
     if options.out:
-        options.out.write_text(json.dumps(report, indent=1) + "\n")
+        options.out.write_text(json.dumps({**report, "geometric_means": means, "results": results}, indent=1) + "\n")
 
 
-def _calls(kernels: Sequence[Any], size: int, dtypes: dict[int, Any]) -> dict[str, Call]:
+def _torch(threads: int) -> Any:
+    try:
+        import torch
+    except ImportError:
+        return None
+    torch.set_num_threads(threads)
+    return torch
+
+
+def _calls(
+    dispatcher: Any,
+    torch: Any,
+    shape: tuple[int, int, int],
+    layout: str,
+    dtypes: Sequence[str],
+    kernels: dict[str, str],
+) -> dict[str, Call]:
+    """Of every library; fills in the names of the chosen kernels."""
     import numpy
 
+    from tilewright.dispatch import GemmProblem
+    from tilewright.dispatch.dtypes import numpy_dtype
+
+    m, n, k = shape
     rng = numpy.random.default_rng(0)
-    x, y = (rng.standard_normal((size, size), dtype=numpy.float32) for _ in range(2))
-    out = numpy.empty_like(x)
-    calls: dict[str, Call] = {"numpy": lambda: numpy.matmul(x, y, out=out)}
-    for kernel in kernels:
-        a, b = x.astype(dtypes[kernel.traits.dtype_a]), y.astype(dtypes[kernel.traits.dtype_b])
-        d = numpy.empty((size, size), dtypes[kernel.traits.dtype_c])
-        plan = kernel.plan(kernel.problem(size, size, size, pads=(0, 0, 0)))
+    a, b = rng.integers(-9, 10, (m, k)), rng.integers(-9, 10, (k, n))
 
-        def call(plan: Any = plan, a: Any = a, b: Any = b, d: Any = d) -> int:
-            return int(plan.launch(a.ctypes.data, b.ctypes.data, 0, d.ctypes.data))
+    def of_type(values: Any, dtype: str, order: str) -> Any:
+        return numpy.array(values, numpy_dtype(dtype), order="C" if order == "r" else "F")
 
-        calls[kernel.name] = call
+    def numpy_call() -> Call:
+        x, y, out = of_type(a, "fp32", "r"), of_type(b, "fp32", layout[1]), numpy.empty((m, n), numpy.float32)
+        return lambda: numpy.matmul(x, y, out=out)
+
+    def our_call(dtype: str) -> Call:
+        output = "int32" if dtype == "int8" else dtype
+        plan = dispatcher.plan(GemmProblem(m, n, k, dtype_a=dtype, layout=layout))
+        kernels[dtype] = plan.kernel.name
+        out = numpy.empty((m, n), numpy_dtype(output))
+        call: Call = plan.bind(of_type(a, dtype, "r"), of_type(b, dtype, layout[1]), out=out)
+        return call
+
+    def torch_call(dtype: str) -> Call:
+        kind = {"bf16": torch.bfloat16, "int8": torch.int8}[dtype]
+        x = torch.from_numpy(numpy.ascontiguousarray(a)).to(kind)
+        y = torch.from_numpy(numpy.ascontiguousarray(b.T)).to(kind).T
+        y = y if layout[1] == "c" else y.contiguous()
+        if dtype == "int8":
+            return lambda: torch._int_mm(x, y)
+        out = torch.empty((m, n), dtype=kind)
+        return lambda: torch.matmul(x, y, out=out)
+
+    calls = {"numpy fp32": numpy_call()}
+    for dtype in dtypes:
+        if dtype == "int8" and not _serves(dispatcher, GemmProblem(m, n, k, dtype_a="int8", layout=layout)):
+            continue
+        calls[dtype] = our_call(dtype)
+        if torch and dtype in ("bf16", "int8"):
+            calls[f"torch {dtype}"] = torch_call(dtype)
     return calls
 
 
-def _rounds(calls: dict[str, Call], operations: float, rounds: int) -> dict[str, Any]:
-    repeats = max(1, round(4e9 / operations))  # some 20 ms
-    wall: dict[str, list[float]] = {name: [] for name in calls}
-    cpu: dict[str, list[float]] = {name: [] for name in calls}
+def _serves(dispatcher: Any, problem: Any) -> bool:
+    return any(kernel.supported for kernel in dispatcher.explain(problem))
+
+
+def _least_seconds(calls: dict[str, Call], work: int, rounds: int) -> dict[str, float]:
+    """Of one call, over all rounds; calls take turns."""
+    repeats = max(1, min(2000, round(2e7 / work)))
+    least = dict.fromkeys(calls, math.inf)
     for turn in range(rounds):
         names = list(calls)
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
-            time.sleep(0.2)  # OpenBLAS's threads spin for some 100 ms after a product and would take a core
-            _warm_up(calls[name])
-            start, start_cpu = time.perf_counter(), time.process_time()
-            for _ in range(repeats):
-                calls[name]()
-            wall[name].append(operations * repeats / (time.perf_counter() - start) / 1e9)
-            cpu[name].append(operations * repeats / (time.process_time() - start_cpu) / 1e9)
+            time.sleep(0.15)  # OpenBLAS's threads spin for some 100 ms after a product and would take a core
+            call, end = calls[name], time.perf_counter() + 0.03
+            call()
+            while True:
+                start = time.perf_counter()
+                for _ in range(repeats):
+                    call()
+                now = time.perf_counter()
+                least[name] = min(least[name], (now - start) / repeats)
+                if now > end:
+                    break
+    return least
+
+
+REFERENCES = {"fp32": "numpy fp32", "bf16": "torch bf16", "int8": "torch int8", "fp16": "fp32"}
+
+
+def _figures(seconds: dict[str, float], work: int) -> dict[str, Any]:
+    ratios = {
+        dtype: round(seconds[reference] / seconds[dtype], 3)
+        for dtype, reference in REFERENCES.items()
+        if dtype in seconds and reference in seconds
+    }
     return {
-        name: {
-            "gflops": _spread(wall[name]),
-            "ratio_to_numpy": _spread([a / b for a, b in zip(wall[name], wall["numpy"], strict=True)]),
-            "gflops_per_cpu_second": _spread(cpu[name]),
-            "cpu_ratio_to_numpy": _spread([a / b for a, b in zip(cpu[name], cpu["numpy"], strict=True)]),
-        }
-        for name in calls
+        "microseconds": {name: round(value * 1e6, 3) for name, value in seconds.items()},
+        "gflops": {name: round(2e-9 * work / value, 1) for name, value in seconds.items()},
+        "ratios": ratios,
     }
 
 
-def _warm_up(call: Call) -> None:
-    """At least once and for 20 ms: clocks rise and threads find their cores."""
-    end = time.perf_counter() + 0.02
-    call()
-    while time.perf_counter() < end:
-        call()
+def _means(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Geometric means of the ratios, and of fp32 over the small shapes alone."""
 
+    def mean(ratios: Sequence[float]) -> float | None:
+        return round(math.exp(sum(map(math.log, ratios)) / len(ratios)), 3) if ratios else None
 
-def _spread(values: Sequence[float]) -> dict[str, float]:
-    return {name: round(f(values), 3) for name, f in (("median", statistics.median), ("min", min), ("max", max))}
+    found: dict[str, Any] = {}
+    for dtype, reference in REFERENCES.items():
+        found[f"{dtype} to {reference}"] = mean([r["ratios"][dtype] for r in results if dtype in r["ratios"]])
+    small = [r["ratios"]["fp32"] for r in results if max(r["shape"]) <= SMALL and "fp32" in r["ratios"]]
+    return {**found, "fp32 to numpy fp32, small": mean(small)}
 
 
 def _print(result: dict[str, Any]) -> None:
-    for name, figures in result.items():
-        if name != "size":
-            gflops, ratio, cpu = figures["gflops"], figures["ratio_to_numpy"], figures["cpu_ratio_to_numpy"]
-            print(
-                f"{result['size']:5} {gflops['median']:7.1f} GFLOP/s [{gflops['min']:.0f}, {gflops['max']:.0f}]"
-                f"  {ratio['median']:.2f} x NumPy (by processor time {cpu['median']:.2f})  {name}",
-                flush=True,
-            )
+    rates = "  ".join(f"{name} {rate:.1f}" for name, rate in result["gflops"].items())
+    print(f"{'x'.join(map(str, result['shape'])):>16} GFLOP/s {rates}; ratios {result['ratios']}", flush=True)
 
 
 if __name__ == "__main__":

@@ -139,7 +139,8 @@ class Bench:
             for number in range(self.num_d)
         ]
         for block in (a, b, *([c] if case.beta else []), *ds):
-            fill(block, rng, case.whole, 2 if block in ds and self.d_op == "multiply" else 4)
+            is_factor = self.d_op == "multiply" and any(block is d for d in ds)
+            fill(block, rng, case.whole, 2 if is_factor else 4)
         inputs = self._inputs(case, a, b, c, ds)
         used = self._shuffled(case, b) if self.b_format else b
         results = [self._launch(case, a, used, c, ds) for _ in range(repeats)]

@@ -31,11 +31,17 @@ struct format {
 
 format format_of(uint32_t dtype) {
   if (dtype == TW_FP32) return {4, 0x3f800000};
+  if (dtype == TW_INT8 || dtype == TW_INT32) return {dtype == TW_INT8 ? size_t{1} : size_t{4}, 1};
   return {2, dtype == TW_FP16 ? 0x3c00u : 0x3f80u};
 }
 
 double value_of(uint32_t dtype, const char* p) {
   uint32_t word = 0;
+  if (dtype == TW_INT32) {
+    int32_t whole = 0;
+    memcpy(&whole, p, 4);
+    return whole;
+  }
   if (dtype == TW_FP32) {
     memcpy(&word, p, 4);
   } else {
@@ -62,8 +68,7 @@ char* ones(uint32_t dtype, int64_t lines, int64_t line, int64_t ld) {
   return memory;
 }
 
-void run(const tw_kernel* kernel, int64_t m, int64_t n, int64_t k, int64_t pad, double beta) {
-  const tw_gemm_traits& t = *static_cast<const tw_gemm_traits*>(kernel->traits);
+tw_gemm_problem problem_for(const tw_gemm_traits& t, int64_t m, int64_t n, int64_t k, int64_t pad, double beta) {
   tw_gemm_problem p = {};
   p.base = {sizeof(p), TW_OP_GEMM};
   p.dtype_a = t.dtype_a;
@@ -73,60 +78,147 @@ void run(const tw_kernel* kernel, int64_t m, int64_t n, int64_t k, int64_t pad, 
   p.layout_a = t.layout_a;
   p.layout_b = t.layout_b;
   p.layout_c = t.layout_c;
-  p.split_k = 1;
-  p.batch = 1;
+  p.split_k = t.max_split_k > 1 ? 3 : 1;
+  p.batch = t.batched != 0 ? 3 : 1;
   p.m = m;
   p.n = n;
   p.k = k;
-  const bool a_rows = t.layout_a == TW_ROW_MAJOR, b_rows = t.layout_b == TW_ROW_MAJOR;
-  p.lda = (a_rows ? k : m) + pad;
-  p.ldb = (b_rows ? n : k) + pad;
+  p.lda = (t.layout_a == TW_ROW_MAJOR ? k : m) + pad;
+  p.ldb = (t.layout_b == TW_ROW_MAJOR ? n : k) + pad;
   p.ldc = n + pad;
   p.alpha = 1;
   p.beta = beta;
-  char reason[256] = "";
-  require(kernel->supports(kernel, &p.base, reason, sizeof(reason)) == TW_OK, kernel->name, reason);
-  uint64_t bytes = 0;
-  require(kernel->workspace_size(kernel, &p.base, &bytes) == TW_OK, kernel->name, "workspace_size failed");
-  alignas(64) char plan[1024];
-  require(kernel->plan_bytes <= sizeof(plan), kernel->name, "plan is too large");
-  require(kernel->plan(kernel, &p.base, plan) == TW_OK, kernel->name, "plan failed");
-  tw_gemm_args args = {};
-  args.struct_size = sizeof(args);
-  char* a = ones(t.dtype_a, a_rows ? m : k, a_rows ? k : m, p.lda);
-  char* b = ones(t.dtype_b, b_rows ? k : n, b_rows ? n : k, p.ldb);
-  char* d = ones(t.dtype_c, m, n, p.ldc);
-  args.a = a;
-  args.b = b;
-  args.c = beta != 0 ? d : nullptr;
-  args.d = d;
-  args.workspace = aligned_alloc(256, bytes);  // sizes are multiples of 256
-  args.workspace_bytes = bytes;
-  require(kernel->launch(kernel, plan, &args) == TW_OK, kernel->name, "launch failed");
-  const size_t size = format_of(t.dtype_c).bytes;
-  for (int64_t i = 0; i < m; ++i) {
-    for (int64_t j = 0; j < n; ++j) {
-      const double found = value_of(t.dtype_c, d + static_cast<size_t>(i * p.ldc + j) * size);
-      require(found == static_cast<double>(k) + beta, kernel->name, "wrong result");
+  p.stride_c = p.batch > 1 ? m * p.ldc : 0;  // A and B are shared
+  p.num_d = t.num_d;
+  p.d_op = t.d_op;
+  p.activation = t.activation;
+  p.b_format = t.b_format;
+  return p;  // every D tensor is one row for all
+}
+
+struct operands {
+  char *a, *b, *d, *row;
+  void* shuffled;
+};
+
+operands make_operands(const tw_kernel* kernel, const tw_gemm_problem& p) {
+  const bool a_rows = p.layout_a == TW_ROW_MAJOR, b_rows = p.layout_b == TW_ROW_MAJOR;
+  operands o = {};
+  o.a = ones(p.dtype_a, a_rows ? p.m : p.k, a_rows ? p.k : p.m, p.lda);
+  o.b = ones(p.dtype_b, b_rows ? p.k : p.n, b_rows ? p.n : p.k, p.ldb);
+  o.d = ones(p.dtype_c, p.m * p.batch, p.n, p.ldc);
+  o.row = ones(p.dtype_c, 1, p.n, p.n);
+  if (p.b_format != 0) {
+    uint64_t bytes = 0;
+    require(kernel->shuffle_b_bytes(kernel, &p.base, &bytes) == TW_OK, kernel->name, "shuffle_b_bytes failed");
+    o.shuffled = malloc(bytes + (bytes == 0));
+    require(kernel->shuffle_b(kernel, &p.base, o.b, o.shuffled) == TW_OK, kernel->name, "shuffle_b failed");
+  }
+  return o;
+}
+
+void free_operands(const operands& o) {
+  free(o.a);
+  free(o.b);
+  free(o.d);
+  free(o.row);
+  free(o.shuffled);
+}
+
+void check(const tw_kernel* kernel, const tw_gemm_problem& p, const char* d) {
+  const size_t size = format_of(p.dtype_c).bytes;
+  const double expected = static_cast<double>(p.k) + p.beta + p.num_d;
+  for (int64_t i = 0; i < p.m * p.batch; ++i) {
+    for (int64_t j = 0; j < p.n; ++j) {
+      const double found = value_of(p.dtype_c, d + static_cast<size_t>(i * p.ldc + j) * size);
+      require(found == expected, kernel->name, "wrong result");
     }
   }
-  free(a);
-  free(b);
-  free(d);
+}
+
+// Plans the problem and gives it a workspace of exactly its size.
+void* planned(const tw_kernel* kernel, const tw_problem* problem, char* plan, uint64_t* bytes) {
+  char reason[256] = "";
+  require(kernel->supports(kernel, problem, reason, sizeof(reason)) == TW_OK, kernel->name, reason);
+  require(kernel->workspace_size(kernel, problem, bytes) == TW_OK, kernel->name, "workspace_size failed");
+  require(kernel->plan_bytes <= 1024, kernel->name, "plan is too large");
+  require(kernel->plan(kernel, problem, plan) == TW_OK, kernel->name, "plan failed");
+  return *bytes == 0 ? nullptr : aligned_alloc(256, *bytes);  // sizes are multiples of 256
+}
+
+void run(const tw_kernel* kernel, int64_t m, int64_t n, int64_t k, int64_t pad, double beta) {
+  const tw_gemm_problem p = problem_for(*static_cast<const tw_gemm_traits*>(kernel->traits), m, n, k, pad, beta);
+  alignas(64) char plan[1024];
+  const operands o = make_operands(kernel, p);
+  tw_gemm_args args = {};
+  args.struct_size = sizeof(args);
+  args.a = o.a;
+  args.b = p.b_format != 0 ? o.shuffled : o.b;
+  args.c = beta != 0 ? o.d : nullptr;
+  args.d = o.d;
+  for (const void*& each : args.multi_d) each = o.row;
+  args.workspace = planned(kernel, &p.base, plan, &args.workspace_bytes);
+  require(kernel->launch(kernel, plan, &args) == TW_OK, kernel->name, "launch failed");
+  check(kernel, p, o.d);
+  free_operands(o);
+  free(args.workspace);
+}
+
+// The problem and three smaller ones.
+void run_groups(const tw_kernel* kernel, int64_t m, int64_t n, int64_t k, int64_t pad, double beta) {
+  constexpr int64_t kGroups = 4;
+  const tw_gemm_traits& t = *static_cast<const tw_gemm_traits*>(kernel->traits);
+  tw_gemm_problem each[kGroups];
+  operands o[kGroups];
+  tw_gemm_group groups[kGroups];
+  const void *a[kGroups], *b[kGroups], *c[kGroups];
+  void* d[kGroups];
+  for (int64_t i = 0; i < kGroups; ++i) {
+    each[i] = problem_for(t, m / (i + 1), n / (i + 1), k, pad, beta);
+    o[i] = make_operands(kernel, each[i]);
+    groups[i] = {each[i].m, each[i].n, each[i].k, each[i].lda, each[i].ldb, each[i].ldc};
+    a[i] = o[i].a;
+    b[i] = o[i].b;
+    c[i] = d[i] = o[i].d;
+  }
+  const tw_gemm_problem& p = each[0];
+  const tw_grouped_gemm_problem problem = {{sizeof(problem), TW_OP_GROUPED_GEMM},
+                                           p.dtype_a,
+                                           p.dtype_b,
+                                           p.dtype_c,
+                                           p.dtype_acc,
+                                           p.layout_a,
+                                           p.layout_b,
+                                           p.layout_c,
+                                           0,
+                                           kGroups,
+                                           groups,
+                                           1,
+                                           beta};
+  alignas(64) char plan[1024];
+  tw_grouped_gemm_args args = {sizeof(args), 0, kGroups, groups, a, b, c, d, nullptr, 0, nullptr};
+  args.workspace = planned(kernel, &problem.base, plan, &args.workspace_bytes);
+  require(kernel->launch(kernel, plan, &args) == TW_OK, kernel->name, "launch failed");
+  for (int64_t i = 0; i < kGroups; ++i) {
+    check(kernel, each[i], o[i].d);
+    free_operands(o[i]);
+  }
   free(args.workspace);
 }
 
 void run_all(const tw_kernel* kernel) {
-  const int64_t sizes[][3] = {{1, 1, 1},   {0, 3, 2},   {3, 0, 2},    {4, 4, 0},    {13, 31, 7},   {14, 32, 32},
-                              {1, 200, 9}, {90, 1, 33}, {29, 97, 65}, {61, 99, 17}, {150, 201, 97}};
+  const int64_t sizes[][3] = {{1, 1, 1},      {0, 3, 2},   {3, 0, 2},   {4, 4, 0},    {13, 31, 7},
+                              {14, 32, 32},   {1, 200, 9}, {90, 1, 33}, {29, 97, 65}, {61, 99, 17},
+                              {150, 201, 97}, {2, 70, 40}, {70, 3, 40}};
   for (const auto& size : sizes) {
-    run(kernel, size[0], size[1], size[2], 0, 0);
-    run(kernel, size[0], size[1], size[2], 3, 2);
+    (kernel->op == TW_OP_GROUPED_GEMM ? run_groups : run)(kernel, size[0], size[1], size[2], 0, 0);
+    (kernel->op == TW_OP_GROUPED_GEMM ? run_groups : run)(kernel, size[0], size[1], size[2], 3, 2);
   }
 }
 
 void* run_in_thread(void* kernel) {
-  for (int i = 0; i < 3; ++i) run(static_cast<const tw_kernel*>(kernel), 150, 201, 97, 1, 1);
+  const tw_kernel* const k = static_cast<const tw_kernel*>(kernel);
+  for (int i = 0; i < 3; ++i) (k->op == TW_OP_GROUPED_GEMM ? run_groups : run)(k, 150, 201, 97, 1, 1);
   return nullptr;
 }
 

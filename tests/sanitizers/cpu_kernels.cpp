@@ -10,38 +10,78 @@ constexpr int kMr = 14, kNr = 32;
 constexpr int kMr = 6, kNr = 16;
 #endif
 
-template <class Operation, class Output, int LayoutA, int LayoutB>
-constexpr gemm_kernel small_kernel() {
-  return gemm<Operation, epilogue<Output>, LayoutA, LayoutB, 2 * kMr, 3 * kNr, 32, kMr, kNr, Operation::kDepth>::kernel(
-      kNoFeature);
+constexpr variant kStandard = {0, 1, TW_STREAM_K_NONE, 0, 0, 0};
+
+template <class Operation, class Epilogue, int LayoutA, int LayoutB>
+constexpr gemm_kernel small_kernel(variant v = kStandard) {
+  constexpr int kRows = Operation::kShifted ? kMr - 2 : kMr;
+  return gemm<Operation, Epilogue, LayoutA, LayoutB, 2 * kRows, 3 * kNr, 32, kRows, kNr, Operation::kDepth>::kernel(
+      kNoFeature, v);
 }
 
-constexpr gemm_kernel fp32_rcr = small_kernel<widened_fma<fp32>, fp32, 0, 1>();
-constexpr gemm_kernel fp32_crr = small_kernel<widened_fma<fp32>, fp32, 1, 0>();
-constexpr gemm_kernel fp16_rrr = small_kernel<widened_fma<fp16>, fp16, 0, 0>();
-constexpr gemm_kernel bf16_ccr = small_kernel<widened_fma<bf16>, bf16, 1, 1>();
+using plain32 = epilogue<fp32>;
+using plain16 = epilogue<bf16>;
+using fused = epilogue<fp32, 2, TW_D_ADD, relu>;
+
+constexpr gemm_kernel fp32_rcr = small_kernel<widened_fma<fp32>, plain32, 0, 1>();
+constexpr gemm_kernel fp32_crr = small_kernel<widened_fma<fp32>, plain32, 1, 0>();
+constexpr gemm_kernel fp16_rrr = small_kernel<widened_fma<fp16>, epilogue<fp16>, 0, 0>();
+constexpr gemm_kernel bf16_ccr = small_kernel<widened_fma<bf16>, plain16, 1, 1>();
+constexpr gemm_kernel int8_rrr = small_kernel<int16_dot, epilogue<int32>, 0, 0>();
+constexpr gemm_kernel fused_rrr = small_kernel<widened_fma<fp32>, fused, 0, 0>();
+constexpr gemm_kernel shuffled = small_kernel<widened_fma<bf16>, plain16, 0, 1>({0, 1, TW_STREAM_K_NONE, 0, 0, 1});
+constexpr gemm_kernel persistent = small_kernel<widened_fma<bf16>, plain16, 0, 1>({1, 1, TW_STREAM_K_NONE, 0, 0, 0});
+constexpr gemm_kernel split_k = small_kernel<widened_fma<fp32>, plain32, 0, 0>({0, 8, TW_STREAM_K_NONE, 0, 0, 0});
+constexpr gemm_kernel linear = small_kernel<widened_fma<bf16>, plain16, 1, 0>({0, 1, TW_STREAM_K_LINEAR, 0, 0, 0});
+constexpr gemm_kernel tree = small_kernel<widened_fma<fp32>, plain32, 0, 1>({0, 1, TW_STREAM_K_TREE, 0, 0, 0});
+constexpr gemm_kernel batched = small_kernel<widened_fma<fp32>, fused, 0, 1>({0, 1, TW_STREAM_K_NONE, 1, 0, 0});
+constexpr gemm_kernel grouped = small_kernel<widened_fma<fp32>, plain32, 0, 1>({0, 1, TW_STREAM_K_NONE, 0, 1, 0});
 #if defined(__AVX512BF16__)
-constexpr gemm_kernel dot_rcr = small_kernel<bf16_dot, bf16, 0, 1>();
-constexpr gemm_kernel dot_crr = small_kernel<bf16_dot, bf16, 1, 0>();
+constexpr gemm_kernel dot_rcr = small_kernel<bf16_dot, plain16, 0, 1>();
+constexpr gemm_kernel dot_crr = small_kernel<bf16_dot, plain16, 1, 0>();
+#endif
+#if defined(__AVX512VNNI__)
+constexpr gemm_kernel vnni_rcr = small_kernel<int8_dot, epilogue<int32>, 0, 1>();
+constexpr gemm_kernel vnni_crr = small_kernel<int8_dot, epilogue<int32>, 1, 0>();
 #endif
 
 }  // namespace
 }  // namespace tilewright::cpu
 
-TW_CPU_GEMM_DESCRIPTOR(kernel_fp32_rcr, tilewright::cpu::fp32_rcr, "fp32_rcr", "x86_64", "", "", "")
-TW_CPU_GEMM_DESCRIPTOR(kernel_fp32_crr, tilewright::cpu::fp32_crr, "fp32_crr", "x86_64", "", "", "")
-TW_CPU_GEMM_DESCRIPTOR(kernel_fp16_rrr, tilewright::cpu::fp16_rrr, "fp16_rrr", "x86_64", "", "", "")
-TW_CPU_GEMM_DESCRIPTOR(kernel_bf16_ccr, tilewright::cpu::bf16_ccr, "bf16_ccr", "x86_64", "", "", "")
+#define KERNEL(NAME) TW_CPU_GEMM_DESCRIPTOR(kernel_##NAME, tilewright::cpu::NAME, #NAME, "x86_64", "", "", "")
+KERNEL(fp32_rcr)
+KERNEL(fp32_crr)
+KERNEL(fp16_rrr)
+KERNEL(bf16_ccr)
+KERNEL(int8_rrr)
+KERNEL(fused_rrr)
+KERNEL(shuffled)
+KERNEL(persistent)
+KERNEL(split_k)
+KERNEL(linear)
+KERNEL(tree)
+KERNEL(batched)
+KERNEL(grouped)
 #if defined(__AVX512BF16__)
-TW_CPU_GEMM_DESCRIPTOR(kernel_dot_rcr, tilewright::cpu::dot_rcr, "dot_rcr", "x86_64", "", "", "")
-TW_CPU_GEMM_DESCRIPTOR(kernel_dot_crr, tilewright::cpu::dot_crr, "dot_crr", "x86_64", "", "", "")
+KERNEL(dot_rcr)
+KERNEL(dot_crr)
+#endif
+#if defined(__AVX512VNNI__)
+KERNEL(vnni_rcr)
+KERNEL(vnni_crr)
 #endif
 
 extern "C" {
 extern const tw_kernel* const kernels_under_test[];
-const tw_kernel* const kernels_under_test[] = {&kernel_fp32_rcr, &kernel_fp32_crr, &kernel_fp16_rrr, &kernel_bf16_ccr,
+const tw_kernel* const kernels_under_test[] = {
+    &kernel_fp32_rcr, &kernel_fp32_crr,   &kernel_fp16_rrr, &kernel_bf16_ccr, &kernel_int8_rrr, &kernel_fused_rrr,
+    &kernel_shuffled, &kernel_persistent, &kernel_split_k,  &kernel_linear,   &kernel_tree,     &kernel_batched,
+    &kernel_grouped,
 #if defined(__AVX512BF16__)
-                                               &kernel_dot_rcr,  &kernel_dot_crr,
+    &kernel_dot_rcr,  &kernel_dot_crr,
 #endif
-                                               nullptr};
+#if defined(__AVX512VNNI__)
+    &kernel_vnni_rcr, &kernel_vnni_crr,
+#endif
+    nullptr};
 }

@@ -56,8 +56,9 @@ def parse_kernel(raw: object, arch: Arch) -> Kernel:
     """A legal kernel from a spec that may leave defaults out.
 
     ``dtype`` stands for ``dtype_a`` and ``dtype_b``; ``dtype_acc`` and ``dtype_c`` follow from ``dtype_a``; extents are
-    ``{"m", "n", "k"}``, ``[m, n, k]`` or flat (``tile_m``). Padding is on. Where the architecture has one pipeline or
-    wave set, or a pipeline one epilogue and scheduler, it need not be named: the first that it lists is taken.
+    ``{"m", "n", "k"}``, ``[m, n, k]`` or flat (``tile_m``). Padding is on. Where the architecture has one pipeline
+    for B as it is, one for a shuffled B or one wave set, or a pipeline one epilogue and scheduler, it need not be
+    named: the first that it lists is taken.
 
     Raises SpecError for unknown keys and wrong values, IllegalKernelError with every reason for an illegal kernel.
     """
@@ -139,8 +140,11 @@ def _fill(fields: dict[str, Any], arch: Arch) -> None:
         fields.setdefault("dtype_b", fields["dtype_a"])
         fields.setdefault("dtype_acc", default_acc_dtype(fields["dtype_a"]))
         fields.setdefault("dtype_c", default_output_dtype(fields["dtype_a"]))
-    if len(arch.pipelines) == 1:
-        fields.setdefault("pipeline", next(iter(arch.pipelines)))
+    shuffled = bool(fields.get("preshuffle", False))
+    pipelines = [name for name, limits in arch.pipelines.items() if limits.preshuffle == shuffled]
+    pipelines = pipelines or list(arch.pipelines)
+    if len(pipelines) == 1:
+        fields.setdefault("pipeline", pipelines[0])
     limits = arch.pipelines.get(fields.get("pipeline", ""))
     if limits:
         fields.setdefault("epilogue", limits.epilogues[0])

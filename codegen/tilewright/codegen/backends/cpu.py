@@ -31,11 +31,13 @@ class CpuBackend:
         features = _features(spec, load(kernel.arch))
         return {
             "operation": symbols.OPERATIONS[spec.dtype_a, spec.warp_tile.k],
-            "output": symbols.ELEMENTS[spec.dtype_c],
+            "epilogue": _epilogue(spec),
             "layout_a": layout_a,
             "layout_b": layout_b,
             "required_features": " | ".join(symbols.FEATURES[feature][0] for feature in features) or "kNoFeature",
             "features": " ".join(features),
+            "max_split_k": symbols.MAX_SPLIT_K if spec.split_k else 1,
+            "stream_k": symbols.STREAM_K[spec.stream_k],
         }
 
     def kernel_plan(self, kernel: Kernel, header: str) -> KernelPlan:
@@ -69,6 +71,14 @@ class CpuBackend:
             ),
             link.action(f"link {library}", f"Link {library}", everything, [library]),
         )
+
+
+def _epilogue(spec: GemmSpec) -> str:
+    element = symbols.ELEMENTS[spec.dtype_c]
+    if not spec.fused:
+        return f"epilogue<{element}>"
+    activation = symbols.ACTIVATIONS[spec.activation]
+    return f"epilogue<{element}, {spec.num_d}, {symbols.D_OPS[spec.d_op]}, {activation}>"
 
 
 def _features(spec: GemmSpec, arch: Arch) -> tuple[str, ...]:

@@ -4,18 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tilewright.codegen.spec import DType, Epilogue, Layout, Pipeline, Scheduler
+from tilewright.codegen.spec import Activation, DOp, DType, Epilogue, Layout, Pipeline, Scheduler, StreamK
 
-ELEMENTS: Mapping[DType, str] = {DType.FP32: "fp32", DType.FP16: "fp16", DType.BF16: "bf16"}
-"""Elements of A, B, C and D."""
+ELEMENTS: Mapping[DType, str] = {DType.FP32: "fp32", DType.FP16: "fp16", DType.BF16: "bf16", DType.INT32: "int32"}
+"""Elements of C and D."""
 
-ACCUMULATORS: Mapping[DType, str] = {DType.FP32: "fp32"}
+OUTPUTS: Mapping[DType, tuple[DType, ...]] = {
+    DType.FP32: (DType.FP32, DType.FP16, DType.BF16),
+    DType.INT32: (DType.INT32,),
+}
+"""By what products are summed in: what sums are converted to."""
+
+SUMS: Mapping[DType, DType] = {
+    DType.FP32: DType.FP32,
+    DType.FP16: DType.FP32,
+    DType.BF16: DType.FP32,
+    DType.INT8: DType.INT32,
+}
+"""By dtype of A and B: what their products are summed in."""
 
 OPERATIONS: Mapping[tuple[DType, int], str] = {
     (DType.FP32, 1): "widened_fma<fp32>",
     (DType.FP16, 1): "widened_fma<fp16>",
     (DType.BF16, 1): "widened_fma<bf16>",
     (DType.BF16, 2): "bf16_dot",
+    (DType.INT8, 2): "int16_dot",
+    (DType.INT8, 4): "int8_dot",
 }
 """By dtype of A and B and the values of K that one instruction sums (warp_tile.k)."""
 
@@ -27,11 +41,38 @@ LAYOUTS: Mapping[Layout, tuple[str, str]] = {
 }
 """tw_layout of A and B; C is row-major."""
 
-PIPELINES = (Pipeline.PACKED,)
+D_OPS: Mapping[DOp, str] = {DOp.ADD: "TW_D_ADD", DOp.MULTIPLY: "TW_D_MULTIPLY"}
+
+ACTIVATIONS: Mapping[Activation, str] = {
+    Activation.NONE: "no_activation",
+    Activation.RELU: "relu",
+    Activation.GELU: "gelu",
+    Activation.FAST_GELU: "fast_gelu",
+    Activation.SILU: "silu",
+    Activation.SIGMOID: "sigmoid",
+    Activation.TANH: "tanh",
+}
+
+STREAM_K: Mapping[StreamK, str] = {
+    StreamK.NONE: "TW_STREAM_K_NONE",
+    StreamK.LINEAR: "TW_STREAM_K_LINEAR",
+    StreamK.TREE: "TW_STREAM_K_TREE",
+}
+
+MAX_SPLIT_K = 64
+"""Slices that a split-K kernel sums at most."""
+
+SHIFTED = frozenset({(DType.INT8, 4)})
+"""Operations that keep a further row of sums, which corrects for an operand without sign, and a constant."""
+
+PIPELINES = (Pipeline.PACKED, Pipeline.PRESHUFFLEV2)
 EPILOGUES = (Epilogue.DEFAULT,)
 SCHEDULERS = (Scheduler.DEFAULT,)
 
-FEATURES: Mapping[str, tuple[str, str]] = {"avx512_bf16": ("kAvx512Bf16", "avx512bf16")}
+FEATURES: Mapping[str, tuple[str, str]] = {
+    "avx512_bf16": ("kAvx512Bf16", "avx512bf16"),
+    "avx512_vnni": ("kAvx512Vnni", "avx512vnni"),
+}
 """Feature of the architecture file → bit of tilewright::cpu::feature, compiler feature."""
 
 VECTOR_REGISTERS: Mapping[str, int] = {"x86_64_v3": 16, "x86_64_v4": 32}

@@ -8,7 +8,19 @@ from tilewright.codegen.backends.cpu import CpuBackend
 from tilewright.codegen.render import header_path, render_kernel
 from tilewright.codegen.rules.cpu import RULES
 from tilewright.codegen.rules.cpu_test import GOOD
-from tilewright.codegen.spec import DType, Epilogue, Extent, GemmSpec, Kernel, Layout, Pipeline, Scheduler
+from tilewright.codegen.spec import (
+    Activation,
+    DOp,
+    DType,
+    Epilogue,
+    Extent,
+    GemmSpec,
+    Kernel,
+    Layout,
+    Pipeline,
+    Scheduler,
+    StreamK,
+)
 from tilewright.codegen.toolchains.host import HostToolchain
 
 BACKEND = CpuBackend(HostToolchain.zig())
@@ -19,10 +31,10 @@ CONVERTING = Kernel(arch="x86_64_v4", spec=GemmSpec(**{**GOOD, "warp_tile": Exte
 def test_header_only_instantiates() -> None:
     text = render_kernel(DOT, load(DOT.arch), BACKEND).text
     assert "gemm<bf16_dot, epilogue<bf16>, TW_ROW_MAJOR, TW_COL_MAJOR," in text
-    assert "/*tile*/ 168, 4096, 1024," in text and "/*warp tile*/ 14, 32, 2>::kernel(kAvx512Bf16)" in text
+    assert "/*tile*/ 168, 4096, 1024," in text and "/*warp tile*/ 14, 32, 2>::kernel(kAvx512Bf16," in text
     assert f"TW_CPU_GEMM_DESCRIPTOR({DOT.symbol}," in text and '"avx512_bf16")' in text
     assert text.count("\n") <= 60
-    assert "kernel(kNoFeature)" in render_kernel(CONVERTING, load(DOT.arch), BACKEND).text
+    assert "kernel(kNoFeature," in render_kernel(CONVERTING, load(DOT.arch), BACKEND).text
 
 
 def test_kernel_is_one_compile_with_its_features() -> None:
@@ -49,8 +61,8 @@ def test_every_enum_member_is_mapped_or_refused() -> None:
         return any(True for rule in RULES for _ in rule.check(spec, load("x86_64_v4")))
 
     for dtype in DType:
-        assert (dtype in symbols.ELEMENTS) != refused(dtype_c=dtype)
-        assert (dtype in symbols.ACCUMULATORS) != refused(dtype_acc=dtype)
+        assert (dtype in symbols.OUTPUTS[DType.FP32]) != refused(dtype_c=dtype)
+        assert (dtype is DType.FP32) != refused(dtype_acc=dtype)
         assert (dtype in {key[0] for key in symbols.OPERATIONS}) or refused(dtype_a=dtype, dtype_b=dtype)
     for field, enum, mapped in (
         ("pipeline", Pipeline, symbols.PIPELINES),
@@ -60,6 +72,22 @@ def test_every_enum_member_is_mapped_or_refused() -> None:
         for member in enum:
             assert (member in mapped) != refused(**{field: member})
     assert set(symbols.LAYOUTS) == set(Layout)
+    assert set(symbols.D_OPS) == set(DOp) and set(symbols.ACTIVATIONS) == set(Activation)
+    assert set(symbols.STREAM_K) == set(StreamK)
+
+
+def test_variants_reach_the_descriptor() -> None:
+    def text(**changes: object) -> str:
+        kernel = Kernel(arch="x86_64_v4", spec=GemmSpec(**{**GOOD, **changes}))
+        return render_kernel(kernel, load("x86_64_v4"), BACKEND).text
+
+    fused = text(num_d=2, d_op=DOp.MULTIPLY, activation=Activation.SILU, batched=True)
+    assert "gemm<bf16_dot, epilogue<bf16, 2, TW_D_MULTIPLY, silu>," in fused and "/*batched*/ 1," in fused
+    assert "/*persistent*/ 1, /*max_split_k*/ 1, TW_STREAM_K_NONE," in text(persistent=True)
+    assert "/*persistent*/ 0, /*max_split_k*/ 64, TW_STREAM_K_NONE," in text(split_k=True)
+    assert "/*max_split_k*/ 1, TW_STREAM_K_TREE," in text(stream_k=StreamK.TREE)
+    assert "/*grouped*/ 1, /*preshuffle*/ 0}" in text(grouped=True)
+    assert "/*preshuffle*/ 1}" in text(preshuffle=True, pipeline=Pipeline.PRESHUFFLEV2)
 
 
 @pytest.mark.parametrize("arch", ["x86_64_v3", "x86_64_v4"])

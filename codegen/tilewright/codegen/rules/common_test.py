@@ -95,12 +95,3 @@ def test_rules_never_raise_and_report_under_their_ids(spec: GemmSpec, name: str)
     found = [violation for rule in RULES for violation in rule.check(spec, archs.load(name))]
     assert {violation.rule for violation in found} <= ids
     assert all(violation.nearest for violation in found)
-
-
-@pytest.mark.parametrize("arch", ["x86_64_v3", "x86_64_v4"])
-def test_only_gpu_kernels_share_k(arch: str) -> None:
-    model = archs.load(arch)
-    fields = {"dtype": "bf16", "layout": "rcr", "tile": [128, 128, 64], "wave": [2, 1, 1], "warp_tile": [64, 128, 16]}
-    for split_k in (False, True):
-        spec = GemmSpec.model_validate(complete({**fields, "scheduler": "default", "split_k": split_k}, model))
-        assert ("split_k" in {violation.field for rule in RULES for violation in rule.check(spec, model)}) == split_k

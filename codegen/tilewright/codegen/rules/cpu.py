@@ -7,21 +7,31 @@ from collections.abc import Iterator
 from tilewright.arch import Arch
 from tilewright.codegen.backends import cpu_symbols as symbols
 from tilewright.codegen.rules import variants
-from tilewright.codegen.spec import GemmSpec
+from tilewright.codegen.spec import DType, GemmSpec
 from tilewright.codegen.violations import Rule, Violation
 
 # A packed block of A should leave the second-level cache room for the panels of B that stream through it; a packed
 # block of B may take a good part of a shared third-level cache.
 _B_BLOCK_BYTES = 16 << 20
 _UNIT_BYTES = 4
-_REFUSED = dict.fromkeys(variants.FIELDS, "no CPU kernel is written for it")
+_SHUFFLED_ALONE = {
+    "batched": "one shuffled B serves one product: multiply by it once more, or leave B as it is",
+    "grouped": "the products of a group have a B each: leave B as it is",
+    "stream_k": "the steps of stream-K do not end where shuffled blocks end: leave B as it is",
+}
+_INTEGERS = dict.fromkeys(("num_d", "activation"), "D tensors and activations are of floats, and the sums are int32")
+_PERSISTENT = {
+    "stream_k": "its workers walk the tiles already",
+    "split_k": "its slices are handed out one by one",
+}
 
 
 def check_symbols(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
     """Only some dtypes and traits have C++ symbols; A and B are of one type."""
+    sums = symbols.SUMS.get(spec.dtype_a, DType.FP32)
     tables = (
-        ("dtype_c", spec.dtype_c, tuple(symbols.ELEMENTS)),
-        ("dtype_acc", spec.dtype_acc, tuple(symbols.ACCUMULATORS)),
+        ("dtype_c", spec.dtype_c, symbols.OUTPUTS[sums]),
+        ("dtype_acc", spec.dtype_acc, (sums,)),
         ("pipeline", spec.pipeline, symbols.PIPELINES),
         ("epilogue", spec.epilogue, symbols.EPILOGUES),
         ("scheduler", spec.scheduler, symbols.SCHEDULERS),
@@ -37,7 +47,7 @@ def check_symbols(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
 
 
 def check_depth(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
-    """warp_tile.k is the number of values of K that one instruction sums: 1 for fma, 2 for bf16 dot products."""
+    """warp_tile.k is the number of values of K that one instruction sums: 1 for fma, 2 or 4 for dot products."""
     depths = [k for dtype, k in symbols.OPERATIONS if dtype == spec.dtype_a]
     if spec.warp_tile.k not in depths:
         why = f"no instruction sums that many {spec.dtype_a} products"
@@ -68,13 +78,14 @@ def check_registers(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
     if not registers or not lanes:
         return
     vectors = -(-spec.warp_tile.n // lanes)
-    needed = spec.warp_tile.m * vectors + vectors + 1
+    shifted = vectors + 1 if (spec.dtype_a, spec.warp_tile.k) in symbols.SHIFTED else 0
+    needed = spec.warp_tile.m * vectors + vectors + 1 + shifted
     if needed > registers:
-        most = (registers - 1 - vectors) // vectors
+        most = (registers - 1 - vectors - shifted) // vectors
         why = f"the register block needs {needed} vector registers, {arch.target} has {registers}"
         value = f"{spec.warp_tile.m}x{spec.warp_tile.n}x{spec.warp_tile.k}"
         nearest = f"{most}x{spec.warp_tile.n}x{spec.warp_tile.k}" if most > 0 else ""
-        allowed = f"m * n / {lanes} + n / {lanes} + 1 <= {registers}"
+        allowed = f"m * n / {lanes} + n / {lanes} + {1 + shifted} <= {registers}"
         yield Violation("cpu.registers", "warp_tile", value, why, allowed, nearest)
 
 
@@ -102,8 +113,13 @@ def check_padding(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
 
 
 def check_variants(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
-    """Only some variants are written for CPUs."""
-    yield from variants.refused("cpu.variants", spec, _REFUSED)
+    """Shuffled B, integer sums and persistent kernels go without some of the other variants."""
+    if spec.preshuffle:
+        yield from variants.refused("cpu.variants", spec, _SHUFFLED_ALONE)
+    if spec.dtype_acc is DType.INT32:
+        yield from variants.refused("cpu.variants", spec, _INTEGERS)
+    if spec.persistent:
+        yield from variants.refused("cpu.variants", spec, _PERSISTENT)
 
 
 RULES: tuple[Rule, ...] = tuple(

@@ -6,7 +6,18 @@ import pytest
 
 from tilewright.arch import load
 from tilewright.codegen.rules.cpu import RULES
-from tilewright.codegen.spec import DType, Epilogue, Extent, GemmSpec, Layout, Padding, Pipeline, Scheduler
+from tilewright.codegen.spec import (
+    Activation,
+    DType,
+    Epilogue,
+    Extent,
+    GemmSpec,
+    Layout,
+    Padding,
+    Pipeline,
+    Scheduler,
+    StreamK,
+)
 
 GOOD: dict[str, Any] = {
     "dtype_a": DType.BF16,
@@ -52,6 +63,38 @@ def test_a_good_kernel_breaks_nothing() -> None:
 )
 def test_each_rule_refuses_and_names_the_nearest(changes: dict[str, Any], expected: tuple[str, str, str]) -> None:
     assert expected in broken(**changes)
+
+
+INT8: dict[str, Any] = {
+    "dtype_a": DType.INT8,
+    "dtype_b": DType.INT8,
+    "dtype_c": DType.INT32,
+    "dtype_acc": DType.INT32,
+    "tile": Extent(m=168, n=4096, k=1024),
+    "warp_tile": Extent(m=12, n=32, k=4),
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"preshuffle": True, "batched": True}, "batched"),
+        ({"preshuffle": True, "grouped": True}, "grouped"),
+        ({"preshuffle": True, "stream_k": StreamK.TREE}, "stream_k"),
+        ({"persistent": True, "stream_k": StreamK.LINEAR}, "stream_k"),
+        ({"persistent": True, "split_k": True}, "split_k"),
+        ({**INT8, "num_d": 1}, "num_d"),
+        ({**INT8, "activation": Activation.RELU}, "activation"),
+    ],
+)
+def test_variants_that_exclude_each_other(changes: dict[str, Any], field: str) -> None:
+    assert [item for item in broken(**changes) if item[:2] == ("cpu.variants", field)]
+
+
+def test_int8_sums_to_int32_and_keeps_registers_for_its_correction() -> None:
+    assert broken(**INT8) == []
+    assert ("cpu.symbols", "dtype_c", "int32") in broken(**{**INT8, "dtype_c": DType.FP32})
+    assert ("cpu.registers", "warp_tile", "13x32x4") in broken(**{**INT8, "warp_tile": Extent(m=14, n=32, k=4)})
 
 
 def test_avx2_has_16_registers() -> None:

@@ -2,6 +2,7 @@
 #ifndef TILEWRIGHT_CPU_ACTIVATION_HPP
 #define TILEWRIGHT_CPU_ACTIVATION_HPP
 
+#include "tilewright/abi.h"
 #include "tilewright/cpu/simd.hpp"
 
 namespace tilewright::cpu {
@@ -34,41 +35,50 @@ struct exponential {
 TW_CPU_INLINE vec one_plus_exp_of_negative(vec x) { return add(broadcast(1.0f), exponential(sub(zero(), x)).value()); }
 
 struct no_activation {
-  static constexpr bool kNone = true;
+  static constexpr tw_activation kActivation = TW_ACTIVATION_NONE;
   static TW_CPU_INLINE vec apply(vec x) { return x; }
 };
 
 struct relu {
-  static constexpr bool kNone = false;
+  static constexpr tw_activation kActivation = TW_ACTIVATION_RELU;
   static TW_CPU_INLINE vec apply(vec x) { return larger_of(zero(), x); }
 };
 
 struct sigmoid {
-  static constexpr bool kNone = false;
+  static constexpr tw_activation kActivation = TW_ACTIVATION_SIGMOID;
   static TW_CPU_INLINE vec apply(vec x) { return div(broadcast(1.0f), one_plus_exp_of_negative(x)); }
 };
 
 struct silu {
-  static constexpr bool kNone = false;
+  static constexpr tw_activation kActivation = TW_ACTIVATION_SILU;
   static TW_CPU_INLINE vec apply(vec x) { return div(x, one_plus_exp_of_negative(x)); }
 };
 
-// (exp(2x) - 1) / (exp(2x) + 1), which loses nothing near zero.
+// Of |x|, with e = exp(2|x|): (e - 1) / (e + 1) loses nothing near zero. Beyond 0.55 it is 1 - 2 / (e + 1), where what
+// each rounding took is put back, so that little more than the error of e and a last rounding remain.
 struct tanh {
-  static constexpr bool kNone = false;
+  static constexpr tw_activation kActivation = TW_ACTIVATION_TANH;
   static TW_CPU_INLINE vec apply(vec x) {
-    const vec bounded = larger_of(broadcast(-10.0f), smaller_of(broadcast(10.0f), x));
-    const vec e = exponential(add(bounded, bounded)).minus_one();
-    return div(e, add(e, broadcast(2.0f)));
+    const vec one = broadcast(1.0f), two = broadcast(2.0f);
+    const vec size = smaller_of(broadcast(10.0f), magnitude(x));
+    const exponential e(add(size, size));
+    const vec less = e.minus_one(), near = div(less, add(less, two));
+    const vec power = e.value(), more = add(power, one), more_rest = sub(one, sub(more, power));
+    const vec part = div(two, more);
+    const vec unpaid = sub(fma(sub(zero(), part), more, two), mul(part, more_rest));
+    const vec far = sub(one, part), far_rest = sub(sub(one, far), part);
+    const vec exact = add(far, fma(mul(unpaid, part), broadcast(-0.5f), far_rest));
+    const vec value = if_negative(sub(size, broadcast(0.55f)), near, exact);
+    return if_negative(x, sub(zero(), value), value);
   }
 };
 
 // x * P(X < x) of a standard normal X. The smaller tail is erfc(z) / 2 at z = |x| / sqrt(2), and erfc(z) = exp(-z^2)
 // times a polynomial in 1 / (1 + 0.4 z), fitted to a relative error of 2e-9 over 0 <= z <= 9.5.
 struct gelu {
-  static constexpr bool kNone = false;
+  static constexpr tw_activation kActivation = TW_ACTIVATION_GELU;
   static TW_CPU_INLINE vec apply(vec x) {
-    const vec z = smaller_of(broadcast(9.5f), mul(magnitude(x), broadcast(0.70710678118654752f)));
+    const vec z = smaller_of(broadcast(14.0f), mul(magnitude(x), broadcast(0.70710678118654752f)));
     const vec t = div(broadcast(1.0f), fma(z, broadcast(0.4f), broadcast(1.0f)));
     const vec r = polynomial(
         t, {-1.0520481737e-05f, 0.22595205903f, 0.22247239947f, 0.22925305367f, 0.0772126019f, 0.39924311638f,
@@ -84,7 +94,7 @@ struct gelu {
 
 // x / (1 + exp(-2 * 0.797885 * (x + 0.044715 x^3))), the form with tanh.
 struct fast_gelu {
-  static constexpr bool kNone = false;
+  static constexpr tw_activation kActivation = TW_ACTIVATION_FAST_GELU;
   static TW_CPU_INLINE vec apply(vec x) {
     const vec inner = mul(x, fma(mul(x, x), broadcast(0.044715f), broadcast(1.0f)));
     return div(x, one_plus_exp_of_negative(mul(inner, broadcast(1.595769121605731f))));

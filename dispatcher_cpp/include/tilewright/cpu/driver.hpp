@@ -7,6 +7,7 @@
 
 #include "tilewright/cpu/operands.hpp"
 #include "tilewright/cpu/plan.hpp"
+#include "tilewright/cpu/shuffle.hpp"
 #include "tilewright/cpu/thread_pool.hpp"
 
 namespace tilewright::cpu {
@@ -22,7 +23,7 @@ class gemm_job {
   struct step {
     int64_t row, rows;  // of the super block
     int64_t col, cols;  // of the block along N
-    int64_t k, depth;
+    int64_t k, depth, k_index;
     bool first, last;
   };
 
@@ -51,15 +52,7 @@ class gemm_job {
     if (index == 0) job.wait_for(total);
   }
 
-  void wait_for(int64_t tasks) const {
-    for (int spins = 0; __atomic_load_n(&done_, __ATOMIC_ACQUIRE) < tasks; ++spins) {
-      if (spins < 2048) {
-        pause_briefly();
-      } else {
-        sched_yield();
-      }
-    }
-  }
+  void wait_for(int64_t tasks) const { wait_until(done_, tasks); }
 
   // K inside, so that the partial sums of one block are finished before the next begins.
   step make_step(int64_t number) const {
@@ -73,6 +66,7 @@ class gemm_job {
     s.col = n_index * plan_.block_n;
     s.cols = smaller(plan_.block_n, p.n - s.col);
     s.k = k_index * plan_.block_k;
+    s.k_index = k_index;
     s.depth = smaller(plan_.block_k, p.k - s.k);
     s.first = k_index == 0;
     s.last = k_index == plan_.block_k_count - 1;
@@ -83,6 +77,13 @@ class gemm_job {
 
   char* shared_panel(const step& s, int64_t index, int64_t width) const {
     return static_cast<char*>(args_.workspace) + index * panel_units(width, steps(s)) * 4;
+  }
+
+  bool is_shuffled() const { return kernel_.traits.b_format != 0; }
+  const void* shuffled_panel(const step& s, int64_t panel) const {
+    const int64_t nr = kernel_.traits.warp_tile_n;
+    const int64_t unit = shuffled_unit(kernel_, plan_, s.k_index, s.col / nr + panel, steps(s));
+    return static_cast<const char*>(args_.b) + unit * 4;
   }
 
   void pack_shared(const step& s, int64_t task) const {
@@ -107,7 +108,7 @@ class gemm_job {
     const int64_t row = panels.begin * mr, rows = smaller(panels.end * mr, s.rows) - row;
     if (rows <= 0) return;
     kernel_.pack_a(packed_a, a_at(kernel_, plan_.problem, args_, s.row + row, s.k), plan_.problem.lda, rows, s.depth);
-    multiply(s, row, rows, 0, s.cols, packed_a, args_.workspace);
+    multiply(s, row, rows, 0, s.cols, packed_a, is_shuffled() ? shuffled_panel(s, 0) : args_.workspace);
   }
 
   void multiply_columns(const step& s, int64_t task, void* packed_b) const {
@@ -115,6 +116,10 @@ class gemm_job {
     const range panels = part(divide_up(s.cols, nr), plan_.multiply_tasks, task);
     for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
       const int64_t col = panel * nr, cols = smaller(nr, s.cols - col);
+      if (is_shuffled()) {
+        multiply(s, 0, s.rows, col, cols, args_.workspace, shuffled_panel(s, panel));
+        continue;
+      }
       kernel_.pack_b(packed_b, b_at(kernel_, plan_.problem, args_, s.k, s.col + col), plan_.problem.ldb, cols, s.depth);
       multiply(s, 0, s.rows, col, cols, args_.workspace, packed_b);
     }

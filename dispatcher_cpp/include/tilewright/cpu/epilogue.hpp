@@ -9,15 +9,13 @@
 namespace tilewright::cpu {
 namespace {
 
-enum class combine { kAdd, kMultiply };
-
 // Output is the element type of C, D and every further D.
-template <class Output, int NumD = 0, combine Combine = combine::kAdd, class Activation = no_activation>
+template <class Output, int NumD = 0, tw_d_op Combine = TW_D_ADD, class Activation = no_activation>
 struct epilogue {
   using element = Output;
   using storage = typename Output::storage;
-  static constexpr bool kPlain = NumD == 0 && Activation::kNone;
-  static constexpr int kNumD = NumD;
+  static constexpr bool kPlain = NumD == 0 && Activation::kActivation == TW_ACTIVATION_NONE;
+  static constexpr uint32_t kNumD = NumD, kDOp = Combine, kActivation = Activation::kActivation;
 
   // `rows` x `cols` sums, `ld` units apart, go to `to`.
   static __attribute__((noinline)) void write(const float* sums, int64_t ld, int64_t rows, int64_t cols,
@@ -30,22 +28,22 @@ struct epilogue {
       for (; j + kLanes <= cols; j += kLanes) {
         const vec sum = load(sums + i * ld + j);
         vec v = c == nullptr ? mul(alpha, sum) : fma(alpha, sum, mul(beta, Output::load_float(c + j)));
-        for (int n = 0; n < NumD; ++n) v = join(v, Output::load_float(further(to, n, i, j)));
+        for (uint32_t n = 0; n < kNumD; ++n) v = join(v, Output::load_float(further(to, n, i, j)));
         Output::store_float(d + j, Activation::apply(v));
       }
       if (j < cols) {
         const int64_t left = cols - j;
         const vec sum = load_first(sums + i * ld + j, left);
         vec v = c == nullptr ? mul(alpha, sum) : fma(alpha, sum, mul(beta, Output::load_first(c + j, left)));
-        for (int n = 0; n < NumD; ++n) v = join(v, Output::load_first(further(to, n, i, j), left));
+        for (uint32_t n = 0; n < kNumD; ++n) v = join(v, Output::load_first(further(to, n, i, j), left));
         Output::store_first(d + j, Activation::apply(v), left);
       }
     }
   }
 
  private:
-  static TW_CPU_INLINE vec join(vec v, vec other) { return Combine == combine::kAdd ? add(v, other) : mul(v, other); }
-  static TW_CPU_INLINE const storage* further(const output& to, int n, int64_t i, int64_t j) {
+  static TW_CPU_INLINE vec join(vec v, vec other) { return Combine == TW_D_ADD ? add(v, other) : mul(v, other); }
+  static TW_CPU_INLINE const storage* further(const output& to, uint32_t n, int64_t i, int64_t j) {
     return static_cast<const storage*>(to.multi_d[n]) + i * to.ld_multi_d[n] + j;
   }
 };
@@ -53,11 +51,11 @@ struct epilogue {
 // Integers: in double, where every sum and every product with a small alpha or beta is exact; rounded to nearest even,
 // and saturated.
 template <>
-struct epilogue<int32, 0, combine::kAdd, no_activation> {
+struct epilogue<int32, 0, TW_D_ADD, no_activation> {
   using element = int32;
   using storage = int32_t;
   static constexpr bool kPlain = false;
-  static constexpr int kNumD = 0;
+  static constexpr uint32_t kNumD = 0, kDOp = TW_D_ADD, kActivation = TW_ACTIVATION_NONE;
 
   static __attribute__((noinline)) void write(const float* sums, int64_t ld, int64_t rows, int64_t cols,
                                               const output& to) {

@@ -32,6 +32,7 @@ inline processor detect_processor() {
   // AVX-512 F, DQ, CD, BW, VL; the system saves opmask and zmm
   if (!has(b, 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31) || !has(enabled, 0xe6)) return result;
   result.level = 4;
+  if (has(c, 1u << 11)) result.features |= kAvx512Vnni;
   if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && has(a, 1u << 5)) result.features |= kAvx512Bf16;
   return result;
 }

@@ -8,20 +8,25 @@
 namespace tilewright::cpu {
 namespace {
 
+template <class Operation>
+void add_slice(const finish_block& f, float* to, const float* from) {
+  for (int64_t i = 0; i < f.rows; ++i, to += f.ld, from += f.ld) {
+    for (int64_t j = 0; j < f.cols; j += kLanes) {
+      const int64_t count = f.cols - j < kLanes ? f.cols - j : kLanes;
+      store_first(to + j, Operation::add_sums(load_first(to + j, count), load_first(from + j, count)), count);
+    }
+  }
+}
+
 template <class Operation, class Epilogue>
 void finish(const finish_block& f) {
-  if (f.slices > 1) {
-    for (int64_t i = 0; i < f.rows; ++i) {
-      float* line = f.sums + i * f.ld;
-      for (int64_t j = 0; j < f.cols; j += kLanes) {
-        const int64_t count = f.cols - j < kLanes ? f.cols - j : kLanes;
-        vec sum = load_first(line + j, count);
-        for (int64_t s = 1; s < f.slices; ++s) {
-          sum = Operation::add_sums(sum, load_first(line + s * f.slice_stride + j, count));
-        }
-        store_first(line + j, sum, count);
-      }
+  const auto slice = [&](int64_t index) { return index == 0 ? f.sums : f.others + (index - 1) * f.slice_stride; };
+  if (f.tree) {
+    for (int64_t apart = 1; apart < f.slices; apart *= 2) {
+      for (int64_t s = 0; s + apart < f.slices; s += 2 * apart) add_slice<Operation>(f, slice(s), slice(s + apart));
     }
+  } else {
+    for (int64_t s = 1; s < f.slices; ++s) add_slice<Operation>(f, f.sums, slice(s));
   }
   Epilogue::write(f.sums, f.ld, f.rows, f.cols, f.to);
 }

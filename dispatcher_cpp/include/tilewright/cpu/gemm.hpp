@@ -28,7 +28,7 @@ struct gemm {
     }
   }
 
-  static constexpr gemm_kernel kernel(uint32_t required_features) {
+  static constexpr gemm_kernel kernel(uint32_t required_features, variant v) {
     using Output = typename Epilogue::element;
     gemm_kernel k{};
     k.traits.struct_size = sizeof(tw_gemm_traits);
@@ -46,7 +46,19 @@ struct gemm {
     k.traits.warp_tile_n = NR;
     k.traits.warp_tile_k = KR;
     k.traits.pad_m = k.traits.pad_n = k.traits.pad_k = 1;
-    k.traits.max_split_k = 1;
+    k.traits.persistent = v.persistent;
+    k.traits.max_split_k = v.max_split_k;
+    k.traits.num_d = Epilogue::kNumD;
+    k.traits.d_op = Epilogue::kDOp;
+    k.traits.activation = Epilogue::kActivation;
+    k.traits.batched = v.batched;
+    k.traits.stream_k = v.stream_k;
+    // The order depends on the type, the panels and the blocks along K; never 0.
+    if (v.preshuffle != 0) {
+      k.traits.b_format = uint64_t{1} << 62 | uint64_t{Operation::kDtype} << 48 | uint64_t{NR} << 32 |
+                          uint64_t{KR} << 24 | uint64_t{TileK};
+    }
+    k.grouped = v.grouped;
     k.required_features = required_features;
     k.input_bytes = sizeof(typename Operation::storage);
     k.output_bytes = sizeof(typename Output::storage);
@@ -61,7 +73,7 @@ struct gemm {
       k.skinny_along_lines = &matrix::along_lines;
       k.widen = &matrix::widen;
     }
-    if constexpr (Operation::kDtype == TW_FP32) k.direct = &direct<Epilogue, NR>::multiply;
+    if constexpr (Operation::kDtype == TW_FP32 && Output::kDtype == TW_FP32) k.direct = &direct<Epilogue, NR>::multiply;
     return k;
   }
 };
@@ -70,25 +82,25 @@ struct gemm {
 }  // namespace tilewright::cpu
 
 // Defines the descriptor SYMBOL; KERNEL is a tilewright::cpu::gemm_kernel with static storage.
-#define TW_CPU_GEMM_DESCRIPTOR(SYMBOL, KERNEL, NAME, ARCH, IDENTITY, SPEC_JSON, FEATURES) \
-  extern "C" {                                                                            \
-  extern TW_HIDDEN const tw_kernel SYMBOL;                                                \
-  const tw_kernel SYMBOL = {sizeof(tw_kernel),                                            \
-                            TW_ABI_VERSION,                                               \
-                            TW_OP_GEMM,                                                   \
-                            TW_CPU_GEMM_PLAN_BYTES,                                       \
-                            NAME,                                                         \
-                            ARCH,                                                         \
-                            IDENTITY,                                                     \
-                            SPEC_JSON,                                                    \
-                            FEATURES,                                                     \
-                            &(KERNEL).traits,                                             \
-                            tw_cpu_gemm_supports,                                         \
-                            tw_cpu_gemm_workspace_size,                                   \
-                            tw_cpu_gemm_plan,                                             \
-                            tw_cpu_gemm_launch,                                           \
-                            nullptr,                                                      \
-                            nullptr};                                                     \
+#define TW_CPU_GEMM_DESCRIPTOR(SYMBOL, KERNEL, NAME, ARCH, IDENTITY, SPEC_JSON, FEATURES)          \
+  extern "C" {                                                                                     \
+  extern TW_HIDDEN const tw_kernel SYMBOL;                                                         \
+  const tw_kernel SYMBOL = {sizeof(tw_kernel),                                                     \
+                            TW_ABI_VERSION,                                                        \
+                            (KERNEL).grouped != 0 ? TW_OP_GROUPED_GEMM : TW_OP_GEMM,               \
+                            TW_CPU_GEMM_PLAN_BYTES,                                                \
+                            NAME,                                                                  \
+                            ARCH,                                                                  \
+                            IDENTITY,                                                              \
+                            SPEC_JSON,                                                             \
+                            FEATURES,                                                              \
+                            &(KERNEL).traits,                                                      \
+                            tw_cpu_gemm_supports,                                                  \
+                            tw_cpu_gemm_workspace_size,                                            \
+                            tw_cpu_gemm_plan,                                                      \
+                            tw_cpu_gemm_launch,                                                    \
+                            (KERNEL).traits.b_format != 0 ? tw_cpu_gemm_shuffle_b_bytes : nullptr, \
+                            (KERNEL).traits.b_format != 0 ? tw_cpu_gemm_shuffle_b : nullptr};      \
   }
 
 #endif  // TILEWRIGHT_CPU_GEMM_HPP

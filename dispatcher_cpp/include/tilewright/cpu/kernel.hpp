@@ -23,8 +23,6 @@ constexpr int64_t panel_units(int64_t width, int64_t steps) { return round_up(wi
 // Processor features beyond the architecture level, as bits.
 enum feature : uint32_t { kNoFeature = 0, kAvx512Bf16 = 1, kAvx512Vnni = 2 };
 
-constexpr int kMaxMultiD = 4;
-
 // Where sums go: D = act((alpha * sum + beta * C) op D0 op D1 …).
 struct output {
   const void* c;  // read only if beta != 0
@@ -32,8 +30,8 @@ struct output {
   int64_t ldc;
   float alpha, beta;
   double alpha64, beta64;  // the same for int32 sums
-  const void* multi_d[kMaxMultiD];
-  int64_t ld_multi_d[kMaxMultiD];
+  const void* multi_d[TW_MAX_D];
+  int64_t ld_multi_d[TW_MAX_D];
 };
 
 // packed A · packed B [+ partial] of one cache block goes to the output, or partial [+]= A · B.
@@ -69,11 +67,13 @@ struct skinny_block {
   int64_t sums_ld;
 };
 
-// Adds `slices` sums up in order and writes the output; the first slice is overwritten if there are others.
+// Adds the sums of all slices up and writes the output. `sums` is the first slice, the others begin at `others`.
 struct finish_block {
   float* sums;
+  float* others;
   int64_t ld, rows, cols;
   int64_t slices, slice_stride;
+  bool tree;  // in pairs of neighbours, then pairs of pairs, …; else one after the other
   output to;
 };
 
@@ -88,12 +88,19 @@ using widen_function = void (*)(float* to, const void* from, int64_t stride, int
 // Vectors that one pass over a matrix multiplies; more rows or columns are worth packing.
 constexpr int64_t kMaxVectors = 4;
 
+// What a kernel does beyond one plain product.
+struct variant {
+  uint32_t persistent, max_split_k, stream_k;  // as in tw_gemm_traits
+  uint32_t batched, grouped, preshuffle;
+};
+
 // tw_kernel::traits points to `traits`, so the driver finds the rest behind it.
 struct gemm_kernel {
   tw_gemm_traits traits;
   uint32_t required_features;
   uint32_t input_bytes, output_bytes;  // size of an element of A and B, of C and D
   uint32_t partial_in_output;          // D can hold what is summed so far
+  uint32_t grouped;
   pack_function pack_a, pack_b;
   multiply_function multiply;
   finish_function finish;
@@ -110,9 +117,11 @@ TW_HIDDEN tw_status tw_cpu_gemm_supports(const tw_kernel*, const tw_problem*, ch
 TW_HIDDEN tw_status tw_cpu_gemm_workspace_size(const tw_kernel*, const tw_problem*, uint64_t* bytes);
 TW_HIDDEN tw_status tw_cpu_gemm_plan(const tw_kernel*, const tw_problem*, void* plan);
 TW_HIDDEN tw_status tw_cpu_gemm_launch(const tw_kernel*, const void* plan, const void* args);
+TW_HIDDEN tw_status tw_cpu_gemm_shuffle_b_bytes(const tw_kernel*, const tw_problem*, uint64_t* bytes);
+TW_HIDDEN tw_status tw_cpu_gemm_shuffle_b(const tw_kernel*, const tw_problem*, const void* b, void* shuffled);
 }
 
-// Storage of a plan, see driver.hpp.
-#define TW_CPU_GEMM_PLAN_BYTES 640u
+// Storage of a plan, see products.hpp.
+#define TW_CPU_GEMM_PLAN_BYTES 768u
 
 #endif  // TILEWRIGHT_CPU_KERNEL_HPP

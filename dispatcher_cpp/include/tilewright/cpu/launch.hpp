@@ -4,6 +4,7 @@
 
 #include "tilewright/cpu/driver.hpp"
 #include "tilewright/cpu/skinny_driver.hpp"
+#include "tilewright/cpu/tiles.hpp"
 
 namespace tilewright::cpu {
 
@@ -35,6 +36,8 @@ inline void launch(const gemm_kernel& kernel, const gemm_plan& plan, const tw_ge
       return run_direct(kernel, plan, args);
     case path::kSkinny:
       return skinny_job(kernel, plan, args).run();
+    case path::kTiles:
+      return tiles_job(kernel, plan, args).run();
     case path::kPacked:
       return gemm_job(kernel, plan, args).run();
   }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "tilewright/cpu/features.hpp"
-#include "tilewright/cpu/launch.hpp"
+#include "tilewright/cpu/products.hpp"
 #include "tilewright/variant.h"
 
 namespace tilewright::cpu {
@@ -59,8 +59,17 @@ tw_status check_sizes(const tw_gemm_problem& p, char* reason, size_t bytes) {
   }
   const bool a_rows = p.layout_a == TW_ROW_MAJOR, b_rows = p.layout_b == TW_ROW_MAJOR;
   tw_status status = check_operand('a', a_rows ? p.m : p.k, a_rows ? p.k : p.m, p.lda, reason, bytes);
-  if (status == TW_OK) status = check_operand('b', b_rows ? p.k : p.n, b_rows ? p.n : p.k, p.ldb, reason, bytes);
+  if (status == TW_OK && p.b_format == 0) {
+    status = check_operand('b', b_rows ? p.k : p.n, b_rows ? p.n : p.k, p.ldb, reason, bytes);
+  }
   if (status == TW_OK) status = check_operand('c', p.m, p.n, p.ldc, reason, bytes);
+  for (uint32_t n = 0; status == TW_OK && n < p.num_d && n < TW_MAX_D; ++n) {
+    const int64_t ld = p.ld_multi_d[n];
+    if (ld != 0 && ld < p.n) {
+      status = fail(TW_INVALID_ARGUMENT, reason, bytes, "ld_multi_d[%u] is %lld: set it to 0 or at least n, %lld", n,
+                    static_cast<long long>(ld), static_cast<long long>(p.n));
+    }
+  }
   return status;
 }
 
@@ -78,56 +87,142 @@ tw_status check_types(const tw_gemm_traits& t, const tw_gemm_problem& p, char* r
                   field.served);
     }
   }
-  if (p.split_k > t.max_split_k) {
-    return fail(TW_UNSUPPORTED, reason, bytes, "split_k is %u, but this kernel sums K in one slice: set it to 1",
-                p.split_k);
+  if (p.split_k < 1 || p.split_k > t.max_split_k) {
+    return fail(TW_UNSUPPORTED, reason, bytes, "split_k is %u, but this kernel sums K in 1 to %u slices", p.split_k,
+                t.max_split_k);
   }
-  return tw_gemm_variant_matches(&t, &p, reason, bytes);
+  char why[sizeof(last_error)] = "";
+  const tw_status status = tw_gemm_variant_matches(&t, &p, why, sizeof(why));
+  return status == TW_OK ? TW_OK : fail(status, reason, bytes, "%s", why);
+}
+
+bool is_grouped(const tw_kernel* kernel) { return kernel_of(kernel).grouped != 0; }
+
+tw_status check_features(const tw_kernel* kernel, char* reason, size_t bytes) {
+  if ((kernel_of(kernel).required_features & ~this_processor().features) == 0) return TW_OK;
+  return fail(TW_UNSUPPORTED, reason, bytes, "the processor lacks %s, which this kernel needs", kernel->features);
+}
+
+tw_status check_groups(const tw_kernel* kernel, const tw_grouped_gemm_problem& g, char* reason, size_t bytes) {
+  if (g.group_count < 0 || (g.group_count > 0 && g.groups == nullptr)) {
+    return fail(TW_INVALID_ARGUMENT, reason, bytes, "group_count is %lld, or groups is a null pointer",
+                static_cast<long long>(g.group_count));
+  }
+  const tw_gemm_problem types = types_of(g);
+  tw_status status = check_types(kernel_of(kernel).traits, types, reason, bytes);
+  for (int64_t i = 0; status == TW_OK && i < g.group_count; ++i) {
+    status = check_sizes(problem_of_group(types, g.groups[i]), reason, bytes);
+  }
+  return status;
 }
 
 tw_status check_problem(const tw_kernel* kernel, const tw_problem* problem, char* reason, size_t bytes) {
   if (kernel == nullptr || problem == nullptr) {
     return fail(TW_INVALID_ARGUMENT, reason, bytes, "kernel or problem is a null pointer");
   }
-  if (problem->op != TW_OP_GEMM || problem->struct_size < sizeof(tw_gemm_problem)) {
-    return fail(TW_UNSUPPORTED, reason, bytes, "op is %u with %u bytes, but this kernel serves GEMM (%u) with %zu",
-                problem->op, problem->struct_size, static_cast<unsigned>(TW_OP_GEMM), sizeof(tw_gemm_problem));
+  const size_t size = is_grouped(kernel) ? sizeof(tw_grouped_gemm_problem) : sizeof(tw_gemm_problem);
+  if (problem->op != kernel->op || problem->struct_size < size) {
+    return fail(TW_UNSUPPORTED, reason, bytes, "op is %u with %u bytes, but this kernel serves %s (%u) with %zu",
+                problem->op, problem->struct_size, is_grouped(kernel) ? "grouped GEMM" : "GEMM", kernel->op, size);
   }
-  const gemm_kernel& k = kernel_of(kernel);
-  const tw_gemm_problem& p = *reinterpret_cast<const tw_gemm_problem*>(problem);
-  tw_status status = check_types(k.traits, p, reason, bytes);
-  if (status == TW_OK) status = check_sizes(p, reason, bytes);
-  if (status == TW_OK && (k.required_features & ~this_processor().features) != 0) {
-    return fail(TW_UNSUPPORTED, reason, bytes, "the processor lacks %s, which this kernel needs", kernel->features);
+  tw_status status = TW_OK;
+  if (is_grouped(kernel)) {
+    status = check_groups(kernel, *reinterpret_cast<const tw_grouped_gemm_problem*>(problem), reason, bytes);
+  } else {
+    const tw_gemm_problem& p = *reinterpret_cast<const tw_gemm_problem*>(problem);
+    status = check_types(kernel_of(kernel).traits, p, reason, bytes);
+    if (status == TW_OK) status = check_sizes(p, reason, bytes);
   }
-  return status;
+  return status == TW_OK ? check_features(kernel, reason, bytes) : status;
 }
 
-gemm_plan plan_of(const tw_kernel* kernel, const tw_problem* problem) {
-  return make_plan(kernel_of(kernel), *reinterpret_cast<const tw_gemm_problem*>(problem), threads_allowed());
+products_plan plan_of(const tw_kernel* kernel, const tw_problem* problem) {
+  if (is_grouped(kernel)) {
+    const tw_grouped_gemm_problem& g = *reinterpret_cast<const tw_grouped_gemm_problem*>(problem);
+    return make_groups_plan(kernel_of(kernel), g, threads_allowed());
+  }
+  return make_products_plan(kernel_of(kernel), *reinterpret_cast<const tw_gemm_problem*>(problem), threads_allowed());
 }
 
-tw_status check_arguments(const gemm_plan& plan, const tw_gemm_args& args) {
-  const tw_gemm_problem& p = plan.problem;
+tw_status check_workspace(const products_plan& plan, const void* workspace, uint64_t workspace_bytes) {
+  if (workspace_bytes < plan.workspace_bytes) {
+    return fail(TW_WORKSPACE_TOO_SMALL, nullptr, 0, "workspace_bytes is %llu, but this plan needs %llu",
+                static_cast<unsigned long long>(workspace_bytes),
+                static_cast<unsigned long long>(plan.workspace_bytes));
+  }
+  if (plan.workspace_bytes != 0 && (workspace == nullptr || reinterpret_cast<uintptr_t>(workspace) % 256 != 0)) {
+    return fail(TW_INVALID_ARGUMENT, nullptr, 0, "workspace %p is not aligned to 256 bytes", workspace);
+  }
+  return TW_OK;
+}
+
+tw_status check_pointers(const tw_gemm_problem& p, const void* a, const void* b, const void* c, const void* d) {
+  if (p.k != 0 && (a == nullptr || b == nullptr)) {
+    return fail(TW_INVALID_ARGUMENT, nullptr, 0, "a or b is a null pointer");
+  }
+  if (d == nullptr || (p.beta != 0 && c == nullptr)) {
+    return fail(TW_INVALID_ARGUMENT, nullptr, 0, "d is a null pointer, or c is one and beta is not 0");
+  }
+  return TW_OK;
+}
+
+tw_status check_arguments(const products_plan& plan, const tw_gemm_args& args) {
+  const tw_gemm_problem& p = plan.one.problem;
   if (args.struct_size < sizeof(tw_gemm_args)) {
     return fail(TW_INVALID_ARGUMENT, nullptr, 0, "args.struct_size is %u, below %zu", args.struct_size, sizeof(args));
   }
-  if (p.k != 0 && (args.a == nullptr || args.b == nullptr)) {
-    return fail(TW_INVALID_ARGUMENT, nullptr, 0, "a or b is a null pointer");
+  const tw_status status = check_pointers(p, args.a, args.b, args.c, args.d);
+  if (status != TW_OK) return status;
+  for (uint32_t n = 0; n < p.num_d; ++n) {
+    if (args.multi_d[n] == nullptr) return fail(TW_INVALID_ARGUMENT, nullptr, 0, "multi_d[%u] is a null pointer", n);
   }
-  if (args.d == nullptr || (p.beta != 0 && args.c == nullptr)) {
-    return fail(TW_INVALID_ARGUMENT, nullptr, 0, "d is a null pointer, or c is one and beta is not 0");
+  return check_workspace(plan, args.workspace, args.workspace_bytes);
+}
+
+// The groups are the caller's a second time: sizes that would need more workspace are caught, other changes are not.
+tw_status check_group_arguments(const products_plan& plan, const gemm_kernel& kernel,
+                                const tw_grouped_gemm_args& args) {
+  if (args.struct_size < sizeof(tw_grouped_gemm_args)) {
+    return fail(TW_INVALID_ARGUMENT, nullptr, 0, "args.struct_size is %u, below %zu", args.struct_size, sizeof(args));
   }
-  if (args.workspace_bytes < plan.workspace_bytes) {
-    return fail(TW_WORKSPACE_TOO_SMALL, nullptr, 0, "workspace_bytes is %llu, but this plan needs %llu",
-                static_cast<unsigned long long>(args.workspace_bytes),
-                static_cast<unsigned long long>(plan.workspace_bytes));
+  if (args.group_count != plan.count) {
+    return fail(TW_INVALID_ARGUMENT, nullptr, 0, "group_count is %lld, but the plan is for %lld",
+                static_cast<long long>(args.group_count), static_cast<long long>(plan.count));
   }
-  if (plan.workspace_bytes == 0) return TW_OK;
-  if (args.workspace == nullptr || reinterpret_cast<uintptr_t>(args.workspace) % 256 != 0) {
-    return fail(TW_INVALID_ARGUMENT, nullptr, 0, "workspace %p is not aligned to 256 bytes", args.workspace);
+  if (plan.count != 0 && (args.groups == nullptr || args.a == nullptr || args.b == nullptr || args.d == nullptr)) {
+    return fail(TW_INVALID_ARGUMENT, nullptr, 0, "groups, a, b or d is a null pointer");
   }
-  return TW_OK;
+  for (int64_t i = 0; i < plan.count; ++i) {
+    const tw_gemm_problem p = problem_of_group(plan.one.problem, args.groups[i]);
+    if (p.m == 0 || p.n == 0) continue;
+    tw_status status = check_sizes(p, nullptr, 0);
+    const void* c = args.c != nullptr ? args.c[i] : nullptr;
+    if (status == TW_OK) status = check_pointers(p, args.a[i], args.b[i], c, args.d[i]);
+    if (status != TW_OK) return status;
+    if (make_plan(kernel, p, plan.threads).workspace_bytes > plan.bytes_each) {
+      return fail(TW_INVALID_ARGUMENT, nullptr, 0, "group %lld is not the one that was planned",
+                  static_cast<long long>(i));
+    }
+  }
+  return check_workspace(plan, args.workspace, args.workspace_bytes);
+}
+
+// Shuffling asks about B alone.
+tw_status check_shuffle(const tw_kernel* kernel, const tw_problem* problem) {
+  if (kernel == nullptr || problem == nullptr || problem->op != TW_OP_GEMM ||
+      problem->struct_size < sizeof(tw_gemm_problem)) {
+    return fail(TW_INVALID_ARGUMENT, nullptr, 0, "kernel or problem is a null pointer, or the problem is no GEMM");
+  }
+  const tw_gemm_traits& t = kernel_of(kernel).traits;
+  const tw_gemm_problem& p = *reinterpret_cast<const tw_gemm_problem*>(problem);
+  if (p.dtype_b != t.dtype_b || p.layout_b != t.layout_b) {
+    return fail(TW_UNSUPPORTED, nullptr, 0, "B is of dtype %u and layout %u, but this kernel shuffles %u and %u",
+                p.dtype_b, p.layout_b, t.dtype_b, t.layout_b);
+  }
+  if (p.n < 0 || p.k < 0) return fail(TW_INVALID_ARGUMENT, nullptr, 0, "n or k is negative");
+  const bool rows = p.layout_b == TW_ROW_MAJOR;
+  const tw_status status = check_operand('b', rows ? p.k : p.n, rows ? p.n : p.k, p.ldb, nullptr, 0);
+  return status == TW_OK ? check_features(kernel, nullptr, 0) : status;
 }
 
 }  // namespace
@@ -181,7 +276,7 @@ tw_status tw_cpu_gemm_workspace_size(const tw_kernel* kernel, const tw_problem* 
 // Later calls of set_num_threads may lower the threads of this plan, not raise them: its workspace is for so many.
 tw_status tw_cpu_gemm_plan(const tw_kernel* kernel, const tw_problem* problem, void* plan) {
   const tw_status status = check_problem(kernel, problem, nullptr, 0);
-  if (status == TW_OK) *static_cast<gemm_plan*>(plan) = plan_of(kernel, problem);
+  if (status == TW_OK) *static_cast<products_plan*>(plan) = plan_of(kernel, problem);
   return status;
 }
 
@@ -189,12 +284,33 @@ tw_status tw_cpu_gemm_launch(const tw_kernel* kernel, const void* plan, const vo
   if (kernel == nullptr || plan == nullptr || args == nullptr) {
     return fail(TW_INVALID_ARGUMENT, nullptr, 0, "kernel, plan or args is a null pointer");
   }
-  const gemm_plan& p = *static_cast<const gemm_plan*>(plan);
-  const tw_gemm_args& a = *static_cast<const tw_gemm_args*>(args);
-  if (p.problem.m == 0 || p.problem.n == 0) return TW_OK;
-  const tw_status status = check_arguments(p, a);
-  if (status == TW_OK) launch(kernel_of(kernel), p, a);
+  const gemm_kernel& k = kernel_of(kernel);
+  const products_plan& p = *static_cast<const products_plan*>(plan);
+  tw_status status = TW_OK;
+  if (p.grouped != 0) {
+    status = check_group_arguments(p, k, *static_cast<const tw_grouped_gemm_args*>(args));
+  } else {
+    if (p.one.problem.m == 0 || p.one.problem.n == 0) return TW_OK;
+    status = check_arguments(p, *static_cast<const tw_gemm_args*>(args));
+  }
+  if (status == TW_OK) products_job(k, p, args).run();
   return status;
+}
+
+tw_status tw_cpu_gemm_shuffle_b_bytes(const tw_kernel* kernel, const tw_problem* problem, uint64_t* bytes) {
+  const tw_status status = check_shuffle(kernel, problem);
+  if (status == TW_OK) *bytes = shuffled_bytes(kernel_of(kernel), *reinterpret_cast<const tw_gemm_problem*>(problem));
+  return status;
+}
+
+tw_status tw_cpu_gemm_shuffle_b(const tw_kernel* kernel, const tw_problem* problem, const void* b, void* shuffled) {
+  const tw_status status = check_shuffle(kernel, problem);
+  const tw_gemm_problem& p = *reinterpret_cast<const tw_gemm_problem*>(problem);
+  if (status != TW_OK || p.n == 0 || p.k == 0) return status;
+  if (b == nullptr || shuffled == nullptr)
+    return fail(TW_INVALID_ARGUMENT, nullptr, 0, "b or shuffled is a null pointer");
+  shuffle(kernel_of(kernel), p, b, shuffled);
+  return TW_OK;
 }
 
 }  // extern "C"

@@ -16,7 +16,7 @@ TW_CPU_INLINE output moved(const output& from, int64_t rows, int64_t cols) {
   const int64_t offset = rows * to.ldc + cols;
   to.d = static_cast<storage*>(to.d) + offset;
   if (to.c != nullptr) to.c = static_cast<const storage*>(to.c) + offset;
-  for (int n = 0; n < Epilogue::kNumD; ++n) {
+  for (uint32_t n = 0; n < Epilogue::kNumD; ++n) {
     to.multi_d[n] = static_cast<const storage*>(to.multi_d[n]) + rows * to.ld_multi_d[n] + cols;
   }
   return to;

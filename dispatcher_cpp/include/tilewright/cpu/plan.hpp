@@ -12,6 +12,7 @@ enum class path : uint32_t {
   kPacked,  // blocks of A and B are packed
   kDirect,  // small: one thread, A where it lies
   kSkinny,  // few rows or few columns: the other operand is read once, where it lies
+  kTiles,   // persistent, split-K, stream-K: threads pack for themselves, see tiles.hpp
 };
 
 struct gemm_plan {
@@ -28,8 +29,11 @@ struct gemm_plan {
   int64_t block_k, block_k_count;
   int64_t pack_tasks, multiply_tasks;  // of every (super_m, block_n, block_k)
   uint64_t partial_offset, private_offset, private_bytes, workspace_bytes;
+  // kTiles: `workers` share the steps of all tiles along K; the sums of a tile that several have a part in meet in the
+  // workspace.
+  int64_t tile_m, tile_n, tiles_m, tiles_n, workers, steps_k;
+  uint64_t tile_bytes;  // of the sums of a tile
 };
-static_assert(sizeof(gemm_plan) <= TW_CPU_GEMM_PLAN_BYTES, "the plan outgrew its storage");
 
 struct range {
   int64_t begin, end;
@@ -98,29 +102,27 @@ inline bool plan_direct(const gemm_kernel& kernel, gemm_plan& plan) {
   return true;
 }
 
-inline void plan_packed(const gemm_kernel& kernel, uint32_t threads_allowed, gemm_plan& plan);
+inline double multiplications(const tw_gemm_problem& p) {
+  return static_cast<double>(larger(p.m, 1)) * static_cast<double>(larger(p.n, 1)) *
+         static_cast<double>(larger(p.k, 1));
+}
 
-inline gemm_plan make_plan(const gemm_kernel& kernel, const tw_gemm_problem& problem, uint32_t threads_allowed) {
-  gemm_plan plan = {};
-  plan.problem = problem;
-  if (!plan_skinny(kernel, threads_allowed, plan) && !plan_direct(kernel, plan)) {
-    plan_packed(kernel, threads_allowed, plan);
-  }
-  return plan;
+// Into blocks as long as one another, which depend on k and the kernel alone: B is shuffled block by block.
+inline void cut_k(const gemm_kernel& kernel, gemm_plan& plan) {
+  const int64_t k = larger(plan.problem.k, 1);
+  plan.block_k_count = divide_up(k, kernel.traits.tile_k);
+  plan.block_k = round_up(divide_up(k, plan.block_k_count), kernel.traits.warp_tile_k);
+  plan.block_k_count = divide_up(k, plan.block_k);
 }
 
 inline void plan_packed(const gemm_kernel& kernel, uint32_t threads_allowed, gemm_plan& plan) {
   const tw_gemm_problem& problem = plan.problem;
   const tw_gemm_traits& t = kernel.traits;
   const int64_t mr = t.warp_tile_m, nr = t.warp_tile_n, kr = t.warp_tile_k;
-  const int64_t m = larger(problem.m, 1), n = larger(problem.n, 1), k = larger(problem.k, 1);
+  const int64_t m = larger(problem.m, 1), n = larger(problem.n, 1);
   plan.way = path::kPacked;
-  const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-  plan.threads = threads_for(work / kMultiplicationsPerThread, threads_allowed);
-
-  plan.block_k_count = divide_up(k, t.tile_k);
-  plan.block_k = round_up(divide_up(k, plan.block_k_count), kr);
-  plan.block_k_count = divide_up(k, plan.block_k);
+  plan.threads = threads_for(multiplications(problem) / kMultiplicationsPerThread, threads_allowed);
+  cut_k(kernel, plan);
   const int64_t steps = plan.block_k / kr;
   const bool partial = plan.block_k_count > 1 && kernel.partial_in_output == 0;
 
@@ -146,9 +148,9 @@ inline void plan_packed(const gemm_kernel& kernel, uint32_t threads_allowed, gem
     plan.private_bytes = align_bytes(4u * static_cast<uint64_t>(panel_units(nr, steps)));
   } else {
     const int64_t per_tile = t.tile_m / mr;
-    plan.pack_tasks = smaller(panels_n, spread);
+    plan.pack_tasks = t.b_format != 0 ? 0 : smaller(panels_n, spread);
     plan.multiply_tasks = smaller(panels_m, round_up(divide_up(panels_m, per_tile), plan.threads));
-    shared = 4u * static_cast<uint64_t>(panels_n * panel_units(nr, steps));
+    shared = t.b_format != 0 ? 0 : 4u * static_cast<uint64_t>(panels_n * panel_units(nr, steps));
     const int64_t panels = divide_up(panels_m, plan.multiply_tasks);
     plan.private_bytes = align_bytes(4u * static_cast<uint64_t>(panels * panel_units(mr, steps)));
   }
@@ -156,6 +158,60 @@ inline void plan_packed(const gemm_kernel& kernel, uint32_t threads_allowed, gem
   plan.private_offset =
       plan.partial_offset + align_bytes(partial ? 4u * static_cast<uint64_t>(plan.super_m * plan.block_n) : 0);
   plan.workspace_bytes = plan.private_offset + plan.threads * plan.private_bytes;
+}
+
+// Work of a stream-K worker, some 5 microseconds, and how many there are at most. Not a matter of threads, so that sums
+// do not depend on them.
+constexpr double kMultiplicationsPerWorker = 1 << 18;
+constexpr int64_t kMaxWorkers = 64;
+// Depth of the steps that stream-K shares out.
+constexpr int64_t kStreamDepth = 64;
+
+inline void plan_tiles(const gemm_kernel& kernel, uint32_t threads_allowed, gemm_plan& plan) {
+  const tw_gemm_traits& t = kernel.traits;
+  const tw_gemm_problem& p = plan.problem;
+  const int64_t mr = t.warp_tile_m, nr = t.warp_tile_n;
+  plan.way = path::kTiles;
+  plan.threads = threads_for(multiplications(p) / kMultiplicationsPerThread, threads_allowed);
+  plan.tile_m = smaller(t.tile_m, round_up(larger(p.m, 1), mr));
+  plan.tile_n = smaller(t.tile_n, round_up(larger(p.n, 1), nr));
+  plan.tiles_m = divide_up(larger(p.m, 1), plan.tile_m);
+  plan.tiles_n = divide_up(larger(p.n, 1), plan.tile_n);
+  plan.block_k = smaller(t.tile_k, round_up(larger(p.k, 1), t.warp_tile_k));
+  plan.tile_bytes = 4u * static_cast<uint64_t>(plan.tile_m * plan.tile_n);
+  const int64_t tiles = plan.tiles_m * plan.tiles_n;
+  int64_t slots = 0;  // for the sums of parts of tiles
+  if (t.stream_k != TW_STREAM_K_NONE) {
+    plan.steps_k = divide_up(larger(p.k, 1), kStreamDepth);
+    const double even = multiplications(p) / kMultiplicationsPerWorker;
+    plan.workers = even < 2 ? 1 : even < kMaxWorkers ? static_cast<int64_t>(even) : kMaxWorkers;
+    plan.workers = smaller(plan.workers, tiles * plan.steps_k);
+    slots = 2 * plan.workers;
+  } else if (p.split_k > 1) {
+    plan.steps_k = p.split_k;
+    plan.workers = tiles * plan.steps_k;
+    slots = plan.workers;
+  } else {
+    plan.steps_k = 1;
+    plan.workers = smaller(tiles, plan.threads);
+  }
+  const int64_t steps = plan.block_k / t.warp_tile_k;
+  const int64_t packed = plan.tile_m / mr * panel_units(mr, steps) + plan.tile_n / nr * panel_units(nr, steps);
+  plan.private_bytes = align_bytes(4u * static_cast<uint64_t>(packed) + plan.tile_bytes);
+  plan.private_offset = align_bytes(static_cast<uint64_t>(slots) * plan.tile_bytes);
+  plan.workspace_bytes = plan.private_offset + plan.threads * plan.private_bytes;
+}
+
+inline gemm_plan make_plan(const gemm_kernel& kernel, const tw_gemm_problem& problem, uint32_t threads_allowed) {
+  const tw_gemm_traits& t = kernel.traits;
+  gemm_plan plan = {};
+  plan.problem = problem;
+  if (t.stream_k != TW_STREAM_K_NONE || t.persistent != 0 || problem.split_k > 1) {
+    plan_tiles(kernel, threads_allowed, plan);
+  } else if (t.b_format != 0 || !(plan_skinny(kernel, threads_allowed, plan) || plan_direct(kernel, plan))) {
+    plan_packed(kernel, threads_allowed, plan);
+  }
+  return plan;
 }
 
 }  // namespace tilewright::cpu

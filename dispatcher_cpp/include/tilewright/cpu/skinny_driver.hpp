@@ -75,12 +75,19 @@ class skinny_job {
       f.rows = s.lines;
       f.cols = f.ld = s.count;
       if (s.count > 1) f.sums = turned(s);
-      if (f.cols == 1 && f.to.ldc == 1) {  // a column without gaps
+      if (is_dense_column(f)) {
         f.rows = 1;
         f.cols = f.ld = s.lines;
       }
     }
     kernel_.finish(f);
+  }
+
+  // Then its elements lie side by side, as those of a row.
+  bool is_dense_column(const finish_block& f) const {
+    bool dense = f.cols == 1 && f.to.ldc == 1;
+    for (uint32_t n = 0; n < plan_.problem.num_d; ++n) dense = dense && f.to.ld_multi_d[n] == 1;
+    return dense;
   }
 
   // Sums line by line instead of vector by vector.

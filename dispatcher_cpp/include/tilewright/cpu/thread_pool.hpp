@@ -50,6 +50,17 @@ inline uint32_t requested_threads = 0;  // by set_num_threads; 0 = all of the af
 
 inline void pause_briefly() { __builtin_ia32_pause(); }
 
+// Until `count` reaches `wanted`; what was written before it was counted is then visible.
+inline void wait_until(const int64_t& count, int64_t wanted) {
+  for (int spins = 0; __atomic_load_n(&count, __ATOMIC_ACQUIRE) < wanted; ++spins) {
+    if (spins < 2048) {
+      pause_briefly();
+    } else {
+      sched_yield();
+    }
+  }
+}
+
 inline void* pool_worker(void*) {
   // Some 70 us: covers the gap between two launches of a busy caller. Waking a halted virtual core costs more than
   // that, and halved the speed of launches under a millisecond when this was 256.
