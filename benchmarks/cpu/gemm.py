@@ -109,13 +109,18 @@ def _calls(
     def of_type(values: Any, dtype: str, order: str) -> Any:
         return numpy.array(values, numpy_dtype(dtype), order="C" if order == "r" else "F")
 
+    def problem(dtype: str) -> Any:
+        output, sums = ("int32", "int32") if dtype == "int8" else (dtype, "fp32")
+        types = {"dtype_a": dtype, "dtype_b": dtype, "dtype_c": output, "dtype_acc": sums}
+        return GemmProblem(m, n, k, layout=layout, **types)
+
     def numpy_call() -> Call:
         x, y, out = of_type(a, "fp32", "r"), of_type(b, "fp32", layout[1]), numpy.empty((m, n), numpy.float32)
         return lambda: numpy.matmul(x, y, out=out)
 
     def our_call(dtype: str) -> Call:
         output = "int32" if dtype == "int8" else dtype
-        plan = dispatcher.plan(GemmProblem(m, n, k, dtype_a=dtype, layout=layout))
+        plan = dispatcher.plan(problem(dtype))
         kernels[dtype] = plan.kernel.name
         out = numpy.empty((m, n), numpy_dtype(output))
         call: Call = plan.bind(of_type(a, dtype, "r"), of_type(b, dtype, layout[1]), out=out)
@@ -133,7 +138,7 @@ def _calls(
 
     calls = {"numpy fp32": numpy_call()}
     for dtype in dtypes:
-        if dtype == "int8" and not _serves(dispatcher, GemmProblem(m, n, k, dtype_a="int8", layout=layout)):
+        if dtype == "int8" and not _serves(dispatcher, problem(dtype)):
             continue
         calls[dtype] = our_call(dtype)
         if torch and dtype in ("bf16", "int8"):

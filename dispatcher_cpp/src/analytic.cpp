@@ -82,6 +82,20 @@ struct Tiles {
   double volume;  // multiplications per step, padding included
 };
 
+// Workers of persistent, split-K and stream-K kernels for processors pack both operands for themselves.
+constexpr double kPackingAlone = 1.1;
+// Rows or columns up to which other kernels for processors read the larger operand where it lies; not integers.
+constexpr int64_t kFewVectors = 4;
+
+double cpu_clocks(const tw_gemm_problem& p, const tw_arch& arch, const tw_gemm_traits& t) {
+  const double clocks = block_clocks(arch, t);
+  if (t.stream_k != TW_STREAM_K_NONE || t.persistent != 0 || p.split_k > 1) return clocks * kPackingAlone;
+  if (t.b_format != 0 || t.dtype_acc != TW_FP32) return clocks;
+  if (p.m <= kFewVectors) return clocks * static_cast<double>(p.m) / t.warp_tile_m;
+  if (p.n <= kFewVectors) return clocks * static_cast<double>(p.n) / t.warp_tile_n;
+  return clocks;
+}
+
 Tiles tiles_of(const tw_gemm_problem& p, const tw_arch& arch, const tw_gemm_traits& t) {
   const bool cpu = arch.backend == TW_BACKEND_CPU;
   const uint32_t quantum_m = cpu ? t.warp_tile_m : t.tile_m;
@@ -91,7 +105,7 @@ Tiles tiles_of(const tw_gemm_problem& p, const tw_arch& arch, const tw_gemm_trai
   tiles.count = ceil_div(p.m, quantum_m) * ceil_div(p.n, quantum_n) * p.split_k * static_cast<double>(p.batch);
   tiles.steps = ceiling(ceil_div(p.k, quantum_k) / p.split_k);
   tiles.volume = 1.0 * quantum_m * quantum_n * quantum_k;
-  tiles.clocks = cpu ? block_clocks(arch, t) : 2.0 * tiles.volume / rate(arch, p.dtype_a);
+  tiles.clocks = cpu ? cpu_clocks(p, arch, t) : 2.0 * tiles.volume / rate(arch, p.dtype_a);
   const double lines = 1.0 * t.tile_m * dtype_bytes(p.dtype_a) + 1.0 * t.tile_n * dtype_bytes(p.dtype_b);
   tiles.fill = cpu ? 0.0 : lines * quantum_k;
   return tiles;
