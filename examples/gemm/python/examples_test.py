@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.dispatch import KernelLibrary
-
 HERE = Path(__file__).parent
 KERNELS = os.environ.get("TILEWRIGHT_KERNELS", str(HERE.parent / "kernels"))
 # Example → arguments, and what its output must have.
@@ -29,16 +27,6 @@ EXAMPLES: dict[str, tuple[list[str], str]] = {
     "torch_tensors": ([], "close to torch's result"),
     "validation": (["--cases", "2"], "kernels are right"),
 }
-
-
-NEEDS = {"grouped": "grouped", "multi_d": "num_d", "preshuffle": "preshuffle"}
-
-
-def need(name: str) -> None:
-    """Skip an example of a variant that the library has no kernel of."""
-    kernels = KernelLibrary.load_for("cpu", KERNELS).kernels
-    if name in NEEDS and not any(kernel.spec.get(NEEDS[name]) for kernel in kernels):
-        pytest.skip(f"no CPU kernel with {NEEDS[name]} is in the library")
 
 
 def run(name: str, *arguments: str) -> int:
@@ -68,7 +56,6 @@ def test_example(
         if "TILEWRIGHT_TREES" not in os.environ:
             pytest.skip("no compilers: TILEWRIGHT_TREES is not set")
         monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path))
-    need(name)
     arguments, expected = EXAMPLES[name]
     assert run(name, *arguments) == 0
     assert expected in capsys.readouterr().out
