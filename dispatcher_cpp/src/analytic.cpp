@@ -133,6 +133,7 @@ void total(const tw_arch& arch, Estimate* e) {
 }  // namespace
 
 Estimate estimate(const tw_gemm_problem& p, const tw_arch& arch, const tw_gemm_traits& t, uint32_t compute_units) {
+  if (arch.backend == TW_BACKEND_CUDA) return estimate_cuda(p, arch, t, compute_units);
   Estimate e;
   if (p.m == 0 || p.n == 0) return e;
   const double units = compute_units;

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from raw_abi import Kernel, Library  # noqa: E402
 
@@ -30,7 +30,16 @@ def gpu() -> None:
         pytest.skip("no device of compute capability 9.0")
 
 
+def plain(kernel: Kernel) -> bool:
+    """Is it no grouped kernel, has it neither D tensors nor an activation, and needs it no workspace?
+
+    random_gpu_test has the others.
+    """
+    traits = kernel.descriptor.traits[0]
+    return kernel.descriptor.op == 1 and not (traits.num_d or traits.activation or traits.stream_k)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "kernel" in metafunc.fixturenames:
-        kernels: list[Kernel] = list(Library(LIBRARY)) if LIBRARY.exists() else []
+        kernels: list[Kernel] = [kernel for kernel in Library(LIBRARY) if plain(kernel)] if LIBRARY.exists() else []
         metafunc.parametrize("kernel", kernels, ids=lambda kernel: kernel.name)

@@ -42,10 +42,12 @@ def test_another_dtype_or_layout_is_refused(kernel: Kernel, field: str) -> None:
     assert "this kernel takes" in reason
 
 
-def test_split_k_is_refused(kernel: Kernel) -> None:
+def test_more_slices_than_the_kernel_has_are_refused(kernel: Kernel) -> None:
+    most = kernel.descriptor.traits[0].max_split_k
     problem = kernel.problem(128, 128, 128)
-    problem.split_k = 4
-    assert kernel.supports(problem) == (UNSUPPORTED, "split_k is 4; this kernel takes 1")
+    problem.split_k = most + 1
+    taken = "1" if most == 1 else f"1 to {most}"
+    assert kernel.supports(problem) == (UNSUPPORTED, f"split_k is {most + 1}; this kernel takes {taken}")
 
 
 def test_short_reason_buffers_are_respected(kernel: Kernel) -> None:

@@ -38,7 +38,7 @@ class CutlassBackend:
             "layout_a": layout_a,
             "layout_b": layout_b,
             "mainloop_schedule": _mainloop_schedule(spec),
-            "epilogue_schedule": symbols.EPILOGUE_SCHEDULES[spec.scheduler],
+            "epilogue_schedule": _epilogue_schedule(spec),
             "swap": symbols.swapped(spec),
             "all_shapes": symbols.all_shapes(spec),
             "cut": symbols.cut(spec),
@@ -94,5 +94,13 @@ class CutlassBackend:
 
 def _mainloop_schedule(spec: GemmSpec) -> str:
     schedule = symbols.MAINLOOP_SCHEDULES[spec.scheduler]
+    if spec.grouped:
+        schedule = symbols.GROUPED_SCHEDULES[spec.scheduler][0]
     fast = spec.dtype_a in symbols.FAST_ACCUMULATION_DTYPES and spec.layout in symbols.FAST_ACCUMULATION_LAYOUTS
     return schedule + symbols.FAST_ACCUMULATION if fast else schedule
+
+
+def _epilogue_schedule(spec: GemmSpec) -> str:
+    if spec.grouped:
+        return symbols.GROUPED_SCHEDULES[spec.scheduler][1]
+    return symbols.EPILOGUE_SCHEDULES[spec.scheduler]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 _MAGIC = b"\x7fELF"
 _EM_CUDA = 190
 _INSTRUCTION_BYTES = 16
+_HELPER = "tilewright_prepare"  # small kernels that fill tables for the one that is reported
 _RESERVED_SHARED_BYTES = 1024  # of each block for the system; ptxas counts them, limits do not
 
 # EIATTR numbers of .nv.info; each such entry ends in a 32-bit value, or holds a list of them.
@@ -53,12 +54,13 @@ def read_report(data: bytes) -> dict[str, int]:
 
 def _read(host: Mapping[str, _Section], device: Mapping[str, _Section]) -> dict[str, int]:
     kernels = [name.removeprefix(".text.") for name in device if name.startswith(".text.")]
+    kernels = [name for name in kernels if _HELPER not in name]
     if len(kernels) != 1:
         raise ReportError(f"device code of {len(kernels)} kernels; expected one")
     kernel = kernels[0]
     code = device[f".text.{kernel}"].data
     operations = [struct.unpack_from("<H", code, at)[0] & _OPERATION for at in range(0, len(code), _INSTRUCTION_BYTES)]
-    module = dict(_attributes(device[".nv.info"].data))
+    module = list(_attributes(device[".nv.info"].data))  # an entry per kernel; helpers have less of everything
     launch = dict(_attributes(device[f".nv.info.{kernel}"].data))
     shared = device.get(f".nv.shared.{kernel}")
     if ".tilewright.resources" not in host:
@@ -67,11 +69,11 @@ def _read(host: Mapping[str, _Section], device: Mapping[str, _Section]) -> dict[
     if launch[_MAX_THREADS][0] != threads:
         raise ReportError(f"host launches {threads} threads, device code was compiled for {launch[_MAX_THREADS][0]}")
     return {
-        "registers": module[_REGCOUNT][1],
+        "registers": max(values[1] for number, values in module if number == _REGCOUNT),
         "block_size": threads,
         "shared_bytes": dynamic_shared + max(0, (shared.size if shared else 0) - _RESERVED_SHARED_BYTES),
         "stages": stages,
-        "stack_bytes": module[_FRAME_SIZE][1],
+        "stack_bytes": max(values[1] for number, values in module if number == _FRAME_SIZE),
         "spill_instructions": sum(operation in _LOCAL for operation in operations),
         "matrix_instructions": sum(operation in _MATRIX for operation in operations),
         "code_bytes": len(code),

@@ -37,6 +37,17 @@ EPILOGUE_SCHEDULES: dict[Scheduler, str] = {
     Scheduler.COOPERATIVE: "cutlass::epilogue::TmaWarpSpecializedCooperative",
     Scheduler.PINGPONG: "cutlass::epilogue::TmaWarpSpecialized",
 }
+# Mainloop and epilogue of grouped kernels, whose operands are arrays of pointers.
+GROUPED_SCHEDULES: dict[Scheduler, tuple[str, str]] = {
+    Scheduler.COOPERATIVE: (
+        "cutlass::gemm::KernelPtrArrayTmaWarpSpecializedCooperative",
+        "cutlass::epilogue::PtrArrayTmaWarpSpecializedCooperative",
+    ),
+    Scheduler.PINGPONG: (
+        "cutlass::gemm::KernelPtrArrayTmaWarpSpecializedPingpong",
+        "cutlass::epilogue::PtrArrayTmaWarpSpecializedPingpong",
+    ),
+}
 # For 8-bit floats wgmma's own accumulation over the whole K (as torch's use_fast_accum): promoting every few steps to
 # separate fp32 registers spills at tiles worth having (858 bytes at 128x256x128).
 FAST_ACCUMULATION = "FP8FastAccum"

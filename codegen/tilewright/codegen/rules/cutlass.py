@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 
 from tilewright.arch import Arch
 from tilewright.codegen.backends import cutlass_symbols as symbols
-from tilewright.codegen.rules import variants
 from tilewright.codegen.spec import ELEMENT_BYTES, Activation, DType, GemmSpec, Layout, Scheduler, StreamK
 from tilewright.codegen.violations import Rule, Violation
 
@@ -15,7 +14,6 @@ _WARP_GROUPS = {Scheduler.COOPERATIVE: 2, Scheduler.PINGPONG: 1}
 _MAX_ACCUMULATORS = 192
 _MAX_FUSED_ACCUMULATORS = 128
 _PIPELINE_BARRIER_BYTES = 16
-_REFUSED = {"grouped": "no CUTLASS kernel is instantiated for it"}
 
 
 def sides(spec: GemmSpec) -> tuple[str, str]:
@@ -160,7 +158,9 @@ def _padding(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
 
 
 def _variants(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
-    yield from variants.refused("cutlass.variants", spec, _REFUSED)
+    if spec.grouped and symbols.swapped(spec):
+        why = "the table of groups is written for products that are not transposed"
+        yield Violation("cutlass.variants", "grouped", "True", why, "False", "False")
     if spec.preshuffle:
         why = "TMA brings B from memory into the swizzled order that wgmma reads, so there is nothing to shuffle ahead"
         yield Violation("cutlass.variants", "preshuffle", "True", why, "False", "False")

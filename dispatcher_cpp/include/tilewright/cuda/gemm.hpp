@@ -19,6 +19,29 @@
 
 namespace tilewright::cuda {
 
+// With `overlaps`, workgroups may start while the kernel before them drains; they wait for it before they touch global
+// memory. Generated headers switch these waits on, but not for stream-K, whose scheduler CUTLASS 4.2 does not compile
+// with them, nor for groups, whose scheduler reads the table of groups before them.
+template <class Kernel, class Cluster, bool overlaps>
+tw_status start_kernel(const tw_kernel* descriptor, const void* function, typename Kernel::Params& params,
+                       cudaStream_t stream) {
+  cudaLaunchAttribute attributes[2]{};
+  attributes[0].id = cudaLaunchAttributeClusterDimension;
+  attributes[0].val.clusterDim = {cute::size<0>(Cluster{}), cute::size<1>(Cluster{}), cute::size<2>(Cluster{})};
+  attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[1].val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = Kernel::get_grid_shape(params);
+  config.blockDim = Kernel::get_block_shape();
+  config.dynamicSmemBytes = Kernel::SharedStorageSize;
+  config.stream = stream;
+  config.attrs = attributes;
+  config.numAttrs = overlaps ? 2 : 1;
+  void* parameters[] = {&params};
+  const cudaError_t error = cudaLaunchKernelExC(&config, function, parameters);
+  return error == cudaSuccess ? TW_OK : tw_cuda_launch_failed(descriptor, static_cast<int>(error));
+}
+
 template <class Config>
 struct gemm {
   using operands = operands_of<Config>;
@@ -139,33 +162,12 @@ struct gemm {
     const uint64_t refused = tw_cuda_descriptors_refused();
     auto params = kernel::to_underlying_arguments(in, args.workspace);
     if (tw_cuda_descriptors_refused() != refused) return TW_LAUNCH_FAILED;
-    return start(descriptor, function, params, stream);
-  }
-
-  static tw_status start(const tw_kernel* descriptor, const void* function, typename kernel::Params& params,
-                         cudaStream_t stream) {
-    cudaLaunchAttribute attributes[2]{};
-    attributes[0].id = cudaLaunchAttributeClusterDimension;
-    attributes[0].val.clusterDim = {cute::size<0>(cluster{}), cute::size<1>(cluster{}), cute::size<2>(cluster{})};
-    // Workgroups may start while the kernel before them drains; they wait for it before they touch global memory.
-    // Headers switch these waits on but for stream-K, whose scheduler CUTLASS 4.2 does not compile with them.
 #ifdef CUTLASS_ENABLE_GDC_FOR_SM90
     constexpr bool overlaps = true;
 #else
     constexpr bool overlaps = false;
 #endif
-    attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[1].val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config{};
-    config.gridDim = kernel::get_grid_shape(params);
-    config.blockDim = kernel::get_block_shape();
-    config.dynamicSmemBytes = kernel::SharedStorageSize;
-    config.stream = stream;
-    config.attrs = attributes;
-    config.numAttrs = overlaps ? 2 : 1;
-    void* parameters[] = {&params};
-    const cudaError_t error = cudaLaunchKernelExC(&config, function, parameters);
-    return error == cudaSuccess ? TW_OK : tw_cuda_launch_failed(descriptor, static_cast<int>(error));
+    return start_kernel<kernel, cluster, overlaps>(descriptor, function, params, stream);
   }
 };
 

@@ -124,6 +124,22 @@ static tw_status check_tensors(struct reason r, const tw_gemm_problem* p) {
   return TW_OK;
 }
 
+static tw_status check_sizes(struct reason r, const tw_gemm_problem* p) {
+  TRY(check_extent(r, "m", p->m));
+  TRY(check_extent(r, "n", p->n));
+  TRY(check_extent(r, "k", p->k));
+  TRY(check_scalar(r, "alpha", p->alpha, p->dtype_acc));
+  TRY(check_scalar(r, "beta", p->beta, p->dtype_acc));
+  if (p->m == 0 || p->n == 0) return TW_OK;
+  TRY(check_k(r, p));
+  TRY(check_stored_row(r, p->n, p->dtype_c));
+  TRY(check_leading(r, "lda", p->lda, p->layout_a == TW_ROW_MAJOR ? p->k : p->m, p->dtype_a));
+  TRY(check_leading(r, "ldb", p->ldb, p->layout_b == TW_ROW_MAJOR ? p->n : p->k, p->dtype_b));
+  TRY(check_leading(r, "ldc", p->ldc, p->n, p->dtype_c));
+  TRY(check_batches(r, p));
+  return check_tensors(r, p);
+}
+
 tw_status tw_cuda_gemm_supports(const tw_kernel* kernel, const tw_problem* problem, char* text, size_t bytes) {
   const tw_gemm_traits* traits = (const tw_gemm_traits*)kernel->traits;
   const tw_gemm_problem* p = (const tw_gemm_problem*)problem;
@@ -140,22 +156,11 @@ tw_status tw_cuda_gemm_supports(const tw_kernel* kernel, const tw_problem* probl
   TRY(check_layout(r, "layout_b", p->layout_b, traits->layout_b));
   TRY(check_layout(r, "layout_c", p->layout_c, traits->layout_c));
   if (p->split_k < 1 || p->split_k > traits->max_split_k) {
-    return refuse(r, "split_k is %u; this kernel takes 1 to %u", p->split_k, traits->max_split_k);
+    return refuse(r, "split_k is %u; this kernel takes %s%u", p->split_k, traits->max_split_k > 1 ? "1 to " : "",
+                  traits->max_split_k);
   }
   TRY(tw_gemm_variant_matches(traits, p, text, bytes));
-  TRY(check_extent(r, "m", p->m));
-  TRY(check_extent(r, "n", p->n));
-  TRY(check_extent(r, "k", p->k));
-  TRY(check_scalar(r, "alpha", p->alpha, p->dtype_acc));
-  TRY(check_scalar(r, "beta", p->beta, p->dtype_acc));
-  if (p->m == 0 || p->n == 0) return TW_OK;
-  TRY(check_k(r, p));
-  TRY(check_stored_row(r, p->n, p->dtype_c));
-  TRY(check_leading(r, "lda", p->lda, p->layout_a == TW_ROW_MAJOR ? p->k : p->m, p->dtype_a));
-  TRY(check_leading(r, "ldb", p->ldb, p->layout_b == TW_ROW_MAJOR ? p->n : p->k, p->dtype_b));
-  TRY(check_leading(r, "ldc", p->ldc, p->n, p->dtype_c));
-  TRY(check_batches(r, p));
-  return check_tensors(r, p);
+  return check_sizes(r, p);
 }
 
 tw_status tw_cuda_gemm_plan_problem(const tw_kernel* kernel, const tw_problem* problem, void* plan) {
@@ -204,4 +209,101 @@ tw_status tw_cuda_gemm_without_k(const tw_kernel* kernel, const tw_gemm_problem*
     }
   }
   return error == cudaSuccess ? TW_OK : tw_cuda_launch_failed(kernel, (int)error);
+}
+
+/* A group as a problem of its own, so that the checks and the launch without K are the same. */
+static tw_gemm_problem single(const tw_gemm_traits* t, const tw_gemm_group* g, double alpha, double beta) {
+  tw_gemm_problem p = {{sizeof(tw_gemm_problem), TW_OP_GEMM},
+                       t->dtype_a,
+                       t->dtype_b,
+                       t->dtype_c,
+                       t->dtype_acc,
+                       t->layout_a,
+                       t->layout_b,
+                       t->layout_c,
+                       1,
+                       g->m,
+                       g->n,
+                       g->k,
+                       g->lda,
+                       g->ldb,
+                       g->ldc,
+                       alpha,
+                       beta,
+                       1,
+                       0,
+                       0,
+                       0,
+                       0,
+                       0,
+                       0,
+                       0,
+                       {0, 0, 0, 0},
+                       {0, 0, 0, 0},
+                       0};
+  return p;
+}
+
+tw_status tw_cuda_grouped_supports(const tw_kernel* kernel, const tw_problem* problem, char* text, size_t bytes) {
+  const tw_gemm_traits* traits = (const tw_gemm_traits*)kernel->traits;
+  const tw_grouped_gemm_problem* p = (const tw_grouped_gemm_problem*)problem;
+  const struct reason r = {text, bytes};
+  if (p->base.op != TW_OP_GROUPED_GEMM || p->base.struct_size < sizeof(*p)) {
+    return refuse(r, "op is %u of %u bytes; this kernel serves grouped gemm (%u, %u bytes)", p->base.op,
+                  p->base.struct_size, (unsigned)TW_OP_GROUPED_GEMM, (unsigned)sizeof(*p));
+  }
+  TRY(check_dtype(r, "dtype_a", p->dtype_a, traits->dtype_a));
+  TRY(check_dtype(r, "dtype_b", p->dtype_b, traits->dtype_b));
+  TRY(check_dtype(r, "dtype_c", p->dtype_c, traits->dtype_c));
+  TRY(check_dtype(r, "dtype_acc", p->dtype_acc, traits->dtype_acc));
+  TRY(check_layout(r, "layout_a", p->layout_a, traits->layout_a));
+  TRY(check_layout(r, "layout_b", p->layout_b, traits->layout_b));
+  TRY(check_layout(r, "layout_c", p->layout_c, traits->layout_c));
+  TRY(check_extent(r, "group_count", p->group_count));
+  for (int64_t i = 0; i < p->group_count; ++i) {
+    const tw_gemm_problem one = single(traits, &p->groups[i], p->alpha, p->beta);
+    char why[224] = "";
+    if (check_sizes((struct reason){why, sizeof(why)}, &one) != TW_OK) {
+      return refuse(r, "group %lld: %s", (long long)i, why);
+    }
+  }
+  return TW_OK;
+}
+
+tw_status tw_cuda_grouped_plan_problem(const tw_kernel* kernel, const tw_problem* problem, void* plan) {
+  char reason[256] = "";
+  const tw_grouped_gemm_problem* p = (const tw_grouped_gemm_problem*)problem;
+  const tw_status status = tw_cuda_grouped_supports(kernel, problem, reason, sizeof(reason));
+  if (status != TW_OK) return tw_cuda_fail(status, "%s: %s", kernel->name, reason);
+  const tw_cuda_grouped_plan made = {p->group_count, p->alpha, p->beta, p->dtype_c, 0};
+  memcpy(plan, &made, sizeof(made));
+  return TW_OK;
+}
+
+tw_status tw_cuda_grouped_check_args(const tw_kernel* kernel, const tw_cuda_grouped_plan* plan,
+                                     const tw_grouped_gemm_args* args) {
+  if (args->struct_size < sizeof(*args) || args->group_count != plan->group_count) {
+    return tw_cuda_fail(TW_INVALID_ARGUMENT, "args of %u bytes have %lld groups; ABI %u needs %u bytes, the plan %lld",
+                        args->struct_size, (long long)args->group_count, TW_ABI_VERSION, (unsigned)sizeof(*args),
+                        (long long)plan->group_count);
+  }
+  if (plan->group_count > 0 && (!args->groups || !args->a || !args->b || !args->d || (plan->beta != 0 && !args->c))) {
+    return tw_cuda_fail(TW_INVALID_ARGUMENT, "groups, a, b, d, or c with beta %g, is null", plan->beta);
+  }
+  for (int64_t i = 0; i < plan->group_count; ++i) {
+    const tw_gemm_group* g = &args->groups[i];
+    if (g->m == 0 || g->n == 0) continue;
+    const tw_gemm_problem one = single((const tw_gemm_traits*)kernel->traits, g, plan->alpha, plan->beta);
+    const tw_gemm_args single_args = {sizeof(tw_gemm_args), 0,    args->a[i], args->b[i], args->c ? args->c[i] : NULL,
+                                      args->d[i],           NULL, 0,          NULL,       {0}};
+    TRY(tw_cuda_gemm_check_args(&one, &single_args));
+  }
+  return TW_OK;
+}
+
+tw_status tw_cuda_group_without_k(const tw_kernel* kernel, const tw_cuda_grouped_plan* plan, const tw_gemm_group* group,
+                                  const void* c, void* d, void* stream) {
+  const tw_gemm_problem one = single((const tw_gemm_traits*)kernel->traits, group, plan->alpha, plan->beta);
+  const tw_gemm_args args = {sizeof(tw_gemm_args), 0, NULL, NULL, c, d, NULL, 0, stream, {0}};
+  return tw_cuda_gemm_without_k(kernel, &one, &args);
 }

@@ -20,6 +20,12 @@ typedef struct tw_cuda_gemm_plan {
   tw_gemm_problem problem;
 } tw_cuda_gemm_plan;
 
+typedef struct tw_cuda_grouped_plan {
+  int64_t group_count;
+  double alpha, beta;
+  uint32_t dtype_c, reserved;
+} tw_cuda_grouped_plan;
+
 /* Keeps the sentence for tw_backend_last_error and returns status. */
 TW_HIDDEN tw_status tw_cuda_fail(tw_status status, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -49,6 +55,15 @@ TW_HIDDEN tw_status tw_cuda_gemm_check_args(const tw_gemm_problem* problem, cons
 /* D = beta C for k = 0 (beta is 0 or 1, see supports). */
 TW_HIDDEN tw_status tw_cuda_gemm_without_k(const tw_kernel* kernel, const tw_gemm_problem* problem,
                                            const tw_gemm_args* args);
+
+/* The same for grouped kernels. */
+TW_HIDDEN tw_status tw_cuda_grouped_supports(const tw_kernel* kernel, const tw_problem* problem, char* reason,
+                                             size_t reason_bytes);
+TW_HIDDEN tw_status tw_cuda_grouped_plan_problem(const tw_kernel* kernel, const tw_problem* problem, void* plan);
+TW_HIDDEN tw_status tw_cuda_grouped_check_args(const tw_kernel* kernel, const tw_cuda_grouped_plan* plan,
+                                               const tw_grouped_gemm_args* args);
+TW_HIDDEN tw_status tw_cuda_group_without_k(const tw_kernel* kernel, const tw_cuda_grouped_plan* plan,
+                                            const tw_gemm_group* group, const void* c, void* d, void* stream);
 
 /* The library's side of the table (see abi.h: check_device, last_error, set_num_threads, set_runtime). */
 TW_HIDDEN tw_status tw_backend_check_device(int32_t device, char* reason, size_t reason_bytes);

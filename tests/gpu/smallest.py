@@ -1,0 +1,74 @@
+"""One launch of one kernel per template on the smallest shape, without torch: what compute-sanitizer is run on.
+
+``compute-sanitizer --tool memcheck python3 tests/gpu/smallest.py LIBGEMM.so``; memory comes from cudaMalloc, operands
+and results are initialised, the workspace is not.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from pathlib import Path
+
+from raw_abi import OK, Args, Kernel, Library, aligned
+
+_CUDART = ctypes.CDLL("libcudart.so")
+_OPERAND_BYTES = 1 << 20
+_M, _N, _K = 32, 32, 96
+
+
+def allocate(nbytes: int, value: int | None = None) -> int:
+    """Device memory, every byte ``value`` unless None."""
+    pointer = ctypes.c_void_p()
+    check(_CUDART.cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(nbytes)))
+    if value is not None:
+        check(_CUDART.cudaMemset(pointer, value, ctypes.c_size_t(nbytes)))
+    return int(pointer.value or 0)
+
+
+def check(error: int) -> None:
+    if error:
+        raise RuntimeError(f"CUDA error {error}")
+
+
+def template(kernel: Kernel) -> tuple[object, ...]:
+    """What tells the templates apart."""
+    traits, name = kernel.descriptor.traits[0], kernel.name
+    swapped = traits.warp_tile_n == 64 and traits.warp_tile_m == traits.tile_m != 64
+    cut = traits.stream_k, traits.max_split_k > 1
+    return "pingpong" in name, swapped, cut, traits.num_d > 0, traits.batched, kernel.dtypes[0], kernel.layout
+
+
+def run(kernel: Kernel) -> None:
+    traits = kernel.descriptor.traits[0]
+    problem = kernel.problem(_M, _N, _K)
+    problem.split_k = 2 if traits.max_split_k > 1 else 1
+    problem.num_d, problem.d_op, problem.activation = traits.num_d, traits.d_op, traits.activation
+    for number in range(traits.num_d):
+        problem.ld_multi_d[number] = _N * (number % 2)
+    args = Args()
+    args.struct_size = ctypes.sizeof(Args)
+    args.a, args.b, args.c, args.d = (allocate(_OPERAND_BYTES, 0) for _ in range(4))
+    args.multi_d[:] = [allocate(_OPERAND_BYTES, 0) for _ in range(4)]
+    needed = ctypes.c_uint64()
+    size = kernel.descriptor.workspace_size(kernel.pointer, ctypes.addressof(problem), ctypes.addressof(needed))
+    if size != OK:
+        raise RuntimeError(kernel.last_error())
+    args.workspace, args.workspace_bytes = allocate(needed.value + 256), needed.value
+    plan = kernel.plan(problem)
+    if kernel.descriptor.launch(kernel.pointer, aligned(plan), ctypes.addressof(args)) != OK:
+        raise RuntimeError(kernel.last_error())
+    check(_CUDART.cudaDeviceSynchronize())
+
+
+def main() -> None:
+    seen = set()
+    for kernel in Library(Path(sys.argv[1])):
+        if kernel.descriptor.op == 1 and template(kernel) not in seen:
+            seen.add(template(kernel))
+            run(kernel)
+            print(kernel.name, flush=True)
+
+
+if __name__ == "__main__":
+    main()
