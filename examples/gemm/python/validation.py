@@ -16,7 +16,7 @@ import numpy as np
 from tilewright.dispatch import Dispatcher, GemmProblem, KernelEntry, KernelLibrary, NoKernelError, dtypes
 
 SHAPES = [(33, 17, 65), (128, 96, 64), (1, 257, 100), (64, 1, 509), (160, 160, 48)]
-ROUNDOFF = {"fp32": 2.0**-24, "fp16": 2.0**-11, "bf16": 2.0**-8}
+ROUNDOFF = {"fp32": 2.0**-24, "fp16": 2.0**-11, "bf16": 2.0**-8, "int32": 0.0}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -52,11 +52,12 @@ def check(dispatcher: Dispatcher, kernel: KernelEntry, shape: tuple[int, int, in
     for whole in (True, False):
         rng = np.random.default_rng(m)
         a, b = matrix(rng, m, k, problem, 0, whole), matrix(rng, k, n, problem, 1, whole)
-        out = np.full((m, n), np.nan, dtypes.numpy_dtype(problem.dtype_c))
+        out = np.full((m, n), -1 if problem.dtype_c == "int32" else np.nan, dtypes.numpy_dtype(problem.dtype_c))
         plan(a, b, out=out)
         exact = a.astype(np.float64) @ b.astype(np.float64)
         size = np.abs(a.astype(np.float64)) @ np.abs(b.astype(np.float64))
-        bound = ROUNDOFF[problem.dtype_c] * np.abs(exact) + (0 if whole else (k + 2) * 2.0**-24 * size)
+        exactly = whole or problem.dtype_c == "int32"
+        bound = ROUNDOFF[problem.dtype_c] * np.abs(exact) + (0 if exactly else (k + 2) * 2.0**-24 * size)
         if not (np.abs(out.astype(np.float64) - exact) <= bound).all():
             return f"WRONG on {m}x{n}x{k}"
     return "right"
