@@ -127,7 +127,7 @@ def test_no_wheel_is_unpacked_and_nothing_of_a_compiler_is_fetched(pair: Pair) -
     assert fetched < 20e6 + sum(map(len, pair.outputs.values()))
 
 
-def test_workers_build_the_same_bytes(pair: Pair) -> None:
+def test_workers_build_the_same_bytes_once(pair: Pair) -> None:
     if pair.case.server != "casd":
         pytest.skip(f"{pair.case.server} stores and executes nothing")
     if servers.bubblewrap() is None:
@@ -148,6 +148,13 @@ def test_workers_build_the_same_bytes(pair: Pair) -> None:
         assert all(any(what.startswith(kind) for what in actions) for kind in ACTIONS)
         assert executed == len(actions)
     assert there.outputs(pair.case.folder) == pair.outputs
+    again = Machine(pair.first.home.parent, "again", pair.address, stranger=True)
+    again.write("t/BUILD", kernels.small(256))
+    found = again.pants(*remote, "package", pair.case.target, timeout=pair.case.timeout)
+    assert found.exit_code == 0, found.log
+    assert found.stats["remote_cache_requests_cached"] == found.stats["remote_cache_requests"] > 20
+    assert found.stats["remote_execution_requests"] == 0
+    assert again.outputs(pair.case.folder) == pair.outputs
 
 
 @SLOW

@@ -24,7 +24,7 @@ from pants.backend.python.util_rules.pex_requirements import (
     ResolvePexConfig,
     ResolvePexConfigRequest,
 )
-from pants.core.util_rules.environments import EnvironmentNameRequest
+from pants.core.util_rules.environments import EnvironmentNameRequest, EnvironmentTarget, RemotePlatformField
 from pants.core.util_rules.source_files import SourceFiles, SourceFilesRequest
 from pants.core.util_rules.stripped_source_files import StrippedSourceFiles
 from pants.engine.addresses import Address, Addresses, UnparsedAddressInputs
@@ -232,8 +232,15 @@ async def missing_outputs(result: FallibleProcessResult, outputs: Iterable[str])
 
 
 async def try_run_in(environment: str, origin: str, process: Process) -> FallibleProcessResult:
-    """The same in an environment by its name; ``origin`` says which option holds it."""
+    """The same in an environment by its name; ``origin`` says which option holds it.
+
+    Pants writes the number of the local slot into the command that it sends to workers, and so into the key of the
+    result, which nobody would ever find again: what goes to workers has no slot.
+    """
     name = await Get(EnvironmentName, EnvironmentNameRequest(environment, description_of_origin=origin))
+    target = await Get(EnvironmentTarget, EnvironmentName, name)
+    if target.val is not None and target.val.has_field(RemotePlatformField):
+        process = dataclasses.replace(process, execution_slot_variable=None)
     return await Get(FallibleProcessResult, {process: Process, name: EnvironmentName})
 
 
