@@ -133,8 +133,10 @@ static tw_status check_sizes(struct reason r, const tw_gemm_problem* p) {
   if (p->m == 0 || p->n == 0) return TW_OK;
   TRY(check_k(r, p));
   TRY(check_stored_row(r, p->n, p->dtype_c));
-  TRY(check_leading(r, "lda", p->lda, p->layout_a == TW_ROW_MAJOR ? p->k : p->m, p->dtype_a));
-  TRY(check_leading(r, "ldb", p->ldb, p->layout_b == TW_ROW_MAJOR ? p->n : p->k, p->dtype_b));
+  if (p->k > 0) { /* otherwise neither is read */
+    TRY(check_leading(r, "lda", p->lda, p->layout_a == TW_ROW_MAJOR ? p->k : p->m, p->dtype_a));
+    TRY(check_leading(r, "ldb", p->ldb, p->layout_b == TW_ROW_MAJOR ? p->n : p->k, p->dtype_b));
+  }
   TRY(check_leading(r, "ldc", p->ldc, p->n, p->dtype_c));
   TRY(check_batches(r, p));
   return check_tensors(r, p);
