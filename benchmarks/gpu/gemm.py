@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import datetime
-import hashlib
 import json
-import platform
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
+from timing import environment
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "gpu"))
 
@@ -144,19 +141,6 @@ def _launch_costs(library: Path, kernel: Kernel) -> dict[str, dict[str, float]]:
     return {name: _host_microseconds(call) for name, call in calls.items()}
 
 
-def _environment(library: Path) -> dict[str, str]:
-    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    return {
-        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),  # noqa: UP017 - Python 3.10 too
-        "gpu": torch.cuda.get_device_name(),
-        "driver": subprocess.run(query, capture_output=True, text=True, check=False).stdout.strip(),
-        "torch": torch.__version__,
-        "cuda": str(torch.version.cuda),
-        "python": platform.python_version(),
-        "library_sha256": hashlib.sha256(library.read_bytes()).hexdigest(),
-    }
-
-
 def _main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", type=Path, required=True, help="libgemm.so for sm_90a")
@@ -172,7 +156,7 @@ def _main() -> None:
     ]
     if not kernels:
         parser.error(f"{options.library} has no bf16 rcr kernel with {options.kernel!r} in its name")
-    result: dict[str, object] = {"environment": _environment(options.library), "shapes": []}
+    result: dict[str, object] = {"environment": environment(options.library), "shapes": []}
     for shape in SHAPES:
         measured = _compare(kernels, *shape)
         result["shapes"].append(measured)  # type: ignore[attr-defined]

@@ -8,19 +8,15 @@ ratio is taken within its round, because the card's clocks change. ``python benc
 from __future__ import annotations
 
 import argparse
-import datetime
-import hashlib
 import json
 import math
-import platform
 import statistics
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
-from timing import Call, interleaved, operand_sets, repeats, spread, torch_call
+from timing import Call, environment, interleaved, operand_sets, repeats, spread, torch_call
 
 from tilewright.dispatch import Dispatcher, GemmProblem, KernelLibrary
 
@@ -113,20 +109,6 @@ def _error(ours: Call, theirs: Call, out: torch.Tensor) -> float:
     return float((out.double() - expected).norm() / expected.norm())
 
 
-def environment(library: Path) -> dict[str, str]:
-    """Machine, date and versions."""
-    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    return {
-        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),  # noqa: UP017 - Python 3.10 too
-        "gpu": torch.cuda.get_device_name(),
-        "driver": subprocess.run(query, capture_output=True, text=True, check=False).stdout.strip(),
-        "torch": torch.__version__,
-        "cuda": str(torch.version.cuda),
-        "python": platform.python_version(),
-        "library_sha256": hashlib.sha256((library / "libgemm.so").read_bytes()).hexdigest(),
-    }
-
-
 def summary(results: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """Geometric mean and worst of the median ratios, by what was computed."""
     groups: dict[str, list[float]] = {}
@@ -155,7 +137,11 @@ def _main() -> None:
             else:
                 results.append(compare(dispatcher, shape, dtype, options.rounds))
             torch.cuda.empty_cache()
-            report = {"environment": environment(options.library), "summary": summary(results), "results": results}
+            report = {
+                "environment": environment(options.library / "libgemm.so"),
+                "summary": summary(results),
+                "results": results,
+            }
             if options.out:
                 options.out.write_text(json.dumps(report, indent=1) + "\n")
     print(json.dumps(summary(results), indent=1))

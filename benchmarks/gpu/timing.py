@@ -1,11 +1,16 @@
-"""Device time of calls that are captured into CUDA graphs, on operands that rotate through more memory than L2 has."""
+"""Device time of calls in CUDA graphs, on operands that rotate through more memory than L2 has; what was measured."""
 
 from __future__ import annotations
 
+import datetime
+import hashlib
 import math
+import platform
 import statistics
+import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import torch
 
@@ -96,3 +101,17 @@ def _replay(graph: torch.cuda.CUDAGraph, count: int) -> float:
 def spread(values: Sequence[float]) -> dict[str, float]:
     """Median, smallest and largest."""
     return {"median": statistics.median(values), "min": min(values), "max": max(values)}
+
+
+def environment(library: Path) -> dict[str, str]:
+    """Machine, date and versions; ``library`` is the file that is measured."""
+    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    return {
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),  # noqa: UP017 - Python 3.10 too
+        "gpu": torch.cuda.get_device_name(),
+        "driver": subprocess.run(query, capture_output=True, text=True, check=False).stdout.strip(),
+        "torch": torch.__version__,
+        "cuda": str(torch.version.cuda),
+        "python": platform.python_version(),
+        "library_sha256": hashlib.sha256(library.read_bytes()).hexdigest(),
+    }
