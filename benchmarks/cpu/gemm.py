@@ -2,8 +2,9 @@
 
 Three kinds of reference: NumPy's fp32 matmul (OpenBLAS) for fp32; torch's bf16 and int8 matmul (oneDNN) where torch is
 installed; our own fp32 for fp16, of which torch has no fast product. Processors change their clock and share their
-caches with whatever else runs, so the calls take turns in every round, the least time of each is kept, and ratios are
-taken of those. Every library gets as many threads. All calls are made from Python with memory that exists already:
+caches with whatever else runs, so the calls take turns in every round; a round counts the least time of each call,
+ratios are taken within a round, and medians over the rounds are reported, with the smallest and the largest. Every
+library gets as many threads. All calls are made from Python with memory that exists already:
 ``numpy.matmul(a, b, out=…)``, ``torch.matmul(a, b, out=…)``, ``plan.bind(a, b, out=…)()``, so that the smallest shapes
 compare whole calls.
 
@@ -19,6 +20,7 @@ import argparse
 import json
 import math
 import os
+import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -67,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if math.prod(shape) <= options.largest:
             kernels: dict[str, str] = {}
             calls = _calls(dispatcher, torch, shape, options.layout, options.dtypes, kernels)
-            seconds = _least_seconds(calls, math.prod(shape), options.rounds)
+            seconds = _seconds(calls, math.prod(shape), options.rounds)
             results.append({"shape": shape, "kernels": kernels, **_figures(seconds, math.prod(shape))})
             _print(results[-1])
     means = _means(results)
@@ -150,10 +152,10 @@ def _serves(dispatcher: Any, problem: Any) -> bool:
     return any(kernel.supported for kernel in dispatcher.explain(problem))
 
 
-def _least_seconds(calls: dict[str, Call], work: int, rounds: int) -> dict[str, float]:
-    """Of one call, over all rounds; calls take turns."""
+def _seconds(calls: dict[str, Call], work: int, rounds: int) -> dict[str, list[float]]:
+    """The least of one call in each round; calls take turns."""
     repeats = max(1, min(2000, round(2e7 / work)))
-    least = dict.fromkeys(calls, math.inf)
+    least: dict[str, list[float]] = {name: [math.inf] * rounds for name in calls}
     for turn in range(rounds):
         names = list(calls)
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
@@ -165,7 +167,7 @@ def _least_seconds(calls: dict[str, Call], work: int, rounds: int) -> dict[str, 
                 for _ in range(repeats):
                     call()
                 now = time.perf_counter()
-                least[name] = min(least[name], (now - start) / repeats)
+                least[name][turn] = min(least[name][turn], (now - start) / repeats)
                 if now > end:
                     break
     return least
@@ -174,17 +176,23 @@ def _least_seconds(calls: dict[str, Call], work: int, rounds: int) -> dict[str, 
 REFERENCES = {"fp32": "numpy fp32", "bf16": "torch bf16", "int8": "torch int8", "fp16": "fp32"}
 
 
-def _figures(seconds: dict[str, float], work: int) -> dict[str, Any]:
+def _figures(seconds: dict[str, list[float]], work: int) -> dict[str, Any]:
     ratios = {
-        dtype: round(seconds[reference] / seconds[dtype], 3)
+        dtype: [theirs / ours for theirs, ours in zip(seconds[reference], seconds[dtype], strict=True)]
         for dtype, reference in REFERENCES.items()
         if dtype in seconds and reference in seconds
     }
     return {
-        "microseconds": {name: round(value * 1e6, 3) for name, value in seconds.items()},
-        "gflops": {name: round(2e-9 * work / value, 1) for name, value in seconds.items()},
-        "ratios": ratios,
+        "microseconds": {name: _spread([value * 1e6 for value in values]) for name, values in seconds.items()},
+        "gflops": {name: round(2e-9 * work / statistics.median(values), 1) for name, values in seconds.items()},
+        "ratios": {dtype: round(statistics.median(values), 3) for dtype, values in ratios.items()},
+        "ratio_spread": {dtype: _spread(values) for dtype, values in ratios.items()},
     }
+
+
+def _spread(values: Sequence[float]) -> list[float]:
+    """Median, smallest, largest."""
+    return [round(value, 3) for value in (statistics.median(values), min(values), max(values))]
 
 
 def _means(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
