@@ -51,13 +51,19 @@ def test_all_that_is_released_together_has_one_version() -> None:
     assert len(versions) == 1
 
 
-def test_the_wheel_asks_for_what_the_lock_holds(wheels: Path) -> None:
+def test_the_wheel_asks_for_what_the_locks_hold(wheels: Path) -> None:
+    """Toolchains, which make bytes, in exactly the version that is pinned."""
     (wheel,) = wheels.glob("tilewright-*.whl")
     with zipfile.ZipFile(wheel) as archive:
         metadata = archive.read("tilewright-0.1.0.dist-info/METADATA").decode()
-    asked = {re.split(r"[^\w.-]", line)[0] for line in re.findall(r"^Requires-Dist: (.*)$", metadata, re.MULTILINE)}
-    held = set(re.findall(r"^([\w.-]+)==", (ROOT / "3rdparty/python/runtime.txt").read_text(), re.MULTILINE))
-    assert asked <= held and "numpy" in asked
+    asked = set(re.findall(r"^Requires-Dist: ([^;\[]+?)(?: ;|;|$)", metadata, re.MULTILINE))
+    locks = [ROOT / "3rdparty/python/runtime.txt", *(ROOT / "3rdparty/toolchains").glob("*.txt")]
+    held, *toolchains = (re.findall(r"^([\w.-]+==[\w.]+)", lock.read_text(), re.MULTILINE) for lock in locks)
+    pinned = {pin for pins in toolchains for pin in pins}
+    compilers = {one for one in asked if re.split(r"[^\w.-]", one)[0] in {pin.split("==")[0] for pin in pinned}}
+    assert compilers == pinned
+    names = {re.split(r"[^\w.-]", one)[0] for one in asked - compilers}
+    assert names <= {pin.split("==")[0] for pin in held} and "numpy" in names
 
 
 def test_pip_installs_kernels_into_a_bare_environment_and_they_run(bare: Path) -> None:
