@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             _print(results[-1])
     means = _means(results)
     print(json.dumps(means, indent=1))
-    blas = str(numpy.show_config("dicts")["Build Dependencies"]["blas"])
+    blas = "{name} {version}".format(**numpy.show_config("dicts")["Build Dependencies"]["blas"])
     versions = {"numpy": numpy.__version__, "blas": blas, "torch": torch.__version__ if torch else "not installed"}
     report = {"machine": machine.describe(**versions), "threads": options.threads, "layout": options.layout}
     if options.out:
