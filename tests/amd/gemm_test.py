@@ -10,7 +10,7 @@ from functools import cache
 
 import pytest
 
-from amd.shipped import ARCHS, library
+from amd.shipped import ARCHS, library, named
 from amd.simulated import Bench, Case, cases_of
 from amd.variants import is_plain
 from tilewright.simulator import device
@@ -23,8 +23,7 @@ CASES = [(arch, kernel.name, case) for arch, kernel in PLAIN for case in cases_o
 
 @cache
 def bench(arch: str, name: str) -> Bench:
-    (kernel,) = (kernel for kernel in library(arch).kernels if kernel.name == name)
-    return Bench(library(arch), kernel)
+    return Bench(library(arch), named(arch, name))
 
 
 @pytest.mark.parametrize(("arch", "kernel", "case"), CASES, ids=["-".join(map(str, each)) for each in CASES])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache, partial
 
 from amd.direct import Product
-from amd.shipped import code_objects, library
+from amd.shipped import code_objects, named
 from tilewright.simulator.checks import Checks
 from tilewright.simulator.errors import Fault
 from tilewright.simulator.object_file import CodeObject
@@ -19,7 +19,7 @@ class Subject:
     """A kernel that is launched for one tile and some K loops, whole or patched."""
 
     def __init__(self, arch: str, name: str) -> None:
-        (entry,) = (kernel for kernel in library(arch).kernels if kernel.name == name)
+        entry = named(arch, name)
         assert entry.resources is not None
         self.arch, self.spec, self.block = arch, entry.spec, entry.resources["block_size"]
         self.symbol = f"tw_kernel_{entry.identity[:16]}_gemm"

@@ -7,6 +7,7 @@ from functools import cache
 from importlib.resources import as_file, files
 
 from tilewright.dispatch import KernelLibrary
+from tilewright.dispatch.manifest import KernelEntry
 from tilewright.simulator.object_file import CodeObject, images, read_code_object
 
 ARCHS = tuple(os.environ.get("TILEWRIGHT_ARCHS", "gfx90a gfx942 gfx950 gfx1100 gfx1201").split())
@@ -17,6 +18,12 @@ def library(arch: str) -> KernelLibrary:
     """The shipped GEMM library."""
     with as_file(files("gemm") / "gemm" / arch) as path:
         return KernelLibrary.load(path)
+
+
+def named(arch: str, name: str) -> KernelEntry:
+    """The one kernel of that library with this name."""
+    (kernel,) = (kernel for kernel in library(arch).kernels if kernel.name == name)
+    return kernel
 
 
 @cache

@@ -12,7 +12,7 @@ from functools import cache
 
 import pytest
 
-from amd.shipped import ARCHS, library
+from amd.shipped import ARCHS, library, named
 from amd.variant_cases import cases_of
 from amd.variants import Bench, Case, is_plain
 from tilewright.simulator import device
@@ -25,8 +25,7 @@ NAMES = [(arch, kernel.name) for arch, kernel in KERNELS]
 
 @cache
 def bench(arch: str, name: str) -> Bench:
-    (kernel,) = (kernel for kernel in library(arch).kernels if kernel.name == name)
-    return Bench(library(arch), kernel)
+    return Bench(library(arch), named(arch, name))
 
 
 @pytest.mark.parametrize(("arch", "kernel", "case"), CASES, ids=["-".join(map(str, each)) for each in CASES])

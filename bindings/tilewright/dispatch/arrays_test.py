@@ -9,19 +9,7 @@ import numpy as np
 import pytest
 
 from tilewright.dispatch import ArrayError, arrays, dlpack, dtypes, looks, operand, workspace
-
-
-class Pack:
-    """Offers only DLPack, as a foreign array library would."""
-
-    def __init__(self, array: np.ndarray[Any, Any]) -> None:
-        self.array = array
-
-    def __dlpack__(self, **_: Any) -> Any:
-        return self.array.__dlpack__()
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self.array.__dlpack_device__()
+from tilewright.dispatch.testdata import mocks
 
 
 class Cuda:
@@ -98,7 +86,7 @@ def test_numpy_is_viewed_without_a_copy() -> None:
         (np.zeros((2, 2), "i1,f4")["f1"], "strides of"),
         (np.frombuffer(bytes(17), np.uint8)[1:].view(np.float32).reshape(2, 2), "not aligned"),
         ([[1.0]], "is a list"),
-        (Pack(np.zeros((2, 2), np.float64)), "code 2, 64 bits"),
+        (mocks.Foreign(np.zeros((2, 2), np.float64)), "code 2, 64 bits"),
         (Cuda(shape=(2, 2), typestr="<f8", strides=None), "float64"),
     ],
 )
@@ -109,7 +97,7 @@ def test_what_no_kernel_can_read_is_refused(array: Any, word: str) -> None:
 
 def test_dlpack_is_viewed_without_a_copy() -> None:
     array = np.zeros((3, 8), np.float16)[:, 2:6]
-    view = operand(Pack(array))
+    view = operand(mocks.Foreign(array))
     assert view.pointer == array.ctypes.data
     assert (view.shape, view.strides, view.dtype, view.device) == ((3, 4), (8, 1), "fp16", "cpu")
 
@@ -117,7 +105,7 @@ def test_dlpack_is_viewed_without_a_copy() -> None:
 def test_dlpack_refuses_unknown_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dlpack, "_HOST", frozenset())
     with pytest.raises(ArrayError, match="device type 1"):
-        dlpack.view(Pack(np.zeros((2, 2), np.float32)))
+        dlpack.view(mocks.Foreign(np.zeros((2, 2), np.float32)))
 
 
 def test_cuda_array_interface() -> None:

@@ -23,6 +23,7 @@ from tilewright.dispatch import (
 )
 from tilewright.dispatch.matching import match
 from tilewright.dispatch.testdata import mocks
+from tilewright.dispatch.testdata.mocks import Foreign
 
 
 @pytest.fixture(scope="module")
@@ -340,19 +341,6 @@ def test_tensors_of_torch_are_batches_d_tensors_and_weights(dispatcher: Dispatch
     torch.testing.assert_close(dispatcher.gemm(a[0], shuffled), a[0] @ b)
     found = dispatcher.grouped_gemm([a[0], a[1][:2]], [b, b])
     torch.testing.assert_close(found[1], a[1][:2] @ b)
-
-
-class Foreign:
-    """Offers only DLPack, as another array library would."""
-
-    def __init__(self, array: np.ndarray[Any, Any]) -> None:
-        self.array = array
-
-    def __dlpack__(self, **_: Any) -> Any:
-        return self.array.__dlpack__()
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self.array.__dlpack_device__()
 
 
 def test_other_array_libraries_pose_variants_too(dispatcher: Dispatcher) -> None:

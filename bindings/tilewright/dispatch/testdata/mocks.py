@@ -1,4 +1,4 @@
-"""Compiles mock kernel libraries and, where it is not installed, the native dispatcher, once per test process."""
+"""Arrays of a foreign library; mock kernel libraries and, where it is not installed, the dispatcher, compiled once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import subprocess
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 HERE = Path(__file__).resolve().parent
@@ -139,3 +141,16 @@ def edit_manifest(folder: Path, **changes: object) -> Path:
             raw[key] = value
     path.write_text(json.dumps(raw))
     return folder
+
+
+class Foreign:
+    """Offers only DLPack, as a foreign array library would."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.array = array
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self.array.__dlpack__()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__()
