@@ -70,8 +70,8 @@ def _gpu_ways(folder: str, device: str) -> Ways:
 
 def _plan_ways(plan: Plan, a: Any, b: Any, out: Any, pointers: list[int]) -> Ways:
     bound = plan.bind(a, b, out=out)
-    launch, handle, reference = plan._launch, plan._handle, bound._state.reference
-    assert native.library().tw_plan_launch is launch
+    plan(a, b, out=out)  # fills in what the bare call refers to
+    launch, handle, reference = native.library().tw_plan_launch, plan._handle, native.byref(plan._state().args)
 
     def empty() -> None:
         pass

@@ -221,6 +221,8 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "tw_plan_destroy": (None, [c_void_p]),
     "tw_plan_get_info": (c_int32, [c_void_p, POINTER(PlanInfo)]),
     "tw_plan_launch": (c_int32, [c_void_p, c_void_p]),
+    "tw_python_use": (None, [c_void_p]),
+    "tw_python_call": (c_void_p, [c_void_p, c_void_p]),
 }
 
 _lock = threading.Lock()

@@ -6,10 +6,11 @@ import ctypes
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright.dispatch import native, workspace
 from tilewright.dispatch.arrays import Operand, ShuffledB, operand
+from tilewright.dispatch.calls import foreign_call, native_call
 from tilewright.dispatch.device import Device
 from tilewright.dispatch.errors import ArrayError
 from tilewright.dispatch.looks import Look, look_of
@@ -28,13 +29,13 @@ class Selection:
 
 
 class _ThreadState:
-    """What one thread reuses between calls: the argument struct and workspaces by stream."""
+    """What one thread reuses between calls: the argument struct, its launch and workspaces by stream."""
 
-    __slots__ = ("args", "reference", "workspaces")
+    __slots__ = ("args", "launch", "workspaces")
 
     def __init__(self) -> None:
         self.args = native.GemmArgs(native.sizeof(native.GemmArgs), 0)
-        self.reference = native.byref(self.args)
+        self.launch: Callable[[], Any]  # set by the plan
         self.workspaces: dict[int, tuple[int, Any]] = {}
 
 
@@ -48,8 +49,8 @@ class Plan:
     """
 
     __slots__ = (
-        "__weakref__", "_bytes", "_d_bytes", "_handle", "_keep", "_launch", "_local", "_looks", "_memory", "device",
-        "problem", "selection", "split_k", "workspace_bytes",
+        "__weakref__", "_bytes", "_d_bytes", "_handle", "_keep", "_keep_interpreter", "_local", "_looks", "_memory",
+        "_simulated", "device", "problem", "selection", "split_k", "workspace_bytes",
     )  # fmt: skip
 
     def __init__(
@@ -75,9 +76,8 @@ class Plan:
         self._memory = device.memory
         self._handle = ctypes.c_void_p(handle)
         self._keep = keep
-        self._launch: Callable[[Any, Any], int] = native.library().tw_plan_launch
-        if device.simulated:
-            self._launch = SimulatedLaunch(device, self._memory_of, library)
+        self._simulated = SimulatedLaunch(device, self._memory_of, library) if device.simulated else None
+        self._keep_interpreter = device.memory == "cpu" and _work(problem) <= _BRIEF
         self._local = threading.local()
         self.split_k = split_k
         bytes_a, plain_b, bytes_out = problem.spans
@@ -107,9 +107,7 @@ class Plan:
             state = self._state()
         if workspace is not None or not self._refill(state, a, b, c, out, ds, stream):
             self._prepare(state, a, b, c, out, ds, stream, workspace)
-        status = self._launch(self._handle, state.reference)
-        if status:
-            native.check(status, ArrayError)
+        state.launch()
         return out
 
     def run_again(self, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any], stream: int | None) -> bool:
@@ -117,9 +115,7 @@ class Plan:
         state = self._state()
         if not self._refill(state, a, b, c, out, ds, stream):
             return False
-        status = self._launch(self._handle, state.reference)
-        if status:
-            native.check(status, ArrayError)
+        state.launch()
         return True
 
     def bind(
@@ -234,14 +230,21 @@ class Plan:
                 check_format(name, view, self.kernel.arch)
         state = self._state()
         self._fill_views(state, a, b, c, out, ds, stream, None)
-        native.check(self._launch(self._handle, state.reference), ArrayError)
+        state.launch()
 
     def _state(self) -> _ThreadState:
         try:
             state: _ThreadState = self._local.state
         except AttributeError:
             state = self._local.state = _ThreadState()
+            state.launch = self._call(state, None, None)  # the plan owns it, not the other way round
         return state
+
+    def _call(self, state: _ThreadState, result: object, keep: object) -> Callable[[], Any]:
+        """A function that launches with the state's arguments and returns ``result``."""
+        if self._simulated is not None:
+            return foreign_call(self._simulated, self._handle, state.args, result, keep)
+        return native_call(self._handle, state.args, result, self._keep_interpreter, keep)
 
     def _view(self, name: str, array: Any, stream: int | None) -> Operand:
         if array is None:
@@ -279,22 +282,25 @@ class Plan:
 
 
 class BoundPlan:
-    """A plan with its memory: ``bound()`` launches it. The arrays must not be reshaped meanwhile."""
+    """A plan with its memory: ``bound()`` launches it, returns ``out``. The arrays must not be reshaped meanwhile."""
 
-    __slots__ = ("_arguments", "_arrays", "_handle", "_launch", "_state", "plan")
+    # Python looks for __call__ in the type, finds the slot, and calls what is in it: no frame of our own.
+    __slots__ = ("__call__", "plan")
+
+    if TYPE_CHECKING:
+
+        def __call__(self) -> Any:
+            """Run and return ``out``."""
 
     def __init__(self, plan: Plan, state: _ThreadState, arrays: tuple[Any, ...]) -> None:
         """Made by :meth:`Plan.bind`."""
         self.plan = plan
-        self._state = state
-        self._arrays = arrays
-        self._launch = plan._launch
-        self._handle = plan._handle
-        self._arguments = state.reference
+        object.__setattr__(self, "__call__", plan._call(state, arrays[3], (plan, state, arrays)))
 
-    def __call__(self) -> Any:
-        """Run and return ``out``."""
-        status = self._launch(self._handle, self._arguments)
-        if status:
-            native.check(status, ArrayError)
-        return self._arrays[3]
+
+# Multiplications of a product that no other Python thread minds waiting for: some 20 microseconds.
+_BRIEF = 1 << 18
+
+
+def _work(problem: GemmProblem) -> int:
+    return max(problem.m, 1) * max(problem.n, 1) * max(problem.k, 1) * max(problem.batch, 1)
