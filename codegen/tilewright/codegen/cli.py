@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -222,6 +224,14 @@ def show_machine(as_json: bool) -> int:
 @click.option("--retry-failed", is_flag=True, help="Run commands again that failed before on the same inputs.")
 @click.option("--limit", "limits", multiple=True, metavar="NAME=N", help="Such as max_vgpr_spills=0; may be repeated.")
 @click.option("-j", "--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 1, help="Commands at a time.")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0, min_open=True),
+    default=1800,
+    help="Seconds for each command; one that takes longer is ended.",
+    show_default=True,
+)
 def build(
     name: str,
     tree_file: str,
@@ -229,6 +239,7 @@ def build(
     cache: str | None,
     jobs: int,
     retry_failed: bool,
+    timeout_s: float,
     limits: tuple[str, ...],
     host: str | None,
     hip: str | None,
@@ -239,12 +250,14 @@ def build(
     from tilewright.codegen.build import build_libraries, read_tree_roots
     from tilewright.codegen.execute import LocalExecutor
 
+    _interrupt_on_signals()
     executor = LocalExecutor(
         tree_roots=read_tree_roots(tree_file),
         cache=Path(cache) if cache else Path(out, ".cache"),
         jobs=jobs,
         progress=lambda line: click.echo(line, err=True),
         retry_failed=retry_failed,
+        timeout_s=timeout_s,
     )
     selections = _selections(**options, limits=_stated_limits(limits))
     _report_dropped(selections)
@@ -319,6 +332,17 @@ def _write_response(path: str, text: str) -> None:
     from tilewright.codegen.execute import write_atomically
 
     write_atomically(Path(path), text.encode())
+
+
+def _interrupt_on_signals() -> None:
+    """Commands run in process groups of their own: whoever ends us is not heard by them, so we end them first."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, interrupt)
 
 
 def _complain(message: str) -> None:

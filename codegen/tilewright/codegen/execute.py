@@ -10,15 +10,21 @@ import itertools
 import json
 import os
 import shutil
-import subprocess
 import threading
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tilewright.codegen.failures import ActionError, BuildError, remember, remembered
+from tilewright.codegen.command import TIMEOUT_S, Groups, run_command
+from tilewright.codegen.failures import (
+    ActionError,
+    BuildError,
+    TimeLimitError,
+    remember,
+    remember_time_limit,
+    remembered,
+)
 from tilewright.codegen.locks import entry_lock
 from tilewright.codegen.memory import MemorySlots, available_memory_mb
 from tilewright.codegen.plan import Action, RenderedFile, checked_path
@@ -65,8 +71,9 @@ class LocalExecutor:
     fails again without being run until its inputs change, or with ``retry_failed``.
 
     At most ``jobs`` commands run at once, and only as many as fit into ``memory_mb``, those of other builds with the
-    same cache included; those on which most depends start first. ``progress`` hears one line per command, ``watcher``
-    of every action. ``costs`` are known after a run, by action id.
+    same cache included; those on which most depends start first. One that takes longer than ``timeout_s`` seconds is
+    ended with all that it started. ``progress`` hears one line per command, ``watcher`` of every action. ``costs`` are
+    known after a run, by action id.
     """
 
     tree_roots: Mapping[str, Path]
@@ -77,9 +84,11 @@ class LocalExecutor:
     watcher: Watcher = field(default_factory=Watcher)
     retry_failed: bool = False
     lock_timeout_s: float = 1800
+    timeout_s: float = TIMEOUT_S
     costs: dict[str, Cost] = field(default_factory=dict, init=False)
     _trees: dict[str, tuple[Path, str]] = field(default_factory=dict, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _groups: Groups = field(default_factory=Groups, init=False)
 
     def run(
         self, files: Sequence[RenderedFile], actions: Sequence[Action], keep_going: bool = False
@@ -91,12 +100,15 @@ class LocalExecutor:
         whose inputs nobody makes; OSError: a cache that cannot be written.
         """
         self._prepare(files, actions)
+        self._groups = Groups()
         ready = {file.path: self._store_text(file.text) for file in files}
         run = _Run(self, actions, ready, keep_going)
         with ThreadPoolExecutor(max_workers=self.jobs) as pool:
             try:
                 run.until_done(pool)
-            except BaseException:
+            except BaseException as error:
+                if not isinstance(error, Exception):  # interrupted: nobody waits for what runs
+                    self._groups.close()
                 pool.shutdown(cancel_futures=True)
                 raise
         if run.errors:
@@ -149,7 +161,7 @@ class LocalExecutor:
             found = verified(entry, action.outputs)
             if found is not None:
                 return _Result(found, cost_of(entry), not attempt)
-            failure = None if self.retry_failed else remembered(record, action)
+            failure = None if self.retry_failed else remembered(record, action, self.timeout_s)
             if failure is not None:
                 raise failure
             with self._lock:
@@ -183,7 +195,11 @@ class LocalExecutor:
             folder = self.cache / "named" / cache
             folder.mkdir(parents=True, exist_ok=True)
             (sandbox / cache_mount(cache)).symlink_to(folder)
-        code, printed, cost = _run_command(action, sandbox, kept)
+        try:
+            code, printed, cost = run_command(action, sandbox, kept, self.timeout_s, self._groups)
+        except TimeLimitError as late:
+            remember_time_limit(record, late)
+            raise
         if code != 0:
             error = ActionError(action, f"failed with exit code {code}", printed)
             remember(record, error, code)
@@ -312,37 +328,6 @@ class _Run:
                 self.experience.record(action, result.cost.cpu_s)
         with executor._lock:
             executor.watcher.ended(action, result.cached)
-
-
-def _run_command(action: Action, sandbox: Path, kept: Collection[int]) -> tuple[int, str, Cost]:
-    """Exit code, what it printed and what it took; ActionError if it cannot be started.
-
-    A command that outlives us keeps the file descriptors ``kept``: its memory stays reserved, its folder stays.
-    """
-    begin = time.monotonic()
-    with open(sandbox / "__stdout", "w+b") as out, open(sandbox / "__stderr", "w+b") as err:
-        try:
-            process = subprocess.Popen(
-                action.argv,
-                cwd=sandbox,
-                env=dict(action.env),
-                pass_fds=tuple(kept),
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-            )
-        except OSError as error:
-            raise ActionError(action, f"cannot be started: {error}", "") from None
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        printed = ""
-        for stream in (out, err):
-            stream.seek(0)
-            printed += stream.read().decode(errors="replace")
-    cost = Cost(
-        round(usage.ru_utime + usage.ru_stime, 3), round(time.monotonic() - begin, 3), -(-usage.ru_maxrss // 1024)
-    )
-    return process.returncode, printed, cost
 
 
 def _mount_tree(root: Path, parts: Sequence[str], into: Path) -> tuple[Path, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -32,6 +33,19 @@ class ActionError(RuntimeError):
         super().__init__(f"{action.description}: {reason}{again}\n{' '.join(action.argv)}\n{output}".rstrip())
 
 
+class TimeLimitError(ActionError):
+    """A command that took longer than it may, and was ended with all that it had started."""
+
+    def __init__(self, action: Action, limit_s: float, output: str, record: Path | None = None) -> None:
+        self.limit_s = limit_s
+        super().__init__(
+            action,
+            f"took more than its limit of {limit_s:g} seconds (timeout_s, --timeout) and was ended",
+            output,
+            record,
+        )
+
+
 class BuildError(RuntimeError):
     """Several commands of one build failed; ``errors`` holds each with its output."""
 
@@ -49,9 +63,24 @@ def remember(record: Path, error: ActionError, exit_code: int) -> None:
         write_atomically(record, json.dumps(kept).encode())
 
 
-def remembered(record: Path, action: Action) -> ActionError | None:
-    """The failure that was kept at ``record``."""
+def remember_time_limit(record: Path, error: TimeLimitError) -> None:
+    """Keep that a command took too long for as long again: those who wait for it need not try one after the other.
+
+    Later it is tried again, since the machine may have been busy.
+    """
+    kept = {"description": error.action.description, "limit_s": error.limit_s, "until": time.time() + error.limit_s}
+    write_atomically(record, json.dumps({**kept, "output": error.output}).encode())
+
+
+def remembered(record: Path, action: Action, timeout_s: float) -> ActionError | None:
+    """The failure that was kept at ``record``, if it would happen again to a command that may take ``timeout_s``."""
     kept = read_json(record)
-    if kept is None or not {"reason", "output"} <= set(kept):
+    if kept is None:
+        return None
+    limit_s, until = kept.get("limit_s"), kept.get("until")
+    if isinstance(limit_s, (int, float)) and isinstance(until, (int, float)):
+        again = time.time() < until and timeout_s <= limit_s
+        return TimeLimitError(action, limit_s, str(kept.get("output", "")), record) if again else None
+    if not {"reason", "output"} <= set(kept):
         return None
     return ActionError(action, str(kept["reason"]), str(kept["output"]), record)

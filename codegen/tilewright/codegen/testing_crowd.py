@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -42,7 +43,7 @@ def crowd(
             busy = [one for one in alive if one[1].stat().st_size]
             victim = rng.choice(busy if busy and rng.random() < 0.8 else alive)
             if rng.random() < 0.5:
-                os.killpg(victim[0].pid, signal.SIGKILL)
+                _kill_session(victim[0].pid)
             else:
                 victim[0].kill()  # what it started goes on
             if victim[0].wait() != -signal.SIGKILL:
@@ -59,6 +60,23 @@ def crowd(
     finally:
         for process, _ in running:
             if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
+                _kill_session(process.pid)
                 process.wait()
     return killed
+
+
+def _kill_session(leader: int) -> None:
+    """End a process and all that it started, whatever process groups they are in."""
+    while members := [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _runs_in(leader, pid)]:
+        for pid in sorted(members, key=lambda pid: pid != leader):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.001)
+
+
+def _runs_in(session: int, pid: int) -> bool:
+    try:
+        state, _, _, found = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:4]
+    except OSError:  # it has ended
+        return False
+    return int(found) == session and state not in "ZX"

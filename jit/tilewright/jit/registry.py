@@ -9,6 +9,7 @@ from typing import Any
 
 from tilewright.codegen.backends import ToolchainChoice, backend_for
 from tilewright.codegen.build import library_files
+from tilewright.codegen.command import TIMEOUT_S
 from tilewright.codegen.execute import BuildError, LocalExecutor, Watcher
 from tilewright.codegen.library import library_plan
 from tilewright.codegen.limits import Limits, strictest
@@ -96,13 +97,15 @@ class Registry:
         memory_mb: int | None = None,
         progress: bool | None = None,
         retry_failed: bool = False,
+        timeout_s: float = TIMEOUT_S,
     ) -> KernelLibrary:
         """A library of all kernels, out of the cache or compiled: at most ``max_workers`` commands at once.
 
         The longest road to the end starts first; as many commands run at once as fit into ``memory_mb`` (unless given:
         what is free now), those of other builds with the same cache included. ``progress``: True shows it on stderr,
         False does not, None does if that is a terminal. A command that failed before fails again at once until
-        something that it reads changes, or with ``retry_failed``.
+        something that it reads changes, or with ``retry_failed``. One that takes longer than ``timeout_s`` seconds is
+        ended with all that it started.
 
         Raises SpecError for an empty registry, JitDisabledError, ToolchainError, BuildFailedError with everything that
         the compilers printed, and ``tilewright.codegen.limits.LimitError`` for kernels beyond their limits.
@@ -122,8 +125,11 @@ class Registry:
         workers = max_workers if max_workers is not None else len(os.sched_getaffinity(0))
         if workers < 1:
             raise SpecError(f"max_workers = {max_workers!r}: allowed: whole numbers from 1")
+        if not timeout_s > 0:
+            raise SpecError(f"timeout_s = {timeout_s!r}: allowed: seconds above 0")
         with display(f"{self.name} for {self.arch.name}", progress) as watcher:
-            executor = self._executor(trees, workers, memory_mb, retry_failed, watcher)
+            executor = self._executor(trees, workers, memory_mb, watcher)
+            executor.retry_failed, executor.timeout_s = retry_failed, timeout_s
             files = self._run(executor, plan)
         made = library_files(self.name, item, plan, self._toolchains, files, executor.costs)
         return cache.make(key, trees.stamps, lambda: made)
@@ -160,7 +166,7 @@ class Registry:
             return () if LibraryCache(self.cache).find(key, {}) else item.kernels
         if LibraryCache(self.cache).find(key, trees.stamps):
             return ()
-        executor = self._executor(trees, 1, None, False, Watcher())
+        executor = self._executor(trees, 1, None, Watcher())
         try:
             unmade = set(executor.missing(plan.all_files, plan.all_actions))
         except OSError:  # a cache that cannot be written has no results but libraries
@@ -169,10 +175,8 @@ class Registry:
         lacking = tuple(kernel for kernel, road in roads if unmade.intersection(road.actions))
         return lacking or (item.kernels if unmade else ())
 
-    def _executor(
-        self, trees: Trees, workers: int, memory_mb: int | None, retry_failed: bool, watcher: Watcher
-    ) -> LocalExecutor:
-        return LocalExecutor(trees.roots, self.cache, workers, memory_mb, watcher=watcher, retry_failed=retry_failed)
+    def _executor(self, trees: Trees, workers: int, memory_mb: int | None, watcher: Watcher) -> LocalExecutor:
+        return LocalExecutor(trees.roots, self.cache, workers, memory_mb, watcher=watcher)
 
     def _run(self, executor: LocalExecutor, plan: LibraryPlan) -> dict[str, Path]:
         try:

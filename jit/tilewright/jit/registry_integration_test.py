@@ -11,6 +11,7 @@ import pytest
 
 from tilewright.codegen.build import read_tree_roots
 from tilewright.codegen.limits import LimitError
+from tilewright.codegen.violations import SpecError
 from tilewright.dispatch import Device, TilewrightError
 from tilewright.jit import BuildFailedError, JitDisabledError, Registry, ToolchainError
 
@@ -102,6 +103,17 @@ def test_limits_hold(cache: Path) -> None:
     fine = registry(cache)
     fine.add(SPEC, limits={"max_code_bytes": 1 << 20})
     assert len(fine.build().kernels) == 1
+
+
+def test_a_compiler_has_a_time_limit(cache: Path) -> None:
+    slow = registry(cache, "crr")
+    with pytest.raises(
+        BuildFailedError, match=r"Compile gemm_fp32_crr\S+ for x86_64_v3: took .* limit of 0\.01 seconds"
+    ):
+        slow.build(timeout_s=0.01)
+    assert slow.missing() == slow.kernels
+    with pytest.raises(SpecError, match="timeout_s = 0: allowed: seconds above 0"):
+        slow.build(timeout_s=0)
 
 
 def test_failures_carry_what_the_compiler_printed(cache: Path, tmp_path: Path) -> None:
