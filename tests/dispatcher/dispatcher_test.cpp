@@ -496,6 +496,7 @@ int main(int argc, char** argv) {
   text_is_json();
   threads_share_dispatchers();
   threads_share_a_full_cache();
+  plan_cache();
   variants();
   if (failures() == 0) puts("dispatcher: all tests passed");
   return failures() == 0 ? 0 : 1;

@@ -27,7 +27,7 @@ from tilewright.dispatch.library import KernelLibrary
 from tilewright.dispatch.looks import call_key
 from tilewright.dispatch.manifest import KernelEntry
 from tilewright.dispatch.matching import Epilogue, Match, check_format, match
-from tilewright.dispatch.plan import Plan, Selection
+from tilewright.dispatch.plan import Checked, Plan, Selection
 from tilewright.dispatch.problem import GemmProblem
 
 PLAN_LIMIT = 4096  # plans that a dispatcher keeps by problem, and by looks of gemm()'s arrays
@@ -60,8 +60,8 @@ class Dispatcher:
         self._handle = self._create()
         self._plans: Cache[GemmProblem, Plan] = Cache(PLAN_LIMIT)
         self._by_arrays: Cache[tuple[object, ...], Plan] = Cache(PLAN_LIMIT)
-        # With a, bare of its memory, and the result's shape.
-        self._by_call: Cache[tuple[object, ...], tuple[Plan, Operand, tuple[int, ...]]] = Cache(PLAN_LIMIT)
+        # With how the arrays look, with a, bare of its memory, and the result's shape.
+        self._by_call: Cache[tuple[object, ...], tuple[Plan, Checked, Operand, tuple[int, ...]]] = Cache(PLAN_LIMIT)
         self._grouped: Cache[GroupedGemmProblem, GroupedPlan] = Cache(PLAN_LIMIT)
         for library in self.libraries:
             self._add(library)
@@ -221,14 +221,16 @@ class Dispatcher:
         ArrayError, ProblemError, NoKernelError, LaunchError.
         """
         alpha, beta = float(alpha), float(beta)
-        looks = call_key(a, b.data if type(b) is ShuffledB else b, c, out, ds)
-        shuffled = b.key if type(b) is ShuffledB else None
+        if type(b) is ShuffledB:
+            looks, shuffled = call_key(a, b.data, c, out, ds), b.key
+        else:
+            looks, shuffled = call_key(a, b, c, out, ds), None
         key = (looks, alpha, beta, layout, d_op, activation, split_k, shuffled)
         known = None if looks is None else self._by_call.get(key)
         if known is not None:
-            plan, like, shape = known
+            plan, before, like, shape = known
             result = _empty(plan, like, shape, a) if out is None else out
-            if plan.run_again(a, b, c, result, ds, stream):
+            if plan.run_again(before, a, b, c, result, ds, stream):
                 return result
         found = match(a, b, c, out, ds, beta=beta, stream=stream)
         if found.a.device != self.device.memory:
@@ -243,9 +245,9 @@ class Dispatcher:
             found.c = found.out
         if found.batch == 0:
             return out
-        plan.run_views(found.a, found.b, found.c, found.out, stream, found.ds)
-        if looks is not None and not copied:
-            self._by_call.replace(key, (plan, found.a._replace(pointer=0, owner=None), found.shape))
+        checked = plan.run_views(found.a, found.b, found.c, found.out, stream, found.ds)
+        if looks is not None and checked is not None and not copied:
+            self._by_call.replace(key, (plan, checked, found.a._replace(pointer=0, owner=None), found.shape))
         return out
 
     def _plan_for(self, found: Match, epilogue: Epilogue, layout: str | None, split_k: int) -> Plan:

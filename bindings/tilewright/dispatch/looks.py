@@ -18,8 +18,13 @@ Addresses = tuple[int, int, int | None, int, Sequence[int]]  # of A, B, C, D and
 class Look(Protocol):
     """How the arrays of a call looked that passed every check of a plan."""
 
-    def addresses(self, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any] = ()) -> Addresses | None:
-        """The addresses of arrays that look the same; None where a closer look is needed."""
+    def addresses(
+        self, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any] = (), known: bool = False
+    ) -> Addresses | None:
+        """The addresses of arrays that look the same; None where a closer look is needed.
+
+        ``known``: their :func:`call_key` is that of the checked ones, so what is in it need not be compared.
+        """
 
 
 def look_of(a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any] = ()) -> Look | None:
@@ -35,12 +40,12 @@ def look_of(a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any] = ()) -> Look | 
 def call_key(a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any] = ()) -> tuple[object, ...] | None:
     """Finds what was remembered for such arrays, to be compared with their look still; None where nothing is.
 
-    Of D tensors only their number counts: arrays of other shapes then look different.
+    Of C only its presence counts and of D tensors only their number: arrays of other shapes then look different.
     """
     kind = type(a)
     if kind is np.ndarray and type(b) is kind and (out is None or type(out) is kind):
-        lines = None if out is None else out.strides
-        return kind, a.shape, a.strides, a.dtype, b.shape, b.strides, lines, c is None, len(ds)
+        result = None if out is None else (out.shape, out.strides, out.dtype)
+        return kind, a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype, result, c is None, len(ds)
     if is_torch(a) and is_torch(b) and (out is None or is_torch(out)):
         try:
             lines = None if out is None else out.stride()
@@ -64,24 +69,24 @@ class NumpyLook:
         self._out = out.shape, out.strides, out.dtype
         self._head = _header_bytes()
 
-    def addresses(self, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any] = ()) -> Addresses | None:
+    def addresses(
+        self, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any] = (), known: bool = False
+    ) -> Addresses | None:
         """See :class:`Look`."""
-        kind = np.ndarray
-        if (
-            type(a) is not kind
-            or type(b) is not kind
-            or type(out) is not kind
-            or (a.shape, a.strides, a.dtype) != self._a
-            or (b.shape, b.strides, b.dtype) != self._b
-            or (out.shape, out.strides, out.dtype) != self._out
-            or not a.flags.aligned
-            or not b.flags.aligned
-            or not out.flags.behaved  # aligned and writable
-        ):
+        if not known:
+            kind = np.ndarray
+            if (
+                type(a) is not kind
+                or type(b) is not kind
+                or type(out) is not kind
+                or (a.shape, a.strides, a.dtype) != self._a
+                or (b.shape, b.strides, b.dtype) != self._b
+                or (out.shape, out.strides, out.dtype) != self._out
+            ):
+                return None
+        if not (a.flags.aligned and b.flags.aligned and out.flags.behaved):  # that one aligned and writable
             return None
-        if (c is None) != (self._c is None):
-            return None
-        if c is not None and (type(c) is not kind or (c.shape, c.strides, c.dtype) != self._c or not c.flags.aligned):
+        if (c is not None or self._c is not None) and not self._same_c(c):
             return None
         if (ds or self._ds) and not self._same_ds(ds):
             return None
@@ -96,6 +101,9 @@ class NumpyLook:
             _read(id(out) + head).value,
             tuple([_read(id(d) + head).value for d in ds]) if ds else (),
         )
+
+    def _same_c(self, c: Any) -> bool:
+        return type(c) is np.ndarray and (c.shape, c.strides, c.dtype) == self._c and bool(c.flags.aligned)
 
     def _same_ds(self, ds: Sequence[Any]) -> bool:
         return len(ds) == len(self._ds) and all(
@@ -117,8 +125,10 @@ class TorchLook:
         self._count = len(ds)
         self._same = guard(*tensors)
 
-    def addresses(self, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any] = ()) -> Addresses | None:
-        """See :class:`Look`."""
+    def addresses(
+        self, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any] = (), known: bool = False
+    ) -> Addresses | None:
+        """See :class:`Look`; the guards are one call, which all tensors have to pass."""
         if len(ds) != self._count:
             return None
         if c is None and not self._has_c:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tilewright.dispatch import native, workspace
 from tilewright.dispatch.arrays import Operand, ShuffledB, operand
@@ -19,6 +20,10 @@ from tilewright.dispatch.matching import check_d, check_format, check_memory, ch
 from tilewright.dispatch.problem import GemmProblem
 from tilewright.dispatch.simulated import SimulatedLaunch
 
+# The members a to stream of tw_gemm_args at once: half the time of setting them one by one.
+_fill_in = struct.Struct("@PPPPPQP").pack_into
+_MEMBERS = native.GemmArgs.a.offset
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -26,6 +31,15 @@ class Selection:
 
     kernel: KernelEntry
     reason: str
+
+
+class Checked(NamedTuple):
+    """Of arrays that passed the checks of a plan: how they look, their library and where to ask for its stream."""
+
+    look: Look
+    family: str
+    current: Callable[[], int] | None
+    key: tuple[object, ...] | None  # of a shuffled B
 
 
 class _ThreadState:
@@ -49,7 +63,7 @@ class Plan:
     """
 
     __slots__ = (
-        "__weakref__", "_bytes", "_d_bytes", "_handle", "_keep", "_keep_interpreter", "_local", "_looks", "_memory",
+        "__weakref__", "_bytes", "_checked", "_d_bytes", "_handle", "_keep", "_keep_interpreter", "_local", "_memory",
         "_simulated", "device", "problem", "selection", "split_k", "workspace_bytes",
     )  # fmt: skip
 
@@ -83,8 +97,7 @@ class Plan:
         bytes_a, plain_b, bytes_out = problem.spans
         self._bytes = bytes_a, plain_b if bytes_b is None else bytes_b, bytes_out
         self._d_bytes = problem.d_spans
-        # Of arrays that passed the checks: look, library, where to ask for its stream, key of a shuffled B.
-        self._looks: tuple[Look, str, Callable[[], int] | None, tuple[object, ...] | None] | None = None
+        self._checked: Checked | None = None  # of the last call that was not like the one before
 
     @property
     def kernel(self) -> KernelEntry:
@@ -110,10 +123,15 @@ class Plan:
         state.launch()
         return out
 
-    def run_again(self, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any], stream: int | None) -> bool:
-        """Run if the arrays pass the quick checks of a call like the last one; False, with nothing done, if not."""
-        state = self._state()
-        if not self._refill(state, a, b, c, out, ds, stream):
+    def run_again(
+        self, checked: Checked, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any], stream: int | None
+    ) -> bool:
+        """Run arrays with the ``call_key`` of checked ones; False, with nothing done, where a closer look is needed."""
+        try:
+            state = self._local.state
+        except AttributeError:
+            state = self._state()
+        if not self._refill(state, a, b, c, out, ds, stream, checked):
             return False
         state.launch()
         return True
@@ -147,8 +165,8 @@ class Plan:
     def _fill_views(
         self, state: _ThreadState, a: Operand, b: Operand, c: Operand | None, out: Operand, ds: Sequence[Operand],
         stream: int | None, scratch: int | None,
-    ) -> None:  # fmt: skip
-        """Fill in checked operands and remember how they look."""
+    ) -> Checked | None:  # fmt: skip
+        """Fill in checked operands; remember and return how they look."""
         current = workspace.stream_source(a.family, self._memory)
         if stream is None:
             stream = current() if current is not None else 0
@@ -156,22 +174,28 @@ class Plan:
         pointers = [d.pointer for d in ds]
         self._fill(state, a.pointer, b.pointer, third, out.pointer, pointers, a.family, stream, scratch)
         look = look_of(a.owner, b.owner, None if c is None else c.owner, out.owner, [d.owner for d in ds])
-        if look is not None:
-            self._looks = look, a.family, current, b.signature if b.b_format else None
+        if look is None:
+            return None
+        self._checked = Checked(look, a.family, current, b.signature if b.b_format else None)
+        return self._checked
 
     def _refill(
-        self, state: _ThreadState, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any], stream: int | None
-    ) -> bool:
-        """Fill in the addresses of arrays that look like checked ones and lie apart; False where a check is needed."""
-        looks = self._looks
-        if looks is None:
+        self, state: _ThreadState, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any], stream: int | None,
+        known: Checked | None = None,
+    ) -> bool:  # fmt: skip
+        """Fill in the addresses of arrays that look like checked ones and lie apart; False where a check is needed.
+
+        Those whose ``call_key`` is that of ``known`` ones are compared with nothing else.
+        """
+        checked = known or self._checked
+        if checked is None:
             return False
-        look, family, current, key = looks
+        look, family, current, key = checked
         if key is not None:
-            if type(b) is not ShuffledB or b.key != key:
+            if known is None and (type(b) is not ShuffledB or b.key != key):
                 return False
             b = b.data
-        found = look.addresses(a, b, c, out, ds)
+        found = look.addresses(a, b, c, out, ds, known is not None)
         if found is None:
             return False
         first, second, third, result, more = found
@@ -185,16 +209,10 @@ class Plan:
                 return False
         if stream is None:
             stream = 0 if current is None else current()
-        if self.workspace_bytes or more:
+        if more or self.workspace_bytes or type(stream) is not int:
             self._fill(state, first, second, third, result, more, family, stream, None)
         else:
-            args = state.args
-            args.a = first
-            args.b = second
-            args.c = third
-            args.d = result
-            args.stream = stream
-            args.workspace = None
+            _fill_in(state.args, _MEMBERS, first, second, third or 0, result, 0, 0, stream)
         return True
 
     def _fill(
@@ -209,28 +227,33 @@ class Plan:
         stream: int,
         scratch: int | None,
     ) -> None:
-        args = state.args
-        args.a, args.b, args.c, args.d, args.stream = a, b, c, d, stream
-        args.workspace = scratch
-        args.workspace_bytes = self.workspace_bytes
-        for number, address in enumerate(ds):
-            args.multi_d[number] = address
-        if self.workspace_bytes and scratch is None:
+        size = self.workspace_bytes
+        if size and scratch is None:
             if stream not in state.workspaces:
-                state.workspaces[stream] = workspace.allocate(self.workspace_bytes, family, self._memory)
-            args.workspace = state.workspaces[stream][0]
+                state.workspaces[stream] = workspace.allocate(size, family, self._memory)
+            scratch = state.workspaces[stream][0]
+        try:
+            _fill_in(state.args, _MEMBERS, a, b, c or 0, d, scratch or 0, size, stream)
+        except (struct.error, OverflowError):
+            raise ArrayError(
+                f"a, b, c, out are at {a!r}, {b!r}, {c!r}, {d!r}, workspace at {scratch!r}, stream is {stream!r}; "
+                "allowed: addresses of 64 bits as integers"
+            ) from None
+        if ds:
+            state.args.multi_d[: len(ds)] = ds
 
     def run_views(
         self, a: Operand, b: Operand, c: Operand | None, out: Operand, stream: int | None, ds: Sequence[Operand] = ()
-    ) -> None:
-        """Run on operands that were matched against this plan's problem already."""
+    ) -> Checked | None:
+        """Run on operands that were matched against this plan's problem already; returns how they look."""
         names = ("a", "b", "c", "out", *(f"ds[{number}]" for number in range(len(ds))))
         for name, view in zip(names, (a, b, c, out, *ds), strict=True):
             if view is not None:
                 check_format(name, view, self.kernel.arch)
         state = self._state()
-        self._fill_views(state, a, b, c, out, ds, stream, None)
+        checked = self._fill_views(state, a, b, c, out, ds, stream, None)
         state.launch()
+        return checked
 
     def _state(self) -> _ThreadState:
         try:

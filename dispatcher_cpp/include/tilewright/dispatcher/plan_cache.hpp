@@ -8,18 +8,19 @@
 
 #include "tilewright/dispatcher/selection.hpp"
 
-struct tw_plan {
-  uint32_t op;                      // which of the problems below is meant
-  uint32_t split_k;                 // what is planned where the problem leaves the choice
-  tw_gemm_problem problem;          // as it was posed, and so looked for
-  tw_grouped_gemm_problem grouped;  // with the plan's own copy of the groups
-  tw_gemm_group* groups;
+// Finding and launching a plan reads its first 64 bytes, then of the problem what it uses.
+struct alignas(64) tw_plan {
   uint64_t hash;
+  uint32_t op;       // which of the problems below is meant
+  uint32_t split_k;  // what is planned where the problem leaves the choice
   tilewright::KernelEntry* entry;
   tilewright::LibraryEntry* library;
   uint64_t workspace_bytes;
   void* storage;  // plan_bytes of the kernel, aligned to 64
+  tw_gemm_group* groups;
   char* reason;
+  tw_gemm_problem problem;          // as it was posed, and so looked for
+  tw_grouped_gemm_problem grouped;  // with the plan's own copy of the groups
   int32_t device;
   uint32_t device_check;
 };
@@ -33,6 +34,8 @@ class PlanCache {
   PlanCache& operator=(const PlanCache&) = delete;
   ~PlanCache() { clear(); }
 
+  // Equal for problems that differ in nothing but strides of a single product and lines of D tensors that are not
+  // there; find() takes these for one.
   static uint64_t hash(const tw_gemm_problem& problem);
 
   // Lock-free; null if absent.
