@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -137,6 +138,23 @@ def test_a_mistake_names_target_field_and_what_is_allowed(
         assert word in run.stderr, run.stderr
     assert "Traceback" not in run.stderr
     assert not (workspace.root / "dist/bad").exists()
+
+
+def test_a_kernel_beyond_its_limits_fails_its_build_with_the_numbers(workspace: Workspace) -> None:
+    one = BUILD.splitlines()[2]  # it is compiled already
+    limits = '{"max_registers": 2, "max_scratch_bytes": 3, "max_code_bytes": 1000000}'
+    limited = one.replace('name="one", ', f'name="one", limits={limits}, ')
+    workspace.write("limited/BUILD", f'{limited}\nkernel_library(name="lib", dependencies=[":one"])\n')
+    refused = workspace.pants("package", "limited:lib", trace=False)
+    assert refused.exit_code == 1
+    beyond = r"gemm_fp32_ccr_\S+: (\d+) [^;]+; allowed: at most (\d+) \((max_\w+)\)"
+    found = {limit: (int(used), allowed) for used, allowed, limit in re.findall(beyond, refused.stderr)}
+    assert {limit: allowed for limit, (_, allowed) in found.items()} == {
+        "max_registers": "2",
+        "max_scratch_bytes": "3",
+    }, refused.stderr
+    assert 2 < found["max_registers"][0] <= 16 and found["max_scratch_bytes"][0] >= 6 * 16 * 4
+    assert "Traceback" not in refused.stderr and not (workspace.root / "dist/limited").exists()
 
 
 def test_kernels_goal_counts_filters_and_exports(workspace: Workspace) -> None:

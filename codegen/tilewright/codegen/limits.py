@@ -42,7 +42,10 @@ LIMITS: Mapping[str, Limit] = {
     ),
     "max_sgpr_spills": Limit("scalar registers spilled", ("sgpr_spills",), ("ck_tile",), "choose another pipeline"),
     "max_scratch_bytes": Limit(
-        "bytes of memory that each lane keeps for itself", ("scratch_bytes", "stack_bytes"), _GPU, _SMALLER
+        "bytes of memory that each lane keeps for itself (on CPU: the largest frame of a function)",
+        ("scratch_bytes", "stack_bytes"),
+        (*_GPU, "cpu"),
+        "choose a smaller tile or warp_tile, or more waves",
     ),
     "max_lds_bytes": Limit(
         "bytes of LDS (shared memory) of a workgroup", ("lds_bytes", "shared_bytes"), _GPU, "choose a smaller tile.k"

@@ -23,7 +23,7 @@ NVIDIA = {
     **{"spill_instructions": 12, "matrix_instructions": 8, "code_bytes": 39424},
     **{"workgroups_per_cu": 1, "occupancy_percent": 18},
 }
-CPU = {"registers": 32, "matrix_instructions": 825, "code_bytes": 90400}
+CPU = {"registers": 32, "matrix_instructions": 825, "code_bytes": 90400, "stack_bytes": 1856}
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,7 @@ CPU = {"registers": 32, "matrix_instructions": 825, "code_bytes": 90400}
         (NVIDIA, {"max_lds_bytes": 100_000}, "230400 bytes"),
         (NVIDIA, {"min_workgroups_per_cu": 2}, "1 workgroups"),
         (CPU, {"max_code_bytes": 65536}, "90400 bytes of code"),
+        (CPU, {"max_scratch_bytes": 1792}, "1856 bytes of memory .* at most 1792 .max_scratch_bytes.; choose"),
         (CPU, {"min_matrix_instructions": 1000}, "825 matrix instructions"),
     ],
 )

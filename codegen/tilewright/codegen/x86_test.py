@@ -133,6 +133,20 @@ def test_multiply_adds_registers_and_bytes_are_counted() -> None:
     assert len(named) < report["registers"] <= 32
 
 
+@pytest.mark.parametrize(
+    ("code", "frame"),
+    [
+        ("4883ec40", 0x40),
+        ("4881ec40070000 4881c440070000", 0x740),
+        ("4883c480 4883ec80", 128),
+        ("4881ec40070000 c3 4883ec60 c3", 0x740),
+        ("4983ec40 4883ef40 48f7d8 4883c440 ba4883ec40", 0),  # other registers, upwards, bytes within an instruction
+    ],
+)
+def test_the_largest_frame_is_reported(code: str, frame: int) -> None:
+    assert read_report(elf(CODES[PRODUCTS[0]] + bytes.fromhex(code)))["stack_bytes"] == frame
+
+
 def test_what_is_no_kernel_is_refused() -> None:
     for data, words in (
         (b"", "not an ELF object"),

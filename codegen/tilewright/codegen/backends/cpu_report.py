@@ -27,26 +27,39 @@ def read_report(data: bytes) -> dict[str, int]:
     """Resources of the kernel in the ELF object ``data``.
 
     ``matrix_instructions``: vector multiply-adds in the code (fma, dot products; each may do 4 to 64 of them);
-    ``registers``: vector registers that they name; ``code_bytes`` of all functions. Raises ReportError for anything but
-    such an object.
+    ``registers``: vector registers that they name; ``code_bytes`` of all functions; ``stack_bytes``: the largest frame
+    that a function makes by moving the stack pointer, which holds its arrays and what did not stay in registers.
+    Raises ReportError for anything but such an object.
     """
-    matrix, size = 0, 0
+    matrix, size, frame = 0, 0, 0
     registers: set[int] = set()
     for code in _functions(data):
         size += len(code)
         try:
-            products = [one for one in decode(code) if _multiplies(one)]
+            instructions = list(decode(code))
         except DecodeError as error:
             raise ReportError(f"object with code that is not understood: {error}") from None
+        products = [one for one in instructions if _multiplies(one)]
+        frame = max(frame, *(_frame(code, one) for one in instructions), 0)
         matrix += len(products)
         registers.update(*(one.registers for one in products))
     if matrix == 0:
         raise ReportError("no vector multiply-add in the code: the object is none of a kernel")
-    return {"registers": len(registers), "matrix_instructions": matrix, "code_bytes": size}
+    return {"registers": len(registers), "matrix_instructions": matrix, "code_bytes": size, "stack_bytes": frame}
 
 
 def _multiplies(one: Instruction) -> bool:
     return one.encoding != "legacy" and one.opcode in _MULTIPLY_ADDS.get((one.map, one.pp), ())
+
+
+def _frame(code: bytes, one: Instruction) -> int:
+    """Bytes by which ``sub rsp, n`` (48 81 EC, 48 83 EC) or ``add rsp, -n`` (48 81 C4, 48 83 C4) lower it."""
+    if one.encoding != "legacy" or one.map or one.opcode not in (0x81, 0x83):
+        return 0
+    operation, value = code[one.offset : one.offset + 3], code[one.offset + 3 : one.offset + one.length]
+    if operation in (b"\x48\x81\xec", b"\x48\x83\xec"):
+        return int.from_bytes(value, "little", signed=True)
+    return -int.from_bytes(value, "little", signed=True) if operation in (b"\x48\x81\xc4", b"\x48\x83\xc4") else 0
 
 
 def _functions(data: bytes) -> list[bytes]:
