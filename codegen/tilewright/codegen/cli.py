@@ -1,13 +1,11 @@
-"""The command line ``tilewright``: kernels, rules, render, plan, build, info, bundle, wheel, verify, doctor."""
+"""The command line ``tilewright``: kernels, rules, render, plan, build, jit, info, bundle, wheel, verify, doctor."""
 
 from __future__ import annotations
 
 import importlib
 import json
 import os
-import signal
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -248,9 +246,10 @@ def build(
 ) -> None:
     """Build libraries on this machine."""
     from tilewright.codegen.build import build_libraries, read_tree_roots
+    from tilewright.codegen.command import interrupt_on_signals
     from tilewright.codegen.execute import LocalExecutor
 
-    _interrupt_on_signals()
+    interrupt_on_signals()
     executor = LocalExecutor(
         tree_roots=read_tree_roots(tree_file),
         cache=Path(cache) if cache else Path(out, ".cache"),
@@ -263,6 +262,18 @@ def build(
     _report_dropped(selections)
     for path in build_libraries(name, selections, _toolchains(host, hip, cuda), executor, Path(out)):
         click.echo(path)
+
+
+@tilewright.command("jit", context_settings={"ignore_unknown_options": True, "help_option_names": []})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def compile_missing(arguments: tuple[str, ...]) -> int:
+    """Compile kernels that are missing into the cache, print the path of their library. See tilewright jit --help."""
+    try:
+        command = importlib.import_module("tilewright.jit.command")  # a part that a generator can do without
+    except ModuleNotFoundError as error:
+        raise SpecError(f"this command needs the package {error.name}; pip install 'tilewright[jit]'") from None
+    code: int = command.main(arguments)
+    return code
 
 
 @tilewright.command("rules")
@@ -332,17 +343,6 @@ def _write_response(path: str, text: str) -> None:
     from tilewright.codegen.execute import write_atomically
 
     write_atomically(Path(path), text.encode())
-
-
-def _interrupt_on_signals() -> None:
-    """Commands run in process groups of their own: whoever ends us is not heard by them, so we end them first."""
-
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, interrupt)
 
 
 def _complain(message: str) -> None:

@@ -104,6 +104,20 @@ def run_command(
     return process.returncode, printed, cost
 
 
+def interrupt_on_signals() -> None:
+    """Let SIGTERM and SIGHUP interrupt this program as Ctrl-C does, so that a run ends its commands first.
+
+    They run in process groups of their own, which whoever ends ours does not reach.
+    """
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, interrupt)
+
+
 def _kill(leader: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(leader, signal.SIGKILL)

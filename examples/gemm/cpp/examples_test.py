@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,10 +25,12 @@ EXAMPLES: dict[str, tuple[list[str], str]] = {
     "export_json": ([], '"explanation"'),
     "grouped": ([], "4 groups, 0 wrong elements"),
     "heuristics": ([], "first fit with a priority: gemm_"),
+    "jit": ([sys.executable, "-m", "tilewright.codegen"], "multid_Multiply_None_d2: 0 wrong of 600"),
     "many_sizes": ([], "6 plans, 0 wrong elements"),
     "multi_d": ([], "0 wrong of 1200\nno kernel: "),
     "preshuffle": ([], " bytes shuffled, 0 wrong elements"),
     "stress": (["16", "10"], "160 of 160 products, 0 wrong"),
+    "torch_tensors": ([], "\nclose to torch's result"),
     "validation": ([], " right, 0 wrong"),
 }
 
@@ -38,15 +42,30 @@ def test_every_example_is_run() -> None:
     assert all(f" {name}" in built for name in found)
 
 
+def torch_flags() -> list[str]:
+    """How programs are compiled with torch's wheel, whose headers are C++20."""
+    found = importlib.util.find_spec("torch")
+    if found is None or found.origin is None:
+        pytest.skip("torch is not installed: see docs/examples.md for how it was run")
+    torch = Path(found.origin).parent
+    headers = ["-isystem", f"{torch}/include", "-isystem", f"{torch}/include/torch/csrc/api/include"]
+    return ["-std=c++20", *headers, f"-L{torch}/lib", f"-Wl,-rpath,{torch}/lib", "-ltorch_cpu", "-lc10"]
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_example(name: str, tmp_path: Path) -> None:
+def test_example(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiler = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")
     if not compiler:
         pytest.skip("no C++ compiler: set CXX or put g++ on PATH")
     program = tmp_path / name
     flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-I", str(ROOT / "dispatcher_cpp/include"), "-pthread"]
-    links = [DISPATCHER, f"-Wl,-rpath,{Path(DISPATCHER).parent}"]
-    subprocess.run([compiler, *flags, HERE / f"{name}.cpp", *links, "-o", program], check=True, timeout=120)
+    links = [DISPATCHER, f"-Wl,-rpath,{Path(DISPATCHER).parent}", *(torch_flags() if name == "torch_tensors" else ())]
+    if name == "jit":
+        if "TILEWRIGHT_TREES" not in os.environ:
+            pytest.skip("no compilers: TILEWRIGHT_TREES is not set")
+        monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path / "cache"))
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # of the command that the program starts
+    subprocess.run([compiler, *flags, HERE / f"{name}.cpp", *links, "-o", program], check=True, timeout=300)
     library = KernelLibrary.load_for("cpu", KERNELS).path
     arguments, expected = EXAMPLES[name]
     done = subprocess.run([program, library, *arguments], capture_output=True, text=True, timeout=120)
