@@ -1,6 +1,7 @@
 """Microseconds that Python adds to a launch, against a kernel that does nothing; prints JSON.
 
-Usage: overhead.py FOLDER [DEVICE]. FOLDER is a library that serves fp16 rrr (`run` builds one), on a GPU bf16 rcr.
+Usage: overhead.py FOLDER [DEVICE] [VARIANTS]. FOLDER is a library that serves fp16 rrr (`run` builds one), on a GPU
+bf16 rcr; VARIANTS, on the CPU, one that serves fp32 rrr with a D tensor and relu, in batches and in groups.
 Figures are CPU time of the calling thread, so that other work on the machine does not count: medians of interleaved
 repeats with their spread. "above_raw_us" is the median difference to the bare ctypes call of tw_plan_launch in the same
 repeat. Rows for torch tensors are there where torch can be imported.
@@ -20,9 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.dispatch import Dispatcher, GemmProblem, Plan, native
+from tilewright.dispatch import Dispatcher, GemmProblem, GroupedGemmProblem, Plan, native
 
 REPEATS, CALLS = 21, 5000
+GROUPED = 20  # times fewer calls of what takes tens of microseconds
 GPU_CALLS = 400  # fewer than a stream queues before a launch waits
 
 Ways = dict[str, Callable[[], Any]]
@@ -39,7 +41,7 @@ def _in_turn(plan: Plan, operands: list[tuple[Any, Any, Any]]) -> Callable[[], A
     return call
 
 
-def _cpu_ways(folder: str) -> Ways:
+def _cpu_ways(folder: str, variants: str | None) -> Ways:
     dispatcher = Dispatcher([folder])
     problem = GemmProblem(64, 64, 64, dtype="fp16", layout="rrr")
     plan = dispatcher.plan(problem)
@@ -50,12 +52,37 @@ def _cpu_ways(folder: str) -> Ways:
     ways["dispatcher_plan_hit"] = lambda: dispatcher.plan(problem)
     ways["gemm_with_out"] = lambda: dispatcher.gemm(a, b, out=out)
     ways["gemm"] = lambda: dispatcher.gemm(a, b)
+    if variants is not None:
+        ways.update(_variant_ways(Dispatcher([variants])))
     with contextlib.suppress(ImportError):
         torch = importlib.import_module("torch")
         tensors = [torch.zeros(64, 64, dtype=torch.float16) for _ in range(4)]
         # Another plan, since a plan remembers how the arrays of its last call looked.
         ways.update(_torch_ways(Dispatcher([folder]), problem, *tensors))
     return ways
+
+
+def _variant_ways(dispatcher: Dispatcher) -> Ways:
+    a, b, out, bias = (np.zeros(shape, np.float32) for shape in ((64, 64), (64, 64), (64, 64), (64,)))
+    as_, outs = (np.zeros((4, 64, 64), np.float32) for _ in range(2))
+    fused = dispatcher.plan(
+        GemmProblem(64, 64, 64, layout="rrr", num_d=1, ld_multi_d=(0,), activation="relu"),
+    )
+    batched = dispatcher.plan(GemmProblem(64, 64, 64, layout="rrr", batch=4, stride_b=0))
+    # Of each group another size; lists of arrays, as callers have them.
+    groups = [(np.zeros((m, 64), np.float32), b, np.zeros((m, 64), np.float32)) for m in (16, 32, 48, 64)]
+    firsts, seconds, results = (list(column) for column in zip(*groups, strict=True))
+    grouped = dispatcher.plan_grouped(
+        GroupedGemmProblem([(m, 64, 64, 64, 64, 64) for m in (16, 32, 48, 64)], layout="rrr")
+    )
+    return {
+        "plan_one_d": lambda: fused(a, b, out=out, ds=(bias,)),
+        "gemm_one_d_with_out": lambda: dispatcher.gemm(a, b, out=out, ds=(bias,), activation="relu"),
+        "plan_batch_of_4": lambda: batched(as_, b, out=outs),
+        "gemm_batch_of_4_with_out": lambda: dispatcher.gemm(as_, b, out=outs),
+        "plan_4_groups": lambda: grouped(firsts, seconds, results),
+        "grouped_gemm_4_with_outs": lambda: dispatcher.grouped_gemm(firsts, seconds, results),
+    }
 
 
 def _gpu_ways(folder: str, device: str) -> Ways:
@@ -101,23 +128,24 @@ def _samples(ways: Ways, calls: int, finish: Callable[[], Any]) -> dict[str, lis
         for name, call in ways.items():
             call()
             finish()
+            count = calls // GROUPED if "group" in name else calls
             start = time.thread_time_ns()
-            for _ in range(calls):
+            for _ in range(count):
                 call()
-            samples[name].append((time.thread_time_ns() - start) / calls / 1000)
+            samples[name].append((time.thread_time_ns() - start) / count / 1000)
             finish()
     return samples
 
 
 def main() -> int:
     """Measure, print JSON, return the exit status."""
-    if len(sys.argv) not in (2, 3):
+    if len(sys.argv) not in (2, 3, 4):
         print(__doc__, file=sys.stderr)
         return 2
-    device = sys.argv[2] if len(sys.argv) == 3 else "cpu"
+    device = sys.argv[2] if len(sys.argv) > 2 else "cpu"
     if device == "cpu":
         calls = CALLS
-        samples = _samples(_cpu_ways(sys.argv[1]), calls, lambda: None)
+        samples = _samples(_cpu_ways(sys.argv[1], sys.argv[3] if len(sys.argv) > 3 else None), calls, lambda: None)
     else:
         calls = GPU_CALLS
         samples = _samples(_gpu_ways(sys.argv[1], device), calls, importlib.import_module("torch").cuda.synchronize)

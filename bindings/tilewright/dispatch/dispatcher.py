@@ -63,6 +63,7 @@ class Dispatcher:
         # With how the arrays look, with a, bare of its memory, and the result's shape.
         self._by_call: Cache[tuple[object, ...], tuple[Plan, Checked, Operand, tuple[int, ...]]] = Cache(PLAN_LIMIT)
         self._grouped: Cache[GroupedGemmProblem, GroupedPlan] = Cache(PLAN_LIMIT)
+        self._by_groups: Cache[tuple[object, ...], GroupedPlan] = Cache(PLAN_LIMIT)
         for library in self.libraries:
             self._add(library)
         self._score: scoring.ScoreCallback | None = None
@@ -118,7 +119,7 @@ class Dispatcher:
         """Prefer a kernel (by name or identity) in first fit and in ties; higher first, default 0."""
         name = kernel.identity if isinstance(kernel, KernelEntry) else kernel
         native.check(self._native.tw_dispatcher_set_priority(self._handle, name.encode(), priority), SelectionError)
-        for cache in (self._plans, self._by_arrays, self._by_call, self._grouped):
+        for cache in (self._plans, self._by_arrays, self._by_call, self._grouped, self._by_groups):
             cache.clear()
 
     def set_num_threads(self, threads: int) -> None:
@@ -326,6 +327,12 @@ class Dispatcher:
                 )
             if found.batch is not None or found.b.b_format:
                 raise ArrayError(f"group {number} is a batch or has a shuffled b; allowed: matrices of two dimensions")
+        operands = [view for found in matches for view in (found.a, found.b, found.c, found.out)]
+        key = (*(view and view.signature for view in operands), epilogue, layout)
+        plan = self._by_groups.get(key)
+        return plan if plan is not None else self._by_groups.put(key, self._plan_groups(matches, epilogue, layout))
+
+    def _plan_groups(self, matches: Sequence[Match], epilogue: Epilogue, layout: str | None) -> GroupedPlan:
         readings = [{problem.layout: problem for problem in found.problems(epilogue, layout, 1)} for found in matches]
         common = [letters for letters in readings[0] if all(letters in group for group in readings)]
         if not common:

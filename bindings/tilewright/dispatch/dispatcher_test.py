@@ -292,7 +292,7 @@ def test_plans_take_addresses(dispatcher: Dispatcher) -> None:
         plan(0, 0, out=out.ctypes.data)
     with pytest.raises(ArrayError, match=r"out are at 1, 18446744073709551616, .*allowed: addresses of 64 bit"):
         plan(1, 2**64, 1, 1)
-    with pytest.raises(ArrayError, match="stream is 'mine'"):
+    with pytest.raises(ArrayError, match="stream is 'mine'; allowed: addresses"):
         plan(a, b, c, out, stream="mine")  # type: ignore[arg-type]
 
 

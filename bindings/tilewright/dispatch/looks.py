@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -10,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tilewright.dispatch.arrays import is_torch
+from tilewright.dispatch.arrays import documented_address, header_bytes, is_torch, read_word
 
 Addresses = tuple[int, int, int | None, int, Sequence[int]]  # of A, B, C, D and every D tensor
 
@@ -67,7 +66,7 @@ class NumpyLook:
         self._b = b.shape, b.strides, b.dtype
         self._c = None if c is None else (c.shape, c.strides, c.dtype)
         self._out = out.shape, out.strides, out.dtype
-        self._head = _header_bytes()
+        self._head = header_bytes()
 
     def addresses(
         self, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any] = (), known: bool = False
@@ -92,24 +91,32 @@ class NumpyLook:
             return None
         head = self._head
         if head is None:
-            third = None if c is None else _documented(c)
-            return _documented(a), _documented(b), third, _documented(out), tuple(map(_documented, ds))
+            third = None if c is None else documented_address(c)
+            return (
+                documented_address(a),
+                documented_address(b),
+                third,
+                documented_address(out),
+                tuple(map(documented_address, ds)),
+            )
         return (
-            _read(id(a) + head).value,
-            _read(id(b) + head).value,
-            None if c is None else _read(id(c) + head).value,
-            _read(id(out) + head).value,
-            tuple([_read(id(d) + head).value for d in ds]) if ds else (),
+            read_word(id(a) + head).value,
+            read_word(id(b) + head).value,
+            None if c is None else read_word(id(c) + head).value,
+            read_word(id(out) + head).value,
+            tuple([read_word(id(d) + head).value for d in ds]) if ds else (),
         )
 
     def _same_c(self, c: Any) -> bool:
         return type(c) is np.ndarray and (c.shape, c.strides, c.dtype) == self._c and bool(c.flags.aligned)
 
     def _same_ds(self, ds: Sequence[Any]) -> bool:
-        return len(ds) == len(self._ds) and all(
-            type(d) is np.ndarray and (d.shape, d.strides, d.dtype) == wanted and d.flags.aligned
-            for d, wanted in zip(ds, self._ds, strict=True)
-        )
+        if len(ds) != len(self._ds):
+            return False
+        for d, wanted in zip(ds, self._ds, strict=True):
+            if type(d) is not np.ndarray or (d.shape, d.strides, d.dtype) != wanted or not d.flags.aligned:
+                return False
+        return True
 
 
 class TorchLook:
@@ -180,25 +187,3 @@ def guards() -> Guard | None:
     except Exception:  # whatever a changed private interface does
         return None
     return guard if works else None
-
-
-_read = ctypes.c_uint64.from_address
-
-
-@cache
-def _header_bytes() -> int | None:
-    """Where, from its ``id``, a NumPy array keeps the address of its first element. None if that does not prove right.
-
-    The public ways to that address cost microseconds. NumPy documents that it stands right behind the object's header
-    (PyArrayObject in "Python types and C-structures" of its C API).
-    """
-    head = object.__basicsize__
-    big = np.zeros((6, 7), np.float32)
-    samples = (big, big[2:, 1:], big.T, np.zeros(3, np.int8), big.view(np.uint8)[1:, 4:])
-    right = all(_read(id(sample) + head).value == _documented(sample) for sample in samples)
-    return head if right else None
-
-
-def _documented(array: Any) -> int:
-    pointer: int = array.__array_interface__["data"][0]
-    return pointer

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tilewright.dispatch import ArrayError, Dispatcher, GemmProblem, KernelLibrary, looks
+from tilewright.dispatch.arrays import header_bytes
 from tilewright.dispatch.plan import Plan
 from tilewright.dispatch.testdata import mocks
 
@@ -29,7 +30,7 @@ def documented(*arrays: np.ndarray[Any, Any]) -> list[int]:
 @pytest.mark.parametrize("quick", [True, False])
 def test_addresses_of_numpy_arrays(quick: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not quick:
-        monkeypatch.setattr(looks, "_header_bytes", lambda: None)
+        monkeypatch.setattr(looks, "header_bytes", lambda: None)
     for dtype in (np.float32, np.int8, ml_dtypes.bfloat16):
         a, b, c, out = (np.zeros((4, 6), dtype)[i:, i:] for i in range(4))
         look = looks.look_of(a, b, None, out)
@@ -46,7 +47,7 @@ def test_addresses_of_numpy_arrays(quick: bool, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_arrays_are_read_where_their_header_says() -> None:
-    assert looks._header_bytes() == object.__basicsize__  # slow, but still right, where this fails
+    assert header_bytes() == object.__basicsize__  # slow, but still right, where this fails
 
 
 def test_whatever_differs_is_looked_at_closely() -> None:

@@ -23,6 +23,8 @@ from tilewright.dispatch.simulated import SimulatedLaunch
 # The members a to stream of tw_gemm_args at once: half the time of setting them one by one.
 _fill_in = struct.Struct("@PPPPPQP").pack_into
 _MEMBERS = native.GemmArgs.a.offset
+_fill_in_ds = [struct.Struct(f"@{count}P").pack_into for count in range(native.MAX_D + 1)]  # by number of D tensors
+_MULTI_D = native.GemmArgs.multi_d.offset
 
 
 @dataclass(frozen=True)
@@ -234,13 +236,13 @@ class Plan:
             scratch = state.workspaces[stream][0]
         try:
             _fill_in(state.args, _MEMBERS, a, b, c or 0, d, scratch or 0, size, stream)
+            if ds:
+                _fill_in_ds[len(ds)](state.args, _MULTI_D, *ds)
         except (struct.error, OverflowError):
             raise ArrayError(
-                f"a, b, c, out are at {a!r}, {b!r}, {c!r}, {d!r}, workspace at {scratch!r}, stream is {stream!r}; "
-                "allowed: addresses of 64 bits as integers"
+                f"a, b, c, out are at {a!r}, {b!r}, {c!r}, {d!r}, ds at {list(ds)}, workspace at {scratch!r}, stream "
+                f"is {stream!r}; allowed: addresses of 64 bits as integers"
             ) from None
-        if ds:
-            state.args.multi_d[: len(ds)] = ds
 
     def run_views(
         self, a: Operand, b: Operand, c: Operand | None, out: Operand, stream: int | None, ds: Sequence[Operand] = ()

@@ -3,7 +3,8 @@
  * Macros choose what is wrong with it: MOCK_ABI (version), MOCK_DEVICE (tw_status of check_device), MOCK_EMPTY,
  * MOCK_NULL, MOCK_NO_SYMBOL, MOCK_ARCH, MOCK_BACKEND, MOCK_NAME, MOCK_SEED (one hex digit in every identity), MOCK_OLD
  * (a table that ends before set_runtime), MOCK_ANY_DEVICE (accepts every ordinal), MOCK_NARROW (dtype of A and B of the
- * kernel that does nothing), MOCK_VARIANTS (instead of the plain kernels one of each variant, and a plain one).
+ * kernel that does nothing), MOCK_VARIANTS (instead of the plain kernels one of each variant, and a plain one),
+ * MOCK_IDLE (no variant computes anything).
  */
 #include <stdio.h>
 #include <string.h>
@@ -327,6 +328,11 @@ static const tw_gemm_traits v_grouped = {SQUARE(32, TW_ROW_MAJOR), .max_split_k 
 static const tw_gemm_traits v_shuffled = {SQUARE(32, TW_COL_MAJOR), .max_split_k = 1, .b_format = 77};
 static const tw_gemm_traits v_split = {SQUARE(128, TW_ROW_MAJOR), .max_split_k = 16};
 
+#ifdef MOCK_IDLE
+#define LAUNCH(function) launch_nothing
+#else
+#define LAUNCH(function) function
+#endif
 #define VARIANT(id, the_op, digit, label, traits_of, serves, needs, plans, launches, measures, shuffles)          \
   static const tw_kernel id = {sizeof(tw_kernel),                                                                 \
                                MOCK_ABI,                                                                          \
@@ -341,7 +347,7 @@ static const tw_gemm_traits v_split = {SQUARE(128, TW_ROW_MAJOR), .max_split_k =
                                serves,                                                                            \
                                needs,                                                                             \
                                plans,                                                                             \
-                               launches,                                                                          \
+                               LAUNCH(launches),                                                                  \
                                measures,                                                                          \
                                shuffles}
 
