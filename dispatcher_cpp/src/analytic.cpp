@@ -6,6 +6,9 @@ namespace tilewright {
 namespace {
 
 constexpr double kFillBytesPerClock = 48;
+// From the end of a kernel to the work of the one behind it. What sharing K costs on Hopper (kCutUs in
+// analytic_cuda.cpp): nobody measured it on an AMD GPU.
+constexpr double kSecondLaunchUs = 4;
 
 double ceil_div(int64_t extent, uint32_t quantum) {
   return static_cast<double>(extent / quantum + (extent % quantum != 0 ? 1 : 0));
@@ -125,6 +128,17 @@ double memory_bytes(const tw_gemm_problem& p, const tw_arch& arch, const tw_gemm
          result_bytes(p, passes);
 }
 
+// Does the launcher add up what workgroups leave of K in memory, by a second kernel?
+bool launches_twice(const tw_arch& arch, const tw_gemm_traits& t) {
+  return arch.backend == TW_BACKEND_HIP && (t.max_split_k > 1 || t.stream_k != TW_STREAM_K_NONE);
+}
+
+// The second kernel overlaps with nothing. bytes: of what it reads and writes, which memory_us has already.
+void add_second_launch(const tw_arch& arch, double bytes, Estimate* e) {
+  const double second_us = bytes / bytes_per_us(arch);
+  e->total_us = max(max(e->compute_us, e->fill_us), e->memory_us - second_us) + second_us + kSecondLaunchUs;
+}
+
 void total(const tw_arch& arch, Estimate* e) {
   const bool cpu = arch.backend == TW_BACKEND_CPU;
   e->total_us = cpu ? e->compute_us + e->memory_us : max(max(e->compute_us, e->fill_us), e->memory_us);
@@ -141,16 +155,21 @@ Estimate estimate(const tw_gemm_problem& p, const tw_arch& arch, const tw_gemm_t
   e.tiles = tiles.count;
   double steps = ceiling(e.tiles / units) * tiles.steps;  // that the busiest unit takes
   e.waves = ceiling(e.tiles / units);
-  double bytes = memory_bytes(p, arch, t, min(units, e.tiles));
+  double bytes = memory_bytes(p, arch, t, min(units, e.tiles)), left = 0;  // left: parts of sums, in memory
   if (t.stream_k != TW_STREAM_K_NONE) {
     steps = ceiling(e.tiles * tiles.steps / units);
     e.waves = e.tiles / units;
-    bytes += 8.0 * t.tile_m * t.tile_n * min(units, e.tiles * tiles.steps);
+    left = 4.0 * t.tile_m * t.tile_n * min(units, e.tiles * tiles.steps);
+    bytes += 2.0 * left;
+  } else if (launches_twice(arch, t)) {
+    left = 4.0 * p.split_k * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.batch);
+    if (p.split_k == 1) bytes += 2.0 * left;
   }
   e.compute_us = steps * tiles.clocks / clocks_per_us(arch);
   e.fill_us = steps * tiles.fill / kFillBytesPerClock / clocks_per_us(arch);
   e.memory_us = bytes / bytes_per_us(arch);
   total(arch, &e);
+  if (launches_twice(arch, t)) add_second_launch(arch, left, &e);
   const double padded = tiles.count * tiles.steps * tiles.volume, batch = static_cast<double>(p.batch);
   const double asked = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) * batch;
   e.useful = padded > 0 ? asked / padded : 1.0;

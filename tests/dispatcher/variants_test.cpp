@@ -268,6 +268,12 @@ void estimates_count_variants() {
   CHECK(e.waves == 1.1 && e.compute_us == 11 * 0.2);
   t.stream_k = 0;
 
+  // Slices are added up behind the rest: 4 us, and their bytes once more.
+  t.max_split_k = 64, p.batch = 1, p.split_k = 5;  // five workgroups of two steps
+  e = tilewright::estimate(p, gpu, t, 10);
+  CHECK(e.compute_us == 2 * 0.2 && e.total_us > 4.4 && e.total_us < 4.401);
+  t.max_split_k = 1, p.batch = 11, p.split_k = 1;
+
   tw_arch slow = gpu;
   slow.memory_gbytes_per_s = 0.001;  // one byte per microsecond: memory_us counts bytes
   const double bytes = 11.0 * 2 * 3 * 100 * 100;
@@ -277,6 +283,11 @@ void estimates_count_variants() {
   p = batch_of(1, 100, 100, 100);
   p.dtype_a = p.dtype_b = p.dtype_c = TW_FP16, p.num_d = 2, p.ld_multi_d[1] = 100;
   CHECK(tilewright::estimate(p, slow, t, 10).memory_us == 2.0 * (4 * 100 * 100 + 100));
+  p.num_d = 0, p.split_k = 2, t.max_split_k = 64;
+  e = tilewright::estimate(p, slow, t, 10);
+  CHECK(e.memory_us == 2.0 * 3 * 100 * 100 + 8.0 * 2 * 100 * 100);
+  CHECK(e.total_us == e.memory_us + 4);  // nothing else takes as long
+  t.max_split_k = 1, p.split_k = 1;
 
   const tw_gemm_group groups[] = {{100, 100, 100, 100, 100, 100}, {1000, 100, 50, 50, 100, 100}, {0, 5, 5, 5, 5, 5}};
   tw_grouped_gemm_problem g = grouped(groups, 3);

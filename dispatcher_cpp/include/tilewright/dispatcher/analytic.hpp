@@ -9,6 +9,9 @@
 // and the launch takes the longest of the three. Padding is in the tiles and in k': a partial tile costs a whole one.
 // With split_k > 1, slices pass their sums through memory in 4 bytes each: m n (8 split_k + bytes_c [1 + [beta != 0]]).
 //
+// On AMD GPUs a second launch adds slices up, 4 us behind the first, and overlaps with nothing: reading them, m n
+// 4 split_k bytes, is taken out of the memory time and added to the whole. Stream-K's partial tiles likewise.
+//
 // A batch multiplies tiles and bytes, but for an operand that it shares, which is read once. D tensors are read once,
 // m n bytes_c each or, as one line, n. Stream-K cuts t tiles of i steps into U equal parts, so nothing is quantised:
 //   compute = ceil(t i / U) 2 tile_m tile_n tile_k / (flops per clock per unit * clock)
