@@ -4,6 +4,7 @@
 
 #include "tilewright/dispatcher/error.hpp"
 #include "tilewright/dispatcher/problem.hpp"
+#include "tilewright/variant.h"
 
 namespace tilewright {
 namespace {
@@ -39,10 +40,83 @@ void add_types(const GemmTypes& types, Text* text) {
 }
 
 bool same(const GemmTypes& one, const GemmTypes& other) { return memcmp(&one, &other, sizeof one) == 0; }
+bool same(const Epilogue& one, const Epilogue& other) { return memcmp(&one, &other, sizeof one) == 0; }
+
+// "add_relu_d1", as parse_epilogue reads it.
+void add_epilogue(const Epilogue& epilogue, Text* text) {
+  text->add(tw_d_op_name(epilogue.d_op)).add('_').add(tw_activation_name(epilogue.activation));
+  text->add("_d").add(epilogue.num_d);
+}
+
+bool parse_epilogue(const char* text, Epilogue* epilogue) {
+  for (uint32_t op = TW_D_ADD; op <= TW_D_MULTIPLY; ++op) {
+    for (uint32_t activation = TW_ACTIVATION_NONE; activation <= TW_ACTIVATION_TANH; ++activation) {
+      for (uint32_t count = 1; count <= TW_MAX_D; ++count) {
+        const Epilogue one = {count, op, activation};
+        Text name;
+        add_epilogue(one, &name);
+        if (strcmp(name.c_str(), text) != 0) continue;
+        *epilogue = one;
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// Without an epilogue.
+tw_status parse_plain(const char* text, GemmTypes* types);
 
 }  // namespace
 
-tw_status parse_types(const char* text, GemmTypes* types) {
+tw_status parse_types(const char* text, GemmTypes* types, Epilogue* epilogue) {
+  const char* colon = strchr(text, ':');
+  *epilogue = {};
+  if (colon != nullptr && !parse_epilogue(colon + 1, epilogue)) {
+    return fail(TW_INVALID_ARGUMENT,
+                "types = %s; allowed behind the colon: add or multiply, an activation or none, and the number of D "
+                "tensors, such as add_relu_d1",
+                text);
+  }
+  Text before;
+  for (const char* at = text; *at != '\0' && at != colon; ++at) before.add(*at);
+  return parse_plain(before.c_str(), types);
+}
+
+tw_status common_epilogue(tw_dispatcher* dispatcher, const GemmTypes& types, Epilogue* epilogue) {
+  Vec<Epilogue> found;
+  const uint64_t count = tw_dispatcher_kernel_count(dispatcher);
+  for (uint64_t i = 0; i < count; ++i) {
+    tw_kernel_info info{};
+    info.struct_size = sizeof info;
+    if (tw_status status = tw_dispatcher_kernel_at(dispatcher, i, &info)) return status;
+    const auto& traits = *static_cast<const tw_gemm_traits*>(info.kernel->traits);
+    if (info.kernel->op != TW_OP_GEMM || traits.num_d == 0 || !same(types_of(traits), types)) continue;
+    const Epilogue one = {traits.num_d, traits.d_op, traits.activation};
+    bool known = false;
+    for (const Epilogue& other : found) known = known || same(one, other);
+    if (!known && !found.push(one)) return fail(TW_OUT_OF_MEMORY, "no memory for %zu epilogues", found.size());
+  }
+  Text name, listed;
+  add_types(types, &name);
+  if (found.empty()) return fail(TW_NO_KERNEL, "no kernel for %s takes D tensors", name.c_str());
+  if (found.size() == 1) {
+    *epilogue = found[0];
+    return TW_OK;
+  }
+  for (const Epilogue& one : found) {
+    listed.add(listed.size() != 0 ? ", " : "").add(name.c_str()).add(':');
+    add_epilogue(one, &listed);
+  }
+  return fail(TW_INVALID_ARGUMENT,
+              "the kernels for %s have %zu epilogues; say which one is meant in TILEWRIGHT_GEMM_TYPES or "
+              "dispatcher_init_from: %s",
+              name.c_str(), found.size(), listed.c_str());
+}
+
+namespace {
+
+tw_status parse_plain(const char* text, GemmTypes* types) {
   const char* layouts = strchr(text, '_');
   const uint32_t dtype = layouts == nullptr ? 0 : find_dtype(text, static_cast<size_t>(layouts - text));
   bool right = dtype != 0 && dtype != TW_INT32;
@@ -69,6 +143,8 @@ tw_status parse_types(const char* text, GemmTypes* types) {
   return TW_OK;
 }
 
+}  // namespace
+
 tw_status common_types(tw_dispatcher* dispatcher, GemmTypes* types) {
   Vec<GemmTypes> found;
   const uint64_t count = tw_dispatcher_kernel_count(dispatcher);
@@ -76,7 +152,7 @@ tw_status common_types(tw_dispatcher* dispatcher, GemmTypes* types) {
     tw_kernel_info info{};
     info.struct_size = sizeof info;
     if (tw_status status = tw_dispatcher_kernel_at(dispatcher, i, &info)) return status;
-    if (info.kernel->op != TW_OP_GEMM) continue;
+    if (info.kernel->op != TW_OP_GEMM && info.kernel->op != TW_OP_GROUPED_GEMM) continue;
     const GemmTypes one = types_of(*static_cast<const tw_gemm_traits*>(info.kernel->traits));
     bool known = false;
     for (const GemmTypes& other : found) known = known || same(one, other);

@@ -1,6 +1,6 @@
-/* A C99 program against libdispatcher_gemm_lib.so: client KERNELS. Exit status 0 if all is right.
+/* A C99 program against libdispatcher_gemm_lib.so: client KERNELS VARIANTS. Exit status 0 if all is right.
  *
- * KERNELS is a mock library (bindings/tilewright/dispatch/testdata); `run` builds it all under sanitizers.
+ * Both are a mock library (bindings/tilewright/dispatch/testdata); `run` builds it all under sanitizers.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -34,6 +34,25 @@ static int multiply(float* time_ms) {
   return 0;
 }
 
+/* Groups, and D tensors, of the library with variants: whole numbers again. */
+static int variants(void) {
+  float a[M * K], b[K * N], d[M * N], c[M * N], other[M * N];
+  const int64_t ms[2] = {M, M - 2}, ns[2] = {N, N}, ks[2] = {K, K};
+  const void *as[2] = {a, a}, *bs[2] = {b, b}, *ds[1] = {d};
+  void* cs[2] = {c, other};
+  for (int i = 0; i < M * K; ++i) a[i] = (float)(i % 11 - 5);
+  for (int i = 0; i < K * N; ++i) b[i] = (float)(i % 7 - 3);
+  for (int i = 0; i < M * N; ++i) d[i] = (float)(i % 5 - 2);
+  CHECK(dispatcher_run_grouped_gemm(2, ms, ns, ks, as, bs, cs, NULL) == DISPATCHER_OK);
+  CHECK(memcmp(c, other, sizeof(float) * (M - 2) * N) == 0);
+  CHECK(dispatcher_get_num_d_tensors() == 1);
+  CHECK(dispatcher_run_multi_d_gemm(a, b, ds, 1, other, M, N, K, NULL) == DISPATCHER_OK);
+  for (int i = 0; i < M * N; ++i) CHECK(other[i] == (c[i] + d[i] > 0 ? c[i] + d[i] : 0));
+  CHECK(dispatcher_run_multi_d_gemm(a, b, ds, 2, other, M, N, K, NULL) == DISPATCHER_ERROR);
+  CHECK(dispatcher_run_grouped_gemm(0, NULL, NULL, NULL, NULL, NULL, NULL, NULL) == DISPATCHER_OK);
+  return 0;
+}
+
 static void* worker(void* failures) {
   for (int i = 0; i < 50; ++i) {
     char name[256];
@@ -60,7 +79,7 @@ int main(int argc, char** argv) {
   float time_ms = 0;
   pthread_t threads[4];
   int failures = 0;
-  if (argc != 2) return 2;
+  if (argc != 3) return 2;
   CHECK(dispatcher_abi_version() == DISPATCHER_GEMM_LIB_ABI_VERSION);
   CHECK(dispatcher_get_kernel_count() == 0 && dispatcher_export_registry_json() == NULL);
   CHECK(dispatcher_is_supported(M, N, K) == 0 && dispatcher_select_kernel(M, N, K, name, sizeof name) == -1);
@@ -85,6 +104,8 @@ int main(int argc, char** argv) {
     pthread_join(threads[i], &problem);
     CHECK(problem == NULL);
   }
+  dispatcher_cleanup();
+  CHECK(dispatcher_init_from(argv[2], "fp32_rrr:add_relu_d1") == 0 && variants() == 0);
   dispatcher_cleanup();
   puts("ok");
   return 0;

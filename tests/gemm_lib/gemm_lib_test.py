@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 import json
+import operator
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
 from pathlib import Path
@@ -38,6 +40,18 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "dispatcher_run_gemm": (
         ctypes.c_int,
         [*[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 3, ctypes.POINTER(ctypes.c_float)],
+    ),
+    "dispatcher_get_num_d_tensors": (ctypes.c_int, []),
+    "dispatcher_run_multi_d_gemm": (
+        ctypes.c_int,
+        [
+            *([ctypes.c_void_p] * 3 + [ctypes.c_int, ctypes.c_void_p]),
+            *([ctypes.c_int64] * 3 + [ctypes.POINTER(ctypes.c_float)]),
+        ],
+    ),
+    "dispatcher_run_grouped_gemm": (
+        ctypes.c_int,
+        [ctypes.c_int, *[ctypes.c_void_p] * 6, ctypes.POINTER(ctypes.c_float)],
     ),
 }
 
@@ -251,6 +265,119 @@ assert fake.fake_copies() == 3 and fake.fake_live() == 0
     paths = os.pathsep.join(path for path in sys.path if path)
     environment = {**os.environ, "LD_LIBRARY_PATH": str(fake_gpu.parent), "PYTHONPATH": paths}
     subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=60)
+
+
+def pointers(arrays: Sequence[np.ndarray[Any, Any] | None]) -> Any:
+    return (ctypes.c_void_p * len(arrays))(*[None if one is None else one.ctypes.data for one in arrays])
+
+
+def check_multi_d(library: Any, m: int, n: int, k: int, count: int, op: Any, activation: Any) -> None:
+    a, b = operands(m, n, k, "rrr")
+    ds = [np.random.default_rng(i).integers(-3, 4, (m, n)).astype(np.float32) for i in range(count)]
+    c, time = np.full((m, n), np.nan, np.float32), ctypes.c_float(-2)
+    given = (a.ctypes.data, b.ctypes.data, pointers(ds), count, c.ctypes.data, m, n, k, ctypes.byref(time))
+    assert library.dispatcher_run_multi_d_gemm(*given) == 0, library.dispatcher_last_error()
+    np.testing.assert_array_equal(c, activation(functools.reduce(op, ds, a.astype(np.float64) @ b.astype(np.float64))))
+    assert time.value >= 0
+
+
+def check_grouped(library: Any, shapes: Sequence[tuple[int, int, int]]) -> None:
+    pairs = [operands(*shape, "rrr") for shape in shapes]
+    outs = [np.full(shape[:2], np.nan, np.float32) for shape in shapes]
+    sizes = [(ctypes.c_int64 * len(shapes))(*column) for column in zip(*shapes, strict=True)] or [None] * 3
+    a, b = (pointers([pair[index] for pair in pairs]) for index in (0, 1))
+    time = ctypes.c_float(-2)
+    status = library.dispatcher_run_grouped_gemm(len(shapes), *sizes, a, b, pointers(outs), ctypes.byref(time))
+    assert status == 0 and time.value >= 0, library.dispatcher_last_error()
+    for (left, right), out in zip(pairs, outs, strict=True):
+        np.testing.assert_array_equal(out, left.astype(np.float64) @ right.astype(np.float64))
+
+
+GROUPS = [(17, 9, 33), (1, 1, 1), (0, 4, 4), (5, 6, 0), (64, 3, 8)]
+RELU = (operator.add, lambda x: np.maximum(x, 0))
+TIMES = (operator.mul, lambda x: x)
+
+
+@pytest.mark.parametrize(
+    ("epilogue", "count", "work"), [("add_relu_d1", 1, RELU), ("multiply_none_d2", 2, TIMES)], ids=["add", "multiply"]
+)
+def test_d_tensors_follow_the_product(library: Any, tmp_path: Path, epilogue: str, count: int, work: Any) -> None:
+    init(library, mocks.write_library(tmp_path / "x86_64_v3", "MOCK_VARIANTS"), f"fp32_rrr:{epilogue}")
+    assert library.dispatcher_get_num_d_tensors() == count
+    for shape in ((1, 1, 1), (17, 9, 33), (5, 6, 0), (0, 3, 4)):
+        check_multi_d(library, *shape, count, *work)
+        check_runs(library, *shape, "rrr")  # without D tensors another kernel runs
+
+
+def test_which_d_tensors_are_meant_must_be_clear(library: Any, tmp_path: Path) -> None:
+    init(library, mocks.write_library(tmp_path / "x86_64_v3", "MOCK_VARIANTS"), "fp32_rrr")
+    data, time = np.zeros(64, np.float32), ctypes.c_float(3)
+    given = (data.ctypes.data, data.ctypes.data, pointers([data]), 1, data.ctypes.data, 4, 4, 4, ctypes.byref(time))
+    assert library.dispatcher_get_num_d_tensors() == -1
+    assert library.dispatcher_run_multi_d_gemm(*given) == -1 and time.value == -1
+    assert b"fp32_rrr have 2 epilogues; say which" in library.dispatcher_last_error()
+    assert b": fp32_rrr:add_relu_d1, fp32_rrr:multiply_none_d2" in library.dispatcher_last_error()
+    library.dispatcher_cleanup()
+
+    init(library, tmp_path / "x86_64_v3", "fp32_rrr:multiply_none_d2")
+    assert library.dispatcher_run_multi_d_gemm(*given) == -1
+    assert b"1 D tensors; allowed: the 2 that" in library.dispatcher_last_error()
+    ds = pointers([data, None])
+    assert library.dispatcher_run_multi_d_gemm(*given[:2], ds, 2, *given[4:]) == -1
+    assert b"multi_d[1] is null" in library.dispatcher_last_error()
+    assert library.dispatcher_run_multi_d_gemm(*given[:2], None, 2, *given[4:]) == -1
+    assert b"in a null array" in library.dispatcher_last_error()
+    library.dispatcher_cleanup()
+
+    init(library, mocks.write_library(tmp_path / "plain"), "fp32_rrr")
+    assert library.dispatcher_get_num_d_tensors() == -2 == library.dispatcher_run_multi_d_gemm(*given)
+    assert b"no kernel for fp32_rrr takes D tensors" in library.dispatcher_last_error()
+    library.dispatcher_cleanup()
+    assert library.dispatcher_get_num_d_tensors() == -1 == library.dispatcher_run_multi_d_gemm(*given)
+    for wrong in ("", "add", "add_relu", "add_relu_d0", "add_relu_d5", "minus_none_d1", "add_swish_d1"):
+        assert f"types = fp32_rrr:{wrong}; allowed behind" in refused(
+            library, str(tmp_path / "plain"), f"fp32_rrr:{wrong}"
+        )
+
+
+def test_groups_have_sizes_of_their_own(library: Any, tmp_path: Path) -> None:
+    init(library, mocks.write_library(tmp_path / "x86_64_v3", "MOCK_VARIANTS"), "fp32_rrr")
+    check_grouped(library, GROUPS)
+    check_grouped(library, [])
+    one, data, time = (ctypes.c_int64 * 1)(4), np.zeros(64, np.float32), ctypes.c_float(3)
+    matrices = pointers([data])
+    for given, words in (
+        ((-1, one, one, one, matrices, matrices, matrices), b"group_count = -1; allowed"),
+        ((1, one, None, one, matrices, matrices, matrices), b"as many ms, ns and ks"),
+        ((1, one, one, one, matrices, None, matrices), b"is null"),
+        ((1, one, one, one, matrices, pointers([None]), matrices), b"b[0] is null"),
+        ((1, (ctypes.c_int64 * 1)(-4), one, one, matrices, matrices, matrices), b"-4"),
+    ):
+        assert library.dispatcher_run_grouped_gemm(*given, ctypes.byref(time)) == -1 and time.value == -1
+        assert words in library.dispatcher_last_error()
+    much = (ctypes.c_int64 * 1)(1001)
+    assert library.dispatcher_run_grouped_gemm(1, one, one, much, matrices, matrices, matrices, None) == -2
+    assert b"the mock serves 1000" in library.dispatcher_last_error()
+
+
+def test_variants_are_copied_to_a_gpu_and_back(
+    library: Any, fake_gpu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    macros = ("MOCK_VARIANTS", "MOCK_ANY_DEVICE")
+    folder = mocks.write_library(tmp_path / "gfx942", *macros, arch="gfx942", backend="ck_tile")
+    monkeypatch.setenv("TILEWRIGHT_HIP_LIBRARY", str(fake_gpu))
+    fake = ctypes.CDLL(str(fake_gpu))
+    init(library, folder, "fp32_rrr:multiply_none_d2")
+    before = fake.fake_copies()
+    check_multi_d(library, 17, 9, 33, 2, *TIMES)
+    assert fake.fake_copies() == before + 5 and fake.fake_live() == 0
+    check_grouped(library, GROUPS)
+    assert fake.fake_copies() == before + 5 + 3 * 3 + 2 and fake.fake_live() == 0  # of (0, 4, 4) B, of (5, 6, 0) C
+    for nth in (1, 2, 3, 4):  # workspace, A, B, C
+        fake.fake_fail_allocation(nth)
+        with pytest.raises(AssertionError, match="no memory for"):
+            check_grouped(library, GROUPS)
+        assert fake.fake_live() == 0
 
 
 def test_the_migration_page_names_every_function() -> None:

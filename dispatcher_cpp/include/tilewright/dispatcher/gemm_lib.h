@@ -43,7 +43,9 @@ DISPATCHER_EXPORT int dispatcher_init(void);
  * backends.
  *
  * types: dtype of A and B, and layouts of A, B and C, such as "fp16_rcr"; then, if you like, the dtype of C:
- * "fp8_rcr_bf16". Null: TILEWRIGHT_GEMM_TYPES, or else what all kernels have in common; it fails if they differ. */
+ * "fp8_rcr_bf16". Where kernels with D tensors differ in what they do, the one that is meant stands behind a colon:
+ * "fp16_rcr:add_gelu_d1". Null: TILEWRIGHT_GEMM_TYPES, or else what all kernels have in common; it fails if their
+ * types differ. */
 DISPATCHER_EXPORT int dispatcher_init_from(const char* kernels, const char* types);
 DISPATCHER_EXPORT int dispatcher_initialize(void); /* dispatcher_init under its other name */
 /* Waits for calls under way and forgets everything; dispatcher_init() may follow. */
@@ -67,6 +69,19 @@ DISPATCHER_EXPORT int dispatcher_select_kernel(int64_t m, int64_t n, int64_t k, 
  * failure *time_ms is -1. */
 DISPATCHER_EXPORT int dispatcher_run_gemm(const void* a, const void* b, void* c, int64_t m, int64_t n, int64_t k,
                                           float* time_ms);
+
+/* How many D tensors dispatcher_run_multi_d_gemm() takes: 1 or more, -1 if kernels differ and none was chosen, or -2 if
+ * no kernel takes any. */
+DISPATCHER_EXPORT int dispatcher_get_num_d_tensors(void);
+/* C = act(A * B op D0 op D1 ...) with the operation and activation of the kernels, or of the types above. ds are num_d
+ * matrices like C: (m, n), of its dtype, in its layout, without gaps. Otherwise as dispatcher_run_gemm(). */
+DISPATCHER_EXPORT int dispatcher_run_multi_d_gemm(const void* a, const void* b, const void** ds, int num_d, void* c,
+                                                  int64_t m, int64_t n, int64_t k, float* time_ms);
+/* group_count products C[i] = A[i] * B[i] with sizes of their own, in one launch. Otherwise as dispatcher_run_gemm().
+ */
+DISPATCHER_EXPORT int dispatcher_run_grouped_gemm(int group_count, const int64_t* ms, const int64_t* ns,
+                                                  const int64_t* ks, const void** a, const void** b, void** c,
+                                                  float* time_ms);
 
 #ifdef __cplusplus
 }

@@ -12,8 +12,18 @@ struct GemmTypes {
   uint32_t layout_a, layout_b, layout_c;
 };
 
-// "fp16_rcr" or "fp8_rcr_bf16": dtype of A and B, layouts, dtype of C. TW_INVALID_ARGUMENT says what is allowed.
-tw_status parse_types(const char* text, GemmTypes* types);
+// What follows the product where there are D tensors: (A B op D0 op D1 ...), then the activation.
+struct Epilogue {
+  uint32_t num_d, d_op, activation;
+};
+
+// "fp16_rcr" or "fp8_rcr_bf16": dtype of A and B, layouts, dtype of C; then, behind a colon, which epilogue the
+// functions with D tensors mean: "fp16_rcr:add_relu_d1"; it has no D tensors if that is left out. TW_INVALID_ARGUMENT
+// says what is allowed.
+tw_status parse_types(const char* text, GemmTypes* types, Epilogue* epilogue);
+// What all kernels of these types with D tensors have in common; TW_NO_KERNEL if there are none, TW_INVALID_ARGUMENT
+// lists their epilogues if they differ.
+tw_status common_epilogue(tw_dispatcher* dispatcher, const GemmTypes& types, Epilogue* epilogue);
 // What all kernels of the dispatcher have in common; TW_INVALID_ARGUMENT lists their types if they differ.
 tw_status common_types(tw_dispatcher* dispatcher, GemmTypes* types);
 // The problem with these types whose matrices have no gaps.
