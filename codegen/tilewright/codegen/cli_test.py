@@ -207,3 +207,10 @@ def test_a_shell_completes_commands_options_and_architectures(words: str, expect
     code = "import sys; from tilewright.codegen.cli import main; sys.exit(main([]))"
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == expected, done.stderr
+
+
+def test_jit_is_a_part_that_may_be_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(sys.modules, "tilewright.jit.command", None)
+    assert cli.main(["jit", "--set", "essential"]) == cli.EXIT_BAD_INPUT
+    said = capsys.readouterr().err
+    assert "needs the package tilewright.jit" in said and "pip install 'tilewright[jit]'" in said

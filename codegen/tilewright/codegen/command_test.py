@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -94,6 +95,31 @@ def test_an_interrupted_run_ends_its_commands(executor: LocalExecutor, tmp_path:
     assert has_ended(int(note.read_text()))
     assert not any("so far" in record.read_text() for record in (executor.cache / "failures").iterdir())
     executor.run([], [Action("o", "Write", (sys.executable, "-c", "open('out', 'w')"), (), ("out",))])
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from tilewright.codegen.command import interrupt_on_signals
+from tilewright.codegen.command_test import hanging
+from tilewright.codegen.execute import LocalExecutor
+
+interrupt_on_signals()
+LocalExecutor({}, Path(sys.argv[1], "cache")).run([], [hanging(Path(sys.argv[1], "pid"))])
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_whoever_ends_the_command_line_ends_its_compilers(tmp_path: Path, number: signal.Signals) -> None:
+    paths = os.pathsep.join(path for path in sys.path if path)
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
+    with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": paths}, stderr=subprocess.DEVNULL) as program:
+        while not (tmp_path / "pid").exists():
+            assert program.poll() is None
+            time.sleep(0.01)
+        program.send_signal(number)
+        assert program.wait() != 0
+    assert has_ended(int((tmp_path / "pid").read_text()))
 
 
 def test_a_command_that_starts_after_the_end_is_ended_too(tmp_path: Path) -> None:
