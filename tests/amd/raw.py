@@ -17,39 +17,6 @@ _Three = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes
 _Four = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 
 
-class Group(ctypes.Structure):
-    """``tw_gemm_group``."""
-
-    _fields_ = [(name, ctypes.c_int64) for name in ("m", "n", "k", "lda", "ldb", "ldc")]
-
-
-class GroupedProblem(ctypes.Structure):
-    """``tw_grouped_gemm_problem``."""
-
-    _fields_ = [
-        *[(name, ctypes.c_uint32) for name in ("struct_size", "op", "dtype_a", "dtype_b", "dtype_c", "dtype_acc")],
-        *[(name, ctypes.c_uint32) for name in ("layout_a", "layout_b", "layout_c", "reserved")],
-        ("group_count", ctypes.c_int64),
-        ("groups", ctypes.POINTER(Group)),
-        ("alpha", ctypes.c_double),
-        ("beta", ctypes.c_double),
-    ]
-
-
-class GroupedArgs(ctypes.Structure):
-    """``tw_grouped_gemm_args``."""
-
-    _fields_ = [
-        *[(name, ctypes.c_uint32) for name in ("struct_size", "reserved")],
-        ("group_count", ctypes.c_int64),
-        ("groups", ctypes.POINTER(Group)),
-        *[(name, ctypes.POINTER(ctypes.c_void_p)) for name in ("a", "b", "c", "d")],
-        ("workspace", ctypes.c_void_p),
-        ("workspace_bytes", ctypes.c_uint64),
-        ("stream", ctypes.c_void_p),
-    ]
-
-
 class RawKernel:
     """One kernel of a library. AssertionError carries what the library says of a failure."""
 

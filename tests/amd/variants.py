@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from amd.operands import element_type
-from amd.raw import Group, GroupedArgs, GroupedProblem, RawKernel
+from amd.raw import RawKernel
 from correctness import reference
 from correctness.guarded import Block, fill, scratch
 from tilewright.dispatch import KernelLibrary, dtypes, native
@@ -160,13 +160,15 @@ class Bench:
         return [*types, *(int(letter == "c") for letter in self.layout)]
 
     def _launch_grouped(self, shapes: list[Case], operands: list[Operands]) -> None:
-        groups = (Group * len(shapes))(
-            *(Group(case.m, case.n, case.k, *(x.leading[name] for name in "abc"))
+        groups = (native.GemmGroup * len(shapes))(
+            *(native.GemmGroup(case.m, case.n, case.k, *(x.leading[name] for name in "abc"))
               for case, x in zip(shapes, operands, strict=True))
         )  # fmt: skip
-        size = ctypes.sizeof(GroupedProblem)
+        size = ctypes.sizeof(native.GroupedGemmProblem)
         case = shapes[0]
-        problem = GroupedProblem(size, native.OP_GROUPED_GEMM, *self._kind(), 0, len(shapes), groups, case.alpha)
+        problem = native.GroupedGemmProblem(
+            size, native.OP_GROUPED_GEMM, *self._kind(), 0, len(shapes), groups, case.alpha
+        )
         problem.beta = case.beta
         assert self.kernel.workspace(problem) == 0
         plan = self.kernel.plan(problem)
@@ -174,7 +176,7 @@ class Bench:
             (ctypes.c_void_p * len(shapes))(*(getattr(x, name).address for x in operands))
             for name in ("a", "b", "c", "d")
         ]
-        args = GroupedArgs(ctypes.sizeof(GroupedArgs), 0, len(shapes), groups, *lists)
+        args = native.GroupedGemmArgs(ctypes.sizeof(native.GroupedGemmArgs), 0, len(shapes), groups, *lists)
         read = [block for x in operands for block in (x.a, x.b, *([x.c] if case.beta else []))]
         self.kernel.launch(plan, args, read, [x.d for x in operands])
 

@@ -65,13 +65,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sources = [str(path) for folder in ("src", "compat") for path in sorted((NATIVE / folder).glob("*.cpp"))]
     flags = ["-std=c++17", "-O1", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics"]
     output = tmp_path_factory.mktemp("gemm_lib") / "libdispatcher_gemm_lib.so"
-    return mocks._compile([*mocks._compilers()[1], *flags, *sources, "-ldl", "-lpthread"], output)
+    return mocks.compile_shared([*mocks.compilers()[1], *flags, *sources, "-ldl", "-lpthread"], output)
 
 
 @pytest.fixture(scope="session")
 def fake_gpu(tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("fake") / "libcuda.so.1"
-    return mocks._compile([*mocks._compilers()[0], "-std=c99", "-O1", str(HERE / "fake_gpu.c")], output)
+    return mocks.compile_shared([*mocks.compilers()[0], "-std=c99", "-O1", str(HERE / "fake_gpu.c")], output)
 
 
 def opened(path: Path) -> Any:

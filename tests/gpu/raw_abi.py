@@ -44,7 +44,7 @@ class Traits(ctypes.Structure):
             *(f"{kind}_{axis}" for kind in ("tile", "wave", "warp_tile", "pad") for axis in _AXES),
             *("persistent", "max_split_k", "num_d", "d_op", "activation", "batched", "stream_k"),
         )
-    ] + [("b_format", ctypes.c_uint64)]
+    ] + [("cluster_m", ctypes.c_uint16), ("cluster_n", ctypes.c_uint16), ("b_format", ctypes.c_uint64)]
 
 
 class Descriptor(ctypes.Structure):

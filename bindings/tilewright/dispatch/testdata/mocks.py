@@ -27,7 +27,8 @@ def _folder() -> Path:
 
 
 @cache
-def _compilers() -> tuple[list[str], list[str]]:
+def compilers() -> tuple[list[str], list[str]]:
+    """Commands for C and C++; the test is skipped where there are none."""
     trees = os.environ.get("TILEWRIGHT_TREES")
     if trees:
         zig = Path(json.loads(Path(trees).read_text())["zig"]) / "ziglang" / "zig"
@@ -39,7 +40,8 @@ def _compilers() -> tuple[list[str], list[str]]:
     pytest.skip("no C compiler: set TILEWRIGHT_TREES or put gcc on PATH")
 
 
-def _compile(command: list[str], output: Path) -> Path:
+def compile_shared(command: list[str], output: Path) -> Path:
+    """Compile to a shared object that may include the dispatcher's headers."""
     cache_folder = str(_folder() / "zig")
     env = {"ZIG_GLOBAL_CACHE_DIR": cache_folder, "ZIG_LOCAL_CACHE_DIR": cache_folder, **os.environ}
     include = ["-I", str(NATIVE / "include")]
@@ -54,7 +56,7 @@ def native_library() -> None:
         return
     sources = [str(path) for path in sorted((NATIVE / "src").glob("*.cpp"))]
     flags = ["-std=c++17", "-O2", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti"]
-    output = _compile([*_compilers()[1], *flags, *sources, "-ldl", "-lpthread"], _folder() / "libtilewright.so")
+    output = compile_shared([*compilers()[1], *flags, *sources, "-ldl", "-lpthread"], _folder() / "libtilewright.so")
     os.environ["TILEWRIGHT_LIBRARY"] = str(output)
 
 
@@ -63,7 +65,7 @@ def _mock(macros: tuple[str, ...]) -> Path:
     name = hashlib.sha256("".join(macros).encode()).hexdigest()[:12]
     defines = [f"-D{macro}" for macro in macros]
     flags = ["-std=c11", "-O2", "-fvisibility=hidden"]
-    return _compile([*_compilers()[0], *flags, *defines, str(HERE / "mock_library.c")], _folder() / f"{name}.so")
+    return compile_shared([*compilers()[0], *flags, *defines, str(HERE / "mock_library.c")], _folder() / f"{name}.so")
 
 
 KERNELS = {

@@ -1,0 +1,106 @@
+"""Every copy of the C structs in ctypes against the headers: names, offsets, sizes, and that nothing is missing."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from gpu import raw_abi
+from hip import abi as hip_abi
+from tilewright.codegen.backends import cpu_harness
+from tilewright.dispatch import calls, native
+from tilewright.dispatch.testdata import mocks
+
+HEADERS = ("tilewright/dispatcher.h", "tilewright/dispatcher/python_call.h")
+STRUCTS = {
+    "tw_gemm_problem": ("GemmProblem", "Problem"),
+    "tw_gemm_args": ("GemmArgs", "Args", "Arguments"),
+    "tw_gemm_group": ("GemmGroup", "Group"),
+    "tw_grouped_gemm_problem": ("GroupedGemmProblem", "GroupedProblem"),
+    "tw_grouped_gemm_args": ("GroupedGemmArgs", "GroupedArgs"),
+    "tw_gemm_traits": ("Traits",),
+    "tw_kernel": ("KernelStruct", "Kernel", "Descriptor"),
+    "tw_library": ("LibraryStruct", "Library", "Table"),
+    "tw_arch": ("ArchStruct",),
+    "tw_dispatcher_options": ("DispatcherOptions",),
+    "tw_library_options": ("LibraryOptions",),
+    "tw_candidate": ("Candidate",),
+    "tw_selection_options": ("SelectionOptions",),
+    "tw_plan_info": ("PlanInfo",),
+    "tw_bound_call": ("BoundCall",),
+}
+C_NAMES = {name: struct for struct, names in STRUCTS.items() for name in names}
+PREFIXES = {(cpu_harness, "_Traits")}  # on purpose only what is used
+NOT_OURS = {(calls, "_MethodDef")}  # CPython's
+
+
+def copies(module: ModuleType) -> dict[str, type[ctypes.Structure]]:
+    found = {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, ctypes.Structure) and value.__module__ == module.__name__
+    }
+    return {name: value for name, value in found.items() if (module, name) not in NOT_OURS}
+
+
+def layout(struct: type[ctypes.Structure]) -> list[tuple[str, int, int]]:
+    """Name, offset and size of every field, then of the whole."""
+    fields = [(name, getattr(struct, name)) for name, *_ in struct._fields_]
+    return [*((name, field.offset, field.size) for name, field in fields), ("", 0, ctypes.sizeof(struct))]
+
+
+def in_header(struct: str, field: str) -> str:
+    """What C calls a field: problems begin with a struct of their own."""
+    return f"base.{field}" if struct.endswith("_problem") and field in ("struct_size", "op") else field
+
+
+def in_c(folder: Path, asked: dict[str, tuple[str, type[ctypes.Structure]]]) -> dict[str, list[tuple[str, int, int]]]:
+    """The same of the C structs, by a compiler. One that lacks a field does not compile, which names it."""
+    lines = [f'#include "{header}"' for header in HEADERS]
+    for number, (c_name, struct) in enumerate(asked.values()):
+        fields = [in_header(c_name, name) for name, *_ in struct._fields_]
+        pairs = [f"offsetof({c_name}, {field}), sizeof((({c_name}*)0)->{field})" for field in fields]
+        lines.append(f"TW_EXPORT const uint64_t layout_{number}[] = {{{', '.join(pairs)}, 0, sizeof({c_name})}};")
+    source = folder / "probe.c"
+    source.write_text("\n".join(lines) + "\n")
+    probe = ctypes.CDLL(str(mocks.compile_shared([*mocks.compilers()[0], str(source)], folder / "probe.so")))
+    found = {}
+    for number, (label, (_, struct)) in enumerate(asked.items()):
+        names = [*(name for name, *_ in struct._fields_), ""]
+        numbers = (ctypes.c_uint64 * (2 * len(names))).in_dll(probe, f"layout_{number}")
+        found[label] = list(zip(names, numbers[::2], numbers[1::2], strict=True))
+    return found
+
+
+@pytest.mark.parametrize("module", [native, calls, cpu_harness, hip_abi, raw_abi], ids=lambda module: module.__name__)
+def test_copies_are_those_of_the_headers(module: ModuleType, tmp_path: Path) -> None:
+    structs = copies(module)
+    assert structs
+    asked = {name: (C_NAMES[name.lstrip("_")], struct) for name, struct in structs.items()}  # KeyError: name it above
+    stated = in_c(tmp_path, asked)
+    for name, struct in structs.items():
+        here = layout(struct)
+        if (module, name) in PREFIXES:
+            assert here[:-1] == stated[name][:-1]
+            continue
+        assert here == stated[name]
+        # C has no padding in these structs, so bytes that no field covers are a field that the copy lacks.
+        assert sum(size for _, _, size in here[:-1]) == ctypes.sizeof(struct)
+
+
+def test_the_probe_tells_differences(tmp_path: Path) -> None:
+    class Problem(ctypes.Structure):
+        _fields_ = [("struct_size", ctypes.c_uint32), ("dtype_a", ctypes.c_uint32), ("op", ctypes.c_uint32)]
+
+    (stated,) = in_c(tmp_path, {"Problem": ("tw_gemm_problem", Problem)}).values()
+    assert stated == [("struct_size", 0, 4), ("dtype_a", 8, 4), ("op", 4, 4), ("", 0, 224)] != layout(Problem)
+
+
+def test_versions_are_those_of_the_headers() -> None:
+    text = "\n".join((mocks.NATIVE / "include" / "tilewright" / name).read_text() for name in ("abi.h", "dispatcher.h"))
+    assert f"#define TW_ABI_VERSION {native.ABI_VERSION}u" in text
+    assert f"#define TW_DISPATCHER_VERSION {native.DISPATCHER_VERSION}u" in text
+    assert f"#define TW_MAX_D {native.MAX_D}\n" in text
