@@ -19,6 +19,11 @@ _MEMORY = ("DS", "FLAT", "GLOBAL", "SCRATCH", "MUBUF", "VFLAT", "VGLOBAL", "VSCR
 _ADD_TO_RESULT = ("v_fmac", "v_mac_", "v_pk_fmac", "v_dot2c", "v_dot4c", "v_dot8c", "v_dot2acc", "s_fmac")
 _PART_OF_RESULT = ("s_cmov", "s_bitset", "s_addk", "s_mulk", "s_cmpk", "s_addk_co", "s_setreg_b32")
 _NO_RESULT = ("s_cmpk", "s_setreg")  # their sdst is a source
+_ACCUMULATORS: dict[str, tuple[str, ...]] = {
+    "v_accvgpr_read": ("src0",),
+    "v_accvgpr_write": ("vdst",),
+    "v_accvgpr_mov_b32": ("vdst", "src0"),
+}
 _EXCHANGES = ("v_swap", "v_permlane16_swap", "v_permlane32_swap")
 _CARRY_IN = ("v_addc", "v_subb", "v_add_co_ci", "v_sub_co_ci", "v_subrev_co_ci", "v_cndmask")
 _CARRY_OUT = ("v_add_co", "v_sub_co", "v_subrev_co", "v_addc", "v_subb")
@@ -71,7 +76,8 @@ def _of(instruction: Instruction, target: Target) -> Effects:
         if "sdata" in instruction.operands:
             collect.write(instruction.operands["sdata"])
         return collect.effects(loads=True)
-    for key, operand in instruction.operands.items():
+    for key, given in instruction.operands.items():
+        operand = _accumulator(instruction, key, given)
         if operand.form == "ANY" and instruction.encoding.startswith("SOP"):
             continue  # a field that this instruction has no use for
         if key in _RESULTS:
@@ -91,6 +97,12 @@ def _scalar_result(instruction: Instruction, operand: Operand) -> Operand:
     if instruction.name in ("v_readfirstlane_b32", "v_readlane_b32") and operand.file is File.VGPR:
         return Operand(File.SGPR, operand.index)
     return operand
+
+
+def _accumulator(instruction: Instruction, key: str, operand: Operand) -> Operand:
+    """Moves from and to AGPRs name them as if they were VGPRs."""
+    moved = _ACCUMULATORS.get(instruction.name, ())
+    return Operand(File.AGPR, operand.index) if key in moved and operand.file is File.VGPR else operand
 
 
 def _source(instruction: Instruction, key: str, operand: Operand) -> Operand:
