@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "gpu"))
 from raw_abi import OK, Args, Kernel, Library, aligned
 
 SHAPES = [(8192, 8192, 8192), (4096, 4096, 4096), (4096, 14336, 4096)]
+KERNEL = "cooperative_True_True_True_True_128x256x64_2x1x1_64x256x16_cluster2x1x1"
 MODES = {"cool": {"rounds": 21, "burst_ms": 4.0, "idle_s": 0.1}, "hot": {"rounds": 21, "burst_ms": 60.0, "idle_s": 0.0}}
 Call = Callable[[], object]
 
@@ -144,7 +145,7 @@ def _launch_costs(library: Path, kernel: Kernel) -> dict[str, dict[str, float]]:
 def _main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", type=Path, required=True, help="libgemm.so for sm_90a")
-    parser.add_argument("--kernel", default="cooperative", help="time kernels with this in their name")
+    parser.add_argument("--kernel", default=KERNEL, help="time kernels whose names end so")
     parser.add_argument("--out", type=Path, help="write JSON here")
     options = parser.parse_args()
     kernels = [
@@ -152,10 +153,10 @@ def _main() -> None:
         for kernel in Library(options.library)
         if kernel.dtypes == ("bf16", "bf16", "bf16", "fp32")
         and kernel.layout == "rcr"
-        and options.kernel in kernel.name
+        and kernel.name.endswith(options.kernel)
     ]
     if not kernels:
-        parser.error(f"{options.library} has no bf16 rcr kernel with {options.kernel!r} in its name")
+        parser.error(f"{options.library} has no bf16 rcr kernel whose name ends with {options.kernel!r}")
     result: dict[str, object] = {"environment": environment(options.library), "shapes": []}
     for shape in SHAPES:
         measured = _compare(kernels, *shape)

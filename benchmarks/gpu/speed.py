@@ -29,11 +29,14 @@ FLOAT_SHAPES: tuple[Shape, ...] = (
     *((64, 4096, 14336), (1024, 14336, 4096), (2048, 6144, 4096), (8192, 6144, 4096), (8192, 28672, 8192)),
     (2000, 3000, 4000),
 )
-BYTE_SHAPES: tuple[Shape, ...] = (
-    *((extent, extent, extent) for extent in (1024, 2048, 4096, 8192)),
-    *((16, 8192, 8192), (128, 4096, 14336), (512, 4096, 4096), (1024, 4096, 4096), (4096, 14336, 4096)),
+SQUARES = tuple((extent, extent, extent) for extent in (1024, 2048, 3072, 4096, 8192))
+LLM_SHAPES: tuple[Shape, ...] = (
+    *((m, 8192, 8192) for m in (32, 64, 128, 256)),
+    *((64, 4096, 14336), (128, 4096, 14336), (128, 14336, 4096), (256, 4096, 4096), (512, 4096, 4096)),
+    *((512, 14336, 4096), (1024, 4096, 4096), (2048, 6144, 4096), (4096, 14336, 4096), (4096, 4096, 14336)),
 )
-INT_SHAPES = (*((extent, extent, extent) for extent in (2048, 4096, 8192)), (512, 4096, 4096), (4096, 14336, 4096))
+SCALED_SHAPES: tuple[Shape, ...] = (*SQUARES, (1, 8192, 8192), (16, 8192, 8192), *LLM_SHAPES)
+INT_SHAPES: tuple[Shape, ...] = (*SQUARES, (32, 14336, 4096), *LLM_SHAPES)  # torch._int_mm refuses M <= 16
 FUSED_SHAPES = ((4096, 4096, 4096), (4096, 14336, 4096), (1024, 4096, 4096), (256, 8192, 8192))
 OUTPUT = {"fp8": "bf16", "int8": "int32"}
 
@@ -128,7 +131,7 @@ def _main() -> None:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     dispatcher = Dispatcher([KernelLibrary.load(options.library)], device="cuda:0")
-    shapes = {"bf16": FLOAT_SHAPES, "fp16": FLOAT_SHAPES, "fp8": BYTE_SHAPES, "int8": INT_SHAPES}
+    shapes = {"bf16": FLOAT_SHAPES, "fp16": FLOAT_SHAPES, "fp8": SCALED_SHAPES, "int8": INT_SHAPES}
     results = []
     for dtype in options.only.split(","):
         for shape in shapes.get(dtype, FUSED_SHAPES):

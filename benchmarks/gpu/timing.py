@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import json
 import math
 import platform
 import statistics
@@ -105,6 +106,7 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 
 def environment(library: Path) -> dict[str, str]:
     """Machine, date and versions; ``library`` is the file that is measured."""
+    manifest = library.with_name("manifest.json")
     query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),  # noqa: UP017 - Python 3.10 too
@@ -113,5 +115,6 @@ def environment(library: Path) -> dict[str, str]:
         "torch": torch.__version__,
         "cuda": str(torch.version.cuda),
         "python": platform.python_version(),
+        "toolchain": json.loads(manifest.read_text())["toolchains"]["cuda"] if manifest.exists() else "",
         "library_sha256": hashlib.sha256(library.read_bytes()).hexdigest(),
     }

@@ -15,6 +15,16 @@ from raw_abi import Kernel, Library  # noqa: E402
 
 LIBRARY = Path(os.environ.get("TILEWRIGHT_GPU_LIBRARY", HERE.parents[1] / ".gpu" / "sm_90a" / "libgemm.so"))
 
+# Marks of modules that run through the Python dispatcher.
+NEEDS_DISPATCHER = [
+    pytest.mark.usefixtures("gpu"),
+    pytest.mark.skipif(
+        not (LIBRARY.parent / "manifest.json").exists()
+        or not Path(os.environ.get("TILEWRIGHT_LIBRARY", "/-")).exists(),
+        reason="needs manifest.json beside the library and libtilewright.so: run tests/gpu/run with both arguments",
+    ),
+]
+
 
 @pytest.fixture(scope="session")
 def library() -> Library:

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from conftest import LIBRARY  # noqa: E402
+from conftest import LIBRARY, NEEDS_DISPATCHER  # noqa: E402
 
 dispatch = pytest.importorskip("tilewright.dispatch")
-pytestmark = [
-    pytest.mark.usefixtures("gpu"),
-    pytest.mark.skipif(
-        not (LIBRARY.parent / "manifest.json").exists()
-        or not Path(os.environ.get("TILEWRIGHT_LIBRARY", "/-")).exists(),
-        reason="needs manifest.json beside the library and libtilewright.so: run tests/gpu/run with both arguments",
-    ),
-]
+pytestmark = NEEDS_DISPATCHER
 
 
 @pytest.fixture(scope="module", params=["analytic", "first_fit"])

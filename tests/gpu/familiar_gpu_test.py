@@ -46,8 +46,9 @@ def test_host_memory_is_copied_there_and_back(gemm_lib: Any, shape: tuple[int, i
     assert np.max(np.abs(c.double().numpy() - exact)) <= ERROR * np.max(np.abs(exact))
 
 
-def test_gpu_helper_validates(gpu: None, capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["--device", "cuda:0", "--library", str(LIBRARY.parent.parent), "--datatype", "bf16"]
+@pytest.mark.parametrize("datatype", ["fp16", "bf16", "fp8", "int8"])
+def test_gpu_helper_validates(gpu: None, capsys: pytest.CaptureFixture[str], datatype: str) -> None:
+    options = ["--device", "cuda:0", "--library", str(LIBRARY.parent), "--datatype", datatype]
     assert gpu_helper.main(["512", "264", "1024", "--validate", *options]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["status"] == "success" and report["validation"]["accuracy"] == 100

@@ -87,7 +87,7 @@ import os, sys
 from pathlib import Path
 from raw_abi import Library
 library = Library(Path(sys.argv[1]))
-kernel = next(iter(library))
+kernel = next(kernel for kernel in library if kernel.descriptor.op == 1)
 assert kernel.supports(kernel.problem(128, 128, 128))[0] == 0
 kernel.plan(kernel.problem(128, 128, 128))
 child = os.fork()

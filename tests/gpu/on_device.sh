@@ -1,28 +1,82 @@
 #!/bin/sh
-# Runs the GPU tests and benchmarks on a machine with a Hopper GPU, torch and pytest. Needs tests/gpu/run's output in
-# .gpu/. Results go to $OUT, or to .gpu/results. Every part has a time limit, so that one hang costs only itself.
+# Runs the GPU tests and benchmarks on a machine with a Hopper GPU, torch and pytest: the one command of a full pass.
+#
+# usage: sh tests/gpu/on_device.sh [PART …]     all parts unless some are named
+#   build       kernels (if .gpu/ has none), dispatcher and sampled members, by the machine's nvcc, gcc and g++; only where
+#               $TILEWRIGHT_CUTLASS names the folder of the unpacked nvidia-cutlass wheel
+#   tests       every test of tests/gpu; those that a library compiled by clang can, too, if one is in .gpu/clang/sm_90a
+#   sanitizers  memcheck, racecheck, initcheck and synccheck of compute-sanitizer on the smallest shapes of each template
+#   gemm speed  the benchmarks
+#   sweep       the times that selection is fitted to; not part of a full pass
+# Without `build` it needs the output of tests/gpu/run in .gpu/. Results go to $OUT, or to .gpu/results. Every part has a
+# time limit, so that one hang costs only itself. Exit status 0: everything passed.
 set -u
 cd "$(dirname "$0")/../.."
 out=${OUT:-.gpu/results}
 mkdir -p "$out"
+parts=" ${*:-build tests sanitizers gemm speed} "
+failed=""
 export PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
-export TILEWRIGHT_GPU_LIBRARY="$PWD/.gpu/sm_90a/libgemm.so"
-export PYTHONPATH="$PWD/bindings:$PWD/tests:$PWD/tests/gpu:$PWD/benchmarks/gpu"
-[ -f .gpu/libtilewright.so ] && export TILEWRIGHT_LIBRARY="$PWD/.gpu/libtilewright.so"
-nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
+here=$PWD
+export TILEWRIGHT_GPU_LIBRARY="$here/.gpu/sm_90a/libgemm.so" TILEWRIGHT_LIBRARY="$here/.gpu/libtilewright.so"
+export PYTHONPATH="$here/bindings:$here/arch:$here/codegen:$here/jit:$here/tests:$here/tests/gpu:$here/benchmarks/gpu${PYTHONPATH:+:$PYTHONPATH}"
 date=$(date +%Y%m%d)
-timeout 400 python3 -m pytest tests/gpu -q -p no:cacheprovider --import-mode=importlib -o addopts= --tb=short \
-  --junitxml="$out/gpu_tests_$date.xml" >"$out/gpu_tests.log" 2>&1
-tests=$?
-tail -40 "$out/gpu_tests.log"
-timeout 240 python3 benchmarks/gpu/gemm.py --library "$TILEWRIGHT_GPU_LIBRARY" \
-  --out "$out/h200_gemm_bf16_$date.json" 2>&1 | tee "$out/benchmark.log"
-timeout 240 python3 benchmarks/gpu/speed.py --library "$PWD/.gpu/sm_90a" --out "$out/h200_gemm_speed_$date.json" \
-  2>&1 | tee "$out/speed.log"
-for tool in memcheck racecheck initcheck synccheck; do
-  timeout 120 compute-sanitizer --tool $tool --error-exitcode 9 python3 tests/gpu/smallest.py "$TILEWRIGHT_GPU_LIBRARY" \
-    >"$out/$tool.log" 2>&1 || tests=1
-  echo "$tool: $(grep -c '^gemm' "$out/$tool.log") kernels, $(grep SUMMARY "$out/$tool.log")"
-done
-echo "tests: exit code $tests"
-exit $tests
+
+wanted() { case $parts in *" $1 "*) true ;; *) false ;; esac }
+# run NAME SECONDS COMMAND …: its output goes to a log, its end to the screen
+run() {
+  name=$1 limit=$2
+  shift 2
+  if timeout "$limit" "$@" >"$out/$name.log" 2>&1; then state=passed; else state="FAILED (exit code $?)" failed="$failed $name"; fi
+  tail -n "${lines:-3}" "$out/$name.log"
+  echo "== $name: $state"
+}
+pytest="python3 -m pytest -q -p no:cacheprovider --import-mode=importlib -o addopts= --tb=short"
+
+nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
+if wanted build && [ -n "${TILEWRIGHT_CUTLASS:-}" ]; then
+  run dispatcher 120 g++ -std=c++17 -O2 -Wall -fPIC -shared -fvisibility=hidden -fno-exceptions -fno-rtti \
+    -I dispatcher_cpp/include dispatcher_cpp/src/*.cpp dispatcher_cpp/compat/*.cpp -o .gpu/libtilewright.so -ldl -pthread
+  [ -f "$TILEWRIGHT_GPU_LIBRARY" ] || run build 1200 python3 tests/gpu/build_here.py --cutlass "$TILEWRIGHT_CUTLASS"
+  [ -d .gpu/members ] ||
+    run members 1200 python3 tests/gpu/build_here.py --cutlass "$TILEWRIGHT_CUTLASS" --members "${TILEWRIGHT_GPU_SAMPLE:-60}"
+fi
+if wanted tests; then
+  lines=25 run tests 400 $pytest tests/gpu -rs --junitxml="$out/gpu_tests_$date.xml"
+  if [ -d .gpu/clang/sm_90a ]; then
+    lines=8 run clang 200 env TILEWRIGHT_GPU_LIBRARY="$here/.gpu/clang/sm_90a/libgemm.so" \
+      $pytest tests/gpu/gemm_gpu_test.py tests/gpu/random_gpu_test.py tests/gpu/no_device_test.py \
+      -k "not every_layout_and_dtype"
+  fi
+fi
+if wanted sanitizers; then
+  for tool in memcheck racecheck initcheck synccheck; do
+    for library in sm_90a clang/sm_90a; do
+      [ -f ".gpu/$library/libgemm.so" ] || continue
+      name=${tool}_${library%/sm_90a}
+      (
+        timeout 400 compute-sanitizer --tool $tool --error-exitcode 9 \
+          python3 tests/gpu/smallest.py ".gpu/$library/libgemm.so" >"$out/$name.log" 2>&1
+        echo "== $name: exit code $?, $(grep -c '^gemm' "$out/$name.log") kernels, $(grep SUMMARY "$out/$name.log")" >"$out/$name.end"
+      ) &
+    done
+  done
+  wait
+  cat "$out"/*.end
+  for end in "$out"/*.end; do
+    grep -q "exit code 0, [1-9]" "$end" || failed="$failed $(basename "$end" .end)"
+    rm "$end"
+  done
+fi
+if wanted gemm; then
+  lines=40 run gemm 240 python3 benchmarks/gpu/gemm.py --library "$TILEWRIGHT_GPU_LIBRARY" --out "$out/h200_gemm_bf16_$date.json"
+fi
+if wanted speed; then
+  lines=40 run speed 400 python3 benchmarks/gpu/speed.py --library .gpu/sm_90a --out "$out/h200_gemm_speed_$date.json"
+fi
+if wanted sweep; then
+  lines=80 run sweep 400 python3 benchmarks/gpu/sweep.py --library .gpu/sm_90a --out "$out/h200_sweep_$date.json" \
+    --dtypes "${TILEWRIGHT_GPU_DTYPES:-bf16,fp8,int8}"
+fi
+echo "failed:${failed:- nothing}"
+[ -z "$failed" ]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from conftest import LIBRARY  # noqa: E402
+from conftest import LIBRARY, NEEDS_DISPATCHER  # noqa: E402
 
 dispatch = pytest.importorskip("tilewright.dispatch")
 from correctness.bench import Bench  # noqa: E402
@@ -26,14 +25,7 @@ from correctness.grouped import GroupedBench, random_groups  # noqa: E402
 from correctness.memory import Torch  # noqa: E402
 from correctness.reference import ACTIVATIONS, Array, Inputs, plain  # noqa: E402
 
-pytestmark = [
-    pytest.mark.usefixtures("gpu"),
-    pytest.mark.skipif(
-        not (LIBRARY.parent / "manifest.json").exists()
-        or not Path(os.environ.get("TILEWRIGHT_LIBRARY", "/-")).exists(),
-        reason="needs manifest.json beside the library and libtilewright.so: run tests/gpu/run with both arguments",
-    ),
-]
+pytestmark = NEEDS_DISPATCHER
 CASES, PARTS = int(os.environ.get("TILEWRIGHT_GPU_CASES", "1000")), 20
 
 

@@ -36,6 +36,32 @@ class Args(ctypes.Structure):
     ]
 
 
+class Group(ctypes.Structure):
+    _fields_ = [(name, _I64) for name in ("m", "n", "k", "lda", "ldb", "ldc")]
+
+
+class GroupedProblem(ctypes.Structure):
+    _fields_ = [
+        *[(name, _U32) for name in ("struct_size", "op", "dtype_a", "dtype_b", "dtype_c", "dtype_acc")],
+        *[(name, _U32) for name in ("layout_a", "layout_b", "layout_c", "reserved")],
+        ("group_count", _I64),
+        ("groups", ctypes.POINTER(Group)),
+        *[(name, _F64) for name in ("alpha", "beta")],
+    ]
+
+
+class GroupedArgs(ctypes.Structure):
+    _fields_ = [
+        *[(name, _U32) for name in ("struct_size", "reserved")],
+        ("group_count", _I64),
+        ("groups", ctypes.POINTER(Group)),
+        *[(name, ctypes.POINTER(_PTR)) for name in "abcd"],
+        ("workspace", _PTR),
+        ("workspace_bytes", ctypes.c_uint64),
+        ("stream", _PTR),
+    ]
+
+
 class Traits(ctypes.Structure):
     _fields_ = [
         (name, _U32)
@@ -109,12 +135,19 @@ class Kernel:
             *(alpha, beta, 1),
         )
 
-    def supports(self, problem: Problem) -> tuple[int, str]:
+    def grouped_problem(self, groups: ctypes.Array[Group], alpha: float = 1.0, beta: float = 0.0) -> GroupedProblem:
+        traits = self.descriptor.traits[0]
+        return GroupedProblem(
+            *(ctypes.sizeof(GroupedProblem), 2, traits.dtype_a, traits.dtype_b, traits.dtype_c, traits.dtype_acc),
+            *(traits.layout_a, traits.layout_b, traits.layout_c, 0, len(groups), groups, alpha, beta),
+        )
+
+    def supports(self, problem: Problem | GroupedProblem) -> tuple[int, str]:
         text = ctypes.create_string_buffer(256)
         status = self.descriptor.supports(self.pointer, ctypes.addressof(problem), ctypes.addressof(text), 256)
         return status, text.value.decode()
 
-    def plan(self, problem: Problem) -> ctypes.Array[ctypes.c_char]:
+    def plan(self, problem: Problem | GroupedProblem) -> ctypes.Array[ctypes.c_char]:
         storage = ctypes.create_string_buffer(self.descriptor.plan_bytes + 64)
         status = self.descriptor.plan(self.pointer, ctypes.addressof(problem), aligned(storage))
         if status != OK:

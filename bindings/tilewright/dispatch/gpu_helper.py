@@ -13,7 +13,8 @@ Standard output holds one JSON object and nothing else, standard error the progr
                   copies; on simulated devices {"flops", "instructions"}, the number of executed instructions
     validation    with --validate: {"accuracy" (percent), "max_error", "correct_elements", "total_elements"}, every
                   element compared with a product in double precision; right is what K products and sums in fp32 in any
-                  order, and one rounding, may give (int8: exactly the product)
+                  order, and one rounding, may give (int8: exactly the product; fp8: sums that lose all but 14 bits
+                  after each 32 of K, as NVIDIA's matrix units sum)
     status        "success", "wrong result" or "error"; then "error" says what is the matter
 
 Exit status: 0 success; 1 it could not run; 2 wrong usage; 3 a result is wrong.
@@ -44,9 +45,11 @@ from tilewright.dispatch.problem import GemmProblem
 
 SECONDS, REPEATS = 0.1, 10  # whichever ends the measurement first
 EXIT_FAILED, EXIT_WRONG = 1, 3
-_DTYPES = ("fp32", "fp16", "bf16", "int8")
+_DTYPES = ("fp32", "fp16", "bf16", "fp8", "int8")
 # Half a unit in the last place, relative to 1, and the smallest number.
 _ROUNDING = {"fp32": (2.0**-24, 2.0**-149), "fp16": (2.0**-11, 2.0**-24), "bf16": (2.0**-8, 2.0**-133)}
+# wgmma cuts sums of 8-bit products to 14 bits after each 32 of K (seen on an H200).
+_FP8_STEP, _FP8_CUT = 32, 2.0**-13
 
 _Array = np.ndarray[Any, Any]
 
@@ -101,10 +104,13 @@ def _run(
     packaged: Callable[[Device], Traversable | Path | None] | None,
 ) -> int:
     device = Device.of(options.device)
-    problem = GemmProblem(options.m, options.n, options.k, dtype=options.datatype, layout=options.layout)
     folder = options.library or (packaged(device) if packaged else None)
     library = KernelLibrary.load_for(device, folder) if folder else KernelLibrary.load_installed(device, "gemm")
     print(f"gpu_helper: {library} on {device}", file=sys.stderr)
+    problem = GemmProblem(
+        options.m, options.n, options.k, dtype=options.datatype, dtype_c=_result(options.datatype, library),
+        layout=options.layout,
+    )  # fmt: skip
     plan = Dispatcher([library], device=device, selection=options.kernel).plan(problem)
     kernel = plan.selection.kernel
     report["kernel"] = {
@@ -112,7 +118,7 @@ def _run(
     }  # fmt: skip
     report["selected_kernel"], report["reason"] = kernel.name, plan.selection.reason
     print(f"gpu_helper: running {kernel.name}", file=sys.stderr)
-    a, b, out = _operands(problem)
+    a, b, out = _operands(problem, library.arch in dtypes.FNUZ_ARCHS)
     run = {"cpu": _on_cpu, "sim": _simulated}.get(device.kind, _on_gpu)
     report["execution"], result = run(plan, a, b, out)
     report["execution"]["flops"] = problem.flops
@@ -127,14 +133,22 @@ def _run(
     return EXIT_WRONG
 
 
-def _operands(problem: GemmProblem) -> tuple[_Array, _Array, _Array]:
+def _result(datatype: str, library: KernelLibrary) -> str:
+    """What the library's kernels make of 8-bit floats, which have several results; the usual one of others."""
+    if datatype != "fp8":
+        return dtypes.RESULT[datatype]
+    made = (str(kernel.spec["dtype_c"]) for kernel in library.kernels if kernel.spec.get("dtype_a") == datatype)
+    return next(made, dtypes.RESULT[datatype])
+
+
+def _operands(problem: GemmProblem, fnuz: bool) -> tuple[_Array, _Array, _Array]:
     rng = np.random.default_rng(problem.m * 7919 + problem.n * 31 + problem.k)
 
     def matrix(rows: int, columns: int, order: str) -> _Array:
         if problem.dtype == "int8":
             values = rng.integers(-127, 128, (rows, columns), np.int8)
         else:
-            values = rng.standard_normal((rows, columns), np.float32).astype(dtypes.numpy_dtype(problem.dtype))
+            values = rng.standard_normal((rows, columns), np.float32).astype(dtypes.numpy_dtype(problem.dtype, fnuz))
         return np.asarray(values, order="C" if order == "r" else "F")
 
     kind = dtypes.numpy_dtype(problem.dtype_c)
@@ -165,7 +179,8 @@ def _on_gpu(plan: Plan, a: _Array, b: _Array, out: _Array) -> tuple[dict[str, An
     except ModuleNotFoundError:
         raise TilewrightError(f"{plan.device} takes arrays of torch, which is not installed") from None
     kinds = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "int8": torch.int8}
-    kinds["int32"] = torch.int32
+    fp8 = "float8_e4m3" + ("fnuz" if plan.kernel.arch in dtypes.FNUZ_ARCHS else "fn")
+    kinds.update(int32=torch.int32, fp8=getattr(torch, fp8))
     where = plan.device.replace("hip", "cuda")
 
     def move(array: _Array, dtype: str) -> Any:  # through a type that both sides know; strides are kept
@@ -203,7 +218,8 @@ def _validated(problem: GemmProblem, a: _Array, b: _Array, out: _Array) -> dict[
     else:
         unit, smallest = _ROUNDING[problem.dtype_c]
         growth = problem.k * _ROUNDING["fp32"][0]
-        summed = growth / (1 - growth) * (np.abs(wide_a) @ np.abs(wide_b))
+        cut = math.ceil(problem.k / _FP8_STEP) * _FP8_CUT if problem.dtype == "fp8" else 0.0
+        summed = (growth / (1 - growth) + cut) * (np.abs(wide_a) @ np.abs(wide_b))
         right = errors <= summed + unit * (np.abs(exact) + summed) + smallest
     total, correct = errors.size, int(np.count_nonzero(right))
     largest = float(np.max(errors)) if total else 0.0

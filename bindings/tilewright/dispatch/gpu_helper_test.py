@@ -86,7 +86,7 @@ def test_what_cannot_run_is_exit_status_1_with_a_document(
 
 
 @pytest.mark.parametrize(
-    "arguments", [["4", "4"], ["4", "4", "-4"], ["4", "4", "x"], ["4", "4", "4", "--datatype", "fp8"]]
+    "arguments", [["4", "4"], ["4", "4", "-4"], ["4", "4", "x"], ["4", "4", "4", "--datatype", "fp4"]]
 )
 def test_wrong_usage_is_exit_status_2(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as caught:
@@ -128,14 +128,25 @@ def test_simulated_runs_have_instructions_and_no_time(
 
 def test_validation_finds_one_wrong_element() -> None:
     problem = GemmProblem(8, 8, 16, dtype="fp16")
-    a, b, _ = gpu_helper._operands(problem)
+    a, b, _ = gpu_helper._operands(problem, fnuz=False)
     right = (a.astype(np.float64) @ b.astype(np.float64)).astype(np.float16)
     assert gpu_helper._validated(problem, a, b, right)["correct_elements"] == 64
     right[3, 4] *= np.float16(1.01)
     assert gpu_helper._validated(problem, a, b, right)["correct_elements"] == 63
     whole = GemmProblem(8, 8, 16, dtype="int8")
-    a, b, _ = gpu_helper._operands(whole)
+    a, b, _ = gpu_helper._operands(whole, fnuz=False)
     exact = a.astype(np.int32) @ b.astype(np.int32)
     assert gpu_helper._validated(whole, a, b, exact)["accuracy"] == 100
     exact[0, 0] += 1
     assert gpu_helper._validated(whole, a, b, exact)["correct_elements"] == 63
+
+
+@pytest.mark.parametrize("fnuz", [False, True])
+def test_sums_of_fp8_may_lose_bits_but_not_terms(fnuz: bool) -> None:
+    problem = GemmProblem(8, 8, 96, dtype="fp8", dtype_c="bf16")
+    a, b, out = gpu_helper._operands(problem, fnuz)
+    assert str(a.dtype) == "float8_e4m3" + ("fnuz" if fnuz else "fn") and str(out.dtype) == "bfloat16"
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    assert gpu_helper._validated(problem, a, b, (exact * (1 + 2**-9)).astype(out.dtype))["correct_elements"] == 64
+    exact[3, 4] += 4  # the size of a large term; cuts allow 3 / 8192 of the size of all
+    assert gpu_helper._validated(problem, a, b, exact.astype(out.dtype))["correct_elements"] == 63

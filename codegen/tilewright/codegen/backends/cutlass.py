@@ -14,7 +14,7 @@ from tilewright.codegen.toolchains.host import Command, HostToolchain
 _SOURCES = "__cuda_src/include/tilewright/cuda"
 _RUNTIME = ("runtime", "gemm_problem")
 MAX_SPLIT_K = 32
-_CUDART = ("cudart_static", "rt", "pthread", "dl")
+_CUDART = ("cudart_static", "rt", "pthread", "dl", "m")
 
 
 class CutlassBackend:

@@ -161,6 +161,11 @@ def _variants(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
     if spec.grouped and symbols.swapped(spec):
         why = "the table of groups is written for products that are not transposed"
         yield Violation("cutlass.variants", "grouped", "True", why, "False", "False")
+    if spec.grouped and ELEMENT_BYTES[spec.dtype_a] == 1 and spec.layout is not Layout.RCR:
+        why = (
+            "CUTLASS 4.2 has no grouped kernel that transposes 8-bit operands (static_assert in sm90_gmma_builder.inl)"
+        )
+        yield Violation("cutlass.variants", "layout", spec.layout, f"grouped: {why}", Layout.RCR, Layout.RCR)
     if spec.preshuffle:
         why = "TMA brings B from memory into the swizzled order that wgmma reads, so there is nothing to shuffle ahead"
         yield Violation("cutlass.variants", "preshuffle", "True", why, "False", "False")

@@ -75,6 +75,7 @@ def test_good_kernels_pass() -> None:
         ({**GOOD, "num_d": 4}, "cutlass.shared_memory", "tile.k = 32"),
         ({**GOOD, "stream_k": "tree"}, "cutlass.variants", "linear"),
         ({**GOOD, "preshuffle": True}, "cutlass.variants", "False"),
+        ({**FP8, "layout": "ccr", "grouped": True}, "cutlass.variants", "rcr"),
         ({**SMALL, "split_k": True}, "cutlass.variants", "cooperative"),
         ({**FP8, "dtype": "int8", "activation": "silu"}, "cutlass.variants", "none"),
         ({**GOOD, "pad": {"m": False}}, "cutlass.padding", "m=True n=True k=True"),

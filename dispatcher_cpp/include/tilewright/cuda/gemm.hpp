@@ -19,12 +19,30 @@
 
 namespace tilewright::cuda {
 
-// With `overlaps`, workgroups may start while the kernel before them drains; they wait for it before they touch global
-// memory. Generated headers switch these waits on, but not for stream-K, whose scheduler CUTLASS 4.2 does not compile
-// with them, nor for groups, whose scheduler reads the table of groups before them.
+// Where a launch goes: the calling thread's device, on which the kernel may use the shared memory that it needs.
+struct place {
+  int device, multiprocessors;
+};
+
+template <class Kernel>
+tw_status prepare_kernel(place* where) {
+  const tw_status status = tw_cuda_device(&where->device, &where->multiprocessors);
+  if (status != TW_OK) return status;
+  static uint64_t prepared = 0;  // of this kernel, a bit per device
+  const void* const function = reinterpret_cast<const void*>(&cutlass::device_kernel<Kernel>);
+  return tw_cuda_prepare(function, Kernel::SharedStorageSize, where->device, &prepared);
+}
+
+// Makes the TMA descriptors and launches. With `overlaps`, workgroups may start while the kernel before them drains;
+// they wait for it before they touch global memory. Generated headers switch these waits on, but not for stream-K,
+// whose scheduler CUTLASS 4.2 does not compile with them, nor for groups, whose scheduler reads the table of groups
+// before them.
 template <class Kernel, class Cluster, bool overlaps>
-tw_status start_kernel(const tw_kernel* descriptor, const void* function, typename Kernel::Params& params,
+tw_status start_kernel(const tw_kernel* descriptor, const typename Kernel::Arguments& arguments, void* workspace,
                        cudaStream_t stream) {
+  const uint64_t refused = tw_cuda_descriptors_refused();
+  auto params = Kernel::to_underlying_arguments(arguments, workspace);
+  if (tw_cuda_descriptors_refused() != refused) return TW_LAUNCH_FAILED;
   cudaLaunchAttribute attributes[2]{};
   attributes[0].id = cudaLaunchAttributeClusterDimension;
   attributes[0].val.clusterDim = {cute::size<0>(Cluster{}), cute::size<1>(Cluster{}), cute::size<2>(Cluster{})};
@@ -38,6 +56,7 @@ tw_status start_kernel(const tw_kernel* descriptor, const void* function, typena
   config.attrs = attributes;
   config.numAttrs = overlaps ? 2 : 1;
   void* parameters[] = {&params};
+  const void* const function = reinterpret_cast<const void*>(&cutlass::device_kernel<Kernel>);
   const cudaError_t error = cudaLaunchKernelExC(&config, function, parameters);
   return error == cudaSuccess ? TW_OK : tw_cuda_launch_failed(descriptor, static_cast<int>(error));
 }
@@ -74,8 +93,8 @@ struct gemm {
   static constexpr gemm_resources resources = {sizeof(gemm_resources), kernel::SharedStorageSize,
                                                kernel::MaxThreadsPerBlock, mainloop::DispatchPolicy::Stages};
 
-  static typename kernel::Arguments arguments(const tw_gemm_problem& problem, const tw_gemm_args& args, int device,
-                                              int multiprocessors) {
+  static typename kernel::Arguments arguments(const tw_gemm_problem& problem, const tw_gemm_args& args,
+                                              const place& where) {
     typename kernel::Arguments out{};
     const auto [m, n, a, b] = operands::sides(problem, args);
     out.mode = cutlass::gemm::GemmUniversalMode::kGemm;
@@ -90,9 +109,9 @@ struct gemm {
     out.epilogue.dC = stride(problem.ldc, batch_stride(problem, problem.stride_c), typename kernel::StrideC{});
     out.epilogue.ptr_D = static_cast<element_c*>(args.d);
     out.epilogue.dD = out.epilogue.dC;
-    out.hw_info.device_id = device;
-    out.hw_info.sm_count = multiprocessors;
-    out.scheduler.max_swizzle_size = swizzle(m, n, multiprocessors);
+    out.hw_info.device_id = where.device;
+    out.hw_info.sm_count = where.multiprocessors;
+    out.scheduler.max_swizzle_size = swizzle(m, n, where.multiprocessors);
     using order = decltype(out.scheduler.raster_order);
     out.scheduler.raster_order = Config::swap ? order::AlongN : order::AlongM;
     if constexpr (cut) cut_along_k(out.scheduler, problem);
@@ -128,9 +147,9 @@ struct gemm {
     *bytes = 0;
     const tw_gemm_problem& p = *reinterpret_cast<const tw_gemm_problem*>(problem);
     if (!cut || p.m == 0 || p.n == 0 || p.k == 0) return TW_OK;
-    int device = 0, multiprocessors = 0;
-    const tw_status status = tw_cuda_device(&device, &multiprocessors);
-    if (status == TW_OK) *bytes = kernel::get_workspace_size(arguments(p, tw_gemm_args{}, device, multiprocessors));
+    place where{};
+    const tw_status status = tw_cuda_device(&where.device, &where.multiprocessors);
+    if (status == TW_OK) *bytes = kernel::get_workspace_size(arguments(p, tw_gemm_args{}, where));
     return status;
   }
 
@@ -142,15 +161,10 @@ struct gemm {
     if (status != TW_OK) return status;
     if (problem.k == 0) return tw_cuda_gemm_without_k(descriptor, &problem, &args);
 
-    int device = 0, multiprocessors = 0;
-    status = tw_cuda_device(&device, &multiprocessors);
+    place where{};
+    status = prepare_kernel<kernel>(&where);
     if (status != TW_OK) return status;
-    const void* function = reinterpret_cast<const void*>(&cutlass::device_kernel<kernel>);
-    static uint64_t prepared = 0;
-    status = tw_cuda_prepare(function, kernel::SharedStorageSize, device, &prepared);
-    if (status != TW_OK) return status;
-
-    const auto in = arguments(problem, args, device, multiprocessors);
+    const auto in = arguments(problem, args, where);
     const auto stream = static_cast<cudaStream_t>(args.stream);
     if constexpr (cut) {
       const uint64_t needed = kernel::get_workspace_size(in);
@@ -159,15 +173,12 @@ struct gemm {
         return tw_cuda_launch_failed(descriptor, static_cast<int>(cudaGetLastError()));
       }
     }
-    const uint64_t refused = tw_cuda_descriptors_refused();
-    auto params = kernel::to_underlying_arguments(in, args.workspace);
-    if (tw_cuda_descriptors_refused() != refused) return TW_LAUNCH_FAILED;
 #ifdef CUTLASS_ENABLE_GDC_FOR_SM90
     constexpr bool overlaps = true;
 #else
     constexpr bool overlaps = false;
 #endif
-    return start_kernel<kernel, cluster, overlaps>(descriptor, function, params, stream);
+    return start_kernel<kernel, cluster, overlaps>(descriptor, in, args.workspace, stream);
   }
 };
 

@@ -109,8 +109,7 @@ struct grouped_gemm {
   static constexpr gemm_resources resources = {sizeof(gemm_resources), kernel::SharedStorageSize,
                                                kernel::MaxThreadsPerBlock, mainloop::DispatchPolicy::Stages};
 
-  static typename kernel::Arguments arguments(const tw_cuda_grouped_plan& plan, const table& t, int device,
-                                              int multiprocessors) {
+  static typename kernel::Arguments arguments(const tw_cuda_grouped_plan& plan, const table& t, const place& where) {
     typename kernel::Arguments out{};
     out.mode = cutlass::gemm::GemmUniversalMode::kGrouped;
     out.problem_shape = {static_cast<int>(plan.group_count), t.shapes, nullptr};
@@ -124,8 +123,8 @@ struct grouped_gemm {
     out.epilogue.dC = t.strides_c;
     out.epilogue.ptr_D = reinterpret_cast<element_c**>(t.d);
     out.epilogue.dD = t.strides_c;
-    out.hw_info.device_id = device;
-    out.hw_info.sm_count = multiprocessors;
+    out.hw_info.device_id = where.device;
+    out.hw_info.sm_count = where.multiprocessors;
     return out;
   }
 
@@ -133,12 +132,12 @@ struct grouped_gemm {
     const auto& p = *reinterpret_cast<const tw_grouped_gemm_problem*>(problem);
     *bytes = 0;
     if (p.group_count == 0) return TW_OK;
-    int device = 0, multiprocessors = 0;
-    const tw_status status = tw_cuda_device(&device, &multiprocessors);
+    place where{};
+    const tw_status status = tw_cuda_device(&where.device, &where.multiprocessors);
     if (status != TW_OK) return status;
     tw_cuda_grouped_plan plan{};
     plan.group_count = p.group_count;
-    const auto in = arguments(plan, table(nullptr, p.group_count), device, multiprocessors);
+    const auto in = arguments(plan, table(nullptr, p.group_count), where);
     *bytes = table::bytes(p.group_count) + kernel::get_workspace_size(in);
     return TW_OK;
   }
@@ -149,17 +148,12 @@ struct grouped_gemm {
     tw_status status = tw_cuda_grouped_check_args(descriptor, &plan, &args);
     if (status != TW_OK || plan.group_count == 0) return status;
 
-    int device = 0, multiprocessors = 0;
-    status = tw_cuda_device(&device, &multiprocessors);
+    place where{};
+    status = prepare_kernel<kernel>(&where);
     if (status != TW_OK) return status;
-    const void* function = reinterpret_cast<const void*>(&cutlass::device_kernel<kernel>);
-    static uint64_t prepared = 0;
-    status = tw_cuda_prepare(function, kernel::SharedStorageSize, device, &prepared);
-    if (status != TW_OK) return status;
-
     char* const memory = static_cast<char*>(args.workspace);
     const table t(memory, plan.group_count);
-    auto in = arguments(plan, t, device, multiprocessors);
+    auto in = arguments(plan, t, where);
     const uint64_t needed = table::bytes(plan.group_count) + kernel::get_workspace_size(in);
     if (needed > args.workspace_bytes) return tw_cuda_workspace_too_small(descriptor, needed, args.workspace_bytes);
     const auto stream = static_cast<cudaStream_t>(args.stream);
@@ -167,10 +161,7 @@ struct grouped_gemm {
     status = fill(descriptor, plan, args, t, stream, &filled);
     if (status != TW_OK || filled == 0) return status;
     in.problem_shape.num_groups = static_cast<int>(filled);
-    const uint64_t refused = tw_cuda_descriptors_refused();
-    auto params = kernel::to_underlying_arguments(in, memory + table::bytes(plan.group_count));
-    if (tw_cuda_descriptors_refused() != refused) return TW_LAUNCH_FAILED;
-    return start_kernel<kernel, cluster, false>(descriptor, function, params, stream);
+    return start_kernel<kernel, cluster, false>(descriptor, in, memory + table::bytes(plan.group_count), stream);
   }
 
   // Writes the table. Products without elements are left out; those without K are D = beta C and need no kernel.

@@ -25,12 +25,12 @@
 //
 // Hopper's kernels are warp-specialised, and their times were measured, so they have a formula of their own. Tiles come
 // in whole clusters; w counts waves of them. A step along k takes the longer of
-//   multiply = (tile_k bytes / 32) (rows / 64) max(2 64 columns (32 / bytes) / rate, 12 + columns / 4) 1.08
-//   fill     = (tile_m / cluster_n + tile_n / cluster_m) tile_k bytes / 52
-// clocks, rows and columns being wgmma's (a kernel may compute the transposed product), and 44 more for barriers; a
-// tile then takes tile_m tile_n / 10 clocks to store, of which pingpong hides 9 in 10. Memory delivers 0.81 of its
-// stated rate if each multiprocessor has 11 KB on the way. The launch takes the longer of both, 0.13 of the shorter,
-// and 1 us.
+//   multiply = (tile_k bytes / 32) (rows / 64) max(2 64 columns (32 / bytes) / rate, 14 + columns / 4) 0.94
+//   fill     = (tile_m / cluster_n + tile_n / cluster_m) tile_k bytes / 61
+// clocks (of both where only two stages of operands fit), rows and columns being wgmma's (a kernel may compute the
+// transposed product, which takes 2 % more), and 61 more for barriers; a tile then takes tile_m tile_n bytes_c / 16
+// clocks to store, of which pingpong hides half. Memory delivers 0.85 of its stated rate if each multiprocessor has
+// 11 KB on the way. The launch takes the longer of both, 0.27 of the shorter, and 1 us.
 //
 // On a CPU the kernels share the work in register blocks (warp tiles), so those are counted instead of tiles; the tile,
 // a cache block, decides how often memory is read: m k ceil(n/tile_n) bytes_a + n k ceil(m/tile_m) bytes_b. With v
@@ -41,7 +41,7 @@
 // (dot products), of fp32 otherwise (inputs are widened). The results pass through memory 2 ceil(k/tile_k) - 1 times,
 // and packing does not overlap with multiplying, so the launch takes compute + memory.
 //
-// The rates are peaks, so predictions are near lower bounds, but Hopper's: those are within 9 % (standard deviation).
+// The rates are peaks, so predictions are near lower bounds, but Hopper's: those are within 11 % (standard deviation).
 //
 // Sources: NVIDIA, Matrix Multiplication Background User's Guide, "Tile Quantization" and "Wave Quantization";
 // Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009; NVIDIA A100 white paper (5120 bytes per clock from L2 to

@@ -1,0 +1,245 @@
+"""Fits the numbers of the dispatcher's time model of Hopper kernels to the times that sweep.py took.
+
+``python benchmarks/gpu/fit.py SWEEP.json …`` prints, for the numbers in dispatcher_cpp/src/analytic_cuda.cpp and for
+the fitted ones, what the choice by them costs against the best kernel of each shape, and how far predictions are off;
+with ``--write`` it puts the fitted ones there. The search starts at guesses from data sheets and is the same in every
+run. The formula is analytic_cuda.cpp's, in NumPy over all shapes and kernels at once; --check compares the two through
+a library and the native dispatcher.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "dispatcher_cpp" / "src" / "analytic_cuda.cpp"
+NAME = re.compile(
+    r"(cooperative|pingpong)_(?:True_){4}(\d+)x(\d+)x(\d+)_\dx\dx1_(\d+)x(\d+)x\d+(?:_c(?:fp32|fp16|bf16))?"
+    r"(?:_cluster(\d)x(\d)x1)?((?:_splitk)?)((?:_streamk\w*)?)(?:\|split_k=(\d+))?$"
+)
+# What is fitted: where the search begins, and how much of the error is forgiven that a far away value would save.
+GUESSES = {
+    "kReadRowsClocks": 16.0, "kInstructionSlack": 1.05, "kFillBytesPerClock": 64.0, "kStepClocks": 30.0,
+    "kStoreBytesPerClock": 32.0, "kHiddenStore": 0.2, "kStartClocks": 1500.0, "kRereadShare": 1.0,
+    "kMemoryShare": 0.85, "kInFlightBytes": 16e3, "kOverlap": 0.1, "kLaunchUs": 1.0, "kCutUs": 3.0,
+}  # fmt: skip
+NEAR = 1.6  # a kernel so many times slower than the best one need not be predicted well
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Shapes as columns, kernels as rows; ``us`` is NaN where a kernel was not timed on a shape."""
+
+    shapes: list[dict[str, Any]]
+    names: list[str]
+    us: Array
+    torch_us: Array
+    facts: dict[str, Array]
+
+
+def read(paths: list[Path], arch: dict[str, Any]) -> Sweep:
+    """All sweeps as one; kernels of one name and different dtypes are different."""
+    shapes = [{"dtype": "bf16", **shape} for path in paths for shape in json.loads(path.read_text())["shapes"]]
+    names = sorted({(shape["dtype"], name) for shape in shapes for name in shape["us"]})
+    rows = {name: row for row, name in enumerate(names)}
+    us = np.full((len(names), len(shapes)), np.nan)
+    for column, shape in enumerate(shapes):
+        for name, taken in shape["us"].items():
+            us[rows[shape["dtype"], name], column] = taken
+    per_shape = {axis: np.array([[float(shape[axis]) for shape in shapes]]) for axis in "mnk"}
+    size = np.array([[1.0 if shape["dtype"] in ("fp8", "int8") else 2.0 for shape in shapes]])
+    wide = np.array([[4.0 if shape["dtype"] == "int8" else 2.0 for shape in shapes]])
+    rate = np.array([[float(arch["flops_per_clock_per_cu"][shape["dtype"]]) for shape in shapes]])
+    kernels = [kernel_facts(name) for _, name in names]
+    per_kernel = {key: np.array([[float(kernel[key])] for kernel in kernels]) for key in kernels[0]}
+    torch_us = np.array([shape["torch_us"] for shape in shapes])
+    facts = {**per_shape, **per_kernel, "size": size, "wide": wide, "rate": rate}
+    return Sweep(shapes, [f"{dtype} {name}" for dtype, name in names], us, torch_us, facts)
+
+
+def kernel_facts(name: str) -> dict[str, float]:
+    """Tile, cluster, schedule and slices, out of a kernel's name."""
+    match = NAME.search(name)
+    if match is None:
+        raise ValueError(f"{name!r} is no name of a plain sm_90a kernel")
+    tile_m, tile_n, tile_k, warp_m, warp_n = (int(match[number]) for number in range(2, 7))
+    swapped = not (warp_m == 64 and warp_n == tile_n) and warp_m == tile_m and warp_n == 64
+    return {
+        "tile_m": tile_m, "tile_n": tile_n, "tile_k": tile_k,
+        "swapped": swapped, "rows": tile_n if swapped else tile_m, "columns": tile_m if swapped else tile_n,
+        "cluster_m": int(match[7] or 1), "cluster_n": int(match[8] or 1),
+        "pingpong": match[1] == "pingpong", "stream": bool(match[10]), "slices": int(match[11] or 1),
+    }  # fmt: skip
+
+
+def predict(f: dict[str, Array], c: dict[str, float], arch: dict[str, Any]) -> Array:
+    """Microseconds, as estimate_cuda of analytic_cuda.cpp, whose names these are; batch 1 and beta 0."""
+    units, per_us = float(arch["compute_units"]), arch["clock_ghz"] * 1e3
+    bandwidth = arch["memory_gbytes_per_s"] * 1e3 * c["kMemoryShare"]
+    tiles_m = np.ceil(f["m"] / (f["tile_m"] * f["cluster_m"])) * f["cluster_m"]
+    tiles_n = np.ceil(f["n"] / (f["tile_n"] * f["cluster_n"])) * f["cluster_n"]
+    tiles = tiles_m * tiles_n * f["slices"]
+    cut, stream = (f["slices"] > 1) | (f["stream"] > 0), f["stream"] > 0
+    waves = np.where(stream, np.maximum(1.0, tiles / units) * c["kStreamSlack"], np.ceil(tiles / units))
+    steps = np.ceil(np.ceil(f["k"] / f["tile_k"]) / f["slices"])
+    running = np.minimum(tiles, units)
+
+    multiply = 2 * 64 * f["columns"] * (32 / f["size"]) / f["rate"]
+    read = c["kReadRowsClocks"] + c["kReadColumnClocks"] * f["columns"]
+    instruction = np.maximum(multiply, read) * c["kInstructionSlack"]
+    step = f["tile_k"] * f["size"] / 32 * f["rows"] / 64 * instruction
+    fill = f["tile_m"] / f["cluster_n"] + f["tile_n"] / f["cluster_m"]
+    fill = fill * f["tile_k"] * f["size"] / c["kFillBytesPerClock"]
+    hidden = np.where((f["pingpong"] > 0) & (waves > 1), c["kHiddenStore"], 1.0) * np.where(cut, 2.0, 1.0)
+    store = f["tile_m"] * f["tile_n"] * f["wide"] / c["kStoreBytesPerClock"] * hidden
+    per_stage = (f["tile_m"] + f["tile_n"]) * f["tile_k"] * f["size"]
+    kept = c["kEpilogueElements"] * f["wide"]
+    stages = np.maximum(1.0, np.floor((arch["lds_bytes"] - kept) / per_stage))
+    slack = np.where(f["swapped"] > 0, c["kSwappedSlack"], 1.0) * np.where(f["pingpong"] > 0, 1.0, c["kSharedSlack"])
+    longest = np.maximum(step, fill) + np.where(stages < 3, np.minimum(step, fill), 0.0)
+    inside = (waves * (steps * (longest + c["kStepClocks"]) * slack + store) + c["kStartClocks"]) / per_us
+
+    once = (f["m"] + f["n"]) * f["k"] * f["size"]
+    side = np.minimum(np.maximum(1.0, running / f["slices"]), tiles_m * tiles_n)
+    again = tiles_m * tiles_n / np.maximum(1.0, running / f["slices"]) * f["k"] * f["size"]
+    again = again * shared_panels(f, side, tiles_m, tiles_n)
+    results = f["m"] * f["n"] * f["wide"]
+    reached = np.minimum(1.0, running * stages * per_stage / (c["kInFlightBytes"] * units))
+    memory = (once + c["kRereadShare"] * np.maximum(0.0, again - once) + results) / (bandwidth * reached)
+    both = np.maximum(inside, memory) + c["kOverlap"] * np.minimum(inside, memory)
+    return np.asarray(both + c["kLaunchUs"] + np.where(cut, c["kCutUs"], 0.0))
+
+
+def shared_panels(f: dict[str, Array], running: Array, tiles_m: Array, tiles_n: Array) -> Array:
+    """Elements per step of k that tiles side by side need, in the rectangle that needs least."""
+    least = running * (f["tile_m"] + f["tile_n"])
+    for exponent in range(16):
+        last = np.minimum(tiles_m, running)
+        reached = 2.0 ** (exponent - 1) >= last if exponent else np.zeros_like(last, bool)
+        rows = np.minimum(2.0**exponent, tiles_m)
+        found = rows * f["tile_m"] + np.maximum(1.0, running / rows) * f["tile_n"]
+        least = np.where(~reached & (running / rows <= tiles_n) & (found < least), found, least)
+    return np.asarray(least)
+
+
+def constants() -> dict[str, float]:
+    """The numbers that are in the dispatcher now."""
+    found = re.findall(r"constexpr double (k\w+) = ([-+.\de]+);", SOURCE.read_text())
+    return {name: float(value) for name, value in found}
+
+
+def write(fitted: dict[str, float]) -> None:
+    """Put numbers into the dispatcher's source."""
+    text = SOURCE.read_text()
+    for name, value in fitted.items():
+        text = re.sub(rf"(constexpr double {name} = )[-+.\de]+;", rf"\g<1>{value:g};", text)
+    SOURCE.write_text(text)
+
+
+def quality(sweep: Sweep, predicted: Array) -> dict[str, Any]:
+    """The choice's loss against the best kernel (log), its ratio to torch, and the error of near predictions (log)."""
+    timed = np.isfinite(sweep.us)
+    choice = np.argmin(np.where(timed, predicted, np.inf), axis=0)
+    got = sweep.us[choice, np.arange(len(choice))]
+    best = np.nanmin(sweep.us, axis=0)
+    near = timed & (np.nan_to_num(sweep.us, nan=np.inf) < NEAR * best)
+    error = np.log(predicted[near] / sweep.us[near])
+    return {"loss": np.log(got / best), "ratio": sweep.torch_us / got, "best": sweep.torch_us / best, "error": error}
+
+
+def cost(sweep: Sweep, c: dict[str, float], arch: dict[str, Any]) -> float:
+    """What the search makes small: mean and worst loss first, then prediction errors and distance from the guesses."""
+    q = quality(sweep, predict(sweep.facts, c, arch))
+    far = sum(max(0.0, abs(math.log(c[name] / guess)) - 1.0) for name, guess in GUESSES.items())
+    loss, error = q["loss"], q["error"]
+    worst = max(0.0, float(np.max(-np.log(q["ratio"]))) - 0.06)
+    return float(12 * loss.mean() + 1.5 * loss.max() + worst + error.std() + 0.7 * np.abs(error).mean() + 0.3 * far)
+
+
+def fit(sweep: Sweep, arch: dict[str, Any], starts: int, steps: int) -> dict[str, float]:
+    """The best of some random descents, each from the guesses; the same for the same data."""
+    fixed = constants()
+    best, least = dict(fixed), math.inf
+    for seed in range(starts):
+        rng = np.random.default_rng(seed)
+        c = {**fixed, **{name: guess * math.exp(rng.normal() * 0.2) for name, guess in GUESSES.items()}}
+        now = cost(sweep, c, arch)
+        for step in range(steps):
+            tried = dict(c)
+            for name in rng.choice(list(GUESSES), size=int(rng.integers(1, 4)), replace=False):
+                tried[name] *= math.exp(rng.normal() * (0.25 if step < steps // 3 else 0.06))
+            then = cost(sweep, tried, arch)
+            if then < now:
+                c, now = tried, then
+        if now < least:
+            best, least = c, now
+        print(f"start {seed}: {now:.4f}, best {least:.4f}", flush=True)
+    return {name: float(f"{best[name]:.4g}") for name in GUESSES}
+
+
+def show(title: str, sweep: Sweep, c: dict[str, float], arch: dict[str, Any]) -> None:
+    """Losses and ratios by dtype."""
+    q = quality(sweep, predict(sweep.facts, c, arch))
+    print(f"{title}: predictions within {q['error'].std():.1%} (standard deviation)")
+    for dtype in sorted({shape["dtype"] for shape in sweep.shapes}):
+        of = np.array([shape["dtype"] == dtype for shape in sweep.shapes])
+        mean = {key: math.exp(np.log(q[key][of]).mean()) for key in ("ratio", "best")}
+        print(
+            f"  {dtype}: {of.sum()} shapes, choice costs {math.expm1(q['loss'][of].mean()):.2%} (worst"
+            f" {math.expm1(q['loss'][of].max()):.1%}); of torch {mean['ratio']:.3f}, best kernels {mean['best']:.3f},"
+            f" worst {q['ratio'][of].min():.3f}"
+        )
+
+
+def check(library: Path, sweep: Sweep, arch: dict[str, Any]) -> float:
+    """The largest relative difference between this formula and the dispatcher's on a library's kernels."""
+    from tilewright.dispatch import Device, Dispatcher, GemmProblem, KernelLibrary
+
+    predicted, worst = predict(sweep.facts, constants(), arch), 0.0
+    dispatcher = Dispatcher([KernelLibrary.load(library)], device=Device("cuda:0", arch="sm_90a"))
+    rows = {name.rpartition("_tma_tma_")[2]: row for row, name in enumerate(sweep.names) if "|" not in name}
+    for column, shape in enumerate(sweep.shapes):
+        dtype = shape["dtype"]
+        result = {"fp8": "bf16", "int8": "int32"}.get(dtype, dtype)
+        problem = GemmProblem(shape["m"], shape["n"], shape["k"], dtype=dtype, dtype_c=result)
+        for kernel in dispatcher.explain(problem):
+            row = rows.get(kernel.name.rpartition("_tma_tma_")[2])
+            if row is not None and kernel.estimate is not None:
+                theirs = kernel.estimate.total_us
+                worst = max(worst, abs(float(predicted[row, column]) / theirs - 1))
+    return worst
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sweeps", type=Path, nargs="+")
+    parser.add_argument("--starts", type=int, default=6)
+    parser.add_argument("--steps", type=int, default=2500)
+    parser.add_argument("--write", action="store_true", help="put the fitted numbers into analytic_cuda.cpp")
+    parser.add_argument("--check", type=Path, metavar="LIBRARY", help="only compare this formula with the dispatcher's")
+    options = parser.parse_args()
+    arch = json.loads((ROOT / "arch/tilewright/arch/data/sm_90a.json").read_text())
+    sweep = read(options.sweeps, arch)
+    show("in the dispatcher", sweep, constants(), arch)
+    if options.check:
+        print(f"largest difference to the dispatcher: {check(options.check, sweep, arch):.2g}")
+        return
+    fitted = fit(sweep, arch, options.starts, options.steps)
+    print(json.dumps(fitted, indent=1))
+    show("fitted", sweep, {**constants(), **fitted}, arch)
+    if options.write:
+        write(fitted)
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,95 @@
+"""Times of every plain kernel of a library on many shapes: what selection is fitted to (see fit.py).
+
+``python benchmarks/gpu/sweep.py --library FOLDER --out sweep.json`` needs the folder of libgemm.so and manifest.json,
+and $TILEWRIGHT_LIBRARY. Launches are timed as in speed.py; per shape and kernel the median counts, in microseconds.
+Split-K kernels are listed once per number of slices.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+import torch
+from speed import FLOAT_SHAPES, INT_SHAPES, OUTPUT, SCALED_SHAPES, Shape
+from timing import Call, environment, interleaved, operand_sets, repeats, torch_call
+
+from tilewright.dispatch import Dispatcher, GemmProblem, KernelEntry, KernelLibrary, TilewrightError
+
+SHAPES = {"bf16": FLOAT_SHAPES, "fp16": FLOAT_SHAPES, "fp8": SCALED_SHAPES, "int8": INT_SHAPES}
+SLICES = (2, 3, 4, 6, 8)
+NOT_PLAIN = ("num_d", "batched", "grouped", "preshuffle")
+
+
+def plain(kernel: KernelEntry, dtype: str) -> bool:
+    """Is it a kernel of the dtype that computes A·B alone, layout rcr, with the usual results?"""
+    spec = kernel.spec
+    wanted = {"dtype_a": dtype, "dtype_b": dtype, "dtype_c": OUTPUT.get(dtype, dtype), "layout": "rcr"}
+    return (
+        all(spec[field] == value for field, value in wanted.items())
+        and not any(spec.get(field) for field in NOT_PLAIN)
+        and spec.get("activation", "none") == "none"
+    )
+
+
+def measure(library: KernelLibrary, dtype: str, shape: Shape, rounds: int) -> dict[str, Any]:
+    """Microseconds of torch and of each kernel."""
+    sets = operand_sets(*shape, dtype)
+    calls: dict[str, Call] = {"torch": torch_call(sets, dtype)}
+    for kernel in [kernel for kernel in library.kernels if plain(kernel, dtype)]:
+        for slices in SLICES if kernel.spec.get("split_k") else (1,):
+            call = launcher(library, kernel, dtype, shape, slices, sets)
+            if call is not None:
+                calls[kernel.name + (f"|split_k={slices}" if slices > 1 else "")] = call
+    times = interleaved(calls, repeats(*shape, dtype, len(sets)), rounds, idle_s=0.004)
+    medians = {name: round(statistics.median(values), 3) for name, values in times.items()}
+    m, n, k = shape
+    return {"dtype": dtype, "m": m, "n": n, "k": k, "torch_us": medians.pop("torch"), "us": medians}
+
+
+def launcher(
+    library: KernelLibrary, kernel: KernelEntry, dtype: str, shape: Shape, slices: int, sets: list[Any]
+) -> Call | None:
+    """Launches the kernel; None if it does not serve the shape with so many slices."""
+    dispatcher = Dispatcher([library], device="cuda:0", selection=kernel.identity)
+    problem = GemmProblem(*shape, dtype=dtype, dtype_c=OUTPUT.get(dtype, dtype), split_k=slices)
+    try:
+        plan = dispatcher.plan(problem)
+    except TilewrightError:
+        return None
+    workspace = torch.empty(max(plan.workspace_bytes, 16), dtype=torch.uint8, device="cuda")
+
+    def call(number: int, keep: tuple[Any, ...] = (dispatcher,)) -> None:
+        a, b, out = sets[number % len(sets)]
+        stream = torch.cuda.current_stream().cuda_stream
+        plan(a.data_ptr(), b.data_ptr(), out=out.data_ptr(), stream=stream, workspace=workspace.data_ptr())
+
+    return call
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--library", type=Path, required=True, help="folder of libgemm.so and manifest.json")
+    parser.add_argument("--dtypes", default="bf16,fp8,int8")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    library = KernelLibrary.load(options.library)
+    shapes: list[dict[str, Any]] = []
+    for dtype in options.dtypes.split(","):
+        for shape in SHAPES[dtype]:
+            shapes.append(measure(library, dtype, shape, options.rounds))
+            torch.cuda.empty_cache()
+            found = shapes[-1]
+            best = min(found["us"], key=found["us"].__getitem__)
+            ratio = found["torch_us"] / found["us"][best]
+            print(f"{dtype} {'x'.join(map(str, shape))}: {ratio:.3f} of torch by {best}", flush=True)
+            report = {"environment": environment(options.library / "libgemm.so"), "shapes": shapes}
+            options.out.write_text(json.dumps(report, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,128 @@
+"""Builds sm_90a libraries by ``Registry.build`` with this machine's nvcc and gcc, into the folders the tests look in.
+
+``python3 tests/gpu/build_here.py --cutlass FOLDER`` builds tests/gpu/kernels.json into .gpu/sm_90a; with ``--members
+N`` a seeded sample of N members of the preselected sets into .gpu/members, where those that do not compile are left out
+and listed. FOLDER is where the nvidia-cutlass wheel is unpacked or installed. Needs no GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tilewright.arch import load
+from tilewright.dispatch import Device, KernelLibrary
+from tilewright.jit import BuildFailedError, Registry
+
+ROOT = Path(__file__).resolve().parents[2]
+ARCH = "sm_90a"
+DEVICE = Device("cuda:0", arch=ARCH)
+
+
+def toolchains(nvcc: str, gcc: str) -> dict[str, dict[str, str]]:
+    """The machine's compilers, told apart by their bytes and versions."""
+    return {
+        "cuda": {"choice": "system-nvcc", "path": nvcc, "fingerprint": _fingerprint(nvcc, gcc)},
+        "host": {"choice": "system", "path": gcc, "fingerprint": _fingerprint(gcc)},
+    }
+
+
+def _fingerprint(*tools: str) -> str:
+    digest = hashlib.sha256()
+    for tool in tools:
+        digest.update(Path(tool).resolve().read_bytes())
+        digest.update(subprocess.run([tool, "--version"], capture_output=True, check=True).stdout)
+    return digest.hexdigest()[:16]
+
+
+def trees(cutlass: Path, cuda: Path, made: Path) -> dict[str, Path]:
+    """Folders of headers; what is shown of a CUDA installation is what the wheels hold."""
+    shown = made / "cuda" / "nvidia" / "cu13"
+    (shown / "lib").mkdir(parents=True, exist_ok=True)
+    for link, target in {"include": "include", "lib/libcudart_static.a": "lib64/libcudart_static.a"}.items():
+        if not (shown / link).is_symlink():
+            (shown / link).symlink_to(cuda / target)
+    sources = ROOT / "dispatcher_cpp"
+    return {"cutlass": cutlass, "cuda": made / "cuda", "abi": sources, "cuda_src": sources}
+
+
+def sample(count: int, seed: int = 0) -> list[dict[str, Any]]:
+    """One random member of up to ``count`` random sets ``<dtype>_<layout>_<purpose>``, none twice."""
+    import random
+
+    from tilewright.codegen.expand import EmptyExpansionError
+    from tilewright.codegen.kernel_sets import expand_kernel_set, kernel_set_names
+
+    random_ = random.Random(seed)
+    names = [name for name in kernel_set_names() if not name.endswith(("_all", "_essential"))]
+    random_.shuffle(names)
+    found: dict[str, dict[str, Any]] = {}
+    for name in names:
+        try:
+            kernel = random_.choice(expand_kernel_set(name, load(ARCH)).kernels)
+        except EmptyExpansionError:
+            continue
+        if len(found) < count:
+            found.setdefault(kernel.identity, json.loads(kernel.spec.model_dump_json()))
+    return list(found.values())
+
+
+def build(specs: list[dict[str, Any]], tools: Mapping[str, Any], roots: Mapping[str, Path], jobs: int) -> KernelLibrary:
+    """The library of the specs; BuildFailedError with everything that did not compile."""
+    registry = Registry(DEVICE, name="gemm", cache=ROOT / ".gpu" / "cache", toolchains=tools, trees=roots)
+    for spec in specs:
+        registry.add(spec)
+    return registry.build(jobs, memory_mb=jobs * 3300, progress=False)
+
+
+def build_what_compiles(specs: list[dict[str, Any]], **options: Any) -> tuple[KernelLibrary, dict[str, str]]:
+    """The library of those that compile, and what the compiler said of the others by kernel."""
+    try:
+        return build(specs, **options), {}
+    except BuildFailedError as error:
+        failures = error.failures
+    registry = Registry(DEVICE, name="gemm", cache=ROOT / ".gpu" / "cache")
+    named = {registry.add(spec).name: spec for spec in specs}
+    lost = {name: text for what, text in failures.items() for name in named if name in what.split()}
+    return build([spec for name, spec in named.items() if name not in lost], **options), lost
+
+
+def main() -> int:
+    """Build; the exit status is that of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cutlass", type=Path, required=True)
+    parser.add_argument("--cuda", type=Path, default=Path("/usr/local/cuda"))
+    parser.add_argument("--gcc", default="/usr/bin/gcc")
+    parser.add_argument("--members", type=int, help="a sample of so many members instead")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    options = parser.parse_args()
+    start = time.monotonic()
+    tools = toolchains(str(options.cuda / "bin" / "nvcc"), options.gcc)
+    roots = trees(options.cutlass.resolve(), options.cuda.resolve(), ROOT / ".gpu" / "trees")
+    more: dict[str, Any] = {"tools": tools, "roots": roots, "jobs": options.jobs}
+    specs = json.loads(Path(__file__).with_name("kernels.json").read_text())
+    if options.members is not None:
+        specs = sample(options.members)
+    library, failures = build_what_compiles(specs, **more)
+    folder = ROOT / ".gpu" / (ARCH if options.members is None else "members")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "failures.json").write_text(json.dumps(failures, indent=1) + "\n")
+    for file in library.manifest.path.parent.iterdir():
+        shutil.copy(file, folder)
+    print(f"{len(library.kernels)} kernels in {time.monotonic() - start:.0f} s: {folder}")
+    for name, text in failures.items():
+        print(f"{name} does not compile:\n{text}")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
