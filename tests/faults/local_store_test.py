@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from e2e.workspace import Run
+from e2e.workspace import ROOT, Run
 from faults.builds import CheapBuilds
 from faults.conftest import LIBRARIES
 
@@ -75,14 +77,30 @@ def assert_names_the_store(run: Run) -> None:
     assert "Traceback" not in run.stderr, run.stderr
 
 
+def damage(store: Path) -> list[str]:
+    """What ``tilewright doctor --verify`` says of a store, by the module that does it, which needs no package."""
+    code = (
+        "import runpy, sys, pathlib; check = runpy.run_path(sys.argv[1]); found = check['Found']();"
+        "check['check_store'](pathlib.Path(sys.argv[2]), found); print(found.files, *found.problems, sep='\\n')"
+    )
+    module = ROOT / "bindings/tilewright/dispatch/store_check.py"
+    said = subprocess.check_output([sys.executable, "-c", code, module, store], text=True)
+    files, *problems = said.splitlines()
+    assert int(files) > 100
+    return problems
+
+
 def test_a_damaged_build_file_is_not_built(build: CheapBuilds, tmp_path: Path) -> None:
     sound = tmp_path / "sound"
     build.workspace.stop()
+    assert damage(build.store) == []
     shutil.copytree(build.store, sound)
     try:
         for path in (build.store / "files").rglob("data.mdb"):
             data = path.read_bytes()
             path.write_bytes(data.replace(b"tile=[48, 64, 64], warp_tile", b"tile=[48, 64, 72], warp_tile"))
+        (problem,) = damage(build.store)
+        assert re.search(r"the local store is damaged: [0-9a-f]{64} in \S+data.mdb;", problem)
         run = build.package(0, timeout=LIMIT_S)
         assert run.exit_code != 0
         assert "t/BUILD" in run.stderr

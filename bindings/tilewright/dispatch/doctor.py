@@ -25,11 +25,17 @@ from tilewright.dispatch import installed, native
 from tilewright.dispatch.device import SIMULATED, Device
 from tilewright.dispatch.errors import DeviceError, TilewrightError
 from tilewright.dispatch.library import KernelLibrary
+from tilewright.dispatch.store_check import Found, check_distributions, check_store
 
 # What our own distributions need, and array libraries that they take arrays from.
 _PACKAGES = (
     *("tilewright", "tilewright-pants", "numpy", "ml-dtypes", "tinygrad", "torch", "cupy", "jax"),
     *("click", "jinja2", "packaging", "pydantic", "pyelftools", "pyproject-metadata", "simpleeval", "wheel"),
+)
+# What kernels are compiled with at run time.
+_TOOLCHAINS = (
+    *("ziglang", "clang-tidy", "amd-aiter", "nvidia-cutlass", "nvidia-cuda-nvcc", "nvidia-nvvm"),
+    *("nvidia-cuda-crt", "nvidia-cuda-runtime", "nvidia-cuda-cccl"),
 )
 _COMPILERS = ("g++", "clang++", "nvcc", "hipcc", "cmake")
 _HIP_RUNTIMES = ("libamdhip64.so.7", "libamdhip64.so.6")
@@ -42,14 +48,25 @@ def main(arguments: Sequence[str]) -> int:
     """Print the report; the exit code."""
     parser = argparse.ArgumentParser("tilewright doctor", description="Show what this machine offers to kernels.")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    as_json = parser.parse_args(arguments).json
-    found = report()
-    print(json.dumps(found, indent=1) if as_json else _text(found))
+    parser.add_argument(
+        "--verify",
+        nargs="?",
+        type=Path,
+        const=_pants_caches() / "lmdb_store",
+        metavar="STORE",
+        help="compare every file of Pants' local store and of installed toolchains with its digest; stop builds first",
+    )
+    given = parser.parse_args(arguments)
+    found = report(given.verify)
+    print(json.dumps(found, indent=1) if given.json else _text(found))
     return 1 if found["problems"] else 0
 
 
-def report() -> Report:
-    """Everything, as JSON values. Asking for CUDA devices loads the driver into this process."""
+def report(store: Path | None = None) -> Report:
+    """Everything, as JSON values. Asking for CUDA devices loads the driver into this process.
+
+    ``store``: a local store of Pants that is read whole.
+    """
     problems: list[str] = []
     return {
         "interpreter": _interpreter(),
@@ -58,7 +75,7 @@ def report() -> Report:
         "devices": _devices(problems),
         "drivers": _drivers(),
         "toolchains": _toolchains(),
-        "cache": _cache(),
+        "cache": _cache() | ({} if store is None else {"verified": _verified(store, problems)}),
         "problems": problems,
     }
 
@@ -181,6 +198,18 @@ def _cache() -> Report:
     }
 
 
+def _verified(store: Path, problems: list[str]) -> str:
+    """How much was compared; damage is a problem."""
+    found = Found()
+    if store.is_dir():
+        check_store(store, found)
+    else:
+        found.problems.append(f"{store} is no folder; name the one that [GLOBAL].local_store_dir of Pants says")
+    check_distributions(_TOOLCHAINS, found)
+    problems += found.problems
+    return f"{found.files} files of {store} and of installed toolchains"
+
+
 def _bytes(folder: Path) -> int:
     """What the files below occupy on disk; stores are sparse files."""
     total = 0
@@ -212,8 +241,7 @@ def _text(found: Report) -> str:
     rows = {name: f"{tool['path']}: {tool['version']}" for name, tool in tools["system"].items()}
     pinned = [" ".join(wheel.split("-")[:2]) for wheel in tools["pinned"]]
     section("toolchains", {"pinned": _joined(pinned), "rocm": _joined(tools["rocm"]), **rows})
-    sizes = {name: f"{value / 1e9:.2f} GB" for name, value in found["cache"].items() if name != "folder"}
-    section("cache", {"folder": found["cache"]["folder"], **{name[: -len("_bytes")]: sizes[name] for name in sizes}})
+    section("cache", {name.removesuffix("_bytes"): _amount(value) for name, value in found["cache"].items()})
     lines += ["problems:", *(f"  {problem}" for problem in found["problems"] or ["none"])]
     return "\n".join(lines)
 
@@ -228,6 +256,10 @@ def _library_text(libraries: Report, section: Callable[[str, dict[str, str]], No
         for index, entry in enumerate(libraries["kernels"])
     }
     section("libraries", {"dispatcher": about, **kernels})
+
+
+def _amount(value: object) -> str:
+    return f"{value / 1e9:.2f} GB" if isinstance(value, int) else str(value)
 
 
 def _device_text(one: Report) -> str:

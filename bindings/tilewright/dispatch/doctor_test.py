@@ -59,6 +59,18 @@ def test_caches_are_measured(caches: Path, capsys: pytest.CaptureFixture[str]) -
     assert "ziglang 0.17.0" in run(capsys)[1]
 
 
+def test_a_store_is_verified_when_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    large = tmp_path / "store/immutable/files/00" / f"{0:064}"
+    large.parent.mkdir(parents=True)
+    large.write_bytes(b"not what its name says")
+    code, text = run(capsys, "--verify", str(tmp_path / "store"))
+    assert code == 1 and f"the local store is damaged: {large}" in text.partition("problems:")[2]
+    assert f"files of {tmp_path / 'store'}" in text.partition("problems:")[0]
+    code, text = run(capsys, "--verify")
+    assert code == 1 and "lmdb_store is no folder" in text
+    assert "verified" not in json.loads(run(capsys, "--json")[1])["cache"]
+
+
 def test_a_machine_without_a_dispatcher_is_told_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
