@@ -31,7 +31,7 @@ def test_every_result_is_right(arch: str, kernel: str, case: Case) -> None:
     bench(arch, kernel).run(case)
     report = device.last_reports()[0]
     assert report.simulated and report.arch == arch
-    assert report.counts["matrix"] > 0
+    assert (report.counts["matrix"] > 0) == (case.k > 0)
 
 
 @pytest.mark.parametrize(("arch", "kernel"), KERNELS)

@@ -49,7 +49,7 @@ class Matrix:
 
     def __post_init__(self) -> None:
         lines, extent = self._lines()
-        count = (lines - 1) * self.leading + extent
+        count = (lines - 1) * self.leading + extent if lines else 0
         size = self.dtype.itemsize
         raw = np.full(2 * GUARD + count * size + 256, _GUARD_BYTE, np.uint8)
         start = GUARD + -(raw.ctypes.data + GUARD) % 256  # as allocators align

@@ -124,7 +124,8 @@ def cases(kernel: KernelEntry) -> list[Case]:
     if all(pad.values()):
         least = (first - 1) * k + vector
         more.append(Case(vector if spec["layout"][0] == "c" else 1, vector, least, gap))
-    return loops + more
+    empty = Case(m - rows(1), n - cut("n", 1), 0, gap)  # D = beta C
+    return [*loops, *more, empty, *([replace(empty, beta=-2.0)] if spec["dtype_acc"] != "int32" else [])]
 
 
 def split_cases(kernel: KernelEntry) -> list[Case]:
@@ -146,6 +147,7 @@ def split_cases(kernel: KernelEntry) -> list[Case]:
         Case(m, n, 4 * k, split_k=2, alpha=2.0, beta=1.0, c_is_d=True),
         Case(m - rows, n - columns, 6 * k, split_k=3, normal=True),
         Case(rows, columns, 4 * k, split_k=2),
+        Case(m - rows, n - columns, 0, 16, split_k=2),
     ]
     if kernel.spec["dtype_acc"] == "int32":  # sums of integers are not scaled
         return [case for case in found if (case.alpha, case.beta) == (1, 0)]

@@ -55,6 +55,8 @@ def cases_of(entry: KernelEntry) -> list[Case]:
         ]
     if spec.get("grouped"):
         return _grouped(found, x, entry)
+    empty = Case(two.m, two.n, 0, bias=True, split_k=2 if spec.get("split_k") else 1)
+    found += [empty, *([replace(empty, beta=-2.0)] if x.scales else [])]
     if spec.get("persistent"):
         found.append(Case(x.m * (_workgroups(entry) + 3) - x.rows, x.n - x.columns, x.first * x.k))
     return found

@@ -205,7 +205,6 @@ def test_kernels_have_matrix_instructions_and_no_spills(built: Built) -> None:
         ({"dtype_c": 99}, UNSUPPORTED, ("dtype_c", "?", "fp16")),
         ({"layout_b": ROW}, UNSUPPORTED, ("layout_b", "row-major", "column-major")),
         ({"split_k": 2}, UNSUPPORTED, ("split_k", "2")),
-        ({"k": 0, "lda": 8, "ldb": 8}, UNSUPPORTED, ("k = 0", "needs 1")),
         ({"k": 156, "lda": 160, "ldb": 160}, UNSUPPORTED, ("k = 156", "8", "A")),
         ({"n": 380, "ldc": 384}, UNSUPPORTED, ("n = 380", "8", "C")),
         ({"lda": 161}, UNSUPPORTED, ("leading dimension of A", "161", "4 bytes")),
@@ -233,6 +232,20 @@ def test_a_refusal_names_field_and_value(
     assert session.plan(refused)[0] == status
     assert session.last_error == reason
     assert session.record.loads == 0
+
+
+def test_an_empty_k_is_served_by_the_kernel_that_finishes(gfx942: Session) -> None:
+    served = problem(200, 136, 0, beta=0.5)  # lda and ldb are 0: neither A nor B is read
+    assert gfx942.supports(served) == (OK, "")
+    status, storage = gfx942.plan(served)
+    assert status == OK
+    assert gfx942.launch(storage) == INVALID and "c must be a pointer" in gfx942.last_error
+    status, storage = gfx942.plan(problem(200, 136, 0))
+    assert gfx942.launch(storage, a=0, b=0) == OK, gfx942.last_error
+    record = gfx942.record
+    assert record.function.decode() == f"{KERNELS['gfx942'].symbol}_sum"
+    assert list(record.grid) == [-(-200 * 136 // 4 // 256), 1, 1] and record.launches == 1
+    assert gfx942.launch(storage, d=0) == INVALID
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ class CkTileBackend:
             "epilogue": _symbol(EPILOGUES, spec.epilogue),
             "scheduler": _symbol(SCHEDULERS, spec.scheduler),
             "stream_k": _symbol(STREAM_K, spec.stream_k),
-            "sums": spec.split_k or spec.stream_k is not StreamK.NONE,
+            "sums": not spec.grouped,
             "function": f"{kernel.symbol}_gemm",
             "sum": f"{kernel.symbol}_sum",
             "facts": f"{kernel.symbol}_facts",

@@ -81,7 +81,7 @@ def test_the_descriptor_repeats_the_spec() -> None:
         assert line in text
 
 
-def test_a_split_k_kernel_comes_with_one_that_adds_up_its_slices() -> None:
+def test_a_kernel_comes_with_one_that_adds_up_slices_and_serves_an_empty_k() -> None:
     split = Kernel(arch="gfx942", spec=GemmSpec.model_validate({**KERNEL.spec.model_dump(), "split_k": True}))
     texts = {file.path: file.text for file in kernel_plan(split, load("gfx942"), BACKEND).files}
     base = f"gfx942/{split.name}"
@@ -92,7 +92,9 @@ def test_a_split_k_kernel_comes_with_one_that_adds_up_its_slices() -> None:
     assert f'.function = "{split.symbol}_sum"' in texts[f"{base}.c"]
     assert ".max_split_k = TW_HIP_MAX_SPLIT_K," in texts[f"{base}.c"]
     plain = next(file.text for file in kernel_plan(KERNEL, load("gfx942"), BACKEND).files if file.path.endswith(".c"))
-    assert "_sum" not in plain and ".max_split_k = 1," in plain
+    assert f'.function = "{KERNEL.symbol}_sum"' in plain and ".max_split_k = 1," in plain
+    grouped = Kernel(arch="gfx942", spec=GemmSpec.model_validate({**KERNEL.spec.model_dump(), "grouped": True}))
+    assert all("_sum" not in file.text for file in kernel_plan(grouped, load("gfx942"), BACKEND).files)
 
 
 VARIANTS = [

@@ -32,7 +32,7 @@ typedef struct tw_hip_gemm_arguments {
   int32_t lda, ldb, ldc;
   int32_t ld_multi_d[TW_HIP_MAX_MULTI_D];
   int32_t batch;
-  int32_t shares;     /* 1: each workgroup has a whole tile */
+  int32_t shares;     /* 1: each workgroup has a whole tile; 0: K is empty */
   int32_t workgroups; /* of the launch; a persistent kernel's walk the tiles in steps of it */
   float alpha, beta;  /* 1 and 0 for integers */
   int32_t reserved;

@@ -189,19 +189,22 @@ static tw_status check_strides(const tw_gemm_problem* p, uint32_t row_bytes, cha
   return TW_OK;
 }
 
+/* Without K there is nothing to multiply, and the kernel that adds up slices does the rest. Grouped ones have none. */
+static int finishes_alone(const tw_hip_gemm* gemm, const tw_gemm_problem* p) { return p->k == 0 && gemm->sum.image; }
+
 static tw_status check_counts(const tw_hip_gemm* gemm, const tw_gemm_problem* p, const tw_hip_gemm_facts* facts,
                               char* reason, size_t bytes) {
   const tw_gemm_traits* t = &gemm->traits;
   const int64_t loops = tw_hip_loops(t, p), most = INT32_MAX / p->split_k, matrix = matrix_tiles(t, p);
   const int64_t tiles = matrix > most / p->batch ? INT64_MAX : matrix * p->batch * p->split_k;
-  if (loops / p->split_k < (int64_t)facts->min_k_loops)
+  if (loops / p->split_k < (int64_t)facts->min_k_loops && !finishes_alone(gemm, p))
     snprintf(reason, bytes, "k = %lld is %lld tiles of %u for split_k = %u, each needs %u.", (long long)p->k,
              (long long)loops, t->tile_k, p->split_k, facts->min_k_loops);
   else if (tiles > (int64_t)(UINT32_MAX / facts->block_size) || tiles > INT32_MAX)
     snprintf(reason, bytes,
              "m = %lld by n = %lld is %lld tiles for each of %lld matrices, more than a launch can have.",
              (long long)p->m, (long long)p->n, (long long)matrix, (long long)p->batch);
-  else if (t->stream_k != TW_STREAM_K_NONE && tiles > INT32_MAX / loops)
+  else if (t->stream_k != TW_STREAM_K_NONE && loops != 0 && tiles > INT32_MAX / loops)
     snprintf(reason, bytes, "%lld tiles of %lld K tiles each are more than stream-K can count.", (long long)tiles,
              (long long)loops);
   else
@@ -220,6 +223,7 @@ static tw_status check_sizes(const tw_hip_gemm* gemm, const tw_gemm_problem* p, 
   if (p->m == 0 || p->n == 0) return TW_OK;
   for (int i = 0; i < count; ++i) {
     if (i == 3) continue; /* C: only its rows' alignment matters, below */
+    if (i < 2 && finishes_alone(gemm, p)) continue;
     const uint32_t aligned = i < 3 ? facts->row_bytes : 1;
     const tw_status status = check_operand(&operands[i], aligned, reason, bytes);
     if (status != TW_OK) return status;

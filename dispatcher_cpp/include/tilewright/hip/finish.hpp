@@ -38,20 +38,46 @@ CK_TILE_DEVICE tw_hip_gemm_arguments matrix_of_batch(tw_hip_gemm_arguments x, in
   return x;
 }
 
-// The elements of C or D that belong to a tile of accumulators, in the same lanes. Rows beyond m lie behind the
-// buffer's end, columns beyond n are masked: both read zeros.
+// The elements of C or D that belong to rows of accumulators, in the same lanes. Rows beyond m lie behind the buffer's
+// end, columns beyond n are masked: both read zeros.
 template <class T, class Tile>
 CK_TILE_DEVICE auto load_beside(const Tile& sums, const void* from, const tw_hip_gemm_arguments& x, int32_t leading,
                                 int32_t at_m, int32_t at_n) {
   using namespace ck_tile;
-  constexpr auto lengths = make_tuple(number<T::tile::at(number<0>{})>{}, number<T::tile::at(number<1>{})>{});
+  constexpr auto lengths = Tile::get_lengths();
   const auto view = make_naive_tensor_view<address_space_enum::global>(
       static_cast<const typename T::d*>(from), make_tuple(x.m, x.n), make_tuple(leading, 1), number<1>{}, number<1>{});
   const auto padded = pad_tensor_view(view, lengths, sequence<false, T::pad_n>{});
   return load_tile(make_tile_window(padded, lengths, {at_m, at_n}, sums.get_tile_distribution()));
 }
 
-// A tile of accumulators whose first element is (at_m, at_n).
+// The same lanes with another number of warp tiles along M.
+template <int Count, class Encoding>
+struct with_rows;
+template <int Count, class R, int All, int... M, class N, class... P>
+struct with_rows<Count, ck_tile::tile_distribution_encoding<R, ck_tile::tuple<ck_tile::sequence<All, M...>, N>, P...>> {
+  static constexpr int all = All;
+  using type = ck_tile::tile_distribution_encoding<R, ck_tile::tuple<ck_tile::sequence<Count, M...>, N>, P...>;
+};
+
+// Slice `index` of a tile's accumulators, of `Count` warp tiles along M for each wave: in a lane they are the
+// outermost, so a slice is a part of what the lane holds.
+template <int Count, class Tile, class Index>
+CK_TILE_DEVICE auto rows_of(const Tile& sums, Index index) {
+  using encoding = typename Tile::StaticTileDistribution::DstrEncode;
+  using slice_encoding = with_rows<Count, encoding>;
+  static_assert(encoding::Ys2RHsMajor::front() == 1 && encoding::Ys2RHsMinor::front() == 0);
+  constexpr auto lanes = ck_tile::make_static_tile_distribution(typename slice_encoding::type{});
+  auto slice = ck_tile::make_static_distributed_tensor<typename Tile::DataType>(lanes);
+  constexpr int length = slice.get_thread_buffer_size();
+  static_assert(length * slice_encoding::all == Count * Tile::get_thread_buffer_size());
+  ck_tile::static_for<0, length, 1>{}([&](auto i) {
+    slice.get_thread_buffer()(i) = sums.get_thread_buffer()[ck_tile::number<index.value * length + i.value>{}];
+  });
+  return slice;
+}
+
+// Accumulators of a tile, or of some of its rows, whose first element is (at_m, at_n).
 template <class T, class Tile>
 CK_TILE_DEVICE void finish_tile(Tile& sums, const tw_hip_gemm_arguments& x, int32_t at_m, int32_t at_n) {
   using acc = typename T::acc;

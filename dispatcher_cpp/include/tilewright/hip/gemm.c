@@ -39,12 +39,12 @@ static uint32_t blocks_of(int64_t vectors) {
 }
 
 /* The accumulators of all slices, and a second kernel with a work-item per vector of C. */
-static void plan_slices(const tw_gemm_problem* p, tw_hip_gemm_plan* made) {
+static void plan_slices(const tw_gemm_problem* p, uint32_t slices, tw_hip_gemm_plan* made) {
   const int64_t row = tw_hip_round_up(p->n, TW_HIP_SUM_VECTOR), matrix = p->m * row;
-  made->arguments.shares = (int32_t)p->split_k;
-  made->grid *= p->split_k;
+  made->arguments.shares = (int32_t)slices;
+  made->grid *= slices;
   made->sum_grid = blocks_of(matrix / TW_HIP_SUM_VECTOR) * (uint32_t)p->batch;
-  made->workspace_bytes = (uint64_t)p->split_k * (uint64_t)matrix * (uint64_t)p->batch * sizeof(float);
+  made->workspace_bytes = (uint64_t)slices * (uint64_t)matrix * (uint64_t)p->batch * sizeof(float);
 }
 
 /* Two tiles of accumulators per share, and a second kernel for each border between shares; nothing of that where all
@@ -89,7 +89,11 @@ static tw_hip_gemm_plan plan_of(const tw_hip_gemm* gemm, const tw_gemm_problem* 
                            .row_bytes = facts->row_bytes,
                            .num_d = p->num_d};
   if (made.grid == 0) return made;
-  if (gemm->traits.max_split_k > 1) plan_slices(p, &made);
+  if (p->k == 0) {
+    plan_slices(p, 0, &made);
+    return made;
+  }
+  if (gemm->traits.max_split_k > 1) plan_slices(p, p->split_k, &made);
   if (gemm->traits.stream_k != TW_STREAM_K_NONE) plan_shares(gemm, p, &made);
   if (gemm->traits.persistent) made.grid = (uint32_t)least(made.grid, gemm->workgroups);
   made.arguments.workgroups = (int32_t)made.grid;
@@ -100,7 +104,7 @@ tw_status tw_hip_gemm_workspace_size(const tw_kernel* kernel, const tw_problem* 
   tw_hip_gemm_plan made;
   if (!problem || !bytes) return tw_hip_fail(TW_INVALID_ARGUMENT, "problem and bytes must not be null");
   *bytes = 0;
-  if (!gemm_of(kernel)->sum.image) return TW_OK;
+  if (gemm_of(kernel)->traits.max_split_k == 1 && gemm_of(kernel)->traits.stream_k == TW_STREAM_K_NONE) return TW_OK;
   const tw_status status = tw_hip_gemm_make_plan(kernel, problem, &made);
   if (status == TW_OK) *bytes = made.workspace_bytes;
   return status;
@@ -128,8 +132,10 @@ static tw_status check_workspace(const tw_hip_gemm_plan* made, const tw_gemm_arg
 }
 
 static tw_status check_pointers(const tw_hip_gemm_plan* made, const tw_gemm_args* given) {
-  const uintptr_t bits = (uintptr_t)given->a | (uintptr_t)given->b | (uintptr_t)given->d;
-  if (!given->a || !given->b || !given->d) return tw_hip_fail(TW_INVALID_ARGUMENT, "a, b and d must not be null");
+  const int reads = made->arguments.k != 0; /* matrices without elements may have any address */
+  const uintptr_t bits = (uintptr_t)given->d | (reads ? (uintptr_t)given->a | (uintptr_t)given->b : 0);
+  if (!given->d || (reads && (!given->a || !given->b)))
+    return tw_hip_fail(TW_INVALID_ARGUMENT, "a, b and d must not be null");
   if (bits % made->row_bytes != 0)
     return tw_hip_fail(TW_INVALID_ARGUMENT, "a, b and d must be aligned to %u bytes", made->row_bytes);
   if (made->arguments.beta != 0 && (!given->c || (uintptr_t)given->c % made->row_bytes != 0))
@@ -137,7 +143,7 @@ static tw_status check_pointers(const tw_hip_gemm_plan* made, const tw_gemm_args
                        made->row_bytes);
   for (uint32_t i = 0; i < made->num_d; ++i)
     if (!given->multi_d[i]) return tw_hip_fail(TW_INVALID_ARGUMENT, "multi_d[%u] must not be null", i);
-  return made->sum_grid != 0 ? check_workspace(made, given) : TW_OK;
+  return made->workspace_bytes != 0 ? check_workspace(made, given) : TW_OK;
 }
 
 tw_status tw_hip_gemm_launch(const tw_kernel* kernel, const void* plan, const void* args) {
@@ -145,7 +151,7 @@ tw_status tw_hip_gemm_launch(const tw_kernel* kernel, const void* plan, const vo
   const tw_gemm_args* given = (const tw_gemm_args*)args;
   if (!kernel || !made || !given || given->struct_size < sizeof *given)
     return tw_hip_fail(TW_INVALID_ARGUMENT, "kernel, plan and args must be those of this ABI version");
-  if (made->grid == 0) return TW_OK;
+  if (made->grid == 0 && made->sum_grid == 0) return TW_OK;
   tw_status status = check_pointers(made, given);
   if (status != TW_OK) return status;
   tw_hip_gemm_arguments x = made->arguments;
@@ -156,7 +162,7 @@ tw_status tw_hip_gemm_launch(const tw_kernel* kernel, const void* plan, const vo
   x.partial = given->workspace;
   for (uint32_t i = 0; i < made->num_d; ++i) x.multi_d[i] = given->multi_d[i];
   const tw_hip_gemm* gemm = gemm_of(kernel);
-  status = tw_hip_launch(&gemm->code, made->grid, made->block, &x, sizeof x, given->stream);
+  if (made->grid != 0) status = tw_hip_launch(&gemm->code, made->grid, made->block, &x, sizeof x, given->stream);
   if (status != TW_OK || made->sum_grid == 0) return status;
   return tw_hip_launch(&gemm->sum, made->sum_grid, TW_HIP_SUM_BLOCK, &x, sizeof x, given->stream);
 }

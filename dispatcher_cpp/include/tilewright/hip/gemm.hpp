@@ -35,23 +35,23 @@ inline constexpr int k_of = S::at(ck_tile::number<2>{});
 template <class T>
 using stored = std::conditional_t<T::split_k, typename T::acc, typename T::d>;
 
-// Accumulators travel through LDS so that rows are written in whole vectors.
+// Accumulators travel through LDS so that rows are written in whole vectors. Rows: how many of a tile at a time.
 struct cshuffle {
-  template <class T, class P>
+  template <class T, class P, int Rows>
   using type = ck_tile::CShuffleEpilogue<ck_tile::CShuffleEpilogueProblem<
       typename T::a, typename T::b, ck_tile::tuple<>, typename T::acc, stored<T>, ck_tile::tuple<>, row_major,
-      ck_tile::element_wise::PassThrough, m_of<typename T::tile>, n_of<typename T::tile>, m_of<typename T::wave>,
-      n_of<typename T::wave>, m_of<typename T::warp_tile>, n_of<typename T::warp_tile>, k_of<typename T::warp_tile>,
-      P::TransposeC, ck_tile::memory_operation_enum::set>>;
+      ck_tile::element_wise::PassThrough, Rows, n_of<typename T::tile>, m_of<typename T::wave>, n_of<typename T::wave>,
+      m_of<typename T::warp_tile>, n_of<typename T::warp_tile>, k_of<typename T::warp_tile>, P::TransposeC,
+      ck_tile::memory_operation_enum::set>>;
 };
 
 // Each lane writes its own accumulators. Not the raw store: it bypasses the bounds check that padding relies on.
 struct direct {
-  template <class T, class P>
+  template <class T, class P, int Rows>
   using type = ck_tile::DefaultGemm2DEpilogue<ck_tile::DefaultGemm2DEpilogueProblem<
       typename T::a, typename T::b, ck_tile::tuple<>, typename T::acc, stored<T>, ck_tile::tuple<>, row_major,
-      ck_tile::element_wise::PassThrough, m_of<typename T::tile>, n_of<typename T::tile>, T::pad_m, T::pad_n,
-      m_of<typename T::warp_tile>, n_of<typename T::warp_tile>, k_of<typename T::warp_tile>, P::TransposeC, false>>;
+      ck_tile::element_wise::PassThrough, Rows, n_of<typename T::tile>, T::pad_m, T::pad_n, m_of<typename T::warp_tile>,
+      n_of<typename T::warp_tile>, k_of<typename T::warp_tile>, P::TransposeC, false>>;
 };
 
 // What a description adds to, so that those of tests say only what is unusual.
@@ -78,7 +78,9 @@ struct gemm {
   using problem =
       ck_tile::UniversalGemmPipelineProblem<typename T::a, moved_b, typename T::acc, shape, traits, T::scheduler>;
   using pipeline = typename T::pipeline::template type<problem, typename T::b>;
-  using epilogue = typename T::epilogue::template type<T, problem>;
+  template <int Rows>
+  using epilogue_of = typename T::epilogue::template type<T, problem, Rows>;
+  using epilogue = epilogue_of<m_of<typename T::tile>>;
 
   static constexpr bool stream_k = !std::is_void_v<typename T::stream_k>;
   static constexpr int block_size = pipeline::BlockSize;
@@ -121,12 +123,11 @@ struct gemm {
     }
   }
 
-  // The second kernel, where K is shared.
+  // The second kernel, where K is shared; the only one, where K is empty.
   CK_TILE_DEVICE static void sum(const tw_hip_gemm_arguments& x) {
     if constexpr (stream_k)
-      sum_shares<T, tiles>(x);
-    else
-      sum_slices<T>(x);
+      if (x.shares != 0) return sum_shares<T, tiles>(x);
+    sum_slices<T>(x);
   }
 
   static constexpr tw_hip_gemm_facts facts(uint32_t arguments_bytes = sizeof(tw_hip_gemm_arguments)) {
@@ -174,8 +175,10 @@ struct gemm {
       x.ldc = row;
     }
     multiply(x, at, [&](auto& sums, int32_t at_m, int32_t at_n, void* lds) {
-      if constexpr (!T::split_k) finish_tile<T>(sums, x, at_m, at_n);
-      store(sums, x, at_m, at_n, lds);
+      if constexpr (T::split_k)
+        store(sums, x, at_m, at_n, lds);
+      else
+        finish_and_store(sums, x, at_m, at_n, lds);
     });
   }
 
@@ -196,8 +199,7 @@ struct gemm {
       take_k(part, from, length);
       multiply(part, tile, [&](auto& sums, int32_t at_m, int32_t at_n, void* lds) {
         if (length == work.loops) {
-          finish_tile<T>(sums, part, at_m, at_n);
-          store(sums, part, at_m, at_n, lds);
+          finish_and_store(sums, part, at_m, at_n, lds);
         } else {
           leave(sums, static_cast<typename T::acc*>(x.partial) + slot_of(index, from > 0) * tile_m * tile_n);
         }
@@ -268,6 +270,33 @@ struct gemm {
                             {KContiguous ? at : 0, KContiguous ? 0 : at});
   }
 
+  // Accumulators per work-item of which no second set fits beside them: finished, or read from C or a D tensor.
+  static constexpr int most_at_once = 128;
+  static constexpr int wave_rows = m_of<typename T::wave> * m_of<typename T::warp_tile>;
+  // CShuffle stores two warp tiles of 16 rows at a time.
+  static constexpr int slice_rows =
+      m_of<typename T::warp_tile> == 16 && tile_m % (2 * wave_rows) == 0 ? 2 * wave_rows : wave_rows;
+
+  // A large tile in slices of rows, each on its way to memory before the next one is looked at.
+  template <class Sums>
+  CK_TILE_DEVICE static void finish_and_store(Sums& sums, const tw_hip_gemm_arguments& x, int32_t at_m, int32_t at_n,
+                                              void* lds) {
+    using namespace ck_tile;
+    if constexpr (Sums::get_thread_buffer_size() <= most_at_once) {
+      finish_tile<T>(sums, x, at_m, at_n);
+      store(sums, x, at_m, at_n, lds);
+    } else {
+      constexpr int per_wave = slice_rows / wave_rows;
+      static_for<0, tile_m / slice_rows, 1>{}([&](auto i) {
+        auto slice = rows_of<per_wave>(sums, i);
+        finish_tile<T>(slice, x, at_m + i * slice_rows, at_n);
+        store(slice, x, at_m + i * slice_rows, at_n, lds);
+        __builtin_amdgcn_sched_barrier(0);  // else the loads of all slices come first
+      });
+    }
+  }
+
+  // Rows of accumulators: of a whole tile, or of a slice.
   template <class Sums>
   CK_TILE_DEVICE static void store(const Sums& sums, const tw_hip_gemm_arguments& x, int32_t at_m, int32_t at_n,
                                    void* lds) {
@@ -275,9 +304,9 @@ struct gemm {
     const auto view = make_naive_tensor_view<address_space_enum::global>(
         static_cast<stored<T>*>(x.d), make_tuple(x.m, x.n), make_tuple(x.ldc, 1), number<epilogue::GetVectorSizeC()>{},
         number<1>{});
-    constexpr auto lengths = make_tuple(number<tile_m>{}, number<tile_n>{});
+    constexpr auto lengths = Sums::get_lengths();
     auto out = make_tile_window(pad_tensor_view(view, lengths, sequence<false, T::pad_n>{}), lengths, {at_m, at_n});
-    epilogue{}(out, sums, ck_tile::tuple<>{}, lds);
+    epilogue_of<lengths[number<0>{}]>{}(out, sums, ck_tile::tuple<>{}, lds);
   }
 
   // A whole tile of accumulators, into the workspace.

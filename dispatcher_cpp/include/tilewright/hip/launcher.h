@@ -25,13 +25,13 @@ typedef struct tw_hip_code {
 typedef struct tw_hip_gemm {
   tw_gemm_traits traits;
   tw_hip_code code;
-  tw_hip_code sum; /* where K is shared: the kernel that adds up what was left in the workspace, of the same image */
+  tw_hip_code sum;     /* adds up what was left in the workspace, of the same image; finishes where K is empty */
   uint32_t workgroups; /* that the architecture's reference device runs at a time; of persistent kernels and stream-K */
 } tw_hip_gemm;
 
 typedef struct tw_hip_gemm_plan {
   tw_hip_gemm_arguments arguments; /* pointers still null */
-  uint32_t grid;                   /* workgroups along x; 0 = nothing to do */
+  uint32_t grid;                   /* workgroups along x; 0 = nothing to multiply */
   uint32_t block;                  /* work-items per workgroup */
   uint32_t row_bytes;              /* alignment that pointers need */
   uint32_t sum_grid;               /* 0 = the kernel writes D itself */

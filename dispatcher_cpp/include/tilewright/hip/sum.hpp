@@ -1,4 +1,5 @@
-// The second half of a GEMM that shares K among workgroups: adds the slices up in their order and finishes.
+// The second half of a GEMM that shares K among workgroups: adds the slices up in their order and finishes. Without any
+// slice, all of a GEMM whose K is empty.
 #ifndef TILEWRIGHT_HIP_SUM_HPP
 #define TILEWRIGHT_HIP_SUM_HPP
 
@@ -20,7 +21,8 @@ CK_TILE_DEVICE void sum_slices(tw_hip_gemm_arguments x) {
   if constexpr (T::batched) x = matrix_of_batch<T>(x, index);
 
   const vector* first = static_cast<const vector*>(x.partial) + index * per_matrix * x.shares + at;
-  vector sum = *first;
+  vector sum{};
+  if (x.shares != 0) sum = *first;
   for (int32_t slice = 1; slice < x.shares; ++slice) {
     const vector next = first[slice * per_matrix];
     for (int i = 0; i < TW_HIP_SUM_VECTOR; ++i) sum.element[i] += next.element[i];
