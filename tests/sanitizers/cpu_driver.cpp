@@ -209,7 +209,7 @@ void run_groups(const tw_kernel* kernel, int64_t m, int64_t n, int64_t k, int64_
 void run_all(const tw_kernel* kernel) {
   const int64_t sizes[][3] = {{1, 1, 1},      {0, 3, 2},   {3, 0, 2},   {4, 4, 0},    {13, 31, 7},
                               {14, 32, 32},   {1, 200, 9}, {90, 1, 33}, {29, 97, 65}, {61, 99, 17},
-                              {150, 201, 97}, {2, 70, 40}, {70, 3, 40}};
+                              {150, 201, 97}, {2, 70, 40}, {70, 3, 40}, {4, 41, 130}, {37, 4, 66}};
   for (const auto& size : sizes) {
     (kernel->op == TW_OP_GROUPED_GEMM ? run_groups : run)(kernel, size[0], size[1], size[2], 0, 0);
     (kernel->op == TW_OP_GROUPED_GEMM ? run_groups : run)(kernel, size[0], size[1], size[2], 3, 2);

@@ -7,6 +7,7 @@
 #include "tilewright/cpu/multiply.hpp"
 #include "tilewright/cpu/pack.hpp"
 #include "tilewright/cpu/skinny.hpp"
+#include "tilewright/cpu/skinny_dots.hpp"
 
 namespace tilewright::cpu {
 namespace {
@@ -72,6 +73,12 @@ struct gemm {
       k.skinny_along_k = &matrix::along_k;
       k.skinny_along_lines = &matrix::along_lines;
       k.widen = &matrix::widen;
+      k.skinny_depth = 1;
+    } else {
+      using matrix = skinny_dots<Operation>;
+      k.skinny_along_k = &matrix::along_k;
+      k.widen = &matrix::widen;
+      k.skinny_depth = Operation::kDepth;
     }
     if constexpr (Operation::kDtype == TW_FP32 && Output::kDtype == TW_FP32) k.direct = &direct<Epilogue, NR>::multiply;
     return k;

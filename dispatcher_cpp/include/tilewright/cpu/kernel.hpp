@@ -57,9 +57,9 @@ struct direct_block {
   output to;
 };
 
-// sums[s][line] = sum over k of vectors[s][k] * matrix[line, k] in fp32, for few vectors and some lines of a matrix.
+// sums[s][line] = sum over k of vectors[s][k] * matrix[line, k], for few vectors and some lines of a matrix.
 struct skinny_block {
-  const float* vectors;  // count x vector_ld, zeros behind depth
+  const float* vectors;  // count x vector_ld as `widen` makes them, zeros behind depth
   int64_t count, vector_ld, depth;
   const void* matrix;  // line by line, or k by k
   int64_t ld, lines;
@@ -83,7 +83,7 @@ using multiply_function = void (*)(const block&);
 using direct_function = void (*)(const direct_block&);
 using skinny_function = void (*)(const skinny_block&);
 using finish_function = void (*)(const finish_block&);
-// `count` values, `stride` apart, as fp32; zeros up to a whole number of vectors.
+// `count` values, `stride` apart, as fp32 or as units of int8; zeros up to a whole number of vectors.
 using widen_function = void (*)(float* to, const void* from, int64_t stride, int64_t count);
 // Vectors that one pass over a matrix multiplies; more rows or columns are worth packing.
 constexpr int64_t kMaxVectors = 4;
@@ -105,8 +105,9 @@ struct gemm_kernel {
   multiply_function multiply;
   finish_function finish;
   direct_function direct;                              // null unless elements are fp32
-  skinny_function skinny_along_k, skinny_along_lines;  // null if products are not summed in fp32
+  skinny_function skinny_along_k, skinny_along_lines;  // the latter null if products are not summed in fp32
   widen_function widen;
+  int64_t skinny_depth;  // values of K in four bytes of a widened vector
 };
 
 }  // namespace tilewright::cpu

@@ -18,8 +18,9 @@ struct widened_fma {
   static constexpr int kDepth = 1;         // values of K in a unit
   static constexpr bool kShifted = false;  // does A carry an offset that must be taken from the sums?
 
-  // kLanes units that follow each other along K, then along the panel.
+  // kLanes units that follow each other along K, or the first `count` values and zeros, then along the panel.
   static TW_CPU_INLINE vec load_along_k(const storage* p) { return Element::load_float(p); }
+  static TW_CPU_INLINE vec load_first_along_k(const storage* p, int64_t count) { return Element::load_first(p, count); }
   static TW_CPU_INLINE vec load_along_panel(const storage* p, int64_t) { return Element::load_float(p); }
   static TW_CPU_INLINE vec multiply_add(vec a, vec b, vec sum) { return fma(a, b, sum); }
   static TW_CPU_INLINE vec add_sums(vec a, vec b) { return add(a, b); }
@@ -37,6 +38,9 @@ struct bf16_dot {
   static constexpr bool kShifted = false;
 
   static TW_CPU_INLINE vec load_along_k(const storage* p) { return load(p); }
+  static TW_CPU_INLINE vec load_first_along_k(const storage* p, int64_t count) {
+    return from_bits(_mm512_maskz_loadu_epi16(0xffffffffu >> (2 * kLanes - count), p));
+  }
   static TW_CPU_INLINE vec load_along_panel(const storage* p, int64_t ld) {
     return from_bits(bit_or(widen(load_half(p)), shift_left_16(widen(load_half(p + ld)))));
   }
@@ -57,6 +61,11 @@ struct int16_dot {
   static constexpr bool kShifted = false;
 
   static TW_CPU_INLINE vec load_along_k(const storage* p) { return from_bits(widen_int8_pairs(p)); }
+  static TW_CPU_INLINE vec load_first_along_k(const storage* p, int64_t count) {
+    storage copy[2 * kLanes] = {};
+    __builtin_memcpy(copy, p, static_cast<size_t>(count));
+    return load_along_k(copy);
+  }
   static TW_CPU_INLINE vec load_along_panel(const storage* p, int64_t ld) {
     return from_bits(bit_or(low_halves(widen_int8(p)), shift_left_16(widen_int8(p + ld))));
   }
@@ -79,6 +88,9 @@ struct int8_dot {
     using storage = int8_t;
     static constexpr int kDepth = 4;
     static TW_CPU_INLINE vec load_along_k(const storage* p) { return load(p); }
+    static TW_CPU_INLINE vec load_first_along_k(const storage* p, int64_t count) {
+      return from_bits(_mm512_maskz_loadu_epi8(~uint64_t{0} >> (4 * kLanes - count), p));
+    }
     static TW_CPU_INLINE vec load_along_panel(const storage* p, int64_t ld) {
       const auto row = [&](int k) { return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i*)(p + k * ld))); };
       const ivec low = bit_or(row(0), _mm512_slli_epi32(row(1), 8));
@@ -90,6 +102,9 @@ struct int8_dot {
     static constexpr int kDepth = 4;
     static TW_CPU_INLINE vec shifted(vec v) { return from_bits(_mm512_xor_si512(bits(v), bits(offset()))); }
     static TW_CPU_INLINE vec load_along_k(const storage* p) { return shifted(b_loader::load_along_k(p)); }
+    static TW_CPU_INLINE vec load_first_along_k(const storage* p, int64_t count) {
+      return shifted(b_loader::load_first_along_k(p, count));
+    }
     static TW_CPU_INLINE vec load_along_panel(const storage* p, int64_t ld) {
       return shifted(b_loader::load_along_panel(p, ld));
     }

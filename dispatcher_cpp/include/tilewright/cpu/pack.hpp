@@ -28,8 +28,10 @@ struct pack_along_k {
           lanes<kLanes>(panel + group, lines + group * ld, ld, kLanes, depth);
         } else if (used >= wanted) {
           lanes<Width % kLanes>(panel + group, lines + group * ld, ld, wanted, depth);
+        } else if (used > 0) {
+          lanes<0>(panel + group, lines + group * ld, ld, used, depth);
         } else {
-          lanes<0>(panel + group, lines + group * ld, ld, used > 0 ? used : 0, depth);
+          for (int64_t step = 0; step < steps; ++step) store(panel + group + step * Width, zero());
         }
       }
     }
@@ -50,22 +52,22 @@ struct pack_along_k {
       TW_CPU_UNROLL for (int i = 0; i < kLanes; ++i) store(panel + (step + i) * Width, rows[i]);
     }
     const int64_t rest = depth - whole * kDepth;
-    if (rest > 0) tail(panel + whole * Width, lines + whole * kDepth, ld, used, rest);
+    if (rest > 0) tail<Full>(panel + whole * Width, lines + whole * kDepth, ld, used, rest);
   }
 
   // The last values of K, which a vector would read beyond.
-  static void tail(float* panel, const storage* lines, int64_t ld, int64_t used, int64_t rest) {
+  template <int Full>
+  static TW_CPU_INLINE void tail(float* panel, const storage* lines, int64_t ld, int64_t used, int64_t rest) {
     vec rows[kLanes];
-    for (int i = 0; i < kLanes; ++i) {
-      storage values[kLanes * kDepth] = {};
-      if (i < used) {
-        for (int64_t k = 0; k < rest; ++k) values[k] = lines[i * ld + k];
-      }
-      rows[i] = Loader::load_along_k(values);
+    const int64_t lines_used = Full != 0 ? Full : used;
+    TW_CPU_UNROLL for (int i = 0; i < kLanes; ++i) {
+      rows[i] = i < lines_used ? Loader::load_first_along_k(lines + i * ld, rest) : zero();
     }
     transpose(rows);
     const int64_t steps = divide_up(rest, kDepth);
-    for (int64_t i = 0; i < steps; ++i) store(panel + i * Width, rows[i]);
+    TW_CPU_UNROLL for (int i = 0; i < kLanes; ++i) {
+      if (i < steps) store(panel + i * Width, rows[i]);
+    }
   }
 };
 

@@ -70,17 +70,23 @@ inline uint32_t threads_for(double useful, uint32_t allowed) {
   return useful < 2 ? 1 : useful < allowed ? static_cast<uint32_t>(useful) : allowed;
 }
 
+// Are lines of the matrix contiguous along K?
+inline bool skinny_along_k(const gemm_plan& plan) {
+  return plan.few_columns ? plan.problem.layout_a == TW_ROW_MAJOR : plan.problem.layout_b == TW_COL_MAJOR;
+}
+
 inline bool plan_skinny(const gemm_kernel& kernel, uint32_t threads_allowed, gemm_plan& plan) {
   const tw_gemm_problem& p = plan.problem;
-  if (kernel.skinny_along_k == nullptr || p.k > kMaxSkinnyDepth || p.k == 0) return false;
+  if (p.k > kMaxSkinnyDepth || p.k == 0) return false;
   plan.few_columns = p.m > p.n;
   plan.vectors = plan.few_columns ? p.n : p.m;
   plan.lines = plan.few_columns ? p.m : p.n;
   if (plan.vectors > kMaxVectors || plan.vectors == 0) return false;
+  if ((skinny_along_k(plan) ? kernel.skinny_along_k : kernel.skinny_along_lines) == nullptr) return false;
   plan.way = path::kSkinny;
   const double bytes = static_cast<double>(plan.lines) * static_cast<double>(p.k) * kernel.input_bytes;
   plan.threads = threads_for(bytes / kBytesPerThread, threads_allowed);
-  plan.vector_ld = round_up(p.k, kSpareUnits);
+  plan.vector_ld = round_up(divide_up(p.k, kernel.skinny_depth), kSpareUnits);
   // Sums stay in the first-level cache; threads take turns of at least a few lines' worth of prefetching.
   const int64_t even = divide_up(plan.lines, plan.threads == 1 ? 1 : 2 * plan.threads);
   plan.lines_per_task = smaller(round_up(larger(even, 256), 64), 4096);

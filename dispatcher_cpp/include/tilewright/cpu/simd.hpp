@@ -79,6 +79,7 @@ TW_CPU_INLINE half_ivec float_to_bf16(vec v) {
 }
 
 TW_CPU_INLINE ivec add_int32(ivec a, ivec b) { return _mm512_add_epi32(a, b); }
+TW_CPU_INLINE int32_t sum_of_int32_lanes(ivec v) { return _mm512_reduce_add_epi32(v); }
 TW_CPU_INLINE ivec multiply_pairs(ivec a, ivec b) { return _mm512_madd_epi16(a, b); }
 TW_CPU_INLINE ivec low_halves(ivec v) { return _mm512_and_si512(v, _mm512_set1_epi32(0xffff)); }
 TW_CPU_INLINE ivec widen_int8(const void* p) {  // to 32 bits
@@ -184,6 +185,11 @@ TW_CPU_INLINE vec scale(vec v, vec n) {  // in two steps: 2^n itself may be no n
   return mul(mul(v, power(half)), power(_mm256_sub_epi32(all, half)));
 }
 TW_CPU_INLINE ivec add_int32(ivec a, ivec b) { return _mm256_add_epi32(a, b); }
+TW_CPU_INLINE int32_t sum_of_int32_lanes(ivec v) {
+  const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+  const __m128i two = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+  return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 0xb1)));
+}
 TW_CPU_INLINE ivec multiply_pairs(ivec a, ivec b) { return _mm256_madd_epi16(a, b); }
 TW_CPU_INLINE ivec low_halves(ivec v) { return _mm256_and_si256(v, _mm256_set1_epi32(0xffff)); }
 TW_CPU_INLINE ivec widen_int8(const void* p) {

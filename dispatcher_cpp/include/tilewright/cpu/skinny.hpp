@@ -29,8 +29,8 @@ class skinny {
 
   static void along_k(const skinny_block& s) {
     switch (s.count) {
-      case 1:
-        return dots<1, 8>(s);
+      case 1:  // eight short lines would share the sets of the first-level cache; long ones make prefetching busy
+        return s.depth * static_cast<int64_t>(sizeof(storage)) <= kShortLine ? dots<1, 4>(s) : dots<1, 8>(s);
       case 2:
         return dots<2, 4>(s);
       case 3:
@@ -57,6 +57,8 @@ class skinny {
   }
 
  private:
+  static constexpr int64_t kShortLine = 4096;  // bytes
+
   // Lines are contiguous along K: Lines of them at a time, a vector of sums for each pair.
   template <int Count, int Lines>
   static void dots(const skinny_block& s) {

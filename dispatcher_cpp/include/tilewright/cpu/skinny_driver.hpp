@@ -55,8 +55,7 @@ class skinny_job {
     s.sums_ld = plan_.lines_per_task;
     s.matrix = plan_.few_columns ? a_at(kernel_, p, args_, line, 0) : b_at(kernel_, p, args_, 0, line);
     s.ld = plan_.few_columns ? p.lda : p.ldb;
-    const bool along_k = plan_.few_columns ? p.layout_a == TW_ROW_MAJOR : p.layout_b == TW_COL_MAJOR;
-    (along_k ? kernel_.skinny_along_k : kernel_.skinny_along_lines)(s);
+    (skinny_along_k(plan_) ? kernel_.skinny_along_k : kernel_.skinny_along_lines)(s);
     write(s, line);
   }
 
