@@ -37,7 +37,7 @@ _PACKED_TILES = (
     ((128, 64, 64), (4, 2, 1), (16, 16, 16)),
     ((128, 64, 128), (4, 2, 1), (16, 16, 16)),
 )
-_VARIANTS: tuple[dict[str, object], ...] = (
+VARIANTS: tuple[dict[str, object], ...] = (
     {"num_d": 1, "activation": "gelu"},
     {"num_d": 2, "d_op": "multiply"},
     {"num_d": 4, "activation": "relu"},
@@ -65,7 +65,7 @@ def variants(name: str) -> Iterator[Kernel]:
         *((pipeline, {"dtype": "fp16"}) for pipeline in ("mem", "comp_async", "compv4") if pipeline in arch.pipelines),
     ]
     layouts = [layout.value for layout in Layout]
-    for number, (variant, (pipeline, dtype)) in enumerate(product(_VARIANTS, places)):
+    for number, (variant, (pipeline, dtype)) in enumerate(product(VARIANTS, places)):
         if "pipeline" in variant and pipeline != "compv3":
             continue
         usual = {"pipeline": pipeline, "scheduler": "intrawave", "epilogue": "cshuffle", **dtype, **variant}
