@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tilewright.codegen import cli
 from tilewright.codegen.build import read_tree_roots
 from tilewright.codegen.limits import LimitError
 from tilewright.codegen.violations import SpecError
-from tilewright.dispatch import Device, TilewrightError
-from tilewright.jit import BuildFailedError, JitDisabledError, Registry, ToolchainError
+from tilewright.dispatch import Device, KernelLibrary, TilewrightError
+from tilewright.jit import BuildFailedError, JitDisabledError, Registry, ToolchainError, command
 
 pytestmark = pytest.mark.skipif("TILEWRIGHT_TREES" not in os.environ, reason="TILEWRIGHT_TREES is not set")
 
@@ -103,6 +104,31 @@ def test_limits_hold(cache: Path) -> None:
     fine = registry(cache)
     fine.add(SPEC, limits={"max_code_bytes": 1 << 20})
     assert len(fine.build().kernels) == 1
+
+
+def test_the_command_line_prints_the_library_that_it_makes(
+    cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "spec.json").write_text(json.dumps({**SPEC, "layout": "rrr"}))
+    arguments = ["--arch", "x86_64_v3", "--spec", str(tmp_path / "spec.json"), "--cache", str(cache)]
+    arguments += ["--name", "cli"]
+    assert cli.main(["jit", *arguments, "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["compiled"] == made["kernels"] and made["arch"] == "x86_64_v3" and made["name"] == "cli"
+    assert [kernel.name for kernel in KernelLibrary.load(Path(made["library"]).parent).kernels] == made["kernels"]
+    assert json.loads(Path(made["manifest"]).read_text())["kernels"]
+
+    monkeypatch.setenv("TILEWRIGHT_JIT", "off")
+    assert command.main([*arguments]) == 0
+    assert capsys.readouterr().out == made["library"] + "\n"
+    assert command.main([*arguments, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {**made, "compiled": []}
+    assert command.main([*arguments, "--name", "other"]) == command.EXIT_FAILED
+    said = capsys.readouterr()
+    assert said.out == "" and "TILEWRIGHT_JIT=off" in said.err
+    monkeypatch.setenv("TILEWRIGHT_JIT", "on")
+    assert command.main([*arguments, "--limit", "max_code_bytes=9"]) == command.EXIT_FAILED
+    assert "bytes of code; allowed: at most 9 (max_code_bytes)" in capsys.readouterr().err
 
 
 def test_a_compiler_has_a_time_limit(cache: Path) -> None:
