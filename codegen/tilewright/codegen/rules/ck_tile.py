@@ -165,15 +165,19 @@ def _lds(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
 def accumulator_limit(spec: GemmSpec, arch: Arch) -> int:
     """Accumulators per work-item that compile without scratch spills, as measured.
 
-    A CDNA SIMD has 512 registers per lane for its waves; half may be accumulators. RDNA waves address 256 and need
-    more of them for operands, which WMMA on gfx11 holds twice: a quarter. Pipelines that keep two register tiles of A
-    and B (compv4, compv6, comp_async) leave half as many.
+    A CDNA SIMD has 512 registers per lane for its waves; half may be accumulators, if the other half has no more to
+    hold than rows of 64 bytes of A and B, shared by four waves and copied as they are (500 registers of fp16 rcr), and
+    else a quarter: fp8 rrr, which is transposed, spilled 106, and 128x128 in one wave 62. RDNA waves address 256 and
+    need more of them for operands, which WMMA on gfx11 holds twice: a quarter. Pipelines that keep two register tiles
+    of A and B (compv4, compv6, comp_async) leave half as many.
     """
     tiles = 2 if spec.pipeline in _TWO_REGISTER_TILES else 1
     if arch.wave_size == 32:
         return 64 // tiles
     waves_per_simd = max(spec.k_block_per_cu, -(-_waves(spec) // 4))
-    return 256 // waves_per_simd // tiles
+    row_bytes = spec.tile.k * ELEMENT_BYTES[spec.dtype_a]
+    lean = spec.layout is Layout.RCR and row_bytes <= 64 and _waves(spec) >= 4
+    return min(256 // waves_per_simd // tiles, 256 if lean else 128)
 
 
 def _accumulators(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
