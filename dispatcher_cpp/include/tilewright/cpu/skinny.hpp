@@ -57,7 +57,8 @@ class skinny {
   }
 
  private:
-  static constexpr int64_t kShortLine = 4096;  // bytes
+  // Bytes. Sums of four lines of short vectors would wait for one another.
+  static constexpr int64_t kShortLine = kLanes == 16 ? 4096 : 0;
 
   // Lines are contiguous along K: Lines of them at a time, a vector of sums for each pair.
   template <int Count, int Lines>
