@@ -68,6 +68,10 @@ def _registry(options: argparse.Namespace) -> Registry:
 def _specs(path: str) -> list[dict[str, object]]:
     try:
         found = json.loads(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise SpecError(
+            f"cannot read {path!r}: {error.strerror}; name a file with a JSON spec or a list of them"
+        ) from None
     except ValueError as error:
         raise SpecError(f"{path} is no JSON: {error}") from None
     specs = found if isinstance(found, list) else [found]
