@@ -1,6 +1,7 @@
 #include "tilewright/dispatcher/analytic.hpp"
 
 #include "tilewright/dispatcher/problem.hpp"
+#include "tilewright/variant.h"
 
 namespace tilewright {
 namespace {
@@ -181,7 +182,7 @@ Estimate estimate(const tw_grouped_gemm_problem& p, const tw_arch& arch, const t
   Estimate e;
   double clocks = 0, fill = 0, bytes = 0, asked = 0, padded = 0;
   for (int64_t i = 0; i < p.group_count; ++i) {
-    const tw_gemm_problem one = problem_of(p, p.groups[i]);
+    const tw_gemm_problem one = tw_problem_of_group(&p, &p.groups[i]);
     if (one.m == 0 || one.n == 0) continue;
     const Tiles tiles = tiles_of(one, arch, t);
     e.tiles += tiles.count;

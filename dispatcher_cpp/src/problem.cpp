@@ -230,19 +230,6 @@ Signature signature(const tw_problem& problem) {
   return {p.dtype_a, p.dtype_b, p.dtype_c, p.dtype_acc, p.layout_a, p.layout_b, p.layout_c};
 }
 
-tw_gemm_problem problem_of(const tw_grouped_gemm_problem& problem, const tw_gemm_group& group) {
-  tw_gemm_problem p = {};
-  p.base = {sizeof p, TW_OP_GEMM};
-  p.dtype_a = problem.dtype_a, p.dtype_b = problem.dtype_b;
-  p.dtype_c = problem.dtype_c, p.dtype_acc = problem.dtype_acc;
-  p.layout_a = problem.layout_a, p.layout_b = problem.layout_b, p.layout_c = problem.layout_c;
-  p.m = group.m, p.n = group.n, p.k = group.k;
-  p.lda = group.lda, p.ldb = group.ldb, p.ldc = group.ldc;
-  p.alpha = problem.alpha, p.beta = problem.beta;
-  p.split_k = 1, p.batch = 1;
-  return p;
-}
-
 tw_status validate(const tw_problem* problem) {
   if (problem == nullptr) return fail(TW_INVALID_ARGUMENT, "problem is null; allowed: a pointer to tw_gemm_problem");
   switch (problem->op) {

@@ -1,8 +1,10 @@
-/* Does a kernel's variant serve a problem? The same for every backend; the rest is the backend's own answer. */
+/* Does a kernel's variant serve a problem, and what is a group as a problem? The same for every backend; the rest is
+ * the backend's own answer. */
 #ifndef TILEWRIGHT_VARIANT_H
 #define TILEWRIGHT_VARIANT_H
 
 #include <stdio.h>
+#include <string.h>
 
 #include "tilewright/abi.h"
 
@@ -36,6 +38,32 @@ static inline tw_status tw_gemm_variant_matches(const tw_gemm_traits* t, const t
   else
     return TW_OK;
   return TW_UNSUPPORTED;
+}
+
+/* One product of a grouped problem as the problem of its own that it is. */
+static inline tw_gemm_problem tw_problem_of_group(const tw_grouped_gemm_problem* p, const tw_gemm_group* group) {
+  tw_gemm_problem one;
+  memset(&one, 0, sizeof one);
+  one.base.struct_size = sizeof one;
+  one.base.op = TW_OP_GEMM;
+  one.dtype_a = p->dtype_a;
+  one.dtype_b = p->dtype_b;
+  one.dtype_c = p->dtype_c;
+  one.dtype_acc = p->dtype_acc;
+  one.layout_a = p->layout_a;
+  one.layout_b = p->layout_b;
+  one.layout_c = p->layout_c;
+  one.split_k = 1;
+  one.batch = 1;
+  one.m = group->m;
+  one.n = group->n;
+  one.k = group->k;
+  one.lda = group->lda;
+  one.ldb = group->ldb;
+  one.ldc = group->ldc;
+  one.alpha = p->alpha;
+  one.beta = p->beta;
+  return one;
 }
 
 #endif /* TILEWRIGHT_VARIANT_H */

@@ -6,6 +6,7 @@
 #define TILEWRIGHT_CPU_PRODUCTS_HPP
 
 #include "tilewright/cpu/launch.hpp"
+#include "tilewright/variant.h"
 
 namespace tilewright::cpu {
 
@@ -32,21 +33,8 @@ inline tw_gemm_problem problem_of_group(const tw_gemm_problem& types, const tw_g
 
 // What all groups have in common, as a problem of no size.
 inline tw_gemm_problem types_of(const tw_grouped_gemm_problem& g) {
-  tw_gemm_problem p = {};
-  p.base.struct_size = sizeof(p);
-  p.base.op = TW_OP_GEMM;
-  p.dtype_a = g.dtype_a;
-  p.dtype_b = g.dtype_b;
-  p.dtype_c = g.dtype_c;
-  p.dtype_acc = g.dtype_acc;
-  p.layout_a = g.layout_a;
-  p.layout_b = g.layout_b;
-  p.layout_c = g.layout_c;
-  p.split_k = 1;
-  p.batch = 1;
-  p.alpha = g.alpha;
-  p.beta = g.beta;
-  return p;
+  const tw_gemm_group none = {};
+  return tw_problem_of_group(&g, &none);
 }
 
 // With so many products for each thread, none waits long for the last of the others.

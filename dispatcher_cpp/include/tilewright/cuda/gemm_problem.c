@@ -142,6 +142,17 @@ static tw_status check_sizes(struct reason r, const tw_gemm_problem* p) {
   return check_tensors(r, p);
 }
 
+/* What plain and grouped problems have in common. */
+static tw_status check_kind(struct reason r, const tw_gemm_problem* p, const tw_gemm_traits* traits) {
+  TRY(check_dtype(r, "dtype_a", p->dtype_a, traits->dtype_a));
+  TRY(check_dtype(r, "dtype_b", p->dtype_b, traits->dtype_b));
+  TRY(check_dtype(r, "dtype_c", p->dtype_c, traits->dtype_c));
+  TRY(check_dtype(r, "dtype_acc", p->dtype_acc, traits->dtype_acc));
+  TRY(check_layout(r, "layout_a", p->layout_a, traits->layout_a));
+  TRY(check_layout(r, "layout_b", p->layout_b, traits->layout_b));
+  return check_layout(r, "layout_c", p->layout_c, traits->layout_c);
+}
+
 tw_status tw_cuda_gemm_supports(const tw_kernel* kernel, const tw_problem* problem, char* text, size_t bytes) {
   const tw_gemm_traits* traits = (const tw_gemm_traits*)kernel->traits;
   const tw_gemm_problem* p = (const tw_gemm_problem*)problem;
@@ -150,13 +161,7 @@ tw_status tw_cuda_gemm_supports(const tw_kernel* kernel, const tw_problem* probl
     return refuse(r, "op is %u of %u bytes; this kernel serves gemm (%u, %u bytes)", p->base.op, p->base.struct_size,
                   (unsigned)TW_OP_GEMM, (unsigned)sizeof(*p));
   }
-  TRY(check_dtype(r, "dtype_a", p->dtype_a, traits->dtype_a));
-  TRY(check_dtype(r, "dtype_b", p->dtype_b, traits->dtype_b));
-  TRY(check_dtype(r, "dtype_c", p->dtype_c, traits->dtype_c));
-  TRY(check_dtype(r, "dtype_acc", p->dtype_acc, traits->dtype_acc));
-  TRY(check_layout(r, "layout_a", p->layout_a, traits->layout_a));
-  TRY(check_layout(r, "layout_b", p->layout_b, traits->layout_b));
-  TRY(check_layout(r, "layout_c", p->layout_c, traits->layout_c));
+  TRY(check_kind(r, p, traits));
   if (p->split_k < 1 || p->split_k > traits->max_split_k) {
     return refuse(r, "split_k is %u; this kernel takes %s%u", p->split_k, traits->max_split_k > 1 ? "1 to " : "",
                   traits->max_split_k);
@@ -254,13 +259,9 @@ tw_status tw_cuda_grouped_supports(const tw_kernel* kernel, const tw_problem* pr
     return refuse(r, "op is %u of %u bytes; this kernel serves grouped gemm (%u, %u bytes)", p->base.op,
                   p->base.struct_size, (unsigned)TW_OP_GROUPED_GEMM, (unsigned)sizeof(*p));
   }
-  TRY(check_dtype(r, "dtype_a", p->dtype_a, traits->dtype_a));
-  TRY(check_dtype(r, "dtype_b", p->dtype_b, traits->dtype_b));
-  TRY(check_dtype(r, "dtype_c", p->dtype_c, traits->dtype_c));
-  TRY(check_dtype(r, "dtype_acc", p->dtype_acc, traits->dtype_acc));
-  TRY(check_layout(r, "layout_a", p->layout_a, traits->layout_a));
-  TRY(check_layout(r, "layout_b", p->layout_b, traits->layout_b));
-  TRY(check_layout(r, "layout_c", p->layout_c, traits->layout_c));
+  const tw_gemm_group none = {0, 0, 0, 0, 0, 0};
+  const tw_gemm_problem kind = tw_problem_of_group(p, &none);
+  TRY(check_kind(r, &kind, traits));
   TRY(check_extent(r, "group_count", p->group_count));
   for (int64_t i = 0; i < p->group_count; ++i) {
     const tw_gemm_problem one = single(traits, &p->groups[i], p->alpha, p->beta);

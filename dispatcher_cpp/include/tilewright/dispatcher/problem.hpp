@@ -24,9 +24,6 @@ inline const tw_grouped_gemm_problem& as_grouped(const tw_problem& problem) {
   return reinterpret_cast<const tw_grouped_gemm_problem&>(problem);
 }
 
-// One product of a grouped problem as a problem of its own.
-tw_gemm_problem problem_of(const tw_grouped_gemm_problem& problem, const tw_gemm_group& group);
-
 // TW_OK, or TW_INVALID_ARGUMENT with field, value and what is allowed in tw_last_error().
 tw_status validate(const tw_problem* problem);
 // Null pointers that the problem needs; problem is valid.

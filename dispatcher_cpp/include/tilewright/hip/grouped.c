@@ -3,31 +3,9 @@
 #include <string.h>
 
 #include "tilewright/hip/launcher.h"
+#include "tilewright/variant.h"
 
 static const tw_hip_gemm* gemm_of(const tw_kernel* kernel) { return (const tw_hip_gemm*)kernel->traits; }
-
-/* A group as the problem of its own that it is. */
-static tw_gemm_problem problem_of(const tw_grouped_gemm_problem* p, const tw_gemm_group* group) {
-  const tw_gemm_problem one = {.base = {sizeof(tw_gemm_problem), TW_OP_GEMM},
-                               .dtype_a = p->dtype_a,
-                               .dtype_b = p->dtype_b,
-                               .dtype_c = p->dtype_c,
-                               .dtype_acc = p->dtype_acc,
-                               .layout_a = p->layout_a,
-                               .layout_b = p->layout_b,
-                               .layout_c = p->layout_c,
-                               .split_k = 1,
-                               .m = group->m,
-                               .n = group->n,
-                               .k = group->k,
-                               .lda = group->lda,
-                               .ldb = group->ldb,
-                               .ldc = group->ldc,
-                               .alpha = p->alpha,
-                               .beta = p->beta,
-                               .batch = 1};
-  return one;
-}
 
 static tw_status check(const tw_kernel* kernel, const tw_problem* problem, tw_hip_gemm_facts* facts, char* reason,
                        size_t bytes) {
@@ -46,7 +24,7 @@ static tw_status check(const tw_kernel* kernel, const tw_problem* problem, tw_hi
   }
   for (int64_t i = 0; i < p->group_count; ++i) {
     char text[224];
-    const tw_gemm_problem one = problem_of(p, &p->groups[i]);
+    const tw_gemm_problem one = tw_problem_of_group(p, &p->groups[i]);
     const tw_status status = tw_hip_check_conditions(gemm_of(kernel), &one, facts, text, sizeof text);
     if (status == TW_OK) continue;
     snprintf(reason, bytes, "group %lld: %s", (long long)i, text);
