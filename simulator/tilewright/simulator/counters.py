@@ -17,6 +17,10 @@ from tilewright.simulator.target import Target
 
 PLAIN = re.compile("_(load|read|store|write)(_|2)")  # in names of loads and stores; atomics have others (cmpstore)
 
+# A counter that is full holds back what it would count: LLVM waits for nothing where 63 later loads are under way.
+_SIX_BITS = ("vmcnt", "vscnt", "loadcnt", "storecnt", "dscnt")
+_MOST = 63
+
 
 class Access:
     """One executed memory instruction of a wave: ``due`` are the counters that it still waits for.
@@ -97,8 +101,11 @@ class Traffic:
 
     def issue(self, access: Access) -> None:
         """The access starts."""
-        for counter in access.due:
-            self._queues.setdefault(counter, []).append(access)
+        for counter in tuple(access.due):
+            queue = self._queues.setdefault(counter, [])
+            queue.append(access)
+            if counter in _SIX_BITS and len(queue) > _MOST:
+                self.wait(counter, _MOST)
 
     def wait(self, counter: str, count: int) -> None:
         """What has surely arrived when ``counter`` is at most ``count`` has arrived."""

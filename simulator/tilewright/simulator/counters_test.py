@@ -77,6 +77,14 @@ def test_ordered_accesses_arrive_one_after_the_other() -> None:
     assert not accesses[3].due
 
 
+def test_a_full_counter_holds_back_the_next_access() -> None:
+    traffic = Traffic()
+    accesses = [issue(traffic, ("vmcnt",), True) for _ in range(63)]
+    assert all(access.due for access in accesses)
+    issue(traffic, ("vmcnt",), True)
+    assert [bool(access.due) for access in accesses[:2]] == [False, True]
+
+
 def test_scalar_loads_have_arrived_only_when_nothing_is_under_way() -> None:
     traffic = Traffic()
     scalar = issue(traffic, ("lgkmcnt",), False)
