@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import math
 import struct
 
+from tilewright.simulator.control import WAITS, target_of_branch
+from tilewright.simulator.counters import counters_of, waits_of
 from tilewright.simulator.coverage import instructions_of
 from tilewright.simulator.instruction import Instruction
 from tilewright.simulator.object_file import CodeObject
@@ -46,11 +49,30 @@ def barriers(code: CodeObject, kernel: str) -> list[tuple[Instruction, ...]]:
 def waits(code: CodeObject, kernel: str) -> list[tuple[Instruction, bool]]:
     """The waits for memory of a kernel, and whether a barrier follows: those may wait for nothing."""
     found = _function(code, kernel)
-    return [
-        (one, "s_barrier" in after.name)
-        for one, after in itertools.pairwise(found)
-        if one.name.startswith("s_wait") and "s_wait_idle" not in one.name
-    ]
+    return [(one, "s_barrier" in after.name) for one, after in itertools.pairwise(found) if one.name in WAITS]
+
+
+def idle_waits(code: CodeObject, kernel: str) -> set[int]:
+    """Where a wait allows as many as can be under way at most, so that nobody misses it.
+
+    Compilers leave some: they do not look into inline assembly that waits. What is under way is counted along straight
+    lines; behind a label it may be anything.
+    """
+    found = _function(code, kernel)
+    labels = {target_of_branch(one) for one in found if "branch" in one.name}
+    most: dict[str, float] = dict.fromkeys(("vmcnt", "lgkmcnt", "vscnt", "loadcnt", "storecnt", "dscnt", "kmcnt"), 0)
+    idle = set()
+    for one in found:
+        if one.pc in labels:
+            most = dict.fromkeys(most, math.inf)
+        if one.name in WAITS:
+            allowed = {counter: count for counter, count in waits_of(one, code.target).items() if counter in most}
+            if all(most[counter] <= count for counter, count in allowed.items()):
+                idle.add(one.pc)
+            most.update({counter: min(most[counter], count) for counter, count in allowed.items()})
+        for counter in counters_of(one, code.target)[0]:
+            most[counter] += 1
+    return idle
 
 
 def _function(code: CodeObject, kernel: str) -> list[Instruction]:
