@@ -20,8 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given[:1] == ["info"]:
         return int(importlib.import_module("tilewright.codegen.report").main(given[1:]))
     if given == ["--cmake-dir"]:
-        print(Path(__file__).resolve().parents[1] / "native/cmake")
-        return 0
+        return _print_cmake_folder(Path(__file__).resolve().parents[1] / "native/cmake")
     try:
         cli = importlib.import_module("tilewright.codegen.cli")
     except ModuleNotFoundError as error:
@@ -33,6 +32,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _EXIT_BAD_INPUT
     code: int = cli.main(given)
     return code
+
+
+def _print_cmake_folder(folder: Path) -> int:
+    if not folder.is_dir():
+        print(f"error: {folder} is not there: this is a checkout; install the tilewright wheel", file=sys.stderr)
+        return _EXIT_BAD_INPUT
+    print(folder)
+    return 0
 
 
 if __name__ == "__main__":
