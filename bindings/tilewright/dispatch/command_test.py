@@ -14,6 +14,7 @@ def test_the_folder_for_cmake_is_named_only_where_it_is(
     assert command.main(["--cmake-dir"]) == 2
     printed = capsys.readouterr()
     assert printed.out == "" and "install the tilewright wheel" in printed.err
+    assert str(tmp_path / "native" / "cmake") in printed.err  # beside the package
     (tmp_path / "native" / "cmake").mkdir(parents=True)
     assert command.main(["--cmake-dir"]) == 0
     assert capsys.readouterr().out == f"{tmp_path / 'native' / 'cmake'}\n"

@@ -99,10 +99,5 @@ def test_other_commands_name_the_packages_that_they_need(
     assert "needs the package click" in capsys.readouterr().err
 
 
-def test_the_cmake_folder_is_beside_the_package(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command.main(["--cmake-dir"]) == 0
-    assert Path(capsys.readouterr().out.strip()).parts[-3:] == ("tilewright", "native", "cmake")
-
-
 def test_nothing_is_installed_here() -> None:
     assert list(installed.manifests("tilewright_no_kernels")) == []
