@@ -167,9 +167,9 @@ def accumulator_limit(spec: GemmSpec, arch: Arch) -> int:
 
     A CDNA SIMD has 512 registers per lane for its waves; half may be accumulators, if the other half has no more to
     hold than rows of 64 bytes of A and B, shared by four waves and copied as they are (500 registers of fp16 rcr), and
-    else a quarter: fp8 rrr, which is transposed, spilled 106, and 128x128 in one wave 62. RDNA waves address 256 and
-    need more of them for operands, which WMMA on gfx11 holds twice: a quarter. Pipelines that keep two register tiles
-    of A and B (compv4, compv6, comp_async) leave half as many.
+    else a quarter: fp8 rrr, which is transposed, spilled 106, rows of 128 bytes 273, and 128x128 in one wave 62. RDNA
+    waves address 256 and need more of them for operands, which WMMA on gfx11 holds twice: a quarter. Pipelines that
+    keep two register tiles of A and B (compv4, compv6, comp_async) leave half as many.
     """
     tiles = 2 if spec.pipeline in _TWO_REGISTER_TILES else 1
     if arch.wave_size == 32:
