@@ -43,6 +43,7 @@ import numpy as np
 
 from tilewright.dispatch import (
     Device,
+    DeviceNameError,
     Dispatcher,
     GemmProblem,
     KernelEntry,
@@ -132,7 +133,7 @@ def main(arguments: list[str] | None = None) -> int:
         rows, unserved = _run_all(problems, lambda problem: run(dispatcher, problem))
     except TilewrightError as error:
         print(f"quickstart: {error}", file=sys.stderr)
-        return 1
+        return 2 if isinstance(error, DeviceNameError) else 1
     _report(rows, unserved, library, device, as_json=options.json)
     if not rows:
         return 1

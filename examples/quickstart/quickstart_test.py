@@ -176,3 +176,8 @@ def test_a_simulated_device_without_its_library_says_how_to_get_it(
 ) -> None:
     assert quickstart.main(["--device", "sim:gfx90a"]) == 1
     assert "./pants run examples:quickstart -- --device sim:gfx90a" in capsys.readouterr().err
+
+
+def test_what_is_no_device_is_wrong_usage(quickstart: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    assert quickstart.main(["--device", "cuda:x"]) == 2
+    assert "device is 'cuda:x'; allowed" in capsys.readouterr().err

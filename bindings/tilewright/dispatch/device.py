@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from tilewright.dispatch.errors import DeviceError
+from tilewright.dispatch.errors import DeviceError, DeviceNameError
 
 _NAME = re.compile(r"(cpu)|(cuda|hip)(?::(\d+))?|(sim):(\w+)")
 _NAMES = "'cpu', 'cuda:N', 'hip:N', 'sim:ARCH'"
@@ -39,10 +39,10 @@ class Device:
     ordinal: int = field(init=False)
 
     def __post_init__(self) -> None:
-        """Parse the name; DeviceError if it is none."""
+        """Parse the name; DeviceNameError if it is none."""
         match = _NAME.fullmatch(self.name)
         if match is None:
-            raise DeviceError(f"device is {self.name!r}; allowed: {_NAMES}")
+            raise DeviceNameError(f"device is {self.name!r}; allowed: {_NAMES}")
         kind = match[1] or match[2] or match[4]
         ordinal = int(match[3] or 0)
         if kind == "sim":
@@ -54,9 +54,9 @@ class Device:
     def _simulate(self, arch: str) -> int:
         """The ordinal of a simulated device, which is of one architecture."""
         if arch not in SIMULATED:
-            raise DeviceError(f"device is {self.name!r}; simulated architectures: {', '.join(SIMULATED)}")
+            raise DeviceNameError(f"device is {self.name!r}; simulated architectures: {', '.join(SIMULATED)}")
         if self.arch not in (None, arch):
-            raise DeviceError(f"device is {self.name!r} and arch is {self.arch!r}; leave arch out")
+            raise DeviceNameError(f"device is {self.name!r} and arch is {self.arch!r}; leave arch out")
         object.__setattr__(self, "arch", arch)
         return SIMULATED.index(arch)
 

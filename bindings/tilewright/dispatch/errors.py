@@ -39,6 +39,10 @@ class DeviceError(TilewrightError):
     """The device is unknown, absent, or its runtime cannot be loaded."""
 
 
+class DeviceNameError(DeviceError, ValueError):
+    """What was given is no name of a device, whatever this machine has."""
+
+
 class ProblemError(TilewrightError, ValueError):
     """A problem with an illegal size, dtype, layout or leading dimension."""
 

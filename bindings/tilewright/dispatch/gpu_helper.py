@@ -38,13 +38,13 @@ import numpy as np
 from tilewright.dispatch import dtypes
 from tilewright.dispatch.device import Device
 from tilewright.dispatch.dispatcher import Dispatcher
-from tilewright.dispatch.errors import TilewrightError
+from tilewright.dispatch.errors import DeviceNameError, ProblemError, TilewrightError
 from tilewright.dispatch.library import KernelLibrary
 from tilewright.dispatch.plan import Plan
 from tilewright.dispatch.problem import GemmProblem
 
 SECONDS, REPEATS = 0.1, 10  # whichever ends the measurement first
-EXIT_FAILED, EXIT_WRONG = 1, 3
+EXIT_FAILED, EXIT_BAD_INPUT, EXIT_WRONG = 1, 2, 3
 _DTYPES = ("fp32", "fp16", "bf16", "fp8", "int8")
 # Half a unit in the last place, relative to 1, and the smallest number.
 _ROUNDING = {"fp32": (2.0**-24, 2.0**-149), "fp16": (2.0**-11, 2.0**-24), "bf16": (2.0**-8, 2.0**-133)}
@@ -70,7 +70,7 @@ def main(
     except TilewrightError as error:
         report.update(status="error", error=str(error))
         print(f"gpu_helper: {error}", file=sys.stderr)
-        code = EXIT_FAILED
+        code = EXIT_BAD_INPUT if isinstance(error, (DeviceNameError, ProblemError)) else EXIT_FAILED
     print(json.dumps(report, indent=2, allow_nan=False))
     return code
 

@@ -72,8 +72,6 @@ def test_a_wrong_result_is_exit_status_3(capsys: pytest.CaptureFixture[str], lib
     [
         (["--datatype", "int8"], "the mock runtime said no"),
         (["--datatype", "bf16"], "none of 9 kernels serves"),
-        (["--layout", "xyz"], "layout is 'xyz'"),
-        (["--device", "cuda:x"], "cuda:x"),
         (["--datatype", "fp32", "--kernel", "nobody"], "nobody"),
         (["--library", "nowhere"], "nowhere is not a folder"),
     ],
@@ -83,6 +81,16 @@ def test_what_cannot_run_is_exit_status_1_with_a_document(
 ) -> None:
     code, report = run(capsys, 4, 4, 4, "--library", library, *options)
     assert code == 1 and report["status"] == "error" and message in report["error"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"), [(["--layout", "xyz"], "layout is 'xyz'"), (["--device", "cuda:x"], "cuda:x")]
+)
+def test_what_is_no_layout_or_device_is_exit_status_2_with_a_document(
+    capsys: pytest.CaptureFixture[str], library: Path, options: list[str], message: str
+) -> None:
+    code, report = run(capsys, 4, 4, 4, "--library", library, *options)
+    assert code == 2 and report["status"] == "error" and message in report["error"]
 
 
 @pytest.mark.parametrize(

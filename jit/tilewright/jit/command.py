@@ -17,7 +17,7 @@ from pathlib import Path
 from tilewright.codegen.command import TIMEOUT_S, interrupt_on_signals
 from tilewright.codegen.limits import LimitError
 from tilewright.codegen.violations import SpecError
-from tilewright.dispatch import Device, TilewrightError
+from tilewright.dispatch import Device, DeviceNameError, TilewrightError
 from tilewright.jit.registry import Registry
 
 EXIT_FAILED, EXIT_BAD_INPUT = 1, 2
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("error: interrupted", file=sys.stderr)
         return EXIT_FAILED
-    except (SpecError, OSError) as error:
+    except (SpecError, DeviceNameError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_BAD_INPUT
     except (TilewrightError, LimitError) as error:

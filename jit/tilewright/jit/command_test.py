@@ -18,6 +18,7 @@ from tilewright.jit import command
         (["--set", "essential", "--filter", "c.tile_m > 9999"], "matches none"),
         (["--spec", "SPEC", "--filter", "True"], "leave it out with --spec"),
         (["--set", "essential", "--limit", "max_vgpr_spills=0"], "have no such number"),
+        (["--set", "essential", "--device", "cuda:x"], "device is 'cuda:x'; allowed"),
     ],
 )
 def test_bad_input_is_exit_status_2(
