@@ -75,28 +75,43 @@ def in_c(folder: Path, asked: dict[str, tuple[str, type[ctypes.Structure]]]) -> 
     return found
 
 
-@pytest.mark.parametrize("module", [native, calls, cpu_harness, hip_abi, raw_abi], ids=lambda module: module.__name__)
-def test_copies_are_those_of_the_headers(module: ModuleType, tmp_path: Path) -> None:
+MODULES = (native, calls, cpu_harness, hip_abi, raw_abi)
+
+
+class Wrong(ctypes.Structure):
+    """What nobody should write: two fields have changed places."""
+
+    _fields_ = [("struct_size", ctypes.c_uint32), ("dtype_a", ctypes.c_uint32), ("op", ctypes.c_uint32)]
+
+
+@pytest.fixture(scope="module")
+def stated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[str, int, int]]]:
+    """What C says of every copy; one compile."""
+    asked = {
+        f"{module.__name__}.{name}": (C_NAMES[name.lstrip("_")], struct)  # KeyError: name it above
+        for module in MODULES
+        for name, struct in copies(module).items()
+    }
+    return in_c(tmp_path_factory.mktemp("probe"), {**asked, "wrong": ("tw_gemm_problem", Wrong)})
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_copies_are_those_of_the_headers(module: ModuleType, stated: dict[str, list[tuple[str, int, int]]]) -> None:
     structs = copies(module)
     assert structs
-    asked = {name: (C_NAMES[name.lstrip("_")], struct) for name, struct in structs.items()}  # KeyError: name it above
-    stated = in_c(tmp_path, asked)
     for name, struct in structs.items():
-        here = layout(struct)
+        here, there = layout(struct), stated[f"{module.__name__}.{name}"]
         if (module, name) in PREFIXES:
-            assert here[:-1] == stated[name][:-1]
+            assert here[:-1] == there[:-1]
             continue
-        assert here == stated[name]
+        assert here == there
         # C has no padding in these structs, so bytes that no field covers are a field that the copy lacks.
         assert sum(size for _, _, size in here[:-1]) == ctypes.sizeof(struct)
 
 
-def test_the_probe_tells_differences(tmp_path: Path) -> None:
-    class Problem(ctypes.Structure):
-        _fields_ = [("struct_size", ctypes.c_uint32), ("dtype_a", ctypes.c_uint32), ("op", ctypes.c_uint32)]
-
-    (stated,) = in_c(tmp_path, {"Problem": ("tw_gemm_problem", Problem)}).values()
-    assert stated == [("struct_size", 0, 4), ("dtype_a", 8, 4), ("op", 4, 4), ("", 0, 224)] != layout(Problem)
+def test_the_probe_tells_differences(stated: dict[str, list[tuple[str, int, int]]]) -> None:
+    there = stated["wrong"]
+    assert there == [("struct_size", 0, 4), ("dtype_a", 8, 4), ("op", 4, 4), ("", 0, 224)] != layout(Wrong)
 
 
 def test_versions_are_those_of_the_headers() -> None:

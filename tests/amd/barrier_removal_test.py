@@ -1,6 +1,6 @@
 """The simulator notices when a kernel lacks one of its barriers: each is taken out, one at a time.
 
-One kernel per pipeline, on CDNA or on RDNA; TILEWRIGHT_EVERY=1 takes all.
+One kernel per pipeline, on CDNA or on RDNA, and every second barrier; TILEWRIGHT_EVERY=1 takes all.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tilewright.dispatch.manifest import KernelEntry
 from tilewright.simulator.checks import Checks
 
 EVERY = bool(os.environ.get("TILEWRIGHT_EVERY"))
+STEP = 1 if EVERY else 2
 USUAL = {"gfx942": ("compv4",), "gfx1201": ("compv3",)}
 # Their two LDS buffers take turns, so at the end some barriers separate nothing.
 SPARE_BARRIERS = ("compv4", "comp_async")
@@ -37,8 +38,8 @@ KERNELS = [(arch, kernel.name) for arch in ARCHS for kernel in chosen(arch)]
 @pytest.mark.parametrize(("arch", "kernel"), KERNELS)
 def test_each_barrier_is_noticed_when_it_is_gone(arch: str, kernel: str) -> None:
     subject = Subject(arch, kernel)
-    spare, found = 0, barriers(subject.code, subject.symbol)
-    assert len(found) >= 8
+    spare, found = 0, barriers(subject.code, subject.symbol)[::STEP]
+    assert len(found) >= 8 / STEP
     for barrier in found:
         image, tried = without(subject.image, *barrier), 0
         for loops in LOOPS:

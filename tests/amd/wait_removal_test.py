@@ -1,6 +1,6 @@
 """The simulator notices when a kernel lacks one of its waits: each is taken out, one at a time.
 
-gfx942; TILEWRIGHT_EVERY=1 takes all architectures.
+Every third wait on gfx942; TILEWRIGHT_EVERY=1 takes all waits on all architectures.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from amd.shipped import ARCHS, library
 from tilewright.simulator.checks import Checks
 
 EVERY = bool(os.environ.get("TILEWRIGHT_EVERY"))
+STEP = 1 if EVERY else 3
 
 
 @pytest.mark.parametrize("arch", [arch for arch in ARCHS if EVERY or arch == "gfx942"])
@@ -23,7 +24,7 @@ def test_each_wait_is_noticed_when_it_is_gone(arch: str) -> None:
     kernel = next(kernel for kernel in library(arch).kernels if "fp16_rcr_compv3" in kernel.name)
     subject = Subject(arch, kernel.name)
     noticed, reached, idle = 0, 0, idle_waits(subject.code, subject.symbol)
-    for wait, before_barrier in waits(subject.code, subject.symbol):
+    for wait, before_barrier in waits(subject.code, subject.symbol)[::STEP]:
         image = without(subject.image, wait)
         seen: set[bool | None] = set()
         for loops in LOOPS:
@@ -35,4 +36,4 @@ def test_each_wait_is_noticed_when_it_is_gone(arch: str) -> None:
         assert True not in seen or wait.pc not in idle, f"{wait} at {wait.pc:#x} waits for something"
         noticed += True in seen
         reached += seen != {None} and wait.pc not in idle
-    assert noticed > 0.8 * reached > 20
+    assert noticed > 0.8 * reached > 20 / STEP

@@ -51,7 +51,7 @@ def kernels_of(arch: str) -> list[Kernel]:
     kinds = [(DType.FP32, DType.FP32, 1), (DType.FP16, DType.FP16, 1), (DType.BF16, DType.BF16, 1)]
     kinds += [(DType.BF16, DType.BF16, 2)] if arch == "x86_64_v4" else []
     # A and B are packed each on its own: two layouts have each order of each.
-    layouts = Layout if arch == "x86_64_v3" else (Layout.RCR, Layout.CRR)
+    layouts = (Layout.RCR, Layout.CRR)
     wanted = [(kind, layout) for layout in layouts for kind in kinds]
     wanted += [((DType.FP16, DType.FP32, 1), Layout.RRR)]
     for (dtype, output, depth), layout in wanted:
