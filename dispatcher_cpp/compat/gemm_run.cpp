@@ -69,7 +69,12 @@ tw_status run_on_device(const State& state, const tw_plan* plan, const tw_gemm_p
   return memory.copy_out(host, c.get(), c_bytes);
 }
 
-tw_status run(const State& state, const tw_gemm_problem& problem, tw_gemm_args args, float* time_ms) {
+tw_status run_on_device(const State& state, const tw_plan* plan, const tw_grouped_gemm_problem& problem,
+                        tw_grouped_gemm_args args, float* time_ms);
+
+// A problem, plain or grouped, with its arguments but for the workspace.
+template <class Problem, class Args>
+tw_status run(const State& state, const Problem& problem, Args args, float* time_ms) {
   Planned planned;
   if (tw_status status = planned.make(state, problem.base)) return status;
   if (tw_status status = validate_args(problem, &args, UINT64_C(0))) return status;
@@ -160,8 +165,8 @@ class Stack {
   size_t total_ = 0;
 };
 
-tw_status run_grouped_on_device(const State& state, const tw_plan* plan, const tw_grouped_gemm_problem& problem,
-                                tw_grouped_gemm_args args, float* time_ms) {
+tw_status run_on_device(const State& state, const tw_plan* plan, const tw_grouped_gemm_problem& problem,
+                        tw_grouped_gemm_args args, float* time_ms) {
   Stack a(state.memory), b(state.memory), c(state.memory);
   for (int64_t i = 0; i < problem.group_count; ++i) {
     const tw_gemm_group& group = problem.groups[i];
@@ -193,21 +198,12 @@ tw_status run_grouped(const State& state, const Vec<tw_gemm_group>& groups, cons
   problem.group_count = static_cast<int64_t>(groups.size());
   problem.groups = groups.begin();
   problem.alpha = 1.0;
-  Planned planned;
-  if (tw_status status = planned.make(state, problem.base)) return status;
   tw_grouped_gemm_args args{};
   args.struct_size = sizeof args;
   args.group_count = problem.group_count;
   args.groups = problem.groups;
   args.a = a, args.b = b, args.d = c;
-  if (tw_status status = validate_args(problem, &args, UINT64_C(0))) return status;
-  if (tw_status status = state.memory.enter()) return status;
-  Buffer workspace(state.memory);
-  args.workspace_bytes = tw_plan_workspace_size(planned.get());
-  if (tw_status status = workspace.allocate(args.workspace_bytes)) return status;
-  args.workspace = workspace.get();
-  if (state.memory.is_host()) return launch(state, planned.get(), &args, time_ms);
-  return run_grouped_on_device(state, planned.get(), problem, args, time_ms);
+  return run(state, problem, args, time_ms);
 }
 
 tw_status packed_groups(const State& state, int count, const int64_t* ms, const int64_t* ns, const int64_t* ks,
