@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Iterable, Type
 
 from pants.engine.target import Target
-from tilewright.pants import damaged_store, on_demand, target_generation
+from tilewright.pants import daemon, damaged_store, on_demand, target_generation
 from tilewright.pants import target_types as targets
 from tilewright.pants.goals import check_library, package_library, package_wheel
 from tilewright.pants.goals import kernels as kernels_goal
@@ -42,6 +42,7 @@ def target_types() -> Iterable[Type[Target]]:
 
 
 def rules() -> Iterable[object]:
+    daemon.tune()
     damaged_store.advise()
     return [
         *actions.rules(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 from pants.engine.fs import EMPTY_DIGEST
@@ -12,12 +13,14 @@ from pants.util.logging import LogLevel
 from tilewright.pants import engine
 from tilewright.pants.target_types import (
     ExpandedKernelField,
+    GeneratedDependenciesField,
     GeneratedKernelTarget,
     KernelArchsField,
     KernelConfigField,
     KernelFilterField,
     KernelSetTarget,
     LimitsField,
+    NoDependencies,
     RuleSetField,
     WholeKernel,
 )
@@ -51,14 +54,17 @@ async def generate_kernels(request: GenerateKernels) -> GeneratedTargets:
     expanded = await Get(
         ExpandedKernels, ExpandRequest(json.dumps(body, sort_keys=True), str(generator.address), digest)
     )
+    names = [f"{kernel.arch}/{kernel.name}" for kernel in expanded.kernels]
+    expansion = hashlib.sha256("\n".join((request.template_address.spec, *names)).encode()).hexdigest()
+    template = {**request.template, GeneratedDependenciesField.alias: NoDependencies(expansion)}
     return GeneratedTargets(
         generator,
         [
             GeneratedKernelTarget(
-                {**request.template, ExpandedKernelField.alias: WholeKernel(kernel.identity, kernel.canonical)},
-                request.template_address.create_generated(f"{kernel.arch}/{kernel.name}"),
+                {**template, ExpandedKernelField.alias: WholeKernel(kernel.identity, kernel.canonical)},
+                request.template_address.create_generated(name),
             )
-            for kernel in expanded.kernels
+            for name, kernel in zip(names, expanded.kernels)
         ],
     )
 

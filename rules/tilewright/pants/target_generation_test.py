@@ -7,10 +7,16 @@ import pytest
 from pants.build_graph.address import Address
 from pants.core.target_types import FileTarget
 from pants.engine.internals.scheduler import ExecutionError
-from pants.engine.rules import rule
+from pants.engine.rules import QueryRule, rule
+from pants.engine.target import DependenciesRequest, Targets
 from pants.testutil.rule_runner import RuleRunner
 from tilewright.pants import target_generation
-from tilewright.pants.target_types import ExpandedKernelField, GeneratedKernelTarget, KernelSetTarget
+from tilewright.pants.target_types import (
+    ExpandedKernelField,
+    GeneratedDependenciesField,
+    GeneratedKernelTarget,
+    KernelSetTarget,
+)
 from tilewright.pants.util_rules import kernels
 from tilewright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
 
@@ -28,7 +34,12 @@ async def fake_codegen(request: CodegenRequest) -> CodegenResponse:
 @pytest.fixture
 def runner() -> RuleRunner:
     return RuleRunner(
-        rules=[*target_generation.rules(), *kernels.rules(), fake_codegen],
+        rules=[
+            *target_generation.rules(),
+            *kernels.rules(),
+            fake_codegen,
+            QueryRule(Targets, [DependenciesRequest]),
+        ],
         target_types=[KernelSetTarget, GeneratedKernelTarget, FileTarget],
     )
 
@@ -62,3 +73,23 @@ def test_neither_or_both_sources_are_refused(runner: RuleRunner, fields: str) ->
     runner.write_files({"k/BUILD": f"kernel_set(name='s', archs=['gfx942']{fields})", "k/c.json": "{}"})
     with pytest.raises(ExecutionError, match="k:s: give exactly one of the fields set and config"):
         generated(runner, "gfx942/k_essential")
+
+
+def test_all_kernels_of_a_set_ask_one_question_about_dependencies(runner: RuleRunner) -> None:
+    sets = "".join(f"kernel_set(name='{name}', archs=['gfx942', 'sm_90a'], set='essential')\n" for name in "st")
+    runner.write_files({"k/BUILD": sets})
+    first, second = (generated(runner, f"{arch}/k_essential") for arch in ("gfx942", "sm_90a"))
+    other = runner.get_target(Address("k", target_name="t", generated_name="gfx942/k_essential"))
+    questions = {DependenciesRequest(target[GeneratedDependenciesField]) for target in (first, second, other)}
+    assert len(questions) == 2
+    for question in questions:
+        assert not runner.request(Targets, [question])
+
+
+def test_dependencies_are_known_after_the_kernel_that_was_asked_first_has_gone(runner: RuleRunner) -> None:
+    for archs in (["gfx942", "sm_90a"], ["sm_90a"], ["gfx90a", "sm_90a"]):
+        runner.write_files({"k/BUILD": f"kernel_set(name='s', archs={archs}, set='essential')"})
+        for arch in archs:
+            runner.set_options([])  # a new run
+            asked = DependenciesRequest(generated(runner, f"{arch}/k_essential")[GeneratedDependenciesField])
+            assert not runner.request(Targets, [asked])

@@ -257,9 +257,54 @@ class ExpandedKernelField(Field):
         return value
 
 
+class NoDependencies(tuple):  # type: ignore[type-arg]
+    """The dependencies of every kernel of a set, which are none; equal if they come from equal expansions."""
+
+    expansion: str
+
+    def __new__(cls, expansion: str) -> NoDependencies:
+        self = super().__new__(cls)
+        self.expansion = expansion
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NoDependencies) and self.expansion == other.expansion
+
+    def __ne__(self, other: object) -> bool:  # tuple has one of its own
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self.expansion)
+
+
+class GeneratedDependenciesField(Dependencies):
+    """Equal for all kernels of a set.
+
+    Pants resolves the dependencies of each target anew in every run, four nodes of its graph for each. Equal fields are
+    one question: it is answered once for a set, by whichever kernel comes first, not ten thousand times. The
+    expansion is part of the question, so that this kernel is still there whenever the question comes again.
+    """
+
+    value: NoDependencies
+    required = True
+
+    @classmethod
+    def compute_value(cls, raw_value: Optional[Any], address: Address) -> NoDependencies:
+        if not isinstance(raw_value, NoDependencies):
+            raise InvalidFieldException(f"{address}: kernels of a set depend on nothing")
+        return raw_value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GeneratedDependenciesField) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash((GeneratedDependenciesField, self.value))
+
+
 class GeneratedKernelTarget(Target):
     alias = "generated_kernel"
-    core_fields = (Tags, ExpandedKernelField)  # whatever `peek` shows, it shows thousands of times
+    # Whatever `peek` shows, it shows thousands of times.
+    core_fields = (Tags, ExpandedKernelField, GeneratedDependenciesField)
     help = "One kernel of a `kernel_set`."
 
 

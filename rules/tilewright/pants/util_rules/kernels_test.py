@@ -7,7 +7,14 @@ import pytest
 from pants.backend.project_info.peek import TargetData, render_json
 from pants.build_graph.address import Address
 from pants.engine.target import InvalidTargetException
-from tilewright.pants.target_types import ExpandedKernelField, GemmKernelTarget, GeneratedKernelTarget, WholeKernel
+from tilewright.pants.target_types import (
+    ExpandedKernelField,
+    GemmKernelTarget,
+    GeneratedDependenciesField,
+    GeneratedKernelTarget,
+    NoDependencies,
+    WholeKernel,
+)
 from tilewright.pants.util_rules.kernels import kernel_of_target
 
 ADDRESS = Address("kernels", target_name="one")
@@ -30,9 +37,14 @@ def test_a_kernel_target_becomes_a_partial_spec() -> None:
     }
 
 
+def generated_kernel(kernel: str) -> GeneratedKernelTarget:
+    fields = {ExpandedKernelField.alias: kernel, GeneratedDependenciesField.alias: NoDependencies("set")}
+    return GeneratedKernelTarget(fields, ADDRESS)
+
+
 def test_a_generated_kernel_keeps_its_whole_spec() -> None:
     canonical = json.dumps({"arch": "sm_90a", "spec": {"op": "gemm"}})
-    target = GeneratedKernelTarget({ExpandedKernelField.alias: WholeKernel("0" * 64, canonical)}, ADDRESS)
+    target = generated_kernel(WholeKernel("0" * 64, canonical))
     assert kernel_of_target(target) == {"arch": "sm_90a", "spec": {"op": "gemm"}, "origin": "kernels:one"}
 
 
@@ -45,7 +57,7 @@ def test_limits_travel_beside_the_spec() -> None:
         "limits": {"max_vgpr_spills": 0},
     }
     canonical = json.dumps({"arch": "sm_90a", "limits": {"max_registers": 168}, "spec": {}})
-    generated = GeneratedKernelTarget({ExpandedKernelField.alias: WholeKernel("0" * 64, canonical)}, ADDRESS)
+    generated = generated_kernel(WholeKernel("0" * 64, canonical))
     found = kernel_of_target(generated)
     assert found is not None and found["limits"] == {"max_registers": 168}
 
@@ -58,10 +70,16 @@ def test_limits_are_whole_numbers_by_name(limits: object) -> None:
 
 def test_ten_thousand_kernels_are_listed_without_their_specs() -> None:
     kernel = WholeKernel("0" * 64, json.dumps({"arch": "sm_90a", "spec": {"op": "gemm"}}))
-    target = GeneratedKernelTarget({ExpandedKernelField.alias: kernel}, ADDRESS)
+    target = generated_kernel(kernel)
     (listed,) = json.loads(render_json([TargetData(target, None, ())]))
     assert listed["_kernel"] == "0" * 64
     assert "spec" not in json.dumps(listed)
+
+
+def test_a_kernel_of_a_set_cannot_be_given_dependencies() -> None:
+    fields = {ExpandedKernelField.alias: WholeKernel("0" * 64, "{}"), "dependencies": [":other"]}
+    with pytest.raises(InvalidTargetException, match="kernels:one: kernels of a set depend on nothing"):
+        GeneratedKernelTarget(fields, ADDRESS)
 
 
 def test_the_same_kernel_spelt_in_another_way_is_another_value() -> None:
@@ -74,7 +92,7 @@ def test_the_same_kernel_spelt_in_another_way_is_another_value() -> None:
 
 def test_a_generated_kernel_is_not_written_by_hand() -> None:
     with pytest.raises(InvalidTargetException, match=r"kernels:one: generated_kernel .* write a gemm_kernel or"):
-        GeneratedKernelTarget({ExpandedKernelField.alias: "{}"}, ADDRESS)
+        generated_kernel("{}")
 
 
 def test_a_wrong_number_of_extents_names_target_and_field() -> None:
