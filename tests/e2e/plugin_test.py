@@ -1,4 +1,4 @@
-"""The plugin as its users meet it: what a change rebuilds, and what a mistake in a BUILD file says.
+"""The plugin as its users meet it: what it makes, and what a mistake in a BUILD file says.
 
 Needs the launcher and the package registry; run by .ci/run and by ``python -m pytest tests/e2e``.
 """
@@ -9,43 +9,14 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from e2e.conftest import BUILD, CONFIG
 from e2e.workspace import Workspace
 
-BUILD = """
-kernel_set(name="set", archs=["x86_64_v3"], config="config.json")
-gemm_kernel(name="one", arch="x86_64_v3", dtype="fp32", layout="ccr", tile=[48, 64, 256], warp_tile=[6, 16, 1])
-kernel_library(name="lib", dependencies=[":set", ":one"])
-"""
-CONFIG = {
-    "tile_config": {
-        "tile_m": {"values": [48]},
-        "tile_n": {"values": [64, 128]},
-        "tile_k": {"values": [256]},
-        "warp_tile": {"values": [[6, 16, 1]]},
-    },
-    "trait_config": {"dtype": {"values": ["fp32"]}, "layout": {"values": ["rrr"]}},
-}
 CPU_HEADER = "dispatcher_cpp/include/tilewright/cpu/pack.hpp"
-
-
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
-    workspace = Workspace(tmp_path_factory.mktemp("e2e"))
-    workspace.write("t/BUILD", BUILD)
-    workspace.write("t/config.json", json.dumps(CONFIG))
-    # A kernel that no earlier build has made: the generator must run, so its environment and the compiler are there.
-    new = BUILD.replace("tile=[48, 64, 256]", f"tile=[48, 64, {secrets.randbelow(900) + 100}]")
-    for build in (new, BUILD):
-        workspace.write("t/BUILD", build)
-        first = workspace.pants("package", "t:lib")
-        assert first.exit_code == 0, first.stderr
-    yield workspace
-    workspace.close()
 
 
 def compiled(ran: tuple[str, ...]) -> list[str]:
@@ -58,37 +29,6 @@ def test_library_and_manifest_belong_together(workspace: Workspace) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["liblib.so", "manifest.json", "provenance.json"]
     assert manifest["sha256"] == hashlib.sha256((folder / "liblib.so").read_bytes()).hexdigest()
     assert len(manifest["kernels"]) == 3
-
-
-def test_nothing_changed_runs_nothing(workspace: Workspace) -> None:
-    again = workspace.pants("package", "t:lib")
-    assert (again.exit_code, again.ran) == (0, ())
-
-
-def test_one_spec_changed_compiles_one_kernel_and_links_once(workspace: Workspace) -> None:
-    tile_k = secrets.randbelow(900) + 100  # no earlier build has left this one in the store
-    workspace.replace("t/BUILD", "tile=[48, 64, 256]", f"tile=[48, 96, {tile_k}]")
-    changed = workspace.pants("package", "t:lib")
-    workspace.write("t/BUILD", BUILD)
-    assert changed.exit_code == 0, changed.stderr
-    (kernel,) = compiled(changed.ran)
-    assert f"48x96x{tile_k}" in kernel
-    links = [description for description in changed.ran if description.startswith("Link")]
-    assert links == ["Link x86_64_v3/liblib.so"]
-    rest = {description for description in changed.ran} - {kernel, *links}
-    assert rest == {"Plan t:lib", "Compile x86_64_v3/lib_table.c", "Describe x86_64_v3/liblib.so"}
-
-
-def test_a_comment_in_a_build_file_runs_nothing(workspace: Workspace) -> None:
-    workspace.write("t/BUILD", BUILD + "# a comment\n")
-    assert workspace.pants("package", "t:lib").ran == ()
-    workspace.write("t/BUILD", BUILD)
-
-
-def test_a_header_of_another_backend_runs_nothing(workspace: Workspace) -> None:
-    header = "dispatcher_cpp/include/tilewright/hip/gemm.hpp"
-    workspace.write(header, (workspace.root / header).read_text() + "// changed\n")
-    assert workspace.pants("package", "t:lib").ran == ()
 
 
 def test_a_header_of_the_backend_recompiles_its_kernels(workspace: Workspace) -> None:
@@ -187,6 +127,7 @@ def test_check_passes_on_a_sound_library(workspace: Workspace) -> None:
     assert "3 kernels, 0 problems" in checked.stderr + checked.stdout
 
 
+@pytest.mark.slow  # tests/remote compares what workers make in folders of theirs
 def test_two_folders_give_the_same_bytes(workspace: Workspace, tmp_path: Path) -> None:
     other = Workspace(tmp_path)
     try:

@@ -1,41 +1,29 @@
-"""The host side of AMD libraries against a stand-in HIP runtime: reasons, plans, launches, and what goes wrong.
-
-Needs the toolchain wheels: TILEWRIGHT_TREES names a JSON file ``{tree: folder}``; without it the tests are skipped.
-"""
+"""The host side of shipped AMD libraries against a stand-in HIP runtime: reasons, plans, launches, what goes wrong."""
 
 from __future__ import annotations
 
 import ctypes
-import os
 import struct
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from hip.abi import Arguments, Descriptor, Library, Problem
-from tilewright.arch import load
-from tilewright.codegen.backends import backend_for
-from tilewright.codegen.backends.ck_tile_report import read_report
-from tilewright.codegen.build import read_tree_roots
-from tilewright.codegen.execute import LocalExecutor
-from tilewright.codegen.library import library_plan
-from tilewright.codegen.plan import RenderedFile
 from tilewright.codegen.spec import DType, Epilogue, Extent, GemmSpec, Kernel, Layout, Pipeline, Scheduler
-from tilewright.codegen.toolchains.host import HostToolchain
+from tilewright.dispatch import KernelLibrary
+from tilewright.dispatch.testdata import mocks
 
 OK, INVALID, UNSUPPORTED, ARCH_MISMATCH, RUNTIME_MISSING, LAUNCH_FAILED = 0, 1, 2, 5, 7, 8
 FP32, FP16, ROW, COL = 1, 2, 0, 1
-TREES = os.environ.get("TILEWRIGHT_TREES")
 MISSING = "/nonexistent/libamdhip64.so"
 
-pytestmark = pytest.mark.skipif(not TREES, reason="TILEWRIGHT_TREES names no file of toolchain folders")
 
-
-def spec(wave: Extent, warp_tile: Extent) -> GemmSpec:
+def spec(wave: Extent, warp_tile: Extent, k_block_per_cu: int) -> GemmSpec:
     return GemmSpec(
         dtype_a=DType.FP16,
         dtype_b=DType.FP16,
@@ -48,12 +36,14 @@ def spec(wave: Extent, warp_tile: Extent) -> GemmSpec:
         pipeline=Pipeline.COMPV3,
         epilogue=Epilogue.CSHUFFLE,
         scheduler=Scheduler.INTRAWAVE,
+        k_block_per_cu=k_block_per_cu,
     )
 
 
+# One of the kernels of each library.
 KERNELS = {
-    "gfx942": Kernel(arch="gfx942", spec=spec(Extent(m=2, n=2, k=1), Extent(m=32, n=32, k=16))),
-    "gfx1201": Kernel(arch="gfx1201", spec=spec(Extent(m=4, n=2, k=1), Extent(m=16, n=16, k=16))),
+    "gfx942": Kernel(arch="gfx942", spec=spec(Extent(m=2, n=2, k=1), Extent(m=32, n=32, k=16), 1)),
+    "gfx1201": Kernel(arch="gfx1201", spec=spec(Extent(m=4, n=2, k=1), Extent(m=16, n=16, k=16), 2)),
 }
 # tw_hip_gemm_arguments: pointers, strides, extents, leading dimensions of D tensors, counts, alpha and beta.
 ARGUMENTS = struct.Struct("<9Q7q6i4i3i2fi")
@@ -72,39 +62,19 @@ class Record(ctypes.Structure):
 
 
 class Built(NamedTuple):
-    libraries: dict[str, Path]
-    reports: dict[str, dict[str, int]]
+    libraries: dict[str, KernelLibrary]
     runtime: Path
 
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    out = tmp_path_factory.mktemp("hip")
-    cache = Path(os.environ.get("TILEWRIGHT_TEST_CACHE", out / "cache"))
-    executor = LocalExecutor(read_tree_roots(str(TREES)), cache, jobs=2)
-    libraries, reports = {}, {}
-    for name, kernel in KERNELS.items():
-        arch = load(name)
-        backend = backend_for(arch, {})
-        plan = library_plan("gemm", arch, [kernel], backend)
-        files = executor.run(plan.all_files, plan.all_actions)
-        libraries[name] = files[plan.library]
-        report = plan.kernels[0].report
-        assert report is not None
-        reports[name] = read_report(files[report].read_text())
-    return Built(libraries, reports, build_runtime(executor))
-
-
-def build_runtime(executor: LocalExecutor) -> Path:
-    host = HostToolchain.zig()
-    source = RenderedFile("fake_hip.c", Path(__file__).with_name("fake_hip.c").read_text())
-    actions = (
-        host.compile_c("fake_hip.c", "fake_hip.o", ("-std=c11",)).action(
-            "c", "compile", ("fake_hip.c",), ("fake_hip.o",)
-        ),
-        host.link_shared(("fake_hip.o",), "fake_hip.so").action("l", "link", ("fake_hip.o",), ("fake_hip.so",)),
-    )
-    return executor.run((source,), actions)["fake_hip.so"]
+    libraries = {}
+    for arch in KERNELS:
+        with as_file(files("gemm") / "gemm" / arch) as path:
+            libraries[arch] = KernelLibrary.load(path)
+    source = Path(__file__).with_name("fake_hip.c")
+    output = tmp_path_factory.mktemp("hip") / "fake_hip.so"
+    return Built(libraries, mocks.compile_shared([*mocks.compilers()[0], "-std=c11", "-O2", str(source)], output))
 
 
 class Session:
@@ -115,7 +85,7 @@ class Session:
     ) -> None:
         runtime, library = folder / "libamdhip64.so.7", folder / "libgemm.so"
         runtime.write_bytes(built.runtime.read_bytes())
-        library.write_bytes(built.libraries[arch].read_bytes())
+        library.write_bytes(built.libraries[arch].path.read_bytes())
         # What a caller chooses is opened, not what the environment says.
         monkeypatch.setenv("TILEWRIGHT_HIP_LIBRARY", MISSING)
         monkeypatch.setenv("FAKE_HIP_ARCH", f"{arch}:sramecc+:xnack-" if arch == "gfx942" else arch)
@@ -123,7 +93,9 @@ class Session:
         self._loaded = ctypes.CDLL(str(library))
         self._loaded.tw_library_get.restype = ctypes.POINTER(Library)
         self.library = self._loaded.tw_library_get().contents
-        self.pointer = self.library.kernels[0]
+        pointers = self.library.kernels[: self.library.kernel_count]
+        identity = KERNELS[arch].identity.encode()
+        (self.pointer,) = (pointer for pointer in pointers if pointer.contents.identity == identity)
         self.kernel = self.pointer.contents
         self.path = str(runtime).encode()
         if choose:
@@ -180,7 +152,6 @@ def problem(m: int = 256, n: int = 384, k: int = 160, **changes: Any) -> Problem
 
 
 def test_the_library_describes_its_kernel(session: Session) -> None:
-    assert session.library.kernel_count == 1
     assert session.kernel.struct_size == ctypes.sizeof(Descriptor)
     kernel = KERNELS[session.kernel.arch.decode()]
     assert session.kernel.name.decode() == kernel.name
@@ -190,7 +161,9 @@ def test_the_library_describes_its_kernel(session: Session) -> None:
 
 
 def test_kernels_have_matrix_instructions_and_no_spills(built: Built) -> None:
-    for arch, report in built.reports.items():
+    for arch, library in built.libraries.items():
+        (report,) = (kernel.resources for kernel in library.kernels if kernel.identity == KERNELS[arch].identity)
+        assert report is not None
         assert report["matrix_instructions"] >= 32, arch
         assert (report["scratch_bytes"], report["vgpr_spills"]) == (0, 0), arch
         assert report["block_size"] == BLOCK_SIZE
@@ -362,7 +335,7 @@ def test_threads_may_share_a_kernel(gfx942: Session) -> None:
 
 def test_only_the_entry_point_is_exported_and_only_libc_is_needed(built: Built) -> None:
     # A process of its own: a library that needed ROCm would fail to load here.
-    for library in built.libraries.values():
-        code = f"import ctypes; l = ctypes.CDLL({str(library)!r}); l.tw_library_get; print(hasattr(l, 'tw_hip_launch'))"
+    for path in (str(library.path) for library in built.libraries.values()):
+        code = f"import ctypes; l = ctypes.CDLL({path!r}); l.tw_library_get; print(hasattr(l, 'tw_hip_launch'))"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert done.stdout.strip() == "False"

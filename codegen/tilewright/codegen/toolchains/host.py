@@ -72,7 +72,7 @@ class HostToolchain:
         """clang 22 and lld out of the ziglang wheel: the default, the same bytes on every machine."""
         zig = "__zig/ziglang/zig"
         # zig keeps objects of earlier compiles in its local cache and trusts them unseen: each command gets its own.
-        # The shared one holds what links need of glibc and takes 6 CPU s to make.
+        # The shared one holds what links need of glibc and takes half a second to make.
         return cls(
             id="zig",
             identity=f"ziglang {ZIG_VERSION} {TARGET}",
@@ -130,15 +130,18 @@ class HostToolchain:
         Linked as C: an object that needs a C++ run-time symbol is an error. Only symbols of default visibility are
         exported.
         """
-        driver = self.cc if self.id == "zig" else self.cc[:1]
+        # Else zig compiles its compiler run-time, of which nothing here uses a symbol, into each new cache: 9 CPU s for
+        # the first link of a machine, and for every link by a worker that keeps no caches.
+        bare = self.id == "zig"
+        driver = (*self.cc, "-nostdlib") if bare else self.cc[:1]
         argv = (
             *driver,
             *("-shared", "-s", "-Wl,--build-id=none", "-Wl,--gc-sections", "-Wl,-z,defs", "-Wl,--as-needed"),
             *("-o", output),
             *objects,
-            *(f"-l{library}" for library in libraries),
+            *(f"-l{library}" for library in (*libraries, *(("m", "c") if bare else ()))),
         )
-        # The first link of a machine builds glibc's stub libraries into the cache (6 CPU s); that peak is measured.
+        # The first link of a machine builds glibc's stub libraries into the cache; that peak is measured.
         return Command(argv, self.trees, self.env, self.caches, memory_mb=384)
 
     def group(self, objects: Sequence[str], output: str) -> Action:

@@ -42,9 +42,9 @@ def test_zig_compiles_cxx_without_a_cxx_run_time() -> None:
 def test_zig_links_with_this_command_line() -> None:
     command = HostToolchain.zig().link_shared(["a.o", "b.o"], "libx.so", libraries=["pthread"])
     assert list(command.argv) == [
-        *["__zig/ziglang/zig", "cc", "-target", "x86_64-linux-gnu.2.28", "-shared", "-s"],
+        *["__zig/ziglang/zig", "cc", "-target", "x86_64-linux-gnu.2.28", "-nostdlib", "-shared", "-s"],
         *["-Wl,--build-id=none", "-Wl,--gc-sections", "-Wl,-z,defs", "-Wl,--as-needed"],
-        *["-o", "libx.so", "a.o", "b.o", "-lpthread"],
+        *["-o", "libx.so", "a.o", "b.o", "-lpthread", "-lm", "-lc"],
     ]
     assert command.caches == ("zig",)
 
@@ -57,6 +57,7 @@ def test_system_commands_carry_the_fingerprint_and_no_cache() -> None:
     assert command.trees == () and command.caches == ()
     link = toolchain.link_shared(["a.o"], "libx.so")
     assert link.argv[:2] == ("/usr/bin/g++", "-shared")  # "-x c" would read objects as source
+    assert link.argv[-1] == "a.o"  # g++ adds its libraries itself
 
 
 def test_cpu_flags_speak_each_compilers_language() -> None:
