@@ -86,7 +86,7 @@ class CutlassBackend:
         return command.action(f"compile {output}", f"Compile {source.rsplit('/', 1)[-1]}", inputs, [output])
 
     def _link(self, objects: Sequence[str], library: str) -> Command:
-        command = self.host.link_shared(objects, library, libraries=_CUDART)
+        command = self.host.link_shared(objects, library, _CUDART, compiler_rt=True)  # CUTLASS divides 128 bits
         # The static CUDA runtime has symbols of default visibility; the map keeps them inside.
         argv = (*command.argv, f"-L{CUDA}/lib", f"-Wl,--version-script={_SOURCES}/library.map")
         return dataclasses.replace(command, argv=argv, trees=(*command.trees, "cuda", "cuda_src"))

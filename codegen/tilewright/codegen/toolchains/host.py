@@ -124,15 +124,17 @@ class HostToolchain:
         """
         return self._compile((*self.cxx, *_CXX), source, output, flags, trees, memory_mb)
 
-    def link_shared(self, objects: Sequence[str], output: str, libraries: Sequence[str] = ()) -> Command:
+    def link_shared(
+        self, objects: Sequence[str], output: str, libraries: Sequence[str] = (), compiler_rt: bool = False
+    ) -> Command:
         """Link ``objects`` into the stripped shared library ``output`` with C ``libraries`` (``pthread``, ``dl``).
 
-        Linked as C: an object that needs a C++ run-time symbol is an error. Only symbols of default visibility are
-        exported.
+        Linked as C: an object that needs a C++ run-time symbol is an error, and so is one that needs the compiler's
+        (``__udivti3``), but with ``compiler_rt``. Only symbols of default visibility are exported.
         """
-        # Else zig compiles its compiler run-time, of which nothing here uses a symbol, into each new cache: 9 CPU s for
-        # the first link of a machine, and for every link by a worker that keeps no caches.
-        bare = self.id == "zig"
+        # zig compiles the compiler's run-time into each new cache: 9 CPU s for the first link of a machine, and for every
+        # link by a worker that keeps no caches.
+        bare = self.id == "zig" and not compiler_rt
         driver = (*self.cc, "-nostdlib") if bare else self.cc[:1]
         argv = (
             *driver,

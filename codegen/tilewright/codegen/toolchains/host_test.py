@@ -47,6 +47,8 @@ def test_zig_links_with_this_command_line() -> None:
         *["-o", "libx.so", "a.o", "b.o", "-lpthread", "-lm", "-lc"],
     ]
     assert command.caches == ("zig",)
+    with_run_time = HostToolchain.zig().link_shared(["a.o"], "libx.so", compiler_rt=True)
+    assert "-nostdlib" not in with_run_time.argv and with_run_time.argv[-1] == "a.o"
 
 
 def test_system_commands_carry_the_fingerprint_and_no_cache() -> None:
