@@ -58,6 +58,6 @@ def native_actions(output: str, sources: Sequence[str], link: Sequence[str], hos
         command = compile_source(source, built, trees=(HEADERS_TREE,))
         actions.append(command.action(f"{source}:compile", f"Compile {source}", [source], [built]))
         objects.append(built)
-    linked = host.link_shared(objects, output, link)
+    linked = host.link_shared(objects, output, link, compiler_rt=True)  # whatever sources there are
     actions.append(linked.action(f"{output}:link", f"Link {output}", objects, [output]))
     return tuple(actions)

@@ -132,12 +132,14 @@ class HostToolchain:
         Linked as C: an object that needs a C++ run-time symbol is an error, and so is one that needs the compiler's
         (``__udivti3``), but with ``compiler_rt``. Only symbols of default visibility are exported.
         """
-        # zig compiles the compiler's run-time into each new cache: 9 CPU s for the first link of a machine, and for every
-        # link by a worker that keeps no caches.
-        bare = self.id == "zig" and not compiler_rt
-        driver = (*self.cc, "-nostdlib") if bare else self.cc[:1]
+        # zig compiles the compiler's run-time into each new cache: 9 CPU s for the first link of a machine, and for
+        # every link by a worker that keeps no caches.
+        zig = self.id == "zig"
+        bare = zig and not compiler_rt
+        driver = self.cc if zig else self.cc[:1]
         argv = (
             *driver,
+            *(("-nostdlib",) if bare else ()),
             *("-shared", "-s", "-Wl,--build-id=none", "-Wl,--gc-sections", "-Wl,-z,defs", "-Wl,--as-needed"),
             *("-o", output),
             *objects,
