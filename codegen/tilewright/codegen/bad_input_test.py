@@ -86,7 +86,7 @@ def spoiled(draw: st.DrawFn, good: Any) -> Any:
     return bad
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(_values | st.sampled_from((LISTED, SETS, CONFIGURED, SPECIFIED, NATIVE)).flatmap(spoiled))
 def test_requests(raw: Any) -> None:
     try:
@@ -95,7 +95,7 @@ def test_requests(raw: Any) -> None:
         assert str(error)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(_values | spoiled(SPEC))
 def test_specs(raw: Any) -> None:
     try:
@@ -105,7 +105,7 @@ def test_specs(raw: Any) -> None:
         assert str(error) and "pydantic" not in str(error)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(_values | spoiled(CONFIG))
 def test_configurations(raw: Any) -> None:
     try:
@@ -121,7 +121,7 @@ def test_bundle_requests(raw: Any) -> None:
         answer_bundle(raw)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_arch_files(tmp_path: Path, data: st.DataObject) -> None:
     good = json.loads((Path(arch_model.__file__).parent / "data/gfx942.json").read_text())

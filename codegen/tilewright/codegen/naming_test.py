@@ -52,13 +52,13 @@ def test_every_other_field_leaves_a_suffix() -> None:
         assert kernel_name(GemmSpec.model_validate({**PLAIN, field: value})) == plain + suffix
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(specs(), specs())
 def test_distinct_specs_have_distinct_names(one: GemmSpec, other: GemmSpec) -> None:
     assert (kernel_name(one) == kernel_name(other)) == (one == other)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(specs())
 def test_changing_any_one_field_changes_the_name(spec: GemmSpec) -> None:
     fields = spec.model_dump()
@@ -77,7 +77,7 @@ def test_changing_any_one_field_changes_the_name(spec: GemmSpec) -> None:
         assert kernel_name(GemmSpec.model_validate(other)) != name
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(specs())
 def test_names_are_file_names(spec: GemmSpec) -> None:
     assert re.fullmatch(r"[a-zA-Z0-9_]{1,240}", kernel_name(spec))

@@ -11,7 +11,7 @@ from tilewright.codegen.spec import ELEMENT_BYTES, DType, Extent, GemmSpec, Kern
 from tilewright.codegen.testing import specs
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(specs(), specs())
 def test_identity_tells_specs_and_archs_apart(one: GemmSpec, other: GemmSpec) -> None:
     kernels = [Kernel(arch=arch, spec=spec) for arch in ("gfx942", "gfx950") for spec in (one, other)]

@@ -13,7 +13,7 @@ from tilewright.codegen.testing import likely_specs, specs
 from tilewright.codegen.validate import rules, validate
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(specs(), st.sampled_from(archs.names()))
 def test_validate_never_raises(spec: GemmSpec, name: str) -> None:
     arch = archs.load(name)

@@ -88,7 +88,7 @@ def test_ids_are_unique_and_documented() -> None:
     assert len(ids) == len(set(ids)) and all(rule.id.startswith("gemm.") and len(rule.reason) > 20 for rule in RULES)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(specs(), st.sampled_from(archs.names()))
 def test_rules_never_raise_and_report_under_their_ids(spec: GemmSpec, name: str) -> None:
     ids = {rule.id for rule in RULES}

@@ -98,7 +98,7 @@ def test_tf32_is_named_as_the_reason_against_fp32() -> None:
 
 
 @given(specs())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_rules_never_raise_and_leave_only_symbols_that_exist(spec: GemmSpec) -> None:
     violations = [v for rule in RULES for v in rule.check(spec, ARCH)]
     if not violations:
