@@ -86,9 +86,9 @@ class Site:
 
     def pants(self, *arguments: str) -> Run:
         """One call that must succeed."""
-        run = self.build.workspace.pants(*self.build.options, *arguments, trace=False, timeout=4 * 3600)
+        run = self.build.workspace.pants(*self.build.options, *arguments, timeout=4 * 3600)
         if "while waiting for pantsd to start" in run.stderr:  # on a busy machine its 60 s are too short
-            run = self.build.workspace.pants(*self.build.options, *arguments, trace=False, timeout=4 * 3600)
+            run = self.build.workspace.pants(*self.build.options, *arguments, timeout=4 * 3600)
         if run.exit_code:
             raise SystemExit(run.stderr[-4000:])
         return run

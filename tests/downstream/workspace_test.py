@@ -74,11 +74,6 @@ def test_its_wheels_install_beside_ours(stock: Stock, bare: Path) -> None:
     assert succeed(bare / "python", "-c", code, cwd="/") == "kernels for x86_64_v3: 3 kernels\n"
 
 
-def test_nothing_is_built_twice(stock: Stock) -> None:
-    again = stock.pants("--keep-sandboxes=always", "package", "acme:kernels", "acme:kernel_wheels")
-    assert "Preserving" not in again.stderr
-
-
 def test_a_mistake_is_explained_as_at_home(stock: Stock) -> None:
     (stock.root / "bad").mkdir()
     (stock.root / "bad/BUILD").write_text(
@@ -88,3 +83,9 @@ def test_a_mistake_is_explained_as_at_home(stock: Stock) -> None:
     shutil.rmtree(stock.root / "bad")
     assert done.returncode != 0 and "bad:x" in done.stderr and "x86_64_v9" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_nothing_is_built_twice(stock: Stock) -> None:
+    # The last test: a daemon whose options change starts again.
+    again = stock.pants("--keep-sandboxes=always", "package", "acme:kernels", "acme:kernel_wheels")
+    assert "Preserving" not in again.stderr

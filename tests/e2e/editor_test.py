@@ -16,7 +16,7 @@ from remote.servers import private_environment
 @pytest.fixture(scope="module")
 def edited(workspace: Workspace) -> Workspace:
     workspace.write("e/BUILD", kernels.small(256))
-    run = workspace.pants("kernels", "--compile-commands", "e:", trace=False)
+    run = workspace.pants("kernels", "--compile-commands", "e:")
     assert run.exit_code == 0, run.stderr
     return workspace
 

@@ -27,7 +27,7 @@ class Library:
     def __init__(self, folder: Path) -> None:
         self.compiler = folder / "compiler.sh"
         shutil.copy(COMPILER, self.compiler)
-        self.builds = CheapBuilds(folder, 2)
+        self.builds = CheapBuilds(folder, 2, trace=True)
         known = [option for option in self.builds.options if not option.startswith("--tilewright-host-path")]
         self.options = (*known, f"--tilewright-host-path={self.compiler}")
         self.workspace = self.builds.workspace

@@ -71,7 +71,7 @@ def test_a_mistake_names_target_field_and_what_is_allowed(
     workspace: Workspace, build: str, expected: list[str]
 ) -> None:
     workspace.write("bad/BUILD", f'{build}\nkernel_library(name="lib", dependencies=[":x"])\n')
-    run = workspace.pants("package", "bad:lib", trace=False)
+    run = workspace.pants("package", "bad:lib")
     (workspace.root / "bad/BUILD").unlink()
     assert run.exit_code != 0
     for word in expected:
@@ -85,7 +85,7 @@ def test_a_kernel_beyond_its_limits_fails_its_build_with_the_numbers(workspace: 
     limits = '{"max_registers": 2, "max_scratch_bytes": 3, "max_code_bytes": 1000000}'
     limited = one.replace('name="one", ', f'name="one", limits={limits}, ')
     workspace.write("limited/BUILD", f'{limited}\nkernel_library(name="lib", dependencies=[":one"])\n')
-    refused = workspace.pants("package", "limited:lib", trace=False)
+    refused = workspace.pants("package", "limited:lib")
     assert refused.exit_code == 1
     beyond = r"gemm_fp32_ccr_\S+: (\d+) [^;]+; allowed: at most (\d+) \((max_\w+)\)"
     found = {limit: (int(used), allowed) for used, allowed, limit in re.findall(beyond, refused.stderr)}
@@ -98,16 +98,16 @@ def test_a_kernel_beyond_its_limits_fails_its_build_with_the_numbers(workspace: 
 
 
 def test_kernels_goal_counts_filters_and_exports(workspace: Workspace) -> None:
-    counted = workspace.pants("kernels", "--count", "t:", trace=False)
+    counted = workspace.pants("kernels", "--count", "t:")
     assert counted.stdout.split() == ["x86_64_v3", "3"]
-    listed = workspace.pants("kernels", "--list", "--filter=c.tile_n == 128", "t:", trace=False)
+    listed = workspace.pants("kernels", "--list", "--filter=c.tile_n == 128", "t:")
     (line,) = listed.stdout.splitlines()
     assert "48x128x256" in line
-    exported = workspace.pants("kernels", "--kernels-export-json=k.json", "t:", trace=False)
+    exported = workspace.pants("kernels", "--kernels-export-json=k.json", "t:")
     assert exported.exit_code == 0, exported.stderr
     kernels = json.loads((workspace.root / "dist/k.json").read_text())["kernels"]
     assert [kernel["spec"]["tile"]["n"] for kernel in kernels if kernel["spec"]["layout"] == "ccr"] == [64]
-    none = workspace.pants("kernels", "--filter=c.tile_n > 999", "t:", trace=False)
+    none = workspace.pants("kernels", "--filter=c.tile_n > 999", "t:")
     assert none.exit_code != 0 and "filter" in none.stderr
 
 
@@ -117,12 +117,12 @@ def test_a_kernel_is_parametrized_by_arch(workspace: Workspace) -> None:
     )
     library = 'kernel_library(name="lib", dependencies=[":x@arch=gfx942", ":x@arch=gfx950"])'
     workspace.write("p/BUILD", f"{spec}\n{library}\n")
-    counted = workspace.pants("kernels", "--count", "p:", trace=False)
+    counted = workspace.pants("kernels", "--count", "p:")
     assert counted.stdout.split() == ["gfx942", "1", "gfx950", "1"], counted.stderr
 
 
 def test_check_passes_on_a_sound_library(workspace: Workspace) -> None:
-    checked = workspace.pants("check", "t:lib", trace=False)
+    checked = workspace.pants("check", "t:lib")
     assert checked.exit_code == 0, checked.stderr
     assert "3 kernels, 0 problems" in checked.stderr + checked.stdout
 
@@ -134,7 +134,7 @@ def test_two_folders_give_the_same_bytes(workspace: Workspace, tmp_path: Path) -
         other.write("t/BUILD", BUILD)
         other.write("t/config.json", json.dumps(CONFIG))
         for site in (other, workspace):  # other tests packaged other sources
-            built = site.pants("package", "t:lib", trace=False)
+            built = site.pants("package", "t:lib")
             assert built.exit_code == 0, built.stderr
     finally:
         other.close()
@@ -145,7 +145,7 @@ def test_two_folders_give_the_same_bytes(workspace: Workspace, tmp_path: Path) -
 
 def test_preselected_sets_are_expanded_for_each_architecture(workspace: Workspace) -> None:
     workspace.write("p/BUILD", 'kernel_set(name="set", archs=["gfx942", "x86_64_v4"], set="fp16_rcr_latency")\n')
-    counted = workspace.pants("kernels", "--count", "p:", trace=False)
+    counted = workspace.pants("kernels", "--count", "p:")
     assert counted.exit_code == 0, counted.stderr
     assert [line.split()[0] for line in counted.stdout.splitlines()] == ["gfx942", "x86_64_v4"]
     assert all(int(line.split()[1]) > 0 for line in counted.stdout.splitlines())

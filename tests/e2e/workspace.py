@@ -41,11 +41,13 @@ def copy_repository(target: Path) -> None:
 class Workspace:
     """A copy of the tracked and new files of the repository below ``folder``.
 
-    It shares the user's store, so that toolchains are unpacked already.
+    It shares the user's store, so that toolchains are unpacked already. ``trace`` records which processes ran, at the
+    price of keeping their folders for a moment. It holds for all runs: a daemon whose options change starts again.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, trace: bool = True) -> None:
         self.root = folder / "workspace"
+        self._options = ("--keep-sandboxes=always",) if trace else ()
         copy_repository(self.root)
 
     def write(self, path: str, text: str) -> None:
@@ -60,9 +62,9 @@ class Workspace:
         assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {path}"
         (self.root / path).write_text(text.replace(old, new))
 
-    def pants(self, *arguments: str, timeout: float = 3600, trace: bool = True) -> Run:
-        """Run Pants. ``trace`` records which processes ran, at the price of keeping their folders for a moment."""
-        command = ["./pants", *(["--keep-sandboxes=always"] if trace else []), *arguments]
+    def pants(self, *arguments: str, timeout: float = 3600) -> Run:
+        """Run Pants."""
+        command = ["./pants", *self._options, *arguments]
         before = self._daemon_cpu_s()
         own = os.times()
         start = time.monotonic()

@@ -18,8 +18,8 @@ kernel_library(name="lib{n}", dependencies=[":k{n}"])
 class CheapBuilds:
     """Libraries ``t:lib0``, ``t:lib1``, … of one kernel each, in a workspace whose store nobody else uses."""
 
-    def __init__(self, folder: Path, libraries: int, *options: str) -> None:
-        self.workspace = Workspace(folder)
+    def __init__(self, folder: Path, libraries: int, *options: str, trace: bool = False) -> None:
+        self.workspace = Workspace(folder, trace=trace)
         self.store = folder / "store"
         self.options = (
             f"--local-store-dir={self.store}",
@@ -39,7 +39,7 @@ class CheapBuilds:
     def package(self, *libraries: int, timeout: float = 120) -> Run:
         """``./pants package`` of these libraries; subprocess.TimeoutExpired if it hangs."""
         command = (*self.options, "package", *(f"t:lib{n}" for n in libraries))
-        return self.workspace.pants(*command, timeout=timeout, trace=False)
+        return self.workspace.pants(*command, timeout=timeout)
 
     def library(self, n: int) -> bytes:
         """The packaged library."""

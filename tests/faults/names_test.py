@@ -21,7 +21,7 @@ def package(build: CheapBuilds, dtype: str, field: str, value: str) -> str:
     build.workspace.write("bad/BUILD", text)
     before = sorted(build.workspace.root.parent.iterdir())
     try:
-        run = build.workspace.pants(*build.options, "package", "bad:lib", trace=False, timeout=300)
+        run = build.workspace.pants(*build.options, "package", "bad:lib", timeout=300)
     finally:
         (build.workspace.root / "bad/BUILD").unlink()
     assert run.exit_code != 0
