@@ -64,7 +64,7 @@ def test_rocm_uses_its_own_compiler_headers_and_device_library() -> None:
         *("-fuse-cuid=none", "--offload-arch=gfx90a", "--rocm-path=/opt/rocm"),
         *("-isystem", "__ck_tile/aiter_meta/3rdparty/composable_kernel/include"),
         "-DCK_TILE_FMHA_FWD_FAST_EXP2=1",
-        *("-std=c++20", "-O3", "-DNDEBUG", "-Wall", "-Wextra", "-Werror", "-I__hip/include"),
+        *("-std=c++17", "-O3", "-DNDEBUG", "-Wall", "-Wextra", "-Werror", "-I__hip/include"),
         *("-S", "x.hpp", "-o", "x.s"),
     )
     assert command.trees == ("ck_tile", "hip")
