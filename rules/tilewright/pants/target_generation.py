@@ -13,7 +13,6 @@ from pants.util.logging import LogLevel
 from tilewright.pants import engine
 from tilewright.pants.target_types import (
     ExpandedKernelField,
-    GeneratedDependenciesField,
     GeneratedKernelTarget,
     KernelArchsField,
     KernelConfigField,
@@ -56,12 +55,15 @@ async def generate_kernels(request: GenerateKernels) -> GeneratedTargets:
     )
     names = [f"{kernel.arch}/{kernel.name}" for kernel in expanded.kernels]
     expansion = hashlib.sha256("\n".join((request.template_address.spec, *names)).encode()).hexdigest()
-    template = {**request.template, GeneratedDependenciesField.alias: NoDependencies(expansion)}
+    siblings = NoDependencies(expansion)
     return GeneratedTargets(
         generator,
         [
             GeneratedKernelTarget(
-                {**template, ExpandedKernelField.alias: WholeKernel(kernel.identity, kernel.canonical)},
+                {
+                    **request.template,
+                    ExpandedKernelField.alias: WholeKernel(kernel.identity, kernel.canonical, siblings),
+                },
                 request.template_address.create_generated(name),
             )
             for name, kernel in zip(names, expanded.kernels)

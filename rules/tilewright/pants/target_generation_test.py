@@ -8,12 +8,11 @@ from pants.build_graph.address import Address
 from pants.core.target_types import FileTarget
 from pants.engine.internals.scheduler import ExecutionError
 from pants.engine.rules import QueryRule, rule
-from pants.engine.target import DependenciesRequest, Targets
+from pants.engine.target import Dependencies, DependenciesRequest, Targets
 from pants.testutil.rule_runner import RuleRunner
 from tilewright.pants import target_generation
 from tilewright.pants.target_types import (
     ExpandedKernelField,
-    GeneratedDependenciesField,
     GeneratedKernelTarget,
     KernelSetTarget,
 )
@@ -80,7 +79,7 @@ def test_all_kernels_of_a_set_ask_one_question_about_dependencies(runner: RuleRu
     runner.write_files({"k/BUILD": sets})
     first, second = (generated(runner, f"{arch}/k_essential") for arch in ("gfx942", "sm_90a"))
     other = runner.get_target(Address("k", target_name="t", generated_name="gfx942/k_essential"))
-    questions = {DependenciesRequest(target[GeneratedDependenciesField]) for target in (first, second, other)}
+    questions = {DependenciesRequest(target.get(Dependencies)) for target in (first, second, other)}
     assert len(questions) == 2
     for question in questions:
         assert not runner.request(Targets, [question])
@@ -91,5 +90,5 @@ def test_dependencies_are_known_after_the_kernel_that_was_asked_first_has_gone(r
         runner.write_files({"k/BUILD": f"kernel_set(name='s', archs={archs}, set='essential')"})
         for arch in archs:
             runner.set_options([])  # a new run
-            asked = DependenciesRequest(generated(runner, f"{arch}/k_essential")[GeneratedDependenciesField])
+            asked = DependenciesRequest(generated(runner, f"{arch}/k_essential").get(Dependencies))
             assert not runner.request(Targets, [asked])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Optional
+from typing import Any, Mapping, Optional, Type
 
 from pants.core.goals.package import OutputPathField
 from pants.engine.addresses import Address
@@ -219,19 +219,48 @@ class GemmKernelTarget(Target):
     help = "One GEMM kernel. Fields left out get the default of the architecture; illegal combinations are refused."
 
 
+class NoDependencies(tuple):  # type: ignore[type-arg]
+    """The dependencies of every kernel of a set, which are none; equal if they come from equal expansions."""
+
+    expansion: str
+
+    def __new__(cls, expansion: str) -> NoDependencies:
+        self = super().__new__(cls)
+        self.expansion = expansion
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NoDependencies) and self.expansion == other.expansion
+
+    def __ne__(self, other: object) -> bool:  # tuple has one of its own
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self.expansion)
+
+
 class WholeKernel(str):
-    """A kernel's identity that carries its canonical JSON: what lists fields, such as `peek`, prints the identity."""
+    """A kernel's identity that carries its canonical JSON: what lists fields, such as `peek`, prints the identity.
+
+    ``siblings`` is the same for all kernels of its set.
+    """
 
     canonical: str
+    siblings: NoDependencies
 
-    def __new__(cls, identity: str, canonical: str) -> WholeKernel:
+    def __new__(cls, identity: str, canonical: str, siblings: NoDependencies) -> WholeKernel:
         self = super().__new__(cls, identity)
         self.canonical = canonical
+        self.siblings = siblings
         return self
 
     def __eq__(self, other: object) -> bool:
         # Another generator may spell the same kernel in another way.
-        return isinstance(other, WholeKernel) and super().__eq__(other) and self.canonical == other.canonical
+        return (
+            isinstance(other, WholeKernel)
+            and super().__eq__(other)
+            and (self.canonical, self.siblings) == (other.canonical, other.siblings)
+        )
 
     def __ne__(self, other: object) -> bool:  # str has one of its own
         return not self == other
@@ -257,26 +286,6 @@ class ExpandedKernelField(Field):
         return value
 
 
-class NoDependencies(tuple):  # type: ignore[type-arg]
-    """The dependencies of every kernel of a set, which are none; equal if they come from equal expansions."""
-
-    expansion: str
-
-    def __new__(cls, expansion: str) -> NoDependencies:
-        self = super().__new__(cls)
-        self.expansion = expansion
-        return self
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, NoDependencies) and self.expansion == other.expansion
-
-    def __ne__(self, other: object) -> bool:  # tuple has one of its own
-        return not self == other
-
-    def __hash__(self) -> int:
-        return hash(self.expansion)
-
-
 class GeneratedDependenciesField(Dependencies):
     """Equal for all kernels of a set.
 
@@ -294,18 +303,26 @@ class GeneratedDependenciesField(Dependencies):
             raise InvalidFieldException(f"{address}: kernels of a set depend on nothing")
         return raw_value
 
+    # Asked once for each kernel in each run: kernels of one expansion share the value.
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, GeneratedDependenciesField) and self.value == other.value
+        return isinstance(other, GeneratedDependenciesField) and (
+            self.value is other.value or self.value.expansion == other.value.expansion
+        )
 
     def __hash__(self) -> int:
-        return hash((GeneratedDependenciesField, self.value))
+        return hash(self.value.expansion)
 
 
 class GeneratedKernelTarget(Target):
     alias = "generated_kernel"
-    # Whatever `peek` shows, it shows thousands of times.
-    core_fields = (Tags, ExpandedKernelField, GeneratedDependenciesField)
+    core_fields = (Tags, ExpandedKernelField)  # whatever `peek` shows, it shows thousands of times
     help = "One kernel of a `kernel_set`."
+
+    def get(self, field: Type[Field], *, default_raw_value: Optional[Any] = None) -> Any:  # type: ignore[misc]
+        """As for every target, but that what it depends on is one question for all kernels of its set."""
+        if field is Dependencies:
+            return GeneratedDependenciesField(self[ExpandedKernelField].value.siblings, self.address)
+        return super().get(field, default_raw_value=default_raw_value)
 
 
 class KernelArchsField(StringSequenceField):

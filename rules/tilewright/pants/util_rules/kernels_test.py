@@ -10,7 +10,6 @@ from pants.engine.target import InvalidTargetException
 from tilewright.pants.target_types import (
     ExpandedKernelField,
     GemmKernelTarget,
-    GeneratedDependenciesField,
     GeneratedKernelTarget,
     NoDependencies,
     WholeKernel,
@@ -37,14 +36,16 @@ def test_a_kernel_target_becomes_a_partial_spec() -> None:
     }
 
 
+SIBLINGS = NoDependencies("set")
+
+
 def generated_kernel(kernel: str) -> GeneratedKernelTarget:
-    fields = {ExpandedKernelField.alias: kernel, GeneratedDependenciesField.alias: NoDependencies("set")}
-    return GeneratedKernelTarget(fields, ADDRESS)
+    return GeneratedKernelTarget({ExpandedKernelField.alias: kernel}, ADDRESS)
 
 
 def test_a_generated_kernel_keeps_its_whole_spec() -> None:
     canonical = json.dumps({"arch": "sm_90a", "spec": {"op": "gemm"}})
-    target = generated_kernel(WholeKernel("0" * 64, canonical))
+    target = generated_kernel(WholeKernel("0" * 64, canonical, SIBLINGS))
     assert kernel_of_target(target) == {"arch": "sm_90a", "spec": {"op": "gemm"}, "origin": "kernels:one"}
 
 
@@ -57,7 +58,7 @@ def test_limits_travel_beside_the_spec() -> None:
         "limits": {"max_vgpr_spills": 0},
     }
     canonical = json.dumps({"arch": "sm_90a", "limits": {"max_registers": 168}, "spec": {}})
-    generated = generated_kernel(WholeKernel("0" * 64, canonical))
+    generated = generated_kernel(WholeKernel("0" * 64, canonical, SIBLINGS))
     found = kernel_of_target(generated)
     assert found is not None and found["limits"] == {"max_registers": 168}
 
@@ -69,24 +70,19 @@ def test_limits_are_whole_numbers_by_name(limits: object) -> None:
 
 
 def test_ten_thousand_kernels_are_listed_without_their_specs() -> None:
-    kernel = WholeKernel("0" * 64, json.dumps({"arch": "sm_90a", "spec": {"op": "gemm"}}))
+    kernel = WholeKernel("0" * 64, json.dumps({"arch": "sm_90a", "spec": {"op": "gemm"}}), SIBLINGS)
     target = generated_kernel(kernel)
     (listed,) = json.loads(render_json([TargetData(target, None, ())]))
     assert listed["_kernel"] == "0" * 64
     assert "spec" not in json.dumps(listed)
 
 
-def test_a_kernel_of_a_set_cannot_be_given_dependencies() -> None:
-    fields = {ExpandedKernelField.alias: WholeKernel("0" * 64, "{}"), "dependencies": [":other"]}
-    with pytest.raises(InvalidTargetException, match="kernels:one: kernels of a set depend on nothing"):
-        GeneratedKernelTarget(fields, ADDRESS)
-
-
 def test_the_same_kernel_spelt_in_another_way_is_another_value() -> None:
-    kernel = WholeKernel("0" * 64, "{}")
-    assert kernel == WholeKernel("0" * 64, "{}")
-    assert hash(kernel) == hash(WholeKernel("0" * 64, "{}"))
-    assert kernel != WholeKernel("0" * 64, "[]")
+    kernel = WholeKernel("0" * 64, "{}", SIBLINGS)
+    assert kernel == WholeKernel("0" * 64, "{}", SIBLINGS)
+    assert hash(kernel) == hash(WholeKernel("0" * 64, "{}", SIBLINGS))
+    assert kernel != WholeKernel("0" * 64, "[]", SIBLINGS)
+    assert kernel != WholeKernel("0" * 64, "{}", NoDependencies("another expansion"))
     assert kernel != "0" * 64
 
 
