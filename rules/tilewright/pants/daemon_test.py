@@ -19,8 +19,8 @@ def young_objects_and_page_faults(tuned: bool) -> tuple[int, int]:
 
 
 def ask(tuned: bool) -> tuple[int, int]:
-    """The answer of a process of its own."""
-    with ProcessPoolExecutor(1, get_context("fork")) as pool:
+    """The answer of a new process, whose memory has no history."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         return pool.submit(young_objects_and_page_faults, tuned).result()
 
 
