@@ -48,7 +48,7 @@ _DEVICE = ("-x", "hip", "--offload-device-only", "--no-gpu-bundle-output", "-fus
 # Without it CK Tile's attention pipeline with transposing LDS reads computes exp2 of numbers meant for exp
 # (block_fmha_pipeline_qr_ks_vs_async_trload.hpp, MakeKargs in fmha_fwd_kernel.hpp): wrong results.
 _CK_TILE = ("-DCK_TILE_FMHA_FWD_FAST_EXP2=1",)
-# As C++20 the same code takes a tenth longer: libc++ then checks concepts.
+# As C++20 the front end takes a tenth longer for the same code objects.
 _LANGUAGE = ("-std=c++17", "-O3", "-DNDEBUG", "-Wall", "-Wextra", "-Werror", "-I__hip/include")
 
 
