@@ -2,8 +2,8 @@
 
 Each run of a goal over 10,000 targets makes some hundred megabytes of short-lived objects. By default glibc gives such
 memory back to the system at the end of a run and asks for it, page by page, in the next one; and Python walks over all
-objects of the daemon, which live for long, looking for cycles. The first took a fifth of a run of `peek`, the second half
-a second of one run in five (docs/benchmarks.md).
+objects of the daemon, which live for long, looking for cycles. The first took a fifth of a run of `peek`, the second
+half a second of one run in five (docs/benchmarks.md).
 """
 
 from __future__ import annotations
