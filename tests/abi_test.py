@@ -10,27 +10,27 @@ import pytest
 
 from gpu import raw_abi
 from hip import abi as hip_abi
-from tilewright.codegen.backends import cpu_harness
-from tilewright.dispatch import calls, native
-from tilewright.dispatch.testdata import mocks
+from kernelwright.codegen.backends import cpu_harness
+from kernelwright.dispatch import calls, native
+from kernelwright.dispatch.testdata import mocks
 
-HEADERS = ("tilewright/dispatcher.h", "tilewright/dispatcher/python_call.h")
+HEADERS = ("kernelwright/dispatcher.h", "kernelwright/dispatcher/python_call.h")
 STRUCTS = {
-    "tw_gemm_problem": ("GemmProblem", "Problem"),
-    "tw_gemm_args": ("GemmArgs", "Args", "Arguments"),
-    "tw_gemm_group": ("GemmGroup", "Group"),
-    "tw_grouped_gemm_problem": ("GroupedGemmProblem", "GroupedProblem"),
-    "tw_grouped_gemm_args": ("GroupedGemmArgs", "GroupedArgs"),
-    "tw_gemm_traits": ("Traits",),
-    "tw_kernel": ("KernelStruct", "Kernel", "Descriptor"),
-    "tw_library": ("LibraryStruct", "Library", "Table"),
-    "tw_arch": ("ArchStruct",),
-    "tw_dispatcher_options": ("DispatcherOptions",),
-    "tw_library_options": ("LibraryOptions",),
-    "tw_candidate": ("Candidate",),
-    "tw_selection_options": ("SelectionOptions",),
-    "tw_plan_info": ("PlanInfo",),
-    "tw_bound_call": ("BoundCall",),
+    "kw_gemm_problem": ("GemmProblem", "Problem"),
+    "kw_gemm_args": ("GemmArgs", "Args", "Arguments"),
+    "kw_gemm_group": ("GemmGroup", "Group"),
+    "kw_grouped_gemm_problem": ("GroupedGemmProblem", "GroupedProblem"),
+    "kw_grouped_gemm_args": ("GroupedGemmArgs", "GroupedArgs"),
+    "kw_gemm_traits": ("Traits",),
+    "kw_kernel": ("KernelStruct", "Kernel", "Descriptor"),
+    "kw_library": ("LibraryStruct", "Library", "Table"),
+    "kw_arch": ("ArchStruct",),
+    "kw_dispatcher_options": ("DispatcherOptions",),
+    "kw_library_options": ("LibraryOptions",),
+    "kw_candidate": ("Candidate",),
+    "kw_selection_options": ("SelectionOptions",),
+    "kw_plan_info": ("PlanInfo",),
+    "kw_bound_call": ("BoundCall",),
 }
 C_NAMES = {name: struct for struct, names in STRUCTS.items() for name in names}
 PREFIXES = {(cpu_harness, "_Traits")}  # on purpose only what is used
@@ -63,7 +63,7 @@ def in_c(folder: Path, asked: dict[str, tuple[str, type[ctypes.Structure]]]) -> 
     for number, (c_name, struct) in enumerate(asked.values()):
         fields = [in_header(c_name, name) for name, *_ in struct._fields_]
         pairs = [f"offsetof({c_name}, {field}), sizeof((({c_name}*)0)->{field})" for field in fields]
-        lines.append(f"TW_EXPORT const uint64_t layout_{number}[] = {{{', '.join(pairs)}, 0, sizeof({c_name})}};")
+        lines.append(f"KW_EXPORT const uint64_t layout_{number}[] = {{{', '.join(pairs)}, 0, sizeof({c_name})}};")
     source = folder / "probe.c"
     source.write_text("\n".join(lines) + "\n")
     probe = ctypes.CDLL(str(mocks.compile_shared([*mocks.compilers()[0], str(source)], folder / "probe.so")))
@@ -92,7 +92,7 @@ def stated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[str
         for module in MODULES
         for name, struct in copies(module).items()
     }
-    return in_c(tmp_path_factory.mktemp("probe"), {**asked, "wrong": ("tw_gemm_problem", Wrong)})
+    return in_c(tmp_path_factory.mktemp("probe"), {**asked, "wrong": ("kw_gemm_problem", Wrong)})
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
@@ -115,7 +115,9 @@ def test_the_probe_tells_differences(stated: dict[str, list[tuple[str, int, int]
 
 
 def test_versions_are_those_of_the_headers() -> None:
-    text = "\n".join((mocks.NATIVE / "include" / "tilewright" / name).read_text() for name in ("abi.h", "dispatcher.h"))
-    assert f"#define TW_ABI_VERSION {native.ABI_VERSION}u" in text
-    assert f"#define TW_DISPATCHER_VERSION {native.DISPATCHER_VERSION}u" in text
-    assert f"#define TW_MAX_D {native.MAX_D}\n" in text
+    text = "\n".join(
+        (mocks.NATIVE / "include" / "kernelwright" / name).read_text() for name in ("abi.h", "dispatcher.h")
+    )
+    assert f"#define KW_ABI_VERSION {native.ABI_VERSION}u" in text
+    assert f"#define KW_DISPATCHER_VERSION {native.DISPATCHER_VERSION}u" in text
+    assert f"#define KW_MAX_D {native.MAX_D}\n" in text

@@ -47,7 +47,7 @@ def test_packages_import_only_what_the_drawing_allows(folder: str) -> None:
     package = FOLDERS[folder]
     for path in python_files(folder):
         for module in imported_modules(path):
-            if module.startswith("tilewright."):
+            if module.startswith("kernelwright."):
                 other = module.split(".")[1]
                 assert other == package or other in ALLOWED[package], f"{path.relative_to(ROOT)} imports {module}"
 
@@ -67,7 +67,7 @@ def is_known(module: str, allowed: set[str]) -> bool:
     import sys
 
     root = module.split(".")[0]
-    return root in sys.stdlib_module_names or root in allowed or root == "tilewright"
+    return root in sys.stdlib_module_names or root in allowed or root == "kernelwright"
 
 
 def test_dispatch_needs_numpy_only() -> None:
@@ -112,6 +112,6 @@ def test_the_drawing_names_what_exists() -> None:
     for name in re.findall(r"`([a-z_0-9]+/[A-Za-z_0-9./]+)`", text):
         assert (ROOT / name).exists(), f"docs/architecture.md names {name}, which does not exist"
     for folder in FOLDERS:
-        for path in (ROOT / folder / "tilewright" / FOLDERS[folder]).iterdir():
+        for path in (ROOT / folder / "kernelwright" / FOLDERS[folder]).iterdir():
             if path.suffix == ".py" and not path.name.startswith("_") and not path.name.endswith("_test.py"):
                 assert f"`{path.stem}`" in text, f"docs/architecture.md does not name {path.relative_to(ROOT)}"

@@ -30,15 +30,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from machine import describe
 
-from tilewright.arch import Arch
-from tilewright.codegen.backends import DEFAULT_TOOLCHAINS, backend_for, toolchains_for
-from tilewright.codegen.build import read_tree_roots
-from tilewright.codegen.execute import LocalExecutor
-from tilewright.codegen.library import kernel_plan
-from tilewright.codegen.plan import Action, RenderedFile
-from tilewright.codegen.rulesets import rule_set_archs
-from tilewright.codegen.select import load_archs, select
-from tilewright.codegen.spec import Kernel
+from kernelwright.arch import Arch
+from kernelwright.codegen.backends import DEFAULT_TOOLCHAINS, backend_for, toolchains_for
+from kernelwright.codegen.build import read_tree_roots
+from kernelwright.codegen.execute import LocalExecutor
+from kernelwright.codegen.library import kernel_plan
+from kernelwright.codegen.plan import Action, RenderedFile
+from kernelwright.codegen.rulesets import rule_set_archs
+from kernelwright.codegen.select import load_archs, select
+from kernelwright.codegen.spec import Kernel
 
 _COST = Path(__file__).with_name("cost.py")
 _EIGHT_BITS = ("fp8", "bf8", "int8")

@@ -29,13 +29,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from machine import describe
 
-from tilewright.codegen.backends import DEFAULT_TOOLCHAINS, ToolchainChoice, backend_for, toolchains_for
-from tilewright.codegen.build import build_libraries, read_tree_roots
-from tilewright.codegen.execute import LocalExecutor
-from tilewright.codegen.library import library_plan
-from tilewright.codegen.rulesets import rule_set_archs
-from tilewright.codegen.select import Selection, load_archs, select
-from tilewright.codegen.wheels import answer_wheel
+from kernelwright.codegen.backends import DEFAULT_TOOLCHAINS, ToolchainChoice, backend_for, toolchains_for
+from kernelwright.codegen.build import build_libraries, read_tree_roots
+from kernelwright.codegen.execute import LocalExecutor
+from kernelwright.codegen.library import library_plan
+from kernelwright.codegen.rulesets import rule_set_archs
+from kernelwright.codegen.select import Selection, load_archs, select
+from kernelwright.codegen.wheels import answer_wheel
 
 _NAME = "gemm"
 _KINDS = (

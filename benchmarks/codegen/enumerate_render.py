@@ -56,11 +56,11 @@ _CPU: dict[str, Any] = {
 def run(arch_name: str) -> dict[str, float]:
     """CPU seconds of one run in this process: imports, enumeration with hashes, rendering."""
     start = time.process_time()
-    from tilewright.arch import load
-    from tilewright.codegen.backends import DEFAULT_TOOLCHAINS, backend_for
-    from tilewright.codegen.expand import iterate_config
-    from tilewright.codegen.render import render_kernel
-    from tilewright.codegen.spec import Kernel
+    from kernelwright.arch import load
+    from kernelwright.codegen.backends import DEFAULT_TOOLCHAINS, backend_for
+    from kernelwright.codegen.expand import iterate_config
+    from kernelwright.codegen.render import render_kernel
+    from kernelwright.codegen.spec import Kernel
 
     imported = time.process_time()
     arch = load(arch_name)

@@ -11,7 +11,8 @@ compare whole calls.
     ./pants package kernels/gemm:cpu_gemm
     python benchmarks/cpu/gemm.py --library dist/kernels/gemm/cpu_gemm --threads 2 --out result.json
 
-``--library`` is what KernelLibrary.load_for takes. TILEWRIGHT_LIBRARY names libtilewright.so where it is not installed.
+``--library`` is what KernelLibrary.load_for takes. KERNELWRIGHT_LIBRARY names libkernelwright.so unless it is
+installed.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     import machine
     import numpy
 
-    from tilewright.dispatch import Dispatcher, KernelLibrary
+    from kernelwright.dispatch import Dispatcher, KernelLibrary
 
     dispatcher = Dispatcher(KernelLibrary.load_for("cpu", options.library))
     dispatcher.set_num_threads(options.threads)
@@ -103,8 +104,8 @@ def _calls(
     """Of every library; fills in the names of the chosen kernels."""
     import numpy
 
-    from tilewright.dispatch import GemmProblem
-    from tilewright.dispatch.dtypes import numpy_dtype
+    from kernelwright.dispatch import GemmProblem
+    from kernelwright.dispatch.dtypes import numpy_dtype
 
     m, n, k = shape
     rng = numpy.random.default_rng(0)

@@ -3,7 +3,7 @@
 Usage: overhead.py FOLDER [DEVICE] [VARIANTS]. FOLDER is a library that serves fp16 rrr (`run` builds one), on a GPU
 bf16 rcr; VARIANTS, on the CPU, one that serves fp32 rrr with a D tensor and relu, in batches and in groups.
 Figures are CPU time of the calling thread, so that other work on the machine does not count: medians of interleaved
-repeats with their spread. "above_raw_us" is the median difference to the bare ctypes call of tw_plan_launch in the same
+repeats with their spread. "above_raw_us" is the median difference to the bare ctypes call of kw_plan_launch in the same
 repeat. Rows for torch tensors are there where torch can be imported.
 """
 
@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.dispatch import Dispatcher, GemmProblem, GroupedGemmProblem, Plan, native
+from kernelwright.dispatch import Dispatcher, GemmProblem, GroupedGemmProblem, Plan, native
 
 REPEATS, CALLS = 21, 5000
 GROUPED = 20  # times fewer calls of what takes tens of microseconds
@@ -98,7 +98,7 @@ def _gpu_ways(folder: str, device: str) -> Ways:
 def _plan_ways(plan: Plan, a: Any, b: Any, out: Any, pointers: list[int]) -> Ways:
     bound = plan.bind(a, b, out=out)
     plan(a, b, out=out)  # fills in what the bare call refers to
-    launch, handle, reference = native.library().tw_plan_launch, plan._handle, native.byref(plan._state().args)
+    launch, handle, reference = native.library().kw_plan_launch, plan._handle, native.byref(plan._state().args)
 
     def empty() -> None:
         pass

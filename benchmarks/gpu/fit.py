@@ -203,7 +203,7 @@ def show(title: str, sweep: Sweep, c: dict[str, float], arch: dict[str, Any]) ->
 
 def check(library: Path, sweep: Sweep, arch: dict[str, Any]) -> float:
     """The largest relative difference between this formula and the dispatcher's on a library's kernels."""
-    from tilewright.dispatch import Device, Dispatcher, GemmProblem, KernelLibrary
+    from kernelwright.dispatch import Device, Dispatcher, GemmProblem, KernelLibrary
 
     predicted, worst = predict(sweep.facts, constants(), arch), 0.0
     dispatcher = Dispatcher([KernelLibrary.load(library)], device=Device("cuda:0", arch="sm_90a"))
@@ -228,7 +228,7 @@ def _main() -> None:
     parser.add_argument("--write", action="store_true", help="put the fitted numbers into analytic_cuda.cpp")
     parser.add_argument("--check", type=Path, metavar="LIBRARY", help="only compare this formula with the dispatcher's")
     options = parser.parse_args()
-    arch = json.loads((ROOT / "arch/tilewright/arch/data/sm_90a.json").read_text())
+    arch = json.loads((ROOT / "arch/kernelwright/arch/data/sm_90a.json").read_text())
     sweep = read(options.sweeps, arch)
     show("in the dispatcher", sweep, constants(), arch)
     if options.check:

@@ -127,7 +127,7 @@ def _launch_costs(library: Path, kernel: Kernel) -> dict[str, dict[str, float]]:
         "torch.matmul(out=)": lambda: torch.matmul(a, transposed, out=d),
     }
     try:
-        from tilewright.dispatch import Dispatcher, GemmProblem
+        from kernelwright.dispatch import Dispatcher, GemmProblem
 
         dispatcher = Dispatcher([library.parent], device="cuda:0", selection=kernel.name)
         plan = dispatcher.plan(GemmProblem(128, 128, 128, dtype="bf16"))

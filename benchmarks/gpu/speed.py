@@ -2,7 +2,7 @@
 
 Both sides run in CUDA graphs over operands that rotate through more memory than L2 has, in turns within each round; a
 ratio is taken within its round, because the card's clocks change. ``python benchmarks/gpu/speed.py --library FOLDER
---out result.json`` needs the folder of libgemm.so and manifest.json, and $TILEWRIGHT_LIBRARY.
+--out result.json`` needs the folder of libgemm.so and manifest.json, and $KERNELWRIGHT_LIBRARY.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from timing import Call, environment, interleaved, operand_sets, repeats, spread, torch_call
 
-from tilewright.dispatch import Dispatcher, GemmProblem, KernelLibrary
+from kernelwright.dispatch import Dispatcher, GemmProblem, KernelLibrary
 
 Shape = tuple[int, int, int]
 FLOAT_SHAPES: tuple[Shape, ...] = (
@@ -58,7 +58,7 @@ def compare(dispatcher: Dispatcher, shape: Shape, dtype: str, rounds: int) -> di
     theirs = torch_call(sets, dtype)
     error = _error(ours, theirs, sets[0][2])
     return _measured(
-        shape, dtype, str(plan.kernel.name), error, {"torch": theirs, "tilewright": ours}, len(sets), rounds
+        shape, dtype, str(plan.kernel.name), error, {"torch": theirs, "kernelwright": ours}, len(sets), rounds
     )
 
 
@@ -82,7 +82,7 @@ def compare_fused(dispatcher: Dispatcher, shape: Shape, activation: str, rounds:
         out.add_(bias)
         act(out)
 
-    found = {"torch": theirs, "tilewright": ours}
+    found = {"torch": theirs, "kernelwright": ours}
     return _measured(shape, f"bf16 + bias, {activation}", str(plan.kernel.name), None, found, len(sets), rounds)
 
 
@@ -93,12 +93,12 @@ def _measured(
     dtype = what.split()[0]
     count = repeats(m, n, k, dtype, sets)
     times = interleaved(calls, count, rounds, idle_s=0.004)
-    ratios = [theirs / ours for theirs, ours in zip(times["torch"], times["tilewright"], strict=True)]
+    ratios = [theirs / ours for theirs, ours in zip(times["torch"], times["kernelwright"], strict=True)]
     found = {
         "m": m, "n": n, "k": k, "what": what, "kernel": kernel, "difference": error, "sets": sets, "calls": count,
         "us": {name: spread(values) for name, values in times.items()}, "ratio": spread(ratios),
     }  # fmt: skip
-    rate = 2e-6 * m * n * k / statistics.median(times["tilewright"])
+    rate = 2e-6 * m * n * k / statistics.median(times["kernelwright"])
     print(f"{what:24} {m}x{n}x{k}: {found['ratio']['median']:.3f}  {rate:7.1f} Tops/s  {kernel}", flush=True)
     return found
 

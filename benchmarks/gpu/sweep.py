@@ -1,7 +1,7 @@
 """Times of every plain kernel of a library on many shapes: what selection is fitted to (see fit.py).
 
 ``python benchmarks/gpu/sweep.py --library FOLDER --out sweep.json`` needs the folder of libgemm.so and manifest.json,
-and $TILEWRIGHT_LIBRARY. Launches are timed as in speed.py; per shape and kernel the median counts, in microseconds.
+and $KERNELWRIGHT_LIBRARY. Launches are timed as in speed.py; per shape and kernel the median counts, in microseconds.
 Split-K kernels are listed once per number of slices.
 """
 
@@ -17,7 +17,7 @@ import torch
 from speed import FLOAT_SHAPES, INT_SHAPES, OUTPUT, SCALED_SHAPES, Shape
 from timing import Call, environment, interleaved, operand_sets, repeats, torch_call
 
-from tilewright.dispatch import Dispatcher, GemmProblem, KernelEntry, KernelLibrary, TilewrightError
+from kernelwright.dispatch import Dispatcher, GemmProblem, KernelEntry, KernelLibrary, KernelwrightError
 
 SHAPES = {"bf16": FLOAT_SHAPES, "fp16": FLOAT_SHAPES, "fp8": SCALED_SHAPES, "int8": INT_SHAPES}
 SLICES = (2, 3, 4, 6, 8)
@@ -58,7 +58,7 @@ def launcher(
     problem = GemmProblem(*shape, dtype=dtype, dtype_c=OUTPUT.get(dtype, dtype), split_k=slices)
     try:
         plan = dispatcher.plan(problem)
-    except TilewrightError:
+    except KernelwrightError:
         return None
     workspace = torch.empty(max(plan.workspace_bytes, 16), dtype=torch.uint8, device="cuda")
 

@@ -6,7 +6,7 @@ bit by bit, on ``Device("sim:…")`` with everything that belongs to a launch. P
     PYTHONPATH=bindings:simulator python benchmarks/simulator/throughput.py --libraries dist/kernels/gemm/gemm
 
 ``--libraries`` has a folder per architecture with a kernel library and its manifest. The files behind
-``TILEWRIGHT_LIBRARY`` and ``TILEWRIGHT_SIMULATOR_LIBRARY`` are needed where the packages are not installed. A rate is
+``KERNELWRIGHT_LIBRARY`` and ``KERNELWRIGHT_SIMULATOR_LIBRARY`` are needed unless the packages are installed. A rate is
 instructions ÷ CPU seconds of one process, since other work on the machine would count in wall time; scaling is the
 ratio of wall times, one process and two in turns, and, since wall times say nothing on a busy machine, also that of CPU
 seconds on the longest way: all of one process ÷ (those of the parent + half of those of its two children).
@@ -38,7 +38,7 @@ ARCHS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
 START = """
 import sys, time
 import numpy as np
-from tilewright.dispatch import Dispatcher, KernelLibrary
+from kernelwright.dispatch import Dispatcher, KernelLibrary
 library = KernelLibrary.load(sys.argv[1])
 a, b = np.ones((32, 32), np.float16), np.ones((32, 32), np.float16).T
 out = Dispatcher(library, device="sim:" + sys.argv[2]).gemm(a, b)
@@ -61,7 +61,7 @@ class Problem:
     def __init__(self, folder: Path, arch: str, size: int) -> None:
         import numpy as np
 
-        from tilewright.dispatch import Dispatcher, KernelLibrary
+        from kernelwright.dispatch import Dispatcher, KernelLibrary
 
         self.library = KernelLibrary.load(folder / arch)
         self.dispatcher = Dispatcher(self.library, device=f"sim:{arch}")
@@ -80,7 +80,7 @@ class Problem:
 
     def rates(self, repeats: int) -> dict[str, Any]:
         """Instructions per CPU second of one process, and wall times of one process and two."""
-        from tilewright.simulator import configure, last_report
+        from kernelwright.simulator import configure, last_report
 
         self.run()
         report = last_report()

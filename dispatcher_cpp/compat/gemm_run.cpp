@@ -2,10 +2,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "tilewright/dispatcher/gemm_state.hpp"
-#include "tilewright/dispatcher/problem.hpp"
+#include "kernelwright/dispatcher/gemm_state.hpp"
+#include "kernelwright/dispatcher/problem.hpp"
 
-using namespace tilewright;
+using namespace kernelwright;
 
 namespace {
 
@@ -19,21 +19,21 @@ double now() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-tw_status launch(const State& state, const tw_plan* plan, const void* args, float* time_ms) {
-  if (tw_status status = tw_plan_launch(plan, args)) return status;
-  if (tw_status status = state.memory.finish()) return status;
-  if (time_ms == nullptr) return TW_OK;
+kw_status launch(const State& state, const kw_plan* plan, const void* args, float* time_ms) {
+  if (kw_status status = kw_plan_launch(plan, args)) return status;
+  if (kw_status status = state.memory.finish()) return status;
+  if (time_ms == nullptr) return KW_OK;
   int repeats = 0;
   double spent = 0;
   while (repeats == 0 || (repeats < kMostRepeats && spent < kTimedSeconds)) {
     const double start = now();
-    if (tw_status status = tw_plan_launch(plan, args)) return status;
-    if (tw_status status = state.memory.finish()) return status;
+    if (kw_status status = kw_plan_launch(plan, args)) return status;
+    if (kw_status status = state.memory.finish()) return status;
     spent += now() - start;
     ++repeats;
   }
   *time_ms = static_cast<float>(spent / repeats * 1e3);
-  return TW_OK;
+  return KW_OK;
 }
 
 size_t bytes_of(uint32_t dtype, int64_t rows, int64_t columns) {
@@ -42,53 +42,53 @@ size_t bytes_of(uint32_t dtype, int64_t rows, int64_t columns) {
 }
 
 // Memory on the device for a matrix, with its contents if it has any.
-tw_status bring(const Memory& memory, const void* host, size_t bytes, Buffer* there) {
-  if (tw_status status = there->allocate(bytes)) return status;
-  return host == nullptr ? TW_OK : memory.copy_in(there->get(), host, bytes);
+kw_status bring(const Memory& memory, const void* host, size_t bytes, Buffer* there) {
+  if (kw_status status = there->allocate(bytes)) return status;
+  return host == nullptr ? KW_OK : memory.copy_in(there->get(), host, bytes);
 }
 
-tw_status run_on_device(const State& state, const tw_plan* plan, const tw_gemm_problem& problem, tw_gemm_args args,
+kw_status run_on_device(const State& state, const kw_plan* plan, const kw_gemm_problem& problem, kw_gemm_args args,
                         float* time_ms) {
   const Memory& memory = state.memory;
   const size_t c_bytes = bytes_of(problem.dtype_c, problem.m, problem.n);
   Buffer a(memory), b(memory), c(memory);
-  Buffer ds[TW_MAX_D] = {Buffer(memory), Buffer(memory), Buffer(memory), Buffer(memory)};
-  static_assert(TW_MAX_D == 4, "one buffer each");
-  if (tw_status status = bring(memory, args.a, bytes_of(problem.dtype_a, problem.m, problem.k), &a)) return status;
-  if (tw_status status = bring(memory, args.b, bytes_of(problem.dtype_b, problem.k, problem.n), &b)) return status;
+  Buffer ds[KW_MAX_D] = {Buffer(memory), Buffer(memory), Buffer(memory), Buffer(memory)};
+  static_assert(KW_MAX_D == 4, "one buffer each");
+  if (kw_status status = bring(memory, args.a, bytes_of(problem.dtype_a, problem.m, problem.k), &a)) return status;
+  if (kw_status status = bring(memory, args.b, bytes_of(problem.dtype_b, problem.k, problem.n), &b)) return status;
   for (uint32_t i = 0; i < problem.num_d; ++i) {
-    if (tw_status status = bring(memory, args.multi_d[i], c_bytes, &ds[i])) return status;
+    if (kw_status status = bring(memory, args.multi_d[i], c_bytes, &ds[i])) return status;
     args.multi_d[i] = ds[i].get();
   }
-  if (tw_status status = bring(memory, nullptr, c_bytes, &c)) return status;
+  if (kw_status status = bring(memory, nullptr, c_bytes, &c)) return status;
   void* const host = args.d;
   args.a = a.get();
   args.b = b.get();
   args.d = c.get();
-  if (tw_status status = launch(state, plan, &args, time_ms)) return status;
+  if (kw_status status = launch(state, plan, &args, time_ms)) return status;
   return memory.copy_out(host, c.get(), c_bytes);
 }
 
-tw_status run_on_device(const State& state, const tw_plan* plan, const tw_grouped_gemm_problem& problem,
-                        tw_grouped_gemm_args args, float* time_ms);
+kw_status run_on_device(const State& state, const kw_plan* plan, const kw_grouped_gemm_problem& problem,
+                        kw_grouped_gemm_args args, float* time_ms);
 
 // A problem, plain or grouped, with its arguments but for the workspace.
 template <class Problem, class Args>
-tw_status run(const State& state, const Problem& problem, Args args, float* time_ms) {
+kw_status run(const State& state, const Problem& problem, Args args, float* time_ms) {
   Planned planned;
-  if (tw_status status = planned.make(state, problem.base)) return status;
-  if (tw_status status = validate_args(problem, &args, UINT64_C(0))) return status;
-  if (tw_status status = state.memory.enter()) return status;
+  if (kw_status status = planned.make(state, problem.base)) return status;
+  if (kw_status status = validate_args(problem, &args, UINT64_C(0))) return status;
+  if (kw_status status = state.memory.enter()) return status;
   Buffer workspace(state.memory);
-  args.workspace_bytes = tw_plan_workspace_size(planned.get());
-  if (tw_status status = workspace.allocate(args.workspace_bytes)) return status;
+  args.workspace_bytes = kw_plan_workspace_size(planned.get());
+  if (kw_status status = workspace.allocate(args.workspace_bytes)) return status;
   args.workspace = workspace.get();
   if (state.memory.is_host()) return launch(state, planned.get(), &args, time_ms);
   return run_on_device(state, planned.get(), problem, args, time_ms);
 }
 
-tw_gemm_args operands(const void* a, const void* b, void* c) {
-  tw_gemm_args args{};
+kw_gemm_args operands(const void* a, const void* b, void* c) {
+  kw_gemm_args args{};
   args.struct_size = sizeof args;
   args.a = a;
   args.b = b;
@@ -96,20 +96,20 @@ tw_gemm_args operands(const void* a, const void* b, void* c) {
   return args;
 }
 
-tw_status run_multi_d(const State& state, const tw_gemm_args& plain, const void* const* ds, int num_d,
-                      tw_gemm_problem problem, float* time_ms) {
+kw_status run_multi_d(const State& state, const kw_gemm_args& plain, const void* const* ds, int num_d,
+                      kw_gemm_problem problem, float* time_ms) {
   Epilogue epilogue = state.epilogue;
   if (epilogue.num_d == 0) {
-    if (tw_status status = common_epilogue(state.dispatcher, state.types, &epilogue)) return status;
+    if (kw_status status = common_epilogue(state.dispatcher, state.types, &epilogue)) return status;
   }
   if (num_d < 0 || static_cast<uint32_t>(num_d) != epilogue.num_d || ds == nullptr) {
-    return fail(TW_INVALID_ARGUMENT, "%d D tensors%s; allowed: the %u that dispatcher_get_num_d_tensors() says", num_d,
+    return fail(KW_INVALID_ARGUMENT, "%d D tensors%s; allowed: the %u that dispatcher_get_num_d_tensors() says", num_d,
                 ds == nullptr ? " in a null array" : "", epilogue.num_d);
   }
   problem.num_d = epilogue.num_d;
   problem.d_op = epilogue.d_op;
   problem.activation = epilogue.activation;
-  tw_gemm_args args = plain;
+  kw_gemm_args args = plain;
   for (int i = 0; i < num_d; ++i) {
     problem.ld_multi_d[i] = problem.ldc;
     args.multi_d[i] = ds[i];
@@ -123,37 +123,37 @@ class Stack {
   explicit Stack(const Memory& memory) : memory_(memory), buffer_(memory) {}
 
   // One for each group, in their order; before allocate().
-  tw_status add(size_t bytes) {
+  kw_status add(size_t bytes) {
     const size_t room = (bytes + kAlignment - 1) / kAlignment * kAlignment;
     if (room < bytes || __builtin_add_overflow(total_, room, &total_) || !bytes_.push(bytes)) {
-      return fail(TW_OUT_OF_MEMORY, "no memory for the matrices of %zu groups", bytes_.size() + 1);
+      return fail(KW_OUT_OF_MEMORY, "no memory for the matrices of %zu groups", bytes_.size() + 1);
     }
-    return TW_OK;
+    return KW_OK;
   }
-  tw_status allocate() {
-    if (tw_status status = buffer_.allocate(total_)) return status;
+  kw_status allocate() {
+    if (kw_status status = buffer_.allocate(total_)) return status;
     size_t at = 0;
     for (const size_t bytes : bytes_) {
       if (!pointers_.push(static_cast<char*>(buffer_.get()) + at)) {
-        return fail(TW_OUT_OF_MEMORY, "no memory for %zu pointers", bytes_.size());
+        return fail(KW_OUT_OF_MEMORY, "no memory for %zu pointers", bytes_.size());
       }
       at += (bytes + kAlignment - 1) / kAlignment * kAlignment;
     }
-    return TW_OK;
+    return KW_OK;
   }
-  tw_status copy_in(const void* const* host) const {
+  kw_status copy_in(const void* const* host) const {
     for (size_t i = 0; i < bytes_.size(); ++i) {
       if (bytes_[i] == 0) continue;
-      if (tw_status status = memory_.copy_in(pointers_[i], host[i], bytes_[i])) return status;
+      if (kw_status status = memory_.copy_in(pointers_[i], host[i], bytes_[i])) return status;
     }
-    return TW_OK;
+    return KW_OK;
   }
-  tw_status copy_out(void* const* host) const {
+  kw_status copy_out(void* const* host) const {
     for (size_t i = 0; i < bytes_.size(); ++i) {
       if (bytes_[i] == 0) continue;
-      if (tw_status status = memory_.copy_out(host[i], pointers_[i], bytes_[i])) return status;
+      if (kw_status status = memory_.copy_out(host[i], pointers_[i], bytes_[i])) return status;
     }
-    return TW_OK;
+    return KW_OK;
   }
   void* const* pointers() const { return pointers_.begin(); }
 
@@ -165,40 +165,40 @@ class Stack {
   size_t total_ = 0;
 };
 
-tw_status run_on_device(const State& state, const tw_plan* plan, const tw_grouped_gemm_problem& problem,
-                        tw_grouped_gemm_args args, float* time_ms) {
+kw_status run_on_device(const State& state, const kw_plan* plan, const kw_grouped_gemm_problem& problem,
+                        kw_grouped_gemm_args args, float* time_ms) {
   Stack a(state.memory), b(state.memory), c(state.memory);
   for (int64_t i = 0; i < problem.group_count; ++i) {
-    const tw_gemm_group& group = problem.groups[i];
-    if (tw_status status = a.add(bytes_of(problem.dtype_a, group.m, group.k))) return status;
-    if (tw_status status = b.add(bytes_of(problem.dtype_b, group.k, group.n))) return status;
-    if (tw_status status = c.add(bytes_of(problem.dtype_c, group.m, group.n))) return status;
+    const kw_gemm_group& group = problem.groups[i];
+    if (kw_status status = a.add(bytes_of(problem.dtype_a, group.m, group.k))) return status;
+    if (kw_status status = b.add(bytes_of(problem.dtype_b, group.k, group.n))) return status;
+    if (kw_status status = c.add(bytes_of(problem.dtype_c, group.m, group.n))) return status;
   }
-  if (tw_status status = a.allocate()) return status;
-  if (tw_status status = b.allocate()) return status;
-  if (tw_status status = c.allocate()) return status;
-  if (tw_status status = a.copy_in(args.a)) return status;
-  if (tw_status status = b.copy_in(args.b)) return status;
+  if (kw_status status = a.allocate()) return status;
+  if (kw_status status = b.allocate()) return status;
+  if (kw_status status = c.allocate()) return status;
+  if (kw_status status = a.copy_in(args.a)) return status;
+  if (kw_status status = b.copy_in(args.b)) return status;
   void* const* const host = args.d;
   args.a = a.pointers();
   args.b = b.pointers();
   args.d = c.pointers();
-  if (tw_status status = launch(state, plan, &args, time_ms)) return status;
+  if (kw_status status = launch(state, plan, &args, time_ms)) return status;
   return c.copy_out(host);
 }
 
-tw_status run_grouped(const State& state, const Vec<tw_gemm_group>& groups, const void* const* a, const void* const* b,
+kw_status run_grouped(const State& state, const Vec<kw_gemm_group>& groups, const void* const* a, const void* const* b,
                       void* const* c, float* time_ms) {
   const GemmTypes& types = state.types;
-  tw_grouped_gemm_problem problem{};
-  problem.base = {sizeof problem, TW_OP_GROUPED_GEMM};
+  kw_grouped_gemm_problem problem{};
+  problem.base = {sizeof problem, KW_OP_GROUPED_GEMM};
   problem.dtype_a = types.dtype_a, problem.dtype_b = types.dtype_b;
   problem.dtype_c = types.dtype_c, problem.dtype_acc = types.dtype_acc;
   problem.layout_a = types.layout_a, problem.layout_b = types.layout_b, problem.layout_c = types.layout_c;
   problem.group_count = static_cast<int64_t>(groups.size());
   problem.groups = groups.begin();
   problem.alpha = 1.0;
-  tw_grouped_gemm_args args{};
+  kw_grouped_gemm_args args{};
   args.struct_size = sizeof args;
   args.group_count = problem.group_count;
   args.groups = problem.groups;
@@ -206,22 +206,22 @@ tw_status run_grouped(const State& state, const Vec<tw_gemm_group>& groups, cons
   return run(state, problem, args, time_ms);
 }
 
-tw_status packed_groups(const State& state, int count, const int64_t* ms, const int64_t* ns, const int64_t* ks,
-                        Vec<tw_gemm_group>* groups) {
+kw_status packed_groups(const State& state, int count, const int64_t* ms, const int64_t* ns, const int64_t* ks,
+                        Vec<kw_gemm_group>* groups) {
   if (count < 0 || (count > 0 && (ms == nullptr || ns == nullptr || ks == nullptr))) {
-    return fail(TW_INVALID_ARGUMENT, "group_count = %d; allowed: 0 or more, with as many ms, ns and ks", count);
+    return fail(KW_INVALID_ARGUMENT, "group_count = %d; allowed: 0 or more, with as many ms, ns and ks", count);
   }
   for (int i = 0; i < count; ++i) {
-    const tw_gemm_problem one = packed_problem(state.types, ms[i], ns[i], ks[i]);
+    const kw_gemm_problem one = packed_problem(state.types, ms[i], ns[i], ks[i]);
     if (!groups->push({one.m, one.n, one.k, one.lda, one.ldb, one.ldc})) {
-      return fail(TW_OUT_OF_MEMORY, "no memory for %d groups", count);
+      return fail(KW_OUT_OF_MEMORY, "no memory for %d groups", count);
     }
   }
-  return TW_OK;
+  return KW_OK;
 }
 
-int finished(tw_status status, float* time_ms) {
-  if (status != TW_OK && time_ms != nullptr) *time_ms = -1.0F;
+int finished(kw_status status, float* time_ms) {
+  if (status != KW_OK && time_ms != nullptr) *time_ms = -1.0F;
   return code(status);
 }
 
@@ -230,7 +230,7 @@ int finished(tw_status status, float* time_ms) {
 int dispatcher_run_gemm(const void* a, const void* b, void* c, int64_t m, int64_t n, int64_t k, float* time_ms) {
   const Reading reading;
   const State* state = reading.state();
-  tw_status status = TW_INVALID_ARGUMENT;
+  kw_status status = KW_INVALID_ARGUMENT;
   if (state != nullptr) status = run(*state, packed_problem(state->types, m, n, k), operands(a, b, c), time_ms);
   return finished(status, time_ms);
 }
@@ -240,15 +240,15 @@ int dispatcher_get_num_d_tensors(void) {
   const State* state = reading.state();
   if (state == nullptr) return DISPATCHER_ERROR;
   Epilogue epilogue = state->epilogue;
-  const tw_status status = epilogue.num_d != 0 ? TW_OK : common_epilogue(state->dispatcher, state->types, &epilogue);
-  return status == TW_OK ? static_cast<int>(epilogue.num_d) : code(status);
+  const kw_status status = epilogue.num_d != 0 ? KW_OK : common_epilogue(state->dispatcher, state->types, &epilogue);
+  return status == KW_OK ? static_cast<int>(epilogue.num_d) : code(status);
 }
 
 int dispatcher_run_multi_d_gemm(const void* a, const void* b, const void** ds, int num_d, void* c, int64_t m, int64_t n,
                                 int64_t k, float* time_ms) {
   const Reading reading;
   const State* state = reading.state();
-  tw_status status = TW_INVALID_ARGUMENT;
+  kw_status status = KW_INVALID_ARGUMENT;
   if (state != nullptr) {
     status = run_multi_d(*state, operands(a, b, c), ds, num_d, packed_problem(state->types, m, n, k), time_ms);
   }
@@ -259,11 +259,11 @@ int dispatcher_run_grouped_gemm(int group_count, const int64_t* ms, const int64_
                                 const void** a, const void** b, void** c, float* time_ms) {
   const Reading reading;
   const State* state = reading.state();
-  tw_status status = TW_INVALID_ARGUMENT;
+  kw_status status = KW_INVALID_ARGUMENT;
   if (state != nullptr) {
-    Vec<tw_gemm_group> groups;
+    Vec<kw_gemm_group> groups;
     status = packed_groups(*state, group_count, ms, ns, ks, &groups);
-    if (status == TW_OK) status = run_grouped(*state, groups, a, b, c, time_ms);
+    if (status == KW_OK) status = run_grouped(*state, groups, a, b, c, time_ms);
   }
   return finished(status, time_ms);
 }

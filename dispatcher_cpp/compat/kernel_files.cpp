@@ -1,14 +1,14 @@
-#include "tilewright/dispatcher/kernel_files.hpp"
+#include "kernelwright/dispatcher/kernel_files.hpp"
 
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "tilewright/dispatcher/error.hpp"
-#include "tilewright/dispatcher/text.hpp"
+#include "kernelwright/dispatcher/error.hpp"
+#include "kernelwright/dispatcher/text.hpp"
 
-namespace tilewright {
+namespace kernelwright {
 namespace {
 
 class Names {
@@ -52,9 +52,9 @@ bool is_library(const char* name) {
 }
 
 // lib*.so of a folder and of the folders in it, by name.
-tw_status list_folder(const char* folder, bool below, Names* files) {
+kw_status list_folder(const char* folder, bool below, Names* files) {
   DIR* handle = opendir(folder);
-  if (handle == nullptr) return fail(TW_LOAD_FAILED, "%s cannot be read", folder);
+  if (handle == nullptr) return fail(KW_LOAD_FAILED, "%s cannot be read", folder);
   const size_t first = files->size();
   Names inner;
   bool kept = true;
@@ -69,16 +69,16 @@ tw_status list_folder(const char* folder, bool below, Names* files) {
     }
   }
   closedir(handle);
-  if (!kept) return fail(TW_OUT_OF_MEMORY, "no memory for the names in %s", folder);
+  if (!kept) return fail(KW_OUT_OF_MEMORY, "no memory for the names in %s", folder);
   files->sort_from(first);
   inner.sort_from(0);
   for (size_t i = 0; i < inner.size(); ++i) {
-    if (tw_status status = list_folder(inner[i], false, files)) return status;
+    if (kw_status status = list_folder(inner[i], false, files)) return status;
   }
-  return TW_OK;
+  return KW_OK;
 }
 
-tw_status list_all(const char* list, Names* files) {
+kw_status list_all(const char* list, Names* files) {
   while (*list != '\0') {
     const size_t length = strcspn(list, ":");
     Text path;
@@ -86,52 +86,52 @@ tw_status list_all(const char* list, Names* files) {
     list += length + (list[length] == ':' ? 1 : 0);
     if (length == 0) continue;
     if (!is_folder(path.c_str())) {
-      if (!files->add(path)) return fail(TW_OUT_OF_MEMORY, "no memory for a path");
-    } else if (tw_status status = list_folder(path.c_str(), true, files)) {
+      if (!files->add(path)) return fail(KW_OUT_OF_MEMORY, "no memory for a path");
+    } else if (kw_status status = list_folder(path.c_str(), true, files)) {
       return status;
     }
   }
-  return TW_OK;
+  return KW_OK;
 }
 
 }  // namespace
 
-tw_status add_kernel_files(tw_dispatcher* dispatcher, const char* list) {
+kw_status add_kernel_files(kw_dispatcher* dispatcher, const char* list) {
   Names files;
-  if (tw_status status = list_all(list, &files)) return status;
+  if (kw_status status = list_all(list, &files)) return status;
   Text refused;
   size_t added = 0;
   for (size_t i = 0; i < files.size(); ++i) {
-    const tw_status status = tw_dispatcher_add_library(dispatcher, files[i], nullptr);
-    if (status == TW_OK) {
+    const kw_status status = kw_dispatcher_add_library(dispatcher, files[i], nullptr);
+    if (status == KW_OK) {
       ++added;
-    } else if (status == TW_ARCH_MISMATCH || status == TW_RUNTIME_MISSING) {
-      refused.add("\n  ").add(tw_last_error());
+    } else if (status == KW_ARCH_MISMATCH || status == KW_RUNTIME_MISSING) {
+      refused.add("\n  ").add(kw_last_error());
     } else {
       return status;
     }
   }
-  if (added != 0) return TW_OK;
+  if (added != 0) return KW_OK;
   const char* why = files.size() == 0 ? "it holds no lib*.so" : "this machine runs none of its libraries:";
-  return fail(TW_LOAD_FAILED, "no kernels in %s: %s%s", list, why, refused.c_str());
+  return fail(KW_LOAD_FAILED, "no kernels in %s: %s%s", list, why, refused.c_str());
 }
 
-tw_status common_backend(tw_dispatcher* dispatcher, uint32_t* backend) {
+kw_status common_backend(kw_dispatcher* dispatcher, uint32_t* backend) {
   *backend = 0;
-  const uint64_t count = tw_dispatcher_kernel_count(dispatcher);
+  const uint64_t count = kw_dispatcher_kernel_count(dispatcher);
   for (uint64_t i = 0; i < count; ++i) {
-    tw_kernel_info info{};
+    kw_kernel_info info{};
     info.struct_size = sizeof info;
-    if (tw_status status = tw_dispatcher_kernel_at(dispatcher, i, &info)) return status;
+    if (kw_status status = kw_dispatcher_kernel_at(dispatcher, i, &info)) return status;
     const uint32_t one = info.library->arch->backend;
     if (*backend != 0 && one != *backend) {
-      return fail(TW_INVALID_ARGUMENT,
+      return fail(KW_INVALID_ARGUMENT,
                   "the libraries are of several backends, this machine has devices for them all, and a GEMM on host "
-                  "memory can be meant for any; name the library of one in TILEWRIGHT_GEMM_KERNELS");
+                  "memory can be meant for any; name the library of one in KERNELWRIGHT_GEMM_KERNELS");
     }
     *backend = one;
   }
-  return TW_OK;
+  return KW_OK;
 }
 
-}  // namespace tilewright
+}  // namespace kernelwright

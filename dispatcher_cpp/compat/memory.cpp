@@ -1,12 +1,12 @@
-#include "tilewright/dispatcher/memory.hpp"
+#include "kernelwright/dispatcher/memory.hpp"
 
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tilewright/dispatcher/error.hpp"
+#include "kernelwright/dispatcher/error.hpp"
 
-namespace tilewright {
+namespace kernelwright {
 
 namespace {
 
@@ -22,16 +22,16 @@ Memory::~Memory() {
   library_ = nullptr;
 }
 
-tw_status Memory::open(uint32_t backend) {
+kw_status Memory::open(uint32_t backend) {
   switch (backend) {
-    case TW_BACKEND_CPU:
-      return TW_OK;
-    case TW_BACKEND_HIP:
+    case KW_BACKEND_CPU:
+      return KW_OK;
+    case KW_BACKEND_HIP:
       return open_hip();
-    case TW_BACKEND_CUDA:
+    case KW_BACKEND_CUDA:
       return open_cuda();
     default:
-      return fail(TW_UNSUPPORTED, "backend %u: allowed: 1 (CPU), 2 (HIP), 3 (CUDA)", backend);
+      return fail(KW_UNSUPPORTED, "backend %u: allowed: 1 (CPU), 2 (HIP), 3 (CUDA)", backend);
   }
 }
 
@@ -42,29 +42,29 @@ bool Memory::resolve(const char* name, Function* function) {
   return symbol != nullptr;
 }
 
-tw_status Memory::open_hip() {
+kw_status Memory::open_hip() {
   // The names, and the variable that replaces them, are those of the kernel libraries: both must use one runtime.
-  const char* chosen = getenv("TILEWRIGHT_HIP_LIBRARY");
+  const char* chosen = getenv("KERNELWRIGHT_HIP_LIBRARY");
   if (chosen != nullptr && *chosen != '\0') {
     library_ = dlopen(chosen, RTLD_NOW | RTLD_LOCAL);
   } else {
     library_ = dlopen("libamdhip64.so.7", RTLD_NOW | RTLD_LOCAL);
     if (library_ == nullptr) library_ = dlopen("libamdhip64.so.6", RTLD_NOW | RTLD_LOCAL);
   }
-  if (library_ == nullptr) return fail(TW_RUNTIME_MISSING, "the HIP runtime cannot be loaded: %s", dlerror());
+  if (library_ == nullptr) return fail(KW_RUNTIME_MISSING, "the HIP runtime cannot be loaded: %s", dlerror());
   runtime_ = "HIP";
   if (!resolve("hipSetDevice", &set_device_) || !resolve("hipMalloc", &allocate_hip_) ||
       !resolve("hipFree", &release_hip_) || !resolve("hipMemcpy", &copy_hip_) ||
       !resolve("hipDeviceSynchronize", &finish_)) {
-    return fail(TW_RUNTIME_MISSING, "the HIP runtime lacks a function: %s", dlerror());
+    return fail(KW_RUNTIME_MISSING, "the HIP runtime lacks a function: %s", dlerror());
   }
   return enter();
 }
 
-tw_status Memory::open_cuda() {
+kw_status Memory::open_cuda() {
   // The driver's primary context is the one that the CUDA runtime inside kernel libraries uses.
   library_ = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (library_ == nullptr) return fail(TW_RUNTIME_MISSING, "the CUDA driver cannot be loaded: %s", dlerror());
+  if (library_ == nullptr) return fail(KW_RUNTIME_MISSING, "the CUDA driver cannot be loaded: %s", dlerror());
   runtime_ = "CUDA";
   int (*init)(unsigned) = nullptr;
   int (*get_device)(int*, int) = nullptr;
@@ -74,28 +74,28 @@ tw_status Memory::open_cuda() {
       !resolve("cuMemAlloc_v2", &allocate_cuda_) || !resolve("cuMemFree_v2", &release_cuda_) ||
       !resolve("cuMemcpyHtoD_v2", &copy_in_cuda_) || !resolve("cuMemcpyDtoH_v2", &copy_out_cuda_) ||
       !resolve("cuCtxSynchronize", &finish_)) {
-    return fail(TW_RUNTIME_MISSING, "the CUDA driver lacks a function: %s", dlerror());
+    return fail(KW_RUNTIME_MISSING, "the CUDA driver lacks a function: %s", dlerror());
   }
   int device = 0;
-  if (tw_status status = check("cuInit", init(0))) return status;
-  if (tw_status status = check("cuDeviceGet", get_device(&device, 0))) return status;
-  if (tw_status status = check("cuDevicePrimaryCtxRetain", retain(&context_, device))) return status;
+  if (kw_status status = check("cuInit", init(0))) return status;
+  if (kw_status status = check("cuDeviceGet", get_device(&device, 0))) return status;
+  if (kw_status status = check("cuDevicePrimaryCtxRetain", retain(&context_, device))) return status;
   return enter();
 }
 
-tw_status Memory::check(const char* what, int error) const {
-  return error == 0 ? TW_OK : fail(TW_LAUNCH_FAILED, "%s: %s error %d", what, runtime_, error);
+kw_status Memory::check(const char* what, int error) const {
+  return error == 0 ? KW_OK : fail(KW_LAUNCH_FAILED, "%s: %s error %d", what, runtime_, error);
 }
 
-tw_status Memory::enter() const {
+kw_status Memory::enter() const {
   if (set_device_ != nullptr) return check("hipSetDevice", set_device_(0));
   if (set_context_ != nullptr) return check("cuCtxSetCurrent", set_context_(context_));
-  return TW_OK;
+  return KW_OK;
 }
 
-tw_status Memory::allocate(size_t bytes, void** pointer) const {
+kw_status Memory::allocate(size_t bytes, void** pointer) const {
   *pointer = nullptr;
-  if (bytes == 0) return TW_OK;
+  if (bytes == 0) return KW_OK;
   int error = 0;
   if (is_host()) {
     error = posix_memalign(pointer, kAlignment, bytes);
@@ -106,9 +106,9 @@ tw_status Memory::allocate(size_t bytes, void** pointer) const {
     error = allocate_cuda_(&device, bytes);
     *pointer = reinterpret_cast<void*>(static_cast<uintptr_t>(device));
   }
-  if (error == 0) return TW_OK;
+  if (error == 0) return KW_OK;
   *pointer = nullptr;
-  return fail(TW_OUT_OF_MEMORY, "no memory for %zu bytes%s%s (error %d)", bytes, is_host() ? "" : " on the device of ",
+  return fail(KW_OUT_OF_MEMORY, "no memory for %zu bytes%s%s (error %d)", bytes, is_host() ? "" : " on the device of ",
               runtime_, error);
 }
 
@@ -123,18 +123,18 @@ void Memory::release(void* pointer) const {
   }
 }
 
-tw_status Memory::copy_in(void* device, const void* host, size_t bytes) const {
-  if (bytes == 0) return TW_OK;
+kw_status Memory::copy_in(void* device, const void* host, size_t bytes) const {
+  if (bytes == 0) return KW_OK;
   if (copy_hip_ != nullptr) return check("hipMemcpy to the device", copy_hip_(device, host, bytes, kHipToDevice));
   return check("cuMemcpyHtoD", copy_in_cuda_(address(device), host, bytes));
 }
 
-tw_status Memory::copy_out(void* host, const void* device, size_t bytes) const {
-  if (bytes == 0) return TW_OK;
+kw_status Memory::copy_out(void* host, const void* device, size_t bytes) const {
+  if (bytes == 0) return KW_OK;
   if (copy_hip_ != nullptr) return check("hipMemcpy to the host", copy_hip_(host, device, bytes, kHipToHost));
   return check("cuMemcpyDtoH", copy_out_cuda_(host, address(device), bytes));
 }
 
-tw_status Memory::finish() const { return finish_ == nullptr ? TW_OK : check("waiting for the device", finish_()); }
+kw_status Memory::finish() const { return finish_ == nullptr ? KW_OK : check("waiting for the device", finish_()); }
 
-}  // namespace tilewright
+}  // namespace kernelwright

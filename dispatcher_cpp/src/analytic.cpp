@@ -1,9 +1,9 @@
-#include "tilewright/dispatcher/analytic.hpp"
+#include "kernelwright/dispatcher/analytic.hpp"
 
-#include "tilewright/dispatcher/problem.hpp"
-#include "tilewright/variant.h"
+#include "kernelwright/dispatcher/problem.hpp"
+#include "kernelwright/variant.h"
 
-namespace tilewright {
+namespace kernelwright {
 namespace {
 
 constexpr double kFillBytesPerClock = 48;
@@ -21,7 +21,7 @@ double ceiling(double value) {
   return whole < value ? whole + 1 : whole;
 }
 
-double rate(const tw_arch& arch, uint32_t dtype) {
+double rate(const kw_arch& arch, uint32_t dtype) {
   const double stated = dtype < 8 ? arch.flops_per_clock_per_cu[dtype] : 0.0;
   return stated > 0 ? stated : 1.0;
 }
@@ -30,8 +30,8 @@ double max(double left, double right) { return left > right ? left : right; }
 double min(double left, double right) { return left < right ? left : right; }
 
 // Of a register block, per warp_tile_k steps along k.
-double block_clocks(const tw_arch& arch, const tw_gemm_traits& t) {
-  const double lanes = max(1.0, rate(arch, t.warp_tile_k > 1 ? t.dtype_a : uint32_t{TW_FP32}) / (4.0 * t.warp_tile_k));
+double block_clocks(const kw_arch& arch, const kw_gemm_traits& t) {
+  const double lanes = max(1.0, rate(arch, t.warp_tile_k > 1 ? t.dtype_a : uint32_t{KW_FP32}) / (4.0 * t.warp_tile_k));
   const double vectors = t.warp_tile_n / lanes;
   return max(max(t.warp_tile_m * vectors, t.warp_tile_m + vectors), 8.0) / 2.0;
 }
@@ -53,7 +53,7 @@ Operands shared_panels(double v, double tiles_m, double tiles_n, double bytes_a,
 }
 
 // Bytes that one product of a batch reads.
-Operands operand_bytes(const tw_gemm_problem& p, const tw_gemm_traits& t, bool cpu, double concurrent) {
+Operands operand_bytes(const kw_gemm_problem& p, const kw_gemm_traits& t, bool cpu, double concurrent) {
   const double m = static_cast<double>(p.m), n = static_cast<double>(p.n), k = static_cast<double>(p.k);
   const double tiles_m = ceil_div(p.m, t.tile_m), tiles_n = ceil_div(p.n, t.tile_n);
   const double bytes_a = m * dtype_bytes(p.dtype_a), bytes_b = n * dtype_bytes(p.dtype_b);
@@ -64,13 +64,13 @@ Operands operand_bytes(const tw_gemm_problem& p, const tw_gemm_traits& t, bool c
 }
 
 // Bytes of what is neither A nor B: results, C and D tensors, sums of slices. passes: over the results of a CPU kernel.
-double result_bytes(const tw_gemm_problem& p, double passes) {
+double result_bytes(const kw_gemm_problem& p, double passes) {
   const double m = static_cast<double>(p.m), n = static_cast<double>(p.n), batch = static_cast<double>(p.batch);
   const double bytes_c = dtype_bytes(p.dtype_c);
   double bytes = m * n * (bytes_c * (passes + (p.beta != 0.0 ? 1.0 : 0.0)) + (p.split_k > 1 ? 8.0 * p.split_k : 0.0));
   bytes *= batch;
   for (uint32_t i = 0; i < p.num_d; ++i) {
-    const double line = p.layout_c == TW_ROW_MAJOR ? n : m;
+    const double line = p.layout_c == KW_ROW_MAJOR ? n : m;
     const double one = bytes_c * (p.ld_multi_d[i] == 0 ? line : m * n);
     bytes += p.stride_multi_d[i] == 0 ? one : batch * one;
   }
@@ -91,17 +91,17 @@ constexpr double kPackingAlone = 1.1;
 // Rows or columns up to which other kernels for processors read the larger operand where it lies; not integers.
 constexpr int64_t kFewVectors = 4;
 
-double cpu_clocks(const tw_gemm_problem& p, const tw_arch& arch, const tw_gemm_traits& t) {
+double cpu_clocks(const kw_gemm_problem& p, const kw_arch& arch, const kw_gemm_traits& t) {
   const double clocks = block_clocks(arch, t);
-  if (t.stream_k != TW_STREAM_K_NONE || t.persistent != 0 || p.split_k > 1) return clocks * kPackingAlone;
-  if (t.b_format != 0 || t.dtype_acc != TW_FP32) return clocks;
+  if (t.stream_k != KW_STREAM_K_NONE || t.persistent != 0 || p.split_k > 1) return clocks * kPackingAlone;
+  if (t.b_format != 0 || t.dtype_acc != KW_FP32) return clocks;
   if (p.m <= kFewVectors) return clocks * static_cast<double>(p.m) / t.warp_tile_m;
   if (p.n <= kFewVectors) return clocks * static_cast<double>(p.n) / t.warp_tile_n;
   return clocks;
 }
 
-Tiles tiles_of(const tw_gemm_problem& p, const tw_arch& arch, const tw_gemm_traits& t) {
-  const bool cpu = arch.backend == TW_BACKEND_CPU;
+Tiles tiles_of(const kw_gemm_problem& p, const kw_arch& arch, const kw_gemm_traits& t) {
+  const bool cpu = arch.backend == KW_BACKEND_CPU;
   const uint32_t quantum_m = cpu ? t.warp_tile_m : t.tile_m;
   const uint32_t quantum_n = cpu ? t.warp_tile_n : t.tile_n;
   const uint32_t quantum_k = cpu ? t.warp_tile_k : t.tile_k;
@@ -115,13 +115,13 @@ Tiles tiles_of(const tw_gemm_problem& p, const tw_arch& arch, const tw_gemm_trai
   return tiles;
 }
 
-double clocks_per_us(const tw_arch& arch) { return (arch.clock_ghz > 0 ? arch.clock_ghz : 1.0) * 1e3; }
-double bytes_per_us(const tw_arch& arch) {
+double clocks_per_us(const kw_arch& arch) { return (arch.clock_ghz > 0 ? arch.clock_ghz : 1.0) * 1e3; }
+double bytes_per_us(const kw_arch& arch) {
   return (arch.memory_gbytes_per_s > 0 ? arch.memory_gbytes_per_s : 1.0) * 1e3;
 }
 
-double memory_bytes(const tw_gemm_problem& p, const tw_arch& arch, const tw_gemm_traits& t, double concurrent) {
-  const bool cpu = arch.backend == TW_BACKEND_CPU;
+double memory_bytes(const kw_gemm_problem& p, const kw_arch& arch, const kw_gemm_traits& t, double concurrent) {
+  const bool cpu = arch.backend == KW_BACKEND_CPU;
   const double batch = static_cast<double>(p.batch);
   const double passes = cpu ? 2.0 * max(1.0, ceil_div(p.k, t.tile_k)) - 1.0 : 1.0;
   const Operands operands = operand_bytes(p, t, cpu, concurrent);
@@ -130,25 +130,25 @@ double memory_bytes(const tw_gemm_problem& p, const tw_arch& arch, const tw_gemm
 }
 
 // Does the launcher add up what workgroups leave of K in memory, by a second kernel?
-bool launches_twice(const tw_arch& arch, const tw_gemm_traits& t) {
-  return arch.backend == TW_BACKEND_HIP && (t.max_split_k > 1 || t.stream_k != TW_STREAM_K_NONE);
+bool launches_twice(const kw_arch& arch, const kw_gemm_traits& t) {
+  return arch.backend == KW_BACKEND_HIP && (t.max_split_k > 1 || t.stream_k != KW_STREAM_K_NONE);
 }
 
 // The second kernel overlaps with nothing. bytes: of what it reads and writes, which memory_us has already.
-void add_second_launch(const tw_arch& arch, double bytes, Estimate* e) {
+void add_second_launch(const kw_arch& arch, double bytes, Estimate* e) {
   const double second_us = bytes / bytes_per_us(arch);
   e->total_us = max(max(e->compute_us, e->fill_us), e->memory_us - second_us) + second_us + kSecondLaunchUs;
 }
 
-void total(const tw_arch& arch, Estimate* e) {
-  const bool cpu = arch.backend == TW_BACKEND_CPU;
+void total(const kw_arch& arch, Estimate* e) {
+  const bool cpu = arch.backend == KW_BACKEND_CPU;
   e->total_us = cpu ? e->compute_us + e->memory_us : max(max(e->compute_us, e->fill_us), e->memory_us);
 }
 
 }  // namespace
 
-Estimate estimate(const tw_gemm_problem& p, const tw_arch& arch, const tw_gemm_traits& t, uint32_t compute_units) {
-  if (arch.backend == TW_BACKEND_CUDA) return estimate_cuda(p, arch, t, compute_units);
+Estimate estimate(const kw_gemm_problem& p, const kw_arch& arch, const kw_gemm_traits& t, uint32_t compute_units) {
+  if (arch.backend == KW_BACKEND_CUDA) return estimate_cuda(p, arch, t, compute_units);
   Estimate e;
   if (p.m == 0 || p.n == 0) return e;
   const double units = compute_units;
@@ -157,7 +157,7 @@ Estimate estimate(const tw_gemm_problem& p, const tw_arch& arch, const tw_gemm_t
   double steps = ceiling(e.tiles / units) * tiles.steps;  // that the busiest unit takes
   e.waves = ceiling(e.tiles / units);
   double bytes = memory_bytes(p, arch, t, min(units, e.tiles)), left = 0;  // left: parts of sums, in memory
-  if (t.stream_k != TW_STREAM_K_NONE) {
+  if (t.stream_k != KW_STREAM_K_NONE) {
     steps = ceiling(e.tiles * tiles.steps / units);
     e.waves = e.tiles / units;
     left = 4.0 * t.tile_m * t.tile_n * min(units, e.tiles * tiles.steps);
@@ -177,12 +177,12 @@ Estimate estimate(const tw_gemm_problem& p, const tw_arch& arch, const tw_gemm_t
   return e;
 }
 
-Estimate estimate(const tw_grouped_gemm_problem& p, const tw_arch& arch, const tw_gemm_traits& t,
+Estimate estimate(const kw_grouped_gemm_problem& p, const kw_arch& arch, const kw_gemm_traits& t,
                   uint32_t compute_units) {
   Estimate e;
   double clocks = 0, fill = 0, bytes = 0, asked = 0, padded = 0;
   for (int64_t i = 0; i < p.group_count; ++i) {
-    const tw_gemm_problem one = tw_problem_of_group(&p, &p.groups[i]);
+    const kw_gemm_problem one = kw_problem_of_group(&p, &p.groups[i]);
     if (one.m == 0 || one.n == 0) continue;
     const Tiles tiles = tiles_of(one, arch, t);
     e.tiles += tiles.count;
@@ -203,4 +203,4 @@ Estimate estimate(const tw_grouped_gemm_problem& p, const tw_arch& arch, const t
   return e;
 }
 
-}  // namespace tilewright
+}  // namespace kernelwright

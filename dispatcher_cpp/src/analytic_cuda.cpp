@@ -1,10 +1,10 @@
 // The time of a warp-specialised GEMM on Hopper. The formula is explained in analytic.hpp; its numbers are what
 // benchmarks/gpu/fit.py finds for times of 52 kernels on 81 shapes on an H200, which benchmarks/gpu/sweep.py took
 // (benchmarks/results/h200_sweep_20261121.json). Whoever changes the formula changes fit.py's, and fits again.
-#include "tilewright/dispatcher/analytic.hpp"
-#include "tilewright/dispatcher/problem.hpp"
+#include "kernelwright/dispatcher/analytic.hpp"
+#include "kernelwright/dispatcher/problem.hpp"
 
-namespace tilewright {
+namespace kernelwright {
 namespace {
 
 constexpr double kRowsOfInstruction = 64;      // of wgmma
@@ -42,7 +42,7 @@ struct Shape {
   bool swapped, pingpong;
 };
 
-Shape shape_of(const tw_gemm_traits& t) {
+Shape shape_of(const kw_gemm_traits& t) {
   Shape s;
   const bool plain = t.warp_tile_m == kRowsOfInstruction && t.warp_tile_n == t.tile_n;
   s.swapped = !plain && t.warp_tile_m == t.tile_m && t.warp_tile_n == kRowsOfInstruction;
@@ -65,7 +65,7 @@ double shared_panels(const Shape& s, double running, double tiles_m, double tile
 
 }  // namespace
 
-Estimate estimate_cuda(const tw_gemm_problem& p, const tw_arch& arch, const tw_gemm_traits& t, uint32_t units) {
+Estimate estimate_cuda(const kw_gemm_problem& p, const kw_arch& arch, const kw_gemm_traits& t, uint32_t units) {
   Estimate e;
   if (p.m == 0 || p.n == 0) return e;
   const Shape s = shape_of(t);
@@ -80,7 +80,7 @@ Estimate estimate_cuda(const tw_gemm_problem& p, const tw_arch& arch, const tw_g
   const double tiles_m = ceiling(m / (s.m * s.cluster_m)) * s.cluster_m;
   const double tiles_n = ceiling(n / (s.n * s.cluster_n)) * s.cluster_n;
   e.tiles = tiles_m * tiles_n * split * products;
-  const bool stream = t.stream_k != TW_STREAM_K_NONE;
+  const bool stream = t.stream_k != KW_STREAM_K_NONE;
   e.waves = stream ? max(1.0, e.tiles / units) * kStreamSlack : ceiling(e.tiles / units);
   const double steps = ceiling(ceiling(k / s.k) / split);
   const double running = min(e.tiles, units);
@@ -116,4 +116,4 @@ Estimate estimate_cuda(const tw_gemm_problem& p, const tw_arch& arch, const tw_g
   return e;
 }
 
-}  // namespace tilewright
+}  // namespace kernelwright

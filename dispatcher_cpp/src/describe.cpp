@@ -1,10 +1,10 @@
-#include "tilewright/dispatcher/problem.hpp"
-#include "tilewright/variant.h"
+#include "kernelwright/dispatcher/problem.hpp"
+#include "kernelwright/variant.h"
 
-namespace tilewright {
+namespace kernelwright {
 namespace {
 
-char layout_letter(uint32_t layout) { return layout == TW_ROW_MAJOR ? 'r' : 'c'; }
+char layout_letter(uint32_t layout) { return layout == KW_ROW_MAJOR ? 'r' : 'c'; }
 
 void layout_text(const Signature& s, Text* text) {
   text->add(layout_letter(s.layout_a)).add(layout_letter(s.layout_b)).add(layout_letter(s.layout_c));
@@ -36,32 +36,32 @@ void list_json(const char* name, const int64_t* values, uint32_t count, Text* te
   text->add(']');
 }
 
-void describe_gemm(const tw_gemm_problem& p, Text* text) {
+void describe_gemm(const kw_gemm_problem& p, Text* text) {
   signature_text(signature(p.base), &text->add("gemm "));
   text->add(' ');
   if (p.batch != 1) text->add(p.batch).add('*');
   text->add(p.m).add('x').add(p.n).add('x').add(p.k);
   if (p.split_k > 1) text->add(" split_k ").add(p.split_k);
-  if (p.num_d != 0) text->add(' ').add(tw_d_op_name(p.d_op)).add(' ').add(p.num_d).add(" D");
-  if (p.activation != TW_ACTIVATION_NONE) text->add(' ').add(tw_activation_name(p.activation));
+  if (p.num_d != 0) text->add(' ').add(kw_d_op_name(p.d_op)).add(' ').add(p.num_d).add(" D");
+  if (p.activation != KW_ACTIVATION_NONE) text->add(' ').add(kw_activation_name(p.activation));
   if (p.b_format != 0) text->add(" B shuffled");
 }
 
-void gemm_json(const tw_gemm_problem& p, Text* text) {
+void gemm_json(const kw_gemm_problem& p, Text* text) {
   text->add("{\"op\":\"gemm\",");
   shape_json(p, text);
   signature_json(signature(p.base), text);
   text->add(",\"split_k\":").add(p.split_k).add(",\"alpha\":").exact(p.alpha).add(",\"beta\":").exact(p.beta);
   text->add(",\"batch\":").add(p.batch).add(",\"stride_a\":").add(p.stride_a);
   text->add(",\"stride_b\":").add(p.stride_b).add(",\"stride_c\":").add(p.stride_c);
-  text->add(",\"num_d\":").add(p.num_d).add(",\"d_op\":").quoted(tw_d_op_name(p.d_op));
-  text->add(",\"activation\":").quoted(tw_activation_name(p.activation));
+  text->add(",\"num_d\":").add(p.num_d).add(",\"d_op\":").quoted(kw_d_op_name(p.d_op));
+  text->add(",\"activation\":").quoted(kw_activation_name(p.activation));
   list_json("ld_multi_d", p.ld_multi_d, p.num_d, text);
   list_json("stride_multi_d", p.stride_multi_d, p.num_d, text);
   text->add(",\"b_format\":").add(p.b_format).add('}');
 }
 
-void grouped_json(const tw_grouped_gemm_problem& p, Text* text) {
+void grouped_json(const kw_grouped_gemm_problem& p, Text* text) {
   text->add("{\"op\":\"grouped_gemm\",\"groups\":[");
   for (int64_t i = 0; i < p.group_count; ++i) {
     shape_json(p.groups[i], &text->add(i == 0 ? "{" : ",{"));
@@ -72,12 +72,12 @@ void grouped_json(const tw_grouped_gemm_problem& p, Text* text) {
   text->add(",\"alpha\":").exact(p.alpha).add(",\"beta\":").exact(p.beta).add('}');
 }
 
-void describe_grouped(const tw_grouped_gemm_problem& p, Text* text) {
+void describe_grouped(const kw_grouped_gemm_problem& p, Text* text) {
   signature_text(signature(p.base), &text->add("grouped gemm "));
   text->add(" of ").add(p.group_count).add(p.group_count == 1 ? " group" : " groups");
   constexpr int64_t kShown = 4;
   for (int64_t i = 0; i < p.group_count && i < kShown; ++i) {
-    const tw_gemm_group& g = p.groups[i];
+    const kw_gemm_group& g = p.groups[i];
     text->add(i == 0 ? ": " : ", ").add(g.m).add('x').add(g.n).add('x').add(g.k);
   }
   if (p.group_count > kShown) text->add(", …");
@@ -85,20 +85,20 @@ void describe_grouped(const tw_grouped_gemm_problem& p, Text* text) {
 
 }  // namespace
 
-void describe(const tw_problem& problem, Text* text) {
-  if (problem.op == TW_OP_GROUPED_GEMM) {
+void describe(const kw_problem& problem, Text* text) {
+  if (problem.op == KW_OP_GROUPED_GEMM) {
     describe_grouped(as_grouped(problem), text);
   } else {
     describe_gemm(as_gemm(problem), text);
   }
 }
 
-void problem_json(const tw_problem& problem, Text* text) {
-  if (problem.op == TW_OP_GROUPED_GEMM) {
+void problem_json(const kw_problem& problem, Text* text) {
+  if (problem.op == KW_OP_GROUPED_GEMM) {
     grouped_json(as_grouped(problem), text);
   } else {
     gemm_json(as_gemm(problem), text);
   }
 }
 
-}  // namespace tilewright
+}  // namespace kernelwright

@@ -1,11 +1,11 @@
-#include "tilewright/dispatcher/features.hpp"
+#include "kernelwright/dispatcher/features.hpp"
 
 #include <cpuid.h>
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
 
-namespace tilewright {
+namespace kernelwright {
 namespace {
 
 enum Register { kEax, kEbx, kEcx, kEdx };
@@ -92,4 +92,4 @@ const char* missing_feature(const char* wanted, const char* offered, int* length
   return nullptr;
 }
 
-}  // namespace tilewright
+}  // namespace kernelwright

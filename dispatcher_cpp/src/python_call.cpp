@@ -1,17 +1,17 @@
-#include "tilewright/dispatcher/python_call.h"
+#include "kernelwright/dispatcher/python_call.h"
 
 namespace {
-tw_python_functions python;
+kw_python_functions python;
 }
 
-void tw_python_use(const tw_python_functions* functions) { python = *functions; }
+void kw_python_use(const kw_python_functions* functions) { python = *functions; }
 
-void* tw_python_call(void* self, void*) {
-  auto* call = static_cast<tw_bound_call*>(python.as_pointer(python.tuple_item(self, 0)));
+void* kw_python_call(void* self, void*) {
+  auto* call = static_cast<kw_bound_call*>(python.as_pointer(python.tuple_item(self, 0)));
   void* state = call->keep_interpreter != 0 ? nullptr : python.release_interpreter();
-  const tw_status status = tw_plan_launch(call->plan, call->args);
+  const kw_status status = kw_plan_launch(call->plan, call->args);
   if (state != nullptr) python.acquire_interpreter(state);
-  if (__builtin_expect(status != TW_OK, 0)) {
+  if (__builtin_expect(status != KW_OK, 0)) {
     call->status = status;
     return python.call(call->failed, nullptr);
   }

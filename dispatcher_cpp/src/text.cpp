@@ -1,10 +1,10 @@
-#include "tilewright/dispatcher/text.hpp"
+#include "kernelwright/dispatcher/text.hpp"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-namespace tilewright {
+namespace kernelwright {
 
 Text& Text::add(char character) {
   if (!bytes_.push(character)) failed_ = true;
@@ -86,13 +86,13 @@ const char* Text::c_str() const {
 
 char* Text::copy() const { return failed_ ? nullptr : strdup(c_str()); }
 
-tw_status Text::write_to(char* buffer, size_t bytes, size_t* needed) const {
+kw_status Text::write_to(char* buffer, size_t bytes, size_t* needed) const {
   const size_t size = bytes_.size() + 1;
   if (needed != nullptr) *needed = size;
-  if (failed_) return TW_OUT_OF_MEMORY;
-  if (buffer == nullptr || bytes < size) return TW_BUFFER_TOO_SMALL;
+  if (failed_) return KW_OUT_OF_MEMORY;
+  if (buffer == nullptr || bytes < size) return KW_BUFFER_TOO_SMALL;
   memcpy(buffer, c_str(), size);
-  return TW_OK;
+  return KW_OK;
 }
 
-}  // namespace tilewright
+}  // namespace kernelwright

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tilewright.dispatch import Dispatcher, KernelLibrary
+from kernelwright.dispatch import Dispatcher, KernelLibrary
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float16, ml_dtypes.bfloat16])

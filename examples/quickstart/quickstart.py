@@ -41,16 +41,16 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tilewright.dispatch import (
+from kernelwright.dispatch import (
     Device,
     DeviceNameError,
     Dispatcher,
     GemmProblem,
     KernelEntry,
     KernelLibrary,
+    KernelwrightError,
     NoKernelError,
     Selection,
-    TilewrightError,
 )
 
 REPEATS = 3
@@ -131,7 +131,7 @@ def main(arguments: list[str] | None = None) -> int:
         dispatcher = Dispatcher([library], device=device)
         problems = SIMULATED_PROBLEMS if device.simulated else PROBLEMS
         rows, unserved = _run_all(problems, lambda problem: run(dispatcher, problem))
-    except TilewrightError as error:
+    except KernelwrightError as error:
         print(f"quickstart: {error}", file=sys.stderr)
         return 2 if isinstance(error, DeviceNameError) else 1
     _report(rows, unserved, library, device, as_json=options.json)
@@ -171,7 +171,7 @@ def _resource(device: Device) -> Traversable:
     if device.simulated and found.is_dir():
         return found
     built = f", or ./pants run examples:quickstart -- --device {device} to build one" if device.simulated else ""
-    raise TilewrightError(f"no library for {device} is packaged here; pass --library{built}")
+    raise KernelwrightError(f"no library for {device} is packaged here; pass --library{built}")
 
 
 def _package() -> Traversable:
@@ -219,7 +219,7 @@ def _simulated(dispatcher: Dispatcher, problem: GemmProblem) -> SimulatedRow:
     plan = dispatcher.plan(problem)
     plan(a, b, out=out)
     # Only needed here. A call may launch several kernels, or none if there is nothing to do.
-    reports = importlib.import_module("tilewright.simulator").last_reports()
+    reports = importlib.import_module("kernelwright.simulator").last_reports()
     counts: Counter[str] = Counter()
     for report in reports:
         counts.update(report.counts)

@@ -1,6 +1,6 @@
 /* A stand-in for libamdhip64: one simulated device per architecture, launches go to a callback.
  *
- * It has what tilewright's launcher asks of the HIP runtime and nothing else: no memory of its own (kernels read and
+ * It has what kernelwright's launcher asks of the HIP runtime and nothing else: no memory of its own (kernels read and
  * write the host's), no streams, no events. A launch is over when hipModuleLaunchKernel returns. Failures leave a text
  * for hipGetErrorString in the calling thread. Everything but the callback's own work may be called from any thread.
  */
@@ -47,7 +47,7 @@ static const device devices[] = {
 #define DEVICES ((int)(sizeof devices / sizeof *devices))
 
 /* What a launch is. The pointers are valid during the call. */
-typedef struct tw_simulator_launch {
+typedef struct kw_simulator_launch {
   uint32_t struct_size;
   int32_t device;
   const void* image;
@@ -58,10 +58,10 @@ typedef struct tw_simulator_launch {
   uint32_t grid[3], block[3]; /* workgroups, work-items per workgroup */
   uint32_t lds_bytes;         /* beyond what the kernel declares */
   uint32_t reserved;
-} tw_simulator_launch;
+} kw_simulator_launch;
 
 /* Runs the kernel to its end: 0, or another number and the reason in text. */
-typedef int (*tw_simulator_callback)(const tw_simulator_launch* launch, char* text, uint64_t text_bytes);
+typedef int (*kw_simulator_callback)(const kw_simulator_launch* launch, char* text, uint64_t text_bytes);
 
 typedef struct module {
   struct module* next;
@@ -79,7 +79,7 @@ typedef struct function {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* of the three below */
 static module* modules;
 static function* functions;
-static tw_simulator_callback callback;
+static kw_simulator_callback callback;
 
 static __thread int current;
 static __thread int failed;
@@ -94,7 +94,7 @@ __attribute__((format(printf, 2, 3))) static int fail(int error, const char* for
 }
 
 /* Who runs kernels from now on; null = nobody. */
-EXPORT void tw_simulator_install(tw_simulator_callback runs) {
+EXPORT void kw_simulator_install(kw_simulator_callback runs) {
   pthread_mutex_lock(&mutex);
   callback = runs;
   pthread_mutex_unlock(&mutex);
@@ -264,7 +264,7 @@ static int check_shape(const uint32_t grid[3], const uint32_t block[3]) {
 }
 
 /* {HIP_LAUNCH_PARAM_BUFFER_POINTER, buffer, HIP_LAUNCH_PARAM_BUFFER_SIZE, &bytes, HIP_LAUNCH_PARAM_END} */
-static int read_extra(void** arguments, void** extra, tw_simulator_launch* launch) {
+static int read_extra(void** arguments, void** extra, kw_simulator_launch* launch) {
   if (arguments || !extra)
     return fail(INVALID_VALUE, "arguments must be given as one buffer, in extra; kernelParams must be null");
   if (extra[0] != (void*)1 || !extra[1] || extra[2] != (void*)2 || !extra[3] || extra[4] != (void*)3)
@@ -274,7 +274,7 @@ static int read_extra(void** arguments, void** extra, tw_simulator_launch* launc
   return SUCCESS;
 }
 
-static int check_function(void* handle, const function** found, tw_simulator_callback* runs) {
+static int check_function(void* handle, const function** found, kw_simulator_callback* runs) {
   pthread_mutex_lock(&mutex);
   *found = find_function(handle);
   *runs = callback;
@@ -285,7 +285,7 @@ static int check_function(void* handle, const function** found, tw_simulator_cal
     return fail(INVALID_DEVICE, "the kernel was loaded for device %d (%s), the current device is %d (%s)", owner,
                 devices[owner].arch, current, devices[current].arch);
   if (!*runs)
-    return fail(NOT_INITIALIZED, "no simulator is installed; launch through tilewright.dispatch on a device sim:%s",
+    return fail(NOT_INITIALIZED, "no simulator is installed; launch through kernelwright.dispatch on a device sim:%s",
                 devices[current].arch);
   return SUCCESS;
 }
@@ -294,8 +294,8 @@ EXPORT int hipModuleLaunchKernel(void* handle, uint32_t grid_x, uint32_t grid_y,
                                  uint32_t block_y, uint32_t block_z, uint32_t lds_bytes, void* stream, void** arguments,
                                  void** extra) {
   const function* kernel = NULL;
-  tw_simulator_callback runs = NULL;
-  tw_simulator_launch launch = {.struct_size = sizeof launch,
+  kw_simulator_callback runs = NULL;
+  kw_simulator_launch launch = {.struct_size = sizeof launch,
                                 .device = current,
                                 .grid = {grid_x, grid_y, grid_z},
                                 .block = {block_x, block_y, block_z},

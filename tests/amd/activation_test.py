@@ -9,9 +9,9 @@ import pytest
 
 from amd import compiled
 from correctness.reference import ACTIVATIONS
-from tilewright.simulator.launch import Buffer, Simulator
+from kernelwright.simulator.launch import Buffer, Simulator
 
-pytestmark = pytest.mark.skipif(not compiled.TREES, reason="TILEWRIGHT_TREES names no file of toolchain folders")
+pytestmark = pytest.mark.skipif(not compiled.TREES, reason="KERNELWRIGHT_TREES names no file of toolchain folders")
 
 COUNT = 4096
 UNIT = 2.0**-24  # half of the distance between 1 and the next number

@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 
 from amd import compiled
-from tilewright.simulator.launch import Buffer, Simulator
-from tilewright.simulator.object_file import read_code_object
+from kernelwright.simulator.launch import Buffer, Simulator
+from kernelwright.simulator.object_file import read_code_object
 
-pytestmark = pytest.mark.skipif(not compiled.TREES, reason="TILEWRIGHT_TREES names no file of toolchain folders")
+pytestmark = pytest.mark.skipif(not compiled.TREES, reason="KERNELWRIGHT_TREES names no file of toolchain folders")
 
 ARCHS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
 LANES = 256

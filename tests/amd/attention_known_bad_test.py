@@ -1,6 +1,6 @@
 """Attention configurations of CK Tile that compile, link and are wrong: each is shown to be, beside what is right.
 
-docs/amd_known_bad.md names the rules. Opt-in, TILEWRIGHT_EVERY=1: three dear compiles, and no library has such kernels.
+docs/amd_known_bad.md names the rules. Opt-in, KERNELWRIGHT_EVERY=1: three dear compiles; no library has such kernels.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from amd import compiled
 from amd.attention import LOG2_E, error
 
 pytestmark = [
-    pytest.mark.skipif(not compiled.TREES, reason="TILEWRIGHT_TREES names no file of toolchain folders"),
-    pytest.mark.skipif(not os.environ.get("TILEWRIGHT_EVERY"), reason="TILEWRIGHT_EVERY is not set"),
+    pytest.mark.skipif(not compiled.TREES, reason="KERNELWRIGHT_TREES names no file of toolchain folders"),
+    pytest.mark.skipif(not os.environ.get("KERNELWRIGHT_EVERY"), reason="KERNELWRIGHT_EVERY is not set"),
 ]
 
 RIGHT = 2e-3  # of the largest element: fp16 holds 11 bits, and so do the weights that multiply V

@@ -1,6 +1,6 @@
 """The simulator notices when a kernel lacks one of its barriers: each is taken out, one at a time.
 
-One kernel per pipeline, on CDNA or on RDNA, and every second barrier; TILEWRIGHT_EVERY=1 takes all.
+One kernel per pipeline, on CDNA or on RDNA, and every second barrier; KERNELWRIGHT_EVERY=1 takes all.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from amd.patched import barriers, without
 from amd.removal import LOOPS, Subject
 from amd.shipped import ARCHS, library
 from amd.variants import is_plain
-from tilewright.dispatch.manifest import KernelEntry
-from tilewright.simulator.checks import Checks
+from kernelwright.dispatch.manifest import KernelEntry
+from kernelwright.simulator.checks import Checks
 
-EVERY = bool(os.environ.get("TILEWRIGHT_EVERY"))
+EVERY = bool(os.environ.get("KERNELWRIGHT_EVERY"))
 STEP = 1 if EVERY else 2
 USUAL = {"gfx942": ("compv4",), "gfx1201": ("compv3",)}
 # Their two LDS buffers take turns, so at the end some barriers separate nothing.

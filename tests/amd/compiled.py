@@ -1,6 +1,6 @@
 """Code objects of the headers in known_bad and arithmetic, compiled as kernels are.
 
-Needs the toolchain wheels: TILEWRIGHT_TREES names a JSON file ``{tree: folder}``.
+Needs the toolchain wheels: KERNELWRIGHT_TREES names a JSON file ``{tree: folder}``.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from tilewright.codegen.build import read_tree_roots
-from tilewright.codegen.execute import LocalExecutor
-from tilewright.codegen.plan import RenderedFile
-from tilewright.codegen.toolchains.hip import HipToolchain
+from kernelwright.codegen.build import read_tree_roots
+from kernelwright.codegen.execute import LocalExecutor
+from kernelwright.codegen.plan import RenderedFile
+from kernelwright.codegen.toolchains.hip import HipToolchain
 
-TREES = os.environ.get("TILEWRIGHT_TREES")
+TREES = os.environ.get("KERNELWRIGHT_TREES")
 _FOLDERS = tuple(Path(__file__).with_name(name) for name in ("known_bad", "arithmetic"))
 _MEMORY_MB = 1600
 
@@ -27,7 +27,7 @@ def code_object(name: str, arch: str, *flags: str) -> bytes:
 
     ActionError, with all output, if none comes.
     """
-    assert TREES, "TILEWRIGHT_TREES names no file of toolchain folders"
+    assert TREES, "KERNELWRIGHT_TREES names no file of toolchain folders"
     hip = HipToolchain.wheel()
     (folder,) = (folder for folder in _FOLDERS if (folder / f"{name}.hpp").exists())
     sources = tuple(RenderedFile(path.name, path.read_text()) for path in sorted(folder.glob("*.hpp")))
@@ -44,9 +44,9 @@ def code_object(name: str, arch: str, *flags: str) -> bytes:
 
 def cache_folder() -> Path:
     """A developer's cache of compiled kernels, or a folder for this process."""
-    return Path(os.environ.get("TILEWRIGHT_CACHE") or _own_folder().name)
+    return Path(os.environ.get("KERNELWRIGHT_CACHE") or _own_folder().name)
 
 
 @cache
 def _own_folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="tilewright-")
+    return tempfile.TemporaryDirectory(prefix="kernelwright-")

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from tilewright.arch import load
-from tilewright.codegen.spec import Kernel, Layout
-from tilewright.codegen.specs import parse_spec
-from tilewright.codegen.validate import validate
-from tilewright.codegen.violations import SpecError
+from kernelwright.arch import load
+from kernelwright.codegen.spec import Kernel, Layout
+from kernelwright.codegen.specs import parse_spec
+from kernelwright.codegen.validate import validate
+from kernelwright.codegen.violations import SpecError
 
 # (tile, waves, warp tile), the first that is legal is taken.
 _WAVE64 = (

@@ -1,7 +1,7 @@
 """Slow: every kernel of an architecture in one tile, built and run as the shipped ones are; minutes to hours.
 
-``TILEWRIGHT_EVERY=gfx942 ./pants test tests/amd:every`` builds and runs all of them; ``TILEWRIGHT_EVERY=gfx942:mem``
-those with "mem" in their name. ``TILEWRIGHT_EVERY=gfx942+variants`` takes the variants, ``gfx942+templates`` each
+``KERNELWRIGHT_EVERY=gfx942 ./pants test tests/amd:every`` builds and runs all; ``KERNELWRIGHT_EVERY=gfx942:mem``
+those with "mem" in their name. ``KERNELWRIGHT_EVERY=gfx942+variants`` takes the variants, ``gfx942+templates`` each
 template once in a small tile, ``gfx942+members`` the smallest member of a preselected set of each purpose; also with a
 part of a name. Without the variable nothing is built.
 """
@@ -16,11 +16,11 @@ import pytest
 from amd import compiled, record
 from amd.every import every, variants
 from amd.templates import members, templates
-from tilewright.codegen.build import read_tree_roots
-from tilewright.codegen.execute import LocalExecutor
-from tilewright.codegen.spec import Kernel
+from kernelwright.codegen.build import read_tree_roots
+from kernelwright.codegen.execute import LocalExecutor
+from kernelwright.codegen.spec import Kernel
 
-WHAT, _, PART = os.environ.get("TILEWRIGHT_EVERY", "").partition(":")
+WHAT, _, PART = os.environ.get("KERNELWRIGHT_EVERY", "").partition(":")
 ARCH, _, GROUP = WHAT.partition("+")
 
 
@@ -36,6 +36,6 @@ def chosen() -> list[Kernel]:
 
 @pytest.mark.parametrize("kernel", chosen(), ids=lambda kernel: kernel.name)
 def test_every_result_is_right(kernel: Kernel, tmp_path: Path) -> None:
-    assert compiled.TREES, "TILEWRIGHT_TREES names no file of toolchain folders"
+    assert compiled.TREES, "KERNELWRIGHT_TREES names no file of toolchain folders"
     executor = LocalExecutor(read_tree_roots(compiled.TREES), compiled.cache_folder())
     assert record.run(*record.build(kernel, executor, tmp_path)) > 0

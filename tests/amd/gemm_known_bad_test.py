@@ -1,7 +1,7 @@
 """GEMM configurations of CK Tile that compile, link and are wrong: each is shown to be, beside what replaces it.
 
 What a rule refuses is named here; docs/amd_known_bad.md lists them all. Each file is a dear compile: without
-TILEWRIGHT_EVERY=1 there is one for CDNA and one for RDNA.
+KERNELWRIGHT_EVERY=1 there is one for CDNA and one for RDNA.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import pytest
 
 from amd import compiled
 from amd.direct import Product
-from tilewright.simulator.checks import Checks
-from tilewright.simulator.errors import Fault
+from kernelwright.simulator.checks import Checks
+from kernelwright.simulator.errors import Fault
 
-pytestmark = pytest.mark.skipif(not compiled.TREES, reason="TILEWRIGHT_TREES names no file of toolchain folders")
-opt_in = pytest.mark.skipif(not os.environ.get("TILEWRIGHT_EVERY"), reason="TILEWRIGHT_EVERY is not set")
+pytestmark = pytest.mark.skipif(not compiled.TREES, reason="KERNELWRIGHT_TREES names no file of toolchain folders")
+opt_in = pytest.mark.skipif(not os.environ.get("KERNELWRIGHT_EVERY"), reason="KERNELWRIGHT_EVERY is not set")
 
 
 def planes(name: str, kernel: str, arch: str, k: int) -> tuple[bool, bool]:

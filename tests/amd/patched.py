@@ -6,11 +6,11 @@ import itertools
 import math
 import struct
 
-from tilewright.simulator.control import WAITS, target_of_branch
-from tilewright.simulator.counters import counters_of, waits_of
-from tilewright.simulator.coverage import instructions_of
-from tilewright.simulator.instruction import Instruction
-from tilewright.simulator.object_file import CodeObject
+from kernelwright.simulator.control import WAITS, target_of_branch
+from kernelwright.simulator.counters import counters_of, waits_of
+from kernelwright.simulator.coverage import instructions_of
+from kernelwright.simulator.instruction import Instruction
+from kernelwright.simulator.object_file import CodeObject
 
 _NOP = struct.pack("<I", 0xBF800000)  # s_nop 0 on every architecture
 _PT_LOAD, _PF_X = 1, 1

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from correctness.guarded import Block
-from tilewright.dispatch import KernelLibrary
-from tilewright.dispatch.manifest import KernelEntry
-from tilewright.simulator import device
+from kernelwright.dispatch import KernelLibrary
+from kernelwright.dispatch.manifest import KernelEntry
+from kernelwright.simulator import device
 
 _Supports = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t)
 _Bytes = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64))

@@ -18,16 +18,16 @@ from pathlib import Path
 
 from amd import simulated, variant_cases, variants
 from amd.templates import Template, members, templates
-from tilewright.arch import load
-from tilewright.codegen.backends import DEFAULT_TOOLCHAINS
-from tilewright.codegen.build import build_libraries, read_tree_roots
-from tilewright.codegen.execute import LocalExecutor
-from tilewright.codegen.select import Selection
-from tilewright.codegen.spec import Kernel
-from tilewright.dispatch import KernelLibrary
-from tilewright.dispatch.manifest import KernelEntry
-from tilewright.simulator import device
-from tilewright.simulator.checks import Checks
+from kernelwright.arch import load
+from kernelwright.codegen.backends import DEFAULT_TOOLCHAINS
+from kernelwright.codegen.build import build_libraries, read_tree_roots
+from kernelwright.codegen.execute import LocalExecutor
+from kernelwright.codegen.select import Selection
+from kernelwright.codegen.spec import Kernel
+from kernelwright.dispatch import KernelLibrary
+from kernelwright.dispatch.manifest import KernelEntry
+from kernelwright.simulator import device
+from kernelwright.simulator.checks import Checks
 
 ARCHS = ("gfx942", "gfx1201", "gfx950", "gfx90a", "gfx1100")
 _ALL = Checks(uninitialised=True, races=True, waits=True)

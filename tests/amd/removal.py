@@ -6,10 +6,10 @@ from functools import cache, partial
 
 from amd.direct import Product
 from amd.shipped import code_objects, named
-from tilewright.simulator.checks import Checks
-from tilewright.simulator.errors import Fault
-from tilewright.simulator.object_file import CodeObject
-from tilewright.simulator.report import LaunchReport
+from kernelwright.simulator.checks import Checks
+from kernelwright.simulator.errors import Fault
+from kernelwright.simulator.object_file import CodeObject
+from kernelwright.simulator.report import LaunchReport
 
 # Numbers of K loops that are tried, those that reach most of a pipeline first.
 LOOPS = (3, 4, 1, 2, 5)
@@ -22,7 +22,7 @@ class Subject:
         entry = named(arch, name)
         assert entry.resources is not None
         self.arch, self.spec, self.block = arch, entry.spec, entry.resources["block_size"]
-        self.symbol = f"tw_kernel_{entry.identity[:16]}_gemm"
+        self.symbol = f"kw_kernel_{entry.identity[:16]}_gemm"
         self.image, self.code = self._found()
         self.whole = cache(partial(self.launch, self.image))
 

@@ -1,4 +1,4 @@
-"""The AMD libraries that are shipped, by architecture: those named in TILEWRIGHT_ARCHS, or all."""
+"""The AMD libraries that are shipped, by architecture: those named in KERNELWRIGHT_ARCHS, or all."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import os
 from functools import cache
 from importlib.resources import as_file, files
 
-from tilewright.dispatch import KernelLibrary
-from tilewright.dispatch.manifest import KernelEntry
-from tilewright.simulator.object_file import CodeObject, images, read_code_object
+from kernelwright.dispatch import KernelLibrary
+from kernelwright.dispatch.manifest import KernelEntry
+from kernelwright.simulator.object_file import CodeObject, images, read_code_object
 
-ARCHS = tuple(os.environ.get("TILEWRIGHT_ARCHS", "gfx90a gfx942 gfx950 gfx1100 gfx1201").split())
+ARCHS = tuple(os.environ.get("KERNELWRIGHT_ARCHS", "gfx90a gfx942 gfx950 gfx1100 gfx1201").split())
 
 
 @cache

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from amd.operands import Matrix, assert_close, assert_equal, element_type, exact_product, fill_integers, fill_normal
-from tilewright.dispatch import Dispatcher, GemmProblem, KernelLibrary
-from tilewright.dispatch.dtypes import ITEMSIZE
-from tilewright.dispatch.manifest import KernelEntry
+from kernelwright.dispatch import Dispatcher, GemmProblem, KernelLibrary
+from kernelwright.dispatch.dtypes import ITEMSIZE
+from kernelwright.dispatch.manifest import KernelEntry
 
 
 @dataclass(frozen=True)

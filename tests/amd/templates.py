@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import product
 
 from amd.every import VARIANTS
-from tilewright.arch import load, names
-from tilewright.codegen.expand import EmptyExpansionError
-from tilewright.codegen.kernel_sets import PURPOSES, expand_kernel_set
-from tilewright.codegen.legalise import first_legal
-from tilewright.codegen.spec import DType, Kernel, Layout
+from kernelwright.arch import load, names
+from kernelwright.codegen.expand import EmptyExpansionError
+from kernelwright.codegen.kernel_sets import PURPOSES, expand_kernel_set
+from kernelwright.codegen.legalise import first_legal
+from kernelwright.codegen.spec import DType, Kernel, Layout
 
 _TILES = ((64, 64), (64, 128), (128, 64), (128, 128))
 _ROW_BYTES = (64, 128, 32)

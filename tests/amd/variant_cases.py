@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from amd.variants import Case
-from tilewright.arch import load
-from tilewright.dispatch.dtypes import ITEMSIZE
-from tilewright.dispatch.manifest import KernelEntry
+from kernelwright.arch import load
+from kernelwright.dispatch.dtypes import ITEMSIZE
+from kernelwright.dispatch.manifest import KernelEntry
 
 _GROUPS_PER_LAUNCH = 48
 

@@ -12,12 +12,12 @@ from amd.operands import element_type
 from amd.raw import RawKernel
 from correctness import reference
 from correctness.guarded import Block, fill, scratch
-from tilewright.dispatch import KernelLibrary, dtypes, native
-from tilewright.dispatch.manifest import KernelEntry
+from kernelwright.dispatch import KernelLibrary, dtypes, native
+from kernelwright.dispatch.manifest import KernelEntry
 
 _D_OPS = ("add", "multiply")
 _ACTIVATIONS = ("none", "relu", "gelu", "fast_gelu", "silu", "sigmoid", "tanh")
-_B_FORMAT_AT = 28 * 4  # in tw_gemm_traits, behind 27 words of 32 bits
+_B_FORMAT_AT = 28 * 4  # in kw_gemm_traits, behind 27 words of 32 bits
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class Bench:
         room.assert_untouched_around()
 
     def problem(self, case: Case, x: Operands) -> Any:
-        """``tw_gemm_problem`` of a case."""
+        """``kw_gemm_problem`` of a case."""
         made = native.GemmProblem(native.sizeof(native.GemmProblem), native.OP_GEMM, *self._kind(), case.split_k)
         made.m, made.n, made.k = case.m, case.n, case.k
         made.lda, made.ldb, made.ldc = (x.leading[name] for name in "abc")
@@ -152,7 +152,7 @@ class Bench:
         return made
 
     def b_format(self) -> int:
-        """``tw_gemm_traits.b_format``."""
+        """``kw_gemm_traits.b_format``."""
         return ctypes.c_uint64.from_address(self.kernel.traits + _B_FORMAT_AT).value
 
     def _kind(self) -> list[int]:

@@ -16,8 +16,8 @@ import pytest
 from amd.shipped import ARCHS, library, named
 from amd.variant_cases import cases_of
 from amd.variants import Bench, Case, is_plain
-from tilewright.simulator import device
-from tilewright.simulator.checks import Checks
+from kernelwright.simulator import device
+from kernelwright.simulator.checks import Checks
 
 KERNELS = [(arch, kernel) for arch in ARCHS for kernel in library(arch).kernels if not is_plain(kernel)]
 CASES = [(arch, kernel.name, case) for arch, kernel in KERNELS for case in cases_of(kernel)]
@@ -45,7 +45,7 @@ def test_no_check_finds_anything_in_any_order_of_waves(arch: str, kernel: str) -
     # One tile is not shared by stream-K's workgroups; elsewhere it is enough.
     case = tried[0] if entry.spec.get("stream_k") else min(tried, key=lambda case: case.m * case.n * case.batch)
     results = set()
-    for seed in (None, 1, 2) if os.environ.get("TILEWRIGHT_EVERY") else (None, 1):
+    for seed in (None, 1, 2) if os.environ.get("KERNELWRIGHT_EVERY") else (None, 1):
         with device.configure(checks=Checks(uninitialised=True, races=True, waits=True), seed=seed):
             results.add(bench(arch, kernel).run(case, repeats=1))
     assert len(results) == 1

@@ -1,6 +1,6 @@
 """The simulator notices when a kernel lacks one of its waits: each is taken out, one at a time.
 
-Every fifth wait on gfx942; TILEWRIGHT_EVERY=1 takes all waits on all architectures.
+Every fifth wait on gfx942; KERNELWRIGHT_EVERY=1 takes all waits on all architectures.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import pytest
 from amd.patched import idle_waits, waits, without
 from amd.removal import LOOPS, Subject
 from amd.shipped import ARCHS, library
-from tilewright.simulator.checks import Checks
+from kernelwright.simulator.checks import Checks
 
-EVERY = bool(os.environ.get("TILEWRIGHT_EVERY"))
+EVERY = bool(os.environ.get("KERNELWRIGHT_EVERY"))
 STEP = 1 if EVERY else 5
 
 

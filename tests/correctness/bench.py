@@ -22,7 +22,7 @@ from correctness.reference import (
     rounded,
     scale,
 )
-from tilewright.dispatch import Device, Dispatcher, GemmProblem, KernelEntry, KernelLibrary, ShuffledB, dtypes
+from kernelwright.dispatch import Device, Dispatcher, GemmProblem, KernelEntry, KernelLibrary, ShuffledB, dtypes
 
 LEAST = 16  # rows and columns of reference runs: the largest of few errors may be small by luck
 

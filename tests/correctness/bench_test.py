@@ -17,7 +17,7 @@ from correctness.cases import Case, extents, random_cases
 from correctness.guarded import Block
 from correctness.memory import Host
 from correctness.reference import ACTIVATIONS, Inputs, allowed_error, error, exact, plain, rounded, scale
-from tilewright.dispatch import GemmProblem
+from kernelwright.dispatch import GemmProblem
 
 SPEC = {"layout": "rcr", "dtype_a": "bf16", "dtype_b": "bf16", "dtype_c": "bf16", "dtype_acc": "fp32"}
 SCRATCH = 64

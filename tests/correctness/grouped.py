@@ -11,7 +11,7 @@ import numpy as np
 from correctness.bench import Bench
 from correctness.cases import Case, random_cases
 from correctness.guarded import Block, fill, scratch
-from tilewright.dispatch import GroupedGemmProblem
+from kernelwright.dispatch import GroupedGemmProblem
 
 
 def random_groups(count: int, *, seed: int = 0, largest: int = 9, **options: Any) -> Iterator[list[Case]]:

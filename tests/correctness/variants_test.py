@@ -12,8 +12,8 @@ import pytest
 from correctness.bench import Bench
 from correctness.cases import random_cases
 from correctness.grouped import GroupedBench, random_groups
-from tilewright.dispatch import KernelLibrary
-from tilewright.dispatch.testdata import mocks
+from kernelwright.dispatch import KernelLibrary
+from kernelwright.dispatch.testdata import mocks
 
 COMMON = {"layout": "rrr", "tile": {"m": 32, "n": 32, "k": 32}}
 SPECS: dict[str, dict[str, Any]] = {

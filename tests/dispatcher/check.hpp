@@ -1,6 +1,6 @@
 // A test framework in a page: checks report and count, tests run in the order of main().
-#ifndef TILEWRIGHT_TESTS_CHECK_HPP
-#define TILEWRIGHT_TESTS_CHECK_HPP
+#ifndef KERNELWRIGHT_TESTS_CHECK_HPP
+#define KERNELWRIGHT_TESTS_CHECK_HPP
 
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@ inline int& failures() {
   do {                                                                \
     if (!(condition)) {                                               \
       fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-      fprintf(stderr, "  last error: %s\n", tw_last_error());         \
+      fprintf(stderr, "  last error: %s\n", kw_last_error());         \
       __atomic_add_fetch(&failures(), 1, __ATOMIC_RELAXED);           \
     }                                                                 \
   } while (false)
@@ -25,10 +25,10 @@ inline int& failures() {
     CHECK((call) == (expected));                                                                   \
     const char* words[] = {__VA_ARGS__};                                                           \
     for (const char* word : words) {                                                               \
-      if (strstr(tw_last_error(), word) != nullptr) continue;                                      \
-      fprintf(stderr, "%s:%d: \"%s\" is not in: %s\n", __FILE__, __LINE__, word, tw_last_error()); \
+      if (strstr(kw_last_error(), word) != nullptr) continue;                                      \
+      fprintf(stderr, "%s:%d: \"%s\" is not in: %s\n", __FILE__, __LINE__, word, kw_last_error()); \
       ++failures();                                                                                \
     }                                                                                              \
   } while (false)
 
-#endif  // TILEWRIGHT_TESTS_CHECK_HPP
+#endif  // KERNELWRIGHT_TESTS_CHECK_HPP

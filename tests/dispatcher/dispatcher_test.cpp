@@ -1,5 +1,5 @@
 // Tests of the native dispatcher against mock kernel libraries; argument 1 is the folder that holds them.
-#include "tilewright/dispatcher.h"
+#include "kernelwright/dispatcher.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -10,367 +10,367 @@
 
 #include "check.hpp"
 #include "handle.hpp"
-#include "tilewright/dispatcher/analytic.hpp"
-#include "tilewright/dispatcher/features.hpp"
-#include "tilewright/dispatcher/text.hpp"
+#include "kernelwright/dispatcher/analytic.hpp"
+#include "kernelwright/dispatcher/features.hpp"
+#include "kernelwright/dispatcher/text.hpp"
 
 namespace {
 
 void a_table_may_end_before_set_runtime() {
   Handle h;
-  CHECK(h.add("old") == TW_OK);
+  CHECK(h.add("old") == KW_OK);
 }
 
 void loading_refuses_what_is_wrong() {
   Handle h;
-  CHECK_FAILS(h.add("absent"), TW_LOAD_FAILED, "absent.so", "cannot be opened");
-  CHECK_FAILS(h.add("text"), TW_LOAD_FAILED, "not a shared object");
-  CHECK_FAILS(h.add("truncated"), TW_LOAD_FAILED, "truncated");
-  CHECK_FAILS(h.add("cut_header"), TW_LOAD_FAILED, "not a shared object");
-  CHECK_FAILS(h.add("nosymbol"), TW_LOAD_FAILED, "tw_library_get");
-  CHECK_FAILS(h.add("null"), TW_LOAD_FAILED, "returned null");
-  CHECK_FAILS(h.add("empty"), TW_LOAD_FAILED, "no kernels");
-  CHECK_FAILS(h.add("abi"), TW_ABI_MISMATCH, "version 99", "version 2");
-  CHECK_FAILS(h.add("device"), TW_ARCH_MISMATCH, "mock device", "gfx942");
-  CHECK_FAILS(tw_dispatcher_add_library(h.d, folder().c_str(), nullptr), TW_LOAD_FAILED, "regular file");
-  CHECK_FAILS(tw_dispatcher_add_library(h.d, nullptr, nullptr), TW_INVALID_ARGUMENT, "path");
-  CHECK(tw_dispatcher_kernel_count(h.d) == 0);
-  CHECK(h.add("good") == TW_OK);
-  CHECK(tw_dispatcher_kernel_count(h.d) == 9);
-  CHECK_FAILS(h.add("good"), TW_INVALID_ARGUMENT, "identity", "once");
-  CHECK_FAILS(h.add("same_names"), TW_INVALID_ARGUMENT, "name", "once");
-  CHECK(tw_dispatcher_kernel_count(h.d) == 9);
-  CHECK(h.add("v4") == TW_OK);
-  CHECK(tw_dispatcher_kernel_count(h.d) == 18);
+  CHECK_FAILS(h.add("absent"), KW_LOAD_FAILED, "absent.so", "cannot be opened");
+  CHECK_FAILS(h.add("text"), KW_LOAD_FAILED, "not a shared object");
+  CHECK_FAILS(h.add("truncated"), KW_LOAD_FAILED, "truncated");
+  CHECK_FAILS(h.add("cut_header"), KW_LOAD_FAILED, "not a shared object");
+  CHECK_FAILS(h.add("nosymbol"), KW_LOAD_FAILED, "kw_library_get");
+  CHECK_FAILS(h.add("null"), KW_LOAD_FAILED, "returned null");
+  CHECK_FAILS(h.add("empty"), KW_LOAD_FAILED, "no kernels");
+  CHECK_FAILS(h.add("abi"), KW_ABI_MISMATCH, "version 99", "version 2");
+  CHECK_FAILS(h.add("device"), KW_ARCH_MISMATCH, "mock device", "gfx942");
+  CHECK_FAILS(kw_dispatcher_add_library(h.d, folder().c_str(), nullptr), KW_LOAD_FAILED, "regular file");
+  CHECK_FAILS(kw_dispatcher_add_library(h.d, nullptr, nullptr), KW_INVALID_ARGUMENT, "path");
+  CHECK(kw_dispatcher_kernel_count(h.d) == 0);
+  CHECK(h.add("good") == KW_OK);
+  CHECK(kw_dispatcher_kernel_count(h.d) == 9);
+  CHECK_FAILS(h.add("good"), KW_INVALID_ARGUMENT, "identity", "once");
+  CHECK_FAILS(h.add("same_names"), KW_INVALID_ARGUMENT, "name", "once");
+  CHECK(kw_dispatcher_kernel_count(h.d) == 9);
+  CHECK(h.add("v4") == KW_OK);
+  CHECK(kw_dispatcher_kernel_count(h.d) == 18);
 }
 
 void devices_are_checked_when_asked() {
-  tw_dispatcher_options options = {};
+  kw_dispatcher_options options = {};
   options.struct_size = sizeof options;
   options.arch = "x86_64_v4";
   Handle wrong(&options);
-  CHECK_FAILS(wrong.add("good"), TW_ARCH_MISMATCH, "x86_64_v3", "x86_64_v4");
+  CHECK_FAILS(wrong.add("good"), KW_ARCH_MISMATCH, "x86_64_v3", "x86_64_v4");
   options.arch = nullptr;
-  options.device_check = TW_CHECK_ON_LAUNCH;
+  options.device_check = KW_CHECK_ON_LAUNCH;
   Handle late(&options);
-  CHECK(late.add("device") == TW_OK);
-  const tw_gemm_problem p = make_problem(1, 1, 1);
+  CHECK(late.add("device") == KW_OK);
+  const kw_gemm_problem p = make_problem(1, 1, 1);
   float one = 1, d = 0;
-  const tw_gemm_args args = {sizeof args, 0, &one, &one, nullptr, &d, nullptr, 0, nullptr, {}};
-  CHECK_FAILS(tw_dispatcher_run(late.d, &p.base, &args), TW_ARCH_MISMATCH, "mock device");
-  options.device_check = TW_CHECK_NEVER;
+  const kw_gemm_args args = {sizeof args, 0, &one, &one, nullptr, &d, nullptr, 0, nullptr, {}};
+  CHECK_FAILS(kw_dispatcher_run(late.d, &p.base, &args), KW_ARCH_MISMATCH, "mock device");
+  options.device_check = KW_CHECK_NEVER;
   Handle never(&options);
-  CHECK(never.add("good") == TW_OK);
-  CHECK_FAILS(tw_dispatcher_run(never.d, &p.base, &args), TW_ARCH_MISMATCH, "only plans");
+  CHECK(never.add("good") == KW_OK);
+  CHECK_FAILS(kw_dispatcher_run(never.d, &p.base, &args), KW_ARCH_MISMATCH, "only plans");
   options.device_check = 7;
-  tw_dispatcher* none = nullptr;
-  CHECK_FAILS(tw_dispatcher_create(&options, &none), TW_INVALID_ARGUMENT, "device_check = 7");
+  kw_dispatcher* none = nullptr;
+  CHECK_FAILS(kw_dispatcher_create(&options, &none), KW_INVALID_ARGUMENT, "device_check = 7");
   options.struct_size = 3;
-  CHECK_FAILS(tw_dispatcher_create(&options, &none), TW_INVALID_ARGUMENT, "struct_size = 3");
-  options = {sizeof options, TW_CHECK_ON_ADD, 5, 0, nullptr, nullptr, 0, 0};
+  CHECK_FAILS(kw_dispatcher_create(&options, &none), KW_INVALID_ARGUMENT, "struct_size = 3");
+  options = {sizeof options, KW_CHECK_ON_ADD, 5, 0, nullptr, nullptr, 0, 0};
   Handle other(&options);
-  CHECK_FAILS(other.add("good"), TW_ARCH_MISMATCH, "device 5");
+  CHECK_FAILS(other.add("good"), KW_ARCH_MISMATCH, "device 5");
 }
 
 void features_gate_kernels() {
-  tw_dispatcher_options options = {};
+  kw_dispatcher_options options = {};
   options.struct_size = sizeof options;
   options.features = "other made_up_feature";
   Handle with(&options), without;
-  CHECK(with.add("good") == TW_OK && without.add("good") == TW_OK);
-  CHECK(with.use(TW_SELECT_FIRST_FIT) == TW_OK && without.use(TW_SELECT_FIRST_FIT) == TW_OK);
-  const tw_gemm_problem p = make_problem(8, 8, 8);
+  CHECK(with.add("good") == KW_OK && without.add("good") == KW_OK);
+  CHECK(with.use(KW_SELECT_FIRST_FIT) == KW_OK && without.use(KW_SELECT_FIRST_FIT) == KW_OK);
+  const kw_gemm_problem p = make_problem(8, 8, 8);
   CHECK(with.chosen(p) == "a_gemm_fp32_rcr_exotic");
   CHECK(without.chosen(p) == "gemm_fp32_rcr_128x128x64");
   CHECK(contains(without.explain(p), "the device lacks made_up_feature"));
   int length = 0;
-  CHECK(tilewright::missing_feature("", "", &length) == nullptr);
-  CHECK(tilewright::missing_feature("avx2", "avx", &length) != nullptr && length == 4);
-  CHECK(tilewright::missing_feature("a  b", "b a", &length) == nullptr);
-  CHECK(tilewright::cpu_count() >= 1);
+  CHECK(kernelwright::missing_feature("", "", &length) == nullptr);
+  CHECK(kernelwright::missing_feature("avx2", "avx", &length) != nullptr && length == 4);
+  CHECK(kernelwright::missing_feature("a  b", "b a", &length) == nullptr);
+  CHECK(kernelwright::cpu_count() >= 1);
 }
 
 void problems_are_validated() {
   Handle h;
-  CHECK(h.add("good") == TW_OK);
-  const tw_plan* plan = nullptr;
-  const auto select = [&](const tw_gemm_problem& p) { return tw_dispatcher_select(h.d, &p.base, &plan); };
-  tw_gemm_problem p = make_problem(4, 5, 6);
-  CHECK(select(p) == TW_OK);
+  CHECK(h.add("good") == KW_OK);
+  const kw_plan* plan = nullptr;
+  const auto select = [&](const kw_gemm_problem& p) { return kw_dispatcher_select(h.d, &p.base, &plan); };
+  kw_gemm_problem p = make_problem(4, 5, 6);
+  CHECK(select(p) == KW_OK);
   p.m = -1;
-  CHECK_FAILS(select(p), TW_INVALID_ARGUMENT, "m = -1", "negative", "allowed");
+  CHECK_FAILS(select(p), KW_INVALID_ARGUMENT, "m = -1", "negative", "allowed");
   p = make_problem(4, 5, 6), p.lda = 5;
-  CHECK_FAILS(select(p), TW_INVALID_ARGUMENT, "lda = 5", "k = 6", "row-major", "6 or more");
-  p = make_problem(4, 5, 6), p.layout_a = TW_COL_MAJOR, p.lda = 3;
-  CHECK_FAILS(select(p), TW_INVALID_ARGUMENT, "lda = 3", "m = 4", "column-major");
+  CHECK_FAILS(select(p), KW_INVALID_ARGUMENT, "lda = 5", "k = 6", "row-major", "6 or more");
+  p = make_problem(4, 5, 6), p.layout_a = KW_COL_MAJOR, p.lda = 3;
+  CHECK_FAILS(select(p), KW_INVALID_ARGUMENT, "lda = 3", "m = 4", "column-major");
   p = make_problem(4, 5, 6), p.ldb = 0;
-  CHECK_FAILS(select(p), TW_INVALID_ARGUMENT, "ldb = 0");
+  CHECK_FAILS(select(p), KW_INVALID_ARGUMENT, "ldb = 0");
   p = make_problem(4, 5, 6), p.ldc = -9;
-  CHECK_FAILS(select(p), TW_INVALID_ARGUMENT, "ldc = -9", "n = 5");
+  CHECK_FAILS(select(p), KW_INVALID_ARGUMENT, "ldc = -9", "n = 5");
   p = make_problem(INT64_MAX / 2, 1, 1), p.lda = 4;
-  CHECK_FAILS(select(p), TW_INVALID_ARGUMENT, "m * lda", "overflows");
+  CHECK_FAILS(select(p), KW_INVALID_ARGUMENT, "m * lda", "overflows");
   p = make_problem(4, 5, 6), p.dtype_a = 77;
-  CHECK_FAILS(select(p), TW_INVALID_ARGUMENT, "dtype_a = 77");
+  CHECK_FAILS(select(p), KW_INVALID_ARGUMENT, "dtype_a = 77");
   p = make_problem(4, 5, 6), p.dtype_acc = 0;
-  CHECK_FAILS(select(p), TW_INVALID_ARGUMENT, "dtype_acc = 0");
+  CHECK_FAILS(select(p), KW_INVALID_ARGUMENT, "dtype_acc = 0");
   p = make_problem(4, 5, 6), p.layout_c = 2;
-  CHECK_FAILS(select(p), TW_INVALID_ARGUMENT, "layout_c = 2");
+  CHECK_FAILS(select(p), KW_INVALID_ARGUMENT, "layout_c = 2");
   p = make_problem(4, 5, 6), p.base.struct_size = 8;
-  CHECK_FAILS(select(p), TW_INVALID_ARGUMENT, "struct_size = 8", "224");
+  CHECK_FAILS(select(p), KW_INVALID_ARGUMENT, "struct_size = 8", "224");
   p = make_problem(4, 5, 6), p.base.op = 9;
-  CHECK_FAILS(select(p), TW_INVALID_ARGUMENT, "op = 9");
-  CHECK_FAILS(tw_dispatcher_select(h.d, nullptr, &plan), TW_INVALID_ARGUMENT, "problem is null");
-  CHECK_FAILS(tw_dispatcher_select(nullptr, &p.base, &plan), TW_INVALID_ARGUMENT, "dispatcher is null");
+  CHECK_FAILS(select(p), KW_INVALID_ARGUMENT, "op = 9");
+  CHECK_FAILS(kw_dispatcher_select(h.d, nullptr, &plan), KW_INVALID_ARGUMENT, "problem is null");
+  CHECK_FAILS(kw_dispatcher_select(nullptr, &p.base, &plan), KW_INVALID_ARGUMENT, "dispatcher is null");
   CHECK(plan == nullptr);
   p = make_problem(4, 5, 6), p.split_k = 2;
-  CHECK_FAILS(select(p), TW_NO_KERNEL, "fp32 rcr 4x5x6 split_k 2", "split_k is 2");
-  p = make_problem(4, 5, 6), p.dtype_b = TW_FP16, p.dtype_c = TW_BF16;
-  CHECK_FAILS(select(p), TW_NO_KERNEL, "fp32*fp16->bf16");
-  CHECK_FAILS(tw_dispatcher_select(Handle().d, base(make_problem(1, 1, 1)), &plan), TW_NO_KERNEL, "add a library");
+  CHECK_FAILS(select(p), KW_NO_KERNEL, "fp32 rcr 4x5x6 split_k 2", "split_k is 2");
+  p = make_problem(4, 5, 6), p.dtype_b = KW_FP16, p.dtype_c = KW_BF16;
+  CHECK_FAILS(select(p), KW_NO_KERNEL, "fp32*fp16->bf16");
+  CHECK_FAILS(kw_dispatcher_select(Handle().d, base(make_problem(1, 1, 1)), &plan), KW_NO_KERNEL, "add a library");
 }
 
 void selection_is_deterministic() {
   Handle h;
-  CHECK(h.add("good") == TW_OK);
-  CHECK(h.use(TW_SELECT_FIRST_FIT) == TW_OK);
+  CHECK(h.add("good") == KW_OK);
+  CHECK(h.use(KW_SELECT_FIRST_FIT) == KW_OK);
   std::string reason;
   CHECK(h.chosen(make_problem(64, 64, 64), &reason) == "gemm_fp32_rcr_128x128x64");
   CHECK(reason == "first of 3 that fit");
-  CHECK(tw_dispatcher_set_priority(h.d, "gemm_fp32_rcr_64x64x64_whole", 5) == TW_OK);
+  CHECK(kw_dispatcher_set_priority(h.d, "gemm_fp32_rcr_64x64x64_whole", 5) == KW_OK);
   CHECK(h.chosen(make_problem(64, 64, 64)) == "gemm_fp32_rcr_64x64x64_whole");
   CHECK(h.chosen(make_problem(64, 64, 65)) == "gemm_fp32_rcr_128x128x64");
-  CHECK(tw_dispatcher_set_priority(h.d, "gemm_fp32_rcr_64x64x64_whole", 0) == TW_OK);
-  CHECK(h.use(TW_SELECT_ANALYTIC) == TW_OK);
+  CHECK(kw_dispatcher_set_priority(h.d, "gemm_fp32_rcr_64x64x64_whole", 0) == KW_OK);
+  CHECK(h.use(KW_SELECT_ANALYTIC) == KW_OK);
   CHECK(h.chosen(make_problem(5, 9, 64), &reason) == "gemm_fp32_rcr_32x32x32");  // a 64x64 register block wastes more
   CHECK(reason == "fastest predicted of 3");
-  CHECK(h.use(TW_SELECT_EXPLICIT, "gemm_fp32_rcr_128x128x64") == TW_OK);
+  CHECK(h.use(KW_SELECT_EXPLICIT, "gemm_fp32_rcr_128x128x64") == KW_OK);
   CHECK(h.chosen(make_problem(5, 9, 64)) == "gemm_fp32_rcr_128x128x64");
-  tw_gemm_problem row = make_problem(4, 4, 4);
-  row.layout_b = TW_ROW_MAJOR;
-  const tw_plan* plan = nullptr;
-  CHECK_FAILS(tw_dispatcher_select(h.d, &row.base, &plan), TW_NO_KERNEL, "128x128x64: layout_b is row-major",
+  kw_gemm_problem row = make_problem(4, 4, 4);
+  row.layout_b = KW_ROW_MAJOR;
+  const kw_plan* plan = nullptr;
+  CHECK_FAILS(kw_dispatcher_select(h.d, &row.base, &plan), KW_NO_KERNEL, "128x128x64: layout_b is row-major",
               "explicit");
-  CHECK_FAILS(h.use(TW_SELECT_EXPLICIT, "unknown"), TW_INVALID_ARGUMENT, "unknown", "allowed", "exotic");
-  CHECK_FAILS(h.use(TW_SELECT_EXPLICIT, nullptr), TW_INVALID_ARGUMENT, "kernel is null");
-  CHECK_FAILS(h.use(9), TW_INVALID_ARGUMENT, "provider = 9");
-  CHECK_FAILS(h.use(TW_SELECT_CALLBACK), TW_INVALID_ARGUMENT, "score is null");
-  CHECK(h.add("v4") == TW_OK);
-  CHECK_FAILS(h.use(TW_SELECT_EXPLICIT, "gemm_fp32_rcr_32x32x32"), TW_INVALID_ARGUMENT, "ambiguous", "x86_64_v4/");
-  CHECK(h.use(TW_SELECT_EXPLICIT, "x86_64_v4/gemm_fp32_rcr_32x32x32") == TW_OK);
+  CHECK_FAILS(h.use(KW_SELECT_EXPLICIT, "unknown"), KW_INVALID_ARGUMENT, "unknown", "allowed", "exotic");
+  CHECK_FAILS(h.use(KW_SELECT_EXPLICIT, nullptr), KW_INVALID_ARGUMENT, "kernel is null");
+  CHECK_FAILS(h.use(9), KW_INVALID_ARGUMENT, "provider = 9");
+  CHECK_FAILS(h.use(KW_SELECT_CALLBACK), KW_INVALID_ARGUMENT, "score is null");
+  CHECK(h.add("v4") == KW_OK);
+  CHECK_FAILS(h.use(KW_SELECT_EXPLICIT, "gemm_fp32_rcr_32x32x32"), KW_INVALID_ARGUMENT, "ambiguous", "x86_64_v4/");
+  CHECK(h.use(KW_SELECT_EXPLICIT, "x86_64_v4/gemm_fp32_rcr_32x32x32") == KW_OK);
   CHECK(h.chosen(make_problem(4, 4, 4)) == "gemm_fp32_rcr_32x32x32");
 }
 
-tw_status prefer_small(void* user, const tw_problem*, tw_candidate* candidates, uint64_t count) {
+kw_status prefer_small(void* user, const kw_problem*, kw_candidate* candidates, uint64_t count) {
   ++*static_cast<int*>(user);
   for (uint64_t i = 0; i < count; ++i) {
-    const auto* traits = static_cast<const tw_gemm_traits*>(candidates[i].kernel->traits);
+    const auto* traits = static_cast<const kw_gemm_traits*>(candidates[i].kernel->traits);
     if (traits->tile_m != 128) candidates[i].score = traits->tile_m;
   }
-  return TW_OK;
+  return KW_OK;
 }
-tw_status refuse_all(void*, const tw_problem*, tw_candidate*, uint64_t) { return TW_OK; }
-tw_status broken(void*, const tw_problem*, tw_candidate*, uint64_t) { return TW_OUT_OF_MEMORY; }
+kw_status refuse_all(void*, const kw_problem*, kw_candidate*, uint64_t) { return KW_OK; }
+kw_status broken(void*, const kw_problem*, kw_candidate*, uint64_t) { return KW_OUT_OF_MEMORY; }
 
 void callbacks_score() {
   Handle h;
-  CHECK(h.add("good") == TW_OK);
+  CHECK(h.add("good") == KW_OK);
   int calls = 0;
-  tw_selection_options options = {sizeof options, TW_SELECT_CALLBACK, nullptr, prefer_small, &calls, "tiny_model"};
-  CHECK(tw_dispatcher_set_selection(h.d, &options) == TW_OK);
+  kw_selection_options options = {sizeof options, KW_SELECT_CALLBACK, nullptr, prefer_small, &calls, "tiny_model"};
+  CHECK(kw_dispatcher_set_selection(h.d, &options) == KW_OK);
   std::string reason;
-  const tw_gemm_problem p = make_problem(64, 64, 64);
+  const kw_gemm_problem p = make_problem(64, 64, 64);
   CHECK(h.chosen(p, &reason) == "gemm_fp32_rcr_32x32x32");
   CHECK(reason == "best of 2 by tiny_model");
   CHECK(h.chosen(p) != "" && calls == 1);
   CHECK(contains(h.explain(p), "ruled out by tiny_model"));
   options.score = refuse_all;
-  CHECK(tw_dispatcher_set_selection(h.d, &options) == TW_OK);
-  const tw_plan* plan = nullptr;
-  CHECK_FAILS(tw_dispatcher_select(h.d, &p.base, &plan), TW_NO_KERNEL, "ruled out");
+  CHECK(kw_dispatcher_set_selection(h.d, &options) == KW_OK);
+  const kw_plan* plan = nullptr;
+  CHECK_FAILS(kw_dispatcher_select(h.d, &p.base, &plan), KW_NO_KERNEL, "ruled out");
   options.score = broken;
-  CHECK(tw_dispatcher_set_selection(h.d, &options) == TW_OK);
-  CHECK_FAILS(tw_dispatcher_select(h.d, &p.base, &plan), TW_OUT_OF_MEMORY, "tiny_model failed");
+  CHECK(kw_dispatcher_set_selection(h.d, &options) == KW_OK);
+  CHECK_FAILS(kw_dispatcher_select(h.d, &p.base, &plan), KW_OUT_OF_MEMORY, "tiny_model failed");
 }
 
 void plans_are_cached_and_outlive_changes() {
   Handle h;
-  CHECK(h.add("good") == TW_OK);
-  std::vector<const tw_plan*> plans;
+  CHECK(h.add("good") == KW_OK);
+  std::vector<const kw_plan*> plans;
   for (int64_t m = 0; m < 500; ++m) {
-    const tw_plan* plan = nullptr;
-    CHECK(tw_dispatcher_select(h.d, base(make_problem(m, 7, 3)), &plan) == TW_OK);
+    const kw_plan* plan = nullptr;
+    CHECK(kw_dispatcher_select(h.d, base(make_problem(m, 7, 3)), &plan) == KW_OK);
     plans.push_back(plan);
   }
-  CHECK(tw_dispatcher_plan_count(h.d) == 500);
+  CHECK(kw_dispatcher_plan_count(h.d) == 500);
   for (int64_t m = 0; m < 500; ++m) {
-    const tw_plan* plan = nullptr;
-    CHECK(tw_dispatcher_select(h.d, base(make_problem(m, 7, 3)), &plan) == TW_OK);
+    const kw_plan* plan = nullptr;
+    CHECK(kw_dispatcher_select(h.d, base(make_problem(m, 7, 3)), &plan) == KW_OK);
     CHECK(plan == plans[static_cast<size_t>(m)]);
   }
-  CHECK(h.use(TW_SELECT_FIRST_FIT) == TW_OK);
-  const tw_plan* plan = nullptr;
-  CHECK(tw_dispatcher_select(h.d, base(make_problem(3, 7, 3)), &plan) == TW_OK);
-  CHECK(plan != plans[3] && tw_plan_workspace_size(plans[3]) == 0);
-  tw_dispatcher_clear_plans(h.d);
-  CHECK(tw_dispatcher_plan_count(h.d) == 0);
+  CHECK(h.use(KW_SELECT_FIRST_FIT) == KW_OK);
+  const kw_plan* plan = nullptr;
+  CHECK(kw_dispatcher_select(h.d, base(make_problem(3, 7, 3)), &plan) == KW_OK);
+  CHECK(plan != plans[3] && kw_plan_workspace_size(plans[3]) == 0);
+  kw_dispatcher_clear_plans(h.d);
+  CHECK(kw_dispatcher_plan_count(h.d) == 0);
   CHECK(h.chosen(make_problem(3, 7, 3)) != "");
 }
 
 void a_full_cache_refuses_plans_and_still_runs() {
-  tw_dispatcher_options options = {};
+  kw_dispatcher_options options = {};
   options.struct_size = sizeof options;
   options.plan_limit = 3;
   Handle h(&options);
-  CHECK(h.add("good") == TW_OK);
-  const tw_plan *first = nullptr, *plan = nullptr;
-  CHECK(tw_dispatcher_select(h.d, base(make_problem(1, 7, 3)), &first) == TW_OK);
+  CHECK(h.add("good") == KW_OK);
+  const kw_plan *first = nullptr, *plan = nullptr;
+  CHECK(kw_dispatcher_select(h.d, base(make_problem(1, 7, 3)), &first) == KW_OK);
   CHECK(h.chosen(make_problem(2, 7, 3)) != "" && h.chosen(make_problem(3, 7, 3)) != "");
-  CHECK_FAILS(tw_dispatcher_select(h.d, base(make_problem(4, 7, 3)), &plan), TW_OUT_OF_MEMORY, "3 plans are cached",
-              "plan_limit", "tw_plan_create", "tw_dispatcher_clear_plans");
-  CHECK(plan == nullptr && tw_dispatcher_plan_count(h.d) == 3);
-  CHECK(tw_dispatcher_select(h.d, base(make_problem(1, 7, 3)), &plan) == TW_OK && plan == first);
+  CHECK_FAILS(kw_dispatcher_select(h.d, base(make_problem(4, 7, 3)), &plan), KW_OUT_OF_MEMORY, "3 plans are cached",
+              "plan_limit", "kw_plan_create", "kw_dispatcher_clear_plans");
+  CHECK(plan == nullptr && kw_dispatcher_plan_count(h.d) == 3);
+  CHECK(kw_dispatcher_select(h.d, base(make_problem(1, 7, 3)), &plan) == KW_OK && plan == first);
   const float ones[64] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
   float d[64] = {};
-  const tw_gemm_args args = {sizeof args, 0, ones, ones, nullptr, d, nullptr, 0, nullptr, {}};
-  CHECK(tw_dispatcher_run(h.d, base(make_problem(5, 7, 3)), &args) == TW_OK && d[0] == 3);
-  tw_plan* own = nullptr;
+  const kw_gemm_args args = {sizeof args, 0, ones, ones, nullptr, d, nullptr, 0, nullptr, {}};
+  CHECK(kw_dispatcher_run(h.d, base(make_problem(5, 7, 3)), &args) == KW_OK && d[0] == 3);
+  kw_plan* own = nullptr;
   d[0] = 0;
-  CHECK(tw_plan_create(h.d, base(make_problem(6, 7, 3)), &own) == TW_OK);
-  CHECK(tw_plan_launch(own, &args) == TW_OK && d[0] == 3);
-  CHECK(tw_dispatcher_plan_count(h.d) == 3);
-  tw_plan_destroy(own);
-  tw_plan_destroy(nullptr);
-  CHECK_FAILS(tw_plan_create(h.d, nullptr, &own), TW_INVALID_ARGUMENT, "problem is null");
+  CHECK(kw_plan_create(h.d, base(make_problem(6, 7, 3)), &own) == KW_OK);
+  CHECK(kw_plan_launch(own, &args) == KW_OK && d[0] == 3);
+  CHECK(kw_dispatcher_plan_count(h.d) == 3);
+  kw_plan_destroy(own);
+  kw_plan_destroy(nullptr);
+  CHECK_FAILS(kw_plan_create(h.d, nullptr, &own), KW_INVALID_ARGUMENT, "problem is null");
   CHECK(own == nullptr);
-  CHECK_FAILS(tw_plan_create(nullptr, base(make_problem(1, 1, 1)), &own), TW_INVALID_ARGUMENT, "dispatcher is null");
-  CHECK_FAILS(tw_plan_create(h.d, base(make_problem(1, 1, 1)), nullptr), TW_INVALID_ARGUMENT, "plan is null");
-  tw_dispatcher_clear_plans(h.d);
+  CHECK_FAILS(kw_plan_create(nullptr, base(make_problem(1, 1, 1)), &own), KW_INVALID_ARGUMENT, "dispatcher is null");
+  CHECK_FAILS(kw_plan_create(h.d, base(make_problem(1, 1, 1)), nullptr), KW_INVALID_ARGUMENT, "plan is null");
+  kw_dispatcher_clear_plans(h.d);
   CHECK(h.chosen(make_problem(4, 7, 3)) != "");
 }
 
 void launches_compute_and_check_arguments() {
   Handle h;
-  CHECK(h.add("good") == TW_OK);
-  tw_gemm_problem p = make_problem(2, 2, 3);
-  p.layout_b = TW_ROW_MAJOR, p.ldb = 2, p.alpha = 2, p.beta = 10;
+  CHECK(h.add("good") == KW_OK);
+  kw_gemm_problem p = make_problem(2, 2, 3);
+  p.layout_b = KW_ROW_MAJOR, p.ldb = 2, p.alpha = 2, p.beta = 10;
   const float a[] = {1, 2, 3, 4, 5, 6}, b[] = {1, 0, 0, 1, 1, 1}, c[] = {1, 2, 3, 4};
   float d[4] = {};
-  const tw_plan* plan = nullptr;
-  CHECK(tw_dispatcher_select(h.d, &p.base, &plan) == TW_OK);
-  CHECK(tw_plan_workspace_size(plan) == 4096);
+  const kw_plan* plan = nullptr;
+  CHECK(kw_dispatcher_select(h.d, &p.base, &plan) == KW_OK);
+  CHECK(kw_plan_workspace_size(plan) == 4096);
   alignas(256) static char workspace[4096 + 256];
-  tw_gemm_args args = {sizeof args, 0, a, b, c, d, workspace, 4096, nullptr, {}};
-  CHECK(tw_plan_launch(plan, &args) == TW_OK);
+  kw_gemm_args args = {sizeof args, 0, a, b, c, d, workspace, 4096, nullptr, {}};
+  CHECK(kw_plan_launch(plan, &args) == KW_OK);
   CHECK(d[0] == 18 && d[1] == 30 && d[2] == 50 && d[3] == 62);
   args.workspace_bytes = 4095;
-  CHECK_FAILS(tw_plan_launch(plan, &args), TW_WORKSPACE_TOO_SMALL, "4095", "4096");
+  CHECK_FAILS(kw_plan_launch(plan, &args), KW_WORKSPACE_TOO_SMALL, "4095", "4096");
   args.workspace_bytes = 4096, args.workspace = workspace + 8;
-  CHECK_FAILS(tw_plan_launch(plan, &args), TW_INVALID_ARGUMENT, "aligned to 256");
+  CHECK_FAILS(kw_plan_launch(plan, &args), KW_INVALID_ARGUMENT, "aligned to 256");
   args.workspace = nullptr;
-  CHECK_FAILS(tw_plan_launch(plan, &args), TW_INVALID_ARGUMENT, "workspace is null");
+  CHECK_FAILS(kw_plan_launch(plan, &args), KW_INVALID_ARGUMENT, "workspace is null");
   args.workspace = workspace, args.c = nullptr;
-  CHECK_FAILS(tw_plan_launch(plan, &args), TW_INVALID_ARGUMENT, "c is null", "beta");
+  CHECK_FAILS(kw_plan_launch(plan, &args), KW_INVALID_ARGUMENT, "c is null", "beta");
   args.d = nullptr;
-  CHECK_FAILS(tw_plan_launch(plan, &args), TW_INVALID_ARGUMENT, "d is null");
+  CHECK_FAILS(kw_plan_launch(plan, &args), KW_INVALID_ARGUMENT, "d is null");
   args.d = d, args.a = nullptr;
-  CHECK_FAILS(tw_plan_launch(plan, &args), TW_INVALID_ARGUMENT, "a is null");
+  CHECK_FAILS(kw_plan_launch(plan, &args), KW_INVALID_ARGUMENT, "a is null");
   args.struct_size = 4;
-  CHECK_FAILS(tw_plan_launch(plan, &args), TW_INVALID_ARGUMENT, "struct_size = 4");
-  CHECK_FAILS(tw_plan_launch(plan, nullptr), TW_INVALID_ARGUMENT, "args is null");
-  CHECK_FAILS(tw_plan_launch(nullptr, &args), TW_INVALID_ARGUMENT, "plan is null");
-  tw_gemm_problem bad = make_problem(2, 2, 2);
-  bad.dtype_a = bad.dtype_b = TW_INT8, bad.dtype_c = bad.dtype_acc = TW_INT32;
+  CHECK_FAILS(kw_plan_launch(plan, &args), KW_INVALID_ARGUMENT, "struct_size = 4");
+  CHECK_FAILS(kw_plan_launch(plan, nullptr), KW_INVALID_ARGUMENT, "args is null");
+  CHECK_FAILS(kw_plan_launch(nullptr, &args), KW_INVALID_ARGUMENT, "plan is null");
+  kw_gemm_problem bad = make_problem(2, 2, 2);
+  bad.dtype_a = bad.dtype_b = KW_INT8, bad.dtype_c = bad.dtype_acc = KW_INT32;
   args = {sizeof args, 0, a, b, nullptr, d, nullptr, 0, nullptr, {}};
-  CHECK_FAILS(tw_dispatcher_run(h.d, &bad.base, &args), TW_LAUNCH_FAILED, "gemm_int8_rcr_fails", "said no");
+  CHECK_FAILS(kw_dispatcher_run(h.d, &bad.base, &args), KW_LAUNCH_FAILED, "gemm_int8_rcr_fails", "said no");
 }
 
 void zero_sizes_work() {
   Handle h;
-  CHECK(h.add("good") == TW_OK);
-  tw_gemm_args args = {sizeof args, 0, nullptr, nullptr, nullptr, nullptr, nullptr, 0, nullptr, {}};
-  CHECK(tw_dispatcher_run(h.d, base(make_problem(0, 5, 5)), &args) == TW_OK);
-  CHECK(tw_dispatcher_run(h.d, base(make_problem(5, 0, 5)), &args) == TW_OK);
-  CHECK(tw_dispatcher_run(h.d, base(make_problem(0, 0, 0)), &args) == TW_OK);
+  CHECK(h.add("good") == KW_OK);
+  kw_gemm_args args = {sizeof args, 0, nullptr, nullptr, nullptr, nullptr, nullptr, 0, nullptr, {}};
+  CHECK(kw_dispatcher_run(h.d, base(make_problem(0, 5, 5)), &args) == KW_OK);
+  CHECK(kw_dispatcher_run(h.d, base(make_problem(5, 0, 5)), &args) == KW_OK);
+  CHECK(kw_dispatcher_run(h.d, base(make_problem(0, 0, 0)), &args) == KW_OK);
   float d[4] = {9, 9, 9, 9};
   args.d = d;
-  CHECK(tw_dispatcher_run(h.d, base(make_problem(2, 2, 0)), &args) == TW_OK);
+  CHECK(kw_dispatcher_run(h.d, base(make_problem(2, 2, 0)), &args) == KW_OK);
   CHECK(d[0] == 0 && d[3] == 0);
 }
 
 void registry_lists_and_exports() {
   Handle h;
-  CHECK(h.add("good", 3) == TW_OK);
-  tw_kernel_info info = {};
-  CHECK_FAILS(tw_dispatcher_kernel_at(h.d, 0, &info), TW_INVALID_ARGUMENT, "struct_size = 0");
+  CHECK(h.add("good", 3) == KW_OK);
+  kw_kernel_info info = {};
+  CHECK_FAILS(kw_dispatcher_kernel_at(h.d, 0, &info), KW_INVALID_ARGUMENT, "struct_size = 0");
   info.struct_size = sizeof info;
-  CHECK(tw_dispatcher_kernel_at(h.d, 0, &info) == TW_OK);
+  CHECK(kw_dispatcher_kernel_at(h.d, 0, &info) == KW_OK);
   CHECK(info.priority == 3 && strcmp(info.kernel->name, "a_gemm_fp32_rcr_exotic") == 0);
-  CHECK_FAILS(tw_dispatcher_kernel_at(h.d, 9, &info), TW_INVALID_ARGUMENT, "index = 9", "below 9");
+  CHECK_FAILS(kw_dispatcher_kernel_at(h.d, 9, &info), KW_INVALID_ARGUMENT, "index = 9", "below 9");
   const std::string identity = info.kernel->identity;
-  CHECK(tw_dispatcher_find_kernel(h.d, identity.c_str(), &info) == TW_OK);
+  CHECK(kw_dispatcher_find_kernel(h.d, identity.c_str(), &info) == KW_OK);
   CHECK(strcmp(info.library->name, "mock") == 0);
-  CHECK_FAILS(tw_dispatcher_find_kernel(h.d, "nope", &info), TW_INVALID_ARGUMENT, "nope");
+  CHECK_FAILS(kw_dispatcher_find_kernel(h.d, "nope", &info), KW_INVALID_ARGUMENT, "nope");
   size_t needed = 0;
   char small[4];
-  CHECK_FAILS(tw_dispatcher_export_json(h.d, small, sizeof small, &needed), TW_BUFFER_TOO_SMALL, "4 bytes");
+  CHECK_FAILS(kw_dispatcher_export_json(h.d, small, sizeof small, &needed), KW_BUFFER_TOO_SMALL, "4 bytes");
   std::string text(needed, '\0');
-  CHECK(tw_dispatcher_export_json(h.d, &text[0], needed, nullptr) == TW_OK);
+  CHECK(kw_dispatcher_export_json(h.d, &text[0], needed, nullptr) == KW_OK);
   CHECK(contains(text, "\"priority\":3") && contains(text, identity.c_str()));
-  CHECK(tw_dispatcher_set_num_threads(h.d, 2) == TW_OK);
-  CHECK_FAILS(tw_dispatcher_set_num_threads(h.d, 65), TW_INVALID_ARGUMENT, "at most 64");
-  CHECK(tw_dispatcher_version() == TW_DISPATCHER_VERSION && tw_dispatcher_abi_version() == TW_ABI_VERSION);
+  CHECK(kw_dispatcher_set_num_threads(h.d, 2) == KW_OK);
+  CHECK_FAILS(kw_dispatcher_set_num_threads(h.d, 65), KW_INVALID_ARGUMENT, "at most 64");
+  CHECK(kw_dispatcher_version() == KW_DISPATCHER_VERSION && kw_dispatcher_abi_version() == KW_ABI_VERSION);
 }
 
 void estimates_follow_the_formula() {
-  const tw_arch gpu = {sizeof gpu, TW_BACKEND_HIP, "x", 10, 64, 65536, 1.0, 1000.0, {0, 0, 1000}};
-  tw_gemm_traits t = {};
+  const kw_arch gpu = {sizeof gpu, KW_BACKEND_HIP, "x", 10, 64, 65536, 1.0, 1000.0, {0, 0, 1000}};
+  kw_gemm_traits t = {};
   t.tile_m = t.tile_n = 100, t.tile_k = 10;
-  tw_gemm_problem p = make_problem(1000, 100, 100);
-  p.dtype_a = p.dtype_b = p.dtype_c = TW_FP16;
-  tilewright::Estimate e = tilewright::estimate(p, gpu, t, 10);
+  kw_gemm_problem p = make_problem(1000, 100, 100);
+  p.dtype_a = p.dtype_b = p.dtype_c = KW_FP16;
+  kernelwright::Estimate e = kernelwright::estimate(p, gpu, t, 10);
   CHECK(e.tiles == 10 && e.waves == 1 && e.useful == 1);
   CHECK(e.compute_us == 2.0);  // 2*100*100*100 flops at 1000 per clock and 1 GHz
   p.m = 1001;                  // one more row: a second wave, mostly idle
-  e = tilewright::estimate(p, gpu, t, 10);
+  e = kernelwright::estimate(p, gpu, t, 10);
   CHECK(e.tiles == 11 && e.waves == 2 && e.compute_us == 4.0 && e.useful > 0.90 && e.useful < 0.92);
   p = make_problem(100, 100, 10);  // fp32: no stated rate, so it ranks behind everything
-  e = tilewright::estimate(p, gpu, t, 10);
+  e = kernelwright::estimate(p, gpu, t, 10);
   CHECK(e.compute_us == 200.0);
-  p.dtype_a = p.dtype_b = p.dtype_c = TW_FP16, p.k = 1, p.lda = p.ldb = 1;
-  tw_arch starved = gpu;
+  p.dtype_a = p.dtype_b = p.dtype_c = KW_FP16, p.k = 1, p.lda = p.ldb = 1;
+  kw_arch starved = gpu;
   starved.memory_gbytes_per_s = 1;
-  e = tilewright::estimate(p, starved, t, 10);
+  e = kernelwright::estimate(p, starved, t, 10);
   CHECK(e.memory_us > e.compute_us && e.total_us == e.memory_us);
 
   // AVX-512: 16 lanes. A 14x32 block of fp32 has 28 accumulators: 14 clocks per k. bf16 dot products do two k at once.
-  const tw_arch cpu = {sizeof cpu, TW_BACKEND_CPU, "y", 0, 1, 1 << 20, 1.0, 1e9, {0, 64, 64, 128}};
+  const kw_arch cpu = {sizeof cpu, KW_BACKEND_CPU, "y", 0, 1, 1 << 20, 1.0, 1e9, {0, 64, 64, 128}};
   t.tile_m = t.tile_n = t.tile_k = 1024;
-  t.warp_tile_m = 14, t.warp_tile_n = 32, t.warp_tile_k = 1, t.dtype_a = TW_BF16;
+  t.warp_tile_m = 14, t.warp_tile_n = 32, t.warp_tile_k = 1, t.dtype_a = KW_BF16;
   p = make_problem(14, 32, 1000);
-  p.dtype_a = p.dtype_b = p.dtype_c = TW_BF16;
-  CHECK(tilewright::estimate(p, cpu, t, 1).compute_us == 14.0);
+  p.dtype_a = p.dtype_b = p.dtype_c = KW_BF16;
+  CHECK(kernelwright::estimate(p, cpu, t, 1).compute_us == 14.0);
   t.warp_tile_k = 2;
-  CHECK(tilewright::estimate(p, cpu, t, 1).compute_us == 7.0);
+  CHECK(kernelwright::estimate(p, cpu, t, 1).compute_us == 7.0);
   t.warp_tile_m = 1;  // two sums in flight cannot hide the latency
-  CHECK(tilewright::estimate(p, cpu, t, 1).compute_us == 14 * 2.0);
+  CHECK(kernelwright::estimate(p, cpu, t, 1).compute_us == 14 * 2.0);
 }
 
-// The numbers of arch/tilewright/arch/data/sm_90a.json and gfx942.json, as compiled into library tables.
-const tw_arch kHopper = {
-    sizeof kHopper, TW_BACKEND_CUDA, "sm_90a", 132, 32, 232448, 1.83, 4800, {0, 0, 4096, 4096, 8192, 8192, 8192}};
-const tw_arch kCdna3 = {
-    sizeof kCdna3, TW_BACKEND_HIP, "gfx942", 304, 64, 65536, 2.1, 5300, {0, 256, 2048, 2048, 4096, 4096, 4096}};
+// The numbers of arch/kernelwright/arch/data/sm_90a.json and gfx942.json, as compiled into library tables.
+const kw_arch kHopper = {
+    sizeof kHopper, KW_BACKEND_CUDA, "sm_90a", 132, 32, 232448, 1.83, 4800, {0, 0, 4096, 4096, 8192, 8192, 8192}};
+const kw_arch kCdna3 = {
+    sizeof kCdna3, KW_BACKEND_HIP, "gfx942", 304, 64, 65536, 2.1, 5300, {0, 256, 2048, 2048, 4096, 4096, 4096}};
 
-double predicted_us(const tw_arch& arch, uint32_t tile_m, uint32_t tile_n, int64_t m, int64_t n, int64_t k,
+double predicted_us(const kw_arch& arch, uint32_t tile_m, uint32_t tile_n, int64_t m, int64_t n, int64_t k,
                     uint32_t split_k = 1) {
-  tw_gemm_traits t = {};
-  t.dtype_a = t.dtype_b = t.dtype_c = TW_BF16;
+  kw_gemm_traits t = {};
+  t.dtype_a = t.dtype_b = t.dtype_c = KW_BF16;
   t.tile_m = tile_m, t.tile_n = tile_n, t.tile_k = 64;
   t.max_split_k = split_k > 1 ? 1024 : 1;
-  tw_gemm_problem p = make_problem(m, n, k);
-  p.dtype_a = p.dtype_b = p.dtype_c = TW_BF16;
+  kw_gemm_problem p = make_problem(m, n, k);
+  p.dtype_a = p.dtype_b = p.dtype_c = KW_BF16;
   p.split_k = split_k;
-  return tilewright::estimate(p, arch, t, arch.compute_units).total_us;
+  return kernelwright::estimate(p, arch, t, arch.compute_units).total_us;
 }
 
 // Measured on an H200 (benchmarks/gpu/gemm.py), cool, in 128x256x64 tiles.
@@ -394,8 +394,8 @@ void estimates_are_near_measured_times() {
   CHECK(predicted_us(kCdna3, 128, 128, 128, 128, 65536, 16) < predicted_us(kCdna3, 128, 128, 128, 128, 65536));
 
   // One panel of A and one of B per row and column of tiles, however the tiles share them.
-  tw_arch slow = kHopper;
-  slow.backend = TW_BACKEND_HIP;     // the formula that is not fitted
+  kw_arch slow = kHopper;
+  slow.backend = KW_BACKEND_HIP;     // the formula that is not fitted
   slow.memory_gbytes_per_s = 0.001;  // one byte per microsecond: total_us counts bytes
   const double once = 2.0 * (100 * 64 + 64 * 100 + 100 * 100);
   CHECK(predicted_us(slow, 50, 50, 100, 100, 64) == once);
@@ -404,7 +404,7 @@ void estimates_are_near_measured_times() {
 }
 
 void text_is_json() {
-  tilewright::Text text;
+  kernelwright::Text text;
   text.quoted("a\"\\\n\x01")
       .fixed3(-1.0005)
       .add(' ')
@@ -420,22 +420,22 @@ void text_is_json() {
 // Readers, writers of the cache and two dispatchers at once: for ThreadSanitizer.
 void threads_share_dispatchers() {
   Handle first, second;
-  CHECK(first.add("good") == TW_OK && second.add("good") == TW_OK);
+  CHECK(first.add("good") == KW_OK && second.add("good") == KW_OK);
   std::vector<std::thread> threads;
   for (int t = 0; t < 16; ++t) {
     threads.emplace_back([&, t] {
-      tw_dispatcher* d = t % 2 == 0 ? first.d : second.d;
+      kw_dispatcher* d = t % 2 == 0 ? first.d : second.d;
       alignas(256) char workspace[4096];
       for (int i = 0; i < 300; ++i) {
-        tw_gemm_problem p = make_problem(1 + (i * 7 + t) % 41, 3, 2);
-        p.layout_b = TW_ROW_MAJOR, p.ldb = 3;
+        kw_gemm_problem p = make_problem(1 + (i * 7 + t) % 41, 3, 2);
+        p.layout_b = KW_ROW_MAJOR, p.ldb = 3;
         float a[82], b[6], out[123];
         for (float& x : a) x = 1;
         for (float& x : b) x = static_cast<float>(t);
-        const tw_gemm_args args = {sizeof args, 0, a, b, nullptr, out, workspace, sizeof workspace, nullptr, {}};
-        CHECK(tw_dispatcher_run(d, &p.base, &args) == TW_OK);
+        const kw_gemm_args args = {sizeof args, 0, a, b, nullptr, out, workspace, sizeof workspace, nullptr, {}};
+        CHECK(kw_dispatcher_run(d, &p.base, &args) == KW_OK);
         CHECK(out[0] == 2 * static_cast<float>(t));
-        if (t < 2 && i % 100 == 50) CHECK(tw_dispatcher_set_priority(d, "gemm_fp32_rrr_32x32x32", i) == TW_OK);
+        if (t < 2 && i % 100 == 50) CHECK(kw_dispatcher_set_priority(d, "gemm_fp32_rrr_32x32x32", i) == KW_OK);
       }
     });
   }
@@ -444,35 +444,35 @@ void threads_share_dispatchers() {
 
 // Many problems through a small cache, each thread with plans of its own beside it: for both sanitizers.
 void threads_share_a_full_cache() {
-  tw_dispatcher_options options = {};
+  kw_dispatcher_options options = {};
   options.struct_size = sizeof options;
   options.plan_limit = 20;
   Handle h(&options);
-  CHECK(h.add("good") == TW_OK);
+  CHECK(h.add("good") == KW_OK);
   std::vector<std::thread> threads;
   for (int t = 0; t < 8; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < 200; ++i) {
-        const tw_gemm_problem p = make_problem(1 + (i * 7 + t) % 41, 3, 2);
+        const kw_gemm_problem p = make_problem(1 + (i * 7 + t) % 41, 3, 2);
         float a[82], b[6], out[123];
         for (float& x : a) x = 1;
         for (float& x : b) x = static_cast<float>(t);
-        const tw_gemm_args args = {sizeof args, 0, a, b, nullptr, out, nullptr, 0, nullptr, {}};
+        const kw_gemm_args args = {sizeof args, 0, a, b, nullptr, out, nullptr, 0, nullptr, {}};
         if (i % 3 != 0) {
-          CHECK(tw_dispatcher_run(h.d, &p.base, &args) == TW_OK);
+          CHECK(kw_dispatcher_run(h.d, &p.base, &args) == KW_OK);
         } else {
-          tw_plan* own = nullptr;
-          CHECK(tw_plan_create(h.d, &p.base, &own) == TW_OK);
-          CHECK(tw_plan_launch(own, &args) == TW_OK);
-          tw_plan_destroy(own);
+          kw_plan* own = nullptr;
+          CHECK(kw_plan_create(h.d, &p.base, &own) == KW_OK);
+          CHECK(kw_plan_launch(own, &args) == KW_OK);
+          kw_plan_destroy(own);
         }
         CHECK(out[0] == 2 * static_cast<float>(t));
-        if (t == 0 && i == 100) CHECK(tw_dispatcher_set_priority(h.d, "gemm_fp32_rcr_32x32x32", i) == TW_OK);
+        if (t == 0 && i == 100) CHECK(kw_dispatcher_set_priority(h.d, "gemm_fp32_rcr_32x32x32", i) == KW_OK);
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
-  CHECK(tw_dispatcher_plan_count(h.d) == 20);
+  CHECK(kw_dispatcher_plan_count(h.d) == 20);
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
 // A dispatcher for tests, and problems for it.
-#ifndef TILEWRIGHT_TESTS_HANDLE_HPP
-#define TILEWRIGHT_TESTS_HANDLE_HPP
+#ifndef KERNELWRIGHT_TESTS_HANDLE_HPP
+#define KERNELWRIGHT_TESTS_HANDLE_HPP
 
 #include <string>
 
 #include "check.hpp"
-#include "tilewright/dispatcher.h"
+#include "kernelwright/dispatcher.h"
 
 inline std::string& folder() {
   static std::string path;
@@ -13,11 +13,11 @@ inline std::string& folder() {
 }
 inline std::string mock(const char* name) { return folder() + "/" + name + ".so"; }
 
-inline tw_gemm_problem make_problem(int64_t m, int64_t n, int64_t k) {
-  tw_gemm_problem p = {};
-  p.base = {sizeof p, TW_OP_GEMM};
-  p.dtype_a = p.dtype_b = p.dtype_c = p.dtype_acc = TW_FP32;
-  p.layout_b = TW_COL_MAJOR;
+inline kw_gemm_problem make_problem(int64_t m, int64_t n, int64_t k) {
+  kw_gemm_problem p = {};
+  p.base = {sizeof p, KW_OP_GEMM};
+  p.dtype_a = p.dtype_b = p.dtype_c = p.dtype_acc = KW_FP32;
+  p.layout_b = KW_COL_MAJOR;
   p.split_k = 1;
   p.batch = 1;
   p.m = m, p.n = n, p.k = k;
@@ -28,37 +28,37 @@ inline tw_gemm_problem make_problem(int64_t m, int64_t n, int64_t k) {
 }
 
 // Of a temporary too: it lives until the end of the call that it is an argument of.
-inline const tw_problem* base(const tw_gemm_problem& problem) { return &problem.base; }
+inline const kw_problem* base(const kw_gemm_problem& problem) { return &problem.base; }
 
 struct Handle {
-  tw_dispatcher* d = nullptr;
-  explicit Handle(const tw_dispatcher_options* options = nullptr) { CHECK(tw_dispatcher_create(options, &d) == TW_OK); }
-  ~Handle() { tw_dispatcher_destroy(d); }
-  tw_status add(const char* name, int32_t priority = 0) {
-    const tw_library_options options = {sizeof options, priority};
-    return tw_dispatcher_add_library(d, mock(name).c_str(), &options);
+  kw_dispatcher* d = nullptr;
+  explicit Handle(const kw_dispatcher_options* options = nullptr) { CHECK(kw_dispatcher_create(options, &d) == KW_OK); }
+  ~Handle() { kw_dispatcher_destroy(d); }
+  kw_status add(const char* name, int32_t priority = 0) {
+    const kw_library_options options = {sizeof options, priority};
+    return kw_dispatcher_add_library(d, mock(name).c_str(), &options);
   }
-  tw_status use(uint32_t provider, const char* kernel = nullptr) {
-    tw_selection_options options = {};
+  kw_status use(uint32_t provider, const char* kernel = nullptr) {
+    kw_selection_options options = {};
     options.struct_size = sizeof options;
     options.provider = provider;
     options.kernel = kernel;
-    return tw_dispatcher_set_selection(d, &options);
+    return kw_dispatcher_set_selection(d, &options);
   }
-  std::string chosen(const tw_gemm_problem& p, std::string* reason = nullptr) {
-    const tw_plan* plan = nullptr;
-    if (tw_dispatcher_select(d, &p.base, &plan) != TW_OK) return "";
-    tw_plan_info info = {};
+  std::string chosen(const kw_gemm_problem& p, std::string* reason = nullptr) {
+    const kw_plan* plan = nullptr;
+    if (kw_dispatcher_select(d, &p.base, &plan) != KW_OK) return "";
+    kw_plan_info info = {};
     info.struct_size = sizeof info;
-    CHECK(tw_plan_get_info(plan, &info) == TW_OK);
+    CHECK(kw_plan_get_info(plan, &info) == KW_OK);
     if (reason != nullptr) *reason = info.reason;
     return info.kernel->name;
   }
-  std::string explain(const tw_gemm_problem& p) {
+  std::string explain(const kw_gemm_problem& p) {
     size_t needed = 0;
-    CHECK(tw_dispatcher_explain(d, &p.base, nullptr, 0, &needed) == TW_BUFFER_TOO_SMALL);
+    CHECK(kw_dispatcher_explain(d, &p.base, nullptr, 0, &needed) == KW_BUFFER_TOO_SMALL);
     std::string text(needed, '\0');
-    CHECK(tw_dispatcher_explain(d, &p.base, &text[0], needed, nullptr) == TW_OK);
+    CHECK(kw_dispatcher_explain(d, &p.base, &text[0], needed, nullptr) == KW_OK);
     return text;
   }
 };
@@ -68,4 +68,4 @@ inline bool contains(const std::string& text, const char* part) { return text.fi
 void plan_cache();  // of plan_cache_test.cpp
 void variants();    // of variants_test.cpp
 
-#endif  // TILEWRIGHT_TESTS_HANDLE_HPP
+#endif  // KERNELWRIGHT_TESTS_HANDLE_HPP

@@ -1,18 +1,18 @@
 // Which problems share a plan, and how well their hashes spread.
-#include "tilewright/dispatcher/plan_cache.hpp"
+#include "kernelwright/dispatcher/plan_cache.hpp"
 
 #include <set>
 #include <vector>
 
 #include "handle.hpp"
 
-using tilewright::PlanCache;
+using kernelwright::PlanCache;
 
 namespace {
 
-constexpr size_t kWords = sizeof(tw_gemm_problem) / 8;
+constexpr size_t kWords = sizeof(kw_gemm_problem) / 8;
 
-tw_gemm_problem with_flipped_bit(tw_gemm_problem p, size_t word, int bit) {
+kw_gemm_problem with_flipped_bit(kw_gemm_problem p, size_t word, int bit) {
   uint64_t words[kWords];
   memcpy(words, &p, sizeof p);
   words[word] ^= uint64_t{1} << bit;
@@ -22,27 +22,27 @@ tw_gemm_problem with_flipped_bit(tw_gemm_problem p, size_t word, int bit) {
 
 // A cache with one plan of a kernel that is never called.
 struct OnePlan {
-  tw_kernel kernel = {};
-  tilewright::LibraryEntry library;
-  tilewright::KernelEntry entry = {&kernel, &library, 0};
+  kw_kernel kernel = {};
+  kernelwright::LibraryEntry library;
+  kernelwright::KernelEntry entry = {&kernel, &library, 0};
   PlanCache cache;
-  tw_plan* plan;
+  kw_plan* plan;
 
-  explicit OnePlan(const tw_gemm_problem& p) : plan(tilewright::make_plan(p.base, &entry)) {
-    CHECK(cache.insert(plan) == TW_OK);
+  explicit OnePlan(const kw_gemm_problem& p) : plan(kernelwright::make_plan(p.base, &entry)) {
+    CHECK(cache.insert(plan) == KW_OK);
   }
-  bool finds(const tw_gemm_problem& p) const { return cache.find(p, PlanCache::hash(p)) == plan; }
+  bool finds(const kw_gemm_problem& p) const { return cache.find(p, PlanCache::hash(p)) == plan; }
 };
 
 void every_field_that_is_used_tells_problems_apart() {
-  tw_gemm_problem p = make_problem(5, 7, 3);
+  kw_gemm_problem p = make_problem(5, 7, 3);
   p.batch = 3, p.stride_a = 15, p.stride_b = 21, p.stride_c = 35;
   p.num_d = 2, p.ld_multi_d[0] = 7;
   const OnePlan one(p);
   CHECK(one.finds(p));
   for (size_t word = 1; word < kWords; ++word) {  // the first one says what kind of problem it is
     for (int bit = 0; bit < 64; ++bit) {
-      const tw_gemm_problem other = with_flipped_bit(p, word, bit);
+      const kw_gemm_problem other = with_flipped_bit(p, word, bit);
       CHECK(!one.finds(other) && PlanCache::hash(other) != PlanCache::hash(p));
       CHECK(one.cache.find(other, PlanCache::hash(p)) == nullptr);  // also where hashes collide
     }
@@ -50,17 +50,17 @@ void every_field_that_is_used_tells_problems_apart() {
 }
 
 void fields_without_a_meaning_do_not() {
-  const tw_gemm_problem p = make_problem(5, 7, 3);
+  const kw_gemm_problem p = make_problem(5, 7, 3);
   const OnePlan one(p);
   size_t shared = 0;
   for (size_t word = 1; word < kWords; ++word) {
     const size_t byte = word * 8;
-    const bool stride = byte >= offsetof(tw_gemm_problem, stride_a) && byte < offsetof(tw_gemm_problem, num_d);
-    const bool line = byte >= offsetof(tw_gemm_problem, ld_multi_d) && byte < offsetof(tw_gemm_problem, b_format);
+    const bool stride = byte >= offsetof(kw_gemm_problem, stride_a) && byte < offsetof(kw_gemm_problem, num_d);
+    const bool line = byte >= offsetof(kw_gemm_problem, ld_multi_d) && byte < offsetof(kw_gemm_problem, b_format);
     CHECK(one.finds(with_flipped_bit(p, word, 5)) == (stride || line));
     shared += stride || line;
   }
-  CHECK(shared == 3 + 2 * TW_MAX_D);
+  CHECK(shared == 3 + 2 * KW_MAX_D);
 }
 
 // Tables take the upper half of a hash: of 2^14 problems in 2^15 slots, as many as chance would, 12,900, begin alone.

@@ -60,7 +60,7 @@ def numpy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the wheels of tilewright, its plugin, and its CPU kernels."""
+    """A folder with the wheels of kernelwright, its plugin, and its CPU kernels."""
     folder = packaged(tmp_path_factory.mktemp("wheels"), "packages::", "kernels/gemm:cpu_wheels")
     assert len(list(folder.iterdir())) == 4
     return folder
@@ -69,4 +69,4 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def bare(wheels: Path, numpy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The ``bin`` folder of an environment that holds nothing but a kernel wheel and what it needs."""
-    return install([wheels, numpy], tmp_path_factory.mktemp("bare"), "tilewright-kernels-gemm-x86-64-v3")
+    return install([wheels, numpy], tmp_path_factory.mktemp("bare"), "kernelwright-kernels-gemm-x86-64-v3")

@@ -1,4 +1,4 @@
-"""The extras of the tilewright wheel that compile at run time: pip with an index into a bare environment, then a build.
+"""The extras of the kernelwright wheel that compile at run time: pip into a bare environment, then a build.
 
 Downloads toolchains of hundreds of megabytes unless pip has them: ``PYTHONPATH=tests python -m pytest -m slow
 tests/downstream/extras_test.py``. No GPU is needed: kernels for absent ones are built, and their launches refused.
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.slow
 # Device, how many kernels of the set remain, and what is said of the library.
 BUILD = """
 import sys
-from tilewright.dispatch import Device
-from tilewright.jit import Registry
+from kernelwright.dispatch import Device
+from kernelwright.jit import Registry
 
 device, arch, kernel = sys.argv[1:]
 registry = Registry(Device(device, arch=arch), cache="cache")
@@ -31,8 +31,8 @@ print(library, library.kernels[0].resources)
 """
 RUN = """
 import numpy as np
-from tilewright.dispatch import Device
-from tilewright.jit import Registry
+from kernelwright.dispatch import Device
+from kernelwright.jit import Registry
 
 registry = Registry(Device({device!r}, arch={arch!r}), cache="cache")
 registry.add_set("essential", filter={kernel!r})
@@ -45,7 +45,7 @@ PLAIN = "c.variant == 'standard' and c.layout == 'rcr' and c.dtype == '{}'"
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return packaged(tmp_path_factory.mktemp("wheel"), "packages:tilewright")
+    return packaged(tmp_path_factory.mktemp("wheel"), "packages:kernelwright")
 
 
 def installed(wheel: Path, folder: Path, *extras: str) -> Path:
@@ -53,7 +53,7 @@ def installed(wheel: Path, folder: Path, *extras: str) -> Path:
     succeed(sys.executable, "-m", "venv", folder / "venv")
     python = folder / "venv/bin/python"
     command = ("-m", "pip", "--disable-pip-version-check", "install", "-q", "--find-links", wheel)
-    succeed(python, *command, f"tilewright[{','.join(extras)}]")
+    succeed(python, *command, f"kernelwright[{','.join(extras)}]")
     succeed(python, "-m", "pip", "--disable-pip-version-check", "check")
     return python
 
@@ -68,8 +68,8 @@ def test_jit_compiles_for_the_processor_at_hand(wheel: Path, tmp_path: Path) -> 
     kernel = PLAIN.format("fp32") + " and c.tile_n == 4096"
     where = {"device": "cpu", "arch": "x86_64_v3", "kernel": kernel, "dtype": "float32"}
     succeed(python, "-c", RUN.format(**where), cwd=tmp_path, env=bare())
-    command = (python.with_name("tilewright"), "jit", "--arch", "x86_64_v3", "--set", "essential", "--filter", kernel)
-    library = succeed(*command, "--cache", "cache", cwd=tmp_path, env={**bare(), "TILEWRIGHT_JIT": "off"}).strip()
+    command = (python.with_name("kernelwright"), "jit", "--arch", "x86_64_v3", "--set", "essential", "--filter", kernel)
+    library = succeed(*command, "--cache", "cache", cwd=tmp_path, env={**bare(), "KERNELWRIGHT_JIT": "off"}).strip()
     assert (tmp_path / library).is_file()
 
 
@@ -87,7 +87,7 @@ def test_jit_nvidia_compiles_and_an_absent_gpu_is_named(wheel: Path, tmp_path: P
     assert built.startswith("jit for sm_90a: 1 kernel {") and "'matrix_instructions': " in built
     if Path("/dev/nvidia0").exists():
         pytest.skip("this machine has a GPU: tests/gpu asks it")
-    refused = run(python, "-c", "from tilewright.jit import Registry; Registry('cuda:0')", cwd=tmp_path, env=bare())
+    refused = run(python, "-c", "from kernelwright.jit import Registry; Registry('cuda:0')", cwd=tmp_path, env=bare())
     assert "DeviceError: cuda:0: the CUDA driver cannot be loaded: libcuda.so.1" in refused.stderr
-    info = succeed(python.with_name("tilewright"), "info", tmp_path / "cache/libraries", env=bare())
+    info = succeed(python.with_name("kernelwright"), "info", tmp_path / "cache/libraries", env=bare())
     assert "jit for sm_90a: 1 kernel" in info

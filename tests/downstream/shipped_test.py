@@ -27,9 +27,9 @@ LICENSES = {
 # Loads without a driver; a dispatcher would ask for the device.
 LOAD = """
 import importlib.resources, sys
-from tilewright.dispatch import KernelLibrary
+from kernelwright.dispatch import KernelLibrary
 for arch in sys.argv[1:]:
-    print(KernelLibrary.load(importlib.resources.files("tilewright_kernels.gemm." + arch)))
+    print(KernelLibrary.load(importlib.resources.files("kernelwright_kernels.gemm." + arch)))
 """
 
 
@@ -45,7 +45,7 @@ def every(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _wheel(folder: Path, arch: str) -> Path:
-    (wheel,) = folder.glob(f"tilewright_kernels_gemm_{arch}-*.whl")
+    (wheel,) = folder.glob(f"kernelwright_kernels_gemm_{arch}-*.whl")
     return wheel
 
 
@@ -53,7 +53,9 @@ def test_there_is_one_for_each_architecture_small_enough_for_an_index(every: Pat
     assert len(list(every.iterdir())) == len(shipped()) + 2
     for arch in shipped():
         wheel = _wheel(every, arch)
-        tag = re.fullmatch(rf"tilewright_kernels_gemm_{arch}-[\d.]+-py3-none-manylinux_2_(\d+)_x86_64\.whl", wheel.name)
+        tag = re.fullmatch(
+            rf"kernelwright_kernels_gemm_{arch}-[\d.]+-py3-none-manylinux_2_(\d+)_x86_64\.whl", wheel.name
+        )
         assert tag and int(tag[1]) <= 28, wheel.name
         assert wheel.stat().st_size <= 100_000_000
         print(wheel.name, wheel.stat().st_size)
@@ -74,18 +76,18 @@ def test_pip_installs_each_alone_and_its_library_loads(every: Path, numpy: Path,
     for arch in shipped():
         folder = tmp_path / arch
         folder.mkdir()
-        programs = install([every, numpy], folder, f"tilewright-kernels-gemm-{arch.replace('_', '-')}")
+        programs = install([every, numpy], folder, f"kernelwright-kernels-gemm-{arch.replace('_', '-')}")
         assert re.match(rf"gemm for {arch}: \d+ kernel", succeed(programs / "python", "-c", LOAD, arch))
 
 
 def test_they_stand_side_by_side(every: Path, numpy: Path, tmp_path: Path) -> None:
     programs = install(
-        [every, numpy], tmp_path, *(f"tilewright-kernels-gemm-{arch.replace('_', '-')}" for arch in shipped())
+        [every, numpy], tmp_path, *(f"kernelwright-kernels-gemm-{arch.replace('_', '-')}" for arch in shipped())
     )
     said = succeed(programs / "python", "-c", LOAD, *shipped()).splitlines()
     assert [line.split(":")[0] for line in said] == [f"gemm for {arch}" for arch in shipped()]
-    found = json.loads(succeed(programs / "tilewright", "doctor", "--json"))
+    found = json.loads(succeed(programs / "kernelwright", "doctor", "--json"))
     assert {entry["for"].split(" ")[0] for entry in found["libraries"]["kernels"]} == set(shipped())
-    verify = (sys.executable, "-m", "tilewright.codegen", "verify", str(every))
+    verify = (sys.executable, "-m", "kernelwright.codegen", "verify", str(every))
     lines = succeed(*verify, env={"PYTHONPATH": f"{ROOT}/arch:{ROOT}/codegen"}).splitlines()
     assert len(lines) == len(shipped()) + 2 and all(": ok, " in line for line in lines)

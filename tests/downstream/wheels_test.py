@@ -18,7 +18,7 @@ from e2e.workspace import ROOT
 
 MULTIPLY = """
 import numpy as np
-from tilewright.dispatch import Device, Dispatcher, KernelLibrary
+from kernelwright.dispatch import Device, Dispatcher, KernelLibrary
 
 device = Device("cpu", arch="x86_64_v3")
 library = KernelLibrary.load_installed(device, "gemm")
@@ -30,10 +30,10 @@ print(library, Dispatcher([library], device).gemm(a, b)[16, 8])
 def test_names_tags_and_sizes_are_those_of_an_index(wheels: Path) -> None:
     names = sorted(path.name for path in wheels.iterdir())
     assert [re.sub(r"-0\.1\.0-py3-none-", " ", name) for name in names] == [
-        "tilewright manylinux_2_17_x86_64.whl",
-        "tilewright_kernels_gemm_x86_64_v3 manylinux_2_17_x86_64.whl",
-        "tilewright_kernels_gemm_x86_64_v4 manylinux_2_17_x86_64.whl",
-        "tilewright_pants any.whl",
+        "kernelwright manylinux_2_17_x86_64.whl",
+        "kernelwright_kernels_gemm_x86_64_v3 manylinux_2_17_x86_64.whl",
+        "kernelwright_kernels_gemm_x86_64_v4 manylinux_2_17_x86_64.whl",
+        "kernelwright_pants any.whl",
     ]
     assert all(path.stat().st_size <= 100_000_000 for path in wheels.iterdir())
 
@@ -41,21 +41,21 @@ def test_names_tags_and_sizes_are_those_of_an_index(wheels: Path) -> None:
 def test_all_that_is_released_together_has_one_version() -> None:
     projects = [*(ROOT / "packages").glob("*.toml"), ROOT / "kernels/gemm/kernels.toml"]
     versions = {tomllib.loads(path.read_text())["project"]["version"] for path in projects}
-    cmake = (ROOT / "packages/cmake/tilewright-config-version.cmake").read_text()
+    cmake = (ROOT / "packages/cmake/kernelwright-config-version.cmake").read_text()
     versions.update(re.findall(r'set\(PACKAGE_VERSION "(.*)"\)', cmake))
     for path in (
         "kernels/gemm/kernels.toml",
         *(f"examples/downstream/{name}" for name in ("pants.toml", "acme/acme.toml")),
     ):
-        versions.update(re.findall(r"\btilewright[\w-]*==([\w.]+)", (ROOT / path).read_text()))
+        versions.update(re.findall(r"\bkernelwright[\w-]*==([\w.]+)", (ROOT / path).read_text()))
     assert len(versions) == 1
 
 
 def test_the_wheel_asks_for_what_the_locks_hold(wheels: Path) -> None:
     """Toolchains, which make bytes, in exactly the version that is pinned."""
-    (wheel,) = wheels.glob("tilewright-*.whl")
+    (wheel,) = wheels.glob("kernelwright-*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        metadata = archive.read("tilewright-0.1.0.dist-info/METADATA").decode()
+        metadata = archive.read("kernelwright-0.1.0.dist-info/METADATA").decode()
     asked = set(re.findall(r"^Requires-Dist: ([^;\[]+?)(?: ;|;|$)", metadata, re.MULTILINE))
     locks = [ROOT / "3rdparty/python/runtime.txt", *(ROOT / "3rdparty/toolchains").glob("*.txt")]
     held, *toolchains = (re.findall(r"^([\w.-]+==[\w.]+)", lock.read_text(), re.MULTILINE) for lock in locks)
@@ -69,32 +69,32 @@ def test_the_wheel_asks_for_what_the_locks_hold(wheels: Path) -> None:
 def test_pip_installs_kernels_into_a_bare_environment_and_they_run(bare: Path) -> None:
     assert re.match(r"gemm for x86_64_v3: \d+ kernels 66\.0", succeed(bare / "python", "-c", MULTIPLY))
     listed = json.loads(succeed(bare / "python", "-m", "pip", "list", "--format=json", "--disable-pip-version-check"))
-    assert {"numpy", "tilewright", "tilewright-kernels-gemm-x86-64-v3"} == {
+    assert {"numpy", "kernelwright", "kernelwright-kernels-gemm-x86-64-v3"} == {
         entry["name"].replace("_", "-") for entry in listed
     } - {"pip", "setuptools"}
 
 
 def test_doctor_needs_nothing_else(bare: Path) -> None:
-    found = json.loads(succeed(bare / "tilewright", "doctor", "--json"))
+    found = json.loads(succeed(bare / "kernelwright", "doctor", "--json"))
     assert found["problems"] == []
     (kernels,) = found["libraries"]["kernels"]
     assert kernels["for"].startswith("x86_64_v3 (x86-64 with AVX2")
-    refused = run(bare / "tilewright", "kernels", "--set", "essential")
-    assert refused.returncode == 2 and "pip install 'tilewright[build]'" in refused.stderr
+    refused = run(bare / "kernelwright", "kernels", "--set", "essential")
+    assert refused.returncode == 2 and "pip install 'kernelwright[build]'" in refused.stderr
 
 
 def test_a_wheel_for_another_device_is_named_as_such(bare: Path) -> None:
     code = MULTIPLY.replace('Device("cpu", arch="x86_64_v3")', 'Device("hip:0", arch="gfx942")')
     refused = run(bare / "python", "-c", code)
     assert "installed are kernels for: gemm for x86_64_v3 (x86-64 with AVX2" in refused.stderr
-    assert "pip install tilewright-kernels-gemm-gfx942" in refused.stderr
+    assert "pip install kernelwright-kernels-gemm-gfx942" in refused.stderr
 
 
 def test_installed_files_are_verified_at_load_and_wheels_offline(
     bare: Path, wheels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (site,) = (bare.parent / "lib").glob("python*/site-packages")
-    library = site / "tilewright_kernels/gemm/x86_64_v3/libgemm.so"
+    library = site / "kernelwright_kernels/gemm/x86_64_v3/libgemm.so"
     whole = library.read_bytes()
     try:
         library.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
@@ -103,7 +103,7 @@ def test_installed_files_are_verified_at_load_and_wheels_offline(
         library.write_bytes(whole)
     assert refused.returncode != 0 and "DigestMismatchError" in refused.stderr
 
-    verify = (sys.executable, "-m", "tilewright.codegen", "verify")
+    verify = (sys.executable, "-m", "kernelwright.codegen", "verify")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(str(ROOT / name) for name in ("arch", "codegen")))
     lines = succeed(*verify, wheels).splitlines()
     assert len(lines) == 4 and all(": ok, " in line for line in lines)
@@ -118,14 +118,14 @@ def _compiler() -> dict[str, str]:
     """CMake's environment: the machine's g++, or the compiler that every build of this repository has unpacked."""
     if shutil.which("g++"):
         return dict(os.environ)
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "pants/named_caches/tilewright_wheels")
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "pants/named_caches/kernelwright_wheels")
     zig = next(caches.glob("*/ziglang-*.whl/ziglang/zig"))
     return {**os.environ, "CXX": f"{zig} c++"}
 
 
 def test_a_cmake_project_finds_headers_and_library(bare: Path, tmp_path: Path) -> None:
     tools = Path(sys.executable).parent  # cmake and ninja are pinned with the tools of CI
-    config = succeed(bare / "tilewright", "--cmake-dir").strip()
+    config = succeed(bare / "kernelwright", "--cmake-dir").strip()
     source = ROOT / "examples/downstream/cpp"
     configure = (
         tools / "cmake",
@@ -139,9 +139,9 @@ def test_a_cmake_project_finds_headers_and_library(bare: Path, tmp_path: Path) -
     )
     environment = _compiler()
     refused = run(*configure, env=environment)
-    assert refused.returncode != 0 and "tilewright_DIR" in refused.stderr
-    succeed(*configure, f"-Dtilewright_DIR={config}", env=environment)
+    assert refused.returncode != 0 and "kernelwright_DIR" in refused.stderr
+    succeed(*configure, f"-Dkernelwright_DIR={config}", env=environment)
     succeed(tools / "cmake", "--build", tmp_path, env=environment)
     (site,) = (bare.parent / "lib").glob("python*/site-packages")
-    said = succeed(tmp_path / "multiply", site / "tilewright_kernels/gemm/x86_64_v3/libgemm.so")
+    said = succeed(tmp_path / "multiply", site / "kernelwright_kernels/gemm/x86_64_v3/libgemm.so")
     assert said.endswith("0 wrong of 7000\n")

@@ -70,7 +70,7 @@ def test_its_wheels_install_beside_ours(stock: Stock, bare: Path) -> None:
     ]
     succeed(bare / "python", "-m", "pip", "install", "-q", "--no-index", "--no-deps", *(dist / name for name in names))
     assert succeed(bare / "acme-multiply", cwd="/").startswith("right: ")
-    code = 'from tilewright.dispatch import *; print(KernelLibrary.load_installed("cpu", "gemm", "acme_kernels"))'
+    code = 'from kernelwright.dispatch import *; print(KernelLibrary.load_installed("cpu", "gemm", "acme_kernels"))'
     assert succeed(bare / "python", "-c", code, cwd="/") == "kernels for x86_64_v3: 3 kernels\n"
 
 

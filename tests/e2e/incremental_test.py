@@ -15,7 +15,7 @@ import pytest
 from e2e.workspace import Run
 from faults.builds import COMPILER, CheapBuilds
 
-PACKAGE = "codegen/tilewright/codegen"
+PACKAGE = "codegen/kernelwright/codegen"
 PLAN, DESCRIBE = "Plan t:lib0", "Describe x86_64_v3/liblib0.so"
 DRIVER = "Compile the CPU driver of x86_64_v3/liblib0.so"
 TABLE, LINK = "Compile x86_64_v3/lib0_table.c", "Link x86_64_v3/liblib0.so"
@@ -28,8 +28,8 @@ class Library:
         self.compiler = folder / "compiler.sh"
         shutil.copy(COMPILER, self.compiler)
         self.builds = CheapBuilds(folder, 2, trace=True)
-        known = [option for option in self.builds.options if not option.startswith("--tilewright-host-path")]
-        self.options = (*known, f"--tilewright-host-path={self.compiler}")
+        known = [option for option in self.builds.options if not option.startswith("--kernelwright-host-path")]
+        self.options = (*known, f"--kernelwright-host-path={self.compiler}")
         self.workspace = self.builds.workspace
         text = (self.workspace.root / "t/BUILD").read_text()
         second = text.splitlines()[1].replace('"k0"', '"j0"').replace("tile=[48, 64, 64]", "tile=[48, 96, 64]")
@@ -100,18 +100,18 @@ def test_the_order_of_dependencies(library: Library) -> None:
 
 def test_the_template_of_the_backend(library: Library) -> None:
     template = f"{PACKAGE}/templates/cpu/gemm.hpp.jinja"
-    ran = library.ran_after(template, "by tilewright.", "by tilewright. Changed.")
+    ran = library.ran_after(template, "by kernelwright.", "by kernelwright. Changed.")
     assert ran == sorted([PLAN, "Compile j0", "Compile k0", LINK, DESCRIBE])
 
 
 def test_the_template_of_another_backend(library: Library) -> None:
     template = f"{PACKAGE}/templates/ck_tile/gemm.hpp.jinja"
-    ran = library.ran_after(template, "by tilewright.", "by tilewright. Changed.")
+    ran = library.ran_after(template, "by kernelwright.", "by kernelwright. Changed.")
     assert ran == [DESCRIBE, PLAN]  # the generator's own two calls; its answers are the same
 
 
 def test_a_header_of_the_backend(library: Library) -> None:
-    header = "dispatcher_cpp/include/tilewright/cpu/pack.hpp"
+    header = "dispatcher_cpp/include/kernelwright/cpu/pack.hpp"
     ran = library.ran_after(header, "#ifndef", "// changed\n#ifndef")
     # The stand-in does not follow #include, as a compiler that finds nothing but a comment: its objects stay the same,
     # so nothing is linked; the statement about the library names the header's digest.
@@ -119,18 +119,18 @@ def test_a_header_of_the_backend(library: Library) -> None:
 
 
 def test_a_header_of_another_backend(library: Library) -> None:
-    header = "dispatcher_cpp/include/tilewright/hip/gemm.hpp"
+    header = "dispatcher_cpp/include/kernelwright/hip/gemm.hpp"
     assert library.ran_after(header, "#ifndef", "// changed\n#ifndef") == []
 
 
 def test_a_number_of_an_architecture(library: Library) -> None:
-    ran = library.ran_after("arch/tilewright/arch/data/x86_64_v3.json", '"clock_ghz": 3.5', '"clock_ghz": 1.5')
+    ran = library.ran_after("arch/kernelwright/arch/data/x86_64_v3.json", '"clock_ghz": 3.5', '"clock_ghz": 1.5')
     # It stands in the library's table, from which the dispatcher rates kernels; no kernel sees it.
     assert ran == sorted([PLAN, TABLE, LINK, DESCRIBE])
 
 
 def test_a_number_of_another_architecture(library: Library) -> None:
-    ran = library.ran_after("arch/tilewright/arch/data/gfx950.json", '"clock_ghz": 2.4', '"clock_ghz": 1.5')
+    ran = library.ran_after("arch/kernelwright/arch/data/gfx950.json", '"clock_ghz": 2.4', '"clock_ghz": 1.5')
     assert ran == [DESCRIBE, PLAN]
 
 

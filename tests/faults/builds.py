@@ -23,8 +23,8 @@ class CheapBuilds:
         self.store = folder / "store"
         self.options = (
             f"--local-store-dir={self.store}",
-            "--tilewright-host-toolchain=system",
-            f"--tilewright-host-path={COMPILER}",
+            "--kernelwright-host-toolchain=system",
+            f"--kernelwright-host-path={COMPILER}",
             *options,
         )
         self._text = ""

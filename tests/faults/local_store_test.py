@@ -18,8 +18,8 @@ from e2e.workspace import ROOT, Run
 from faults.builds import CheapBuilds
 from faults.conftest import LIBRARIES
 
-KILLS = int(os.environ.get("TILEWRIGHT_KILLS", "1"))
-STORES = int(os.environ.get("TILEWRIGHT_DAMAGED_STORES", "1"))
+KILLS = int(os.environ.get("KERNELWRIGHT_KILLS", "1"))
+STORES = int(os.environ.get("KERNELWRIGHT_DAMAGED_STORES", "1"))
 FLIPS = 50
 LIMIT_S = 900
 
@@ -78,12 +78,12 @@ def assert_names_the_store(run: Run) -> None:
 
 
 def damage(store: Path) -> list[str]:
-    """What ``tilewright doctor --verify`` says of a store, by the module that does it, which needs no package."""
+    """What ``kernelwright doctor --verify`` says of a store, by the module that does it, which needs no package."""
     code = (
         "import runpy, sys, pathlib; check = runpy.run_path(sys.argv[1]); found = check['Found']();"
         "check['check_store'](pathlib.Path(sys.argv[2]), found); print(found.files, *found.problems, sep='\\n')"
     )
-    module = ROOT / "bindings/tilewright/dispatch/store_check.py"
+    module = ROOT / "bindings/kernelwright/dispatch/store_check.py"
     said = subprocess.check_output([sys.executable, "-c", code, module, store], text=True)
     files, *problems = said.splitlines()
     assert int(files) > 100

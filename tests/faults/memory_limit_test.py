@@ -1,6 +1,6 @@
 """Commands that really take memory, under limits that the kernel enforces: slots keep them within, and only slots do.
 
-A machine with a tenth of 4 GB and compiles of a tenth of 3 GB; TILEWRIGHT_MEMORY_MB=4000 is the full size.
+A machine with a tenth of 4 GB and compiles of a tenth of 3 GB; KERNELWRIGHT_MEMORY_MB=4000 is the full size.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import pytest
 from e2e.workspace import ROOT
 
 sys.path.append(str(ROOT / "rules"))
-from tilewright.pants.util_rules.slots import waiting
+from kernelwright.pants.util_rules.slots import waiting
 
-LIMIT_MB = int(os.environ.get("TILEWRIGHT_MEMORY_MB", "400"))
+LIMIT_MB = int(os.environ.get("KERNELWRIGHT_MEMORY_MB", "400"))
 COMPILE_MB = LIMIT_MB * 3 // 4
 COMMANDS = 2
 
@@ -38,11 +38,11 @@ while time.monotonic() < until and not (folder / "together").exists():
     time.sleep(0.02)
 (folder / f"{me}.running").unlink()
 """
-# The same through the slots of `tilewright build`.
+# The same through the slots of `kernelwright build`.
 _HOLD = """
 import subprocess, sys
 from pathlib import Path
-from tilewright.codegen.memory import MemorySlots, machine_memory_mb
+from kernelwright.codegen.memory import MemorySlots, machine_memory_mb
 with MemorySlots(Path("__memory"), machine_memory_mb()).hold(int(sys.argv[1])):
     sys.exit(subprocess.run(sys.argv[2:]).returncode)
 """
@@ -60,7 +60,7 @@ def control_group() -> Iterator[Path]:
         if (first / "memory.limit_in_bytes").exists()
         else (second, ("memory.max", "memory.swap.max"))
     )
-    group = folder / f"tilewright-test-{os.getpid()}"
+    group = folder / f"kernelwright-test-{os.getpid()}"
     try:
         group.mkdir()
     except OSError as error:
@@ -88,14 +88,14 @@ def group() -> Iterator[Path]:
 
 
 def start(folder: Path, number: int, by: str, enter: str) -> subprocess.Popen[bytes]:
-    """A compile, started ``by`` Pants' slots, ``tilewright build``'s or none; ``enter`` puts a shell under a limit."""
+    """A compile, started ``by`` Pants' slots, ``kernelwright build``'s or none; ``enter`` limits a shell."""
     seconds = "5" if by == "nobody" else "0.3"
     command = (sys.executable, "-c", _COMPILE, str(folder), str(number), str(COMPILE_MB), seconds)
     env = {"PATH": "/usr/bin:/bin"}
     if by == "pants":
         slot = waiting(command, COMPILE_MB)
         command, env[slot.variable] = slot.argv, "1"
-    elif by == "tilewright build":
+    elif by == "kernelwright build":
         command = (sys.executable, "-c", _HOLD, str(COMPILE_MB), *command)
         env["PYTHONPATH"] = str(ROOT / "codegen")
     shell = ("/bin/sh", "-c", f'{enter}\nexec "$@"', "sh")
@@ -108,7 +108,7 @@ def run(folder: Path, by: str, enter: str) -> list[int]:
     return [process.wait(timeout=300) for process in [start(folder, n, by, enter) for n in range(COMMANDS)]]
 
 
-BY = pytest.mark.parametrize("by", ["pants", "tilewright build"])
+BY = pytest.mark.parametrize("by", ["pants", "kernelwright build"])
 
 
 @BY

@@ -16,7 +16,7 @@ from faults.builds import CheapBuilds
 from faults.cache_server import CacheServer, Faults
 
 # "fetch" takes blobs with the result; "validate" asks whether they are there, and fetches them when they are needed.
-CONTENT = os.environ.get("TILEWRIGHT_CACHE_CONTENT", "fetch")
+CONTENT = os.environ.get("KERNELWRIGHT_CACHE_CONTENT", "fetch")
 # Longest answers that we wait for, as pants.ci.toml would say; every build must end 10 s after them at the latest.
 TIMEOUTS = (
     "--remote-cache-rpc-timeout-millis=400",
@@ -149,7 +149,7 @@ CASES: list[Callable[[Site], None]] = [
 # What was not fetched when the result was found cannot be made again when it turns out to be broken.
 BROKEN_BLOBS = (truncated, flipped_bit, cut_off)
 BROKEN = ("Remote CAS gave wrong digest", "connection lost")
-if os.environ.get("TILEWRIGHT_CACHE_FAULTS") == "all":
+if os.environ.get("KERNELWRIGHT_CACHE_FAULTS") == "all":
     CASES += [nothing, refusing, slow, silent, truncated, cut_off, full]
     CASES += [results_without_outputs, failed_results, garbage_results]
 

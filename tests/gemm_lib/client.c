@@ -1,12 +1,12 @@
 /* A C99 program against libdispatcher_gemm_lib.so: client KERNELS VARIANTS. Exit status 0 if all is right.
  *
- * Both are a mock library (bindings/tilewright/dispatch/testdata); `run` builds it all under sanitizers.
+ * Both are a mock library (bindings/kernelwright/dispatch/testdata); `run` builds it all under sanitizers.
  */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "tilewright/dispatcher/gemm_lib.h"
+#include "kernelwright/dispatcher/gemm_lib.h"
 
 #define CHECK(condition)                                                                           \
   do {                                                                                             \

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilewright.dispatch.testdata import mocks
+from kernelwright.dispatch.testdata import mocks
 
 HERE = Path(__file__).resolve().parent
 NATIVE = HERE.parents[1] / "dispatcher_cpp"
@@ -59,7 +59,7 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The packaged library, or one compiled here."""
-    file = resources.files("tilewright.dispatch").joinpath("libdispatcher_gemm_lib.so")
+    file = resources.files("kernelwright.dispatch").joinpath("libdispatcher_gemm_lib.so")
     if file.is_file():
         return Path(str(file))
     sources = [str(path) for folder in ("src", "compat") for path in sorted((NATIVE / folder).glob("*.cpp"))]
@@ -84,7 +84,7 @@ def opened(path: Path) -> Any:
 
 @pytest.fixture
 def library(built: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    for variable in ("TILEWRIGHT_GEMM_KERNELS", "TILEWRIGHT_GEMM_TYPES", "TILEWRIGHT_HIP_LIBRARY"):
+    for variable in ("KERNELWRIGHT_GEMM_KERNELS", "KERNELWRIGHT_GEMM_TYPES", "KERNELWRIGHT_HIP_LIBRARY"):
         monkeypatch.delenv(variable, raising=False)
     library = opened(built)
     yield library
@@ -183,7 +183,7 @@ def test_types_that_differ_must_be_chosen(library: Any, tmp_path: Path) -> None:
 
 
 def test_libraries_that_cannot_be_used_are_told_apart(library: Any, tmp_path: Path) -> None:
-    other = mocks.write_library(tmp_path / "all/gfx942", "MOCK_DEVICE=TW_ARCH_MISMATCH", arch="gfx942")
+    other = mocks.write_library(tmp_path / "all/gfx942", "MOCK_DEVICE=KW_ARCH_MISMATCH", arch="gfx942")
     error = refused(library, str(tmp_path / "all"))
     assert "this machine runs none of its libraries" in error and "is something else" in error
     init(library, mocks.write_library(tmp_path / "all/x86_64_v3").parent)
@@ -204,21 +204,21 @@ def test_kernels_and_types_come_from_the_environment_or_from_beside(
 ) -> None:
     assert library.dispatcher_init() == -1
     error = library.dispatcher_last_error().decode()
-    assert "dispatcher_gemm_kernels" in error and "TILEWRIGHT_GEMM_KERNELS" in error
+    assert "dispatcher_gemm_kernels" in error and "KERNELWRIGHT_GEMM_KERNELS" in error
     folder = mocks.write_library(tmp_path / "dispatcher_gemm_kernels/x86_64_v3")
-    monkeypatch.setenv("TILEWRIGHT_GEMM_KERNELS", str(folder / "libmock.so"))
-    monkeypatch.setenv("TILEWRIGHT_GEMM_TYPES", "fp32_rrr")
+    monkeypatch.setenv("KERNELWRIGHT_GEMM_KERNELS", str(folder / "libmock.so"))
+    monkeypatch.setenv("KERNELWRIGHT_GEMM_TYPES", "fp32_rrr")
     assert library.dispatcher_initialize() == 0 == library.dispatcher_init()
     check_runs(library, 3, 4, 5, "rrr")
-    monkeypatch.delenv("TILEWRIGHT_GEMM_KERNELS")
+    monkeypatch.delenv("KERNELWRIGHT_GEMM_KERNELS")
     copied = opened(Path(shutil.copy(built, tmp_path / "libdispatcher_gemm_lib.so")))
     assert copied.dispatcher_init() == 0, copied.dispatcher_last_error()
     check_runs(copied, 3, 4, 5, "rrr")
     copied.dispatcher_cleanup()
     site = tmp_path / "site"
-    (site / "tilewright/dispatch").mkdir(parents=True)
-    installed = opened(Path(shutil.copy(built, site / "tilewright/dispatch/libdispatcher_gemm_lib.so")))
-    mocks.write_library(site / "tilewright_kernels/gemm/x86_64_v3")
+    (site / "kernelwright/dispatch").mkdir(parents=True)
+    installed = opened(Path(shutil.copy(built, site / "kernelwright/dispatch/libdispatcher_gemm_lib.so")))
+    mocks.write_library(site / "kernelwright_kernels/gemm/x86_64_v3")
     assert installed.dispatcher_init() == 0, installed.dispatcher_last_error()
     check_runs(installed, 3, 4, 5, "rrr")
     installed.dispatcher_cleanup()
@@ -233,9 +233,9 @@ def test_threads_share_it(library: Any, tmp_path: Path) -> None:
 
 def test_hip_copies_and_frees(library: Any, fake_gpu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = mocks.write_library(tmp_path / "gfx942", "MOCK_ANY_DEVICE", arch="gfx942", backend="ck_tile")
-    monkeypatch.setenv("TILEWRIGHT_HIP_LIBRARY", str(tmp_path / "nowhere.so"))
+    monkeypatch.setenv("KERNELWRIGHT_HIP_LIBRARY", str(tmp_path / "nowhere.so"))
     assert "HIP runtime cannot be loaded" in refused(library, str(folder))
-    monkeypatch.setenv("TILEWRIGHT_HIP_LIBRARY", str(fake_gpu))
+    monkeypatch.setenv("KERNELWRIGHT_HIP_LIBRARY", str(fake_gpu))
     fake = ctypes.CDLL(str(fake_gpu))
     init(library, folder, "fp32_rrr")  # the mock's rrr kernel wants a workspace too
     before = fake.fake_copies()
@@ -365,7 +365,7 @@ def test_variants_are_copied_to_a_gpu_and_back(
 ) -> None:
     macros = ("MOCK_VARIANTS", "MOCK_ANY_DEVICE")
     folder = mocks.write_library(tmp_path / "gfx942", *macros, arch="gfx942", backend="ck_tile")
-    monkeypatch.setenv("TILEWRIGHT_HIP_LIBRARY", str(fake_gpu))
+    monkeypatch.setenv("KERNELWRIGHT_HIP_LIBRARY", str(fake_gpu))
     fake = ctypes.CDLL(str(fake_gpu))
     init(library, folder, "fp32_rrr:multiply_none_d2")
     before = fake.fake_copies()
@@ -382,7 +382,7 @@ def test_variants_are_copied_to_a_gpu_and_back(
 
 def test_the_migration_page_names_every_function() -> None:
     page = (HERE.parents[1] / "docs/migrating.md").read_text("utf-8")
-    header = (NATIVE / "include/tilewright/dispatcher/gemm_lib.h").read_text("utf-8")
+    header = (NATIVE / "include/kernelwright/dispatcher/gemm_lib.h").read_text("utf-8")
     declared = set(re.findall(r"DISPATCHER_EXPORT .*?(dispatcher_\w+)\(", header))
     assert declared == set(SIGNATURES)
     mentioned = set(re.findall(r"`(dispatcher_(?!cpp|gemm_)\w+)", page))

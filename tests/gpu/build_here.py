@@ -19,9 +19,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tilewright.arch import load
-from tilewright.dispatch import Device, KernelLibrary
-from tilewright.jit import BuildFailedError, Registry
+from kernelwright.arch import load
+from kernelwright.dispatch import Device, KernelLibrary
+from kernelwright.jit import BuildFailedError, Registry
 
 ROOT = Path(__file__).resolve().parents[2]
 ARCH = "sm_90a"
@@ -59,8 +59,8 @@ def sample(count: int, seed: int = 0) -> list[dict[str, Any]]:
     """One random member of up to ``count`` random sets ``<dtype>_<layout>_<purpose>``, none twice."""
     import random
 
-    from tilewright.codegen.expand import EmptyExpansionError
-    from tilewright.codegen.kernel_sets import expand_kernel_set, kernel_set_names
+    from kernelwright.codegen.expand import EmptyExpansionError
+    from kernelwright.codegen.kernel_sets import expand_kernel_set, kernel_set_names
 
     random_ = random.Random(seed)
     names = [name for name in kernel_set_names() if not name.endswith(("_all", "_essential"))]

@@ -1,4 +1,4 @@
-"""GPU tests need a built sm_90a library ($TILEWRIGHT_GPU_LIBRARY), torch and a device; elsewhere they are skipped."""
+"""GPU tests need a built sm_90a library ($KERNELWRIGHT_GPU_LIBRARY), torch and a device; elsewhere they are skipped."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from raw_abi import Kernel, Library  # noqa: E402
 
-LIBRARY = Path(os.environ.get("TILEWRIGHT_GPU_LIBRARY", HERE.parents[1] / ".gpu" / "sm_90a" / "libgemm.so"))
+LIBRARY = Path(os.environ.get("KERNELWRIGHT_GPU_LIBRARY", HERE.parents[1] / ".gpu" / "sm_90a" / "libgemm.so"))
 
 # Marks of modules that run through the Python dispatcher.
 NEEDS_DISPATCHER = [
     pytest.mark.usefixtures("gpu"),
     pytest.mark.skipif(
         not (LIBRARY.parent / "manifest.json").exists()
-        or not Path(os.environ.get("TILEWRIGHT_LIBRARY", "/-")).exists(),
-        reason="needs manifest.json beside the library and libtilewright.so: run tests/gpu/run with both arguments",
+        or not Path(os.environ.get("KERNELWRIGHT_LIBRARY", "/-")).exists(),
+        reason="needs manifest.json beside the library and libkernelwright.so: run tests/gpu/run with both arguments",
     ),
 ]
 

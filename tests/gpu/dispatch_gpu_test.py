@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 
 from conftest import LIBRARY, NEEDS_DISPATCHER  # noqa: E402
 
-dispatch = pytest.importorskip("tilewright.dispatch")
+dispatch = pytest.importorskip("kernelwright.dispatch")
 pytestmark = NEEDS_DISPATCHER
 
 
@@ -93,7 +93,7 @@ def test_refusals_say_why(dispatcher: dispatch.Dispatcher) -> None:
     with pytest.raises(dispatch.NoKernelError, match="multiples of 16 bytes"):
         dispatcher.gemm(a, b.T)
     odd = torch.randn(64 * 128 + 1, device="cuda").bfloat16()[1:].view(64, 128)
-    with pytest.raises(dispatch.TilewrightError, match="addresses that are multiples of 16 bytes"):
+    with pytest.raises(dispatch.KernelwrightError, match="addresses that are multiples of 16 bytes"):
         dispatcher.gemm(odd, torch.randn(64, 128, device="cuda").bfloat16().T)
-    with pytest.raises(dispatch.TilewrightError, match="cpu"):
+    with pytest.raises(dispatch.KernelwrightError, match="cpu"):
         dispatcher.gemm(a.cpu(), b.T.cpu())

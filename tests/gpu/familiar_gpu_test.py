@@ -1,6 +1,6 @@
 """libdispatcher_gemm_lib.so and gpu_helper on the device: host memory in, host memory out.
 
-$TILEWRIGHT_LIBRARY must be libdispatcher_gemm_lib.so, which serves as the native dispatcher too; else it is skipped.
+$KERNELWRIGHT_LIBRARY must be libdispatcher_gemm_lib.so, which serves as the native dispatcher too; else it is skipped.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import numpy as np
 import pytest
 from conftest import LIBRARY
 
-from tilewright.dispatch import gpu_helper
+from kernelwright.dispatch import gpu_helper
 
 ERROR = 2.0**-7  # of a bf16 result of normal numbers, relative to the largest
 
 
 @pytest.fixture
 def gemm_lib(gpu: None) -> Any:
-    library = ctypes.CDLL(os.environ.get("TILEWRIGHT_LIBRARY", ""))
+    library = ctypes.CDLL(os.environ.get("KERNELWRIGHT_LIBRARY", ""))
     if not hasattr(library, "dispatcher_init_from"):
-        pytest.skip("TILEWRIGHT_LIBRARY is not libdispatcher_gemm_lib.so")
+        pytest.skip("KERNELWRIGHT_LIBRARY is not libdispatcher_gemm_lib.so")
     library.dispatcher_last_error.restype = ctypes.c_char_p
     yield library
     library.dispatcher_cleanup()

@@ -1,6 +1,6 @@
 """Kernels compiled on the GPU's own machine by ``Registry.build`` with its nvcc, and run there.
 
-$TILEWRIGHT_CUTLASS names the folder of the unpacked nvidia-cutlass wheel; without it, or without nvcc, it is skipped.
+$KERNELWRIGHT_CUTLASS names the folder of the unpacked nvidia-cutlass wheel; without it, or without nvcc, it is skipped.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import pytest
 from conftest import NEEDS_DISPATCHER
 
 torch = pytest.importorskip("torch")
-dispatch = pytest.importorskip("tilewright.dispatch")
-jit = pytest.importorskip("tilewright.jit")
+dispatch = pytest.importorskip("kernelwright.dispatch")
+jit = pytest.importorskip("kernelwright.jit")
 from build_here import toolchains, trees  # noqa: E402
 
 CUDA, GCC = Path("/usr/local/cuda"), "/usr/bin/gcc"
-CUTLASS = Path(os.environ.get("TILEWRIGHT_CUTLASS", "/-"))
+CUTLASS = Path(os.environ.get("KERNELWRIGHT_CUTLASS", "/-"))
 pytestmark = [
     *NEEDS_DISPATCHER,
     pytest.mark.skipif(
-        not (CUTLASS.is_dir() and (CUDA / "bin" / "nvcc").exists()), reason="needs $TILEWRIGHT_CUTLASS and nvcc"
+        not (CUTLASS.is_dir() and (CUDA / "bin" / "nvcc").exists()), reason="needs $KERNELWRIGHT_CUTLASS and nvcc"
     ),
 ]
 
@@ -43,6 +43,6 @@ def test_a_kernel_is_built_run_and_found_again(tmp_path: Path, monkeypatch: pyte
     torch.cuda.synchronize()
     expected = a.double() @ b.double().T
     assert ((out.double() - expected).norm() <= 4e-3 * expected.norm()).item()
-    monkeypatch.setenv("TILEWRIGHT_JIT", "off")  # found, not compiled again
+    monkeypatch.setenv("KERNELWRIGHT_JIT", "off")  # found, not compiled again
     assert registry().missing() == ()
     assert len(registry().build().kernels) == 1

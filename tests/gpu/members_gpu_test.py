@@ -1,6 +1,6 @@
 """A sample of the members of preselected sets: each compiles, and each is exact on one small problem.
 
-``tests/gpu/build_here.py --members N`` builds it into .gpu/members; $TILEWRIGHT_GPU_MEMBERS names another folder.
+``tests/gpu/build_here.py --members N`` builds it into .gpu/members; $KERNELWRIGHT_GPU_MEMBERS names another folder.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import pytest
 from conftest import LIBRARY, NEEDS_DISPATCHER
 
 pytest.importorskip("torch")
-dispatch = pytest.importorskip("tilewright.dispatch")
+dispatch = pytest.importorskip("kernelwright.dispatch")
 from correctness.bench import Bench  # noqa: E402
 from correctness.cases import Case  # noqa: E402
 from correctness.grouped import GroupedBench  # noqa: E402
 from correctness.memory import Torch  # noqa: E402
 
-FOLDER = Path(os.environ.get("TILEWRIGHT_GPU_MEMBERS", LIBRARY.parents[1] / "members"))
+FOLDER = Path(os.environ.get("KERNELWRIGHT_GPU_MEMBERS", LIBRARY.parents[1] / "members"))
 pytestmark = NEEDS_DISPATCHER
 CASE = Case(144, 272, 320, whole=True, beta=1.0, bias=True, batch=2, split_k=2)
 

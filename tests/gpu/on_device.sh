@@ -3,7 +3,7 @@
 #
 # usage: sh tests/gpu/on_device.sh [PART …]     all parts unless some are named
 #   build       kernels (if .gpu/ has none), dispatcher and sampled members, by the machine's nvcc, gcc and g++; only where
-#               $TILEWRIGHT_CUTLASS names the folder of the unpacked nvidia-cutlass wheel
+#               $KERNELWRIGHT_CUTLASS names the folder of the unpacked nvidia-cutlass wheel
 #   tests       every test of tests/gpu; those that a library compiled by clang can, too, if one is in .gpu/clang/sm_90a
 #   sanitizers  memcheck, racecheck, initcheck and synccheck of compute-sanitizer on the smallest shapes of each template
 #   gemm speed  the benchmarks
@@ -18,7 +18,7 @@ parts=" ${*:-build tests sanitizers gemm speed} "
 failed=""
 export PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 here=$PWD
-export TILEWRIGHT_GPU_LIBRARY="$here/.gpu/sm_90a/libgemm.so" TILEWRIGHT_LIBRARY="$here/.gpu/libtilewright.so"
+export KERNELWRIGHT_GPU_LIBRARY="$here/.gpu/sm_90a/libgemm.so" KERNELWRIGHT_LIBRARY="$here/.gpu/libkernelwright.so"
 export PYTHONPATH="$here/bindings:$here/arch:$here/codegen:$here/jit:$here/tests:$here/tests/gpu:$here/benchmarks/gpu${PYTHONPATH:+:$PYTHONPATH}"
 date=$(date +%Y%m%d)
 
@@ -34,17 +34,17 @@ run() {
 pytest="python3 -m pytest -q -p no:cacheprovider --import-mode=importlib -o addopts= --tb=short"
 
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
-if wanted build && [ -n "${TILEWRIGHT_CUTLASS:-}" ]; then
+if wanted build && [ -n "${KERNELWRIGHT_CUTLASS:-}" ]; then
   run dispatcher 120 g++ -std=c++17 -O2 -Wall -fPIC -shared -fvisibility=hidden -fno-exceptions -fno-rtti \
-    -I dispatcher_cpp/include dispatcher_cpp/src/*.cpp dispatcher_cpp/compat/*.cpp -o .gpu/libtilewright.so -ldl -pthread
-  [ -f "$TILEWRIGHT_GPU_LIBRARY" ] || run build 1200 python3 tests/gpu/build_here.py --cutlass "$TILEWRIGHT_CUTLASS"
+    -I dispatcher_cpp/include dispatcher_cpp/src/*.cpp dispatcher_cpp/compat/*.cpp -o .gpu/libkernelwright.so -ldl -pthread
+  [ -f "$KERNELWRIGHT_GPU_LIBRARY" ] || run build 1200 python3 tests/gpu/build_here.py --cutlass "$KERNELWRIGHT_CUTLASS"
   [ -d .gpu/members ] ||
-    run members 1200 python3 tests/gpu/build_here.py --cutlass "$TILEWRIGHT_CUTLASS" --members "${TILEWRIGHT_GPU_SAMPLE:-60}"
+    run members 1200 python3 tests/gpu/build_here.py --cutlass "$KERNELWRIGHT_CUTLASS" --members "${KERNELWRIGHT_GPU_SAMPLE:-60}"
 fi
 if wanted tests; then
   lines=25 run tests 400 $pytest tests/gpu -rs --junitxml="$out/gpu_tests_$date.xml"
   if [ -d .gpu/clang/sm_90a ]; then
-    lines=8 run clang 200 env TILEWRIGHT_GPU_LIBRARY="$here/.gpu/clang/sm_90a/libgemm.so" \
+    lines=8 run clang 200 env KERNELWRIGHT_GPU_LIBRARY="$here/.gpu/clang/sm_90a/libgemm.so" \
       $pytest tests/gpu/gemm_gpu_test.py tests/gpu/random_gpu_test.py tests/gpu/no_device_test.py \
       -k "not every_layout_and_dtype"
   fi
@@ -69,14 +69,14 @@ if wanted sanitizers; then
   done
 fi
 if wanted gemm; then
-  lines=40 run gemm 240 python3 benchmarks/gpu/gemm.py --library "$TILEWRIGHT_GPU_LIBRARY" --out "$out/h200_gemm_bf16_$date.json"
+  lines=40 run gemm 240 python3 benchmarks/gpu/gemm.py --library "$KERNELWRIGHT_GPU_LIBRARY" --out "$out/h200_gemm_bf16_$date.json"
 fi
 if wanted speed; then
   lines=40 run speed 400 python3 benchmarks/gpu/speed.py --library .gpu/sm_90a --out "$out/h200_gemm_speed_$date.json"
 fi
 if wanted sweep; then
   lines=80 run sweep 400 python3 benchmarks/gpu/sweep.py --library .gpu/sm_90a --out "$out/h200_sweep_$date.json" \
-    --dtypes "${TILEWRIGHT_GPU_DTYPES:-bf16,fp8,int8}"
+    --dtypes "${KERNELWRIGHT_GPU_DTYPES:-bf16,fp8,int8}"
 fi
 echo "failed:${failed:- nothing}"
 [ -z "$failed" ]

@@ -170,8 +170,8 @@ def aligned(storage: ctypes.Array[ctypes.c_char]) -> int:
 class Library:
     def __init__(self, path: Path) -> None:
         self.handle = ctypes.CDLL(str(path))
-        self.handle.tw_library_get.restype = ctypes.POINTER(Table)
-        self.table: Table = self.handle.tw_library_get()[0]
+        self.handle.kw_library_get.restype = ctypes.POINTER(Table)
+        self.table: Table = self.handle.kw_library_get()[0]
 
     def __iter__(self) -> Iterator[Kernel]:
         for index in range(self.table.kernel_count):

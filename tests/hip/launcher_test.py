@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from hip.abi import Arguments, Descriptor, Library, Problem
-from tilewright.codegen.spec import DType, Epilogue, Extent, GemmSpec, Kernel, Layout, Pipeline, Scheduler
-from tilewright.dispatch import KernelLibrary
-from tilewright.dispatch.testdata import mocks
+from kernelwright.codegen.spec import DType, Epilogue, Extent, GemmSpec, Kernel, Layout, Pipeline, Scheduler
+from kernelwright.dispatch import KernelLibrary
+from kernelwright.dispatch.testdata import mocks
 
 OK, INVALID, UNSUPPORTED, ARCH_MISMATCH, RUNTIME_MISSING, LAUNCH_FAILED = 0, 1, 2, 5, 7, 8
 FP32, FP16, ROW, COL = 1, 2, 0, 1
@@ -45,7 +45,7 @@ KERNELS = {
     "gfx942": Kernel(arch="gfx942", spec=spec(Extent(m=2, n=2, k=1), Extent(m=32, n=32, k=16), 1)),
     "gfx1201": Kernel(arch="gfx1201", spec=spec(Extent(m=4, n=2, k=1), Extent(m=16, n=16, k=16), 2)),
 }
-# tw_hip_gemm_arguments: pointers, strides, extents, leading dimensions of D tensors, counts, alpha and beta.
+# kw_hip_gemm_arguments: pointers, strides, extents, leading dimensions of D tensors, counts, alpha and beta.
 ARGUMENTS = struct.Struct("<9Q7q6i4i3i2fi")
 BLOCK_SIZE = 256  # four waves of 64, eight waves of 32
 
@@ -87,12 +87,12 @@ class Session:
         runtime.write_bytes(built.runtime.read_bytes())
         library.write_bytes(built.libraries[arch].path.read_bytes())
         # What a caller chooses is opened, not what the environment says.
-        monkeypatch.setenv("TILEWRIGHT_HIP_LIBRARY", MISSING)
+        monkeypatch.setenv("KERNELWRIGHT_HIP_LIBRARY", MISSING)
         monkeypatch.setenv("FAKE_HIP_ARCH", f"{arch}:sramecc+:xnack-" if arch == "gfx942" else arch)
         self.runtime = ctypes.CDLL(str(runtime))
         self._loaded = ctypes.CDLL(str(library))
-        self._loaded.tw_library_get.restype = ctypes.POINTER(Library)
-        self.library = self._loaded.tw_library_get().contents
+        self._loaded.kw_library_get.restype = ctypes.POINTER(Library)
+        self.library = self._loaded.kw_library_get().contents
         pointers = self.library.kernels[: self.library.kernel_count]
         identity = KERNELS[arch].identity.encode()
         (self.pointer,) = (pointer for pointer in pointers if pointer.contents.identity == identity)
@@ -191,8 +191,8 @@ def test_kernels_have_matrix_instructions_and_no_spills(built: Built) -> None:
             UNSUPPORTED,
             ("B spans 2097152 rows of 1024", "31 bits"),
         ),
-        ({"struct_size": 8}, INVALID, ("tw_gemm_problem",)),
-        ({"op": 7}, INVALID, ("tw_gemm_problem",)),
+        ({"struct_size": 8}, INVALID, ("kw_gemm_problem",)),
+        ({"op": 7}, INVALID, ("kw_gemm_problem",)),
     ],
 )
 def test_a_refusal_names_field_and_value(
@@ -309,7 +309,7 @@ def test_without_a_runtime_the_library_still_answers(
     assert status == RUNTIME_MISSING
     assert "libamdhip64" in reason and MISSING in reason
     # Nothing was opened, so the environment may still name another file; from then on it is that one.
-    monkeypatch.setenv("TILEWRIGHT_HIP_LIBRARY", session.path.decode())
+    monkeypatch.setenv("KERNELWRIGHT_HIP_LIBRARY", session.path.decode())
     assert session.launch(storage) == OK
     assert session.library.set_runtime(session.path) == OK
     assert session.library.set_runtime(b"/another/runtime.so") == INVALID
@@ -336,6 +336,6 @@ def test_threads_may_share_a_kernel(gfx942: Session) -> None:
 def test_only_the_entry_point_is_exported_and_only_libc_is_needed(built: Built) -> None:
     # A process of its own: a library that needed ROCm would fail to load here.
     for path in (str(library.path) for library in built.libraries.values()):
-        code = f"import ctypes; l = ctypes.CDLL({path!r}); l.tw_library_get; print(hasattr(l, 'tw_hip_launch'))"
+        code = f"import ctypes; l = ctypes.CDLL({path!r}); l.kw_library_get; print(hasattr(l, 'kw_hip_launch'))"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert done.stdout.strip() == "False"

@@ -1,4 +1,4 @@
-"""Operands of more than 2^31 elements: 5 GB and minutes, so only with TILEWRIGHT_LARGE=1."""
+"""Operands of more than 2^31 elements: 5 GB and minutes, so only with KERNELWRIGHT_LARGE=1."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilewright.dispatch import Dispatcher, KernelLibrary
+from kernelwright.dispatch import Dispatcher, KernelLibrary
 
-pytestmark = pytest.mark.skipif("TILEWRIGHT_LARGE" not in os.environ, reason="needs 5 GB: set TILEWRIGHT_LARGE=1")
+pytestmark = pytest.mark.skipif("KERNELWRIGHT_LARGE" not in os.environ, reason="needs 5 GB: set KERNELWRIGHT_LARGE=1")
 
 ROWS, COLUMNS = 65537, 32771
 PERIOD = 4099  # rows repeat after so many, which no power of two divides

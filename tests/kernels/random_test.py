@@ -14,7 +14,7 @@ import pytest
 from correctness.bench import Bench
 from correctness.cases import Case, random_cases
 from correctness.grouped import GroupedBench, random_groups
-from tilewright.dispatch import KernelLibrary
+from kernelwright.dispatch import KernelLibrary
 
 CASES, PARTS = 1000, 10
 

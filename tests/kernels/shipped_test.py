@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tilewright.dispatch import (
+from kernelwright.dispatch import (
     ArchMismatchError,
     DigestMismatchError,
     Dispatcher,
     GemmProblem,
     KernelLibrary,
+    KernelwrightError,
     LibraryLoadError,
-    TilewrightError,
 )
 
 AMD = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
@@ -103,7 +103,7 @@ def test_a_truncated_library_with_forged_digests_everywhere_is_not_mapped(tmp_pa
 def test_a_library_under_another_manifest_is_refused(tmp_path: Path) -> None:
     copy, _ = damaged(tmp_path, "gfx942")
     shutil.copy(folder("gfx950") / "libgemm.so", copy / "libgemm.so")
-    with pytest.raises(TilewrightError):
+    with pytest.raises(KernelwrightError):
         KernelLibrary.load(copy)
 
 

@@ -67,8 +67,8 @@ class Pair:
 
 
 def _store(case: Case, folder: Path) -> Path:
-    """The server's store: for cases of hours in ``TILEWRIGHT_REMOTE_STORE``, so that a stopped run can go on."""
-    kept = os.environ.get("TILEWRIGHT_REMOTE_STORE")
+    """The server's store: for cases of hours in ``KERNELWRIGHT_REMOTE_STORE``, so that a stopped run can go on."""
+    kept = os.environ.get("KERNELWRIGHT_REMOTE_STORE")
     return Path(kept, case.name, "server") if kept and case.timeout > 3600 else folder / "server"
 
 
@@ -121,7 +121,7 @@ def test_the_results_are_the_same_bytes(pair: Pair) -> None:
 
 
 def test_no_wheel_is_unpacked_and_nothing_of_a_compiler_is_fetched(pair: Pair) -> None:
-    assert not (pair.second.named / "tilewright_wheels").exists()
+    assert not (pair.second.named / "kernelwright_wheels").exists()
     assert not (pair.second.named / "pex_root").exists()
     fetched = size_of(pair.second.store)
     assert fetched < 20e6 + sum(map(len, pair.outputs.values()))
@@ -168,4 +168,4 @@ def test_a_new_kernel_is_compiled_with_the_compiler_from_the_cache(pair: Pair) -
     (compiled,) = [what for what in changed.ran if what.startswith("Compile gemm_")]
     assert "fp32" in compiled
     assert not [what for what in changed.ran if what.startswith(("Download", "Install", "Link gemm"))]
-    assert not (third.named / "tilewright_wheels").exists()
+    assert not (third.named / "kernelwright_wheels").exists()

@@ -73,7 +73,7 @@ class Machine:
             "PATH": f"{self.home}/bin:/usr/bin:/bin",
             "LANG": "C",
             "TZ": "Asia/Tokyo",
-            "TILEWRIGHT_PANTS_HOME": str(elsewhere.parent),
+            "KERNELWRIGHT_PANTS_HOME": str(elsewhere.parent),
             "PYENV_ROOT": str(self.home / "none"),
         }
         (self.home / "bin").mkdir()

@@ -1,4 +1,4 @@
-"""Figures of the tests' builds, in the file that ``TILEWRIGHT_REMOTE_RECORD`` names: what ran where, and the bytes."""
+"""Figures of the tests' builds, in the file that ``KERNELWRIGHT_REMOTE_RECORD`` names: what ran where, bytes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def libraries(outputs: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
 
 def write(case: str, figures: Mapping[str, Any]) -> None:
     """Add or replace a case of the file; does nothing unless the variable names one."""
-    name = os.environ.get("TILEWRIGHT_REMOTE_RECORD")
+    name = os.environ.get("KERNELWRIGHT_REMOTE_RECORD")
     if not name:
         return
     file = Path(name)

@@ -130,7 +130,7 @@ def _installed_bubblewrap() -> Path | None:
 
 
 def _cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "tilewright-remote")
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "kernelwright-remote")
 
 
 def private_environment(name: str) -> Path:

@@ -8,12 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tilewright/abi.h"
+#include "kernelwright/abi.h"
 
 extern "C" {
-extern const tw_kernel* const kernels_under_test[];
-tw_status tw_backend_check_device(int32_t device, char* reason, size_t bytes);
-tw_status tw_backend_set_num_threads(uint32_t threads);
+extern const kw_kernel* const kernels_under_test[];
+kw_status kw_backend_check_device(int32_t device, char* reason, size_t bytes);
+kw_status kw_backend_set_num_threads(uint32_t threads);
 }
 
 namespace {
@@ -30,25 +30,25 @@ struct format {
 };
 
 format format_of(uint32_t dtype) {
-  if (dtype == TW_FP32) return {4, 0x3f800000};
-  if (dtype == TW_INT8 || dtype == TW_INT32) return {dtype == TW_INT8 ? size_t{1} : size_t{4}, 1};
-  return {2, dtype == TW_FP16 ? 0x3c00u : 0x3f80u};
+  if (dtype == KW_FP32) return {4, 0x3f800000};
+  if (dtype == KW_INT8 || dtype == KW_INT32) return {dtype == KW_INT8 ? size_t{1} : size_t{4}, 1};
+  return {2, dtype == KW_FP16 ? 0x3c00u : 0x3f80u};
 }
 
 double value_of(uint32_t dtype, const char* p) {
   uint32_t word = 0;
-  if (dtype == TW_INT32) {
+  if (dtype == KW_INT32) {
     int32_t whole = 0;
     memcpy(&whole, p, 4);
     return whole;
   }
-  if (dtype == TW_FP32) {
+  if (dtype == KW_FP32) {
     memcpy(&word, p, 4);
   } else {
     uint16_t half = 0;
     memcpy(&half, p, 2);
     word = static_cast<uint32_t>(half) << 16;
-    if (dtype == TW_FP16) {  // normal numbers only
+    if (dtype == KW_FP16) {  // normal numbers only
       if (half == 0) return 0;
       word =
           (static_cast<uint32_t>(half & 0x8000) << 16) | ((static_cast<uint32_t>(half & 0x7fff) << 13) + (112u << 23));
@@ -68,9 +68,9 @@ char* ones(uint32_t dtype, int64_t lines, int64_t line, int64_t ld) {
   return memory;
 }
 
-tw_gemm_problem problem_for(const tw_gemm_traits& t, int64_t m, int64_t n, int64_t k, int64_t pad, double beta) {
-  tw_gemm_problem p = {};
-  p.base = {sizeof(p), TW_OP_GEMM};
+kw_gemm_problem problem_for(const kw_gemm_traits& t, int64_t m, int64_t n, int64_t k, int64_t pad, double beta) {
+  kw_gemm_problem p = {};
+  p.base = {sizeof(p), KW_OP_GEMM};
   p.dtype_a = t.dtype_a;
   p.dtype_b = t.dtype_b;
   p.dtype_c = t.dtype_c;
@@ -83,8 +83,8 @@ tw_gemm_problem problem_for(const tw_gemm_traits& t, int64_t m, int64_t n, int64
   p.m = m;
   p.n = n;
   p.k = k;
-  p.lda = (t.layout_a == TW_ROW_MAJOR ? k : m) + pad;
-  p.ldb = (t.layout_b == TW_ROW_MAJOR ? n : k) + pad;
+  p.lda = (t.layout_a == KW_ROW_MAJOR ? k : m) + pad;
+  p.ldb = (t.layout_b == KW_ROW_MAJOR ? n : k) + pad;
   p.ldc = n + pad;
   p.alpha = 1;
   p.beta = beta;
@@ -101,8 +101,8 @@ struct operands {
   void* shuffled;
 };
 
-operands make_operands(const tw_kernel* kernel, const tw_gemm_problem& p) {
-  const bool a_rows = p.layout_a == TW_ROW_MAJOR, b_rows = p.layout_b == TW_ROW_MAJOR;
+operands make_operands(const kw_kernel* kernel, const kw_gemm_problem& p) {
+  const bool a_rows = p.layout_a == KW_ROW_MAJOR, b_rows = p.layout_b == KW_ROW_MAJOR;
   operands o = {};
   o.a = ones(p.dtype_a, a_rows ? p.m : p.k, a_rows ? p.k : p.m, p.lda);
   o.b = ones(p.dtype_b, b_rows ? p.k : p.n, b_rows ? p.n : p.k, p.ldb);
@@ -110,9 +110,9 @@ operands make_operands(const tw_kernel* kernel, const tw_gemm_problem& p) {
   o.row = ones(p.dtype_c, 1, p.n, p.n);
   if (p.b_format != 0) {
     uint64_t bytes = 0;
-    require(kernel->shuffle_b_bytes(kernel, &p.base, &bytes) == TW_OK, kernel->name, "shuffle_b_bytes failed");
+    require(kernel->shuffle_b_bytes(kernel, &p.base, &bytes) == KW_OK, kernel->name, "shuffle_b_bytes failed");
     o.shuffled = malloc(bytes + (bytes == 0));
-    require(kernel->shuffle_b(kernel, &p.base, o.b, o.shuffled) == TW_OK, kernel->name, "shuffle_b failed");
+    require(kernel->shuffle_b(kernel, &p.base, o.b, o.shuffled) == KW_OK, kernel->name, "shuffle_b failed");
   }
   return o;
 }
@@ -125,7 +125,7 @@ void free_operands(const operands& o) {
   free(o.shuffled);
 }
 
-void check(const tw_kernel* kernel, const tw_gemm_problem& p, const char* d) {
+void check(const kw_kernel* kernel, const kw_gemm_problem& p, const char* d) {
   const size_t size = format_of(p.dtype_c).bytes;
   const double expected = static_cast<double>(p.k) + p.beta + p.num_d;
   for (int64_t i = 0; i < p.m * p.batch; ++i) {
@@ -137,20 +137,20 @@ void check(const tw_kernel* kernel, const tw_gemm_problem& p, const char* d) {
 }
 
 // Plans the problem and gives it a workspace of exactly its size.
-void* planned(const tw_kernel* kernel, const tw_problem* problem, char* plan, uint64_t* bytes) {
+void* planned(const kw_kernel* kernel, const kw_problem* problem, char* plan, uint64_t* bytes) {
   char reason[256] = "";
-  require(kernel->supports(kernel, problem, reason, sizeof(reason)) == TW_OK, kernel->name, reason);
-  require(kernel->workspace_size(kernel, problem, bytes) == TW_OK, kernel->name, "workspace_size failed");
+  require(kernel->supports(kernel, problem, reason, sizeof(reason)) == KW_OK, kernel->name, reason);
+  require(kernel->workspace_size(kernel, problem, bytes) == KW_OK, kernel->name, "workspace_size failed");
   require(kernel->plan_bytes <= 1024, kernel->name, "plan is too large");
-  require(kernel->plan(kernel, problem, plan) == TW_OK, kernel->name, "plan failed");
+  require(kernel->plan(kernel, problem, plan) == KW_OK, kernel->name, "plan failed");
   return *bytes == 0 ? nullptr : aligned_alloc(256, *bytes);  // sizes are multiples of 256
 }
 
-void run(const tw_kernel* kernel, int64_t m, int64_t n, int64_t k, int64_t pad, double beta) {
-  const tw_gemm_problem p = problem_for(*static_cast<const tw_gemm_traits*>(kernel->traits), m, n, k, pad, beta);
+void run(const kw_kernel* kernel, int64_t m, int64_t n, int64_t k, int64_t pad, double beta) {
+  const kw_gemm_problem p = problem_for(*static_cast<const kw_gemm_traits*>(kernel->traits), m, n, k, pad, beta);
   alignas(64) char plan[1024];
   const operands o = make_operands(kernel, p);
-  tw_gemm_args args = {};
+  kw_gemm_args args = {};
   args.struct_size = sizeof(args);
   args.a = o.a;
   args.b = p.b_format != 0 ? o.shuffled : o.b;
@@ -158,19 +158,19 @@ void run(const tw_kernel* kernel, int64_t m, int64_t n, int64_t k, int64_t pad, 
   args.d = o.d;
   for (const void*& each : args.multi_d) each = o.row;
   args.workspace = planned(kernel, &p.base, plan, &args.workspace_bytes);
-  require(kernel->launch(kernel, plan, &args) == TW_OK, kernel->name, "launch failed");
+  require(kernel->launch(kernel, plan, &args) == KW_OK, kernel->name, "launch failed");
   check(kernel, p, o.d);
   free_operands(o);
   free(args.workspace);
 }
 
 // The problem and three smaller ones.
-void run_groups(const tw_kernel* kernel, int64_t m, int64_t n, int64_t k, int64_t pad, double beta) {
+void run_groups(const kw_kernel* kernel, int64_t m, int64_t n, int64_t k, int64_t pad, double beta) {
   constexpr int64_t kGroups = 4;
-  const tw_gemm_traits& t = *static_cast<const tw_gemm_traits*>(kernel->traits);
-  tw_gemm_problem each[kGroups];
+  const kw_gemm_traits& t = *static_cast<const kw_gemm_traits*>(kernel->traits);
+  kw_gemm_problem each[kGroups];
   operands o[kGroups];
-  tw_gemm_group groups[kGroups];
+  kw_gemm_group groups[kGroups];
   const void *a[kGroups], *b[kGroups], *c[kGroups];
   void* d[kGroups];
   for (int64_t i = 0; i < kGroups; ++i) {
@@ -181,8 +181,8 @@ void run_groups(const tw_kernel* kernel, int64_t m, int64_t n, int64_t k, int64_
     b[i] = o[i].b;
     c[i] = d[i] = o[i].d;
   }
-  const tw_gemm_problem& p = each[0];
-  const tw_grouped_gemm_problem problem = {{sizeof(problem), TW_OP_GROUPED_GEMM},
+  const kw_gemm_problem& p = each[0];
+  const kw_grouped_gemm_problem problem = {{sizeof(problem), KW_OP_GROUPED_GEMM},
                                            p.dtype_a,
                                            p.dtype_b,
                                            p.dtype_c,
@@ -196,9 +196,9 @@ void run_groups(const tw_kernel* kernel, int64_t m, int64_t n, int64_t k, int64_
                                            1,
                                            beta};
   alignas(64) char plan[1024];
-  tw_grouped_gemm_args args = {sizeof(args), 0, kGroups, groups, a, b, c, d, nullptr, 0, nullptr};
+  kw_grouped_gemm_args args = {sizeof(args), 0, kGroups, groups, a, b, c, d, nullptr, 0, nullptr};
   args.workspace = planned(kernel, &problem.base, plan, &args.workspace_bytes);
-  require(kernel->launch(kernel, plan, &args) == TW_OK, kernel->name, "launch failed");
+  require(kernel->launch(kernel, plan, &args) == KW_OK, kernel->name, "launch failed");
   for (int64_t i = 0; i < kGroups; ++i) {
     check(kernel, each[i], o[i].d);
     free_operands(o[i]);
@@ -206,19 +206,19 @@ void run_groups(const tw_kernel* kernel, int64_t m, int64_t n, int64_t k, int64_
   free(args.workspace);
 }
 
-void run_all(const tw_kernel* kernel) {
+void run_all(const kw_kernel* kernel) {
   const int64_t sizes[][3] = {{1, 1, 1},      {0, 3, 2},   {3, 0, 2},   {4, 4, 0},    {13, 31, 7},
                               {14, 32, 32},   {1, 200, 9}, {90, 1, 33}, {29, 97, 65}, {61, 99, 17},
                               {150, 201, 97}, {2, 70, 40}, {70, 3, 40}, {4, 41, 130}, {37, 4, 66}};
   for (const auto& size : sizes) {
-    (kernel->op == TW_OP_GROUPED_GEMM ? run_groups : run)(kernel, size[0], size[1], size[2], 0, 0);
-    (kernel->op == TW_OP_GROUPED_GEMM ? run_groups : run)(kernel, size[0], size[1], size[2], 3, 2);
+    (kernel->op == KW_OP_GROUPED_GEMM ? run_groups : run)(kernel, size[0], size[1], size[2], 0, 0);
+    (kernel->op == KW_OP_GROUPED_GEMM ? run_groups : run)(kernel, size[0], size[1], size[2], 3, 2);
   }
 }
 
 void* run_in_thread(void* kernel) {
-  const tw_kernel* const k = static_cast<const tw_kernel*>(kernel);
-  for (int i = 0; i < 3; ++i) (k->op == TW_OP_GROUPED_GEMM ? run_groups : run)(k, 150, 201, 97, 1, 1);
+  const kw_kernel* const k = static_cast<const kw_kernel*>(kernel);
+  for (int i = 0; i < 3; ++i) (k->op == KW_OP_GROUPED_GEMM ? run_groups : run)(k, 150, 201, 97, 1, 1);
   return nullptr;
 }
 
@@ -226,17 +226,17 @@ void* run_in_thread(void* kernel) {
 
 int main() {
   char reason[256] = "";
-  if (tw_backend_check_device(0, reason, sizeof(reason)) != TW_OK) {
+  if (kw_backend_check_device(0, reason, sizeof(reason)) != KW_OK) {
     printf("skipped: %s\n", reason);
     return 0;
   }
-  for (const tw_kernel* const* kernel = kernels_under_test; *kernel != nullptr; ++kernel) {
+  for (const kw_kernel* const* kernel = kernels_under_test; *kernel != nullptr; ++kernel) {
     for (uint32_t threads = 1; threads <= 3; ++threads) {
-      tw_backend_set_num_threads(threads);
+      kw_backend_set_num_threads(threads);
       run_all(*kernel);
     }
     pthread_t threads[4];
-    for (pthread_t& thread : threads) pthread_create(&thread, nullptr, run_in_thread, const_cast<tw_kernel*>(*kernel));
+    for (pthread_t& thread : threads) pthread_create(&thread, nullptr, run_in_thread, const_cast<kw_kernel*>(*kernel));
     for (pthread_t& thread : threads) pthread_join(thread, nullptr);
 #if !defined(__SANITIZE_THREAD__)  // that sanitizer cannot follow threads of a forked child
     const pid_t child = fork();

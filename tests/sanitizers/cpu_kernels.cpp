@@ -1,7 +1,7 @@
 // Small-tiled CPU kernels of one processor level, for cpu_driver.cpp; every packing, layout and edge is reachable.
-#include "tilewright/cpu/gemm.hpp"
+#include "kernelwright/cpu/gemm.hpp"
 
-namespace tilewright::cpu {
+namespace kernelwright::cpu {
 namespace {
 
 #if defined(__AVX512F__)
@@ -10,7 +10,7 @@ constexpr int kMr = 14, kNr = 32;
 constexpr int kMr = 6, kNr = 16;
 #endif
 
-constexpr variant kStandard = {0, 1, TW_STREAM_K_NONE, 0, 0, 0};
+constexpr variant kStandard = {0, 1, KW_STREAM_K_NONE, 0, 0, 0};
 
 template <class Operation, class Epilogue, int LayoutA, int LayoutB>
 constexpr gemm_kernel small_kernel(variant v = kStandard) {
@@ -21,7 +21,7 @@ constexpr gemm_kernel small_kernel(variant v = kStandard) {
 
 using plain32 = epilogue<fp32>;
 using plain16 = epilogue<bf16>;
-using fused = epilogue<fp32, 2, TW_D_ADD, relu>;
+using fused = epilogue<fp32, 2, KW_D_ADD, relu>;
 
 constexpr gemm_kernel fp32_rcr = small_kernel<widened_fma<fp32>, plain32, 0, 1>();
 constexpr gemm_kernel fp32_crr = small_kernel<widened_fma<fp32>, plain32, 1, 0>();
@@ -29,13 +29,13 @@ constexpr gemm_kernel fp16_rrr = small_kernel<widened_fma<fp16>, epilogue<fp16>,
 constexpr gemm_kernel bf16_ccr = small_kernel<widened_fma<bf16>, plain16, 1, 1>();
 constexpr gemm_kernel int8_rrr = small_kernel<int16_dot, epilogue<int32>, 0, 0>();
 constexpr gemm_kernel fused_rrr = small_kernel<widened_fma<fp32>, fused, 0, 0>();
-constexpr gemm_kernel shuffled = small_kernel<widened_fma<bf16>, plain16, 0, 1>({0, 1, TW_STREAM_K_NONE, 0, 0, 1});
-constexpr gemm_kernel persistent = small_kernel<widened_fma<bf16>, plain16, 0, 1>({1, 1, TW_STREAM_K_NONE, 0, 0, 0});
-constexpr gemm_kernel split_k = small_kernel<widened_fma<fp32>, plain32, 0, 0>({0, 8, TW_STREAM_K_NONE, 0, 0, 0});
-constexpr gemm_kernel linear = small_kernel<widened_fma<bf16>, plain16, 1, 0>({0, 1, TW_STREAM_K_LINEAR, 0, 0, 0});
-constexpr gemm_kernel tree = small_kernel<widened_fma<fp32>, plain32, 0, 1>({0, 1, TW_STREAM_K_TREE, 0, 0, 0});
-constexpr gemm_kernel batched = small_kernel<widened_fma<fp32>, fused, 0, 1>({0, 1, TW_STREAM_K_NONE, 1, 0, 0});
-constexpr gemm_kernel grouped = small_kernel<widened_fma<fp32>, plain32, 0, 1>({0, 1, TW_STREAM_K_NONE, 0, 1, 0});
+constexpr gemm_kernel shuffled = small_kernel<widened_fma<bf16>, plain16, 0, 1>({0, 1, KW_STREAM_K_NONE, 0, 0, 1});
+constexpr gemm_kernel persistent = small_kernel<widened_fma<bf16>, plain16, 0, 1>({1, 1, KW_STREAM_K_NONE, 0, 0, 0});
+constexpr gemm_kernel split_k = small_kernel<widened_fma<fp32>, plain32, 0, 0>({0, 8, KW_STREAM_K_NONE, 0, 0, 0});
+constexpr gemm_kernel linear = small_kernel<widened_fma<bf16>, plain16, 1, 0>({0, 1, KW_STREAM_K_LINEAR, 0, 0, 0});
+constexpr gemm_kernel tree = small_kernel<widened_fma<fp32>, plain32, 0, 1>({0, 1, KW_STREAM_K_TREE, 0, 0, 0});
+constexpr gemm_kernel batched = small_kernel<widened_fma<fp32>, fused, 0, 1>({0, 1, KW_STREAM_K_NONE, 1, 0, 0});
+constexpr gemm_kernel grouped = small_kernel<widened_fma<fp32>, plain32, 0, 1>({0, 1, KW_STREAM_K_NONE, 0, 1, 0});
 #if defined(__AVX512BF16__)
 constexpr gemm_kernel dot_rcr = small_kernel<bf16_dot, plain16, 0, 1>();
 constexpr gemm_kernel dot_crr = small_kernel<bf16_dot, plain16, 1, 0>();
@@ -46,9 +46,9 @@ constexpr gemm_kernel vnni_crr = small_kernel<int8_dot, epilogue<int32>, 1, 0>()
 #endif
 
 }  // namespace
-}  // namespace tilewright::cpu
+}  // namespace kernelwright::cpu
 
-#define KERNEL(NAME) TW_CPU_GEMM_DESCRIPTOR(kernel_##NAME, tilewright::cpu::NAME, #NAME, "x86_64", "", "", "")
+#define KERNEL(NAME) KW_CPU_GEMM_DESCRIPTOR(kernel_##NAME, kernelwright::cpu::NAME, #NAME, "x86_64", "", "", "")
 KERNEL(fp32_rcr)
 KERNEL(fp32_crr)
 KERNEL(fp16_rrr)
@@ -72,8 +72,8 @@ KERNEL(vnni_crr)
 #endif
 
 extern "C" {
-extern const tw_kernel* const kernels_under_test[];
-const tw_kernel* const kernels_under_test[] = {
+extern const kw_kernel* const kernels_under_test[];
+const kw_kernel* const kernels_under_test[] = {
     &kernel_fp32_rcr, &kernel_fp32_crr,   &kernel_fp16_rrr, &kernel_bf16_ccr, &kernel_int8_rrr, &kernel_fused_rrr,
     &kernel_shuffled, &kernel_persistent, &kernel_split_k,  &kernel_linear,   &kernel_tree,     &kernel_batched,
     &kernel_grouped,

@@ -17,7 +17,7 @@ int hipModuleGetFunction(void** function, void* module, const char* name);
 int hipModuleLaunchKernel(void* function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x,
                           uint32_t block_y, uint32_t block_z, uint32_t lds_bytes, void* stream, void** arguments,
                           void** extra);
-void tw_simulator_install(int (*runs)(const void* launch, char* text, uint64_t text_bytes));
+void kw_simulator_install(int (*runs)(const void* launch, char* text, uint64_t text_bytes));
 
 #define REQUIRE(condition)                                                          \
   do {                                                                              \
@@ -85,7 +85,7 @@ static void use_wrongly(void) {
   REQUIRE(launch(&function, 1, 1) && launch(NULL, 1, 1));
   REQUIRE(launch(function, 1, 1)); /* nobody runs kernels yet */
   REQUIRE(strstr(hipGetErrorString(launch(function, 1, 64)), "no simulator"));
-  tw_simulator_install(count_up);
+  kw_simulator_install(count_up);
   REQUIRE(launch(function, 0, 1) && launch(function, 1, 1025) && launch(function, UINT32_MAX, 1024));
   REQUIRE(hipModuleLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
   REQUIRE(launch(function, 1, 64) == 0);

@@ -1,4 +1,4 @@
-"""Multiplies two matrices with whichever kernel is best: one of this repository, or one of tilewright's own wheel."""
+"""Multiplies two matrices with whichever kernel is best: one of this repository, or one of kernelwright's own wheel."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from tilewright.dispatch import Device, Dispatcher, KernelLibrary
+from kernelwright.dispatch import Device, Dispatcher, KernelLibrary
 
 # Both libraries are for this level of x86-64, whatever more the processor can do.
 DEVICE = Device("cpu", arch="x86_64_v3")

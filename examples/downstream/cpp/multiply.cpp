@@ -3,12 +3,12 @@
 #include <cstdio>
 #include <vector>
 
-#include "tilewright/dispatcher.h"
+#include "kernelwright/dispatcher.h"
 
 namespace {
 
-int fail(const char* what, tw_status status) {
-  std::fprintf(stderr, "%s: %s: %s\n", what, tw_status_name(status), tw_last_error());
+int fail(const char* what, kw_status status) {
+  std::fprintf(stderr, "%s: %s: %s\n", what, kw_status_name(status), kw_last_error());
   return 1;
 }
 
@@ -19,40 +19,40 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: multiply LIBRARY\n");
     return 2;
   }
-  tw_dispatcher* dispatcher = nullptr;
-  tw_status status = tw_dispatcher_create(nullptr, &dispatcher);
-  if (status != TW_OK) return fail("create", status);
-  status = tw_dispatcher_add_library(dispatcher, argv[1], nullptr);
-  if (status != TW_OK) return fail("add", status);
+  kw_dispatcher* dispatcher = nullptr;
+  kw_status status = kw_dispatcher_create(nullptr, &dispatcher);
+  if (status != KW_OK) return fail("create", status);
+  status = kw_dispatcher_add_library(dispatcher, argv[1], nullptr);
+  if (status != KW_OK) return fail("add", status);
 
   constexpr int64_t m = 100, n = 70, k = 50;
   std::vector<float> a(m * k), b(k * n), d(m * n, -1.0f);
   for (int64_t i = 0; i < m * k; ++i) a[i] = static_cast<float>(i % 7 - 3);
   for (int64_t i = 0; i < k * n; ++i) b[i] = static_cast<float>(i % 5 - 2);
 
-  tw_gemm_problem problem{};
-  problem.base = {sizeof problem, TW_OP_GEMM};
-  problem.dtype_a = problem.dtype_b = problem.dtype_c = problem.dtype_acc = TW_FP32;
-  problem.layout_a = problem.layout_b = problem.layout_c = TW_ROW_MAJOR;
+  kw_gemm_problem problem{};
+  problem.base = {sizeof problem, KW_OP_GEMM};
+  problem.dtype_a = problem.dtype_b = problem.dtype_c = problem.dtype_acc = KW_FP32;
+  problem.layout_a = problem.layout_b = problem.layout_c = KW_ROW_MAJOR;
   problem.split_k = 1;
   problem.batch = 1;
   problem.m = m, problem.n = n, problem.k = k;
   problem.lda = k, problem.ldb = n, problem.ldc = n;
   problem.alpha = 1.0;
 
-  const tw_plan* plan = nullptr;
-  status = tw_dispatcher_select(dispatcher, &problem.base, &plan);
-  if (status != TW_OK) return fail("select", status);
-  const uint64_t bytes = tw_plan_workspace_size(plan);
+  const kw_plan* plan = nullptr;
+  status = kw_dispatcher_select(dispatcher, &problem.base, &plan);
+  if (status != KW_OK) return fail("select", status);
+  const uint64_t bytes = kw_plan_workspace_size(plan);
   std::vector<unsigned char> workspace(bytes + 256);
   const uintptr_t start = (reinterpret_cast<uintptr_t>(workspace.data()) + 255) / 256 * 256;
 
-  tw_gemm_args arguments{};
+  kw_gemm_args arguments{};
   arguments.struct_size = sizeof arguments;
   arguments.a = a.data(), arguments.b = b.data(), arguments.d = d.data();
   arguments.workspace = reinterpret_cast<void*>(start), arguments.workspace_bytes = bytes;
-  status = tw_plan_launch(plan, &arguments);
-  if (status != TW_OK) return fail("launch", status);
+  status = kw_plan_launch(plan, &arguments);
+  if (status != KW_OK) return fail("launch", status);
 
   int wrong = 0;
   for (int64_t i = 0; i < m; ++i) {
@@ -62,10 +62,10 @@ int main(int argc, char** argv) {
       wrong += d[i * n + j] != sum;
     }
   }
-  tw_plan_info info{};
+  kw_plan_info info{};
   info.struct_size = sizeof info;
-  tw_plan_get_info(plan, &info);
+  kw_plan_get_info(plan, &info);
   std::printf("%s: %d wrong of %d\n", info.kernel->name, wrong, static_cast<int>(m * n));
-  tw_dispatcher_destroy(dispatcher);
+  kw_dispatcher_destroy(dispatcher);
   return wrong != 0;
 }

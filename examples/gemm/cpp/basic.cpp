@@ -7,12 +7,12 @@ int main(int argc, char** argv) {
   const std::vector<float> a = whole_numbers(m * k, 7), b = whole_numbers(k * n, 5);
   std::vector<float> d(m * n);
 
-  const tw_gemm_problem problem = fp32_problem(m, n, k);
-  const tw_plan* plan = nullptr;
-  require(tw_dispatcher_select(dispatcher, &problem.base, &plan), "select");
+  const kw_gemm_problem problem = fp32_problem(m, n, k);
+  const kw_plan* plan = nullptr;
+  require(kw_dispatcher_select(dispatcher, &problem.base, &plan), "select");
   Workspace workspace(plan);
-  const tw_gemm_args args = arguments(a.data(), b.data(), d.data(), workspace);
-  require(tw_plan_launch(plan, &args), "launch");
+  const kw_gemm_args args = arguments(a.data(), b.data(), d.data(), workspace);
+  require(kw_plan_launch(plan, &args), "launch");
 
   const int64_t wrong = count_wrong(a, b, d, m, n, k);
   std::printf("%s: %d wrong of %d\n", kernel_of(plan).c_str(), static_cast<int>(wrong), static_cast<int>(m * n));

@@ -15,15 +15,15 @@ int main(int argc, char** argv) {
   for (const int64_t size : sizes) {
     const std::vector<float> a = whole_numbers(size * size, 7), b = whole_numbers(size * size, 5);
     std::vector<float> d(static_cast<size_t>(size * size));
-    const tw_gemm_problem problem = fp32_problem(size, size, size);
-    const tw_plan* plan = nullptr;
-    require(tw_dispatcher_select(dispatcher, &problem.base, &plan), "select");
+    const kw_gemm_problem problem = fp32_problem(size, size, size);
+    const kw_plan* plan = nullptr;
+    require(kw_dispatcher_select(dispatcher, &problem.base, &plan), "select");
     Workspace workspace(plan);
-    const tw_gemm_args args = arguments(a.data(), b.data(), d.data(), workspace);
+    const kw_gemm_args args = arguments(a.data(), b.data(), d.data(), workspace);
     std::vector<double> seconds;
     for (int i = 0; i <= repeats; ++i) {
       const auto start = std::chrono::steady_clock::now();
-      require(tw_plan_launch(plan, &args), "launch");
+      require(kw_plan_launch(plan, &args), "launch");
       const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
       if (i > 0) seconds.push_back(took.count());  // the first warms up
     }

@@ -1,6 +1,6 @@
 // What the examples share: a dispatcher with one library, fp32 problems, memory for workspaces.
-#ifndef TILEWRIGHT_EXAMPLE_HPP
-#define TILEWRIGHT_EXAMPLE_HPP
+#ifndef KERNELWRIGHT_EXAMPLE_HPP
+#define KERNELWRIGHT_EXAMPLE_HPP
 
 #include <cstdint>
 #include <cstdio>
@@ -8,36 +8,36 @@
 #include <string>
 #include <vector>
 
-#include "tilewright/dispatcher.h"
+#include "kernelwright/dispatcher.h"
 
 // Ends the program with the library's own words if a call failed.
-inline void require(tw_status status, const char* what) {
-  if (status == TW_OK) return;
-  std::fprintf(stderr, "%s: %s: %s\n", what, tw_status_name(status), tw_last_error());
+inline void require(kw_status status, const char* what) {
+  if (status == KW_OK) return;
+  std::fprintf(stderr, "%s: %s: %s\n", what, kw_status_name(status), kw_last_error());
   std::exit(1);
 }
 
 class Dispatcher {
  public:
   explicit Dispatcher(const char* library) {
-    require(tw_dispatcher_create(nullptr, &handle_), "create");
-    require(tw_dispatcher_add_library(handle_, library, nullptr), library);
+    require(kw_dispatcher_create(nullptr, &handle_), "create");
+    require(kw_dispatcher_add_library(handle_, library, nullptr), library);
   }
   Dispatcher(const Dispatcher&) = delete;
   Dispatcher& operator=(const Dispatcher&) = delete;
-  ~Dispatcher() { tw_dispatcher_destroy(handle_); }
-  operator tw_dispatcher*() const { return handle_; }
+  ~Dispatcher() { kw_dispatcher_destroy(handle_); }
+  operator kw_dispatcher*() const { return handle_; }
 
  private:
-  tw_dispatcher* handle_ = nullptr;
+  kw_dispatcher* handle_ = nullptr;
 };
 
 // Row-major A (m, k), B (k, n) and D (m, n) in fp32, without gaps.
-inline tw_gemm_problem fp32_problem(int64_t m, int64_t n, int64_t k) {
-  tw_gemm_problem problem{};
-  problem.base = {sizeof problem, TW_OP_GEMM};
-  problem.dtype_a = problem.dtype_b = problem.dtype_c = problem.dtype_acc = TW_FP32;
-  problem.layout_a = problem.layout_b = problem.layout_c = TW_ROW_MAJOR;
+inline kw_gemm_problem fp32_problem(int64_t m, int64_t n, int64_t k) {
+  kw_gemm_problem problem{};
+  problem.base = {sizeof problem, KW_OP_GEMM};
+  problem.dtype_a = problem.dtype_b = problem.dtype_c = problem.dtype_acc = KW_FP32;
+  problem.layout_a = problem.layout_b = problem.layout_c = KW_ROW_MAJOR;
   problem.split_k = 0;  // the dispatcher chooses
   problem.batch = 1;
   problem.m = m, problem.n = n, problem.k = k;
@@ -46,17 +46,17 @@ inline tw_gemm_problem fp32_problem(int64_t m, int64_t n, int64_t k) {
   return problem;
 }
 
-inline std::string kernel_of(const tw_plan* plan) {
-  tw_plan_info info{};
+inline std::string kernel_of(const kw_plan* plan) {
+  kw_plan_info info{};
   info.struct_size = sizeof info;
-  require(tw_plan_get_info(plan, &info), "info");
+  require(kw_plan_get_info(plan, &info), "info");
   return info.kernel->name;
 }
 
 // What a plan needs besides its operands, aligned as launches want it.
 class Workspace {
  public:
-  explicit Workspace(const tw_plan* plan) : bytes_(tw_plan_workspace_size(plan)), memory_(bytes_ + 256) {}
+  explicit Workspace(const kw_plan* plan) : bytes_(kw_plan_workspace_size(plan)), memory_(bytes_ + 256) {}
   void* pointer() { return reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(memory_.data()) + 255) / 256 * 256); }
   uint64_t bytes() const { return bytes_; }
 
@@ -65,8 +65,8 @@ class Workspace {
   std::vector<unsigned char> memory_;
 };
 
-inline tw_gemm_args arguments(const float* a, const float* b, float* d, Workspace& workspace) {
-  tw_gemm_args args{};
+inline kw_gemm_args arguments(const float* a, const float* b, float* d, Workspace& workspace) {
+  kw_gemm_args args{};
   args.struct_size = sizeof args;
   args.a = a, args.b = b, args.d = d;
   args.workspace = workspace.pointer(), args.workspace_bytes = workspace.bytes();
@@ -114,4 +114,4 @@ inline const char* library_argument(int argc, char** argv) {
   std::exit(2);
 }
 
-#endif  // TILEWRIGHT_EXAMPLE_HPP
+#endif  // KERNELWRIGHT_EXAMPLE_HPP

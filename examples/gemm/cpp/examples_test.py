@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.dispatch import KernelLibrary
+from kernelwright.dispatch import KernelLibrary
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
-KERNELS = os.environ.get("TILEWRIGHT_KERNELS", str(HERE.parent / "kernels"))
-DISPATCHER = os.environ.get("TILEWRIGHT_LIBRARY", str(ROOT / "bindings/tilewright/dispatch/libtilewright.so"))
+KERNELS = os.environ.get("KERNELWRIGHT_KERNELS", str(HERE.parent / "kernels"))
+DISPATCHER = os.environ.get("KERNELWRIGHT_LIBRARY", str(ROOT / "bindings/kernelwright/dispatch/libkernelwright.so"))
 # Example → arguments, and what its output must have.
 EXAMPLES: dict[str, tuple[list[str], str]] = {
     "basic": ([], "0 wrong of 7000"),
@@ -25,7 +25,7 @@ EXAMPLES: dict[str, tuple[list[str], str]] = {
     "export_json": ([], '"explanation"'),
     "grouped": ([], "4 groups, 0 wrong elements"),
     "heuristics": ([], "first fit with a priority: gemm_"),
-    "jit": ([sys.executable, "-m", "tilewright.codegen"], "multid_Multiply_None_d2: 0 wrong of 600"),
+    "jit": ([sys.executable, "-m", "kernelwright.codegen"], "multid_Multiply_None_d2: 0 wrong of 600"),
     "many_sizes": ([], "6 plans, 0 wrong elements"),
     "multi_d": ([], "0 wrong of 1200\nno kernel: "),
     "preshuffle": ([], " bytes shuffled, 0 wrong elements"),
@@ -61,9 +61,9 @@ def test_example(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-I", str(ROOT / "dispatcher_cpp/include"), "-pthread"]
     links = [DISPATCHER, f"-Wl,-rpath,{Path(DISPATCHER).parent}", *(torch_flags() if name == "torch_tensors" else ())]
     if name == "jit":
-        if "TILEWRIGHT_TREES" not in os.environ:
-            pytest.skip("no compilers: TILEWRIGHT_TREES is not set")
-        monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path / "cache"))
+        if "KERNELWRIGHT_TREES" not in os.environ:
+            pytest.skip("no compilers: KERNELWRIGHT_TREES is not set")
+        monkeypatch.setenv("KERNELWRIGHT_CACHE", str(tmp_path / "cache"))
         monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # of the command that the program starts
     subprocess.run([compiler, *flags, HERE / f"{name}.cpp", *links, "-o", program], check=True, timeout=300)
     library = KernelLibrary.load_for("cpu", KERNELS).path

@@ -9,7 +9,7 @@ int main(int argc, char** argv) {
   constexpr size_t count = sizeof rows / sizeof *rows;
   const std::vector<float> weight = whole_numbers(k * n, 5), columns = turned(weight, k, n);
   std::vector<std::vector<float>> inputs, results;
-  std::vector<tw_gemm_group> groups;
+  std::vector<kw_gemm_group> groups;
   for (const int64_t m : rows) {
     inputs.push_back(whole_numbers(m * k, 7));
     results.emplace_back(static_cast<size_t>(m * n));
@@ -22,27 +22,27 @@ int main(int argc, char** argv) {
     d.push_back(results[i].data());
   }
 
-  tw_grouped_gemm_problem problem{};
-  problem.base = {sizeof problem, TW_OP_GROUPED_GEMM};
-  problem.dtype_a = problem.dtype_b = problem.dtype_c = problem.dtype_acc = TW_FP32;
-  problem.layout_a = problem.layout_c = TW_ROW_MAJOR, problem.layout_b = TW_COL_MAJOR;
+  kw_grouped_gemm_problem problem{};
+  problem.base = {sizeof problem, KW_OP_GROUPED_GEMM};
+  problem.dtype_a = problem.dtype_b = problem.dtype_c = problem.dtype_acc = KW_FP32;
+  problem.layout_a = problem.layout_c = KW_ROW_MAJOR, problem.layout_b = KW_COL_MAJOR;
   problem.group_count = static_cast<int64_t>(count), problem.groups = groups.data();
   problem.alpha = 1.0;
-  tw_plan* plan = nullptr;
-  require(tw_plan_create(dispatcher, &problem.base, &plan), "plan");
+  kw_plan* plan = nullptr;
+  require(kw_plan_create(dispatcher, &problem.base, &plan), "plan");
   Workspace workspace(plan);
 
-  tw_grouped_gemm_args args{};
+  kw_grouped_gemm_args args{};
   args.struct_size = sizeof args;
   args.group_count = problem.group_count, args.groups = groups.data();
   args.a = a.data(), args.b = b.data(), args.d = d.data();
   args.workspace = workspace.pointer(), args.workspace_bytes = workspace.bytes();
-  require(tw_plan_launch(plan, &args), "launch");
+  require(kw_plan_launch(plan, &args), "launch");
 
   int64_t wrong = 0;
   for (size_t i = 0; i < count; ++i) wrong += count_wrong(inputs[i], weight, results[i], rows[i], n, k);
   std::printf("%s: %d groups, %d wrong elements\n", kernel_of(plan).c_str(), static_cast<int>(count),
               static_cast<int>(wrong));
-  tw_plan_destroy(plan);
+  kw_plan_destroy(plan);
   return wrong != 0;
 }

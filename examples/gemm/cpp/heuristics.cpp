@@ -6,22 +6,22 @@
 namespace {
 
 // Lower is better: prefers the kernel with the most rows in its register blocks.
-tw_status widest_block(void*, const tw_problem*, tw_candidate* candidates, uint64_t count) {
+kw_status widest_block(void*, const kw_problem*, kw_candidate* candidates, uint64_t count) {
   for (uint64_t i = 0; i < count; ++i) {
-    const auto* traits = static_cast<const tw_gemm_traits*>(candidates[i].kernel->traits);
+    const auto* traits = static_cast<const kw_gemm_traits*>(candidates[i].kernel->traits);
     candidates[i].score = -static_cast<double>(traits->warp_tile_m);
   }
-  return TW_OK;
+  return KW_OK;
 }
 
-std::string choose(const Dispatcher& dispatcher, const tw_selection_options& selection, const tw_gemm_problem& problem,
+std::string choose(const Dispatcher& dispatcher, const kw_selection_options& selection, const kw_gemm_problem& problem,
                    const char* what) {
-  require(tw_dispatcher_set_selection(dispatcher, &selection), "selection");
-  const tw_plan* plan = nullptr;
-  require(tw_dispatcher_select(dispatcher, &problem.base, &plan), "select");
-  tw_plan_info info{};
+  require(kw_dispatcher_set_selection(dispatcher, &selection), "selection");
+  const kw_plan* plan = nullptr;
+  require(kw_dispatcher_select(dispatcher, &problem.base, &plan), "select");
+  kw_plan_info info{};
   info.struct_size = sizeof info;
-  require(tw_plan_get_info(plan, &info), "info");
+  require(kw_plan_get_info(plan, &info), "info");
   std::printf("%s: %s (%s)\n", what, info.kernel->name, info.reason);
   return info.kernel->identity;
 }
@@ -30,24 +30,24 @@ std::string choose(const Dispatcher& dispatcher, const tw_selection_options& sel
 
 int main(int argc, char** argv) {
   const Dispatcher dispatcher(library_argument(argc, argv));
-  const tw_gemm_problem problem = fp32_problem(512, 384, 256);
-  tw_selection_options selection{};
+  const kw_gemm_problem problem = fp32_problem(512, 384, 256);
+  kw_selection_options selection{};
   selection.struct_size = sizeof selection;
   const std::string best = choose(dispatcher, selection, problem, "analytic");
-  selection.provider = TW_SELECT_FIRST_FIT;
+  selection.provider = KW_SELECT_FIRST_FIT;
   choose(dispatcher, selection, problem, "first fit");
-  selection.provider = TW_SELECT_EXPLICIT;
+  selection.provider = KW_SELECT_EXPLICIT;
   selection.kernel = best.c_str();
   choose(dispatcher, selection, problem, "explicit");
-  selection.provider = TW_SELECT_CALLBACK;
+  selection.provider = KW_SELECT_CALLBACK;
   selection.score = widest_block;
   selection.label = "widest_block";
   choose(dispatcher, selection, problem, "function");
 
   // A priority decides in first fit and between kernels with equal scores.
-  require(tw_dispatcher_set_priority(dispatcher, best.c_str(), 1), "priority");
+  require(kw_dispatcher_set_priority(dispatcher, best.c_str(), 1), "priority");
   selection = {};
   selection.struct_size = sizeof selection;
-  selection.provider = TW_SELECT_FIRST_FIT;
+  selection.provider = KW_SELECT_FIRST_FIT;
   return choose(dispatcher, selection, problem, "first fit with a priority") != best;
 }

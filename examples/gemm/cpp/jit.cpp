@@ -1,7 +1,8 @@
 // A kernel that is missing, compiled now: jit LIBRARY.so [COMMAND ...]
 //
-// D = (A B) * D0 * D1, which no shipped kernel computes. COMMAND is the start of the command line, "tilewright" unless
-// given; it needs the compilers of the Python package tilewright[jit]. Its cache makes the second run a look-up.
+// D = (A B) * D0 * D1, which no shipped kernel computes. COMMAND is the start of the command line, "kernelwright"
+// unless given; it needs the compilers of the Python package kernelwright[jit]. Its cache makes the second run a
+// look-up.
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -40,11 +41,11 @@ std::string first_line(const std::vector<std::string>& command) {
   return text.substr(0, text.find('\n'));
 }
 
-// The plan for a problem; if no kernel is for it, with a library that `tilewright jit` makes.
-const tw_plan* plan_for(tw_dispatcher* dispatcher, const tw_gemm_problem& problem, std::vector<std::string> command) {
-  const tw_plan* plan = nullptr;
-  const tw_status status = tw_dispatcher_select(dispatcher, &problem.base, &plan);
-  if (status != TW_NO_KERNEL) {
+// The plan for a problem; if no kernel is for it, with a library that `kernelwright jit` makes.
+const kw_plan* plan_for(kw_dispatcher* dispatcher, const kw_gemm_problem& problem, std::vector<std::string> command) {
+  const kw_plan* plan = nullptr;
+  const kw_status status = kw_dispatcher_select(dispatcher, &problem.base, &plan);
+  if (status != KW_NO_KERNEL) {
     require(status, "select");
     return plan;
   }
@@ -58,8 +59,8 @@ const tw_plan* plan_for(tw_dispatcher* dispatcher, const tw_gemm_problem& proble
     std::fprintf(stderr, "%s: made no library; what it says stands above\n", command[0].c_str());
     std::exit(1);
   }
-  require(tw_dispatcher_add_library(dispatcher, library.c_str(), nullptr), library.c_str());
-  require(tw_dispatcher_select(dispatcher, &problem.base, &plan), "select");
+  require(kw_dispatcher_add_library(dispatcher, library.c_str(), nullptr), library.c_str());
+  require(kw_dispatcher_select(dispatcher, &problem.base, &plan), "select");
   return plan;
 }
 
@@ -68,23 +69,23 @@ const tw_plan* plan_for(tw_dispatcher* dispatcher, const tw_gemm_problem& proble
 int main(int argc, char** argv) {
   const Dispatcher dispatcher(library_argument(argc, argv));
   std::vector<std::string> command(argv + 2, argv + argc);
-  if (command.empty()) command.emplace_back("tilewright");
+  if (command.empty()) command.emplace_back("kernelwright");
   constexpr int64_t m = 30, n = 20, k = 25;
   const std::vector<float> a = whole_numbers(m * k, 7), b = whole_numbers(k * n, 5);
   const std::vector<float> gate = whole_numbers(m * n, 3), scale = whole_numbers(n, 9);
   std::vector<float> d(m * n);
 
-  tw_gemm_problem problem = fp32_problem(m, n, k);
+  kw_gemm_problem problem = fp32_problem(m, n, k);
   problem.num_d = 2;
-  problem.d_op = TW_D_MULTIPLY;
+  problem.d_op = KW_D_MULTIPLY;
   problem.ld_multi_d[0] = n;
   problem.ld_multi_d[1] = 0;  // one row for all
-  const tw_plan* plan = plan_for(dispatcher, problem, command);
+  const kw_plan* plan = plan_for(dispatcher, problem, command);
   Workspace workspace(plan);
-  tw_gemm_args args = arguments(a.data(), b.data(), d.data(), workspace);
+  kw_gemm_args args = arguments(a.data(), b.data(), d.data(), workspace);
   args.multi_d[0] = gate.data();
   args.multi_d[1] = scale.data();
-  require(tw_plan_launch(plan, &args), "launch");
+  require(kw_plan_launch(plan, &args), "launch");
 
   int wrong = 0;
   for (int64_t i = 0; i < m; ++i) {

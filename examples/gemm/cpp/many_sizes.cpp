@@ -11,16 +11,16 @@ int main(int argc, char** argv) {
     for (const auto& [m, n, k] : sizes) {
       const std::vector<float> a = whole_numbers(m * k, 7), b = whole_numbers(k * n, 5);
       std::vector<float> d(static_cast<size_t>(m * n));
-      const tw_gemm_problem problem = fp32_problem(m, n, k);
-      const tw_plan* plan = nullptr;
-      require(tw_dispatcher_select(dispatcher, &problem.base, &plan), "select");
+      const kw_gemm_problem problem = fp32_problem(m, n, k);
+      const kw_plan* plan = nullptr;
+      require(kw_dispatcher_select(dispatcher, &problem.base, &plan), "select");
       Workspace workspace(plan);
-      const tw_gemm_args args = arguments(a.data(), b.data(), d.data(), workspace);
-      require(tw_plan_launch(plan, &args), "launch");
+      const kw_gemm_args args = arguments(a.data(), b.data(), d.data(), workspace);
+      require(kw_plan_launch(plan, &args), "launch");
       wrong += count_wrong(a, b, d, m, n, k);
     }
   }
-  std::printf("%d plans, %d wrong elements\n", static_cast<int>(tw_dispatcher_plan_count(dispatcher)),
+  std::printf("%d plans, %d wrong elements\n", static_cast<int>(kw_dispatcher_plan_count(dispatcher)),
               static_cast<int>(wrong));
   return wrong != 0;
 }

@@ -12,18 +12,18 @@ int main(int argc, char** argv) {
   const std::vector<float> columns = turned(b, k, n);
   std::vector<float> d(m * n);
 
-  tw_gemm_problem problem = fp32_problem(m, n, k);
+  kw_gemm_problem problem = fp32_problem(m, n, k);
   problem.num_d = 1;
-  problem.d_op = TW_D_ADD;
+  problem.d_op = KW_D_ADD;
   problem.ld_multi_d[0] = 0;  // one row of n values for all
-  problem.activation = TW_ACTIVATION_GELU;
-  problem.layout_b = TW_COL_MAJOR, problem.ldb = k;
-  const tw_plan* plan = nullptr;
-  require(tw_dispatcher_select(dispatcher, &problem.base, &plan), "select");
+  problem.activation = KW_ACTIVATION_GELU;
+  problem.layout_b = KW_COL_MAJOR, problem.ldb = k;
+  const kw_plan* plan = nullptr;
+  require(kw_dispatcher_select(dispatcher, &problem.base, &plan), "select");
   Workspace workspace(plan);
-  tw_gemm_args args = arguments(a.data(), columns.data(), d.data(), workspace);
+  kw_gemm_args args = arguments(a.data(), columns.data(), d.data(), workspace);
   args.multi_d[0] = bias.data();
-  require(tw_plan_launch(plan, &args), "launch");
+  require(kw_plan_launch(plan, &args), "launch");
 
   int wrong = 0;
   for (int64_t i = 0; i < m; ++i) {
@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
   std::printf("%s: %d wrong of %d\n", kernel_of(plan).c_str(), wrong, static_cast<int>(m * n));
 
   problem.num_d = 4;  // more than any kernel here takes: the refusal says why
-  const tw_status status = tw_dispatcher_select(dispatcher, &problem.base, &plan);
-  std::printf("%s: %.80s …\n", tw_status_name(status), tw_last_error());
-  return wrong != 0 || status != TW_NO_KERNEL;
+  const kw_status status = kw_dispatcher_select(dispatcher, &problem.base, &plan);
+  std::printf("%s: %.80s …\n", kw_status_name(status), kw_last_error());
+  return wrong != 0 || status != KW_NO_KERNEL;
 }

@@ -7,24 +7,24 @@ int main(int argc, char** argv) {
   const std::vector<float> b = whole_numbers(k * n, 5);
   const std::vector<float> columns = turned(b, k, n);  // column-major, as layers keep their weights
 
-  tw_gemm_problem problem = fp32_problem(32, n, k);  // 32: the rows that are expected
-  problem.layout_b = TW_COL_MAJOR, problem.ldb = k;
+  kw_gemm_problem problem = fp32_problem(32, n, k);  // 32: the rows that are expected
+  problem.layout_b = KW_COL_MAJOR, problem.ldb = k;
   uint64_t bytes = 0;
-  require(tw_dispatcher_shuffled_b(dispatcher, &problem.base, &problem.b_format, &bytes), "format");
+  require(kw_dispatcher_shuffled_b(dispatcher, &problem.base, &problem.b_format, &bytes), "format");
   alignas(64) static unsigned char shuffled[1 << 20];
   if (bytes > sizeof shuffled) return 1;
-  require(tw_dispatcher_shuffle_b(dispatcher, &problem.base, columns.data(), shuffled, bytes), "shuffle");
+  require(kw_dispatcher_shuffle_b(dispatcher, &problem.base, columns.data(), shuffled, bytes), "shuffle");
 
   int64_t wrong = 0;
   for (const int64_t m : {1, 32, 57}) {
     problem.m = m;
     const std::vector<float> a = whole_numbers(m * k, 7);
     std::vector<float> d(static_cast<size_t>(m * n));
-    const tw_plan* plan = nullptr;
-    require(tw_dispatcher_select(dispatcher, &problem.base, &plan), "select");
+    const kw_plan* plan = nullptr;
+    require(kw_dispatcher_select(dispatcher, &problem.base, &plan), "select");
     Workspace workspace(plan);
-    const tw_gemm_args args = arguments(a.data(), reinterpret_cast<const float*>(shuffled), d.data(), workspace);
-    require(tw_plan_launch(plan, &args), "launch");
+    const kw_gemm_args args = arguments(a.data(), reinterpret_cast<const float*>(shuffled), d.data(), workspace);
+    require(kw_plan_launch(plan, &args), "launch");
     wrong += count_wrong(a, b, d, m, n, k);
     std::printf("%2d rows: %s\n", static_cast<int>(m), kernel_of(plan).c_str());
   }

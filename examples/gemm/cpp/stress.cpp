@@ -15,12 +15,12 @@ int main(int argc, char** argv) {
         const int64_t m = 1 + (round * 7 + thread) % 41, n = 1 + round % 33, k = 1 + (round + thread) % 29;
         const std::vector<float> a = whole_numbers(m * k, 7), b = whole_numbers(k * n, 5);
         std::vector<float> d(static_cast<size_t>(m * n));
-        const tw_gemm_problem problem = fp32_problem(m, n, k);
-        const tw_plan* plan = nullptr;
-        require(tw_dispatcher_select(dispatcher, &problem.base, &plan), "select");
+        const kw_gemm_problem problem = fp32_problem(m, n, k);
+        const kw_plan* plan = nullptr;
+        require(kw_dispatcher_select(dispatcher, &problem.base, &plan), "select");
         Workspace workspace(plan);  // each thread its own
-        const tw_gemm_args args = arguments(a.data(), b.data(), d.data(), workspace);
-        require(tw_plan_launch(plan, &args), "launch");
+        const kw_gemm_args args = arguments(a.data(), b.data(), d.data(), workspace);
+        require(kw_plan_launch(plan, &args), "launch");
         wrong += count_wrong(a, b, d, m, n, k) != 0;
         ++done;
       }
@@ -28,6 +28,6 @@ int main(int argc, char** argv) {
   }
   for (std::thread& thread : running) thread.join();
   std::printf("%d of %d products, %d wrong, %d plans\n", done.load(), threads * rounds, wrong.load(),
-              static_cast<int>(tw_dispatcher_plan_count(dispatcher)));
+              static_cast<int>(kw_dispatcher_plan_count(dispatcher)));
   return wrong != 0 || done != threads * rounds;
 }

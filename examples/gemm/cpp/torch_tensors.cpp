@@ -8,32 +8,32 @@
 
 namespace {
 
-tw_dtype dtype_of(const at::Tensor& tensor) {
+kw_dtype dtype_of(const at::Tensor& tensor) {
   switch (tensor.scalar_type()) {
     case at::kFloat:
-      return TW_FP32;
+      return KW_FP32;
     case at::kHalf:
-      return TW_FP16;
+      return KW_FP16;
     case at::kBFloat16:
-      return TW_BF16;
+      return KW_BF16;
     default:
       TORCH_CHECK(false, "dtype ", tensor.scalar_type(), "; allowed: float, half, bfloat16");
   }
 }
 
 // A matrix whose rows or columns are without gaps inside; a transposed view is column-major, and nothing is copied.
-void describe(const at::Tensor& tensor, tw_layout& layout, int64_t& leading) {
+void describe(const at::Tensor& tensor, kw_layout& layout, int64_t& leading) {
   TORCH_CHECK(tensor.dim() == 2 && tensor.device().is_cpu(), "a matrix on the CPU is wanted, not ", tensor.sizes());
-  layout = tensor.stride(1) == 1 ? TW_ROW_MAJOR : TW_COL_MAJOR;
-  TORCH_CHECK(tensor.stride(layout == TW_ROW_MAJOR ? 1 : 0) == 1, "strides ", tensor.strides(), " of no matrix");
-  leading = tensor.stride(layout == TW_ROW_MAJOR ? 0 : 1);
+  layout = tensor.stride(1) == 1 ? KW_ROW_MAJOR : KW_COL_MAJOR;
+  TORCH_CHECK(tensor.stride(layout == KW_ROW_MAJOR ? 1 : 0) == 1, "strides ", tensor.strides(), " of no matrix");
+  leading = tensor.stride(layout == KW_ROW_MAJOR ? 0 : 1);
 }
 
-tw_gemm_problem problem_of(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out) {
-  tw_gemm_problem problem{};
-  problem.base = {sizeof problem, TW_OP_GEMM};
+kw_gemm_problem problem_of(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out) {
+  kw_gemm_problem problem{};
+  problem.base = {sizeof problem, KW_OP_GEMM};
   problem.dtype_a = dtype_of(a), problem.dtype_b = dtype_of(b), problem.dtype_c = dtype_of(out);
-  problem.dtype_acc = TW_FP32;
+  problem.dtype_acc = KW_FP32;
   describe(a, problem.layout_a, problem.lda);
   describe(b, problem.layout_b, problem.ldb);
   describe(out, problem.layout_c, problem.ldc);
@@ -45,16 +45,16 @@ tw_gemm_problem problem_of(const at::Tensor& a, const at::Tensor& b, const at::T
 }
 
 // out = a b, all of them matrices that exist already.
-std::string multiply(tw_dispatcher* dispatcher, const at::Tensor& a, const at::Tensor& b, const at::Tensor& out) {
-  const tw_gemm_problem problem = problem_of(a, b, out);
-  const tw_plan* plan = nullptr;
-  require(tw_dispatcher_select(dispatcher, &problem.base, &plan), "select");
+std::string multiply(kw_dispatcher* dispatcher, const at::Tensor& a, const at::Tensor& b, const at::Tensor& out) {
+  const kw_gemm_problem problem = problem_of(a, b, out);
+  const kw_plan* plan = nullptr;
+  require(kw_dispatcher_select(dispatcher, &problem.base, &plan), "select");
   Workspace workspace(plan);
-  tw_gemm_args args{};
+  kw_gemm_args args{};
   args.struct_size = sizeof args;
   args.a = a.const_data_ptr(), args.b = b.const_data_ptr(), args.d = out.mutable_data_ptr();
   args.workspace = workspace.pointer(), args.workspace_bytes = workspace.bytes();
-  require(tw_plan_launch(plan, &args), "launch");
+  require(kw_plan_launch(plan, &args), "launch");
   return kernel_of(plan);
 }
 

@@ -1,6 +1,6 @@
 """One multiplication: basic.py [--library DIR].
 
-DIR holds <arch>/manifest.json; left out, the library comes out of an installed tilewright-kernels-gemm wheel.
+DIR holds <arch>/manifest.json; left out, the library comes out of an installed kernelwright-kernels-gemm wheel.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import argparse
 
 import numpy as np
 
-from tilewright.dispatch import Dispatcher, GemmProblem, KernelLibrary
+from kernelwright.dispatch import Dispatcher, GemmProblem, KernelLibrary
 
 
 def main(arguments: list[str] | None = None) -> None:

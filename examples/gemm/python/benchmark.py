@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.dispatch import Dispatcher, GemmProblem, KernelLibrary
+from kernelwright.dispatch import Dispatcher, GemmProblem, KernelLibrary
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-KERNELS = os.environ.get("TILEWRIGHT_KERNELS", str(HERE.parent / "kernels"))
+KERNELS = os.environ.get("KERNELWRIGHT_KERNELS", str(HERE.parent / "kernels"))
 # Example → arguments, and what its output must have.
 EXAMPLES: dict[str, tuple[list[str], str]] = {
     "basic": ([], "with alpha and beta too"),
@@ -53,9 +53,9 @@ def test_example(
     if name == "torch_tensors":
         pytest.importorskip("torch", reason="torch is not installed: see docs/examples.md for how it was run")
     if name == "jit":
-        if "TILEWRIGHT_TREES" not in os.environ:
-            pytest.skip("no compilers: TILEWRIGHT_TREES is not set")
-        monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path))
+        if "KERNELWRIGHT_TREES" not in os.environ:
+            pytest.skip("no compilers: KERNELWRIGHT_TREES is not set")
+        monkeypatch.setenv("KERNELWRIGHT_CACHE", str(tmp_path))
     arguments, expected = EXAMPLES[name]
     assert run(name, *arguments) == 0
     assert expected in capsys.readouterr().out

@@ -10,7 +10,7 @@ import argparse
 
 import numpy as np
 
-from tilewright.dispatch import Dispatcher, KernelLibrary
+from kernelwright.dispatch import Dispatcher, KernelLibrary
 
 
 def main(arguments: list[str] | None = None) -> None:

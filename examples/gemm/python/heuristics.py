@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from tilewright.dispatch import Dispatcher, GemmProblem, KernelEntry, KernelLibrary
+from kernelwright.dispatch import Dispatcher, GemmProblem, KernelEntry, KernelLibrary
 
 
 def widest_block(problem: GemmProblem, candidates: Sequence[KernelEntry]) -> list[float]:

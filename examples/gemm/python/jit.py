@@ -1,6 +1,6 @@
 """Compiles a kernel now, or takes it from the cache: jit.py [--cache DIR].
 
-Needs the compilers of tilewright[jit]; the second run compiles nothing. What a build shows goes to standard error.
+Needs the compilers of kernelwright[jit]; the second run compiles nothing. What a build shows goes to standard error.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ import argparse
 
 import numpy as np
 
-from tilewright.jit import Registry
+from kernelwright.jit import Registry
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Compile one kernel for this CPU and multiply with it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cache", help="default: $TILEWRIGHT_CACHE, else tilewright in the user's cache folder")
+    parser.add_argument("--cache", help="default: $KERNELWRIGHT_CACHE, else kernelwright in the user's cache folder")
     options = parser.parse_args(arguments)
     registry = Registry("cpu", cache=options.cache)
     registry.add_set("essential", filter="c.dtype == 'fp32' and c.layout == 'rrr' and c.variant == 'standard'")

@@ -10,7 +10,7 @@ import argparse
 
 import numpy as np
 
-from tilewright.dispatch import Dispatcher, GemmProblem, KernelLibrary
+from kernelwright.dispatch import Dispatcher, GemmProblem, KernelLibrary
 
 SIZES = [(1, 512, 512), (7, 64, 300), (64, 64, 64), (129, 257, 65), (300, 1, 200), (0, 16, 16), (512, 512, 33)]
 

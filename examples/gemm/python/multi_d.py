@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from tilewright.dispatch import Dispatcher, GemmProblem, KernelLibrary
+from kernelwright.dispatch import Dispatcher, GemmProblem, KernelLibrary
 
 
 def main(arguments: list[str] | None = None) -> None:

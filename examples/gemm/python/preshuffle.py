@@ -9,7 +9,7 @@ import argparse
 
 import numpy as np
 
-from tilewright.dispatch import Dispatcher, GemmProblem, KernelLibrary
+from kernelwright.dispatch import Dispatcher, GemmProblem, KernelLibrary
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -12,7 +12,7 @@ import threading
 
 import numpy as np
 
-from tilewright.dispatch import Dispatcher, KernelLibrary
+from kernelwright.dispatch import Dispatcher, KernelLibrary
 
 
 def main(arguments: list[str] | None = None) -> int:

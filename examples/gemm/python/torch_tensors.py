@@ -9,7 +9,7 @@ import argparse
 
 import torch  # pants: no-infer-dep
 
-from tilewright.dispatch import Dispatcher, KernelLibrary
+from kernelwright.dispatch import Dispatcher, KernelLibrary
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.dispatch import Dispatcher, GemmProblem, KernelEntry, KernelLibrary, NoKernelError, dtypes
+from kernelwright.dispatch import Dispatcher, GemmProblem, KernelEntry, KernelLibrary, NoKernelError, dtypes
 
 SHAPES = [(33, 17, 65), (128, 96, 64), (1, 257, 100), (64, 1, 509), (160, 160, 48)]
 ROUNDOFF = {"fp32": 2.0**-24, "fp16": 2.0**-11, "bf16": 2.0**-8, "int32": 0.0}

@@ -1,5 +1,5 @@
 // Every activation of every element: they are nowhere else seen before rounding.
-#include "tilewright/hip/activation.hpp"
+#include "kernelwright/hip/activation.hpp"
 
 template <class... Activations>
 static __device__ void apply(float* y, const float* x, unsigned count) {
@@ -9,6 +9,6 @@ static __device__ void apply(float* y, const float* x, unsigned count) {
 }
 
 extern "C" __global__ __launch_bounds__(256) void activations(float* y, const float* x, unsigned count) {
-  using namespace tilewright::hip;
-  apply<none, relu, gelu, fast_gelu, silu, sigmoid, tilewright::hip::tanh>(y, x, count);
+  using namespace kernelwright::hip;
+  apply<none, relu, gelu, fast_gelu, silu, sigmoid, kernelwright::hip::tanh>(y, x, count);
 }

@@ -1,6 +1,6 @@
 // One kernel per operation of the language: what the compiler makes of them for each architecture is what is tested.
-#ifndef TILEWRIGHT_TESTS_AMD_ARITHMETIC_HPP
-#define TILEWRIGHT_TESTS_AMD_ARITHMETIC_HPP
+#ifndef KERNELWRIGHT_TESTS_AMD_ARITHMETIC_HPP
+#define KERNELWRIGHT_TESTS_AMD_ARITHMETIC_HPP
 
 #include <hip/hip_runtime.h>
 

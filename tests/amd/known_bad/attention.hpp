@@ -1,6 +1,6 @@
 // An attention forward kernel of CK Tile that takes plain numbers, as a kernel of ours would: fp16, batch 1, no mask.
-#ifndef TILEWRIGHT_TESTS_AMD_ATTENTION_HPP
-#define TILEWRIGHT_TESTS_AMD_ATTENTION_HPP
+#ifndef KERNELWRIGHT_TESTS_AMD_ATTENTION_HPP
+#define KERNELWRIGHT_TESTS_AMD_ATTENTION_HPP
 
 #include <hip/hip_runtime.h>
 

@@ -3,8 +3,8 @@
 
 namespace known_bad {
 
-using tilewright::hip::extent;
-struct fp8_gemm : half_gemm<extent<64, 64, 32>, extent<2, 2, 1>, extent<16, 16, 16>, tilewright::hip::compv3> {
+using kernelwright::hip::extent;
+struct fp8_gemm : half_gemm<extent<64, 64, 32>, extent<2, 2, 1>, extent<16, 16, 16>, kernelwright::hip::compv3> {
   using a = ck_tile::fp8_t;
   using b = ck_tile::fp8_t;
 };

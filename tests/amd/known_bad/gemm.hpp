@@ -1,9 +1,9 @@
 // GEMM kernels with a choice of main-loop rule: grid.y planes, one result each, so that right and wrong share a
 // compile.
-#ifndef TILEWRIGHT_TESTS_AMD_GEMM_HPP
-#define TILEWRIGHT_TESTS_AMD_GEMM_HPP
+#ifndef KERNELWRIGHT_TESTS_AMD_GEMM_HPP
+#define KERNELWRIGHT_TESTS_AMD_GEMM_HPP
 
-#include "tilewright/hip/gemm.hpp"
+#include "kernelwright/hip/gemm.hpp"
 
 namespace known_bad {
 
@@ -12,8 +12,8 @@ using ck_tile::TailNumber;
 
 // Plane 0 is Wrong, plane 1 is Right. Not through TailHandler, which drops tails that it does not know.
 template <class Base, class Wrong, class Right>
-struct two_rules : tilewright::hip::runtime_tail<Base, Right> {
-  using right = tilewright::hip::runtime_tail<Base, Right>;
+struct two_rules : kernelwright::hip::runtime_tail<Base, Right> {
+  using right = kernelwright::hip::runtime_tail<Base, Right>;
   template <class AWindows, class AMap, class BWindows, class BMap, class... Lds>
   CK_TILE_DEVICE auto operator()(const AWindows& a, const AMap& a_map, const BWindows& b, const BMap& b_map,
                                  index_t loops, Lds... lds) const {
@@ -53,38 +53,38 @@ struct pipeline : Upstream {
 };
 
 template <class T>
-CK_TILE_DEVICE void run_plane(tw_hip_gemm_arguments x) {
+CK_TILE_DEVICE void run_plane(kw_hip_gemm_arguments x) {
   x.d = static_cast<typename T::d*>(x.d) + static_cast<int64_t>(blockIdx.y) * x.m * x.ldc;
-  tilewright::hip::gemm<T>::run(x);
+  kernelwright::hip::gemm<T>::run(x);
 }
 
 // fp16, rcr, no padding; the rest is given.
 template <class Tile, class Wave, class WarpTile, class Pipeline, int LdsBytes = 65536>
-struct half_gemm : tilewright::hip::plain {
+struct half_gemm : kernelwright::hip::plain {
   using a = ck_tile::fp16_t;
   using b = ck_tile::fp16_t;
   using d = ck_tile::fp16_t;
   using acc = float;
-  using layout_a = tilewright::hip::row_major;
-  using layout_b = tilewright::hip::col_major;
+  using layout_a = kernelwright::hip::row_major;
+  using layout_b = kernelwright::hip::col_major;
   using tile = Tile;
   using wave = Wave;
   using warp_tile = WarpTile;
   using pipeline = Pipeline;
-  using epilogue = tilewright::hip::cshuffle;
+  using epilogue = kernelwright::hip::cshuffle;
   static constexpr auto scheduler = ck_tile::GemmPipelineScheduler::Intrawave;
   static constexpr bool pad_m = false, pad_n = false, pad_k = false;
   static constexpr int lds_bytes = LdsBytes;
 };
 
 template <class T>
-inline constexpr int block_of = tilewright::hip::gemm<T>::block_size;
+inline constexpr int block_of = kernelwright::hip::gemm<T>::block_size;
 
 }  // namespace known_bad
 
 // A kernel that computes one plane per grid.y.
 #define KNOWN_BAD_GEMM(name, description)                                                                        \
-  extern "C" __global__ __launch_bounds__(known_bad::block_of<description>) void name(tw_hip_gemm_arguments x) { \
+  extern "C" __global__ __launch_bounds__(known_bad::block_of<description>) void name(kw_hip_gemm_arguments x) { \
     known_bad::run_plane<description>(x);                                                                        \
   }
 

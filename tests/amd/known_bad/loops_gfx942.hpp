@@ -3,17 +3,17 @@
 
 namespace known_bad {
 
-using tilewright::hip::extent;
+using kernelwright::hip::extent;
 
 template <class>
 using always_full = full_tail;
-using v4 = pipeline<tilewright::hip::compv4, ck_tile::GemmPipelineAgBgCrCompV4, upstream_hot_loop,
-                    tilewright::hip::ping_pong_rule>;
-using v6 =
-    pipeline<tilewright::hip::compv6, ck_tile::GemmPipelineAgBgCrCompV6, always_full, tilewright::hip::prefetch3_rule>;
+using v4 = pipeline<kernelwright::hip::compv4, ck_tile::GemmPipelineAgBgCrCompV4, upstream_hot_loop,
+                    kernelwright::hip::ping_pong_rule>;
+using v6 = pipeline<kernelwright::hip::compv6, ck_tile::GemmPipelineAgBgCrCompV6, always_full,
+                    kernelwright::hip::prefetch3_rule>;
 using v4_gemm = half_gemm<extent<64, 64, 32>, extent<2, 2, 1>, extent<32, 32, 8>, v4>;
 using v6_gemm = half_gemm<extent<64, 64, 32>, extent<2, 2, 1>, extent<32, 32, 8>, v6>;
-static_assert(tilewright::hip::gemm<v6_gemm>::facts().min_k_loops == 2, "a single K tile is refused");
+static_assert(kernelwright::hip::gemm<v6_gemm>::facts().min_k_loops == 2, "a single K tile is refused");
 
 }  // namespace known_bad
 

@@ -3,14 +3,14 @@
 
 namespace known_bad {
 
-using tilewright::hip::extent;
+using kernelwright::hip::extent;
 
 template <class>
 using always_full = full_tail;
-using early = pipeline<tilewright::hip::comp_async, ck_tile::GemmPipelineAgBgCrCompAsync, upstream_hot_loop,
-                       tilewright::hip::ping_pong_rule>;
-using full = pipeline<tilewright::hip::comp_async, ck_tile::GemmPipelineAgBgCrCompAsync, always_full,
-                      tilewright::hip::ping_pong_rule>;
+using early = pipeline<kernelwright::hip::comp_async, ck_tile::GemmPipelineAgBgCrCompAsync, upstream_hot_loop,
+                       kernelwright::hip::ping_pong_rule>;
+using full = pipeline<kernelwright::hip::comp_async, ck_tile::GemmPipelineAgBgCrCompAsync, always_full,
+                      kernelwright::hip::ping_pong_rule>;
 using early_gemm = half_gemm<extent<64, 64, 64>, extent<2, 2, 1>, extent<16, 16, 32>, early, 163840>;
 using full_gemm = half_gemm<extent<64, 64, 64>, extent<2, 2, 1>, extent<16, 16, 32>, full, 163840>;
 

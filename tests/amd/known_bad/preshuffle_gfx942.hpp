@@ -20,7 +20,7 @@ struct preshuffle {
   using kernel =
       typename GemmKernel<GemmSpatiallyLocalTilePartitioner<shape, 8, 4>, pipeline, epilogue>::UniversalGemmKernel;
 
-  CK_TILE_DEVICE static void run(const tw_hip_gemm_arguments& x) {
+  CK_TILE_DEVICE static void run(const kw_hip_gemm_arguments& x) {
     kernel{}(typename kernel::KernelArgs{{x.a}, {x.b}, {}, x.d, x.m, x.n, x.k, {x.lda}, {x.ldb}, {}, x.ldc, 1});
   }
 };
@@ -29,5 +29,5 @@ using b_row = preshuffle<row>;
 
 }  // namespace known_bad
 
-extern "C" __global__ __launch_bounds__(256) void b_col(tw_hip_gemm_arguments x) { known_bad::b_col::run(x); }
-extern "C" __global__ __launch_bounds__(256) void b_row(tw_hip_gemm_arguments x) { known_bad::b_row::run(x); }
+extern "C" __global__ __launch_bounds__(256) void b_col(kw_hip_gemm_arguments x) { known_bad::b_col::run(x); }
+extern "C" __global__ __launch_bounds__(256) void b_row(kw_hip_gemm_arguments x) { known_bad::b_row::run(x); }

@@ -3,9 +3,9 @@
 
 namespace known_bad {
 
-using tilewright::hip::extent;
-using wide = half_gemm<extent<64, 64, 32>, extent<2, 2, 1>, extent<32, 32, 16>, tilewright::hip::compv3>;
-using right = half_gemm<extent<64, 64, 32>, extent<2, 2, 1>, extent<16, 16, 16>, tilewright::hip::compv3>;
+using kernelwright::hip::extent;
+using wide = half_gemm<extent<64, 64, 32>, extent<2, 2, 1>, extent<32, 32, 16>, kernelwright::hip::compv3>;
+using right = half_gemm<extent<64, 64, 32>, extent<2, 2, 1>, extent<16, 16, 16>, kernelwright::hip::compv3>;
 
 }  // namespace known_bad
 

@@ -1,0 +1,158 @@
+"""Arrays of a foreign library; mock kernel libraries and, where it is not installed, the dispatcher, compiled once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[3]
+NATIVE = ROOT / "dispatcher_cpp"
+
+
+@cache
+def _folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="kernelwright-mocks-"))
+
+
+@cache
+def compilers() -> tuple[list[str], list[str]]:
+    """Commands for C and C++; the test is skipped where there are none."""
+    trees = os.environ.get("KERNELWRIGHT_TREES")
+    if trees:
+        zig = Path(json.loads(Path(trees).read_text())["zig"]) / "ziglang" / "zig"
+        target = ["-target", "x86_64-linux-gnu.2.28", "-nostdlib", "-lc"]  # zig's run-time takes 9 s to compile
+        return [str(zig), "cc", *target], [str(zig), "c++", *target, "-nostdlib++"]
+    for c, cxx in (("gcc", "g++"), ("cc", "c++"), ("clang", "clang++")):
+        if shutil.which(c) and shutil.which(cxx):
+            return [c], [cxx]
+    pytest.skip("no C compiler: set KERNELWRIGHT_TREES or put gcc on PATH")
+
+
+def compile_shared(command: list[str], output: Path) -> Path:
+    """Compile to a shared object that may include the dispatcher's headers."""
+    cache_folder = str(_folder() / "zig")
+    env = {"ZIG_GLOBAL_CACHE_DIR": cache_folder, "ZIG_LOCAL_CACHE_DIR": cache_folder, **os.environ}
+    include = ["-I", str(NATIVE / "include")]
+    subprocess.run([*command, *include, "-fPIC", "-shared", "-o", str(output)], check=True, env=env, timeout=300)
+    return output
+
+
+@cache
+def native_library() -> None:
+    """Make libkernelwright.so available: the installed one, or one compiled here and named in the environment."""
+    if "KERNELWRIGHT_LIBRARY" in os.environ or (HERE.parent / "libkernelwright.so").is_file():
+        return
+    sources = [str(path) for path in sorted((NATIVE / "src").glob("*.cpp"))]
+    flags = ["-std=c++17", "-O2", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti"]
+    output = compile_shared([*compilers()[1], *flags, *sources, "-ldl", "-lpthread"], _folder() / "libkernelwright.so")
+    os.environ["KERNELWRIGHT_LIBRARY"] = str(output)
+
+
+@cache
+def _mock(macros: tuple[str, ...]) -> Path:
+    name = hashlib.sha256("".join(macros).encode()).hexdigest()[:12]
+    defines = [f"-D{macro}" for macro in macros]
+    flags = ["-std=c11", "-O2", "-fvisibility=hidden"]
+    return compile_shared([*compilers()[0], *flags, *defines, str(HERE / "mock_library.c")], _folder() / f"{name}.so")
+
+
+KERNELS = {
+    "0": "gemm_fp32_rcr_128x128x64",
+    "1": "gemm_fp32_rcr_32x32x32",
+    "2": "gemm_fp32_rcr_64x64x64_whole",
+    "3": "gemm_fp32_rrr_32x32x32",
+    "4": "gemm_fp32_ccr_32x32x32",
+    "5": "gemm_fp32_crr_32x32x32",
+    "6": "gemm_int8_rcr_fails",
+    "7": "gemm_fp16_rrr_nothing",
+    "8": "a_gemm_fp32_rcr_exotic",
+}
+# Instead of those above with the macro MOCK_VARIANTS.
+VARIANTS = {
+    "9": "gemm_fp32_rrr_plain",
+    "a": "gemm_fp32_rrr_batched",
+    "b": "gemm_fp32_rrr_multid_Add_Relu_d1",
+    "c": "gemm_fp32_rrr_multid_Multiply_d2",
+    "d": "gemm_fp32_rrr_grouped",
+    "e": "gemm_fp32_rcr_preshuffle",
+    "f": "gemm_fp32_rrr_splitk",
+}
+
+
+def _identity(seed: str, digit: str) -> str:
+    found = re.search(r'DIGITS_62 "([0-9a-f]{62})"', (HERE / "mock_library.c").read_text())
+    assert found is not None
+    return seed + digit + found[1]
+
+
+def write_library(
+    folder: Path, *macros: str, arch: str = "x86_64_v3", backend: str = "cpu", name: str = "mock", seed: str = "0"
+) -> Path:
+    """A mock library with its manifest in ``folder``; the macros of mock_library.c say what is wrong with it."""
+    fixed = (f'MOCK_ARCH="{arch}"', f'MOCK_NAME="{name}"', f'MOCK_SEED="{seed}"')
+    kind = {"ck_tile": "HIP", "cutlass": "CUDA", "cpu": "CPU"}[backend]
+    source = _mock((*fixed, f"MOCK_BACKEND=KW_BACKEND_{kind}", *macros))
+    folder.mkdir(parents=True, exist_ok=True)
+    library = folder / f"lib{name}.so"
+    shutil.copy(source, library)
+    manifest = {
+        "schema_version": 1,
+        "name": name,
+        "arch": arch,
+        "backend": backend,
+        "abi_version": 2,
+        "library": library.name,
+        "sha256": hashlib.sha256(library.read_bytes()).hexdigest(),
+        "toolchains": {"host": "mock"},
+        "kernels": [
+            {
+                "name": kernel,
+                "identity": _identity(seed, digit),
+                "arch": arch,
+                "spec": {"op": "gemm", "digit": digit},
+                "features": "made_up_feature" if digit == "8" else "",
+                "object_sha256": "0" * 64,
+                "resources": None,
+            }
+            for digit, kernel in (VARIANTS if "MOCK_VARIANTS" in macros else KERNELS).items()
+        ],
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder
+
+
+def edit_manifest(folder: Path, **changes: object) -> Path:
+    """Replace top-level keys of a manifest; the value ``...`` removes the key."""
+    path = folder / "manifest.json"
+    raw = json.loads(path.read_text())
+    for key, value in changes.items():
+        raw.pop(key, None)
+        if value is not ...:
+            raw[key] = value
+    path.write_text(json.dumps(raw))
+    return folder
+
+
+class Foreign:
+    """Offers only DLPack, as a foreign array library would."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.array = array
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self.array.__dlpack__()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__()

@@ -1,0 +1,8 @@
+"""``python -m kernelwright.codegen``: the ``kernelwright`` command."""
+
+import sys
+
+from kernelwright.codegen.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

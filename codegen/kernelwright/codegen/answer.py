@@ -1,0 +1,63 @@
+"""Answers to the requests of ``kernelwright plan``: kernels, or the files and commands of libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kernelwright.codegen.headers import answer_headers
+from kernelwright.codegen.native import answer_native
+from kernelwright.codegen.protocol import Request, kernel_json, library_json, parse_request
+from kernelwright.codegen.report import ReportError, answer_report
+from kernelwright.codegen.select import Selection, load_archs, select, select_listed
+from kernelwright.codegen.violations import SpecError
+
+
+def answer(raw: object) -> dict[str, Any]:
+    """The response to a request, both as :mod:`kernelwright.codegen.protocol` describes them.
+
+    Raises SpecError or ArchError for bad input.
+    """
+    if isinstance(raw, dict) and raw.get("stage") == "native":
+        return answer_native(raw)
+    if isinstance(raw, dict) and raw.get("stage") == "headers":
+        return answer_headers(raw)
+    if isinstance(raw, dict) and raw.get("stage") == "report":
+        return _report(raw)
+    request = parse_request(raw)
+    known = load_archs(request.arch_files)
+    if request.source:
+        selections = select(*request.source, request.archs, known, request.filter, request.limits)
+    else:
+        selections = select_listed(request.kernels, known, request.filter)
+    return expansion_json(selections) if request.stage == "expand" else _plans_json(request, selections)
+
+
+def _report(raw: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return answer_report(raw)
+    except ReportError as error:
+        raise SpecError(str(error)) from None
+
+
+def expansion_json(selections: Sequence[Selection]) -> dict[str, Any]:
+    """Kernels with all their fields, and what the rules dropped."""
+    return {
+        "kernels": [kernel_json(kernel, item.arch, item.limits) for item in selections for kernel in item.kernels],
+        "dropped": [
+            {"arch": item.arch.name, "rule": rule, "count": count}
+            for item in selections
+            for rule, count in item.dropped.items()
+        ],
+    }
+
+
+def _plans_json(request: Request, selections: Sequence[Selection]) -> dict[str, Any]:
+    from kernelwright.codegen.backends import backend_for  # listing kernels needs neither backends nor templates
+    from kernelwright.codegen.library import library_plan
+
+    libraries = []
+    for item in selections:
+        plan = library_plan(request.name or "", item.arch, item.kernels, backend_for(item.arch, request.toolchains))
+        libraries.append(library_json(request.name or "", item, plan, request.toolchains))
+    return {"libraries": libraries}

@@ -1,0 +1,45 @@
+"""How many workgroups of a kernel a compute unit holds at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def occupancy(resources: Mapping[str, int], unit: Mapping[str, Any]) -> dict[str, int]:
+    """``workgroups_per_cu`` and ``occupancy_percent``: their waves, of those that ``unit`` has room for, rounded down.
+
+    ``unit`` has the fields of ``kernelwright.arch.ComputeUnit``; ``resources`` needs ``block_size``, ``wave_size``, and
+    ``vgpr`` and ``lds_bytes``, or ``registers`` and ``shared_bytes``. With W waves in a workgroup, it is the least of
+
+    * registers: ``min(waves_per_simd, registers // up(vgpr, register_granule), scalar_registers // up(sgpr, …))`` waves
+      on each of the SIMDs, over W;
+    * LDS: ``lds_bytes // up(lds + lds_reserved, lds_granule)``;
+    * ``workgroups``, where the hardware counts them.
+
+    Sources: LLVM 22, AMDGPUBaseInfo.cpp, IsaInfo::getNumWavesPerEUWithNumVGPRs and GCNSubtarget.cpp,
+    getOccupancyWithNumSGPRs and getOccupancyWithWorkGroupSizes; CUDA C++ Programming Guide, "Hardware Multithreading",
+    and the occupancy calculator's limits by warps, registers and shared memory. A WGP is what RDNA's workgroups share
+    unless they are compiled for one CU alone; ours are not.
+    """
+    registers = resources["vgpr"] if "vgpr" in resources else resources["registers"]
+    lds = resources["lds_bytes"] if "lds_bytes" in resources else resources["shared_bytes"]
+    waves = -(-resources["block_size"] // resources["wave_size"])
+    per_simd = min(unit["waves_per_simd"], unit["registers"] // _up(max(1, registers), unit["register_granule"]))
+    if unit.get("scalar_registers") and resources.get("sgpr"):
+        per_simd = min(per_simd, unit["scalar_registers"] // _up(resources["sgpr"], unit["scalar_granule"]))
+    fitting = [per_simd * unit["simds"] // waves]
+    taken = _up(lds + unit.get("lds_reserved", 0), unit["lds_granule"])
+    if taken:
+        fitting.append(unit["lds_bytes"] // taken)
+    if unit.get("workgroups"):
+        fitting.append(unit["workgroups"])
+    workgroups = min(fitting)
+    return {
+        "workgroups_per_cu": workgroups,
+        "occupancy_percent": 100 * workgroups * waves // (unit["simds"] * unit["waves_per_simd"]),
+    }
+
+
+def _up(value: int, granule: int) -> int:
+    return -(-value // granule) * granule

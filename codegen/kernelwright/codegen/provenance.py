@@ -1,0 +1,156 @@
+"""Provenance: an in-toto statement with a SLSA v1 predicate beside everything that is built.
+
+Formats: https://in-toto.io/Statement/v1 and https://slsa.dev/spec/v1.0/provenance. A statement holds no time, host,
+user or path of a machine, so that the same inputs give the same bytes. It is not signed: it proves that a package is
+whole and says what it was made of; who made it is for a signature over the package to say.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import Any
+
+from kernelwright.codegen.violations import SpecError
+
+FILE = "provenance.json"
+STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+PREDICATE_TYPE = "https://slsa.dev/provenance/v1"
+BUILDER = "urn:x-kernelwright:builder:1"
+LIBRARY_BUILD, WHEEL_BUILD = "urn:x-kernelwright:kernel-library:1", "urn:x-kernelwright:wheel:1"
+
+# What a statement repeats of each kernel of a manifest.
+KERNEL_KEYS = ("name", "identity", "spec")
+
+_GENERATOR = ("kernelwright.arch", "kernelwright.codegen")
+_NOT_GENERATOR = ("_test.py", "testing.py", "testing_crowd.py", ".typed", ".pyc")
+
+
+def sha256(data: bytes) -> str:
+    """64 hex digits."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def canonical(value: object) -> bytes:
+    """The one JSON text of a value: sorted keys, no spaces."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+
+
+def predicate(
+    build_type: str, external: Mapping[str, Any], internal: Mapping[str, Any], materials: Iterable[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """What was asked for, how it was built, and out of what; ``materials`` are resource descriptors."""
+    unique = {canonical(material): material for material in materials}
+    return {
+        "buildDefinition": {
+            "buildType": build_type,
+            "externalParameters": dict(external),
+            "internalParameters": dict(internal),
+            "resolvedDependencies": [unique[key] for key in sorted(unique)],
+        },
+        "runDetails": {"builder": {"id": BUILDER}},
+    }
+
+
+def statement_text(subjects: Mapping[str, str], made: Mapping[str, Any]) -> str:
+    """The statement about files (name → sha256) as JSON text."""
+    statement = {
+        "_type": STATEMENT_TYPE,
+        "subject": [{"name": name, "digest": {"sha256": subjects[name]}} for name in sorted(subjects)],
+        "predicateType": PREDICATE_TYPE,
+        "predicate": made,
+    }
+    return json.dumps(statement, indent=1, sort_keys=True) + "\n"
+
+
+def materials_of(raw: object) -> list[dict[str, Any]]:
+    """Resource descriptors of a request's ``materials``: ``{"requirements": text}`` or ``{"files": {path: sha256}}``.
+
+    Raises SpecError for anything else, and for a requirement without version and hashes.
+    """
+    found: list[dict[str, Any]] = []
+    for entry in raw if isinstance(raw, list) else [raw]:
+        if isinstance(entry, Mapping) and set(entry) == {"requirements"} and isinstance(entry["requirements"], str):
+            found.extend(_wheels(entry["requirements"]))
+        elif isinstance(entry, Mapping) and set(entry) == {"files"} and isinstance(entry["files"], Mapping):
+            found.extend(file_material(path, digest) for path, digest in sorted(entry["files"].items()))
+        else:
+            raise SpecError(
+                "request key 'materials' must be a list of {'requirements': text} and {'files': {path: sha256}}"
+            )
+    return found
+
+
+def file_material(path: str, digest: str) -> dict[str, Any]:
+    """The descriptor of a source file."""
+    return {"name": path, "digest": {"sha256": digest}}
+
+
+def _wheels(requirements: str) -> Iterator[dict[str, Any]]:
+    """Package URLs of a hash-pinned requirements file (https://github.com/package-url/purl-spec, type pypi)."""
+    from packaging.requirements import InvalidRequirement, Requirement
+    from packaging.utils import canonicalize_name
+
+    for line in requirements.replace("\\\n", " ").splitlines():
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        hashes = [word.removeprefix("--hash=sha256:") for word in words if word.startswith("--hash=sha256:")]
+        try:
+            requirement = Requirement(" ".join(word for word in words if not word.startswith("--")))
+        except InvalidRequirement as error:
+            raise SpecError(f"requirement {line!r} cannot be read: {error}") from None
+        versions = [item.version for item in requirement.specifier if item.operator == "=="]
+        if len(versions) != 1 or not hashes:
+            raise SpecError(f"requirement {line!r} must pin one version and its sha256")
+        for digest in hashes:
+            yield {
+                "uri": f"pkg:pypi/{canonicalize_name(requirement.name)}@{versions[0]}",
+                "digest": {"sha256": digest},
+            }
+
+
+def generator_materials() -> list[dict[str, Any]]:
+    """The files of this code generator: whatever may influence what it renders."""
+    found: list[tuple[str, Traversable]] = []
+    for package in _GENERATOR:
+        found.extend(_files(resources.files(package), package.replace(".", "/")))
+    return [file_material(path, sha256(file.read_bytes())) for path, file in sorted(found)]
+
+
+def _files(folder: Traversable, path: str) -> Iterator[tuple[str, Traversable]]:
+    for entry in folder.iterdir():
+        inner = f"{path}/{entry.name}"
+        if entry.is_dir():
+            yield from _files(entry, inner)
+        elif not entry.name.endswith(_NOT_GENERATOR):
+            yield inner, entry
+
+
+def subjects_of(statement: object) -> dict[str, str]:
+    """File name → sha256 of a parsed statement. ValueError if it is none of ours."""
+    if not isinstance(statement, Mapping) or statement.get("_type") != STATEMENT_TYPE:
+        raise ValueError(f"is no statement of type {STATEMENT_TYPE}")
+    if statement.get("predicateType") != PREDICATE_TYPE:
+        raise ValueError(f"has predicate type {statement.get('predicateType')!r}; allowed: {PREDICATE_TYPE}")
+    try:
+        builder = statement["predicate"]["runDetails"]["builder"]["id"]
+        subjects = {str(entry["name"]): str(entry["digest"]["sha256"]) for entry in statement["subject"]}
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"lacks builder, names or digests: {error}") from None
+    if builder != BUILDER:
+        raise ValueError(f"was made by builder {builder!r}; allowed: {BUILDER}")
+    return subjects
+
+
+def dependencies_of(statement: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The resource descriptors of what a package was made of. ValueError if they are malformed."""
+    found: Any = statement["predicate"].get("buildDefinition", {}).get("resolvedDependencies")
+    if not isinstance(found, list) or not all(
+        isinstance(entry.get("digest", {}).get("sha256"), str) for entry in found
+    ):
+        raise ValueError("lacks resolvedDependencies with sha256 digests")
+    return found

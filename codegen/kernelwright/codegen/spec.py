@@ -1,0 +1,254 @@
+"""What to compute and how to tile it: the one description from which name, identity, header and commands follow."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, StrictBool, model_serializer
+
+
+class DType(StrEnum):
+    """Element types. fp8 is e4m3 and bf8 is e5m2: FNUZ on gfx942, OCP elsewhere."""
+
+    FP32 = "fp32"
+    FP16 = "fp16"
+    BF16 = "bf16"
+    FP8 = "fp8"
+    BF8 = "bf8"
+    INT8 = "int8"
+    INT32 = "int32"
+
+
+ELEMENT_BYTES: Mapping[DType, int] = {
+    DType.FP32: 4,
+    DType.FP16: 2,
+    DType.BF16: 2,
+    DType.FP8: 1,
+    DType.BF8: 1,
+    DType.INT8: 1,
+    DType.INT32: 4,
+}
+
+
+def default_acc_dtype(dtype_a: DType) -> DType:
+    """What products of this dtype are summed in unless a spec says otherwise."""
+    return DType.INT32 if dtype_a in (DType.INT8, DType.INT32) else DType.FP32
+
+
+def default_output_dtype(dtype_a: DType) -> DType:
+    """What a GEMM of this dtype writes unless a spec says otherwise: 8-bit floats write fp16, integers int32."""
+    return _DEFAULT_OUTPUT.get(dtype_a, dtype_a)
+
+
+_DEFAULT_OUTPUT = {DType.FP8: DType.FP16, DType.BF8: DType.FP16, DType.INT8: DType.INT32}
+
+
+class Layout(StrEnum):
+    """Row- or column-major of A, B, C in this order."""
+
+    RCR = "rcr"
+    RRR = "rrr"
+    CRR = "crr"
+    CCR = "ccr"
+
+
+class Pipeline(StrEnum):
+    """How operands travel from memory to the matrix units."""
+
+    MEM = "mem"
+    COMPV3 = "compv3"
+    COMPV4 = "compv4"
+    COMPV6 = "compv6"
+    COMP_ASYNC = "comp_async"
+    PRESHUFFLEV2 = "preshufflev2"
+    TMA = "tma"  # NVIDIA: bulk tensor copies, warp specialised
+    PACKED = "packed"  # CPU: both operands packed into cache blocks
+
+
+class Epilogue(StrEnum):
+    """How the accumulators reach memory."""
+
+    CSHUFFLE = "cshuffle"
+    DEFAULT = "default"
+    TMA = "tma"
+
+
+class Scheduler(StrEnum):
+    """Who issues what: within a wave, between waves, or between warp groups."""
+
+    INTRAWAVE = "intrawave"
+    INTERWAVE = "interwave"
+    DEFAULT = "default"
+    COOPERATIVE = "cooperative"  # NVIDIA: consumer warp groups share one tile
+    PINGPONG = "pingpong"  # NVIDIA: consumer warp groups alternate tiles
+
+
+class DOp(StrEnum):
+    """How the D tensors are combined with the product."""
+
+    ADD = "add"
+    MULTIPLY = "multiply"
+
+
+class Activation(StrEnum):
+    """The last step of a fused epilogue; gelu is the erf form, fast_gelu the tanh form."""
+
+    NONE = "none"
+    RELU = "relu"
+    GELU = "gelu"
+    FAST_GELU = "fast_gelu"
+    SILU = "silu"
+    SIGMOID = "sigmoid"
+    TANH = "tanh"
+
+
+class StreamK(StrEnum):
+    """How the partial sums of a tile that stream-K cuts are added up, always in the same order.
+
+    Adding them atomically is not offered: the result would depend on which workgroup finishes first.
+    """
+
+    NONE = "none"
+    LINEAR = "linear"
+    TREE = "tree"
+
+
+MAX_D_TENSORS = 4  # KW_MAX_D of the C ABI
+MAX_EXTENT = 65535  # keeps names below 240 characters and products of extents within 64 bits
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Extent(_Frozen):
+    """Three extents along M, N and K."""
+
+    m: int = Field(gt=0, le=MAX_EXTENT, strict=True)
+    n: int = Field(gt=0, le=MAX_EXTENT, strict=True)
+    k: int = Field(gt=0, le=MAX_EXTENT, strict=True)
+
+
+class Padding(_Frozen):
+    """True where the kernel handles extents that are no multiple of the tile."""
+
+    m: StrictBool = True
+    n: StrictBool = True
+    k: StrictBool = True
+
+
+class GemmSpec(_Frozen):
+    """One GEMM kernel: C = A·B, or act(A·B op D0 op D1 …), tiled tile → wave → warp_tile.
+
+    ``wave`` counts waves (warp groups on NVIDIA, 1 on CPU) along each extent of a tile; ``warp_tile`` is the extent of
+    one matrix instruction (of the register block on CPU). With ``split_k`` the workgroups of a tile share K: each sums
+    a slice into the workspace, and a second kernel adds the slices up in order, scales and converts. With ``stream_k``
+    they share all tiles' steps along K evenly, whatever the number of tiles.
+
+    ``num_d`` tensors of C's dtype and order are combined with the result by ``d_op`` before ``activation``. A
+    ``batched`` kernel serves several products of one shape, a ``grouped`` one products of different shapes; with
+    ``preshuffle`` B is given in the order in which the kernel reads it.
+    """
+
+    op: Literal["gemm"] = "gemm"
+    dtype_a: DType
+    dtype_b: DType
+    dtype_c: DType
+    dtype_acc: DType
+    layout: Layout
+    tile: Extent
+    wave: Extent
+    warp_tile: Extent
+    pipeline: Pipeline
+    epilogue: Epilogue
+    scheduler: Scheduler
+    pad: Padding = Padding()
+    persistent: StrictBool = False
+    preshuffle: StrictBool = False
+    cluster: Extent = Extent(m=1, n=1, k=1)
+    num_wave_groups: int = Field(default=1, gt=0, le=MAX_EXTENT, strict=True)
+    k_block_per_cu: int = Field(default=1, gt=0, le=MAX_EXTENT, strict=True)
+    split_k: StrictBool = False
+    stream_k: StreamK = StreamK.NONE
+    num_d: int = Field(default=0, ge=0, le=MAX_D_TENSORS, strict=True)
+    d_op: DOp = DOp.ADD
+    activation: Activation = Activation.NONE
+    batched: StrictBool = False
+    grouped: StrictBool = False
+
+    @model_serializer(mode="wrap")
+    def _dump(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # A field younger than the first libraries is written only where it is set: identities stay what they were.
+        fields: dict[str, Any] = write(self)
+        for name in _YOUNG:
+            if fields[name] == GemmSpec.model_fields[name].default:
+                del fields[name]
+        return fields
+
+    @property
+    def fused(self) -> bool:
+        """Does the epilogue more than scale and convert?"""
+        return self.num_d > 0 or self.activation is not Activation.NONE
+
+    @property
+    def variant(self) -> str:
+        """The one word of :data:`VARIANTS` that says most about what the kernel serves."""
+        if self.grouped:
+            return "grouped"
+        if self.batched:
+            return "batched"
+        if self.stream_k is not StreamK.NONE:
+            return "stream_k"
+        if self.fused:
+            return "multi_d"
+        return "preshuffle" if self.preshuffle else "standard"
+
+    @cached_property
+    def dtype_key(self) -> str:
+        """``<a>_<b>_<acc>``: how architecture files look up a combination of dtypes."""
+        return f"{self.dtype_a}_{self.dtype_b}_{self.dtype_acc}"
+
+    @cached_property
+    def name(self) -> str:
+        """The readable name, see :func:`kernelwright.codegen.naming.kernel_name`."""
+        from kernelwright.codegen.naming import kernel_name  # the grammar needs the type that it names
+
+        return kernel_name(self)
+
+
+VARIANTS = ("standard", "preshuffle", "multi_d", "stream_k", "batched", "grouped")
+"""What :attr:`GemmSpec.variant` may be."""
+
+_YOUNG = ("split_k", "stream_k", "num_d", "d_op", "activation", "batched", "grouped")
+
+
+class Kernel(_Frozen):
+    """A spec on an architecture: the unit that is built, named, cached and dispatched."""
+
+    arch: str
+    spec: GemmSpec
+
+    @cached_property
+    def canonical_json(self) -> str:
+        """The spec's fields, keys sorted, no blanks: the text that the identity hashes."""
+        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+
+    @cached_property
+    def identity(self) -> str:
+        """sha256 of :attr:`canonical_json`, 64 hex digits."""
+        return hashlib.sha256(self.canonical_json.encode()).hexdigest()
+
+    @property
+    def name(self) -> str:
+        """The spec's readable name, unique within the architecture."""
+        return self.spec.name
+
+    @cached_property
+    def symbol(self) -> str:
+        """The C symbol of the kernel's descriptor."""
+        return f"kw_kernel_{self.identity[:16]}"

@@ -1,0 +1,136 @@
+"""The HIP toolchain: compiles CK Tile kernels to AMD GPU code objects and wraps those for the host linker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernelwright.codegen.toolchains.host import ZIG_VERSION, Command, check_system_tool
+
+CLANG_HEADERS_VERSION = "22.1.8"
+CK_TILE_VERSION = "0.1.7.post2.dev18"
+
+CK_TILE_INCLUDE = "__ck_tile/aiter_meta/3rdparty/composable_kernel/include"
+_SHIM = "__hip/include/kernelwright/hip/shim"
+
+# zig ships libc++ without its generated __config_site, so its settings are given here.
+_LIBCXX = (
+    "_LIBCPP_ABI_NAMESPACE=__1",
+    "_LIBCPP_ABI_VERSION=1",
+    "_LIBCPP_ASSERTION_SEMANTIC_DEFAULT=_LIBCPP_ASSERTION_SEMANTIC_IGNORE",
+    "_LIBCPP_HARDENING_MODE_DEFAULT=_LIBCPP_HARDENING_MODE_NONE",
+    "_LIBCPP_HAS_FILESYSTEM=1",
+    "_LIBCPP_HAS_LOCALIZATION=1",
+    "_LIBCPP_HAS_MONOTONIC_CLOCK=1",
+    "_LIBCPP_HAS_MUSL_LIBC=1",
+    "_LIBCPP_HAS_RANDOM_DEVICE=1",
+    "_LIBCPP_HAS_TERMINAL=1",
+    "_LIBCPP_HAS_THREADS=1",
+    "_LIBCPP_HAS_THREAD_API_PTHREAD=1",
+    "_LIBCPP_HAS_TIME_ZONE_DATABASE=0",
+    "_LIBCPP_HAS_UNICODE=1",
+    "_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS=0",
+    "_LIBCPP_HAS_WIDE_CHARACTERS=1",
+    "_LIBCPP_PSTL_BACKEND_SERIAL",
+)
+# Order matters: C++ library, compiler, C library, then HIP and CK Tile. The C headers only declare.
+_WHEEL_INCLUDES = (
+    "__zig/ziglang/lib/libcxx/include",
+    "__clang/clang_tidy/data/lib/clang/22/include",
+    "__zig/ziglang/lib/libc/include/x86_64-linux-musl",
+    "__zig/ziglang/lib/libc/include/generic-musl",
+    "__zig/ziglang/lib/libc/include/x86-linux-any",
+    "__zig/ziglang/lib/libc/include/any-linux-any",
+    _SHIM,
+    CK_TILE_INCLUDE,
+)
+# No bundle and no unit id: the output is one plain file with the same bytes in every folder.
+_DEVICE = ("-x", "hip", "--offload-device-only", "--no-gpu-bundle-output", "-fuse-cuid=none")
+# Without it CK Tile's attention pipeline with transposing LDS reads computes exp2 of numbers meant for exp
+# (block_fmha_pipeline_qr_ks_vs_async_trload.hpp, MakeKargs in fmha_fwd_kernel.hpp): wrong results.
+_CK_TILE = ("-DCK_TILE_FMHA_FWD_FAST_EXP2=1",)
+# As C++20 the front end takes a tenth longer for the same code objects.
+_LANGUAGE = ("-std=c++17", "-O3", "-DNDEBUG", "-Wall", "-Wextra", "-Werror", "-I__hip/include")
+
+
+@dataclass(frozen=True)
+class HipToolchain:
+    """A clang that knows AMD GPUs, its linker, and the headers that a device pass of CK Tile sees.
+
+    ``id`` names the choice, ``identity`` says exactly what was chosen; both end in the manifest. Build one with
+    :meth:`wheel` or :meth:`rocm`.
+    """
+
+    id: str
+    identity: str
+    clang: tuple[str, ...]
+    lld: tuple[str, ...]
+    headers: tuple[str, ...]
+    compile_trees: tuple[str, ...]
+    tool_trees: tuple[str, ...]
+    env: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def wheel(cls) -> HipToolchain:
+        """clang 22 and lld out of the ziglang wheel with our own HIP declarations: no ROCm, no system header."""
+        zig = "__zig/ziglang/zig"
+        return cls(
+            id="wheel",
+            identity=f"ziglang {ZIG_VERSION}, clang-tidy {CLANG_HEADERS_VERSION}, amd-aiter {CK_TILE_VERSION}",
+            clang=(zig, "clang"),
+            lld=(zig, "ld.lld"),
+            headers=(
+                *("-nogpulib", "-nogpuinc", "-nostdinc", "-nostdinc++"),
+                *(f"-D{setting}" for setting in _LIBCXX),
+                *(part for folder in _WHEEL_INCLUDES for part in ("-isystem", folder)),
+            ),
+            compile_trees=("zig", "clang", "ck_tile", "hip"),
+            tool_trees=("zig",),
+            env=(),
+        )
+
+    @classmethod
+    def rocm(cls, path: str, fingerprint: str) -> HipToolchain:
+        """Compiler, HIP headers and device library of a ROCm at the absolute ``path``; CK Tile stays the pinned one.
+
+        ``fingerprint`` is a digest over the compiler's bytes and version output. It is part of every command's
+        environment, so that another ROCm at the same path misses every cache.
+
+        Raises ValueError if ``path`` is not absolute or ``fingerprint`` is empty.
+        """
+        check_system_tool("ROCm", path, fingerprint, example="/opt/rocm")
+        return cls(
+            id="rocm",
+            identity=f"{path} {fingerprint}, amd-aiter {CK_TILE_VERSION}",
+            clang=(f"{path}/llvm/bin/clang++",),
+            lld=(f"{path}/llvm/bin/ld.lld",),
+            headers=(f"--rocm-path={path}", "-isystem", CK_TILE_INCLUDE),
+            compile_trees=("ck_tile", "hip"),
+            tool_trees=(),
+            env=(("PATH", "/usr/bin:/bin"), ("KERNELWRIGHT_HIP_FINGERPRINT", fingerprint)),
+        )
+
+    def compile(self, source: str, output: str, target: str, memory_mb: int) -> Command:
+        """The header ``source`` to device assembly for ``target`` (``gfx942``): code and the metadata about it."""
+        argv = (*self.clang, *_DEVICE, f"--offload-arch={target}", *self.headers, *_CK_TILE, *_LANGUAGE)
+        return self._command((*argv, "-S", source, "-o", output), self.compile_trees, memory_mb)
+
+    def assemble(self, source: str, output: str, target: str) -> Command:
+        """Device assembly to a relocatable object: the code and data that compiling straight to an object gives."""
+        argv = (*self.clang, "--target=amdgcn-amd-amdhsa", f"-mcpu={target}")
+        return self._command((*argv, "-c", source, "-o", output), self.tool_trees, 160)
+
+    def link(self, source: str, output: str) -> Command:
+        """A relocatable object to a code object that the HIP runtime loads."""
+        argv = (*self.lld, "-m", "elf64_amdgpu", "--no-undefined", "-shared", "-s", "--build-id=none")
+        return self._command((*argv, "-o", output, source), self.tool_trees, 160)
+
+    def embed(self, source: str, output: str) -> Command:
+        """Host assembly that includes a code object, to a host object.
+
+        Not done by the host toolchain: zig caches objects by the text of their source and would miss a new code object.
+        """
+        argv = (*self.clang, "--target=x86_64-linux-gnu", "-x", "assembler")
+        return self._command((*argv, "-c", source, "-o", output), self.tool_trees, 160)
+
+    def _command(self, argv: tuple[str, ...], trees: tuple[str, ...], memory_mb: int) -> Command:
+        return Command(argv, trees, self.env, (), memory_mb)

@@ -1,0 +1,167 @@
+/* libkernelwright: loads kernel libraries, picks a kernel for each problem, keeps the plan.
+ *
+ * C99, versioned, handles only. A function that can fail returns a kw_status and leaves a text for kw_last_error() in
+ * the calling thread. Structs that callers fill start with their own size; null options mean defaults. A dispatcher may
+ * be shared by threads, several may live in one process, and nothing here touches a device before a library is checked
+ * against it (see kw_device_check).
+ */
+#ifndef KERNELWRIGHT_DISPATCHER_H
+#define KERNELWRIGHT_DISPATCHER_H
+
+#include "kernelwright/abi.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KW_DISPATCHER_VERSION 1u
+
+/* Plans that a dispatcher keeps when its options do not say: some 8 MiB, and as much again of kernels' own data. */
+#define KW_DEFAULT_PLAN_LIMIT 16384u
+
+typedef struct kw_dispatcher kw_dispatcher;
+typedef struct kw_plan kw_plan;
+
+/* When a library is asked whether the device can run it. */
+typedef enum kw_device_check {
+  KW_CHECK_ON_ADD = 0,    /* adding a library for another device fails */
+  KW_CHECK_ON_LAUNCH = 1, /* first launch per library; adding, selecting and explaining touch no device */
+  KW_CHECK_NEVER = 2      /* planning for a device that is not here; a launch is refused */
+} kw_device_check;
+
+typedef struct kw_dispatcher_options {
+  uint32_t struct_size;
+  uint32_t device_check;  /* kw_device_check */
+  int32_t device;         /* ordinal, 0 on CPU */
+  uint32_t compute_units; /* of the device; 0 = the architecture's, or the CPUs of the affinity mask */
+  const char* arch;       /* libraries must be for exactly this one; null = whatever the device accepts */
+  const char* features;   /* of the device, separated by spaces; null = detected on CPU, none elsewhere */
+  uint32_t plan_limit;    /* plans in the cache, 0 = KW_DEFAULT_PLAN_LIMIT; see kw_dispatcher_select */
+  uint32_t reserved;      /* 0 */
+} kw_dispatcher_options;
+
+typedef struct kw_library_options {
+  uint32_t struct_size;
+  int32_t priority; /* of all its kernels; higher is preferred, default 0 */
+} kw_library_options;
+
+typedef struct kw_kernel_info {
+  uint32_t struct_size;
+  int32_t priority;
+  const kw_kernel* kernel;
+  const kw_library* library;
+} kw_kernel_info;
+
+/* A kernel that serves the problem; a callback provider fills score. */
+typedef struct kw_candidate {
+  const kw_kernel* kernel;
+  const kw_arch* arch;
+  int32_t priority;
+  uint32_t reserved;
+  double score; /* lower is better; infinity = do not use */
+} kw_candidate;
+
+typedef enum kw_provider {
+  KW_SELECT_ANALYTIC = 0,  /* lowest predicted time, see kernelwright/dispatcher/analytic.hpp; ties like first fit */
+  KW_SELECT_FIRST_FIT = 1, /* highest priority, then name, then architecture */
+  KW_SELECT_EXPLICIT = 2,  /* one kernel by name, "arch/name" or identity */
+  KW_SELECT_CALLBACK = 3   /* lowest score of a caller's function; ties like first fit */
+} kw_provider;
+
+/* Scores candidates. Called with the dispatcher locked: it must not call back into it. A failure fails the selection.
+ */
+typedef kw_status (*kw_score_fn)(void* user, const kw_problem* problem, kw_candidate* candidates, uint64_t count);
+
+typedef struct kw_selection_options {
+  uint32_t struct_size;
+  uint32_t provider;  /* kw_provider */
+  const char* kernel; /* KW_SELECT_EXPLICIT */
+  kw_score_fn score;  /* KW_SELECT_CALLBACK */
+  void* user;
+  const char* label; /* KW_SELECT_CALLBACK: how reasons call it; null = "callback" */
+} kw_selection_options;
+
+typedef struct kw_plan_info {
+  uint32_t struct_size;
+  uint32_t split_k; /* the problem's, or what was chosen where that is 0 */
+  const kw_kernel* kernel;
+  const kw_library* library;
+  uint64_t workspace_bytes;
+  const char* reason; /* a few words: why this kernel; kw_dispatcher_explain has the whole ranking */
+} kw_plan_info;
+
+KW_EXPORT uint32_t kw_dispatcher_version(void);
+KW_EXPORT uint32_t kw_dispatcher_abi_version(void);
+KW_EXPORT const char* kw_status_name(kw_status status);
+/* Text of the last failure in the calling thread; "" if none. Valid until the next failure in that thread. */
+KW_EXPORT const char* kw_last_error(void);
+
+KW_EXPORT kw_status kw_dispatcher_create(const kw_dispatcher_options* options, kw_dispatcher** dispatcher);
+/* Frees its plans too. Libraries stay mapped: their worker threads may outlive the dispatcher. */
+KW_EXPORT void kw_dispatcher_destroy(kw_dispatcher* dispatcher);
+
+/* Both check ABI version, architecture, device and descriptors; refuse a kernel that is there already; add all or none.
+ */
+KW_EXPORT kw_status kw_dispatcher_add_library(kw_dispatcher* dispatcher, const char* path,
+                                              const kw_library_options* options);
+/* library stays the caller's and must outlive the dispatcher. */
+KW_EXPORT kw_status kw_dispatcher_add_descriptor(kw_dispatcher* dispatcher, const kw_library* library,
+                                                 const kw_library_options* options);
+
+/* Kernels in first-fit order. find accepts a name, "arch/name" or an identity. info->struct_size is set by the caller.
+ */
+KW_EXPORT uint64_t kw_dispatcher_kernel_count(kw_dispatcher* dispatcher);
+KW_EXPORT kw_status kw_dispatcher_kernel_at(kw_dispatcher* dispatcher, uint64_t index, kw_kernel_info* info);
+KW_EXPORT kw_status kw_dispatcher_find_kernel(kw_dispatcher* dispatcher, const char* kernel, kw_kernel_info* info);
+KW_EXPORT kw_status kw_dispatcher_set_priority(kw_dispatcher* dispatcher, const char* kernel, int32_t priority);
+KW_EXPORT kw_status kw_dispatcher_set_selection(kw_dispatcher* dispatcher, const kw_selection_options* options);
+/* Threads of CPU launches, 0 = the affinity mask; for every CPU library of the dispatcher, process-wide. */
+KW_EXPORT kw_status kw_dispatcher_set_num_threads(kw_dispatcher* dispatcher, uint32_t threads);
+
+/* JSON into buffer. *needed (may be null) gets the bytes including the terminating zero; KW_BUFFER_TOO_SMALL if more
+ * than bytes, in which case buffer may be null. */
+KW_EXPORT kw_status kw_dispatcher_export_json(kw_dispatcher* dispatcher, char* buffer, size_t bytes, size_t* needed);
+KW_EXPORT kw_status kw_dispatcher_explain(kw_dispatcher* dispatcher, const kw_problem* problem, char* buffer,
+                                          size_t bytes, size_t* needed);
+
+/* Sizes, dtypes, layouts, leading dimensions and whatever else can be wrong with a kw_gemm_problem or a
+ * kw_grouped_gemm_problem; touches no dispatcher. Zero sizes are legal. */
+KW_EXPORT kw_status kw_problem_validate(const kw_problem* problem);
+
+/* The plan for a kw_gemm_problem: from the cache (no lock, no allocation), or chosen and cached. It lives as long as
+ * the dispatcher (or until clear_plans), also when libraries, priorities or the selection change later. Since nobody
+ * says when a plan is no longer in use, none is dropped for another: once plan_limit plans are there, including those
+ * of before such a change, a new one is refused with KW_OUT_OF_MEMORY. Plans of grouped problems are not cached: make
+ * them with kw_plan_create, or have kw_dispatcher_run make one for each launch. */
+KW_EXPORT kw_status kw_dispatcher_select(kw_dispatcher* dispatcher, const kw_problem* problem, const kw_plan** plan);
+/* A plan of the caller's own, chosen anew and not cached; it must not be used after the dispatcher is destroyed. */
+KW_EXPORT kw_status kw_plan_create(kw_dispatcher* dispatcher, const kw_problem* problem, kw_plan** plan);
+/* Frees a plan of kw_plan_create, also after its dispatcher. No thread may be in a call with it; a launch that still
+ * runs on a GPU has its own copy. Null is allowed. */
+KW_EXPORT void kw_plan_destroy(kw_plan* plan);
+KW_EXPORT kw_status kw_plan_get_info(const kw_plan* plan, kw_plan_info* info);
+KW_EXPORT uint64_t kw_plan_workspace_size(const kw_plan* plan);
+/* args is kw_gemm_args, or kw_grouped_gemm_args with the groups that were planned. Any number of threads at once, each
+ * with its own workspace. */
+KW_EXPORT kw_status kw_plan_launch(const kw_plan* plan, const void* args);
+/* Selects and launches. Works with a full cache too: a problem that is not in it is then planned for each launch. */
+KW_EXPORT kw_status kw_dispatcher_run(kw_dispatcher* dispatcher, const kw_problem* problem, const void* args);
+
+/* B in the order of a kernel's own, for kernels with a b_format (preshuffle). The first call ranks those kernels for
+ * the problem (its b_format must be 0; m counts, it is the size that will be asked for) and says the best one's format
+ * and bytes. The second orders b, which is in host memory as layout_b and ldb say, into shuffled of that many bytes;
+ * the problem's b_format says for which format. Both k x n and dtype_b must be those of the problems that use it; these
+ * set b_format to the same number. KW_NO_KERNEL where no kernel of that format serves the problem. */
+KW_EXPORT kw_status kw_dispatcher_shuffled_b(kw_dispatcher* dispatcher, const kw_problem* problem, uint64_t* b_format,
+                                             uint64_t* bytes);
+KW_EXPORT kw_status kw_dispatcher_shuffle_b(kw_dispatcher* dispatcher, const kw_problem* problem, const void* b,
+                                            void* shuffled, uint64_t bytes);
+
+KW_EXPORT uint64_t kw_dispatcher_plan_count(kw_dispatcher* dispatcher);
+/* Forgets and frees every plan. No other thread may be using this dispatcher or its plans. */
+KW_EXPORT void kw_dispatcher_clear_plans(kw_dispatcher* dispatcher);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* KERNELWRIGHT_DISPATCHER_H */

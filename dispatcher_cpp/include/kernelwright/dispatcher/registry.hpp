@@ -1,0 +1,56 @@
+// The kernels of a dispatcher in first-fit order, and the checks that a library passes before it is let in.
+#ifndef KERNELWRIGHT_DISPATCHER_REGISTRY_HPP
+#define KERNELWRIGHT_DISPATCHER_REGISTRY_HPP
+
+#include "kernelwright/abi.h"
+#include "kernelwright/dispatcher/atomic.hpp"
+#include "kernelwright/dispatcher/text.hpp"
+#include "kernelwright/dispatcher/vec.hpp"
+
+namespace kernelwright {
+
+struct LibraryEntry {
+  const kw_library* library = nullptr;
+  Atomic<bool> device_checked;
+};
+
+struct KernelEntry {
+  const kw_kernel* kernel;
+  LibraryEntry* library;
+  int32_t priority;
+};
+
+class Registry {
+ public:
+  Registry() = default;
+  Registry(const Registry&) = delete;
+  Registry& operator=(const Registry&) = delete;
+  ~Registry();
+
+  // All kernels of a library that passed check_library, or none.
+  kw_status add(const kw_library* library, int32_t priority, bool device_checked);
+  // By name, "arch/name" or identity. KW_INVALID_ARGUMENT with the nearest names when there is none or more than one.
+  kw_status find(const char* kernel, KernelEntry** entry);
+  kw_status set_priority(const char* kernel, int32_t priority);
+  void to_json(Text* text) const;
+
+  const Vec<KernelEntry*>& kernels() const { return kernels_; }  // in first-fit order
+  const Vec<LibraryEntry*>& libraries() const { return libraries_; }
+
+ private:
+  kw_status check_new(const kw_library& library) const;
+  void sort();
+
+  Vec<KernelEntry*> kernels_;
+  Vec<LibraryEntry*> libraries_;
+};
+
+// ABI version, struct sizes, architecture name, and that every descriptor is complete.
+kw_status check_library(const kw_library* library, const char* path);
+// Maps a file after checking that it is a whole x86-64 shared object (a truncated one would raise SIGBUS in the
+// loader).
+kw_status open_library(const char* path, const kw_library** library);
+
+}  // namespace kernelwright
+
+#endif  // KERNELWRIGHT_DISPATCHER_REGISTRY_HPP

@@ -1,0 +1,114 @@
+"""``kernelwright jit``: compile the kernels of a set, configuration or spec that are missing, and print where they are.
+
+Standard output holds the library's path and nothing else, or one JSON object: "library", "manifest", "name", "arch",
+"kernels" (names) and "compiled" (those that were not there before). What a build shows goes to standard error. So a
+program in any language can start it, read a line and load the file. Exit status: 0 done; 1 it could not be built; 2 bad
+input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from kernelwright.codegen.command import TIMEOUT_S, interrupt_on_signals
+from kernelwright.codegen.limits import LimitError
+from kernelwright.codegen.violations import SpecError
+from kernelwright.dispatch import Device, DeviceNameError, KernelwrightError
+from kernelwright.jit.registry import Registry
+
+EXIT_FAILED, EXIT_BAD_INPUT = 1, 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run it; the exit status."""
+    options = _parser().parse_args(arguments)
+    interrupt_on_signals()
+    try:
+        registry = _registry(options)
+        missing = [kernel.name for kernel in registry.missing()]
+        library = registry.build(
+            options.jobs, retry_failed=options.retry_failed, timeout_s=options.timeout, progress=options.progress
+        )
+    except KeyboardInterrupt:
+        print("error: interrupted", file=sys.stderr)
+        return EXIT_FAILED
+    except (SpecError, DeviceNameError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return EXIT_BAD_INPUT
+    except (KernelwrightError, LimitError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return EXIT_FAILED
+    manifest = library.path.with_name("manifest.json")
+    found = {"library": str(library.path), "manifest": str(manifest), "name": library.name, "arch": library.arch}
+    names = [kernel.name for kernel in library.kernels]
+    print(json.dumps({**found, "kernels": names, "compiled": missing}) if options.json else library.path)
+    return 0
+
+
+def _registry(options: argparse.Namespace) -> Registry:
+    device = Device(options.device, arch=options.arch) if options.arch else Device.of(options.device)
+    registry = Registry(device, name=options.name, cache=options.cache)
+    limits = dict(options.limit) or None
+    if options.set:
+        registry.add_set(options.set, filter=options.filter, limits=limits)
+    elif options.config:
+        registry.add_config(options.config, filter=options.filter, limits=limits)
+    elif options.filter:
+        raise SpecError("--filter chooses among the kernels of --set or --config; leave it out with --spec")
+    else:
+        for spec in _specs(options.spec):
+            registry.add(spec, limits=limits)
+    return registry
+
+
+def _specs(path: str) -> list[dict[str, object]]:
+    try:
+        found = json.loads(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise SpecError(
+            f"cannot read {path!r}: {error.strerror}; name a file with a JSON spec or a list of them"
+        ) from None
+    except ValueError as error:
+        raise SpecError(f"{path} is no JSON: {error}") from None
+    specs = found if isinstance(found, list) else [found]
+    if not specs or not all(isinstance(spec, dict) for spec in specs):
+        raise SpecError(f"{path} holds no spec: allowed: one JSON object such as {{'dtype': …}}, or a list of them")
+    return specs
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "kernelwright jit",
+        description="Compile the kernels that are missing, into the cache, and print the path of their library.",
+    )
+    parser.add_argument("--device", default="cpu", help="cpu, cuda:N, hip:N or sim:ARCH (default: %(default)s)")
+    parser.add_argument("--arch", help="the device's architecture, where the device is not at hand, such as gfx942")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--set", metavar="NAME", help="a set such as essential or fp16_rcr_compute")
+    what.add_argument("--config", metavar="FILE", help="a JSON configuration: lists and ranges of values")
+    what.add_argument("--spec", metavar="FILE", help="a JSON spec, or a list of specs")
+    parser.add_argument("--filter", metavar="EXPR", help="of a set or configuration: kernels c for which this is true")
+    parser.add_argument(
+        "--limit", metavar="NAME=N", action="append", default=[], type=_limit, help="such as max_registers=128"
+    )
+    parser.add_argument("--name", default="jit", help="of the library, a C identifier (default: %(default)s)")
+    parser.add_argument("--cache", metavar="DIR", help="default: $KERNELWRIGHT_CACHE, else in the user's cache folder")
+    parser.add_argument("-j", "--jobs", type=int, help="commands at a time (default: all processors)")
+    parser.add_argument(
+        "--timeout", type=float, default=TIMEOUT_S, metavar="S", help="of each command (default: %(default)g seconds)"
+    )
+    parser.add_argument("--retry-failed", action="store_true", help="run commands again that failed before")
+    parser.add_argument("--progress", action="store_true", default=None, help="show it, also where is no terminal")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    return parser
+
+
+def _limit(text: str) -> tuple[str, int]:
+    name, _, value = text.partition("=")
+    if not value.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r}: write a name and a whole number, such as max_registers=128")
+    return name, int(value)

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernelwright.jit import command
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--set", "esential"], "did you mean 'essential'"),
+        (["--spec", "SPEC"], "dtype"),
+        (["--spec", "LIST"], "LIST holds no spec"),
+        (["--spec", "TEXT"], "TEXT is no JSON"),
+        (["--spec", "NONE"], "NONE"),
+        (["--set", "essential", "--filter", "c.tile_m > 9999"], "matches none"),
+        (["--spec", "SPEC", "--filter", "True"], "leave it out with --spec"),
+        (["--set", "essential", "--limit", "max_vgpr_spills=0"], "have no such number"),
+        (["--set", "essential", "--device", "cuda:x"], "device is 'cuda:x'; allowed"),
+    ],
+)
+def test_bad_input_is_exit_status_2(
+    arguments: list[str],
+    words: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in {"SPEC": '{"dtype": "fp23"}', "LIST": "[]", "TEXT": "{"}.items():
+        Path(name).write_text(text)
+    assert command.main([*arguments, "--arch", "x86_64_v3", "--cache", "cache"]) == command.EXIT_BAD_INPUT
+    said = capsys.readouterr()
+    assert said.out == "" and words in said.err
+
+
+@pytest.mark.parametrize("arguments", [[], ["--set", "a", "--spec", "b"], ["--set", "a", "--limit", "max_registers"]])
+def test_wrong_usage_is_exit_status_2(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        command.main(arguments)
+    assert caught.value.code == command.EXIT_BAD_INPUT

@@ -1,0 +1,33 @@
+"""What can go wrong when kernels are compiled at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kernelwright.dispatch import KernelwrightError
+
+
+class JitDisabledError(KernelwrightError):
+    """Kernels would have to be compiled, and ``KERNELWRIGHT_JIT=off`` forbids it; ``missing`` are their names."""
+
+    def __init__(self, arch: str, missing: Sequence[str]) -> None:
+        self.arch = arch
+        self.missing = tuple(missing)
+        listed = "".join(f"\n  {name}" for name in missing)
+        super().__init__(
+            f"KERNELWRIGHT_JIT=off, but {len(missing)} kernel{'s' * (len(missing) != 1)} for {arch} would have to be "
+            f"compiled; build them where compiling is allowed, into the same cache:{listed}"
+        )
+
+
+class ToolchainError(KernelwrightError):
+    """A compiler or header tree is not installed, or of another version than kernels are built with."""
+
+
+class BuildFailedError(KernelwrightError):
+    """Some kernels could not be compiled; ``failures`` maps what was built to all that its command printed."""
+
+    def __init__(self, failures: Mapping[str, str], kernels: int) -> None:
+        self.failures = dict(failures)
+        listed = "\n\n".join(self.failures.values())
+        super().__init__(f"{len(self.failures)} commands failed in a build of {kernels} kernels:\n{listed}")

@@ -1,0 +1,82 @@
+"""Linked libraries in the cache: found by what they are made of, before any compiler is asked for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernelwright.codegen.backends import ToolchainChoice
+from kernelwright.codegen.locks import entry_lock
+from kernelwright.codegen.plan import LibraryPlan
+from kernelwright.codegen.protocol import library_json
+from kernelwright.codegen.provenance import canonical, generator_materials
+from kernelwright.codegen.select import Selection
+from kernelwright.codegen.store import flush
+from kernelwright.dispatch import KernelLibrary, KernelwrightError
+from kernelwright.jit.toolchains import own_digest
+
+_STAMPS = "toolchains.json"
+_LOCK_S = 1800.0
+
+
+def library_key(
+    name: str,
+    item: Selection,
+    plan: LibraryPlan,
+    toolchains: Mapping[str, ToolchainChoice],
+    given: Mapping[str, Path] | None,
+) -> str:
+    """sha256 over all that a library is made of but the contents of toolchains, whose versions it has.
+
+    So a machine without compilers finds what another one has built. ``given`` are folders of trees by name.
+    """
+    trees = sorted({tree for action in plan.all_actions for tree in action.trees})
+    made_of = {
+        "library": library_json(name, item, plan, toolchains),
+        "sources": {tree: own_digest(tree, given) for tree in trees},
+        "generator": generator_materials(),
+    }
+    return hashlib.sha256(canonical(made_of)).hexdigest()
+
+
+@dataclass(frozen=True)
+class LibraryCache:
+    """Folders ``<root>/libraries/<key>`` with library, manifest, costs, and the stamps of the toolchains."""
+
+    root: Path
+
+    def find(self, key: str, stamps: Mapping[str, str]) -> KernelLibrary | None:
+        """A whole library; None if there is none, or if a toolchain that is installed here is not the one it had."""
+        folder = self.root / "libraries" / key
+        try:
+            recorded = json.loads((folder / _STAMPS).read_bytes())
+            if any(recorded.get(tree, stamp) != stamp for tree, stamp in stamps.items()):
+                return None
+            return KernelLibrary.load(folder)
+        except (OSError, ValueError, KernelwrightError):  # not there, or damaged: whoever may compile makes it again
+            return None
+
+    def make(self, key: str, stamps: Mapping[str, str], files: Callable[[], Mapping[str, bytes]]) -> KernelLibrary:
+        """Write a library's files and load it; what another process put there meanwhile stays."""
+        folder = self.root / "libraries" / key
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with entry_lock(self.root / "locks" / f"library-{key}", _LOCK_S):
+            found = self.find(key, stamps)
+            if found is not None:
+                return found
+            with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".new-", ignore_cleanup_errors=True) as made:
+                staged = Path(made, "staged")
+                staged.mkdir()
+                for name, data in {**files(), _STAMPS: json.dumps(dict(stamps)).encode()}.items():
+                    (staged / name).write_bytes(data)
+                flush(staged)
+                with suppress(FileNotFoundError):
+                    os.rename(folder, Path(made, "old"))
+                os.rename(staged, folder)
+        return KernelLibrary.load(folder)

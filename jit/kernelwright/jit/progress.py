@@ -1,0 +1,140 @@
+"""What a build shows on stderr: a bar on terminals, lines elsewhere, nothing if nothing needs to be compiled."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+from kernelwright.codegen.execute import ActionError, Watcher
+from kernelwright.codegen.plan import Action
+
+
+@contextmanager
+def display(title: str, wanted: bool | None, stream: TextIO | None = None) -> Iterator[Watcher]:
+    """A watcher that shows a run under ``title``; None: if ``stream`` (stderr) is a terminal.
+
+    The bar needs the package rich, which takes colours away where ``NO_COLOR`` is set; without it there are lines.
+    """
+    out = stream if stream is not None else sys.stderr
+    if wanted is False or (wanted is None and not out.isatty()):
+        yield Watcher()
+        return
+    shown = _bar(title, out) if out.isatty() else Lines(title, out)
+    try:
+        yield shown
+    finally:
+        shown.close()
+
+
+class Lines(Watcher):
+    """One line when the first command starts, one for each that ends or fails, one at the end."""
+
+    def __init__(self, title: str, stream: TextIO) -> None:
+        self.title = title
+        self.stream = stream
+        self.actions = 0
+        self.done = 0
+        self.made = 0
+        self.seconds: Mapping[Action, float] = {}
+        self.begin = time.monotonic()
+
+    def planned(self, actions: Sequence[Action], seconds: Mapping[Action, float]) -> None:
+        """Remember what there is to do."""
+        self.actions, self.seconds = len(actions), seconds
+
+    def started(self, action: Action) -> None:
+        """Show that it runs."""
+        if not self.made:
+            total = sum(self.seconds.values())
+            self._say(f"building {self.title}: {self.actions} steps, at most {total:.0f} processor seconds")
+        self.made += 1
+
+    def ended(self, action: Action, cached: bool) -> None:
+        """Show that it is done."""
+        self.done += 1
+        if not cached:
+            self._say(f"[{self.done}/{self.actions}] {action.description}")
+
+    def failed(self, error: ActionError) -> None:
+        """Show that it failed."""
+        self.done += 1
+        self._say(f"[{self.done}/{self.actions}] {error.action.description}: {error.reason}")
+
+    def close(self) -> None:
+        """Say how long it took, if anything was made."""
+        if self.made:
+            elapsed = time.monotonic() - self.begin
+            self._say(f"{self.title}: {self.made} of {self.actions} steps run in {elapsed:.1f} s")
+
+    def _say(self, line: str) -> None:
+        print(line, file=self.stream, flush=True)
+
+
+class Bar(Watcher):
+    """A bar that fills by estimated seconds, with what runs now behind it."""
+
+    def __init__(self, title: str, progress: Any) -> None:
+        self.title = title
+        self.progress = progress  # of rich
+        self.task: Any = None
+        self.seconds: Mapping[Action, float] = {}
+        self.running: list[str] = []
+        self.before = 0.0
+
+    def planned(self, actions: Sequence[Action], seconds: Mapping[Action, float]) -> None:
+        """Remember what there is to do."""
+        self.seconds = seconds
+
+    def started(self, action: Action) -> None:
+        """Show that it runs."""
+        if self.task is None:
+            self.progress.start()
+            self.task = self.progress.add_task(
+                self.title, total=sum(self.seconds.values()), completed=self.before, running=""
+            )
+        self.running.append(action.description)
+        self._update(0)
+
+    def ended(self, action: Action, cached: bool) -> None:
+        """Show that it is done."""
+        self._end(action)
+
+    def failed(self, error: ActionError) -> None:
+        """Show that it failed."""
+        self._end(error.action)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self.task is not None:
+            self.progress.stop()
+
+    def _end(self, action: Action) -> None:
+        if action.description in self.running:
+            self.running.remove(action.description)
+        if self.task is None:
+            self.before += self.seconds[action]
+        else:
+            self._update(self.seconds[action])
+
+    def _update(self, advance: float) -> None:
+        running = self.running[-1] if self.running else ""
+        self.progress.update(self.task, advance=advance, running=running, refresh=True)
+
+
+def _bar(title: str, stream: TextIO) -> Lines | Bar:
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    except ModuleNotFoundError:
+        return Lines(title, stream)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[running]}", markup=False),
+    )
+    return Bar(title, Progress(*columns, console=Console(file=stream), transient=True))

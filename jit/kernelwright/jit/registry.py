@@ -1,0 +1,208 @@
+"""A registry: kernels of one architecture, compiled where they are missing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kernelwright.codegen.backends import ToolchainChoice, backend_for
+from kernelwright.codegen.build import library_files
+from kernelwright.codegen.command import TIMEOUT_S
+from kernelwright.codegen.execute import BuildError, LocalExecutor, Watcher
+from kernelwright.codegen.library import library_plan
+from kernelwright.codegen.limits import Limits, strictest
+from kernelwright.codegen.plan import LibraryPlan
+from kernelwright.codegen.select import Selection, load_archs, select
+from kernelwright.codegen.spec import Kernel
+from kernelwright.codegen.violations import SpecError
+from kernelwright.dispatch import Device, Dispatcher, KernelLibrary
+from kernelwright.jit.errors import BuildFailedError, JitDisabledError, ToolchainError
+from kernelwright.jit.libraries import LibraryCache, library_key
+from kernelwright.jit.progress import display
+from kernelwright.jit.toolchains import Trees, find_trees
+
+SWITCH = "KERNELWRIGHT_JIT"
+"""``off`` forbids compiling: what is in the cache is used, and everything else refused with a list."""
+
+CACHE_VARIABLE = "KERNELWRIGHT_CACHE"
+
+
+class Registry:
+    """Kernels for the best architecture of ``device`` (or that of ``Device("hip:0", arch="gfx942")``).
+
+    ``cache``: a folder that processes and machines of one kind may share; default ``KERNELWRIGHT_CACHE``, or
+    ``~/.cache/kernelwright``. ``toolchains`` chooses compilers as ``[kernelwright-…].toolchain`` does, ``trees`` names
+    their folders where they are no installed wheels. Nothing is compiled before :meth:`build`.
+    """
+
+    def __init__(
+        self,
+        device: Device | str = "cpu",
+        *,
+        name: str = "jit",
+        cache: str | os.PathLike[str] | None = None,
+        toolchains: Mapping[str, ToolchainChoice] | None = None,
+        trees: Mapping[str, Path] | None = None,
+    ) -> None:
+        """Ask the device for its architecture. DeviceError if it is absent, ArchError if no kernel is for it."""
+        self.device = Device.of(device)
+        self.name = name
+        self.cache = Path(cache) if cache is not None else default_cache()
+        self._known = load_archs()
+        self.arch = self._known[_first(self.device.archs, self._known)]
+        self._toolchains = dict(toolchains or {})
+        self._given = trees
+        self._kernels: dict[str, Kernel] = {}
+        self._limits: dict[str, Limits] = {}
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """All kernels, sorted by name."""
+        return tuple(sorted(self._kernels.values(), key=lambda kernel: kernel.name))
+
+    def add(self, spec: Mapping[str, Any] | None = None, /, *, limits: Limits | None = None, **fields: Any) -> Kernel:
+        """Add one kernel: ``add(dtype="bf16", layout="rcr", tile=[128, 128, 32], …)`` or a mapping of such fields.
+
+        Fields left out get the architecture's defaults. Raises SpecError for unknown fields and values,
+        IllegalKernelError, with every reason, for a kernel that the architecture cannot run.
+        """
+        (kernel,) = self._add("specs", [{**(spec or {}), **fields}], None, limits)
+        return kernel
+
+    def add_set(self, name: str, *, filter: str | None = None, limits: Limits | None = None) -> tuple[Kernel, ...]:
+        """Add the kernels of a set such as ``"essential"``; ``filter`` keeps those for which it is true."""
+        return self._add("set", name, filter, limits)
+
+    def add_config(
+        self,
+        config: Mapping[str, Any] | str | os.PathLike[str],
+        *,
+        filter: str | None = None,
+        limits: Limits | None = None,
+    ) -> tuple[Kernel, ...]:
+        """Add every legal kernel of a configuration (data, or the path of a JSON file), with the limits in it."""
+        value = config if isinstance(config, Mapping) else os.fspath(config)
+        return self._add("config", value, filter, limits)
+
+    def missing(self) -> tuple[Kernel, ...]:
+        """Kernels that :meth:`build` would have to compile; all of them if it only had to link, or has no compiler."""
+        return self._missing(*self._planned())
+
+    def build(
+        self,
+        max_workers: int | None = None,
+        *,
+        memory_mb: int | None = None,
+        progress: bool | None = None,
+        retry_failed: bool = False,
+        timeout_s: float = TIMEOUT_S,
+    ) -> KernelLibrary:
+        """A library of all kernels, out of the cache or compiled: at most ``max_workers`` commands at once.
+
+        The longest road to the end starts first; as many commands run at once as fit into ``memory_mb`` (unless given:
+        what is free now), those of other builds with the same cache included. ``progress``: True shows it on stderr,
+        False does not, None does if that is a terminal. A command that failed before fails again at once until
+        something that it reads changes, or with ``retry_failed``. One that takes longer than ``timeout_s`` seconds is
+        ended with all that it started.
+
+        Raises SpecError for an empty registry, JitDisabledError, ToolchainError, BuildFailedError with everything that
+        the compilers printed, and ``kernelwright.codegen.limits.LimitError`` for kernels beyond their limits.
+        """
+        item, plan, key = self._planned()
+        cache = LibraryCache(self.cache)
+        trees = self._trees(plan)
+        found = cache.find(key, trees.stamps if isinstance(trees, Trees) else {})
+        if found is not None:
+            return found
+        allowed = _may_compile()
+        missing = () if allowed else self._missing(item, plan, key)
+        if missing:
+            raise JitDisabledError(self.arch.name, [kernel.name for kernel in missing])
+        if isinstance(trees, ToolchainError):
+            raise trees
+        workers = max_workers if max_workers is not None else len(os.sched_getaffinity(0))
+        if workers < 1:
+            raise SpecError(f"max_workers = {max_workers!r}: allowed: whole numbers from 1")
+        if not timeout_s > 0:
+            raise SpecError(f"timeout_s = {timeout_s!r}: allowed: seconds above 0")
+        with display(f"{self.name} for {self.arch.name}", progress) as watcher:
+            executor = self._executor(trees, workers, memory_mb, watcher)
+            executor.retry_failed, executor.timeout_s = retry_failed, timeout_s
+            files = self._run(executor, plan)
+        made = library_files(self.name, item, plan, self._toolchains, files, executor.costs)
+        return cache.make(key, trees.stamps, lambda: made)
+
+    def dispatcher(
+        self, libraries: Sequence[KernelLibrary] = (), selection: Any = "analytic", **build: Any
+    ) -> Dispatcher:
+        """A dispatcher on the device with all kernels and those of ``libraries``; ``build``: see :meth:`build`."""
+        return Dispatcher([*libraries, self.build(**build)], self.device, selection)
+
+    def _add(self, source: str, value: Any, expression: str | None, limits: Limits | None) -> tuple[Kernel, ...]:
+        (item,) = select(source, value, [self.arch.name], self._known, expression, limits)
+        for kernel in item.kernels:
+            self._kernels[kernel.identity] = kernel
+            stated = (self._limits.get(kernel.identity, {}), item.limits.get(kernel.identity, {}))
+            self._limits[kernel.identity] = strictest(stated)
+        return item.kernels
+
+    def _planned(self) -> tuple[Selection, LibraryPlan, str]:
+        limits = {identity: stated for identity, stated in self._limits.items() if stated}
+        item = Selection(self.arch, self.kernels, {}, limits)
+        plan = library_plan(self.name, self.arch, item.kernels, backend_for(self.arch, self._toolchains))
+        return item, plan, library_key(self.name, item, plan, self._toolchains, self._given)
+
+    def _trees(self, plan: LibraryPlan) -> Trees | ToolchainError:
+        try:
+            return find_trees({tree for action in plan.all_actions for tree in action.trees}, self._given)
+        except ToolchainError as error:
+            return error
+
+    def _missing(self, item: Selection, plan: LibraryPlan, key: str) -> tuple[Kernel, ...]:
+        trees = self._trees(plan)
+        if isinstance(trees, ToolchainError):
+            return () if LibraryCache(self.cache).find(key, {}) else item.kernels
+        if LibraryCache(self.cache).find(key, trees.stamps):
+            return ()
+        executor = self._executor(trees, 1, None, Watcher())
+        try:
+            unmade = set(executor.missing(plan.all_files, plan.all_actions))
+        except OSError:  # a cache that cannot be written has no results but libraries
+            return item.kernels
+        roads = zip(item.kernels, plan.kernels, strict=True)
+        lacking = tuple(kernel for kernel, road in roads if unmade.intersection(road.actions))
+        return lacking or (item.kernels if unmade else ())
+
+    def _executor(self, trees: Trees, workers: int, memory_mb: int | None, watcher: Watcher) -> LocalExecutor:
+        return LocalExecutor(trees.roots, self.cache, workers, memory_mb, watcher=watcher)
+
+    def _run(self, executor: LocalExecutor, plan: LibraryPlan) -> dict[str, Path]:
+        try:
+            return executor.run(plan.all_files, plan.all_actions, keep_going=True)
+        except BuildError as error:
+            failures = {one.action.description: str(one) for one in error.errors}
+            raise BuildFailedError(failures, len(plan.kernels)) from None
+
+
+def default_cache() -> Path:
+    """Where kernels are kept unless somebody says otherwise."""
+    named = os.environ.get(CACHE_VARIABLE)
+    if named:
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "kernelwright")
+
+
+def _may_compile() -> bool:
+    value = os.environ.get(SWITCH, "on")
+    if value not in ("on", "off"):
+        raise SpecError(f"{SWITCH} is {value!r}; allowed: on, off")
+    return value == "on"
+
+
+def _first(archs: Sequence[str], known: Mapping[str, object]) -> str:
+    found = [arch for arch in archs if arch in known]
+    if not found:
+        raise SpecError(f"no kernels exist for {' or '.join(archs)}; architectures: {', '.join(known)}")
+    return found[0]

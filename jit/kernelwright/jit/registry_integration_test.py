@@ -1,0 +1,177 @@
+"""Real kernels through the compiler of the build; KERNELWRIGHT_TREES names a JSON of tree folders."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernelwright.codegen import cli
+from kernelwright.codegen.build import read_tree_roots
+from kernelwright.codegen.limits import LimitError
+from kernelwright.codegen.violations import SpecError
+from kernelwright.dispatch import Device, KernelLibrary, KernelwrightError
+from kernelwright.jit import BuildFailedError, JitDisabledError, Registry, ToolchainError, command
+
+pytestmark = pytest.mark.skipif("KERNELWRIGHT_TREES" not in os.environ, reason="KERNELWRIGHT_TREES is not set")
+
+SPEC = {"dtype": "fp32", "layout": "rrr", "tile": [12, 48, 32], "warp_tile": [6, 16, 1]}
+CPU = Device("cpu", arch="x86_64_v3")
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("jit")
+
+
+def registry(cache: Path, *layouts: str, **rest: object) -> Registry:
+    made = Registry(CPU, cache=cache, **rest)  # type: ignore[arg-type]
+    for layout in layouts or ("rrr",):
+        made.add(SPEC, layout=layout)
+    return made
+
+
+def test_what_is_missing_is_compiled_once(
+    cache: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = registry(cache)
+    assert first.missing() == first.kernels
+    library = first.build(2, progress=True)
+    assert [kernel.name for kernel in library.kernels] == [kernel.name for kernel in first.kernels]
+    assert library.kernels[0].resources is not None and library.kernels[0].resources["matrix_instructions"] > 0
+    costs = json.loads((library.path.parent / "costs.json").read_text())["kernels"]
+    assert costs[first.kernels[0].name]["cpu_s"] > 0
+    said = capsys.readouterr().err
+    assert "Compile gemm_fp32_rrr" in said and "Link" in said
+
+    monkeypatch.setenv("KERNELWRIGHT_JIT", "off")
+    again = registry(cache)
+    assert again.missing() == ()
+    assert again.build(progress=True).path == library.path and capsys.readouterr().err == ""
+    more = registry(cache, "rrr", "rcr")
+    with pytest.raises(JitDisabledError, match=r"KERNELWRIGHT_JIT=off, but 1 kernel for x86_64_v3 .*\n  gemm_fp32_rcr"):
+        more.build()
+    assert [kernel.spec.layout for kernel in more.missing()] == ["rcr"]
+
+    monkeypatch.setenv("KERNELWRIGHT_JIT", "on")
+    more.build(progress=True)
+    said = capsys.readouterr().err
+    assert "Compile gemm_fp32_rcr" in said and "Compile gemm_fp32_rrr" not in said
+
+
+def test_no_compiler_is_needed_for_what_is_there(cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    library = registry(cache).build()
+    roots = {
+        tree: str(root) for tree, root in read_tree_roots(os.environ["KERNELWRIGHT_TREES"]).items() if tree != "zig"
+    }
+    (tmp_path / "trees.json").write_text(json.dumps(roots))
+    monkeypatch.setenv("KERNELWRIGHT_TREES", str(tmp_path / "trees.json"))
+    monkeypatch.setattr("kernelwright.jit.registry.find_trees", _refuse)
+    assert registry(cache).build().path == library.path and registry(cache).missing() == ()
+    other = registry(cache, "ccr")
+    assert other.missing() == other.kernels
+    with pytest.raises(ToolchainError, match="ziglang"):
+        other.build()
+
+
+def _refuse(*_: object) -> object:
+    raise ToolchainError("ziglang==0.17.0 is not installed; pip install 'kernelwright[jit]'")
+
+
+def test_a_damaged_library_is_linked_again(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    library = registry(cache).build()
+    whole = library.path.read_bytes()
+    fresh = library.path.with_name("copy")
+    fresh.write_bytes(whole[:-1] + b"?")
+    os.replace(fresh, library.path)  # another file: this process has the old one mapped
+    assert registry(cache).missing() == ()
+    rebuilt = registry(cache).build(progress=True)
+    assert rebuilt.path == library.path and rebuilt.path.read_bytes() == whole
+    assert capsys.readouterr().err == ""
+    (library.path.parent / "manifest.json").write_text("{")
+    assert registry(cache).build().path.read_bytes() == whole
+
+
+def test_limits_hold(cache: Path) -> None:
+    one = registry(cache)
+    one.add(SPEC, limits={"max_code_bytes": 100})
+    with pytest.raises(LimitError, match=r"gemm_fp32_rrr.* bytes of code; allowed: at most 100"):
+        one.build()
+    one.add(SPEC, limits={"max_code_bytes": 1 << 20})
+    with pytest.raises(LimitError):  # the stricter one holds
+        one.build()
+    fine = registry(cache)
+    fine.add(SPEC, limits={"max_code_bytes": 1 << 20})
+    assert len(fine.build().kernels) == 1
+
+
+def test_the_command_line_prints_the_library_that_it_makes(
+    cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "spec.json").write_text(json.dumps({**SPEC, "layout": "rrr"}))
+    arguments = ["--arch", "x86_64_v3", "--spec", str(tmp_path / "spec.json"), "--cache", str(cache)]
+    arguments += ["--name", "cli"]
+    assert cli.main(["jit", *arguments, "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["compiled"] == made["kernels"] and made["arch"] == "x86_64_v3" and made["name"] == "cli"
+    assert [kernel.name for kernel in KernelLibrary.load(Path(made["library"]).parent).kernels] == made["kernels"]
+    assert json.loads(Path(made["manifest"]).read_text())["kernels"]
+
+    monkeypatch.setenv("KERNELWRIGHT_JIT", "off")
+    assert command.main([*arguments]) == 0
+    assert capsys.readouterr().out == made["library"] + "\n"
+    assert command.main([*arguments, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {**made, "compiled": []}
+    assert command.main([*arguments, "--name", "other"]) == command.EXIT_FAILED
+    said = capsys.readouterr()
+    assert said.out == "" and "KERNELWRIGHT_JIT=off" in said.err
+    monkeypatch.setenv("KERNELWRIGHT_JIT", "on")
+    assert command.main([*arguments, "--limit", "max_code_bytes=9"]) == command.EXIT_FAILED
+    assert "bytes of code; allowed: at most 9 (max_code_bytes)" in capsys.readouterr().err
+
+
+def test_a_compiler_has_a_time_limit(cache: Path) -> None:
+    slow = registry(cache, "crr")
+    with pytest.raises(
+        BuildFailedError, match=r"Compile gemm_fp32_crr\S+ for x86_64_v3: took .* limit of 0\.01 seconds"
+    ):
+        slow.build(timeout_s=0.01)
+    assert slow.missing() == slow.kernels
+    with pytest.raises(SpecError, match="timeout_s = 0: allowed: seconds above 0"):
+        slow.build(timeout_s=0)
+
+
+def test_failures_carry_what_the_compiler_printed(cache: Path, tmp_path: Path) -> None:
+    roots = read_tree_roots(os.environ["KERNELWRIGHT_TREES"])
+    broken = tmp_path / "broken"
+    for path in (roots["cpu"] / "include").rglob("*"):
+        if path.is_file():
+            target = broken / path.relative_to(roots["cpu"])
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(path.read_bytes())
+    for header in (broken / "include/kernelwright/cpu").rglob("*.hpp"):
+        header.write_text("#error a header that cannot be\n" + header.read_text())
+    for _ in range(2):
+        one = registry(cache, "rrr", "rcr", trees={**roots, "cpu": broken})
+        with pytest.raises(BuildFailedError, match="error: a header that cannot be") as caught:
+            one.build(2)
+        assert {name.partition("_packed")[0] for name in caught.value.failures} >= {
+            "Compile gemm_fp32_rrr",
+            "Compile gemm_fp32_rcr",
+        }
+    assert "nothing that it reads has changed" in str(caught.value)
+    registry(cache, trees=roots).build()  # expired with the header
+
+
+def test_a_dispatcher_computes(cache: Path) -> None:
+    try:
+        dispatcher = registry(cache, "rrr", "rcr").dispatcher()
+    except KernelwrightError as error:
+        if "KERNELWRIGHT_LIBRARY" not in str(error):
+            raise
+        pytest.skip("libkernelwright.so is not packaged here")
+    a, b = np.arange(35, dtype=np.float32).reshape(5, 7), np.arange(21, dtype=np.float32).reshape(7, 3)
+    assert (dispatcher.gemm(a, b) == a @ b).all()

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kernelwright.codegen.violations import IllegalKernelError, SpecError
+from kernelwright.dispatch import Device
+from kernelwright.jit import JitDisabledError, Registry, ToolchainError
+from kernelwright.jit.registry import default_cache
+
+AMD = Device("hip:0", arch="gfx942")
+SPEC = {"dtype": "bf16", "layout": "rcr", "tile": [128, 128, 32], "wave": [2, 2, 1], "warp_tile": [32, 32, 16]}
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> dict[str, Path]:
+    """Own sources, so that plans have keys; no compiler."""
+    for name in ("abi.h", "hip/gemm.hpp", "cpu/gemm.hpp"):
+        path = tmp_path / "own/include/kernelwright" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    return {tree: tmp_path / "own" for tree in ("abi", "hip", "cpu")}
+
+
+def test_kernels_come_from_specs_sets_and_configurations(tmp_path: Path, sources: dict[str, Path]) -> None:
+    registry = Registry(AMD, cache=tmp_path / "cache", trees=sources)
+    kernel = registry.add(SPEC, pipeline="compv3", limits={"max_vgpr_spills": 0})
+    essential = registry.add_set("essential", filter="c.dtype_a == 'bf16'")
+    assert essential and kernel in registry.kernels and set(essential) <= set(registry.kernels)
+    config = {
+        "problem": {"dtype": "fp16", "layout": "rcr"},
+        "tile_config": {key: {"values": [SPEC[key]]} for key in ("tile", "wave", "warp_tile")},
+        "trait_config": {"pipeline": {"values": ["compv3", "compv4"]}},
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    added = registry.add_config(tmp_path / "config.json")
+    assert len(added) == 2 and registry.add_config(config) == added
+    names = [one.name for one in registry.kernels]
+    assert names == sorted(set(names))
+    assert registry.missing() == registry.kernels
+
+
+def test_what_is_wrong_is_refused_when_it_is_added(tmp_path: Path) -> None:
+    registry = Registry(AMD, cache=tmp_path)
+    with pytest.raises(IllegalKernelError, match=r"gemm\.warp_tile_set"):
+        registry.add(SPEC, warp_tile=[128, 128, 32], pipeline="compv3")
+    with pytest.raises(SpecError, match="unknown field 'tyle'"):
+        registry.add(SPEC, tyle=3)
+    with pytest.raises(SpecError, match="unknown limit"):
+        registry.add(SPEC, pipeline="compv3", limits={"max_speed": 3})
+    with pytest.raises(SpecError, match="has no kernels"):
+        registry.build()
+    assert not registry.kernels and not list(tmp_path.iterdir())
+    with pytest.raises(SpecError, match="no kernels exist for gfx803"):
+        Registry(Device("hip:0", arch="gfx803"))
+
+
+def test_off_lists_what_would_be_compiled(
+    tmp_path: Path, sources: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = Registry(AMD, cache=tmp_path / "cache", trees=sources)
+    kernels = [registry.add(SPEC, pipeline=pipeline) for pipeline in ("compv3", "compv4")]
+    with pytest.raises(ToolchainError, match=r"pip install 'kernelwright\[jit"):
+        registry.build()
+    monkeypatch.setenv("KERNELWRIGHT_JIT", "off")
+    with pytest.raises(JitDisabledError) as caught:
+        registry.build()
+    assert set(caught.value.missing) == {kernel.name for kernel in kernels} and caught.value.arch == "gfx942"
+    assert all(f"\n  {kernel.name}" in str(caught.value) for kernel in kernels)
+    monkeypatch.setenv("KERNELWRIGHT_JIT", "no")
+    with pytest.raises(SpecError, match="KERNELWRIGHT_JIT is 'no'; allowed: on, off"):
+        registry.build()
+
+
+def test_off_lists_everything_where_the_cache_cannot_be_written(
+    tmp_path: Path, sources: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "zig/ziglang").mkdir(parents=True)
+    (tmp_path / "cache").write_text("a file where a folder should be")
+    trees = {**sources, "zig": tmp_path / "zig"}
+    registry = Registry(Device("cpu", arch="x86_64_v3"), cache=tmp_path / "cache", trees=trees)
+    registry.add(dtype="fp32", layout="rrr", tile=[12, 48, 32], warp_tile=[6, 16, 1])
+    monkeypatch.setenv("KERNELWRIGHT_JIT", "off")
+    with pytest.raises(JitDisabledError, match="1 kernel for x86_64_v3"):
+        registry.build()
+
+
+def test_where_kernels_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERNELWRIGHT_CACHE", "/kept")
+    assert default_cache() == Path("/kept")
+    monkeypatch.delenv("KERNELWRIGHT_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
+    assert default_cache() == Path("/xdg/kernelwright")

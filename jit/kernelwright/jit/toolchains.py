@@ -1,0 +1,126 @@
+"""Where compilers and headers are: folders of installed wheels, or those that a file names."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+import kernelwright.codegen
+from kernelwright.codegen.build import read_tree_roots
+from kernelwright.codegen.toolchains import cuda, hip, host
+from kernelwright.codegen.trees import TREES
+from kernelwright.jit.errors import ToolchainError
+
+TREES_VARIABLE = "KERNELWRIGHT_TREES"
+"""Names a JSON file ``{tree: folder}`` that comes before installed wheels."""
+
+_OWN = ("abi", "headers", "cpu", "hip", "cuda_src")
+_CLANG = {"clang-tidy": hip.CLANG_HEADERS_VERSION}
+# Tree → extras of this package that bring it, and the distributions that must be installed, with their versions.
+_WHEELS: Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
+    "zig": (("jit",), {"ziglang": host.ZIG_VERSION}),
+    "clang": (("jit-amd", "jit-nvidia"), _CLANG),
+    "ck_tile": (("jit-amd",), {"amd-aiter": hip.CK_TILE_VERSION}),
+    "cutlass": (("jit-nvidia",), {"nvidia-cutlass": cuda.CUTLASS_VERSION}),
+    "cuda": (
+        ("jit-nvidia",),
+        {
+            "nvidia-cuda-nvcc": cuda.NVCC_VERSION,
+            "nvidia-nvvm": cuda.NVCC_VERSION,
+            "nvidia-cuda-crt": cuda.NVCC_VERSION,
+            "nvidia-cuda-runtime": cuda.CUDA_RUNTIME_VERSION,
+            "nvidia-cuda-cccl": "13.0.85",
+        },
+    ),
+}
+
+Find = Callable[[str], metadata.Distribution]
+
+
+@dataclass(frozen=True)
+class Trees:
+    """Folders by tree. ``stamps`` change whenever what stands in an installed tree does; own sources have none."""
+
+    roots: Mapping[str, Path]
+    stamps: Mapping[str, str]
+
+
+def find_trees(
+    names: Iterable[str], given: Mapping[str, Path] | None = None, find: Find = metadata.distribution
+) -> Trees:
+    """Folders for the trees ``names``: those of ``given``, else of the variable's file, else out of installed wheels.
+
+    ToolchainError names every wheel that is missing or of another version, and what to install.
+    """
+    named = _named(given)
+    roots, stamps, problems = {}, {}, []
+    for name in sorted(set(names)):
+        try:
+            if name in named:
+                roots[name] = named[name]
+            elif name in _OWN:
+                roots[name] = _own_sources()
+            else:
+                roots[name], stamps[name] = _out_of_wheels(name, find)
+        except ToolchainError as error:
+            problems.append(str(error))
+    if problems:
+        raise ToolchainError("\n".join(problems))
+    return Trees(roots, stamps)
+
+
+def own_digest(name: str, given: Mapping[str, Path] | None = None) -> str:
+    """sha256 over the contents of one of our own trees (ToolchainError if it is nowhere), or nothing for others."""
+    if name not in _OWN:
+        return ""
+    root = _named(given).get(name) or _own_sources()
+    digest = hashlib.sha256()
+    shown = [match for part in TREES[name].parts for match in sorted(root.glob(part))]
+    for path in [file for top in shown for file in (sorted(top.rglob("*")) if top.is_dir() else [top])]:
+        if path.is_file():
+            digest.update(f"{path.relative_to(root)}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()
+
+
+def _named(given: Mapping[str, Path] | None) -> Mapping[str, Path]:
+    if given is not None:
+        return given
+    file = os.environ.get(TREES_VARIABLE)
+    return read_tree_roots(file) if file else {}
+
+
+def _own_sources() -> Path:
+    (package,) = kernelwright.codegen.__path__
+    root = Path(package).parent / "native"
+    if not (root / "include/kernelwright/abi.h").is_file():
+        raise ToolchainError(
+            f"{root} holds no headers: this is a checkout; set {TREES_VARIABLE} to a JSON file that maps "
+            f"{', '.join(_OWN)} to its folder dispatcher_cpp, or install the kernelwright wheel"
+        )
+    return root
+
+
+def _out_of_wheels(name: str, find: Find) -> tuple[Path, str]:
+    if name not in _WHEELS:
+        raise ToolchainError(f"no wheel has the tree {name!r}; known: {', '.join((*_WHEELS, *_OWN))}")
+    extras, wheels = _WHEELS[name]
+    roots, stamps = set(), []
+    for wheel, version in wheels.items():
+        try:
+            found = find(wheel)
+        except metadata.PackageNotFoundError:
+            hint = " or ".join(f"'kernelwright[{extra}]'" for extra in extras)
+            raise ToolchainError(f"{wheel}=={version} is not installed; pip install {hint}") from None
+        if found.version != version:
+            raise ToolchainError(
+                f"{wheel} {found.version} is installed; allowed: {version}; pip install {wheel}=={version}"
+            )
+        roots.add(Path(str(found.locate_file(""))).resolve())
+        stamps.append(f"{wheel} {version} {hashlib.sha256((found.read_text('RECORD') or '').encode()).hexdigest()}")
+    if len(roots) != 1:
+        raise ToolchainError(f"{', '.join(wheels)} are installed in several folders: {', '.join(map(str, roots))}")
+    return roots.pop(), "\n".join(stamps)

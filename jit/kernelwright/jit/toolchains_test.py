@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from kernelwright.codegen.trees import TREES
+from kernelwright.jit.errors import ToolchainError
+from kernelwright.jit.toolchains import _OWN, _WHEELS, find_trees, own_digest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def wheelhouse(folder: Path, wheels: dict[str, str]) -> object:
+    """Installed distributions with nothing but metadata, and what finds them."""
+    for name, version in wheels.items():
+        info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        (info / "RECORD").write_text(f"{name}/file,sha256=abc,3\n")
+
+    def find(name: str) -> metadata.Distribution:
+        for found in metadata.distributions(path=[str(folder)]):
+            if found.metadata["Name"] == name:
+                return found
+        raise metadata.PackageNotFoundError(name)
+
+    return find
+
+
+def test_trees_are_found_in_installed_wheels(tmp_path: Path) -> None:
+    every = {wheel: version for _, wheels in _WHEELS.values() for wheel, version in wheels.items()}
+    found = find_trees(_WHEELS, {}, wheelhouse(tmp_path, every))  # type: ignore[arg-type]
+    assert set(found.roots) == set(_WHEELS) == set(found.stamps)
+    assert set(found.roots.values()) == {tmp_path.resolve()}
+    record = next(tmp_path.glob("ziglang-*")) / "RECORD"
+    record.write_text("another build of the same version")
+    changed = find_trees(_WHEELS, {}, wheelhouse(tmp_path, {}))  # type: ignore[arg-type]
+    assert {tree for tree, stamp in found.stamps.items() if changed.stamps[tree] != stamp} == {"zig"}
+
+
+def test_every_missing_wheel_is_named_with_what_to_install(tmp_path: Path) -> None:
+    find = wheelhouse(tmp_path, {"ziglang": "0.16.0"})
+    with pytest.raises(ToolchainError) as caught:
+        find_trees(["zig", "clang", "ck_tile"], {}, find)  # type: ignore[arg-type]
+    assert str(caught.value).splitlines() == [
+        "amd-aiter==0.1.7.post2.dev18 is not installed; pip install 'kernelwright[jit-amd]'",
+        "clang-tidy==22.1.8 is not installed; pip install 'kernelwright[jit-amd]' or 'kernelwright[jit-nvidia]'",
+        "ziglang 0.16.0 is installed; allowed: 0.17.0; pip install ziglang==0.17.0",
+    ]
+
+
+def test_a_file_may_name_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    header = tmp_path / "own/include/kernelwright/abi.h"
+    header.parent.mkdir(parents=True)
+    header.write_text("one")
+    (tmp_path / "trees.json").write_text(json.dumps({"zig": str(tmp_path), "abi": str(tmp_path / "own")}))
+    monkeypatch.setenv("KERNELWRIGHT_TREES", str(tmp_path / "trees.json"))
+    found = find_trees(["zig", "abi"])
+    assert found.roots == {"zig": tmp_path, "abi": tmp_path / "own"} and not found.stamps
+    before = own_digest("abi")
+    header.with_name("cpu").mkdir()
+    (header.with_name("cpu") / "x.hpp").write_text("of another tree")
+    assert own_digest("abi") == before and own_digest("zig") == ""
+    header.write_text("two")
+    assert own_digest("abi") != before
+
+
+def test_a_checkout_has_to_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KERNELWRIGHT_TREES", raising=False)
+    with pytest.raises(
+        ToolchainError, match=r"set KERNELWRIGHT_TREES to a JSON file .* or install the kernelwright wheel"
+    ):
+        find_trees(["abi"])
+
+
+def test_every_tree_of_plans_can_be_found() -> None:
+    assert set(TREES) == {*_WHEELS, *_OWN}
+
+
+def test_versions_are_those_of_the_pins_and_of_the_extras() -> None:
+    pinned: dict[str, str] = {}
+    for path in (ROOT / "3rdparty/toolchains").glob("*.txt"):
+        pinned.update(re.findall(r"^([a-z0-9-]+)==(\S+)", path.read_text(), re.MULTILINE))
+    wanted = {wheel: version for _, wheels in _WHEELS.values() for wheel, version in wheels.items()}
+    assert wanted == pinned
+    extras = tomllib.loads((ROOT / "packages/kernelwright.toml").read_text())["project"]["optional-dependencies"]
+    for names, wheels in _WHEELS.values():
+        for name in names:
+            for wheel, version in wheels.items():
+                assert f"{wheel}=={version}" in extras[name], f"extra {name} lacks {wheel}"

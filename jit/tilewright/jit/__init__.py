@@ -1,9 +1,0 @@
-"""Compile kernels where they are used: specs in, a loaded library out, kept in a cache that processes share.
-
-Needs the package ``tilewright[jit]``; the compilers come out of installed wheels, and nothing is downloaded.
-"""
-
-from tilewright.jit.errors import BuildFailedError, JitDisabledError, ToolchainError
-from tilewright.jit.registry import Registry
-
-__all__ = ["BuildFailedError", "JitDisabledError", "Registry", "ToolchainError"]

@@ -1,0 +1,102 @@
+"""``kernels``: list, count, filter and export the kernels behind targets; compile them only to report what they use."""
+
+from __future__ import annotations
+
+import json
+
+from kernelwright.pants import engine
+from kernelwright.pants.util_rules.compile_commands import FOLDER, CompileCommands, CompileCommandsRequest
+from kernelwright.pants.util_rules.kernels import ExpandedKernel, ExpandedKernels, ExpandRequest, kernel_of_target
+from kernelwright.pants.util_rules.report import Report, ReportRequest
+from pants.base.build_root import BuildRoot
+from pants.engine.console import Console
+from pants.engine.fs import Workspace
+from pants.engine.goal import Goal, GoalSubsystem
+from pants.engine.rules import Get, collect_rules, goal_rule
+from pants.engine.target import Targets
+from pants.option.option_types import BoolOption, StrOption
+from pants.util.strutil import softwrap
+
+
+class KernelsSubsystem(GoalSubsystem):
+    name = "kernels"
+    help = "List the kernels behind targets: `gemm_kernel`, `kernel_set` and what they generate."
+
+    list = BoolOption(default=False, help="Print one line per kernel: architecture, name, identity. The default.")
+    count = BoolOption(default=False, help="Print how many kernels each architecture has.")
+    report = BoolOption(
+        default=False,
+        help=softwrap(
+            """
+            Print registers, LDS, spills, occupancy, matrix instructions, code size and seconds of each kernel; compiles
+            what is not compiled yet. See docs/resources.md.
+            """
+        ),
+    )
+    filter = StrOption(default=None, help="Keep kernels for which the expression holds, e.g. `c.tile_n >= 128`.")
+    export_json = StrOption(
+        default=None,
+        help="Write the kernels with their full specs to this file below `dist` (`--kernels-export-json`).",
+    )
+    compile_commands = BoolOption(
+        default=False,
+        help=softwrap(
+            f"""
+            Write `compile_commands.json` for clangd and other editors into the root of the workspace, and the generated
+            headers and those of the toolchains into `{FOLDER}`.
+            """
+        ),
+    )
+
+
+class Kernels(Goal):
+    subsystem_cls = KernelsSubsystem
+    environment_behavior = Goal.EnvironmentBehavior.LOCAL_ONLY
+
+
+@goal_rule
+async def list_kernels(
+    targets: Targets, options: KernelsSubsystem, console: Console, workspace: Workspace, build_root: BuildRoot
+) -> Kernels:
+    found = sorted(
+        (kernel for kernel in map(kernel_of_target, targets) if kernel is not None), key=lambda kernel: kernel["origin"]
+    )
+    if not found:
+        console.print_stderr("No kernel targets were named; try `./pants kernels ::`.")
+        return Kernels(exit_code=2)
+    unique = {json.dumps({**kernel, "origin": None}, sort_keys=True): kernel for kernel in reversed(found)}
+    body: dict[str, object] = {"stage": "expand", "kernels": sorted(unique.values(), key=lambda k: k["origin"])}
+    if options.filter:
+        body["filter"] = options.filter
+    request = ExpandRequest(json.dumps(body, sort_keys=True), "the kernels goal")
+    expanded = (await Get(ExpandedKernels, ExpandRequest, request)).kernels
+    if options.export_json:
+        exported = [
+            {"name": kernel.name, "identity": kernel.identity, **json.loads(kernel.canonical)} for kernel in expanded
+        ]
+        text = json.dumps({"kernels": exported}, indent=1) + "\n"
+        workspace.write_digest(await engine.create_files([(f"dist/{options.export_json}", text.encode())]))
+        console.print_stderr(f"Wrote {len(expanded)} kernels to dist/{options.export_json}.")
+    if options.compile_commands:
+        texts = tuple(_request(kernel, str(number)) for number, kernel in enumerate(expanded))
+        commands = await Get(CompileCommands, CompileCommandsRequest(texts, build_root.path))
+        workspace.write_digest(commands.digest)
+        console.print_stderr(f"Wrote {commands.count} commands to compile_commands.json.")
+    if options.count:
+        archs = [kernel.arch for kernel in expanded]
+        for arch in sorted(set(archs)):
+            console.print_stdout(f"{arch} {archs.count(arch)}")
+    if options.report:
+        console.print_stdout((await Get(Report, ReportRequest(tuple(kernel.canonical for kernel in expanded)))).text)
+    if options.list or not (options.count or options.export_json or options.compile_commands or options.report):
+        for kernel in expanded:
+            console.print_stdout(f"{kernel.arch} {kernel.name} {kernel.identity}")
+    return Kernels(exit_code=0)
+
+
+def _request(kernel: ExpandedKernel, origin: str) -> str:
+    return json.dumps({**json.loads(kernel.canonical), "origin": origin}, sort_keys=True)
+
+
+def rules() -> list[object]:
+    return [*collect_rules()]

@@ -1,0 +1,31 @@
+"""``package``: wheels, written to ``dist/``, which so becomes a folder for ``pip install --find-links``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernelwright.pants import engine
+from kernelwright.pants.target_types import WheelLicensesField, WheelProjectField
+from kernelwright.pants.util_rules.wheel import BuiltWheels, WheelsRequest
+from pants.core.goals.package import BuiltPackage, BuiltPackageArtifact, PackageFieldSet
+from pants.engine.rules import Get, collect_rules, rule
+from pants.engine.unions import UnionRule
+from pants.util.logging import LogLevel
+
+
+@dataclass(frozen=True)
+class WheelFieldSet(PackageFieldSet):
+    """Marks ``python_wheel`` and ``kernel_wheels`` targets for the ``package`` goal."""
+
+    required_fields = (WheelProjectField, WheelLicensesField)
+
+
+@rule(desc="Package wheel", level=LogLevel.DEBUG)
+async def package_wheels(field_set: WheelFieldSet) -> BuiltPackage:
+    built = await Get(BuiltWheels, WheelsRequest(field_set.address))
+    digest = await engine.merge(wheel.digest for wheel in built.wheels)
+    return BuiltPackage(digest, tuple(BuiltPackageArtifact(wheel.name) for wheel in built.wheels))
+
+
+def rules() -> list[object]:
+    return [*collect_rules(), UnionRule(PackageFieldSet, WheelFieldSet)]

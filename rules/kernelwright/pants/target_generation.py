@@ -1,0 +1,75 @@
+"""``kernel_set`` → one target per kernel and architecture."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from kernelwright.pants import engine
+from kernelwright.pants.target_types import (
+    ExpandedKernelField,
+    GeneratedKernelTarget,
+    KernelArchsField,
+    KernelConfigField,
+    KernelFilterField,
+    KernelSetTarget,
+    LimitsField,
+    NoDependencies,
+    RuleSetField,
+    WholeKernel,
+)
+from kernelwright.pants.util_rules.kernels import ExpandedKernels, ExpandRequest
+from pants.engine.fs import EMPTY_DIGEST
+from pants.engine.rules import Get, collect_rules, rule
+from pants.engine.target import GeneratedTargets, GenerateTargetsRequest, InvalidFieldException
+from pants.engine.unions import UnionRule
+from pants.util.logging import LogLevel
+
+
+class GenerateKernels(GenerateTargetsRequest[KernelSetTarget]):
+    """Asked for whenever the targets of a ``kernel_set`` are listed."""
+
+    generate_from = KernelSetTarget
+
+
+@rule(desc="Generate kernel targets", level=LogLevel.DEBUG)
+async def generate_kernels(request: GenerateKernels) -> GeneratedTargets:
+    generator = request.generator
+    rule_set, config = generator[RuleSetField].value, generator[KernelConfigField].value
+    if (rule_set is None) == (config is None):
+        raise InvalidFieldException(f"{generator.address}: give exactly one of the fields set and config")
+    body: dict[str, object] = {"stage": "expand", "archs": list(generator[KernelArchsField].value or ())}
+    if generator[KernelFilterField].value:
+        body["filter"] = generator[KernelFilterField].value
+    if generator[LimitsField].value:
+        body["limits"] = dict(generator[LimitsField].value or {})
+    digest = EMPTY_DIGEST
+    if config is None:
+        body["set"] = rule_set
+    else:
+        path = generator[KernelConfigField].file_path
+        body["config"] = path
+        digest = await engine.workspace_files([path or ""], f"{generator.address}'s config field")
+    expanded = await Get(
+        ExpandedKernels, ExpandRequest(json.dumps(body, sort_keys=True), str(generator.address), digest)
+    )
+    names = [f"{kernel.arch}/{kernel.name}" for kernel in expanded.kernels]
+    expansion = hashlib.sha256("\n".join((request.template_address.spec, *names)).encode()).hexdigest()
+    siblings = NoDependencies(expansion)
+    return GeneratedTargets(
+        generator,
+        [
+            GeneratedKernelTarget(
+                {
+                    **request.template,
+                    ExpandedKernelField.alias: WholeKernel(kernel.identity, kernel.canonical, siblings),
+                },
+                request.template_address.create_generated(name),
+            )
+            for name, kernel in zip(names, expanded.kernels)
+        ],
+    )
+
+
+def rules() -> list[object]:
+    return [*collect_rules(), UnionRule(GenerateTargetsRequest, GenerateKernels)]

@@ -1,0 +1,123 @@
+"""Run the actions of a compile plan, each as one sandboxed, cacheable process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Mapping, Optional
+
+from kernelwright.pants import engine
+from kernelwright.pants.subsystems.actions import ActionsSubsystem
+from kernelwright.pants.util_rules import slots
+from kernelwright.pants.util_rules.trees import Tree, TreeRequest
+from pants.engine.fs import EMPTY_DIGEST, Digest
+from pants.engine.process import Process
+from pants.engine.rules import Get, MultiGet, collect_rules, rule
+from pants.util.logging import LogLevel
+
+
+class ActionFailed(Exception):
+    """A command of a plan failed; the text holds all of its output."""
+
+
+@dataclass(frozen=True)
+class Action:
+    """One command: ``kernelwright.codegen.plan.Action`` on this side of the process boundary."""
+
+    id: str
+    description: str
+    argv: tuple[str, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    trees: tuple[str, ...]
+    env: tuple[tuple[str, str], ...]
+    caches: tuple[str, ...]
+    memory_mb: int
+
+    @classmethod
+    def parse(cls, data: Mapping[str, Any]) -> Action:
+        """From the plan's JSON."""
+        return cls(
+            id=data["id"],
+            description=data["description"],
+            argv=tuple(data["argv"]),
+            inputs=tuple(data["inputs"]),
+            outputs=tuple(data["outputs"]),
+            trees=tuple(data["trees"]),
+            env=tuple((name, value) for name, value in data["env"]),
+            caches=tuple(data["caches"]),
+            memory_mb=data["memory_mb"],
+        )
+
+
+@dataclass(frozen=True)
+class ActionsRequest:
+    """Actions in an order in which each finds its inputs, rendered files, and which outputs to keep."""
+
+    files: tuple[tuple[str, str], ...]
+    actions: tuple[Action, ...]
+    keep: tuple[str, ...]
+    inputs: Digest = EMPTY_DIGEST
+
+
+@dataclass(frozen=True)
+class ActionOutputs:
+    """The kept files, and the seconds that the processes took when they ran; None where that is unknown."""
+
+    digest: Digest
+    seconds: Optional[float] = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class _OneAction:
+    action: Action
+    inputs: Digest
+
+
+@rule(desc="Run an action of a compile plan", level=LogLevel.DEBUG)
+async def run_action(request: _OneAction, subsystem: ActionsSubsystem) -> ActionOutputs:
+    action = request.action
+    trees = await MultiGet(Get(Tree, TreeRequest(name)) for name in action.trees)
+    slot = slots.waiting(action.argv, action.memory_mb)
+    caches = {f"kernelwright_{cache}": f"__cache_{cache}" for cache in action.caches}
+    process = Process(
+        slot.argv,
+        description=action.description,
+        input_digest=await engine.with_digests(request.inputs),
+        immutable_input_digests={tree.mount: tree.digest for tree in trees},
+        env=dict(action.env),
+        append_only_caches={**caches, **slot.caches},
+        execution_slot_variable=slot.variable,
+        output_files=action.outputs,
+        level=LogLevel.DEBUG,
+        remote_cache_speculation_delay_millis=engine.REMOTE_SPECULATION_MILLIS,
+    )
+    if subsystem.environment is None:
+        result = await engine.try_run(process)
+    else:
+        result = await engine.try_run_in(subsystem.environment, "[kernelwright-actions].environment", process)
+    engine.check_inputs(result, action.description)
+    if result.exit_code != 0:
+        output = (result.stderr + result.stdout).decode(errors="replace").strip()
+        raise ActionFailed(f"{action.description} failed with exit code {result.exit_code} ({action.id}):\n{output}")
+    missing = await engine.missing_outputs(result, action.outputs)
+    if missing:
+        raise ActionFailed(f"{action.description} did not write {', '.join(missing)} ({action.id})")
+    elapsed = result.metadata.total_elapsed_ms
+    return ActionOutputs(result.output_digest, None if elapsed is None else elapsed / 1000)
+
+
+@rule(desc="Run a compile plan", level=LogLevel.DEBUG)
+async def run_actions(request: ActionsRequest) -> ActionOutputs:
+    rendered = await engine.create_files((path, text.encode()) for path, text in request.files)
+    available = await engine.merge([rendered, request.inputs])
+    seconds: Optional[float] = 0.0
+    for action in request.actions:
+        inputs = await engine.subset(available, action.inputs)
+        outputs = await Get(ActionOutputs, _OneAction(action, inputs))
+        available = await engine.merge([available, outputs.digest])
+        seconds = None if seconds is None or outputs.seconds is None else seconds + outputs.seconds
+    return ActionOutputs(await engine.subset(available, request.keep), seconds)
+
+
+def rules() -> list[object]:
+    return [*collect_rules()]

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernelwright.pants.util_rules import actions
+from kernelwright.pants.util_rules.actions import Action, ActionOutputs, ActionsRequest
+from kernelwright.pants.util_rules.trees import Tree, TreeRequest
+from pants.engine.fs import EMPTY_DIGEST, CreateDigest, Digest, DigestContents, FileContent
+from pants.engine.internals.scheduler import ExecutionError
+from pants.engine.rules import Get, QueryRule, rule
+from pants.testutil.rule_runner import RuleRunner
+
+
+@rule
+async def one_file_tree(request: TreeRequest) -> Tree:
+    digest = await Get(Digest, CreateDigest([FileContent("word", request.name.encode())]))
+    return Tree(request.name, digest)
+
+
+def make_runner(*options: str) -> RuleRunner:
+    return RuleRunner(
+        rules=[
+            *actions.rules(),
+            one_file_tree,
+            QueryRule(ActionOutputs, (ActionsRequest,)),
+        ],
+        bootstrap_args=options,
+        isolated_local_store=not options,
+    )
+
+
+@pytest.fixture
+def runner() -> RuleRunner:
+    return make_runner()
+
+
+def shell(name: str, script: str, inputs: list[str], outputs: list[str], trees: tuple[str, ...] = ()) -> Action:
+    return Action(
+        id=name,
+        description=f"Do {name}",
+        argv=("/bin/sh", "-c", script),
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
+        trees=trees,
+        env=(("PATH", "/usr/bin:/bin"),),
+        caches=(),
+        memory_mb=1,
+    )
+
+
+def test_actions_feed_each_other_and_see_their_trees(runner: RuleRunner) -> None:
+    request = ActionsRequest(
+        files=(("a/in.txt", "hello "),),
+        actions=(
+            shell("first", "cat a/in.txt __abi/word > mid.txt", ["a/in.txt"], ["mid.txt"], ("abi",)),
+            shell("second", "test ! -e a/in.txt && cat mid.txt mid.txt > out.txt", ["mid.txt"], ["out.txt"]),
+        ),
+        keep=("out.txt",),
+    )
+    outputs = runner.request(ActionOutputs, [request])
+    contents = runner.request(DigestContents, [outputs.digest])
+    assert [(file.path, file.content) for file in contents] == [("out.txt", b"hello abihello abi")]
+
+
+def test_a_failing_action_shows_all_of_its_output(runner: RuleRunner) -> None:
+    action = shell("bad", "echo the reason >&2; exit 7", [], ["never"])
+    with pytest.raises(ExecutionError, match=r"(?s)Do bad failed with exit code 7 \(bad\):\nthe reason"):
+        runner.request(ActionOutputs, [ActionsRequest((), (action,), ("never",), EMPTY_DIGEST)])
+
+
+def test_a_damaged_input_is_not_compiled(tmp_path: Path) -> None:
+    def request(name: str) -> ActionsRequest:
+        text = f"{'x' * 5000} once {'y' * 5000}"
+        copy = shell(name, f": {name}; cat in.txt > out.txt", ["in.txt"], ["out.txt"])
+        return ActionsRequest(files=(("in.txt", text),), actions=(copy,), keep=("out.txt",))
+
+    store = tmp_path / "store"
+    make_runner(f"--local-store-dir={store}").request(ActionOutputs, [request("first")])
+    assert overwrite(store, b"x once y", b"x 0nce y") > 0
+    with pytest.raises(ExecutionError, match=r"(?s)local store is damaged: Do second: in\.txt: FAILED.*build again"):
+        make_runner(f"--local-store-dir={store}").request(ActionOutputs, [request("second")])
+
+
+def overwrite(folder: Path, old: bytes, new: bytes) -> int:
+    count = 0
+    for file in folder.rglob("*"):
+        data = file.read_bytes() if file.is_file() else b""
+        position = data.find(old)
+        while position >= 0:
+            with open(file, "r+b") as stream:
+                stream.seek(position)
+                stream.write(new)
+            count += 1
+            position = data.find(old, position + 1)
+    return count

@@ -1,0 +1,109 @@
+"""Run the code generator: ask it to expand kernel sets, to plan libraries, to write manifests."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from kernelwright.pants import engine
+from kernelwright.pants.subsystems.codegen import CodegenSubsystem
+from kernelwright.pants.util_rules.pins import PACKAGE, packaged
+from pants.engine.fs import EMPTY_DIGEST, Digest
+from pants.engine.rules import collect_rules, rule
+from pants.util.logging import LogLevel
+
+_MODULE = "kernelwright.codegen"
+_PACKAGED = "codegen.txt"
+
+
+class CodegenError(Exception):
+    """The generator refused its input; the text is its own and names field, value and what is allowed."""
+
+
+@dataclass(frozen=True)
+class CodegenTool:
+    """The generator with its sources captured."""
+
+    tool: engine.PythonTool
+
+
+@rule(desc="Prepare the code generator", level=LogLevel.DEBUG)
+async def prepare_codegen(codegen: CodegenSubsystem) -> CodegenTool:
+    if not codegen.source_roots:
+        packaged(_PACKAGED)  # or say what is missing
+        return CodegenTool(
+            engine.PythonTool(
+                resolve="kernelwright-codegen",
+                lockfile=f"resource://{PACKAGE}/{_PACKAGED}",
+                interpreter_constraints=tuple(codegen.interpreter_constraints),
+                module=_MODULE,
+                source_roots=(),
+                sources=EMPTY_DIGEST,
+            )
+        )
+    if not codegen.resolve:
+        raise CodegenError("[kernelwright-codegen].source_roots needs [kernelwright-codegen].resolve")
+    globs = [f"{root}/**/*{suffix}" for root in codegen.source_roots for suffix in (".py", ".json", ".jinja")]
+    sources = await engine.workspace_files([*globs, "!**/*_test.py"], "[kernelwright-codegen].source_roots")
+    return CodegenTool(
+        engine.PythonTool(
+            resolve=codegen.resolve,
+            lockfile=None,
+            interpreter_constraints=tuple(codegen.interpreter_constraints),
+            module=_MODULE,
+            source_roots=tuple(codegen.source_roots),
+            sources=sources,
+        )
+    )
+
+
+@dataclass(frozen=True)
+class CodegenRequest:
+    """One call: a JSON request, files it reads, and what to call it in the log. ``origin`` names who asked.
+
+    ``outputs`` are files that it writes beside its answer.
+    """
+
+    command: str
+    request: str
+    description: str
+    origin: str
+    inputs: Digest = EMPTY_DIGEST
+    outputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CodegenResponse:
+    """The generator's answer as JSON text, and the files that it wrote."""
+
+    text: str
+    outputs: Digest = EMPTY_DIGEST
+
+    def parse(self) -> Any:
+        """The answer as Python values."""
+        return json.loads(self.text)
+
+
+@rule(desc="Run the code generator", level=LogLevel.DEBUG)
+async def run_codegen(request: CodegenRequest, codegen: CodegenTool) -> CodegenResponse:
+    request_file = await engine.create_files([("request.json", request.request.encode())])
+    inputs = await engine.merge([request_file, request.inputs])
+    # Named after the request, so that no cache can pass off the answer to another one.
+    answer = f"response-{hashlib.sha256(request.request.encode()).hexdigest()[:16]}.json"
+    result = await engine.run_python(
+        codegen.tool,
+        (request.command, "--request", "request.json", "--response", answer),
+        inputs,
+        (answer, *request.outputs),
+        request.description,
+    )
+    if result.exit_code != 0:
+        raise CodegenError(f"{request.origin}: {result.stderr.decode().strip()}")
+    files = await engine.read(await engine.subset(result.output_digest, [answer]))
+    return CodegenResponse(files[answer].decode(), await engine.subset(result.output_digest, request.outputs))
+
+
+def rules() -> list[object]:
+    return [*collect_rules()]

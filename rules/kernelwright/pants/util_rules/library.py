@@ -1,0 +1,263 @@
+"""Build the libraries of a ``kernel_library``: one per architecture, each with its manifest."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import Any, Iterable, Mapping, Optional
+
+from kernelwright.pants import engine
+from kernelwright.pants.target_types import LibraryArchsField, LibraryKernelsField, LibraryNameField
+from kernelwright.pants.util_rules.actions import Action, ActionOutputs, ActionsRequest
+from kernelwright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
+from kernelwright.pants.util_rules.kernels import kernel_of_target
+from kernelwright.pants.util_rules.toolchains import Toolchains
+from kernelwright.pants.util_rules.trees import Materials, MaterialsRequest
+from pants.engine.fs import Digest
+from pants.engine.rules import Get, MultiGet, collect_rules, rule
+from pants.engine.target import Target
+from pants.option.global_options import GlobalOptions
+from pants.util.logging import LogLevel
+
+_LANES_PER_CORE = 4
+
+
+class LibraryError(Exception):
+    """A ``kernel_library`` that cannot be built as it is written."""
+
+
+@dataclass(frozen=True)
+class LibraryRequest:
+    """What a library is made of, free of addresses except for messages.
+
+    ``kernels`` are JSON texts ``{"arch", "spec", "origin"}``, with ``limits`` if some are stated.
+    """
+
+    name: str
+    kernels: tuple[str, ...]
+    origin: str
+
+
+@dataclass(frozen=True)
+class PlannedGroup:
+    """Kernels that build side by side, and their names; in a large library ``link`` makes one object of theirs."""
+
+    kernels: tuple[ActionsRequest, ...]
+    link: Optional[ActionsRequest]
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class BuiltGroup:
+    """All files that the kernels left, what the library links, and the seconds of each kernel that are known."""
+
+    files: Digest
+    linked: Digest
+    seconds: tuple[tuple[str, float], ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True)
+class PlannedLibrary:
+    """One architecture's part of the plan as JSON text, and its actions grouped so that kernels build side by side."""
+
+    arch: str
+    manifest_request: str
+    library: str
+    reports: tuple[str, ...]
+    trees: tuple[str, ...]
+    groups: tuple[PlannedGroup, ...]
+    link: ActionsRequest
+
+
+@dataclass(frozen=True)
+class PlannedLibraries:
+    """The plan of every architecture."""
+
+    libraries: tuple[PlannedLibrary, ...]
+
+
+@dataclass(frozen=True)
+class _Lane:
+    """Kernels that build one after the other.
+
+    A process that waits for its turn costs the daemon some 0.18 MB, and each start of a process costs time that grows
+    with the daemon: ten thousand must not wait at once.
+    """
+
+    kernels: tuple[ActionsRequest, ...]
+
+
+@dataclass(frozen=True)
+class _BuiltLane:
+    kernels: tuple[ActionOutputs, ...]
+
+
+@dataclass(frozen=True)
+class BuiltLibrary:
+    """``lib<name>.so``, ``manifest.json`` and ``provenance.json`` below ``<arch>/``; seconds of kernels as measured."""
+
+    arch: str
+    digest: Digest
+    seconds: tuple[tuple[str, float], ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True)
+class BuiltLibraries:
+    """The libraries of all architectures."""
+
+    libraries: tuple[BuiltLibrary, ...]
+
+
+async def library_request(target: Target) -> LibraryRequest:
+    """The kernels behind a ``kernel_library`` target. Raises LibraryError if there are none."""
+    dependencies = await engine.direct_dependencies(target[LibraryKernelsField])
+    await engine.check_build_files(kernel.address.spec_path for kernel in (target, *dependencies))
+    kept = target[LibraryArchsField].value
+    kernels = [kernel for kernel in map(kernel_of_target, dependencies) if kernel is not None]
+    archs = {kernel["arch"] for kernel in kernels}
+    for arch in kept or ():
+        if arch not in archs:
+            raise LibraryError(
+                f"{target.address}: the field archs names {arch!r}, for which no kernel is listed; "
+                f"allowed: {', '.join(sorted(archs)) or 'none'}"
+            )
+    texts = sorted(json.dumps(kernel, sort_keys=True) for kernel in kernels if not kept or kernel["arch"] in kept)
+    if not texts:
+        raise LibraryError(f"{target.address}: dependencies hold no kernel; list gemm_kernel or kernel_set targets")
+    name = target[LibraryNameField].value or target.address.target_name
+    return LibraryRequest(name.replace("-", "_"), tuple(texts), str(target.address))
+
+
+async def build(target: Target) -> BuiltLibraries:
+    """All libraries of a ``kernel_library`` target."""
+    request = await library_request(target)
+    planned = await Get(PlannedLibraries, LibraryRequest, request)
+    built = await Get(BuiltLibraries, PlannedLibraries, planned)
+    for library in built.libraries:
+        await engine.read(library.digest)  # or say that the local store has damaged it
+    return built
+
+
+@rule(desc="Plan kernel library", level=LogLevel.DEBUG)
+async def plan_library(request: LibraryRequest, toolchains: Toolchains) -> PlannedLibraries:
+    body = {
+        "stage": "plan",
+        "name": request.name,
+        "kernels": [json.loads(kernel) for kernel in request.kernels],
+        "toolchains": toolchains.to_json(),
+    }
+    response = await Get(
+        CodegenResponse,
+        CodegenRequest("plan", json.dumps(body, sort_keys=True), f"Plan {request.origin}", request.origin),
+    )
+    return PlannedLibraries(tuple(parse_library(library) for library in response.parse()["libraries"]))
+
+
+def parse_library(library: Mapping[str, Any]) -> PlannedLibrary:
+    """Part a flat action list: one request per kernel, one per group of a large library, one for the rest."""
+    files = {file["path"]: file["text"] for file in library["files"]}
+    actions = {action["id"]: Action.parse(action) for action in library["actions"]}
+    place = {id: number for number, id in enumerate(actions)}
+    producer = {output: action for action in actions.values() for output in action.outputs}
+    kernels = {}
+    for kernel in library["kernels"]:
+        keep = [*kernel["objects"], *([kernel["report"]] if kernel["report"] else [])]
+        needed = sorted(_closure(keep, producer), key=place.__getitem__)
+        kernels[kernel["name"]] = _request([actions[id] for id in needed], files, keep)
+    links = {
+        group["output"]: _request([producer[group["output"]]], files, [group["output"]]) for group in library["groups"]
+    }
+    done = {action.id for request in (*kernels.values(), *links.values()) for action in request.actions}
+    groups = [
+        PlannedGroup(tuple(kernels[name] for name in group["kernels"]), links[group["output"]], tuple(group["kernels"]))
+        for group in library["groups"]
+    ]
+    described = {key: value for key, value in library.items() if key not in ("files", "actions", "groups")}
+    return PlannedLibrary(
+        arch=library["arch"],
+        manifest_request=json.dumps(described, sort_keys=True),
+        library=library["library"],
+        reports=tuple(sorted(library["reports"].values())),
+        trees=tuple(sorted({tree for action in actions.values() for tree in action.trees})),
+        groups=tuple(groups) or (PlannedGroup(tuple(kernels.values()), None, tuple(kernels)),),
+        link=_request([action for id, action in actions.items() if id not in done], files, [library["library"]]),
+    )
+
+
+def _closure(outputs: Iterable[str], producer: Mapping[str, Action]) -> set[str]:
+    """Ids of the actions that make ``outputs``, directly or not."""
+    needed: set[str] = set()
+    wanted = list(outputs)
+    while wanted:
+        action = producer.get(wanted.pop())
+        if action is not None and action.id not in needed:
+            needed.add(action.id)
+            wanted.extend(action.inputs)
+    return needed
+
+
+def _request(actions: list[Action], files: Mapping[str, str], keep: list[str]) -> ActionsRequest:
+    used = sorted({path for action in actions for path in action.inputs if path in files})
+    return ActionsRequest(tuple((path, files[path]) for path in used), tuple(actions), tuple(keep))
+
+
+async def _manifest(planned: PlannedLibrary, objects: Digest, linked: Digest) -> Digest:
+    """Manifest and provenance: the generator reads the reports, the engine knows every file's sha256."""
+    hashes = {**await engine.fingerprints(objects), **await engine.fingerprints(linked)}
+    materials = await Get(Materials, MaterialsRequest(planned.trees))
+    body = {
+        "stage": "bundle",
+        "library": json.loads(planned.manifest_request),
+        "sha256": hashes,
+        "materials": json.loads(materials.text),
+    }
+    reports = await engine.subset(objects, planned.reports)
+    response = await Get(
+        CodegenResponse,
+        CodegenRequest(
+            "bundle", json.dumps(body, sort_keys=True), f"Describe {planned.library}", planned.library, reports
+        ),
+    )
+    files = response.parse()
+    return await engine.create_files((f"{planned.arch}/{name}", text.encode()) for name, text in files.items())
+
+
+@rule(desc="Build kernels one after the other", level=LogLevel.DEBUG)
+async def build_lane(lane: _Lane) -> _BuiltLane:
+    return _BuiltLane(tuple([await Get(ActionOutputs, ActionsRequest, kernel) for kernel in lane.kernels]))
+
+
+@rule(desc="Build kernels", level=LogLevel.DEBUG)
+async def build_group(group: PlannedGroup, options: GlobalOptions) -> BuiltGroup:
+    at_once = _LANES_PER_CORE * options.process_execution_local_parallelism
+    if options.remote_execution:
+        at_once += options.process_execution_remote_parallelism
+    starts = range(min(at_once, len(group.kernels)))
+    lanes = await MultiGet(Get(_BuiltLane, _Lane(group.kernels[start::at_once])) for start in starts)
+    kernels = [lanes[n % at_once].kernels[n // at_once] for n in range(len(group.kernels))]
+    files = await engine.merge(kernel.digest for kernel in kernels)
+    seconds = tuple((name, one.seconds) for name, one in zip(group.names, kernels) if one.seconds is not None)
+    if group.link is None:
+        return BuiltGroup(files, files, seconds)
+    linked = await Get(ActionOutputs, ActionsRequest, replace(group.link, inputs=files))
+    return BuiltGroup(files, linked.digest, seconds)
+
+
+@rule(desc="Build kernel library for an architecture", level=LogLevel.DEBUG)
+async def build_library(planned: PlannedLibrary) -> BuiltLibrary:
+    groups = await MultiGet(Get(BuiltGroup, PlannedGroup, group) for group in planned.groups)
+    inputs = await engine.merge(group.linked for group in groups)
+    linked = await Get(ActionOutputs, ActionsRequest, replace(planned.link, inputs=inputs))
+    objects = await engine.merge(group.files for group in groups)
+    manifest = await _manifest(planned, objects, linked.digest)
+    seconds = tuple(pair for group in groups for pair in group.seconds)
+    return BuiltLibrary(planned.arch, await engine.merge([linked.digest, manifest]), seconds)
+
+
+@rule(desc="Build kernel library", level=LogLevel.DEBUG)
+async def build_libraries(planned: PlannedLibraries) -> BuiltLibraries:
+    return BuiltLibraries(await MultiGet(Get(BuiltLibrary, PlannedLibrary, library) for library in planned.libraries))
+
+
+def rules() -> list[object]:
+    return [*collect_rules()]

@@ -1,0 +1,80 @@
+"""Build shared libraries of plain C and C++: the native dispatcher and test fixtures."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from kernelwright.pants import engine
+from kernelwright.pants.target_types import NativeLinkField, NativeOutputField, NativeSourcesField
+from kernelwright.pants.util_rules.actions import Action, ActionOutputs, ActionsRequest
+from kernelwright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
+from kernelwright.pants.util_rules.toolchains import Toolchains
+from pants.core.target_types import ResourceSourceField
+from pants.engine.fs import Digest
+from pants.engine.rules import Get, collect_rules, rule
+from pants.engine.target import GeneratedSources, GenerateSourcesRequest
+from pants.engine.unions import UnionRule
+from pants.util.logging import LogLevel
+
+
+@dataclass(frozen=True)
+class NativeLibraryRequest:
+    """Sources and what comes out of them; ``output`` is a path of the workspace."""
+
+    sources: Digest
+    output: str
+    link: tuple[str, ...]
+    origin: str
+
+
+@dataclass(frozen=True)
+class BuiltNativeLibrary:
+    """The one file at its path."""
+
+    digest: Digest
+
+
+@rule(desc="Build native library", level=LogLevel.DEBUG)
+async def build_native_library(request: NativeLibraryRequest, toolchains: Toolchains) -> BuiltNativeLibrary:
+    sources = await engine.snapshot(request.sources)
+    body = {
+        "stage": "native",
+        "output": request.output,
+        "sources": list(sources.files),
+        "link": list(request.link),
+        "toolchains": toolchains.to_json(),
+    }
+    response = await Get(
+        CodegenResponse,
+        CodegenRequest("plan", json.dumps(body, sort_keys=True), f"Plan {request.origin}", request.origin),
+    )
+    actions = tuple(Action.parse(action) for action in response.parse()["actions"])
+    built = await Get(ActionOutputs, ActionsRequest((), actions, (request.output,), request.sources))
+    return BuiltNativeLibrary(built.digest)
+
+
+class NativeLibraryAsResource(GenerateSourcesRequest):
+    """A native library where a Python target depends on it."""
+
+    input = NativeSourcesField
+    output = ResourceSourceField
+
+
+@rule(desc="Build native library as a resource", level=LogLevel.DEBUG)
+async def native_library_as_resource(request: NativeLibraryAsResource) -> GeneratedSources:
+    target = request.protocol_target
+    built = await Get(
+        BuiltNativeLibrary,
+        NativeLibraryRequest(
+            sources=request.protocol_sources.digest,
+            output=target[NativeOutputField].value or "",
+            link=tuple(target[NativeLinkField].value or ()),
+            origin=str(target.address),
+        ),
+    )
+    return GeneratedSources(await engine.snapshot(built.digest))
+
+
+def rules() -> list[object]:
+    return [*collect_rules(), UnionRule(GenerateSourcesRequest, NativeLibraryAsResource)]

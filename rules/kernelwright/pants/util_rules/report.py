@@ -1,0 +1,46 @@
+"""What kernels use when they are compiled, as ``kernelwright info`` prints it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from kernelwright.pants import engine
+from kernelwright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
+from kernelwright.pants.util_rules.library import BuiltLibraries, LibraryRequest, PlannedLibraries
+from pants.engine.rules import Get, collect_rules, rule
+from pants.util.logging import LogLevel
+
+
+@dataclass(frozen=True)
+class ReportRequest:
+    """Kernels as JSON texts ``{"arch", "spec"}``; limits in them do not count, so that what is beyond them shows."""
+
+    kernels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    """A table for each architecture."""
+
+    text: str
+
+
+@rule(desc="Report what kernels use", level=LogLevel.DEBUG)
+async def report_resources(request: ReportRequest) -> Report:
+    kernels = [json.loads(kernel) for kernel in request.kernels]
+    texts = tuple(json.dumps({"arch": one["arch"], "spec": one["spec"]}, sort_keys=True) for one in kernels)
+    planned = await Get(PlannedLibraries, LibraryRequest("kernels", texts, "the kernels goal"))
+    built = await Get(BuiltLibraries, PlannedLibraries, planned)
+    manifests, costs = {}, {}
+    for library in built.libraries:
+        files = await engine.read(await engine.subset(library.digest, [f"{library.arch}/manifest.json"]))
+        manifests[library.arch] = json.loads(files[f"{library.arch}/manifest.json"])
+        costs[library.arch] = {"kernels": {name: {"cpu_s": seconds} for name, seconds in library.seconds}}
+    body = json.dumps({"stage": "report", "manifests": manifests, "costs": costs}, sort_keys=True)
+    response = await Get(CodegenResponse, CodegenRequest("plan", body, "Report what kernels use", "the kernels goal"))
+    return Report(response.parse()["text"])
+
+
+def rules() -> list[object]:
+    return [*collect_rules()]

@@ -1,0 +1,37 @@
+"""Toolchain trees as files of a test's sandbox."""
+
+from __future__ import annotations
+
+import json
+
+from kernelwright.pants import engine
+from kernelwright.pants.target_types import ToolchainFilesField, ToolchainTreesField
+from kernelwright.pants.util_rules.trees import Tree, TreeRequest
+from pants.core.target_types import FileSourceField
+from pants.engine.rules import Get, MultiGet, collect_rules, rule
+from pants.engine.target import GeneratedSources, GenerateSourcesRequest
+from pants.engine.unions import UnionRule
+from pants.util.logging import LogLevel
+
+
+class ToolchainAsFiles(GenerateSourcesRequest):
+    """The trees where a test depends on them."""
+
+    input = ToolchainFilesField
+    output = FileSourceField
+
+
+@rule(desc="Provide toolchain files", level=LogLevel.DEBUG)
+async def toolchain_as_files(request: ToolchainAsFiles) -> GeneratedSources:
+    target = request.protocol_target
+    folder = f"{target.address.spec_path}/{target.address.target_name}".lstrip("/")
+    trees = await MultiGet(Get(Tree, TreeRequest(name)) for name in target[ToolchainTreesField].value or ())
+    roots = json.dumps({tree.name: f"{folder}/{tree.name}" for tree in trees})
+    digests = [await engine.create_files([(f"{folder}/trees.json", roots.encode())])]
+    for tree in trees:
+        digests.append(await engine.add_prefix(tree.digest, f"{folder}/{tree.name}"))
+    return GeneratedSources(await engine.snapshot(await engine.merge(digests)))
+
+
+def rules() -> list[object]:
+    return [*collect_rules(), UnionRule(GenerateSourcesRequest, ToolchainAsFiles)]

@@ -1,0 +1,121 @@
+"""The toolchains of this build as the code generator wants them named, with the fingerprints of system tools."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Optional
+
+from kernelwright.pants import engine
+from kernelwright.pants.subsystems.toolchains import (
+    CudaToolchainSubsystem,
+    HipToolchainSubsystem,
+    HostToolchainSubsystem,
+)
+from pants.engine.process import Process, ProcessCacheScope
+from pants.engine.rules import Get, collect_rules, rule
+from pants.util.logging import LogLevel
+
+
+class ToolchainError(Exception):
+    """A toolchain option names a toolchain that is unknown or not there."""
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """A choice; the rest is for tools of the machine: which argument holds the path, the path, its fingerprint."""
+
+    id: str
+    argument: Optional[str] = None
+    path: Optional[str] = None
+    fingerprint: Optional[str] = None
+
+    def to_json(self) -> object:
+        """As the generator's requests hold it."""
+        if self.argument is None:
+            return self.id
+        return {"choice": self.id, self.argument: self.path, "fingerprint": self.fingerprint}
+
+
+@dataclass(frozen=True)
+class Toolchains:
+    """One choice for each kind of compiler."""
+
+    host: Toolchain
+    hip: Toolchain
+    cuda: Toolchain
+
+    def to_json(self) -> dict[str, object]:
+        """As the generator's requests hold it."""
+        return {"host": self.host.to_json(), "hip": self.hip.to_json(), "cuda": self.cuda.to_json()}
+
+
+@dataclass(frozen=True)
+class SystemToolRequest:
+    """A compiler of the machine, by absolute path."""
+
+    path: str
+    option: str
+
+
+@dataclass(frozen=True)
+class SystemTool:
+    """The same with a digest over its bytes and what it says of its version."""
+
+    path: str
+    fingerprint: str
+
+
+@rule(desc="Fingerprint a system compiler", level=LogLevel.DEBUG)
+async def fingerprint_system_tool(request: SystemToolRequest) -> SystemTool:
+    # Once per daemon: a compiler may be upgraded while a long-lived cache stays.
+    result = await engine.try_run(
+        Process(
+            ("/bin/sh", "-c", '"$0" --version && sha256sum "$0"', request.path),
+            description=f"Fingerprint {request.path}",
+            env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"},
+            cache_scope=ProcessCacheScope.PER_RESTART_SUCCESSFUL,
+            level=LogLevel.DEBUG,
+        )
+    )
+    if result.exit_code != 0:
+        raise ToolchainError(f"{request.option} = {request.path!r} cannot be run: {result.stderr.decode().strip()}")
+    return SystemTool(request.path, hashlib.sha256(result.stdout).hexdigest())
+
+
+@dataclass(frozen=True)
+class SystemChoice:
+    """A toolchain that uses a program of the machine: the option that names it, and where the program is below that."""
+
+    option: str
+    program: str = "{0}"
+
+
+_HOST = {"zig": None, "system": SystemChoice("path")}
+_HIP = {"wheel": None, "rocm": SystemChoice("path", "{0}/llvm/bin/clang++")}
+_CUDA = {"clang": None, "nvcc": SystemChoice("host_compiler"), "system-nvcc": SystemChoice("path")}
+
+
+@rule(desc="Choose toolchains", level=LogLevel.DEBUG)
+async def choose_toolchains(
+    host: HostToolchainSubsystem, hip: HipToolchainSubsystem, cuda: CudaToolchainSubsystem
+) -> Toolchains:
+    chosen = []
+    for subsystem, choices in ((host, _HOST), (hip, _HIP), (cuda, _CUDA)):
+        scope, name = subsystem.options_scope, subsystem.toolchain
+        if name not in choices:
+            raise ToolchainError(f"[{scope}].toolchain = {name!r}; allowed: {', '.join(choices)}")
+        choice = choices[name]
+        if choice is None:
+            chosen.append(Toolchain(name))
+            continue
+        path = subsystem.options.get(choice.option)
+        if not path:
+            raise ToolchainError(f"[{scope}].toolchain = {name!r} needs [{scope}].{choice.option}")
+        tool = await Get(SystemTool, SystemToolRequest(choice.program.format(path), f"[{scope}].{choice.option}"))
+        chosen.append(Toolchain(name, choice.option, path, tool.fingerprint))
+    return Toolchains(*chosen)
+
+
+def rules() -> list[object]:
+    return [*collect_rules()]

@@ -1,0 +1,197 @@
+"""Read-only folders that compile actions see: toolchains out of pinned wheels, and our own headers.
+
+Our headers are those of the workspace if ``[kernelwright-codegen].include`` names them, else the kernelwright wheel's.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Optional
+
+from kernelwright.pants import engine
+from kernelwright.pants.subsystems.codegen import CodegenSubsystem
+from kernelwright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
+from kernelwright.pants.util_rules.pins import Pins, PinsRequest
+from pants.engine.fs import Digest
+from pants.engine.rules import Get, collect_rules, rule
+from pants.util.logging import LogLevel
+
+
+@dataclass(frozen=True)
+class WheelTree:
+    """Folders of pinned wheels. Keys of ``wheels`` are wheel file names; only the named parts are stored."""
+
+    pins: str
+    wheels: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+# What is left out of zig: headers and sources of other operating systems (15,000 files).
+_ZIG_PARTS = (
+    "zig",
+    "LICENSE",
+    *(
+        f"lib/{part}"
+        for part in (
+            *("c", "c.zig", "compiler", "compiler_rt", "compiler_rt.zig", "fuzzer.zig", "include", "init"),
+            *("libc/glibc", "libc/musl/include", "libcxx", "libcxxabi", "libtsan", "libunwind", "std"),
+            *("ubsan_rt.zig", "zig.h"),
+            *(f"libc/include/{target}" for target in ("any-linux-any", "generic-glibc", "generic-musl")),
+            *(f"libc/include/{target}" for target in ("x86-linux-any", "x86-linux-gnu")),
+            "libc/include/x86_64-linux-musl",
+        )
+    ),
+)
+
+_MANYLINUX_2014 = "manylinux2014_x86_64.manylinux_2_17_x86_64"
+
+WHEEL_TREES = {
+    "zig": WheelTree(
+        "zig",
+        (
+            (
+                "ziglang-0.17.0-py3-none-manylinux_2_12_x86_64.manylinux2010_x86_64.musllinux_1_1_x86_64.whl",
+                tuple(f"ziglang/{part}" for part in _ZIG_PARTS),
+            ),
+        ),
+    ),
+    "clang": WheelTree(
+        "clang",
+        (
+            (
+                "clang_tidy-22.1.8-py2.py3-none-manylinux_2_27_x86_64.manylinux_2_28_x86_64.whl",
+                ("clang_tidy/data/lib/clang/22/include",),
+            ),
+        ),
+    ),
+    "ck_tile": WheelTree(
+        "ck_tile",
+        (
+            (
+                "amd_aiter-0.1.7.post2.dev18-py3-none-any.whl",
+                ("aiter_meta/3rdparty/composable_kernel/include/ck_tile",),
+            ),
+        ),
+    ),
+    "cutlass": WheelTree(
+        "cutlass",
+        (
+            (
+                "nvidia_cutlass-4.2.0.0-py3-none-any.whl",
+                tuple(f"cutlass_library/source/{part}" for part in ("include", "tools/util/include")),
+            ),
+        ),
+    ),
+    "cuda": WheelTree(
+        "cuda",
+        (
+            (f"nvidia_cuda_nvcc-13.0.88-py3-none-{_MANYLINUX_2014}.whl", ("nvidia/cu13",)),
+            ("nvidia_nvvm-13.0.88-py3-none-manylinux2010_x86_64.manylinux_2_12_x86_64.whl", ("nvidia/cu13",)),
+            (f"nvidia_cuda_crt-13.0.88-py3-none-{_MANYLINUX_2014}.whl", ("nvidia/cu13",)),
+            (f"nvidia_cuda_runtime-13.0.96-py3-none-{_MANYLINUX_2014}.whl", ("nvidia/cu13",)),
+            (f"nvidia_cuda_cccl-13.0.85-py3-none-{_MANYLINUX_2014}.whl", ("nvidia/cu13",)),
+        ),
+    ),
+}
+
+_CUDA_RUNTIME = f"nvidia_cuda_runtime-13.0.96-py3-none-{_MANYLINUX_2014}.whl"
+# Licence texts of what is compiled into libraries; apart from the toolchains, so that compilers do not see them.
+LICENSE_TREES = {
+    "ck_tile_license": WheelTree(
+        "ck_tile",
+        (("amd_aiter-0.1.7.post2.dev18-py3-none-any.whl", ("aiter_meta/3rdparty/composable_kernel/LICENSE",)),),
+    ),
+    "cutlass_license": WheelTree(
+        "cutlass",
+        (("nvidia_cutlass-4.2.0.0-py3-none-any.whl", ("nvidia_cutlass-4.2.0.0.dist-info/licenses/LICENSE.txt",)),),
+    ),
+    "cuda_license": WheelTree(
+        "cuda", ((_CUDA_RUNTIME, ("nvidia_cuda_runtime-13.0.96.dist-info/licenses/License.txt",)),)
+    ),
+}
+
+# Below include/kernelwright; one tree per backend, so that a changed header rebuilds no kernel of another backend.
+SOURCE_TREES = {
+    "abi": ("abi.h", "variant.h"),
+    "cpu": ("cpu/**",),
+    "hip": ("hip/**",),
+    "cuda_src": ("cuda/**",),
+    "headers": ("*.h", "dispatcher/**"),
+}
+
+
+@dataclass(frozen=True)
+class TreeRequest:
+    """A tree by name, as actions name it."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The folder that an action finds at ``__<name>``."""
+
+    name: str
+    digest: Digest
+
+    @property
+    def mount(self) -> str:
+        """Where the tree stands in a sandbox."""
+        return f"__{self.name}"
+
+
+async def _source_tree(name: str, include: Optional[str]) -> Tree:
+    globs = [f"include/kernelwright/{glob}" for glob in SOURCE_TREES[name]]
+    if include:
+        root = include.rpartition("include")[0].rstrip("/")
+        files = await engine.workspace_files([f"{root}/{glob}" for glob in globs], f"the tree {name}")
+        return Tree(name, await engine.remove_prefix(files, root))
+    request = CodegenRequest("plan", '{"stage": "headers"}', "Read headers of kernelwright's wheel", f"the tree {name}")
+    response = await Get(CodegenResponse, CodegenRequest, request)
+    headers = await engine.create_files((path, text.encode()) for path, text in response.parse()["files"].items())
+    return Tree(name, await engine.subset(headers, globs))
+
+
+@rule(desc="Prepare toolchain or headers", level=LogLevel.DEBUG)
+async def prepare_tree(request: TreeRequest, codegen: CodegenSubsystem) -> Tree:
+    if request.name in SOURCE_TREES:
+        return await _source_tree(request.name, codegen.include)
+    trees = {**WHEEL_TREES, **LICENSE_TREES}
+    if request.name not in trees:
+        known = ", ".join(sorted({*trees, *SOURCE_TREES}))
+        raise ValueError(f"unknown tree {request.name!r} in a compile plan; known trees: {known}")
+    tree = trees[request.name]
+    pins = await Get(Pins, PinsRequest(tree.pins))
+    files = await engine.wheel_files(pins.path, pins.digest, tree.wheels, f"toolchain {request.name}")
+    return Tree(request.name, files)
+
+
+@dataclass(frozen=True)
+class MaterialsRequest:
+    """Trees that something was built with."""
+
+    trees: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Materials:
+    """What they are made of, as JSON text for the generator's requests."""
+
+    text: str
+
+
+@rule(desc="Name toolchains and headers", level=LogLevel.DEBUG)
+async def name_materials(request: MaterialsRequest) -> Materials:
+    found: list[object] = []
+    for name in sorted(set(request.trees)):
+        if name in SOURCE_TREES:
+            tree = await Get(Tree, TreeRequest(name))
+            found.append({"files": await engine.fingerprints(tree.digest)})
+        else:
+            pins = await Get(Pins, PinsRequest({**WHEEL_TREES, **LICENSE_TREES}[name].pins))
+            found.append({"requirements": pins.text})
+    return Materials(json.dumps(found, sort_keys=True))
+
+
+def rules() -> list[object]:
+    return [*collect_rules()]

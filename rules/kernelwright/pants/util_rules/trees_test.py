@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from kernelwright.pants.util_rules.trees import LICENSE_TREES, WHEEL_TREES, WheelTree
+
+
+@pytest.mark.parametrize("tree", WHEEL_TREES.values(), ids=list(WHEEL_TREES))
+def test_every_wheel_is_pinned_with_a_hash(tree: WheelTree) -> None:
+    text = Path(f"3rdparty/toolchains/{tree.pins}.txt").read_text()
+    pinned = dict(re.findall(r"^([\w-]+)==(\S+) --hash=sha256:[0-9a-f]{64}$", text, flags=re.MULTILINE))
+    wheels = dict(wheel.split("-")[:2] for wheel, _ in tree.wheels)
+    assert {name.replace("-", "_"): version for name, version in pinned.items()} == wheels
+    assert "http" not in text
+
+
+@pytest.mark.parametrize("tree", LICENSE_TREES.values(), ids=list(LICENSE_TREES))
+def test_license_texts_come_from_the_wheels_whose_code_is_compiled_in(tree: WheelTree) -> None:
+    sources = {wheel for other in WHEEL_TREES.values() if other.pins == tree.pins for wheel, _ in other.wheels}
+    assert {wheel for wheel, _ in tree.wheels} <= sources

@@ -1,0 +1,44 @@
+"""Requirements files that pin a wheel of this workspace by its digest."""
+
+from __future__ import annotations
+
+from kernelwright.pants import engine
+from kernelwright.pants.target_types import PinnedRequirementsField, PinnedWheelField
+from kernelwright.pants.util_rules.wheel import BuiltWheel, BuiltWheels, WheelsRequest
+from pants.core.target_types import FileSourceField
+from pants.engine.rules import Get, collect_rules, rule
+from pants.engine.target import GeneratedSources, GenerateSourcesRequest
+from pants.engine.unions import UnionRule
+from pants.util.logging import LogLevel
+
+
+def pin(wheel: BuiltWheel) -> str:
+    """``name==version --hash=sha256:…``."""
+    name, version = wheel.name.split("-")[:2]
+    return f"{name.replace('_', '-')}=={version} --hash=sha256:{wheel.sha256}\n"
+
+
+class WheelPinsAsFiles(GenerateSourcesRequest):
+    """The requirements files where a target depends on them."""
+
+    input = PinnedRequirementsField
+    output = FileSourceField
+
+
+@rule(desc="Pin wheel", level=LogLevel.DEBUG)
+async def wheel_pins_as_files(request: WheelPinsAsFiles) -> GeneratedSources:
+    target = request.protocol_target
+    address = await engine.parse_address(target[PinnedWheelField].value or "", target.address, PinnedWheelField.alias)
+    built = await Get(BuiltWheels, WheelsRequest(address))
+    (wheel,) = built.wheels
+    folder = f"{target.address.spec_path}/{target.address.target_name}".lstrip("/")
+    line = pin(wheel)
+    texts = await engine.read(request.protocol_sources.digest)
+    pinned = [
+        (f"{folder}/{path.rpartition('/')[2]}", text.rstrip() + f"\n{line}".encode()) for path, text in texts.items()
+    ]
+    return GeneratedSources(await engine.snapshot(await engine.create_files(pinned)))
+
+
+def rules() -> list[object]:
+    return [*collect_rules(), UnionRule(GenerateSourcesRequest, WheelPinsAsFiles)]

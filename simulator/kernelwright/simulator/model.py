@@ -1,0 +1,38 @@
+"""Everything that is modelled: importing this module fills the table of semantics."""
+
+from __future__ import annotations
+
+from kernelwright.simulator import (  # noqa: F401
+    atomics,
+    buffer,
+    cache_ops,
+    control,
+    flat,
+    lds_lanes,
+    lds_ops,
+    matrix,
+    scalar_binary,
+    scalar_compare,
+    scalar_float,
+    scalar_memory,
+    scalar_modes,
+    scalar_unary,
+    scratch_ops,
+    vector_compare,
+    vector_convert,
+    vector_dot,
+    vector_dual,
+    vector_exchange,
+    vector_extremes,
+    vector_float,
+    vector_float8,
+    vector_integer,
+    vector_lanes,
+    vector_logic,
+    vector_mix,
+    vector_packed,
+    vector_permute,
+    vector_rounding,
+    vector_transcendental,
+    vector_wide,
+)

@@ -1,8 +1,0 @@
-"""``python -m tilewright.simulator``."""
-
-import sys
-
-from tilewright.simulator.cli import main
-
-if __name__ == "__main__":
-    sys.exit(main())
