@@ -60,7 +60,8 @@ def test_nothing_but_the_plugin_imports_pants() -> None:
 
 def is_shipped(path: Path) -> bool:
     """Whether users get it: neither a test nor something that only tests import."""
-    return not (path.name.endswith("_test.py") or path.name.startswith("testing") or "testdata" in path.parts)
+    name, folders = path.name, path.parts
+    return not (name.endswith("_test.py") or name.startswith("testing") or {"testdata", "testing"} & set(folders))
 
 
 def is_known(module: str, allowed: set[str]) -> bool:
