@@ -15,7 +15,9 @@ from kernelwright.simulator.code.instruction import Instruction
 from kernelwright.simulator.code.target import Target
 from kernelwright.simulator.errors import Trap
 from kernelwright.simulator.instructions.semantics import Step, find
-from kernelwright.simulator.machine.wave import POISON, VGPRS, Wave
+from kernelwright.simulator.machine.registers import VGPRS
+from kernelwright.simulator.machine.wave import Wave
+from kernelwright.simulator.machine.words import POISON
 
 _MOVES = ("v_mov_b", "v_accvgpr", "v_writelane")
 _LOW_FROM_LOW = ("v_mad_u64_u32", "v_mad_i64_i32", "v_mad_co_", "v_lshl_add_u64", "v_lshlrev_b64", "v_add_nc_u64")

@@ -14,7 +14,9 @@ from kernelwright.simulator.code.instruction import Instruction
 from kernelwright.simulator.code.target import Target
 from kernelwright.simulator.errors import SimulatorError, Trap
 from kernelwright.simulator.instructions.semantics import Step
-from kernelwright.simulator.machine.wave import POISON, VCC, VGPRS, Wave
+from kernelwright.simulator.machine.registers import VCC, VGPRS
+from kernelwright.simulator.machine.wave import Wave
+from kernelwright.simulator.machine.words import POISON
 
 Words = NDArray[np.uint32]
 _SHOWN = 4  # lanes of a vector register in a line of a trace

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from kernelwright.simulator.code.instruction import File, Instruction, Operand
 from kernelwright.simulator.code.target import Target
 from kernelwright.simulator.machine.operands import row_of
-from kernelwright.simulator.machine.wave import EXEC, VCC
+from kernelwright.simulator.machine.registers import EXEC, VCC
 
 _RESULTS = {"vdst", "sdst"}
 _MEMORY = ("DS", "FLAT", "GLOBAL", "SCRATCH", "MUBUF", "VFLAT", "VGLOBAL", "VSCRATCH", "VBUFFER")

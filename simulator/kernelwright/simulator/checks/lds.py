@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelwright.simulator.checks.counters import Access
 from kernelwright.simulator.checks.options import Checks
 from kernelwright.simulator.errors import Trap
 from kernelwright.simulator.machine.lds import Lds, Offsets
-from kernelwright.simulator.machine.memory import Update
-from kernelwright.simulator.machine.wave import Wave, Words
-
-if TYPE_CHECKING:
-    from kernelwright.simulator.checks.counters import Access
+from kernelwright.simulator.machine.registers import Registers
+from kernelwright.simulator.machine.words import Update, Words
 
 
 class CheckedLds(Lds):
@@ -34,43 +30,43 @@ class CheckedLds(Lds):
         self._written = np.full((waves, nbytes), -1, np.int32)
         self._read = np.full((waves, nbytes), -1, np.int32)
 
-    def load(self, wave: Wave, addresses: Offsets, dwords: int) -> Words:
+    def load(self, wave: Registers, addresses: Offsets, dwords: int) -> Words:
         """As in :class:`Lds`; Trap for what the checks find."""
         found = super().load(wave, addresses, dwords)
         self._reads(wave, addresses, 4 * dwords)
         return found
 
-    def load_small(self, wave: Wave, addresses: Offsets, nbytes: int) -> Words:
+    def load_small(self, wave: Registers, addresses: Offsets, nbytes: int) -> Words:
         """As in :class:`Lds`; Trap for what the checks find."""
         found = super().load_small(wave, addresses, nbytes)
         self._reads(wave, addresses, nbytes)
         return found
 
-    def store(self, wave: Wave, addresses: Offsets, data: Words) -> None:
+    def store(self, wave: Registers, addresses: Offsets, data: Words) -> None:
         """As in :class:`Lds`; Trap for what the checks find."""
         self._writes(wave, addresses, 4 * len(data))
         super().store(wave, addresses, data)
 
-    def store_small(self, wave: Wave, addresses: Offsets, data: Words, nbytes: int) -> None:
+    def store_small(self, wave: Registers, addresses: Offsets, data: Words, nbytes: int) -> None:
         """As in :class:`Lds`; Trap for what the checks find."""
         self._writes(wave, addresses, nbytes)
         super().store_small(wave, addresses, data, nbytes)
 
-    def atomic(self, wave: Wave, addresses: Offsets, dwords: int, update: Update) -> Words:
+    def atomic(self, wave: Registers, addresses: Offsets, dwords: int, update: Update) -> Words:
         """As in :class:`Lds`; Trap for what the checks find."""
         self._check(addresses, 4 * dwords)
         self._reads(wave, addresses, 4 * dwords)
         self._writes(wave, addresses, 4 * dwords)
         return super().atomic(wave, addresses, dwords, update)
 
-    def _reads(self, wave: Wave, addresses: Offsets, nbytes: int) -> None:
+    def _reads(self, wave: Registers, addresses: Offsets, nbytes: int) -> None:
         at = _bytes(addresses, nbytes)
         if self._checks.uninitialised and not self._known[at].all():
             raise Trap("reads LDS that nobody has written", int(at[self._known[at].argmin()]))
         self._compare(wave, at, self._written, "reads", "write")
         self._read[wave.index, at] = self._number(wave.checks.access)
 
-    def _writes(self, wave: Wave, addresses: Offsets, nbytes: int) -> None:
+    def _writes(self, wave: Registers, addresses: Offsets, nbytes: int) -> None:
         self._check(addresses, nbytes)
         at = _bytes(addresses, nbytes)
         self._known[at] = True
@@ -78,7 +74,7 @@ class CheckedLds(Lds):
         self._compare(wave, at, self._read, "writes", "read")
         self._written[wave.index, at] = self._number(wave.checks.access)
 
-    def _compare(self, wave: Wave, at: NDArray[np.int64], table: NDArray[np.int32], does: str, other: str) -> None:
+    def _compare(self, wave: Registers, at: NDArray[np.int64], table: NDArray[np.int32], does: str, other: str) -> None:
         """Trap if this access of the bytes ``at`` races with one in the table, or does not wait for it."""
         touched = table[:, at]
         for index, number in enumerate(touched.max(axis=1).tolist()):
@@ -92,7 +88,7 @@ class CheckedLds(Lds):
                 address = int(at[touched[index].argmax()])
                 raise Trap(f"{does} LDS that wave {index}'s {other} {reason}", address)
 
-    def _conflict(self, wave: Wave, access: Access, index: int) -> str:
+    def _conflict(self, wave: Registers, access: Access, index: int) -> str:
         atomic = access.atomic and wave.checks.access.atomic
         if self._checks.races and index != wave.index and access.signals >= wave.waits and not atomic:
             name, pc = access.instruction.name, access.instruction.pc

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelwright.simulator.machine.registers import Registers
 from kernelwright.simulator.machine.scratch import Offsets, Scratch
-from kernelwright.simulator.machine.wave import Wave, Words
+from kernelwright.simulator.machine.words import Words
 
 
 class CheckedScratch(Scratch):
@@ -19,19 +20,19 @@ class CheckedScratch(Scratch):
         super().__init__(nbytes, lanes)
         self._known = np.zeros(self.words.shape, np.bool_)
 
-    def load_row(self, wave: Wave, offset: int, dwords: int) -> Words:
+    def load_row(self, wave: Registers, offset: int, dwords: int) -> Words:
         """As in :class:`Scratch`."""
         found = super().load_row(wave, offset, dwords)
         wave.checks.loaded = self._known[offset >> 2 :][:dwords]
         return found
 
-    def store_row(self, wave: Wave, offset: int, data: Words) -> None:
+    def store_row(self, wave: Registers, offset: int, data: Words) -> None:
         """As in :class:`Scratch`."""
         super().store_row(wave, offset, data)
         stored = True if wave.checks.stored is None else wave.checks.stored  # None: through a buffer
         np.copyto(self._known[offset >> 2 :][: len(data)], stored, where=wave.mask)
 
-    def load(self, wave: Wave, lanes: Offsets, offsets: Offsets, nbytes: int) -> NDArray[np.uint8]:
+    def load(self, wave: Registers, lanes: Offsets, offsets: Offsets, nbytes: int) -> NDArray[np.uint8]:
         """As in :class:`Scratch`."""
         found = super().load(wave, lanes, offsets, nbytes)
         known = np.ones((-(-nbytes // 4), wave.lanes), np.bool_)
@@ -41,7 +42,7 @@ class CheckedScratch(Scratch):
         wave.checks.loaded = known
         return found
 
-    def store(self, wave: Wave, lanes: Offsets, offsets: Offsets, data: NDArray[np.uint8]) -> None:
+    def store(self, wave: Registers, lanes: Offsets, offsets: Offsets, data: NDArray[np.uint8]) -> None:
         """As in :class:`Scratch`."""
         super().store(wave, lanes, offsets, data)
         for byte in range(data.shape[1]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernelwright.simulator.errors import Trap
-from kernelwright.simulator.machine.wave import Wave
+from kernelwright.simulator.machine.registers import Registers
 
 
 class Barrier:
@@ -18,7 +18,7 @@ class Barrier:
         self.arrived = 0
         self.opened = 0
 
-    def signal(self, wave: Wave) -> None:
+    def signal(self, wave: Registers) -> None:
         """``wave`` arrives. Trap if it arrives twice without waiting in between."""
         if wave.signals > wave.waits:
             raise Trap("arrives at the barrier a second time before it waited there")
@@ -28,7 +28,7 @@ class Barrier:
             self.arrived = 0
             self.opened += 1
 
-    def wait(self, wave: Wave) -> None:
+    def wait(self, wave: Registers) -> None:
         """``wave`` goes on once all have arrived. Trap if it has not arrived itself."""
         if wave.signals == wave.waits:
             raise Trap("waits at the barrier without having arrived there")
@@ -36,6 +36,6 @@ class Barrier:
         if not self.open_for(wave):
             wave.state = "barrier"
 
-    def open_for(self, wave: Wave) -> bool:
+    def open_for(self, wave: Registers) -> bool:
         """Whether a wave that waits may go on."""
         return self.opened >= wave.waits

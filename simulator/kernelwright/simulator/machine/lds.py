@@ -6,8 +6,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelwright.simulator.errors import Trap
-from kernelwright.simulator.machine.memory import STEPS, Update, any_bits, check_aligned, modify, take_wide, wide_views
-from kernelwright.simulator.machine.wave import POISON, Wave, Words
+from kernelwright.simulator.machine.registers import Registers
+from kernelwright.simulator.machine.words import (
+    POISON,
+    STEPS,
+    Update,
+    Words,
+    any_bits,
+    check_aligned,
+    modify,
+    take_wide,
+    wide_views,
+)
 
 Offsets = NDArray[np.int64]
 
@@ -27,7 +37,7 @@ class Lds:
         self._wide = wide_views(self.words)
         self._halves: NDArray[np.uint16] = self.bytes[: nbytes & ~1].view(np.uint16)
 
-    def load(self, wave: Wave, addresses: Offsets, dwords: int) -> Words:
+    def load(self, wave: Registers, addresses: Offsets, dwords: int) -> Words:
         """(n,) addresses → (dwords, n)."""
         bits = int(any_bits(addresses))
         if bits >= 0 and not bits & 3:
@@ -39,28 +49,28 @@ class Lds:
                 pass
         return self._load_bytes(addresses, 4 * dwords).view(np.uint32).T
 
-    def load_small(self, wave: Wave, addresses: Offsets, nbytes: int) -> Words:
+    def load_small(self, wave: Registers, addresses: Offsets, nbytes: int) -> Words:
         """(n,) addresses → (n,), one or two bytes each, zero-extended."""
         if nbytes == 2 and self._fits(addresses, 2):
             halves: NDArray[np.uint16] = self._halves[addresses >> 1]
             return halves.astype(np.uint32)
         return self._load_bytes(addresses, nbytes).view(f"u{nbytes}")[:, 0].astype(np.uint32)
 
-    def store(self, wave: Wave, addresses: Offsets, data: Words) -> None:
+    def store(self, wave: Registers, addresses: Offsets, data: Words) -> None:
         """Store (dwords, n) at (n,) addresses; where lanes overlap, the highest wins."""
         if self._fits(addresses, 4, len(data)):
             self.words[(addresses >> 2) + STEPS[len(data)]] = data
             return
         self._store_bytes(addresses, np.ascontiguousarray(data.T).view(np.uint8))
 
-    def store_small(self, wave: Wave, addresses: Offsets, data: Words, nbytes: int) -> None:
+    def store_small(self, wave: Registers, addresses: Offsets, data: Words, nbytes: int) -> None:
         """Store the low one or two bytes of (n,) at (n,) addresses."""
         if nbytes == 2 and self._fits(addresses, 2):
             self._halves[addresses >> 1] = data.astype(np.uint16)
             return
         self._store_bytes(addresses, np.ascontiguousarray(data).view(np.uint8).reshape(-1, 4)[:, :nbytes])
 
-    def atomic(self, wave: Wave, addresses: Offsets, dwords: int, update: Update) -> Words:
+    def atomic(self, wave: Registers, addresses: Offsets, dwords: int, update: Update) -> Words:
         """Read, modify and write (n,) addresses, lane by lane in rising order; the old contents as (dwords, n)."""
         self._check(addresses, 4 * dwords)
         check_aligned(addresses, dwords)

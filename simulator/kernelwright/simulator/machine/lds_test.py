@@ -9,7 +9,8 @@ from kernelwright.simulator.code.target import TARGETS
 from kernelwright.simulator.errors import Trap
 from kernelwright.simulator.machine.lds import Lds
 from kernelwright.simulator.machine.scratch import Scratch
-from kernelwright.simulator.machine.wave import POISON, Wave
+from kernelwright.simulator.machine.wave import Wave
+from kernelwright.simulator.machine.words import POISON
 
 
 def wave(lds: Lds) -> Wave:

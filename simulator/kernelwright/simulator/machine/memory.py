@@ -5,7 +5,7 @@ Every access names its wave, so that a checker can stand in for a memory; addres
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,18 +14,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelwright.simulator.errors import Trap
-from kernelwright.simulator.machine.wave import Wave, Words
+from kernelwright.simulator.machine.registers import Registers
+from kernelwright.simulator.machine.words import (
+    STEPS,
+    Update,
+    Words,
+    any_bits,
+    check_aligned,
+    modify,
+    take_wide,
+    wide_views,
+)
 
 Addresses = NDArray[np.uint64]
-# (old contents (dwords, k), which of the lanes these are (k,)) → new contents (dwords, k)
-Update = Callable[[Words, NDArray[np.int64]], Words]
 
 # High halves of flat addresses that mean LDS and scratch (the values that the Linux driver sets up since gfx9).
 SHARED_APERTURE = 0x0001_0000
 PRIVATE_APERTURE = 0x0002_0000
-
-STEPS = [np.arange(dwords, dtype=np.int64)[:, None] for dwords in range(5)]  # rows of an access of so many dwords
-any_bits = np.bitwise_or.reduce
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +92,7 @@ class Memory:
                 return region
         return None
 
-    def load(self, wave: Wave, addresses: Addresses, dwords: int) -> Words:
+    def load(self, wave: Registers, addresses: Addresses, dwords: int) -> Words:
         """(n,) addresses → (dwords, n)."""
         region = self.find(int(addresses[0]))
         if region is not None:
@@ -102,7 +107,7 @@ class Memory:
                     pass  # some lane is in another region, or nowhere
         return self._load_bytes(addresses, 4 * dwords).view(np.uint32).T
 
-    def load_small(self, wave: Wave, addresses: Addresses, nbytes: int) -> Words:
+    def load_small(self, wave: Registers, addresses: Addresses, nbytes: int) -> Words:
         """(n,) addresses → (n,), one or two bytes each, zero-extended."""
         halves = self._halves(addresses) if nbytes == 2 else None
         if halves is not None:
@@ -110,7 +115,7 @@ class Memory:
             return region.words.view(np.uint16)[index].astype(np.uint32)
         return self._load_bytes(addresses, nbytes).view(f"u{nbytes}")[:, 0].astype(np.uint32)
 
-    def store(self, wave: Wave, addresses: Addresses, data: Words) -> None:
+    def store(self, wave: Registers, addresses: Addresses, data: Words) -> None:
         """Store (dwords, n) at (n,) addresses; where lanes overlap, the highest wins."""
         region = self.find(int(addresses[0]))
         if region is not None and region.writable:
@@ -122,7 +127,7 @@ class Memory:
                 return
         self._store_bytes(addresses, np.ascontiguousarray(data.T).view(np.uint8))
 
-    def store_small(self, wave: Wave, addresses: Addresses, data: Words, nbytes: int) -> None:
+    def store_small(self, wave: Registers, addresses: Addresses, data: Words, nbytes: int) -> None:
         """Store the low one or two bytes of (n,) at (n,) addresses."""
         halves = self._halves(addresses) if nbytes == 2 else None
         if halves is not None and halves[0].writable:
@@ -131,7 +136,7 @@ class Memory:
             return
         self._store_bytes(addresses, np.ascontiguousarray(data).view(np.uint8).reshape(-1, 4)[:, :nbytes])
 
-    def load_scalar(self, wave: Wave, address: int, dwords: int) -> list[int]:
+    def load_scalar(self, wave: Registers, address: int, dwords: int) -> list[int]:
         """``dwords`` words from one dword-aligned address."""
         region = self.find(address, 4 * dwords)
         if region is None:
@@ -143,7 +148,7 @@ class Memory:
         found: list[int] = region.words[at : at + dwords].tolist()
         return found
 
-    def atomic(self, wave: Wave, addresses: Addresses, dwords: int, update: Update) -> Words:
+    def atomic(self, wave: Registers, addresses: Addresses, dwords: int, update: Update) -> Words:
         """Read, modify and write (n,) addresses, lane by lane in rising order; the old contents as (dwords, n)."""
         before = np.empty((dwords, len(addresses)), np.uint32)
         with self.lock:
@@ -204,41 +209,3 @@ class Memory:
         below = nearest.address - address
         where = f"{below} bytes before" if below > 0 else f"{address + nbytes - nearest.end} bytes past the end of"
         return Trap(f"{what} of {nbytes} bytes outside all registered memory, {where} {nearest}", address)
-
-
-def wide_views(words: Words) -> dict[int, NDArray[Any]]:
-    """Dwords two and four at a time, as elements that NumPy copies in one go (numbers, but only their bits matter)."""
-    kinds: tuple[tuple[int, Any], ...] = ((2, np.uint64), (4, np.complex128))
-    return {dwords: words[: words.size // dwords * dwords].view(kind) for dwords, kind in kinds}
-
-
-def take_wide(elements: NDArray[Any], offsets: NDArray[np.int64], dwords: int) -> Words:
-    """(n,) byte offsets, multiples of the elements' size → (dwords, n). IndexError for those outside."""
-    found: Words = elements[offsets >> (3 if dwords == 2 else 4)].view(np.uint32)
-    return found.reshape(-1, dwords).T
-
-
-def check_aligned(addresses: NDArray[np.uint64] | NDArray[np.int64], dwords: int) -> None:
-    """Trap unless all are multiples of the size of an atomic."""
-    wrong = addresses & addresses.dtype.type(4 * dwords - 1)
-    if wrong.any():
-        raise Trap(f"an atomic of {4 * dwords} bytes is not aligned", int(addresses[wrong.argmax()]))
-
-
-def modify(words: Words, index: NDArray[np.int64], dwords: int, lanes: NDArray[np.int64], update: Update) -> Words:
-    """Apply ``update`` to ``words`` at (n,) dword indices, in the order of the lanes; the old contents (dwords, n).
-
-    Lanes that share an index take turns: turn t does the t-th lane of each index.
-    """
-    before = np.empty((dwords, len(index)), np.uint32)
-    order = np.argsort(index, kind="stable")
-    ranked = index[order]
-    heads = np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]])
-    turn = np.empty(len(index), np.int64)
-    turn[order] = np.arange(len(index)) - np.repeat(heads, np.diff(np.r_[heads, len(index)]))
-    for now in range(int(turn.max()) + 1):
-        chosen = np.flatnonzero(turn == now)
-        where = index[chosen] + STEPS[dwords]
-        before[:, chosen] = words[where]
-        words[where] = update(before[:, chosen], lanes[chosen])
-    return before

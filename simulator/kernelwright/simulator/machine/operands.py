@@ -13,7 +13,8 @@ import numpy as np
 from kernelwright.simulator.code.instruction import File, Operand
 from kernelwright.simulator.errors import Unmodelled
 from kernelwright.simulator.machine.memory import PRIVATE_APERTURE, SHARED_APERTURE
-from kernelwright.simulator.machine.wave import VGPRS, Wave
+from kernelwright.simulator.machine.registers import VGPRS
+from kernelwright.simulator.machine.wave import Wave
 
 DTYPES: dict[str, Any] = {
     "u32": np.uint32,

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelwright.simulator.errors import Trap
-from kernelwright.simulator.machine.wave import POISON, Wave, Words
+from kernelwright.simulator.machine.registers import Registers
+from kernelwright.simulator.machine.words import POISON, Words
 
 Offsets = NDArray[np.int64]
 
@@ -25,23 +26,23 @@ class Scratch:
         self.nbytes = nbytes
         self.words: Words = np.full((-(-nbytes // 4), lanes), POISON, np.uint32)
 
-    def load_row(self, wave: Wave, offset: int, dwords: int) -> Words:
+    def load_row(self, wave: Registers, offset: int, dwords: int) -> Words:
         """One offset for all lanes → (dwords, all lanes); may be a view."""
         return self.words[self._row(offset, 4 * dwords) :][:dwords]
 
-    def store_row(self, wave: Wave, offset: int, data: Words) -> None:
+    def store_row(self, wave: Registers, offset: int, data: Words) -> None:
         """Store (dwords, all lanes) at one offset, in the active lanes of the wave."""
         rows = self.words[self._row(offset, 4 * len(data)) :][: len(data)]
         np.copyto(rows, data, where=wave.mask)
 
-    def load(self, wave: Wave, lanes: Offsets, offsets: Offsets, nbytes: int) -> NDArray[np.uint8]:
+    def load(self, wave: Registers, lanes: Offsets, offsets: Offsets, nbytes: int) -> NDArray[np.uint8]:
         """(n,) offsets → (n, nbytes)."""
         self._check(offsets, nbytes)
         at = offsets[:, None] + np.arange(nbytes)
         words: Words = self.words[at >> 2, lanes[:, None]]
         return (words >> (8 * (at & 3)).astype(np.uint32)).astype(np.uint8)
 
-    def store(self, wave: Wave, lanes: Offsets, offsets: Offsets, data: NDArray[np.uint8]) -> None:
+    def store(self, wave: Registers, lanes: Offsets, offsets: Offsets, data: NDArray[np.uint8]) -> None:
         """Store (n, nbytes) at (n,) offsets."""
         self._check(offsets, data.shape[1])
         for column in range(data.shape[1]):

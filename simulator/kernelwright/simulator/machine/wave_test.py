@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelwright.simulator.code.target import TARGETS
-from kernelwright.simulator.machine.wave import POISON, to_bits, to_mask
+from kernelwright.simulator.machine.registers import to_bits, to_mask
+from kernelwright.simulator.machine.words import POISON
 from kernelwright.simulator.testing.instructions import make_wave
 
 

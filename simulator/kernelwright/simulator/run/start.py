@@ -14,7 +14,8 @@ from kernelwright.simulator.machine.barrier import Barrier
 from kernelwright.simulator.machine.lds import Lds
 from kernelwright.simulator.machine.memory import Memory
 from kernelwright.simulator.machine.scratch import BUFFER, Scratch
-from kernelwright.simulator.machine.wave import POISON, Wave
+from kernelwright.simulator.machine.wave import Wave
+from kernelwright.simulator.machine.words import POISON
 from kernelwright.simulator.run.program import Program
 
 Index = tuple[int, int, int]

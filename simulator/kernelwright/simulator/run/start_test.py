@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from kernelwright.simulator.code.descriptor import KernelDescriptor
 from kernelwright.simulator.code.target import TARGETS
 from kernelwright.simulator.machine.scratch import BUFFER
-from kernelwright.simulator.machine.wave import POISON
+from kernelwright.simulator.machine.words import POISON
 from kernelwright.simulator.run.start import ARGUMENT_ADDRESS, Start
 from kernelwright.simulator.testing.instructions import make_wave
 

@@ -20,9 +20,9 @@ from kernelwright.simulator.instructions.memory.flat import addresses_of, data_r
 from kernelwright.simulator.instructions.memory.lds import one_offset, place
 from kernelwright.simulator.instructions.memory.transfer import Transfer, reader, writer
 from kernelwright.simulator.instructions.semantics import Step, semantics
-from kernelwright.simulator.machine.memory import Update
 from kernelwright.simulator.machine.operands import row_of
-from kernelwright.simulator.machine.wave import Wave, Words
+from kernelwright.simulator.machine.wave import Wave
+from kernelwright.simulator.machine.words import Update, Words
 
 # (old, data, second data) → new, each (n,) of the operation's dtype
 Combine = Callable[[Any, Any, Any], Any]

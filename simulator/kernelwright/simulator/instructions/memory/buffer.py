@@ -27,10 +27,10 @@ from kernelwright.simulator.instructions.memory.transfer import (
     writer,
 )
 from kernelwright.simulator.instructions.semantics import Step, semantics
-from kernelwright.simulator.machine.memory import STEPS, any_bits, take_wide
 from kernelwright.simulator.machine.operands import row_of, scalar_word
 from kernelwright.simulator.machine.scratch import BUFFER
-from kernelwright.simulator.machine.wave import Wave, Words
+from kernelwright.simulator.machine.wave import Wave
+from kernelwright.simulator.machine.words import STEPS, Words, any_bits, take_wide
 
 Offsets = NDArray[np.int64]
 

@@ -23,10 +23,11 @@ from kernelwright.simulator.instructions.memory.transfer import (
     writer,
 )
 from kernelwright.simulator.instructions.semantics import Step, semantics
-from kernelwright.simulator.machine.memory import PRIVATE_APERTURE, SHARED_APERTURE, Addresses, Update
+from kernelwright.simulator.machine.memory import PRIVATE_APERTURE, SHARED_APERTURE, Addresses
 from kernelwright.simulator.machine.operands import row_of
 from kernelwright.simulator.machine.scratch import Scratch
-from kernelwright.simulator.machine.wave import Wave, Words
+from kernelwright.simulator.machine.wave import Wave
+from kernelwright.simulator.machine.words import Update, Words
 
 _MASK = (1 << 64) - 1
 _TO_LDS = {name: LOADS[name] for name in ("ubyte", "sbyte", "ushort", "sshort", "dword", "dwordx3", "dwordx4")}

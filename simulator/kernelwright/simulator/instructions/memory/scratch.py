@@ -23,7 +23,8 @@ from kernelwright.simulator.instructions.memory.transfer import (
 from kernelwright.simulator.instructions.semantics import Step, semantics
 from kernelwright.simulator.machine.operands import row_of
 from kernelwright.simulator.machine.scratch import Scratch
-from kernelwright.simulator.machine.wave import Wave, Words
+from kernelwright.simulator.machine.wave import Wave
+from kernelwright.simulator.machine.words import Words
 
 _M32 = 0xFFFFFFFF
 

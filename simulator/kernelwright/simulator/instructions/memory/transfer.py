@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kernelwright.simulator.machine.memory import Update
-from kernelwright.simulator.machine.wave import Wave, Words
+from kernelwright.simulator.machine.wave import Wave
+from kernelwright.simulator.machine.words import Update, Words
 
 
 class Space(Protocol):

@@ -10,7 +10,8 @@ from kernelwright.simulator.errors import Trap, Unmodelled
 from kernelwright.simulator.instructions.scalar.operands import destination, sign_extend, source
 from kernelwright.simulator.instructions.semantics import Step, semantics
 from kernelwright.simulator.machine.barrier import Barrier
-from kernelwright.simulator.machine.wave import VCC, Wave
+from kernelwright.simulator.machine.registers import VCC
+from kernelwright.simulator.machine.wave import Wave
 
 _CONDITIONS: dict[str, Callable[[Wave], bool | int]] = {
     "s_cbranch_scc0": lambda wave: not wave.scc,

@@ -20,7 +20,8 @@ from kernelwright.simulator.instructions.vector.masks import mask_destination
 from kernelwright.simulator.instructions.vector.operands import Source, sources
 from kernelwright.simulator.machine import modes
 from kernelwright.simulator.machine.operands import DTYPES
-from kernelwright.simulator.machine.wave import Wave, to_bits
+from kernelwright.simulator.machine.registers import to_bits
+from kernelwright.simulator.machine.wave import Wave
 
 Compare = Callable[[Any, Any], Any]
 

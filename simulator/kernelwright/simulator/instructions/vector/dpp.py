@@ -17,7 +17,8 @@ from kernelwright.simulator.code.target import Target
 from kernelwright.simulator.errors import Unmodelled
 from kernelwright.simulator.instructions.semantics import Builder, Step
 from kernelwright.simulator.machine.operands import row_of
-from kernelwright.simulator.machine.wave import VGPRS, Wave, to_bits, to_mask
+from kernelwright.simulator.machine.registers import VGPRS, to_bits, to_mask
+from kernelwright.simulator.machine.wave import Wave
 
 _GATHERED = VGPRS  # as an AGPR number: the first spare row
 _DPP8_FETCH = 234  # src0 of DPP8 that reads inactive lanes too; 233 does not

@@ -9,7 +9,8 @@ import numpy as np
 from kernelwright.simulator.code.instruction import File, Instruction, Operand
 from kernelwright.simulator.code.target import Target
 from kernelwright.simulator.instructions.semantics import Step, build, semantics
-from kernelwright.simulator.machine.wave import VGPRS, Wave
+from kernelwright.simulator.machine.registers import VGPRS
+from kernelwright.simulator.machine.wave import Wave
 
 _ASIDE = 2  # spare row for the first result (rows 0 and 1 serve DPP)
 _ACCUMULATES = ("v_fmac_f32", "v_dot2acc_f32_f16", "v_dot2acc_f32_bf16", "v_fmac_dx9_zero_f32")

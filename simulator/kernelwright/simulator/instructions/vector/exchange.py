@@ -14,7 +14,8 @@ from kernelwright.simulator.instructions.semantics import Step, semantics
 from kernelwright.simulator.instructions.vector.operands import operand_at, registers
 from kernelwright.simulator.instructions.vector.results import vgpr, write_half, write_row
 from kernelwright.simulator.machine.operands import row_of, scalar_word
-from kernelwright.simulator.machine.wave import Wave, to_mask
+from kernelwright.simulator.machine.registers import to_mask
+from kernelwright.simulator.machine.wave import Wave
 
 _ROW = 16
 

@@ -16,7 +16,8 @@ from kernelwright.simulator.instructions.vector.masks import lane_mask, mask_sou
 from kernelwright.simulator.instructions.vector.operands import Source, modifiers, operand_at, registers, sources
 from kernelwright.simulator.instructions.vector.results import destination, direct, vgpr
 from kernelwright.simulator.machine.operands import row_of, scalar_word
-from kernelwright.simulator.machine.wave import VGPRS, Wave
+from kernelwright.simulator.machine.registers import VGPRS
+from kernelwright.simulator.machine.wave import Wave
 
 
 def _lower_lanes(first: int) -> Any:

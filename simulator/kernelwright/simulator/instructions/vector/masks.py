@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from kernelwright.simulator.code.instruction import File, Instruction, Operand
 from kernelwright.simulator.code.target import Target
 from kernelwright.simulator.errors import Unmodelled
-from kernelwright.simulator.machine.wave import VCC, Wave, to_mask
+from kernelwright.simulator.machine.registers import VCC, to_mask
+from kernelwright.simulator.machine.wave import Wave
 
 Mask = NDArray[np.bool_]
 

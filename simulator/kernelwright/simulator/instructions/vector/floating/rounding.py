@@ -19,7 +19,8 @@ from kernelwright.simulator.instructions.vector.operands import sources
 from kernelwright.simulator.instructions.vector.results import destination, direct
 from kernelwright.simulator.machine import modes
 from kernelwright.simulator.machine.operands import DTYPES
-from kernelwright.simulator.machine.wave import Wave, to_bits
+from kernelwright.simulator.machine.registers import to_bits
+from kernelwright.simulator.machine.wave import Wave
 
 _KINDS = ("f16", "f32", "f64")
 

@@ -18,7 +18,8 @@ from kernelwright.simulator.instructions.vector.lanewise import Op, lanewise, ve
 from kernelwright.simulator.instructions.vector.masks import lane_mask, mask_destination, mask_source
 from kernelwright.simulator.instructions.vector.operands import sources
 from kernelwright.simulator.instructions.vector.results import destination
-from kernelwright.simulator.machine.wave import Wave, to_bits
+from kernelwright.simulator.machine.registers import to_bits
+from kernelwright.simulator.machine.wave import Wave
 
 lanewise(
     {
