@@ -25,7 +25,7 @@ FOLDERS = {
 }
 # Third-party packages that a GPU box must not need.
 DISPATCH_REQUIRES = {"numpy"}
-SIMULATOR_REQUIRES = {"numpy", "ml_dtypes", "tinygrad"}
+SIMULATOR_REQUIRES = {"numpy", "ml_dtypes", "elftools", "tinygrad"}
 
 
 def python_files(folder: str) -> list[Path]:

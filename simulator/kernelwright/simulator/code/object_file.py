@@ -2,45 +2,25 @@
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from io import BytesIO
 from typing import NamedTuple
+
+from elftools.elf.constants import P_FLAGS
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import Section, SymbolTableSection
+from elftools.elf.segments import Segment
 
 from kernelwright.simulator.code.descriptor import DESCRIPTOR_BYTES, KernelDescriptor, read_descriptor
 from kernelwright.simulator.code.target import Target, target_of
-from kernelwright.simulator.errors import ObjectError
+from kernelwright.simulator.errors import ObjectError, SimulatorError
 
 _MAGIC = b"\x7fELF\x02\x01"  # ELF, 64 bits, little endian
-_EM_AMDGPU = 224
-_PT_LOAD, _SHT_SYMTAB, _SHT_DYNSYM = 1, 2, 11
-_STT_OBJECT, _STT_FUNC = 1, 2
-_PF_X = 1
-
-
-class _Segment(NamedTuple):
-    kind: int
-    flags: int
-    offset: int
-    address: int
-    physical: int
-    file_bytes: int
-    memory_bytes: int
-    align: int
-
-
-class _Section(NamedTuple):
-    name: int
-    kind: int
-    flags: int
-    address: int
-    offset: int
-    nbytes: int
-    link: int
-    info: int
-    align: int
-    entry_bytes: int
+_HEADER_BYTES, _SEGMENT_BYTES, _SECTION_BYTES = 64, 56, 64
+_MOST_MEMORY = 1 << 30  # bytes that the segments of a code object may span
 
 
 class Symbol(NamedTuple):
@@ -102,102 +82,102 @@ def images(data: bytes) -> tuple[bytes, ...]:
     """Every code object in ``data``: a bare one, or those embedded in a library. ObjectError if there is none."""
     found, at = [], data.find(_MAGIC)
     while at >= 0:
-        if len(data) >= at + 64 and struct.unpack_from("<H", data, at + 18)[0] == _EM_AMDGPU:
-            found.append(data[at : at + _length(data, at)])
+        header = data[at : at + _HEADER_BYTES]
+        if len(header) == _HEADER_BYTES:
+            elf = _open(header)
+            if elf["e_machine"] == "EM_AMDGPU":
+                found.append(data[at : at + _length(elf)])
         at = data.find(_MAGIC, at + 1)
     if not found:
         raise ObjectError("there is no AMDGPU code object (64-bit ELF for machine 224) in it")
     return tuple(found)
 
 
-def _length(data: bytes, at: int) -> int:
-    """Bytes of the ELF file at ``at``: its section headers come last, unless it is stripped of them."""
-    header = _header(data[at : at + 64])
-    return max(header["shoff"] + header["shnum"] * 64, header["phoff"] + header["phnum"] * 56)
+def _length(elf: ELFFile) -> int:
+    """Bytes of an ELF file by its header: the section headers come last, unless it is stripped of them."""
+    _check_entry_sizes(elf)
+    sections = elf["e_shoff"] + elf["e_shnum"] * _SECTION_BYTES
+    segments = elf["e_phoff"] + elf["e_phnum"] * _SEGMENT_BYTES
+    return int(max(sections, segments))
 
 
 def read_code_object(image: bytes) -> CodeObject:
     """Read a bare code object. ObjectError, with the reason, if it is damaged or its machine is not simulated."""
-    header = _header(image)
-    if header["machine"] != _EM_AMDGPU:
-        raise ObjectError(f"not an AMDGPU code object: ELF machine {header['machine']}, not {_EM_AMDGPU}")
-    target = target_of(header["flags"])
-    try:
-        segments = [
-            _Segment(*struct.unpack_from("<IIQQQQQQ", image, header["phoff"] + 56 * i)) for i in range(header["phnum"])
-        ]
-        sections = [
-            _Section(*struct.unpack_from("<IIQQQQIIQQ", image, header["shoff"] + 64 * i))
-            for i in range(header["shnum"])
-        ]
-        memory = _load(image, segments)
-        executable = [s for s in segments if s.kind == _PT_LOAD and s.flags & _PF_X]
+    elf = _open(image)
+    _check_entry_sizes(elf)
+    if elf["e_machine"] != "EM_AMDGPU":
+        raise ObjectError(f"not an AMDGPU code object: ELF machine {elf['e_machine']}, not EM_AMDGPU")
+    target = target_of(elf["e_flags"])
+    with _damage_as_object_errors():
+        loads = list(elf.iter_segments("PT_LOAD"))
+        memory = _load(loads)
+        executable = [segment for segment in loads if segment["p_flags"] & P_FLAGS.PF_X]
         if len(executable) != 1:
             raise ObjectError(f"a code object has one executable segment, this one {len(executable)}")
-        text = executable[0]
-        symbols = _symbols(image, sections)
-    except (struct.error, OverflowError, ValueError) as error:
-        raise ObjectError(f"the code object is cut off: {error}") from error
+        symbols = _symbols(elf)
     for symbol in symbols:
         if symbol.address + symbol.nbytes > len(memory):
             raise ObjectError(f"symbol {symbol.name} lies outside the code object's segments")
-    return CodeObject(target, memory, text.address, text.address + text.file_bytes, symbols)
+    start = executable[0]["p_vaddr"]
+    return CodeObject(target, memory, start, start + executable[0]["p_filesz"], symbols)
 
 
-def _header(image: bytes) -> dict[str, int]:
+@contextmanager
+def _damage_as_object_errors() -> Iterator[None]:
+    """ObjectError for whatever pyelftools raises: on damaged tables that is any error, not ELFError alone."""
+    try:
+        yield
+    except SimulatorError:
+        raise
+    except Exception as error:
+        raise ObjectError(f"the code object is cut off or damaged: {error}") from error
+
+
+def _open(image: bytes) -> ELFFile:
     if not image.startswith(_MAGIC):
         raise ObjectError("not a 64-bit little-endian ELF file")
-    if len(image) < 64:
+    if len(image) < _HEADER_BYTES:
         raise ObjectError(f"the ELF header is cut off: {len(image)} bytes")
-    fields = struct.unpack_from("<HHIQQQIHHHHHH", image, 16)
-    names = [
-        "type",
-        "machine",
-        "version",
-        "entry",
-        "phoff",
-        "shoff",
-        "flags",
-        "ehsize",
-        "phentsize",
-        "phnum",
-        "shentsize",
-        "shnum",
-        "shstrndx",
-    ]
-    header = dict(zip(names, fields, strict=True))
-    if header["phentsize"] not in (0, 56) or header["shentsize"] not in (0, 64):
+    with _damage_as_object_errors():
+        return ELFFile(BytesIO(image))
+
+
+def _check_entry_sizes(elf: ELFFile) -> None:
+    """Refuse other sizes: with entries of 0 bytes, a small damaged file could claim billions of them."""
+    segments = elf["e_phnum"] == 0 or elf["e_phentsize"] == _SEGMENT_BYTES
+    sections = elf["e_shoff"] == 0 or elf["e_shentsize"] == _SECTION_BYTES
+    if not segments or not sections:
         raise ObjectError("the ELF header's table entries have unknown sizes")
-    return header
 
 
-def _load(image: bytes, segments: list[_Segment]) -> bytes:
-    loads = [segment for segment in segments if segment.kind == _PT_LOAD]
-    if not loads:
+def _load(segments: Sequence[Segment]) -> bytes:
+    """What the segments hold, from virtual address 0 on."""
+    if not segments:
         raise ObjectError("the code object has no segments to load")
-    nbytes = max(segment.address + segment.memory_bytes for segment in loads)
-    if nbytes > 1 << 30:
-        raise ObjectError(f"the code object's segments span {nbytes} bytes")
+    nbytes = max(segment["p_vaddr"] + segment["p_memsz"] for segment in segments)
+    if nbytes > _MOST_MEMORY:
+        raise ObjectError(f"the code object's segments span {nbytes} bytes; at most {_MOST_MEMORY} are loaded")
     memory = bytearray(nbytes)
-    for segment in loads:
-        data = image[segment.offset : segment.offset + segment.file_bytes]
-        if len(data) != segment.file_bytes or segment.file_bytes > segment.memory_bytes:
-            raise ObjectError(f"the segment at {segment.address:#x} is cut off")
-        memory[segment.address : segment.address + len(data)] = data
+    for segment in segments:
+        data = segment.data()
+        if len(data) != segment["p_filesz"] or segment["p_filesz"] > segment["p_memsz"]:
+            raise ObjectError(f"the segment at {segment['p_vaddr']:#x} is cut off")
+        memory[segment["p_vaddr"] : segment["p_vaddr"] + len(data)] = data
     return bytes(memory)
 
 
-def _symbols(image: bytes, sections: list[_Section]) -> tuple[Symbol, ...]:
+def _symbols(elf: ELFFile) -> tuple[Symbol, ...]:
     """Functions and objects of the full symbol table, or of the dynamic one where that is all there is."""
-    tables = [s for s in sections if s.kind == _SHT_SYMTAB] or [s for s in sections if s.kind == _SHT_DYNSYM]
+    sections = list(elf.iter_sections())
     found: dict[str, Symbol] = {}
-    for table in tables:
-        if table.link >= len(sections):
-            raise ObjectError("a symbol table without its strings")
-        strings = image[sections[table.link].offset :][: sections[table.link].nbytes]
-        for at in range(table.offset, table.offset + table.nbytes, 24):
-            name, info, _, section, value, size = struct.unpack_from("<IBBHQQ", image, at)
-            if section and info & 15 in (_STT_OBJECT, _STT_FUNC) and name < len(strings):
-                text = strings[name : strings.index(b"\0", name)].decode("utf-8", "replace")
-                found[text] = Symbol(text, value, size, info & 15 == _STT_FUNC)
+    for table in _of_type(sections, "SHT_SYMTAB") or _of_type(sections, "SHT_DYNSYM"):
+        for symbol in table.iter_symbols():
+            kind = symbol["st_info"]["type"]
+            named = symbol["st_name"] < table.stringtable["sh_size"]
+            if named and symbol["st_shndx"] != "SHN_UNDEF" and kind in ("STT_OBJECT", "STT_FUNC"):
+                found[symbol.name] = Symbol(symbol.name, symbol["st_value"], symbol["st_size"], kind == "STT_FUNC")
     return tuple(found.values())
+
+
+def _of_type(sections: Sequence[Section], kind: str) -> list[SymbolTableSection]:
+    return [section for section in sections if isinstance(section, SymbolTableSection) and section["sh_type"] == kind]

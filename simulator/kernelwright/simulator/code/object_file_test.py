@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import struct
 from contextlib import suppress
 
 import pytest
@@ -55,6 +56,39 @@ def test_what_cannot_run_is_refused() -> None:
         read_code_object(bytes(data))
     with pytest.raises(ObjectError, match="not a 64-bit little-endian ELF"):
         read_code_object(b"#!/bin/sh")
+
+
+# Offsets in the ELF header: where its tables are, how large their entries are, and how many there are.
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        ({32: b"\xff" * 8}, "cut off or damaged"),  # e_phoff
+        ({40: b"\xff" * 8}, "cut off or damaged"),  # e_shoff
+        ({40: b"\xff\xff\0"}, "cut off or damaged: Reading section 0 .* past EOF"),
+        ({54: b"\x20"}, "entries have unknown sizes"),  # e_phentsize
+        ({58: b"\0"}, "entries have unknown sizes"),  # e_shentsize
+        ({32: b"\0" * 8, 54: b"\0\0\xff\xff"}, "entries have unknown sizes"),  # 2**32 segments of 0 bytes
+        ({56: b"\0"}, "no segments to load"),  # e_phnum
+        ({56: b"\x01"}, "one executable segment, this one 0"),
+        ({56: b"\xff\xff"}, "no segments to load"),  # section 0, which is empty, has the number then
+    ],
+)
+def test_damaged_headers_are_object_errors(damage: dict[int, bytes], reason: str) -> None:
+    data = bytearray(example())
+    for at, replaced in damage.items():
+        data[at : at + len(replaced)] = replaced
+    with pytest.raises(ObjectError, match=reason):
+        read_code_object(bytes(data))
+
+
+def test_a_symbol_table_that_pyelftools_refuses_is_an_object_error() -> None:
+    data = bytearray(example())
+    (sections,) = struct.unpack_from("<Q", data, 40)
+    data[sections + 64 + 32] ^= 1  # sh_size of the symbol table
+    with pytest.raises(ObjectError, match="cut off or damaged: Expected section size to be a multiple"):
+        read_code_object(bytes(data))
+    with pytest.raises(ObjectError, match="the ELF header is cut off: 40 bytes"):
+        read_code_object(bytes(data[:40]))
 
 
 @settings(deadline=None, max_examples=40)
