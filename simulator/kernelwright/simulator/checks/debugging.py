@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelwright.simulator.checks.effects import effects
+from kernelwright.simulator.checks.state import vector_name
 from kernelwright.simulator.code.instruction import Instruction
 from kernelwright.simulator.code.target import Target
 from kernelwright.simulator.errors import SimulatorError, Trap
@@ -96,7 +97,7 @@ class Stop:
         lines += ["  ".join(scalars[at : at + 8]) for at in range(0, len(scalars), 8)]
         for row in np.flatnonzero((wave.v[: 2 * VGPRS] != POISON).any(axis=1)).tolist():
             values = " ".join(f"{word:08x}" for word in wave.v[row, :_DUMPED].tolist())
-            lines.append(f"{_name(row):>5}: {values} …")
+            lines.append(f"{vector_name(row):>5}: {values} …")
         return "\n".join(lines)
 
     def _row(self, row: int, kind: str) -> NDArray[Any]:
@@ -155,7 +156,7 @@ def watch(instruction: Instruction, step: Step, target: Target, debug: Debug) ->
             changed: dict[str, int | Words] = {}
             for row, old in zip(rows, vectors, strict=True):
                 if (wave.v[row] != old).any():
-                    changed[_name(row)] = wave.v[row].copy()
+                    changed[vector_name(row)] = wave.v[row].copy()
             for number, value in zip(numbers, scalars, strict=True):
                 if wave.s[number] != value:
                     changed[f"s{number}"] = wave.s[number]
@@ -165,10 +166,6 @@ def watch(instruction: Instruction, step: Step, target: Target, debug: Debug) ->
             debug.trace(Event(wave.workgroup, wave.index, instruction.pc, text, changed))
 
     return look
-
-
-def _name(row: int) -> str:
-    return f"v{row}" if row < VGPRS else f"a{row - VGPRS}"
 
 
 def _short(value: int | Words) -> str:

@@ -9,10 +9,11 @@ from itertools import product
 import numpy as np
 
 import kernelwright.simulator.instructions.model  # noqa: F401  (fills the table of semantics)
-from kernelwright.simulator.checks.checking import check, prepare
+from kernelwright.simulator.checks.checking import check
 from kernelwright.simulator.checks.debugging import Debug, watch
 from kernelwright.simulator.checks.lds import CheckedLds
 from kernelwright.simulator.checks.options import Checks
+from kernelwright.simulator.checks.state import prepare
 from kernelwright.simulator.code.instruction import Instruction
 from kernelwright.simulator.code.object_file import CodeObject, read_code_object
 from kernelwright.simulator.errors import ObjectError, SimulatorError

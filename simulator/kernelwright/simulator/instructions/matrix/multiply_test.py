@@ -13,7 +13,7 @@ import pytest
 from kernelwright.simulator.code.matrix_shapes import SHAPES, Shape
 from kernelwright.simulator.code.target import TARGETS
 from kernelwright.simulator.errors import Trap, Unmodelled
-from kernelwright.simulator.instructions.matrix import multiply as matrix
+from kernelwright.simulator.instructions.matrix.operands import values_of
 from kernelwright.simulator.machine.wave import Wave
 from kernelwright.simulator.testing.instructions import assemble, execute, make_wave, run
 
@@ -325,9 +325,9 @@ def test_eight_bit_values() -> None:
     """All 256 of each format, where the target has it."""
     for (arch, kind), dtype in EIGHTS.items():
         wanted = np.arange(256, dtype=np.uint8).view(dtype).astype(np.float64)
-        np.testing.assert_array_equal(matrix.values_of(TARGETS[arch], kind), wanted)
+        np.testing.assert_array_equal(values_of(TARGETS[arch], kind), wanted)
     with pytest.raises(Unmodelled, match="gfx1100"):
-        matrix.values_of(TARGETS["gfx1100"], "fp8")
+        values_of(TARGETS["gfx1100"], "fp8")
 
 
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx942"])
