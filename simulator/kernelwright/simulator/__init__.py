@@ -1,8 +1,8 @@
-"""Executes AMD code objects on this machine: results and instruction counts, never times. Needs tinygrad's tables.
+"""Executes AMD code objects on the CPU: results and instruction counts, never times.
 
-Layers, each of which imports only those before it: ``errors`` → ``code`` → ``machine`` → ``instructions`` → ``checks``
-→ ``run`` → ``tools``; ``testing`` imports any of them and is not shipped. Importing the package loads nothing; each
-name below loads its module when it is first used.
+Layers, lowest first; each imports only itself and lower ones: ``errors`` → ``code`` → ``machine`` → ``instructions`` →
+``checks`` → ``run`` → ``tools``. ``testing`` may import all of them and is not shipped. Importing the package loads no
+module of it; each name below loads its module on first use.
 """
 
 from __future__ import annotations

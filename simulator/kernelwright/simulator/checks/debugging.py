@@ -1,4 +1,4 @@
-"""Looks at kernels while they run: traces, breakpoints on a pc, registers at a breakpoint or where a kernel faults."""
+"""Debugging of running kernels: traces, breakpoints, registers at a breakpoint or at a fault."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from kernelwright.simulator.machine.words import POISON
 
 Words = NDArray[np.uint32]
 _SHOWN = 4  # lanes of a vector register in a line of a trace
-_DUMPED = 8  # in a dump
+_DUMPED = 8  # lanes of a vector register in a dump
 
 
 @dataclass(frozen=True)
 class Event:
-    """One executed instruction. ``changed``: new values by register name, an int or one uint32 per lane.
+    """One executed instruction. ``changed``: register name → new value, an int or one uint32 per lane.
 
-    ``fault`` is why it failed, if it did; nothing has changed then.
+    ``fault`` is the reason if the instruction faulted; ``changed`` is empty then.
     """
 
     workgroup: tuple[int, int, int]
@@ -39,16 +39,16 @@ class Event:
     fault: str = ""
 
     def __str__(self) -> str:
-        """One line."""
+        """One line of a trace."""
         where = f"{','.join(map(str, self.workgroup))} w{self.wave} {self.pc:6x}"
         values = " ".join(f"{name}={_short(value)}" for name, value in self.changed.items())
         return f"{where}  {self.instruction:<60}  {self.fault or values}".rstrip()
 
 
 class Stop:
-    """A wave that stands before the instruction at ``pc`` (a byte offset), for as long as the callback runs.
+    """A wave stopped before the instruction at ``pc`` (a byte offset in the text), valid while the callback runs.
 
-    Reading is safe; ``state`` is the wave itself, for those who want to change something.
+    The methods read registers and memory; ``state`` is the wave itself, through which they can be changed.
     """
 
     def __init__(self, wave: Wave, instruction: Instruction, reason: str = "") -> None:
@@ -56,11 +56,11 @@ class Stop:
         self.workgroup, self.wave = wave.workgroup, wave.index
 
     def v(self, index: int, kind: str = "u32") -> NDArray[Any]:
-        """VGPR ``index``, one value per lane; ``kind``: u32, i32 or f32."""
+        """VGPR ``index`` as (lanes,) values of ``kind``: u32, i32 or f32. SimulatorError for any other kind."""
         return self._row(index, kind)
 
     def a(self, index: int, kind: str = "u32") -> NDArray[Any]:
-        """AGPR ``index``, as :meth:`v`."""
+        """AGPR ``index``; see :meth:`v`."""
         return self._row(VGPRS + index, kind)
 
     def s(self, index: int) -> int:
@@ -69,7 +69,7 @@ class Stop:
 
     @property
     def exec(self) -> int:
-        """The mask of active lanes."""
+        """The mask of active lanes, lane 0 in bit 0."""
         return self.state.exec
 
     def lds(self, address: int, nbytes: int) -> bytes:
@@ -78,7 +78,7 @@ class Stop:
         return found
 
     def memory(self, address: int, nbytes: int) -> bytes:
-        """Bytes of registered memory. SimulatorError outside."""
+        """``nbytes`` bytes of registered memory. SimulatorError if no buffer holds all of them."""
         region = self.state.memory.find(address, nbytes)
         if region is None:
             raise SimulatorError(f"no registered memory holds {nbytes} bytes at {address:#x}")
@@ -86,7 +86,7 @@ class Stop:
         return found
 
     def dump(self) -> str:
-        """Every register that was written, the first lanes of vectors; many lines."""
+        """All registers that were written, one or more per line; the first 8 lanes of vector registers."""
         wave = self.state
         lines = [
             f"workgroup {self.workgroup}, wave {self.wave}, pc {self.pc:#x}: {self.instruction}",
@@ -110,10 +110,10 @@ class Stop:
 
 @dataclass(frozen=True)
 class Debug:
-    """What to look at. A launch that is looked at runs in one process.
+    """Callbacks of a launch, which then runs in one process.
 
-    ``trace`` is called after every instruction, ``breakpoints`` (by pc) before one, ``fault`` where one faults.
-    ``workgroup`` and ``wave`` restrict all of them.
+    ``trace`` is called after every instruction, ``breakpoints`` (pc → callback) before one, ``fault`` when one faults.
+    ``workgroup`` and ``wave`` restrict all of them to one workgroup and one wave; None means all.
     """
 
     trace: Callable[[Event], None] | None = None
@@ -123,17 +123,17 @@ class Debug:
     wave: int | None = None
 
     def watches(self, wave: Wave) -> bool:
-        """Whether this wave is looked at."""
+        """Whether callbacks are called for this wave."""
         return self.workgroup in (None, wave.workgroup) and self.wave in (None, wave.index)
 
 
 def print_to(file: TextIO) -> Callable[[Event], None]:
-    """A trace that writes a line per instruction."""
+    """A ``trace`` callback that writes one line per instruction to ``file``."""
     return lambda event: print(event, file=file)
 
 
 def watch(instruction: Instruction, step: Step, target: Target, debug: Debug) -> Step:
-    """The step with the looks around it."""
+    """``step`` with the callbacks of ``debug`` around it."""
     found = effects(instruction, target)
     rows, numbers, text = list(found.vector_writes), found.scalar_writes, str(instruction)
     stop_here = debug.breakpoints.get(instruction.pc)

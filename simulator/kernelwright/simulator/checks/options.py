@@ -1,4 +1,4 @@
-"""Which checks a launch makes beyond those that are always on."""
+"""The optional checks of a launch; bounds, barriers and unknown instructions are always checked."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Checks:
-    """All are off by default and then cost nothing.
+    """All checks are off by default, and cost nothing while they are off.
 
-    ``uninitialised``: a register, LDS or scratch byte that was never written decides an address, a branch, EXEC or
-    what is stored to global memory. ``races``: two waves access a byte of LDS, one of them writes, and no barrier lies
-    between. ``waits``: a register or LDS byte is used before the wait that its memory instruction needs.
+    ``uninitialised``: faults when an address, a branch, EXEC or a value stored to global memory depends on a register,
+    LDS or scratch byte that was never written. ``races``: faults when two waves access the same byte of LDS without a
+    barrier between them and at least one of them writes. ``waits``: faults when a register or LDS byte is used before
+    the wait instruction that its load or store needs.
     """
 
     uninitialised: bool = False
@@ -20,5 +21,5 @@ class Checks:
 
     @property
     def any(self) -> bool:
-        """Whether any is on."""
+        """Whether any check is on."""
         return self.uninitialised or self.races or self.waits

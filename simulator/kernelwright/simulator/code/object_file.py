@@ -1,4 +1,4 @@
-"""AMDGPU code objects: where they lie in a library, segments, kernels (LLVM, AMDGPUUsage, "Code Object")."""
+"""AMDGPU code objects: finding them in a library, segments, symbols, kernels (LLVM, AMDGPUUsage, "Code Object")."""
 
 from __future__ import annotations
 

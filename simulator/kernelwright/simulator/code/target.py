@@ -1,4 +1,4 @@
-"""The five architectures, by what sets them apart for a simulator."""
+"""The five simulated architectures and the properties in which they differ."""
 
 from __future__ import annotations
 

@@ -7,10 +7,10 @@ from kernelwright.simulator.machine.registers import Registers
 
 
 class Barrier:
-    """Opens whenever all ``members`` waves have arrived once more; a wave that ended without arriving keeps it shut.
+    """Opens when all ``members`` waves have arrived again; a wave that ended without arriving keeps it closed.
 
-    Hardware counts ended waves out; a kernel that relies on that is refused here, because which waves meet at which
-    barrier is then an accident.
+    Hardware no longer counts ended waves. A kernel that relies on that is refused here, because it is then an accident
+    which waves meet at which barrier.
     """
 
     def __init__(self, members: int) -> None:
@@ -29,7 +29,7 @@ class Barrier:
             self.opened += 1
 
     def wait(self, wave: Registers) -> None:
-        """``wave`` goes on once all have arrived. Trap if it has not arrived itself."""
+        """``wave`` continues once all have arrived. Trap if it has not arrived itself."""
         if wave.signals == wave.waits:
             raise Trap("waits at the barrier without having arrived there")
         wave.waits += 1
@@ -37,5 +37,5 @@ class Barrier:
             wave.state = "barrier"
 
     def open_for(self, wave: Registers) -> bool:
-        """Whether a wave that waits may go on."""
+        """Whether a waiting wave may continue."""
         return self.opened >= wave.waits

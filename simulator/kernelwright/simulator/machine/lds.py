@@ -1,4 +1,4 @@
-"""The LDS of one workgroup. All traffic goes through these methods, so that a checker can override them."""
+"""The LDS of one workgroup. All accesses go through its methods, which the checks override."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Offsets = NDArray[np.int64]
 
 
 class Lds:
-    """``nbytes`` of memory with byte addresses from 0, POISON at the start.
+    """``nbytes`` of memory with byte addresses from 0, initially POISON.
 
     Addresses are int64 (n,), of the active lanes only. Loads and stores may be unaligned (as in :class:`Memory`).
-    Trap for any byte outside, where hardware would return 0 or drop the store.
+    Trap for any byte outside; hardware would return 0 or drop the store.
     """
 
     def __init__(self, nbytes: int) -> None:
@@ -77,7 +77,7 @@ class Lds:
         return modify(self.words, addresses >> 2, dwords, np.arange(len(addresses)), update)
 
     def _fits(self, addresses: Offsets, unit: int, count: int = 1) -> bool:
-        """Whether ``count`` aligned units at each address are inside."""
+        """Whether the addresses are aligned to ``unit`` and ``count`` units at each of them are inside."""
         bits, last = int(any_bits(addresses)), self.nbytes - unit * count
         return bits >= 0 and not bits & unit - 1 and (bits <= last or int(addresses.max()) <= last)
 

@@ -1,6 +1,6 @@
 """Global memory: registered regions of host memory, and nothing else.
 
-Every access names its wave, so that a checker can stand in for a memory; addresses are those of the active lanes only.
+Accesses take the wave as LDS does, so that semantics treat both alike; addresses are those of the active lanes only.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from kernelwright.simulator.machine.words import (
 
 Addresses = NDArray[np.uint64]
 
-# High halves of flat addresses that mean LDS and scratch (the values that the Linux driver sets up since gfx9).
+# High halves of flat addresses that select LDS and scratch (the values that the Linux driver sets since gfx9).
 SHARED_APERTURE = 0x0001_0000
 PRIVATE_APERTURE = 0x0002_0000
 
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """``data`` (uint8) stands for the bytes from ``address`` on.
+    """``data`` (uint8) holds the bytes of memory from ``address`` on.
 
-    The copy of a buffer in shared memory will do, if it lies at the same address modulo 16 (else ValueError).
+    It may be a copy in shared memory, at the same address modulo 16; ValueError for any other alignment.
     """
 
     address: int
@@ -49,7 +49,7 @@ class Region:
     wide: dict[int, NDArray[Any]] = field(init=False)  # the same by two and four, from ``first`` on
 
     def __post_init__(self) -> None:
-        """Set up the view of whole dwords, which all fast paths use."""
+        """Create the views of whole dwords that the fast paths use."""
         if self.data.size and (self.data.ctypes.data - self.address) % 16:
             raise ValueError(f"region {self.name or hex(self.address)}: its data has another alignment modulo 16")
         skip = -self.address % 4
@@ -60,7 +60,7 @@ class Region:
 
     @property
     def end(self) -> int:
-        """Address of the first byte behind it."""
+        """Address of the first byte after the region."""
         return self.address + self.data.size
 
     def __str__(self) -> str:
@@ -70,9 +70,9 @@ class Region:
 
 
 class Memory:
-    """What a kernel may touch. All methods raise Trap for a byte outside every region, or a store to a read-only one.
+    """The memory that a kernel may access. Trap for a byte outside all regions, and for a store to a read-only one.
 
-    Loads and stores may be unaligned, as the driver sets gfx9 and later up (SH_MEM_CONFIG.ALIGNMENT_MODE); atomics
+    Loads and stores may be unaligned, as the driver configures gfx9 and later (SH_MEM_CONFIG.ALIGNMENT_MODE); atomics
     must be aligned. ``lock`` makes atomics exclusive between processes that share the regions' data.
     """
 
@@ -82,7 +82,7 @@ class Memory:
         self._last = self.regions[0] if self.regions else None
 
     def find(self, address: int, nbytes: int = 1) -> Region | None:
-        """The region that holds all of ``nbytes`` from ``address`` on."""
+        """The region that contains all of ``nbytes`` from ``address`` on, or None."""
         last = self._last
         if last is not None and last.address <= address and address + nbytes <= last.end:
             return last
@@ -160,7 +160,7 @@ class Memory:
         return before
 
     def _halves(self, addresses: Addresses) -> tuple[Region, NDArray[np.int64]] | None:
-        """The region and the index in it of aligned half dwords; None if it is not as simple as that."""
+        """The region and the indices in it of aligned half dwords; None if lanes are unaligned or in several regions."""
         region = self.find(int(addresses[0]))
         if region is None:
             return None
@@ -185,7 +185,7 @@ class Memory:
             region.data[offsets[:, None] + np.arange(nbytes)] = data[lanes]
 
     def _split(self, addresses: Addresses, nbytes: int, what: str) -> list[tuple[Region, NDArray[np.int64]]]:
-        """The lanes of each region; Trap before anything is done if a lane has none."""
+        """Each region with its lanes. Trap, before anything is accessed, if a lane is outside all regions."""
         rest = np.arange(len(addresses))
         found = []
         while rest.size:

@@ -3,7 +3,7 @@
 ``wave.mode`` is the MODE register: bits 1:0 round fp32, 3:2 round fp64 and fp16, 5:4 denormals of fp32, 7:6 denormals
 of fp64 and fp16, bit 8 DX10_CLAMP, bit 9 IEEE (CDNA3 and RDNA3 ISA guides, "MODE register"; gfx12 has no bits 8 and 9
 and behaves as if both were set). Almost every kernel runs with FLOAT_MODE 0xF0, which is what NumPy does by itself, so
-a step first compares the mode and only otherwise comes here.
+a step compares the mode first and calls these functions for other modes only.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OVERFLOW = 1 << 23  # FP16_OVFL: fp16 and fp8 results that overflow become the l
 
 
 class FloatMode:
-    """Where the mode of one float type lies: ``mask`` its bits of MODE, ``plain`` their value for NumPy's own ways."""
+    """The bits of MODE for one float type: ``mask`` selects them; with the value ``plain``, NumPy does the same."""
 
     def __init__(self, round_shift: int, denormal_shift: int, more: int = 0) -> None:
         self.round_shift = round_shift
@@ -34,7 +34,7 @@ class FloatMode:
         return mode >> self.round_shift & 3
 
     def keeps_inputs(self, mode: int) -> bool:
-        """Whether denormal inputs are taken as they are."""
+        """Whether denormal inputs are kept."""
         return bool(mode >> self.denormal_shift & 1)
 
     def keeps_outputs(self, mode: int) -> bool:
@@ -56,7 +56,7 @@ def ieee(mode: int, target: Target) -> bool:
 
 
 def clamps_nan(mode: int, target: Target) -> bool:
-    """Whether clamping makes zero of a NaN."""
+    """Whether clamping turns a NaN into zero."""
     return target.tables == "rdna4" or bool(mode & _DX10_CLAMP)
 
 

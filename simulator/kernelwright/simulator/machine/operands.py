@@ -1,6 +1,7 @@
-"""Where operands are and what constants mean: bound once per static instruction.
+"""Readers of operands and values of constants, bound once per static instruction.
 
-A *kind* says how the bits are seen: ``u32 i32 f32`` (one register), ``u64 i64 f64`` (a pair), ``u16 i16 f16`` (a half).
+A *kind* says how the bits are interpreted: ``u32 i32 f32`` (one register), ``u64 i64 f64`` (a pair), ``u16 i16 f16``
+(a half).
 """
 
 from __future__ import annotations

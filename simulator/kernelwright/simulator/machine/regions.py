@@ -1,4 +1,4 @@
-"""A launch's memory as regions: the caller's buffers, its arguments and the code object's data."""
+"""The memory of a launch as regions: the caller's buffers, the kernel's arguments, the code object."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Bytes = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class Buffer:
-    """Host memory that a kernel may touch: ``nbytes`` from ``address`` on."""
+    """Host memory that a kernel may access: ``nbytes`` from ``address`` on. ``name`` appears in faults."""
 
     address: int
     nbytes: int
@@ -37,7 +37,7 @@ def constant(address: int, data: bytes, name: str) -> Region:
 
 
 def direct(buffers: Sequence[Buffer]) -> list[Region]:
-    """The buffers themselves."""
+    """The buffers themselves, without a copy. SimulatorError for an address that cannot be a buffer."""
     return [
         Region(buffer.address, _host(buffer.address, buffer.nbytes), buffer.writable, buffer.name) for buffer in buffers
     ]
@@ -45,9 +45,9 @@ def direct(buffers: Sequence[Buffer]) -> list[Region]:
 
 @contextmanager
 def shared(buffers: Sequence[Buffer]) -> Iterator[list[Region]]:
-    """Copies of the buffers in memory that forked processes share, copied back at the end unless there was an error.
+    """Copies of the buffers in memory that forked processes share; copied back at the end unless an error was raised.
 
-    Buffers that overlap share their copies too.
+    Overlapping buffers share one copy.
     """
     mirrors = [_Mirror(start, end) for start, end in _spans(buffers)]
     yield [

@@ -1,4 +1,4 @@
-"""Scratch of one wave: private bytes per lane, laid out so that lanes with one common offset are one row."""
+"""The scratch of one wave: private bytes per lane, laid out so that a common offset of all lanes is one row."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ BUFFER = (0, 0x8000_0000 | 0xA000, 0xFFFF_FFFF, 1 << 23)
 
 
 class Scratch:
-    """``nbytes`` per lane, POISON at the start; byte offsets from 0.
+    """``nbytes`` per lane with byte offsets from 0, initially POISON.
 
-    ``offsets`` is int64 (n,), one per lane of ``lanes`` (n,), the active ones. Offsets that are common to all and
-    dword-aligned, which is what spilling does, take rows instead. Trap for any byte outside.
+    ``offsets`` is int64 (n,), one for each active lane in ``lanes`` (n,). The row methods serve dword-aligned offsets
+    that all lanes share, as spills do. Trap for any byte outside.
     """
 
     def __init__(self, nbytes: int, lanes: int) -> None:

@@ -1,4 +1,4 @@
-"""What stands behind ``Device("sim:gfx942")``: memory of a launch, settings, and the report of what ran."""
+"""The simulated device behind ``Device("sim:gfx942")``: settings, the memory of a launch, and its reports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["ARCHS", "Buffer", "SimulatorError", "configure", "last_report", "las
 
 @dataclass(frozen=True)
 class Settings:
-    """See :func:`configure`."""
+    """The settings of a launch; :func:`configure` explains them."""
 
     checks: Checks = field(default_factory=Checks)
     seed: int | None = None
@@ -31,7 +31,7 @@ class Settings:
 
 
 class Executor(Protocol):
-    """The part of :class:`Simulator` that launches use."""
+    """The part of :class:`Simulator` that launches need."""
 
     def launch(
         self,
@@ -44,7 +44,7 @@ class Executor(Protocol):
         buffers: Sequence[Buffer],
         dynamic_lds: int = 0,
     ) -> LaunchReport:
-        """Run a kernel to its end."""
+        """Run a kernel to its end; see :meth:`Simulator.launch`."""
 
 
 def _simulator(settings: Settings) -> Executor:
@@ -52,7 +52,7 @@ def _simulator(settings: Settings) -> Executor:
 
 
 class _Call(threading.local):
-    """What the calling thread launches with, and what came of it."""
+    """The buffers of the calling thread's current call, and the reports or the error of its launches."""
 
     buffers: Sequence[Buffer] = ()
     reports: tuple[LaunchReport, ...] = ()
@@ -60,11 +60,11 @@ class _Call(threading.local):
 
 
 class _State:
-    """Of the process. A forked child starts with its own: locks may be held and workers belong to the parent."""
+    """State of the process. A forked child gets a new one, because another thread of the parent may hold a lock."""
 
     def __init__(self, overrides: Sequence[dict[str, Any]] = ()) -> None:
-        self.lock = threading.Lock()  # of the members below
-        self.launching = threading.Lock()  # one kernel at a time: the interpreter's lock would take turns anyway
+        self.lock = threading.Lock()  # guards the members below
+        self.launching = threading.Lock()  # one kernel at a time: the GIL would serialise them anyway
         self.overrides = list(overrides)
         self.executor: tuple[Settings, Executor] | None = None
 
@@ -90,11 +90,12 @@ def configure(
     processes: int | EllipsisType = ...,
     debug: Debug | EllipsisType | None = ...,
 ) -> Iterator[None]:
-    """Settings of every simulated device of this process while the context lasts; what is not given stays.
+    """Set options of all simulated devices of this process inside a ``with`` block; omitted options keep their values.
 
-    ``checks``: what to look for beside the result. ``seed``: of the random order in which waves run between barriers,
-    None for a fixed one. ``processes``: how many share the workgroups of a launch. ``debug``: traces and breakpoints.
-    Where contexts of several threads overlap, the one that was entered last decides. Raises TypeError, ValueError.
+    ``checks``: the optional checks. ``seed``: seed of the random order in which waves run between barriers, or None for
+    a fixed order. ``processes``: number of processes that share the workgroups of a launch. ``debug``: traces and
+    breakpoints, or None. If several threads overlap, the block entered last wins. Raises TypeError or ValueError for
+    an illegal value.
     """
     given = {"checks": checks, "seed": seed, "processes": processes, "debug": debug}
     override = {name: value for name, value in given.items() if value is not ...}
@@ -104,7 +105,7 @@ def configure(
     try:
         yield
     finally:
-        with _state.lock:  # in a child forked meanwhile it is another one, with the same overrides
+        with _state.lock:  # a child forked inside the block has another state with the same overrides
             _state.overrides = [other for other in _state.overrides if other is not override]
 
 
@@ -121,7 +122,7 @@ def _check(override: dict[str, Any]) -> None:
 
 
 def settings() -> Settings:
-    """What launches use now."""
+    """The settings that a launch would use now."""
     found = Settings()
     with _state.lock:
         for override in _state.overrides:
@@ -130,19 +131,23 @@ def settings() -> Settings:
 
 
 def last_report() -> LaunchReport | None:
-    """Of the kernel that the calling thread launched last on a simulated device; None if none ran to its end."""
+    """The report of the last kernel in the calling thread's last call on a simulated device.
+
+    None if no kernel of that call ran to its end.
+    """
     return _call.reports[-1] if _call.reports else None
 
 
 def last_reports() -> tuple[LaunchReport, ...]:
-    """Of all kernels of the calling thread's last call: a GEMM with split K launches two."""
+    """Reports of all kernels in the calling thread's last call, in order of launch: a split-K GEMM launches two."""
     return _call.reports
 
 
 def run(arch: str, buffers: Sequence[Buffer], launch: Callable[[], int]) -> int:
-    """Call ``launch``, whose kernels may touch exactly ``buffers``, with the device of ``arch`` as the current one.
+    """Make the simulated ``arch`` the current device and call ``launch``; its kernels may access only ``buffers``.
 
-    Returns its status. Where the simulator stopped a kernel, raises what it raised: a SimulatorError, mostly a Fault.
+    Returns the status of ``launch``. If the simulator stopped a kernel, raises its error: a SimulatorError, usually a
+    Fault.
     """
     _loaded().select(arch)
     outer = _call.buffers
@@ -167,7 +172,7 @@ def _loaded() -> Runtime:
 
 
 def _execute(request: Request) -> None:
-    """One launch of the runtime, in the thread that asked for it."""
+    """Run one launch of the HIP runtime, in the thread that called it."""
     try:
         with _state.launching:
             report = _executor().launch(
@@ -186,7 +191,7 @@ def _execute(request: Request) -> None:
 
 
 def _executor() -> Executor:
-    """The simulator of the current settings, kept for what it has decoded. Under the lock of launches."""
+    """The simulator for the current settings, reused while they stay. The caller holds the lock ``launching``."""
     wanted = settings()
     if _state.executor is None or _state.executor[0] != wanted:
         _state.executor = wanted, _simulator(wanted)

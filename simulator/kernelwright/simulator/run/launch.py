@@ -1,4 +1,4 @@
-"""Runs one kernel launch: the only entrance for those who have a code object and memory."""
+"""Runs one kernel launch, from a code object and host memory to a report."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kernelwright.simulator.run.report import LaunchReport, Ran, counts_of
 from kernelwright.simulator.run.schedule import Schedule
 from kernelwright.simulator.run.start import ARGUMENT_ADDRESS, CODE_ADDRESS, Index, Start, kernel_arguments
 
-STEPS = 200_000_000  # of one workgroup; about twenty minutes
+STEPS = 200_000_000  # instructions of one workgroup; they take about twenty minutes
 
 __all__ = ["Buffer", "Simulator"]
 
@@ -35,9 +35,11 @@ __all__ = ["Buffer", "Simulator"]
 class Simulator:
     """Executes kernels of any simulated architecture.
 
-    ``processes`` share a launch's workgroups; a kernel with global atomics runs in one, to give the same result each
-    time. ``seed`` makes waves take turns in random slices (None: in order). ``steps`` bounds one workgroup. ``debug``
-    looks at what runs, in one process too.
+    ``processes`` is the number of forked processes that share the workgroups of a launch; kernels with global atomics
+    always run in one process, so that their results are reproducible. With a ``seed``, waves take turns in slices of
+    random length; with None, each runs to its next barrier, in order. ``steps`` is the most instructions that one
+    workgroup may execute. ``debug`` sets traces and breakpoints, and implies one process. Raises SimulatorError for
+    ``processes`` or ``steps`` below 1.
     """
 
     def __init__(
@@ -65,10 +67,12 @@ class Simulator:
         buffers: Sequence[Buffer],
         dynamic_lds: int = 0,
     ) -> LaunchReport:
-        """Run ``kernel`` of the code object ``image``; ``grid`` counts workgroups, ``block`` work-items, LDS bytes.
+        """Run ``kernel`` of the code object ``image`` to its end.
 
-        ObjectError for an image or kernel that cannot run, SimulatorError for impossible sizes, Fault for what the
-        kernel did. Buffers are changed in place; after a Fault their contents are undefined.
+        ``grid`` is in workgroups, ``block`` in work-items, ``dynamic_lds`` in bytes. ``arguments`` is the kernel
+        argument segment without hidden arguments. The kernel may access only ``buffers``, which change in place; their
+        contents are undefined after a Fault. Raises ObjectError for an image or kernel that cannot be run,
+        SimulatorError for illegal sizes, Fault for an illegal action of the kernel.
         """
         program = _program(image, kernel, self._checks)
         if self._debug is not None:
@@ -99,7 +103,7 @@ class _Launch:
         self._program, self._start, self._steps, self._seed, self._checks = program, start, steps, seed, checks
 
     def workgroups(self, chosen: Sequence[Index], regions: Sequence[Region]) -> Ran:
-        """Run some workgroups one after the other; what was executed."""
+        """Run the chosen workgroups one after another; returns how often each run of steps was executed."""
         program, memory = self._program, Memory(regions)
         schedule = Schedule(program, steps=self._steps)
         waves = self._start.make_waves(program, memory)
@@ -131,7 +135,7 @@ def _program(image: bytes, kernel: str, checks: Checks) -> Program:
 
 
 def _watched(program: Program, checks: Checks, debug: Debug) -> Program:
-    """The same kernel, bound again with looks around each step."""
+    """The same kernel, bound again with a trace or breakpoint around each step."""
     code = program.code
 
     def wrap(instruction: Instruction, step: Step) -> Step:

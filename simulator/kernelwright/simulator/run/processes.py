@@ -1,4 +1,4 @@
-"""Runs jobs in forked processes: results and errors come back, and nothing is left behind whatever happens."""
+"""Runs jobs in forked processes, collects their results and errors, and always ends and reaps the processes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from kernelwright.simulator.errors import Fault, SimulatorError
 
 
 def run_forked(jobs: Sequence[Callable[[], Any]]) -> list[Any]:
-    """The jobs' results, in order. Each runs in a copy of this process, the first too.
+    """Run each job in a forked copy of this process; returns their results, in order.
 
-    Raises the error of the lowest workgroup if jobs fault, else that of the first job that failed; SimulatorError for
-    a process that died. All processes are gone when this returns or raises.
+    If jobs fault, raises the Fault of the lowest workgroup; otherwise the error of the first job that failed. A process
+    that died is a SimulatorError. All processes have ended when this returns or raises.
     """
     children: list[tuple[int, Connection]] = []
     try:
@@ -50,7 +50,7 @@ def _start(job: Callable[[], Any], others: Sequence[Connection]) -> tuple[int, C
         _send(writer, job)
         status = 0
     finally:
-        os._exit(status)  # nothing of the parent's clean-up may run here
+        os._exit(status)  # the parent's clean-up handlers must not run here
 
 
 def _send(writer: Connection, job: Callable[[], Any]) -> None:
@@ -80,7 +80,7 @@ def _collect(children: Sequence[tuple[int, Connection]]) -> list[Any]:
 
 
 def _end(pid: int) -> None:
-    """Kill and reap; a process that has ended is only reaped."""
+    """Kill and reap a process; one that has ended is only reaped."""
     try:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)

@@ -1,4 +1,4 @@
-"""A kernel as steps: each static instruction is decoded and bound once, straight runs of them are executed as one."""
+"""A kernel as steps: each static instruction is decoded and bound once; straight-line runs are executed in one go."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Wrap = Callable[[Instruction, Step], Step]
 
 
 class Run(NamedTuple):
-    """Steps [``start``, ``stop``) of a program, of which only the last may go elsewhere than to the next."""
+    """Steps [``start``, ``stop``) of a program; only the last of them may branch."""
 
     steps: tuple[Step, ...]
     start: int
@@ -25,10 +25,10 @@ class Run(NamedTuple):
 
 
 class Program:
-    """The functions of a kernel, from the one that it enters; others are added when they are called.
+    """The functions of a kernel: its entry function, and others as soon as they are called.
 
-    ``wrap`` stands around every step (the checkers). An instruction without semantics is a step that raises
-    Unmodelled, because not every static instruction is executed.
+    ``wrap`` wraps every step (the checks do). An unmodelled instruction becomes a step that raises Unmodelled, because
+    not every static instruction is executed.
     """
 
     def __init__(self, code: CodeObject, kernel: KernelDescriptor, wrap: Wrap | None = None) -> None:
@@ -44,7 +44,7 @@ class Program:
         self.entry = self.labels[kernel.entry - code.text_start]
 
     def add_function(self, pc: int) -> None:
-        """Decode and bind the function that holds text offset ``pc``. ObjectError if there is none."""
+        """Decode and bind the function that contains text offset ``pc``. ObjectError if no function does."""
         function = self.code.function_at(pc)
         first = len(self.steps)
         for instruction in decode(
@@ -62,19 +62,19 @@ class Program:
             self._ends[index] = end
 
     def run_from(self, index: int) -> Run:
-        """The straight run from ``index`` on."""
+        """The straight-line run that starts at step ``index``."""
         run = self._runs.get(index)
         if run is None:
             run = self._runs[index] = self.cut(index, len(self.steps))
         return run
 
     def cut(self, start: int, limit: int) -> Run:
-        """As :meth:`run_from`, of at most ``limit`` steps."""
+        """As :meth:`run_from`, but at most ``limit`` steps."""
         stop = min(self._ends[start], start + limit)
         return Run(tuple(self.steps[start:stop]), start, stop)
 
     def _bind(self, instruction: Instruction) -> Step:
-        """The step; instructions of the same bytes share it unless they know where they stand."""
+        """The step of an instruction. Equal machine code shares one step, unless its semantics depend on its pc."""
         key = self.code.text[instruction.pc : instruction.pc + instruction.size]
         shared = self._wrap is None and not ends_run(instruction.name)
         if shared and key in self._bound:
@@ -91,7 +91,7 @@ class Program:
 
 
 class _Labels(dict[int, int]):
-    """Text offset → index of the step there; decodes a function when it is first asked for."""
+    """Text offset → index of the step there; decodes a function at its first use."""
 
     def __init__(self, program: Program) -> None:
         super().__init__()

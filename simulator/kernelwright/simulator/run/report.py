@@ -1,4 +1,4 @@
-"""What a launch says about itself: counts of executed instructions, and no times."""
+"""The report of a launch: counts of executed instructions, never times."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ Ran = Mapping[tuple[int, int], int]  # (start, stop) of a run of steps → how o
 
 @dataclass(frozen=True)
 class LaunchReport:
-    """``instructions`` counts every instruction once per wave that executed it; ``counts`` are those by class."""
+    """One kernel launch. ``workgroups`` and ``waves`` are totals of the grid.
+
+    ``instructions`` counts each instruction once per wave that executed it; ``counts`` splits that number by the
+    classes in :data:`CLASSES`. ``simulated`` is always true: no field says anything about speed.
+    """
 
     kernel: str
     arch: str
@@ -27,7 +31,7 @@ class LaunchReport:
 
 
 def counts_of(program: Program, ran: Iterable[Ran]) -> dict[str, int]:
-    """Executed instructions by class, in the order of :data:`CLASSES`; absent classes are 0."""
+    """Executed instructions by class, in the order of :data:`CLASSES`; 0 for classes that were not executed."""
     total: Counter[tuple[int, int]] = Counter()
     for part in ran:
         total.update(part)

@@ -1,4 +1,4 @@
-"""The stand-in HIP runtime: a C library that kernel libraries open, whose launches come back to Python."""
+"""The stand-in HIP runtime: a C library that kernel libraries load and that passes their launches to Python."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Any
 from kernelwright.simulator.errors import SimulatorError
 
 LIBRARY = "libkernelwright_simulator.so"
-ARCHS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")  # of the devices 0, 1, …: the table in hip_runtime.c
+ARCHS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")  # by device ordinal, as in hip_runtime.c
 
 
 class LaunchStruct(ctypes.Structure):
@@ -56,16 +56,16 @@ class Request:
 
 
 class Runtime:
-    """The loaded library; a process has one, see :mod:`kernelwright.simulator.run.device`."""
+    """The loaded runtime library. A process has one; :mod:`kernelwright.simulator.run.device` holds it."""
 
     def __init__(self, path: Path, run: Callable[[Request], None]) -> None:
-        """Load ``path`` and have ``run`` called for each launch; what it raises fails the launch with its text.
+        """Load the library at ``path``; it calls ``run`` for each launch.
 
-        SimulatorError if the file is not that library.
+        An exception of ``run`` fails the launch with its text. Raises SimulatorError if ``path`` is another library.
         """
         self.path = path
         self._run = run
-        self._images: dict[int, bytes] = {}  # by address: a loaded code object stays where it is
+        self._images: dict[int, bytes] = {}  # by address; a loaded code object never moves
         try:
             self._library = ctypes.CDLL(str(path))
             install, self._select = self._library.kw_simulator_install, self._library.hipSetDevice
@@ -77,20 +77,20 @@ class Runtime:
         install(self._callback)
 
     def close(self) -> None:
-        """Run no more launches."""
+        """Refuse all further launches."""
         self._install(_Callback())
 
     def select(self, arch: str) -> None:
-        """Make the simulated device of that architecture the calling thread's current one."""
+        """Make the simulated ``arch`` the calling thread's current device. SimulatorError if it is not simulated."""
         if arch not in ARCHS or self._select(ARCHS.index(arch)):
             raise SimulatorError(f"there is no simulated {arch}; allowed: {', '.join(ARCHS)}")
 
     def _launched(self, launch: Any, text: int, text_bytes: int) -> int:
         try:
             self._run(self._request(launch.contents))
-        except BaseException as error:  # nothing may cross the C frames; the caller's thread raises it again
+        except BaseException as error:  # exceptions cannot cross the C frames; the device raises it again
             reason = (str(error) or type(error).__name__).encode()[: text_bytes - 1]
-            reason = reason.decode(errors="ignore").encode()  # no half character at the cut
+            reason = reason.decode(errors="ignore").encode()  # the cut may have split a character
             ctypes.memmove(text, reason + b"\0", len(reason) + 1)
             return 1
         return 0
@@ -115,7 +115,7 @@ _path: Path | None = None
 
 
 def library_path() -> Path:
-    """The stand-in: $KERNELWRIGHT_SIMULATOR_LIBRARY, or the file beside this package. Raises SimulatorError."""
+    """Path of the library: $KERNELWRIGHT_SIMULATOR_LIBRARY, else the packaged file (SimulatorError without it)."""
     global _path
     given = os.environ.get("KERNELWRIGHT_SIMULATOR_LIBRARY")
     if given:
@@ -134,7 +134,7 @@ def _packaged() -> Path:
         )
     if isinstance(file, Path):
         return file
-    # Inside an archive: kernel libraries open it by its path, so it needs one for as long as the process lives.
+    # In a zip archive: kernel libraries open the runtime by path, so it is extracted for the life of the process.
     folder = Path(tempfile.mkdtemp(prefix="kernelwright-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = folder / LIBRARY

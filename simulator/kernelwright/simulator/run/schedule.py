@@ -1,4 +1,4 @@
-"""Runs the waves of one workgroup: each until it waits or ends, or in random slices; turns traps into faults."""
+"""Runs the waves of one workgroup, each to its next barrier or in random slices; turns traps into faults."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _LONGEST_SLICE = 40  # instructions; short enough that waves overtake each other
 class Schedule:
     """Executes workgroups of one launch.
 
-    ``steps`` is the most instructions that one workgroup may execute (an endless loop faults). ``random`` makes
-    waves take turns in slices of random length, and may be changed between workgroups; without it each runs to its next
-    barrier, in order.
+    ``steps`` is the most instructions that one workgroup may execute; an endless loop faults there. With ``random``,
+    waves take turns in slices of random length; without it, each runs to its next barrier, in order. ``random`` may be
+    replaced between workgroups.
     """
 
     def __init__(self, program: Program, *, steps: int, random: np.random.Generator | None = None) -> None:
@@ -30,7 +30,7 @@ class Schedule:
         self.random = random
 
     def run(self, waves: list[Wave]) -> None:
-        """Run the waves of a workgroup to their ends. Fault, wherever it happens."""
+        """Run the waves of a workgroup to their ends. Raises the first Fault."""
         self._left = self._limit
         while True:
             ready = [wave for wave in waves if self._ready(wave)]
@@ -55,7 +55,7 @@ class Schedule:
         return not wave.state
 
     def _advance(self, wave: Wave) -> None:
-        """Run until the wave waits or ends."""
+        """Run the wave until it waits or ends."""
         run_from = self.program.run_from
         while not wave.state:
             self._execute(wave, run_from(wave.pc))

@@ -1,4 +1,4 @@
-"""The state in which a kernel starts (LLVM, AMDGPUUsage, "Initial Kernel Execution State")."""
+"""The initial state of a kernel's waves (LLVM, AMDGPUUsage, "Initial Kernel Execution State")."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from kernelwright.simulator.run.program import Program
 
 Index = tuple[int, int, int]
 
-# Addresses of simulated memory, where Linux puts nothing of a process on x86-64 and AArch64. Below 2^47, since gfx12's
-# code extends the sign of the 48 bits that s_getpc gives.
+# Simulated addresses that Linux does not use for processes on x86-64 and AArch64. They are below 2^47 because gfx12's
+# code sign-extends the 48 bits that s_getpc returns.
 CODE_ADDRESS = 0x3000_0000_0000
 ARGUMENT_ADDRESS = 0x3800_0000_0000
 _TTMP7, _TTMP9 = 115, 117
@@ -30,7 +30,7 @@ _HANDLED = {"kernarg_segment_ptr", "private_segment_buffer", "flat_scratch_init"
 
 @dataclass(frozen=True)
 class Start:
-    """How the waves of a launch start. ``block`` is in work-items, ``arguments`` as the kernel sees them."""
+    """How the waves of a launch start. ``block`` is in work-items; ``arguments`` includes the hidden arguments."""
 
     code: CodeObject
     kernel: KernelDescriptor
@@ -40,16 +40,16 @@ class Start:
 
     @property
     def work_items(self) -> int:
-        """Of one workgroup."""
+        """Work-items of one workgroup."""
         return self.block[0] * self.block[1] * self.block[2]
 
     @property
     def waves(self) -> int:
-        """Of one workgroup."""
+        """Waves of one workgroup."""
         return -(-self.work_items // self.code.target.lanes)
 
     def make_waves(self, program: Program, memory: Memory) -> list[Wave]:
-        """Waves for one workgroup after the other, to be :meth:`set_up`. ObjectError for what is not modelled."""
+        """The waves of one workgroup, which :meth:`set_up` reuses for each. ObjectError for unmodelled user SGPRs."""
         unknown = self.kernel.user_sgprs.keys() - _HANDLED
         if unknown:
             raise ObjectError(f"kernel {self.kernel.name} asks for {', '.join(sorted(unknown))}; that is not modelled")
@@ -64,7 +64,7 @@ class Start:
         return waves
 
     def set_up(self, waves: list[Wave], workgroup: Index, entry: int, lds: Lds) -> None:
-        """Bring waves into the state in which those of ``workgroup`` start."""
+        """Put the waves into the initial state of ``workgroup``."""
         barrier = Barrier(len(waves))
         for wave in waves:
             wave.reset()
@@ -111,7 +111,7 @@ class Start:
 
 
 def kernel_arguments(kernel: KernelDescriptor, given: bytes, grid: Index, block: Index) -> bytes:
-    """The kernel's argument segment: what was given, then the hidden arguments that the compiler may have asked for.
+    """The kernel's argument segment: the given bytes, then the hidden arguments if the kernel has room for them.
 
     Their layout is that of code object version 5 (LLVM, AMDGPUUsage, "Code Object V5 Metadata": hidden_block_count_x at
     0, hidden_group_size_x at 12, hidden_grid_dims at 64). SimulatorError if too few bytes were given.

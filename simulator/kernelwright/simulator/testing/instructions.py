@@ -1,4 +1,4 @@
-"""Builds single instructions from real encodings, and waves to run them on: decoding is tested along with semantics."""
+"""Single instructions in their real encodings and waves to run them on; decoding is tested along with semantics."""
 
 from __future__ import annotations
 

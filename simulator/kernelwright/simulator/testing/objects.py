@@ -1,4 +1,4 @@
-"""Code objects for tests: text, kernel descriptors and symbols, laid out as the linker does."""
+"""Code objects for tests: text, kernel descriptors and symbols, laid out as the linker lays them out."""
 
 from __future__ import annotations
 

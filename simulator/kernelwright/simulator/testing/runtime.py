@@ -1,4 +1,4 @@
-"""For tests of the runtime: the stand-in library, built where it is not packaged, and code objects that hold names."""
+"""For tests of the HIP runtime: the library, compiled where it is not packaged, and code objects with only symbols."""
 
 from __future__ import annotations
 

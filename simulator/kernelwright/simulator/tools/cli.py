@@ -1,4 +1,4 @@
-"""The command line: what is modelled, what a library needs, and what is in it."""
+"""The command line: modelled instructions, static coverage of kernel libraries, disassembly."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OK, FOUND, WRONG = 0, 1, 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. 0: fine; 1: something has no semantics; 2: wrong use, or a file that cannot be read."""
+    """Run one command. Returns 0: success; 1: an instruction is not modelled; 2: wrong use or an unreadable file."""
     parser = _parser()
     try:
         given = parser.parse_args(arguments)
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return WRONG if stop.code else OK
     try:
         return int(given.run(given))
-    except BrokenPipeError:  # the reader has seen enough
+    except BrokenPipeError:  # the reader has closed the pipe, as head does
         sys.stderr.close()
         return OK
     except (SimulatorError, OSError) as error:
@@ -39,17 +39,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m kernelwright.simulator", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    coverage = commands.add_parser("coverage", help="static instructions of libraries that have no semantics")
+    coverage = commands.add_parser("coverage", help="list the static instructions of libraries that are not modelled")
     coverage.add_argument("files", nargs="+", type=Path, metavar="LIBRARY", help="a kernel library or a code object")
-    coverage.add_argument("--json", action="store_true", help="for programs")
+    coverage.add_argument("--json", action="store_true", help="print JSON")
     coverage.set_defaults(run=_coverage)
-    instructions = commands.add_parser("instructions", help="table of the modelled instructions")
-    instructions.add_argument("--arch", choices=list(TARGETS), help="list those of one architecture, by name")
-    instructions.add_argument("--json", action="store_true", help="for programs")
+    instructions = commands.add_parser(
+        "instructions", help="count the modelled instructions by family and architecture"
+    )
+    instructions.add_argument("--arch", choices=list(TARGETS), help="list the instructions of one architecture by name")
+    instructions.add_argument("--json", action="store_true", help="print JSON")
     instructions.set_defaults(run=_instructions)
-    disassemble = commands.add_parser("disassemble", help="instructions with their pc, as faults and traces show them")
+    disassemble = commands.add_parser("disassemble", help="print instructions with their pc, as in faults and traces")
     disassemble.add_argument("file", type=Path, metavar="LIBRARY", help="a kernel library or a code object")
-    disassemble.add_argument("--kernel", default="", help="only functions whose name contains this")
+    disassemble.add_argument("--kernel", default="", metavar="TEXT", help="only functions whose name contains TEXT")
     disassemble.set_defaults(run=_disassemble)
     return parser
 
@@ -62,21 +64,21 @@ def _objects(file: Path) -> list[CodeObject]:
 
 
 def _coverage(given: Any) -> int:
-    found = {str(file): _answer(_objects(file)) for file in given.files}
+    summaries = {str(file): _coverage_of(_objects(file)) for file in given.files}
     if given.json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(summaries, indent=2))
     else:
-        for file, answer in found.items():
+        for file, summary in summaries.items():
             print(
-                f"{file}: {answer['instructions']} static instructions in {answer['objects']} code objects, "
-                f"{sum(gap['count'] for gap in answer['missing'])} without semantics"
+                f"{file}: {summary['instructions']} static instructions in {summary['objects']} code objects, "
+                f"{sum(gap['count'] for gap in summary['missing'])} without semantics"
             )
-            for gap in answer["missing"]:
+            for gap in summary["missing"]:
                 print(f"  {gap['count']:6} x {gap['name']}, first at pc {gap['pc']:#x}: {gap['reason']}")
-    return FOUND if any(answer["missing"] for answer in found.values()) else OK
+    return FOUND if any(summary["missing"] for summary in summaries.values()) else OK
 
 
-def _answer(objects: list[CodeObject]) -> dict[str, Any]:
+def _coverage_of(objects: list[CodeObject]) -> dict[str, Any]:
     total, missing = 0, dict[tuple[str, str], Gap]()
     for code in objects:
         for gap in gaps(code):

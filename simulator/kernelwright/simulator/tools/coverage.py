@@ -1,4 +1,4 @@
-"""Static coverage: which instructions of a code object have no semantics, executed or not."""
+"""Static coverage: the instructions of a code object that are not modelled, whether they are executed or not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNDECODED = "(not an instruction)"
 
 @dataclass
 class Gap:
-    """``count`` static instructions of one name that have no semantics for one reason; ``pc`` is that of the first."""
+    """``count`` static instructions with the same name, unmodelled for the same reason; the first is at ``pc``."""
 
     name: str
     reason: str
@@ -26,9 +26,9 @@ class Gap:
 
 
 def coverage(image: bytes) -> Mapping[str, int]:
-    """Name of each unmodelled instruction of the code object ``image`` → how many there are; empty if all is modelled.
+    """Name of each unmodelled instruction in the code object ``image`` → number of static occurrences.
 
-    Bytes that are no instruction count as :data:`UNDECODED`. ObjectError for a damaged image.
+    Bytes that do not decode count as one :data:`UNDECODED`. Raises ObjectError for a damaged image.
     """
     found: dict[str, int] = {}
     for gap in gaps(read_code_object(image)):
@@ -37,7 +37,7 @@ def coverage(image: bytes) -> Mapping[str, int]:
 
 
 def gaps(code: CodeObject) -> list[Gap]:
-    """What is not modelled, most frequent first."""
+    """The unmodelled instructions of a code object, most frequent first."""
     found: dict[tuple[str, str], Gap] = {}
     reasons: dict[bytes, str] = {}
     at = 0
@@ -56,7 +56,7 @@ def gaps(code: CodeObject) -> list[Gap]:
 
 
 def instructions_of(code: CodeObject) -> Iterator[Instruction]:
-    """Every static instruction of every function. Unmodelled for bytes that are no instruction."""
+    """Every static instruction of every function, by address. Raises Unmodelled for bytes that do not decode."""
     for symbol in sorted(code.symbols, key=lambda one: one.address):
         if symbol.function:
             start = symbol.address - code.text_start

@@ -1,4 +1,4 @@
-"""The table of what is modelled, by family of encodings and architecture, against what the architectures have."""
+"""Which instructions of each architecture are modelled, by family of encodings."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from kernelwright.simulator.instructions.semantics import find
 
 @dataclass(frozen=True)
 class Row:
-    """One instruction: its family, the architectures that have it, and the class it is counted in ("" if unmodelled).
+    """One instruction: its family of encodings, the architectures that have it, and the class that it is counted in.
 
-    A modelled instruction may still have modes that are not; those fault.
+    ``kind`` is "" if the instruction is not modelled. Modes of a modelled instruction that are not modelled fault.
     """
 
     family: str
@@ -24,14 +24,14 @@ class Row:
 
     @property
     def modelled(self) -> bool:
-        """Whether it has semantics."""
+        """Whether the instruction has semantics."""
         return bool(self.kind)
 
 
 def rows() -> tuple[Row, ...]:
-    """Every instruction of the simulated architectures, by family and name.
+    """Every instruction of the simulated architectures, sorted by family and name.
 
-    The tables list them by family of chips (CDNA, RDNA 3, RDNA 4), so the three CDNA architectures look the same here.
+    The decoder's tables are per family of chips (CDNA, RDNA 3, RDNA 4), so the three CDNA architectures look the same.
     """
     archs: dict[tuple[str, str], list[str]] = {}
     for target in TARGETS.values():
@@ -45,7 +45,7 @@ def rows() -> tuple[Row, ...]:
 
 
 def summary() -> dict[str, dict[str, tuple[int, int]]]:
-    """Family → architecture → (modelled, known)."""
+    """Family → architecture → (number of modelled instructions, number of all instructions)."""
     found: dict[str, dict[str, tuple[int, int]]] = {}
     for row in rows():
         for arch in row.archs:
