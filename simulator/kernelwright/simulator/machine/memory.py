@@ -160,7 +160,7 @@ class Memory:
         return before
 
     def _halves(self, addresses: Addresses) -> tuple[Region, NDArray[np.int64]] | None:
-        """The region and the indices in it of aligned half dwords; None if lanes are unaligned or in several regions."""
+        """The region and indices of aligned half dwords; None if lanes are unaligned or in several regions."""
         region = self.find(int(addresses[0]))
         if region is None:
             return None
