@@ -1,8 +1,8 @@
-"""The counters behind ``s_waitcnt``: which memory instructions each counts, and which have surely arrived after a wait.
+"""The counters of ``s_waitcnt``: which memory instructions each counts, and which have certainly arrived after a wait.
 
-LLVM, SIInsertWaitcnts and AMDGPUUsage, "Memory Model": memory instructions of one counter return in order, but scalar
-loads and flat accesses in any. So an ordered one has arrived when no more than ``n`` later ones may be under way, and
-one of the others only when nothing is.
+Memory instructions of one counter return in order, except scalar loads and flat accesses (LLVM, SIInsertWaitcnts and
+AMDGPUUsage, "Memory Model"). After a wait for ``n``, an ordered access has arrived if at least ``n`` later ones were
+issued; an unordered access has arrived only after a wait for 0.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from kernelwright.simulator.machine.memory import SHARED_APERTURE
 
 PLAIN = re.compile("_(load|read|store|write)(_|2)")  # in names of loads and stores; atomics have others (cmpstore)
 
-# A counter that is full holds back what it would count: LLVM waits for nothing where 63 later loads are under way.
+# A full counter stalls the next access, so LLVM emits no wait for an access with 63 later ones outstanding.
 _SIX_BITS = ("vmcnt", "vscnt", "loadcnt", "storecnt", "dscnt")
 _MOST = 63
 
 
 class Access:
-    """One executed memory instruction of a wave: ``due`` are the counters that it still waits for.
+    """One executed memory instruction of a wave; ``due`` are the counters that still count it.
 
     ``signals`` is how often the wave had arrived at the barrier by then. ``direct``: it writes LDS without registers.
     """
@@ -37,12 +37,12 @@ class Access:
         self.atomic = not PLAIN.search(instruction.name)
 
     def __str__(self) -> str:
-        """For people: the instruction, its pc and what to wait for."""
+        """The instruction, its pc, and the counters to wait for, as in faults."""
         return f"{self.instruction.name} at pc {self.instruction.pc:#x}, which {' and '.join(sorted(self.due))} counts"
 
 
 def counters_of(instruction: Instruction, target: Target) -> tuple[tuple[str, ...], bool]:
-    """The counters that a memory instruction goes into, and whether it returns in order. Empty for any other."""
+    """The counters that count an instruction, none unless it accesses memory, and whether it returns in order."""
     encoding, name = instruction.encoding.removeprefix("V"), instruction.name
     new = target.tables == "rdna4"
     lds, scalar = ("dscnt", "kmcnt") if new else ("lgkmcnt", "lgkmcnt")
@@ -92,7 +92,7 @@ def waits_of(instruction: Instruction, target: Target) -> Mapping[str, int]:
 
 
 class Traffic:
-    """What one wave has under way. ``vectors`` and ``scalars``: register → the access that will fill it."""
+    """The outstanding accesses of one wave. ``vectors`` and ``scalars``: register → the access that will write it."""
 
     def __init__(self) -> None:
         self.vectors: dict[int, Access] = {}
@@ -100,7 +100,7 @@ class Traffic:
         self._queues: dict[str, list[Access]] = {}
 
     def issue(self, access: Access) -> None:
-        """The access starts."""
+        """Start an access."""
         for counter in tuple(access.due):
             queue = self._queues.setdefault(counter, [])
             queue.append(access)
@@ -108,7 +108,7 @@ class Traffic:
                 self.wait(counter, _MOST)
 
     def wait(self, counter: str, count: int) -> None:
-        """What has surely arrived when ``counter`` is at most ``count`` has arrived."""
+        """Retire the accesses that have certainly arrived once ``counter`` is at most ``count``."""
         queue = self._queues.get(counter, [])
         kept = [access for access in queue if access.ordered][-count:] if count else []
         left = [access for access in queue if count and (not access.ordered or access in kept)]

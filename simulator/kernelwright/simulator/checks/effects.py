@@ -1,7 +1,7 @@
-"""Which registers one static instruction reads and writes, from its operands and what its name implies.
+"""The registers that one static instruction reads and writes, by its operands and its name.
 
-The checkers and the trace use it; semantics do not. Vector registers are rows of the wave's array, scalar ones the
-numbers of scalar operands. EXEC, SCC and null are left out: they always hold something.
+The checks and the trace use them; semantics do not. Vector registers are rows of the wave's array, scalar registers are
+numbers of scalar operands. EXEC, SCC and null are omitted: they are always set.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ACCUMULATORS: dict[str, tuple[str, ...]] = {
 _EXCHANGES = ("v_swap", "v_permlane16_swap", "v_permlane32_swap")
 _CARRY_IN = ("v_addc", "v_subb", "v_add_co_ci", "v_sub_co_ci", "v_subrev_co_ci", "v_cndmask")
 _CARRY_OUT = ("v_add_co", "v_sub_co", "v_subrev_co", "v_addc", "v_subb")
-_ONE_SOURCE = ("v_mov_b32",)  # in dual issue, whose second source is there for all
+_ONE_SOURCE = ("v_mov_b32",)  # in VOPD, whose encoding always has a second source
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Effects:
 
 
 def effects(instruction: Instruction, target: Target) -> Effects:
-    """What the instruction reads and writes."""
+    """The registers that the instruction reads and writes."""
     found = [_of(part, target) for part in instruction.parts or (instruction,)]
     if len(found) == 1:
         return found[0]
@@ -79,7 +79,7 @@ def _of(instruction: Instruction, target: Target) -> Effects:
     for key, given in instruction.operands.items():
         operand = _accumulator(instruction, key, given)
         if operand.form == "ANY" and instruction.encoding.startswith("SOP"):
-            continue  # a field that this instruction has no use for
+            continue  # a field that this instruction does not use
         if key in _RESULTS:
             result = _scalar_result(instruction, operand)
             if not instruction.name.startswith(_NO_RESULT):
@@ -115,7 +115,7 @@ def _source(instruction: Instruction, key: str, operand: Operand) -> Operand:
 
 
 def _ignored(instruction: Instruction, key: str, target: Target) -> bool:
-    """Fields that are there for other instructions of the encoding."""
+    """Whether the field only serves other instructions of the encoding."""
     encoding, operand = instruction.encoding, instruction.operands[key]
     if encoding.startswith("VOP3") and key.startswith("src") and operand.form == "ANY":
         return True

@@ -1,4 +1,4 @@
-"""LDS that knows who touched each byte last: races, bytes that were never written, bytes that have not arrived."""
+"""LDS that records the last accesses of each byte, for all three checks: races, unset bytes, missing waits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kernelwright.simulator.machine.words import Update, Words
 
 
 class CheckedLds(Lds):
-    """LDS of a workgroup of ``waves`` waves; each wave's ``checks.access`` is the access that is being made.
+    """LDS of a workgroup of ``waves`` waves; each wave's ``checks.access`` is its current access.
 
     A wave's access happens before another's if the wave arrived at a barrier after it, and the other passed that
     barrier before its own (arriving and passing are apart on gfx12). Two accesses of a byte race if neither happens
@@ -31,29 +31,29 @@ class CheckedLds(Lds):
         self._read = np.full((waves, nbytes), -1, np.int32)
 
     def load(self, wave: Registers, addresses: Offsets, dwords: int) -> Words:
-        """As in :class:`Lds`; Trap for what the checks find."""
+        """As in :class:`Lds`, with the checks; Trap for what they find."""
         found = super().load(wave, addresses, dwords)
         self._reads(wave, addresses, 4 * dwords)
         return found
 
     def load_small(self, wave: Registers, addresses: Offsets, nbytes: int) -> Words:
-        """As in :class:`Lds`; Trap for what the checks find."""
+        """As in :class:`Lds`, with the checks; Trap for what they find."""
         found = super().load_small(wave, addresses, nbytes)
         self._reads(wave, addresses, nbytes)
         return found
 
     def store(self, wave: Registers, addresses: Offsets, data: Words) -> None:
-        """As in :class:`Lds`; Trap for what the checks find."""
+        """As in :class:`Lds`, with the checks; Trap for what they find."""
         self._writes(wave, addresses, 4 * len(data))
         super().store(wave, addresses, data)
 
     def store_small(self, wave: Registers, addresses: Offsets, data: Words, nbytes: int) -> None:
-        """As in :class:`Lds`; Trap for what the checks find."""
+        """As in :class:`Lds`, with the checks; Trap for what they find."""
         self._writes(wave, addresses, nbytes)
         super().store_small(wave, addresses, data, nbytes)
 
     def atomic(self, wave: Registers, addresses: Offsets, dwords: int, update: Update) -> Words:
-        """As in :class:`Lds`; Trap for what the checks find."""
+        """As in :class:`Lds`, with the checks; Trap for what they find."""
         self._check(addresses, 4 * dwords)
         self._reads(wave, addresses, 4 * dwords)
         self._writes(wave, addresses, 4 * dwords)

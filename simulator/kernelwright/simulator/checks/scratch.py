@@ -1,4 +1,4 @@
-"""Scratch that knows which of its dwords were written with something: what is spilled and reloaded stays unknown."""
+"""Scratch that records which dwords hold set values, so that unset registers stay unset through spill and reload."""
 
 from __future__ import annotations
 

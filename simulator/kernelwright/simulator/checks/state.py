@@ -1,4 +1,4 @@
-"""What the checks know about one wave: which registers hold something, and which loads are under way."""
+"""What the checks know about one wave: which registers are set, and which loads are outstanding."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kernelwright.simulator.machine.wave import Wave
 from kernelwright.simulator.machine.words import POISON
 
 Check = Callable[[Wave], None]
-Around = tuple[Check | None, Check | None]  # what runs before a step, and what runs behind it
+Around = tuple[Check | None, Check | None]  # what runs before a step and after it
 
 
 class WaveChecks:
@@ -36,7 +36,7 @@ class WaveChecks:
 
 
 def prepare(waves: Sequence[Wave], checks: Checks) -> None:
-    """Before the waves of a workgroup start."""
+    """Attach the checks' state to the waves of a workgroup before it starts."""
     for wave in waves:
         wave.checks = WaveChecks(wave)
         if checks.uninitialised and wave.scratch is not None:

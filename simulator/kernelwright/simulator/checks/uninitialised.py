@@ -1,4 +1,4 @@
-"""The check ``uninitialised``: what depends on nothing that was ever set decides no address, branch or result."""
+"""The check ``uninitialised``: no address, branch or stored value may depend on a register that was never set."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOW_FROM_LOW = ("v_mad_u64_u32", "v_mad_i64_i32", "v_mad_co_", "v_lshl_add_u64"
 
 
 def require_defined(instruction: Instruction, found: Effects) -> Around:
-    """Around one step: registers that it reads must depend on something that was set, or its results do not either."""
+    """Around one step: it may read only set registers, or its results become as unset as its sources."""
     entry = find(instruction.parts[0].name if instruction.parts else instruction.name)
     if entry is not None and entry.kind == "vector":
         return _passing_on(instruction, found)
@@ -27,7 +27,7 @@ def require_defined(instruction: Instruction, found: Effects) -> Around:
 
 
 def _strict(instruction: Instruction, found: Effects) -> Around:
-    """Every register that is read must hold something; results do then. Scratch may take and give back unknowns."""
+    """Every register that is read must be set; results are set. Scratch may store and load unset values."""
     scratch = "SCRATCH" in instruction.encoding
     rows = [row for row in found.vector_reads if not (scratch and row in found.data)]
     scalars, results, data = found.scalar_reads, found.scalar_writes, list(found.data)
@@ -66,7 +66,7 @@ def _need_scalars(state: WaveChecks, numbers: tuple[int, ...]) -> None:
 
 
 def _passing_on(instruction: Instruction, found: Effects) -> Around:
-    """Results of vector arithmetic are as unknown as their sources, lane by lane; those in scalar registers as a whole.
+    """Results of vector arithmetic are as unset as their sources, lane by lane; results in scalar registers as a whole.
 
     The low half of a 64-bit sum, product or shift to the left does not depend on high halves, and compilers leave
     those unset.

@@ -1,4 +1,4 @@
-"""The check ``waits``: no register may be used whose load is under way."""
+"""The check ``waits``: no register may be used while a load into it is outstanding."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kernelwright.simulator.machine.wave import Wave
 
 
 def track_accesses(instruction: Instruction, target: Target, found: Effects, checks: Checks) -> Around:
-    """Before one step: a memory instruction starts to be under way, a wait instruction ends that for older ones.
+    """Before one step: a memory instruction becomes outstanding, a wait instruction retires older ones.
 
     The access that runs is recorded for CheckedLds even where ``checks.waits`` is off.
     """
@@ -48,7 +48,7 @@ def track_accesses(instruction: Instruction, target: Target, found: Effects, che
 
 
 def require_arrived(found: Effects, instruction: Instruction, target: Target) -> Check | None:
-    """Before one step: Trap if a register that it uses has a load under way.
+    """Before one step: Trap if it uses a register with an outstanding load.
 
     Loads that return in order may overwrite one another's registers. None for a step that uses no registers.
     """

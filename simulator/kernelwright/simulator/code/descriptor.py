@@ -1,4 +1,4 @@
-"""Kernel descriptors: what a kernel needs before its first instruction (LLVM, AMDGPUUsage, "Kernel Descriptor")."""
+"""Kernel descriptors: sizes, modes and initial registers of a kernel (LLVM, AMDGPUUsage, "Kernel Descriptor")."""
 
 from __future__ import annotations
 

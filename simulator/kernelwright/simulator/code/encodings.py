@@ -1,7 +1,7 @@
-"""Finds the encoding of an instruction among those of the tinygrad wheel's tables for one family of chips.
+"""Finds the encoding of an instruction in the tinygrad wheel's tables for one family of chips.
 
-Loads only the tables of that family, and looks only at the encodings that the highest bits allow: half of the time to
-the first launch of a kernel would otherwise go here.
+Loads only the tables of that family, and tries only the encodings that the highest bits allow: otherwise half of the
+time to the first launch of a kernel would be spent here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One decoded instruction: its name, its operands and its bit fields, in a form that no decoder library leaks into."""
+"""One decoded instruction: name, operands and bit fields, independent of the library that decodes it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 
 
 class File(enum.Enum):
-    """Where an operand lives."""
+    """The register file, or the kind of constant, of an operand."""
 
     VGPR = "v"
     AGPR = "a"
     SGPR = "s"  # scalar operand numbers 0-127: SGPRs, VCC (106), TTMPs (108-123), M0, null, EXEC (126)
     INLINE = "inline"  # a constant inside the operand encoding; `value` holds an int or a float
-    LITERAL = "literal"  # 32 bits behind the instruction; `value` holds them
+    LITERAL = "literal"  # 32 bits after the instruction; `value` holds them
     SCC = "scc"
     VCCZ = "vccz"
     EXECZ = "execz"
@@ -81,7 +81,7 @@ class Instruction:
         return self.fields.get(name, default)
 
     def __str__(self) -> str:
-        """Name and operands, for people."""
+        """Name, operands and nonzero fields, as in faults and traces."""
         if self.parts:
             return " :: ".join(map(str, self.parts))
         shown = ", ".join(f"{key}={value}" for key, value in self.operands.items())

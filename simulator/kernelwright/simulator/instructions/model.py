@@ -1,4 +1,4 @@
-"""Everything that is modelled: importing this module fills the table of semantics."""
+"""Imports every module with semantics, which fills the table of modelled instructions."""
 
 # ruff: noqa: F401
 import kernelwright.simulator.instructions.matrix.multiply

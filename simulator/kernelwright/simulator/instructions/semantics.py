@@ -1,7 +1,7 @@
-"""The table of what is modelled: instruction name → a builder that binds one static instruction to a step.
+"""The table of modelled instructions: name → builder, which binds one static instruction to a step.
 
-A builder runs once per static instruction and does all the decoding it can; the step that it returns runs once per
-wave and execution. A builder raises :class:`~kernelwright.simulator.errors.Unmodelled` for a mode it does not know.
+A builder runs once per static instruction and does all possible decoding; the step that it returns runs once per
+execution and wave. A builder raises :class:`~kernelwright.simulator.errors.Unmodelled` for unmodelled modes.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Builder = Callable[[Instruction, Target], Step]
 
 @dataclass(frozen=True)
 class Entry:
-    """How one instruction is built, and the class that counts it."""
+    """The builder of one instruction, and the class in which reports count it."""
 
     build: Builder
     kind: str
 
 
-# Instructions that may go elsewhere than to the next, or that ask where they stand, by how their names start.
+# Prefixes of instructions that may branch, wait or end, or whose result depends on their pc.
 _ENDS = (
     "s_branch",
     "s_cbranch",
@@ -44,7 +44,7 @@ _TABLE: dict[str, Entry] = {}
 
 
 def semantics(*names: str, kind: str) -> Callable[[Builder], Builder]:
-    """Register a builder for instructions; ``kind`` is the class they are counted in."""
+    """Register a builder for instructions; ``kind`` is the class in which reports count them."""
 
     def register(build: Builder) -> Builder:
         for name in names:
@@ -62,7 +62,7 @@ def find(name: str) -> Entry | None:
 
 
 def names() -> tuple[str, ...]:
-    """Every modelled instruction, sorted."""
+    """Names of all modelled instructions, sorted."""
     return tuple(sorted(_TABLE))
 
 
@@ -75,5 +75,5 @@ def build(instruction: Instruction, target: Target) -> Step:
 
 
 def ends_run(name: str) -> bool:
-    """Whether execution may go on elsewhere than behind this instruction, or depends on where it stands."""
+    """Whether the instruction may branch, wait or end, or depends on its own pc: it ends a straight-line run."""
     return name.startswith(_ENDS)

@@ -14,7 +14,7 @@ Words = NDArray[np.uint32]
 # (old contents (dwords, k), which of the lanes these are (k,)) → new contents (dwords, k)
 Update = Callable[[Words, NDArray[np.int64]], Words]
 
-POISON = 0x7FC1_DEAD  # what nobody has written; a NaN as fp32, a huge number as an address
+POISON = 0x7FC1_DEAD  # content of unwritten memory and registers; a NaN as fp32, a huge number as an address
 STEPS = [np.arange(dwords, dtype=np.int64)[:, None] for dwords in range(5)]  # row offsets of an access, by its dwords
 any_bits = np.bitwise_or.reduce
 

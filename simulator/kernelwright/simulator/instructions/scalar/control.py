@@ -1,4 +1,4 @@
-"""Where execution goes on: branches, calls, barriers, the end; and what only concerns a pipeline (no-ops here)."""
+"""Control flow: branches, calls, barriers, the end of a wave; also hints to the pipeline, which do nothing here."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _CONDITIONS: dict[str, Callable[[Wave], bool | int]] = {
     "s_cbranch_execz": lambda wave: not wave.exec,
     "s_cbranch_execnz": lambda wave: wave.exec,
 }
-_PC_BITS = (1 << 48) - 1  # compilers extend the sign of what s_getpc_b64 gives on gfx12
+_PC_BITS = (1 << 48) - 1  # on gfx12, compilers sign-extend the result of s_getpc_b64
 # Hints to the pipeline; what they order is in order here anyway.
 _IDLE = (
     "s_nop", "s_sleep", "s_setprio", "s_clause", "s_delay_alu", "s_wait_alu", "s_waitcnt_depctr", "s_wakeup",
     "s_set_inst_prefetch_distance", "s_icache_inv", "s_version", "s_incperflevel", "s_decperflevel", "s_wait_idle",
     "s_sleep_var", "s_ttracedata", "s_ttracedata_imm", "s_set_valu_coexec_mode",
 )  # fmt: skip
-# Loads and stores are complete when they are executed; checks.waits is what looks at these.
+# Loads and stores complete at once; only the check ``waits`` interprets these.
 WAITS = (
     "s_waitcnt", "s_waitcnt_vscnt", "s_waitcnt_vmcnt", "s_waitcnt_expcnt", "s_waitcnt_lgkmcnt", "s_wait_loadcnt",
     "s_wait_storecnt", "s_wait_samplecnt", "s_wait_bvhcnt", "s_wait_expcnt", "s_wait_dscnt", "s_wait_kmcnt",
@@ -39,20 +39,20 @@ _WORKGROUP_BARRIER = -1
 
 
 def target_of_branch(instruction: Instruction) -> int:
-    """Text offset that a relative branch goes to."""
+    """Text offset of the target of a relative branch."""
     return instruction.pc + instruction.size + 4 * sign_extend(instruction.get("simm16"), 16)
 
 
 @semantics("s_branch", kind="branch")
 def build_branch(instruction: Instruction, target: Target) -> Step:
-    """Goes elsewhere."""
+    """Unconditional branch."""
     to = target_of_branch(instruction)
     return lambda wave: wave.jump(to)
 
 
 @semantics(*_CONDITIONS, kind="branch")
 def build_conditional_branch(instruction: Instruction, target: Target) -> Step:
-    """Goes elsewhere if SCC, VCC or EXEC say so."""
+    """Branch on SCC, VCC or EXEC."""
     to, taken = target_of_branch(instruction), _CONDITIONS[instruction.name]
 
     def step(wave: Wave) -> None:
@@ -71,7 +71,7 @@ def build_get_pc(instruction: Instruction, target: Target) -> Step:
 
 @semantics("s_setpc_b64", "s_swappc_b64", kind="branch")
 def build_set_pc(instruction: Instruction, target: Target) -> Step:
-    """Goes to an address; swappc returns that of the next instruction."""
+    """Branch to an address; s_swappc returns the address of the next instruction."""
     read, after = source(instruction, "ssrc0", 64), instruction.pc + instruction.size
     write = destination(instruction, 64) if instruction.name == "s_swappc_b64" else None
 
@@ -86,7 +86,7 @@ def build_set_pc(instruction: Instruction, target: Target) -> Step:
 
 @semantics("s_call_b64", kind="branch")
 def build_call(instruction: Instruction, target: Target) -> Step:
-    """Goes to a relative address and returns that of the next instruction."""
+    """Branch to a relative address; returns the address of the next instruction."""
     write, after, to = destination(instruction, 64), instruction.pc + instruction.size, target_of_branch(instruction)
 
     def step(wave: Wave) -> None:
