@@ -12,7 +12,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
     "bindings": (("",),),
     "jit": (("",),),
     "rules": (("",),),
-    "simulator": (("",),),
+    "simulator": (("errors",), ("code",), ("machine",), ("instructions",), ("checks",), ("run",), ("tools",), ("",)),
 }
 
 
