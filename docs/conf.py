@@ -5,9 +5,11 @@ import sys
 import tomllib
 from importlib import import_module
 from pathlib import Path
+from typing import get_type_hints
 
 from docutils import nodes
 from sphinx.addnodes import pending_xref
+from sphinx.util.typing import stringify_annotation
 
 ROOT = Path(__file__).resolve().parent.parent
 HEADERS = "dispatcher_cpp/include/kernelwright"
@@ -52,6 +54,7 @@ def load_public_names() -> None:
 
 
 def is_exception(value):
+    """Return whether a public name is an exception class."""
     return isinstance(value, type) and issubclass(value, Exception)
 
 
@@ -59,6 +62,20 @@ def add_bases(app, what, name, value, options, lines):
     """State the base classes of exceptions, which is what an ``except`` clause needs to know."""
     if is_exception(value):
         lines += ["", f"Bases: {', '.join(f':class:`{base.__name__}`' for base in value.__bases__)}."]
+
+
+def shorten_signature(app, what, name, value, options, signature, returns):
+    """Print the fields of a pydantic model without the bounds that validation adds, and factories as ``...``."""
+    if hasattr(value, "model_fields"):
+        types = get_type_hints(value)
+        fields = [f"{field}: {stringify_annotation(types[field], 'smart')}" for field in value.model_fields]
+        return f"(*, {', '.join(fields)})", returns
+    return signature and signature.replace("<factory>", "..."), returns
+
+
+def skip_model_config(app, what, name, value, skip, options):
+    """Leave out what pydantic adds to every model."""
+    return True if name == "model_config" else None
 
 
 def list_headers(app, docname, source):
@@ -80,7 +97,10 @@ def unlink_repository(app, doctree):
 
 
 def setup(app):
+    """Connect the functions above to the events of Sphinx."""
     load_public_names()
+    app.connect("autodoc-process-signature", shorten_signature)
+    app.connect("autodoc-skip-member", skip_model_config)
     app.connect("autodoc-process-docstring", add_bases)
     app.connect("source-read", list_headers)
     app.connect("doctree-read", unlink_repository)
