@@ -87,12 +87,14 @@ def list_headers(app, docname, source):
 
 
 def unlink_repository(app, doctree):
-    """Print links to folders and Markdown files outside docs/ as text: these pages are read without the repository."""
+    """Print links to folders and Markdown files outside docs/ as text: these pages are read without the repository.
+
+    A link to a path that does not exist stays, and Sphinx warns of it.
+    """
     folder = Path(app.srcdir, app.env.docname).parent
     for link in list(doctree.findall(pending_xref)):
         target = (folder / link["reftarget"]).resolve()
-        outside = not target.is_relative_to(app.srcdir) and target.is_relative_to(ROOT)
-        if link.get("reftype") == "myst" and outside:
+        if link.get("reftype") == "myst" and target.exists() and not target.is_relative_to(app.srcdir):
             link.replace_self(nodes.inline("", "", *link.children))
 
 
