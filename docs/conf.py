@@ -23,6 +23,7 @@ release = tomllib.loads((ROOT / "packages/kernelwright.toml").read_text("utf-8")
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_click", "sphinxarg.ext", "sphinx_copybutton"]
 highlight_language = "none"
+smartquotes = False  # would turn the hyphens of options into dashes
 
 myst_heading_anchors = 3
 myst_ref_domains = ["std", "py"]
