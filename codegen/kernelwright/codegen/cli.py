@@ -276,6 +276,14 @@ def compile_missing(arguments: tuple[str, ...]) -> int:
     return code
 
 
+@kernelwright.command("plugin-data")
+def show_plugin_data() -> None:
+    """Print BUILD fields and trees as JSON, for the Pants plugin."""
+    from kernelwright.codegen.interface.plugin_data import plugin_data_text
+
+    click.echo(plugin_data_text(), nl=False)
+
+
 @kernelwright.command("rules")
 @click.option("--backend", "only", metavar="NAME", help="Only the rules of this backend: ck_tile, cutlass or cpu.")
 def list_rules(only: str | None) -> None:

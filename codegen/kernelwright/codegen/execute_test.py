@@ -37,7 +37,8 @@ def lines() -> list[str]:
 def executor(tmp_path: Path, lines: list[str]) -> LocalExecutor:
     abi = tmp_path / "sources/include/kernelwright"
     (abi / "cpu").mkdir(parents=True)
-    (abi / "abi.h").write_text("abi")
+    for name in ("abi", "variant", "dispatcher"):
+        (abi / f"{name}.h").write_text(name)
     (abi / "cpu/x.hpp").write_text("cpu")
     roots = {"abi": tmp_path / "sources", "cpu": tmp_path / "sources"}
     return LocalExecutor(roots, tmp_path / "cache", jobs=2, progress=lines.append)
@@ -83,7 +84,7 @@ def test_a_changed_tree_is_noticed(executor: LocalExecutor, tmp_path: Path, line
 
 def test_a_tree_shows_its_parts_only(executor: LocalExecutor) -> None:
     code = "import os; open('out', 'w').write(' '.join(sorted(os.listdir('__abi/include/kernelwright'))))"
-    assert executor.run([], [python(code, trees=("abi",))])["out"].read_text() == "abi.h"
+    assert executor.run([], [python(code, trees=("abi",))])["out"].read_text() == "abi.h variant.h"
 
 
 def test_another_process_may_mount_a_tree_at_the_same_time(

@@ -129,17 +129,17 @@ class _Frozen(BaseModel):
 class Extent(_Frozen):
     """Three extents along M, N and K."""
 
-    m: int = Field(gt=0, le=MAX_EXTENT, strict=True)
-    n: int = Field(gt=0, le=MAX_EXTENT, strict=True)
-    k: int = Field(gt=0, le=MAX_EXTENT, strict=True)
+    m: int = Field(gt=0, le=MAX_EXTENT, strict=True, description="Extent along M, the rows of A and C.")
+    n: int = Field(gt=0, le=MAX_EXTENT, strict=True, description="Extent along N, the columns of B and C.")
+    k: int = Field(gt=0, le=MAX_EXTENT, strict=True, description="Extent along K, over which products are summed.")
 
 
 class Padding(_Frozen):
     """True where the kernel handles extents that are no multiple of the tile."""
 
-    m: StrictBool = True
-    n: StrictBool = True
-    k: StrictBool = True
+    m: StrictBool = Field(default=True, description="Whether M may be any number.")
+    n: StrictBool = Field(default=True, description="Whether N may be any number.")
+    k: StrictBool = Field(default=True, description="Whether K may be any number.")
 
 
 class GemmSpec(_Frozen):
@@ -155,31 +155,74 @@ class GemmSpec(_Frozen):
     ``preshuffle`` B is given in the order in which the kernel reads it.
     """
 
-    op: Literal["gemm"] = "gemm"
-    dtype_a: DType
-    dtype_b: DType
-    dtype_c: DType
-    dtype_acc: DType
-    layout: Layout
-    tile: Extent
-    wave: Extent
-    warp_tile: Extent
-    pipeline: Pipeline
-    epilogue: Epilogue
-    scheduler: Scheduler
-    pad: Padding = Padding()
-    persistent: StrictBool = False
-    preshuffle: StrictBool = False
-    cluster: Extent = Extent(m=1, n=1, k=1)
-    num_wave_groups: int = Field(default=1, gt=0, le=MAX_EXTENT, strict=True)
-    k_block_per_cu: int = Field(default=1, gt=0, le=MAX_EXTENT, strict=True)
-    split_k: StrictBool = False
-    stream_k: StreamK = StreamK.NONE
-    num_d: int = Field(default=0, ge=0, le=MAX_D_TENSORS, strict=True)
-    d_op: DOp = DOp.ADD
-    activation: Activation = Activation.NONE
-    batched: StrictBool = False
-    grouped: StrictBool = False
+    op: Literal["gemm"] = Field(default="gemm", description="The operation that the kernel computes.")
+    dtype_a: DType = Field(description="Element type of A.")
+    dtype_b: DType = Field(description="Element type of B. Default: the type of A.")
+    dtype_c: DType = Field(
+        description="Element type of C. Default: fp16 if A is fp8 or bf8, int32 if A is int8, otherwise the type of A."
+    )
+    dtype_acc: DType = Field(description="Type of the accumulators. Default: int32 for integers, otherwise fp32.")
+    layout: Layout = Field(description="Storage order of A, B and C, in this order: r is row-major, c is column-major.")
+    tile: Extent = Field(
+        description="Extents of the output tile that one workgroup computes, e.g. `[128, 128, 32]`; on CPUs the extents"
+        " of a cache block."
+    )
+    wave: Extent = Field(description="Number of waves in a workgroup along M, N and K, e.g. `[2, 2, 1]`.")
+    warp_tile: Extent = Field(
+        description="Extents of one matrix instruction, e.g. `[32, 32, 16]`; on CPUs the extents of the register block."
+    )
+    pipeline: Pipeline = Field(description="How operands travel from memory to the matrix units.")
+    epilogue: Epilogue = Field(description="How the accumulators reach memory.")
+    scheduler: Scheduler = Field(
+        description="How loads and matrix instructions are ordered: intrawave, interwave or default on AMD, cooperative"
+        " or pingpong on NVIDIA, default on CPUs."
+    )
+    pad: Padding = Field(
+        default=Padding(),
+        description="Whether M, N and K may be other than multiples of the tile, e.g. `[True, True, False]`.",
+    )
+    persistent: StrictBool = Field(
+        default=False, description="Whether a fixed number of workgroups loops over all tiles."
+    )
+    preshuffle: StrictBool = Field(
+        default=False, description="Whether B is stored in the order in which the matrix instructions read it."
+    )
+    cluster: Extent = Field(
+        default=Extent(m=1, n=1, k=1),
+        description="Workgroups in a thread-block cluster along M, N and K (NVIDIA), e.g. `[2, 1, 1]`.",
+    )
+    num_wave_groups: int = Field(
+        default=1, gt=0, le=MAX_EXTENT, strict=True, description="Number of wave groups that share the work of a tile."
+    )
+    k_block_per_cu: int = Field(
+        default=1,
+        gt=0,
+        le=MAX_EXTENT,
+        strict=True,
+        description="Number of workgroups that must fit on a compute unit at once.",
+    )
+    split_k: StrictBool = Field(
+        default=False, description="Whether several workgroups can share the K extent of a tile, each summing a slice."
+    )
+    stream_k: StreamK = Field(
+        default=StreamK.NONE,
+        description="Whether workgroups share the K steps of all tiles evenly, and how partial sums are added.",
+    )
+    num_d: int = Field(
+        default=0,
+        ge=0,
+        le=MAX_D_TENSORS,
+        strict=True,
+        description="Number of D tensors that the epilogue combines with the product.",
+    )
+    d_op: DOp = Field(default=DOp.ADD, description="How the epilogue combines the D tensors with the product.")
+    activation: Activation = Field(default=Activation.NONE, description="The last step of the epilogue.")
+    batched: StrictBool = Field(
+        default=False, description="Whether one launch computes several products of the same shape."
+    )
+    grouped: StrictBool = Field(
+        default=False, description="Whether one launch computes several products of different shapes."
+    )
 
     @model_serializer(mode="wrap")
     def _dump(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:

@@ -17,7 +17,7 @@ SPEC = {"dtype": "bf16", "layout": "rcr", "tile": [128, 128, 32], "wave": [2, 2,
 @pytest.fixture
 def sources(tmp_path: Path) -> dict[str, Path]:
     """Own sources, so that plans have keys; no compiler."""
-    for name in ("abi.h", "hip/gemm.hpp", "cpu/gemm.hpp"):
+    for name in ("abi.h", "variant.h", "hip/gemm.hpp", "cpu/gemm.hpp"):
         path = tmp_path / "own/include/kernelwright" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
