@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelwright.codegen import cli
-from kernelwright.codegen.build import read_tree_roots
-from kernelwright.codegen.limits import LimitError
+from kernelwright.codegen.building.build import read_tree_roots
+from kernelwright.codegen.interface import cli
+from kernelwright.codegen.resources.limits import LimitError
 from kernelwright.codegen.violations import SpecError
 from kernelwright.dispatch import Device, KernelLibrary, KernelwrightError
 from kernelwright.jit import BuildFailedError, JitDisabledError, Registry, ToolchainError, command
 
 pytestmark = pytest.mark.skipif("KERNELWRIGHT_TREES" not in os.environ, reason="KERNELWRIGHT_TREES is not set")
 
-SPEC = {"dtype": "fp32", "layout": "rrr", "tile": [12, 48, 32], "warp_tile": [6, 16, 1]}
+SPEC = {"op": "gemm", "dtype": "fp32", "layout": "rrr", "tile": [12, 48, 32], "warp_tile": [6, 16, 1]}
 CPU = Device("cpu", arch="x86_64_v3")
 
 
