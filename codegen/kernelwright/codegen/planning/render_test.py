@@ -6,6 +6,7 @@ import jinja2
 import pytest
 
 from kernelwright import arch as archs
+from kernelwright.codegen.operations.gemm.spec import gemm_spec
 from kernelwright.codegen.planning.render import header_path, render_kernel
 from kernelwright.codegen.selecting.sets import expand_set
 from kernelwright.codegen.templates import read_template
@@ -21,7 +22,7 @@ def test_the_fixed_variables_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
     (file,) = render_kernel(KERNEL, GFX942, "null")
     assert file.path == header_path(KERNEL) == f"gfx942/{KERNEL.name}.hpp"
     first, second = file.text.splitlines()
-    assert first == f"// {KERNEL.name} gfx942 {KERNEL.identity} {KERNEL.symbol} {KERNEL.spec.dtype_a}"
+    assert first == f"// {KERNEL.name} gfx942 {KERNEL.identity} {KERNEL.symbol} {gemm_spec(KERNEL).dtype_a}"
     assert json.loads(second.removeprefix("#define SPEC ")) == KERNEL.canonical_json
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kernelwright import arch as archs
+from kernelwright.codegen.operations.gemm.spec import gemm_spec
 from kernelwright.codegen.selecting.expand import EmptyExpansionError, expand_config, read_json
 from kernelwright.codegen.violations import SpecError
 
@@ -37,7 +38,7 @@ def config(**changes: Any) -> dict[str, Any]:
 
 
 def tiles(raw: object) -> list[tuple[int, int]]:
-    return [(kernel.spec.tile.m, kernel.spec.tile.n) for kernel in expand_config(raw, GFX942).kernels]
+    return [(gemm_spec(kernel).tile.m, gemm_spec(kernel).tile.n) for kernel in expand_config(raw, GFX942).kernels]
 
 
 def test_the_product_is_in_the_order_of_fields_and_values() -> None:
@@ -45,7 +46,7 @@ def test_the_product_is_in_the_order_of_fields_and_values() -> None:
 
 
 def test_defaults_are_filled() -> None:
-    spec = expand_config(config(), GFX942).kernels[0].spec
+    spec = gemm_spec(expand_config(config(), GFX942).kernels[0])
     assert (spec.dtype_c, spec.dtype_acc, spec.epilogue, spec.scheduler) == ("fp16", "fp32", "cshuffle", "intrawave")
     assert spec.pad.m and spec.pad.n and spec.pad.k and spec.wave.m == 2
 

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from kernelwright import arch as archs
+from kernelwright.arch import Arch
+from kernelwright.codegen.operations.gemm.spec import GemmSpec, gemm_spec
 from kernelwright.codegen.selecting.specs import parse_kernel, parse_kernels, parse_spec
 from kernelwright.codegen.violations import IllegalKernelError, SpecError
 
@@ -20,6 +22,12 @@ GOOD: dict[str, Any] = {
 }
 
 
+def parsed(raw: object, arch: Arch) -> GemmSpec:
+    spec = parse_spec(raw, arch)
+    assert isinstance(spec, GemmSpec)
+    return spec
+
+
 def _without(field: str) -> dict[str, Any]:
     return {key: value for key, value in GOOD.items() if key != field}
 
@@ -31,7 +39,7 @@ def test_three_spellings_of_extents_are_one_kernel() -> None:
 
 
 def test_a_complete_spec_is_kept() -> None:
-    spec = parse_spec(GOOD, GFX942)
+    spec = parsed(GOOD, GFX942)
     assert parse_spec(spec.model_dump(mode="json"), GFX942) == spec
 
 
@@ -39,17 +47,17 @@ def test_a_complete_spec_is_kept() -> None:
     ("dtype", "acc", "out"), [("fp8", "fp32", "fp16"), ("int8", "int32", "int32"), ("bf16", "fp32", "bf16")]
 )
 def test_dtypes_follow_from_a(dtype: str, acc: str, out: str) -> None:
-    spec = parse_spec({**GOOD, "dtype": dtype}, GFX942)
+    spec = parsed({**GOOD, "dtype": dtype}, GFX942)
     assert (spec.dtype_a, spec.dtype_b, spec.dtype_acc, spec.dtype_c) == (dtype, dtype, acc, out)
 
 
 def test_architectures_with_one_choice_fill_it_in() -> None:
-    spec = parse_spec(
+    spec = parsed(
         {"op": "gemm", "dtype": "fp32", "layout": "rrr", "tile": [96, 96, 64], "warp_tile": [6, 16, 1]},
         archs.load("x86_64_v3"),
     )
     assert (spec.pipeline, spec.scheduler, spec.epilogue, spec.wave.m) == ("packed", "default", "default", 1)
-    spec = parse_spec(_without("pipeline"), archs.load("sm_90a"))
+    spec = parsed(_without("pipeline"), archs.load("sm_90a"))
     assert (spec.pipeline, spec.epilogue, spec.persistent) == ("tma", "tma", True)
 
 
@@ -87,7 +95,7 @@ def test_an_illegal_kernel_carries_every_reason() -> None:
 
 def test_lists_of_specs() -> None:
     two = parse_kernels([GOOD, {**GOOD, "dtype": "bf16"}], GFX942)
-    assert [kernel.spec.dtype_a for kernel in two] == ["fp16", "bf16"]
+    assert [gemm_spec(kernel).dtype_a for kernel in two] == ["fp16", "bf16"]
     with pytest.raises(SpecError, match="spec 1 is the same kernel as spec 0"):
         parse_kernels([GOOD, GOOD], GFX942)
     with pytest.raises(SpecError, match="spec 1: unknown field"):

@@ -15,6 +15,7 @@ from kernelwright.codegen.interface.cli_generate import _repeated
 from kernelwright.codegen.interface.generate import Wanted, wanted_kernels
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import operation
+from kernelwright.codegen.operations.gemm.spec import gemm_spec
 from kernelwright.codegen.operations.gemm.variants_test import CK_TILE_CONFIG
 from kernelwright.codegen.selecting.selection import Selection
 from kernelwright.codegen.selecting.sets import expand_set
@@ -55,7 +56,7 @@ def test_a_preselected_set_becomes_headers_and_a_registry(capsys: pytest.Capture
     assert {entry["identity"] for entry in registry["kernels"]} == {kernel.identity for kernel in wanted}
     for entry in registry["kernels"]:
         kernel = Kernel.model_validate({"arch": entry["arch"], "spec": entry["spec"]})
-        assert (kernel.name, kernel.identity, kernel.spec.variant) == (
+        assert (kernel.name, kernel.identity, gemm_spec(kernel).variant) == (
             entry["name"], entry["identity"], entry["variant"],
         )  # fmt: skip
         assert kernel.symbol in (tmp_path / entry["header"]).read_text()
@@ -83,9 +84,9 @@ def test_options_alone_mean_the_preselected_sets(tmp_path: Path) -> None:
         for purpose in ("compute", "memory", "latency", "split_k")
         for kernel in expand_set(f"fp16_rcr_{purpose}", gfx942).kernels
     }
-    assert set(found.kernels) == together and {kernel.spec.variant for kernel in found.kernels} == {"standard"}
+    assert set(found.kernels) == together and {gemm_spec(kernel).variant for kernel in found.kernels} == {"standard"}
     (several,) = wanted(known, datatype=["bf16", "fp8"], layout=["rcr", "ccr"], variants=["standard"])
-    pairs = {(str(kernel.spec.dtype_a), str(kernel.spec.layout)) for kernel in several.kernels}
+    pairs = {(str(gemm_spec(kernel).dtype_a), str(gemm_spec(kernel).layout)) for kernel in several.kernels}
     assert pairs == {("bf16", "rcr"), ("bf16", "ccr"), ("fp8", "rcr"), ("fp8", "ccr")}
 
 

@@ -17,7 +17,7 @@ from kernelwright.codegen.operations.gemm.kernel_sets import (
     kernel_set_names,
 )
 from kernelwright.codegen.operations.gemm.sets import rule_set_names
-from kernelwright.codegen.operations.gemm.spec import VARIANTS
+from kernelwright.codegen.operations.gemm.spec import VARIANTS, gemm_spec
 from kernelwright.codegen.selecting.expand import EmptyExpansionError, expand_config
 from kernelwright.codegen.selecting.sets import expand_set, set_archs
 from kernelwright.codegen.selecting.validate import validate
@@ -68,9 +68,13 @@ def test_members_are_what_the_name_says(arch: str) -> None:
                 continue
             together.update((kernel.identity, kernel) for kernel in kernels)
             for kernel in kernels:
-                assert (kernel.spec.dtype_a, kernel.spec.dtype_b, kernel.spec.layout) == (dtype, dtype, "rcr")
-                assert kernel.spec.variant == (purpose if purpose in VARIANTS else "standard")
-                assert kernel.spec.split_k == (purpose == "split_k")
+                assert (gemm_spec(kernel).dtype_a, gemm_spec(kernel).dtype_b, gemm_spec(kernel).layout) == (
+                    dtype,
+                    dtype,
+                    "rcr",
+                )
+                assert gemm_spec(kernel).variant == (purpose if purpose in VARIANTS else "standard")
+                assert gemm_spec(kernel).split_k == (purpose == "split_k")
         assert expand_kernel_set(f"{dtype}_rcr_all", model).kernels == tuple(together.values())
         assert set(expand_kernel_set(f"{dtype}_rcr_essential", model).kernels) <= set(together.values())
 
@@ -86,17 +90,17 @@ def test_each_arch_has_the_sets_of_every_dtype_that_it_multiplies() -> None:
 
 def test_what_is_wanted_takes_its_first_legal_form() -> None:
     gfx942, gfx1100 = archs.load("gfx942"), archs.load("gfx1100")
-    compute = [kernel.spec for kernel in expand_kernel_set("fp16_rcr_compute", gfx942).kernels]
+    compute = [gemm_spec(kernel) for kernel in expand_kernel_set("fp16_rcr_compute", gfx942).kernels]
     biggest, smallest = compute[0], compute[4]
     assert (biggest.tile.m, biggest.tile.n, biggest.pipeline) == (256, 256, "compv3"), "compv4 would spill"
     assert (smallest.tile.m, smallest.tile.n, smallest.pipeline) == (128, 128, "compv4")
     assert {(spec.wave.m, spec.wave.n) for spec in compute} == {(2, 2)}, "gfx942 has no sets of 16 waves"
     bytes_of_rows = {spec.tile.k * 2 for spec in compute}
     assert bytes_of_rows == {64, 128}
-    eight_bits = expand_kernel_set("fp8_rcr_compute", gfx942).kernels[0].spec
+    eight_bits = gemm_spec(expand_kernel_set("fp8_rcr_compute", gfx942).kernels[0])
     assert (eight_bits.tile.k, eight_bits.warp_tile.k) == (64, 32)
     rdna = expand_kernel_set("fp16_rcr_compute", gfx1100)
-    assert all(kernel.spec.warp_tile.k == 16 for kernel in rdna.kernels)
+    assert all(gemm_spec(kernel).warp_tile.k == 16 for kernel in rdna.kernels)
     assert rdna.dropped.get("ck_tile.accumulators", 0) > 0
 
 
@@ -148,7 +152,7 @@ def test_the_documentation_names_every_purpose_and_its_configuration_works() -> 
     (example,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
     gfx942 = archs.load("gfx942")
     kernels = expand_config(json.loads(example), gfx942).kernels
-    assert {kernel.spec.tile.n for kernel in kernels} == {64, 128, 256}
+    assert {gemm_spec(kernel).tile.n for kernel in kernels} == {64, 128, 256}
     ((name, arch),) = re.findall(r"error: kernel set '(\w+)' has no kernels for (\w+)", page)
     with pytest.raises(EmptyExpansionError):
         expand_set(name, archs.load(arch))

@@ -5,6 +5,7 @@ import pytest
 from kernelwright import arch as archs
 from kernelwright.codegen.operations.gemm.arch_section import gemm_section
 from kernelwright.codegen.operations.gemm.sets import _read, rule_set_names
+from kernelwright.codegen.operations.gemm.spec import gemm_spec
 from kernelwright.codegen.selecting.expand import EmptyExpansionError, expand_config
 from kernelwright.codegen.selecting.sets import expand_set, set_archs
 from kernelwright.codegen.selecting.validate import validate
@@ -43,13 +44,15 @@ def test_essential_is_small_and_default_serves_every_dtype(arch: str) -> None:
     essential = expand_set("essential", model).kernels
     default = expand_set("default", model).kernels
     assert set(essential) <= set(default) and len(default) <= 60
-    assert {"fp16", "bf16"} <= {str(kernel.spec.dtype_a) for kernel in essential}
+    assert {"fp16", "bf16"} <= {str(gemm_spec(kernel).dtype_a) for kernel in essential}
     if model.backend != "cpu":
-        plain = [kernel for kernel in essential if kernel.spec.variant == "standard" and not kernel.spec.split_k]
+        plain = [
+            kernel for kernel in essential if gemm_spec(kernel).variant == "standard" and not gemm_spec(kernel).split_k
+        ]
         assert 3 <= len(plain) <= 4
         assert len(essential) <= 10  # what ships: each variant once, on one architecture of each backend
     offered = {key.split("_")[0] for key in gemm_section(model).warp_tiles} - LEFT_OUT.get(arch, set())
-    assert {str(kernel.spec.dtype_a) for kernel in default} == offered
+    assert {str(gemm_spec(kernel).dtype_a) for kernel in default} == offered
 
 
 def test_unknown_names_are_errors() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from kernelwright import arch as archs
+from kernelwright.codegen.operations.gemm.spec import GemmSpec, gemm_spec
 from kernelwright.codegen.operations.gemm.variants import ELEMENTWISE, configs_of
 from kernelwright.codegen.selecting.expand import EmptyExpansionError, expand_config
 from kernelwright.codegen.selecting.specs import parse_spec
@@ -43,9 +44,11 @@ def parts(**changes: Any) -> list[tuple[str | None, dict[str, Any]]]:
 
 def test_the_familiar_form_is_read_and_pruned() -> None:
     kernels = expand_config(CK_TILE_CONFIG, GFX942).kernels
-    assert {kernel.spec.variant for kernel in kernels} == {"standard"}
-    assert {(kernel.spec.wave.m, kernel.spec.wave.n) for kernel in kernels} == {(2, 2)}, "4x2 waves are not gfx942's"
-    assert not any(kernel.spec.pad.m for kernel in kernels)
+    assert {gemm_spec(kernel).variant for kernel in kernels} == {"standard"}
+    assert {(gemm_spec(kernel).wave.m, gemm_spec(kernel).wave.n) for kernel in kernels} == {(2, 2)}, (
+        "4x2 waves are not gfx942's"
+    )
+    assert not any(gemm_spec(kernel).pad.m for kernel in kernels)
     values = {key: {"values": value} for key, value in CK_TILE_CONFIG["tile_config"].items()}
     assert expand_config({**CK_TILE_CONFIG, "tile_config": values}, GFX942).kernels == kernels
 
@@ -84,7 +87,7 @@ def test_multi_d_takes_operations_and_numbers() -> None:
         spec = parse_spec(
             {"op": "gemm", "dtype": "fp16", "layout": "rcr", **tile, "d_op": d_op, "activation": activation}, GFX942
         )
-        assert spec.variant == "multi_d"
+        assert isinstance(spec, GemmSpec) and spec.variant == "multi_d"
 
 
 def test_what_a_configuration_states_itself_stays() -> None:

@@ -118,7 +118,8 @@ def test_rules_never_raise_and_leave_only_symbols_that_exist(spec: GemmSpec) -> 
     ],
 )
 def test_stages_are_cutlasss(raw: dict[str, Any], stages: int) -> None:
-    assert shared_memory(parse_spec(raw, ARCH), ARCH.lds_bytes)[1] == stages
+    spec = parse_spec(raw, ARCH)
+    assert isinstance(spec, GemmSpec) and shared_memory(spec, ARCH.lds_bytes)[1] == stages
 
 
 def test_every_word_is_mapped_or_refused() -> None:

@@ -15,7 +15,9 @@ PLAIN = {"op": "gemm", "dtype": "fp32", "layout": "rcr", "tile": [144, 4096, 512
 
 
 def _spec(**fields: object) -> GemmSpec:
-    return build_spec(complete({**PLAIN, **fields}, ARCH))
+    spec = build_spec(complete({**PLAIN, **fields}, ARCH))
+    assert isinstance(spec, GemmSpec)
+    return spec
 
 
 @pytest.mark.parametrize(
