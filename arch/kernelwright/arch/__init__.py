@@ -4,25 +4,17 @@ A model is read from one JSON file per architecture and validated; it cannot be 
 or elements as the field name says, clock rates in GHz, memory bandwidth in GB/s.
 """
 
-from kernelwright.arch.model import (
-    Arch,
-    ArchError,
-    Choices,
-    PipelineLimits,
-    Triple,
-    load,
-    load_file,
-    names,
-    register,
-    unknown,
-)
+from kernelwright.arch.choices import Choices, ChoicesField, Triple, Triples
+from kernelwright.arch.model import Arch, ArchError, ComputeUnit, load, load_file, names, register, unknown
 
 __all__ = [
     "Arch",
     "ArchError",
     "Choices",
-    "PipelineLimits",
+    "ChoicesField",
+    "ComputeUnit",
     "Triple",
+    "Triples",
     "load",
     "load_file",
     "names",

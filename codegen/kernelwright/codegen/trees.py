@@ -4,38 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True)
 class Tree:
-    """``parts`` are the folders (or ``*.h`` patterns of files) below the root that actions may see."""
+    """``parts`` are the folders and files below the root that actions may see; ``*`` stands for any part of a name.
+
+    ``origin`` says where the root is: ``headers`` of this project, or the unpacked ``wheel`` of a toolchain.
+    """
 
     about: str
     parts: tuple[str, ...]
+    origin: Literal["headers", "wheel"] = "wheel"
+
+    @property
+    def globs(self) -> tuple[str, ...]:
+        """Patterns of all files of the tree, relative to its root; ``**`` stands for any folders."""
+        return tuple(part if part.endswith(".h") else f"{part}/**" for part in self.parts)
 
 
 TREES: Mapping[str, Tree] = {
     "zig": Tree("the ziglang wheel: compiler, linker, libc and libc++ headers", ("ziglang",)),
-    "clang": Tree("clang's own headers, out of the clang-tidy wheel", ("clang_tidy/data/lib/clang/22/include",)),
-    "ck_tile": Tree(
-        "CK Tile's headers, out of the amd-aiter wheel", ("aiter_meta/3rdparty/composable_kernel/include",)
-    ),
+    "clang": Tree("clang's own headers, from the clang-tidy wheel", ("clang_tidy/data/lib/clang/22/include",)),
+    "ck_tile": Tree("CK Tile's headers, from the amd-aiter wheel", ("aiter_meta/3rdparty/composable_kernel/include",)),
     "cutlass": Tree(
-        "CUTLASS's headers, out of the nvidia-cutlass wheel",
+        "CUTLASS's headers, from the nvidia-cutlass wheel",
         (
             "cutlass_library/source/include",
             "cutlass_library/source/tools/util/include",
             "cutlass_library/source/examples/88_hopper_fmha",
         ),
     ),
-    "cuda": Tree("CUDA's headers, ptxas, nvcc and static runtime, out of the nvidia wheels", ("nvidia/cu13",)),
-    "abi": Tree("the C ABI", ("include/kernelwright/*.h",)),
+    "cuda": Tree("CUDA's headers, ptxas, nvcc and static runtime, from the nvidia wheels", ("nvidia/cu13",)),
+    "abi": Tree("the C ABI", ("include/kernelwright/abi.h", "include/kernelwright/variant.h"), "headers"),
     "headers": Tree(
-        "the C ABI and the dispatcher's own headers", ("include/kernelwright/*.h", "include/kernelwright/dispatcher")
+        "the C ABI and the dispatcher's own headers",
+        ("include/kernelwright/*.h", "include/kernelwright/dispatcher"),
+        "headers",
     ),
-    "cpu": Tree("kernels and launchers for x86-64", ("include/kernelwright/cpu",)),
-    "hip": Tree("kernels and launchers for AMD GPUs", ("include/kernelwright/hip",)),
-    "cuda_src": Tree("kernels and launchers for NVIDIA GPUs", ("include/kernelwright/cuda",)),
+    "cpu": Tree("kernels and launchers for x86-64", ("include/kernelwright/cpu",), "headers"),
+    "hip": Tree("kernels and launchers for AMD GPUs", ("include/kernelwright/hip",), "headers"),
+    "cuda_src": Tree("kernels and launchers for NVIDIA GPUs", ("include/kernelwright/cuda",), "headers"),
 }
 
 

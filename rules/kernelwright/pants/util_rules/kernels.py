@@ -33,7 +33,7 @@ def kernel_of_target(target: Target) -> Optional[dict[str, Any]]:
         return {**json.loads(target[ExpandedKernelField].value.canonical), "origin": origin}
     if not target.has_field(KernelArchField):
         return None
-    spec: dict[str, Any] = {}
+    spec: dict[str, Any] = {"op": "gemm"}
     for scalar in SCALAR_SPEC_FIELDS:
         if target[scalar].value is not None:
             spec[scalar.alias] = target[scalar].value

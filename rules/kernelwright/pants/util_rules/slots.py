@@ -4,7 +4,7 @@ Pants does not look at what it reads from its local store, so a damaged file wou
 starts in a shell that compares its inputs with the digests in ``__inputs.sha256``.
 
 Nor does Pants know of megabytes. Commands that run at once, for whatever daemon of this user, never need more memory
-than there is: the shell waits, by the protocol of ``kernelwright.codegen.memory``. Whoever runs keeps a file
+than there is: the shell waits, by the protocol of ``kernelwright.codegen.building.memory``. Whoever runs keeps a file
 ``<unique>.<megabytes>`` of a named cache locked, and whoever waits keeps ``gate`` locked. The command itself inherits
 the lock; the kernel releases it when the command ends, however it ends.
 

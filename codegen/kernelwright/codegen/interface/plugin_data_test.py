@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel, Field
+
+from kernelwright.codegen.interface.cli import main
+from kernelwright.codegen.interface.plugin_data import build_fields, plugin_data, plugin_data_text
+from kernelwright.codegen.operations.gemm.spec import Extent, GemmSpec, Padding
+
+CHECKED_IN = Path(__file__).parents[4] / "rules/kernelwright/pants/data/generator.json"
+
+
+def test_the_checked_in_document_is_current() -> None:
+    command = "PYTHONPATH=arch:codegen python -m kernelwright.codegen plugin-data"
+    assert CHECKED_IN.read_text() == plugin_data_text(), f"write it anew: {command} > rules/…/data/generator.json"
+
+
+def test_the_command_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plugin-data"]) == 0
+    assert capsys.readouterr().out == plugin_data_text()
+
+
+def test_every_field_of_the_spec_is_a_build_field_with_help() -> None:
+    fields = {field["name"]: field for field in plugin_data()["operations"]["gemm"]["fields"]}
+    assert list(fields) == ["dtype", *(name for name in GemmSpec.model_fields if name != "op")]
+    for name, field in fields.items():
+        assert field["help"].endswith("."), name
+    assert fields["layout"]["allowed"] == ["rcr", "rrr", "crr", "ccr"]
+    assert fields["tile"]["axes"] == ["m", "n", "k"] and fields["tile"]["minimum"] == 1
+    assert fields["pad"]["kind"] == "bools" and fields["persistent"]["kind"] == "bool"
+    assert (fields["num_d"]["minimum"], fields["num_d"]["maximum"]) == (0, 4)
+
+
+@pytest.mark.parametrize("model", [GemmSpec, Extent, Padding])
+def test_every_field_is_described(model: type[BaseModel]) -> None:
+    assert all(info.description for info in model.model_fields.values())
+
+
+def test_a_type_without_a_build_field_is_refused() -> None:
+    class Odd(BaseModel):
+        when: float = Field(description="A time.")
+
+    with pytest.raises(TypeError, match="field when is of the type"):
+        build_fields(Odd)
+
+
+def test_trees_list_patterns_of_files() -> None:
+    trees = plugin_data()["trees"]
+    assert trees["abi"] == {
+        "about": "the C ABI",
+        "origin": "headers",
+        "globs": ["include/kernelwright/abi.h", "include/kernelwright/variant.h"],
+    }
+    assert trees["cpu"]["globs"] == ["include/kernelwright/cpu/**"]
+    assert trees["zig"]["origin"] == "wheel"
