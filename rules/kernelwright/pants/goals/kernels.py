@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from kernelwright.pants import engine
+from kernelwright.pants.engine import digests
 from kernelwright.pants.util_rules.compile_commands import FOLDER, CompileCommands, CompileCommandsRequest
 from kernelwright.pants.util_rules.kernels import ExpandedKernel, ExpandedKernels, ExpandRequest, kernel_of_target
 from kernelwright.pants.util_rules.report import Report, ReportRequest
@@ -75,7 +75,7 @@ async def list_kernels(
             {"name": kernel.name, "identity": kernel.identity, **json.loads(kernel.canonical)} for kernel in expanded
         ]
         text = json.dumps({"kernels": exported}, indent=1) + "\n"
-        workspace.write_digest(await engine.create_files([(f"dist/{options.export_json}", text.encode())]))
+        workspace.write_digest(await digests.create([(f"dist/{options.export_json}", text.encode())]))
         console.print_stderr(f"Wrote {len(expanded)} kernels to dist/{options.export_json}.")
     if options.compile_commands:
         texts = tuple(_request(kernel, str(number)) for number, kernel in enumerate(expanded))

@@ -7,7 +7,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from kernelwright.pants import engine
+from kernelwright.pants.engine import digests, portable, python_tools
+from kernelwright.pants.performance import Tuning
 from kernelwright.pants.subsystems.codegen import CodegenSubsystem
 from kernelwright.pants.util_rules.pins import PACKAGE, packaged
 from pants.engine.fs import EMPTY_DIGEST, Digest
@@ -26,15 +27,16 @@ class CodegenError(Exception):
 class CodegenTool:
     """The generator with its sources captured."""
 
-    tool: engine.PythonTool
+    tool: python_tools.PythonTool
 
 
 @rule(desc="Prepare the code generator", level=LogLevel.DEBUG)
-async def prepare_codegen(codegen: CodegenSubsystem) -> CodegenTool:
+async def prepare_codegen(codegen: CodegenSubsystem, tuning: Tuning) -> CodegenTool:
+    # Every large piece of work of the plugin starts with the generator, so the process is tuned by then.
     if not codegen.source_roots:
         packaged(_PACKAGED)  # or say what is missing
         return CodegenTool(
-            engine.PythonTool(
+            python_tools.PythonTool(
                 resolve="kernelwright-codegen",
                 lockfile=f"resource://{PACKAGE}/{_PACKAGED}",
                 interpreter_constraints=tuple(codegen.interpreter_constraints),
@@ -46,9 +48,9 @@ async def prepare_codegen(codegen: CodegenSubsystem) -> CodegenTool:
     if not codegen.resolve:
         raise CodegenError("[kernelwright-codegen].source_roots needs [kernelwright-codegen].resolve")
     globs = [f"{root}/**/*{suffix}" for root in codegen.source_roots for suffix in (".py", ".json", ".jinja")]
-    sources = await engine.workspace_files([*globs, "!**/*_test.py"], "[kernelwright-codegen].source_roots")
+    sources = await digests.workspace_files([*globs, "!**/*_test.py"], "[kernelwright-codegen].source_roots")
     return CodegenTool(
-        engine.PythonTool(
+        python_tools.PythonTool(
             resolve=codegen.resolve,
             lockfile=None,
             interpreter_constraints=tuple(codegen.interpreter_constraints),
@@ -88,11 +90,11 @@ class CodegenResponse:
 
 @rule(desc="Run the code generator", level=LogLevel.DEBUG)
 async def run_codegen(request: CodegenRequest, codegen: CodegenTool) -> CodegenResponse:
-    request_file = await engine.create_files([("request.json", request.request.encode())])
-    inputs = await engine.merge([request_file, request.inputs])
+    request_file = await digests.create([("request.json", request.request.encode())])
+    inputs = await digests.merge([request_file, request.inputs])
     # Named after the request, so that no cache can pass off the answer to another one.
     answer = f"response-{hashlib.sha256(request.request.encode()).hexdigest()[:16]}.json"
-    result = await engine.run_python(
+    result = await portable.run_python(
         codegen.tool,
         (request.command, "--request", "request.json", "--response", answer),
         inputs,
@@ -101,8 +103,8 @@ async def run_codegen(request: CodegenRequest, codegen: CodegenTool) -> CodegenR
     )
     if result.exit_code != 0:
         raise CodegenError(f"{request.origin}: {result.stderr.decode().strip()}")
-    files = await engine.read(await engine.subset(result.output_digest, [answer]))
-    return CodegenResponse(files[answer].decode(), await engine.subset(result.output_digest, request.outputs))
+    files = await digests.read(await digests.subset(result.output_digest, [answer]))
+    return CodegenResponse(files[answer].decode(), await digests.subset(result.output_digest, request.outputs))
 
 
 def rules() -> list[object]:

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Iterable, Mapping, Optional
 
-from kernelwright.pants import engine
+from kernelwright.pants.engine import digests
 from kernelwright.pants.subsystems.codegen import CodegenSubsystem
 from kernelwright.pants.util_rules.actions import Action
 from kernelwright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
@@ -132,15 +132,15 @@ async def compile_commands(
     described = entries(actions, request.root, codegen.include)
     files = [(f"{FOLDER}/{file['path']}", file["text"].encode()) for library in libraries for file in library["files"]]
     files.append(("compile_commands.json", (json.dumps(described, indent=1) + "\n").encode()))
-    digests = [await engine.create_files(files)]
+    parts = [await digests.create(files)]
     names = sorted({name for action in actions if _source(action.argv) for name in action.trees})
     trees = await MultiGet(Get(Tree, TreeRequest(name)) for name in names)
     for tree in trees:
         if tree.name in SOURCE_TREES and codegen.include:
             continue
-        headers = await engine.subset(tree.digest, _HEADERS.get(tree.name, ("**",)))
-        digests.append(await engine.add_prefix(headers, f"{FOLDER}/{tree.mount}"))
-    return CompileCommands(await engine.merge(digests), len(described))
+        headers = await digests.subset(tree.digest, _HEADERS.get(tree.name, ("**",)))
+        parts.append(await digests.add_prefix(headers, f"{FOLDER}/{tree.mount}"))
+    return CompileCommands(await digests.merge(parts), len(described))
 
 
 def rules() -> list[object]:

@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import Any, Iterable, Mapping, Optional
 
-from kernelwright.pants import engine
-from kernelwright.pants.target_types import LibraryArchsField, LibraryKernelsField, LibraryNameField
+from kernelwright.pants.engine import digests, graph
+from kernelwright.pants.targets.kernel_library import LibraryArchsField, LibraryKernelsField, LibraryNameField
 from kernelwright.pants.util_rules.actions import Action, ActionOutputs, ActionsRequest
 from kernelwright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
 from kernelwright.pants.util_rules.kernels import kernel_of_target
@@ -110,8 +110,7 @@ class BuiltLibraries:
 
 async def library_request(target: Target) -> LibraryRequest:
     """The kernels behind a ``kernel_library`` target. Raises LibraryError if there are none."""
-    dependencies = await engine.direct_dependencies(target[LibraryKernelsField])
-    await engine.check_build_files(kernel.address.spec_path for kernel in (target, *dependencies))
+    dependencies = await graph.direct_dependencies(target[LibraryKernelsField])
     kept = target[LibraryArchsField].value
     kernels = [kernel for kernel in map(kernel_of_target, dependencies) if kernel is not None]
     archs = {kernel["arch"] for kernel in kernels}
@@ -134,7 +133,7 @@ async def build(target: Target) -> BuiltLibraries:
     planned = await Get(PlannedLibraries, LibraryRequest, request)
     built = await Get(BuiltLibraries, PlannedLibraries, planned)
     for library in built.libraries:
-        await engine.read(library.digest)  # or say that the local store has damaged it
+        await digests.read(library.digest)  # raises DamagedStore before a damaged library is packaged
     return built
 
 
@@ -203,7 +202,7 @@ def _request(actions: list[Action], files: Mapping[str, str], keep: list[str]) -
 
 async def _manifest(planned: PlannedLibrary, objects: Digest, linked: Digest) -> Digest:
     """Manifest and provenance: the generator reads the reports, the engine knows every file's sha256."""
-    hashes = {**await engine.fingerprints(objects), **await engine.fingerprints(linked)}
+    hashes = {**await digests.fingerprints(objects), **await digests.fingerprints(linked)}
     materials = await Get(Materials, MaterialsRequest(planned.trees))
     body = {
         "stage": "bundle",
@@ -211,7 +210,7 @@ async def _manifest(planned: PlannedLibrary, objects: Digest, linked: Digest) ->
         "sha256": hashes,
         "materials": json.loads(materials.text),
     }
-    reports = await engine.subset(objects, planned.reports)
+    reports = await digests.subset(objects, planned.reports)
     response = await Get(
         CodegenResponse,
         CodegenRequest(
@@ -219,7 +218,7 @@ async def _manifest(planned: PlannedLibrary, objects: Digest, linked: Digest) ->
         ),
     )
     files = response.parse()
-    return await engine.create_files((f"{planned.arch}/{name}", text.encode()) for name, text in files.items())
+    return await digests.create((f"{planned.arch}/{name}", text.encode()) for name, text in files.items())
 
 
 @rule(desc="Build kernels one after the other", level=LogLevel.DEBUG)
@@ -235,7 +234,7 @@ async def build_group(group: PlannedGroup, options: GlobalOptions) -> BuiltGroup
     starts = range(min(at_once, len(group.kernels)))
     lanes = await MultiGet(Get(_BuiltLane, _Lane(group.kernels[start::at_once])) for start in starts)
     kernels = [lanes[n % at_once].kernels[n // at_once] for n in range(len(group.kernels))]
-    files = await engine.merge(kernel.digest for kernel in kernels)
+    files = await digests.merge(kernel.digest for kernel in kernels)
     seconds = tuple((name, one.seconds) for name, one in zip(group.names, kernels) if one.seconds is not None)
     if group.link is None:
         return BuiltGroup(files, files, seconds)
@@ -246,12 +245,12 @@ async def build_group(group: PlannedGroup, options: GlobalOptions) -> BuiltGroup
 @rule(desc="Build kernel library for an architecture", level=LogLevel.DEBUG)
 async def build_library(planned: PlannedLibrary) -> BuiltLibrary:
     groups = await MultiGet(Get(BuiltGroup, PlannedGroup, group) for group in planned.groups)
-    inputs = await engine.merge(group.linked for group in groups)
+    inputs = await digests.merge(group.linked for group in groups)
     linked = await Get(ActionOutputs, ActionsRequest, replace(planned.link, inputs=inputs))
-    objects = await engine.merge(group.files for group in groups)
+    objects = await digests.merge(group.files for group in groups)
     manifest = await _manifest(planned, objects, linked.digest)
     seconds = tuple(pair for group in groups for pair in group.seconds)
-    return BuiltLibrary(planned.arch, await engine.merge([linked.digest, manifest]), seconds)
+    return BuiltLibrary(planned.arch, await digests.merge([linked.digest, manifest]), seconds)
 
 
 @rule(desc="Build kernel library", level=LogLevel.DEBUG)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from kernelwright.pants import engine
-from kernelwright.pants.target_types import NativeLinkField, NativeOutputField, NativeSourcesField
+from kernelwright.pants.engine import digests
+from kernelwright.pants.targets.native_library import NativeLinkField, NativeOutputField, NativeSourcesField
 from kernelwright.pants.util_rules.actions import Action, ActionOutputs, ActionsRequest
 from kernelwright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
 from kernelwright.pants.util_rules.toolchains import Toolchains
@@ -37,7 +37,7 @@ class BuiltNativeLibrary:
 
 @rule(desc="Build native library", level=LogLevel.DEBUG)
 async def build_native_library(request: NativeLibraryRequest, toolchains: Toolchains) -> BuiltNativeLibrary:
-    sources = await engine.snapshot(request.sources)
+    sources = await digests.snapshot(request.sources)
     body = {
         "stage": "native",
         "output": request.output,
@@ -73,7 +73,7 @@ async def native_library_as_resource(request: NativeLibraryAsResource) -> Genera
             origin=str(target.address),
         ),
     )
-    return GeneratedSources(await engine.snapshot(built.digest))
+    return GeneratedSources(await digests.snapshot(built.digest))
 
 
 def rules() -> list[object]:

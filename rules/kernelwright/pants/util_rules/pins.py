@@ -5,7 +5,7 @@ from __future__ import annotations
 import pkgutil
 from dataclasses import dataclass
 
-from kernelwright.pants import engine
+from kernelwright.pants.engine import digests
 from kernelwright.pants.subsystems.codegen import CodegenSubsystem
 from pants.engine.fs import Digest
 from pants.engine.rules import collect_rules, rule
@@ -41,11 +41,11 @@ async def read_pins(request: PinsRequest, codegen: CodegenSubsystem) -> Pins:
     path = f"{_FOLDER}/{request.name}.txt"
     if codegen.pins:
         source = f"{codegen.pins}/{request.name}.txt"
-        files = await engine.read(await engine.workspace_files([source], "[kernelwright-codegen].pins"))
+        files = await digests.read(await digests.workspace_files([source], "[kernelwright-codegen].pins"))
         text = files[source]
     else:
         text = packaged(f"{request.name}.txt")
-    return Pins(text.decode(), path, await engine.create_files([(path, text)]))
+    return Pins(text.decode(), path, await digests.create([(path, text)]))
 
 
 def packaged(name: str) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from kernelwright.pants import engine
+from kernelwright.pants.engine import digests
 from kernelwright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
 from kernelwright.pants.util_rules.library import BuiltLibraries, LibraryRequest, PlannedLibraries
 from pants.engine.rules import Get, collect_rules, rule
@@ -34,7 +34,7 @@ async def report_resources(request: ReportRequest) -> Report:
     built = await Get(BuiltLibraries, PlannedLibraries, planned)
     manifests, costs = {}, {}
     for library in built.libraries:
-        files = await engine.read(await engine.subset(library.digest, [f"{library.arch}/manifest.json"]))
+        files = await digests.read(await digests.subset(library.digest, [f"{library.arch}/manifest.json"]))
         manifests[library.arch] = json.loads(files[f"{library.arch}/manifest.json"])
         costs[library.arch] = {"kernels": {name: {"cpu_s": seconds} for name, seconds in library.seconds}}
     body = json.dumps({"stage": "report", "manifests": manifests, "costs": costs}, sort_keys=True)

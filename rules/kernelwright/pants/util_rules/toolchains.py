@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Optional
 
-from kernelwright.pants import engine
+from kernelwright.pants.engine import processes
 from kernelwright.pants.subsystems.toolchains import (
     CudaToolchainSubsystem,
     HipToolchainSubsystem,
@@ -69,7 +69,7 @@ class SystemTool:
 @rule(desc="Fingerprint a system compiler", level=LogLevel.DEBUG)
 async def fingerprint_system_tool(request: SystemToolRequest) -> SystemTool:
     # Once per daemon: a compiler may be upgraded while a long-lived cache stays.
-    result = await engine.try_run(
+    result = await processes.try_run(
         Process(
             ("/bin/sh", "-c", '"$0" --version && sha256sum "$0"', request.path),
             description=f"Fingerprint {request.path}",

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Optional
+from typing import Mapping, Optional
 
-from kernelwright.pants import engine
+from kernelwright.pants.engine import digests, portable
+from kernelwright.pants.engine.wheels import PinnedWheels
+from kernelwright.pants.generator_data import generator_data
 from kernelwright.pants.subsystems.codegen import CodegenSubsystem
 from kernelwright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
 from kernelwright.pants.util_rules.pins import Pins, PinsRequest
@@ -110,14 +112,10 @@ LICENSE_TREES = {
     ),
 }
 
-# Below include/kernelwright; one tree per backend, so that a changed header rebuilds no kernel of another backend.
-SOURCE_TREES = {
-    "abi": ("abi.h", "variant.h"),
-    "cpu": ("cpu/**",),
-    "hip": ("hip/**",),
-    "cuda_src": ("cuda/**",),
-    "headers": ("*.h", "dispatcher/**"),
+SOURCE_TREES: Mapping[str, tuple[str, ...]] = {
+    name: tuple(tree["globs"]) for name, tree in generator_data()["trees"].items() if tree["origin"] == "headers"
 }
+"""The globs of this project's own headers by tree; a changed header rebuilds what mounts its tree."""
 
 
 @dataclass(frozen=True)
@@ -141,15 +139,15 @@ class Tree:
 
 
 async def _source_tree(name: str, include: Optional[str]) -> Tree:
-    globs = [f"include/kernelwright/{glob}" for glob in SOURCE_TREES[name]]
+    globs = SOURCE_TREES[name]
     if include:
         root = include.rpartition("include")[0].rstrip("/")
-        files = await engine.workspace_files([f"{root}/{glob}" for glob in globs], f"the tree {name}")
-        return Tree(name, await engine.remove_prefix(files, root))
+        files = await digests.workspace_files([f"{root}/{glob}" for glob in globs], f"the tree {name}")
+        return Tree(name, await digests.remove_prefix(files, root))
     request = CodegenRequest("plan", '{"stage": "headers"}', "Read headers of kernelwright's wheel", f"the tree {name}")
     response = await Get(CodegenResponse, CodegenRequest, request)
-    headers = await engine.create_files((path, text.encode()) for path, text in response.parse()["files"].items())
-    return Tree(name, await engine.subset(headers, globs))
+    headers = await digests.create((path, text.encode()) for path, text in response.parse()["files"].items())
+    return Tree(name, await digests.subset(headers, globs))
 
 
 @rule(desc="Prepare toolchain or headers", level=LogLevel.DEBUG)
@@ -162,7 +160,7 @@ async def prepare_tree(request: TreeRequest, codegen: CodegenSubsystem) -> Tree:
         raise ValueError(f"unknown tree {request.name!r} in a compile plan; known trees: {known}")
     tree = trees[request.name]
     pins = await Get(Pins, PinsRequest(tree.pins))
-    files = await engine.wheel_files(pins.path, pins.digest, tree.wheels, f"toolchain {request.name}")
+    files = await portable.wheel_files(PinnedWheels(pins.path, pins.digest, f"toolchain {request.name}"), tree.wheels)
     return Tree(request.name, files)
 
 
@@ -186,7 +184,7 @@ async def name_materials(request: MaterialsRequest) -> Materials:
     for name in sorted(set(request.trees)):
         if name in SOURCE_TREES:
             tree = await Get(Tree, TreeRequest(name))
-            found.append({"files": await engine.fingerprints(tree.digest)})
+            found.append({"files": await digests.fingerprints(tree.digest)})
         else:
             pins = await Get(Pins, PinsRequest({**WHEEL_TREES, **LICENSE_TREES}[name].pins))
             found.append({"requirements": pins.text})

@@ -5,18 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 
-from kernelwright.pants import engine
-from kernelwright.pants.target_types import (
+from kernelwright.pants.engine import digests
+from kernelwright.pants.performance import Tuning, WholeKernel
+from kernelwright.pants.targets.kernel_fields import LimitsField
+from kernelwright.pants.targets.kernel_set import (
     ExpandedKernelField,
     GeneratedKernelTarget,
     KernelArchsField,
     KernelConfigField,
     KernelFilterField,
     KernelSetTarget,
-    LimitsField,
-    NoDependencies,
     RuleSetField,
-    WholeKernel,
 )
 from kernelwright.pants.util_rules.kernels import ExpandedKernels, ExpandRequest
 from pants.engine.fs import EMPTY_DIGEST
@@ -33,7 +32,7 @@ class GenerateKernels(GenerateTargetsRequest[KernelSetTarget]):
 
 
 @rule(desc="Generate kernel targets", level=LogLevel.DEBUG)
-async def generate_kernels(request: GenerateKernels) -> GeneratedTargets:
+async def generate_kernels(request: GenerateKernels, tuning: Tuning) -> GeneratedTargets:
     generator = request.generator
     rule_set, config = generator[RuleSetField].value, generator[KernelConfigField].value
     if (rule_set is None) == (config is None):
@@ -49,20 +48,20 @@ async def generate_kernels(request: GenerateKernels) -> GeneratedTargets:
     else:
         path = generator[KernelConfigField].file_path
         body["config"] = path
-        digest = await engine.workspace_files([path or ""], f"{generator.address}'s config field")
+        digest = await digests.workspace_files([path or ""], f"{generator.address}'s config field")
     expanded = await Get(
         ExpandedKernels, ExpandRequest(json.dumps(body, sort_keys=True), str(generator.address), digest)
     )
     names = [f"{kernel.arch}/{kernel.name}" for kernel in expanded.kernels]
     expansion = hashlib.sha256("\n".join((request.template_address.spec, *names)).encode()).hexdigest()
-    siblings = NoDependencies(expansion)
+    shared = expansion if tuning.on else None
     return GeneratedTargets(
         generator,
         [
             GeneratedKernelTarget(
                 {
                     **request.template,
-                    ExpandedKernelField.alias: WholeKernel(kernel.identity, kernel.canonical, siblings),
+                    ExpandedKernelField.alias: WholeKernel(kernel.identity, kernel.canonical, shared),
                 },
                 request.template_address.create_generated(name),
             )

@@ -4,13 +4,9 @@ import json
 
 import pytest
 
-from kernelwright.pants import target_generation
-from kernelwright.pants.target_types import (
-    ExpandedKernelField,
-    GeneratedKernelTarget,
-    KernelSetTarget,
-)
-from kernelwright.pants.util_rules import kernels
+from kernelwright.pants import performance
+from kernelwright.pants.targets.kernel_set import ExpandedKernelField, GeneratedKernelTarget, KernelSetTarget
+from kernelwright.pants.util_rules import kernels, target_generation
 from kernelwright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
 from pants.build_graph.address import Address
 from pants.core.target_types import FileTarget
@@ -36,6 +32,7 @@ def runner() -> RuleRunner:
         rules=[
             *target_generation.rules(),
             *kernels.rules(),
+            *performance.rules(),
             fake_codegen,
             QueryRule(Targets, [DependenciesRequest]),
         ],
@@ -92,3 +89,13 @@ def test_dependencies_are_known_after_the_kernel_that_was_asked_first_has_gone(r
             runner.set_options([])  # a new run
             asked = DependenciesRequest(generated(runner, f"{arch}/k_essential").get(Dependencies))
             assert not runner.request(Targets, [asked])
+
+
+def test_kernels_of_an_untuned_process_have_dependencies_of_their_own(runner: RuleRunner) -> None:
+    runner.set_options(["--no-kernelwright-performance-tune-daemon"])
+    runner.write_files({"k/BUILD": "kernel_set(name='s', archs=['gfx942', 'sm_90a'], set='essential')"})
+    targets = [generated(runner, f"{arch}/k_essential") for arch in ("gfx942", "sm_90a")]
+    questions = {DependenciesRequest(target.get(Dependencies)) for target in targets}
+    assert len(questions) == 2
+    for question in questions:
+        assert type(question.field) is Dependencies and not runner.request(Targets, [question])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernelwright.pants import engine
-from kernelwright.pants.target_types import OnDemandArgumentField, OnDemandNeedsField
+from kernelwright.pants.engine import graph
+from kernelwright.pants.targets.on_demand import OnDemandArgumentField, OnDemandNeedsField
 from pants.core.goals.run import RunSubsystem
 from pants.engine.rules import collect_rules, rule
 from pants.engine.target import FieldSet, InferDependenciesRequest, InferredDependencies
@@ -33,7 +33,7 @@ async def infer_on_demand(request: InferOnDemand, run: RunSubsystem) -> Inferred
     # "--device sim:gfx942" are two arguments, "--device=sim:gfx942" is one.
     if not any(wanted in (argument, argument.partition("=")[2]) for argument in run.args):
         return InferredDependencies([])
-    return InferredDependencies(await engine.addresses(request.field_set.needs))
+    return InferredDependencies(await graph.named_addresses(request.field_set.needs))
 
 
 def rules() -> list[object]:
