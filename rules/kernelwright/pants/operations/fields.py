@@ -90,11 +90,14 @@ def _check_range(alias: str, value: int, minimum: Optional[int], maximum: Option
     below = minimum is not None and value < minimum
     above = maximum is not None and value > maximum
     if below or above or isinstance(value, bool):
-        bounds = [f"at least {minimum}"] if minimum is not None else []
-        bounds += [f"at most {maximum}"] if maximum is not None else []
         raise InvalidFieldException(
-            f"{address}: the field {alias} has the value {value}; allowed: an integer, {' and '.join(bounds)}"
+            f"{address}: the field {alias} has the value {value}; allowed: an integer{_bounds(minimum, maximum)}"
         )
+
+
+def _bounds(minimum: Optional[int], maximum: Optional[int]) -> str:
+    bounds = ((" from ", minimum), (" to ", maximum))
+    return "".join(f"{word}{bound}" for word, bound in bounds if bound is not None)
 
 
 _BASES: Mapping[str, tuple[type[SpecField], str]] = {
@@ -116,7 +119,10 @@ def field_type(described: Mapping[str, Any]) -> type[SpecField]:
         members["axes"] = axes
         members["expected_type_description"] = f"{_COUNTS[len(axes)]} {values}: one each for {', '.join(axes).upper()}"
     if described["kind"] in ("int", "extents"):
-        members.update(minimum=described.get("minimum"), maximum=described.get("maximum"))
+        minimum, maximum = described.get("minimum"), described.get("maximum")
+        members.update(minimum=minimum, maximum=maximum)
+        if described["kind"] == "int":
+            members["help"] += f" Allowed: integers{_bounds(minimum, maximum)}."
     if described.get("allowed"):
         members["valid_choices"] = tuple(described["allowed"])
     name = "".join(word.capitalize() for word in described["name"].split("_"))

@@ -25,7 +25,8 @@ def value(field: type[SpecField], raw: object) -> Any:
 def test_every_field_of_the_generator_becomes_a_field_class(op: str) -> None:
     fields = spec_fields(op)
     entries = generator_data()["operations"][op]["fields"]
-    assert [(field.alias, field.help) for field in fields] == [(entry["name"], entry["help"]) for entry in entries]
+    assert [field.alias for field in fields] == [entry["name"] for entry in entries]
+    assert all(str(field.help).startswith(entry["help"]) for field, entry in zip(fields, entries))
     assert all(value(field, None) is None for field in fields)
 
 
@@ -40,7 +41,8 @@ def test_a_text_is_one_of_the_allowed_values() -> None:
 def test_an_integer_is_within_its_bounds(raw: int) -> None:
     field = field_type(described("int", minimum=1, maximum=4))
     assert (value(field, 1), value(field, 4)) == (1, 4)
-    with pytest.raises(InvalidFieldException, match=r"some_field has the value .*at least 1 and at most 4"):
+    assert field.help == "Help. Allowed: integers from 1 to 4."
+    with pytest.raises(InvalidFieldException, match=r"some_field has the value .*an integer from 1 to 4"):
         field(raw, ADDRESS)
 
 
@@ -59,7 +61,7 @@ def test_extents_and_booleans_are_named_by_axis() -> None:
     ("raw", "said"),
     [
         ([16, 8], "kernels:one: the field some_field has 2 values; allowed: three integers: one each for M, N, K"),
-        ([16, 8, 65], "kernels:one: the field some_field has the value 65; allowed: .* at least 1 and at most 64"),
+        ([16, 8, 65], "kernels:one: the field some_field has the value 65; allowed: an integer from 1 to 64"),
         ([16, 8, True], "the field some_field has the value True"),
         (["16", "8", "4"], "'some_field' field in target kernels:one must be three integers"),
     ],
