@@ -39,9 +39,10 @@ CHECKSUMS = "__inputs.sha256"
 _DAMAGED = 87
 
 COMPARE_CHECKSUMS = f"""\
-if [ -s {CHECKSUMS} ] && command -v sha256sum >/dev/null; then
-  sha256sum --check --quiet {CHECKSUMS} >&2 || exit {_DAMAGED}
-fi
+(
+  PATH=/usr/bin:/bin
+  [ ! -s {CHECKSUMS} ] || ! command -v sha256sum >/dev/null || sha256sum --check --quiet {CHECKSUMS} >&2
+) || exit {_DAMAGED}
 """
 """The shell command with which a process compares its inputs."""
 

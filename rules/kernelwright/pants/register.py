@@ -8,10 +8,10 @@ from kernelwright.pants import damaged_store, performance
 from kernelwright.pants.goals import check_library, package_library, package_wheel
 from kernelwright.pants.goals import kernels as kernels_goal
 from kernelwright.pants.operations.gemm import GemmKernelTarget
+from kernelwright.pants.targets import on_demand
 from kernelwright.pants.targets.kernel_library import KernelLibraryTarget
 from kernelwright.pants.targets.kernel_set import GeneratedKernelTarget, KernelSetTarget
 from kernelwright.pants.targets.native_library import NativeLibraryTarget
-from kernelwright.pants.targets.on_demand import OnDemandTarget
 from kernelwright.pants.targets.toolchain import ToolchainTarget
 from kernelwright.pants.targets.wheel_pins import WheelPinsTarget
 from kernelwright.pants.targets.wheels import KernelWheelsTarget, PythonWheelTarget
@@ -22,7 +22,6 @@ from kernelwright.pants.util_rules import (
     kernels,
     library,
     native,
-    on_demand,
     pins,
     report,
     target_generation,
@@ -46,7 +45,7 @@ def target_types() -> Iterable[Type[Target]]:
         PythonWheelTarget,
         ToolchainTarget,
         WheelPinsTarget,
-        OnDemandTarget,
+        on_demand.OnDemandTarget,
     ]
 
 

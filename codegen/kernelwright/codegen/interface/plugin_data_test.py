@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 
 from kernelwright.codegen.cli import main
 from kernelwright.codegen.interface.plugin_data import build_fields, plugin_data, plugin_data_text
+from kernelwright.codegen.memory import SCRIPT
 from kernelwright.codegen.spec import Extent, GemmSpec, Padding
 
 CHECKED_IN = Path(__file__).parents[4] / "rules/kernelwright/pants/data/generator.json"
@@ -55,3 +56,7 @@ def test_trees_list_patterns_of_files() -> None:
     }
     assert trees["cpu"]["globs"] == ["include/kernelwright/cpu/**"]
     assert trees["zig"]["origin"] == "wheel"
+
+
+def test_the_script_of_memory_slots_is_that_of_the_local_executor() -> None:
+    assert plugin_data()["slots"] == SCRIPT.read_text()

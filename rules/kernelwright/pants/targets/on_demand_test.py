@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from kernelwright.pants.targets import on_demand
 from kernelwright.pants.targets.on_demand import OnDemandTarget
-from kernelwright.pants.util_rules import on_demand
 from pants.build_graph.address import Address
 from pants.core.target_types import FileTarget
 from pants.engine.rules import QueryRule
