@@ -16,6 +16,9 @@ class Toolchain(Protocol):
     def identity(self) -> str:
         """One line for the manifest that changes whenever the compiler, its version or its flags do."""
 
+    def for_editor(self) -> Toolchain:
+        """The same compiles as commands for a clang of an editor, which runs no driver of ours."""
+
 
 class Backend(Protocol):
     """One family of kernels (``ck_tile``, ``cutlass``, ``cpu``) bound to a toolchain.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from kernelwright.codegen.toolchains.host import TARGET, ZIG_VERSION, Command, check_system_tool
@@ -109,6 +109,10 @@ class CudaToolchain:
             caches=(),
         )
 
+    def for_editor(self) -> CudaToolchain:
+        """The same compiles for an editor's own clang."""
+        return replace(self, driver=("clang++", *self.driver[2:])) if self.id == "clang" else self
+
     def compile(self, source: str, output: str, target: str) -> Command:
         """``source`` (CUDA C++) to the host object ``output`` with device code for ``target`` (``sm_90a``) inside.
 
@@ -116,7 +120,8 @@ class CudaToolchain:
         """
         flags = self._clang_flags(target) if self.dialect == "clang" else self._nvcc_flags(target)
         argv = (*self.driver, *flags, "-c", source, "-o", output)
-        return Command(argv, self.trees, self.env, self.caches, memory_mb=1400 if self.dialect == "clang" else 3300)
+        memory_mb = 1400 if self.dialect == "clang" else 3300
+        return Command(argv, self.trees, self.env, self.caches, memory_mb, source)
 
     def _clang_flags(self, target: str) -> tuple[str, ...]:
         return (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernelwright.codegen.toolchains.host import ZIG_VERSION, Command, check_system_tool
 
@@ -109,10 +109,15 @@ class HipToolchain:
             env=(("PATH", "/usr/bin:/bin"), ("KERNELWRIGHT_HIP_FINGERPRINT", fingerprint)),
         )
 
+    def for_editor(self) -> HipToolchain:
+        """The same compiles for an editor's own clang."""
+        return replace(self, clang=("clang++",)) if self.id == "wheel" else self
+
     def compile(self, source: str, output: str, target: str, memory_mb: int) -> Command:
         """The header ``source`` to device assembly for ``target`` (``gfx942``): code and the metadata about it."""
         argv = (*self.clang, *_DEVICE, f"--offload-arch={target}", *self.headers, *_CK_TILE, *_LANGUAGE)
-        return self._command((*argv, "-S", source, "-o", output), self.compile_trees, memory_mb)
+        command = self._command((*argv, "-S", source, "-o", output), self.compile_trees, memory_mb)
+        return replace(command, source=source)
 
     def assemble(self, source: str, output: str, target: str) -> Command:
         """Device assembly to a relocatable object: the code and data that compiling straight to an object gives."""
