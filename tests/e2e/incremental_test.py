@@ -123,6 +123,23 @@ def test_a_header_of_another_backend(library: Library) -> None:
     assert library.ran_after(header, "#ifndef", "// changed\n#ifndef") == []
 
 
+@pytest.mark.parametrize("header", ["dispatcher.h", "dispatcher/registry.hpp"])
+def test_a_header_of_the_dispatcher(library: Library, header: str) -> None:
+    path = f"dispatcher_cpp/include/kernelwright/{header}"
+    assert library.ran_after(path, "#ifndef", "// changed\n#ifndef") == []
+
+
+def test_a_header_of_another_operation(library: Library) -> None:
+    """Each backend has a tree for each operation: a GEMM kernel does not see the headers of convolutions."""
+    header = library.workspace.root / "dispatcher_cpp/include/kernelwright/cpu/convolution/new.hpp"
+    library.workspace.write(str(header.relative_to(library.workspace.root)), "// new\n")
+    try:
+        assert once(library.package()) == []
+    finally:
+        header.unlink()
+        library.package()
+
+
 def test_a_number_of_an_architecture(library: Library) -> None:
     ran = library.ran_after("arch/kernelwright/arch/data/x86_64_v3.json", '"clock_ghz": 3.5', '"clock_ghz": 1.5')
     # It stands in the library's table, from which the dispatcher rates kernels; no kernel sees it.

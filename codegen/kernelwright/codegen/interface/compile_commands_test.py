@@ -60,11 +60,11 @@ def test_a_gpu_kernel_keeps_the_flags_of_its_build(kernel: dict[str, Any], langu
 
 
 def test_our_own_sources_are_in_the_workspace_or_in_the_trees() -> None:
-    driver = "kernelwright/cpu/library.cpp"
-    assert f"/checkout/src/include/{driver}" in words(asked(CPU, include="/checkout/src/include"), driver)
-    packaged = asked(CPU)
-    assert any(word.startswith("__cpu") and word.endswith(f"/include/{driver}") for word in words(packaged, driver))
-    assert any(name.startswith("cpu") for name in packaged["trees"])
+    (driver,) = [entry["file"] for entry in asked(CPU)["commands"] if entry["file"].endswith(".cpp")]
+    tree, _, path = driver.partition("/include/")
+    assert tree.startswith("__cpu") and driver in words(asked(CPU), driver)
+    assert tree.strip("_") in asked(CPU)["trees"]
+    assert f"/checkout/src/include/{path}" in words(asked(CPU, include="/checkout/src/include"), path)
 
 
 def test_each_c_or_cpp_file_stands_once_and_nothing_else_does() -> None:
