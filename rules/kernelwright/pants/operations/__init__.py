@@ -1,1 +1,1 @@
-"""Kernel targets, one module for each operation; their fields come from the generator's models."""
+"""The kernel targets, one module for each operation."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelwright.pants.operations.kernel_target import KernelTarget, kernel_fields
+from kernelwright.pants.targets.kernel import KernelTarget, kernel_fields
 
 
 class GemmKernelTarget(KernelTarget):

@@ -1,1 +1,1 @@
-"""Target types, one module each; the kernels of single operations are in ``operations``."""
+"""Target types and their fields; the kernel targets of single operations are in ``operations``."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Optional, Type
 
 from kernelwright.pants.performance import SharedDependenciesField, WholeKernel
-from kernelwright.pants.targets.kernel_fields import LimitsField
+from kernelwright.pants.targets.kernel import LimitsField
 from pants.engine.addresses import Address
 from pants.engine.target import (
     COMMON_TARGET_FIELDS,

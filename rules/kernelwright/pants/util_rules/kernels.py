@@ -6,8 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from kernelwright.pants.operations.kernel_target import KernelTarget
-from kernelwright.pants.targets.kernel_fields import KernelArchField, LimitsField
+from kernelwright.pants.targets.kernel import KernelArchField, KernelTarget, LimitsField
 from kernelwright.pants.targets.kernel_set import ExpandedKernelField
 from kernelwright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
 from pants.engine.fs import EMPTY_DIGEST, Digest

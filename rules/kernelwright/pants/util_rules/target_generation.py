@@ -7,7 +7,7 @@ import json
 
 from kernelwright.pants.engine import digests
 from kernelwright.pants.performance import Tuning, WholeKernel
-from kernelwright.pants.targets.kernel_fields import LimitsField
+from kernelwright.pants.targets.kernel import LimitsField
 from kernelwright.pants.targets.kernel_set import (
     ExpandedKernelField,
     GeneratedKernelTarget,

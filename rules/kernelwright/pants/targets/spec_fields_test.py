@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from kernelwright.pants.generator_data import generator_data
-from kernelwright.pants.operations.fields import SpecField, field_type, spec_fields
 from kernelwright.pants.operations.gemm import GemmKernelTarget
+from kernelwright.pants.targets.spec_fields import SpecField, field_type, spec_fields
 from pants.build_graph.address import Address
 from pants.engine.target import InvalidFieldException, InvalidTargetException
 

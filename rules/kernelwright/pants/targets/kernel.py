@@ -1,11 +1,12 @@
-"""Fields that single kernels and sets of kernels share."""
+"""What the kernel targets of all operations share, and what single kernels share with sets of kernels."""
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Optional
+from typing import Any, ClassVar, Mapping, Optional
 
+from kernelwright.pants.targets.spec_fields import SpecField, spec_fields
 from pants.engine.addresses import Address
-from pants.engine.target import Field, InvalidFieldTypeException, StringField
+from pants.engine.target import COMMON_TARGET_FIELDS, Field, InvalidFieldTypeException, StringField, Target
 from pants.util.frozendict import FrozenDict
 from pants.util.strutil import help_text
 
@@ -46,3 +47,19 @@ class LimitsField(Field):
                 address, cls.alias, raw_value, expected_type='a dictionary such as {"max_vgpr_spills": 0}'
             )
         return FrozenDict(value)
+
+
+class KernelTarget(Target):
+    """One kernel of the operation ``op``. Subclasses state ``op`` and ``core_fields = kernel_fields(op)``."""
+
+    op: ClassVar[str]
+
+    def spec(self) -> dict[str, Any]:
+        """The spec as the generator's requests hold it: the operation and the fields that the BUILD file states."""
+        stated = {field.alias: field.to_spec() for field in self.field_values.values() if isinstance(field, SpecField)}
+        return {"op": self.op, **{name: value for name, value in stated.items() if value is not None}}
+
+
+def kernel_fields(op: str) -> tuple[type[Field], ...]:
+    """The fields of a target whose spec is one of the operation ``op``."""
+    return (*COMMON_TARGET_FIELDS, KernelArchField, *spec_fields(op), LimitsField)
