@@ -24,7 +24,7 @@ class KernelLibraryCheckFieldSet(FieldSet):
 
 
 class KernelLibraryCheckRequest(CheckRequest[KernelLibraryCheckFieldSet]):
-    """All libraries that were named."""
+    """All named libraries."""
 
     field_set_type = KernelLibraryCheckFieldSet
     tool_name = "kernelwright-kernels"
@@ -53,7 +53,7 @@ async def check_library(request: CheckOneLibrary) -> CheckResult:
 
 
 def findings(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """One sentence for each kernel whose compiled code cannot be right.
+    """One sentence for each kernel whose compiled code cannot be correct.
 
     A CK Tile kernel for a matrix instruction that the architecture lacks compiles and links, and computes nothing; the
     absence of matrix instructions is how that shows.

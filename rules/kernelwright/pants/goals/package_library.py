@@ -29,7 +29,7 @@ class KernelLibraryFieldSet(PackageFieldSet):
 
 
 def check_output_path(field_set: KernelLibraryFieldSet) -> None:
-    """Raise InvalidFieldException for a path that leads out of ``dist`` or that nobody could read."""
+    """Raise InvalidFieldException for a path outside ``dist`` or with unprintable characters."""
     path = field_set.output_path.value
     if path is not None and (path.startswith("/") or ".." in path.split("/") or not path.isprintable()):
         raise InvalidFieldException(
@@ -49,7 +49,7 @@ async def package_kernel_library(field_set: KernelLibraryFieldSet) -> BuiltPacka
 
 
 class KernelLibraryAsResource(GenerateSourcesRequest):
-    """A library where a Python target depends on it."""
+    """A library as a resource of a Python target that depends on it."""
 
     input = LibraryResourceField
     output = ResourceSourceField

@@ -1,4 +1,4 @@
-"""``package``: wheels, written to ``dist/``, which so becomes a folder for ``pip install --find-links``."""
+"""``package``: wheels, written to ``dist/``, which then serves ``pip install --find-links``."""
 
 from __future__ import annotations
 

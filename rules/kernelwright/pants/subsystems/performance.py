@@ -1,4 +1,4 @@
-"""Whether the plugin tunes the process of Pants."""
+"""The switch of ``performance``."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Action:
 
 @dataclass(frozen=True)
 class ActionsRequest:
-    """Actions in an order in which each finds its inputs, rendered files, and which outputs to keep."""
+    """Rendered files, actions in an order in which each finds its inputs, and the outputs to keep."""
 
     files: tuple[tuple[str, str], ...]
     actions: tuple[Action, ...]
@@ -62,7 +62,7 @@ class ActionsRequest:
 
 @dataclass(frozen=True)
 class ActionOutputs:
-    """The kept files, and the seconds that the processes took when they ran; None where that is unknown."""
+    """The kept files, and the seconds that the processes took when they ran, None if unknown."""
 
     digest: Digest
     seconds: Optional[float] = field(default=None, compare=False)

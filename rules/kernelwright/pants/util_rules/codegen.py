@@ -20,7 +20,7 @@ _PACKAGED = "codegen.txt"
 
 
 class CodegenError(Exception):
-    """The generator refused its input; the text is its own and names field, value and what is allowed."""
+    """The generator refused its input; its own message names the field, the value and the allowed values."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ async def prepare_codegen(codegen: CodegenSubsystem, tuning: Tuning) -> CodegenT
 
 @dataclass(frozen=True)
 class CodegenRequest:
-    """One call: a JSON request, files it reads, and what to call it in the log. ``origin`` names who asked.
+    """One call: a JSON request, the files that it reads, and a description for the log. ``origin`` is for messages.
 
-    ``outputs`` are files that it writes beside its answer.
+    ``outputs`` are the files that it writes besides its response.
     """
 
     command: str
@@ -78,13 +78,13 @@ class CodegenRequest:
 
 @dataclass(frozen=True)
 class CodegenResponse:
-    """The generator's answer as JSON text, and the files that it wrote."""
+    """The generator's response as JSON text, and the files that it wrote."""
 
     text: str
     outputs: Digest = EMPTY_DIGEST
 
     def parse(self) -> Any:
-        """The answer as Python values."""
+        """The response as Python values."""
         return json.loads(self.text)
 
 
@@ -92,19 +92,19 @@ class CodegenResponse:
 async def run_codegen(request: CodegenRequest, codegen: CodegenTool) -> CodegenResponse:
     request_file = await digests.create([("request.json", request.request.encode())])
     inputs = await digests.merge([request_file, request.inputs])
-    # Named after the request, so that no cache can pass off the answer to another one.
-    answer = f"response-{hashlib.sha256(request.request.encode()).hexdigest()[:16]}.json"
+    # Named after the request, so that a cache that confuses its entries is noticed.
+    response = f"response-{hashlib.sha256(request.request.encode()).hexdigest()[:16]}.json"
     result = await portable.run_python(
         codegen.tool,
-        (request.command, "--request", "request.json", "--response", answer),
+        (request.command, "--request", "request.json", "--response", response),
         inputs,
-        (answer, *request.outputs),
+        (response, *request.outputs),
         request.description,
     )
     if result.exit_code != 0:
         raise CodegenError(f"{request.origin}: {result.stderr.decode().strip()}")
-    files = await digests.read(await digests.subset(result.output_digest, [answer]))
-    return CodegenResponse(files[answer].decode(), await digests.subset(result.output_digest, request.outputs))
+    files = await digests.read(await digests.subset(result.output_digest, [response]))
+    return CodegenResponse(files[response].decode(), await digests.subset(result.output_digest, request.outputs))
 
 
 def rules() -> list[object]:

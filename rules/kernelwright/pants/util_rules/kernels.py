@@ -1,4 +1,4 @@
-"""Kernels of targets: what BUILD files say, and what the code generator makes of it."""
+"""Kernels of targets: partial specs of BUILD files, and the complete kernels that the generator makes of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def kernel_of_target(target: Target) -> Optional[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class ExpandRequest:
-    """A rule set or a config, times architectures, as one JSON text that names no file of the workspace."""
+    """A rule set or a configuration for each architecture, as one JSON text that names no file of the workspace."""
 
     request: str
     origin: str

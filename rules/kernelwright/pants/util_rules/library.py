@@ -23,12 +23,12 @@ _LANES_PER_CORE = 4
 
 
 class LibraryError(Exception):
-    """A ``kernel_library`` that cannot be built as it is written."""
+    """A ``kernel_library`` target that cannot be built."""
 
 
 @dataclass(frozen=True)
 class LibraryRequest:
-    """What a library is made of, free of addresses except for messages.
+    """The kernels of a library, without addresses except for messages.
 
     ``kernels`` are JSON texts ``{"arch", "spec", "origin"}``, with ``limits`` if some are stated.
     """
@@ -40,7 +40,7 @@ class LibraryRequest:
 
 @dataclass(frozen=True)
 class PlannedGroup:
-    """Kernels that build side by side, and their names; in a large library ``link`` makes one object of theirs."""
+    """Kernels that build in parallel, and their names; in a large library ``link`` combines their objects into one."""
 
     kernels: tuple[ActionsRequest, ...]
     link: Optional[ActionsRequest]
@@ -49,7 +49,7 @@ class PlannedGroup:
 
 @dataclass(frozen=True)
 class BuiltGroup:
-    """All files that the kernels left, what the library links, and the seconds of each kernel that are known."""
+    """The outputs of the kernels, the objects that the library links, and the known seconds of each kernel."""
 
     files: Digest
     linked: Digest
@@ -58,7 +58,7 @@ class BuiltGroup:
 
 @dataclass(frozen=True)
 class PlannedLibrary:
-    """One architecture's part of the plan as JSON text, and its actions grouped so that kernels build side by side."""
+    """One architecture's part of the plan as JSON text, and its actions, grouped so that kernels build in parallel."""
 
     arch: str
     manifest_request: str
@@ -71,7 +71,7 @@ class PlannedLibrary:
 
 @dataclass(frozen=True)
 class PlannedLibraries:
-    """The plan of every architecture."""
+    """The plans of all architectures."""
 
     libraries: tuple[PlannedLibrary, ...]
 
@@ -80,7 +80,7 @@ class PlannedLibraries:
 class _Lane:
     """Kernels that build one after the other.
 
-    A process that waits for its turn costs the daemon some 0.18 MB, and each start of a process costs time that grows
+    A process that waits for its turn costs the daemon about 0.18 MB, and starting a process costs time that grows
     with the daemon: ten thousand must not wait at once.
     """
 
@@ -94,7 +94,7 @@ class _BuiltLane:
 
 @dataclass(frozen=True)
 class BuiltLibrary:
-    """``lib<name>.so``, ``manifest.json`` and ``provenance.json`` below ``<arch>/``; seconds of kernels as measured."""
+    """``lib<name>.so``, ``manifest.json`` and ``provenance.json`` below ``<arch>/``; measured seconds of kernels."""
 
     arch: str
     digest: Digest
@@ -153,7 +153,7 @@ async def plan_library(request: LibraryRequest, toolchains: Toolchains) -> Plann
 
 
 def parse_library(library: Mapping[str, Any]) -> PlannedLibrary:
-    """Part a flat action list: one request per kernel, one per group of a large library, one for the rest."""
+    """Divide a flat list of actions: a request for each kernel, for each group of a large library, and for the rest."""
     files = {file["path"]: file["text"] for file in library["files"]}
     actions = {action["id"]: Action.parse(action) for action in library["actions"]}
     place = {id: number for number, id in enumerate(actions)}
@@ -201,7 +201,7 @@ def _request(actions: list[Action], files: Mapping[str, str], keep: list[str]) -
 
 
 async def _manifest(planned: PlannedLibrary, objects: Digest, linked: Digest) -> Digest:
-    """Manifest and provenance: the generator reads the reports, the engine knows every file's sha256."""
+    """Manifest and provenance: the generator reads the reports, and Pants knows the sha256 of every file."""
     hashes = {**await digests.fingerprints(objects), **await digests.fingerprints(linked)}
     materials = await Get(Materials, MaterialsRequest(planned.trees))
     body = {

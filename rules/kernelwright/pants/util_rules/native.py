@@ -20,7 +20,7 @@ from pants.util.logging import LogLevel
 
 @dataclass(frozen=True)
 class NativeLibraryRequest:
-    """Sources and what comes out of them; ``output`` is a path of the workspace."""
+    """The sources of a shared library, and ``output``, its path in the workspace."""
 
     sources: Digest
     output: str
@@ -30,7 +30,7 @@ class NativeLibraryRequest:
 
 @dataclass(frozen=True)
 class BuiltNativeLibrary:
-    """The one file at its path."""
+    """The library at its path."""
 
     digest: Digest
 
@@ -55,7 +55,7 @@ async def build_native_library(request: NativeLibraryRequest, toolchains: Toolch
 
 
 class NativeLibraryAsResource(GenerateSourcesRequest):
-    """A native library where a Python target depends on it."""
+    """A native library as a resource of a Python target that depends on it."""
 
     input = NativeSourcesField
     output = ResourceSourceField

@@ -12,7 +12,7 @@ from pants.engine.rules import collect_rules, rule
 from pants.util.logging import LogLevel
 
 PACKAGE = "kernelwright.pants.pins"
-# The same path wherever a file comes from, so that its digest is the same too.
+# One path for both origins, so that the digest is the same.
 _FOLDER = "3rdparty/toolchains"
 
 
@@ -49,7 +49,7 @@ async def read_pins(request: PinsRequest, codegen: CodegenSubsystem) -> Pins:
 
 
 def packaged(name: str) -> bytes:
-    """A file of the plugin's own pins. PinsError if the plugin runs from its sources."""
+    """A file of the plugin's own pins. Raises PinsError if the plugin runs from its sources."""
     try:
         text = pkgutil.get_data(PACKAGE, name)
     except OSError:

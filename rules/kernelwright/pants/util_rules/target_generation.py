@@ -1,4 +1,4 @@
-"""``kernel_set`` → one target per kernel and architecture."""
+"""Generate the targets of a ``kernel_set``: one for each kernel and architecture."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pants.util.logging import LogLevel
 
 
 class GenerateKernels(GenerateTargetsRequest[KernelSetTarget]):
-    """Asked for whenever the targets of a ``kernel_set`` are listed."""
+    """Pants makes this request whenever it lists the targets of a ``kernel_set``."""
 
     generate_from = KernelSetTarget
 

@@ -15,7 +15,7 @@ from pants.util.logging import LogLevel
 
 
 class ToolchainAsFiles(GenerateSourcesRequest):
-    """The trees where a test depends on them."""
+    """The trees as files of a test that depends on them."""
 
     input = ToolchainFilesField
     output = FileSourceField

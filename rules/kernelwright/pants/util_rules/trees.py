@@ -1,4 +1,4 @@
-"""Read-only folders that compile actions see: toolchains out of pinned wheels, and our own headers.
+"""Read-only folders that compile actions see: toolchains from pinned wheels, and this project's own headers.
 
 Our headers are those of the workspace if ``[kernelwright-codegen].include`` names them, else the kernelwright wheel's.
 """
@@ -28,7 +28,7 @@ class WheelTree:
     wheels: tuple[tuple[str, tuple[str, ...]], ...]
 
 
-# What is left out of zig: headers and sources of other operating systems (15,000 files).
+# Without headers and sources of other operating systems (15,000 files).
 _ZIG_PARTS = (
     "zig",
     "LICENSE",
@@ -97,7 +97,7 @@ WHEEL_TREES = {
 }
 
 _CUDA_RUNTIME = f"nvidia_cuda_runtime-13.0.96-py3-none-{_MANYLINUX_2014}.whl"
-# Licence texts of what is compiled into libraries; apart from the toolchains, so that compilers do not see them.
+# Licence texts of code that is compiled into libraries; compilers do not see these trees.
 LICENSE_TREES = {
     "ck_tile_license": WheelTree(
         "ck_tile",
@@ -134,7 +134,7 @@ class Tree:
 
     @property
     def mount(self) -> str:
-        """Where the tree stands in a sandbox."""
+        """The path of the tree in a sandbox."""
         return f"__{self.name}"
 
 
@@ -166,14 +166,14 @@ async def prepare_tree(request: TreeRequest, codegen: CodegenSubsystem) -> Tree:
 
 @dataclass(frozen=True)
 class MaterialsRequest:
-    """Trees that something was built with."""
+    """The trees that an artefact was built with."""
 
     trees: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Materials:
-    """What they are made of, as JSON text for the generator's requests."""
+    """The materials of trees as JSON text for the generator's requests: requirements or files."""
 
     text: str
 

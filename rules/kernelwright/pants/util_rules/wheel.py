@@ -27,23 +27,23 @@ from pants.engine.rules import Get, MultiGet, collect_rules, rule
 from pants.engine.target import Dependencies, Target
 from pants.util.logging import LogLevel
 
-# Whose code is compiled into libraries of a backend: the trees with the licence texts.
+# The trees with the licence texts of the code that is compiled into libraries of each backend.
 _HEADER_LICENSES = {"ck_tile": ("ck_tile_license",), "cutlass": ("cutlass_license", "cuda_license"), "cpu": ()}
-# What native libraries are compiled with, see the generator's plan of stage "native".
+# The trees that native libraries are compiled with, see the generator's stage "native".
 _NATIVE_TREES = ("headers", "zig")
 _PACKAGED = (PythonSourceField, ResourceSourceField, FileSourceField)
 _OUTPUT = "out.whl"
 
 
 class WheelError(Exception):
-    """A wheel target that describes no wheel."""
+    """A wheel target from which no wheel can be made."""
 
 
 @dataclass(frozen=True)
 class WheelRequest:
-    """``contents`` and ``licenses`` are laid out as in the wheel and below its ``licenses`` folder.
+    """The files of a wheel: ``contents`` at their paths in it, ``licenses`` relative to its ``licenses`` folder.
 
-    ``trees`` and ``sources`` are what was compiled into it, for its statement.
+    ``trees`` and ``sources`` were compiled into it; the provenance statement names them.
     """
 
     project: str
@@ -117,7 +117,7 @@ async def _licenses(target: Target) -> Digest:
 
 
 def moved(path: str, moves: Mapping[str, str]) -> Optional[str]:
-    """Where a file of the workspace stands in the wheel if ``moves`` says so: the longest folder counts."""
+    """The path in the wheel of a file that ``moves`` moves, None for other files; the longest folder counts."""
     for folder in sorted(moves, key=len, reverse=True):
         if path.startswith(f"{folder}/"):
             return f"{moves[folder]}{path[len(folder) :]}"
@@ -145,7 +145,7 @@ async def _python_request(target: Target) -> WheelRequest:
 
 
 async def _flattened(tree: Tree) -> Digest:
-    """A tree's one licence text, named after the wheel that it comes from."""
+    """The one licence text of a tree, named after the wheel that it comes from."""
     paths = (await digests.snapshot(tree.digest)).files
     return await digests.rename(tree.digest, {path: _license_name(tree.name) for path in paths})
 

@@ -19,7 +19,7 @@ def pin(wheel: BuiltWheel) -> str:
 
 
 class WheelPinsAsFiles(GenerateSourcesRequest):
-    """The requirements files where a target depends on them."""
+    """The requirements files as files of a target that depends on them."""
 
     input = PinnedRequirementsField
     output = FileSourceField

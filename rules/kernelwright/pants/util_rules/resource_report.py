@@ -1,4 +1,4 @@
-"""What kernels use when they are compiled, as ``kernelwright info`` prints it."""
+"""The resources that compiled kernels use, as ``kernelwright info`` prints them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from pants.util.logging import LogLevel
 
 
 @dataclass(frozen=True)
-class ReportRequest:
-    """Kernels as JSON texts ``{"arch", "spec"}``; limits in them do not count, so that what is beyond them shows."""
+class ResourceReportRequest:
+    """Kernels as JSON texts ``{"arch", "spec"}``; their limits are ignored, to show kernels that exceed them."""
 
     kernels: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Report:
+class ResourceReport:
     """A table for each architecture."""
 
     text: str
 
 
-@rule(desc="Report what kernels use", level=LogLevel.DEBUG)
-async def report_resources(request: ReportRequest) -> Report:
+@rule(desc="Report the resources of kernels", level=LogLevel.DEBUG)
+async def report_resources(request: ResourceReportRequest) -> ResourceReport:
     kernels = [json.loads(kernel) for kernel in request.kernels]
     texts = tuple(json.dumps({"arch": one["arch"], "spec": one["spec"]}, sort_keys=True) for one in kernels)
     planned = await Get(PlannedLibraries, LibraryRequest("kernels", texts, "the kernels goal"))
@@ -38,8 +38,10 @@ async def report_resources(request: ReportRequest) -> Report:
         manifests[library.arch] = json.loads(files[f"{library.arch}/manifest.json"])
         costs[library.arch] = {"kernels": {name: {"cpu_s": seconds} for name, seconds in library.seconds}}
     body = json.dumps({"stage": "report", "manifests": manifests, "costs": costs}, sort_keys=True)
-    response = await Get(CodegenResponse, CodegenRequest("plan", body, "Report what kernels use", "the kernels goal"))
-    return Report(response.parse()["text"])
+    response = await Get(
+        CodegenResponse, CodegenRequest("plan", body, "Report the resources of kernels", "the kernels goal")
+    )
+    return ResourceReport(response.parse()["text"])
 
 
 def rules() -> list[object]:
