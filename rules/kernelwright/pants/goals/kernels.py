@@ -20,7 +20,7 @@ from pants.util.strutil import softwrap
 
 class KernelsSubsystem(GoalSubsystem):
     name = "kernels"
-    help = "List the kernels behind targets: `gemm_kernel`, `kernel_set` and what they generate."
+    help = "List the kernels of targets: of single kernels such as `gemm_kernel`, and of `kernel_set` targets."
 
     list = BoolOption(default=False, help="Print architecture, name and identity of each kernel. The default.")
     count = BoolOption(default=False, help="Print the number of kernels of each architecture.")

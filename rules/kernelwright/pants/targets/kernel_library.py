@@ -15,7 +15,7 @@ from pants.util.strutil import help_text
 
 
 class LibraryKernelsField(Dependencies):
-    help = "The kernels: `gemm_kernel` and `kernel_set` targets. The result is one library for each architecture."
+    help = "Kernels, such as `gemm_kernel`, and `kernel_set` targets. The result is a library for each architecture."
 
 
 class LibraryNameField(StringField):

@@ -122,7 +122,9 @@ async def library_request(target: Target) -> LibraryRequest:
             )
     texts = sorted(json.dumps(kernel, sort_keys=True) for kernel in kernels if not kept or kernel["arch"] in kept)
     if not texts:
-        raise LibraryError(f"{target.address}: dependencies hold no kernel; list gemm_kernel or kernel_set targets")
+        raise LibraryError(
+            f"{target.address}: dependencies hold no kernel; list gemm_kernel, kernel_set or similar targets"
+        )
     name = target[LibraryNameField].value or target.address.target_name
     return LibraryRequest(name.replace("-", "_"), tuple(texts), str(target.address))
 
