@@ -34,7 +34,7 @@ class ExpandedKernelField(Field):
         value = super().compute_value(raw_value, address)
         if not isinstance(value, WholeKernel):
             raise InvalidFieldException(
-                f"{address}: generated_kernel is not for BUILD files; write a kernel such as gemm_kernel, or a kernel_set"
+                f"{address}: generated_kernel is not for BUILD files; write a kernel, e.g. gemm_kernel, or a kernel_set"
             )
         return value
 

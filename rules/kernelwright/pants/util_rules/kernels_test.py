@@ -82,6 +82,6 @@ def test_the_same_kernel_spelt_in_another_way_is_another_value() -> None:
 
 def test_a_generated_kernel_is_not_written_by_hand() -> None:
     with pytest.raises(
-        InvalidTargetException, match=r"kernels:one: generated_kernel .* write a kernel such as gemm_kernel, or"
+        InvalidTargetException, match=r"kernels:one: generated_kernel .* write a kernel, e\.g\. gemm_kernel, or"
     ):
         generated_kernel("{}")
