@@ -24,7 +24,7 @@ _HEADERS: Mapping[str, tuple[str, ...]] = {
     "zig": ("ziglang/lib/libcxx/include/**", "ziglang/lib/libc/include/**"),
     "cuda": ("nvidia/cu13/**/include/**", "nvidia/cu13/include/**", "nvidia/cu13/nvvm/libdevice/**"),
 }
-_OURS = tuple(name for name, tree in TREES.items() if tree.origin == "headers")
+_OURS = tuple(name for name, tree in TREES.items() if tree.own)
 _OUR_INCLUDE = re.compile(rf"(?:{'|'.join(mount(name) for name in _OURS)})/include(?=/|$)")
 
 

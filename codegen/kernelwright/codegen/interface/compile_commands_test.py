@@ -60,11 +60,14 @@ def test_a_gpu_kernel_keeps_the_flags_of_its_build(kernel: dict[str, Any], langu
 
 
 def test_our_own_sources_are_in_the_workspace_or_in_the_trees() -> None:
-    (driver,) = [entry["file"] for entry in asked(CPU)["commands"] if entry["file"].endswith(".cpp")]
-    tree, _, path = driver.partition("/include/")
-    assert tree.startswith("__cpu") and driver in words(asked(CPU), driver)
-    assert tree.strip("_") in asked(CPU)["trees"]
-    assert f"/checkout/src/include/{path}" in words(asked(CPU, include="/checkout/src/include"), path)
+    packaged, local = asked(CPU), asked(CPU, include="/checkout/src/include")
+    sources = [entry["file"] for entry in packaged["commands"] if entry["file"].endswith(".cpp")]
+    assert sources
+    for source in sources:
+        tree, _, path = source.partition("/include/")
+        assert tree.startswith("__cpu") and tree.strip("_") in packaged["trees"]
+        assert source in words(packaged, source)
+        assert f"/checkout/src/include/{path}" in words(local, path)
 
 
 def test_each_c_or_cpp_file_stands_once_and_nothing_else_does() -> None:

@@ -44,7 +44,7 @@ def plugin_data() -> dict[str, Any]:
             }
         },
         "trees": {
-            name: {"about": tree.about, "origin": tree.origin, "globs": list(tree.globs)}
+            name: {"about": tree.about, "origin": "headers" if tree.own else "wheel", "globs": list(tree.globs)}
             for name, tree in TREES.items()
         },
         "slots": SCRIPT.read_text(encoding="utf-8"),

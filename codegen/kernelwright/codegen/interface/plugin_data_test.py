@@ -50,11 +50,11 @@ def test_a_type_without_a_build_field_is_refused() -> None:
 def test_trees_list_patterns_of_files() -> None:
     trees = plugin_data()["trees"]
     assert trees["abi"] == {
-        "about": "the C ABI",
+        "about": "the C ABI that all operations share",
         "origin": "headers",
-        "globs": ["include/kernelwright/abi.h", "include/kernelwright/variant.h"],
+        "globs": ["include/kernelwright/abi.h"],
     }
-    assert trees["cpu"]["globs"] == ["include/kernelwright/cpu/**"]
+    assert trees["cpu_gemm"]["globs"] == ["include/kernelwright/cpu/gemm/**"]
     assert trees["zig"]["origin"] == "wheel"
 
 

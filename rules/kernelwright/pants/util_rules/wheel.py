@@ -30,7 +30,7 @@ from pants.util.logging import LogLevel
 # The trees with the licence texts of the code that is compiled into libraries of each backend.
 _HEADER_LICENSES = {"ck_tile": ("ck_tile_license",), "cutlass": ("cutlass_license", "cuda_license"), "cpu": ()}
 # The trees that native libraries are compiled with, see the generator's stage "native".
-_NATIVE_TREES = ("headers", "zig")
+_NATIVE_TREES = ("dispatcher", "zig")
 _PACKAGED = (PythonSourceField, ResourceSourceField, FileSourceField)
 _OUTPUT = "out.whl"
 
