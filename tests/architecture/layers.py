@@ -11,7 +11,15 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
     "codegen": (("",),),
     "bindings": (("",),),
     "jit": (("",),),
-    "rules": (("",),),
+    "rules": (
+        ("subsystems", "damaged_store", "generator_data", "pins"),
+        ("engine", "performance"),
+        ("targets",),
+        ("operations",),
+        ("util_rules",),
+        ("goals",),
+        ("",),
+    ),
     "simulator": (("errors",), ("code",), ("machine",), ("instructions",), ("checks",), ("run",), ("tools",), ("",)),
 }
 

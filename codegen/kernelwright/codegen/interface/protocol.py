@@ -45,6 +45,14 @@ A request of stage "native" has ``output``, ``sources`` (C and C++ files), optio
 A request of stage "headers" has no other key; the response {"files": {path: text}} holds the headers that actions see
 in the trees of our own sources, where the generator was installed from its wheel.
 
+A request of stage "compile_commands" has ``kernels`` and optionally ``toolchains`` as above; ``directory``, the
+absolute path where files and trees will stand; and optionally ``include``, the absolute path of a folder with this
+project's headers. Response (see kernelwright.codegen.interface.compile_commands)::
+
+    {"commands": [{"directory", "file", "arguments"}, …],          the content of a compile_commands.json
+     "files":    [{"path", "text"}, …],                             generated files, relative to ``directory``
+     "trees":    {name: [glob, …], …}}                              what an editor reads of the trees at ``__<name>``
+
 A request of stage "report" has ``manifests``, and optionally ``costs``, by what to call the libraries; the response
 {"text": …, "libraries": […]} is what ``kernelwright info`` prints (see kernelwright.codegen.resources.report).
 

@@ -25,6 +25,10 @@ def respond(raw: object) -> dict[str, Any]:
         return respond_headers(raw)
     if isinstance(raw, dict) and raw.get("stage") == "report":
         return _report(raw)
+    if isinstance(raw, dict) and raw.get("stage") == "compile_commands":
+        from kernelwright.codegen.interface.compile_commands import compile_commands  # needs backends and templates
+
+        return compile_commands(raw)
     request = parse_request(raw)
     known = load_archs(request.arch_files)
     if request.source:

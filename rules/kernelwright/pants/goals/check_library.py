@@ -6,12 +6,12 @@ import json
 from dataclasses import dataclass
 from typing import Any, Iterator, Mapping
 
-from kernelwright.pants import engine
-from kernelwright.pants.target_types import LibraryKernelsField, LibraryNameField
+from kernelwright.pants.engine import digests, graph
+from kernelwright.pants.targets.kernel_library import LibraryKernelsField, LibraryNameField
 from kernelwright.pants.util_rules.library import build
 from pants.core.goals.check import CheckRequest, CheckResult, CheckResults
 from pants.engine.rules import Get, MultiGet, collect_rules, rule
-from pants.engine.target import FieldSet, WrappedTarget, WrappedTargetRequest
+from pants.engine.target import FieldSet
 from pants.engine.unions import UnionRule
 from pants.util.logging import LogLevel
 
@@ -24,7 +24,7 @@ class KernelLibraryCheckFieldSet(FieldSet):
 
 
 class KernelLibraryCheckRequest(CheckRequest[KernelLibraryCheckFieldSet]):
-    """All libraries that were named."""
+    """All named libraries."""
 
     field_set_type = KernelLibraryCheckFieldSet
     tool_name = "kernelwright-kernels"
@@ -40,11 +40,10 @@ class CheckOneLibrary:
 @rule(desc="Check kernel library", level=LogLevel.DEBUG)
 async def check_library(request: CheckOneLibrary) -> CheckResult:
     address = request.field_set.address
-    wrapped = await Get(WrappedTarget, WrappedTargetRequest(address, description_of_origin="the check goal"))
-    built = await build(wrapped.target)
+    built = await build(await graph.target_at(address, "the check goal"))
     lines, failures = [], 0
     for library in built.libraries:
-        files = await engine.read(await engine.subset(library.digest, [f"{library.arch}/manifest.json"]))
+        files = await digests.read(await digests.subset(library.digest, [f"{library.arch}/manifest.json"]))
         manifest = json.loads(files[f"{library.arch}/manifest.json"])
         problems = list(findings(manifest))
         failures += len(problems)
@@ -54,7 +53,7 @@ async def check_library(request: CheckOneLibrary) -> CheckResult:
 
 
 def findings(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """One sentence for each kernel whose compiled code cannot be right.
+    """One sentence for each kernel whose compiled code cannot be correct.
 
     A CK Tile kernel for a matrix instruction that the architecture lacks compiles and links, and computes nothing; the
     absence of matrix instructions is how that shows.
