@@ -10,7 +10,7 @@ import pytest
 
 from gpu import raw_abi
 from hip import abi as hip_abi
-from kernelwright.codegen.backends import cpu_harness
+from kernelwright.codegen.operations.gemm.testing import cpu_library
 from kernelwright.dispatch import calls, native
 from kernelwright.dispatch.testdata import mocks
 
@@ -33,7 +33,7 @@ STRUCTS = {
     "kw_bound_call": ("BoundCall",),
 }
 C_NAMES = {name: struct for struct, names in STRUCTS.items() for name in names}
-PREFIXES = {(cpu_harness, "_Traits")}  # on purpose only what is used
+PREFIXES = {(cpu_library, "_Traits")}  # on purpose only what is used
 NOT_OURS = {(calls, "_MethodDef")}  # CPython's
 
 
@@ -75,7 +75,7 @@ def in_c(folder: Path, asked: dict[str, tuple[str, type[ctypes.Structure]]]) -> 
     return found
 
 
-MODULES = (native, calls, cpu_harness, hip_abi, raw_abi)
+MODULES = (native, calls, cpu_library, hip_abi, raw_abi)
 
 
 class Wrong(ctypes.Structure):

@@ -31,14 +31,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from machine import describe
 
 from kernelwright.arch import Arch
-from kernelwright.codegen.backends import DEFAULT_TOOLCHAINS, backend_for, toolchains_for
-from kernelwright.codegen.build import read_tree_roots
-from kernelwright.codegen.execute import LocalExecutor
-from kernelwright.codegen.library import kernel_plan
-from kernelwright.codegen.plan import Action, RenderedFile
-from kernelwright.codegen.rulesets import rule_set_archs
-from kernelwright.codegen.select import load_archs, select
-from kernelwright.codegen.spec import Kernel
+from kernelwright.codegen.actions import Action, RenderedFile
+from kernelwright.codegen.backends.registry import DEFAULT_TOOLCHAINS, backend_for, toolchains_for
+from kernelwright.codegen.building.build import read_tree_roots
+from kernelwright.codegen.building.execute import LocalExecutor
+from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.planning.compile_plan import kernel_actions
+from kernelwright.codegen.selecting.selection import load_archs, select
+from kernelwright.codegen.selecting.sets import set_archs
 
 _COST = Path(__file__).with_name("cost.py")
 _EIGHT_BITS = ("fp8", "bf8", "int8")
@@ -59,7 +59,7 @@ class Road:
 def chosen(expression: str | None, names: Sequence[str]) -> Iterator[tuple[Arch, Kernel]]:
     """The kernels to measure; see the module's text."""
     known = load_archs()
-    gpus = [name for name in rule_set_archs("essential") if known[name].backend != "cpu"]
+    gpus = [name for name in set_archs("essential") if known[name].backend != "cpu"]
     for selection in select("set", "essential", names or gpus, known, expression):
         kernels = list(selection.kernels)
         if expression is None and selection.arch.backend == "ck_tile":
@@ -72,7 +72,7 @@ def chosen(expression: str | None, names: Sequence[str]) -> Iterator[tuple[Arch,
 
 def our_road(kernel: Kernel, arch: Arch) -> Road:
     """The compile plan of the kernel, with the default toolchains."""
-    plan = kernel_plan(kernel, arch, backend_for(arch, DEFAULT_TOOLCHAINS))
+    plan = kernel_actions(kernel, arch, backend_for(arch, DEFAULT_TOOLCHAINS))
     return Road(plan.files, plan.actions)
 
 
@@ -84,7 +84,7 @@ def plain_road(kernel: Kernel, arch: Arch, tools: Path) -> Road:
             return Road(missing="not measured: no g++")
         fingerprint = hashlib.sha256(Path(gxx).read_bytes()).hexdigest()
         nvcc = {"choice": "nvcc", "host_compiler": gxx, "fingerprint": fingerprint}
-        plan = kernel_plan(kernel, arch, backend_for(arch, {**DEFAULT_TOOLCHAINS, "cuda": nvcc}))
+        plan = kernel_actions(kernel, arch, backend_for(arch, {**DEFAULT_TOOLCHAINS, "cuda": nvcc}))
         return Road(plan.files, plan.actions)
     if arch.backend == "ck_tile":
         ours = our_road(kernel, arch)

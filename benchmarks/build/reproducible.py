@@ -29,13 +29,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from machine import describe
 
-from kernelwright.codegen.backends import DEFAULT_TOOLCHAINS, ToolchainChoice, backend_for, toolchains_for
-from kernelwright.codegen.build import build_libraries, read_tree_roots
-from kernelwright.codegen.execute import LocalExecutor
-from kernelwright.codegen.library import library_plan
-from kernelwright.codegen.rulesets import rule_set_archs
-from kernelwright.codegen.select import Selection, load_archs, select
-from kernelwright.codegen.wheels import answer_wheel
+from kernelwright.codegen.backends.registry import DEFAULT_TOOLCHAINS, ToolchainChoice, backend_for, toolchains_for
+from kernelwright.codegen.building.build import build_libraries, read_tree_roots
+from kernelwright.codegen.building.execute import LocalExecutor
+from kernelwright.codegen.packaging.wheels import respond_wheel
+from kernelwright.codegen.planning.compile_plan import compile_plan
+from kernelwright.codegen.selecting.selection import Selection, load_archs, select
+from kernelwright.codegen.selecting.sets import set_archs
 
 _NAME = "gemm"
 _KINDS = (
@@ -99,7 +99,7 @@ def wheel(manifest: Path, folder: Path) -> bytes:
         "arch": made["arch"],
         "output": str(folder / f"{made['arch']}.whl"),
     }
-    answer_wheel(request)
+    respond_wheel(request)
     return Path(request["output"]).read_bytes()
 
 
@@ -117,7 +117,7 @@ def build(
 
     executor = LocalExecutor(trees, folder / "cache", jobs=jobs, progress=progress)
     manifests = build_libraries(_NAME, selections, chosen, executor, folder / "out")
-    plans = [library_plan(_NAME, s.arch, s.kernels, backend_for(s.arch, chosen)) for s in selections]
+    plans = [compile_plan(_NAME, s.arch, s.kernels, backend_for(s.arch, chosen)) for s in selections]
     made = executor.run(  # all of it comes out of the cache
         [file for plan in plans for file in plan.all_files], [action for plan in plans for action in plan.all_actions]
     )
@@ -158,7 +158,7 @@ def nvcc(host_compiler: str) -> ToolchainChoice:
 def _used(
     selections: Sequence[Selection], chosen: Mapping[str, ToolchainChoice], trees: Mapping[str, Path]
 ) -> dict[str, Path]:
-    plans = [library_plan(_NAME, s.arch, s.kernels, backend_for(s.arch, chosen)) for s in selections]
+    plans = [compile_plan(_NAME, s.arch, s.kernels, backend_for(s.arch, chosen)) for s in selections]
     names = {tree for plan in plans for action in plan.all_actions for tree in action.trees}
     return {name: trees[name] for name in sorted(names)}
 
@@ -177,7 +177,7 @@ def main() -> int:
     parser.add_argument("-j", "--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path, help="write the JSON here as well")
     options = parser.parse_args()
-    archs = options.arch or rule_set_archs("essential")
+    archs = options.arch or set_archs("essential")
     selections = select("set", "essential", archs, load_archs(), options.filter)
     trees = read_tree_roots(options.trees)
     chosen = {**DEFAULT_TOOLCHAINS, **({"cuda": nvcc(options.nvcc)} if options.nvcc else {})}

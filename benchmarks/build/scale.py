@@ -56,7 +56,7 @@ def by_sets(kernels: int, per_library: int) -> dict[str, str]:
             "warp_tile_n": {"values": [16]},
             "warp_tile_k": {"values": [1]},
         }
-        config = {"problem": {"dtype": "fp32", "layout": "rrr"}, "tile_config": tile}
+        config = {"op": "gemm", "problem": {"dtype": "fp32", "layout": "rrr"}, "tile_config": tile}
         files[f"s/l{library}/BUILD"] = _SET.format(library=library)
         files[f"s/l{library}/kernels.json"] = json.dumps(config)
     return files

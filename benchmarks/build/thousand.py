@@ -33,6 +33,7 @@ def config(count: int) -> dict[str, Any]:
     """``count`` fp32 kernels that differ in their cache blocks."""
     assert count % 40 == 0, "the number of kernels must be a multiple of 40"
     return {
+        "op": "gemm",
         "tile_config": {
             "tile_m": {"values": [24 * (i + 1) for i in range(count // 40)]},
             "tile_n": {"values": [64 * (i + 1) for i in range(10)]},

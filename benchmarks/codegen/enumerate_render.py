@@ -21,6 +21,7 @@ from machine import describe
 COUNT = 10_000
 
 _CDNA: dict[str, Any] = {
+    "op": "gemm",
     "tile_config": {
         "tile_m": {"min": 64, "max": 256, "step": 64, "exclude": [192]},
         "tile_n": {"min": 64, "max": 256, "step": 64, "exclude": [192]},
@@ -40,6 +41,7 @@ _CDNA: dict[str, Any] = {
     },
 }
 _CPU: dict[str, Any] = {
+    "op": "gemm",
     "tile_config": {
         "tile_m": {"min": 48, "max": 480, "step": 48},
         "tile_n": {"min": 96, "max": 1920, "step": 96},
@@ -57,10 +59,9 @@ def run(arch_name: str) -> dict[str, float]:
     """CPU seconds of one run in this process: imports, enumeration with hashes, rendering."""
     start = time.process_time()
     from kernelwright.arch import load
-    from kernelwright.codegen.backends import DEFAULT_TOOLCHAINS, backend_for
-    from kernelwright.codegen.expand import iterate_config
-    from kernelwright.codegen.render import render_kernel
-    from kernelwright.codegen.spec import Kernel
+    from kernelwright.codegen.kernel import Kernel
+    from kernelwright.codegen.planning.render import render_kernel
+    from kernelwright.codegen.selecting.expand import iterate_config
 
     imported = time.process_time()
     arch = load(arch_name)
@@ -73,8 +74,7 @@ def run(arch_name: str) -> dict[str, float]:
     if len(identities) != COUNT:
         raise SystemExit(f"only {len(identities)} kernels; the configuration is too small")
     enumerated = time.process_time()
-    backend = backend_for(arch, DEFAULT_TOOLCHAINS)
-    size = sum(len(render_kernel(kernel, arch, backend).text) for kernel in kernels)
+    size = sum(len(render_kernel(kernel, arch, arch.backend)[0].text) for kernel in kernels)
     rendered = time.process_time()
     return {
         "imports_s": imported - start,

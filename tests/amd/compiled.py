@@ -11,9 +11,9 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from kernelwright.codegen.build import read_tree_roots
-from kernelwright.codegen.execute import LocalExecutor
-from kernelwright.codegen.plan import RenderedFile
+from kernelwright.codegen.actions import RenderedFile
+from kernelwright.codegen.building.build import read_tree_roots
+from kernelwright.codegen.building.execute import LocalExecutor
 from kernelwright.codegen.toolchains.hip import HipToolchain
 
 TREES = os.environ.get("KERNELWRIGHT_TREES")

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from itertools import product
 
 from kernelwright.arch import load
-from kernelwright.codegen.spec import Kernel, Layout
-from kernelwright.codegen.specs import parse_spec
-from kernelwright.codegen.validate import validate
+from kernelwright.codegen.dtypes import Layout
+from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operations.gemm.arch_section import gemm_section
+from kernelwright.codegen.selecting.specs import parse_spec
+from kernelwright.codegen.selecting.validate import validate
 from kernelwright.codegen.violations import SpecError
 
 # (tile, waves, warp tile), the first that is legal is taken.
@@ -58,11 +60,15 @@ VARIANTS: tuple[dict[str, object], ...] = (
 def variants(name: str) -> Iterator[Kernel]:
     """Each variant in compv3 and every dtype, in other pipelines in one dtype; and mixed 8-bit floats."""
     arch = load(name)
-    dtypes = [key.split("_")[0] for key in arch.warp_tiles if len(set(key.split("_")[:2])) == 1]
-    mixed = [key.split("_")[:2] for key in arch.warp_tiles if len(set(key.split("_")[:2])) == 2]
+    dtypes = [key.split("_")[0] for key in gemm_section(arch).warp_tiles if len(set(key.split("_")[:2])) == 1]
+    mixed = [key.split("_")[:2] for key in gemm_section(arch).warp_tiles if len(set(key.split("_")[:2])) == 2]
     places = [
         *(("compv3", {"dtype": dtype}) for dtype in dtypes),
-        *((pipeline, {"dtype": "fp16"}) for pipeline in ("mem", "comp_async", "compv4") if pipeline in arch.pipelines),
+        *(
+            (pipeline, {"dtype": "fp16"})
+            for pipeline in ("mem", "comp_async", "compv4")
+            if pipeline in gemm_section(arch).pipelines
+        ),
     ]
     layouts = [layout.value for layout in Layout]
     for number, (variant, (pipeline, dtype)) in enumerate(product(VARIANTS, places)):
@@ -86,8 +92,10 @@ def variants(name: str) -> Iterator[Kernel]:
 def every(name: str) -> Iterator[Kernel]:
     """The kernels of an architecture, in a fixed order."""
     arch = load(name)
-    dtypes = [key.split("_")[0] for key in arch.warp_tiles if len(set(key.split("_")[:2])) == 1]
-    for (pipeline, facts), dtype, layout, split_k in product(arch.pipelines.items(), dtypes, Layout, (False, True)):
+    dtypes = [key.split("_")[0] for key in gemm_section(arch).warp_tiles if len(set(key.split("_")[:2])) == 1]
+    for (pipeline, facts), dtype, layout, split_k in product(
+        gemm_section(arch).pipelines.items(), dtypes, Layout, (False, True)
+    ):
         for scheduler, epilogue in product(facts.schedulers, facts.epilogues):
             chosen = {"pipeline": pipeline, "dtype": dtype, "layout": layout.value, "split_k": split_k}
             found = _legal(name, {**chosen, "scheduler": scheduler, "epilogue": epilogue})
@@ -102,7 +110,7 @@ def _legal(name: str, chosen: dict[str, object]) -> Kernel | None:
         pad = [True, True, chosen["pipeline"] != "comp_async"]
         extents = {"tile": list(tile), "wave": list(wave), "warp_tile": list(warp_tile), "pad": pad}
         try:
-            kernel = Kernel(arch=name, spec=parse_spec({**chosen, **extents}, arch))
+            kernel = Kernel(arch=name, spec=parse_spec({"op": "gemm", **chosen, **extents}, arch))
         except SpecError:
             continue
         if not validate(kernel, arch):

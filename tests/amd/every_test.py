@@ -16,9 +16,9 @@ import pytest
 from amd import compiled, record
 from amd.every import every, variants
 from amd.templates import members, templates
-from kernelwright.codegen.build import read_tree_roots
-from kernelwright.codegen.execute import LocalExecutor
-from kernelwright.codegen.spec import Kernel
+from kernelwright.codegen.building.build import read_tree_roots
+from kernelwright.codegen.building.execute import LocalExecutor
+from kernelwright.codegen.kernel import Kernel
 
 WHAT, _, PART = os.environ.get("KERNELWRIGHT_EVERY", "").partition(":")
 ARCH, _, GROUP = WHAT.partition("+")

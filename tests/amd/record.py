@@ -19,11 +19,11 @@ from pathlib import Path
 from amd import simulated, variant_cases, variants
 from amd.templates import Template, members, templates
 from kernelwright.arch import load
-from kernelwright.codegen.backends import DEFAULT_TOOLCHAINS
-from kernelwright.codegen.build import build_libraries, read_tree_roots
-from kernelwright.codegen.execute import LocalExecutor
-from kernelwright.codegen.select import Selection
-from kernelwright.codegen.spec import Kernel
+from kernelwright.codegen.backends.registry import DEFAULT_TOOLCHAINS
+from kernelwright.codegen.building.build import build_libraries, read_tree_roots
+from kernelwright.codegen.building.execute import LocalExecutor
+from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.selecting.selection import Selection
 from kernelwright.dispatch import KernelLibrary
 from kernelwright.dispatch.manifest import KernelEntry
 from kernelwright.simulator import device

@@ -8,10 +8,11 @@ from itertools import product
 
 from amd.every import VARIANTS
 from kernelwright.arch import load, names
-from kernelwright.codegen.expand import EmptyExpansionError
-from kernelwright.codegen.kernel_sets import PURPOSES, expand_kernel_set
-from kernelwright.codegen.legalise import first_legal
-from kernelwright.codegen.spec import DType, Kernel, Layout
+from kernelwright.codegen.dtypes import DType, Layout
+from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operations.gemm.kernel_sets import PURPOSES, expand_kernel_set
+from kernelwright.codegen.operations.gemm.legalise import first_legal
+from kernelwright.codegen.selecting.expand import EmptyExpansionError
 
 _TILES = ((64, 64), (64, 128), (128, 64), (128, 128))
 _ROW_BYTES = (64, 128, 32)

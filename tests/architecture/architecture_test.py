@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+
 from architecture.layers import LAYERS, layer
 from architecture.sources import ROOMS, ROOT, circle, graph, imported_modules, is_shipped, python_files
 

@@ -16,6 +16,7 @@ gemm_kernel(name="one", arch="x86_64_v3", dtype="fp32", layout="ccr", tile=[48, 
 kernel_library(name="lib", dependencies=[":set", ":one"])
 """
 CONFIG = {
+    "op": "gemm",
     "tile_config": {
         "tile_m": {"values": [48]},
         "tile_n": {"values": [64, 128]},

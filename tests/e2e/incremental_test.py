@@ -99,13 +99,13 @@ def test_the_order_of_dependencies(library: Library) -> None:
 
 
 def test_the_template_of_the_backend(library: Library) -> None:
-    template = f"{PACKAGE}/templates/cpu/gemm.hpp.jinja"
+    template = f"{PACKAGE}/operations/gemm/templates/cpu/gemm.hpp.jinja"
     ran = library.ran_after(template, "by kernelwright.", "by kernelwright. Changed.")
     assert ran == sorted([PLAN, "Compile j0", "Compile k0", LINK, DESCRIBE])
 
 
 def test_the_template_of_another_backend(library: Library) -> None:
-    template = f"{PACKAGE}/templates/ck_tile/gemm.hpp.jinja"
+    template = f"{PACKAGE}/operations/gemm/templates/ck_tile/gemm.hpp.jinja"
     ran = library.ran_after(template, "by kernelwright.", "by kernelwright. Changed.")
     assert ran == [DESCRIBE, PLAN]  # the generator's own two calls; its answers are the same
 

@@ -42,7 +42,7 @@ while time.monotonic() < until and not (folder / "together").exists():
 _HOLD = """
 import subprocess, sys
 from pathlib import Path
-from kernelwright.codegen.memory import MemorySlots, machine_memory_mb
+from kernelwright.codegen.building.memory import MemorySlots, machine_memory_mb
 with MemorySlots(Path("__memory"), machine_memory_mb()).hold(int(sys.argv[1])):
     sys.exit(subprocess.run(sys.argv[2:]).returncode)
 """

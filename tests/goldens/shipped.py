@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelwright.arch import names
-from kernelwright.codegen.answer import answer
+from kernelwright.codegen.interface.respond import respond
 
 GOLDENS = Path(__file__).with_suffix(".json")
 SET = "essential"
@@ -26,7 +26,7 @@ def digest(value: list[Any]) -> str:
 
 def described(arch: str) -> dict[str, Any]:
     """The library of the shipped set for ``arch``: every kernel by name, then what the library itself adds."""
-    (library,) = answer({"stage": "plan", "name": "gemm", "archs": [arch], "set": SET})["libraries"]
+    (library,) = respond({"stage": "plan", "name": "gemm", "archs": [arch], "set": SET})["libraries"]
     kernels = {
         kernel["name"]: [kernel["identity"][:16], _commands(library, kernel["name"]), _files(library, kernel["name"])]
         for kernel in library["kernels"]

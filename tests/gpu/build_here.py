@@ -59,8 +59,8 @@ def sample(count: int, seed: int = 0) -> list[dict[str, Any]]:
     """One random member of up to ``count`` random sets ``<dtype>_<layout>_<purpose>``, none twice."""
     import random
 
-    from kernelwright.codegen.expand import EmptyExpansionError
-    from kernelwright.codegen.kernel_sets import expand_kernel_set, kernel_set_names
+    from kernelwright.codegen.operations.gemm.kernel_sets import expand_kernel_set, kernel_set_names
+    from kernelwright.codegen.selecting.expand import EmptyExpansionError
 
     random_ = random.Random(seed)
     names = [name for name in kernel_set_names() if not name.endswith(("_all", "_essential"))]

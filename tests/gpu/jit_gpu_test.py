@@ -32,7 +32,13 @@ def test_a_kernel_is_built_run_and_found_again(tmp_path: Path, monkeypatch: pyte
         tools = toolchains(f"{CUDA}/bin/nvcc", GCC)
         made = jit.Registry("cuda:0", cache=tmp_path / "cache", toolchains=tools, trees=roots)
         made.add(
-            dtype="bf16", layout="rcr", tile=[64, 96, 64], wave=[1, 1, 1], warp_tile=[64, 96, 16], scheduler="pingpong"
+            op="gemm",
+            dtype="bf16",
+            layout="rcr",
+            tile=[64, 96, 64],
+            wave=[1, 1, 1],
+            warp_tile=[64, 96, 16],
+            scheduler="pingpong",
         )
         return made
 

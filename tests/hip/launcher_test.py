@@ -14,7 +14,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from hip.abi import Arguments, Descriptor, Library, Problem
-from kernelwright.codegen.spec import DType, Epilogue, Extent, GemmSpec, Kernel, Layout, Pipeline, Scheduler
+from kernelwright.codegen.dtypes import DType, Layout
+from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operations.gemm.spec import Epilogue, Extent, GemmSpec, Pipeline, Scheduler
 from kernelwright.dispatch import KernelLibrary
 from kernelwright.dispatch.testdata import mocks
 
@@ -25,6 +27,7 @@ MISSING = "/nonexistent/libamdhip64.so"
 
 def spec(wave: Extent, warp_tile: Extent, k_block_per_cu: int) -> GemmSpec:
     return GemmSpec(
+        op="gemm",
         dtype_a=DType.FP16,
         dtype_b=DType.FP16,
         dtype_c=DType.FP16,

@@ -1,24 +1,16 @@
 """Architectures: their numbers, their limits, and how to look them up."""
 
-from kernelwright.arch.model import (
-    Arch,
-    ArchError,
-    Choices,
-    PipelineLimits,
-    Triple,
-    load,
-    load_file,
-    names,
-    register,
-    unknown,
-)
+from kernelwright.arch.choices import Choices, ChoicesField, Triple, Triples
+from kernelwright.arch.model import Arch, ArchError, ComputeUnit, load, load_file, names, register, unknown
 
 __all__ = [
     "Arch",
     "ArchError",
     "Choices",
-    "PipelineLimits",
+    "ChoicesField",
+    "ComputeUnit",
     "Triple",
+    "Triples",
     "load",
     "load_file",
     "names",

@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import cast
+from typing import Annotated, cast
+
+from pydantic import BeforeValidator
 
 Triple = tuple[int, int, int]
 
@@ -62,3 +64,10 @@ def expand_triples(raw: object) -> tuple[Triple, ...]:
 
 def _is_int(raw: object) -> bool:
     return isinstance(raw, int) and not isinstance(raw, bool)
+
+
+Triples = Annotated[tuple[Triple, ...], BeforeValidator(expand_triples)]
+"""A model's field that holds triples, given as :func:`expand_triples` reads them."""
+
+ChoicesField = Annotated[Choices, BeforeValidator(Choices.parse)]
+"""A model's field that holds choices, given as :meth:`Choices.parse` reads them."""

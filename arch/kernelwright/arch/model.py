@@ -6,30 +6,13 @@ import difflib
 import functools
 import importlib.resources
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from kernelwright.arch.choices import Choices, Triple, expand_triples
-
-__all__ = [
-    "Arch",
-    "ArchError",
-    "Choices",
-    "ComputeUnit",
-    "PipelineLimits",
-    "Triple",
-    "load",
-    "load_file",
-    "names",
-    "register",
-    "unknown",
-]
-
-Triples = Annotated[tuple[Triple, ...], BeforeValidator(expand_triples)]
-ChoicesField = Annotated[Choices, BeforeValidator(Choices.parse)]
+_Section = TypeVar("_Section", bound=BaseModel)
 
 
 class ArchError(ValueError):
@@ -38,40 +21,6 @@ class ArchError(ValueError):
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
-
-
-class PipelineLimits(_Frozen):
-    """What goes together with one pipeline.
-
-    ``lds_bytes`` bounds one stage of A and B (``tile_m * tile_k * bytes(A) + tile_n * tile_k * bytes(B)``); a pipeline
-    with ``double_buffer`` keeps two such stages, so its bound is half of what the architecture has. None: no bound.
-    """
-
-    schedulers: tuple[str, ...] = Field(min_length=1)
-    epilogues: tuple[str, ...] = Field(min_length=1)
-    lds_bytes: int | None = Field(default=None, gt=0)
-    double_buffer: bool = False
-    preshuffle: bool = False
-    persistent: tuple[bool, ...] = Field(default=(False,), min_length=1)
-    num_wave_groups: tuple[int, ...] = Field(default=(1,), min_length=1)
-    k_block_per_cu: tuple[int, ...] = Field(default=(1,), min_length=1)
-    split_k: tuple[bool, ...] = Field(default=(False,), min_length=1)
-
-
-class TileLimits(_Frozen):
-    """Legal extents of a tile."""
-
-    m: ChoicesField
-    n: ChoicesField
-    k: ChoicesField
-
-
-class FeatureNeed(_Frozen):
-    """Kernels of this dtype key and warp-tile K run only on a device that has ``feature`` beyond the architecture."""
-
-    feature: str = Field(min_length=1)
-    dtypes: str
-    warp_tile_k: int = Field(gt=0)
 
 
 class ComputeUnit(_Frozen):
@@ -95,19 +44,35 @@ class ComputeUnit(_Frozen):
     workgroups: int | None = Field(default=None, gt=0)
 
 
-class Arch(_Frozen):
-    """One architecture: what a kernel for it may look like, and the numbers that selection needs.
+class CpuFacts(_Frozen):
+    """What compilers and kernels for an x86-64 level must know.
 
-    A dtype key is ``<a>_<b>_<acc>``, e.g. ``fp16_fp16_fp32``. ``flops_per_clock_per_cu`` counts dense multiplies and
-    adds separately, by the dtype of A. ``compute_units`` is 0 where the device must be asked. ``compute_unit``: None on
-    CPUs, and where nobody wrote down what one holds; occupancy is unknown then.
+    ``level`` is the psABI level that a device is checked for, ``vector_lanes`` counts the fp32 lanes of a register, and
+    ``features`` maps instruction sets beyond the level to the compiler's names for them.
     """
 
-    schema_version: Literal[1]
+    level: int = Field(ge=1, le=4)
+    vector_registers: int = Field(gt=0)
+    vector_lanes: int = Field(gt=0)
+    features: dict[str, str] = {}
+
+
+class Arch(_Frozen):
+    """One architecture: hardware facts, the numbers that selection needs, and what each operation may look like on it.
+
+    ``flops_per_clock_per_cu`` counts dense multiplies and adds separately, by the dtype of A. ``compute_units`` is 0
+    where the device must be asked. ``compute_unit`` is None on CPUs, and where it is not known what one holds; then
+    occupancy is unknown. ``fp8_format`` is the encoding of fp8 and bf8. ``lds_transposing_loads``: 16-bit and 8-bit
+    matrices are transposed as they are read from LDS. ``wide_direct_lds_loads``: 16 bytes can be loaded from memory
+    straight into LDS. ``operations`` holds a section for each operation, which the operation reads itself.
+    """
+
+    schema_version: Literal[2]
     name: str = Field(pattern=r"^[a-z0-9_]+$")
     backend: str
     family: str
     target: str
+    device: str
     description: str
     sources: tuple[str, ...] = Field(min_length=1)
     wave_size: int = Field(gt=0)
@@ -115,69 +80,42 @@ class Arch(_Frozen):
     clock_ghz: float = Field(gt=0)
     memory_gbytes_per_s: float = Field(gt=0)
     lds_bytes: int = Field(gt=0)
+    fp8_format: Literal["ocp", "fnuz"] = "ocp"
+    lds_transposing_loads: bool = False
+    wide_direct_lds_loads: bool = False
+    cpu: CpuFacts | None = None
     compute_unit: ComputeUnit | None = None
     flops_per_clock_per_cu: dict[str, float]
-    layouts: tuple[str, ...] = Field(min_length=1)
-    tile: TileLimits
-    waves: Triples = Field(min_length=1)
-    clusters: Triples = Field(default=((1, 1, 1),), min_length=1)
-    pipelines: dict[str, PipelineLimits] = Field(min_length=1)
-    warp_tiles: dict[str, Triples] = Field(min_length=1)
-    preshuffle_warp_tiles: dict[str, Triples] = {}
-    outputs: dict[str, tuple[str, ...]]
-    feature_needs: tuple[FeatureNeed, ...] = ()
-
-    @model_validator(mode="after")
-    def _tables_agree(self) -> Arch:
-        keys = set(self.warp_tiles)
-        if set(self.outputs) != keys:
-            raise ValueError(f"outputs must have exactly the dtype keys of warp_tiles: {', '.join(sorted(keys))}")
-        if not set(self.preshuffle_warp_tiles) <= keys:
-            raise ValueError("preshuffle_warp_tiles has a dtype key that warp_tiles lacks")
-        rated, offered = set(self.flops_per_clock_per_cu), {key.split("_")[0] for key in keys}
-        if rated != offered:
-            raise ValueError(f"flops_per_clock_per_cu must rate exactly these dtypes: {', '.join(sorted(offered))}")
-        return self
+    operations: dict[str, dict[str, Any]] = Field(min_length=1)
 
     @functools.cached_property
-    def epilogues(self) -> tuple[str, ...]:
-        """Every epilogue that some pipeline offers."""
-        return tuple(dict.fromkeys(item for limits in self.pipelines.values() for item in limits.epilogues))
+    def sections(self) -> dict[str, Any]:
+        """The sections of ``operations`` that were read so far, see :meth:`section`."""
+        return {}
 
-    @functools.cached_property
-    def schedulers(self) -> tuple[str, ...]:
-        """Every scheduler that some pipeline offers."""
-        return tuple(dict.fromkeys(item for limits in self.pipelines.values() for item in limits.schedulers))
+    def __copy__(self) -> Self:
+        """A copy reads its sections itself: ``model_copy`` may change them."""
+        made = super().__copy__()
+        made.__dict__.pop("sections", None)
+        return made
 
-    @functools.cached_property
-    def wave_set(self) -> frozenset[Triple]:
-        """``waves`` for membership tests."""
-        return frozenset(self.waves)
+    def section(self, operation: str, model: type[_Section]) -> _Section:
+        """The section of an operation as its model, which finds this architecture as its validation context.
 
-    @functools.cached_property
-    def cluster_set(self) -> frozenset[Triple]:
-        """``clusters`` for membership tests."""
-        return frozenset(self.clusters)
-
-    @functools.cached_property
-    def warp_tile_sets(self) -> Mapping[str, frozenset[Triple]]:
-        """``warp_tiles`` for membership tests."""
-        return {key: frozenset(tiles) for key, tiles in self.warp_tiles.items()}
-
-    @functools.cached_property
-    def preshuffle_warp_tile_sets(self) -> Mapping[str, frozenset[Triple]]:
-        """``preshuffle_warp_tiles`` for membership tests."""
-        return {key: frozenset(tiles) for key, tiles in self.preshuffle_warp_tiles.items()}
-
-    def lds_budget(self, pipeline: str) -> int | None:
-        """Bytes that one stage of A and B may take; None where the pipeline has no bound. KeyError: not offered."""
-        return self.pipelines[pipeline].lds_bytes
-
-    def features(self, dtypes: str, warp_tile_k: int) -> tuple[str, ...]:
-        """What a device must have beyond the architecture for kernels of this dtype key and warp-tile K."""
-        return tuple(
-            sorted(n.feature for n in self.feature_needs if (n.dtypes, n.warp_tile_k) == (dtypes, warp_tile_k))
-        )
+        It is read once. ArchError if there is none, or if it is malformed.
+        """
+        if operation not in self.sections:
+            if operation not in self.operations:
+                raise ArchError(
+                    f"arch {self.name} has no section operations.{operation}; choose another arch, or add it"
+                )
+            try:
+                made = model.model_validate(self.operations[operation], context=self)
+            except ValidationError as error:
+                raise _malformed(error, f"arch {self.name!r}", ("operations", operation)) from None
+            self.sections[operation] = made
+        found: _Section = self.sections[operation]
+        return found
 
 
 @functools.cache
@@ -235,8 +173,17 @@ def _parse(text: str, origin: str) -> Arch:
         raw: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ArchError(f"arch file {origin!r} is not JSON: {error}") from None
+    if isinstance(raw, dict) and raw.get("schema_version") == 1:
+        raise ArchError(
+            f"arch file {origin!r} has schema_version 1; write 2, and move layouts, tile, waves, clusters, pipelines, "
+            "warp_tiles, preshuffle_warp_tiles, outputs and feature_needs into operations.gemm"
+        )
     try:
         return Arch.model_validate(raw)
     except ValidationError as error:
-        lines = [f"  {'.'.join(map(str, item['loc'])) or '(file)'}: {item['msg']}" for item in error.errors()]
-        raise ArchError(f"arch file {origin!r} is wrong:\n" + "\n".join(lines)) from None
+        raise _malformed(error, f"arch file {origin!r}", ()) from None
+
+
+def _malformed(error: ValidationError, what: str, outer: tuple[str, ...]) -> ArchError:
+    lines = [f"  {'.'.join(map(str, (*outer, *item['loc']))) or '(file)'}: {item['msg']}" for item in error.errors()]
+    return ArchError(f"{what} is wrong:\n" + "\n".join(lines))

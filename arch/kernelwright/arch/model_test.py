@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from kernelwright.arch import ArchError, load, load_file, model, names, register
 
@@ -39,13 +40,7 @@ def test_eight_architectures_ship() -> None:
 def test_every_file_is_whole(name: str) -> None:
     arch = load(name)
     assert arch.name == name and load(name) is arch
-    assert {layout for layout in arch.layouts} == {"rcr", "rrr", "crr", "ccr"}
-    for key, tiles in arch.warp_tiles.items():
-        assert tiles and arch.outputs[key] and len(set(tiles)) == len(tiles)
-    for pipeline, limits in arch.pipelines.items():
-        budget = arch.lds_budget(pipeline)
-        assert budget is None or budget * (2 if limits.double_buffer else 1) <= arch.lds_bytes
-    assert {(1, 1, 1)} <= set(arch.clusters)
+    assert arch.device and arch.description.endswith(".") and (arch.cpu is None) == (arch.backend != "cpu")
     assert all(
         any(word in source for word in ("sheet", "page", "GPUOpen", "ROCm", "guide", "ISA", "LLVM", "no fp8"))
         for source in arch.sources
@@ -73,25 +68,26 @@ def test_the_numbers_give_the_data_sheets_peaks(name: str, dtype: str, peak_tflo
 
 
 def test_reference_facts() -> None:
-    assert set(load("gfx90a").waves) == {(1, 4, 1), (2, 2, 1), (4, 1, 1)}
-    assert len(load("gfx942").waves) == 7 and len(load("gfx950").waves) == 9
-    assert set(load("gfx1201").waves) == {(2, 4, 1), (1, 8, 1), (8, 1, 1), (4, 2, 1)}
-    assert load("gfx942").lds_budget("compv4") == 32768 and load("gfx950").lds_budget("compv4") == 81920
-    assert load("gfx942").warp_tiles["bf8_fp8_fp32"] == ((32, 32, 16),)
-    assert (16, 16, 128) in load("gfx950").warp_tile_sets["fp8_bf8_fp32"]
-    assert "fp8_fp8_fp32" not in load("gfx90a").warp_tiles and "fp8_fp8_fp32" not in load("gfx1100").warp_tiles
-    assert (64, 256, 16) in load("sm_90a").warp_tile_sets["bf16_bf16_fp32"]
     assert load("sm_90a").lds_bytes == 227 * 1024
-    assert load("gfx942").epilogues == ("cshuffle", "default")
-    assert load("sm_90a").schedulers == ("cooperative", "pingpong")
-    assert (64, 4, 16) in load("gfx942").preshuffle_warp_tile_sets["fp16_fp16_fp32"]
-    assert (1, 1, 1) in load("sm_90a").cluster_set and (2, 2, 1) in load("gfx942").wave_set
+    assert {name for name in names() if load(name).fp8_format == "fnuz"} == {"gfx942"}
+    assert {name for name in names() if load(name).lds_transposing_loads} == {"gfx950"}
+    v4 = load("x86_64_v4").cpu
+    assert v4 and (v4.level, v4.vector_registers, v4.vector_lanes) == (4, 32, 16)
+    assert v4.features == {"avx512_bf16": "avx512bf16", "avx512_vnni": "avx512vnni"}
 
 
-def test_features_are_asked_of_the_device_only_where_needed() -> None:
-    v4 = load("x86_64_v4")
-    assert v4.features("bf16_bf16_fp32", 2) == ("avx512_bf16",)
-    assert v4.features("bf16_bf16_fp32", 1) == () == v4.features("fp32_fp32_fp32", 1)
+class _Section(BaseModel):
+    value: int
+
+
+def test_a_section_is_read_once_and_by_its_operation() -> None:
+    arch = load("gfx942").model_copy(update={"operations": {"made_up": {"value": 3}, "wrong": {"value": "x"}}})
+    assert arch.section("made_up", _Section).value == 3
+    assert arch.section("made_up", _Section) is arch.section("made_up", _Section)
+    with pytest.raises(ArchError, match=r"'gfx942' is wrong:\n  operations\.wrong\.value: "):
+        arch.section("wrong", _Section)
+    with pytest.raises(ArchError, match=r"gfx942 has no section operations\.gemm; choose another arch, or add"):
+        arch.section("gemm", _Section)
 
 
 def test_an_unknown_name_lists_the_known_ones_and_the_closest() -> None:
@@ -108,12 +104,10 @@ def test_an_unknown_name_lists_the_known_ones_and_the_closest() -> None:
         ("[]", r"\(file\)"),
         (raw(wave_size=0), "wave_size: "),
         (raw(colour="red"), "colour: Extra inputs"),
-        (raw(schema_version=2), "schema_version"),
-        (raw(outputs={}), "outputs must have exactly the dtype keys"),
-        (raw(preshuffle_warp_tiles={"fp4_fp4_fp32": [[1, 1, 1]]}), "that warp_tiles lacks"),
-        (raw(flops_per_clock_per_cu={"fp16": 1}), "must rate exactly these dtypes: bf16"),
-        (raw(waves=[[1, 2]]), r"waves: .*is not \[m, n, k\]"),
-        (raw(tile={"m": "x", "n": 1, "k": 1}), r"tile\.m: "),
+        (raw(schema_version=1), r"has schema_version 1; write 2, and move layouts, .* into operations\.gemm"),
+        (raw(schema_version=3), "schema_version"),
+        (raw(fp8_format="e4m3"), "fp8_format: "),
+        (raw(operations={}), "operations: "),
         (raw(sources=[]), "sources"),
     ],
 )

@@ -13,16 +13,16 @@ _EXIT_BAD_INPUT = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it; the exit code, see :mod:`kernelwright.codegen.protocol` and :mod:`kernelwright.dispatch.doctor`."""
+    """Run the command line and return its exit code, see :mod:`kernelwright.codegen.interface.protocol`."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["doctor"]:
         return doctor.main(given[1:])
     if given[:1] == ["info"]:
-        return int(importlib.import_module("kernelwright.codegen.report").main(given[1:]))
+        return int(importlib.import_module("kernelwright.codegen.resources.report").main(given[1:]))
     if given == ["--cmake-dir"]:
         return _print_cmake_folder(Path(__file__).resolve().parents[1] / "native/cmake")
     try:
-        cli = importlib.import_module("kernelwright.codegen.cli")
+        cli = importlib.import_module("kernelwright.codegen.interface.cli")
     except ModuleNotFoundError as error:
         print(
             f"error: this command needs the package {error.name}; allowed without it: doctor, info, --cmake-dir; "

@@ -2,7 +2,7 @@
 
 import sys
 
-from kernelwright.codegen.cli import main
+from kernelwright.codegen.interface.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

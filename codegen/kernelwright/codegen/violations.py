@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    from kernelwright.arch import Arch
-    from kernelwright.codegen.spec import GemmSpec
+from kernelwright.arch import Arch
 
 
 @dataclass(frozen=True)
@@ -37,18 +36,18 @@ class Violation:
 
 @dataclass(frozen=True)
 class Rule:
-    """A named check: ``check`` yields nothing for a spec that is fine and never raises.
+    """A named check: ``check`` yields nothing for a legal spec and never raises.
 
-    ``reason`` says once, for the reference documentation, why the rule exists.
+    ``check`` takes specs of one operation. ``reason`` says once, for the reference documentation, why the rule exists.
     """
 
     id: str
     reason: str
-    check: Callable[[GemmSpec, Arch], Iterable[Violation]]
+    check: Callable[[Any, Arch], Iterable[Violation]]
 
 
 class SpecError(ValueError):
-    """Text or data that is no spec: an unknown key, dtype, architecture, rule set, or a value of the wrong kind."""
+    """Input that cannot be used: an unknown key, dtype, architecture or set, or a value of the wrong kind."""
 
 
 class IllegalKernelError(SpecError):
@@ -60,3 +59,19 @@ class IllegalKernelError(SpecError):
         self.violations = tuple(violations)
         lines = "".join(f"\n  {violation}" for violation in self.violations)
         super().__init__(f"{name} is illegal on {arch}:{lines}")
+
+
+def closest(text: str, allowed: Iterable[str]) -> str:
+    """`` (did you mean …?)`` with the entry of ``allowed`` that is closest to ``text``; "" if none is close."""
+    close = difflib.get_close_matches(text, list(allowed), n=1, cutoff=0.6)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def typed(raw: Mapping[str, Any], key: str, kind: type, default: Any) -> Any:
+    """``raw[key]``, or ``default`` if it is missing or null; SpecError if it is not a ``kind``."""
+    value = raw.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, kind):
+        raise SpecError(f"request key {key!r} must be a {kind.__name__}, not {value!r}")
+    return value

@@ -14,8 +14,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from kernelwright.codegen.command import TIMEOUT_S, interrupt_on_signals
-from kernelwright.codegen.limits import LimitError
+from kernelwright.codegen.building.run_command import TIMEOUT_S, interrupt_on_signals
+from kernelwright.codegen.resources.limits import LimitError
 from kernelwright.codegen.violations import SpecError
 from kernelwright.dispatch import Device, DeviceNameError, KernelwrightError
 from kernelwright.jit.registry import Registry
@@ -76,7 +76,8 @@ def _specs(path: str) -> list[dict[str, object]]:
         raise SpecError(f"{path} is no JSON: {error}") from None
     specs = found if isinstance(found, list) else [found]
     if not specs or not all(isinstance(spec, dict) for spec in specs):
-        raise SpecError(f"{path} holds no spec: allowed: one JSON object such as {{'dtype': …}}, or a list of them")
+        example = '{"op": "gemm", "dtype": …}'
+        raise SpecError(f"{path} holds no spec: allowed: one JSON object such as {example}, or a list of them")
     return specs
 
 

@@ -29,7 +29,7 @@ def test_bad_input_is_exit_status_2(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name, text in {"SPEC": '{"dtype": "fp23"}', "LIST": "[]", "TEXT": "{"}.items():
+    for name, text in {"SPEC": '{"op": "gemm", "dtype": "fp23"}', "LIST": "[]", "TEXT": "{"}.items():
         Path(name).write_text(text)
     assert command.main([*arguments, "--arch", "x86_64_v3", "--cache", "cache"]) == command.EXIT_BAD_INPUT
     said = capsys.readouterr()

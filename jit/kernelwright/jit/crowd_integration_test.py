@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelwright.codegen.testing_crowd import crowd
+from kernelwright.codegen.testing.crowd import crowd
 from kernelwright.dispatch import Device
 from kernelwright.jit import Registry
 

@@ -11,13 +11,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernelwright.codegen.backends import ToolchainChoice
-from kernelwright.codegen.locks import entry_lock
-from kernelwright.codegen.plan import LibraryPlan
-from kernelwright.codegen.protocol import library_json
-from kernelwright.codegen.provenance import canonical, generator_materials
-from kernelwright.codegen.select import Selection
-from kernelwright.codegen.store import flush
+from kernelwright.codegen.actions import CompilePlan
+from kernelwright.codegen.backends.registry import ToolchainChoice
+from kernelwright.codegen.building.locks import entry_lock
+from kernelwright.codegen.building.store import flush
+from kernelwright.codegen.packaging.provenance import canonical, generator_materials
+from kernelwright.codegen.planning.describe import library_json
+from kernelwright.codegen.selecting.selection import Selection
 from kernelwright.dispatch import KernelLibrary, KernelwrightError
 from kernelwright.jit.toolchains import own_digest
 
@@ -28,7 +28,7 @@ _LOCK_S = 1800.0
 def library_key(
     name: str,
     item: Selection,
-    plan: LibraryPlan,
+    plan: CompilePlan,
     toolchains: Mapping[str, ToolchainChoice],
     given: Mapping[str, Path] | None,
 ) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from kernelwright.codegen.execute import ActionError, Watcher
-from kernelwright.codegen.plan import Action
+from kernelwright.codegen.actions import Action
+from kernelwright.codegen.building.execute import ActionError, Watcher
 
 
 @contextmanager

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from kernelwright.codegen.execute import ActionError, Watcher
-from kernelwright.codegen.plan import Action
+from kernelwright.codegen.actions import Action
+from kernelwright.codegen.building.execute import ActionError, Watcher
 from kernelwright.jit.progress import Lines, display
 
 ACTIONS = [Action(name, f"Compile {name}", ("true",), (), (name,), seconds=4) for name in ("one", "two", "three")]

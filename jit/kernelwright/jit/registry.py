@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kernelwright.codegen.backends import ToolchainChoice, backend_for
-from kernelwright.codegen.build import library_files
-from kernelwright.codegen.command import TIMEOUT_S
-from kernelwright.codegen.execute import BuildError, LocalExecutor, Watcher
-from kernelwright.codegen.library import library_plan
-from kernelwright.codegen.limits import Limits, strictest
-from kernelwright.codegen.plan import LibraryPlan
-from kernelwright.codegen.select import Selection, load_archs, select
-from kernelwright.codegen.spec import Kernel
+from kernelwright.codegen.actions import CompilePlan
+from kernelwright.codegen.backends.registry import ToolchainChoice, backend_for
+from kernelwright.codegen.building.build import library_files
+from kernelwright.codegen.building.execute import BuildError, LocalExecutor, Watcher
+from kernelwright.codegen.building.run_command import TIMEOUT_S
+from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.planning.compile_plan import compile_plan
+from kernelwright.codegen.resources.limits import Limits, strictest
+from kernelwright.codegen.selecting.selection import Selection, load_archs, select
 from kernelwright.codegen.violations import SpecError
 from kernelwright.dispatch import Device, Dispatcher, KernelLibrary
 from kernelwright.jit.errors import BuildFailedError, JitDisabledError, ToolchainError
@@ -63,7 +63,7 @@ class Registry:
         return tuple(sorted(self._kernels.values(), key=lambda kernel: kernel.name))
 
     def add(self, spec: Mapping[str, Any] | None = None, /, *, limits: Limits | None = None, **fields: Any) -> Kernel:
-        """Add one kernel: ``add(dtype="bf16", layout="rcr", tile=[128, 128, 32], …)`` or a mapping of such fields.
+        """Add one kernel: ``add(op="gemm", dtype="bf16", tile=[128, 128, 32], …)`` or a mapping of such fields.
 
         Fields left out get the architecture's defaults. Raises SpecError for unknown fields and values,
         IllegalKernelError, with every reason, for a kernel that the architecture cannot run.
@@ -108,7 +108,7 @@ class Registry:
         ended with all that it started.
 
         Raises SpecError for an empty registry, JitDisabledError, ToolchainError, BuildFailedError with everything that
-        the compilers printed, and ``kernelwright.codegen.limits.LimitError`` for kernels beyond their limits.
+        the compilers printed, and ``kernelwright.codegen.resources.limits.LimitError`` for kernels beyond their limits.
         """
         item, plan, key = self._planned()
         cache = LibraryCache(self.cache)
@@ -148,19 +148,19 @@ class Registry:
             self._limits[kernel.identity] = strictest(stated)
         return item.kernels
 
-    def _planned(self) -> tuple[Selection, LibraryPlan, str]:
+    def _planned(self) -> tuple[Selection, CompilePlan, str]:
         limits = {identity: stated for identity, stated in self._limits.items() if stated}
         item = Selection(self.arch, self.kernels, {}, limits)
-        plan = library_plan(self.name, self.arch, item.kernels, backend_for(self.arch, self._toolchains))
+        plan = compile_plan(self.name, self.arch, item.kernels, backend_for(self.arch, self._toolchains))
         return item, plan, library_key(self.name, item, plan, self._toolchains, self._given)
 
-    def _trees(self, plan: LibraryPlan) -> Trees | ToolchainError:
+    def _trees(self, plan: CompilePlan) -> Trees | ToolchainError:
         try:
             return find_trees({tree for action in plan.all_actions for tree in action.trees}, self._given)
         except ToolchainError as error:
             return error
 
-    def _missing(self, item: Selection, plan: LibraryPlan, key: str) -> tuple[Kernel, ...]:
+    def _missing(self, item: Selection, plan: CompilePlan, key: str) -> tuple[Kernel, ...]:
         trees = self._trees(plan)
         if isinstance(trees, ToolchainError):
             return () if LibraryCache(self.cache).find(key, {}) else item.kernels
@@ -178,7 +178,7 @@ class Registry:
     def _executor(self, trees: Trees, workers: int, memory_mb: int | None, watcher: Watcher) -> LocalExecutor:
         return LocalExecutor(trees.roots, self.cache, workers, memory_mb, watcher=watcher)
 
-    def _run(self, executor: LocalExecutor, plan: LibraryPlan) -> dict[str, Path]:
+    def _run(self, executor: LocalExecutor, plan: CompilePlan) -> dict[str, Path]:
         try:
             return executor.run(plan.all_files, plan.all_actions, keep_going=True)
         except BuildError as error:

@@ -9,16 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelwright.codegen import cli
-from kernelwright.codegen.build import read_tree_roots
-from kernelwright.codegen.limits import LimitError
+from kernelwright.codegen.building.build import read_tree_roots
+from kernelwright.codegen.interface import cli
+from kernelwright.codegen.operations.gemm.spec import gemm_spec
+from kernelwright.codegen.resources.limits import LimitError
 from kernelwright.codegen.violations import SpecError
 from kernelwright.dispatch import Device, KernelLibrary, KernelwrightError
 from kernelwright.jit import BuildFailedError, JitDisabledError, Registry, ToolchainError, command
 
 pytestmark = pytest.mark.skipif("KERNELWRIGHT_TREES" not in os.environ, reason="KERNELWRIGHT_TREES is not set")
 
-SPEC = {"dtype": "fp32", "layout": "rrr", "tile": [12, 48, 32], "warp_tile": [6, 16, 1]}
+SPEC = {"op": "gemm", "dtype": "fp32", "layout": "rrr", "tile": [12, 48, 32], "warp_tile": [6, 16, 1]}
 CPU = Device("cpu", arch="x86_64_v3")
 
 
@@ -54,7 +55,7 @@ def test_what_is_missing_is_compiled_once(
     more = registry(cache, "rrr", "rcr")
     with pytest.raises(JitDisabledError, match=r"KERNELWRIGHT_JIT=off, but 1 kernel for x86_64_v3 .*\n  gemm_fp32_rcr"):
         more.build()
-    assert [kernel.spec.layout for kernel in more.missing()] == ["rcr"]
+    assert [gemm_spec(kernel).layout for kernel in more.missing()] == ["rcr"]
 
     monkeypatch.setenv("KERNELWRIGHT_JIT", "on")
     more.build(progress=True)

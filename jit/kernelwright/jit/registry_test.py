@@ -11,7 +11,14 @@ from kernelwright.jit import JitDisabledError, Registry, ToolchainError
 from kernelwright.jit.registry import default_cache
 
 AMD = Device("hip:0", arch="gfx942")
-SPEC = {"dtype": "bf16", "layout": "rcr", "tile": [128, 128, 32], "wave": [2, 2, 1], "warp_tile": [32, 32, 16]}
+SPEC = {
+    "op": "gemm",
+    "dtype": "bf16",
+    "layout": "rcr",
+    "tile": [128, 128, 32],
+    "wave": [2, 2, 1],
+    "warp_tile": [32, 32, 16],
+}
 
 
 @pytest.fixture
@@ -30,6 +37,7 @@ def test_kernels_come_from_specs_sets_and_configurations(tmp_path: Path, sources
     essential = registry.add_set("essential", filter="c.dtype_a == 'bf16'")
     assert essential and kernel in registry.kernels and set(essential) <= set(registry.kernels)
     config = {
+        "op": "gemm",
         "problem": {"dtype": "fp16", "layout": "rcr"},
         "tile_config": {key: {"values": [SPEC[key]]} for key in ("tile", "wave", "warp_tile")},
         "trait_config": {"pipeline": {"values": ["compv3", "compv4"]}},
@@ -81,7 +89,7 @@ def test_off_lists_everything_where_the_cache_cannot_be_written(
     (tmp_path / "cache").write_text("a file where a folder should be")
     trees = {**sources, "zig": tmp_path / "zig"}
     registry = Registry(Device("cpu", arch="x86_64_v3"), cache=tmp_path / "cache", trees=trees)
-    registry.add(dtype="fp32", layout="rrr", tile=[12, 48, 32], warp_tile=[6, 16, 1])
+    registry.add(op="gemm", dtype="fp32", layout="rrr", tile=[12, 48, 32], warp_tile=[6, 16, 1])
     monkeypatch.setenv("KERNELWRIGHT_JIT", "off")
     with pytest.raises(JitDisabledError, match="1 kernel for x86_64_v3"):
         registry.build()

@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 
 import kernelwright.codegen
-from kernelwright.codegen.build import read_tree_roots
+from kernelwright.codegen.building.build import read_tree_roots
 from kernelwright.codegen.toolchains import cuda, hip, host
 from kernelwright.codegen.trees import TREES
 from kernelwright.jit.errors import ToolchainError

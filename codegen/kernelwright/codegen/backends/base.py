@@ -1,12 +1,13 @@
-"""What a backend must know: C++ symbols for a template, commands for a kernel, commands for a library."""
+"""What a backend must know: commands for a kernel, commands for a library. Symbols are the operations'."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from kernelwright.codegen.plan import Action, KernelPlan
-from kernelwright.codegen.spec import Kernel
+from kernelwright.codegen.actions import Action, KernelActions
+from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operation import operation
 
 
 class Toolchain(Protocol):
@@ -23,22 +24,39 @@ class Toolchain(Protocol):
 class Backend(Protocol):
     """One family of kernels (``ck_tile``, ``cutlass``, ``cpu``) bound to a toolchain.
 
-    Where kernel plans name a ``report``, a module ``backends/<name>_report.py`` has ``read_report``, which takes the
-    bytes of that file (its text for ``ck_tile``) and finds the resources of the manifest (registers, LDS, …) in it.
+    Where the actions of a kernel name a ``report``, :mod:`kernelwright.codegen.resources.readers` finds the resources
+    of the manifest (registers, LDS, …) in it.
     """
 
     @property
     def name(self) -> str:
-        """As architecture files and template folders call it."""
+        """As architecture files and operations call it."""
 
-    def context(self, kernel: Kernel) -> Mapping[str, object]:
-        """Variables of the template ``templates/<name>/<op>.hpp.jinja``: C++ symbols, nothing else."""
+    def kernel_actions(self, kernel: Kernel, header: str) -> KernelActions:
+        """Actions from the rendered header (path ``<arch>/<name>.hpp``) to this kernel's objects.
 
-    def kernel_plan(self, kernel: Kernel, header: str) -> KernelPlan:
-        """Actions from the rendered header (path ``<arch>/<name>.hpp``) to this kernel's objects."""
+        The other files that the operation's templates make stand beside the header.
+        """
 
-    def library_actions(self, arch: str, table: str, objects: Sequence[str], library: str) -> tuple[Action, ...]:
-        """Compile the rendered kernel table (C, path ``table``) and link it with ``objects`` into ``library``."""
+    def library_actions(
+        self, arch: str, table: str, objects: Sequence[str], library: str, operations: Sequence[str]
+    ) -> tuple[Action, ...]:
+        """Compile the rendered kernel table (C, path ``table``) and link it with ``objects`` into ``library``.
+
+        ``operations`` are those of the library's kernels, whose launchers it contains.
+        """
 
     def group_action(self, objects: Sequence[str], output: str) -> Action:
         """Put ``objects`` into the one object ``output``, which ``library_actions`` takes in their place."""
+
+
+def launcher_sources(operations: Iterable[str], backend: str) -> list[str]:
+    """The sources that operations add to a library, each once."""
+    parts = (operation(name).on_backend(backend) for name in operations)
+    return list(dict.fromkeys(source for part in parts for source in part.sources))
+
+
+def launcher_trees(operations: Iterable[str], backend: str) -> tuple[str, ...]:
+    """The header trees that the launchers of operations see besides the backend's own, each once."""
+    parts = (operation(name).on_backend(backend) for name in operations)
+    return tuple(dict.fromkeys(tree for part in parts for tree in part.trees))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from kernelwright.arch import Arch, load
-from kernelwright.codegen.backends import cpu_symbols as symbols
-from kernelwright.codegen.plan import Action, KernelPlan
-from kernelwright.codegen.spec import GemmSpec, Kernel
+from kernelwright.arch import Arch, ArchError, load
+from kernelwright.arch.model import CpuFacts
+from kernelwright.codegen.actions import Action, KernelActions
+from kernelwright.codegen.backends.base import launcher_trees
+from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operation import operation
 from kernelwright.codegen.toolchains.host import HostToolchain
 
 _DRIVER = "__cpu/include/kernelwright/cpu/library.cpp"
@@ -24,44 +26,32 @@ class CpuBackend:
     def __init__(self, host: HostToolchain) -> None:
         self.host = host
 
-    def context(self, kernel: Kernel) -> Mapping[str, object]:
-        """C++ symbols for ``templates/cpu/gemm.hpp.jinja``; the spec must have passed the rules."""
-        spec = kernel.spec
-        layout_a, layout_b = symbols.LAYOUTS[spec.layout]
-        features = _features(spec, load(kernel.arch))
-        return {
-            "operation": symbols.OPERATIONS[spec.dtype_a, spec.warp_tile.k],
-            "epilogue": _epilogue(spec),
-            "layout_a": layout_a,
-            "layout_b": layout_b,
-            "required_features": " | ".join(symbols.FEATURES[feature][0] for feature in features) or "kNoFeature",
-            "features": " ".join(features),
-            "max_split_k": symbols.MAX_SPLIT_K if spec.split_k else 1,
-            "stream_k": symbols.STREAM_K[spec.stream_k],
-        }
-
-    def kernel_plan(self, kernel: Kernel, header: str) -> KernelPlan:
+    def kernel_actions(self, kernel: Kernel, header: str) -> KernelActions:
         """One compile: the header to ``<arch>/<name>.o``, its own report, for the level and the kernel's features."""
         output = header.removesuffix(".hpp") + ".o"
-        arch = load(kernel.arch)
-        extra = [symbols.FEATURES[feature][1] for feature in _features(kernel.spec, arch)]
+        arch, own = load(kernel.arch), operation(kernel.spec.op)
+        extra = [cpu_facts(arch).features[feature] for feature in own.features(kernel.spec, arch)]
         flags = ("-x", "c++", *self.host.cpu_flags(arch.target, extra))
-        command = self.host.compile_cxx(header, output, flags=flags, trees=_TREES, memory_mb=_COMPILE_MB)
+        trees = (*_TREES, *own.on_backend(self.name).trees)
+        command = self.host.compile_cxx(header, output, flags=flags, trees=trees, memory_mb=_COMPILE_MB)
         action = command.action(f"compile {output}", f"Compile {kernel.name} for {kernel.arch}", [header], [output])
-        return KernelPlan(files=(), actions=(action,), objects=(output,), report=output)
+        return KernelActions(files=(), actions=(action,), objects=(output,), report=output)
 
     def group_action(self, objects: Sequence[str], output: str) -> Action:
         """A relocatable object of many objects."""
         return self.host.group(objects, output)
 
-    def library_actions(self, arch: str, table: str, objects: Sequence[str], library: str) -> tuple[Action, ...]:
+    def library_actions(
+        self, arch: str, table: str, objects: Sequence[str], library: str, operations: Sequence[str]
+    ) -> tuple[Action, ...]:
         """Compile the table and the driver for any x86-64 processor, and link all."""
         stem = library.removesuffix(".so")
         table_object, driver_object = f"{stem}_table.o", f"{stem}_driver.o"
         baseline = self.host.cpu_flags("x86_64")
-        level = f"-DKERNELWRIGHT_CPU_LEVEL={symbols.LEVELS[load(arch).target]}"
+        level = f"-DKERNELWRIGHT_CPU_LEVEL={cpu_facts(load(arch)).level}"
+        trees = (*_TREES, *launcher_trees(operations, self.name))
         compile_table = self.host.compile_c(table, table_object, flags=baseline, trees=("abi",))
-        compile_driver = self.host.compile_cxx(_DRIVER, driver_object, flags=(*baseline, level), trees=_TREES)
+        compile_driver = self.host.compile_cxx(_DRIVER, driver_object, flags=(*baseline, level), trees=trees)
         everything = [*objects, table_object, driver_object]
         link = self.host.link_shared(everything, library, libraries=("pthread",))
         return (
@@ -73,13 +63,8 @@ class CpuBackend:
         )
 
 
-def _epilogue(spec: GemmSpec) -> str:
-    element = symbols.ELEMENTS[spec.dtype_c]
-    if not spec.fused:
-        return f"epilogue<{element}>"
-    activation = symbols.ACTIVATIONS[spec.activation]
-    return f"epilogue<{element}, {spec.num_d}, {symbols.D_OPS[spec.d_op]}, {activation}>"
-
-
-def _features(spec: GemmSpec, arch: Arch) -> tuple[str, ...]:
-    return arch.features(spec.dtype_key, spec.warp_tile.k)
+def cpu_facts(arch: Arch) -> CpuFacts:
+    """What the architecture file says of the CPU; ArchError if it has no section ``cpu``."""
+    if arch.cpu is None:
+        raise ArchError(f"arch {arch.name} is of the backend cpu, but its file has no section 'cpu'; add it")
+    return arch.cpu

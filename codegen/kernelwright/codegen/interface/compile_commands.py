@@ -10,13 +10,12 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kernelwright.codegen.backends import backend_for
-from kernelwright.codegen.library import library_plan
-from kernelwright.codegen.plan import Action
-from kernelwright.codegen.protocol import typed
-from kernelwright.codegen.select import load_archs, select_listed
+from kernelwright.codegen.actions import Action
+from kernelwright.codegen.backends.registry import backend_for
+from kernelwright.codegen.planning.compile_plan import compile_plan
+from kernelwright.codegen.selecting.selection import load_archs, select_listed
 from kernelwright.codegen.trees import TREES, mount
-from kernelwright.codegen.violations import SpecError
+from kernelwright.codegen.violations import SpecError, typed
 
 _KEYS = ("stage", "kernels", "toolchains", "directory", "include")
 # An editor runs no compiler, so the headers are enough of a toolchain.
@@ -29,7 +28,7 @@ _OUR_INCLUDE = re.compile(rf"(?:{'|'.join(mount(name) for name in _OURS)})/inclu
 
 
 def compile_commands(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """The response to a request of stage "compile_commands", see :mod:`kernelwright.codegen.protocol`.
+    """The response to a request of stage "compile_commands", see :mod:`kernelwright.codegen.interface.protocol`.
 
     Each C or C++ file stands once, at the command of the first kernel that needs it. Raises SpecError for a request of
     another shape and for illegal kernels.
@@ -43,7 +42,7 @@ def compile_commands(raw: Mapping[str, Any]) -> dict[str, Any]:
             raise SpecError(f"request key {key!r} is {path!r}; allowed: an absolute path")
     toolchains = typed(raw, "toolchains", dict, {})
     plans = [
-        library_plan("editor", item.arch, item.kernels, backend_for(item.arch, toolchains, for_editor=True))
+        compile_plan("editor", item.arch, item.kernels, backend_for(item.arch, toolchains, for_editor=True))
         for item in select_listed(typed(raw, "kernels", list, []), load_archs(), None)
     ]
     compiles = [action for plan in plans for action in plan.all_actions if action.source is not None]

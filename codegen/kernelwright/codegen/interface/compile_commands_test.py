@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kernelwright.codegen.answer import answer
+from kernelwright.codegen.interface.respond import respond
 from kernelwright.codegen.violations import SpecError
 
 CPU: dict[str, Any] = {
@@ -29,7 +29,7 @@ DIRECTORY = "/checkout/dist/compile_commands"
 
 
 def asked(*kernels: object, **more: object) -> dict[str, Any]:
-    return answer({"stage": "compile_commands", "kernels": list(kernels), "directory": DIRECTORY, **more})
+    return respond({"stage": "compile_commands", "kernels": list(kernels), "directory": DIRECTORY, **more})
 
 
 def words(response: dict[str, Any], ending: str) -> list[str]:

@@ -15,14 +15,16 @@ for each of ``axes``) and ``bool`` have nothing else.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from kernelwright.codegen.memory import SCRIPT
-from kernelwright.codegen.spec import DType, GemmSpec
+from kernelwright.codegen.building.memory import SCRIPT
+from kernelwright.codegen.operation import Operation, operation
+from kernelwright.codegen.registry import OPERATIONS
 from kernelwright.codegen.trees import TREES
 
 SCHEMA_VERSION = 1
@@ -38,10 +40,11 @@ def plugin_data() -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "operations": {
-            "gemm": {
-                "about": (GemmSpec.__doc__ or "").partition("\n")[0],
-                "fields": [_shorthand(), *build_fields(GemmSpec)],
+            name: {
+                "about": (operation(name).spec_type.__doc__ or "").partition("\n")[0],
+                "fields": [*_shorthands(operation(name)), *build_fields(operation(name).spec_type)],
             }
+            for name in OPERATIONS
         },
         "trees": {
             name: {"about": tree.about, "origin": tree.origin, "globs": list(tree.globs)}
@@ -56,9 +59,9 @@ def build_fields(spec_type: type[BaseModel]) -> list[dict[str, Any]]:
     return [_field(name, info) for name, info in spec_type.model_fields.items() if name != "op"]
 
 
-def _shorthand() -> dict[str, Any]:
-    members = [str(member) for member in DType]
-    return {"name": "dtype", "kind": "text", "allowed": members, "help": "Element type of both A and B."}
+def _shorthands(known: Operation) -> Iterator[dict[str, Any]]:
+    for name, short in known.shorthands.items():
+        yield {**_field(name, known.spec_type.model_fields[short.field]), "help": short.help}
 
 
 def _field(name: str, info: FieldInfo) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, Field
 
-from kernelwright.codegen.cli import main
+from kernelwright.codegen.building.memory import SCRIPT
+from kernelwright.codegen.interface.cli import main
 from kernelwright.codegen.interface.plugin_data import build_fields, plugin_data, plugin_data_text
-from kernelwright.codegen.memory import SCRIPT
-from kernelwright.codegen.spec import Extent, GemmSpec, Padding
+from kernelwright.codegen.operations.gemm.spec import Extent, GemmSpec, Padding
 
 CHECKED_IN = Path(__file__).parents[4] / "rules/kernelwright/pants/data/generator.json"
 

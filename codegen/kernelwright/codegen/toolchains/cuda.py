@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -113,15 +114,17 @@ class CudaToolchain:
         """The same compiles for an editor's own clang."""
         return replace(self, driver=("clang++", *self.driver[2:])) if self.id == "clang" else self
 
-    def compile(self, source: str, output: str, target: str) -> Command:
+    def compile(self, source: str, output: str, target: str, trees: Sequence[str] = ()) -> Command:
         """``source`` (CUDA C++) to the host object ``output`` with device code for ``target`` (``sm_90a``) inside.
 
-        Device code is stored uncompressed, so that :mod:`kernelwright.codegen.backends.cutlass_report` can read it.
+        ``__<tree>/include`` of each tree in ``trees`` is searched besides CUTLASS's and our own headers. Device code is
+        stored uncompressed, so that :mod:`kernelwright.codegen.resources.cutlass` can read it.
         """
         flags = self._clang_flags(target) if self.dialect == "clang" else self._nvcc_flags(target)
-        argv = (*self.driver, *flags, "-c", source, "-o", output)
+        includes = (f"-I__{tree}/include" for tree in trees)
+        argv = (*self.driver, *flags, *includes, "-c", source, "-o", output)
         memory_mb = 1400 if self.dialect == "clang" else 3300
-        return Command(argv, self.trees, self.env, self.caches, memory_mb, source)
+        return Command(argv, (*self.trees, *trees), self.env, self.caches, memory_mb, source)
 
     def _clang_flags(self, target: str) -> tuple[str, ...]:
         return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kernelwright.codegen.toolchains.host import ZIG_VERSION, Command, check_system_tool
@@ -113,11 +114,15 @@ class HipToolchain:
         """The same compiles for an editor's own clang."""
         return replace(self, clang=("clang++",)) if self.id == "wheel" else self
 
-    def compile(self, source: str, output: str, target: str, memory_mb: int) -> Command:
-        """The header ``source`` to device assembly for ``target`` (``gfx942``): code and the metadata about it."""
+    def compile(self, source: str, output: str, target: str, memory_mb: int, trees: Sequence[str] = ()) -> Command:
+        """The header ``source`` to device assembly for ``target`` (``gfx942``): code and the metadata about it.
+
+        ``__<tree>/include`` of each tree in ``trees`` is searched besides CK Tile's and our own headers.
+        """
         argv = (*self.clang, *_DEVICE, f"--offload-arch={target}", *self.headers, *_CK_TILE, *_LANGUAGE)
-        command = self._command((*argv, "-S", source, "-o", output), self.compile_trees, memory_mb)
-        return replace(command, source=source)
+        includes = (f"-I__{tree}/include" for tree in trees)
+        argv = (*argv, *includes, "-S", source, "-o", output)
+        return replace(self._command(argv, (*self.compile_trees, *trees), memory_mb), source=source)
 
     def assemble(self, source: str, output: str, target: str) -> Command:
         """Device assembly to a relocatable object: the code and data that compiling straight to an object gives."""

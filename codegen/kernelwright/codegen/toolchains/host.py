@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from kernelwright.codegen.plan import Action
+from kernelwright.codegen.actions import Action
 
 ZIG_VERSION = "0.17.0"
 # The oldest glibc that a library loads on: RHEL 8, Debian 10 and everything newer.

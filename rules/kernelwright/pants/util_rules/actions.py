@@ -22,7 +22,7 @@ class ActionFailed(Exception):
 
 @dataclass(frozen=True)
 class Action:
-    """One command: ``kernelwright.codegen.plan.Action`` on this side of the process boundary."""
+    """One command: ``kernelwright.codegen.actions.Action`` on this side of the process boundary."""
 
     id: str
     description: str

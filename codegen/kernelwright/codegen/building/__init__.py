@@ -1,0 +1,1 @@
+"""Runs compile plans on this machine: processes, results by content, locks, memory."""

@@ -1,0 +1,362 @@
+"""The local executor: runs a plan's actions in parallel, each in a folder of its own, and caches by content."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import heapq
+import itertools
+import json
+import os
+import shutil
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kernelwright.codegen.actions import Action, RenderedFile, checked_path
+from kernelwright.codegen.building.failures import (
+    ActionError,
+    BuildError,
+    TimeLimitError,
+    remember,
+    remember_time_limit,
+    remembered,
+)
+from kernelwright.codegen.building.locks import entry_lock
+from kernelwright.codegen.building.memory import MemorySlots, available_memory_mb
+from kernelwright.codegen.building.run_command import TIMEOUT_S, Groups, run_command
+from kernelwright.codegen.building.sandbox import sandbox_in
+from kernelwright.codegen.building.schedule import Experience, urgencies
+from kernelwright.codegen.building.store import (
+    Cost,
+    Made,
+    cost_of,
+    file_digest,
+    publish,
+    seal,
+    verified,
+    write_atomically,
+)
+from kernelwright.codegen.trees import TREES, cache_mount, mount
+from kernelwright.codegen.violations import SpecError
+
+__all__ = ["ActionError", "BuildError", "LocalExecutor", "Watcher", "file_digest", "write_atomically"]
+
+
+class Watcher:
+    """Hears of a run; for displays. Calls come from several threads, one at a time."""
+
+    def planned(self, actions: Sequence[Action], seconds: Mapping[Action, float]) -> None:
+        """These will be looked at, and would take about so many seconds of a processor each."""
+
+    def started(self, action: Action) -> None:
+        """Its command starts, or waits for memory."""
+
+    def ended(self, action: Action, cached: bool) -> None:
+        """Its outputs are there: made just now, or before (``cached``)."""
+
+    def failed(self, error: ActionError) -> None:
+        """Its command failed, now or before."""
+
+
+@dataclass(frozen=True)
+class _Result:
+    made: dict[str, Made]
+    cost: Cost | None
+    cached: bool
+
+
+@dataclass
+class LocalExecutor:
+    """Runs actions with the trees found at ``tree_roots``, keeping every result below ``cache``.
+
+    A result is looked up by command, environment, contents of inputs and identity of trees, so nothing runs twice and
+    nothing stale is used. Results are written to disk, then appear by rename, so several processes may share a cache
+    and any of them may be killed; a result whose bytes are not those that were written is made again. What one process
+    makes, others wait for, at most ``lock_timeout_s`` seconds each; then they make it themselves. A command that failed
+    fails again without being run until its inputs change, or with ``retry_failed``.
+
+    At most ``jobs`` commands run at once, and only as many as fit into ``memory_mb``, those of other builds with the
+    same cache included; those on which most depends start first. One that takes longer than ``timeout_s`` seconds is
+    ended with all that it started. ``progress`` hears one line per command, ``watcher`` of every action. ``costs`` are
+    known after a run, by action id.
+    """
+
+    tree_roots: Mapping[str, Path]
+    cache: Path
+    jobs: int = 1
+    memory_mb: int | None = None
+    progress: Callable[[str], None] = lambda line: None
+    watcher: Watcher = field(default_factory=Watcher)
+    retry_failed: bool = False
+    lock_timeout_s: float = 1800
+    timeout_s: float = TIMEOUT_S
+    costs: dict[str, Cost] = field(default_factory=dict, init=False)
+    _trees: dict[str, tuple[Path, str]] = field(default_factory=dict, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _groups: Groups = field(default_factory=Groups, init=False)
+
+    def run(
+        self, files: Sequence[RenderedFile], actions: Sequence[Action], keep_going: bool = False
+    ) -> dict[str, Path]:
+        """Every rendered file and output by its path in the plan, as a file inside the cache (do not change it).
+
+        Raises ActionError for the first command that fails; with ``keep_going`` all that can be made is made, then
+        BuildError holds every failure. SpecError: a tree without a folder or a path that may not be; ValueError: a plan
+        whose inputs nobody makes; OSError: a cache that cannot be written.
+        """
+        self._prepare(files, actions)
+        self._groups = Groups()
+        ready = {file.path: self._store_text(file.text) for file in files}
+        run = _Run(self, actions, ready, keep_going)
+        with ThreadPoolExecutor(max_workers=self.jobs) as pool:
+            try:
+                run.until_done(pool)
+            except BaseException as error:
+                if not isinstance(error, Exception):  # interrupted: nobody waits for what runs
+                    self._groups.close()
+                pool.shutdown(cancel_futures=True)
+                raise
+        if run.errors:
+            raise BuildError(run.errors)
+        return {path: made.path for path, made in ready.items()}
+
+    def missing(self, files: Sequence[RenderedFile], actions: Sequence[Action]) -> list[Action]:
+        """Those actions that a run would have to execute: without a result, or behind one without. Runs nothing."""
+        self._prepare(files, actions)
+        ready = {file.path: Made(Path(), hashlib.sha256(file.text.encode()).hexdigest()) for file in files}
+        waiting = dict.fromkeys(actions)
+        while True:
+            known = {}
+            for action in [action for action in waiting if all(path in ready for path in action.inputs)]:
+                found = verified(self._entry(action, ready), action.outputs)
+                if found is not None:
+                    known[action] = found
+            if not known:
+                return list(waiting)
+            for action, found in known.items():
+                del waiting[action]
+                ready.update(found)
+
+    def tree_digest(self, name: str) -> str:
+        """What changes whenever something in a tree does; SpecError for a tree without a folder."""
+        self.cache = self.cache.resolve()
+        return self._tree(name)[1]
+
+    def _prepare(self, files: Sequence[RenderedFile], actions: Sequence[Action]) -> None:
+        self.cache = self.cache.resolve()
+        for path in (*(file.path for file in files), *(path for action in actions for path in action.outputs)):
+            checked_path(path, "output")
+        for tree in sorted({tree for action in actions for tree in action.trees}):
+            self._tree(tree)
+
+    def _make(self, action: Action, ready: Mapping[str, Made], slots: MemorySlots, patient: bool) -> _Result | None:
+        """The result of an action; None if another process is at it and we are not ``patient``."""
+        entry = self._entry(action, ready)
+        found = verified(entry, action.outputs)
+        if found is not None:
+            return _Result(found, cost_of(entry), True)
+        with entry_lock(self.cache / "locks" / entry.name, self.lock_timeout_s if patient else 0) as ours:
+            if not ours and not patient:
+                return None
+            return self._make_locked(action, entry, ready, slots)
+
+    def _make_locked(self, action: Action, entry: Path, ready: Mapping[str, Made], slots: MemorySlots) -> _Result:
+        record = self.cache / "failures" / f"{entry.name}.json"
+        for attempt in range(3):  # again only if somebody damages what was just written
+            found = verified(entry, action.outputs)
+            if found is not None:
+                return _Result(found, cost_of(entry), not attempt)
+            failure = None if self.retry_failed else remembered(record, action, self.timeout_s)
+            if failure is not None:
+                raise failure
+            with self._lock:
+                self.progress(action.description)
+                self.watcher.started(action)
+            with sandbox_in(self.cache / "sandboxes") as (sandbox, alive):
+                with slots.hold(action.memory_mb) as slot:
+                    cost = self._execute(action, sandbox, ready, (slot, alive), record)
+                staged = sandbox / "__outputs"
+                for output in action.outputs:
+                    target = staged / output
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    os.rename(sandbox / output, target)
+                seal(staged, action.outputs, cost)
+                publish(staged, entry, action.outputs, sandbox / "__old")
+            record.unlink(missing_ok=True)
+        raise OSError(errno.EIO, "what was written cannot be read back; check the disk", str(entry))
+
+    def _execute(
+        self, action: Action, sandbox: Path, ready: Mapping[str, Made], kept: Collection[int], record: Path
+    ) -> Cost:
+        for path in action.inputs:
+            target = sandbox / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ready[path].path, target)
+        for output in action.outputs:
+            (sandbox / output).parent.mkdir(parents=True, exist_ok=True)
+        for tree in action.trees:
+            (sandbox / mount(tree)).symlink_to(self._tree(tree)[0])
+        for cache in action.caches:
+            folder = self.cache / "named" / cache
+            folder.mkdir(parents=True, exist_ok=True)
+            (sandbox / cache_mount(cache)).symlink_to(folder)
+        try:
+            code, printed, cost = run_command(action, sandbox, kept, self.timeout_s, self._groups)
+        except TimeLimitError as late:
+            remember_time_limit(record, late)
+            raise
+        if code != 0:
+            error = ActionError(action, f"failed with exit code {code}", printed)
+            remember(record, error, code)
+            raise error
+        for output in action.outputs:
+            if not (sandbox / output).is_file():
+                raise ActionError(action, f"did not write {output}", printed)
+        return cost
+
+    def _entry(self, action: Action, ready: Mapping[str, Made]) -> Path:
+        parts = {
+            "argv": action.argv,
+            "env": sorted(action.env),
+            "inputs": {path: ready[path].digest for path in action.inputs},
+            "outputs": action.outputs,
+            "trees": {tree: self._tree(tree)[1] for tree in action.trees},
+        }
+        key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+        return self.cache / "actions" / key
+
+    def _store_text(self, text: str) -> Made:
+        data = text.encode()
+        digest = hashlib.sha256(data).hexdigest()
+        path = self.cache / "texts" / digest
+        if not path.exists() or path.read_bytes() != data:
+            write_atomically(path, data)
+        return Made(path, digest)
+
+    def _tree(self, name: str) -> tuple[Path, str]:
+        """A folder that shows the parts of a tree and nothing else, and a digest of what is in them."""
+        with self._lock:
+            if name not in self._trees:
+                if name not in TREES or name not in self.tree_roots:
+                    raise SpecError(f"no folder was given for tree {name!r}; given: {', '.join(self.tree_roots)}")
+                self._trees[name] = _mount_tree(Path(self.tree_roots[name]), TREES[name].parts, self.cache / "trees")
+            return self._trees[name]
+
+
+class _Run:
+    """One run of an executor: what waits for inputs, what is able to start, what runs, what failed."""
+
+    def __init__(
+        self, executor: LocalExecutor, actions: Sequence[Action], ready: dict[str, Made], keep_going: bool
+    ) -> None:
+        self.executor = executor
+        self.ready = ready
+        self.keep_going = keep_going
+        self.errors: list[ActionError] = []
+        memory_mb = executor.memory_mb
+        self.memory_mb = memory_mb if memory_mb is not None else available_memory_mb()
+        self.slots = MemorySlots(executor.cache / "memory", self.memory_mb)
+        self.experience = Experience(executor.cache / "seconds")
+        seconds = {action: self.experience.seconds(action) for action in actions}
+        self.urgency = urgencies(list(seconds), seconds)
+        self.waiting: dict[Action, set[str]] = {}
+        self.users: dict[str, list[Action]] = {}
+        self.able: list[tuple[bool, float, int, Action]] = []  # a heap
+        self.pushed = itertools.count()
+        self.running: dict[Future[_Result | None], Action] = {}
+        for action in seconds:
+            self.waiting[action] = {path for path in action.inputs if path not in ready}
+            for path in self.waiting[action]:
+                self.users.setdefault(path, []).append(action)
+            self._start_when_able(action)
+        executor.watcher.planned(list(seconds), seconds)
+
+    def until_done(self, pool: ThreadPoolExecutor) -> None:
+        while self.waiting or self.able or self.running:
+            self._start(pool)
+            if not self.running:
+                if self.errors:
+                    return  # the rest needs what could not be made
+                missing = {path for paths in self.waiting.values() for path in paths}
+                raise ValueError(f"no action makes {', '.join(sorted(missing))}")
+            for future in wait(self.running, return_when=FIRST_COMPLETED).done:
+                self._end(self.running.pop(future), future)
+
+    def _start_when_able(self, action: Action) -> None:
+        if not self.waiting[action]:
+            del self.waiting[action]
+            self._push(action, patient=False)
+
+    def _push(self, action: Action, patient: bool) -> None:
+        """Those that another process is at come last, and are then waited for."""
+        heapq.heappush(self.able, (patient, -self.urgency[action], next(self.pushed), action))
+
+    def _start(self, pool: ThreadPoolExecutor) -> None:
+        large = []
+        while self.able and len(self.running) < self.executor.jobs:
+            entry = heapq.heappop(self.able)
+            patient, _, _, action = entry
+            if self._fits(action):
+                started = pool.submit(self.executor._make, action, dict(self.ready), self.slots, patient)
+                self.running[started] = action
+            else:
+                large.append(entry)
+        for entry in large:
+            heapq.heappush(self.able, entry)
+
+    def _fits(self, action: Action) -> bool:
+        busy = self.running.values()
+        return not busy or sum(other.memory_mb for other in busy) + action.memory_mb <= self.memory_mb
+
+    def _end(self, action: Action, future: Future[_Result | None]) -> None:
+        executor = self.executor
+        try:
+            result = future.result()
+        except ActionError as error:
+            with executor._lock:
+                executor.watcher.failed(error)
+            if not self.keep_going:
+                raise
+            self.errors.append(error)
+            return
+        if result is None:
+            self._push(action, patient=True)
+            return
+        self.ready.update(result.made)
+        for path in result.made:
+            for user in self.users.pop(path, ()):
+                self.waiting[user].discard(path)
+                self._start_when_able(user)
+        if result.cost is not None:
+            executor.costs[action.id] = result.cost
+            if not result.cached:
+                self.experience.record(action, result.cost.cpu_s)
+        with executor._lock:
+            executor.watcher.ended(action, result.cached)
+
+
+def _mount_tree(root: Path, parts: Sequence[str], into: Path) -> tuple[Path, str]:
+    found: dict[str, Path] = {}
+    for part in parts:
+        matches = sorted(root.glob(part))
+        if not matches:
+            raise SpecError(f"tree folder {root} has no {part}")
+        found.update({str(match.relative_to(root)): match for match in matches})
+    digest = hashlib.sha256()
+    for name, path in sorted(found.items()):
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if file.is_file():
+                status = file.stat()  # size and time stand for contents: toolchain wheels are hundreds of megabytes
+                digest.update(f"{name}/{file.relative_to(path)}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
+    view = into / hashlib.sha256(f"{root.resolve()}\0{sorted(found)}".encode()).hexdigest()[:16]
+    for name, path in found.items():
+        link = view / name
+        if not link.is_symlink():
+            link.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileExistsError):  # another process was faster
+                link.symlink_to(path.resolve())
+    return view, digest.hexdigest()

@@ -1,0 +1,86 @@
+"""Commands that failed: what they printed, kept until something that they read changes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from kernelwright.codegen.actions import Action
+from kernelwright.codegen.building.store import read_json, write_atomically
+
+# What a full disk or too little memory prints: such a failure says nothing about the command's inputs.
+_TRANSIENT = (
+    *("no space left", "nospaceleft", "disk quota exceeded", "input/output error", "inputoutput"),
+    *("cannot allocate memory", "out of memory", "outofmemory", "bad_alloc", "systemresources"),
+    *("too many open files", "fdquotaexceeded", "resource temporarily unavailable", "text file busy"),
+)
+
+
+class ActionError(RuntimeError):
+    """A command that failed or left an output out; the message holds everything it printed.
+
+    ``record`` is the file that remembers it, if it does.
+    """
+
+    def __init__(self, action: Action, reason: str, output: str, record: Path | None = None) -> None:
+        self.action = action
+        self.reason = reason
+        self.output = output
+        self.record = record
+        again = f" before, and nothing that it reads has changed; to run it again remove {record}" if record else ""
+        super().__init__(f"{action.description}: {reason}{again}\n{' '.join(action.argv)}\n{output}".rstrip())
+
+
+class TimeLimitError(ActionError):
+    """A command that took longer than it may, and was ended with all that it had started."""
+
+    def __init__(self, action: Action, limit_s: float, output: str, record: Path | None = None) -> None:
+        self.limit_s = limit_s
+        super().__init__(
+            action,
+            f"took more than its limit of {limit_s:g} seconds (timeout_s, --timeout) and was ended",
+            output,
+            record,
+        )
+
+
+class BuildError(RuntimeError):
+    """Several commands of one build failed; ``errors`` holds each with its output."""
+
+    def __init__(self, errors: Sequence[ActionError]) -> None:
+        self.errors = tuple(errors)
+        listed = "\n\n".join(str(error) for error in errors)
+        super().__init__(f"{len(errors)} commands failed:\n{listed}")
+
+
+def remember(record: Path, error: ActionError, exit_code: int) -> None:
+    """Keep a failure that will happen again: the command ended by itself and had disk and memory."""
+    text = error.output.lower()
+    if exit_code > 0 and not any(sign in text for sign in _TRANSIENT):
+        kept = {"description": error.action.description, "reason": error.reason, "output": error.output}
+        write_atomically(record, json.dumps(kept).encode())
+
+
+def remember_time_limit(record: Path, error: TimeLimitError) -> None:
+    """Keep that a command took too long for as long again: those who wait for it need not try one after the other.
+
+    Later it is tried again, since the machine may have been busy.
+    """
+    kept = {"description": error.action.description, "limit_s": error.limit_s, "until": time.time() + error.limit_s}
+    write_atomically(record, json.dumps({**kept, "output": error.output}).encode())
+
+
+def remembered(record: Path, action: Action, timeout_s: float) -> ActionError | None:
+    """The failure that was kept at ``record``, if it would happen again to a command that may take ``timeout_s``."""
+    kept = read_json(record)
+    if kept is None:
+        return None
+    limit_s, until = kept.get("limit_s"), kept.get("until")
+    if isinstance(limit_s, (int, float)) and isinstance(until, (int, float)):
+        again = time.time() < until and timeout_s <= limit_s
+        return TimeLimitError(action, limit_s, str(kept.get("output", "")), record) if again else None
+    if not {"reason", "output"} <= set(kept):
+        return None
+    return ActionError(action, str(kept["reason"]), str(kept["output"]), record)

@@ -1,0 +1,69 @@
+"""Memory slots: commands that run at once, in whatever build on this machine, never need more memory than it has.
+
+The protocol is the script ``slots.sh``, which commands of Pants run too.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+SCRIPT = Path(__file__).with_name("slots.sh")
+
+
+class MemorySlots:
+    """A budget in megabytes that all processes share which name the same ``folder``."""
+
+    def __init__(self, folder: Path, budget_mb: int) -> None:
+        self.folder = folder
+        self.budget_mb = budget_mb
+
+    @contextmanager
+    def hold(self, memory_mb: int) -> Iterator[int]:
+        """Wait until ``memory_mb`` fit, and keep them; yields a file descriptor that keeps them where it is open.
+
+        A child that inherits the descriptor keeps the memory reserved even if this process is killed. Raises OSError
+        if the script cannot run, for example for lack of ``flock``.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        name = f"{os.getpid()}-{time.monotonic_ns()}.{memory_mb}"
+        new = self.folder / f".{name}"  # the script renames it when it has been locked
+        descriptor = os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o644)
+        try:
+            _run_script("wait", self.folder, memory_mb, self.budget_mb, descriptor, new, keep=(descriptor,))
+            yield descriptor
+        finally:
+            for path in (new, self.folder / name):
+                path.unlink(missing_ok=True)
+            os.close(descriptor)
+
+    def busy_mb(self) -> int:
+        """The megabytes of running holders. Removes the files of holders that ended, so only tests may call it."""
+        return int(_run_script("busy", self.folder))
+
+
+def machine_memory_mb(membership: Path = Path("/proc/self/cgroup"), groups: Path = Path("/sys/fs/cgroup")) -> int:
+    """Megabytes of this machine, or less: of its control groups, or of the address space that ``ulimit -v`` leaves.
+
+    ``membership`` lists the control groups of a process as /proc does; ``groups`` is the folder of all groups.
+    """
+    return int(_run_script("budget", membership, groups))
+
+
+def available_memory_mb() -> int:
+    """Megabytes that this machine can give to new processes without swapping."""
+    with open("/proc/meminfo", encoding="ascii") as lines:
+        free = next(int(line.split()[1]) // 1024 for line in lines if line.startswith("MemAvailable"))
+    return min(free, machine_memory_mb())
+
+
+def _run_script(mode: str, *arguments: object, keep: tuple[int, ...] = ()) -> str:
+    command = ["/bin/sh", "-e", str(SCRIPT), mode, *map(str, arguments)]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, pass_fds=keep, check=False)
+    if done.returncode != 0:
+        raise OSError(f"{SCRIPT.name} {mode} failed with exit code {done.returncode}: {done.stderr.strip()}")
+    return done.stdout

@@ -1,0 +1,68 @@
+"""The order of a plan's actions: those first on which the end of the build waits longest."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from kernelwright.codegen.actions import Action
+
+
+def urgencies(actions: Sequence[Action], seconds: Mapping[Action, float]) -> dict[Action, float]:
+    """Seconds from the start of each action to the end of all that wait for it, were nothing else to be done.
+
+    Starting whichever ready action has most of them is list scheduling by critical path (T. C. Hu, "Parallel
+    sequencing and assembly line problems", 1961); for independent kernels it is longest first, at most 4/3 of the
+    shortest schedule (R. L. Graham, "Bounds on multiprocessing timing anomalies", 1969).
+    """
+    makers = {output: action for action in actions for output in action.outputs}
+    users: dict[Action, list[Action]] = {action: [] for action in actions}
+    for action in actions:
+        for path in action.inputs:
+            if path in makers:
+                users[makers[path]].append(action)
+    found: dict[Action, float] = {}
+    for action in reversed(_in_order(actions, makers)):
+        found[action] = seconds[action] + max((found[user] for user in users[action] if user in found), default=0.0)
+    return found
+
+
+def _in_order(actions: Sequence[Action], makers: Mapping[str, Action]) -> list[Action]:
+    """Every action behind those that make its inputs; a cycle, which no build can finish, in some order."""
+    done: dict[Action, None] = {}
+    seen: set[Action] = set()
+    for first in actions:
+        stack = [(first, False)]
+        while stack:
+            action, expanded = stack.pop()
+            if expanded:
+                done.setdefault(action)
+            elif action not in seen:
+                seen.add(action)
+                stack.append((action, True))
+                stack.extend((makers[path], False) for path in action.inputs if path in makers)
+    return list(done)
+
+
+class Experience:
+    """Processor seconds that actions took the last time they ran, by their ids, in files below ``folder``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def seconds(self, action: Action) -> float:
+        """What it took, or the plan's estimate."""
+        try:
+            return float(self._path(action).read_text())
+        except (OSError, ValueError):
+            return action.seconds
+
+    def record(self, action: Action, seconds: float) -> None:
+        """A hint only: a torn or lost file changes nothing but the order of a later build."""
+        path = self._path(action)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{seconds:.3f}")
+
+    def _path(self, action: Action) -> Path:
+        return self.folder / hashlib.sha256(action.id.encode()).hexdigest()[:32]

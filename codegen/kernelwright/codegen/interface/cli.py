@@ -1,0 +1,366 @@
+"""The command line ``kernelwright``: kernels, rules, render, plan, build, jit, info, bundle, wheel, verify, doctor."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from kernelwright.arch import ArchError
+from kernelwright.codegen.interface.cli_generate import generate
+from kernelwright.codegen.operation import operation, operation_names
+from kernelwright.codegen.selecting.selection import Selection, load_archs, select
+from kernelwright.codegen.violations import SpecError
+
+EXIT_FAILED, EXIT_BAD_INPUT, EXIT_MISMATCH, EXIT_DEFECT = 1, 2, 3, 4
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code.
+
+    0: done; 1: a build failed; 2: bad input; 3: a package is not what its statement says; 4: a defect of kernelwright.
+    """
+    from kernelwright.codegen.building.execute import ActionError
+    from kernelwright.codegen.packaging.bundle import BrokenKernelError
+    from kernelwright.codegen.resources.limits import LimitError
+
+    try:
+        code = kernelwright.main(args=arguments, prog_name="kernelwright", standalone_mode=False)
+    except click.exceptions.Abort:
+        _complain("interrupted")
+        return EXIT_FAILED
+    except click.ClickException as error:
+        error.show()
+        return EXIT_BAD_INPUT
+    except BrokenPipeError:
+        return 0
+    except (SpecError, ArchError, OSError) as error:
+        _complain(str(error))
+        return EXIT_BAD_INPUT
+    except (ActionError, BrokenKernelError, LimitError) as error:
+        _complain(str(error))
+        return EXIT_FAILED
+    except Exception:
+        traceback.print_exc()
+        _complain("this is a defect of kernelwright; please report it with the lines above")
+        return EXIT_DEFECT
+    return code if isinstance(code, int) else 0
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+def kernelwright() -> None:
+    """Kernels as build targets: list them, render their headers, plan and build libraries of them."""
+
+
+def _complete_arch(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """For the shell: architectures that begin like what stands there."""
+    return [name for name in sorted(load_archs()) if name.startswith(incomplete)]
+
+
+def _kernel_options(command: _Command) -> _Command:
+    arch_help = "Architecture; may be repeated."
+    options = (
+        click.option("--arch", "archs", multiple=True, metavar="ARCH", help=arch_help, shell_complete=_complete_arch),
+        click.option("--arch-file", "arch_files", multiple=True, metavar="FILE", help="An architecture of your own."),
+        click.option("--set", "rule_set", metavar="NAME", help="A set such as essential or fp16_rcr_compute."),
+        click.option("--config", metavar="FILE", help="A JSON configuration: lists and ranges of values."),
+        click.option("--spec", metavar="FILE", help="A JSON spec, or a list of specs."),
+        click.option("--filter", "expression", metavar="EXPR", help="Keep kernels c for which this is true."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _toolchain_options(command: _Command) -> _Command:
+    for kind in ("cuda", "hip", "host"):
+        command = click.option(f"--{kind}-toolchain", kind, metavar="NAME", help=f"The {kind} toolchain.")(command)
+    return command
+
+
+@kernelwright.command("kernels")
+@_kernel_options
+@click.option("--list", "as_list", is_flag=True, help="One line per kernel: arch, name, identity (the default).")
+@click.option("--count", "as_count", is_flag=True, help="One line per arch: arch, number of kernels.")
+@click.option("--json", "as_json", is_flag=True, help="All fields, as JSON on stdout.")
+@click.option("--export-json", "export", metavar="FILE", help="All fields, as JSON into a file.")
+def list_kernels(as_list: bool, as_count: bool, as_json: bool, export: str | None, **options: Any) -> None:
+    """List the kernels that a rule set, configuration or spec describes."""
+    selections = _selections(**options)
+    _report_dropped(selections)
+    if export or as_json:
+        text = json.dumps(_expanded(selections), indent=1) + "\n"
+        if export:
+            from kernelwright.codegen.building.execute import write_atomically
+
+            write_atomically(Path(export), text.encode())
+        if as_json:
+            click.echo(text, nl=False)
+    if as_count:
+        for selection in selections:
+            click.echo(f"{selection.arch.name} {len(selection.kernels)}")
+    if as_list or not (as_count or as_json or export):
+        for selection in selections:
+            for kernel in selection.kernels:
+                click.echo(f"{kernel.arch} {kernel.name} {kernel.identity}")
+
+
+@kernelwright.command("render")
+@_kernel_options
+@_toolchain_options
+@click.option("--out", required=True, metavar="DIR", help="Where headers go, as <arch>/<name>.hpp.")
+def render(out: str, host: str | None, hip: str | None, cuda: str | None, **options: Any) -> None:
+    """Write the headers of kernels; unchanged files stay as they are, files of kernels that are gone are removed."""
+    from kernelwright.codegen.backends.registry import backend_for
+    from kernelwright.codegen.building.sync import sync_folder
+    from kernelwright.codegen.planning.compile_plan import kernel_actions
+
+    files = {}
+    for selection in _selections(**options):
+        backend = backend_for(selection.arch, _toolchains(host, hip, cuda))
+        for kernel in selection.kernels:
+            for file in kernel_actions(kernel, selection.arch, backend).files:
+                files[file.path] = file.text
+    written, removed = sync_folder(Path(out), files)
+    click.echo(f"{len(files)} files, {written} written, {removed} removed", err=True)
+
+
+kernelwright.add_command(generate)
+
+
+@kernelwright.command("plan")
+@click.option(
+    "--request",
+    required=True,
+    metavar="FILE",
+    help="What to expand or plan, see kernelwright.codegen.interface.protocol.",
+)
+@click.option("--response", required=True, metavar="FILE", help="Where the response goes.")
+def plan(request: str, response: str) -> None:
+    """Respond to a JSON request with kernels, or with the files and commands of libraries (for build tools)."""
+    from kernelwright.codegen.interface.respond import respond
+    from kernelwright.codegen.selecting.expand import read_json
+
+    _write_response(response, json.dumps(respond(read_json(request))))
+
+
+@kernelwright.command("bundle")
+@click.option(
+    "--request", required=True, metavar="FILE", help="What to describe, see kernelwright.codegen.interface.protocol."
+)
+@click.option("--response", required=True, metavar="FILE", help="Where the response goes.")
+def bundle(request: str, response: str) -> None:
+    """Describe a library that was built from a plan: its manifest and its provenance (for build tools)."""
+    from kernelwright.codegen.packaging.bundle import respond_bundle
+    from kernelwright.codegen.selecting.expand import read_json
+
+    _write_response(response, respond_bundle(read_json(request)))
+
+
+@kernelwright.command("wheel")
+@click.option(
+    "--request", required=True, metavar="FILE", help="What goes in, see kernelwright.codegen.packaging.wheels."
+)
+@click.option("--response", required=True, metavar="FILE", help="Where the response goes.")
+def wheel(request: str, response: str) -> None:
+    """Write a wheel with its provenance (for build tools)."""
+    from kernelwright.codegen.packaging.wheels import respond_wheel
+    from kernelwright.codegen.selecting.expand import read_json
+
+    _write_response(response, respond_wheel(read_json(request)))
+
+
+@kernelwright.command("verify")
+@click.argument("dist", type=click.Path(path_type=Path))
+@click.option(
+    "--materials",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="What packages were made of must be here: toolchain wheels, a checkout; may be repeated.",
+)
+def verify_packages(dist: Path, materials: tuple[Path, ...]) -> int:
+    """Compare wheels and libraries below DIST with their provenance statements; offline. Exit code 3: they differ."""
+    from kernelwright.codegen.packaging.verify import verify
+
+    verdicts = verify(dist, materials)
+    for verdict in verdicts:
+        state = f"{len(verdict.problems)} problems" if verdict.problems else f"ok, {verdict.subjects} files"
+        click.echo(f"{verdict.package}: {state}")
+        for problem in verdict.problems:
+            click.echo(f"  {problem}")
+    return EXIT_MISMATCH if any(verdict.problems for verdict in verdicts) else 0
+
+
+@kernelwright.command("info")
+@click.argument("library", nargs=-1, required=True)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def show_resources(library: tuple[str, ...], as_json: bool) -> int:
+    """Show what the kernels of libraries use: registers, LDS, spills, occupancy, matrix instructions, code, seconds."""
+    from kernelwright.codegen.resources import report
+
+    return report.main([*library, "--json"] if as_json else library)
+
+
+@kernelwright.command("doctor")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def show_machine(as_json: bool) -> int:
+    """Show interpreter, libraries, devices, drivers, toolchains and caches of this machine. Exit code 1: problems."""
+    doctor = importlib.import_module("kernelwright.dispatch.doctor")  # a part that a generator can do without
+    code: int = doctor.main(["--json"] if as_json else [])
+    return code
+
+
+@kernelwright.command("build")
+@_kernel_options
+@_toolchain_options
+@click.option("--name", required=True, help="Library name, a C identifier; the file is lib<name>.so.")
+@click.option("--trees", "tree_file", required=True, metavar="FILE", help="JSON object: tree name to folder.")
+@click.option("--out", required=True, metavar="DIR", help="Where <arch>/lib<name>.so and manifest.json go.")
+@click.option("--cache", metavar="DIR", help="Where results are kept (default: .cache in the output folder).")
+@click.option("--retry-failed", is_flag=True, help="Run commands again that failed before on the same inputs.")
+@click.option("--limit", "limits", multiple=True, metavar="NAME=N", help="Such as max_vgpr_spills=0; may be repeated.")
+@click.option("-j", "--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 1, help="Commands at a time.")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0, min_open=True),
+    default=1800,
+    help="Seconds for each command; one that takes longer is ended.",
+    show_default=True,
+)
+def build(
+    name: str,
+    tree_file: str,
+    out: str,
+    cache: str | None,
+    jobs: int,
+    retry_failed: bool,
+    timeout_s: float,
+    limits: tuple[str, ...],
+    host: str | None,
+    hip: str | None,
+    cuda: str | None,
+    **options: Any,
+) -> None:
+    """Build libraries on this machine."""
+    from kernelwright.codegen.building.build import build_libraries, read_tree_roots
+    from kernelwright.codegen.building.execute import LocalExecutor
+    from kernelwright.codegen.building.run_command import interrupt_on_signals
+
+    interrupt_on_signals()
+    executor = LocalExecutor(
+        tree_roots=read_tree_roots(tree_file),
+        cache=Path(cache) if cache else Path(out, ".cache"),
+        jobs=jobs,
+        progress=lambda line: click.echo(line, err=True),
+        retry_failed=retry_failed,
+        timeout_s=timeout_s,
+    )
+    selections = _selections(**options, limits=_stated_limits(limits))
+    _report_dropped(selections)
+    for path in build_libraries(name, selections, _toolchains(host, hip, cuda), executor, Path(out)):
+        click.echo(path)
+
+
+@kernelwright.command("jit", context_settings={"ignore_unknown_options": True, "help_option_names": []})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def compile_missing(arguments: tuple[str, ...]) -> int:
+    """Compile kernels that are missing into the cache, print the path of their library. See kernelwright jit --help."""
+    try:
+        command = importlib.import_module("kernelwright.jit.command")  # a part that a generator can do without
+    except ModuleNotFoundError as error:
+        raise SpecError(f"this command needs the package {error.name}; pip install 'kernelwright[jit]'") from None
+    code: int = command.main(arguments)
+    return code
+
+
+@kernelwright.command("plugin-data")
+def show_plugin_data() -> None:
+    """Print BUILD fields and trees as JSON, for the Pants plugin."""
+    from kernelwright.codegen.interface.plugin_data import plugin_data_text
+
+    click.echo(plugin_data_text(), nl=False)
+
+
+@kernelwright.command("rules")
+@click.option("--backend", "only", metavar="NAME", help="Only the rules of this backend: ck_tile, cutlass or cpu.")
+def list_rules(only: str | None) -> None:
+    """List the rules that kernels must keep: id, and why the rule exists."""
+    from kernelwright.codegen.backends.registry import backend_names
+
+    rules = {}
+    for name in operation_names():
+        for backend in [only] if only else backend_names():
+            rules.update({rule.id: rule.reason for rule in operation(name).rules(backend)})
+    for rule, reason in rules.items():
+        click.echo(f"{rule}: {reason}")
+
+
+def _selections(
+    archs: Sequence[str],
+    arch_files: Sequence[str],
+    rule_set: str | None,
+    config: str | None,
+    spec: str | None,
+    expression: str | None,
+    limits: Mapping[str, int] | None = None,
+) -> list[Selection]:
+    given = [(kind, value) for kind, value in (("set", rule_set), ("config", config), ("specs", spec)) if value]
+    if len(given) != 1:
+        raise click.UsageError("give exactly one of --set, --config and --spec")
+    known = load_archs(arch_files)
+    if not archs and given[0][0] != "set":
+        raise click.UsageError(f"give at least one --arch; known: {', '.join(known)}")
+    if not archs:
+        from kernelwright.codegen.selecting.sets import set_archs
+
+        archs = set_archs(given[0][1])
+    return select(*given[0], archs, known, expression, limits)
+
+
+def _stated_limits(texts: Sequence[str]) -> dict[str, int] | None:
+    found = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if not value.isdecimal():
+            raise click.UsageError(f"--limit {text!r}: write a name and a whole number, such as max_vgpr_spills=0")
+        found[name] = int(value)
+    return found or None
+
+
+def _expanded(selections: Sequence[Selection]) -> dict[str, Any]:
+    from kernelwright.codegen.interface.respond import expansion_json
+
+    return expansion_json(selections)
+
+
+def _report_dropped(selections: Sequence[Selection]) -> None:
+    for selection in selections:
+        for rule, count in selection.dropped.items():
+            click.echo(f"{selection.arch.name}: {count} combinations dropped by {rule}", err=True)
+
+
+def _toolchains(host: str | None, hip: str | None, cuda: str | None) -> Mapping[str, str]:
+    chosen = {"host": host, "hip": hip, "cuda": cuda}
+    return {kind: choice for kind, choice in chosen.items() if choice}
+
+
+def _write_response(path: str, text: str) -> None:
+    from kernelwright.codegen.building.execute import write_atomically
+
+    write_atomically(Path(path), text.encode())
+
+
+def _complain(message: str) -> None:
+    colored = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    click.echo(f"{click.style('error:', fg='red') if colored else 'error:'} {message}", err=True)

@@ -1,0 +1,68 @@
+"""Responses to the requests of ``kernelwright plan``: kernels, or the files and commands of libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kernelwright.codegen.interface.protocol import Request, parse_request
+from kernelwright.codegen.packaging.headers import respond_headers
+from kernelwright.codegen.planning.describe import kernel_json, library_json
+from kernelwright.codegen.planning.native import respond_native
+from kernelwright.codegen.resources.report import ReportError, respond_report
+from kernelwright.codegen.selecting.selection import Selection, load_archs, select, select_listed
+from kernelwright.codegen.violations import SpecError
+
+
+def respond(raw: object) -> dict[str, Any]:
+    """The response to a request, both as :mod:`kernelwright.codegen.interface.protocol` describes them.
+
+    Raises SpecError or ArchError for bad input.
+    """
+    if isinstance(raw, dict) and raw.get("stage") == "native":
+        return respond_native(raw)
+    if isinstance(raw, dict) and raw.get("stage") == "headers":
+        return respond_headers(raw)
+    if isinstance(raw, dict) and raw.get("stage") == "report":
+        return _report(raw)
+    if isinstance(raw, dict) and raw.get("stage") == "compile_commands":
+        from kernelwright.codegen.interface.compile_commands import compile_commands  # needs backends and templates
+
+        return compile_commands(raw)
+    request = parse_request(raw)
+    known = load_archs(request.arch_files)
+    if request.source:
+        selections = select(*request.source, request.archs, known, request.filter, request.limits)
+    else:
+        selections = select_listed(request.kernels, known, request.filter)
+    return expansion_json(selections) if request.stage == "expand" else _plans_json(request, selections)
+
+
+def _report(raw: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return respond_report(raw)
+    except ReportError as error:
+        raise SpecError(str(error)) from None
+
+
+def expansion_json(selections: Sequence[Selection]) -> dict[str, Any]:
+    """Kernels with all their fields, and what the rules dropped."""
+    return {
+        "kernels": [kernel_json(kernel, item.arch, item.limits) for item in selections for kernel in item.kernels],
+        "dropped": [
+            {"arch": item.arch.name, "rule": rule, "count": count}
+            for item in selections
+            for rule, count in item.dropped.items()
+        ],
+    }
+
+
+def _plans_json(request: Request, selections: Sequence[Selection]) -> dict[str, Any]:
+    from kernelwright.codegen.backends.registry import backend_for  # not needed to list kernels
+    from kernelwright.codegen.planning.compile_plan import compile_plan
+
+    libraries = []
+    for item in selections:
+        plan = compile_plan(request.name or "", item.arch, item.kernels, backend_for(item.arch, request.toolchains))
+        libraries.append(library_json(request.name or "", item, plan, request.toolchains))
+    return {"libraries": libraries}

@@ -1,0 +1,188 @@
+"""What an operation is to the rest of the generator: everything that only the operation knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, cast
+
+from kernelwright.arch import Arch
+from kernelwright.codegen.kernel import Kernel, Spec
+from kernelwright.codegen.registry import lookup, operation_names, register, unregister
+from kernelwright.codegen.templates import Template
+from kernelwright.codegen.violations import Rule, Violation
+
+__all__ = [
+    "BackendPart",
+    "Expansion",
+    "Expectation",
+    "GeneratorOption",
+    "KernelGenerator",
+    "KernelSets",
+    "Operation",
+    "Shorthand",
+    "operation",
+    "operation_names",
+    "register",
+    "unregister",
+]
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """``kernels`` in a fixed order, and how many combinations each rule refused (a combination may break several)."""
+
+    kernels: tuple[Kernel, ...]
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What the compiler's report on a kernel must show; a report that shows less is an error of the build.
+
+    The report describes ``device_kernels`` device functions, besides those whose symbols contain one of ``helpers``,
+    which run beside them and are left out. With ``matrix_instructions`` (vector multiply-adds on CPUs) there must be at
+    least one of these.
+    """
+
+    device_kernels: int = 1
+    matrix_instructions: bool = True
+    helpers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class BackendPart:
+    """What an operation adds to a backend.
+
+    ``templates`` are those of the files that each kernel is compiled from, by suffix (``.hpp`` is the header that
+    instantiates the kernel). ``trees`` are header trees (see :mod:`kernelwright.codegen.trees`) that its compiles see
+    besides the backend's own. ``sources`` are launcher sources that a library with such kernels contains, by the names
+    that the backend knows.
+    """
+
+    templates: Mapping[str, Template]
+    trees: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Shorthand:
+    """A field of partial specs and BUILD targets that stands for several of the spec; it has the type of ``field``."""
+
+    field: str
+    help: str
+
+
+class KernelSets(Protocol):
+    """Sets of kernels by name. A name belongs to one operation."""
+
+    def names(self) -> tuple[str, ...]:
+        """Every name."""
+
+    @property
+    def help(self) -> str:
+        """How names are made, for messages: those written per architecture, and the grammar of the others."""
+
+    def archs(self, name: str) -> tuple[str, ...]:
+        """The shipped architectures that a set has kernels for, sorted. SpecError, with the reasons, if none has."""
+
+    def expand(self, name: str, arch: Arch) -> Expansion:
+        """The kernels of a set, every one legal on ``arch``. SpecError, with the reasons, where there are none."""
+
+
+@dataclass(frozen=True)
+class GeneratorOption:
+    """An option of ``kernelwright generate <operation>`` that takes several of ``choices``."""
+
+    name: str
+    choices: tuple[str, ...]
+    metavar: str
+    help: str
+
+
+class KernelGenerator(Protocol):
+    """Kernels asked for as users of the CK Tile dispatcher ask: by options, a set or a configuration."""
+
+    @property
+    def options(self) -> tuple[GeneratorOption, ...]:
+        """The operation's own options."""
+
+    def expansions(
+        self, wanted: Mapping[str, Sequence[str]], preselected: str | None, config: object, arch: Arch
+    ) -> Iterable[Expansion]:
+        """The parts that options (values by name), a set or a configuration (data) describe; none is empty.
+
+        SpecError for values that contradict each other or the set, and for a part without kernels.
+        """
+
+
+class Operation(Protocol):
+    """One operation: its spec, and all that the stages of a build ask about specs and kernels of it.
+
+    Methods that take a spec or kernel are only given those of this operation.
+    """
+
+    @property
+    def name(self) -> str:
+        """The value of ``op`` in its specs."""
+
+    @property
+    def spec_type(self) -> type[Spec]:
+        """The model of its specs. Every field of it has a description, which is the help of the BUILD field."""
+
+    @property
+    def shorthands(self) -> Mapping[str, Shorthand]:
+        """The shorthands by name."""
+
+    @property
+    def sets(self) -> KernelSets:
+        """Its sets of kernels."""
+
+    @property
+    def generator(self) -> KernelGenerator | None:
+        """What ``kernelwright generate`` offers for it, if anything."""
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The keys of :meth:`view`."""
+
+    def check_arch(self, arch: Arch) -> None:
+        """Read the operation's section of an architecture; ArchError if it is malformed."""
+
+    def complete(self, raw: Mapping[str, Any], arch: Arch) -> Mapping[str, Any]:
+        """All fields of the spec that ``raw`` stands for; SpecError for unknown keys and values."""
+
+    def name_of(self, spec: Any) -> str:
+        """A file name of at most 240 characters from [a-z A-Z 0-9 _], different for different specs."""
+
+    def rules(self, backend: str) -> tuple[Rule, ...]:
+        """What makes a spec illegal: rules that hold everywhere, then those of a backend."""
+
+    def expand(self, config: Mapping[str, Any], arch: Arch) -> Iterator[tuple[Kernel, tuple[Violation, ...]]]:
+        """Every combination of a configuration, with the violations that refuse it; SpecError if it is malformed."""
+
+    def view(self, spec: Any) -> Mapping[str, Any]:
+        """What filters see of a spec: text, numbers and booleans by attribute."""
+
+    def variant(self, spec: Any) -> str:
+        """One word for what a kernel serves, as listings show it."""
+
+    def features(self, spec: Any, arch: Arch) -> tuple[str, ...]:
+        """What a device must have beyond the architecture, sorted."""
+
+    def context(self, kernel: Kernel, backend: str) -> Mapping[str, object]:
+        """Variables of the templates: C++ symbols. KeyError for a spec that the rules refuse."""
+
+    def on_backend(self, backend: str) -> BackendPart:
+        """Templates, header trees and launcher sources. SpecError if no kernel of the operation is for the backend."""
+
+    def seconds(self, kernel: Kernel, arch: Arch) -> float:
+        """Estimated processor seconds of the compile; earlier builds' measurements come first."""
+
+    def expects(self, kernel: Kernel) -> Expectation:
+        """What the compiler's report on the kernel must show."""
+
+
+def operation(name: object) -> Operation:
+    """The operation called ``name``; SpecError with the known names and the closest match otherwise."""
+    return cast(Operation, lookup(name))

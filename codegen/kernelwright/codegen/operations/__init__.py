@@ -1,0 +1,1 @@
+"""The operations: one folder each, listed in ``kernelwright.codegen.registry``."""

@@ -1,0 +1,1 @@
+"""What makes an attention kernel illegal."""

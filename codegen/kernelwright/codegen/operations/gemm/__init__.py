@@ -1,0 +1,1 @@
+"""GEMM: specs, names, rules, sets and templates."""

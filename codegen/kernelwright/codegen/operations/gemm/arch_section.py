@@ -1,0 +1,130 @@
+"""What an architecture says of GEMM kernels: its file's section ``operations.gemm``."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, model_validator
+
+from kernelwright.arch import Arch, ChoicesField, Triple, Triples
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+
+class PipelineLimits(_Frozen):
+    """What can be combined with one pipeline.
+
+    ``lds_bytes`` bounds one stage of A and B (``tile_m * tile_k * bytes(A) + tile_n * tile_k * bytes(B)``); a pipeline
+    with ``double_buffer`` keeps two such stages, so its bound is half of what the architecture has. None: no bound.
+    """
+
+    schedulers: tuple[str, ...] = Field(min_length=1)
+    epilogues: tuple[str, ...] = Field(min_length=1)
+    lds_bytes: int | None = Field(default=None, gt=0)
+    double_buffer: bool = False
+    preshuffle: bool = False
+    persistent: tuple[bool, ...] = Field(default=(False,), min_length=1)
+    num_wave_groups: tuple[int, ...] = Field(default=(1,), min_length=1)
+    k_block_per_cu: tuple[int, ...] = Field(default=(1,), min_length=1)
+    split_k: tuple[bool, ...] = Field(default=(False,), min_length=1)
+
+
+class TileLimits(_Frozen):
+    """Legal extents of a tile."""
+
+    m: ChoicesField
+    n: ChoicesField
+    k: ChoicesField
+
+
+class FeatureNeed(_Frozen):
+    """Kernels of this dtype key and warp-tile K run only on a device that has ``feature`` beyond the architecture."""
+
+    feature: str = Field(min_length=1)
+    dtypes: str
+    warp_tile_k: int = Field(gt=0)
+
+
+class GemmSection(_Frozen):
+    """Legal values of GEMM specs on one architecture.
+
+    A dtype key is ``<a>_<b>_<acc>``, e.g. ``fp16_fp16_fp32``. ``instruction_tiles`` are the warp tiles that CK Tile
+    compiles to matrix instructions, by the dtype of A; ``emulated_dtypes`` are those that it multiplies without one,
+    and wrongly.
+    """
+
+    layouts: tuple[str, ...] = Field(min_length=1)
+    tile: TileLimits
+    waves: Triples = Field(min_length=1)
+    clusters: Triples = Field(default=((1, 1, 1),), min_length=1)
+    pipelines: dict[str, PipelineLimits] = Field(min_length=1)
+    warp_tiles: dict[str, Triples] = Field(min_length=1)
+    preshuffle_warp_tiles: dict[str, Triples] = {}
+    outputs: dict[str, tuple[str, ...]]
+    feature_needs: tuple[FeatureNeed, ...] = ()
+    instruction_tiles: dict[str, Triples] = {}
+    emulated_dtypes: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _tables_agree(self, info: ValidationInfo) -> GemmSection:
+        keys = set(self.warp_tiles)
+        if set(self.outputs) != keys:
+            raise ValueError(f"outputs must have exactly the dtype keys of warp_tiles: {', '.join(sorted(keys))}")
+        if not set(self.preshuffle_warp_tiles) <= keys:
+            raise ValueError("preshuffle_warp_tiles has a dtype key that warp_tiles lacks")
+        arch: Arch = info.context  # type: ignore[assignment]
+        offered = {key.split("_")[0] for key in keys}
+        if not offered <= set(arch.flops_per_clock_per_cu):
+            raise ValueError(f"flops_per_clock_per_cu must rate these dtypes: {', '.join(sorted(offered))}")
+        known = set(arch.cpu.features) if arch.cpu else set()
+        for need in self.feature_needs:
+            if need.feature not in known:
+                raise ValueError(f"feature_needs has {need.feature!r}, which cpu.features lacks")
+        return self
+
+    @functools.cached_property
+    def epilogues(self) -> tuple[str, ...]:
+        """Every epilogue that some pipeline offers."""
+        return tuple(dict.fromkeys(item for limits in self.pipelines.values() for item in limits.epilogues))
+
+    @functools.cached_property
+    def schedulers(self) -> tuple[str, ...]:
+        """Every scheduler that some pipeline offers."""
+        return tuple(dict.fromkeys(item for limits in self.pipelines.values() for item in limits.schedulers))
+
+    @functools.cached_property
+    def wave_set(self) -> frozenset[Triple]:
+        """``waves`` for membership tests."""
+        return frozenset(self.waves)
+
+    @functools.cached_property
+    def cluster_set(self) -> frozenset[Triple]:
+        """``clusters`` for membership tests."""
+        return frozenset(self.clusters)
+
+    @functools.cached_property
+    def warp_tile_sets(self) -> Mapping[str, frozenset[Triple]]:
+        """``warp_tiles`` for membership tests."""
+        return {key: frozenset(tiles) for key, tiles in self.warp_tiles.items()}
+
+    @functools.cached_property
+    def preshuffle_warp_tile_sets(self) -> Mapping[str, frozenset[Triple]]:
+        """``preshuffle_warp_tiles`` for membership tests."""
+        return {key: frozenset(tiles) for key, tiles in self.preshuffle_warp_tiles.items()}
+
+    def lds_budget(self, pipeline: str) -> int | None:
+        """Bytes that one stage of A and B may take; None where the pipeline has no bound. KeyError: not offered."""
+        return self.pipelines[pipeline].lds_bytes
+
+    def features(self, dtypes: str, warp_tile_k: int) -> tuple[str, ...]:
+        """What a device must have beyond the architecture for kernels of this dtype key and warp-tile K."""
+        needs = (need for need in self.feature_needs if (need.dtypes, need.warp_tile_k) == (dtypes, warp_tile_k))
+        return tuple(sorted(need.feature for need in needs))
+
+
+def gemm_section(arch: Arch) -> GemmSection:
+    """The section of an architecture; ArchError if there is none, or if it is malformed."""
+    return arch.section("gemm", GemmSection)

@@ -1,0 +1,113 @@
+"""How CK Tile spreads the copies of A, B and C over the work-items of a workgroup.
+
+The arithmetic of core/algorithm/static_encoding_pattern.hpp (thread and warp raked: the same conditions), of
+GetGlobalVectorLoadSize in gemm_universal_pipeline_ag_bg_cr_policy.hpp and of cshuffle_epilogue.hpp.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kernelwright.arch import Arch
+from kernelwright.codegen.dtypes import ELEMENT_BYTES, DType, Layout
+from kernelwright.codegen.operations.gemm.spec import Epilogue, Extent, GemmSpec
+
+_VECTOR_BYTES = 16
+_POWERS = (16, 32, 64, 128, 256)
+
+
+@dataclass(frozen=True)
+class Copy:
+    """``rows`` rows of ``row`` contiguous elements, moved in vectors of ``vector``, or fewer if not ``exact``."""
+
+    what: str
+    rows: int
+    row: int
+    vector: int
+    exact: bool = False
+
+    def problem(self, wave_size: int, waves: int) -> str:
+        """Why the copy cannot be spread over ``waves`` waves of ``wave_size`` lanes; "" if it can."""
+        lanes = wave_size * waves
+        most = self.rows * self.row // lanes
+        if most == 0:
+            return f"{self.rows} x {self.row} elements are fewer than {lanes} work-items"
+        vector = self.vector if self.exact else min(self.vector, most)
+        if self.row % self.vector or self.row % vector:
+            return f"rows of {self.row} elements are no whole vectors of {vector}"
+        per_row = self.row // vector
+        if per_row > wave_size or wave_size % per_row:
+            return f"a row takes {per_row} work-items, which do not divide a wave of {wave_size}"
+        step = wave_size // per_row * waves
+        if self.rows % step:
+            return f"the workgroup copies {step} rows at a time, which do not divide {self.rows} rows"
+        return ""
+
+
+def copies(spec: GemmSpec, wave_size: int) -> Iterator[Copy]:
+    """The copies that a spec implies: A and B from memory, and C to memory if it goes through LDS."""
+    tile, lanes = spec.tile, spec.wave.m * spec.wave.n * spec.wave.k * wave_size
+    a_row, b_row = _contiguous_k(spec.layout)
+    operands: tuple[tuple[str, bool, int, DType], ...]
+    operands = (("A", a_row, tile.m, spec.dtype_a), ("B", b_row, tile.n, spec.dtype_b))
+    if spec.preshuffle:  # B goes straight to registers; A in the widest loads, always
+        operands = ()
+        yield Copy("copying A", tile.m, tile.k, _VECTOR_BYTES // ELEMENT_BYTES[spec.dtype_a], exact=True)
+    for what, along_k, extent, dtype in operands:
+        rows, row = (extent, tile.k) if along_k else (tile.k, extent)
+        yield Copy(f"copying {what}", rows, row, load_vector(ELEMENT_BYTES[dtype], row, extent * tile.k // lanes))
+    if spec.epilogue is Epilogue.CSHUFFLE:
+        rows, row = _shuffle_extent(spec, wave_size)
+        yield Copy("storing C", rows, row, store_vector(spec))
+
+
+def load_vector(element_bytes: int, row: int, per_lane: int) -> int:
+    """Elements of one global load: the widest of 16, 8, 4, 2 bytes that divides the row and a work-item's share."""
+    for width in (16, 8, 4, 2):
+        elements = width // element_bytes
+        if (width >= 8 or element_bytes >= width) and elements and row % elements == 0 and per_lane % elements == 0:
+            return elements
+    return 1
+
+
+def store_vector(spec: GemmSpec) -> int:
+    """Elements of C that the CShuffle epilogue stores at once."""
+    return min(spec.wave.n * spec.warp_tile.n, _VECTOR_BYTES // ELEMENT_BYTES[stored_dtype(spec)])
+
+
+def stored_dtype(spec: GemmSpec) -> DType:
+    """What the epilogue writes: C, or the partial sums of a slice of K."""
+    return spec.dtype_acc if spec.split_k else spec.dtype_c
+
+
+def shuffle_bytes(spec: GemmSpec, wave_size: int) -> int:
+    """LDS bytes that the CShuffle epilogue needs for one pass."""
+    rows, row = _shuffle_extent(spec, wave_size)
+    return rows * row * ELEMENT_BYTES[stored_dtype(spec)]
+
+
+def nearest_tile(spec: GemmSpec, arch: Arch) -> str:
+    """A legal tile of powers of two that is closest to the spec's, "" if there is none."""
+    wave, warp, waves = spec.wave, spec.warp_tile, spec.wave.m * spec.wave.n
+    found = []
+    for m, n, k in itertools.product(_POWERS, _POWERS, _POWERS):
+        if m % (wave.m * warp.m) or n % (wave.n * warp.n) or k % warp.k or k > 128:
+            continue
+        other = spec.model_copy(update={"tile": Extent(m=m, n=n, k=k)})
+        if not any(copy.problem(arch.wave_size, waves) for copy in copies(other, arch.wave_size)):
+            found.append((abs(m - spec.tile.m) + abs(n - spec.tile.n) + abs(k - spec.tile.k), m, n, k))
+    return "x".join(map(str, min(found)[1:])) if found else ""
+
+
+def _contiguous_k(layout: Layout) -> tuple[bool, bool]:
+    return layout.value[0] == "r", layout.value[1] == "c"
+
+
+def _shuffle_extent(spec: GemmSpec, wave_size: int) -> tuple[int, int]:
+    """Rows and columns of C that pass through LDS at a time."""
+    rows, columns = spec.wave.m * spec.warp_tile.m, spec.wave.n * spec.warp_tile.n
+    per_lane = spec.warp_tile.m * spec.warp_tile.n // wave_size
+    repeat = min(max(1, store_vector(spec) // max(1, per_lane)), max(1, spec.tile.m // rows))
+    return (rows * repeat, columns) if spec.tile.m % (rows * repeat) == 0 else (rows, columns)

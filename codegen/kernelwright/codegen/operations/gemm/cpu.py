@@ -1,0 +1,118 @@
+"""GEMM on CPUs: the C++ symbols of its kernels and which members have none.
+
+The kernels stand in dispatcher_cpp/include/kernelwright/cpu.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kernelwright.arch import load
+from kernelwright.codegen.dtypes import DType, Layout
+from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operations.gemm.arch_section import gemm_section
+from kernelwright.codegen.operations.gemm.spec import (
+    Activation,
+    DOp,
+    Epilogue,
+    GemmSpec,
+    Pipeline,
+    Scheduler,
+    StreamK,
+    gemm_spec,
+)
+
+ELEMENTS: Mapping[DType, str] = {DType.FP32: "fp32", DType.FP16: "fp16", DType.BF16: "bf16", DType.INT32: "int32"}
+"""Elements of C and D."""
+
+OUTPUTS: Mapping[DType, tuple[DType, ...]] = {
+    DType.FP32: (DType.FP32, DType.FP16, DType.BF16),
+    DType.INT32: (DType.INT32,),
+}
+"""By what products are summed in: what sums are converted to."""
+
+SUMS: Mapping[DType, DType] = {
+    DType.FP32: DType.FP32,
+    DType.FP16: DType.FP32,
+    DType.BF16: DType.FP32,
+    DType.INT8: DType.INT32,
+}
+"""By dtype of A and B: what their products are summed in."""
+
+OPERATIONS: Mapping[tuple[DType, int], str] = {
+    (DType.FP32, 1): "widened_fma<fp32>",
+    (DType.FP16, 1): "widened_fma<fp16>",
+    (DType.BF16, 1): "widened_fma<bf16>",
+    (DType.BF16, 2): "bf16_dot",
+    (DType.INT8, 2): "int16_dot",
+    (DType.INT8, 4): "int8_dot",
+}
+"""By dtype of A and B and the values of K that one instruction sums (warp_tile.k)."""
+
+LAYOUTS: Mapping[Layout, tuple[str, str]] = {
+    Layout.RCR: ("KW_ROW_MAJOR", "KW_COL_MAJOR"),
+    Layout.RRR: ("KW_ROW_MAJOR", "KW_ROW_MAJOR"),
+    Layout.CRR: ("KW_COL_MAJOR", "KW_ROW_MAJOR"),
+    Layout.CCR: ("KW_COL_MAJOR", "KW_COL_MAJOR"),
+}
+"""kw_layout of A and B; C is row-major."""
+
+D_OPS: Mapping[DOp, str] = {DOp.ADD: "KW_D_ADD", DOp.MULTIPLY: "KW_D_MULTIPLY"}
+
+ACTIVATIONS: Mapping[Activation, str] = {
+    Activation.NONE: "no_activation",
+    Activation.RELU: "relu",
+    Activation.GELU: "gelu",
+    Activation.FAST_GELU: "fast_gelu",
+    Activation.SILU: "silu",
+    Activation.SIGMOID: "sigmoid",
+    Activation.TANH: "tanh",
+}
+
+STREAM_K: Mapping[StreamK, str] = {
+    StreamK.NONE: "KW_STREAM_K_NONE",
+    StreamK.LINEAR: "KW_STREAM_K_LINEAR",
+    StreamK.TREE: "KW_STREAM_K_TREE",
+}
+
+SOURCES: tuple[str, ...] = ()
+"""Launcher sources that a library with GEMM kernels contains beside the driver of all CPU kernels."""
+
+MAX_SPLIT_K = 64
+"""Slices that a split-K kernel sums at most."""
+
+SHIFTED = frozenset({(DType.INT8, 4)})
+"""Operations that keep a further row of sums, which corrects for an operand without sign, and a constant."""
+
+PIPELINES = (Pipeline.PACKED, Pipeline.PRESHUFFLEV2)
+EPILOGUES = (Epilogue.DEFAULT,)
+SCHEDULERS = (Scheduler.DEFAULT,)
+
+
+def context(kernel: Kernel) -> Mapping[str, object]:
+    """C++ symbols for ``templates/cpu/gemm.hpp.jinja``; the spec must have passed the rules."""
+    spec = gemm_spec(kernel)
+    layout_a, layout_b = LAYOUTS[spec.layout]
+    features = gemm_section(load(kernel.arch)).features(spec.dtype_key, spec.warp_tile.k)
+    return {
+        "operation": OPERATIONS[spec.dtype_a, spec.warp_tile.k],
+        "epilogue": _epilogue(spec),
+        "layout_a": layout_a,
+        "layout_b": layout_b,
+        "required_features": " | ".join(map(_enumerator, features)) or "kNoFeature",
+        "features": " ".join(features),
+        "max_split_k": MAX_SPLIT_K if spec.split_k else 1,
+        "stream_k": STREAM_K[spec.stream_k],
+    }
+
+
+def _enumerator(feature: str) -> str:
+    """The name of kernelwright::cpu::feature for a feature of the architecture file: kAvx512Bf16 for avx512_bf16."""
+    return "k" + "".join(part.capitalize() for part in feature.split("_"))
+
+
+def _epilogue(spec: GemmSpec) -> str:
+    element = ELEMENTS[spec.dtype_c]
+    if not spec.fused:
+        return f"epilogue<{element}>"
+    return f"epilogue<{element}, {spec.num_d}, {D_OPS[spec.d_op]}, {ACTIVATIONS[spec.activation]}>"

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import pytest
+
+from kernelwright.arch import load
+from kernelwright.codegen.backends.cpu import CpuBackend
+from kernelwright.codegen.dtypes import DType, Layout
+from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operations.gemm import cpu as symbols
+from kernelwright.codegen.operations.gemm.arch_section import gemm_section
+from kernelwright.codegen.operations.gemm.constraints.cpu import RULES
+from kernelwright.codegen.operations.gemm.constraints.cpu_test import GOOD
+from kernelwright.codegen.operations.gemm.spec import (
+    Activation,
+    DOp,
+    Epilogue,
+    Extent,
+    GemmSpec,
+    Pipeline,
+    Scheduler,
+    StreamK,
+)
+from kernelwright.codegen.planning.render import header_path, render_kernel
+from kernelwright.codegen.toolchains.host import HostToolchain
+
+BACKEND = CpuBackend(HostToolchain.zig())
+DOT = Kernel(arch="x86_64_v4", spec=GemmSpec(**GOOD))
+CONVERTING = Kernel(arch="x86_64_v4", spec=GemmSpec(**{**GOOD, "warp_tile": Extent(m=14, n=32, k=1)}))
+
+
+def test_header_only_instantiates() -> None:
+    text = render_kernel(DOT, load(DOT.arch), "cpu")[0].text
+    assert "gemm<bf16_dot, epilogue<bf16>, KW_ROW_MAJOR, KW_COL_MAJOR," in text
+    assert "/*tile*/ 168, 4096, 1024," in text and "/*warp tile*/ 14, 32, 2>::kernel(kAvx512Bf16," in text
+    assert f"KW_CPU_GEMM_DESCRIPTOR({DOT.symbol}," in text and '"avx512_bf16")' in text
+    assert text.count("\n") <= 60
+    assert "kernel(kNoFeature," in render_kernel(CONVERTING, load(DOT.arch), "cpu")[0].text
+
+
+def test_kernel_is_one_compile_with_its_features() -> None:
+    plan = BACKEND.kernel_actions(DOT, header_path(DOT))
+    (action,) = plan.actions
+    assert "-mcpu=x86_64_v4+avx512bf16" in action.argv
+    assert "-mcpu=x86_64_v4" in BACKEND.kernel_actions(CONVERTING, header_path(CONVERTING)).actions[0].argv
+    assert action.inputs == (header_path(DOT),) and action.outputs == plan.objects
+    assert action.trees == ("zig", "abi", "cpu")
+    assert action.argv[action.argv.index("-c") - 1 - 2 : action.argv.index("-c") - 1] == ("-x", "c++")
+
+
+def test_driver_runs_on_any_processor_and_knows_the_level() -> None:
+    table, driver, link = BACKEND.library_actions(
+        "x86_64_v3", "x86_64_v3/t.c", ["x86_64_v3/k.o"], "x86_64_v3/libt.so", ["gemm"]
+    )
+    assert "-mcpu=x86_64" in table.argv and "-mcpu=x86_64" in driver.argv
+    assert "-DKERNELWRIGHT_CPU_LEVEL=3" in driver.argv and driver.inputs == ()
+    assert link.inputs == ("x86_64_v3/k.o", "x86_64_v3/libt_table.o", "x86_64_v3/libt_driver.o")
+    assert link.outputs == ("x86_64_v3/libt.so",)
+
+
+def test_every_enum_member_is_mapped_or_refused() -> None:
+    def refused(**changes: object) -> bool:
+        spec = GemmSpec(**{**GOOD, **changes})
+        return any(True for rule in RULES for _ in rule.check(spec, load("x86_64_v4")))
+
+    for dtype in DType:
+        assert (dtype in symbols.OUTPUTS[DType.FP32]) != refused(dtype_c=dtype)
+        assert (dtype is DType.FP32) != refused(dtype_acc=dtype)
+        assert (dtype in {key[0] for key in symbols.OPERATIONS}) or refused(dtype_a=dtype, dtype_b=dtype)
+    for field, enum, mapped in (
+        ("pipeline", Pipeline, symbols.PIPELINES),
+        ("epilogue", Epilogue, symbols.EPILOGUES),
+        ("scheduler", Scheduler, symbols.SCHEDULERS),
+    ):
+        for member in enum:
+            assert (member in mapped) != refused(**{field: member})
+    assert set(symbols.LAYOUTS) == set(Layout)
+    assert set(symbols.D_OPS) == set(DOp) and set(symbols.ACTIVATIONS) == set(Activation)
+    assert set(symbols.STREAM_K) == set(StreamK)
+
+
+def test_variants_reach_the_descriptor() -> None:
+    def text(**changes: object) -> str:
+        kernel = Kernel(arch="x86_64_v4", spec=GemmSpec(**{**GOOD, **changes}))
+        return render_kernel(kernel, load("x86_64_v4"), "cpu")[0].text
+
+    fused = text(num_d=2, d_op=DOp.MULTIPLY, activation=Activation.SILU, batched=True)
+    assert "gemm<bf16_dot, epilogue<bf16, 2, KW_D_MULTIPLY, silu>," in fused and "/*batched*/ 1," in fused
+    assert "/*persistent*/ 1, /*max_split_k*/ 1, KW_STREAM_K_NONE," in text(persistent=True)
+    assert "/*persistent*/ 0, /*max_split_k*/ 64, KW_STREAM_K_NONE," in text(split_k=True)
+    assert "/*max_split_k*/ 1, KW_STREAM_K_TREE," in text(stream_k=StreamK.TREE)
+    assert "/*grouped*/ 1, /*preshuffle*/ 0}" in text(grouped=True)
+    assert "/*preshuffle*/ 1}" in text(preshuffle=True, pipeline=Pipeline.PRESHUFFLEV2)
+
+
+@pytest.mark.parametrize("arch", ["x86_64_v3", "x86_64_v4"])
+def test_tables_cover_what_the_architecture_file_offers(arch: str) -> None:
+    model = load(arch)
+    tables = gemm_section(model).warp_tiles
+    offered = {(DType(key.split("_")[0]), tile[2]) for key, tiles in tables.items() for tile in tiles}
+    assert offered <= set(symbols.OPERATIONS)

@@ -1,0 +1,49 @@
+"""The combinations of a GEMM configuration, for each of its variants."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kernelwright.arch import Arch
+from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operations.gemm.complete import FIELDS, TRIPLES, complete
+from kernelwright.codegen.operations.gemm.spec import gemm_spec
+from kernelwright.codegen.operations.gemm.variants import KEYS, configs_of
+from kernelwright.codegen.selecting.expand import MAX_COMBINATIONS, check_keys, read_sections
+from kernelwright.codegen.selecting.specs import build_spec
+from kernelwright.codegen.selecting.validate import validate
+from kernelwright.codegen.violations import SpecError, Violation
+
+# How CK Tile's configurations call the number of waves.
+_RENAMED = {f"warp_{axis}": f"wave_{axis}" for axis in "mnk"}
+
+
+def expand_gemm(config: Mapping[str, Any], arch: Arch) -> Iterator[tuple[Kernel, tuple[Violation, ...]]]:
+    """Every combination, with the violations that refuse it; SpecError for a malformed configuration.
+
+    Fields are those of :mod:`kernelwright.codegen.operations.gemm.complete`; ``warp_m`` and its like are accepted for
+    ``wave_m``. Beside the sections may stand ``variants``, for each of which the kernels of that variant are taken (see
+    :mod:`kernelwright.codegen.operations.gemm.variants`).
+    """
+    check_keys(config, KEYS)
+    for variant, one in configs_of(config, arch):
+        for kernel, violations in _points(one, arch):
+            served = gemm_spec(kernel).variant
+            if variant is not None and served != variant:
+                why = "the configuration asks for another variant"
+                violations = (Violation("gemm.variant", "variant", served, why, variant, variant),)
+            yield kernel, violations
+
+
+def _points(config: Mapping[str, Any], arch: Arch) -> Iterator[tuple[Kernel, tuple[Violation, ...]]]:
+    problem, axes = read_sections(config, FIELDS, lists=TRIPLES, renamed=_RENAMED)
+    total = math.prod(len(values) for values in axes.values())
+    if total > MAX_COMBINATIONS:
+        raise SpecError(f"the configuration has {total} combinations; at most {MAX_COMBINATIONS}: narrow a range")
+    for point in itertools.product(*axes.values()):
+        fields = complete({**problem, **dict(zip(axes, point, strict=True))}, arch)
+        kernel = Kernel(arch=arch.name, spec=build_spec(fields))
+        yield kernel, validate(kernel, arch)

@@ -1,0 +1,96 @@
+"""Preselected sets such as ``fp16_rcr_compute``: what a purpose wants, in its first legal form on each architecture."""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from kernelwright.arch import Arch
+from kernelwright.codegen.dtypes import DType, Layout
+from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operation import Expansion
+from kernelwright.codegen.operations.gemm.legalise import first_legal, members_of
+from kernelwright.codegen.selecting.expand import EmptyExpansionError, Refused
+
+PURPOSES: Mapping[str, str] = MappingProxyType(
+    {
+        "compute": "large problems: big tiles that keep the matrix units busy",
+        "memory": "problems with few rows or columns, bound by memory: small tiles",
+        "latency": "the smallest problems: one or two small tiles, shortest way through",
+        "multi_d": "further operands D and an activation in the epilogue",
+        "preshuffle": "weights B shuffled beforehand",
+        "split_k": "workgroups that share K",
+        "batched": "many products of one shape in a launch",
+        "grouped": "many products of different shapes in a launch",
+        "stream_k": "the steps of all tiles spread evenly over the device",
+        "essential": "a handful of compute, memory and multi_d: small to build",
+        "all": "all of the above",
+    }
+)
+DTYPES = tuple(dtype for dtype in DType if dtype is not DType.INT32)
+GRAMMAR = (
+    f"<dtype>_<layout>_<purpose> with dtype {', '.join(DTYPES)}; layout {', '.join(Layout)}; "
+    f"purpose {', '.join(PURPOSES)}"
+)
+"""How the names of preselected sets are made."""
+
+
+def kernel_set_names() -> tuple[str, ...]:
+    """``<dtype>_<layout>_<purpose>`` for every dtype, layout and purpose, whether or not an architecture has it."""
+    return tuple(f"{dtype}_{layout}_{purpose}" for dtype in DTYPES for layout in Layout for purpose in PURPOSES)
+
+
+def kernel_set_parts(name: str) -> tuple[str, str] | None:
+    """Dtype and layout of a kernel set; None for a name that is none."""
+    parts = _known().get(name)
+    return None if parts is None else (str(parts[0]), str(parts[1]))
+
+
+def expand_kernel_set(name: str, arch: Arch) -> Expansion:
+    """The kernels of a set of :func:`kernel_set_names` on ``arch``, each legal and listed once, in the set's order.
+
+    ``dropped`` counts wanted kernels of which no form is legal, by the rules that refuse the last form. Raises
+    EmptyExpansionError with those reasons if none is left.
+    """
+    dtype, layout, purpose = _known()[name]
+    kernels: dict[str, Kernel] = {}
+    refused = Refused()
+    for wanted in _parts(purpose):
+        for forms in members_of(_wanted(arch.backend).get(wanted, [])):
+            kernel, violations = first_legal(forms, dtype, layout, arch)
+            refused.add(violations)
+            if kernel is not None:
+                kernels.setdefault(kernel.identity, kernel)
+    if not kernels:
+        why = str(refused) or f"\n  there are no such kernels for {arch.backend}"
+        raise EmptyExpansionError(f"kernel set {name!r} has no kernels for {arch.name}:{why}")
+    return Expansion(tuple(kernels.values()), dict(sorted(refused.counts.items())))
+
+
+def _parts(purpose: str) -> list[str]:
+    """``all`` is every other purpose; what is essential is among them already."""
+    return [item for item in PURPOSES if item not in ("essential", "all")] if purpose == "all" else [purpose]
+
+
+@functools.cache
+def _known() -> Mapping[str, tuple[DType, Layout, str]]:
+    return {
+        f"{dtype}_{layout}_{purpose}": (dtype, layout, purpose)
+        for dtype in DTYPES
+        for layout in Layout
+        for purpose in PURPOSES
+    }
+
+
+@functools.cache
+def _wanted(backend: str) -> dict[str, list[Any]]:
+    folder = importlib.resources.files("kernelwright.codegen.operations.gemm").joinpath("data", "kernel_sets")
+    file = folder.joinpath(f"{backend}.json")
+    if not file.is_file():
+        return {}
+    wanted: dict[str, list[Any]] = json.loads(file.read_text("utf-8"))
+    return wanted

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import pytest
+
+from kernelwright import arch as archs
+from kernelwright.codegen.operations.gemm.arch_section import gemm_section
+from kernelwright.codegen.operations.gemm.sets import _read, rule_set_names
+from kernelwright.codegen.operations.gemm.spec import gemm_spec
+from kernelwright.codegen.selecting.expand import EmptyExpansionError, expand_config
+from kernelwright.codegen.selecting.sets import expand_set, set_archs
+from kernelwright.codegen.selecting.validate import validate
+from kernelwright.codegen.violations import SpecError
+
+# CK Tile's int8 is wrong on gfx90a (rule ck_tile.dtypes).
+LEFT_OUT = {"gfx90a": {"int8"}}
+
+
+def test_the_sets() -> None:
+    assert rule_set_names() == ("default", "essential")
+    for name in rule_set_names():
+        assert set_archs(name) == archs.names()
+
+
+@pytest.mark.parametrize("arch", archs.names())
+@pytest.mark.parametrize("name", rule_set_names())
+def test_every_member_is_legal(name: str, arch: str) -> None:
+    model = archs.load(arch)
+    kernels = expand_set(name, model).kernels
+    assert len({kernel.name for kernel in kernels}) == len(kernels) > 0
+    for kernel in kernels:
+        assert validate(kernel, model) == ()
+
+
+@pytest.mark.parametrize("arch", archs.names())
+def test_essential_lists_nothing_that_is_dropped(arch: str) -> None:
+    model = archs.load(arch)
+    for config in _read("essential")[arch]:
+        assert expand_config(config, model).dropped == {}
+
+
+@pytest.mark.parametrize("arch", archs.names())
+def test_essential_is_small_and_default_serves_every_dtype(arch: str) -> None:
+    model = archs.load(arch)
+    essential = expand_set("essential", model).kernels
+    default = expand_set("default", model).kernels
+    assert set(essential) <= set(default) and len(default) <= 60
+    assert {"fp16", "bf16"} <= {str(gemm_spec(kernel).dtype_a) for kernel in essential}
+    if model.backend != "cpu":
+        plain = [
+            kernel for kernel in essential if gemm_spec(kernel).variant == "standard" and not gemm_spec(kernel).split_k
+        ]
+        assert 3 <= len(plain) <= 4
+        assert len(essential) <= 10  # what ships: each variant once, on one architecture of each backend
+    offered = {key.split("_")[0] for key in gemm_section(model).warp_tiles} - LEFT_OUT.get(arch, set())
+    assert {str(gemm_spec(kernel).dtype_a) for kernel in default} == offered
+
+
+def test_unknown_names_are_errors() -> None:
+    with pytest.raises(SpecError, match=r"unknown kernel set 'esential' \(did you mean 'essential'\?\)"):
+        expand_set("esential", archs.load("gfx942"))
+    unknown = archs.load("gfx942").model_copy(update={"name": "gfx943"})
+    with pytest.raises(EmptyExpansionError, match="no kernels for gfx943; it knows gfx1100"):
+        expand_set("essential", unknown)

@@ -1,0 +1,237 @@
+"""GEMM specs: what to compute and how to tile it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import cached_property
+from typing import Literal
+
+from pydantic import Field, StrictBool
+
+from kernelwright.codegen.dtypes import DType, Layout
+from kernelwright.codegen.kernel import OMITTED_AT_DEFAULT, Frozen, Kernel, Spec
+
+
+def default_acc_dtype(dtype_a: DType) -> DType:
+    """The accumulator type for operands of this type unless a spec states one: int32 for integers, else fp32."""
+    return DType.INT32 if dtype_a in (DType.INT8, DType.INT32) else DType.FP32
+
+
+def default_output_dtype(dtype_a: DType) -> DType:
+    """The type of C for an A of this type unless a spec states one: fp16 for 8-bit floats, int32 for int8, else A's."""
+    return _DEFAULT_OUTPUT.get(dtype_a, dtype_a)
+
+
+_DEFAULT_OUTPUT = {DType.FP8: DType.FP16, DType.BF8: DType.FP16, DType.INT8: DType.INT32}
+
+
+class Pipeline(StrEnum):
+    """How operands travel from memory to the matrix units."""
+
+    MEM = "mem"
+    COMPV3 = "compv3"
+    COMPV4 = "compv4"
+    COMPV6 = "compv6"
+    COMP_ASYNC = "comp_async"
+    PRESHUFFLEV2 = "preshufflev2"
+    TMA = "tma"  # NVIDIA: bulk tensor copies, warp specialised
+    PACKED = "packed"  # CPU: both operands packed into cache blocks
+
+
+class Epilogue(StrEnum):
+    """How the accumulators reach memory."""
+
+    CSHUFFLE = "cshuffle"
+    DEFAULT = "default"
+    TMA = "tma"
+
+
+class Scheduler(StrEnum):
+    """Who issues what: within a wave, between waves, or between warp groups."""
+
+    INTRAWAVE = "intrawave"
+    INTERWAVE = "interwave"
+    DEFAULT = "default"
+    COOPERATIVE = "cooperative"  # NVIDIA: consumer warp groups share one tile
+    PINGPONG = "pingpong"  # NVIDIA: consumer warp groups alternate tiles
+
+
+class DOp(StrEnum):
+    """How the D tensors are combined with the product."""
+
+    ADD = "add"
+    MULTIPLY = "multiply"
+
+
+class Activation(StrEnum):
+    """The last step of a fused epilogue; gelu is the erf form, fast_gelu the tanh form."""
+
+    NONE = "none"
+    RELU = "relu"
+    GELU = "gelu"
+    FAST_GELU = "fast_gelu"
+    SILU = "silu"
+    SIGMOID = "sigmoid"
+    TANH = "tanh"
+
+
+class StreamK(StrEnum):
+    """How the partial sums of a tile that stream-K cuts are added up, always in the same order.
+
+    Adding them atomically is not offered: the result would depend on which workgroup finishes first.
+    """
+
+    NONE = "none"
+    LINEAR = "linear"
+    TREE = "tree"
+
+
+MAX_D_TENSORS = 4  # KW_MAX_D of the C ABI
+MAX_EXTENT = 65535  # keeps names below 240 characters and products of extents within 64 bits
+
+
+class Extent(Frozen):
+    """Three extents along M, N and K."""
+
+    m: int = Field(gt=0, le=MAX_EXTENT, strict=True, description="Extent along M, the rows of A and C.")
+    n: int = Field(gt=0, le=MAX_EXTENT, strict=True, description="Extent along N, the columns of B and C.")
+    k: int = Field(gt=0, le=MAX_EXTENT, strict=True, description="Extent along K, over which products are summed.")
+
+
+class Padding(Frozen):
+    """True where the kernel handles extents that are no multiple of the tile."""
+
+    m: StrictBool = Field(default=True, description="Whether M may be any number.")
+    n: StrictBool = Field(default=True, description="Whether N may be any number.")
+    k: StrictBool = Field(default=True, description="Whether K may be any number.")
+
+
+class GemmSpec(Spec):
+    """One GEMM kernel: C = A·B, or act(A·B op D0 op D1 …), tiled tile → wave → warp_tile.
+
+    ``wave`` counts waves (warp groups on NVIDIA, 1 on CPU) along each extent of a tile; ``warp_tile`` is the extent of
+    one matrix instruction (of the register block on CPU). With ``split_k`` the workgroups of a tile share K: each sums
+    a slice into the workspace, and a second kernel adds the slices up in order, scales and converts. With ``stream_k``
+    they share all tiles' steps along K evenly, whatever the number of tiles.
+
+    ``num_d`` tensors of C's dtype and order are combined with the result by ``d_op`` before ``activation``. A
+    ``batched`` kernel serves several products of one shape, a ``grouped`` one products of different shapes; with
+    ``preshuffle`` B is given in the order in which the kernel reads it.
+    """
+
+    op: Literal["gemm"] = Field(description="The operation that the kernel computes.")
+    dtype_a: DType = Field(description="Element type of A.")
+    dtype_b: DType = Field(description="Element type of B. Default: the type of A.")
+    dtype_c: DType = Field(
+        description="Element type of C. Default: fp16 if A is fp8 or bf8, int32 if A is int8, otherwise the type of A."
+    )
+    dtype_acc: DType = Field(description="Type of the accumulators. Default: int32 for integers, otherwise fp32.")
+    layout: Layout = Field(description="Storage order of A, B and C, in this order: r is row-major, c is column-major.")
+    tile: Extent = Field(
+        description="Extents of the output tile that one workgroup computes, e.g. `[128, 128, 32]`; on CPUs the extents"
+        " of a cache block."
+    )
+    wave: Extent = Field(description="Number of waves in a workgroup along M, N and K, e.g. `[2, 2, 1]`.")
+    warp_tile: Extent = Field(
+        description="Extents of one matrix instruction, e.g. `[32, 32, 16]`; on CPUs the extents of the register block."
+    )
+    pipeline: Pipeline = Field(description="How operands travel from memory to the matrix units.")
+    epilogue: Epilogue = Field(description="How the accumulators reach memory.")
+    scheduler: Scheduler = Field(
+        description="How loads and matrix instructions are ordered: intrawave, interwave or default on AMD, cooperative"
+        " or pingpong on NVIDIA, default on CPUs."
+    )
+    pad: Padding = Field(
+        default=Padding(),
+        description="Whether M, N and K may be other than multiples of the tile, e.g. `[True, True, False]`.",
+    )
+    persistent: StrictBool = Field(
+        default=False, description="Whether a fixed number of workgroups loops over all tiles."
+    )
+    preshuffle: StrictBool = Field(
+        default=False, description="Whether B is stored in the order in which the matrix instructions read it."
+    )
+    cluster: Extent = Field(
+        default=Extent(m=1, n=1, k=1),
+        description="Workgroups in a thread-block cluster along M, N and K (NVIDIA), e.g. `[2, 1, 1]`.",
+    )
+    num_wave_groups: int = Field(
+        default=1, gt=0, le=MAX_EXTENT, strict=True, description="Number of wave groups that share the work of a tile."
+    )
+    k_block_per_cu: int = Field(
+        default=1,
+        gt=0,
+        le=MAX_EXTENT,
+        strict=True,
+        description="Number of workgroups that must fit on a compute unit at once.",
+    )
+    split_k: StrictBool = Field(
+        default=False,
+        json_schema_extra=OMITTED_AT_DEFAULT,
+        description="Whether several workgroups can share the K extent of a tile, each summing a slice.",
+    )
+    stream_k: StreamK = Field(
+        default=StreamK.NONE,
+        json_schema_extra=OMITTED_AT_DEFAULT,
+        description="Whether workgroups share the K steps of all tiles evenly, and how partial sums are added.",
+    )
+    num_d: int = Field(
+        default=0,
+        ge=0,
+        le=MAX_D_TENSORS,
+        strict=True,
+        json_schema_extra=OMITTED_AT_DEFAULT,
+        description="Number of D tensors that the epilogue combines with the product.",
+    )
+    d_op: DOp = Field(
+        default=DOp.ADD,
+        json_schema_extra=OMITTED_AT_DEFAULT,
+        description="How the epilogue combines the D tensors with the product.",
+    )
+    activation: Activation = Field(
+        default=Activation.NONE, json_schema_extra=OMITTED_AT_DEFAULT, description="The last step of the epilogue."
+    )
+    batched: StrictBool = Field(
+        default=False,
+        json_schema_extra=OMITTED_AT_DEFAULT,
+        description="Whether one launch computes several products of the same shape.",
+    )
+    grouped: StrictBool = Field(
+        default=False,
+        json_schema_extra=OMITTED_AT_DEFAULT,
+        description="Whether one launch computes several products of different shapes.",
+    )
+
+    @property
+    def fused(self) -> bool:
+        """Does the epilogue more than scale and convert?"""
+        return self.num_d > 0 or self.activation is not Activation.NONE
+
+    @property
+    def variant(self) -> str:
+        """The one word of :data:`VARIANTS` that says most about what the kernel serves."""
+        if self.grouped:
+            return "grouped"
+        if self.batched:
+            return "batched"
+        if self.stream_k is not StreamK.NONE:
+            return "stream_k"
+        if self.fused:
+            return "multi_d"
+        return "preshuffle" if self.preshuffle else "standard"
+
+    @cached_property
+    def dtype_key(self) -> str:
+        """``<a>_<b>_<acc>``: how architecture files look up a combination of dtypes."""
+        return f"{self.dtype_a}_{self.dtype_b}_{self.dtype_acc}"
+
+
+VARIANTS = ("standard", "preshuffle", "multi_d", "stream_k", "batched", "grouped")
+"""What :attr:`GemmSpec.variant` may be."""
+
+
+def gemm_spec(kernel: Kernel) -> GemmSpec:
+    """The spec of a GEMM kernel; TypeError for a kernel of another operation."""
+    if not isinstance(kernel.spec, GemmSpec):
+        raise TypeError(f"{kernel.name} is a kernel of {kernel.spec.op}, not of gemm")
+    return kernel.spec

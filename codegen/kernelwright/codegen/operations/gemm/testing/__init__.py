@@ -1,0 +1,1 @@
+"""For tests of GEMM, not shipped: strategies that draw specs."""

@@ -1,0 +1,1 @@
+"""Manifests, provenance, wheels, and their verification."""

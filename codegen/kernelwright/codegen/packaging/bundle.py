@@ -1,0 +1,147 @@
+"""The manifest beside a library: what is in it, how it was made, what its kernels need; and its provenance."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from kernelwright.codegen.operation import Expectation
+from kernelwright.codegen.packaging import provenance
+from kernelwright.codegen.resources.limits import check_limits
+from kernelwright.codegen.resources.occupancy import occupancy
+from kernelwright.codegen.resources.readers import report_reader
+from kernelwright.codegen.violations import SpecError
+
+SCHEMA_VERSION = 1
+_KEYS = ("name", "arch", "backend", "abi_version", "device", "library", "toolchains", "kernels")
+
+
+class BrokenKernelError(RuntimeError):
+    """A kernel that compiled, but whose report shows that it cannot work or cannot be read."""
+
+
+def respond_bundle(raw: object) -> str:
+    """The response to a request (see :mod:`kernelwright.codegen.interface.protocol`); SpecError if it is wrong."""
+    allowed = {"stage", "library", "root", "sha256", "materials"}
+    if not isinstance(raw, Mapping) or not {"library"} <= set(raw) <= allowed:
+        raise SpecError("a bundle request has the keys library and, optionally, stage, root, sha256 and materials")
+    if raw.get("stage", "bundle") != "bundle":
+        raise SpecError(f"request key 'stage' is {raw['stage']!r}; allowed: bundle")
+    library, root = raw["library"], Path(raw.get("root", "."))
+    if not isinstance(library, Mapping):
+        raise SpecError("request key 'library' must be an entry of a plan's libraries")
+    materials = provenance.materials_of(raw["materials"]) if "materials" in raw else None
+    made = manifest(library, lambda path: root / path, raw.get("sha256", {}))
+    return json.dumps(bundle_files(made, materials))
+
+
+def bundle_files(made: dict[str, Any], materials: list[dict[str, Any]] | None) -> dict[str, str]:
+    """``manifest.json`` and, if it is known what the library was made of, ``provenance.json``: name → text.
+
+    The statement holds the manifest's digest and the manifest the predicate's, so neither can be changed alone.
+    """
+    if materials is None:
+        return {"manifest.json": _text(made)}
+    predicate = provenance.predicate(
+        provenance.LIBRARY_BUILD,
+        {
+            "name": made["name"],
+            "arch": made["arch"],
+            "kernels": [{key: kernel[key] for key in provenance.KERNEL_KEYS} for kernel in made["kernels"]],
+        },
+        {"toolchains": made["toolchains"], "abi_version": made["abi_version"]},
+        [*materials, *provenance.generator_materials()],
+    )
+    text = _text({**made, "provenance_sha256": provenance.sha256(provenance.canonical(predicate))})
+    subjects = {made["library"]: made["sha256"], "manifest.json": provenance.sha256(text.encode())}
+    return {"manifest.json": text, provenance.FILE: provenance.statement_text(subjects, predicate)}
+
+
+def _text(made: Mapping[str, Any]) -> str:
+    return json.dumps(made, indent=1, sort_keys=True) + "\n"
+
+
+def manifest_text(
+    library: Mapping[str, Any], find: Callable[[str], Path], sha256: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """:func:`manifest` as JSON text with sorted keys, the same bytes wherever it is written."""
+    return _text(manifest(library, find, sha256))
+
+
+def manifest(
+    library: Mapping[str, Any], find: Callable[[str], Path], sha256: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Any]:
+    """The manifest of one entry of ``libraries`` (see :mod:`kernelwright.codegen.interface.protocol`).
+
+    ``find`` says where a file of the plan is; a file whose digest ``sha256`` has need not exist. ``object_sha256`` is
+    the digest of a kernel's object, or of the digests of all of them (64 hex digits each, in order) if it has several.
+    Raises SpecError for a key or file that is missing, BrokenKernelError for a report that shows a useless kernel, and
+    LimitError for kernels beyond their limits.
+    """
+    missing = [key for key in _KEYS if key not in library]
+    if missing:
+        raise SpecError(f"library description lacks {', '.join(missing)}")
+
+    def digest(path: str) -> str:
+        return sha256.get(path) or hashlib.sha256(_read(find(path))).hexdigest()
+
+    kernels = []
+    for kernel in library["kernels"]:
+        digests = [digest(path) for path in kernel["objects"]]
+        resources = _resources(library, kernel, find(kernel["report"])) if kernel["report"] else None
+        kernels.append(
+            {
+                **{key: kernel[key] for key in ("name", "identity", "arch", "spec", "features")},
+                "object_sha256": digests[0] if len(digests) == 1 else _combined(digests),
+                "resources": resources,
+            }
+        )
+    limits = (kernel.get("limits", {}) for kernel in library["kernels"])
+    check_limits([(made["name"], stated, made["resources"]) for made, stated in zip(kernels, limits, strict=True)])
+    return {
+        "schema_version": SCHEMA_VERSION,
+        **{key: library[key] for key in ("name", "arch", "device", "backend", "abi_version")},
+        "library": library["library"].rpartition("/")[2],
+        "sha256": digest(library["library"]),
+        "toolchains": library["toolchains"],
+        "kernels": kernels,
+    }
+
+
+def _resources(library: Mapping[str, Any], kernel: Mapping[str, Any], report: Path) -> dict[str, Any] | None:
+    data = _read(report)
+    reader = report_reader(library["backend"])
+    try:
+        found = reader(data, _expectation(kernel))
+    except SpecError:
+        raise
+    except ValueError as error:
+        raise BrokenKernelError(f"{kernel['name']}: {error}") from None
+    if found is not None and library.get("compute_unit"):
+        found |= occupancy({"wave_size": library["wave_size"], **found}, library["compute_unit"])
+    return found
+
+
+def _expectation(kernel: Mapping[str, Any]) -> Expectation:
+    try:
+        raw = kernel["expects"]
+        return Expectation(raw["device_kernels"], raw["matrix_instructions"], tuple(raw["helpers"]))
+    except (KeyError, TypeError) as error:
+        raise SpecError(
+            f"kernel {kernel['name']} of the library description has no usable 'expects': {error}"
+        ) from None
+
+
+def _combined(digests: Sequence[str]) -> str:
+    return hashlib.sha256("".join(digests).encode()).hexdigest()
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        raise SpecError(f"{path} is not there; build the library first") from None

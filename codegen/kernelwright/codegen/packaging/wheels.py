@@ -1,0 +1,181 @@
+"""Wheels: files, the metadata of a ``[project]`` table, the platform that the libraries need, and a statement.
+
+Request of ``kernelwright wheel``: a JSON object, unknown keys are errors, paths are relative to the working directory::
+
+    project      a TOML file with a [project] table; the files that it names are relative to the working directory
+    files        {path in the wheel: path of the file}
+    licenses     optional, {name below .dist-info/licenses: path}, beside those that the project names
+    arch         optional: the wheel holds the kernel library of this architecture, whose manifest is among the files
+    materials    optional, as in a bundle request
+    output       where the wheel goes
+
+Response: ``{"wheel": file name, "sha256": 64 hex digits}``. The same request gives the same bytes everywhere: entries
+are sorted, dated 1980-01-01, and stored, since what deflate makes of them depends on the machine's zlib.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import tempfile
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+from zipfile import ZIP_STORED, ZipInfo
+
+from kernelwright.codegen.packaging import provenance
+from kernelwright.codegen.packaging.platform_tag import NO_PLATFORM, platform_tag
+from kernelwright.codegen.violations import SpecError, typed
+
+if TYPE_CHECKING:
+    from pyproject_metadata import StandardMetadata
+
+MAX_BYTES = 100_000_000
+"""The largest file that a package index takes unless asked."""
+
+_EPOCH = "315532800"  # 1980-01-01, the first day of the ZIP format
+_KEYS = ("stage", "project", "files", "licenses", "arch", "materials", "output")
+_HEADER_LICENSES = {
+    "ck_tile": "MIT",
+    "cutlass": "MIT AND BSD-3-Clause AND LicenseRef-NVIDIA-CUDA-EULA",
+    "cpu": "MIT",
+}
+
+
+def respond_wheel(raw: object) -> str:
+    """Write the wheel of a request, whole or not at all; the response. SpecError if the request is wrong."""
+    if not isinstance(raw, Mapping) or set(raw) - set(_KEYS) or not {"project", "files", "output"} <= set(raw):
+        raise SpecError(f"a wheel request has the keys {', '.join(_KEYS)}; project, files and output are needed")
+    files = {name: _read(path) for name, path in sorted(typed(raw, "files", dict, {}).items())}
+    for name in files:
+        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+            raise SpecError(f"request key 'files' puts a file at {name!r}; allowed: paths inside the wheel")
+    licenses = {name: _read(path) for name, path in typed(raw, "licenses", dict, {}).items()}
+    arch = typed(raw, "arch", str, None)
+    metadata, own = _metadata(Path(raw["project"]), arch, _manifest(files, arch) if arch else None, licenses)
+    tag = f"py3-none-{platform_tag(files)}"
+    wheel = {**files, **_info(metadata, tag, {**own, **licenses})}
+    wheel[f"{_info_folder(metadata)}/{provenance.FILE}"] = _statement(
+        metadata, tag, arch, wheel, raw.get("materials", [])
+    )
+    name = f"{_escaped(metadata)}-{tag}.whl"
+    digest = _write(wheel, name, Path(raw["output"]))
+    return json.dumps({"wheel": name, "sha256": digest})
+
+
+def _metadata(
+    project: Path, arch: str | None, manifest: Mapping[str, Any] | None, licenses: Mapping[str, bytes]
+) -> tuple[StandardMetadata, dict[str, bytes]]:
+    """The metadata and the licence files that the project names."""
+    from pyproject_metadata import ConfigurationError, StandardMetadata
+
+    try:
+        table = tomllib.loads(_read(str(project)).decode())
+        if arch and manifest:
+            own = table["project"]
+            own["name"] = f"{own['name']}-{arch}"
+            what = own.get("description", "Kernels")
+            own["description"] = f"{what} for {arch} ({manifest['device']}), ABI version {manifest['abi_version']}"
+            own["license"] = _HEADER_LICENSES[manifest["backend"]]
+        metadata = StandardMetadata.from_pyproject(table, ".")
+    except (ConfigurationError, tomllib.TOMLDecodeError, UnicodeDecodeError, KeyError) as error:
+        raise SpecError(f"{project}: {error}") from None
+    if metadata.version is None:
+        raise SpecError(f"{project}: project.version is missing")
+    own_files = {str(path): path.read_bytes() for path in metadata.license_files or ()}
+    metadata.license_files = [Path(name) for name in sorted({*own_files, *licenses})]
+    return metadata, own_files
+
+
+def _manifest(files: Mapping[str, bytes], arch: str) -> dict[str, Any]:
+    for name, data in files.items():
+        if PurePosixPath(name).name == "manifest.json":
+            manifest: dict[str, Any] = json.loads(data)
+            if manifest.get("arch") == arch:
+                return manifest
+    raise SpecError(f"request key 'arch' is {arch!r}, but no manifest.json among the files is for it")
+
+
+def _info(metadata: StandardMetadata, tag: str, licenses: Mapping[str, bytes]) -> dict[str, bytes]:
+    folder = _info_folder(metadata)
+    pure = "true" if tag.endswith(NO_PLATFORM) else "false"
+    info = {
+        "METADATA": bytes(metadata.as_rfc822()),
+        "WHEEL": f"Wheel-Version: 1.0\nGenerator: kernelwright\nRoot-Is-Purelib: {pure}\nTag: {tag}\n".encode(),
+        **{f"licenses/{name}": text for name, text in licenses.items()},
+    }
+    groups = {"console_scripts": metadata.scripts, "gui_scripts": metadata.gui_scripts, **metadata.entrypoints}
+    sections = [
+        "\n".join([f"[{group}]", *(f"{name} = {value}" for name, value in sorted(entries.items()))])
+        for group, entries in sorted(groups.items())
+        if entries
+    ]
+    if sections:
+        info["entry_points.txt"] = ("\n\n".join(sections) + "\n").encode()
+    return {f"{folder}/{name}": data for name, data in info.items()}
+
+
+def _statement(
+    metadata: StandardMetadata, tag: str, arch: str | None, files: Mapping[str, bytes], materials: object
+) -> bytes:
+    external = {"distribution": metadata.canonical_name, "version": str(metadata.version)}
+    predicate = provenance.predicate(
+        provenance.WHEEL_BUILD,
+        {**external, "arch": arch} if arch else external,
+        {"tag": tag},
+        [*provenance.materials_of(materials), *provenance.generator_materials()],
+    )
+    return provenance.statement_text(
+        {name: provenance.sha256(data) for name, data in files.items()}, predicate
+    ).encode()
+
+
+def _write(files: Mapping[str, bytes], name: str, output: Path) -> str:
+    from wheel.wheelfile import WheelFile
+
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder, name)
+        with _dated(_EPOCH), WheelFile(made, "w", ZIP_STORED) as wheel:
+            # Metadata last, as the format recommends.
+            for path in sorted(files, key=lambda path: (".dist-info/" in path, path)):
+                entry = ZipInfo(path, (1980, 1, 1, 0, 0, 0))
+                entry.create_system, entry.external_attr = 3, (0o644 | stat.S_IFREG) << 16
+                wheel.writestr(entry, files[path], ZIP_STORED)
+        if made.stat().st_size > MAX_BYTES:
+            raise SpecError(f"{name} has {made.stat().st_size} bytes; allowed: {MAX_BYTES}; split the kernel library")
+        output.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(made, output)
+    return provenance.sha256(output.read_bytes())
+
+
+@contextmanager
+def _dated(seconds: str) -> Iterator[None]:
+    """RECORD's own date, which the writer takes from the environment."""
+    before = os.environ.get("SOURCE_DATE_EPOCH")
+    os.environ["SOURCE_DATE_EPOCH"] = seconds
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["SOURCE_DATE_EPOCH"]
+        else:
+            os.environ["SOURCE_DATE_EPOCH"] = before
+
+
+def _info_folder(metadata: StandardMetadata) -> str:
+    return f"{_escaped(metadata)}.dist-info"
+
+
+def _escaped(metadata: StandardMetadata) -> str:
+    return f"{metadata.canonical_name.replace('-', '_')}-{metadata.version}"
+
+
+def _read(path: object) -> bytes:
+    try:
+        return Path(str(path)).read_bytes()
+    except OSError as error:
+        raise SpecError(f"{path} cannot be read: {error.strerror}") from None

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import pytest
+
+from kernelwright import arch as archs
+from kernelwright.codegen.backends.registry import DEFAULT_TOOLCHAINS, backend_for
+from kernelwright.codegen.planning.compile_plan import compile_plan, render_table
+from kernelwright.codegen.selecting.sets import expand_set
+from kernelwright.codegen.testing.null_backend import NullBackend, null_templates
+from kernelwright.codegen.violations import SpecError
+
+GFX942 = archs.load("gfx942")
+KERNELS = expand_set("essential", GFX942).kernels[:3]
+
+
+@pytest.fixture(autouse=True)
+def _null(monkeypatch: pytest.MonkeyPatch) -> None:
+    null_templates(monkeypatch)
+
+
+def test_the_plan_depends_on_the_set_of_kernels_alone() -> None:
+    plan = compile_plan("gemm", GFX942, KERNELS, NullBackend())
+    assert plan == compile_plan("gemm", GFX942, KERNELS[::-1], NullBackend())
+    assert plan.library == "gfx942/libgemm.so"
+    assert [file.path for file in plan.files] == ["gfx942/gemm_table.c"]
+    assert len(plan.all_files) == 4 and len(plan.all_actions) == 4
+    made = {output for action in plan.all_actions for output in action.outputs} | {f.path for f in plan.all_files}
+    assert {path for action in plan.all_actions for path in action.inputs} <= made
+
+
+def test_the_table_lists_every_kernel_and_the_arch_files_numbers() -> None:
+    text = render_table("gemm", GFX942, KERNELS)
+    for kernel in KERNELS:
+        assert f"extern KW_HIDDEN const kw_kernel {kernel.symbol};" in text and f"    &{kernel.symbol},\n" in text
+    for line in (
+        ".compute_units = 304u",
+        ".wave_size = 64u",
+        ".lds_bytes = 65536u",
+        ".clock_ghz = 2.1",
+        ".backend = KW_BACKEND_HIP",
+        "[KW_FP16] = 2048.0",
+        ".kernel_count = 3u",
+    ):
+        assert line in text
+
+
+@pytest.mark.parametrize(
+    ("name", "kernels", "message"),
+    [
+        ("gemm-1", KERNELS, "must be letters, digits and underscores"),
+        ("1gemm", KERNELS, "must be letters"),
+        ("", KERNELS, "must be letters"),
+        ("../x", KERNELS, "must be letters"),
+        ("gemm", (), "has no kernels"),
+        ("gemm", (KERNELS[0], KERNELS[0]), "twice"),
+        ("gemm", expand_set("essential", archs.load("gfx950")).kernels, "is for gfx942, but"),
+    ],
+)
+def test_libraries_that_cannot_be(name: str, kernels: tuple, message: str) -> None:  # type: ignore[type-arg]
+    with pytest.raises(SpecError, match=message):
+        compile_plan(name, GFX942, kernels, NullBackend())
+
+
+@pytest.mark.parametrize("name", archs.names())
+def test_plans_of_real_backends_are_closed(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.undo()
+    arch = archs.load(name)
+    plan = compile_plan("gemm", arch, expand_set("essential", arch).kernels, backend_for(arch, DEFAULT_TOOLCHAINS))
+    outputs = [output for action in plan.all_actions for output in action.outputs]
+    paths = [file.path for file in plan.all_files]
+    assert len(set(outputs + paths)) == len(outputs) + len(paths), "two producers of one file"
+    assert {path for action in plan.all_actions for path in action.inputs} <= {*outputs, *paths}
+    assert plan.library in outputs
+    assert len({action.id for action in plan.all_actions}) == len(plan.all_actions)
+    for path in (*outputs, *paths):
+        assert path.startswith(f"{name}/") and ".." not in path and len(path.split("/")[-1]) < 250
+    for kernel in plan.kernels:
+        assert kernel.objects and set(kernel.objects) <= set(outputs)
+        assert kernel.report is None or kernel.report in outputs

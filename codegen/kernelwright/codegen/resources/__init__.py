@@ -1,0 +1,1 @@
+"""What compiled kernels use: reports of the compilers, occupancy, limits."""

@@ -1,0 +1,142 @@
+"""``kernelwright info``: what the kernels of libraries use, as text or JSON; needs nothing but the standard library.
+
+Read from ``manifest.json`` and, where a library was built by ``kernelwright build`` or at run time, from ``costs.json``
+beside it. Exit code 0, or 2 for something that is no library.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+COSTS = "costs.json"
+"""Beside a manifest: what each kernel took to compile; apart from it, since it differs from build to build."""
+
+_EXIT_BAD_INPUT = 2
+
+# Key of a row → what the reports of the backends call it; several are added up.
+_NUMBERS: Mapping[str, tuple[str, ...]] = {
+    "registers": ("vgpr", "registers"),
+    "agpr": ("agpr",),
+    "sgpr": ("sgpr",),
+    "lds_bytes": ("lds_bytes", "shared_bytes"),
+    "spills": ("vgpr_spills", "sgpr_spills", "spill_instructions"),
+    "scratch_bytes": ("scratch_bytes", "stack_bytes"),
+    "workgroups_per_cu": ("workgroups_per_cu",),
+    "occupancy_percent": ("occupancy_percent",),
+    "matrix_instructions": ("matrix_instructions",),
+    "code_bytes": ("code_bytes",),
+}
+_HEADINGS = {
+    **{"registers": "regs", "agpr": "agpr", "sgpr": "sgpr", "lds_bytes": "LDS B", "spills": "spills"},
+    **{"scratch_bytes": "scratch B", "workgroups_per_cu": "wg/CU", "occupancy_percent": "occ. %"},
+    **{"matrix_instructions": "matrix", "code_bytes": "code B", "compile_s": "compile s", "name": "kernel"},
+}
+
+
+class ReportError(ValueError):
+    """Something that was to be described is no library."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the report; the exit code."""
+    parser = argparse.ArgumentParser("kernelwright info", description="Show what the kernels of libraries use.")
+    parser.add_argument("library", nargs="+", help="a manifest.json, a library beside one, or a folder of libraries")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    given = parser.parse_args(arguments)
+    try:
+        described = [library for path in given.library for library in describe_path(Path(path))]
+    except ReportError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return _EXIT_BAD_INPUT
+    print(json.dumps({"libraries": described}, indent=1) if given.json else text(described))
+    return 0
+
+
+def describe_path(path: Path) -> list[dict[str, Any]]:
+    """The libraries that a path names: itself, or every one below a folder. ReportError if there is none."""
+    if path.is_dir():
+        found = sorted(path.rglob("manifest.json"))
+    else:
+        found = [path.with_name("manifest.json") if path.suffix == ".so" else path]
+    if not found:
+        raise ReportError(f"{path} holds no manifest.json; name the folder of a library")
+    return [describe(_object(one), _costs(one.with_name(COSTS)), str(one.parent)) for one in found]
+
+
+def describe(
+    manifest: Mapping[str, Any], costs: Mapping[str, Any] | None = None, folder: str | None = None
+) -> dict[str, Any]:
+    """One library: ``name``, ``arch``, ``folder`` and one row for each of its ``kernels``.
+
+    A row has ``name``, ``identity`` and, None where it is unknown or does not exist: ``registers`` of a lane (on AMD
+    ``agpr`` of them for accumulators; on CPU the vector registers of multiply-adds), ``sgpr``, ``lds_bytes`` of a
+    workgroup, ``spills``, ``scratch_bytes`` of a lane, ``workgroups_per_cu``, ``occupancy_percent``,
+    ``matrix_instructions`` and ``code_bytes`` in the static code, ``compile_s`` (processor seconds). ReportError for
+    data that is no manifest.
+    """
+    try:
+        taken = (costs or {}).get("kernels", {})
+        rows = [_row(kernel, taken.get(kernel["name"])) for kernel in manifest["kernels"]]
+        return {"name": manifest["name"], "arch": manifest["arch"], "folder": folder, "kernels": rows}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ReportError(f"{folder or 'the manifest'} is no manifest of a library: {error!r}") from None
+
+
+def respond_report(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The response to a request of stage ``report`` (see :mod:`kernelwright.codegen.interface.protocol`)."""
+    if not {"stage", "manifests"} <= set(raw) <= {"stage", "manifests", "costs"}:
+        raise ReportError("a request of stage 'report' has the keys manifests and, optionally, costs")
+    costs = raw.get("costs", {})
+    libraries = [describe(manifest, costs.get(name), name) for name, manifest in sorted(raw["manifests"].items())]
+    return {"text": text(libraries), "libraries": libraries}
+
+
+def text(libraries: Sequence[Mapping[str, Any]]) -> str:
+    """A table for each library; columns without a number are left out."""
+    blocks = []
+    for library in libraries:
+        rows = library["kernels"]
+        keys = [*_NUMBERS, "compile_s"]
+        shown = [key for key in keys if any(row[key] is not None for row in rows)]
+        table = [[_HEADINGS[key] for key in shown]] + [[_cell(row[key]) for key in shown] for row in rows]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        names = [_HEADINGS["name"], *(row["name"] for row in rows)]
+        count = f"{len(rows)} kernel{'s' * (len(rows) != 1)}"
+        where = f" ({library['folder']})" if library["folder"] else ""
+        lines = [f"{library['name']} for {library['arch']}: {count}{where}"]
+        for cells, name in zip(table, names, strict=True):
+            lines.append("  ".join([*(cell.rjust(width) for cell, width in zip(cells, widths, strict=True)), name]))
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks)
+
+
+def _row(kernel: Mapping[str, Any], taken: Mapping[str, Any] | None) -> dict[str, Any]:
+    resources = kernel.get("resources") or {}
+    row: dict[str, Any] = {"name": kernel["name"], "identity": kernel["identity"]}
+    for key, names in _NUMBERS.items():
+        values = [resources[name] for name in names if resources.get(name) is not None]
+        row[key] = sum(values) if values else None
+    return {**row, "compile_s": taken["cpu_s"] if taken else None}
+
+
+def _cell(value: object) -> str:
+    return "-" if value is None else f"{value:.1f}" if isinstance(value, float) else str(value)
+
+
+def _object(path: Path) -> Mapping[str, Any]:
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ReportError(f"{path} cannot be read: {error}; name a folder with manifest.json, or that file") from None
+    if not isinstance(found, dict):
+        raise ReportError(f"{path} is no manifest of a library")
+    return found
+
+
+def _costs(path: Path) -> Mapping[str, Any] | None:
+    return _object(path) if path.is_file() else None

@@ -1,1 +1,0 @@
-"""What makes a spec illegal: common rules, and those of each backend."""

@@ -1,0 +1,76 @@
+"""From data (JSON, BUILD fields, one point of a configuration) to kernels, with the defaults filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from kernelwright.arch import Arch
+from kernelwright.codegen.kernel import Kernel, Spec
+from kernelwright.codegen.operation import Operation, operation, operation_names
+from kernelwright.codegen.selecting.validate import validate
+from kernelwright.codegen.violations import IllegalKernelError, SpecError
+
+
+def parse_kernel(raw: object, arch: Arch) -> Kernel:
+    """A legal kernel from a spec that states its ``op`` and may leave out what the architecture has a default for.
+
+    Raises SpecError for unknown keys and wrong values, IllegalKernelError with every reason for an illegal kernel.
+    """
+    kernel = Kernel(arch=arch.name, spec=parse_spec(raw, arch))
+    violations = validate(kernel, arch)
+    if violations:
+        raise IllegalKernelError(arch.name, kernel.name, violations)
+    return kernel
+
+
+def parse_kernels(raws: Iterable[object], arch: Arch) -> list[Kernel]:
+    """:func:`parse_kernel` for a list; errors say which entry is wrong. The same kernel twice is an error."""
+    found: dict[Kernel, int] = {}
+    for index, raw in enumerate(raws):
+        try:
+            kernel = parse_kernel(raw, arch)
+        except IllegalKernelError:
+            raise
+        except SpecError as error:
+            raise SpecError(f"spec {index}: {error}") from None
+        if kernel in found:
+            raise SpecError(f"spec {index} is the same kernel as spec {found[kernel]}: {kernel.name} for {arch.name}")
+        found[kernel] = index
+    if not found:
+        raise SpecError("the list of specs is empty")
+    return list(found)
+
+
+def parse_spec(raw: object, arch: Arch) -> Spec:
+    """A complete spec, not yet checked against the limits of ``arch``; see :func:`parse_kernel`."""
+    if not isinstance(raw, Mapping):
+        raise SpecError(f"a spec is an object with fields such as op, dtype and tile, not {raw!r}")
+    return build_spec(stated_operation(raw, "a spec").complete(raw, arch))
+
+
+def stated_operation(raw: Mapping[str, Any], what: str) -> Operation:
+    """The operation that ``raw`` names as its ``op``, which has no default; SpecError if it is missing or unknown."""
+    if "op" not in raw:
+        known = " or ".join(f'"op": "{name}"' for name in operation_names())
+        raise SpecError(f"{what} must state its operation; add {known}")
+    return operation(raw["op"])
+
+
+def build_spec(fields: Mapping[str, Any]) -> Spec:
+    """The spec with exactly these fields; SpecError in one line per wrong field instead of pydantic's report."""
+    try:
+        return operation(fields["op"]).spec_type.model_validate(fields)
+    except ValidationError as error:
+        raise SpecError("; ".join(_line(item) for item in error.errors())) from None
+
+
+def _line(item: Any) -> str:
+    field = ".".join(map(str, item["loc"]))
+    if item["type"] == "extra_forbidden":
+        return f"unknown field {field!r}"
+    if item["type"] == "missing":
+        return f"missing field {field!r}"
+    return f"{field} = {item['input']!r}: {item['msg'].removeprefix('Input ')}"
