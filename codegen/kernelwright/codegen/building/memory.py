@@ -1,6 +1,6 @@
 """Memory slots: commands that run at once, in whatever build on this machine, never need more memory than it has.
 
-The protocol is the script ``building/slots.sh``, which commands of Pants run too.
+The protocol is the script ``slots.sh``, which commands of Pants run too.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.resources import files
 from pathlib import Path
 
-SCRIPT = Path(str(files("kernelwright.codegen"))) / "building/slots.sh"
+SCRIPT = Path(__file__).with_name("slots.sh")
 
 
 class MemorySlots:
