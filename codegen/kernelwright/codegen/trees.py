@@ -12,20 +12,31 @@ class Tree:
     """``parts`` are the folders and files below the root that actions may see; ``*`` stands for any part of a name.
 
     ``origin`` says where the root is: ``headers`` of this project, or the unpacked ``wheel`` of a toolchain.
+    ``read_by_editors`` are patterns of the files that an editor needs, where these are fewer: it runs no compiler.
     """
 
     about: str
     parts: tuple[str, ...]
     origin: Literal["headers", "wheel"] = "wheel"
+    read_by_editors: tuple[str, ...] = ()
 
     @property
     def globs(self) -> tuple[str, ...]:
         """Patterns of all files of the tree, relative to its root; ``**`` stands for any folders."""
         return tuple(part if part.endswith(".h") else f"{part}/**" for part in self.parts)
 
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """Patterns of the files that an editor reads."""
+        return self.read_by_editors or self.globs
+
 
 TREES: Mapping[str, Tree] = {
-    "zig": Tree("the ziglang wheel: compiler, linker, libc and libc++ headers", ("ziglang",)),
+    "zig": Tree(
+        "the ziglang wheel: compiler, linker, libc and libc++ headers",
+        ("ziglang",),
+        read_by_editors=("ziglang/lib/libcxx/include/**", "ziglang/lib/libc/include/**"),
+    ),
     "clang": Tree("clang's own headers, from the clang-tidy wheel", ("clang_tidy/data/lib/clang/22/include",)),
     "ck_tile": Tree("CK Tile's headers, from the amd-aiter wheel", ("aiter_meta/3rdparty/composable_kernel/include",)),
     "cutlass": Tree(
@@ -36,7 +47,11 @@ TREES: Mapping[str, Tree] = {
             "cutlass_library/source/examples/88_hopper_fmha",
         ),
     ),
-    "cuda": Tree("CUDA's headers, ptxas, nvcc and static runtime, from the nvidia wheels", ("nvidia/cu13",)),
+    "cuda": Tree(
+        "CUDA's headers, ptxas, nvcc and static runtime, from the nvidia wheels",
+        ("nvidia/cu13",),
+        read_by_editors=("nvidia/cu13/**/include/**", "nvidia/cu13/include/**", "nvidia/cu13/nvvm/libdevice/**"),
+    ),
     "abi": Tree("the C ABI", ("include/kernelwright/abi.h", "include/kernelwright/variant.h"), "headers"),
     "headers": Tree(
         "the C ABI and the dispatcher's own headers",

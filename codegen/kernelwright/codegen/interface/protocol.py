@@ -3,7 +3,10 @@
 Request of ``kernelwright plan --request FILE --response FILE`` (a JSON object, unknown keys are errors)::
 
     stage        "expand": which kernels?   "plan": which files and commands?
+                 "compile_commands": how do editors read the sources?
     name         library name, a C identifier; "plan" only
+    directory    absolute path of the folder in which commands run; "compile_commands" only
+    include      optional absolute path of the folder of our own headers; "compile_commands" only
     kernels      [{"arch": "gfx942", "spec": {…}, "origin": "where it was written, for messages", "limits": {…}}, …],
                  the last two optional (see kernelwright.codegen.resources.limits); either this,
     archs        ["gfx942", …]                               or archs and exactly one of
@@ -38,6 +41,12 @@ Response to "plan"::
         "toolchains": {"hip": "identity in one line", …},
         "kernels": [{"arch", "name", "identity", "features", "spec", "header", "objects", "report", "expects"}, …]}, …]}
                                                                                  "limits" where some are stated
+
+Response to "compile_commands" (see kernelwright.codegen.planning.compile_commands)::
+
+    {"entries": [{"directory", "file", "arguments"}, …],      one for each C or C++ source, for a plain clang
+     "files":   [{"path", "text"}, …],                        to be written below the directory
+     "trees":   {name: [pattern, …], …}}                      what the commands read at ``__<name>`` below it
 
 A request of stage "native" has ``output``, ``sources`` (C and C++ files), optionally ``link`` (["dl", …]) and
 ``toolchains``; the response holds the ``actions`` that make the shared library ``output``.
@@ -78,8 +87,11 @@ from kernelwright.codegen.backends.registry import ToolchainChoice
 from kernelwright.codegen.violations import SpecError, typed
 
 SOURCES = ("set", "config", "specs")
-_KEYS = ("stage", "name", "kernels", "archs", *SOURCES, "filter", "limits", "toolchains", "arch_files")
-_STAGES = ("expand", "plan")
+_KEYS = (
+    *("stage", "name", "directory", "include", "kernels", "archs"),
+    *(*SOURCES, "filter", "limits", "toolchains", "arch_files"),
+)
+_STAGES = ("expand", "plan", "compile_commands")
 
 
 @dataclass(frozen=True)
@@ -88,6 +100,8 @@ class Request:
 
     stage: str
     name: str | None
+    directory: str | None
+    include: str | None
     kernels: tuple[Mapping[str, Any], ...]
     archs: tuple[str, ...]
     source: tuple[str, Any] | None
@@ -109,6 +123,11 @@ def parse_request(raw: object) -> Request:
         raise SpecError(f"request key 'stage' is {stage!r}; allowed: {', '.join(_STAGES)}")
     if stage == "plan" and not isinstance(raw.get("name"), str):
         raise SpecError("request key 'name' must be the library's name when 'stage' is 'plan'")
+    for key in ("directory", "include"):
+        if raw.get(key) is not None and (stage != "compile_commands" or not str(raw[key]).startswith("/")):
+            raise SpecError(f"request key {key!r} is {raw[key]!r}; it is an absolute path, of 'compile_commands' only")
+    if stage == "compile_commands" and raw.get("directory") is None:
+        raise SpecError("request key 'directory' must be an absolute path when 'stage' is 'compile_commands'")
     sources = [key for key in SOURCES if raw.get(key) is not None]
     if ("kernels" in raw) + len(sources) != 1:
         raise SpecError(f"a request has exactly one of kernels, {', '.join(SOURCES)}")
@@ -119,6 +138,8 @@ def parse_request(raw: object) -> Request:
     return Request(
         stage=stage,
         name=typed(raw, "name", str, None),
+        directory=typed(raw, "directory", str, None),
+        include=typed(raw, "include", str, None),
         kernels=tuple(typed(raw, "kernels", list, [])),
         archs=_texts(raw, "archs"),
         source=(sources[0], raw[sources[0]]) if sources else None,

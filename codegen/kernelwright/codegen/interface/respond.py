@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from kernelwright.codegen.actions import CompilePlan
 from kernelwright.codegen.interface.protocol import Request, parse_request
 from kernelwright.codegen.packaging.headers import respond_headers
+from kernelwright.codegen.planning.compile_commands import compile_commands
 from kernelwright.codegen.planning.describe import kernel_json, library_json
 from kernelwright.codegen.planning.native import respond_native
 from kernelwright.codegen.resources.report import ReportError, respond_report
@@ -31,7 +33,13 @@ def respond(raw: object) -> dict[str, Any]:
         selections = select(*request.source, request.archs, known, request.filter, request.limits)
     else:
         selections = select_listed(request.kernels, known, request.filter)
-    return expansion_json(selections) if request.stage == "expand" else _plans_json(request, selections)
+    if request.stage == "expand":
+        return expansion_json(selections)
+    plans = _plans(request, selections)
+    if request.stage == "compile_commands":
+        return compile_commands(plans, request.directory or "", request.include)
+    described = zip(selections, plans, strict=True)
+    return {"libraries": [library_json(request.name or "", item, plan, request.toolchains) for item, plan in described]}
 
 
 def _report(raw: dict[str, Any]) -> dict[str, Any]:
@@ -53,12 +61,11 @@ def expansion_json(selections: Sequence[Selection]) -> dict[str, Any]:
     }
 
 
-def _plans_json(request: Request, selections: Sequence[Selection]) -> dict[str, Any]:
+def _plans(request: Request, selections: Sequence[Selection]) -> list[CompilePlan]:
     from kernelwright.codegen.backends.registry import backend_for  # not needed to list kernels
     from kernelwright.codegen.planning.compile_plan import compile_plan
 
-    libraries = []
-    for item in selections:
-        plan = compile_plan(request.name or "", item.arch, item.kernels, backend_for(item.arch, request.toolchains))
-        libraries.append(library_json(request.name or "", item, plan, request.toolchains))
-    return {"libraries": libraries}
+    name = request.name or "editor"
+    return [
+        compile_plan(name, item.arch, item.kernels, backend_for(item.arch, request.toolchains)) for item in selections
+    ]

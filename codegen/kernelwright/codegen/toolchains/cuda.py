@@ -21,7 +21,7 @@ _CUTLASS = "__cutlass/cutlass_library/source/include"
 _TREES = ("cutlass", "cuda", "cuda_src", "abi")
 
 # libc++ is configured by a header that the zig driver generates; in CUDA mode its contents come from here.
-_LIBCXX = (
+LIBCXX = (
     "-D_LIBCPP_HARDENING_MODE_DEFAULT=_LIBCPP_HARDENING_MODE_NONE",
     "-D_LIBCPP_ASSERTION_SEMANTIC_DEFAULT=_LIBCPP_ASSERTION_SEMANTIC_IGNORE",
     "-D_LIBCPP_ABI_VERSION=1",
@@ -119,14 +119,13 @@ class CudaToolchain:
         flags = self._clang_flags(target) if self.dialect == "clang" else self._nvcc_flags(target)
         includes = (f"-I__{tree}/include" for tree in trees)
         argv = (*self.driver, *flags, *includes, "-c", source, "-o", output)
-        return Command(
-            argv, (*self.trees, *trees), self.env, self.caches, memory_mb=1400 if self.dialect == "clang" else 3300
-        )
+        memory_mb = 1400 if self.dialect == "clang" else 3300
+        return Command(argv, (*self.trees, *trees), self.env, self.caches, memory_mb, source)
 
     def _clang_flags(self, target: str) -> tuple[str, ...]:
         return (
             *("-x", "cuda", f"--cuda-gpu-arch={target}", f"--cuda-path={CUDA}", "-Xcuda-fatbinary", "--compress=false"),
-            *("-w", "-resource-dir", _CLANG, "-nostdinc", "-nostdinc++", *_LIBCXX),
+            *("-w", "-resource-dir", _CLANG, "-nostdinc", "-nostdinc++", *LIBCXX),
             *_system_includes(
                 f"{_CLANG}/include/cuda_wrappers",
                 f"{_SHIMS}/clang",

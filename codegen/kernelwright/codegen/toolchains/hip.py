@@ -117,7 +117,8 @@ class HipToolchain:
         """
         argv = (*self.clang, *_DEVICE, f"--offload-arch={target}", *self.headers, *_CK_TILE, *_LANGUAGE)
         includes = (f"-I__{tree}/include" for tree in trees)
-        return self._command((*argv, *includes, "-S", source, "-o", output), (*self.compile_trees, *trees), memory_mb)
+        words = (*argv, *includes, "-S", source, "-o", output)
+        return Command(words, (*self.compile_trees, *trees), self.env, (), memory_mb, source)
 
     def assemble(self, source: str, output: str, target: str) -> Command:
         """Device assembly to a relocatable object: the code and data that compiling straight to an object gives."""

@@ -35,6 +35,7 @@ class Command:
     env: tuple[tuple[str, str], ...]
     caches: tuple[str, ...]
     memory_mb: int
+    source: str | None = None
 
     def action(self, id: str, description: str, inputs: Sequence[str], outputs: Sequence[str]) -> Action:
         """The command as an action of a plan."""
@@ -48,6 +49,7 @@ class Command:
             env=self.env,
             caches=self.caches,
             memory_mb=self.memory_mb,
+            source=self.source,
         )
 
 
@@ -165,7 +167,7 @@ class HostToolchain:
     ) -> Command:
         includes = tuple(f"-I__{tree}/include" for tree in trees)
         argv = (*driver, *_COMMON, *_WARNINGS, *includes, *flags, "-c", source, "-o", output)
-        return Command(argv, (*self.trees, *trees), self.env, self.caches, memory_mb)
+        return Command(argv, (*self.trees, *trees), self.env, self.caches, memory_mb, source)
 
 
 def check_system_tool(what: str, path: str, fingerprint: str, *, example: str) -> None:
