@@ -17,6 +17,7 @@ from kernelwright.dispatch.testdata import mocks
 HEADERS = ("kernelwright/dispatcher/gemm.h", "kernelwright/dispatcher/python_call.h")
 STRUCTS = {
     "kw_gemm_problem": ("GemmProblem", "Problem"),
+    "kw_launch": ("Launch", "Where"),
     "kw_gemm_args": ("GemmArgs", "Args", "Arguments"),
     "kw_gemm_group": ("GemmGroup", "Group"),
     "kw_grouped_gemm_problem": ("GroupedGemmProblem", "GroupedProblem"),
@@ -30,6 +31,7 @@ STRUCTS = {
     "kw_candidate": ("Candidate",),
     "kw_selection_options": ("SelectionOptions",),
     "kw_plan_info": ("PlanInfo",),
+    "kw_stage_info": ("StageInfo",),
     "kw_bound_call": ("BoundCall",),
 }
 C_NAMES = {name: struct for struct, names in STRUCTS.items() for name in names}

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from added_operation.operation import FOLDER, TREE_ROOTS, RowNorm
 
+from added_operation.operation import FOLDER, TREE_ROOTS, RowNorm
 from kernelwright.codegen.backends.registry import DEFAULT_TOOLCHAINS
 from kernelwright.codegen.building.build import build_libraries, read_tree_roots
 from kernelwright.codegen.building.execute import LocalExecutor
@@ -71,7 +71,6 @@ def test_two_stages_run_from_build_to_dispatch(
 ) -> None:
     monkeypatch.setenv("KERNELWRIGHT_LIBRARY", str(dispatcher_library))
     from added_operation.calls import RowNormProblem
-
     from kernelwright.dispatch import Dispatcher, KernelLibrary
     from kernelwright.dispatch.core import native
 

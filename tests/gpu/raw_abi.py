@@ -26,12 +26,20 @@ class Problem(ctypes.Structure):
     ]
 
 
+class Launch(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", _U32),
+        ("device", ctypes.c_int32),
+        ("stream", _PTR),
+        ("workspace", _PTR),
+        ("workspace_bytes", ctypes.c_uint64),
+    ]
+
+
 class Args(ctypes.Structure):
     _fields_ = [
         *[(name, _U32) for name in ("struct_size", "reserved")],
-        *[(name, _PTR) for name in ("a", "b", "c", "d", "workspace")],
-        ("workspace_bytes", ctypes.c_uint64),
-        ("stream", _PTR),
+        *[(name, _PTR) for name in ("a", "b", "c", "d")],
         ("multi_d", _PTR * 4),
     ]
 
@@ -56,9 +64,6 @@ class GroupedArgs(ctypes.Structure):
         ("group_count", _I64),
         ("groups", ctypes.POINTER(Group)),
         *[(name, ctypes.POINTER(_PTR)) for name in "abcd"],
-        ("workspace", _PTR),
-        ("workspace_bytes", ctypes.c_uint64),
-        ("stream", _PTR),
     ]
 
 
@@ -81,8 +86,8 @@ class Descriptor(ctypes.Structure):
         ("supports", ctypes.CFUNCTYPE(ctypes.c_int, _PTR, _PTR, _PTR, ctypes.c_size_t)),
         ("workspace_size", ctypes.CFUNCTYPE(ctypes.c_int, _PTR, _PTR, _PTR)),
         ("plan", ctypes.CFUNCTYPE(ctypes.c_int, _PTR, _PTR, _PTR)),
-        ("launch", ctypes.CFUNCTYPE(ctypes.c_int, _PTR, _PTR, _PTR)),
-        *[(name, _PTR) for name in ("shuffle_b_bytes", "shuffle_b")],
+        ("launch", ctypes.CFUNCTYPE(ctypes.c_int, _PTR, _PTR, _PTR, _PTR)),
+        ("extension", _PTR),
     ]
 
 
@@ -154,9 +159,13 @@ class Kernel:
             raise RuntimeError(f"plan: status {status}: {self.last_error()}")
         return storage
 
-    def launch(self, plan: ctypes.Array[ctypes.c_char], a: int, b: int, c: int, d: int, stream: int) -> int:
-        args = Args(ctypes.sizeof(Args), 0, a, b, c, d, None, 0, stream)
-        return int(self.descriptor.launch(self.pointer, aligned(plan), ctypes.addressof(args)))
+    def launch(
+        self, plan: ctypes.Array[ctypes.c_char], a: int, b: int, c: int, d: int, stream: int, device: int = 0
+    ) -> int:
+        where = Launch(ctypes.sizeof(Launch), device, stream, None, 0)
+        args = Args(ctypes.sizeof(Args), 0, a, b, c, d)
+        plan_at = aligned(plan)
+        return int(self.descriptor.launch(self.pointer, plan_at, ctypes.addressof(where), ctypes.addressof(args)))
 
     def last_error(self) -> str:
         return bytes(self.table.last_error()).decode()

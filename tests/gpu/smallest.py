@@ -10,7 +10,7 @@ import ctypes
 import sys
 from pathlib import Path
 
-from raw_abi import OK, Args, Group, GroupedArgs, GroupedProblem, Kernel, Library, Problem, aligned
+from raw_abi import OK, Args, Group, GroupedArgs, GroupedProblem, Kernel, Launch, Library, Problem, aligned
 
 _CUDART = ctypes.CDLL("libcudart.so")
 _OPERAND_BYTES = 1 << 20
@@ -76,13 +76,14 @@ def launch(kernel: Kernel, problem: Problem | GroupedProblem, args: Args | Group
     size = kernel.descriptor.workspace_size(kernel.pointer, ctypes.addressof(problem), ctypes.addressof(needed))
     if size != OK:
         raise RuntimeError(kernel.last_error())
-    args.workspace, args.workspace_bytes = allocate(needed.value + 256), needed.value
+    where = Launch(ctypes.sizeof(Launch), 0, None, allocate(needed.value + 256), needed.value)
     if isinstance(args, GroupedArgs):
         # The TMA descriptors behind the table of groups are written by exchanges, which initcheck takes for reads.
-        behind = ctypes.c_void_p(args.workspace + _TABLE_BYTES)
+        behind = ctypes.c_void_p(where.workspace + _TABLE_BYTES)
         check(_CUDART.cudaMemset(behind, 0, ctypes.c_size_t(needed.value + 256 - _TABLE_BYTES)))
     plan = kernel.plan(problem)
-    if kernel.descriptor.launch(kernel.pointer, aligned(plan), ctypes.addressof(args)) != OK:
+    launched = kernel.descriptor.launch(kernel.pointer, aligned(plan), ctypes.addressof(where), ctypes.addressof(args))
+    if launched != OK:
         raise RuntimeError(kernel.last_error())
     check(_CUDART.cudaDeviceSynchronize())
 

@@ -18,12 +18,20 @@ class Problem(ctypes.Structure):
     )
 
 
+class Where(ctypes.Structure):
+    _fields_ = (
+        ("struct_size", ctypes.c_uint32),
+        ("device", ctypes.c_int32),
+        ("stream", ctypes.c_void_p),
+        ("workspace", ctypes.c_void_p),
+        ("workspace_bytes", ctypes.c_uint64),
+    )
+
+
 class Arguments(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_uint32) for name in ("struct_size", "reserved")),
-        *((name, ctypes.c_void_p) for name in ("a", "b", "c", "d", "workspace")),
-        ("workspace_bytes", ctypes.c_uint64),
-        ("stream", ctypes.c_void_p),
+        *((name, ctypes.c_void_p) for name in ("a", "b", "c", "d")),
         ("multi_d", ctypes.c_void_p * 4),
     )
 
@@ -31,7 +39,7 @@ class Arguments(ctypes.Structure):
 Supports = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t)
 Workspace = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64))
 Plan = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-Launch = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+Launch = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)
 CheckDevice = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_char_p, ctypes.c_size_t)
 LastError = ctypes.CFUNCTYPE(ctypes.c_char_p)
 SetThreads = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint32)
@@ -47,7 +55,7 @@ class Descriptor(ctypes.Structure):
         ("workspace_size", Workspace),
         ("plan", Plan),
         ("launch", Launch),
-        *((name, ctypes.c_void_p) for name in ("shuffle_b_bytes", "shuffle_b")),
+        ("extension", ctypes.c_void_p),
     )
 
 

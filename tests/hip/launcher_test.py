@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from hip.abi import Arguments, Descriptor, Library, Problem
+from hip.abi import Arguments, Descriptor, Library, Problem, Where
 from kernelwright.codegen.dtypes import DType, Layout
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.gemm.spec import Epilogue, Extent, GemmSpec, Pipeline, Scheduler
@@ -57,7 +57,7 @@ class Record(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_uint32) for name in ("loads", "launches", "machine", "flags")),
         *((name, ctypes.c_uint32 * 3) for name in ("grid", "block")),
-        *((name, ctypes.c_uint32) for name in ("lds_bytes", "argument_bytes")),
+        *((name, ctypes.c_uint32) for name in ("lds_bytes", "argument_bytes", "load_device", "launch_device")),
         ("stream", ctypes.c_void_p),
         ("function", ctypes.c_char * 128),
         ("arguments", ctypes.c_ubyte * 256),
@@ -124,10 +124,25 @@ class Session:
         status = self.kernel.plan(ctypes.cast(self.pointer, ctypes.c_void_p), ctypes.addressof(problem), storage)
         return status, storage
 
-    def launch(self, storage: ctypes.Array[ctypes.c_char], a: int = 0x1000, b: int = 0x2000, d: int = 0x3000) -> int:
-        args = Arguments(struct_size=ctypes.sizeof(Arguments), a=a, b=b, d=d, stream=0x77)
+    def launch(
+        self,
+        storage: ctypes.Array[ctypes.c_char],
+        a: int = 0x1000,
+        b: int = 0x2000,
+        d: int = 0x3000,
+        device: int = 0,
+    ) -> int:
+        where = Where(struct_size=ctypes.sizeof(Where), device=device, stream=0x77)
+        args = Arguments(struct_size=ctypes.sizeof(Arguments), a=a, b=b, d=d)
         pointer = ctypes.cast(self.pointer, ctypes.c_void_p)
-        return int(self.kernel.launch(pointer, storage, ctypes.addressof(args)))
+        return int(self.kernel.launch(pointer, storage, ctypes.addressof(where), ctypes.addressof(args)))
+
+    @property
+    def current_device(self) -> int:
+        """Of the calling thread."""
+        device = ctypes.c_int(-1)
+        assert self.runtime.hipGetDevice(ctypes.byref(device)) == 0
+        return device.value
 
     def check_device(self, device: int = 0) -> tuple[int, str]:
         reason = ctypes.create_string_buffer(256)
@@ -264,12 +279,40 @@ def test_what_is_served_is_planned_and_launched(
 def test_a_code_object_is_loaded_once_per_device(gfx942: Session) -> None:
     storage = gfx942.plan(problem())[1]
     for device in (0, 1, 0, 1):
-        gfx942.runtime.fake_hip_set_device(device)
-        assert gfx942.launch(storage) == OK
+        assert gfx942.launch(storage, device=device) == OK
     assert (gfx942.record.loads, gfx942.record.launches) == (2, 4)
-    gfx942.runtime.fake_hip_set_device(64)
-    assert gfx942.launch(storage) == LAUNCH_FAILED
-    assert "device 64" in gfx942.last_error
+
+
+@pytest.mark.parametrize("current", [0, 1])
+@pytest.mark.parametrize("device", [0, 1])
+def test_a_launch_goes_to_its_device_and_leaves_the_current_one(gfx942: Session, current: int, device: int) -> None:
+    assert gfx942.runtime.hipSetDevice(current) == 0
+    assert gfx942.launch(gfx942.plan(problem())[1], device=device) == OK, gfx942.last_error
+    assert (gfx942.record.load_device, gfx942.record.launch_device) == (device, device)
+    assert gfx942.current_device == current
+
+
+def test_a_failed_launch_leaves_the_current_device_too(gfx942: Session) -> None:
+    storage = gfx942.plan(problem())[1]
+    ctypes.c_int.in_dll(gfx942.runtime, "fake_hip_fail_launch").value = 101
+    assert gfx942.launch(storage, device=1) == LAUNCH_FAILED and gfx942.current_device == 0
+    assert gfx942.launch(storage, device=7) == LAUNCH_FAILED and "invalid device ordinal" in gfx942.last_error
+    for device in (-1, 64):
+        assert gfx942.launch(storage, device=device) == INVALID
+        assert f"device = {device}; allowed: 0 to 63" in gfx942.last_error
+    assert gfx942.current_device == 0
+
+
+def test_threads_have_current_devices_of_their_own(gfx942: Session) -> None:
+    storage = gfx942.plan(problem())[1]
+
+    def both(number: int) -> int:
+        gfx942.runtime.hipSetDevice(number % 2)
+        assert gfx942.launch(storage, device=1 - number % 2) == OK
+        return gfx942.current_device - number % 2
+
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(both, range(64))) == {0}
 
 
 def test_bad_pointers_never_reach_the_runtime(gfx942: Session) -> None:

@@ -134,11 +134,12 @@ class Dispatcher:
         plan = self._plans.get(problem)
         if plan is not None:
             return plan
-        handle, info = self._made(problem.native())
+        handle, info, stage = self._made(problem.native())
         bytes_b = self._shuffled(problem)[1] if problem.b_format else None
+        split_k = int(native.choices_of(info.choices.decode())["split_k"])
         plan = Plan(
-            problem, self._selected(info), handle.value or 0, info.workspace_bytes, self.device, self, info.library,
-            info.split_k, bytes_b,
+            problem, self._selected(stage), handle.value or 0, info.workspace_bytes, self.device, self, stage.library,
+            split_k, bytes_b,
         )  # fmt: skip
         weakref.finalize(plan, self._native.kw_plan_destroy, handle).atexit = False
         return self._plans.put(problem, plan)
@@ -148,15 +149,17 @@ class Dispatcher:
         plan = self._grouped.get(problem)
         if plan is not None:
             return plan
-        handle, info = self._made(problem.native())
+        handle, info, stage = self._made(problem.native())
         plan = GroupedPlan(
-            problem, self._selected(info), handle.value or 0, info.workspace_bytes, self.device, self, info.library
+            problem, self._selected(stage), handle.value or 0, info.workspace_bytes, self.device, self, stage.library
         )
         weakref.finalize(plan, self._native.kw_plan_destroy, handle).atexit = False
         return self._grouped.put(problem, plan)
 
-    def _made(self, problem: native.GemmProblem | native.GroupedGemmProblem) -> tuple[ctypes.c_void_p, native.PlanInfo]:
-        """A native plan of our own and what it says."""
+    def _made(
+        self, problem: native.GemmProblem | native.GroupedGemmProblem
+    ) -> tuple[ctypes.c_void_p, native.PlanInfo, native.StageInfo]:
+        """A native plan of our own, and what it says of itself and of its one stage."""
         handle = ctypes.c_void_p()
         status = self._native.kw_plan_create(self._handle, native.byref(problem), native.byref(handle))
         if status:
@@ -164,9 +167,11 @@ class Dispatcher:
         native.check(status)
         info = native.PlanInfo(native.sizeof(native.PlanInfo))
         native.check(self._native.kw_plan_get_info(handle, native.byref(info)))
-        return handle, info
+        stage = native.StageInfo(native.sizeof(native.StageInfo))
+        native.check(self._native.kw_plan_get_stage(handle, 0, native.byref(stage)))
+        return handle, info, stage
 
-    def _selected(self, info: native.PlanInfo) -> Selection:
+    def _selected(self, info: native.StageInfo) -> Selection:
         return Selection(self._kernels[info.kernel.contents.identity.decode()], info.reason.decode())
 
     def select(self, problem: GemmProblem | GroupedGemmProblem) -> Selection:

@@ -96,10 +96,10 @@ def test_explain_ranks_every_kernel(dispatcher: Dispatcher) -> None:
     refused = {kernel.name: kernel.reason for kernel in explanation if kernel.rank is None}
     assert refused["gemm_fp32_rcr_64x64x64_whole"] == "k is 65, not a multiple of tile_k 64"
     assert refused["a_gemm_fp32_rcr_exotic"] == "the device lacks made_up_feature"
-    assert refused["gemm_fp32_rrr_32x32x32"] == "layout_b is column-major, the kernel is built for row-major"
+    assert refused["gemm_fp32_rrr_32x32x32"] == "layout_b is column-major, this kernel serves row-major"
     text = str(explanation)
     assert (
-        "gemm fp32 rcr 5x9x65, analytic: fastest predicted of 2" in text
+        "gemm fp32 rcr 5x9x65, analytic: fastest predicted of 3" in text
         and "no: dtype_a is fp32" in text
         and len(text.splitlines()) == 10
     )
@@ -113,7 +113,7 @@ def test_export_lists_kernels_in_order(library: KernelLibrary) -> None:
     exported = json.loads(Dispatcher(library).export_json())
     names = [kernel["name"] for kernel in exported["kernels"]]
     assert names == sorted(names) and len(names) == 9
-    assert exported["libraries"] == [{"name": "mock", "arch": "x86_64_v3", "abi_version": 2, "kernels": 9}]
+    assert exported["libraries"] == [{"name": "mock", "arch": "x86_64_v3", "abi_version": 3, "kernels": 9}]
 
 
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (5, 7, 3), (33, 1, 17), (1, 40, 5)])
@@ -363,7 +363,7 @@ def test_plans_are_forgotten_but_not_while_in_use(library: KernelLibrary, monkey
         destroy(handle)
 
     spied = SimpleNamespace(kw_plan_destroy=spy)
-    for name in ("kw_plan_create", "kw_plan_get_info"):
+    for name in ("kw_plan_create", "kw_plan_get_info", "kw_plan_get_stage"):
         setattr(spied, name, getattr(dispatcher._native, name))
     monkeypatch.setattr(dispatcher, "_native", spied)
     kept = dispatcher.plan(GemmProblem(3, 5, 4, layout="rrr"))

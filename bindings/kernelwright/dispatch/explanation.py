@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernelwright.dispatch.grouped import GroupedGemmProblem
+from kernelwright.dispatch.native import choices_of
 from kernelwright.dispatch.problem import GemmProblem
 
 
@@ -107,5 +108,7 @@ def _verdict(kernel: RankedKernel) -> str:
 def _ranked(entry: dict[str, Any]) -> RankedKernel:
     fields = dict(entry)
     estimate = fields.pop("estimate", None)
+    slices = choices_of(fields.pop("choices", "")).get("split_k")
+    fields["split_k"] = None if slices is None else int(slices)
     # A score can be beyond what JSON holds; the native side writes null for it.
     return RankedKernel(**fields, estimate=None if estimate is None else Estimate(**estimate))

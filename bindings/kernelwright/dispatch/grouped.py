@@ -100,8 +100,8 @@ class GroupedPlan:
     """
 
     __slots__ = (
-        "__weakref__", "_groups", "_handle", "_keep", "_launch", "_local", "_memory", "device", "problem", "selection",
-        "workspace_bytes",
+        "__weakref__", "_groups", "_handle", "_keep", "_launch", "_local", "_memory", "_ordinal", "device", "problem",
+        "selection", "workspace_bytes",
     )  # fmt: skip
 
     def __init__(
@@ -110,10 +110,10 @@ class GroupedPlan:
     ) -> None:  # fmt: skip
         """Made by :meth:`Dispatcher.plan_grouped`."""
         self.problem, self.selection, self.workspace_bytes = problem, selection, workspace_bytes
-        self.device, self._memory = device.name, device.memory
+        self.device, self._memory, self._ordinal = device.name, device.memory, device.ordinal
         self._handle, self._keep = ctypes.c_void_p(handle), keep
         self._groups = problem.native().groups
-        self._launch: Callable[[Any, Any], int] = native.library().kw_plan_launch
+        self._launch: Callable[[Any, Any, Any], int] = native.library().kw_plan_launch
         if device.simulated:
             self._launch = SimulatedLaunch(device, self._memory_of, library)
         self._local = threading.local()
@@ -171,9 +171,10 @@ class GroupedPlan:
             scratch = self._scratch(family, stream)
         args = native.GroupedGemmArgs(
             native.sizeof(native.GroupedGemmArgs), 0, count, self._groups, lists["a"], lists["b"], lists.get("c"),
-            lists["out"], scratch, self.workspace_bytes, stream,
+            lists["out"],
         )  # fmt: skip
-        native.check(self._launch(self._handle, native.byref(args)), ArrayError)
+        launch = native.Launch(native.sizeof(native.Launch), self._ordinal, stream, scratch, self.workspace_bytes)
+        native.check(self._launch(self._handle, native.byref(launch), native.byref(args)), ArrayError)
 
     def _scratch(self, family: str, stream: int) -> int:
         kept: dict[int, tuple[int, Any]] = self._local.__dict__.setdefault("workspaces", {})
@@ -181,9 +182,11 @@ class GroupedPlan:
             kept[stream] = workspace.allocate(self.workspace_bytes, family, self._memory)
         return kept[stream][0]
 
-    def _memory_of(self, args: native.GroupedGemmArgs) -> list[tuple[int | None, int, bool, str]]:
+    def _memory_of(
+        self, launch: native.Launch, args: native.GroupedGemmArgs
+    ) -> list[tuple[int | None, int, bool, str]]:
         """What a simulated launch may touch: address, bytes, whether it may be written, name."""
-        found: list[tuple[int | None, int, bool, str]] = [(args.workspace, self.workspace_bytes, True, "workspace")]
+        found: list[tuple[int | None, int, bool, str]] = [(launch.workspace, self.workspace_bytes, True, "workspace")]
         for number, problem in enumerate(self.problem.problems):
             a, b, d = problem.spans
             found += [

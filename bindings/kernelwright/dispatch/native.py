@@ -12,9 +12,9 @@ from typing import Any
 
 from kernelwright.dispatch import errors
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 MAX_D = 4  # D tensors of one problem
-DISPATCHER_VERSION = 1
+DISPATCHER_VERSION = 2
 OP_GEMM, OP_GROUPED_GEMM = 1, 2
 BACKENDS = {1: "cpu", 2: "hip", 3: "cuda"}
 
@@ -40,15 +40,25 @@ class GemmProblem(ctypes.Structure):
     ]
 
 
+class Launch(ctypes.Structure):
+    """``kw_launch``."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("device", c_int32),
+        ("stream", c_void_p),
+        ("workspace", c_void_p),
+        ("workspace_bytes", c_uint64),
+    ]
+
+
 class GemmArgs(ctypes.Structure):
     """``kw_gemm_args``."""
 
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
-        *[(name, c_void_p) for name in ("a", "b", "c", "d", "workspace")],
-        ("workspace_bytes", c_uint64),
-        ("stream", c_void_p),
+        *[(name, c_void_p) for name in ("a", "b", "c", "d")],
         ("multi_d", c_void_p * MAX_D),
     ]
 
@@ -81,9 +91,6 @@ class GroupedGemmArgs(ctypes.Structure):
         ("group_count", ctypes.c_int64),
         ("groups", POINTER(GemmGroup)),
         *[(name, POINTER(c_void_p)) for name in ("a", "b", "c", "d")],
-        ("workspace", c_void_p),
-        ("workspace_bytes", c_uint64),
-        ("stream", c_void_p),
     ]
 
 
@@ -94,7 +101,7 @@ class KernelStruct(ctypes.Structure):
         *[(name, c_uint32) for name in ("struct_size", "abi_version", "op", "plan_bytes")],
         *[(name, c_char_p) for name in ("name", "arch", "identity", "spec_json", "features")],
         *[(name, c_void_p) for name in ("traits", "supports", "workspace_size", "plan", "launch")],
-        *[(name, c_void_p) for name in ("shuffle_b_bytes", "shuffle_b")],
+        ("extension", c_void_p),
     ]
 
 
@@ -107,6 +114,8 @@ class ArchStruct(ctypes.Structure):
         ("name", c_char_p),
         ("compute_units", c_uint32),
         ("wave_size", c_uint32),
+        ("fp8_format", c_uint32),
+        ("reserved", c_uint32),
         ("lds_bytes", c_uint64),
         ("clock_ghz", c_double),
         ("memory_gbytes_per_s", c_double),
@@ -190,10 +199,25 @@ class PlanInfo(ctypes.Structure):
 
     _fields_ = [
         ("struct_size", c_uint32),
-        ("split_k", c_uint32),
+        ("stage_count", c_uint32),
+        ("workspace_bytes", c_uint64),
+        ("choices", c_char_p),
+        ("reason", c_char_p),
+    ]
+
+
+class StageInfo(ctypes.Structure):
+    """``kw_stage_info``."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
         ("kernel", POINTER(KernelStruct)),
         ("library", POINTER(LibraryStruct)),
+        ("scratch_offset", c_uint64),
+        ("scratch_bytes", c_uint64),
         ("workspace_bytes", c_uint64),
+        ("choices", c_char_p),
         ("reason", c_char_p),
     ]
 
@@ -220,7 +244,8 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "kw_plan_create": (c_int32, [c_void_p, c_void_p, POINTER(c_void_p)]),
     "kw_plan_destroy": (None, [c_void_p]),
     "kw_plan_get_info": (c_int32, [c_void_p, POINTER(PlanInfo)]),
-    "kw_plan_launch": (c_int32, [c_void_p, c_void_p]),
+    "kw_plan_get_stage": (c_int32, [c_void_p, c_uint32, POINTER(StageInfo)]),
+    "kw_plan_launch": (c_int32, [c_void_p, c_void_p, c_void_p]),
     "kw_python_use": (None, [c_void_p]),
     "kw_python_call": (c_void_p, [c_void_p, c_void_p]),
 }
@@ -302,3 +327,8 @@ def text_of(call: Callable[[Any, int, Any], int]) -> str:
             return buffer.value.decode(errors="replace")
     check(status)
     return ""
+
+
+def choices_of(text: str) -> dict[str, str]:
+    """The choices of a plan, such as ``split_k=4``, by name."""
+    return dict(part.split("=", 1) for part in text.split())

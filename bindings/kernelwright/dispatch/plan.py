@@ -20,11 +20,19 @@ from kernelwright.dispatch.matching import check_d, check_format, check_memory, 
 from kernelwright.dispatch.problem import GemmProblem
 from kernelwright.dispatch.simulated import SimulatedLaunch
 
-# The members a to stream of kw_gemm_args at once: half the time of setting them one by one.
-_fill_in = struct.Struct("@PPPPPQP").pack_into
-_MEMBERS = native.GemmArgs.a.offset
+
+class _Call(ctypes.Structure):
+    """A launch and its arguments, side by side so that both are filled in at once."""
+
+    _fields_ = [("launch", native.Launch), ("args", native.GemmArgs)]
+
+
+# From launch.stream to args.d at once: half the time of setting them one by one.
+_fill_in = struct.Struct("@PPQIIPPPP").pack_into
+_MEMBERS = _Call.launch.offset + native.Launch.stream.offset
+_ARGS_BYTES = native.sizeof(native.GemmArgs)
 _fill_in_ds = [struct.Struct(f"@{count}P").pack_into for count in range(native.MAX_D + 1)]  # by number of D tensors
-_MULTI_D = native.GemmArgs.multi_d.offset
+_MULTI_D = _Call.args.offset + native.GemmArgs.multi_d.offset
 
 
 @dataclass(frozen=True)
@@ -45,12 +53,12 @@ class Checked(NamedTuple):
 
 
 class _ThreadState:
-    """What one thread reuses between calls: the argument struct, its launch and workspaces by stream."""
+    """What one thread reuses between calls: the structs of a call, the function that launches, workspaces by stream."""
 
-    __slots__ = ("args", "launch", "workspaces")
+    __slots__ = ("call", "launch", "workspaces")
 
-    def __init__(self) -> None:
-        self.args = native.GemmArgs(native.sizeof(native.GemmArgs), 0)
+    def __init__(self, device: int) -> None:
+        self.call = _Call(native.Launch(native.sizeof(native.Launch), device), native.GemmArgs(_ARGS_BYTES, 0))
         self.launch: Callable[[], Any]  # set by the plan
         self.workspaces: dict[int, tuple[int, Any]] = {}
 
@@ -66,7 +74,7 @@ class Plan:
 
     __slots__ = (
         "__weakref__", "_bytes", "_checked", "_d_bytes", "_handle", "_keep", "_keep_interpreter", "_local", "_memory",
-        "_simulated", "device", "problem", "selection", "split_k", "workspace_bytes",
+        "_ordinal", "_simulated", "device", "problem", "selection", "split_k", "workspace_bytes",
     )  # fmt: skip
 
     def __init__(
@@ -90,6 +98,7 @@ class Plan:
         self.workspace_bytes = workspace_bytes
         self.device = device.name
         self._memory = device.memory
+        self._ordinal = device.ordinal
         self._handle = ctypes.c_void_p(handle)
         self._keep = keep
         self._simulated = SimulatedLaunch(device, self._memory_of, library) if device.simulated else None
@@ -142,7 +151,7 @@ class Plan:
         self, a: Any, b: Any, c: Any = None, out: Any = None, *, ds: Sequence[Any] = (), stream: int | None = None
     ) -> BoundPlan:
         """Fix the memory too, for the shortest call. The result keeps the arrays alive; one thread at a time."""
-        state = _ThreadState()
+        state = _ThreadState(self._ordinal)
         self._prepare(state, a, b, c, out, ds, stream, None)
         return BoundPlan(self, state, (a, b, c, out, *ds))
 
@@ -214,7 +223,7 @@ class Plan:
         if more or self.workspace_bytes or type(stream) is not int:
             self._fill(state, first, second, third, result, more, family, stream, None)
         else:
-            _fill_in(state.args, _MEMBERS, first, second, third or 0, result, 0, 0, stream)
+            _fill_in(state.call, _MEMBERS, stream, 0, 0, _ARGS_BYTES, 0, first, second, third or 0, result)
         return True
 
     def _fill(
@@ -235,9 +244,9 @@ class Plan:
                 state.workspaces[stream] = workspace.allocate(size, family, self._memory)
             scratch = state.workspaces[stream][0]
         try:
-            _fill_in(state.args, _MEMBERS, a, b, c or 0, d, scratch or 0, size, stream)
+            _fill_in(state.call, _MEMBERS, stream, scratch or 0, size, _ARGS_BYTES, 0, a, b, c or 0, d)
             if ds:
-                _fill_in_ds[len(ds)](state.args, _MULTI_D, *ds)
+                _fill_in_ds[len(ds)](state.call, _MULTI_D, *ds)
         except (struct.error, OverflowError):
             raise ArrayError(
                 f"a, b, c, out are at {a!r}, {b!r}, {c!r}, {d!r}, ds at {list(ds)}, workspace at {scratch!r}, stream "
@@ -261,15 +270,16 @@ class Plan:
         try:
             state: _ThreadState = self._local.state
         except AttributeError:
-            state = self._local.state = _ThreadState()
+            state = self._local.state = _ThreadState(self._ordinal)
             state.launch = self._call(state, None, None)  # the plan owns it, not the other way round
         return state
 
     def _call(self, state: _ThreadState, result: object, keep: object) -> Callable[[], Any]:
         """A function that launches with the state's arguments and returns ``result``."""
         if self._simulated is not None:
-            return foreign_call(self._simulated, self._handle, state.args, result, keep)
-        return native_call(self._handle, state.args, result, self._keep_interpreter, keep)
+            return foreign_call(self._simulated, self._handle, state.call.launch, state.call.args, result, keep)
+        call = state.call
+        return native_call(self._handle, call.launch, call.args, result, self._keep_interpreter, keep)
 
     def _view(self, name: str, array: Any, stream: int | None) -> Operand:
         if array is None:
@@ -296,14 +306,14 @@ class Plan:
             )
         return view
 
-    def _memory_of(self, args: native.GemmArgs) -> list[tuple[int | None, int, bool, str]]:
+    def _memory_of(self, launch: native.Launch, args: native.GemmArgs) -> list[tuple[int | None, int, bool, str]]:
         """What a simulated launch may touch. C may be D, and is read only where it is not."""
         bytes_a, bytes_b, bytes_d = self._bytes
         found = [(args.a, bytes_a, False, "A"), (args.b, bytes_b, False, "B"), (args.d, bytes_d, True, "D")]
         if args.c is not None and args.c != args.d:
             found.append((args.c, bytes_d, False, "C"))
         found += [(args.multi_d[i], nbytes, False, f"D{i}") for i, nbytes in enumerate(self._d_bytes)]
-        return [*found, (args.workspace, self.workspace_bytes, True, "workspace")]
+        return [*found, (launch.workspace, self.workspace_bytes, True, "workspace")]
 
 
 class BoundPlan:

@@ -26,11 +26,11 @@ class SimulatedLaunch:
     __slots__ = ("_arch", "_bound", "_device", "_launch", "_library", "_memory_of")
 
     def __init__(
-        self, device: Device, memory_of: Callable[[Any], list[tuple[int | None, int, bool, str]]], library: Any
+        self, device: Device, memory_of: Callable[[Any, Any], list[tuple[int | None, int, bool, str]]], library: Any
     ) -> None:
         """``library`` is the table of the library that the plan's kernel is from.
 
-        ``memory_of`` says what a launch with some arguments may touch: address, bytes, whether it may write, name.
+        ``memory_of`` says what a launch may touch, by kw_launch and arguments: address, bytes, may it write, name.
         """
         self._device = device
         self._arch = device.archs[0]
@@ -39,14 +39,14 @@ class SimulatedLaunch:
         self._launch = native.library().kw_plan_launch
         self._bound = False
 
-    def __call__(self, handle: Any, reference: Any) -> int:
+    def __call__(self, handle: Any, launch: Any, args: Any) -> int:
         """The status of the launch. LaunchError from the simulator's fault; DeviceError without a simulator."""
         simulator = _simulator(self._device)
         if not self._bound:
             self._bind(simulator)
-        buffers = self._buffers(simulator, reference._obj)
+        buffers = self._buffers(simulator, launch._obj, args._obj)
         try:
-            status: int = simulator.run(self._arch, buffers, lambda: self._launch(handle, reference))
+            status: int = simulator.run(self._arch, buffers, lambda: self._launch(handle, launch, args))
         except simulator.SimulatorError as error:
             raise LaunchError(f"{self._device}: {error}") from error
         return status
@@ -63,10 +63,10 @@ class SimulatedLaunch:
             raise DeviceError(f"{self._device}: {text}")
         self._bound = True
 
-    def _buffers(self, simulator: Any, args: Any) -> list[Any]:
+    def _buffers(self, simulator: Any, launch: Any, args: Any) -> list[Any]:
         return [
             simulator.Buffer(address, nbytes, writable=writable, name=name)
-            for address, nbytes, writable, name in self._memory_of(args)
+            for address, nbytes, writable, name in self._memory_of(launch, args)
             if address is not None and nbytes > 0
         ]
 

@@ -225,7 +225,7 @@ def test_groups_have_shapes_of_their_own(dispatcher: Dispatcher) -> None:
     assert explanation.chosen is not None and explanation.chosen.name == "gemm_fp32_rrr_grouped"
     assert dispatcher.select(problem).kernel is plan.kernel
     assert {kernel.reason for kernel in explanation if kernel.rank is None} == {
-        "the problem is grouped, the kernel serves single problems only"
+        "the problem is a grouped gemm, the kernel serves gemm problems only"
     }
     assert scoring.from_native(problem.native()) == problem
 
@@ -320,9 +320,10 @@ def test_functions_score_groups_too(library: KernelLibrary) -> None:
 
 def test_structs_have_the_sizes_of_the_abi() -> None:
     sizes = {
-        kind: native.sizeof(kind) for kind in (native.GemmGroup, native.GroupedGemmProblem, native.GroupedGemmArgs)
+        kind: native.sizeof(kind)
+        for kind in (native.GemmGroup, native.GroupedGemmProblem, native.GroupedGemmArgs, native.Launch)
     }
-    assert list(sizes.values()) == [48, 72, 80]
+    assert list(sizes.values()) == [48, 72, 56, 32]
 
 
 def test_tensors_of_torch_are_batches_d_tensors_and_weights(dispatcher: Dispatcher, slow_calls: list[object]) -> None:
