@@ -11,7 +11,7 @@ import pytest
 from gpu import raw_abi
 from hip import abi as hip_abi
 from kernelwright.codegen.backends import cpu_harness
-from kernelwright.dispatch import calls, native
+from kernelwright.dispatch.core import calls, native
 from kernelwright.dispatch.testdata import mocks
 
 HEADERS = ("kernelwright/dispatcher.h", "kernelwright/dispatcher/python_call.h")

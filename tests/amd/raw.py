@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from correctness.guarded import Block
 from kernelwright.dispatch import KernelLibrary
-from kernelwright.dispatch.manifest import KernelEntry
+from kernelwright.dispatch.loading.manifest import KernelEntry
 from kernelwright.simulator import device
 
 _Supports = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t)

@@ -25,7 +25,7 @@ from kernelwright.codegen.execute import LocalExecutor
 from kernelwright.codegen.select import Selection
 from kernelwright.codegen.spec import Kernel
 from kernelwright.dispatch import KernelLibrary
-from kernelwright.dispatch.manifest import KernelEntry
+from kernelwright.dispatch.loading.manifest import KernelEntry
 from kernelwright.simulator import device
 from kernelwright.simulator.checks import Checks
 

@@ -12,8 +12,9 @@ from amd.operands import element_type
 from amd.raw import RawKernel
 from correctness import reference
 from correctness.guarded import Block, fill, scratch
-from kernelwright.dispatch import KernelLibrary, dtypes, native
-from kernelwright.dispatch.manifest import KernelEntry
+from kernelwright.dispatch import KernelLibrary, dtypes
+from kernelwright.dispatch.core import native
+from kernelwright.dispatch.loading.manifest import KernelEntry
 
 _D_OPS = ("add", "multiply")
 _ACTIVATIONS = ("none", "relu", "gelu", "fast_gelu", "silu", "sigmoid", "tanh")

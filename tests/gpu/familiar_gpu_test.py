@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from conftest import LIBRARY
 
-from kernelwright.dispatch import gpu_helper
+from kernelwright.dispatch.tools import gpu_helper
 
 ERROR = 2.0**-7  # of a bf16 result of normal numbers, relative to the largest
 

@@ -1,0 +1,88 @@
+"""Launches of a plan with one argument struct, as functions without arguments: what is left of a call through ctypes.
+
+A ctypes call converts its arguments and always gives the interpreter lock away, which costs more than a small product.
+The native dispatcher has a function of CPython's own calling convention instead; one builtin is made of it per launch.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable
+from ctypes import PYFUNCTYPE, Structure, c_char_p, c_int, c_int32, c_uint32, c_void_p, py_object
+from typing import Any
+
+from kernelwright.dispatch.core import native
+from kernelwright.dispatch.core.errors import ArrayError
+
+# In the order of kw_python_functions.
+_FUNCTIONS = (
+    "PyTuple_GetItem",
+    "PyLong_AsVoidPtr",
+    "Py_IncRef",
+    "PyObject_CallObject",
+    "PyEval_SaveThread",
+    "PyEval_RestoreThread",
+)
+_METH_NOARGS = 4
+
+
+class _BoundCall(Structure):
+    """``kw_bound_call``."""
+
+    _fields_ = [
+        *[(name, c_void_p) for name in ("plan", "args", "result", "failed")],
+        ("status", c_int32),
+        ("keep_interpreter", c_uint32),
+    ]
+
+
+class _MethodDef(Structure):
+    """``PyMethodDef``."""
+
+    _fields_ = [("name", c_char_p), ("method", c_void_p), ("flags", c_int), ("doc", c_char_p)]
+
+
+def native_call(
+    handle: c_void_p, args: native.GemmArgs, result: object, keep_interpreter: bool, keep: object
+) -> Callable[[], Any]:
+    """A builtin that launches the plan ``handle`` with ``args`` and returns ``result``, or raises.
+
+    ``keep_interpreter`` holds the interpreter lock meanwhile. The builtin owns ``args`` and ``keep``. One thread at a
+    time may call it.
+    """
+    call = _BoundCall(handle.value, ctypes.addressof(args), id(result), None, 0, keep_interpreter)
+
+    def failed() -> None:
+        native.check(call.status, ArrayError)
+
+    call.failed = id(failed)
+    method, new_builtin = _builtins()
+    owned = (ctypes.addressof(call), call, args, result, failed, keep)
+    made: Callable[[], Any] = new_builtin(ctypes.addressof(method), owned, None)
+    return made
+
+
+def foreign_call(
+    launch: Callable[[Any, Any], int], handle: c_void_p, args: native.GemmArgs, result: object, keep: object
+) -> Callable[[], Any]:
+    """The same by a function of handle and argument struct, where something has to be done around the launch."""
+    reference = native.byref(args)
+
+    def call(_keep: object = keep) -> Any:
+        native.check(launch(handle, reference), ArrayError)
+        return result
+
+    return call
+
+
+@functools.cache
+def _builtins() -> tuple[_MethodDef, Any]:
+    """How the builtins are made; lives as long as the process, because they refer to it."""
+    library = native.library()
+    addresses = [ctypes.cast(getattr(ctypes.pythonapi, name), c_void_p).value for name in _FUNCTIONS]
+    library.kw_python_use((c_void_p * len(addresses))(*addresses))
+    method = ctypes.cast(library.kw_python_call, c_void_p).value
+    # A prototype of our own: pythonapi's functions are one object for all of the process.
+    new_builtin = PYFUNCTYPE(py_object, c_void_p, py_object, c_void_p)(("PyCFunction_NewEx", ctypes.pythonapi))
+    return _MethodDef(b"launch", method, _METH_NOARGS, b"Run and return out."), new_builtin
