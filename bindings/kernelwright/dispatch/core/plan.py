@@ -23,7 +23,9 @@ from kernelwright.dispatch.core.simulated import Region, SimulatedLaunch
 P = TypeVar("P")
 
 Operands = tuple[Any, ...]  # arrays, inputs before outputs; None where an optional one is absent
-Addresses = Sequence[int | None]  # one for each operand
+Addresses = Sequence[Any]  # one for each operand: int, or None where it is absent
+
+_ADDRESSES = {int, type(None)}
 
 _pack_frame = struct.Struct("@PQP").pack_into  # workspace, workspace_bytes, stream
 
@@ -168,25 +170,33 @@ class OperationPlan(Generic[P]):
         where = f", simulated on {self.device}" if self.device.startswith("sim:") else ""
         return f"<{type(self).__name__} {self.problem} with {self.kernel.name}{where}>"
 
-    def launch(self, operands: Operands, stream: int | None = None, workspace_at: int | None = None) -> None:
-        """Launch with arrays, or with addresses only, in the operation's order."""
-        try:
-            state = self._local.state
-        except AttributeError:
-            state = self._new_state()
-        checked = self._checked
-        if workspace_at is not None or checked is None or not self._rebind(state, checked, operands, stream, False):
-            self._bind(state, operands, stream, workspace_at)
-        state.launch()
+    def launch(
+        self, operands: Operands, stream: int | None = None, workspace_at: int | None = None,
+        keyed: Checked | None = None,
+    ) -> bool:  # fmt: skip
+        """Launch with arrays, or with addresses only, in the operation's order.
 
-    def launch_keyed(self, checked: Checked, operands: Operands, stream: int | None) -> bool:
-        """Launch with arrays whose metadata key is that of checked ones; False, with nothing done, where this fails."""
+        ``keyed``: what is remembered of checked arrays with the same metadata key. Then arrays that need another check
+        are not launched, and the result is False.
+        """
         try:
             state = self._local.state
         except AttributeError:
             state = self._new_state()
-        if not self._rebind(state, checked, operands, stream, True):
+        checked = keyed or self._checked
+        if checked is not None and workspace_at is None and type(operands[0]) is not int:
+            guard, family, current_stream = checked
+            addresses = guard.addresses(operands, keyed is not None)
+            if addresses is not None and self._binder.bind(state.args, addresses):
+                if stream is None:
+                    stream = 0 if current_stream is None else current_stream()
+                if stream != state.stream:
+                    self._write_frame(state, family, stream, None)
+                state.launch()
+                return True
+        if keyed is not None:
             return False
+        self._bind(state, operands, stream, workspace_at)
         state.launch()
         return True
 
@@ -218,23 +228,9 @@ class OperationPlan(Generic[P]):
             return foreign_call(self._simulated, self._handle, state.args, result, keep)
         return native_call(self._handle, state.args, result, self._keep_interpreter, keep)
 
-    def _rebind(
-        self, state: _LaunchState, checked: Checked, operands: Operands, stream: int | None, keyed: bool
-    ) -> bool:
-        """Write the addresses of arrays that are like checked ones; False where they must be checked."""
-        guard, family, current_stream = checked
-        addresses = guard.addresses(operands, keyed)
-        if addresses is None or not self._binder.bind(state.args, addresses):
-            return False
-        if stream is None:
-            stream = 0 if current_stream is None else current_stream()
-        if stream != state.stream:
-            self._write_frame(state, family, stream, None)
-        return True
-
     def _bind(self, state: _LaunchState, operands: Operands, stream: int | None, workspace_at: int | None) -> None:
         """Check everything, then write the argument struct."""
-        if all(type(operand) is int for operand in operands if operand is not None):
+        if {*map(type, operands)} <= _ADDRESSES:
             self._write(state, operands, "raw", stream or 0, workspace_at)
         else:
             self._bind_views(state, operands, self._binder.check(operands, stream), stream, workspace_at)
@@ -275,7 +271,8 @@ class OperationPlan(Generic[P]):
         except (struct.error, OverflowError):
             listed = ", ".join(f"{n} {at!r}" for n, at in zip(self._binder.names(), addresses, strict=True))
             raise ArrayError(f"operands are at {listed}; allowed: addresses of 64 bits as integers") from None
-        self._write_frame(state, family, stream, workspace_at)
+        if workspace_at is not None or stream != state.stream:
+            self._write_frame(state, family, stream, workspace_at)
 
     def _write_frame(self, state: _LaunchState, family: str, stream: int, workspace_at: int | None) -> None:
         """Write workspace and stream."""

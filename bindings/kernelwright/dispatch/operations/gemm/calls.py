@@ -34,13 +34,13 @@ class GemmCalls:
     ) -> Any:  # fmt: skip
         """See :meth:`Dispatcher.gemm`."""
         alpha, beta = float(alpha), float(beta)
-        metadata = metadata_key((a, b, c, *ds, out))
+        metadata = metadata_key((a, b, c, *ds, out) if ds else (a, b, c, out))
         key = (metadata, alpha, beta, layout, d_op, activation, split_k)
         known = None if metadata is None else self.by_call.get(key)
         if known is not None:
             plan, checked, like, shape = known
             result = _empty(plan, like, shape, a) if out is None else out
-            if plan.launch_keyed(checked, (a, b, c, *ds, result), stream):
+            if plan.launch((a, b, c, *ds, result) if ds else (a, b, c, result), stream, None, checked):
                 return result
         found = read_operands(a, b, c, out, ds, beta=beta, stream=stream)
         if found.a.device != self._core.device.memory:

@@ -83,7 +83,6 @@ class GroupedBinder:
         spans = []  # first byte, byte behind the last, whether it is a result
         for number, (bytes_a, bytes_b, bytes_d) in enumerate(self._bytes):
             a, b, c, out = (addresses[count * index + number] for index in range(4))
-            assert a is not None and b is not None and out is not None
             spans += [(a, a + bytes_a, False), (b, b + bytes_b, False), (out, out + bytes_d, True)]
             if c is not None and c != out:
                 spans.append((c, c + bytes_d, False))

@@ -47,7 +47,7 @@ class Plan(OperationPlan[GemmProblem]):
         :raises ArrayError: before the launch, for arrays that do not fit.
         :raises LaunchError: if the kernel or its runtime fails.
         """
-        self.launch((a, b, c, *ds, out), stream, workspace)
+        self.launch((a, b, c, *ds, out) if ds else (a, b, c, out), stream, workspace)
         return out
 
     def bind(
