@@ -1,4 +1,4 @@
-"""GEMM kernels launched straight from a code object, with arguments as kernelwright/hip/arguments.h lays them out."""
+"""GEMM kernels launched straight from a code object, with the arguments of kernelwright/hip/gemm/arguments.h."""
 
 from __future__ import annotations
 

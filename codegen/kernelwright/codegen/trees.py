@@ -13,6 +13,11 @@ class Tree:
     about: str
     parts: tuple[str, ...]
 
+    @property
+    def own(self) -> bool:
+        """Whether the tree holds the project's own headers and sources, not a toolchain's."""
+        return all(part.startswith("include/kernelwright/") for part in self.parts)
+
 
 TREES: Mapping[str, Tree] = {
     "zig": Tree("the ziglang wheel: compiler, linker, libc and libc++ headers", ("ziglang",)),
@@ -29,13 +34,18 @@ TREES: Mapping[str, Tree] = {
         ),
     ),
     "cuda": Tree("CUDA's headers, ptxas, nvcc and static runtime, out of the nvidia wheels", ("nvidia/cu13",)),
-    "abi": Tree("the C ABI", ("include/kernelwright/*.h",)),
-    "headers": Tree(
-        "the C ABI and the dispatcher's own headers", ("include/kernelwright/*.h", "include/kernelwright/dispatcher")
+    "abi": Tree("the C ABI that all operations share", ("include/kernelwright/abi.h",)),
+    "gemm": Tree("the C ABI of GEMM", ("include/kernelwright/gemm.h", "include/kernelwright/gemm")),
+    "dispatcher": Tree(
+        "the C ABI of all operations and the dispatcher's own headers",
+        ("include/kernelwright/*.h", "include/kernelwright/gemm", "include/kernelwright/dispatcher"),
     ),
-    "cpu": Tree("kernels and launchers for x86-64", ("include/kernelwright/cpu",)),
-    "hip": Tree("kernels and launchers for AMD GPUs", ("include/kernelwright/hip",)),
-    "cuda_src": Tree("kernels and launchers for NVIDIA GPUs", ("include/kernelwright/cuda",)),
+    "cpu_common": Tree("what kernels for x86-64 share", ("include/kernelwright/cpu/common",)),
+    "cpu_gemm": Tree("GEMM kernels and their launcher for x86-64", ("include/kernelwright/cpu/gemm",)),
+    "hip_common": Tree("what kernels for AMD GPUs share", ("include/kernelwright/hip/common",)),
+    "hip_gemm": Tree("GEMM kernels and their launcher for AMD GPUs", ("include/kernelwright/hip/gemm",)),
+    "cuda_src_common": Tree("what kernels for NVIDIA GPUs share", ("include/kernelwright/cuda/common",)),
+    "cuda_src_gemm": Tree("GEMM kernels and their launcher for NVIDIA GPUs", ("include/kernelwright/cuda/gemm",)),
 }
 
 

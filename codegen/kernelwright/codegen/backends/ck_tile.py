@@ -68,7 +68,9 @@ STREAM_K: Mapping[StreamK, str | None] = {
 
 _Member = TypeVar("_Member")
 _Symbol = TypeVar("_Symbol")
-_SOURCES = ("code_object", "conditions", "gemm", "grouped", "runtime", "shuffle")
+_SOURCES = {"common": ("code_object", "runtime"), "gemm": ("conditions", "gemm", "grouped", "shuffle")}
+_DEVICE_TREES = ("hip_common", "hip_gemm")
+_HOST_TREES = ("abi", "gemm", *_DEVICE_TREES)
 # 30 kernels of all pipelines and architectures peaked at 492 to 691 MB.
 _COMPILE_MB = 768
 _ABI_LAYOUT = {"row_major": "KW_ROW_MAJOR", "col_major": "KW_COL_MAJOR"}
@@ -111,15 +113,15 @@ class CkTileBackend:
         image = RenderedFile(f"{base}.image.S", self._render("image.S", kernel, code_object=code))
         descriptor = RenderedFile(f"{base}.c", self._render("gemm.c", kernel, **_abi(kernel)))
         image_object, descriptor_object = f"{base}.image.o", f"{base}.o"
-        trees, target = ("abi", "hip"), load(kernel.arch).target
+        target = load(kernel.arch).target
         steps = (
-            ("compile", self.hip.compile(header, assembly, target, _COMPILE_MB), (header,), assembly),
+            ("compile", self.hip.compile(header, assembly, target, _DEVICE_TREES, _COMPILE_MB), (header,), assembly),
             ("assemble", self.hip.assemble(assembly, device, target), (assembly,), device),
             ("link", self.hip.link(device, code), (device,), code),
             ("embed", self.hip.embed(image.path, image_object), (image.path, code), image_object),
             (
                 "describe",
-                self.host.compile_c(descriptor.path, descriptor_object, trees=trees),
+                self.host.compile_c(descriptor.path, descriptor_object, trees=_HOST_TREES),
                 (descriptor.path,),
                 descriptor_object,
             ),
@@ -144,13 +146,13 @@ class CkTileBackend:
             )
         ]
         own = []
-        for source in _SOURCES:
+        for room, source in ((room, source) for room, names in _SOURCES.items() for source in names):
             output = f"{base}_{source}.o"
             command = self.host.compile_c(
-                f"__hip/include/kernelwright/hip/{source}.c",
+                f"__hip_{room}/include/kernelwright/hip/{room}/{source}.c",
                 output,
                 (f'-DKW_HIP_TARGET="{load(arch).target}"',),
-                ("abi", "hip"),
+                _HOST_TREES if room == "gemm" else ("abi", "hip_common"),
             )
             actions.append(command.action(f"{source}:{base}", f"Compile {source} of the HIP launcher", (), (output,)))
             own.append(output)

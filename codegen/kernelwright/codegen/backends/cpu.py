@@ -10,8 +10,11 @@ from kernelwright.codegen.plan import Action, KernelPlan
 from kernelwright.codegen.spec import GemmSpec, Kernel
 from kernelwright.codegen.toolchains.host import HostToolchain
 
-_DRIVER = "__cpu/include/kernelwright/cpu/library.cpp"
-_TREES = ("abi", "cpu")
+_SOURCES = {
+    "library": "__cpu_common/include/kernelwright/cpu/common/library.cpp",
+    "launcher": "__cpu_gemm/include/kernelwright/cpu/gemm/launcher.cpp",
+}
+_TREES = ("abi", "gemm", "cpu_common", "cpu_gemm")
 # Peak resident size of one compile (clang 22: 113 MB for 14x32 bf16), rounded up.
 _COMPILE_MB = 160
 
@@ -55,20 +58,22 @@ class CpuBackend:
         return self.host.group(objects, output)
 
     def library_actions(self, arch: str, table: str, objects: Sequence[str], library: str) -> tuple[Action, ...]:
-        """Compile the table and the driver for any x86-64 processor, and link all."""
+        """Compile the table and the launchers for any x86-64 processor, and link all."""
         stem = library.removesuffix(".so")
-        table_object, driver_object = f"{stem}_table.o", f"{stem}_driver.o"
+        table_object = f"{stem}_table.o"
         baseline = self.host.cpu_flags("x86_64")
         level = f"-DKERNELWRIGHT_CPU_LEVEL={symbols.LEVELS[load(arch).target]}"
         compile_table = self.host.compile_c(table, table_object, flags=baseline, trees=("abi",))
-        compile_driver = self.host.compile_cxx(_DRIVER, driver_object, flags=(*baseline, level), trees=_TREES)
-        everything = [*objects, table_object, driver_object]
+        own = []
+        for name, source in _SOURCES.items():
+            output = f"{stem}_{name}.o"
+            command = self.host.compile_cxx(source, output, flags=(*baseline, level), trees=_TREES)
+            own.append(command.action(f"compile {output}", f"Compile the CPU {name} of {library}", [], [output]))
+        everything = [*objects, table_object, *(output for action in own for output in action.outputs)]
         link = self.host.link_shared(everything, library, libraries=("pthread",))
         return (
             compile_table.action(f"compile {table_object}", f"Compile {table}", [table], [table_object]),
-            compile_driver.action(
-                f"compile {driver_object}", f"Compile the CPU driver of {library}", [], [driver_object]
-            ),
+            *own,
             link.action(f"link {library}", f"Link {library}", everything, [library]),
         )
 

@@ -11,8 +11,9 @@ from kernelwright.codegen.spec import GemmSpec, Kernel
 from kernelwright.codegen.toolchains.cuda import CUDA, CudaToolchain
 from kernelwright.codegen.toolchains.host import Command, HostToolchain
 
-_SOURCES = "__cuda_src/include/kernelwright/cuda"
-_RUNTIME = ("runtime", "gemm_problem")
+_COMMON = "__cuda_src_common/include/kernelwright/cuda/common"
+_SOURCES = {"runtime": f"{_COMMON}/runtime.c", "problem": "__cuda_src_gemm/include/kernelwright/cuda/gemm/problem.c"}
+_TREES = ("abi", "gemm", "cuda_src_common", "cuda_src_gemm")
 MAX_SPLIT_K = 32
 _CUDART = ("cudart_static", "rt", "pthread", "dl", "m")
 
@@ -58,7 +59,7 @@ class CutlassBackend:
         See :mod:`kernelwright.codegen.backends.cutlass_report`.
         """
         output = header.removesuffix(".hpp") + ".o"
-        command = self.cuda.compile(header, output, target=kernel.arch)
+        command = self.cuda.compile(header, output, kernel.arch, _TREES)
         action = command.action(f"compile {output}", f"Compile {kernel.name} for {kernel.arch}", [header], [output])
         return KernelPlan(files=(), actions=(action,), objects=(output,), report=output)
 
@@ -70,7 +71,7 @@ class CutlassBackend:
         """Compile the table and the shared run-time sources, and link all with the static CUDA runtime."""
         stem = library.removesuffix(".so")
         sources = {f"{stem}_table.o": table}
-        sources |= {f"{stem}_{name}.o": f"{_SOURCES}/{name}.c" for name in _RUNTIME}
+        sources |= {f"{stem}_{name}.o": source for name, source in _SOURCES.items()}
         compiles = [self._compile_c(source, output) for output, source in sources.items()]
         link = self._link([*objects, *sources], library)
         return (
@@ -80,7 +81,7 @@ class CutlassBackend:
 
     def _compile_c(self, source: str, output: str) -> Action:
         flags = ("-isystem", f"{CUDA}/include")
-        command = self.host.compile_c(source, output, flags=flags, trees=("abi", "cuda_src"))
+        command = self.host.compile_c(source, output, flags=flags, trees=_TREES)
         command = dataclasses.replace(command, trees=(*command.trees, "cuda"))
         inputs = [] if source.startswith("__") else [source]
         return command.action(f"compile {output}", f"Compile {source.rsplit('/', 1)[-1]}", inputs, [output])
@@ -88,8 +89,8 @@ class CutlassBackend:
     def _link(self, objects: Sequence[str], library: str) -> Command:
         command = self.host.link_shared(objects, library, _CUDART, compiler_rt=True)  # CUTLASS divides 128 bits
         # The static CUDA runtime has symbols of default visibility; the map keeps them inside.
-        argv = (*command.argv, f"-L{CUDA}/lib", f"-Wl,--version-script={_SOURCES}/library.map")
-        return dataclasses.replace(command, argv=argv, trees=(*command.trees, "cuda", "cuda_src"))
+        argv = (*command.argv, f"-L{CUDA}/lib", f"-Wl,--version-script={_COMMON}/library.map")
+        return dataclasses.replace(command, argv=argv, trees=(*command.trees, "cuda", "cuda_src_common"))
 
 
 def _mainloop_schedule(spec: GemmSpec) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,9 +16,9 @@ CLANG_TIDY_VERSION = "22.1.8"
 CUDA = "__cuda/nvidia/cu13"
 _CLANG = "__clang/clang_tidy/data/lib/clang/22"
 _ZIG_LIB = "__zig/ziglang/lib"
-_SHIMS = "__cuda_src/include/kernelwright/cuda"
+_SHIMS = "__cuda_src_common/include/kernelwright/cuda/common"
 _CUTLASS = "__cutlass/cutlass_library/source/include"
-_TREES = ("cutlass", "cuda", "cuda_src", "abi")
+_TREES = ("cutlass", "cuda")
 
 # libc++ is configured by a header that the zig driver generates; in CUDA mode its contents come from here.
 _LIBCXX = (
@@ -109,14 +110,19 @@ class CudaToolchain:
             caches=(),
         )
 
-    def compile(self, source: str, output: str, target: str) -> Command:
+    def compile(self, source: str, output: str, target: str, trees: Sequence[str]) -> Command:
         """``source`` (CUDA C++) to the host object ``output`` with device code for ``target`` (``sm_90a``) inside.
+
+        ``__<tree>/include`` of each tree in ``trees`` is searched; ``cuda_src_common`` is among them.
 
         Device code is stored uncompressed, so that :mod:`kernelwright.codegen.backends.cutlass_report` can read it.
         """
         flags = self._clang_flags(target) if self.dialect == "clang" else self._nvcc_flags(target)
-        argv = (*self.driver, *flags, "-c", source, "-o", output)
-        return Command(argv, self.trees, self.env, self.caches, memory_mb=1400 if self.dialect == "clang" else 3300)
+        includes = tuple(f"-I__{tree}/include" for tree in trees)
+        argv = (*self.driver, *flags, *includes, "-c", source, "-o", output)
+        return Command(
+            argv, (*self.trees, *trees), self.env, self.caches, memory_mb=1400 if self.dialect == "clang" else 3300
+        )
 
     def _clang_flags(self, target: str) -> tuple[str, ...]:
         return (
@@ -135,7 +141,6 @@ class CudaToolchain:
                 f"{CUDA}/include/cccl",
                 _CUTLASS,
             ),
-            *("-I__abi/include", "-I__cuda_src/include"),
             *("-D__CUDACC_VER_MAJOR__=13", "-D__CUDACC_VER_MINOR__=0"),
             # Without it the parameters, TMA descriptors among them, are copied to 1,904 bytes of stack.
             "-DCUTLASS_GRID_CONSTANT=__attribute__((grid_constant))",
@@ -152,7 +157,6 @@ class CudaToolchain:
             *("-x", "cu", f"-gencode=arch=compute_{number},code={target}", "--no-compress"),
             *("--expt-relaxed-constexpr", "-w", *(f"-Xcompiler={flag}" for flag in host)),
             *_system_includes(f"{_SHIMS}/quiet", f"{CUDA}/include/cccl", _CUTLASS),
-            *("-I__abi/include", "-I__cuda_src/include"),
             *_COMMON,
         )
 

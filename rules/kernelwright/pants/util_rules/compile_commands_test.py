@@ -12,7 +12,7 @@ def action(*argv: str) -> Action:
 
 def test_a_cpu_kernel_is_described_for_a_plain_clang() -> None:
     (entry,) = entries(
-        [action(*ZIG, "-I__cpu/include", "-mcpu=x86_64_v4+avx512bf16", "-c", "a/k.hpp", "-o", "a/k.o")],
+        [action(*ZIG, "-I__cpu_gemm/include", "-mcpu=x86_64_v4+avx512bf16", "-c", "a/k.hpp", "-o", "a/k.o")],
         "/checkout",
         "src/include",
     )
@@ -28,10 +28,10 @@ def test_a_clang_command_keeps_its_flags() -> None:
 
 
 def test_our_own_sources_are_those_of_the_workspace_or_of_the_package() -> None:
-    command = action("/usr/bin/g++", "-c", "__cpu/include/kernelwright/cpu/library.cpp", "-o", "x.o")
-    for include, expected in (("src/include", "/checkout/src/include"), (None, "__cpu/include")):
+    command = action("/usr/bin/g++", "-c", "__cpu_gemm/include/kernelwright/cpu/gemm/launcher.cpp", "-o", "x.o")
+    for include, expected in (("src/include", "/checkout/src/include"), (None, "__cpu_gemm/include")):
         (entry,) = entries([command], "/checkout", include)
-        assert entry["file"] == f"{expected}/kernelwright/cpu/library.cpp" == entry["arguments"][2]
+        assert entry["file"] == f"{expected}/kernelwright/cpu/gemm/launcher.cpp" == entry["arguments"][2]
 
 
 def test_what_compiles_no_c_is_left_out_and_each_file_stands_once() -> None:

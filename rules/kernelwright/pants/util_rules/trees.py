@@ -110,13 +110,18 @@ LICENSE_TREES = {
     ),
 }
 
-# Below include/kernelwright; one tree per backend, so that a changed header rebuilds no kernel of another backend.
+# Below include/kernelwright, the files that the generator's own list of trees names (kernelwright.codegen.trees). One
+# tree per backend and operation, so that a changed header rebuilds no kernel of another backend or operation.
 SOURCE_TREES = {
-    "abi": ("abi.h", "variant.h"),
-    "cpu": ("cpu/**",),
-    "hip": ("hip/**",),
-    "cuda_src": ("cuda/**",),
-    "headers": ("*.h", "dispatcher/**"),
+    "abi": ("abi.h",),
+    "gemm": ("gemm.h", "gemm/**"),
+    "dispatcher": ("*.h", "gemm/**", "dispatcher/**"),
+    "cpu_common": ("cpu/common/**",),
+    "cpu_gemm": ("cpu/gemm/**",),
+    "hip_common": ("hip/common/**",),
+    "hip_gemm": ("hip/gemm/**",),
+    "cuda_src_common": ("cuda/common/**",),
+    "cuda_src_gemm": ("cuda/gemm/**",),
 }
 
 

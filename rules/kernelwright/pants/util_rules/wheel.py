@@ -30,7 +30,7 @@ from pants.util.logging import LogLevel
 # Whose code is compiled into libraries of a backend: the trees with the licence texts.
 _HEADER_LICENSES = {"ck_tile": ("ck_tile_license",), "cutlass": ("cutlass_license", "cuda_license"), "cpu": ()}
 # What native libraries are compiled with, see the generator's plan of stage "native".
-_NATIVE_TREES = ("headers", "zig")
+_NATIVE_TREES = ("dispatcher", "zig")
 _PACKAGED = (PythonSourceField, ResourceSourceField, FileSourceField)
 _OUTPUT = "out.whl"
 
