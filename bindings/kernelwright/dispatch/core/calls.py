@@ -44,7 +44,7 @@ class _MethodDef(Structure):
 
 
 def native_call(
-    handle: c_void_p, args: native.GemmArgs, result: object, keep_interpreter: bool, keep: object
+    handle: c_void_p, args: ctypes.Structure, result: object, keep_interpreter: bool, keep: object
 ) -> Callable[[], Any]:
     """A builtin that launches the plan ``handle`` with ``args`` and returns ``result``, or raises.
 
@@ -64,7 +64,7 @@ def native_call(
 
 
 def foreign_call(
-    launch: Callable[[Any, Any], int], handle: c_void_p, args: native.GemmArgs, result: object, keep: object
+    launch: Callable[[Any, Any], int], handle: c_void_p, args: ctypes.Structure, result: object, keep: object
 ) -> Callable[[], Any]:
     """The same by a function of handle and argument struct, where something has to be done around the launch."""
     reference = native.byref(args)

@@ -154,7 +154,7 @@ class OperationPlan(Generic[P]):
         self._owner = made.owner
         self._library = made.library
         self._binder = binder
-        self._frame: int = type(binder.new_args()).workspace.offset  # type: ignore[attr-defined]
+        self._frame: int = type(binder.new_args()).workspace.offset
         self._simulated = SimulatedLaunch(made.device, self._regions, made.library) if made.device.simulated else None
         self._keep_interpreter = made.device.memory == "cpu" and binder.brief
         self._local = threading.local()

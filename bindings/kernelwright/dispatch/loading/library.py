@@ -23,9 +23,10 @@ from kernelwright.dispatch.core.errors import (
     LibraryNotFoundError,
     ManifestError,
 )
+from kernelwright.dispatch.core.kernel import KernelEntry
 from kernelwright.dispatch.loading import installed
 from kernelwright.dispatch.loading.elf import why_not_loadable
-from kernelwright.dispatch.loading.manifest import KernelEntry, Manifest, backend_kind
+from kernelwright.dispatch.loading.manifest import Manifest, backend_kind
 from kernelwright.dispatch.loading.provenance import check_statement
 
 _MANIFEST = "manifest.json"

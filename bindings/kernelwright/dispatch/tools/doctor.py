@@ -1,7 +1,7 @@
-"""``kernelwright doctor``: what this machine offers, as text or as one JSON object; needs nothing but this package.
+"""``kernelwright doctor`` reports what this machine offers, as text or as one JSON object.
 
-Exit code 0: CPU kernels can run and every installed library is whole; 1: something listed as a problem must be mended.
-A GPU that is not there is no problem.
+It needs no other package; ``--verify`` needs ``kernelwright[doctor]``. Exit code 0: CPU kernels can run and every
+installed library is whole. Exit code 1: the report lists at least one problem. An absent GPU is not a problem.
 """
 
 from __future__ import annotations
@@ -28,15 +28,10 @@ from kernelwright.dispatch.loading import installed
 from kernelwright.dispatch.loading.library import KernelLibrary
 from kernelwright.dispatch.tools.store_check import Found, check_distributions, check_store
 
-# What our own distributions need, and array libraries that they take arrays from.
+# Requirements of our own distributions, and array libraries whose arrays they take.
 _PACKAGES = (
     *("kernelwright", "kernelwright-pants", "numpy", "ml-dtypes", "tinygrad", "torch", "cupy", "jax"),
-    *("click", "jinja2", "packaging", "pydantic", "pyelftools", "pyproject-metadata", "simpleeval", "wheel"),
-)
-# What kernels are compiled with at run time.
-_TOOLCHAINS = (
-    *("ziglang", "clang-tidy", "amd-aiter", "nvidia-cutlass", "nvidia-cuda-nvcc", "nvidia-nvvm"),
-    *("nvidia-cuda-crt", "nvidia-cuda-runtime", "nvidia-cuda-cccl"),
+    *("click", "jinja2", "packaging", "pydantic", "pyelftools", "pyproject-metadata", "simpleeval", "wheel", "lmdb"),
 )
 _COMPILERS = ("g++", "clang++", "nvcc", "hipcc", "cmake")
 _HIP_RUNTIMES = ("libamdhip64.so.7", "libamdhip64.so.6")
@@ -64,9 +59,9 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def report(store: Path | None = None) -> Report:
-    """Everything, as JSON values. Asking for CUDA devices loads the driver into this process.
+    """The report, as JSON values. It loads the CUDA driver into this process to ask for devices.
 
-    ``store``: a local store of Pants that is read whole.
+    ``store``: a local store of Pants, all of which is compared with its digests.
     """
     problems: list[str] = []
     return {
@@ -176,7 +171,7 @@ def _toolchains() -> Report:
 
 
 def _says(path: str) -> str:
-    """The line of ``--version`` that holds one."""
+    """The first line of a compiler's ``--version`` that holds a version."""
     try:
         done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=10, errors="replace")
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -200,19 +195,31 @@ def _cache() -> Report:
 
 
 def _verified(store: Path, problems: list[str]) -> str:
-    """How much was compared; damage is a problem."""
+    """What was compared; damage goes to ``problems``."""
     found = Found()
     if store.is_dir():
         check_store(store, found)
     else:
         found.problems.append(f"{store} is no folder; name the one that [GLOBAL].local_store_dir of Pants says")
-    check_distributions(_TOOLCHAINS, found)
+    toolchains = _toolchain_distributions()
+    check_distributions(toolchains, found)
     problems += found.problems
-    return f"{found.files} files of {store} and of installed toolchains"
+    compared = "of installed toolchains" if toolchains else "no toolchain, because kernelwright is not installed"
+    return f"{found.files} files of {store} and {compared}"
+
+
+def _toolchain_distributions() -> list[str]:
+    """Distributions of compilers and headers: those that the ``jit`` extras of this distribution pin."""
+    try:
+        requirements = metadata.requires("kernelwright") or []
+    except metadata.PackageNotFoundError:
+        return []
+    pinned = (re.match(r"([\w.-]+)\s*\(?==.*;.*extra == ['\"]jit", requirement) for requirement in requirements)
+    return sorted({found[1] for found in pinned if found})
 
 
 def _bytes(folder: Path) -> int:
-    """What the files below occupy on disk; stores are sparse files."""
+    """Bytes that the files below a folder occupy on disk; stores are sparse files."""
     total = 0
     for path, _, names in os.walk(folder):
         for name in names:

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import json
 import sys
+import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 from kernelwright.dispatch.loading import installed
-from kernelwright.dispatch.testdata.mocks import native_library, write_library
+from kernelwright.dispatch.testdata.mocks import ROOT, native_library, write_library
 from kernelwright.dispatch.tools import command, doctor
 
 SECTIONS = ["interpreter", "packages", "libraries", "devices", "drivers", "toolchains", "cache", "problems"]
@@ -70,6 +72,20 @@ def test_a_store_is_verified_when_asked(tmp_path: Path, capsys: pytest.CaptureFi
     code, text = run(capsys, "--verify")
     assert code == 1 and "lmdb_store is no folder" in text
     assert "verified" not in json.loads(run(capsys, "--json")[1])["cache"]
+
+
+def test_toolchains_are_those_that_our_extras_pin(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> list[str]:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "requires", absent)
+    assert doctor._toolchain_distributions() == []
+    requirements = tomllib.loads((ROOT / "packages/kernelwright.toml").read_text())["project"]["optional-dependencies"]
+    stated = [f"{each}; extra == '{extra}'" for extra, needed in requirements.items() for each in needed]
+    monkeypatch.setattr(metadata, "requires", lambda name: ["numpy>=1.26", *stated])
+    found = doctor._toolchain_distributions()
+    assert {"ziglang", "clang-tidy", "amd-aiter", "nvidia-cutlass", "nvidia-cuda-nvcc"} <= {*found}
+    assert not {"tinygrad", "rich", "numpy", "kernelwright"} & {*found}
 
 
 def test_a_machine_without_a_dispatcher_is_told_what_to_do(

@@ -1,28 +1,26 @@
 """Damage in what builds keep on disk: every file of Pants' local store and of installed toolchains against its digest.
 
-Builds compare what they are given, but not each of the thousands of files of a toolchain. The store's format is that of
-LMDB 0.9 (http://www.lmdb.tech/doc), one environment for each first digit of a digest, beside a folder of large files.
+Builds compare their inputs with digests, but not each of the thousands of files of a toolchain. The store consists of
+LMDB environments, one for each first digit of a digest, and a folder of large files. The environments are read by a
+process of their own (``lmdb_shards``), because a damaged one can end the process that maps it.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import mmap
-import struct
-from collections.abc import Iterator, Sequence
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
-_PAGE, _HEADER = 4096, 16
-_MAGIC = 0xBEEFC0DE
-_BRANCH, _LEAF = 1, 2  # flags of a page
-_BIG, _SUBTREE = 1, 2  # flags of a node
-_NO_PAGE = 2**64 - 1
-_TREE = struct.Struct("<IHHQQQQQ")  # a tree's record; its root is last
-_CONTENT = b"content-versioned"
 _MOST_NAMED = 10  # files that are named one by one
+_READER = Path(__file__).with_name("lmdb_shards.py")
 
 
 @dataclass
@@ -35,10 +33,11 @@ class Found:
 
 def check_store(store: Path, found: Found) -> None:
     """Compare what Pants keeps in a store; nothing may be building meanwhile."""
-    damaged = []
-    for kind in ("files", "directories"):
-        for data in sorted((store / kind).glob("*/data.mdb")):
-            damaged += _check_shard(data, found)
+    shards = [data for kind in ("files", "directories") for data in sorted((store / kind).glob("*/data.mdb"))]
+    if shards and find_spec("lmdb") is None:
+        found.problems.append(f"reading {store} needs the package lmdb; pip install 'kernelwright[doctor]'")
+        shards = []
+    damaged = _check_shards(shards, found)
     for path in sorted((store / "immutable/files").glob("??/*")):
         found.files += 1
         if _sha256(path).hex() != path.name:
@@ -79,67 +78,20 @@ def _sha256(path: Path) -> bytes:
         return hashlib.file_digest(stream, "sha256").digest()
 
 
-def _check_shard(data: Path, found: Found) -> list[str]:
-    """Digests of the entries of an environment whose content is another."""
-    wrong = []
-    with data.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as pages:
-        try:
-            for key, start, size in _entries(pages):
-                found.files += 1
-                if hashlib.sha256(memoryview(pages)[start : start + size]).digest() != key[:32]:
-                    wrong.append(f"{key[:32].hex()} in {data}")
-        except (struct.error, IndexError, RecursionError, BufferError) as error:
-            wrong.append(f"pages of {data} ({error})")
-    return wrong
-
-
-def _entries(pages: mmap.mmap) -> Iterator[tuple[bytes, int, int]]:
-    """Key, offset and size of each value."""
-    for key, start, _, flags in _walk(pages, _root(pages)):
-        if flags & _SUBTREE and key == _CONTENT:
-            *_, count, root = _TREE.unpack_from(pages, start)
-            seen = 0
-            for name, at, length, _ in _walk(pages, root):
-                seen += 1
-                if at + length > len(pages):
-                    raise IndexError(f"{name.hex()} reaches beyond the end")
-                yield name, at, length
-            if seen != count:
-                raise IndexError(f"{seen} entries instead of {count}")
-
-
-def _root(pages: mmap.mmap) -> int:
-    """Of the newer of the two heads."""
-    heads = []
-    for page in (0, _PAGE):
-        magic, _, _, _ = struct.unpack_from("<IIQQ", pages, page + _HEADER)
-        trees = page + _HEADER + 24
-        root = _TREE.unpack_from(pages, trees + _TREE.size)[-1]
-        _, number = struct.unpack_from("<QQ", pages, trees + 2 * _TREE.size)
-        if magic == _MAGIC:
-            heads.append((number, root))
-    if not heads:
-        raise IndexError("no head")
-    return int(max(heads)[1])
-
-
-def _walk(pages: mmap.mmap, page: int, depth: int = 0) -> Iterator[tuple[bytes, int, int, int]]:
-    """Key, offset and size of the value, and flags, of each node below a page."""
-    if page == _NO_PAGE:
-        return
-    if depth > 32:
-        raise IndexError("pages go round in circles")
-    start = page * _PAGE
-    number, _, kind, lower, _ = struct.unpack_from("<QHHHH", pages, start)
-    if number != page or not kind & (_BRANCH | _LEAF) or lower > _PAGE:
-        raise IndexError(f"page {page} is none of a tree")
-    for (offset,) in struct.iter_unpack("<H", pages[start + _HEADER : start + lower]):
-        low, high, flags, length = struct.unpack_from("<HHHH", pages, start + offset)
-        at = start + offset + 8
-        if kind & _BRANCH:
-            yield from _walk(pages, low | high << 16 | flags << 32, depth + 1)
-            continue
-        key, value = pages[at : at + length], at + length
-        if flags & _BIG:
-            value = struct.unpack_from("<Q", pages, value)[0] * _PAGE + _HEADER
-        yield key, value, low | high << 16, flags
+def _check_shards(shards: Sequence[Path], found: Found) -> list[str]:
+    """Digests of damaged entries and names of unreadable environments."""
+    damaged, left = [], list(shards)
+    while left:
+        command = [sys.executable, str(_READER), *map(str, left)]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        for line in done.stdout.splitlines():
+            data, shard = left.pop(0), json.loads(line)
+            found.files += shard["files"]
+            damaged += [f"{digest} in {data}" for digest in shard["damaged"]]
+            if shard["error"]:
+                damaged.append(f"pages of {data} ({shard['error']})")
+        if done.returncode:  # the next environment ended the reader
+            why = f"signal {-done.returncode}" if done.returncode < 0 else done.stderr.strip().rpartition("\n")[2]
+            damaged.append(f"pages of {left.pop(0)} (its reader ended: {why})")
+    return damaged

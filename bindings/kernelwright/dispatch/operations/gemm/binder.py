@@ -75,10 +75,7 @@ class GemmBinder:
 
     def bind(self, args: GemmArgs, addresses: Addresses) -> bool:
         """See :class:`Binder`."""
-        if self._d_bytes:
-            a, b, c, *ds, out = addresses
-        else:
-            (a, b, c, out), ds = addresses, ()
+        a, b, c, *ds, out = addresses
         bytes_a, bytes_b, bytes_out = self._bytes
         if -bytes_out < out - a < bytes_a or -bytes_out < out - b < bytes_b:
             return False  # blocks of one larger matrix, or shared memory
