@@ -1,4 +1,4 @@
-"""A dict of limited size that forgets what was not used for longest, by halves."""
+"""A dict of limited size that drops the half of its entries that was not used recently."""
 
 from __future__ import annotations
 
@@ -9,45 +9,46 @@ V = TypeVar("V")
 
 
 class Cache(Generic[K, V]):
-    """Two generations of at most ``limit // 2`` entries: a full young one becomes the old one, whose rest is dropped.
+    """Two generations of at most ``limit // 2`` entries each.
 
-    Threads may share it under the interpreter's lock; at worst an entry is forgotten early.
+    Entries that are found move to the recent generation. When that is full, it replaces the older one. Threads may
+    share a cache under the interpreter lock; at worst an entry is dropped early.
     """
 
-    __slots__ = ("_half", "_old", "_young")
+    __slots__ = ("_half", "_older", "_recent")
 
     def __init__(self, limit: int) -> None:
         """``limit`` is at least 2."""
         self._half = limit // 2
-        self._young: dict[K, V] = {}
-        self._old: dict[K, V] = {}
+        self._recent: dict[K, V] = {}
+        self._older: dict[K, V] = {}
 
     def get(self, key: K) -> V | None:
-        """What is kept for the key."""
-        value = self._young.get(key)
+        """The value of the key, or None."""
+        value = self._recent.get(key)
         if value is None:
-            value = self._old.get(key)
+            value = self._older.get(key)
             if value is not None:
                 return self.put(key, value)
         return value
 
     def put(self, key: K, value: V) -> V:
-        """Keep it; returns what another thread may have kept before."""
-        young = self._young
-        if len(young) >= self._half and key not in young:
-            self._old, self._young = young, {}
-            young = self._young
-        return young.setdefault(key, value)
+        """Store a value, unless the key has one; returns the value that is stored."""
+        recent = self._recent
+        if len(recent) >= self._half and key not in recent:
+            self._older, self._recent = recent, {}
+            recent = self._recent
+        return recent.setdefault(key, value)
 
     def replace(self, key: K, value: V) -> None:
-        """Keep it instead of what may be kept."""
+        """Store a value in place of any other."""
         if self.put(key, value) is not value:
-            self._young[key] = value
+            self._recent[key] = value
 
     def clear(self) -> None:
-        """Forget everything."""
-        self._young, self._old = {}, {}
+        """Drop all entries."""
+        self._recent, self._older = {}, {}
 
     def __len__(self) -> int:
-        """Entries of both generations."""
-        return len(self._young.keys() | self._old.keys())
+        """Number of entries."""
+        return len(self._recent.keys() | self._older.keys())

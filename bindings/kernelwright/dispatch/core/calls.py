@@ -1,7 +1,7 @@
-"""Launches of a plan with one argument struct, as functions without arguments: what is left of a call through ctypes.
+"""Launches of a plan with one argument struct, as Python functions without arguments.
 
-A ctypes call converts its arguments and always gives the interpreter lock away, which costs more than a small product.
-The native dispatcher has a function of CPython's own calling convention instead; one builtin is made of it per launch.
+A ctypes call converts its arguments and always releases the interpreter lock, which takes longer than a small product.
+So the native dispatcher has a function of CPython's own calling convention, and each launch gets a builtin made of it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def native_call(
 def foreign_call(
     launch: Callable[[Any, Any], int], handle: c_void_p, args: ctypes.Structure, result: object, keep: object
 ) -> Callable[[], Any]:
-    """The same by a function of handle and argument struct, where something has to be done around the launch."""
+    """The same through ``launch(handle, args)``, for launches that need work before and after them."""
     reference = native.byref(args)
 
     def call(_keep: object = keep) -> Any:
@@ -78,7 +78,7 @@ def foreign_call(
 
 @functools.cache
 def _builtins() -> tuple[_MethodDef, Any]:
-    """How the builtins are made; lives as long as the process, because they refer to it."""
+    """The method definition that all builtins refer to, and the function that makes them; both live until exit."""
     library = native.library()
     addresses = [ctypes.cast(getattr(ctypes.pythonapi, name), c_void_p).value for name in _FUNCTIONS]
     library.kw_python_use((c_void_p * len(addresses))(*addresses))

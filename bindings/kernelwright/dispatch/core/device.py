@@ -1,4 +1,4 @@
-"""Devices by name and the architectures whose kernels they run, best first."""
+"""Devices by name, and the architectures whose kernels each runs, best first."""
 
 from __future__ import annotations
 
@@ -26,9 +26,17 @@ _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAP
 
 @dataclass(frozen=True)
 class Device:
-    """``cpu``, ``cuda:N``, ``hip:N``, ``sim:ARCH``. Creating one touches nothing; :attr:`archs` asks the machine, once.
+    """A device by its name: ``cpu``, ``cuda:N``, ``hip:N`` or ``sim:ARCH``.
 
-    ``arch`` skips that question, e.g. to plan for a GPU that is not here: ``Device("hip:0", arch="gfx942")``.
+    Creating one touches no hardware; :attr:`archs` asks the machine, once.
+
+    :ivar name: the name; ``cuda`` and ``hip`` stand for ``cuda:0`` and ``hip:0``.
+    :ivar arch: the architecture, if it is known: to plan for a GPU that this machine lacks, such as
+        ``Device("hip:0", arch="gfx942")``.
+    :ivar kind: ``cpu``, ``cuda``, ``hip`` or ``sim``.
+    :ivar ordinal: number of the device among those of its kind.
+    :raises DeviceNameError: for another name, or where ``arch`` contradicts a simulated device.
+
     ``sim:gfx942`` executes the same kernels on the CPU (package ``kernelwright[simulator]``). Its results are
     simulated; its run time says nothing about a GPU.
     """
@@ -39,7 +47,7 @@ class Device:
     ordinal: int = field(init=False)
 
     def __post_init__(self) -> None:
-        """Parse the name; DeviceNameError if it is none."""
+        """Parse the name."""
         match = _NAME.fullmatch(self.name)
         if match is None:
             raise DeviceNameError(f"device is {self.name!r}; allowed: {_NAMES}")
@@ -52,7 +60,7 @@ class Device:
         object.__setattr__(self, "name", f"{kind}:{ordinal}" if kind in ("cuda", "hip") else self.name)
 
     def _simulate(self, arch: str) -> int:
-        """The ordinal of a simulated device, which is of one architecture."""
+        """The ordinal of a simulated device, whose name gives its architecture."""
         if arch not in SIMULATED:
             raise DeviceNameError(f"device is {self.name!r}; simulated architectures: {', '.join(SIMULATED)}")
         if self.arch not in (None, arch):
@@ -62,17 +70,17 @@ class Device:
 
     @property
     def simulated(self) -> bool:
-        """Whether kernels are executed by the simulator instead of a GPU: right or wrong, but never fast or slow."""
+        """Whether the simulator executes the kernels instead of a GPU; times mean nothing then."""
         return self.kind == "sim"
 
     @property
     def memory(self) -> str:
-        """Where its arrays are: the device itself, ``cpu`` for a simulated one."""
+        """The device that holds its arrays: itself, or ``cpu`` for a simulated one."""
         return "cpu" if self.simulated else self.name
 
     @property
     def library_kind(self) -> str:
-        """The kind of libraries that it runs: ``cpu``, ``cuda`` or ``hip``."""
+        """The kind of kernel libraries that it runs: ``cpu``, ``cuda`` or ``hip``."""
         return "hip" if self.simulated else self.kind
 
     @classmethod
@@ -82,7 +90,10 @@ class Device:
 
     @cached_property
     def archs(self) -> tuple[str, ...]:
-        """Architectures this device runs, best first; asking a CUDA device loads its driver. DeviceError if absent."""
+        """Architectures whose kernels the device runs, best first. DeviceError if the device is absent.
+
+        For a CUDA device this loads the driver.
+        """
         if self.arch is not None:
             return (self.arch,)
         if self.kind == "cpu":

@@ -1,4 +1,4 @@
-"""What can go wrong, one class per thing that a caller may want to handle differently."""
+"""Errors of this package: one class for each failure that callers may want to handle in their own way."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class NativeLibraryError(KernelwrightError):
 
 
 class LibraryNotFoundError(KernelwrightError, FileNotFoundError):
-    """No kernel library where one was asked for, or none for this device."""
+    """The path holds no kernel library, or none for the device."""
 
 
 class ManifestError(KernelwrightError, ValueError):
@@ -20,11 +20,11 @@ class ManifestError(KernelwrightError, ValueError):
 
 
 class DigestMismatchError(KernelwrightError):
-    """The library's bytes are not those that the manifest describes: truncated, rebuilt or altered."""
+    """The library is not the file that its manifest describes: it was truncated, rebuilt or altered."""
 
 
 class LibraryLoadError(KernelwrightError, OSError):
-    """The loader refused the library, or it is no kernel library."""
+    """The dynamic loader refuses the library, or the file is no kernel library."""
 
 
 class AbiMismatchError(KernelwrightError):
@@ -40,7 +40,7 @@ class DeviceError(KernelwrightError):
 
 
 class DeviceNameError(DeviceError, ValueError):
-    """What was given is no name of a device, whatever this machine has."""
+    """The text names no device, on any machine."""
 
 
 class ProblemError(KernelwrightError, ValueError):
@@ -48,7 +48,7 @@ class ProblemError(KernelwrightError, ValueError):
 
 
 class ArrayError(KernelwrightError, ValueError):
-    """Arrays that do not fit together, or whose memory a kernel cannot address."""
+    """Arrays that do not fit together, or that a kernel cannot address."""
 
 
 class SelectionError(KernelwrightError, ValueError):
@@ -56,8 +56,8 @@ class SelectionError(KernelwrightError, ValueError):
 
 
 class NoKernelError(KernelwrightError, LookupError):
-    """No kernel of the dispatcher serves the problem; the text says why not."""
+    """No kernel of the dispatcher serves the problem; the message says why."""
 
 
 class LaunchError(KernelwrightError, RuntimeError):
-    """The kernel was started and failed, or its runtime refused it."""
+    """The kernel failed, or its runtime refused the launch."""

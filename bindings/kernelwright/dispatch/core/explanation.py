@@ -12,9 +12,15 @@ from kernelwright.dispatch.core.operation import Problem
 
 @dataclass(frozen=True)
 class Estimate:
-    """The analytic model's numbers: tiles in waves over the compute units, and how long they take.
+    """What the analytic model predicts for one kernel.
 
-    ``fill_us`` is for moving operands from caches to LDS (0 on CPU), ``useful`` the share of work that is no padding.
+    :ivar tiles: output tiles, over all slices of k.
+    :ivar waves: rounds in which the compute units work through the tiles.
+    :ivar compute_us: microseconds of arithmetic.
+    :ivar fill_us: microseconds to move operands from caches to LDS; 0 on CPUs.
+    :ivar memory_us: microseconds to move operands and results through memory.
+    :ivar total_us: predicted microseconds of the launch; the score.
+    :ivar useful: share of the arithmetic that is not padding, 0 to 1.
     """
 
     tiles: float
@@ -28,9 +34,15 @@ class Estimate:
 
 @dataclass(frozen=True)
 class RankedKernel:
-    """A kernel with its rank and score (lower is better), or with the reason why it is not used.
+    """One kernel in a ranking.
 
-    ``split_k`` is the number of slices that it would run with, where it serves the problem.
+    :ivar rank: 1 for the best kernel; None for one that cannot be used.
+    :ivar score: lower is better: microseconds for analytic selection; None for a kernel that cannot be used.
+    :ivar reason: why the kernel cannot be used, else None.
+    :ivar supported: whether the kernel itself accepts the problem.
+    :ivar priority: see :meth:`Dispatcher.set_priority`.
+    :ivar estimate: the analytic model's prediction, where it made one.
+    :ivar split_k: number of slices of k that the kernel would run with, where it serves the problem.
     """
 
     name: str
@@ -48,10 +60,15 @@ class RankedKernel:
 
 @dataclass(frozen=True)
 class Explanation:
-    """A ranking of every kernel for one problem, best first. ``chosen`` is None where no kernel serves it.
+    """The ranking of every kernel for one problem, best first; ``str()`` is a table.
 
-    ``simulated`` names the simulated device, if it is one: then scores in microseconds are what the analytic model
-    predicts for real hardware, and nothing here was measured.
+    :ivar problem: the problem.
+    :ivar selection: how kernels are scored, such as ``analytic``.
+    :ivar reason: why ``chosen`` was chosen, or that no kernel serves the problem.
+    :ivar chosen: the kernel that would run; None where no kernel serves the problem.
+    :ivar kernels: all kernels, best first, refused ones last.
+    :ivar simulated: name of the simulated device, or None. Scores in microseconds are then predictions for real
+        hardware; nothing was measured.
     """
 
     problem: Problem
@@ -70,7 +87,7 @@ class Explanation:
         return cls(problem, raw["selection"], raw["reason"], chosen, kernels, simulated)
 
     def __iter__(self) -> Iterator[RankedKernel]:
-        """Kernels, best first, refused ones last."""
+        """All kernels, best first, refused ones last."""
         return iter(self.kernels)
 
     def __len__(self) -> int:

@@ -1,4 +1,7 @@
-"""The C ABI in ctypes: structs, the functions of libkernelwright.so (loaded on first use), statuses as exceptions."""
+"""The frame of the C ABI in ctypes, the functions of libkernelwright.so, and its statuses as exceptions.
+
+The library is loaded on first use. Structs of an operation stand in its own folder.
+"""
 
 from __future__ import annotations
 
@@ -218,7 +221,7 @@ _ERRORS: dict[int, type[errors.KernelwrightError]] = {
 
 
 def check(status: int, invalid: type[errors.KernelwrightError] | None = None) -> None:
-    """Raise what a failed status means, with the native text. ``invalid`` replaces the class of an invalid argument."""
+    """Raise the error of a failed status with the native message; ``invalid`` is the class for an invalid argument."""
     if status == OK:
         return
     text = (library().kw_last_error() or b"").decode(errors="replace")
@@ -236,7 +239,7 @@ def fp8_is_fnuz(library: Any) -> bool:
 
 
 def text_of(call: Callable[[Any, int, Any], int]) -> str:
-    """The text that ``call(buffer, bytes, needed)`` writes, whatever its length."""
+    """The text that ``call(buffer, bytes, needed)`` writes, of any length."""
     needed = c_size_t(0)
     status = call(None, 0, byref(needed))
     while status == BUFFER_TOO_SMALL:  # it may grow between two calls

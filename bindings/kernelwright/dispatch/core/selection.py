@@ -16,9 +16,9 @@ Score = Callable[[Any, Sequence[KernelEntry]], Sequence[float]]
 
 
 class ScoreCallback:
-    """Wraps ``score(problem, candidates) -> scores`` for the native dispatcher, which calls it once per new problem.
+    """Wraps ``score(problem, candidates) -> scores`` for the native dispatcher, which calls it for each new problem.
 
-    An exception inside becomes a failed selection there and is raised again here.
+    An exception of the function fails the selection in native code; :meth:`raise_pending` raises it again.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class ScoreCallback:
         return native.OK
 
     def raise_pending(self) -> None:
-        """Raise what the function raised, if it did."""
+        """Raise the exception that the function raised in this thread, if any."""
         pending: BaseException | None = getattr(self._local, "pending", None)
         self._local.pending = None
         if pending is not None:

@@ -1,4 +1,4 @@
-"""Scratch memory for launches, from the same library that allocated the operands."""
+"""Workspaces and streams of launches, from the array library of the operands."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ import numpy as np
 
 from kernelwright.dispatch.core.errors import ArrayError
 
-ALIGNMENT = 256  # what the C ABI asks for
+ALIGNMENT = 256  # bytes, by the C ABI
 
 
 def allocate(size: int, family: str, device: str) -> tuple[int, Any]:
-    """An aligned address of ``size`` bytes and the object that owns it. ArrayError where nobody can allocate it."""
+    """The aligned address of ``size`` bytes on ``device`` and the object that owns them.
+
+    ArrayError for an array library that cannot allocate them here.
+    """
     padded = size + ALIGNMENT
     owner: Any
     if device == "cpu":
@@ -37,12 +40,12 @@ def allocate(size: int, family: str, device: str) -> tuple[int, Any]:
 
 
 def stream_source(family: str, device: str) -> Callable[[], int] | None:
-    """What to ask for the stream on which the array library is working; None where it is always 0."""
+    """A function that returns the array library's current stream; None where that is always the default one."""
     if device == "cpu":
         return None
     if family == "torch":
         torch = sys.modules["torch"]
-        raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # a tenth of the public way's time
+        raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # takes a tenth of the public function's time
         if raw is not None:
             return partial(raw, int(device.rpartition(":")[2]))
         where = device.replace("hip", "cuda")

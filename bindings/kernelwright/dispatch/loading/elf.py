@@ -1,4 +1,7 @@
-"""Is a shared library whole? The dynamic linker maps a truncated file and then dies of a bus error."""
+"""Detects truncated shared libraries: the dynamic linker maps one and the process then dies of a bus error.
+
+Every load runs this on the user's machine, where NumPy is the only requirement, so it does not use pyelftools.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ _PT_LOAD = 1
 
 
 def why_not_loadable(path: Path) -> str:
-    """One sentence that says why ``path`` cannot be a whole x86-64 ELF file, or ``""``.
+    """Why ``path`` is not a complete 64-bit ELF file, or ``""``.
 
     Checks the header and that every loadable segment lies inside the file (System V ABI, chapters 4 and 5).
     """

@@ -1,4 +1,4 @@
-"""Kernel libraries that were installed as wheels: ``<package>/<library>/<arch>/manifest.json`` on ``sys.path``."""
+"""Finds kernel libraries installed as wheels: ``<package>/<library>/<arch>/manifest.json`` on ``sys.path``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A kernel library on disk, checked before a byte of it is executed."""
+"""Kernel libraries on disk, verified before any of their code runs."""
 
 from __future__ import annotations
 
@@ -34,19 +34,30 @@ _MANIFEST = "manifest.json"
 
 @dataclass(frozen=True)
 class KernelLibrary:
-    """A loaded library. Loading runs no kernel and touches no device; a dispatcher checks it against its device."""
+    """A loaded kernel library. Loading runs no kernel and touches no device.
+
+    :ivar path: the library's file.
+    :ivar manifest: its manifest.
+    :ivar descriptor: pointer to its ``kw_library``; the file stays mapped as long as the process lives.
+    """
 
     path: Path
     manifest: Manifest
-    descriptor: Any  # POINTER(native.LibraryStruct); it stays mapped for the life of the process
+    descriptor: Any  # POINTER(native.LibraryStruct)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str] | Traversable) -> KernelLibrary:
-        """Load a folder with a manifest, a manifest.json, or a library beside its manifest.
+        """Load a library.
 
-        Checks, in this order: the manifest's schema and ABI version, the library's sha256, the statement beside them,
-        that it is a kernel library of this ABI, and that its kernels are those of the manifest. Raises
-        LibraryNotFoundError, ManifestError, AbiMismatchError, DigestMismatchError or LibraryLoadError.
+        Checks, in this order: the manifest's schema and ABI version, the library's sha256, the provenance statement
+        beside them, that the file is a kernel library of this ABI, and that its kernels are those of the manifest.
+
+        :param path: a folder with a manifest, a ``manifest.json``, or a library beside its manifest.
+        :raises LibraryNotFoundError: if there is no library.
+        :raises ManifestError: if the manifest is malformed or contradicts the library.
+        :raises AbiMismatchError: if the library was built for another ABI version.
+        :raises DigestMismatchError: if library, manifest and statement do not belong together.
+        :raises LibraryLoadError: if the dynamic loader refuses the file.
         """
         given = _on_disk(path)
         manifest = Manifest.read(_manifest_of(given))
@@ -63,9 +74,12 @@ class KernelLibrary:
     def load_for(
         cls, device: Device | str, root: str | os.PathLike[str] | Traversable, name: str | None = None
     ) -> KernelLibrary:
-        """Load the library under ``root`` that suits the device best: ``…/<arch>/manifest.json`` at any depth.
+        """Load the library under a folder that suits the device best.
 
-        ``name`` picks one of several libraries. LibraryNotFoundError says which architectures are there.
+        :param device: a device or its name.
+        :param root: a folder with ``<arch>/manifest.json`` at any depth.
+        :param name: which of several libraries for one architecture.
+        :raises LibraryNotFoundError: if no library suits; the message lists the architectures that were found.
         """
         device = Device.of(device)
         folder = _on_disk(root)
@@ -81,9 +95,11 @@ class KernelLibrary:
 
     @classmethod
     def load_installed(cls, device: Device | str, name: str, package: str = installed.PACKAGE) -> KernelLibrary:
-        """Load ``<package>.<name>.<arch>`` for the device, out of wheels such as ``kernelwright-kernels-gemm-gfx942``.
+        """Load a library that was installed as a wheel, such as ``kernelwright-kernels-gemm-gfx942``.
 
-        LibraryNotFoundError says for which devices wheels are installed and which one to install.
+        :param device: a device or its name; ``<package>.<name>.<arch>`` is loaded for its best architecture.
+        :param name: the library, such as ``gemm``.
+        :raises LibraryNotFoundError: if no wheel suits; the message says which are installed and which to install.
         """
         device = Device.of(device)
         found = [Manifest.read(path) for path in installed.manifests(f"{package}.{name}")]
@@ -103,12 +119,12 @@ class KernelLibrary:
 
     @property
     def arch(self) -> str:
-        """Architecture that every kernel of it is for."""
+        """The architecture of all its kernels."""
         return self.manifest.arch
 
     @property
     def kind(self) -> str:
-        """Kind of device it runs on: cpu, cuda or hip."""
+        """The kind of device that it runs on: ``cpu``, ``cuda`` or ``hip``."""
         return backend_kind(self.manifest.backend)
 
     @property
@@ -118,7 +134,7 @@ class KernelLibrary:
 
     @property
     def kernels(self) -> tuple[KernelEntry, ...]:
-        """Kernels in the order of the manifest."""
+        """Its kernels, in the order of the manifest."""
         return self.manifest.kernels
 
     def __str__(self) -> str:
@@ -128,7 +144,7 @@ class KernelLibrary:
 
 
 def _fitting(device: Device, found: Sequence[Manifest], where: str) -> Manifest | None:
-    """The one manifest for the best architecture of the device. LibraryNotFoundError if there are several."""
+    """The manifest for the best architecture of the device. LibraryNotFoundError where several are for the same one."""
     for arch in device.archs:
         fitting = [manifest for manifest in found if manifest.arch == arch]
         if len(fitting) > 1:
@@ -140,7 +156,7 @@ def _fitting(device: Device, found: Sequence[Manifest], where: str) -> Manifest 
 
 
 def _described(found: Iterable[Manifest]) -> list[str]:
-    """Libraries and what they run on, e.g. ``gemm for gfx942 (AMD Instinct MI300 series)``."""
+    """Libraries and their targets, such as ``gemm for gfx942 (AMD Instinct MI300 series)``."""
     return sorted({f"{one.name} for {one.target}" for one in found})
 
 

@@ -1,4 +1,4 @@
-"""manifest.json: what a library contains and how it was made."""
+"""manifest.json: the contents of a library, and the toolchains that built it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,19 @@ _BACKENDS = ("ck_tile", "cutlass", "cpu")
 
 @dataclass(frozen=True)
 class Manifest:
-    """A manifest that passed the schema; ``path`` is where it was read."""
+    """The manifest of a library.
+
+    :ivar path: the file that it was read from.
+    :ivar name: name of the library.
+    :ivar arch: architecture of all kernels, such as ``gfx942``.
+    :ivar backend: ``ck_tile``, ``cutlass`` or ``cpu``.
+    :ivar library: file name of the library, beside the manifest.
+    :ivar sha256: digest of that file.
+    :ivar toolchains: versions of the toolchains that built it.
+    :ivar kernels: its kernels.
+    :ivar device: what the architecture is sold as, such as ``AMD Instinct MI300 series``.
+    :ivar provenance_sha256: digest of the provenance statement, if the library has one.
+    """
 
     path: Path
     name: str
@@ -36,7 +48,7 @@ class Manifest:
 
     @property
     def target(self) -> str:
-        """What it runs on, e.g. ``gfx942 (AMD Instinct MI300 series)``."""
+        """The architecture and its devices, such as ``gfx942 (AMD Instinct MI300 series)``."""
         return f"{self.arch} ({self.device})" if self.device else self.arch
 
     @classmethod

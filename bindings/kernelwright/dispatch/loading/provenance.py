@@ -1,4 +1,4 @@
-"""The statement beside a manifest: a library whose statement does not fit is not loaded."""
+"""The provenance statement beside a manifest: a library is not loaded with the statement of another."""
 
 from __future__ import annotations
 
