@@ -6,17 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from kernelwright.dispatch import ArrayError, Dispatcher, GemmProblem, KernelLibrary, Plan
 from kernelwright.dispatch.arrays import address, guards
 from kernelwright.dispatch.arrays.view import Prepared
-from kernelwright.dispatch.testdata import mocks
-
-
-@pytest.fixture(scope="module")
-def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
-    mocks.native_library()
-    library = KernelLibrary.load(mocks.write_library(tmp_path_factory.mktemp("library")))
-    return Dispatcher(library).plan(GemmProblem(3, 5, 4, layout="rrr"))
 
 
 def f32(*shape: int) -> np.ndarray[Any, np.dtype[np.float32]]:
@@ -99,70 +90,3 @@ def test_prepared_operands_are_compared_by_key_and_data() -> None:
         assert guard.addresses((a, other, out)) is None
     keys = [guards.metadata_key((a, one, out)) for one in (b, Packed(b, "x"), Packed(b, "y"), Packed(b[:2], "x"))]
     assert len({*keys}) == 4 and keys[1] == guards.metadata_key((a, Packed(out, "x"), out))
-
-
-def test_a_plan_refuses_shared_memory_in_every_call(plan: Plan) -> None:
-    memory = f32(10, 10)
-    a, b, out = f32(3, 4), f32(4, 5), np.empty((3, 5), np.float32)
-    flat = memory.reshape(-1)
-    for _ in range(3):
-        plan(a, b, out=out)
-        with pytest.raises(ArrayError, match="out shares memory with a"):
-            plan(flat[:12].reshape(3, 4), b, out=flat[11:26].reshape(3, 5))
-        with pytest.raises(ArrayError, match="out shares memory with b"):
-            plan(a, flat[14:34].reshape(4, 5), out=flat[:15].reshape(3, 5))
-        plan(flat[:12].reshape(3, 4), flat[12:32].reshape(4, 5), out=flat[32:47].reshape(3, 5))
-
-
-def test_a_plan_refuses_an_overlapping_c_in_every_call(tmp_path: Any) -> None:
-    dispatcher = Dispatcher(KernelLibrary.load(mocks.write_library(tmp_path)))
-    plan = dispatcher.plan(GemmProblem(3, 5, 4, layout="rrr", beta=1))
-    a, b, flat = f32(3, 4), f32(4, 5), f32(40)
-    for _ in range(3):
-        c = flat[:15].reshape(3, 5)
-        expected = a @ b + c
-        np.testing.assert_allclose(plan(a, b, c, c), expected, rtol=1e-5, atol=1e-5)
-        with pytest.raises(ArrayError, match="out overlaps c"):
-            plan(a, b, c, flat[5:20].reshape(3, 5))
-
-
-def test_blocks_of_one_matrix_are_told_apart(tmp_path: Any) -> None:
-    dispatcher = Dispatcher(KernelLibrary.load(mocks.write_library(tmp_path)))
-    plan = dispatcher.plan(GemmProblem(3, 3, 3, layout="rrr", lda=9, ldb=9, ldc=9))
-    wide = f32(3, 9)
-    for _ in range(3):
-        expected = wide[:, :3] @ wide[:, 3:6]
-        np.testing.assert_allclose(plan(wide[:, :3], wide[:, 3:6], out=wide[:, 6:]), expected, rtol=1e-5, atol=1e-5)
-
-
-def test_spans_reach_behind_the_last_element() -> None:
-    problem = GemmProblem(3, 5, 4, dtype="fp16", layout="rcr", lda=10, ldb=4, ldc=5)
-    assert problem.spans == ((2 * 10 + 4) * 2, 5 * 4 * 2, 3 * 5 * 2)
-    assert GemmProblem(3, 5, 0).spans == (0, 0, 60)
-
-
-def test_torch_tensors(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    torch = pytest.importorskip("torch")
-    ways = [guards.compiler_guard(), guards.attribute_guard]
-    assert ways[0] is not None
-    for way in ways:
-        monkeypatch.setattr(guards, "compiler_guard", lambda way=way: way)
-        a, b, out = torch.randn(3, 4), torch.randn(4, 5), torch.empty(3, 5)
-        for _ in range(3):
-            assert plan(a, b, out=out) is out
-            torch.testing.assert_close(out, a @ b)
-            a = torch.randn(3, 4)
-        with pytest.raises(ArrayError, match="a is 4x3"):
-            plan(torch.randn(4, 3), b, out=out)
-        with pytest.raises(ArrayError, match="a has strides"):
-            plan(torch.randn(4, 3).t(), b, out=out)
-        with pytest.raises(ArrayError, match="fp16"):
-            plan(a.half(), b, out=out)
-        with pytest.raises(ArrayError, match="layout"):
-            plan(a.to_sparse(), b, out=out)
-        with pytest.raises(ArrayError, match="on meta"):
-            plan(a.to("meta"), b, out=out)
-        with pytest.raises(ArrayError, match="shares memory"):
-            plan(a, b, out=b.view(-1)[2:17].view(3, 5))
-        with pytest.raises(ArrayError, match="must be given"):
-            plan(a, b)
