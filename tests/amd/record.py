@@ -24,8 +24,7 @@ from kernelwright.codegen.build import build_libraries, read_tree_roots
 from kernelwright.codegen.execute import LocalExecutor
 from kernelwright.codegen.select import Selection
 from kernelwright.codegen.spec import Kernel
-from kernelwright.dispatch import KernelLibrary
-from kernelwright.dispatch.loading.manifest import KernelEntry
+from kernelwright.dispatch import KernelEntry, KernelLibrary
 from kernelwright.simulator import device
 from kernelwright.simulator.checks import Checks
 

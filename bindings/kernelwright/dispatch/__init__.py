@@ -22,9 +22,9 @@ from kernelwright.dispatch.core.errors import (
     ProblemError,
     SelectionError,
 )
-from kernelwright.dispatch.core.explanation import Estimate, Explanation, RankedKernel
+from kernelwright.dispatch.core.explanation import Estimate, Explanation, RankedKernel, StageExplanation
 from kernelwright.dispatch.core.kernel import KernelEntry
-from kernelwright.dispatch.core.plan import BoundPlan, OperationPlan, Selection
+from kernelwright.dispatch.core.plan import BoundPlan, OperationPlan, Selection, Stage
 from kernelwright.dispatch.dispatcher import Dispatcher
 from kernelwright.dispatch.loading.library import KernelLibrary
 from kernelwright.dispatch.loading.manifest import Manifest
@@ -64,6 +64,8 @@ __all__ = [
     "Selection",
     "SelectionError",
     "ShuffledB",
+    "Stage",
+    "StageExplanation",
     "dtypes",
     "operand",
 ]

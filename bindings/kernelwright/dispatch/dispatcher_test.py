@@ -109,7 +109,7 @@ def test_export_lists_kernels_in_order(library: KernelLibrary) -> None:
     exported = json.loads(Dispatcher(library).export_json())
     names = [kernel["name"] for kernel in exported["kernels"]]
     assert names == sorted(names) and len(names) == 9
-    assert exported["libraries"] == [{"name": "mock", "arch": "x86_64_v3", "abi_version": 2, "kernels": 9}]
+    assert exported["libraries"] == [{"name": "mock", "arch": "x86_64_v3", "abi_version": 3, "kernels": 9}]
 
 
 def test_dispatchers_are_independent(library: KernelLibrary) -> None:

@@ -31,7 +31,7 @@ class _BoundCall(Structure):
     """``kw_bound_call``."""
 
     _fields_ = [
-        *[(name, c_void_p) for name in ("plan", "args", "result", "failed")],
+        *[(name, c_void_p) for name in ("plan", "launch", "args", "result", "failed")],
         ("status", c_int32),
         ("keep_interpreter", c_uint32),
     ]
@@ -44,33 +44,40 @@ class _MethodDef(Structure):
 
 
 def native_call(
-    handle: c_void_p, args: ctypes.Structure, result: object, keep_interpreter: bool, keep: object
+    handle: c_void_p,
+    launch: native.Launch,
+    args: Structure,
+    result: object,
+    keep_interpreter: bool,
+    keep: object,
 ) -> Callable[[], Any]:
-    """A builtin that launches the plan ``handle`` with ``args`` and returns ``result``, or raises.
+    """A builtin that launches the plan ``handle`` as ``launch`` and ``args`` say and returns ``result``, or raises.
 
-    ``keep_interpreter`` holds the interpreter lock meanwhile. The builtin owns ``args`` and ``keep``. One thread at a
-    time may call it.
+    ``keep_interpreter`` holds the interpreter lock meanwhile. The builtin owns the structs and ``keep``. One thread
+    at a time may call it.
     """
-    call = _BoundCall(handle.value, ctypes.addressof(args), id(result), None, 0, keep_interpreter)
+    where, what = ctypes.addressof(launch), ctypes.addressof(args)
+    call = _BoundCall(handle.value, where, what, id(result), None, 0, keep_interpreter)
 
     def failed() -> None:
         native.check(call.status, ArrayError)
 
     call.failed = id(failed)
     method, new_builtin = _builtins()
-    owned = (ctypes.addressof(call), call, args, result, failed, keep)
+    owned = (ctypes.addressof(call), call, launch, args, result, failed, keep)
     made: Callable[[], Any] = new_builtin(ctypes.addressof(method), owned, None)
     return made
 
 
 def foreign_call(
-    launch: Callable[[Any, Any], int], handle: c_void_p, args: ctypes.Structure, result: object, keep: object
-) -> Callable[[], Any]:
-    """The same through ``launch(handle, args)``, for launches that need work before and after them."""
-    reference = native.byref(args)
+    run: Callable[[Any, Any, Any], int], handle: c_void_p, launch: native.Launch, args: Structure, result: object,
+    keep: object,
+) -> Callable[[], Any]:  # fmt: skip
+    """The same through ``run(handle, launch, args)``, for launches that need work before and after them."""
+    where, what = native.byref(launch), native.byref(args)
 
     def call(_keep: object = keep) -> Any:
-        native.check(launch(handle, reference), ArrayError)
+        native.check(run(handle, where, what), ArrayError)
         return result
 
     return call

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +42,8 @@ class RankedKernel:
     :ivar supported: whether the kernel itself accepts the problem.
     :ivar priority: see :meth:`Dispatcher.set_priority`.
     :ivar estimate: the analytic model's prediction, where it made one.
-    :ivar split_k: number of slices of k that the kernel would run with, where it serves the problem.
+    :ivar choices: what would be chosen for the kernel where the problem leaves it open, such as ``split_k=4``; empty
+        if nothing is open or the kernel does not serve the problem.
     """
 
     name: str
@@ -55,7 +56,30 @@ class RankedKernel:
     score: float | None
     reason: str | None
     estimate: Estimate | None
-    split_k: int | None = None
+    choices: str = ""
+
+
+@dataclass(frozen=True)
+class StageExplanation:
+    """The ranking of every kernel for one stage, best first.
+
+    :ivar problem: the problem of the stage, as JSON values.
+    :ivar reason: why ``chosen`` was chosen, or that no kernel serves the stage.
+    :ivar chosen: the kernel that would run; None where no kernel serves the stage.
+    :ivar kernels: all kernels, best first, refused ones last.
+    """
+
+    problem: Mapping[str, Any]
+    reason: str
+    chosen: RankedKernel | None
+    kernels: tuple[RankedKernel, ...]
+
+    @classmethod
+    def parse(cls, raw: Mapping[str, Any]) -> StageExplanation:
+        """From the native dispatcher's JSON."""
+        kernels = tuple(_ranked(entry) for entry in raw["kernels"])
+        chosen = next((kernel for kernel in kernels if kernel.identity == raw["chosen"]), None)
+        return cls(raw["problem"], raw["reason"], chosen, kernels)
 
 
 @dataclass(frozen=True)
@@ -64,27 +88,38 @@ class Explanation:
 
     :ivar problem: the problem.
     :ivar selection: how kernels are scored, such as ``analytic``.
-    :ivar reason: why ``chosen`` was chosen, or that no kernel serves the problem.
-    :ivar chosen: the kernel that would run; None where no kernel serves the problem.
-    :ivar kernels: all kernels, best first, refused ones last.
+    :ivar stages: the ranking of each stage: one, unless a launch starts several kernels one behind the other. After a
+        stage that no kernel serves, there are no more.
     :ivar simulated: name of the simulated device, or None. Scores in microseconds are then predictions for real
         hardware; nothing was measured.
     """
 
     problem: Problem
     selection: str
-    reason: str
-    chosen: RankedKernel | None
-    kernels: tuple[RankedKernel, ...]
+    stages: tuple[StageExplanation, ...]
     simulated: str | None = None
 
     @classmethod
     def parse(cls, problem: Problem, text: str, simulated: str | None = None) -> Explanation:
         """From the native dispatcher's JSON."""
         raw = json.loads(text)
-        kernels = tuple(_ranked(entry) for entry in raw["kernels"])
-        chosen = next((kernel for kernel in kernels if kernel.identity == raw["chosen"]), None)
-        return cls(problem, raw["selection"], raw["reason"], chosen, kernels, simulated)
+        stages = tuple(StageExplanation.parse(stage) for stage in raw.get("stages", [raw]))
+        return cls(problem, raw["selection"], stages, simulated)
+
+    @property
+    def chosen(self) -> RankedKernel | None:
+        """The kernel that would run, of several stages the first; None where no kernel serves the problem."""
+        return self.stages[0].chosen if self.stages[-1].chosen is not None else None
+
+    @property
+    def reason(self) -> str:
+        """Why the kernel of the first stage was chosen, or that no kernel serves the problem."""
+        return self.stages[0].reason if self.stages[-1].chosen is not None else self.stages[-1].reason
+
+    @property
+    def kernels(self) -> tuple[RankedKernel, ...]:
+        """All kernels of the first stage's ranking, best first, refused ones last."""
+        return self.stages[0].kernels
 
     def __iter__(self) -> Iterator[RankedKernel]:
         """All kernels, best first, refused ones last."""
@@ -95,14 +130,17 @@ class Explanation:
         return len(self.kernels)
 
     def __str__(self) -> str:
-        """A table: one line per kernel."""
+        """A table with one line for each kernel of each stage."""
         lines = [f"{self.problem}, {self.selection}: {self.reason}"]
         if self.simulated is not None:
             lines.append(f"simulated on {self.simulated}: times are predictions for real hardware, not measured")
-        width = max((len(kernel.name) for kernel in self.kernels), default=0)
-        for kernel in self.kernels:
-            rank = "-" if kernel.rank is None else str(kernel.rank)
-            lines.append(f"{rank:>4}  {kernel.name:<{width}}  {kernel.arch:<10}  {_verdict(kernel)}")
+        for number, stage in enumerate(self.stages):
+            if len(self.stages) > 1:
+                lines.append(f"stage {number}: {stage.reason}")
+            width = max((len(kernel.name) for kernel in stage.kernels), default=0)
+            for kernel in stage.kernels:
+                rank = "-" if kernel.rank is None else str(kernel.rank)
+                lines.append(f"{rank:>4}  {kernel.name:<{width}}  {kernel.arch:<10}  {_verdict(kernel)}")
         return "\n".join(lines)
 
 
@@ -116,7 +154,7 @@ def _verdict(kernel: RankedKernel) -> str:
         f"{e.total_us:.3f} us: compute {e.compute_us:.3f}, fill {e.fill_us:.3f}, memory {e.memory_us:.3f}, "
         f"{e.useful:.0%} useful work, "
         f"{e.tiles:.0f} tiles in {e.waves:.{0 if e.waves == int(e.waves) else 2}f} waves"
-        + (f", split_k {kernel.split_k}" if (kernel.split_k or 1) > 1 else "")
+        + (f", {kernel.choices}" if kernel.choices else "")
     )
 
 

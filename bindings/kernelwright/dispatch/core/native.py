@@ -15,8 +15,9 @@ from typing import Any
 
 from kernelwright.dispatch.core import errors
 
-ABI_VERSION = 2
-DISPATCHER_VERSION = 1
+ABI_VERSION = 3
+DISPATCHER_VERSION = 2
+FP8_OCP, FP8_FNUZ = 0, 1  # kw_fp8_format
 BACKENDS = {1: "cpu", 2: "hip", 3: "cuda"}
 
 CHECK_ON_ADD, CHECK_ON_LAUNCH, CHECK_NEVER = range(3)
@@ -25,14 +26,43 @@ SELECT_ANALYTIC, SELECT_FIRST_FIT, SELECT_EXPLICIT, SELECT_CALLBACK = range(4)
 __all__ = ["byref", "sizeof"]
 
 
+class Problem(ctypes.Structure):
+    """``kw_problem``: the first members of every problem."""
+
+    _fields_ = [("struct_size", c_uint32), ("op", c_uint32)]
+
+
+class Launch(ctypes.Structure):
+    """``kw_launch``."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("device", c_int32),
+        ("stream", c_void_p),
+        ("workspace", c_void_p),
+        ("workspace_bytes", c_uint64),
+    ]
+
+
+# The functions of a kernel; pointers to structs are void pointers.
+Supports = ctypes.CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p, c_size_t)
+WorkspaceSize = ctypes.CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p)
+MakePlan = ctypes.CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p)
+LaunchPlan = ctypes.CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p, c_void_p)
+
+
 class KernelStruct(ctypes.Structure):
     """``kw_kernel``."""
 
     _fields_ = [
         *[(name, c_uint32) for name in ("struct_size", "abi_version", "op", "plan_bytes")],
         *[(name, c_char_p) for name in ("name", "arch", "identity", "spec_json", "features")],
-        *[(name, c_void_p) for name in ("traits", "supports", "workspace_size", "plan", "launch")],
-        *[(name, c_void_p) for name in ("shuffle_b_bytes", "shuffle_b")],
+        ("traits", c_void_p),
+        ("supports", Supports),
+        ("workspace_size", WorkspaceSize),
+        ("plan", MakePlan),
+        ("launch", LaunchPlan),
+        ("extension", c_void_p),
     ]
 
 
@@ -45,6 +75,8 @@ class ArchStruct(ctypes.Structure):
         ("name", c_char_p),
         ("compute_units", c_uint32),
         ("wave_size", c_uint32),
+        ("fp8_format", c_uint32),
+        ("reserved", c_uint32),
         ("lds_bytes", c_uint64),
         ("clock_ghz", c_double),
         ("memory_gbytes_per_s", c_double),
@@ -54,6 +86,7 @@ class ArchStruct(ctypes.Structure):
 
 CheckDevice = ctypes.CFUNCTYPE(c_int32, c_int32, c_void_p, c_size_t)
 LastError = ctypes.CFUNCTYPE(c_char_p)
+SetNumThreads = ctypes.CFUNCTYPE(c_int32, c_uint32)
 SetRuntime = ctypes.CFUNCTYPE(c_int32, c_char_p)
 
 
@@ -69,7 +102,7 @@ class LibraryStruct(ctypes.Structure):
         ("kernel_count", c_uint64),
         ("check_device", CheckDevice),
         ("last_error", LastError),
-        ("set_num_threads", c_void_p),
+        ("set_num_threads", SetNumThreads),
         ("set_runtime", SetRuntime),  # only where struct_size reaches it
     ]
 
@@ -128,10 +161,23 @@ class PlanInfo(ctypes.Structure):
 
     _fields_ = [
         ("struct_size", c_uint32),
-        ("split_k", c_uint32),
+        ("stage_count", c_uint32),
+        ("workspace_bytes", c_uint64),
+        ("choices", c_char_p),
+        ("reason", c_char_p),
+    ]
+
+
+class StageInfo(ctypes.Structure):
+    """``kw_stage_info``."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
         ("kernel", POINTER(KernelStruct)),
         ("library", POINTER(LibraryStruct)),
-        ("workspace_bytes", c_uint64),
+        *[(name, c_uint64) for name in ("scratch_offset", "scratch_bytes", "workspace_bytes")],
+        ("choices", c_char_p),
         ("reason", c_char_p),
     ]
 
@@ -158,7 +204,8 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "kw_plan_create": (c_int32, [c_void_p, c_void_p, POINTER(c_void_p)]),
     "kw_plan_destroy": (None, [c_void_p]),
     "kw_plan_get_info": (c_int32, [c_void_p, POINTER(PlanInfo)]),
-    "kw_plan_launch": (c_int32, [c_void_p, c_void_p]),
+    "kw_plan_get_stage": (c_int32, [c_void_p, c_uint32, POINTER(StageInfo)]),
+    "kw_plan_launch": (c_int32, [c_void_p, c_void_p, c_void_p]),
     "kw_python_use": (None, [c_void_p]),
     "kw_python_call": (c_void_p, [c_void_p, c_void_p]),
 }
@@ -229,13 +276,9 @@ def check(status: int, invalid: type[errors.KernelwrightError] | None = None) ->
     raise (invalid if invalid is not None and status == 1 else kind)(text)
 
 
-# Their matrix units read 8-bit floats without infinities and negative zero; all others read the OCP formats.
-_FNUZ_ARCHS = (b"gfx940", b"gfx941", b"gfx942")
-
-
 def fp8_is_fnuz(library: Any) -> bool:
     """Whether kernels of a library read 8-bit floats in the FNUZ formats; else in those of OCP."""
-    return library.contents.arch.contents.name in _FNUZ_ARCHS
+    return bool(library.contents.arch.contents.fp8_format == FP8_FNUZ)
 
 
 def text_of(call: Callable[[Any, int, Any], int]) -> str:

@@ -13,7 +13,7 @@ from kernelwright.dispatch.core.device import Device
 from kernelwright.dispatch.core.errors import KernelwrightError, LibraryLoadError, SelectionError
 from kernelwright.dispatch.core.kernel import KernelEntry
 from kernelwright.dispatch.core.operation import Problem
-from kernelwright.dispatch.core.plan import NativePlan, OperationPlan, Selection
+from kernelwright.dispatch.core.plan import NativePlan, OperationPlan, Stage
 from kernelwright.dispatch.core.selection import Score, ScoreCallback
 
 PLAN_LIMIT = 4096  # entries of each cache of a dispatcher
@@ -101,8 +101,18 @@ class NativeDispatcher:
         struct = problem.native()
         self.check(self.native.kw_plan_create(self.handle, native.byref(struct), native.byref(handle)))
         native.check(self.native.kw_plan_get_info(handle, native.byref(info)))
-        selection = Selection(self.kernels[info.kernel.contents.identity.decode()], info.reason.decode())
-        return NativePlan(handle, selection, info.workspace_bytes, info.split_k, info.library, self.device, self)
+        stages = tuple(self._stage(handle, index) for index in range(info.stage_count))
+        reason, choices = info.reason.decode(), info.choices.decode()
+        return NativePlan(handle, stages, reason, choices, info.workspace_bytes, self.device, self)
+
+    def _stage(self, handle: ctypes.c_void_p, index: int) -> Stage:
+        info = native.StageInfo(native.sizeof(native.StageInfo))
+        native.check(self.native.kw_plan_get_stage(handle, index, native.byref(info)))
+        kernel = self.kernels[info.kernel.contents.identity.decode()]
+        return Stage(
+            kernel, info.reason.decode(), info.choices.decode(), info.workspace_bytes, info.scratch_bytes,
+            info.scratch_offset, info.library,
+        )  # fmt: skip
 
     def check(self, status: int, invalid: type[KernelwrightError] | None = None) -> None:
         """Raise what a failed status means, or what the selection's function raised."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from kernelwright.dispatch.core import native
 from kernelwright.dispatch.core.errors import ProblemError
 
 if TYPE_CHECKING:
@@ -67,12 +68,6 @@ def of_problem(problem: object) -> Operation:
     raise ProblemError(f"problem is a {type(problem).__name__}; allowed: {allowed}")
 
 
-class _Head(ctypes.Structure):
-    """``kw_problem``: the first members of every problem."""
-
-    _fields_ = [("struct_size", ctypes.c_uint32), ("op", ctypes.c_uint32)]
-
-
 def from_native(address: int) -> Any:
     """The Python problem of the C struct at an address."""
-    return _BY_CODE[_Head.from_address(address).op].from_native(address)
+    return _BY_CODE[native.Problem.from_address(address).op].from_native(address)

@@ -10,7 +10,7 @@ import ctypes
 import struct
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from kernelwright.dispatch.core import native, workspace
@@ -27,7 +27,8 @@ Addresses = Sequence[Any]  # one for each operand: int, or None where it is abse
 
 _ADDRESSES = {int, type(None)}
 
-_pack_frame = struct.Struct("@PQP").pack_into  # workspace, workspace_bytes, stream
+_pack_frame = struct.Struct("@PPQ").pack_into  # stream, workspace, workspace_bytes
+_FRAME = native.Launch.stream.offset
 
 
 @dataclass(frozen=True)
@@ -43,14 +44,35 @@ class Selection:
 
 
 @dataclass(frozen=True)
+class Stage:
+    """One kernel of a plan; a launch starts all stages, one behind the other.
+
+    :ivar kernel: the kernel.
+    :ivar reason: why it was chosen, in a few words.
+    :ivar choices: what was chosen for it, such as ``split_k=4``; empty if nothing was open.
+    :ivar workspace_bytes: bytes of scratch memory that the kernel itself needs.
+    :ivar scratch_bytes: bytes of results that it leaves in the workspace for later stages.
+    :ivar scratch_offset: where in the workspace these begin, in bytes.
+    """
+
+    kernel: KernelEntry
+    reason: str
+    choices: str
+    workspace_bytes: int
+    scratch_bytes: int
+    scratch_offset: int
+    library: Any = field(repr=False, compare=False)  # POINTER(native.LibraryStruct)
+
+
+@dataclass(frozen=True)
 class NativePlan:
     """A plan of libkernelwright and what it reports. ``owner`` keeps alive what the native plan refers to."""
 
     handle: ctypes.c_void_p
-    selection: Selection
+    stages: tuple[Stage, ...]
+    reason: str
+    choices: str
     workspace_bytes: int
-    split_k: int
-    library: Any  # POINTER(native.LibraryStruct) of the kernel
     device: Device
     owner: object
 
@@ -106,7 +128,7 @@ class Binder(Protocol):
         """Write addresses. struct.error for what is no address."""
 
     def regions(self, args: Any) -> list[Region]:
-        """The memory that a launch with these arguments may access, workspace aside."""
+        """The memory that a launch with these arguments may access, beside its workspace."""
 
 
 class Checked(NamedTuple):
@@ -118,14 +140,15 @@ class Checked(NamedTuple):
 
 
 class _LaunchState:
-    """What one thread reuses between launches: argument struct, call, and workspaces by stream."""
+    """What one thread reuses between launches: its two structs, the call, and workspaces by stream."""
 
-    __slots__ = ("args", "launch", "stream", "workspaces")
+    __slots__ = ("args", "frame", "launch", "stream", "workspaces")
 
-    def __init__(self, args: ctypes.Structure) -> None:
+    def __init__(self, args: ctypes.Structure, ordinal: int) -> None:
         self.args = args
+        self.frame = native.Launch(native.sizeof(native.Launch), ordinal)
         self.launch: Callable[[], Any]  # set by the plan
-        self.stream: int | None = None  # the stream whose workspace stands in args
+        self.stream: int | None = None  # the stream that stands in frame, with its workspace
         self.workspaces: dict[int, tuple[int, Any]] = {}
 
 
@@ -133,36 +156,41 @@ class OperationPlan(Generic[P]):
     """A problem with its kernel, called again and again with different memory. Threads may share a plan.
 
     :ivar problem: the problem.
-    :ivar selection: the kernel and why it was chosen.
+    :ivar selection: the kernel of the first stage, and why the plan's kernels were chosen.
+    :ivar stages: the kernels that a launch starts, in their order.
+    :ivar choices: what was chosen where the problem leaves it open, such as ``split_k=4``; ``name=value``, separated by
+        spaces.
     :ivar device: name of the device, such as ``cuda:0``.
     :ivar workspace_bytes: bytes of scratch memory that a launch needs; the plan allocates them unless they are given.
     """
 
     __slots__ = (
-        "__weakref__", "_binder", "_checked", "_frame", "_handle", "_keep_interpreter", "_library", "_local", "_memory",
-        "_owner", "_simulated", "device", "problem", "selection", "workspace_bytes",
+        "__weakref__", "_binder", "_checked", "_handle", "_keep_interpreter", "_local", "_memory", "_ordinal", "_owner",
+        "_simulated", "choices", "device", "problem", "selection", "stages", "workspace_bytes",
     )  # fmt: skip
 
     def __init__(self, problem: P, made: NativePlan, binder: Binder) -> None:
         """Made by :meth:`Dispatcher.plan`."""
         self.problem = problem
-        self.selection = made.selection
+        self.stages = made.stages
+        self.choices = made.choices
+        self.selection = Selection(made.stages[0].kernel, made.reason)
         self.workspace_bytes = made.workspace_bytes
         self.device = made.device.name
         self._memory = made.device.memory
+        self._ordinal = made.device.ordinal
         self._handle = made.handle
         self._owner = made.owner
-        self._library = made.library
         self._binder = binder
-        self._frame: int = type(binder.new_args()).workspace.offset
-        self._simulated = SimulatedLaunch(made.device, self._regions, made.library) if made.device.simulated else None
+        libraries = [stage.library for stage in made.stages]
+        self._simulated = SimulatedLaunch(made.device, self._regions, libraries) if made.device.simulated else None
         self._keep_interpreter = made.device.memory == "cpu" and binder.brief
         self._local = threading.local()
         self._checked: Checked | None = None  # of the last arrays that were checked
 
     @property
     def kernel(self) -> KernelEntry:
-        """The kernel that runs."""
+        """The kernel that runs; of a plan with several stages, the first."""
         return self.selection.kernel
 
     def __repr__(self) -> str:
@@ -209,7 +237,7 @@ class OperationPlan(Generic[P]):
 
     def bound(self, operands: Operands, result: Any, stream: int | None = None) -> BoundPlan:
         """The plan with its memory; ``result`` is what calls return."""
-        state = _LaunchState(self._binder.new_args())
+        state = _LaunchState(self._binder.new_args(), self._ordinal)
         self._bind(state, operands, stream, None)
         return BoundPlan(self, state, operands, result)
 
@@ -218,15 +246,15 @@ class OperationPlan(Generic[P]):
         try:
             state: _LaunchState = self._local.state
         except AttributeError:
-            state = self._local.state = _LaunchState(self._binder.new_args())
+            state = self._local.state = _LaunchState(self._binder.new_args(), self._ordinal)
             state.launch = self._call(state, None, None)  # the plan owns the call, not the other way round
         return state
 
     def _call(self, state: _LaunchState, result: object, keep: object) -> Callable[[], Any]:
         """A function that launches with the state's arguments and returns ``result``."""
         if self._simulated is not None:
-            return foreign_call(self._simulated, self._handle, state.args, result, keep)
-        return native_call(self._handle, state.args, result, self._keep_interpreter, keep)
+            return foreign_call(self._simulated, self._handle, state.frame, state.args, result, keep)
+        return native_call(self._handle, state.frame, state.args, result, self._keep_interpreter, keep)
 
     def _bind(self, state: _LaunchState, operands: Operands, stream: int | None, workspace_at: int | None) -> None:
         """Check everything, then write the argument struct."""
@@ -256,7 +284,7 @@ class OperationPlan(Generic[P]):
     def _check_fp8_format(self, name: str, view: View) -> None:
         """ArchMismatchError where 8-bit floats are not in the format that the kernels of this architecture read."""
         if view.dtype in ("fp8", "bf8"):
-            fnuz = native.fp8_is_fnuz(self._library)
+            fnuz = native.fp8_is_fnuz(self.stages[0].library)
             if view.fnuz != fnuz:
                 raise ArchMismatchError(
                     f"{name} is in the {'FNUZ' if view.fnuz else 'OCP'} format of {view.dtype}; "
@@ -283,7 +311,7 @@ class OperationPlan(Generic[P]):
                 state.workspaces[stream] = workspace.allocate(size, family, self._memory)
             workspace_at = state.workspaces[stream][0]
         try:
-            _pack_frame(state.args, self._frame, workspace_at or 0, size, stream)
+            _pack_frame(state.frame, _FRAME, stream, workspace_at or 0, size)
         except (struct.error, OverflowError):
             raise ArrayError(
                 f"workspace is at {workspace_at!r}, stream is {stream!r}; allowed: addresses of 64 bits as integers"
@@ -291,9 +319,9 @@ class OperationPlan(Generic[P]):
         if given is None:
             state.stream = stream
 
-    def _regions(self, args: Any) -> list[Region]:
+    def _regions(self, launch: native.Launch, args: Any) -> list[Region]:
         """The memory that a simulated launch may access."""
-        return [*self._binder.regions(args), Region(args.workspace, self.workspace_bytes, True, "workspace")]
+        return [*self._binder.regions(args), Region(launch.workspace, self.workspace_bytes, True, "workspace")]
 
 
 class BoundPlan:

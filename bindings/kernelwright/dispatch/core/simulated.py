@@ -6,7 +6,7 @@ The simulator is a package of its own, imported at the first launch.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from kernelwright.dispatch.core import native
@@ -32,47 +32,50 @@ def check_library(path: object, descriptor: Any) -> None:
 class SimulatedLaunch:
     """Replaces ``kw_plan_launch`` in a plan; threads may share it."""
 
-    __slots__ = ("_arch", "_bound", "_device", "_launch", "_library", "_regions_of")
+    __slots__ = ("_arch", "_bound", "_device", "_launch", "_libraries", "_regions_of")
 
-    def __init__(self, device: Device, regions_of: Callable[[Any], list[Region]], library: Any) -> None:
-        """``library`` is the table of the kernel's library, ``regions_of`` the memory that arguments refer to."""
+    def __init__(
+        self, device: Device, regions_of: Callable[[Any, Any], list[Region]], libraries: Sequence[Any]
+    ) -> None:
+        """``libraries`` are the tables of the stages' kernels.
+
+        ``regions_of`` says which memory a launch with its two structs may access.
+        """
         self._device = device
         self._arch = device.archs[0]
         self._regions_of = regions_of
-        self._library = library
+        self._libraries = libraries
         self._launch = native.library().kw_plan_launch
         self._bound = False
 
-    def __call__(self, handle: Any, reference: Any) -> int:
+    def __call__(self, handle: Any, launch: Any, args: Any) -> int:
         """The status of the launch. LaunchError from the simulator's fault; DeviceError without a simulator."""
         simulator = _simulator(self._device)
         if not self._bound:
             self._bind(simulator)
-        buffers = self._buffers(simulator, reference._obj)
+        buffers = [
+            simulator.Buffer(region.address, region.nbytes, writable=region.writable, name=region.name)
+            for region in self._regions_of(launch._obj, args._obj)
+            if region.address is not None and region.nbytes > 0
+        ]
         try:
-            status: int = simulator.run(self._arch, buffers, lambda: self._launch(handle, reference))
+            status: int = simulator.run(self._arch, buffers, lambda: self._launch(handle, launch, args))
         except simulator.SimulatorError as error:
             raise LaunchError(f"{self._device}: {error}") from error
         return status
 
     def _bind(self, simulator: Any) -> None:
-        """Have the library use the stand-in runtime."""
+        """Have the libraries use the stand-in runtime."""
         try:
             path = simulator.library_path()
         except simulator.SimulatorError as error:
             raise DeviceError(f"{self._device}: {error}") from error
-        library = self._library.contents
-        if library.set_runtime(str(path).encode()):
-            text = (library.last_error() or b"").decode(errors="replace")
-            raise DeviceError(f"{self._device}: {text}")
+        for descriptor in self._libraries:
+            library = descriptor.contents
+            if library.set_runtime(str(path).encode()):
+                text = (library.last_error() or b"").decode(errors="replace")
+                raise DeviceError(f"{self._device}: {text}")
         self._bound = True
-
-    def _buffers(self, simulator: Any, args: Any) -> list[Any]:
-        return [
-            simulator.Buffer(region.address, region.nbytes, writable=region.writable, name=region.name)
-            for region in self._regions_of(args)
-            if region.address is not None and region.nbytes > 0
-        ]
 
 
 def _simulator(device: Device) -> Any:

@@ -180,18 +180,19 @@ class OnGpu:
 
 
 @pytest.mark.parametrize(
-    ("arch", "right", "wrong"),
+    ("arch", "fp8_format", "right", "wrong"),
     [
-        ("gfx942", ml_dtypes.float8_e4m3fnuz, ml_dtypes.float8_e4m3fn),
-        ("gfx1201", ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e4m3fnuz),
+        ("gfx942", "KW_FP8_FNUZ", ml_dtypes.float8_e4m3fnuz, ml_dtypes.float8_e4m3fn),
+        ("gfx1201", "KW_FP8_OCP", ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e4m3fnuz),
     ],
 )
 def test_eight_bit_floats_have_the_format_of_the_architecture(
-    tmp_path: Path, simulator: Simulator, arch: str, right: Any, wrong: Any
+    tmp_path: Path, simulator: Simulator, arch: str, fp8_format: str, right: Any, wrong: Any
 ) -> None:
-    dispatcher = Dispatcher(
-        hip_library(tmp_path / "library", "MOCK_NARROW=KW_FP8", arch=arch, seed="c"), device=f"sim:{arch}"
-    )
+    macros = ("MOCK_NARROW=KW_FP8", f"MOCK_FP8_FORMAT={fp8_format}")
+    library = hip_library(tmp_path / "library", *macros, arch=arch, seed="c")
+    assert library.fp8_fnuz == (fp8_format == "KW_FP8_FNUZ")
+    dispatcher = Dispatcher(library, device=f"sim:{arch}")
     out = np.zeros((5, 6), np.float16)
     dispatcher.gemm(whole(5, 7, kind=right), whole(7, 6, kind=right), out=out)
     assert len(simulator.launches) == 1

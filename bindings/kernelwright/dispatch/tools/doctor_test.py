@@ -32,7 +32,7 @@ def test_json_and_text_have_the_same_sections(capsys: pytest.CaptureFixture[str]
     found = json.loads(text)
     assert list(found) == SECTIONS
     assert found["interpreter"]["executable"] == sys.executable
-    assert found["libraries"]["dispatcher"]["abi_version"] == 2
+    assert found["libraries"]["dispatcher"]["abi_version"] == 3
     assert found["packages"]["numpy"]
     assert code == (1 if found["problems"] else 0)
     assert [line[:-1] for line in run(capsys)[1].splitlines() if not line.startswith(" ")] == SECTIONS

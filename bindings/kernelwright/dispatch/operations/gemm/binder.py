@@ -20,16 +20,15 @@ from kernelwright.dispatch.operations.gemm.structs import MAX_D, GemmArgs
 
 _BRIEF_WORK = 1 << 18  # multiplications of a product that takes about 20 µs on a CPU
 
-# Four members at once take half the time of setting them one by one.
-_pack_abcd = struct.Struct("@4P").pack_into
-_pack_ds = [struct.Struct(f"@{count}P").pack_into for count in range(MAX_D + 1)]  # by number of D tensors
-_ABCD, _DS = GemmArgs.a.offset, GemmArgs.multi_d.offset
+# Packing a, b, c, d and multi_d at once takes half the time of setting them one by one. By number of D tensors:
+_PACK = [struct.Struct(f"@{4 + count}P").pack_into for count in range(MAX_D + 1)]
+_FIRST = GemmArgs.a.offset
 
 
 class GemmBinder:
     """Binds arrays to the plan of one problem."""
 
-    __slots__ = ("_bytes", "_d_bytes", "_memory", "_names", "_problem", "brief")
+    __slots__ = ("_bytes", "_d_bytes", "_memory", "_names", "_pack", "_problem", "brief")
 
     def __init__(self, problem: GemmProblem, memory: str, shuffled_bytes: int | None) -> None:
         """``memory`` is the device that arrays are on; ``shuffled_bytes`` what B takes where it is shuffled."""
@@ -38,6 +37,7 @@ class GemmBinder:
         bytes_a, bytes_b, bytes_out = problem.spans
         self._bytes = bytes_a, bytes_b if shuffled_bytes is None else shuffled_bytes, bytes_out
         self._d_bytes = problem.d_spans
+        self._pack = _PACK[problem.num_d]
         self._names = ("a", "b", "c", *(f"ds[{number}]" for number in range(problem.num_d)), "out")
         work = max(problem.m, 1) * max(problem.n, 1) * max(problem.k, 1) * max(problem.batch, 1)
         self.brief = work <= _BRIEF_WORK
@@ -85,15 +85,13 @@ class GemmBinder:
             for address, nbytes in zip(ds, self._d_bytes):  # noqa: B905 - equal metadata; strict= costs 0.3 us
                 if -bytes_out < out - address < nbytes:
                     return False
-            _pack_ds[len(ds)](args, _DS, *ds)
-        _pack_abcd(args, _ABCD, a, b, c or 0, out)
+        self._pack(args, _FIRST, a, b, c or 0, out, *ds)
         return True
 
     def write(self, args: GemmArgs, addresses: Addresses) -> None:
         """See :class:`Binder`."""
         a, b, c, *ds, out = addresses
-        _pack_abcd(args, _ABCD, a, b, c or 0, out)
-        _pack_ds[len(ds)](args, _DS, *ds)
+        self._pack(args, _FIRST, a, b, c or 0, out, *ds)
 
     def regions(self, args: GemmArgs) -> list[Region]:
         """See :class:`Binder`. C may be D, and is read only where it is not."""

@@ -30,7 +30,7 @@ class Plan(OperationPlan[GemmProblem]):
         """Made by :meth:`Dispatcher.plan`."""
         shuffled_bytes = shuffled_format(made.owner, problem)[1] if problem.b_format else None
         super().__init__(problem, made, GemmBinder(problem, made.device.memory, shuffled_bytes))
-        self.split_k = made.split_k
+        self.split_k = int(dict(choice.split("=") for choice in made.choices.split())["split_k"])
 
     def __call__(
         self, a: Any, b: Any, c: Any = None, out: Any = None, *, ds: Sequence[Any] = (), stream: int | None = None,

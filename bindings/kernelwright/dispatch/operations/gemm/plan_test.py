@@ -126,7 +126,7 @@ def test_plans_are_forgotten_but_not_while_in_use(library: KernelLibrary, monkey
         destroy(handle)
 
     spied = SimpleNamespace(kw_plan_destroy=spy)
-    for name in ("kw_plan_create", "kw_plan_get_info"):
+    for name in ("kw_plan_create", "kw_plan_get_info", "kw_plan_get_stage"):
         setattr(spied, name, getattr(dispatcher._core.native, name))
     monkeypatch.setattr(dispatcher._core, "native", spied)
     kept = dispatcher.plan(GemmProblem(3, 5, 4, layout="rrr"))

@@ -66,7 +66,7 @@ def test_illegal_problems_name_field_value_and_choice(fields: dict[str, Any], wo
 def test_struct_has_the_size_of_the_abi_and_survives_a_round_trip() -> None:
     problem = GemmProblem(4, 5, 6, dtype="fp8", dtype_b="bf8", layout="crr", lda=9, alpha=2, beta=3, split_k=2)
     assert ctypes.sizeof(structs.GemmProblem) == 224
-    assert ctypes.sizeof(structs.GemmArgs) == 96
+    assert ctypes.sizeof(structs.GemmArgs) == 72
     assert from_native(ctypes.addressof(problem.native())) == problem
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, c_double, c_uint32, c_uint64, c_void_p
+from ctypes import CFUNCTYPE, POINTER, c_double, c_int32, c_uint32, c_uint64, c_void_p
 
 OP_GEMM, OP_GROUPED_GEMM = 1, 2
 MAX_D = 4  # D tensors of one problem
@@ -35,9 +35,7 @@ class GemmArgs(ctypes.Structure):
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
-        *[(name, c_void_p) for name in ("a", "b", "c", "d", "workspace")],
-        ("workspace_bytes", c_uint64),
-        ("stream", c_void_p),
+        *[(name, c_void_p) for name in ("a", "b", "c", "d")],
         ("multi_d", c_void_p * MAX_D),
     ]
 
@@ -70,7 +68,28 @@ class GroupedGemmArgs(ctypes.Structure):
         ("group_count", ctypes.c_int64),
         ("groups", POINTER(GemmGroup)),
         *[(name, POINTER(c_void_p)) for name in ("a", "b", "c", "d")],
-        ("workspace", c_void_p),
-        ("workspace_bytes", c_uint64),
-        ("stream", c_void_p),
+    ]
+
+
+class GemmTraits(ctypes.Structure):
+    """``kw_gemm_traits``, which ``kw_kernel.traits`` of a GEMM kernel points to."""
+
+    _fields_ = [
+        *[(name, c_uint32) for name in ("struct_size", "dtype_a", "dtype_b", "dtype_c", "dtype_acc")],
+        *[(name, c_uint32) for name in ("layout_a", "layout_b", "layout_c")],
+        *[(f"{kind}_{axis}", c_uint32) for kind in ("tile", "wave", "warp_tile", "pad") for axis in "mnk"],
+        *[(name, c_uint32) for name in ("persistent", "max_split_k", "num_d", "d_op", "activation", "batched")],
+        ("stream_k", c_uint32),
+        *[(name, ctypes.c_uint16) for name in ("cluster_m", "cluster_n")],
+        ("b_format", c_uint64),
+    ]
+
+
+class GemmExtension(ctypes.Structure):
+    """``kw_gemm_extension``, which ``kw_kernel.extension`` of a kernel that shuffles B points to."""
+
+    _fields_ = [
+        *[(name, c_uint32) for name in ("struct_size", "reserved")],
+        ("shuffle_b_bytes", CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p)),
+        ("shuffle_b", CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p, c_void_p)),
     ]

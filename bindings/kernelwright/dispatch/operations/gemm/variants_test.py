@@ -226,7 +226,7 @@ def test_groups_have_shapes_of_their_own(dispatcher: Dispatcher) -> None:
     assert explanation.chosen is not None and explanation.chosen.name == "gemm_fp32_rrr_grouped"
     assert dispatcher.select(problem).kernel is plan.kernel
     assert {kernel.reason for kernel in explanation if kernel.rank is None} == {
-        "the problem is grouped, the kernel serves single problems only"
+        "the problem is a grouped gemm, the kernel serves gemm problems only"
     }
     assert from_native(ctypes.addressof(problem.native())) == problem
 
@@ -299,7 +299,8 @@ def test_slices_of_k_are_chosen(library: KernelLibrary) -> None:
     dispatcher = Dispatcher(library, selection="gemm_fp32_rrr_splitk")
     plan = dispatcher.plan(GemmProblem(8, 16, 64, layout="rrr", split_k=0))
     assert plan.split_k == 2  # one slice it leaves to others, three tiles of k there are not
-    assert dispatcher.explain(plan.problem).kernels[0].split_k == 2
+    assert plan.choices == plan.stages[0].choices == "split_k=2" and len(plan.stages) == 1
+    assert dispatcher.explain(plan.problem).kernels[0].choices == "split_k=2"
     a, b = f32(8, 64), f32(64, 16)
     np.testing.assert_array_equal(dispatcher.gemm(a, b), a @ b)
     assert dispatcher.gemm(a, b, split_k=2) is not None
@@ -323,7 +324,7 @@ def test_structs_have_the_sizes_of_the_abi() -> None:
     sizes = {
         kind: ctypes.sizeof(kind) for kind in (structs.GemmGroup, structs.GroupedGemmProblem, structs.GroupedGemmArgs)
     }
-    assert list(sizes.values()) == [48, 72, 80]
+    assert list(sizes.values()) == [48, 72, 56]
 
 
 def test_tensors_of_torch_are_batches_d_tensors_and_weights(dispatcher: Dispatcher, slow_calls: list[object]) -> None:
