@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,20 +13,20 @@ from kernelwright.dispatch.arrays import dtypes
 from kernelwright.dispatch.core.errors import ArrayError
 
 
-def empty(family: str, shape: tuple[int, ...], dtype: str, owner: Any, fnuz: bool = False) -> Any:
-    """An uninitialised dense array of ``shape`` beside ``owner``, an array of the library ``family``.
+def allocator(family: str, shape: tuple[int, ...], dtype: str, owner: Any, fnuz: bool = False) -> Callable[[], Any]:
+    """A function that makes uninitialised dense arrays of ``shape`` beside ``owner``, an array of the library \n
 
     NumPy arrays take the dtype object of ``owner`` where it is called ``dtype`` too: NumPy itself has no bf16 or fp8.
     ArrayError for a library whose arrays cannot be allocated here.
     """
     if family == "numpy":
         same = owner is not None and dtypes.name_of(owner.dtype)[0] == dtype
-        return np.empty(shape, owner.dtype if same else dtypes.numpy_dtype(dtype, fnuz))
+        return partial(np.empty, shape, owner.dtype if same else dtypes.numpy_dtype(dtype, fnuz))
     if family == "torch":
         torch = sys.modules["torch"]
-        return torch.empty(shape, dtype=getattr(torch, _TORCH_NAMES[dtype]), device=owner.device)
+        return partial(torch.empty, shape, dtype=getattr(torch, _TORCH_NAMES[dtype]), device=owner.device)
     if family == "cupy":
-        return sys.modules["cupy"].empty(shape, dtypes.numpy_dtype(dtype))
+        return partial(sys.modules["cupy"].empty, shape, dtypes.numpy_dtype(dtype))
     raise ArrayError(f"cannot allocate a result beside a {family} array; pass out=")
 
 

@@ -123,7 +123,7 @@ def test_torch_tensors(monkeypatch: pytest.MonkeyPatch, hip: str | None, device:
     tensor = Tensor((3, 4), Dtype("torch.bfloat16"), where)
     found = view(tensor)
     assert (found.pointer, found.strides, found.dtype, found.device) == (4100, (4, 1), "bf16", device)
-    made = allocate.empty("torch", (3, 5), "fp32", tensor)
+    made = allocate.allocator("torch", (3, 5), "fp32", tensor)()
     assert (made.shape, made.stride(), str(made.dtype)) == ((3, 5), (5, 1), "torch.float32")
     pointer, _ = workspace.allocate(100, "torch", device)
     assert pointer % 256 == 0 and pointer >= 4100
@@ -147,7 +147,7 @@ def test_cupy_allocates_for_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
         cuda=SimpleNamespace(get_current_stream=lambda: stream),
     )
     monkeypatch.setitem(sys.modules, "cupy", module)
-    assert allocate.empty("cupy", (2, 3), "fp16", None).shape == (2, 3)
+    assert allocate.allocator("cupy", (2, 3), "fp16", None)().shape == (2, 3)
     assert workspace.allocate(1, "cupy", "cuda:0")[0] == 256
     source = workspace.stream_source("cupy", "cuda:0")
     assert source is not None and source() == 5
@@ -155,11 +155,11 @@ def test_cupy_allocates_for_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_results_are_allocated_like_their_operands() -> None:
     a = np.zeros((2, 2), ml_dtypes.bfloat16)
-    assert allocate.empty("numpy", (2, 3), "bf16", a).dtype == ml_dtypes.bfloat16
-    assert allocate.empty("numpy", (2, 3), "fp32", a).dtype == np.float32
-    assert allocate.empty("numpy", (2, 3), "fp8", a, fnuz=True).dtype == ml_dtypes.float8_e4m3fnuz
+    assert allocate.allocator("numpy", (2, 3), "bf16", a)().dtype == ml_dtypes.bfloat16
+    assert allocate.allocator("numpy", (2, 3), "fp32", a)().dtype == np.float32
+    assert allocate.allocator("numpy", (2, 3), "fp8", a, fnuz=True)().dtype == ml_dtypes.float8_e4m3fnuz
     with pytest.raises(ArrayError, match="cannot allocate a result beside a jax array; pass out="):
-        allocate.empty("jax", (2, 2), "fp16", None)
+        allocate.allocator("jax", (2, 2), "fp16", None)
     with pytest.raises(ArrayError, match="pass workspace="):
         workspace.allocate(1, "jax", "cuda:0")
     assert workspace.stream_source("jax", "cuda:0") is None

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,10 @@ def test_groups_refuse_shared_memory_in_every_call(tmp_path: Any) -> None:
     def cut(*begins: int) -> list[Any]:
         return [flat[begin : begin + 5 * m].reshape(m, 5) for begin, m in zip(begins, (3, 2), strict=True)]
 
-    calls = {"plan": plan, "grouped_gemm": lambda *lists: dispatcher.grouped_gemm(*lists, beta=1.0)}
+    calls: dict[str, Callable[..., Any]] = {
+        "plan": plan,
+        "grouped_gemm": lambda *lists: dispatcher.grouped_gemm(*lists, beta=1.0),
+    }
     for call in calls.values():
         for _ in range(3):
             flat[:] = 7

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kernelwright.dispatch.arrays.guards import metadata_key
@@ -11,7 +11,7 @@ from kernelwright.dispatch.core.errors import ArrayError, NoKernelError
 from kernelwright.dispatch.core.native_dispatcher import NativeDispatcher
 from kernelwright.dispatch.core.plan import Checked
 from kernelwright.dispatch.operations.gemm.from_arrays import Epilogue, GemmOperands, read_operands
-from kernelwright.dispatch.operations.gemm.operand import Operand, ShuffledB, empty, operand
+from kernelwright.dispatch.operations.gemm.operand import ShuffledB, allocator, operand
 from kernelwright.dispatch.operations.gemm.plan import Plan
 from kernelwright.dispatch.operations.gemm.problem import GemmProblem
 from kernelwright.dispatch.operations.gemm.shuffle import shuffle
@@ -25,30 +25,32 @@ class GemmCalls:
         self._core = core
         # Plans by views of the arrays and options.
         self.by_views: Cache[tuple[object, ...], Plan] = core.new_cache()
-        # By metadata of the arrays and options: the plan, what it checked, A without its memory, the result's shape.
-        self.by_call: Cache[tuple[object, ...], tuple[Plan, Checked, Operand, tuple[int, ...]]] = core.new_cache()
+        # By metadata of the arrays and options: the plan, what it checked, and what allocates a result.
+        self.by_call: Cache[tuple[object, ...], tuple[Plan, Checked, Callable[[], Any] | None]] = core.new_cache()
 
     def gemm(
         self, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any], d_op: str, activation: str, alpha: float,
         beta: float, layout: str | None, split_k: int, stream: int | None,
     ) -> Any:  # fmt: skip
         """See :meth:`Dispatcher.gemm`."""
-        alpha, beta = float(alpha), float(beta)
+        if type(alpha) is not float or type(beta) is not float:
+            alpha, beta = float(alpha), float(beta)
         metadata = metadata_key((a, b, c, *ds, out) if ds else (a, b, c, out))
         key = (metadata, alpha, beta, layout, d_op, activation, split_k)
         known = None if metadata is None else self.by_call.get(key)
         if known is not None:
-            plan, checked, like, shape = known
-            result = _empty(plan, like, shape, a) if out is None else out
+            plan, checked, make = known
+            result = out if make is None else make()
             if plan.launch((a, b, c, *ds, result) if ds else (a, b, c, result), stream, None, checked):
                 return result
         found = read_operands(a, b, c, out, ds, beta=beta, stream=stream)
         if found.a.device != self._core.device.memory:
             raise ArrayError(f"arrays are on {found.a.device}; allowed by this dispatcher: {self._core.device.memory}")
         plan = self._plan_for(found, Epilogue(alpha, beta, d_op, activation), layout, split_k)
-        copied = out is None and c is not None
+        copied, make = out is None and c is not None, None
         if found.out is None:
-            out = _empty(plan, found.a, found.shape, a)
+            make = allocator(found.a, found.shape, plan.problem.dtype_c, plan.problem.layout[2] == "r", a)
+            out = make()
             found.out = operand(out, "out", stream)
         if copied:  # C and D share strides: give C those of the new memory
             _copy(out, c)
@@ -57,7 +59,7 @@ class GemmCalls:
             return out
         launched = plan.launch_views((a, b, c, *ds, out), found.views, stream)
         if metadata is not None and launched is not None and not copied:
-            self.by_call.replace(key, (plan, launched, found.a._replace(pointer=0, owner=None), found.shape))
+            self.by_call.replace(key, (plan, launched, make))
         return out
 
     def _plan_for(self, found: GemmOperands, epilogue: Epilogue, layout: str | None, split_k: int) -> Plan:
@@ -86,11 +88,6 @@ class GemmCalls:
         if view.batch is not None or view.b_format:
             raise ArrayError("b is a batch, or shuffled already; allowed: one matrix as it is")
         return shuffle(self._core, view, m, dtype_c, layout, fields)
-
-
-def _empty(plan: Plan, like: Operand, shape: tuple[int, ...], owner: Any) -> Any:
-    problem = plan.problem
-    return empty(like, shape, problem.dtype_c, problem.layout[2] == "r", owner)
 
 
 def _copy(target: Any, source: Any) -> None:

@@ -13,7 +13,7 @@ from kernelwright.dispatch.core.plan import Checked
 from kernelwright.dispatch.operations.gemm.from_arrays import Epilogue, GemmOperands, read_operands
 from kernelwright.dispatch.operations.gemm.grouped_binder import check_views
 from kernelwright.dispatch.operations.gemm.grouped_problem import GroupedGemmProblem
-from kernelwright.dispatch.operations.gemm.operand import empty, operand
+from kernelwright.dispatch.operations.gemm.operand import allocator, operand
 from kernelwright.dispatch.operations.gemm.plan import GroupedPlan
 from kernelwright.dispatch.operations.gemm.problem import GemmProblem
 
@@ -58,7 +58,7 @@ class GroupedGemmCalls:
         results = list(outs) if outs is not None else []
         for found, first in zip(groups, a, strict=True):
             if found.out is None:
-                results.append(empty(found.a, found.shape, found.dtype_c, plan.problem.layout[2] == "r", first))
+                results.append(allocator(found.a, found.shape, found.dtype_c, plan.problem.layout[2] == "r", first)())
                 found.out = operand(results[-1], "out", stream)
         views = [view for each in zip(*((g.a, g.b, g.c, g.out) for g in groups), strict=True) for view in each]
         check_views(views)

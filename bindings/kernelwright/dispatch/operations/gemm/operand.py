@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -107,15 +108,19 @@ def _of_view(found: ArrayView, name: str) -> Operand:
     )  # fmt: skip
 
 
-def empty(like: Operand, shape: tuple[int, ...], dtype: str, row_major: bool, owner: Any = None) -> Any:
-    """An uninitialised matrix, or batch, of the same array library and device; column-major if not ``row_major``.
+def allocator(
+    like: Operand, shape: tuple[int, ...], dtype: str, row_major: bool, owner: Any = None
+) -> Callable[[], Any]:
+    """A function that makes uninitialised matrices, or batches, of the same array library and on the same device.
+
+    They are column-major if not ``row_major``.
 
     ArrayError for an array library whose arrays cannot be allocated here.
     """
     stored = shape if row_major else (*shape[:-2], shape[-1], shape[-2])
-    made = allocate.empty(like.family, stored, dtype, owner, like.fnuz)
+    make = allocate.allocator(like.family, stored, dtype, owner, like.fnuz)
     if row_major:
-        return made
+        return make
     if len(shape) == 2:
-        return made.t() if like.family == "torch" else made.T
-    return made.transpose(-1, -2) if like.family == "torch" else made.swapaxes(-1, -2)
+        return (lambda: make().t()) if like.family == "torch" else (lambda: make().T)
+    return (lambda: make().transpose(-1, -2)) if like.family == "torch" else (lambda: make().swapaxes(-1, -2))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kernelwright.dispatch import ArrayError, Operand, operand
-from kernelwright.dispatch.operations.gemm.operand import d_operand, empty
+from kernelwright.dispatch.operations.gemm.operand import allocator, d_operand
 from kernelwright.dispatch.testdata import mocks
 
 
@@ -34,13 +34,13 @@ def test_one_dimension_is_a_row_for_all() -> None:
 
 def test_results_are_allocated_like_their_operands() -> None:
     a = np.zeros((2, 2), ml_dtypes.bfloat16)
-    assert empty(operand(a), (2, 3), "bf16", row_major=True, owner=a).dtype == ml_dtypes.bfloat16
+    assert allocator(operand(a), (2, 3), "bf16", row_major=True, owner=a)().dtype == ml_dtypes.bfloat16
     for shape in ((2, 3), (4, 2, 3)):
-        made = empty(operand(a), shape, "fp32", row_major=False, owner=a)
+        made = allocator(operand(a), shape, "fp32", row_major=False, owner=a)()
         assert made.shape == shape and operand(made).strides == (1, 2)
     foreign = Operand(1, (2, 2), (2, 1), "fp16", False, "cuda:0", "jax", None)
     with pytest.raises(ArrayError, match="pass out="):
-        empty(foreign, (2, 2), "fp16", row_major=True)
+        allocator(foreign, (2, 2), "fp16", row_major=True)
 
 
 def test_column_major_results_of_other_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,6 +62,6 @@ def test_column_major_results_of_other_libraries(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setitem(sys.modules, family, module)
         like = Operand(1, (2, 2), (2, 1), "fp16", False, "cuda:0", family, None)
         owner = SimpleNamespace(device="cuda:0")
-        assert empty(like, (2, 3), "fp16", row_major=False, owner=owner) == expected
-        assert empty(like, (2, 3), "fp16", row_major=True, owner=owner).shape == (2, 3)
-    assert empty(like, (4, 2, 3), "fp16", row_major=False, owner=owner) == ("transpose", (4, 3, 2), (-1, -2))
+        assert allocator(like, (2, 3), "fp16", row_major=False, owner=owner)() == expected
+        assert allocator(like, (2, 3), "fp16", row_major=True, owner=owner)().shape == (2, 3)
+    assert allocator(like, (4, 2, 3), "fp16", row_major=False, owner=owner)() == ("transpose", (4, 3, 2), (-1, -2))
