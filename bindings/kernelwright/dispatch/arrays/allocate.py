@@ -14,7 +14,7 @@ from kernelwright.dispatch.core.errors import ArrayError
 
 
 def allocator(family: str, shape: tuple[int, ...], dtype: str, owner: Any, fnuz: bool = False) -> Callable[[], Any]:
-    """A function that makes uninitialised dense arrays of ``shape`` beside ``owner``, an array of the library \n
+    """A function that makes uninitialised dense arrays of ``shape`` beside ``owner``, an array of ``family``.
 
     NumPy arrays take the dtype object of ``owner`` where it is called ``dtype`` too: NumPy itself has no bf16 or fp8.
     ArrayError for a library whose arrays cannot be allocated here.
