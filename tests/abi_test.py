@@ -15,12 +15,13 @@ from kernelwright.dispatch.testdata import mocks
 
 HEADERS = ("kernelwright/dispatcher/gemm.h", "kernelwright/dispatcher/python_call.h")
 STRUCTS = {
+    "kw_problem": ("ProblemHead",),
     "kw_gemm_problem": ("GemmProblem", "Problem"),
-    "kw_launch": ("Launch", "Where"),
-    "kw_gemm_args": ("GemmArgs", "Args", "Arguments"),
-    "kw_gemm_group": ("GemmGroup", "Group"),
-    "kw_grouped_gemm_problem": ("GroupedGemmProblem", "GroupedProblem"),
-    "kw_grouped_gemm_args": ("GroupedGemmArgs", "GroupedArgs"),
+    "kw_launch": ("Launch",),
+    "kw_gemm_args": ("GemmArgs", "Args"),
+    "kw_gemm_group": ("GemmGroup",),
+    "kw_grouped_gemm_problem": ("GroupedGemmProblem",),
+    "kw_grouped_gemm_args": ("GroupedGemmArgs",),
     "kw_gemm_traits": ("GemmTraits", "Traits"),
     "kw_gemm_extension": ("GemmExtension",),
     "kw_kernel": ("KernelStruct", "Kernel"),
@@ -56,7 +57,7 @@ def layout(struct: type[ctypes.Structure]) -> list[tuple[str, int, int]]:
 
 def in_header(struct: str, field: str) -> str:
     """What C calls a field: problems begin with a struct of their own."""
-    return f"base.{field}" if struct.endswith("_problem") and field in ("struct_size", "op") else field
+    return f"base.{field}" if struct.endswith("gemm_problem") and field in ("struct_size", "op") else field
 
 
 def in_c(folder: Path, asked: dict[str, tuple[str, type[ctypes.Structure]]]) -> dict[str, list[tuple[str, int, int]]]:

@@ -1,4 +1,4 @@
-"""Kernels through the C ABI and the structs of the bindings: what a GEMM launch costs and does without the dispatcher."""
+"""Kernels through the C ABI, with the structs of the bindings but without the dispatcher."""
 
 from __future__ import annotations
 

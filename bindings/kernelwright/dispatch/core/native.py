@@ -26,7 +26,7 @@ SELECT_ANALYTIC, SELECT_FIRST_FIT, SELECT_EXPLICIT, SELECT_CALLBACK = range(4)
 __all__ = ["byref", "sizeof"]
 
 
-class Problem(ctypes.Structure):
+class ProblemHead(ctypes.Structure):
     """``kw_problem``: the first members of every problem."""
 
     _fields_ = [("struct_size", c_uint32), ("op", c_uint32)]

@@ -70,4 +70,4 @@ def of_problem(problem: object) -> Operation:
 
 def from_native(address: int) -> Any:
     """The Python problem of the C struct at an address."""
-    return _BY_CODE[native.Problem.from_address(address).op].from_native(address)
+    return _BY_CODE[native.ProblemHead.from_address(address).op].from_native(address)
