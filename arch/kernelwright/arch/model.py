@@ -100,7 +100,8 @@ class Arch(_Frozen):
 
     A dtype key is ``<a>_<b>_<acc>``, e.g. ``fp16_fp16_fp32``. ``flops_per_clock_per_cu`` counts dense multiplies and
     adds separately, by the dtype of A. ``compute_units`` is 0 where the device must be asked. ``compute_unit``: None on
-    CPUs, and where nobody wrote down what one holds; occupancy is unknown then.
+    CPUs, and where nobody wrote down what one holds; occupancy is unknown then. ``fp8_format`` says how fp8 and bf8 are
+    encoded: OCP (with infinities or negative zero) or FNUZ (with neither); it means nothing where no dtype is one.
     """
 
     schema_version: Literal[1]
@@ -115,6 +116,7 @@ class Arch(_Frozen):
     clock_ghz: float = Field(gt=0)
     memory_gbytes_per_s: float = Field(gt=0)
     lds_bytes: int = Field(gt=0)
+    fp8_format: Literal["ocp", "fnuz"] = "ocp"
     compute_unit: ComputeUnit | None = None
     flops_per_clock_per_cu: dict[str, float]
     layouts: tuple[str, ...] = Field(min_length=1)

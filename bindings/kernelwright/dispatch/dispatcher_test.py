@@ -92,10 +92,10 @@ def test_explain_ranks_every_kernel(dispatcher: Dispatcher) -> None:
     refused = {kernel.name: kernel.reason for kernel in explanation if kernel.rank is None}
     assert refused["gemm_fp32_rcr_64x64x64_whole"] == "k is 65, not a multiple of tile_k 64"
     assert refused["a_gemm_fp32_rcr_exotic"] == "the device lacks made_up_feature"
-    assert refused["gemm_fp32_rrr_32x32x32"] == "layout_b is column-major, the kernel is built for row-major"
+    assert refused["gemm_fp32_rrr_32x32x32"] == "layout_b is column-major, this kernel serves row-major"
     text = str(explanation)
     assert (
-        "gemm fp32 rcr 5x9x65, analytic: fastest predicted of 2" in text
+        "gemm fp32 rcr 5x9x65, analytic: fastest predicted of 3" in text
         and "no: dtype_a is fp32" in text
         and len(text.splitlines()) == 10
     )

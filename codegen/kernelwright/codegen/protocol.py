@@ -84,7 +84,7 @@ from kernelwright.codegen.select import Selection
 from kernelwright.codegen.spec import Kernel
 from kernelwright.codegen.violations import SpecError
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 """KW_ABI_VERSION of kernelwright/abi.h."""
 
 SOURCES = ("set", "config", "specs")

@@ -35,7 +35,7 @@ MANIFEST: dict[str, Any] = {
     "name": "gemm",
     "arch": "gfx942",
     "backend": "ck_tile",
-    "abi_version": 2,
+    "abi_version": 3,
     "device": "AMD Instinct MI300 series",
     "library": "libgemm.so",
     "toolchains": {"hip": "clang"},
