@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from hip.abi import Arguments, Descriptor, Library, Problem, Where
 from kernelwright.codegen.dtypes import DType, Layout
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.gemm.spec import Epilogue, Extent, GemmSpec, Pipeline, Scheduler
 from kernelwright.dispatch import KernelLibrary
+from kernelwright.dispatch.core import native
+from kernelwright.dispatch.operations.gemm.structs import GemmArgs, GemmProblem
 from kernelwright.dispatch.testdata import mocks
 
 OK, INVALID, UNSUPPORTED, ARCH_MISMATCH, RUNTIME_MISSING, LAUNCH_FAILED = 0, 1, 2, 5, 7, 8
@@ -94,7 +95,7 @@ class Session:
         monkeypatch.setenv("FAKE_HIP_ARCH", f"{arch}:sramecc+:xnack-" if arch == "gfx942" else arch)
         self.runtime = ctypes.CDLL(str(runtime))
         self._loaded = ctypes.CDLL(str(library))
-        self._loaded.kw_library_get.restype = ctypes.POINTER(Library)
+        self._loaded.kw_library_get.restype = ctypes.POINTER(native.LibraryStruct)
         self.library = self._loaded.kw_library_get().contents
         pointers = self.library.kernels[: self.library.kernel_count]
         identity = KERNELS[arch].identity.encode()
@@ -112,14 +113,14 @@ class Session:
     def last_error(self) -> str:
         return (self.library.last_error() or b"").decode()
 
-    def supports(self, problem: Problem) -> tuple[int, str]:
+    def supports(self, problem: GemmProblem) -> tuple[int, str]:
         reason = ctypes.create_string_buffer(256)
         status = self.kernel.supports(
             ctypes.cast(self.pointer, ctypes.c_void_p), ctypes.addressof(problem), reason, 256
         )
         return status, reason.value.decode()
 
-    def plan(self, problem: Problem) -> tuple[int, ctypes.Array[ctypes.c_char]]:
+    def plan(self, problem: GemmProblem) -> tuple[int, ctypes.Array[ctypes.c_char]]:
         storage = ctypes.create_string_buffer(self.kernel.plan_bytes)
         status = self.kernel.plan(ctypes.cast(self.pointer, ctypes.c_void_p), ctypes.addressof(problem), storage)
         return status, storage
@@ -132,8 +133,8 @@ class Session:
         d: int = 0x3000,
         device: int = 0,
     ) -> int:
-        where = Where(struct_size=ctypes.sizeof(Where), device=device, stream=0x77)
-        args = Arguments(struct_size=ctypes.sizeof(Arguments), a=a, b=b, d=d)
+        where = native.Launch(struct_size=ctypes.sizeof(native.Launch), device=device, stream=0x77)
+        args = GemmArgs(struct_size=ctypes.sizeof(GemmArgs), a=a, b=b, d=d)
         pointer = ctypes.cast(self.pointer, ctypes.c_void_p)
         return int(self.kernel.launch(pointer, storage, ctypes.addressof(where), ctypes.addressof(args)))
 
@@ -159,18 +160,18 @@ def gfx942(built: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ses
     return Session(built, "gfx942", tmp_path, monkeypatch)
 
 
-def problem(m: int = 256, n: int = 384, k: int = 160, **changes: Any) -> Problem:
+def problem(m: int = 256, n: int = 384, k: int = 160, **changes: Any) -> GemmProblem:
     values = {
-        **{"struct_size": ctypes.sizeof(Problem), "op": 1, "split_k": 1, "batch": 1, "alpha": 1.0, "beta": 0.0},
+        **{"struct_size": ctypes.sizeof(GemmProblem), "op": 1, "split_k": 1, "batch": 1, "alpha": 1.0, "beta": 0.0},
         **{"dtype_a": FP16, "dtype_b": FP16, "dtype_c": FP16, "dtype_acc": FP32},
         **{"layout_a": ROW, "layout_b": COL, "layout_c": ROW},
         **{"m": m, "n": n, "k": k, "lda": k, "ldb": k, "ldc": n},
     }
-    return Problem(**{**values, **changes})
+    return GemmProblem(**{**values, **changes})
 
 
 def test_the_library_describes_its_kernel(session: Session) -> None:
-    assert session.kernel.struct_size == ctypes.sizeof(Descriptor)
+    assert session.kernel.struct_size == ctypes.sizeof(native.KernelStruct)
     kernel = KERNELS[session.kernel.arch.decode()]
     assert session.kernel.name.decode() == kernel.name
     assert session.kernel.identity.decode() == kernel.identity
