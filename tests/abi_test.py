@@ -23,6 +23,7 @@ STRUCTS = {
     "kw_grouped_gemm_problem": ("GroupedGemmProblem", "GroupedProblem"),
     "kw_grouped_gemm_args": ("GroupedGemmArgs", "GroupedArgs"),
     "kw_gemm_traits": ("Traits",),
+    "kw_gemm_extension": ("GemmExtension",),
     "kw_kernel": ("KernelStruct", "Kernel", "Descriptor"),
     "kw_library": ("LibraryStruct", "Library", "Table"),
     "kw_arch": ("ArchStruct",),

@@ -98,14 +98,15 @@ def _gpu_ways(folder: str, device: str) -> Ways:
 def _plan_ways(plan: Plan, a: Any, b: Any, out: Any, pointers: list[int]) -> Ways:
     bound = plan.bind(a, b, out=out)
     plan(a, b, out=out)  # fills in what the bare call refers to
-    launch, handle, reference = native.library().kw_plan_launch, plan._handle, native.byref(plan._state().args)
+    launch, handle, call = native.library().kw_plan_launch, plan._handle, plan._state().call
+    where, args = native.byref(call.launch), native.byref(call.args)
 
     def empty() -> None:
         pass
 
     return {
         "loop": empty,
-        "raw_ctypes_launch": lambda: launch(handle, reference),
+        "raw_ctypes_launch": lambda: launch(handle, where, args),
         "bound_plan": lambda: bound(),
         "plan_pointers": lambda: plan(pointers[0], pointers[1], out=pointers[2]),
     }

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from correctness.guarded import Block
-from kernelwright.dispatch import KernelLibrary
+from kernelwright.dispatch import KernelLibrary, native
 from kernelwright.dispatch.manifest import KernelEntry
 from kernelwright.simulator import device
 
@@ -50,22 +50,35 @@ class RawKernel:
         self._check(_Three(self._kernel.contents.plan)(self._kernel, ctypes.byref(problem), at))
         return storage, at
 
-    def launch(self, plan: Any, args: Any, read: Sequence[Block], written: Sequence[Block]) -> None:
-        """Run a plan; the kernel may touch these blocks only."""
+    def launch(
+        self, plan: Any, args: Any, read: Sequence[Block], written: Sequence[Block], room: Block | None = None
+    ) -> None:
+        """Run a plan; the kernel may touch these blocks only, and ``room`` as its workspace."""
+        written = [*written, *([room] if room is not None else [])]
         buffers = [
             device.Buffer(block.address, block.nbytes, writable=number < len(written), name=f"block {number}")
             for number, block in enumerate([*written, *read])
             if block.nbytes
         ]
-        launch = _Three(self._kernel.contents.launch)
-        self._check(device.run(self.arch, buffers, lambda: launch(self._kernel, plan[1], ctypes.byref(args))))
+        where = native.Launch(ctypes.sizeof(native.Launch), device.ARCHS.index(self.arch))
+        if room is not None:
+            where.workspace, where.workspace_bytes = room.address, room.nbytes
+        launch = _Four(self._kernel.contents.launch)
+        self._check(
+            device.run(
+                self.arch,
+                buffers,
+                lambda: launch(self._kernel, plan[1], ctypes.addressof(where), ctypes.addressof(args)),
+            )
+        )
 
     def shuffled(self, problem: Any, b: Block) -> Block:
         """B as the kernel reads it."""
         bytes_ = ctypes.c_uint64(0)
-        self._check(_Bytes(self._kernel.contents.shuffle_b_bytes)(self._kernel, ctypes.byref(problem), bytes_))
+        extension = native.GemmExtension.from_address(self._kernel.contents.extension)
+        self._check(_Bytes(extension.shuffle_b_bytes)(self._kernel, ctypes.byref(problem), bytes_))
         made = Block((bytes_.value // b.dtype.itemsize,), (1,), b.dtype)
-        shuffle = _Four(self._kernel.contents.shuffle_b)
+        shuffle = _Four(extension.shuffle_b)
         self._check(shuffle(self._kernel, ctypes.byref(problem), b.address, made.address))
         made.assert_untouched_around()
         return made

@@ -133,10 +133,9 @@ class Bench:
             problem.b_format = self.b_format()
         room = scratch(self.kernel.workspace(problem))
         args = native.GemmArgs(native.sizeof(native.GemmArgs), 0, x.a.address, b.address, x.c.address, x.d.address)
-        args.workspace, args.workspace_bytes = room.address, room.nbytes
         args.multi_d[: self.num_d] = [d.address for d in x.ds]
         read = [x.a, b, *([x.c] if case.beta else []), *x.ds]
-        self.kernel.launch(self.kernel.plan(problem), args, read, [x.d, room])
+        self.kernel.launch(self.kernel.plan(problem), args, read, [x.d], room)
         room.assert_untouched_around()
 
     def problem(self, case: Case, x: Operands) -> Any:
