@@ -14,7 +14,7 @@ from kernelwright.codegen.operations.gemm.testing import cpu_library
 from kernelwright.dispatch import calls, native
 from kernelwright.dispatch.testdata import mocks
 
-HEADERS = ("kernelwright/dispatcher.h", "kernelwright/dispatcher/python_call.h")
+HEADERS = ("kernelwright/dispatcher/gemm.h", "kernelwright/dispatcher/python_call.h")
 STRUCTS = {
     "kw_gemm_problem": ("GemmProblem", "Problem"),
     "kw_gemm_args": ("GemmArgs", "Args", "Arguments"),
@@ -116,7 +116,7 @@ def test_the_probe_tells_differences(stated: dict[str, list[tuple[str, int, int]
 
 def test_versions_are_those_of_the_headers() -> None:
     text = "\n".join(
-        (mocks.NATIVE / "include" / "kernelwright" / name).read_text() for name in ("abi.h", "dispatcher.h")
+        (mocks.NATIVE / "include" / "kernelwright" / name).read_text() for name in ("abi.h", "gemm.h", "dispatcher.h")
     )
     assert f"#define KW_ABI_VERSION {native.ABI_VERSION}u" in text
     assert f"#define KW_DISPATCHER_VERSION {native.DISPATCHER_VERSION}u" in text

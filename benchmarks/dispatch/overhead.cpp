@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "kernelwright/dispatcher.h"
+#include "kernelwright/gemm.h"
 
 namespace {
 

@@ -1,10 +1,10 @@
 """Fits the numbers of the dispatcher's time model of Hopper kernels to the times that sweep.py took.
 
-``python benchmarks/gpu/fit.py SWEEP.json …`` prints, for the numbers in dispatcher_cpp/src/analytic_cuda.cpp and for
-the fitted ones, what the choice by them costs against the best kernel of each shape, and how far predictions are off;
-with ``--write`` it puts the fitted ones there. The search starts at guesses from data sheets and is the same in every
-run. The formula is analytic_cuda.cpp's, in NumPy over all shapes and kernels at once; --check compares the two through
-a library and the native dispatcher.
+``python benchmarks/gpu/fit.py SWEEP.json …`` prints, for the numbers in analytic_cuda.cpp (in
+dispatcher_cpp/src/operations/gemm) and for the fitted ones, what the choice by them costs against the best kernel of
+each shape, and how far predictions are off; with ``--write`` it puts the fitted ones there. The search starts at
+guesses from data sheets and is the same in every run. The formula is analytic_cuda.cpp's, in NumPy over all shapes and
+kernels at once; --check compares the two through a library and the native dispatcher.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCE = ROOT / "dispatcher_cpp" / "src" / "analytic_cuda.cpp"
+SOURCE = ROOT / "dispatcher_cpp" / "src" / "operations" / "gemm" / "analytic_cuda.cpp"
 NAME = re.compile(
     r"(cooperative|pingpong)_(?:True_){4}(\d+)x(\d+)x(\d+)_\dx\dx1_(\d+)x(\d+)x\d+(?:_c(?:fp32|fp16|bf16))?"
     r"(?:_cluster(\d)x(\d)x1)?((?:_splitk)?)((?:_streamk\w*)?)(?:\|split_k=(\d+))?$"

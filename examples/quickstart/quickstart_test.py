@@ -146,7 +146,7 @@ def test_simulated_results_have_counts_and_no_speeds(
             lambda: [SimpleNamespace(instructions=60, counts={"matrix": 7, "lds": 3, "wait": 50})] * 2
         )
 
-    for module in ("kernelwright.simulator", "kernelwright.simulator.device"):
+    for module in ("kernelwright.simulator", "kernelwright.simulator.run.device"):
         monkeypatch.setitem(sys.modules, module, Fake(module))
     mocks.native_library()
     folder = mocks.write_library(tmp_path / "gfx942", "MOCK_ANY_DEVICE", arch="gfx942", backend="ck_tile")

@@ -9,7 +9,7 @@ import pytest
 
 from amd import compiled
 from correctness.reference import ACTIVATIONS
-from kernelwright.simulator.launch import Buffer, Simulator
+from kernelwright.simulator.run.launch import Buffer, Simulator
 
 pytestmark = pytest.mark.skipif(not compiled.TREES, reason="KERNELWRIGHT_TREES names no file of toolchain folders")
 

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 from amd import compiled
-from kernelwright.simulator.launch import Buffer, Simulator
-from kernelwright.simulator.object_file import read_code_object
+from kernelwright.simulator.code.object_file import read_code_object
+from kernelwright.simulator.run.launch import Buffer, Simulator
 
 pytestmark = pytest.mark.skipif(not compiled.TREES, reason="KERNELWRIGHT_TREES names no file of toolchain folders")
 

@@ -7,7 +7,7 @@ import struct
 
 import numpy as np
 
-from kernelwright.simulator.launch import Buffer, Simulator
+from kernelwright.simulator.run.launch import Buffer, Simulator
 
 LOG2_E = math.log2(math.e)
 ROWS = 128  # queries per workgroup

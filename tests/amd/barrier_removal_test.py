@@ -14,7 +14,7 @@ from amd.removal import LOOPS, Subject
 from amd.shipped import ARCHS, library
 from amd.variants import is_plain
 from kernelwright.dispatch.manifest import KernelEntry
-from kernelwright.simulator.checks import Checks
+from kernelwright.simulator.checks.options import Checks
 
 EVERY = bool(os.environ.get("KERNELWRIGHT_EVERY"))
 STEP = 1 if EVERY else 2

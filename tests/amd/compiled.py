@@ -31,7 +31,7 @@ def code_object(name: str, arch: str, *flags: str) -> bytes:
     hip = HipToolchain.wheel()
     (folder,) = (folder for folder in _FOLDERS if (folder / f"{name}.hpp").exists())
     sources = tuple(RenderedFile(path.name, path.read_text()) for path in sorted(folder.glob("*.hpp")))
-    compile_ = hip.compile(f"{name}.hpp", "x.s", arch, _MEMORY_MB)
+    compile_ = hip.compile(f"{name}.hpp", "x.s", arch, ("hip_common", "hip_gemm"), _MEMORY_MB)
     steps = (
         (replace(compile_, argv=(*compile_.argv, *flags)), tuple(source.path for source in sources), "x.s"),
         (hip.assemble("x.s", "x.o", arch), ("x.s",), "x.o"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from amd.shipped import ARCHS, code_objects, library
-from kernelwright.simulator.coverage import coverage, instructions_of
+from kernelwright.simulator.tools.coverage import coverage, instructions_of
 
 
 @pytest.mark.parametrize("arch", ARCHS)

@@ -1,4 +1,4 @@
-"""GEMM kernels launched straight from a code object, with arguments as kernelwright/hip/arguments.h lays them out."""
+"""GEMM kernels launched straight from a code object, with the arguments of kernelwright/hip/gemm/arguments.h."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from amd.operands import Matrix, element_type, exact_product, fill_integers, rounded
-from kernelwright.simulator.checks import Checks
-from kernelwright.simulator.launch import Buffer, Simulator
-from kernelwright.simulator.report import LaunchReport
+from kernelwright.simulator.checks.options import Checks
+from kernelwright.simulator.run.launch import Buffer, Simulator
+from kernelwright.simulator.run.report import LaunchReport
 
 _ARGUMENTS = struct.Struct("<9Q7q6i4i3i2fi")
 """kw_hip_gemm_arguments: pointers, strides, extents, leading dimensions of D tensors, counts, alpha and beta."""

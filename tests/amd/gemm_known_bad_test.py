@@ -13,7 +13,7 @@ import pytest
 
 from amd import compiled
 from amd.direct import Product
-from kernelwright.simulator.checks import Checks
+from kernelwright.simulator.checks.options import Checks
 from kernelwright.simulator.errors import Fault
 
 pytestmark = pytest.mark.skipif(not compiled.TREES, reason="KERNELWRIGHT_TREES names no file of toolchain folders")

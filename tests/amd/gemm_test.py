@@ -13,8 +13,8 @@ import pytest
 from amd.shipped import ARCHS, library, named
 from amd.simulated import Bench, Case, cases_of
 from amd.variants import is_plain
-from kernelwright.simulator import device
-from kernelwright.simulator.checks import Checks
+from kernelwright.simulator.checks.options import Checks
+from kernelwright.simulator.run import device
 
 PLAIN = [(arch, kernel) for arch in ARCHS for kernel in library(arch).kernels if is_plain(kernel)]
 KERNELS = [(arch, kernel.name) for arch, kernel in PLAIN]

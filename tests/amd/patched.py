@@ -6,11 +6,11 @@ import itertools
 import math
 import struct
 
-from kernelwright.simulator.control import WAITS, target_of_branch
-from kernelwright.simulator.counters import counters_of, waits_of
-from kernelwright.simulator.coverage import instructions_of
-from kernelwright.simulator.instruction import Instruction
-from kernelwright.simulator.object_file import CodeObject
+from kernelwright.simulator.checks.counters import counters_of, waits_of
+from kernelwright.simulator.code.instruction import Instruction
+from kernelwright.simulator.code.object_file import CodeObject
+from kernelwright.simulator.instructions.scalar.control import WAITS, target_of_branch
+from kernelwright.simulator.tools.coverage import instructions_of
 
 _NOP = struct.pack("<I", 0xBF800000)  # s_nop 0 on every architecture
 _PT_LOAD, _PF_X = 1, 1

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from correctness.guarded import Block
 from kernelwright.dispatch import KernelLibrary
 from kernelwright.dispatch.manifest import KernelEntry
-from kernelwright.simulator import device
+from kernelwright.simulator.run import device
 
 _Supports = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t)
 _Bytes = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64))

@@ -26,8 +26,8 @@ from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.selecting.selection import Selection
 from kernelwright.dispatch import KernelLibrary
 from kernelwright.dispatch.manifest import KernelEntry
-from kernelwright.simulator import device
-from kernelwright.simulator.checks import Checks
+from kernelwright.simulator.checks.options import Checks
+from kernelwright.simulator.run import device
 
 ARCHS = ("gfx942", "gfx1201", "gfx950", "gfx90a", "gfx1100")
 _ALL = Checks(uninitialised=True, races=True, waits=True)

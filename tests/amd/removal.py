@@ -6,10 +6,10 @@ from functools import cache, partial
 
 from amd.direct import Product
 from amd.shipped import code_objects, named
-from kernelwright.simulator.checks import Checks
+from kernelwright.simulator.checks.options import Checks
+from kernelwright.simulator.code.object_file import CodeObject
 from kernelwright.simulator.errors import Fault
-from kernelwright.simulator.object_file import CodeObject
-from kernelwright.simulator.report import LaunchReport
+from kernelwright.simulator.run.report import LaunchReport
 
 # Numbers of K loops that are tried, those that reach most of a pipeline first.
 LOOPS = (3, 4, 1, 2, 5)

@@ -8,7 +8,7 @@ from importlib.resources import as_file, files
 
 from kernelwright.dispatch import KernelLibrary
 from kernelwright.dispatch.manifest import KernelEntry
-from kernelwright.simulator.object_file import CodeObject, images, read_code_object
+from kernelwright.simulator.code.object_file import CodeObject, images, read_code_object
 
 ARCHS = tuple(os.environ.get("KERNELWRIGHT_ARCHS", "gfx90a gfx942 gfx950 gfx1100 gfx1201").split())
 

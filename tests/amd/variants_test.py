@@ -16,8 +16,8 @@ import pytest
 from amd.shipped import ARCHS, library, named
 from amd.variant_cases import cases_of
 from amd.variants import Bench, Case, is_plain
-from kernelwright.simulator import device
-from kernelwright.simulator.checks import Checks
+from kernelwright.simulator.checks.options import Checks
+from kernelwright.simulator.run import device
 
 KERNELS = [(arch, kernel) for arch in ARCHS for kernel in library(arch).kernels if not is_plain(kernel)]
 CASES = [(arch, kernel.name, case) for arch, kernel in KERNELS for case in cases_of(kernel)]

@@ -12,7 +12,7 @@ import pytest
 from amd.patched import idle_waits, waits, without
 from amd.removal import LOOPS, Subject
 from amd.shipped import ARCHS, library
-from kernelwright.simulator.checks import Checks
+from kernelwright.simulator.checks.options import Checks
 
 EVERY = bool(os.environ.get("KERNELWRIGHT_EVERY"))
 STEP = 1 if EVERY else 5

@@ -9,7 +9,7 @@ import pytest
 
 from kernelwright import arch
 from kernelwright.codegen.operations.gemm.arch_section import gemm_section
-from kernelwright.simulator.matrix_shapes import SHAPES, Shape
+from kernelwright.simulator.code.matrix_shapes import SHAPES, Shape
 
 TYPES = {"fp32": "f32", "fp16": "f16", "bf16": "bf16", "fp8": "fp8", "bf8": "bf8"}
 TILES = [

@@ -10,9 +10,9 @@
 
 #include "check.hpp"
 #include "handle.hpp"
-#include "kernelwright/dispatcher/analytic.hpp"
 #include "kernelwright/dispatcher/features.hpp"
-#include "kernelwright/dispatcher/text.hpp"
+#include "kernelwright/dispatcher/gemm/analytic.hpp"
+#include "kernelwright/dispatcher/support/text.hpp"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "check.hpp"
-#include "kernelwright/dispatcher.h"
+#include "kernelwright/dispatcher/gemm.h"
 
 inline std::string& folder() {
   static std::string path;

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "handle.hpp"
-#include "kernelwright/dispatcher/analytic.hpp"
+#include "kernelwright/dispatcher/gemm/analytic.hpp"
 
 namespace {
 

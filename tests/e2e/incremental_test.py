@@ -111,7 +111,7 @@ def test_the_template_of_another_backend(library: Library) -> None:
 
 
 def test_a_header_of_the_backend(library: Library) -> None:
-    header = "dispatcher_cpp/include/kernelwright/cpu/pack.hpp"
+    header = "dispatcher_cpp/include/kernelwright/cpu/gemm/pack.hpp"
     ran = library.ran_after(header, "#ifndef", "// changed\n#ifndef")
     # The stand-in does not follow #include, as a compiler that finds nothing but a comment: its objects stay the same,
     # so nothing is linked; the statement about the library names the header's digest.
@@ -119,8 +119,25 @@ def test_a_header_of_the_backend(library: Library) -> None:
 
 
 def test_a_header_of_another_backend(library: Library) -> None:
-    header = "dispatcher_cpp/include/kernelwright/hip/gemm.hpp"
+    header = "dispatcher_cpp/include/kernelwright/hip/gemm/gemm.hpp"
     assert library.ran_after(header, "#ifndef", "// changed\n#ifndef") == []
+
+
+@pytest.mark.parametrize("header", ["dispatcher.h", "dispatcher/registry.hpp"])
+def test_a_header_of_the_dispatcher(library: Library, header: str) -> None:
+    path = f"dispatcher_cpp/include/kernelwright/{header}"
+    assert library.ran_after(path, "#ifndef", "// changed\n#ifndef") == []
+
+
+def test_a_header_of_another_operation(library: Library) -> None:
+    """Each backend has a tree for each operation: a GEMM kernel does not see the headers of convolutions."""
+    header = library.workspace.root / "dispatcher_cpp/include/kernelwright/cpu/convolution/new.hpp"
+    library.workspace.write(str(header.relative_to(library.workspace.root)), "// new\n")
+    try:
+        assert once(library.package()) == []
+    finally:
+        header.unlink()
+        library.package()
 
 
 def test_a_number_of_an_architecture(library: Library) -> None:

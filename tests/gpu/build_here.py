@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelwright.arch import load
+from kernelwright.codegen.trees import TREES
 from kernelwright.dispatch import Device, KernelLibrary
 from kernelwright.jit import BuildFailedError, Registry
 
@@ -52,7 +53,8 @@ def trees(cutlass: Path, cuda: Path, made: Path) -> dict[str, Path]:
         if not (shown / link).is_symlink():
             (shown / link).symlink_to(cuda / target)
     sources = ROOT / "dispatcher_cpp"
-    return {"cutlass": cutlass, "cuda": made / "cuda", "abi": sources, "cuda_src": sources}
+    own = {name: sources for name, tree in TREES.items() if tree.own}
+    return {"cutlass": cutlass, "cuda": made / "cuda", **own}
 
 
 def sample(count: int, seed: int = 0) -> list[dict[str, Any]]:

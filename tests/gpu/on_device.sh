@@ -36,7 +36,7 @@ pytest="python3 -m pytest -q -p no:cacheprovider --import-mode=importlib -o addo
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
 if wanted build && [ -n "${KERNELWRIGHT_CUTLASS:-}" ]; then
   run dispatcher 120 g++ -std=c++17 -O2 -Wall -fPIC -shared -fvisibility=hidden -fno-exceptions -fno-rtti \
-    -I dispatcher_cpp/include dispatcher_cpp/src/*.cpp dispatcher_cpp/compat/*.cpp -o .gpu/libkernelwright.so -ldl -pthread
+    -I dispatcher_cpp/include $(find dispatcher_cpp/src dispatcher_cpp/compat -name '*.cpp') -o .gpu/libkernelwright.so -ldl -pthread
   [ -f "$KERNELWRIGHT_GPU_LIBRARY" ] || run build 1200 python3 tests/gpu/build_here.py --cutlass "$KERNELWRIGHT_CUTLASS"
   [ -d .gpu/members ] ||
     run members 1200 python3 tests/gpu/build_here.py --cutlass "$KERNELWRIGHT_CUTLASS" --members "${KERNELWRIGHT_GPU_SAMPLE:-60}"

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "kernelwright/abi.h"
+#include "kernelwright/gemm.h"
 
 extern "C" {
 extern const kw_kernel* const kernels_under_test[];

@@ -1,5 +1,5 @@
 // Small-tiled CPU kernels of one processor level, for cpu_driver.cpp; every packing, layout and edge is reachable.
-#include "kernelwright/cpu/gemm.hpp"
+#include "kernelwright/cpu/gemm/gemm.hpp"
 
 namespace kernelwright::cpu {
 namespace {

@@ -117,7 +117,7 @@ def test_simulated_runs_have_instructions_and_no_time(
         run = staticmethod(lambda arch, buffers, launch: launch())
         last_reports = staticmethod(lambda: [SimpleNamespace(instructions=60, counts={})] * 2)
 
-    for module in ("kernelwright.simulator", "kernelwright.simulator.device"):
+    for module in ("kernelwright.simulator", "kernelwright.simulator.run.device"):
         monkeypatch.setitem(sys.modules, module, Fake(module))
     mocks.native_library()
     mocks.write_library(tmp_path / "gfx942", "MOCK_ANY_DEVICE", arch="gfx942", backend="ck_tile")

@@ -74,6 +74,6 @@ class SimulatedLaunch:
 def _simulator(device: Device) -> Any:
     """The module behind simulated devices."""
     try:
-        return importlib.import_module("kernelwright.simulator.device")
+        return importlib.import_module("kernelwright.simulator.run.device")
     except ImportError as error:
         raise DeviceError(f"{device} needs the simulator: {error}; pip install kernelwright[simulator]") from error

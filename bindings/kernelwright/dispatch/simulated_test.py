@@ -35,7 +35,7 @@ class Buffer(NamedTuple):
 
 
 class Simulator:
-    """The interface of kernelwright.simulator.device, without a simulator: the mock kernels run on this machine."""
+    """The interface of kernelwright.simulator.run.device, without a simulator: the mock kernels run on this machine."""
 
     class SimulatorError(Exception):
         """What simulators raise."""
@@ -62,7 +62,7 @@ class Simulator:
 @pytest.fixture
 def simulator(monkeypatch: pytest.MonkeyPatch) -> Simulator:
     fake = Simulator()
-    monkeypatch.setitem(sys.modules, "kernelwright.simulator.device", fake)
+    monkeypatch.setitem(sys.modules, "kernelwright.simulator.run.device", fake)
     return fake
 
 
@@ -140,7 +140,7 @@ def test_refusals_of_the_library_stay_what_they_are(dispatcher: Dispatcher) -> N
 
 
 def test_without_a_simulator_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "kernelwright.simulator.device", None)
+    monkeypatch.setitem(sys.modules, "kernelwright.simulator.run.device", None)
     dispatcher = Dispatcher(hip_library(tmp_path / "library"), device="sim:gfx942")
     problem = GemmProblem(5, 6, 7)
     assert dispatcher.explain(problem).chosen is not None  # planning needs none

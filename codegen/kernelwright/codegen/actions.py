@@ -22,7 +22,7 @@ class Action:
     ``inputs`` are rendered files or outputs of other actions. ``trees`` are read-only folders by name, each found at
     ``__<name>`` (see :mod:`kernelwright.codegen.trees`). ``caches`` are append-only folders at ``__cache_<name>``.
     ``memory_mb`` is the peak resident size measured for such a command, ``seconds`` about what it takes of a processor:
-    neither changes what comes out. ``source`` is the C or C++ file that the command compiles, if it compiles one.
+    neither changes what comes out. ``source`` is the C or C++ file that the command compiles, None for other commands.
     """
 
     id: str

@@ -56,13 +56,14 @@ class BackendPart:
 
     ``templates`` are those of the files that each kernel is compiled from, by suffix (``.hpp`` is the header that
     instantiates the kernel). ``trees`` are header trees (see :mod:`kernelwright.codegen.trees`) that its compiles see
-    besides the backend's own. ``sources`` are launcher sources that a library with such kernels contains, by the names
-    that the backend knows.
+    besides the backend's own; descriptors and launchers also see ``launcher_trees``. ``sources`` are the launcher
+    sources that a library with such kernels contains: the path of each in its tree, by a name unique in a library.
     """
 
     templates: Mapping[str, Template]
     trees: tuple[str, ...] = ()
-    sources: tuple[str, ...] = ()
+    launcher_trees: tuple[str, ...] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

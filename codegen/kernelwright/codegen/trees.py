@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 
 @dataclass(frozen=True)
 class Tree:
-    """``parts`` are the folders and files below the root that actions may see; ``*`` stands for any part of a name.
-
-    ``origin`` says where the root is: ``headers`` of this project, or the unpacked ``wheel`` of a toolchain.
-    ``read_by_editors`` are patterns of the files that an editor needs, where these are fewer: it runs no compiler.
-    """
+    """``parts`` are the folders and files below the root that actions may see; ``*`` stands for any part of a name."""
 
     about: str
     parts: tuple[str, ...]
-    origin: Literal["headers", "wheel"] = "wheel"
-    read_by_editors: tuple[str, ...] = ()
 
     @property
     def globs(self) -> tuple[str, ...]:
@@ -26,17 +19,13 @@ class Tree:
         return tuple(part if part.endswith(".h") else f"{part}/**" for part in self.parts)
 
     @property
-    def headers(self) -> tuple[str, ...]:
-        """Patterns of the files that an editor reads."""
-        return self.read_by_editors or self.globs
+    def own(self) -> bool:
+        """Whether the tree holds the project's own headers and sources, not a toolchain's."""
+        return all(part.startswith("include/kernelwright/") for part in self.parts)
 
 
 TREES: Mapping[str, Tree] = {
-    "zig": Tree(
-        "the ziglang wheel: compiler, linker, libc and libc++ headers",
-        ("ziglang",),
-        read_by_editors=("ziglang/lib/libcxx/include/**", "ziglang/lib/libc/include/**"),
-    ),
+    "zig": Tree("the ziglang wheel: compiler, linker, libc and libc++ headers", ("ziglang",)),
     "clang": Tree("clang's own headers, from the clang-tidy wheel", ("clang_tidy/data/lib/clang/22/include",)),
     "ck_tile": Tree("CK Tile's headers, from the amd-aiter wheel", ("aiter_meta/3rdparty/composable_kernel/include",)),
     "cutlass": Tree(
@@ -47,20 +36,19 @@ TREES: Mapping[str, Tree] = {
             "cutlass_library/source/examples/88_hopper_fmha",
         ),
     ),
-    "cuda": Tree(
-        "CUDA's headers, ptxas, nvcc and static runtime, from the nvidia wheels",
-        ("nvidia/cu13",),
-        read_by_editors=("nvidia/cu13/**/include/**", "nvidia/cu13/include/**", "nvidia/cu13/nvvm/libdevice/**"),
+    "cuda": Tree("CUDA's headers, ptxas, nvcc and static runtime, from the nvidia wheels", ("nvidia/cu13",)),
+    "abi": Tree("the C ABI that all operations share", ("include/kernelwright/abi.h",)),
+    "gemm": Tree("the C ABI of GEMM", ("include/kernelwright/gemm.h", "include/kernelwright/gemm")),
+    "dispatcher": Tree(
+        "the C ABI of all operations and the dispatcher's own headers",
+        ("include/kernelwright/*.h", "include/kernelwright/gemm", "include/kernelwright/dispatcher"),
     ),
-    "abi": Tree("the C ABI", ("include/kernelwright/abi.h", "include/kernelwright/variant.h"), "headers"),
-    "headers": Tree(
-        "the C ABI and the dispatcher's own headers",
-        ("include/kernelwright/*.h", "include/kernelwright/dispatcher"),
-        "headers",
-    ),
-    "cpu": Tree("kernels and launchers for x86-64", ("include/kernelwright/cpu",), "headers"),
-    "hip": Tree("kernels and launchers for AMD GPUs", ("include/kernelwright/hip",), "headers"),
-    "cuda_src": Tree("kernels and launchers for NVIDIA GPUs", ("include/kernelwright/cuda",), "headers"),
+    "cpu_common": Tree("what kernels for x86-64 share", ("include/kernelwright/cpu/common",)),
+    "cpu_gemm": Tree("GEMM kernels and their launcher for x86-64", ("include/kernelwright/cpu/gemm",)),
+    "hip_common": Tree("what kernels for AMD GPUs share", ("include/kernelwright/hip/common",)),
+    "hip_gemm": Tree("GEMM kernels and their launcher for AMD GPUs", ("include/kernelwright/hip/gemm",)),
+    "cuda_src_common": Tree("what kernels for NVIDIA GPUs share", ("include/kernelwright/cuda/common",)),
+    "cuda_src_gemm": Tree("GEMM kernels and their launcher for NVIDIA GPUs", ("include/kernelwright/cuda/gemm",)),
 }
 
 

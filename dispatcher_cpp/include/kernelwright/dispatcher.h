@@ -62,7 +62,8 @@ typedef struct kw_candidate {
 } kw_candidate;
 
 typedef enum kw_provider {
-  KW_SELECT_ANALYTIC = 0,  /* lowest predicted time, see kernelwright/dispatcher/analytic.hpp; ties like first fit */
+  KW_SELECT_ANALYTIC =
+      0, /* lowest predicted time, see kernelwright/dispatcher/gemm/analytic.hpp; ties like first fit */
   KW_SELECT_FIRST_FIT = 1, /* highest priority, then name, then architecture */
   KW_SELECT_EXPLICIT = 2,  /* one kernel by name, "arch/name" or identity */
   KW_SELECT_CALLBACK = 3   /* lowest score of a caller's function; ties like first fit */
@@ -146,16 +147,6 @@ KW_EXPORT uint64_t kw_plan_workspace_size(const kw_plan* plan);
 KW_EXPORT kw_status kw_plan_launch(const kw_plan* plan, const void* args);
 /* Selects and launches. Works with a full cache too: a problem that is not in it is then planned for each launch. */
 KW_EXPORT kw_status kw_dispatcher_run(kw_dispatcher* dispatcher, const kw_problem* problem, const void* args);
-
-/* B in the order of a kernel's own, for kernels with a b_format (preshuffle). The first call ranks those kernels for
- * the problem (its b_format must be 0; m counts, it is the size that will be asked for) and says the best one's format
- * and bytes. The second orders b, which is in host memory as layout_b and ldb say, into shuffled of that many bytes;
- * the problem's b_format says for which format. Both k x n and dtype_b must be those of the problems that use it; these
- * set b_format to the same number. KW_NO_KERNEL where no kernel of that format serves the problem. */
-KW_EXPORT kw_status kw_dispatcher_shuffled_b(kw_dispatcher* dispatcher, const kw_problem* problem, uint64_t* b_format,
-                                             uint64_t* bytes);
-KW_EXPORT kw_status kw_dispatcher_shuffle_b(kw_dispatcher* dispatcher, const kw_problem* problem, const void* b,
-                                            void* shuffled, uint64_t bytes);
 
 KW_EXPORT uint64_t kw_dispatcher_plan_count(kw_dispatcher* dispatcher);
 /* Forgets and frees every plan. No other thread may be using this dispatcher or its plans. */

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "kernelwright/dispatcher.h"
+#include "kernelwright/dispatcher/gemm.h"
 
 namespace {
 

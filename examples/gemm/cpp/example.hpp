@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kernelwright/dispatcher.h"
+#include "kernelwright/dispatcher/gemm.h"
 
 // Ends the program with the library's own words if a call failed.
 inline void require(kw_status status, const char* what) {

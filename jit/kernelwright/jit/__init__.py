@@ -1,6 +1,6 @@
-"""Compile kernels where they are used: specs in, a loaded library out, kept in a cache that processes share.
+"""Compile kernels at run time: specs in, a loaded library out, through a cache that processes share.
 
-Needs the package ``kernelwright[jit]``; the compilers come out of installed wheels, and nothing is downloaded.
+Needs the package ``kernelwright[jit]``. Compilers come from installed wheels; nothing is downloaded.
 """
 
 from kernelwright.jit.errors import BuildFailedError, JitDisabledError, ToolchainError

@@ -148,15 +148,15 @@ def test_a_compiler_has_a_time_limit(cache: Path) -> None:
 def test_failures_carry_what_the_compiler_printed(cache: Path, tmp_path: Path) -> None:
     roots = read_tree_roots(os.environ["KERNELWRIGHT_TREES"])
     broken = tmp_path / "broken"
-    for path in (roots["cpu"] / "include").rglob("*"):
+    for path in (roots["cpu_gemm"] / "include").rglob("*"):
         if path.is_file():
-            target = broken / path.relative_to(roots["cpu"])
+            target = broken / path.relative_to(roots["cpu_gemm"])
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(path.read_bytes())
     for header in (broken / "include/kernelwright/cpu").rglob("*.hpp"):
         header.write_text("#error a header that cannot be\n" + header.read_text())
     for _ in range(2):
-        one = registry(cache, "rrr", "rcr", trees={**roots, "cpu": broken})
+        one = registry(cache, "rrr", "rcr", trees={**roots, "cpu_gemm": broken})
         with pytest.raises(BuildFailedError, match="error: a header that cannot be") as caught:
             one.build(2)
         assert {name.partition("_packed")[0] for name in caught.value.failures} >= {

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelwright.codegen.trees import TREES
 from kernelwright.codegen.violations import IllegalKernelError, SpecError
 from kernelwright.dispatch import Device
 from kernelwright.jit import JitDisabledError, Registry, ToolchainError
@@ -28,7 +29,7 @@ def sources(tmp_path: Path) -> dict[str, Path]:
         path = tmp_path / "own/include/kernelwright" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
-    return {tree: tmp_path / "own" for tree in ("abi", "hip", "cpu")}
+    return {name: tmp_path / "own" for name, tree in TREES.items() if tree.own}
 
 
 def test_kernels_come_from_specs_sets_and_configurations(tmp_path: Path, sources: dict[str, Path]) -> None:

@@ -18,7 +18,7 @@ from kernelwright.jit.errors import ToolchainError
 TREES_VARIABLE = "KERNELWRIGHT_TREES"
 """Names a JSON file ``{tree: folder}`` that comes before installed wheels."""
 
-_OWN = tuple(name for name, tree in TREES.items() if tree.origin == "headers")
+_OWN = tuple(name for name, tree in TREES.items() if tree.own)
 _CLANG = {"clang-tidy": hip.CLANG_HEADERS_VERSION}
 # Tree → extras of this package that bring it, and the distributions that must be installed, with their versions.
 _WHEELS: Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]] = {

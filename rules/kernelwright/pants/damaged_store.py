@@ -1,25 +1,66 @@
-"""What to say when Pants' local store does not give back what was put there."""
+"""Defences against a local store of Pants that returns other bytes than were stored.
+
+Pants does not compare what it reads from its local store with the digest that it asked for. Contents are compared at
+the three places from which a wrong artefact could come out: the inputs of a process of ours, files that the plugin
+itself reads, and a finished library before it is packaged. Pants' own databases and BUILD files are not compared
+again; where Pants reports damage in its own words, advice is added to its message.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import re
+from typing import Mapping
 
 ADVICE = (
     "Stop Pants, check the disk, remove the folder of [GLOBAL].local_store_dir (~/.cache/pants/lmdb_store unless set) "
     "and build again."
 )
 
-# Pants' own words for it, which do not name the store: of the database, of messages in it, of text files in it.
-_SURE = re.compile(r"\bMDB_[A-Z_]+|invalid wire type|failed to decode Protobuf message|invalid tag value")
-_PERHAPS = re.compile(r"UnicodeDecodeError|source code string cannot contain null bytes|non-printable character")
-
 
 class DamagedStore(Exception):
-    """Pants' local store does not give back what was put there."""
+    """Pants' local store returned other bytes than were stored."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"the local store is damaged: {what}\n{ADVICE}")
+
+
+def check_contents(contents: Mapping[str, bytes], fingerprints: Mapping[str, str]) -> None:
+    """Raise DamagedStore for the first file whose sha256 is not its fingerprint."""
+    for path, content in contents.items():
+        if hashlib.sha256(content).hexdigest() != fingerprints[path]:
+            raise DamagedStore(path)
+
+
+CHECKSUMS = "__inputs.sha256"
+"""The file that lists the checksums of a process's inputs, for ``sha256sum --check``."""
+
+_DAMAGED = 87
+
+COMPARE_CHECKSUMS = f"""\
+(
+  PATH=/usr/bin:/bin
+  [ ! -s {CHECKSUMS} ] || ! command -v sha256sum >/dev/null || sha256sum --check --quiet {CHECKSUMS} >&2
+) || exit {_DAMAGED}
+"""
+"""The shell command with which a process compares its inputs."""
+
+
+def checksums(fingerprints: Mapping[str, str]) -> str:
+    """The text of :data:`CHECKSUMS` for files by path."""
+    return "".join(f"{fingerprint}  {path}\n" for path, fingerprint in sorted(fingerprints.items()))
+
+
+def check_inputs(exit_code: int, stderr: bytes, what: str) -> None:
+    """Raise DamagedStore if a process ended because its inputs differ from :data:`CHECKSUMS`."""
+    if exit_code == _DAMAGED:
+        raise DamagedStore(f"{what}: {stderr.decode(errors='replace').strip()}")
+
+
+# Pants' own words for it, which do not name the store: of the database, of messages in it, of text files in it.
+_SURE = re.compile(r"\bMDB_[A-Z_]+|invalid wire type|failed to decode Protobuf message|invalid tag value")
+_PERHAPS = re.compile(r"UnicodeDecodeError|source code string cannot contain null bytes|non-printable character")
 
 
 class Adviser(logging.Filter):
@@ -32,7 +73,7 @@ class Adviser(logging.Filter):
         if _SURE.search(text):
             advice = f"the local store is damaged. {ADVICE}"
         elif _PERHAPS.search(text):
-            advice = f"Unless a BUILD file is no UTF-8 text, the local store is damaged. {ADVICE}"
+            advice = f"Unless a BUILD file is not UTF-8 text, the local store is damaged. {ADVICE}"
         else:
             return True
         record.msg, record.args = f"{text.rstrip()}\n\n{advice}", ()

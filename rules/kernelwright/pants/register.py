@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from typing import Iterable, Type
 
-from kernelwright.pants import daemon, damaged_store, on_demand, target_generation
-from kernelwright.pants import target_types as targets
+from kernelwright.pants import damaged_store, performance
 from kernelwright.pants.goals import check_library, package_library, package_wheel
 from kernelwright.pants.goals import kernels as kernels_goal
+from kernelwright.pants.operations.gemm import GemmKernelTarget
+from kernelwright.pants.targets import on_demand
+from kernelwright.pants.targets.kernel_library import KernelLibraryTarget
+from kernelwright.pants.targets.kernel_set import GeneratedKernelTarget, KernelSetTarget
+from kernelwright.pants.targets.native_library import NativeLibraryTarget
+from kernelwright.pants.targets.toolchain import ToolchainTarget
+from kernelwright.pants.targets.wheel_pins import WheelPinsTarget
+from kernelwright.pants.targets.wheels import KernelWheelsTarget, PythonWheelTarget
 from kernelwright.pants.util_rules import (
     actions,
     codegen,
@@ -16,7 +23,8 @@ from kernelwright.pants.util_rules import (
     library,
     native,
     pins,
-    report,
+    resource_report,
+    target_generation,
     toolchain_files,
     toolchains,
     trees,
@@ -28,36 +36,36 @@ from pants.engine.target import Target
 
 def target_types() -> Iterable[Type[Target]]:
     return [
-        targets.GemmKernelTarget,
-        targets.KernelSetTarget,
-        targets.GeneratedKernelTarget,
-        targets.KernelLibraryTarget,
-        targets.KernelWheelsTarget,
-        targets.NativeLibraryTarget,
-        targets.PythonWheelTarget,
-        targets.ToolchainTarget,
-        targets.WheelPinsTarget,
-        targets.OnDemandTarget,
+        GemmKernelTarget,
+        KernelSetTarget,
+        GeneratedKernelTarget,
+        KernelLibraryTarget,
+        KernelWheelsTarget,
+        NativeLibraryTarget,
+        PythonWheelTarget,
+        ToolchainTarget,
+        WheelPinsTarget,
+        on_demand.OnDemandTarget,
     ]
 
 
 def rules() -> Iterable[object]:
-    daemon.tune()
     damaged_store.advise()
     return [
         *actions.rules(),
         *check_library.rules(),
         *codegen.rules(),
         *compile_commands.rules(),
-        *native.rules(),
         *kernels.rules(),
         *kernels_goal.rules(),
         *library.rules(),
+        *native.rules(),
         *on_demand.rules(),
         *package_library.rules(),
         *package_wheel.rules(),
+        *performance.rules(),
         *pins.rules(),
-        *report.rules(),
+        *resource_report.rules(),
         *target_generation.rules(),
         *toolchain_files.rules(),
         *toolchains.rules(),

@@ -1,6 +1,8 @@
-"""Executes AMD code objects on this machine: results and instruction counts, never times. Needs tinygrad's tables.
+"""Executes AMD code objects on the CPU: results and instruction counts, never times.
 
-Importing the package loads nothing; each name below loads its module when it is first used.
+Layers, lowest first; each imports only itself and lower ones: ``errors`` → ``code`` → ``machine`` → ``instructions`` →
+``checks`` → ``run`` → ``tools``. ``testing`` may import all of them and is not shipped. Importing the package loads no
+module of it; each name below loads its module on first use.
 """
 
 from __future__ import annotations
@@ -9,12 +11,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kernelwright.simulator.checks import Checks
-    from kernelwright.simulator.debugging import Debug, Event, Stop, print_to
-    from kernelwright.simulator.device import configure, last_report, last_reports
+    from kernelwright.simulator.checks.debugging import Debug, Event, Stop, print_to
+    from kernelwright.simulator.checks.options import Checks
     from kernelwright.simulator.errors import Fault, ObjectError, SimulatorError
-    from kernelwright.simulator.launch import Buffer, Simulator
-    from kernelwright.simulator.report import LaunchReport
+    from kernelwright.simulator.machine.regions import Buffer
+    from kernelwright.simulator.run.device import configure, last_report, last_reports
+    from kernelwright.simulator.run.launch import Simulator
+    from kernelwright.simulator.run.report import LaunchReport
 
 __all__ = [
     "Buffer",
@@ -34,20 +37,20 @@ __all__ = [
 ]
 
 _MODULES = {
-    "Buffer": "launch",
-    "Checks": "checks",
-    "Debug": "debugging",
-    "Event": "debugging",
+    "Buffer": "machine.regions",
+    "Checks": "checks.options",
+    "Debug": "checks.debugging",
+    "Event": "checks.debugging",
     "Fault": "errors",
-    "LaunchReport": "report",
+    "LaunchReport": "run.report",
     "ObjectError": "errors",
-    "Simulator": "launch",
+    "Simulator": "run.launch",
     "SimulatorError": "errors",
-    "Stop": "debugging",
-    "configure": "device",
-    "last_report": "device",
-    "last_reports": "device",
-    "print_to": "debugging",
+    "Stop": "checks.debugging",
+    "configure": "run.device",
+    "last_report": "run.device",
+    "last_reports": "run.device",
+    "print_to": "checks.debugging",
 }
 
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from kernelwright.simulator.cli import main
+from kernelwright.simulator.tools.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

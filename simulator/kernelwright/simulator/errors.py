@@ -1,4 +1,4 @@
-"""What the simulator raises: a trap inside an instruction becomes a fault that says where it happened."""
+"""The simulator's exceptions. A Trap raised inside an instruction becomes a Fault that says where it happened."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Any
 
 
 class SimulatorError(Exception):
-    """Base of everything the simulator raises on purpose."""
+    """Base class of all errors that the simulator raises on purpose."""
 
 
 class ObjectError(SimulatorError):
-    """A code object that is damaged, of an architecture that is not simulated, or without the asked kernel."""
+    """The code object is damaged, its architecture is not simulated, or it lacks the requested kernel."""
 
 
 class Trap(SimulatorError):
-    """Raised by one instruction, which does not know where it stands; the scheduler turns it into a :class:`Fault`."""
+    """Raised inside one instruction, which does not know its position; the scheduler turns it into a :class:`Fault`."""
 
     def __init__(self, reason: str, address: int | None = None) -> None:
         super().__init__(reason)
@@ -23,11 +23,11 @@ class Trap(SimulatorError):
 
 
 class Unmodelled(Trap):
-    """An instruction, or a mode of one, that has no semantics here. Never guessed."""
+    """An instruction, or a mode of one, that is not modelled. Its behaviour is never guessed."""
 
 
 class Fault(SimulatorError):
-    """A kernel did what it must not. ``pc`` is a byte offset into the code object's text."""
+    """A kernel did something illegal. ``pc`` is a byte offset into the code object's text."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Fault(SimulatorError):
         self.address = address
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Faults cross process borders."""
+        """Pickle all fields: faults are sent between processes."""
         where = (self.kernel, self.workgroup, self.wave, self.pc, self.instruction, self.address)
         return _fault, (self.reason, *where)
 

@@ -1,5 +1,5 @@
 // Every activation of every element: they are nowhere else seen before rounding.
-#include "kernelwright/hip/activation.hpp"
+#include "kernelwright/hip/common/activation.hpp"
 
 template <class... Activations>
 static __device__ void apply(float* y, const float* x, unsigned count) {

@@ -3,7 +3,7 @@
 #ifndef KERNELWRIGHT_TESTS_AMD_GEMM_HPP
 #define KERNELWRIGHT_TESTS_AMD_GEMM_HPP
 
-#include "kernelwright/hip/gemm.hpp"
+#include "kernelwright/hip/gemm/gemm.hpp"
 
 namespace known_bad {
 

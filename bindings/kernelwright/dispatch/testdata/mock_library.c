@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernelwright/abi.h"
-#include "kernelwright/variant.h"
+#include "kernelwright/gemm.h"
+#include "kernelwright/gemm/checks.h"
 
 #ifndef MOCK_ABI
 #define MOCK_ABI KW_ABI_VERSION

@@ -54,7 +54,7 @@ def native_library() -> None:
     """Make libkernelwright.so available: the installed one, or one compiled here and named in the environment."""
     if "KERNELWRIGHT_LIBRARY" in os.environ or (HERE.parent / "libkernelwright.so").is_file():
         return
-    sources = [str(path) for path in sorted((NATIVE / "src").glob("*.cpp"))]
+    sources = [str(path) for path in sorted((NATIVE / "src").rglob("*.cpp"))]
     flags = ["-std=c++17", "-O2", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti"]
     output = compile_shared([*compilers()[1], *flags, *sources, "-ldl", "-lpthread"], _folder() / "libkernelwright.so")
     os.environ["KERNELWRIGHT_LIBRARY"] = str(output)

@@ -17,6 +17,9 @@ class Toolchain(Protocol):
     def identity(self) -> str:
         """One line for the manifest that changes whenever the compiler, its version or its flags do."""
 
+    def for_editor(self) -> Toolchain:
+        """The same compiles as commands for an editor's clang, which runs none of our drivers."""
+
 
 class Backend(Protocol):
     """One family of kernels (``ck_tile``, ``cutlass``, ``cpu``) bound to a toolchain.
@@ -47,13 +50,20 @@ class Backend(Protocol):
         """Put ``objects`` into the one object ``output``, which ``library_actions`` takes in their place."""
 
 
-def launcher_sources(operations: Iterable[str], backend: str) -> list[str]:
-    """The sources that operations add to a library, each once."""
-    parts = (operation(name).on_backend(backend) for name in operations)
-    return list(dict.fromkeys(source for part in parts for source in part.sources))
+def launcher_sources(operations: Iterable[str], backend: str) -> dict[str, str]:
+    """The launcher sources that operations add to a library: path by name.
+
+    ValueError if two operations give different sources one name.
+    """
+    sources: dict[str, str] = {}
+    for name in operations:
+        for source, path in operation(name).on_backend(backend).sources.items():
+            if sources.setdefault(source, path) != path:
+                raise ValueError(f"two operations name a launcher source {source!r}: {sources[source]} and {path}")
+    return sources
 
 
 def launcher_trees(operations: Iterable[str], backend: str) -> tuple[str, ...]:
     """The header trees that the launchers of operations see besides the backend's own, each once."""
-    parts = (operation(name).on_backend(backend) for name in operations)
-    return tuple(dict.fromkeys(tree for part in parts for tree in part.trees))
+    parts = [operation(name).on_backend(backend) for name in operations]
+    return tuple(dict.fromkeys(tree for part in parts for tree in (*part.launcher_trees, *part.trees)))

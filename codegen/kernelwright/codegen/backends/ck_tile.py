@@ -13,8 +13,9 @@ from kernelwright.codegen.templates import read_template, render_template
 from kernelwright.codegen.toolchains.hip import HipToolchain
 from kernelwright.codegen.toolchains.host import HostToolchain
 
-_SOURCES = ("code_object", "conditions", "runtime")
-_TREES = ("abi", "hip")
+_COMMON = "__hip_common/include/kernelwright/hip/common"
+_SOURCES = {name: f"{_COMMON}/{name}.c" for name in ("code_object", "runtime")}
+_TREES = ("abi", "hip_common")
 # 30 kernels of all pipelines and architectures peaked at 492 to 691 MB.
 _COMPILE_MB = 768
 
@@ -36,16 +37,17 @@ class CkTileBackend:
         variables = {"name": kernel.name, "arch": kernel.arch, "symbol": kernel.symbol, "code_object": code}
         image = RenderedFile(f"{base}.image.S", render_template(template, variables))
         image_object, descriptor_object = f"{base}.image.o", f"{base}.o"
-        trees = operation(kernel.spec.op).on_backend(self.name).trees
+        trees = ("hip_common", *operation(kernel.spec.op).on_backend(self.name).trees)
+        host_trees = ("abi", *launcher_trees([kernel.spec.op], self.name), "hip_common")
         target = load(kernel.arch).target
         steps = (
-            ("compile", self.hip.compile(header, assembly, target, _COMPILE_MB, trees), (header,), assembly),
+            ("compile", self.hip.compile(header, assembly, target, trees, _COMPILE_MB), (header,), assembly),
             ("assemble", self.hip.assemble(assembly, device, target), (assembly,), device),
             ("link", self.hip.link(device, code), (device,), code),
             ("embed", self.hip.embed(image.path, image_object), (image.path, code), image_object),
             (
                 "describe",
-                self.host.compile_c(descriptor, descriptor_object, trees=(*_TREES, *trees)),
+                self.host.compile_c(descriptor, descriptor_object, trees=host_trees),
                 (descriptor,),
                 descriptor_object,
             ),
@@ -73,15 +75,10 @@ class CkTileBackend:
             )
         ]
         own = []
-        for source in sorted({*_SOURCES, *launcher_sources(operations, self.name)}):
-            output = f"{base}_{source}.o"
-            command = self.host.compile_c(
-                f"__hip/include/kernelwright/hip/{source}.c",
-                output,
-                (f'-DKW_HIP_TARGET="{load(arch).target}"',),
-                trees,
-            )
-            actions.append(command.action(f"{source}:{base}", f"Compile {source} of the HIP launcher", (), (output,)))
+        for name, source in sorted({**_SOURCES, **launcher_sources(operations, self.name)}.items()):
+            output, target = f"{base}_{name}.o", f'-DKW_HIP_TARGET="{load(arch).target}"'
+            command = self.host.compile_c(source, output, (target,), _TREES if name in _SOURCES else trees)
+            actions.append(command.action(f"{name}:{base}", f"Compile {name} of the HIP launcher", (), (output,)))
             own.append(output)
         parts = (table_object, *own, *objects)
         link = self.host.link_shared(parts, library, ("dl", "pthread"))

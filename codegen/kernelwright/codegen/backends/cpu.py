@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from kernelwright.arch import Arch, ArchError, load
 from kernelwright.arch.model import CpuFacts
 from kernelwright.codegen.actions import Action, KernelActions
-from kernelwright.codegen.backends.base import launcher_trees
+from kernelwright.codegen.backends.base import launcher_sources, launcher_trees
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import operation
 from kernelwright.codegen.toolchains.host import HostToolchain
 
-_DRIVER = "__cpu/include/kernelwright/cpu/library.cpp"
-_TREES = ("abi", "cpu")
+_SOURCES = {"library": "__cpu_common/include/kernelwright/cpu/common/library.cpp"}
+_TREES = ("abi", "cpu_common")
 # Peak resident size of one compile (clang 22: 113 MB for 14x32 bf16), rounded up.
 _COMPILE_MB = 160
 
@@ -32,7 +32,7 @@ class CpuBackend:
         arch, own = load(kernel.arch), operation(kernel.spec.op)
         extra = [cpu_facts(arch).features[feature] for feature in own.features(kernel.spec, arch)]
         flags = ("-x", "c++", *self.host.cpu_flags(arch.target, extra))
-        trees = (*_TREES, *own.on_backend(self.name).trees)
+        trees = (*_TREES, *launcher_trees([kernel.spec.op], self.name))
         command = self.host.compile_cxx(header, output, flags=flags, trees=trees, memory_mb=_COMPILE_MB)
         action = command.action(f"compile {output}", f"Compile {kernel.name} for {kernel.arch}", [header], [output])
         return KernelActions(files=(), actions=(action,), objects=(output,), report=output)
@@ -44,21 +44,23 @@ class CpuBackend:
     def library_actions(
         self, arch: str, table: str, objects: Sequence[str], library: str, operations: Sequence[str]
     ) -> tuple[Action, ...]:
-        """Compile the table and the driver for any x86-64 processor, and link all."""
+        """Compile the table and the launchers for any x86-64 processor, and link all."""
         stem = library.removesuffix(".so")
-        table_object, driver_object = f"{stem}_table.o", f"{stem}_driver.o"
+        table_object = f"{stem}_table.o"
         baseline = self.host.cpu_flags("x86_64")
         level = f"-DKERNELWRIGHT_CPU_LEVEL={cpu_facts(load(arch)).level}"
         trees = (*_TREES, *launcher_trees(operations, self.name))
         compile_table = self.host.compile_c(table, table_object, flags=baseline, trees=("abi",))
-        compile_driver = self.host.compile_cxx(_DRIVER, driver_object, flags=(*baseline, level), trees=trees)
-        everything = [*objects, table_object, driver_object]
+        own = []
+        for name, source in {**_SOURCES, **launcher_sources(operations, self.name)}.items():
+            output, seen = f"{stem}_{name}.o", _TREES if name in _SOURCES else trees
+            command = self.host.compile_cxx(source, output, flags=(*baseline, level), trees=seen)
+            own.append(command.action(f"compile {output}", f"Compile the CPU {name} of {library}", [], [output]))
+        everything = [*objects, table_object, *(output for action in own for output in action.outputs)]
         link = self.host.link_shared(everything, library, libraries=("pthread",))
         return (
             compile_table.action(f"compile {table_object}", f"Compile {table}", [table], [table_object]),
-            compile_driver.action(
-                f"compile {driver_object}", f"Compile the CPU driver of {library}", [], [driver_object]
-            ),
+            *own,
             link.action(f"link {library}", f"Link {library}", everything, [library]),
         )
 

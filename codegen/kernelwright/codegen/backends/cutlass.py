@@ -9,13 +9,12 @@ from kernelwright.arch import load
 from kernelwright.codegen.actions import Action, KernelActions
 from kernelwright.codegen.backends.base import launcher_sources, launcher_trees
 from kernelwright.codegen.kernel import Kernel
-from kernelwright.codegen.operation import operation
 from kernelwright.codegen.toolchains.cuda import CUDA, CudaToolchain
 from kernelwright.codegen.toolchains.host import Command, HostToolchain
 
-_FOLDER = "__cuda_src/include/kernelwright/cuda"
-_SOURCES = ("runtime",)
-_TREES = ("abi", "cuda_src")
+_COMMON = "__cuda_src_common/include/kernelwright/cuda/common"
+_SOURCES = {"runtime": f"{_COMMON}/runtime.c"}
+_TREES = ("abi", "cuda_src_common")
 _CUDART = ("cudart_static", "rt", "pthread", "dl", "m")
 
 
@@ -34,7 +33,7 @@ class CutlassBackend:
         See :mod:`kernelwright.codegen.resources.cutlass`.
         """
         output = header.removesuffix(".hpp") + ".o"
-        trees = operation(kernel.spec.op).on_backend(self.name).trees
+        trees = (*_TREES, *launcher_trees([kernel.spec.op], self.name))
         command = self.cuda.compile(header, output, target=load(kernel.arch).target, trees=trees)
         action = command.action(f"compile {output}", f"Compile {kernel.name} for {kernel.arch}", [header], [output])
         return KernelActions(files=(), actions=(action,), objects=(output,), report=output)
@@ -50,8 +49,8 @@ class CutlassBackend:
         stem = library.removesuffix(".so")
         trees = (*_TREES, *launcher_trees(operations, self.name))
         sources = {f"{stem}_table.o": table}
-        names = (*_SOURCES, *launcher_sources(operations, self.name))
-        sources |= {f"{stem}_{name}.o": f"{_FOLDER}/{name}.c" for name in names}
+        own = {**_SOURCES, **launcher_sources(operations, self.name)}
+        sources |= {f"{stem}_{name}.o": source for name, source in own.items()}
         compiles = [self._compile_c(source, output, trees) for output, source in sources.items()]
         link = self._link([*objects, *sources], library)
         return (
@@ -68,5 +67,5 @@ class CutlassBackend:
     def _link(self, objects: Sequence[str], library: str) -> Command:
         command = self.host.link_shared(objects, library, _CUDART, compiler_rt=True)  # CUTLASS divides 128 bits
         # The static CUDA runtime has symbols of default visibility; the map keeps them inside.
-        argv = (*command.argv, f"-L{CUDA}/lib", f"-Wl,--version-script={_FOLDER}/library.map")
-        return dataclasses.replace(command, argv=argv, trees=(*command.trees, "cuda", "cuda_src"))
+        argv = (*command.argv, f"-L{CUDA}/lib", f"-Wl,--version-script={_COMMON}/library.map")
+        return dataclasses.replace(command, argv=argv, trees=(*command.trees, "cuda", "cuda_src_common"))

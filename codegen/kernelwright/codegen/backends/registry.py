@@ -31,10 +31,15 @@ def backend_names() -> tuple[str, ...]:
     return tuple(sorted(_BACKENDS))
 
 
-def backend_for(arch: Arch, toolchains: Mapping[str, ToolchainChoice]) -> Backend:
-    """The backend of ``arch`` with the toolchains chosen for it; see :func:`toolchain` for the choices."""
+def backend_for(arch: Arch, toolchains: Mapping[str, ToolchainChoice], for_editor: bool = False) -> Backend:
+    """The backend of ``arch`` with the toolchains chosen for it; see :func:`toolchain` for the choices.
+
+    ``for_editor`` gives commands for an editor's own clang in place of those that a build runs.
+    """
     module, name, needs = _backend(arch.backend)
     made = [toolchain(kind, toolchains.get(kind, DEFAULT_TOOLCHAINS[kind])) for kind in needs]
+    if for_editor:
+        made = [one.for_editor() for one in made]
     return cast(Backend, getattr(importlib.import_module(module), name)(*made))
 
 

@@ -36,11 +36,10 @@ def lines() -> list[str]:
 @pytest.fixture
 def executor(tmp_path: Path, lines: list[str]) -> LocalExecutor:
     abi = tmp_path / "sources/include/kernelwright"
-    (abi / "cpu").mkdir(parents=True)
-    for name in ("abi", "variant", "dispatcher"):
-        (abi / f"{name}.h").write_text(name)
-    (abi / "cpu/x.hpp").write_text("cpu")
-    roots = {"abi": tmp_path / "sources", "cpu": tmp_path / "sources"}
+    (abi / "cpu/common").mkdir(parents=True)
+    (abi / "abi.h").write_text("abi")
+    (abi / "cpu/common/x.hpp").write_text("cpu")
+    roots = {"abi": tmp_path / "sources", "cpu_common": tmp_path / "sources"}
     return LocalExecutor(roots, tmp_path / "cache", jobs=2, progress=lines.append)
 
 
@@ -71,20 +70,23 @@ def test_unchanged_outputs_stop_a_rebuild(executor: LocalExecutor, lines: list[s
 
 
 def test_a_changed_tree_is_noticed(executor: LocalExecutor, tmp_path: Path, lines: list[str]) -> None:
-    read = python("open('out', 'w').write(open('__cpu/include/kernelwright/cpu/x.hpp').read())", trees=("cpu",))
+    read = python(
+        "open('out', 'w').write(open('__cpu_common/include/kernelwright/cpu/common/x.hpp').read())",
+        trees=("cpu_common",),
+    )
     assert executor.run([], [read])["out"].read_text() == "cpu"
     (tmp_path / "sources/include/kernelwright/abi.h").write_text("of another tree")
     other = LocalExecutor(executor.tree_roots, executor.cache, progress=lines.append)
     other.run([], [read])
     assert len(lines) == 1
-    (tmp_path / "sources/include/kernelwright/cpu/x.hpp").write_text("changed")
+    (tmp_path / "sources/include/kernelwright/cpu/common/x.hpp").write_text("changed")
     again = LocalExecutor(executor.tree_roots, executor.cache, progress=lines.append)
     assert again.run([], [read])["out"].read_text() == "changed"
 
 
 def test_a_tree_shows_its_parts_only(executor: LocalExecutor) -> None:
     code = "import os; open('out', 'w').write(' '.join(sorted(os.listdir('__abi/include/kernelwright'))))"
-    assert executor.run([], [python(code, trees=("abi",))])["out"].read_text() == "abi.h variant.h"
+    assert executor.run([], [python(code, trees=("abi",))])["out"].read_text() == "abi.h"
 
 
 def test_another_process_may_mount_a_tree_at_the_same_time(

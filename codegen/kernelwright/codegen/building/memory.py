@@ -1,28 +1,22 @@
-"""Memory slots: commands that run at once, in whatever build on this machine, never need more memory than it has."""
+"""Memory slots: commands that run at once, in whatever build on this machine, never need more memory than it has.
+
+The protocol is the script ``slots.sh``, which commands of Pants run too.
+"""
 
 from __future__ import annotations
 
-import fcntl
 import os
-import resource
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_POLL_S = 0.1
-_GROUPS = Path("/sys/fs/cgroup")
-_NO_LIMIT = 1 << 50  # what the first version of control groups writes for none
+SCRIPT = Path(__file__).with_name("slots.sh")
 
 
 class MemorySlots:
-    """A budget that all processes share which name the same ``folder``.
-
-    Each holder keeps a file ``<unique>.<megabytes>`` locked; the kernel unlocks it when the process ends, however it
-    ends, so nothing needs to be cleaned up. Whoever waits keeps ``gate`` locked, so requests are served in the order in
-    which they got there and a large one is not overtaken for ever. A request waits for holders only, and a holder for
-    nothing here: there is no deadlock. A request beyond the budget runs alone.
-    """
+    """A budget in megabytes that all processes share which name the same ``folder``."""
 
     def __init__(self, folder: Path, budget_mb: int) -> None:
         self.folder = folder
@@ -32,69 +26,32 @@ class MemorySlots:
     def hold(self, memory_mb: int) -> Iterator[int]:
         """Wait until ``memory_mb`` fit, and keep them; yields a file descriptor that keeps them where it is open.
 
-        A child that inherits the descriptor keeps the memory reserved even if this process is killed.
+        A child that inherits the descriptor keeps the memory reserved even if this process is killed. Raises OSError
+        if the script cannot run, for example for lack of ``flock``.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        with open(self.folder / "gate", "ab") as gate:
-            fcntl.flock(gate, fcntl.LOCK_EX)
-            while (busy := self.busy_mb()) and busy + memory_mb > self.budget_mb:
-                time.sleep(_POLL_S)
-            path = self.folder / f"{os.getpid()}-{time.monotonic_ns()}.{memory_mb}"
-            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o644)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        name = f"{os.getpid()}-{time.monotonic_ns()}.{memory_mb}"
+        new = self.folder / f".{name}"  # the script renames it when it has been locked
+        descriptor = os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o644)
         try:
+            _run_script("wait", self.folder, memory_mb, self.budget_mb, descriptor, new, keep=(descriptor,))
             yield descriptor
         finally:
-            path.unlink(missing_ok=True)
+            for path in (new, self.folder / name):
+                path.unlink(missing_ok=True)
             os.close(descriptor)
 
     def busy_mb(self) -> int:
-        """What running holders have; files of holders that ended are removed. To be called with the gate locked."""
-        total = 0
-        for path in self.folder.glob("*.*"):
-            try:
-                descriptor = os.open(path, os.O_RDWR)
-            except FileNotFoundError:
-                continue
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                path.unlink(missing_ok=True)
-            except BlockingIOError:
-                total += int(path.suffix[1:])
-            finally:
-                os.close(descriptor)
-        return total
+        """The megabytes of running holders. Removes the files of holders that ended, so only tests may call it."""
+        return int(_run_script("busy", self.folder))
 
 
-def machine_memory_mb() -> int:
-    """Megabytes of this machine, or less: of its control groups, or of the address space that ``ulimit -v`` leaves."""
-    with open("/proc/meminfo", encoding="ascii") as lines:
-        total = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemTotal"))
-    address_space, _ = resource.getrlimit(resource.RLIMIT_AS)
-    limits = [total, *group_limits(Path("/proc/self/cgroup").read_text())]
-    if address_space != resource.RLIM_INFINITY:
-        limits.append(address_space)
-    return min(limits) >> 20
+def machine_memory_mb(membership: Path = Path("/proc/self/cgroup"), groups: Path = Path("/sys/fs/cgroup")) -> int:
+    """Megabytes of this machine, or less: of its control groups, or of the address space that ``ulimit -v`` leaves.
 
-
-def group_limits(membership: str, root: Path = _GROUPS) -> Iterator[int]:
-    """Bytes that each control group around a process grants, of both versions; ``membership`` as /proc has it.
-
-    A container may see its own group as the root of the tree, under a name that is not there; then the root counts.
+    ``membership`` lists the control groups of a process as /proc does; ``groups`` is the folder of all groups.
     """
-    for line in membership.splitlines():
-        _, controllers, group = line.split(":", 2)
-        if controllers and "memory" not in controllers.split(","):
-            continue
-        tree, name = (root / "memory", "memory.limit_in_bytes") if controllers else (root, "memory.max")
-        own = tree / group.strip("/")
-        for folder in (own, *(parent for parent in own.parents if parent.is_relative_to(tree))):
-            try:
-                limit = int((folder / name).read_text())
-            except (OSError, ValueError):  # no such group, or "max"
-                continue
-            if limit < _NO_LIMIT:
-                yield limit
+    return int(_run_script("budget", membership, groups))
 
 
 def available_memory_mb() -> int:
@@ -102,3 +59,11 @@ def available_memory_mb() -> int:
     with open("/proc/meminfo", encoding="ascii") as lines:
         free = next(int(line.split()[1]) // 1024 for line in lines if line.startswith("MemAvailable"))
     return min(free, machine_memory_mb())
+
+
+def _run_script(mode: str, *arguments: object, keep: tuple[int, ...] = ()) -> str:
+    command = ["/bin/sh", "-e", str(SCRIPT), mode, *map(str, arguments)]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, pass_fds=keep, check=False)
+    if done.returncode != 0:
+        raise OSError(f"{SCRIPT.name} {mode} failed with exit code {done.returncode}: {done.stderr.strip()}")
+    return done.stdout

@@ -7,7 +7,9 @@ import sys
 import threading
 from pathlib import Path
 
-from kernelwright.codegen.building.memory import MemorySlots, available_memory_mb, group_limits, machine_memory_mb
+import pytest
+
+from kernelwright.codegen.building.memory import MemorySlots, available_memory_mb, machine_memory_mb
 
 # Holds memory, appends its own and the sum of all holders to a log, and ends.
 _HOLDER = """
@@ -20,7 +22,7 @@ for _ in range(rounds):
         time.sleep(0.02)
         with open(log, "a") as lines:
             fcntl.flock(lines, fcntl.LOCK_EX)
-            held = sum(int(path.suffix[1:]) for path in folder.glob("*.*"))
+            held = sum(int(path.suffix[1:]) for path in folder.glob("[!.]*.*"))
             lines.write(f"{memory} {held}\\n")
 """
 
@@ -96,25 +98,35 @@ def write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
+MB = 1 << 20
+
+
+def limit_within(groups: Path, membership: str) -> int:
+    (groups / "membership").write_text(membership)
+    return machine_memory_mb(groups / "membership", groups)
+
+
 def test_every_control_group_around_us_counts(tmp_path: Path) -> None:
     write(tmp_path / "memory.max", "max\n")
-    write(tmp_path / "a/memory.max", "4000\n")
-    write(tmp_path / "a/b/memory.max", "9000\n")
+    write(tmp_path / "a/memory.max", f"{40 * MB}\n")
+    write(tmp_path / "a/b/memory.max", f"{90 * MB}\n")
+    write(tmp_path / "b/memory.max", f"{90 * MB}\n")
     write(tmp_path / "c/memory.max", "1\n")
-    assert list(group_limits("0::/a/b\n", tmp_path)) == [9000, 4000]
-    assert list(group_limits("0::/\n", tmp_path)) == []
+    assert limit_within(tmp_path, "0::/a/b\n") == 40
+    assert limit_within(tmp_path, "0::/b\n") == 90
+    assert limit_within(tmp_path, "0::/\n") == limit_within(tmp_path, "")
 
 
 def test_control_groups_of_the_first_version(tmp_path: Path) -> None:
     write(tmp_path / "memory/memory.limit_in_bytes", "9223372036854771712\n")
-    write(tmp_path / "memory/a/memory.limit_in_bytes", "5000\n")
+    write(tmp_path / "memory/a/memory.limit_in_bytes", f"{50 * MB}\n")
     write(tmp_path / "cpu/a/memory.limit_in_bytes", "1\n")
-    assert list(group_limits("5:cpu,cpuacct:/a\n4:memory:/a\n0::/\n", tmp_path)) == [5000]
+    assert limit_within(tmp_path, "5:cpu,cpuacct:/a\n4:memory:/a\n0::/\n") == 50
 
 
 def test_a_container_is_the_root_of_its_tree(tmp_path: Path) -> None:
-    write(tmp_path / "memory/memory.limit_in_bytes", "7000\n")
-    assert list(group_limits("4:memory:/docker/0123\n", tmp_path)) == [7000]
+    write(tmp_path / "memory/memory.limit_in_bytes", f"{70 * MB}\n")
+    assert limit_within(tmp_path, "4:memory:/docker/0123\n") == 70
 
 
 def test_the_address_space_is_a_limit() -> None:
@@ -123,3 +135,8 @@ def test_the_address_space_is_a_limit() -> None:
         "resource.setrlimit(resource.RLIMIT_AS, (2000 << 20, resource.RLIM_INFINITY)); print(machine_memory_mb())"
     )
     assert int(subprocess.check_output([sys.executable, "-c", code])) == min(2000, machine_memory_mb())
+
+
+def test_a_script_that_fails_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"slots.sh budget failed .*no_such_file"):
+        machine_memory_mb(tmp_path / "no_such_file")

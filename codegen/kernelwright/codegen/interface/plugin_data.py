@@ -5,6 +5,7 @@
     schema_version  1
     operations      {operation: {"about": one sentence, "fields": [field, …]}}
     trees           {name: {"about", "origin": "headers" or "wheel", "globs": patterns of its files below its root}}
+    slots           the shell script with which commands wait for memory, see building/slots.sh
 
 A field has ``name``, ``kind``, ``help`` and what its kind has: ``text`` may have ``allowed`` values; ``int`` has
 ``minimum`` and may have ``maximum``; ``extents`` (one number for each of ``axes``) has both; ``bools`` (one truth value
@@ -21,6 +22,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from kernelwright.codegen.building.memory import SCRIPT
 from kernelwright.codegen.operation import Operation, operation
 from kernelwright.codegen.registry import OPERATIONS
 from kernelwright.codegen.trees import TREES
@@ -45,9 +47,10 @@ def plugin_data() -> dict[str, Any]:
             for name in OPERATIONS
         },
         "trees": {
-            name: {"about": tree.about, "origin": tree.origin, "globs": list(tree.globs)}
+            name: {"about": tree.about, "origin": "headers" if tree.own else "wheel", "globs": list(tree.globs)}
             for name, tree in TREES.items()
         },
+        "slots": SCRIPT.read_text(encoding="utf-8"),
     }
 
 

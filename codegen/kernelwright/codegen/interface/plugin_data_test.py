@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, Field
 
+from kernelwright.codegen.building.memory import SCRIPT
 from kernelwright.codegen.interface.cli import main
 from kernelwright.codegen.interface.plugin_data import build_fields, plugin_data, plugin_data_text
 from kernelwright.codegen.operations.gemm.spec import Extent, GemmSpec, Padding
@@ -49,9 +50,13 @@ def test_a_type_without_a_build_field_is_refused() -> None:
 def test_trees_list_patterns_of_files() -> None:
     trees = plugin_data()["trees"]
     assert trees["abi"] == {
-        "about": "the C ABI",
+        "about": "the C ABI that all operations share",
         "origin": "headers",
-        "globs": ["include/kernelwright/abi.h", "include/kernelwright/variant.h"],
+        "globs": ["include/kernelwright/abi.h"],
     }
-    assert trees["cpu"]["globs"] == ["include/kernelwright/cpu/**"]
+    assert trees["cpu_gemm"]["globs"] == ["include/kernelwright/cpu/gemm/**"]
     assert trees["zig"]["origin"] == "wheel"
+
+
+def test_the_script_of_memory_slots_is_that_of_the_local_executor() -> None:
+    assert plugin_data()["slots"] == SCRIPT.read_text()

@@ -3,10 +3,7 @@
 Request of ``kernelwright plan --request FILE --response FILE`` (a JSON object, unknown keys are errors)::
 
     stage        "expand": which kernels?   "plan": which files and commands?
-                 "compile_commands": how do editors read the sources?
     name         library name, a C identifier; "plan" only
-    directory    absolute path of the folder in which commands run; "compile_commands" only
-    include      optional absolute path of the folder of our own headers; "compile_commands" only
     kernels      [{"arch": "gfx942", "spec": {…}, "origin": "where it was written, for messages", "limits": {…}}, …],
                  the last two optional (see kernelwright.codegen.resources.limits); either this,
     archs        ["gfx942", …]                               or archs and exactly one of
@@ -42,17 +39,19 @@ Response to "plan"::
         "kernels": [{"arch", "name", "identity", "features", "spec", "header", "objects", "report", "expects"}, …]}, …]}
                                                                                  "limits" where some are stated
 
-Response to "compile_commands" (see kernelwright.codegen.planning.compile_commands)::
-
-    {"entries": [{"directory", "file", "arguments"}, …],      one for each C or C++ source, for a plain clang
-     "files":   [{"path", "text"}, …],                        to be written below the directory
-     "trees":   {name: [pattern, …], …}}                      what the commands read at ``__<name>`` below it
-
 A request of stage "native" has ``output``, ``sources`` (C and C++ files), optionally ``link`` (["dl", …]) and
 ``toolchains``; the response holds the ``actions`` that make the shared library ``output``.
 
 A request of stage "headers" has no other key; the response {"files": {path: text}} holds the headers that actions see
 in the trees of our own sources, where the generator was installed from its wheel.
+
+A request of stage "compile_commands" has ``kernels`` and optionally ``toolchains`` as above; ``directory``, the
+absolute path where files and trees will stand; and optionally ``include``, the absolute path of a folder with this
+project's headers. Response (see kernelwright.codegen.interface.compile_commands)::
+
+    {"commands": [{"directory", "file", "arguments"}, …],          the content of a compile_commands.json
+     "files":    [{"path", "text"}, …],                             generated files, relative to ``directory``
+     "trees":    {name: [glob, …], …}}                              what an editor reads of the trees at ``__<name>``
 
 A request of stage "report" has ``manifests``, and optionally ``costs``, by what to call the libraries; the response
 {"text": …, "libraries": […]} is what ``kernelwright info`` prints (see kernelwright.codegen.resources.report).
@@ -87,11 +86,8 @@ from kernelwright.codegen.backends.registry import ToolchainChoice
 from kernelwright.codegen.violations import SpecError, typed
 
 SOURCES = ("set", "config", "specs")
-_KEYS = (
-    *("stage", "name", "directory", "include", "kernels", "archs"),
-    *(*SOURCES, "filter", "limits", "toolchains", "arch_files"),
-)
-_STAGES = ("expand", "plan", "compile_commands")
+_KEYS = ("stage", "name", "kernels", "archs", *SOURCES, "filter", "limits", "toolchains", "arch_files")
+_STAGES = ("expand", "plan")
 
 
 @dataclass(frozen=True)
@@ -100,8 +96,6 @@ class Request:
 
     stage: str
     name: str | None
-    directory: str | None
-    include: str | None
     kernels: tuple[Mapping[str, Any], ...]
     archs: tuple[str, ...]
     source: tuple[str, Any] | None
@@ -123,11 +117,6 @@ def parse_request(raw: object) -> Request:
         raise SpecError(f"request key 'stage' is {stage!r}; allowed: {', '.join(_STAGES)}")
     if stage == "plan" and not isinstance(raw.get("name"), str):
         raise SpecError("request key 'name' must be the library's name when 'stage' is 'plan'")
-    for key in ("directory", "include"):
-        if raw.get(key) is not None and (stage != "compile_commands" or not str(raw[key]).startswith("/")):
-            raise SpecError(f"request key {key!r} is {raw[key]!r}; it is an absolute path, of 'compile_commands' only")
-    if stage == "compile_commands" and raw.get("directory") is None:
-        raise SpecError("request key 'directory' must be an absolute path when 'stage' is 'compile_commands'")
     sources = [key for key in SOURCES if raw.get(key) is not None]
     if ("kernels" in raw) + len(sources) != 1:
         raise SpecError(f"a request has exactly one of kernels, {', '.join(SOURCES)}")
@@ -138,8 +127,6 @@ def parse_request(raw: object) -> Request:
     return Request(
         stage=stage,
         name=typed(raw, "name", str, None),
-        directory=typed(raw, "directory", str, None),
-        include=typed(raw, "include", str, None),
         kernels=tuple(typed(raw, "kernels", list, [])),
         archs=_texts(raw, "archs"),
         source=(sources[0], raw[sources[0]]) if sources else None,

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kernelwright.codegen.actions import CompilePlan
 from kernelwright.codegen.interface.protocol import Request, parse_request
 from kernelwright.codegen.packaging.headers import respond_headers
-from kernelwright.codegen.planning.compile_commands import compile_commands
 from kernelwright.codegen.planning.describe import kernel_json, library_json
 from kernelwright.codegen.planning.native import respond_native
 from kernelwright.codegen.resources.report import ReportError, respond_report
@@ -27,19 +25,17 @@ def respond(raw: object) -> dict[str, Any]:
         return respond_headers(raw)
     if isinstance(raw, dict) and raw.get("stage") == "report":
         return _report(raw)
+    if isinstance(raw, dict) and raw.get("stage") == "compile_commands":
+        from kernelwright.codegen.interface.compile_commands import compile_commands  # needs backends and templates
+
+        return compile_commands(raw)
     request = parse_request(raw)
     known = load_archs(request.arch_files)
     if request.source:
         selections = select(*request.source, request.archs, known, request.filter, request.limits)
     else:
         selections = select_listed(request.kernels, known, request.filter)
-    if request.stage == "expand":
-        return expansion_json(selections)
-    plans = _plans(request, selections)
-    if request.stage == "compile_commands":
-        return compile_commands(plans, request.directory or "", request.include)
-    described = zip(selections, plans, strict=True)
-    return {"libraries": [library_json(request.name or "", item, plan, request.toolchains) for item, plan in described]}
+    return expansion_json(selections) if request.stage == "expand" else _plans_json(request, selections)
 
 
 def _report(raw: dict[str, Any]) -> dict[str, Any]:
@@ -61,11 +57,12 @@ def expansion_json(selections: Sequence[Selection]) -> dict[str, Any]:
     }
 
 
-def _plans(request: Request, selections: Sequence[Selection]) -> list[CompilePlan]:
+def _plans_json(request: Request, selections: Sequence[Selection]) -> dict[str, Any]:
     from kernelwright.codegen.backends.registry import backend_for  # not needed to list kernels
     from kernelwright.codegen.planning.compile_plan import compile_plan
 
-    name = request.name or "editor"
-    return [
-        compile_plan(name, item.arch, item.kernels, backend_for(item.arch, request.toolchains)) for item in selections
-    ]
+    libraries = []
+    for item in selections:
+        plan = compile_plan(request.name or "", item.arch, item.kernels, backend_for(item.arch, request.toolchains))
+        libraries.append(library_json(request.name or "", item, plan, request.toolchains))
+    return {"libraries": libraries}

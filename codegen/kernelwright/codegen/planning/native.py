@@ -13,7 +13,7 @@ from kernelwright.codegen.planning.describe import action_json
 from kernelwright.codegen.toolchains.host import HostToolchain
 from kernelwright.codegen.violations import SpecError, typed
 
-HEADERS_TREE = "headers"
+HEADERS_TREE = "dispatcher"
 """The tree with every header a plain library may include: the C ABI and the dispatcher's own."""
 
 

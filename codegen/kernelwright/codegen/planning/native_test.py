@@ -14,7 +14,7 @@ def test_sources_are_compiled_and_linked() -> None:
     actions = respond(GOOD)["actions"]
     assert [action["outputs"] for action in actions] == [["a.c.o"], ["b.cpp.o"], ["p/libx.so"]]
     assert actions[2]["inputs"] == ["a.c.o", "b.cpp.o"] and "-ldl" in actions[2]["argv"]
-    assert all("headers" in action["trees"] for action in actions[:2])
+    assert all("dispatcher" in action["trees"] for action in actions[:2])
 
 
 @pytest.mark.parametrize(

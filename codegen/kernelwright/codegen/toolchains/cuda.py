@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from kernelwright.codegen.toolchains.host import TARGET, ZIG_VERSION, Command, check_system_tool
@@ -16,12 +16,12 @@ CLANG_TIDY_VERSION = "22.1.8"
 CUDA = "__cuda/nvidia/cu13"
 _CLANG = "__clang/clang_tidy/data/lib/clang/22"
 _ZIG_LIB = "__zig/ziglang/lib"
-_SHIMS = "__cuda_src/include/kernelwright/cuda"
+_SHIMS = "__cuda_src_common/include/kernelwright/cuda/common"
 _CUTLASS = "__cutlass/cutlass_library/source/include"
-_TREES = ("cutlass", "cuda", "cuda_src", "abi")
+_TREES = ("cutlass", "cuda")
 
 # libc++ is configured by a header that the zig driver generates; in CUDA mode its contents come from here.
-LIBCXX = (
+_LIBCXX = (
     "-D_LIBCPP_HARDENING_MODE_DEFAULT=_LIBCPP_HARDENING_MODE_NONE",
     "-D_LIBCPP_ASSERTION_SEMANTIC_DEFAULT=_LIBCPP_ASSERTION_SEMANTIC_IGNORE",
     "-D_LIBCPP_ABI_VERSION=1",
@@ -110,14 +110,19 @@ class CudaToolchain:
             caches=(),
         )
 
-    def compile(self, source: str, output: str, target: str, trees: Sequence[str] = ()) -> Command:
+    def for_editor(self) -> CudaToolchain:
+        """The same compiles for an editor's own clang."""
+        return replace(self, driver=("clang++", *self.driver[2:])) if self.id == "clang" else self
+
+    def compile(self, source: str, output: str, target: str, trees: Sequence[str]) -> Command:
         """``source`` (CUDA C++) to the host object ``output`` with device code for ``target`` (``sm_90a``) inside.
 
-        ``__<tree>/include`` of each tree in ``trees`` is searched besides CUTLASS's and our own headers. Device code is
-        stored uncompressed, so that :mod:`kernelwright.codegen.resources.cutlass` can read it.
+        ``__<tree>/include`` of each tree in ``trees`` is searched; ``cuda_src_common`` is among them.
+
+        Device code is stored uncompressed, so that :mod:`kernelwright.codegen.resources.cutlass` can read it.
         """
         flags = self._clang_flags(target) if self.dialect == "clang" else self._nvcc_flags(target)
-        includes = (f"-I__{tree}/include" for tree in trees)
+        includes = tuple(f"-I__{tree}/include" for tree in trees)
         argv = (*self.driver, *flags, *includes, "-c", source, "-o", output)
         memory_mb = 1400 if self.dialect == "clang" else 3300
         return Command(argv, (*self.trees, *trees), self.env, self.caches, memory_mb, source)
@@ -125,7 +130,7 @@ class CudaToolchain:
     def _clang_flags(self, target: str) -> tuple[str, ...]:
         return (
             *("-x", "cuda", f"--cuda-gpu-arch={target}", f"--cuda-path={CUDA}", "-Xcuda-fatbinary", "--compress=false"),
-            *("-w", "-resource-dir", _CLANG, "-nostdinc", "-nostdinc++", *LIBCXX),
+            *("-w", "-resource-dir", _CLANG, "-nostdinc", "-nostdinc++", *_LIBCXX),
             *_system_includes(
                 f"{_CLANG}/include/cuda_wrappers",
                 f"{_SHIMS}/clang",
@@ -139,7 +144,6 @@ class CudaToolchain:
                 f"{CUDA}/include/cccl",
                 _CUTLASS,
             ),
-            *("-I__abi/include", "-I__cuda_src/include"),
             *("-D__CUDACC_VER_MAJOR__=13", "-D__CUDACC_VER_MINOR__=0"),
             # Without it the parameters, TMA descriptors among them, are copied to 1,904 bytes of stack.
             "-DCUTLASS_GRID_CONSTANT=__attribute__((grid_constant))",
@@ -156,7 +160,6 @@ class CudaToolchain:
             *("-x", "cu", f"-gencode=arch=compute_{number},code={target}", "--no-compress"),
             *("--expt-relaxed-constexpr", "-w", *(f"-Xcompiler={flag}" for flag in host)),
             *_system_includes(f"{_SHIMS}/quiet", f"{CUDA}/include/cccl", _CUTLASS),
-            *("-I__abi/include", "-I__cuda_src/include"),
             *_COMMON,
         )
 

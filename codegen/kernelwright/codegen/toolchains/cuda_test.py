@@ -9,6 +9,8 @@ RESOURCES = "__clang/clang_tidy/data/lib/clang/22"
 LIBC = "__zig/ziglang/lib/libc/include"
 DEFINES = ["-DNDEBUG", "-DCUTLASS_ENABLE_DIRECT_CUDA_DRIVER_CALL", "-std=c++17", "-O3"]
 NO_RUNTIME = ["-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics"]
+TREES = ("abi", "cuda_src_common")
+OWN = ["-I__abi/include", "-I__cuda_src_common/include"]
 
 
 def without_libcxx(argv: tuple[str, ...]) -> list[str]:
@@ -16,37 +18,40 @@ def without_libcxx(argv: tuple[str, ...]) -> list[str]:
 
 
 def test_clang_compiles_with_this_command_line() -> None:
-    command = CudaToolchain.clang().compile("sm_90a/k.hpp", "sm_90a/k.o", "sm_90a")
+    command = CudaToolchain.clang().compile("sm_90a/k.hpp", "sm_90a/k.o", "sm_90a", TREES)
     assert without_libcxx(command.argv) == [
         *["__zig/ziglang/zig", "clang", "-target", "x86_64-linux-gnu"],
         *["-x", "cuda", "--cuda-gpu-arch=sm_90a", "--cuda-path=__cuda/nvidia/cu13"],
         *["-Xcuda-fatbinary", "--compress=false", "-w", "-resource-dir", RESOURCES, "-nostdinc", "-nostdinc++"],
         *["-isystem", f"{RESOURCES}/include/cuda_wrappers"],
-        *["-isystem", "__cuda_src/include/kernelwright/cuda/clang"],
-        *["-isystem", "__cuda_src/include/kernelwright/cuda/quiet"],
+        *["-isystem", "__cuda_src_common/include/kernelwright/cuda/common/clang"],
+        *["-isystem", "__cuda_src_common/include/kernelwright/cuda/common/quiet"],
         *["-isystem", "__zig/ziglang/lib/libcxx/include", "-isystem", f"{RESOURCES}/include"],
         *["-isystem", f"{LIBC}/x86-linux-gnu", "-isystem", f"{LIBC}/generic-glibc"],
         *["-isystem", f"{LIBC}/x86-linux-any", "-isystem", f"{LIBC}/any-linux-any"],
         *["-isystem", "__cuda/nvidia/cu13/include/cccl", "-isystem", "__cutlass/cutlass_library/source/include"],
-        *["-I__abi/include", "-I__cuda_src/include", "-D__CUDACC_VER_MAJOR__=13", "-D__CUDACC_VER_MINOR__=0"],
+        *["-D__CUDACC_VER_MAJOR__=13", "-D__CUDACC_VER_MINOR__=0"],
         "-DCUTLASS_GRID_CONSTANT=__attribute__((grid_constant))",
         *DEFINES,
         *["-fPIC", "-fvisibility=hidden", *NO_RUNTIME, "-fuse-cuid=none"],
+        *OWN,
         *["-c", "sm_90a/k.hpp", "-o", "sm_90a/k.o"],
     ]
-    assert command.trees == ("zig", "clang", "cutlass", "cuda", "cuda_src", "abi")
+    assert command.trees == ("zig", "clang", "cutlass", "cuda", *TREES)
     assert command.env == ZIG_ENV and command.caches == ("zig",)
 
 
 def test_nvcc_compiles_with_this_command_line() -> None:
-    command = CudaToolchain.nvcc("/usr/bin/g++", "sha256:12ab").compile("k.hpp", "k.o", "sm_90a")
+    command = CudaToolchain.nvcc("/usr/bin/g++", "sha256:12ab").compile("k.hpp", "k.o", "sm_90a", TREES)
     assert list(command.argv) == [
         *["__cuda/nvidia/cu13/bin/nvcc", "-ccbin", "/usr/bin/g++"],
         *["-x", "cu", "-gencode=arch=compute_90a,code=sm_90a", "--no-compress", "--expt-relaxed-constexpr", "-w"],
         *["-Xcompiler=-fPIC", "-Xcompiler=-fvisibility=hidden", *(f"-Xcompiler={flag}" for flag in NO_RUNTIME[1:])],
-        *["-isystem", "__cuda_src/include/kernelwright/cuda/quiet", "-isystem", "__cuda/nvidia/cu13/include/cccl"],
-        *["-isystem", "__cutlass/cutlass_library/source/include", "-I__abi/include", "-I__cuda_src/include"],
+        *["-isystem", "__cuda_src_common/include/kernelwright/cuda/common/quiet"],
+        *["-isystem", "__cuda/nvidia/cu13/include/cccl"],
+        *["-isystem", "__cutlass/cutlass_library/source/include"],
         *DEFINES,
+        *OWN,
         *["-c", "k.hpp", "-o", "k.o"],
     ]
     assert ("KERNELWRIGHT_CUDA_FINGERPRINT", "sha256:12ab") in command.env
@@ -56,7 +61,7 @@ def test_nvcc_compiles_with_this_command_line() -> None:
 def test_system_nvcc_is_called_where_it_is() -> None:
     toolchain = CudaToolchain.system_nvcc("/usr/local/cuda/bin/nvcc", "sha256:12ab")
     wheel = CudaToolchain.nvcc("/usr/bin/g++", "sha256:12ab")
-    command, other = (t.compile("k.hpp", "k.o", "sm_90a") for t in (toolchain, wheel))
+    command, other = (t.compile("k.hpp", "k.o", "sm_90a", TREES) for t in (toolchain, wheel))
     assert command.argv == ("/usr/local/cuda/bin/nvcc", *other.argv[3:])
     assert "sha256:12ab" in toolchain.identity
 

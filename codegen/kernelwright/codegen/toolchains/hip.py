@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernelwright.codegen.toolchains.host import ZIG_VERSION, Command, check_system_tool
 
@@ -11,7 +11,7 @@ CLANG_HEADERS_VERSION = "22.1.8"
 CK_TILE_VERSION = "0.1.7.post2.dev18"
 
 CK_TILE_INCLUDE = "__ck_tile/aiter_meta/3rdparty/composable_kernel/include"
-_SHIM = "__hip/include/kernelwright/hip/shim"
+_SHIM = "__hip_common/include/kernelwright/hip/common/shim"
 
 # zig ships libc++ without its generated __config_site, so its settings are given here.
 _LIBCXX = (
@@ -50,7 +50,7 @@ _DEVICE = ("-x", "hip", "--offload-device-only", "--no-gpu-bundle-output", "-fus
 # (block_fmha_pipeline_qr_ks_vs_async_trload.hpp, MakeKargs in fmha_fwd_kernel.hpp): wrong results.
 _CK_TILE = ("-DCK_TILE_FMHA_FWD_FAST_EXP2=1",)
 # As C++20 the front end takes a tenth longer for the same code objects.
-_LANGUAGE = ("-std=c++17", "-O3", "-DNDEBUG", "-Wall", "-Wextra", "-Werror", "-I__hip/include")
+_LANGUAGE = ("-std=c++17", "-O3", "-DNDEBUG", "-Wall", "-Wextra", "-Werror")
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class HipToolchain:
                 *(f"-D{setting}" for setting in _LIBCXX),
                 *(part for folder in _WHEEL_INCLUDES for part in ("-isystem", folder)),
             ),
-            compile_trees=("zig", "clang", "ck_tile", "hip"),
+            compile_trees=("zig", "clang", "ck_tile"),
             tool_trees=("zig",),
             env=(),
         )
@@ -105,20 +105,24 @@ class HipToolchain:
             clang=(f"{path}/llvm/bin/clang++",),
             lld=(f"{path}/llvm/bin/ld.lld",),
             headers=(f"--rocm-path={path}", "-isystem", CK_TILE_INCLUDE),
-            compile_trees=("ck_tile", "hip"),
+            compile_trees=("ck_tile",),
             tool_trees=(),
             env=(("PATH", "/usr/bin:/bin"), ("KERNELWRIGHT_HIP_FINGERPRINT", fingerprint)),
         )
 
-    def compile(self, source: str, output: str, target: str, memory_mb: int, trees: Sequence[str] = ()) -> Command:
+    def for_editor(self) -> HipToolchain:
+        """The same compiles for an editor's own clang."""
+        return replace(self, clang=("clang++",)) if self.id == "wheel" else self
+
+    def compile(self, source: str, output: str, target: str, trees: Sequence[str], memory_mb: int) -> Command:
         """The header ``source`` to device assembly for ``target`` (``gfx942``): code and the metadata about it.
 
-        ``__<tree>/include`` of each tree in ``trees`` is searched besides CK Tile's and our own headers.
+        ``__<tree>/include`` of each tree in ``trees`` is searched; ``hip_common`` is among them.
         """
-        argv = (*self.clang, *_DEVICE, f"--offload-arch={target}", *self.headers, *_CK_TILE, *_LANGUAGE)
-        includes = (f"-I__{tree}/include" for tree in trees)
-        words = (*argv, *includes, "-S", source, "-o", output)
-        return Command(words, (*self.compile_trees, *trees), self.env, (), memory_mb, source)
+        includes = tuple(f"-I__{tree}/include" for tree in trees)
+        argv = (*self.clang, *_DEVICE, f"--offload-arch={target}", *self.headers, *_CK_TILE, *_LANGUAGE, *includes)
+        command = self._command((*argv, "-S", source, "-o", output), (*self.compile_trees, *trees), memory_mb)
+        return replace(command, source=source)
 
     def assemble(self, source: str, output: str, target: str) -> Command:
         """Device assembly to a relocatable object: the code and data that compiling straight to an object gives."""

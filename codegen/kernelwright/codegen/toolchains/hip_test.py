@@ -8,7 +8,7 @@ from kernelwright.codegen.toolchains.hip import HipToolchain
 
 
 def test_wheel_compiles_with_headers_of_the_wheels_alone() -> None:
-    command = HipToolchain.wheel().compile("gfx942/x.hpp", "gfx942/x.s", "gfx942", 800)
+    command = HipToolchain.wheel().compile("gfx942/x.hpp", "gfx942/x.s", "gfx942", ("hip_common", "hip_gemm"), 800)
     argv = list(command.argv)
     assert argv[:2] == ["__zig/ziglang/zig", "clang"]
     assert argv[-4:] == ["-S", "gfx942/x.hpp", "-o", "gfx942/x.s"]
@@ -20,10 +20,10 @@ def test_wheel_compiles_with_headers_of_the_wheels_alone() -> None:
     assert [folder.split("/")[0] for folder in folders] == [
         *("__zig", "__clang"),
         *("__zig",) * 4,
-        *("__hip", "__ck_tile"),
+        *("__hip_common", "__ck_tile"),
     ]
     assert not any(part.startswith("/") for part in argv)
-    assert command.trees == ("zig", "clang", "ck_tile", "hip")
+    assert command.trees == ("zig", "clang", "ck_tile", "hip_common", "hip_gemm")
     assert command.env == ()
     assert command.memory_mb == 800
 
@@ -58,16 +58,17 @@ def test_wheel_assembles_links_and_embeds() -> None:
 
 def test_rocm_uses_its_own_compiler_headers_and_device_library() -> None:
     rocm = HipToolchain.rocm("/opt/rocm", "ab12")
-    command = rocm.compile("x.hpp", "x.s", "gfx90a", 800)
+    command = rocm.compile("x.hpp", "x.s", "gfx90a", ("hip_common", "hip_gemm"), 800)
     assert command.argv == (
         *("/opt/rocm/llvm/bin/clang++", "-x", "hip", "--offload-device-only", "--no-gpu-bundle-output"),
         *("-fuse-cuid=none", "--offload-arch=gfx90a", "--rocm-path=/opt/rocm"),
         *("-isystem", "__ck_tile/aiter_meta/3rdparty/composable_kernel/include"),
         "-DCK_TILE_FMHA_FWD_FAST_EXP2=1",
-        *("-std=c++17", "-O3", "-DNDEBUG", "-Wall", "-Wextra", "-Werror", "-I__hip/include"),
+        *("-std=c++17", "-O3", "-DNDEBUG", "-Wall", "-Wextra", "-Werror"),
+        *("-I__hip_common/include", "-I__hip_gemm/include"),
         *("-S", "x.hpp", "-o", "x.s"),
     )
-    assert command.trees == ("ck_tile", "hip")
+    assert command.trees == ("ck_tile", "hip_common", "hip_gemm")
     assert ("KERNELWRIGHT_HIP_FINGERPRINT", "ab12") in command.env
     assert rocm.link("a", "b").argv[0] == "/opt/rocm/llvm/bin/ld.lld"
     assert rocm.identity != HipToolchain.rocm("/opt/rocm", "ab13").identity

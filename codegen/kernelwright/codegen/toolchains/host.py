@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from kernelwright.codegen.actions import Action
@@ -24,6 +24,27 @@ _COMMON = (
 _WARNINGS = ("-Wall", "-Wextra", "-Werror")
 # No run-time of C++ is linked: exceptions, type information and guarded statics would leave undefined symbols.
 _CXX = ("-std=c++17", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics")
+
+# What zig's driver adds by itself. libc comes after the editor's own headers of the compiler, as in every clang.
+_ZIG_LIBC = "__zig/ziglang/lib/libc/include"
+_ZIG_HOST = (
+    *("--target=x86_64-linux-gnu", "-nostdlibinc", "-D__GLIBC_MINOR__=28"),
+    *(f"-idirafter{_ZIG_LIBC}/{part}" for part in ("x86-linux-gnu", "generic-glibc", "x86-linux-any", "any-linux-any")),
+)
+_ZIG_CXX = (
+    *("-nostdinc++", "-isystem", "__zig/ziglang/lib/libcxx/include"),
+    *("-D_LIBCPP_ABI_VERSION=1", "-D_LIBCPP_ABI_NAMESPACE=__1", "-D_LIBCPP_PSTL_BACKEND_SERIAL"),
+    "-D_LIBCPP_HARDENING_MODE_DEFAULT=_LIBCPP_HARDENING_MODE_NONE",
+    "-D_LIBCPP_ASSERTION_SEMANTIC_DEFAULT=_LIBCPP_ASSERTION_SEMANTIC_IGNORE",
+    *(f"-D_LIBCPP_HAS_{name}=0" for name in ("MUSL_LIBC", "VENDOR_AVAILABILITY_ANNOTATIONS", "TIME_ZONE_DATABASE")),
+    *(
+        f"-D_LIBCPP_HAS_{name}=1"
+        for name in (
+            *("THREADS", "THREAD_API_PTHREAD", "LOCALIZATION", "WIDE_CHARACTERS", "UNICODE", "FILESYSTEM"),
+            *("RANDOM_DEVICE", "MONOTONIC_CLOCK", "TERMINAL"),
+        )
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -104,6 +125,12 @@ class HostToolchain:
             env=(("PATH", "/usr/bin:/bin"), ("KERNELWRIGHT_HOST_FINGERPRINT", fingerprint)),
             caches=(),
         )
+
+    def for_editor(self) -> HostToolchain:
+        """The same compiles for an editor's own clang, to which zig's driver tells nothing."""
+        if self.id != "zig":
+            return self
+        return replace(self, id="clang", cc=("clang", *_ZIG_HOST), cxx=("clang++", *_ZIG_CXX, *_ZIG_HOST))
 
     def cpu_flags(self, level: str, features: Sequence[str] = ()) -> tuple[str, ...]:
         """Flags for an x86-64 ``level`` (``x86_64_v3``) plus compiler features (``avx512bf16``)."""

@@ -7,6 +7,7 @@
 #define KERNELWRIGHT_DISPATCHER_PLAN_CACHE_HPP
 
 #include "kernelwright/dispatcher/selection.hpp"
+#include "kernelwright/gemm.h"
 
 // Finding and launching a plan reads its first 64 bytes, then of the problem what it uses.
 struct alignas(64) kw_plan {

@@ -3,9 +3,9 @@
 #define KERNELWRIGHT_DISPATCHER_REGISTRY_HPP
 
 #include "kernelwright/abi.h"
-#include "kernelwright/dispatcher/atomic.hpp"
-#include "kernelwright/dispatcher/text.hpp"
-#include "kernelwright/dispatcher/vec.hpp"
+#include "kernelwright/dispatcher/support/atomic.hpp"
+#include "kernelwright/dispatcher/support/text.hpp"
+#include "kernelwright/dispatcher/support/vec.hpp"
 
 namespace kernelwright {
 

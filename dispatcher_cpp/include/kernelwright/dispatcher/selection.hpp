@@ -3,7 +3,7 @@
 #define KERNELWRIGHT_DISPATCHER_SELECTION_HPP
 
 #include "kernelwright/dispatcher.h"
-#include "kernelwright/dispatcher/analytic.hpp"
+#include "kernelwright/dispatcher/gemm/analytic.hpp"
 #include "kernelwright/dispatcher/registry.hpp"
 
 namespace kernelwright {

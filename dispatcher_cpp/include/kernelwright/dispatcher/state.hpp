@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 
-#include "kernelwright/dispatcher/error.hpp"
-#include "kernelwright/dispatcher/lock.hpp"
 #include "kernelwright/dispatcher/plan_cache.hpp"
+#include "kernelwright/dispatcher/support/error.hpp"
+#include "kernelwright/dispatcher/support/lock.hpp"
 
 struct kw_dispatcher {
   kernelwright::PlanCache plans;

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from kernelwright.pants import engine
+from kernelwright.pants.engine import digests
 from kernelwright.pants.util_rules.compile_commands import FOLDER, CompileCommands, CompileCommandsRequest
 from kernelwright.pants.util_rules.kernels import ExpandedKernel, ExpandedKernels, ExpandRequest, kernel_of_target
-from kernelwright.pants.util_rules.report import Report, ReportRequest
+from kernelwright.pants.util_rules.resource_report import ResourceReport, ResourceReportRequest
 from pants.base.build_root import BuildRoot
 from pants.engine.console import Console
 from pants.engine.fs import Workspace
@@ -20,30 +20,30 @@ from pants.util.strutil import softwrap
 
 class KernelsSubsystem(GoalSubsystem):
     name = "kernels"
-    help = "List the kernels behind targets: `gemm_kernel`, `kernel_set` and what they generate."
+    help = "List the kernels of targets: of single kernels such as `gemm_kernel`, and of `kernel_set` targets."
 
-    list = BoolOption(default=False, help="Print one line per kernel: architecture, name, identity. The default.")
-    count = BoolOption(default=False, help="Print how many kernels each architecture has.")
+    list = BoolOption(default=False, help="Print architecture, name and identity of each kernel. The default.")
+    count = BoolOption(default=False, help="Print the number of kernels of each architecture.")
     report = BoolOption(
         default=False,
         help=softwrap(
             """
-            Print registers, LDS, spills, occupancy, matrix instructions, code size and seconds of each kernel; compiles
-            what is not compiled yet. See docs/resources.md.
+            Print registers, LDS, spills, occupancy, matrix instructions, code size and compile seconds of each kernel.
+            Compiles kernels that have not been compiled yet. See docs/resources.md.
             """
         ),
     )
     filter = StrOption(default=None, help="Keep kernels for which the expression holds, e.g. `c.tile_n >= 128`.")
     export_json = StrOption(
         default=None,
-        help="Write the kernels with their full specs to this file below `dist` (`--kernels-export-json`).",
+        help="Write the kernels with their complete specs to this file in `dist` (`--kernels-export-json`).",
     )
     compile_commands = BoolOption(
         default=False,
         help=softwrap(
             f"""
-            Write `compile_commands.json` for clangd and other editors into the root of the workspace, and the generated
-            headers and those of the toolchains into `{FOLDER}`.
+            Write `compile_commands.json` for clangd and other editors to the root of the workspace, and the generated
+            headers and the toolchains' headers to `{FOLDER}`.
             """
         ),
     )
@@ -75,7 +75,7 @@ async def list_kernels(
             {"name": kernel.name, "identity": kernel.identity, **json.loads(kernel.canonical)} for kernel in expanded
         ]
         text = json.dumps({"kernels": exported}, indent=1) + "\n"
-        workspace.write_digest(await engine.create_files([(f"dist/{options.export_json}", text.encode())]))
+        workspace.write_digest(await digests.create([(f"dist/{options.export_json}", text.encode())]))
         console.print_stderr(f"Wrote {len(expanded)} kernels to dist/{options.export_json}.")
     if options.compile_commands:
         texts = tuple(_request(kernel, str(number)) for number, kernel in enumerate(expanded))
@@ -87,7 +87,8 @@ async def list_kernels(
         for arch in sorted(set(archs)):
             console.print_stdout(f"{arch} {archs.count(arch)}")
     if options.report:
-        console.print_stdout((await Get(Report, ReportRequest(tuple(kernel.canonical for kernel in expanded)))).text)
+        report = await Get(ResourceReport, ResourceReportRequest(tuple(kernel.canonical for kernel in expanded)))
+        console.print_stdout(report.text)
     if options.list or not (options.count or options.export_json or options.compile_commands or options.report):
         for kernel in expanded:
             console.print_stdout(f"{kernel.arch} {kernel.name} {kernel.identity}")

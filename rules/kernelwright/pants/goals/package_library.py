@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernelwright.pants import engine
-from kernelwright.pants.target_types import LibraryKernelsField, LibraryNameField, LibraryResourceField
+from kernelwright.pants.engine import digests, graph
+from kernelwright.pants.targets.kernel_library import LibraryKernelsField, LibraryNameField, LibraryResourceField
 from kernelwright.pants.util_rules.library import build
 from pants.core.goals.package import BuiltPackage, BuiltPackageArtifact, OutputPathField, PackageFieldSet
 from pants.core.target_types import ResourceSourceField
-from pants.engine.rules import Get, collect_rules, rule
+from pants.engine.rules import collect_rules, rule
 from pants.engine.target import (
     GeneratedSources,
     GenerateSourcesRequest,
     InvalidFieldException,
-    WrappedTarget,
-    WrappedTargetRequest,
 )
 from pants.engine.unions import UnionRule
 from pants.util.logging import LogLevel
@@ -31,7 +29,7 @@ class KernelLibraryFieldSet(PackageFieldSet):
 
 
 def check_output_path(field_set: KernelLibraryFieldSet) -> None:
-    """Raise InvalidFieldException for a path that leads out of ``dist`` or that nobody could read."""
+    """Raise InvalidFieldException for a path outside ``dist`` or with unprintable characters."""
     path = field_set.output_path.value
     if path is not None and (path.startswith("/") or ".." in path.split("/") or not path.isprintable()):
         raise InvalidFieldException(
@@ -41,20 +39,17 @@ def check_output_path(field_set: KernelLibraryFieldSet) -> None:
 
 @rule(desc="Package kernel library", level=LogLevel.DEBUG)
 async def package_kernel_library(field_set: KernelLibraryFieldSet) -> BuiltPackage:
-    wrapped = await Get(
-        WrappedTarget, WrappedTargetRequest(field_set.address, description_of_origin="the package goal")
-    )
     check_output_path(field_set)
-    built = await build(wrapped.target)
-    merged = await engine.merge(library.digest for library in built.libraries)
+    built = await build(await graph.target_at(field_set.address, "the package goal"))
+    merged = await digests.merge(library.digest for library in built.libraries)
     folder = field_set.output_path.value or f"{field_set.address.spec_path}/{field_set.address.target_name}"
-    digest = await engine.add_prefix(merged, folder)
-    artifacts = await engine.snapshot(digest)
+    digest = await digests.add_prefix(merged, folder)
+    artifacts = await digests.snapshot(digest)
     return BuiltPackage(digest, tuple(BuiltPackageArtifact(path) for path in artifacts.files))
 
 
 class KernelLibraryAsResource(GenerateSourcesRequest):
-    """A library where a Python target depends on it."""
+    """A library as a resource of a Python target that depends on it."""
 
     input = LibraryResourceField
     output = ResourceSourceField
@@ -64,9 +59,9 @@ class KernelLibraryAsResource(GenerateSourcesRequest):
 async def kernel_library_as_resource(request: KernelLibraryAsResource) -> GeneratedSources:
     target = request.protocol_target
     built = await build(target)
-    merged = await engine.merge(library.digest for library in built.libraries)
+    merged = await digests.merge(library.digest for library in built.libraries)
     folder = f"{target.address.spec_path}/{target.address.target_name}".lstrip("/")
-    return GeneratedSources(await engine.snapshot(await engine.add_prefix(merged, folder)))
+    return GeneratedSources(await digests.snapshot(await digests.add_prefix(merged, folder)))
 
 
 def rules() -> list[object]:

@@ -1,11 +1,11 @@
-"""``package``: wheels, written to ``dist/``, which so becomes a folder for ``pip install --find-links``."""
+"""``package``: wheels, written to ``dist/``, which then serves ``pip install --find-links``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernelwright.pants import engine
-from kernelwright.pants.target_types import WheelLicensesField, WheelProjectField
+from kernelwright.pants.engine import digests
+from kernelwright.pants.targets.wheels import WheelLicensesField, WheelProjectField
 from kernelwright.pants.util_rules.wheel import BuiltWheels, WheelsRequest
 from pants.core.goals.package import BuiltPackage, BuiltPackageArtifact, PackageFieldSet
 from pants.engine.rules import Get, collect_rules, rule
@@ -23,7 +23,7 @@ class WheelFieldSet(PackageFieldSet):
 @rule(desc="Package wheel", level=LogLevel.DEBUG)
 async def package_wheels(field_set: WheelFieldSet) -> BuiltPackage:
     built = await Get(BuiltWheels, WheelsRequest(field_set.address))
-    digest = await engine.merge(wheel.digest for wheel in built.wheels)
+    digest = await digests.merge(wheel.digest for wheel in built.wheels)
     return BuiltPackage(digest, tuple(BuiltPackageArtifact(wheel.name) for wheel in built.wheels))
 
 

@@ -9,14 +9,15 @@ from pants.util.strutil import softwrap
 
 class ActionsSubsystem(Subsystem):
     options_scope = "kernelwright-actions"
-    help = "Compile and link actions: each is one process that sees its inputs and pinned toolchains and nothing else."
+    help = "Compile and link actions. Each is a process that sees only its inputs and pinned toolchains."
 
     environment = StrOption(
         default=None,
         help=softwrap(
             """
-            The environment in which they run: a name of `[environments-preview].names`, usually that of a
-            `remote_environment`. Everything else runs on this machine. Unset: where the target that needs them runs.
+            The environment in which they run: a name from `[environments-preview].names`, usually of a
+            `remote_environment`. All other processes run on this machine. By default they run in the environment of the
+            target that needs them.
             """
         ),
     )

@@ -11,12 +11,12 @@ class CodegenSubsystem(Subsystem):
     options_scope = "kernelwright-codegen"
     help = softwrap(
         """
-        The code generator: validates, names and renders kernels and plans their compilation, in a sandbox. Unless told
-        otherwise it is the `kernelwright` wheel that was built together with this plugin, pinned by its digest.
+        The code generator, which validates, names and renders kernels and plans their compilation, in a sandbox. By
+        default it is the `kernelwright` wheel that was built together with this plugin, pinned by its digest.
         """
     )
 
-    interpreter_constraints = StrListOption(default=["CPython>=3.11,<3.15"], help="Which Pythons may run it.")
+    interpreter_constraints = StrListOption(default=["CPython>=3.11,<3.15"], help="Python versions that may run it.")
     source_roots = StrListOption(
         default=[], advanced=True, help="Source roots of a generator in this workspace, instead of the wheel."
     )

@@ -1,4 +1,4 @@
-"""Which toolchain builds for which kind of device: an explicit choice, never a silent fallback."""
+"""The toolchain for each kind of device: an explicit choice, never a silent fallback."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class HostToolchainSubsystem(Subsystem):
         default="zig",
         help=softwrap(
             """
-            `zig`: clang 22 out of the pinned ziglang wheel, the same bytes on every machine. `system`: the compiler at
+            `zig`: clang 22 from the pinned ziglang wheel, the same bytes on every machine. `system`: the compiler at
             `path`, whose digest and version are part of every cache key.
             """
         ),
@@ -29,7 +29,7 @@ class HipToolchainSubsystem(Subsystem):
 
     toolchain = StrOption(
         default="wheel",
-        help="`wheel`: clang 22 out of pinned wheels, no ROCm needed. `rocm`: the ROCm installation at `path`.",
+        help="`wheel`: clang 22 from pinned wheels, no ROCm needed. `rocm`: the ROCm installation at `path`.",
     )
     path = StrOption(default=None, help='Root of the ROCm installation for `toolchain = "rocm"`, e.g. /opt/rocm.')
 
@@ -42,10 +42,10 @@ class CudaToolchainSubsystem(Subsystem):
         default="clang",
         help=softwrap(
             """
-            `clang`: clang 22 and ptxas out of pinned wheels. `nvcc`: nvcc of the pinned wheel with the g++ at
+            `clang`: clang 22 and ptxas from pinned wheels. `nvcc`: nvcc of the pinned wheel with the g++ at
             `host_compiler`. `system-nvcc`: the nvcc at `path`.
             """
         ),
     )
     path = StrOption(default=None, help='Absolute path of nvcc for `toolchain = "system-nvcc"`.')
-    host_compiler = StrOption(default=None, help='Absolute path of the g++ that `toolchain = "nvcc"` works with.')
+    host_compiler = StrOption(default=None, help='Absolute path of the host compiler, a g++, for `toolchain = "nvcc"`.')

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Mapping, Optional
 
-from kernelwright.pants import engine
+from kernelwright.pants import damaged_store
+from kernelwright.pants.engine import digests, processes
 from kernelwright.pants.subsystems.actions import ActionsSubsystem
 from kernelwright.pants.util_rules import slots
 from kernelwright.pants.util_rules.trees import Tree, TreeRequest
@@ -51,7 +52,7 @@ class Action:
 
 @dataclass(frozen=True)
 class ActionsRequest:
-    """Actions in an order in which each finds its inputs, rendered files, and which outputs to keep."""
+    """Rendered files, actions in an order in which each finds its inputs, and the outputs to keep."""
 
     files: tuple[tuple[str, str], ...]
     actions: tuple[Action, ...]
@@ -61,7 +62,7 @@ class ActionsRequest:
 
 @dataclass(frozen=True)
 class ActionOutputs:
-    """The kept files, and the seconds that the processes took when they ran; None where that is unknown."""
+    """The kept files, and the seconds that the processes took when they ran, None if unknown."""
 
     digest: Digest
     seconds: Optional[float] = field(default=None, compare=False)
@@ -82,24 +83,24 @@ async def run_action(request: _OneAction, subsystem: ActionsSubsystem) -> Action
     process = Process(
         slot.argv,
         description=action.description,
-        input_digest=await engine.with_digests(request.inputs),
+        input_digest=await digests.with_checksums(request.inputs),
         immutable_input_digests={tree.mount: tree.digest for tree in trees},
         env=dict(action.env),
         append_only_caches={**caches, **slot.caches},
         execution_slot_variable=slot.variable,
         output_files=action.outputs,
         level=LogLevel.DEBUG,
-        remote_cache_speculation_delay_millis=engine.REMOTE_SPECULATION_MILLIS,
+        remote_cache_speculation_delay_millis=processes.REMOTE_SPECULATION_MILLIS,
     )
     if subsystem.environment is None:
-        result = await engine.try_run(process)
+        result = await processes.try_run(process)
     else:
-        result = await engine.try_run_in(subsystem.environment, "[kernelwright-actions].environment", process)
-    engine.check_inputs(result, action.description)
+        result = await processes.try_run_in(subsystem.environment, "[kernelwright-actions].environment", process)
+    damaged_store.check_inputs(result.exit_code, result.stderr, action.description)
     if result.exit_code != 0:
         output = (result.stderr + result.stdout).decode(errors="replace").strip()
         raise ActionFailed(f"{action.description} failed with exit code {result.exit_code} ({action.id}):\n{output}")
-    missing = await engine.missing_outputs(result, action.outputs)
+    missing = await processes.missing_outputs(result, action.outputs)
     if missing:
         raise ActionFailed(f"{action.description} did not write {', '.join(missing)} ({action.id})")
     elapsed = result.metadata.total_elapsed_ms
@@ -108,15 +109,15 @@ async def run_action(request: _OneAction, subsystem: ActionsSubsystem) -> Action
 
 @rule(desc="Run a compile plan", level=LogLevel.DEBUG)
 async def run_actions(request: ActionsRequest) -> ActionOutputs:
-    rendered = await engine.create_files((path, text.encode()) for path, text in request.files)
-    available = await engine.merge([rendered, request.inputs])
+    rendered = await digests.create((path, text.encode()) for path, text in request.files)
+    available = await digests.merge([rendered, request.inputs])
     seconds: Optional[float] = 0.0
     for action in request.actions:
-        inputs = await engine.subset(available, action.inputs)
+        inputs = await digests.subset(available, action.inputs)
         outputs = await Get(ActionOutputs, _OneAction(action, inputs))
-        available = await engine.merge([available, outputs.digest])
+        available = await digests.merge([available, outputs.digest])
         seconds = None if seconds is None or outputs.seconds is None else seconds + outputs.seconds
-    return ActionOutputs(await engine.subset(available, request.keep), seconds)
+    return ActionOutputs(await digests.subset(available, request.keep), seconds)
 
 
 def rules() -> list[object]:

@@ -7,7 +7,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from kernelwright.pants import engine
+from kernelwright.pants.engine import digests, portable, python_tools
+from kernelwright.pants.performance import Tuning
 from kernelwright.pants.subsystems.codegen import CodegenSubsystem
 from kernelwright.pants.util_rules.pins import PACKAGE, packaged
 from pants.engine.fs import EMPTY_DIGEST, Digest
@@ -19,22 +20,23 @@ _PACKAGED = "codegen.txt"
 
 
 class CodegenError(Exception):
-    """The generator refused its input; the text is its own and names field, value and what is allowed."""
+    """The generator refused its input; its own message names the field, the value and the allowed values."""
 
 
 @dataclass(frozen=True)
 class CodegenTool:
     """The generator with its sources captured."""
 
-    tool: engine.PythonTool
+    tool: python_tools.PythonTool
 
 
 @rule(desc="Prepare the code generator", level=LogLevel.DEBUG)
-async def prepare_codegen(codegen: CodegenSubsystem) -> CodegenTool:
+async def prepare_codegen(codegen: CodegenSubsystem, tuning: Tuning) -> CodegenTool:
+    # Every large piece of work of the plugin starts with the generator, so the process is tuned by then.
     if not codegen.source_roots:
         packaged(_PACKAGED)  # or say what is missing
         return CodegenTool(
-            engine.PythonTool(
+            python_tools.PythonTool(
                 resolve="kernelwright-codegen",
                 lockfile=f"resource://{PACKAGE}/{_PACKAGED}",
                 interpreter_constraints=tuple(codegen.interpreter_constraints),
@@ -46,9 +48,9 @@ async def prepare_codegen(codegen: CodegenSubsystem) -> CodegenTool:
     if not codegen.resolve:
         raise CodegenError("[kernelwright-codegen].source_roots needs [kernelwright-codegen].resolve")
     globs = [f"{root}/**/*{suffix}" for root in codegen.source_roots for suffix in (".py", ".json", ".jinja")]
-    sources = await engine.workspace_files([*globs, "!**/*_test.py"], "[kernelwright-codegen].source_roots")
+    sources = await digests.workspace_files([*globs, "!**/*_test.py"], "[kernelwright-codegen].source_roots")
     return CodegenTool(
-        engine.PythonTool(
+        python_tools.PythonTool(
             resolve=codegen.resolve,
             lockfile=None,
             interpreter_constraints=tuple(codegen.interpreter_constraints),
@@ -61,9 +63,9 @@ async def prepare_codegen(codegen: CodegenSubsystem) -> CodegenTool:
 
 @dataclass(frozen=True)
 class CodegenRequest:
-    """One call: a JSON request, files it reads, and what to call it in the log. ``origin`` names who asked.
+    """One call: a JSON request, the files that it reads, and a description for the log. ``origin`` is for messages.
 
-    ``outputs`` are files that it writes beside its answer.
+    ``outputs`` are the files that it writes besides its response.
     """
 
     command: str
@@ -76,33 +78,33 @@ class CodegenRequest:
 
 @dataclass(frozen=True)
 class CodegenResponse:
-    """The generator's answer as JSON text, and the files that it wrote."""
+    """The generator's response as JSON text, and the files that it wrote."""
 
     text: str
     outputs: Digest = EMPTY_DIGEST
 
     def parse(self) -> Any:
-        """The answer as Python values."""
+        """The response as Python values."""
         return json.loads(self.text)
 
 
 @rule(desc="Run the code generator", level=LogLevel.DEBUG)
 async def run_codegen(request: CodegenRequest, codegen: CodegenTool) -> CodegenResponse:
-    request_file = await engine.create_files([("request.json", request.request.encode())])
-    inputs = await engine.merge([request_file, request.inputs])
-    # Named after the request, so that no cache can pass off the answer to another one.
-    answer = f"response-{hashlib.sha256(request.request.encode()).hexdigest()[:16]}.json"
-    result = await engine.run_python(
+    request_file = await digests.create([("request.json", request.request.encode())])
+    inputs = await digests.merge([request_file, request.inputs])
+    # Named after the request, so that a cache that confuses its entries is noticed.
+    response = f"response-{hashlib.sha256(request.request.encode()).hexdigest()[:16]}.json"
+    result = await portable.run_python(
         codegen.tool,
-        (request.command, "--request", "request.json", "--response", answer),
+        (request.command, "--request", "request.json", "--response", response),
         inputs,
-        (answer, *request.outputs),
+        (response, *request.outputs),
         request.description,
     )
     if result.exit_code != 0:
         raise CodegenError(f"{request.origin}: {result.stderr.decode().strip()}")
-    files = await engine.read(await engine.subset(result.output_digest, [answer]))
-    return CodegenResponse(files[answer].decode(), await engine.subset(result.output_digest, request.outputs))
+    files = await digests.read(await digests.subset(result.output_digest, [response]))
+    return CodegenResponse(files[response].decode(), await digests.subset(result.output_digest, request.outputs))
 
 
 def rules() -> list[object]:

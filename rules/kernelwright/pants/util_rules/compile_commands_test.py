@@ -1,41 +1,46 @@
 from __future__ import annotations
 
-from kernelwright.pants.util_rules.actions import Action
-from kernelwright.pants.util_rules.compile_commands import entries
+import json
+from typing import Optional
 
-ZIG = ("__zig/ziglang/zig", "c++", "-target", "x86_64-linux-gnu.2.28")
+import pytest
 
-
-def action(*argv: str) -> Action:
-    return Action("x", "Compile x", argv, (), (), (), (), (), 1)
-
-
-def test_a_cpu_kernel_is_described_for_a_plain_clang() -> None:
-    (entry,) = entries(
-        [action(*ZIG, "-I__cpu/include", "-mcpu=x86_64_v4+avx512bf16", "-c", "a/k.hpp", "-o", "a/k.o")],
-        "/checkout",
-        "src/include",
-    )
-    assert (entry["directory"], entry["file"]) == ("/checkout/dist/compile_commands", "a/k.hpp")
-    words = entry["arguments"]
-    assert words[0] == "clang++" and "--target=x86_64-linux-gnu" in words
-    assert words[-7:] == ["-I/checkout/src/include", "-march=x86-64-v4", "-mavx512bf16", "-c", "a/k.hpp", "-o", "a/k.o"]
+from kernelwright.pants.util_rules import compile_commands
+from kernelwright.pants.util_rules.actions_test import one_file_tree
+from kernelwright.pants.util_rules.archs_test import no_toolchains
+from kernelwright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
+from kernelwright.pants.util_rules.compile_commands import FOLDER, CompileCommands, CompileCommandsRequest
+from pants.engine.fs import DigestContents
+from pants.engine.rules import QueryRule, rule
+from pants.testutil.rule_runner import RuleRunner
 
 
-def test_a_clang_command_keeps_its_flags() -> None:
-    (entry,) = entries([action(ZIG[0], "clang", "-x", "hip", "-S", "k.hpp", "-o", "k.s")], "/checkout", None)
-    assert entry["arguments"] == ["clang++", "-x", "hip", "-S", "k.hpp", "-o", "k.s"]
+@rule
+async def fake_codegen(request: CodegenRequest) -> CodegenResponse:
+    answer = {
+        "commands": [{"directory": "d", "file": "k.hpp", "arguments": [request.request]}],
+        "files": [{"path": "arch/k.hpp", "text": "header"}],
+        "trees": {"zig": ["wo*"], "clang": ["no_such_file"]},
+    }
+    return CodegenResponse(json.dumps(answer))
 
 
-def test_our_own_sources_are_those_of_the_workspace_or_of_the_package() -> None:
-    command = action("/usr/bin/g++", "-c", "__cpu/include/kernelwright/cpu/library.cpp", "-o", "x.o")
-    for include, expected in (("src/include", "/checkout/src/include"), (None, "__cpu/include")):
-        (entry,) = entries([command], "/checkout", include)
-        assert entry["file"] == f"{expected}/kernelwright/cpu/library.cpp" == entry["arguments"][2]
-
-
-def test_what_compiles_no_c_is_left_out_and_each_file_stands_once() -> None:
-    assembly = action(ZIG[0], "clang", "-c", "k.s", "-o", "k.o")
-    link = action(*ZIG, "-shared", "-o", "lib.so", "k.o")
-    compile_ = action(*ZIG, "-c", "k.c", "-o", "k.o")
-    assert [entry["file"] for entry in entries([assembly, link, compile_, compile_], "/w", None)] == ["k.c"]
+@pytest.mark.parametrize("include", ["src/include", None])
+def test_the_generator_describes_commands_and_the_plugin_writes_files(include: Optional[str]) -> None:
+    rules = [*compile_commands.rules(), fake_codegen, no_toolchains, one_file_tree]
+    runner = RuleRunner(rules=[*rules, QueryRule(CompileCommands, (CompileCommandsRequest,))])
+    if include:
+        runner.set_options([f"--kernelwright-codegen-include={include}"])
+    kernel = {"arch": "gfx942", "spec": {"op": "gemm"}, "origin": "0"}
+    made = runner.request(CompileCommands, [CompileCommandsRequest((json.dumps(kernel),), "/checkout")])
+    files = {file.path: file.content for file in runner.request(DigestContents, [made.digest])}
+    assert sorted(files) == ["compile_commands.json", f"{FOLDER}/__zig/word", f"{FOLDER}/arch/k.hpp"]
+    assert (made.count, files[f"{FOLDER}/arch/k.hpp"]) == (1, b"header")
+    (entry,) = json.loads(files["compile_commands.json"])
+    assert json.loads(entry["arguments"][0]) == {
+        "stage": "compile_commands",
+        "kernels": [kernel],
+        "toolchains": {"host": "zig", "hip": "wheel", "cuda": "clang"},
+        "directory": f"/checkout/{FOLDER}",
+        **({"include": f"/checkout/{include}"} if include else {}),
+    }

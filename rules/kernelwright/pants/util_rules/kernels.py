@@ -1,4 +1,4 @@
-"""Kernels of targets: what BUILD files say, and what the code generator makes of it."""
+"""Kernels of targets: partial specs of BUILD files, and the complete kernels that the generator makes of them."""
 
 from __future__ import annotations
 
@@ -6,55 +6,33 @@ import json
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from kernelwright.pants.target_types import (
-    EXTENT_FIELDS,
-    SCALAR_SPEC_FIELDS,
-    ExpandedKernelField,
-    KernelArchField,
-    LimitsField,
-    PadField,
-)
+from kernelwright.pants.targets.kernel import KernelArchField, KernelTarget, LimitsField
+from kernelwright.pants.targets.kernel_set import ExpandedKernelField
 from kernelwright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
 from pants.engine.fs import EMPTY_DIGEST, Digest
 from pants.engine.rules import Get, collect_rules, rule
 from pants.engine.target import Target
 from pants.util.logging import LogLevel
 
-_AXES = ("m", "n", "k")
-
 
 def kernel_of_target(target: Target) -> Optional[dict[str, Any]]:
-    """``{"arch", "spec", "origin"}``, and ``limits`` if some are stated, of a target that is a kernel.
+    """``{"arch", "spec", "origin"}`` and, where stated, ``limits`` of a target that is a kernel; None for others.
 
-    The spec may leave fields out.
+    The spec may omit fields.
     """
     origin = str(target.address)
     if target.has_field(ExpandedKernelField):
         return {**json.loads(target[ExpandedKernelField].value.canonical), "origin": origin}
-    if not target.has_field(KernelArchField):
+    if not isinstance(target, KernelTarget):
         return None
-    spec: dict[str, Any] = {"op": "gemm"}
-    for scalar in SCALAR_SPEC_FIELDS:
-        if target[scalar].value is not None:
-            spec[scalar.alias] = target[scalar].value
-    for extent in (*EXTENT_FIELDS, PadField):
-        value = target[extent].value
-        if value is None:
-            continue
-        if len(value) != len(_AXES):
-            raise ValueError(
-                f"{origin}: the field {extent.alias} has {len(value)} values; "
-                f"allowed: {extent.expected_type_description}"
-            )
-        spec[extent.alias] = dict(zip(_AXES, value))
     limits = target[LimitsField].value
     stated = {} if limits is None else {"limits": dict(limits)}
-    return {"arch": target[KernelArchField].value, "spec": spec, "origin": origin, **stated}
+    return {"arch": target[KernelArchField].value, "spec": target.spec(), "origin": origin, **stated}
 
 
 @dataclass(frozen=True)
 class ExpandRequest:
-    """A rule set or a config, times architectures, as one JSON text that names no file of the workspace."""
+    """A rule set or a configuration for each architecture, as one JSON text that names no file of the workspace."""
 
     request: str
     origin: str

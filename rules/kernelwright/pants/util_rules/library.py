@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import Any, Iterable, Mapping, Optional
 
-from kernelwright.pants import engine
-from kernelwright.pants.target_types import LibraryArchsField, LibraryKernelsField, LibraryNameField
+from kernelwright.pants.engine import digests, graph
+from kernelwright.pants.targets.kernel_library import LibraryArchsField, LibraryKernelsField, LibraryNameField
 from kernelwright.pants.util_rules.actions import Action, ActionOutputs, ActionsRequest
 from kernelwright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
 from kernelwright.pants.util_rules.kernels import kernel_of_target
@@ -23,12 +23,12 @@ _LANES_PER_CORE = 4
 
 
 class LibraryError(Exception):
-    """A ``kernel_library`` that cannot be built as it is written."""
+    """A ``kernel_library`` target that cannot be built."""
 
 
 @dataclass(frozen=True)
 class LibraryRequest:
-    """What a library is made of, free of addresses except for messages.
+    """The kernels of a library, without addresses except for messages.
 
     ``kernels`` are JSON texts ``{"arch", "spec", "origin"}``, with ``limits`` if some are stated.
     """
@@ -40,7 +40,7 @@ class LibraryRequest:
 
 @dataclass(frozen=True)
 class PlannedGroup:
-    """Kernels that build side by side, and their names; in a large library ``link`` makes one object of theirs."""
+    """Kernels that build in parallel, and their names; in a large library ``link`` combines their objects into one."""
 
     kernels: tuple[ActionsRequest, ...]
     link: Optional[ActionsRequest]
@@ -49,7 +49,7 @@ class PlannedGroup:
 
 @dataclass(frozen=True)
 class BuiltGroup:
-    """All files that the kernels left, what the library links, and the seconds of each kernel that are known."""
+    """The outputs of the kernels, the objects that the library links, and the known seconds of each kernel."""
 
     files: Digest
     linked: Digest
@@ -58,7 +58,7 @@ class BuiltGroup:
 
 @dataclass(frozen=True)
 class PlannedLibrary:
-    """One architecture's part of the plan as JSON text, and its actions grouped so that kernels build side by side."""
+    """One architecture's part of the plan as JSON text, and its actions, grouped so that kernels build in parallel."""
 
     arch: str
     manifest_request: str
@@ -71,7 +71,7 @@ class PlannedLibrary:
 
 @dataclass(frozen=True)
 class PlannedLibraries:
-    """The plan of every architecture."""
+    """The plans of all architectures."""
 
     libraries: tuple[PlannedLibrary, ...]
 
@@ -80,7 +80,7 @@ class PlannedLibraries:
 class _Lane:
     """Kernels that build one after the other.
 
-    A process that waits for its turn costs the daemon some 0.18 MB, and each start of a process costs time that grows
+    A process that waits for its turn costs the daemon about 0.18 MB, and starting a process costs time that grows
     with the daemon: ten thousand must not wait at once.
     """
 
@@ -94,7 +94,7 @@ class _BuiltLane:
 
 @dataclass(frozen=True)
 class BuiltLibrary:
-    """``lib<name>.so``, ``manifest.json`` and ``provenance.json`` below ``<arch>/``; seconds of kernels as measured."""
+    """``lib<name>.so``, ``manifest.json`` and ``provenance.json`` below ``<arch>/``; measured seconds of kernels."""
 
     arch: str
     digest: Digest
@@ -110,8 +110,7 @@ class BuiltLibraries:
 
 async def library_request(target: Target) -> LibraryRequest:
     """The kernels behind a ``kernel_library`` target. Raises LibraryError if there are none."""
-    dependencies = await engine.direct_dependencies(target[LibraryKernelsField])
-    await engine.check_build_files(kernel.address.spec_path for kernel in (target, *dependencies))
+    dependencies = await graph.direct_dependencies(target[LibraryKernelsField])
     kept = target[LibraryArchsField].value
     kernels = [kernel for kernel in map(kernel_of_target, dependencies) if kernel is not None]
     archs = {kernel["arch"] for kernel in kernels}
@@ -123,7 +122,9 @@ async def library_request(target: Target) -> LibraryRequest:
             )
     texts = sorted(json.dumps(kernel, sort_keys=True) for kernel in kernels if not kept or kernel["arch"] in kept)
     if not texts:
-        raise LibraryError(f"{target.address}: dependencies hold no kernel; list gemm_kernel or kernel_set targets")
+        raise LibraryError(
+            f"{target.address}: dependencies hold no kernel; list gemm_kernel, kernel_set or similar targets"
+        )
     name = target[LibraryNameField].value or target.address.target_name
     return LibraryRequest(name.replace("-", "_"), tuple(texts), str(target.address))
 
@@ -134,7 +135,7 @@ async def build(target: Target) -> BuiltLibraries:
     planned = await Get(PlannedLibraries, LibraryRequest, request)
     built = await Get(BuiltLibraries, PlannedLibraries, planned)
     for library in built.libraries:
-        await engine.read(library.digest)  # or say that the local store has damaged it
+        await digests.read(library.digest)  # raises DamagedStore before a damaged library is packaged
     return built
 
 
@@ -154,7 +155,7 @@ async def plan_library(request: LibraryRequest, toolchains: Toolchains) -> Plann
 
 
 def parse_library(library: Mapping[str, Any]) -> PlannedLibrary:
-    """Part a flat action list: one request per kernel, one per group of a large library, one for the rest."""
+    """Divide a flat list of actions: a request for each kernel, for each group of a large library, and for the rest."""
     files = {file["path"]: file["text"] for file in library["files"]}
     actions = {action["id"]: Action.parse(action) for action in library["actions"]}
     place = {id: number for number, id in enumerate(actions)}
@@ -202,8 +203,8 @@ def _request(actions: list[Action], files: Mapping[str, str], keep: list[str]) -
 
 
 async def _manifest(planned: PlannedLibrary, objects: Digest, linked: Digest) -> Digest:
-    """Manifest and provenance: the generator reads the reports, the engine knows every file's sha256."""
-    hashes = {**await engine.fingerprints(objects), **await engine.fingerprints(linked)}
+    """Manifest and provenance: the generator reads the reports, and Pants knows the sha256 of every file."""
+    hashes = {**await digests.fingerprints(objects), **await digests.fingerprints(linked)}
     materials = await Get(Materials, MaterialsRequest(planned.trees))
     body = {
         "stage": "bundle",
@@ -211,7 +212,7 @@ async def _manifest(planned: PlannedLibrary, objects: Digest, linked: Digest) ->
         "sha256": hashes,
         "materials": json.loads(materials.text),
     }
-    reports = await engine.subset(objects, planned.reports)
+    reports = await digests.subset(objects, planned.reports)
     response = await Get(
         CodegenResponse,
         CodegenRequest(
@@ -219,7 +220,7 @@ async def _manifest(planned: PlannedLibrary, objects: Digest, linked: Digest) ->
         ),
     )
     files = response.parse()
-    return await engine.create_files((f"{planned.arch}/{name}", text.encode()) for name, text in files.items())
+    return await digests.create((f"{planned.arch}/{name}", text.encode()) for name, text in files.items())
 
 
 @rule(desc="Build kernels one after the other", level=LogLevel.DEBUG)
@@ -235,7 +236,7 @@ async def build_group(group: PlannedGroup, options: GlobalOptions) -> BuiltGroup
     starts = range(min(at_once, len(group.kernels)))
     lanes = await MultiGet(Get(_BuiltLane, _Lane(group.kernels[start::at_once])) for start in starts)
     kernels = [lanes[n % at_once].kernels[n // at_once] for n in range(len(group.kernels))]
-    files = await engine.merge(kernel.digest for kernel in kernels)
+    files = await digests.merge(kernel.digest for kernel in kernels)
     seconds = tuple((name, one.seconds) for name, one in zip(group.names, kernels) if one.seconds is not None)
     if group.link is None:
         return BuiltGroup(files, files, seconds)
@@ -246,12 +247,12 @@ async def build_group(group: PlannedGroup, options: GlobalOptions) -> BuiltGroup
 @rule(desc="Build kernel library for an architecture", level=LogLevel.DEBUG)
 async def build_library(planned: PlannedLibrary) -> BuiltLibrary:
     groups = await MultiGet(Get(BuiltGroup, PlannedGroup, group) for group in planned.groups)
-    inputs = await engine.merge(group.linked for group in groups)
+    inputs = await digests.merge(group.linked for group in groups)
     linked = await Get(ActionOutputs, ActionsRequest, replace(planned.link, inputs=inputs))
-    objects = await engine.merge(group.files for group in groups)
+    objects = await digests.merge(group.files for group in groups)
     manifest = await _manifest(planned, objects, linked.digest)
     seconds = tuple(pair for group in groups for pair in group.seconds)
-    return BuiltLibrary(planned.arch, await engine.merge([linked.digest, manifest]), seconds)
+    return BuiltLibrary(planned.arch, await digests.merge([linked.digest, manifest]), seconds)
 
 
 @rule(desc="Build kernel library", level=LogLevel.DEBUG)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from kernelwright.pants import engine
-from kernelwright.pants.target_types import NativeLinkField, NativeOutputField, NativeSourcesField
+from kernelwright.pants.engine import digests
+from kernelwright.pants.targets.native_library import NativeLinkField, NativeOutputField, NativeSourcesField
 from kernelwright.pants.util_rules.actions import Action, ActionOutputs, ActionsRequest
 from kernelwright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
 from kernelwright.pants.util_rules.toolchains import Toolchains
@@ -20,7 +20,7 @@ from pants.util.logging import LogLevel
 
 @dataclass(frozen=True)
 class NativeLibraryRequest:
-    """Sources and what comes out of them; ``output`` is a path of the workspace."""
+    """The sources of a shared library, and ``output``, its path in the workspace."""
 
     sources: Digest
     output: str
@@ -30,14 +30,14 @@ class NativeLibraryRequest:
 
 @dataclass(frozen=True)
 class BuiltNativeLibrary:
-    """The one file at its path."""
+    """The library at its path."""
 
     digest: Digest
 
 
 @rule(desc="Build native library", level=LogLevel.DEBUG)
 async def build_native_library(request: NativeLibraryRequest, toolchains: Toolchains) -> BuiltNativeLibrary:
-    sources = await engine.snapshot(request.sources)
+    sources = await digests.snapshot(request.sources)
     body = {
         "stage": "native",
         "output": request.output,
@@ -55,7 +55,7 @@ async def build_native_library(request: NativeLibraryRequest, toolchains: Toolch
 
 
 class NativeLibraryAsResource(GenerateSourcesRequest):
-    """A native library where a Python target depends on it."""
+    """A native library as a resource of a Python target that depends on it."""
 
     input = NativeSourcesField
     output = ResourceSourceField
@@ -73,7 +73,7 @@ async def native_library_as_resource(request: NativeLibraryAsResource) -> Genera
             origin=str(target.address),
         ),
     )
-    return GeneratedSources(await engine.snapshot(built.digest))
+    return GeneratedSources(await digests.snapshot(built.digest))
 
 
 def rules() -> list[object]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pkgutil
 from dataclasses import dataclass
 
-from kernelwright.pants import engine
+from kernelwright.pants.engine import digests
 from kernelwright.pants.subsystems.codegen import CodegenSubsystem
 from pants.engine.fs import Digest
 from pants.engine.rules import collect_rules, rule
 from pants.util.logging import LogLevel
 
 PACKAGE = "kernelwright.pants.pins"
-# The same path wherever a file comes from, so that its digest is the same too.
+# One path for both origins, so that the digest is the same.
 _FOLDER = "3rdparty/toolchains"
 
 
@@ -41,15 +41,15 @@ async def read_pins(request: PinsRequest, codegen: CodegenSubsystem) -> Pins:
     path = f"{_FOLDER}/{request.name}.txt"
     if codegen.pins:
         source = f"{codegen.pins}/{request.name}.txt"
-        files = await engine.read(await engine.workspace_files([source], "[kernelwright-codegen].pins"))
+        files = await digests.read(await digests.workspace_files([source], "[kernelwright-codegen].pins"))
         text = files[source]
     else:
         text = packaged(f"{request.name}.txt")
-    return Pins(text.decode(), path, await engine.create_files([(path, text)]))
+    return Pins(text.decode(), path, await digests.create([(path, text)]))
 
 
 def packaged(name: str) -> bytes:
-    """A file of the plugin's own pins. PinsError if the plugin runs from its sources."""
+    """A file of the plugin's own pins. Raises PinsError if the plugin runs from its sources."""
     try:
         text = pkgutil.get_data(PACKAGE, name)
     except OSError:

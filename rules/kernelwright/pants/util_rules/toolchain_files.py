@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from kernelwright.pants import engine
-from kernelwright.pants.target_types import ToolchainFilesField, ToolchainTreesField
+from kernelwright.pants.engine import digests
+from kernelwright.pants.targets.toolchain import ToolchainFilesField, ToolchainTreesField
 from kernelwright.pants.util_rules.trees import Tree, TreeRequest
 from pants.core.target_types import FileSourceField
 from pants.engine.rules import Get, MultiGet, collect_rules, rule
@@ -15,7 +15,7 @@ from pants.util.logging import LogLevel
 
 
 class ToolchainAsFiles(GenerateSourcesRequest):
-    """The trees where a test depends on them."""
+    """The trees as files of a test that depends on them."""
 
     input = ToolchainFilesField
     output = FileSourceField
@@ -27,10 +27,10 @@ async def toolchain_as_files(request: ToolchainAsFiles) -> GeneratedSources:
     folder = f"{target.address.spec_path}/{target.address.target_name}".lstrip("/")
     trees = await MultiGet(Get(Tree, TreeRequest(name)) for name in target[ToolchainTreesField].value or ())
     roots = json.dumps({tree.name: f"{folder}/{tree.name}" for tree in trees})
-    digests = [await engine.create_files([(f"{folder}/trees.json", roots.encode())])]
+    parts = [await digests.create([(f"{folder}/trees.json", roots.encode())])]
     for tree in trees:
-        digests.append(await engine.add_prefix(tree.digest, f"{folder}/{tree.name}"))
-    return GeneratedSources(await engine.snapshot(await engine.merge(digests)))
+        parts.append(await digests.add_prefix(tree.digest, f"{folder}/{tree.name}"))
+    return GeneratedSources(await digests.snapshot(await digests.merge(parts)))
 
 
 def rules() -> list[object]:

@@ -1,4 +1,4 @@
-"""The toolchains of this build as the code generator wants them named, with the fingerprints of system tools."""
+"""The toolchains of this build, as the generator's requests name them, with fingerprints of system tools."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Optional
 
-from kernelwright.pants import engine
+from kernelwright.pants.engine import processes
 from kernelwright.pants.subsystems.toolchains import (
     CudaToolchainSubsystem,
     HipToolchainSubsystem,
@@ -18,12 +18,12 @@ from pants.util.logging import LogLevel
 
 
 class ToolchainError(Exception):
-    """A toolchain option names a toolchain that is unknown or not there."""
+    """A toolchain option names an unknown toolchain or a program that cannot be run."""
 
 
 @dataclass(frozen=True)
 class Toolchain:
-    """A choice; the rest is for tools of the machine: which argument holds the path, the path, its fingerprint."""
+    """A choice, and for tools of the machine the argument that takes the path, the path, and its fingerprint."""
 
     id: str
     argument: Optional[str] = None
@@ -31,7 +31,7 @@ class Toolchain:
     fingerprint: Optional[str] = None
 
     def to_json(self) -> object:
-        """As the generator's requests hold it."""
+        """The form of the generator's requests."""
         if self.argument is None:
             return self.id
         return {"choice": self.id, self.argument: self.path, "fingerprint": self.fingerprint}
@@ -46,13 +46,13 @@ class Toolchains:
     cuda: Toolchain
 
     def to_json(self) -> dict[str, object]:
-        """As the generator's requests hold it."""
+        """The form of the generator's requests."""
         return {"host": self.host.to_json(), "hip": self.hip.to_json(), "cuda": self.cuda.to_json()}
 
 
 @dataclass(frozen=True)
 class SystemToolRequest:
-    """A compiler of the machine, by absolute path."""
+    """A compiler of the machine by its absolute path; ``option`` is the option that names it."""
 
     path: str
     option: str
@@ -60,7 +60,7 @@ class SystemToolRequest:
 
 @dataclass(frozen=True)
 class SystemTool:
-    """The same with a digest over its bytes and what it says of its version."""
+    """The compiler with a sha256 over its bytes and its version output."""
 
     path: str
     fingerprint: str
@@ -69,7 +69,7 @@ class SystemTool:
 @rule(desc="Fingerprint a system compiler", level=LogLevel.DEBUG)
 async def fingerprint_system_tool(request: SystemToolRequest) -> SystemTool:
     # Once per daemon: a compiler may be upgraded while a long-lived cache stays.
-    result = await engine.try_run(
+    result = await processes.try_run(
         Process(
             ("/bin/sh", "-c", '"$0" --version && sha256sum "$0"', request.path),
             description=f"Fingerprint {request.path}",
@@ -85,7 +85,7 @@ async def fingerprint_system_tool(request: SystemToolRequest) -> SystemTool:
 
 @dataclass(frozen=True)
 class SystemChoice:
-    """A toolchain that uses a program of the machine: the option that names it, and where the program is below that."""
+    """A toolchain that uses a program of the machine: the option that names a path, and the program relative to it."""
 
     option: str
     program: str = "{0}"

@@ -1,4 +1,4 @@
-"""Read-only folders that compile actions see: toolchains out of pinned wheels, and our own headers.
+"""Read-only folders that compile actions see: toolchains from pinned wheels, and this project's own headers.
 
 Our headers are those of the workspace if ``[kernelwright-codegen].include`` names them, else the kernelwright wheel's.
 """
@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Optional
+from typing import Mapping, Optional
 
-from kernelwright.pants import engine
+from kernelwright.pants.engine import digests, portable
+from kernelwright.pants.engine.wheels import PinnedWheels
+from kernelwright.pants.generator_data import generator_data
 from kernelwright.pants.subsystems.codegen import CodegenSubsystem
 from kernelwright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
 from kernelwright.pants.util_rules.pins import Pins, PinsRequest
@@ -26,7 +28,7 @@ class WheelTree:
     wheels: tuple[tuple[str, tuple[str, ...]], ...]
 
 
-# What is left out of zig: headers and sources of other operating systems (15,000 files).
+# Without headers and sources of other operating systems (15,000 files).
 _ZIG_PARTS = (
     "zig",
     "LICENSE",
@@ -95,7 +97,7 @@ WHEEL_TREES = {
 }
 
 _CUDA_RUNTIME = f"nvidia_cuda_runtime-13.0.96-py3-none-{_MANYLINUX_2014}.whl"
-# Licence texts of what is compiled into libraries; apart from the toolchains, so that compilers do not see them.
+# Licence texts of code that is compiled into libraries; compilers do not see these trees.
 LICENSE_TREES = {
     "ck_tile_license": WheelTree(
         "ck_tile",
@@ -110,14 +112,10 @@ LICENSE_TREES = {
     ),
 }
 
-# Below include/kernelwright; one tree per backend, so that a changed header rebuilds no kernel of another backend.
-SOURCE_TREES = {
-    "abi": ("abi.h", "variant.h"),
-    "cpu": ("cpu/**",),
-    "hip": ("hip/**",),
-    "cuda_src": ("cuda/**",),
-    "headers": ("*.h", "dispatcher/**"),
+SOURCE_TREES: Mapping[str, tuple[str, ...]] = {
+    name: tuple(tree["globs"]) for name, tree in generator_data()["trees"].items() if tree["origin"] == "headers"
 }
+"""The globs of this project's own headers by tree; a changed header rebuilds what mounts its tree."""
 
 
 @dataclass(frozen=True)
@@ -136,20 +134,20 @@ class Tree:
 
     @property
     def mount(self) -> str:
-        """Where the tree stands in a sandbox."""
+        """The path of the tree in a sandbox."""
         return f"__{self.name}"
 
 
 async def _source_tree(name: str, include: Optional[str]) -> Tree:
-    globs = [f"include/kernelwright/{glob}" for glob in SOURCE_TREES[name]]
+    globs = SOURCE_TREES[name]
     if include:
         root = include.rpartition("include")[0].rstrip("/")
-        files = await engine.workspace_files([f"{root}/{glob}" for glob in globs], f"the tree {name}")
-        return Tree(name, await engine.remove_prefix(files, root))
+        files = await digests.workspace_files([f"{root}/{glob}" for glob in globs], f"the tree {name}")
+        return Tree(name, await digests.remove_prefix(files, root))
     request = CodegenRequest("plan", '{"stage": "headers"}', "Read headers of kernelwright's wheel", f"the tree {name}")
     response = await Get(CodegenResponse, CodegenRequest, request)
-    headers = await engine.create_files((path, text.encode()) for path, text in response.parse()["files"].items())
-    return Tree(name, await engine.subset(headers, globs))
+    headers = await digests.create((path, text.encode()) for path, text in response.parse()["files"].items())
+    return Tree(name, await digests.subset(headers, globs))
 
 
 @rule(desc="Prepare toolchain or headers", level=LogLevel.DEBUG)
@@ -162,20 +160,20 @@ async def prepare_tree(request: TreeRequest, codegen: CodegenSubsystem) -> Tree:
         raise ValueError(f"unknown tree {request.name!r} in a compile plan; known trees: {known}")
     tree = trees[request.name]
     pins = await Get(Pins, PinsRequest(tree.pins))
-    files = await engine.wheel_files(pins.path, pins.digest, tree.wheels, f"toolchain {request.name}")
+    files = await portable.wheel_files(PinnedWheels(pins.path, pins.digest, f"toolchain {request.name}"), tree.wheels)
     return Tree(request.name, files)
 
 
 @dataclass(frozen=True)
 class MaterialsRequest:
-    """Trees that something was built with."""
+    """The trees that an artefact was built with."""
 
     trees: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Materials:
-    """What they are made of, as JSON text for the generator's requests."""
+    """The materials of trees as JSON text for the generator's requests: requirements or files."""
 
     text: str
 
@@ -186,7 +184,7 @@ async def name_materials(request: MaterialsRequest) -> Materials:
     for name in sorted(set(request.trees)):
         if name in SOURCE_TREES:
             tree = await Get(Tree, TreeRequest(name))
-            found.append({"files": await engine.fingerprints(tree.digest)})
+            found.append({"files": await digests.fingerprints(tree.digest)})
         else:
             pins = await Get(Pins, PinsRequest({**WHEEL_TREES, **LICENSE_TREES}[name].pins))
             found.append({"requirements": pins.text})

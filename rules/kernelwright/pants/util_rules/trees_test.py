@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.pants.util_rules.trees import LICENSE_TREES, WHEEL_TREES, WheelTree
+from kernelwright.pants.generator_data import generator_data
+from kernelwright.pants.util_rules.trees import LICENSE_TREES, SOURCE_TREES, WHEEL_TREES, WheelTree
 
 
 @pytest.mark.parametrize("tree", WHEEL_TREES.values(), ids=list(WHEEL_TREES))
@@ -21,3 +22,13 @@ def test_every_wheel_is_pinned_with_a_hash(tree: WheelTree) -> None:
 def test_license_texts_come_from_the_wheels_whose_code_is_compiled_in(tree: WheelTree) -> None:
     sources = {wheel for other in WHEEL_TREES.values() if other.pins == tree.pins for wheel, _ in other.wheels}
     assert {wheel for wheel, _ in tree.wheels} <= sources
+
+
+def test_the_plugin_knows_where_each_tree_of_the_generator_comes_from() -> None:
+    assert {*WHEEL_TREES, *SOURCE_TREES} == set(generator_data()["trees"])
+
+
+@pytest.mark.parametrize("name", SOURCE_TREES)
+def test_every_glob_of_our_headers_matches_a_file(name: str) -> None:
+    root = Path("dispatcher_cpp")
+    assert all(any(path.is_file() for path in root.glob(glob.replace("/**", "/**/*"))) for glob in SOURCE_TREES[name])

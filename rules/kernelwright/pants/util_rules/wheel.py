@@ -6,12 +6,12 @@ import json
 from dataclasses import dataclass
 from typing import Iterable, Mapping, Optional
 
-from kernelwright.pants import engine
-from kernelwright.pants.target_types import (
+from kernelwright.pants.engine import digests, graph
+from kernelwright.pants.targets.kernel_library import LibraryKernelsField
+from kernelwright.pants.targets.native_library import NativeSourcesField
+from kernelwright.pants.targets.wheels import (
     KernelWheelsPackageField,
     KernelWheelsTarget,
-    LibraryKernelsField,
-    NativeSourcesField,
     WheelLicensesField,
     WheelPathsField,
     WheelProjectField,
@@ -24,26 +24,26 @@ from pants.core.target_types import FileSourceField, ResourceSourceField
 from pants.engine.addresses import Address
 from pants.engine.fs import EMPTY_DIGEST, Digest
 from pants.engine.rules import Get, MultiGet, collect_rules, rule
-from pants.engine.target import Dependencies, Target, WrappedTarget, WrappedTargetRequest
+from pants.engine.target import Dependencies, Target
 from pants.util.logging import LogLevel
 
-# Whose code is compiled into libraries of a backend: the trees with the licence texts.
+# The trees with the licence texts of the code that is compiled into libraries of each backend.
 _HEADER_LICENSES = {"ck_tile": ("ck_tile_license",), "cutlass": ("cutlass_license", "cuda_license"), "cpu": ()}
-# What native libraries are compiled with, see the generator's plan of stage "native".
-_NATIVE_TREES = ("headers", "zig")
+# The trees that native libraries are compiled with, see the generator's stage "native".
+_NATIVE_TREES = ("dispatcher", "zig")
 _PACKAGED = (PythonSourceField, ResourceSourceField, FileSourceField)
 _OUTPUT = "out.whl"
 
 
 class WheelError(Exception):
-    """A wheel target that describes no wheel."""
+    """A wheel target from which no wheel can be made."""
 
 
 @dataclass(frozen=True)
 class WheelRequest:
-    """``contents`` and ``licenses`` are laid out as in the wheel and below its ``licenses`` folder.
+    """The files of a wheel: ``contents`` at their paths in it, ``licenses`` relative to its ``licenses`` folder.
 
-    ``trees`` and ``sources`` are what was compiled into it, for its statement.
+    ``trees`` and ``sources`` were compiled into it; the provenance statement names them.
     """
 
     project: str
@@ -66,24 +66,24 @@ class BuiltWheel:
 
 @rule(desc="Build wheel", level=LogLevel.DEBUG)
 async def build_wheel(request: WheelRequest) -> BuiltWheel:
-    contents = await engine.snapshot(request.contents)
-    licenses = await engine.snapshot(request.licenses)
+    contents = await digests.snapshot(request.contents)
+    licenses = await digests.snapshot(request.licenses)
     materials = await Get(Materials, MaterialsRequest(request.trees))
     body = {
         "stage": "wheel",
         "project": request.project,
         "files": {path: f"__files/{path}" for path in contents.files},
         "licenses": {path: f"__licenses/{path}" for path in licenses.files},
-        "materials": [*json.loads(materials.text), {"files": await engine.fingerprints(request.sources)}],
+        "materials": [*json.loads(materials.text), {"files": await digests.fingerprints(request.sources)}],
         "output": _OUTPUT,
     }
     if request.arch:
         body["arch"] = request.arch
-    inputs = await engine.merge(
+    inputs = await digests.merge(
         [
-            await engine.workspace_files([request.project], f"{request.origin}'s project field"),
-            await engine.add_prefix(request.contents, "__files"),
-            await engine.add_prefix(request.licenses, "__licenses"),
+            await digests.workspace_files([request.project], f"{request.origin}'s project field"),
+            await digests.add_prefix(request.contents, "__files"),
+            await digests.add_prefix(request.licenses, "__licenses"),
         ]
     )
     described = f"Write the wheel {request.origin}" + (f" for {request.arch}" if request.arch else "")
@@ -92,7 +92,7 @@ async def build_wheel(request: WheelRequest) -> BuiltWheel:
         CodegenRequest("wheel", json.dumps(body, sort_keys=True), described, request.origin, inputs, (_OUTPUT,)),
     )
     made = response.parse()
-    digest = await engine.rename(response.outputs, {_OUTPUT: made["wheel"]})
+    digest = await digests.rename(response.outputs, {_OUTPUT: made["wheel"]})
     return BuiltWheel(made["wheel"], made["sha256"], digest)
 
 
@@ -111,13 +111,13 @@ class BuiltWheels:
 
 
 async def _licenses(target: Target) -> Digest:
-    files = await engine.workspace_files(list(target[WheelLicensesField].value or ()), f"{target.address}'s licenses")
-    paths = await engine.snapshot(files)
-    return await engine.rename(files, {path: path.rpartition("/")[2] for path in paths.files})
+    files = await digests.workspace_files(list(target[WheelLicensesField].value or ()), f"{target.address}'s licenses")
+    paths = await digests.snapshot(files)
+    return await digests.rename(files, {path: path.rpartition("/")[2] for path in paths.files})
 
 
 def moved(path: str, moves: Mapping[str, str]) -> Optional[str]:
-    """Where a file of the workspace stands in the wheel if ``moves`` says so: the longest folder counts."""
+    """The path in the wheel of a file that ``moves`` moves, None for other files; the longest folder counts."""
     for folder in sorted(moves, key=len, reverse=True):
         if path.startswith(f"{folder}/"):
             return f"{moves[folder]}{path[len(folder) :]}"
@@ -125,29 +125,29 @@ def moved(path: str, moves: Mapping[str, str]) -> Optional[str]:
 
 
 async def _python_request(target: Target) -> WheelRequest:
-    targets = await engine.transitive_dependencies(target.address)
-    files = await engine.sources(targets, _PACKAGED, codegen=True)
+    targets = await graph.transitive_dependencies(target.address)
+    files = await graph.sources(targets, _PACKAGED, codegen=True)
     moves: Mapping[str, str] = target[WheelPathsField].value or {}
-    paths = (await engine.snapshot(files)).files
+    paths = (await digests.snapshot(files)).files
     if not paths:
         raise WheelError(f"{target.address}: dependencies hold no file; list python_sources, resources or files")
     renamed = {path: to for path in paths for to in [moved(path, moves)] if to}
-    stay = await engine.subset(files, [path for path in paths if path not in renamed])
+    stay = await digests.subset(files, [path for path in paths if path not in renamed])
     native = [other for other in targets if other.has_field(NativeSourcesField)]
     return WheelRequest(
         project=target[WheelProjectField].file_path or "",
-        contents=await engine.merge([await engine.strip_source_roots(stay), await engine.rename(files, renamed)]),
+        contents=await digests.merge([await graph.strip_source_roots(stay), await digests.rename(files, renamed)]),
         licenses=await _licenses(target),
         origin=str(target.address),
         trees=_NATIVE_TREES if native else (),
-        sources=await engine.sources(native, (NativeSourcesField,), codegen=False),
+        sources=await graph.sources(native, (NativeSourcesField,), codegen=False),
     )
 
 
 async def _flattened(tree: Tree) -> Digest:
-    """A tree's one licence text, named after the wheel that it comes from."""
-    paths = (await engine.snapshot(tree.digest)).files
-    return await engine.rename(tree.digest, {path: _license_name(tree.name) for path in paths})
+    """The one licence text of a tree, named after the wheel that it comes from."""
+    paths = (await digests.snapshot(tree.digest)).files
+    return await digests.rename(tree.digest, {path: _license_name(tree.name) for path in paths})
 
 
 def _license_name(tree: str) -> str:
@@ -155,18 +155,18 @@ def _license_name(tree: str) -> str:
 
 
 async def _kernel_request(target: Target, library: BuiltLibrary) -> WheelRequest:
-    manifest = json.loads((await engine.read(await engine.subset(library.digest, ["*/manifest.json"]))).popitem()[1])
+    manifest = json.loads((await digests.read(await digests.subset(library.digest, ["*/manifest.json"]))).popitem()[1])
     trees = _HEADER_LICENSES[manifest["backend"]]
     texts = [await _flattened(tree) for tree in await MultiGet(Get(Tree, TreeRequest(tree)) for tree in trees)]
     package = target[KernelWheelsPackageField].value or ""
     note = f'"""Kernels for {library.arch}: data of kernelwright.dispatch, see manifest.json."""\n'
-    contents = await engine.merge(
-        [library.digest, await engine.create_files([(f"{library.arch}/__init__.py", note.encode())])]
+    contents = await digests.merge(
+        [library.digest, await digests.create([(f"{library.arch}/__init__.py", note.encode())])]
     )
     return WheelRequest(
         project=target[WheelProjectField].file_path or "",
-        contents=await engine.add_prefix(contents, package.replace(".", "/")),
-        licenses=await engine.merge([await _licenses(target), *texts]),
+        contents=await digests.add_prefix(contents, package.replace(".", "/")),
+        licenses=await digests.merge([await _licenses(target), *texts]),
         origin=str(target.address),
         arch=library.arch,
         trees=trees,
@@ -182,11 +182,10 @@ def _only(libraries: Iterable[Target], origin: str) -> Target:
 
 @rule(desc="Build wheels", level=LogLevel.DEBUG)
 async def build_wheels(request: WheelsRequest) -> BuiltWheels:
-    wrapped = await Get(WrappedTarget, WrappedTargetRequest(request.address, description_of_origin="a wheel"))
-    target = wrapped.target
+    target = await graph.target_at(request.address, "a wheel")
     if not isinstance(target, KernelWheelsTarget):
         return BuiltWheels((await Get(BuiltWheel, WheelRequest, await _python_request(target)),))
-    named = await engine.direct_dependencies(target[Dependencies])
+    named = await graph.direct_dependencies(target[Dependencies])
     library = _only((other for other in named if other.has_field(LibraryKernelsField)), str(target.address))
     built = await build(library)
     requests = [await _kernel_request(target, one) for one in built.libraries]

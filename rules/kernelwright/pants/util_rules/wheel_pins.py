@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kernelwright.pants import engine
-from kernelwright.pants.target_types import PinnedRequirementsField, PinnedWheelField
+from kernelwright.pants.engine import digests, graph
+from kernelwright.pants.targets.wheel_pins import PinnedRequirementsField, PinnedWheelField
 from kernelwright.pants.util_rules.wheel import BuiltWheel, BuiltWheels, WheelsRequest
 from pants.core.target_types import FileSourceField
 from pants.engine.rules import Get, collect_rules, rule
@@ -19,7 +19,7 @@ def pin(wheel: BuiltWheel) -> str:
 
 
 class WheelPinsAsFiles(GenerateSourcesRequest):
-    """The requirements files where a target depends on them."""
+    """The requirements files as files of a target that depends on them."""
 
     input = PinnedRequirementsField
     output = FileSourceField
@@ -28,16 +28,16 @@ class WheelPinsAsFiles(GenerateSourcesRequest):
 @rule(desc="Pin wheel", level=LogLevel.DEBUG)
 async def wheel_pins_as_files(request: WheelPinsAsFiles) -> GeneratedSources:
     target = request.protocol_target
-    address = await engine.parse_address(target[PinnedWheelField].value or "", target.address, PinnedWheelField.alias)
+    address = await graph.parse_address(target[PinnedWheelField].value or "", target.address, PinnedWheelField.alias)
     built = await Get(BuiltWheels, WheelsRequest(address))
     (wheel,) = built.wheels
     folder = f"{target.address.spec_path}/{target.address.target_name}".lstrip("/")
     line = pin(wheel)
-    texts = await engine.read(request.protocol_sources.digest)
+    texts = await digests.read(request.protocol_sources.digest)
     pinned = [
         (f"{folder}/{path.rpartition('/')[2]}", text.rstrip() + f"\n{line}".encode()) for path, text in texts.items()
     ]
-    return GeneratedSources(await engine.snapshot(await engine.create_files(pinned)))
+    return GeneratedSources(await digests.snapshot(await digests.create(pinned)))
 
 
 def rules() -> list[object]:

@@ -55,7 +55,9 @@ STREAM_K: Mapping[StreamK, str | None] = {
     StreamK.TREE: "kernelwright::hip::tree",
 }
 
-SOURCES = ("gemm", "grouped", "shuffle")
+_FOLDER = "__hip_gemm/include/kernelwright/hip/gemm"
+SOURCES = {name: f"{_FOLDER}/{name}.c" for name in ("conditions", "gemm", "grouped", "shuffle")}
+TREES = ("hip_gemm",)
 """Launcher sources that a library with GEMM kernels contains."""
 
 SUM_SUFFIX = "_sum"

@@ -43,17 +43,19 @@ def test_kernel_is_one_compile_with_its_features() -> None:
     assert "-mcpu=x86_64_v4+avx512bf16" in action.argv
     assert "-mcpu=x86_64_v4" in BACKEND.kernel_actions(CONVERTING, header_path(CONVERTING)).actions[0].argv
     assert action.inputs == (header_path(DOT),) and action.outputs == plan.objects
-    assert action.trees == ("zig", "abi", "cpu")
+    assert action.trees == ("zig", "abi", "cpu_common", "gemm", "cpu_gemm")
     assert action.argv[action.argv.index("-c") - 1 - 2 : action.argv.index("-c") - 1] == ("-x", "c++")
 
 
-def test_driver_runs_on_any_processor_and_knows_the_level() -> None:
-    table, driver, link = BACKEND.library_actions(
+def test_launchers_run_on_any_processor_and_know_the_level() -> None:
+    table, common, launcher, link = BACKEND.library_actions(
         "x86_64_v3", "x86_64_v3/t.c", ["x86_64_v3/k.o"], "x86_64_v3/libt.so", ["gemm"]
     )
-    assert "-mcpu=x86_64" in table.argv and "-mcpu=x86_64" in driver.argv
-    assert "-DKERNELWRIGHT_CPU_LEVEL=3" in driver.argv and driver.inputs == ()
-    assert link.inputs == ("x86_64_v3/k.o", "x86_64_v3/libt_table.o", "x86_64_v3/libt_driver.o")
+    assert "-mcpu=x86_64" in table.argv
+    for own in (common, launcher):
+        assert "-mcpu=x86_64" in own.argv and "-DKERNELWRIGHT_CPU_LEVEL=3" in own.argv and own.inputs == ()
+    objects = [f"x86_64_v3/libt_{name}.o" for name in ("table", "library", "launcher")]
+    assert link.inputs == ("x86_64_v3/k.o", *objects)
     assert link.outputs == ("x86_64_v3/libt.so",)
 
 

@@ -17,7 +17,8 @@ from kernelwright.codegen.operations.gemm.spec import (
     gemm_spec,
 )
 
-SOURCES = ("gemm_problem",)
+SOURCES = {"problem": "__cuda_src_gemm/include/kernelwright/cuda/gemm/problem.c"}
+TREES = ("cuda_src_gemm",)
 """Launcher sources that a library with GEMM kernels contains."""
 
 MAX_SPLIT_K = 32

@@ -89,9 +89,9 @@ def test_library_links_kernels_run_time_and_static_cuda() -> None:
     assert link.outputs == ("sm_90a/libgemm.so",)
     produced = {output for action in (*compiles, *plan.actions) for output in action.outputs}
     assert set(link.inputs) <= produced
-    assert {"sm_90a/libgemm_runtime.o", "sm_90a/libgemm_gemm_problem.o", "sm_90a/libgemm_table.o"} <= set(link.inputs)
+    assert {"sm_90a/libgemm_runtime.o", "sm_90a/libgemm_problem.o", "sm_90a/libgemm_table.o"} <= set(link.inputs)
     assert "-lcudart_static" in link.argv and "cuda" in link.trees
-    assert "-Wl,--version-script=__cuda_src/include/kernelwright/cuda/library.map" in link.argv
+    assert "-Wl,--version-script=__cuda_src_common/include/kernelwright/cuda/common/library.map" in link.argv
 
 
 def test_object_is_the_report() -> None:

@@ -102,7 +102,7 @@ def _backend_module(backend: str) -> Any:
 def _on_backend(backend: str) -> BackendPart:
     module = _backend_module(backend)
     templates = {suffix: read_template(_PACKAGE, path) for suffix, path in _TEMPLATES[backend].items()}
-    return BackendPart(templates=templates, sources=module.SOURCES)
+    return BackendPart(templates, trees=module.TREES, launcher_trees=("gemm",), sources=module.SOURCES)
 
 
 @functools.cache

@@ -38,4 +38,7 @@ def test_async_without_padding_is_refused_a_part_of_a_tile(keys: int) -> None:
 
 
 def test_the_toolchain_sets_what_the_rule_asks_for() -> None:
-    assert "-DCK_TILE_FMHA_FWD_FAST_EXP2=1" in HipToolchain.wheel().compile("x.hpp", "x.s", "gfx950", 800).argv
+    assert (
+        "-DCK_TILE_FMHA_FWD_FAST_EXP2=1"
+        in HipToolchain.wheel().compile("x.hpp", "x.s", "gfx950", ("hip_common",), 800).argv
+    )

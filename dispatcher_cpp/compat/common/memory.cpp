@@ -1,0 +1,140 @@
+#include "kernelwright/dispatcher/compat/memory.hpp"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernelwright/dispatcher/support/error.hpp"
+
+namespace kernelwright {
+
+namespace {
+
+constexpr size_t kAlignment = 256;
+constexpr int kHipToDevice = 1, kHipToHost = 2;  // hipMemcpyKind
+
+uint64_t address(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
+
+}  // namespace
+
+Memory::~Memory() {
+  // The runtime stays mapped: kernel libraries use it too, and its threads may live on.
+  library_ = nullptr;
+}
+
+kw_status Memory::open(uint32_t backend) {
+  switch (backend) {
+    case KW_BACKEND_CPU:
+      return KW_OK;
+    case KW_BACKEND_HIP:
+      return open_hip();
+    case KW_BACKEND_CUDA:
+      return open_cuda();
+    default:
+      return fail(KW_UNSUPPORTED, "backend %u: allowed: 1 (CPU), 2 (HIP), 3 (CUDA)", backend);
+  }
+}
+
+template <typename Function>
+bool Memory::resolve(const char* name, Function* function) {
+  void* symbol = dlsym(library_, name);
+  memcpy(function, &symbol, sizeof symbol);
+  return symbol != nullptr;
+}
+
+kw_status Memory::open_hip() {
+  // The names, and the variable that replaces them, are those of the kernel libraries: both must use one runtime.
+  const char* chosen = getenv("KERNELWRIGHT_HIP_LIBRARY");
+  if (chosen != nullptr && *chosen != '\0') {
+    library_ = dlopen(chosen, RTLD_NOW | RTLD_LOCAL);
+  } else {
+    library_ = dlopen("libamdhip64.so.7", RTLD_NOW | RTLD_LOCAL);
+    if (library_ == nullptr) library_ = dlopen("libamdhip64.so.6", RTLD_NOW | RTLD_LOCAL);
+  }
+  if (library_ == nullptr) return fail(KW_RUNTIME_MISSING, "the HIP runtime cannot be loaded: %s", dlerror());
+  runtime_ = "HIP";
+  if (!resolve("hipSetDevice", &set_device_) || !resolve("hipMalloc", &allocate_hip_) ||
+      !resolve("hipFree", &release_hip_) || !resolve("hipMemcpy", &copy_hip_) ||
+      !resolve("hipDeviceSynchronize", &finish_)) {
+    return fail(KW_RUNTIME_MISSING, "the HIP runtime lacks a function: %s", dlerror());
+  }
+  return enter();
+}
+
+kw_status Memory::open_cuda() {
+  // The driver's primary context is the one that the CUDA runtime inside kernel libraries uses.
+  library_ = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library_ == nullptr) return fail(KW_RUNTIME_MISSING, "the CUDA driver cannot be loaded: %s", dlerror());
+  runtime_ = "CUDA";
+  int (*init)(unsigned) = nullptr;
+  int (*get_device)(int*, int) = nullptr;
+  int (*retain)(void**, int) = nullptr;
+  if (!resolve("cuInit", &init) || !resolve("cuDeviceGet", &get_device) ||
+      !resolve("cuDevicePrimaryCtxRetain", &retain) || !resolve("cuCtxSetCurrent", &set_context_) ||
+      !resolve("cuMemAlloc_v2", &allocate_cuda_) || !resolve("cuMemFree_v2", &release_cuda_) ||
+      !resolve("cuMemcpyHtoD_v2", &copy_in_cuda_) || !resolve("cuMemcpyDtoH_v2", &copy_out_cuda_) ||
+      !resolve("cuCtxSynchronize", &finish_)) {
+    return fail(KW_RUNTIME_MISSING, "the CUDA driver lacks a function: %s", dlerror());
+  }
+  int device = 0;
+  if (kw_status status = check("cuInit", init(0))) return status;
+  if (kw_status status = check("cuDeviceGet", get_device(&device, 0))) return status;
+  if (kw_status status = check("cuDevicePrimaryCtxRetain", retain(&context_, device))) return status;
+  return enter();
+}
+
+kw_status Memory::check(const char* what, int error) const {
+  return error == 0 ? KW_OK : fail(KW_LAUNCH_FAILED, "%s: %s error %d", what, runtime_, error);
+}
+
+kw_status Memory::enter() const {
+  if (set_device_ != nullptr) return check("hipSetDevice", set_device_(0));
+  if (set_context_ != nullptr) return check("cuCtxSetCurrent", set_context_(context_));
+  return KW_OK;
+}
+
+kw_status Memory::allocate(size_t bytes, void** pointer) const {
+  *pointer = nullptr;
+  if (bytes == 0) return KW_OK;
+  int error = 0;
+  if (is_host()) {
+    error = posix_memalign(pointer, kAlignment, bytes);
+  } else if (allocate_hip_ != nullptr) {
+    error = allocate_hip_(pointer, bytes);
+  } else {
+    uint64_t device = 0;
+    error = allocate_cuda_(&device, bytes);
+    *pointer = reinterpret_cast<void*>(static_cast<uintptr_t>(device));
+  }
+  if (error == 0) return KW_OK;
+  *pointer = nullptr;
+  return fail(KW_OUT_OF_MEMORY, "no memory for %zu bytes%s%s (error %d)", bytes, is_host() ? "" : " on the device of ",
+              runtime_, error);
+}
+
+void Memory::release(void* pointer) const {
+  if (pointer == nullptr) return;
+  if (is_host()) {
+    free(pointer);
+  } else if (release_hip_ != nullptr) {
+    release_hip_(pointer);
+  } else {
+    release_cuda_(address(pointer));
+  }
+}
+
+kw_status Memory::copy_in(void* device, const void* host, size_t bytes) const {
+  if (bytes == 0) return KW_OK;
+  if (copy_hip_ != nullptr) return check("hipMemcpy to the device", copy_hip_(device, host, bytes, kHipToDevice));
+  return check("cuMemcpyHtoD", copy_in_cuda_(address(device), host, bytes));
+}
+
+kw_status Memory::copy_out(void* host, const void* device, size_t bytes) const {
+  if (bytes == 0) return KW_OK;
+  if (copy_hip_ != nullptr) return check("hipMemcpy to the host", copy_hip_(host, device, bytes, kHipToHost));
+  return check("cuMemcpyDtoH", copy_out_cuda_(host, address(device), bytes));
+}
+
+kw_status Memory::finish() const { return finish_ == nullptr ? KW_OK : check("waiting for the device", finish_()); }
+
+}  // namespace kernelwright

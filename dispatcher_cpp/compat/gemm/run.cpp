@@ -1,0 +1,269 @@
+// The familiar functions that compute: operands to the device where there is one, launches, results back.
+#include <string.h>
+#include <time.h>
+
+#include "kernelwright/dispatcher/compat/gemm_state.hpp"
+#include "kernelwright/dispatcher/gemm/problem.hpp"
+
+using namespace kernelwright;
+
+namespace {
+
+constexpr double kTimedSeconds = 0.1;
+constexpr int kMostRepeats = 10;
+constexpr size_t kAlignment = 256;
+
+double now() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+kw_status launch(const State& state, const kw_plan* plan, const void* args, float* time_ms) {
+  if (kw_status status = kw_plan_launch(plan, args)) return status;
+  if (kw_status status = state.memory.finish()) return status;
+  if (time_ms == nullptr) return KW_OK;
+  int repeats = 0;
+  double spent = 0;
+  while (repeats == 0 || (repeats < kMostRepeats && spent < kTimedSeconds)) {
+    const double start = now();
+    if (kw_status status = kw_plan_launch(plan, args)) return status;
+    if (kw_status status = state.memory.finish()) return status;
+    spent += now() - start;
+    ++repeats;
+  }
+  *time_ms = static_cast<float>(spent / repeats * 1e3);
+  return KW_OK;
+}
+
+size_t bytes_of(uint32_t dtype, int64_t rows, int64_t columns) {
+  return static_cast<size_t>(rows) * static_cast<size_t>(columns) *
+         dtype_bytes(dtype);  // the problem is valid: it fits
+}
+
+// Memory on the device for a matrix, with its contents if it has any.
+kw_status bring(const Memory& memory, const void* host, size_t bytes, Buffer* there) {
+  if (kw_status status = there->allocate(bytes)) return status;
+  return host == nullptr ? KW_OK : memory.copy_in(there->get(), host, bytes);
+}
+
+kw_status run_on_device(const State& state, const kw_plan* plan, const kw_gemm_problem& problem, kw_gemm_args args,
+                        float* time_ms) {
+  const Memory& memory = state.memory;
+  const size_t c_bytes = bytes_of(problem.dtype_c, problem.m, problem.n);
+  Buffer a(memory), b(memory), c(memory);
+  Buffer ds[KW_MAX_D] = {Buffer(memory), Buffer(memory), Buffer(memory), Buffer(memory)};
+  static_assert(KW_MAX_D == 4, "one buffer each");
+  if (kw_status status = bring(memory, args.a, bytes_of(problem.dtype_a, problem.m, problem.k), &a)) return status;
+  if (kw_status status = bring(memory, args.b, bytes_of(problem.dtype_b, problem.k, problem.n), &b)) return status;
+  for (uint32_t i = 0; i < problem.num_d; ++i) {
+    if (kw_status status = bring(memory, args.multi_d[i], c_bytes, &ds[i])) return status;
+    args.multi_d[i] = ds[i].get();
+  }
+  if (kw_status status = bring(memory, nullptr, c_bytes, &c)) return status;
+  void* const host = args.d;
+  args.a = a.get();
+  args.b = b.get();
+  args.d = c.get();
+  if (kw_status status = launch(state, plan, &args, time_ms)) return status;
+  return memory.copy_out(host, c.get(), c_bytes);
+}
+
+kw_status run_on_device(const State& state, const kw_plan* plan, const kw_grouped_gemm_problem& problem,
+                        kw_grouped_gemm_args args, float* time_ms);
+
+// A problem, plain or grouped, with its arguments but for the workspace.
+template <class Problem, class Args>
+kw_status run(const State& state, const Problem& problem, Args args, float* time_ms) {
+  Planned planned;
+  if (kw_status status = planned.make(state, problem.base)) return status;
+  if (kw_status status = validate_args(problem, &args, UINT64_C(0))) return status;
+  if (kw_status status = state.memory.enter()) return status;
+  Buffer workspace(state.memory);
+  args.workspace_bytes = kw_plan_workspace_size(planned.get());
+  if (kw_status status = workspace.allocate(args.workspace_bytes)) return status;
+  args.workspace = workspace.get();
+  if (state.memory.is_host()) return launch(state, planned.get(), &args, time_ms);
+  return run_on_device(state, planned.get(), problem, args, time_ms);
+}
+
+kw_gemm_args operands(const void* a, const void* b, void* c) {
+  kw_gemm_args args{};
+  args.struct_size = sizeof args;
+  args.a = a;
+  args.b = b;
+  args.d = c;
+  return args;
+}
+
+kw_status run_multi_d(const State& state, const kw_gemm_args& plain, const void* const* ds, int num_d,
+                      kw_gemm_problem problem, float* time_ms) {
+  Epilogue epilogue = state.epilogue;
+  if (epilogue.num_d == 0) {
+    if (kw_status status = common_epilogue(state.dispatcher, state.types, &epilogue)) return status;
+  }
+  if (num_d < 0 || static_cast<uint32_t>(num_d) != epilogue.num_d || ds == nullptr) {
+    return fail(KW_INVALID_ARGUMENT, "%d D tensors%s; allowed: the %u that dispatcher_get_num_d_tensors() says", num_d,
+                ds == nullptr ? " in a null array" : "", epilogue.num_d);
+  }
+  problem.num_d = epilogue.num_d;
+  problem.d_op = epilogue.d_op;
+  problem.activation = epilogue.activation;
+  kw_gemm_args args = plain;
+  for (int i = 0; i < num_d; ++i) {
+    problem.ld_multi_d[i] = problem.ldc;
+    args.multi_d[i] = ds[i];
+  }
+  return run(state, problem, args, time_ms);
+}
+
+// The matrices of one operand of all groups, one behind the other in one piece of device memory.
+class Stack {
+ public:
+  explicit Stack(const Memory& memory) : memory_(memory), buffer_(memory) {}
+
+  // One for each group, in their order; before allocate().
+  kw_status add(size_t bytes) {
+    const size_t room = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    if (room < bytes || __builtin_add_overflow(total_, room, &total_) || !bytes_.push(bytes)) {
+      return fail(KW_OUT_OF_MEMORY, "no memory for the matrices of %zu groups", bytes_.size() + 1);
+    }
+    return KW_OK;
+  }
+  kw_status allocate() {
+    if (kw_status status = buffer_.allocate(total_)) return status;
+    size_t at = 0;
+    for (const size_t bytes : bytes_) {
+      if (!pointers_.push(static_cast<char*>(buffer_.get()) + at)) {
+        return fail(KW_OUT_OF_MEMORY, "no memory for %zu pointers", bytes_.size());
+      }
+      at += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    }
+    return KW_OK;
+  }
+  kw_status copy_in(const void* const* host) const {
+    for (size_t i = 0; i < bytes_.size(); ++i) {
+      if (bytes_[i] == 0) continue;
+      if (kw_status status = memory_.copy_in(pointers_[i], host[i], bytes_[i])) return status;
+    }
+    return KW_OK;
+  }
+  kw_status copy_out(void* const* host) const {
+    for (size_t i = 0; i < bytes_.size(); ++i) {
+      if (bytes_[i] == 0) continue;
+      if (kw_status status = memory_.copy_out(host[i], pointers_[i], bytes_[i])) return status;
+    }
+    return KW_OK;
+  }
+  void* const* pointers() const { return pointers_.begin(); }
+
+ private:
+  const Memory& memory_;
+  Buffer buffer_;
+  Vec<size_t> bytes_;
+  Vec<void*> pointers_;
+  size_t total_ = 0;
+};
+
+kw_status run_on_device(const State& state, const kw_plan* plan, const kw_grouped_gemm_problem& problem,
+                        kw_grouped_gemm_args args, float* time_ms) {
+  Stack a(state.memory), b(state.memory), c(state.memory);
+  for (int64_t i = 0; i < problem.group_count; ++i) {
+    const kw_gemm_group& group = problem.groups[i];
+    if (kw_status status = a.add(bytes_of(problem.dtype_a, group.m, group.k))) return status;
+    if (kw_status status = b.add(bytes_of(problem.dtype_b, group.k, group.n))) return status;
+    if (kw_status status = c.add(bytes_of(problem.dtype_c, group.m, group.n))) return status;
+  }
+  if (kw_status status = a.allocate()) return status;
+  if (kw_status status = b.allocate()) return status;
+  if (kw_status status = c.allocate()) return status;
+  if (kw_status status = a.copy_in(args.a)) return status;
+  if (kw_status status = b.copy_in(args.b)) return status;
+  void* const* const host = args.d;
+  args.a = a.pointers();
+  args.b = b.pointers();
+  args.d = c.pointers();
+  if (kw_status status = launch(state, plan, &args, time_ms)) return status;
+  return c.copy_out(host);
+}
+
+kw_status run_grouped(const State& state, const Vec<kw_gemm_group>& groups, const void* const* a, const void* const* b,
+                      void* const* c, float* time_ms) {
+  const GemmTypes& types = state.types;
+  kw_grouped_gemm_problem problem{};
+  problem.base = {sizeof problem, KW_OP_GROUPED_GEMM};
+  problem.dtype_a = types.dtype_a, problem.dtype_b = types.dtype_b;
+  problem.dtype_c = types.dtype_c, problem.dtype_acc = types.dtype_acc;
+  problem.layout_a = types.layout_a, problem.layout_b = types.layout_b, problem.layout_c = types.layout_c;
+  problem.group_count = static_cast<int64_t>(groups.size());
+  problem.groups = groups.begin();
+  problem.alpha = 1.0;
+  kw_grouped_gemm_args args{};
+  args.struct_size = sizeof args;
+  args.group_count = problem.group_count;
+  args.groups = problem.groups;
+  args.a = a, args.b = b, args.d = c;
+  return run(state, problem, args, time_ms);
+}
+
+kw_status packed_groups(const State& state, int count, const int64_t* ms, const int64_t* ns, const int64_t* ks,
+                        Vec<kw_gemm_group>* groups) {
+  if (count < 0 || (count > 0 && (ms == nullptr || ns == nullptr || ks == nullptr))) {
+    return fail(KW_INVALID_ARGUMENT, "group_count = %d; allowed: 0 or more, with as many ms, ns and ks", count);
+  }
+  for (int i = 0; i < count; ++i) {
+    const kw_gemm_problem one = packed_problem(state.types, ms[i], ns[i], ks[i]);
+    if (!groups->push({one.m, one.n, one.k, one.lda, one.ldb, one.ldc})) {
+      return fail(KW_OUT_OF_MEMORY, "no memory for %d groups", count);
+    }
+  }
+  return KW_OK;
+}
+
+int finished(kw_status status, float* time_ms) {
+  if (status != KW_OK && time_ms != nullptr) *time_ms = -1.0F;
+  return code(status);
+}
+
+}  // namespace
+
+int dispatcher_run_gemm(const void* a, const void* b, void* c, int64_t m, int64_t n, int64_t k, float* time_ms) {
+  const Reading reading;
+  const State* state = reading.state();
+  kw_status status = KW_INVALID_ARGUMENT;
+  if (state != nullptr) status = run(*state, packed_problem(state->types, m, n, k), operands(a, b, c), time_ms);
+  return finished(status, time_ms);
+}
+
+int dispatcher_get_num_d_tensors(void) {
+  const Reading reading;
+  const State* state = reading.state();
+  if (state == nullptr) return DISPATCHER_ERROR;
+  Epilogue epilogue = state->epilogue;
+  const kw_status status = epilogue.num_d != 0 ? KW_OK : common_epilogue(state->dispatcher, state->types, &epilogue);
+  return status == KW_OK ? static_cast<int>(epilogue.num_d) : code(status);
+}
+
+int dispatcher_run_multi_d_gemm(const void* a, const void* b, const void** ds, int num_d, void* c, int64_t m, int64_t n,
+                                int64_t k, float* time_ms) {
+  const Reading reading;
+  const State* state = reading.state();
+  kw_status status = KW_INVALID_ARGUMENT;
+  if (state != nullptr) {
+    status = run_multi_d(*state, operands(a, b, c), ds, num_d, packed_problem(state->types, m, n, k), time_ms);
+  }
+  return finished(status, time_ms);
+}
+
+int dispatcher_run_grouped_gemm(int group_count, const int64_t* ms, const int64_t* ns, const int64_t* ks,
+                                const void** a, const void** b, void** c, float* time_ms) {
+  const Reading reading;
+  const State* state = reading.state();
+  kw_status status = KW_INVALID_ARGUMENT;
+  if (state != nullptr) {
+    Vec<kw_gemm_group> groups;
+    status = packed_groups(*state, group_count, ms, ns, ks, &groups);
+    if (status == KW_OK) status = run_grouped(*state, groups, a, b, c, time_ms);
+  }
+  return finished(status, time_ms);
+}

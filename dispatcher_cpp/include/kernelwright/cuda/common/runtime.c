@@ -1,0 +1,138 @@
+/* Errors, device facts and the driver entry point that the kernels of one library share. */
+#include "kernelwright/cuda/common/runtime.h"
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+static __thread char last_error[512];
+static __thread uint64_t descriptors_refused;
+
+uint64_t kw_cuda_descriptors_refused(void) { return descriptors_refused; }
+
+kw_status kw_cuda_fail(kw_status status, const char* format, ...) {
+  va_list args;
+  va_start(args, format);
+  vsnprintf(last_error, sizeof(last_error), format, args);
+  va_end(args);
+  return status;
+}
+
+const char* kw_backend_last_error(void) { return last_error; }
+
+kw_status kw_backend_set_num_threads(uint32_t threads) {
+  return kw_cuda_fail(KW_UNSUPPORTED, "set_num_threads(%u): a GPU library has no host threads to set", threads);
+}
+
+kw_status kw_backend_set_runtime(const char* path) {
+  return kw_cuda_fail(KW_UNSUPPORTED, "set_runtime(%s): the CUDA runtime is a part of this library",
+                      path ? path : "null");
+}
+
+kw_status kw_cuda_launch_failed(const kw_kernel* kernel, int error) {
+  cudaGetLastError(); /* or the next, innocent call reports it */
+  return kw_cuda_fail(KW_LAUNCH_FAILED, "%s: %s (%s)", kernel->name, cudaGetErrorString((cudaError_t)error),
+                      cudaGetErrorName((cudaError_t)error));
+}
+
+kw_status kw_cuda_workspace_too_small(const kw_kernel* kernel, uint64_t needed, uint64_t given) {
+  return kw_cuda_fail(KW_WORKSPACE_TOO_SMALL, "%s: workspace has %llu bytes, this problem needs %llu", kernel->name,
+                      (unsigned long long)given, (unsigned long long)needed);
+}
+
+kw_status kw_cuda_device(int* device, int* multiprocessors) {
+  static int known[KW_CUDA_MAX_DEVICES]; /* 0 = not asked yet; every thread would write the same */
+  cudaError_t error = cudaGetDevice(device);
+  if (error == cudaSuccess) {
+    const int cached = *device < KW_CUDA_MAX_DEVICES ? __atomic_load_n(&known[*device], __ATOMIC_RELAXED) : 0;
+    *multiprocessors = cached;
+    if (cached) return KW_OK;
+    error = cudaDeviceGetAttribute(multiprocessors, cudaDevAttrMultiProcessorCount, *device);
+    if (error == cudaSuccess && *device < KW_CUDA_MAX_DEVICES) {
+      __atomic_store_n(&known[*device], *multiprocessors, __ATOMIC_RELAXED);
+    }
+  }
+  if (error == cudaSuccess) return KW_OK;
+  cudaGetLastError();
+  return kw_cuda_fail(KW_RUNTIME_MISSING, "no usable CUDA device: %s", cudaGetErrorString(error));
+}
+
+kw_status kw_cuda_prepare(const void* kernel, int shared_bytes, int device, uint64_t* done) {
+  const uint64_t bit = device < KW_CUDA_MAX_DEVICES ? UINT64_C(1) << device : 0;
+  if (__atomic_load_n(done, __ATOMIC_ACQUIRE) & bit) return KW_OK;
+  const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
+  if (error != cudaSuccess) {
+    cudaGetLastError();
+    return kw_cuda_fail(KW_LAUNCH_FAILED, "device %d refused %d bytes of shared memory: %s", device, shared_bytes,
+                        cudaGetErrorString(error));
+  }
+  __atomic_fetch_or(done, bit, __ATOMIC_RELEASE);
+  return KW_OK;
+}
+
+static kw_status say(kw_status status, char* reason, size_t bytes, const char* format, ...) {
+  va_list args;
+  va_start(args, format);
+  vsnprintf(last_error, sizeof(last_error), format, args);
+  va_end(args);
+  if (reason && bytes) snprintf(reason, bytes, "%s", last_error);
+  return status;
+}
+
+kw_status kw_backend_check_device(int32_t device, char* reason, size_t bytes) {
+  int count = 0, major = 0, minor = 0;
+  cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess) {
+    cudaGetLastError();
+    return say(KW_RUNTIME_MISSING, reason, bytes, "no usable CUDA driver or device: %s", cudaGetErrorString(error));
+  }
+  if (device < 0 || device >= count) {
+    return say(KW_RUNTIME_MISSING, reason, bytes, "device %d does not exist: %d CUDA device(s) are visible", device,
+               count);
+  }
+  error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+  if (error != cudaSuccess) {
+    cudaGetLastError();
+    return say(KW_RUNTIME_MISSING, reason, bytes, "device %d: %s", device, cudaGetErrorString(error));
+  }
+  if (major != 9 || minor != 0) {
+    return say(KW_ARCH_MISMATCH, reason, bytes, "device %d has compute capability %d.%d; sm_90a code needs 9.0", device,
+               major, minor);
+  }
+  return KW_OK;
+}
+
+/* CUTLASS calls the driver by this name (CUTLASS_ENABLE_DIRECT_CUDA_DRIVER_CALL). Nothing links against libcuda, so
+ * the entry is looked up once; CUTLASS alone would look it up by name for each of the four descriptors of a launch. */
+KW_HIDDEN CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* address,
+                                          const cuuint64_t* dim, const cuuint64_t* strides, const cuuint32_t* box,
+                                          const cuuint32_t* element_strides, CUtensorMapInterleave interleave,
+                                          CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
+                                          CUtensorMapFloatOOBfill fill) {
+  typedef CUresult (*encode_function)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*,
+                                      const cuuint64_t*, const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave,
+                                      CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
+  static void* entry;
+  void* found = __atomic_load_n(&entry, __ATOMIC_ACQUIRE);
+  if (!found) {
+    enum cudaDriverEntryPointQueryResult result;
+    if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result) !=
+            cudaSuccess ||
+        result != cudaDriverEntryPointSuccess) {
+      ++descriptors_refused;
+      kw_cuda_fail(KW_RUNTIME_MISSING, "the CUDA driver has no cuTensorMapEncodeTiled (needs 12.0 or later)");
+      return CUDA_ERROR_NOT_FOUND;
+    }
+    __atomic_store_n(&entry, found, __ATOMIC_RELEASE);
+  }
+  const CUresult status = ((encode_function)found)(map, type, rank, address, dim, strides, box, element_strides,
+                                                   interleave, swizzle, promotion, fill);
+  if (status != CUDA_SUCCESS) {
+    ++descriptors_refused;
+    kw_cuda_fail(KW_LAUNCH_FAILED, "TMA descriptor refused (CUresult %d): extents %llu x %llu, stride %llu bytes",
+                 (int)status, (unsigned long long)dim[0], (unsigned long long)dim[1], (unsigned long long)strides[0]);
+  }
+  return status;
+}

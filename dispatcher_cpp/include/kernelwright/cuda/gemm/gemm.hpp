@@ -1,0 +1,185 @@
+// GEMM on Hopper: TMA loads, wgmma, warp-specialised and persistent, assembled by CUTLASS 4.2's collective builders.
+//
+// A generated header defines a config (element types, layouts, tile, cluster, schedules) and a descriptor; everything
+// else is here. One launch makes the TMA descriptors (they hold pointers), fills the kernel's parameters on the stack
+// and launches: no allocation, no synchronisation, no state but the one-time shared-memory attribute per device.
+#pragma once
+
+#include <cuda_runtime.h>
+#include <cutlass/cutlass.h>
+#include <cutlass/device_kernel.h>
+
+#include <cutlass/epilogue/collective/collective_builder.hpp>
+#include <cutlass/gemm/collective/collective_builder.hpp>
+#include <cutlass/gemm/kernel/gemm_universal.hpp>
+
+#include "kernelwright/cuda/gemm/epilogue.hpp"
+#include "kernelwright/cuda/gemm/operands.hpp"
+#include "kernelwright/cuda/gemm/problem.h"
+
+namespace kernelwright::cuda {
+
+// Where a launch goes: the calling thread's device, on which the kernel may use the shared memory that it needs.
+struct place {
+  int device, multiprocessors;
+};
+
+template <class Kernel>
+kw_status prepare_kernel(place* where) {
+  const kw_status status = kw_cuda_device(&where->device, &where->multiprocessors);
+  if (status != KW_OK) return status;
+  static uint64_t prepared = 0;  // of this kernel, a bit per device
+  const void* const function = reinterpret_cast<const void*>(&cutlass::device_kernel<Kernel>);
+  return kw_cuda_prepare(function, Kernel::SharedStorageSize, where->device, &prepared);
+}
+
+// Makes the TMA descriptors and launches. With `overlaps`, workgroups may start while the kernel before them drains;
+// they wait for it before they touch global memory. Generated headers switch these waits on, but not for stream-K,
+// whose scheduler CUTLASS 4.2 does not compile with them, nor for groups, whose scheduler reads the table of groups
+// before them.
+template <class Kernel, class Cluster, bool overlaps>
+kw_status start_kernel(const kw_kernel* descriptor, const typename Kernel::Arguments& arguments, void* workspace,
+                       cudaStream_t stream) {
+  const uint64_t refused = kw_cuda_descriptors_refused();
+  auto params = Kernel::to_underlying_arguments(arguments, workspace);
+  if (kw_cuda_descriptors_refused() != refused) return KW_LAUNCH_FAILED;
+  cudaLaunchAttribute attributes[2]{};
+  attributes[0].id = cudaLaunchAttributeClusterDimension;
+  attributes[0].val.clusterDim = {cute::size<0>(Cluster{}), cute::size<1>(Cluster{}), cute::size<2>(Cluster{})};
+  attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[1].val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = Kernel::get_grid_shape(params);
+  config.blockDim = Kernel::get_block_shape();
+  config.dynamicSmemBytes = Kernel::SharedStorageSize;
+  config.stream = stream;
+  config.attrs = attributes;
+  config.numAttrs = overlaps ? 2 : 1;
+  void* parameters[] = {&params};
+  const void* const function = reinterpret_cast<const void*>(&cutlass::device_kernel<Kernel>);
+  const cudaError_t error = cudaLaunchKernelExC(&config, function, parameters);
+  return error == cudaSuccess ? KW_OK : kw_cuda_launch_failed(descriptor, static_cast<int>(error));
+}
+
+template <class Config>
+struct gemm {
+  using operands = operands_of<Config>;
+  using tile = typename operands::tile;
+  using cluster = typename operands::cluster;
+  using element_a = typename operands::element_a;
+  using element_b = typename operands::element_b;
+  using element_c = typename Config::element_c;
+  using element_acc = typename Config::element_acc;
+  using layout_c = typename operands::layout_c;
+  static constexpr bool cut = !cute::is_same_v<typename Config::tile_scheduler, cutlass::gemm::PersistentScheduler>;
+
+  using fused = cute::conditional_t<Config::fused, fused_epilogue<Config, tile, layout_c>, plain_epilogue<Config>>;
+  using epilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
+      cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, tile, cluster,
+      cutlass::epilogue::collective::EpilogueTileAuto, element_acc, element_acc, element_c, layout_c,
+      tma_alignment<element_c>, element_c, layout_c, tma_alignment<element_c>, typename Config::epilogue_schedule,
+      typename fused::fusion>::CollectiveOp;
+  using mainloop = typename cutlass::gemm::collective::CollectiveBuilder<
+      cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, element_a, typename operands::layout_a,
+      tma_alignment<element_a>, element_b, typename operands::layout_b, tma_alignment<element_b>, element_acc, tile,
+      cluster,
+      cutlass::gemm::collective::StageCountAutoCarveout<static_cast<int>(sizeof(typename epilogue::SharedStorage))>,
+      typename Config::mainloop_schedule>::CollectiveOp;
+
+  // A type of its own per config: the kernel's symbol is then short and belongs to one object only.
+  struct kernel : cutlass::gemm::kernel::GemmUniversal<cute::Shape<int, int, int, int>, mainloop, epilogue,
+                                                       typename Config::tile_scheduler> {};
+
+  static constexpr gemm_resources resources = {sizeof(gemm_resources), kernel::SharedStorageSize,
+                                               kernel::MaxThreadsPerBlock, mainloop::DispatchPolicy::Stages};
+
+  static typename kernel::Arguments arguments(const kw_gemm_problem& problem, const kw_gemm_args& args,
+                                              const place& where) {
+    typename kernel::Arguments out{};
+    const auto [m, n, a, b] = operands::sides(problem, args);
+    out.mode = cutlass::gemm::GemmUniversalMode::kGemm;
+    out.problem_shape = {m, n, static_cast<int>(problem.k), static_cast<int>(problem.batch)};
+    out.mainloop.ptr_A = static_cast<const element_a*>(a.pointer);
+    out.mainloop.dA = stride(a.leading, a.batch, typename kernel::StrideA{});
+    out.mainloop.ptr_B = static_cast<const element_b*>(b.pointer);
+    out.mainloop.dB = stride(b.leading, b.batch, typename kernel::StrideB{});
+    fused::fill(out.epilogue.thread, problem, args);
+    // The descriptor of C is made even where beta is 0 and nothing reads it: it needs some valid address.
+    out.epilogue.ptr_C = static_cast<const element_c*>(args.c ? args.c : args.d);
+    out.epilogue.dC = stride(problem.ldc, batch_stride(problem, problem.stride_c), typename kernel::StrideC{});
+    out.epilogue.ptr_D = static_cast<element_c*>(args.d);
+    out.epilogue.dD = out.epilogue.dC;
+    out.hw_info.device_id = where.device;
+    out.hw_info.sm_count = where.multiprocessors;
+    out.scheduler.max_swizzle_size = swizzle(m, n, where.multiprocessors);
+    using order = decltype(out.scheduler.raster_order);
+    out.scheduler.raster_order = Config::swap ? order::AlongN : order::AlongM;
+    if constexpr (cut) cut_along_k(out.scheduler, problem);
+    return out;
+  }
+
+  // How many clusters wide the groups of tiles are that run side by side and share operands in L2. CUTLASS rounds both
+  // extents up to whole groups and computes the tiles beyond the edge as well, so: the widest that costs no wave.
+  static int swizzle(int m, int n, int multiprocessors) {
+    const auto waves = [&](int width) {
+      const int64_t rows = width * cute::size<0>(tile{}) * cute::size<0>(cluster{});
+      const int64_t columns = width * cute::size<1>(tile{}) * cute::size<1>(cluster{});
+      const int64_t groups = ((m + rows - 1) / rows) * ((n + columns - 1) / columns);
+      return (groups * width * width * cute::size(cluster{}) + multiprocessors - 1) / multiprocessors;
+    };
+    int width = 8;
+    while (width > 1 && waves(width) > waves(1)) width /= 2;
+    return width;
+  }
+
+  // Partial sums are added in the order of K: each workgroup of a tile waits for the one before it.
+  template <class Scheduler>
+  static void cut_along_k(Scheduler& scheduler, const kw_gemm_problem& problem) {
+    using modes = decltype(scheduler.decomposition_mode);
+    scheduler.reduction_mode = decltype(scheduler.reduction_mode)::Deterministic;
+    scheduler.splits = static_cast<int>(problem.split_k);
+    scheduler.decomposition_mode = Config::stream_k      ? modes::StreamK
+                                   : problem.split_k > 1 ? modes::SplitK
+                                                         : modes::DataParallel;
+  }
+
+  static kw_status workspace_size(const kw_kernel*, const kw_problem* problem, uint64_t* bytes) {
+    *bytes = 0;
+    const kw_gemm_problem& p = *reinterpret_cast<const kw_gemm_problem*>(problem);
+    if (!cut || p.m == 0 || p.n == 0 || p.k == 0) return KW_OK;
+    place where{};
+    const kw_status status = kw_cuda_device(&where.device, &where.multiprocessors);
+    if (status == KW_OK) *bytes = kernel::get_workspace_size(arguments(p, kw_gemm_args{}, where));
+    return status;
+  }
+
+  static kw_status launch(const kw_kernel* descriptor, const void* plan, const void* args_pointer) {
+    const kw_gemm_problem& problem = static_cast<const kw_cuda_gemm_plan*>(plan)->problem;
+    const kw_gemm_args& args = *static_cast<const kw_gemm_args*>(args_pointer);
+    if (problem.m == 0 || problem.n == 0) return KW_OK;
+    kw_status status = kw_cuda_gemm_check_args(&problem, &args);
+    if (status != KW_OK) return status;
+    if (problem.k == 0) return kw_cuda_gemm_without_k(descriptor, &problem, &args);
+
+    place where{};
+    status = prepare_kernel<kernel>(&where);
+    if (status != KW_OK) return status;
+    const auto in = arguments(problem, args, where);
+    const auto stream = static_cast<cudaStream_t>(args.stream);
+    if constexpr (cut) {
+      const uint64_t needed = kernel::get_workspace_size(in);
+      if (needed > args.workspace_bytes) return kw_cuda_workspace_too_small(descriptor, needed, args.workspace_bytes);
+      if (kernel::initialize_workspace(in, args.workspace, stream) != cutlass::Status::kSuccess) {
+        return kw_cuda_launch_failed(descriptor, static_cast<int>(cudaGetLastError()));
+      }
+    }
+#ifdef CUTLASS_ENABLE_GDC_FOR_SM90
+    constexpr bool overlaps = true;
+#else
+    constexpr bool overlaps = false;
+#endif
+    return start_kernel<kernel, cluster, overlaps>(descriptor, in, args.workspace, stream);
+  }
+};
+
+}  // namespace kernelwright::cuda

@@ -1,0 +1,313 @@
+/* Which GEMM problems a TMA kernel serves, what it says otherwise, and the launches that need no kernel. */
+#include "kernelwright/cuda/gemm/problem.h"
+
+#include <cuda_runtime_api.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernelwright/gemm/checks.h"
+
+/* TMA addresses rows by multiples of 16 bytes, below 2^40 bytes (CUDA driver API, cuTensorMapEncodeTiled). */
+#define TMA_ALIGNMENT 16
+#define TMA_STRIDE_LIMIT (INT64_C(1) << 40)
+
+static const char* const dtype_names[] = {"?", "fp32", "fp16", "bf16", "fp8", "bf8", "int8", "int32"};
+static const int dtype_bytes[] = {0, 4, 2, 2, 1, 1, 1, 4};
+static const char* const layout_names[] = {"row-major", "column-major"};
+
+static const char* dtype_name(uint32_t dtype) { return dtype_names[dtype <= KW_INT32 ? dtype : 0]; }
+
+static const char* layout_name(uint32_t layout) { return layout <= KW_COL_MAJOR ? layout_names[layout] : "?"; }
+
+struct reason {
+  char* text;
+  size_t bytes;
+};
+
+static kw_status refuse(struct reason reason, const char* format, ...) {
+  if (reason.text && reason.bytes) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(reason.text, reason.bytes, format, args);
+    va_end(args);
+  }
+  return KW_UNSUPPORTED;
+}
+
+static kw_status check_dtype(struct reason reason, const char* field, uint32_t asked, uint32_t served) {
+  if (asked == served) return KW_OK;
+  return refuse(reason, "%s is %s; this kernel takes %s", field, dtype_name(asked), dtype_name(served));
+}
+
+static kw_status check_layout(struct reason reason, const char* field, uint32_t asked, uint32_t served) {
+  if (asked == served) return KW_OK;
+  return refuse(reason, "%s is %s; this kernel takes %s", field, layout_name(asked), layout_name(served));
+}
+
+static kw_status check_extent(struct reason reason, const char* field, int64_t extent) {
+  if (extent >= 0 && extent <= INT32_MAX) return KW_OK;
+  return refuse(reason, "%s is %lld; this kernel takes 0 to %d", field, (long long)extent, INT32_MAX);
+}
+
+static kw_status check_leading(struct reason reason, const char* field, int64_t leading, int64_t contiguous,
+                               uint32_t dtype) {
+  const int bytes = dtype_bytes[dtype];
+  if (leading < contiguous) {
+    return refuse(reason, "%s is %lld, below the %lld contiguous elements", field, (long long)leading,
+                  (long long)contiguous);
+  }
+  if (leading * bytes % TMA_ALIGNMENT) {
+    return refuse(reason, "%s is %lld; TMA needs multiples of 16 bytes, that is of %d %s elements", field,
+                  (long long)leading, TMA_ALIGNMENT / bytes, dtype_name(dtype));
+  }
+  if (leading >= TMA_STRIDE_LIMIT / bytes) {
+    return refuse(reason, "%s is %lld; TMA needs strides below 2^40 bytes", field, (long long)leading);
+  }
+  return KW_OK;
+}
+
+static kw_status check_batch_stride(struct reason reason, const char* field, int64_t stride, uint32_t dtype) {
+  if (stride >= 0 && stride * dtype_bytes[dtype] % TMA_ALIGNMENT == 0 && stride < TMA_STRIDE_LIMIT / dtype_bytes[dtype])
+    return KW_OK;
+  return refuse(reason, "%s is %lld; TMA needs multiples of 16 bytes, that is of %d %s elements, from 0 to 2^40 bytes",
+                field, (long long)stride, TMA_ALIGNMENT / dtype_bytes[dtype], dtype_name(dtype));
+}
+
+/* TMA stores whole 16 bytes: at a ragged n it writes zeros behind the row (seen on H200). Reads are cut exactly. */
+static kw_status check_stored_row(struct reason reason, int64_t n, uint32_t dtype) {
+  const int step = TMA_ALIGNMENT / dtype_bytes[dtype];
+  if (n % step == 0) return KW_OK;
+  return refuse(reason, "n is %lld; TMA stores rows of C in 16 bytes, that is in %d %s elements", (long long)n, step,
+                dtype_name(dtype));
+}
+
+static kw_status check_scalar(struct reason reason, const char* field, double value, uint32_t dtype) {
+  if (dtype != KW_INT32 || (value == nearbyint(value) && value >= INT32_MIN && value <= INT32_MAX)) return KW_OK;
+  return refuse(reason, "%s is %g; an int32 result takes whole 32-bit factors only", field, value);
+}
+
+static kw_status check_k(struct reason reason, const kw_gemm_problem* problem) {
+  if (problem->k > 0) return KW_OK;
+  if (problem->num_d > 0 || problem->activation != KW_ACTIVATION_NONE) {
+    return refuse(reason, "k is 0; a kernel with D tensors or an activation needs a K extent");
+  }
+  if (problem->beta == 0 || problem->beta == 1) return KW_OK;
+  return refuse(reason, "k is 0 and beta is %g; without a K extent this kernel serves beta 0 and 1", problem->beta);
+}
+
+#define TRY(call)                     \
+  do {                                \
+    const kw_status tried = (call);   \
+    if (tried != KW_OK) return tried; \
+  } while (0)
+
+/* A stride of 0 shares A or B among all products; C is written, so its products lie apart. */
+static kw_status check_batches(struct reason r, const kw_gemm_problem* p) {
+  if (p->batch == 1) return KW_OK;
+  TRY(check_extent(r, "batch", p->batch));
+  TRY(check_batch_stride(r, "stride_a", p->stride_a, p->dtype_a));
+  TRY(check_batch_stride(r, "stride_b", p->stride_b, p->dtype_b));
+  TRY(check_batch_stride(r, "stride_c", p->stride_c, p->dtype_c));
+  if (p->stride_c < (p->m - 1) * p->ldc + p->n && p->ldc < (p->batch - 1) * p->stride_c + p->n) {
+    return refuse(r, "stride_c is %lld: products of %lld x %lld with ldc %lld would overlap", (long long)p->stride_c,
+                  (long long)p->m, (long long)p->n, (long long)p->ldc);
+  }
+  return KW_OK;
+}
+
+static kw_status check_tensors(struct reason r, const kw_gemm_problem* p) {
+  for (uint32_t i = 0; i < p->num_d; ++i) {
+    if (p->ld_multi_d[i] != 0) TRY(check_leading(r, "ld_multi_d", p->ld_multi_d[i], p->n, p->dtype_c));
+    TRY(check_batch_stride(r, "stride_multi_d", p->stride_multi_d[i], p->dtype_c));
+  }
+  return KW_OK;
+}
+
+static kw_status check_sizes(struct reason r, const kw_gemm_problem* p) {
+  TRY(check_extent(r, "m", p->m));
+  TRY(check_extent(r, "n", p->n));
+  TRY(check_extent(r, "k", p->k));
+  TRY(check_scalar(r, "alpha", p->alpha, p->dtype_acc));
+  TRY(check_scalar(r, "beta", p->beta, p->dtype_acc));
+  if (p->m == 0 || p->n == 0) return KW_OK;
+  TRY(check_k(r, p));
+  TRY(check_stored_row(r, p->n, p->dtype_c));
+  if (p->k > 0) { /* otherwise neither is read */
+    TRY(check_leading(r, "lda", p->lda, p->layout_a == KW_ROW_MAJOR ? p->k : p->m, p->dtype_a));
+    TRY(check_leading(r, "ldb", p->ldb, p->layout_b == KW_ROW_MAJOR ? p->n : p->k, p->dtype_b));
+  }
+  TRY(check_leading(r, "ldc", p->ldc, p->n, p->dtype_c));
+  TRY(check_batches(r, p));
+  return check_tensors(r, p);
+}
+
+/* What plain and grouped problems have in common. */
+static kw_status check_kind(struct reason r, const kw_gemm_problem* p, const kw_gemm_traits* traits) {
+  TRY(check_dtype(r, "dtype_a", p->dtype_a, traits->dtype_a));
+  TRY(check_dtype(r, "dtype_b", p->dtype_b, traits->dtype_b));
+  TRY(check_dtype(r, "dtype_c", p->dtype_c, traits->dtype_c));
+  TRY(check_dtype(r, "dtype_acc", p->dtype_acc, traits->dtype_acc));
+  TRY(check_layout(r, "layout_a", p->layout_a, traits->layout_a));
+  TRY(check_layout(r, "layout_b", p->layout_b, traits->layout_b));
+  return check_layout(r, "layout_c", p->layout_c, traits->layout_c);
+}
+
+kw_status kw_cuda_gemm_supports(const kw_kernel* kernel, const kw_problem* problem, char* text, size_t bytes) {
+  const kw_gemm_traits* traits = (const kw_gemm_traits*)kernel->traits;
+  const kw_gemm_problem* p = (const kw_gemm_problem*)problem;
+  const struct reason r = {text, bytes};
+  if (p->base.op != KW_OP_GEMM || p->base.struct_size < sizeof(*p)) {
+    return refuse(r, "op is %u of %u bytes; this kernel serves gemm (%u, %u bytes)", p->base.op, p->base.struct_size,
+                  (unsigned)KW_OP_GEMM, (unsigned)sizeof(*p));
+  }
+  TRY(check_kind(r, p, traits));
+  if (p->split_k < 1 || p->split_k > traits->max_split_k) {
+    return refuse(r, "split_k is %u; this kernel takes %s%u", p->split_k, traits->max_split_k > 1 ? "1 to " : "",
+                  traits->max_split_k);
+  }
+  TRY(kw_gemm_variant_matches(traits, p, text, bytes));
+  return check_sizes(r, p);
+}
+
+kw_status kw_cuda_gemm_plan_problem(const kw_kernel* kernel, const kw_problem* problem, void* plan) {
+  char reason[256] = "";
+  const kw_status status = kw_cuda_gemm_supports(kernel, problem, reason, sizeof(reason));
+  if (status != KW_OK) return kw_cuda_fail(status, "%s: %s", kernel->name, reason);
+  memcpy(&((kw_cuda_gemm_plan*)plan)->problem, problem, sizeof(kw_gemm_problem));
+  return KW_OK;
+}
+
+static kw_status check_pointer(const char* field, const void* pointer) {
+  if (!pointer) return kw_cuda_fail(KW_INVALID_ARGUMENT, "%s is null", field);
+  if ((uintptr_t)pointer % TMA_ALIGNMENT == 0) return KW_OK;
+  return kw_cuda_fail(KW_INVALID_ARGUMENT, "%s is %p; TMA needs addresses that are multiples of 16 bytes", field,
+                      pointer);
+}
+
+kw_status kw_cuda_gemm_check_args(const kw_gemm_problem* problem, const kw_gemm_args* args) {
+  if (args->struct_size < sizeof(*args)) {
+    return kw_cuda_fail(KW_INVALID_ARGUMENT, "args has %u bytes; ABI %u needs %u", args->struct_size, KW_ABI_VERSION,
+                        (unsigned)sizeof(*args));
+  }
+  if (problem->k > 0) {
+    TRY(check_pointer("a", args->a));
+    TRY(check_pointer("b", args->b));
+  }
+  if (problem->beta != 0) TRY(check_pointer("c", args->c));
+  for (uint32_t i = 0; i < problem->num_d; ++i) TRY(check_pointer("a D tensor", args->multi_d[i]));
+  return check_pointer("d", args->d);
+}
+
+kw_status kw_cuda_gemm_without_k(const kw_kernel* kernel, const kw_gemm_problem* problem, const kw_gemm_args* args) {
+  const size_t element = (size_t)dtype_bytes[problem->dtype_c];
+  const size_t width = (size_t)problem->n * element, pitch = (size_t)problem->ldc * element;
+  const size_t rows = (size_t)problem->m;
+  cudaStream_t stream = (cudaStream_t)args->stream;
+  cudaError_t error = cudaSuccess;
+  for (int64_t product = 0; product < problem->batch && error == cudaSuccess; ++product) {
+    const size_t offset = (size_t)(product * problem->stride_c) * element;
+    char* d = (char*)args->d + offset;
+    if (problem->beta == 0) {
+      error = cudaMemset2DAsync(d, pitch, 0, width, rows, stream);
+    } else if (args->c != args->d) {
+      error = cudaMemcpy2DAsync(d, pitch, (const char*)args->c + offset, pitch, width, rows, cudaMemcpyDeviceToDevice,
+                                stream);
+    }
+  }
+  return error == cudaSuccess ? KW_OK : kw_cuda_launch_failed(kernel, (int)error);
+}
+
+/* A group as a problem of its own, so that the checks and the launch without K are the same. */
+static kw_gemm_problem single(const kw_gemm_traits* t, const kw_gemm_group* g, double alpha, double beta) {
+  kw_gemm_problem p = {{sizeof(kw_gemm_problem), KW_OP_GEMM},
+                       t->dtype_a,
+                       t->dtype_b,
+                       t->dtype_c,
+                       t->dtype_acc,
+                       t->layout_a,
+                       t->layout_b,
+                       t->layout_c,
+                       1,
+                       g->m,
+                       g->n,
+                       g->k,
+                       g->lda,
+                       g->ldb,
+                       g->ldc,
+                       alpha,
+                       beta,
+                       1,
+                       0,
+                       0,
+                       0,
+                       0,
+                       0,
+                       0,
+                       0,
+                       {0, 0, 0, 0},
+                       {0, 0, 0, 0},
+                       0};
+  return p;
+}
+
+kw_status kw_cuda_grouped_supports(const kw_kernel* kernel, const kw_problem* problem, char* text, size_t bytes) {
+  const kw_gemm_traits* traits = (const kw_gemm_traits*)kernel->traits;
+  const kw_grouped_gemm_problem* p = (const kw_grouped_gemm_problem*)problem;
+  const struct reason r = {text, bytes};
+  if (p->base.op != KW_OP_GROUPED_GEMM || p->base.struct_size < sizeof(*p)) {
+    return refuse(r, "op is %u of %u bytes; this kernel serves grouped gemm (%u, %u bytes)", p->base.op,
+                  p->base.struct_size, (unsigned)KW_OP_GROUPED_GEMM, (unsigned)sizeof(*p));
+  }
+  const kw_gemm_group none = {0, 0, 0, 0, 0, 0};
+  const kw_gemm_problem kind = kw_problem_of_group(p, &none);
+  TRY(check_kind(r, &kind, traits));
+  TRY(check_extent(r, "group_count", p->group_count));
+  for (int64_t i = 0; i < p->group_count; ++i) {
+    const kw_gemm_problem one = single(traits, &p->groups[i], p->alpha, p->beta);
+    char why[224] = "";
+    if (check_sizes((struct reason){why, sizeof(why)}, &one) != KW_OK) {
+      return refuse(r, "group %lld: %s", (long long)i, why);
+    }
+  }
+  return KW_OK;
+}
+
+kw_status kw_cuda_grouped_plan_problem(const kw_kernel* kernel, const kw_problem* problem, void* plan) {
+  char reason[256] = "";
+  const kw_grouped_gemm_problem* p = (const kw_grouped_gemm_problem*)problem;
+  const kw_status status = kw_cuda_grouped_supports(kernel, problem, reason, sizeof(reason));
+  if (status != KW_OK) return kw_cuda_fail(status, "%s: %s", kernel->name, reason);
+  const kw_cuda_grouped_plan made = {p->group_count, p->alpha, p->beta, p->dtype_c, 0};
+  memcpy(plan, &made, sizeof(made));
+  return KW_OK;
+}
+
+kw_status kw_cuda_grouped_check_args(const kw_kernel* kernel, const kw_cuda_grouped_plan* plan,
+                                     const kw_grouped_gemm_args* args) {
+  if (args->struct_size < sizeof(*args) || args->group_count != plan->group_count) {
+    return kw_cuda_fail(KW_INVALID_ARGUMENT, "args of %u bytes have %lld groups; ABI %u needs %u bytes, the plan %lld",
+                        args->struct_size, (long long)args->group_count, KW_ABI_VERSION, (unsigned)sizeof(*args),
+                        (long long)plan->group_count);
+  }
+  if (plan->group_count > 0 && (!args->groups || !args->a || !args->b || !args->d || (plan->beta != 0 && !args->c))) {
+    return kw_cuda_fail(KW_INVALID_ARGUMENT, "groups, a, b, d, or c with beta %g, is null", plan->beta);
+  }
+  for (int64_t i = 0; i < plan->group_count; ++i) {
+    const kw_gemm_group* g = &args->groups[i];
+    if (g->m == 0 || g->n == 0) continue;
+    const kw_gemm_problem one = single((const kw_gemm_traits*)kernel->traits, g, plan->alpha, plan->beta);
+    const kw_gemm_args single_args = {sizeof(kw_gemm_args), 0,    args->a[i], args->b[i], args->c ? args->c[i] : NULL,
+                                      args->d[i],           NULL, 0,          NULL,       {0}};
+    TRY(kw_cuda_gemm_check_args(&one, &single_args));
+  }
+  return KW_OK;
+}
+
+kw_status kw_cuda_group_without_k(const kw_kernel* kernel, const kw_cuda_grouped_plan* plan, const kw_gemm_group* group,
+                                  const void* c, void* d, void* stream) {
+  const kw_gemm_problem one = single((const kw_gemm_traits*)kernel->traits, group, plan->alpha, plan->beta);
+  const kw_gemm_args args = {sizeof(kw_gemm_args), 0, NULL, NULL, c, d, NULL, 0, stream, {0}};
+  return kw_cuda_gemm_without_k(kernel, &one, &args);
+}

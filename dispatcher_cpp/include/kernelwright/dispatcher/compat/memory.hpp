@@ -1,0 +1,74 @@
+// Where kernels of a backend read and write, for callers whose data is in host memory.
+#ifndef KERNELWRIGHT_DISPATCHER_COMPAT_MEMORY_HPP
+#define KERNELWRIGHT_DISPATCHER_COMPAT_MEMORY_HPP
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernelwright/abi.h"
+
+namespace kernelwright {
+
+// The functions of a GPU runtime that copying takes, opened at run time: nothing links against one.
+class Memory {
+ public:
+  Memory() = default;
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory();
+
+  // For a kw_backend. On GPUs, device 0 of those that the runtime shows.
+  kw_status open(uint32_t backend);
+  // Whether kernels read host memory, so that nothing has to be copied.
+  bool is_host() const { return library_ == nullptr; }
+  // Makes the device the calling thread's; before anything below.
+  kw_status enter() const;
+  // Aligned to 256 bytes. Null for no bytes.
+  kw_status allocate(size_t bytes, void** pointer) const;
+  void release(void* pointer) const;
+  kw_status copy_in(void* device, const void* host, size_t bytes) const;
+  kw_status copy_out(void* host, const void* device, size_t bytes) const;
+  // Waits until all that was launched is done.
+  kw_status finish() const;
+
+ private:
+  kw_status open_hip();
+  kw_status open_cuda();
+  template <typename Function>
+  bool resolve(const char* name, Function* function);
+  kw_status check(const char* what, int error) const;
+
+  void* library_ = nullptr;
+  const char* runtime_ = "";
+  void* context_ = nullptr;  // CUDA
+  int (*set_context_)(void*) = nullptr;
+  int (*set_device_)(int) = nullptr;
+  int (*allocate_hip_)(void**, size_t) = nullptr;
+  int (*release_hip_)(void*) = nullptr;
+  int (*copy_hip_)(void*, const void*, size_t, int) = nullptr;
+  int (*allocate_cuda_)(uint64_t*, size_t) = nullptr;
+  int (*release_cuda_)(uint64_t) = nullptr;
+  int (*copy_in_cuda_)(uint64_t, const void*, size_t) = nullptr;
+  int (*copy_out_cuda_)(void*, uint64_t, size_t) = nullptr;
+  int (*finish_)() = nullptr;
+};
+
+// Memory that goes with its block.
+class Buffer {
+ public:
+  explicit Buffer(const Memory& memory) : memory_(memory) {}
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer() { memory_.release(pointer_); }
+
+  kw_status allocate(size_t bytes) { return memory_.allocate(bytes, &pointer_); }
+  void* get() const { return pointer_; }
+
+ private:
+  const Memory& memory_;
+  void* pointer_ = nullptr;
+};
+
+}  // namespace kernelwright
+
+#endif  // KERNELWRIGHT_DISPATCHER_COMPAT_MEMORY_HPP

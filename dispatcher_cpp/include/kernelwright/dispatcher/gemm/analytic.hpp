@@ -1,0 +1,82 @@
+// Predicts the time of a GEMM kernel from the architecture's numbers: tile and wave quantisation on a roofline.
+//
+// On a GPU, t_m t_n split_k = t tiles over U compute units need w = ceil(t/U) waves; u = min(U, t) run at a time.
+//   k'      = ceil(ceil(k/tile_k) / split_k) tile_k
+//   compute = w 2 tile_m tile_n k' / (flops per clock per unit * clock)
+//   fill    = w (tile_m bytes_a + tile_n bytes_b) k' / (48 bytes per clock * clock): caches to one unit's LDS
+//   memory  = (operands + results) / bandwidth
+//   results = m n bytes_c (split_k + [beta != 0])
+// and the launch takes the longest of the three. Padding is in the tiles and in k': a partial tile costs a whole one.
+// With split_k > 1, slices pass their sums through memory in 4 bytes each: m n (8 split_k + bytes_c [1 + [beta != 0]]).
+//
+// On AMD GPUs a second launch adds slices up, 4 us behind the first, and overlaps with nothing: reading them, m n
+// 4 split_k bytes, is taken out of the memory time and added to the whole. Stream-K's partial tiles likewise.
+//
+// A batch multiplies tiles and bytes, but for an operand that it shares, which is read once. D tensors are read once,
+// m n bytes_c each or, as one line, n. Stream-K cuts t tiles of i steps into U equal parts, so nothing is quantised:
+//   compute = ceil(t i / U) 2 tile_m tile_n tile_k / (flops per clock per unit * clock)
+// and each unit writes and reads one partial tile in 4 bytes per element. Of a grouped problem all tiles share the
+// units: w counts the tiles of all groups, and a wave takes the mean of their times; bytes add up.
+//
+// Tiles that run together share panels through the last-level cache. The v = max(1, u/split_k) output tiles of a wave
+// are taken to be a rectangle of r rows and v/r columns of tiles, r the power of two (at most t_m) that reads least;
+// memory then gives each row its panel of A once, and each column its panel of B:
+//   operands = (t_m t_n / v) k (r (m/t_m) bytes_a + (v/r) (n/t_n) bytes_b)
+//
+// Hopper's kernels are warp-specialised, and their times were measured, so they have a formula of their own. Tiles come
+// in whole clusters; w counts waves of them. A step along k takes the longer of
+//   multiply = (tile_k bytes / 32) (rows / 64) max(2 64 columns (32 / bytes) / rate, 14 + columns / 4) 0.94
+//   fill     = (tile_m / cluster_n + tile_n / cluster_m) tile_k bytes / 61
+// clocks (of both where only two stages of operands fit), rows and columns being wgmma's (a kernel may compute the
+// transposed product, which takes 2 % more), and 61 more for barriers; a tile then takes tile_m tile_n bytes_c / 16
+// clocks to store, of which pingpong hides half. Memory delivers 0.85 of its stated rate if each multiprocessor has
+// 11 KB on the way. The launch takes the longer of both, 0.27 of the shorter, and 1 us.
+//
+// On a CPU the kernels share the work in register blocks (warp tiles), so those are counted instead of tiles; the tile,
+// a cache block, decides how often memory is read: m k ceil(n/tile_n) bytes_a + n k ceil(m/tile_m) bytes_b. With v
+// lanes per vector, a block takes
+//   cycles = max(r, warp_tile_m + warp_tile_n / v, 8) / 2,  r = warp_tile_m warp_tile_n / v accumulators
+// per warp_tile_k steps along k: two multiply-add units of latency 4 need 8 sums in flight, and two loads fit in a
+// clock. v follows from the stated rate, 4 v warp_tile_k operations per clock: that of dtype A where warp_tile_k > 1
+// (dot products), of fp32 otherwise (inputs are widened). The results pass through memory 2 ceil(k/tile_k) - 1 times,
+// and packing does not overlap with multiplying, so the launch takes compute + memory.
+//
+// The rates are peaks, so predictions are near lower bounds, but Hopper's: those are within 11 % (standard deviation).
+//
+// Sources: NVIDIA, Matrix Multiplication Background User's Guide, "Tile Quantization" and "Wave Quantization";
+// Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009; NVIDIA A100 white paper (5120 bytes per clock from L2 to
+// 108 SMs: 47 each) and AMD CDNA 3 white paper (2 KiB per clock from L2 to the 38 units of a die: 54 each), for fill;
+// Low, Igual, Smith, Quintana-Orti, "Analytical Modeling Is Enough for High-Performance BLIS", ACM TOMS 43(2), 2016,
+// section 4.2 (register blocks).
+#ifndef KERNELWRIGHT_DISPATCHER_GEMM_ANALYTIC_HPP
+#define KERNELWRIGHT_DISPATCHER_GEMM_ANALYTIC_HPP
+
+#include "kernelwright/gemm.h"
+
+namespace kernelwright {
+
+struct Estimate {
+  double tiles = 0;  // of all of k; register blocks on CPU
+  double waves = 0;
+  double compute_us = 0;  // of all waves
+  double fill_us = 0;     // of all waves; 0 on CPU
+  double memory_us = 0;
+  double total_us = 0;
+  double useful = 1;  // share of the padded multiplications that the problem asked for
+};
+
+// compute_units > 0. A dtype for which the architecture states no rate counts as one operation per clock: it ranks
+// last.
+// split_k > 0.
+Estimate estimate(const kw_gemm_problem& problem, const kw_arch& arch, const kw_gemm_traits& traits,
+                  uint32_t compute_units);
+Estimate estimate(const kw_grouped_gemm_problem& problem, const kw_arch& arch, const kw_gemm_traits& traits,
+                  uint32_t compute_units);
+
+// The same on an NVIDIA GPU, which estimate() calls.
+Estimate estimate_cuda(const kw_gemm_problem& problem, const kw_arch& arch, const kw_gemm_traits& traits,
+                       uint32_t multiprocessors);
+
+}  // namespace kernelwright
+
+#endif  // KERNELWRIGHT_DISPATCHER_GEMM_ANALYTIC_HPP

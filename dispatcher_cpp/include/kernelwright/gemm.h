@@ -1,0 +1,128 @@
+/* GEMM and grouped GEMM: problems, arguments, and what a kernel's traits say.
+ *
+ * C99. Sizes are int64 and count elements unless a name says bytes; structs as in kernelwright/abi.h.
+ */
+#ifndef KERNELWRIGHT_GEMM_H
+#define KERNELWRIGHT_GEMM_H
+
+#include "kernelwright/abi.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* D tensors of one problem. */
+#define KW_MAX_D 4
+
+/* How the D tensors are combined with the product. */
+typedef enum kw_d_op { KW_D_ADD = 0, KW_D_MULTIPLY = 1 } kw_d_op;
+
+typedef enum kw_activation {
+  KW_ACTIVATION_NONE = 0,
+  KW_ACTIVATION_RELU = 1,
+  KW_ACTIVATION_GELU = 2,      /* x/2 (1 + erf(x/sqrt(2))) */
+  KW_ACTIVATION_FAST_GELU = 3, /* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
+  KW_ACTIVATION_SILU = 4,      /* x / (1 + exp(-x)) */
+  KW_ACTIVATION_SIGMOID = 5,   /* 1 / (1 + exp(-x)) */
+  KW_ACTIVATION_TANH = 6
+} kw_activation;
+
+/* How stream-K adds up the parts of a tile. */
+typedef enum kw_stream_k { KW_STREAM_K_NONE = 0, KW_STREAM_K_LINEAR = 1, KW_STREAM_K_TREE = 2 } kw_stream_k;
+
+/* D[m,n] = act((alpha * sum_k A[m,k] B[k,n] + beta * C[m,n]) op D0[m,n] op D1[m,n] ...).
+ *
+ * C, D and the tensors D0 to D3 share dtype_c and layout_c; C and D share ldc too, and may be the same memory. A
+ * leading dimension is the distance, in elements, between rows (row-major) or columns (column-major). batch such
+ * products of one shape lie stride_* elements apart. The struct has no padding bytes, so it can be hashed as memory;
+ * what a problem does not use is 0.
+ */
+typedef struct kw_gemm_problem {
+  kw_problem base;
+  uint32_t dtype_a, dtype_b, dtype_c, dtype_acc; /* kw_dtype */
+  uint32_t layout_a, layout_b, layout_c;         /* kw_layout */
+  uint32_t split_k; /* number of K slices that are summed; 1 = none; 0 = the dispatcher chooses, kernels never see it */
+  int64_t m, n, k;  /* >= 0 */
+  int64_t lda, ldb, ldc;
+  double alpha, beta;
+  int64_t batch;                        /* >= 1 */
+  int64_t stride_a, stride_b, stride_c; /* from one product to the next; 0 for A or B: shared by all */
+  uint32_t num_d;                       /* D tensors, at most KW_MAX_D */
+  uint32_t d_op;                        /* kw_d_op */
+  uint32_t activation;                  /* kw_activation */
+  uint32_t reserved;                    /* 0 */
+  int64_t ld_multi_d[KW_MAX_D];         /* 0: one line for all, e.g. a bias of n values where C is row-major */
+  int64_t stride_multi_d[KW_MAX_D];     /* 0: shared by all of the batch */
+  uint64_t b_format; /* 0: B as layout_b says; else kw_gemm_traits.b_format of the kernel that shuffled it */
+} kw_gemm_problem;
+
+/* Pointers of one launch. c may be null when beta is 0. stream is a cudaStream_t or hipStream_t, null on CPU. */
+typedef struct kw_gemm_args {
+  uint32_t struct_size;
+  uint32_t reserved; /* 0 */
+  const void* a;
+  const void* b;
+  const void* c;
+  void* d;
+  void* workspace; /* aligned to 256 bytes; its contents need no initialisation */
+  uint64_t workspace_bytes;
+  void* stream;
+  const void* multi_d[KW_MAX_D]; /* D0 to D3, as many as the problem has */
+} kw_gemm_args;
+
+/* One product of a grouped GEMM, in elements as in kw_gemm_problem. */
+typedef struct kw_gemm_group {
+  int64_t m, n, k;
+  int64_t lda, ldb, ldc;
+} kw_gemm_group;
+
+/* group_count products D = alpha * A B + beta * C of different shapes. groups lies in host memory and is read during
+ * the call only. */
+typedef struct kw_grouped_gemm_problem {
+  kw_problem base;
+  uint32_t dtype_a, dtype_b, dtype_c, dtype_acc;
+  uint32_t layout_a, layout_b, layout_c;
+  uint32_t reserved;   /* 0 */
+  int64_t group_count; /* >= 0 */
+  const kw_gemm_group* groups;
+  double alpha, beta;
+} kw_grouped_gemm_problem;
+
+/* groups is what the problem said; a, b, c and d are arrays in host memory of group_count pointers each, read during
+ * the call only. c may be null when beta is 0. */
+typedef struct kw_grouped_gemm_args {
+  uint32_t struct_size;
+  uint32_t reserved; /* 0 */
+  int64_t group_count;
+  const kw_gemm_group* groups;
+  const void* const* a;
+  const void* const* b;
+  const void* const* c;
+  void* const* d;
+  void* workspace;
+  uint64_t workspace_bytes;
+  void* stream;
+} kw_grouped_gemm_args;
+
+/* What selection may know about a GEMM kernel without parsing text. */
+typedef struct kw_gemm_traits {
+  uint32_t struct_size;
+  uint32_t dtype_a, dtype_b, dtype_c, dtype_acc;
+  uint32_t layout_a, layout_b, layout_c;
+  uint32_t tile_m, tile_n, tile_k;
+  uint32_t wave_m, wave_n, wave_k;
+  uint32_t warp_tile_m, warp_tile_n, warp_tile_k;
+  uint32_t pad_m, pad_n, pad_k;
+  uint32_t persistent;
+  uint32_t max_split_k;
+  uint32_t num_d, d_op, activation; /* exactly these are served */
+  uint32_t batched;                 /* serves batch > 1 */
+  uint32_t stream_k;                /* kw_stream_k */
+  uint16_t cluster_m, cluster_n;    /* tiles whose workgroups share operands; 0 = 1 */
+  uint64_t b_format;                /* how shuffle_b orders B; 0 = it does not */
+} kw_gemm_traits;
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* KERNELWRIGHT_GEMM_H */

@@ -1,0 +1,62 @@
+/* B in the order in which a preshuffle kernel reads it: warp tile by warp tile, and in those what a lane multiplies at
+ * a time is contiguous. Whole warp tiles: beyond n and k are zeros. */
+#include <stdio.h>
+#include <string.h>
+
+#include "kernelwright/hip/gemm/launcher.h"
+
+static kw_status check(const kw_kernel* kernel, const kw_problem* problem, kw_hip_gemm_facts* facts) {
+  const kw_gemm_problem* p = (const kw_gemm_problem*)(const void*)problem;
+  if (!kernel || !problem || problem->op != KW_OP_GEMM || problem->struct_size < sizeof *p)
+    return kw_hip_fail(KW_INVALID_ARGUMENT, "the problem is not a kw_gemm_problem of this ABI version");
+  const kw_hip_gemm* gemm = (const kw_hip_gemm*)kernel->traits;
+  if (p->dtype_b != gemm->traits.dtype_b || p->layout_b != gemm->traits.layout_b)
+    return kw_hip_fail(KW_UNSUPPORTED, "dtype_b and layout_b are not those of this kernel");
+  if (p->n < 0 || p->k < 0 || p->n > INT32_MAX || p->k > INT32_MAX || p->ldb < p->k || p->ldb > INT32_MAX)
+    return kw_hip_fail(KW_INVALID_ARGUMENT, "n = %lld, k = %lld and ldb = %lld are no matrix", (long long)p->n,
+                       (long long)p->k, (long long)p->ldb);
+  if (!kw_hip_gemm_read_facts(&gemm->code, sizeof(kw_hip_gemm_arguments), facts) || facts->packed_k == 0)
+    return kw_hip_fail(KW_LOAD_FAILED, "the code object of this kernel is damaged");
+  return KW_OK;
+}
+
+kw_status kw_hip_shuffle_b_bytes(const kw_kernel* kernel, const kw_problem* problem, uint64_t* bytes) {
+  kw_hip_gemm_facts facts;
+  if (!bytes) return kw_hip_fail(KW_INVALID_ARGUMENT, "bytes must not be null");
+  const kw_status status = check(kernel, problem, &facts);
+  if (status != KW_OK) return status;
+  const kw_gemm_problem* p = (const kw_gemm_problem*)(const void*)problem;
+  const kw_gemm_traits* t = &((const kw_hip_gemm*)kernel->traits)->traits;
+  *bytes = (uint64_t)kw_hip_round_up(p->n, t->warp_tile_n) * (uint64_t)kw_hip_round_up(p->k, t->warp_tile_k) *
+           (uint64_t)kw_hip_element_bytes(p->dtype_b);
+  return KW_OK;
+}
+
+/* `count` elements of K of one column, zeros beyond its end; returns where the next ones go. */
+static unsigned char* put(unsigned char* to, const unsigned char* column, int64_t k, int64_t count, int64_t length,
+                          int64_t size) {
+  const int64_t inside = !column || k >= length ? 0 : k + count <= length ? count : length - k;
+  if (inside > 0) memcpy(to, column + k * size, (size_t)(inside * size));
+  memset(to + inside * size, 0, (size_t)((count - inside) * size));
+  return to + count * size;
+}
+
+kw_status kw_hip_shuffle_b(const kw_kernel* kernel, const kw_problem* problem, const void* b, void* shuffled) {
+  kw_hip_gemm_facts facts;
+  if (!b || !shuffled) return kw_hip_fail(KW_INVALID_ARGUMENT, "b and shuffled must not be null");
+  const kw_status status = check(kernel, problem, &facts);
+  if (status != KW_OK) return status;
+  const kw_gemm_problem* p = (const kw_gemm_problem*)(const void*)problem;
+  const kw_gemm_traits* t = &((const kw_hip_gemm*)kernel->traits)->traits;
+  const int64_t size = kw_hip_element_bytes(p->dtype_b), packed = facts.packed_k;
+  const unsigned char* from = (const unsigned char*)b;
+  unsigned char* to = (unsigned char*)shuffled;
+  for (int64_t n = 0; n < p->n; n += t->warp_tile_n)
+    for (int64_t k = 0; k < p->k; k += t->warp_tile_k)
+      for (int64_t part = 0; part < t->warp_tile_k; part += packed)
+        for (int64_t column = n; column < n + t->warp_tile_n; ++column) {
+          const unsigned char* at = column < p->n ? from + column * p->ldb * size : NULL;
+          to = put(to, at, k + part, packed, p->k, size);
+        }
+  return KW_OK;
+}

@@ -1,0 +1,156 @@
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kernelwright/dispatcher/registry.hpp"
+#include "kernelwright/dispatcher/support/error.hpp"
+#include "kernelwright/gemm.h"
+
+namespace kernelwright {
+namespace {
+
+// An open file that closes itself.
+class File {
+ public:
+  explicit File(const char* path) : descriptor_(open(path, O_RDONLY | O_CLOEXEC)) {}
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  ~File() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  bool opened() const { return descriptor_ >= 0; }
+  bool size(uint64_t* bytes) const {
+    struct stat status;
+    if (fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) return false;
+    *bytes = static_cast<uint64_t>(status.st_size);
+    return true;
+  }
+  bool read(void* target, size_t bytes, uint64_t offset) const {
+    return pread(descriptor_, target, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
+  }
+
+ private:
+  int descriptor_;
+};
+
+bool inside(uint64_t offset, uint64_t bytes, uint64_t size) { return offset <= size && bytes <= size - offset; }
+
+kw_status check_file(const char* path) {
+  const File file(path);
+  if (!file.opened()) return fail(KW_LOAD_FAILED, "%s: cannot be opened: %s", path, strerror(errno));
+  uint64_t size = 0;
+  if (!file.size(&size)) return fail(KW_LOAD_FAILED, "%s: is not a regular file", path);
+  Elf64_Ehdr header;
+  if (!file.read(&header, sizeof header, 0) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) {
+    return fail(KW_LOAD_FAILED, "%s: is not a shared object (no ELF header)", path);
+  }
+  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64 || header.e_type != ET_DYN) {
+    return fail(KW_LOAD_FAILED, "%s: is not an x86-64 shared object", path);
+  }
+  const uint64_t sections = static_cast<uint64_t>(header.e_shnum) * header.e_shentsize;
+  bool whole = inside(header.e_shoff, sections, size) && header.e_phentsize == sizeof(Elf64_Phdr);
+  for (unsigned i = 0; whole && i < header.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    whole = file.read(&segment, sizeof segment, header.e_phoff + i * sizeof segment) &&
+            inside(segment.p_offset, segment.p_filesz, size);
+  }
+  if (!whole) {
+    return fail(KW_LOAD_FAILED, "%s: is truncated: %llu bytes do not hold what its header promises; copy it again",
+                path, static_cast<unsigned long long>(size));
+  }
+  return KW_OK;
+}
+
+const char* incomplete(const kw_kernel* kernel) {
+  if (kernel == nullptr) return "is null";
+  if (kernel->struct_size < sizeof(kw_kernel)) return "has too small a struct_size";
+  if (kernel->name == nullptr || kernel->arch == nullptr || kernel->features == nullptr) return "lacks a text";
+  if (kernel->identity == nullptr || strlen(kernel->identity) != 64) return "has an identity that is not 64 digits";
+  if (kernel->supports == nullptr || kernel->workspace_size == nullptr) return "lacks supports or workspace_size";
+  if (kernel->plan == nullptr || kernel->launch == nullptr) return "lacks plan or launch";
+  if (kernel->op != KW_OP_GEMM && kernel->op != KW_OP_GROUPED_GEMM) return "has an unknown op";
+  const auto* traits = static_cast<const kw_gemm_traits*>(kernel->traits);
+  if (traits == nullptr || traits->struct_size < sizeof(kw_gemm_traits)) return "lacks traits";
+  const uint32_t extents[] = {traits->tile_m,      traits->tile_n,      traits->tile_k,
+                              traits->warp_tile_m, traits->warp_tile_n, traits->warp_tile_k};
+  for (uint32_t extent : extents) {
+    if (extent == 0) return "has a zero tile extent";
+  }
+  if (traits->max_split_k == 0 || traits->num_d > KW_MAX_D) return "has max_split_k 0 or too many D tensors";
+  const bool shuffles = kernel->shuffle_b != nullptr && kernel->shuffle_b_bytes != nullptr;
+  if ((traits->b_format != 0) != shuffles) return "has a b_format without shuffle_b, or the other way round";
+  return nullptr;
+}
+
+}  // namespace
+
+kw_status check_library(const kw_library* library, const char* path) {
+  if (library == nullptr) return fail(KW_LOAD_FAILED, "%s: kw_library_get returned null", path);
+  if (library->abi_version != KW_ABI_VERSION) {
+    return fail(KW_ABI_MISMATCH, "%s: library speaks ABI version %u, this dispatcher version %u; rebuild the library",
+                path, library->abi_version, KW_ABI_VERSION);
+  }
+  if (library->struct_size < offsetof(kw_library, set_runtime) || library->name == nullptr ||
+      library->check_device == nullptr || library->last_error == nullptr || library->set_num_threads == nullptr) {
+    return fail(KW_LOAD_FAILED, "%s: library table is incomplete", path);
+  }
+  const kw_arch* arch = library->arch;
+  if (arch == nullptr || arch->struct_size < sizeof(kw_arch) || arch->name == nullptr) {
+    return fail(KW_LOAD_FAILED, "%s: library %s has no architecture", path, library->name);
+  }
+  if (library->kernel_count == 0 || library->kernels == nullptr) {
+    return fail(KW_LOAD_FAILED, "%s: library %s has no kernels", path, library->name);
+  }
+  for (uint64_t i = 0; i < library->kernel_count; ++i) {
+    const kw_kernel* kernel = library->kernels[i];
+    if (const char* what = incomplete(kernel)) {
+      return fail(KW_LOAD_FAILED, "%s: kernel %llu of library %s %s", path, static_cast<unsigned long long>(i),
+                  library->name, what);
+    }
+    if (kernel->abi_version != KW_ABI_VERSION) {
+      return fail(KW_ABI_MISMATCH, "%s: kernel %s speaks ABI version %u, this dispatcher version %u; rebuild it", path,
+                  kernel->name, kernel->abi_version, KW_ABI_VERSION);
+    }
+    if (strcmp(kernel->arch, arch->name) != 0) {
+      return fail(KW_ARCH_MISMATCH, "%s: kernel %s is for %s in a library for %s", path, kernel->name, kernel->arch,
+                  arch->name);
+    }
+  }
+  return KW_OK;
+}
+
+kw_status open_library(const char* path, const kw_library** library) {
+  if (path == nullptr) return fail(KW_INVALID_ARGUMENT, "path is null; allowed: a kernel library");
+  if (kw_status status = check_file(path)) return status;
+  char full[4096];  // a name without slash would be searched in the system's folders
+  if (strchr(path, '/') == nullptr) {
+    if (strlen(path) + 3 > sizeof full) return fail(KW_LOAD_FAILED, "%s: path is too long", path);
+    memcpy(full, "./", 2);
+    memcpy(full + 2, path, strlen(path) + 1);
+  }
+  const char* name = strchr(path, '/') == nullptr ? full : path;
+  void* handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) return fail(KW_LOAD_FAILED, "%s: %s", path, dlerror());
+  using Get = const kw_library* (*)();
+  const Get get = reinterpret_cast<Get>(dlsym(handle, "kw_library_get"));
+  kw_status status = KW_OK;
+  if (get == nullptr) {
+    status = fail(KW_LOAD_FAILED, "%s: does not export kw_library_get: not a kernel library", path);
+  } else {
+    *library = get();
+    status = check_library(*library, path);
+  }
+  // A library that is in use stays mapped for good: its worker threads may outlive every dispatcher.
+  if (status == KW_OK && dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD | RTLD_NODELETE) == nullptr) {
+    status = fail(KW_LOAD_FAILED, "%s: %s", path, dlerror());
+  }
+  if (status != KW_OK) dlclose(handle);
+  return status;
+}
+
+}  // namespace kernelwright

@@ -1,0 +1,296 @@
+#include <string.h>
+
+#include "kernelwright/dispatcher.h"
+#include "kernelwright/dispatcher/gemm/problem.hpp"
+#include "kernelwright/dispatcher/support/error.hpp"
+
+namespace kernelwright {
+namespace {
+
+struct DtypeFacts {
+  const char* name;
+  uint32_t bytes;
+};
+constexpr DtypeFacts kDtypes[] = {{nullptr, 0}, {"fp32", 4}, {"fp16", 2}, {"bf16", 2},
+                                  {"fp8", 1},   {"bf8", 1},  {"int8", 1}, {"int32", 4}};
+constexpr uint32_t kDtypeCount = sizeof kDtypes / sizeof kDtypes[0];
+constexpr int64_t kMaxElements = INT64_MAX / 8;  // so that byte offsets fit into int64 for every dtype
+
+long long wide(int64_t value) { return static_cast<long long>(value); }
+
+kw_status check_dtype(const char* field, uint32_t value) {
+  if (dtype_name(value) != nullptr) return KW_OK;
+  return fail(KW_INVALID_ARGUMENT, "gemm problem: %s = %u is no dtype; allowed: 1 (fp32) to %u (int32)", field, value,
+              kDtypeCount - 1);
+}
+
+kw_status check_not_negative(const char* field, int64_t value) {
+  if (value >= 0) return KW_OK;
+  return fail(KW_INVALID_ARGUMENT, "gemm problem: %s = %lld is negative; allowed: 0 or more", field, wide(value));
+}
+
+// A matrix of rows x columns; layout picks which of them the leading dimension strides over.
+struct Matrix {
+  const char* ld_field;
+  const char* row_extent;
+  const char* column_extent;
+  uint32_t layout;
+  int64_t ld, rows, columns;
+
+  bool row_major() const { return layout == KW_ROW_MAJOR; }
+  int64_t lines() const { return row_major() ? rows : columns; }
+  int64_t extent() const { return row_major() ? columns : rows; }
+  // Elements from the first to behind the last one; the matrix is valid.
+  int64_t span() const { return rows == 0 || columns == 0 ? 0 : (lines() - 1) * ld + extent(); }
+};
+
+kw_status check_matrix(const Matrix& matrix) {
+  const int64_t extent = matrix.extent(), lines = matrix.lines();
+  const int64_t least = extent > 1 ? extent : 1;
+  if (matrix.ld < least) {
+    return fail(KW_INVALID_ARGUMENT,
+                "gemm problem: %s = %lld is too small for a %s-major matrix with %s = %lld; "
+                "allowed: %lld or more",
+                matrix.ld_field, wide(matrix.ld), matrix.row_major() ? "row" : "column",
+                matrix.row_major() ? matrix.column_extent : matrix.row_extent, wide(extent), wide(least));
+  }
+  int64_t elements = 0;
+  if (__builtin_mul_overflow(lines, matrix.ld, &elements) || elements > kMaxElements) {
+    return fail(KW_INVALID_ARGUMENT, "gemm problem: %s * %s = %lld * %lld overflows; allowed: at most %lld elements",
+                matrix.row_major() ? matrix.row_extent : matrix.column_extent, matrix.ld_field, wide(lines),
+                wide(matrix.ld), wide(kMaxElements));
+  }
+  return KW_OK;
+}
+
+kw_status check_stride(const char* field, const Matrix& matrix, int64_t batch, int64_t stride) {
+  if (kw_status status = check_not_negative(field, stride)) return status;
+  int64_t last = 0;
+  if (__builtin_mul_overflow(batch - 1, stride, &last) || last > kMaxElements - matrix.span()) {
+    return fail(KW_INVALID_ARGUMENT, "gemm problem: batch * %s = %lld * %lld overflows; allowed: at most %lld elements",
+                field, wide(batch), wide(stride), wide(kMaxElements));
+  }
+  return KW_OK;
+}
+
+// Results must not overlap: they lie behind one another, or side by side within the lines of one large matrix.
+kw_status check_result_stride(const Matrix& c, int64_t batch, int64_t stride) {
+  if (c.span() == 0 || stride >= c.span()) return KW_OK;
+  const bool beside = stride >= c.extent() && (batch - 1) * stride + c.extent() <= c.ld;
+  if (beside) return KW_OK;
+  return fail(KW_INVALID_ARGUMENT,
+              "gemm problem: stride_c = %lld lets results overlap; allowed: %lld or more, or %lld or more where all of "
+              "the batch fits into ldc = %lld",
+              wide(stride), wide(c.span()), wide(c.extent()), wide(c.ld));
+}
+
+kw_status check_signature(const Signature& s) {
+  const struct {
+    const char* field;
+    uint32_t value;
+  } dtypes[] = {{"dtype_a", s.dtype_a}, {"dtype_b", s.dtype_b}, {"dtype_c", s.dtype_c}, {"dtype_acc", s.dtype_acc}},
+    layouts[] = {{"layout_a", s.layout_a}, {"layout_b", s.layout_b}, {"layout_c", s.layout_c}};
+  for (const auto& dtype : dtypes) {
+    if (kw_status status = check_dtype(dtype.field, dtype.value)) return status;
+  }
+  for (const auto& layout : layouts) {
+    if (layout.value <= KW_COL_MAJOR) continue;
+    return fail(KW_INVALID_ARGUMENT, "gemm problem: %s = %u is no layout; allowed: 0 (row-major), 1 (column-major)",
+                layout.field, layout.value);
+  }
+  return KW_OK;
+}
+
+struct Matrices {
+  Matrix a, b, c;
+};
+
+Matrices matrices(const Signature& s, const kw_gemm_group& g) {
+  return {{"lda", "m", "k", s.layout_a, g.lda, g.m, g.k},
+          {"ldb", "k", "n", s.layout_b, g.ldb, g.k, g.n},
+          {"ldc", "m", "n", s.layout_c, g.ldc, g.m, g.n}};
+}
+
+kw_status check_shape(const Signature& s, const kw_gemm_group& g) {
+  if (kw_status status = check_not_negative("m", g.m)) return status;
+  if (kw_status status = check_not_negative("n", g.n)) return status;
+  if (kw_status status = check_not_negative("k", g.k)) return status;
+  const Matrices all = matrices(s, g);
+  if (kw_status status = check_matrix(all.a)) return status;
+  if (kw_status status = check_matrix(all.b)) return status;
+  return check_matrix(all.c);
+}
+
+kw_status check_batch(const kw_gemm_problem& p, const Matrices& all) {
+  if (p.batch < 1) return fail(KW_INVALID_ARGUMENT, "gemm problem: batch = %lld; allowed: 1 or more", wide(p.batch));
+  if (p.batch == 1) return KW_OK;  // strides are not taken
+  if (kw_status status = check_stride("stride_a", all.a, p.batch, p.stride_a)) return status;
+  if (kw_status status = check_stride("stride_b", all.b, p.batch, p.stride_b)) return status;
+  if (kw_status status = check_stride("stride_c", all.c, p.batch, p.stride_c)) return status;
+  return check_result_stride(all.c, p.batch, p.stride_c);
+}
+
+kw_status check_epilogue(const kw_gemm_problem& p) {
+  if (p.num_d > KW_MAX_D) {
+    return fail(KW_INVALID_ARGUMENT, "gemm problem: num_d = %u; allowed: 0 to %u", p.num_d, uint32_t{KW_MAX_D});
+  }
+  if (p.d_op > KW_D_MULTIPLY) {
+    return fail(KW_INVALID_ARGUMENT, "gemm problem: d_op = %u is unknown; allowed: 0 (add), 1 (multiply)", p.d_op);
+  }
+  if (p.activation > KW_ACTIVATION_TANH) {
+    return fail(KW_INVALID_ARGUMENT, "gemm problem: activation = %u is unknown; allowed: 0 (none) to %u (tanh)",
+                p.activation, static_cast<uint32_t>(KW_ACTIVATION_TANH));
+  }
+  if (p.reserved != 0) return fail(KW_INVALID_ARGUMENT, "gemm problem: reserved = %u; allowed: 0", p.reserved);
+  static const char* const leadings[] = {"ld_multi_d[0]", "ld_multi_d[1]", "ld_multi_d[2]", "ld_multi_d[3]"};
+  static const char* const strides[] = {"stride_multi_d[0]", "stride_multi_d[1]", "stride_multi_d[2]",
+                                        "stride_multi_d[3]"};
+  for (uint32_t i = 0; i < p.num_d; ++i) {
+    Matrix d = {leadings[i], "m", "n", p.layout_c, p.ld_multi_d[i], p.m, p.n};
+    if (d.ld == 0) {  // one line for all
+      (d.row_major() ? d.rows : d.columns) = 1;
+      d.ld = d.extent() > 1 ? d.extent() : 1;
+    }
+    if (kw_status status = check_matrix(d)) return status;
+    if (p.batch == 1) continue;
+    if (kw_status status = check_stride(strides[i], d, p.batch, p.stride_multi_d[i])) return status;
+  }
+  return KW_OK;
+}
+
+kw_status validate_gemm(const kw_gemm_problem& p) {
+  const Signature s = signature(p.base);
+  if (kw_status status = check_signature(s)) return status;
+  const kw_gemm_group shape = {p.m, p.n, p.k, p.lda, p.ldb, p.ldc};
+  if (kw_status status = check_shape(s, shape)) return status;
+  if (kw_status status = check_batch(p, matrices(s, shape))) return status;
+  return check_epilogue(p);
+}
+
+kw_status validate_grouped(const kw_grouped_gemm_problem& p) {
+  const Signature s = signature(p.base);
+  if (kw_status status = check_signature(s)) return status;
+  if (p.reserved != 0) return fail(KW_INVALID_ARGUMENT, "grouped gemm problem: reserved = %u; allowed: 0", p.reserved);
+  if (kw_status status = check_not_negative("group_count", p.group_count)) return status;
+  if (p.group_count > 0 && p.groups == nullptr) {
+    return fail(KW_INVALID_ARGUMENT,
+                "grouped gemm problem: groups is null; allowed: group_count = %lld of kw_gemm_group",
+                wide(p.group_count));
+  }
+  for (int64_t i = 0; i < p.group_count; ++i) {
+    if (kw_status status = check_shape(s, p.groups[i])) {
+      char text[512];  // a copy: the next text is written over this one
+      strncpy(text, kw_last_error(), sizeof text - 1);
+      text[sizeof text - 1] = '\0';
+      return fail(status, "group %lld: %s", wide(i), text);
+    }
+  }
+  return KW_OK;
+}
+
+kw_status check_size(const char* what, uint32_t given, size_t wanted) {
+  if (given == wanted) return KW_OK;
+  return fail(KW_INVALID_ARGUMENT, "%s: struct_size = %u; allowed: %zu (ABI version %u)", what, given, wanted,
+              KW_ABI_VERSION);
+}
+
+kw_status check_workspace(const char* what, const void* workspace, uint64_t given, uint64_t needed) {
+  if (needed == 0) return KW_OK;
+  if (workspace == nullptr) return fail(KW_INVALID_ARGUMENT, "%s: workspace is null; this problem needs it", what);
+  if (given < needed) {
+    return fail(KW_WORKSPACE_TOO_SMALL, "%s: workspace_bytes = %llu; allowed: %llu or more", what,
+                static_cast<unsigned long long>(given), static_cast<unsigned long long>(needed));
+  }
+  if (reinterpret_cast<uintptr_t>(workspace) % 256 == 0) return KW_OK;
+  return fail(KW_INVALID_ARGUMENT, "%s: workspace is not aligned to 256 bytes", what);
+}
+
+// Of one product: the operand that is null though it is read or written; null if none is.
+const char* missing_operand(const kw_gemm_group& g, double beta, const void* a, const void* b, const void* c,
+                            const void* d) {
+  if (g.m == 0 || g.n == 0) return nullptr;
+  if (d == nullptr) return "d";
+  if (g.k > 0 && a == nullptr) return "a";
+  if (g.k > 0 && b == nullptr) return "b";
+  return beta != 0.0 && c == nullptr ? "c" : nullptr;
+}
+
+}  // namespace
+
+const char* dtype_name(uint32_t dtype) { return dtype < kDtypeCount ? kDtypes[dtype].name : nullptr; }
+uint32_t dtype_bytes(uint32_t dtype) { return dtype < kDtypeCount ? kDtypes[dtype].bytes : 0; }
+
+Signature signature(const kw_problem& problem) {
+  if (problem.op == KW_OP_GROUPED_GEMM) {
+    const kw_grouped_gemm_problem& p = as_grouped(problem);
+    return {p.dtype_a, p.dtype_b, p.dtype_c, p.dtype_acc, p.layout_a, p.layout_b, p.layout_c};
+  }
+  const kw_gemm_problem& p = as_gemm(problem);
+  return {p.dtype_a, p.dtype_b, p.dtype_c, p.dtype_acc, p.layout_a, p.layout_b, p.layout_c};
+}
+
+kw_status validate(const kw_problem* problem) {
+  if (problem == nullptr) return fail(KW_INVALID_ARGUMENT, "problem is null; allowed: a pointer to kw_gemm_problem");
+  switch (problem->op) {
+    case KW_OP_GEMM:
+      if (kw_status status = check_size("gemm problem", problem->struct_size, sizeof(kw_gemm_problem))) return status;
+      return validate_gemm(as_gemm(*problem));
+    case KW_OP_GROUPED_GEMM:
+      if (kw_status status =
+              check_size("grouped gemm problem", problem->struct_size, sizeof(kw_grouped_gemm_problem))) {
+        return status;
+      }
+      return validate_grouped(as_grouped(*problem));
+    default:
+      return fail(KW_INVALID_ARGUMENT, "problem: op = %u is unknown; allowed: 1 (gemm), 2 (grouped gemm)", problem->op);
+  }
+}
+
+kw_status validate_args(const kw_gemm_problem& problem, const kw_gemm_args* args, uint64_t workspace_bytes) {
+  if (args == nullptr) return fail(KW_INVALID_ARGUMENT, "args is null; allowed: a pointer to kw_gemm_args");
+  if (kw_status status = check_size("gemm args", args->struct_size, sizeof(kw_gemm_args))) return status;
+  if (problem.m == 0 || problem.n == 0) return KW_OK;
+  const kw_gemm_group shape = {problem.m, problem.n, problem.k, 0, 0, 0};
+  if (const char* missing = missing_operand(shape, problem.beta, args->a, args->b, args->c, args->d)) {
+    return fail(KW_INVALID_ARGUMENT, "gemm args: %s is null; this problem needs it%s", missing,
+                missing[0] == 'c' ? " because beta is not 0" : "");
+  }
+  for (uint32_t i = 0; i < problem.num_d; ++i) {
+    if (args->multi_d[i] != nullptr) continue;
+    return fail(KW_INVALID_ARGUMENT, "gemm args: multi_d[%u] is null; this problem has %u D tensors", i, problem.num_d);
+  }
+  return check_workspace("gemm args", args->workspace, args->workspace_bytes, workspace_bytes);
+}
+
+kw_status validate_args(const kw_grouped_gemm_problem& problem, const kw_grouped_gemm_args* args,
+                        uint64_t workspace_bytes) {
+  const char* what = "grouped gemm args";
+  if (args == nullptr) return fail(KW_INVALID_ARGUMENT, "args is null; allowed: a pointer to kw_grouped_gemm_args");
+  if (kw_status status = check_size(what, args->struct_size, sizeof(kw_grouped_gemm_args))) return status;
+  if (args->group_count != problem.group_count) {
+    return fail(KW_INVALID_ARGUMENT, "%s: group_count = %lld; allowed: the problem's %lld", what,
+                wide(args->group_count), wide(problem.group_count));
+  }
+  if (problem.group_count == 0) return KW_OK;
+  if (args->groups == nullptr || args->a == nullptr || args->b == nullptr || args->d == nullptr ||
+      (problem.beta != 0.0 && args->c == nullptr)) {
+    return fail(KW_INVALID_ARGUMENT,
+                "%s: groups, a, b or d is null, or c though beta is not 0; allowed: arrays of %lld", what,
+                wide(problem.group_count));
+  }
+  for (int64_t i = 0; i < problem.group_count; ++i) {
+    if (memcmp(&args->groups[i], &problem.groups[i], sizeof(kw_gemm_group)) != 0) {
+      return fail(KW_INVALID_ARGUMENT, "%s: group %lld is not the problem's; make a plan for these groups", what,
+                  wide(i));
+    }
+    const void* c = args->c == nullptr ? nullptr : args->c[i];
+    if (const char* missing = missing_operand(problem.groups[i], problem.beta, args->a[i], args->b[i], c, args->d[i])) {
+      return fail(KW_INVALID_ARGUMENT, "%s: %s[%lld] is null; this problem needs it", what, missing, wide(i));
+    }
+  }
+  return check_workspace(what, args->workspace, args->workspace_bytes, workspace_bytes);
+}
+
+}  // namespace kernelwright
+
+kw_status kw_problem_validate(const kw_problem* problem) { return kernelwright::validate(problem); }

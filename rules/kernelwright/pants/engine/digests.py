@@ -1,0 +1,100 @@
+"""Files as Pants keeps them: digests are made, combined and read here.
+
+The functions of this package are plain coroutines, so each takes and returns values that hash. Elsewhere rules await
+``Get`` for this plugin's own types only: a newer Pants needs another version of this package.
+"""
+
+from __future__ import annotations
+
+from typing import Iterable, Mapping, Sequence
+
+from kernelwright.pants import damaged_store
+from pants.engine.fs import (
+    AddPrefix,
+    CreateDigest,
+    Digest,
+    DigestContents,
+    DigestEntries,
+    DigestSubset,
+    FileContent,
+    FileEntry,
+    GlobMatchErrorBehavior,
+    MergeDigests,
+    PathGlobs,
+    RemovePrefix,
+    Snapshot,
+)
+from pants.engine.rules import Get
+
+
+async def create(files: Iterable[tuple[str, bytes]]) -> Digest:
+    """Files with these paths and contents."""
+    return await Get(Digest, CreateDigest([FileContent(path, content) for path, content in files]))
+
+
+async def merge(digests: Iterable[Digest]) -> Digest:
+    """All files of all digests."""
+    return await Get(Digest, MergeDigests(digests))
+
+
+async def subset(digest: Digest, globs: Iterable[str]) -> Digest:
+    """The files that match any of the globs."""
+    return await Get(Digest, DigestSubset(digest, PathGlobs(globs)))
+
+
+async def remove_prefix(digest: Digest, prefix: str) -> Digest:
+    """The files below a folder, with paths relative to it."""
+    return await Get(Digest, RemovePrefix(digest, prefix))
+
+
+async def add_prefix(digest: Digest, prefix: str) -> Digest:
+    """The same files below a folder."""
+    return await Get(Digest, AddPrefix(digest, prefix))
+
+
+async def rename(digest: Digest, names: Mapping[str, str]) -> Digest:
+    """The files whose paths ``names`` maps, at their new paths, without reading their contents."""
+    entries = await Get(DigestEntries, Digest, digest)
+    return await Get(
+        Digest,
+        CreateDigest(
+            [
+                FileEntry(names[entry.path], entry.file_digest, entry.is_executable)
+                for entry in entries
+                if isinstance(entry, FileEntry) and entry.path in names
+            ]
+        ),
+    )
+
+
+async def snapshot(digest: Digest) -> Snapshot:
+    """The digest with the names of its files."""
+    return await Get(Snapshot, Digest, digest)
+
+
+async def fingerprints(digest: Digest) -> dict[str, str]:
+    """The sha256 of each file by path, without reading its contents."""
+    entries = await Get(DigestEntries, Digest, digest)
+    return {entry.path: entry.file_digest.fingerprint for entry in entries if isinstance(entry, FileEntry)}
+
+
+async def read(digest: Digest) -> dict[str, bytes]:
+    """File contents by path. Raises DamagedStore if the store returns other contents than were stored."""
+    contents = await Get(DigestContents, Digest, digest)
+    files = {file.path: file.content for file in contents}
+    damaged_store.check_contents(files, await fingerprints(digest))
+    return files
+
+
+async def with_checksums(digest: Digest) -> Digest:
+    """The same files and a list of their checksums, which the process that gets them compares first."""
+    checksums = damaged_store.checksums(await fingerprints(digest))
+    return await merge([digest, await create([(damaged_store.CHECKSUMS, checksums.encode())])])
+
+
+async def workspace_files(globs: Sequence[str], origin: str) -> Digest:
+    """Files of the workspace; ``origin`` names the option or field to blame for a glob that matches nothing."""
+    return await Get(
+        Digest,
+        PathGlobs(globs, glob_match_error_behavior=GlobMatchErrorBehavior.error, description_of_origin=origin),
+    )

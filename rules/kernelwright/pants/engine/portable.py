@@ -1,0 +1,133 @@
+"""Portable processes: their cache keys are the same on every machine.
+
+A process that Pants makes for pip or for a Python tool names interpreters, search paths and the PATH of this machine,
+so its cache key, and the keys of all processes that use its results, hold for this machine only. The processes of this
+module name pinned requirements and nothing else. Everything that differs between machines is kept in named caches,
+which are no part of a key: unpacked wheels, and the path of a tool's interpreter. A process that lacks them ends with
+``_NOT_PREPARED``; only then does Pants prepare them, and the process runs again. A machine that finds every result in a
+remote cache prepares nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Sequence, Union
+
+from kernelwright.pants import damaged_store
+from kernelwright.pants.engine import digests, processes, python_tools, wheels
+from kernelwright.pants.engine.python_tools import PythonEnvironment, PythonTool
+from kernelwright.pants.engine.wheels import PinnedWheels
+from pants.engine.fs import Digest
+from pants.engine.process import FallibleProcessResult, Process, ProcessCacheScope
+from pants.util.logging import LogLevel
+
+_NOT_PREPARED = 86
+_ENV = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
+_LIST_WHEELS = """\
+files="$PWD/files"
+cd "__wheels/$1" 2>/dev/null || exit 86
+shift
+set -e
+for part; do
+  (cd "${part%%/*}" && find -L "${part#*/}" -type f) >>"$files"
+done
+sort -u "$files"
+"""
+_COPY_WHEELS = """\
+wheels="__wheels/$1"
+[ -d "$wheels" ] || exit 86
+shift
+set -e
+for part; do
+  inner="${part#*/}"
+  mkdir -p "$(dirname "$inner")"
+  cp -RL "$wheels/$part" "$(dirname "$inner")"
+done
+"""
+_RUN_PYTHON = f"""\
+{damaged_store.COMPARE_CHECKSUMS}
+python="$(cat "__pythons/$1" 2>/dev/null)" && [ -x "$python" ] || exit 86
+shift
+exec "$python" "$@"
+"""
+
+
+async def wheel_files(pinned: PinnedWheels, parts: Sequence[tuple[str, Sequence[str]]]) -> Digest:
+    """Parts of wheels: ``parts`` pairs wheel file names with folders and files inside them.
+
+    A process of its own lists the files, so that the one that copies them can name each as an output: a cache server
+    may not support output folders.
+    """
+    names = [f"{wheel}/{part}" for wheel, inner in parts for part in inner]
+    listed = await _run(_wheel_process(_LIST_WHEELS, pinned, names, (), f"List files of {pinned.about}"), pinned)
+    files = listed.stdout.decode().splitlines()
+    copied = await _run(_wheel_process(_COPY_WHEELS, pinned, names, files, f"Install {pinned.about}"), pinned)
+    for result in (listed, copied):
+        if result.exit_code != 0 or not files:
+            raise ValueError(f"{pinned.about} cannot be installed:\n{result.stderr.decode(errors='replace').strip()}")
+    return copied.output_digest
+
+
+def _wheel_process(
+    script: str, pinned: PinnedWheels, parts: Sequence[str], outputs: Sequence[str], description: str
+) -> Process:
+    return Process(
+        ("/bin/sh", "-c", script, "wheels", pinned.pinned.fingerprint, *parts),
+        description=description,
+        env=_ENV,
+        append_only_caches=wheels.CACHE,
+        output_files=outputs,
+        level=LogLevel.DEBUG,
+        remote_cache_speculation_delay_millis=processes.REMOTE_SPECULATION_MILLIS,
+    )
+
+
+async def run_python(
+    tool: PythonTool,
+    arguments: Sequence[str],
+    inputs: Digest,
+    outputs: Sequence[str],
+    description: str,
+) -> FallibleProcessResult:
+    """``python -m <tool.module> <arguments>`` in a sandbox that holds ``inputs``."""
+    environment = await python_tools.environment_of(tool)
+    input_digest = await digests.with_checksums(await digests.merge([tool.sources, inputs]))
+    process = Process(
+        ("/bin/sh", "-c", _RUN_PYTHON, "python", environment.key, "-m", tool.module, *arguments),
+        description=description,
+        input_digest=input_digest,
+        env={
+            **_ENV,
+            "PYTHONPATH": ":".join(tool.source_roots),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONNOUSERSITE": "1",
+        },
+        append_only_caches=python_tools.CACHE,
+        output_files=outputs,
+        level=LogLevel.DEBUG,
+        remote_cache_speculation_delay_millis=processes.REMOTE_SPECULATION_MILLIS,
+    )
+    return await _run(process, environment)
+
+
+# The level is no part of a cache key, but the engine takes a process of another level for another process, and so runs
+# it after the first has failed. The second attempt is for named caches that were removed while a daemon was running.
+_ATTEMPTS = (
+    (LogLevel.TRACE, ProcessCacheScope.PER_RESTART_SUCCESSFUL),
+    (LogLevel.INFO, ProcessCacheScope.PER_SESSION),
+)
+
+
+async def _run(process: Process, needs: Union[PinnedWheels, PythonEnvironment]) -> FallibleProcessResult:
+    """Run a portable process; prepare what it needs where no cache has its result."""
+    result = await processes.try_run(process)
+    for level, scope in _ATTEMPTS:
+        if result.exit_code != _NOT_PREPARED:
+            break
+        if isinstance(needs, PinnedWheels):
+            await wheels.unpack(needs, scope)
+        else:
+            await python_tools.make(needs, scope)
+        result = await processes.try_run(dataclasses.replace(process, level=level))
+    damaged_store.check_inputs(result.exit_code, result.stderr, process.description)
+    return result

@@ -1,0 +1,1 @@
+"""The kernel targets, one module for each operation."""

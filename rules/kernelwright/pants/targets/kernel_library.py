@@ -1,0 +1,58 @@
+"""``kernel_library``: one library of kernels for each architecture."""
+
+from __future__ import annotations
+
+from pants.core.goals.package import OutputPathField
+from pants.engine.target import (
+    COMMON_TARGET_FIELDS,
+    Dependencies,
+    MultipleSourcesField,
+    StringField,
+    StringSequenceField,
+    Target,
+)
+from pants.util.strutil import help_text
+
+
+class LibraryKernelsField(Dependencies):
+    help = "Kernels, such as `gemm_kernel`, and `kernel_set` targets. The result is a library for each architecture."
+
+
+class LibraryNameField(StringField):
+    alias = "library_name"
+    help = "The file is called `lib<library_name>.so`. Default: the target's name."
+
+
+class LibraryArchsField(StringSequenceField):
+    alias = "archs"
+    help = "Keep only the kernels of these architectures. Default: all."
+
+
+class LibraryResourceField(MultipleSourcesField):
+    """Hidden and always empty: the hook by which a library becomes a resource of Python targets."""
+
+    alias = "_library_sources"
+    uses_source_roots = True
+    expected_num_files = 0
+    help = "Not to be set."
+
+
+class KernelLibraryTarget(Target):
+    alias = "kernel_library"
+    core_fields = (
+        *COMMON_TARGET_FIELDS,
+        LibraryKernelsField,
+        LibraryNameField,
+        LibraryArchsField,
+        LibraryResourceField,
+        OutputPathField,
+    )
+    help = help_text(
+        """
+        A library of kernels for each architecture, with its manifest: `<name>/<arch>/lib<name>.so` and
+        `<name>/<arch>/manifest.json`.
+
+        Python targets may depend on it as on a resource, and find it with
+        `importlib.resources.files("<package>") / "<name>" / "<arch>"`.
+        """
+    )

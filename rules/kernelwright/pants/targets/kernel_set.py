@@ -1,0 +1,90 @@
+"""``kernel_set``: many kernels from a rule set or a configuration, and the kernels that it generates."""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Type
+
+from kernelwright.pants.performance import SharedDependenciesField, WholeKernel
+from kernelwright.pants.targets.kernel import LimitsField
+from pants.engine.addresses import Address
+from pants.engine.target import (
+    COMMON_TARGET_FIELDS,
+    Dependencies,
+    Field,
+    InvalidFieldException,
+    OptionalSingleSourceField,
+    StringField,
+    StringSequenceField,
+    Tags,
+    Target,
+    TargetGenerator,
+)
+
+
+class ExpandedKernelField(Field):
+    """The complete kernel; set by generation, never written by hand."""
+
+    alias = "_kernel"
+    value: WholeKernel
+    required = True
+    help = "Identity of the kernel."
+
+    @classmethod
+    def compute_value(cls, raw_value: Optional[Any], address: Address) -> WholeKernel:
+        value = super().compute_value(raw_value, address)
+        if not isinstance(value, WholeKernel):
+            raise InvalidFieldException(
+                f"{address}: generated_kernel is not for BUILD files; write a kernel, e.g. gemm_kernel, or a kernel_set"
+            )
+        return value
+
+
+class GeneratedKernelTarget(Target):
+    alias = "generated_kernel"
+    core_fields = (Tags, ExpandedKernelField)  # `peek` prints each of them thousands of times
+    help = "One kernel of a `kernel_set`."
+
+    def get(self, field: Type[Field], *, default_raw_value: Optional[Any] = None) -> Any:  # type: ignore[misc]
+        """As for every target, except that the kernels of a set share their dependencies (see ``performance``)."""
+        expansion = self[ExpandedKernelField].value.expansion
+        if field is Dependencies and expansion is not None:
+            return SharedDependenciesField(expansion, self.address)
+        return super().get(field, default_raw_value=default_raw_value)
+
+
+class KernelArchsField(StringSequenceField):
+    alias = "archs"
+    required = True
+    help = 'The architectures that the set is expanded for, e.g. `["gfx942", "sm_90a"]`.'
+
+
+class RuleSetField(StringField):
+    alias = "set"
+    help = "A set by name: `essential`, `default`, or a preselected one such as `fp16_rcr_compute`."
+
+
+class KernelConfigField(OptionalSingleSourceField):
+    alias = "config"
+    expected_file_extensions = (".json",)
+    help = "A JSON file with value lists and min/max/step/exclude ranges of fields, expanded to all legal combinations."
+
+
+class KernelFilterField(StringField):
+    alias = "filter"
+    help = "Keeps the kernels for which the expression holds, e.g. `c.tile_n >= 128 and c.pipeline == 'compv4'`."
+
+
+class KernelSetTarget(TargetGenerator):
+    alias = "kernel_set"
+    generated_target_cls = GeneratedKernelTarget
+    copied_fields = (Tags,)
+    moved_fields = ()
+    core_fields = (
+        *COMMON_TARGET_FIELDS,
+        KernelArchsField,
+        RuleSetField,
+        KernelConfigField,
+        KernelFilterField,
+        LimitsField,
+    )
+    help = "Many kernels: a rule set or a configuration for each architecture. Generates one target for each kernel."

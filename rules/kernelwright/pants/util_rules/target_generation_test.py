@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kernelwright.pants import performance
+from kernelwright.pants.targets.kernel_set import ExpandedKernelField, GeneratedKernelTarget, KernelSetTarget
+from kernelwright.pants.util_rules import kernels, target_generation
+from kernelwright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
+from pants.build_graph.address import Address
+from pants.core.target_types import FileTarget
+from pants.engine.internals.scheduler import ExecutionError
+from pants.engine.rules import QueryRule, rule
+from pants.engine.target import Dependencies, DependenciesRequest, Targets
+from pants.testutil.rule_runner import RuleRunner
+
+
+@rule
+async def fake_codegen(request: CodegenRequest) -> CodegenResponse:
+    asked = json.loads(request.request)
+    expanded = [
+        {"arch": arch, "name": f"k_{asked.get('set') or asked['config']}", "identity": "0" * 64, "spec": asked}
+        for arch in asked["archs"]
+    ]
+    return CodegenResponse(json.dumps({"kernels": expanded}))
+
+
+@pytest.fixture
+def runner() -> RuleRunner:
+    return RuleRunner(
+        rules=[
+            *target_generation.rules(),
+            *kernels.rules(),
+            *performance.rules(),
+            fake_codegen,
+            QueryRule(Targets, [DependenciesRequest]),
+        ],
+        target_types=[KernelSetTarget, GeneratedKernelTarget, FileTarget],
+    )
+
+
+def generated(runner: RuleRunner, name: str) -> GeneratedKernelTarget:
+    target = runner.get_target(Address("k", target_name="s", generated_name=name))
+    assert isinstance(target, GeneratedKernelTarget)
+    return target
+
+
+def test_one_target_for_each_kernel_and_arch(runner: RuleRunner) -> None:
+    runner.write_files({"k/BUILD": "kernel_set(name='s', archs=['gfx942', 'sm_90a'], set='essential', filter='c.x')"})
+    target = generated(runner, "sm_90a/k_essential")
+    body = json.loads(target[ExpandedKernelField].value.canonical)
+    assert body["arch"] == "sm_90a"
+    assert body["spec"] == {
+        "stage": "expand",
+        "archs": ["gfx942", "sm_90a"],
+        "set": "essential",
+        "filter": "c.x",
+    }
+
+
+def test_a_config_is_a_file_of_the_target(runner: RuleRunner) -> None:
+    runner.write_files({"k/BUILD": "kernel_set(name='s', archs=['gfx942'], config='c.json')", "k/c.json": "{}"})
+    generated(runner, "gfx942/k_k/c.json")
+
+
+@pytest.mark.parametrize("fields", ["", ", set='essential', config='c.json'"])
+def test_neither_or_both_sources_are_refused(runner: RuleRunner, fields: str) -> None:
+    runner.write_files({"k/BUILD": f"kernel_set(name='s', archs=['gfx942']{fields})", "k/c.json": "{}"})
+    with pytest.raises(ExecutionError, match="k:s: give exactly one of the fields set and config"):
+        generated(runner, "gfx942/k_essential")
+
+
+def test_all_kernels_of_a_set_ask_one_question_about_dependencies(runner: RuleRunner) -> None:
+    sets = "".join(f"kernel_set(name='{name}', archs=['gfx942', 'sm_90a'], set='essential')\n" for name in "st")
+    runner.write_files({"k/BUILD": sets})
+    first, second = (generated(runner, f"{arch}/k_essential") for arch in ("gfx942", "sm_90a"))
+    other = runner.get_target(Address("k", target_name="t", generated_name="gfx942/k_essential"))
+    questions = {DependenciesRequest(target.get(Dependencies)) for target in (first, second, other)}
+    assert len(questions) == 2
+    for question in questions:
+        assert not runner.request(Targets, [question])
+
+
+def test_dependencies_are_known_after_the_kernel_that_was_asked_first_has_gone(runner: RuleRunner) -> None:
+    for archs in (["gfx942", "sm_90a"], ["sm_90a"], ["gfx90a", "sm_90a"]):
+        runner.write_files({"k/BUILD": f"kernel_set(name='s', archs={archs}, set='essential')"})
+        for arch in archs:
+            runner.set_options([])  # a new run
+            asked = DependenciesRequest(generated(runner, f"{arch}/k_essential").get(Dependencies))
+            assert not runner.request(Targets, [asked])
+
+
+def test_kernels_of_an_untuned_process_have_dependencies_of_their_own(runner: RuleRunner) -> None:
+    runner.set_options(["--no-kernelwright-performance-tune-daemon"])
+    runner.write_files({"k/BUILD": "kernel_set(name='s', archs=['gfx942', 'sm_90a'], set='essential')"})
+    targets = [generated(runner, f"{arch}/k_essential") for arch in ("gfx942", "sm_90a")]
+    questions = {DependenciesRequest(target.get(Dependencies)) for target in targets}
+    assert len(questions) == 2
+    for question in questions:
+        assert type(question.field) is Dependencies and not runner.request(Targets, [question])

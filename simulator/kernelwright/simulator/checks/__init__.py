@@ -1,0 +1,1 @@
+"""Wrappers around steps: the checks on request, traces and breakpoints."""

@@ -1,0 +1,1 @@
+"""Code objects and machine code: ELF files, kernel descriptors, architectures, decoded instructions."""

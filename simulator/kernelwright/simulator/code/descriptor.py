@@ -1,0 +1,82 @@
+"""Kernel descriptors: sizes, modes and initial registers of a kernel (LLVM, AMDGPUUsage, "Kernel Descriptor")."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from kernelwright.simulator.code.target import Target
+from kernelwright.simulator.errors import ObjectError
+
+DESCRIPTOR_BYTES = 64
+
+# Kernel code properties: user SGPRs in the order that they are set, bit → (what, count).
+_USER_SGPRS = (
+    (0, "private_segment_buffer", 4),
+    (1, "dispatch_ptr", 2),
+    (2, "queue_ptr", 2),
+    (3, "kernarg_segment_ptr", 2),
+    (4, "dispatch_id", 2),
+    (5, "flat_scratch_init", 2),
+    (6, "private_segment_size", 1),
+)
+
+
+@dataclass(frozen=True)
+class KernelDescriptor:
+    """One kernel. Sizes in bytes; ``entry`` is a virtual address of the code object.
+
+    ``user_sgprs`` maps what a kernel gets to its first SGPR; ``preload`` is (dword offset, dwords) of kernel arguments
+    that are in SGPRs already. ``mode`` is the MODE register at the start: round and denormal modes in bits 0-7, then
+    DX10_CLAMP, IEEE and FP16_OVFL. ``workitem_ids`` is how many of x, y, z are in v0.
+    """
+
+    name: str
+    entry: int
+    lds_bytes: int
+    scratch_bytes: int
+    kernarg_bytes: int
+    user_sgprs: dict[str, int]
+    user_sgpr_count: int
+    preload: tuple[int, int]
+    workgroup_ids: tuple[bool, bool, bool]
+    workgroup_info: bool
+    private_segment: bool
+    workitem_ids: int
+    mode: int
+    accumulator_offset: int
+    dynamic_stack: bool
+
+
+def read_descriptor(data: bytes, name: str, address: int, target: Target) -> KernelDescriptor:
+    """Read the 64 bytes of descriptor ``name`` at virtual ``address``. ObjectError if they cannot be run."""
+    if len(data) != DESCRIPTOR_BYTES:
+        raise ObjectError(f"kernel {name}: its descriptor is cut off ({len(data)} bytes)")
+    lds, scratch, kernarg = struct.unpack_from("<III", data, 0)
+    (offset,) = struct.unpack_from("<q", data, 16)
+    rsrc3, rsrc1, rsrc2, properties, preload = struct.unpack_from("<IIIHH", data, 44)
+    if not target.cdna and not properties >> 10 & 1:
+        raise ObjectError(f"kernel {name} was built for wave64; on {target.name} only wave32 is simulated")
+    user, at = {}, 0
+    for bit, what, count in _USER_SGPRS:
+        if properties >> bit & 1:
+            user[what] = at
+            at += count
+    ieee_and_clamp = 0 if target.tables == "rdna4" else (rsrc1 >> 21 & 1) << 8 | (rsrc1 >> 23 & 1) << 9
+    return KernelDescriptor(
+        name=name,
+        entry=address + offset,
+        lds_bytes=lds,
+        scratch_bytes=scratch,
+        kernarg_bytes=kernarg,
+        user_sgprs=user,
+        user_sgpr_count=rsrc2 >> 1 & 31,
+        preload=(preload >> 7, preload & 0x7F),
+        workgroup_ids=(bool(rsrc2 >> 7 & 1), bool(rsrc2 >> 8 & 1), bool(rsrc2 >> 9 & 1)),
+        workgroup_info=bool(rsrc2 >> 10 & 1),
+        private_segment=bool(rsrc2 & 1),
+        workitem_ids=(rsrc2 >> 11 & 3) + 1,
+        mode=rsrc1 >> 12 & 0xFF | ieee_and_clamp | (rsrc1 >> 26 & 1) << 23,
+        accumulator_offset=((rsrc3 & 63) + 1) * 4 if target.cdna else 0,
+        dynamic_stack=bool(properties >> 11 & 1),
+    )

@@ -1,0 +1,1 @@
+"""Matrix instructions: MFMA and WMMA."""

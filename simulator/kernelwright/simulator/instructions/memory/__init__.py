@@ -1,0 +1,1 @@
+"""Instructions that load, store and modify global memory, LDS and scratch."""

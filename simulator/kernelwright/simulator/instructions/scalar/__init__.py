@@ -1,0 +1,1 @@
+"""Scalar instructions: arithmetic, comparisons, modes, branches and barriers."""

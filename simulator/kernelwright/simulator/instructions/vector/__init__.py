@@ -1,0 +1,1 @@
+"""Vector instructions: operands, results and encodings, comparisons, moves between lanes."""

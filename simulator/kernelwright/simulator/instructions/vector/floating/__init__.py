@@ -1,0 +1,1 @@
+"""Vector instructions on floating-point numbers: arithmetic, rounding, conversions."""

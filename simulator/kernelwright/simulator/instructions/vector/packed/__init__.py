@@ -1,0 +1,1 @@
+"""Vector instructions on several elements of a register: packed halves, mixed precision, dot products."""

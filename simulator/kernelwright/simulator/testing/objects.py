@@ -1,0 +1,100 @@
+"""Code objects for tests: text, kernel descriptors and symbols, laid out as the linker lays them out."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelwright.simulator.code.target import TARGETS
+from kernelwright.simulator.run.launch import Buffer, Simulator
+from kernelwright.simulator.testing.instructions import encode
+
+_RODATA, _TEXT = 0x400, 0x1000
+Line = tuple[object, ...]  # (encoding, name) or (encoding, name, fields)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel whose argument pointer is in s[0:1] and whose workgroup ids follow (gfx12 has them in ttmp)."""
+
+    text: bytes
+    lds: int = 0
+    scratch: int = 0
+    arguments: int = 8
+    mode: int = 0xF0
+    workitem_ids: int = 1
+
+    def descriptor(self, arch: str, entry: int) -> bytes:
+        """Its 64 bytes; ``entry`` is relative to them."""
+        user_sgprs = 2
+        rsrc2 = int(self.scratch > 0) | user_sgprs << 1 | 7 << 7 | (self.workitem_ids - 1) << 11
+        properties = 1 << 3 | (0 if TARGETS[arch].cdna else 1 << 10)
+        data = struct.pack("<IIII", self.lds, self.scratch, self.arguments, 0) + struct.pack("<q", entry) + bytes(20)
+        return data + struct.pack("<IIIHHI", 63, self.mode << 12, rsrc2, properties, 0, 0)
+
+
+def assemble_text(arch: str, lines: Sequence[Line]) -> bytes:
+    """The machine code of a sequence of instructions, each (encoding, name) or (encoding, name, {field: value})."""
+    code = b""
+    for encoding, name, *fields in lines:
+        code += encode(arch, str(encoding), str(name), **(fields[0] if fields else {}))  # type: ignore[arg-type]
+    return code
+
+
+def make_object(arch: str, kernels: Mapping[str, Kernel]) -> bytes:
+    """An ELF file with those kernels."""
+    rodata, text = b"", b""
+    symbols: list[tuple[str, int, int, int]] = []  # name, address, size, type
+    for name, kernel in kernels.items():
+        at, entry = _RODATA + len(rodata), _TEXT + len(text)
+        rodata += kernel.descriptor(arch, entry - at)
+        symbols += [(name, entry, len(kernel.text), 2), (f"{name}.kd", at, 64, 1)]
+        text += kernel.text.ljust(-(-len(kernel.text) // 256) * 256, b"\0")
+    names, table = b"\0", bytes(24)
+    for name, address, size, kind in symbols:
+        table += struct.pack("<IBBHQQ", len(names), 0x10 | kind, 0, 1, address, size)
+        names += name.encode() + b"\0"
+    body = rodata.ljust(_TEXT - _RODATA, b"\0") + text
+    tables = _RODATA + len(body)
+    tables += -tables % 8
+    sections = bytes(64)
+    sections += struct.pack("<IIQQQQIIQQ", 0, 2, 0, 0, tables, len(table), 2, 1, 8, 24)  # SHT_SYMTAB
+    sections += struct.pack("<IIQQQQIIQQ", 0, 3, 0, 0, tables + len(table), len(names), 0, 0, 1, 0)  # SHT_STRTAB
+    at = tables + len(table) + len(names)
+    at += -at % 8
+    segments = struct.pack("<IIQQQQQQ", 1, 4, 0, 0, 0, _RODATA + len(rodata), _RODATA + len(rodata), 4096)
+    segments += struct.pack("<IIQQQQQQ", 1, 5, _TEXT, _TEXT, _TEXT, len(text), len(text), 4096)
+    header = b"\x7fELF\x02\x01\x01\x40\x04" + bytes(7)
+    header += struct.pack("<HHIQQQIHHHHHH", 3, 224, 1, 0, 64, at, TARGETS[arch].machine, 64, 56, 2, 64, 3, 0)
+    data = (header + segments).ljust(_RODATA, b"\0") + body
+    return (data.ljust(tables, b"\0") + table + names).ljust(at, b"\0") + sections
+
+
+def run_lines(
+    arch: str,
+    lines: Sequence[Line],
+    *,
+    simulator: Simulator | None = None,
+    block: int = 1,
+    groups: int = 1,
+    lds: int = 0,
+    scratch: int = 0,
+    out: NDArray[np.uint32] | None = None,
+) -> NDArray[np.uint32]:
+    """Run instructions and ``s_endpgm`` as a kernel whose only argument, at s[0:1], is the address of ``out``."""
+    text = assemble_text(arch, [*lines, ("SOPP", "s_endpgm")])
+    image = make_object(arch, {"k": Kernel(text, lds=lds, scratch=scratch)})
+    out = np.zeros(max(1, block * groups), np.uint32) if out is None else out
+    (simulator or Simulator()).launch(
+        image,
+        "k",
+        grid=(groups, 1, 1),
+        block=(block, 1, 1),
+        arguments=struct.pack("<Q", out.ctypes.data),
+        buffers=[Buffer(out.ctypes.data, out.nbytes, name="out")],
+    )
+    return out

@@ -1,0 +1,1 @@
+"""The command line: static coverage, the table of modelled instructions, disassembly."""

@@ -1,0 +1,169 @@
+"""The house is as docs/architecture.md draws it: who may import whom, how large a room may be, what exists."""
+
+from __future__ import annotations
+
+import ast
+import re
+import statistics
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from architecture.layers import LAYERS, layer
+from architecture.sources import ROOMS, ROOT, circle, graph, imported_modules, is_shipped, python_files
+
+# Package → packages of ours that it may import.
+ALLOWED: dict[str, set[str]] = {
+    "arch": set(),
+    "codegen": {"arch"},
+    "dispatch": set(),
+    "jit": {"arch", "codegen", "dispatch"},
+    "pants": set(),
+    "simulator": set(),
+}
+# Third-party packages that a GPU box must not need.
+DISPATCH_REQUIRES = {"numpy"}
+SIMULATOR_REQUIRES = {"numpy", "ml_dtypes", "tinygrad", "elftools"}
+SOURCES = (".py", ".h", ".hpp", ".c", ".cpp", ".cu")
+MAX_LINES = 450
+MAX_MEDIAN = 120
+MAX_MODULES = 15
+
+
+@pytest.mark.parametrize("folder", ROOMS)
+def test_packages_import_only_what_the_drawing_allows(folder: str) -> None:
+    package = ROOMS[folder]
+    for path in python_files(folder):
+        for module in imported_modules(path):
+            if module.startswith("kernelwright."):
+                other = module.split(".")[1]
+                assert other == package or other in ALLOWED[package], f"{path.relative_to(ROOT)} imports {module}"
+
+
+def test_nothing_but_the_plugin_imports_pants() -> None:
+    for folder in set(ROOMS) - {"rules"}:
+        for path in python_files(folder):
+            assert not any(re.match(r"pants\b", module) for module in imported_modules(path)), path
+
+
+@pytest.mark.parametrize("folder", ROOMS)
+def test_no_modules_import_each_other(folder: str) -> None:
+    assert not circle(graph(folder)), " → ".join(circle(graph(folder)))
+
+
+@pytest.mark.parametrize("folder", ROOMS)
+def test_no_module_imports_upwards(folder: str) -> None:
+    for name, imported in graph(folder).items():
+        for other in imported:
+            assert layer(folder, other) <= layer(folder, name), (
+                f"{folder}: {name or '__init__'} (layer {layer(folder, name)}) imports {other} "
+                f"(layer {layer(folder, other)} of {LAYERS[folder]})"
+            )
+
+
+@pytest.mark.parametrize("folder", ROOMS)
+def test_operations_do_not_know_each_other(folder: str) -> None:
+    for name, imported in graph(folder).items():
+        for other in imported:
+            here, there = (re.match(r"operations\.(\w+)\.", f"{module}.") for module in (name, other))
+            if here and there:
+                assert here[1] == there[1], f"{folder}: {name} imports {other}"
+
+
+def test_only_operations_and_their_list_know_an_operation() -> None:
+    """Outside ``operations`` nothing of the generator imports one: the registry finds it by name."""
+    for name, imported in graph("codegen").items():
+        if not name.startswith("operations."):
+            assert not [other for other in imported if re.match(r"operations\.\w+", other)], name
+
+
+def is_known(module: str, allowed: set[str]) -> bool:
+    root = module.split(".")[0]
+    return root in sys.stdlib_module_names or root in allowed or root == "kernelwright"
+
+
+def test_dispatch_needs_numpy_only() -> None:
+    for path in filter(is_shipped, python_files("bindings")):
+        tree = ast.parse(path.read_text())
+        for node in tree.body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+                for name in names:
+                    known = is_known(name, DISPATCH_REQUIRES)
+                    assert known, f"{path.relative_to(ROOT)} imports {name} when it is imported"
+
+
+def test_one_module_of_the_simulator_needs_tinygrad() -> None:
+    users = set()
+    for path in filter(is_shipped, python_files("simulator")):
+        for name in imported_modules(path):
+            assert is_known(name, SIMULATOR_REQUIRES), f"{path.relative_to(ROOT)} imports {name}"
+            if name.split(".")[0] == "tinygrad":
+                users.add(path.stem)
+    assert users <= {"decode"}
+
+
+def test_only_the_engine_asks_pants() -> None:
+    """Outside ``engine`` a rule makes requests of the plugin's own types only (``Get(X, XRequest…)``)."""
+    for path in python_files("rules"):
+        if "engine" in path.parts or path.name.endswith("_test.py"):
+            continue
+        tree = ast.parse(path.read_text())
+        ours = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+        for node in tree.body:
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("kernelwright."):
+                ours.update(name.name for name in node.names)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Get":
+                request = node.args[1].func if isinstance(node.args[1], ast.Call) else node.args[1]
+                asked = ast.unparse(request)
+                assert asked in ours, f"{path.relative_to(ROOT)}:{node.lineno} makes a request of Pants' own: {asked}"
+
+
+def sources(folder: str) -> list[Path]:
+    """Shipped sources of a room in any language."""
+    return [path for path in sorted((ROOT / folder).rglob("*")) if path.suffix in SOURCES and is_shipped(path)]
+
+
+def lines(path: Path) -> int:
+    return len(path.read_text().splitlines())
+
+
+@pytest.mark.parametrize("folder", [*ROOMS, "dispatcher_cpp"])
+def test_no_file_is_too_long(folder: str) -> None:
+    for path in sources(folder):
+        assert lines(path) <= MAX_LINES, f"{path.relative_to(ROOT)}: divide it"
+    assert statistics.median(map(lines, sources(folder))) <= MAX_MEDIAN
+
+
+@pytest.mark.parametrize("folder", [*ROOMS, "dispatcher_cpp"])
+def test_no_folder_is_too_full(folder: str) -> None:
+    full = Counter(path.parent for path in sources(folder) if path.name != "__init__.py")
+    for parent, count in full.items():
+        assert count <= MAX_MODULES, f"{parent.relative_to(ROOT)} holds {count} modules"
+
+
+@pytest.mark.parametrize("folder", ROOMS)
+def test_every_package_says_what_lives_there(folder: str) -> None:
+    for parent in {path.parent for path in python_files(folder)}:
+        if parent.name == folder or parent.name in ("kernelwright", "testdata"):
+            continue  # the namespace, and folders that are no package
+        text = (parent / "__init__.py").read_text()
+        assert ast.get_docstring(ast.parse(text)), f"{parent.relative_to(ROOT)}/__init__.py has no docstring"
+
+
+def test_the_drawing_names_what_exists() -> None:
+    text = (ROOT / "docs/architecture.md").read_text()
+    for name in re.findall(r"`([a-z_0-9]+/[A-Za-z_0-9./]+)`", text):
+        assert (ROOT / name).exists(), f"docs/architecture.md names {name}, which does not exist"
+
+
+@pytest.mark.parametrize("folder", ROOMS)
+def test_the_drawing_names_every_module(folder: str) -> None:
+    text = (ROOT / "docs/architecture.md").read_text()
+    for name in graph(folder):
+        stem = name.rpartition(".")[2]
+        if stem and not stem.startswith("_"):
+            assert re.search(rf"`([\w/]*/)?{stem}/?`", text), f"docs/architecture.md does not name {folder}'s {name}"

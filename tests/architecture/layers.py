@@ -1,0 +1,45 @@
+"""The floors of each room, lowest first. A module imports from its own floor and the floors below it, never upwards.
+
+An entry names a module or a folder, relative to the room's package; the longest match counts. ``""`` is everything that
+no other entry names: the modules and the public surface at the top of the package.
+"""
+
+from __future__ import annotations
+
+LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "arch": (("",),),
+    "codegen": (
+        ("dtypes", "violations", "trees"),
+        ("actions", "templates", "registry"),
+        ("kernel",),
+        ("operation",),
+        ("toolchains", "resources"),
+        ("selecting", "backends"),
+        ("operations", "planning", "packaging"),
+        ("building",),
+        ("interface",),
+        ("",),
+    ),
+    "bindings": (("",),),
+    "jit": (("",),),
+    "rules": (
+        ("subsystems", "damaged_store", "generator_data", "pins"),
+        ("engine", "performance"),
+        ("targets",),
+        ("operations",),
+        ("util_rules",),
+        ("goals",),
+        ("",),
+    ),
+    "simulator": (("errors",), ("code",), ("machine",), ("instructions",), ("checks",), ("run",), ("tools",), ("",)),
+}
+
+
+def layer(folder: str, module: str) -> int:
+    """The floor of a module, 0 is the lowest."""
+    found = {name: floor for floor, names in enumerate(LAYERS[folder]) for name in names}
+    parts = module.split(".") if module else []
+    for length in range(len(parts), 0, -1):
+        if (name := ".".join(parts[:length])) in found:
+            return found[name]
+    return found[""]
