@@ -10,6 +10,7 @@ from amd.every import VARIANTS
 from kernelwright.arch import load, names
 from kernelwright.codegen.dtypes import DType, Layout
 from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operations.gemm.arch_section import gemm_section
 from kernelwright.codegen.operations.gemm.kernel_sets import PURPOSES, expand_kernel_set
 from kernelwright.codegen.operations.gemm.legalise import first_legal
 from kernelwright.codegen.selecting.expand import EmptyExpansionError
@@ -52,7 +53,7 @@ def members(name: str) -> Iterator[Template]:
 
 
 def _fields(name: str) -> Iterator[dict[str, object]]:
-    pipelines = load(name).pipelines
+    pipelines = gemm_section(load(name)).pipelines
     for pipeline, facts in pipelines.items():
         for scheduler, epilogue in product(facts.schedulers, facts.epilogues):
             yield {"pipeline": str(pipeline), "scheduler": str(scheduler), "epilogue": str(epilogue)}

@@ -8,13 +8,15 @@ from __future__ import annotations
 import pytest
 
 from kernelwright import arch
+from kernelwright.codegen.operations.gemm.arch_section import gemm_section
 from kernelwright.simulator.code.matrix_shapes import SHAPES, Shape
 
 TYPES = {"fp32": "f32", "fp16": "f16", "bf16": "bf16", "fp8": "fp8", "bf8": "bf8"}
 TILES = [
     (name, dtypes, tile)
     for name in SHAPES
-    for dtypes, tiles in [*arch.load(name).warp_tiles.items(), *arch.load(name).preshuffle_warp_tiles.items()]
+    for tables in [gemm_section(arch.load(name))]
+    for dtypes, tiles in [*tables.warp_tiles.items(), *tables.preshuffle_warp_tiles.items()]
     for tile in tiles
 ]
 
