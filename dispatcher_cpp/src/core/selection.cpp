@@ -19,29 +19,40 @@ struct Candidate {
   bool open;
 };
 
-bool is_worse(const Candidate& left, const Candidate& right) {
-  if (left.us != right.us) return left.us > right.us;
-  if (left.position != right.position) return left.position > right.position;
-  return left.order > right.order;
-}
+struct IsWorse {
+  bool operator()(const Candidate& left, const Candidate& right) const {
+    if (left.us != right.us) return left.us > right.us;
+    if (left.position != right.position) return left.position > right.position;
+    return left.order > right.order;
+  }
+};
 
-// The best of candidates first, as far as they are asked for: a heap.
+// Gives the best candidate first. Most often that one serves the problem, so the others become a heap only when a
+// second one is asked for.
 class Candidates {
  public:
   bool reserve(size_t count) { return items_.reserve(count); }
-  bool push(const Candidate& candidate) { return items_.push(candidate); }
-  void arrange() {
-    for (size_t root = items_.size() / 2; root-- > 0;) sift_down(items_.begin(), root, items_.size(), is_worse);
+  bool push(const Candidate& candidate) {
+    if (!items_.empty() && IsWorse()(items_[best_], candidate)) best_ = items_.size();
+    return items_.push(candidate);
   }
   bool empty() const { return items_.empty(); }
+  // No push may follow.
   Candidate pop() {
-    const Candidate best = items_[0];
-    items_[0] = items_[items_.size() - 1];
+    if (is_heap_) best_ = 0;
+    const Candidate best = items_[best_];
+    items_[best_] = items_[items_.size() - 1];
     items_.resize_down(items_.size() - 1);
-    sift_down(items_.begin(), 0, items_.size(), is_worse);
+    if (is_heap_) sift_down(items_.begin(), 0, items_.size(), IsWorse());
     return best;
   }
-  // Does another kernel have the same predicted time?
+  // The one before was refused.
+  void arrange() {
+    if (is_heap_) return;
+    for (size_t root = items_.size() / 2; root-- > 0;) sift_down(items_.begin(), root, items_.size(), IsWorse());
+    is_heap_ = true;
+  }
+  // The first other kernel with the same predicted time; null if there is none.
   const Candidate* tie_of(const Candidate& best) const {
     const Candidate* first = nullptr;
     for (const Candidate& other : items_) {
@@ -53,6 +64,8 @@ class Candidates {
 
  private:
   Vec<Candidate> items_;
+  size_t best_ = 0;
+  bool is_heap_ = false;
 };
 
 bool is_candidate(const Question& question, const KernelEntry& entry) {
@@ -116,8 +129,7 @@ kw_status fastest(const Question& question, kw_problem* trial, Selected* selecte
     ++matching;
     if (!add_candidates(question, kernels[i], static_cast<uint32_t>(i), trial, &candidates)) return no_memory();
   }
-  candidates.arrange();
-  while (!candidates.empty()) {
+  for (; !candidates.empty(); candidates.arrange()) {
     const Candidate best = candidates.pop();
     if (!serves(question, best, trial)) continue;
     *selected = {best.entry, best.us, best.position};
@@ -137,8 +149,7 @@ kw_status fastest(const Question& question, kw_problem* trial, Selected* selecte
 bool serves_any(const Question& question, KernelEntry* entry, kw_problem* trial, bool* complete) {
   Candidates values;
   *complete = add_candidates(question, entry, 0, trial, &values);
-  values.arrange();
-  while (!values.empty()) {
+  for (; !values.empty(); values.arrange()) {
     if (serves(question, values.pop(), trial)) return true;
   }
   return false;
