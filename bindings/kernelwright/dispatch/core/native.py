@@ -51,16 +51,6 @@ MakePlan = ctypes.CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p)
 LaunchPlan = ctypes.CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p, c_void_p)
 
 
-class GemmExtension(ctypes.Structure):
-    """``kw_gemm_extension``."""
-
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("reserved", c_uint32),
-        *[(name, c_void_p) for name in ("shuffle_b_bytes", "shuffle_b")],
-    ]
-
-
 class KernelStruct(ctypes.Structure):
     """``kw_kernel``."""
 

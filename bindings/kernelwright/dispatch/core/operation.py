@@ -55,8 +55,7 @@ def register(operation: Operation) -> Operation:
     known = _BY_CODE.setdefault(operation.code, operation)
     if known != operation:
         raise ValueError(f"operation {operation.name} has code {operation.code}, which {known.name} has; take another")
-    _BY_PROBLEM[operation.problem] = operation
-    return operation
+    return _BY_PROBLEM.setdefault(operation.problem, known)
 
 
 def of_problem(problem: object) -> Operation:
