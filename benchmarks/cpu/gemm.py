@@ -105,7 +105,7 @@ def _calls(
     import numpy
 
     from kernelwright.dispatch import GemmProblem
-    from kernelwright.dispatch.dtypes import numpy_dtype
+    from kernelwright.dispatch.arrays.dtypes import numpy_dtype
 
     m, n, k = shape
     rng = numpy.random.default_rng(0)

@@ -21,7 +21,10 @@ from timing import environment
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "gpu"))
 
-from raw_abi import OK, Args, Kernel, Library, aligned
+from raw_abi import OK, Kernel, Library, aligned
+
+from kernelwright.dispatch.core.native import Launch
+from kernelwright.dispatch.operations.gemm.structs import GemmArgs
 
 SHAPES = [(8192, 8192, 8192), (4096, 4096, 4096), (4096, 14336, 4096)]
 KERNEL = "cooperative_True_True_True_True_128x256x64_2x1x1_64x256x16_cluster2x1x1"
@@ -43,12 +46,13 @@ def _launcher(kernel: Kernel, a: torch.Tensor, b: torch.Tensor, d: torch.Tensor)
     """A call that launches ``d = a @ b.T`` through the C ABI with everything prepared."""
     plan = kernel.plan(kernel.problem(a.shape[0], b.shape[0], a.shape[1]))
     stream = torch.cuda.current_stream().cuda_stream
-    args = Args(ctypes.sizeof(Args), 0, a.data_ptr(), b.data_ptr(), None, d.data_ptr(), None, 0, stream)
-    function, self_pointer = kernel.descriptor.launch, kernel.pointer
-    plan_pointer, args_pointer = aligned(plan), ctypes.addressof(args)
+    where = Launch(ctypes.sizeof(Launch), a.device.index, stream)
+    args = GemmArgs(ctypes.sizeof(GemmArgs), 0, a.data_ptr(), b.data_ptr(), None, d.data_ptr())
+    function, pointers = kernel.descriptor.launch, (kernel.pointer, aligned(plan))
+    structs = ctypes.addressof(where), ctypes.addressof(args)
 
-    def call(keep: tuple[object, ...] = (plan, args)) -> int:
-        return int(function(self_pointer, plan_pointer, args_pointer))
+    def call(keep: tuple[object, ...] = (plan, where, args)) -> int:
+        return int(function(*pointers, *structs))
 
     return call
 

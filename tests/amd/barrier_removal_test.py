@@ -13,7 +13,7 @@ from amd.patched import barriers, without
 from amd.removal import LOOPS, Subject
 from amd.shipped import ARCHS, library
 from amd.variants import is_plain
-from kernelwright.dispatch.manifest import KernelEntry
+from kernelwright.dispatch import KernelEntry
 from kernelwright.simulator.checks.options import Checks
 
 EVERY = bool(os.environ.get("KERNELWRIGHT_EVERY"))

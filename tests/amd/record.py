@@ -24,8 +24,7 @@ from kernelwright.codegen.building.build import build_libraries, read_tree_roots
 from kernelwright.codegen.building.execute import LocalExecutor
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.selecting.selection import Selection
-from kernelwright.dispatch import KernelLibrary
-from kernelwright.dispatch.manifest import KernelEntry
+from kernelwright.dispatch import KernelEntry, KernelLibrary
 from kernelwright.simulator.checks.options import Checks
 from kernelwright.simulator.run import device
 

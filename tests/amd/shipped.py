@@ -6,8 +6,7 @@ import os
 from functools import cache
 from importlib.resources import as_file, files
 
-from kernelwright.dispatch import KernelLibrary
-from kernelwright.dispatch.manifest import KernelEntry
+from kernelwright.dispatch import KernelEntry, KernelLibrary
 from kernelwright.simulator.code.object_file import CodeObject, images, read_code_object
 
 ARCHS = tuple(os.environ.get("KERNELWRIGHT_ARCHS", "gfx90a gfx942 gfx950 gfx1100 gfx1201").split())

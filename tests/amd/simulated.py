@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from amd.operands import Matrix, assert_close, assert_equal, element_type, exact_product, fill_integers, fill_normal
-from kernelwright.dispatch import Dispatcher, GemmProblem, KernelLibrary
-from kernelwright.dispatch.dtypes import ITEMSIZE
-from kernelwright.dispatch.manifest import KernelEntry
+from kernelwright.dispatch import Dispatcher, GemmProblem, KernelEntry, KernelLibrary
+from kernelwright.dispatch.arrays.dtypes import ITEMSIZE
 
 
 @dataclass(frozen=True)

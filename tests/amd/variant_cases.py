@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from amd.variants import Case
 from kernelwright.arch import load
-from kernelwright.dispatch.dtypes import ITEMSIZE
-from kernelwright.dispatch.manifest import KernelEntry
+from kernelwright.dispatch import KernelEntry
+from kernelwright.dispatch.arrays.dtypes import ITEMSIZE
 
 _GROUPS_PER_LAUNCH = 48
 

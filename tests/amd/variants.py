@@ -12,12 +12,8 @@ from amd.operands import element_type
 from amd.raw import RawKernel
 from correctness import reference
 from correctness.guarded import Block, fill, scratch
-from kernelwright.dispatch import KernelLibrary, dtypes, native
-from kernelwright.dispatch.manifest import KernelEntry
-
-_D_OPS = ("add", "multiply")
-_ACTIVATIONS = ("none", "relu", "gelu", "fast_gelu", "silu", "sigmoid", "tanh")
-_B_FORMAT_AT = 28 * 4  # in kw_gemm_traits, behind 27 words of 32 bits
+from kernelwright.dispatch import KernelEntry, KernelLibrary, dtypes
+from kernelwright.dispatch.operations.gemm import structs
 
 
 @dataclass(frozen=True)
@@ -132,42 +128,41 @@ class Bench:
             b = self.kernel.shuffled(problem, x.b)
             problem.b_format = self.b_format()
         room = scratch(self.kernel.workspace(problem))
-        args = native.GemmArgs(native.sizeof(native.GemmArgs), 0, x.a.address, b.address, x.c.address, x.d.address)
-        args.workspace, args.workspace_bytes = room.address, room.nbytes
+        args = structs.GemmArgs(ctypes.sizeof(structs.GemmArgs), 0, x.a.address, b.address, x.c.address, x.d.address)
         args.multi_d[: self.num_d] = [d.address for d in x.ds]
         read = [x.a, b, *([x.c] if case.beta else []), *x.ds]
-        self.kernel.launch(self.kernel.plan(problem), args, read, [x.d, room])
+        self.kernel.launch(self.kernel.plan(problem), args, read, [x.d], room)
         room.assert_untouched_around()
 
     def problem(self, case: Case, x: Operands) -> Any:
         """``kw_gemm_problem`` of a case."""
-        made = native.GemmProblem(native.sizeof(native.GemmProblem), native.OP_GEMM, *self._kind(), case.split_k)
+        made = structs.GemmProblem(ctypes.sizeof(structs.GemmProblem), structs.OP_GEMM, *self._kind(), case.split_k)
         made.m, made.n, made.k = case.m, case.n, case.k
         made.lda, made.ldb, made.ldc = (x.leading[name] for name in "abc")
         made.stride_a, made.stride_b, made.stride_c = (x.stride[name] for name in "abc")
         made.alpha, made.beta, made.batch, made.num_d = case.alpha, case.beta, case.batch, self.num_d
-        made.d_op, made.activation = _D_OPS.index(self.d_op), _ACTIVATIONS.index(self.activation)
+        made.d_op, made.activation = structs.D_OPS.index(self.d_op), structs.ACTIVATIONS.index(self.activation)
         made.ld_multi_d[: self.num_d] = x.ld_d
         made.stride_multi_d[: self.num_d] = x.stride_d
         return made
 
     def b_format(self) -> int:
         """``kw_gemm_traits.b_format``."""
-        return ctypes.c_uint64.from_address(self.kernel.traits + _B_FORMAT_AT).value
+        return int(self.kernel.traits.b_format)
 
     def _kind(self) -> list[int]:
         types = [dtypes.CODES[str(self.spec[f"dtype_{x}"])] for x in ("a", "b", "c", "acc")]
         return [*types, *(int(letter == "c") for letter in self.layout)]
 
     def _launch_grouped(self, shapes: list[Case], operands: list[Operands]) -> None:
-        groups = (native.GemmGroup * len(shapes))(
-            *(native.GemmGroup(case.m, case.n, case.k, *(x.leading[name] for name in "abc"))
+        groups = (structs.GemmGroup * len(shapes))(
+            *(structs.GemmGroup(case.m, case.n, case.k, *(x.leading[name] for name in "abc"))
               for case, x in zip(shapes, operands, strict=True))
         )  # fmt: skip
-        size = ctypes.sizeof(native.GroupedGemmProblem)
+        size = ctypes.sizeof(structs.GroupedGemmProblem)
         case = shapes[0]
-        problem = native.GroupedGemmProblem(
-            size, native.OP_GROUPED_GEMM, *self._kind(), 0, len(shapes), groups, case.alpha
+        problem = structs.GroupedGemmProblem(
+            size, structs.OP_GROUPED_GEMM, *self._kind(), 0, len(shapes), groups, case.alpha
         )
         problem.beta = case.beta
         assert self.kernel.workspace(problem) == 0
@@ -176,7 +171,7 @@ class Bench:
             (ctypes.c_void_p * len(shapes))(*(getattr(x, name).address for x in operands))
             for name in ("a", "b", "c", "d")
         ]
-        args = native.GroupedGemmArgs(ctypes.sizeof(native.GroupedGemmArgs), 0, len(shapes), groups, *lists)
+        args = structs.GroupedGemmArgs(ctypes.sizeof(structs.GroupedGemmArgs), 0, len(shapes), groups, *lists)
         read = [block for x in operands for block in (x.a, x.b, *([x.c] if case.beta else []))]
         self.kernel.launch(plan, args, read, [x.d for x in operands])
 

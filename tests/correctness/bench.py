@@ -47,7 +47,7 @@ class Bench:
         self.reference = reference
         self.layout = str(self.spec["layout"])
         self.names = {x: str(self.spec[f"dtype_{x}"]) for x in ("a", "b", "c", "acc")}
-        fnuz = kernel.arch in dtypes.FNUZ_ARCHS
+        fnuz = library.fp8_fnuz
         self.types = {x: dtypes.numpy_dtype(name, fnuz) for x, name in self.names.items()}
         self.num_d = int(self.spec.get("num_d", 0))
         self.d_op = str(self.spec.get("d_op", "add"))

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from hip.abi import Arguments, Descriptor, Library, Problem
 from kernelwright.codegen.dtypes import DType, Layout
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.gemm.spec import Epilogue, Extent, GemmSpec, Pipeline, Scheduler
 from kernelwright.dispatch import KernelLibrary
+from kernelwright.dispatch.core import native
+from kernelwright.dispatch.operations.gemm.structs import GemmArgs, GemmProblem
 from kernelwright.dispatch.testdata import mocks
 
 OK, INVALID, UNSUPPORTED, ARCH_MISMATCH, RUNTIME_MISSING, LAUNCH_FAILED = 0, 1, 2, 5, 7, 8
@@ -57,7 +58,7 @@ class Record(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_uint32) for name in ("loads", "launches", "machine", "flags")),
         *((name, ctypes.c_uint32 * 3) for name in ("grid", "block")),
-        *((name, ctypes.c_uint32) for name in ("lds_bytes", "argument_bytes")),
+        *((name, ctypes.c_uint32) for name in ("lds_bytes", "argument_bytes", "load_device", "launch_device")),
         ("stream", ctypes.c_void_p),
         ("function", ctypes.c_char * 128),
         ("arguments", ctypes.c_ubyte * 256),
@@ -94,7 +95,7 @@ class Session:
         monkeypatch.setenv("FAKE_HIP_ARCH", f"{arch}:sramecc+:xnack-" if arch == "gfx942" else arch)
         self.runtime = ctypes.CDLL(str(runtime))
         self._loaded = ctypes.CDLL(str(library))
-        self._loaded.kw_library_get.restype = ctypes.POINTER(Library)
+        self._loaded.kw_library_get.restype = ctypes.POINTER(native.LibraryStruct)
         self.library = self._loaded.kw_library_get().contents
         pointers = self.library.kernels[: self.library.kernel_count]
         identity = KERNELS[arch].identity.encode()
@@ -112,22 +113,37 @@ class Session:
     def last_error(self) -> str:
         return (self.library.last_error() or b"").decode()
 
-    def supports(self, problem: Problem) -> tuple[int, str]:
+    def supports(self, problem: GemmProblem) -> tuple[int, str]:
         reason = ctypes.create_string_buffer(256)
         status = self.kernel.supports(
             ctypes.cast(self.pointer, ctypes.c_void_p), ctypes.addressof(problem), reason, 256
         )
         return status, reason.value.decode()
 
-    def plan(self, problem: Problem) -> tuple[int, ctypes.Array[ctypes.c_char]]:
+    def plan(self, problem: GemmProblem) -> tuple[int, ctypes.Array[ctypes.c_char]]:
         storage = ctypes.create_string_buffer(self.kernel.plan_bytes)
         status = self.kernel.plan(ctypes.cast(self.pointer, ctypes.c_void_p), ctypes.addressof(problem), storage)
         return status, storage
 
-    def launch(self, storage: ctypes.Array[ctypes.c_char], a: int = 0x1000, b: int = 0x2000, d: int = 0x3000) -> int:
-        args = Arguments(struct_size=ctypes.sizeof(Arguments), a=a, b=b, d=d, stream=0x77)
+    def launch(
+        self,
+        storage: ctypes.Array[ctypes.c_char],
+        a: int = 0x1000,
+        b: int = 0x2000,
+        d: int = 0x3000,
+        device: int = 0,
+    ) -> int:
+        where = native.Launch(struct_size=ctypes.sizeof(native.Launch), device=device, stream=0x77)
+        args = GemmArgs(struct_size=ctypes.sizeof(GemmArgs), a=a, b=b, d=d)
         pointer = ctypes.cast(self.pointer, ctypes.c_void_p)
-        return int(self.kernel.launch(pointer, storage, ctypes.addressof(args)))
+        return int(self.kernel.launch(pointer, storage, ctypes.addressof(where), ctypes.addressof(args)))
+
+    @property
+    def current_device(self) -> int:
+        """Of the calling thread."""
+        device = ctypes.c_int(-1)
+        assert self.runtime.hipGetDevice(ctypes.byref(device)) == 0
+        return device.value
 
     def check_device(self, device: int = 0) -> tuple[int, str]:
         reason = ctypes.create_string_buffer(256)
@@ -144,18 +160,18 @@ def gfx942(built: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ses
     return Session(built, "gfx942", tmp_path, monkeypatch)
 
 
-def problem(m: int = 256, n: int = 384, k: int = 160, **changes: Any) -> Problem:
+def problem(m: int = 256, n: int = 384, k: int = 160, **changes: Any) -> GemmProblem:
     values = {
-        **{"struct_size": ctypes.sizeof(Problem), "op": 1, "split_k": 1, "batch": 1, "alpha": 1.0, "beta": 0.0},
+        **{"struct_size": ctypes.sizeof(GemmProblem), "op": 1, "split_k": 1, "batch": 1, "alpha": 1.0, "beta": 0.0},
         **{"dtype_a": FP16, "dtype_b": FP16, "dtype_c": FP16, "dtype_acc": FP32},
         **{"layout_a": ROW, "layout_b": COL, "layout_c": ROW},
         **{"m": m, "n": n, "k": k, "lda": k, "ldb": k, "ldc": n},
     }
-    return Problem(**{**values, **changes})
+    return GemmProblem(**{**values, **changes})
 
 
 def test_the_library_describes_its_kernel(session: Session) -> None:
-    assert session.kernel.struct_size == ctypes.sizeof(Descriptor)
+    assert session.kernel.struct_size == ctypes.sizeof(native.KernelStruct)
     kernel = KERNELS[session.kernel.arch.decode()]
     assert session.kernel.name.decode() == kernel.name
     assert session.kernel.identity.decode() == kernel.identity
@@ -178,14 +194,14 @@ def test_kernels_have_matrix_instructions_and_no_spills(built: Built) -> None:
     ("changes", "status", "words"),
     [
         ({"dtype_a": 3}, UNSUPPORTED, ("dtype_a", "bf16", "fp16")),
-        ({"dtype_c": 99}, UNSUPPORTED, ("dtype_c", "?", "fp16")),
+        ({"dtype_c": 99}, UNSUPPORTED, ("dtype_c", "unknown", "fp16")),
         ({"layout_b": ROW}, UNSUPPORTED, ("layout_b", "row-major", "column-major")),
         ({"split_k": 2}, UNSUPPORTED, ("split_k", "2")),
         ({"k": 156, "lda": 160, "ldb": 160}, UNSUPPORTED, ("k = 156", "8", "A")),
         ({"n": 380, "ldc": 384}, UNSUPPORTED, ("n = 380", "8", "C")),
         ({"lda": 161}, UNSUPPORTED, ("leading dimension of A", "161", "4 bytes")),
-        ({"lda": 159}, INVALID, ("leading dimension of A", "159", "k = 160")),
-        ({"ldc": 383}, INVALID, ("leading dimension of C", "383", "n = 384")),
+        ({"lda": 159}, INVALID, ("lda is 159", "k, the 160 elements of a row of A")),
+        ({"ldc": 383}, INVALID, ("ldc is 383", "n, the 384 elements of a row of C")),
         ({"m": -1}, INVALID, ("m = -1", "negative")),
         ({"m": 1 << 40}, UNSUPPORTED, ("m = 1099511627776", "31 bits")),
         ({"m": 1 << 20, "lda": 1 << 11}, UNSUPPORTED, ("A spans 1048576 rows of 2048", "31 bits")),
@@ -264,12 +280,40 @@ def test_what_is_served_is_planned_and_launched(
 def test_a_code_object_is_loaded_once_per_device(gfx942: Session) -> None:
     storage = gfx942.plan(problem())[1]
     for device in (0, 1, 0, 1):
-        gfx942.runtime.fake_hip_set_device(device)
-        assert gfx942.launch(storage) == OK
+        assert gfx942.launch(storage, device=device) == OK
     assert (gfx942.record.loads, gfx942.record.launches) == (2, 4)
-    gfx942.runtime.fake_hip_set_device(64)
-    assert gfx942.launch(storage) == LAUNCH_FAILED
-    assert "device 64" in gfx942.last_error
+
+
+@pytest.mark.parametrize("current", [0, 1])
+@pytest.mark.parametrize("device", [0, 1])
+def test_a_launch_goes_to_its_device_and_leaves_the_current_one(gfx942: Session, current: int, device: int) -> None:
+    assert gfx942.runtime.hipSetDevice(current) == 0
+    assert gfx942.launch(gfx942.plan(problem())[1], device=device) == OK, gfx942.last_error
+    assert (gfx942.record.load_device, gfx942.record.launch_device) == (device, device)
+    assert gfx942.current_device == current
+
+
+def test_a_failed_launch_leaves_the_current_device_too(gfx942: Session) -> None:
+    storage = gfx942.plan(problem())[1]
+    ctypes.c_int.in_dll(gfx942.runtime, "fake_hip_fail_launch").value = 101
+    assert gfx942.launch(storage, device=1) == LAUNCH_FAILED and gfx942.current_device == 0
+    assert gfx942.launch(storage, device=7) == LAUNCH_FAILED and "invalid device ordinal" in gfx942.last_error
+    for device in (-1, 64):
+        assert gfx942.launch(storage, device=device) == INVALID
+        assert f"device = {device}; allowed: 0 to 63" in gfx942.last_error
+    assert gfx942.current_device == 0
+
+
+def test_threads_have_current_devices_of_their_own(gfx942: Session) -> None:
+    storage = gfx942.plan(problem())[1]
+
+    def both(number: int) -> int:
+        gfx942.runtime.hipSetDevice(number % 2)
+        assert gfx942.launch(storage, device=1 - number % 2) == OK
+        return gfx942.current_device - number % 2
+
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(both, range(64))) == {0}
 
 
 def test_bad_pointers_never_reach_the_runtime(gfx942: Session) -> None:

@@ -40,7 +40,7 @@ from kernelwright.codegen.building.store import (
     verified,
     write_atomically,
 )
-from kernelwright.codegen.trees import TREES, cache_mount, mount
+from kernelwright.codegen.trees import cache_mount, find_tree, mount
 from kernelwright.codegen.violations import SpecError
 
 __all__ = ["ActionError", "BuildError", "LocalExecutor", "Watcher", "file_digest", "write_atomically"]
@@ -241,9 +241,10 @@ class LocalExecutor:
         """A folder that shows the parts of a tree and nothing else, and a digest of what is in them."""
         with self._lock:
             if name not in self._trees:
-                if name not in TREES or name not in self.tree_roots:
+                tree = find_tree(name)
+                if tree is None or name not in self.tree_roots:
                     raise SpecError(f"no folder was given for tree {name!r}; given: {', '.join(self.tree_roots)}")
-                self._trees[name] = _mount_tree(Path(self.tree_roots[name]), TREES[name].parts, self.cache / "trees")
+                self._trees[name] = _mount_tree(Path(self.tree_roots[name]), tree.parts, self.cache / "trees")
             return self._trees[name]
 
 

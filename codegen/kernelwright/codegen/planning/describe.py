@@ -16,7 +16,7 @@ from kernelwright.codegen.planning.render import header_path
 from kernelwright.codegen.resources.limits import Limits
 from kernelwright.codegen.selecting.selection import Selection
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 """KW_ABI_VERSION of kernelwright/abi.h."""
 
 
