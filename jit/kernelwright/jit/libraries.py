@@ -59,7 +59,11 @@ class LibraryCache:
             if any(recorded.get(tree, stamp) != stamp for tree, stamp in stamps.items()):
                 return None
             return KernelLibrary.load(folder)
-        except (OSError, ValueError, KernelwrightError):  # not there, or damaged: whoever may compile makes it again
+        except (
+            OSError,
+            ValueError,
+            KernelwrightError,
+        ):  # built again where compiling is allowed
             return None
 
     def make(self, key: str, stamps: Mapping[str, str], files: Callable[[], Mapping[str, bytes]]) -> KernelLibrary:

@@ -106,7 +106,7 @@ class LocalExecutor:
 
         Raises ActionError for the first command that fails; with ``keep_going`` all that can be made is made, then
         BuildError holds every failure. SpecError: a tree without a folder or a path that may not be; ValueError: a plan
-        whose inputs nobody makes; OSError: a cache that cannot be written.
+        with inputs that no action makes; OSError: a cache that cannot be written.
         """
         self._prepare(files, actions)
         self._groups = Groups()
@@ -116,7 +116,7 @@ class LocalExecutor:
             try:
                 run.until_done(pool)
             except BaseException as error:
-                if not isinstance(error, Exception):  # interrupted: nobody waits for what runs
+                if not isinstance(error, Exception):  # interrupted: end the running commands now
                     self._groups.close()
                 pool.shutdown(cancel_futures=True)
                 raise

@@ -1,4 +1,4 @@
-"""The folder in which one command runs: its own, and gone afterwards, also if whoever made it is killed."""
+"""The folder in which one command runs; it is removed afterwards, even if the process that made it was killed."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def kernel_json(kernel: Kernel, arch: Arch, limits: Mapping[str, Limits]) -> dic
 def library_json(
     name: str, item: Selection, plan: CompilePlan, toolchains: Mapping[str, ToolchainChoice]
 ) -> dict[str, Any]:
-    """One entry of ``libraries``: ``plan`` is that of the selection's kernels."""
+    """One entry of ``libraries``: ``plan`` builds the kernels of the selection."""
     arch = item.arch
     listed = [
         {
