@@ -2,7 +2,7 @@
 
 ``python benchmarks/gpu/report.py RESULT.json …`` prints it, one part for each result; with ``--write
 docs/benchmarks.md`` the parts replace the text between ``<!-- speed: KIND -->`` and ``<!-- end of speed: KIND -->``,
-and the headline rows replace those of the same kind, where KIND is "test library" or "shipped library".
+and the headline rows replace those of the same kind (targets stay), where KIND is "test library" or "shipped library".
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def headline_start(kind: str) -> str:
     return f"| [GEMM of the dispatcher's choice ÷ torch's fastest call, H200, {kind}]"
 
 
-def headlines(report: Mapping[str, Any], file: str) -> list[str]:
-    """A row of the first table of docs/benchmarks.md for each set of shapes."""
+def headlines(report: Mapping[str, Any], file: str, target: str = "–") -> list[str]:
+    """A row of the first table of docs/benchmarks.md for each set of shapes, with the target that was set."""
     kind = report["environment"]["library"]["kind"]
     rows = []
     for set_name in SETS:
@@ -42,7 +42,7 @@ def headlines(report: Mapping[str, Any], file: str) -> list[str]:
         if figures:
             rows.append(
                 f"{headline_start(kind)}(#h200-gemm-of-the-dispatchers-choice), {_SEEN[set_name]} "
-                f"| – | geometric means (worst): {figures} | `{file}` |"
+                f"| {target} | geometric means (worst): {figures} | `{file}` |"
             )
     return rows
 
@@ -151,8 +151,9 @@ def written(page: str, report: Mapping[str, Any], file: str) -> str:
     places = [number for number, line in enumerate(lines) if line.startswith(headline_start(kind))]
     if not places:
         raise ValueError(f"the page has no row that begins with {headline_start(kind)}; add one to its first table")
+    target = lines[places[0]].split("|")[2].strip()
     kept = [line for number, line in enumerate(lines) if number not in places]
-    return "\n".join([*kept[: places[0]], *headlines(report, file), *kept[places[0] :]])
+    return "\n".join([*kept[: places[0]], *headlines(report, file, target), *kept[places[0] :]])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -59,14 +59,14 @@ def test_unequal_outputs_have_no_ratio_and_are_listed() -> None:
 
 
 def test_a_page_is_filled_and_filled_again(tmp_path: Path) -> None:
-    old = f"{headline_start(KIND)}(#x), tuned | – | old | `old.json` |"
+    old = f"{headline_start(KIND)}(#x), tuned | ≥ 1 | old | `old.json` |"
     page, result = tmp_path / "page.md", tmp_path / "r.json"
     page.write_text(f"# Page\n\n{old}\n| next |\n\n<!-- speed: {KIND} -->\nold\n<!-- end of speed: {KIND} -->\n\nEnd\n")
     result.write_text(json.dumps(REPORT))
     main([str(result), "--write", str(page)])
     first = page.read_text()
     assert "old" not in first
-    assert "\n".join([*headlines(REPORT, "r.json"), "| next |"]) in first
+    assert "\n".join([*headlines(REPORT, "r.json", "≥ 1"), "| next |"]) in first
     assert section(REPORT, "r.json") in first
     assert first.endswith(f"<!-- end of speed: {KIND} -->\n\nEnd\n")
     main([str(result), "--write", str(page)])
