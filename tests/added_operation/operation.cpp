@@ -52,7 +52,8 @@ Estimate estimate(const kw_kernel& kernel, const kw_problem& problem, const Plac
 bool is_empty(const kw_problem& problem) { return as_row_norm(problem).rows == 0; }
 
 kw_status validate_args(const kw_problem&, const void* args) {
-  if (args == nullptr) return fail(KW_INVALID_ARGUMENT, "row norm args is null; allowed: a pointer to kw_row_norm_args");
+  if (args == nullptr)
+    return fail(KW_INVALID_ARGUMENT, "row norm args is null; allowed: a pointer to kw_row_norm_args");
   return check_size("row norm args", *static_cast<const uint32_t*>(args), sizeof(kw_row_norm_args));
 }
 
