@@ -110,8 +110,7 @@ const Operation kRowNorm = whole();
 }  // namespace
 
 extern "C" KW_EXPORT kw_status row_norm_register(void) {
-  for (const Operation* one : {&kSquare, &kSum, &kRowNorm}) {
-    if (kw_status status = register_operation(*one)) return status;
-  }
-  return KW_OK;
+  kw_status status = register_operation(kSquare);
+  if (status == KW_OK) status = register_operation(kSum);
+  return status == KW_OK ? register_operation(kRowNorm) : status;
 }

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from added_operation.calls import RowNormProblem
 from added_operation.operation import FOLDER, TREE_ROOTS, RowNorm
 from kernelwright.codegen.backends.registry import DEFAULT_TOOLCHAINS
 from kernelwright.codegen.building.build import build_libraries, read_tree_roots
@@ -23,6 +24,8 @@ from kernelwright.codegen.operation import register, unregister
 from kernelwright.codegen.selecting.selection import load_archs, select
 from kernelwright.codegen.selecting.specs import parse_kernel
 from kernelwright.codegen.violations import IllegalKernelError
+from kernelwright.dispatch import Dispatcher, KernelLibrary
+from kernelwright.dispatch.core import native
 from kernelwright.dispatch.testdata import mocks
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,14 +40,15 @@ def row_norm() -> Iterator[None]:
     unregister(made.name)
 
 
-@pytest.fixture(scope="module")
-def dispatcher_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """libkernelwright.so with one more source: the tables of the operation."""
+def register_with_dispatcher(folder: Path) -> None:
+    """Compile the tables of the operation against libkernelwright.so, and register them."""
+    mocks.native_library()
+    library = Path(native.library()._name)
     _, cxx = mocks.compilers()
-    sources = [*sorted((ROOT / "dispatcher_cpp/src").rglob("*.cpp")), FOLDER / "operation.cpp"]
     flags = ["-std=c++20", "-O2", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-I", str(FOLDER / "include")]
-    output = tmp_path_factory.mktemp("dispatcher") / "libkernelwright.so"
-    return mocks.compile_shared([*cxx, *flags, *map(str, sources), "-ldl", "-lpthread"], output)
+    command = [*cxx, *flags, str(FOLDER / "operation.cpp"), str(library), f"-Wl,-rpath,{library.parent}"]
+    output = mocks.compile_shared(command, folder / "librow_norm.so")
+    assert ctypes.CDLL(str(output)).row_norm_register() == 0
 
 
 def built(folder: Path) -> Path:
@@ -66,16 +70,8 @@ def test_a_spec_has_a_name_an_identity_and_rules() -> None:
         parse_kernel({"op": "row_norm", "stage": "sum", "unroll": 12}, arch)
 
 
-def test_two_stages_run_from_build_to_dispatch(
-    tmp_path: Path, dispatcher_library: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("KERNELWRIGHT_LIBRARY", str(dispatcher_library))
-    from added_operation.calls import RowNormProblem
-    from kernelwright.dispatch import Dispatcher, KernelLibrary
-    from kernelwright.dispatch.core import native
-
-    monkeypatch.setattr(native, "_loaded", None)
-    assert ctypes.CDLL(str(dispatcher_library)).row_norm_register() == 0
+def test_two_stages_run_from_build_to_dispatch(tmp_path: Path) -> None:
+    register_with_dispatcher(tmp_path)
     library = KernelLibrary.load(built(tmp_path))
     assert {kernel.name for kernel in library.kernels} == {
         f"row_norm_{stage}_{unroll}" for stage in ("square", "sum") for unroll in (8, 16)
