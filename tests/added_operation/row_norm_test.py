@@ -56,7 +56,7 @@ def built(folder: Path) -> Path:
     roots = {**read_tree_roots(os.environ["KERNELWRIGHT_TREES"]), **TREE_ROOTS}
     specs = [{"op": "row_norm", "stage": stage, "unroll": unroll} for stage in ("square", "sum") for unroll in (8, 16)]
     selections = select("specs", specs, [ARCH], load_archs())
-    executor = LocalExecutor(folder / "cache", roots, jobs=2)
+    executor = LocalExecutor(roots, folder / "cache", jobs=2)
     (manifest,) = build_libraries("norms", selections, DEFAULT_TOOLCHAINS, executor, folder / "out")
     return manifest.parent
 
