@@ -19,7 +19,11 @@ Line = tuple[object, ...]  # (encoding, name) or (encoding, name, fields)
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel whose argument pointer is in s[0:1] and whose workgroup ids follow (gfx12 has them in ttmp)."""
+    """A kernel whose argument pointer is in s[0:1] and whose workgroup ids follow (gfx12 has them in ttmp).
+
+    ``vectors`` is how many vector registers its descriptor allocates, in blocks of 8; ``accum_offset`` says where AGPRs
+    start among them on CDNA, in blocks of 4; ``sgprs`` counts in blocks of 16 there and means nothing on RDNA.
+    """
 
     text: bytes
     lds: int = 0
@@ -27,14 +31,21 @@ class Kernel:
     arguments: int = 8
     mode: int = 0xF0
     workitem_ids: int = 1
+    vectors: int = 512
+    accum_offset: int = 256
+    sgprs: int = 112
 
     def descriptor(self, arch: str, entry: int) -> bytes:
         """Its 64 bytes; ``entry`` is relative to them."""
         user_sgprs = 2
         rsrc2 = int(self.scratch > 0) | user_sgprs << 1 | 7 << 7 | (self.workitem_ids - 1) << 11
-        properties = 1 << 3 | (0 if TARGETS[arch].cdna else 1 << 10)
+        cdna = TARGETS[arch].cdna
+        rsrc1 = self.mode << 12 | ((self.vectors if cdna else min(256, self.vectors)) // 8 - 1)
+        rsrc1 |= (self.sgprs // 16 - 1) * 2 << 6 if cdna else 0
+        rsrc3 = self.accum_offset // 4 - 1 if cdna else 0
+        properties = 1 << 3 | (0 if cdna else 1 << 10)
         data = struct.pack("<IIII", self.lds, self.scratch, self.arguments, 0) + struct.pack("<q", entry) + bytes(20)
-        return data + struct.pack("<IIIHHI", 63, self.mode << 12, rsrc2, properties, 0, 0)
+        return data + struct.pack("<IIIHHI", rsrc3, rsrc1, rsrc2, properties, 0, 0)
 
 
 def assemble_text(arch: str, lines: Sequence[Line]) -> bytes:
