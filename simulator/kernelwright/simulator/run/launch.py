@@ -69,10 +69,11 @@ class Simulator:
     ) -> LaunchReport:
         """Run ``kernel`` of the code object ``image`` to its end.
 
-        ``grid`` is in workgroups, ``block`` in work-items, ``dynamic_lds`` in bytes. ``arguments`` is the kernel
-        argument segment without hidden arguments. The kernel may access only ``buffers``, which change in place; their
-        contents are undefined after a Fault. Raises ObjectError for an image or kernel that cannot be run,
-        SimulatorError for illegal sizes, Fault for an illegal action of the kernel.
+        ``grid`` is in workgroups, ``block`` in work-items, ``dynamic_lds`` in bytes. ``arguments`` holds all explicit
+        arguments of the kernel, as its argument segment does, and no hidden ones. The kernel may access only
+        ``buffers``, which change in place; their contents are undefined after a Fault. Raises ObjectError for an image
+        or kernel that cannot be run, SimulatorError for illegal sizes and missing arguments, Fault for an illegal
+        action of the kernel.
         """
         program = _program(image, kernel, self._checks)
         if self._debug is not None:
@@ -154,7 +155,8 @@ def _start(program: Program, grid: Index, block: Index, arguments: bytes, dynami
         raise SimulatorError(f"{lds} bytes of LDS; {target.name} has {target.lds_bytes} per workgroup")
     if kernel.dynamic_stack:
         raise ObjectError(f"kernel {kernel.name} has a stack of unknown size; that is not modelled")
-    return Start(program.code, kernel, block, kernel_arguments(kernel, arguments, grid, block), lds)
+    segment = kernel_arguments(program.code, kernel, arguments, grid, block, dynamic_lds)
+    return Start(program.code, kernel, block, segment, lds)
 
 
 def _has_global_atomics(program: Program) -> bool:
