@@ -28,7 +28,7 @@ def set_scalar(register: str) -> Line:
     return ("SOP1", "s_mov_b32", {"sdst": register, "ssrc0": 1})
 
 
-def launch(arch: str, lines: list[Line], checks: Checks = Checks(), **sizes: int) -> None:  # noqa: B008
+def launch(arch: str, lines: list[Line], checks: Checks = Checks(), **sizes: Any) -> None:  # noqa: B008
     image = make_object(arch, {"k": Kernel(assemble_text(arch, [*lines, END]), **sizes)})
     Simulator(checks=checks).launch(image, "k", grid=(1, 1, 1), block=(1, 1, 1), arguments=bytes(8), buffers=[])
 

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from elftools.elf.constants import P_FLAGS
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section, SymbolTableSection
-from elftools.elf.segments import Segment
+from elftools.elf.segments import NoteSegment, Segment
 
 from kernelwright.simulator.code.arguments import METADATA_NOTE, Arguments, read_arguments
 from kernelwright.simulator.code.descriptor import DESCRIPTOR_BYTES, KernelDescriptor, read_descriptor
@@ -186,8 +186,10 @@ def _symbols(elf: ELFFile) -> tuple[Symbol, ...]:
 def _arguments(elf: ELFFile) -> dict[str, Arguments]:
     found: dict[str, Arguments] = {}
     for segment in elf.iter_segments("PT_NOTE"):
+        assert isinstance(segment, NoteSegment)
         for note in segment.iter_notes():
-            if note["n_name"] == "AMDGPU" and note["n_type"] == METADATA_NOTE:
+            kind: Any = note["n_type"]  # a number: pyelftools has no name for it
+            if note["n_name"] == "AMDGPU" and kind == METADATA_NOTE:
                 found.update(read_arguments(note["n_descdata"]))
     return found
 
