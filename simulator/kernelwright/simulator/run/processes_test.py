@@ -11,7 +11,7 @@ from kernelwright.simulator.run.processes import run_forked
 
 
 def fault(workgroup: tuple[int, int, int]) -> Fault:
-    return Fault("wrong", kernel="k", workgroup=workgroup, wave=1, pc=8, instruction="s_nop", address=5)
+    return Fault("wrong", kernel="k", workgroup=workgroup, wave=1, pc=8, instruction="s_nop", address=5, seed=3)
 
 
 def fail(error: BaseException) -> None:
@@ -30,6 +30,7 @@ def test_the_fault_of_the_lowest_workgroup_is_raised() -> None:
         run_forked([lambda: None, partial(fail, ValueError("later")), *jobs])
     assert caught.value.workgroup == (2, 0, 0)
     assert (caught.value.reason, caught.value.address, caught.value.wave) == ("wrong", 5, 1)
+    assert caught.value.seed == 3 and str(caught.value).endswith("wrong (address 0x5) (seed 3)")
 
 
 def test_a_killed_process_is_an_error() -> None:
