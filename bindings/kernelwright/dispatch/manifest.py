@@ -20,7 +20,12 @@ _BACKENDS = ("ck_tile", "cutlass", "cpu")
 
 @dataclass(frozen=True)
 class KernelEntry:
-    """One kernel of a library: ``spec`` as it was built, ``resources`` as docs/resources.md lists them."""
+    """One kernel of a library: ``spec`` as it was built, ``resources`` as docs/resources.md lists them.
+
+    ``object_sha256`` is the SHA-256 of the host object file that the library links for the kernel; if there are several
+    (AMD: descriptor and embedded code object), of their digests in hex, one after another. It is no digest of the GPU
+    code alone, and no file of a package has it: it tells whether two builds made the same kernel.
+    """
 
     name: str
     identity: str
