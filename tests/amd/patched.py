@@ -1,4 +1,4 @@
-"""Code objects with one instruction taken out."""
+"""Code objects with one instruction taken out, or another number of registers in a kernel descriptor."""
 
 from __future__ import annotations
 
@@ -23,6 +23,20 @@ def without(image: bytes, *instructions: Instruction) -> bytes:
         at = text + instruction.pc
         patched[at : at + instruction.size] = _NOP * (instruction.size // 4)
     return bytes(patched)
+
+
+def with_registers(
+    image: bytes, code: CodeObject, kernel: str, *, vectors: int | None = None, accum_offset: int | None = None
+) -> bytes:
+    """The image with other register counts in a kernel's descriptor: multiples of 8, and of 4 for accum_offset."""
+    (at,) = (symbol.address for symbol in code.symbols if symbol.name == f"{kernel}.kd")
+    old = code.memory[at : at + 64]
+    assert image.count(old) == 1
+    new = bytearray(old)
+    for offset, blocks in ((48, vectors and vectors // 8), (44, accum_offset and accum_offset // 4)):
+        if blocks is not None:
+            new[offset] = new[offset] & 0xC0 | blocks - 1
+    return image.replace(old, bytes(new))
 
 
 def text_offset(image: bytes) -> int:

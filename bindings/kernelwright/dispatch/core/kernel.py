@@ -16,7 +16,9 @@ class KernelEntry:
     :ivar arch: architecture that the kernel was compiled for, such as ``gfx942``.
     :ivar spec: the spec that the kernel was built from, as JSON values.
     :ivar features: features that the device must have beyond ``arch``, separated by spaces.
-    :ivar object_sha256: sha256 of the kernel's object file, or None.
+    :ivar object_sha256: sha256 of the object file that the library links for the kernel, or None. An AMD kernel has two
+        (descriptor and embedded code object): sha256 of their digests in hex, one after another. It tells whether two
+        builds made the same kernel.
     :ivar resources: registers, LDS and so on as docs/resources.md lists them, or None.
     """
 
