@@ -111,7 +111,7 @@ def test_the_template_of_another_backend(library: Library) -> None:
 
 
 def test_a_header_of_the_operation(library: Library) -> None:
-    header = "dispatcher_cpp/include/kernelwright/cpu/gemm/pack.hpp"
+    header = "dispatcher_cpp/include/kernelwright/cpu/gemm/micro/pack.hpp"
     ran = library.ran_after(header, "#ifndef", "// changed\n#ifndef")
     # The stand-in does not follow #include, as a compiler that finds nothing but a comment: its objects stay the same,
     # so nothing is linked; the statement about the library names the header's digest.

@@ -2,12 +2,12 @@
 #ifndef KERNELWRIGHT_CPU_GEMM_GEMM_HPP
 #define KERNELWRIGHT_CPU_GEMM_GEMM_HPP
 
-#include "kernelwright/cpu/gemm/direct.hpp"
-#include "kernelwright/cpu/gemm/finish.hpp"
-#include "kernelwright/cpu/gemm/multiply.hpp"
-#include "kernelwright/cpu/gemm/pack.hpp"
-#include "kernelwright/cpu/gemm/skinny.hpp"
-#include "kernelwright/cpu/gemm/skinny_dots.hpp"
+#include "kernelwright/cpu/gemm/micro/direct.hpp"
+#include "kernelwright/cpu/gemm/micro/finish.hpp"
+#include "kernelwright/cpu/gemm/micro/multiply.hpp"
+#include "kernelwright/cpu/gemm/micro/pack.hpp"
+#include "kernelwright/cpu/gemm/micro/skinny.hpp"
+#include "kernelwright/cpu/gemm/micro/skinny_dots.hpp"
 
 namespace kernelwright::cpu {
 namespace {

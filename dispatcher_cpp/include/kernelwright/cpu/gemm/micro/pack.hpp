@@ -1,10 +1,10 @@
 // Copies blocks of A and B into panels of units, widening and transposing on the way, so that layouts cost nothing
 // later.
-#ifndef KERNELWRIGHT_CPU_GEMM_PACK_HPP
-#define KERNELWRIGHT_CPU_GEMM_PACK_HPP
+#ifndef KERNELWRIGHT_CPU_GEMM_MICRO_PACK_HPP
+#define KERNELWRIGHT_CPU_GEMM_MICRO_PACK_HPP
 
 #include "kernelwright/cpu/gemm/kernel.hpp"
-#include "kernelwright/cpu/gemm/operation.hpp"
+#include "kernelwright/cpu/gemm/micro/operation.hpp"
 
 namespace kernelwright::cpu {
 namespace {
@@ -118,4 +118,4 @@ struct pack_along_panel {
 }  // namespace
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_GEMM_PACK_HPP
+#endif  // KERNELWRIGHT_CPU_GEMM_MICRO_PACK_HPP

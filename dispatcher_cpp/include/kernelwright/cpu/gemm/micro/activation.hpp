@@ -1,6 +1,6 @@
 // Activations of a vector of fp32, to a few units in the last place; NaN stays NaN.
-#ifndef KERNELWRIGHT_CPU_GEMM_ACTIVATION_HPP
-#define KERNELWRIGHT_CPU_GEMM_ACTIVATION_HPP
+#ifndef KERNELWRIGHT_CPU_GEMM_MICRO_ACTIVATION_HPP
+#define KERNELWRIGHT_CPU_GEMM_MICRO_ACTIVATION_HPP
 
 #include "kernelwright/cpu/common/simd.hpp"
 #include "kernelwright/gemm.h"
@@ -104,4 +104,4 @@ struct fast_gelu {
 }  // namespace
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_GEMM_ACTIVATION_HPP
+#endif  // KERNELWRIGHT_CPU_GEMM_MICRO_ACTIVATION_HPP

@@ -1,9 +1,9 @@
 // Small fp32 matrices: A is read where it lies, and B too if its rows are contiguous; packing would cost more than it
 // saves.
-#ifndef KERNELWRIGHT_CPU_GEMM_DIRECT_HPP
-#define KERNELWRIGHT_CPU_GEMM_DIRECT_HPP
+#ifndef KERNELWRIGHT_CPU_GEMM_MICRO_DIRECT_HPP
+#define KERNELWRIGHT_CPU_GEMM_MICRO_DIRECT_HPP
 
-#include "kernelwright/cpu/gemm/multiply.hpp"
+#include "kernelwright/cpu/gemm/micro/multiply.hpp"
 
 namespace kernelwright::cpu {
 namespace {
@@ -111,4 +111,4 @@ class direct {
 }  // namespace
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_GEMM_DIRECT_HPP
+#endif  // KERNELWRIGHT_CPU_GEMM_MICRO_DIRECT_HPP

@@ -1,6 +1,6 @@
 // A few vectors times a matrix that is read once, where it lies: the memory sets the pace.
-#ifndef KERNELWRIGHT_CPU_GEMM_SKINNY_HPP
-#define KERNELWRIGHT_CPU_GEMM_SKINNY_HPP
+#ifndef KERNELWRIGHT_CPU_GEMM_MICRO_SKINNY_HPP
+#define KERNELWRIGHT_CPU_GEMM_MICRO_SKINNY_HPP
 
 #include "kernelwright/cpu/common/element.hpp"
 #include "kernelwright/cpu/gemm/kernel.hpp"
@@ -140,4 +140,4 @@ class skinny {
 }  // namespace
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_GEMM_SKINNY_HPP
+#endif  // KERNELWRIGHT_CPU_GEMM_MICRO_SKINNY_HPP

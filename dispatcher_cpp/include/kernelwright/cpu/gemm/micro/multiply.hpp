@@ -1,9 +1,9 @@
 // The inner loops: a register block of Rows x Vectors accumulators, fed from packed panels.
-#ifndef KERNELWRIGHT_CPU_GEMM_MULTIPLY_HPP
-#define KERNELWRIGHT_CPU_GEMM_MULTIPLY_HPP
+#ifndef KERNELWRIGHT_CPU_GEMM_MICRO_MULTIPLY_HPP
+#define KERNELWRIGHT_CPU_GEMM_MICRO_MULTIPLY_HPP
 
-#include "kernelwright/cpu/gemm/epilogue.hpp"
-#include "kernelwright/cpu/gemm/operation.hpp"
+#include "kernelwright/cpu/gemm/micro/epilogue.hpp"
+#include "kernelwright/cpu/gemm/micro/operation.hpp"
 
 namespace kernelwright::cpu {
 namespace {
@@ -178,4 +178,4 @@ class multiplier {
 }  // namespace
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_GEMM_MULTIPLY_HPP
+#endif  // KERNELWRIGHT_CPU_GEMM_MICRO_MULTIPLY_HPP

@@ -1,9 +1,9 @@
 // A few int8 vectors times a matrix whose lines are contiguous along K, read once, where it lies.
-#ifndef KERNELWRIGHT_CPU_GEMM_SKINNY_DOTS_HPP
-#define KERNELWRIGHT_CPU_GEMM_SKINNY_DOTS_HPP
+#ifndef KERNELWRIGHT_CPU_GEMM_MICRO_SKINNY_DOTS_HPP
+#define KERNELWRIGHT_CPU_GEMM_MICRO_SKINNY_DOTS_HPP
 
 #include "kernelwright/cpu/gemm/kernel.hpp"
-#include "kernelwright/cpu/gemm/operation.hpp"
+#include "kernelwright/cpu/gemm/micro/operation.hpp"
 
 namespace kernelwright::cpu {
 namespace {
@@ -97,4 +97,4 @@ class skinny_dots {
 }  // namespace
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_GEMM_SKINNY_DOTS_HPP
+#endif  // KERNELWRIGHT_CPU_GEMM_MICRO_SKINNY_DOTS_HPP

@@ -1,10 +1,10 @@
 // How sums become elements of D: D = act((alpha * sum + beta * C) op D0 op D1 …).
-#ifndef KERNELWRIGHT_CPU_GEMM_EPILOGUE_HPP
-#define KERNELWRIGHT_CPU_GEMM_EPILOGUE_HPP
+#ifndef KERNELWRIGHT_CPU_GEMM_MICRO_EPILOGUE_HPP
+#define KERNELWRIGHT_CPU_GEMM_MICRO_EPILOGUE_HPP
 
 #include "kernelwright/cpu/common/element.hpp"
-#include "kernelwright/cpu/gemm/activation.hpp"
 #include "kernelwright/cpu/gemm/kernel.hpp"
+#include "kernelwright/cpu/gemm/micro/activation.hpp"
 
 namespace kernelwright::cpu {
 namespace {
@@ -82,4 +82,4 @@ struct epilogue<int32, 0, KW_D_ADD, no_activation> {
 }  // namespace
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_GEMM_EPILOGUE_HPP
+#endif  // KERNELWRIGHT_CPU_GEMM_MICRO_EPILOGUE_HPP

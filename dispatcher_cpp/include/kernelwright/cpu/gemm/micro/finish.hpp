@@ -1,9 +1,9 @@
 // Adds up sums that were made apart, and writes the output.
-#ifndef KERNELWRIGHT_CPU_GEMM_FINISH_HPP
-#define KERNELWRIGHT_CPU_GEMM_FINISH_HPP
+#ifndef KERNELWRIGHT_CPU_GEMM_MICRO_FINISH_HPP
+#define KERNELWRIGHT_CPU_GEMM_MICRO_FINISH_HPP
 
-#include "kernelwright/cpu/gemm/epilogue.hpp"
-#include "kernelwright/cpu/gemm/operation.hpp"
+#include "kernelwright/cpu/gemm/micro/epilogue.hpp"
+#include "kernelwright/cpu/gemm/micro/operation.hpp"
 
 namespace kernelwright::cpu {
 namespace {
@@ -34,4 +34,4 @@ void finish(const finish_block& f) {
 }  // namespace
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_GEMM_FINISH_HPP
+#endif  // KERNELWRIGHT_CPU_GEMM_MICRO_FINISH_HPP

@@ -1,6 +1,6 @@
 // The ways to multiply: fp32 fused multiply-add of widened inputs, and dot products of neighbours along K.
-#ifndef KERNELWRIGHT_CPU_GEMM_OPERATION_HPP
-#define KERNELWRIGHT_CPU_GEMM_OPERATION_HPP
+#ifndef KERNELWRIGHT_CPU_GEMM_MICRO_OPERATION_HPP
+#define KERNELWRIGHT_CPU_GEMM_MICRO_OPERATION_HPP
 
 #include "kernelwright/cpu/common/element.hpp"
 
@@ -122,4 +122,4 @@ struct int8_dot {
 }  // namespace
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_GEMM_OPERATION_HPP
+#endif  // KERNELWRIGHT_CPU_GEMM_MICRO_OPERATION_HPP
