@@ -1,4 +1,4 @@
-"""What CK Tile's attention pipelines compute wrongly, as rules for kernels and problems; tests/amd proves each.
+"""What CK Tile's attention pipelines compute wrongly, as rules for kernels and problems; tests/gemm/amd proves each.
 
 No attention kernel is built yet, so these rules stand beside those of GEMM and not among them.
 Sources name files of the pinned CK Tile below ``ck_tile/ops/fmha/pipeline``.
