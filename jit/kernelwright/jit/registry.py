@@ -156,7 +156,8 @@ class Registry:
 
     def _trees(self, plan: CompilePlan) -> Trees | ToolchainError:
         try:
-            return find_trees({tree for action in plan.all_actions for tree in action.trees}, self._given)
+            trees = {tree for action in plan.all_actions for tree in action.trees}
+            return find_trees(trees, self._given, cache=self.cache)
         except ToolchainError as error:
             return error
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
 import heapq
@@ -27,6 +26,7 @@ from kernelwright.codegen.building.failures import (
 )
 from kernelwright.codegen.building.locks import entry_lock
 from kernelwright.codegen.building.memory import MemorySlots, available_memory_mb
+from kernelwright.codegen.building.mounted_trees import mount_tree
 from kernelwright.codegen.building.run_command import TIMEOUT_S, Groups, run_command
 from kernelwright.codegen.building.sandbox import sandbox_in
 from kernelwright.codegen.building.schedule import Experience, urgencies
@@ -243,7 +243,7 @@ class LocalExecutor:
             if name not in self._trees:
                 if name not in TREES or name not in self.tree_roots:
                     raise SpecError(f"no folder was given for tree {name!r}; given: {', '.join(self.tree_roots)}")
-                self._trees[name] = _mount_tree(Path(self.tree_roots[name]), TREES[name].parts, self.cache / "trees")
+                self._trees[name] = mount_tree(Path(self.tree_roots[name]), TREES[name].parts, self.cache / "trees")
             return self._trees[name]
 
 
@@ -337,26 +337,3 @@ class _Run:
                 self.experience.record(action, result.cost.cpu_s)
         with executor._lock:
             executor.watcher.ended(action, result.cached)
-
-
-def _mount_tree(root: Path, parts: Sequence[str], into: Path) -> tuple[Path, str]:
-    found: dict[str, Path] = {}
-    for part in parts:
-        matches = sorted(root.glob(part))
-        if not matches:
-            raise SpecError(f"tree folder {root} has no {part}")
-        found.update({str(match.relative_to(root)): match for match in matches})
-    digest = hashlib.sha256()
-    for name, path in sorted(found.items()):
-        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-            if file.is_file():
-                status = file.stat()  # size and time stand for contents: toolchain wheels are hundreds of megabytes
-                digest.update(f"{name}/{file.relative_to(path)}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
-    view = into / hashlib.sha256(f"{root.resolve()}\0{sorted(found)}".encode()).hexdigest()[:16]
-    for name, path in found.items():
-        link = view / name
-        if not link.is_symlink():
-            link.parent.mkdir(parents=True, exist_ok=True)
-            with contextlib.suppress(FileExistsError):  # another process was faster
-                link.symlink_to(path.resolve())
-    return view, digest.hexdigest()
