@@ -78,7 +78,7 @@ def test_no_compiler_is_needed_for_what_is_there(cache: Path, monkeypatch: pytes
         other.build()
 
 
-def _refuse(*_: object) -> object:
+def _refuse(*_: object, **__: object) -> object:
     raise ToolchainError("ziglang==0.17.0 is not installed; pip install 'kernelwright[jit]'")
 
 

@@ -16,7 +16,13 @@ from kernelwright.codegen.building.store import read_json, write_atomically
 _TRANSIENT = (
     *("no space left", "nospaceleft", "disk quota exceeded", "input/output error", "inputoutput"),
     *("cannot allocate memory", "out of memory", "outofmemory", "bad_alloc", "systemresources", "memory exhausted"),
-    *("insufficient memory", "not enough memory", "too many open files", "fdquotaexceeded"),
+    *(
+        "insufficient memory",
+        "not enough memory",
+        "memory allocation failure",
+        "too many open files",
+        "fdquotaexceeded",
+    ),
     *("resource temporarily unavailable", "text file busy"),
 )
 # What a driver or a shell prints when somebody ended the program that it started: the out-of-memory killer, a user, a

@@ -1,4 +1,4 @@
-"""The command line ``kernelwright``: kernels, rules, render, plan, build, jit, info, bundle, wheel, verify, doctor."""
+"""The command line ``kernelwright``: list kernels, render, plan, build, package, verify and sign, show and evict."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import click
 
 from kernelwright.arch import ArchError
+from kernelwright.codegen.interface.cli_cache import cache as cache_command
 from kernelwright.codegen.interface.cli_generate import generate
 from kernelwright.codegen.operation import operation, operation_names
 from kernelwright.codegen.selecting.selection import Selection, load_archs, select
@@ -135,6 +136,7 @@ def render(out: str, host: str | None, hip: str | None, cuda: str | None, **opti
 
 
 kernelwright.add_command(generate)
+kernelwright.add_command(cache_command)
 
 
 @kernelwright.command("plan")
