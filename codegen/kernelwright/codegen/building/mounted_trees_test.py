@@ -68,7 +68,12 @@ def test_old_files_are_hashed_once(root: Path, monkeypatch: pytest.MonkeyPatch) 
     time.sleep(0.05)
     first = digest(root)
     hashed: list[Path] = []
-    monkeypatch.setattr(mounted_trees, "file_digest", lambda path: hashed.append(path) or "digest")
+
+    def record(path: Path) -> str:
+        hashed.append(path)
+        return "digest"
+
+    monkeypatch.setattr(mounted_trees, "file_digest", record)
     assert digest(root) == first and not hashed
     os.utime(root / "include/a.h")
     time.sleep(0.05)

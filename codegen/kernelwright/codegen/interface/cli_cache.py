@@ -11,37 +11,33 @@ import click
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-_DEFAULT_SIZE, _DEFAULT_AGE = "5GB", "30d"
+_DEFAULT_BYTES, _DEFAULT_AGE_S = 5 * 10**9, 30.0 * 86400
 
 
-class _Size(click.ParamType):
-    name = "size"
-
-    def convert(self, value: object, parameter: click.Parameter | None, context: click.Context | None) -> int:
-        """Bytes."""
-        match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,3})?) ?([A-Za-z]*)", str(value))
-        if match is None or match[2].upper() not in _UNITS:
-            self.fail(f"{value!r}: write a number and a unit, such as 5GB, 500MB or 2GiB", parameter, context)
-        return int(float(match[1]) * _UNITS[match[2].upper()])
+def _bytes(context: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,3})?) ?([A-Za-z]*)", text)
+    if match is None or match[2].upper() not in _UNITS:
+        raise click.BadParameter(f"{text!r}: write a number and a unit, such as 5GB, 500MB or 2GiB")
+    return int(float(match[1]) * _UNITS[match[2].upper()])
 
 
-class _Age(click.ParamType):
-    name = "age"
-
-    def convert(self, value: object, parameter: click.Parameter | None, context: click.Context | None) -> float:
-        """Seconds."""
-        match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?) ?([smhdw])", str(value))
-        if match is None:
-            self.fail(f"{value!r}: write a number and s, m, h, d or w, such as 30d or 12h", parameter, context)
-        return float(match[1]) * _SECONDS[match[2]]
+def _seconds(context: click.Context, parameter: click.Parameter, text: str | None) -> float | None:
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?) ?([smhdw])", text)
+    if match is None:
+        raise click.BadParameter(f"{text!r}: write a number and s, m, h, d or w, such as 30d or 12h")
+    return float(match[1]) * _SECONDS[match[2]]
 
 
 @click.command("cache")
 @click.option("--cache", "folder", metavar="DIR", help="Default: $KERNELWRIGHT_CACHE, else in the user's cache folder.")
 @click.option("--size", "show", is_flag=True, help="Print what the cache holds (the default).")
 @click.option("--prune", "remove", is_flag=True, help="Remove results, the least recently used first.")
-@click.option("--max-size", type=_Size(), metavar="SIZE", help="Prune until no more is left, such as 5GB.")
-@click.option("--max-age", type=_Age(), metavar="AGE", help="Prune what was not used for this long, such as 30d.")
+@click.option("--max-size", callback=_bytes, metavar="SIZE", help="Prune until no more is left, such as 5GB.")
+@click.option("--max-age", callback=_seconds, metavar="AGE", help="Prune what was not used for this long, such as 30d.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def cache(
     folder: str | None, show: bool, remove: bool, max_size: int | None, max_age: float | None, as_json: bool
@@ -59,7 +55,7 @@ def cache(
     found: dict[str, object] = {"cache": str(root.absolute())}
     if remove:
         if max_size is None and max_age is None:
-            max_size, max_age = _Size().convert(_DEFAULT_SIZE, None, None), _Age().convert(_DEFAULT_AGE, None, None)
+            max_size, max_age = _DEFAULT_BYTES, _DEFAULT_AGE_S
         done = prune(root, max_size, max_age)
         found |= {"removed": done.removed, "removed_bytes": done.removed_bytes, "kept_in_use": done.in_use}
     if show or not remove or as_json:
