@@ -99,12 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--name", default="jit", help="of the library, a C identifier (default: %(default)s)")
     parser.add_argument("--cache", metavar="DIR", help="default: $KERNELWRIGHT_CACHE, else in the user's cache folder")
-    parser.add_argument(
-        "--shared-cache",
-        action="store_true",
-        default=None,
-        help="load kernels also from a cache to which other users can write (default: $KERNELWRIGHT_SHARED_CACHE)",
-    )
+    parser.add_argument("--shared-cache", action="store_true", default=None, help="allow a cache that others can write")
     parser.add_argument("-j", "--jobs", type=int, help="commands at a time (default: all processors)")
     parser.add_argument(
         "--timeout", type=float, default=TIMEOUT_S, metavar="S", help="of each command (default: %(default)g seconds)"
