@@ -40,7 +40,7 @@ class UntrustedCacheError(KernelwrightError):
     def __init__(self, cache: Path, reason: str) -> None:
         super().__init__(
             f"no kernel is loaded from the cache {cache}, since others could replace it: {reason}; allowed: folders "
-            "that only this user and root can write to. Take the permission away (chmod go-w), choose another folder "
-            "(KERNELWRIGHT_CACHE, cache=, --cache), or, if you trust everyone who can write there, set "
+            "that only this user and root can write to. Take the permission away (chmod -R go-w), choose another "
+            "folder (KERNELWRIGHT_CACHE, cache=, --cache), or, if you trust everyone who can write there, set "
             "KERNELWRIGHT_SHARED_CACHE=on (shared_cache=True, --shared-cache)"
         )

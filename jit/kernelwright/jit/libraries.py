@@ -83,7 +83,7 @@ class LibraryCache:
                 return found
             with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".new-", ignore_cleanup_errors=True) as made:
                 staged = Path(made, "staged")
-                staged.mkdir()
+                staged.mkdir(mode=0o777 if self.shared else 0o700)
                 for name, data in {**files(), _STAMPS: json.dumps(dict(stamps)).encode()}.items():
                     (staged / name).write_bytes(data)
                 flush(staged)

@@ -96,6 +96,16 @@ def test_a_damaged_library_is_linked_again(cache: Path, capsys: pytest.CaptureFi
     assert registry(cache).build().path.read_bytes() == whole
 
 
+def test_a_permissive_umask_opens_no_cache(cache: Path) -> None:
+    before = os.umask(0)
+    try:
+        library = registry(cache, name="umask").build()
+        assert registry(cache, name="umask").build().path == library.path
+    finally:
+        os.umask(before)
+    assert library.path.parent.stat().st_mode & 0o777 == 0o700 and cache.stat().st_mode & 0o777 == 0o700
+
+
 def test_limits_hold(cache: Path) -> None:
     one = registry(cache)
     one.add(SPEC, limits={"max_code_bytes": 100})

@@ -60,7 +60,7 @@ def why_untrusted(path: Path) -> str | None:
             if reason:
                 return reason
         for folder in sorted(path.iterdir()) if path.is_dir() else ():
-            reason = _why_untrusted(folder)
+            reason = _why_untrusted(folder) if folder.is_dir() else None
             if reason:
                 return reason
     except OSError as error:

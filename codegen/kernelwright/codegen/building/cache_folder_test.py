@@ -81,6 +81,12 @@ def test_others_cannot_replace_what_is_in_a_sticky_folder(cache: Path) -> None:
     assert why_untrusted(cache) is None
 
 
+def test_files_in_a_private_folder_are_not_open(cache: Path) -> None:
+    (cache / "gate").touch()
+    (cache / "gate").chmod(0o666)
+    assert why_untrusted(cache) is None
+
+
 def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KERNELWRIGHT_CACHE", "/kept")
     assert default_cache() == Path("/kept")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -13,10 +14,13 @@ from pathlib import Path
 from kernelwright.codegen.building.cache_folder import evicting
 from kernelwright.codegen.building.locks import entry_lock
 from kernelwright.codegen.building.sandbox import sandbox_in
+from kernelwright.codegen.violations import SpecError
 
 KINDS = ("actions", "libraries", "failures", "texts", "named")
 """Folders of a cache whose entries can be removed; ``named`` are the caches of the compilers."""
 
+_RESULT = re.compile(r"[0-9a-f]{64}(\.json)?")
+# Nothing else is a result: neither what is being written, nor the files of a folder that is no cache.
 _MARGIN_S = 5.0  # between the clock of a file system and ours
 
 
@@ -58,11 +62,16 @@ def prune(root: Path, max_bytes: int | None, max_age_s: float | None) -> Pruned:
     """Remove what was not used for ``max_age_s`` seconds, then the least recently used until ``max_bytes`` remain.
 
     Nothing is removed that a process makes at the moment, and nothing that was used since the oldest running build
-    began. Builds that start meanwhile wait. A cache that does not exist is empty.
+    began. Builds that start meanwhile wait. A cache that does not exist is empty. SpecError for a folder that no build
+    has used as a cache.
     """
     done = Pruned()
-    if not root.is_dir():
+    if not root.is_dir() or not any(root.iterdir()):
         return done
+    if not (root / "gate").is_file():
+        raise SpecError(
+            f"{root} is no cache of kernels: no build has left its file 'gate' there; name another with --cache"
+        )
     with evicting(root) as since, sandbox_in(root / "sandboxes") as (trash, _):
         found = entries(root)
         total, now = sum(entry.size for entry in found), time.time()
@@ -112,7 +121,7 @@ def _entries(folder: Path, kind: str) -> Iterator[Entry]:
         return
     for path in folder.iterdir():
         try:
-            if not path.name.startswith("."):  # what is being written
+            if kind == "named" or _RESULT.fullmatch(path.name):
                 yield Entry(path, kind, _size(path), path.stat().st_mtime)
         except FileNotFoundError:  # just replaced by another process
             continue

@@ -15,6 +15,7 @@ from kernelwright.codegen.building.execute import LocalExecutor
 from kernelwright.codegen.building.locks import entry_lock
 from kernelwright.codegen.building.sandbox import sandbox_in
 from kernelwright.codegen.testing.null_backend import copy_action
+from kernelwright.codegen.violations import SpecError
 
 DAY = 86400.0
 
@@ -24,13 +25,14 @@ def root(tmp_path: Path) -> Path:
     """Three results of 1000 bytes, used one, two and three days ago, and a library of 500 bytes, just used."""
     folder = tmp_path / "cache"
     make_private(folder)
+    RunningMark(folder).close()
     for days in (1, 2, 3):
-        entry = folder / f"actions/{days}"
+        entry = folder / f"actions/{key(days)}"
         entry.mkdir()
         (entry / "out").write_bytes(bytes(1000))
         age(entry, days)
-    (folder / "libraries/key").mkdir()
-    (folder / "libraries/key/lib.so").write_bytes(bytes(500))
+    (folder / f"libraries/{key(0)}").mkdir()
+    (folder / f"libraries/{key(0)}/lib.so").write_bytes(bytes(500))
     return folder
 
 
@@ -38,33 +40,37 @@ def age(path: Path, days: float) -> None:
     os.utime(path, (time.time() - days * DAY,) * 2)
 
 
-def names(root: Path) -> list[str]:
-    return [entry.path.name for entry in entries(root)]
+def key(number: int) -> str:
+    return f"{number:064x}"
+
+
+def names(root: Path) -> list[int]:
+    return [int(entry.path.name, 16) for entry in entries(root)]
 
 
 def test_what_was_not_used_for_longest_goes_first(root: Path) -> None:
-    assert names(root) == ["3", "2", "1", "key"]
+    assert names(root) == [3, 2, 1, 0]
     done = prune(root, 2500, None)
     assert (done.removed, done.removed_bytes, done.left, done.left_bytes) == (1, 1000, 3, 2500)
-    assert done.sizes == {"actions": 2000, "libraries": 500} and names(root) == ["2", "1", "key"]
+    assert done.sizes == {"actions": 2000, "libraries": 500} and names(root) == [2, 1, 0]
     assert not list((root / "sandboxes").iterdir()) and not list((root / "locks").iterdir())
 
 
 def test_what_is_too_old_goes(root: Path) -> None:
-    assert prune(root, None, 1.5 * DAY).removed == 2 and names(root) == ["1", "key"]
+    assert prune(root, None, 1.5 * DAY).removed == 2 and names(root) == [1, 0]
     assert prune(root, 0, None).removed == 2 and names(root) == []
 
 
 def test_what_is_locked_stays(root: Path) -> None:
-    with entry_lock(root / "locks/3", 0), entry_lock(root / "locks/library-key", 0):
+    with entry_lock(root / "locks" / key(3), 0), entry_lock(root / f"locks/library-{key(0)}", 0):
         done = prune(root, 0, None)
-        assert (done.removed, done.in_use) == (2, 2) and names(root) == ["3", "key"]
+        assert (done.removed, done.in_use) == (2, 2) and names(root) == [3, 0]
     assert prune(root, 0, None).removed == 2
 
 
 def test_what_a_running_build_uses_stays(root: Path) -> None:
     mark = RunningMark(root)
-    assert prune(root, 0, None).in_use == 1 and names(root) == ["key"]
+    assert prune(root, 0, None).in_use == 1 and names(root) == [0]
     mark.close()
     assert prune(root, 0, None).removed == 1
     assert not list((root / "running").iterdir())
@@ -107,6 +113,7 @@ def test_a_run_marks_what_it_uses(tmp_path: Path) -> None:
 def test_builds_go_on_while_another_process_evicts(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     make_private(cache)
+    RunningMark(cache).close()
     code = (
         "import sys, time; from pathlib import Path; from kernelwright.codegen.building.eviction import prune\n"
         "end = time.time() + 3\nwhile time.time() < end: prune(Path(sys.argv[1]), 0, None)"
@@ -121,3 +128,13 @@ def test_builds_go_on_while_another_process_evicts(tmp_path: Path) -> None:
             assert found["all"].read_text() == "text" * 3
             runs += 1
     assert evicting.returncode == 0 and runs
+
+
+def test_a_folder_that_is_no_cache_is_left_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "libraries" / key(1)
+    folder.mkdir(parents=True)
+    with pytest.raises(SpecError, match="is no cache of kernels"):
+        prune(tmp_path, 0, None)
+    RunningMark(tmp_path).close()
+    (tmp_path / "libraries/mine").mkdir()
+    assert prune(tmp_path, None, 0.0).removed == 1 and (tmp_path / "libraries/mine").is_dir() and not folder.exists()

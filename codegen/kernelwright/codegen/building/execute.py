@@ -158,6 +158,7 @@ class LocalExecutor:
         for path in (*(file.path for file in files), *(path for action in actions for path in action.outputs)):
             checked_path(path, "output")
         if not self.shared:
+            self.cache.parent.mkdir(parents=True, exist_ok=True)  # perhaps an output folder, for others to read
             make_private(self.cache)
         for tree in sorted({tree for action in actions for tree in action.trees}):
             self._tree(tree)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.codegen.building.cache_folder import make_private
+from kernelwright.codegen.building.cache_folder import RunningMark, make_private
 from kernelwright.codegen.interface import cli
 
 
@@ -15,9 +15,11 @@ from kernelwright.codegen.interface import cli
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "cache"
     make_private(folder)
+    RunningMark(folder).close()
     for days in (1, 40):
-        (folder / f"texts/{days}").write_bytes(bytes(2_000_000))
-        os.utime(folder / f"texts/{days}", (time.time() - days * 86400,) * 2)
+        text = folder / f"texts/{days:064x}"
+        text.write_bytes(bytes(2_000_000))
+        os.utime(text, (time.time() - days * 86400,) * 2)
     monkeypatch.setenv("KERNELWRIGHT_CACHE", str(folder))
     return folder
 
