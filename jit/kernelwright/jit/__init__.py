@@ -3,7 +3,7 @@
 Needs the package ``kernelwright[jit]``. Compilers come from installed wheels; nothing is downloaded.
 """
 
-from kernelwright.jit.errors import BuildFailedError, JitDisabledError, ToolchainError
+from kernelwright.jit.errors import BuildFailedError, JitDisabledError, ToolchainError, UntrustedCacheError
 from kernelwright.jit.registry import Registry
 
-__all__ = ["BuildFailedError", "JitDisabledError", "Registry", "ToolchainError"]
+__all__ = ["BuildFailedError", "JitDisabledError", "Registry", "ToolchainError", "UntrustedCacheError"]

@@ -77,6 +77,6 @@ def _failure(wheels: PinnedWheels, indexes: tuple[str, ...], stderr: str) -> str
     words = [line.strip() for line in stderr.splitlines() if line.strip()]
     errors = [line for line in words if line.startswith("ERROR:")] or words or ["no message"]
     return (
-        f"cannot download {wheels.about} ({wheels.requirements}) from {hosts}: {errors[-1]}; set [python-repos].indexes "
-        "to an index with these wheels, [GLOBAL].ca_certs_path to its authority, HTTPS_PROXY to a proxy"
+        f"cannot download {wheels.about} ({wheels.requirements}) from {hosts}: {errors[-1]}; set "
+        "[python-repos].indexes to an index with these wheels, [GLOBAL].ca_certs_path to its authority, HTTPS_PROXY to a proxy"
     )
