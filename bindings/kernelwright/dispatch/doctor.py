@@ -30,7 +30,7 @@ from kernelwright.dispatch.store_check import Found, check_distributions, check_
 # What our own distributions need, and array libraries that they take arrays from.
 _PACKAGES = (
     *("kernelwright", "kernelwright-pants", "numpy", "ml-dtypes", "tinygrad", "torch", "cupy", "jax"),
-    *("click", "jinja2", "packaging", "pydantic", "pyelftools", "pyproject-metadata", "simpleeval", "wheel"),
+    *("click", "jinja2", "packaging", "pydantic", "pyelftools", "pyproject-metadata", "wheel"),
 )
 # What kernels are compiled with at run time.
 _TOOLCHAINS = (

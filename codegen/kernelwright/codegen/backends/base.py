@@ -21,7 +21,6 @@ class Toolchain(Protocol):
         """The same compiles as commands for an editor's clang, which runs none of our drivers."""
 
 
-
 class Backend(Protocol):
     """One family of kernels (``ck_tile``, ``cutlass``, ``cpu``) bound to a toolchain.
 

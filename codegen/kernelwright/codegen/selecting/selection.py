@@ -12,6 +12,7 @@ from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import operation
 from kernelwright.codegen.resources.limits import Limits, parse_limits, strictest
 from kernelwright.codegen.selecting.expand import expand_config, read_json
+from kernelwright.codegen.selecting.filters import apply_filter
 from kernelwright.codegen.selecting.sets import expand_set
 from kernelwright.codegen.selecting.specs import parse_kernel, parse_kernels
 from kernelwright.codegen.violations import SpecError
@@ -119,8 +120,6 @@ def filtered(selections: list[Selection], expression: str | None) -> list[Select
     """
     if expression is None:
         return selections
-    from kernelwright.codegen.selecting.filters import apply_filter  # few selections need simpleeval
-
     matching = set(apply_filter(expression, [kernel for item in selections for kernel in item.kernels]))
     kept = [
         _selection(item.arch, matching.intersection(item.kernels), item.dropped, item.limits) for item in selections
