@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernelwright.arch import Arch
+from kernelwright.arch.texts import shortened
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,9 @@ class Rule:
 
 class SpecError(ValueError):
     """Input that cannot be used: an unknown key, dtype, architecture or set, or a value of the wrong kind."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(shortened(message))
 
 
 class IllegalKernelError(SpecError):
