@@ -81,16 +81,16 @@ class KernelLibrary:
     def load_installed(cls, device: Device | str, name: str, package: str = installed.PACKAGE) -> KernelLibrary:
         """Load ``<package>.<name>.<arch>`` for the device, out of wheels such as ``kernelwright-kernels-gemm-gfx942``.
 
-        LibraryNotFoundError says for which devices wheels are installed and which one to install.
+        LibraryNotFoundError says for which devices wheels are installed and what to do.
         """
         device = Device.of(device)
         found = [Manifest.read(path) for path in installed.manifests(f"{package}.{name}")]
         fitting = _fitting(device, found, f"{package}.{name}")
         if fitting is None:
-            wheel = f"{package}_{name}_{device.archs[0]}".replace("_", "-")
             raise LibraryNotFoundError(
                 f"no wheel with {name} kernels for {device} ({' or '.join(device.archs)}) is installed; "
-                f"installed are kernels for: {', '.join(_described(found)) or 'nothing'}; pip install {wheel}"
+                f"installed are kernels for: {', '.join(_described(found)) or 'nothing'}; "
+                f"{installed.advice(package, name, device.archs)}"
             )
         return cls.load(fitting.path)
 
