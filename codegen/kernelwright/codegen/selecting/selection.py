@@ -95,10 +95,10 @@ def select_listed(raws: Iterable[object], known: Mapping[str, Arch], expression:
                 limits.setdefault(kernel.identity, []).append(parse_limits(raw["limits"], arch))
             by_arch.setdefault(kernel.arch, []).append(kernel)
         except (SpecError, ArchError) as error:
-            problems.append(f"{raw.get('origin') or origin}: {error}")
+            problems.append((raw.get("origin") or origin, error))
     if problems:
         more = f"\n… and {len(problems) - 10} more" if len(problems) > 10 else ""
-        raise SpecError("\n".join(problems[:10]) + more)
+        raise SpecError("\n".join(f"{where}: {error}" for where, error in problems[:10]) + more)
     if not by_arch:
         raise SpecError("the list of kernels is empty")
     merged = {identity: strictest(stated) for identity, stated in limits.items()}

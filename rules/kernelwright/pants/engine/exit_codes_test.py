@@ -44,7 +44,8 @@ def test_goals_end_with_the_code_of_their_error(monkeypatch: pytest.MonkeyPatch)
     exit_codes.install()
     installed: Any = LocalPantsRunner._perform_run
     exit_codes.install()
-    assert LocalPantsRunner._perform_run is installed
+    runner: Any = LocalPantsRunner
+    assert runner._perform_run is installed
     assert installed(None, ("kernels",)) == 2
 
 
