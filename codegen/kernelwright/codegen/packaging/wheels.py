@@ -66,6 +66,10 @@ def respond_wheel(raw: object) -> str:
         metadata, tag, arch, wheel, raw.get("materials", [])
     )
     name = f"{_escaped(metadata)}-{tag}.whl"
+    if len(name) > 255:  # of file systems
+        raise SpecError(
+            f"{raw['project']}: the wheel's name has {len(name)} characters; allowed: 255; shorten project.name"
+        )
     digest = _write(wheel, name, Path(raw["output"]))
     return json.dumps({"wheel": name, "sha256": digest})
 

@@ -130,6 +130,12 @@ def test_wrong_requests_are_refused(root: Path, changes: dict[str, Any], message
     assert not Path("out.whl").exists()
 
 
+def test_the_name_of_a_wheel_fits_a_file_system(root: Path) -> None:
+    Path("project.toml").write_text(PROJECT.replace("Acme.Kernels", "a" * 300))
+    with pytest.raises(SpecError, match=r"the wheel's name has 3\d\d characters; allowed: 255; shorten project.name"):
+        write()
+
+
 def test_a_wheel_that_an_index_would_refuse_is_not_written(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kernelwright.codegen.packaging.wheels.MAX_BYTES", 1000)
     with pytest.raises(SpecError, match="bytes; allowed: 1000; split"):
