@@ -78,5 +78,6 @@ def _failure(wheels: PinnedWheels, indexes: tuple[str, ...], stderr: str) -> str
     errors = [line for line in words if line.startswith("ERROR:")] or words or ["no message"]
     return (
         f"cannot download {wheels.about} ({wheels.requirements}) from {hosts}: {errors[-1]}; set "
-        "[python-repos].indexes to an index with these wheels, [GLOBAL].ca_certs_path to its authority, HTTPS_PROXY to a proxy"
+        "[python-repos].indexes to an index with these wheels, [GLOBAL].ca_certs_path to its authority, HTTPS_PROXY to "
+        "a proxy"
     )
