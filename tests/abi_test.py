@@ -8,28 +8,31 @@ from types import ModuleType
 
 import pytest
 
-from gpu import raw_abi
-from hip import abi as hip_abi
 from kernelwright.codegen.operations.gemm.testing import cpu_library
-from kernelwright.dispatch import calls, native
+from kernelwright.dispatch.core import calls, native
+from kernelwright.dispatch.operations.gemm import structs
 from kernelwright.dispatch.testdata import mocks
 
 HEADERS = ("kernelwright/dispatcher/gemm.h", "kernelwright/dispatcher/python_call.h")
 STRUCTS = {
+    "kw_problem": ("ProblemHead",),
     "kw_gemm_problem": ("GemmProblem", "Problem"),
-    "kw_gemm_args": ("GemmArgs", "Args", "Arguments"),
-    "kw_gemm_group": ("GemmGroup", "Group"),
-    "kw_grouped_gemm_problem": ("GroupedGemmProblem", "GroupedProblem"),
-    "kw_grouped_gemm_args": ("GroupedGemmArgs", "GroupedArgs"),
-    "kw_gemm_traits": ("Traits",),
-    "kw_kernel": ("KernelStruct", "Kernel", "Descriptor"),
-    "kw_library": ("LibraryStruct", "Library", "Table"),
+    "kw_launch": ("Launch",),
+    "kw_gemm_args": ("GemmArgs", "Args"),
+    "kw_gemm_group": ("GemmGroup",),
+    "kw_grouped_gemm_problem": ("GroupedGemmProblem",),
+    "kw_grouped_gemm_args": ("GroupedGemmArgs",),
+    "kw_gemm_traits": ("GemmTraits", "Traits"),
+    "kw_gemm_extension": ("GemmExtension",),
+    "kw_kernel": ("KernelStruct", "Kernel"),
+    "kw_library": ("LibraryStruct", "Library"),
     "kw_arch": ("ArchStruct",),
     "kw_dispatcher_options": ("DispatcherOptions",),
     "kw_library_options": ("LibraryOptions",),
     "kw_candidate": ("Candidate",),
     "kw_selection_options": ("SelectionOptions",),
     "kw_plan_info": ("PlanInfo",),
+    "kw_stage_info": ("StageInfo",),
     "kw_bound_call": ("BoundCall",),
 }
 C_NAMES = {name: struct for struct, names in STRUCTS.items() for name in names}
@@ -54,7 +57,7 @@ def layout(struct: type[ctypes.Structure]) -> list[tuple[str, int, int]]:
 
 def in_header(struct: str, field: str) -> str:
     """What C calls a field: problems begin with a struct of their own."""
-    return f"base.{field}" if struct.endswith("_problem") and field in ("struct_size", "op") else field
+    return f"base.{field}" if struct.endswith("gemm_problem") and field in ("struct_size", "op") else field
 
 
 def in_c(folder: Path, asked: dict[str, tuple[str, type[ctypes.Structure]]]) -> dict[str, list[tuple[str, int, int]]]:
@@ -75,7 +78,7 @@ def in_c(folder: Path, asked: dict[str, tuple[str, type[ctypes.Structure]]]) -> 
     return found
 
 
-MODULES = (native, calls, cpu_library, hip_abi, raw_abi)
+MODULES = (native, calls, structs, cpu_library)
 
 
 class Wrong(ctypes.Structure):
@@ -120,4 +123,4 @@ def test_versions_are_those_of_the_headers() -> None:
     )
     assert f"#define KW_ABI_VERSION {native.ABI_VERSION}u" in text
     assert f"#define KW_DISPATCHER_VERSION {native.DISPATCHER_VERSION}u" in text
-    assert f"#define KW_MAX_D {native.MAX_D}\n" in text
+    assert f"#define KW_MAX_D {structs.MAX_D}\n" in text

@@ -74,7 +74,7 @@ def run(arch_name: str) -> dict[str, float]:
     if len(identities) != COUNT:
         raise SystemExit(f"only {len(identities)} kernels; the configuration is too small")
     enumerated = time.process_time()
-    size = sum(len(render_kernel(kernel, arch, arch.backend)[0].text) for kernel in kernels)
+    size = sum(len(file.text) for kernel in kernels for file in render_kernel(kernel, arch, arch.backend))
     rendered = time.process_time()
     return {
         "imports_s": imported - start,

@@ -4,9 +4,13 @@ Three kinds of reference: NumPy's fp32 matmul (OpenBLAS) for fp32; torch's bf16 
 installed; our own fp32 for fp16, of which torch has no fast product. Processors change their clock and share their
 caches with whatever else runs, so the calls take turns in every round; a round counts the least time of each call,
 ratios are taken within a round, and medians over the rounds are reported, with the smallest and the largest. Every
-library gets as many threads. All calls are made from Python with memory that exists already:
-``numpy.matmul(a, b, out=…)``, ``torch.matmul(a, b, out=…)``, ``plan.bind(a, b, out=…)()``, so that the smallest shapes
-compare whole calls.
+library gets as many threads.
+
+All calls are made from Python and write into memory that exists already. Whole calls are compared with whole calls:
+``dispatcher.gemm(a, b, out=out)`` with ``numpy.matmul(a, b, out=out)``, ``torch.matmul`` or ``torch._int_mm`` with
+``out=``. ``plan.bind(a, b, out=out)()`` is timed beside them as "bound": it repeats one product whose arrays were
+checked before, which the references cannot do. Every output is compared with the exact integer product first; a wrong
+one ends the run.
 
     ./pants package kernels/gemm:cpu_gemm
     python benchmarks/cpu/gemm.py --library dist/kernels/gemm/cpu_gemm --threads 2 --out result.json
@@ -21,15 +25,18 @@ import argparse
 import json
 import math
 import os
-import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-_ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(_ROOT / folder) for folder in ("benchmarks", "bindings")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bindings"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+
+from cpu.figures import figures, geometric_means
+from equality import error_limit, require_equal
+from results_file import text
 
 # m, n, k: small ones, squares, an odd one, rows and columns of transformers, thin ones.
 SHAPES = (
@@ -39,7 +46,7 @@ SHAPES = (
     *((1, 1024, 1024), (1, 4096, 4096), (4, 4096, 4096), (16, 4096, 4096), (128, 4096, 1024)),
     *((1024, 1, 1024), (4096, 1, 4096), (4096, 64, 64), (64, 4096, 64), (64, 64, 4096), (512, 2048, 512)),
 )
-SMALL = 64  # all extents at most this
+OUTPUT = {"int8": "int32"}  # of the operands' dtype otherwise
 Call = Callable[[], object]
 
 
@@ -70,18 +77,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if math.prod(shape) <= options.largest:
             kernels: dict[str, str] = {}
             calls = _calls(dispatcher, torch, shape, options.layout, options.dtypes, kernels)
-            seconds = _seconds(calls, math.prod(shape), options.rounds)
-            results.append({"shape": shape, "kernels": kernels, **_figures(seconds, math.prod(shape))})
+            _check(calls, shape)
+            seconds = _seconds({name: call for name, (call, _) in calls.items()}, math.prod(shape), options.rounds)
+            results.append({"shape": shape, "kernels": kernels, **figures(seconds, math.prod(shape))})
             _print(results[-1])
-    means = _means(results)
+    means = geometric_means(results)
     print(json.dumps(means, indent=1))
     blas = "{name} {version}".format(**numpy.show_config("dicts")["Build Dependencies"]["blas"])
     versions = {"numpy": numpy.__version__, "blas": blas, "torch": torch.__version__ if torch else "not installed"}
     report = {"machine": machine.describe(**versions), "threads": options.threads, "layout": options.layout}
     if options.out:
-        head = json.dumps({**report, "geometric_means": means}, indent=1).removesuffix("\n}")
-        rows = ",\n  ".join(map(json.dumps, results))  # a line for each shape
-        options.out.write_text(f'{head},\n "results": [\n  {rows}\n ]\n}}\n')
+        options.out.write_text(text({**report, "geometric_means": means}, results))
 
 
 def _torch(threads: int) -> Any:
@@ -100,55 +106,89 @@ def _calls(
     layout: str,
     dtypes: Sequence[str],
     kernels: dict[str, str],
-) -> dict[str, Call]:
-    """Of every library; fills in the names of the chosen kernels."""
+) -> dict[str, tuple[Call, Any]]:
+    """By name, calls of every library and what they write to, as NumPy reads it; fills in the chosen kernels."""
     import numpy
 
     from kernelwright.dispatch import GemmProblem
-    from kernelwright.dispatch.dtypes import numpy_dtype
 
     m, n, k = shape
-    rng = numpy.random.default_rng(0)
-    a, b = rng.integers(-9, 10, (m, k)), rng.integers(-9, 10, (k, n))
+    a, b = _operands(shape)
 
     def of_type(values: Any, dtype: str, order: str) -> Any:
-        return numpy.array(values, numpy_dtype(dtype), order="C" if order == "r" else "F")
+        return numpy.array(values, _numpy_dtype(dtype), order="C" if order == "r" else "F")
 
     def problem(dtype: str) -> Any:
-        output, sums = ("int32", "int32") if dtype == "int8" else (dtype, "fp32")
-        types = {"dtype_a": dtype, "dtype_b": dtype, "dtype_c": output, "dtype_acc": sums}
+        sums = "int32" if dtype == "int8" else "fp32"
+        types = {"dtype_a": dtype, "dtype_b": dtype, "dtype_c": OUTPUT.get(dtype, dtype), "dtype_acc": sums}
         return GemmProblem(m, n, k, layout=layout, **types)
 
-    def numpy_call() -> Call:
+    def numpy_call() -> tuple[Call, Any]:
         x, y, out = of_type(a, "fp32", "r"), of_type(b, "fp32", layout[1]), numpy.empty((m, n), numpy.float32)
-        return lambda: numpy.matmul(x, y, out=out)
+        return lambda: numpy.matmul(x, y, out=out), out
 
-    def our_call(dtype: str) -> Call:
-        output = "int32" if dtype == "int8" else dtype
+    def our_calls(dtype: str) -> dict[str, tuple[Call, Any]]:
         plan = dispatcher.plan(problem(dtype))
         kernels[dtype] = plan.kernel.name
-        out = numpy.empty((m, n), numpy_dtype(output))
-        call: Call = plan.bind(of_type(a, dtype, "r"), of_type(b, dtype, layout[1]), out=out)
-        return call
+        x, y = of_type(a, dtype, "r"), of_type(b, dtype, layout[1])
+        out = numpy.empty((m, n), _numpy_dtype(OUTPUT.get(dtype, dtype)))
+        whole, bound = (lambda: dispatcher.gemm(x, y, out=out)), plan.bind(x, y, out=out)
+        return {dtype: (whole, out), f"{dtype} bound": (bound, out)}
 
-    def torch_call(dtype: str) -> Call:
+    def torch_call(dtype: str) -> tuple[Call, Any]:
         kind = {"bf16": torch.bfloat16, "int8": torch.int8}[dtype]
         x = torch.from_numpy(numpy.ascontiguousarray(a)).to(kind)
         y = torch.from_numpy(numpy.ascontiguousarray(b.T)).to(kind).T
         y = y if layout[1] == "c" else y.contiguous()
-        if dtype == "int8":
-            return lambda: torch._int_mm(x, y)
-        out = torch.empty((m, n), dtype=kind)
-        return lambda: torch.matmul(x, y, out=out)
+        out = torch.empty((m, n), dtype=torch.int32 if dtype == "int8" else kind)
+        product = torch._int_mm if dtype == "int8" else torch.matmul
+        product(x, y, out=out)
+        return lambda: product(x, y, out=out), out
 
     calls = {"numpy fp32": numpy_call()}
     for dtype in dtypes:
         if dtype == "int8" and not _serves(dispatcher, problem(dtype)):
             continue
-        calls[dtype] = our_call(dtype)
+        calls.update(our_calls(dtype))
         if torch and dtype in ("bf16", "int8"):
-            calls[f"torch {dtype}"] = torch_call(dtype)
+            try:
+                calls[f"torch {dtype}"] = torch_call(dtype)
+            except (RuntimeError, TypeError) as error:  # older versions of _int_mm take no out=
+                print(f"torch {dtype} is not compared: {error}", file=sys.stderr)
     return calls
+
+
+def _operands(shape: tuple[int, int, int]) -> tuple[Any, Any]:
+    """A and B of small integers, the same at every call, which every dtype holds exactly."""
+    import numpy
+
+    m, n, k = shape
+    rng = numpy.random.default_rng(0)
+    return rng.integers(-9, 10, (m, k)), rng.integers(-9, 10, (k, n))
+
+
+def _numpy_dtype(dtype: str) -> Any:
+    import ml_dtypes
+    import numpy
+
+    kinds = {"fp32": numpy.float32, "fp16": numpy.float16, "int8": numpy.int8, "int32": numpy.int32}
+    return numpy.dtype(ml_dtypes.bfloat16 if dtype == "bf16" else kinds[dtype])
+
+
+def _check(calls: dict[str, tuple[Call, Any]], shape: tuple[int, int, int]) -> None:
+    """UnequalOutputsError unless every call writes the product of _operands, rounded to its output's dtype."""
+    import numpy
+
+    a, b = _operands(shape)
+    expected = a.astype(numpy.float64) @ b.astype(numpy.float64)
+    for name, (call, out) in calls.items():
+        dtype = name.split()[1] if name.startswith(("numpy ", "torch ")) else name.split()[0]
+        out[:] = -(2**31) if dtype == "int8" else math.nan  # neither is a product of these operands
+        call()
+        wide = out.double().numpy() if hasattr(out, "double") else out.astype(numpy.float64)
+        error = float(numpy.linalg.norm(wide - expected) / numpy.linalg.norm(expected))
+        limit = error_limit(dtype, OUTPUT.get(dtype, dtype))
+        require_equal({name: error}, limit, "x".join(map(str, shape)))
 
 
 def _serves(dispatcher: Any, problem: Any) -> bool:
@@ -174,41 +214,6 @@ def _seconds(calls: dict[str, Call], work: int, rounds: int) -> dict[str, list[f
                 if now > end:
                     break
     return least
-
-
-REFERENCES = {"fp32": "numpy fp32", "bf16": "torch bf16", "int8": "torch int8", "fp16": "fp32"}
-
-
-def _figures(seconds: dict[str, list[float]], work: int) -> dict[str, Any]:
-    ratios = {
-        dtype: [theirs / ours for theirs, ours in zip(seconds[reference], seconds[dtype], strict=True)]
-        for dtype, reference in REFERENCES.items()
-        if dtype in seconds and reference in seconds
-    }
-    return {
-        "microseconds": {name: _spread([value * 1e6 for value in values]) for name, values in seconds.items()},
-        "gflops": {name: round(2e-9 * work / statistics.median(values), 1) for name, values in seconds.items()},
-        "ratios": {dtype: round(statistics.median(values), 3) for dtype, values in ratios.items()},
-        "ratio_spread": {dtype: _spread(values) for dtype, values in ratios.items()},
-    }
-
-
-def _spread(values: Sequence[float]) -> list[float]:
-    """Median, smallest, largest."""
-    return [round(value, 3) for value in (statistics.median(values), min(values), max(values))]
-
-
-def _means(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Geometric means of the ratios, and of fp32 over the small shapes alone."""
-
-    def mean(ratios: Sequence[float]) -> float | None:
-        return round(math.exp(sum(map(math.log, ratios)) / len(ratios)), 3) if ratios else None
-
-    found: dict[str, Any] = {}
-    for dtype, reference in REFERENCES.items():
-        found[f"{dtype} to {reference}"] = mean([r["ratios"][dtype] for r in results if dtype in r["ratios"]])
-    small = [r["ratios"]["fp32"] for r in results if max(r["shape"]) <= SMALL and "fp32" in r["ratios"]]
-    return {**found, "fp32 to numpy fp32, small": mean(small)}
 
 
 def _print(result: dict[str, Any]) -> None:

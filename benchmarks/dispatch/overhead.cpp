@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kRepeats = 21;
 constexpr int kCalls = 200000;
+constexpr kw_launch kHere = {sizeof(kw_launch), 0, nullptr, nullptr, 0};
 
 double now_ns() {
   timespec t;
@@ -79,7 +80,7 @@ void measure_variant(const char* select_name, const char* run_name, kw_dispatche
     require(kw_dispatcher_select(dispatcher, &problems[i].base, &plan));
   }
   measure(select_name, [&](int i) { require(kw_dispatcher_select(dispatcher, &problems[i % plans].base, &plan)); });
-  measure(run_name, [&](int i) { require(kw_dispatcher_run(dispatcher, &problems[i % plans].base, &args)); });
+  measure(run_name, [&](int i) { require(kw_dispatcher_run(dispatcher, &problems[i % plans].base, &kHere, &args)); });
   free(problems);
 }
 
@@ -95,14 +96,108 @@ void measure_grouped(kw_dispatcher* dispatcher, void* memory) {
   problem.dtype_a = problem.dtype_b = problem.dtype_c = problem.dtype_acc = KW_FP32;
   problem.group_count = kGroups, problem.groups = groups, problem.alpha = 1;
   alignas(256) static char workspace[4096];
-  const kw_grouped_gemm_args args = {sizeof args, 0,       kGroups,   groups,           read,   read,
-                                     nullptr,     written, workspace, sizeof workspace, nullptr};
+  const kw_grouped_gemm_args args = {sizeof args, 0, kGroups, groups, read, read, nullptr, written};
+  const kw_launch where = {sizeof where, 0, nullptr, workspace, sizeof workspace};
   kw_plan* plan = nullptr;
   require(kw_plan_create(dispatcher, &problem.base, &plan));
-  measure("plan_launch_16_groups", [&](int) { require(kw_plan_launch(plan, &args)); });
+  measure("plan_launch_16_groups", [&](int) { require(kw_plan_launch(plan, &where, &args)); });
   kw_plan_destroy(plan);
   measure(
-      "run_16_groups", [&](int) { require(kw_dispatcher_run(dispatcher, &problem.base, &args)); }, kCalls / 50, true);
+      "run_16_groups", [&](int) { require(kw_dispatcher_run(dispatcher, &problem.base, &where, &args)); }, kCalls / 50,
+      true);
+}
+
+// A library of so many kernels that all serve the same problem, and differ in their tiles.
+class Crowd {
+ public:
+  static constexpr uint32_t kKernels = 4608;
+
+  // Kernels with an identity below `refusing` refuse every problem.
+  Crowd(uint32_t max_split_k, uint32_t refusing) {
+    traits_ = static_cast<kw_gemm_traits*>(calloc(kKernels, sizeof(kw_gemm_traits)));
+    kernels_ = static_cast<kw_kernel*>(calloc(kKernels, sizeof(kw_kernel)));
+    names_ = static_cast<char (*)[80]>(calloc(kKernels, sizeof *names_));
+    pointers_ = static_cast<const kw_kernel**>(calloc(kKernels, sizeof(kw_kernel*)));
+    for (uint32_t i = 0; i < kKernels; ++i) fill(i, max_split_k, i < refusing);
+    library_.struct_size = sizeof library_;
+    library_.abi_version = KW_ABI_VERSION;
+    library_.name = "crowd";
+    library_.arch = &arch_;
+    library_.kernels = pointers_;
+    library_.kernel_count = kKernels;
+    library_.check_device = [](int32_t, char*, size_t) { return KW_OK; };
+    library_.last_error = [] { return ""; };
+    library_.set_num_threads = [](uint32_t) { return KW_OK; };
+    require(kw_dispatcher_create(nullptr, &dispatcher_));
+    require(kw_dispatcher_add_descriptor(dispatcher_, &library_, nullptr));
+  }
+  Crowd(const Crowd&) = delete;
+  Crowd& operator=(const Crowd&) = delete;
+  ~Crowd() {
+    kw_dispatcher_destroy(dispatcher_);
+    free(traits_);
+    free(kernels_);
+    free(names_);
+    free(pointers_);
+  }
+
+  // A problem that nobody planned before, each time.
+  void measure_selection(const char* name, uint32_t split_k) {
+    measure(
+        name,
+        [&](int i) {
+          kw_gemm_problem problem = make_problem(1000 + i);
+          problem.split_k = split_k;
+          kw_plan* plan = nullptr;
+          require(kw_plan_create(dispatcher_, &problem.base, &plan));
+          kw_plan_destroy(plan);
+        },
+        20);
+  }
+
+ private:
+  void fill(uint32_t i, uint32_t max_split_k, bool refuses) {
+    kw_gemm_traits& t = traits_[i];
+    t.struct_size = sizeof t;
+    t.dtype_a = t.dtype_b = t.dtype_c = KW_FP16;
+    t.dtype_acc = KW_FP32;
+    t.tile_m = 16 * (1 + i % 16), t.tile_n = 16 * (1 + i / 16 % 16), t.tile_k = 16 * (1 + i / 256);
+    t.wave_m = t.wave_n = t.wave_k = 1;
+    t.warp_tile_m = t.warp_tile_n = t.warp_tile_k = 16;
+    t.max_split_k = max_split_k;
+    snprintf(names_[i], sizeof names_[i], "%064x", i);
+    kw_kernel& k = kernels_[i];
+    k.struct_size = sizeof k;
+    k.abi_version = KW_ABI_VERSION;
+    k.op = KW_OP_GEMM;
+    k.plan_bytes = 64;
+    k.name = k.identity = names_[i];
+    k.arch = arch_.name;
+    k.features = "";
+    k.traits = &t;
+    k.supports = refuses ? refuse : serve;
+    k.workspace_size = [](const kw_kernel*, const kw_problem*, uint64_t* bytes) { return *bytes = 0, KW_OK; };
+    k.plan = [](const kw_kernel*, const kw_problem*, void*) { return KW_OK; };
+    k.launch = [](const kw_kernel*, const void*, const kw_launch*, const void*) { return KW_OK; };
+    pointers_[i] = &k;
+  }
+  static kw_status serve(const kw_kernel*, const kw_problem*, char*, size_t) { return KW_OK; }
+  static kw_status refuse(const kw_kernel*, const kw_problem*, char*, size_t) { return KW_UNSUPPORTED; }
+
+  kw_arch arch_ = {sizeof(kw_arch), KW_BACKEND_HIP, "gfx942", 304, 64, KW_FP8_FNUZ, 0, 65536, 2.1, 5300,
+                   {0, 256, 2048}};
+  kw_gemm_traits* traits_;
+  kw_kernel* kernels_;
+  char (*names_)[80];
+  const kw_kernel** pointers_;
+  kw_library library_ = {};
+  kw_dispatcher* dispatcher_ = nullptr;
+};
+
+void measure_cold_selection() {
+  Crowd(1, 0).measure_selection("select_cold_4608", 1);
+  Crowd(1, Crowd::kKernels - 1).measure_selection("select_cold_4608_all_but_one_refuse", 1);
+  Crowd(1024, 0).measure_selection("select_cold_4608_each_with_split_k_open", 0);
 }
 
 }  // namespace
@@ -125,21 +220,21 @@ int main(int argc, char** argv) {
     require(kw_dispatcher_select(dispatcher, &problems[i].base, &plan));
   }
   char memory = 0;
-  const kw_gemm_args args = {sizeof args, 0,       &memory, &memory, nullptr,
-                             &memory,     nullptr, 0,       nullptr, {&memory, &memory}};
-  kw_plan_info info = {};
+  const kw_gemm_args args = {sizeof args, 0, &memory, &memory, nullptr, &memory, {&memory, &memory}};
+  kw_stage_info info = {};
   info.struct_size = sizeof info;
-  require(kw_plan_get_info(plan, &info));
+  require(kw_plan_get_stage(plan, 0, &info));
 
   printf("{\n  \"plans\": %d, \"calls\": %d, \"repeats\": %d,\n", plans, kCalls, kRepeats);
   measure("select_hit_one_problem", [&](int) { require(kw_dispatcher_select(dispatcher, &problems[0].base, &plan)); });
   measure("select_hit_all_problems",
           [&](int i) { require(kw_dispatcher_select(dispatcher, &problems[i % plans].base, &plan)); });
-  measure("kernel_launch_raw", [&](int) { require(info.kernel->launch(info.kernel, &memory, &args)); });
-  measure("plan_launch", [&](int) { require(kw_plan_launch(plan, &args)); });
-  measure("run_hit", [&](int i) { require(kw_dispatcher_run(dispatcher, &problems[i % plans].base, &args)); });
+  measure("kernel_launch_raw", [&](int) { require(info.kernel->launch(info.kernel, &memory, &kHere, &args)); });
+  measure("plan_launch", [&](int) { require(kw_plan_launch(plan, &kHere, &args)); });
+  measure("run_hit", [&](int i) { require(kw_dispatcher_run(dispatcher, &problems[i % plans].base, &kHere, &args)); });
   measure_variant("select_hit_two_d", "run_hit_two_d", variants, plans, 1, 2, args);
   measure_variant("select_hit_batched", "run_hit_batched", variants, plans, 4, 0, args);
+  measure_cold_selection();
   measure_grouped(variants, &memory);
   printf("}\n");
   free(problems);

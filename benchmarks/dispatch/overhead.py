@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelwright.dispatch import Dispatcher, GemmProblem, GroupedGemmProblem, Plan, native
+from kernelwright.dispatch import Dispatcher, GemmProblem, GroupedGemmProblem, Plan
+from kernelwright.dispatch.core import native
 
 REPEATS, CALLS = 21, 5000
 GROUPED = 20  # times fewer calls of what takes tens of microseconds
@@ -98,14 +99,15 @@ def _gpu_ways(folder: str, device: str) -> Ways:
 def _plan_ways(plan: Plan, a: Any, b: Any, out: Any, pointers: list[int]) -> Ways:
     bound = plan.bind(a, b, out=out)
     plan(a, b, out=out)  # fills in what the bare call refers to
-    launch, handle, reference = native.library().kw_plan_launch, plan._handle, native.byref(plan._state().args)
+    launch, handle, state = native.library().kw_plan_launch, plan._handle, plan._new_state()
+    frame, args = native.byref(state.frame), native.byref(state.args)
 
     def empty() -> None:
         pass
 
     return {
         "loop": empty,
-        "raw_ctypes_launch": lambda: launch(handle, reference),
+        "raw_ctypes_launch": lambda: launch(handle, frame, args),
         "bound_plan": lambda: bound(),
         "plan_pointers": lambda: plan(pointers[0], pointers[1], out=pointers[2]),
     }

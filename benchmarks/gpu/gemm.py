@@ -2,7 +2,8 @@
 
 The card throttles: the same product reads 760 TFLOP/s cold and 640 hot. So every round times torch and each kernel in
 turn, and the ratio is taken within the round. ``cool`` rounds are bursts of about 4 ms with 0.1 s of idle between,
-``hot`` ones 60 ms back to back. Run ``python benchmarks/gpu/gemm.py --library libgemm.so --out result.json``.
+``hot`` ones 60 ms back to back. Outputs are compared with float64 first: a wrong one is an error, not a ratio.
+Run ``python benchmarks/gpu/gemm.py --library libgemm.so --out result.json``.
 """
 
 from __future__ import annotations
@@ -10,18 +11,23 @@ from __future__ import annotations
 import argparse
 import ctypes
 import json
-import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
-from timing import environment
+from timing import environment, poison, product, relative_error
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "gpu"))
 
-from raw_abi import OK, Args, Kernel, Library, aligned
+from equality import error_limit, require_equal
+from ratios import spread
+from raw_abi import OK, Kernel, Library, aligned
+
+from kernelwright.dispatch.core.native import Launch
+from kernelwright.dispatch.operations.gemm.structs import GemmArgs
 
 SHAPES = [(8192, 8192, 8192), (4096, 4096, 4096), (4096, 14336, 4096)]
 KERNEL = "cooperative_True_True_True_True_128x256x64_2x1x1_64x256x16_cluster2x1x1"
@@ -43,39 +49,38 @@ def _launcher(kernel: Kernel, a: torch.Tensor, b: torch.Tensor, d: torch.Tensor)
     """A call that launches ``d = a @ b.T`` through the C ABI with everything prepared."""
     plan = kernel.plan(kernel.problem(a.shape[0], b.shape[0], a.shape[1]))
     stream = torch.cuda.current_stream().cuda_stream
-    args = Args(ctypes.sizeof(Args), 0, a.data_ptr(), b.data_ptr(), None, d.data_ptr(), None, 0, stream)
-    function, self_pointer = kernel.descriptor.launch, kernel.pointer
-    plan_pointer, args_pointer = aligned(plan), ctypes.addressof(args)
+    where = Launch(ctypes.sizeof(Launch), a.device.index, stream)
+    args = GemmArgs(ctypes.sizeof(GemmArgs), 0, a.data_ptr(), b.data_ptr(), None, d.data_ptr())
+    function, pointers = kernel.descriptor.launch, (kernel.pointer, aligned(plan))
+    structs = ctypes.addressof(where), ctypes.addressof(args)
 
-    def call(keep: tuple[object, ...] = (plan, args)) -> int:
-        return int(function(self_pointer, plan_pointer, args_pointer))
+    def call(keep: tuple[object, ...] = (plan, where, args)) -> int:
+        return int(function(*pointers, *structs))
 
     return call
 
 
-def _spread(values: Sequence[float]) -> dict[str, float]:
-    return {"median": statistics.median(values), "min": min(values), "max": max(values)}
-
-
-def _relative_error(value: torch.Tensor, expected: torch.Tensor) -> float:
-    return float((value.float() - expected).norm() / expected.norm())
+def _errors(calls: dict[str, Call], d: torch.Tensor, expected: torch.Tensor, what: str) -> dict[str, float]:
+    """Relative errors of what the calls write to ``d``; UnequalOutputsError if one is too large."""
+    errors = {}
+    for name, call in calls.items():
+        poison(d)
+        call()
+        errors[name] = relative_error(d, expected)
+    require_equal(errors, error_limit("bf16", "bf16"), what)
+    return errors
 
 
 def _compare(kernels: Sequence[Kernel], m: int, n: int, k: int) -> dict[str, object]:
-    """Time of torch and of each kernel in interleaved rounds; error against fp32 on the first 512 rows."""
+    """Time of torch and of each kernel in interleaved rounds; errors against float64."""
     a, b = (torch.randn(extent, k, device="cuda").bfloat16() for extent in (m, n))
     d = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
     calls: dict[str, Call] = {"torch": lambda: torch.matmul(a, b.T, out=d)}
-    expected = a[:512].float() @ b.float().T
-    errors = {}
     for kernel in kernels:
         calls[kernel.name] = _launcher(kernel, a, b, d)
-    for name, call in calls.items():
-        d.fill_(float("nan"))
-        outcome = call()
-        if isinstance(outcome, int) and outcome != OK:
-            raise RuntimeError(f"{name}: {kernels[0].last_error()}")
-        errors[name] = _relative_error(d[:512], expected)
+        if calls[kernel.name]() != OK:
+            raise RuntimeError(f"{kernel.name}: {kernel.last_error()}")
+    errors = _errors(calls, d, product(a, b), f"bf16 {m}x{n}x{k}")
     operations = 2.0 * m * n * k
     result: dict[str, object] = {"m": m, "n": n, "k": k, "relative_error": errors}
     for mode, settings in MODES.items():
@@ -97,8 +102,8 @@ def _rounds(
             times[name].append(_milliseconds(calls[name], max(1, round(burst_ms / once[name]))))
     return {
         name: {
-            "tflops": _spread([operations / ms / 1e9 for ms in values]),
-            "ratio_to_torch": _spread([t / ms for t, ms in zip(times["torch"], values, strict=True)]),
+            "tflops": spread([operations / ms / 1e9 for ms in values]),
+            "ratio_to_torch": spread([t / ms for t, ms in zip(times["torch"], values, strict=True)]),
         }
         for name, values in times.items()
     }
@@ -114,15 +119,15 @@ def _host_microseconds(call: Call, batch: int = 200, batches: int = 50) -> dict[
             call()
         taken.append((time.perf_counter() - start) / batch * 1e6)
     torch.cuda.synchronize()
-    return _spread(taken)
+    return spread(taken)
 
 
 def _launch_costs(library: Path, kernel: Kernel) -> dict[str, dict[str, float]]:
     a, b = (torch.randn(128, 128, device="cuda").bfloat16() for _ in range(2))
     d = torch.empty(128, 128, device="cuda", dtype=torch.bfloat16)
     transposed = b.T
+    nothing: dict[str, Call] = {"ctypes call that does nothing": lambda: kernel.table.last_error()}
     calls: dict[str, Call] = {
-        "ctypes call that does nothing": lambda: kernel.table.last_error(),
         "raw launch through ctypes": _launcher(kernel, a, b, d),
         "torch.matmul(out=)": lambda: torch.matmul(a, transposed, out=d),
     }
@@ -139,7 +144,8 @@ def _launch_costs(library: Path, kernel: Kernel) -> dict[str, dict[str, float]]:
         calls["Dispatcher.gemm(torch tensors)"] = lambda: dispatcher.gemm(a, transposed, out=d)
     except Exception as error:  # the raw ABI is timed without the dispatcher, too
         print(f"no dispatcher: {type(error).__name__}: {error}")
-    return {name: _host_microseconds(call) for name, call in calls.items()}
+    _errors(calls, d, product(a, b), "bf16 128x128x128")
+    return {name: _host_microseconds(call) for name, call in {**nothing, **calls}.items()}
 
 
 def _main() -> None:
@@ -157,7 +163,7 @@ def _main() -> None:
     ]
     if not kernels:
         parser.error(f"{options.library} has no bf16 rcr kernel whose name ends with {options.kernel!r}")
-    result: dict[str, object] = {"environment": environment(options.library), "shapes": []}
+    result: dict[str, object] = {"environment": environment(options.library.parent), "shapes": []}
     for shape in SHAPES:
         measured = _compare(kernels, *shape)
         result["shapes"].append(measured)  # type: ignore[attr-defined]

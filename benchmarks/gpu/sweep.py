@@ -1,25 +1,41 @@
-"""Times of every plain kernel of a library on many shapes: what selection is fitted to (see fit.py).
+"""Times of every plain kernel of a library on the tuned shapes: what selection is fitted to (see fit.py).
 
 ``python benchmarks/gpu/sweep.py --library FOLDER --out sweep.json`` needs the folder of libgemm.so and manifest.json,
 and $KERNELWRIGHT_LIBRARY. Launches are timed as in speed.py; per shape and kernel the median counts, in microseconds.
-Split-K kernels are listed once per number of slices.
+Split-K kernels are listed once per number of slices. A kernel whose output is not float64's is an error.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
+import sys
 from pathlib import Path
 from typing import Any
 
 import torch
-from speed import FLOAT_SHAPES, INT_SHAPES, OUTPUT, SCALED_SHAPES, Shape
-from timing import Call, environment, interleaved, operand_sets, repeats, torch_call
+from references import plain_calls
+from timing import (
+    OUTPUT,
+    Call,
+    capture,
+    environment,
+    interleaved,
+    operand_sets,
+    output_errors,
+    product,
+    repeats,
+)
 
 from kernelwright.dispatch import Dispatcher, GemmProblem, KernelEntry, KernelLibrary, KernelwrightError
 
-SHAPES = {"bf16": FLOAT_SHAPES, "fp16": FLOAT_SHAPES, "fp8": SCALED_SHAPES, "int8": INT_SHAPES}
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from equality import error_limit, require_equal
+from results_file import text
+from shape_sets import TUNED, cases
+
+Shape = tuple[int, int, int]
 SLICES = (2, 3, 4, 6, 8)
 NOT_PLAIN = ("num_d", "batched", "grouped", "preshuffle")
 
@@ -36,18 +52,24 @@ def plain(kernel: KernelEntry, dtype: str) -> bool:
 
 
 def measure(library: KernelLibrary, dtype: str, shape: Shape, rounds: int) -> dict[str, Any]:
-    """Microseconds of torch and of each kernel."""
+    """Microseconds of the fastest of torch's calls and of each kernel."""
     sets = operand_sets(*shape, dtype)
-    calls: dict[str, Call] = {"torch": torch_call(sets, dtype)}
+    theirs = plain_calls(sets, dtype)
+    calls: dict[str, Call] = dict(theirs)
     for kernel in [kernel for kernel in library.kernels if plain(kernel, dtype)]:
         for slices in SLICES if kernel.spec.get("split_k") else (1,):
             call = launcher(library, kernel, dtype, shape, slices, sets)
             if call is not None:
                 calls[kernel.name + (f"|split_k={slices}" if slices > 1 else "")] = call
-    times = interleaved(calls, repeats(*shape, dtype, len(sets)), rounds, idle_s=0.004)
+    count = repeats(*shape, dtype, len(sets))
+    graphs = {name: capture(call, count) for name, call in calls.items()}
+    errors = output_errors(graphs, sets[0][2], product(*sets[0][:2]))
+    require_equal(errors, error_limit(dtype, OUTPUT.get(dtype, dtype)), f"{dtype} {'x'.join(map(str, shape))}")
+    times = interleaved(graphs, count, rounds, idle_s=0.004)
     medians = {name: round(statistics.median(values), 3) for name, values in times.items()}
     m, n, k = shape
-    return {"dtype": dtype, "m": m, "n": n, "k": k, "torch_us": medians.pop("torch"), "us": medians}
+    torch_us = min(medians.pop(name) for name in theirs)
+    return {"dtype": dtype, "m": m, "n": n, "k": k, "torch_us": torch_us, "us": medians}
 
 
 def launcher(
@@ -77,18 +99,17 @@ def _main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    library = KernelLibrary.load(options.library)
+    library, where = KernelLibrary.load(options.library), environment(options.library)
     shapes: list[dict[str, Any]] = []
     for dtype in options.dtypes.split(","):
-        for shape in SHAPES[dtype]:
+        for shape in [(case.m, case.n, case.k) for case in cases(TUNED, dtype)]:
             shapes.append(measure(library, dtype, shape, options.rounds))
             torch.cuda.empty_cache()
             found = shapes[-1]
             best = min(found["us"], key=found["us"].__getitem__)
             ratio = found["torch_us"] / found["us"][best]
             print(f"{dtype} {'x'.join(map(str, shape))}: {ratio:.3f} of torch by {best}", flush=True)
-            report = {"environment": environment(options.library / "libgemm.so"), "shapes": shapes}
-            options.out.write_text(json.dumps(report, indent=1) + "\n")
+            options.out.write_text(text({"environment": where}, shapes, "shapes"))
 
 
 if __name__ == "__main__":

@@ -3,57 +3,49 @@
 from __future__ import annotations
 
 import datetime
-import hashlib
 import json
 import math
 import platform
-import statistics
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import measured_library
+
 Call = Callable[[int], object]  # with the number of the operand set
+Operands = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # A (m, k), B (n, k), C (m, n)
 
 COLD_BYTES = 400_000_000  # several times the 60 MB of L2
 MOST_SETS = 64
 GRAPH_US = 3000.0
 TFLOPS = {"bf16": 700.0, "fp16": 700.0, "fp8": 1200.0, "int8": 1200.0}
+OUTPUT = {"fp8": "bf16", "int8": "int32"}  # of the operands' dtype otherwise
+INTEGER_POISON = -0x5A5A5A5B  # no sum of int8 products of these extents
 
 
-def operand_sets(m: int, n: int, k: int, dtype: str) -> list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
-    """A (m, k), B (n, k) and C (m, n), as often as it takes to leave L2 cold."""
+def operand_sets(m: int, n: int, k: int, dtype: str, scale: float = 1.0) -> list[Operands]:
+    """A (m, k), B (n, k) and C (m, n), as often as it takes to leave L2 cold; A is random times ``scale``."""
     size = 1 if dtype in ("fp8", "int8") else 2
     count = max(1, min(MOST_SETS, math.ceil(COLD_BYTES / (size * (m + n) * k + 2 * m * n))))
     kind = {"fp16": torch.float16, "int8": torch.int32}.get(dtype, torch.bfloat16)
     return [
-        (_random(m, k, dtype), _random(n, k, dtype), torch.empty(m, n, device="cuda", dtype=kind)) for _ in range(count)
+        (_random(m, k, dtype, scale), _random(n, k, dtype), torch.empty(m, n, device="cuda", dtype=kind))
+        for _ in range(count)
     ]
 
 
-def _random(rows: int, columns: int, dtype: str) -> torch.Tensor:
+def _random(rows: int, columns: int, dtype: str, scale: float = 1.0) -> torch.Tensor:
     if dtype == "int8":
         return torch.randint(-128, 128, (rows, columns), device="cuda", dtype=torch.int8)
     kind = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp8": torch.float8_e4m3fn}[dtype]
-    return torch.randn(rows, columns, device="cuda").to(kind)
-
-
-def torch_call(sets: Sequence[tuple[torch.Tensor, torch.Tensor, torch.Tensor]], dtype: str) -> Call:
-    """torch.matmul, torch._scaled_mm with fast accumulation, or torch._int_mm."""
-    one = torch.ones((), device="cuda")
-
-    def call(number: int) -> None:
-        a, b, out = sets[number % len(sets)]
-        if dtype == "fp8":
-            torch._scaled_mm(a, b.T, one, one, out_dtype=torch.bfloat16, use_fast_accum=True, out=out)
-        elif dtype == "int8":
-            torch._int_mm(a, b.T, out=out)
-        else:
-            torch.matmul(a, b.T, out=out)
-
-    return call
+    return (torch.randn(rows, columns, device="cuda") * scale).to(kind)
 
 
 def repeats(m: int, n: int, k: int, dtype: str, sets: int) -> int:
@@ -64,12 +56,42 @@ def repeats(m: int, n: int, k: int, dtype: str, sets: int) -> int:
     return max(wanted, sets) if estimate * sets < 8000 else wanted
 
 
-def interleaved(calls: Mapping[str, Call], count: int, rounds: int, idle_s: float = 0.0) -> dict[str, list[float]]:
-    """Microseconds per call in each of ``rounds``, in each of which every call has its turn."""
-    graphs = {name: _graph(call, count) for name, call in calls.items()}
-    times: dict[str, list[float]] = {name: [] for name in calls}
+def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """A·Bᵀ in float64: the reference of every output."""
+    wide_a, wide_b = (x.float().double() if x.is_floating_point() else x.double() for x in (a, b))
+    return wide_a @ wide_b.T
+
+
+def poison(out: torch.Tensor) -> None:
+    """Fill with NaN, or with an integer that no product has, so that what is not written counts as an error."""
+    out.fill_(float("nan") if out.is_floating_point() else INTEGER_POISON)
+
+
+def relative_error(out: torch.Tensor, expected: torch.Tensor) -> float:
+    """‖out - expected‖ / ‖expected‖ in float64."""
+    return float((out.double() - expected).norm() / expected.norm())
+
+
+def output_errors(
+    graphs: Mapping[str, torch.cuda.CUDAGraph], out: torch.Tensor, expected: torch.Tensor
+) -> dict[str, float]:
+    """Relative error of ``out``, poisoned first, after a replay of each graph: of the very launches that are timed."""
+    errors = {}
+    for name, graph in graphs.items():
+        poison(out)
+        graph.replay()
+        torch.cuda.synchronize()
+        errors[name] = relative_error(out, expected)
+    return errors
+
+
+def interleaved(
+    graphs: Mapping[str, torch.cuda.CUDAGraph], count: int, rounds: int, idle_s: float = 0.0
+) -> dict[str, list[float]]:
+    """Microseconds per call, ``count`` in a graph, in each of ``rounds``, in each of which every graph has its turn."""
+    times: dict[str, list[float]] = {name: [] for name in graphs}
     for turn in range(rounds + 1):  # the first is not counted
-        names = list(calls)
+        names = list(graphs)
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
             time.sleep(idle_s)
             spent = _replay(graphs[name], count)
@@ -78,7 +100,8 @@ def interleaved(calls: Mapping[str, Call], count: int, rounds: int, idle_s: floa
     return times
 
 
-def _graph(call: Call, count: int) -> torch.cuda.CUDAGraph:
+def capture(call: Call, count: int) -> torch.cuda.CUDAGraph:
+    """A graph of ``count`` calls with the numbers from 0 on; what the call raises at its first run is passed on."""
     call(0)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
@@ -99,14 +122,8 @@ def _replay(graph: torch.cuda.CUDAGraph, count: int) -> float:
     return float(start.elapsed_time(end)) / count * 1e3
 
 
-def spread(values: Sequence[float]) -> dict[str, float]:
-    """Median, smallest and largest."""
-    return {"median": statistics.median(values), "min": min(values), "max": max(values)}
-
-
-def environment(library: Path) -> dict[str, str]:
-    """Machine, date and versions; ``library`` is the file that is measured."""
-    manifest = library.with_name("manifest.json")
+def environment(library: Path) -> dict[str, Any]:
+    """Machine, date and versions, and the library whose folder holds manifest.json."""
     query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),  # noqa: UP017 - Python 3.10 too
@@ -115,6 +132,5 @@ def environment(library: Path) -> dict[str, str]:
         "torch": torch.__version__,
         "cuda": str(torch.version.cuda),
         "python": platform.python_version(),
-        "toolchain": json.loads(manifest.read_text())["toolchains"]["cuda"] if manifest.exists() else "",
-        "library_sha256": hashlib.sha256(library.read_bytes()).hexdigest(),
+        "library": measured_library.describe(json.loads((library / "manifest.json").read_text())),
     }

@@ -8,7 +8,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from kernelwright.dispatch import Device
-from kernelwright.dispatch import gpu_helper as program
+from kernelwright.dispatch.tools import gpu_helper as program
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,6 +1,6 @@
 # find_package(kernelwright) for C and C++: the headers and the dispatcher of an installed kernelwright wheel.
 #
-#   cmake -Dkernelwright_DIR="$(python -m kernelwright.dispatch.command --cmake-dir)" …
+#   cmake -Dkernelwright_DIR="$(python -m kernelwright.dispatch.tools.command --cmake-dir)" …
 #   target_link_libraries(mine PRIVATE kernelwright::dispatcher)   # kernelwright/dispatcher.h and libkernelwright.so
 #   target_link_libraries(mine PRIVATE kernelwright::headers)      # the C ABI of kernel libraries alone
 #   target_link_libraries(mine PRIVATE kernelwright::gemm_lib)     # kernelwright/dispatcher/gemm_lib.h: CK Tile's functions

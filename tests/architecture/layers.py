@@ -8,7 +8,18 @@ from __future__ import annotations
 
 LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
     "arch": (("",),),
-    "codegen": (("",),),
+    "codegen": (
+        ("dtypes", "violations", "trees"),
+        ("actions", "templates", "registry"),
+        ("kernel",),
+        ("operation",),
+        ("toolchains", "resources"),
+        ("selecting", "backends"),
+        ("operations", "planning", "packaging"),
+        ("building",),
+        ("interface",),
+        ("",),
+    ),
     "bindings": (("",),),
     "jit": (("",),),
     "rules": (

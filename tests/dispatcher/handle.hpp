@@ -27,6 +27,12 @@ inline kw_gemm_problem make_problem(int64_t m, int64_t n, int64_t k) {
   return p;
 }
 
+// A launch on device 0.
+inline kw_launch make_launch(void* workspace = nullptr, uint64_t bytes = 0) {
+  return {sizeof(kw_launch), 0, nullptr, workspace, bytes};
+}
+inline const kw_launch kLaunch = make_launch();
+
 // Of a temporary too: it lives until the end of the call that it is an argument of.
 inline const kw_problem* base(const kw_gemm_problem& problem) { return &problem.base; }
 
@@ -48,9 +54,9 @@ struct Handle {
   std::string chosen(const kw_gemm_problem& p, std::string* reason = nullptr) {
     const kw_plan* plan = nullptr;
     if (kw_dispatcher_select(d, &p.base, &plan) != KW_OK) return "";
-    kw_plan_info info = {};
+    kw_stage_info info = {};
     info.struct_size = sizeof info;
-    CHECK(kw_plan_get_info(plan, &info) == KW_OK);
+    CHECK(kw_plan_get_stage(plan, 0, &info) == KW_OK);
     if (reason != nullptr) *reason = info.reason;
     return info.kernel->name;
   }
@@ -65,7 +71,9 @@ struct Handle {
 
 inline bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
+void estimates();   // of estimates_test.cpp
 void plan_cache();  // of plan_cache_test.cpp
 void variants();    // of variants_test.cpp
+void stages();      // of stages_test.cpp
 
 #endif  // KERNELWRIGHT_TESTS_HANDLE_HPP

@@ -73,7 +73,7 @@ void batches_go_to_batched_kernels() {
   float d[4] = {};
   kw_gemm_args args = {};
   args.struct_size = sizeof args, args.a = a, args.b = b, args.d = d;
-  CHECK(kw_dispatcher_run(h.d, &p.base, &args) == KW_OK);
+  CHECK(kw_dispatcher_run(h.d, &p.base, &kLaunch, &args) == KW_OK);
   CHECK(d[0] == 3 && d[1] == 2 && d[2] == 7 && d[3] == 4);
   p.batch = 3;  // another problem, another plan
   const kw_plan *two = nullptr, *three = nullptr;
@@ -94,9 +94,9 @@ void d_tensors_are_combined() {
   float d[4] = {};
   kw_gemm_args args = {};
   args.struct_size = sizeof args, args.a = a, args.b = b, args.d = d;
-  CHECK_FAILS(kw_dispatcher_run(h.d, &p.base, &args), KW_INVALID_ARGUMENT, "multi_d[0] is null", "1 D");
+  CHECK_FAILS(kw_dispatcher_run(h.d, &p.base, &kLaunch, &args), KW_INVALID_ARGUMENT, "multi_d[0] is null", "1 D");
   args.multi_d[0] = bias;
-  CHECK(kw_dispatcher_run(h.d, &p.base, &args) == KW_OK);
+  CHECK(kw_dispatcher_run(h.d, &p.base, &kLaunch, &args) == KW_OK);
   CHECK(d[0] == 11 && d[1] == 0 && d[2] == 12 && d[3] == 0);
   const kw_plan* plan = nullptr;
   p.activation = KW_ACTIVATION_SILU;
@@ -105,7 +105,7 @@ void d_tensors_are_combined() {
   p.activation = KW_ACTIVATION_NONE, p.num_d = 2, p.d_op = KW_D_MULTIPLY, p.ld_multi_d[0] = p.ld_multi_d[1] = 2;
   CHECK(h.chosen(p) == "gemm_fp32_rrr_multid_Multiply_d2");
   args.multi_d[0] = args.multi_d[1] = scale;
-  CHECK(kw_dispatcher_run(h.d, &p.base, &args) == KW_OK);
+  CHECK(kw_dispatcher_run(h.d, &p.base, &kLaunch, &args) == KW_OK);
   CHECK(d[0] == 1 && d[1] == -4 && d[2] == 18 && d[3] == -32);
   CHECK(contains(h.explain(p), "\"num_d\":2,\"d_op\":\"multiply\",\"activation\":\"none\",\"ld_multi_d\":[2,2]"));
   p.d_op = KW_D_ADD;
@@ -153,37 +153,39 @@ void grouped_problems_have_plans_of_their_own() {
   void* d[] = {d0, d1, nullptr};
   alignas(256) static char workspace[4096];
   const std::vector<kw_gemm_group> again = groups;
-  kw_grouped_gemm_args args = {sizeof args, 0, 3, again.data(), a, b, nullptr, d, workspace, sizeof workspace, nullptr};
+  kw_launch where = make_launch(workspace, sizeof workspace);
+  kw_grouped_gemm_args args = {sizeof args, 0, 3, again.data(), a, b, nullptr, d};
   for (kw_gemm_group& group : groups) group = {};  // the plan has its own copy
-  CHECK(kw_plan_launch(plan, &args) == KW_OK);
+  CHECK(kw_plan_launch(plan, &where, &args) == KW_OK);
   CHECK(d0[0] == 3 && d0[1] == 2 && d1[0] == 15 && d1[1] == 20);
   args.groups = groups.data();
-  CHECK_FAILS(kw_plan_launch(plan, &args), KW_INVALID_ARGUMENT, "group 0 is not the problem's");
+  CHECK_FAILS(kw_plan_launch(plan, &where, &args), KW_INVALID_ARGUMENT, "group 0 is not the problem's");
   args.groups = again.data(), args.group_count = 2;
-  CHECK_FAILS(kw_plan_launch(plan, &args), KW_INVALID_ARGUMENT, "group_count = 2", "3");
+  CHECK_FAILS(kw_plan_launch(plan, &where, &args), KW_INVALID_ARGUMENT, "group_count = 2", "3");
   args.group_count = 3, a[1] = nullptr;
-  CHECK_FAILS(kw_plan_launch(plan, &args), KW_INVALID_ARGUMENT, "a[1] is null");
+  CHECK_FAILS(kw_plan_launch(plan, &where, &args), KW_INVALID_ARGUMENT, "a[1] is null");
   a[1] = a1, args.b = nullptr;
-  CHECK_FAILS(kw_plan_launch(plan, &args), KW_INVALID_ARGUMENT, "b or d is null");
-  args.b = b, args.workspace_bytes = 5;
-  CHECK_FAILS(kw_plan_launch(plan, &args), KW_WORKSPACE_TOO_SMALL, "4096");
+  CHECK_FAILS(kw_plan_launch(plan, &where, &args), KW_INVALID_ARGUMENT, "b or d is null");
+  args.b = b, where.workspace_bytes = 5;
+  CHECK_FAILS(kw_plan_launch(plan, &where, &args), KW_WORKSPACE_TOO_SMALL, "4096");
   args.struct_size = 5;
-  CHECK_FAILS(kw_plan_launch(plan, &args), KW_INVALID_ARGUMENT, "grouped gemm args", "struct_size = 5");
+  CHECK_FAILS(kw_plan_launch(plan, &where, &args), KW_INVALID_ARGUMENT, "grouped gemm args", "struct_size = 5");
   kw_plan_destroy(plan);
 
-  groups = again;
-  args = {sizeof args, 0, 3, groups.data(), a, b, nullptr, d, workspace, sizeof workspace, nullptr};
+  groups = again, where.workspace_bytes = sizeof workspace;
+  args = {sizeof args, 0, 3, groups.data(), a, b, nullptr, d};
   d1[0] = 0;
-  CHECK(kw_dispatcher_run(h.d, &p.base, &args) == KW_OK && d1[0] == 15);
+  CHECK(kw_dispatcher_run(h.d, &p.base, &where, &args) == KW_OK && d1[0] == 15);
   CHECK(kw_dispatcher_plan_count(h.d) == 0);
   size_t needed = 0;
   CHECK(kw_dispatcher_explain(h.d, &p.base, nullptr, 0, &needed) == KW_BUFFER_TOO_SMALL);
   std::string text(needed, '\0');
   CHECK(kw_dispatcher_explain(h.d, &p.base, &text[0], needed, nullptr) == KW_OK);
-  CHECK(contains(text, "\"op\":\"grouped_gemm\",\"groups\":[{\"m\":1,") && contains(text, "the kernel serves single"));
+  CHECK(contains(text, "\"op\":\"grouped_gemm\",\"groups\":[{\"m\":1,") &&
+        contains(text, "the kernel serves gemm problems"));
   const kw_grouped_gemm_problem none = grouped(nullptr, 0);
-  args.group_count = 0, args.workspace = nullptr;
-  CHECK(kw_dispatcher_run(h.d, &none.base, &args) == KW_OK);
+  args.group_count = 0, where.workspace = nullptr;
+  CHECK(kw_dispatcher_run(h.d, &none.base, &where, &args) == KW_OK);
   groups[2].k = groups[2].lda = 2000;
   CHECK_FAILS(kw_plan_create(h.d, &p.base, &plan), KW_NO_KERNEL, "grouped gemm fp32 rrr of 3 groups: 1x2x2, 2x1x1",
               "group 2: k is 2000");
@@ -207,7 +209,7 @@ void b_is_shuffled_for_its_kernels() {
   CHECK(h.chosen(p) == "gemm_fp32_rcr_preshuffle");
   kw_gemm_args args = {};
   args.struct_size = sizeof args, args.a = a, args.b = shuffled, args.d = d;
-  CHECK(kw_dispatcher_run(h.d, &p.base, &args) == KW_OK);
+  CHECK(kw_dispatcher_run(h.d, &p.base, &kLaunch, &args) == KW_OK);
   CHECK(d[0] == 1 && d[1] == 3 && d[2] == 5 && d[3] == 2 && d[4] == 4 && d[5] == 6);
   const kw_plan* plan = nullptr;
   p.b_format = 78;
@@ -224,8 +226,10 @@ void b_is_shuffled_for_its_kernels() {
 uint32_t planned_split(const kw_plan* plan) {
   kw_plan_info info = {};
   info.struct_size = sizeof info;
-  CHECK(kw_plan_get_info(plan, &info) == KW_OK);
-  return info.split_k;
+  CHECK(kw_plan_get_info(plan, &info) == KW_OK && info.stage_count == 1);
+  unsigned slices = 0;
+  CHECK(sscanf(info.choices, "split_k=%u", &slices) == 1);
+  return slices;
 }
 
 void split_k_is_chosen() {
@@ -245,7 +249,7 @@ void split_k_is_chosen() {
   CHECK(kw_dispatcher_select(h.d, &stated.base, &again) == KW_OK && again != plan && planned_split(again) == split);
   CHECK(kw_dispatcher_select(h.d, &p.base, &again) == KW_OK && again == plan);
   char text[32];
-  snprintf(text, sizeof text, "\"split_k\":%u,", split);
+  snprintf(text, sizeof text, "\"choices\":\"split_k=%u\"", split);
   CHECK(contains(h.explain(p), text) && contains(h.explain(p), "\"split_k\":0,"));
   p.k = 64, p.lda = 64;  // two tiles of k: one slice is not served, more than two would be empty
   CHECK(kw_dispatcher_select(h.d, &p.base, &plan) == KW_OK && planned_split(plan) == 2);
@@ -256,7 +260,7 @@ void split_k_is_chosen() {
 }
 
 void estimates_count_variants() {
-  const kw_arch gpu = {sizeof gpu, KW_BACKEND_HIP, "x", 10, 64, 65536, 1.0, 1e9, {0, 0, 1000}};
+  const kw_arch gpu = {sizeof gpu, KW_BACKEND_HIP, "x", 10, 64, KW_FP8_OCP, 0, 65536, 1.0, 1e9, {0, 0, 1000}};
   kw_gemm_traits t = {};
   t.tile_m = t.tile_n = 100, t.tile_k = 10;
   kw_gemm_problem p = batch_of(11, 100, 100, 100);
@@ -312,14 +316,14 @@ void threads_share_variants() {
         const kw_gemm_problem p = batch_of(1 + (i * 5 + t) % 4, 1, 2, 3);
         kw_gemm_args args = {};
         args.struct_size = sizeof args, args.a = ones, args.b = ones, args.d = d;
-        CHECK(kw_dispatcher_run(h.d, &p.base, &args) == KW_OK && d[p.batch * 2 - 1] == 3);
+        CHECK(kw_dispatcher_run(h.d, &p.base, &kLaunch, &args) == KW_OK && d[p.batch * 2 - 1] == 3);
         const kw_gemm_group group = {2, 2, 1 + (i + t) % 3, 4, 2, 2};
         const kw_grouped_gemm_problem g = grouped(&group, 1);
         const void* operand = ones;
         void* result = d0;
-        const kw_grouped_gemm_args more = {sizeof more, 0,       1,         &group,           &operand, &operand,
-                                           nullptr,     &result, workspace, sizeof workspace, nullptr};
-        CHECK(kw_dispatcher_run(h.d, &g.base, &more) == KW_OK && d0[3] == static_cast<float>(group.k));
+        const kw_grouped_gemm_args more = {sizeof more, 0, 1, &group, &operand, &operand, nullptr, &result};
+        const kw_launch where = make_launch(workspace, sizeof workspace);
+        CHECK(kw_dispatcher_run(h.d, &g.base, &where, &more) == KW_OK && d0[3] == static_cast<float>(group.k));
         if (t == 0 && i == 50) CHECK(kw_dispatcher_set_priority(h.d, "gemm_fp32_rrr_grouped", i) == KW_OK);
       }
     });

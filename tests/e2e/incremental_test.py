@@ -17,7 +17,7 @@ from faults.builds import COMPILER, CheapBuilds
 
 PACKAGE = "codegen/kernelwright/codegen"
 PLAN, DESCRIBE = "Plan t:lib0", "Describe x86_64_v3/liblib0.so"
-DRIVER = "Compile the CPU driver of x86_64_v3/liblib0.so"
+LAUNCHERS = [f"Compile the CPU {name} of x86_64_v3/liblib0.so" for name in ("launcher", "library")]
 TABLE, LINK = "Compile x86_64_v3/lib0_table.c", "Link x86_64_v3/liblib0.so"
 
 
@@ -110,12 +110,18 @@ def test_the_template_of_another_backend(library: Library) -> None:
     assert ran == [DESCRIBE, PLAN]  # the generator's own two calls; its answers are the same
 
 
-def test_a_header_of_the_backend(library: Library) -> None:
-    header = "dispatcher_cpp/include/kernelwright/cpu/gemm/pack.hpp"
+def test_a_header_of_the_operation(library: Library) -> None:
+    header = "dispatcher_cpp/include/kernelwright/cpu/gemm/micro/pack.hpp"
     ran = library.ran_after(header, "#ifndef", "// changed\n#ifndef")
     # The stand-in does not follow #include, as a compiler that finds nothing but a comment: its objects stay the same,
     # so nothing is linked; the statement about the library names the header's digest.
-    assert ran == ["Compile j0", "Compile k0", DRIVER, DESCRIBE]
+    assert ran == sorted(["Compile j0", "Compile k0", LAUNCHERS[0], DESCRIBE])
+
+
+def test_a_header_that_operations_share(library: Library) -> None:
+    header = "dispatcher_cpp/include/kernelwright/cpu/common/simd.hpp"
+    ran = library.ran_after(header, "#ifndef", "// changed\n#ifndef")
+    assert ran == sorted(["Compile j0", "Compile k0", *LAUNCHERS, DESCRIBE])
 
 
 def test_a_header_of_another_backend(library: Library) -> None:
@@ -153,7 +159,7 @@ def test_a_number_of_another_architecture(library: Library) -> None:
 
 def test_a_flag(library: Library) -> None:
     ran = library.ran_after(f"{PACKAGE}/toolchains/host.py", '"-O3"', '"-O2"')
-    assert ran == sorted([PLAN, "Compile j0", "Compile k0", DRIVER, TABLE, LINK, DESCRIBE])
+    assert ran == sorted([PLAN, "Compile j0", "Compile k0", *LAUNCHERS, TABLE, LINK, DESCRIBE])
 
 
 def test_the_version_of_the_compiler(library: Library) -> None:
@@ -166,4 +172,4 @@ def test_the_version_of_the_compiler(library: Library) -> None:
         library.compiler.write_text(text)
         library.workspace.close()
     fingerprint = f"Fingerprint {library.compiler}"
-    assert ran == sorted([fingerprint, PLAN, "Compile j0", "Compile k0", DRIVER, TABLE, LINK, DESCRIBE])
+    assert ran == sorted([fingerprint, PLAN, "Compile j0", "Compile k0", *LAUNCHERS, TABLE, LINK, DESCRIBE])

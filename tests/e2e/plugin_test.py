@@ -16,7 +16,7 @@ import pytest
 from e2e.conftest import BUILD, CONFIG
 from e2e.workspace import Workspace
 
-CPU_HEADER = "dispatcher_cpp/include/kernelwright/cpu/gemm/pack.hpp"
+CPU_HEADER = "dispatcher_cpp/include/kernelwright/cpu/gemm/micro/pack.hpp"
 
 
 def compiled(ran: tuple[str, ...]) -> list[str]:

@@ -78,12 +78,12 @@ def assert_names_the_store(run: Run) -> None:
 
 
 def damage(store: Path) -> list[str]:
-    """What ``kernelwright doctor --verify`` says of a store, by the module that does it, which needs no package."""
+    """What ``kernelwright doctor --verify`` says of a store, by its module, which imports nothing of ours."""
     code = (
         "import runpy, sys, pathlib; check = runpy.run_path(sys.argv[1]); found = check['Found']();"
         "check['check_store'](pathlib.Path(sys.argv[2]), found); print(found.files, *found.problems, sep='\\n')"
     )
-    module = ROOT / "bindings/kernelwright/dispatch/store_check.py"
+    module = ROOT / "bindings/kernelwright/dispatch/tools/store_check.py"
     said = subprocess.check_output([sys.executable, "-c", code, module, store], text=True)
     files, *problems = said.splitlines()
     assert int(files) > 100

@@ -45,7 +45,7 @@ def plain(kernel: Kernel) -> bool:
 
     random_gpu_test has the others.
     """
-    traits = kernel.descriptor.traits[0]
+    traits = kernel.traits
     return kernel.descriptor.op == 1 and not (traits.num_d or traits.activation or traits.stream_k)
 
 

@@ -16,10 +16,10 @@ from conftest import LIBRARY, NEEDS_DISPATCHER
 
 pytest.importorskip("torch")
 dispatch = pytest.importorskip("kernelwright.dispatch")
-from correctness.bench import Bench  # noqa: E402
-from correctness.cases import Case  # noqa: E402
-from correctness.grouped import GroupedBench  # noqa: E402
-from correctness.memory import Torch  # noqa: E402
+from gemm.correctness.bench import Bench  # noqa: E402
+from gemm.correctness.cases import Case  # noqa: E402
+from gemm.correctness.grouped import GroupedBench  # noqa: E402
+from gemm.correctness.memory import Torch  # noqa: E402
 
 FOLDER = Path(os.environ.get("KERNELWRIGHT_GPU_MEMBERS", LIBRARY.parents[1] / "members"))
 pytestmark = NEEDS_DISPATCHER

@@ -43,7 +43,7 @@ def test_another_dtype_or_layout_is_refused(kernel: Kernel, field: str) -> None:
 
 
 def test_more_slices_than_the_kernel_has_are_refused(kernel: Kernel) -> None:
-    most = kernel.descriptor.traits[0].max_split_k
+    most = kernel.traits.max_split_k
     problem = kernel.problem(128, 128, 128)
     problem.split_k = most + 1
     taken = "1" if most == 1 else f"1 to {most}"
@@ -100,5 +100,5 @@ assert os.waitstatus_to_exitcode(status) == library.check_device(0)[0], status
 
     if not LIBRARY.exists():
         pytest.skip(f"{LIBRARY} is not built: run tests/gpu/run")
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
     subprocess.run([sys.executable, "-c", code, str(LIBRARY)], check=True, env=environment, timeout=120)

@@ -2,18 +2,19 @@
 # Runs the GPU tests and benchmarks on a machine with a Hopper GPU, torch and pytest: the one command of a full pass.
 #
 # usage: sh tests/gpu/on_device.sh [PART …]     all parts unless some are named
-#   build       kernels (if .gpu/ has none), dispatcher and sampled members, by the machine's nvcc, gcc and g++; only where
-#               $KERNELWRIGHT_CUTLASS names the folder of the unpacked nvidia-cutlass wheel
+#   build       kernels (if .gpu/ has none), dispatcher and, for `tests`, sampled members, by the machine's nvcc, gcc and
+#               g++; only where $KERNELWRIGHT_CUTLASS names the folder of the unpacked nvidia-cutlass wheel
 #   tests       every test of tests/gpu; those that a library compiled by clang can, too, if one is in .gpu/clang/sm_90a
 #   sanitizers  memcheck, racecheck, initcheck and synccheck of compute-sanitizer on the smallest shapes of each template
-#   gemm speed  the benchmarks
+#   gemm speed  the benchmarks; speed measures the shipped library too, if $KERNELWRIGHT_SHIPPED (.gpu/shipped/sm_90a unless
+#               set) names the folder of its libgemm.so, which `./pants package kernels/gemm` makes
 #   sweep       the times that selection is fitted to; not part of a full pass
 # Without `build` it needs the output of tests/gpu/run in .gpu/. Results go to $OUT, or to .gpu/results. Every part has a
 # time limit, so that one hang costs only itself. Exit status 0: everything passed.
 set -u
 cd "$(dirname "$0")/../.."
 out=${OUT:-.gpu/results}
-mkdir -p "$out"
+mkdir -p "$out" .gpu
 parts=" ${*:-build tests sanitizers gemm speed} "
 failed=""
 export PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
@@ -38,7 +39,7 @@ if wanted build && [ -n "${KERNELWRIGHT_CUTLASS:-}" ]; then
   run dispatcher 120 g++ -std=c++17 -O2 -Wall -fPIC -shared -fvisibility=hidden -fno-exceptions -fno-rtti \
     -I dispatcher_cpp/include $(find dispatcher_cpp/src dispatcher_cpp/compat -name '*.cpp') -o .gpu/libkernelwright.so -ldl -pthread
   [ -f "$KERNELWRIGHT_GPU_LIBRARY" ] || run build 1200 python3 tests/gpu/build_here.py --cutlass "$KERNELWRIGHT_CUTLASS"
-  [ -d .gpu/members ] ||
+  [ -d .gpu/members ] || ! wanted tests ||
     run members 1200 python3 tests/gpu/build_here.py --cutlass "$KERNELWRIGHT_CUTLASS" --members "${KERNELWRIGHT_GPU_SAMPLE:-60}"
 fi
 if wanted tests; then
@@ -72,7 +73,12 @@ if wanted gemm; then
   lines=40 run gemm 240 python3 benchmarks/gpu/gemm.py --library "$KERNELWRIGHT_GPU_LIBRARY" --out "$out/h200_gemm_bf16_$date.json"
 fi
 if wanted speed; then
-  lines=40 run speed 400 python3 benchmarks/gpu/speed.py --library .gpu/sm_90a --out "$out/h200_gemm_speed_$date.json"
+  lines=40 run speed 420 python3 benchmarks/gpu/speed.py --library .gpu/sm_90a --out "$out/h200_gemm_speed_$date.json"
+  shipped=${KERNELWRIGHT_SHIPPED:-.gpu/shipped/sm_90a}
+  if [ -f "$shipped/libgemm.so" ]; then
+    lines=40 run speed_shipped 300 python3 benchmarks/gpu/speed.py --library "$shipped" --only bf16,fp16,fp8 \
+      --out "$out/h200_gemm_speed_shipped_$date.json"
+  fi
 fi
 if wanted sweep; then
   lines=80 run sweep 400 python3 benchmarks/gpu/sweep.py --library .gpu/sm_90a --out "$out/h200_sweep_$date.json" \

@@ -19,11 +19,11 @@ torch = pytest.importorskip("torch")
 from conftest import LIBRARY, NEEDS_DISPATCHER  # noqa: E402
 
 dispatch = pytest.importorskip("kernelwright.dispatch")
-from correctness.bench import Bench  # noqa: E402
-from correctness.cases import Case, random_cases  # noqa: E402
-from correctness.grouped import GroupedBench, random_groups  # noqa: E402
-from correctness.memory import Torch  # noqa: E402
-from correctness.reference import ACTIVATIONS, Array, Inputs, plain  # noqa: E402
+from gemm.correctness.bench import Bench  # noqa: E402
+from gemm.correctness.cases import Case, random_cases  # noqa: E402
+from gemm.correctness.grouped import GroupedBench, random_groups  # noqa: E402
+from gemm.correctness.memory import Torch  # noqa: E402
+from gemm.correctness.reference import ACTIVATIONS, Array, Inputs, plain  # noqa: E402
 
 pytestmark = NEEDS_DISPATCHER
 CASES, PARTS = int(os.environ.get("KERNELWRIGHT_GPU_CASES", "1000")), 20

@@ -10,7 +10,16 @@ import ctypes
 import sys
 from pathlib import Path
 
-from raw_abi import OK, Args, Group, GroupedArgs, GroupedProblem, Kernel, Library, Problem, aligned
+from raw_abi import OK, Kernel, Library, aligned
+
+from kernelwright.dispatch.core.native import Launch
+from kernelwright.dispatch.operations.gemm.structs import (
+    GemmArgs,
+    GemmGroup,
+    GemmProblem,
+    GroupedGemmArgs,
+    GroupedGemmProblem,
+)
 
 _CUDART = ctypes.CDLL("libcudart.so")
 _OPERAND_BYTES = 1 << 20
@@ -36,7 +45,7 @@ def check(error: int) -> None:
 
 def template(kernel: Kernel) -> tuple[object, ...]:
     """What tells the templates apart."""
-    traits, name = kernel.descriptor.traits[0], kernel.name
+    traits, name = kernel.traits, kernel.name
     swapped = traits.warp_tile_n == 64 and traits.warp_tile_m == traits.tile_m != 64
     cut = traits.stream_k, traits.max_split_k > 1
     kind = kernel.descriptor.op, traits.num_d > 0, traits.batched
@@ -44,14 +53,14 @@ def template(kernel: Kernel) -> tuple[object, ...]:
 
 
 def run(kernel: Kernel) -> None:
-    traits = kernel.descriptor.traits[0]
+    traits = kernel.traits
     problem = kernel.problem(_M, _N, _K)
     problem.split_k = 2 if traits.max_split_k > 1 else 1
     problem.num_d, problem.d_op, problem.activation = traits.num_d, traits.d_op, traits.activation
     for number in range(traits.num_d):
         problem.ld_multi_d[number] = _N * (number % 2)
-    args = Args()
-    args.struct_size = ctypes.sizeof(Args)
+    args = GemmArgs()
+    args.struct_size = ctypes.sizeof(GemmArgs)
     args.a, args.b, args.c, args.d = (allocate(_OPERAND_BYTES, 0) for _ in range(4))
     args.multi_d[:] = [allocate(_OPERAND_BYTES, 0) for _ in range(4)]
     launch(kernel, problem, args)
@@ -59,30 +68,31 @@ def run(kernel: Kernel) -> None:
 
 def run_groups(kernel: Kernel) -> None:
     """Groups of a tile, of several, without rows and without K."""
-    groups = (Group * len(_GROUPS))()
+    groups = (GemmGroup * len(_GROUPS))()
     for group, (m, n, k) in zip(groups, _GROUPS, strict=True):
         a, b = (m if kernel.layout[0] == "c" else k), (k if kernel.layout[1] == "c" else n)
         group.m, group.n, group.k = m, n, k
         group.lda, group.ldb, group.ldc = (-(-max(1, extent) // 16) * 16 for extent in (a, b, n))
-    args = GroupedArgs(ctypes.sizeof(GroupedArgs), 0, len(groups), groups)
+    args = GroupedGemmArgs(ctypes.sizeof(GroupedGemmArgs), 0, len(groups), groups)
     for name in "abcd":
         setattr(args, name, (ctypes.c_void_p * len(groups))(*(allocate(_OPERAND_BYTES, 0) for _ in groups)))
     launch(kernel, kernel.grouped_problem(groups, 1.0, 1.0), args)
 
 
-def launch(kernel: Kernel, problem: Problem | GroupedProblem, args: Args | GroupedArgs) -> None:
+def launch(kernel: Kernel, problem: GemmProblem | GroupedGemmProblem, args: GemmArgs | GroupedGemmArgs) -> None:
     """Plan, give a workspace, launch and wait."""
     needed = ctypes.c_uint64()
     size = kernel.descriptor.workspace_size(kernel.pointer, ctypes.addressof(problem), ctypes.addressof(needed))
     if size != OK:
         raise RuntimeError(kernel.last_error())
-    args.workspace, args.workspace_bytes = allocate(needed.value + 256), needed.value
-    if isinstance(args, GroupedArgs):
+    where = Launch(ctypes.sizeof(Launch), 0, None, allocate(needed.value + 256), needed.value)
+    if isinstance(args, GroupedGemmArgs):
         # The TMA descriptors behind the table of groups are written by exchanges, which initcheck takes for reads.
-        behind = ctypes.c_void_p(args.workspace + _TABLE_BYTES)
+        behind = ctypes.c_void_p(where.workspace + _TABLE_BYTES)
         check(_CUDART.cudaMemset(behind, 0, ctypes.c_size_t(needed.value + 256 - _TABLE_BYTES)))
     plan = kernel.plan(problem)
-    if kernel.descriptor.launch(kernel.pointer, aligned(plan), ctypes.addressof(args)) != OK:
+    launched = kernel.descriptor.launch(kernel.pointer, aligned(plan), ctypes.addressof(where), ctypes.addressof(args))
+    if launched != OK:
         raise RuntimeError(kernel.last_error())
     check(_CUDART.cudaDeviceSynchronize())
 

@@ -110,9 +110,10 @@ operands make_operands(const kw_kernel* kernel, const kw_gemm_problem& p) {
   o.row = ones(p.dtype_c, 1, p.n, p.n);
   if (p.b_format != 0) {
     uint64_t bytes = 0;
-    require(kernel->shuffle_b_bytes(kernel, &p.base, &bytes) == KW_OK, kernel->name, "shuffle_b_bytes failed");
+    const auto& extension = *static_cast<const kw_gemm_extension*>(kernel->extension);
+    require(extension.shuffle_b_bytes(kernel, &p.base, &bytes) == KW_OK, kernel->name, "shuffle_b_bytes failed");
     o.shuffled = malloc(bytes + (bytes == 0));
-    require(kernel->shuffle_b(kernel, &p.base, o.b, o.shuffled) == KW_OK, kernel->name, "shuffle_b failed");
+    require(extension.shuffle_b(kernel, &p.base, o.b, o.shuffled) == KW_OK, kernel->name, "shuffle_b failed");
   }
   return o;
 }
@@ -157,11 +158,15 @@ void run(const kw_kernel* kernel, int64_t m, int64_t n, int64_t k, int64_t pad, 
   args.c = beta != 0 ? o.d : nullptr;
   args.d = o.d;
   for (const void*& each : args.multi_d) each = o.row;
-  args.workspace = planned(kernel, &p.base, plan, &args.workspace_bytes);
-  require(kernel->launch(kernel, plan, &args) == KW_OK, kernel->name, "launch failed");
+  kw_launch where = {sizeof(where), 0, nullptr, nullptr, 0};
+  where.workspace = planned(kernel, &p.base, plan, &where.workspace_bytes);
+  require(kernel->launch(kernel, plan, &where, &args) == KW_OK, kernel->name, "launch failed");
   check(kernel, p, o.d);
+  where.device = 1;
+  const bool empty = p.m == 0 || p.n == 0;
+  require(empty || kernel->launch(kernel, plan, &where, &args) != KW_OK, kernel->name, "device 1 was not refused");
   free_operands(o);
-  free(args.workspace);
+  free(where.workspace);
 }
 
 // The problem and three smaller ones.
@@ -196,14 +201,15 @@ void run_groups(const kw_kernel* kernel, int64_t m, int64_t n, int64_t k, int64_
                                            1,
                                            beta};
   alignas(64) char plan[1024];
-  kw_grouped_gemm_args args = {sizeof(args), 0, kGroups, groups, a, b, c, d, nullptr, 0, nullptr};
-  args.workspace = planned(kernel, &problem.base, plan, &args.workspace_bytes);
-  require(kernel->launch(kernel, plan, &args) == KW_OK, kernel->name, "launch failed");
+  const kw_grouped_gemm_args args = {sizeof(args), 0, kGroups, groups, a, b, c, d};
+  kw_launch where = {sizeof(where), 0, nullptr, nullptr, 0};
+  where.workspace = planned(kernel, &problem.base, plan, &where.workspace_bytes);
+  require(kernel->launch(kernel, plan, &where, &args) == KW_OK, kernel->name, "launch failed");
   for (int64_t i = 0; i < kGroups; ++i) {
     check(kernel, each[i], o[i].d);
     free_operands(o[i]);
   }
-  free(args.workspace);
+  free(where.workspace);
 }
 
 void run_all(const kw_kernel* kernel) {

@@ -1,10 +1,11 @@
-"""Load kernel libraries and run the best kernel for each problem. NumPy is the only requirement; no GPU is touched
-before the first launch."""
+"""Load kernel libraries and launch the best kernel for each problem.
 
-from kernelwright.dispatch.arrays import Operand, ShuffledB, operand
-from kernelwright.dispatch.device import Device
-from kernelwright.dispatch.dispatcher import Dispatcher
-from kernelwright.dispatch.errors import (
+NumPy is the only requirement; no GPU is touched before the first launch.
+"""
+
+from kernelwright.dispatch.arrays import dtypes
+from kernelwright.dispatch.core.device import Device
+from kernelwright.dispatch.core.errors import (
     AbiMismatchError,
     ArchMismatchError,
     ArrayError,
@@ -21,12 +22,14 @@ from kernelwright.dispatch.errors import (
     ProblemError,
     SelectionError,
 )
-from kernelwright.dispatch.explanation import Estimate, Explanation, RankedKernel
-from kernelwright.dispatch.grouped import GroupedGemmProblem, GroupedPlan
-from kernelwright.dispatch.library import KernelLibrary
-from kernelwright.dispatch.manifest import KernelEntry, Manifest
-from kernelwright.dispatch.plan import BoundPlan, Plan, Selection
-from kernelwright.dispatch.problem import GemmProblem
+from kernelwright.dispatch.core.explanation import Estimate, Explanation, RankedKernel, StageExplanation
+from kernelwright.dispatch.core.kernel import KernelEntry
+from kernelwright.dispatch.core.plan import BoundPlan, OperationPlan, Selection, Stage
+from kernelwright.dispatch.dispatcher import Dispatcher
+from kernelwright.dispatch.loading.library import KernelLibrary
+from kernelwright.dispatch.loading.manifest import Manifest
+from kernelwright.dispatch.operations.gemm import GemmProblem, GroupedGemmProblem, GroupedPlan, Plan
+from kernelwright.dispatch.operations.gemm.operand import Operand, ShuffledB, operand
 
 __all__ = [
     "AbiMismatchError",
@@ -54,11 +57,15 @@ __all__ = [
     "NativeLibraryError",
     "NoKernelError",
     "Operand",
+    "OperationPlan",
     "Plan",
     "ProblemError",
     "RankedKernel",
     "Selection",
     "SelectionError",
     "ShuffledB",
+    "Stage",
+    "StageExplanation",
+    "dtypes",
     "operand",
 ]

@@ -201,5 +201,7 @@ def test_names_are_taken_once(null: Null) -> None:
             register(taken)
     with pytest.raises(SpecError, match=r"unknown operation op = 'nul' \(did you mean 'null'\?\); allowed: gemm, null"):
         operation("nul")
+    with pytest.raises(SpecError, match=r"unknown operation op = \['gemm'\] .*; allowed: gemm, null"):
+        parse_spec({"op": ["gemm"]}, archs.load(ARCH))
     with pytest.raises(SpecError, match='a spec must state its operation; add "op": "gemm" or "op": "null"'):
         parse_spec({"elements": 1}, archs.load(ARCH))

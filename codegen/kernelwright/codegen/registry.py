@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -53,10 +54,15 @@ def operation_names() -> tuple[str, ...]:
 
 def lookup(name: object) -> Any:
     """The operation called ``name``; SpecError with the known names and the closest match otherwise."""
-    if not isinstance(name, str) or name not in operation_names():
+    if isinstance(name, str) and name in _registered:
+        return _registered[name]
+    if not isinstance(name, str) or name not in OPERATIONS:
         known = operation_names()
         raise SpecError(f"unknown operation op = {name!r}{closest(str(name), known)}; allowed: {', '.join(known)}")
-    if name in _registered:
-        return _registered[name]
+    return _shipped(name)
+
+
+@functools.cache
+def _shipped(name: str) -> Any:
     module, _, attribute = OPERATIONS[name].partition(":")
     return getattr(importlib.import_module(module), attribute)

@@ -27,7 +27,7 @@ def read_template(package: str, path: str) -> Template:
 
 
 def render_template(template: Template, variables: Mapping[str, object]) -> str:
-    """The template's text with these variables. jinja2.UndefinedError for a variable that nobody defines."""
+    """The template's text with these variables. jinja2.UndefinedError for an undefined variable."""
     return _compiled(template).render(variables)
 
 

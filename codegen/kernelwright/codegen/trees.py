@@ -51,6 +51,22 @@ TREES: Mapping[str, Tree] = {
     "cuda_src_gemm": Tree("GEMM kernels and their launcher for NVIDIA GPUs", ("include/kernelwright/cuda/gemm",)),
 }
 
+_registered: dict[str, Tree] = {}
+
+
+def register_tree(name: str, tree: Tree) -> None:
+    """Add a tree of headers of an operation from outside this package for as long as this process lives.
+
+    ValueError if another tree has its name.
+    """
+    if name in TREES or _registered.setdefault(name, tree) != tree:
+        raise ValueError(f"a tree named {name!r} exists already; choose another name")
+
+
+def find_tree(name: str) -> Tree | None:
+    """The tree called ``name``, or None."""
+    return TREES.get(name) or _registered.get(name)
+
 
 def mount(tree: str) -> str:
     """Where a tree is found, relative to the working directory of an action."""

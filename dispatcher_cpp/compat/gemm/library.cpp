@@ -152,9 +152,9 @@ int dispatcher_select_kernel(int64_t m, int64_t n, int64_t k, char* name, int by
   if (state == nullptr) return DISPATCHER_ERROR;
   Planned planned;
   if (kw_status status = planned.make(*state, packed_problem(state->types, m, n, k).base)) return code(status);
-  kw_plan_info info{};
+  kw_stage_info info{};
   info.struct_size = sizeof info;
-  kw_status status = kw_plan_get_info(planned.get(), &info);
+  kw_status status = kw_plan_get_stage(planned.get(), 0, &info);
   if (status == KW_OK) status = write_name(info.kernel->name, name, bytes);
   return code(status);
 }

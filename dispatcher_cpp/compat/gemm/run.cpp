@@ -19,15 +19,23 @@ double now() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-kw_status launch(const State& state, const kw_plan* plan, const void* args, float* time_ms) {
-  if (kw_status status = kw_plan_launch(plan, args)) return status;
+// A plan, the memory of its workspace and what of a launch does not depend on where operands are.
+struct Run {
+  const State& state;
+  const kw_plan* plan;
+  kw_launch where;
+};
+
+kw_status launch(const Run& run, const void* args, float* time_ms) {
+  const State& state = run.state;
+  if (kw_status status = kw_plan_launch(run.plan, &run.where, args)) return status;
   if (kw_status status = state.memory.finish()) return status;
   if (time_ms == nullptr) return KW_OK;
   int repeats = 0;
   double spent = 0;
   while (repeats == 0 || (repeats < kMostRepeats && spent < kTimedSeconds)) {
     const double start = now();
-    if (kw_status status = kw_plan_launch(plan, args)) return status;
+    if (kw_status status = kw_plan_launch(run.plan, &run.where, args)) return status;
     if (kw_status status = state.memory.finish()) return status;
     spent += now() - start;
     ++repeats;
@@ -38,7 +46,7 @@ kw_status launch(const State& state, const kw_plan* plan, const void* args, floa
 
 size_t bytes_of(uint32_t dtype, int64_t rows, int64_t columns) {
   return static_cast<size_t>(rows) * static_cast<size_t>(columns) *
-         dtype_bytes(dtype);  // the problem is valid: it fits
+         kw_dtype_bytes(dtype);  // the problem is valid: it fits
 }
 
 // Memory on the device for a matrix, with its contents if it has any.
@@ -47,9 +55,8 @@ kw_status bring(const Memory& memory, const void* host, size_t bytes, Buffer* th
   return host == nullptr ? KW_OK : memory.copy_in(there->get(), host, bytes);
 }
 
-kw_status run_on_device(const State& state, const kw_plan* plan, const kw_gemm_problem& problem, kw_gemm_args args,
-                        float* time_ms) {
-  const Memory& memory = state.memory;
+kw_status run_on_device(const Run& run, const kw_gemm_problem& problem, kw_gemm_args args, float* time_ms) {
+  const Memory& memory = run.state.memory;
   const size_t c_bytes = bytes_of(problem.dtype_c, problem.m, problem.n);
   Buffer a(memory), b(memory), c(memory);
   Buffer ds[KW_MAX_D] = {Buffer(memory), Buffer(memory), Buffer(memory), Buffer(memory)};
@@ -65,26 +72,28 @@ kw_status run_on_device(const State& state, const kw_plan* plan, const kw_gemm_p
   args.a = a.get();
   args.b = b.get();
   args.d = c.get();
-  if (kw_status status = launch(state, plan, &args, time_ms)) return status;
+  if (kw_status status = launch(run, &args, time_ms)) return status;
   return memory.copy_out(host, c.get(), c_bytes);
 }
 
-kw_status run_on_device(const State& state, const kw_plan* plan, const kw_grouped_gemm_problem& problem,
-                        kw_grouped_gemm_args args, float* time_ms);
+kw_status run_on_device(const Run& run, const kw_grouped_gemm_problem& problem, kw_grouped_gemm_args args,
+                        float* time_ms);
 
-// A problem, plain or grouped, with its arguments but for the workspace.
+// A problem, plain or grouped, with its arguments.
 template <class Problem, class Args>
 kw_status run(const State& state, const Problem& problem, Args args, float* time_ms) {
   Planned planned;
   if (kw_status status = planned.make(state, problem.base)) return status;
-  if (kw_status status = validate_args(problem, &args, UINT64_C(0))) return status;
+  if (kw_status status = validate_args(problem, &args)) return status;
   if (kw_status status = state.memory.enter()) return status;
   Buffer workspace(state.memory);
-  args.workspace_bytes = kw_plan_workspace_size(planned.get());
-  if (kw_status status = workspace.allocate(args.workspace_bytes)) return status;
-  args.workspace = workspace.get();
-  if (state.memory.is_host()) return launch(state, planned.get(), &args, time_ms);
-  return run_on_device(state, planned.get(), problem, args, time_ms);
+  kw_launch where{};
+  where.struct_size = sizeof where;
+  where.workspace_bytes = kw_plan_workspace_size(planned.get());
+  if (kw_status status = workspace.allocate(where.workspace_bytes)) return status;
+  where.workspace = workspace.get();
+  const Run run = {state, planned.get(), where};
+  return state.memory.is_host() ? launch(run, &args, time_ms) : run_on_device(run, problem, args, time_ms);
 }
 
 kw_gemm_args operands(const void* a, const void* b, void* c) {
@@ -165,9 +174,9 @@ class Stack {
   size_t total_ = 0;
 };
 
-kw_status run_on_device(const State& state, const kw_plan* plan, const kw_grouped_gemm_problem& problem,
-                        kw_grouped_gemm_args args, float* time_ms) {
-  Stack a(state.memory), b(state.memory), c(state.memory);
+kw_status run_on_device(const Run& run, const kw_grouped_gemm_problem& problem, kw_grouped_gemm_args args,
+                        float* time_ms) {
+  Stack a(run.state.memory), b(run.state.memory), c(run.state.memory);
   for (int64_t i = 0; i < problem.group_count; ++i) {
     const kw_gemm_group& group = problem.groups[i];
     if (kw_status status = a.add(bytes_of(problem.dtype_a, group.m, group.k))) return status;
@@ -183,7 +192,7 @@ kw_status run_on_device(const State& state, const kw_plan* plan, const kw_groupe
   args.a = a.pointers();
   args.b = b.pointers();
   args.d = c.pointers();
-  if (kw_status status = launch(state, plan, &args, time_ms)) return status;
+  if (kw_status status = launch(run, &args, time_ms)) return status;
   return c.copy_out(host);
 }
 

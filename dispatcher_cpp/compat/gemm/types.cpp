@@ -12,7 +12,7 @@ constexpr uint32_t kDtypes = KW_INT32;
 
 uint32_t find_dtype(const char* text, size_t length) {
   for (uint32_t dtype = KW_FP32; dtype <= kDtypes; ++dtype) {
-    const char* name = dtype_name(dtype);
+    const char* name = kw_dtype_name(dtype);
     if (strlen(name) == length && memcmp(name, text, length) == 0) return dtype;
   }
   return 0;
@@ -32,10 +32,10 @@ GemmTypes types_of(const kw_gemm_traits& traits) {
 }
 
 void add_types(const GemmTypes& types, Text* text) {
-  text->add(dtype_name(types.dtype_a)).add('_');
+  text->add(kw_dtype_name(types.dtype_a)).add('_');
   const uint32_t layouts[] = {types.layout_a, types.layout_b, types.layout_c};
   for (const uint32_t layout : layouts) text->add(layout == KW_ROW_MAJOR ? 'r' : 'c');
-  if (types.dtype_c != default_output(types.dtype_a)) text->add('_').add(dtype_name(types.dtype_c));
+  if (types.dtype_c != default_output(types.dtype_a)) text->add('_').add(kw_dtype_name(types.dtype_c));
 }
 
 bool same(const GemmTypes& one, const GemmTypes& other) { return memcmp(&one, &other, sizeof one) == 0; }

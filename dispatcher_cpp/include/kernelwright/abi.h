@@ -1,8 +1,9 @@
-/* The contract between a kernel library and whoever loads it.
+/* The contract between a kernel library and a program that loads it: what every operation shares.
  *
- * C99, versioned, no exceptions, no allocation and no global state inside a launch. Every struct that may grow starts
- * with its own size. Sizes are int64 and count elements unless a name says bytes. A problem and its arguments are two
- * types: a problem can be planned once and launched with many sets of pointers, from many threads.
+ * C99, versioned; a launch throws nothing, allocates nothing and touches no global state. Every struct that may grow
+ * starts with its own size. Sizes are int64 and count elements unless a name says bytes. A problem, the launch and its
+ * arguments are three types: a problem can be planned once and launched with many sets of pointers, from many threads.
+ * Problems, arguments and traits of an operation are in its own header, e.g. kernelwright/gemm.h.
  */
 #ifndef KERNELWRIGHT_ABI_H
 #define KERNELWRIGHT_ABI_H
@@ -14,7 +15,7 @@
 extern "C" {
 #endif
 
-#define KW_ABI_VERSION 2u
+#define KW_ABI_VERSION 3u
 
 #if defined(__GNUC__)
 #define KW_EXPORT __attribute__((visibility("default")))
@@ -39,14 +40,12 @@ typedef enum kw_status {
   KW_LOAD_FAILED = 11       /* not a library, truncated, or without kw_library_get */
 } kw_status;
 
-typedef enum kw_op { KW_OP_GEMM = 1, KW_OP_GROUPED_GEMM = 2 } kw_op;
-
 typedef enum kw_dtype {
   KW_FP32 = 1,
   KW_FP16 = 2,
   KW_BF16 = 3,
-  KW_FP8 = 4, /* e4m3: FNUZ on gfx942, OCP elsewhere */
-  KW_BF8 = 5, /* e5m2: FNUZ on gfx942, OCP elsewhere */
+  KW_FP8 = 4, /* e4m3, in the kw_fp8_format of the architecture */
+  KW_BF8 = 5, /* e5m2, in the kw_fp8_format of the architecture */
   KW_INT8 = 6,
   KW_INT32 = 7
 } kw_dtype;
@@ -55,45 +54,74 @@ typedef enum kw_layout { KW_ROW_MAJOR = 0, KW_COL_MAJOR = 1 } kw_layout;
 
 typedef enum kw_backend { KW_BACKEND_CPU = 1, KW_BACKEND_HIP = 2, KW_BACKEND_CUDA = 3 } kw_backend;
 
-/* First member of every problem. */
+static inline const char* kw_dtype_name(uint32_t dtype) {
+  static const char* const names[] = {"unknown", "fp32", "fp16", "bf16", "fp8", "bf8", "int8", "int32"};
+  return names[dtype <= KW_INT32 ? dtype : 0];
+}
+
+/* Bytes of an element; 0 if the dtype is unknown. */
+static inline uint32_t kw_dtype_bytes(uint32_t dtype) {
+  static const uint32_t bytes[] = {0, 4, 2, 2, 1, 1, 1, 4};
+  return bytes[dtype <= KW_INT32 ? dtype : 0];
+}
+
+static inline const char* kw_layout_name(uint32_t layout) {
+  static const char* const names[] = {"row-major", "column-major", "unknown"};
+  return names[layout <= KW_COL_MAJOR ? layout : 2];
+}
+
+/* How an architecture encodes 8-bit floats: OCP (with infinities or negative zero), or FNUZ (with neither). */
+typedef enum kw_fp8_format { KW_FP8_OCP = 0, KW_FP8_FNUZ = 1 } kw_fp8_format;
+
+/* First member of every problem. op says which struct it is: 1 to 15 are in kernelwright/gemm.h, 16 to 31 belong to
+ * convolution, 32 to 47 to attention, and 65536 and above to operations that are registered from outside. */
 typedef struct kw_problem {
-  uint32_t struct_size;
-  uint32_t op; /* kw_op */
+  uint32_t struct_size; /* of the whole problem */
+  uint32_t op;
 } kw_problem;
+
+/* Where one launch runs. Its operands are in the argument struct of the operation. */
+typedef struct kw_launch {
+  uint32_t struct_size;
+  int32_t device;  /* ordinal, 0 on CPU; made current for the launch in the calling thread, then what was is restored */
+  void* stream;    /* cudaStream_t or hipStream_t of that device, null = its default stream; null on CPU */
+  void* workspace; /* on that device, aligned to 256 bytes; its contents need no initialisation */
+  uint64_t workspace_bytes;
+} kw_launch;
 
 typedef struct kw_kernel kw_kernel;
 struct kw_kernel {
   uint32_t struct_size;
   uint32_t abi_version;
-  uint32_t op;
+  uint32_t op;           /* of the problems that it serves */
   uint32_t plan_bytes;   /* storage that plan() fills, aligned to 64 bytes */
   const char* name;      /* readable, unique within an architecture, never parsed */
   const char* arch;      /* e.g. "gfx942" */
   const char* identity;  /* 64 hex digits: sha256 of the canonical JSON of (arch, spec) */
   const char* spec_json; /* that JSON */
   const char* features;  /* what the device must have beyond arch, separated by spaces; "" = nothing */
-  const void* traits;    /* kw_gemm_traits */
+  const void* traits;    /* of the operation, e.g. kw_gemm_traits */
 
   /* KW_OK, or KW_UNSUPPORTED with one sentence in reason. Touches no device. */
   kw_status (*supports)(const kw_kernel*, const kw_problem*, char* reason, size_t reason_bytes);
   kw_status (*workspace_size)(const kw_kernel*, const kw_problem*, uint64_t* bytes);
   /* Fills plan_bytes at plan for a supported problem; afterwards the plan is read-only and may be shared by threads. */
   kw_status (*plan)(const kw_kernel*, const kw_problem*, void* plan);
-  /* args is kw_gemm_args or kw_grouped_gemm_args. Asynchronous on GPUs, complete on return on CPUs. */
-  kw_status (*launch)(const kw_kernel*, const void* plan, const void* args);
-  /* Null unless the traits have a b_format. Bytes that B of the problem takes shuffled, and shuffling it: both in host
-   * memory, b as layout_b and ldb say. The m of the problem does not matter. */
-  kw_status (*shuffle_b_bytes)(const kw_kernel*, const kw_problem*, uint64_t* bytes);
-  kw_status (*shuffle_b)(const kw_kernel*, const kw_problem*, const void* b, void* shuffled);
+  /* args is the argument struct of the operation. Asynchronous on GPUs, complete on return on CPUs. */
+  kw_status (*launch)(const kw_kernel*, const void* plan, const kw_launch*, const void* args);
+  /* What the operation lets some kernels do besides, e.g. kw_gemm_extension; null = nothing. */
+  const void* extension;
 };
 
-/* Numbers of the architecture file that analytic selection needs. */
+/* Numbers of the architecture file that callers and analytic selection need. */
 typedef struct kw_arch {
   uint32_t struct_size;
   uint32_t backend; /* kw_backend */
   const char* name;
   uint32_t compute_units; /* CUs, SMs or cores of the reference device; 0 = ask the device */
   uint32_t wave_size;     /* lanes; 1 on CPU */
+  uint32_t fp8_format;    /* kw_fp8_format */
+  uint32_t reserved;      /* 0 */
   uint64_t lds_bytes;     /* LDS or shared memory per workgroup; L2 per core on CPU */
   double clock_ghz;
   double memory_gbytes_per_s;

@@ -14,9 +14,9 @@
 extern "C" {
 #endif
 
-#define KW_DISPATCHER_VERSION 1u
+#define KW_DISPATCHER_VERSION 2u
 
-/* Plans that a dispatcher keeps when its options do not say: some 8 MiB, and as much again of kernels' own data. */
+/* Default number of cached plans; about 16 MiB in total. */
 #define KW_DEFAULT_PLAN_LIMIT 16384u
 
 typedef struct kw_dispatcher kw_dispatcher;
@@ -62,8 +62,7 @@ typedef struct kw_candidate {
 } kw_candidate;
 
 typedef enum kw_provider {
-  KW_SELECT_ANALYTIC =
-      0, /* lowest predicted time, see kernelwright/dispatcher/gemm/analytic.hpp; ties like first fit */
+  KW_SELECT_ANALYTIC = 0,  /* lowest predicted time (see Operation::estimate); ties like first fit */
   KW_SELECT_FIRST_FIT = 1, /* highest priority, then name, then architecture */
   KW_SELECT_EXPLICIT = 2,  /* one kernel by name, "arch/name" or identity */
   KW_SELECT_CALLBACK = 3   /* lowest score of a caller's function; ties like first fit */
@@ -82,14 +81,28 @@ typedef struct kw_selection_options {
   const char* label; /* KW_SELECT_CALLBACK: how reasons call it; null = "callback" */
 } kw_selection_options;
 
+/* Texts live as long as the plan. */
 typedef struct kw_plan_info {
   uint32_t struct_size;
-  uint32_t split_k; /* the problem's, or what was chosen where that is 0 */
+  uint32_t stage_count; /* kernels that a launch starts, one behind the other */
+  /* What the caller provides: the results that stages leave for later ones, and behind them the largest of the
+   * workspaces of the stages themselves. */
+  uint64_t workspace_bytes;
+  const char* choices; /* what was chosen or stated, of all stages, e.g. "split_k=4"; name=value, separated by spaces */
+  const char* reason;  /* a few words: why these kernels; kw_dispatcher_explain has the whole ranking */
+} kw_plan_info;
+
+typedef struct kw_stage_info {
+  uint32_t struct_size;
+  uint32_t reserved; /* 0 */
   const kw_kernel* kernel;
   const kw_library* library;
-  uint64_t workspace_bytes;
-  const char* reason; /* a few words: why this kernel; kw_dispatcher_explain has the whole ranking */
-} kw_plan_info;
+  uint64_t scratch_offset;  /* in the workspace, of the results that this stage leaves for later ones */
+  uint64_t scratch_bytes;   /* of these; 0 = none */
+  uint64_t workspace_bytes; /* of the kernel itself, behind the results of all stages */
+  const char* choices;      /* of this stage; "" = none */
+  const char* reason;       /* a few words: why this kernel */
+} kw_stage_info;
 
 KW_EXPORT uint32_t kw_dispatcher_version(void);
 KW_EXPORT uint32_t kw_dispatcher_abi_version(void);
@@ -125,15 +138,15 @@ KW_EXPORT kw_status kw_dispatcher_export_json(kw_dispatcher* dispatcher, char* b
 KW_EXPORT kw_status kw_dispatcher_explain(kw_dispatcher* dispatcher, const kw_problem* problem, char* buffer,
                                           size_t bytes, size_t* needed);
 
-/* Sizes, dtypes, layouts, leading dimensions and whatever else can be wrong with a kw_gemm_problem or a
- * kw_grouped_gemm_problem; touches no dispatcher. Zero sizes are legal. */
+/* Sizes, dtypes, layouts, leading dimensions and whatever else can be wrong with a problem of any operation; touches no
+ * dispatcher. Zero sizes are legal. */
 KW_EXPORT kw_status kw_problem_validate(const kw_problem* problem);
 
-/* The plan for a kw_gemm_problem: from the cache (no lock, no allocation), or chosen and cached. It lives as long as
- * the dispatcher (or until clear_plans), also when libraries, priorities or the selection change later. Since nobody
- * says when a plan is no longer in use, none is dropped for another: once plan_limit plans are there, including those
- * of before such a change, a new one is refused with KW_OUT_OF_MEMORY. Plans of grouped problems are not cached: make
- * them with kw_plan_create, or have kw_dispatcher_run make one for each launch. */
+/* The plan for a problem: from the cache (no lock, no allocation), or chosen and cached. It lives as long as the
+ * dispatcher (or until clear_plans), also when libraries, priorities or the selection change later. The dispatcher
+ * cannot know when a plan is no longer in use, so it drops none for another: once plan_limit plans are there, including
+ * those from before such a change, it refuses a new one with KW_OUT_OF_MEMORY. Plans of grouped problems are not
+ * cached: make them with kw_plan_create, or have kw_dispatcher_run make one for each launch. */
 KW_EXPORT kw_status kw_dispatcher_select(kw_dispatcher* dispatcher, const kw_problem* problem, const kw_plan** plan);
 /* A plan of the caller's own, chosen anew and not cached; it must not be used after the dispatcher is destroyed. */
 KW_EXPORT kw_status kw_plan_create(kw_dispatcher* dispatcher, const kw_problem* problem, kw_plan** plan);
@@ -142,11 +155,15 @@ KW_EXPORT kw_status kw_plan_create(kw_dispatcher* dispatcher, const kw_problem* 
 KW_EXPORT void kw_plan_destroy(kw_plan* plan);
 KW_EXPORT kw_status kw_plan_get_info(const kw_plan* plan, kw_plan_info* info);
 KW_EXPORT uint64_t kw_plan_workspace_size(const kw_plan* plan);
-/* args is kw_gemm_args, or kw_grouped_gemm_args with the groups that were planned. Any number of threads at once, each
- * with its own workspace. */
-KW_EXPORT kw_status kw_plan_launch(const kw_plan* plan, const void* args);
+/* info->struct_size is set by the caller. index is below stage_count; stages run in this order. */
+KW_EXPORT kw_status kw_plan_get_stage(const kw_plan* plan, uint32_t index, kw_stage_info* info);
+/* Starts all stages on the stream of launch, whose device is that of the dispatcher. args is the argument struct of the
+ * operation, e.g. kw_gemm_args, or kw_grouped_gemm_args with the groups that were planned. Any number of threads may
+ * launch a plan at once, each with its own workspace. */
+KW_EXPORT kw_status kw_plan_launch(const kw_plan* plan, const kw_launch* launch, const void* args);
 /* Selects and launches. Works with a full cache too: a problem that is not in it is then planned for each launch. */
-KW_EXPORT kw_status kw_dispatcher_run(kw_dispatcher* dispatcher, const kw_problem* problem, const void* args);
+KW_EXPORT kw_status kw_dispatcher_run(kw_dispatcher* dispatcher, const kw_problem* problem, const kw_launch* launch,
+                                      const void* args);
 
 KW_EXPORT uint64_t kw_dispatcher_plan_count(kw_dispatcher* dispatcher);
 /* Forgets and frees every plan. No other thread may be using this dispatcher or its plans. */

@@ -11,7 +11,10 @@
 extern "C" {
 #endif
 
-/* D tensors of one problem. */
+/* Values of kw_problem.op: 1 to 15 are of this header. */
+typedef enum kw_gemm_op { KW_OP_GEMM = 1, KW_OP_GROUPED_GEMM = 2 } kw_gemm_op;
+
+/* Most D tensors of one problem. */
 #define KW_MAX_D 4
 
 /* How the D tensors are combined with the product. */
@@ -56,7 +59,7 @@ typedef struct kw_gemm_problem {
   uint64_t b_format; /* 0: B as layout_b says; else kw_gemm_traits.b_format of the kernel that shuffled it */
 } kw_gemm_problem;
 
-/* Pointers of one launch. c may be null when beta is 0. stream is a cudaStream_t or hipStream_t, null on CPU. */
+/* Operands of one launch of a kw_gemm_problem, on its device. c may be null when beta is 0. */
 typedef struct kw_gemm_args {
   uint32_t struct_size;
   uint32_t reserved; /* 0 */
@@ -64,9 +67,6 @@ typedef struct kw_gemm_args {
   const void* b;
   const void* c;
   void* d;
-  void* workspace; /* aligned to 256 bytes; its contents need no initialisation */
-  uint64_t workspace_bytes;
-  void* stream;
   const void* multi_d[KW_MAX_D]; /* D0 to D3, as many as the problem has */
 } kw_gemm_args;
 
@@ -88,8 +88,8 @@ typedef struct kw_grouped_gemm_problem {
   double alpha, beta;
 } kw_grouped_gemm_problem;
 
-/* groups is what the problem said; a, b, c and d are arrays in host memory of group_count pointers each, read during
- * the call only. c may be null when beta is 0. */
+/* Operands of one launch of a kw_grouped_gemm_problem. groups are those of the problem; a, b, c and d are arrays in
+ * host memory of group_count device pointers each, read during the call only. c may be null when beta is 0. */
 typedef struct kw_grouped_gemm_args {
   uint32_t struct_size;
   uint32_t reserved; /* 0 */
@@ -99,9 +99,6 @@ typedef struct kw_grouped_gemm_args {
   const void* const* b;
   const void* const* c;
   void* const* d;
-  void* workspace;
-  uint64_t workspace_bytes;
-  void* stream;
 } kw_grouped_gemm_args;
 
 /* What selection may know about a GEMM kernel without parsing text. */
@@ -119,8 +116,18 @@ typedef struct kw_gemm_traits {
   uint32_t batched;                 /* serves batch > 1 */
   uint32_t stream_k;                /* kw_stream_k */
   uint16_t cluster_m, cluster_n;    /* tiles whose workgroups share operands; 0 = 1 */
-  uint64_t b_format;                /* how shuffle_b orders B; 0 = it does not */
+  uint64_t b_format;                /* how kw_gemm_extension.shuffle_b orders B; 0 = it does not */
 } kw_gemm_traits;
+
+/* kw_kernel.extension of GEMM kernels whose traits have a b_format; null for the others. */
+typedef struct kw_gemm_extension {
+  uint32_t struct_size;
+  uint32_t reserved; /* 0 */
+  /* Bytes that B of the problem takes shuffled, and shuffling it: both in host memory, b as layout_b and ldb say. The m
+   * of the problem does not matter. */
+  kw_status (*shuffle_b_bytes)(const kw_kernel*, const kw_problem*, uint64_t* bytes);
+  kw_status (*shuffle_b)(const kw_kernel*, const kw_problem*, const void* b, void* shuffled);
+} kw_gemm_extension;
 
 #ifdef __cplusplus
 }

@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "kernelwright/dispatcher/operation.hpp"
 #include "kernelwright/dispatcher/registry.hpp"
 #include "kernelwright/dispatcher/support/error.hpp"
-#include "kernelwright/gemm.h"
 
 namespace kernelwright {
 namespace {
@@ -73,18 +73,8 @@ const char* incomplete(const kw_kernel* kernel) {
   if (kernel->identity == nullptr || strlen(kernel->identity) != 64) return "has an identity that is not 64 digits";
   if (kernel->supports == nullptr || kernel->workspace_size == nullptr) return "lacks supports or workspace_size";
   if (kernel->plan == nullptr || kernel->launch == nullptr) return "lacks plan or launch";
-  if (kernel->op != KW_OP_GEMM && kernel->op != KW_OP_GROUPED_GEMM) return "has an unknown op";
-  const auto* traits = static_cast<const kw_gemm_traits*>(kernel->traits);
-  if (traits == nullptr || traits->struct_size < sizeof(kw_gemm_traits)) return "lacks traits";
-  const uint32_t extents[] = {traits->tile_m,      traits->tile_n,      traits->tile_k,
-                              traits->warp_tile_m, traits->warp_tile_n, traits->warp_tile_k};
-  for (uint32_t extent : extents) {
-    if (extent == 0) return "has a zero tile extent";
-  }
-  if (traits->max_split_k == 0 || traits->num_d > KW_MAX_D) return "has max_split_k 0 or too many D tensors";
-  const bool shuffles = kernel->shuffle_b != nullptr && kernel->shuffle_b_bytes != nullptr;
-  if ((traits->b_format != 0) != shuffles) return "has a b_format without shuffle_b, or the other way round";
-  return nullptr;
+  const Operation* operation = find_operation(kernel->op);
+  return operation == nullptr ? "has an unknown op" : operation->incomplete(*kernel);
 }
 
 }  // namespace

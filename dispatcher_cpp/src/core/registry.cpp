@@ -80,7 +80,7 @@ kw_status Registry::add(const kw_library* library, int32_t priority, bool device
 
 void Registry::sort() { kernelwright::sort(kernels_.begin(), kernels_.size(), first_fit_order); }
 
-kw_status Registry::find(const char* kernel, KernelEntry** entry) {
+kw_status Registry::find(const char* kernel, KernelEntry** entry) const {
   if (kernel == nullptr) return fail(KW_INVALID_ARGUMENT, "kernel is null; allowed: a name, arch/name or identity");
   *entry = nullptr;
   for (KernelEntry* candidate : kernels_) {

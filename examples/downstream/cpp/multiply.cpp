@@ -50,8 +50,8 @@ int main(int argc, char** argv) {
   kw_gemm_args arguments{};
   arguments.struct_size = sizeof arguments;
   arguments.a = a.data(), arguments.b = b.data(), arguments.d = d.data();
-  arguments.workspace = reinterpret_cast<void*>(start), arguments.workspace_bytes = bytes;
-  status = kw_plan_launch(plan, &arguments);
+  const kw_launch launch = {sizeof launch, 0, nullptr, reinterpret_cast<void*>(start), bytes};
+  status = kw_plan_launch(plan, &launch, &arguments);
   if (status != KW_OK) return fail("launch", status);
 
   int wrong = 0;
@@ -62,9 +62,9 @@ int main(int argc, char** argv) {
       wrong += d[i * n + j] != sum;
     }
   }
-  kw_plan_info info{};
+  kw_stage_info info{};
   info.struct_size = sizeof info;
-  kw_plan_get_info(plan, &info);
+  kw_plan_get_stage(plan, 0, &info);
   std::printf("%s: %d wrong of %d\n", info.kernel->name, wrong, static_cast<int>(m * n));
   kw_dispatcher_destroy(dispatcher);
   return wrong != 0;

@@ -19,11 +19,12 @@ int main(int argc, char** argv) {
     const kw_plan* plan = nullptr;
     require(kw_dispatcher_select(dispatcher, &problem.base, &plan), "select");
     Workspace workspace(plan);
-    const kw_gemm_args args = arguments(a.data(), b.data(), d.data(), workspace);
+    const kw_gemm_args args = arguments(a.data(), b.data(), d.data());
+    const kw_launch launch = workspace.launch();
     std::vector<double> seconds;
     for (int i = 0; i <= repeats; ++i) {
       const auto start = std::chrono::steady_clock::now();
-      require(kw_plan_launch(plan, &args), "launch");
+      require(kw_plan_launch(plan, &launch, &args), "launch");
       const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
       if (i > 0) seconds.push_back(took.count());  // the first warms up
     }

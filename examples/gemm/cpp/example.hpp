@@ -47,9 +47,9 @@ inline kw_gemm_problem fp32_problem(int64_t m, int64_t n, int64_t k) {
 }
 
 inline std::string kernel_of(const kw_plan* plan) {
-  kw_plan_info info{};
+  kw_stage_info info{};  // a GEMM has one stage
   info.struct_size = sizeof info;
-  require(kw_plan_get_info(plan, &info), "info");
+  require(kw_plan_get_stage(plan, 0, &info), "stage");
   return info.kernel->name;
 }
 
@@ -58,18 +58,18 @@ class Workspace {
  public:
   explicit Workspace(const kw_plan* plan) : bytes_(kw_plan_workspace_size(plan)), memory_(bytes_ + 256) {}
   void* pointer() { return reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(memory_.data()) + 255) / 256 * 256); }
-  uint64_t bytes() const { return bytes_; }
+  // A launch on the CPU, or on the first GPU and its default stream.
+  kw_launch launch() { return {sizeof(kw_launch), 0, nullptr, pointer(), bytes_}; }
 
  private:
   uint64_t bytes_;
   std::vector<unsigned char> memory_;
 };
 
-inline kw_gemm_args arguments(const float* a, const float* b, float* d, Workspace& workspace) {
+inline kw_gemm_args arguments(const float* a, const float* b, float* d) {
   kw_gemm_args args{};
   args.struct_size = sizeof args;
   args.a = a, args.b = b, args.d = d;
-  args.workspace = workspace.pointer(), args.workspace_bytes = workspace.bytes();
   return args;
 }
 

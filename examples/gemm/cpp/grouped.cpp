@@ -36,8 +36,8 @@ int main(int argc, char** argv) {
   args.struct_size = sizeof args;
   args.group_count = problem.group_count, args.groups = groups.data();
   args.a = a.data(), args.b = b.data(), args.d = d.data();
-  args.workspace = workspace.pointer(), args.workspace_bytes = workspace.bytes();
-  require(kw_plan_launch(plan, &args), "launch");
+  const kw_launch launch = workspace.launch();
+  require(kw_plan_launch(plan, &launch, &args), "launch");
 
   int64_t wrong = 0;
   for (size_t i = 0; i < count; ++i) wrong += count_wrong(inputs[i], weight, results[i], rows[i], n, k);

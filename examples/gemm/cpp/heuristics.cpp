@@ -19,9 +19,9 @@ std::string choose(const Dispatcher& dispatcher, const kw_selection_options& sel
   require(kw_dispatcher_set_selection(dispatcher, &selection), "selection");
   const kw_plan* plan = nullptr;
   require(kw_dispatcher_select(dispatcher, &problem.base, &plan), "select");
-  kw_plan_info info{};
+  kw_stage_info info{};
   info.struct_size = sizeof info;
-  require(kw_plan_get_info(plan, &info), "info");
+  require(kw_plan_get_stage(plan, 0, &info), "stage");
   std::printf("%s: %s (%s)\n", what, info.kernel->name, info.reason);
   return info.kernel->identity;
 }

@@ -82,10 +82,11 @@ int main(int argc, char** argv) {
   problem.ld_multi_d[1] = 0;  // one row for all
   const kw_plan* plan = plan_for(dispatcher, problem, command);
   Workspace workspace(plan);
-  kw_gemm_args args = arguments(a.data(), b.data(), d.data(), workspace);
+  kw_gemm_args args = arguments(a.data(), b.data(), d.data());
   args.multi_d[0] = gate.data();
   args.multi_d[1] = scale.data();
-  require(kw_plan_launch(plan, &args), "launch");
+  const kw_launch launch = workspace.launch();
+  require(kw_plan_launch(plan, &launch, &args), "launch");
 
   int wrong = 0;
   for (int64_t i = 0; i < m; ++i) {

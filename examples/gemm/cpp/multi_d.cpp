@@ -21,9 +21,10 @@ int main(int argc, char** argv) {
   const kw_plan* plan = nullptr;
   require(kw_dispatcher_select(dispatcher, &problem.base, &plan), "select");
   Workspace workspace(plan);
-  kw_gemm_args args = arguments(a.data(), columns.data(), d.data(), workspace);
+  kw_gemm_args args = arguments(a.data(), columns.data(), d.data());
   args.multi_d[0] = bias.data();
-  require(kw_plan_launch(plan, &args), "launch");
+  const kw_launch launch = workspace.launch();
+  require(kw_plan_launch(plan, &launch, &args), "launch");
 
   int wrong = 0;
   for (int64_t i = 0; i < m; ++i) {

@@ -23,8 +23,9 @@ int main(int argc, char** argv) {
     const kw_plan* plan = nullptr;
     require(kw_dispatcher_select(dispatcher, &problem.base, &plan), "select");
     Workspace workspace(plan);
-    const kw_gemm_args args = arguments(a.data(), reinterpret_cast<const float*>(shuffled), d.data(), workspace);
-    require(kw_plan_launch(plan, &args), "launch");
+    const kw_gemm_args args = arguments(a.data(), reinterpret_cast<const float*>(shuffled), d.data());
+    const kw_launch launch = workspace.launch();
+    require(kw_plan_launch(plan, &launch, &args), "launch");
     wrong += count_wrong(a, b, d, m, n, k);
     std::printf("%2d rows: %s\n", static_cast<int>(m), kernel_of(plan).c_str());
   }

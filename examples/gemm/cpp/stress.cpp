@@ -19,8 +19,9 @@ int main(int argc, char** argv) {
         const kw_plan* plan = nullptr;
         require(kw_dispatcher_select(dispatcher, &problem.base, &plan), "select");
         Workspace workspace(plan);  // each thread its own
-        const kw_gemm_args args = arguments(a.data(), b.data(), d.data(), workspace);
-        require(kw_plan_launch(plan, &args), "launch");
+        const kw_gemm_args args = arguments(a.data(), b.data(), d.data());
+        const kw_launch launch = workspace.launch();
+        require(kw_plan_launch(plan, &launch, &args), "launch");
         wrong += count_wrong(a, b, d, m, n, k) != 0;
         ++done;
       }

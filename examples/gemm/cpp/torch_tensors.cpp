@@ -53,8 +53,8 @@ std::string multiply(kw_dispatcher* dispatcher, const at::Tensor& a, const at::T
   kw_gemm_args args{};
   args.struct_size = sizeof args;
   args.a = a.const_data_ptr(), args.b = b.const_data_ptr(), args.d = out.mutable_data_ptr();
-  args.workspace = workspace.pointer(), args.workspace_bytes = workspace.bytes();
-  require(kw_plan_launch(plan, &args), "launch");
+  const kw_launch launch = workspace.launch();
+  require(kw_plan_launch(plan, &launch, &args), "launch");
   return kernel_of(plan);
 }
 

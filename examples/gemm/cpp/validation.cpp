@@ -30,8 +30,9 @@ int main(int argc, char** argv) {
     require(status, info.kernel->name);
     std::vector<float> d(m * n, -1.0f);
     Workspace workspace(plan);
-    const kw_gemm_args args = arguments(a.data(), b.data(), d.data(), workspace);
-    require(kw_plan_launch(plan, &args), "launch");
+    const kw_gemm_args args = arguments(a.data(), b.data(), d.data());
+    const kw_launch launch = workspace.launch();
+    require(kw_plan_launch(plan, &launch, &args), "launch");
     const bool exact = count_wrong(a, b, d, m, n, k) == 0;
     std::printf("%s  %s\n", exact ? "right  " : "WRONG  ", info.kernel->name);
     (exact ? right : wrong) += 1;

@@ -67,7 +67,11 @@ class LibraryCache:
                 return None
             touch(folder)
             return KernelLibrary.load(folder)
-        except (OSError, ValueError, KernelwrightError):  # not there, or damaged: whoever may compile makes it again
+        except (
+            OSError,
+            ValueError,
+            KernelwrightError,
+        ):  # built again where compiling is allowed
             return None
 
     def make(self, key: str, stamps: Mapping[str, str], files: Callable[[], Mapping[str, bytes]]) -> KernelLibrary:

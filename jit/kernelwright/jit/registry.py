@@ -30,7 +30,7 @@ SWITCH = "KERNELWRIGHT_JIT"
 
 
 class Registry:
-    """Kernels for the best architecture of ``device`` (or that of ``Device("hip:0", arch="gfx942")``).
+    """Kernels for the best architecture of ``device``, or for the one it states (``Device("hip:0", arch="gfx942")``).
 
     ``cache``: a folder that processes and machines of one kind may share; default ``KERNELWRIGHT_CACHE``, or
     ``~/.cache/kernelwright``. A cache to which another user can write is refused unless ``shared_cache`` is true

@@ -27,7 +27,10 @@ class Unmodelled(Trap):
 
 
 class Fault(SimulatorError):
-    """A kernel did something illegal. ``pc`` is a byte offset into the code object's text."""
+    """A kernel did something illegal. ``pc`` is a byte offset into the code object's text.
+
+    ``seed`` is that of the order in which waves ran, None for the fixed order.
+    """
 
     def __init__(
         self,
@@ -39,10 +42,12 @@ class Fault(SimulatorError):
         pc: int,
         instruction: str,
         address: int | None = None,
+        seed: int | None = None,
     ) -> None:
         where = f"{kernel}: workgroup {workgroup}, wave {wave}, pc {pc:#x}: {instruction}"
         at = "" if address is None else f" (address {address:#x})"
-        super().__init__(f"{where}: {reason}{at}")
+        order = "" if seed is None else f" (seed {seed})"
+        super().__init__(f"{where}: {reason}{at}{order}")
         self.reason = reason
         self.kernel = kernel
         self.workgroup = workgroup
@@ -50,13 +55,14 @@ class Fault(SimulatorError):
         self.pc = pc
         self.instruction = instruction
         self.address = address
+        self.seed = seed
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle all fields: faults are sent between processes."""
-        where = (self.kernel, self.workgroup, self.wave, self.pc, self.instruction, self.address)
+        where = (self.kernel, self.workgroup, self.wave, self.pc, self.instruction, self.address, self.seed)
         return _fault, (self.reason, *where)
 
 
 def _fault(reason: str, *where: Any) -> Fault:
-    names = ("kernel", "workgroup", "wave", "pc", "instruction", "address")
+    names = ("kernel", "workgroup", "wave", "pc", "instruction", "address", "seed")
     return Fault(reason, **dict(zip(names, where, strict=True)))

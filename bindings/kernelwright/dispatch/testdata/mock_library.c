@@ -4,7 +4,7 @@
  * MOCK_NULL, MOCK_NO_SYMBOL, MOCK_ARCH, MOCK_BACKEND, MOCK_NAME, MOCK_SEED (one hex digit in every identity), MOCK_OLD
  * (a table that ends before set_runtime), MOCK_ANY_DEVICE (accepts every ordinal), MOCK_NARROW (dtype of A and B of the
  * kernel that does nothing), MOCK_VARIANTS (instead of the plain kernels one of each variant, and a plain one),
- * MOCK_IDLE (no variant computes anything).
+ * MOCK_IDLE (no variant computes anything), MOCK_FP8_FORMAT (kw_fp8_format of the architecture).
  */
 #include <stdio.h>
 #include <string.h>
@@ -108,11 +108,12 @@ static void multiply(const kw_gemm_problem* p, const float* a, const float* b, c
   }
 }
 
-static kw_status launch_naive(const kw_kernel* kernel, const void* storage, const void* arguments) {
+static kw_status launch_naive(const kw_kernel* kernel, const void* storage, const kw_launch* where,
+                              const void* arguments) {
   const kw_gemm_problem* p = (const kw_gemm_problem*)storage;
   const kw_gemm_args* args = (const kw_gemm_args*)arguments;
   const int is_shuffled = ((const kw_gemm_traits*)kernel->traits)->b_format != 0;
-  if (args->workspace_bytes > 0) memset(args->workspace, 0x5a, WORKSPACE);
+  if (where->workspace_bytes > 0) memset(where->workspace, 0x5a, WORKSPACE);
   for (int64_t x = 0; x < p->batch; ++x) {
     const float* ds[KW_MAX_D] = {0};
     for (uint32_t y = 0; y < p->num_d; ++y) ds[y] = (const float*)args->multi_d[y] + x * p->stride_multi_d[y];
@@ -123,13 +124,15 @@ static kw_status launch_naive(const kw_kernel* kernel, const void* storage, cons
   return KW_OK;
 }
 
-static kw_status launch_nothing(const kw_kernel* kernel, const void* storage, const void* arguments) {
-  (void)kernel, (void)storage, (void)arguments;
+static kw_status launch_nothing(const kw_kernel* kernel, const void* storage, const kw_launch* where,
+                                const void* arguments) {
+  (void)kernel, (void)storage, (void)where, (void)arguments;
   return KW_OK;
 }
 
-static kw_status launch_fails(const kw_kernel* kernel, const void* storage, const void* arguments) {
-  (void)kernel, (void)storage, (void)arguments;
+static kw_status launch_fails(const kw_kernel* kernel, const void* storage, const kw_launch* where,
+                              const void* arguments) {
+  (void)kernel, (void)storage, (void)where, (void)arguments;
   snprintf(error_text, sizeof error_text, "the mock runtime said no");
   return KW_LAUNCH_FAILED;
 }
@@ -138,51 +141,45 @@ static kw_status launch_fails(const kw_kernel* kernel, const void* storage, cons
 #define IDENTITY(digit) MOCK_SEED digit DIGITS_62
 
 #define TRAITS(dtype, acc, la, lb, tm, tn, tk, mr, nr, padk) \
-  {sizeof(kw_gemm_traits),                                   \
-   dtype,                                                    \
-   dtype,                                                    \
-   acc,                                                      \
-   acc,                                                      \
-   la,                                                       \
-   lb,                                                       \
-   KW_ROW_MAJOR,                                             \
-   tm,                                                       \
-   tn,                                                       \
-   tk,                                                       \
-   1,                                                        \
-   1,                                                        \
-   1,                                                        \
-   mr,                                                       \
-   nr,                                                       \
-   1,                                                        \
-   1,                                                        \
-   1,                                                        \
-   padk,                                                     \
-   0,                                                        \
-   1,                                                        \
-   0,                                                        \
-   0,                                                        \
-   0,                                                        \
-   0,                                                        \
-   0,                                                        \
-   0}
-#define KERNEL(id, digit, label, feature, traits, workspace, launch)                                              \
-  static const kw_kernel id = {sizeof(kw_kernel),                                                                 \
-                               MOCK_ABI,                                                                          \
-                               KW_OP_GEMM,                                                                        \
-                               sizeof(kw_gemm_problem),                                                           \
-                               label,                                                                             \
-                               MOCK_ARCH,                                                                         \
-                               IDENTITY(digit),                                                                   \
-                               "{\"arch\":\"" MOCK_ARCH "\",\"spec\":{\"op\":\"gemm\",\"digit\":\"" digit "\"}}", \
-                               feature,                                                                           \
-                               &traits,                                                                           \
-                               supports,                                                                          \
-                               workspace,                                                                         \
-                               plan,                                                                              \
-                               launch,                                                                            \
-                               NULL,                                                                              \
-                               NULL}
+  {.struct_size = sizeof(kw_gemm_traits),                    \
+   .dtype_a = dtype,                                         \
+   .dtype_b = dtype,                                         \
+   .dtype_c = acc,                                           \
+   .dtype_acc = acc,                                         \
+   .layout_a = la,                                           \
+   .layout_b = lb,                                           \
+   .tile_m = tm,                                             \
+   .tile_n = tn,                                             \
+   .tile_k = tk,                                             \
+   .wave_m = 1,                                              \
+   .wave_n = 1,                                              \
+   .wave_k = 1,                                              \
+   .warp_tile_m = mr,                                        \
+   .warp_tile_n = nr,                                        \
+   .warp_tile_k = 1,                                         \
+   .pad_m = 1,                                               \
+   .pad_n = 1,                                               \
+   .pad_k = padk,                                            \
+   .max_split_k = 1}
+#define DESCRIPTOR(id, the_op, digit, label, feature, traits_of, serves, needs, plans, launches, more) \
+  static const kw_kernel id = {                                                                        \
+      .struct_size = sizeof(kw_kernel),                                                                \
+      .abi_version = MOCK_ABI,                                                                         \
+      .op = the_op,                                                                                    \
+      .plan_bytes = sizeof(kw_gemm_problem),                                                           \
+      .name = label,                                                                                   \
+      .arch = MOCK_ARCH,                                                                               \
+      .identity = IDENTITY(digit),                                                                     \
+      .spec_json = "{\"arch\":\"" MOCK_ARCH "\",\"spec\":{\"op\":\"gemm\",\"digit\":\"" digit "\"}}",  \
+      .features = feature,                                                                             \
+      .traits = &traits_of,                                                                            \
+      .supports = serves,                                                                              \
+      .workspace_size = needs,                                                                         \
+      .plan = plans,                                                                                   \
+      .launch = launches,                                                                              \
+      .extension = more}
+#define KERNEL(id, digit, label, feature, traits, workspace, launch) \
+  DESCRIPTOR(id, KW_OP_GEMM, digit, label, feature, traits, supports, workspace, plan, launch, NULL)
 
 static const kw_gemm_traits rcr_large = TRAITS(KW_FP32, KW_FP32, 0, 1, 128, 128, 64, 64, 64, 1);
 static const kw_gemm_traits rcr_small = TRAITS(KW_FP32, KW_FP32, 0, 1, 32, 32, 32, 4, 8, 1);
@@ -191,34 +188,24 @@ static const kw_gemm_traits rrr = TRAITS(KW_FP32, KW_FP32, 0, 0, 32, 32, 32, 4, 
 static const kw_gemm_traits ccr = TRAITS(KW_FP32, KW_FP32, 1, 1, 32, 32, 32, 4, 8, 1);
 static const kw_gemm_traits crr = TRAITS(KW_FP32, KW_FP32, 1, 0, 32, 32, 32, 4, 8, 1);
 static const kw_gemm_traits fails = TRAITS(KW_INT8, KW_INT32, 0, 1, 32, 32, 32, 4, 8, 1);
-static const kw_gemm_traits nothing = {sizeof(kw_gemm_traits),
-                                       MOCK_NARROW,
-                                       MOCK_NARROW,
-                                       KW_FP16,
-                                       KW_FP32,
-                                       0,
-                                       0,
-                                       0,
-                                       32,
-                                       32,
-                                       32,
-                                       1,
-                                       1,
-                                       1,
-                                       4,
-                                       8,
-                                       1,
-                                       1,
-                                       1,
-                                       1,
-                                       0,
-                                       1,
-                                       0,
-                                       0,
-                                       0,
-                                       0,
-                                       0,
-                                       0};
+static const kw_gemm_traits nothing = {.struct_size = sizeof(kw_gemm_traits),
+                                       .dtype_a = MOCK_NARROW,
+                                       .dtype_b = MOCK_NARROW,
+                                       .dtype_c = KW_FP16,
+                                       .dtype_acc = KW_FP32,
+                                       .tile_m = 32,
+                                       .tile_n = 32,
+                                       .tile_k = 32,
+                                       .wave_m = 1,
+                                       .wave_n = 1,
+                                       .wave_k = 1,
+                                       .warp_tile_m = 4,
+                                       .warp_tile_n = 8,
+                                       .warp_tile_k = 1,
+                                       .pad_m = 1,
+                                       .pad_n = 1,
+                                       .pad_k = 1,
+                                       .max_split_k = 1};
 
 KERNEL(k_large, "0", "gemm_fp32_rcr_128x128x64", "", rcr_large, no_workspace, launch_naive);
 KERNEL(k_small, "1", "gemm_fp32_rcr_32x32x32", "", rcr_small, no_workspace, launch_naive);
@@ -248,41 +235,14 @@ static kw_status grouped_plan(const kw_kernel* kernel, const kw_problem* problem
   return KW_OK;
 }
 
-static kw_status launch_grouped(const kw_kernel* kernel, const void* storage, const void* arguments) {
+static kw_status launch_grouped(const kw_kernel* kernel, const void* storage, const kw_launch* where,
+                                const void* arguments) {
   (void)kernel;
   const kw_grouped_gemm_problem* p = (const kw_grouped_gemm_problem*)storage;
   const kw_grouped_gemm_args* args = (const kw_grouped_gemm_args*)arguments;
-  if (args->workspace_bytes > 0) memset(args->workspace, 0x5a, WORKSPACE);
+  if (where->workspace_bytes > 0) memset(where->workspace, 0x5a, WORKSPACE);
   for (int64_t i = 0; i < args->group_count; ++i) {
-    const kw_gemm_group* g = &args->groups[i];
-    kw_gemm_problem one = {{sizeof one, KW_OP_GEMM},
-                           p->dtype_a,
-                           p->dtype_b,
-                           p->dtype_c,
-                           p->dtype_acc,
-                           p->layout_a,
-                           p->layout_b,
-                           p->layout_c,
-                           1,
-                           g->m,
-                           g->n,
-                           g->k,
-                           g->lda,
-                           g->ldb,
-                           g->ldc,
-                           p->alpha,
-                           p->beta,
-                           1,
-                           0,
-                           0,
-                           0,
-                           0,
-                           0,
-                           0,
-                           0,
-                           {0},
-                           {0},
-                           0};
+    const kw_gemm_problem one = kw_problem_of_group(p, &args->groups[i]);
     multiply(&one, (const float*)args->a[i], (const float*)args->b[i],
              args->c == NULL ? NULL : (const float*)args->c[i], NULL, (float*)args->d[i], plain_b);
   }
@@ -314,6 +274,9 @@ static kw_status shuffle(const kw_kernel* kernel, const kw_problem* problem, con
   return KW_OK;
 }
 
+static const kw_gemm_extension preshuffle = {
+    .struct_size = sizeof(kw_gemm_extension), .shuffle_b_bytes = shuffle_bytes, .shuffle_b = shuffle};
+
 #define SQUARE(n, layout_of_b)                                                                                     \
   .struct_size = sizeof(kw_gemm_traits), .dtype_a = KW_FP32, .dtype_b = KW_FP32, .dtype_c = KW_FP32,               \
   .dtype_acc = KW_FP32, .layout_b = layout_of_b, .tile_m = n, .tile_n = n, .tile_k = 32, .wave_m = 1, .wave_n = 1, \
@@ -333,38 +296,22 @@ static const kw_gemm_traits v_split = {SQUARE(128, KW_ROW_MAJOR), .max_split_k =
 #else
 #define LAUNCH(function) function
 #endif
-#define VARIANT(id, the_op, digit, label, traits_of, serves, needs, plans, launches, measures, shuffles)          \
-  static const kw_kernel id = {sizeof(kw_kernel),                                                                 \
-                               MOCK_ABI,                                                                          \
-                               the_op,                                                                            \
-                               sizeof(kw_gemm_problem),                                                           \
-                               label,                                                                             \
-                               MOCK_ARCH,                                                                         \
-                               IDENTITY(digit),                                                                   \
-                               "{\"arch\":\"" MOCK_ARCH "\",\"spec\":{\"op\":\"gemm\",\"digit\":\"" digit "\"}}", \
-                               "",                                                                                \
-                               &traits_of,                                                                        \
-                               serves,                                                                            \
-                               needs,                                                                             \
-                               plans,                                                                             \
-                               LAUNCH(launches),                                                                  \
-                               measures,                                                                          \
-                               shuffles}
+#define VARIANT(id, the_op, digit, label, traits_of, serves, needs, plans, launches, more) \
+  DESCRIPTOR(id, the_op, digit, label, "", traits_of, serves, needs, plans, LAUNCH(launches), more)
 
-VARIANT(k_plain, KW_OP_GEMM, "9", "gemm_fp32_rrr_plain", v_plain, supports, no_workspace, plan, launch_naive, NULL,
-        NULL);
+VARIANT(k_plain, KW_OP_GEMM, "9", "gemm_fp32_rrr_plain", v_plain, supports, no_workspace, plan, launch_naive, NULL);
 VARIANT(k_batched, KW_OP_GEMM, "a", "gemm_fp32_rrr_batched", v_batched, supports, no_workspace, plan, launch_naive,
-        NULL, NULL);
+        NULL);
 VARIANT(k_add, KW_OP_GEMM, "b", "gemm_fp32_rrr_multid_Add_Relu_d1", v_add, supports, no_workspace, plan, launch_naive,
-        NULL, NULL);
+        NULL);
 VARIANT(k_times, KW_OP_GEMM, "c", "gemm_fp32_rrr_multid_Multiply_d2", v_times, supports, no_workspace, plan,
-        launch_naive, NULL, NULL);
+        launch_naive, NULL);
 VARIANT(k_grouped, KW_OP_GROUPED_GEMM, "d", "gemm_fp32_rrr_grouped", v_grouped, grouped_supports, some_workspace,
-        grouped_plan, launch_grouped, NULL, NULL);
+        grouped_plan, launch_grouped, NULL);
 VARIANT(k_shuffled, KW_OP_GEMM, "e", "gemm_fp32_rcr_preshuffle", v_shuffled, supports, no_workspace, plan, launch_naive,
-        shuffle_bytes, shuffle);
+        &preshuffle);
 VARIANT(k_split, KW_OP_GEMM, "f", "gemm_fp32_rrr_splitk", v_split, split_supports, some_workspace, plan, launch_naive,
-        NULL, NULL);
+        NULL);
 
 static const kw_kernel* const kernels[] = {&k_plain, &k_batched, &k_add, &k_times, &k_grouped, &k_shuffled, &k_split};
 static const kw_kernel* const plain_kernels[] __attribute__((unused)) =
@@ -373,8 +320,19 @@ static const kw_kernel* const kernels[] =
 #endif
     {&k_large, &k_small, &k_whole, &k_rrr, &k_ccr, &k_crr, &k_fails, &k_noop, &k_exotic};
 
-static const kw_arch arch = {
-    sizeof(kw_arch), MOCK_BACKEND, MOCK_ARCH, 4, 1, 1u << 20, 2.0, 40.0, {0, 32, 32, 32, 0, 0, 64, 0}};
+#ifndef MOCK_FP8_FORMAT
+#define MOCK_FP8_FORMAT KW_FP8_OCP
+#endif
+static const kw_arch arch = {.struct_size = sizeof(kw_arch),
+                             .backend = MOCK_BACKEND,
+                             .name = MOCK_ARCH,
+                             .compute_units = 4,
+                             .wave_size = 1,
+                             .fp8_format = MOCK_FP8_FORMAT,
+                             .lds_bytes = 1u << 20,
+                             .clock_ghz = 2.0,
+                             .memory_gbytes_per_s = 40.0,
+                             .flops_per_clock_per_cu = {0, 32, 32, 32, 0, 0, 64, 0}};
 
 static kw_status check_device(int32_t device, char* reason, size_t bytes) {
 #ifdef MOCK_ANY_DEVICE

@@ -112,7 +112,7 @@ def write_library(
         "name": name,
         "arch": arch,
         "backend": backend,
-        "abi_version": 2,
+        "abi_version": 3,
         "library": library.name,
         "sha256": hashlib.sha256(library.read_bytes()).hexdigest(),
         "toolchains": {"host": "mock"},

@@ -41,7 +41,7 @@ from kernelwright.codegen.building.store import (
     verified,
     write_atomically,
 )
-from kernelwright.codegen.trees import TREES, cache_mount, mount
+from kernelwright.codegen.trees import cache_mount, find_tree, mount
 from kernelwright.codegen.violations import SpecError
 
 __all__ = ["ActionError", "BuildError", "LocalExecutor", "Watcher", "file_digest", "write_atomically"]
@@ -112,7 +112,7 @@ class LocalExecutor:
 
         Raises ActionError for the first command that fails; with ``keep_going`` all that can be made is made, then
         BuildError holds every failure. SpecError: a tree without a folder or a path that may not be; ValueError: a plan
-        whose inputs nobody makes; OSError: a cache that cannot be written.
+        with inputs that no action makes; OSError: a cache that cannot be written.
         """
         self._prepare(files, actions)
         self._groups = Groups()
@@ -123,7 +123,7 @@ class LocalExecutor:
             try:
                 run.until_done(pool)
             except BaseException as error:
-                if not isinstance(error, Exception):  # interrupted: nobody waits for what runs
+                if not isinstance(error, Exception):  # interrupted: end the running commands now
                     self._groups.close()
                 pool.shutdown(cancel_futures=True)
                 raise
@@ -256,9 +256,10 @@ class LocalExecutor:
         """A folder that shows the parts of a tree and nothing else, and a digest of what is in them."""
         with self._lock:
             if name not in self._trees:
-                if name not in TREES or name not in self.tree_roots:
+                tree = find_tree(name)
+                if tree is None or name not in self.tree_roots:
                     raise SpecError(f"no folder was given for tree {name!r}; given: {', '.join(self.tree_roots)}")
-                self._trees[name] = mount_tree(Path(self.tree_roots[name]), TREES[name].parts, self.cache / "trees")
+                self._trees[name] = mount_tree(Path(self.tree_roots[name]), tree.parts, self.cache / "trees")
             return self._trees[name]
 
 

@@ -1,4 +1,4 @@
-"""One lock per cache entry: whoever makes it holds it, the others wait instead of making it too."""
+"""One lock per cache entry: the process that makes an entry holds it, and others wait for the result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def entry_lock(path: Path, timeout_s: float) -> Iterator[bool]:
     try:
         yield True
     finally:
-        path.unlink(missing_ok=True)  # while it is held: whoever opened it meanwhile sees that it is not this file
+        path.unlink(missing_ok=True)  # while locked, so that a process that waits notices it is gone
         os.close(descriptor)
 
 

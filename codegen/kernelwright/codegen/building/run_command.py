@@ -39,7 +39,7 @@ class Groups:
     def member(self, leader: int, timeout_s: float) -> Iterator[threading.Event]:
         """Ends the group after ``timeout_s`` seconds, which sets the event, unless the block is left before.
 
-        The leader must not be reaped within the block: until then nobody else can have its number.
+        The leader must not be reaped within the block: until then its process id cannot be reused.
         """
         late = threading.Event()
 
@@ -107,7 +107,7 @@ def run_command(
 def interrupt_on_signals() -> None:
     """Let SIGTERM and SIGHUP interrupt this program as Ctrl-C does, so that a run ends its commands first.
 
-    They run in process groups of their own, which whoever ends ours does not reach.
+    The commands run in process groups of their own, so a signal to our group does not reach them.
     """
 
     def interrupt(number: int, frame: object) -> None:

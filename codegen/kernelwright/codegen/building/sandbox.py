@@ -1,4 +1,4 @@
-"""The folder in which one command runs: its own, and gone afterwards, also if whoever made it is killed."""
+"""The folder in which one command runs; it is removed afterwards, even if the process that made it was killed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_YOUNG_S = 60
+_GRACE_S = 60
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def sandbox_in(parent: Path) -> Iterator[tuple[Path, int]]:
 def _remove_dead(parent: Path) -> None:
     for folder in parent.iterdir():
         with contextlib.suppress(OSError):  # somebody else removes it, or works in it
-            if time.time() - folder.stat().st_mtime < _YOUNG_S:  # perhaps not locked yet
+            if time.time() - folder.stat().st_mtime < _GRACE_S:  # its maker may not have locked it yet
                 continue
             descriptor = os.open(folder, os.O_RDONLY)
             try:

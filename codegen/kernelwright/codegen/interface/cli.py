@@ -227,7 +227,7 @@ def show_resources(library: tuple[str, ...], as_json: bool) -> int:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def show_machine(as_json: bool) -> int:
     """Show interpreter, libraries, devices, drivers, toolchains and caches of this machine. Exit code 1: problems."""
-    doctor = importlib.import_module("kernelwright.dispatch.doctor")  # a part that a generator can do without
+    doctor = importlib.import_module("kernelwright.dispatch.tools.doctor")  # a part that a generator can do without
     code: int = doctor.main(["--json"] if as_json else [])
     return code
 

@@ -90,7 +90,7 @@ def test_plan_is_complete_and_deterministic(arch: str) -> None:
     response = respond(request)
     assert json.dumps(response) == json.dumps(respond(request))
     (library,) = response["libraries"]
-    assert library["library"] == f"{arch}/libgemm.so" and library["toolchains"] and library["abi_version"] == 2
+    assert library["library"] == f"{arch}/libgemm.so" and library["toolchains"] and library["abi_version"] == 3
     files = {file["path"] for file in library["files"]}
     for item in library["kernels"]:
         assert item["header"] in files and set(item["objects"]) <= set(library["objects"])
@@ -103,7 +103,7 @@ def test_the_abi_version_is_the_headers() -> None:
     header = Path(__file__).parents[4] / "dispatcher_cpp/include/kernelwright/abi.h"
     if not header.is_file():
         pytest.skip("headers are not beside the generator here")
-    assert "#define KW_ABI_VERSION 2u" in header.read_text()
+    assert "#define KW_ABI_VERSION 3u" in header.read_text()
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,10 @@ def manifest(
     """The manifest of one entry of ``libraries`` (see :mod:`kernelwright.codegen.interface.protocol`).
 
     ``find`` says where a file of the plan is; a file whose digest ``sha256`` has need not exist. ``object_sha256`` is
-    the digest of a kernel's object, or of the digests of all of them (64 hex digits each, in order) if it has several.
+    the SHA-256 of the kernel's object file: the host object (ELF, ``.o``) that the library links for this kernel, not
+    the GPU code inside it, which the library holds only as a part. A kernel with several objects (AMD: descriptor, then
+    embedded code object) has the SHA-256 of their digests instead, 64 lower-case hex digits each, in that order,
+    without separators. It tells whether two builds made the same kernel; ``sha256`` is what loading checks.
     Raises SpecError for a key or file that is missing, BrokenKernelError for a report that shows a useless kernel, and
     LimitError for kernels beyond their limits.
     """

@@ -26,7 +26,7 @@ LIBRARY_BUILD, WHEEL_BUILD = "urn:x-kernelwright:kernel-library:1", "urn:x-kerne
 KERNEL_KEYS = ("name", "identity", "spec")
 
 _GENERATOR = ("kernelwright.arch", "kernelwright.codegen")
-_NOT_GENERATOR = ("_test.py", "testing.py", "testing_crowd.py", ".typed", ".pyc")
+_NOT_GENERATOR = ("_test.py", ".typed", ".pyc")
 
 
 def sha256(data: bytes) -> str:

@@ -35,7 +35,7 @@ MANIFEST: dict[str, Any] = {
     "name": "gemm",
     "arch": "gfx942",
     "backend": "ck_tile",
-    "abi_version": 2,
+    "abi_version": 3,
     "device": "AMD Instinct MI300 series",
     "library": "libgemm.so",
     "toolchains": {"hip": "clang"},
@@ -79,7 +79,7 @@ def test_a_kernel_wheel_says_what_it_is_for(root: Path) -> None:
         info = "acme_kernels_gfx942-1.2.dist-info"
         metadata = BytesParser().parsebytes(archive.read(f"{info}/METADATA"))
         assert metadata["Name"] == "Acme.Kernels-gfx942" and metadata["Requires-Dist"] == "kernelwright>=0.2"
-        assert metadata["Summary"] == "Kernels for gfx942 (AMD Instinct MI300 series), ABI version 2"
+        assert metadata["Summary"] == "Kernels for gfx942 (AMD Instinct MI300 series), ABI version 3"
         assert metadata["License-Expression"] == "MIT" and metadata.get_all("License-File") == ["CK_TILE", "LICENSE"]
         assert archive.read(f"{info}/licenses/CK_TILE") == b"theirs"
         assert archive.read(f"{PLACE}/libgemm.so") == b"library"

@@ -16,7 +16,7 @@ from kernelwright.codegen.planning.render import header_path
 from kernelwright.codegen.resources.limits import Limits
 from kernelwright.codegen.selecting.selection import Selection
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 """KW_ABI_VERSION of kernelwright/abi.h."""
 
 
@@ -36,7 +36,7 @@ def kernel_json(kernel: Kernel, arch: Arch, limits: Mapping[str, Limits]) -> dic
 def library_json(
     name: str, item: Selection, plan: CompilePlan, toolchains: Mapping[str, ToolchainChoice]
 ) -> dict[str, Any]:
-    """One entry of ``libraries``: ``plan`` is that of the selection's kernels."""
+    """One entry of ``libraries``: ``plan`` builds the kernels of the selection."""
     arch = item.arch
     listed = [
         {

@@ -22,7 +22,7 @@ def render_kernel(kernel: Kernel, arch: Arch, backend: str) -> tuple[RenderedFil
     """The header that instantiates a kernel, then the other files that its operation has templates for.
 
     Templates see what the operation's ``context`` returns, and name, arch, identity, symbol, spec_json_literal (a C
-    string literal), spec and arch_model. A variable that nobody defines is an error (jinja2.UndefinedError).
+    string literal), spec and arch_model. An undefined variable is an error (jinja2.UndefinedError).
     """
     own = operation(kernel.spec.op)
     variables = {

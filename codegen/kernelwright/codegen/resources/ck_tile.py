@@ -26,7 +26,7 @@ _BLOCK = re.compile(r"^\s*\.amdgpu_metadata$(.*)^\s*\.end_amdgpu_metadata$", re.
 
 
 class ReportError(ValueError):
-    """Assembly that is not that of one working kernel."""
+    """The assembly does not hold the device functions that are expected."""
 
 
 def read_report(data: bytes, expects: Expectation) -> dict[str, int]:

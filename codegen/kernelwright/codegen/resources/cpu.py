@@ -21,7 +21,7 @@ _MULTIPLY_ADDS = {
 
 
 class ReportError(ValueError):
-    """An object that is not that of a CPU kernel."""
+    """The object file is not one of a CPU kernel."""
 
 
 def read_report(data: bytes, expects: Expectation) -> dict[str, int]:

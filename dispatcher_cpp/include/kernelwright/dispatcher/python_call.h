@@ -26,6 +26,7 @@ typedef struct kw_python_functions {
 
 typedef struct kw_bound_call {
   const kw_plan* plan;
+  const kw_launch* launch;
   const void* args;
   void* result; /* what a call returns */
   void* failed; /* called without arguments after a launch that failed; raises */

@@ -1,14 +1,12 @@
-// From a problem to a ranking of kernels: who refuses and why, who is best and why.
+// From a problem to a kernel, and to the ranking of all kernels: which refuse and why, which is best and why.
 #ifndef KERNELWRIGHT_DISPATCHER_SELECTION_HPP
 #define KERNELWRIGHT_DISPATCHER_SELECTION_HPP
 
 #include "kernelwright/dispatcher.h"
-#include "kernelwright/dispatcher/gemm/analytic.hpp"
+#include "kernelwright/dispatcher/operation.hpp"
 #include "kernelwright/dispatcher/registry.hpp"
 
 namespace kernelwright {
-
-constexpr size_t kReasonBytes = 256;
 
 struct Device {
   int32_t ordinal = 0;
@@ -25,35 +23,75 @@ struct Selection {
   char* label = nullptr;
 };
 
-// How near a kernel that is not used came: errors show the nearest first.
-enum class Fit { kOtherOp, kOtherDtype, kOtherLayout, kFeatureMissing, kKernelRefuses, kServes };
+// What selection works with; the problem is one that is posed to kernels, not one of several stages.
+struct Question {
+  const Registry& registry;
+  const Device& device;
+  const Selection& selection;
+  const Operation& operation;
+  const kw_problem& problem;
+};
 
 struct Ranked {
-  KernelEntry* entry;
-  size_t position;  // in first-fit order: breaks ties
-  Fit fit;
-  bool usable;       // serves the problem and is not ruled out by the provider
-  uint32_t split_k;  // the problem's, or what is chosen for this kernel where that is 0; 1 for grouped problems
-  double score;      // lower is better: microseconds for analytic, position for first fit
+  KernelEntry* entry = nullptr;
+  size_t position = 0;  // in first-fit order: breaks ties
+  Fit fit = Fit::kOtherOp;
+  bool usable = false;  // serves the problem and is not ruled out by the provider
+  bool open = false;    // choice holds what is chosen where the problem leaves something open
+  uint32_t choice = 0;
+  double score = 0;  // lower is better: microseconds for analytic, position for first fit
   Estimate estimate;
-  char refusal[kReasonBytes];
+  const char* refusal = "";  // the ranking's
 
   bool supported() const { return fit == Fit::kServes; }
 };
 
+// Every kernel, the usable ones first and best first, with all reasons.
+class Ranking {
+ public:
+  Ranking() = default;
+  Ranking(const Ranking&) = delete;
+  Ranking& operator=(const Ranking&) = delete;
+  ~Ranking();
+
+  // Fails only for a broken selection (unknown explicit kernel, failing callback) or lack of memory.
+  kw_status fill(const Question& question);
+  // Null where no kernel is usable.
+  const Ranked* best() const { return ranked_.empty() || !ranked_[0].usable ? nullptr : &ranked_[0]; }
+  const Vec<Ranked>& all() const { return ranked_; }
+  // Why the best kernel leads the ranking of a callback, in a few words; there is one.
+  void best_reason(const Question& question, Text* reason) const;
+  void to_json(const Question& question, Text* text) const;
+  // What to say where no kernel is usable: KW_NO_KERNEL.
+  kw_status no_kernel(const Question& question) const;
+  // Stores a sentence on why a kernel is not used.
+  kw_status refuse(Ranked* ranked, const char* reason);
+
+ private:
+  Vec<Ranked> ranked_;
+  Vec<char*> texts_;
+};
+
+// How reasons say that another kernel has the same score.
+inline const char* tie_text(const KernelEntry& best, const KernelEntry& other) {
+  return other.priority == best.priority ? ", tie by name" : ", tie by priority";
+}
 const char* provider_name(const Selection& selection);
+uint32_t compute_units(const Device& device, const kw_arch& arch);
+// The first feature that the kernel needs and the device lacks, as [begin, begin + *length); null when it lacks none.
+const char* lacks_feature(const Device& device, const KernelEntry& entry, int* length);
 
-// Every kernel, the usable ones first and best first. Where split_k is 0, each kernel is ranked with the number of
-// slices for which its predicted time is least, of those that it serves; fewer where times are equal. Fails only for a
-// broken selection (unknown explicit kernel, failing callback) or lack of memory.
-kw_status rank(const Registry& registry, const Device& device, const Selection& selection, const kw_problem& problem,
-               Vec<Ranked>* ranking);
+// What was selected. score is what the provider compared.
+struct Selected {
+  KernelEntry* entry = nullptr;
+  double score = 0;
+  size_t position = 0;
+};
 
-// A few words on why ranking[0] was chosen; ranking[0] is usable.
-void choice_reason(const Selection& selection, const Vec<Ranked>& ranking, Text* text);
-// What to say when ranking[0] is not usable.
-kw_status no_kernel(const Selection& selection, const Vec<Ranked>& ranking, const kw_problem& problem);
-void ranking_json(const Selection& selection, const Vec<Ranked>& ranking, const kw_problem& problem, Text* text);
+// The best kernel and, in a few words, why. *problem is question.problem, and gets what is chosen where that leaves
+// something open: values are compared by their predicted times. Estimates each kernel (and value) once and asks kernels
+// in the order of the scores until one serves the problem. KW_NO_KERNEL with the reasons of the nearest kernels.
+kw_status select_kernel(const Question& question, kw_problem* problem, Selected* selected, Text* reason);
 
 }  // namespace kernelwright
 

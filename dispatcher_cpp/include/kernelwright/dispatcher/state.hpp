@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "kernelwright/dispatcher/plan_cache.hpp"
+#include "kernelwright/dispatcher/selection.hpp"
 #include "kernelwright/dispatcher/support/error.hpp"
 #include "kernelwright/dispatcher/support/lock.hpp"
 
@@ -27,7 +28,20 @@ struct kw_dispatcher {
 
 namespace kernelwright {
 
+// Structs that callers fill only grow: one of another size is of another version's caller.
+template <typename T>
+kw_status check_options(const T* options, const char* name) {
+  if (options == nullptr || options->struct_size == sizeof(T)) return KW_OK;
+  return fail(KW_INVALID_ARGUMENT, "%s: struct_size = %u; allowed: %zu (dispatcher version %u)", name,
+              options->struct_size, sizeof(T), KW_DISPATCHER_VERSION);
+}
+
 inline kw_status null_argument(const char* name) { return fail(KW_INVALID_ARGUMENT, "%s is null", name); }
+
+// KW_OK if the library's kernels can run on the device.
+kw_status ask_device(const kw_library& library, int32_t device);
+// The ranking of every stage as JSON. Under the lock; the problem is valid.
+kw_status explain(const kw_dispatcher& dispatcher, const Operation& operation, const kw_problem& problem, Text* text);
 
 }  // namespace kernelwright
 

@@ -1,6 +1,5 @@
 #include "kernelwright/dispatcher/gemm/analytic.hpp"
 
-#include "kernelwright/dispatcher/gemm/problem.hpp"
 #include "kernelwright/gemm/checks.h"
 
 namespace kernelwright {
@@ -56,7 +55,7 @@ Operands shared_panels(double v, double tiles_m, double tiles_n, double bytes_a,
 Operands operand_bytes(const kw_gemm_problem& p, const kw_gemm_traits& t, bool cpu, double concurrent) {
   const double m = static_cast<double>(p.m), n = static_cast<double>(p.n), k = static_cast<double>(p.k);
   const double tiles_m = ceil_div(p.m, t.tile_m), tiles_n = ceil_div(p.n, t.tile_n);
-  const double bytes_a = m * dtype_bytes(p.dtype_a), bytes_b = n * dtype_bytes(p.dtype_b);
+  const double bytes_a = m * kw_dtype_bytes(p.dtype_a), bytes_b = n * kw_dtype_bytes(p.dtype_b);
   if (cpu) return {k * bytes_a * tiles_n, k * bytes_b * tiles_m};
   const double v = max(1.0, min(concurrent / p.split_k, tiles_m * tiles_n)), rounds = tiles_m * tiles_n / v * k;
   const Operands panels = shared_panels(v, tiles_m, tiles_n, bytes_a / tiles_m, bytes_b / tiles_n);
@@ -66,7 +65,7 @@ Operands operand_bytes(const kw_gemm_problem& p, const kw_gemm_traits& t, bool c
 // Bytes of what is neither A nor B: results, C and D tensors, sums of slices. passes: over the results of a CPU kernel.
 double result_bytes(const kw_gemm_problem& p, double passes) {
   const double m = static_cast<double>(p.m), n = static_cast<double>(p.n), batch = static_cast<double>(p.batch);
-  const double bytes_c = dtype_bytes(p.dtype_c);
+  const double bytes_c = kw_dtype_bytes(p.dtype_c);
   double bytes = m * n * (bytes_c * (passes + (p.beta != 0.0 ? 1.0 : 0.0)) + (p.split_k > 1 ? 8.0 * p.split_k : 0.0));
   bytes *= batch;
   for (uint32_t i = 0; i < p.num_d; ++i) {
@@ -110,7 +109,7 @@ Tiles tiles_of(const kw_gemm_problem& p, const kw_arch& arch, const kw_gemm_trai
   tiles.steps = ceiling(ceil_div(p.k, quantum_k) / p.split_k);
   tiles.volume = 1.0 * quantum_m * quantum_n * quantum_k;
   tiles.clocks = cpu ? cpu_clocks(p, arch, t) : 2.0 * tiles.volume / rate(arch, p.dtype_a);
-  const double lines = 1.0 * t.tile_m * dtype_bytes(p.dtype_a) + 1.0 * t.tile_n * dtype_bytes(p.dtype_b);
+  const double lines = 1.0 * t.tile_m * kw_dtype_bytes(p.dtype_a) + 1.0 * t.tile_n * kw_dtype_bytes(p.dtype_b);
   tiles.fill = cpu ? 0.0 : lines * quantum_k;
   return tiles;
 }

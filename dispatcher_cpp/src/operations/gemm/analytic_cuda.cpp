@@ -2,7 +2,6 @@
 // benchmarks/gpu/fit.py finds for times of 52 kernels on 81 shapes on an H200, which benchmarks/gpu/sweep.py took
 // (benchmarks/results/h200_sweep_20261121.json). Whoever changes the formula changes fit.py's, and fits again.
 #include "kernelwright/dispatcher/gemm/analytic.hpp"
-#include "kernelwright/dispatcher/gemm/problem.hpp"
 
 namespace kernelwright {
 namespace {
@@ -70,8 +69,8 @@ Estimate estimate_cuda(const kw_gemm_problem& p, const kw_arch& arch, const kw_g
   if (p.m == 0 || p.n == 0) return e;
   const Shape s = shape_of(t);
   const double m = static_cast<double>(p.m), n = static_cast<double>(p.n), k = static_cast<double>(p.k);
-  const double bytes = dtype_bytes(p.dtype_a), products = static_cast<double>(p.batch > 1 ? p.batch : 1);
-  const double bytes_c = dtype_bytes(p.dtype_c);
+  const double bytes = kw_dtype_bytes(p.dtype_a), products = static_cast<double>(p.batch > 1 ? p.batch : 1);
+  const double bytes_c = kw_dtype_bytes(p.dtype_c);
   const double split = p.split_k > 1 ? p.split_k : 1;
   const double stated = p.dtype_a < 8 ? arch.flops_per_clock_per_cu[p.dtype_a] : 0;
   const double clocks_per_us = (arch.clock_ghz > 0 ? arch.clock_ghz : 1.0) * 1e3;

@@ -6,20 +6,20 @@ namespace {
 
 char layout_letter(uint32_t layout) { return layout == KW_ROW_MAJOR ? 'r' : 'c'; }
 
-void layout_text(const Signature& s, Text* text) {
+void layout_text(const kw_gemm_problem& s, Text* text) {
   text->add(layout_letter(s.layout_a)).add(layout_letter(s.layout_b)).add(layout_letter(s.layout_c));
 }
 
-void signature_text(const Signature& s, Text* text) {
-  text->add(dtype_name(s.dtype_a));
-  if (s.dtype_b != s.dtype_a) text->add("*").add(dtype_name(s.dtype_b));
-  if (s.dtype_c != s.dtype_a) text->add("->").add(dtype_name(s.dtype_c));
+void signature_text(const kw_gemm_problem& s, Text* text) {
+  text->add(kw_dtype_name(s.dtype_a));
+  if (s.dtype_b != s.dtype_a) text->add("*").add(kw_dtype_name(s.dtype_b));
+  if (s.dtype_c != s.dtype_a) text->add("->").add(kw_dtype_name(s.dtype_c));
   layout_text(s, &text->add(' '));
 }
 
-void signature_json(const Signature& s, Text* text) {
-  text->add(",\"dtype_a\":").quoted(dtype_name(s.dtype_a)).add(",\"dtype_b\":").quoted(dtype_name(s.dtype_b));
-  text->add(",\"dtype_c\":").quoted(dtype_name(s.dtype_c)).add(",\"dtype_acc\":").quoted(dtype_name(s.dtype_acc));
+void signature_json(const kw_gemm_problem& s, Text* text) {
+  text->add(",\"dtype_a\":").quoted(kw_dtype_name(s.dtype_a)).add(",\"dtype_b\":").quoted(kw_dtype_name(s.dtype_b));
+  text->add(",\"dtype_c\":").quoted(kw_dtype_name(s.dtype_c)).add(",\"dtype_acc\":").quoted(kw_dtype_name(s.dtype_acc));
   layout_text(s, &text->add(",\"layout\":\""));
   text->add('"');
 }
@@ -36,8 +36,11 @@ void list_json(const char* name, const int64_t* values, uint32_t count, Text* te
   text->add(']');
 }
 
-void describe_gemm(const kw_gemm_problem& p, Text* text) {
-  signature_text(signature(p.base), &text->add("gemm "));
+}  // namespace
+
+void describe_gemm(const kw_problem& problem, Text* text) {
+  const kw_gemm_problem& p = as_gemm(problem);
+  signature_text(p, &text->add("gemm "));
   text->add(' ');
   if (p.batch != 1) text->add(p.batch).add('*');
   text->add(p.m).add('x').add(p.n).add('x').add(p.k);
@@ -47,10 +50,11 @@ void describe_gemm(const kw_gemm_problem& p, Text* text) {
   if (p.b_format != 0) text->add(" B shuffled");
 }
 
-void gemm_json(const kw_gemm_problem& p, Text* text) {
+void gemm_json(const kw_problem& problem, Text* text) {
+  const kw_gemm_problem& p = as_gemm(problem);
   text->add("{\"op\":\"gemm\",");
   shape_json(p, text);
-  signature_json(signature(p.base), text);
+  signature_json(p, text);
   text->add(",\"split_k\":").add(p.split_k).add(",\"alpha\":").exact(p.alpha).add(",\"beta\":").exact(p.beta);
   text->add(",\"batch\":").add(p.batch).add(",\"stride_a\":").add(p.stride_a);
   text->add(",\"stride_b\":").add(p.stride_b).add(",\"stride_c\":").add(p.stride_c);
@@ -61,19 +65,21 @@ void gemm_json(const kw_gemm_problem& p, Text* text) {
   text->add(",\"b_format\":").add(p.b_format).add('}');
 }
 
-void grouped_json(const kw_grouped_gemm_problem& p, Text* text) {
+void grouped_json(const kw_problem& problem, Text* text) {
+  const kw_grouped_gemm_problem& p = as_grouped(problem);
   text->add("{\"op\":\"grouped_gemm\",\"groups\":[");
   for (int64_t i = 0; i < p.group_count; ++i) {
     shape_json(p.groups[i], &text->add(i == 0 ? "{" : ",{"));
     text->add('}');
   }
   text->add(']');
-  signature_json(signature(p.base), text);
+  signature_json(kw_types_of_groups(&p), text);
   text->add(",\"alpha\":").exact(p.alpha).add(",\"beta\":").exact(p.beta).add('}');
 }
 
-void describe_grouped(const kw_grouped_gemm_problem& p, Text* text) {
-  signature_text(signature(p.base), &text->add("grouped gemm "));
+void describe_grouped(const kw_problem& problem, Text* text) {
+  const kw_grouped_gemm_problem& p = as_grouped(problem);
+  signature_text(kw_types_of_groups(&p), &text->add("grouped gemm "));
   text->add(" of ").add(p.group_count).add(p.group_count == 1 ? " group" : " groups");
   constexpr int64_t kShown = 4;
   for (int64_t i = 0; i < p.group_count && i < kShown; ++i) {
@@ -81,24 +87,6 @@ void describe_grouped(const kw_grouped_gemm_problem& p, Text* text) {
     text->add(i == 0 ? ": " : ", ").add(g.m).add('x').add(g.n).add('x').add(g.k);
   }
   if (p.group_count > kShown) text->add(", …");
-}
-
-}  // namespace
-
-void describe(const kw_problem& problem, Text* text) {
-  if (problem.op == KW_OP_GROUPED_GEMM) {
-    describe_grouped(as_grouped(problem), text);
-  } else {
-    describe_gemm(as_gemm(problem), text);
-  }
-}
-
-void problem_json(const kw_problem& problem, Text* text) {
-  if (problem.op == KW_OP_GROUPED_GEMM) {
-    grouped_json(as_grouped(problem), text);
-  } else {
-    gemm_json(as_gemm(problem), text);
-  }
 }
 
 }  // namespace kernelwright

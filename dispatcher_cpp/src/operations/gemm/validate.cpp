@@ -3,25 +3,19 @@
 #include "kernelwright/dispatcher.h"
 #include "kernelwright/dispatcher/gemm/problem.hpp"
 #include "kernelwright/dispatcher/support/error.hpp"
+#include "kernelwright/gemm/checks.h"
 
 namespace kernelwright {
 namespace {
 
-struct DtypeFacts {
-  const char* name;
-  uint32_t bytes;
-};
-constexpr DtypeFacts kDtypes[] = {{nullptr, 0}, {"fp32", 4}, {"fp16", 2}, {"bf16", 2},
-                                  {"fp8", 1},   {"bf8", 1},  {"int8", 1}, {"int32", 4}};
-constexpr uint32_t kDtypeCount = sizeof kDtypes / sizeof kDtypes[0];
 constexpr int64_t kMaxElements = INT64_MAX / 8;  // so that byte offsets fit into int64 for every dtype
 
 long long wide(int64_t value) { return static_cast<long long>(value); }
 
 kw_status check_dtype(const char* field, uint32_t value) {
-  if (dtype_name(value) != nullptr) return KW_OK;
+  if (kw_dtype_bytes(value) != 0) return KW_OK;
   return fail(KW_INVALID_ARGUMENT, "gemm problem: %s = %u is no dtype; allowed: 1 (fp32) to %u (int32)", field, value,
-              kDtypeCount - 1);
+              static_cast<uint32_t>(KW_INT32));
 }
 
 kw_status check_not_negative(const char* field, int64_t value) {
@@ -29,35 +23,27 @@ kw_status check_not_negative(const char* field, int64_t value) {
   return fail(KW_INVALID_ARGUMENT, "gemm problem: %s = %lld is negative; allowed: 0 or more", field, wide(value));
 }
 
-// A matrix of rows x columns; layout picks which of them the leading dimension strides over.
-struct Matrix {
-  const char* ld_field;
-  const char* row_extent;
-  const char* column_extent;
-  uint32_t layout;
-  int64_t ld, rows, columns;
+using Matrix = kw_gemm_matrix;
 
-  bool row_major() const { return layout == KW_ROW_MAJOR; }
-  int64_t lines() const { return row_major() ? rows : columns; }
-  int64_t extent() const { return row_major() ? columns : rows; }
-  // Elements from the first to behind the last one; the matrix is valid.
-  int64_t span() const { return rows == 0 || columns == 0 ? 0 : (lines() - 1) * ld + extent(); }
-};
+// Elements from the first to behind the last one; the matrix is valid.
+int64_t span(const Matrix& x) {
+  return x.rows == 0 || x.columns == 0 ? 0 : (kw_gemm_lines(&x) - 1) * x.ld + kw_gemm_line(&x);
+}
 
 kw_status check_matrix(const Matrix& matrix) {
-  const int64_t extent = matrix.extent(), lines = matrix.lines();
+  const int64_t extent = kw_gemm_line(&matrix), lines = kw_gemm_lines(&matrix);
   const int64_t least = extent > 1 ? extent : 1;
   if (matrix.ld < least) {
     return fail(KW_INVALID_ARGUMENT,
                 "gemm problem: %s = %lld is too small for a %s-major matrix with %s = %lld; "
                 "allowed: %lld or more",
-                matrix.ld_field, wide(matrix.ld), matrix.row_major() ? "row" : "column",
-                matrix.row_major() ? matrix.column_extent : matrix.row_extent, wide(extent), wide(least));
+                matrix.ld_name, wide(matrix.ld), matrix.layout == KW_ROW_MAJOR ? "row" : "column",
+                kw_gemm_line_name(&matrix), wide(extent), wide(least));
   }
   int64_t elements = 0;
   if (__builtin_mul_overflow(lines, matrix.ld, &elements) || elements > kMaxElements) {
     return fail(KW_INVALID_ARGUMENT, "gemm problem: %s * %s = %lld * %lld overflows; allowed: at most %lld elements",
-                matrix.row_major() ? matrix.row_extent : matrix.column_extent, matrix.ld_field, wide(lines),
+                matrix.layout == KW_ROW_MAJOR ? matrix.row_extent : matrix.column_extent, matrix.ld_name, wide(lines),
                 wide(matrix.ld), wide(kMaxElements));
   }
   return KW_OK;
@@ -66,7 +52,7 @@ kw_status check_matrix(const Matrix& matrix) {
 kw_status check_stride(const char* field, const Matrix& matrix, int64_t batch, int64_t stride) {
   if (kw_status status = check_not_negative(field, stride)) return status;
   int64_t last = 0;
-  if (__builtin_mul_overflow(batch - 1, stride, &last) || last > kMaxElements - matrix.span()) {
+  if (__builtin_mul_overflow(batch - 1, stride, &last) || last > kMaxElements - span(matrix)) {
     return fail(KW_INVALID_ARGUMENT, "gemm problem: batch * %s = %lld * %lld overflows; allowed: at most %lld elements",
                 field, wide(batch), wide(stride), wide(kMaxElements));
   }
@@ -75,16 +61,16 @@ kw_status check_stride(const char* field, const Matrix& matrix, int64_t batch, i
 
 // Results must not overlap: they lie behind one another, or side by side within the lines of one large matrix.
 kw_status check_result_stride(const Matrix& c, int64_t batch, int64_t stride) {
-  if (c.span() == 0 || stride >= c.span()) return KW_OK;
-  const bool beside = stride >= c.extent() && (batch - 1) * stride + c.extent() <= c.ld;
+  if (span(c) == 0 || stride >= span(c)) return KW_OK;
+  const bool beside = stride >= kw_gemm_line(&c) && (batch - 1) * stride + kw_gemm_line(&c) <= c.ld;
   if (beside) return KW_OK;
   return fail(KW_INVALID_ARGUMENT,
               "gemm problem: stride_c = %lld lets results overlap; allowed: %lld or more, or %lld or more where all of "
               "the batch fits into ldc = %lld",
-              wide(stride), wide(c.span()), wide(c.extent()), wide(c.ld));
+              wide(stride), wide(span(c)), wide(kw_gemm_line(&c)), wide(c.ld));
 }
 
-kw_status check_signature(const Signature& s) {
+kw_status check_types(const kw_gemm_problem& s) {
   const struct {
     const char* field;
     uint32_t value;
@@ -105,17 +91,15 @@ struct Matrices {
   Matrix a, b, c;
 };
 
-Matrices matrices(const Signature& s, const kw_gemm_group& g) {
-  return {{"lda", "m", "k", s.layout_a, g.lda, g.m, g.k},
-          {"ldb", "k", "n", s.layout_b, g.ldb, g.k, g.n},
-          {"ldc", "m", "n", s.layout_c, g.ldc, g.m, g.n}};
+Matrices matrices(const kw_gemm_problem& p) {
+  return {kw_gemm_matrix_a(&p), kw_gemm_matrix_b(&p), kw_gemm_matrix_c(&p)};
 }
 
-kw_status check_shape(const Signature& s, const kw_gemm_group& g) {
-  if (kw_status status = check_not_negative("m", g.m)) return status;
-  if (kw_status status = check_not_negative("n", g.n)) return status;
-  if (kw_status status = check_not_negative("k", g.k)) return status;
-  const Matrices all = matrices(s, g);
+kw_status check_shape(const kw_gemm_problem& p) {
+  if (kw_status status = check_not_negative("m", p.m)) return status;
+  if (kw_status status = check_not_negative("n", p.n)) return status;
+  if (kw_status status = check_not_negative("k", p.k)) return status;
+  const Matrices all = matrices(p);
   if (kw_status status = check_matrix(all.a)) return status;
   if (kw_status status = check_matrix(all.b)) return status;
   return check_matrix(all.c);
@@ -142,67 +126,15 @@ kw_status check_epilogue(const kw_gemm_problem& p) {
                 p.activation, static_cast<uint32_t>(KW_ACTIVATION_TANH));
   }
   if (p.reserved != 0) return fail(KW_INVALID_ARGUMENT, "gemm problem: reserved = %u; allowed: 0", p.reserved);
-  static const char* const leadings[] = {"ld_multi_d[0]", "ld_multi_d[1]", "ld_multi_d[2]", "ld_multi_d[3]"};
   static const char* const strides[] = {"stride_multi_d[0]", "stride_multi_d[1]", "stride_multi_d[2]",
                                         "stride_multi_d[3]"};
   for (uint32_t i = 0; i < p.num_d; ++i) {
-    Matrix d = {leadings[i], "m", "n", p.layout_c, p.ld_multi_d[i], p.m, p.n};
-    if (d.ld == 0) {  // one line for all
-      (d.row_major() ? d.rows : d.columns) = 1;
-      d.ld = d.extent() > 1 ? d.extent() : 1;
-    }
+    const Matrix d = kw_gemm_matrix_d(&p, i);
     if (kw_status status = check_matrix(d)) return status;
     if (p.batch == 1) continue;
     if (kw_status status = check_stride(strides[i], d, p.batch, p.stride_multi_d[i])) return status;
   }
   return KW_OK;
-}
-
-kw_status validate_gemm(const kw_gemm_problem& p) {
-  const Signature s = signature(p.base);
-  if (kw_status status = check_signature(s)) return status;
-  const kw_gemm_group shape = {p.m, p.n, p.k, p.lda, p.ldb, p.ldc};
-  if (kw_status status = check_shape(s, shape)) return status;
-  if (kw_status status = check_batch(p, matrices(s, shape))) return status;
-  return check_epilogue(p);
-}
-
-kw_status validate_grouped(const kw_grouped_gemm_problem& p) {
-  const Signature s = signature(p.base);
-  if (kw_status status = check_signature(s)) return status;
-  if (p.reserved != 0) return fail(KW_INVALID_ARGUMENT, "grouped gemm problem: reserved = %u; allowed: 0", p.reserved);
-  if (kw_status status = check_not_negative("group_count", p.group_count)) return status;
-  if (p.group_count > 0 && p.groups == nullptr) {
-    return fail(KW_INVALID_ARGUMENT,
-                "grouped gemm problem: groups is null; allowed: group_count = %lld of kw_gemm_group",
-                wide(p.group_count));
-  }
-  for (int64_t i = 0; i < p.group_count; ++i) {
-    if (kw_status status = check_shape(s, p.groups[i])) {
-      char text[512];  // a copy: the next text is written over this one
-      strncpy(text, kw_last_error(), sizeof text - 1);
-      text[sizeof text - 1] = '\0';
-      return fail(status, "group %lld: %s", wide(i), text);
-    }
-  }
-  return KW_OK;
-}
-
-kw_status check_size(const char* what, uint32_t given, size_t wanted) {
-  if (given == wanted) return KW_OK;
-  return fail(KW_INVALID_ARGUMENT, "%s: struct_size = %u; allowed: %zu (ABI version %u)", what, given, wanted,
-              KW_ABI_VERSION);
-}
-
-kw_status check_workspace(const char* what, const void* workspace, uint64_t given, uint64_t needed) {
-  if (needed == 0) return KW_OK;
-  if (workspace == nullptr) return fail(KW_INVALID_ARGUMENT, "%s: workspace is null; this problem needs it", what);
-  if (given < needed) {
-    return fail(KW_WORKSPACE_TOO_SMALL, "%s: workspace_bytes = %llu; allowed: %llu or more", what,
-                static_cast<unsigned long long>(given), static_cast<unsigned long long>(needed));
-  }
-  if (reinterpret_cast<uintptr_t>(workspace) % 256 == 0) return KW_OK;
-  return fail(KW_INVALID_ARGUMENT, "%s: workspace is not aligned to 256 bytes", what);
 }
 
 // Of one product: the operand that is null though it is read or written; null if none is.
@@ -217,36 +149,36 @@ const char* missing_operand(const kw_gemm_group& g, double beta, const void* a, 
 
 }  // namespace
 
-const char* dtype_name(uint32_t dtype) { return dtype < kDtypeCount ? kDtypes[dtype].name : nullptr; }
-uint32_t dtype_bytes(uint32_t dtype) { return dtype < kDtypeCount ? kDtypes[dtype].bytes : 0; }
-
-Signature signature(const kw_problem& problem) {
-  if (problem.op == KW_OP_GROUPED_GEMM) {
-    const kw_grouped_gemm_problem& p = as_grouped(problem);
-    return {p.dtype_a, p.dtype_b, p.dtype_c, p.dtype_acc, p.layout_a, p.layout_b, p.layout_c};
-  }
+kw_status validate_gemm(const kw_problem& problem) {
   const kw_gemm_problem& p = as_gemm(problem);
-  return {p.dtype_a, p.dtype_b, p.dtype_c, p.dtype_acc, p.layout_a, p.layout_b, p.layout_c};
+  if (kw_status status = check_types(p)) return status;
+  if (kw_status status = check_shape(p)) return status;
+  if (kw_status status = check_batch(p, matrices(p))) return status;
+  return check_epilogue(p);
 }
 
-kw_status validate(const kw_problem* problem) {
-  if (problem == nullptr) return fail(KW_INVALID_ARGUMENT, "problem is null; allowed: a pointer to kw_gemm_problem");
-  switch (problem->op) {
-    case KW_OP_GEMM:
-      if (kw_status status = check_size("gemm problem", problem->struct_size, sizeof(kw_gemm_problem))) return status;
-      return validate_gemm(as_gemm(*problem));
-    case KW_OP_GROUPED_GEMM:
-      if (kw_status status =
-              check_size("grouped gemm problem", problem->struct_size, sizeof(kw_grouped_gemm_problem))) {
-        return status;
-      }
-      return validate_grouped(as_grouped(*problem));
-    default:
-      return fail(KW_INVALID_ARGUMENT, "problem: op = %u is unknown; allowed: 1 (gemm), 2 (grouped gemm)", problem->op);
+kw_status validate_grouped(const kw_problem& problem) {
+  const kw_grouped_gemm_problem& p = as_grouped(problem);
+  if (kw_status status = check_types(kw_types_of_groups(&p))) return status;
+  if (p.reserved != 0) return fail(KW_INVALID_ARGUMENT, "grouped gemm problem: reserved = %u; allowed: 0", p.reserved);
+  if (kw_status status = check_not_negative("group_count", p.group_count)) return status;
+  if (p.group_count > 0 && p.groups == nullptr) {
+    return fail(KW_INVALID_ARGUMENT,
+                "grouped gemm problem: groups is null; allowed: group_count = %lld of kw_gemm_group",
+                wide(p.group_count));
   }
+  for (int64_t i = 0; i < p.group_count; ++i) {
+    if (kw_status status = check_shape(kw_problem_of_group(&p, &p.groups[i]))) {
+      char text[512];  // a copy: the next text is written over this one
+      strncpy(text, kw_last_error(), sizeof text - 1);
+      text[sizeof text - 1] = '\0';
+      return fail(status, "group %lld: %s", wide(i), text);
+    }
+  }
+  return KW_OK;
 }
 
-kw_status validate_args(const kw_gemm_problem& problem, const kw_gemm_args* args, uint64_t workspace_bytes) {
+kw_status validate_args(const kw_gemm_problem& problem, const kw_gemm_args* args) {
   if (args == nullptr) return fail(KW_INVALID_ARGUMENT, "args is null; allowed: a pointer to kw_gemm_args");
   if (kw_status status = check_size("gemm args", args->struct_size, sizeof(kw_gemm_args))) return status;
   if (problem.m == 0 || problem.n == 0) return KW_OK;
@@ -259,11 +191,10 @@ kw_status validate_args(const kw_gemm_problem& problem, const kw_gemm_args* args
     if (args->multi_d[i] != nullptr) continue;
     return fail(KW_INVALID_ARGUMENT, "gemm args: multi_d[%u] is null; this problem has %u D tensors", i, problem.num_d);
   }
-  return check_workspace("gemm args", args->workspace, args->workspace_bytes, workspace_bytes);
+  return KW_OK;
 }
 
-kw_status validate_args(const kw_grouped_gemm_problem& problem, const kw_grouped_gemm_args* args,
-                        uint64_t workspace_bytes) {
+kw_status validate_args(const kw_grouped_gemm_problem& problem, const kw_grouped_gemm_args* args) {
   const char* what = "grouped gemm args";
   if (args == nullptr) return fail(KW_INVALID_ARGUMENT, "args is null; allowed: a pointer to kw_grouped_gemm_args");
   if (kw_status status = check_size(what, args->struct_size, sizeof(kw_grouped_gemm_args))) return status;
@@ -288,9 +219,7 @@ kw_status validate_args(const kw_grouped_gemm_problem& problem, const kw_grouped
       return fail(KW_INVALID_ARGUMENT, "%s: %s[%lld] is null; this problem needs it", what, missing, wide(i));
     }
   }
-  return check_workspace(what, args->workspace, args->workspace_bytes, workspace_bytes);
+  return KW_OK;
 }
 
 }  // namespace kernelwright
-
-kw_status kw_problem_validate(const kw_problem* problem) { return kernelwright::validate(problem); }

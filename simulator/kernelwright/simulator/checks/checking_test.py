@@ -10,7 +10,8 @@ from kernelwright.simulator.errors import Fault
 from kernelwright.simulator.run.launch import Simulator
 from kernelwright.simulator.testing.objects import Line, run_lines
 
-UNSET, WAITS, RACES = (Simulator(checks=Checks(**{name: True})) for name in ("uninitialised", "waits", "races"))
+UNSET = Simulator(checks=Checks(uninitialised=True))
+WAITS, RACES = Simulator(checks=Checks(waits=True)), Simulator(checks=Checks(races=True))
 BOTH = ["gfx942", "gfx1201"]
 
 

@@ -13,11 +13,24 @@ class Checks:
     LDS or scratch byte that was never written. ``races``: faults when two waves access the same byte of LDS without a
     barrier between them and at least one of them writes. ``waits``: faults when a register or LDS byte is used before
     the wait instruction that its load or store needs.
+
+    ``seeds``: the launch is repeated, from the same memory, once per seed of a random order of waves; a fault names its
+    seed. Results and report are those of the first run. Raises ValueError for seeds without a check, and for a seed
+    that is not an integer from 0 on.
     """
 
     uninitialised: bool = False
     races: bool = False
     waits: bool = False
+    seeds: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse seeds that would check nothing."""
+        object.__setattr__(self, "seeds", tuple(self.seeds))
+        if any(type(seed) is not int or seed < 0 for seed in self.seeds):
+            raise ValueError(f"seeds are {self.seeds!r}; allowed: integers from 0 on")
+        if self.seeds and not self.any:
+            raise ValueError("seeds repeat a launch for its checks; switch on uninitialised, races or waits")
 
     @property
     def any(self) -> bool:

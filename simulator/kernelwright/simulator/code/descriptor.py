@@ -9,6 +9,8 @@ from kernelwright.simulator.code.target import Target
 from kernelwright.simulator.errors import ObjectError
 
 DESCRIPTOR_BYTES = 64
+_MOST_VECTORS = 256  # registers of one kind that instructions can name
+CDNA_SGPRS, RDNA_SGPRS = 102, 106  # scalar operands from there on are FLAT_SCRATCH, VCC, TTMPs, M0, EXEC and so on
 
 # Kernel code properties: user SGPRs in the order that they are set, bit → (what, count).
 _USER_SGPRS = (
@@ -23,12 +25,35 @@ _USER_SGPRS = (
 
 
 @dataclass(frozen=True)
+class Allocation:
+    """How many registers of each kind a wave is given, counted from ``v0``, ``a0`` and ``s0``.
+
+    ``total`` counts the vector registers that the descriptor asks for. On CDNA, one register file holds the VGPRs and,
+    from ``accum_offset`` on, the AGPRs; elsewhere ``accum_offset`` is None. SGPRs are 102 on CDNA and 106 on RDNA at
+    most; VCC, M0, EXEC and the like are not among them and always there.
+    """
+
+    vgprs: int
+    agprs: int
+    sgprs: int
+    total: int
+    accum_offset: int | None = None
+
+    def __str__(self) -> str:
+        """``148 VGPRs, 4 AGPRs (152 vector registers, accum_offset 148) and 96 SGPRs``."""
+        shared = f"({self.total} vector registers, accum_offset {self.accum_offset}) "
+        agprs = "" if self.accum_offset is None else f", {self.agprs} AGPRs {shared.strip()}"
+        return f"{self.vgprs} VGPRs{agprs} and {self.sgprs} SGPRs"
+
+
+@dataclass(frozen=True)
 class KernelDescriptor:
     """One kernel. Sizes in bytes; ``entry`` is a virtual address of the code object.
 
     ``user_sgprs`` maps what a kernel gets to its first SGPR; ``preload`` is (dword offset, dwords) of kernel arguments
     that are in SGPRs already. ``mode`` is the MODE register at the start: round and denormal modes in bits 0-7, then
-    DX10_CLAMP, IEEE and FP16_OVFL. ``workitem_ids`` is how many of x, y, z are in v0.
+    DX10_CLAMP, IEEE and FP16_OVFL. ``workitem_ids`` is how many of x, y, z are in v0. ``registers`` are those that the
+    wave is given.
     """
 
     name: str
@@ -44,7 +69,7 @@ class KernelDescriptor:
     private_segment: bool
     workitem_ids: int
     mode: int
-    accumulator_offset: int
+    registers: Allocation
     dynamic_stack: bool
 
 
@@ -77,6 +102,22 @@ def read_descriptor(data: bytes, name: str, address: int, target: Target) -> Ker
         private_segment=bool(rsrc2 & 1),
         workitem_ids=(rsrc2 >> 11 & 3) + 1,
         mode=rsrc1 >> 12 & 0xFF | ieee_and_clamp | (rsrc1 >> 26 & 1) << 23,
-        accumulator_offset=((rsrc3 & 63) + 1) * 4 if target.cdna else 0,
+        registers=_allocation(rsrc1, rsrc3, target),
         dynamic_stack=bool(properties >> 11 & 1),
+    )
+
+
+def _allocation(rsrc1: int, rsrc3: int, target: Target) -> Allocation:
+    """The register counts of COMPUTE_PGM_RSRC1 and 3. In wave32 and on CDNA, VGPRs are counted in blocks of 8."""
+    total = 8 * ((rsrc1 & 63) + 1)
+    if not target.cdna:  # every wave has all SGPRs; the field is reserved
+        return Allocation(min(total, _MOST_VECTORS), 0, RDNA_SGPRS, total)
+    offset = 4 * ((rsrc3 & 63) + 1)
+    sgprs = 16 * ((rsrc1 >> 6 & 15) // 2 + 1)
+    return Allocation(
+        vgprs=min(total, offset),
+        agprs=min(max(0, total - offset), _MOST_VECTORS),
+        sgprs=min(sgprs, CDNA_SGPRS),
+        total=total,
+        accum_offset=offset,
     )

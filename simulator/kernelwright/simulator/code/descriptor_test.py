@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from kernelwright.simulator.code.descriptor import read_descriptor
+from kernelwright.simulator.code.descriptor import Allocation, read_descriptor
 from kernelwright.simulator.code.target import TARGETS
 from kernelwright.simulator.errors import ObjectError
 
@@ -17,7 +17,7 @@ def descriptor(rsrc1: int = 0, rsrc2: int = 0, rsrc3: int = 0, properties: int =
 
 def test_fields_are_where_llvm_puts_them() -> None:
     data = descriptor(
-        rsrc1=0xF0 << 12 | 1 << 21 | 1 << 23,
+        rsrc1=0xF0 << 12 | 1 << 21 | 1 << 23 | 18 | 4 << 6,
         rsrc2=1 | 9 << 1 | 1 << 7 | 1 << 9 | 1 << 10 | 2 << 11,
         rsrc3=24,
         properties=1 << 0 | 1 << 1 | 1 << 3,
@@ -28,13 +28,26 @@ def test_fields_are_where_llvm_puts_them() -> None:
     assert found.user_sgprs == {"private_segment_buffer": 0, "dispatch_ptr": 4, "kernarg_segment_ptr": 6}
     assert found.user_sgpr_count == 9 and found.preload == (2, 3)
     assert found.workgroup_ids == (True, False, True) and found.workgroup_info and found.private_segment
-    assert found.workitem_ids == 3 and found.accumulator_offset == 100
+    assert found.workitem_ids == 3 and found.registers == Allocation(100, 52, 48, 152, 100)
     assert found.mode == 0xF0 | 1 << 8 | 1 << 9  # denormals kept, DX10_CLAMP, IEEE
 
 
 def test_gfx12_has_neither_clamp_nor_ieee_bits() -> None:
     data = descriptor(rsrc1=0xC0 << 12 | 1 << 21 | 1 << 23, properties=1 << 10)
     assert read_descriptor(data, "k", 0, TARGETS["gfx1201"]).mode == 0xC0
+
+
+def test_rdna_has_no_agprs_and_all_sgprs() -> None:
+    for arch in ("gfx1100", "gfx1201"):
+        found = read_descriptor(descriptor(rsrc1=11, rsrc3=63, properties=1 << 10), "k", 0, TARGETS[arch])
+        assert found.registers == Allocation(96, 0, 106, 96)
+        assert str(found.registers) == "96 VGPRs and 106 SGPRs"
+
+
+def test_instructions_name_at_most_256_registers_of_a_kind() -> None:
+    assert read_descriptor(descriptor(63, rsrc3=63), "k", 0, TARGETS["gfx942"]).registers.agprs == 256
+    found = read_descriptor(descriptor(63, properties=1 << 10), "k", 0, TARGETS["gfx1100"])
+    assert (found.registers.vgprs, found.registers.total) == (256, 512)
 
 
 def test_what_cannot_run_is_refused() -> None:

@@ -7,13 +7,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from elftools.elf.constants import P_FLAGS
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section, SymbolTableSection
-from elftools.elf.segments import Segment
+from elftools.elf.segments import NoteSegment, Segment
 
+from kernelwright.simulator.code.arguments import METADATA_NOTE, Arguments, read_arguments
 from kernelwright.simulator.code.descriptor import DESCRIPTOR_BYTES, KernelDescriptor, read_descriptor
 from kernelwright.simulator.code.target import Target, target_of
 from kernelwright.simulator.errors import ObjectError, SimulatorError
@@ -35,13 +36,15 @@ class Symbol(NamedTuple):
 @dataclass(frozen=True)
 class CodeObject:
     """One code object. ``memory`` is what its PT_LOAD segments hold, from virtual address 0; ``text`` spans
-    [``text_start``, ``text_end``) of it."""
+    [``text_start``, ``text_end``) of it. ``arguments`` has an entry for each kernel with metadata.
+    """
 
     target: Target
     memory: bytes
     text_start: int
     text_end: int
     symbols: tuple[Symbol, ...]
+    arguments: Mapping[str, Arguments]
 
     @cached_property
     def text(self) -> bytes:
@@ -115,11 +118,12 @@ def read_code_object(image: bytes) -> CodeObject:
         if len(executable) != 1:
             raise ObjectError(f"a code object has one executable segment, this one {len(executable)}")
         symbols = _symbols(elf)
+        arguments = _arguments(elf)
     for symbol in symbols:
         if symbol.address + symbol.nbytes > len(memory):
             raise ObjectError(f"symbol {symbol.name} lies outside the code object's segments")
     start = executable[0]["p_vaddr"]
-    return CodeObject(target, memory, start, start + executable[0]["p_filesz"], symbols)
+    return CodeObject(target, memory, start, start + executable[0]["p_filesz"], symbols, arguments)
 
 
 @contextmanager
@@ -177,6 +181,17 @@ def _symbols(elf: ELFFile) -> tuple[Symbol, ...]:
             if named and symbol["st_shndx"] != "SHN_UNDEF" and kind in ("STT_OBJECT", "STT_FUNC"):
                 found[symbol.name] = Symbol(symbol.name, symbol["st_value"], symbol["st_size"], kind == "STT_FUNC")
     return tuple(found.values())
+
+
+def _arguments(elf: ELFFile) -> dict[str, Arguments]:
+    found: dict[str, Arguments] = {}
+    for segment in elf.iter_segments("PT_NOTE"):
+        assert isinstance(segment, NoteSegment)
+        for note in segment.iter_notes():
+            kind: Any = note["n_type"]  # a number: pyelftools has no name for it
+            if note["n_name"] == "AMDGPU" and kind == METADATA_NOTE:
+                found.update(read_arguments(note["n_descdata"]))
+    return found
 
 
 def _of_type(sections: Sequence[Section], kind: str) -> list[SymbolTableSection]:

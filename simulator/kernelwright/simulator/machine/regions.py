@@ -62,6 +62,18 @@ def shared(buffers: Sequence[Buffer]) -> Iterator[list[Region]]:
             _host(buffer.address, buffer.nbytes)[:] = mirror.view(buffer.address, buffer.nbytes)
 
 
+def contents(buffers: Sequence[Buffer]) -> list[bytes]:
+    """Copies of the bytes of the writable buffers, for :func:`restore`."""
+    return [_host(buffer.address, buffer.nbytes).tobytes() for buffer in buffers if buffer.writable]
+
+
+def restore(buffers: Sequence[Buffer], saved: Sequence[bytes]) -> None:
+    """Put the bytes back into the same buffers."""
+    writable = (buffer for buffer in buffers if buffer.writable)
+    for buffer, data in zip(writable, saved, strict=True):
+        _host(buffer.address, buffer.nbytes)[:] = np.frombuffer(data, np.uint8)
+
+
 class _Mirror:
     def __init__(self, start: int, end: int) -> None:
         self.start, self.end = start, end

@@ -27,6 +27,7 @@ class Settings:
     checks: Checks = field(default_factory=Checks)
     seed: int | None = None
     processes: int = 1
+    instruction_limit: int | None = None
     debug: Debug | None = None
 
 
@@ -48,7 +49,13 @@ class Executor(Protocol):
 
 
 def _simulator(settings: Settings) -> Executor:
-    return Simulator(checks=settings.checks, seed=settings.seed, processes=settings.processes, debug=settings.debug)
+    return Simulator(
+        checks=settings.checks,
+        seed=settings.seed,
+        processes=settings.processes,
+        instruction_limit=settings.instruction_limit,
+        debug=settings.debug,
+    )
 
 
 class _Call(threading.local):
@@ -88,16 +95,18 @@ def configure(
     checks: Checks | EllipsisType = ...,
     seed: int | EllipsisType | None = ...,
     processes: int | EllipsisType = ...,
+    instruction_limit: int | EllipsisType | None = ...,
     debug: Debug | EllipsisType | None = ...,
 ) -> Iterator[None]:
     """Set options of all simulated devices of this process inside a ``with`` block; omitted options keep their values.
 
     ``checks``: the optional checks. ``seed``: seed of the random order in which waves run between barriers, or None for
-    a fixed order. ``processes``: number of processes that share the workgroups of a launch. ``debug``: traces and
-    breakpoints, or None. If several threads overlap, the block entered last wins. Raises TypeError or ValueError for
-    an illegal value.
+    a fixed order. ``processes``: number of processes that share the workgroups of a launch. ``instruction_limit``: the
+    most instructions that a launch may execute, or None for any number. ``debug``: traces and breakpoints, or None. If
+    several threads overlap, the block entered last wins. Raises TypeError or ValueError for an illegal value.
     """
-    given = {"checks": checks, "seed": seed, "processes": processes, "debug": debug}
+    given: dict[str, Any] = {"checks": checks, "seed": seed, "processes": processes, "debug": debug}
+    given["instruction_limit"] = instruction_limit
     override = {name: value for name, value in given.items() if value is not ...}
     _check(override)
     with _state.lock:
@@ -119,6 +128,9 @@ def _check(override: dict[str, Any]) -> None:
         raise ValueError(f"seed is {seed!r}; allowed: None, or an integer from 0 on")
     if type(processes) is not int or processes < 1:
         raise ValueError(f"processes is {processes!r}; allowed: an integer from 1 on")
+    limit = override.get("instruction_limit")
+    if limit is not None and (type(limit) is not int or limit < 1):
+        raise ValueError(f"instruction_limit is {limit!r}; allowed: None, or an integer from 1 on")
 
 
 def settings() -> Settings:

@@ -133,6 +133,16 @@ def test_checks_are_made_while_they_are_configured() -> None:
     assert run("gfx942", memory(out), launch) == 0
 
 
+def test_a_configured_limit_stops_a_launch() -> None:
+    out = np.zeros(2 * BLOCK, np.uint32)
+    launch = launcher("gfx942", out, 2)
+    with configure(instruction_limit=14):
+        assert run("gfx942", memory(out), launch) == 0
+    with configure(instruction_limit=13), pytest.raises(Fault, match="13 instructions ran, 1 workgroups ended"):
+        run("gfx942", memory(out), launch)
+    assert run("gfx942", memory(out), launch) == 0
+
+
 def test_without_tinygrad_it_says_what_to_install() -> None:
     code = f"""
 import sys

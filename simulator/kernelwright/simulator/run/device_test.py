@@ -188,6 +188,8 @@ def test_contexts_of_threads_may_overlap() -> None:
     [
         ({"seed": -1}, ValueError, "seed is -1"),
         ({"seed": "1"}, ValueError, "seed is '1'"),
+        ({"instruction_limit": 0}, ValueError, "instruction_limit is 0"),
+        ({"instruction_limit": True}, ValueError, "instruction_limit is True"),
         ({"processes": 0}, ValueError, "processes is 0"),
         ({"processes": None}, ValueError, "processes is None"),
         ({"checks": "races"}, TypeError, "checks is 'races'"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import product
 
@@ -20,7 +21,7 @@ from kernelwright.simulator.errors import ObjectError, SimulatorError
 from kernelwright.simulator.instructions.semantics import Step
 from kernelwright.simulator.machine.lds import Lds
 from kernelwright.simulator.machine.memory import Memory, Region
-from kernelwright.simulator.machine.regions import Buffer, constant, direct, shared
+from kernelwright.simulator.machine.regions import Buffer, constant, contents, direct, restore, shared
 from kernelwright.simulator.run.processes import run_forked
 from kernelwright.simulator.run.program import Program
 from kernelwright.simulator.run.report import LaunchReport, Ran, counts_of
@@ -38,8 +39,11 @@ class Simulator:
     ``processes`` is the number of forked processes that share the workgroups of a launch; kernels with global atomics
     always run in one process, so that their results are reproducible. With a ``seed``, waves take turns in slices of
     random length; with None, each runs to its next barrier, in order. ``steps`` is the most instructions that one
-    workgroup may execute. ``debug`` sets traces and breakpoints, and implies one process. Raises SimulatorError for
-    ``processes`` or ``steps`` below 1.
+    workgroup may execute, by default 200 million; ``instruction_limit`` is the most that a launch may execute in all
+    its workgroups, by default any number. The fault at a limit says how many ran and where each wave stands. Each of
+    several processes may execute as many as the limit before their sum is compared with it. ``debug`` sets traces and
+    breakpoints, and implies one process. Raises SimulatorError for ``processes``, ``steps`` or ``instruction_limit``
+    below 1.
     """
 
     def __init__(
@@ -49,12 +53,15 @@ class Simulator:
         processes: int = 1,
         seed: int | None = None,
         steps: int = STEPS,
+        instruction_limit: int | None = None,
         debug: Debug | None = None,
     ) -> None:
         if processes < 1 or steps < 1:
             raise SimulatorError(f"processes ({processes}) and steps ({steps}) must be at least 1")
+        if instruction_limit is not None and instruction_limit < 1:
+            raise SimulatorError(f"instruction_limit is {instruction_limit}; allowed: None, or an integer from 1 on")
         self._checks, self._processes, self._seed, self._steps = checks, processes, seed, steps
-        self._debug = debug
+        self._limit, self._debug = instruction_limit, debug
 
     def launch(
         self,
@@ -69,17 +76,33 @@ class Simulator:
     ) -> LaunchReport:
         """Run ``kernel`` of the code object ``image`` to its end.
 
-        ``grid`` is in workgroups, ``block`` in work-items, ``dynamic_lds`` in bytes. ``arguments`` is the kernel
-        argument segment without hidden arguments. The kernel may access only ``buffers``, which change in place; their
-        contents are undefined after a Fault. Raises ObjectError for an image or kernel that cannot be run,
-        SimulatorError for illegal sizes, Fault for an illegal action of the kernel.
+        ``grid`` is in workgroups, ``block`` in work-items, ``dynamic_lds`` in bytes. ``arguments`` holds all explicit
+        arguments of the kernel, as its argument segment does, and no hidden ones. The kernel may access only
+        ``buffers``, which change in place; their contents are undefined after a Fault. Raises ObjectError for an image
+        or kernel that cannot be run, SimulatorError for illegal sizes and missing arguments, Fault for an illegal
+        action of the kernel.
         """
-        program = _program(image, kernel, self._checks)
+        program = _program(image, kernel, replace(self._checks, seeds=()))
         if self._debug is not None:
             program = _watched(program, self._checks, self._debug)
         start = _start(program, grid, block, arguments, dynamic_lds)
-        run = _Launch(program, start, self._steps, self._seed, self._checks)
         workgroups = [(x, y, z) for z, y, x in product(*(range(extent) for extent in reversed(grid)))]
+        before = contents(buffers) if self._checks.seeds else []
+        counts = self._run(program, start, workgroups, buffers, self._seed)
+        if self._checks.seeds:
+            after = contents(buffers)
+            for seed in self._checks.seeds:
+                restore(buffers, before)
+                self._run(program, start, workgroups, buffers, seed)
+            restore(buffers, after)
+        waves = start.waves * len(workgroups)
+        return LaunchReport(kernel, program.code.target.name, len(workgroups), waves, sum(counts.values()), counts)
+
+    def _run(
+        self, program: Program, start: Start, workgroups: list[Index], buffers: Sequence[Buffer], seed: int | None
+    ) -> dict[str, int]:
+        """Run all workgroups once; returns the counts of instructions by class."""
+        run = _Launch(program, start, self._steps, self._limit, seed, self._checks)
         fixed = [
             constant(ARGUMENT_ADDRESS, start.arguments, "the kernel's arguments"),
             constant(CODE_ADDRESS, program.code.memory, "the code object"),
@@ -94,23 +117,29 @@ class Simulator:
                 memory = fixed + regions
                 ran = run_forked([partial(run.workgroups, workgroups[n::count], memory) for n in range(count)])
         counts = counts_of(program, ran)
-        waves = start.waves * len(workgroups)
-        return LaunchReport(kernel, program.code.target.name, len(workgroups), waves, sum(counts.values()), counts)
+        total = sum(counts.values())
+        if self._limit is not None and total > self._limit:
+            raise SimulatorError(
+                f"kernel {program.kernel.name} executed {total} instructions in {count} processes, and all waves "
+                f"ended; the instruction limit of the launch is {self._limit}. One process says where it is reached"
+            )
+        return counts
 
 
 class _Launch:
-    def __init__(self, program: Program, start: Start, steps: int, seed: int | None, checks: Checks) -> None:
-        self._program, self._start, self._steps, self._seed, self._checks = program, start, steps, seed, checks
+    def __init__(
+        self, program: Program, start: Start, steps: int, limit: int | None, seed: int | None, checks: Checks
+    ) -> None:
+        self._program, self._start, self._checks = program, start, checks
+        self._steps, self._limit, self._seed = steps, limit, seed
 
     def workgroups(self, chosen: Sequence[Index], regions: Sequence[Region]) -> Ran:
         """Run the chosen workgroups one after another; returns how often each run of steps was executed."""
         program, memory = self._program, Memory(regions)
-        schedule = Schedule(program, steps=self._steps)
+        schedule = Schedule(program, steps=self._steps, limit=self._limit, seed=self._seed)
         waves = self._start.make_waves(program, memory)
         with np.errstate(all="ignore"):
             for workgroup in chosen:
-                if self._seed is not None:
-                    schedule.random = np.random.default_rng([self._seed, *workgroup])
                 self._start.set_up(waves, workgroup, program.entry, self._lds(len(waves)))
                 if self._checks.any:
                     prepare(waves, self._checks)
@@ -154,7 +183,8 @@ def _start(program: Program, grid: Index, block: Index, arguments: bytes, dynami
         raise SimulatorError(f"{lds} bytes of LDS; {target.name} has {target.lds_bytes} per workgroup")
     if kernel.dynamic_stack:
         raise ObjectError(f"kernel {kernel.name} has a stack of unknown size; that is not modelled")
-    return Start(program.code, kernel, block, kernel_arguments(kernel, arguments, grid, block), lds)
+    segment = kernel_arguments(program.code, kernel, arguments, grid, block, dynamic_lds)
+    return Start(program.code, kernel, block, segment, lds)
 
 
 def _has_global_atomics(program: Program) -> bool:

@@ -1,7 +1,11 @@
-"""Runs jobs in forked processes, collects their results and errors, and always ends and reaps the processes."""
+"""Runs jobs in forked processes, collects their results and errors, and always ends and reaps the processes.
+
+The processes also end when this one is killed: Linux sends them SIGKILL then (PR_SET_PDEATHSIG).
+"""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pickle
 import signal
@@ -10,6 +14,9 @@ from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any
 
 from kernelwright.simulator.errors import Fault, SimulatorError
+
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_prctl: Any = ctypes.CDLL(None, use_errno=True).prctl  # found before a fork: looking it up takes locks
 
 
 def run_forked(jobs: Sequence[Callable[[], Any]]) -> list[Any]:
@@ -38,12 +45,14 @@ def run_forked(jobs: Sequence[Callable[[], Any]]) -> list[Any]:
 
 def _start(job: Callable[[], Any], others: Sequence[Connection]) -> tuple[int, Connection]:
     reader, writer = Pipe(duplex=False)
+    parent = os.getpid()
     pid = os.fork()
     if pid:
         writer.close()
         return pid, reader
     status = 1
     try:
+        end_with(parent)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         for other in (*others, reader):
             other.close()
@@ -51,6 +60,17 @@ def _start(job: Callable[[], Any], others: Sequence[Connection]) -> tuple[int, C
         status = 0
     finally:
         os._exit(status)  # the parent's clean-up handlers must not run here
+
+
+def end_with(parent: int) -> None:
+    """Let this process be killed when its parent ends; ends at once if ``parent`` is its parent no longer.
+
+    The kernel watches the thread that forked; it waits in :func:`run_forked` until all processes have ended.
+    """
+    if _prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL), *[ctypes.c_ulong(0)] * 3):
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
+    if os.getppid() != parent:  # it ended before the request
+        os._exit(1)
 
 
 def _send(writer: Connection, job: Callable[[], Any]) -> None:

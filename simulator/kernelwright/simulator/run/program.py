@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from kernelwright.simulator.checks.allocation import beyond_allocation
 from kernelwright.simulator.code.decode import decode
 from kernelwright.simulator.code.descriptor import KernelDescriptor
 from kernelwright.simulator.code.instruction import Instruction
@@ -27,8 +28,9 @@ class Run(NamedTuple):
 class Program:
     """The functions of a kernel: its entry function, and others as soon as they are called.
 
-    ``wrap`` wraps every step (the checks do). An unmodelled instruction becomes a step that raises Unmodelled, because
-    not every static instruction is executed.
+    ``wrap`` wraps every step (the checks do). An unmodelled instruction becomes a step that raises Unmodelled, and one
+    that uses registers beyond the kernel's allocation a step that raises a Trap, because not every static instruction
+    is executed.
     """
 
     def __init__(self, code: CodeObject, kernel: KernelDescriptor, wrap: Wrap | None = None) -> None:
@@ -81,6 +83,8 @@ class Program:
             return self._bound[key]
         try:
             step = build(instruction, self.code.target)
+            outside = beyond_allocation(instruction, self.code.target, self.kernel.registers)
+            step = step if outside is None else _trap(outside)
         except Unmodelled as error:
             step = _unmodelled(error.reason)
         if self._wrap is not None:
@@ -111,6 +115,13 @@ class _Labels(dict[int, int]):
 def _unmodelled(reason: str) -> Step:
     def step(wave: Wave) -> None:
         raise Unmodelled(reason)
+
+    return step
+
+
+def _trap(reason: str) -> Step:
+    def step(wave: Wave) -> None:
+        raise Trap(reason)
 
     return step
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from operator import length_hint
+from typing import NoReturn
 
 import numpy as np
 
@@ -15,38 +17,47 @@ _LONGEST_SLICE = 40  # instructions; short enough that waves overtake each other
 
 
 class Schedule:
-    """Executes workgroups of one launch.
+    """Executes workgroups of one launch, one after another.
 
-    ``steps`` is the most instructions that one workgroup may execute; an endless loop faults there. With ``random``,
-    waves take turns in slices of random length; without it, each runs to its next barrier, in order. ``random`` may be
-    replaced between workgroups.
+    ``steps`` is the most instructions that one workgroup may execute, and ``limit`` the most that all of them may; the
+    instruction after them is a fault. With a ``seed``, waves take turns in slices of random length, the same for each
+    run of a workgroup; without one, each runs to its next barrier, in order.
     """
 
-    def __init__(self, program: Program, *, steps: int, random: np.random.Generator | None = None) -> None:
+    def __init__(self, program: Program, *, steps: int, limit: int | None = None, seed: int | None = None) -> None:
         self.program = program
         self.ran: defaultdict[tuple[int, int], int] = defaultdict(int)
-        self._limit = steps
-        self._left = steps
-        self.random = random
+        self._steps, self._limit, self._seed = steps, limit, seed
+        self._executed = 0  # by the workgroups that have ended
+        self._ended = 0  # workgroups
+        self._left = 0  # what the current workgroup may still execute
+        self._waves: list[Wave] = []
 
     def run(self, waves: list[Wave]) -> None:
         """Run the waves of a workgroup to their ends. Raises the first Fault."""
-        self._left = self._limit
+        self._waves = waves
+        allowed = self._left = self._allowed()
+        random = None if self._seed is None else np.random.default_rng([self._seed, *waves[0].workgroup])
         while True:
             ready = [wave for wave in waves if self._ready(wave)]
             if not ready:
                 break
-            if self.random is None:
+            if random is None:
                 for wave in ready:
                     self._advance(wave)
             else:
-                wave = ready[self.random.integers(len(ready))]
-                self._slice(wave, int(self.random.integers(1, _LONGEST_SLICE + 1)))
+                wave = ready[random.integers(len(ready))]
+                self._slice(wave, int(random.integers(1, _LONGEST_SLICE + 1)))
         for wave in waves:
             if wave.state != "done":
                 ended = [other.index for other in waves if other.state == "done"]
                 why = f"waves {ended} ended without it" if ended else "not all waves arrive at it"
                 raise self._fault(wave, Trap(f"deadlock: waits at a barrier for ever, {why}"), wave.pc - 1)
+        self._executed += allowed - self._left
+        self._ended += 1
+
+    def _allowed(self) -> int:
+        return self._steps if self._limit is None else min(self._steps, self._limit - self._executed)
 
     @staticmethod
     def _ready(wave: Wave) -> bool:
@@ -70,8 +81,7 @@ class Schedule:
         steps, start, stop = run
         self._left -= stop - start
         if self._left < 0:
-            endless = Trap(f"an endless loop? The workgroup has executed {self._limit} instructions")
-            raise self._fault(wave, endless, start)
+            self._exhaust(wave, self._left + stop - start)
         self.ran[start, stop] += 1
         wave.pc = stop
         at = iter(steps)
@@ -84,6 +94,18 @@ class Schedule:
             failure = Trap(f"the simulator itself failed: {type(error).__name__}: {error}")
             raise self._fault(wave, failure, stop - 1 - length_hint(at)) from error
 
+    def _exhaust(self, wave: Wave, left: int) -> NoReturn:
+        """Execute the ``left`` instructions that are still allowed, and fault."""
+        self._left = left
+        if left:
+            self._execute(wave, self.program.cut(wave.pc, left))
+        where = positions(self._waves, self.program)
+        if self._allowed() < self._steps:
+            ran = f"{self._limit} instructions ran, {self._ended} workgroups ended"
+            raise self._fault(wave, Trap(f"the instruction limit of the launch is reached: {ran}; {where}"), wave.pc)
+        reason = f"an endless loop? The workgroup has executed {self._steps} instructions; {where}"
+        raise self._fault(wave, Trap(reason), wave.pc)
+
     def _fault(self, wave: Wave, trap: Trap, index: int) -> Fault:
         instruction = self.program.instructions[index]
         return Fault(
@@ -94,4 +116,21 @@ class Schedule:
             pc=instruction.pc,
             instruction=str(instruction),
             address=trap.address,
+            seed=self._seed,
         )
+
+
+def positions(waves: Sequence[Wave], program: Program) -> str:
+    """Where each wave stands: ``waves 0, 2 at pc 0x10 (s_nop); wave 1 ended``."""
+    standing: dict[str, list[str]] = {}
+    for wave in waves:
+        if wave.state == "done":
+            where = "ended"
+        else:
+            waits = wave.state == "barrier"
+            instruction = program.instructions[wave.pc - waits]
+            where = f"{'waits' if waits else 'stands'} at pc {instruction.pc:#x} ({instruction})"
+        standing.setdefault(where, []).append(str(wave.index))
+    return "; ".join(
+        f"wave{'s' if len(indices) > 1 else ''} {', '.join(indices)}: {where}" for where, indices in standing.items()
+    )

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelwright.simulator.errors import Fault
+from kernelwright.simulator.errors import Fault, SimulatorError
 from kernelwright.simulator.run.launch import Simulator
 from kernelwright.simulator.testing.objects import Line, run_lines
 
@@ -45,8 +45,59 @@ def test_the_step_limit_is_one_of_each_workgroup() -> None:
     lines: list[Line] = [("SOPP", "s_nop")] * 9  # and s_endpgm, in 2 waves
     run_lines("gfx942", lines, simulator=Simulator(steps=20), block=128, groups=3)
     for seed in (None, 1):
-        with pytest.raises(Fault, match="has executed 19 instructions"):
+        with pytest.raises(Fault, match="has executed 19 instructions") as caught:
             run_lines("gfx942", lines, simulator=Simulator(steps=19, seed=seed), block=128, groups=3)
+        assert caught.value.instruction == "s_endpgm" and caught.value.workgroup == (0, 0, 0)
+    with pytest.raises(Fault, match=r"wave 0: ended; wave 1: stands at pc 0x24 \(s_endpgm\)"):
+        run_lines("gfx942", lines, simulator=Simulator(steps=19), block=128)
+
+
+def test_the_instruction_limit_is_one_of_the_launch() -> None:
+    lines: list[Line] = [("SOPP", "s_nop")] * 9
+    run_lines("gfx942", lines, simulator=Simulator(instruction_limit=60), block=128, groups=3)
+    for limit, where in ((59, (2, 0, 0)), (40, (2, 0, 0)), (39, (1, 0, 0)), (1, (0, 0, 0))):
+        reason = (
+            rf"the instruction limit of the launch is reached: {limit} instructions ran, {where[0]} workgroups ended"
+        )
+        for seed in (None, 5):
+            with pytest.raises(Fault, match=reason) as caught:
+                run_lines("gfx942", lines, simulator=Simulator(instruction_limit=limit, seed=seed), block=128, groups=3)
+            assert caught.value.workgroup == where and caught.value.seed == seed
+
+
+def test_the_limit_counts_the_instructions_of_all_processes() -> None:
+    lines: list[Line] = [("SOPP", "s_nop")] * 9
+    run_lines("gfx942", lines, simulator=Simulator(instruction_limit=60, processes=3), block=128, groups=3)
+    with pytest.raises(SimulatorError, match=r"executed 60 instructions in 3 processes, .* limit of the launch is 59"):
+        run_lines("gfx942", lines, simulator=Simulator(instruction_limit=59, processes=3), block=128, groups=3)
+    with pytest.raises(Fault, match="19 instructions ran, 0 workgroups ended"):
+        run_lines("gfx942", lines, simulator=Simulator(instruction_limit=19, processes=3), block=128, groups=3)
+
+
+def test_a_limit_says_where_each_wave_stands() -> None:
+    """Wave 0 ends, wave 1 waits at a barrier, wave 2 spins."""
+    lines: list[Line] = [
+        ("VOP1", "v_readfirstlane_b32", {"vdst": "v9", "src0": "v0"}),
+        ("SOPC", "s_cmp_eq_u32", {"ssrc0": "s9", "ssrc1": 0}),
+        ("SOPP", "s_cbranch_scc1", {"simm16": 4}),
+        ("SOPC", "s_cmp_eq_u32", {"ssrc0": "s9", "ssrc1": 64}),
+        ("SOPP", "s_cbranch_scc1", {"simm16": 1}),
+        ("SOPP", "s_branch", {"simm16": 0xFFFF}),
+        ("SOPP", "s_barrier"),
+    ]
+    with pytest.raises(Fault) as caught:
+        run_lines("gfx942", lines, simulator=Simulator(instruction_limit=500), block=192)
+    assert caught.value.reason == (
+        "the instruction limit of the launch is reached: 500 instructions ran, 0 workgroups ended; wave 0: ended; "
+        "wave 1: waits at pc 0x18 (s_barrier); wave 2: stands at pc 0x14 (s_branch simm16:65535)"
+    )
+    assert (caught.value.wave, caught.value.pc) == (2, 0x14)
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_limit_below_1_is_refused(limit: int) -> None:
+    with pytest.raises(SimulatorError, match=f"instruction_limit is {limit}; allowed: None, or an integer from 1 on"):
+        Simulator(instruction_limit=limit)
 
 
 def test_a_failure_of_the_simulator_itself_names_the_instruction(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernelwright.simulator.code.arguments import Arguments
 from kernelwright.simulator.code.descriptor import KernelDescriptor
 from kernelwright.simulator.code.object_file import CodeObject
 from kernelwright.simulator.errors import ObjectError, SimulatorError
@@ -110,26 +111,27 @@ class Start:
             wave.s[at + self.kernel.workgroup_info] = 0
 
 
-def kernel_arguments(kernel: KernelDescriptor, given: bytes, grid: Index, block: Index) -> bytes:
-    """The kernel's argument segment: the given bytes, then the hidden arguments if the kernel has room for them.
+def kernel_arguments(
+    code: CodeObject, kernel: KernelDescriptor, given: bytes, grid: Index, block: Index, dynamic_lds: int
+) -> bytes:
+    """The kernel's argument segment: the given bytes, then the hidden arguments that its metadata lists.
 
-    Their layout is that of code object version 5 (LLVM, AMDGPUUsage, "Code Object V5 Metadata": hidden_block_count_x at
-    0, hidden_group_size_x at 12, hidden_grid_dims at 64). SimulatorError if too few bytes were given.
+    A kernel without metadata has explicit arguments only. Hidden arguments that are not modelled (queues, the heap,
+    buffers of printf and host calls) are 0. SimulatorError if not all explicit arguments were given.
     """
-    start = -(-len(given) // 8) * 8
-    room = kernel.kernarg_bytes - start
-    if room < 0 and len(given) <= kernel.kernarg_bytes:
-        room = 0
-    if 0 < room < 66:
+    layout = code.arguments.get(kernel.name, Arguments(kernel.kernarg_bytes, ()))
+    if len(given) < layout.explicit_bytes:
+        hidden = f" and {len(layout.hidden)} hidden ones, which are not given" if layout.hidden else ""
         raise SimulatorError(
-            f"kernel {kernel.name} takes {kernel.kernarg_bytes} bytes of arguments; {len(given)} given"
+            f"kernel {kernel.name} takes {layout.explicit_bytes} bytes of arguments{hidden}; {len(given)} given"
         )
-    if room <= 0:
-        return given
-    dimensions = max(
-        1, sum(extent > 1 or axis == 0 for axis, extent in enumerate(a * b for a, b in zip(grid, block, strict=True)))
-    )
-    hidden = bytearray(room)
-    struct.pack_into("<3I6H", hidden, 0, *grid, *block, 0, 0, 0)
-    struct.pack_into("<H", hidden, 64, dimensions)
-    return given.ljust(start, b"\0") + bytes(hidden)
+    if not layout.hidden:
+        return given.ljust(kernel.kernarg_bytes, b"\0")
+    beyond_x = sum(groups * items > 1 for groups, items in zip(grid[1:], block[1:], strict=True))
+    values = {"grid_dims": 1 + beyond_x, "dynamic_lds_size": dynamic_lds}
+    for axis, letter in enumerate("xyz"):
+        values |= {f"block_count_{letter}": grid[axis], f"group_size_{letter}": block[axis]}
+    segment = bytearray(given[: layout.explicit_bytes].ljust(kernel.kernarg_bytes, b"\0"))
+    for kind, offset, nbytes in layout.hidden:
+        segment[offset : offset + nbytes] = values.get(kind, 0).to_bytes(nbytes, "little")
+    return bytes(segment)

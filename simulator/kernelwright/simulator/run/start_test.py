@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from kernelwright.simulator.code.descriptor import KernelDescriptor
+from kernelwright.simulator.code.descriptor import Allocation, KernelDescriptor
 from kernelwright.simulator.code.target import TARGETS
 from kernelwright.simulator.machine.scratch import BUFFER
 from kernelwright.simulator.machine.words import POISON
@@ -29,7 +29,7 @@ def test_scratch_of_gfx90a() -> None:
         private_segment=True,
         workitem_ids=1,
         mode=0xF0,
-        accumulator_offset=4,
+        registers=Allocation(8, 0, 16, 8, 8),
         dynamic_stack=False,
     )
     wave = make_wave("gfx90a")

@@ -1,4 +1,4 @@
-"""The command line: modelled instructions, static coverage of kernel libraries, disassembly."""
+"""The command line: modelled instructions, static coverage of kernel libraries, disassembly, programs under checks."""
 
 from __future__ import annotations
 
@@ -15,12 +15,16 @@ from kernelwright.simulator.code.target import TARGETS
 from kernelwright.simulator.errors import SimulatorError
 from kernelwright.simulator.tools import table
 from kernelwright.simulator.tools.coverage import UNDECODED, Gap, gaps, instructions_of
+from kernelwright.simulator.tools.run_program import add_run
 
 OK, FOUND, WRONG = 0, 1, 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. Returns 0: success; 1: an instruction is not modelled; 2: wrong use or an unreadable file."""
+    """Run one command. Returns 0: success; 1: an instruction is not modelled; 2: wrong use or an unreadable file.
+
+    The command ``run`` ends with the status of its program, or with 1 after an exception.
+    """
     parser = _parser()
     try:
         given = parser.parse_args(arguments)
@@ -53,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     disassemble.add_argument("file", type=Path, metavar="LIBRARY", help="a kernel library or a code object")
     disassemble.add_argument("--kernel", default="", metavar="TEXT", help="only functions whose name contains TEXT")
     disassemble.set_defaults(run=_disassemble)
+    add_run(commands)
     return parser
 
 

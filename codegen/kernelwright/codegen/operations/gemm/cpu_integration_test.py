@@ -259,8 +259,8 @@ def test_several_threads_launch_at_once_and_after_fork(library: CpuLibrary) -> N
 def test_refusals_name_field_and_value(library: CpuLibrary) -> None:
     kernel = kernels(library)[0]
     for field, value, status, text in (
-        ("dtype_c", 6, UNSUPPORTED, "dtype_c is 6"),
-        ("layout_c", 1, UNSUPPORTED, "layout_c is 1"),
+        ("dtype_c", 6, UNSUPPORTED, "dtype_c is int8, this kernel serves"),
+        ("layout_c", 1, UNSUPPORTED, "layout_c is column-major, this kernel serves row-major"),
         ("split_k", 3, UNSUPPORTED, "split_k is 3"),
         ("m", -1, INVALID_ARGUMENT, "-1"),
         ("lda", 2, INVALID_ARGUMENT, "lda is 2"),
@@ -281,6 +281,7 @@ def test_bad_launches_are_refused(library: CpuLibrary) -> None:
     assert "workspace_bytes" in library.last_error
     assert plan.launch(0, p, 0, p) == INVALID_ARGUMENT
     assert plan.launch(p, p, 0, 0) == INVALID_ARGUMENT
+    assert plan.launch(p, p, 0, p, device=1) == INVALID_ARGUMENT and "device is 1" in library.last_error
     assert library.set_num_threads(100_000) == INVALID_ARGUMENT
     assert library.set_runtime("/some/file.so") == UNSUPPORTED and "/some/file.so" in library.last_error
     assert library.check_device(3)[0] == INVALID_ARGUMENT

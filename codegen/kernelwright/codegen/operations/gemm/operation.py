@@ -63,7 +63,7 @@ class Gemm:
         return expand_gemm(config, arch)
 
     def view(self, spec: GemmSpec) -> dict[str, Any]:
-        """Every field (``tile.m`` as ``tile_m``), ``dtype`` for that of A, and the variant."""
+        """Every field (``tile.m`` as ``tile_m``), ``dtype`` (the type of A), and the variant."""
         shorthands = {name: str(getattr(spec, short.field)) for name, short in SHORTHANDS.items()}
         return {**flat_values(spec), **shorthands, "variant": spec.variant}
 

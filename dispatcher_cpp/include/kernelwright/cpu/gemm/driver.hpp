@@ -14,7 +14,7 @@ namespace kernelwright::cpu {
 
 class gemm_job {
  public:
-  gemm_job(const gemm_kernel& kernel, const gemm_plan& plan, const kw_gemm_args& args)
+  gemm_job(const gemm_kernel& kernel, const gemm_plan& plan, const product& args)
       : kernel_(kernel), plan_(plan), args_(args), next_(0), done_(0) {}
 
   void run() { run_in_pool(threads_now(plan_.threads), &gemm_job::participate, this); }
@@ -153,7 +153,7 @@ class gemm_job {
 
   const gemm_kernel& kernel_;
   const gemm_plan& plan_;
-  const kw_gemm_args& args_;
+  const product& args_;
   alignas(64) int64_t next_;
   alignas(64) int64_t done_;
 };

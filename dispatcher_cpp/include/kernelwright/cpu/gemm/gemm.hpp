@@ -2,12 +2,12 @@
 #ifndef KERNELWRIGHT_CPU_GEMM_GEMM_HPP
 #define KERNELWRIGHT_CPU_GEMM_GEMM_HPP
 
-#include "kernelwright/cpu/gemm/direct.hpp"
-#include "kernelwright/cpu/gemm/finish.hpp"
-#include "kernelwright/cpu/gemm/multiply.hpp"
-#include "kernelwright/cpu/gemm/pack.hpp"
-#include "kernelwright/cpu/gemm/skinny.hpp"
-#include "kernelwright/cpu/gemm/skinny_dots.hpp"
+#include "kernelwright/cpu/gemm/micro/direct.hpp"
+#include "kernelwright/cpu/gemm/micro/finish.hpp"
+#include "kernelwright/cpu/gemm/micro/multiply.hpp"
+#include "kernelwright/cpu/gemm/micro/pack.hpp"
+#include "kernelwright/cpu/gemm/micro/skinny.hpp"
+#include "kernelwright/cpu/gemm/micro/skinny_dots.hpp"
 
 namespace kernelwright::cpu {
 namespace {
@@ -89,25 +89,26 @@ struct gemm {
 }  // namespace kernelwright::cpu
 
 // Defines the descriptor SYMBOL; KERNEL is a kernelwright::cpu::gemm_kernel with static storage.
-#define KW_CPU_GEMM_DESCRIPTOR(SYMBOL, KERNEL, NAME, ARCH, IDENTITY, SPEC_JSON, FEATURES)          \
-  extern "C" {                                                                                     \
-  extern KW_HIDDEN const kw_kernel SYMBOL;                                                         \
-  const kw_kernel SYMBOL = {sizeof(kw_kernel),                                                     \
-                            KW_ABI_VERSION,                                                        \
-                            (KERNEL).grouped != 0 ? KW_OP_GROUPED_GEMM : KW_OP_GEMM,               \
-                            KW_CPU_GEMM_PLAN_BYTES,                                                \
-                            NAME,                                                                  \
-                            ARCH,                                                                  \
-                            IDENTITY,                                                              \
-                            SPEC_JSON,                                                             \
-                            FEATURES,                                                              \
-                            &(KERNEL).traits,                                                      \
-                            kw_cpu_gemm_supports,                                                  \
-                            kw_cpu_gemm_workspace_size,                                            \
-                            kw_cpu_gemm_plan,                                                      \
-                            kw_cpu_gemm_launch,                                                    \
-                            (KERNEL).traits.b_format != 0 ? kw_cpu_gemm_shuffle_b_bytes : nullptr, \
-                            (KERNEL).traits.b_format != 0 ? kw_cpu_gemm_shuffle_b : nullptr};      \
+#define KW_CPU_GEMM_DESCRIPTOR(SYMBOL, KERNEL, NAME, ARCH, IDENTITY, SPEC_JSON, FEATURES) \
+  extern "C" {                                                                            \
+  extern KW_HIDDEN const kw_kernel SYMBOL;                                                \
+  const kw_kernel SYMBOL = {                                                              \
+      .struct_size = sizeof(kw_kernel),                                                   \
+      .abi_version = KW_ABI_VERSION,                                                      \
+      .op = (KERNEL).grouped != 0 ? KW_OP_GROUPED_GEMM : KW_OP_GEMM,                      \
+      .plan_bytes = KW_CPU_GEMM_PLAN_BYTES,                                               \
+      .name = NAME,                                                                       \
+      .arch = ARCH,                                                                       \
+      .identity = IDENTITY,                                                               \
+      .spec_json = SPEC_JSON,                                                             \
+      .features = FEATURES,                                                               \
+      .traits = &(KERNEL).traits,                                                         \
+      .supports = kw_cpu_gemm_supports,                                                   \
+      .workspace_size = kw_cpu_gemm_workspace_size,                                       \
+      .plan = kw_cpu_gemm_plan,                                                           \
+      .launch = kw_cpu_gemm_launch,                                                       \
+      .extension = (KERNEL).traits.b_format != 0 ? &kw_cpu_gemm_preshuffle : nullptr,     \
+  };                                                                                      \
   }
 
 #endif  // KERNELWRIGHT_CPU_GEMM_GEMM_HPP

@@ -21,6 +21,14 @@ constexpr int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
 // Distance between two panels; a multiple of a cache line.
 constexpr int64_t panel_units(int64_t width, int64_t steps) { return round_up(width * steps, 16) + kSpareUnits; }
 
+// Where one product finds its operands and memory of its own.
+struct product {
+  const void *a, *b, *c;
+  void* d;
+  const void* multi_d[KW_MAX_D];
+  void* workspace;
+};
+
 // Where sums go: D = act((alpha * sum + beta * C) op D0 op D1 …).
 struct output {
   const void* c;  // read only if beta != 0
@@ -115,9 +123,8 @@ extern "C" {
 KW_HIDDEN kw_status kw_cpu_gemm_supports(const kw_kernel*, const kw_problem*, char* reason, size_t reason_bytes);
 KW_HIDDEN kw_status kw_cpu_gemm_workspace_size(const kw_kernel*, const kw_problem*, uint64_t* bytes);
 KW_HIDDEN kw_status kw_cpu_gemm_plan(const kw_kernel*, const kw_problem*, void* plan);
-KW_HIDDEN kw_status kw_cpu_gemm_launch(const kw_kernel*, const void* plan, const void* args);
-KW_HIDDEN kw_status kw_cpu_gemm_shuffle_b_bytes(const kw_kernel*, const kw_problem*, uint64_t* bytes);
-KW_HIDDEN kw_status kw_cpu_gemm_shuffle_b(const kw_kernel*, const kw_problem*, const void* b, void* shuffled);
+KW_HIDDEN kw_status kw_cpu_gemm_launch(const kw_kernel*, const void* plan, const kw_launch*, const void* args);
+extern KW_HIDDEN const kw_gemm_extension kw_cpu_gemm_preshuffle;
 }
 
 // Storage of a plan, see products.hpp.

@@ -8,7 +8,7 @@
 
 namespace kernelwright::cpu {
 
-inline void run_direct(const gemm_kernel& kernel, const gemm_plan& plan, const kw_gemm_args& args) {
+inline void run_direct(const gemm_kernel& kernel, const gemm_plan& plan, const product& args) {
   const kw_gemm_problem& p = plan.problem;
   const bool a_rows = p.layout_a == KW_ROW_MAJOR;
   direct_block b = {};
@@ -30,7 +30,7 @@ inline void run_direct(const gemm_kernel& kernel, const gemm_plan& plan, const k
   kernel.direct(b);
 }
 
-inline void launch(const gemm_kernel& kernel, const gemm_plan& plan, const kw_gemm_args& args) {
+inline void launch(const gemm_kernel& kernel, const gemm_plan& plan, const product& args) {
   switch (plan.way) {
     case path::kDirect:
       return run_direct(kernel, plan, args);

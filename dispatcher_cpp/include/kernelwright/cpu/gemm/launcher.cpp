@@ -6,21 +6,23 @@
 namespace kernelwright::cpu {
 namespace {
 
+constexpr size_t kReasonBytes = 256;
+
 const gemm_kernel& kernel_of(const kw_kernel* kernel) { return *static_cast<const gemm_kernel*>(kernel->traits); }
 
-// One operand: its leading dimension covers a line, and its last byte has an address.
-kw_status check_operand(char name, int64_t lines, int64_t line, int64_t ld, char* reason, size_t bytes) {
-  const long long length = line, stride = ld;
-  if (ld < line) {
-    return fail(KW_INVALID_ARGUMENT, reason, bytes, "ld%c is %lld, but a line of %c has %lld elements", name, stride,
-                name - ('a' - 'A'), length);
-  }
+// Its last element has an address.
+kw_status check_span(const kw_gemm_matrix& x, char* reason, size_t bytes) {
   int64_t end = 0;
-  if (__builtin_mul_overflow(larger(lines, 1), larger(ld, 1), &end) || end > INT64_MAX / 8) {
-    return fail(KW_INVALID_ARGUMENT, reason, bytes, "ld%c is %lld: the last element of %c has no 64-bit address", name,
-                stride, name - ('a' - 'A'));
+  if (!__builtin_mul_overflow(larger(kw_gemm_lines(&x), 1), larger(x.ld, 1), &end) && end <= INT64_MAX / 8) {
+    return KW_OK;
   }
-  return KW_OK;
+  return fail(KW_INVALID_ARGUMENT, reason, bytes, "%s is %lld: the last element of %s has no 64-bit address", x.ld_name,
+              static_cast<long long>(x.ld), x.name);
+}
+
+// Hands on the sentence of a shared check.
+kw_status told(kw_status status, const char* why, char* reason, size_t bytes) {
+  return status == KW_OK ? KW_OK : fail(status, reason, bytes, "%s", why);
 }
 
 kw_status check_sizes(const kw_gemm_problem& p, char* reason, size_t bytes) {
@@ -28,43 +30,16 @@ kw_status check_sizes(const kw_gemm_problem& p, char* reason, size_t bytes) {
     return fail(KW_INVALID_ARGUMENT, reason, bytes, "m, n, k are %lld, %lld, %lld, but a size cannot be negative",
                 static_cast<long long>(p.m), static_cast<long long>(p.n), static_cast<long long>(p.k));
   }
-  const bool a_rows = p.layout_a == KW_ROW_MAJOR, b_rows = p.layout_b == KW_ROW_MAJOR;
-  kw_status status = check_operand('a', a_rows ? p.m : p.k, a_rows ? p.k : p.m, p.lda, reason, bytes);
-  if (status == KW_OK && p.b_format == 0) {
-    status = check_operand('b', b_rows ? p.k : p.n, b_rows ? p.n : p.k, p.ldb, reason, bytes);
-  }
-  if (status == KW_OK) status = check_operand('c', p.m, p.n, p.ldc, reason, bytes);
-  for (uint32_t n = 0; status == KW_OK && n < p.num_d && n < KW_MAX_D; ++n) {
-    const int64_t ld = p.ld_multi_d[n];
-    if (ld != 0 && ld < p.n) {
-      status = fail(KW_INVALID_ARGUMENT, reason, bytes, "ld_multi_d[%u] is %lld: set it to 0 or at least n, %lld", n,
-                    static_cast<long long>(ld), static_cast<long long>(p.n));
-    }
-  }
-  return status;
+  char why[kReasonBytes] = "";
+  kw_status status = told(kw_gemm_check_all_leading(&p, why, sizeof(why)), why, reason, bytes);
+  if (status == KW_OK) status = check_span(kw_gemm_matrix_a(&p), reason, bytes);
+  if (status == KW_OK && p.b_format == 0) status = check_span(kw_gemm_matrix_b(&p), reason, bytes);
+  return status == KW_OK ? check_span(kw_gemm_matrix_c(&p), reason, bytes) : status;
 }
 
-kw_status check_types(const kw_gemm_traits& t, const kw_gemm_problem& p, char* reason, size_t bytes) {
-  const struct {
-    const char* name;
-    uint32_t asked, served;
-  } fields[] = {{"dtype_a", p.dtype_a, t.dtype_a},    {"dtype_b", p.dtype_b, t.dtype_b},
-                {"dtype_c", p.dtype_c, t.dtype_c},    {"dtype_acc", p.dtype_acc, t.dtype_acc},
-                {"layout_a", p.layout_a, t.layout_a}, {"layout_b", p.layout_b, t.layout_b},
-                {"layout_c", p.layout_c, t.layout_c}};
-  for (const auto& field : fields) {
-    if (field.asked != field.served) {
-      return fail(KW_UNSUPPORTED, reason, bytes, "%s is %u, but this kernel serves %u", field.name, field.asked,
-                  field.served);
-    }
-  }
-  if (p.split_k < 1 || p.split_k > t.max_split_k) {
-    return fail(KW_UNSUPPORTED, reason, bytes, "split_k is %u, but this kernel sums K in 1 to %u slices", p.split_k,
-                t.max_split_k);
-  }
-  char why[256] = "";
-  const kw_status status = kw_gemm_variant_matches(&t, &p, why, sizeof(why));
-  return status == KW_OK ? KW_OK : fail(status, reason, bytes, "%s", why);
+kw_status check_traits(const kw_gemm_traits& t, const kw_gemm_problem& p, char* reason, size_t bytes) {
+  char why[kReasonBytes] = "";
+  return told(kw_gemm_traits_match(&t, &p, why, sizeof(why)), why, reason, bytes);
 }
 
 bool is_grouped(const kw_kernel* kernel) { return kernel_of(kernel).grouped != 0; }
@@ -79,8 +54,8 @@ kw_status check_groups(const kw_kernel* kernel, const kw_grouped_gemm_problem& g
     return fail(KW_INVALID_ARGUMENT, reason, bytes, "group_count is %lld, or groups is a null pointer",
                 static_cast<long long>(g.group_count));
   }
-  const kw_gemm_problem types = types_of(g);
-  kw_status status = check_types(kernel_of(kernel).traits, types, reason, bytes);
+  const kw_gemm_problem types = kw_types_of_groups(&g);
+  kw_status status = check_traits(kernel_of(kernel).traits, types, reason, bytes);
   for (int64_t i = 0; status == KW_OK && i < g.group_count; ++i) {
     status = check_sizes(problem_of_group(types, g.groups[i]), reason, bytes);
   }
@@ -101,7 +76,7 @@ kw_status check_problem(const kw_kernel* kernel, const kw_problem* problem, char
     status = check_groups(kernel, *reinterpret_cast<const kw_grouped_gemm_problem*>(problem), reason, bytes);
   } else {
     const kw_gemm_problem& p = *reinterpret_cast<const kw_gemm_problem*>(problem);
-    status = check_types(kernel_of(kernel).traits, p, reason, bytes);
+    status = check_traits(kernel_of(kernel).traits, p, reason, bytes);
     if (status == KW_OK) status = check_sizes(p, reason, bytes);
   }
   return status == KW_OK ? check_features(kernel, reason, bytes) : status;
@@ -137,7 +112,7 @@ kw_status check_pointers(const kw_gemm_problem& p, const void* a, const void* b,
   return KW_OK;
 }
 
-kw_status check_arguments(const products_plan& plan, const kw_gemm_args& args) {
+kw_status check_arguments(const products_plan& plan, const kw_launch& launch, const kw_gemm_args& args) {
   const kw_gemm_problem& p = plan.one.problem;
   if (args.struct_size < sizeof(kw_gemm_args)) {
     return fail(KW_INVALID_ARGUMENT, nullptr, 0, "args.struct_size is %u, below %zu", args.struct_size, sizeof(args));
@@ -147,11 +122,11 @@ kw_status check_arguments(const products_plan& plan, const kw_gemm_args& args) {
   for (uint32_t n = 0; n < p.num_d; ++n) {
     if (args.multi_d[n] == nullptr) return fail(KW_INVALID_ARGUMENT, nullptr, 0, "multi_d[%u] is a null pointer", n);
   }
-  return check_workspace(plan, args.workspace, args.workspace_bytes);
+  return check_workspace(plan, launch.workspace, launch.workspace_bytes);
 }
 
 // The groups are the caller's a second time: sizes that would need more workspace are caught, other changes are not.
-kw_status check_group_arguments(const products_plan& plan, const gemm_kernel& kernel,
+kw_status check_group_arguments(const products_plan& plan, const gemm_kernel& kernel, const kw_launch& launch,
                                 const kw_grouped_gemm_args& args) {
   if (args.struct_size < sizeof(kw_grouped_gemm_args)) {
     return fail(KW_INVALID_ARGUMENT, nullptr, 0, "args.struct_size is %u, below %zu", args.struct_size, sizeof(args));
@@ -175,7 +150,7 @@ kw_status check_group_arguments(const products_plan& plan, const gemm_kernel& ke
                   static_cast<long long>(i));
     }
   }
-  return check_workspace(plan, args.workspace, args.workspace_bytes);
+  return check_workspace(plan, launch.workspace, launch.workspace_bytes);
 }
 
 // Shuffling asks about B alone.
@@ -191,9 +166,27 @@ kw_status check_shuffle(const kw_kernel* kernel, const kw_problem* problem) {
                 p.dtype_b, p.layout_b, t.dtype_b, t.layout_b);
   }
   if (p.n < 0 || p.k < 0) return fail(KW_INVALID_ARGUMENT, nullptr, 0, "n or k is negative");
-  const bool rows = p.layout_b == KW_ROW_MAJOR;
-  const kw_status status = check_operand('b', rows ? p.k : p.n, rows ? p.n : p.k, p.ldb, nullptr, 0);
+  const kw_gemm_matrix b = kw_gemm_matrix_b(&p);
+  char why[kReasonBytes] = "";
+  kw_status status = told(kw_gemm_check_leading(&b, why, sizeof(why)), why, nullptr, 0);
+  if (status == KW_OK) status = check_span(b, nullptr, 0);
   return status == KW_OK ? check_features(kernel, nullptr, 0) : status;
+}
+
+kw_status shuffle_b_bytes(const kw_kernel* kernel, const kw_problem* problem, uint64_t* bytes) {
+  const kw_status status = check_shuffle(kernel, problem);
+  if (status == KW_OK) *bytes = shuffled_bytes(kernel_of(kernel), *reinterpret_cast<const kw_gemm_problem*>(problem));
+  return status;
+}
+
+kw_status shuffle_b(const kw_kernel* kernel, const kw_problem* problem, const void* b, void* shuffled) {
+  const kw_status status = check_shuffle(kernel, problem);
+  const kw_gemm_problem& p = *reinterpret_cast<const kw_gemm_problem*>(problem);
+  if (status != KW_OK || p.n == 0 || p.k == 0) return status;
+  if (b == nullptr || shuffled == nullptr)
+    return fail(KW_INVALID_ARGUMENT, nullptr, 0, "b or shuffled is a null pointer");
+  shuffle(kernel_of(kernel), p, b, shuffled);
+  return KW_OK;
 }
 
 }  // namespace
@@ -202,6 +195,13 @@ kw_status check_shuffle(const kw_kernel* kernel, const kw_problem* problem) {
 using namespace kernelwright::cpu;
 
 extern "C" {
+
+const kw_gemm_extension kw_cpu_gemm_preshuffle = {
+    .struct_size = sizeof(kw_gemm_extension),
+    .reserved = 0,
+    .shuffle_b_bytes = shuffle_b_bytes,
+    .shuffle_b = shuffle_b,
+};
 
 kw_status kw_cpu_gemm_supports(const kw_kernel* kernel, const kw_problem* problem, char* reason, size_t bytes) {
   return check_problem(kernel, problem, reason, bytes);
@@ -220,37 +220,28 @@ kw_status kw_cpu_gemm_plan(const kw_kernel* kernel, const kw_problem* problem, v
   return status;
 }
 
-kw_status kw_cpu_gemm_launch(const kw_kernel* kernel, const void* plan, const void* args) {
-  if (kernel == nullptr || plan == nullptr || args == nullptr) {
-    return fail(KW_INVALID_ARGUMENT, nullptr, 0, "kernel, plan or args is a null pointer");
+kw_status kw_cpu_gemm_launch(const kw_kernel* kernel, const void* plan, const kw_launch* launch, const void* args) {
+  if (kernel == nullptr || plan == nullptr || launch == nullptr || args == nullptr) {
+    return fail(KW_INVALID_ARGUMENT, nullptr, 0, "kernel, plan, launch or args is a null pointer");
+  }
+  if (launch->struct_size < sizeof(kw_launch)) {
+    return fail(KW_INVALID_ARGUMENT, nullptr, 0, "launch.struct_size is %u, below %zu", launch->struct_size,
+                sizeof(kw_launch));
+  }
+  if (launch->device != 0) {
+    return fail(KW_INVALID_ARGUMENT, nullptr, 0, "device is %d, but the processor is device 0", launch->device);
   }
   const gemm_kernel& k = kernel_of(kernel);
   const products_plan& p = *static_cast<const products_plan*>(plan);
   kw_status status = KW_OK;
   if (p.grouped != 0) {
-    status = check_group_arguments(p, k, *static_cast<const kw_grouped_gemm_args*>(args));
+    status = check_group_arguments(p, k, *launch, *static_cast<const kw_grouped_gemm_args*>(args));
   } else {
     if (p.one.problem.m == 0 || p.one.problem.n == 0) return KW_OK;
-    status = check_arguments(p, *static_cast<const kw_gemm_args*>(args));
+    status = check_arguments(p, *launch, *static_cast<const kw_gemm_args*>(args));
   }
-  if (status == KW_OK) products_job(k, p, args).run();
+  if (status == KW_OK) products_job(k, p, launch->workspace, args).run();
   return status;
-}
-
-kw_status kw_cpu_gemm_shuffle_b_bytes(const kw_kernel* kernel, const kw_problem* problem, uint64_t* bytes) {
-  const kw_status status = check_shuffle(kernel, problem);
-  if (status == KW_OK) *bytes = shuffled_bytes(kernel_of(kernel), *reinterpret_cast<const kw_gemm_problem*>(problem));
-  return status;
-}
-
-kw_status kw_cpu_gemm_shuffle_b(const kw_kernel* kernel, const kw_problem* problem, const void* b, void* shuffled) {
-  const kw_status status = check_shuffle(kernel, problem);
-  const kw_gemm_problem& p = *reinterpret_cast<const kw_gemm_problem*>(problem);
-  if (status != KW_OK || p.n == 0 || p.k == 0) return status;
-  if (b == nullptr || shuffled == nullptr)
-    return fail(KW_INVALID_ARGUMENT, nullptr, 0, "b or shuffled is a null pointer");
-  shuffle(kernel_of(kernel), p, b, shuffled);
-  return KW_OK;
 }
 
 }  // extern "C"

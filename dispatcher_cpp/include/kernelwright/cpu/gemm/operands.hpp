@@ -6,19 +6,19 @@
 
 namespace kernelwright::cpu {
 
-inline const void* a_at(const gemm_kernel& kernel, const kw_gemm_problem& p, const kw_gemm_args& args, int64_t row,
+inline const void* a_at(const gemm_kernel& kernel, const kw_gemm_problem& p, const product& args, int64_t row,
                         int64_t k) {
   const int64_t element = p.layout_a == KW_ROW_MAJOR ? row * p.lda + k : k * p.lda + row;
   return static_cast<const char*>(args.a) + element * kernel.input_bytes;
 }
 
-inline const void* b_at(const gemm_kernel& kernel, const kw_gemm_problem& p, const kw_gemm_args& args, int64_t k,
+inline const void* b_at(const gemm_kernel& kernel, const kw_gemm_problem& p, const product& args, int64_t k,
                         int64_t col) {
   const int64_t element = p.layout_b == KW_ROW_MAJOR ? k * p.ldb + col : col * p.ldb + k;
   return static_cast<const char*>(args.b) + element * kernel.input_bytes;
 }
 
-inline output output_at(const gemm_kernel& kernel, const kw_gemm_problem& p, const kw_gemm_args& args, int64_t row,
+inline output output_at(const gemm_kernel& kernel, const kw_gemm_problem& p, const product& args, int64_t row,
                         int64_t col) {
   const int64_t offset = (row * p.ldc + col) * kernel.output_bytes;
   output to = {};

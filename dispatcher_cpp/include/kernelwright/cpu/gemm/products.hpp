@@ -31,12 +31,6 @@ inline kw_gemm_problem problem_of_group(const kw_gemm_problem& types, const kw_g
   return p;
 }
 
-// What all groups have in common, as a problem of no size.
-inline kw_gemm_problem types_of(const kw_grouped_gemm_problem& g) {
-  const kw_gemm_group none = {};
-  return kw_problem_of_group(&g, &none);
-}
-
 // With so many products for each thread, none waits long for the last of the others.
 constexpr int64_t kProductsPerThread = 4;
 
@@ -61,7 +55,7 @@ inline products_plan make_products_plan(const gemm_kernel& kernel, const kw_gemm
 
 inline products_plan make_groups_plan(const gemm_kernel& kernel, const kw_grouped_gemm_problem& g, uint32_t threads) {
   products_plan plan = {};
-  plan.one.problem = types_of(g);
+  plan.one.problem = kw_types_of_groups(&g);
   plan.count = g.group_count;
   plan.grouped = 1;
   double work = 0, largest = 0;
@@ -88,12 +82,11 @@ inline products_plan make_groups_plan(const gemm_kernel& kernel, const kw_groupe
 class products_job {
  public:
   // args are of the groups if the plan is of groups, else of the batch.
-  products_job(const gemm_kernel& kernel, const products_plan& plan, const void* args)
-      : kernel_(kernel), plan_(plan), args_(args), next_(0) {}
+  products_job(const gemm_kernel& kernel, const products_plan& plan, void* workspace, const void* args)
+      : kernel_(kernel), plan_(plan), workspace_(workspace), args_(args), next_(0) {}
 
   void run() {
-    if (plan_.grouped == 0 && plan_.count == 1)
-      return launch(kernel_, plan_.one, *static_cast<const kw_gemm_args*>(args_));
+    if (plan_.grouped == 0 && plan_.count == 1) return run_of_batch(0, 0);
     run_in_pool(threads_now(plan_.side_by_side), &products_job::participate, this);
   }
 
@@ -111,41 +104,42 @@ class products_job {
     }
   }
 
-  void* workspace(void* all, uint32_t index) const { return static_cast<char*>(all) + index * plan_.bytes_each; }
+  void* workspace_of(uint32_t index) const { return static_cast<char*>(workspace_) + index * plan_.bytes_each; }
 
-  void run_of_batch(int64_t product, uint32_t index) const {
+  void run_of_batch(int64_t product_index, uint32_t index) const {
     const kw_gemm_problem& p = plan_.one.problem;
-    kw_gemm_args args = *static_cast<const kw_gemm_args*>(args_);
+    const kw_gemm_args& all = *static_cast<const kw_gemm_args*>(args_);
     const auto moved_by = [&](const void* from, int64_t stride, uint32_t bytes) -> const void* {
-      return from == nullptr ? nullptr : static_cast<const char*>(from) + product * stride * bytes;
+      return from == nullptr ? nullptr : static_cast<const char*>(from) + product_index * stride * bytes;
     };
-    args.a = moved_by(args.a, p.stride_a, kernel_.input_bytes);
-    args.b = moved_by(args.b, p.stride_b, kernel_.input_bytes);
-    args.c = moved_by(args.c, p.stride_c, kernel_.output_bytes);
-    args.d = static_cast<char*>(args.d) + product * p.stride_c * kernel_.output_bytes;
+    product one = {};
+    one.a = moved_by(all.a, p.stride_a, kernel_.input_bytes);
+    one.b = moved_by(all.b, p.stride_b, kernel_.input_bytes);
+    one.c = moved_by(all.c, p.stride_c, kernel_.output_bytes);
+    one.d = static_cast<char*>(all.d) + product_index * p.stride_c * kernel_.output_bytes;
     for (uint32_t n = 0; n < p.num_d; ++n) {
-      args.multi_d[n] = moved_by(args.multi_d[n], p.stride_multi_d[n], kernel_.output_bytes);
+      one.multi_d[n] = moved_by(all.multi_d[n], p.stride_multi_d[n], kernel_.output_bytes);
     }
-    args.workspace = workspace(args.workspace, index);
-    launch(kernel_, plan_.one, args);
+    one.workspace = workspace_of(index);
+    launch(kernel_, plan_.one, one);
   }
 
   void run_group(int64_t group, uint32_t index) const {
     const kw_grouped_gemm_args& all = *static_cast<const kw_grouped_gemm_args*>(args_);
     const kw_gemm_problem p = problem_of_group(plan_.one.problem, all.groups[group]);
     if (p.m == 0 || p.n == 0) return;
-    kw_gemm_args args = {};
-    args.struct_size = sizeof(args);
-    args.a = all.a[group];
-    args.b = all.b[group];
-    args.c = all.c != nullptr ? all.c[group] : nullptr;
-    args.d = all.d[group];
-    args.workspace = workspace(all.workspace, index);
-    launch(kernel_, make_plan(kernel_, p, plan_.threads), args);
+    product one = {};
+    one.a = all.a[group];
+    one.b = all.b[group];
+    one.c = all.c != nullptr ? all.c[group] : nullptr;
+    one.d = all.d[group];
+    one.workspace = workspace_of(index);
+    launch(kernel_, make_plan(kernel_, p, plan_.threads), one);
   }
 
   const gemm_kernel& kernel_;
   const products_plan& plan_;
+  void* workspace_;
   const void* args_;
   alignas(64) int64_t next_;
 };

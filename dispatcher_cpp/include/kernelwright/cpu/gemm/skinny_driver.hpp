@@ -10,7 +10,7 @@ namespace kernelwright::cpu {
 
 class skinny_job {
  public:
-  skinny_job(const gemm_kernel& kernel, const gemm_plan& plan, const kw_gemm_args& args)
+  skinny_job(const gemm_kernel& kernel, const gemm_plan& plan, const product& args)
       : kernel_(kernel), plan_(plan), args_(args), next_(0) {}
 
   void run() { run_in_pool(threads_now(plan_.threads), &skinny_job::participate, this); }
@@ -100,7 +100,7 @@ class skinny_job {
 
   const gemm_kernel& kernel_;
   const gemm_plan& plan_;
-  const kw_gemm_args& args_;
+  const product& args_;
   alignas(64) int64_t next_;
 };
 

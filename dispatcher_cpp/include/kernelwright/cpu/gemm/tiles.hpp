@@ -11,7 +11,7 @@ namespace kernelwright::cpu {
 
 class tiles_job {
  public:
-  tiles_job(const gemm_kernel& kernel, const gemm_plan& plan, const kw_gemm_args& args)
+  tiles_job(const gemm_kernel& kernel, const gemm_plan& plan, const product& args)
       : kernel_(kernel), plan_(plan), args_(args), tiles_(plan.tiles_m * plan.tiles_n), next_(0), done_(0) {}
 
   void run() { run_in_pool(threads_now(plan_.threads), &tiles_job::participate, this); }
@@ -170,7 +170,7 @@ class tiles_job {
 
   const gemm_kernel& kernel_;
   const gemm_plan& plan_;
-  const kw_gemm_args& args_;
+  const product& args_;
   const int64_t tiles_;
   alignas(64) int64_t next_;
   alignas(64) int64_t done_;

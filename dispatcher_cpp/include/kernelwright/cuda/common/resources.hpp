@@ -7,7 +7,7 @@
 
 namespace kernelwright::cuda {
 
-struct gemm_resources {
+struct kernel_resources {
   uint32_t struct_size;
   uint32_t dynamic_shared_bytes;
   uint32_t threads;

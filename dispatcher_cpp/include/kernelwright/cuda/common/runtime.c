@@ -41,21 +41,36 @@ kw_status kw_cuda_workspace_too_small(const kw_kernel* kernel, uint64_t needed, 
                       (unsigned long long)given, (unsigned long long)needed);
 }
 
-kw_status kw_cuda_device(int* device, int* multiprocessors) {
-  static int known[KW_CUDA_MAX_DEVICES]; /* 0 = not asked yet; every thread would write the same */
-  cudaError_t error = cudaGetDevice(device);
-  if (error == cudaSuccess) {
-    const int cached = *device < KW_CUDA_MAX_DEVICES ? __atomic_load_n(&known[*device], __ATOMIC_RELAXED) : 0;
-    *multiprocessors = cached;
-    if (cached) return KW_OK;
-    error = cudaDeviceGetAttribute(multiprocessors, cudaDevAttrMultiProcessorCount, *device);
-    if (error == cudaSuccess && *device < KW_CUDA_MAX_DEVICES) {
-      __atomic_store_n(&known[*device], *multiprocessors, __ATOMIC_RELAXED);
-    }
-  }
-  if (error == cudaSuccess) return KW_OK;
+static kw_status no_device(cudaError_t error) {
   cudaGetLastError();
   return kw_cuda_fail(KW_RUNTIME_MISSING, "no usable CUDA device: %s", cudaGetErrorString(error));
+}
+
+kw_status kw_cuda_devices(int* count) {
+  const cudaError_t error = cudaGetDeviceCount(count);
+  return error == cudaSuccess ? KW_OK : no_device(error);
+}
+
+kw_status kw_cuda_multiprocessors(int device, int* multiprocessors) {
+  static int known[KW_CUDA_MAX_DEVICES]; /* 0 = not asked yet; every thread would write the same */
+  const int cached = device >= 0 && device < KW_CUDA_MAX_DEVICES;
+  *multiprocessors = cached ? __atomic_load_n(&known[device], __ATOMIC_RELAXED) : 0;
+  if (*multiprocessors) return KW_OK;
+  const cudaError_t error = cudaDeviceGetAttribute(multiprocessors, cudaDevAttrMultiProcessorCount, device);
+  if (error != cudaSuccess) return no_device(error);
+  if (cached) __atomic_store_n(&known[device], *multiprocessors, __ATOMIC_RELAXED);
+  return KW_OK;
+}
+
+kw_status kw_cuda_enter(int device, int* before) {
+  cudaError_t error = cudaGetDevice(before);
+  if (error == cudaSuccess && *before != device) error = cudaSetDevice(device);
+  return error == cudaSuccess ? KW_OK : no_device(error);
+}
+
+kw_status kw_cuda_leave(int device, int before, kw_status status) {
+  const cudaError_t error = before == device ? cudaSuccess : cudaSetDevice(before);
+  return status == KW_OK && error != cudaSuccess ? no_device(error) : status;
 }
 
 kw_status kw_cuda_prepare(const void* kernel, int shared_bytes, int device, uint64_t* done) {

@@ -1,7 +1,7 @@
 /* What every CUDA kernel of a library shares: errors, device facts, one-time preparation.
  *
- * Plain C, so that a library needs no C++ runtime. Nothing here runs when a library is loaded, and only kw_cuda_device,
- * kw_cuda_prepare and kw_backend_check_device touch the CUDA runtime: a process may load libraries, ask and fork.
+ * Plain C, so that a library needs no C++ runtime. Nothing here runs when a library is loaded, and
+ * supports and plan do not touch the CUDA runtime: a process may load libraries, ask and fork.
  */
 #ifndef KERNELWRIGHT_CUDA_COMMON_RUNTIME_H
 #define KERNELWRIGHT_CUDA_COMMON_RUNTIME_H
@@ -18,8 +18,14 @@ extern "C" {
 /* Keeps the sentence for kw_backend_last_error and returns status. */
 KW_HIDDEN kw_status kw_cuda_fail(kw_status status, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The calling thread's current device and its number of multiprocessors. */
-KW_HIDDEN kw_status kw_cuda_device(int* device, int* multiprocessors);
+/* How many devices there are, and how many multiprocessors one of them has. */
+KW_HIDDEN kw_status kw_cuda_devices(int* count);
+KW_HIDDEN kw_status kw_cuda_multiprocessors(int device, int* multiprocessors);
+
+/* Makes device the calling thread's current one; *before gets what was. kw_cuda_leave makes that current again and
+ * returns status, or why it could not. */
+KW_HIDDEN kw_status kw_cuda_enter(int device, int* before);
+KW_HIDDEN kw_status kw_cuda_leave(int device, int before, kw_status status);
 
 /* Lets kernel use shared_bytes of dynamic shared memory on device; done once per kernel and device (bits of done). */
 KW_HIDDEN kw_status kw_cuda_prepare(const void* kernel, int shared_bytes, int device, uint64_t* done);

@@ -13,53 +13,12 @@
 #include <cutlass/gemm/collective/collective_builder.hpp>
 #include <cutlass/gemm/kernel/gemm_universal.hpp>
 
+#include "kernelwright/cuda/common/launch.hpp"
 #include "kernelwright/cuda/gemm/epilogue.hpp"
 #include "kernelwright/cuda/gemm/operands.hpp"
 #include "kernelwright/cuda/gemm/problem.h"
 
 namespace kernelwright::cuda {
-
-// Where a launch goes: the calling thread's device, on which the kernel may use the shared memory that it needs.
-struct place {
-  int device, multiprocessors;
-};
-
-template <class Kernel>
-kw_status prepare_kernel(place* where) {
-  const kw_status status = kw_cuda_device(&where->device, &where->multiprocessors);
-  if (status != KW_OK) return status;
-  static uint64_t prepared = 0;  // of this kernel, a bit per device
-  const void* const function = reinterpret_cast<const void*>(&cutlass::device_kernel<Kernel>);
-  return kw_cuda_prepare(function, Kernel::SharedStorageSize, where->device, &prepared);
-}
-
-// Makes the TMA descriptors and launches. With `overlaps`, workgroups may start while the kernel before them drains;
-// they wait for it before they touch global memory. Generated headers switch these waits on, but not for stream-K,
-// whose scheduler CUTLASS 4.2 does not compile with them, nor for groups, whose scheduler reads the table of groups
-// before them.
-template <class Kernel, class Cluster, bool overlaps>
-kw_status start_kernel(const kw_kernel* descriptor, const typename Kernel::Arguments& arguments, void* workspace,
-                       cudaStream_t stream) {
-  const uint64_t refused = kw_cuda_descriptors_refused();
-  auto params = Kernel::to_underlying_arguments(arguments, workspace);
-  if (kw_cuda_descriptors_refused() != refused) return KW_LAUNCH_FAILED;
-  cudaLaunchAttribute attributes[2]{};
-  attributes[0].id = cudaLaunchAttributeClusterDimension;
-  attributes[0].val.clusterDim = {cute::size<0>(Cluster{}), cute::size<1>(Cluster{}), cute::size<2>(Cluster{})};
-  attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[1].val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = Kernel::get_grid_shape(params);
-  config.blockDim = Kernel::get_block_shape();
-  config.dynamicSmemBytes = Kernel::SharedStorageSize;
-  config.stream = stream;
-  config.attrs = attributes;
-  config.numAttrs = overlaps ? 2 : 1;
-  void* parameters[] = {&params};
-  const void* const function = reinterpret_cast<const void*>(&cutlass::device_kernel<Kernel>);
-  const cudaError_t error = cudaLaunchKernelExC(&config, function, parameters);
-  return error == cudaSuccess ? KW_OK : kw_cuda_launch_failed(descriptor, static_cast<int>(error));
-}
 
 template <class Config>
 struct gemm {
@@ -90,8 +49,8 @@ struct gemm {
   struct kernel : cutlass::gemm::kernel::GemmUniversal<cute::Shape<int, int, int, int>, mainloop, epilogue,
                                                        typename Config::tile_scheduler> {};
 
-  static constexpr gemm_resources resources = {sizeof(gemm_resources), kernel::SharedStorageSize,
-                                               kernel::MaxThreadsPerBlock, mainloop::DispatchPolicy::Stages};
+  static constexpr kernel_resources resources = {sizeof(kernel_resources), kernel::SharedStorageSize,
+                                                 kernel::MaxThreadsPerBlock, mainloop::DispatchPolicy::Stages};
 
   static typename kernel::Arguments arguments(const kw_gemm_problem& problem, const kw_gemm_args& args,
                                               const place& where) {
@@ -147,29 +106,37 @@ struct gemm {
     *bytes = 0;
     const kw_gemm_problem& p = *reinterpret_cast<const kw_gemm_problem*>(problem);
     if (!cut || p.m == 0 || p.n == 0 || p.k == 0) return KW_OK;
-    place where{};
-    const kw_status status = kw_cuda_device(&where.device, &where.multiprocessors);
-    if (status == KW_OK) *bytes = kernel::get_workspace_size(arguments(p, kw_gemm_args{}, where));
-    return status;
+    return on_every_device([&](const place& where) {
+      const uint64_t needed = kernel::get_workspace_size(arguments(p, kw_gemm_args{}, where));
+      if (needed > *bytes) *bytes = needed;
+    });
   }
 
-  static kw_status launch(const kw_kernel* descriptor, const void* plan, const void* args_pointer) {
+  static kw_status launch(const kw_kernel* descriptor, const void* plan, const kw_launch* launch,
+                          const void* args_pointer) {
     const kw_gemm_problem& problem = static_cast<const kw_cuda_gemm_plan*>(plan)->problem;
     const kw_gemm_args& args = *static_cast<const kw_gemm_args*>(args_pointer);
     if (problem.m == 0 || problem.n == 0) return KW_OK;
-    kw_status status = kw_cuda_gemm_check_args(&problem, &args);
+    const kw_status status = kw_cuda_gemm_check_args(&problem, &args);
     if (status != KW_OK) return status;
-    if (problem.k == 0) return kw_cuda_gemm_without_k(descriptor, &problem, &args);
+    return on_device_of(launch, [&] { return launch_here(descriptor, problem, *launch, args); });
+  }
 
-    place where{};
-    status = prepare_kernel<kernel>(&where);
+  // The device of the launch is current.
+  static kw_status launch_here(const kw_kernel* descriptor, const kw_gemm_problem& problem, const kw_launch& launch,
+                               const kw_gemm_args& args) {
+    if (problem.k == 0) return kw_cuda_gemm_without_k(descriptor, &problem, &args, launch.stream);
+    place where{launch.device, 0};
+    const kw_status status = prepare_kernel<kernel>(&where);
     if (status != KW_OK) return status;
     const auto in = arguments(problem, args, where);
-    const auto stream = static_cast<cudaStream_t>(args.stream);
+    const auto stream = static_cast<cudaStream_t>(launch.stream);
     if constexpr (cut) {
       const uint64_t needed = kernel::get_workspace_size(in);
-      if (needed > args.workspace_bytes) return kw_cuda_workspace_too_small(descriptor, needed, args.workspace_bytes);
-      if (kernel::initialize_workspace(in, args.workspace, stream) != cutlass::Status::kSuccess) {
+      if (needed > launch.workspace_bytes) {
+        return kw_cuda_workspace_too_small(descriptor, needed, launch.workspace_bytes);
+      }
+      if (kernel::initialize_workspace(in, launch.workspace, stream) != cutlass::Status::kSuccess) {
         return kw_cuda_launch_failed(descriptor, static_cast<int>(cudaGetLastError()));
       }
     }
@@ -178,7 +145,7 @@ struct gemm {
 #else
     constexpr bool overlaps = false;
 #endif
-    return start_kernel<kernel, cluster, overlaps>(descriptor, in, args.workspace, stream);
+    return start_kernel<kernel, cluster, overlaps>(descriptor, in, launch.workspace, stream);
   }
 };
 

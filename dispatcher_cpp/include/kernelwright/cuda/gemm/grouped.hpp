@@ -106,8 +106,8 @@ struct grouped_gemm {
   struct kernel : cutlass::gemm::kernel::GemmUniversal<shapes, mainloop, epilogue> {};
   using table = group_table<kernel>;
 
-  static constexpr gemm_resources resources = {sizeof(gemm_resources), kernel::SharedStorageSize,
-                                               kernel::MaxThreadsPerBlock, mainloop::DispatchPolicy::Stages};
+  static constexpr kernel_resources resources = {sizeof(kernel_resources), kernel::SharedStorageSize,
+                                                 kernel::MaxThreadsPerBlock, mainloop::DispatchPolicy::Stages};
 
   static typename kernel::Arguments arguments(const kw_cuda_grouped_plan& plan, const table& t, const place& where) {
     typename kernel::Arguments out{};
@@ -132,31 +132,36 @@ struct grouped_gemm {
     const auto& p = *reinterpret_cast<const kw_grouped_gemm_problem*>(problem);
     *bytes = 0;
     if (p.group_count == 0) return KW_OK;
-    place where{};
-    const kw_status status = kw_cuda_device(&where.device, &where.multiprocessors);
-    if (status != KW_OK) return status;
     kw_cuda_grouped_plan plan{};
     plan.group_count = p.group_count;
-    const auto in = arguments(plan, table(nullptr, p.group_count), where);
-    *bytes = table::bytes(p.group_count) + kernel::get_workspace_size(in);
-    return KW_OK;
+    return on_every_device([&](const place& where) {
+      const auto in = arguments(plan, table(nullptr, p.group_count), where);
+      const uint64_t needed = table::bytes(p.group_count) + kernel::get_workspace_size(in);
+      if (needed > *bytes) *bytes = needed;
+    });
   }
 
-  static kw_status launch(const kw_kernel* descriptor, const void* plan_pointer, const void* args_pointer) {
+  static kw_status launch(const kw_kernel* descriptor, const void* plan_pointer, const kw_launch* launch,
+                          const void* args_pointer) {
     const auto& plan = *static_cast<const kw_cuda_grouped_plan*>(plan_pointer);
     const auto& args = *static_cast<const kw_grouped_gemm_args*>(args_pointer);
-    kw_status status = kw_cuda_grouped_check_args(descriptor, &plan, &args);
+    const kw_status status = kw_cuda_grouped_check_args(descriptor, &plan, &args);
     if (status != KW_OK || plan.group_count == 0) return status;
+    return on_device_of(launch, [&] { return launch_here(descriptor, plan, *launch, args); });
+  }
 
-    place where{};
-    status = prepare_kernel<kernel>(&where);
+  // The device of the launch is current.
+  static kw_status launch_here(const kw_kernel* descriptor, const kw_cuda_grouped_plan& plan, const kw_launch& launch,
+                               const kw_grouped_gemm_args& args) {
+    place where{launch.device, 0};
+    kw_status status = prepare_kernel<kernel>(&where);
     if (status != KW_OK) return status;
-    char* const memory = static_cast<char*>(args.workspace);
+    char* const memory = static_cast<char*>(launch.workspace);
     const table t(memory, plan.group_count);
     auto in = arguments(plan, t, where);
     const uint64_t needed = table::bytes(plan.group_count) + kernel::get_workspace_size(in);
-    if (needed > args.workspace_bytes) return kw_cuda_workspace_too_small(descriptor, needed, args.workspace_bytes);
-    const auto stream = static_cast<cudaStream_t>(args.stream);
+    if (needed > launch.workspace_bytes) return kw_cuda_workspace_too_small(descriptor, needed, launch.workspace_bytes);
+    const auto stream = static_cast<cudaStream_t>(launch.stream);
     int64_t filled = 0;
     status = fill(descriptor, plan, args, t, stream, &filled);
     if (status != KW_OK || filled == 0) return status;

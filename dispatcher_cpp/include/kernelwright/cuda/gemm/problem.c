@@ -13,14 +13,6 @@
 #define TMA_ALIGNMENT 16
 #define TMA_STRIDE_LIMIT (INT64_C(1) << 40)
 
-static const char* const dtype_names[] = {"?", "fp32", "fp16", "bf16", "fp8", "bf8", "int8", "int32"};
-static const int dtype_bytes[] = {0, 4, 2, 2, 1, 1, 1, 4};
-static const char* const layout_names[] = {"row-major", "column-major"};
-
-static const char* dtype_name(uint32_t dtype) { return dtype_names[dtype <= KW_INT32 ? dtype : 0]; }
-
-static const char* layout_name(uint32_t layout) { return layout <= KW_COL_MAJOR ? layout_names[layout] : "?"; }
-
 struct reason {
   char* text;
   size_t bytes;
@@ -36,51 +28,40 @@ static kw_status refuse(struct reason reason, const char* format, ...) {
   return KW_UNSUPPORTED;
 }
 
-static kw_status check_dtype(struct reason reason, const char* field, uint32_t asked, uint32_t served) {
-  if (asked == served) return KW_OK;
-  return refuse(reason, "%s is %s; this kernel takes %s", field, dtype_name(asked), dtype_name(served));
-}
-
-static kw_status check_layout(struct reason reason, const char* field, uint32_t asked, uint32_t served) {
-  if (asked == served) return KW_OK;
-  return refuse(reason, "%s is %s; this kernel takes %s", field, layout_name(asked), layout_name(served));
-}
-
 static kw_status check_extent(struct reason reason, const char* field, int64_t extent) {
   if (extent >= 0 && extent <= INT32_MAX) return KW_OK;
   return refuse(reason, "%s is %lld; this kernel takes 0 to %d", field, (long long)extent, INT32_MAX);
 }
 
-static kw_status check_leading(struct reason reason, const char* field, int64_t leading, int64_t contiguous,
-                               uint32_t dtype) {
-  const int bytes = dtype_bytes[dtype];
-  if (leading < contiguous) {
-    return refuse(reason, "%s is %lld, below the %lld contiguous elements", field, (long long)leading,
-                  (long long)contiguous);
+/* Lines must lie at multiples of 16 bytes. */
+static kw_status check_leading(struct reason reason, const kw_gemm_matrix* x) {
+  const int bytes = (int)kw_dtype_bytes(x->dtype);
+  const kw_status status = kw_gemm_check_leading(x, reason.text, reason.bytes);
+  if (status != KW_OK) return status;
+  if (x->ld * bytes % TMA_ALIGNMENT) {
+    return refuse(reason, "%s is %lld; TMA needs multiples of 16 bytes, that is of %d %s elements", x->ld_name,
+                  (long long)x->ld, TMA_ALIGNMENT / bytes, kw_dtype_name(x->dtype));
   }
-  if (leading * bytes % TMA_ALIGNMENT) {
-    return refuse(reason, "%s is %lld; TMA needs multiples of 16 bytes, that is of %d %s elements", field,
-                  (long long)leading, TMA_ALIGNMENT / bytes, dtype_name(dtype));
-  }
-  if (leading >= TMA_STRIDE_LIMIT / bytes) {
-    return refuse(reason, "%s is %lld; TMA needs strides below 2^40 bytes", field, (long long)leading);
+  if (x->ld >= TMA_STRIDE_LIMIT / bytes) {
+    return refuse(reason, "%s is %lld; TMA needs strides below 2^40 bytes", x->ld_name, (long long)x->ld);
   }
   return KW_OK;
 }
 
 static kw_status check_batch_stride(struct reason reason, const char* field, int64_t stride, uint32_t dtype) {
-  if (stride >= 0 && stride * dtype_bytes[dtype] % TMA_ALIGNMENT == 0 && stride < TMA_STRIDE_LIMIT / dtype_bytes[dtype])
+  if (stride >= 0 && stride * (int)kw_dtype_bytes(dtype) % TMA_ALIGNMENT == 0 &&
+      stride < TMA_STRIDE_LIMIT / (int)kw_dtype_bytes(dtype))
     return KW_OK;
   return refuse(reason, "%s is %lld; TMA needs multiples of 16 bytes, that is of %d %s elements, from 0 to 2^40 bytes",
-                field, (long long)stride, TMA_ALIGNMENT / dtype_bytes[dtype], dtype_name(dtype));
+                field, (long long)stride, TMA_ALIGNMENT / (int)kw_dtype_bytes(dtype), kw_dtype_name(dtype));
 }
 
 /* TMA stores whole 16 bytes: at a ragged n it writes zeros behind the row (seen on H200). Reads are cut exactly. */
 static kw_status check_stored_row(struct reason reason, int64_t n, uint32_t dtype) {
-  const int step = TMA_ALIGNMENT / dtype_bytes[dtype];
+  const int step = TMA_ALIGNMENT / (int)kw_dtype_bytes(dtype);
   if (n % step == 0) return KW_OK;
   return refuse(reason, "n is %lld; TMA stores rows of C in 16 bytes, that is in %d %s elements", (long long)n, step,
-                dtype_name(dtype));
+                kw_dtype_name(dtype));
 }
 
 static kw_status check_scalar(struct reason reason, const char* field, double value, uint32_t dtype) {
@@ -119,7 +100,8 @@ static kw_status check_batches(struct reason r, const kw_gemm_problem* p) {
 
 static kw_status check_tensors(struct reason r, const kw_gemm_problem* p) {
   for (uint32_t i = 0; i < p->num_d; ++i) {
-    if (p->ld_multi_d[i] != 0) TRY(check_leading(r, "ld_multi_d", p->ld_multi_d[i], p->n, p->dtype_c));
+    const kw_gemm_matrix d = kw_gemm_matrix_d(p, i);
+    if (p->ld_multi_d[i] != 0) TRY(check_leading(r, &d));
     TRY(check_batch_stride(r, "stride_multi_d", p->stride_multi_d[i], p->dtype_c));
   }
   return KW_OK;
@@ -134,24 +116,14 @@ static kw_status check_sizes(struct reason r, const kw_gemm_problem* p) {
   if (p->m == 0 || p->n == 0) return KW_OK;
   TRY(check_k(r, p));
   TRY(check_stored_row(r, p->n, p->dtype_c));
+  const kw_gemm_matrix a = kw_gemm_matrix_a(p), b = kw_gemm_matrix_b(p), c = kw_gemm_matrix_c(p);
   if (p->k > 0) { /* otherwise neither is read */
-    TRY(check_leading(r, "lda", p->lda, p->layout_a == KW_ROW_MAJOR ? p->k : p->m, p->dtype_a));
-    TRY(check_leading(r, "ldb", p->ldb, p->layout_b == KW_ROW_MAJOR ? p->n : p->k, p->dtype_b));
+    TRY(check_leading(r, &a));
+    TRY(check_leading(r, &b));
   }
-  TRY(check_leading(r, "ldc", p->ldc, p->n, p->dtype_c));
+  TRY(check_leading(r, &c));
   TRY(check_batches(r, p));
   return check_tensors(r, p);
-}
-
-/* What plain and grouped problems have in common. */
-static kw_status check_kind(struct reason r, const kw_gemm_problem* p, const kw_gemm_traits* traits) {
-  TRY(check_dtype(r, "dtype_a", p->dtype_a, traits->dtype_a));
-  TRY(check_dtype(r, "dtype_b", p->dtype_b, traits->dtype_b));
-  TRY(check_dtype(r, "dtype_c", p->dtype_c, traits->dtype_c));
-  TRY(check_dtype(r, "dtype_acc", p->dtype_acc, traits->dtype_acc));
-  TRY(check_layout(r, "layout_a", p->layout_a, traits->layout_a));
-  TRY(check_layout(r, "layout_b", p->layout_b, traits->layout_b));
-  return check_layout(r, "layout_c", p->layout_c, traits->layout_c);
 }
 
 kw_status kw_cuda_gemm_supports(const kw_kernel* kernel, const kw_problem* problem, char* text, size_t bytes) {
@@ -162,12 +134,7 @@ kw_status kw_cuda_gemm_supports(const kw_kernel* kernel, const kw_problem* probl
     return refuse(r, "op is %u of %u bytes; this kernel serves gemm (%u, %u bytes)", p->base.op, p->base.struct_size,
                   (unsigned)KW_OP_GEMM, (unsigned)sizeof(*p));
   }
-  TRY(check_kind(r, p, traits));
-  if (p->split_k < 1 || p->split_k > traits->max_split_k) {
-    return refuse(r, "split_k is %u; this kernel takes %s%u", p->split_k, traits->max_split_k > 1 ? "1 to " : "",
-                  traits->max_split_k);
-  }
-  TRY(kw_gemm_variant_matches(traits, p, text, bytes));
+  TRY(kw_gemm_traits_match(traits, p, text, bytes));
   return check_sizes(r, p);
 }
 
@@ -200,11 +167,12 @@ kw_status kw_cuda_gemm_check_args(const kw_gemm_problem* problem, const kw_gemm_
   return check_pointer("d", args->d);
 }
 
-kw_status kw_cuda_gemm_without_k(const kw_kernel* kernel, const kw_gemm_problem* problem, const kw_gemm_args* args) {
-  const size_t element = (size_t)dtype_bytes[problem->dtype_c];
+kw_status kw_cuda_gemm_without_k(const kw_kernel* kernel, const kw_gemm_problem* problem, const kw_gemm_args* args,
+                                 void* on_stream) {
+  const size_t element = kw_dtype_bytes(problem->dtype_c);
   const size_t width = (size_t)problem->n * element, pitch = (size_t)problem->ldc * element;
   const size_t rows = (size_t)problem->m;
-  cudaStream_t stream = (cudaStream_t)args->stream;
+  cudaStream_t stream = (cudaStream_t)on_stream;
   cudaError_t error = cudaSuccess;
   for (int64_t product = 0; product < problem->batch && error == cudaSuccess; ++product) {
     const size_t offset = (size_t)(product * problem->stride_c) * element;
@@ -221,35 +189,16 @@ kw_status kw_cuda_gemm_without_k(const kw_kernel* kernel, const kw_gemm_problem*
 
 /* A group as a problem of its own, so that the checks and the launch without K are the same. */
 static kw_gemm_problem single(const kw_gemm_traits* t, const kw_gemm_group* g, double alpha, double beta) {
-  kw_gemm_problem p = {{sizeof(kw_gemm_problem), KW_OP_GEMM},
-                       t->dtype_a,
-                       t->dtype_b,
-                       t->dtype_c,
-                       t->dtype_acc,
-                       t->layout_a,
-                       t->layout_b,
-                       t->layout_c,
-                       1,
-                       g->m,
-                       g->n,
-                       g->k,
-                       g->lda,
-                       g->ldb,
-                       g->ldc,
-                       alpha,
-                       beta,
-                       1,
-                       0,
-                       0,
-                       0,
-                       0,
-                       0,
-                       0,
-                       0,
-                       {0, 0, 0, 0},
-                       {0, 0, 0, 0},
-                       0};
-  return p;
+  const kw_grouped_gemm_problem p = {.dtype_a = t->dtype_a,
+                                     .dtype_b = t->dtype_b,
+                                     .dtype_c = t->dtype_c,
+                                     .dtype_acc = t->dtype_acc,
+                                     .layout_a = t->layout_a,
+                                     .layout_b = t->layout_b,
+                                     .layout_c = t->layout_c,
+                                     .alpha = alpha,
+                                     .beta = beta};
+  return kw_problem_of_group(&p, g);
 }
 
 kw_status kw_cuda_grouped_supports(const kw_kernel* kernel, const kw_problem* problem, char* text, size_t bytes) {
@@ -260,9 +209,9 @@ kw_status kw_cuda_grouped_supports(const kw_kernel* kernel, const kw_problem* pr
     return refuse(r, "op is %u of %u bytes; this kernel serves grouped gemm (%u, %u bytes)", p->base.op,
                   p->base.struct_size, (unsigned)KW_OP_GROUPED_GEMM, (unsigned)sizeof(*p));
   }
-  const kw_gemm_group none = {0, 0, 0, 0, 0, 0};
-  const kw_gemm_problem kind = kw_problem_of_group(p, &none);
-  TRY(check_kind(r, &kind, traits));
+  const kw_gemm_problem types = kw_types_of_groups(p);
+  TRY(kw_gemm_dtypes_match(traits, &types, text, bytes));
+  TRY(kw_gemm_layouts_match(traits, &types, text, bytes));
   TRY(check_extent(r, "group_count", p->group_count));
   for (int64_t i = 0; i < p->group_count; ++i) {
     const kw_gemm_problem one = single(traits, &p->groups[i], p->alpha, p->beta);
@@ -298,8 +247,11 @@ kw_status kw_cuda_grouped_check_args(const kw_kernel* kernel, const kw_cuda_grou
     const kw_gemm_group* g = &args->groups[i];
     if (g->m == 0 || g->n == 0) continue;
     const kw_gemm_problem one = single((const kw_gemm_traits*)kernel->traits, g, plan->alpha, plan->beta);
-    const kw_gemm_args single_args = {sizeof(kw_gemm_args), 0,    args->a[i], args->b[i], args->c ? args->c[i] : NULL,
-                                      args->d[i],           NULL, 0,          NULL,       {0}};
+    const kw_gemm_args single_args = {.struct_size = sizeof(kw_gemm_args),
+                                      .a = args->a[i],
+                                      .b = args->b[i],
+                                      .c = args->c ? args->c[i] : NULL,
+                                      .d = args->d[i]};
     TRY(kw_cuda_gemm_check_args(&one, &single_args));
   }
   return KW_OK;
@@ -308,6 +260,6 @@ kw_status kw_cuda_grouped_check_args(const kw_kernel* kernel, const kw_cuda_grou
 kw_status kw_cuda_group_without_k(const kw_kernel* kernel, const kw_cuda_grouped_plan* plan, const kw_gemm_group* group,
                                   const void* c, void* d, void* stream) {
   const kw_gemm_problem one = single((const kw_gemm_traits*)kernel->traits, group, plan->alpha, plan->beta);
-  const kw_gemm_args args = {sizeof(kw_gemm_args), 0, NULL, NULL, c, d, NULL, 0, stream, {0}};
-  return kw_cuda_gemm_without_k(kernel, &one, &args);
+  const kw_gemm_args args = {.struct_size = sizeof(kw_gemm_args), .c = c, .d = d};
+  return kw_cuda_gemm_without_k(kernel, &one, &args, stream);
 }

@@ -30,7 +30,7 @@ KW_HIDDEN kw_status kw_cuda_gemm_check_args(const kw_gemm_problem* problem, cons
 
 /* D = beta C for k = 0 (beta is 0 or 1, see supports). */
 KW_HIDDEN kw_status kw_cuda_gemm_without_k(const kw_kernel* kernel, const kw_gemm_problem* problem,
-                                           const kw_gemm_args* args);
+                                           const kw_gemm_args* args, void* stream);
 
 /* The same for grouped kernels. */
 KW_HIDDEN kw_status kw_cuda_grouped_supports(const kw_kernel* kernel, const kw_problem* problem, char* reason,

@@ -51,19 +51,10 @@
 #ifndef KERNELWRIGHT_DISPATCHER_GEMM_ANALYTIC_HPP
 #define KERNELWRIGHT_DISPATCHER_GEMM_ANALYTIC_HPP
 
+#include "kernelwright/dispatcher/estimate.hpp"
 #include "kernelwright/gemm.h"
 
 namespace kernelwright {
-
-struct Estimate {
-  double tiles = 0;  // of all of k; register blocks on CPU
-  double waves = 0;
-  double compute_us = 0;  // of all waves
-  double fill_us = 0;     // of all waves; 0 on CPU
-  double memory_us = 0;
-  double total_us = 0;
-  double useful = 1;  // share of the padded multiplications that the problem asked for
-};
 
 // compute_units > 0. A dtype for which the architecture states no rate counts as one operation per clock: it ranks
 // last.

@@ -1,21 +1,13 @@
-// What makes a problem legal, independent of any kernel.
+// GEMM and grouped GEMM as operations of the dispatcher: what the files of src/operations/gemm call of each other.
 #ifndef KERNELWRIGHT_DISPATCHER_GEMM_PROBLEM_HPP
 #define KERNELWRIGHT_DISPATCHER_GEMM_PROBLEM_HPP
 
-#include "kernelwright/dispatcher/support/text.hpp"
+#include "kernelwright/dispatcher/operation.hpp"
 #include "kernelwright/gemm.h"
 
 namespace kernelwright {
 
-const char* dtype_name(uint32_t dtype);  // null if unknown
-uint32_t dtype_bytes(uint32_t dtype);
-
-// What single and grouped problems have in common: a kernel is built for exactly these.
-struct Signature {
-  uint32_t dtype_a, dtype_b, dtype_c, dtype_acc;
-  uint32_t layout_a, layout_b, layout_c;
-};
-Signature signature(const kw_problem& problem);
+extern const Operation kGemm, kGroupedGemm;
 
 inline const kw_gemm_problem& as_gemm(const kw_problem& problem) {
   return reinterpret_cast<const kw_gemm_problem&>(problem);
@@ -23,17 +15,24 @@ inline const kw_gemm_problem& as_gemm(const kw_problem& problem) {
 inline const kw_grouped_gemm_problem& as_grouped(const kw_problem& problem) {
   return reinterpret_cast<const kw_grouped_gemm_problem&>(problem);
 }
+inline const kw_gemm_traits& gemm_traits(const kw_kernel& kernel) {
+  return *static_cast<const kw_gemm_traits*>(kernel.traits);
+}
 
-// KW_OK, or KW_INVALID_ARGUMENT with field, value and what is allowed in kw_last_error().
-kw_status validate(const kw_problem* problem);
+kw_status validate_gemm(const kw_problem& problem);
+kw_status validate_grouped(const kw_problem& problem);
+
 // Null pointers that the problem needs; problem is valid.
-kw_status validate_args(const kw_gemm_problem& problem, const kw_gemm_args* args, uint64_t workspace_bytes);
-kw_status validate_args(const kw_grouped_gemm_problem& problem, const kw_grouped_gemm_args* args,
-                        uint64_t workspace_bytes);
+kw_status validate_args(const kw_gemm_problem& problem, const kw_gemm_args* args);
+kw_status validate_args(const kw_grouped_gemm_problem& problem, const kw_grouped_gemm_args* args);
 
-// "gemm fp16 rcr 512x512x512"
-void describe(const kw_problem& problem, Text* text);
-void problem_json(const kw_problem& problem, Text* text);
+void describe_gemm(const kw_problem& problem, Text* text);
+void describe_grouped(const kw_problem& problem, Text* text);
+void gemm_json(const kw_problem& problem, Text* text);
+void grouped_json(const kw_problem& problem, Text* text);
+
+// Numbers of slices of K that are worth estimating, fewest first: at most kMaxChoices. 0 where split_k is stated.
+size_t split_k_choices(const kw_kernel& kernel, const kw_problem& problem, const Place& place, uint32_t* values);
 
 }  // namespace kernelwright
 

@@ -7,7 +7,8 @@
 namespace kernelwright {
 
 // Stores the formatted text and returns status, so that a failure is one return statement. Text is cut at 4 KiB.
-kw_status fail(kw_status status, const char* format, ...) __attribute__((format(printf, 2, 3)));
+// Exported for operations that are registered from outside.
+KW_EXPORT kw_status fail(kw_status status, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
 }  // namespace kernelwright
 

@@ -10,7 +10,8 @@
 
 namespace kernelwright {
 
-class Text {
+// Exported for operations that are registered from outside.
+class KW_EXPORT Text {
  public:
   Text& add(const char* text);
   Text& add(char character);

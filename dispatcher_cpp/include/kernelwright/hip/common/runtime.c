@@ -22,6 +22,7 @@
 
 typedef struct hip_api {
   int (*get_device)(int* device);
+  int (*set_device)(int device);
   int (*get_properties)(void* properties, int device);
   const char* (*error_string)(int error);
   int (*module_load)(void** module, const void* image);
@@ -96,6 +97,7 @@ static kw_status load_api(void) {
   }
   hip_api* api = &api_storage;
   int complete = resolve(library, "hipGetDevice", &api->get_device) &&
+                 resolve(library, "hipSetDevice", &api->set_device) &&
                  resolve(library, "hipGetErrorString", &api->error_string) &&
                  resolve(library, "hipModuleLoadData", &api->module_load) &&
                  resolve(library, "hipModuleGetFunction", &api->module_function) &&
@@ -138,13 +140,8 @@ static kw_status load_function(const hip_api* api, const kw_hip_code* code, void
   return KW_OK;
 }
 
-/* The kernel's handle on the current device. */
-static kw_status get_function(const hip_api* api, const kw_hip_code* code, void** function) {
-  int device = 0;
-  const int error = api->get_device(&device);
-  if (error) return hip_failed(api, "asking for the current device", error);
-  if (device < 0 || device >= KW_HIP_MAX_DEVICES)
-    return kw_hip_fail(KW_LAUNCH_FAILED, "device %d is beyond the %d that are supported", device, KW_HIP_MAX_DEVICES);
+/* The kernel's handle on a device, which is current. */
+static kw_status get_function(const hip_api* api, const kw_hip_code* code, int32_t device, void** function) {
   void** slot = &code->functions[device];
   kw_status status = KW_OK;
   *function = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
@@ -156,16 +153,33 @@ static kw_status get_function(const hip_api* api, const kw_hip_code* code, void*
   return status;
 }
 
-kw_status kw_hip_launch(const kw_hip_code* code, uint32_t grid, uint32_t block, void* arguments, size_t bytes,
-                        void* stream) {
-  const hip_api* api = NULL;
+static kw_status launch(const hip_api* api, const kw_hip_code* code, const kw_launch* where, uint32_t grid,
+                        uint32_t block, void* arguments, size_t bytes) {
   void* function = NULL;
-  kw_status status = get_api(&api);
-  if (status == KW_OK) status = get_function(api, code, &function);
+  const kw_status status = get_function(api, code, where->device, &function);
   if (status != KW_OK) return status;
   void* extra[] = {LAUNCH_BUFFER_POINTER, arguments, LAUNCH_BUFFER_SIZE, &bytes, LAUNCH_END};
-  const int error = api->launch(function, grid, 1, 1, block, 1, 1, 0, stream, NULL, extra);
+  const int error = api->launch(function, grid, 1, 1, block, 1, 1, 0, where->stream, NULL, extra);
   return error ? hip_failed(api, "launching the kernel", error) : KW_OK;
+}
+
+kw_status kw_hip_launch(const kw_hip_code* code, const kw_launch* where, uint32_t grid, uint32_t block, void* arguments,
+                        size_t bytes) {
+  const hip_api* api = NULL;
+  int before = 0;
+  if (where->device < 0 || where->device >= KW_HIP_MAX_DEVICES)
+    return kw_hip_fail(KW_INVALID_ARGUMENT, "device = %d; allowed: 0 to %d", where->device, KW_HIP_MAX_DEVICES - 1);
+  kw_status status = get_api(&api);
+  if (status != KW_OK) return status;
+  int error = api->get_device(&before);
+  if (error) return hip_failed(api, "asking for the current device", error);
+  if (before == where->device) return launch(api, code, where, grid, block, arguments, bytes);
+  error = api->set_device(where->device);
+  if (error) return hip_failed(api, "making the device of the launch current", error);
+  status = launch(api, code, where, grid, block, arguments, bytes);
+  error = api->set_device(before);
+  return status == KW_OK && error ? hip_failed(api, "making the device from before the launch current again", error)
+                                  : status;
 }
 
 /* The architecture name inside hipDeviceProp_t, "" if there is none. Its offset differs between ROCm releases, so it is

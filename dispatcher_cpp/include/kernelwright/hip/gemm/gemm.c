@@ -121,7 +121,7 @@ kw_status kw_hip_gemm_make_plan(const kw_kernel* kernel, const kw_problem* probl
   return KW_OK;
 }
 
-static kw_status check_workspace(const kw_hip_gemm_plan* made, const kw_gemm_args* given) {
+static kw_status check_workspace(const kw_hip_gemm_plan* made, const kw_launch* given) {
   if (!given->workspace || given->workspace_bytes < made->workspace_bytes)
     return kw_hip_fail(KW_WORKSPACE_TOO_SMALL, "the workspace has %llu bytes, the parts of K take %llu",
                        given->workspace ? (unsigned long long)given->workspace_bytes : 0ull,
@@ -143,26 +143,27 @@ static kw_status check_pointers(const kw_hip_gemm_plan* made, const kw_gemm_args
                        made->row_bytes);
   for (uint32_t i = 0; i < made->num_d; ++i)
     if (!given->multi_d[i]) return kw_hip_fail(KW_INVALID_ARGUMENT, "multi_d[%u] must not be null", i);
-  return made->workspace_bytes != 0 ? check_workspace(made, given) : KW_OK;
+  return KW_OK;
 }
 
-kw_status kw_hip_gemm_launch(const kw_kernel* kernel, const void* plan, const void* args) {
+kw_status kw_hip_gemm_launch(const kw_kernel* kernel, const void* plan, const kw_launch* where, const void* args) {
   const kw_hip_gemm_plan* made = (const kw_hip_gemm_plan*)plan;
   const kw_gemm_args* given = (const kw_gemm_args*)args;
-  if (!kernel || !made || !given || given->struct_size < sizeof *given)
-    return kw_hip_fail(KW_INVALID_ARGUMENT, "kernel, plan and args must be those of this ABI version");
+  if (!kernel || !made || !kw_hip_is_launch(where) || !given || given->struct_size < sizeof *given)
+    return kw_hip_fail(KW_INVALID_ARGUMENT, "kernel, plan, launch and args must be those of this ABI version");
   if (made->grid == 0 && made->sum_grid == 0) return KW_OK;
   kw_status status = check_pointers(made, given);
+  if (status == KW_OK && made->workspace_bytes != 0) status = check_workspace(made, where);
   if (status != KW_OK) return status;
   kw_hip_gemm_arguments x = made->arguments;
   x.a = given->a;
   x.b = given->b;
   x.c = given->c;
   x.d = given->d;
-  x.partial = given->workspace;
+  x.partial = where->workspace;
   for (uint32_t i = 0; i < made->num_d; ++i) x.multi_d[i] = given->multi_d[i];
   const kw_hip_gemm* gemm = gemm_of(kernel);
-  if (made->grid != 0) status = kw_hip_launch(&gemm->code, made->grid, made->block, &x, sizeof x, given->stream);
+  if (made->grid != 0) status = kw_hip_launch(&gemm->code, where, made->grid, made->block, &x, sizeof x);
   if (status != KW_OK || made->sum_grid == 0) return status;
-  return kw_hip_launch(&gemm->sum, made->sum_grid, KW_HIP_SUM_BLOCK, &x, sizeof x, given->stream);
+  return kw_hip_launch(&gemm->sum, where, made->sum_grid, KW_HIP_SUM_BLOCK, &x, sizeof x);
 }

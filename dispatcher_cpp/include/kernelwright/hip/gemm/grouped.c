@@ -109,20 +109,20 @@ static kw_hip_group group_of(const kw_grouped_gemm_args* given, int64_t i, int32
 }
 
 static kw_status launch_groups(const kw_hip_gemm* gemm, const kw_hip_grouped_plan* made, kw_hip_grouped_arguments* x,
-                               void* stream) {
+                               const kw_launch* where) {
   if (x->count == 0) return KW_OK;
   const int32_t most = (int32_t)gemm->workgroups;
   x->workgroups = gemm->traits.persistent && x->tiles > most ? most : x->tiles;
   x->alpha = made->alpha;
   x->beta = made->beta;
-  return kw_hip_launch(&gemm->code, (uint32_t)x->workgroups, made->block, x, sizeof *x, stream);
+  return kw_hip_launch(&gemm->code, where, (uint32_t)x->workgroups, made->block, x, sizeof *x);
 }
 
-kw_status kw_hip_grouped_launch(const kw_kernel* kernel, const void* plan, const void* args) {
+kw_status kw_hip_grouped_launch(const kw_kernel* kernel, const void* plan, const kw_launch* where, const void* args) {
   const kw_hip_grouped_plan* made = (const kw_hip_grouped_plan*)plan;
   const kw_grouped_gemm_args* given = (const kw_grouped_gemm_args*)args;
-  if (!kernel || !made || !given || given->struct_size < sizeof *given)
-    return kw_hip_fail(KW_INVALID_ARGUMENT, "kernel, plan and args must be those of this ABI version");
+  if (!kernel || !made || !kw_hip_is_launch(where) || !given || given->struct_size < sizeof *given)
+    return kw_hip_fail(KW_INVALID_ARGUMENT, "kernel, plan, launch and args must be those of this ABI version");
   if (given->group_count != made->group_count || digest_of(given->groups, given->group_count) != made->digest)
     return kw_hip_fail(KW_INVALID_ARGUMENT, "the groups are not those that were planned");
   if (made->group_count != 0 && (!given->a || !given->b || !given->d))
@@ -135,12 +135,12 @@ kw_status kw_hip_grouped_launch(const kw_kernel* kernel, const void* plan, const
     if (tiles == 0) continue;
     kw_status status = check_pointers(made, given, i);
     if (status == KW_OK && (x.count == KW_HIP_GROUPS_PER_LAUNCH || x.tiles > most - tiles)) {
-      status = launch_groups(gemm, made, &x, given->stream);
+      status = launch_groups(gemm, made, &x, where);
       x.count = x.tiles = 0;
     }
     if (status != KW_OK) return status;
     x.groups[x.count++] = group_of(given, i, x.tiles, made->beta != 0);
     x.tiles += (int32_t)tiles;
   }
-  return launch_groups(gemm, made, &x, given->stream);
+  return launch_groups(gemm, made, &x, where);
 }

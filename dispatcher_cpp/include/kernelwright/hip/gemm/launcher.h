@@ -46,24 +46,24 @@ KW_HIDDEN kw_status kw_hip_gemm_supports(const kw_kernel* kernel, const kw_probl
                                          size_t reason_bytes);
 KW_HIDDEN kw_status kw_hip_gemm_workspace_size(const kw_kernel* kernel, const kw_problem* problem, uint64_t* bytes);
 KW_HIDDEN kw_status kw_hip_gemm_make_plan(const kw_kernel* kernel, const kw_problem* problem, void* plan);
-KW_HIDDEN kw_status kw_hip_gemm_launch(const kw_kernel* kernel, const void* plan, const void* args);
+KW_HIDDEN kw_status kw_hip_gemm_launch(const kw_kernel* kernel, const void* plan, const kw_launch* launch,
+                                       const void* args);
 
 /* grouped.c: those of a grouped kernel. */
 KW_HIDDEN kw_status kw_hip_grouped_supports(const kw_kernel* kernel, const kw_problem* problem, char* reason,
                                             size_t reason_bytes);
 KW_HIDDEN kw_status kw_hip_grouped_workspace_size(const kw_kernel* kernel, const kw_problem* problem, uint64_t* bytes);
 KW_HIDDEN kw_status kw_hip_grouped_make_plan(const kw_kernel* kernel, const kw_problem* problem, void* plan);
-KW_HIDDEN kw_status kw_hip_grouped_launch(const kw_kernel* kernel, const void* plan, const void* args);
+KW_HIDDEN kw_status kw_hip_grouped_launch(const kw_kernel* kernel, const void* plan, const kw_launch* launch,
+                                          const void* args);
 
 /* shuffle.c: the order in which a preshuffle kernel reads B. */
-KW_HIDDEN kw_status kw_hip_shuffle_b_bytes(const kw_kernel* kernel, const kw_problem* problem, uint64_t* bytes);
-KW_HIDDEN kw_status kw_hip_shuffle_b(const kw_kernel* kernel, const kw_problem* problem, const void* b, void* shuffled);
+extern KW_HIDDEN const kw_gemm_extension kw_hip_preshuffle;
 
 /* conditions.c: does the kernel serve the problem? What is checked of a GEMM but the struct itself. */
 KW_HIDDEN kw_status kw_hip_check_conditions(const kw_hip_gemm* gemm, const kw_gemm_problem* problem,
                                             const kw_hip_gemm_facts* facts, char* reason, size_t reason_bytes);
 KW_HIDDEN int64_t kw_hip_round_up(int64_t value, int64_t unit);
-KW_HIDDEN int64_t kw_hip_element_bytes(uint32_t dtype);
 /* Output tiles of all matrices, and K tiles of one of them. */
 KW_HIDDEN int64_t kw_hip_tiles(const kw_gemm_traits* traits, const kw_gemm_problem* problem);
 KW_HIDDEN int64_t kw_hip_loops(const kw_gemm_traits* traits, const kw_gemm_problem* problem);

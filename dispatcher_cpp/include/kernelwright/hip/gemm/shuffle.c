@@ -20,7 +20,7 @@ static kw_status check(const kw_kernel* kernel, const kw_problem* problem, kw_hi
   return KW_OK;
 }
 
-kw_status kw_hip_shuffle_b_bytes(const kw_kernel* kernel, const kw_problem* problem, uint64_t* bytes) {
+static kw_status shuffle_b_bytes(const kw_kernel* kernel, const kw_problem* problem, uint64_t* bytes) {
   kw_hip_gemm_facts facts;
   if (!bytes) return kw_hip_fail(KW_INVALID_ARGUMENT, "bytes must not be null");
   const kw_status status = check(kernel, problem, &facts);
@@ -28,7 +28,7 @@ kw_status kw_hip_shuffle_b_bytes(const kw_kernel* kernel, const kw_problem* prob
   const kw_gemm_problem* p = (const kw_gemm_problem*)(const void*)problem;
   const kw_gemm_traits* t = &((const kw_hip_gemm*)kernel->traits)->traits;
   *bytes = (uint64_t)kw_hip_round_up(p->n, t->warp_tile_n) * (uint64_t)kw_hip_round_up(p->k, t->warp_tile_k) *
-           (uint64_t)kw_hip_element_bytes(p->dtype_b);
+           (uint64_t)kw_dtype_bytes(p->dtype_b);
   return KW_OK;
 }
 
@@ -41,14 +41,14 @@ static unsigned char* put(unsigned char* to, const unsigned char* column, int64_
   return to + count * size;
 }
 
-kw_status kw_hip_shuffle_b(const kw_kernel* kernel, const kw_problem* problem, const void* b, void* shuffled) {
+static kw_status shuffle_b(const kw_kernel* kernel, const kw_problem* problem, const void* b, void* shuffled) {
   kw_hip_gemm_facts facts;
   if (!b || !shuffled) return kw_hip_fail(KW_INVALID_ARGUMENT, "b and shuffled must not be null");
   const kw_status status = check(kernel, problem, &facts);
   if (status != KW_OK) return status;
   const kw_gemm_problem* p = (const kw_gemm_problem*)(const void*)problem;
   const kw_gemm_traits* t = &((const kw_hip_gemm*)kernel->traits)->traits;
-  const int64_t size = kw_hip_element_bytes(p->dtype_b), packed = facts.packed_k;
+  const int64_t size = (int64_t)kw_dtype_bytes(p->dtype_b), packed = facts.packed_k;
   const unsigned char* from = (const unsigned char*)b;
   unsigned char* to = (unsigned char*)shuffled;
   for (int64_t n = 0; n < p->n; n += t->warp_tile_n)
@@ -60,3 +60,9 @@ kw_status kw_hip_shuffle_b(const kw_kernel* kernel, const kw_problem* problem, c
         }
   return KW_OK;
 }
+
+const kw_gemm_extension kw_hip_preshuffle = {
+    .struct_size = sizeof(kw_gemm_extension),
+    .shuffle_b_bytes = shuffle_b_bytes,
+    .shuffle_b = shuffle_b,
+};

@@ -1,4 +1,4 @@
-"""What CK Tile's attention pipelines compute wrongly, as rules for kernels and problems; tests/amd proves each.
+"""What CK Tile's attention pipelines compute wrongly, as rules for kernels and problems; tests/gemm/amd proves each.
 
 No attention kernel is built yet, so these rules stand beside those of GEMM and not among them.
 Sources name files of the pinned CK Tile below ``ck_tile/ops/fmha/pipeline``.
@@ -41,7 +41,7 @@ class AttentionRule:
 def _fast_exp2(given: Attention) -> Iterator[Violation]:
     if given.pipeline == "qr_async_trload" and not given.fast_exp2:
         why = (
-            "it computes exp2 whatever the macro says, and without it nobody multiplies the scale by log2(e)"
+            "it computes exp2 whatever the macro says, and without it the scale is not multiplied by log2(e)"
             " (block_fmha_pipeline_qr_ks_vs_async_trload.hpp)"
         )
         yield Violation(f"{_PREFIX}_fast_exp2", "fast_exp2", "False", why, "True", "True")

@@ -30,10 +30,13 @@ class Problem(ctypes.Structure):
     _fields_ += _of(_I64 * 4, "ld_multi_d stride_multi_d") + _of(ctypes.c_uint64, "b_format")
 
 
+class _Launch(ctypes.Structure):
+    _fields_ = _of(_U32, "struct_size") + _of(ctypes.c_int32, "device") + _of(_PTR, "stream workspace")
+    _fields_ += _of(ctypes.c_uint64, "workspace_bytes")
+
+
 class _Args(ctypes.Structure):
-    _fields_ = _of(_U32, "struct_size reserved") + _of(_PTR, "a b c d workspace")
-    _fields_ += _of(ctypes.c_uint64, "workspace_bytes") + _of(_PTR, "stream")
-    _fields_ += _of(_PTR * 4, "multi_d")
+    _fields_ = _of(_U32, "struct_size reserved") + _of(_PTR, "a b c d") + _of(_PTR * 4, "multi_d")
 
 
 class _Traits(ctypes.Structure):
@@ -44,8 +47,8 @@ class _Kernel(ctypes.Structure):
     _fields_ = _of(_U32, "struct_size abi_version op plan_bytes")
     _fields_ += _of(_TEXT, "name arch identity spec_json features") + _of(ctypes.POINTER(_Traits), "traits")
     _fields_ += _of(ctypes.CFUNCTYPE(ctypes.c_int, _PTR, _PTR, _PTR, ctypes.c_size_t), "supports")
-    _fields_ += _of(ctypes.CFUNCTYPE(ctypes.c_int, _PTR, _PTR, _PTR), "workspace_size plan launch")
-    _fields_ += _of(_PTR, "shuffle_b_bytes shuffle_b")
+    _fields_ += _of(ctypes.CFUNCTYPE(ctypes.c_int, _PTR, _PTR, _PTR), "workspace_size plan")
+    _fields_ += _of(ctypes.CFUNCTYPE(ctypes.c_int, _PTR, _PTR, _PTR, _PTR), "launch") + _of(_PTR, "extension")
 
 
 class _Library(ctypes.Structure):
@@ -152,9 +155,10 @@ class CpuPlan:
     storage: Any
     workspace: Any
 
-    def launch(self, a: int, b: int, c: int, d: int, workspace_bytes: int | None = None) -> int:
+    def launch(self, a: int, b: int, c: int, d: int, workspace_bytes: int | None = None, device: int = 0) -> int:
         """Status of a launch with these addresses."""
         size = self.workspace.size if workspace_bytes is None else workspace_bytes
-        args = _Args(ctypes.sizeof(_Args), 0, a, b, c, d, self.workspace.ctypes.data, size, None)
-        descriptor = self.kernel.descriptor
-        return int(descriptor.launch(ctypes.addressof(descriptor), self.storage.ctypes.data, ctypes.addressof(args)))
+        where = _Launch(ctypes.sizeof(_Launch), device, None, self.workspace.ctypes.data, size)
+        args = _Args(ctypes.sizeof(_Args), 0, a, b, c, d)
+        kernel, plan = ctypes.addressof(self.kernel.descriptor), self.storage.ctypes.data
+        return int(self.kernel.descriptor.launch(kernel, plan, ctypes.addressof(where), ctypes.addressof(args)))

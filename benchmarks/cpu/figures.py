@@ -1,0 +1,51 @@
+"""Ratios of the CPU's GEMM calls, and their geometric means."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+from ratios import geometric_mean, ratios
+
+SMALL = 64  # all extents at most this
+# What each of our calls is compared with.
+REFERENCES = {
+    "fp32": "numpy fp32", "fp32 bound": "numpy fp32",
+    "bf16": "torch bf16", "bf16 bound": "torch bf16",
+    "int8": "torch int8", "int8 bound": "torch int8",
+    "fp16": "fp32", "fp16 bound": "fp32 bound",
+}  # fmt: skip
+
+
+def figures(seconds: dict[str, list[float]], work: int) -> dict[str, Any]:
+    """Of one shape: microseconds, rates and ratios (reference ÷ ours) from the least seconds of each round."""
+    found = {
+        ours: ratios(seconds[reference], seconds[ours])
+        for ours, reference in REFERENCES.items()
+        if ours in seconds and reference in seconds
+    }
+    return {
+        "microseconds": {name: _spread([value * 1e6 for value in values]) for name, values in seconds.items()},
+        "gflops": {name: round(2e-9 * work / statistics.median(values), 1) for name, values in seconds.items()},
+        "ratios": {ours: round(statistics.median(values), 3) for ours, values in found.items()},
+        "ratio_spread": {ours: _spread(values) for ours, values in found.items()},
+    }
+
+
+def _spread(values: Sequence[float]) -> list[float]:
+    """Median, smallest, largest."""
+    return [round(value, 3) for value in (statistics.median(values), min(values), max(values))]
+
+
+def geometric_means(results: Sequence[dict[str, Any]]) -> dict[str, float | None]:
+    """Of the ratios of all shapes, and of fp32 over the small ones alone; None where nothing was compared."""
+
+    def mean(ours: str, largest: float = math.inf) -> float | None:
+        found = [r["ratios"][ours] for r in results if ours in r["ratios"] and max(r["shape"]) <= largest]
+        return round(geometric_mean(found), 3) if found else None
+
+    means = {f"{ours} to {reference}": mean(ours) for ours, reference in REFERENCES.items()}
+    small = {f"{ours} to numpy fp32, small": mean(ours, SMALL) for ours in ("fp32", "fp32 bound")}
+    return {**means, **small}

@@ -1,0 +1,14 @@
+"""Results files: JSON with a line for each result, so that a run changes few lines of a diff."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def text(head: Mapping[str, Any], results: Sequence[Any], key: str = "results") -> str:
+    """``head`` with ``results`` under ``key``, which stands last."""
+    start = json.dumps(head, indent=1).removesuffix("\n}")
+    rows = ",\n  ".join(map(json.dumps, results))
+    return f'{start},\n "{key}": [\n  {rows}\n ]\n}}\n'

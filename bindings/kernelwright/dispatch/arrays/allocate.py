@@ -1,0 +1,41 @@
+"""Allocates results with the array library of their operands, on their device."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from kernelwright.dispatch.arrays import dtypes
+from kernelwright.dispatch.core.errors import ArrayError
+
+
+def allocator(family: str, shape: tuple[int, ...], dtype: str, owner: Any, fnuz: bool = False) -> Callable[[], Any]:
+    """A function that makes uninitialised dense arrays of ``shape`` beside ``owner``, an array of ``family``.
+
+    NumPy arrays take the dtype object of ``owner`` where it is called ``dtype`` too: NumPy itself has no bf16 or fp8.
+    ArrayError for a library whose arrays cannot be allocated here.
+    """
+    if family == "numpy":
+        same = owner is not None and dtypes.name_of(owner.dtype)[0] == dtype
+        return partial(np.empty, shape, owner.dtype if same else dtypes.numpy_dtype(dtype, fnuz))
+    if family == "torch":
+        torch = sys.modules["torch"]
+        return partial(torch.empty, shape, dtype=getattr(torch, _TORCH_NAMES[dtype]), device=owner.device)
+    if family == "cupy":
+        return partial(sys.modules["cupy"].empty, shape, dtypes.numpy_dtype(dtype))
+    raise ArrayError(f"cannot allocate a result beside a {family} array; pass out=")
+
+
+_TORCH_NAMES = {
+    "fp32": "float32",
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "fp8": "float8_e4m3fn",
+    "bf8": "float8_e5m2",
+    "int8": "int8",
+    "int32": "int32",
+}

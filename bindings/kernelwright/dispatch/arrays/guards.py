@@ -1,0 +1,193 @@
+"""Recognises arrays by their metadata, so that repeated calls skip the checks and only read addresses.
+
+A guard is made from arrays that passed every check of a plan. Arrays with the same types, dtypes, shapes, strides and
+devices pass it; everything else is checked in full. NumPy arrays are compared attribute by attribute. torch tensors are
+compared by the guards of torch's own compiler where this torch has them and they prove right, else by attributes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache
+from operator import itemgetter
+from typing import Any, Protocol
+
+import numpy as np
+
+from kernelwright.dispatch.arrays.address import data_offset, public_address, read_pointer
+from kernelwright.dispatch.arrays.view import Prepared, is_torch
+
+Operands = tuple[Any, ...]  # inputs before outputs; None where an optional one is absent
+Addresses = Sequence[Any]  # one for each operand: int, or None where it is absent
+
+
+class Guard(Protocol):
+    """The metadata of checked arrays."""
+
+    def addresses(self, operands: Operands, keyed: bool = False) -> Addresses | None:
+        """Addresses of arrays with the same metadata; None where the arrays must be checked.
+
+        ``keyed``: their :func:`metadata_key` is that of the checked ones, so its contents need not be compared.
+        """
+
+
+def guard_of(operands: Operands, outputs: int = 1) -> Guard | None:
+    """A guard for checked operands, of which the last ``outputs`` are written.
+
+    None for kinds of arrays that are not quicker to compare than to check again.
+    """
+    prepared = {at: one.key for at, one in enumerate(operands) if isinstance(one, Prepared)}
+    plain = tuple(one.data if isinstance(one, Prepared) else one for one in operands)
+    given = [array for array in plain if array is not None]
+    made: Guard
+    if all(type(array) is np.ndarray for array in given):
+        made = NumpyGuard(plain, outputs)
+    elif all(is_torch(array) for array in given):
+        made = TorchGuard(plain)
+    else:
+        return None
+    return PreparedGuard(made, prepared) if prepared else made
+
+
+def metadata_key(operands: Operands) -> tuple[object, ...] | None:
+    """A hashable key for operands of the same metadata; None for kinds of arrays that have no guard."""
+    key: list[object] = []
+    numpy = np.ndarray
+    for array in operands:
+        kind = type(array)
+        if kind is numpy:
+            key.append((array.shape, array.strides, array.dtype))
+        elif array is None:
+            key.append(None)
+        elif is_torch(array):
+            try:
+                key.append((kind, array.shape, array.stride(), array.dtype))
+            except RuntimeError:  # sparse tensors have no strides
+                return None
+        elif isinstance(array, Prepared):
+            key.append((array.key, metadata_key((array.data,))))
+        else:
+            return None
+    return tuple(key)
+
+
+class NumpyGuard:
+    """Shapes, strides and dtypes of NumPy arrays; alignment and permission to write are read each time."""
+
+    __slots__ = ("_metadata", "_offset", "_written")
+
+    def __init__(self, operands: Operands, outputs: int) -> None:
+        """See :func:`guard_of`."""
+        self._metadata = metadata_key(operands) or ()
+        self._written = (False,) * (len(operands) - outputs) + (True,) * outputs
+        self._offset = data_offset()
+
+    def addresses(self, operands: Operands, keyed: bool = False) -> Addresses | None:
+        """See :class:`Guard`."""
+        metadata, kind, offset = self._metadata, np.ndarray, self._offset
+        if len(operands) != len(metadata):
+            return None
+        found: list[int | None] = []
+        for array, expected, written in zip(operands, metadata, self._written):  # noqa: B905 - strict= costs 0.3 us
+            if array is None:
+                if expected is not None:
+                    return None
+                found.append(None)
+                continue
+            if not keyed and (type(array) is not kind or (array.shape, array.strides, array.dtype) != expected):
+                return None
+            flags = array.flags
+            if not (flags.behaved if written else flags.aligned):  # behaved: aligned and writable
+                return None
+            found.append(public_address(array) if offset is None else read_pointer(id(array) + offset).value)
+        return found
+
+
+class TorchGuard:
+    """What torch's own compiler guards of tensors: type, dtype, device, layout, sizes and strides, in one call."""
+
+    __slots__ = ("_absent", "_count", "_present", "_same")
+
+    def __init__(self, operands: Operands) -> None:
+        """See :func:`guard_of`."""
+        self._count = len(operands)
+        self._absent = tuple(at for at, tensor in enumerate(operands) if tensor is None)
+        present = [at for at, tensor in enumerate(operands) if tensor is not None]
+        self._present = itemgetter(*present) if len(present) > 1 else lambda given: tuple(given[at] for at in present)
+        self._same = (compiler_guard() or attribute_guard)(*self._present(operands))
+
+    def addresses(self, operands: Operands, keyed: bool = False) -> Addresses | None:
+        """See :class:`Guard`; tensors with a known key pass the same call, which compares their devices too."""
+        if len(operands) != self._count:
+            return None
+        for at in self._absent:
+            if operands[at] is not None:
+                return None
+        if not self._same(*self._present(operands)):
+            return None
+        return [None if tensor is None else tensor.data_ptr() for tensor in operands]
+
+
+class PreparedGuard:
+    """A guard of operands of which some are prepared for a kernel."""
+
+    __slots__ = ("_guard", "_keys")
+
+    def __init__(self, guard: Guard, keys: dict[int, tuple[object, ...]]) -> None:
+        """``guard`` compares the data of prepared operands; ``keys`` holds their keys by position."""
+        self._guard = guard
+        self._keys = keys
+
+    def addresses(self, operands: Operands, keyed: bool = False) -> Addresses | None:
+        """See :class:`Guard`."""
+        plain = list(operands)
+        for at, key in self._keys.items():
+            one = operands[at] if at < len(operands) else None
+            if not isinstance(one, Prepared) or (not keyed and one.key != key):
+                return None
+            plain[at] = one.data
+        return self._guard.addresses(tuple(plain), keyed)
+
+
+TensorsGuard = Callable[..., Callable[..., bool]]  # from tensors to a function that compares others with them
+
+
+def attribute_guard(*tensors: Any) -> Callable[..., bool]:
+    """Compares attributes one by one: three times slower than torch's guards."""
+
+    def metadata(tensor: Any) -> tuple[Any, ...] | None:
+        if not is_torch(tensor):
+            return None
+        return type(tensor), tensor.shape, tensor.stride(), tensor.dtype, tensor.device, tensor.layout
+
+    expected = [metadata(tensor) for tensor in tensors]
+    return lambda *others: [metadata(other) for other in others] == expected
+
+
+@cache
+def compiler_guard() -> TensorsGuard | None:
+    """torch's guards, which are no public interface; None where this torch lacks them or they fail a trial."""
+    torch = sys.modules["torch"]
+    try:
+        kind = torch._C._dynamo.guards.TensorGuards
+
+        def guard(*tensors: Any) -> Callable[..., bool]:
+            sizes = [list(tensor.shape) for tensor in tensors]
+            strides = [list(tensor.stride()) for tensor in tensors]
+            check: Callable[..., bool] = kind(*tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides).check
+            return check
+
+        one = torch.zeros(3, 4)
+        same = guard(one, one)
+        others: tuple[Any, ...] = (
+            one.t(),
+            torch.zeros(4, 3),
+            torch.zeros(4, 3).t(),
+            torch.zeros(3, 4, dtype=torch.int32),
+        )
+        others += (torch.zeros(3, 8)[:, :4], one.to_sparse(), torch.zeros(3, 4, device="meta"), one.numpy(), None)
+        works = same(one, torch.ones(3, 4)) and not any(same(one, other) for other in others)
+    except Exception:  # whatever a changed private interface does
+        return None
+    return guard if works else None

@@ -1,0 +1,144 @@
+"""Arrays of any library as pointer, shape and strides, without a copy and without importing that library."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelwright.dispatch.arrays import dlpack, dtypes
+from kernelwright.dispatch.arrays.address import address_of
+from kernelwright.dispatch.core.errors import ArrayError
+
+
+class ArrayView(NamedTuple):
+    """An array in memory.
+
+    :ivar pointer: address of the first element.
+    :ivar shape: extents.
+    :ivar strides: distances between neighbours in elements, one for each dimension.
+    :ivar dtype: element type, such as ``fp16``.
+    :ivar fnuz: whether 8-bit floats are in an FNUZ format instead of the OCP one.
+    :ivar device: ``cpu``, ``cuda:0``, ``hip:0``, …
+    :ivar family: the array library, such as ``numpy`` or ``torch``.
+    :ivar owner: keeps the memory alive.
+    """
+
+    pointer: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: str
+    fnuz: bool
+    device: str
+    family: str
+    owner: Any
+    readonly: bool = False
+
+
+class Prepared:
+    """Base of operands that a kernel's own code has rearranged; a plan depends on the key as well as on the data."""
+
+    data: Any
+    """The array that holds the bytes."""
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Everything that a plan depends on beyond the data's metadata."""
+        raise NotImplementedError
+
+
+def view(array: Any, name: str = "array", stream: int | None = None) -> ArrayView:
+    """View a NumPy array, a torch tensor, or an object with ``__dlpack__`` or ``__cuda_array_interface__``.
+
+    ``name`` is what errors call it; a DLPack producer is asked to make the data ready on ``stream``. Raises ArrayError
+    for another kind of object, or for a dtype that no kernel has.
+    """
+    if isinstance(array, np.ndarray):
+        return _from_numpy(array, name)
+    if is_torch(array):
+        return _from_torch(array, name)
+    if hasattr(array, "__dlpack__"):
+        return _from_dlpack(array, stream)
+    if hasattr(array, "__cuda_array_interface__"):
+        return _from_cuda_interface(array, name)
+    raise ArrayError(
+        f"{name} is a {type(array).__name__}; allowed: a NumPy array, a torch tensor, or an object with __dlpack__ or "
+        "__cuda_array_interface__"
+    )
+
+
+_TORCH_TYPES: set[type] = set()  # torch.Tensor and the subclasses met so far
+
+
+def is_torch(array: Any) -> bool:
+    """Whether it is a torch tensor; torch is not imported to find out."""
+    kind = type(array)
+    if kind in _TORCH_TYPES:
+        return True
+    if kind.__module__.partition(".")[0] != "torch" or not hasattr(kind, "data_ptr"):
+        return False
+    _TORCH_TYPES.add(kind)
+    return True
+
+
+def _in_elements(name: str, strides: Any, itemsize: int) -> tuple[int, ...]:
+    if any(stride % itemsize for stride in strides):
+        listed = " and ".join(map(str, strides))
+        raise ArrayError(f"{name} has strides of {listed} bytes; allowed: multiples of {itemsize}")
+    return tuple(stride // itemsize for stride in strides)
+
+
+def _dense(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides = [1]
+    for extent in shape[:0:-1]:
+        strides.insert(0, strides[0] * extent)
+    return tuple(strides)
+
+
+def _from_numpy(array: np.ndarray[Any, Any], name: str) -> ArrayView:
+    dtype, fnuz = dtypes.name_of(array.dtype)
+    if not array.dtype.isnative:
+        raise ArrayError(f"{name} is not in this machine's byte order; convert it with astype(dtype.newbyteorder('='))")
+    size = array.itemsize
+    strides = _in_elements(name, array.strides, size)
+    if not array.flags.aligned:
+        raise ArrayError(f"{name} is not aligned to its element size of {size} bytes; pass a copy")
+    readonly = not array.flags.writeable
+    return ArrayView(address_of(array), array.shape, strides, dtype, fnuz, "cpu", "numpy", array, readonly)
+
+
+def _from_torch(tensor: Any, name: str) -> ArrayView:
+    if tensor.layout is not sys.modules["torch"].strided:
+        raise ArrayError(f"{name} is a tensor of layout {tensor.layout}; allowed: a dense (strided) one")
+    dtype, fnuz = dtypes.name_of(tensor.dtype)
+    device = tensor.device
+    kind = device.type
+    if kind == "cuda" and sys.modules["torch"].version.hip:
+        kind = "hip"  # ROCm builds of torch call their devices cuda
+    where = "cpu" if kind == "cpu" else f"{kind}:{device.index}"
+    shape, strides = tuple(tensor.shape), tuple(tensor.stride())
+    return ArrayView(tensor.data_ptr(), shape, strides, dtype, fnuz, where, "torch", tensor)
+
+
+def _from_dlpack(array: Any, stream: int | None) -> ArrayView:
+    found = dlpack.view(array, stream)
+    family = type(array).__module__.partition(".")[0]
+    dtype, fnuz = dtypes.name_of(found.dtype)
+    readonly = family.startswith("jax")  # immutable, though an unversioned capsule cannot say so
+    strides, owner = found.strides or _dense(found.shape), (array, found.capsule)
+    return ArrayView(found.pointer, found.shape, strides, dtype, fnuz, found.device, family, owner, readonly)
+
+
+def _from_cuda_interface(array: Any, name: str) -> ArrayView:
+    interface = array.__cuda_array_interface__
+    dtype, fnuz = dtypes.name_of(np.dtype(interface["typestr"]))
+    shape = tuple(int(extent) for extent in interface["shape"])
+    size = dtypes.ITEMSIZE[dtype]
+    given = interface.get("strides")
+    strides = _in_elements(name, given, size) if given else _dense(shape)
+    pointer, readonly = interface["data"]
+    # The interface does not tell the device; objects that know it say so, others are on the first one.
+    ordinal = getattr(getattr(array, "device", None), "id", 0)
+    family = type(array).__module__.partition(".")[0]
+    return ArrayView(pointer or 0, shape, strides, dtype, fnuz, f"cuda:{ordinal}", family, array, readonly)

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from kernelwright.dispatch import ArrayError
+from kernelwright.dispatch.arrays import allocate, dlpack, dtypes, guards
+from kernelwright.dispatch.arrays.view import view
+from kernelwright.dispatch.core import workspace
+from kernelwright.dispatch.testdata import mocks
+
+
+class Cuda:
+    """Offers only __cuda_array_interface__."""
+
+    def __init__(self, **interface: Any) -> None:
+        self.__cuda_array_interface__ = {"data": (4096, False), "version": 3, **interface}
+
+
+class Dtype:
+    def __init__(self, name: str) -> None:
+        self.text = name
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def torch_module(hip: str | None = None) -> ModuleType:
+    module = ModuleType("torch")
+    module.__dict__.update(
+        strided="strided",
+        _C=SimpleNamespace(),
+        version=SimpleNamespace(hip=hip),
+        float32=Dtype("torch.float32"),
+        bfloat16=Dtype("torch.bfloat16"),
+        uint8=Dtype("torch.uint8"),
+        cuda=SimpleNamespace(current_stream=lambda device: SimpleNamespace(cuda_stream=77)),
+        empty=lambda shape, dtype, device: Tensor(shape if isinstance(shape, tuple) else (shape,), dtype, device),
+    )
+    return module
+
+
+class Tensor:
+    """The part of torch.Tensor that a view needs."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any, device: Any, layout: str = "strided") -> None:
+        self.shape, self.dtype, self.layout = shape, dtype, layout
+        self.device = device if not isinstance(device, str) else SimpleNamespace(type="cuda", index=0)
+        self.steps: tuple[int, ...] = (shape[-1], 1)
+
+    def data_ptr(self) -> int:
+        return 4100
+
+    def stride(self) -> tuple[int, ...]:
+        return self.steps
+
+    def t(self) -> Tensor:
+        turned = Tensor(self.shape[::-1], self.dtype, self.device)
+        turned.steps = self.steps[::-1]
+        return turned
+
+
+Tensor.__module__ = "torch"
+
+
+def test_numpy_is_viewed_without_a_copy() -> None:
+    array = np.zeros((3, 4), ml_dtypes.bfloat16)
+    found = view(array.T)
+    assert found.pointer == array.ctypes.data
+    assert (found.shape, found.strides, found.dtype, found.device) == ((4, 3), (1, 4), "bf16", "cpu")
+    assert not view(array).fnuz
+    assert view(np.zeros((1, 1), ml_dtypes.float8_e4m3fnuz)).fnuz
+    frozen = np.zeros((2, 2), np.float32)
+    frozen.flags.writeable = False
+    assert view(frozen).readonly
+
+
+@pytest.mark.parametrize(
+    ("array", "word"),
+    [
+        (np.zeros((2, 2)), "float64"),
+        (np.zeros((2, 2), ">f4"), "byte order"),
+        (np.zeros((2, 2), "i1,f4")["f1"], "strides of"),
+        (np.frombuffer(bytes(17), np.uint8)[1:].view(np.float32).reshape(2, 2), "not aligned"),
+        ([[1.0]], "is a list"),
+        (mocks.Foreign(np.zeros((2, 2), np.float64)), "code 2, 64 bits"),
+        (Cuda(shape=(2, 2), typestr="<f8", strides=None), "float64"),
+    ],
+)
+def test_what_no_kernel_can_read_is_refused(array: Any, word: str) -> None:
+    with pytest.raises(ArrayError, match=word):
+        view(array, "a")
+
+
+def test_dlpack_is_viewed_without_a_copy() -> None:
+    array = np.zeros((3, 8), np.float16)[:, 2:6]
+    found = view(mocks.Foreign(array))
+    assert found.pointer == array.ctypes.data
+    assert (found.shape, found.strides, found.dtype, found.device) == ((3, 4), (8, 1), "fp16", "cpu")
+
+
+def test_dlpack_refuses_unknown_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dlpack, "_HOST", frozenset())
+    with pytest.raises(ArrayError, match="device type 1"):
+        dlpack.view(mocks.Foreign(np.zeros((2, 2), np.float32)))
+
+
+def test_cuda_array_interface() -> None:
+    found = view(Cuda(shape=(3, 4), typestr="<f2", strides=None))
+    assert (found.pointer, found.strides, found.dtype, found.device) == (4096, (4, 1), "fp16", "cuda:0")
+    assert view(Cuda(shape=(3, 4), typestr="<f4", strides=(4, 12))).strides == (1, 3)
+
+
+@pytest.mark.parametrize(("hip", "device"), [(None, "cuda:0"), ("6.4", "hip:0")])
+def test_torch_tensors(monkeypatch: pytest.MonkeyPatch, hip: str | None, device: str) -> None:
+    monkeypatch.setitem(sys.modules, "torch", torch_module(hip))
+    where = SimpleNamespace(type="cuda", index=0)
+    tensor = Tensor((3, 4), Dtype("torch.bfloat16"), where)
+    found = view(tensor)
+    assert (found.pointer, found.strides, found.dtype, found.device) == (4100, (4, 1), "bf16", device)
+    made = allocate.allocator("torch", (3, 5), "fp32", tensor)()
+    assert (made.shape, made.stride(), str(made.dtype)) == ((3, 5), (5, 1), "torch.float32")
+    pointer, _ = workspace.allocate(100, "torch", device)
+    assert pointer % 256 == 0 and pointer >= 4100
+    source = workspace.stream_source("torch", device)
+    assert source is not None and source() == 77
+    monkeypatch.setattr(sys.modules["torch"]._C, "_cuda_getCurrentRawStream", lambda index: 88 + index, raising=False)
+    source = workspace.stream_source("torch", device)
+    assert source is not None and source() == 88
+    same = guards.attribute_guard(tensor)
+    assert same(Tensor((3, 4), tensor.dtype, where)) and not same(tensor.t()) and not same(np.zeros((3, 4)))
+    assert view(Tensor((3, 4), Dtype("torch.float32"), SimpleNamespace(type="cpu", index=None))).device == "cpu"
+    with pytest.raises(ArrayError, match="sparse"):
+        view(Tensor((3, 4), Dtype("torch.float32"), where, layout="sparse"))
+
+
+def test_cupy_allocates_for_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("cupy")
+    stream = SimpleNamespace(ptr=5)
+    module.__dict__.update(
+        empty=lambda shape, dtype: SimpleNamespace(shape=shape, data=SimpleNamespace(ptr=1)),
+        cuda=SimpleNamespace(get_current_stream=lambda: stream),
+    )
+    monkeypatch.setitem(sys.modules, "cupy", module)
+    assert allocate.allocator("cupy", (2, 3), "fp16", None)().shape == (2, 3)
+    assert workspace.allocate(1, "cupy", "cuda:0")[0] == 256
+    source = workspace.stream_source("cupy", "cuda:0")
+    assert source is not None and source() == 5
+
+
+def test_results_are_allocated_like_their_operands() -> None:
+    a = np.zeros((2, 2), ml_dtypes.bfloat16)
+    assert allocate.allocator("numpy", (2, 3), "bf16", a)().dtype == ml_dtypes.bfloat16
+    assert allocate.allocator("numpy", (2, 3), "fp32", a)().dtype == np.float32
+    assert allocate.allocator("numpy", (2, 3), "fp8", a, fnuz=True)().dtype == ml_dtypes.float8_e4m3fnuz
+    with pytest.raises(ArrayError, match="cannot allocate a result beside a jax array; pass out="):
+        allocate.allocator("jax", (2, 2), "fp16", None)
+    with pytest.raises(ArrayError, match="pass workspace="):
+        workspace.allocate(1, "jax", "cuda:0")
+    assert workspace.stream_source("jax", "cuda:0") is None
+
+
+def test_dtypes_round_trip() -> None:
+    for name in dtypes.CODES:
+        assert dtypes.name_of(dtypes.numpy_dtype(name)) == (name, False)
+        assert dtypes.numpy_dtype(name).itemsize == dtypes.ITEMSIZE[name]
+    assert dtypes.name_of(dtypes.numpy_dtype("bf8", fnuz=True)) == ("bf8", True)
+
+
+def test_ml_dtypes_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    assert dtypes.numpy_dtype("fp16") == np.float16
+    with pytest.raises(ArrayError, match="install ml_dtypes"):
+        dtypes.numpy_dtype("bf16")

@@ -1,0 +1,167 @@
+"""Devices by name, and the architectures whose kernels each runs, best first."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from kernelwright.dispatch.core.errors import DeviceError, DeviceNameError
+
+_NAME = re.compile(r"(cpu)|(cuda|hip)(?::(\d+))?|(sim):(\w+)")
+_NAMES = "'cpu', 'cuda:N', 'hip:N', 'sim:ARCH'"
+
+SIMULATED = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")  # in the order of the stand-in runtime's devices
+
+# The x86-64 psABI's microarchitecture levels, by the names of /proc/cpuinfo (abm stands for lzcnt).
+_V3 = frozenset(["avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"])
+_V4 = _V3 | frozenset(["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"])
+
+_KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")
+_CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device by its name: ``cpu``, ``cuda:N``, ``hip:N`` or ``sim:ARCH``.
+
+    Creating one touches no hardware; :attr:`archs` asks the machine, once.
+
+    :ivar name: the name; ``cuda`` and ``hip`` stand for ``cuda:0`` and ``hip:0``.
+    :ivar arch: the architecture, if it is known: to plan for a GPU that this machine lacks, such as
+        ``Device("hip:0", arch="gfx942")``.
+    :ivar kind: ``cpu``, ``cuda``, ``hip`` or ``sim``.
+    :ivar ordinal: number of the device among those of its kind.
+    :raises DeviceNameError: for another name, or where ``arch`` contradicts a simulated device.
+
+    ``sim:gfx942`` executes the same kernels on the CPU (package ``kernelwright[simulator]``). Its results are
+    simulated; its run time says nothing about a GPU.
+    """
+
+    name: str = "cpu"
+    arch: str | None = None
+    kind: str = field(init=False)
+    ordinal: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Parse the name."""
+        match = _NAME.fullmatch(self.name)
+        if match is None:
+            raise DeviceNameError(f"device is {self.name!r}; allowed: {_NAMES}")
+        kind = match[1] or match[2] or match[4]
+        ordinal = int(match[3] or 0)
+        if kind == "sim":
+            ordinal = self._simulate(match[5])
+        object.__setattr__(self, "kind", kind)
+        object.__setattr__(self, "ordinal", ordinal)
+        object.__setattr__(self, "name", f"{kind}:{ordinal}" if kind in ("cuda", "hip") else self.name)
+
+    def _simulate(self, arch: str) -> int:
+        """The ordinal of a simulated device, whose name gives its architecture."""
+        if arch not in SIMULATED:
+            raise DeviceNameError(f"device is {self.name!r}; simulated architectures: {', '.join(SIMULATED)}")
+        if self.arch not in (None, arch):
+            raise DeviceNameError(f"device is {self.name!r} and arch is {self.arch!r}; leave arch out")
+        object.__setattr__(self, "arch", arch)
+        return SIMULATED.index(arch)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the simulator executes the kernels instead of a GPU; times mean nothing then."""
+        return self.kind == "sim"
+
+    @property
+    def memory(self) -> str:
+        """The device that holds its arrays: itself, or ``cpu`` for a simulated one."""
+        return "cpu" if self.simulated else self.name
+
+    @property
+    def library_kind(self) -> str:
+        """The kind of kernel libraries that it runs: ``cpu``, ``cuda`` or ``hip``."""
+        return "hip" if self.simulated else self.kind
+
+    @classmethod
+    def of(cls, device: Device | str) -> Device:
+        """A device from its name, or the device itself."""
+        return device if isinstance(device, Device) else cls(device)
+
+    @cached_property
+    def archs(self) -> tuple[str, ...]:
+        """Architectures whose kernels the device runs, best first. DeviceError if the device is absent.
+
+        For a CUDA device this loads the driver.
+        """
+        if self.arch is not None:
+            return (self.arch,)
+        if self.kind == "cpu":
+            return cpu_archs(Path("/proc/cpuinfo").read_text())
+        return cuda_archs(self.ordinal) if self.kind == "cuda" else hip_archs(self.ordinal)
+
+    def __str__(self) -> str:
+        """The name."""
+        return self.name
+
+
+def cpu_archs(cpuinfo: str) -> tuple[str, ...]:
+    """x86-64 levels from the text of /proc/cpuinfo. DeviceError below x86_64_v3."""
+    flags: set[str] = set()
+    for line in cpuinfo.splitlines():
+        if line.startswith("flags"):
+            flags = set(line.partition(":")[2].split())
+            break
+    found = tuple(name for name, needs in (("x86_64_v4", _V4), ("x86_64_v3", _V3)) if needs <= flags)
+    if not found:
+        raise DeviceError(f"this CPU lacks {', '.join(sorted(_V3 - flags))}; kernels need at least x86_64_v3")
+    return found
+
+
+def cuda_archs(ordinal: int) -> tuple[str, ...]:
+    """``sm_90a``-style names from the CUDA driver."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError as error:
+        raise DeviceError(f"cuda:{ordinal}: the CUDA driver cannot be loaded: {error}") from error
+    if status := driver.cuInit(0):
+        raise DeviceError(f"cuda:{ordinal}: cuInit failed with {status}; is a GPU visible?")
+    handle, values = ctypes.c_int(), []
+    if driver.cuDeviceGet(ctypes.byref(handle), ordinal):
+        count = ctypes.c_int()
+        driver.cuDeviceGetCount(ctypes.byref(count))
+        raise DeviceError(f"cuda:{ordinal}: there is no such device; allowed: below {count.value}")
+    for attribute in (_CAPABILITY_MAJOR, _CAPABILITY_MINOR):
+        value = ctypes.c_int()
+        if status := driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, handle):
+            raise DeviceError(f"cuda:{ordinal}: cuDeviceGetAttribute failed with {status}")
+        values.append(value.value)
+    major, minor = values
+    plain = f"sm_{major}{minor}"
+    return (f"{plain}a", plain) if major >= 9 else (plain,)  # "a": the features of exactly this generation
+
+
+def hip_archs(ordinal: int, nodes: Path = _KFD_NODES) -> tuple[str, ...]:
+    """``gfx942``-style names from the kernel driver's topology: no runtime is loaded, so forking stays safe."""
+    versions = []
+    for node in sorted(nodes.glob("*"), key=lambda path: int(path.name)) if nodes.is_dir() else ():
+        text = (node / "properties").read_text()
+        found = re.search(r"^gfx_target_version (\d+)$", text, re.MULTILINE)
+        if found and int(found[1]) != 0:  # 0 is a CPU
+            versions.append(int(found[1]))
+    visible = _visible(versions, os.environ.get("ROCR_VISIBLE_DEVICES"))
+    visible = _visible(visible, os.environ.get("HIP_VISIBLE_DEVICES"))
+    if ordinal >= len(visible):
+        count = f"{len(visible)} AMD GPUs are visible"
+        raise DeviceError(f"hip:{ordinal}: there is no such device; {count}; sim:gfx942 and the like need none")
+    version = visible[ordinal]
+    return (f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}",)
+
+
+def _visible(versions: list[int], setting: str | None) -> list[int]:
+    if setting is None:
+        return versions
+    chosen = [word.strip() for word in setting.split(",") if word.strip()]
+    if not all(word.isdigit() for word in chosen):
+        raise DeviceError(f"visible devices are {setting!r}; allowed here: ordinals; or pass Device(…, arch=…)")
+    return [versions[int(word)] for word in chosen if int(word) < len(versions)]

@@ -1,0 +1,63 @@
+"""Errors of this package: one class for each failure that callers may want to handle in their own way."""
+
+from __future__ import annotations
+
+
+class KernelwrightError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class NativeLibraryError(KernelwrightError):
+    """libkernelwright.so is missing or of another version."""
+
+
+class LibraryNotFoundError(KernelwrightError, FileNotFoundError):
+    """The path holds no kernel library, or none for the device."""
+
+
+class ManifestError(KernelwrightError, ValueError):
+    """manifest.json is missing, not JSON, of another schema, or contradicts its library."""
+
+
+class DigestMismatchError(KernelwrightError):
+    """The library is not the file that its manifest describes: it was truncated, rebuilt or altered."""
+
+
+class LibraryLoadError(KernelwrightError, OSError):
+    """The dynamic loader refuses the library, or the file is no kernel library."""
+
+
+class AbiMismatchError(KernelwrightError):
+    """The library was built for another ABI version."""
+
+
+class ArchMismatchError(KernelwrightError):
+    """The library or kernel is for another architecture than the device."""
+
+
+class DeviceError(KernelwrightError):
+    """The device is unknown, absent, or its runtime cannot be loaded."""
+
+
+class DeviceNameError(DeviceError, ValueError):
+    """The text names no device, on any machine."""
+
+
+class ProblemError(KernelwrightError, ValueError):
+    """A problem with an illegal size, dtype, layout or leading dimension."""
+
+
+class ArrayError(KernelwrightError, ValueError):
+    """Arrays that do not fit together, or that a kernel cannot address."""
+
+
+class SelectionError(KernelwrightError, ValueError):
+    """An unknown selection, kernel name or priority."""
+
+
+class NoKernelError(KernelwrightError, LookupError):
+    """No kernel of the dispatcher serves the problem; the message says why."""
+
+
+class LaunchError(KernelwrightError, RuntimeError):
+    """The kernel failed, or its runtime refused the launch."""

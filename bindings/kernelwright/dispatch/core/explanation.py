@@ -1,0 +1,165 @@
+"""Why a kernel was chosen: the whole ranking, with scores and refusals."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kernelwright.dispatch.core.operation import Problem
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What the analytic model predicts for one kernel.
+
+    :ivar tiles: output tiles, over all slices of k.
+    :ivar waves: rounds in which the compute units work through the tiles.
+    :ivar compute_us: microseconds of arithmetic.
+    :ivar fill_us: microseconds to move operands from caches to LDS; 0 on CPUs.
+    :ivar memory_us: microseconds to move operands and results through memory.
+    :ivar total_us: predicted microseconds of the launch; the score.
+    :ivar useful: share of the arithmetic that is not padding, 0 to 1.
+    """
+
+    tiles: float
+    waves: float
+    compute_us: float
+    fill_us: float
+    memory_us: float
+    total_us: float
+    useful: float
+
+
+@dataclass(frozen=True)
+class RankedKernel:
+    """One kernel in a ranking.
+
+    :ivar rank: 1 for the best kernel; None for one that cannot be used.
+    :ivar score: lower is better: microseconds for analytic selection; None for a kernel that cannot be used.
+    :ivar reason: why the kernel cannot be used, else None.
+    :ivar supported: whether the kernel itself accepts the problem.
+    :ivar priority: see :meth:`Dispatcher.set_priority`.
+    :ivar estimate: the analytic model's prediction, where it made one.
+    :ivar choices: what would be chosen for the kernel where the problem leaves it open, such as ``split_k=4``; empty
+        if nothing is open or the kernel does not serve the problem.
+    """
+
+    name: str
+    arch: str
+    identity: str
+    library: str
+    priority: int
+    supported: bool
+    rank: int | None
+    score: float | None
+    reason: str | None
+    estimate: Estimate | None
+    choices: str = ""
+
+
+@dataclass(frozen=True)
+class StageExplanation:
+    """The ranking of every kernel for one stage, best first.
+
+    :ivar problem: the problem of the stage, as JSON values.
+    :ivar reason: why ``chosen`` was chosen, or that no kernel serves the stage.
+    :ivar chosen: the kernel that would run; None where no kernel serves the stage.
+    :ivar kernels: all kernels, best first, refused ones last.
+    """
+
+    problem: Mapping[str, Any]
+    reason: str
+    chosen: RankedKernel | None
+    kernels: tuple[RankedKernel, ...]
+
+    @classmethod
+    def parse(cls, raw: Mapping[str, Any]) -> StageExplanation:
+        """From the native dispatcher's JSON."""
+        kernels = tuple(_ranked(entry) for entry in raw["kernels"])
+        chosen = next((kernel for kernel in kernels if kernel.identity == raw["chosen"]), None)
+        return cls(raw["problem"], raw["reason"], chosen, kernels)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The ranking of every kernel for one problem, best first; ``str()`` is a table.
+
+    :ivar problem: the problem.
+    :ivar selection: how kernels are scored, such as ``analytic``.
+    :ivar stages: the ranking of each stage: one, unless a launch starts several kernels one behind the other. After a
+        stage that no kernel serves, there are no more.
+    :ivar simulated: name of the simulated device, or None. Scores in microseconds are then predictions for real
+        hardware; nothing was measured.
+    """
+
+    problem: Problem
+    selection: str
+    stages: tuple[StageExplanation, ...]
+    simulated: str | None = None
+
+    @classmethod
+    def parse(cls, problem: Problem, text: str, simulated: str | None = None) -> Explanation:
+        """From the native dispatcher's JSON."""
+        raw = json.loads(text)
+        stages = tuple(StageExplanation.parse(stage) for stage in raw.get("stages", [raw]))
+        return cls(problem, raw["selection"], stages, simulated)
+
+    @property
+    def chosen(self) -> RankedKernel | None:
+        """The kernel that would run, of several stages the first; None where no kernel serves the problem."""
+        return self.stages[0].chosen if self.stages[-1].chosen is not None else None
+
+    @property
+    def reason(self) -> str:
+        """Why the kernel of the first stage was chosen, or that no kernel serves the problem."""
+        return self.stages[0].reason if self.stages[-1].chosen is not None else self.stages[-1].reason
+
+    @property
+    def kernels(self) -> tuple[RankedKernel, ...]:
+        """All kernels of the first stage's ranking, best first, refused ones last."""
+        return self.stages[0].kernels
+
+    def __iter__(self) -> Iterator[RankedKernel]:
+        """All kernels, best first, refused ones last."""
+        return iter(self.kernels)
+
+    def __len__(self) -> int:
+        """How many kernels were considered."""
+        return len(self.kernels)
+
+    def __str__(self) -> str:
+        """A table with one line for each kernel of each stage."""
+        lines = [f"{self.problem}, {self.selection}: {self.reason}"]
+        if self.simulated is not None:
+            lines.append(f"simulated on {self.simulated}: times are predictions for real hardware, not measured")
+        for number, stage in enumerate(self.stages):
+            if len(self.stages) > 1:
+                lines.append(f"stage {number}: {stage.reason}")
+            width = max((len(kernel.name) for kernel in stage.kernels), default=0)
+            for kernel in stage.kernels:
+                rank = "-" if kernel.rank is None else str(kernel.rank)
+                lines.append(f"{rank:>4}  {kernel.name:<{width}}  {kernel.arch:<10}  {_verdict(kernel)}")
+        return "\n".join(lines)
+
+
+def _verdict(kernel: RankedKernel) -> str:
+    if kernel.rank is None or kernel.score is None:
+        return f"no: {kernel.reason}"
+    if kernel.estimate is None:
+        return f"{kernel.score:.3f}"
+    e = kernel.estimate
+    return (
+        f"{e.total_us:.3f} us: compute {e.compute_us:.3f}, fill {e.fill_us:.3f}, memory {e.memory_us:.3f}, "
+        f"{e.useful:.0%} useful work, "
+        f"{e.tiles:.0f} tiles in {e.waves:.{0 if e.waves == int(e.waves) else 2}f} waves"
+        + (f", {kernel.choices}" if kernel.choices else "")
+    )
+
+
+def _ranked(entry: dict[str, Any]) -> RankedKernel:
+    fields = dict(entry)
+    estimate = fields.pop("estimate", None)
+    # A score can be beyond what JSON holds; the native side writes null for it.
+    return RankedKernel(**fields, estimate=None if estimate is None else Estimate(**estimate))

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from kernelwright.dispatch import Explanation, GemmProblem
+
+
+def kernel(name: str, rank: int | None, **fields: Any) -> dict[str, Any]:
+    about = {"name": name, "arch": "gfx942", "identity": name * 3, "library": "made up", "priority": 0}
+    refused = {"supported": False, "rank": None, "score": None, "reason": "it is too wide"}
+    return {
+        **about,
+        **(refused if rank is None else {"supported": True, "rank": rank, "score": 1.5, "reason": None}),
+        **fields,
+    }
+
+
+def stage(chosen: str | None, *kernels: dict[str, Any]) -> dict[str, Any]:
+    reason = f"{chosen} is best" if chosen else "no kernel serves this problem"
+    return {"problem": {"op": "part"}, "chosen": chosen and chosen * 3, "reason": reason, "kernels": kernels}
+
+
+def explanation(*stages: dict[str, Any]) -> Explanation:
+    text = json.dumps({"problem": {"op": "whole"}, "selection": "analytic", "stages": stages})
+    return Explanation.parse(GemmProblem(1, 2, 3), text)
+
+
+def test_every_stage_has_a_ranking() -> None:
+    estimate = dict.fromkeys(("tiles", "waves", "compute_us", "fill_us", "memory_us", "total_us", "useful"), 1.0)
+    split = kernel("split", 1, estimate=estimate, choices="split_k=4")
+    found = explanation(stage("split", split, kernel("wide", None)), stage("combine", kernel("combine", 1)))
+    assert [one.chosen and one.chosen.name for one in found.stages] == ["split", "combine"]
+    assert found.chosen is found.stages[0].chosen and found.reason == "split is best"
+    assert [one.name for one in found] == ["split", "wide"] and found.stages[1].problem == {"op": "part"}
+    lines = str(found).splitlines()
+    assert lines[1] == "stage 0: split is best" and lines[4] == "stage 1: combine is best"
+    assert lines[2].endswith("1 tiles in 1 waves, split_k=4") and lines[3].endswith("no: it is too wide")
+
+
+def test_a_stage_without_a_kernel_leaves_nothing_to_run() -> None:
+    found = explanation(stage("split", kernel("split", 1)), stage(None, kernel("wide", None)))
+    assert found.chosen is None and found.reason == "no kernel serves this problem"
+    assert found.stages[0].chosen is not None

@@ -1,0 +1,138 @@
+"""A dispatcher of libkernelwright: kernels registered, one selection, plans by problem."""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from kernelwright.dispatch.core import native, operation
+from kernelwright.dispatch.core.cache import Cache
+from kernelwright.dispatch.core.device import Device
+from kernelwright.dispatch.core.errors import KernelwrightError, LibraryLoadError, SelectionError
+from kernelwright.dispatch.core.kernel import KernelEntry
+from kernelwright.dispatch.core.operation import Problem
+from kernelwright.dispatch.core.plan import NativePlan, OperationPlan, Stage
+from kernelwright.dispatch.core.selection import Score, ScoreCallback
+
+PLAN_LIMIT = 4096  # entries of each cache of a dispatcher
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class NativeDispatcher:
+    """Owns a ``kw_dispatcher`` and the plans made by it. Threads may share it."""
+
+    def __init__(self, device: Device, kernels: Mapping[str, KernelEntry], descriptors: Sequence[Any]) -> None:
+        """``kernels`` by identity; ``descriptors`` are the tables of their libraries. Raises LibraryLoadError."""
+        self.device = device
+        self.kernels = kernels
+        self.native = native.library()
+        self.handle = self._create()
+        self._caches: list[Cache[Any, Any]] = []
+        self.plans: Cache[Any, OperationPlan[Any]] = self.new_cache()
+        self._score: ScoreCallback | None = None
+        for descriptor in descriptors:
+            status = self.native.kw_dispatcher_add_descriptor(self.handle, descriptor, None)
+            native.check(status, LibraryLoadError)
+
+    def _create(self) -> ctypes.c_void_p:
+        device = self.device
+        check = native.CHECK_ON_ADD if device.kind == "cpu" else native.CHECK_ON_LAUNCH
+        arch = device.arch.encode() if device.arch is not None else None
+        options = native.DispatcherOptions(native.sizeof(native.DispatcherOptions), check, device.ordinal, 0, arch)
+        handle = ctypes.c_void_p()
+        native.check(self.native.kw_dispatcher_create(options, native.byref(handle)))
+        # Plans own this object, so the native one is destroyed after the last of them.
+        weakref.finalize(self, self.native.kw_dispatcher_destroy, handle).atexit = False
+        return handle
+
+    def new_cache(self) -> Cache[Any, Any]:
+        """A cache that is emptied whenever other kernels may be selected."""
+        made: Cache[Any, Any] = Cache(PLAN_LIMIT)
+        self._caches.append(made)
+        return made
+
+    def select_by(self, selection: str | Score) -> None:
+        """See :class:`Dispatcher`. Raises SelectionError."""
+        options = native.SelectionOptions(native.sizeof(native.SelectionOptions))
+        if callable(selection):
+            self._score = ScoreCallback(selection, self.kernels)
+            options.provider = native.SELECT_CALLBACK
+            options.score = self._score.native
+            options.label = getattr(selection, "__name__", type(selection).__name__).encode()
+        elif isinstance(selection, str):
+            named = {"analytic": native.SELECT_ANALYTIC, "first_fit": native.SELECT_FIRST_FIT}
+            options.provider = named.get(selection, native.SELECT_EXPLICIT)
+            options.kernel = selection.encode()
+        else:
+            raise SelectionError(f"selection is {selection!r}; allowed: 'analytic', 'first_fit', a kernel, a function")
+        native.check(self.native.kw_dispatcher_set_selection(self.handle, options), SelectionError)
+
+    def set_priority(self, kernel: str, priority: int) -> None:
+        """See :meth:`Dispatcher.set_priority`."""
+        native.check(self.native.kw_dispatcher_set_priority(self.handle, kernel.encode(), priority), SelectionError)
+        for cache in self._caches:
+            cache.clear()
+
+    def set_num_threads(self, threads: int) -> None:
+        """See :meth:`Dispatcher.set_num_threads`."""
+        native.check(self.native.kw_dispatcher_set_num_threads(self.handle, threads), SelectionError)
+
+    def plan(self, problem: Problem) -> OperationPlan[Any]:
+        """The plan for a problem, of the type that its operation says. Raises NoKernelError."""
+        plan = self.plans.get(problem)
+        if plan is not None:
+            return plan
+        make = operation.of_problem(problem).plan
+        made = self._new_plan(problem)
+        try:
+            plan = make(problem, made)
+        except BaseException:
+            self.native.kw_plan_destroy(made.handle)
+            raise
+        weakref.finalize(plan, self.native.kw_plan_destroy, made.handle).atexit = False
+        return self.plans.put(problem, plan)
+
+    def _new_plan(self, problem: Problem) -> NativePlan:
+        handle, info = ctypes.c_void_p(), native.PlanInfo(native.sizeof(native.PlanInfo))
+        struct = problem.native()
+        self.check(self.native.kw_plan_create(self.handle, native.byref(struct), native.byref(handle)))
+        native.check(self.native.kw_plan_get_info(handle, native.byref(info)))
+        stages = tuple(self._stage(handle, index) for index in range(info.stage_count))
+        reason, choices = info.reason.decode(), info.choices.decode()
+        return NativePlan(handle, stages, reason, choices, info.workspace_bytes, self.device, self)
+
+    def _stage(self, handle: ctypes.c_void_p, index: int) -> Stage:
+        info = native.StageInfo(native.sizeof(native.StageInfo))
+        native.check(self.native.kw_plan_get_stage(handle, index, native.byref(info)))
+        kernel = self.kernels[info.kernel.contents.identity.decode()]
+        return Stage(
+            kernel, info.reason.decode(), info.choices.decode(), info.workspace_bytes, info.scratch_bytes,
+            info.scratch_offset, info.library,
+        )  # fmt: skip
+
+    def check(self, status: int, invalid: type[KernelwrightError] | None = None) -> None:
+        """Raise what a failed status means, or what the selection's function raised."""
+        if status and self._score is not None:
+            self._score.raise_pending()
+        native.check(status, invalid)
+
+    def explain(self, problem: Problem) -> str:
+        """The ranking of every kernel, as JSON."""
+        struct = problem.native()
+        try:
+            return self._text(self.native.kw_dispatcher_explain, native.byref(struct))
+        except KernelwrightError:
+            if self._score is not None:
+                self._score.raise_pending()
+            raise
+
+    def export_json(self) -> str:
+        """See :meth:`Dispatcher.export_json`."""
+        return self._text(self.native.kw_dispatcher_export_json)
+
+    def _text(self, function: Callable[..., int], *arguments: Any) -> str:
+        return native.text_of(lambda buffer, size, needed: function(self.handle, *arguments, buffer, size, needed))

@@ -1,0 +1,72 @@
+"""What the core asks of an operation, and the operations that are registered."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kernelwright.dispatch.core import native
+from kernelwright.dispatch.core.errors import ProblemError
+
+if TYPE_CHECKING:
+    from kernelwright.dispatch.core.plan import NativePlan, OperationPlan
+
+
+class Problem(Protocol):
+    """What to compute, independent of the kernel that computes it. Hashable: plans are cached by problem."""
+
+    @property
+    def flops(self) -> int:
+        """Multiplications and additions."""
+
+    def native(self) -> ctypes.Structure:
+        """The C struct of the problem, which starts with its size and the ``kw_op`` code of its operation."""
+
+    def __hash__(self) -> int:
+        """Equal problems share a plan."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation of the C ABI.
+
+    :ivar name: its name, such as ``gemm``.
+    :ivar code: its ``kw_op`` code.
+    :ivar problem: the Python type of its problems.
+    :ivar plan: makes the plan of a problem from a native plan.
+    :ivar from_native: reads the C struct of a problem at an address.
+    """
+
+    name: str
+    code: int
+    problem: type[Any]
+    plan: Callable[[Any, NativePlan], OperationPlan[Any]]
+    from_native: Callable[[int], Any]
+
+
+_BY_CODE: dict[int, Operation] = {}
+_BY_PROBLEM: dict[type[Any], Operation] = {}
+
+
+def register(operation: Operation) -> Operation:
+    """Make an operation known to every dispatcher of the process; ValueError where its code is taken by another."""
+    known = _BY_CODE.setdefault(operation.code, operation)
+    if known != operation:
+        raise ValueError(f"operation {operation.name} has code {operation.code}, which {known.name} has; take another")
+    return _BY_PROBLEM.setdefault(operation.problem, known)
+
+
+def of_problem(problem: object) -> Operation:
+    """The operation of a problem. ProblemError if ``problem`` is no problem of a registered operation."""
+    for kind in type(problem).__mro__:
+        if kind in _BY_PROBLEM:
+            return _BY_PROBLEM[kind]
+    allowed = ", ".join(sorted(kind.__name__ for kind in _BY_PROBLEM))
+    raise ProblemError(f"problem is a {type(problem).__name__}; allowed: {allowed}")
+
+
+def from_native(address: int) -> Any:
+    """The Python problem of the C struct at an address."""
+    return _BY_CODE[native.ProblemHead.from_address(address).op].from_native(address)

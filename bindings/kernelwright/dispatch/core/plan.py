@@ -1,0 +1,344 @@
+"""Plans: a problem with the kernels that compute it, launched again and again with different memory.
+
+:class:`OperationPlan` holds what no operation changes: the native plan, workspaces, streams, threads and simulated
+devices. A :class:`Binder` of the operation checks its arrays and writes their addresses into its argument struct.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+
+from kernelwright.dispatch.core import native, workspace
+from kernelwright.dispatch.core.calls import foreign_call, native_call
+from kernelwright.dispatch.core.device import Device
+from kernelwright.dispatch.core.errors import ArchMismatchError, ArrayError
+from kernelwright.dispatch.core.kernel import KernelEntry
+from kernelwright.dispatch.core.simulated import Region, SimulatedLaunch
+
+P = TypeVar("P")
+
+Operands = tuple[Any, ...]  # arrays, inputs before outputs; None where an optional one is absent
+Addresses = Sequence[Any]  # one for each operand: int, or None where it is absent
+
+_ADDRESSES = {int, type(None)}
+
+_pack_frame = struct.Struct("@PPQ").pack_into  # stream, workspace, workspace_bytes
+_FRAME = native.Launch.stream.offset
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The kernel chosen for a problem.
+
+    :ivar kernel: the kernel.
+    :ivar reason: why, in a few words; :meth:`Dispatcher.explain` has the whole ranking.
+    """
+
+    kernel: KernelEntry
+    reason: str
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One kernel of a plan; a launch starts all stages, one behind the other.
+
+    :ivar kernel: the kernel.
+    :ivar reason: why it was chosen, in a few words.
+    :ivar choices: what was chosen for it, such as ``split_k=4``; empty if nothing was open.
+    :ivar workspace_bytes: bytes of scratch memory that the kernel itself needs.
+    :ivar scratch_bytes: bytes of results that it leaves in the workspace for later stages.
+    :ivar scratch_offset: where in the workspace these begin, in bytes.
+    """
+
+    kernel: KernelEntry
+    reason: str
+    choices: str
+    workspace_bytes: int
+    scratch_bytes: int
+    scratch_offset: int
+    library: Any = field(repr=False, compare=False)  # POINTER(native.LibraryStruct)
+
+
+@dataclass(frozen=True)
+class NativePlan:
+    """A plan of libkernelwright and what it reports. ``owner`` keeps alive what the native plan refers to."""
+
+    handle: ctypes.c_void_p
+    stages: tuple[Stage, ...]
+    reason: str
+    choices: str
+    workspace_bytes: int
+    device: Device
+    owner: object
+
+
+class View(Protocol):
+    """What the core reads of a checked array."""
+
+    @property
+    def pointer(self) -> int:
+        """Address of the first element."""
+
+    @property
+    def dtype(self) -> str:
+        """Element type, such as ``fp16``."""
+
+    @property
+    def fnuz(self) -> bool:
+        """Whether 8-bit floats are in an FNUZ format."""
+
+    @property
+    def family(self) -> str:
+        """The array library, such as ``torch``."""
+
+
+class Guard(Protocol):
+    """Recognises arrays whose metadata is that of arrays which passed all checks."""
+
+    def addresses(self, operands: Operands, keyed: bool = False) -> Addresses | None:
+        """Their addresses, or None where the arrays must be checked."""
+
+
+class Binder(Protocol):
+    """Checks the arrays of one plan and fills its argument struct. Threads share it."""
+
+    brief: bool  # whether a CPU launch is so short that other Python threads may wait for it
+
+    def new_args(self) -> ctypes.Structure:
+        """An argument struct for one thread."""
+
+    def check(self, operands: Operands, stream: int | None) -> Sequence[View | None]:
+        """View the arrays. ArrayError unless the plan's kernel can be launched with them."""
+
+    def names(self) -> Sequence[str]:
+        """What errors call the operands."""
+
+    def guard(self, operands: Operands) -> Guard | None:
+        """A guard for checked arrays; None for kinds of arrays that are quicker to check again."""
+
+    def bind(self, args: Any, addresses: Addresses) -> bool:
+        """Write guarded addresses; False, with nothing written, where outputs may share memory with other operands."""
+
+    def write(self, args: Any, addresses: Addresses) -> None:
+        """Write addresses. struct.error for what is no address."""
+
+    def regions(self, args: Any) -> list[Region]:
+        """The memory that a launch with these arguments may access, beside its workspace."""
+
+
+class Checked(NamedTuple):
+    """What a plan remembers of arrays that passed its checks."""
+
+    guard: Guard
+    family: str
+    current_stream: Callable[[], int] | None
+
+
+class _LaunchState:
+    """What one thread reuses between launches: its two structs, the call, and workspaces by stream."""
+
+    __slots__ = ("args", "frame", "launch", "stream", "workspaces")
+
+    def __init__(self, args: ctypes.Structure, ordinal: int) -> None:
+        self.args = args
+        self.frame = native.Launch(native.sizeof(native.Launch), ordinal)
+        self.launch: Callable[[], Any]  # set by the plan
+        self.stream: int | None = None  # the stream that stands in frame, with its workspace
+        self.workspaces: dict[int, tuple[int, Any]] = {}
+
+
+class OperationPlan(Generic[P]):
+    """A problem with its kernel, called again and again with different memory. Threads may share a plan.
+
+    :ivar problem: the problem.
+    :ivar selection: the kernel of the first stage, and why the plan's kernels were chosen.
+    :ivar stages: the kernels that a launch starts, in their order.
+    :ivar choices: what was chosen where the problem leaves it open, such as ``split_k=4``; ``name=value``, separated by
+        spaces.
+    :ivar device: name of the device, such as ``cuda:0``.
+    :ivar workspace_bytes: bytes of scratch memory that a launch needs; the plan allocates them unless they are given.
+    """
+
+    __slots__ = (
+        "__weakref__", "_binder", "_checked", "_handle", "_keep_interpreter", "_local", "_memory", "_ordinal", "_owner",
+        "_simulated", "choices", "device", "problem", "selection", "stages", "workspace_bytes",
+    )  # fmt: skip
+
+    def __init__(self, problem: P, made: NativePlan, binder: Binder) -> None:
+        """Made by :meth:`Dispatcher.plan`."""
+        self.problem = problem
+        self.stages = made.stages
+        self.choices = made.choices
+        self.selection = Selection(made.stages[0].kernel, made.reason)
+        self.workspace_bytes = made.workspace_bytes
+        self.device = made.device.name
+        self._memory = made.device.memory
+        self._ordinal = made.device.ordinal
+        self._handle = made.handle
+        self._owner = made.owner
+        self._binder = binder
+        libraries = [stage.library for stage in made.stages]
+        self._simulated = SimulatedLaunch(made.device, self._regions, libraries) if made.device.simulated else None
+        self._keep_interpreter = made.device.memory == "cpu" and binder.brief
+        self._local = threading.local()
+        self._checked: Checked | None = None  # of the last arrays that were checked
+
+    @property
+    def kernel(self) -> KernelEntry:
+        """The kernel that runs; of a plan with several stages, the first."""
+        return self.selection.kernel
+
+    def __repr__(self) -> str:
+        """Problem and kernel."""
+        where = f", simulated on {self.device}" if self.device.startswith("sim:") else ""
+        return f"<{type(self).__name__} {self.problem} with {self.kernel.name}{where}>"
+
+    def launch(
+        self, operands: Operands, stream: int | None = None, workspace_at: int | None = None,
+        keyed: Checked | None = None,
+    ) -> bool:  # fmt: skip
+        """Launch with arrays, or with addresses only, in the operation's order.
+
+        ``keyed``: what is remembered of checked arrays with the same metadata key. Then arrays that need another check
+        are not launched, and the result is False.
+        """
+        try:
+            state = self._local.state
+        except AttributeError:
+            state = self._new_state()
+        checked = keyed or self._checked
+        if checked is not None and workspace_at is None and type(operands[0]) is not int:
+            guard, family, current_stream = checked
+            addresses = guard.addresses(operands, keyed is not None)
+            if addresses is not None and self._binder.bind(state.args, addresses):
+                if stream is None:
+                    stream = 0 if current_stream is None else current_stream()
+                if stream != state.stream:
+                    self._write_frame(state, family, stream, None)
+                state.launch()
+                return True
+        if keyed is not None:
+            return False
+        self._bind(state, operands, stream, workspace_at)
+        state.launch()
+        return True
+
+    def launch_views(self, operands: Operands, views: Sequence[View | None], stream: int | None) -> Checked | None:
+        """Launch with views that fit the plan's problem; returns what to remember of their arrays."""
+        state = self._new_state()
+        checked = self._bind_views(state, operands, views, stream, None)
+        state.launch()
+        return checked
+
+    def bound(self, operands: Operands, result: Any, stream: int | None = None) -> BoundPlan:
+        """The plan with its memory; ``result`` is what calls return."""
+        state = _LaunchState(self._binder.new_args(), self._ordinal)
+        self._bind(state, operands, stream, None)
+        return BoundPlan(self, state, operands, result)
+
+    def _new_state(self) -> _LaunchState:
+        """The state of this thread."""
+        try:
+            state: _LaunchState = self._local.state
+        except AttributeError:
+            state = self._local.state = _LaunchState(self._binder.new_args(), self._ordinal)
+            state.launch = self._call(state, None, None)  # the plan owns the call, not the other way round
+        return state
+
+    def _call(self, state: _LaunchState, result: object, keep: object) -> Callable[[], Any]:
+        """A function that launches with the state's arguments and returns ``result``."""
+        if self._simulated is not None:
+            return foreign_call(self._simulated, self._handle, state.frame, state.args, result, keep)
+        return native_call(self._handle, state.frame, state.args, result, self._keep_interpreter, keep)
+
+    def _bind(self, state: _LaunchState, operands: Operands, stream: int | None, workspace_at: int | None) -> None:
+        """Check everything, then write the argument struct."""
+        if {*map(type, operands)} <= _ADDRESSES:
+            self._write(state, operands, "raw", stream or 0, workspace_at)
+        else:
+            self._bind_views(state, operands, self._binder.check(operands, stream), stream, workspace_at)
+
+    def _bind_views(
+        self, state: _LaunchState, operands: Operands, views: Sequence[View | None], stream: int | None,
+        workspace_at: int | None,
+    ) -> Checked | None:  # fmt: skip
+        for name, view in zip(self._binder.names(), views, strict=True):
+            if view is not None:
+                self._check_fp8_format(name, view)
+        family = next((view.family for view in views if view is not None), "raw")
+        current_stream = workspace.stream_source(family, self._memory)
+        if stream is None:
+            stream = 0 if current_stream is None else current_stream()
+        self._write(state, [None if view is None else view.pointer for view in views], family, stream, workspace_at)
+        guard = self._binder.guard(operands)
+        if guard is None:
+            return None
+        self._checked = Checked(guard, family, current_stream)
+        return self._checked
+
+    def _check_fp8_format(self, name: str, view: View) -> None:
+        """ArchMismatchError where 8-bit floats are not in the format that the kernels of this architecture read."""
+        if view.dtype in ("fp8", "bf8"):
+            fnuz = native.fp8_is_fnuz(self.stages[0].library)
+            if view.fnuz != fnuz:
+                raise ArchMismatchError(
+                    f"{name} is in the {'FNUZ' if view.fnuz else 'OCP'} format of {view.dtype}; "
+                    f"allowed on {self.kernel.arch}: {'FNUZ' if fnuz else 'OCP'}"
+                )
+
+    def _write(
+        self, state: _LaunchState, addresses: Addresses, family: str, stream: int, workspace_at: int | None
+    ) -> None:
+        try:
+            self._binder.write(state.args, addresses)
+        except (struct.error, OverflowError):
+            listed = ", ".join(f"{n} {at!r}" for n, at in zip(self._binder.names(), addresses, strict=True))
+            raise ArrayError(f"operands are at {listed}; allowed: addresses of 64 bits as integers") from None
+        if workspace_at is not None or stream != state.stream:
+            self._write_frame(state, family, stream, workspace_at)
+
+    def _write_frame(self, state: _LaunchState, family: str, stream: int, workspace_at: int | None) -> None:
+        """Write workspace and stream."""
+        size, state.stream = self.workspace_bytes, None
+        given = workspace_at
+        if size and workspace_at is None:
+            if stream not in state.workspaces:
+                state.workspaces[stream] = workspace.allocate(size, family, self._memory)
+            workspace_at = state.workspaces[stream][0]
+        try:
+            _pack_frame(state.frame, _FRAME, stream, workspace_at or 0, size)
+        except (struct.error, OverflowError):
+            raise ArrayError(
+                f"workspace is at {workspace_at!r}, stream is {stream!r}; allowed: addresses of 64 bits as integers"
+            ) from None
+        if given is None:
+            state.stream = stream
+
+    def _regions(self, launch: native.Launch, args: Any) -> list[Region]:
+        """The memory that a simulated launch may access."""
+        return [*self._binder.regions(args), Region(launch.workspace, self.workspace_bytes, True, "workspace")]
+
+
+class BoundPlan:
+    """A plan with its memory: ``bound()`` launches it and returns ``out``. Do not reshape the arrays meanwhile.
+
+    One thread at a time may call it. It keeps its arrays alive.
+    """
+
+    # Python looks for __call__ in the type, finds the slot, and calls its value: no frame of our own.
+    __slots__ = ("__call__", "plan")
+
+    if TYPE_CHECKING:
+
+        def __call__(self) -> Any:
+            """Launch and return ``out``."""
+
+    def __init__(self, plan: OperationPlan[Any], state: _LaunchState, operands: Operands, result: Any) -> None:
+        """Made by :meth:`Plan.bind`."""
+        self.plan = plan
+        object.__setattr__(self, "__call__", plan._call(state, result, (plan, state, operands)))

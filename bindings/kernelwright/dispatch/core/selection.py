@@ -1,0 +1,53 @@
+"""A Python function as a selection provider."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from kernelwright.dispatch.core import native, operation
+from kernelwright.dispatch.core.errors import SelectionError
+from kernelwright.dispatch.core.kernel import KernelEntry
+
+_FAILED = 1
+
+Score = Callable[[Any, Sequence[KernelEntry]], Sequence[float]]
+
+
+class ScoreCallback:
+    """Wraps ``score(problem, candidates) -> scores`` for the native dispatcher, which calls it for each new problem.
+
+    An exception of the function fails the selection in native code; :meth:`raise_pending` raises it again.
+    """
+
+    def __init__(
+        self,
+        score: Score,
+        kernels: Mapping[str, KernelEntry],
+    ) -> None:
+        """``kernels`` maps identities to what ``score`` sees."""
+        self._score = score
+        self._kernels = kernels
+        self._local = threading.local()  # the native side calls in the thread that selects
+        self.native = native.Score(self._call)
+
+    def _call(self, _user: Any, problem: Any, candidates: Any, count: int) -> int:
+        try:
+            entries = [self._kernels[candidates[i].kernel.contents.identity.decode()] for i in range(count)]
+            scores = [float(score) for score in self._score(operation.from_native(problem), entries)]
+            if len(scores) != count:
+                raise SelectionError(f"selection returned {len(scores)} scores for {count} candidates")
+            for index, score in enumerate(scores):
+                candidates[index].score = score
+        except BaseException as error:
+            self._local.pending = error
+            return _FAILED
+        return native.OK
+
+    def raise_pending(self) -> None:
+        """Raise the exception that the function raised in this thread, if any."""
+        pending: BaseException | None = getattr(self._local, "pending", None)
+        self._local.pending = None
+        if pending is not None:
+            raise pending

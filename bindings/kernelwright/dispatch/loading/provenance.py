@@ -1,0 +1,46 @@
+"""The provenance statement beside a manifest: a library is not loaded with the statement of another."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from kernelwright.dispatch.core.errors import DigestMismatchError
+from kernelwright.dispatch.loading.manifest import Manifest
+
+_FILE = "provenance.json"
+
+
+def check_statement(manifest: Manifest) -> None:
+    """Compare statement, manifest and library: each names the digest of another, so none can be changed alone.
+
+    A library that was built without a statement passes. Raises DigestMismatchError if the manifest says that there is
+    one and it is not there, cannot be read, or is about other files or another build.
+    """
+    path = manifest.path.with_name(_FILE)
+    try:
+        statement = json.loads(path.read_text(encoding="utf-8"))
+        predicate, subjects = statement["predicate"], statement["subject"]
+        stated = {entry["name"]: entry["digest"]["sha256"] for entry in subjects}
+    except FileNotFoundError:
+        if manifest.provenance_sha256 is not None:
+            raise DigestMismatchError(f"{path} is not there, though {manifest.path.name} names its digest") from None
+        return
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DigestMismatchError(f"{path} cannot be read as a statement: {error!r}; copy it again") from error
+    found = {
+        manifest.library: manifest.sha256,
+        manifest.path.name: hashlib.sha256(manifest.path.read_bytes()).hexdigest(),
+    }
+    if stated != found:
+        wrong = ", ".join(sorted(name for name in {*stated, *found} if stated.get(name) != found.get(name)))
+        raise DigestMismatchError(f"{path} does not fit {wrong}: one of them was altered; copy or build them again")
+    if _digest(predicate) != manifest.provenance_sha256:
+        raise DigestMismatchError(
+            f"{path} is not the statement that {manifest.path.name} was written with; copy or build both again"
+        )
+
+
+def _digest(predicate: Any) -> str:
+    return hashlib.sha256(json.dumps(predicate, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""The operations of the C ABI, a folder each; importing one registers it."""

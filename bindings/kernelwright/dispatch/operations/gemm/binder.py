@@ -1,0 +1,103 @@
+"""Binds arrays to a GEMM plan: checks them and writes their addresses into ``kw_gemm_args``.
+
+Operands stand in the order A, B, C, D tensors, result; C is None where beta is 0.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Sequence
+
+from kernelwright.dispatch.arrays.guards import Addresses, Guard, Operands, guard_of
+from kernelwright.dispatch.core.errors import ArrayError
+from kernelwright.dispatch.core.simulated import Region
+from kernelwright.dispatch.operations.gemm.aliasing import check_aliasing
+from kernelwright.dispatch.operations.gemm.checks import check_d_operand, check_operand
+from kernelwright.dispatch.operations.gemm.operand import Operand, d_operand, operand
+from kernelwright.dispatch.operations.gemm.problem import GemmProblem
+from kernelwright.dispatch.operations.gemm.structs import MAX_D, GemmArgs
+
+_BRIEF_WORK = 1 << 18  # multiplications of a product that takes about 20 µs on a CPU
+
+# Packing a, b, c, d and multi_d at once takes half the time of setting them one by one. By number of D tensors:
+_PACK = [struct.Struct(f"@{4 + count}P").pack_into for count in range(MAX_D + 1)]
+_FIRST = GemmArgs.a.offset
+
+
+class GemmBinder:
+    """Binds arrays to the plan of one problem."""
+
+    __slots__ = ("_bytes", "_d_bytes", "_memory", "_names", "_pack", "_problem", "brief")
+
+    def __init__(self, problem: GemmProblem, memory: str, shuffled_bytes: int | None) -> None:
+        """``memory`` is the device that arrays are on; ``shuffled_bytes`` what B takes where it is shuffled."""
+        self._problem = problem
+        self._memory = memory
+        bytes_a, bytes_b, bytes_out = problem.spans
+        self._bytes = bytes_a, bytes_b if shuffled_bytes is None else shuffled_bytes, bytes_out
+        self._d_bytes = problem.d_spans
+        self._pack = _PACK[problem.num_d]
+        self._names = ("a", "b", "c", *(f"ds[{number}]" for number in range(problem.num_d)), "out")
+        work = max(problem.m, 1) * max(problem.n, 1) * max(problem.k, 1) * max(problem.batch, 1)
+        self.brief = work <= _BRIEF_WORK
+
+    def new_args(self) -> GemmArgs:
+        """See :class:`Binder`."""
+        return GemmArgs(ctypes.sizeof(GemmArgs))
+
+    def names(self) -> Sequence[str]:
+        """See :class:`Binder`."""
+        return self._names
+
+    def guard(self, operands: Operands) -> Guard | None:
+        """See :class:`Binder`."""
+        return guard_of(operands)
+
+    def check(self, operands: Operands, stream: int | None) -> Sequence[Operand | None]:
+        """See :class:`Binder`."""
+        a, b, c, *ds, out = operands
+        if len(ds) != self._problem.num_d:
+            raise ArrayError(f"ds has {len(ds)} arrays; allowed for this plan: {self._problem.num_d}")
+        if a is None or b is None or out is None:
+            raise ArrayError("a, b and out must be given; allocate out as problem.m x problem.n, or use gemm()")
+        views = {}
+        for name, array in (("a", a), ("b", b), ("out", out), ("c", c)):
+            if array is not None:
+                views[name] = operand(array, name, stream)
+                check_operand(name, name, views[name], self._problem, self._memory)
+        for number, array in enumerate(ds):
+            name = f"ds[{number}]"
+            views[name] = d_operand(array, name, stream)
+            check_d_operand(name, number, views[name], self._problem, self._memory)
+        check_aliasing(views)
+        return [views.get(name) for name in self._names]
+
+    def bind(self, args: GemmArgs, addresses: Addresses) -> bool:
+        """See :class:`Binder`."""
+        a, b, c, *ds, out = addresses
+        bytes_a, bytes_b, bytes_out = self._bytes
+        if -bytes_out < out - a < bytes_a or -bytes_out < out - b < bytes_b:
+            return False  # blocks of one larger matrix, or shared memory
+        if c is not None and c != out and -bytes_out < out - c < bytes_out:
+            return False
+        if ds:
+            for address, nbytes in zip(ds, self._d_bytes):  # noqa: B905 - equal metadata; strict= costs 0.3 us
+                if -bytes_out < out - address < nbytes:
+                    return False
+        self._pack(args, _FIRST, a, b, c or 0, out, *ds)
+        return True
+
+    def write(self, args: GemmArgs, addresses: Addresses) -> None:
+        """See :class:`Binder`."""
+        a, b, c, *ds, out = addresses
+        self._pack(args, _FIRST, a, b, c or 0, out, *ds)
+
+    def regions(self, args: GemmArgs) -> list[Region]:
+        """See :class:`Binder`. C may be D, and is read only where it is not."""
+        bytes_a, bytes_b, bytes_d = self._bytes
+        found = [Region(args.a, bytes_a, False, "A"), Region(args.b, bytes_b, False, "B")]
+        found.append(Region(args.d, bytes_d, True, "D"))
+        if args.c != args.d:
+            found.append(Region(args.c, bytes_d, False, "C"))
+        return found + [Region(args.multi_d[i], nbytes, False, f"D{i}") for i, nbytes in enumerate(self._d_bytes)]

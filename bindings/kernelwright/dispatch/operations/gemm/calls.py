@@ -1,0 +1,97 @@
+"""``gemm()``: from arrays to a launch, with caches that make repeated calls short."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kernelwright.dispatch.arrays.guards import metadata_key
+from kernelwright.dispatch.core.cache import Cache
+from kernelwright.dispatch.core.errors import ArrayError, NoKernelError
+from kernelwright.dispatch.core.native_dispatcher import NativeDispatcher
+from kernelwright.dispatch.core.plan import Checked
+from kernelwright.dispatch.operations.gemm.from_arrays import Epilogue, GemmOperands, read_operands
+from kernelwright.dispatch.operations.gemm.operand import ShuffledB, allocator, operand
+from kernelwright.dispatch.operations.gemm.plan import Plan
+from kernelwright.dispatch.operations.gemm.problem import GemmProblem
+from kernelwright.dispatch.operations.gemm.shuffle import shuffle
+
+
+class GemmCalls:
+    """Single products and batches of one dispatcher. Threads may share it."""
+
+    def __init__(self, core: NativeDispatcher) -> None:
+        """``core`` owns the plans."""
+        self._core = core
+        # Plans by views of the arrays and options.
+        self.by_views: Cache[tuple[object, ...], Plan] = core.new_cache()
+        # By metadata of the arrays and options: the plan, what it checked, and what allocates a result.
+        self.by_call: Cache[tuple[object, ...], tuple[Plan, Checked, Callable[[], Any] | None]] = core.new_cache()
+
+    def gemm(
+        self, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any], d_op: str, activation: str, alpha: float,
+        beta: float, layout: str | None, split_k: int, stream: int | None,
+    ) -> Any:  # fmt: skip
+        """See :meth:`Dispatcher.gemm`."""
+        if type(alpha) is not float or type(beta) is not float:
+            alpha, beta = float(alpha), float(beta)
+        metadata = metadata_key((a, b, c, *ds, out) if ds else (a, b, c, out))
+        key = (metadata, alpha, beta, layout, d_op, activation, split_k)
+        known = None if metadata is None else self.by_call.get(key)
+        if known is not None:
+            plan, checked, make = known
+            result = out if make is None else make()
+            if plan.launch((a, b, c, *ds, result) if ds else (a, b, c, result), stream, None, checked):
+                return result
+        found = read_operands(a, b, c, out, ds, beta=beta, stream=stream)
+        if found.a.device != self._core.device.memory:
+            raise ArrayError(f"arrays are on {found.a.device}; allowed by this dispatcher: {self._core.device.memory}")
+        plan = self._plan_for(found, Epilogue(alpha, beta, d_op, activation), layout, split_k)
+        copied, make = out is None and c is not None, None
+        if found.out is None:
+            make = allocator(found.a, found.shape, plan.problem.dtype_c, plan.problem.layout[2] == "r", a)
+            out = make()
+            found.out = operand(out, "out", stream)
+        if copied:  # C and D share strides: give C those of the new memory
+            _copy(out, c)
+            found.c, c = found.out, out
+        if found.batch == 0:
+            return out
+        launched = plan.launch_views((a, b, c, *ds, out), found.views, stream)
+        if metadata is not None and launched is not None and not copied:
+            self.by_call.replace(key, (plan, launched, make))
+        return out
+
+    def _plan_for(self, found: GemmOperands, epilogue: Epilogue, layout: str | None, split_k: int) -> Plan:
+        """The plan for the first of the equivalent readings of the arrays that some kernel serves."""
+        key = (*(view and view.signature for view in found.views), epilogue, layout, split_k)
+        plan = self.by_views.get(key)
+        if plan is not None:
+            return plan
+        refused: NoKernelError | None = None
+        for fields in found.readings(epilogue, layout, split_k):
+            try:
+                made = self._core.plan(GemmProblem(**fields))
+            except NoKernelError as error:
+                refused = refused or error
+                continue
+            assert isinstance(made, Plan)
+            return self.by_views.put(key, made)
+        assert refused is not None  # there is at least one reading
+        raise refused
+
+    def shuffle_b(self, b: Any, m: int, dtype_c: str, layout: str | None, fields: dict[str, Any]) -> ShuffledB:
+        """See :meth:`Dispatcher.shuffle_b`."""
+        view, memory = operand(b, "b"), self._core.device.memory
+        if view.device not in ("cpu", memory):
+            raise ArrayError(f"b is on {view.device}; allowed by this dispatcher: {memory}, or cpu")
+        if view.batch is not None or view.b_format:
+            raise ArrayError("b is a batch, or shuffled already; allowed: one matrix as it is")
+        return shuffle(self._core, view, m, dtype_c, layout, fields)
+
+
+def _copy(target: Any, source: Any) -> None:
+    if hasattr(target, "copy_"):  # torch
+        target.copy_(source)
+    else:
+        target[...] = source

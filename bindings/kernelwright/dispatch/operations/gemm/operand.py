@@ -1,0 +1,126 @@
+"""Operands of a GEMM: matrices, batches of them, D tensors, and a B that a kernel's shuffle has ordered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from kernelwright.dispatch.arrays import allocate
+from kernelwright.dispatch.arrays.view import ArrayView, Prepared, view
+from kernelwright.dispatch.core.errors import ArrayError
+
+
+class Operand(NamedTuple):
+    """A matrix in memory, or a batch of matrices.
+
+    :ivar pointer: address of the first element.
+    :ivar shape: (rows, columns).
+    :ivar strides: distances between rows and between columns, in elements.
+    :ivar dtype: element type, such as ``fp16``.
+    :ivar fnuz: whether 8-bit floats are in an FNUZ format instead of the OCP one.
+    :ivar device: ``cpu``, ``cuda:0``, ``hip:0``, …
+    :ivar family: the array library, such as ``numpy`` or ``torch``.
+    :ivar owner: keeps the memory alive.
+    :ivar batch: number of matrices; None for an array of two dimensions.
+    :ivar batch_stride: elements from one matrix to the next.
+    :ivar b_format: format of a shuffled B, else 0; shape and strides are then those of B before.
+    """
+
+    pointer: int
+    shape: tuple[int, int]
+    strides: tuple[int, int]
+    dtype: str
+    fnuz: bool
+    device: str
+    family: str
+    owner: Any
+    readonly: bool = False
+    batch: int | None = None
+    batch_stride: int = 0
+    b_format: int = 0
+
+    @property
+    def signature(self) -> tuple[object, ...]:
+        """Everything that a plan depends on: operands with equal signatures are interchangeable."""
+        return (
+            *(self.shape, self.strides, self.dtype, self.fnuz, self.device),
+            *(self.batch, self.batch_stride, self.b_format),
+        )
+
+    @property
+    def shown_shape(self) -> str:
+        """Rows x columns for messages, such as ``3x4``."""
+        return "x".join(map(str, self.shape))
+
+
+@dataclass(frozen=True)
+class ShuffledB(Prepared):
+    """A matrix B in the order that kernels of one ``b_format`` read, made by :meth:`Dispatcher.shuffle_b`.
+
+    :ivar data: its bytes: a NumPy array, or a tensor on the device.
+    :ivar operand: shape, dtype and format of B.
+    """
+
+    data: Any
+    operand: Operand
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(k, n)."""
+        return self.operand.shape
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Everything that a plan depends on."""
+        return self.operand.signature
+
+
+def operand(array: Any, name: str = "array", stream: int | None = None) -> Operand:
+    """View a NumPy array, torch tensor, or anything with DLPack or ``__cuda_array_interface__`` as a matrix or a batch.
+
+    :param array: an array of two dimensions, or of three for a batch of matrices, or a :class:`ShuffledB`.
+    :param name: what errors call it.
+    :param stream: the stream on which a DLPack producer is asked to make the data ready.
+    :raises ArrayError: for another kind of object, another rank, or a dtype that no kernel has.
+    """
+    if isinstance(array, ShuffledB):
+        return array.operand
+    return _of_view(view(array, name, stream), name)
+
+
+def d_operand(array: Any, name: str, stream: int | None = None) -> Operand:
+    """A D tensor: a matrix, a batch, or n values for every row."""
+    found = view(array, name, stream)
+    if len(found.shape) == 1:
+        found = found._replace(shape=(1, *found.shape), strides=(0, *found.strides))
+    return _of_view(found, name)
+
+
+def _of_view(found: ArrayView, name: str) -> Operand:
+    shape, strides = found.shape, found.strides
+    if len(shape) not in (2, 3):
+        raise ArrayError(f"{name} has shape {shape}; allowed: two dimensions, or three for a batch of matrices")
+    batch, batch_stride = (shape[0], strides[0]) if len(shape) == 3 else (None, 0)
+    return Operand(
+        found.pointer, (shape[-2], shape[-1]), (strides[-2], strides[-1]), found.dtype, found.fnuz, found.device,
+        found.family, found.owner, found.readonly, batch, batch_stride,
+    )  # fmt: skip
+
+
+def allocator(
+    like: Operand, shape: tuple[int, ...], dtype: str, row_major: bool, owner: Any = None
+) -> Callable[[], Any]:
+    """A function that makes uninitialised matrices, or batches, of the same array library and on the same device.
+
+    They are column-major if not ``row_major``.
+
+    ArrayError for an array library whose arrays cannot be allocated here.
+    """
+    stored = shape if row_major else (*shape[:-2], shape[-1], shape[-2])
+    make = allocate.allocator(like.family, stored, dtype, owner, like.fnuz)
+    if row_major:
+        return make
+    if len(shape) == 2:
+        return (lambda: make().t()) if like.family == "torch" else (lambda: make().T)
+    return (lambda: make().transpose(-1, -2)) if like.family == "torch" else (lambda: make().swapaxes(-1, -2))

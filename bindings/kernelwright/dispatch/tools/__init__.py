@@ -1,0 +1,1 @@
+"""Command-line programs: ``kernelwright``, ``kernelwright doctor`` and ``gpu_helper``."""

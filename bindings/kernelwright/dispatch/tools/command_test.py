@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernelwright.dispatch.tools import command
+
+
+def test_the_folder_for_cmake_is_named_only_where_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "__file__", str(tmp_path / "dispatch" / "command.py"))
+    assert command.main(["--cmake-dir"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and "install the kernelwright wheel" in printed.err
+    assert str(tmp_path / "native" / "cmake") in printed.err  # beside the package
+    (tmp_path / "native" / "cmake").mkdir(parents=True)
+    assert command.main(["--cmake-dir"]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'native' / 'cmake'}\n"

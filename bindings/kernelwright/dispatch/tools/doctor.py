@@ -1,0 +1,282 @@
+"""``kernelwright doctor`` reports what this machine offers, as text or as one JSON object.
+
+It needs no other package; ``--verify`` needs ``kernelwright[doctor]``. Exit code 0: CPU kernels can run and every
+installed library is whole. Exit code 1: the report lists at least one problem. An absent GPU is not a problem.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from kernelwright.dispatch.core import native
+from kernelwright.dispatch.core.device import SIMULATED, Device
+from kernelwright.dispatch.core.errors import DeviceError, KernelwrightError
+from kernelwright.dispatch.loading import installed
+from kernelwright.dispatch.loading.library import KernelLibrary
+from kernelwright.dispatch.tools.store_check import Found, check_distributions, check_store
+
+# Requirements of our own distributions, and array libraries whose arrays they take.
+_PACKAGES = (
+    *("kernelwright", "kernelwright-pants", "numpy", "ml-dtypes", "tinygrad", "torch", "cupy", "jax"),
+    *("click", "jinja2", "packaging", "pydantic", "pyelftools", "pyproject-metadata", "simpleeval", "wheel", "lmdb"),
+)
+_COMPILERS = ("g++", "clang++", "nvcc", "hipcc", "cmake")
+_HIP_RUNTIMES = ("libamdhip64.so.7", "libamdhip64.so.6")
+_MOST_DEVICES = 64
+
+Report = dict[str, Any]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the report; the exit code."""
+    parser = argparse.ArgumentParser("kernelwright doctor", description="Show what this machine offers to kernels.")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument(
+        "--verify",
+        nargs="?",
+        type=Path,
+        const=_pants_caches() / "lmdb_store",
+        metavar="STORE",
+        help="compare every file of Pants' local store and of installed toolchains with its digest; stop builds first",
+    )
+    given = parser.parse_args(arguments)
+    found = report(given.verify)
+    print(json.dumps(found, indent=1) if given.json else _text(found))
+    return 1 if found["problems"] else 0
+
+
+def report(store: Path | None = None) -> Report:
+    """The report, as JSON values. It loads the CUDA driver into this process to ask for devices.
+
+    ``store``: a local store of Pants, all of which is compared with its digests.
+    """
+    problems: list[str] = []
+    return {
+        "interpreter": _interpreter(),
+        "packages": {name: version for name in _PACKAGES if (version := _version(name))},
+        "libraries": _libraries(problems),
+        "devices": _devices(problems),
+        "drivers": _drivers(),
+        "toolchains": _toolchains(),
+        "cache": _cache() | ({} if store is None else {"verified": _verified(store, problems)}),
+        "problems": problems,
+    }
+
+
+def _interpreter() -> Report:
+    return {
+        "python": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "executable": sys.executable,
+        "platform": platform.platform(),
+        "libc": " ".join(platform.libc_ver()).strip() or "unknown",
+    }
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _libraries(problems: list[str]) -> Report:
+    found: Report = {"dispatcher": None, "kernels": []}
+    try:
+        library = native.library()
+        found["dispatcher"] = {"file": library._name, "abi_version": library.kw_dispatcher_abi_version()}
+    except KernelwrightError as error:
+        problems.append(str(error))
+    for path in installed.manifests():
+        entry: Report = {"manifest": str(path)}
+        try:
+            loaded = KernelLibrary.load(path)
+            entry |= {"name": loaded.name, "for": loaded.manifest.target, "kernels": len(loaded.kernels)}
+        except KernelwrightError as error:
+            entry["problem"] = str(error)
+            problems.append(str(error))
+        found["kernels"].append(entry)
+    return found
+
+
+def _devices(problems: list[str]) -> list[Report]:
+    found: list[Report] = []
+    try:
+        found.append({"device": "cpu", "archs": Device("cpu").archs, "cpus": len(os.sched_getaffinity(0))})
+    except DeviceError as error:
+        problems.append(str(error))
+    for kind in ("cuda", "hip"):
+        found.extend(_gpus(kind))
+    if _version("tinygrad") and find_spec("kernelwright.simulator"):
+        found.extend({"device": f"sim:{arch}", "archs": (arch,), "simulated": True} for arch in SIMULATED)
+    return found
+
+
+def _gpus(kind: str) -> Iterator[Report]:
+    for ordinal in range(_MOST_DEVICES):
+        try:
+            yield {"device": f"{kind}:{ordinal}", "archs": Device(f"{kind}:{ordinal}").archs}
+        except DeviceError:
+            return
+
+
+def _drivers() -> Report:
+    found: Report = {"cuda": None, "amdgpu": _read(Path("/sys/module/amdgpu/version")), "hip": None}
+    if cuda := _load("libcuda.so.1"):
+        version = ctypes.c_int()
+        if cuda.cuDriverGetVersion(ctypes.byref(version)) == 0:
+            found["cuda"] = {"newest_cuda": f"{version.value // 1000}.{version.value % 1000 // 10}"}
+            kernel = re.search(r"\b\d{3}\.\d+(\.\d+)?\b", _read(Path("/proc/driver/nvidia/version")) or "")
+            found["cuda"]["driver"] = kernel[0] if kernel else None
+    elif Path("/sys/module/amdgpu").is_dir():
+        # Only asked for where the kernel driver is: loading the runtime starts threads.
+        found["hip"] = next((name for name in _HIP_RUNTIMES if _load(name)), None)
+    return found
+
+
+def _load(name: str) -> ctypes.CDLL | None:
+    try:
+        return ctypes.CDLL(name)
+    except OSError:
+        return None
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return None
+
+
+def _toolchains() -> Report:
+    """Compilers of the machine, which nothing uses unless told to, and the pinned ones that builds have unpacked."""
+    system = {name: {"path": path, "version": _says(path)} for name in _COMPILERS if (path := shutil.which(name))}
+    kept = _pants_caches() / "named_caches/kernelwright_wheels"
+    wheels = sorted({path.name for path in kept.glob("*/*.whl")}) if kept.is_dir() else []
+    rocm = os.environ.get("ROCM_PATH", "/opt/rocm")
+    return {"pinned": wheels, "system": system, "rocm": rocm if Path(rocm).is_dir() else None}
+
+
+def _says(path: str) -> str:
+    """The first line of a compiler's ``--version`` that holds a version."""
+    try:
+        done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=10, errors="replace")
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"cannot be run: {error}"
+    lines = [line.strip() for line in done.stdout.splitlines() if re.search(r"\d+\.\d+", line)]
+    return lines[0] if lines else f"exit code {done.returncode} and no version"
+
+
+def _pants_caches() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "pants")
+
+
+def _cache() -> Report:
+    store = _pants_caches()
+    parts = {"results": store / "lmdb_store", "toolchains": store / "named_caches/kernelwright_wheels"}
+    return {
+        "folder": str(store),
+        "free_bytes": shutil.disk_usage(next(path for path in (store, *store.parents) if path.exists())).free,
+        **{f"{name}_bytes": _bytes(path) for name, path in parts.items()},
+    }
+
+
+def _verified(store: Path, problems: list[str]) -> str:
+    """What was compared; damage goes to ``problems``."""
+    found = Found()
+    if store.is_dir():
+        check_store(store, found)
+    else:
+        found.problems.append(f"{store} is no folder; name the one that [GLOBAL].local_store_dir of Pants says")
+    toolchains = _toolchain_distributions()
+    check_distributions(toolchains, found)
+    problems += found.problems
+    compared = "of installed toolchains" if toolchains else "no toolchain, because kernelwright is not installed"
+    return f"{found.files} files of {store} and {compared}"
+
+
+def _toolchain_distributions() -> list[str]:
+    """Distributions of compilers and headers: those that the ``jit`` extras of this distribution pin."""
+    try:
+        requirements = metadata.requires("kernelwright") or []
+    except metadata.PackageNotFoundError:
+        return []
+    pinned = (re.match(r"([\w.-]+)\s*\(?==.*;.*extra == ['\"]jit", requirement) for requirement in requirements)
+    return sorted({found[1] for found in pinned if found})
+
+
+def _bytes(folder: Path) -> int:
+    """Bytes that the files below a folder occupy on disk; stores are sparse files."""
+    total = 0
+    for path, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(path, name)).st_blocks * 512
+            except OSError:
+                continue  # removed meanwhile
+    return total
+
+
+def _text(found: Report) -> str:
+    lines: list[str] = []
+
+    def section(title: str, rows: dict[str, str]) -> None:
+        lines.append(f"{title}:")
+        width = max(map(len, rows), default=0)
+        lines.extend(f"  {key:<{width}}  {value}" for key, value in rows.items())
+        if not rows:
+            lines.append("  none")
+
+    section("interpreter", found["interpreter"])
+    section("packages", found["packages"])
+    _library_text(found["libraries"], section)
+    section("devices", {one["device"]: _device_text(one) for one in found["devices"]})
+    section("drivers", {name: _joined(value) for name, value in found["drivers"].items()})
+    tools = found["toolchains"]
+    rows = {name: f"{tool['path']}: {tool['version']}" for name, tool in tools["system"].items()}
+    pinned = [" ".join(wheel.split("-")[:2]) for wheel in tools["pinned"]]
+    section("toolchains", {"pinned": _joined(pinned), "rocm": _joined(tools["rocm"]), **rows})
+    section("cache", {name.removesuffix("_bytes"): _amount(value) for name, value in found["cache"].items()})
+    lines += ["problems:", *(f"  {problem}" for problem in found["problems"] or ["none"])]
+    return "\n".join(lines)
+
+
+def _library_text(libraries: Report, section: Callable[[str, dict[str, str]], None]) -> None:
+    dispatcher = libraries["dispatcher"]
+    about = f"{dispatcher['file']}, ABI version {dispatcher['abi_version']}" if dispatcher else "missing"
+    kernels = {
+        entry.get("name", entry["manifest"]) + f" {index}" * (index > 0): (
+            entry.get("problem") or f"{entry['kernels']} kernels for {entry['for']}"
+        )
+        for index, entry in enumerate(libraries["kernels"])
+    }
+    section("libraries", {"dispatcher": about, **kernels})
+
+
+def _amount(value: object) -> str:
+    return f"{value / 1e9:.2f} GB" if isinstance(value, int) else str(value)
+
+
+def _device_text(one: Report) -> str:
+    return " ".join(one["archs"]) + (", simulated" if one.get("simulated") else "")
+
+
+def _joined(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {item}" for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value is None else str(value)

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from kernelwright.dispatch.loading import installed
+from kernelwright.dispatch.testdata.mocks import ROOT, native_library, write_library
+from kernelwright.dispatch.tools import command, doctor
+
+SECTIONS = ["interpreter", "packages", "libraries", "devices", "drivers", "toolchains", "cache", "problems"]
+
+
+@pytest.fixture(autouse=True)
+def caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    native_library()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache/pants"
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    code = command.main(["doctor", *arguments])
+    return code, capsys.readouterr().out
+
+
+def test_json_and_text_have_the_same_sections(capsys: pytest.CaptureFixture[str]) -> None:
+    code, text = run(capsys, "--json")
+    found = json.loads(text)
+    assert list(found) == SECTIONS
+    assert found["interpreter"]["executable"] == sys.executable
+    assert found["libraries"]["dispatcher"]["abi_version"] == 3
+    assert found["packages"]["numpy"]
+    assert code == (1 if found["problems"] else 0)
+    assert [line[:-1] for line in run(capsys)[1].splitlines() if not line.startswith(" ")] == SECTIONS
+
+
+def test_installed_kernels_are_listed_and_damage_is_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_library(tmp_path / "site/kernelwright_kernels/mock/x86_64_v3")
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    (entry,) = json.loads(run(capsys, "--json")[1])["libraries"]["kernels"]
+    assert entry == {"manifest": str(folder / "manifest.json"), "name": "mock", "for": "x86_64_v3", "kernels": 9}
+    assert "9 kernels for x86_64_v3" in run(capsys)[1]
+    with next(folder.glob("*.so")).open("ab") as file:
+        file.write(b"x")
+    code, text = run(capsys)
+    assert code == 1 and "has sha256" in text.partition("problems:")[2]
+
+
+def test_caches_are_measured(caches: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wheel = caches / "named_caches/kernelwright_wheels/0123/ziglang-0.17.0-py3-none-any.whl"
+    wheel.mkdir(parents=True)
+    (wheel / "zig").write_bytes(b"x" * 10_000)
+    found = json.loads(run(capsys, "--json")[1])
+    assert found["toolchains"]["pinned"] == [wheel.name] and found["cache"]["folder"] == str(caches)
+    assert found["cache"]["toolchains_bytes"] >= 10_000 and found["cache"]["results_bytes"] == 0
+    assert "ziglang 0.17.0" in run(capsys)[1]
+
+
+def test_a_store_is_verified_when_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    large = tmp_path / "store/immutable/files/00" / f"{0:064}"
+    large.parent.mkdir(parents=True)
+    large.write_bytes(b"not what its name says")
+    code, text = run(capsys, "--verify", str(tmp_path / "store"))
+    assert code == 1 and f"the local store is damaged: {large}" in text.partition("problems:")[2]
+    assert f"files of {tmp_path / 'store'}" in text.partition("problems:")[0]
+    code, text = run(capsys, "--verify")
+    assert code == 1 and "lmdb_store is no folder" in text
+    assert "verified" not in json.loads(run(capsys, "--json")[1])["cache"]
+
+
+def test_toolchains_are_those_that_our_extras_pin(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> list[str]:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "requires", absent)
+    assert doctor._toolchain_distributions() == []
+    requirements = tomllib.loads((ROOT / "packages/kernelwright.toml").read_text())["project"]["optional-dependencies"]
+    stated = [f"{each}; extra == '{extra}'" for extra, needed in requirements.items() for each in needed]
+    monkeypatch.setattr(metadata, "requires", lambda name: ["numpy>=1.26", *stated])
+    found = doctor._toolchain_distributions()
+    assert {"ziglang", "clang-tidy", "amd-aiter", "nvidia-cutlass", "nvidia-cuda-nvcc"} <= {*found}
+    assert not {"tinygrad", "rich", "numpy", "kernelwright"} & {*found}
+
+
+def test_a_machine_without_a_dispatcher_is_told_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KERNELWRIGHT_LIBRARY", str(tmp_path / "nowhere.so"))
+    monkeypatch.setattr("kernelwright.dispatch.core.native._loaded", None)
+    code, text = run(capsys)
+    assert code == 1 and "nowhere.so is not the native dispatcher" in text
+
+
+def test_a_compiler_that_cannot_say_its_version(tmp_path: Path) -> None:
+    tool = tmp_path / "g++"
+    tool.write_text("#!/bin/sh\nexit 3\n")
+    tool.chmod(0o755)
+    assert doctor._says(str(tool)) == "exit code 3 and no version"
+    assert doctor._says(str(tmp_path / "none")).startswith("cannot be run")
+
+
+def test_other_commands_name_the_packages_that_they_need(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def without_click(name: str) -> None:
+        raise ModuleNotFoundError(f"{name} needs click", name="click")
+
+    monkeypatch.setattr("importlib.import_module", without_click)
+    assert command.main(["kernels", "--set", "essential"]) == 2
+    assert "needs the package click" in capsys.readouterr().err
+
+
+def test_nothing_is_installed_here() -> None:
+    assert list(installed.manifests("kernelwright_no_kernels")) == []

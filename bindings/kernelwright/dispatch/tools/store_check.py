@@ -1,0 +1,97 @@
+"""Damage in what builds keep on disk: every file of Pants' local store and of installed toolchains against its digest.
+
+Builds compare their inputs with digests, but not each of the thousands of files of a toolchain. The store consists of
+LMDB environments, one for each first digit of a digest, and a folder of large files. The environments are read by a
+process of their own (``lmdb_shards``), because a damaged one can end the process that maps it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+
+_MOST_NAMED = 10  # files that are named one by one
+_READER = Path(__file__).with_name("lmdb_shards.py")
+
+
+@dataclass
+class Found:
+    """How many files were compared, and what is wrong, a sentence each."""
+
+    files: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+def check_store(store: Path, found: Found) -> None:
+    """Compare what Pants keeps in a store; nothing may be building meanwhile."""
+    shards = [data for kind in ("files", "directories") for data in sorted((store / kind).glob("*/data.mdb"))]
+    if shards and find_spec("lmdb") is None:
+        found.problems.append(f"reading {store} needs the package lmdb; pip install 'kernelwright[doctor]'")
+        shards = []
+    damaged = _check_shards(shards, found)
+    for path in sorted((store / "immutable/files").glob("??/*")):
+        found.files += 1
+        if _sha256(path).hex() != path.name:
+            damaged.append(str(path))
+    if damaged:
+        found.problems.append(
+            f"the local store is damaged: {_listed(damaged)}; stop Pants, remove {store}, build again"
+        )
+
+
+def check_distributions(names: Sequence[str], found: Found) -> None:
+    """Compare the files of those distributions that are installed here with what pip has recorded."""
+    for name in names:
+        try:
+            distribution = metadata.distribution(name)
+        except metadata.PackageNotFoundError:
+            continue
+        wrong = []
+        for file in distribution.files or ():
+            if file.hash is None or file.hash.mode != "sha256":
+                continue
+            found.files += 1
+            path = Path(str(file.locate()))
+            digest = _sha256(path) if path.is_file() else b""
+            if base64.urlsafe_b64encode(digest).decode().rstrip("=") != file.hash.value:
+                wrong.append(str(path))
+        if wrong:
+            found.problems.append(f"{name} is damaged: {_listed(wrong)}; pip install --force-reinstall {name}")
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _sha256(path: Path) -> bytes:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").digest()
+
+
+def _check_shards(shards: Sequence[Path], found: Found) -> list[str]:
+    """Digests of damaged entries and names of unreadable environments."""
+    damaged, left = [], list(shards)
+    while left:
+        command = [sys.executable, str(_READER), *map(str, left)]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        for line in done.stdout.splitlines():
+            data, shard = left.pop(0), json.loads(line)
+            found.files += shard["files"]
+            damaged += [f"{digest} in {data}" for digest in shard["damaged"]]
+            if shard["error"]:
+                damaged.append(f"pages of {data} ({shard['error']})")
+        if done.returncode:  # the next environment ended the reader
+            why = f"signal {-done.returncode}" if done.returncode < 0 else done.stderr.strip().rpartition("\n")[2]
+            damaged.append(f"pages of {left.pop(0)} (its reader ended: {why})")
+    return damaged

@@ -1,0 +1,85 @@
+// How sums become elements of D: D = act((alpha * sum + beta * C) op D0 op D1 …).
+#ifndef KERNELWRIGHT_CPU_GEMM_MICRO_EPILOGUE_HPP
+#define KERNELWRIGHT_CPU_GEMM_MICRO_EPILOGUE_HPP
+
+#include "kernelwright/cpu/common/element.hpp"
+#include "kernelwright/cpu/gemm/kernel.hpp"
+#include "kernelwright/cpu/gemm/micro/activation.hpp"
+
+namespace kernelwright::cpu {
+namespace {
+
+// Output is the element type of C, D and every further D.
+template <class Output, int NumD = 0, kw_d_op Combine = KW_D_ADD, class Activation = no_activation>
+struct epilogue {
+  using element = Output;
+  using storage = typename Output::storage;
+  static constexpr bool kPlain = NumD == 0 && Activation::kActivation == KW_ACTIVATION_NONE;
+  static constexpr uint32_t kNumD = NumD, kDOp = Combine, kActivation = Activation::kActivation;
+
+  // `rows` x `cols` sums, `ld` units apart, go to `to`.
+  static __attribute__((noinline)) void write(const float* sums, int64_t ld, int64_t rows, int64_t cols,
+                                              const output& to) {
+    const vec alpha = broadcast(to.alpha), beta = broadcast(to.beta);
+    for (int64_t i = 0; i < rows; ++i) {
+      storage* d = static_cast<storage*>(to.d) + i * to.ldc;
+      const storage* c = to.beta != 0.0f ? static_cast<const storage*>(to.c) + i * to.ldc : nullptr;
+      int64_t j = 0;
+      for (; j + kLanes <= cols; j += kLanes) {
+        const vec sum = load(sums + i * ld + j);
+        vec v = c == nullptr ? mul(alpha, sum) : fma(alpha, sum, mul(beta, Output::load_float(c + j)));
+        for (uint32_t n = 0; n < kNumD; ++n) v = join(v, Output::load_float(further(to, n, i, j)));
+        Output::store_float(d + j, Activation::apply(v));
+      }
+      if (j < cols) {
+        const int64_t left = cols - j;
+        const vec sum = load_first(sums + i * ld + j, left);
+        vec v = c == nullptr ? mul(alpha, sum) : fma(alpha, sum, mul(beta, Output::load_first(c + j, left)));
+        for (uint32_t n = 0; n < kNumD; ++n) v = join(v, Output::load_first(further(to, n, i, j), left));
+        Output::store_first(d + j, Activation::apply(v), left);
+      }
+    }
+  }
+
+ private:
+  static KW_CPU_INLINE vec join(vec v, vec other) { return Combine == KW_D_ADD ? add(v, other) : mul(v, other); }
+  static KW_CPU_INLINE const storage* further(const output& to, uint32_t n, int64_t i, int64_t j) {
+    return static_cast<const storage*>(to.multi_d[n]) + i * to.ld_multi_d[n] + j;
+  }
+};
+
+// Integers: in double, where every sum and every product with a small alpha or beta is exact; rounded to nearest even,
+// and saturated.
+template <>
+struct epilogue<int32, 0, KW_D_ADD, no_activation> {
+  using element = int32;
+  using storage = int32_t;
+  static constexpr bool kPlain = false;
+  static constexpr uint32_t kNumD = 0, kDOp = KW_D_ADD, kActivation = KW_ACTIVATION_NONE;
+
+  static __attribute__((noinline)) void write(const float* sums, int64_t ld, int64_t rows, int64_t cols,
+                                              const output& to) {
+    for (int64_t i = 0; i < rows; ++i) {
+      const float* line = sums + i * ld;
+      int32_t* d = static_cast<int32_t*>(to.d) + i * to.ldc;
+      if (to.alpha64 == 1.0 && to.beta64 == 0.0) {
+        __builtin_memcpy(d, line, static_cast<size_t>(cols) * 4);
+        continue;
+      }
+      const int32_t* c = to.beta64 != 0.0 ? static_cast<const int32_t*>(to.c) + i * to.ldc : nullptr;
+      for (int64_t j = 0; j < cols; ++j) {
+        int32_t sum = 0;
+        __builtin_memcpy(&sum, line + j, 4);
+        double v = to.alpha64 * sum;
+        if (c != nullptr) v += to.beta64 * c[j];
+        v = v < -2147483648.0 ? -2147483648.0 : v > 2147483647.0 ? 2147483647.0 : v;
+        d[j] = _mm_cvtsd_si32(_mm_set_sd(v));
+      }
+    }
+  }
+};
+
+}  // namespace
+}  // namespace kernelwright::cpu
+
+#endif  // KERNELWRIGHT_CPU_GEMM_MICRO_EPILOGUE_HPP

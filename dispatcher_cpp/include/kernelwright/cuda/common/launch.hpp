@@ -1,0 +1,80 @@
+// How a CUTLASS 3 kernel is launched, whatever it computes: device, one-time preparation, clusters.
+#pragma once
+
+#include <cuda_runtime.h>
+#include <cutlass/cutlass.h>
+#include <cutlass/device_kernel.h>
+
+#include "kernelwright/cuda/common/runtime.h"
+
+namespace kernelwright::cuda {
+
+struct place {
+  int device, multiprocessors;
+};
+
+// Calls start() with the device of the launch current, and restores what was.
+template <class Start>
+kw_status on_device_of(const kw_launch* launch, Start start) {
+  if (launch == nullptr || launch->struct_size < sizeof(kw_launch)) {
+    return kw_cuda_fail(KW_INVALID_ARGUMENT, "launch has %u bytes; ABI %u needs %u",
+                        launch == nullptr ? 0u : launch->struct_size, KW_ABI_VERSION,
+                        static_cast<unsigned>(sizeof(kw_launch)));
+  }
+  int before = 0;
+  const kw_status status = kw_cuda_enter(launch->device, &before);
+  return status == KW_OK ? kw_cuda_leave(launch->device, before, start()) : status;
+}
+
+// Calls use(place) for every device: a workspace must do for whichever the launch names.
+template <class Use>
+kw_status on_every_device(Use use) {
+  int count = 0;
+  kw_status status = kw_cuda_devices(&count);
+  for (int device = 0; status == KW_OK && device < count; ++device) {
+    place where{device, 0};
+    status = kw_cuda_multiprocessors(device, &where.multiprocessors);
+    if (status == KW_OK) use(where);
+  }
+  return status;
+}
+
+// where->device is current. The kernel may use the shared memory that it needs there afterwards.
+template <class Kernel>
+kw_status prepare_kernel(place* where) {
+  const kw_status status = kw_cuda_multiprocessors(where->device, &where->multiprocessors);
+  if (status != KW_OK) return status;
+  static uint64_t prepared = 0;  // of this kernel, a bit per device
+  const void* const function = reinterpret_cast<const void*>(&cutlass::device_kernel<Kernel>);
+  return kw_cuda_prepare(function, Kernel::SharedStorageSize, where->device, &prepared);
+}
+
+// Makes the TMA descriptors and launches. With `overlaps`, workgroups may start while the kernel before them drains;
+// they wait for it before they touch global memory. Generated headers switch these waits on, but not for stream-K,
+// whose scheduler CUTLASS 4.2 does not compile with them, nor for groups, whose scheduler reads the table of groups
+// before them.
+template <class Kernel, class Cluster, bool overlaps>
+kw_status start_kernel(const kw_kernel* descriptor, const typename Kernel::Arguments& arguments, void* workspace,
+                       cudaStream_t stream) {
+  const uint64_t refused = kw_cuda_descriptors_refused();
+  auto params = Kernel::to_underlying_arguments(arguments, workspace);
+  if (kw_cuda_descriptors_refused() != refused) return KW_LAUNCH_FAILED;
+  cudaLaunchAttribute attributes[2]{};
+  attributes[0].id = cudaLaunchAttributeClusterDimension;
+  attributes[0].val.clusterDim = {cute::size<0>(Cluster{}), cute::size<1>(Cluster{}), cute::size<2>(Cluster{})};
+  attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[1].val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = Kernel::get_grid_shape(params);
+  config.blockDim = Kernel::get_block_shape();
+  config.dynamicSmemBytes = Kernel::SharedStorageSize;
+  config.stream = stream;
+  config.attrs = attributes;
+  config.numAttrs = overlaps ? 2 : 1;
+  void* parameters[] = {&params};
+  const void* const function = reinterpret_cast<const void*>(&cutlass::device_kernel<Kernel>);
+  const cudaError_t error = cudaLaunchKernelExC(&config, function, parameters);
+  return error == cudaSuccess ? KW_OK : kw_cuda_launch_failed(descriptor, static_cast<int>(error));
+}
+
+}  // namespace kernelwright::cuda

@@ -1,0 +1,9 @@
+// The operations of this library. Others are registered from outside: register_operation.
+#include "kernelwright/dispatcher/gemm/problem.hpp"
+
+namespace kernelwright {
+
+const Operation* const kOperations[] = {&kGemm, &kGroupedGemm};
+const size_t kOperationCount = sizeof kOperations / sizeof kOperations[0];
+
+}  // namespace kernelwright

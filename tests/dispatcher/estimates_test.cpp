@@ -1,0 +1,112 @@
+// Predicted times of GEMM kernels: the formula by hand, and measured times on an H200.
+#include "handle.hpp"
+#include "kernelwright/dispatcher/gemm/analytic.hpp"
+
+namespace {
+
+void estimates_follow_the_formula() {
+  const kw_arch gpu = {sizeof gpu, KW_BACKEND_HIP, "x", 10, 64, KW_FP8_OCP, 0, 65536, 1.0, 1000.0, {0, 0, 1000}};
+  kw_gemm_traits t = {};
+  t.tile_m = t.tile_n = 100, t.tile_k = 10;
+  kw_gemm_problem p = make_problem(1000, 100, 100);
+  p.dtype_a = p.dtype_b = p.dtype_c = KW_FP16;
+  kernelwright::Estimate e = kernelwright::estimate(p, gpu, t, 10);
+  CHECK(e.tiles == 10 && e.waves == 1 && e.useful == 1);
+  CHECK(e.compute_us == 2.0);  // 2*100*100*100 flops at 1000 per clock and 1 GHz
+  p.m = 1001;                  // one more row: a second wave, mostly idle
+  e = kernelwright::estimate(p, gpu, t, 10);
+  CHECK(e.tiles == 11 && e.waves == 2 && e.compute_us == 4.0 && e.useful > 0.90 && e.useful < 0.92);
+  p = make_problem(100, 100, 10);  // fp32: no stated rate, so it ranks behind everything
+  e = kernelwright::estimate(p, gpu, t, 10);
+  CHECK(e.compute_us == 200.0);
+  p.dtype_a = p.dtype_b = p.dtype_c = KW_FP16, p.k = 1, p.lda = p.ldb = 1;
+  kw_arch starved = gpu;
+  starved.memory_gbytes_per_s = 1;
+  e = kernelwright::estimate(p, starved, t, 10);
+  CHECK(e.memory_us > e.compute_us && e.total_us == e.memory_us);
+
+  // AVX-512: 16 lanes. A 14x32 block of fp32 has 28 accumulators: 14 clocks per k. bf16 dot products do two k at once.
+  const kw_arch cpu = {sizeof cpu, KW_BACKEND_CPU, "y", 0, 1, KW_FP8_OCP, 0, 1 << 20, 1.0, 1e9, {0, 64, 64, 128}};
+  t.tile_m = t.tile_n = t.tile_k = 1024;
+  t.warp_tile_m = 14, t.warp_tile_n = 32, t.warp_tile_k = 1, t.dtype_a = KW_BF16;
+  p = make_problem(14, 32, 1000);
+  p.dtype_a = p.dtype_b = p.dtype_c = KW_BF16;
+  CHECK(kernelwright::estimate(p, cpu, t, 1).compute_us == 14.0);
+  t.warp_tile_k = 2;
+  CHECK(kernelwright::estimate(p, cpu, t, 1).compute_us == 7.0);
+  t.warp_tile_m = 1;  // two sums in flight cannot hide the latency
+  CHECK(kernelwright::estimate(p, cpu, t, 1).compute_us == 14 * 2.0);
+}
+
+// The numbers of arch/kernelwright/arch/data/sm_90a.json and gfx942.json, as compiled into library tables.
+const kw_arch kHopper = {sizeof kHopper,
+                         KW_BACKEND_CUDA,
+                         "sm_90a",
+                         132,
+                         32,
+                         KW_FP8_OCP,
+                         0,
+                         232448,
+                         1.83,
+                         4800,
+                         {0, 0, 4096, 4096, 8192, 8192, 8192}};
+const kw_arch kCdna3 = {sizeof kCdna3,
+                        KW_BACKEND_HIP,
+                        "gfx942",
+                        304,
+                        64,
+                        KW_FP8_FNUZ,
+                        0,
+                        65536,
+                        2.1,
+                        5300,
+                        {0, 256, 2048, 2048, 4096, 4096, 4096}};
+
+double predicted_us(const kw_arch& arch, uint32_t tile_m, uint32_t tile_n, int64_t m, int64_t n, int64_t k,
+                    uint32_t split_k = 1) {
+  kw_gemm_traits t = {};
+  t.dtype_a = t.dtype_b = t.dtype_c = KW_BF16;
+  t.tile_m = tile_m, t.tile_n = tile_n, t.tile_k = 64;
+  t.max_split_k = split_k > 1 ? 1024 : 1;
+  kw_gemm_problem p = make_problem(m, n, k);
+  p.dtype_a = p.dtype_b = p.dtype_c = KW_BF16;
+  p.split_k = split_k;
+  return kernelwright::estimate(p, arch, t, arch.compute_units).total_us;
+}
+
+// Measured on an H200 (benchmarks/gpu/gemm.py), cool, in 128x256x64 tiles.
+void estimates_are_near_measured_times() {
+  const auto near = [](double predicted, double measured) {
+    return predicted < 1.5 * measured && measured < 1.5 * predicted;
+  };
+  CHECK(near(predicted_us(kHopper, 128, 256, 8192, 8192, 8192), 1390));
+  CHECK(near(predicted_us(kHopper, 128, 256, 4096, 4096, 4096), 178));
+  CHECK(predicted_us(kHopper, 128, 256, 8192, 8192, 8192) < predicted_us(kHopper, 64, 128, 8192, 8192, 8192));
+  CHECK(predicted_us(kHopper, 128, 256, 4096, 4096, 4096) < predicted_us(kHopper, 64, 128, 4096, 4096, 4096));
+  for (const int64_t n : {1024, 4096, 8192}) {  // few rows: half of a large tile would be padding
+    CHECK(predicted_us(kHopper, 64, 128, 16, n, 8192) < predicted_us(kHopper, 128, 256, 16, n, 8192));
+  }
+  // Reading B once takes 28 us at the stated bandwidth, and nothing is faster than that.
+  CHECK(predicted_us(kHopper, 64, 128, 16, 8192, 8192) > 28);
+  const double square = predicted_us(kCdna3, 128, 128, 8192, 8192, 8192);
+  CHECK(near(square, 2.0 * 8192 * 8192 * 8192 / (304 * 2048 * 2.1e3)));
+  CHECK(square < predicted_us(kCdna3, 64, 64, 8192, 8192, 8192));
+  CHECK(predicted_us(kCdna3, 128, 128, 1, 8192, 8192) > predicted_us(kCdna3, 16, 64, 1, 8192, 8192));
+  CHECK(predicted_us(kCdna3, 128, 128, 128, 128, 65536, 16) < predicted_us(kCdna3, 128, 128, 128, 128, 65536));
+
+  // One panel of A and one of B per row and column of tiles, however the tiles share them.
+  kw_arch slow = kHopper;
+  slow.backend = KW_BACKEND_HIP;     // the formula that is not fitted
+  slow.memory_gbytes_per_s = 0.001;  // one byte per microsecond: total_us counts bytes
+  const double once = 2.0 * (100 * 64 + 64 * 100 + 100 * 100);
+  CHECK(predicted_us(slow, 50, 50, 100, 100, 64) == once);
+  slow.compute_units = 1;  // nothing runs together: each of 4 tiles reads both panels
+  CHECK(predicted_us(slow, 50, 50, 100, 100, 64) == once + 2.0 * (100 * 64 + 64 * 100));
+}
+
+}  // namespace
+
+void estimates() {
+  estimates_follow_the_formula();
+  estimates_are_near_measured_times();
+}
