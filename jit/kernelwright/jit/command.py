@@ -12,10 +12,10 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from kernelwright.codegen.building.run_command import TIMEOUT_S, interrupt_on_signals
 from kernelwright.codegen.resources.limits import LimitError
+from kernelwright.codegen.selecting.expand import read_json
 from kernelwright.codegen.violations import SpecError
 from kernelwright.dispatch import Device, DeviceNameError, KernelwrightError
 from kernelwright.jit.errors import UntrustedCacheError
@@ -67,14 +67,7 @@ def _registry(options: argparse.Namespace) -> Registry:
 
 
 def _specs(path: str) -> list[dict[str, object]]:
-    try:
-        found = json.loads(Path(path).read_text("utf-8"))
-    except OSError as error:
-        raise SpecError(
-            f"cannot read {path!r}: {error.strerror}; name a file with a JSON spec or a list of them"
-        ) from None
-    except ValueError as error:
-        raise SpecError(f"{path} is no JSON: {error}") from None
+    found = read_json(path)
     specs = found if isinstance(found, list) else [found]
     if not specs or not all(isinstance(spec, dict) for spec in specs):
         example = '{"op": "gemm", "dtype": …}'

@@ -97,16 +97,16 @@ class KernelLibrary:
 
         :param device: a device or its name; ``<package>.<name>.<arch>`` is loaded for its best architecture.
         :param name: the library, such as ``gemm``.
-        :raises LibraryNotFoundError: if no wheel suits; the message says which are installed and which to install.
+        :raises LibraryNotFoundError: if no wheel suits; the message says which are installed and what to do.
         """
         device = Device.of(device)
         found = [Manifest.read(path) for path in installed.manifests(f"{package}.{name}")]
         fitting = _fitting(device, found, f"{package}.{name}")
         if fitting is None:
-            wheel = f"{package}_{name}_{device.archs[0]}".replace("_", "-")
             raise LibraryNotFoundError(
                 f"no wheel with {name} kernels for {device} ({' or '.join(device.archs)}) is installed; "
-                f"installed are kernels for: {', '.join(_described(found)) or 'nothing'}; pip install {wheel}"
+                f"installed are kernels for: {', '.join(_described(found)) or 'nothing'}; "
+                f"{installed.advice(package, name, device.archs)}"
             )
         return cls.load(fitting.path)
 
