@@ -13,7 +13,7 @@ import kernelwright.codegen
 from kernelwright.codegen.building.build import read_tree_roots
 from kernelwright.codegen.building.mounted_trees import tree_digest
 from kernelwright.codegen.toolchains import cuda, hip, host
-from kernelwright.codegen.trees import TREES
+from kernelwright.codegen.trees import TREES, find_tree
 from kernelwright.codegen.violations import SpecError
 from kernelwright.jit.errors import ToolchainError
 
@@ -70,8 +70,9 @@ def find_trees(
         try:
             if name in named:
                 roots[name] = named[name]
-                if name not in _OWN and name in TREES:
-                    stamps[name] = f"contents {tree_digest(named[name], TREES[name].parts, cache / 'trees')}"
+                tree = find_tree(name)
+                if tree is not None and name not in _OWN:
+                    stamps[name] = f"contents {tree_digest(named[name], tree.parts, cache / 'trees')}"
             elif name in _OWN:
                 roots[name] = _own_sources()
             else:

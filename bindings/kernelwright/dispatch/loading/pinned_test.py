@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.dispatch import KernelLibrary, library, pinned
+from kernelwright.dispatch import KernelLibrary
+from kernelwright.dispatch.loading import library, pinned
 from kernelwright.dispatch.loading.elf import why_not_loadable
 from kernelwright.dispatch.loading.pinned import Pinned
 from kernelwright.dispatch.testdata.mocks import write_library

@@ -28,8 +28,9 @@ def sign(dist: Path, key: Path) -> int:
 
     Prints the files that it writes. Exit code 3: a package is not what its statement says; then nothing is signed.
     """
+    from kernelwright.codegen.building.store import write_atomically
     from kernelwright.codegen.packaging.envelope import read_private_key
-    from kernelwright.codegen.packaging.signing import sign_package
+    from kernelwright.codegen.packaging.signing import envelope_of, signed_statement
     from kernelwright.codegen.packaging.verify import packaged_folders, packaged_wheels, verify
 
     private = read_private_key(key)
@@ -38,7 +39,9 @@ def sign(dist: Path, key: Path) -> int:
         show_verdicts(wrong)
         return _EXIT_MISMATCH
     for package in (*packaged_wheels(dist), *packaged_folders(dist)):
-        click.echo(sign_package(package, private))
+        target = envelope_of(package)
+        write_atomically(target, signed_statement(package, private))
+        click.echo(target)
     return 0
 
 

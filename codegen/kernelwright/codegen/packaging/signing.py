@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from zipfile import BadZipFile
 
-from kernelwright.codegen.building.store import write_atomically
 from kernelwright.codegen.packaging import envelope, provenance
 
 if TYPE_CHECKING:
@@ -28,14 +27,12 @@ def envelope_of(package: Path) -> Path:
     return package / LIBRARY_ENVELOPE if package.is_dir() else package.with_name(f"{package.name}{ENDING}")
 
 
-def sign_package(package: Path, key: Ed25519PrivateKey) -> Path:
-    """Write the envelope of a wheel or of a library's folder, instead of an earlier one; its path.
+def signed_statement(package: Path, key: Ed25519PrivateKey) -> bytes:
+    """The envelope for a wheel or the folder of a library, to be written to :func:`envelope_of`.
 
     The caller has verified the package: what is signed is its statement.
     """
-    target = envelope_of(package)
-    write_atomically(target, envelope.signed(_statement(package), key))
-    return target
+    return envelope.signed(_statement(package), key)
 
 
 def signature_problem(package: Path, keys: Sequence[Ed25519PublicKey]) -> str | None:
