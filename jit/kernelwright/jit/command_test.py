@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelwright.codegen.interface.exit_codes import EXIT_BAD_INPUT
 from kernelwright.jit import command
 
 
@@ -40,7 +41,7 @@ def test_bad_input_is_exit_status_2(
         "TWICE": '{"op": "gemm", "op": "gemm"}',
     }.items():
         Path(name).write_text(text)
-    assert command.main([*arguments, "--arch", "x86_64_v3", "--cache", "cache"]) == command.EXIT_BAD_INPUT
+    assert command.main([*arguments, "--arch", "x86_64_v3", "--cache", "cache"]) == EXIT_BAD_INPUT
     said = capsys.readouterr()
     assert said.out == "" and words in said.err
 
@@ -49,7 +50,7 @@ def test_bad_input_is_exit_status_2(
 def test_wrong_usage_is_exit_status_2(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         command.main(arguments)
-    assert caught.value.code == command.EXIT_BAD_INPUT
+    assert caught.value.code == EXIT_BAD_INPUT
 
 
 def test_a_plain_install_is_told_what_to_install() -> None:

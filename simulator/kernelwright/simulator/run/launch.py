@@ -142,8 +142,8 @@ def _watched(program: Program, checks: Checks, debug: Debug) -> Program:
         if pc not in known:
             first, last = min(known), max(known)
             raise SimulatorError(
-                f"a breakpoint at pc {pc:#x}, where no instruction of {program.kernel.name} begins; allowed: those that "
-                f"the disassembly lists, from {first:#x} to {last:#x}"
+                f"a breakpoint at pc {pc:#x}, where no instruction of {program.kernel.name} begins; allowed: those "
+                f"that the disassembly lists, from {first:#x} to {last:#x}"
             )
 
     def wrap(instruction: Instruction, step: Step) -> Step:
