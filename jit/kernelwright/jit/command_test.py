@@ -21,6 +21,7 @@ from kernelwright.jit import command
         (["--spec", "TWICE"], "the key 'op' is given twice"),
         (["--spec", "NONE"], "NONE"),
         (["--set", "essential", "--filter", "c.tile_m > 9999"], "matches none"),
+        (["--set", "essential", "--filter", "c.tile_m =="], "is no expression"),
         (["--spec", "SPEC", "--filter", "True"], "leave it out with --spec"),
         (["--set", "essential", "--limit", "max_vgpr_spills=0"], "have no such number"),
         (["--set", "essential", "--device", "cuda:x"], "device is 'cuda:x'; allowed"),
@@ -59,3 +60,26 @@ def test_a_plain_install_is_told_what_to_install() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=60)
     said = done.stderr.splitlines()[-1]
     assert said.endswith("kernelwright.jit needs the package pydantic; pip install 'kernelwright[jit]'")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("kernelwright jit --se", "plain,--set"),
+        ("kernelwright jit --set essen", "plain,essential"),
+        ("kernelwright jit --set essential --arch gfx94", "plain,gfx942"),
+        ("kernelwright jit --device sim:gfx94", "plain,sim:gfx942"),
+        ("kernelwright jit --spec ke", "file,ke"),
+    ],
+)
+def test_a_shell_completes_options_and_values(words: str, expected: str) -> None:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "_KERNELWRIGHT_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
+    code = "import sys; from kernelwright.codegen.interface.cli import main; sys.exit(main([]))"
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == expected, done.stderr

@@ -202,11 +202,6 @@ def test_the_module_runs_and_starts_light() -> None:
         ("kernelwright build --coun", ""),
         ("kernelwright kernels --coun", "plain,--count"),
         ("kernelwright kernels --set essen", "plain,essential"),
-        ("kernelwright jit --se", "plain,--set"),
-        ("kernelwright jit --set essen", "plain,essential"),
-        ("kernelwright jit --set essential --arch gfx94", "plain,gfx942"),
-        ("kernelwright jit --device sim:gfx94", "plain,sim:gfx942"),
-        ("kernelwright jit --spec ke", "file,ke"),
     ],
 )
 def test_a_shell_completes_commands_options_and_architectures(words: str, expected: str) -> None:

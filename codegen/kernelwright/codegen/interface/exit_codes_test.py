@@ -19,7 +19,7 @@ def test_the_page_lists_every_code() -> None:
 
 
 @pytest.mark.parametrize("expression", ["c.tile_m ==", "c.tile_o == 1", "c.tile_m < 0", "'%9d' % 1", "-" * 60 + "1"])
-@pytest.mark.parametrize("command", ["kernels", "render", "build", "jit", "plan"])
+@pytest.mark.parametrize("command", ["kernels", "render", "build", "plan"])
 def test_a_filter_error_is_bad_input_everywhere(
     command: str, expression: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -34,7 +34,6 @@ def test_a_filter_error_is_bad_input_everywhere(
         "kernels": chosen,
         "render": [*chosen, "--out", out],
         "build": [*chosen, "--out", out, "--name", "x", "--trees", str(tmp_path / "trees.json")],
-        "jit": [*chosen, "--cache", out],
         "plan": ["--request", str(request), "--response", out],
     }
     assert main([command, *arguments[command]]) == exit_codes.EXIT_BAD_INPUT
