@@ -8,6 +8,9 @@
 #   sanitizers  memcheck, racecheck, initcheck and synccheck of compute-sanitizer on the smallest shapes of each template
 #   gemm speed  the benchmarks; speed measures the shipped library too, if $KERNELWRIGHT_SHIPPED (.gpu/shipped/sm_90a unless
 #               set) names the folder of its libgemm.so, which `./pants package kernels/gemm` makes
+#   two         two GPUs in one process: every test with ordinal 1 while 0 is current and the other way round, both at
+#               once for $KERNELWRIGHT_GPU_SECONDS (60), operands, workspaces and streams of the other device; results in
+#               two_gpus_DATE.json; not part of a full pass
 #   sweep       the times that selection is fitted to; not part of a full pass
 # Without `build` it needs the output of tests/gpu/run in .gpu/. Results go to $OUT, or to .gpu/results. Every part has a
 # time limit, so that one hang costs only itself. Exit status 0: everything passed.
@@ -49,6 +52,27 @@ if wanted tests; then
       $pytest tests/gpu/gemm_gpu_test.py tests/gpu/random_gpu_test.py tests/gpu/no_device_test.py \
       -k "not every_layout_and_dtype"
   fi
+fi
+if wanted two; then
+  # Both directions at the same time: each is a process of its own.
+  for pair in "1 0" "0 1"; do
+    (
+      set -- $pair
+      timeout 500 env KERNELWRIGHT_GPU_ORDINAL=$1 KERNELWRIGHT_GPU_CURRENT=$2 $pytest tests/gpu -rs \
+        --ignore=tests/gpu/two_gpu_test.py --junitxml="$out/two_gpus_$1_while_$2_$date.xml" >"$out/suite_$1_while_$2.log" 2>&1
+      echo "exit code $?" >"$out/suite_$1_while_$2.end"
+    ) &
+  done
+  wait
+  for end in "$out"/suite_*.end; do
+    name=$(basename "$end" .end)
+    tail -n 12 "$out/$name.log"
+    echo "== $name: $(cat "$end")"
+    grep -q "exit code 0" "$end" || failed="$failed $name"
+    rm "$end"
+  done
+  lines=30 run two 400 $pytest tests/gpu/two_gpu_test.py -rA --show-capture=no --junitxml="$out/two_gpus_$date.xml"
+  run two_results 60 python3 benchmarks/gpu/two_gpus.py "$out"/two_gpus_*"$date.xml" --out "$out/two_gpus_$date.json"
 fi
 if wanted sanitizers; then
   for tool in memcheck racecheck initcheck synccheck; do
