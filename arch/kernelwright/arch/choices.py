@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -41,7 +42,8 @@ class Choices:
 
     def nearest(self, value: int) -> int:
         """The legal value closest to ``value``; the larger one of two equally close."""
-        return min(self.values, key=lambda item: (abs(item - value), -item))
+        place = bisect.bisect_left(self.values, value)
+        return min(self.values[max(place - 1, 0) : place + 1], key=lambda item: (abs(item - value), -item))
 
     def __str__(self) -> str:
         if isinstance(self.values, range):

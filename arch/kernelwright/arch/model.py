@@ -5,18 +5,22 @@ from __future__ import annotations
 import difflib
 import functools
 import importlib.resources
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from kernelwright.arch.texts import parse_json, shortened
+
 _Section = TypeVar("_Section", bound=BaseModel)
 
 
 class ArchError(ValueError):
     """An unknown architecture or an architecture file that cannot be used."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(shortened(message))
 
 
 class _Frozen(BaseModel):
@@ -68,7 +72,7 @@ class Arch(_Frozen):
     """
 
     schema_version: Literal[2]
-    name: str = Field(pattern=r"^[a-z0-9_]+$")
+    name: str = Field(pattern=r"^[a-z0-9_]+$", max_length=64)
     backend: str
     family: str
     target: str
@@ -170,7 +174,7 @@ def load_file(path: str | Path) -> Arch:
 
 def _parse(text: str, origin: str) -> Arch:
     try:
-        raw: Any = json.loads(text)
+        raw = parse_json(text)
     except (ValueError, RecursionError) as error:
         raise ArchError(f"arch file {origin!r} is not JSON: {error}") from None
     if isinstance(raw, dict) and raw.get("schema_version") == 1:

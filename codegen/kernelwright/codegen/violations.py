@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kernelwright.arch import Arch
+from kernelwright.arch.texts import shortened
 
 
 @dataclass(frozen=True)
@@ -15,7 +17,8 @@ class Violation:
     """One broken rule.
 
     ``field`` is a path inside the spec such as ``warp_tile`` or ``tile.k``. ``message`` says why, with its source;
-    ``allowed`` lists what is legal and ``nearest`` the legal choice closest to ``value`` ("" where there is none).
+    ``allowed`` lists what is legal. ``nearest`` satisfies this rule alone; in an :class:`IllegalKernelError` it is the
+    field's value in the nearest legal kernel ("" where there is none).
     """
 
     rule: str
@@ -29,8 +32,6 @@ class Violation:
         text = f"{self.rule}: {self.field} = {self.value}: {self.message}"
         if self.allowed:
             text += f"; allowed: {self.allowed}"
-        if self.nearest and self.nearest != self.allowed:
-            text += f"; nearest: {self.nearest}"
         return text
 
 
@@ -46,19 +47,59 @@ class Rule:
     check: Callable[[Any, Arch], Iterable[Violation]]
 
 
+Nearest = tuple[Mapping[str, Any], Mapping[str, str]] | None
+"""All fields of a legal spec, and the text of those that differ from what was asked for."""
+
+
 class SpecError(ValueError):
     """Input that cannot be used: an unknown key, dtype, architecture or set, or a value of the wrong kind."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(shortened(message))
+
 
 class IllegalKernelError(SpecError):
-    """A well-formed spec that an architecture cannot run, with every reason."""
+    """A well-formed spec that an architecture cannot run, with every reason and the nearest legal kernel.
 
-    def __init__(self, arch: str, name: str, violations: Sequence[Violation]) -> None:
+    ``find`` searches for that kernel: all fields of its spec, and the text of those that differ; None if there is none.
+    The search takes some milliseconds, so it starts when it is first asked for.
+    """
+
+    def __init__(self, arch: str, name: str, violations: Sequence[Violation], find: Callable[[], Nearest]) -> None:
+        super().__init__(f"{name} is illegal on {arch}")
         self.arch = arch
         self.name = name
-        self.violations = tuple(violations)
-        lines = "".join(f"\n  {violation}" for violation in self.violations)
-        super().__init__(f"{name} is illegal on {arch}:{lines}")
+        self._violations = violations
+        self._find = find
+
+    @functools.cached_property
+    def _nearest(self) -> Nearest:
+        return self._find()
+
+    @property
+    def nearest(self) -> Mapping[str, Any] | None:
+        """All fields of a legal spec that is close to the refused one; None if the search found none."""
+        return self._nearest[0] if self._nearest else None
+
+    @property
+    def violations(self) -> tuple[Violation, ...]:
+        """Every reason; each ``nearest`` is the value of the field in :attr:`nearest`."""
+        return tuple(replace(one, nearest=_value(self.nearest or {}, one.field)) for one in self._violations)
+
+    def __str__(self) -> str:
+        text = f"{super().__str__()}:" + "".join(f"\n  {violation}" for violation in self._violations)
+        if self._nearest:
+            changed = ", ".join(f"{field} = {value}" for field, value in self._nearest[1].items())
+            text += f"\n  nearest legal kernel: {changed}"
+        return shortened(text)
+
+
+def _value(spec: Mapping[str, Any], path: str) -> str:
+    """The value at ``tile.k`` or ``tile`` as text; "" if it is no field."""
+    value: Any = spec
+    for part in path.split("."):
+        value = value.get(part, "") if isinstance(value, Mapping) else ""
+    return "x".join(map(str, value.values())) if isinstance(value, Mapping) else str(value)
 
 
 def closest(text: str, allowed: Iterable[str]) -> str:

@@ -12,12 +12,13 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from kernelwright.codegen.building.run_command import TIMEOUT_S, interrupt_on_signals
 from kernelwright.codegen.resources.limits import LimitError
+from kernelwright.codegen.selecting.expand import read_json
 from kernelwright.codegen.violations import SpecError
 from kernelwright.dispatch import Device, DeviceNameError, KernelwrightError
+from kernelwright.jit.errors import UntrustedCacheError
 from kernelwright.jit.registry import Registry
 
 EXIT_FAILED, EXIT_BAD_INPUT = 1, 2
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("error: interrupted", file=sys.stderr)
         return EXIT_FAILED
-    except (SpecError, DeviceNameError, OSError) as error:
+    except (SpecError, DeviceNameError, UntrustedCacheError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_BAD_INPUT
     except (KernelwrightError, LimitError) as error:
@@ -51,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _registry(options: argparse.Namespace) -> Registry:
     device = Device(options.device, arch=options.arch) if options.arch else Device.of(options.device)
-    registry = Registry(device, name=options.name, cache=options.cache)
+    registry = Registry(device, name=options.name, cache=options.cache, shared_cache=options.shared_cache)
     limits = dict(options.limit) or None
     if options.set:
         registry.add_set(options.set, filter=options.filter, limits=limits)
@@ -66,14 +67,7 @@ def _registry(options: argparse.Namespace) -> Registry:
 
 
 def _specs(path: str) -> list[dict[str, object]]:
-    try:
-        found = json.loads(Path(path).read_text("utf-8"))
-    except OSError as error:
-        raise SpecError(
-            f"cannot read {path!r}: {error.strerror}; name a file with a JSON spec or a list of them"
-        ) from None
-    except ValueError as error:
-        raise SpecError(f"{path} is no JSON: {error}") from None
+    found = read_json(path)
     specs = found if isinstance(found, list) else [found]
     if not specs or not all(isinstance(spec, dict) for spec in specs):
         example = '{"op": "gemm", "dtype": …}'
@@ -98,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--name", default="jit", help="of the library, a C identifier (default: %(default)s)")
     parser.add_argument("--cache", metavar="DIR", help="default: $KERNELWRIGHT_CACHE, else in the user's cache folder")
+    parser.add_argument("--shared-cache", action="store_true", default=None, help="allow a cache that others can write")
     parser.add_argument("-j", "--jobs", type=int, help="commands at a time (default: all processors)")
     parser.add_argument(
         "--timeout", type=float, default=TIMEOUT_S, metavar="S", help="of each command (default: %(default)g seconds)"

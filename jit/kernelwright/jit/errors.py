@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from kernelwright.dispatch import KernelwrightError
 
@@ -31,3 +32,15 @@ class BuildFailedError(KernelwrightError):
         self.failures = dict(failures)
         listed = "\n\n".join(self.failures.values())
         super().__init__(f"{len(self.failures)} commands failed in a build of {kernels} kernels:\n{listed}")
+
+
+class UntrustedCacheError(KernelwrightError):
+    """Another user could replace what is in the cache, and nothing says that this is intended."""
+
+    def __init__(self, cache: Path, reason: str) -> None:
+        super().__init__(
+            f"no kernel is loaded from the cache {cache}, since others could replace it: {reason}; allowed: folders "
+            "that only this user and root can write to. Take the permission away (chmod -R go-w), choose another "
+            "folder (KERNELWRIGHT_CACHE, cache=, --cache), or, if you trust everyone who can write there, set "
+            "KERNELWRIGHT_SHARED_CACHE=on (shared_cache=True, --shared-cache)"
+        )

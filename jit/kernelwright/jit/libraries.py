@@ -13,12 +13,14 @@ from pathlib import Path
 
 from kernelwright.codegen.actions import CompilePlan
 from kernelwright.codegen.backends.registry import ToolchainChoice
+from kernelwright.codegen.building.cache_folder import make_private, touch, why_untrusted
 from kernelwright.codegen.building.locks import entry_lock
 from kernelwright.codegen.building.store import flush
 from kernelwright.codegen.packaging.provenance import canonical, generator_materials
 from kernelwright.codegen.planning.describe import library_json
 from kernelwright.codegen.selecting.selection import Selection
 from kernelwright.dispatch import KernelLibrary, KernelwrightError
+from kernelwright.jit.errors import UntrustedCacheError
 from kernelwright.jit.toolchains import own_digest
 
 _STAMPS = "toolchains.json"
@@ -47,17 +49,23 @@ def library_key(
 
 @dataclass(frozen=True)
 class LibraryCache:
-    """Folders ``<root>/libraries/<key>`` with library, manifest, costs, and the stamps of the toolchains."""
+    """Folders ``<root>/libraries/<key>`` with library, manifest, costs, and the stamps of the toolchains.
+
+    Unless it is ``shared``, nothing is loaded that another user could replace: UntrustedCacheError.
+    """
 
     root: Path
+    shared: bool = False
 
     def find(self, key: str, stamps: Mapping[str, str]) -> KernelLibrary | None:
         """A whole library; None if there is none, or if a toolchain that is installed here is not the one it had."""
         folder = self.root / "libraries" / key
+        self.check(folder)
         try:
             recorded = json.loads((folder / _STAMPS).read_bytes())
             if any(recorded.get(tree, stamp) != stamp for tree, stamp in stamps.items()):
                 return None
+            touch(folder)
             return KernelLibrary.load(folder)
         except (
             OSError,
@@ -69,18 +77,29 @@ class LibraryCache:
     def make(self, key: str, stamps: Mapping[str, str], files: Callable[[], Mapping[str, bytes]]) -> KernelLibrary:
         """Write a library's files and load it; what another process put there meanwhile stays."""
         folder = self.root / "libraries" / key
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        if self.shared:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+        else:
+            make_private(self.root)
         with entry_lock(self.root / "locks" / f"library-{key}", _LOCK_S):
             found = self.find(key, stamps)
             if found is not None:
                 return found
             with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".new-", ignore_cleanup_errors=True) as made:
                 staged = Path(made, "staged")
-                staged.mkdir()
+                staged.mkdir(mode=0o777 if self.shared else 0o700)
                 for name, data in {**files(), _STAMPS: json.dumps(dict(stamps)).encode()}.items():
                     (staged / name).write_bytes(data)
                 flush(staged)
                 with suppress(FileNotFoundError):
                     os.rename(folder, Path(made, "old"))
                 os.rename(staged, folder)
+        self.check(folder)
         return KernelLibrary.load(folder)
+
+    def check(self, folder: Path | None = None) -> None:
+        """UntrustedCacheError if another user could replace what is in the cache, or in a ``folder`` of it."""
+        for path in () if self.shared else (self.root, *([folder] if folder else [])):
+            reason = why_untrusted(path)
+            if reason:
+                raise UntrustedCacheError(self.root, reason)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from kernelwright.codegen.actions import CompilePlan
 from kernelwright.codegen.backends.registry import ToolchainChoice, backend_for
 from kernelwright.codegen.building.build import library_files
+from kernelwright.codegen.building.cache_folder import default_cache, is_shared, make_private
 from kernelwright.codegen.building.execute import BuildError, LocalExecutor, Watcher
 from kernelwright.codegen.building.run_command import TIMEOUT_S
 from kernelwright.codegen.kernel import Kernel
@@ -26,15 +28,15 @@ from kernelwright.jit.toolchains import Trees, find_trees
 SWITCH = "KERNELWRIGHT_JIT"
 """``off`` forbids compiling: what is in the cache is used, and everything else refused with a list."""
 
-CACHE_VARIABLE = "KERNELWRIGHT_CACHE"
-
 
 class Registry:
     """Kernels for the best architecture of ``device``, or for the one it states (``Device("hip:0", arch="gfx942")``).
 
     ``cache``: a folder that processes and machines of one kind may share; default ``KERNELWRIGHT_CACHE``, or
-    ``~/.cache/kernelwright``. ``toolchains`` chooses compilers as ``[kernelwright-…].toolchain`` does, ``trees`` names
-    their folders where they are no installed wheels. Nothing is compiled before :meth:`build`.
+    ``~/.cache/kernelwright``. A cache to which another user can write is refused unless ``shared_cache`` is true
+    (default: whether ``KERNELWRIGHT_SHARED_CACHE`` is ``on``). ``toolchains`` chooses compilers as
+    ``[kernelwright-…].toolchain`` does, ``trees`` names their folders
+    where they are no installed wheels. Nothing is compiled before :meth:`build`.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class Registry:
         *,
         name: str = "jit",
         cache: str | os.PathLike[str] | None = None,
+        shared_cache: bool | None = None,
         toolchains: Mapping[str, ToolchainChoice] | None = None,
         trees: Mapping[str, Path] | None = None,
     ) -> None:
@@ -50,6 +53,7 @@ class Registry:
         self.device = Device.of(device)
         self.name = name
         self.cache = Path(cache) if cache is not None else default_cache()
+        self._shared = is_shared() if shared_cache is None else shared_cache
         self._known = load_archs()
         self.arch = self._known[_first(self.device.archs, self._known)]
         self._toolchains = dict(toolchains or {})
@@ -107,11 +111,12 @@ class Registry:
         something that it reads changes, or with ``retry_failed``. One that takes longer than ``timeout_s`` seconds is
         ended with all that it started.
 
-        Raises SpecError for an empty registry, JitDisabledError, ToolchainError, BuildFailedError with everything that
-        the compilers printed, and ``kernelwright.codegen.resources.limits.LimitError`` for kernels beyond their limits.
+        Raises SpecError for an empty registry, UntrustedCacheError, JitDisabledError, ToolchainError, BuildFailedError
+        with everything that the compilers printed, and ``kernelwright.codegen.resources.limits.LimitError`` for
+        kernels beyond their limits.
         """
         item, plan, key = self._planned()
-        cache = LibraryCache(self.cache)
+        cache = self._library_cache()
         trees = self._trees(plan)
         found = cache.find(key, trees.stamps if isinstance(trees, Trees) else {})
         if found is not None:
@@ -154,18 +159,28 @@ class Registry:
         plan = compile_plan(self.name, self.arch, item.kernels, backend_for(self.arch, self._toolchains))
         return item, plan, library_key(self.name, item, plan, self._toolchains, self._given)
 
+    def _library_cache(self) -> LibraryCache:
+        cache = LibraryCache(self.cache, self._shared)
+        cache.check()
+        if not self._shared:
+            with suppress(OSError):  # a cache that cannot be written may still have the library
+                make_private(self.cache)
+        return cache
+
     def _trees(self, plan: CompilePlan) -> Trees | ToolchainError:
         try:
-            return find_trees({tree for action in plan.all_actions for tree in action.trees}, self._given)
+            trees = {tree for action in plan.all_actions for tree in action.trees}
+            return find_trees(trees, self._given, cache=self.cache)
         except ToolchainError as error:
             return error
 
     def _missing(self, item: Selection, plan: CompilePlan, key: str) -> tuple[Kernel, ...]:
+        cache = self._library_cache()
         trees = self._trees(plan)
-        if isinstance(trees, ToolchainError):
-            return () if LibraryCache(self.cache).find(key, {}) else item.kernels
-        if LibraryCache(self.cache).find(key, trees.stamps):
+        if cache.find(key, {} if isinstance(trees, ToolchainError) else trees.stamps):
             return ()
+        if isinstance(trees, ToolchainError):
+            return item.kernels
         executor = self._executor(trees, 1, None, Watcher())
         try:
             unmade = set(executor.missing(plan.all_files, plan.all_actions))
@@ -176,7 +191,7 @@ class Registry:
         return lacking or (item.kernels if unmade else ())
 
     def _executor(self, trees: Trees, workers: int, memory_mb: int | None, watcher: Watcher) -> LocalExecutor:
-        return LocalExecutor(trees.roots, self.cache, workers, memory_mb, watcher=watcher)
+        return LocalExecutor(trees.roots, self.cache, workers, memory_mb, watcher=watcher, shared=self._shared)
 
     def _run(self, executor: LocalExecutor, plan: CompilePlan) -> dict[str, Path]:
         try:
@@ -184,14 +199,6 @@ class Registry:
         except BuildError as error:
             failures = {one.action.description: str(one) for one in error.errors}
             raise BuildFailedError(failures, len(plan.kernels)) from None
-
-
-def default_cache() -> Path:
-    """Where kernels are kept unless somebody says otherwise."""
-    named = os.environ.get(CACHE_VARIABLE)
-    if named:
-        return Path(named)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "kernelwright")
 
 
 def _may_compile() -> bool:

@@ -78,7 +78,7 @@ def test_no_compiler_is_needed_for_what_is_there(cache: Path, monkeypatch: pytes
         other.build()
 
 
-def _refuse(*_: object) -> object:
+def _refuse(*_: object, **__: object) -> object:
     raise ToolchainError("ziglang==0.17.0 is not installed; pip install 'kernelwright[jit]'")
 
 
@@ -94,6 +94,16 @@ def test_a_damaged_library_is_linked_again(cache: Path, capsys: pytest.CaptureFi
     assert capsys.readouterr().err == ""
     (library.path.parent / "manifest.json").write_text("{")
     assert registry(cache).build().path.read_bytes() == whole
+
+
+def test_a_permissive_umask_opens_no_cache(cache: Path) -> None:
+    before = os.umask(0)
+    try:
+        library = registry(cache, name="umask").build()
+        assert registry(cache, name="umask").build().path == library.path
+    finally:
+        os.umask(before)
+    assert library.path.parent.stat().st_mode & 0o777 == 0o700 and cache.stat().st_mode & 0o777 == 0o700
 
 
 def test_limits_hold(cache: Path) -> None:

@@ -8,8 +8,7 @@ import pytest
 from kernelwright.codegen.trees import TREES
 from kernelwright.codegen.violations import IllegalKernelError, SpecError
 from kernelwright.dispatch import Device
-from kernelwright.jit import JitDisabledError, Registry, ToolchainError
-from kernelwright.jit.registry import default_cache
+from kernelwright.jit import JitDisabledError, Registry, ToolchainError, UntrustedCacheError, command
 
 AMD = Device("hip:0", arch="gfx942")
 SPEC = {
@@ -96,9 +95,29 @@ def test_off_lists_everything_where_the_cache_cannot_be_written(
         registry.build()
 
 
-def test_where_kernels_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KERNELWRIGHT_CACHE", "/kept")
-    assert default_cache() == Path("/kept")
-    monkeypatch.delenv("KERNELWRIGHT_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
-    assert default_cache() == Path("/xdg/kernelwright")
+def test_a_cache_that_others_can_write_is_refused(
+    tmp_path: Path, sources: dict[str, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cache = tmp_path / "shared/cache"
+    (cache / "libraries").mkdir(parents=True)
+    registry = Registry(AMD, cache=cache, trees=sources)
+    registry.add(SPEC, pipeline="compv3")
+    assert registry.missing() == registry.kernels
+    cache.parent.chmod(0o777)
+    for refused in (registry.missing, registry.build):
+        with pytest.raises(
+            UntrustedCacheError, match=r"shared can be written by all users.*KERNELWRIGHT_SHARED_CACHE=on"
+        ):
+            refused()
+    (tmp_path / "spec.json").write_text(json.dumps({**SPEC, "pipeline": "compv3"}))
+    arguments = ["--device", "hip:0", "--arch", "gfx942", "--spec", str(tmp_path / "spec.json"), "--cache", str(cache)]
+    assert command.main(arguments) == command.EXIT_BAD_INPUT
+    assert "can be written by all users" in capsys.readouterr().err
+
+    told = Registry(AMD, cache=cache, shared_cache=True, trees=sources)
+    told.add(SPEC, pipeline="compv3")
+    assert told.missing() == told.kernels
+    monkeypatch.setenv("KERNELWRIGHT_SHARED_CACHE", "on")
+    by_environment = Registry(AMD, cache=cache, trees=sources)
+    by_environment.add(SPEC, pipeline="compv3")
+    assert by_environment.missing() == by_environment.kernels

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import kernelwright.codegen
 from kernelwright.codegen.building.build import read_tree_roots
+from kernelwright.codegen.building.mounted_trees import tree_digest
 from kernelwright.codegen.toolchains import cuda, hip, host
-from kernelwright.codegen.trees import TREES
+from kernelwright.codegen.trees import TREES, find_tree
+from kernelwright.codegen.violations import SpecError
 from kernelwright.jit.errors import ToolchainError
 
 TREES_VARIABLE = "KERNELWRIGHT_TREES"
@@ -43,17 +45,23 @@ Find = Callable[[str], metadata.Distribution]
 
 @dataclass(frozen=True)
 class Trees:
-    """Folders by tree. ``stamps`` change whenever what stands in an installed tree does; own sources have none."""
+    """Folders by tree. ``stamps`` change whenever the contents of a toolchain do; own sources have none."""
 
     roots: Mapping[str, Path]
     stamps: Mapping[str, str]
 
 
 def find_trees(
-    names: Iterable[str], given: Mapping[str, Path] | None = None, find: Find = metadata.distribution
+    names: Iterable[str],
+    given: Mapping[str, Path] | None = None,
+    find: Find = metadata.distribution,
+    *,
+    cache: Path,
 ) -> Trees:
     """Folders for the trees ``names``: those of ``given``, else of the variable's file, else out of installed wheels.
 
+    The stamp of a wheel is the digest of its RECORD, that of a named folder the digest of its contents, which
+    ``cache`` remembers.
     ToolchainError names every wheel that is missing or of another version, and what to install.
     """
     named = _named(given)
@@ -62,11 +70,14 @@ def find_trees(
         try:
             if name in named:
                 roots[name] = named[name]
+                tree = find_tree(name)
+                if tree is not None and name not in _OWN:
+                    stamps[name] = f"contents {tree_digest(named[name], tree.parts, cache / 'trees')}"
             elif name in _OWN:
                 roots[name] = _own_sources()
             else:
                 roots[name], stamps[name] = _out_of_wheels(name, find)
-        except ToolchainError as error:
+        except (ToolchainError, SpecError) as error:
             problems.append(str(error))
     if problems:
         raise ToolchainError("\n".join(problems))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import tomllib
 from importlib import metadata
@@ -34,19 +35,19 @@ def wheelhouse(folder: Path, wheels: dict[str, str]) -> object:
 
 def test_trees_are_found_in_installed_wheels(tmp_path: Path) -> None:
     every = {wheel: version for _, wheels in _WHEELS.values() for wheel, version in wheels.items()}
-    found = find_trees(_WHEELS, {}, wheelhouse(tmp_path, every))  # type: ignore[arg-type]
+    found = find_trees(_WHEELS, {}, wheelhouse(tmp_path, every), cache=tmp_path / "cache")  # type: ignore[arg-type]
     assert set(found.roots) == set(_WHEELS) == set(found.stamps)
     assert set(found.roots.values()) == {tmp_path.resolve()}
     record = next(tmp_path.glob("ziglang-*")) / "RECORD"
     record.write_text("another build of the same version")
-    changed = find_trees(_WHEELS, {}, wheelhouse(tmp_path, {}))  # type: ignore[arg-type]
+    changed = find_trees(_WHEELS, {}, wheelhouse(tmp_path, {}), cache=tmp_path / "cache")  # type: ignore[arg-type]
     assert {tree for tree, stamp in found.stamps.items() if changed.stamps[tree] != stamp} == {"zig"}
 
 
 def test_every_missing_wheel_is_named_with_what_to_install(tmp_path: Path) -> None:
     find = wheelhouse(tmp_path, {"ziglang": "0.16.0"})
     with pytest.raises(ToolchainError) as caught:
-        find_trees(["zig", "clang", "ck_tile"], {}, find)  # type: ignore[arg-type]
+        find_trees(["zig", "clang", "ck_tile"], {}, find, cache=tmp_path)  # type: ignore[arg-type]
     assert str(caught.value).splitlines() == [
         "amd-aiter==0.1.7.post2.dev18 is not installed; pip install 'kernelwright[jit-amd]'",
         "clang-tidy==22.1.8 is not installed; pip install 'kernelwright[jit-amd]' or 'kernelwright[jit-nvidia]'",
@@ -60,8 +61,19 @@ def test_a_file_may_name_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     header.write_text("one")
     (tmp_path / "trees.json").write_text(json.dumps({"zig": str(tmp_path), "abi": str(tmp_path / "own")}))
     monkeypatch.setenv("KERNELWRIGHT_TREES", str(tmp_path / "trees.json"))
-    found = find_trees(["zig", "abi"])
-    assert found.roots == {"zig": tmp_path, "abi": tmp_path / "own"} and not found.stamps
+    compiler = tmp_path / "ziglang/zig"
+    compiler.parent.mkdir()
+    compiler.write_text("one")
+    found = find_trees(["zig", "abi"], cache=tmp_path / "cache")
+    assert found.roots == {"zig": tmp_path, "abi": tmp_path / "own"} and set(found.stamps) == {"zig"}
+    status = compiler.stat()
+    compiler.write_text("two")
+    os.utime(compiler, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert find_trees(["zig", "abi"], cache=tmp_path / "cache").stamps != found.stamps
+    compiler.unlink()
+    compiler.parent.rmdir()
+    with pytest.raises(ToolchainError, match="has no ziglang"):
+        find_trees(["zig", "abi"], cache=tmp_path / "cache")
     before = own_digest("abi")
     header.with_name("cpu").mkdir()
     (header.with_name("cpu") / "x.hpp").write_text("of another tree")
@@ -70,12 +82,12 @@ def test_a_file_may_name_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert own_digest("abi") != before
 
 
-def test_a_checkout_has_to_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkout_has_to_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KERNELWRIGHT_TREES", raising=False)
     with pytest.raises(
         ToolchainError, match=r"set KERNELWRIGHT_TREES to a JSON file .* or install the kernelwright wheel"
     ):
-        find_trees(["abi"])
+        find_trees(["abi"], cache=tmp_path)
 
 
 def test_every_tree_of_plans_can_be_found() -> None:

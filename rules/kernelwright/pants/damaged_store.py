@@ -22,6 +22,8 @@ ADVICE = (
 class DamagedStore(Exception):
     """Pants' local store returned other bytes than were stored."""
 
+    exit_code = 3  # a verification failed, as docs/exit_codes.md lists
+
     def __init__(self, what: str) -> None:
         super().__init__(f"the local store is damaged: {what}\n{ADVICE}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Iterable, Type
 
 from kernelwright.pants import damaged_store, performance
+from kernelwright.pants.engine import exit_codes
 from kernelwright.pants.goals import check_library, package_library, package_wheel
 from kernelwright.pants.goals import kernels as kernels_goal
 from kernelwright.pants.operations.gemm import GemmKernelTarget
@@ -51,6 +52,7 @@ def target_types() -> Iterable[Type[Target]]:
 
 def rules() -> Iterable[object]:
     damaged_store.advise()
+    exit_codes.install()
     return [
         *actions.rules(),
         *check_library.rules(),

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import difflib
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 PACKAGE = "kernelwright_kernels"
+
+SHIPPED = {
+    "gemm": ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "sm_90a", "x86_64_v3", "x86_64_v4"),
+}
+"""The libraries that are wheels (``kernels/``), and their architectures: what pip may be told to install."""
 
 
 def folders(package: str) -> list[Path]:
@@ -22,3 +28,15 @@ def manifests(package: str = PACKAGE) -> Iterator[Path]:
     """Manifests of all libraries below a package, sorted in each of its folders."""
     for folder in folders(package):
         yield from sorted(folder.rglob("manifest.json"))
+
+
+def advice(package: str, name: str, archs: Iterable[str]) -> str:
+    """What to do where no library is installed for ``archs``; it names no package but those of :data:`SHIPPED`."""
+    if package != PACKAGE or name not in SHIPPED:
+        close = difflib.get_close_matches(name, SHIPPED, n=1) if package == PACKAGE else []
+        hint = f"did you mean {close[0]!r}? Otherwise " if close else ""
+        return f"{hint}install the wheel that your project builds for it (kernel_wheels, docs/packaging.md)"
+    for arch in archs:
+        if arch in SHIPPED[name]:
+            return f"pip install {package}-{name}-{arch}".replace("_", "-")
+    return f"there are wheels for {', '.join(SHIPPED[name])}; for others build one (kernel_wheels, docs/packaging.md)"

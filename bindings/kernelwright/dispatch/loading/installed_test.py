@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from kernelwright.arch import names
 from kernelwright.dispatch import Device, KernelLibrary, LibraryNotFoundError
-from kernelwright.dispatch.loading.installed import folders, manifests
+from kernelwright.dispatch.loading.installed import PACKAGE, SHIPPED, advice, folders, manifests
 from kernelwright.dispatch.testdata.mocks import edit_manifest, write_library
 
 
@@ -32,13 +33,13 @@ def test_the_wrong_wheels_are_named_with_what_they_are_for(site: Path) -> None:
     with pytest.raises(LibraryNotFoundError) as raised:
         KernelLibrary.load_installed(Device("hip:0", arch="gfx942"), "gemm", "mock_kernels")
     text = str(raised.value)
-    assert "hip:0 (gfx942)" in text and "pip install mock-kernels-gemm-gfx942" in text
+    assert "hip:0 (gfx942)" in text and "install the wheel that your project builds for it" in text
     assert "gfx950 (the makers of gfx950), mock for x86_64_v3 (the makers of x86_64_v3)" in text
 
 
 @pytest.mark.parametrize("package", ["no_such_package", "mock_kernels"])
 def test_no_wheel_is_said_so(site: Path, package: str) -> None:
-    with pytest.raises(LibraryNotFoundError, match="installed are kernels for: nothing; pip install"):
+    with pytest.raises(LibraryNotFoundError, match="installed are kernels for: nothing; install the wheel"):
         KernelLibrary.load_installed("sim:gfx942", "attention", package)
 
 
@@ -47,3 +48,19 @@ def test_a_package_may_stand_in_several_folders(site: Path, tmp_path: Path, monk
     monkeypatch.syspath_prepend(tmp_path / "more")
     assert folders("mock_kernels") == [tmp_path / "more/mock_kernels", site / "mock_kernels"]
     assert [path.parent.name for path in manifests("mock_kernels")] == ["x86_64_v4", "gfx950", "x86_64_v3"]
+
+
+def test_only_packages_that_exist_are_named() -> None:
+    assert advice(PACKAGE, "gemm", ["gfx942"]) == "pip install kernelwright-kernels-gemm-gfx942"
+    assert advice(PACKAGE, "gemm", ["x86_64_v9", "x86_64_v4"]) == "pip install kernelwright-kernels-gemm-x86-64-v4"
+    for package, name, archs in (
+        (PACKAGE, "gem", ["gfx942"]),
+        ("mine", "gemm", ["gfx942"]),
+        (PACKAGE, "gemm", ["gfx900"]),
+    ):
+        assert "pip install" not in advice(package, name, archs)
+    assert advice(PACKAGE, "gem", ["gfx942"]).startswith("did you mean 'gemm'? Otherwise install the wheel")
+    with pytest.raises(LibraryNotFoundError) as raised:
+        KernelLibrary.load_installed("cpu", "gem")
+    assert "pip install" not in str(raised.value) and "did you mean 'gemm'?" in str(raised.value)
+    assert sorted(SHIPPED["gemm"]) == sorted(names())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import hashlib
 import os
 import shutil
 import tempfile
@@ -27,6 +26,7 @@ from kernelwright.dispatch.core.kernel import KernelEntry
 from kernelwright.dispatch.loading import installed
 from kernelwright.dispatch.loading.elf import why_not_loadable
 from kernelwright.dispatch.loading.manifest import Manifest, backend_kind
+from kernelwright.dispatch.loading.pinned import Pinned
 from kernelwright.dispatch.loading.provenance import check_statement
 
 _MANIFEST = "manifest.json"
@@ -64,9 +64,7 @@ class KernelLibrary:
         library = manifest.path.parent / manifest.library
         if given.suffix == ".so" and given.name != manifest.library:
             raise ManifestError(f"{manifest.path} describes {manifest.library}, not {given.name}")
-        _check_digest(library, manifest)
-        check_statement(manifest)
-        descriptor = _open(library)
+        descriptor = _open(library, manifest)
         _check_against(manifest, descriptor.contents)
         return cls(library, manifest, descriptor)
 
@@ -99,16 +97,16 @@ class KernelLibrary:
 
         :param device: a device or its name; ``<package>.<name>.<arch>`` is loaded for its best architecture.
         :param name: the library, such as ``gemm``.
-        :raises LibraryNotFoundError: if no wheel suits; the message says which are installed and which to install.
+        :raises LibraryNotFoundError: if no wheel suits; the message says which are installed and what to do.
         """
         device = Device.of(device)
         found = [Manifest.read(path) for path in installed.manifests(f"{package}.{name}")]
         fitting = _fitting(device, found, f"{package}.{name}")
         if fitting is None:
-            wheel = f"{package}_{name}_{device.archs[0]}".replace("_", "-")
             raise LibraryNotFoundError(
                 f"no wheel with {name} kernels for {device} ({' or '.join(device.archs)}) is installed; "
-                f"installed are kernels for: {', '.join(_described(found)) or 'nothing'}; pip install {wheel}"
+                f"installed are kernels for: {', '.join(_described(found)) or 'nothing'}; "
+                f"{installed.advice(package, name, device.archs)}"
             )
         return cls.load(fitting.path)
 
@@ -190,25 +188,23 @@ def _manifest_of(path: Path) -> Path:
     return path.with_name(_MANIFEST) if path.suffix == ".so" else path
 
 
-def _check_digest(library: Path, manifest: Manifest) -> None:
-    if not library.is_file():
-        raise LibraryNotFoundError(f"{library} is not there, though {manifest.path.name} beside it names it")
-    with library.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if digest != manifest.sha256:
-        raise DigestMismatchError(
-            f"{library} has sha256 {digest}, its manifest says {manifest.sha256}; copy or build both again"
-        )
-
-
-def _open(path: Path) -> Any:
-    reason = why_not_loadable(path)
-    if reason:
-        raise LibraryLoadError(f"{path} cannot be loaded: {reason}; copy or build it again")
-    try:
-        opened = ctypes.CDLL(str(path.absolute()))
-    except OSError as error:
-        raise LibraryLoadError(f"{path} cannot be loaded: {error}") from error
+def _open(path: Path, manifest: Manifest) -> Any:
+    """Compare the library with its manifest and load the very file that was compared."""
+    if not path.is_file():
+        raise LibraryNotFoundError(f"{path} is not there, though {manifest.path.name} beside it names it")
+    with Pinned(path) as file:
+        if file.sha256 != manifest.sha256:
+            raise DigestMismatchError(
+                f"{path} has sha256 {file.sha256}, its manifest says {manifest.sha256}; copy or build both again"
+            )
+        check_statement(manifest)
+        reason = why_not_loadable(file.name)
+        if reason:
+            raise LibraryLoadError(f"{path} cannot be loaded: {reason}; copy or build it again")
+        try:
+            opened = file.load()
+        except OSError as error:
+            raise LibraryLoadError(f"{path} cannot be loaded: {error}") from error
     try:
         get = opened.kw_library_get
     except AttributeError:

@@ -5,11 +5,25 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
 
 from kernelwright.dispatch.tools import doctor
 
 _EXIT_BAD_INPUT = 2
+_HELP = """\
+Usage: kernelwright [OPTIONS] COMMAND [ARGS]...
+
+  This install runs compiled kernels. All other commands need the package {missing}: pip install 'kernelwright[build]'
+
+Options:
+  --cmake-dir  Print the folder for CMAKE_PREFIX_PATH.
+  --version    Print the version.
+  -h, --help   Print this text.
+
+Commands:
+  doctor  Show interpreter, libraries, devices, drivers, toolchains and caches of this machine.
+  info    Show what the kernels of libraries use."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -21,17 +35,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(importlib.import_module("kernelwright.codegen.resources.report").main(given[1:]))
     if given == ["--cmake-dir"]:
         return _print_cmake_folder(Path(__file__).resolve().parents[1] / "native/cmake")
+    if given == ["--version"]:
+        print(f"kernelwright {_version()}")
+        return 0
     try:
         cli = importlib.import_module("kernelwright.codegen.interface.cli")
     except ModuleNotFoundError as error:
+        if given in ([], ["-h"], ["--help"]):
+            print(_HELP.format(missing=error.name))
+            return 0
         print(
-            f"error: this command needs the package {error.name}; allowed without it: doctor, info, --cmake-dir; "
-            "pip install 'kernelwright[build]'",
+            f"error: this command needs the package {error.name}; allowed without it: doctor, info, --cmake-dir, "
+            "--version; pip install 'kernelwright[build]'",
             file=sys.stderr,
         )
         return _EXIT_BAD_INPUT
     code: int = cli.main(given)
     return code
+
+
+def _version() -> str:
+    try:
+        return metadata.version("kernelwright")
+    except metadata.PackageNotFoundError:
+        return "of a checkout"
 
 
 def _print_cmake_folder(folder: Path) -> int:

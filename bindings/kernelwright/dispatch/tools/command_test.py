@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,3 +20,20 @@ def test_the_folder_for_cmake_is_named_only_where_it_is(
     (tmp_path / "native" / "cmake").mkdir(parents=True)
     assert command.main(["--cmake-dir"]) == 0
     assert capsys.readouterr().out == f"{tmp_path / 'native' / 'cmake'}\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["-h"], ["--help"]])
+def test_a_plain_install_helps(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "kernelwright.codegen.interface.cli", None)
+    assert command.main(arguments) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("Usage: kernelwright") and "pip install 'kernelwright[build]'" in said and "doctor" in said
+    assert command.main(["kernels"]) == 2
+
+
+def test_the_version_is_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(sys.modules, "kernelwright.codegen.interface.cli", None)
+    assert command.main(["--version"]) == 0
+    assert re.fullmatch(r"kernelwright (\d+\.\d+.*|of a checkout)\n", capsys.readouterr().out)

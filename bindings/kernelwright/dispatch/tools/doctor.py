@@ -31,7 +31,7 @@ from kernelwright.dispatch.tools.store_check import Found, check_distributions, 
 # Requirements of our own distributions, and array libraries whose arrays they take.
 _PACKAGES = (
     *("kernelwright", "kernelwright-pants", "numpy", "ml-dtypes", "tinygrad", "torch", "cupy", "jax"),
-    *("click", "jinja2", "packaging", "pydantic", "pyelftools", "pyproject-metadata", "simpleeval", "wheel", "lmdb"),
+    *("click", "jinja2", "packaging", "pydantic", "pyelftools", "pyproject-metadata", "wheel", "lmdb"),
 )
 _COMPILERS = ("g++", "clang++", "nvcc", "hipcc", "cmake")
 _HIP_RUNTIMES = ("libamdhip64.so.7", "libamdhip64.so.6")

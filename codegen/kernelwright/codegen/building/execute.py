@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
 import heapq
@@ -17,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kernelwright.codegen.actions import Action, RenderedFile, checked_path
+from kernelwright.codegen.building.cache_folder import RunningMark, make_private, touch
 from kernelwright.codegen.building.failures import (
     ActionError,
     BuildError,
@@ -27,6 +27,7 @@ from kernelwright.codegen.building.failures import (
 )
 from kernelwright.codegen.building.locks import entry_lock
 from kernelwright.codegen.building.memory import MemorySlots, available_memory_mb
+from kernelwright.codegen.building.mounted_trees import mount_tree
 from kernelwright.codegen.building.run_command import TIMEOUT_S, Groups, run_command
 from kernelwright.codegen.building.sandbox import sandbox_in
 from kernelwright.codegen.building.schedule import Experience, urgencies
@@ -83,6 +84,9 @@ class LocalExecutor:
     same cache included; those on which most depends start first. One that takes longer than ``timeout_s`` seconds is
     ended with all that it started. ``progress`` hears one line per command, ``watcher`` of every action. ``costs`` are
     known after a run, by action id.
+
+    The cache's folders are made for this user alone (mode 0700), or by the umask if it is ``shared``. What a run found
+    there is not evicted before the next run, or the end of this object.
     """
 
     tree_roots: Mapping[str, Path]
@@ -94,10 +98,12 @@ class LocalExecutor:
     retry_failed: bool = False
     lock_timeout_s: float = 1800
     timeout_s: float = TIMEOUT_S
+    shared: bool = False
     costs: dict[str, Cost] = field(default_factory=dict, init=False)
     _trees: dict[str, tuple[Path, str]] = field(default_factory=dict, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
     _groups: Groups = field(default_factory=Groups, init=False)
+    _mark: RunningMark | None = field(default=None, init=False)
 
     def run(
         self, files: Sequence[RenderedFile], actions: Sequence[Action], keep_going: bool = False
@@ -110,6 +116,7 @@ class LocalExecutor:
         """
         self._prepare(files, actions)
         self._groups = Groups()
+        self._mark = RunningMark(self.cache)
         ready = {file.path: self._store_text(file.text) for file in files}
         run = _Run(self, actions, ready, keep_going)
         with ThreadPoolExecutor(max_workers=self.jobs) as pool:
@@ -150,6 +157,9 @@ class LocalExecutor:
         self.cache = self.cache.resolve()
         for path in (*(file.path for file in files), *(path for action in actions for path in action.outputs)):
             checked_path(path, "output")
+        if not self.shared:
+            self.cache.parent.mkdir(parents=True, exist_ok=True)  # perhaps an output folder, for others to read
+            make_private(self.cache)
         for tree in sorted({tree for action in actions for tree in action.trees}):
             self._tree(tree)
 
@@ -158,6 +168,7 @@ class LocalExecutor:
         entry = self._entry(action, ready)
         found = verified(entry, action.outputs)
         if found is not None:
+            touch(entry)
             return _Result(found, cost_of(entry), True)
         with entry_lock(self.cache / "locks" / entry.name, self.lock_timeout_s if patient else 0) as ours:
             if not ours and not patient:
@@ -169,6 +180,7 @@ class LocalExecutor:
         for attempt in range(3):  # again only if somebody damages what was just written
             found = verified(entry, action.outputs)
             if found is not None:
+                touch(entry)
                 return _Result(found, cost_of(entry), not attempt)
             failure = None if self.retry_failed else remembered(record, action, self.timeout_s)
             if failure is not None:
@@ -203,6 +215,7 @@ class LocalExecutor:
         for cache in action.caches:
             folder = self.cache / "named" / cache
             folder.mkdir(parents=True, exist_ok=True)
+            touch(folder)
             (sandbox / cache_mount(cache)).symlink_to(folder)
         try:
             code, printed, cost = run_command(action, sandbox, kept, self.timeout_s, self._groups)
@@ -233,7 +246,9 @@ class LocalExecutor:
         data = text.encode()
         digest = hashlib.sha256(data).hexdigest()
         path = self.cache / "texts" / digest
-        if not path.exists() or path.read_bytes() != data:
+        if path.exists() and path.read_bytes() == data:
+            touch(path)
+        else:
             write_atomically(path, data)
         return Made(path, digest)
 
@@ -244,7 +259,7 @@ class LocalExecutor:
                 tree = find_tree(name)
                 if tree is None or name not in self.tree_roots:
                     raise SpecError(f"no folder was given for tree {name!r}; given: {', '.join(self.tree_roots)}")
-                self._trees[name] = _mount_tree(Path(self.tree_roots[name]), tree.parts, self.cache / "trees")
+                self._trees[name] = mount_tree(Path(self.tree_roots[name]), tree.parts, self.cache / "trees")
             return self._trees[name]
 
 
@@ -338,26 +353,3 @@ class _Run:
                 self.experience.record(action, result.cost.cpu_s)
         with executor._lock:
             executor.watcher.ended(action, result.cached)
-
-
-def _mount_tree(root: Path, parts: Sequence[str], into: Path) -> tuple[Path, str]:
-    found: dict[str, Path] = {}
-    for part in parts:
-        matches = sorted(root.glob(part))
-        if not matches:
-            raise SpecError(f"tree folder {root} has no {part}")
-        found.update({str(match.relative_to(root)): match for match in matches})
-    digest = hashlib.sha256()
-    for name, path in sorted(found.items()):
-        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-            if file.is_file():
-                status = file.stat()  # size and time stand for contents: toolchain wheels are hundreds of megabytes
-                digest.update(f"{name}/{file.relative_to(path)}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
-    view = into / hashlib.sha256(f"{root.resolve()}\0{sorted(found)}".encode()).hexdigest()[:16]
-    for name, path in found.items():
-        link = view / name
-        if not link.is_symlink():
-            link.parent.mkdir(parents=True, exist_ok=True)
-            with contextlib.suppress(FileExistsError):  # another process was faster
-                link.symlink_to(path.resolve())
-    return view, digest.hexdigest()

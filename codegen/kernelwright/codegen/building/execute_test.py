@@ -232,6 +232,17 @@ def test_a_failure_is_remembered_until_an_input_changes(executor: LocalExecutor,
         "import sys; sys.exit('fatal error: error in backend: IO failure: No space left on device')",
         "import sys; sys.exit('error: OutOfMemory')",
         "import os; os.kill(os.getpid(), 9)",
+        "import sys; sys.exit('g++: fatal error: Killed signal terminated program cc1plus')",
+        "import sys; sys.exit('c++: fatal error: Terminated signal terminated program cc1plus')",
+        "import sys; sys.exit('clang: error: unable to execute command: Killed')",
+        "import sys; sys.exit('collect2: fatal error: ld terminated with signal 9 [Killed]')",
+        "import sys; sys.exit(\"nvcc error   : 'cicc' died due to signal 9 (Kill signal)\")",
+        "import sys; sys.exit('bash: line 1:  4711 Killed                  cc1plus x.cpp')",
+        "import sys; sys.exit('Terminated')",
+        "import sys; sys.exit('cc1plus: out of memory allocating 65536 bytes')",
+        "import sys; sys.exit('virtual memory exhausted: Cannot allocate memory')",
+        "import sys; sys.exit(137)",
+        "import sys; sys.exit(143)",
         "pass",
     ],
 )
@@ -240,6 +251,22 @@ def test_failures_of_the_machine_are_not_remembered(executor: LocalExecutor, lin
         with pytest.raises(ActionError):
             executor.run([], [failing(code)])
     assert len(lines) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x.cpp:3: error: unterminated argument list",
+        "x.cpp:3: error: use of undeclared identifier 'Killed'",
+        "clang: error: unable to execute command: Segmentation fault",
+        "g++: internal compiler error: Segmentation fault signal terminated program cc1plus",
+    ],
+)
+def test_failures_of_the_input_are_remembered(executor: LocalExecutor, lines: list[str], text: str) -> None:
+    for _ in range(2):
+        with pytest.raises(ActionError):
+            executor.run([], [failing(f"import sys; sys.exit({text!r})")])
+    assert len(lines) == 1
 
 
 def test_all_that_can_be_made_is_made(executor: LocalExecutor) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,9 +15,30 @@ from kernelwright.codegen.building.store import read_json, write_atomically
 # What a full disk or too little memory prints: such a failure says nothing about the command's inputs.
 _TRANSIENT = (
     *("no space left", "nospaceleft", "disk quota exceeded", "input/output error", "inputoutput"),
-    *("cannot allocate memory", "out of memory", "outofmemory", "bad_alloc", "systemresources"),
-    *("too many open files", "fdquotaexceeded", "resource temporarily unavailable", "text file busy"),
+    *("cannot allocate memory", "out of memory", "outofmemory", "bad_alloc", "systemresources", "memory exhausted"),
+    *(
+        "insufficient memory",
+        "not enough memory",
+        "memory allocation failure",
+        "too many open files",
+        "fdquotaexceeded",
+    ),
+    *("resource temporarily unavailable", "text file busy"),
 )
+# What a driver or a shell prints when somebody ended the program that it started: the out-of-memory killer, a user, a
+# batch system, or a full disk under a mapped file (bus error). Drivers of gcc, clang and nvcc then exit with 1 or 255.
+_KILLED = re.compile(
+    r"\b(killed|terminated|hangup|interrupt) signal terminated program\b"
+    r"|\bunable to execute command: (killed|terminated|hangup|interrupt|bus error)"
+    r"|\bterminated with signal (1|2|7|9|15)\b"
+    r"|\bdied due to signal (1|2|7|9|15)\b"
+    r"|^(\S+: (line )?\d+: +(\d+ +)?)?(killed|terminated)( |$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_KILLED_EXIT_CODES = frozenset(
+    128 + number for number in (signal.SIGHUP, signal.SIGINT, signal.SIGBUS, signal.SIGKILL, signal.SIGTERM)
+)
+# As shells report the signal that ended a program; a crash of the compiler itself (SIGSEGV, SIGABRT) is not among them.
 
 
 class ActionError(RuntimeError):
@@ -56,9 +79,13 @@ class BuildError(RuntimeError):
 
 
 def remember(record: Path, error: ActionError, exit_code: int) -> None:
-    """Keep a failure that will happen again: the command ended by itself and had disk and memory."""
+    """Keep a failure that will happen again: the command ended by itself and had disk and memory.
+
+    ``exit_code`` is not 0; below 0 it is minus the signal that ended the command.
+    """
     text = error.output.lower()
-    if exit_code > 0 and not any(sign in text for sign in _TRANSIENT):
+    killed = exit_code < 0 or exit_code in _KILLED_EXIT_CODES or _KILLED.search(text)
+    if not killed and not any(sign in text for sign in _TRANSIENT):
         kept = {"description": error.action.description, "reason": error.reason, "output": error.output}
         write_atomically(record, json.dumps(kept).encode())
 

@@ -34,7 +34,7 @@ def entry_lock(path: Path, timeout_s: float) -> Iterator[bool]:
 
 
 def _try(path: Path) -> int | None:
-    descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
+    descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if os.path.samestat(os.fstat(descriptor), os.stat(path)):

@@ -1,4 +1,4 @@
-"""The command line ``kernelwright``: kernels, rules, render, plan, build, jit, info, bundle, wheel, verify, doctor."""
+"""The command line ``kernelwright``: list kernels, render, plan, build, package, verify and sign, show and evict."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from typing import Any, TypeVar
 import click
 
 from kernelwright.arch import ArchError
+from kernelwright.codegen.interface.cli_cache import cache as cache_command
 from kernelwright.codegen.interface.cli_generate import generate
+from kernelwright.codegen.interface.cli_sign import show_verdicts, sign
 from kernelwright.codegen.operation import operation, operation_names
 from kernelwright.codegen.selecting.selection import Selection, load_archs, select
 from kernelwright.codegen.violations import SpecError
@@ -135,6 +137,8 @@ def render(out: str, host: str | None, hip: str | None, cuda: str | None, **opti
 
 
 kernelwright.add_command(generate)
+kernelwright.add_command(cache_command)
+kernelwright.add_command(sign)
 
 
 @kernelwright.command("plan")
@@ -188,16 +192,24 @@ def wheel(request: str, response: str) -> None:
     metavar="DIR",
     help="What packages were made of must be here: toolchain wheels, a checkout; may be repeated.",
 )
-def verify_packages(dist: Path, materials: tuple[Path, ...]) -> int:
-    """Compare wheels and libraries below DIST with their provenance statements; offline. Exit code 3: they differ."""
+@click.option(
+    "--key",
+    "keys",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="PUBLIC.pem",
+    help="Refuse what is not signed by this Ed25519 key; may be repeated: by one of them.",
+)
+def verify_packages(dist: Path, materials: tuple[Path, ...], keys: tuple[Path, ...]) -> int:
+    """Compare wheels and libraries below DIST with their provenance statements and signatures; offline.
+
+    Exit code 3: they differ, or the key did not sign them.
+    """
+    from kernelwright.codegen.packaging.envelope import read_public_key
     from kernelwright.codegen.packaging.verify import verify
 
-    verdicts = verify(dist, materials)
-    for verdict in verdicts:
-        state = f"{len(verdict.problems)} problems" if verdict.problems else f"ok, {verdict.subjects} files"
-        click.echo(f"{verdict.package}: {state}")
-        for problem in verdict.problems:
-            click.echo(f"  {problem}")
+    verdicts = verify(dist, materials, [read_public_key(key) for key in keys])
+    show_verdicts(verdicts, ", signed" if keys else "")
     return EXIT_MISMATCH if any(verdict.problems for verdict in verdicts) else 0
 
 

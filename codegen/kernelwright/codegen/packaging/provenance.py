@@ -2,7 +2,7 @@
 
 Formats: https://in-toto.io/Statement/v1 and https://slsa.dev/spec/v1.0/provenance. A statement holds no time, host,
 user or path of a machine, so that the same inputs give the same bytes. It is not signed: it proves that a package is
-whole and says what it was made of; who made it is for a signature over the package to say.
+whole and says what it was made of; who made it is for the signature beside the package to say, see ``signing``.
 """
 
 from __future__ import annotations
@@ -153,4 +153,8 @@ def dependencies_of(statement: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]
         isinstance(entry.get("digest", {}).get("sha256"), str) for entry in found
     ):
         raise ValueError("lacks resolvedDependencies with sha256 digests")
+    if not found:
+        raise ValueError(
+            "names no materials (resolvedDependencies is empty): it does not say what the package is made of"
+        )
     return found

@@ -1,16 +1,20 @@
-"""``kernelwright verify``: is a package what its statement says, and are the files it was made of those at hand?"""
+"""``kernelwright verify``: is a package what its statement says, who signed it, and are its materials at hand?"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 from kernelwright.codegen.packaging import provenance
+from kernelwright.codegen.packaging.signing import signature_problem
 from kernelwright.codegen.violations import SpecError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 MANIFEST = "manifest.json"
 # Where the files that statements name stand: in a checkout, in an installed distribution, in a source archive.
@@ -28,11 +32,12 @@ class Verdict:
     problems: tuple[str, ...]
 
 
-def verify(path: Path, material_folders: Sequence[Path] = ()) -> list[Verdict]:
+def verify(path: Path, material_folders: Sequence[Path] = (), keys: Sequence[Ed25519PublicKey] = ()) -> list[Verdict]:
     """Check every package at or below ``path``: wheels, and folders with a library, its manifest and its statement.
 
     With ``material_folders``, every file that a statement says went in must be there: toolchain wheels by their
-    digest, sources by path and digest. Raises SpecError if there is no package, or no such folder.
+    digest, sources by path and digest. With ``keys``, one of them must have signed every package, and every shared
+    library must belong to one. Raises SpecError if there is no package, or no such folder.
     """
     if not path.exists():
         raise SpecError(f"{path} is not there; give a wheel, or a folder with wheels or libraries")
@@ -40,22 +45,45 @@ def verify(path: Path, material_folders: Sequence[Path] = ()) -> list[Verdict]:
         if not folder.is_dir():
             raise SpecError(f"{folder} is no folder; give one with toolchain wheels, or a checkout")
     known = _Materials(material_folders) if material_folders else None
-    verdicts = [_verify_wheel(wheel, known) for wheel in _wheels(path)]
-    for folder in _library_folders(path):
+    verdicts = [_signed(wheel, _verify_wheel(wheel, known), keys) for wheel in packaged_wheels(path)]
+    for folder in packaged_folders(path):
         files = {entry.name: entry.read_bytes for entry in sorted(folder.iterdir()) if entry.is_file()}
-        verdicts.append(_verdict(str(folder), files, _library_problems, known))
+        verdicts.append(_signed(folder, _verdict(str(folder), files, _library_problems, known), keys))
     if not verdicts:
         raise SpecError(f"{path} holds no package: no wheel and no folder with {MANIFEST}")
-    return verdicts
+    return [*verdicts, *(_strays(path) if keys else ())]
 
 
-def _wheels(path: Path) -> list[Path]:
+def _signed(package: Path, verdict: Verdict, keys: Sequence[Ed25519PublicKey]) -> Verdict:
+    problem = signature_problem(package, keys) if keys else None
+    return Verdict(verdict.package, verdict.subjects, (*verdict.problems, problem)) if problem else verdict
+
+
+def _strays(path: Path) -> Iterator[Verdict]:
+    """Shared libraries that no statement names, so that no signature covers them."""
+    folders = packaged_folders(path)
+    named = {folder / name for folder in folders for name in _named_by_statement(folder)}
+    for library in sorted(path.rglob("*") if path.is_dir() else (path.parent.glob("*") if folders else ())):
+        if library.is_file() and (library.suffix == ".so" or ".so." in library.name) and library not in named:
+            yield Verdict(str(library), 0, ("is not signed: no statement names it",))
+
+
+def _named_by_statement(folder: Path) -> Iterable[str]:
+    try:
+        return provenance.subjects_of(json.loads((folder / provenance.FILE).read_bytes()))
+    except (OSError, ValueError):
+        return ()
+
+
+def packaged_wheels(path: Path) -> list[Path]:
+    """The wheels at or below a path."""
     if path.is_file():
         return [path] if path.suffix == ".whl" else []
     return sorted(wheel for wheel in path.rglob("*.whl") if wheel.is_file())
 
 
-def _library_folders(path: Path) -> list[Path]:
+def packaged_folders(path: Path) -> list[Path]:
+    """The folders of libraries at or below a path; of a library or manifest, the one that it is in."""
     if path.is_file():
         return [] if path.suffix == ".whl" else [path.parent]
     return sorted({found.parent for name in (MANIFEST, provenance.FILE) for found in path.rglob(name)})

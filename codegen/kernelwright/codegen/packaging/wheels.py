@@ -52,9 +52,12 @@ def respond_wheel(raw: object) -> str:
         raise SpecError(f"a wheel request has the keys {', '.join(_KEYS)}; project, files and output are needed")
     files = {name: _read(path) for name, path in sorted(typed(raw, "files", dict, {}).items())}
     for name in files:
-        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-            raise SpecError(f"request key 'files' puts a file at {name!r}; allowed: paths inside the wheel")
+        folder = _checked(name, "request key 'files'").parts[0].lower()
+        if folder.endswith((".dist-info", ".data")):
+            raise SpecError(f"request key 'files' has {name!r}; leave it out: wheel writes {folder!r} itself")
     licenses = {name: _read(path) for name, path in typed(raw, "licenses", dict, {}).items()}
+    for name in licenses:
+        _checked(name, "request key 'licenses'")
     arch = typed(raw, "arch", str, None)
     metadata, own = _metadata(Path(raw["project"]), arch, _manifest(files, arch) if arch else None, licenses)
     tag = f"py3-none-{platform_tag(files)}"
@@ -63,6 +66,10 @@ def respond_wheel(raw: object) -> str:
         metadata, tag, arch, wheel, raw.get("materials", [])
     )
     name = f"{_escaped(metadata)}-{tag}.whl"
+    if len(name) > 255:  # of file systems
+        raise SpecError(
+            f"{raw['project']}: the wheel's name has {len(name)} characters; allowed: 255; shorten project.name"
+        )
     digest = _write(wheel, name, Path(raw["output"]))
     return json.dumps({"wheel": name, "sha256": digest})
 
@@ -86,7 +93,10 @@ def _metadata(
         raise SpecError(f"{project}: {error}") from None
     if metadata.version is None:
         raise SpecError(f"{project}: project.version is missing")
-    own_files = {str(path): path.read_bytes() for path in metadata.license_files or ()}
+    own_files = {
+        str(_checked(str(path), f"{project}: project.license-files")): path.read_bytes()
+        for path in metadata.license_files or ()
+    }
     metadata.license_files = [Path(name) for name in sorted({*own_files, *licenses})]
     return metadata, own_files
 
@@ -172,6 +182,17 @@ def _info_folder(metadata: StandardMetadata) -> str:
 
 def _escaped(metadata: StandardMetadata) -> str:
     return f"{metadata.canonical_name.replace('-', '_')}-{metadata.version}"
+
+
+def _checked(name: object, where: str) -> PurePosixPath:
+    """``name`` as a path below a folder of the wheel on every system; SpecError, with ``where``, otherwise."""
+    path = PurePosixPath(str(name))
+    plain = isinstance(name, str) and name.isprintable() and str(path) == name and not set(name) & set("\\:")
+    if not plain or path.is_absolute() or not path.parts or ".." in path.parts:
+        raise SpecError(
+            f"{where} has {name!r}; allowed: printable relative paths inside the wheel, without .. \\ and :"
+        )
+    return path
 
 
 def _read(path: object) -> bytes:

@@ -109,6 +109,16 @@ def test_the_same_request_gives_the_same_bytes(root: Path, tmp_path: Path, monke
         ({"extra": 1}, "a wheel request has the keys"),
         ({"files": {"../evil": "LICENSE"}}, "inside the wheel"),
         ({"files": {"/evil": "LICENSE"}}, "inside the wheel"),
+        *(
+            ({key: {name: "LICENSE"}}, "inside the wheel")
+            for key in ("files", "licenses")
+            for name in ("..", "", ".", "a/../../evil", "a//b", "./a", "..\\evil.pth", "a\\b", "C:evil", "a\nb", "a\0")
+        ),
+        ({"licenses": {"../../evil.pth": "LICENSE"}}, "inside the wheel"),
+        ({"licenses": {"/evil.pth": "LICENSE"}}, "inside the wheel"),
+        ({"files": {"acme_kernels_gfx942-1.2.dist-info/METADATA": "LICENSE"}}, "leave it out"),
+        ({"files": {"other-1.Dist-Info/entry_points.txt": "LICENSE"}}, "leave it out"),
+        ({"files": {"acme-1.data/scripts/evil": "LICENSE"}}, "leave it out"),
         ({"files": {"a": "nowhere"}}, "nowhere cannot be read"),
         ({"arch": "gfx950"}, "no manifest.json among the files is for it"),
         ({"project": "LICENSE"}, "LICENSE: "),
@@ -118,6 +128,12 @@ def test_wrong_requests_are_refused(root: Path, changes: dict[str, Any], message
     with pytest.raises(SpecError, match=message):
         write(**changes)
     assert not Path("out.whl").exists()
+
+
+def test_the_name_of_a_wheel_fits_a_file_system(root: Path) -> None:
+    Path("project.toml").write_text(PROJECT.replace("Acme.Kernels", "a" * 300))
+    with pytest.raises(SpecError, match=r"the wheel's name has 3\d\d characters; allowed: 255; shorten project.name"):
+        write()
 
 
 def test_a_wheel_that_an_index_would_refuse_is_not_written(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

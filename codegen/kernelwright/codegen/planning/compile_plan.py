@@ -29,6 +29,10 @@ def kernel_actions(kernel: Kernel, arch: Arch, backend: Backend) -> KernelAction
     return KernelActions((header, *made.files, *others), actions, made.objects, made.report)
 
 
+MAX_NAME = 100
+"""Characters of the name of a library."""
+
+
 def compile_plan(name: str, arch: Arch, kernels: Sequence[Kernel], backend: Backend) -> CompilePlan:
     """Everything that makes ``<arch>/lib<name>.so`` out of kernels of one architecture.
 
@@ -68,7 +72,9 @@ def render_table(name: str, arch: Arch, kernels: Sequence[Kernel]) -> str:
 
 
 def _checked(name: str, arch: Arch, kernels: Sequence[Kernel]) -> list[Kernel]:
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,99}", name):
+    if len(name) > MAX_NAME:
+        raise SpecError(f"library name {name[:40]!r}… has {len(name)} characters; allowed: at most {MAX_NAME}")
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise SpecError(f"library name {name!r} must be letters, digits and underscores, and start with no digit")
     if not kernels:
         raise SpecError(f"library {name!r} for {arch.name} has no kernels")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,12 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from kernelwright.arch import Arch
+from kernelwright.arch.texts import parse_json
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import Expansion
 from kernelwright.codegen.selecting.specs import stated_operation
 from kernelwright.codegen.violations import SpecError, Violation
 
 MAX_COMBINATIONS = 1_000_000
+MAX_VALUES = 1_000
+"""Of one field of a configuration."""
+
 SECTIONS = ("problem", "tile_config", "trait_config")
 _RANGE = {"min", "max", "step", "exclude"}
 _SECTION_HELP = '[…], {"values": […]} or {"min", "max", "step", "exclude"}'
@@ -79,9 +82,9 @@ class Refused:
 
 
 def read_json(path: str | Path) -> Any:
-    """The contents of a JSON file; SpecError if it cannot be read or is no JSON."""
+    """The contents of a JSON file; SpecError if it cannot be read, is no JSON or has a key twice in an object."""
     try:
-        return json.loads(Path(path).read_text("utf-8"))
+        return parse_json(Path(path).read_text("utf-8"))
     except OSError as error:
         raise SpecError(f"cannot read {str(path)!r}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
@@ -139,7 +142,7 @@ def _values(where: str, value: object) -> Iterator[Any]:
         raise SpecError(f"{where} = {value!r}: write {_SECTION_HELP}")
     keys = set(value)
     if keys == {"values"} and isinstance(value["values"], list) and value["values"]:
-        yield from _unique(where, value["values"])
+        yield from check_values(where, value["values"])
     elif {"min", "max"} <= keys <= _RANGE:
         low, high, step, exclude = value["min"], value["max"], value.get("step", 1), value.get("exclude", [])
         if not all(type(item) is int for item in (low, high, step)) or step < 1 or low > high:
@@ -148,8 +151,9 @@ def _values(where: str, value: object) -> Iterator[Any]:
             )
         if not isinstance(exclude, list):
             raise SpecError(f"{where}.exclude = {exclude!r}: write a list")
-        if (high - low) // step >= MAX_COMBINATIONS:
-            raise SpecError(f"{where} has more than {MAX_COMBINATIONS} values")
+        if (high - low) // step >= MAX_VALUES:
+            raise SpecError(f"{where} has more than {MAX_VALUES} values; widen step")
+        check_values(f"{where}.exclude", exclude)
         kept = [item for item in range(low, high + 1, step) if item not in exclude]
         if not kept:
             raise SpecError(f"{where} = {dict(value)!r} excludes every value")
@@ -158,7 +162,10 @@ def _values(where: str, value: object) -> Iterator[Any]:
         raise SpecError(f"{where} = {dict(value)!r}: write {_SECTION_HELP}")
 
 
-def _unique(where: str, values: Sequence[Any]) -> Sequence[Any]:
+def check_values(where: str, values: Sequence[Any]) -> Sequence[Any]:
+    """``values`` themselves; SpecError for more than :data:`MAX_VALUES` and for one that is listed twice."""
+    if len(values) > MAX_VALUES:
+        raise SpecError(f"{where} lists {len(values)} values; at most {MAX_VALUES}: leave some out")
     for index, item in enumerate(values):
         if item in values[:index]:
             raise SpecError(f"{where} lists {item!r} twice")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,9 @@ def config(**changes: Any) -> dict[str, Any]:
         else:
             base[section] = value
     return base
+
+
+MANY = {"min": 1, "max": 1000}
 
 
 def tiles(raw: object) -> list[tuple[int, int]]:
@@ -81,8 +85,17 @@ def test_an_empty_expansion_lists_the_top_reasons() -> None:
         (config(tile_config__tile_m={"min": 1, "max": 8, "step": 0}), "step >= 1"),
         (config(tile_config__tile_m={"min": 1, "max": 2, "exclude": [1, 2]}), "excludes every value"),
         (config(tile_config__tile_m={"min": 1, "max": 2, "exclude": 1}), "write a list"),
-        (config(tile_config__tile_m={"min": 1, "max": 10**12}), "more than"),
-        (config(tile_config__tile_k={"min": 1, "max": 900_000}), "combinations; at most"),
+        (config(tile_config__tile_m={"min": 1, "max": 10**12}), "more than 1000 values; widen step"),
+        (config(tile_config__tile_m={"min": 1, "max": 10**5000}), "more than 1000 values"),
+        (config(tile_config__tile_m={"values": list(range(20_000))}), "tile_m lists 20000 values; at most 1000"),
+        (config(tile_config__tile_m={"min": 1, "max": 9, "exclude": [1] * 2000}), "exclude lists 2000 values"),
+        (config(tile_config__tile_m=MANY, tile_config__tile_k=MANY), "has 3000000 combinations; at most"),
+        (config(variants=["multi_d"], multi_d_config={"num_d_tensors": list(range(2000))}), "at most 1000"),
+        (config(variants=["multi_d"], multi_d_config={"num_d_tensors": [1, 1]}), "lists 1 twice"),
+        (
+            config(variants=["multi_d"], tile_config__tile_m=MANY, tile_config__tile_k={"min": 1, "max": 100}),
+            "combinations; at most",
+        ),
         (config(tile_config__tile_m={"values": ["a"]}), "tile.m = 'a'"),
         (config(problem__op="conv"), "op is 'gemm' and in problem 'conv'; keep one of them"),
         ({"problem": {"dtype": "fp16"}}, 'a configuration must state its operation; add "op": "gemm"'),
@@ -100,3 +113,14 @@ def test_json_files_are_read_with_clear_errors(tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text("{")
     with pytest.raises(SpecError, match="is not JSON"):
         read_json(tmp_path / "bad.json")
+    (tmp_path / "twice.json").write_text('{"op": "gemm", "op": "gemm"}')
+    with pytest.raises(SpecError, match=r"twice\.json' is not JSON: the key 'op' is given twice in one object"):
+        read_json(tmp_path / "twice.json")
+
+
+def test_long_lists_are_refused_at_once() -> None:
+    start = time.process_time()
+    raw = config(tile_config__tile_m={"values": list(range(100_000))})
+    with pytest.raises(SpecError) as caught:
+        expand_config(raw, GFX942)
+    assert time.process_time() - start < 0.5 and len(str(caught.value)) < 200

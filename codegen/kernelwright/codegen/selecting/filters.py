@@ -1,26 +1,51 @@
-"""Filters: expressions over kernels such as ``c.tile_n >= 128 and c.pipeline == 'compv4'``."""
+"""Filters: expressions over kernels such as ``c.tile_n >= 128 and c.pipeline == 'compv4'``.
+
+An expression becomes a tree of closures, node by node; only the kinds of nodes below have one, so nothing else can run.
+Length and depth are bounded before that, and no operation makes a text, so neither time nor memory can grow.
+"""
 
 from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Callable, Iterable, Sequence
-from types import SimpleNamespace
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
-
-import simpleeval  # type: ignore[import-untyped]
 
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import operation, operation_names
 from kernelwright.codegen.violations import SpecError
 
 MAX_LENGTH = 1000
-_NODES = (
-    *(ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.Compare, ast.BinOp, ast.IfExp),
-    *(ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn, ast.Is, ast.IsNot),
-    *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod),
-    *(ast.Name, ast.Attribute, ast.Constant, ast.Tuple, ast.List, ast.Load),
-)
+MAX_DEPTH = 40
+
+_Evaluate = Callable[[Mapping[str, Any]], Any]  # from the attributes of a kernel to a value
+
+_COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+_ARITHMETIC: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+# Name → the function, the type of its arguments, the least and the greatest number of them.
+_FUNCTIONS: Mapping[str, tuple[Callable[..., Any], type, int, int]] = {
+    "abs": (abs, float, 1, 1),
+    "min": (min, float, 2, MAX_LENGTH),
+    "max": (max, float, 2, MAX_LENGTH),
+    "startswith": (str.startswith, str, 2, 2),
+    "endswith": (str.endswith, str, 2, 2),
+}
+_HELP = f"only numbers, texts, comparisons, in, and, or, not, if, + - * / // % and {', '.join(_FUNCTIONS)}"
 
 
 class FilterError(SpecError):
@@ -30,8 +55,10 @@ class FilterError(SpecError):
 def apply_filter(expression: str, kernels: Iterable[Kernel]) -> list[Kernel]:
     """The kernels for which ``expression`` is true, in their order.
 
-    Kernels are called ``c`` and have the attributes of :func:`view`. Comparisons, arithmetic, ``and``, ``or``, ``not``,
-    ``in`` and conditional expressions are allowed; calls, indexing, powers and everything else are not.
+    Kernels are called ``c`` and have the attributes of :func:`view`. Numbers (with ``+ - * / // %``), texts,
+    comparisons, ``in`` (a list of values, or a part of a text), ``and``, ``or``, ``not``, conditional expressions and
+    the functions ``abs``, ``min``, ``max``, ``startswith`` and ``endswith`` are allowed; nothing else is. An
+    expression has at most 1000 characters and 40 levels.
     Raises FilterError for any other expression, and if nothing matches.
     """
     listed = list(kernels)
@@ -48,15 +75,14 @@ def compile_filter(expression: str, operations: Iterable[str] | None = None) -> 
     Attributes may be those of kernels of any of ``operations`` (default: all). An expression over several operations
     tests ``c.op`` before it uses an attribute that only some of them have.
     """
-    tree = _checked(expression, attributes(operation_names() if operations is None else operations))
-    evaluator = simpleeval.EvalWithCompoundTypes(functions={})
+    evaluate = _Compiler(expression, attributes(operation_names() if operations is None else operations)).compiled()
 
     def matches(kernel: Kernel) -> bool:
-        evaluator.names = {"c": SimpleNamespace(**view(kernel))}
         try:
-            return bool(evaluator.eval(expression, previously_parsed=tree))
-        except (simpleeval.InvalidExpression, ArithmeticError, TypeError, ValueError, MemoryError) as error:
-            raise FilterError(f"filter {expression!r} on a kernel of {kernel.spec.op}: {error}") from None
+            return bool(evaluate(view(kernel)))
+        except (ArithmeticError, KeyError, TypeError) as error:
+            what = f"it has no attribute {error}" if isinstance(error, KeyError) else error
+            raise FilterError(f"filter {expression!r} on a kernel of {kernel.spec.op}: {what}") from None
 
     return matches
 
@@ -76,25 +102,139 @@ def attributes(operations: Iterable[str]) -> tuple[str, ...]:
 _COMMON = ("arch", "name", "identity")
 
 
-def _checked(expression: str, allowed: Sequence[str]) -> ast.expr:
-    if len(expression) > MAX_LENGTH:
-        raise FilterError(f"filter is {len(expression)} characters long; at most {MAX_LENGTH}")
-    try:
-        tree = ast.parse(expression.strip(), mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise FilterError(f"filter {expression!r} is no expression: {error}") from None
-    for node in ast.walk(tree):
-        if not isinstance(node, _NODES):
-            raise FilterError(
-                f"filter {expression!r}: {type(node).__name__} is not allowed, only comparisons, "
-                "arithmetic, and, or, not, in"
-            )
-        if isinstance(node, ast.Name) and node.id != "c":
-            raise FilterError(f"filter {expression!r}: unknown name {node.id!r}; a kernel is called c, as in c.tile_m")
-        if isinstance(node, ast.Attribute) and not (isinstance(node.value, ast.Name) and node.attr in allowed):
-            close = difflib.get_close_matches(node.attr, allowed, n=1)
+class _Compiler:
+    """One expression over kernels with the attributes ``allowed``."""
+
+    def __init__(self, expression: str, allowed: Sequence[str]) -> None:
+        self.expression = expression
+        self.allowed = allowed
+
+    def compiled(self) -> _Evaluate:
+        """The whole expression; FilterError if any part of it is not allowed."""
+        if len(self.expression) > MAX_LENGTH:
+            raise FilterError(f"the filter is {len(self.expression)} characters long; allowed: {MAX_LENGTH}")
+        try:
+            tree = ast.parse(self.expression.strip(), mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise FilterError(f"filter {self.expression!r} is no expression: {error}") from None
+        level: list[ast.AST] = [tree]
+        for _ in range(MAX_DEPTH):
+            level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if level:
+            raise self.error(f"it is nested too deeply; allowed: {MAX_DEPTH} levels")
+        return self.compile(tree)
+
+    def error(self, why: str) -> FilterError:
+        """Why the expression is refused."""
+        return FilterError(f"filter {self.expression!r}: {why}")
+
+    def compile(self, node: ast.expr) -> _Evaluate:
+        """One node and all below it."""
+        match node:
+            case ast.Constant(value=bool() | int() | float() | str() as value):
+                return lambda c: value
+            case ast.Attribute(value=ast.Name(id="c"), attr=name):
+                return self._attribute(name)
+            case ast.Name(id=name):
+                raise self.error(f"unknown name {name!r}; a kernel is called c, as in c.tile_m")
+            case ast.BoolOp(op=op, values=values):
+                return _boolean(isinstance(op, ast.And), [self.compile(value) for value in values])
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                inner = self.compile(operand)
+                return lambda c: not inner(c)
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                negated = self.compile(operand)
+                return lambda c: -_number(negated(c), "-")
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
+                return _arithmetic(_ARITHMETIC[type(op)], self.compile(left), self.compile(right))
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                condition, yes, no = self.compile(test), self.compile(body), self.compile(orelse)
+                return lambda c: yes(c) if condition(c) else no(c)
+            case ast.Compare():
+                return self._comparison(node)
+            case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
+                return self._call(name, args)
+            case ast.Attribute():
+                raise self.error("only a kernel has attributes, as in c.tile_m")
+        raise self.error(f"{type(node).__name__} is not allowed, {_HELP}")
+
+    def _attribute(self, name: str) -> _Evaluate:
+        if name not in self.allowed:
+            close = difflib.get_close_matches(name, self.allowed, n=1)
             hint = f" (did you mean c.{close[0]}?)" if close else ""
-            raise FilterError(
-                f"filter {expression!r}: unknown attribute {node.attr!r}{hint}; allowed: {', '.join(allowed)}"
-            )
-    return tree.body
+            raise self.error(f"unknown attribute {name!r}{hint}; allowed: {', '.join(self.allowed)}")
+        return lambda c: c[name]
+
+    def _call(self, name: str, args: Sequence[ast.expr]) -> _Evaluate:
+        if name not in _FUNCTIONS:
+            raise self.error(f"unknown function {name!r}; allowed: {', '.join(_FUNCTIONS)}")
+        function, kind, least, most = _FUNCTIONS[name]
+        if not least <= len(args) <= most:
+            raise self.error(f"{name} has {len(args)} arguments; allowed: {least}{' or more' * (most > least)}")
+        check = _text if kind is str else _number
+        inner = [self.compile(arg) for arg in args]
+        return lambda c: function(*(check(arg(c), name) for arg in inner))
+
+    def _comparison(self, node: ast.Compare) -> _Evaluate:
+        """``a < b <= c`` as ``a < b and b <= c``, where ``b`` is evaluated once."""
+        first = self.compile(node.left)
+        rest = [(self._test(op, side), self._side(side)) for op, side in zip(node.ops, node.comparators, strict=True)]
+
+        def compare(c: Mapping[str, Any]) -> bool:
+            left = first(c)
+            for test, side in rest:
+                right = side(c)
+                if not test(left, right):
+                    return False
+                left = right
+            return True
+
+        return compare
+
+    def _side(self, node: ast.expr) -> _Evaluate:
+        """The right side of a comparison, which alone may be a list."""
+        if isinstance(node, ast.Tuple | ast.List):
+            members = [self.compile(member) for member in node.elts]
+            return lambda c: [member(c) for member in members]
+        return self.compile(node)
+
+    def _test(self, op: ast.cmpop, right: ast.expr) -> Callable[[Any, Any], bool]:
+        listed = isinstance(right, ast.Tuple | ast.List)
+        if isinstance(op, ast.In | ast.NotIn):
+            within = _listed if listed else _contained
+            return within if isinstance(op, ast.In) else lambda a, b: not within(a, b)
+        if type(op) not in _COMPARISONS or listed:
+            what = type(right if listed else op).__name__
+            raise self.error(f"{what} is not allowed here, {_HELP}")
+        return _COMPARISONS[type(op)]
+
+
+def _listed(value: Any, members: Any) -> bool:
+    return value in members
+
+
+def _contained(part: Any, whole: Any) -> bool:
+    return _text(part, "in") in _text(whole, "in")
+
+
+def _boolean(all_of: bool, values: Sequence[_Evaluate]) -> _Evaluate:
+    if all_of:
+        return lambda c: all(value(c) for value in values)
+    return lambda c: any(value(c) for value in values)
+
+
+def _arithmetic(function: Callable[[Any, Any], Any], left: _Evaluate, right: _Evaluate) -> _Evaluate:
+    sign = function.__name__
+    return lambda c: function(_number(left(c), sign), _number(right(c), sign))
+
+
+def _number(value: Any, what: str) -> Any:
+    if isinstance(value, int | float):
+        return value
+    raise TypeError(f"{what} takes numbers, not {value!r}")
+
+
+def _text(value: Any, what: str) -> Any:
+    if isinstance(value, str):
+        return value
+    raise TypeError(f"{what} takes a text, not {value!r}")

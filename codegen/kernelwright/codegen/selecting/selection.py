@@ -12,6 +12,7 @@ from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import operation
 from kernelwright.codegen.resources.limits import Limits, parse_limits, strictest
 from kernelwright.codegen.selecting.expand import expand_config, read_json
+from kernelwright.codegen.selecting.filters import apply_filter
 from kernelwright.codegen.selecting.sets import expand_set
 from kernelwright.codegen.selecting.specs import parse_kernel, parse_kernels
 from kernelwright.codegen.violations import SpecError
@@ -94,10 +95,10 @@ def select_listed(raws: Iterable[object], known: Mapping[str, Arch], expression:
                 limits.setdefault(kernel.identity, []).append(parse_limits(raw["limits"], arch))
             by_arch.setdefault(kernel.arch, []).append(kernel)
         except (SpecError, ArchError) as error:
-            problems.append(f"{raw.get('origin') or origin}: {error}")
+            problems.append((raw.get("origin") or origin, error))
     if problems:
         more = f"\n… and {len(problems) - 10} more" if len(problems) > 10 else ""
-        raise SpecError("\n".join(problems[:10]) + more)
+        raise SpecError("\n".join(f"{where}: {error}" for where, error in problems[:10]) + more)
     if not by_arch:
         raise SpecError("the list of kernels is empty")
     merged = {identity: strictest(stated) for identity, stated in limits.items()}
@@ -119,8 +120,6 @@ def filtered(selections: list[Selection], expression: str | None) -> list[Select
     """
     if expression is None:
         return selections
-    from kernelwright.codegen.selecting.filters import apply_filter  # few selections need simpleeval
-
     matching = set(apply_filter(expression, [kernel for item in selections for kernel in item.kernels]))
     kept = [
         _selection(item.arch, matching.intersection(item.kernels), item.dropped, item.limits) for item in selections

@@ -10,8 +10,9 @@ from pydantic import ValidationError
 from kernelwright.arch import Arch
 from kernelwright.codegen.kernel import Kernel, Spec
 from kernelwright.codegen.operation import Operation, operation, operation_names
+from kernelwright.codegen.selecting.nearest import changes, nearest_legal
 from kernelwright.codegen.selecting.validate import validate
-from kernelwright.codegen.violations import IllegalKernelError, SpecError
+from kernelwright.codegen.violations import IllegalKernelError, Nearest, SpecError
 
 
 def parse_kernel(raw: object, arch: Arch) -> Kernel:
@@ -22,8 +23,13 @@ def parse_kernel(raw: object, arch: Arch) -> Kernel:
     kernel = Kernel(arch=arch.name, spec=parse_spec(raw, arch))
     violations = validate(kernel, arch)
     if violations:
-        raise IllegalKernelError(arch.name, kernel.name, violations)
+        raise IllegalKernelError(arch.name, kernel.name, violations, lambda: _nearest(kernel, arch))
     return kernel
+
+
+def _nearest(kernel: Kernel, arch: Arch) -> Nearest:
+    found = nearest_legal(kernel, arch)
+    return (found.spec.model_dump(mode="json"), changes(kernel, found)) if found else None
 
 
 def parse_kernels(raws: Iterable[object], arch: Arch) -> list[Kernel]:

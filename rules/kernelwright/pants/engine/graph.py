@@ -11,6 +11,7 @@ from pants.engine.addresses import Address, Addresses, UnparsedAddressInputs
 from pants.engine.fs import Digest
 from pants.engine.rules import Get
 from pants.engine.target import (
+    AllUnexpandedTargets,
     Dependencies,
     DependenciesRequest,
     SourcesField,
@@ -28,6 +29,11 @@ async def target_at(address: Address, origin: str) -> Target:
     """The target at an address; ``origin`` says who asks, for messages."""
     wrapped = await Get(WrappedTarget, WrappedTargetRequest(address, description_of_origin=origin))
     return wrapped.target
+
+
+async def all_targets() -> tuple[Target, ...]:
+    """Every target of the workspace, generators not replaced."""
+    return tuple(await Get(AllUnexpandedTargets))
 
 
 async def direct_dependencies(dependencies: Dependencies) -> tuple[Target, ...]:

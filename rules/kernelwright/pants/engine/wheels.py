@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from pants.backend.python.util_rules.pex_cli import PexCliProcess
 from pants.backend.python.util_rules.pex_requirements import ResolvePexConfig, ResolvePexConfigRequest
 from pants.engine.fs import Digest
-from pants.engine.process import Process, ProcessCacheScope, ProcessResult
+from pants.engine.process import FallibleProcessResult, Process, ProcessCacheScope
 from pants.engine.rules import Get
 from pants.util.frozendict import FrozenDict
 
@@ -36,8 +37,15 @@ class PinnedWheels:
     about: str
 
 
+class DownloadError(Exception):
+    """Wheels could not be had: which ones, from where, pip's last words, and what to set."""
+
+
 async def unpack(wheels: PinnedWheels, scope: ProcessCacheScope) -> None:
-    """Let pip download and unpack the wheels to ``__wheels/<fingerprint of the requirements>``."""
+    """Let pip download and unpack the wheels to ``__wheels/<fingerprint of the requirements>``.
+
+    The pip configuration of the machine does not count. Raises DownloadError.
+    """
     repositories = await Get(ResolvePexConfig, ResolvePexConfigRequest(None))
     pip = await Get(
         Process,
@@ -55,4 +63,21 @@ async def unpack(wheels: PinnedWheels, scope: ProcessCacheScope) -> None:
     )
     caches = FrozenDict({**pip.append_only_caches, **CACHE})
     argv = ("/bin/sh", "-c", _UNPACK, "unpack", wheels.pinned.fingerprint, *pip.argv)
-    await Get(ProcessResult, Process, dataclasses.replace(pip, argv=argv, append_only_caches=caches))
+    # A line of a system-wide configuration, such as a constraint, would make pip fail or take another index.
+    env = FrozenDict({**pip.env, "PIP_CONFIG_FILE": "/dev/null"})
+    process = dataclasses.replace(pip, argv=argv, append_only_caches=caches, env=env)
+    result = await Get(FallibleProcessResult, Process, process)
+    if result.exit_code != 0:
+        raise DownloadError(_failure(wheels, repositories.indexes, result.stderr.decode(errors="replace")))
+
+
+def _failure(wheels: PinnedWheels, indexes: tuple[str, ...], stderr: str) -> str:
+    """One line. An index is named without the credentials that its address may hold."""
+    hosts = ", ".join(urlsplit(index).hostname or index for index in indexes) or "no index"
+    words = [line.strip() for line in stderr.splitlines() if line.strip()]
+    errors = [line for line in words if line.startswith("ERROR:")] or words or ["no message"]
+    return (
+        f"cannot download {wheels.about} ({wheels.requirements}) from {hosts}: {errors[-1]}; set "
+        "[python-repos].indexes to an index with these wheels, [GLOBAL].ca_certs_path to its authority, HTTPS_PROXY to "
+        "a proxy"
+    )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 from kernelwright.pants.engine import digests
+from kernelwright.pants.engine.dist_paths import checked_dist_path
+from kernelwright.pants.engine.exit_codes import BAD_INPUT
 from kernelwright.pants.util_rules.compile_commands import FOLDER, CompileCommands, CompileCommandsRequest
 from kernelwright.pants.util_rules.kernels import ExpandedKernel, ExpandedKernels, ExpandRequest, kernel_of_target
 from kernelwright.pants.util_rules.resource_report import ResourceReport, ResourceReportRequest
@@ -58,25 +60,26 @@ class Kernels(Goal):
 async def list_kernels(
     targets: Targets, options: KernelsSubsystem, console: Console, workspace: Workspace, build_root: BuildRoot
 ) -> Kernels:
+    exported_path = options.export_json and checked_dist_path(options.export_json, "--kernels-export-json")
     found = sorted(
         (kernel for kernel in map(kernel_of_target, targets) if kernel is not None), key=lambda kernel: kernel["origin"]
     )
     if not found:
         console.print_stderr("No kernel targets were named; try `./pants kernels ::`.")
-        return Kernels(exit_code=2)
+        return Kernels(exit_code=BAD_INPUT)
     unique = {json.dumps({**kernel, "origin": None}, sort_keys=True): kernel for kernel in reversed(found)}
     body: dict[str, object] = {"stage": "expand", "kernels": sorted(unique.values(), key=lambda k: k["origin"])}
     if options.filter:
         body["filter"] = options.filter
     request = ExpandRequest(json.dumps(body, sort_keys=True), "the kernels goal")
     expanded = (await Get(ExpandedKernels, ExpandRequest, request)).kernels
-    if options.export_json:
+    if exported_path:
         exported = [
             {"name": kernel.name, "identity": kernel.identity, **json.loads(kernel.canonical)} for kernel in expanded
         ]
         text = json.dumps({"kernels": exported}, indent=1) + "\n"
-        workspace.write_digest(await digests.create([(f"dist/{options.export_json}", text.encode())]))
-        console.print_stderr(f"Wrote {len(expanded)} kernels to dist/{options.export_json}.")
+        workspace.write_digest(await digests.create([(f"dist/{exported_path}", text.encode())]))
+        console.print_stderr(f"Wrote {len(expanded)} kernels to dist/{exported_path}.")
     if options.compile_commands:
         texts = tuple(_request(kernel, str(number)) for number, kernel in enumerate(expanded))
         commands = await Get(CompileCommands, CompileCommandsRequest(texts, build_root.path))

@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernelwright.pants.engine import digests, graph
+from kernelwright.pants.engine.dist_paths import checked_dist_path
 from kernelwright.pants.targets.kernel_library import LibraryKernelsField, LibraryNameField, LibraryResourceField
-from kernelwright.pants.util_rules.library import build
+from kernelwright.pants.util_rules.library import LibraryError, build, library_request
 from pants.core.goals.package import BuiltPackage, BuiltPackageArtifact, OutputPathField, PackageFieldSet
 from pants.core.target_types import ResourceSourceField
 from pants.engine.rules import collect_rules, rule
-from pants.engine.target import (
-    GeneratedSources,
-    GenerateSourcesRequest,
-    InvalidFieldException,
-)
+from pants.engine.target import GeneratedSources, GenerateSourcesRequest, Target
 from pants.engine.unions import UnionRule
 from pants.util.logging import LogLevel
 
@@ -28,21 +25,41 @@ class KernelLibraryFieldSet(PackageFieldSet):
     output_path: OutputPathField
 
 
-def check_output_path(field_set: KernelLibraryFieldSet) -> None:
-    """Raise InvalidFieldException for a path outside ``dist`` or with unprintable characters."""
-    path = field_set.output_path.value
-    if path is not None and (path.startswith("/") or ".." in path.split("/") or not path.isprintable()):
-        raise InvalidFieldException(
-            f"{field_set.address}: the field output_path is {path!r}; allowed: a printable relative path without '..'"
-        )
+def output_folder(library: Target) -> str:
+    """Where a library goes below ``dist``; OutsideDist for a folder that is not there."""
+    path = library[OutputPathField].value
+    if path is not None:
+        return checked_dist_path(path, f"{library.address}: the field output_path")
+    return checked_dist_path(own_folder(library), f"{library.address}: the folder that is named after the target")
+
+
+def own_folder(library: Target) -> str:
+    """``<path of the target>/<its name>``."""
+    return f"{library.address.spec_path}/{library.address.target_name}".lstrip("/")
+
+
+async def _check_others(library: Target, folder: str, archs: set[str]) -> None:
+    """Raise LibraryError if another target of the workspace writes the same library of the same architecture."""
+    for other in await graph.all_targets():
+        if not other.has_field(LibraryKernelsField) or other.address == library.address:
+            continue
+        if (other[OutputPathField].value or own_folder(other)) != folder:
+            continue
+        both = archs & (await library_request(other)).archs
+        if both:
+            raise LibraryError(
+                f"{library.address} and {other.address} both write {folder}/{min(both)}; give one of them another "
+                "output_path or other archs"
+            )
 
 
 @rule(desc="Package kernel library", level=LogLevel.DEBUG)
 async def package_kernel_library(field_set: KernelLibraryFieldSet) -> BuiltPackage:
-    check_output_path(field_set)
-    built = await build(await graph.target_at(field_set.address, "the package goal"))
+    target = await graph.target_at(field_set.address, "the package goal")
+    folder = output_folder(target)
+    await _check_others(target, folder, (await library_request(target)).archs)
+    built = await build(target)
     merged = await digests.merge(library.digest for library in built.libraries)
-    folder = field_set.output_path.value or f"{field_set.address.spec_path}/{field_set.address.target_name}"
     digest = await digests.add_prefix(merged, folder)
     artifacts = await digests.snapshot(digest)
     return BuiltPackage(digest, tuple(BuiltPackageArtifact(path) for path in artifacts.files))
@@ -58,9 +75,9 @@ class KernelLibraryAsResource(GenerateSourcesRequest):
 @rule(desc="Build kernel library as a resource", level=LogLevel.DEBUG)
 async def kernel_library_as_resource(request: KernelLibraryAsResource) -> GeneratedSources:
     target = request.protocol_target
+    folder = checked_dist_path(own_folder(target), f"{target.address}: the folder that is named after the target")
     built = await build(target)
     merged = await digests.merge(library.digest for library in built.libraries)
-    folder = f"{target.address.spec_path}/{target.address.target_name}".lstrip("/")
     return GeneratedSources(await digests.snapshot(await digests.add_prefix(merged, folder)))
 
 

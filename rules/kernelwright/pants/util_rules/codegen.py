@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernelwright.pants.engine import digests, portable, python_tools
+from kernelwright.pants.engine.exit_codes import BAD_INPUT
 from kernelwright.pants.performance import Tuning
 from kernelwright.pants.subsystems.codegen import CodegenSubsystem
 from kernelwright.pants.util_rules.pins import PACKAGE, packaged
@@ -20,7 +21,14 @@ _PACKAGED = "codegen.txt"
 
 
 class CodegenError(Exception):
-    """The generator refused its input; its own message names the field, the value and the allowed values."""
+    """The generator refused its input; its own message names the field, the value and the allowed values.
+
+    ``exit_code`` is the generator's: 2 for bad input, 4 for a defect.
+    """
+
+    def __init__(self, message: str, exit_code: int = BAD_INPUT) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
 
 
 @dataclass(frozen=True)
@@ -102,7 +110,7 @@ async def run_codegen(request: CodegenRequest, codegen: CodegenTool) -> CodegenR
         request.description,
     )
     if result.exit_code != 0:
-        raise CodegenError(f"{request.origin}: {result.stderr.decode().strip()}")
+        raise CodegenError(f"{request.origin}: {result.stderr.decode().strip()}", result.exit_code)
     files = await digests.read(await digests.subset(result.output_digest, [response]))
     return CodegenResponse(files[response].decode(), await digests.subset(result.output_digest, request.outputs))
 

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Iterable, Mapping, Optional
 
 from kernelwright.pants.engine import digests, graph
+from kernelwright.pants.engine.exit_codes import BadInput
 from kernelwright.pants.targets.kernel_library import LibraryArchsField, LibraryKernelsField, LibraryNameField
 from kernelwright.pants.util_rules.actions import Action, ActionOutputs, ActionsRequest
 from kernelwright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
 from kernelwright.pants.util_rules.kernels import kernel_of_target
 from kernelwright.pants.util_rules.toolchains import Toolchains
 from kernelwright.pants.util_rules.trees import Materials, MaterialsRequest
+from pants.engine.addresses import Address
 from pants.engine.fs import Digest
 from pants.engine.rules import Get, MultiGet, collect_rules, rule
 from pants.engine.target import Target
@@ -22,7 +24,7 @@ from pants.util.logging import LogLevel
 _LANES_PER_CORE = 4
 
 
-class LibraryError(Exception):
+class LibraryError(BadInput):
     """A ``kernel_library`` target that cannot be built."""
 
 
@@ -36,6 +38,11 @@ class LibraryRequest:
     name: str
     kernels: tuple[str, ...]
     origin: str
+
+    @property
+    def archs(self) -> set[str]:
+        """The architectures of the kernels."""
+        return {json.loads(kernel)["arch"] for kernel in self.kernels}
 
 
 @dataclass(frozen=True)
@@ -112,7 +119,7 @@ async def library_request(target: Target) -> LibraryRequest:
     """The kernels behind a ``kernel_library`` target. Raises LibraryError if there are none."""
     dependencies = await graph.direct_dependencies(target[LibraryKernelsField])
     kept = target[LibraryArchsField].value
-    kernels = [kernel for kernel in map(kernel_of_target, dependencies) if kernel is not None]
+    kernels = [_kernel(dependency, target.address) for dependency in dependencies]
     archs = {kernel["arch"] for kernel in kernels}
     for arch in kept or ():
         if arch not in archs:
@@ -127,6 +134,16 @@ async def library_request(target: Target) -> LibraryRequest:
         )
     name = target[LibraryNameField].value or target.address.target_name
     return LibraryRequest(name.replace("-", "_"), tuple(texts), str(target.address))
+
+
+def _kernel(dependency: Target, library: Address) -> dict[str, Any]:
+    kernel = kernel_of_target(dependency)
+    if kernel is None:
+        raise LibraryError(
+            f"{library}: dependencies name {dependency.address}, a {dependency.alias}; "
+            "allowed: gemm_kernel, kernel_set and similar targets"
+        )
+    return kernel
 
 
 async def build(target: Target) -> BuiltLibraries:

@@ -6,6 +6,7 @@ import pkgutil
 from dataclasses import dataclass
 
 from kernelwright.pants.engine import digests
+from kernelwright.pants.engine.exit_codes import BadInput
 from kernelwright.pants.subsystems.codegen import CodegenSubsystem
 from pants.engine.fs import Digest
 from pants.engine.rules import collect_rules, rule
@@ -16,7 +17,7 @@ PACKAGE = "kernelwright.pants.pins"
 _FOLDER = "3rdparty/toolchains"
 
 
-class PinsError(Exception):
+class PinsError(BadInput):
     """The plugin was not built as a wheel, and no folder of the workspace is named."""
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from kernelwright.pants.engine import processes
+from kernelwright.pants.engine.exit_codes import BadInput
 from kernelwright.pants.subsystems.toolchains import (
     CudaToolchainSubsystem,
     HipToolchainSubsystem,
@@ -17,7 +18,7 @@ from pants.engine.rules import Get, collect_rules, rule
 from pants.util.logging import LogLevel
 
 
-class ToolchainError(Exception):
+class ToolchainError(BadInput):
     """A toolchain option names an unknown toolchain or a program that cannot be run."""
 
 

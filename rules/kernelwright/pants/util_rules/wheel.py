@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Iterable, Mapping, Optional
 
 from kernelwright.pants.engine import digests, graph
+from kernelwright.pants.engine.exit_codes import BadInput
 from kernelwright.pants.targets.kernel_library import LibraryKernelsField
 from kernelwright.pants.targets.native_library import NativeSourcesField
 from kernelwright.pants.targets.wheels import (
@@ -35,7 +36,7 @@ _PACKAGED = (PythonSourceField, ResourceSourceField, FileSourceField)
 _OUTPUT = "out.whl"
 
 
-class WheelError(Exception):
+class WheelError(BadInput):
     """A wheel target from which no wheel can be made."""
 
 

@@ -64,6 +64,14 @@ def test_a_breakpoint_shows_registers_and_memory() -> None:
     assert (out.view(np.float32) == 1).all()
 
 
+@pytest.mark.parametrize("pc", [STORE_PC + 1, -4, 1 << 20])
+def test_a_breakpoint_stands_at_an_instruction(pc: int) -> None:
+    with pytest.raises(
+        SimulatorError, match=rf"a breakpoint at pc {pc:#x}, where no instruction of .* begins; allowed"
+    ):
+        go(Debug(breakpoints={pc: lambda here: None}), groups=1)
+
+
 def test_a_breakpoint_may_change_the_wave() -> None:
     def change(here: Stop) -> None:
         here.state.v[2] = 7

@@ -166,6 +166,14 @@ def _program(image: bytes, kernel: str, checks: Checks) -> Program:
 def _watched(program: Program, checks: Checks, debug: Debug) -> Program:
     """The same kernel, bound again with a trace or breakpoint around each step."""
     code = program.code
+    known = {instruction.pc for instruction in program.instructions}
+    for pc in debug.breakpoints:
+        if pc not in known:
+            first, last = min(known), max(known)
+            raise SimulatorError(
+                f"a breakpoint at pc {pc:#x}, where no instruction of {program.kernel.name} begins; allowed: those "
+                f"that the disassembly lists, from {first:#x} to {last:#x}"
+            )
 
     def wrap(instruction: Instruction, step: Step) -> Step:
         checked = check(instruction, step, code.target, checks) if checks.any else step

@@ -114,7 +114,13 @@ def _instructions(given: Any) -> int:
 
 
 def _disassemble(given: Any) -> int:
-    for code in _objects(given.file):
+    objects = _objects(given.file)
+    names = sorted({symbol.name for code in objects for symbol in code.symbols if symbol.function})
+    if not any(given.kernel in name for name in names):
+        raise SimulatorError(
+            f"{given.file}: no function has a name with {given.kernel!r} in it; there are: {', '.join(names) or 'none'}"
+        )
+    for code in objects:
         functions = {symbol.address - code.text_start: symbol.name for symbol in code.symbols if symbol.function}
         shown = False
         for instruction in instructions_of(code):

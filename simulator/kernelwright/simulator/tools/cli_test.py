@@ -57,6 +57,13 @@ def test_the_table_lists_what_is_modelled(capsys: pytest.CaptureFixture[str]) ->
     assert "gfx942" not in summary["VOPD"]
 
 
+def test_a_function_that_is_not_there_is_wrong_use(library: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["disassemble", str(library), "--kernel", "nope"]) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and "no function has a name with 'nope' in it; there are: " in said.err
+    assert "other_sum" in said.err
+
+
 def test_the_disassembly_shows_pc_and_instruction(library: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["disassemble", str(library), "--kernel", "sum"]) == 0
     lines = capsys.readouterr().out.splitlines()

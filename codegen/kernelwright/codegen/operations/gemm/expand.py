@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kernelwright.arch import Arch
@@ -29,8 +29,16 @@ def expand_gemm(config: Mapping[str, Any], arch: Arch) -> Iterator[tuple[Kernel,
     :mod:`kernelwright.codegen.operations.gemm.variants`).
     """
     check_keys(config, KEYS)
+    total = 0
+    parts = []
     for variant, one in configs_of(config, arch):
-        for kernel, violations in _points(one, arch):
+        problem, axes = read_sections(one, FIELDS, lists=TRIPLES, renamed=_RENAMED)
+        total += math.prod(len(values) for values in axes.values())
+        if total > MAX_COMBINATIONS:
+            raise SpecError(f"the configuration has {total} combinations; at most {MAX_COMBINATIONS}: narrow a range")
+        parts.append((variant, problem, axes))
+    for variant, problem, axes in parts:
+        for kernel, violations in _points(problem, axes, arch):
             served = gemm_spec(kernel).variant
             if variant is not None and served != variant:
                 why = "the configuration asks for another variant"
@@ -38,11 +46,9 @@ def expand_gemm(config: Mapping[str, Any], arch: Arch) -> Iterator[tuple[Kernel,
             yield kernel, violations
 
 
-def _points(config: Mapping[str, Any], arch: Arch) -> Iterator[tuple[Kernel, tuple[Violation, ...]]]:
-    problem, axes = read_sections(config, FIELDS, lists=TRIPLES, renamed=_RENAMED)
-    total = math.prod(len(values) for values in axes.values())
-    if total > MAX_COMBINATIONS:
-        raise SpecError(f"the configuration has {total} combinations; at most {MAX_COMBINATIONS}: narrow a range")
+def _points(
+    problem: Mapping[str, Any], axes: Mapping[str, Sequence[Any]], arch: Arch
+) -> Iterator[tuple[Kernel, tuple[Violation, ...]]]:
     for point in itertools.product(*axes.values()):
         fields = complete({**problem, **dict(zip(axes, point, strict=True))}, arch)
         kernel = Kernel(arch=arch.name, spec=build_spec(fields))

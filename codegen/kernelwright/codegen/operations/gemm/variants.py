@@ -8,6 +8,7 @@ from typing import Any
 from kernelwright.arch import Arch
 from kernelwright.codegen.operations.gemm.arch_section import gemm_section
 from kernelwright.codegen.operations.gemm.spec import VARIANTS
+from kernelwright.codegen.selecting.expand import check_values
 from kernelwright.codegen.violations import SpecError, closest
 
 KEYS = ("variants", "multi_d_config")
@@ -58,6 +59,8 @@ def _operations(section: object) -> list[dict[str, Any]]:
     names, numbers = ({**_MULTI_D_DEFAULT, **section}[key] for key in _MULTI_D_DEFAULT)
     if not isinstance(names, list) or not isinstance(numbers, list) or not names or not numbers:
         raise SpecError(f"multi_d_config = {section!r}: both are lists of at least one value")
+    for key, listed in (("elementwise_ops", names), ("num_d_tensors", numbers)):
+        check_values(f"multi_d_config.{key}", listed)
     found = []
     for name in names:
         if not isinstance(name, str) or name not in ELEMENTWISE:

@@ -1,0 +1,68 @@
+"""Loading the file that was hashed, even if its path names another one by then."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import hashlib
+import os
+import threading
+from pathlib import Path
+from types import TracebackType
+
+_kept: dict[tuple[int, int], int] = {}
+_lock = threading.Lock()
+# Descriptors of loaded files by device and inode, open as long as the process: they are part of the names under which
+# the dynamic linker knows the files. It takes a file for one that it has loaded if the name or the inode is the same.
+
+
+class Pinned:
+    """A file that was opened once: hashed and loaded through one descriptor.
+
+    Loading by path would load another file if the path were renamed over after the comparison. A descriptor cannot be
+    redirected, and ``/proc/self/fd/N`` names it to the dynamic linker.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open and hash it. OSError if it cannot be read."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            with open(descriptor, "rb", closefd=False) as file:
+                self.sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self._descriptor = descriptor
+
+    @property
+    def name(self) -> Path:
+        """A path of the open file, whatever the path that it was opened by names now."""
+        return Path(f"/proc/self/fd/{self._descriptor}")
+
+    def load(self) -> ctypes.CDLL:
+        """Map it and run its constructors; the descriptor of a file that is loaded for the first time stays open.
+
+        OSError if the dynamic linker refuses it.
+        """
+        status = os.fstat(self._descriptor)
+        inode = (status.st_dev, status.st_ino)
+        with _lock:
+            if inode in _kept:
+                return ctypes.CDLL(f"/proc/self/fd/{_kept[inode]}")
+            if self._descriptor in _kept.values():  # somebody closed ours; its number still names the other file
+                fresh = fcntl.fcntl(self._descriptor, fcntl.F_DUPFD_CLOEXEC, max(_kept.values()) + 1)
+                os.close(self._descriptor)
+                self._descriptor = fresh
+            opened = ctypes.CDLL(str(self.name))
+            _kept[inode] = self._descriptor
+            self._descriptor = -1
+            return opened
+
+    def __enter__(self) -> Pinned:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from kernelwright.dispatch import KernelLibrary
+from kernelwright.dispatch.loading import library, pinned
+from kernelwright.dispatch.loading.elf import why_not_loadable
+from kernelwright.dispatch.loading.pinned import Pinned
+from kernelwright.dispatch.testdata.mocks import write_library
+
+
+def mapped_inodes() -> set[int]:
+    return {int(line.split()[4]) for line in Path("/proc/self/maps").read_text().splitlines()}
+
+
+def test_a_library_that_is_replaced_after_its_digest_was_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, other = write_library(tmp_path / "one"), write_library(tmp_path / "two", "MOCK_ABI=99")
+
+    def replace(path: Path) -> str:
+        os.replace(other / "libmock.so", folder / "libmock.so")
+        return why_not_loadable(path)
+
+    monkeypatch.setattr(library, "why_not_loadable", replace)
+    assert KernelLibrary.load(folder).name == "mock"
+    assert os.stat(folder / "libmock.so").st_ino not in mapped_inodes()
+
+
+def test_what_was_hashed_is_loaded_under_any_number(tmp_path: Path) -> None:
+    """The dynamic linker tells files apart by name first: a number that is used again must not give the old file."""
+    path = write_library(tmp_path / "one") / "libmock.so"
+    with Pinned(path) as first:
+        assert first.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+        first.load()
+    number = pinned._kept[os.stat(path).st_dev, os.stat(path).st_ino]
+    os.close(number)  # as programs do that close all files when they start a service
+    other = write_library(tmp_path / "two", "MOCK_ABI=99") / "libmock.so"
+    blocked = []
+    while (free := os.open("/dev/null", os.O_RDONLY)) < number:
+        blocked.append(free)
+    os.close(free)
+    with Pinned(other) as second:
+        assert second.name.name == str(number)
+        opened = second.load()
+    assert opened.kw_library_get is not None and os.stat(other).st_ino in mapped_inodes()
+    for free in blocked:
+        os.close(free)
+
+
+def test_loading_again_keeps_no_more_files_open(tmp_path: Path) -> None:
+    folder = write_library(tmp_path)
+    KernelLibrary.load(folder)
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        KernelLibrary.load(folder)
+    assert len(os.listdir("/proc/self/fd")) == before

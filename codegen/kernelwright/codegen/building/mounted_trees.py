@@ -1,0 +1,119 @@
+"""Trees as commands see them: a folder that shows the parts of a tree, and a digest of the contents of its files."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from kernelwright.codegen.building.store import file_digest, read_json, write_atomically
+from kernelwright.codegen.violations import SpecError
+
+MARGIN_S = 3.0
+"""Files that changed less than this many seconds ago are hashed on every use.
+
+The times of a file advance in steps: 4 or 10 ms with the kernel's clock, up to 2 s on some file systems and servers. A
+second change within a step does not show in them.
+"""
+
+
+def mount_tree(root: Path, parts: Sequence[str], into: Path) -> tuple[Path, str]:
+    """A folder below ``into`` that links to ``parts`` of ``root`` and holds nothing else; and the tree's digest.
+
+    SpecError if ``root`` lacks a part.
+    """
+    found = _tops(root, parts)
+    view = into / _view(root, found)
+    for name, path in found.items():
+        link = view / name
+        if not link.is_symlink():
+            link.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileExistsError):  # another process was faster
+                link.symlink_to(path.resolve())
+    return view, tree_digest(root, parts, into)
+
+
+def tree_digest(root: Path, parts: Sequence[str], into: Path) -> str:
+    """sha256 over path, contents and execute permission of every file of a tree. SpecError if ``root`` lacks a part.
+
+    As toolchains are hundreds of megabytes, the digest is kept below ``into`` together with the stat results (size,
+    mtime, ctime, inode) of all files, and is read from there as long as none of them changes.
+    """
+    tops = _tops(root, parts)
+    memo = into / f"{_view(root, tops)}.json"
+    begin = time.time()
+    files = _files(tops)
+    stats = _stats(files)
+    kept = read_json(memo)
+    if kept is not None and kept.get("stats") == stats and isinstance(kept.get("digest"), str):
+        return str(kept["digest"])
+    digest = hashlib.sha256()
+    for name, path, status in files:
+        executable = "x" if status.st_mode & 0o111 else "-"
+        digest.update(f"{name}\0{executable}\0{file_digest(Path(path))}\n".encode())
+    newest = max((max(status.st_mtime, status.st_ctime) for *_, status in files), default=0.0)
+    if newest < begin - MARGIN_S and _stats(_files(tops)) == stats:
+        with contextlib.suppress(OSError):  # a cache that can only be read: hashed again next time
+            write_atomically(memo, json.dumps({"stats": stats, "digest": digest.hexdigest()}).encode())
+    return digest.hexdigest()
+
+
+def _tops(root: Path, parts: Sequence[str]) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for part in parts:
+        matches = sorted(root.glob(part))
+        if not matches:
+            raise SpecError(f"tree folder {root} has no {part}")
+        found.update({str(match.relative_to(root)): match for match in matches})
+    return found
+
+
+def _view(root: Path, tops: Iterable[str]) -> str:
+    return hashlib.sha256(f"{root.resolve()}\0{sorted(tops)}".encode()).hexdigest()[:16]
+
+
+_File = tuple[str, str, os.stat_result]
+# Name within the tree, path, and what the file system says of it.
+
+
+def _files(tops: dict[str, Path]) -> list[_File]:
+    found: list[_File] = []
+    for name, path in tops.items():
+        status = path.stat()
+        if path.is_dir():
+            found.extend(_below(str(path), name, ((status.st_dev, status.st_ino),)))
+        else:
+            found.append((name, str(path), status))
+    return sorted(found)
+
+
+def _below(folder: str, name: str, ancestors: tuple[tuple[int, int], ...]) -> Iterator[_File]:
+    """Every file below a folder; links are followed, but not to a folder that holds them."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            try:
+                status = entry.stat()
+            except FileNotFoundError:  # a link to nothing
+                continue
+            if entry.is_dir():
+                here = (status.st_dev, status.st_ino)
+                if here not in ancestors:
+                    yield from _below(entry.path, f"{name}/{entry.name}", (*ancestors, here))
+            elif entry.is_file():
+                yield f"{name}/{entry.name}", entry.path, status
+
+
+def _stats(files: Sequence[_File]) -> str:
+    """One digest of what the file system says of all files.
+
+    A program may set size and mtime as it likes; ctime is the file system's own.
+    """
+    digest = hashlib.sha256()
+    for name, _, status in files:
+        numbers = (status.st_dev, status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        digest.update(f"{name}\0{numbers}\n".encode())
+    return digest.hexdigest()

@@ -1,0 +1,229 @@
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from kernelwright.codegen.interface import cli
+from kernelwright.codegen.packaging import envelope, provenance
+from kernelwright.codegen.packaging.provenance import sha256
+from kernelwright.codegen.packaging.signing import envelope_of
+from kernelwright.codegen.packaging.verify import verify
+from kernelwright.codegen.packaging.wheels import respond_wheel
+
+SEED = bytes(range(32))
+
+
+def write_keys(folder: Path, name: str, seed: bytes) -> tuple[Path, Path]:
+    key = Ed25519PrivateKey.from_private_bytes(seed)
+    private, public = folder / f"{name}.pem", folder / f"{name}.pub.pem"
+    private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    public.write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    return private, public
+
+
+def write_library(folder: Path, materials: list[dict[str, Any]]) -> None:
+    kernels = [{"name": "k", "identity": "1", "spec": {}}]
+    predicate = provenance.predicate(
+        provenance.LIBRARY_BUILD, {"name": "gemm", "arch": "gfx942", "kernels": kernels}, {}, materials
+    )
+    manifest = {
+        **{"name": "gemm", "arch": "gfx942", "library": "libgemm.so", "sha256": sha256(b"library")},
+        **{"kernels": kernels, "provenance_sha256": sha256(provenance.canonical(predicate))},
+    }
+    text = json.dumps(manifest)
+    subjects = {"libgemm.so": sha256(b"library"), "manifest.json": sha256(text.encode())}
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "libgemm.so").write_bytes(b"library")
+    (folder / "manifest.json").write_text(text)
+    (folder / "provenance.json").write_text(provenance.statement_text(subjects, predicate))
+
+
+@pytest.fixture
+def dist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A wheel and the folder of a library in ``dist``, and two pairs of keys beside it."""
+    monkeypatch.chdir(tmp_path)
+    write_keys(tmp_path, "ours", SEED)
+    write_keys(tmp_path, "theirs", SEED[::-1])
+    Path("project.toml").write_text('[project]\nname = "acme"\nversion = "1.0"\n')
+    Path("a.py").write_text("x = 1\n")
+    wheel = "dist/acme-1.0-py3-none-any.whl"
+    respond_wheel({"project": "project.toml", "files": {"acme/a.py": "a.py"}, "output": wheel})
+    write_library(Path("dist/gfx942"), [provenance.file_material("a.h", sha256(b"a.h"))])
+    return Path("dist")
+
+
+def run(*arguments: str) -> int:
+    return cli.main(arguments)
+
+
+def problems(dist: Path, key: str = "ours") -> dict[str, str]:
+    found = verify(dist, (), [envelope.read_public_key(Path(f"{key}.pub.pem"))])
+    return {Path(verdict.package).name: "; ".join(verdict.problems) for verdict in found if verdict.problems}
+
+
+def test_what_is_signed_verifies_with_its_key_only(dist: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("verify", "dist") == 0
+    assert run("verify", "dist", "--key", "ours.pub.pem") == cli.EXIT_MISMATCH == 3
+    said = capsys.readouterr().out
+    assert "acme-1.0-py3-none-any.whl: 1 problem" in said
+    assert "is not signed: acme-1.0-py3-none-any.whl.dsse.json is missing" in said
+    assert "is not signed: provenance.dsse.json is missing" in said
+
+    assert run("sign", "--key", "ours.pem", "dist") == 0
+    written = capsys.readouterr().out.split()
+    assert written == ["dist/acme-1.0-py3-none-any.whl.dsse.json", "dist/gfx942/provenance.dsse.json"]
+    before = [Path(path).read_bytes() for path in written]
+    assert run("verify", "dist") == 0 and "signed" not in capsys.readouterr().out
+    assert run("verify", "dist", "--key", "ours.pub.pem") == 0
+    assert capsys.readouterr().out.count(", signed\n") == 2
+    assert run("verify", "dist", "--key", "theirs.pub.pem") == 3
+    assert "provenance.dsse.json is not signed by the key" in capsys.readouterr().out
+    assert run("verify", "dist", "--key", "theirs.pub.pem", "--key", "ours.pub.pem") == 0
+    assert run("sign", "--key", "ours.pem", "dist") == 0
+    assert [Path(path).read_bytes() for path in written] == before
+
+
+def test_only_what_is_whole_is_signed(dist: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (dist / "gfx942/libgemm.so").write_bytes(b"Library")
+    assert run("sign", "--key", "ours.pem", "dist") == 3
+    assert "libgemm.so has sha256" in capsys.readouterr().out and not list(dist.rglob("*.dsse.json"))
+
+
+def edit(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    raw = json.loads(path.read_bytes())
+    change(raw)
+    path.write_text(json.dumps(raw))
+
+
+def _other_payload(raw: dict[str, Any]) -> None:
+    raw["payload"] = base64.b64encode(base64.b64decode(raw["payload"]) + b" ").decode()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_other_payload, "is not signed by the key"),
+        (lambda raw: raw.update(signatures=[]), "holds no signature"),
+        (lambda raw: raw.update(payloadType="text/plain"), "payload type 'text/plain'; allowed"),
+        (lambda raw: raw["signatures"][0].update(sig="!"), "is no DSSE envelope"),
+        (lambda raw: raw["signatures"][0].update(sig=base64.b64encode(bytes(64)).decode()), "is not signed by the key"),
+        (lambda raw: raw.pop("payload"), "is no DSSE envelope"),
+    ],
+)
+def test_changed_envelopes_are_refused(dist: Path, change: Callable[[dict[str, Any]], None], message: str) -> None:
+    run("sign", "--key", "ours.pem", "dist")
+    for package in (dist / "acme-1.0-py3-none-any.whl", dist / "gfx942"):
+        edit(envelope_of(package), change)
+    found = problems(dist)
+    assert set(found) == {"acme-1.0-py3-none-any.whl", "gfx942"}
+    assert all(message in text and ".dsse.json" in text for text in found.values())
+
+
+def test_the_envelope_of_another_package_is_refused(dist: Path) -> None:
+    write_library(dist / "gfx950", [provenance.file_material("b.h", sha256(b"b.h"))])
+    run("sign", "--key", "ours.pem", "dist")
+    assert not problems(dist)
+    shutil.copyfile(dist / "gfx942/provenance.dsse.json", dist / "gfx950/provenance.dsse.json")
+    assert problems(dist) == {"gfx950": "provenance.dsse.json signs another statement, not that of this package"}
+
+
+def test_every_byte_of_a_wheel_is_signed(dist: Path) -> None:
+    run("sign", "--key", "ours.pem", "dist")
+    wheel = dist / "acme-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "a") as archive:
+        archive.comment = b"not in the statement of the wheel itself"
+    assert run("verify", "dist") == 0
+    assert "signs another statement" in problems(dist)[wheel.name]
+
+
+def test_a_library_that_no_statement_names_is_refused(dist: Path) -> None:
+    run("sign", "--key", "ours.pem", "dist")
+    (dist / "gfx942/libevil.so").write_bytes(b"evil")
+    (dist / "other").mkdir()
+    (dist / "other/libevil.so.1").write_bytes(b"evil")
+    assert problems(dist) == {name: "is not signed: no statement names it" for name in ("libevil.so", "libevil.so.1")}
+
+
+def test_envelopes_of_other_tools_are_accepted(dist: Path) -> None:
+    """Another layout of the same statement, several signatures, no key ID."""
+    statement = json.dumps(json.loads((dist / "gfx942/provenance.json").read_bytes())).encode()
+    signatures = [
+        {"sig": base64.b64encode(Ed25519PrivateKey.from_private_bytes(seed).sign(text)).decode()}
+        for text in [envelope.encoded(envelope.PAYLOAD_TYPE, statement)]
+        for seed in (SEED[::-1], SEED)
+    ]
+    made = {"payload": base64.b64encode(statement).decode(), "payloadType": envelope.PAYLOAD_TYPE}
+    (dist / "gfx942/provenance.dsse.json").write_text(json.dumps({**made, "signatures": signatures}))
+    assert "gfx942" not in problems(dist) and "gfx942" not in problems(dist, "theirs")
+
+
+def test_the_encoding_is_that_of_the_specification() -> None:
+    expected = b"DSSEv1 29 http://example.com/HelloWorld 11 hello world"
+    assert envelope.encoded("http://example.com/HelloWorld", b"hello world") == expected
+
+
+def test_an_empty_list_of_materials_does_not_verify(dist: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_library(dist / "gfx942", [])
+    assert run("verify", "dist") == 3
+    assert "names no materials" in capsys.readouterr().out
+    assert run("sign", "--key", "ours.pem", "dist") == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["verify", "dist", "--key", "nowhere.pem"], "nowhere.pem cannot be read"),
+        (["verify", "dist", "--key", "ours.pem"], "is no public key in PEM"),
+        (["sign", "dist", "--key", "ours.pub.pem"], "is no private key in PEM"),
+        (["sign", "dist"], "Missing option '--key'"),
+        (["sign", "nowhere", "--key", "ours.pem"], "nowhere is not there"),
+    ],
+)
+def test_wrong_keys_are_bad_input(
+    dist: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*arguments) == cli.EXIT_BAD_INPUT and message in capsys.readouterr().err
+
+
+def test_keys_and_signatures_are_those_of_openssl(dist: Path) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl")
+    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", "new.pem"], check=True, timeout=60)
+    subprocess.run(["openssl", "pkey", "-in", "new.pem", "-pubout", "-out", "new.pub.pem"], check=True, timeout=60)
+    assert run("sign", "--key", "new.pem", "dist") == 0
+    assert run("verify", "--key", "new.pub.pem", "dist") == 0
+    raw = json.loads((dist / "gfx942/provenance.dsse.json").read_bytes())
+    Path("text").write_bytes(envelope.encoded(raw["payloadType"], base64.b64decode(raw["payload"])))
+    Path("sig").write_bytes(base64.b64decode(raw["signatures"][0]["sig"]))
+    verify_it = ["openssl", "pkeyutl", "-verify", "-pubin", "-inkey", "new.pub.pem", "-rawin", "-in", "text"]
+    subprocess.run([*verify_it, "-sigfile", "sig"], check=True, timeout=60)
+    rsa = ["openssl", "genpkey", "-algorithm", "rsa", "-pkeyopt", "rsa_keygen_bits:2048", "-out", "rsa.pem"]
+    subprocess.run(rsa, check=True, timeout=60, capture_output=True)
+    assert run("sign", "--key", "rsa.pem", "dist") == cli.EXIT_BAD_INPUT
+
+
+def test_without_cryptography_the_extra_is_named(
+    dist: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    assert run("verify", "dist") == 0
+    assert run("verify", "dist", "--key", "ours.pub.pem") == cli.EXIT_BAD_INPUT
+    assert "pip install 'kernelwright[sign]'" in capsys.readouterr().err
+
+
+def test_public_keys_have_an_id(dist: Path) -> None:
+    key = envelope.read_public_key(Path("ours.pub.pem"))
+    assert isinstance(key, Ed25519PublicKey)
+    raw = json.loads(envelope.signed(b"{}", envelope.read_private_key(Path("ours.pem"))))
+    assert raw["signatures"][0]["keyid"] == envelope.key_id(key) and len(envelope.key_id(key)) == 64

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import pytest
+
+from kernelwright.pants.goals import package_library
+from kernelwright.pants.goals.package_library import KernelLibraryFieldSet
+from kernelwright.pants.operations.gemm import GemmKernelTarget
+from kernelwright.pants.targets.kernel_library import KernelLibraryTarget
+from kernelwright.pants.util_rules.library import (
+    BuiltLibraries,
+    BuiltLibrary,
+    LibraryRequest,
+    PlannedLibraries,
+)
+from pants.core.goals.package import BuiltPackage
+from pants.core.target_types import FileTarget
+from pants.engine.addresses import Address
+from pants.engine.fs import CreateDigest, Digest, FileContent
+from pants.engine.internals.scheduler import ExecutionError
+from pants.engine.rules import Get, QueryRule, rule
+from pants.testutil.rule_runner import RuleRunner
+
+_requests: list[LibraryRequest] = []  # what was planned last
+
+
+@rule
+async def fake_plan(request: LibraryRequest) -> PlannedLibraries:
+    _requests.append(request)
+    return PlannedLibraries(())
+
+
+@rule
+async def fake_build(planned: PlannedLibraries) -> BuiltLibraries:
+    libraries = []
+    for arch in sorted(_requests[-1].archs):
+        digest = await Get(Digest, CreateDigest([FileContent(f"{arch}/libx.so", b"\x7fELF")]))
+        libraries.append(BuiltLibrary(arch, digest))
+    return BuiltLibraries(tuple(libraries))
+
+
+KERNELS = """
+file(name="text", source="BUILD")
+gemm_kernel(name="amd", arch="gfx942", dtype="fp16")
+gemm_kernel(name="cpu", arch="x86_64_v4", dtype="fp32")
+"""
+
+
+def packaged(build: str, name: str = "lib") -> tuple[str, ...]:
+    runner = RuleRunner(
+        rules=[*package_library.rules(), fake_plan, fake_build, QueryRule(BuiltPackage, [KernelLibraryFieldSet])],
+        target_types=[KernelLibraryTarget, GemmKernelTarget, FileTarget],
+    )
+    runner.write_files({"src/BUILD": KERNELS + build})
+    target = runner.get_target(Address("src", target_name=name))
+    built = runner.request(BuiltPackage, [KernelLibraryFieldSet.create(target)])
+    return tuple(artifact.relpath or "" for artifact in built.artifacts)
+
+
+def test_a_library_is_written_below_its_own_folder_or_the_one_that_it_names() -> None:
+    library = 'kernel_library(name="lib", dependencies=[":amd", ":cpu"]'
+    assert packaged(f"{library})") == ("src/lib/gfx942/libx.so", "src/lib/x86_64_v4/libx.so")
+    assert packaged(f"{library}, archs=['gfx942'], output_path='a/b')") == ("a/b/gfx942/libx.so",)
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "message"),
+    [
+        ("lib", "output_path='../victim'", "the field output_path is '../victim', which leaves the folder"),
+        ("lib", "output_path='/tmp/x'", "which is absolute; allowed: a path below dist"),
+        ("..", "library_name='ok'", r"src:..: the folder that is named after the target is 'src/..', which leaves the"),
+        (".", "library_name='ok'", "which is not in its shortest spelling"),
+        ("n" * 300, "library_name='ok'", r"n… \(304 characters\)', which has too long a name"),
+    ],
+)
+def test_a_library_stays_below_dist(name: str, fields: str, message: str) -> None:
+    with pytest.raises(ExecutionError, match=message):
+        packaged(f"kernel_library(name={name!r}, dependencies=[':amd'], {fields})", name)
+
+
+def test_two_libraries_do_not_write_the_same_files() -> None:
+    both = """
+kernel_library(name="lib", dependencies=[":amd", ":cpu"], archs={archs}, output_path="out")
+kernel_library(name="other", dependencies=[":cpu"], output_path="out")
+"""
+    with pytest.raises(ExecutionError, match="src:lib and src:other both write out/x86_64_v4; give one"):
+        packaged(both.format(archs=["gfx942", "x86_64_v4"]))
+    assert packaged(both.format(archs=["gfx942"])) == ("out/gfx942/libx.so",)
+
+
+@pytest.mark.parametrize(
+    ("named", "what"),
+    [(":text", "src:text, a file"), (":other", "src:other, a kernel_library"), (":lib", "src:lib,")],
+)
+def test_a_library_depends_on_kernels_alone(named: str, what: str) -> None:
+    with pytest.raises(ExecutionError, match=f"src:lib: dependencies name {what}.*; allowed: gemm_kernel, kernel_set"):
+        packaged(
+            f"""
+kernel_library(name="lib", dependencies=[":amd", "{named}"])
+kernel_library(name="other", dependencies=[":lib"])
+"""
+        )
