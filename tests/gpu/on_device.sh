@@ -2,7 +2,7 @@
 # Runs the GPU tests and benchmarks on a machine with a Hopper GPU, torch and pytest: the one command of a full pass.
 #
 # usage: sh tests/gpu/on_device.sh [PART …]     all parts unless some are named
-#   build       kernels (if .gpu/ has none), dispatcher and, for `tests`, sampled members, by the machine's nvcc, gcc and
+#   build       kernels (if .gpu/ has none), dispatcher and, for `tests` and `two`, sampled members, by the machine's nvcc, gcc and
 #               g++; only where $KERNELWRIGHT_CUTLASS names the folder of the unpacked nvidia-cutlass wheel
 #   tests       every test of tests/gpu; those that a library compiled by clang can, too, if one is in .gpu/clang/sm_90a
 #   sanitizers  memcheck, racecheck, initcheck and synccheck of compute-sanitizer on the smallest shapes of each template
@@ -42,7 +42,7 @@ if wanted build && [ -n "${KERNELWRIGHT_CUTLASS:-}" ]; then
   run dispatcher 120 g++ -std=c++17 -O2 -Wall -fPIC -shared -fvisibility=hidden -fno-exceptions -fno-rtti \
     -I dispatcher_cpp/include $(find dispatcher_cpp/src dispatcher_cpp/compat -name '*.cpp') -o .gpu/libkernelwright.so -ldl -pthread
   [ -f "$KERNELWRIGHT_GPU_LIBRARY" ] || run build 1200 python3 tests/gpu/build_here.py --cutlass "$KERNELWRIGHT_CUTLASS"
-  [ -d .gpu/members ] || ! wanted tests ||
+  [ -d .gpu/members ] || { ! wanted tests && ! wanted two; } ||
     run members 1200 python3 tests/gpu/build_here.py --cutlass "$KERNELWRIGHT_CUTLASS" --members "${KERNELWRIGHT_GPU_SAMPLE:-60}"
 fi
 if wanted tests; then
@@ -54,24 +54,24 @@ if wanted tests; then
   fi
 fi
 if wanted two; then
-  # Both directions at the same time: each is a process of its own.
+  # Three processes at the same time: the tests in both directions, and those of two devices in one process.
   for pair in "1 0" "0 1"; do
     (
       set -- $pair
-      timeout 500 env KERNELWRIGHT_GPU_ORDINAL=$1 KERNELWRIGHT_GPU_CURRENT=$2 $pytest tests/gpu -rs \
+      timeout 400 env KERNELWRIGHT_GPU_ORDINAL=$1 KERNELWRIGHT_GPU_CURRENT=$2 $pytest tests/gpu -rs \
         --ignore=tests/gpu/two_gpu_test.py --junitxml="$out/two_gpus_$1_while_$2_$date.xml" >"$out/suite_$1_while_$2.log" 2>&1
       echo "exit code $?" >"$out/suite_$1_while_$2.end"
     ) &
   done
+  lines=60 run two 400 $pytest tests/gpu/two_gpu_test.py -rsP --junitxml="$out/two_gpus_$date.xml"
   wait
   for end in "$out"/suite_*.end; do
     name=$(basename "$end" .end)
-    tail -n 12 "$out/$name.log"
+    tail -n 25 "$out/$name.log"
     echo "== $name: $(cat "$end")"
     grep -q "exit code 0" "$end" || failed="$failed $name"
     rm "$end"
   done
-  lines=30 run two 400 $pytest tests/gpu/two_gpu_test.py -rA --show-capture=no --junitxml="$out/two_gpus_$date.xml"
   run two_results 60 python3 benchmarks/gpu/two_gpus.py "$out"/two_gpus_*"$date.xml" --out "$out/two_gpus_$date.json"
 fi
 if wanted sanitizers; then
