@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import LIBRARY
+from places import DEVICE
 
 from kernelwright.dispatch.tools import gpu_helper
 
@@ -48,7 +49,7 @@ def test_host_memory_is_copied_there_and_back(gemm_lib: Any, shape: tuple[int, i
 
 @pytest.mark.parametrize("datatype", ["fp16", "bf16", "fp8", "int8"])
 def test_gpu_helper_validates(gpu: None, capsys: pytest.CaptureFixture[str], datatype: str) -> None:
-    options = ["--device", "cuda:0", "--library", str(LIBRARY.parent), "--datatype", datatype]
+    options = ["--device", DEVICE, "--library", str(LIBRARY.parent), "--datatype", datatype]
     assert gpu_helper.main(["512", "264", "1024", "--validate", *options]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["status"] == "success" and report["validation"]["accuracy"] == 100

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+from places import CURRENT, DEVICE, ORDINAL  # noqa: E402
 from raw_abi import Kernel, Library  # noqa: E402
 
 LIBRARY = Path(os.environ.get("KERNELWRIGHT_GPU_LIBRARY", HERE.parents[1] / ".gpu" / "sm_90a" / "libgemm.so"))
@@ -36,8 +38,19 @@ def library() -> Library:
 @pytest.fixture(scope="session")
 def gpu() -> None:
     torch = pytest.importorskip("torch")
-    if not torch.cuda.is_available() or torch.cuda.get_device_capability() != (9, 0):
-        pytest.skip("no device of compute capability 9.0")
+    if not torch.cuda.is_available() or torch.cuda.get_device_capability(ORDINAL) != (9, 0):
+        pytest.skip(f"{DEVICE} has no compute capability of 9.0")
+    torch.cuda.set_device(CURRENT)
+
+
+@pytest.fixture(autouse=True)
+def current_device(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No test may leave another device current than it found."""
+    yield
+    if "gpu" in request.fixturenames:
+        import torch
+
+        assert torch.cuda.current_device() == CURRENT
 
 
 def plain(kernel: Kernel) -> bool:

@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from operands import Matrix, matrix, reference  # noqa: E402
+from places import CURRENT, DEVICE, ORDINAL, current_stream, on_new_stream, sleep, synchronize  # noqa: E402
 from raw_abi import INVALID_ARGUMENT, OK, Kernel, Library  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("gpu")
@@ -36,7 +37,7 @@ def run(
     problem = kernel.problem(m, b.view.shape[1], k, a.leading, b.leading, d.leading, alpha, beta)
     status, reason = kernel.supports(problem)
     assert status == OK, reason
-    stream = torch.cuda.current_stream().cuda_stream
+    stream = current_stream()
     status = kernel.launch(kernel.plan(problem), a.pointer, b.pointer, c.pointer if c else 0, d.pointer, stream)
     assert status == OK, kernel.last_error()
 
@@ -44,7 +45,7 @@ def run(
 def check(
     kernel: Kernel, a: Matrix, b: Matrix, d: Matrix, c: torch.Tensor | None = None, alpha: float = 1, beta: float = 0
 ) -> None:
-    torch.cuda.synchronize()
+    synchronize()
     expected, bound = reference(kernel, a.view, b.view, c, alpha, beta)
     error = (d.view.double() - expected).abs()
     wrong = ~(error <= bound)
@@ -93,9 +94,9 @@ def test_long_k_and_many_tiles(kernel: Kernel) -> None:
 def test_work_is_ordered_on_the_given_stream(kernel: Kernel) -> None:
     a, b, d = operands(kernel, 256, 256, 256)
     late = matrix(256, 256, kernel.dtypes[0], kernel.layout[0], a.leading)
-    torch.cuda.synchronize()
-    with torch.cuda.stream(torch.cuda.Stream()):
-        torch.cuda._sleep(50_000_000)  # a launch on any other stream would read A before it is replaced
+    synchronize()
+    with on_new_stream():
+        sleep()  # a launch on any other stream would read A before it is replaced
         a.storage.copy_(late.storage)
         run(kernel, a, b, d)
     check(kernel, late, b, d)
@@ -104,9 +105,9 @@ def test_work_is_ordered_on_the_given_stream(kernel: Kernel) -> None:
 def test_graph_capture(kernel: Kernel) -> None:
     a, b, d = operands(kernel, 256, 256, 256)
     run(kernel, a, b, d)
-    torch.cuda.synchronize()
+    synchronize()
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with torch.cuda.graph(graph, stream=torch.cuda.Stream(DEVICE)), torch.cuda.device(CURRENT):
         run(kernel, a, b, d)
     a.storage.copy_(matrix(256, 256, kernel.dtypes[0], kernel.layout[0], a.leading).storage)
     graph.replay()
@@ -119,9 +120,9 @@ def test_k_zero_gives_beta_c(kernel: Kernel, beta: float) -> None:
     d = matrix(65, 40, kernel.dtypes[2], "r", 48, fill=False)
     before = d.outside().clone()
     problem = kernel.problem(65, 40, 0, 128, 128, 48, 1.0, beta)
-    stream = torch.cuda.current_stream().cuda_stream
+    stream = current_stream()
     assert kernel.launch(kernel.plan(problem), 0, 0, c.pointer, d.pointer, stream) == OK, kernel.last_error()
-    torch.cuda.synchronize()
+    synchronize()
     assert torch.equal(d.view.double(), beta * c.view.double())
     assert torch.equal(d.outside(), before)
 
@@ -149,11 +150,11 @@ def test_threads_share_a_plan(kernel: Kernel) -> None:
     a, b, _ = operands(kernel, 384, 384, 384)
     results = [matrix(384, 384, kernel.dtypes[2], "r", 384, fill=False) for _ in range(4)]
     plan = kernel.plan(kernel.problem(384, 384, 384, a.leading, b.leading, 384))
-    torch.cuda.synchronize()
+    synchronize()
     statuses: list[int] = []
 
     def launch(d: Matrix) -> None:
-        torch.cuda.set_device(0)
+        torch.cuda.set_device(CURRENT)
         statuses.extend(kernel.launch(plan, a.pointer, b.pointer, 0, d.pointer, 0) for _ in range(20))
 
     threads = [threading.Thread(target=launch, args=(d,)) for d in results]
@@ -167,7 +168,7 @@ def test_threads_share_a_plan(kernel: Kernel) -> None:
 
 
 def test_device_is_accepted(library: Library) -> None:
-    assert library.check_device(0) == (OK, "")
+    assert library.check_device(ORDINAL) == (OK, "")
 
 
 def test_every_layout_and_dtype_is_covered(library: Library) -> None:

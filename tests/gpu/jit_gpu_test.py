@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch")
 dispatch = pytest.importorskip("kernelwright.dispatch")
 jit = pytest.importorskip("kernelwright.jit")
 from build_here import toolchains, trees  # noqa: E402
+from places import DEVICE, synchronize  # noqa: E402
 
 CUDA, GCC = Path("/usr/local/cuda"), "/usr/bin/gcc"
 CUTLASS = Path(os.environ.get("KERNELWRIGHT_CUTLASS", "/-"))
@@ -30,7 +31,7 @@ def test_a_kernel_is_built_run_and_found_again(tmp_path: Path, monkeypatch: pyte
     def registry() -> jit.Registry:
         roots = trees(CUTLASS.resolve(), CUDA.resolve(), tmp_path / "trees")
         tools = toolchains(f"{CUDA}/bin/nvcc", GCC)
-        made = jit.Registry("cuda:0", cache=tmp_path / "cache", toolchains=tools, trees=roots)
+        made = jit.Registry(DEVICE, cache=tmp_path / "cache", toolchains=tools, trees=roots)
         made.add(
             op="gemm",
             dtype="bf16",
@@ -44,9 +45,9 @@ def test_a_kernel_is_built_run_and_found_again(tmp_path: Path, monkeypatch: pyte
 
     assert [kernel.name for kernel in registry().missing()] == [kernel.name for kernel in registry().kernels]
     dispatcher = registry().dispatcher(max_workers=2, progress=False)
-    a, b = (torch.randn(extent, 200, device="cuda").bfloat16() for extent in (130, 264))
+    a, b = (torch.randn(extent, 200, device=DEVICE).bfloat16() for extent in (130, 264))
     out = dispatcher.gemm(a, b.T)
-    torch.cuda.synchronize()
+    synchronize()
     expected = a.double() @ b.double().T
     assert ((out.double() - expected).norm() <= 4e-3 * expected.norm()).item()
     monkeypatch.setenv("KERNELWRIGHT_JIT", "off")  # found, not compiled again

@@ -16,6 +16,8 @@ from conftest import LIBRARY, NEEDS_DISPATCHER
 
 pytest.importorskip("torch")
 dispatch = pytest.importorskip("kernelwright.dispatch")
+from places import DEVICE  # noqa: E402
+
 from gemm.correctness.bench import Bench  # noqa: E402
 from gemm.correctness.cases import Case  # noqa: E402
 from gemm.correctness.grouped import GroupedBench  # noqa: E402
@@ -39,12 +41,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def test_exact(member: Any) -> None:
     if member.spec.get("grouped"):
-        bench = GroupedBench(members(), member, "cuda:0", Torch())
+        bench = GroupedBench(members(), member, DEVICE, Torch(DEVICE))
         cases = bench.groups([CASE, Case(16, 48, 64, whole=True, beta=1.0, seed=1)])
         assert bench.grouped_refusal(cases) is None
         bench.check_groups(cases)
         return
-    single = Bench(members(), member, "cuda:0", Torch())
+    single = Bench(members(), member, DEVICE, Torch(DEVICE))
     case = single.fitted(CASE)
     assert single.refusal(case) is None
     single.check(case)

@@ -2,12 +2,15 @@
 # Runs the GPU tests and benchmarks on a machine with a Hopper GPU, torch and pytest: the one command of a full pass.
 #
 # usage: sh tests/gpu/on_device.sh [PART …]     all parts unless some are named
-#   build       kernels (if .gpu/ has none), dispatcher and, for `tests`, sampled members, by the machine's nvcc, gcc and
+#   build       kernels (if .gpu/ has none), dispatcher and, for `tests` and `two`, sampled members, by the machine's nvcc, gcc and
 #               g++; only where $KERNELWRIGHT_CUTLASS names the folder of the unpacked nvidia-cutlass wheel
 #   tests       every test of tests/gpu; those that a library compiled by clang can, too, if one is in .gpu/clang/sm_90a
 #   sanitizers  memcheck, racecheck, initcheck and synccheck of compute-sanitizer on the smallest shapes of each template
 #   gemm speed  the benchmarks; speed measures the shipped library too, if $KERNELWRIGHT_SHIPPED (.gpu/shipped/sm_90a unless
 #               set) names the folder of its libgemm.so, which `./pants package kernels/gemm` makes
+#   two         two GPUs in one process: every test with ordinal 1 while 0 is current and the other way round, both at
+#               once for $KERNELWRIGHT_GPU_SECONDS (60), operands, workspaces and streams of the other device; results in
+#               two_gpus_DATE.json; not part of a full pass
 #   sweep       the times that selection is fitted to; not part of a full pass
 # Without `build` it needs the output of tests/gpu/run in .gpu/. Results go to $OUT, or to .gpu/results. Every part has a
 # time limit, so that one hang costs only itself. Exit status 0: everything passed.
@@ -39,7 +42,7 @@ if wanted build && [ -n "${KERNELWRIGHT_CUTLASS:-}" ]; then
   run dispatcher 120 g++ -std=c++17 -O2 -Wall -fPIC -shared -fvisibility=hidden -fno-exceptions -fno-rtti \
     -I dispatcher_cpp/include $(find dispatcher_cpp/src dispatcher_cpp/compat -name '*.cpp') -o .gpu/libkernelwright.so -ldl -pthread
   [ -f "$KERNELWRIGHT_GPU_LIBRARY" ] || run build 1200 python3 tests/gpu/build_here.py --cutlass "$KERNELWRIGHT_CUTLASS"
-  [ -d .gpu/members ] || ! wanted tests ||
+  [ -d .gpu/members ] || { ! wanted tests && ! wanted two; } ||
     run members 1200 python3 tests/gpu/build_here.py --cutlass "$KERNELWRIGHT_CUTLASS" --members "${KERNELWRIGHT_GPU_SAMPLE:-60}"
 fi
 if wanted tests; then
@@ -49,6 +52,27 @@ if wanted tests; then
       $pytest tests/gpu/gemm_gpu_test.py tests/gpu/random_gpu_test.py tests/gpu/no_device_test.py \
       -k "not every_layout_and_dtype"
   fi
+fi
+if wanted two; then
+  # Three processes at the same time: the tests in both directions, and those of two devices in one process.
+  for pair in "1 0" "0 1"; do
+    (
+      set -- $pair
+      timeout 400 env KERNELWRIGHT_GPU_ORDINAL=$1 KERNELWRIGHT_GPU_CURRENT=$2 $pytest tests/gpu -rs \
+        --ignore=tests/gpu/two_gpu_test.py --junitxml="$out/two_gpus_$1_while_$2_$date.xml" >"$out/suite_$1_while_$2.log" 2>&1
+      echo "exit code $?" >"$out/suite_$1_while_$2.end"
+    ) &
+  done
+  lines=60 run two 400 $pytest tests/gpu/two_gpu_test.py -rsP --junitxml="$out/two_gpus_$date.xml"
+  wait
+  for end in "$out"/suite_*.end; do
+    name=$(basename "$end" .end)
+    tail -n 25 "$out/$name.log"
+    echo "== $name: $(cat "$end")"
+    grep -q "exit code 0" "$end" || failed="$failed $name"
+    rm "$end"
+  done
+  run two_results 60 python3 benchmarks/gpu/two_gpus.py "$out"/two_gpus_*"$date.xml" --out "$out/two_gpus_$date.json"
 fi
 if wanted sanitizers; then
   for tool in memcheck racecheck initcheck synccheck; do

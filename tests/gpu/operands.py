@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from places import DEVICE
 from raw_abi import Kernel
 
 TORCH = {
@@ -36,7 +37,7 @@ class Matrix:
 
     def outside(self) -> torch.Tensor:
         """The bytes of storage that the view does not cover."""
-        mask = torch.ones(self.storage.shape, dtype=torch.bool, device="cuda")
+        mask = torch.ones(self.storage.shape, dtype=torch.bool, device=DEVICE)
         lines, contiguous = (self.view if self.view.stride(1) == 1 else self.view.T).shape
         mask[:lines, :contiguous] = False
         return self.storage[mask].view(torch.uint8)
@@ -46,18 +47,18 @@ def matrix(rows: int, columns: int, dtype: str, order: str, leading: int = 0, fi
     """Random values (``fill``) or poison, with guard lines behind and ``leading`` elements between lines."""
     lines, contiguous = (rows, columns) if order == "r" else (columns, rows)
     leading = leading or contiguous
-    storage = torch.empty(lines + GUARD_ROWS, leading, dtype=TORCH[dtype], device="cuda")
+    storage = torch.empty(lines + GUARD_ROWS, leading, dtype=TORCH[dtype], device=DEVICE)
     if dtype in ("int8", "int32"):
         storage.fill_(INTEGER_POISON if dtype == "int32" else 0x5A)
     else:
-        storage.copy_(torch.full(storage.shape, float("nan"), device="cuda"))
+        storage.copy_(torch.full(storage.shape, float("nan"), device=DEVICE))
     inner = storage[:lines, :contiguous]
     if fill and dtype == "int8":
-        inner.copy_(torch.randint(-128, 128, inner.shape, device="cuda"))
+        inner.copy_(torch.randint(-128, 128, inner.shape, device=DEVICE))
     elif fill and dtype == "int32":
-        inner.copy_(torch.randint(-(2**20), 2**20, inner.shape, device="cuda"))
+        inner.copy_(torch.randint(-(2**20), 2**20, inner.shape, device=DEVICE))
     elif fill:
-        inner.copy_(torch.randn(inner.shape, device="cuda"))
+        inner.copy_(torch.randn(inner.shape, device=DEVICE))
     return Matrix(storage, inner if order == "r" else inner.T, leading)
 
 

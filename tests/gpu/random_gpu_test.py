@@ -19,6 +19,8 @@ torch = pytest.importorskip("torch")
 from conftest import LIBRARY, NEEDS_DISPATCHER  # noqa: E402
 
 dispatch = pytest.importorskip("kernelwright.dispatch")
+from places import DEVICE, synchronize  # noqa: E402
+
 from gemm.correctness.bench import Bench  # noqa: E402
 from gemm.correctness.cases import Case, random_cases  # noqa: E402
 from gemm.correctness.grouped import GroupedBench, random_groups  # noqa: E402
@@ -60,14 +62,14 @@ def finished(inputs: Inputs, total: Array) -> Array:
 
 def product(a: Array, b: Array, kind: str) -> Any:
     """One product by torch, in fp32."""
-    left, right = (torch.from_numpy(x.astype(np.float32)).cuda() for x in (a, b))
+    left, right = (torch.from_numpy(x.astype(np.float32)).to(DEVICE) for x in (a, b))
     if kind != "float8_e4m3fn":
         return torch.mm(left.to(getattr(torch, kind)), right.to(getattr(torch, kind)), out_dtype=torch.float32)
     m, (k, n) = a.shape[0], b.shape
     pad = [-extent % 16 for extent in (m, n, k)]
     left = torch.nn.functional.pad(left, (0, pad[2], 0, pad[0])).to(torch.float8_e4m3fn).contiguous()
     right = torch.nn.functional.pad(right.T, (0, pad[2], 0, pad[1])).to(torch.float8_e4m3fn).contiguous()
-    one = torch.ones((), device="cuda")
+    one = torch.ones((), device=DEVICE)
     made = torch._scaled_mm(left, right.T, one, one, out_dtype=torch.float32, use_fast_accum=True)
     return made[:m, :n]
 
@@ -76,7 +78,7 @@ def product(a: Array, b: Array, kind: str) -> Any:
 def benches() -> list[Bench]:
     library = dispatch.KernelLibrary.load(LIBRARY.parent)
     single = [kernel for kernel in library.kernels if not kernel.spec.get("grouped")]
-    return [Bench(library, kernel, "cuda:0", Torch(), on_gpu) for kernel in single]
+    return [Bench(library, kernel, DEVICE, Torch(DEVICE), on_gpu) for kernel in single]
 
 
 def aligned(bench: Bench, case: Case) -> Case:
@@ -95,7 +97,7 @@ def test_random_problems(part: int) -> None:
             continue
         assert reason is None, f"{bench.kernel.name} refuses {fitted}: {reason}"
         bench.check(fitted)
-        bench.memory = Torch()  # forgets the buffers of this problem
+        bench.memory = Torch(DEVICE)  # forgets the buffers of this problem
         served += 1
     assert served >= 0.8 * CASES // PARTS
 
@@ -106,7 +108,7 @@ def test_whole_numbers_are_exact_in_every_kernel() -> None:
             case = aligned(bench, bench.fitted(Case(m, n, k, whole=True, batch=2, split_k=3, beta=1.0, bias=True)))
             if bench.refusal(case) is None:
                 bench.check(case)
-                bench.memory = Torch()
+                bench.memory = Torch(DEVICE)
 
 
 def test_random_groups() -> None:
@@ -114,7 +116,7 @@ def test_random_groups() -> None:
     for kernel in library.kernels:
         if kernel.spec.get("grouped"):
             for cases in random_groups(20, work=1e6, align=16, largest=70):
-                bench = GroupedBench(library, kernel, "cuda:0", Torch(), on_gpu)
+                bench = GroupedBench(library, kernel, DEVICE, Torch(DEVICE), on_gpu)
                 fitted = [aligned(bench, case) for case in bench.groups(cases) if case.k > 0 or case.beta in (0, 1)]
                 reason = bench.grouped_refusal(fitted)
                 assert reason is None, reason
@@ -123,16 +125,16 @@ def test_random_groups() -> None:
 
 def test_more_than_2_31_elements() -> None:
     library = dispatch.KernelLibrary.load(LIBRARY.parent)
-    dispatcher = dispatch.Dispatcher([library], device="cuda:0")
+    dispatcher = dispatch.Dispatcher([library], device=DEVICE)
     m, n, k = 66_000, 256, 33_024
-    a = torch.empty(m, k, device="cuda", dtype=torch.bfloat16).normal_()
-    b = torch.empty(n, k, device="cuda", dtype=torch.bfloat16).normal_()
+    a = torch.empty(m, k, device=DEVICE, dtype=torch.bfloat16).normal_()
+    b = torch.empty(n, k, device=DEVICE, dtype=torch.bfloat16).normal_()
     assert a.numel() > 2**31
     out = dispatcher.gemm(a, b.T)
-    torch.cuda.synchronize()
-    rows = torch.tensor([0, 1, 32_767, 40_000, 65_100, 65_535, 65_536, m - 1], device="cuda")
+    synchronize()
+    rows = torch.tensor([0, 1, 32_767, 40_000, 65_100, 65_535, 65_536, m - 1], device=DEVICE)
     expected = a[rows].double() @ b.double().T
     assert ((out[rows].double() - expected).norm() <= 4e-3 * expected.norm()).item()
     wide = dispatcher.gemm(b, a.T)  # the same operand as B; C has its rows as columns
-    torch.cuda.synchronize()
+    synchronize()
     assert ((wide[:, rows].double() - expected.T).norm() <= 4e-3 * expected.norm()).item()

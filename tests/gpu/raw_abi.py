@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from places import ORDINAL
+
 from kernelwright.dispatch.core.native import KernelStruct, Launch, LibraryStruct
 from kernelwright.dispatch.operations.gemm.structs import (
     GemmArgs,
@@ -81,7 +83,7 @@ class Kernel:
         return storage
 
     def launch(
-        self, plan: ctypes.Array[ctypes.c_char], a: int, b: int, c: int, d: int, stream: int, device: int = 0
+        self, plan: ctypes.Array[ctypes.c_char], a: int, b: int, c: int, d: int, stream: int, device: int = ORDINAL
     ) -> int:
         where = Launch(ctypes.sizeof(Launch), device, stream, None, 0)
         args = GemmArgs(ctypes.sizeof(GemmArgs), 0, a, b, c, d)

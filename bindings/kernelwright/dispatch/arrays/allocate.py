@@ -26,8 +26,14 @@ def allocator(family: str, shape: tuple[int, ...], dtype: str, owner: Any, fnuz:
         torch = sys.modules["torch"]
         return partial(torch.empty, shape, dtype=getattr(torch, _TORCH_NAMES[dtype]), device=owner.device)
     if family == "cupy":
-        return partial(sys.modules["cupy"].empty, shape, dtypes.numpy_dtype(dtype))
+        return partial(_cupy_empty, owner.device, shape, dtypes.numpy_dtype(dtype))
     raise ArrayError(f"cannot allocate a result beside a {family} array; pass out=")
+
+
+def _cupy_empty(device: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """CuPy allocates on the current device; its devices are context managers that make themselves current."""
+    with device:
+        return sys.modules["cupy"].empty(shape, dtype)
 
 
 _TORCH_NAMES = {

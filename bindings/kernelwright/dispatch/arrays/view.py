@@ -9,6 +9,7 @@ import numpy as np
 
 from kernelwright.dispatch.arrays import dlpack, dtypes
 from kernelwright.dispatch.arrays.address import address_of
+from kernelwright.dispatch.core.device import cuda_device_of
 from kernelwright.dispatch.core.errors import ArrayError
 
 
@@ -138,7 +139,9 @@ def _from_cuda_interface(array: Any, name: str) -> ArrayView:
     given = interface.get("strides")
     strides = _in_elements(name, given, size) if given else _dense(shape)
     pointer, readonly = interface["data"]
-    # The interface does not tell the device; objects that know it say so, others are on the first one.
-    ordinal = getattr(getattr(array, "device", None), "id", 0)
+    # The interface does not tell the device; without a driver, or elements, what the object says must do.
+    ordinal = cuda_device_of(pointer or 0)
+    if ordinal is None:
+        ordinal = getattr(getattr(array, "device", None), "id", 0)
     family = type(array).__module__.partition(".")[0]
     return ArrayView(pointer or 0, shape, strides, dtype, fnuz, f"cuda:{ordinal}", family, array, readonly)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ctypes
 import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from kernelwright.dispatch import ArrayError
 from kernelwright.dispatch.arrays import allocate, dlpack, dtypes, guards
 from kernelwright.dispatch.arrays.view import view
-from kernelwright.dispatch.core import workspace
+from kernelwright.dispatch.core import device, workspace
 from kernelwright.dispatch.testdata import mocks
 
 
@@ -139,18 +140,63 @@ def test_torch_tensors(monkeypatch: pytest.MonkeyPatch, hip: str | None, device:
         view(Tensor((3, 4), Dtype("torch.float32"), where, layout="sparse"))
 
 
-def test_cupy_allocates_for_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
+class CupyDevice:
+    """A device of the stand-in CuPy: a context manager that makes itself current."""
+
+    current = 0
+
+    def __init__(self, id: int) -> None:
+        self.id, self.before = id, 0
+
+    def __enter__(self) -> None:
+        self.before, CupyDevice.current = CupyDevice.current, self.id
+
+    def __exit__(self, *error: object) -> None:
+        CupyDevice.current = self.before
+
+
+def test_cupy_allocates_on_the_device_of_its_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    def empty(shape: object, dtype: object) -> SimpleNamespace:
+        return SimpleNamespace(shape=shape, data=SimpleNamespace(ptr=1), device=CupyDevice(CupyDevice.current))
+
     module = ModuleType("cupy")
-    stream = SimpleNamespace(ptr=5)
-    module.__dict__.update(
-        empty=lambda shape, dtype: SimpleNamespace(shape=shape, data=SimpleNamespace(ptr=1)),
-        cuda=SimpleNamespace(get_current_stream=lambda: stream),
-    )
+    streams = [SimpleNamespace(ptr=5), SimpleNamespace(ptr=6)]
+    module.__dict__.update(empty=empty, cuda=SimpleNamespace(Device=CupyDevice, get_current_stream=streams.__getitem__))
     monkeypatch.setitem(sys.modules, "cupy", module)
-    assert allocate.allocator("cupy", (2, 3), "fp16", None)().shape == (2, 3)
-    assert workspace.allocate(1, "cupy", "cuda:0")[0] == 256
-    source = workspace.stream_source("cupy", "cuda:0")
-    assert source is not None and source() == 5
+    for ordinal in (0, 1):
+        made = allocate.allocator("cupy", (2, 3), "fp16", SimpleNamespace(device=CupyDevice(ordinal)))()
+        assert made.shape == (2, 3) and made.device.id == ordinal
+        address, owner = workspace.allocate(1, "cupy", f"cuda:{ordinal}")
+        assert address == 256 and owner.device.id == ordinal
+        source = workspace.stream_source("cupy", f"cuda:{ordinal}")
+        assert source is not None and source() == 5 + ordinal
+    assert CupyDevice.current == 0
+
+
+class Driver:
+    """A stand-in CUDA driver: device 0 owns the first 64 KiB, device 1 the next."""
+
+    def cuPointerGetAttribute(self, found: Any, attribute: int, pointer: ctypes.c_uint64) -> int:
+        if attribute != 9 or pointer.value >= 2 << 16:
+            return 1
+        found._obj.value = pointer.value >> 16
+        return 0
+
+
+def test_the_address_tells_the_cuda_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    def shown(pointer: int) -> Any:
+        return SimpleNamespace(
+            __cuda_array_interface__={"typestr": "<f2", "shape": (2, 3), "data": (pointer, False), "version": 3}
+        )
+
+    monkeypatch.setattr(device, "_cuda_driver", Driver)
+    assert [view(shown(at)).device for at in (4096, 1 << 16, 1 << 20, 0)] == ["cuda:0", "cuda:1", "cuda:0", "cuda:0"]
+    workspace.check_device(4096, "cuda:0")
+    workspace.check_device(1 << 20, "cuda:1")  # not known to CUDA
+    with pytest.raises(ArrayError, match="workspace is on cuda:0; allowed for this plan: cuda:1"):
+        workspace.check_device(4096, "cuda:1")
+    monkeypatch.setattr(device, "_cuda_driver", lambda: None)
+    assert view(shown(1 << 16)).device == "cuda:0"
 
 
 def test_results_are_allocated_like_their_operands() -> None:

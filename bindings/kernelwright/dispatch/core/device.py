@@ -6,7 +6,7 @@ import ctypes
 import os
 import re
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from kernelwright.dispatch.core.errors import DeviceError, DeviceNameError
@@ -22,6 +22,7 @@ _V4 = _V3 | frozenset(["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"
 
 _KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")
 _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
+_POINTER_DEVICE = 9  # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,28 @@ def cuda_archs(ordinal: int) -> tuple[str, ...]:
     major, minor = values
     plain = f"sm_{major}{minor}"
     return (f"{plain}a", plain) if major >= 9 else (plain,)  # "a": the features of exactly this generation
+
+
+def cuda_device_of(pointer: int) -> int | None:
+    """Ordinal of the CUDA device whose memory holds the address: array libraries do not always tell it.
+
+    None where there is no driver, and for addresses that CUDA did not allocate.
+    """
+    driver = _cuda_driver()
+    if driver is None or pointer == 0:
+        return None
+    ordinal = ctypes.c_int(-1)
+    status = driver.cuPointerGetAttribute(ctypes.byref(ordinal), _POINTER_DEVICE, ctypes.c_uint64(pointer))
+    return ordinal.value if status == 0 and ordinal.value >= 0 else None
+
+
+@cache
+def _cuda_driver() -> ctypes.CDLL | None:
+    """The CUDA driver, initialised by whoever owns CUDA memory; None where it is not installed."""
+    try:
+        return ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
 
 
 def hip_archs(ordinal: int, nodes: Path = _KFD_NODES) -> tuple[str, ...]:

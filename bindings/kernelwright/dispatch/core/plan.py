@@ -306,6 +306,8 @@ class OperationPlan(Generic[P]):
         """Write workspace and stream."""
         size, state.stream = self.workspace_bytes, None
         given = workspace_at
+        if given is not None:
+            workspace.check_device(given, self._memory)
         if size and workspace_at is None:
             if stream not in state.workspaces:
                 state.workspaces[stream] = workspace.allocate(size, family, self._memory)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelwright.dispatch.core.device import cuda_device_of
 from kernelwright.dispatch.core.errors import ArrayError
 
 ALIGNMENT = 256  # bytes, by the C ABI
@@ -29,7 +30,9 @@ def allocate(size: int, family: str, device: str) -> tuple[int, Any]:
         owner = torch.empty(padded, dtype=torch.uint8, device=device.replace("hip", "cuda"))
         pointer = owner.data_ptr()
     elif family == "cupy":
-        owner = sys.modules["cupy"].empty(padded, np.uint8)
+        cupy = sys.modules["cupy"]
+        with cupy.cuda.Device(ordinal_of(device)):  # CuPy allocates on the current device
+            owner = cupy.empty(padded, np.uint8)
         pointer = owner.data.ptr
     else:
         raise ArrayError(
@@ -37,6 +40,19 @@ def allocate(size: int, family: str, device: str) -> tuple[int, Any]:
             "pass workspace="
         )
     return -(-pointer // ALIGNMENT) * ALIGNMENT, owner
+
+
+def check_device(address: Any, device: str) -> None:
+    """ArrayError for the address of a workspace in the memory of another CUDA device than ``device``."""
+    if device.startswith("cuda:") and isinstance(address, int) and 0 <= address < 1 << 64:
+        found = cuda_device_of(address)
+        if found is not None and found != ordinal_of(device):
+            raise ArrayError(f"workspace is on cuda:{found}; allowed for this plan: {device}")
+
+
+def ordinal_of(device: str) -> int:
+    """The number in a name such as ``cuda:1``."""
+    return int(device.rpartition(":")[2])
 
 
 def stream_source(family: str, device: str) -> Callable[[], int] | None:
@@ -47,10 +63,10 @@ def stream_source(family: str, device: str) -> Callable[[], int] | None:
         torch = sys.modules["torch"]
         raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # takes a tenth of the public function's time
         if raw is not None:
-            return partial(raw, int(device.rpartition(":")[2]))
+            return partial(raw, ordinal_of(device))
         where = device.replace("hip", "cuda")
         return lambda: int(torch.cuda.current_stream(where).cuda_stream)
     if family == "cupy":
         cuda = sys.modules["cupy"].cuda
-        return lambda: int(cuda.get_current_stream().ptr)
+        return lambda: int(cuda.get_current_stream(ordinal_of(device)).ptr)
     return None

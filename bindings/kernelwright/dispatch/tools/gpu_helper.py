@@ -196,7 +196,7 @@ def _on_gpu(plan: Plan, a: _Array, b: _Array, out: _Array) -> tuple[dict[str, An
 
     def launch() -> None:
         plan(device_a, device_b, out=device_out)
-        torch.cuda.synchronize()
+        torch.cuda.synchronize(where)
 
     execution = _timed(problem, launch)
     wide = device_out if device_out.dtype == torch.int32 else device_out.float()

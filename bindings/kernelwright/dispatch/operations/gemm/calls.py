@@ -93,5 +93,8 @@ class GemmCalls:
 def _copy(target: Any, source: Any) -> None:
     if hasattr(target, "copy_"):  # torch
         target.copy_(source)
+    elif hasattr(target, "__cuda_array_interface__"):  # CuPy, which copies on the current device
+        with target.device:
+            target[...] = source
     else:
         target[...] = source

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from types import ModuleType, SimpleNamespace
 
 import ml_dtypes
@@ -61,7 +62,7 @@ def test_column_major_results_of_other_libraries(monkeypatch: pytest.MonkeyPatch
         module.__dict__.update(empty=Made, float16="float16")
         monkeypatch.setitem(sys.modules, family, module)
         like = Operand(1, (2, 2), (2, 1), "fp16", False, "cuda:0", family, None)
-        owner = SimpleNamespace(device="cuda:0")
+        owner = SimpleNamespace(device=nullcontext())
         assert allocator(like, (2, 3), "fp16", row_major=False, owner=owner)() == expected
         assert allocator(like, (2, 3), "fp16", row_major=True, owner=owner)().shape == (2, 3)
     assert allocator(like, (4, 2, 3), "fp16", row_major=False, owner=owner)() == ("transpose", (4, 3, 2), (-1, -2))

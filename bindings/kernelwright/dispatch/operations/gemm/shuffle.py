@@ -11,6 +11,7 @@ import numpy as np
 from kernelwright.dispatch.arrays import dtypes
 from kernelwright.dispatch.core import native
 from kernelwright.dispatch.core.errors import ArrayError, NoKernelError
+from kernelwright.dispatch.core.workspace import ordinal_of
 from kernelwright.dispatch.operations.gemm.operand import Operand, ShuffledB
 from kernelwright.dispatch.operations.gemm.problem import GemmProblem
 
@@ -114,7 +115,9 @@ def _placed(data: np.ndarray[Any, Any], view: Operand, memory: str) -> tuple[Any
     if memory == "cpu":
         return data, data.ctypes.data, "numpy"
     if view.family == "cupy":
-        placed = importlib.import_module("cupy").asarray(data)
+        cupy = importlib.import_module("cupy")
+        with cupy.cuda.Device(ordinal_of(memory)):  # CuPy allocates on the current device
+            placed = cupy.asarray(data)
         return placed, int(placed.data.ptr), "cupy"
     try:
         torch = importlib.import_module("torch")

@@ -16,14 +16,9 @@ struct place {
 // Calls start() with the device of the launch current, and restores what was.
 template <class Start>
 kw_status on_device_of(const kw_launch* launch, Start start) {
-  if (launch == nullptr || launch->struct_size < sizeof(kw_launch)) {
-    return kw_cuda_fail(KW_INVALID_ARGUMENT, "launch has %u bytes; ABI %u needs %u",
-                        launch == nullptr ? 0u : launch->struct_size, KW_ABI_VERSION,
-                        static_cast<unsigned>(sizeof(kw_launch)));
-  }
   int before = 0;
-  const kw_status status = kw_cuda_enter(launch->device, &before);
-  return status == KW_OK ? kw_cuda_leave(launch->device, before, start()) : status;
+  const kw_status status = kw_cuda_enter(launch, &before);
+  return status == KW_OK ? kw_cuda_leave(launch, before, start()) : status;
 }
 
 // Calls use(place) for every device: a workspace must do for whichever the launch names.

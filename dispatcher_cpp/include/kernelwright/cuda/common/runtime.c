@@ -62,14 +62,46 @@ kw_status kw_cuda_multiprocessors(int device, int* multiprocessors) {
   return KW_OK;
 }
 
-kw_status kw_cuda_enter(int device, int* before) {
-  cudaError_t error = cudaGetDevice(before);
-  if (error == cudaSuccess && *before != device) error = cudaSetDevice(device);
-  return error == cudaSuccess ? KW_OK : no_device(error);
+/* CUDA itself may let copies and memsets run on a stream of another device, and names no device where it refuses. */
+static kw_status check_stream(const kw_launch* launch) {
+  static int known; /* number of devices, 0 = not asked yet; every thread would write the same */
+  int count = __atomic_load_n(&known, __ATOMIC_RELAXED), device = launch->device;
+  if (!count) {
+    const kw_status status = kw_cuda_devices(&count);
+    if (status != KW_OK) return status;
+    __atomic_store_n(&known, count, __ATOMIC_RELAXED);
+  }
+  if (count == 1 || !launch->stream) return KW_OK; /* the default stream is that of the current device */
+  const cudaError_t error = cudaStreamGetDevice((cudaStream_t)launch->stream, &device);
+  if (error != cudaSuccess) {
+    cudaGetLastError();
+    return kw_cuda_fail(KW_INVALID_ARGUMENT, "stream %p is refused by CUDA: %s; pass a stream of device %d",
+                        launch->stream, cudaGetErrorString(error), launch->device);
+  }
+  if (device == launch->device) return KW_OK;
+  return kw_cuda_fail(KW_INVALID_ARGUMENT,
+                      "the stream is of device %d and the launch is on device %d; pass a stream of "
+                      "device %d",
+                      device, launch->device, launch->device);
 }
 
-kw_status kw_cuda_leave(int device, int before, kw_status status) {
-  const cudaError_t error = before == device ? cudaSuccess : cudaSetDevice(before);
+kw_status kw_cuda_enter(const kw_launch* launch, int* before) {
+  if (!launch || launch->struct_size < sizeof *launch) {
+    return kw_cuda_fail(KW_INVALID_ARGUMENT, "launch has %u bytes; ABI %u needs %u",
+                        launch ? (unsigned)launch->struct_size : 0u, KW_ABI_VERSION, (unsigned)sizeof *launch);
+  }
+  cudaError_t error = cudaGetDevice(before);
+  if (error == cudaSuccess && *before != launch->device) error = cudaSetDevice(launch->device);
+  if (error != cudaSuccess) {
+    cudaGetLastError();
+    return kw_cuda_fail(KW_RUNTIME_MISSING, "device %d cannot be used: %s", launch->device, cudaGetErrorString(error));
+  }
+  const kw_status status = check_stream(launch);
+  return status == KW_OK ? KW_OK : kw_cuda_leave(launch, *before, status);
+}
+
+kw_status kw_cuda_leave(const kw_launch* launch, int before, kw_status status) {
+  const cudaError_t error = before == launch->device ? cudaSuccess : cudaSetDevice(before);
   return status == KW_OK && error != cudaSuccess ? no_device(error) : status;
 }
 

@@ -22,10 +22,10 @@ KW_HIDDEN kw_status kw_cuda_fail(kw_status status, const char* format, ...) __at
 KW_HIDDEN kw_status kw_cuda_devices(int* count);
 KW_HIDDEN kw_status kw_cuda_multiprocessors(int device, int* multiprocessors);
 
-/* Makes device the calling thread's current one; *before gets what was. kw_cuda_leave makes that current again and
- * returns status, or why it could not. */
-KW_HIDDEN kw_status kw_cuda_enter(int device, int* before);
-KW_HIDDEN kw_status kw_cuda_leave(int device, int before, kw_status status);
+/* Makes the launch's device the calling thread's current one; *before gets what was. Refuses a stream of another
+ * device. After KW_OK, kw_cuda_leave makes *before current again and returns status, or why it could not. */
+KW_HIDDEN kw_status kw_cuda_enter(const kw_launch* launch, int* before);
+KW_HIDDEN kw_status kw_cuda_leave(const kw_launch* launch, int before, kw_status status);
 
 /* Lets kernel use shared_bytes of dynamic shared memory on device; done once per kernel and device (bits of done). */
 KW_HIDDEN kw_status kw_cuda_prepare(const void* kernel, int shared_bytes, int device, uint64_t* done);
