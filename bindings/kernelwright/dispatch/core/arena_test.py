@@ -165,9 +165,9 @@ def test_streams_and_devices_have_arenas_of_their_own(monkeypatch: pytest.Monkey
     one.stream = two.stream = 7
     with pytest.raises(ArrayError, match="raw cannot allocate them here; pass workspace="):
         arenas.address(11, "raw", "cuda:0", 7, one)
-    assert (one.stream, two.stream) == (7, 7)  # nothing was freed
+    assert [holder.stream for holder in (one, two)] == [7, 7]  # nothing was freed
     assert arenas.address(11, "torch", "cuda:0", 7, one) == 1024
-    assert (one.stream, two.stream) == (None, None)
+    assert [holder.stream for holder in (one, two)] == [None, None]
     assert arenas.address(5, "numpy", "cpu", 1, one) == arenas.address(5, "numpy", "cpu", 2, one)  # no streams there
     assert asked == [(10, "cuda:0", 7), (9, "cuda:0", 8), (9, "cuda:1", 7), (11, "cuda:0", 7), (5, "cpu", 0)]
     assert arenas.free() == 9 + 9 + 11 + 5
