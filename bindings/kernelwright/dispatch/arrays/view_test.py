@@ -147,9 +147,9 @@ def test_torch_tensors(monkeypatch: pytest.MonkeyPatch, hip: str | None, device:
     assert (found.pointer, found.strides, found.dtype, found.device) == (4100, (4, 1), "bf16", device)
     made = allocate.allocator("torch", (3, 5), "fp32", tensor)()
     assert (made.shape, made.stride(), str(made.dtype)) == ((3, 5), (5, 1), "torch.float32")
-    for stream in (0, 77):
+    for stream in (0, 1, 2, 77):
         pointer, owner = workspace.allocate(100, "torch", device, stream)
-        assert pointer % 256 == 0 and pointer >= 4100 and owner.stream == ("cuda:0", stream)
+        assert pointer % 256 == 0 and pointer >= 4100 and owner.stream == ("cuda:0", 0 if stream == 1 else stream)
     source = workspace.stream_source("torch", device)
     assert source is not None and source() == 77
     monkeypatch.setattr(sys.modules["torch"]._C, "_cuda_getCurrentRawStream", lambda index: 88 + index, raising=False)

@@ -52,8 +52,8 @@ def allocate(size: int, family: str, device: str, stream: int) -> tuple[int, Any
 
 
 def _torch_stream(cuda: Any, device: str, stream: int) -> Any:
-    """PyTorch's object for a stream; it makes a new stream of the address 0."""
-    return cuda.ExternalStream(stream, device=device) if stream else cuda.default_stream(device)
+    """PyTorch's object for a stream. It would not take 0 and 1 (``cudaStreamLegacy``) for the default stream."""
+    return cuda.ExternalStream(stream, device=device) if stream > 1 else cuda.default_stream(device)
 
 
 def check_device(address: Any, device: str) -> None:
