@@ -70,7 +70,16 @@ class Dispatcher:
         self._core.set_priority(kernel.identity if isinstance(kernel, KernelEntry) else kernel, priority)
 
     def set_num_threads(self, threads: int) -> None:
-        """Limit the threads of CPU launches, for the whole process; 0 for as many as the affinity mask has CPUs."""
+        """Limit the threads of CPU launches, for the whole process, not for this dispatcher alone.
+
+        The limit belongs to the loaded library files: it holds for every dispatcher and plan of the process that uses a
+        CPU library of this dispatcher, in all threads, until it is set again. Plans made under a lower limit keep that.
+        GPU libraries ignore it.
+
+        :param threads: the most threads of one launch; 0 for what the environment variable
+            ``KERNELWRIGHT_NUM_THREADS`` says, else as many as the affinity mask has CPUs.
+        :raises SelectionError: for a negative number, or more than a library serves.
+        """
         self._core.set_num_threads(threads)
 
     @overload

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
-from kernelwright.dispatch.core import native, workspace
+from kernelwright.dispatch.core import arena, native, workspace
 from kernelwright.dispatch.core.calls import foreign_call, native_call
 from kernelwright.dispatch.core.device import Device
 from kernelwright.dispatch.core.errors import ArchMismatchError, ArrayError
@@ -140,16 +140,16 @@ class Checked(NamedTuple):
 
 
 class _LaunchState:
-    """What one thread reuses between launches: its two structs, the call, and workspaces by stream."""
+    """What one thread, or one bound plan, reuses between launches: its two structs, the call, and the workspaces."""
 
-    __slots__ = ("args", "frame", "launch", "stream", "workspaces")
+    __slots__ = ("__weakref__", "arenas", "args", "frame", "launch", "stream")
 
-    def __init__(self, args: ctypes.Structure, ordinal: int) -> None:
+    def __init__(self, args: ctypes.Structure, ordinal: int, arenas: arena.Arenas) -> None:
         self.args = args
+        self.arenas = arenas
         self.frame = native.Launch(native.sizeof(native.Launch), ordinal)
         self.launch: Callable[[], Any]  # set by the plan
-        self.stream: int | None = None  # the stream that stands in frame, with its workspace
-        self.workspaces: dict[int, tuple[int, Any]] = {}
+        self.stream: int | None = None  # the stream that stands in frame, with its workspace; None: write them again
 
 
 class OperationPlan(Generic[P]):
@@ -161,7 +161,8 @@ class OperationPlan(Generic[P]):
     :ivar choices: what was chosen where the problem leaves it open, such as ``split_k=4``; ``name=value``, separated by
         spaces.
     :ivar device: name of the device, such as ``cuda:0``.
-    :ivar workspace_bytes: bytes of scratch memory that a launch needs; the plan allocates them unless they are given.
+    :ivar workspace_bytes: bytes of scratch memory that a launch needs. Unless they are given, they come from memory
+        that all plans share in one thread and stream; see :func:`kernelwright.dispatch.trim`.
     """
 
     __slots__ = (
@@ -237,7 +238,8 @@ class OperationPlan(Generic[P]):
 
     def bound(self, operands: Operands, result: Any, stream: int | None = None) -> BoundPlan:
         """The plan with its memory; ``result`` is what calls return."""
-        state = _LaunchState(self._binder.new_args(), self._ordinal)
+        # Memory of its own: another thread may call it while this one launches other plans.
+        state = _LaunchState(self._binder.new_args(), self._ordinal, arena.Arenas())
         self._bind(state, operands, stream, None)
         return BoundPlan(self, state, operands, result)
 
@@ -246,7 +248,7 @@ class OperationPlan(Generic[P]):
         try:
             state: _LaunchState = self._local.state
         except AttributeError:
-            state = self._local.state = _LaunchState(self._binder.new_args(), self._ordinal)
+            state = self._local.state = _LaunchState(self._binder.new_args(), self._ordinal, arena.of_thread())
             state.launch = self._call(state, None, None)  # the plan owns the call, not the other way round
         return state
 
@@ -308,12 +310,11 @@ class OperationPlan(Generic[P]):
         given = workspace_at
         if given is not None:
             workspace.check_device(given, self._memory)
-        if size and workspace_at is None:
-            if stream not in state.workspaces:
-                state.workspaces[stream] = workspace.allocate(size, family, self._memory)
-            workspace_at = state.workspaces[stream][0]
         try:
             _pack_frame(state.frame, _FRAME, stream, workspace_at or 0, size)
+            if size and workspace_at is None:
+                workspace_at = state.arenas.address(size, family, self._memory, stream, state)
+                _pack_frame(state.frame, _FRAME, stream, workspace_at, size)
         except (struct.error, OverflowError):
             raise ArrayError(
                 f"workspace is at {workspace_at!r}, stream is {stream!r}; allowed: addresses of 64 bits as integers"
@@ -329,7 +330,7 @@ class OperationPlan(Generic[P]):
 class BoundPlan:
     """A plan with its memory: ``bound()`` launches it and returns ``out``. Do not reshape the arrays meanwhile.
 
-    One thread at a time may call it. It keeps its arrays alive.
+    One thread at a time may call it. It keeps its arrays alive, and a workspace of its own.
     """
 
     # Python looks for __call__ in the type, finds the slot, and calls its value: no frame of our own.

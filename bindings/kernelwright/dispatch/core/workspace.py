@@ -15,11 +15,22 @@ from kernelwright.dispatch.core.errors import ArrayError
 ALIGNMENT = 256  # bytes, by the C ABI
 
 
-def allocate(size: int, family: str, device: str) -> tuple[int, Any]:
+def check_family(size: int, family: str, device: str) -> None:
+    """ArrayError for an array library that cannot allocate ``size`` bytes on ``device``."""
+    if device != "cpu" and family not in ("torch", "cupy"):
+        raise ArrayError(
+            f"this kernel needs {size} bytes of workspace on {device} and {family} cannot allocate them here; "
+            "pass workspace="
+        )
+
+
+def allocate(size: int, family: str, device: str, stream: int) -> tuple[int, Any]:
     """The aligned address of ``size`` bytes on ``device`` and the object that owns them.
 
-    ArrayError for an array library that cannot allocate them here.
+    On a GPU the memory belongs to ``stream``: once it is freed, its library uses it again only for work that is behind
+    the stream's own. ArrayError for an array library that cannot allocate there.
     """
+    check_family(size, family, device)
     padded = size + ALIGNMENT
     owner: Any
     if device == "cpu":
@@ -27,19 +38,22 @@ def allocate(size: int, family: str, device: str) -> tuple[int, Any]:
         pointer = owner.__array_interface__["data"][0]
     elif family == "torch":
         torch = sys.modules["torch"]
-        owner = torch.empty(padded, dtype=torch.uint8, device=device.replace("hip", "cuda"))
+        where = device.replace("hip", "cuda")
+        with torch.cuda.stream(_torch_stream(torch.cuda, where, stream)):
+            owner = torch.empty(padded, dtype=torch.uint8, device=where)
         pointer = owner.data_ptr()
-    elif family == "cupy":
-        cupy = sys.modules["cupy"]
-        with cupy.cuda.Device(ordinal_of(device)):  # CuPy allocates on the current device
-            owner = cupy.empty(padded, np.uint8)
-        pointer = owner.data.ptr
     else:
-        raise ArrayError(
-            f"this kernel needs {size} bytes of workspace on {device} and {family} cannot allocate them here; "
-            "pass workspace="
-        )
+        cuda, ordinal = sys.modules["cupy"].cuda, ordinal_of(device)
+        on_stream = cuda.ExternalStream(stream, ordinal) if stream else cuda.Stream.null
+        with cuda.Device(ordinal), on_stream:  # CuPy allocates on the current device and stream
+            owner = sys.modules["cupy"].empty(padded, np.uint8)
+        pointer = owner.data.ptr
     return -(-pointer // ALIGNMENT) * ALIGNMENT, owner
+
+
+def _torch_stream(cuda: Any, device: str, stream: int) -> Any:
+    """PyTorch's object for a stream. It would not take 0 and 1 (``cudaStreamLegacy``) for the default stream."""
+    return cuda.ExternalStream(stream, device=device) if stream > 1 else cuda.default_stream(device)
 
 
 def check_device(address: Any, device: str) -> None:

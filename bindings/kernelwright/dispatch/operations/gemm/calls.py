@@ -13,7 +13,7 @@ from kernelwright.dispatch.core.plan import Checked
 from kernelwright.dispatch.operations.gemm.from_arrays import Epilogue, GemmOperands, read_operands
 from kernelwright.dispatch.operations.gemm.operand import ShuffledB, allocator, operand
 from kernelwright.dispatch.operations.gemm.plan import Plan
-from kernelwright.dispatch.operations.gemm.problem import GemmProblem
+from kernelwright.dispatch.operations.gemm.problem import GemmProblem, real
 from kernelwright.dispatch.operations.gemm.shuffle import shuffle
 
 
@@ -34,7 +34,7 @@ class GemmCalls:
     ) -> Any:  # fmt: skip
         """See :meth:`Dispatcher.gemm`."""
         if type(alpha) is not float or type(beta) is not float:
-            alpha, beta = float(alpha), float(beta)
+            alpha, beta = real("alpha", alpha), real("beta", beta)
         metadata = metadata_key((a, b, c, *ds, out) if ds else (a, b, c, out))
         key = (metadata, alpha, beta, layout, d_op, activation, split_k)
         known = None if metadata is None else self.by_call.get(key)

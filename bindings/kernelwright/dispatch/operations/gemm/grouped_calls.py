@@ -15,7 +15,7 @@ from kernelwright.dispatch.operations.gemm.grouped_binder import check_views
 from kernelwright.dispatch.operations.gemm.grouped_problem import GroupedGemmProblem
 from kernelwright.dispatch.operations.gemm.operand import allocator, operand
 from kernelwright.dispatch.operations.gemm.plan import GroupedPlan
-from kernelwright.dispatch.operations.gemm.problem import GemmProblem
+from kernelwright.dispatch.operations.gemm.problem import GemmProblem, real
 
 
 class GroupedGemmCalls:
@@ -43,7 +43,7 @@ class GroupedGemmCalls:
             raise ArrayError("cs is given without outs; pass outs, which may be cs")
         if not a:
             return []
-        absent, alpha, beta = [None] * len(a), float(alpha), float(beta)
+        absent, alpha, beta = [None] * len(a), real("alpha", alpha), real("beta", beta)
         operands = (*a, *b, *(cs or absent), *(outs or absent))
         metadata = None if outs is None else metadata_key(operands)
         key = (len(a), metadata, alpha, beta, layout)

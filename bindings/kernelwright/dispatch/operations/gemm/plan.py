@@ -43,7 +43,8 @@ class Plan(OperationPlan[GemmProblem]):
         :param out: the result (m, n); it may be ``c`` but must not share memory with anything else.
         :param ds: one array for each D tensor of the problem.
         :param stream: a ``cudaStream_t`` or ``hipStream_t`` as an integer.
-        :param workspace: address of ``workspace_bytes`` bytes, aligned to 256; allocated by the plan if not given.
+        :param workspace: address of ``workspace_bytes`` bytes, aligned to 256, that stay allocated until the stream's
+            work is done; by default memory that plans share, which a CUDA graph must not capture: bind a plan for that.
         :raises ArrayError: before the launch, for arrays that do not fit.
         :raises LaunchError: if the kernel or its runtime fails.
         """
@@ -80,7 +81,8 @@ class GroupedPlan(OperationPlan[GroupedGemmProblem]):
         :param outs: the result (m, n) of each group; ``outs[i]`` may be ``cs[i]``.
         :param cs: C (m, n) of each group, needed when beta is not 0.
         :param stream: a ``cudaStream_t`` or ``hipStream_t`` as an integer.
-        :param workspace: address of ``workspace_bytes`` bytes, aligned to 256; allocated by the plan if not given.
+        :param workspace: address of ``workspace_bytes`` bytes, aligned to 256, that stay allocated until the stream's
+            work is done; by default memory that plans share, which a CUDA graph must not capture: bind a plan for that.
         :raises ArrayError: before the launch, for arrays that do not fit.
         :raises LaunchError: if the kernel or its runtime fails.
         """
