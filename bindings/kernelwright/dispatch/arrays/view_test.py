@@ -53,6 +53,10 @@ class Tensor:
         self.shape, self.dtype, self.layout = shape, dtype, layout
         self.device = device if not isinstance(device, str) else SimpleNamespace(type="cuda", index=0)
         self.steps: tuple[int, ...] = (shape[-1], 1)
+        self.requires_grad = False
+
+    def is_neg(self) -> bool:
+        return False
 
     def data_ptr(self) -> int:
         return 4100
@@ -91,6 +95,9 @@ def test_numpy_is_viewed_without_a_copy() -> None:
         ([[1.0]], "is a list"),
         (mocks.Foreign(np.zeros((2, 2), np.float64)), "code 2, 64 bits"),
         (Cuda(shape=(2, 2), typestr="<f8", strides=None), "float64"),
+        (np.ma.masked_array(np.zeros((2, 2), np.float32), False), "a is a masked array"),
+        (Cuda(shape=(2, 2), typestr="<f4", strides=None, mask=Cuda(shape=(2, 2), typestr="|b1")), "a has a mask"),
+        (Cuda(shape=(2, 2), typestr=">f4", strides=None), "byte order"),
     ],
 )
 def test_what_no_kernel_can_read_is_refused(array: Any, word: str) -> None:

@@ -9,6 +9,7 @@ import ctypes
 import struct
 from collections.abc import Sequence
 
+from kernelwright.dispatch.arrays.autograd import Notice, write_notice
 from kernelwright.dispatch.arrays.guards import Addresses, Guard, Operands, guard_of
 from kernelwright.dispatch.core.errors import ArrayError
 from kernelwright.dispatch.core.simulated import Region
@@ -53,6 +54,10 @@ class GemmBinder:
     def guard(self, operands: Operands) -> Guard | None:
         """See :class:`Binder`."""
         return guard_of(operands)
+
+    def write_notice(self, operands: Operands, bound: bool = False) -> Notice | None:
+        """See :class:`Binder`."""
+        return write_notice(operands, 1, bound)
 
     def check(self, operands: Operands, stream: int | None) -> Sequence[Operand | None]:
         """See :class:`Binder`."""

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
+from kernelwright.dispatch.arrays.autograd import Notice, write_notice
 from kernelwright.dispatch.arrays.guards import Addresses, Guard, Operands, guard_of
 from kernelwright.dispatch.core.errors import ArrayError
 from kernelwright.dispatch.core.simulated import Region
@@ -62,6 +63,10 @@ class GroupedBinder:
     def guard(self, operands: Operands) -> Guard | None:
         """See :class:`Binder`."""
         return guard_of(operands, outputs=len(self._problem.groups))
+
+    def write_notice(self, operands: Operands, bound: bool = False) -> Notice | None:
+        """See :class:`Binder`."""
+        return write_notice(operands, len(self._problem.groups), bound)
 
     def check(self, operands: Operands, stream: int | None) -> Sequence[Operand | None]:
         """See :class:`Binder`."""

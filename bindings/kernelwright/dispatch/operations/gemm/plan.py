@@ -53,7 +53,11 @@ class Plan(OperationPlan[GemmProblem]):
     def bind(
         self, a: Any, b: Any, c: Any = None, out: Any = None, *, ds: Sequence[Any] = (), stream: int | None = None
     ) -> BoundPlan:
-        """Fix the memory too, for the shortest call. The result keeps the arrays alive; one thread at a time."""
+        """Fix the memory too, for the shortest call. The result keeps the arrays alive; one thread at a time.
+
+        Where ``out`` is a torch tensor, every call counts as a new version of it, so that ``backward()`` notices the
+        change. A plan that is bound under ``torch.no_grad()`` saves that time and leaves the version as it is.
+        """
         return self.bound((a, b, c, *ds, out), out, stream)
 
 
