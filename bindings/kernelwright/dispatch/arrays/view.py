@@ -52,8 +52,9 @@ class Prepared:
 def view(array: Any, name: str = "array", stream: int | None = None) -> ArrayView:
     """View a NumPy array, a torch tensor, or an object with ``__dlpack__`` or ``__cuda_array_interface__``.
 
-    ``name`` is what errors call it; a DLPack producer is asked to make the data ready on ``stream``. Raises ArrayError
-    for another kind of object, or for a dtype that no kernel has.
+    ``name`` is what errors call it. A DLPack producer is asked to make the data ready on ``stream``; an object with
+    ``__cuda_array_interface__`` that names another stream is refused. Raises ArrayError for another kind of object,
+    and for a dtype that no kernel has.
     """
     if isinstance(array, np.ndarray):
         return _from_numpy(array, name)
@@ -62,7 +63,7 @@ def view(array: Any, name: str = "array", stream: int | None = None) -> ArrayVie
     if hasattr(array, "__dlpack__"):
         return _from_dlpack(array, stream)
     if hasattr(array, "__cuda_array_interface__"):
-        return _from_cuda_interface(array, name)
+        return _from_cuda_interface(array, name, stream)
     raise ArrayError(
         f"{name} is a {type(array).__name__}; allowed: a NumPy array, a torch tensor, or an object with __dlpack__ or "
         "__cuda_array_interface__"
@@ -144,13 +145,19 @@ def _from_dlpack(array: Any, stream: int | None) -> ArrayView:
     return ArrayView(found.pointer, found.shape, strides, dtype, fnuz, found.device, family, owner, readonly)
 
 
-def _from_cuda_interface(array: Any, name: str) -> ArrayView:
+def _from_cuda_interface(array: Any, name: str, stream: int | None) -> ArrayView:
     interface = array.__cuda_array_interface__
     element = np.dtype(interface["typestr"])
     dtype, fnuz = dtypes.name_of(element)
     _check_byte_order(element, name)
     if interface.get("mask") is not None:
         raise ArrayError(f"{name} has a mask, and kernels ignore masks; pass an array without one")
+    producer = interface.get("stream")
+    # 0 and 1 are both the default stream.
+    if None not in (producer, stream) and producer != stream and {producer, stream} != {0, 1}:
+        raise ArrayError(
+            f"{name} is made ready on stream {producer}, the launch is on {stream}; pass stream={producer}"
+        )
     shape = tuple(int(extent) for extent in interface["shape"])
     size = dtypes.ITEMSIZE[dtype]
     given = interface.get("strides")

@@ -287,10 +287,13 @@ class OperationPlan(Generic[P]):
         for name, view in zip(self._binder.names(), views, strict=True):
             if view is not None:
                 self._check_fp8_format(name, view)
-        family = next((view.family for view in views if view is not None), "raw")
-        current_stream = workspace.stream_source(family, self._memory)
+        families = [*dict.fromkeys(view.family for view in views if view is not None)]
+        sources = {family: workspace.stream_source(family, self._memory) for family in families}
+        # A library with streams can allocate workspaces too.
+        family = next((family for family in families if sources[family] is not None), [*families, "raw"][0])
+        current_stream = sources.get(family)
         if stream is None:
-            stream = 0 if current_stream is None else current_stream()
+            stream = 0 if self._memory == "cpu" else workspace.common_stream(families, self._memory)
         self._write(state, [None if view is None else view.pointer for view in views], family, stream, workspace_at)
         guard = self._binder.guard(operands)
         if guard is None:
@@ -327,7 +330,7 @@ class OperationPlan(Generic[P]):
             workspace.check_device(given, self._memory)
         if size and workspace_at is None:
             if stream not in state.workspaces:
-                state.workspaces[stream] = workspace.allocate(size, family, self._memory)
+                state.workspaces[stream] = workspace.allocate(size, family, self._memory, stream)
             workspace_at = state.workspaces[stream][0]
         try:
             _pack_frame(state.frame, _FRAME, stream, workspace_at or 0, size)

@@ -36,7 +36,8 @@ class Tensor:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.array.shape
+        shape: tuple[int, ...] = self.array.shape
+        return shape
 
     def data_ptr(self) -> int:
         return self.array.ctypes.data
