@@ -76,6 +76,9 @@ class RowNormBinder:
     def guard(self, operands: Sequence[Any]) -> None:
         return None
 
+    def write_notice(self, operands: Sequence[Any], bound: bool = False) -> None:
+        return None
+
     def bind(self, args: RowNormArgs, addresses: Sequence[Any]) -> bool:
         self.write(args, addresses)
         return True

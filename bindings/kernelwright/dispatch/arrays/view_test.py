@@ -74,6 +74,10 @@ class Tensor:
         self.device = device if not isinstance(device, str) else SimpleNamespace(type="cuda", index=0)
         self.steps: tuple[int, ...] = (shape[-1], 1)
         self.stream: Any = None
+        self.requires_grad = False
+
+    def is_neg(self) -> bool:
+        return False
 
     def data_ptr(self) -> int:
         return 4100
@@ -112,6 +116,9 @@ def test_numpy_is_viewed_without_a_copy() -> None:
         ([[1.0]], "is a list"),
         (mocks.Foreign(np.zeros((2, 2), np.float64)), "code 2, 64 bits"),
         (Cuda(shape=(2, 2), typestr="<f8", strides=None), "float64"),
+        (np.ma.masked_array(np.zeros((2, 2), np.float32), False), "a is a masked array"),
+        (Cuda(shape=(2, 2), typestr="<f4", strides=None, mask=Cuda(shape=(2, 2), typestr="|b1")), "a has a mask"),
+        (Cuda(shape=(2, 2), typestr=">f4", strides=None), "byte order"),
     ],
 )
 def test_what_no_kernel_can_read_is_refused(array: Any, word: str) -> None:
@@ -149,7 +156,9 @@ def test_torch_tensors(monkeypatch: pytest.MonkeyPatch, hip: str | None, device:
     assert (made.shape, made.stride(), str(made.dtype)) == ((3, 5), (5, 1), "torch.float32")
     for stream in (0, 1, 2, 77):
         pointer, owner = workspace.allocate(100, "torch", device, stream)
-        assert pointer % 256 == 0 and pointer >= 4100 and owner.stream == ("cuda:0", 0 if stream == 1 else stream)
+        assert pointer % 256 == 0 and pointer >= 4100
+        # The current stream, 77, needs no switch.
+        assert owner.stream == (None if stream == 77 else ("cuda:0", 0 if stream == 1 else stream))
     source = workspace.stream_source("torch", device)
     assert source is not None and source() == 77
     monkeypatch.setattr(sys.modules["torch"]._C, "_cuda_getCurrentRawStream", lambda index: 88 + index, raising=False)

@@ -121,6 +121,12 @@ class Binder(Protocol):
     def guard(self, operands: Operands) -> Guard | None:
         """A guard for checked arrays; None for kinds of arrays that are quicker to check again."""
 
+    def write_notice(self, operands: Operands, bound: bool = False) -> Callable[[Operands], None] | None:
+        """What to call after a launch, so that the array library knows what was written; None where none needs it.
+
+        ``bound``: for a bound plan, whose caller may have waived it.
+        """
+
     def bind(self, args: Any, addresses: Addresses) -> bool:
         """Write guarded addresses; False, with nothing written, where outputs may share memory with other operands."""
 
@@ -137,6 +143,7 @@ class Checked(NamedTuple):
     guard: Guard
     family: str
     current_stream: Callable[[], int] | None
+    write_notice: Callable[[Operands], None] | None
 
 
 class _LaunchState:
@@ -214,7 +221,7 @@ class OperationPlan(Generic[P]):
             state = self._new_state()
         checked = keyed or self._checked
         if checked is not None and workspace_at is None and type(operands[0]) is not int:
-            guard, family, current_stream = checked
+            guard, family, current_stream, write_notice = checked
             addresses = guard.addresses(operands, keyed is not None)
             if addresses is not None and self._binder.bind(state.args, addresses):
                 if stream is None:
@@ -222,11 +229,15 @@ class OperationPlan(Generic[P]):
                 if stream != state.stream:
                     self._write_frame(state, family, stream, None)
                 state.launch()
+                if write_notice is not None:
+                    write_notice(operands)
                 return True
         if keyed is not None:
             return False
         self._bind(state, operands, stream, workspace_at)
         state.launch()
+        if type(operands[0]) is not int:
+            self._notice_writes(operands)
         return True
 
     def launch_views(self, operands: Operands, views: Sequence[View | None], stream: int | None) -> Checked | None:
@@ -234,7 +245,13 @@ class OperationPlan(Generic[P]):
         state = self._new_state()
         checked = self._bind_views(state, operands, views, stream, None)
         state.launch()
+        self._notice_writes(operands)
         return checked
+
+    def _notice_writes(self, operands: Operands) -> None:
+        write_notice = self._binder.write_notice(operands)
+        if write_notice is not None:
+            write_notice(operands)
 
     def bound(self, operands: Operands, result: Any, stream: int | None = None) -> BoundPlan:
         """The plan with its memory; ``result`` is what calls return."""
@@ -272,15 +289,18 @@ class OperationPlan(Generic[P]):
         for name, view in zip(self._binder.names(), views, strict=True):
             if view is not None:
                 self._check_fp8_format(name, view)
-        family = next((view.family for view in views if view is not None), "raw")
-        current_stream = workspace.stream_source(family, self._memory)
+        families = [*dict.fromkeys(view.family for view in views if view is not None)]
+        sources = {family: workspace.stream_source(family, self._memory) for family in families}
+        # A library with streams can allocate workspaces too.
+        family = next((family for family in families if sources[family] is not None), [*families, "raw"][0])
+        current_stream = sources.get(family)
         if stream is None:
-            stream = 0 if current_stream is None else current_stream()
+            stream = 0 if self._memory == "cpu" else workspace.common_stream(families, self._memory)
         self._write(state, [None if view is None else view.pointer for view in views], family, stream, workspace_at)
         guard = self._binder.guard(operands)
         if guard is None:
             return None
-        self._checked = Checked(guard, family, current_stream)
+        self._checked = Checked(guard, family, current_stream, self._binder.write_notice(operands))
         return self._checked
 
     def _check_fp8_format(self, name: str, view: View) -> None:
@@ -344,4 +364,17 @@ class BoundPlan:
     def __init__(self, plan: OperationPlan[Any], state: _LaunchState, operands: Operands, result: Any) -> None:
         """Made by :meth:`Plan.bind`."""
         self.plan = plan
-        object.__setattr__(self, "__call__", plan._call(state, result, (plan, state, operands)))
+        launch = plan._call(state, result, (plan, state, operands))
+        notice = plan._binder.write_notice(operands, bound=True)
+        object.__setattr__(self, "__call__", launch if notice is None else _noticed(launch, notice, operands))
+
+
+def _noticed(launch: Callable[[], Any], notice: Callable[[Operands], None], operands: Operands) -> Callable[[], Any]:
+    """``launch``, which then tells the array library what it has written."""
+
+    def call() -> Any:
+        result = launch()
+        notice(operands)
+        return result
+
+    return call

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.codegen.building.cache_folder import default_cache
 from kernelwright.dispatch.loading import installed
 from kernelwright.dispatch.testdata.mocks import ROOT, native_library, write_library
 from kernelwright.dispatch.tools import command, doctor
@@ -71,13 +70,15 @@ def test_the_cache_is_that_of_the_jit(
     for variable, folder in (("KERNELWRIGHT_CACHE", named), ("XDG_CACHE_HOME", user)):
         monkeypatch.setenv(variable, folder and str(tmp_path / folder))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert doctor.jit_cache() == default_cache() and doctor.jit_cache().is_relative_to(tmp_path)
-    result = default_cache() / "libraries/0123"
+    assert doctor.jit_cache().is_relative_to(tmp_path)
+    result = doctor.jit_cache() / "libraries/0123"
     result.parent.mkdir(parents=True)
     result.write_bytes(b"x" * 10_000)
     found = json.loads(run(capsys, "--json")[1])["cache"]
-    assert found["jit_folder"] == str(default_cache()) and found["jit_bytes"] >= 10_000 and found["jit_free_bytes"] > 0
-    assert str(default_cache()) in run(capsys)[1].partition("cache:")[2]
+    assert (
+        found["jit_folder"] == str(doctor.jit_cache()) and found["jit_bytes"] >= 10_000 and found["jit_free_bytes"] > 0
+    )
+    assert str(doctor.jit_cache()) in run(capsys)[1].partition("cache:")[2]
 
 
 def install(site: Path, name: str, version: str, *lines: str, files: tuple[str, ...] = ()) -> None:
