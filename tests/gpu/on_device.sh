@@ -2,8 +2,8 @@
 # Runs the GPU tests and benchmarks on a machine with a Hopper GPU, torch and pytest: the one command of a full pass.
 #
 # usage: sh tests/gpu/on_device.sh [PART …]     all parts unless some are named
-#   build       kernels (if .gpu/ has none), dispatcher and, for `tests` and `two`, sampled members, by the machine's nvcc, gcc and
-#               g++; only where $KERNELWRIGHT_CUTLASS names the folder of the unpacked nvidia-cutlass wheel
+#   build       kernels (if .gpu/ has none), dispatcher and, for `tests` and `two`, sampled members, by the machine's nvcc,
+#               gcc and g++; only where $KERNELWRIGHT_CUTLASS names the folder of the unpacked nvidia-cutlass wheel
 #   tests       every test of tests/gpu; those that a library compiled by clang can, too, if one is in .gpu/clang/sm_90a
 #   sanitizers  memcheck, racecheck, initcheck and synccheck of compute-sanitizer on the smallest shapes of each template
 #   gemm speed  the benchmarks; speed measures the shipped library too, if $KERNELWRIGHT_SHIPPED (.gpu/shipped/sm_90a unless
@@ -23,7 +23,7 @@ failed=""
 export PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 here=$PWD
 export KERNELWRIGHT_GPU_LIBRARY="$here/.gpu/sm_90a/libgemm.so" KERNELWRIGHT_LIBRARY="$here/.gpu/libkernelwright.so"
-export PYTHONPATH="$here/bindings:$here/arch:$here/codegen:$here/jit:$here/tests:$here/tests/gpu:$here/benchmarks/gpu${PYTHONPATH:+:$PYTHONPATH}"
+export PYTHONPATH="$here/bindings:$here/arch:$here/codegen:$here/jit:$here/tests:$here/tests/gpu${PYTHONPATH:+:$PYTHONPATH}"
 date=$(date +%Y%m%d)
 
 wanted() { case $parts in *" $1 "*) true ;; *) false ;; esac }

@@ -6,6 +6,7 @@ two threads (60).
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 import time
@@ -213,6 +214,21 @@ def test_streams_of_the_other_device_are_refused(own: int, current: int) -> None
         dispatcher(own).gemm(a, b, stream=far.cuda_stream)
     with pytest.raises(dispatch.KernelwrightError, match=f"device {current} .*device {own}"):
         dispatcher(own).grouped_gemm([a], [b], stream=far.cuda_stream)
+
+
+def test_capturing_streams_of_the_other_device_are_refused(own: int, current: int) -> None:
+    """CUDA refuses the launch: a capturing stream cannot be asked for its device."""
+    a, b, _ = inputs(own)
+    out, graph = torch.empty(512, 512, device=a.device, dtype=a.dtype), ctypes.c_void_p()
+    plan = dispatcher(own).plan(dispatch.GemmProblem(512, 512, 512, dtype="bf16", layout="rcr"))
+    assert right(plan(a, b, out=out), own)
+    cudart, far = ctypes.CDLL("libcudart.so"), ctypes.c_void_p(torch.cuda.Stream(f"cuda:{current}").cuda_stream)
+    assert cudart.cudaStreamBeginCapture(far, 1) == 0
+    with pytest.raises(dispatch.LaunchError):
+        plan(a, b, out=out, stream=far.value)
+    cudart.cudaStreamEndCapture(far, ctypes.byref(graph))
+    cudart.cudaGetLastError()
+    assert right(plan(a, b, out=poison(out)), own)
 
 
 def test_the_current_stream_is_that_of_the_dispatchers_device(own: int, current: int) -> None:

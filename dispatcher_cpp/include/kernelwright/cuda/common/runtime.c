@@ -72,7 +72,11 @@ static kw_status check_stream(const kw_launch* launch) {
     __atomic_store_n(&known, count, __ATOMIC_RELAXED);
   }
   if (count == 1 || !launch->stream) return KW_OK; /* the default stream is that of the current device */
-  const cudaError_t error = cudaStreamGetDevice((cudaStream_t)launch->stream, &device);
+  enum cudaStreamCaptureStatus capture;
+  cudaError_t error = cudaStreamIsCapturing((cudaStream_t)launch->stream, &capture);
+  /* Asking a capturing stream for its device would end the capture. CUDA refuses the launch itself if it is another. */
+  if (error == cudaSuccess && capture != cudaStreamCaptureStatusNone) return KW_OK;
+  if (error == cudaSuccess) error = cudaStreamGetDevice((cudaStream_t)launch->stream, &device);
   if (error != cudaSuccess) {
     cudaGetLastError();
     return kw_cuda_fail(KW_INVALID_ARGUMENT, "stream %p is refused by CUDA: %s; pass a stream of device %d",
