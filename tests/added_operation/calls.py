@@ -14,7 +14,7 @@ from kernelwright.dispatch.core.errors import ArrayError
 from kernelwright.dispatch.core.operation import Operation, register
 from kernelwright.dispatch.core.plan import NativePlan, OperationPlan
 
-OP_ROW_NORM = 65536
+OP_ROW_NORM = 65540
 
 
 class RowNormStruct(ctypes.Structure):

@@ -111,6 +111,8 @@ def test_a_cache_that_others_can_write_is_refused(
         ):
             refused()
     (tmp_path / "spec.json").write_text(json.dumps({**SPEC, "pipeline": "compv3"}))
+    (tmp_path / "trees.json").write_text(json.dumps({name: str(folder) for name, folder in sources.items()}))
+    monkeypatch.setenv("KERNELWRIGHT_TREES", str(tmp_path / "trees.json"))
     arguments = ["--device", "hip:0", "--arch", "gfx942", "--spec", str(tmp_path / "spec.json"), "--cache", str(cache)]
     assert command.main(arguments) == exit_codes.EXIT_BAD_INPUT
     assert "can be written by all users" in capsys.readouterr().err

@@ -87,7 +87,7 @@ def test_a_child_of_a_thread_that_waits_for_a_selection_callback(library: Kernel
     def slow(problem: object, candidates: object) -> list[float]:
         inside.set()
         go_on.wait(SECONDS)
-        return [float(index) for index, _ in enumerate(candidates)]  # type: ignore[arg-type, var-annotated]
+        return [float(index) for index, _ in enumerate(candidates)]  # type: ignore[arg-type]
 
     dispatcher = Dispatcher([library], selection=slow)
     other = Dispatcher([library])
