@@ -66,7 +66,9 @@ def test_a_spec_has_a_name_an_identity_and_rules() -> None:
     kernel = parse_kernel({"op": "row_norm", "stage": "sum"}, arch)
     assert kernel.name == "row_norm_sum_8"
     assert json.loads(kernel.canonical_json)["spec"] == {"op": "row_norm", "stage": "sum", "unroll": 8}
-    with pytest.raises(IllegalKernelError, match=r"(?s)row_norm\.unroll: unroll = 12: vectors .*nearest legal kernel: unroll = 16"):
+    with pytest.raises(
+        IllegalKernelError, match=r"(?s)row_norm\.unroll: unroll = 12: vectors .*nearest legal kernel: unroll = 16"
+    ):
         parse_kernel({"op": "row_norm", "stage": "sum", "unroll": 12}, arch)
 
 
