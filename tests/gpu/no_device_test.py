@@ -19,7 +19,7 @@ def test_reasons_name_field_and_value(kernel: Kernel) -> None:
     assert kernel.supports(kernel.problem(**good)) == (OK, "")
     refused = {
         f"lda is {128 + step // 2}; TMA needs multiples of 16 bytes": {"lda": 128 + step // 2},
-        "ldb is 64, below the 128 elements of a": {"ldb": 64},
+        f"ldb is 64, below {'kn'[kernel.layout[1] == 'r']}, the 128 elements of a": {"ldb": 64},
         "m is 2147483648; this kernel takes 0 to 2147483647": {"m": 2**31, "lda": 2**32},
         "n is 130; TMA stores rows of C in 16 bytes": {"n": 130, "ldb": 144, "ldc": 144},
         "k is -1; this kernel takes 0": {"k": -1},

@@ -53,12 +53,12 @@ kw_status Memory::open_hip() {
   }
   if (library_ == nullptr) return fail(KW_RUNTIME_MISSING, "the HIP runtime cannot be loaded: %s", dlerror());
   runtime_ = "HIP";
-  if (!resolve("hipSetDevice", &set_device_) || !resolve("hipMalloc", &allocate_hip_) ||
-      !resolve("hipFree", &release_hip_) || !resolve("hipMemcpy", &copy_hip_) ||
-      !resolve("hipDeviceSynchronize", &finish_)) {
+  if (!resolve("hipGetDevice", &get_device_) || !resolve("hipSetDevice", &set_device_) ||
+      !resolve("hipMalloc", &allocate_hip_) || !resolve("hipFree", &release_hip_) ||
+      !resolve("hipMemcpy", &copy_hip_) || !resolve("hipDeviceSynchronize", &finish_)) {
     return fail(KW_RUNTIME_MISSING, "the HIP runtime lacks a function: %s", dlerror());
   }
-  return enter();
+  return Entered(*this).status();
 }
 
 kw_status Memory::open_cuda() {
@@ -70,27 +70,37 @@ kw_status Memory::open_cuda() {
   int (*get_device)(int*, int) = nullptr;
   int (*retain)(void**, int) = nullptr;
   if (!resolve("cuInit", &init) || !resolve("cuDeviceGet", &get_device) ||
-      !resolve("cuDevicePrimaryCtxRetain", &retain) || !resolve("cuCtxSetCurrent", &set_context_) ||
-      !resolve("cuMemAlloc_v2", &allocate_cuda_) || !resolve("cuMemFree_v2", &release_cuda_) ||
-      !resolve("cuMemcpyHtoD_v2", &copy_in_cuda_) || !resolve("cuMemcpyDtoH_v2", &copy_out_cuda_) ||
-      !resolve("cuCtxSynchronize", &finish_)) {
+      !resolve("cuDevicePrimaryCtxRetain", &retain) || !resolve("cuCtxGetCurrent", &get_context_) ||
+      !resolve("cuCtxSetCurrent", &set_context_) || !resolve("cuMemAlloc_v2", &allocate_cuda_) ||
+      !resolve("cuMemFree_v2", &release_cuda_) || !resolve("cuMemcpyHtoD_v2", &copy_in_cuda_) ||
+      !resolve("cuMemcpyDtoH_v2", &copy_out_cuda_) || !resolve("cuCtxSynchronize", &finish_)) {
     return fail(KW_RUNTIME_MISSING, "the CUDA driver lacks a function: %s", dlerror());
   }
   int device = 0;
   if (kw_status status = check("cuInit", init(0))) return status;
   if (kw_status status = check("cuDeviceGet", get_device(&device, 0))) return status;
   if (kw_status status = check("cuDevicePrimaryCtxRetain", retain(&context_, device))) return status;
-  return enter();
+  return Entered(*this).status();
 }
 
 kw_status Memory::check(const char* what, int error) const {
   return error == 0 ? KW_OK : fail(KW_LAUNCH_FAILED, "%s: %s error %d", what, runtime_, error);
 }
 
-kw_status Memory::enter() const {
-  if (set_device_ != nullptr) return check("hipSetDevice", set_device_(0));
-  if (set_context_ != nullptr) return check("cuCtxSetCurrent", set_context_(context_));
-  return KW_OK;
+Entered::Entered(const Memory& memory) : memory_(memory) {
+  if (memory.set_device_ != nullptr) {
+    status_ = memory.check("hipGetDevice", memory.get_device_(&device_));
+    if (status_ == KW_OK) status_ = memory.check("hipSetDevice", memory.set_device_(0));
+  } else if (memory.set_context_ != nullptr) {
+    status_ = memory.check("cuCtxGetCurrent", memory.get_context_(&context_));
+    if (status_ == KW_OK) status_ = memory.check("cuCtxSetCurrent", memory.set_context_(memory.context_));
+  }
+}
+
+Entered::~Entered() {
+  if (status_ != KW_OK) return;
+  if (memory_.set_device_ != nullptr) memory_.set_device_(device_);
+  if (memory_.set_context_ != nullptr) memory_.set_context_(context_);
 }
 
 kw_status Memory::allocate(size_t bytes, void** pointer) const {

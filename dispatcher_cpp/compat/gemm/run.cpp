@@ -94,7 +94,8 @@ kw_status run(const State& state, const Problem& problem, Args args, float* time
   Planned planned;
   if (kw_status status = planned.make(state, problem.base)) return status;
   if (kw_status status = validate_args(problem, &args)) return status;
-  if (kw_status status = state.memory.enter()) return status;
+  const Entered entered(state.memory);
+  if (entered.status() != KW_OK) return entered.status();
   Buffer workspace(state.memory);
   kw_launch where{};
   where.struct_size = sizeof where;

@@ -39,7 +39,10 @@ EXPORT int fake_live(void) { return __atomic_load_n(&live, __ATOMIC_SEQ_CST); }
 EXPORT int fake_copies(void) { return __atomic_load_n(&copies, __ATOMIC_SEQ_CST); }
 EXPORT void fake_fail_allocation(int count) { __atomic_store_n(&failing, count, __ATOMIC_SEQ_CST); }
 
-EXPORT int hipSetDevice(int device) { return device == 0 ? 0 : 101; }
+static _Thread_local int current; /* of two devices */
+
+EXPORT int hipGetDevice(int* device) { return *device = current, 0; }
+EXPORT int hipSetDevice(int device) { return device == 0 || device == 1 ? (current = device, 0) : 101; }
 EXPORT int hipMalloc(void** pointer, size_t bytes) { return (*pointer = take(bytes)) != NULL ? 0 : 2; }
 EXPORT int hipFree(void* pointer) { return give(pointer); }
 EXPORT int hipMemcpy(void* to, const void* from, size_t bytes, int kind) {
@@ -47,12 +50,20 @@ EXPORT int hipMemcpy(void* to, const void* from, size_t bytes, int kind) {
 }
 EXPORT int hipDeviceSynchronize(void) { return 0; }
 
-static int context;
+static int context, other_context;
+static _Thread_local void* current_context;
+
+EXPORT void fake_use_other_context(void) { current_context = &other_context; }
+EXPORT int fake_other_context_is_current(void) { return current_context == &other_context; }
 
 EXPORT int cuInit(unsigned flags) { return flags == 0 ? 0 : 1; }
 EXPORT int cuDeviceGet(int* device, int ordinal) { return *device = ordinal, 0; }
 EXPORT int cuDevicePrimaryCtxRetain(void** result, int device) { return (void)device, *result = &context, 0; }
-EXPORT int cuCtxSetCurrent(void* wanted) { return wanted == &context ? 0 : 201; }
+EXPORT int cuCtxGetCurrent(void** found) { return *found = current_context, 0; }
+EXPORT int cuCtxSetCurrent(void* wanted) {
+  if (wanted != NULL && wanted != &context && wanted != &other_context) return 201;
+  return current_context = wanted, 0;
+}
 EXPORT int cuMemAlloc_v2(uint64_t* address, size_t bytes) {
   void* pointer = take(bytes);
   *address = (uint64_t)(uintptr_t)pointer;

@@ -21,8 +21,7 @@ class Memory {
   kw_status open(uint32_t backend);
   // Whether kernels read host memory, so that nothing has to be copied.
   bool is_host() const { return library_ == nullptr; }
-  // Makes the device the calling thread's; before anything below.
-  kw_status enter() const;
+  // Everything below needs an Entered.
   // Aligned to 256 bytes. Null for no bytes.
   kw_status allocate(size_t bytes, void** pointer) const;
   void release(void* pointer) const;
@@ -37,11 +36,14 @@ class Memory {
   template <typename Function>
   bool resolve(const char* name, Function* function);
   kw_status check(const char* what, int error) const;
+  friend class Entered;
 
   void* library_ = nullptr;
   const char* runtime_ = "";
   void* context_ = nullptr;  // CUDA
+  int (*get_context_)(void**) = nullptr;
   int (*set_context_)(void*) = nullptr;
+  int (*get_device_)(int*) = nullptr;
   int (*set_device_)(int) = nullptr;
   int (*allocate_hip_)(void**, size_t) = nullptr;
   int (*release_hip_)(void*) = nullptr;
@@ -51,6 +53,23 @@ class Memory {
   int (*copy_in_cuda_)(uint64_t, const void*, size_t) = nullptr;
   int (*copy_out_cuda_)(void*, uint64_t, size_t) = nullptr;
   int (*finish_)() = nullptr;
+};
+
+// The device of a memory is the calling thread's current one while this lives; then what was current is so again.
+class Entered {
+ public:
+  explicit Entered(const Memory& memory);
+  Entered(const Entered&) = delete;
+  Entered& operator=(const Entered&) = delete;
+  ~Entered();
+
+  kw_status status() const { return status_; }
+
+ private:
+  const Memory& memory_;
+  void* context_ = nullptr;  // before, CUDA
+  int device_ = 0;           // before, HIP
+  kw_status status_ = KW_OK;
 };
 
 // Memory that goes with its block.
