@@ -236,7 +236,7 @@ class OperationPlan(Generic[P]):
             return False
         self._bind(state, operands, stream, workspace_at)
         state.launch()
-        if type(operands[0]) is not int:
+        if operands and type(operands[0]) is not int:
             self._notice_writes(operands)
         return True
 
