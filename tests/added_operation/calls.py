@@ -14,7 +14,7 @@ from kernelwright.dispatch.core.errors import ArrayError
 from kernelwright.dispatch.core.operation import Operation, register
 from kernelwright.dispatch.core.plan import NativePlan, OperationPlan
 
-OP_ROW_NORM = 65536
+OP_ROW_NORM = 65540
 
 
 class RowNormStruct(ctypes.Structure):
@@ -74,6 +74,9 @@ class RowNormBinder:
         return ("x", "y")
 
     def guard(self, operands: Sequence[Any]) -> None:
+        return None
+
+    def write_notice(self, operands: Sequence[Any], bound: bool = False) -> None:
         return None
 
     def bind(self, args: RowNormArgs, addresses: Sequence[Any]) -> bool:

@@ -4,6 +4,7 @@ NumPy is the only requirement; no GPU is touched before the first launch.
 """
 
 from kernelwright.dispatch.arrays import dtypes
+from kernelwright.dispatch.core.arena import trim
 from kernelwright.dispatch.core.device import Device
 from kernelwright.dispatch.core.errors import (
     AbiMismatchError,
@@ -68,4 +69,5 @@ __all__ = [
     "StageExplanation",
     "dtypes",
     "operand",
+    "trim",
 ]

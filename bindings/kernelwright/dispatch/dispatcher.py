@@ -70,7 +70,16 @@ class Dispatcher:
         self._core.set_priority(kernel.identity if isinstance(kernel, KernelEntry) else kernel, priority)
 
     def set_num_threads(self, threads: int) -> None:
-        """Limit the threads of CPU launches, for the whole process; 0 for as many as the affinity mask has CPUs."""
+        """Limit the threads of CPU launches, for the whole process, not for this dispatcher alone.
+
+        The limit belongs to the loaded library files: it holds for every dispatcher and plan of the process that uses a
+        CPU library of this dispatcher, in all threads, until it is set again. Plans made under a lower limit keep that.
+        GPU libraries ignore it.
+
+        :param threads: the most threads of one launch; 0 for what the environment variable
+            ``KERNELWRIGHT_NUM_THREADS`` says, else as many as the affinity mask has CPUs.
+        :raises SelectionError: for a negative number, or more than a library serves.
+        """
         self._core.set_num_threads(threads)
 
     @overload
@@ -135,7 +144,9 @@ class Dispatcher:
         :param activation: an activation of :class:`GemmProblem`.
         :param layout: three letters r or c that a, b and out must have, instead of what their strides say.
         :param split_k: number of slices of k; 0 lets the dispatcher choose.
-        :param stream: a ``cudaStream_t`` or ``hipStream_t`` as an integer; by default the array library's current one.
+        :param stream: a ``cudaStream_t`` or ``hipStream_t`` as an integer. Results and workspaces are allocated, C is
+            copied and the kernel is launched on it, and the caller makes the operands ready on it. By default it is
+            the current stream of the operands' array libraries, which must have the same one.
         :returns: ``out``.
         :raises ArrayError: for arrays that do not fit together or cannot be addressed.
         :raises ProblemError: for an unknown ``d_op``, ``activation`` or ``split_k``.
@@ -164,6 +175,7 @@ class Dispatcher:
         :param b: B (k, n) of each group.
         :param outs: the result (m, n) of each group, allocated when not given.
         :param cs: C (m, n) of each group; ``cs[i]`` may be ``outs[i]``.
+        :param stream: as for :meth:`gemm`.
         :returns: ``outs``.
         :raises ArrayError: for arrays that do not fit together or cannot be addressed.
         :raises NoKernelError: if no kernel serves the problem.

@@ -22,6 +22,7 @@ from kernelwright.dispatch import (
     LibraryLoadError,
     LibraryNotFoundError,
     NoKernelError,
+    ProblemError,
     SelectionError,
 )
 from kernelwright.dispatch.core import native
@@ -124,7 +125,19 @@ def test_dispatchers_are_independent(library: KernelLibrary) -> None:
     two.set_num_threads(2)
     with pytest.raises(SelectionError, match="at most 64"):
         two.set_num_threads(99)
+    for wrong in (-1, 2**32, 1.5, "2", None):
+        with pytest.raises(SelectionError, match=rf"threads is {wrong!r}; allowed: an integer from 0 to 4294967295"):
+            two.set_num_threads(wrong)  # type: ignore[arg-type]
     assert len(two.kernels) == 9
+
+
+def test_factors_are_numbers(dispatcher: Dispatcher) -> None:
+    a = random(4, 4)
+    for factors in ({"alpha": "2"}, {"beta": "0"}):
+        with pytest.raises(ProblemError, match=r"is '[02]'; allowed: a real number"):
+            dispatcher.gemm(a, a, **factors)  # type: ignore[arg-type]
+        with pytest.raises(ProblemError, match=r"is '[02]'; allowed: a real number"):
+            dispatcher.grouped_gemm([a], [a], **factors)  # type: ignore[arg-type]
 
 
 def test_libraries_must_suit_the_device(tmp_path: Path, library: KernelLibrary) -> None:

@@ -26,8 +26,17 @@ struct Run {
   kw_launch where;
 };
 
+thread_local const char* last_kernel = nullptr;  // libraries stay mapped, so the name stays valid
+
+void remember(const kw_plan* plan) {
+  kw_stage_info info{};
+  info.struct_size = sizeof info;
+  if (kw_plan_get_stage(plan, 0, &info) == KW_OK) last_kernel = info.kernel->name;
+}
+
 kw_status launch(const Run& run, const void* args, float* time_ms) {
   const State& state = run.state;
+  remember(run.plan);
   if (kw_status status = kw_plan_launch(run.plan, &run.where, args)) return status;
   if (kw_status status = state.memory.finish()) return status;
   if (time_ms == nullptr) return KW_OK;
@@ -236,6 +245,16 @@ int finished(kw_status status, float* time_ms) {
 }
 
 }  // namespace
+
+const char* dispatcher_get_kernel_name(void) {
+  if (last_kernel != nullptr) return last_kernel;
+  const Reading reading;
+  const State* state = reading.state();
+  kw_kernel_info info{};
+  info.struct_size = sizeof info;
+  if (state == nullptr || kw_dispatcher_kernel_at(state->dispatcher, 0, &info) != KW_OK) return nullptr;
+  return info.kernel->name;
+}
 
 int dispatcher_run_gemm(const void* a, const void* b, void* c, int64_t m, int64_t n, int64_t k, float* time_ms) {
   const Reading reading;

@@ -65,6 +65,8 @@ def test_exported_json_names_every_kernel(capsys: pytest.CaptureFixture[str], tm
     assert run("export_json", "--output", str(tmp_path / "found.json")) == 0
     document = json.loads((tmp_path / "found.json").read_text())
     registered = {kernel["identity"] for kernel in document["registry"]["kernels"]}
-    assert registered == {kernel["identity"] for kernel in document["explanation"]["kernels"]} and registered
+    assert (
+        registered == {kernel["identity"] for kernel in document["explanation"]["stages"][0]["kernels"]} and registered
+    )
     assert run("benchmark", "--sizes", "32", "--repeats", "1", "--json") == 0
     assert json.loads(capsys.readouterr().out)[0]["size"] == 32

@@ -3,7 +3,7 @@
 Standard output holds the library's path and nothing else, or one JSON object: "library", "manifest", "name", "arch",
 "kernels" (names) and "compiled" (those that were not there before). What a build shows goes to standard error. So a
 program in any language can start it, read a line and load the file. Exit status: 0 done; 1 it could not be built; 2 bad
-input.
+input, as docs/exit_codes.md lists.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 
 from kernelwright.codegen.building.run_command import TIMEOUT_S, interrupt_on_signals
+from kernelwright.codegen.interface.exit_codes import EXIT_BAD_INPUT, EXIT_FAILED
 from kernelwright.codegen.resources.limits import LimitError
 from kernelwright.codegen.selecting.expand import read_json
 from kernelwright.codegen.violations import SpecError
@@ -21,12 +22,10 @@ from kernelwright.dispatch import Device, DeviceNameError, KernelwrightError
 from kernelwright.jit.errors import UntrustedCacheError
 from kernelwright.jit.registry import Registry
 
-EXIT_FAILED, EXIT_BAD_INPUT = 1, 2
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run it; the exit status."""
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     interrupt_on_signals()
     try:
         registry = _registry(options)
@@ -75,32 +74,33 @@ def _specs(path: str) -> list[dict[str, object]]:
     return specs
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """The options, also for the shell's completion."""
+    made = argparse.ArgumentParser(
         "kernelwright jit",
         description="Compile the kernels that are missing, into the cache, and print the path of their library.",
     )
-    parser.add_argument("--device", default="cpu", help="cpu, cuda:N, hip:N or sim:ARCH (default: %(default)s)")
-    parser.add_argument("--arch", help="the device's architecture, where the device is not at hand, such as gfx942")
-    what = parser.add_mutually_exclusive_group(required=True)
+    made.add_argument("--device", default="cpu", help="cpu, cuda:N, hip:N or sim:ARCH (default: %(default)s)")
+    made.add_argument("--arch", help="the device's architecture, where the device is not at hand, such as gfx942")
+    what = made.add_mutually_exclusive_group(required=True)
     what.add_argument("--set", metavar="NAME", help="a set such as essential or fp16_rcr_compute")
     what.add_argument("--config", metavar="FILE", help="a JSON configuration: lists and ranges of values")
     what.add_argument("--spec", metavar="FILE", help="a JSON spec, or a list of specs")
-    parser.add_argument("--filter", metavar="EXPR", help="of a set or configuration: kernels c for which this is true")
-    parser.add_argument(
+    made.add_argument("--filter", metavar="EXPR", help="of a set or configuration: kernels c for which this is true")
+    made.add_argument(
         "--limit", metavar="NAME=N", action="append", default=[], type=_limit, help="such as max_registers=128"
     )
-    parser.add_argument("--name", default="jit", help="of the library, a C identifier (default: %(default)s)")
-    parser.add_argument("--cache", metavar="DIR", help="default: $KERNELWRIGHT_CACHE, else in the user's cache folder")
-    parser.add_argument("--shared-cache", action="store_true", default=None, help="allow a cache that others can write")
-    parser.add_argument("-j", "--jobs", type=int, help="commands at a time (default: all processors)")
-    parser.add_argument(
+    made.add_argument("--name", default="jit", help="of the library, a C identifier (default: %(default)s)")
+    made.add_argument("--cache", metavar="DIR", help="default: $KERNELWRIGHT_CACHE, else in the user's cache folder")
+    made.add_argument("--shared-cache", action="store_true", default=None, help="allow a cache that others can write")
+    made.add_argument("-j", "--jobs", type=int, help="commands at a time (default: all processors)")
+    made.add_argument(
         "--timeout", type=float, default=TIMEOUT_S, metavar="S", help="of each command (default: %(default)g seconds)"
     )
-    parser.add_argument("--retry-failed", action="store_true", help="run commands again that failed before")
-    parser.add_argument("--progress", action="store_true", default=None, help="show it, also where is no terminal")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    return parser
+    made.add_argument("--retry-failed", action="store_true", help="run commands again that failed before")
+    made.add_argument("--progress", action="store_true", default=None, help="show it, also where is no terminal")
+    made.add_argument("--json", action="store_true", help="print one JSON object")
+    return made
 
 
 def _limit(text: str) -> tuple[str, int]:

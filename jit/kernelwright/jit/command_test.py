@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelwright.codegen.interface.exit_codes import EXIT_BAD_INPUT
 from kernelwright.jit import command
 
 
@@ -20,6 +21,7 @@ from kernelwright.jit import command
         (["--spec", "TWICE"], "the key 'op' is given twice"),
         (["--spec", "NONE"], "NONE"),
         (["--set", "essential", "--filter", "c.tile_m > 9999"], "matches none"),
+        (["--set", "essential", "--filter", "c.tile_m =="], "is no expression"),
         (["--spec", "SPEC", "--filter", "True"], "leave it out with --spec"),
         (["--set", "essential", "--limit", "max_vgpr_spills=0"], "have no such number"),
         (["--set", "essential", "--device", "cuda:x"], "device is 'cuda:x'; allowed"),
@@ -40,7 +42,7 @@ def test_bad_input_is_exit_status_2(
         "TWICE": '{"op": "gemm", "op": "gemm"}',
     }.items():
         Path(name).write_text(text)
-    assert command.main([*arguments, "--arch", "x86_64_v3", "--cache", "cache"]) == command.EXIT_BAD_INPUT
+    assert command.main([*arguments, "--arch", "x86_64_v3", "--cache", "cache"]) == EXIT_BAD_INPUT
     said = capsys.readouterr()
     assert said.out == "" and words in said.err
 
@@ -49,7 +51,7 @@ def test_bad_input_is_exit_status_2(
 def test_wrong_usage_is_exit_status_2(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         command.main(arguments)
-    assert caught.value.code == command.EXIT_BAD_INPUT
+    assert caught.value.code == EXIT_BAD_INPUT
 
 
 def test_a_plain_install_is_told_what_to_install() -> None:
@@ -58,3 +60,26 @@ def test_a_plain_install_is_told_what_to_install() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=60)
     said = done.stderr.splitlines()[-1]
     assert said.endswith("kernelwright.jit needs the package pydantic; pip install 'kernelwright[jit]'")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("kernelwright jit --se", "plain,--set"),
+        ("kernelwright jit --set essen", "plain,essential"),
+        ("kernelwright jit --set essential --arch gfx94", "plain,gfx942"),
+        ("kernelwright jit --device sim:gfx94", "plain,sim:gfx942"),
+        ("kernelwright jit --spec ke", "file,ke"),
+    ],
+)
+def test_a_shell_completes_options_and_values(words: str, expected: str) -> None:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "_KERNELWRIGHT_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
+    code = "import sys; from kernelwright.codegen.interface.cli import main; sys.exit(main([]))"
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == expected, done.stderr

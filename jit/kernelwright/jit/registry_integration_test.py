@@ -11,6 +11,7 @@ import pytest
 
 from kernelwright.codegen.building.build import read_tree_roots
 from kernelwright.codegen.interface import cli
+from kernelwright.codegen.interface.exit_codes import EXIT_FAILED
 from kernelwright.codegen.operations.gemm.spec import gemm_spec
 from kernelwright.codegen.resources.limits import LimitError
 from kernelwright.codegen.violations import SpecError
@@ -136,11 +137,11 @@ def test_the_command_line_prints_the_library_that_it_makes(
     assert capsys.readouterr().out == made["library"] + "\n"
     assert command.main([*arguments, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {**made, "compiled": []}
-    assert command.main([*arguments, "--name", "other"]) == command.EXIT_FAILED
+    assert command.main([*arguments, "--name", "other"]) == EXIT_FAILED
     said = capsys.readouterr()
     assert said.out == "" and "KERNELWRIGHT_JIT=off" in said.err
     monkeypatch.setenv("KERNELWRIGHT_JIT", "on")
-    assert command.main([*arguments, "--limit", "max_code_bytes=9"]) == command.EXIT_FAILED
+    assert command.main([*arguments, "--limit", "max_code_bytes=9"]) == EXIT_FAILED
     assert "bytes of code; allowed: at most 9 (max_code_bytes)" in capsys.readouterr().err
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelwright.codegen.interface import exit_codes
 from kernelwright.codegen.trees import TREES
 from kernelwright.codegen.violations import IllegalKernelError, SpecError
 from kernelwright.dispatch import Device
@@ -110,8 +111,10 @@ def test_a_cache_that_others_can_write_is_refused(
         ):
             refused()
     (tmp_path / "spec.json").write_text(json.dumps({**SPEC, "pipeline": "compv3"}))
+    (tmp_path / "trees.json").write_text(json.dumps({name: str(folder) for name, folder in sources.items()}))
+    monkeypatch.setenv("KERNELWRIGHT_TREES", str(tmp_path / "trees.json"))
     arguments = ["--device", "hip:0", "--arch", "gfx942", "--spec", str(tmp_path / "spec.json"), "--cache", str(cache)]
-    assert command.main(arguments) == command.EXIT_BAD_INPUT
+    assert command.main(arguments) == exit_codes.EXIT_BAD_INPUT
     assert "can be written by all users" in capsys.readouterr().err
 
     told = Registry(AMD, cache=cache, shared_cache=True, trees=sources)

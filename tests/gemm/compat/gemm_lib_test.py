@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
@@ -34,6 +35,7 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "dispatcher_cleanup": (None, []),
     "dispatcher_get_kernel_count": (ctypes.c_int, []),
     "dispatcher_get_kernel_name_at": (ctypes.c_int, [ctypes.c_int, ctypes.c_char_p, ctypes.c_int]),
+    "dispatcher_get_kernel_name": (ctypes.c_char_p, []),
     "dispatcher_export_registry_json": (ctypes.c_char_p, []),
     "dispatcher_is_supported": (ctypes.c_int, [ctypes.c_int64] * 3),
     "dispatcher_select_kernel": (ctypes.c_int, [*[ctypes.c_int64] * 3, ctypes.c_char_p, ctypes.c_int]),
@@ -145,6 +147,32 @@ def test_registry_names_and_selection_agree(library: Any, tmp_path: Path) -> Non
     assert library.dispatcher_get_kernel_name_at(count, text, len(text)) == -1
     assert library.dispatcher_select_kernel(64, 64, 64, text, 5) == -1
     assert b"the buffer has 5" in library.dispatcher_last_error()
+
+
+def test_the_name_is_of_the_kernel_that_ran_last_in_the_thread(library: Any, tmp_path: Path) -> None:
+    assert library.dispatcher_get_kernel_name() is None or library.dispatcher_get_kernel_count() == 0
+    init(library, mocks.write_library(tmp_path / "x86_64_v3"))
+    text = ctypes.create_string_buffer(256)
+    seen: list[bytes] = []
+    other = threading.Thread(target=lambda: seen.append(library.dispatcher_get_kernel_name()))
+    check_runs(library, 32, 32, 32)
+    other.start()
+    other.join()
+    assert library.dispatcher_get_kernel_name_at(0, text, len(text)) == 0 and seen == [text.value]
+    assert library.dispatcher_select_kernel(32, 32, 32, text, len(text)) == 0
+    assert library.dispatcher_get_kernel_name() == text.value
+
+
+def test_the_client_of_the_ck_tile_dispatcher_loads(built: Path, tmp_path: Path) -> None:
+    """Its Python client binds these when it loads, under one of two file names."""
+    library = ctypes.CDLL(str(shutil.copy(built, tmp_path / "libdispatcher_gemm.so")))
+    for name in (
+        *("initialize", "init", "get_kernel_count", "is_supported", "run_gemm", "get_kernel_name", "select_kernel"),
+        *("export_registry_json", "cleanup"),
+    ):
+        assert getattr(library, f"dispatcher_{name}")
+    packaged = resources.files("kernelwright.dispatch")
+    assert packaged.joinpath("libdispatcher_gemm.so").is_file() == packaged.joinpath(built.name).is_file()
 
 
 def test_what_no_kernel_serves_is_minus_two_with_reasons(library: Any, tmp_path: Path) -> None:
@@ -393,5 +421,5 @@ def test_the_migration_page_names_every_function() -> None:
     declared = set(re.findall(r"DISPATCHER_EXPORT .*?(dispatcher_\w+)\(", header))
     assert declared == set(SIGNATURES)
     mentioned = set(re.findall(r"`(dispatcher_(?!cpp|gemm_)\w+)", page))
-    assert mentioned - declared == {"dispatcher_get_kernel_name", "dispatcher_get_kernel_config", "dispatcher_wrappers"}
+    assert mentioned - declared == {"dispatcher_get_kernel_config", "dispatcher_wrappers"}
     assert declared <= mentioned

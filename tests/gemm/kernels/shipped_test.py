@@ -20,6 +20,7 @@ from kernelwright.dispatch import (
     KernelwrightError,
     LibraryLoadError,
 )
+from kernelwright.dispatch.loading.installed import SHIPPED
 
 AMD = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
 ALL = (*AMD, "sm_90a", "x86_64_v3", "x86_64_v4")
@@ -28,6 +29,10 @@ ALL = (*AMD, "sm_90a", "x86_64_v3", "x86_64_v4")
 def folder(arch: str) -> Path:
     with as_file(files("gemm") / "gemm" / arch) as path:
         return path
+
+
+def test_advice_names_every_shipped_wheel() -> None:
+    assert sorted(SHIPPED["gemm"]) == sorted(ALL)
 
 
 @pytest.mark.parametrize("arch", ALL)

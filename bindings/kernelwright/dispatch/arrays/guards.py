@@ -105,9 +105,9 @@ class NumpyGuard:
 
 
 class TorchGuard:
-    """What torch's own compiler guards of tensors: type, dtype, device, layout, sizes and strides, in one call."""
+    """What torch's own compiler guards: type, dtype, device, layout, sizes, strides, sign and grad, in one call."""
 
-    __slots__ = ("_absent", "_count", "_present", "_same")
+    __slots__ = ("_absent", "_count", "_present", "_recording", "_same")
 
     def __init__(self, operands: Operands) -> None:
         """See :func:`guard_of`."""
@@ -116,6 +116,9 @@ class TorchGuard:
         present = [at for at, tensor in enumerate(operands) if tensor is not None]
         self._present = itemgetter(*present) if len(present) > 1 else lambda given: tuple(given[at] for at in present)
         self._same = (compiler_guard() or attribute_guard)(*self._present(operands))
+        # Tensors that require grad pass the checks only while autograd records nothing.
+        differentiable = any(tensor.requires_grad for tensor in self._present(operands))
+        self._recording = sys.modules["torch"].is_grad_enabled if differentiable else None
 
     def addresses(self, operands: Operands, keyed: bool = False) -> Addresses | None:
         """See :class:`Guard`; tensors with a known key pass the same call, which compares their devices too."""
@@ -125,6 +128,8 @@ class TorchGuard:
             if operands[at] is not None:
                 return None
         if not self._same(*self._present(operands)):
+            return None
+        if self._recording is not None and self._recording():
             return None
         return [None if tensor is None else tensor.data_ptr() for tensor in operands]
 
@@ -159,7 +164,8 @@ def attribute_guard(*tensors: Any) -> Callable[..., bool]:
     def metadata(tensor: Any) -> tuple[Any, ...] | None:
         if not is_torch(tensor):
             return None
-        return type(tensor), tensor.shape, tensor.stride(), tensor.dtype, tensor.device, tensor.layout
+        kind = type(tensor), tensor.dtype, tensor.device, tensor.layout, tensor.is_neg(), tensor.requires_grad
+        return *kind, tensor.shape, tensor.stride()
 
     expected = [metadata(tensor) for tensor in tensors]
     return lambda *others: [metadata(other) for other in others] == expected
@@ -187,7 +193,10 @@ def compiler_guard() -> TensorsGuard | None:
             torch.zeros(3, 4, dtype=torch.int32),
         )
         others += (torch.zeros(3, 8)[:, :4], one.to_sparse(), torch.zeros(3, 4, device="meta"), one.numpy(), None)
+        others += (torch.zeros(3, 4, requires_grad=True),)
         works = same(one, torch.ones(3, 4)) and not any(same(one, other) for other in others)
+        whole = torch.zeros(3, 4, dtype=torch.complex64)
+        works = works and guard(whole.imag)(whole.imag) and not guard(whole.imag)(whole.conj().imag)  # a negative view
     except Exception:  # whatever a changed private interface does
         return None
     return guard if works else None

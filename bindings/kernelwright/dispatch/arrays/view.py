@@ -52,8 +52,9 @@ class Prepared:
 def view(array: Any, name: str = "array", stream: int | None = None) -> ArrayView:
     """View a NumPy array, a torch tensor, or an object with ``__dlpack__`` or ``__cuda_array_interface__``.
 
-    ``name`` is what errors call it; a DLPack producer is asked to make the data ready on ``stream``. Raises ArrayError
-    for another kind of object, or for a dtype that no kernel has.
+    ``name`` is what errors call it. A DLPack producer is asked to make the data ready on ``stream``; an object with
+    ``__cuda_array_interface__`` that names another stream is refused. Raises ArrayError for another kind of object,
+    and for a dtype that no kernel has.
     """
     if isinstance(array, np.ndarray):
         return _from_numpy(array, name)
@@ -62,25 +63,24 @@ def view(array: Any, name: str = "array", stream: int | None = None) -> ArrayVie
     if hasattr(array, "__dlpack__"):
         return _from_dlpack(array, stream)
     if hasattr(array, "__cuda_array_interface__"):
-        return _from_cuda_interface(array, name)
+        return _from_cuda_interface(array, name, stream)
     raise ArrayError(
         f"{name} is a {type(array).__name__}; allowed: a NumPy array, a torch tensor, or an object with __dlpack__ or "
         "__cuda_array_interface__"
     )
 
 
-_TORCH_TYPES: set[type] = set()  # torch.Tensor and the subclasses met so far
+_TORCH_TYPES: dict[type, bool] = {}  # whether a type met before is torch.Tensor or a subclass
 
 
 def is_torch(array: Any) -> bool:
     """Whether it is a torch tensor; torch is not imported to find out."""
     kind = type(array)
-    if kind in _TORCH_TYPES:
-        return True
-    if kind.__module__.partition(".")[0] != "torch" or not hasattr(kind, "data_ptr"):
-        return False
-    _TORCH_TYPES.add(kind)
-    return True
+    known = _TORCH_TYPES.get(kind)
+    if known is None:
+        known = any(base.__module__.partition(".")[0] == "torch" and hasattr(base, "data_ptr") for base in kind.__mro__)
+        _TORCH_TYPES[kind] = known
+    return known
 
 
 def _in_elements(name: str, strides: Any, itemsize: int) -> tuple[int, ...]:
@@ -98,9 +98,10 @@ def _dense(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _from_numpy(array: np.ndarray[Any, Any], name: str) -> ArrayView:
+    if isinstance(array, np.ma.MaskedArray):
+        raise ArrayError(f"{name} is a masked array, and kernels ignore masks; pass {name}.filled(value)")
     dtype, fnuz = dtypes.name_of(array.dtype)
-    if not array.dtype.isnative:
-        raise ArrayError(f"{name} is not in this machine's byte order; convert it with astype(dtype.newbyteorder('='))")
+    _check_byte_order(array.dtype, name)
     size = array.itemsize
     strides = _in_elements(name, array.strides, size)
     if not array.flags.aligned:
@@ -109,13 +110,26 @@ def _from_numpy(array: np.ndarray[Any, Any], name: str) -> ArrayView:
     return ArrayView(address_of(array), array.shape, strides, dtype, fnuz, "cpu", "numpy", array, readonly)
 
 
+def _check_byte_order(dtype: np.dtype[Any], name: str) -> None:
+    if not dtype.isnative:
+        raise ArrayError(f"{name} is not in this machine's byte order; convert it with astype(dtype.newbyteorder('='))")
+
+
 def _from_torch(tensor: Any, name: str) -> ArrayView:
-    if tensor.layout is not sys.modules["torch"].strided:
+    torch = sys.modules["torch"]
+    if tensor.layout is not torch.strided:
         raise ArrayError(f"{name} is a tensor of layout {tensor.layout}; allowed: a dense (strided) one")
     dtype, fnuz = dtypes.name_of(tensor.dtype)
+    if tensor.is_neg():  # conjugate tensors are complex: name_of() has refused them
+        raise ArrayError(f"{name} is a negative view, whose memory holds the opposite sign; pass {name}.resolve_neg()")
+    if tensor.requires_grad and torch.is_grad_enabled():
+        raise ArrayError(
+            f"{name} requires grad, but autograd does not record kernels; pass {name}.detach(), or call under "
+            "torch.no_grad()"
+        )
     device = tensor.device
     kind = device.type
-    if kind == "cuda" and sys.modules["torch"].version.hip:
+    if kind == "cuda" and torch.version.hip:
         kind = "hip"  # ROCm builds of torch call their devices cuda
     where = "cpu" if kind == "cpu" else f"{kind}:{device.index}"
     shape, strides = tuple(tensor.shape), tuple(tensor.stride())
@@ -131,9 +145,19 @@ def _from_dlpack(array: Any, stream: int | None) -> ArrayView:
     return ArrayView(found.pointer, found.shape, strides, dtype, fnuz, found.device, family, owner, readonly)
 
 
-def _from_cuda_interface(array: Any, name: str) -> ArrayView:
+def _from_cuda_interface(array: Any, name: str, stream: int | None) -> ArrayView:
     interface = array.__cuda_array_interface__
-    dtype, fnuz = dtypes.name_of(np.dtype(interface["typestr"]))
+    element = np.dtype(interface["typestr"])
+    dtype, fnuz = dtypes.name_of(element)
+    _check_byte_order(element, name)
+    if interface.get("mask") is not None:
+        raise ArrayError(f"{name} has a mask, and kernels ignore masks; pass an array without one")
+    producer = interface.get("stream")
+    # 0 and 1 are both the default stream.
+    if None not in (producer, stream) and producer != stream and {producer, stream} != {0, 1}:
+        raise ArrayError(
+            f"{name} is made ready on stream {producer}, the launch is on {stream}; pass stream={producer}"
+        )
     shape = tuple(int(extent) for extent in interface["shape"])
     size = dtypes.ITEMSIZE[dtype]
     given = interface.get("strides")

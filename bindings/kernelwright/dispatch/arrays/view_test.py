@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -33,6 +35,19 @@ class Dtype:
 
 def torch_module(hip: str | None = None) -> ModuleType:
     module = ModuleType("torch")
+    streams: list[Any] = [None]
+
+    @contextmanager
+    def use(stream: Any) -> Iterator[None]:
+        streams.append(stream)
+        yield
+        streams.pop()
+
+    def empty(shape: Any, dtype: Any, device: Any) -> Tensor:
+        made = Tensor(shape if isinstance(shape, tuple) else (shape,), dtype, device)
+        made.stream = streams[-1]
+        return made
+
     module.__dict__.update(
         strided="strided",
         _C=SimpleNamespace(),
@@ -40,8 +55,13 @@ def torch_module(hip: str | None = None) -> ModuleType:
         float32=Dtype("torch.float32"),
         bfloat16=Dtype("torch.bfloat16"),
         uint8=Dtype("torch.uint8"),
-        cuda=SimpleNamespace(current_stream=lambda device: SimpleNamespace(cuda_stream=77)),
-        empty=lambda shape, dtype, device: Tensor(shape if isinstance(shape, tuple) else (shape,), dtype, device),
+        cuda=SimpleNamespace(
+            current_stream=lambda device: SimpleNamespace(cuda_stream=77),
+            default_stream=lambda device: (device, 0),
+            ExternalStream=lambda address, device: (device, address),
+            stream=use,
+        ),
+        empty=empty,
     )
     return module
 
@@ -53,6 +73,11 @@ class Tensor:
         self.shape, self.dtype, self.layout = shape, dtype, layout
         self.device = device if not isinstance(device, str) else SimpleNamespace(type="cuda", index=0)
         self.steps: tuple[int, ...] = (shape[-1], 1)
+        self.stream: Any = None
+        self.requires_grad = False
+
+    def is_neg(self) -> bool:
+        return False
 
     def data_ptr(self) -> int:
         return 4100
@@ -91,6 +116,9 @@ def test_numpy_is_viewed_without_a_copy() -> None:
         ([[1.0]], "is a list"),
         (mocks.Foreign(np.zeros((2, 2), np.float64)), "code 2, 64 bits"),
         (Cuda(shape=(2, 2), typestr="<f8", strides=None), "float64"),
+        (np.ma.masked_array(np.zeros((2, 2), np.float32), False), "a is a masked array"),
+        (Cuda(shape=(2, 2), typestr="<f4", strides=None, mask=Cuda(shape=(2, 2), typestr="|b1")), "a has a mask"),
+        (Cuda(shape=(2, 2), typestr=">f4", strides=None), "byte order"),
     ],
 )
 def test_what_no_kernel_can_read_is_refused(array: Any, word: str) -> None:
@@ -126,8 +154,11 @@ def test_torch_tensors(monkeypatch: pytest.MonkeyPatch, hip: str | None, device:
     assert (found.pointer, found.strides, found.dtype, found.device) == (4100, (4, 1), "bf16", device)
     made = allocate.allocator("torch", (3, 5), "fp32", tensor)()
     assert (made.shape, made.stride(), str(made.dtype)) == ((3, 5), (5, 1), "torch.float32")
-    pointer, _ = workspace.allocate(100, "torch", device)
-    assert pointer % 256 == 0 and pointer >= 4100
+    for stream in (0, 1, 2, 77):
+        pointer, owner = workspace.allocate(100, "torch", device, stream)
+        assert pointer % 256 == 0 and pointer >= 4100
+        # The current stream, 77, needs no switch.
+        assert owner.stream == (None if stream == 77 else ("cuda:0", 0 if stream == 1 else stream))
     source = workspace.stream_source("torch", device)
     assert source is not None and source() == 77
     monkeypatch.setattr(sys.modules["torch"]._C, "_cuda_getCurrentRawStream", lambda index: 88 + index, raising=False)
@@ -161,13 +192,23 @@ def test_cupy_allocates_on_the_device_of_its_arrays(monkeypatch: pytest.MonkeyPa
 
     module = ModuleType("cupy")
     streams = [SimpleNamespace(ptr=5), SimpleNamespace(ptr=6)]
-    module.__dict__.update(empty=empty, cuda=SimpleNamespace(Device=CupyDevice, get_current_stream=streams.__getitem__))
+    used: list[tuple[int, int]] = []
+
+    def external(stream: int, ordinal: int) -> nullcontext[None]:
+        used.append((stream, ordinal))
+        return nullcontext()
+
+    cuda = SimpleNamespace(
+        Device=CupyDevice, get_current_stream=streams.__getitem__, ExternalStream=external,
+        Stream=SimpleNamespace(null=nullcontext()),
+    )  # fmt: skip
+    module.__dict__.update(empty=empty, cuda=cuda)
     monkeypatch.setitem(sys.modules, "cupy", module)
     for ordinal in (0, 1):
         made = allocate.allocator("cupy", (2, 3), "fp16", SimpleNamespace(device=CupyDevice(ordinal)))()
         assert made.shape == (2, 3) and made.device.id == ordinal
-        address, owner = workspace.allocate(1, "cupy", f"cuda:{ordinal}")
-        assert address == 256 and owner.device.id == ordinal
+        address, owner = workspace.allocate(1, "cupy", f"cuda:{ordinal}", 5 * ordinal)
+        assert address == 256 and owner.device.id == ordinal and used == [(5, 1)] * ordinal
         source = workspace.stream_source("cupy", f"cuda:{ordinal}")
         assert source is not None and source() == 5 + ordinal
     assert CupyDevice.current == 0
@@ -207,7 +248,7 @@ def test_results_are_allocated_like_their_operands() -> None:
     with pytest.raises(ArrayError, match="cannot allocate a result beside a jax array; pass out="):
         allocate.allocator("jax", (2, 2), "fp16", None)
     with pytest.raises(ArrayError, match="pass workspace="):
-        workspace.allocate(1, "jax", "cuda:0")
+        workspace.allocate(1, "jax", "cuda:0", 0)
     assert workspace.stream_source("jax", "cuda:0") is None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -17,6 +18,7 @@ from kernelwright.dispatch.core.plan import NativePlan, OperationPlan, Stage
 from kernelwright.dispatch.core.selection import Score, ScoreCallback
 
 PLAN_LIMIT = 4096  # entries of each cache of a dispatcher
+_MAX_UINT32 = 2**32 - 1
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -78,8 +80,14 @@ class NativeDispatcher:
             cache.clear()
 
     def set_num_threads(self, threads: int) -> None:
-        """See :meth:`Dispatcher.set_num_threads`."""
-        native.check(self.native.kw_dispatcher_set_num_threads(self.handle, threads), SelectionError)
+        """See :meth:`Dispatcher.set_num_threads`. Raises SelectionError."""
+        try:
+            count = operator.index(threads)
+        except TypeError:
+            count = -1
+        if not 0 <= count <= _MAX_UINT32:  # ctypes would take it modulo 2**32
+            raise SelectionError(f"threads is {threads!r}; allowed: an integer from 0 to {_MAX_UINT32}, 0 for no limit")
+        native.check(self.native.kw_dispatcher_set_num_threads(self.handle, count), SelectionError)
 
     def plan(self, problem: Problem) -> OperationPlan[Any]:
         """The plan for a problem, of the type that its operation says. Raises NoKernelError."""

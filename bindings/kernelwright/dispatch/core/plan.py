@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
-from kernelwright.dispatch.core import native, workspace
+from kernelwright.dispatch.core import arena, native, workspace
 from kernelwright.dispatch.core.calls import foreign_call, native_call
 from kernelwright.dispatch.core.device import Device
 from kernelwright.dispatch.core.errors import ArchMismatchError, ArrayError
@@ -121,6 +121,12 @@ class Binder(Protocol):
     def guard(self, operands: Operands) -> Guard | None:
         """A guard for checked arrays; None for kinds of arrays that are quicker to check again."""
 
+    def write_notice(self, operands: Operands, bound: bool = False) -> Callable[[Operands], None] | None:
+        """What to call after a launch, so that the array library knows what was written; None where none needs it.
+
+        ``bound``: for a bound plan, whose caller may have waived it.
+        """
+
     def bind(self, args: Any, addresses: Addresses) -> bool:
         """Write guarded addresses; False, with nothing written, where outputs may share memory with other operands."""
 
@@ -137,19 +143,20 @@ class Checked(NamedTuple):
     guard: Guard
     family: str
     current_stream: Callable[[], int] | None
+    write_notice: Callable[[Operands], None] | None
 
 
 class _LaunchState:
-    """What one thread reuses between launches: its two structs, the call, and workspaces by stream."""
+    """What one thread, or one bound plan, reuses between launches: its two structs, the call, and the workspaces."""
 
-    __slots__ = ("args", "frame", "launch", "stream", "workspaces")
+    __slots__ = ("__weakref__", "arenas", "args", "frame", "launch", "stream")
 
-    def __init__(self, args: ctypes.Structure, ordinal: int) -> None:
+    def __init__(self, args: ctypes.Structure, ordinal: int, arenas: arena.Arenas) -> None:
         self.args = args
+        self.arenas = arenas
         self.frame = native.Launch(native.sizeof(native.Launch), ordinal)
         self.launch: Callable[[], Any]  # set by the plan
-        self.stream: int | None = None  # the stream that stands in frame, with its workspace
-        self.workspaces: dict[int, tuple[int, Any]] = {}
+        self.stream: int | None = None  # the stream that stands in frame, with its workspace; None: write them again
 
 
 class OperationPlan(Generic[P]):
@@ -161,7 +168,8 @@ class OperationPlan(Generic[P]):
     :ivar choices: what was chosen where the problem leaves it open, such as ``split_k=4``; ``name=value``, separated by
         spaces.
     :ivar device: name of the device, such as ``cuda:0``.
-    :ivar workspace_bytes: bytes of scratch memory that a launch needs; the plan allocates them unless they are given.
+    :ivar workspace_bytes: bytes of scratch memory that a launch needs. Unless they are given, they come from memory
+        that all plans share in one thread and stream; see :func:`kernelwright.dispatch.trim`.
     """
 
     __slots__ = (
@@ -213,7 +221,7 @@ class OperationPlan(Generic[P]):
             state = self._new_state()
         checked = keyed or self._checked
         if checked is not None and workspace_at is None and type(operands[0]) is not int:
-            guard, family, current_stream = checked
+            guard, family, current_stream, write_notice = checked
             addresses = guard.addresses(operands, keyed is not None)
             if addresses is not None and self._binder.bind(state.args, addresses):
                 if stream is None:
@@ -221,11 +229,15 @@ class OperationPlan(Generic[P]):
                 if stream != state.stream:
                     self._write_frame(state, family, stream, None)
                 state.launch()
+                if write_notice is not None:
+                    write_notice(operands)
                 return True
         if keyed is not None:
             return False
         self._bind(state, operands, stream, workspace_at)
         state.launch()
+        if type(operands[0]) is not int:
+            self._notice_writes(operands)
         return True
 
     def launch_views(self, operands: Operands, views: Sequence[View | None], stream: int | None) -> Checked | None:
@@ -233,11 +245,18 @@ class OperationPlan(Generic[P]):
         state = self._new_state()
         checked = self._bind_views(state, operands, views, stream, None)
         state.launch()
+        self._notice_writes(operands)
         return checked
+
+    def _notice_writes(self, operands: Operands) -> None:
+        write_notice = self._binder.write_notice(operands)
+        if write_notice is not None:
+            write_notice(operands)
 
     def bound(self, operands: Operands, result: Any, stream: int | None = None) -> BoundPlan:
         """The plan with its memory; ``result`` is what calls return."""
-        state = _LaunchState(self._binder.new_args(), self._ordinal)
+        # Memory of its own: another thread may call it while this one launches other plans.
+        state = _LaunchState(self._binder.new_args(), self._ordinal, arena.Arenas())
         self._bind(state, operands, stream, None)
         return BoundPlan(self, state, operands, result)
 
@@ -246,7 +265,7 @@ class OperationPlan(Generic[P]):
         try:
             state: _LaunchState = self._local.state
         except AttributeError:
-            state = self._local.state = _LaunchState(self._binder.new_args(), self._ordinal)
+            state = self._local.state = _LaunchState(self._binder.new_args(), self._ordinal, arena.of_thread())
             state.launch = self._call(state, None, None)  # the plan owns the call, not the other way round
         return state
 
@@ -270,15 +289,18 @@ class OperationPlan(Generic[P]):
         for name, view in zip(self._binder.names(), views, strict=True):
             if view is not None:
                 self._check_fp8_format(name, view)
-        family = next((view.family for view in views if view is not None), "raw")
-        current_stream = workspace.stream_source(family, self._memory)
+        families = [*dict.fromkeys(view.family for view in views if view is not None)]
+        sources = {family: workspace.stream_source(family, self._memory) for family in families}
+        # A library with streams can allocate workspaces too.
+        family = next((family for family in families if sources[family] is not None), [*families, "raw"][0])
+        current_stream = sources.get(family)
         if stream is None:
-            stream = 0 if current_stream is None else current_stream()
+            stream = 0 if self._memory == "cpu" else workspace.common_stream(families, self._memory)
         self._write(state, [None if view is None else view.pointer for view in views], family, stream, workspace_at)
         guard = self._binder.guard(operands)
         if guard is None:
             return None
-        self._checked = Checked(guard, family, current_stream)
+        self._checked = Checked(guard, family, current_stream, self._binder.write_notice(operands))
         return self._checked
 
     def _check_fp8_format(self, name: str, view: View) -> None:
@@ -308,12 +330,11 @@ class OperationPlan(Generic[P]):
         given = workspace_at
         if given is not None:
             workspace.check_device(given, self._memory)
-        if size and workspace_at is None:
-            if stream not in state.workspaces:
-                state.workspaces[stream] = workspace.allocate(size, family, self._memory)
-            workspace_at = state.workspaces[stream][0]
         try:
             _pack_frame(state.frame, _FRAME, stream, workspace_at or 0, size)
+            if size and workspace_at is None:
+                workspace_at = state.arenas.address(size, family, self._memory, stream, state)
+                _pack_frame(state.frame, _FRAME, stream, workspace_at, size)
         except (struct.error, OverflowError):
             raise ArrayError(
                 f"workspace is at {workspace_at!r}, stream is {stream!r}; allowed: addresses of 64 bits as integers"
@@ -329,7 +350,7 @@ class OperationPlan(Generic[P]):
 class BoundPlan:
     """A plan with its memory: ``bound()`` launches it and returns ``out``. Do not reshape the arrays meanwhile.
 
-    One thread at a time may call it. It keeps its arrays alive.
+    One thread at a time may call it. It keeps its arrays alive, and a workspace of its own.
     """
 
     # Python looks for __call__ in the type, finds the slot, and calls its value: no frame of our own.
@@ -343,4 +364,17 @@ class BoundPlan:
     def __init__(self, plan: OperationPlan[Any], state: _LaunchState, operands: Operands, result: Any) -> None:
         """Made by :meth:`Plan.bind`."""
         self.plan = plan
-        object.__setattr__(self, "__call__", plan._call(state, result, (plan, state, operands)))
+        launch = plan._call(state, result, (plan, state, operands))
+        notice = plan._binder.write_notice(operands, bound=True)
+        object.__setattr__(self, "__call__", launch if notice is None else _noticed(launch, notice, operands))
+
+
+def _noticed(launch: Callable[[], Any], notice: Callable[[Operands], None], operands: Operands) -> Callable[[], Any]:
+    """``launch``, which then tells the array library what it has written."""
+
+    def call() -> Any:
+        result = launch()
+        notice(operands)
+        return result
+
+    return call

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -15,11 +16,22 @@ from kernelwright.dispatch.core.errors import ArrayError
 ALIGNMENT = 256  # bytes, by the C ABI
 
 
-def allocate(size: int, family: str, device: str) -> tuple[int, Any]:
+def check_family(size: int, family: str, device: str) -> None:
+    """ArrayError for an array library that cannot allocate ``size`` bytes on ``device``."""
+    if device != "cpu" and family not in ("torch", "cupy"):
+        raise ArrayError(
+            f"this kernel needs {size} bytes of workspace on {device} and {family} cannot allocate them here; "
+            "pass workspace="
+        )
+
+
+def allocate(size: int, family: str, device: str, stream: int | None = None) -> tuple[int, Any]:
     """The aligned address of ``size`` bytes on ``device`` and the object that owns them.
 
-    ArrayError for an array library that cannot allocate them here.
+    On a GPU the memory belongs to ``stream``: once it is freed, its library uses it again only for work that is behind
+    the stream's own. ArrayError for an array library that cannot allocate there.
     """
+    check_family(size, family, device)
     padded = size + ALIGNMENT
     owner: Any
     if device == "cpu":
@@ -27,18 +39,14 @@ def allocate(size: int, family: str, device: str) -> tuple[int, Any]:
         pointer = owner.__array_interface__["data"][0]
     elif family == "torch":
         torch = sys.modules["torch"]
-        owner = torch.empty(padded, dtype=torch.uint8, device=device.replace("hip", "cuda"))
+        with on_stream(stream, family, device):
+            owner = torch.empty(padded, dtype=torch.uint8, device=device.replace("hip", "cuda"))
         pointer = owner.data_ptr()
-    elif family == "cupy":
+    else:
         cupy = sys.modules["cupy"]
-        with cupy.cuda.Device(ordinal_of(device)):  # CuPy allocates on the current device
+        with on_stream(stream, family, device), cupy.cuda.Device(ordinal_of(device)):  # CuPy's current device
             owner = cupy.empty(padded, np.uint8)
         pointer = owner.data.ptr
-    else:
-        raise ArrayError(
-            f"this kernel needs {size} bytes of workspace on {device} and {family} cannot allocate them here; "
-            "pass workspace="
-        )
     return -(-pointer // ALIGNMENT) * ALIGNMENT, owner
 
 
@@ -70,3 +78,40 @@ def stream_source(family: str, device: str) -> Callable[[], int] | None:
         cuda = sys.modules["cupy"].cuda
         return lambda: int(cuda.get_current_stream(ordinal_of(device)).ptr)
     return None
+
+
+def common_stream(families: Iterable[str], device: str) -> int:
+    """The current stream of the array libraries on a GPU; the default one, 0, where none of them has a current stream.
+
+    ArrayError where they differ: the launch could overtake what produces its operands.
+    """
+    sources = {family: stream_source(family, device) for family in families}
+    current = {family: source() for family, source in sorted(sources.items()) if source is not None}
+    if len({*current.values()}) > 1:
+        listed = ", ".join(f"{stream:#x} of {family}" for family, stream in current.items())
+        raise ArrayError(
+            f"current streams differ: {listed}; make them one, or pass stream= once the operands are ready"
+        )
+    return next(iter(current.values()), 0)
+
+
+@contextmanager
+def on_stream(stream: int | None, family: str, device: str) -> Iterator[None]:
+    """Makes ``stream`` the array library's current one, so that what it allocates and copies is in its order.
+
+    Does nothing where that is so already, for None, and for libraries without a current stream.
+    """
+    current = stream_source(family, device)
+    if stream is None or current is None or current() == stream:
+        yield
+        return
+    default = stream in (0, 1)  # 1 is the legacy default stream
+    cuda = sys.modules[family].cuda
+    if family == "torch":
+        where = device.replace("hip", "cuda")
+        with cuda.stream(cuda.default_stream(where) if default else cuda.ExternalStream(stream, device=where)):
+            yield
+    else:  # CuPy's current stream is that of its current device
+        ordinal = ordinal_of(device)
+        with cuda.Device(ordinal), cuda.Stream.null if default else cuda.ExternalStream(stream, ordinal):
+            yield

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.arch import names
 from kernelwright.dispatch import Device, KernelLibrary, LibraryNotFoundError
-from kernelwright.dispatch.loading.installed import PACKAGE, SHIPPED, advice, folders, manifests
+from kernelwright.dispatch.loading.installed import PACKAGE, advice, folders, manifests
 from kernelwright.dispatch.testdata.mocks import edit_manifest, write_library
 
 
@@ -63,4 +62,3 @@ def test_only_packages_that_exist_are_named() -> None:
     with pytest.raises(LibraryNotFoundError) as raised:
         KernelLibrary.load_installed("cpu", "gem")
     assert "pip install" not in str(raised.value) and "did you mean 'gemm'?" in str(raised.value)
-    assert sorted(SHIPPED["gemm"]) == sorted(names())

@@ -64,8 +64,9 @@ static kw_status no_workspace(const kw_kernel* kernel, const kw_problem* problem
 }
 
 static kw_status some_workspace(const kw_kernel* kernel, const kw_problem* problem, uint64_t* bytes) {
-  (void)kernel, (void)problem;
+  (void)kernel;
   *bytes = WORKSPACE;
+  if (problem->op == KW_OP_GEMM) *bytes *= 1 + (uint64_t)((const kw_gemm_problem*)problem)->m / 64;
   return KW_OK;
 }
 
@@ -113,7 +114,7 @@ static kw_status launch_naive(const kw_kernel* kernel, const void* storage, cons
   const kw_gemm_problem* p = (const kw_gemm_problem*)storage;
   const kw_gemm_args* args = (const kw_gemm_args*)arguments;
   const int is_shuffled = ((const kw_gemm_traits*)kernel->traits)->b_format != 0;
-  if (where->workspace_bytes > 0) memset(where->workspace, 0x5a, WORKSPACE);
+  if (where->workspace_bytes > 0) memset(where->workspace, 0x5a, where->workspace_bytes);
   for (int64_t x = 0; x < p->batch; ++x) {
     const float* ds[KW_MAX_D] = {0};
     for (uint32_t y = 0; y < p->num_d; ++y) ds[y] = (const float*)args->multi_d[y] + x * p->stride_multi_d[y];
@@ -240,7 +241,7 @@ static kw_status launch_grouped(const kw_kernel* kernel, const void* storage, co
   (void)kernel;
   const kw_grouped_gemm_problem* p = (const kw_grouped_gemm_problem*)storage;
   const kw_grouped_gemm_args* args = (const kw_grouped_gemm_args*)arguments;
-  if (where->workspace_bytes > 0) memset(where->workspace, 0x5a, WORKSPACE);
+  if (where->workspace_bytes > 0) memset(where->workspace, 0x5a, where->workspace_bytes);
   for (int64_t i = 0; i < args->group_count; ++i) {
     const kw_gemm_problem one = kw_problem_of_group(p, &args->groups[i]);
     multiply(&one, (const float*)args->a[i], (const float*)args->b[i],

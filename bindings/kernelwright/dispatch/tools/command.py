@@ -27,7 +27,7 @@ Commands:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code, see :mod:`kernelwright.codegen.interface.protocol`."""
+    """Run the command line and return its exit code, see :mod:`kernelwright.codegen.interface.exit_codes`."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["doctor"]:
         return doctor.main(given[1:])

@@ -66,7 +66,7 @@ def report(store: Path | None = None) -> Report:
     problems: list[str] = []
     return {
         "interpreter": _interpreter(),
-        "packages": {name: version for name in _PACKAGES if (version := _version(name))},
+        "packages": {name: version for name in (*_PACKAGES, *_kernel_wheels()) if (version := _version(name))},
         "libraries": _libraries(problems),
         "devices": _devices(problems),
         "drivers": _drivers(),
@@ -91,6 +91,13 @@ def _version(name: str) -> str | None:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
+
+
+def _kernel_wheels() -> list[str]:
+    """Distributions that hold kernel libraries."""
+    inside = f"{installed.PACKAGE}/"
+    records = ((found.name, found.read_text("RECORD") or "") for found in metadata.distributions())
+    return sorted({name for name, record in records if any(line.startswith(inside) for line in record.splitlines())})
 
 
 def _libraries(problems: list[str]) -> Report:
@@ -162,12 +169,39 @@ def _read(path: Path) -> str | None:
 
 
 def _toolchains() -> Report:
-    """Compilers of the machine, which nothing uses unless told to, and the pinned ones that builds have unpacked."""
+    """Compilers and headers: those for kernelwright.jit, those that Pants has unpacked, and those of the machine.
+
+    The JIT takes folders that are named, else installed wheels. Nothing uses the machine's unless told to.
+    """
     system = {name: {"path": path, "version": _says(path)} for name in _COMPILERS if (path := shutil.which(name))}
     kept = _pants_caches() / "named_caches/kernelwright_wheels"
-    wheels = sorted({path.name for path in kept.glob("*/*.whl")}) if kept.is_dir() else []
+    unpacked = sorted({path.name for path in kept.glob("*/*.whl")}) if kept.is_dir() else []
     rocm = os.environ.get("ROCM_PATH", "/opt/rocm")
-    return {"pinned": wheels, "system": system, "rocm": rocm if Path(rocm).is_dir() else None}
+    return {
+        "installed": {
+            name: version if version == pinned else f"{version}, but kernelwright.jit needs {pinned}"
+            for name, pinned in _toolchain_distributions().items()
+            if (version := _version(name))
+        },
+        "named": _named_trees(),
+        "unpacked": unpacked,
+        "system": system,
+        "rocm": rocm if Path(rocm).is_dir() else None,
+    }
+
+
+def _named_trees() -> Report | str | None:
+    """Folders by tree in the file that KERNELWRIGHT_TREES names, which come before installed wheels."""
+    file = os.environ.get("KERNELWRIGHT_TREES")
+    if not file:
+        return None
+    try:
+        found = json.loads(Path(file).read_text())
+    except (OSError, ValueError) as error:
+        return f"KERNELWRIGHT_TREES is {file}, which cannot be read: {error}"
+    if not isinstance(found, dict):
+        return f"KERNELWRIGHT_TREES is {file}, which holds no object of folders by tree"
+    return {name: str(folder) for name, folder in found.items()}
 
 
 def _says(path: str) -> str:
@@ -180,18 +214,35 @@ def _says(path: str) -> str:
     return lines[0] if lines else f"exit code {done.returncode} and no version"
 
 
+def _user_cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+
+
 def _pants_caches() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "pants")
+    return _user_cache() / "pants"
+
+
+def jit_cache() -> Path:
+    """The folder that kernelwright.jit uses by default, which may not be installed here."""
+    return Path(os.environ.get("KERNELWRIGHT_CACHE") or _user_cache() / "kernelwright")
 
 
 def _cache() -> Report:
-    store = _pants_caches()
-    parts = {"results": store / "lmdb_store", "toolchains": store / "named_caches/kernelwright_wheels"}
+    jit, pants = jit_cache().absolute(), _pants_caches()
     return {
-        "folder": str(store),
-        "free_bytes": shutil.disk_usage(next(path for path in (store, *store.parents) if path.exists())).free,
-        **{f"{name}_bytes": _bytes(path) for name, path in parts.items()},
+        "jit_folder": str(jit),
+        "jit_bytes": _bytes(jit),
+        "jit_free_bytes": _free(jit),
+        "pants_folder": str(pants),
+        "pants_results_bytes": _bytes(pants / "lmdb_store"),
+        "pants_toolchains_bytes": _bytes(pants / "named_caches/kernelwright_wheels"),
+        "pants_free_bytes": _free(pants),
     }
+
+
+def _free(folder: Path) -> int:
+    """Free bytes of the file system that holds a folder, or would hold it."""
+    return shutil.disk_usage(next(path for path in (folder, *folder.parents) if path.exists())).free
 
 
 def _verified(store: Path, problems: list[str]) -> str:
@@ -202,20 +253,22 @@ def _verified(store: Path, problems: list[str]) -> str:
     else:
         found.problems.append(f"{store} is no folder; name the one that [GLOBAL].local_store_dir of Pants says")
     toolchains = _toolchain_distributions()
-    check_distributions(toolchains, found)
+    check_distributions(list(toolchains), found)
     problems += found.problems
     compared = "of installed toolchains" if toolchains else "no toolchain, because kernelwright is not installed"
     return f"{found.files} files of {store} and {compared}"
 
 
-def _toolchain_distributions() -> list[str]:
-    """Distributions of compilers and headers: those that the ``jit`` extras of this distribution pin."""
+def _toolchain_distributions() -> dict[str, str]:
+    """Distributions of compilers and headers with their versions: those that the ``jit`` extras of this one pin."""
     try:
         requirements = metadata.requires("kernelwright") or []
     except metadata.PackageNotFoundError:
-        return []
-    pinned = (re.match(r"([\w.-]+)\s*\(?==.*;.*extra == ['\"]jit", requirement) for requirement in requirements)
-    return sorted({found[1] for found in pinned if found})
+        return {}
+    pinned = (
+        re.match(r"([\w.-]+)\s*\(?==\s*([^\s;)]+).*;.*extra == ['\"]jit", requirement) for requirement in requirements
+    )
+    return dict(sorted({(found[1], found[2]) for found in pinned if found}))
 
 
 def _bytes(folder: Path) -> int:
@@ -247,8 +300,9 @@ def _text(found: Report) -> str:
     section("drivers", {name: _joined(value) for name, value in found["drivers"].items()})
     tools = found["toolchains"]
     rows = {name: f"{tool['path']}: {tool['version']}" for name, tool in tools["system"].items()}
-    pinned = [" ".join(wheel.split("-")[:2]) for wheel in tools["pinned"]]
-    section("toolchains", {"pinned": _joined(pinned), "rocm": _joined(tools["rocm"]), **rows})
+    unpacked = [" ".join(wheel.split("-")[:2]) for wheel in tools["unpacked"]]
+    kinds = {name: _joined(tools[name]) for name in ("installed", "named", "rocm")}
+    section("toolchains", {**kinds, "unpacked": _joined(unpacked), **rows})
     section("cache", {name.removesuffix("_bytes"): _amount(value) for name, value in found["cache"].items()})
     lines += ["problems:", *(f"  {problem}" for problem in found["problems"] or ["none"])]
     return "\n".join(lines)
@@ -276,7 +330,7 @@ def _device_text(one: Report) -> str:
 
 def _joined(value: object) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{key} {item}" for key, item in value.items())
+        return ", ".join(f"{key} {item}" for key, item in value.items()) or "none"
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value)) or "none"
     return "none" if value is None else str(value)

@@ -57,9 +57,70 @@ def test_caches_are_measured(caches: Path, capsys: pytest.CaptureFixture[str]) -
     wheel.mkdir(parents=True)
     (wheel / "zig").write_bytes(b"x" * 10_000)
     found = json.loads(run(capsys, "--json")[1])
-    assert found["toolchains"]["pinned"] == [wheel.name] and found["cache"]["folder"] == str(caches)
-    assert found["cache"]["toolchains_bytes"] >= 10_000 and found["cache"]["results_bytes"] == 0
+    assert found["toolchains"]["unpacked"] == [wheel.name] and found["cache"]["pants_folder"] == str(caches)
+    assert found["cache"]["pants_toolchains_bytes"] >= 10_000 and found["cache"]["pants_results_bytes"] == 0
     assert "ziglang 0.17.0" in run(capsys)[1]
+
+
+@pytest.mark.parametrize("named", ["", "elsewhere"])
+@pytest.mark.parametrize("user", ["", "user"])
+def test_the_cache_is_that_of_the_jit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], named: str, user: str
+) -> None:
+    for variable, folder in (("KERNELWRIGHT_CACHE", named), ("XDG_CACHE_HOME", user)):
+        monkeypatch.setenv(variable, folder and str(tmp_path / folder))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert doctor.jit_cache().is_relative_to(tmp_path)
+    result = doctor.jit_cache() / "libraries/0123"
+    result.parent.mkdir(parents=True)
+    result.write_bytes(b"x" * 10_000)
+    found = json.loads(run(capsys, "--json")[1])["cache"]
+    assert (
+        found["jit_folder"] == str(doctor.jit_cache()) and found["jit_bytes"] >= 10_000 and found["jit_free_bytes"] > 0
+    )
+    assert str(doctor.jit_cache()) in run(capsys)[1].partition("cache:")[2]
+
+
+def install(site: Path, name: str, version: str, *lines: str, files: tuple[str, ...] = ()) -> None:
+    """An installed distribution, as far as its metadata go."""
+    folder = site / f"{name.replace('-', '_')}-{version}.dist-info"
+    folder.mkdir(parents=True)
+    header = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", *lines]
+    (folder / "METADATA").write_text("\n".join(header) + "\n")
+    (folder / "RECORD").write_text("".join(f"{file},,\n" for file in files))
+
+
+def test_what_the_jit_compiles_with_is_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site, trees = tmp_path / "site", tmp_path / "trees.json"
+    pins = ('ziglang==0.17.0; extra == "jit"', 'clang-tidy==22.1.8; extra == "jit-amd"', 'rich>=13; extra == "jit"')
+    install(site, "kernelwright", "0.1.0", *(f"Requires-Dist: {pin}" for pin in pins))
+    install(site, "ziglang", "0.17.0")
+    install(site, "clang-tidy", "21.0.0")
+    monkeypatch.syspath_prepend(site)
+    monkeypatch.delenv("KERNELWRIGHT_TREES", raising=False)
+    found = json.loads(run(capsys, "--json")[1])["toolchains"]
+    assert found["installed"] == {"clang-tidy": "21.0.0, but kernelwright.jit needs 22.1.8", "ziglang": "0.17.0"}
+    assert found["named"] is None and "ziglang 0.17.0" in run(capsys)[1].partition("toolchains:")[2]
+    trees.write_text('{"zig": "/somewhere/zig"}')
+    monkeypatch.setenv("KERNELWRIGHT_TREES", str(trees))
+    assert json.loads(run(capsys, "--json")[1])["toolchains"]["named"] == {"zig": "/somewhere/zig"}
+    assert "zig /somewhere/zig" in run(capsys)[1]
+    for text in ("[]", "{"):
+        trees.write_text(text)
+        assert f"KERNELWRIGHT_TREES is {trees}, which" in run(capsys)[1]
+
+
+def test_kernel_wheels_are_packages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site = tmp_path / "site"
+    install(site, "mine-gemm", "1.2", files=("kernelwright_kernels/mock/x86_64_v3/manifest.json",))
+    install(site, "other", "3.4", files=("other/module.py",))
+    monkeypatch.syspath_prepend(site)
+    packages = json.loads(run(capsys, "--json")[1])["packages"]
+    assert packages["mine-gemm"] == "1.2" and "other" not in packages
 
 
 def test_a_store_is_verified_when_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -79,13 +140,16 @@ def test_toolchains_are_those_that_our_extras_pin(monkeypatch: pytest.MonkeyPatc
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "requires", absent)
-    assert doctor._toolchain_distributions() == []
+    assert doctor._toolchain_distributions() == {}
     requirements = tomllib.loads((ROOT / "packages/kernelwright.toml").read_text())["project"]["optional-dependencies"]
     stated = [f"{each}; extra == '{extra}'" for extra, needed in requirements.items() for each in needed]
     monkeypatch.setattr(metadata, "requires", lambda name: ["numpy>=1.26", *stated])
     found = doctor._toolchain_distributions()
     assert {"ziglang", "clang-tidy", "amd-aiter", "nvidia-cutlass", "nvidia-cuda-nvcc"} <= {*found}
     assert not {"tinygrad", "rich", "numpy", "kernelwright"} & {*found}
+    assert all(
+        f"{name}=={version}" in (ROOT / "packages/kernelwright.toml").read_text() for name, version in found.items()
+    )
 
 
 def test_a_machine_without_a_dispatcher_is_told_what_to_do(

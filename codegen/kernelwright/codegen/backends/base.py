@@ -8,6 +8,7 @@ from typing import Protocol
 from kernelwright.codegen.actions import Action, KernelActions
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import operation
+from kernelwright.codegen.toolchains.host import Command
 
 
 class Toolchain(Protocol):
@@ -48,6 +49,12 @@ class Backend(Protocol):
 
     def group_action(self, objects: Sequence[str], output: str) -> Action:
         """Put ``objects`` into the one object ``output``, which ``library_actions`` takes in their place."""
+
+
+def one_compile(command: Command, kernel: Kernel, header: str, output: str) -> KernelActions:
+    """The actions of a kernel whose object is all that is made of its header, and the report too."""
+    action = command.action(f"compile {output}", f"Compile {kernel.name} for {kernel.arch}", [header], [output])
+    return KernelActions(files=(), actions=(action,), objects=(output,), report=output)
 
 
 def launcher_sources(operations: Iterable[str], backend: str) -> dict[str, str]:

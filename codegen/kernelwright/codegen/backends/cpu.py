@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from kernelwright.arch import Arch, ArchError, load
 from kernelwright.arch.model import CpuFacts
 from kernelwright.codegen.actions import Action, KernelActions
-from kernelwright.codegen.backends.base import launcher_sources, launcher_trees
+from kernelwright.codegen.backends.base import launcher_sources, launcher_trees, one_compile
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import operation
 from kernelwright.codegen.toolchains.host import HostToolchain
@@ -34,8 +34,7 @@ class CpuBackend:
         flags = ("-x", "c++", *self.host.cpu_flags(arch.target, extra))
         trees = (*_TREES, *launcher_trees([kernel.spec.op], self.name))
         command = self.host.compile_cxx(header, output, flags=flags, trees=trees, memory_mb=_COMPILE_MB)
-        action = command.action(f"compile {output}", f"Compile {kernel.name} for {kernel.arch}", [header], [output])
-        return KernelActions(files=(), actions=(action,), objects=(output,), report=output)
+        return one_compile(command, kernel, header, output)
 
     def group_action(self, objects: Sequence[str], output: str) -> Action:
         """A relocatable object of many objects."""

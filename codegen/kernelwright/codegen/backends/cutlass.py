@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from kernelwright.arch import load
 from kernelwright.codegen.actions import Action, KernelActions
-from kernelwright.codegen.backends.base import launcher_sources, launcher_trees
+from kernelwright.codegen.backends.base import launcher_sources, launcher_trees, one_compile
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.toolchains.cuda import CUDA, CudaToolchain
 from kernelwright.codegen.toolchains.host import Command, HostToolchain
@@ -35,8 +35,7 @@ class CutlassBackend:
         output = header.removesuffix(".hpp") + ".o"
         trees = (*_TREES, *launcher_trees([kernel.spec.op], self.name))
         command = self.cuda.compile(header, output, target=load(kernel.arch).target, trees=trees)
-        action = command.action(f"compile {output}", f"Compile {kernel.name} for {kernel.arch}", [header], [output])
-        return KernelActions(files=(), actions=(action,), objects=(output,), report=output)
+        return one_compile(command, kernel, header, output)
 
     def group_action(self, objects: Sequence[str], output: str) -> Action:
         """A relocatable object of many objects."""

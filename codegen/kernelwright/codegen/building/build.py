@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from kernelwright.arch.texts import parse_json
 from kernelwright.codegen.actions import CompilePlan
 from kernelwright.codegen.backends.registry import ToolchainChoice, backend_for
 from kernelwright.codegen.building.execute import LocalExecutor
@@ -15,7 +16,8 @@ from kernelwright.codegen.planning.compile_plan import compile_plan
 from kernelwright.codegen.planning.describe import library_json
 from kernelwright.codegen.resources.report import COSTS
 from kernelwright.codegen.selecting.selection import Selection
-from kernelwright.codegen.violations import SpecError
+from kernelwright.codegen.trees import TREES
+from kernelwright.codegen.violations import SpecError, closest
 
 
 def build_libraries(
@@ -72,9 +74,13 @@ def _costs_text(item: Selection, plan: CompilePlan, costs: Mapping[str, Cost]) -
 
 
 def read_tree_roots(path: str | Path) -> dict[str, Path]:
-    """The folders of a JSON file ``{tree: folder}``; SpecError if it is none."""
+    """The folders of a JSON file ``{tree: folder}``; SpecError if it is none or names an unknown tree."""
     try:
-        raw = json.loads(Path(path).read_text("utf-8"))
-        return {tree: Path(folder) for tree, folder in raw.items()}
-    except (OSError, ValueError, AttributeError, TypeError) as error:
+        raw = parse_json(Path(path).read_text("utf-8"))
+        roots = {tree: Path(folder) for tree, folder in raw.items()}
+    except (OSError, ValueError, RecursionError, AttributeError, TypeError) as error:
         raise SpecError(f"{str(path)!r} is no JSON object of tree folders: {error}") from None
+    for tree in roots:
+        if tree not in TREES:
+            raise SpecError(f"{path} names an unknown tree {tree!r}{closest(tree, TREES)}; allowed: {', '.join(TREES)}")
+    return roots

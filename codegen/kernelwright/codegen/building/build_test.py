@@ -3,13 +3,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from kernelwright.arch import load
 from kernelwright.codegen.backends.registry import backend_for
-from kernelwright.codegen.building.build import library_files
+from kernelwright.codegen.building.build import library_files, read_tree_roots
 from kernelwright.codegen.building.store import Cost
 from kernelwright.codegen.planning.compile_plan import compile_plan
 from kernelwright.codegen.selecting.selection import Selection
 from kernelwright.codegen.selecting.sets import expand_set
+from kernelwright.codegen.violations import SpecError
 
 
 def test_costs_stand_beside_the_manifest_and_not_in_it(tmp_path: Path) -> None:
@@ -42,3 +45,20 @@ def _object() -> bytes:
     fields = (1, 62, 1, 0, 0, 64 + len(code) + len(names), 0, 64, 0, 0, 64, 3, 2)
     head = b"\x7fELF\2\1\1" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", *fields)
     return head + code + names + b"".join(headers)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"zigg": "/a"}', r"names an unknown tree 'zigg' \(did you mean 'zig'\?\); allowed: zig, clang"),
+        ('{"zig": "/a", "zig": "/b"}', "the key 'zig' is given twice"),
+        ("[]", "no JSON object of tree folders"),
+        ("{", "no JSON object of tree folders"),
+    ],
+)
+def test_wrong_folders_of_trees_are_refused(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "trees.json").write_text(text)
+    with pytest.raises(SpecError, match=message):
+        read_tree_roots(tmp_path / "trees.json")
+    (tmp_path / "trees.json").write_text('{"zig": "/a"}')
+    assert read_tree_roots(tmp_path / "trees.json") == {"zig": Path("/a")}

@@ -8,6 +8,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,22 +16,19 @@ import click
 
 from kernelwright.arch import ArchError
 from kernelwright.codegen.interface.cli_cache import cache as cache_command
+from kernelwright.codegen.interface.cli_complete import JitCommand, complete_arch, complete_jit, complete_set
 from kernelwright.codegen.interface.cli_generate import generate
 from kernelwright.codegen.interface.cli_sign import show_verdicts, sign
+from kernelwright.codegen.interface.exit_codes import EXIT_BAD_INPUT, EXIT_DEFECT, EXIT_FAILED, EXIT_MISMATCH
 from kernelwright.codegen.operation import operation, operation_names
 from kernelwright.codegen.selecting.selection import Selection, load_archs, select
 from kernelwright.codegen.violations import SpecError
-
-EXIT_FAILED, EXIT_BAD_INPUT, EXIT_MISMATCH, EXIT_DEFECT = 1, 2, 3, 4
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit code.
-
-    0: done; 1: a build failed; 2: bad input; 3: a package is not what its statement says; 4: a defect of kernelwright.
-    """
+    """Run the command line; an exit code of :mod:`kernelwright.codegen.interface.exit_codes`."""
     from kernelwright.codegen.building.execute import ActionError
     from kernelwright.codegen.packaging.bundle import BrokenKernelError
     from kernelwright.codegen.resources.limits import LimitError
@@ -58,22 +56,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
+def _print_version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        try:
+            click.echo(f"kernelwright {metadata.version('kernelwright')}")
+        except metadata.PackageNotFoundError:
+            click.echo("kernelwright of a checkout")
+        context.exit()
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print it.")
 def kernelwright() -> None:
     """Kernels as build targets: list them, render their headers, plan and build libraries of them."""
 
 
-def _complete_arch(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """For the shell: architectures that begin like what stands there."""
-    return [name for name in sorted(load_archs()) if name.startswith(incomplete)]
-
-
 def _kernel_options(command: _Command) -> _Command:
     arch_help = "Architecture; may be repeated."
+    set_help = "A set such as essential or fp16_rcr_compute."
     options = (
-        click.option("--arch", "archs", multiple=True, metavar="ARCH", help=arch_help, shell_complete=_complete_arch),
+        click.option("--arch", "archs", multiple=True, metavar="ARCH", help=arch_help, shell_complete=complete_arch),
         click.option("--arch-file", "arch_files", multiple=True, metavar="FILE", help="An architecture of your own."),
-        click.option("--set", "rule_set", metavar="NAME", help="A set such as essential or fp16_rcr_compute."),
+        click.option("--set", "rule_set", metavar="NAME", help=set_help, shell_complete=complete_set),
         click.option("--config", metavar="FILE", help="A JSON configuration: lists and ranges of values."),
         click.option("--spec", metavar="FILE", help="A JSON spec, or a list of specs."),
         click.option("--filter", "expression", metavar="EXPR", help="Keep kernels c for which this is true."),
@@ -284,8 +288,8 @@ def build(
         click.echo(path)
 
 
-@kernelwright.command("jit", context_settings={"ignore_unknown_options": True, "help_option_names": []})
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@kernelwright.command("jit", JitCommand, context_settings={"ignore_unknown_options": True, "help_option_names": []})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, shell_complete=complete_jit)
 def compile_missing(arguments: tuple[str, ...]) -> int:
     """Compile kernels that are missing into the cache, print the path of their library. See kernelwright jit --help."""
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernelwright.codegen.building.cache_folder import RunningMark, make_private
-from kernelwright.codegen.interface import cli
+from kernelwright.codegen.interface import cli, exit_codes
 
 
 @pytest.fixture
@@ -54,5 +54,5 @@ def test_limits_of_pruning(root: Path, capsys: pytest.CaptureFixture[str]) -> No
 def test_limits_that_say_nothing(
     root: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(["cache", *arguments]) == cli.EXIT_BAD_INPUT
+    assert cli.main(["cache", *arguments]) == exit_codes.EXIT_BAD_INPUT
     assert message in capsys.readouterr().err and len(list((root / "texts").iterdir())) == 2

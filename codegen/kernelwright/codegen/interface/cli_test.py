@@ -12,6 +12,7 @@ import pytest
 from kernelwright.codegen.actions import Action
 from kernelwright.codegen.interface import cli
 from kernelwright.codegen.interface.cli import main
+from kernelwright.codegen.interface.exit_codes import EXIT_BAD_INPUT, EXIT_DEFECT, EXIT_FAILED
 from kernelwright.codegen.testing.null_backend import NullBackend, NullToolchain, null_templates
 
 SPEC = {
@@ -63,7 +64,7 @@ def test_rules_are_listed_with_reasons(capsys: pytest.CaptureFixture[str]) -> No
     some = capsys.readouterr().out.splitlines()
     assert 0 < len(some) < len(everything) and set(some) < set(everything)
     assert any(line.startswith("gemm.lds_budget: One stage of A and B must fit") for line in everything)
-    assert main(["rules", "--backend", "vulkan"]) == cli.EXIT_BAD_INPUT
+    assert main(["rules", "--backend", "vulkan"]) == EXIT_BAD_INPUT
 
 
 def test_a_config_says_what_it_dropped(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -99,7 +100,7 @@ def test_bad_input_is_2_and_says_why(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(arguments) == cli.EXIT_BAD_INPUT
+    assert main(arguments) == EXIT_BAD_INPUT
     streams = capsys.readouterr()
     assert message in streams.err and streams.out == "" and not list(tmp_path.iterdir())
 
@@ -158,7 +159,7 @@ def test_a_failing_build_is_1_and_leaves_nothing(
     monkeypatch.setattr("kernelwright.codegen.building.build.backend_for", lambda arch, toolchains: Failing())
     (tmp_path / "trees.json").write_text("{}")
     rest = ["--name", "g", "--trees", str(tmp_path / "trees.json"), "--out", str(tmp_path / "o")]
-    assert main(["build", "--arch", "gfx942", "--spec", spec, *rest]) == cli.EXIT_FAILED
+    assert main(["build", "--arch", "gfx942", "--spec", spec, *rest]) == EXIT_FAILED
     assert "ZeroDivisionError" in capsys.readouterr().err
     assert not (tmp_path / "o/gfx942").exists()
 
@@ -166,7 +167,7 @@ def test_a_failing_build_is_1_and_leaves_nothing(
 def test_a_tree_without_a_folder_is_2(capsys: pytest.CaptureFixture[str], tmp_path: Path, spec: str) -> None:
     (tmp_path / "trees.json").write_text("{}")
     rest = ["--name", "g", "--trees", str(tmp_path / "trees.json"), "--out", str(tmp_path / "o")]
-    assert main(["build", "--arch", "gfx942", "--spec", spec, *rest]) == cli.EXIT_BAD_INPUT
+    assert main(["build", "--arch", "gfx942", "--spec", spec, *rest]) == EXIT_BAD_INPUT
     assert "no folder was given for tree" in capsys.readouterr().err
 
 
@@ -175,7 +176,7 @@ def test_a_defect_is_3(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
         raise RuntimeError("boom")
 
     monkeypatch.setattr("kernelwright.codegen.interface.cli.select", broken)
-    assert main(["kernels", "--set", "essential"]) == cli.EXIT_DEFECT
+    assert main(["kernels", "--set", "essential"]) == EXIT_DEFECT
     assert "boom" in capsys.readouterr().err
 
 
@@ -200,6 +201,7 @@ def test_the_module_runs_and_starts_light() -> None:
         ("kernelwright kernels --arch gfx94", "plain,gfx942"),
         ("kernelwright build --coun", ""),
         ("kernelwright kernels --coun", "plain,--count"),
+        ("kernelwright kernels --set essen", "plain,essential"),
     ],
 )
 def test_a_shell_completes_commands_options_and_architectures(words: str, expected: str) -> None:
@@ -216,6 +218,11 @@ def test_a_shell_completes_commands_options_and_architectures(words: str, expect
 
 def test_jit_is_a_part_that_may_be_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "kernelwright.jit.command", None)
-    assert cli.main(["jit", "--set", "essential"]) == cli.EXIT_BAD_INPUT
+    assert cli.main(["jit", "--set", "essential"]) == EXIT_BAD_INPUT
     said = capsys.readouterr().err
     assert "needs the package kernelwright.jit" in said and "pip install 'kernelwright[jit]'" in said
+
+
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("kernelwright ")

@@ -72,8 +72,7 @@ The response maps file names to texts: ``manifest.json`` and, given materials, `
 
 Request of ``kernelwright wheel --request FILE --response FILE``, see kernelwright.codegen.packaging.wheels.
 
-Exit codes: 0 done; 1 a command of a build failed; 2 bad input, nothing was written; 3 a package is not what its
-statement says; 4 a defect of kernelwright itself.
+Exit codes: see :mod:`kernelwright.codegen.interface.exit_codes`.
 """
 
 from __future__ import annotations

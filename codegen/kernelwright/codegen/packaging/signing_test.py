@@ -14,7 +14,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from kernelwright.codegen.interface import cli
+from kernelwright.codegen.interface import cli, exit_codes
 from kernelwright.codegen.packaging import envelope, provenance
 from kernelwright.codegen.packaging.provenance import sha256
 from kernelwright.codegen.packaging.signing import envelope_of
@@ -74,7 +74,7 @@ def problems(dist: Path, key: str = "ours") -> dict[str, str]:
 
 def test_what_is_signed_verifies_with_its_key_only(dist: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("verify", "dist") == 0
-    assert run("verify", "dist", "--key", "ours.pub.pem") == cli.EXIT_MISMATCH == 3
+    assert run("verify", "dist", "--key", "ours.pub.pem") == exit_codes.EXIT_MISMATCH == 3
     said = capsys.readouterr().out
     assert "acme-1.0-py3-none-any.whl: 1 problem" in said
     assert "is not signed: acme-1.0-py3-none-any.whl.dsse.json is missing" in said
@@ -193,7 +193,7 @@ def test_an_empty_list_of_materials_does_not_verify(dist: Path, capsys: pytest.C
 def test_wrong_keys_are_bad_input(
     dist: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(*arguments) == cli.EXIT_BAD_INPUT and message in capsys.readouterr().err
+    assert run(*arguments) == exit_codes.EXIT_BAD_INPUT and message in capsys.readouterr().err
 
 
 def test_keys_and_signatures_are_those_of_openssl(dist: Path) -> None:
@@ -210,7 +210,7 @@ def test_keys_and_signatures_are_those_of_openssl(dist: Path) -> None:
     subprocess.run([*verify_it, "-sigfile", "sig"], check=True, timeout=60)
     rsa = ["openssl", "genpkey", "-algorithm", "rsa", "-pkeyopt", "rsa_keygen_bits:2048", "-out", "rsa.pem"]
     subprocess.run(rsa, check=True, timeout=60, capture_output=True)
-    assert run("sign", "--key", "rsa.pem", "dist") == cli.EXIT_BAD_INPUT
+    assert run("sign", "--key", "rsa.pem", "dist") == exit_codes.EXIT_BAD_INPUT
 
 
 def test_without_cryptography_the_extra_is_named(
@@ -218,7 +218,7 @@ def test_without_cryptography_the_extra_is_named(
 ) -> None:
     monkeypatch.setitem(sys.modules, "cryptography", None)
     assert run("verify", "dist") == 0
-    assert run("verify", "dist", "--key", "ours.pub.pem") == cli.EXIT_BAD_INPUT
+    assert run("verify", "dist", "--key", "ours.pub.pem") == exit_codes.EXIT_BAD_INPUT
     assert "pip install 'kernelwright[sign]'" in capsys.readouterr().err
 
 

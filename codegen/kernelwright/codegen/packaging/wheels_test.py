@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kernelwright.codegen.interface import cli
+from kernelwright.codegen.interface.exit_codes import EXIT_BAD_INPUT, EXIT_MISMATCH
 from kernelwright.codegen.packaging.bundle import bundle_files
 from kernelwright.codegen.packaging.platform_tag import platform_tag
 from kernelwright.codegen.packaging.provenance import sha256
@@ -195,7 +196,7 @@ def test_a_changed_wheel_fails_with_exit_code_3(
     root: Path, capsys: pytest.CaptureFixture[str], ending: str, old: bytes, new: bytes
 ) -> None:
     wheel = _repacked(write(), lambda files: _alter(files, ending, old, new))
-    assert cli.main(["verify", str(wheel)]) == cli.EXIT_MISMATCH == 3
+    assert cli.main(["verify", str(wheel)]) == EXIT_MISMATCH == 3
     assert "problem" in capsys.readouterr().out
 
 
@@ -249,4 +250,4 @@ def test_materials_are_looked_up(root: Path, tmp_path: Path) -> None:
 
 def test_nothing_to_verify_is_bad_input(root: Path) -> None:
     (root / "empty").mkdir()
-    assert cli.main(["verify", "empty"]) == cli.main(["verify", "nowhere"]) == cli.EXIT_BAD_INPUT
+    assert cli.main(["verify", "empty"]) == cli.main(["verify", "nowhere"]) == EXIT_BAD_INPUT

@@ -130,42 +130,62 @@ class _Compiler:
 
     def compile(self, node: ast.expr) -> _Evaluate:
         """One node and all below it."""
-        match node:
-            case ast.Constant(value=bool() | int() | float() | str() as value):
-                return lambda c: value
-            case ast.Attribute(value=ast.Name(id="c"), attr=name):
-                return self._attribute(name)
-            case ast.Name(id=name):
-                raise self.error(f"unknown name {name!r}; a kernel is called c, as in c.tile_m")
-            case ast.BoolOp(op=op, values=values):
-                return _boolean(isinstance(op, ast.And), [self.compile(value) for value in values])
-            case ast.UnaryOp(op=ast.Not(), operand=operand):
-                inner = self.compile(operand)
-                return lambda c: not inner(c)
-            case ast.UnaryOp(op=ast.USub(), operand=operand):
-                negated = self.compile(operand)
-                return lambda c: -_number(negated(c), "-")
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
-                return _arithmetic(_ARITHMETIC[type(op)], self.compile(left), self.compile(right))
-            case ast.IfExp(test=test, body=body, orelse=orelse):
-                condition, yes, no = self.compile(test), self.compile(body), self.compile(orelse)
-                return lambda c: yes(c) if condition(c) else no(c)
-            case ast.Compare():
-                return self._comparison(node)
-            case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
-                return self._call(name, args)
-            case ast.Attribute():
-                raise self.error("only a kernel has attributes, as in c.tile_m")
+        # No match statement: the coverage report is made by an older Python.
+        kinds: tuple[tuple[type[ast.expr], Callable[[Any], _Evaluate | None]], ...] = (
+            (ast.Constant, self._constant),
+            (ast.Attribute, self._attribute),
+            (ast.Name, self._name),
+            (ast.BoolOp, self._bool_op),
+            (ast.UnaryOp, self._unary_op),
+            (ast.BinOp, self._bin_op),
+            (ast.IfExp, self._if),
+            (ast.Compare, self._comparison),
+            (ast.Call, self._call),
+        )
+        for kind, compiled in kinds:
+            if isinstance(node, kind) and (evaluate := compiled(node)) is not None:
+                return evaluate
         raise self.error(f"{type(node).__name__} is not allowed, {_HELP}")
 
-    def _attribute(self, name: str) -> _Evaluate:
+    def _constant(self, node: ast.Constant) -> _Evaluate | None:
+        value = node.value
+        return (lambda c: value) if isinstance(value, bool | int | float | str) else None
+
+    def _name(self, node: ast.Name) -> _Evaluate:
+        raise self.error(f"unknown name {node.id!r}; a kernel is called c, as in c.tile_m")
+
+    def _bool_op(self, node: ast.BoolOp) -> _Evaluate:
+        return _boolean(isinstance(node.op, ast.And), [self.compile(value) for value in node.values])
+
+    def _unary_op(self, node: ast.UnaryOp) -> _Evaluate | None:
+        if not isinstance(node.op, ast.Not | ast.USub):
+            return None
+        inner = self.compile(node.operand)
+        return (lambda c: not inner(c)) if isinstance(node.op, ast.Not) else (lambda c: -_number(inner(c), "-"))
+
+    def _bin_op(self, node: ast.BinOp) -> _Evaluate | None:
+        if type(node.op) not in _ARITHMETIC:
+            return None
+        return _arithmetic(_ARITHMETIC[type(node.op)], self.compile(node.left), self.compile(node.right))
+
+    def _if(self, node: ast.IfExp) -> _Evaluate:
+        condition, yes, no = self.compile(node.test), self.compile(node.body), self.compile(node.orelse)
+        return lambda c: yes(c) if condition(c) else no(c)
+
+    def _attribute(self, node: ast.Attribute) -> _Evaluate:
+        if not (isinstance(node.value, ast.Name) and node.value.id == "c"):
+            raise self.error("only a kernel has attributes, as in c.tile_m")
+        name = node.attr
         if name not in self.allowed:
             close = difflib.get_close_matches(name, self.allowed, n=1)
             hint = f" (did you mean c.{close[0]}?)" if close else ""
             raise self.error(f"unknown attribute {name!r}{hint}; allowed: {', '.join(self.allowed)}")
         return lambda c: c[name]
 
-    def _call(self, name: str, args: Sequence[ast.expr]) -> _Evaluate:
+    def _call(self, node: ast.Call) -> _Evaluate | None:
+        if not isinstance(node.func, ast.Name) or node.keywords:
+            return None
+        name, args = node.func.id, node.args
         if name not in _FUNCTIONS:
             raise self.error(f"unknown function {name!r}; allowed: {', '.join(_FUNCTIONS)}")
         function, kind, least, most = _FUNCTIONS[name]

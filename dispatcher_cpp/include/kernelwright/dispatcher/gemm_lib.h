@@ -55,6 +55,9 @@ DISPATCHER_EXPORT void dispatcher_cleanup(void);
 DISPATCHER_EXPORT int dispatcher_get_kernel_count(void);
 /* Their names, in a fixed order. 0 or -1, as for an index out of range or a buffer too small. */
 DISPATCHER_EXPORT int dispatcher_get_kernel_name_at(int index, char* name, int bytes);
+/* The name of the kernel that ran last in the calling thread, else of the first one; valid for the life of the process.
+ * Null, with the reason in dispatcher_last_error(), before dispatcher_init(). */
+DISPATCHER_EXPORT const char* dispatcher_get_kernel_name(void);
 /* Libraries and kernels as JSON; valid until dispatcher_cleanup(). Null before dispatcher_init(). */
 DISPATCHER_EXPORT const char* dispatcher_export_registry_json(void);
 

@@ -66,9 +66,7 @@ def test_a_breakpoint_shows_registers_and_memory() -> None:
 
 @pytest.mark.parametrize("pc", [STORE_PC + 1, -4, 1 << 20])
 def test_a_breakpoint_stands_at_an_instruction(pc: int) -> None:
-    with pytest.raises(
-        SimulatorError, match=rf"a breakpoint at pc {pc:#x}, where no instruction of .* begins; allowed"
-    ):
+    with pytest.raises(SimulatorError, match=rf"a breakpoint at pc {pc:#x}, where no instruction of .* begins"):
         go(Debug(breakpoints={pc: lambda here: None}), groups=1)
 
 

@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 /* Operations that are registered from outside have numbers of 65536 and above. */
-typedef enum kw_row_norm_op { KW_OP_ROW_NORM = 65536, KW_OP_ROW_SQUARE = 65537, KW_OP_ROW_SUM = 65538 } kw_row_norm_op;
+typedef enum kw_row_norm_op { KW_OP_ROW_NORM = 65540, KW_OP_ROW_SQUARE = 65541, KW_OP_ROW_SUM = 65542 } kw_row_norm_op;
 
 /* Of the whole and of each stage. x has rows x columns elements of dtype fp32, row-major and contiguous. */
 typedef struct kw_row_norm_problem {

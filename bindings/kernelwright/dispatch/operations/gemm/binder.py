@@ -9,7 +9,9 @@ import ctypes
 import struct
 from collections.abc import Sequence
 
+from kernelwright.dispatch.arrays.autograd import Notice, write_notice
 from kernelwright.dispatch.arrays.guards import Addresses, Guard, Operands, guard_of
+from kernelwright.dispatch.arrays.streams import launch_stream
 from kernelwright.dispatch.core.errors import ArrayError
 from kernelwright.dispatch.core.simulated import Region
 from kernelwright.dispatch.operations.gemm.aliasing import check_aliasing
@@ -54,6 +56,10 @@ class GemmBinder:
         """See :class:`Binder`."""
         return guard_of(operands)
 
+    def write_notice(self, operands: Operands, bound: bool = False) -> Notice | None:
+        """See :class:`Binder`."""
+        return write_notice(operands, 1, bound)
+
     def check(self, operands: Operands, stream: int | None) -> Sequence[Operand | None]:
         """See :class:`Binder`."""
         a, b, c, *ds, out = operands
@@ -61,7 +67,7 @@ class GemmBinder:
             raise ArrayError(f"ds has {len(ds)} arrays; allowed for this plan: {self._problem.num_d}")
         if a is None or b is None or out is None:
             raise ArrayError("a, b and out must be given; allocate out as problem.m x problem.n, or use gemm()")
-        views = {}
+        stream, views = launch_stream(operands, stream, self._memory), {}
         for name, array in (("a", a), ("b", b), ("out", out), ("c", c)):
             if array is not None:
                 views[name] = operand(array, name, stream)

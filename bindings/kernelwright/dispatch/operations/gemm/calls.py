@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from kernelwright.dispatch.arrays.guards import metadata_key
+from kernelwright.dispatch.arrays.streams import launch_stream
 from kernelwright.dispatch.core.cache import Cache
 from kernelwright.dispatch.core.errors import ArrayError, NoKernelError
 from kernelwright.dispatch.core.native_dispatcher import NativeDispatcher
 from kernelwright.dispatch.core.plan import Checked
+from kernelwright.dispatch.core.workspace import on_stream
 from kernelwright.dispatch.operations.gemm.from_arrays import Epilogue, GemmOperands, read_operands
 from kernelwright.dispatch.operations.gemm.operand import ShuffledB, allocator, operand
 from kernelwright.dispatch.operations.gemm.plan import Plan
-from kernelwright.dispatch.operations.gemm.problem import GemmProblem
+from kernelwright.dispatch.operations.gemm.problem import GemmProblem, real
 from kernelwright.dispatch.operations.gemm.shuffle import shuffle
 
 
@@ -34,15 +37,18 @@ class GemmCalls:
     ) -> Any:  # fmt: skip
         """See :meth:`Dispatcher.gemm`."""
         if type(alpha) is not float or type(beta) is not float:
-            alpha, beta = float(alpha), float(beta)
+            alpha, beta = real("alpha", alpha), real("beta", beta)
         metadata = metadata_key((a, b, c, *ds, out) if ds else (a, b, c, out))
         key = (metadata, alpha, beta, layout, d_op, activation, split_k)
         known = None if metadata is None else self.by_call.get(key)
         if known is not None:
             plan, checked, make = known
-            result = out if make is None else make()
+            result = out
+            if make is not None:
+                result = make() if stream is None else self._on_stream(stream, checked.family, make)
             if plan.launch((a, b, c, *ds, result) if ds else (a, b, c, result), stream, None, checked):
                 return result
+        stream = launch_stream((a, b, c, *ds, out), stream, self._core.device.memory)
         found = read_operands(a, b, c, out, ds, beta=beta, stream=stream)
         if found.a.device != self._core.device.memory:
             raise ArrayError(f"arrays are on {found.a.device}; allowed by this dispatcher: {self._core.device.memory}")
@@ -50,10 +56,10 @@ class GemmCalls:
         copied, make = out is None and c is not None, None
         if found.out is None:
             make = allocator(found.a, found.shape, plan.problem.dtype_c, plan.problem.layout[2] == "r", a)
-            out = make()
+            out = self._on_stream(stream, found.a.family, make)
             found.out = operand(out, "out", stream)
         if copied:  # C and D share strides: give C those of the new memory
-            _copy(out, c)
+            self._on_stream(stream, found.a.family, partial(_copy, out, c))
             found.c, c = found.out, out
         if found.batch == 0:
             return out
@@ -61,6 +67,11 @@ class GemmCalls:
         if metadata is not None and launched is not None and not copied:
             self.by_call.replace(key, (plan, launched, make))
         return out
+
+    def _on_stream(self, stream: int | None, family: str, work: Callable[[], Any]) -> Any:
+        """What ``work`` returns, which allocates or copies with an array library, on the stream of the launch."""
+        with on_stream(stream, family, self._core.device.memory):
+            return work()
 
     def _plan_for(self, found: GemmOperands, epilogue: Epilogue, layout: str | None, split_k: int) -> Plan:
         """The plan for the first of the equivalent readings of the arrays that some kernel serves."""

@@ -11,7 +11,9 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
+from kernelwright.dispatch.arrays.autograd import Notice, write_notice
 from kernelwright.dispatch.arrays.guards import Addresses, Guard, Operands, guard_of
+from kernelwright.dispatch.arrays.streams import launch_stream
 from kernelwright.dispatch.core.errors import ArrayError
 from kernelwright.dispatch.core.simulated import Region
 from kernelwright.dispatch.operations.gemm.aliasing import check_group_aliasing
@@ -63,9 +65,14 @@ class GroupedBinder:
         """See :class:`Binder`."""
         return guard_of(operands, outputs=len(self._problem.groups))
 
+    def write_notice(self, operands: Operands, bound: bool = False) -> Notice | None:
+        """See :class:`Binder`."""
+        return write_notice(operands, len(self._problem.groups), bound)
+
     def check(self, operands: Operands, stream: int | None) -> Sequence[Operand | None]:
         """See :class:`Binder`."""
         count, views = len(self._problem.groups), []
+        stream = launch_stream(operands, stream, self._memory)
         for shown, at in zip(self._names, range(4 * count), strict=True):
             array, name, problem = operands[at], _LISTS[at // count], self._problem.problems[at % count]
             if array is None and name != "c":

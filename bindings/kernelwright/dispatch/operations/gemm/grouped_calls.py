@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernelwright.dispatch.arrays.guards import metadata_key
+from kernelwright.dispatch.arrays.streams import launch_stream
 from kernelwright.dispatch.core.cache import Cache
 from kernelwright.dispatch.core.errors import ArrayError, NoKernelError
 from kernelwright.dispatch.core.native_dispatcher import NativeDispatcher
 from kernelwright.dispatch.core.plan import Checked
+from kernelwright.dispatch.core.workspace import on_stream
 from kernelwright.dispatch.operations.gemm.from_arrays import Epilogue, GemmOperands, read_operands
 from kernelwright.dispatch.operations.gemm.grouped_binder import check_views
 from kernelwright.dispatch.operations.gemm.grouped_problem import GroupedGemmProblem
 from kernelwright.dispatch.operations.gemm.operand import allocator, operand
 from kernelwright.dispatch.operations.gemm.plan import GroupedPlan
-from kernelwright.dispatch.operations.gemm.problem import GemmProblem
+from kernelwright.dispatch.operations.gemm.problem import GemmProblem, real
 
 
 class GroupedGemmCalls:
@@ -43,13 +45,14 @@ class GroupedGemmCalls:
             raise ArrayError("cs is given without outs; pass outs, which may be cs")
         if not a:
             return []
-        absent, alpha, beta = [None] * len(a), float(alpha), float(beta)
+        absent, alpha, beta = [None] * len(a), real("alpha", alpha), real("beta", beta)
         operands = (*a, *b, *(cs or absent), *(outs or absent))
         metadata = None if outs is None else metadata_key(operands)
         key = (len(a), metadata, alpha, beta, layout)
         known = None if metadata is None else self.by_call.get(key)
         if known is not None and known[0].launch(operands, stream, None, known[1]):
             return list(outs or ())
+        stream = launch_stream(operands, stream, self._core.device.memory)
         groups = [
             _read_group(number, group, beta, stream)
             for number, group in enumerate(zip(a, b, cs or absent, outs or absent, strict=True))
@@ -58,7 +61,9 @@ class GroupedGemmCalls:
         results = list(outs) if outs is not None else []
         for found, first in zip(groups, a, strict=True):
             if found.out is None:
-                results.append(allocator(found.a, found.shape, found.dtype_c, plan.problem.layout[2] == "r", first)())
+                make = allocator(found.a, found.shape, found.dtype_c, plan.problem.layout[2] == "r", first)
+                with on_stream(stream, found.a.family, self._core.device.memory):
+                    results.append(make())
                 found.out = operand(results[-1], "out", stream)
         views = [view for each in zip(*((g.a, g.b, g.c, g.out) for g in groups), strict=True) for view in each]
         check_views(views)

@@ -19,7 +19,8 @@ class Plan(OperationPlan[GemmProblem]):
 
     ``plan(a, b, out=d)`` takes NumPy arrays, torch tensors, … of exactly the problem's shapes, dtypes and strides.
     ``plan(a_address, b_address, out=d_address)`` takes addresses as integers and checks only for null.
-    On a GPU the launch is asynchronous, on ``stream`` or on the array library's current stream.
+    On a GPU the launch is asynchronous, on ``stream``, or on the current stream of the operands' array libraries:
+    libraries with different current streams are refused. Addresses alone go to the default stream.
 
     :ivar split_k: number of slices of k that are computed apart.
     """
@@ -42,8 +43,10 @@ class Plan(OperationPlan[GemmProblem]):
         :param c: C (m, n), needed when beta is not 0.
         :param out: the result (m, n); it may be ``c`` but must not share memory with anything else.
         :param ds: one array for each D tensor of the problem.
-        :param stream: a ``cudaStream_t`` or ``hipStream_t`` as an integer.
-        :param workspace: address of ``workspace_bytes`` bytes, aligned to 256; allocated by the plan if not given.
+        :param stream: a ``cudaStream_t`` or ``hipStream_t`` as an integer; the caller makes the operands ready on it.
+            By default it is the current stream of the operands' array libraries, which must have the same one.
+        :param workspace: address of ``workspace_bytes`` bytes, aligned to 256, that stay allocated until the stream's
+            work is done; by default memory that plans share, which a CUDA graph must not capture: bind a plan for that.
         :raises ArrayError: before the launch, for arrays that do not fit.
         :raises LaunchError: if the kernel or its runtime fails.
         """
@@ -53,7 +56,11 @@ class Plan(OperationPlan[GemmProblem]):
     def bind(
         self, a: Any, b: Any, c: Any = None, out: Any = None, *, ds: Sequence[Any] = (), stream: int | None = None
     ) -> BoundPlan:
-        """Fix the memory too, for the shortest call. The result keeps the arrays alive; one thread at a time."""
+        """Fix the memory too, for the shortest call. The result keeps the arrays alive; one thread at a time.
+
+        Where ``out`` is a torch tensor, every call counts as a new version of it, so that ``backward()`` notices the
+        change. A plan that is bound under ``torch.no_grad()`` saves that time and leaves the version as it is.
+        """
         return self.bound((a, b, c, *ds, out), out, stream)
 
 
@@ -79,8 +86,10 @@ class GroupedPlan(OperationPlan[GroupedGemmProblem]):
         :param a: A (m, k) of each group; ``b`` holds every B (k, n).
         :param outs: the result (m, n) of each group; ``outs[i]`` may be ``cs[i]``.
         :param cs: C (m, n) of each group, needed when beta is not 0.
-        :param stream: a ``cudaStream_t`` or ``hipStream_t`` as an integer.
-        :param workspace: address of ``workspace_bytes`` bytes, aligned to 256; allocated by the plan if not given.
+        :param stream: a ``cudaStream_t`` or ``hipStream_t`` as an integer; the caller makes the operands ready on it.
+            By default it is the current stream of the operands' array libraries, which must have the same one.
+        :param workspace: address of ``workspace_bytes`` bytes, aligned to 256, that stay allocated until the stream's
+            work is done; by default memory that plans share, which a CUDA graph must not capture: bind a plan for that.
         :raises ArrayError: before the launch, for arrays that do not fit.
         :raises LaunchError: if the kernel or its runtime fails.
         """

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+import numpy as np
+
 from kernelwright.dispatch.arrays import dtypes
 from kernelwright.dispatch.core.errors import ProblemError
 from kernelwright.dispatch.operations.gemm import structs
@@ -42,7 +44,7 @@ class GemmProblem:
         row-major C.
     :ivar stride_multi_d: elements from one matrix of each D tensor to the next; 0 where all products share it.
     :ivar b_format: the format of a B that :meth:`Dispatcher.shuffle_b` ordered, else 0.
-    :raises ProblemError: for an illegal size, dtype, layout, leading dimension or stride.
+    :raises ProblemError: for an illegal size, dtype, layout, leading dimension, stride or factor.
     """
 
     m: int
@@ -79,7 +81,7 @@ class GemmProblem:
         for field, least in (("m", 0), ("n", 0), ("k", 0), ("split_k", 0), ("batch", 1), ("num_d", 0), ("b_format", 0)):
             self._set(field, _integer(field, getattr(self, field), least))
         for field in ("alpha", "beta"):
-            self._set(field, float(getattr(self, field)))
+            self._set(field, real(field, getattr(self, field)))
         for field, letter, rows, columns in (("lda", 0, "m", "k"), ("ldb", 1, "k", "n"), ("ldc", 2, "m", "n")):
             value = self._leading(field, getattr(self, field), self.layout[letter], rows, columns)
             self._set(field, value)
@@ -292,6 +294,18 @@ def native_types(problem: Any) -> dict[str, Any]:
     letters = "".join("rc"[value] for value in (problem.layout_a, problem.layout_b, problem.layout_c))
     names = {field: dtypes.NAMES[getattr(problem, field)] for field in ("dtype_a", "dtype_b", "dtype_c", "dtype_acc")}
     return {"dtype": names["dtype_a"], "layout": letters, **names, "alpha": problem.alpha, "beta": problem.beta}
+
+
+def real(field: str, value: Any) -> float:
+    """A factor such as ``alpha`` as a float. ProblemError for text, complex numbers and what is no number."""
+    if not isinstance(value, str | bytes | bytearray | complex | np.complexfloating):
+        try:
+            return float(value)
+        except OverflowError:
+            raise ProblemError(f"{field} is too large; allowed: a real number of 64 bits") from None
+        except (TypeError, ValueError):
+            pass
+    raise ProblemError(f"{field} is {value!r}; allowed: a real number")
 
 
 def _integer(field: str, value: Any, least: int | None) -> int:

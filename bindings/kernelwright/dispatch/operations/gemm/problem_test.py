@@ -26,6 +26,8 @@ def test_equal_problems_are_equal() -> None:
     assert GemmProblem(4, 5, 6) == GemmProblem(4, 5, 6, dtype_a="fp32", lda=6, beta=0)
     assert hash(GemmProblem(4, 5, 6)) == hash(GemmProblem(np.int64(4), 5, 6))  # type: ignore[arg-type]
     assert GemmProblem(4, 5, 6) != GemmProblem(4, 5, 6, alpha=2)
+    for two in (2, np.float32(2), np.int8(2), np.array(2)):
+        assert GemmProblem(4, 5, 6, alpha=two) == GemmProblem(4, 5, 6, alpha=2.0)  # type: ignore[arg-type]
     with pytest.raises(FrozenInstanceError):
         GemmProblem(4, 5, 6).m = 3  # type: ignore[misc]
 
@@ -46,6 +48,13 @@ def test_flops_bytes_and_text() -> None:
         ({"k": 1.5}, ["k is 1.5", "integer"]),
         ({"n": 2**63}, ["n is", "64-bit"]),
         ({"split_k": -1}, ["split_k is -1", "0 or more"]),
+        ({"alpha": "2"}, ["alpha is '2'", "a real number"]),
+        ({"alpha": np.str_("2")}, ["alpha is", "a real number"]),
+        ({"alpha": np.complex64(2)}, ["alpha is", "a real number"]),
+        ({"alpha": np.zeros(2)}, ["alpha is array", "a real number"]),
+        ({"beta": b"2"}, ["beta is b'2'", "a real number"]),
+        ({"beta": None}, ["beta is None", "a real number"]),
+        ({"beta": 10**400}, ["beta is too large", "real number", "64 bits"]),
         ({"dtype": "float"}, ["dtype is 'float'", "fp32"]),
         ({"dtype_c": "fp64"}, ["dtype_c is 'fp64'"]),
         ({"layout": "rc"}, ["layout is 'rc'"]),

@@ -37,6 +37,19 @@ static const hip_api* api_ready; /* published with release order once api_storag
 static char runtime_path[4096];  /* the file that is or will be opened, "" = not decided */
 static __thread char last_error[2048];
 
+/* A child of fork() has one thread. The lock is taken before, so that no other thread holds it in the child for ever.
+ */
+static void before_fork(void) { pthread_mutex_lock(&mutex); }
+static void after_fork(void) { pthread_mutex_unlock(&mutex); }
+
+/* glibc's own entry: unlike pthread_atfork it forgets the handlers when this library is unloaded. */
+extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void*);
+extern KW_HIDDEN void* __dso_handle;
+
+__attribute__((constructor)) static void handle_forks(void) {
+  __register_atfork(before_fork, after_fork, after_fork, &__dso_handle);
+}
+
 kw_status kw_hip_fail(kw_status status, const char* format, ...) {
   va_list values;
   va_start(values, format);

@@ -1,0 +1,29 @@
+"""The stream that a launch goes to: the one that is given, else the current one of the operands' array libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from kernelwright.dispatch.arrays.view import Prepared, is_torch
+from kernelwright.dispatch.core import workspace
+
+
+def launch_stream(operands: Iterable[Any], stream: int | None, device: str) -> int | None:
+    """``stream`` where it is given, else the current stream of the operands' libraries on ``device``.
+
+    None on the CPU. ArrayError where libraries have different current streams.
+    """
+    if stream is not None or device == "cpu":
+        return stream
+    return workspace.common_stream({_family(array) for array in operands if array is not None}, device)
+
+
+def _family(array: Any) -> str:
+    if isinstance(array, Prepared):
+        array = array.data
+    if is_torch(array):
+        return "torch"
+    return "numpy" if isinstance(array, np.ndarray) else type(array).__module__.partition(".")[0]

@@ -1,0 +1,54 @@
+"""What the shell completes: architectures, sets, and the options of ``kernelwright jit``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+
+import click
+from click.shell_completion import CompletionItem
+
+from kernelwright.codegen.operation import operation, operation_names
+from kernelwright.codegen.selecting.selection import load_archs
+
+
+def complete_arch(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Architectures that begin so."""
+    return [name for name in sorted(load_archs()) if name.startswith(incomplete)]
+
+
+def complete_set(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Sets of kernels that begin so."""
+    names = (name for one in operation_names() for name in operation(one).sets.names())
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
+def complete_jit(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[str] | list[CompletionItem]:
+    """Values of the option of ``kernelwright jit`` that stands before."""
+    given = context.params.get("arguments") or ()
+    option = str(given[-1]) if given else ""
+    if option == "--arch":
+        return complete_arch(context, parameter, incomplete)
+    if option == "--set":
+        return complete_set(context, parameter, incomplete)
+    if option == "--device":
+        devices = ("cpu", "cuda:0", "hip:0", *(f"sim:{name}" for name in sorted(load_archs()) if name[:3] == "gfx"))
+        return [name for name in devices if name.startswith(incomplete)]
+    if option in ("--config", "--spec", "--cache"):
+        return [CompletionItem(incomplete, type="dir" if option == "--cache" else "file")]
+    return []
+
+
+class JitCommand(click.Command):
+    """``kernelwright jit``, which gives its arguments to a parser of its own."""
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The options of that parser that begin so; none where its package is not installed."""
+        try:
+            parser: argparse.ArgumentParser = importlib.import_module("kernelwright.jit.command").parser()
+        except ModuleNotFoundError:
+            return []
+        options = (name for action in parser._actions for name in action.option_strings)
+        return [CompletionItem(name) for name in sorted(options) if name.startswith(incomplete)]
