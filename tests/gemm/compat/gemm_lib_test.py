@@ -269,6 +269,10 @@ def test_hip_copies_and_frees(library: Any, fake_gpu: Path, tmp_path: Path, monk
     before = fake.fake_copies()
     check_runs(library, 17, 9, 33, "rrr")
     assert fake.fake_copies() == before + 3 and fake.fake_live() == 0
+    current = ctypes.c_int()
+    assert fake.hipSetDevice(1) == 0  # of the calling program, which uses another device than the library
+    check_runs(library, 17, 9, 33, "rrr")
+    assert fake.hipGetDevice(ctypes.byref(current)) == 0 and current.value == 1
     data = np.zeros(4096, np.float32).ctypes.data
     for nth in (1, 2, 3, 4):
         fake.fake_fail_allocation(nth)
@@ -289,6 +293,9 @@ test.init(library, pathlib.Path({str(folder)!r}))
 test.check_runs(library, 17, 9, 33)
 fake = ctypes.CDLL("libcuda.so.1")
 assert fake.fake_copies() == 3 and fake.fake_live() == 0
+fake.fake_use_other_context()
+test.check_runs(library, 17, 9, 33)
+assert fake.fake_other_context_is_current()
 """
     paths = os.pathsep.join(path for path in sys.path if path)
     environment = {**os.environ, "LD_LIBRARY_PATH": str(fake_gpu.parent), "PYTHONPATH": paths}

@@ -62,31 +62,57 @@ kw_status kw_cuda_multiprocessors(int device, int* multiprocessors) {
   return KW_OK;
 }
 
-/* CUDA itself may let copies and memsets run on a stream of another device, and names no device where it refuses. */
+/* The driver's function of this name. Nothing links against libcuda, so it is looked up, once for each slot. */
+static kw_status driver_function(const char* name, void** slot, void** function) {
+  *function = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
+  if (*function) return KW_OK;
+  enum cudaDriverEntryPointQueryResult result;
+  const cudaError_t error = cudaGetDriverEntryPointByVersion(name, function, 12000, cudaEnableDefault, &result);
+  if (error != cudaSuccess || result != cudaDriverEntryPointSuccess) {
+    cudaGetLastError();
+    return kw_cuda_fail(KW_RUNTIME_MISSING, "the CUDA driver has no %s (needs 12.0 or later)", name);
+  }
+  __atomic_store_n(slot, *function, __ATOMIC_RELEASE);
+  return KW_OK;
+}
+
+/* The device of a stream, by its context: cudaStreamGetDevice would end a capture on it. */
+static kw_status stream_device(void* stream, int* device) {
+  static void* slots[4];
+  void *get_context, *push, *get_device, *pop;
+  kw_status status = driver_function("cuStreamGetCtx", &slots[0], &get_context);
+  if (status == KW_OK) status = driver_function("cuCtxPushCurrent", &slots[1], &push);
+  if (status == KW_OK) status = driver_function("cuCtxGetDevice", &slots[2], &get_device);
+  if (status == KW_OK) status = driver_function("cuCtxPopCurrent", &slots[3], &pop);
+  if (status != KW_OK) return status;
+  CUcontext context = NULL;
+  CUresult result = ((CUresult (*)(CUstream, CUcontext*))get_context)((CUstream)stream, &context);
+  if (result == CUDA_SUCCESS) result = ((CUresult (*)(CUcontext))push)(context);
+  if (result == CUDA_SUCCESS) {
+    result = ((CUresult (*)(CUdevice*))get_device)(device); /* of the driver: the same number as the runtime's */
+    ((CUresult (*)(CUcontext*))pop)(&context);
+  }
+  if (result == CUDA_SUCCESS) return KW_OK;
+  return kw_cuda_fail(KW_INVALID_ARGUMENT, "stream %p has no device (CUresult %d)", stream, (int)result);
+}
+
+/* CUDA lets copies, memsets and captures go to a stream of another device, with pointers that are not valid there. */
 static kw_status check_stream(const kw_launch* launch) {
   static int known; /* number of devices, 0 = not asked yet; every thread would write the same */
   int count = __atomic_load_n(&known, __ATOMIC_RELAXED), device = launch->device;
+  kw_status status = KW_OK;
   if (!count) {
-    const kw_status status = kw_cuda_devices(&count);
+    status = kw_cuda_devices(&count);
     if (status != KW_OK) return status;
     __atomic_store_n(&known, count, __ATOMIC_RELAXED);
   }
-  if (count == 1 || !launch->stream) return KW_OK; /* the default stream is that of the current device */
-  enum cudaStreamCaptureStatus capture;
-  cudaError_t error = cudaStreamIsCapturing((cudaStream_t)launch->stream, &capture);
-  /* Asking a capturing stream for its device would end the capture. CUDA refuses the launch itself if it is another. */
-  if (error == cudaSuccess && capture != cudaStreamCaptureStatusNone) return KW_OK;
-  if (error == cudaSuccess) error = cudaStreamGetDevice((cudaStream_t)launch->stream, &device);
-  if (error != cudaSuccess) {
-    cudaGetLastError();
-    return kw_cuda_fail(KW_INVALID_ARGUMENT, "stream %p is refused by CUDA: %s; pass a stream of device %d",
-                        launch->stream, cudaGetErrorString(error), launch->device);
-  }
-  if (device == launch->device) return KW_OK;
+  /* Default streams (null, cudaStreamLegacy, cudaStreamPerThread) are those of the current device. */
+  if (count == 1 || (uintptr_t)launch->stream <= (uintptr_t)cudaStreamPerThread) return KW_OK;
+  status = stream_device(launch->stream, &device);
+  if (status != KW_OK || device == launch->device) return status;
   return kw_cuda_fail(KW_INVALID_ARGUMENT,
-                      "the stream is of device %d and the launch is on device %d; pass a stream of "
-                      "device %d",
-                      device, launch->device, launch->device);
+                      "the stream is of device %d and the launch is on device %d; pass a stream of device %d", device,
+                      launch->device, launch->device);
 }
 
 kw_status kw_cuda_enter(const kw_launch* launch, int* before) {
@@ -166,17 +192,10 @@ KW_HIDDEN CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType 
                                       const cuuint64_t*, const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave,
                                       CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
   static void* entry;
-  void* found = __atomic_load_n(&entry, __ATOMIC_ACQUIRE);
-  if (!found) {
-    enum cudaDriverEntryPointQueryResult result;
-    if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result) !=
-            cudaSuccess ||
-        result != cudaDriverEntryPointSuccess) {
-      ++descriptors_refused;
-      kw_cuda_fail(KW_RUNTIME_MISSING, "the CUDA driver has no cuTensorMapEncodeTiled (needs 12.0 or later)");
-      return CUDA_ERROR_NOT_FOUND;
-    }
-    __atomic_store_n(&entry, found, __ATOMIC_RELEASE);
+  void* found = NULL;
+  if (driver_function("cuTensorMapEncodeTiled", &entry, &found) != KW_OK) {
+    ++descriptors_refused;
+    return CUDA_ERROR_NOT_FOUND;
   }
   const CUresult status = ((encode_function)found)(map, type, rank, address, dim, strides, box, element_strides,
                                                    interleave, swizzle, promotion, fill);

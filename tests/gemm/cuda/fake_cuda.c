@@ -1,0 +1,107 @@
+/* A stand-in for the CUDA runtime and driver with two devices, and a launch as launch.hpp does it.
+ *
+ * Contexts are 0x10 + device, streams 0x1000 * (1 + device) + any number below 0x1000. There is no cudaStreamGetDevice:
+ * it would end a capture.
+ */
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "kernelwright/cuda/common/runtime.h"
+
+#define EXPORT __attribute__((visibility("default")))
+#define CONTEXT(device) ((CUcontext)(uintptr_t)(0x10 + (device)))
+
+EXPORT int fake_devices = 2;
+EXPORT int fake_prepared[2];      /* calls of cudaFuncSetAttribute by device */
+EXPORT int fake_driver_calls;     /* of all threads */
+static _Thread_local int current; /* device */
+static _Thread_local CUcontext pushed[4];
+static _Thread_local int depth;
+
+EXPORT cudaError_t cudaGetLastError(void) { return cudaSuccess; }
+EXPORT const char* cudaGetErrorString(cudaError_t error) { return error ? "invalid device ordinal" : "no error"; }
+EXPORT const char* cudaGetErrorName(cudaError_t error) { return error ? "cudaErrorInvalidDevice" : "cudaSuccess"; }
+EXPORT cudaError_t cudaGetDeviceCount(int* count) { return *count = fake_devices, cudaSuccess; }
+EXPORT cudaError_t cudaGetDevice(int* device) { return *device = current, cudaSuccess; }
+EXPORT cudaError_t cudaSetDevice(int device) {
+  if (device < 0 || device >= fake_devices) return cudaErrorInvalidDevice;
+  return current = device, cudaSuccess;
+}
+EXPORT cudaError_t cudaDeviceGetAttribute(int* value, enum cudaDeviceAttr attribute, int device) {
+  if (device < 0 || device >= fake_devices) return cudaErrorInvalidDevice;
+  *value = attribute == cudaDevAttrMultiProcessorCount      ? 132 + device
+           : attribute == cudaDevAttrComputeCapabilityMajor ? 9
+                                                            : 0;
+  return cudaSuccess;
+}
+EXPORT cudaError_t cudaFuncSetAttribute(const void* function, enum cudaFuncAttribute attribute, int value) {
+  (void)function, (void)attribute, (void)value;
+  __atomic_add_fetch(&fake_prepared[current], 1, __ATOMIC_SEQ_CST);
+  return cudaSuccess;
+}
+
+static CUresult stream_context(CUstream stream, CUcontext* context) {
+  __atomic_add_fetch(&fake_driver_calls, 1, __ATOMIC_SEQ_CST);
+  const uintptr_t number = (uintptr_t)stream >> 12;
+  if (number < 1 || number > 2) return CUDA_ERROR_INVALID_CONTEXT;
+  return *context = CONTEXT(number - 1), CUDA_SUCCESS;
+}
+static CUresult push(CUcontext context) { return pushed[depth++] = context, CUDA_SUCCESS; }
+static CUresult pop(CUcontext* context) { return *context = pushed[--depth], CUDA_SUCCESS; }
+static CUresult context_device(CUdevice* device) {
+  if (!depth) return CUDA_ERROR_INVALID_CONTEXT;
+  return *device = (int)((uintptr_t)pushed[depth - 1] - 0x10), CUDA_SUCCESS;
+}
+
+EXPORT cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned version,
+                                                    unsigned long long flags,
+                                                    enum cudaDriverEntryPointQueryResult* result) {
+  static const struct {
+    const char* name;
+    void* function;
+  } known[] = {{"cuStreamGetCtx", (void*)stream_context},
+               {"cuCtxPushCurrent", (void*)push},
+               {"cuCtxPopCurrent", (void*)pop},
+               {"cuCtxGetDevice", (void*)context_device}};
+  (void)version, (void)flags;
+  *result = cudaDriverEntryPointSymbolNotFound;
+  for (size_t i = 0; i < sizeof known / sizeof *known; ++i) {
+    if (strcmp(name, known[i].name) != 0) continue;
+    *function = known[i].function;
+    *result = cudaDriverEntryPointSuccess;
+  }
+  return cudaSuccess;
+}
+
+/* What a launch does, with *started = the device that was current when the kernel would start, or -1. */
+EXPORT int fake_launch(const kw_launch* launch, int start_status, int* started) {
+  static uint64_t prepared;
+  int before = 0;
+  *started = -1;
+  kw_status status = kw_cuda_enter(launch, &before);
+  if (status != KW_OK) return (int)status;
+  status = kw_cuda_prepare((const void*)&prepared, 1024, launch->device, &prepared);
+  if (status == KW_OK) *started = current, status = (kw_status)start_status;
+  return (int)kw_cuda_leave(launch, before, status);
+}
+
+EXPORT const char* fake_last_error(void) { return kw_backend_last_error(); }
+EXPORT int fake_depth(void) { return depth; }
+EXPORT int fake_check_device(int device, char* reason, size_t bytes) {
+  return (int)kw_backend_check_device(device, reason, bytes);
+}
+EXPORT int fake_multiprocessors(int device) {
+  int found = 0;
+  return kw_cuda_multiprocessors(device, &found) == KW_OK ? found : -1;
+}
+EXPORT int fake_encode(void) {
+  CUtensorMap map;
+  const uint64_t refused = kw_cuda_descriptors_refused();
+  extern CUresult cuTensorMapEncodeTiled(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*,
+                                         const cuuint64_t*, const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave,
+                                         CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
+  const CUresult result = cuTensorMapEncodeTiled(&map, 0, 0, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0);
+  return result == CUDA_ERROR_NOT_FOUND && kw_cuda_descriptors_refused() == refused + 1 ? 0 : 1;
+}
