@@ -17,6 +17,7 @@ CHILD_SECONDS = 20
 
 
 def problem(size: int) -> GemmProblem:
+    """A problem of its own for every size."""
     return GemmProblem(size, 32, 32, "fp32", layout="rcr")
 
 
@@ -40,6 +41,7 @@ def child(dispatcher: Dispatcher, number: int) -> int:
 
 
 def main(library: str, children: str) -> None:
+    """Fork until a child fails, at most ``children`` times."""
     dispatcher = Dispatcher([KernelLibrary.load(library)])
     stop = threading.Event()
 
