@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given[:1] == ["info"]:
         return int(importlib.import_module("kernelwright.codegen.resources.report").main(given[1:]))
     if given == ["--cmake-dir"]:
-        return _print_cmake_folder(Path(__file__).resolve().parents[1] / "native/cmake")
+        return _print_cmake_folder(Path(__file__).resolve().parents[2] / "native/cmake")
     if given == ["--version"]:
         print(f"kernelwright {_version()}")
         return 0
