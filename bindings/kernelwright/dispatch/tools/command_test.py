@@ -12,7 +12,7 @@ from kernelwright.dispatch.tools import command
 def test_the_folder_for_cmake_is_named_only_where_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(command, "__file__", str(tmp_path / "dispatch" / "command.py"))
+    monkeypatch.setattr(command, "__file__", str(tmp_path / "dispatch" / "tools" / "command.py"))
     assert command.main(["--cmake-dir"]) == 2
     printed = capsys.readouterr()
     assert printed.out == "" and "install the kernelwright wheel" in printed.err
