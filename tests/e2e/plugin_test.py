@@ -64,7 +64,7 @@ AMD = (
         ('kernel_set(name="x", archs=["gfx942"])', ["bad:x", "set and config"]),
         ('kernel_set(name="x", archs=["gfx942"], set="essential", filter="c.tile_m > 9999")', ["bad:x", "filter"]),
         ('kernel_set(name="x", archs=["gfx942"], set="essential", filter="c.__class__")', ["bad:x", "__class__"]),
-        ('file(name="x", source="BUILD")', ["bad:lib", "no kernel"]),
+        ('file(name="x", source="BUILD")', ["bad:lib", "bad:x, a file", "gemm_kernel"]),
     ],
 )
 def test_a_mistake_names_target_field_and_what_is_allowed(
