@@ -39,7 +39,13 @@ def own_folder(library: Target) -> str:
 
 
 async def _check_others(library: Target, folder: str, archs: set[str]) -> None:
-    """Raise LibraryError if another target of the workspace writes the same library of the same architecture."""
+    """Raise LibraryError if another target of the workspace writes the same library of the same architecture.
+
+    Only a library that names its folder looks: folders named after targets differ, and a look expands each kernel set of
+    the workspace.
+    """
+    if library[OutputPathField].value is None:
+        return
     for other in await graph.all_targets():
         if not other.has_field(LibraryKernelsField) or other.address == library.address:
             continue

@@ -87,6 +87,16 @@ kernel_library(name="other", dependencies=[":cpu"], output_path="out")
     assert packaged(both.format(archs=["gfx942"])) == ("out/gfx942/libx.so",)
 
 
+def test_the_library_that_names_the_folder_of_another_is_the_one_that_is_refused() -> None:
+    both = """
+kernel_library(name="lib", dependencies=[":cpu"])
+kernel_library(name="other", dependencies=[":cpu"], output_path="src/lib")
+"""
+    assert packaged(both) == ("src/lib/x86_64_v4/libx.so",)
+    with pytest.raises(ExecutionError, match="src:other and src:lib both write src/lib/x86_64_v4; give one"):
+        packaged(both, "other")
+
+
 @pytest.mark.parametrize(
     ("named", "what"),
     [(":text", "src:text, a file"), (":other", "src:other, a kernel_library"), (":lib", "src:lib,")],
