@@ -42,7 +42,7 @@ from equality import error_limit, require_equal
 from results_file import text
 from shape_sets import HELD_OUT, SETS, TUNED, cases
 
-# m, n, k of what the kernels were tuned on: small ones, squares, an odd one, rows and columns of transformers, thin ones.
+# m, n, k of what the kernels were tuned on: small ones, squares, an odd one, rows and columns of transformers, thin.
 TUNED_SHAPES = (
     *((8, 8, 8), (16, 16, 16), (24, 48, 40), (32, 32, 32), (48, 48, 48), (64, 64, 64)),
     *((128, 128, 128), (256, 256, 256), (512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048)),

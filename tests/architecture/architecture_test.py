@@ -25,7 +25,7 @@ ALLOWED: dict[str, set[str]] = {
 }
 # Third-party packages that a GPU box must not need.
 DISPATCH_REQUIRES = {"numpy"}
-SIMULATOR_REQUIRES = {"numpy", "ml_dtypes", "tinygrad", "elftools"}
+SIMULATOR_REQUIRES = {"numpy", "ml_dtypes", "msgpack", "tinygrad", "elftools"}
 SOURCES = (".py", ".h", ".hpp", ".c", ".cpp", ".cu")
 MAX_LINES = 450
 MAX_MEDIAN = 120
