@@ -22,6 +22,7 @@ ALLOWED: dict[str, set[str]] = {
     "jit": {"arch", "codegen", "dispatch"},
     "pants": set(),
     "simulator": set(),
+    "tile_engine": {"arch", "dispatch"},
 }
 # Third-party packages that a GPU box must not need.
 DISPATCH_REQUIRES = {"numpy"}
