@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,22 +13,22 @@ Record = Mapping[str, Any]
 """A problem as JSON values; the keys are columns of the table of results."""
 
 
-@dataclass(frozen=True)
-class Operands:
-    """One set of arrays in the order of the plan's launch, of which ``out`` is the last.
-
-    :ivar exact: the result in float64.
-    :ivar bound: for each element, how far a correct kernel may be from ``exact``.
-    """
-
-    arrays: tuple[Any, ...]
-    exact: np.ndarray[Any, Any]
-    bound: np.ndarray[Any, Any]
+class Operands(Protocol):
+    """One set of arrays."""
 
     @property
-    def out(self) -> Any:
-        """The array that a launch writes."""
-        return self.arrays[-1]
+    def inputs(self) -> Sequence[np.ndarray[Any, Any]]:
+        """What a launch reads."""
+
+    @property
+    def out(self) -> np.ndarray[Any, Any]:
+        """What a launch writes."""
+
+    def poison(self) -> None:
+        """Fill ``out`` with what no result is, so that an element that is not written counts as an error."""
+
+    def error(self) -> float:
+        """The largest error of an element of ``out`` as a share of its bound; infinite for one that was not written."""
 
 
 class Measurable(Protocol):
@@ -48,8 +47,13 @@ class Measurable(Protocol):
     def operands(self, record: Record, seed: int) -> Operands:
         """Operands of small integers, the same for equal seeds."""
 
-    def bind(self, plan: OperationPlan[Any], operands: Operands) -> Any:
-        """A launch without arguments."""
+    def bind(self, plan: OperationPlan[Any], operands: Operands) -> Callable[[], object]:
+        """A launch with the arrays of this process."""
+
+    def bind_addresses(
+        self, plan: OperationPlan[Any], inputs: Sequence[int], out: int, stream: int, workspace: int
+    ) -> Callable[[], object]:
+        """A launch with the same arrays at addresses of a GPU, in the order of ``inputs``."""
 
     def serves(self, dispatcher: Dispatcher, record: Record) -> str:
         """Empty if some kernel of the dispatcher serves the problem, else the reason of the refusal."""

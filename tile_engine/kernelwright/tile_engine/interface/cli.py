@@ -49,7 +49,7 @@ def list_problems(named: str | None, variant: str) -> None:
 @tile_engine.command("bench")
 @click.option("--variant", default="gemm", show_default=True, help="The operation.")
 @click.option("--library", required=True, type=click.Path(path_type=Path), help="Folder with <arch>/manifest.json.")
-@click.option("--device", default="cpu", show_default=True, help="cpu or sim:ARCH.")
+@click.option("--device", default="cpu", show_default=True, help="cpu, cuda:N or sim:ARCH.")
 @click.option("--problems", "named", required=True, help="A key of `tile-engine problems`, or a JSON file.")
 @click.option("--kernels", multiple=True, help="Only kernels whose name matches a pattern such as *_rcr_*.")
 @click.option("--ignore-kernels", multiple=True, help="No kernel whose name matches a pattern.")
@@ -63,7 +63,7 @@ def list_problems(named: str | None, variant: str) -> None:
 @click.option("--repeat", default=0, help="Launches in a round [default: as many as --duration allows].")
 @click.option("--duration", default=0.2, show_default=True, help="Seconds of timed launches of a kernel in all.")
 @click.option("--rounds", default=5, show_default=True, help="Rounds, in which the kernels of a batch take turns.")
-@click.option("--flush-cache", is_flag=True, help="Overwrite the caches before each round.")
+@click.option("--flush-cache", is_flag=True, help="Overwrite a CPU's caches before each round.")
 @click.option("--rotating-buffers", default=1, show_default=True, help="Sets of operands that launches rotate through.")
 @click.option("--verify/--no-verify", default=True, show_default=True, help="Compare with exact results first.")
 @click.option("--tags", multiple=True, metavar="KEY=VALUE", help="Written into each row.")
@@ -89,8 +89,8 @@ def _bench(options: dict[str, Any]) -> set[str]:
     )
     operation = measurable(options["variant"])
     device = Device(options["device"])
-    if device.kind not in ("cpu", "sim"):
-        raise ValueError(f"tile-engine bench cannot time kernels on {device}; allowed: cpu, sim:ARCH")
+    if device.kind == "hip":
+        raise ValueError(f"tile-engine bench cannot time kernels on {device}; allowed: cpu, cuda:N, sim:ARCH")
     records = problems(operation, options["named"])
     library = KernelLibrary.load_for(device, options["library"])
     kernels = _matching(library.kernels, options, operation.name)

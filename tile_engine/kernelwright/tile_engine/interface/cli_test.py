@@ -57,8 +57,8 @@ def test_a_run_resumes_where_it_was_stopped(tmp_path: Path) -> None:
 
 
 def test_bad_input_says_what_is_allowed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert bench(tmp_path, "--device", "cuda:0") == 2
-    assert "cannot time kernels on cuda:0; allowed: cpu, sim:ARCH" in capsys.readouterr().err
+    assert bench(tmp_path, "--device", "hip:0") == 2
+    assert "cannot time kernels on hip:0; allowed: cpu, cuda:N, sim:ARCH" in capsys.readouterr().err
     assert bench(tmp_path, "--ignore-kernels", "*") == 2
     assert "no gemm kernel of the library matches" in capsys.readouterr().err
     assert main(["bench", "--library", LIBRARY, "--problems", "nothing", "--output", "x.csv"]) == 2

@@ -1,4 +1,4 @@
-"""Times of launches on a CPU, in rounds in which several launches take turns."""
+"""Rounds in which several launches take turns, and times of launches on a CPU."""
 
 from __future__ import annotations
 
@@ -12,50 +12,68 @@ from kernelwright.tile_engine.measuring.settings import Settings
 
 Launch = Callable[[], object]
 _FLUSHED_BYTES = 256 << 20  # more than the last-level cache of current processors' core complexes
+_MOST_LAUNCHES = 10_000  # of a round
 
 
-def seconds_of(
-    launches: Mapping[str, Sequence[Launch]], settings: Settings, begin: Callable[[str], None]
+def in_turns(
+    measured: Mapping[str, Callable[[], float]], rounds: int, begin: Callable[[str], None]
 ) -> dict[str, list[float]]:
-    """Seconds of one launch in each round, by name; ``begin`` is told the name before each round.
+    """What each function returns in each round; ``begin`` is told the name before.
 
-    Each name has one launch for each set of operands; calls rotate through them. The order of names rotates as well,
-    so that a change of the clock or of the load meets all of them.
+    The order of names rotates, so that a change of the clock or of the load meets all of them.
     """
-    flush = _flusher() if settings.flush_cache else None
-    repeats = {}
-    for name, each in launches.items():
-        begin(name)
-        repeats[name] = _repeat(each, settings)
-    spent: dict[str, list[float]] = {name: [] for name in launches}
-    names = list(launches)
-    for turn in range(settings.rounds):
+    found: dict[str, list[float]] = {name: [] for name in measured}
+    names = list(measured)
+    for turn in range(rounds):
         first = turn % len(names) if names else 0
         for name in names[first:] + names[:first]:
             begin(name)
-            if flush is not None:
-                flush()
-            spent[name].append(_round(launches[name], repeats[name]))
-    return spent
+            found[name].append(measured[name]())
+    return found
 
 
-def _repeat(each: Sequence[Launch], settings: Settings) -> int:
-    """Launches in a round. The launches that find it out are the warm-up."""
+def repeat_for(once_s: float, settings: Settings) -> int:
+    """Launches in a round of a launch that takes ``once_s`` seconds."""
+    wanted = settings.duration_s / settings.rounds / max(once_s, 1e-9)
+    return settings.repeat or max(1, min(_MOST_LAUNCHES, math.ceil(wanted)))
+
+
+def timed_calls(
+    launches: Mapping[str, Sequence[Launch]], settings: Settings, begin: Callable[[str], None]
+) -> dict[str, list[float]]:
+    """Seconds of one call in each round, by name.
+
+    Each name has one launch for each set of operands; calls rotate through them.
+    """
+    flush = _flusher() if settings.flush_cache else None
+    measured = {}
+    for name, each in launches.items():
+        begin(name)
+        measured[name] = _round(each, repeat_for(_warm_up(each, settings.warmup), settings), flush)
+    return in_turns(measured, settings.rounds, begin)
+
+
+def _warm_up(each: Sequence[Launch], launches: int) -> float:
+    """Seconds of one of the launches, which are at least one."""
+    count = max(launches, 1)
     start = time.perf_counter()
-    count = 0
-    while count < max(settings.warmup, 1):
-        each[count % len(each)]()
-        count += 1
-    once = max((time.perf_counter() - start) / count, 1e-9)
-    return settings.repeat or max(1, math.ceil(settings.duration_s / settings.rounds / once))
+    for number in range(count):
+        each[number % len(each)]()
+    return (time.perf_counter() - start) / count
 
 
-def _round(each: Sequence[Launch], repeat: int) -> float:
+def _round(each: Sequence[Launch], repeat: int, flush: Launch | None) -> Callable[[], float]:
     sets = len(each)
-    start = time.perf_counter()
-    for number in range(repeat):
-        each[number % sets]()
-    return (time.perf_counter() - start) / repeat
+
+    def measured() -> float:
+        if flush is not None:
+            flush()
+        start = time.perf_counter()
+        for number in range(repeat):
+            each[number % sets]()
+        return (time.perf_counter() - start) / repeat
+
+    return measured
 
 
 def _flusher() -> Launch:

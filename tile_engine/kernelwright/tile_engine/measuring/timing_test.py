@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kernelwright.tile_engine.measuring.settings import Settings
-from kernelwright.tile_engine.measuring.timing import seconds_of
+from kernelwright.tile_engine.measuring.timing import timed_calls
 
 
 def test_launches_take_turns_and_rotate_through_operands() -> None:
@@ -12,7 +12,7 @@ def test_launches_take_turns_and_rotate_through_operands() -> None:
         name: [lambda name=name, number=number: order.append(f"{name}{number}") for number in range(2)] for name in "ab"
     }
     begun: list[str] = []
-    spent = seconds_of(launches, Settings(warmup=2, repeat=3, rounds=2), begun.append)
+    spent = timed_calls(launches, Settings(warmup=2, repeat=3, rounds=2), begun.append)
     assert {name: len(seconds) for name, seconds in spent.items()} == {"a": 2, "b": 2}
     assert all(second > 0 for seconds in spent.values() for second in seconds)
     assert order[:4] == ["a0", "a1", "b0", "b1"]  # warm-up
@@ -22,7 +22,7 @@ def test_launches_take_turns_and_rotate_through_operands() -> None:
 
 def test_a_round_has_as_many_launches_as_its_time_allows() -> None:
     calls: list[int] = []
-    seconds_of({"a": [lambda: calls.append(0)]}, Settings(warmup=1, duration_s=0.001, rounds=1), lambda name: None)
+    timed_calls({"a": [lambda: calls.append(0)]}, Settings(warmup=1, duration_s=0.001, rounds=1), lambda name: None)
     assert len(calls) > 20
 
 

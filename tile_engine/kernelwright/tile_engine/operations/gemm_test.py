@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernelwright.tile_engine.operations import gemm
 from kernelwright.tile_engine.registry import measurable
 
 GEMM = measurable("gemm")
@@ -36,13 +37,33 @@ def test_an_illegal_record_says_what_is_wrong(record: dict[str, Any], message: s
 def test_operands_have_the_layout_and_the_exact_product(layout: str, batch: int) -> None:
     record = GEMM.read({"m": 5, "n": 7, "k": 11, "layout": layout, "batch": batch, "dtype": "bf16"})
     operands = GEMM.operands(record, seed=1)
-    a, b, out = operands.arrays
+    a, b = operands.inputs
     assert (a.strides[-1] == a.itemsize) == (layout[0] == "r")
     assert (b.strides[-1] == b.itemsize) == (layout[1] == "r")
-    assert np.isnan(out.astype(np.float32)).all()
-    assert np.array_equal(operands.exact, a.astype(np.float64) @ b.astype(np.float64))
+    assert np.isnan(operands.out.astype(np.float32)).all() and operands.error() == np.inf
     again = GEMM.operands(record, seed=1)
-    assert np.array_equal(a, again.arrays[0]) and not np.array_equal(a, GEMM.operands(record, seed=2).arrays[0])
+    assert np.array_equal(a, again.inputs[0]) and not np.array_equal(a, GEMM.operands(record, seed=2).inputs[0])
+    operands.out[...] = a.astype(np.float64) @ b.astype(np.float64)
+    assert operands.error() <= 1
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "int8"])
+@pytest.mark.parametrize("large", [False, True])
+def test_one_element_that_is_off_or_not_written_is_found(
+    dtype: str, large: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if large:  # checked in part, which for these extents is all
+        monkeypatch.setattr(gemm, "_ALL_CHECKED", 0)
+    operands = GEMM.operands(GEMM.read({"m": 9, "n": 8, "k": 7, "dtype": dtype}), seed=0)
+    a, b = operands.inputs
+    right = a.astype(np.float64) @ b.astype(np.float64)
+    operands.out[...] = right
+    assert operands.error() == 0
+    operands.out[8, 7] += 1
+    assert operands.error() > 1
+    operands.poison()
+    operands.out[:8] = right[:8]
+    assert operands.error() > 1
 
 
 def test_work_and_traffic() -> None:

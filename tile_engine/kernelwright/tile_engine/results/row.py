@@ -46,9 +46,9 @@ class Table:
         row |= {"identity": report["kernel"], "arch": self.arch.name, "device": self.device, "date": self.date}
         row |= {"status": report["status"], "reason": report["reason"], "tags": self.tags}
         row |= {key: report[key] for key in ("error", "non_zero") if report.get(key) is not None}
-        if "instructions" in report:
+        if report.get("instructions"):
             row["instructions"] = ";".join(f"{kind}={count}" for kind, count in report["instructions"].items())
-        if "latency_ms" in report:
+        if report.get("latency_ms"):
             row |= self._rates(record, report["latency_ms"])
         return row
 
