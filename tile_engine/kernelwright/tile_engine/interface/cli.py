@@ -11,12 +11,13 @@ from typing import Any
 import click
 
 from kernelwright.arch import load
-from kernelwright.dispatch import Device, KernelEntry, KernelLibrary, KernelwrightError
+from kernelwright.dispatch import Device, Dispatcher, KernelEntry, KernelLibrary, KernelwrightError, NoKernelError
 from kernelwright.tile_engine.bench import measure
 from kernelwright.tile_engine.interface.progress import ProgressLine
 from kernelwright.tile_engine.measuring.isolation import Child
 from kernelwright.tile_engine.measuring.measure import OK, REFUSED
 from kernelwright.tile_engine.measuring.settings import Settings
+from kernelwright.tile_engine.operation import Record
 from kernelwright.tile_engine.problems.registry import KEYS, problems
 from kernelwright.tile_engine.registry import measurable
 from kernelwright.tile_engine.results.csv_file import CsvFile, read_rows
@@ -99,9 +100,17 @@ def _bench(options: dict[str, Any]) -> set[str]:
     path: Path = options["output"]
     done = _done(path) if options["resume"] and path.exists() else set()
     child = Child(library.manifest.path, device.name, operation.name, settings, options["kernel_timeout"])
+    dispatcher = Dispatcher(library, device=device)
+
+    def choose(record: Record) -> str:
+        try:
+            return dispatcher.select(operation.problem(record)).kernel.identity
+        except NoKernelError:
+            return ""
+
     rows = []
     with CsvFile(path, table.columns, append=options["append"] or options["resume"]) as file:
-        for row in measure(table, child, kernels, records, done, options["batch_size"], ProgressLine()):
+        for row in measure(table, child, kernels, records, done, options["batch_size"], choose, ProgressLine()):
             file.write(row)
             rows.append(row)
     if options["junit"]:

@@ -41,6 +41,7 @@ def test_every_kernel_is_a_row_of_every_problem(tmp_path: Path, capsys: pytest.C
     assert {row["problem_idx"] for row in rows} == {"0", "1"}
     right = [row for row in rows if row["status"] == "ok"]
     assert right and all(float(row["latency_ms"]) > 0 and float(row["error"]) <= 1 for row in right)
+    assert {row["problem_idx"] for row in rows if row["selected"]} <= {"0", "1"}
     assert all(row["tags"] == "run=1" and row["device"] == "cpu" for row in rows)
     assert all("serves gemm" in row["reason"] for row in rows if row["status"] == "refused")
     assert f"{len(rows)} rows written" in capsys.readouterr().err
