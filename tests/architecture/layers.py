@@ -39,6 +39,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("problems",),
         ("measuring",),
         ("results",),
+        ("report",),
         ("",),
         ("interface",),
     ),

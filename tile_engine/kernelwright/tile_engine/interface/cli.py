@@ -82,6 +82,29 @@ def bench(**options: Any) -> None:
         sys.exit(_FAILED)
 
 
+@tile_engine.command("report")
+@click.argument("table", type=click.Path(path_type=Path))
+@click.option("--against", type=click.Path(path_type=Path), help="An earlier table, to list regressions.")
+@click.option("--output", required=True, type=click.Path(path_type=Path), help="The HTML file.")
+@click.option("--png", type=click.Path(path_type=Path), help="A folder for the charts as PNG files.")
+@click.option("--variant", default="gemm", show_default=True, help="The operation.")
+def report(table: Path, against: Path | None, output: Path, png: Path | None, variant: str) -> None:
+    """Write what TABLE says as one HTML page that needs no other file.
+
+    Roofline, the dispatcher's choices against the fastest kernels, what few kernels reach, a heat map, the fastest
+    kernel of each problem, failures, and regressions against an earlier table.
+    """
+    from kernelwright.tile_engine.report.page import Input, page, write_pngs
+
+    given = Input(table.name, read_rows(table))
+    earlier = Input(against.name, read_rows(against)) if against else None
+    arch = load(given.rows[0]["arch"]) if given.rows else None
+    output.write_text(page(given, measurable(variant).columns, arch, earlier), "utf-8")
+    if png:
+        write_pngs(given, arch, png)
+    click.echo(f"{output} written", err=True)
+
+
 def _bench(options: dict[str, Any]) -> set[str]:
     """The statuses that rows of this run have."""
     settings = Settings(

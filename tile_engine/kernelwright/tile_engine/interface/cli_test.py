@@ -47,6 +47,14 @@ def test_every_kernel_is_a_row_of_every_problem(tmp_path: Path, capsys: pytest.C
     assert f"{len(rows)} rows written" in capsys.readouterr().err
 
 
+def test_a_table_becomes_a_page(tmp_path: Path) -> None:
+    assert bench(tmp_path) == 0
+    table, output = str(tmp_path / "t.csv"), tmp_path / "t.html"
+    assert main(["report", table, "--against", table, "--output", str(output), "--png", str(tmp_path / "png")]) == 0
+    assert "Since t.csv" in output.read_text() and (tmp_path / "png/roofline.png").is_file()
+    assert main(["report", str(tmp_path / "none.csv"), "--output", str(output)]) == 2
+
+
 def test_a_run_resumes_where_it_was_stopped(tmp_path: Path) -> None:
     assert bench(tmp_path) == 0
     path = tmp_path / "t.csv"

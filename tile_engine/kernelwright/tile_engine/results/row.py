@@ -40,7 +40,7 @@ class Table:
         return ("kernel", "problem_idx", *self.operation.columns, *MEASURED)
 
     def row(self, name: str, index: int, record: Record, report: Report, selected: bool) -> Row:
-        """The row of a report; what was not measured is empty. ``selected``: whether the dispatcher takes the kernel."""
+        """The row of a report, what was not measured empty. ``selected``: whether the dispatcher takes the kernel."""
         row: Row = dict.fromkeys(self.columns, "")
         row |= {"kernel": name, "problem_idx": index, **record}
         row |= {"identity": report["kernel"], "arch": self.arch.name, "device": self.device, "date": self.date}
