@@ -65,7 +65,7 @@ class Dispatcher:
     def set_priority(self, kernel: str | KernelEntry, priority: int) -> None:
         """Prefer a kernel, given by name or identity, in first fit and in ties; higher first, default 0.
 
-        :raises SelectionError: for an unknown kernel.
+        :raises SelectionError: for an unknown kernel, or a priority that is no integer of 32 bits.
         """
         self._core.set_priority(kernel.identity if isinstance(kernel, KernelEntry) else kernel, priority)
 

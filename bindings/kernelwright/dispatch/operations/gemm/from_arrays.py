@@ -54,7 +54,7 @@ class GemmOperands:
         There are several where a single row or column can be read in both layouts. ArrayError for strides that no
         layout describes, or where they contradict ``layout``.
         """
-        if layout is not None and (len(layout) != 3 or set(layout) - {"r", "c"}):
+        if layout is not None and (not isinstance(layout, str) or len(layout) != 3 or set(layout) - {"r", "c"}):
             raise ArrayError(f"layout is {layout!r}; allowed: three letters r or c for A, B and C, e.g. 'rcr'")
         wanted = list(layout) if layout is not None else [None, None, None]
         readings = product(
@@ -117,6 +117,8 @@ def read_operands(
     a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any] = (), *, beta: float, stream: int | None = None
 ) -> GemmOperands:
     """View the arrays and check that their shapes agree, without access to their data. Raises ArrayError."""
+    if a is None or b is None:
+        raise ArrayError(f"{'a' if a is None else 'b'} is None; allowed: an array for each of a and b")
     views = {
         name: operand(array, name, stream)
         for name, array in (("a", a), ("b", b), ("c", c), ("out", out))
