@@ -121,6 +121,18 @@ def test_d_tensors_and_activations(dispatcher: Dispatcher, slow_calls: list[obje
     np.testing.assert_array_equal(found, np.maximum(batch @ b + per_batch, 0))
 
 
+@pytest.mark.parametrize("shape", [(4, 1), (1, 5), (1, 1)])
+def test_a_bias_beside_a_result_of_one_row_or_column(dispatcher: Dispatcher, shape: tuple[int, int]) -> None:
+    """Its strides describe both layouts, and the bias fits one of them."""
+    m, n = shape
+    a, b, bias, out = f32(m, 6), f32(6, n), f32(n), np.empty(shape, np.float32)
+    expected = np.maximum(a @ b + bias, 0)
+    for given in (bias, bias[None, :]):
+        np.testing.assert_array_equal(dispatcher.gemm(a, b, out=out, ds=[given], activation="relu"), expected)
+    plan = dispatcher.plan(GemmProblem.from_arrays(a, b, out=out, ds=[bias], activation="relu"))
+    np.testing.assert_array_equal(plan(a, b, out=out, ds=[bias]), expected)
+
+
 @pytest.mark.parametrize(
     ("options", "kind", "message"),
     [
