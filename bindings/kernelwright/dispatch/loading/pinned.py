@@ -16,6 +16,15 @@ _lock = threading.Lock()
 # the dynamic linker knows the files. It takes a file for one that it has loaded if the name or the inode is the same.
 
 
+def _after_fork() -> None:
+    """A child has one thread; the lock may have been another's."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 class Pinned:
     """A file that was opened once: hashed and loaded through one descriptor.
 
