@@ -357,6 +357,22 @@ def test_tensors_of_torch_are_batches_d_tensors_and_weights(dispatcher: Dispatch
     torch.testing.assert_close(found[1], a[1][:2] @ b)
 
 
+def test_what_a_selection_raises_while_b_is_shuffled_is_raised_once(library: KernelLibrary) -> None:
+    calls: list[int] = []
+
+    def score(problem: GemmProblem, candidates: Sequence[object]) -> list[float]:
+        calls.append(len(candidates))
+        if len(calls) == 2:  # the first call chooses the format, the second orders B for it
+            raise RuntimeError("mine")
+        return [0.0] * len(candidates)
+
+    dispatcher = Dispatcher(library, selection=score)
+    with pytest.raises(RuntimeError, match="mine"):
+        dispatcher.shuffle_b(f32(6, 5))
+    with pytest.raises(NoKernelError):
+        dispatcher.plan(GemmProblem(4, 5, 6, dtype="bf16", layout="ccr"))
+
+
 def test_other_array_libraries_pose_variants_too(dispatcher: Dispatcher) -> None:
     a, b, d, out = f32(3, 4, 6), f32(6, 5), f32(4, 5), np.empty((3, 4, 5), np.float32)
     dispatcher.gemm(Foreign(a), Foreign(b), out=Foreign(out), ds=[Foreign(d)], activation="relu")
