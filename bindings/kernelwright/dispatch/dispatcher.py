@@ -65,7 +65,7 @@ class Dispatcher:
     def set_priority(self, kernel: str | KernelEntry, priority: int) -> None:
         """Prefer a kernel, given by name or identity, in first fit and in ties; higher first, default 0.
 
-        :raises SelectionError: for an unknown kernel.
+        :raises SelectionError: for an unknown kernel, or a priority that is no integer of 32 bits.
         """
         self._core.set_priority(kernel.identity if isinstance(kernel, KernelEntry) else kernel, priority)
 
@@ -146,7 +146,8 @@ class Dispatcher:
         :param split_k: number of slices of k; 0 lets the dispatcher choose.
         :param stream: a ``cudaStream_t`` or ``hipStream_t`` as an integer. Results and workspaces are allocated, C is
             copied and the kernel is launched on it, and the caller makes the operands ready on it. By default it is
-            the current stream of the operands' array libraries, which must have the same one.
+            the current stream of the operands' array libraries, which must have the same one. A CUDA graph must not
+            capture this call, whose workspace is memory that plans share: bind a plan for that.
         :returns: ``out``.
         :raises ArrayError: for arrays that do not fit together or cannot be addressed.
         :raises ProblemError: for an unknown ``d_op``, ``activation`` or ``split_k``.

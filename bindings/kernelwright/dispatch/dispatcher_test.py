@@ -63,6 +63,9 @@ def test_selections(library: KernelLibrary) -> None:
         Dispatcher(library, selection=3)  # type: ignore[arg-type]
     with pytest.raises(SelectionError, match="nope"):
         first.set_priority("nope", 1)
+    for wrong in (2**31, 2**32 + 5, -(2**31) - 1, 1.5, "3", None):
+        with pytest.raises(SelectionError, match=rf"priority is {wrong!r}; allowed: an integer from -2147483648 to"):
+            first.set_priority("gemm_fp32_rcr_64x64x64_whole", wrong)  # type: ignore[arg-type]
 
 
 def test_a_function_selects(library: KernelLibrary) -> None:

@@ -214,6 +214,15 @@ _lock = threading.Lock()
 _loaded: ctypes.CDLL | None = None
 
 
+def _after_fork() -> None:
+    """A child has one thread; the lock may have been another's."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 def library() -> ctypes.CDLL:
     """libkernelwright.so: $KERNELWRIGHT_LIBRARY, or the file beside this package. Raises NativeLibraryError."""
     global _loaded

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kernelwright.codegen.interface.exit_codes import EXIT_MISMATCH
+
 if TYPE_CHECKING:
     from kernelwright.codegen.packaging.verify import Verdict
-
-_EXIT_MISMATCH = 3
 
 
 @click.command("sign")
@@ -37,7 +37,7 @@ def sign(dist: Path, key: Path) -> int:
     wrong = [verdict for verdict in verify(dist) if verdict.problems]
     if wrong:
         show_verdicts(wrong)
-        return _EXIT_MISMATCH
+        return EXIT_MISMATCH
     for package in (*packaged_wheels(dist), *packaged_folders(dist)):
         target = envelope_of(package)
         write_atomically(target, signed_statement(package, private))

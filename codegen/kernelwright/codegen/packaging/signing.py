@@ -46,7 +46,7 @@ def signature_problem(package: Path, keys: Sequence[Ed25519PublicKey]) -> str | 
         return f"{path.name} {error}"
     try:
         about_this = json.loads(payload) == json.loads(_statement(package))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         return f"cannot be compared with {path.name}: {error}"
     return None if about_this else f"{path.name} signs another statement, not that of this package"
 

@@ -130,6 +130,13 @@ def test_changed_envelopes_are_refused(dist: Path, change: Callable[[dict[str, A
     assert all(message in text and ".dsse.json" in text for text in found.values())
 
 
+def test_an_envelope_of_endless_depth_is_refused(dist: Path) -> None:
+    for package in (dist / "acme-1.0-py3-none-any.whl", dist / "gfx942"):
+        envelope_of(package).write_text("[" * 100_000)
+    found = problems(dist)
+    assert len(found) == 2 and all("is no DSSE envelope" in text for text in found.values())
+
+
 def test_the_envelope_of_another_package_is_refused(dist: Path) -> None:
     write_library(dist / "gfx950", [provenance.file_material("b.h", sha256(b"b.h"))])
     run("sign", "--key", "ours.pem", "dist")
