@@ -36,3 +36,11 @@ def register(
     torch.library.register_fake(qualified, fake, lib=_LIBRARY)
     torch.library.register_autograd(qualified, backward, setup_context=save, lib=_LIBRARY)
     return getattr(torch.ops.kernelwright, name).default
+
+
+def is_capturing(tensor: torch.Tensor) -> bool:
+    """Whether launches beside ``tensor`` go into a CUDA graph, whose memory outlives the call."""
+    if not tensor.is_cuda:
+        return False
+    with torch.cuda.device(tensor.device):
+        return bool(torch.cuda.is_current_stream_capturing())

@@ -8,7 +8,7 @@ from typing import Any
 import torch  # pants: no-infer-dep
 from kernelwright.dispatch import ArrayError, dtypes
 from kernelwright.torch import dispatchers
-from kernelwright.torch.operator import register
+from kernelwright.torch.operator import is_capturing, register
 from kernelwright.torch.operators import gemm_gradient
 
 _SCHEMA = (
@@ -95,11 +95,11 @@ def _run(
     found = dispatchers.find(dispatcher, a.device)
     with torch.no_grad():  # operands may require grad: autograd is above
         out = a.new_empty(_shape(a, b), dtype=_dtype(a, out_dtype))
-        if a.is_cuda and torch.cuda.is_current_stream_capturing():
-            # The graph must own the workspace: what launches share is freed while the graph still writes to it.
-            plan = found.plan_gemm(a, b, out=out, ds=ds, d_op=d_op, activation=activation, alpha=alpha)
-            return plan.bind(a, b, out=out, ds=ds)()
-        return found.gemm(a, b, out=out, ds=ds, d_op=d_op, activation=activation, alpha=alpha)
+        if not is_capturing(a):
+            return found.gemm(a, b, out=out, ds=ds, d_op=d_op, activation=activation, alpha=alpha)
+        # The graph must own the workspace: what launches share is freed while the graph still writes to it.
+        plan = found.plan_gemm(a, b, out=out, ds=ds, d_op=d_op, activation=activation, alpha=alpha)
+        return plan.bind(a, b, out=out, ds=ds)()
 
 
 def _fake(
