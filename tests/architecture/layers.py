@@ -33,6 +33,16 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "torch": (("dispatchers", "operator", "activations"), ("operators",), ("",)),
     "simulator": (("errors",), ("code",), ("machine",), ("instructions",), ("checks",), ("run",), ("tools",), ("",)),
+    "tile_engine": (
+        ("operation",),
+        ("operations",),
+        ("registry",),
+        ("problems",),
+        ("measuring",),
+        ("results",),
+        ("",),
+        ("interface",),
+    ),
 }
 
 

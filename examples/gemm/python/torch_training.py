@@ -6,13 +6,12 @@ same library. The same network by torch alone must learn the same.
 
 from __future__ import annotations
 
-import argparse
-
 import torch  # pants: no-infer-dep
+from command_line import example_parser, open_library
 from torch.nn import functional  # pants: no-infer-dep
 
 import kernelwright.torch  # pants: no-infer-dep
-from kernelwright.dispatch import Dispatcher, KernelLibrary
+from kernelwright.dispatch import Dispatcher
 
 STEPS = 20
 
@@ -30,16 +29,11 @@ def by_torch(x: torch.Tensor, first: torch.Tensor, bias: torch.Tensor, last: tor
 
 def main(arguments: list[str] | None = None) -> None:
     """Train both networks from the same start and compare their losses."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library")
+    parser = example_parser(__doc__)
     parser.add_argument("--device", default="cpu", help="cpu, cuda:N, or hip:N, which torch calls cuda:N too")
     parser.add_argument("--dtype", default="float32", help="bfloat16 for libraries without fp32")
     options = parser.parse_args(arguments)
-    if options.library:
-        library = KernelLibrary.load_for(options.device, options.library)
-    else:
-        library = KernelLibrary.load_installed(options.device, "gemm")
-    kernelwright.torch.use(Dispatcher(library, device=options.device))
+    kernelwright.torch.use(Dispatcher(open_library(options, options.device), device=options.device))
 
     where, dtype = options.device.replace("hip", "cuda"), getattr(torch, options.dtype)
     torch.manual_seed(0)
