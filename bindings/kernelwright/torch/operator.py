@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch  # pants: no-infer-dep
+from torch.autograd import forward_ad  # pants: no-infer-dep
 
 # torch forgets what was registered with a library that is no longer referenced.
 _LIBRARY = torch.library.Library("kernelwright", "DEF")
@@ -29,10 +30,19 @@ def register(
     """
     name = schema.partition("(")[0]
     qualified = f"kernelwright::{name}"
+
+    def launch(*arguments: Any) -> Any:
+        # torch would take the tangents of operands without a forward formula for zeros.
+        if forward_ad._current_level >= 0:
+            raise NotImplementedError(
+                f"{qualified} has no forward-mode derivative; use torch.autograd.grad or backward()"
+            )
+        return run(*arguments)
+
     # Kernels are made for layouts: a compiler must hand over the strides that it was shown.
     _LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides))
     for device in _DEVICES:
-        _LIBRARY.impl(name, run, device)
+        _LIBRARY.impl(name, launch, device)
     torch.library.register_fake(qualified, fake, lib=_LIBRARY)
     torch.library.register_autograd(qualified, backward, setup_context=save, lib=_LIBRARY)
     return getattr(torch.ops.kernelwright, name).default

@@ -44,6 +44,23 @@ def test_opcheck(name: str) -> None:
     assert len(found) == 4 and set(found.values()) == {"SUCCESS"}
 
 
+def test_compilers_keep_strides() -> None:
+    assert torch.Tag.needs_exact_strides in OPERATOR.tags
+
+
+def test_transforms_of_functions_are_refused() -> None:
+    a, b = some(5, 7), some(7, 6)
+    with pytest.raises(NotImplementedError, match="kernelwright::gemm has no forward-mode derivative"):
+        torch.func.jvp(lambda x: gemm(x, b), (a,), (a,))
+    with torch.autograd.forward_ad.dual_level(), pytest.raises(NotImplementedError, match="forward-mode"):
+        gemm(torch.autograd.forward_ad.make_dual(a, a), b)
+    with pytest.raises(RuntimeError, match=r"autograd\.Function with functorch"):
+        torch.func.grad(lambda x: gemm(x, b).sum())(a)
+    with pytest.raises(RuntimeError, match="Batching rule not implemented for kernelwright::gemm"):
+        torch.vmap(lambda x: gemm(x, b))(some(3, 5, 7))
+    torch.testing.assert_close(gemm(a, b), a @ b)
+
+
 def test_layouts_follow_from_strides() -> None:
     for a in (some(5, 7), some(7, 5).t()):
         for b in (some(7, 6), some(6, 7).t()):
