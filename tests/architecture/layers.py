@@ -40,6 +40,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("problems",),
         ("measuring",),
         ("results",),
+        ("report",),
         ("",),
         ("interface",),
     ),

@@ -10,9 +10,10 @@ import pytest
 
 click = pytest.importorskip("click", reason="the command line needs click")
 
+from places import DEVICE  # noqa: E402
+
 from kernelwright.tile_engine.interface.cli import main  # noqa: E402
 from kernelwright.tile_engine.results.csv_file import read_rows  # noqa: E402
-from places import DEVICE  # noqa: E402
 
 LIBRARY = Path(os.environ["KERNELWRIGHT_GPU_LIBRARY"]).parent
 

@@ -11,12 +11,13 @@ from typing import Any
 import click
 
 from kernelwright.arch import load
-from kernelwright.dispatch import Device, KernelEntry, KernelLibrary, KernelwrightError
+from kernelwright.dispatch import Device, Dispatcher, KernelEntry, KernelLibrary, KernelwrightError, NoKernelError
 from kernelwright.tile_engine.bench import measure
 from kernelwright.tile_engine.interface.progress import ProgressLine
 from kernelwright.tile_engine.measuring.isolation import Child
 from kernelwright.tile_engine.measuring.measure import OK, REFUSED
 from kernelwright.tile_engine.measuring.settings import Settings
+from kernelwright.tile_engine.operation import Record
 from kernelwright.tile_engine.problems.registry import KEYS, problems
 from kernelwright.tile_engine.registry import measurable
 from kernelwright.tile_engine.results.csv_file import CsvFile, read_rows
@@ -81,6 +82,29 @@ def bench(**options: Any) -> None:
         sys.exit(_FAILED)
 
 
+@tile_engine.command("report")
+@click.argument("table", type=click.Path(path_type=Path))
+@click.option("--against", type=click.Path(path_type=Path), help="An earlier table, to list regressions.")
+@click.option("--output", required=True, type=click.Path(path_type=Path), help="The HTML file.")
+@click.option("--png", type=click.Path(path_type=Path), help="A folder for the charts as PNG files.")
+@click.option("--variant", default="gemm", show_default=True, help="The operation.")
+def report(table: Path, against: Path | None, output: Path, png: Path | None, variant: str) -> None:
+    """Write what TABLE says as one HTML page that needs no other file.
+
+    Roofline, the dispatcher's choices against the fastest kernels, what few kernels reach, a heat map, the fastest
+    kernel of each problem, failures, and regressions against an earlier table.
+    """
+    from kernelwright.tile_engine.report.page import Input, page, write_pngs
+
+    given = Input(table.name, read_rows(table))
+    earlier = Input(against.name, read_rows(against)) if against else None
+    arch = load(given.rows[0]["arch"]) if given.rows else None
+    output.write_text(page(given, measurable(variant).columns, arch, earlier), "utf-8")
+    if png:
+        write_pngs(given, arch, png)
+    click.echo(f"{output} written", err=True)
+
+
 def _bench(options: dict[str, Any]) -> set[str]:
     """The statuses that rows of this run have."""
     settings = Settings(
@@ -99,9 +123,17 @@ def _bench(options: dict[str, Any]) -> set[str]:
     path: Path = options["output"]
     done = _done(path) if options["resume"] and path.exists() else set()
     child = Child(library.manifest.path, device.name, operation.name, settings, options["kernel_timeout"])
+    dispatcher = Dispatcher(library, device=device)
+
+    def choose(record: Record) -> str:
+        try:
+            return dispatcher.select(operation.problem(record)).kernel.identity
+        except NoKernelError:
+            return ""
+
     rows = []
     with CsvFile(path, table.columns, append=options["append"] or options["resume"]) as file:
-        for row in measure(table, child, kernels, records, done, options["batch_size"], ProgressLine()):
+        for row in measure(table, child, kernels, records, done, options["batch_size"], choose, ProgressLine()):
             file.write(row)
             rows.append(row)
     if options["junit"]:

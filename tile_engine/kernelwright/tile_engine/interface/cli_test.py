@@ -41,9 +41,18 @@ def test_every_kernel_is_a_row_of_every_problem(tmp_path: Path, capsys: pytest.C
     assert {row["problem_idx"] for row in rows} == {"0", "1"}
     right = [row for row in rows if row["status"] == "ok"]
     assert right and all(float(row["latency_ms"]) > 0 and float(row["error"]) <= 1 for row in right)
+    assert {row["problem_idx"] for row in rows if row["selected"]} <= {"0", "1"}
     assert all(row["tags"] == "run=1" and row["device"] == "cpu" for row in rows)
     assert all("serves gemm" in row["reason"] for row in rows if row["status"] == "refused")
     assert f"{len(rows)} rows written" in capsys.readouterr().err
+
+
+def test_a_table_becomes_a_page(tmp_path: Path) -> None:
+    assert bench(tmp_path) == 0
+    table, output = str(tmp_path / "t.csv"), tmp_path / "t.html"
+    assert main(["report", table, "--against", table, "--output", str(output), "--png", str(tmp_path / "png")]) == 0
+    assert "Since t.csv" in output.read_text() and (tmp_path / "png/roofline.png").is_file()
+    assert main(["report", str(tmp_path / "none.csv"), "--output", str(output)]) == 2
 
 
 def test_a_run_resumes_where_it_was_stopped(tmp_path: Path) -> None:

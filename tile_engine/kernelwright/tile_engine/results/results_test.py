@@ -22,13 +22,14 @@ def report(**fields: Any) -> dict[str, Any]:
 
 
 def row(**fields: Any) -> Row:
-    return TABLE.row("name", 7, RECORD, report(**fields))
+    return TABLE.row("name", 7, RECORD, report(**fields), selected=True)
 
 
 def test_a_timed_row_has_rates_and_its_share_of_the_roofline() -> None:
     made = row(latency_ms=[1.0, 0.9, 1.2])
     assert list(made) == list(TABLE.columns)
     assert (made["kernel"], made["problem_idx"], made["m"], made["dtype"]) == ("name", 7, 4096, "bf16")
+    assert made["selected"] == "1"
     assert (made["latency_ms"], made["latency_min_ms"], made["latency_max_ms"]) == ("1", "0.9", "1.2")
     assert float(made["tflops"]) == pytest.approx(2 * 4096**3 / 1e-3 / 1e12, rel=1e-4)
     assert float(made["bandwidth_gb_s"]) == pytest.approx(3 * 2 * 4096**2 / 1e-3 / 1e9, rel=1e-4)

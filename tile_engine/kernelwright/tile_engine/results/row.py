@@ -14,7 +14,7 @@ Row = dict[str, Any]
 # After the columns of the operation. The first three are those of the CK Tile engine.
 MEASURED = (
     *("latency_ms", "tflops", "non_zero"),
-    *("latency_min_ms", "latency_max_ms", "bandwidth_gb_s", "roofline", "instructions"),
+    *("selected", "latency_min_ms", "latency_max_ms", "bandwidth_gb_s", "roofline", "instructions"),
     *("error", "status", "reason", "identity", "arch", "device", "date", "tags"),
 )
 
@@ -39,12 +39,13 @@ class Table:
         """Names of all values of a row, in order."""
         return ("kernel", "problem_idx", *self.operation.columns, *MEASURED)
 
-    def row(self, name: str, index: int, record: Record, report: Report) -> Row:
-        """The row of a report; what was not measured is empty."""
+    def row(self, name: str, index: int, record: Record, report: Report, selected: bool) -> Row:
+        """The row of a report, what was not measured empty. ``selected``: whether the dispatcher takes the kernel."""
         row: Row = dict.fromkeys(self.columns, "")
         row |= {"kernel": name, "problem_idx": index, **record}
         row |= {"identity": report["kernel"], "arch": self.arch.name, "device": self.device, "date": self.date}
         row |= {"status": report["status"], "reason": report["reason"], "tags": self.tags}
+        row["selected"] = "1" if selected else ""
         row |= {key: report[key] for key in ("error", "non_zero") if report.get(key) is not None}
         if report.get("instructions"):
             row["instructions"] = ";".join(f"{kind}={count}" for kind, count in report["instructions"].items())
