@@ -156,6 +156,29 @@ class Dispatcher:
         """
         return self._gemm.gemm(a, b, c, out, ds, d_op, activation, alpha, beta, layout, split_k, stream)
 
+    def plan_gemm(
+        self,
+        a: Any,
+        b: Any,
+        c: Any = None,
+        out: Any = None,
+        *,
+        ds: Sequence[Any] = (),
+        d_op: str = "add",
+        activation: str = "none",
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        layout: str | None = None,
+        split_k: int = 0,
+    ) -> Plan:
+        """The plan that :meth:`gemm` launches with these arrays; nothing is launched or copied.
+
+        Where a matrix of one row or column may be read in several layouts, it is the first that some kernel serves.
+        Parameters and errors are those of :meth:`gemm`. ``plan_gemm(a, b, out=d).bind(a, b, out=d)()`` owns its
+        workspace, which a CUDA graph needs.
+        """
+        return self._gemm.plan(a, b, c, out, ds, d_op, activation, alpha, beta, layout, split_k)
+
     def grouped_gemm(
         self,
         a: Sequence[Any],

@@ -25,6 +25,7 @@ EXAMPLES: dict[str, tuple[list[str], str]] = {
     "preshuffle": ([], "all products exact"),
     "stress": (["--threads", "16", "--rounds", "5"], "80 of 80 products, 0 wrong"),
     "torch_tensors": ([], "close to torch's result"),
+    "torch_training": ([], "as torch alone"),
     "validation": (["--cases", "2"], "kernels are right, 0 wrong"),
 }
 
@@ -52,8 +53,8 @@ def test_every_example_is_run() -> None:
 def test_example(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    if name == "torch_tensors":
-        pytest.importorskip("torch", reason="torch is not installed: see docs/examples.md for how it was run")
+    if name.startswith("torch_"):
+        pytest.importorskip("torch", reason="torch is not installed: tests/pytorch/run runs this example")
     if name == "jit":
         if "KERNELWRIGHT_TREES" not in os.environ:
             pytest.skip("no compilers: KERNELWRIGHT_TREES is not set")
