@@ -61,9 +61,10 @@ def streams() -> list[torch.cuda.Stream]:
 
 def test_another_stream_comes_too_early(dispatcher: dispatch.Dispatcher, streams: list[torch.cuda.Stream]) -> None:
     """The control: the delay is long enough for the tests below to fail."""
-    made = Operands(streams[0])
-    dispatcher.gemm(made.a, made.b, out=made.out, stream=streams[1].cuda_stream)
-    assert not close(made.out, made.product)
+    for seen in (False, True):  # the first time, loading a kernel or allocating memory may wait for the device
+        made = Operands(streams[0])
+        dispatcher.gemm(made.a, made.b, out=made.out, stream=streams[1].cuda_stream)
+        assert close(made.out, made.product) is False or not seen
 
 
 def test_launches_follow_the_current_stream(dispatcher: dispatch.Dispatcher, streams: list[torch.cuda.Stream]) -> None:
@@ -91,7 +92,7 @@ def test_workspaces_of_streams_are_apart(dispatcher: dispatch.Dispatcher, stream
     first, second = (
         [torch.randn(*shape, device=DEVICE).bfloat16() for shape in ((64, 65536), (128, 65536))] for _ in range(2)
     )
-    plan = dispatcher.plan(dispatch.GemmProblem(64, 128, 65536, "bf16", layout="rcr", split_k=16))
+    plan = dispatcher.plan(dispatch.GemmProblem(64, 128, 65536, "bf16", layout="rcr", split_k=4))
     assert plan.workspace_bytes > 0
     outs = [torch.empty(64, 128, device=DEVICE, dtype=torch.bfloat16) for _ in range(20)]
     synchronize()
