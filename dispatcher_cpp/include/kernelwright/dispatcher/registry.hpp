@@ -49,7 +49,7 @@ class Registry {
 kw_status check_library(const kw_library* library, const char* path);
 // Maps a file after checking that it is a whole x86-64 shared object (a truncated one would raise SIGBUS in the
 // loader).
-kw_status open_library(const char* path, const kw_library** library);
+kw_status open_library(const char* path, uint32_t digest_check, const kw_library** library);
 
 }  // namespace kernelwright
 

@@ -1,12 +1,11 @@
 #include <dlfcn.h>
 #include <elf.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "kernelwright/dispatcher.h"
+#include "kernelwright/dispatcher/loading/manifest.hpp"
+#include "kernelwright/dispatcher/loading/pinned.hpp"
 #include "kernelwright/dispatcher/operation.hpp"
 #include "kernelwright/dispatcher/registry.hpp"
 #include "kernelwright/dispatcher/support/error.hpp"
@@ -14,37 +13,10 @@
 namespace kernelwright {
 namespace {
 
-// An open file that closes itself.
-class File {
- public:
-  explicit File(const char* path) : descriptor_(open(path, O_RDONLY | O_CLOEXEC)) {}
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  ~File() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  bool opened() const { return descriptor_ >= 0; }
-  bool size(uint64_t* bytes) const {
-    struct stat status;
-    if (fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) return false;
-    *bytes = static_cast<uint64_t>(status.st_size);
-    return true;
-  }
-  bool read(void* target, size_t bytes, uint64_t offset) const {
-    return pread(descriptor_, target, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
-  }
-
- private:
-  int descriptor_;
-};
-
 bool inside(uint64_t offset, uint64_t bytes, uint64_t size) { return offset <= size && bytes <= size - offset; }
 
-kw_status check_file(const char* path) {
-  const File file(path);
-  if (!file.opened()) return fail(KW_LOAD_FAILED, "%s: cannot be opened: %s", path, strerror(errno));
-  uint64_t size = 0;
-  if (!file.size(&size)) return fail(KW_LOAD_FAILED, "%s: is not a regular file", path);
+kw_status check_elf(const char* path, const PinnedFile& file) {
+  const uint64_t size = file.size();
   Elf64_Ehdr header;
   if (!file.read(&header, sizeof header, 0) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) {
     return fail(KW_LOAD_FAILED, "%s: is not a shared object (no ELF header)", path);
@@ -75,6 +47,11 @@ const char* incomplete(const kw_kernel* kernel) {
   if (kernel->plan == nullptr || kernel->launch == nullptr) return "lacks plan or launch";
   const Operation* operation = find_operation(kernel->op);
   return operation == nullptr ? "has an unknown op" : operation->incomplete(*kernel);
+}
+
+kw_status load_failed(const char* path) {
+  const char* why = dlerror();
+  return fail(KW_LOAD_FAILED, "%s: %s", path, why == nullptr ? "no memory or descriptor" : why);
 }
 
 }  // namespace
@@ -114,18 +91,16 @@ kw_status check_library(const kw_library* library, const char* path) {
   return KW_OK;
 }
 
-kw_status open_library(const char* path, const kw_library** library) {
+kw_status open_library(const char* path, uint32_t digest_check, const kw_library** library) {
   if (path == nullptr) return fail(KW_INVALID_ARGUMENT, "path is null; allowed: a kernel library");
-  if (kw_status status = check_file(path)) return status;
-  char full[4096];  // a name without slash would be searched in the system's folders
-  if (strchr(path, '/') == nullptr) {
-    if (strlen(path) + 3 > sizeof full) return fail(KW_LOAD_FAILED, "%s: path is too long", path);
-    memcpy(full, "./", 2);
-    memcpy(full + 2, path, strlen(path) + 1);
+  PinnedFile file;
+  if (kw_status status = file.open(path)) return status;
+  if (kw_status status = check_elf(path, file)) return status;
+  if (digest_check != KW_DIGEST_UNCHECKED) {
+    if (kw_status status = check_manifest(path, file)) return status;
   }
-  const char* name = strchr(path, '/') == nullptr ? full : path;
-  void* handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) return fail(KW_LOAD_FAILED, "%s: %s", path, dlerror());
+  void* handle = file.load();
+  if (handle == nullptr) return load_failed(path);
   using Get = const kw_library* (*)();
   const Get get = reinterpret_cast<Get>(dlsym(handle, "kw_library_get"));
   kw_status status = KW_OK;
@@ -136,8 +111,8 @@ kw_status open_library(const char* path, const kw_library** library) {
     status = check_library(*library, path);
   }
   // A library that is in use stays mapped for good: its worker threads may outlive every dispatcher.
-  if (status == KW_OK && dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD | RTLD_NODELETE) == nullptr) {
-    status = fail(KW_LOAD_FAILED, "%s: %s", path, dlerror());
+  if (status == KW_OK && dlopen(file.name(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD | RTLD_NODELETE) == nullptr) {
+    status = load_failed(path);
   }
   if (status != KW_OK) dlclose(handle);
   return status;

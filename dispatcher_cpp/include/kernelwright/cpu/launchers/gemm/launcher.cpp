@@ -1,6 +1,6 @@
 // The host side of GEMM kernels: which problems they serve, planning, launching, shuffling. Compiled for any x86-64.
-#include "kernelwright/cpu/common/library.hpp"
-#include "kernelwright/cpu/gemm/products.hpp"
+#include "kernelwright/cpu/launchers/common/library.hpp"
+#include "kernelwright/cpu/launchers/gemm/products.hpp"
 #include "kernelwright/gemm/checks.h"
 
 namespace kernelwright::cpu {

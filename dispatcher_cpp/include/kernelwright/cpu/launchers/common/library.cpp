@@ -1,12 +1,12 @@
 // The part of a CPU library that all its kernels share: errors, questions about the processor, threads.
 //
 // KERNELWRIGHT_CPU_LEVEL (3 or 4) is the x86-64 level that the library's kernels need; this file needs none.
-#include "kernelwright/cpu/common/library.hpp"
+#include "kernelwright/cpu/launchers/common/library.hpp"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "kernelwright/cpu/common/thread_pool.hpp"
+#include "kernelwright/cpu/launchers/common/thread_pool.hpp"
 
 namespace kernelwright::cpu {
 namespace {

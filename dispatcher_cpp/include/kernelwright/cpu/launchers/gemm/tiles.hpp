@@ -1,11 +1,11 @@
 // Persistent, split-K and stream-K kernels: every worker has a range of the steps of all tiles along K, walks it alone
 // with packing memory of its own, and leaves the sums of tiles that it has only a part of in the workspace.
-#ifndef KERNELWRIGHT_CPU_GEMM_TILES_HPP
-#define KERNELWRIGHT_CPU_GEMM_TILES_HPP
+#ifndef KERNELWRIGHT_CPU_LAUNCHERS_GEMM_TILES_HPP
+#define KERNELWRIGHT_CPU_LAUNCHERS_GEMM_TILES_HPP
 
-#include "kernelwright/cpu/common/thread_pool.hpp"
-#include "kernelwright/cpu/gemm/operands.hpp"
-#include "kernelwright/cpu/gemm/plan.hpp"
+#include "kernelwright/cpu/launchers/common/thread_pool.hpp"
+#include "kernelwright/cpu/launchers/gemm/operands.hpp"
+#include "kernelwright/cpu/launchers/gemm/plan.hpp"
 
 namespace kernelwright::cpu {
 
@@ -178,4 +178,4 @@ class tiles_job {
 
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_GEMM_TILES_HPP
+#endif  // KERNELWRIGHT_CPU_LAUNCHERS_GEMM_TILES_HPP

@@ -2,10 +2,10 @@
 //
 // Many or small products run side by side, a thread each; few large ones after another, with all threads each. Either
 // way a product's bits are the same.
-#ifndef KERNELWRIGHT_CPU_GEMM_PRODUCTS_HPP
-#define KERNELWRIGHT_CPU_GEMM_PRODUCTS_HPP
+#ifndef KERNELWRIGHT_CPU_LAUNCHERS_GEMM_PRODUCTS_HPP
+#define KERNELWRIGHT_CPU_LAUNCHERS_GEMM_PRODUCTS_HPP
 
-#include "kernelwright/cpu/gemm/launch.hpp"
+#include "kernelwright/cpu/launchers/gemm/launch.hpp"
 #include "kernelwright/gemm/checks.h"
 
 namespace kernelwright::cpu {
@@ -146,4 +146,4 @@ class products_job {
 
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_GEMM_PRODUCTS_HPP
+#endif  // KERNELWRIGHT_CPU_LAUNCHERS_GEMM_PRODUCTS_HPP

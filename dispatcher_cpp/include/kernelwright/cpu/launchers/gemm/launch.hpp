@@ -1,10 +1,10 @@
 // One planned problem, in the way that its plan chose.
-#ifndef KERNELWRIGHT_CPU_GEMM_LAUNCH_HPP
-#define KERNELWRIGHT_CPU_GEMM_LAUNCH_HPP
+#ifndef KERNELWRIGHT_CPU_LAUNCHERS_GEMM_LAUNCH_HPP
+#define KERNELWRIGHT_CPU_LAUNCHERS_GEMM_LAUNCH_HPP
 
-#include "kernelwright/cpu/gemm/driver.hpp"
-#include "kernelwright/cpu/gemm/skinny_driver.hpp"
-#include "kernelwright/cpu/gemm/tiles.hpp"
+#include "kernelwright/cpu/launchers/gemm/driver.hpp"
+#include "kernelwright/cpu/launchers/gemm/skinny_driver.hpp"
+#include "kernelwright/cpu/launchers/gemm/tiles.hpp"
 
 namespace kernelwright::cpu {
 
@@ -45,4 +45,4 @@ inline void launch(const gemm_kernel& kernel, const gemm_plan& plan, const produ
 
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_GEMM_LAUNCH_HPP
+#endif  // KERNELWRIGHT_CPU_LAUNCHERS_GEMM_LAUNCH_HPP

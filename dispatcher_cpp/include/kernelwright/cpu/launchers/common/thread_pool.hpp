@@ -2,8 +2,8 @@
 //
 // One launch at a time has the pool. A launch that finds it taken runs on its own thread alone: with every core busy
 // that is the fastest way, and results do not depend on the number of threads.
-#ifndef KERNELWRIGHT_CPU_COMMON_THREAD_POOL_HPP
-#define KERNELWRIGHT_CPU_COMMON_THREAD_POOL_HPP
+#ifndef KERNELWRIGHT_CPU_LAUNCHERS_COMMON_THREAD_POOL_HPP
+#define KERNELWRIGHT_CPU_LAUNCHERS_COMMON_THREAD_POOL_HPP
 
 #include <pthread.h>
 #include <sched.h>
@@ -143,4 +143,4 @@ inline uint32_t threads_allowed() {
 
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_COMMON_THREAD_POOL_HPP
+#endif  // KERNELWRIGHT_CPU_LAUNCHERS_COMMON_THREAD_POOL_HPP

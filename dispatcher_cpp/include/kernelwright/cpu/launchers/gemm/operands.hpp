@@ -1,6 +1,6 @@
 // Where the parts of a problem's matrices lie.
-#ifndef KERNELWRIGHT_CPU_GEMM_OPERANDS_HPP
-#define KERNELWRIGHT_CPU_GEMM_OPERANDS_HPP
+#ifndef KERNELWRIGHT_CPU_LAUNCHERS_GEMM_OPERANDS_HPP
+#define KERNELWRIGHT_CPU_LAUNCHERS_GEMM_OPERANDS_HPP
 
 #include "kernelwright/cpu/gemm/kernel.hpp"
 
@@ -38,4 +38,4 @@ inline output output_at(const gemm_kernel& kernel, const kw_gemm_problem& p, con
 
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_GEMM_OPERANDS_HPP
+#endif  // KERNELWRIGHT_CPU_LAUNCHERS_GEMM_OPERANDS_HPP

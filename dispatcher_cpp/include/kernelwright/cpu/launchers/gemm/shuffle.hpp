@@ -1,8 +1,8 @@
 // B packed ahead of time: block after block along K, panel after panel, just as the driver would pack it.
-#ifndef KERNELWRIGHT_CPU_GEMM_SHUFFLE_HPP
-#define KERNELWRIGHT_CPU_GEMM_SHUFFLE_HPP
+#ifndef KERNELWRIGHT_CPU_LAUNCHERS_GEMM_SHUFFLE_HPP
+#define KERNELWRIGHT_CPU_LAUNCHERS_GEMM_SHUFFLE_HPP
 
-#include "kernelwright/cpu/gemm/plan.hpp"
+#include "kernelwright/cpu/launchers/gemm/plan.hpp"
 
 namespace kernelwright::cpu {
 
@@ -37,4 +37,4 @@ inline void shuffle(const gemm_kernel& kernel, const kw_gemm_problem& problem, c
 
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_GEMM_SHUFFLE_HPP
+#endif  // KERNELWRIGHT_CPU_LAUNCHERS_GEMM_SHUFFLE_HPP

@@ -1,10 +1,10 @@
 // Problems of few rows or few columns: threads take ranges of lines of the other operand.
-#ifndef KERNELWRIGHT_CPU_GEMM_SKINNY_DRIVER_HPP
-#define KERNELWRIGHT_CPU_GEMM_SKINNY_DRIVER_HPP
+#ifndef KERNELWRIGHT_CPU_LAUNCHERS_GEMM_SKINNY_DRIVER_HPP
+#define KERNELWRIGHT_CPU_LAUNCHERS_GEMM_SKINNY_DRIVER_HPP
 
-#include "kernelwright/cpu/common/thread_pool.hpp"
-#include "kernelwright/cpu/gemm/operands.hpp"
-#include "kernelwright/cpu/gemm/plan.hpp"
+#include "kernelwright/cpu/launchers/common/thread_pool.hpp"
+#include "kernelwright/cpu/launchers/gemm/operands.hpp"
+#include "kernelwright/cpu/launchers/gemm/plan.hpp"
 
 namespace kernelwright::cpu {
 
@@ -106,4 +106,4 @@ class skinny_job {
 
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_GEMM_SKINNY_DRIVER_HPP
+#endif  // KERNELWRIGHT_CPU_LAUNCHERS_GEMM_SKINNY_DRIVER_HPP

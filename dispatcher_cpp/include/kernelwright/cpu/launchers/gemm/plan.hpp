@@ -1,6 +1,6 @@
 // How one problem is cut into cache blocks and tasks.
-#ifndef KERNELWRIGHT_CPU_GEMM_PLAN_HPP
-#define KERNELWRIGHT_CPU_GEMM_PLAN_HPP
+#ifndef KERNELWRIGHT_CPU_LAUNCHERS_GEMM_PLAN_HPP
+#define KERNELWRIGHT_CPU_LAUNCHERS_GEMM_PLAN_HPP
 
 #include "kernelwright/cpu/gemm/kernel.hpp"
 
@@ -222,4 +222,4 @@ inline gemm_plan make_plan(const gemm_kernel& kernel, const kw_gemm_problem& pro
 
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_GEMM_PLAN_HPP
+#endif  // KERNELWRIGHT_CPU_LAUNCHERS_GEMM_PLAN_HPP

@@ -2,13 +2,13 @@
 //
 // The tickets of a step (one block along M, N and K) are its packing tasks, then its multiplying tasks; each kind waits
 // until everything before it is done. A thread that comes late just takes later tickets.
-#ifndef KERNELWRIGHT_CPU_GEMM_DRIVER_HPP
-#define KERNELWRIGHT_CPU_GEMM_DRIVER_HPP
+#ifndef KERNELWRIGHT_CPU_LAUNCHERS_GEMM_DRIVER_HPP
+#define KERNELWRIGHT_CPU_LAUNCHERS_GEMM_DRIVER_HPP
 
-#include "kernelwright/cpu/common/thread_pool.hpp"
-#include "kernelwright/cpu/gemm/operands.hpp"
-#include "kernelwright/cpu/gemm/plan.hpp"
-#include "kernelwright/cpu/gemm/shuffle.hpp"
+#include "kernelwright/cpu/launchers/common/thread_pool.hpp"
+#include "kernelwright/cpu/launchers/gemm/operands.hpp"
+#include "kernelwright/cpu/launchers/gemm/plan.hpp"
+#include "kernelwright/cpu/launchers/gemm/shuffle.hpp"
 
 namespace kernelwright::cpu {
 
@@ -160,4 +160,4 @@ class gemm_job {
 
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_GEMM_DRIVER_HPP
+#endif  // KERNELWRIGHT_CPU_LAUNCHERS_GEMM_DRIVER_HPP

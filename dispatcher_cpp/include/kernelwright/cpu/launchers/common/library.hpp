@@ -1,6 +1,6 @@
 // The part of a CPU library that all its kernels share, whatever their operation: errors and the processor.
-#ifndef KERNELWRIGHT_CPU_COMMON_LIBRARY_HPP
-#define KERNELWRIGHT_CPU_COMMON_LIBRARY_HPP
+#ifndef KERNELWRIGHT_CPU_LAUNCHERS_COMMON_LIBRARY_HPP
+#define KERNELWRIGHT_CPU_LAUNCHERS_COMMON_LIBRARY_HPP
 
 #include "kernelwright/abi.h"
 #include "kernelwright/cpu/common/features.hpp"
@@ -16,4 +16,4 @@ KW_HIDDEN const processor& this_processor();
 
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_COMMON_LIBRARY_HPP
+#endif  // KERNELWRIGHT_CPU_LAUNCHERS_COMMON_LIBRARY_HPP

@@ -12,6 +12,9 @@
 #error "define KW_HIP_TARGET as the architecture of the library"
 #endif
 
+/* Null, hipStreamLegacy and hipStreamPerThread: streams of whichever device is current. */
+#define LAST_DEFAULT_STREAM 2
+
 /* hipModuleLaunchKernel's `extra`: keys of a list of (key, value) pairs. */
 #define LAUNCH_BUFFER_POINTER ((void*)1)
 #define LAUNCH_BUFFER_SIZE ((void*)2)
@@ -23,6 +26,8 @@
 typedef struct hip_api {
   int (*get_device)(int* device);
   int (*set_device)(int device);
+  int (*get_device_count)(int* count);
+  int (*stream_device)(void* stream, int* device);
   int (*get_properties)(void* properties, int device);
   const char* (*error_string)(int error);
   int (*module_load)(void** module, const void* image);
@@ -111,6 +116,8 @@ static kw_status load_api(void) {
   hip_api* api = &api_storage;
   int complete = resolve(library, "hipGetDevice", &api->get_device) &&
                  resolve(library, "hipSetDevice", &api->set_device) &&
+                 resolve(library, "hipGetDeviceCount", &api->get_device_count) &&
+                 resolve(library, "hipStreamGetDevice", &api->stream_device) &&
                  resolve(library, "hipGetErrorString", &api->error_string) &&
                  resolve(library, "hipModuleLoadData", &api->module_load) &&
                  resolve(library, "hipModuleGetFunction", &api->module_function) &&
@@ -140,6 +147,26 @@ static kw_status get_api(const hip_api** api) {
 static kw_status hip_failed(const hip_api* api, const char* what, int error) {
   const char* text = api->error_string(error);
   return kw_hip_fail(KW_LAUNCH_FAILED, "%s: HIP error %d (%s)", what, error, text ? text : "no text");
+}
+
+/* HIP would run the kernel on the stream's device, where neither its code nor its pointers are valid. */
+static kw_status check_stream(const hip_api* api, const kw_launch* where) {
+  static int known; /* number of devices, 0 = not asked yet; every thread would write the same */
+  int count = __atomic_load_n(&known, __ATOMIC_RELAXED), device = where->device;
+  if ((uintptr_t)where->stream <= LAST_DEFAULT_STREAM || count == 1) return KW_OK;
+  if (!count) {
+    const int error = api->get_device_count(&count);
+    if (error) return hip_failed(api, "counting devices", error);
+    __atomic_store_n(&known, count, __ATOMIC_RELAXED);
+  }
+  const int error = count == 1 ? 0 : api->stream_device(where->stream, &device);
+  if (error)
+    return kw_hip_fail(KW_INVALID_ARGUMENT, "stream %p has no device: HIP error %d (%s)", where->stream, error,
+                       api->error_string(error));
+  if (device == where->device) return KW_OK;
+  return kw_hip_fail(KW_INVALID_ARGUMENT,
+                     "the stream is of device %d and the launch is on device %d; pass a stream of device %d", device,
+                     where->device, where->device);
 }
 
 static kw_status load_function(const hip_api* api, const kw_hip_code* code, void** slot) {
@@ -183,6 +210,8 @@ kw_status kw_hip_launch(const kw_hip_code* code, const kw_launch* where, uint32_
   if (where->device < 0 || where->device >= KW_HIP_MAX_DEVICES)
     return kw_hip_fail(KW_INVALID_ARGUMENT, "device = %d; allowed: 0 to %d", where->device, KW_HIP_MAX_DEVICES - 1);
   kw_status status = get_api(&api);
+  if (status != KW_OK) return status;
+  status = check_stream(api, where);
   if (status != KW_OK) return status;
   int error = api->get_device(&before);
   if (error) return hip_failed(api, "asking for the current device", error);
