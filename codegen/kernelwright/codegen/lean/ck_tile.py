@@ -6,6 +6,7 @@ and without (``tests/gemm/lean``).
 
 from __future__ import annotations
 
+from kernelwright.codegen.lean import ck_tile_host
 from kernelwright.codegen.lean.rewrite import Edit, Header
 
 FOLDER = "aiter_meta/3rdparty/composable_kernel/"
@@ -220,4 +221,32 @@ _TILES = (
     ),
 )
 
-HEADERS = (*_CONTAINERS, *_COORDINATES, *_TILES)
+_POLICIES = (
+    Header(
+        f"{FOLDER}include/ck_tile/ops/gemm/block/block_gemm_areg_breg_creg_v1_default_policy.hpp",
+        "56e1fdcd93a1733a029c816c06e4cc68521a8d893eed03b2f373fd00383f174f",
+        (
+            Edit('warp_gemm.hpp"\n', "\nnamespace", _ours("later")),
+            # Else its types are instantiated, with all that they need, wherever it is parsed.
+            Edit(
+                "constexpr auto GetWarpGemmMWarpNWarp()\n    {\n",
+                "    }\n};",
+                _lines(
+                    "        using A    = typename Problem::ADataType;",
+                    f"        using half = {_LEAN}later<A, WarpGemmMfmaF16F16F32M32N32K8TransposedCDistribution>;",
+                    f"        using bf16 = {_LEAN}later<A, WarpGemmMfmaBf16Bf16F32M32N32K8TransposedCDistribution>;",
+                    "        if constexpr(std::is_same_v<A, typename Problem::BDataType> &&",
+                    "                     std::is_same_v<typename Problem::CDataType, float>)",
+                    "        {",
+                    "            if constexpr(std::is_same_v<A, half_t>)",
+                    "                return make_tuple(typename half::type{}, 4, 1);",
+                    "            else if constexpr(std::is_same_v<A, bf16_t>)",
+                    "                return make_tuple(typename bf16::type{}, 4, 1);",
+                    "        }",
+                ),
+            ),
+        ),
+    ),
+)
+
+HEADERS = (*_CONTAINERS, *_COORDINATES, *_TILES, *_POLICIES, *ck_tile_host.HEADERS)

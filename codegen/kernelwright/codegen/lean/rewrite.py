@@ -17,7 +17,7 @@ from kernelwright.codegen.violations import SpecError
 class Edit:
     """What stands between ``after`` and the next ``before``, which both stay, gives way to ``text``.
 
-    ``after`` is found ``times`` times, and every time the same is done.
+    An empty ``before`` is the header's end. ``after`` is found ``times`` times, and every time the same is done.
     """
 
     after: str
@@ -64,8 +64,8 @@ def _edited(path: str, text: str, edit: Edit) -> str:
     if len(rest) != edit.times:
         raise SpecError(f"{path} holds {edit.after!r} {len(rest)} times; its rewriting expects {edit.times}")
     for part in rest:
-        _, found, tail = part.partition(edit.before)
-        if not found:
+        _, found, tail = part.partition(edit.before) if edit.before else ("", "", "")
+        if found != edit.before:
             raise SpecError(f"{path} lacks {edit.before!r} after {edit.after!r}, up to which it is rewritten")
         head += f"{edit.after}{edit.text}{found}{tail}"
     return head

@@ -26,6 +26,10 @@ def test_edits_are_made_one_after_the_other() -> None:
     assert made(Edit("struct a {", "struct b", "x "), Edit("{x ", "{", "y ")) == "struct a {x y {\n  int x;\n};\n"
 
 
+def test_an_empty_anchor_is_the_end() -> None:
+    assert made(Edit("struct b {\n", "", "};\n")) == "struct a {\n  int x;\n};\nstruct b {\n};\n"
+
+
 def test_an_anchor_may_be_there_several_times() -> None:
     assert made(Edit("{\n", "}", "", times=2)) == "struct a {\n};\nstruct b {\n};\n"
 

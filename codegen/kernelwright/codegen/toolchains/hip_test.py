@@ -36,7 +36,7 @@ def test_stock_compiles_with_the_headers_as_they_are() -> None:
     argv = list(lean.argv)
     at = argv.index("__ck_tile_lean/include")
     assert argv[at - 1] == "-isystem"
-    assert stock.argv == (*argv[: at - 1], *argv[at + 1 :])
+    assert [flag for flag in stock.argv if flag != "-DKW_SHIM_STREAMS"] == [*argv[: at - 1], *argv[at + 1 :]]
     assert stock.trees == tuple(tree for tree in lean.trees if tree != "ck_tile_lean")
 
 
