@@ -13,7 +13,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("actions", "templates", "registry"),
         ("kernel",),
         ("operation",),
-        ("toolchains", "resources"),
+        ("toolchains", "resources", "lean"),
         ("selecting", "backends"),
         ("operations", "planning", "packaging"),
         ("building",),

@@ -8,10 +8,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Tree:
-    """``parts`` are the folders and files below the root that actions may see; ``*`` stands for any part of a name."""
+    """``parts`` are the folders and files below the root that actions may see; ``*`` stands for any part of a name.
+
+    A tree that is ``made_of`` another one, given by name, has no folder of its own: builds make its files out of the
+    other's (:mod:`kernelwright.codegen.lean`).
+    """
 
     about: str
     parts: tuple[str, ...]
+    made_of: str | None = None
 
     @property
     def globs(self) -> tuple[str, ...]:
@@ -39,6 +44,7 @@ TREES: Mapping[str, Tree] = {
     "zig": Tree("the ziglang wheel: compiler, linker, libc and libc++ headers", ("ziglang",)),
     "clang": Tree("clang's own headers, from the clang-tidy wheel", ("clang_tidy/data/lib/clang/22/include",)),
     "ck_tile": Tree("CK Tile's headers, from the amd-aiter wheel", ("aiter_meta/3rdparty/composable_kernel/include",)),
+    "ck_tile_lean": Tree("those of CK Tile's headers that are rewritten to compile faster", ("include",), "ck_tile"),
     "cutlass": Tree(
         "CUTLASS's headers, from the nvidia-cutlass wheel",
         (

@@ -17,8 +17,6 @@ _LAUNCHER = "hip_common_launcher"
 _FOLDER = f"__{_LAUNCHER}/include/kernelwright/hip/launchers/common"
 _SOURCES = {name: f"{_FOLDER}/{name}.c" for name in ("code_object", "runtime")}
 _TREES = ("abi", "hip_common")
-# 30 kernels of all pipelines and architectures peaked at 492 to 691 MB.
-_COMPILE_MB = 768
 
 
 class CkTileBackend:
@@ -42,7 +40,7 @@ class CkTileBackend:
         host_trees = ("abi", *launcher_trees([kernel.spec.op], self.name), "hip_common")
         target = load(kernel.arch).target
         steps = (
-            ("compile", self.hip.compile(header, assembly, target, trees, _COMPILE_MB), (header,), assembly),
+            ("compile", self.hip.compile(header, assembly, target, trees, self.hip.compile_mb), (header,), assembly),
             ("assemble", self.hip.assemble(assembly, device, target), (assembly,), device),
             ("link", self.hip.link(device, code), (device,), code),
             ("embed", self.hip.embed(image.path, image_object), (image.path, code), image_object),

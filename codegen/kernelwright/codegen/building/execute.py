@@ -41,6 +41,7 @@ from kernelwright.codegen.building.store import (
     verified,
     write_atomically,
 )
+from kernelwright.codegen.lean.made import made_folder
 from kernelwright.codegen.trees import cache_mount, find_tree, mount
 from kernelwright.codegen.violations import SpecError
 
@@ -253,9 +254,13 @@ class LocalExecutor:
         with self._lock:
             if name not in self._trees:
                 tree = find_tree(name)
-                if tree is None or name not in self.tree_roots:
-                    raise SpecError(f"no folder was given for tree {name!r}; given: {', '.join(self.tree_roots)}")
-                self._trees[name] = mount_tree(Path(self.tree_roots[name]), tree.parts, self.cache / "trees")
+                source = (tree.made_of if tree else None) or name
+                if tree is None or source not in self.tree_roots:
+                    raise SpecError(f"no folder was given for tree {source!r}; given: {', '.join(self.tree_roots)}")
+                root, kept = Path(self.tree_roots[source]), self.cache / "trees"
+                if tree.made_of:
+                    root = made_folder(name, root, kept)
+                self._trees[name] = mount_tree(root, tree.parts, kept)
             return self._trees[name]
 
 
