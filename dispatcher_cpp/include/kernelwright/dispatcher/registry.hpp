@@ -29,7 +29,7 @@ class Registry {
 
   // All kernels of a library that passed check_library, or none.
   kw_status add(const kw_library* library, int32_t priority, bool device_checked);
-  // By name, "arch/name" or identity. KW_INVALID_ARGUMENT with the nearest names when there is none or more than one.
+  // By name, "arch/name" or identity. KW_INVALID_ARGUMENT with some names when there is none or more than one.
   kw_status find(const char* kernel, KernelEntry** entry) const;
   kw_status set_priority(const char* kernel, int32_t priority);
   void to_json(Text* text) const;
