@@ -29,9 +29,9 @@ class Tree:
         return all(part.startswith("include/kernelwright/") for part in self.parts)
 
 
-def _launchers(name: str) -> dict[str, Tree]:
+def _launchers(name: str, *backends: str) -> dict[str, Tree]:
     """What libraries link once and kernels never include, in trees of its own: an edit of it recompiles no kernel."""
-    folders = {"cpu": "cpu", "hip": "hip", "cuda_src": "cuda"}
+    folders = {backend: backend.removesuffix("_src") for backend in backends}
     return {
         f"{backend}_{name}_launcher": Tree(
             f"launchers of {folder} libraries: {name}", (f"include/kernelwright/{folder}/launchers/{name}",)
@@ -66,8 +66,8 @@ TREES: Mapping[str, Tree] = {
     "hip_gemm": Tree("GEMM kernels for AMD GPUs", ("include/kernelwright/hip/gemm",)),
     "cuda_src_common": Tree("what kernels for NVIDIA GPUs share", ("include/kernelwright/cuda/common",)),
     "cuda_src_gemm": Tree("GEMM kernels for NVIDIA GPUs", ("include/kernelwright/cuda/gemm",)),
-    **_launchers("common"),
-    **_launchers("gemm"),
+    **_launchers("common", "cpu", "hip", "cuda_src"),
+    **_launchers("gemm", "cpu", "hip", "cuda_src"),
 }
 
 _registered: dict[str, Tree] = {}

@@ -90,20 +90,20 @@ def test_addresses_are_looked_up_once(dispatcher: Dispatcher, monkeypatch: pytes
     monkeypatch.setattr("kernelwright.dispatch.core.workspace.check_addresses", check)
     plan = dispatcher.plan(GemmProblem(3, 5, 4, layout="rrr"))
     a, b, out = random(3, 4), random(4, 5), np.zeros((3, 5), np.float32)
-    addresses = [array.ctypes.data for array in (a, b, out)]
+    left, right, at = (array.ctypes.data for array in (a, b, out))
     with pytest.raises(ArrayError, match="not here"):
-        plan(*addresses[:2], out=addresses[2])
+        plan(left, right, out=at)
     assert not out.any() and asked == [["A", "B", "D"]]
     for _ in range(3):
-        plan(*addresses[:2], out=addresses[2])
+        plan(left, right, out=at)
         plan(a, b, out=out)
     assert len(asked) == 2
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(plan, *addresses[:2], out=addresses[2]).result()
+        pool.submit(plan, left, right, out=at).result()
     assert len(asked) == 3
     for count in (4, 5):
-        bound = plan.bind(*addresses[:2], out=addresses[2])
-        assert bound() == bound() == addresses[2] and len(asked) == count
+        bound = plan.bind(left, right, out=at)
+        assert bound() == bound() == at and len(asked) == count
     plan.bind(a, b, out=out)()
     assert len(asked) == 5
 
