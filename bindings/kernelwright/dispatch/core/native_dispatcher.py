@@ -126,7 +126,8 @@ class NativeDispatcher:
         native.check(status, invalid)
 
     def explain(self, problem: Problem) -> str:
-        """The ranking of every kernel, as JSON."""
+        """The ranking of every kernel, as JSON. ProblemError if ``problem`` is no problem."""
+        operation.of_problem(problem)
         struct = problem.native()
         try:
             return self._text(self.native.kw_dispatcher_explain, native.byref(struct))
