@@ -1,10 +1,10 @@
 """How long a build of many kernels takes on N workers, and what limits it: a simulation with recorded action times.
 
-Kernels are drawn, with a fixed seed, from the AMD kernels of ``compile_cost_lean.json``, whose steps were measured one
-by one; each kernel is the chain of actions that its plan has. The client hands actions out in the order in which they
-become ready, one after the other, at ``--client-s`` CPU seconds each; a worker runs one action at a time and adds
-``--worker-s`` for staging; its first action also waits for the toolchains. Groups of 64 objects are linked where they
-are ready, the library at last. Prints JSON. Example::
+Kernels are drawn, with a fixed seed, from those of ``compile_cost_lean.json``, AMD kernels whose steps were measured
+one by one; each kernel is the chain of actions that its plan has. The client hands actions out in the order in which
+they become ready, one after the other, at ``--client-s`` CPU seconds each; a worker runs one action at a time and
+adds ``--worker-s`` for staging; its first action also waits for the toolchains. Groups of 64 objects are linked where
+they are ready, the library at last. Prints JSON. Example::
 
     python benchmarks/build/makespan.py --kernels 14000 > benchmarks/results/makespan_14000.json
 """

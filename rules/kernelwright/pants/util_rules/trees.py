@@ -157,9 +157,15 @@ async def _source_tree(name: str, include: Optional[str]) -> Tree:
     return Tree(name, await digests.subset(headers, globs))
 
 
+async def _wheel_tree(name: str, tree: WheelTree) -> Tree:
+    pins = await Get(Pins, PinsRequest(tree.pins))
+    files = await portable.wheel_files(PinnedWheels(pins.path, pins.digest, f"toolchain {name}"), tree.wheels)
+    return Tree(name, files)
+
+
 async def _made_tree(name: str) -> Tree:
     source, reads = MADE_TREES[name]
-    tree = await Get(Tree, TreeRequest(source))
+    tree = await _wheel_tree(source, WHEEL_TREES[source])
     inputs = await digests.add_prefix(await digests.subset(tree.digest, reads), tree.mount)
     body = json.dumps({"stage": "tree", "name": name})
     request = CodegenRequest("plan", body, f"Rewrite headers of the tree {source}", f"the tree {name}", inputs)
@@ -178,10 +184,7 @@ async def prepare_tree(request: TreeRequest, codegen: CodegenSubsystem) -> Tree:
     if request.name not in trees:
         known = ", ".join(sorted({*trees, *SOURCE_TREES, *MADE_TREES}))
         raise ValueError(f"unknown tree {request.name!r} in a compile plan; known trees: {known}")
-    tree = trees[request.name]
-    pins = await Get(Pins, PinsRequest(tree.pins))
-    files = await portable.wheel_files(PinnedWheels(pins.path, pins.digest, f"toolchain {request.name}"), tree.wheels)
-    return Tree(request.name, files)
+    return await _wheel_tree(request.name, trees[request.name])
 
 
 @dataclass(frozen=True)

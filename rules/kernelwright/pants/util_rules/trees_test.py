@@ -24,6 +24,13 @@ def test_license_texts_come_from_the_wheels_whose_code_is_compiled_in(tree: Whee
     assert {wheel for wheel, _ in tree.wheels} <= sources
 
 
+@pytest.mark.parametrize("name", MADE_TREES)
+def test_what_is_made_is_made_of_files_of_a_wheel(name: str) -> None:
+    source, reads = MADE_TREES[name]
+    folders = [folder for _, folders in WHEEL_TREES[source].wheels for folder in folders]
+    assert reads and all(path.startswith(tuple(f"{folder}/" for folder in folders)) for path in reads)
+
+
 def test_the_plugin_knows_where_each_tree_of_the_generator_comes_from() -> None:
     assert {*WHEEL_TREES, *SOURCE_TREES, *MADE_TREES} == set(generator_data()["trees"])
 
