@@ -37,7 +37,9 @@ TREES: Mapping[str, Tree] = {
         ),
     ),
     "cuda": Tree("CUDA's headers, ptxas, nvcc and static runtime, from the nvidia wheels", ("nvidia/cu13",)),
-    "abi": Tree("the C ABI that all operations share", ("include/kernelwright/abi.h", "include/kernelwright/epilogue.h")),
+    "abi": Tree(
+        "the C ABI that all operations share", ("include/kernelwright/abi.h", "include/kernelwright/epilogue.h")
+    ),
     "gemm": Tree("the C ABI of GEMM", ("include/kernelwright/gemm.h", "include/kernelwright/gemm")),
     "convolution": Tree(
         "the C ABI of convolution", ("include/kernelwright/convolution.h", "include/kernelwright/convolution")
