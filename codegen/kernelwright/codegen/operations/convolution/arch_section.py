@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, model_validator
 
 from kernelwright.arch import Arch, ChoicesField, Triple, Triples
 
@@ -37,6 +37,14 @@ class ConvTileLimits(_Frozen):
     k: ChoicesField
 
 
+class ConvFeatureNeed(_Frozen):
+    """Kernels of this dtype and warp-tile K run only on a device that has ``feature`` beyond the architecture."""
+
+    feature: str = Field(min_length=1)
+    dtype: str
+    warp_tile_k: int = Field(gt=0)
+
+
 class ConvSection(_Frozen):
     """Legal values of convolution specs on one architecture.
 
@@ -52,6 +60,16 @@ class ConvSection(_Frozen):
     vector_bytes: int | None = Field(default=None, gt=0)
     pipelines: dict[str, ConvPipelineLimits] = Field(min_length=1)
     instruction_tiles: dict[str, Triples] = {}
+    feature_needs: tuple[ConvFeatureNeed, ...] = ()
+
+    @model_validator(mode="after")
+    def _features_exist(self, info: ValidationInfo) -> ConvSection:
+        arch: Arch = info.context  # type: ignore[assignment]
+        known = set(arch.cpu.features) if arch.cpu else set()
+        for need in self.feature_needs:
+            if need.feature not in known:
+                raise ValueError(f"feature_needs has {need.feature!r}, which cpu.features lacks")
+        return self
 
     @functools.cached_property
     def wave_set(self) -> frozenset[Triple]:
@@ -67,6 +85,12 @@ class ConvSection(_Frozen):
     def instruction_tile_sets(self) -> Mapping[str, frozenset[Triple]]:
         """``instruction_tiles`` for membership tests."""
         return {dtype: frozenset(tiles) for dtype, tiles in self.instruction_tiles.items()}
+
+
+def conv_features(dtype: str, warp_tile_k: int, arch: Arch) -> tuple[str, ...]:
+    """What a device must have beyond ``arch`` for kernels of this dtype and warp-tile K, sorted."""
+    needs = conv_section(arch).feature_needs
+    return tuple(sorted(need.feature for need in needs if (need.dtype, need.warp_tile_k) == (dtype, warp_tile_k)))
 
 
 def conv_section(arch: Arch) -> ConvSection:

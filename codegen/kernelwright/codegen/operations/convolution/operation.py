@@ -10,7 +10,7 @@ from typing import Any, cast
 from kernelwright.arch import Arch
 from kernelwright.codegen.kernel import Kernel, flat_names, flat_values
 from kernelwright.codegen.operation import BackendPart, Expectation
-from kernelwright.codegen.operations.convolution.arch_section import conv_section
+from kernelwright.codegen.operations.convolution.arch_section import conv_features, conv_section
 from kernelwright.codegen.operations.convolution.complete import SHORTHANDS, complete
 from kernelwright.codegen.operations.convolution.estimate import compile_seconds
 from kernelwright.codegen.operations.convolution.expand import expand_conv
@@ -68,8 +68,8 @@ class Convolution:
         return spec.variant
 
     def features(self, spec: GroupedConvSpec, arch: Arch) -> tuple[str, ...]:
-        """Nothing beyond the architecture."""
-        return ()
+        """What a device must have beyond the architecture, sorted."""
+        return conv_features(spec.dtype, spec.warp_tile.k, arch)
 
     def context(self, kernel: Kernel, backend: str) -> Mapping[str, object]:
         """C++ symbols for the templates of a backend."""

@@ -66,14 +66,11 @@ def check_shared_sum(spec: GroupedConvSpec, arch: Arch) -> Iterator[Violation]:
 
 
 def check_merged_groups(spec: GroupedConvSpec, arch: Arch) -> Iterator[Violation]:
-    """Merged groups share a tile: a power of two of them, at most as many as the tile has columns."""
+    """Merged groups lie side by side in a tile: a power of two of them."""
     count = spec.num_groups_to_merge
-    if count & (count - 1) or (count > 1 and count > min(spec.tile.m, spec.tile.n)):
-        most = 1 << (min(spec.tile.m, spec.tile.n).bit_length() - 1)
-        why = "groups side by side in a tile are a power of two, no more than its rows or columns"
-        nearest = str(min(most, 1 << (count.bit_length() - 1)))
-        field, allowed = "num_groups_to_merge", f"powers of two up to {most}"
-        yield Violation("convolution.merged_groups", field, str(count), why, allowed, nearest)
+    if count & (count - 1):
+        why, nearest = "tiles are filled by a power of two of groups", str(1 << (count.bit_length() - 1))
+        yield Violation("convolution.merged_groups", "num_groups_to_merge", str(count), why, "1, 2, 4, …", nearest)
 
 
 def check_filter(spec: GroupedConvSpec, arch: Arch) -> Iterator[Violation]:
