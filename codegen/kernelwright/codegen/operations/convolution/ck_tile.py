@@ -1,0 +1,2 @@
+TREES=()
+SOURCES={}
