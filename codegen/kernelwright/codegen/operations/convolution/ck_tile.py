@@ -1,2 +1,2 @@
-TREES=()
-SOURCES={}
+TREES = ()
+SOURCES = {}

@@ -163,6 +163,8 @@ def _vectors(text: str) -> Vectors:
 
 @functools.cache
 def _table(direction: Direction) -> Mapping[str, Any]:
-    folder = importlib.resources.files("kernelwright.codegen.operations.convolution").joinpath("data", "ck_tile", "full")
+    folder = importlib.resources.files("kernelwright.codegen.operations.convolution").joinpath(
+        "data", "ck_tile", "full"
+    )
     table: Mapping[str, Any] = json.loads(folder.joinpath(f"{direction}.json").read_text("utf-8"))
     return table

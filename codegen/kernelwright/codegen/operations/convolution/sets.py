@@ -39,7 +39,9 @@ class ConvSets:
         EmptyExpansionError, with the reasons, where it has none.
         """
         if "convolution" not in arch.operations:
-            raise EmptyExpansionError(f"arch {arch.name} has no section operations.convolution, so no kernel of {name!r}")
+            raise EmptyExpansionError(
+                f"arch {arch.name} has no section operations.convolution, so no kernel of {name!r}"
+            )
         kernels: list[Kernel] = []
         refused = Refused()
         for spec in rule_set(name, arch):
