@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 
 from kernelwright.dispatch.arrays import dtypes
@@ -112,15 +112,14 @@ class ConvProblem:
             raise ProblemError(f"{field} is {value!r}; allowed: {', '.join(allowed)}")
 
     def _fill_extents(self) -> None:
-        given = self.size if not hasattr(self.size, "__index__") else (self.size,)
-        dims = len(given)
+        dims = len(_listed("size", self.size, 1))
         if not 1 <= dims <= 3:
             raise ProblemError(f"size is {self.size!r}; allowed: one to three extents")
         if self.pad_right is None:
             self._set("pad_right", self.pad_left)
         for field in _ALONG:
             value = getattr(self, field)
-            listed = (value,) * dims if hasattr(value, "__index__") else tuple(value)
+            listed = _listed(field, value, dims)
             if len(listed) != dims:
                 raise ProblemError(f"{field} is {value!r}; allowed: {dims} numbers, one for each dimension of size")
             least = 0 if field.startswith("pad") else 1
@@ -293,6 +292,15 @@ class ConvProblem:
         text += " bias" if self.bias else ""
         text += " residual" if self.residual else ""
         return text + (f" {self.activation}" if self.activation != "none" else "")
+
+
+def _listed(field: str, value: Extents, dims: int) -> tuple[int, ...]:
+    """The numbers along each dimension; one number stands for all ``dims``."""
+    if hasattr(value, "__index__"):
+        return (value,) * dims
+    if not isinstance(value, Iterable):
+        raise ProblemError(f"{field} is {value!r}; allowed: an integer, or one for each dimension")
+    return tuple(value)
 
 
 def _check_overlap(field: str, strides: Strides, extents: Strides) -> None:
