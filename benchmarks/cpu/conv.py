@@ -28,13 +28,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "bindings"), str(ROOT / "benchmarks")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bindings"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 from ratios import geometric_mean, ratios
 from results_file import text
 
-SHAPES = ROOT / "benchmarks/shapes/conv.json"
+SHAPES = Path(__file__).resolve().parents[1] / "shapes/conv.json"
 DIRECTIONS = ("forward", "backward_data", "backward_weight")
 Call = Callable[[], Any]
 

@@ -6,6 +6,7 @@ import ctypes
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 from kernelwright.dispatch.arrays import dtypes
 from kernelwright.dispatch.core.errors import ProblemError
@@ -294,7 +295,7 @@ class ConvProblem:
         return text + (f" {self.activation}" if self.activation != "none" else "")
 
 
-def _listed(field: str, value: Extents, dims: int) -> tuple[int, ...]:
+def _listed(field: str, value: Any, dims: int) -> tuple[int, ...]:
     """The numbers along each dimension; one number stands for all ``dims``."""
     if hasattr(value, "__index__"):
         return (value,) * dims

@@ -18,10 +18,13 @@ struct axis {
   int64_t extent;  // of the image
   int64_t low, grain, slab_step, tap_at, tap_step;
 
-  // Slab entries that `count` neighbouring outputs need.
-  int64_t entries(int64_t count) const {
-    return taps == 0 ? 0 : (count - 1) * slab_step + (taps - 1) * (tap_step < 0 ? -tap_step : tap_step) + 1;
-  }
+  // Slab entries that `count` neighbouring outputs need: all that lie between the first and the last …
+  int64_t entries(int64_t count) const { return taps == 0 ? 0 : window(count) + (taps - 1) * size_of(tap_step); }
+  // … or, where filter points are further apart than that, those of one filter point after another.
+  int64_t window(int64_t count) const { return (count - 1) * slab_step + 1; }
+  bool has_gaps(int64_t count) const { return size_of(tap_step) > window(count); }
+  int64_t least_entries(int64_t count) const { return has_gaps(count) ? taps * window(count) : entries(count); }
+  static int64_t size_of(int64_t value) { return value < 0 ? -value : value; }
   // Does no output meet a point outside of the image?
   bool inside() const {
     return taps == 0 || outputs == 0 || (low >= 0 && low + (entries(outputs) - 1) * grain < extent);

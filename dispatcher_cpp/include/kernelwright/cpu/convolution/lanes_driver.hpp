@@ -117,7 +117,7 @@ class lanes_job {
                              index % along[2].taps};
       int64_t point = 0, tap = 0;
       for (int dim = 0; dim < 3; ++dim) {
-        point += (along[dim].tap_at + at[dim] * along[dim].tap_step) * layout.stride[dim + 1];
+        point += layout.tap(dim, at[dim]);
         tap = tap * plan_.problem.filter[dim] + along[dim].tap_first + at[dim] * along[dim].tap_period;
       }
       for (int64_t channel = 0; channel < plan_.per_group; ++channel) {

@@ -20,7 +20,10 @@ struct slab_source {
 inline slab_layout in_place_layout(const sweep& s, const image_strides& strides) {
   slab_layout l = {};
   l.stride[0] = strides.at[0];
-  for (int dim = 0; dim < 3; ++dim) l.stride[dim + 1] = strides.at[dim + 1] * s.along[dim].grain;
+  for (int dim = 0; dim < 3; ++dim) {
+    l.stride[dim + 1] = strides.at[dim + 1] * s.along[dim].grain;
+    place_taps_densely(s.along[dim], dim, l);
+  }
   return l;
 }
 
@@ -55,6 +58,8 @@ inline void fill_slab(const conv_kernel& kernel, const slab_source& from, const 
   const int64_t pitch = l.stride[3];
   const auto coordinate = [&](int dim, int64_t entry) {
     const axis& a = s.along[dim];
+    const int64_t gap = l.gaps[dim];
+    if (gap != 0) entry = a.tap_at + entry / gap * a.tap_step + entry % gap;
     return b.first[dim + 1] * a.slab_step * a.grain + a.low + entry * a.grain;
   };
   for (int64_t n = 0; n < b.size[0]; ++n) {

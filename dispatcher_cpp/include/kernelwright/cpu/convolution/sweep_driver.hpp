@@ -142,7 +142,7 @@ class sweep_job {
       const int64_t at[3] = {index / taps_w / along[1].taps, index / taps_w % along[1].taps, index % taps_w};
       int64_t a = run_index * plan_.run, tap = 0;
       for (int dim = 0; dim < 3; ++dim) {
-        a += (along[dim].tap_at + at[dim] * along[dim].tap_step) * own.layout.stride[dim + 1];
+        a += own.layout.tap(dim, at[dim]);
         tap = tap * p.filter[dim] + along[dim].tap_first + at[dim] * along[dim].tap_period;
       }
       own.a_taps[index - begin] = a;

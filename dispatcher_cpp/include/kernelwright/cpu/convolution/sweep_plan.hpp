@@ -36,18 +36,38 @@ inline box box_at(const boxes& all, int64_t index, int64_t images, const sweep& 
   return b;
 }
 
-// Distances in a slab of one box, in units: between images, D, H, W.
+// Distances in a slab of one box, in units: between images, D, H, W. Filter point i of a dimension begins at entry
+// tap_at + i * tap_step. Along D and H a slab may hold the entries of one filter point after another: gaps[dim] is then
+// how many each has, else 0.
 struct slab_layout {
   int64_t stride[4];
-  int64_t entries[3];
+  int64_t entries[3], gaps[3];
+  int64_t tap_at[3], tap_step[3];
+
+  int64_t tap(int dim, int64_t i) const { return (tap_at[dim] + i * tap_step[dim]) * stride[dim + 1]; }
 };
+
+inline void place_taps_densely(const axis& a, int dim, slab_layout& l) {
+  l.gaps[dim] = 0;
+  l.tap_at[dim] = a.tap_at;
+  l.tap_step[dim] = a.tap_step;
+}
 
 inline slab_layout layout_of(const sweep& s, const box& b, int64_t pitch) {
   slab_layout l;
   int64_t size = pitch;
   for (int i = 3; i >= 0; --i) {
     l.stride[i] = size;
-    if (i > 0) size *= l.entries[i - 1] = s.along[i - 1].entries(b.size[i]);
+    if (i == 0) break;
+    const axis& a = s.along[i - 1];
+    place_taps_densely(a, i - 1, l);
+    l.entries[i - 1] = a.entries(b.size[i]);
+    if (i < 3 && a.has_gaps(b.size[i])) {
+      l.gaps[i - 1] = l.tap_step[i - 1] = a.window(b.size[i]);
+      l.tap_at[i - 1] = 0;
+      l.entries[i - 1] = a.least_entries(b.size[i]);
+    }
+    size *= l.entries[i - 1];
   }
   return l;
 }
@@ -65,7 +85,7 @@ inline int64_t slab_units(const kw_conv_problem& p, const int64_t (&size)[4], in
     for (int64_t phase = 0; phase < steps; ++phase) {
       const axis a =
           steps > 1 || p.base.op == KW_OP_CONV_BACKWARD_DATA ? backward_axis(p, dim, phase) : forward_axis(p, dim);
-      most = larger(most, a.entries(size[dim + 1]));
+      most = larger(most, dim < 2 ? a.least_entries(size[dim + 1]) : a.entries(size[dim + 1]));
     }
     units *= most;
   }

@@ -122,7 +122,7 @@ class weight_job {
     const int64_t taps_w = plan_.merged != 0 ? 1 : along[2].taps;
     const int64_t at[3] = {tap / taps_w / along[1].taps, tap / taps_w % along[1].taps, tap % taps_w};
     for (int dim = 0; dim < 3; ++dim) {
-      w.b += (along[dim].tap_at + at[dim] * along[dim].tap_step) * layout.stride[dim + 1];
+      w.b += layout.tap(dim, at[dim]);
     }
     w.b += col;
     w.cols = smaller(nr, plan_.columns - col);
