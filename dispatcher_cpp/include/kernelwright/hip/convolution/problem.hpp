@@ -128,8 +128,7 @@ struct backward_data {
     const auto by_tap = make_naive_tensor_descriptor(lengths, tuple_of_dims<T::dims>(strides, row, 1),
                                                      number<T::vector_b>{}, number<1>{});
     return transform_tensor_descriptor(
-        by_tap,
-        make_tuple(make_merge_transform(tuple_of_dims<T::dims>(count, x.k)), make_pass_through_transform(x.c)),
+        by_tap, make_tuple(make_merge_transform(tuple_of_dims<T::dims>(count, x.k)), make_pass_through_transform(x.c)),
         rows_and_channels<T::dims>(), two());
   }
   CK_TILE_DEVICE auto d() const {

@@ -1,0 +1,153 @@
+/* Which convolution problems a CK Tile kernel serves: what its vectors, its 32-bit offsets and its grid take. */
+#include <stdio.h>
+
+#include "kernelwright/convolution/checks.h"
+#include "kernelwright/hip/convolution/launcher.h"
+
+/* K tiles that a pipeline may load beyond the end of K (never used, but their offsets must not wrap around). */
+#define MAX_PREFETCH 8
+/* Buffer loads of 4 bytes and more are aligned to these. */
+#define WORD 4
+
+typedef struct vector_need {
+  const char* channels;
+  int64_t count;
+  uint32_t vector;
+  const char* operand;
+} vector_need;
+
+static int64_t tiles(int64_t extent, uint32_t tile) { return (extent + tile - 1) / tile; }
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+static int64_t outputs(const kw_conv_problem* p) { return kw_conv_out_points(p); }
+
+uint32_t kw_hip_conv_alignment(const kw_conv_traits* t) {
+  const uint32_t widest = t->vector_a > t->vector_b ? t->vector_a : t->vector_b;
+  const uint32_t bytes = kw_dtype_bytes(t->dtype_x);
+  return (widest > t->vector_c ? widest : t->vector_c) * bytes >= WORD ? WORD : bytes;
+}
+
+int64_t kw_hip_conv_workgroups(const kw_conv_traits* t, const kw_conv_problem* p) {
+  kw_conv_gemm g = kw_conv_as_gemm(p);
+  int64_t phases = 1;
+  if (p->base.op == KW_OP_CONV_BACKWARD_DATA) {
+    g.m = p->n;
+    for (int i = 0; i < KW_CONV_SPATIAL; ++i) {
+      phases *= p->stride[i];
+      g.m *= tiles(p->extent[i], (uint32_t)p->stride[i]);
+    }
+  }
+  return tiles(g.m, t->tile_m) * tiles(g.n, t->tile_n) * phases * p->split_k * p->groups;
+}
+
+static kw_status check_vectors(const kw_conv_traits* t, const kw_conv_problem* p, char* reason, size_t bytes) {
+  const int64_t c = p->c / p->groups, k = p->k / p->groups;
+  const vector_need forward[] = {{"c", c, t->vector_a, "x"}, {"c", c, t->vector_b, "w"}, {"k", k, t->vector_c, "y"}};
+  const vector_need data[] = {{"k", k, t->vector_a, "dy"}, {"c", c, t->vector_b, "w"}, {"c", c, t->vector_c, "dx"}};
+  const vector_need weight[] = {{"k", k, t->vector_a, "dy"}, {"c", c, t->vector_b, "x"}, {"c", c, t->vector_c, "dw"}};
+  const vector_need* needs = p->base.op == KW_OP_CONV_FORWARD         ? forward
+                             : p->base.op == KW_OP_CONV_BACKWARD_DATA ? data
+                                                                      : weight;
+  for (int i = 0; i < 3; ++i) {
+    if (needs[i].count % needs[i].vector == 0) continue;
+    snprintf(reason, bytes, "%s per group = %lld is not a multiple of %u, the vector in which %s is accessed",
+             needs[i].channels, (long long)needs[i].count, needs[i].vector, needs[i].operand);
+    return KW_UNSUPPORTED;
+  }
+  return KW_OK;
+}
+
+/* Offsets of an image tensor, also of points that lie beyond it and are masked, fit into 31 bits of bytes. */
+static kw_status check_images(const char* name, const int64_t* strides, int64_t points, int64_t beyond,
+                              const kw_conv_traits* t, const kw_conv_problem* p, char* reason, size_t bytes) {
+  const int64_t size = kw_dtype_bytes(t->dtype_x), limit = INT32_MAX / size;
+  const int64_t images = p->n + 1 + beyond / most(points, 1);
+  int64_t along = 0;
+  for (int i = 0; i < KW_CONV_STRIDES; ++i) {
+    if (i != 1 && strides[i] * size % kw_hip_conv_alignment(t) != 0) {
+      snprintf(reason, bytes, "a stride of %s is %lld elements: points are not aligned to %u bytes", name,
+               (long long)strides[i], kw_hip_conv_alignment(t));
+      return KW_UNSUPPORTED;
+    }
+    along = most(along, strides[i]);
+  }
+  if (strides[1] != 1) {
+    snprintf(reason, bytes, "the channels of %s do not lie side by side", name);
+    return KW_UNSUPPORTED;
+  }
+  if (along <= limit && images <= limit / most(strides[0], 1)) return KW_OK;
+  snprintf(reason, bytes, "%s spans %lld images of %lld elements: its byte offsets do not fit into 31 bits", name,
+           (long long)p->n, (long long)strides[0]);
+  return KW_UNSUPPORTED;
+}
+
+static kw_status check_spans(const kw_conv_traits* t, const kw_conv_problem* p, char* reason, size_t bytes) {
+  const int64_t extents = p->extent[0] * p->extent[1] * p->extent[2];
+  const int64_t beyond = (int64_t)t->tile_m + t->tile_n + (int64_t)MAX_PREFETCH * t->tile_k;
+  const int64_t row = kw_conv_filter_points(p) * (p->c / p->groups);
+  const int64_t limit = INT32_MAX / kw_dtype_bytes(t->dtype_x);
+  kw_status status = check_images("x", p->stride_x, extents, beyond, t, p, reason, bytes);
+  if (status == KW_OK) status = check_images("y", p->stride_y, outputs(p), beyond, t, p, reason, bytes);
+  if (status != KW_OK) return status;
+  if (row <= limit && p->k / p->groups + beyond <= limit / most(row + beyond, 1)) return KW_OK;
+  snprintf(reason, bytes, "the weights of a group are %lld rows of %lld elements: byte offsets do not fit into 31 bits",
+           (long long)(p->k / p->groups), (long long)row);
+  return KW_UNSUPPORTED;
+}
+
+/* Extents beyond 31 bits are refused first, so that nothing later can overflow 64 bits. */
+static kw_status check_range(const kw_conv_problem* p, char* reason, size_t bytes) {
+  const int64_t* const arrays[] = {p->extent, p->filter, p->stride, p->dilation, p->pad_left, p->pad_right};
+  static const char* const names[] = {"extent", "filter", "stride", "dilation", "pad_left", "pad_right"};
+  const int64_t counts[] = {p->groups, p->n, p->c, p->k};
+  for (int i = 0; i < 6; ++i)
+    for (int dim = 0; dim < KW_CONV_SPATIAL; ++dim) {
+      if (arrays[i][dim] >= 0 && arrays[i][dim] <= INT16_MAX) continue;
+      snprintf(reason, bytes, "%s = %lld, this kernel serves up to %d", names[i], (long long)arrays[i][dim], INT16_MAX);
+      return KW_UNSUPPORTED;
+    }
+  for (int i = 0; i < 4; ++i) {
+    if (counts[i] >= 0 && counts[i] <= INT32_MAX) continue;
+    snprintf(reason, bytes, "%lld groups, images or channels do not fit into 31 bits", (long long)counts[i]);
+    return KW_UNSUPPORTED;
+  }
+  for (int i = 0; i < KW_CONV_STRIDES; ++i) {
+    if (p->stride_x[i] >= 0 && p->stride_x[i] <= INT32_MAX && p->stride_y[i] >= 0 && p->stride_y[i] <= INT32_MAX)
+      continue;
+    snprintf(reason, bytes, "a stride in memory is negative or does not fit into 31 bits");
+    return KW_UNSUPPORTED;
+  }
+  return KW_OK;
+}
+
+static kw_status check_counts(const kw_hip_conv* conv, const kw_conv_problem* p, const kw_hip_conv_facts* facts,
+                              char* reason, size_t bytes) {
+  const kw_conv_gemm g = kw_conv_as_gemm(p);
+  if (g.m > INT32_MAX || g.n > INT32_MAX || g.k > INT32_MAX - (int64_t)MAX_PREFETCH * conv->traits.tile_k) {
+    snprintf(reason, bytes, "the implicit GEMM is %lld x %lld x %lld: it does not fit into 31 bits", (long long)g.m,
+             (long long)g.n, (long long)g.k);
+    return KW_UNSUPPORTED;
+  }
+  if (g.m != 0 && g.n != 0 && g.k == 0) {
+    snprintf(reason, bytes, "there is nothing to sum up");
+    return KW_UNSUPPORTED;
+  }
+  const int64_t count = kw_hip_conv_workgroups(&conv->traits, p);
+  if (count <= (int64_t)(UINT32_MAX / facts->block_size) && count <= INT32_MAX) return KW_OK;
+  snprintf(reason, bytes, "%lld workgroups are more than a launch can have", (long long)count);
+  return KW_UNSUPPORTED;
+}
+
+kw_status kw_hip_conv_check(const kw_hip_conv* conv, const kw_conv_problem* p, const kw_hip_conv_facts* facts,
+                            char* reason, size_t bytes) {
+  kw_status status = kw_conv_traits_match(&conv->traits, p, reason, bytes);
+  if (status == KW_OK && p->beta != 0.0) {
+    snprintf(reason, bytes, "beta is %g, this kernel serves 0", p->beta);
+    status = KW_UNSUPPORTED;
+  }
+  if (status == KW_OK) status = check_range(p, reason, bytes);
+  if (status == KW_OK) status = check_vectors(&conv->traits, p, reason, bytes);
+  if (status == KW_OK) status = check_spans(&conv->traits, p, reason, bytes);
+  if (status == KW_OK) status = check_counts(conv, p, facts, reason, bytes);
+  return status;
+}
