@@ -63,7 +63,8 @@ typedef struct kw_conv_problem {
   uint32_t activation;                           /* kw_activation; forward only */
   uint32_t bias, residual;                       /* 0 or 1: has the epilogue these operands? forward only */
   uint32_t split_k;        /* backward weight: slices of the sum; 1 = none; 0 = the dispatcher chooses. Else 1 */
-  uint32_t leaves_slices;  /* KW_OP_CONV_WEIGHT_SLICES: the result is split_k slices of dw in fp32, one after another */
+  uint32_t leaves_slices;  /* KW_OP_CONV_WEIGHT_SLICES: 1 = the result is split_k sums in fp32, one after another, each
+                            * of dw's shape, without alpha and beta; 0 = dw */
   int64_t groups, n, c, k; /* c and k are of all groups */
   int64_t extent[KW_CONV_SPATIAL]; /* of x */
   int64_t filter[KW_CONV_SPATIAL];

@@ -1,4 +1,4 @@
-"""Rule sets that are written down kernel by kernel: ``data/<backend>/<set>/<direction>.conf``.
+"""Rule sets that are written down kernel by kernel: ``data/<backend or arch>/<set>/<direction>.conf``.
 
 The first line names the columns. A line stands for a kernel of each of its layouts and dtypes; ``further fields`` are
 fields of the spec, as ``field=value``, or ``field`` for True. Blank lines and further lines that begin with ``#`` are

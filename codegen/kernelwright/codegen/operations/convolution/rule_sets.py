@@ -50,7 +50,8 @@ def rule_set(name: str, arch: Arch) -> tuple[GroupedConvSpec, ...]:
     if arch.backend == "ck_tile" and name == "conv_tiny":
         return smallest(one_in_five(_full(arch)))
     folder = name.removeprefix("conv_")
-    return _legal((spec for file in FILES for spec in read_instances(arch.backend, folder, file)), arch)
+    specs = (read_instances(arch.name, folder, file) or read_instances(arch.backend, folder, file) for file in FILES)
+    return _legal((spec for part in specs for spec in part), arch)
 
 
 def missing(inner: str, outer: str, arch: Arch) -> tuple[GroupedConvSpec, ...]:

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelwright.arch import load, names
+from kernelwright.codegen.backends.ck_tile_copy import Copy
 from kernelwright.codegen.dtypes import DType, Layout
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.gemm.ck_tile import DTYPES, EPILOGUES, LAYOUTS, PIPELINES, SCHEDULERS
-from kernelwright.codegen.backends.ck_tile_copy import Copy
 from kernelwright.codegen.operations.gemm.constraints import ck_tile_copies as copies
 from kernelwright.codegen.operations.gemm.constraints.ck_tile import RULES
 from kernelwright.codegen.operations.gemm.spec import (

@@ -20,25 +20,33 @@ struct epilogue {
   // `rows` x `cols` sums, `ld` units apart, go to `to`.
   static __attribute__((noinline)) void write(const float* sums, int64_t ld, int64_t rows, int64_t cols,
                                               const output& to) {
-    const vec alpha = broadcast(to.alpha), beta = broadcast(to.beta);
     for (int64_t i = 0; i < rows; ++i) {
-      storage* d = static_cast<storage*>(to.d) + i * to.ldc;
-      const storage* c = to.beta != 0.0f ? static_cast<const storage*>(to.c) + i * to.ldc : nullptr;
       int64_t j = 0;
-      for (; j + kLanes <= cols; j += kLanes) {
-        const vec sum = load(sums + i * ld + j);
-        vec v = c == nullptr ? mul(alpha, sum) : fma(alpha, sum, mul(beta, Output::load_float(c + j)));
-        for (uint32_t n = 0; n < kNumD; ++n) v = join(v, Output::load_float(further(to, n, i, j)));
-        Output::store_float(d + j, Activation::apply(v));
-      }
-      if (j < cols) {
-        const int64_t left = cols - j;
-        const vec sum = load_first(sums + i * ld + j, left);
-        vec v = c == nullptr ? mul(alpha, sum) : fma(alpha, sum, mul(beta, Output::load_first(c + j, left)));
-        for (uint32_t n = 0; n < kNumD; ++n) v = join(v, Output::load_first(further(to, n, i, j), left));
-        Output::store_first(d + j, Activation::apply(v), left);
-      }
+      for (; j + kLanes <= cols; j += kLanes) write_vector(load(sums + i * ld + j), i, j, to);
+      if (j < cols) write_first(load_first(sums + i * ld + j, cols - j), cols - j, i, j, to);
     }
+  }
+
+  // kLanes sums of row i from column j on, or the first `count` of them.
+  static KW_CPU_INLINE void write_vector(vec sum, int64_t i, int64_t j, const output& to) {
+    const int64_t at = i * to.ldc + j;
+    vec v = mul(broadcast(to.alpha), sum);
+    if (to.beta != 0.0f) {
+      v = fma(broadcast(to.alpha), sum,
+              mul(broadcast(to.beta), Output::load_float(static_cast<const storage*>(to.c) + at)));
+    }
+    for (uint32_t n = 0; n < kNumD; ++n) v = join(v, Output::load_float(further(to, n, i, j)));
+    Output::store_float(static_cast<storage*>(to.d) + at, Activation::apply(v));
+  }
+  static KW_CPU_INLINE void write_first(vec sum, int64_t count, int64_t i, int64_t j, const output& to) {
+    const int64_t at = i * to.ldc + j;
+    vec v = mul(broadcast(to.alpha), sum);
+    if (to.beta != 0.0f) {
+      v = fma(broadcast(to.alpha), sum,
+              mul(broadcast(to.beta), Output::load_first(static_cast<const storage*>(to.c) + at, count)));
+    }
+    for (uint32_t n = 0; n < kNumD; ++n) v = join(v, Output::load_first(further(to, n, i, j), count));
+    Output::store_first(static_cast<storage*>(to.d) + at, Activation::apply(v), count);
   }
 
  private:
