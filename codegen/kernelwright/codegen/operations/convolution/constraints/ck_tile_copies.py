@@ -66,12 +66,12 @@ def accumulator_limit(spec: GroupedConvSpec, blocks_per_cu: int) -> int:
 
 
 def transposing_read_exists(tile: Triple, dtype: DType) -> bool:
-    """LDS is read transposed 8 bytes at a time: a lane's operand is one such read, or two of a 16-bit type.
+    """16-bit operands are read from LDS transposed 8 bytes at a time: a lane's operand is one such read, or two.
 
-    See GetBlockGemm in gemm_universal_pipeline_ag_bg_cr_policy.hpp.
+    See GetBlockGemm in gemm_universal_pipeline_ag_bg_cr_policy.hpp; fp32 is never transposed (load_tile_transpose.hpp).
     """
     reads = tile[1] * tile[2] // 64 * ELEMENT_BYTES[dtype] // 8
-    return reads == 1 or (reads == 2 and ELEMENT_BYTES[dtype] == 2)
+    return ELEMENT_BYTES[dtype] == 2 and reads in (1, 2)
 
 
 def nearest_vector(spec: GroupedConvSpec, field: str, wave_size: int) -> str:
