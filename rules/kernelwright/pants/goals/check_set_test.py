@@ -5,8 +5,7 @@ import json
 import pytest
 
 from kernelwright.pants.goals import check_set
-from kernelwright.pants.performance import WholeKernel
-from kernelwright.pants.targets.kernel_set import ExpandedKernelField, KernelSetTarget
+from kernelwright.pants.targets.kernel_set import KernelSetTarget
 from kernelwright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
 from pants.core.goals.check import CheckResult, CheckResults
 from pants.engine.addresses import Address
@@ -45,10 +44,7 @@ def test_contained_sets_pass(runner: RuleRunner, name: str, told: str) -> None:
 
 
 def test_kernels_lead_to_their_set_once(runner: RuleRunner) -> None:
-    field_sets = []
-    for name in ("a", "b"):
-        address = Address("src", target_name="small").create_generated(name)
-        kernel = ExpandedKernelField(WholeKernel("0" * 64, "{}", None), address)
-        field_sets.append(check_set.KernelOfSetFieldSet(address, kernel))
+    small = Address("src", target_name="small")
+    field_sets = [check_set.KernelOfSetFieldSet(small.create_generated(name)) for name in ("a", "b")]
     results = runner.request(CheckResults, [check_set.KernelSetCheckRequest(field_sets)])
     assert [result.exit_code for result in results.results] == [1]

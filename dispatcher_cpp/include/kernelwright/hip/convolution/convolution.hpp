@@ -16,6 +16,7 @@
 #include "kernelwright/hip/convolution/arguments.h"
 #include "kernelwright/hip/convolution/pipelines.hpp"
 #include "kernelwright/hip/convolution/problem.hpp"
+#include "kernelwright/hip/convolution/warp_tiles.hpp"
 
 namespace kernelwright::hip::convolution {
 

@@ -94,7 +94,7 @@ def check_double_smem_buffer(spec: GroupedConvSpec, arch: Arch) -> Iterator[Viol
 
 
 def check_warp_tile(spec: GroupedConvSpec, arch: Arch) -> Iterator[Violation]:
-    """A warp tile that CK Tile's dispatcher does not know does not compile (ops/gemm/warp/warp_gemm_dispatcher.hpp)."""
+    """A warp tile without a matrix instruction does not compile (ops/gemm/warp/warp_gemm_dispatcher.hpp)."""
     tiles = conv_section(arch).instruction_tile_sets.get(spec.dtype, frozenset())
     if arch.lds_transposing_loads and _TRANSPOSED[spec.direction]:
         tiles = frozenset(tile for tile in tiles if copies.transposing_read_exists(tile, spec.dtype))

@@ -59,7 +59,6 @@ ALONE: list[tuple[str, dict[str, Any]]] = [
     ("ck_tile_conv.wave_groups", {"num_wave_groups": 2}),
     ("ck_tile_conv.padding", {"pad": [True, True, False]}),
     ("ck_tile_conv.double_smem_buffer", {"double_smem_buffer": True}),
-    ("ck_tile_conv.warp_tile", {"dtype": "fp32", "warp_tile": [32, 32, 8]}),
     ("ck_tile_conv.wave_k", {"tile": [128, 128, 32], "wave": [2, 1, 2]}),
     ("ck_tile_conv.copy_pattern", {"tile": [64, 64, 128], "vector": [1, 8, 8]}),
     ("ck_tile_conv.cshuffle_repeat", {"tile": [192, 128, 32]}),
@@ -113,6 +112,13 @@ def test_known_bad_gradients_of_weights_are_refused_for_what_is_bad(
     assert broken({**known_bad, "scheduler": "intrawave"}) == set()
     one_wave = {**known_bad, "wave": [1, 1, 1], "tile": [16, 16, 64]}
     assert broken(one_wave) == set()
+
+
+@pytest.mark.parametrize("direction", ["backward_data", "backward_weight"])
+def test_fp32_is_not_transposed_as_it_is_read_from_lds(direction: str) -> None:
+    fp32 = {"direction": direction, "dtype": "fp32", "warp_tile": [32, 32, 8]}
+    assert broken(fp32, "gfx950") == {"ck_tile_conv.warp_tile"}
+    assert broken(fp32, "gfx942") == broken({**fp32, "direction": "forward"}, "gfx950") == set()
 
 
 def test_depthwise_kernels_are_well_formed_and_without_a_kernel_on_amd() -> None:
