@@ -86,6 +86,8 @@ def context(kernel: Kernel) -> Mapping[str, object]:
     """Symbols of the templates below ``templates/ck_tile``; KeyError for a member that the backend refuses."""
     spec = conv_spec(kernel)
     special, abi_special = SPECIALIZATIONS[spec.specialization]
+    if spec.explicit_gemm:  # matrices are what such images are, whatever else the kernel is specialised for
+        special, abi_special = SPECIALIZATIONS[Specialization.FILTER1X1_STRIDE1_PAD0]
     return {
         "element": _symbol(DTYPES, spec.dtype),
         "pipeline": _symbol(PIPELINES, spec.pipeline),

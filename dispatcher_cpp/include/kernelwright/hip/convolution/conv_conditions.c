@@ -95,6 +95,23 @@ static kw_status check_spans(const kw_conv_traits* t, const kw_conv_problem* p, 
   return KW_UNSUPPORTED;
 }
 
+static int evenly_spaced(const int64_t* strides, const int64_t* points) {
+  int64_t next = strides[4];
+  for (int i = KW_CONV_SPATIAL - 1; i >= 0; --i) {
+    if (points[i] != 1 && strides[2 + i] != next) return 0;
+    next *= points[i];
+  }
+  return strides[0] == next;
+}
+
+static kw_status check_spacing(const kw_conv_problem* p, char* reason, size_t bytes) {
+  int64_t out[KW_CONV_SPATIAL];
+  for (int i = 0; i < KW_CONV_SPATIAL; ++i) out[i] = kw_conv_out(p, i);
+  if (evenly_spaced(p->stride_x, p->extent) && evenly_spaced(p->stride_y, out)) return KW_OK;
+  snprintf(reason, bytes, "the points of x or y are not everywhere equally far apart in memory");
+  return KW_UNSUPPORTED;
+}
+
 /* Extents beyond 31 bits are refused first, so that nothing later can overflow 64 bits. */
 static kw_status check_range(const kw_conv_problem* p, char* reason, size_t bytes) {
   const int64_t* const arrays[] = {p->extent, p->filter, p->stride, p->dilation, p->pad_left, p->pad_right};
@@ -148,6 +165,7 @@ kw_status kw_hip_conv_check(const kw_hip_conv* conv, const kw_conv_problem* p, c
   if (status == KW_OK) status = check_range(p, reason, bytes);
   if (status == KW_OK) status = check_vectors(&conv->traits, p, reason, bytes);
   if (status == KW_OK) status = check_spans(&conv->traits, p, reason, bytes);
+  if (status == KW_OK && conv->evenly_spaced) status = check_spacing(p, reason, bytes);
   if (status == KW_OK) status = check_counts(conv, p, facts, reason, bytes);
   return status;
 }

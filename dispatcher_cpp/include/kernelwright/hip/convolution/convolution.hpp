@@ -53,8 +53,8 @@ struct direct {
 };
 
 // T describes the kernel: the types element, tile, wave, warp_tile, pipeline, epilogue, activation, the template
-// direction, and the constants dims, specialization, scheduler, vector_a, vector_b, vector_c, two_stage, bias, residual
-// and lds_bytes.
+// direction, and the constants dims, specialization, scheduler, vector_a, vector_b, vector_c, explicit_gemm, two_stage,
+// bias, residual and lds_bytes.
 template <class T>
 struct kernel {
   using gemm = typename T::template direction<T>;

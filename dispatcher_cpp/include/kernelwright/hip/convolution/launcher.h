@@ -12,7 +12,8 @@
 typedef struct kw_hip_conv {
   kw_conv_traits traits;
   kw_hip_code code;
-  kw_hip_code sum; /* adds up the slices of a two-stage kernel, of the same image; else without an image */
+  uint32_t evenly_spaced; /* serves images whose points are everywhere equally far apart, and nothing else */
+  kw_hip_code sum;        /* adds up the slices of a two-stage kernel, of the same image; else without an image */
 } kw_hip_conv;
 
 typedef struct kw_hip_conv_plan {

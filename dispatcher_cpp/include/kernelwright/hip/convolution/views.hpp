@@ -67,6 +67,13 @@ CK_TILE_DEVICE constexpr auto rows_and_channels() {
 }
 CK_TILE_DEVICE constexpr auto two() { return make_tuple(sequence<0>{}, sequence<1>{}); }
 
+// The points of all images, whose distance is everywhere that of neighbours along W: (points, channels).
+template <int Vector>
+CK_TILE_DEVICE auto evenly_spaced(int32_t points, int32_t channels, const int32_t (&point)[3]) {
+  return make_naive_tensor_descriptor(make_tuple(points, channels), make_tuple(point[2], 1), number<Vector>{},
+                                      number<1>{});
+}
+
 // Points of n images in memory, with `channels` side by side: (points, channels). `step` points apart along each
 // dimension.
 template <int D, int Vector>

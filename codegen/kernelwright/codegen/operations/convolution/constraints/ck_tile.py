@@ -57,13 +57,6 @@ def check_split_image(spec: GroupedConvSpec, arch: Arch) -> Iterator[Violation]:
         yield refused("ck_tile_conv.split_image", "split_image", True, False, why)
 
 
-def check_explicit_gemm(spec: GroupedConvSpec, arch: Arch) -> Iterator[Violation]:
-    """A specialised kernel reads images as matrices already, so there is no second way to do it."""
-    if spec.explicit_gemm:
-        why = "specialization = filter1x1_stride1_pad0 reads images as matrices already"
-        yield refused("ck_tile_conv.explicit_gemm", "explicit_gemm", True, False, why)
-
-
 def check_merged_groups(spec: GroupedConvSpec, arch: Arch) -> Iterator[Violation]:
     """Each group is a GEMM of its own, addressed from the group's first channel."""
     if spec.num_groups_to_merge != 1:
@@ -194,7 +187,6 @@ RULES: tuple[Rule, ...] = tuple(
         check_depthwise,
         check_stream_k,
         check_split_image,
-        check_explicit_gemm,
         check_merged_groups,
         check_wave_groups,
         check_padding,

@@ -54,7 +54,6 @@ ALONE: list[tuple[str, dict[str, Any]]] = [
     ("ck_tile_conv.pipeline", {"pipeline": "basic_async_v1"}),
     ("ck_tile_conv.stream_k", {**WEIGHT, "stream_k": "tree"}),
     ("ck_tile_conv.split_image", {"split_image": True}),
-    ("ck_tile_conv.explicit_gemm", {**WEIGHT, "explicit_gemm": True}),
     ("ck_tile_conv.merged_groups", {"num_groups_to_merge": 2}),
     ("ck_tile_conv.wave_groups", {"num_wave_groups": 2}),
     ("ck_tile_conv.padding", {"pad": [True, True, False]}),
