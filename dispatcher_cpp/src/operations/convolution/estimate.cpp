@@ -40,17 +40,39 @@ Shape shape_of(const kw_conv_problem& p) {
   return s;
 }
 
-double tensor_bytes(const kw_conv_problem& p) {
+// Of x, w and y.
+struct Bytes {
+  double x, w, y;
+};
+
+Bytes tensor_bytes(const kw_conv_problem& p) {
   const double images = static_cast<double>(p.n);
   const double x = images * static_cast<double>(p.c) * static_cast<double>(p.extent[0]) *
                    static_cast<double>(p.extent[1]) * static_cast<double>(p.extent[2]);
   const double w =
       static_cast<double>(p.k) * static_cast<double>(p.c / p.groups) * static_cast<double>(kw_conv_filter_points(&p));
   const double y = images * static_cast<double>(p.k) * static_cast<double>(kw_conv_out_points(&p));
-  double bytes = x * kw_dtype_bytes(p.dtype_x) + w * kw_dtype_bytes(p.dtype_w) +
-                 y * kw_dtype_bytes(p.dtype_y) * (p.residual != 0 ? 2.0 : 1.0);
-  if (p.split_k > 1) bytes += 8.0 * p.split_k * w;
-  return bytes;
+  return {x * kw_dtype_bytes(p.dtype_x), w * kw_dtype_bytes(p.dtype_w), y * kw_dtype_bytes(p.dtype_y)};
+}
+
+// What a kernel moves. On a CPU the block along m, n and k decides how often, as in gemm/analytic.hpp.
+double memory_bytes(const kw_conv_problem& p, const kw_arch& arch, const kw_conv_traits& t) {
+  Bytes b = tensor_bytes(p);
+  const double slices = p.split_k > 1 ? 8.0 * p.split_k * b.w / kw_dtype_bytes(p.dtype_w) : 0.0;
+  const double residual = p.residual != 0 ? b.y : 0.0;
+  if (arch.backend == KW_BACKEND_CPU && t.depthwise == 0) {
+    const Shape s = shape_of(p);
+    const double along_m = max(1.0, ceil_div(s.m, t.tile_m)), along_n = max(1.0, ceil_div(s.n, t.tile_n));
+    const double passes = 2.0 * max(1.0, ceil_div(s.k, t.tile_k)) - 1.0;
+    if (p.base.op == KW_OP_CONV_FORWARD) {
+      b = {b.x * along_n, b.w * along_m, b.y * passes};
+    } else if (p.base.op == KW_OP_CONV_BACKWARD_DATA) {
+      b = {b.x * passes, b.w * along_m, b.y * along_n};
+    } else {
+      b = {b.x * along_m, b.w * passes, b.y * along_n};
+    }
+  }
+  return b.x + b.w + b.y + residual + slices;
 }
 
 // Does one vector of a CPU kernel hold whole groups, or a depthwise kernel no GEMM?
@@ -104,12 +126,12 @@ Estimate estimate_conv(const kw_kernel& kernel, const kw_problem& problem, const
   const double bandwidth = (arch.memory_gbytes_per_s > 0 ? arch.memory_gbytes_per_s : 1.0) * 1e3;
   Estimate e;
   if (p.base.op == KW_OP_CONV_SUM_SLICES) {
-    e.memory_us = e.total_us = tensor_bytes(p) / bandwidth;
+    e.memory_us = e.total_us = (4.0 * p.split_k / kw_dtype_bytes(p.dtype_w) + 1.0) * tensor_bytes(p).w / bandwidth;
     return e;
   }
   compute(p, arch, t, place.compute_units, &e);
   for (uint32_t dims = kw_conv_dims(p.layout); dims < kw_conv_dims(t.layout); ++dims) e.compute_us *= kSpareDimension;
-  e.memory_us = tensor_bytes(p) / bandwidth;
+  e.memory_us = memory_bytes(p, arch, t) / bandwidth;
   e.total_us =
       arch.backend == KW_BACKEND_CPU ? e.compute_us + e.memory_us : max(max(e.compute_us, e.fill_us), e.memory_us);
   if (p.leaves_slices == 1) e.total_us += kSecondLaunchUs;

@@ -110,11 +110,15 @@ def problem_of(views: dict[str, ArrayView], options: ConvOptions, layout: str) -
     channels, sizes = _channels(image, first), _points(image, first)
     if options.direction == "backward_data":
         k, c = channels, per_group * options.groups
+        if k != views["w"].shape[0]:
+            raise ArrayError(f"dy has {k} channels and w {views['w'].shape[0]}; they must be equal")
         sizes = _listed("size", options.given, len(sizes))
     elif options.direction == "backward_weight":
         c, k = channels, _channels(views["dy"], first)
     else:
         c, k = channels, views["w"].shape[0]
+        if c != per_group * options.groups:
+            raise ArrayError(f"c is {c}, and w has {per_group} for each of {options.groups} groups; they must agree")
     left, right = _padding(options.padding, len(sizes))
     strides = {
         field: memory_strides(views[name], first)

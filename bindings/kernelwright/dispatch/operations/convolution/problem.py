@@ -161,7 +161,7 @@ class ConvProblem:
         for dim in reversed(order):
             dense[dim] = size
             size *= max(extents[dim], 1)
-        if given is None:
+        if given is None or not self.n:  # of arrays without elements, strides mean nothing
             found = tuple(dense)
         else:
             if len(given) != len(extents):

@@ -51,9 +51,11 @@ constexpr conv_kernel common_kernel(uint32_t required_features, conv_epilogue fu
     static_assert(Op == KW_OP_CONV_FORWARD, "planes are summed forward only");
     k.plane = &plane_line<Epilogue>;
   } else if constexpr (Op == KW_OP_CONV_WEIGHT_SLICES) {
+    k.fill_lanes = &fill<widened_fma<Element>>;
     k.lanes_weight = &lanes_weight<Element>::multiply;
   } else {
-    k.lanes_direct = &lanes<Element, Epilogue>::multiply;
+    k.fill_lanes = &fill<widened_fma<Element>>;
+    k.lanes_direct = &lanes<Epilogue>::multiply;
   }
   return k;
 }

@@ -49,30 +49,37 @@ struct weight_block {
 
 // A filter point of a direct kernel, and one of the channels of its group.
 struct lanes_tap {
-  int64_t x;        // elements from the point that the first one meets
+  int64_t x;        // units from the point that the first filter point meets
   int64_t w;        // units to its vector of weights, or of their sums
   int64_t channel;  // in the group
 };
 
+// Outputs of a run of a register block of direct kernels: two runs, a vector of weights and a point fit 16 registers.
+constexpr int64_t kLanesHalf = 7;
+
 // Direct kernels, for groups of few channels: a vector holds whole groups, of `per_group` channels in and out each.
 struct lanes_block {
-  const void* x;
-  const float* w;
-  int64_t channels;  // of x and y; the last vector may be short
-  int64_t w_vector;  // units from one vector's weights to the next
-  int64_t per_group;
-  int64_t outputs, x_step;  // side by side along W; elements of x from one to the next
+  const float* slab;  // at the vector's channels
+  int64_t a_row;      // units from one output of a run to the next
+  const pixel_tile* tiles;
+  int64_t tile_count;
   const lanes_tap* taps;
   int64_t tap_count;
-  output to;  // ldc: elements from one to the next
+  const float* w;
+  int64_t channels;  // of y: at most a vector
+  int64_t per_group;
+  output to;  // ldc: elements from one output of a run to the next
 };
 
-// The gradient of the weights of one vector of channels.
+// The gradient of the weights of one vector of channels, summed over a box of outputs.
 struct lanes_weight_block {
-  const void *x, *dy;
+  const float* slab;
+  const void* dy;
   float* sums;
+  int64_t count[4];        // outputs: images, D, H, W
+  int64_t slab_stride[4];  // units from one to the next
+  int64_t dy_stride[4];    // elements
   int64_t channels, per_group;
-  int64_t outputs, x_step, dy_step;
   const lanes_tap* taps;
   int64_t tap_count;
 };
@@ -103,7 +110,8 @@ struct conv_kernel {
   uint32_t required_features;
   uint32_t input_bytes, output_bytes;  // size of an element that is read, that is written
   int64_t lanes;
-  fill_function fill;
+  fill_function fill;          // for inner loops that sum warp_tile_k values of K at once
+  fill_function fill_lanes;    // for direct kernels: always one value to a unit
   pack_function pack_weights;  // of forward and backward data: panels of warp_tile_n
   pack_function pack_dy;       // of backward weight: panels of warp_tile_m
   taps_function taps;

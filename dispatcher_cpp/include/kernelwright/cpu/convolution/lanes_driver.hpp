@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "kernelwright/cpu/common/thread_pool.hpp"
-#include "kernelwright/cpu/convolution/lanes_line.hpp"
+#include "kernelwright/cpu/convolution/lanes_plan.hpp"
 #include "kernelwright/cpu/convolution/outputs.hpp"
+#include "kernelwright/cpu/convolution/slab.hpp"
 
 namespace kernelwright::cpu {
 
@@ -71,75 +72,103 @@ class lanes_job {
     }
   }
 
+  // A box of outputs of some vectors, or for backward weight all boxes of a slice.
   void multiply(int64_t task, char* own) const {
-    const kw_conv_problem& p = plan_.problem;
-    const range vectors = part(plan_.vectors, plan_.vector_parts, task % plan_.vector_parts);
-    task /= plan_.vector_parts;
-    const int64_t slice = task % plan_.line_parts;
-    const range lines = part(plan_.lines, plan_.line_parts, slice);
-    const sweep s = make_sweep(p, task / plan_.line_parts);
-    auto* taps = reinterpret_cast<lanes_tap*>(own);
-    if (sums_weights(p)) {
-      taps = reinterpret_cast<lanes_tap*>(own + align_bytes(4u * static_cast<uint64_t>(plan_.vector_units)));
-      memset(weights_at(slice, vectors.begin), 0,
-             static_cast<size_t>((vectors.end - vectors.begin) * plan_.vector_units) * 4);
+    const range vectors = part(plan_.vectors, plan_.chunks, task % plan_.chunks);
+    task /= plan_.chunks;
+    if (!sums_weights(plan_.problem)) {
+      const sweep s = make_sweep(plan_.problem, task / plan_.cut.all());
+      return multiply_box(s, task % plan_.cut.all(), 0, vectors, own);
     }
-    // Vectors outside: the lines of one are read again from the first-level cache.
-    for (int64_t v = vectors.begin; v < vectors.end; ++v) {
-      for (int64_t line = lines.begin; line < lines.end; ++line) walk_line(s, line, slice, v, taps);
+    const sweep s = make_sweep(plan_.problem, 0);
+    memset(weights_at(task, vectors.begin), 0,
+           static_cast<size_t>((vectors.end - vectors.begin) * plan_.vector_units) * 4);
+    const range indices = part(plan_.cut.all(), plan_.slices, task);
+    for (int64_t index = indices.begin; index < indices.end; ++index) multiply_box(s, index, task, vectors, own);
+  }
+
+  void multiply_box(const sweep& s, int64_t index, int64_t slice, const range& vectors, char* own) const {
+    const kw_conv_problem& p = plan_.problem;
+    const box b = box_at(plan_.cut, index, p.n, s);
+    if (b.empty()) return;
+    auto* slab = reinterpret_cast<float*>(own);
+    auto* taps = reinterpret_cast<lanes_tap*>(own + plan_.taps_offset);
+    const image_strides x(is_backward(p) ? p.stride_y : p.stride_x);
+    const int64_t channel = vectors.begin * kernel_.lanes;
+    const int64_t channels = smaller(plan_.channels, vectors.end * kernel_.lanes) - channel;
+    const slab_source from = {static_cast<const char*>(args_.a) + channel * kernel_.input_bytes, x.at, channels,
+                              kernel_.fill_lanes};
+    const slab_layout layout = layout_of(s, b, (vectors.end - vectors.begin) * kernel_.lanes);
+    if (s.taps() > 0) fill_slab(kernel_, from, s, b, layout, slab);
+    const int64_t count = list_taps(s, layout, taps);
+    if (sums_weights(p)) {
+      sum_box(s, b, layout, slice, vectors, slab, taps, count);
+    } else {
+      write_box(s, b, layout, vectors, slab, reinterpret_cast<pixel_tile*>(own + plan_.tiles_offset), taps, count);
     }
   }
 
-  void walk_line(const sweep& s, int64_t line, int64_t slice, int64_t vector, lanes_tap* taps) const {
-    const kw_conv_problem& p = plan_.problem;
-    const sweep most = is_backward(p) ? make_sweep(p, 0) : s;
-    const int64_t heights = larger(1, most.along[1].outputs), depths = larger(1, most.along[0].outputs);
-    const int64_t h = line % heights, d = line / heights % depths, n = line / heights / depths;
-    if (n >= p.n || h >= s.along[1].outputs || d >= s.along[0].outputs) return;
-    const image_strides x(is_backward(p) ? p.stride_y : p.stride_x), y(is_backward(p) ? p.stride_x : p.stride_y);
-    const int64_t channel = vector * kernel_.lanes;
-    cut_line(s, d, h, [&](const line_part& part) {
-      const int64_t count = list_taps(p, s, part, x, plan_.per_group, kernel_.lanes, taps);
-      const int64_t output[3] = {d, h, part.begin};
-      int64_t from = n * x.at[0] + channel, to = n * y.at[0];
+  // Filter points of the phase, W innermost, and the channels of a group.
+  int64_t list_taps(const sweep& s, const slab_layout& layout, lanes_tap* taps) const {
+    const axis(&along)[3] = s.along;
+    int64_t count = 0;
+    for (int64_t index = 0; index < s.taps(); ++index) {
+      const int64_t at[3] = {index / along[2].taps / along[1].taps, index / along[2].taps % along[1].taps,
+                             index % along[2].taps};
+      int64_t point = 0, tap = 0;
       for (int dim = 0; dim < 3; ++dim) {
-        const axis& a = s.along[dim];
-        from += first_point(a, output[dim]) * x.at[dim + 1];
-        to += (a.first + output[dim] * a.step) * y.at[dim + 1];
+        point += (along[dim].tap_at + at[dim] * along[dim].tap_step) * layout.stride[dim + 1];
+        tap = tap * plan_.problem.filter[dim] + along[dim].tap_first + at[dim] * along[dim].tap_period;
       }
-      const int64_t x_step = s.along[2].slab_step * s.along[2].grain * x.at[3];
-      // The first point may lie outside of the image: its address is only a base.
-      const void* base = reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(args_.a) +
-                                                       static_cast<uintptr_t>(from * kernel_.input_bytes));
-      if (sums_weights(p)) {
-        lanes_weight_block b = {};
-        b.x = base;
-        b.dy = static_cast<const char*>(args_.b) + (to + channel) * kernel_.input_bytes;
-        b.sums = weights_at(slice, vector);
-        b.channels = lanes_of(vector);
-        b.per_group = plan_.per_group;
-        b.outputs = part.end - part.begin;
-        b.x_step = x_step;
-        b.dy_step = y.at[3];
-        b.taps = taps;
-        b.tap_count = count;
-        return kernel_.lanes_weight(b);
+      for (int64_t channel = 0; channel < plan_.per_group; ++channel) {
+        taps[count++] = {point, (tap * plan_.per_group + channel) * kernel_.lanes, channel};
       }
-      lanes_block b = {};
-      b.x = base;
-      b.w = weights_at(0, vector);
-      b.channels = lanes_of(vector);
-      b.w_vector = plan_.vector_units;
-      b.per_group = plan_.per_group;
-      b.outputs = part.end - part.begin;
-      b.x_step = x_step;
-      b.taps = taps;
-      b.tap_count = count;
-      b.to = conv_output(kernel_, p, args_, channel);
-      b.to.ldc *= s.along[2].step;
-      move_output(kernel_, to, &b.to);
-      kernel_.lanes_direct(b);
-    });
+    }
+    return count;
+  }
+
+  void write_box(const sweep& s, const box& b, const slab_layout& layout, const range& vectors, const float* slab,
+                 pixel_tile* tiles, const lanes_tap* taps, int64_t count) const {
+    const kw_conv_problem& p = plan_.problem;
+    const image_strides y(is_backward(p) ? p.stride_x : p.stride_y);
+    lanes_block block = {};
+    block.a_row = s.along[2].slab_step * layout.stride[3];
+    block.tiles = tiles;
+    block.tile_count = tile_box(s, b, layout, y, tiler(tiles, kLanesHalf));
+    block.taps = taps;
+    block.tap_count = count;
+    block.per_group = plan_.per_group;
+    for (int64_t v = vectors.begin; v < vectors.end; ++v) {
+      block.slab = slab + (v - vectors.begin) * kernel_.lanes;
+      block.w = weights_at(0, v);
+      block.channels = lanes_of(v);
+      block.to = conv_output(kernel_, p, args_, v * kernel_.lanes);
+      block.to.ldc *= s.along[2].step;
+      kernel_.lanes_direct(block);
+    }
+  }
+
+  void sum_box(const sweep& s, const box& b, const slab_layout& layout, int64_t slice, const range& vectors,
+               const float* slab, const lanes_tap* taps, int64_t count) const {
+    const image_strides y(plan_.problem.stride_y);
+    lanes_weight_block block = {};
+    int64_t first = 0;
+    for (int i = 0; i < 4; ++i) {
+      block.count[i] = b.size[i];
+      block.slab_stride[i] = layout.stride[i] * (i == 0 ? 1 : s.along[i - 1].slab_step);
+      block.dy_stride[i] = y.at[i];
+      first += b.first[i] * y.at[i];
+    }
+    block.per_group = plan_.per_group;
+    block.taps = taps;
+    block.tap_count = count;
+    for (int64_t v = vectors.begin; v < vectors.end; ++v) {
+      block.slab = slab + (v - vectors.begin) * kernel_.lanes;
+      block.dy = static_cast<const char*>(args_.b) + (first + v * kernel_.lanes) * kernel_.input_bytes;
+      block.sums = weights_at(slice, v);
+      block.channels = lanes_of(v);
+      kernel_.lanes_weight(block);
+    }
   }
 
   // Adds the slices up, one after the other, turns [filter point][channel][lane] round, and writes.
@@ -149,7 +178,7 @@ class lanes_job {
       for (int64_t lane = 0; lane < lanes_of(v); ++lane) {
         for (int64_t column = 0; column < columns; ++column) {
           float sum = 0;
-          for (int64_t slice = 0; slice < plan_.line_parts; ++slice) sum += weights_at(slice, v)[column * lanes + lane];
+          for (int64_t slice = 0; slice < plan_.slices; ++slice) sum += weights_at(slice, v)[column * lanes + lane];
           turned[lane * columns + column] = sum;
         }
       }

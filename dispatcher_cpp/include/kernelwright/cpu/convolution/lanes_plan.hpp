@@ -11,11 +11,12 @@ struct lanes_plan {
   uint32_t threads;
   uint32_t reserved;
   int64_t per_group, channels, vectors, taps;
-  int64_t vector_units;  // weights of a vector, or their sums
-  int64_t lines;         // of outputs along H, of all images and D, of the phase that has the most
-  int64_t lines_per_task, line_parts, vectors_per_task, vector_parts;
+  int64_t vector_units;                              // weights of a vector, or their sums
+  boxes cut;                                         // outputs that a slab serves
+  int64_t chunk, chunks;                             // vectors of a slab, how many such chunks there are
+  int64_t slices;                                    // of backward weight, over boxes
   int64_t pack_tasks, multiply_tasks, finish_tasks;  // finish: backward weight only
-  uint64_t private_offset, private_bytes, workspace_bytes;
+  uint64_t private_offset, tiles_offset, taps_offset, private_bytes, workspace_bytes;
 };
 
 // Does a vector hold whole groups, with as many channels in as out?
@@ -24,11 +25,10 @@ inline bool serves_lanes(const conv_kernel& kernel, const kw_conv_problem& p) {
   return per_group == p.k / p.groups && per_group < kernel.lanes && kernel.lanes % per_group == 0;
 }
 
-// Lines that a slice of backward weight sums at least, and most slices: not a matter of threads.
-constexpr int64_t kLinesPerSlice = 4;
-constexpr int64_t kMostSlices = 64;
-// Lines of a vector's channels that a thread walks at a time, so that they are read from the first-level cache again.
-constexpr int64_t kLinesPerTask = 8;
+// A slab stays in the second-level cache; of one vector's channels it then fits the first.
+constexpr int64_t kLanesUnits = 64 << 10;
+constexpr int64_t kLanesChunk = 8;  // vectors at a time: points are copied in long pieces
+constexpr int64_t kMostSlices = 32;
 
 inline bool sums_weights(const kw_conv_problem& p) { return p.base.op == KW_OP_CONV_WEIGHT_SLICES; }
 
@@ -41,25 +41,33 @@ inline lanes_plan make_lanes_plan(const conv_kernel& kernel, const kw_conv_probl
   plan.taps = kw_conv_filter_points(&p);
   plan.vector_units = plan.taps * plan.per_group * kernel.lanes;
   const sweep s = make_sweep(p, 0);
-  plan.lines = larger(1, p.n) * larger(1, s.along[0].outputs) * larger(1, s.along[1].outputs);
-  // A vector of one filter point counts as one multiplication per lane.
+  plan.chunk = smaller(plan.vectors, kLanesChunk);
+  plan.chunks = divide_up(plan.vectors, plan.chunk);
+  plan.chunk = divide_up(plan.vectors, plan.chunks);
+  const int64_t pitch = plan.chunk * kernel.lanes;
+  plan.cut = cut_outputs(p, s, pitch, int64_t{1} << 20, 1, kLanesUnits);
   plan.threads = threads_for(conv_multiplications(p) / kMultiplicationsPerThread, threads_allowed);
   const int64_t wanted = plan.threads == 1 ? 1 : kTasksPerThread * plan.threads;
+  const int64_t weights = plan.vectors * plan.vector_units;
   if (sums_weights(p)) {
-    plan.line_parts = smaller(kMostSlices, divide_up(plan.lines, kLinesPerSlice));
-    plan.vector_parts = smaller(plan.vectors, divide_up(wanted, plan.line_parts));
-    plan.multiply_tasks = plan.line_parts * plan.vector_parts;
+    plan.slices = smaller(plan.cut.all(), larger(1, kMostSlices / plan.chunks));
+    plan.multiply_tasks = plan.slices * plan.chunks;
     plan.finish_tasks = smaller(plan.vectors, wanted);
-    plan.private_offset = align_bytes(4u * static_cast<uint64_t>(plan.line_parts * plan.vectors * plan.vector_units));
-    plan.private_bytes = align_bytes(4u * static_cast<uint64_t>(plan.vector_units));
+    plan.private_offset = align_bytes(4u * static_cast<uint64_t>(plan.slices * weights));
   } else {
-    plan.line_parts = divide_up(plan.lines, kLinesPerTask);
-    plan.vector_parts = smaller(plan.vectors, divide_up(wanted, plan.line_parts * phases(p)));
+    plan.slices = 1;
     plan.pack_tasks = smaller(plan.vectors, wanted);
-    plan.multiply_tasks = phases(p) * plan.line_parts * plan.vector_parts;
-    plan.private_offset = align_bytes(4u * static_cast<uint64_t>(plan.vectors * plan.vector_units));
+    plan.multiply_tasks = phases(p) * plan.cut.all() * plan.chunks;
+    plan.private_offset = align_bytes(4u * static_cast<uint64_t>(weights));
   }
-  plan.private_bytes += align_bytes(sizeof(lanes_tap) * static_cast<uint64_t>(plan.taps * plan.per_group));
+  const int64_t lines = plan.cut.size[0] * plan.cut.size[1] * plan.cut.size[2];
+  const int64_t slab = larger(slab_units(p, plan.cut.size, pitch) + kSlabSpare, plan.vector_units);
+  plan.tiles_offset = align_bytes(4u * static_cast<uint64_t>(slab));
+  plan.taps_offset =
+      plan.tiles_offset +
+      align_bytes(sizeof(pixel_tile) * static_cast<uint64_t>(lines * divide_up(plan.cut.size[3], kLanesHalf)));
+  plan.private_bytes =
+      plan.taps_offset + align_bytes(sizeof(lanes_tap) * static_cast<uint64_t>(plan.taps * plan.per_group));
   plan.workspace_bytes = plan.private_offset + plan.threads * plan.private_bytes;
   return plan;
 }

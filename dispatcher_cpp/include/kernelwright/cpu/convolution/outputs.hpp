@@ -106,6 +106,25 @@ class tiler {
   run full_, short_;
 };
 
+// Register blocks of a box of outputs, whose elements lie `to` apart; returns their number.
+inline int64_t tile_box(const sweep& s, const box& b, const slab_layout& layout, const image_strides& to, tiler tiles) {
+  const auto slab_at = [&](int dim, int64_t i) { return i * s.along[dim].slab_step * layout.stride[dim + 1]; };
+  const auto output_at = [&](int dim, int64_t i) {
+    return (s.along[dim].first + (b.first[dim + 1] + i) * s.along[dim].step) * to.at[dim + 1];
+  };
+  const int64_t a_row = s.along[2].slab_step * layout.stride[3], d_row = s.along[2].step * to.at[3];
+  for (int64_t n = 0; n < b.size[0]; ++n) {
+    for (int64_t d = 0; d < b.size[1]; ++d) {
+      for (int64_t h = 0; h < b.size[2]; ++h) {
+        const int64_t a = n * layout.stride[0] + slab_at(0, d) + slab_at(1, h);
+        const int64_t at = (b.first[0] + n) * to.at[0] + output_at(0, d) + output_at(1, h) + output_at(2, 0);
+        tiles.add_line(a, a_row, at, d_row, b.size[3]);
+      }
+    }
+  }
+  return tiles.finish();
+}
+
 }  // namespace kernelwright::cpu
 
 #endif  // KERNELWRIGHT_CPU_CONVOLUTION_OUTPUTS_HPP

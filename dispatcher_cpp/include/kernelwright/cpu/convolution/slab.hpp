@@ -13,6 +13,7 @@ struct slab_source {
   const char* image;
   const int64_t* strides;  // images, D, H, W
   int64_t channels;
+  fill_function fill;
 };
 
 // An image that is read where it lies, as if it were a slab.
@@ -45,7 +46,7 @@ inline void fill_line(const conv_kernel& kernel, const slab_source& from, const 
   clear(to, before * pitch);
   const char* point = line + (begin + before * w.grain) * from.strides[3] * kernel.input_bytes;
   if (end > before)
-    kernel.fill(to + before * pitch, pitch, point, from.strides[3] * w.grain, end - before, from.channels);
+    from.fill(to + before * pitch, pitch, point, from.strides[3] * w.grain, end - before, from.channels);
   clear(to + end * pitch, (entries - end) * pitch);
 }
 

@@ -121,7 +121,7 @@ class sweep_job {
     const kw_conv_problem& p = plan_.problem;
     const image_strides strides(is_backward(p) ? p.stride_y : p.stride_x);
     const slab_source from = {static_cast<const char*>(args_.a) + group * plan_.channels * kernel_.input_bytes,
-                              strides.at, plan_.channels};
+                              strides.at, plan_.channels, kernel_.fill};
     if (plan_.in_place != 0) {
       own.layout = in_place_layout(own.s, strides);
       own.slab = reinterpret_cast<const float*>(from.image) + in_place_offset(own.s, strides, own.b);
@@ -129,30 +129,8 @@ class sweep_job {
       own.layout = layout_of(own.s, own.b, plan_.pitch);
       if (own.s.taps() > 0) fill_slab(kernel_, from, own.s, own.b, own.layout, own.memory);
     }
-    tile_outputs(own);
-  }
-
-  void tile_outputs(own_state& own) const {
-    const image_strides to(is_backward(plan_.problem) ? plan_.problem.stride_x : plan_.problem.stride_y);
-    tiler tiles(own.tiles, (kernel_.traits.warp_tile_m + 1) / 2);
-    const auto slab_at = [&](int dim, int64_t i) {
-      return i * own.s.along[dim].slab_step * own.layout.stride[dim + 1];
-    };
-    const auto output_at = [&](int dim, int64_t i) {
-      const axis& a = own.s.along[dim];
-      return (a.first + (own.b.first[dim + 1] + i) * a.step) * to.at[dim + 1];
-    };
-    const int64_t a_row = own.s.along[2].slab_step * own.layout.stride[3], d_row = own.s.along[2].step * to.at[3];
-    for (int64_t n = 0; n < own.b.size[0]; ++n) {
-      for (int64_t d = 0; d < own.b.size[1]; ++d) {
-        for (int64_t h = 0; h < own.b.size[2]; ++h) {
-          const int64_t a = n * own.layout.stride[0] + slab_at(0, d) + slab_at(1, h);
-          const int64_t at = (own.b.first[0] + n) * to.at[0] + output_at(0, d) + output_at(1, h) + output_at(2, 0);
-          tiles.add_line(a, a_row, at, d_row, own.b.size[3]);
-        }
-      }
-    }
-    own.tile_count = tiles.finish();
+    const image_strides to(is_backward(p) ? p.stride_x : p.stride_y);
+    own.tile_count = tile_box(own.s, own.b, own.layout, to, tiler(own.tiles, (kernel_.traits.warp_tile_m + 1) / 2));
   }
 
   // Filter points begin to end of a phase, numbered with W innermost.
@@ -162,7 +140,7 @@ class sweep_job {
     const int64_t taps_w = merged ? 1 : along[2].taps;
     for (int64_t index = begin; index < end; ++index) {
       const int64_t at[3] = {index / taps_w / along[1].taps, index / taps_w % along[1].taps, index % taps_w};
-      int64_t a = 0, tap = 0;
+      int64_t a = run_index * plan_.run, tap = 0;
       for (int dim = 0; dim < 3; ++dim) {
         a += (along[dim].tap_at + at[dim] * along[dim].tap_step) * own.layout.stride[dim + 1];
         tap = tap * p.filter[dim] + along[dim].tap_first + at[dim] * along[dim].tap_period;

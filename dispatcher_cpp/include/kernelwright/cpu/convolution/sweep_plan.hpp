@@ -73,10 +73,11 @@ inline int64_t slab_units(const kw_conv_problem& p, const int64_t (&size)[4], in
 }
 
 // As large as the slab and `most` outputs allow: whole lines first, then whole planes, then images.
-inline boxes cut_outputs(const kw_conv_problem& p, const sweep& largest, int64_t pitch, int64_t most, int64_t quantum) {
+inline boxes cut_outputs(const kw_conv_problem& p, const sweep& largest, int64_t pitch, int64_t most, int64_t quantum,
+                         int64_t units = kSlabUnits) {
   int64_t size[4] = {1, 1, 1, 1};
   const auto fits = [&] {
-    return size[0] * size[1] * size[2] * size[3] <= most && slab_units(p, size, pitch) <= kSlabUnits;
+    return size[0] * size[1] * size[2] * size[3] <= most && slab_units(p, size, pitch) <= units;
   };
   boxes all;
   for (int i = 3; i >= 0; --i) {

@@ -79,7 +79,7 @@ class weight_job {
     const image_strides strides(p.stride_x);
     const int64_t channels = p.c / p.groups;
     const slab_source from = {static_cast<const char*>(args_.a) + group * channels * kernel_.input_bytes, strides.at,
-                              channels};
+                              channels, kernel_.fill};
     slab_layout layout = {};
     w.b = slab;
     if (plan_.in_place != 0) {

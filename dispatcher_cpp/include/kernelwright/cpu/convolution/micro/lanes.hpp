@@ -9,129 +9,125 @@
 namespace kernelwright::cpu {
 namespace {
 
-// Lane i holds the first lane of the group that it belongs to.
+// Lane i holds the lane of channel 0 of the group that it belongs to.
 KW_CPU_INLINE ivec first_of_group(int64_t per_group) {
   int32_t lanes[kLanes];
   for (int32_t i = 0; i < kLanes; ++i) lanes[i] = i - i % static_cast<int32_t>(per_group);
   return load_int32(lanes);
 }
 
-KW_CPU_INLINE ivec broadcast_int32(int64_t value) {
-  int32_t lanes[kLanes];
-  for (int32_t i = 0; i < kLanes; ++i) lanes[i] = static_cast<int32_t>(value);
-  return load_int32(lanes);
-}
-
-// kLanes values, or the first `count`.
-template <class Element, bool Whole>
-KW_CPU_INLINE vec load_lanes(const typename Element::storage* p, int64_t count) {
-  return Whole ? Element::load_float(p) : Element::load_first(p, count);
-}
-
-template <class Element, class Epilogue>
+template <class Epilogue>
 class lanes {
  public:
-  using storage = typename Element::storage;
-
   static void multiply(const lanes_block& b) {
-    for (int64_t j = 0; j < b.channels; j += kLanes) {
-      const int64_t count = b.channels - j;
-      if (count >= kLanes) {
-        b.per_group == 1 ? line<true, true>(b, j, kLanes) : line<true, false>(b, j, kLanes);
-      } else {
-        b.per_group == 1 ? line<false, true>(b, j, count) : line<false, false>(b, j, count);
-      }
+    const bool single = b.per_group == 1;
+    for (int64_t i = 0; i < b.tile_count; ++i) {
+      const pixel_tile& t = b.tiles[i];
+      kTable.run[single ? 0 : 1][t.rows[0] + t.rows[1] - 1](b, t);
     }
   }
 
  private:
-  static constexpr int kOutputs = 8;  // at a time: multiply-adds in flight
+  static constexpr int kHalf = kLanesHalf, kOutputs = 2 * kHalf;
+  using tile_function = void (*)(const lanes_block&, const pixel_tile&);
 
-  template <bool Whole, bool Single>
-  static void line(const lanes_block& b, int64_t j, int64_t count) {
-    int64_t i = 0;
-    for (; i + kOutputs <= b.outputs; i += kOutputs) block<kOutputs, Whole, Single>(b, i, j, count);
-    const int64_t left = b.outputs - i;
-    if (left >= 4) block<4, Whole, Single>(b, i, j, count), i += 4;
-    if (left % 4 >= 2) block<2, Whole, Single>(b, i, j, count), i += 2;
-    if (left % 2 == 1) block<1, Whole, Single>(b, i, j, count);
-  }
-
-  template <int Outputs, bool Whole, bool Single>
-  static KW_CPU_INLINE void block(const lanes_block& b, int64_t i, int64_t j, int64_t count) {
-    const storage* x = static_cast<const storage*>(b.x) + i * b.x_step + j;
-    const float* w = b.w + j / kLanes * b.w_vector;
-    vec sum[Outputs];
-    KW_CPU_UNROLL for (int o = 0; o < Outputs; ++o) sum[o] = zero();
+  template <int Rows, bool Single>
+  static void run(const lanes_block& b, const pixel_tile& t) {
+    vec sum[Rows];
+    KW_CPU_UNROLL for (int i = 0; i < Rows; ++i) sum[i] = zero();
     const ivec group = Single ? ivec() : first_of_group(b.per_group);
-    for (int64_t t = 0; t < b.tap_count; ++t) {
-      const storage* point = x + b.taps[t].x;
-      const vec weights = load(w + b.taps[t].w);
-      const ivec from = Single ? ivec() : add_int32(group, broadcast_int32(b.taps[t].channel));
-      KW_CPU_UNROLL for (int o = 0; o < Outputs; ++o) {
-        vec value = load_lanes<Element, Whole>(point + o * b.x_step, count);
+    const int64_t row = b.a_row;
+    for (int64_t tap = 0; tap < b.tap_count; ++tap) {
+      const float* point[2] = {b.slab + t.a[0] + b.taps[tap].x, b.slab + t.a[1] + b.taps[tap].x};
+      const vec weights = load(b.w + b.taps[tap].w);
+      const ivec from = Single ? ivec() : add_int32(group, broadcast_int32(b.taps[tap].channel));
+      KW_CPU_UNROLL for (int i = 0; i < Rows; ++i) {
+        vec value = load(i < kHalf ? point[0] + i * row : point[1] + (i - kHalf) * row);
         if (!Single) value = permute(value, from);
-        sum[o] = fma(value, weights, sum[o]);
+        sum[i] = fma(value, weights, sum[i]);
       }
     }
-    KW_CPU_UNROLL for (int o = 0; o < Outputs; ++o) {
-      if (Whole) {
-        Epilogue::write_vector(sum[o], i + o, j, b.to);
-      } else {
-        Epilogue::write_first(sum[o], count, i + o, j, b.to);
-      }
+    const auto at = [&](int i) { return i < kHalf ? t.d[0] + i * b.to.ldc : t.d[1] + (i - kHalf) * b.to.ldc; };
+    if (b.channels == kLanes) {
+      KW_CPU_UNROLL for (int i = 0; i < Rows; ++i) Epilogue::template write_at<true>(sum[i], kLanes, at(i), b.to);
+    } else {
+      KW_CPU_UNROLL for (int i = 0; i < Rows; ++i) Epilogue::template write_at<false>(sum[i], b.channels, at(i), b.to);
     }
   }
+
+  struct table {
+    tile_function run[2][kOutputs];
+
+    template <int Rows>
+    constexpr void fill() {
+      run[0][Rows - 1] = &lanes::run<Rows, true>;
+      run[1][Rows - 1] = &lanes::run<Rows, false>;
+      if constexpr (Rows > 1) fill<Rows - 1>();
+    }
+    constexpr table() : run() { fill<kOutputs>(); }
+  };
+  static constexpr table kTable{};
 };
 
 template <class Element>
 class lanes_weight {
  public:
-  using storage = typename Element::storage;
-
+  // Filter points in parts as large as one another, so that each has many multiply-adds in flight.
   static void multiply(const lanes_weight_block& b) {
-    int64_t t = 0;
-    for (; t + kTaps <= b.tap_count; t += kTaps) taps<kTaps>(b, t);
-    const int64_t left = b.tap_count - t;
-    if (left >= 4) taps<4>(b, t), t += 4;
-    if (left % 4 >= 2) taps<2>(b, t), t += 2;
-    if (left % 2 == 1) taps<1>(b, t);
-  }
-
- private:
-  static constexpr int kTaps = 8;  // at a time: multiply-adds in flight
-
-  template <int Taps>
-  static void taps(const lanes_weight_block& b, int64_t first) {
-    if (b.channels >= kLanes) {
-      b.per_group == 1 ? sum_up<Taps, true, true>(b, first) : sum_up<Taps, true, false>(b, first);
-    } else {
-      b.per_group == 1 ? sum_up<Taps, false, true>(b, first) : sum_up<Taps, false, false>(b, first);
+    const int64_t parts = divide_up(b.tap_count, kTaps);
+    for (int64_t index = 0, first = 0; index < parts; ++index) {
+      const int64_t taps = b.tap_count / parts + (index < b.tap_count % parts ? 1 : 0);
+      kTable.run[b.per_group == 1 ? 0 : 1][taps - 1](b, b.taps + first);
+      first += taps;
     }
   }
 
-  template <int Taps, bool Whole, bool Single>
-  static void sum_up(const lanes_weight_block& b, int64_t first) {
-    const storage* x = static_cast<const storage*>(b.x);
-    const storage* dy = static_cast<const storage*>(b.dy);
-    const lanes_tap* at = b.taps + first;
+ private:
+  using storage = typename Element::storage;
+  using taps_function = void (*)(const lanes_weight_block&, const lanes_tap*);
+  static constexpr int kTaps = 12;
+
+  template <int Taps, bool Single>
+  static void sum_up(const lanes_weight_block& b, const lanes_tap* taps) {
     vec sum[Taps];
     ivec from[Taps];
     const ivec group = Single ? ivec() : first_of_group(b.per_group);
     KW_CPU_UNROLL for (int t = 0; t < Taps; ++t) {
-      sum[t] = load(b.sums + at[t].w);
-      if (!Single) from[t] = add_int32(group, broadcast_int32(at[t].channel));
+      sum[t] = load(b.sums + taps[t].w);
+      if (!Single) from[t] = add_int32(group, broadcast_int32(taps[t].channel));
     }
-    for (int64_t i = 0; i < b.outputs; ++i, x += b.x_step, dy += b.dy_step) {
-      const vec gradient = load_lanes<Element, Whole>(dy, b.channels);
-      KW_CPU_UNROLL for (int t = 0; t < Taps; ++t) {
-        vec value = load_lanes<Element, Whole>(x + at[t].x, b.channels);
-        if (!Single) value = permute(value, from[t]);
-        sum[t] = fma(value, gradient, sum[t]);
+    for (int64_t n = 0; n < b.count[0]; ++n) {
+      for (int64_t d = 0; d < b.count[1]; ++d) {
+        for (int64_t h = 0; h < b.count[2]; ++h) {
+          const float* x = b.slab + n * b.slab_stride[0] + d * b.slab_stride[1] + h * b.slab_stride[2];
+          const storage* dy =
+              static_cast<const storage*>(b.dy) + n * b.dy_stride[0] + d * b.dy_stride[1] + h * b.dy_stride[2];
+          for (int64_t w = b.count[3]; w > 0; --w, x += b.slab_stride[3], dy += b.dy_stride[3]) {
+            const vec gradient = b.channels == kLanes ? Element::load_float(dy) : Element::load_first(dy, b.channels);
+            KW_CPU_UNROLL for (int t = 0; t < Taps; ++t) {
+              vec value = load(x + taps[t].x);
+              if (!Single) value = permute(value, from[t]);
+              sum[t] = fma(value, gradient, sum[t]);
+            }
+          }
+        }
       }
     }
-    KW_CPU_UNROLL for (int t = 0; t < Taps; ++t) store(b.sums + at[t].w, sum[t]);
+    KW_CPU_UNROLL for (int t = 0; t < Taps; ++t) store(b.sums + taps[t].w, sum[t]);
   }
+
+  struct table {
+    taps_function run[2][kTaps];
+
+    template <int Taps>
+    constexpr void fill() {
+      run[0][Taps - 1] = &lanes_weight::sum_up<Taps, true>;
+      run[1][Taps - 1] = &lanes_weight::sum_up<Taps, false>;
+      if constexpr (Taps > 1) fill<Taps - 1>();
+    }
+    constexpr table() : run() { fill<kTaps>(); }
+  };
+  static constexpr table kTable{};
 };
 
 }  // namespace

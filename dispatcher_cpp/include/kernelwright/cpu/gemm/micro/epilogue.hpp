@@ -29,30 +29,37 @@ struct epilogue {
 
   // kLanes sums of row i from column j on, or the first `count` of them.
   static KW_CPU_INLINE void write_vector(vec sum, int64_t i, int64_t j, const output& to) {
-    const int64_t at = i * to.ldc + j;
-    vec v = mul(broadcast(to.alpha), sum);
-    if (to.beta != 0.0f) {
-      v = fma(broadcast(to.alpha), sum,
-              mul(broadcast(to.beta), Output::load_float(static_cast<const storage*>(to.c) + at)));
-    }
-    for (uint32_t n = 0; n < kNumD; ++n) v = join(v, Output::load_float(further(to, n, i, j)));
-    Output::store_float(static_cast<storage*>(to.d) + at, Activation::apply(v));
+    write_some<true>(sum, kLanes, i * to.ldc + j, to, [&](uint32_t n) { return i * to.ld_multi_d[n] + j; });
   }
   static KW_CPU_INLINE void write_first(vec sum, int64_t count, int64_t i, int64_t j, const output& to) {
-    const int64_t at = i * to.ldc + j;
-    vec v = mul(broadcast(to.alpha), sum);
-    if (to.beta != 0.0f) {
-      v = fma(broadcast(to.alpha), sum,
-              mul(broadcast(to.beta), Output::load_first(static_cast<const storage*>(to.c) + at, count)));
-    }
-    for (uint32_t n = 0; n < kNumD; ++n) v = join(v, Output::load_first(further(to, n, i, j), count));
-    Output::store_first(static_cast<storage*>(to.d) + at, Activation::apply(v), count);
+    write_some<false>(sum, count, i * to.ldc + j, to, [&](uint32_t n) { return i * to.ld_multi_d[n] + j; });
+  }
+  // kLanes or `count` sums, `at` elements from where the output begins; a further D of one line stays where it is.
+  template <bool Whole>
+  static KW_CPU_INLINE void write_at(vec sum, int64_t count, int64_t at, const output& to) {
+    write_some<Whole>(sum, count, at, to, [&](uint32_t n) { return to.ld_multi_d[n] == 0 ? 0 : at; });
   }
 
  private:
   static KW_CPU_INLINE vec join(vec v, vec other) { return Combine == KW_D_ADD ? add(v, other) : mul(v, other); }
-  static KW_CPU_INLINE const storage* further(const output& to, uint32_t n, int64_t i, int64_t j) {
-    return static_cast<const storage*>(to.multi_d[n]) + i * to.ld_multi_d[n] + j;
+
+  // further(n): where the values of D n begin.
+  template <bool Whole, class Further>
+  static KW_CPU_INLINE void write_some(vec sum, int64_t count, int64_t at, const output& to, const Further& further) {
+    const auto read = [&](const void* from, int64_t offset) {
+      const storage* p = static_cast<const storage*>(from) + offset;
+      return Whole ? Output::load_float(p) : Output::load_first(p, count);
+    };
+    vec v = mul(broadcast(to.alpha), sum);
+    if (to.beta != 0.0f) v = fma(broadcast(to.alpha), sum, mul(broadcast(to.beta), read(to.c, at)));
+    for (uint32_t n = 0; n < kNumD; ++n) v = join(v, read(to.multi_d[n], further(n)));
+    v = Activation::apply(v);
+    storage* d = static_cast<storage*>(to.d) + at;
+    if constexpr (Whole) {
+      Output::store_float(d, v);
+    } else {
+      Output::store_first(d, v, count);
+    }
   }
 };
 
