@@ -1,48 +1,65 @@
 """AMD convolution kernels run in the simulator, through the dispatcher and the library's launcher.
 
-Every direction, 2D and 3D, with groups, strides, dilations and odd sizes. Sums of small integers must be bit-exact; no
+Every direction, 2D and 3D, with groups, strides, dilations, odd sizes and gaps in memory; memory around results is
+guarded. Sums of small integers must be bit-exact, random numbers must keep the rounding bound of their sum, and no
 check for races, missing waits and uninitialised values may find anything.
 """
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 
-from convolution import reference
 from convolution.amd.built import SPECS, library
-from convolution.reference import Shape
-from kernelwright.dispatch import Dispatcher, NoKernelError
+from convolution.correctness.bench import check
+from kernelwright.dispatch import ConvProblem, Dispatcher, NoKernelError
 from kernelwright.dispatch.testdata import mocks
 from kernelwright.simulator.checks.options import Checks
 from kernelwright.simulator.run import device
 
-DTYPES = {"fp16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
-SHAPES = {
-    2: (
-        Shape(2, 16, 24, (7, 9), (3, 3), groups=2, stride=(2, 1), left=(1, 1)),
-        Shape(1, 40, 8, (8, 6), (3, 2), left=(1, 0), right=(0, 2), dilation=(2, 1)),
-        Shape(1, 8, 16, (7, 8), (2, 2), stride=(3, 2), dilation=(2, 2)),
-        Shape(3, 8, 136, (5, 11), (1, 1)),
-    ),
-    3: (
-        Shape(1, 8, 8, (3, 4, 5), (2, 3, 2), stride=(1, 2, 1), left=(1, 1, 0)),
-        Shape(2, 16, 8, (4, 3, 3), (3, 3, 3), groups=2, left=(1, 1, 1)),
-        Shape(1, 16, 8, (5, 4, 6), (1, 2, 1), stride=(2, 3, 2), dilation=(1, 2, 1)),
-    ),
-}
-POINTS = (Shape(2, 64, 16, (5, 5), (1, 1), groups=2, stride=(2, 1)), Shape(1, 200, 8, (3, 4), (1, 1)))
-CASES = [
-    (arch, number, shape)
-    for arch, specs in SPECS.items()
-    for number, spec in enumerate(specs)
-    for shape in (POINTS if "specialization" in spec else SHAPES[3 if spec["layout"] == "ndhwgc" else 2])
-]
+# n, c and k of all groups, then sizes, filter, and fields by name.
+PLANES: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...] = (
+    ((2, 32, 48, (7, 9), (3, 3), 2), {"stride": (2, 1), "pad_left": 1}),
+    ((1, 40, 8, (8, 6), (3, 2)), {"pad_left": (1, 0), "pad_right": (0, 2), "dilation": (2, 1)}),
+    ((1, 8, 16, (7, 8), (2, 2)), {"stride": (3, 2), "dilation": 2}),
+    ((3, 8, 136, (5, 11), (1, 1)), {}),
+)
+VOLUMES: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...] = (
+    ((1, 8, 8, (3, 4, 5), (2, 3, 2)), {"stride": (1, 2, 1), "pad_left": (1, 1, 0)}),
+    ((2, 32, 16, (4, 3, 3), (3, 3, 3), 2), {"pad_left": 1}),
+    ((1, 16, 8, (5, 4, 6), (1, 2, 1)), {"stride": (2, 3, 2), "dilation": (1, 2, 1)}),
+)
+POINTS: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...] = (
+    ((2, 128, 32, (5, 5), (1, 1), 2), {"stride": (2, 1)}),
+    ((1, 200, 8, (3, 4), (1, 1)), {}),
+)
+KERNELS = [(arch, number) for arch, specs in SPECS.items() for number in range(len(specs))]
+
+
+def problems(arch: str, number: int) -> list[ConvProblem]:
+    """What a kernel is tried with, each densely in memory and with gaps."""
+    spec = SPECS[arch][number]
+    shapes = POINTS if "specialization" in spec else VOLUMES if spec["layout"] == "ndhwgc" else PLANES
+    fields = {"dtype": spec["dtype"], **{key: spec[key] for key in ("bias", "residual", "activation") if key in spec}}
+    if spec.get("two_stage"):
+        fields["split_k"] = 3
+    dense = [ConvProblem(spec["direction"], *shape, **options, **fields) for shape, options in shapes]
+    return [*dense, *(with_even_gaps(problem) for problem in dense if "split_k" not in fields)]
+
+
+def with_even_gaps(problem: ConvProblem) -> ConvProblem:
+    """The problem on parts of larger tensors, whose points are still aligned to 4 bytes."""
+    strides = []
+    for channels, sizes in ((problem.c, problem.sizes), (problem.k, problem.out_size)):
+        steps = [channels + 2]
+        for size in reversed(sizes):
+            steps.insert(0, steps[0] * size + 4)
+        strides.append((steps[0], 1, *steps[1:]))
+    return replace(problem, stride_x=strides[0], stride_y=strides[1])
 
 
 @cache
@@ -55,79 +72,49 @@ def dispatcher(arch: str, number: int) -> Dispatcher:
     return Dispatcher([made], f"sim:{arch}", selection=name)
 
 
-def drawn(shape: tuple[int, ...], dtype: np.dtype, seed: int) -> np.ndarray:
-    """Small integers, channels of all groups side by side."""
-    return np.random.default_rng(seed).integers(-2, 3, shape).astype(dtype)
+@pytest.mark.parametrize(("arch", "number"), KERNELS)
+def test_every_result_is_right(arch: str, number: int) -> None:
+    for seed, problem in enumerate(problems(arch, number)):
+        check(dispatcher(arch, number), problem, seed, whole=True, repeats=1)
+        assert any(report.counts["matrix"] > 0 for report in device.last_reports())
 
 
-def flat(array: np.ndarray, shape: Shape, weights: bool = False) -> np.ndarray:
-    """Groups and their channels as one axis, as calls take them."""
-    if weights:
-        return array.reshape(shape.groups * shape.k, *shape.filter, shape.c)
-    return array.reshape(*array.shape[:-2], array.shape[-2] * array.shape[-1])
+@pytest.mark.parametrize(("arch", "number"), KERNELS)
+def test_rounding_keeps_the_bound_of_the_sum(arch: str, number: int) -> None:
+    check(dispatcher(arch, number), problems(arch, number)[0], 5, whole=False, repeats=2)
 
 
-def computed(arch: str, number: int, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
-    """What the kernel makes of a problem, and what is right."""
-    spec, dispatch = SPECS[arch][number], dispatcher(arch, number)
-    dtype = DTYPES[spec["dtype"]]
-    x, w, y = (drawn(each, dtype, seed) for seed, each in enumerate((shape.x_shape, shape.w_shape, shape.y_shape)))
-    options: dict[str, Any] = {"stride": shape.stride, "dilation": shape.dilation, "groups": shape.groups}
-    options["padding"] = list(zip(shape.left, shape.right, strict=True))
-    if spec["direction"] == "backward_data":
-        found = dispatch.conv_backward_data(flat(y, shape), flat(w, shape, True), shape.extent, **options)
-        return found, flat(reference.backward_data(shape, y, w), shape)
-    if spec["direction"] == "backward_weight":
-        splits = {"split_k": 3} if spec.get("two_stage") else {}
-        found = dispatch.conv_backward_weight(flat(x, shape), flat(y, shape), shape.filter, **options, **splits)
-        return found, flat(reference.backward_weight(shape, x, y), shape, True)
-    wanted = flat(reference.forward(shape, x, w), shape)
-    if spec.get("bias"):
-        bias = drawn((wanted.shape[-1],), dtype, 7)
-        options |= {"bias": bias, "residual": flat(y, shape), "activation": "relu"}
-        wanted = np.maximum(wanted + bias.astype(np.float64) + flat(y, shape).astype(np.float64), 0)
-    return dispatch.conv_forward(flat(x, shape), flat(w, shape, True), **options), wanted
-
-
-@pytest.mark.parametrize(("arch", "number", "shape"), CASES)
-def test_every_result_is_right(arch: str, number: int, shape: Shape) -> None:
-    found, wanted = computed(arch, number, shape)
-    np.testing.assert_array_equal(found.astype(np.float64), wanted.astype(found.dtype).astype(np.float64))
-    report = device.last_reports()[0]
-    assert report.simulated and report.arch == arch and report.counts["matrix"] > 0
-
-
-@pytest.mark.parametrize(("arch", "number"), dict.fromkeys((arch, number) for arch, number, _ in CASES))
+@pytest.mark.parametrize(("arch", "number"), KERNELS)
 def test_no_check_finds_anything_in_any_order_of_waves(arch: str, number: int) -> None:
-    shape = next(shape for one, other, shape in CASES if (one, other) == (arch, number))
     for seed in (None, 1):
         with device.configure(checks=Checks(uninitialised=True, races=True, waits=True), seed=seed):
-            found, wanted = computed(arch, number, shape)
-        np.testing.assert_array_equal(found.astype(np.float64), wanted.astype(found.dtype).astype(np.float64))
+            check(dispatcher(arch, number), problems(arch, number)[0], 3, whole=True, repeats=1)
 
 
 @pytest.mark.parametrize(
-    ("shape", "beta", "why"),
+    ("fields", "why"),
     [
-        (Shape(1, 12, 8, (4, 4), (1, 1)), 0.0, "c per group = 12 is not a multiple of 8, the vector in which x"),
-        (Shape(1, 8, 12, (4, 4), (1, 1)), 0.0, "k per group = 12 is not a multiple of 8, the vector in which y"),
-        (Shape(1, 8, 8, (4, 4), (1, 1)), 0.5, "beta is 0.5, this kernel serves 0"),
+        ({"c": 12}, "c per group = 12 is not a multiple of 8, the vector in which x"),
+        ({"k": 12}, "k per group = 12 is not a multiple of 8, the vector in which y"),
+        ({"beta": 0.5}, "beta is 0.5, this kernel serves 0"),
+        ({"stride_x": (145, 1, 36, 9)}, "a stride of x is .* elements: points are not aligned to 4 bytes"),
+        ({"bias": True}, "the problem has a bias, this kernel adds none"),
     ],
 )
-def test_what_a_kernel_does_not_serve_is_said(shape: Shape, beta: float, why: str) -> None:
-    x, w = (drawn(each, DTYPES["fp16"], 0) for each in (shape.x_shape, shape.w_shape))
-    out = np.zeros((shape.n, *shape.out, shape.k), np.float16)
+def test_what_a_kernel_does_not_serve_is_said(fields: dict[str, Any], why: str) -> None:
+    plain = {"n": 1, "c": 8, "k": 8, "size": (4, 4), "filter": 1, "dtype": "fp16"}
     with pytest.raises(NoKernelError, match=why):
-        dispatcher("gfx942", 0).conv_forward(flat(x, shape), flat(w, shape, True), out, beta=beta)
+        dispatcher("gfx942", 0).plan(ConvProblem("forward", **{**plain, **fields}))
 
 
-def test_rounding_keeps_the_bound_of_the_sum() -> None:
-    shape = Shape(2, 64, 16, (9, 10), (3, 3), groups=2, left=(1, 1))
-    rng = np.random.default_rng(5)
-    x, w = (rng.standard_normal(each).astype(np.float16) for each in (shape.x_shape, shape.w_shape))
-    found = dispatcher("gfx942", 0).conv_forward(flat(x, shape), flat(w, shape, True), padding=1, groups=2)
-    wanted = flat(reference.forward(shape, x, w), shape)
-    sizes = flat(reference.forward(shape, np.abs(x), np.abs(w)), shape)
-    terms = math.prod(shape.filter) * shape.c
-    bound = np.abs(wanted) * 2.0**-11 + sizes * terms * 2.0**-24 + 2.0**-24
-    assert (np.abs(found.astype(np.float64) - wanted) <= bound).all()
+def test_how_many_slices_changes_no_bit_of_exact_sums() -> None:
+    shape, options = PLANES[0]
+    results = set()
+    for split_k in (1, 2, 3):
+        problem = ConvProblem("backward_weight", *shape, **options, dtype="fp16", split_k=split_k)
+        rng = np.random.default_rng(0)
+        x, dy = (rng.integers(-2, 3, each).astype(np.float16) for each in (problem.x_shape, problem.y_shape))
+        out = np.full(problem.w_shape, np.nan, np.float16)
+        dispatcher("gfx942", 2).plan(problem)(x, dy, out)
+        results.add(out.tobytes())
+    assert len(results) == 1
