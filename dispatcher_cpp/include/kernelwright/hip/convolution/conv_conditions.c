@@ -19,6 +19,9 @@ typedef struct vector_need {
 static int64_t tiles(int64_t extent, uint32_t tile) { return (extent + tile - 1) / tile; }
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
+/* The product, or INT64_MAX where it has more bits; neither is negative. */
+static int64_t times(int64_t a, int64_t b) { return a != 0 && b > INT64_MAX / a ? INT64_MAX : a * b; }
+
 static int64_t outputs(const kw_conv_problem* p) { return kw_conv_out_points(p); }
 
 uint32_t kw_hip_conv_alignment(const kw_conv_traits* t) {
@@ -37,7 +40,8 @@ int64_t kw_hip_conv_workgroups(const kw_conv_traits* t, const kw_conv_problem* p
       g.m *= tiles(p->extent[i], (uint32_t)p->stride[i]);
     }
   }
-  return tiles(g.m, t->tile_m) * tiles(g.n, t->tile_n) * phases * p->split_k * p->groups;
+  const int64_t of_phase = times(tiles(g.m, t->tile_m), tiles(g.n, t->tile_n));
+  return times(times(of_phase, phases), times(p->split_k, p->groups));
 }
 
 static kw_status check_vectors(const kw_conv_traits* t, const kw_conv_problem* p, char* reason, size_t bytes) {
@@ -112,29 +116,36 @@ static kw_status check_spacing(const kw_conv_problem* p, char* reason, size_t by
   return KW_UNSUPPORTED;
 }
 
-/* Extents beyond 31 bits are refused first, so that nothing later can overflow 64 bits. */
+static int fits(int64_t value) { return value >= 0 && value <= INT32_MAX; }
+
+static int all_fit(const int64_t* values, int count) {
+  int64_t product = 1;
+  for (int i = 0; i < count; ++i) {
+    if (!fits(values[i])) return 0;
+    product = times(product, values[i]);
+  }
+  return fits(product);
+}
+
+/* Counts of points beyond 31 bits are refused first, so that nothing later can overflow 64 bits. */
 static kw_status check_range(const kw_conv_problem* p, char* reason, size_t bytes) {
-  const int64_t* const arrays[] = {p->extent, p->filter, p->stride, p->dilation, p->pad_left, p->pad_right};
-  static const char* const names[] = {"extent", "filter", "stride", "dilation", "pad_left", "pad_right"};
-  const int64_t counts[] = {p->groups, p->n, p->c, p->k};
-  for (int i = 0; i < 6; ++i)
-    for (int dim = 0; dim < KW_CONV_SPATIAL; ++dim) {
-      if (arrays[i][dim] >= 0 && arrays[i][dim] <= INT16_MAX) continue;
-      snprintf(reason, bytes, "%s = %lld, this kernel serves up to %d", names[i], (long long)arrays[i][dim], INT16_MAX);
-      return KW_UNSUPPORTED;
-    }
-  for (int i = 0; i < 4; ++i) {
-    if (counts[i] >= 0 && counts[i] <= INT32_MAX) continue;
-    snprintf(reason, bytes, "%lld groups, images or channels do not fit into 31 bits", (long long)counts[i]);
-    return KW_UNSUPPORTED;
+  const int64_t channels[] = {p->groups, p->c, p->k};
+  const char* what = NULL;
+  int64_t padded[KW_CONV_SPATIAL + 1] = {p->n};
+  for (int i = 0; i < KW_CONV_SPATIAL; ++i) {
+    if (!fits(p->extent[i]) || !fits(p->pad_left[i]) || !fits(p->pad_right[i])) what = "an extent or its padding";
+    padded[1 + i] = what == NULL ? p->extent[i] + p->pad_left[i] + p->pad_right[i] : 0;
   }
-  for (int i = 0; i < KW_CONV_STRIDES; ++i) {
-    if (p->stride_x[i] >= 0 && p->stride_x[i] <= INT32_MAX && p->stride_y[i] >= 0 && p->stride_y[i] <= INT32_MAX)
-      continue;
-    snprintf(reason, bytes, "a stride in memory is negative or does not fit into 31 bits");
-    return KW_UNSUPPORTED;
-  }
-  return KW_OK;
+  if (what == NULL && !all_fit(padded, KW_CONV_SPATIAL + 1)) what = "the number of points of all images";
+  if (!all_fit(p->filter, KW_CONV_SPATIAL)) what = "the number of filter points";
+  if (!all_fit(p->stride, KW_CONV_SPATIAL) || !all_fit(p->dilation, KW_CONV_SPATIAL)) what = "strides or dilations";
+  for (int i = 0; i < 3; ++i)
+    if (!fits(channels[i])) what = "the number of groups or channels";
+  for (int i = 0; i < KW_CONV_STRIDES; ++i)
+    if (!fits(p->stride_x[i]) || !fits(p->stride_y[i])) what = "a stride in memory";
+  if (what == NULL) return KW_OK;
+  snprintf(reason, bytes, "%s does not fit into 31 bits", what);
+  return KW_UNSUPPORTED;
 }
 
 static kw_status check_counts(const kw_hip_conv* conv, const kw_conv_problem* p, const kw_hip_conv_facts* facts,
@@ -155,6 +166,16 @@ static kw_status check_counts(const kw_hip_conv* conv, const kw_conv_problem* p,
   return KW_UNSUPPORTED;
 }
 
+/* What everything else divides by. */
+static kw_status check_divisors(const kw_conv_problem* p, char* reason, size_t bytes) {
+  int whole = p->groups >= 1 && p->c % p->groups == 0 && p->k % p->groups == 0;
+  for (int i = 0; i < KW_CONV_SPATIAL; ++i)
+    whole = whole && p->stride[i] >= 1 && p->dilation[i] >= 1 && p->filter[i] >= 1;
+  if (whole) return KW_OK;
+  snprintf(reason, bytes, "groups divide c and k; filter, stride and dilation are at least 1");
+  return KW_INVALID_ARGUMENT;
+}
+
 kw_status kw_hip_conv_check(const kw_hip_conv* conv, const kw_conv_problem* p, const kw_hip_conv_facts* facts,
                             char* reason, size_t bytes) {
   kw_status status = kw_conv_traits_match(&conv->traits, p, reason, bytes);
@@ -162,6 +183,7 @@ kw_status kw_hip_conv_check(const kw_hip_conv* conv, const kw_conv_problem* p, c
     snprintf(reason, bytes, "beta is %g, this kernel serves 0", p->beta);
     status = KW_UNSUPPORTED;
   }
+  if (status == KW_OK) status = check_divisors(p, reason, bytes);
   if (status == KW_OK) status = check_range(p, reason, bytes);
   if (status == KW_OK) status = check_vectors(&conv->traits, p, reason, bytes);
   if (status == KW_OK) status = check_spans(&conv->traits, p, reason, bytes);
