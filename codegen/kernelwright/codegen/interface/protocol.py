@@ -48,6 +48,9 @@ in the trees of our own sources, where the generator was installed from its whee
 A request of stage "check_set" has a ``set`` and ``archs``; the response {"problems": [sentence, …]} names each kernel
 of the set that another set promises to contain and does not.
 
+A request of stage "tree" has the ``name`` of a tree that is made of another one, which stands at ``__<its name>``; the
+response {"files": {path: text}} holds its files.
+
 A request of stage "compile_commands" has ``kernels`` and optionally ``toolchains`` as above; ``directory``, the
 absolute path where files and trees will stand; and optionally ``include``, the absolute path of a folder with this
 project's headers. Response (see kernelwright.codegen.interface.compile_commands)::

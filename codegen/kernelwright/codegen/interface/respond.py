@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernelwright.codegen.interface.protocol import Request, parse_request
+from kernelwright.codegen.lean.made import respond_tree
 from kernelwright.codegen.packaging.headers import respond_headers
 from kernelwright.codegen.planning.describe import kernel_json, library_json
 from kernelwright.codegen.planning.native import respond_native
@@ -24,6 +25,8 @@ def respond(raw: object) -> dict[str, Any]:
         return respond_native(raw)
     if isinstance(raw, dict) and raw.get("stage") == "headers":
         return respond_headers(raw)
+    if isinstance(raw, dict) and raw.get("stage") == "tree":
+        return respond_tree(raw)
     if isinstance(raw, dict) and raw.get("stage") == "report":
         return _report(raw)
     if isinstance(raw, dict) and raw.get("stage") == "check_set":

@@ -130,7 +130,7 @@ def test_the_abi_version_is_the_headers() -> None:
         ({"stage": "expand", "set": "essential", "archs": ["gfx942"], "filter": "False"}, "matches none of"),
         (
             {"stage": "plan", "name": "g", "kernels": [kernel()], "toolchains": {"hip": "rocmm"}},
-            "unknown hip toolchain 'rocmm'; allowed: wheel, rocm",
+            "unknown hip toolchain 'rocmm'; allowed: wheel, stock, rocm",
         ),
         (
             {"stage": "plan", "name": "g", "kernels": [kernel()], "toolchains": {"hip": {"choice": "rocm", "x": 1}}},

@@ -63,7 +63,7 @@ OPS: Mapping[Direction, str] = {
     Direction.BACKWARD_WEIGHT: "KW_OP_CONV_WEIGHT_SLICES",
 }
 
-_FOLDER = "__hip_convolution/include/kernelwright/hip/convolution"
+_FOLDER = "__hip_convolution_launcher/include/kernelwright/hip/launchers/convolution"
 SOURCES = {name: f"{_FOLDER}/{name}.c" for name in ("conv_conditions", "convolution")}
 """Launcher sources that a library with convolution kernels contains."""
 
