@@ -6,6 +6,9 @@ the local executor's sandbox, one command at a time, in turns. Prints JSON. Exam
 
     PYTHONPATH=arch:codegen python benchmarks/build/compile_cost.py --trees trees.json --out cost.json
 
+With ``--stock`` the other road is the plan of an AMD kernel with CK Tile's headers as they are, and it is compared
+whether both roads end in the same assembly.
+
 Without ``--filter`` it takes, of the essential set, the first fp16 and the first 8-bit kernel of each AMD architecture
 and the bf16 kernels of sm_90a. CPU seconds grow when other work shares the cores; compare ratios.
 """
@@ -70,14 +73,17 @@ def chosen(expression: str | None, names: Sequence[str]) -> Iterator[tuple[Arch,
         yield from ((selection.arch, kernel) for kernel in kernels)
 
 
-def our_road(kernel: Kernel, arch: Arch) -> Road:
-    """The compile plan of the kernel, with the default toolchains."""
-    plan = kernel_actions(kernel, arch, backend_for(arch, DEFAULT_TOOLCHAINS))
+def our_road(kernel: Kernel, arch: Arch, hip: str = "wheel") -> Road:
+    """The compile plan of the kernel, with the default toolchains but for AMD's."""
+    plan = kernel_actions(kernel, arch, backend_for(arch, {**DEFAULT_TOOLCHAINS, "hip": hip}))
     return Road(plan.files, plan.actions)
 
 
 def plain_road(kernel: Kernel, arch: Arch, tools: Path) -> Road:
-    """The plain command for the same rendered source; ``tools`` holds what it needs beside the trees."""
+    """The plain command for the same rendered source; ``tools`` holds what it needs beside the trees.
+
+    It uses the headers as they are.
+    """
     if arch.backend == "cutlass":
         gxx = shutil.which("g++")
         if gxx is None:
@@ -87,7 +93,7 @@ def plain_road(kernel: Kernel, arch: Arch, tools: Path) -> Road:
         plan = kernel_actions(kernel, arch, backend_for(arch, {**DEFAULT_TOOLCHAINS, "cuda": nvcc}))
         return Road(plan.files, plan.actions)
     if arch.backend == "ck_tile":
-        ours = our_road(kernel, arch)
+        ours = our_road(kernel, arch, "stock")
         to_assembly = ours.actions[0]
         *flags, mode, source, _, assembly = to_assembly.argv
         assert mode == "-S", to_assembly.argv
@@ -97,8 +103,16 @@ def plain_road(kernel: Kernel, arch: Arch, tools: Path) -> Road:
     return Road(missing="not measured: the plan is the plain command")
 
 
-def run(road: Road, trees: Mapping[str, Path]) -> dict[str, Cost]:
-    """The cost of each action by its first word ("compile", "assemble", …), run one by one with an empty cache."""
+@dataclass(frozen=True)
+class Ran:
+    """The cost of each action by its first word ("compile", "assemble", …), and the sha256 of what the first made."""
+
+    costs: dict[str, Cost]
+    first: str
+
+
+def run(road: Road, trees: Mapping[str, Path]) -> Ran:
+    """Run the actions of a road one by one with an empty cache."""
     costs = {action.description.split()[0].lower(): f"{action.outputs[0]}.cost.json" for action in road.actions}
     assert len(costs) == len(road.actions)
     timed = [
@@ -111,26 +125,33 @@ def run(road: Road, trees: Mapping[str, Path]) -> dict[str, Cost]:
     ]
     with tempfile.TemporaryDirectory() as cache:
         made = LocalExecutor(trees, Path(cache)).run(road.files, timed)
-        return {step: json.loads(made[result].read_text("ascii")) for step, result in costs.items()}
+        first = hashlib.sha256(made[road.actions[0].outputs[0]].read_bytes()).hexdigest()
+        return Ran({step: json.loads(made[result].read_text("ascii")) for step, result in costs.items()}, first)
 
 
-def measure(kernels: Sequence[tuple[Arch, Kernel]], trees: Mapping[str, Path], repeats: int) -> list[dict[str, Any]]:
-    """Both roads of each kernel in turns, ``repeats`` times; the road that goes first alternates."""
+def measure(
+    kernels: Sequence[tuple[Arch, Kernel]], trees: Mapping[str, Path], repeats: int, other: str
+) -> list[dict[str, Any]]:
+    """Our road and the ``other`` ("plain" or "stock") of each kernel in turns; the road that goes first alternates."""
     with tempfile.TemporaryDirectory() as folder:
         _write_lld(Path(folder), Path(trees["zig"]))
         pairs = [
-            {"ours": our_road(kernel, arch), "plain": plain_road(kernel, arch, Path(folder))}
+            {
+                "ours": our_road(kernel, arch),
+                other: our_road(kernel, arch, "stock") if other == "stock" else plain_road(kernel, arch, Path(folder)),
+            }
             for arch, kernel in kernels
         ]
-        runs: list[dict[str, list[dict[str, Cost]]]] = [{"ours": [], "plain": []} for _ in pairs]
+        runs: list[dict[str, list[Ran]]] = [{name: [] for name in pair} for pair in pairs]
         for turn in range(repeats):
             for (_, kernel), pair, results in zip(kernels, pairs, runs, strict=True):
-                for name in ("ours", "plain") if turn % 2 == 0 else ("plain", "ours"):
+                for name in ("ours", other) if turn % 2 == 0 else (other, "ours"):
                     if not pair[name].missing:
-                        results[name].append(run(pair[name], trees))
-                        print(f"{kernel.arch} {kernel.name} {name}: {results[name][-1]}", file=sys.stderr, flush=True)
+                        ran = run(pair[name], trees)
+                        results[name].append(ran)
+                        print(f"{kernel.arch} {kernel.name} {name}: {ran.costs}", file=sys.stderr, flush=True)
     return [
-        {"arch": arch.name, "kernel": kernel.name, **_summary(results, pair["plain"].missing)}
+        {"arch": arch.name, "kernel": kernel.name, **_summary(results, other, pair[other].missing)}
         for (arch, kernel), pair, results in zip(kernels, pairs, runs, strict=True)
     ]
 
@@ -141,16 +162,19 @@ def _write_lld(folder: Path, zig_root: Path) -> None:
     wrapper.chmod(0o755)
 
 
-def _summary(results: Mapping[str, Sequence[Mapping[str, Cost]]], missing: str) -> dict[str, Any]:
-    ours, plain = ([_total(steps) for steps in results[name]] for name in ("ours", "plain"))
+def _summary(results: Mapping[str, Sequence[Ran]], other: str, missing: str) -> dict[str, Any]:
+    ours, theirs = ([_total(ran.costs) for ran in results[name]] for name in ("ours", other))
+    steps = results["ours"][0].costs
     summary: dict[str, Any] = {
         "ours": _spread_all(ours),
-        "steps": {step: _spread_all([steps[step] for steps in results["ours"]]) for step in results["ours"][0]},
-        "plain": missing or _spread_all(plain),
+        "steps": {step: _spread_all([ran.costs[step] for ran in results["ours"]]) for step in steps},
+        other: missing or _spread_all(theirs),
     }
     if not missing:
-        ratios = [mine["cpu_s"] / theirs["cpu_s"] for mine, theirs in zip(ours, plain, strict=True)]
-        summary["cpu_ratio_to_plain"] = _spread(ratios)
+        ratios = [mine["cpu_s"] / its["cpu_s"] for mine, its in zip(ours, theirs, strict=True)]
+        summary[f"cpu_ratio_to_{other}"] = _spread(ratios)
+    if other == "stock":
+        summary["same_assembly"] = len({ran.first for rans in results.values() for ran in rans}) == 1
     return summary
 
 
@@ -165,6 +189,12 @@ def _spread_all(costs: Sequence[Cost]) -> dict[str, Cost]:
 
 def _spread(values: Sequence[float]) -> Cost:
     return {name: round(f(values), 3) for name, f in (("median", statistics.median), ("min", min), ("max", max))}
+
+
+def _geometric_mean(measured: Sequence[Mapping[str, Any]], other: str) -> dict[str, float]:
+    key = f"cpu_ratio_to_{other}"
+    ratios = [kernel[key]["median"] for kernel in measured if key in kernel]
+    return {f"geometric_mean_{key}": round(statistics.geometric_mean(ratios), 3)} if ratios else {}
 
 
 def _versions(archs: Iterable[Arch]) -> dict[str, str]:
@@ -183,13 +213,18 @@ def main() -> None:
     parser.add_argument("--trees", required=True, help="a JSON file that says where each tree is")
     parser.add_argument("--arch", action="append", default=[], help="may be repeated; all GPUs unless given")
     parser.add_argument("--filter", help="an expression over kernels c; see the module's text for what is taken else")
+    parser.add_argument("--stock", action="store_true", help="compare with CK Tile's headers as they are; AMD only")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--out", type=Path, help="write the JSON here as well")
     options = parser.parse_args()
-    kernels = list(chosen(options.filter, options.arch))
+    kernels = [
+        pair for pair in chosen(options.filter, options.arch) if not options.stock or pair[0].backend == "ck_tile"
+    ]
     machine = describe(**_versions(arch for arch, _ in kernels))
-    measured = measure(kernels, read_tree_roots(options.trees), options.repeats)
-    text = json.dumps({"machine": machine, "repeats": options.repeats, "kernels": measured}, indent=1) + "\n"
+    other = "stock" if options.stock else "plain"
+    measured = measure(kernels, read_tree_roots(options.trees), options.repeats, other)
+    result = {"machine": machine, "repeats": options.repeats, "kernels": measured, **_geometric_mean(measured, other)}
+    text = json.dumps(result, indent=1) + "\n"
     if options.out:
         options.out.write_text(text)
     print(text, end="")

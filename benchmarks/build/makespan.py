@@ -1,7 +1,7 @@
 """How long a build of many kernels takes on N workers, and what limits it: a simulation with recorded action times.
 
-Kernels are drawn, with a fixed seed, from the AMD kernels of ``compile_cost.json``, whose steps were measured one by
-one; each kernel is the chain of actions that its plan has. The client hands actions out in the order in which they
+Kernels are drawn, with a fixed seed, from the AMD kernels of ``compile_cost_lean.json``, whose steps were measured one
+by one; each kernel is the chain of actions that its plan has. The client hands actions out in the order in which they
 become ready, one after the other, at ``--client-s`` CPU seconds each; a worker runs one action at a time and adds
 ``--worker-s`` for staging; its first action also waits for the toolchains. Groups of 64 objects are linked where they
 are ready, the library at last. Prints JSON. Example::
@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from machine import describe
 
-_RECORDED = Path(__file__).resolve().parents[1] / "results/compile_cost.json"
+_RECORDED = Path(__file__).resolve().parents[1] / "results/compile_cost_lean.json"
 _WORKERS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000)
 _GROUP = 64
 

@@ -21,6 +21,7 @@ TREES_VARIABLE = "KERNELWRIGHT_TREES"
 """Names a JSON file ``{tree: folder}`` that comes before installed wheels."""
 
 _OWN = tuple(name for name, tree in TREES.items() if tree.own)
+_MADE = tuple(name for name, tree in TREES.items() if tree.made_of)
 _CLANG = {"clang-tidy": hip.CLANG_HEADERS_VERSION}
 # Tree → extras of this package that bring it, and the distributions that must be installed, with their versions.
 _WHEELS: Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
@@ -60,13 +61,13 @@ def find_trees(
 ) -> Trees:
     """Folders for the trees ``names``: those of ``given``, else of the variable's file, else out of installed wheels.
 
-    The stamp of a wheel is the digest of its RECORD, that of a named folder the digest of its contents, which
-    ``cache`` remembers.
+    A tree that is made of another one has no folder: the executor makes it. The stamp of a wheel is the digest of its
+    RECORD, that of a named folder the digest of its contents, which ``cache`` remembers.
     ToolchainError names every wheel that is missing or of another version, and what to install.
     """
     named = _named(given)
     roots, stamps, problems = {}, {}, []
-    for name in sorted(set(names)):
+    for name in sorted(set(names) - set(_MADE)):
         try:
             if name in named:
                 roots[name] = named[name]

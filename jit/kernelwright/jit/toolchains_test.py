@@ -11,7 +11,7 @@ import pytest
 
 from kernelwright.codegen.trees import TREES
 from kernelwright.jit.errors import ToolchainError
-from kernelwright.jit.toolchains import _OWN, _WHEELS, find_trees, own_digest
+from kernelwright.jit.toolchains import _MADE, _OWN, _WHEELS, find_trees, own_digest
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -91,7 +91,7 @@ def test_a_checkout_has_to_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_every_tree_of_plans_can_be_found() -> None:
-    assert set(TREES) == {*_WHEELS, *_OWN}
+    assert set(TREES) == {*_WHEELS, *_OWN, *_MADE}
 
 
 def test_versions_are_those_of_the_pins_and_of_the_extras() -> None:

@@ -21,14 +21,19 @@ def real(field: str, value: Any) -> float:
     raise ProblemError(f"{field} is {value!r}; allowed: a real number")
 
 
-def integer(field: str, value: Any, least: int | None) -> int:
-    """A count such as ``m`` as an int of 64 bits, ``least`` or more. ProblemError otherwise."""
+def integer(field: str, value: Any, least: int | None, most: int = 2**63 - 1) -> int:
+    """A count such as ``m`` as an int of 64 bits, ``least`` or more; ``most`` is what the C struct's field holds.
+
+    ProblemError otherwise.
+    """
     try:
         number = value.__index__()
     except AttributeError:
         raise ProblemError(f"{field} is {value!r}; allowed: an integer") from None
     if least is not None and number < least:
         raise ProblemError(f"{field} is {number}; allowed: {least} or more")
-    if not -(2**63) <= number < 2**63:
+    if number > most:
+        raise ProblemError(f"{field} is {number}; allowed: at most {most}")
+    if number < -(2**63):
         raise ProblemError(f"{field} is {number}; allowed: a 64-bit integer")
     return int(number)

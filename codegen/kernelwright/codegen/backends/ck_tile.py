@@ -6,18 +6,17 @@ from collections.abc import Sequence
 
 from kernelwright.arch import load
 from kernelwright.codegen.actions import Action, KernelActions, RenderedFile
-from kernelwright.codegen.backends.base import launcher_sources, launcher_trees
+from kernelwright.codegen.backends.base import launcher_sources, launcher_trees, source_trees
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import operation
 from kernelwright.codegen.templates import read_template, render_template
 from kernelwright.codegen.toolchains.hip import HipToolchain
 from kernelwright.codegen.toolchains.host import HostToolchain
 
-_COMMON = "__hip_common/include/kernelwright/hip/common"
-_SOURCES = {name: f"{_COMMON}/{name}.c" for name in ("code_object", "runtime")}
+_LAUNCHER = "hip_common_launcher"
+_FOLDER = f"__{_LAUNCHER}/include/kernelwright/hip/launchers/common"
+_SOURCES = {name: f"{_FOLDER}/{name}.c" for name in ("code_object", "runtime")}
 _TREES = ("abi", "hip_common")
-# 30 kernels of all pipelines and architectures peaked at 492 to 691 MB.
-_COMPILE_MB = 768
 
 
 class CkTileBackend:
@@ -41,7 +40,7 @@ class CkTileBackend:
         host_trees = ("abi", *launcher_trees([kernel.spec.op], self.name), "hip_common")
         target = load(kernel.arch).target
         steps = (
-            ("compile", self.hip.compile(header, assembly, target, trees, _COMPILE_MB), (header,), assembly),
+            ("compile", self.hip.compile(header, assembly, target, trees, self.hip.compile_mb), (header,), assembly),
             ("assemble", self.hip.assemble(assembly, device, target), (assembly,), device),
             ("link", self.hip.link(device, code), (device,), code),
             ("embed", self.hip.embed(image.path, image_object), (image.path, code), image_object),
@@ -77,7 +76,8 @@ class CkTileBackend:
         own = []
         for name, source in sorted({**_SOURCES, **launcher_sources(operations, self.name)}.items()):
             output, target = f"{base}_{name}.o", f'-DKW_HIP_TARGET="{load(arch).target}"'
-            command = self.host.compile_c(source, output, (target,), _TREES if name in _SOURCES else trees)
+            seen = source_trees(source, *(_TREES if name in _SOURCES else trees), _LAUNCHER)
+            command = self.host.compile_c(source, output, (target,), seen)
             actions.append(command.action(f"{name}:{base}", f"Compile {name} of the HIP launcher", (), (output,)))
             own.append(output)
         parts = (table_object, *own, *objects)

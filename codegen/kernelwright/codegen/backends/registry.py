@@ -16,7 +16,7 @@ DEFAULT_TOOLCHAINS: Mapping[str, ToolchainChoice] = {"host": "zig", "hip": "whee
 
 _TOOLCHAINS = {
     "host": ("kernelwright.codegen.toolchains.host", "HostToolchain", ("zig", "system")),
-    "hip": ("kernelwright.codegen.toolchains.hip", "HipToolchain", ("wheel", "rocm")),
+    "hip": ("kernelwright.codegen.toolchains.hip", "HipToolchain", ("wheel", "stock", "rocm")),
     "cuda": ("kernelwright.codegen.toolchains.cuda", "CudaToolchain", ("clang", "nvcc", "system-nvcc")),
 }
 _BACKENDS = {

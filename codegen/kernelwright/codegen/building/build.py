@@ -80,7 +80,8 @@ def read_tree_roots(path: str | Path) -> dict[str, Path]:
         roots = {tree: Path(folder) for tree, folder in raw.items()}
     except (OSError, ValueError, RecursionError, AttributeError, TypeError) as error:
         raise SpecError(f"{str(path)!r} is no JSON object of tree folders: {error}") from None
+    known = [name for name, tree in TREES.items() if not tree.made_of]
     for tree in roots:
-        if tree not in TREES:
-            raise SpecError(f"{path} names an unknown tree {tree!r}{closest(tree, TREES)}; allowed: {', '.join(TREES)}")
+        if tree not in known:
+            raise SpecError(f"{path} names an unknown tree {tree!r}{closest(tree, known)}; allowed: {', '.join(known)}")
     return roots

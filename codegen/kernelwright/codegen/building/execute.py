@@ -41,6 +41,7 @@ from kernelwright.codegen.building.store import (
     verified,
     write_atomically,
 )
+from kernelwright.codegen.lean.made import made_folder
 from kernelwright.codegen.trees import cache_mount, find_tree, mount
 from kernelwright.codegen.violations import SpecError
 
@@ -148,11 +149,6 @@ class LocalExecutor:
                 del waiting[action]
                 ready.update(found)
 
-    def tree_digest(self, name: str) -> str:
-        """What changes whenever something in a tree does; SpecError for a tree without a folder."""
-        self.cache = self.cache.resolve()
-        return self._tree(name)[1]
-
     def _prepare(self, files: Sequence[RenderedFile], actions: Sequence[Action]) -> None:
         self.cache = self.cache.resolve()
         for path in (*(file.path for file in files), *(path for action in actions for path in action.outputs)):
@@ -160,6 +156,7 @@ class LocalExecutor:
         if not self.shared:
             self.cache.parent.mkdir(parents=True, exist_ok=True)  # perhaps an output folder, for others to read
             make_private(self.cache)
+        self._trees.clear()  # an earlier run's: files may have changed since
         for tree in sorted({tree for action in actions for tree in action.trees}):
             self._tree(tree)
 
@@ -257,9 +254,13 @@ class LocalExecutor:
         with self._lock:
             if name not in self._trees:
                 tree = find_tree(name)
-                if tree is None or name not in self.tree_roots:
-                    raise SpecError(f"no folder was given for tree {name!r}; given: {', '.join(self.tree_roots)}")
-                self._trees[name] = mount_tree(Path(self.tree_roots[name]), tree.parts, self.cache / "trees")
+                source = (tree.made_of if tree else None) or name
+                if tree is None or source not in self.tree_roots:
+                    raise SpecError(f"no folder was given for tree {source!r}; given: {', '.join(self.tree_roots)}")
+                root, kept = Path(self.tree_roots[source]), self.cache / "trees"
+                if tree.made_of:
+                    root = made_folder(name, root, kept)
+                self._trees[name] = mount_tree(root, tree.parts, kept)
             return self._trees[name]
 
 

@@ -229,10 +229,19 @@ def show_resources(library: tuple[str, ...], as_json: bool) -> int:
 
 @kernelwright.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def show_machine(as_json: bool) -> int:
+@click.option(
+    "--verify",
+    "store",
+    is_flag=False,
+    flag_value="",
+    metavar="[STORE]",
+    help="Compare every file of Pants' local store and of installed toolchains with its digest; stop builds first.",
+)
+def show_machine(as_json: bool, store: str | None) -> int:
     """Show interpreter, libraries, devices, drivers, toolchains and caches of this machine. Exit code 1: problems."""
     doctor = importlib.import_module("kernelwright.dispatch.tools.doctor")  # a part that a generator can do without
-    code: int = doctor.main(["--json"] if as_json else [])
+    verified = [] if store is None else ["--verify", *([store] if store else [])]
+    code: int = doctor.main([*(["--json"] if as_json else []), *verified])
     return code
 
 
@@ -314,10 +323,13 @@ def list_rules(only: str | None) -> None:
     """List the rules that kernels must keep: id, and why the rule exists."""
     from kernelwright.codegen.backends.registry import backend_names
 
+    if only is not None and only not in backend_names():
+        raise SpecError(f"unknown backend {only!r}; allowed: {', '.join(backend_names())}")
     rules = {}
-    for name in operation_names():
-        for backend in [only] if only else backend_names():
-            rules.update({rule.id: rule.reason for rule in operation(name).rules(backend)})
+    for known in map(operation, operation_names()):
+        for backend in known.backends:
+            if only in (None, backend):
+                rules.update({rule.id: rule.reason for rule in known.rules(backend)})
     for rule, reason in rules.items():
         click.echo(f"{rule}: {reason}")
 

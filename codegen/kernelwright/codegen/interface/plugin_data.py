@@ -4,7 +4,9 @@
 
     schema_version  1
     operations      {operation: {"about": one sentence, "fields": [field, …]}}
-    trees           {name: {"about", "origin": "headers" or "wheel", "globs": patterns of its files below its root}}
+    trees           {name: {"about", "origin": "headers", "wheel" or "made", "globs": patterns of its files below its
+                    root}}; a tree that is made has "of", the tree that it is made of, and "reads", the files that it is
+                    made of
     slots           the shell script with which commands wait for memory, see building/slots.sh
 
 A field has ``name``, ``kind``, ``help`` and what its kind has: ``text`` may have ``allowed`` values; ``int`` has
@@ -23,9 +25,10 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from kernelwright.codegen.building.memory import SCRIPT
+from kernelwright.codegen.lean.made import reads
 from kernelwright.codegen.operation import Operation, operation
 from kernelwright.codegen.registry import OPERATIONS
-from kernelwright.codegen.trees import TREES
+from kernelwright.codegen.trees import TREES, Tree
 
 SCHEMA_VERSION = 1
 
@@ -47,11 +50,17 @@ def plugin_data() -> dict[str, Any]:
             for name in OPERATIONS
         },
         "trees": {
-            name: {"about": tree.about, "origin": "headers" if tree.own else "wheel", "globs": list(tree.globs)}
+            name: {"about": tree.about, "globs": list(tree.globs), **_origin(name, tree)}
             for name, tree in TREES.items()
         },
         "slots": SCRIPT.read_text(encoding="utf-8"),
     }
+
+
+def _origin(name: str, tree: Tree) -> dict[str, Any]:
+    if tree.made_of:
+        return {"origin": "made", "of": tree.made_of, "reads": list(reads(name))}
+    return {"origin": "headers" if tree.own else "wheel"}
 
 
 def build_fields(spec_type: type[BaseModel]) -> list[dict[str, Any]]:

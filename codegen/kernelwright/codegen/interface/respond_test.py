@@ -130,7 +130,7 @@ def test_the_abi_version_is_the_headers() -> None:
         ({"stage": "expand", "set": "essential", "archs": ["gfx942"], "filter": "False"}, "matches none of"),
         (
             {"stage": "plan", "name": "g", "kernels": [kernel()], "toolchains": {"hip": "rocmm"}},
-            "unknown hip toolchain 'rocmm'; allowed: wheel, rocm",
+            "unknown hip toolchain 'rocmm'; allowed: wheel, stock, rocm",
         ),
         (
             {"stage": "plan", "name": "g", "kernels": [kernel()], "toolchains": {"hip": {"choice": "rocm", "x": 1}}},
@@ -151,3 +151,14 @@ def test_every_wrong_kernel_is_named() -> None:
 
 def _short(item: dict[str, Any]) -> dict[str, Any]:
     return {"arch": item["arch"], "spec": item["spec"]}
+
+
+def test_sets_are_checked_for_what_contains_them() -> None:
+    request = {"stage": "check_set", "set": "conv_tests", "archs": ["gfx90a"]}
+    assert respond(request) == {"problems": []}
+    with pytest.raises(SpecError, match="unknown kernel set 'conv_test'"):
+        respond({**request, "set": "conv_test"})
+    with pytest.raises(SpecError, match="has the keys set and archs, not archs, filter, set, stage"):
+        respond({**request, "filter": "True"})
+    with pytest.raises(ArchError, match="unknown arch 'gfx9'"):
+        respond({**request, "archs": ["gfx9"]})

@@ -20,12 +20,24 @@ def test_wheel_compiles_with_headers_of_the_wheels_alone() -> None:
     assert [folder.split("/")[0] for folder in folders] == [
         *("__zig", "__clang"),
         *("__zig",) * 4,
-        *("__hip_common", "__ck_tile"),
+        *("__hip_common", "__ck_tile_lean", "__ck_tile"),
     ]
     assert not any(part.startswith("/") for part in argv)
-    assert command.trees == ("zig", "clang", "ck_tile", "hip_common", "hip_gemm")
+    assert command.trees == ("zig", "clang", "ck_tile_lean", "ck_tile", "hip_common", "hip_gemm")
     assert command.env == ()
     assert command.memory_mb == 800
+
+
+def test_stock_compiles_with_the_headers_as_they_are() -> None:
+    lean, stock = (
+        made.compile("x.hpp", "x.s", "gfx942", ("hip_common",), 800)
+        for made in (HipToolchain.wheel(), HipToolchain.stock())
+    )
+    argv = list(lean.argv)
+    at = argv.index("__ck_tile_lean/include")
+    assert argv[at - 1] == "-isystem"
+    assert [flag for flag in stock.argv if flag != "-DKW_SHIM_STREAMS"] == [*argv[: at - 1], *argv[at + 1 :]]
+    assert stock.trees == tuple(tree for tree in lean.trees if tree != "ck_tile_lean")
 
 
 def test_wheel_assembles_links_and_embeds() -> None:

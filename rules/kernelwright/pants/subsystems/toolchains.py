@@ -29,7 +29,10 @@ class HipToolchainSubsystem(Subsystem):
 
     toolchain = StrOption(
         default="wheel",
-        help="`wheel`: clang 22 from pinned wheels, no ROCm needed. `rocm`: the ROCm installation at `path`.",
+        help=(
+            "`wheel`: clang 22 from pinned wheels, no ROCm needed. `stock`: the same with CK Tile's headers as they "
+            "are, which compile at twice the cost. `rocm`: the ROCm installation at `path`."
+        ),
     )
     path = StrOption(default=None, help='Root of the ROCm installation for `toolchain = "rocm"`, e.g. /opt/rocm.')
 

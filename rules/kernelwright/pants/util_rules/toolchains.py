@@ -93,7 +93,7 @@ class SystemChoice:
 
 
 _HOST = {"zig": None, "system": SystemChoice("path")}
-_HIP = {"wheel": None, "rocm": SystemChoice("path", "{0}/llvm/bin/clang++")}
+_HIP = {"wheel": None, "stock": None, "rocm": SystemChoice("path", "{0}/llvm/bin/clang++")}
 _CUDA = {"clang": None, "nvcc": SystemChoice("host_compiler"), "system-nvcc": SystemChoice("path")}
 
 

@@ -21,7 +21,7 @@ def test_wheels_are_the_default(runner: RuleRunner) -> None:
 
 def test_an_unknown_toolchain_is_refused(runner: RuleRunner) -> None:
     runner.set_options(["--kernelwright-hip-toolchain=hipcc"])
-    with pytest.raises(ExecutionError, match=r"\[kernelwright-hip\].toolchain = 'hipcc'; allowed: wheel, rocm"):
+    with pytest.raises(ExecutionError, match=r"\[kernelwright-hip\].toolchain = 'hipcc'; allowed: wheel, stock, rocm"):
         runner.request(Toolchains, [])
 
 

@@ -117,6 +117,13 @@ SOURCE_TREES: Mapping[str, tuple[str, ...]] = {
 }
 """The globs of this project's own headers by tree; a changed header rebuilds what mounts its tree."""
 
+MADE_TREES: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    name: (tree["of"], tuple(tree["reads"]))
+    for name, tree in generator_data()["trees"].items()
+    if tree["origin"] == "made"
+}
+"""Trees that the generator makes of another tree: its name, and the files that are read of it."""
+
 
 @dataclass(frozen=True)
 class TreeRequest:
@@ -150,13 +157,26 @@ async def _source_tree(name: str, include: Optional[str]) -> Tree:
     return Tree(name, await digests.subset(headers, globs))
 
 
+async def _made_tree(name: str) -> Tree:
+    source, reads = MADE_TREES[name]
+    tree = await Get(Tree, TreeRequest(source))
+    inputs = await digests.add_prefix(await digests.subset(tree.digest, reads), tree.mount)
+    body = json.dumps({"stage": "tree", "name": name})
+    request = CodegenRequest("plan", body, f"Rewrite headers of the tree {source}", f"the tree {name}", inputs)
+    response = await Get(CodegenResponse, CodegenRequest, request)
+    files = response.parse()["files"].items()
+    return Tree(name, await digests.create((path, text.encode()) for path, text in files))
+
+
 @rule(desc="Prepare toolchain or headers", level=LogLevel.DEBUG)
 async def prepare_tree(request: TreeRequest, codegen: CodegenSubsystem) -> Tree:
     if request.name in SOURCE_TREES:
         return await _source_tree(request.name, codegen.include)
+    if request.name in MADE_TREES:
+        return await _made_tree(request.name)
     trees = {**WHEEL_TREES, **LICENSE_TREES}
     if request.name not in trees:
-        known = ", ".join(sorted({*trees, *SOURCE_TREES}))
+        known = ", ".join(sorted({*trees, *SOURCE_TREES, *MADE_TREES}))
         raise ValueError(f"unknown tree {request.name!r} in a compile plan; known trees: {known}")
     tree = trees[request.name]
     pins = await Get(Pins, PinsRequest(tree.pins))
@@ -181,7 +201,8 @@ class Materials:
 @rule(desc="Name toolchains and headers", level=LogLevel.DEBUG)
 async def name_materials(request: MaterialsRequest) -> Materials:
     found: list[object] = []
-    for name in sorted(set(request.trees)):
+    sources = {MADE_TREES[name][0] if name in MADE_TREES else name for name in request.trees}
+    for name in sorted(sources):
         if name in SOURCE_TREES:
             tree = await Get(Tree, TreeRequest(name))
             found.append({"files": await digests.fingerprints(tree.digest)})

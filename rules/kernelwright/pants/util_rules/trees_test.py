@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kernelwright.pants.generator_data import generator_data
-from kernelwright.pants.util_rules.trees import LICENSE_TREES, SOURCE_TREES, WHEEL_TREES, WheelTree
+from kernelwright.pants.util_rules.trees import LICENSE_TREES, MADE_TREES, SOURCE_TREES, WHEEL_TREES, WheelTree
 
 
 @pytest.mark.parametrize("tree", WHEEL_TREES.values(), ids=list(WHEEL_TREES))
@@ -25,7 +25,7 @@ def test_license_texts_come_from_the_wheels_whose_code_is_compiled_in(tree: Whee
 
 
 def test_the_plugin_knows_where_each_tree_of_the_generator_comes_from() -> None:
-    assert {*WHEEL_TREES, *SOURCE_TREES} == set(generator_data()["trees"])
+    assert {*WHEEL_TREES, *SOURCE_TREES, *MADE_TREES} == set(generator_data()["trees"])
 
 
 @pytest.mark.parametrize("name", SOURCE_TREES)

@@ -77,8 +77,9 @@ class GemmProblem:
         self._fill_dtypes()
         if not isinstance(self.layout, str) or len(self.layout) != 3 or set(self.layout) - {"r", "c"}:
             raise ProblemError(f"layout is {self.layout!r}; allowed: three letters r or c for A, B and C, e.g. 'rcr'")
-        for field, least in (("m", 0), ("n", 0), ("k", 0), ("split_k", 0), ("batch", 1), ("num_d", 0), ("b_format", 0)):
+        for field, least in (("m", 0), ("n", 0), ("k", 0), ("batch", 1), ("num_d", 0), ("b_format", 0)):
             self._set(field, integer(field, getattr(self, field), least))
+        self._set("split_k", integer("split_k", self.split_k, 0, most=2**32 - 1))
         for field in ("alpha", "beta"):
             self._set(field, real(field, getattr(self, field)))
         for field, letter, rows, columns in (("lda", 0, "m", "k"), ("ldb", 1, "k", "n"), ("ldc", 2, "m", "n")):

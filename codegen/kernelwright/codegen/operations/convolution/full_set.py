@@ -1,9 +1,9 @@
 """The rule set ``full``: tables of tiles, and what each of them is combined with.
 
-``data/ck_tile/full/<direction>.json`` has a row for each tile: its wave grids (with warp tiles, where they do not follow from
-the tile), and for 16-bit floats (``half``) and ``fp32`` the vectors and pipelines, and the spatial dimensions if these
-are not both 2 and 3. ``features`` combine tiles with further fields, on the tile's pipelines unless they name others.
-The rest follows from rules of this module. What an architecture cannot do is left out by the rules of
+``data/ck_tile/full/<direction>.json`` has a row for each tile: its wave grids (with warp tiles, where they do not
+follow from the tile), and for 16-bit floats (``half``) and ``fp32`` the vectors and pipelines, and the spatial
+dimensions if these are not both 2 and 3. ``features`` combine tiles with further fields, on the tile's pipelines unless
+they name others. The rest follows from rules of this module. What an architecture cannot do is left out by the rules of
 :mod:`.constraints.common`.
 """
 

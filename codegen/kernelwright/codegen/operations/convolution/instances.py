@@ -15,6 +15,7 @@ from typing import Any
 
 from kernelwright.codegen.fields import Extent
 from kernelwright.codegen.operations.convolution.spec import GroupedConvSpec, Plane, Vectors
+from kernelwright.codegen.selecting.specs import build_spec
 from kernelwright.codegen.violations import SpecError
 
 FILES = ("forward", "backward_data", "backward_weight", "forward_depthwise")
@@ -81,7 +82,7 @@ def parse_instances(text: str, file: str, origin: str) -> Iterator[GroupedConvSp
             continue
         try:
             yield from _instances(line.split(), columns, file)
-        except (ValueError, KeyError) as error:  # pydantic's errors are ValueErrors
+        except ValueError as error:  # SpecError among them
             raise SpecError(f"{origin}:{number}: {line.strip()!r} is no kernel: {error}") from None
 
 
@@ -118,4 +119,6 @@ def _instances(words: list[str], columns: list[str], file: str) -> Iterator[Grou
         fields[field] = (int(value) if value.isdecimal() else value) if equals else True
     layouts, dtypes = (words[columns.index(name)].split(",") for name in ("layouts", "dtypes"))
     for layout, dtype in itertools.product(layouts, dtypes):
-        yield GroupedConvSpec(**fields, layout=layout, dtype=dtype)
+        spec = build_spec({**fields, "layout": layout, "dtype": dtype})
+        assert isinstance(spec, GroupedConvSpec)
+        yield spec

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 
 from kernelwright.codegen.fields import Activation, Extent
@@ -15,13 +16,16 @@ _DIRECTIONS: Mapping[Direction, str] = {
 }
 # The grammar leaves these vectors out.
 _USUAL_VECTORS = (4, 8, 8)
+_MAX_LENGTH = 240
+_DIGEST = 16
 
 
 def kernel_name(spec: GroupedConvSpec) -> str:
     """A file name of at most 240 characters from [a-z A-Z 0-9 _], unique within an architecture; never parse it.
 
     ``grouped_conv_<direction>[_depthwise]_<dtype>_<layout>_<n>d_<pipeline>_<epilogue>_<scheduler>_<tile>_<wave>_
-    <warp tile>``, then one suffix for each remaining field that differs from its default.
+    <warp tile>``, then one suffix for each remaining field that differs from its default. What would be longer, which
+    no legal kernel is, ends in a digest of the whole.
     """
     parts = [
         f"grouped_conv_{_DIRECTIONS[spec.direction]}{'_depthwise' * spec.depthwise}_{spec.dtype}_{spec.layout}",
@@ -34,7 +38,11 @@ def kernel_name(spec: GroupedConvSpec) -> str:
     parts += [suffix(spec) for field, suffix in _SUFFIXES.items() if is_set(spec, field)]
     if spec.fused:
         parts.append(_fused(spec))
-    return "_".join(parts)
+    name = "_".join(parts)
+    if len(name) <= _MAX_LENGTH:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:_DIGEST]
+    return f"{name[: _MAX_LENGTH - _DIGEST - 1]}_{digest}"
 
 
 def _fused(spec: GroupedConvSpec) -> str:

@@ -39,6 +39,7 @@ class Convolution:
     sets = ConvSets()
     generator = None
     attributes = (*flat_names(GroupedConvSpec), "spatial_dims", "variant")
+    backends = tuple(_TEMPLATES)
 
     def check_arch(self, arch: Arch) -> None:
         """Read section ``operations.convolution``; ArchError if it is malformed."""

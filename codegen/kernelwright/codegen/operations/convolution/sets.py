@@ -6,7 +6,8 @@ from kernelwright import arch as archs
 from kernelwright.arch import Arch
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import Expansion
-from kernelwright.codegen.operations.convolution.rule_sets import RULE_SETS, rule_set
+from kernelwright.codegen.operations.convolution.name import kernel_name
+from kernelwright.codegen.operations.convolution.rule_sets import CONTAINED, RULE_SETS, missing, rule_set
 from kernelwright.codegen.selecting.expand import EmptyExpansionError, Refused
 from kernelwright.codegen.selecting.validate import validate
 
@@ -54,3 +55,12 @@ class ConvSets:
             why = str(refused) or f"\n  it lists nothing for {arch.backend}"
             raise EmptyExpansionError(f"rule set {name!r} has no kernels for {arch.name}:{why}")
         return Expansion(tuple(kernels), dict(sorted(refused.counts.items())))
+
+    def lacking(self, name: str, arch: Arch) -> tuple[str, ...]:
+        """A sentence for each member of a rule set that is missing in one of those that contain it."""
+        return tuple(
+            f"{kernel_name(spec)} is in {inner} and not in {outer} on {arch.name}"
+            for inner, outer in CONTAINED
+            if inner == name
+            for spec in missing(inner, outer, arch)
+        )

@@ -184,7 +184,8 @@ class GroupedConvSpec(Spec):
     explicit_gemm: StrictBool = Field(
         default=False,
         json_schema_extra=OMITTED_AT_DEFAULT,
-        description="Whether operands are addressed as matrices, which filters of one point allow.",
+        description="Whether operands are addressed as matrices: for filters of one point without stride and padding,"
+        " and images whose points lie equally far apart.",
     )
     stream_k: StreamK = Field(
         default=StreamK.NONE,

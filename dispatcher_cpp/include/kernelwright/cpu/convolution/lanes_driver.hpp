@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "kernelwright/cpu/common/thread_pool.hpp"
+#include "kernelwright/cpu/launchers/common/thread_pool.hpp"
 #include "kernelwright/cpu/convolution/lanes_plan.hpp"
 #include "kernelwright/cpu/convolution/outputs.hpp"
 #include "kernelwright/cpu/convolution/slab.hpp"

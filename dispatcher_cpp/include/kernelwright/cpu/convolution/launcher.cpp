@@ -1,6 +1,6 @@
 // The host side of convolution kernels: which problems they serve, planning, launching. Compiled for any x86-64.
 #include "kernelwright/convolution/checks.h"
-#include "kernelwright/cpu/common/library.hpp"
+#include "kernelwright/cpu/launchers/common/library.hpp"
 #include "kernelwright/cpu/convolution/launch.hpp"
 
 namespace kernelwright::cpu {

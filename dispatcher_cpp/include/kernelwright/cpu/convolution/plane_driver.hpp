@@ -2,7 +2,7 @@
 #ifndef KERNELWRIGHT_CPU_CONVOLUTION_PLANE_DRIVER_HPP
 #define KERNELWRIGHT_CPU_CONVOLUTION_PLANE_DRIVER_HPP
 
-#include "kernelwright/cpu/common/thread_pool.hpp"
+#include "kernelwright/cpu/launchers/common/thread_pool.hpp"
 #include "kernelwright/cpu/convolution/outputs.hpp"
 #include "kernelwright/cpu/convolution/slab.hpp"
 

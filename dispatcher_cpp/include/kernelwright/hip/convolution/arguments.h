@@ -7,11 +7,11 @@
 
 #include <stdint.h>
 
-/* The kernel arguments, in kernarg order: of the kernel that multiplies and of the one that adds up slices. Strides count
- * elements; arrays are indexed by D, H and W, with 1 in front (0 for padding) where there are fewer dimensions. c and k
- * are the channels of one group.
+/* The kernel arguments, in kernarg order: of the kernel that multiplies and of the one that adds up slices. Strides
+ * count elements; arrays are indexed by D, H and W, with 1 in front (0 for padding) where there are fewer dimensions. c
+ * and k are the channels of one group.
  *
- * a, b and d are the operands of kw_conv_args: x, w, y forward; dy, w, dx backward data; x, dy, dw backward weight. The
+ * a, b and d are those of the implicit GEMM: x, w, y forward; dy, w, dx backward data; dy, x, dw backward weight. The
  * groups, and the tiles of each, are numbered along the one axis of the grid. Backward weight: `shares` workgroups per
  * tile; more than one leave fp32 slices in `partial`, each the size of dw, one after another.
  */
@@ -24,7 +24,7 @@ typedef struct kw_hip_conv_arguments {
   const void* residual;
   int32_t groups, n, c, k;
   int32_t extent[3], out[3], filter[3], stride[3], dilation[3], pad[3];
-  int32_t image_x, image_y;     /* from one image to the next */
+  int32_t image_x, image_y;       /* from one image to the next */
   int32_t point_x[3], point_y[3]; /* from one point to the next along D, H and W */
   int32_t shares;
   float alpha;

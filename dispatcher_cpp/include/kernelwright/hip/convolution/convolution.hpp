@@ -1,5 +1,5 @@
-// A convolution kernel of CK Tile's GEMM parts from one description of types and extents; a rendered header only fills in
-// the description.
+// A convolution kernel of CK Tile's GEMM parts from one description of types and extents; a rendered header only fills
+// in the description.
 #ifndef KERNELWRIGHT_HIP_CONVOLUTION_CONVOLUTION_HPP
 #define KERNELWRIGHT_HIP_CONVOLUTION_CONVOLUTION_HPP
 
@@ -16,6 +16,7 @@
 #include "kernelwright/hip/convolution/arguments.h"
 #include "kernelwright/hip/convolution/pipelines.hpp"
 #include "kernelwright/hip/convolution/problem.hpp"
+#include "kernelwright/hip/convolution/warp_tiles.hpp"
 
 namespace kernelwright::hip::convolution {
 
@@ -52,8 +53,8 @@ struct direct {
 };
 
 // T describes the kernel: the types element, tile, wave, warp_tile, pipeline, epilogue, activation, the template
-// direction, and the constants dims, specialization, scheduler, vector_a, vector_b, vector_c, two_stage, bias, residual
-// and lds_bytes.
+// direction, and the constants dims, specialization, scheduler, vector_a, vector_b, vector_c, explicit_gemm, two_stage,
+// bias, residual and lds_bytes.
 template <class T>
 struct kernel {
   using gemm = typename T::template direction<T>;
@@ -63,11 +64,10 @@ struct kernel {
   using traits = ck_tile::TileGemmUniversalTraits<
       true, true, true, T::pipeline::two_lds_buffers, std::conditional_t<gemm::a_by_column, col_major, row_major>,
       std::conditional_t<gemm::b_by_row, row_major, col_major>, row_major, false, false, false, 1, false>;
-  using problem =
-      ck_tile::UniversalGemmPipelineProblem<typename T::element, typename T::element, float, shape, traits,
-                                            T::scheduler, true, ck_tile::TailNumber::Full, pass, pass,
-                                            typename T::element, true, T::vector_a, T::vector_b>;
-  using pipeline = typename T::pipeline::template type<problem, typename T::element>;
+  using problem = ck_tile::UniversalGemmPipelineProblem<typename T::element, typename T::element, float, shape, traits,
+                                                        T::scheduler, true, ck_tile::TailNumber::Full, pass, pass,
+                                                        typename T::element, true, T::vector_a, T::vector_b>;
+  using pipeline = typename T::pipeline::template type<problem>;
   using epilogue = typename T::epilogue::template type<T, problem>;
 
   static constexpr int block_size = pipeline::BlockSize;
@@ -126,8 +126,8 @@ struct kernel {
     const int32_t begin = slice * each + ck_tile::min(slice, more), loops = each + (slice < more ? 1 : 0);
     const auto a = make_tuple(window<gemm::a_by_column, tile_m>(static_cast<const element*>(x.a) + g.at_a(group), g.a(),
                                                                 at_m, begin * tile_k));
-    const auto b = make_tuple(window<gemm::b_by_row, tile_n>(static_cast<const element*>(x.b) + g.at_b(group), g.b(),
-                                                             at_n, begin * tile_k));
+    const auto b = make_tuple(
+        window<gemm::b_by_row, tile_n>(static_cast<const element*>(x.b) + g.at_b(group), g.b(), at_n, begin * tile_k));
     const int32_t turns = uniform(ck_tile::max(loops, pipeline::min_loops));
     constexpr pass map{};
     __shared__ char lds[lds_bytes];
@@ -166,8 +166,8 @@ struct kernel {
     } else {
       tile_elementwise_inout([&](float& sum) { sum *= x.alpha; }, sums);
       if constexpr (T::bias) {
-        const auto row = make_naive_tensor_descriptor(make_tuple(g.m(), g.n()), make_tuple(0, 1), number<1>{},
-                                                      number<1>{});
+        const auto row =
+            make_naive_tensor_descriptor(make_tuple(g.m(), g.n()), make_tuple(0, 1), number<1>{}, number<1>{});
         add(sums, static_cast<const typename T::element*>(x.bias) + int64_t{group} * x.k, row, at_m, at_n);
       }
       if constexpr (T::residual)
@@ -179,8 +179,8 @@ struct kernel {
   }
 
   template <class Sums, class Descriptor>
-  CK_TILE_DEVICE static void add(Sums& sums, const typename T::element* base, const Descriptor& descriptor, int32_t at_m,
-                                 int32_t at_n) {
+  CK_TILE_DEVICE static void add(Sums& sums, const typename T::element* base, const Descriptor& descriptor,
+                                 int32_t at_m, int32_t at_n) {
     using namespace ck_tile;
     constexpr auto lengths = make_tuple(number<tile_m>{}, number<tile_n>{});
     const auto view = make_tensor_view<address_space_enum::global>(base, descriptor);

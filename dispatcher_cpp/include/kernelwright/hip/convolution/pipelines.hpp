@@ -1,15 +1,41 @@
-// The pipelines of convolution: those of GEMM, and the simplest one.
+// The pipelines of convolution: those of GEMM with vectors that the spec fixes, and the simplest one.
 #ifndef KERNELWRIGHT_HIP_CONVOLUTION_PIPELINES_HPP
 #define KERNELWRIGHT_HIP_CONVOLUTION_PIPELINES_HPP
 
 #include "kernelwright/hip/gemm/pipelines.hpp"
 
-namespace kernelwright::hip {
+namespace kernelwright::hip::convolution {
+
+using ck_tile::index_t;
+
+// CK Tile transposes in registers as if it had chosen the vectors itself; here they are the spec's.
+template <class Base>
+struct fixed_vectors : Base {
+  template <class P>
+  CK_TILE_HOST_DEVICE static constexpr auto MakeShuffledARegTileDistribution() {
+    return turned<P, P::BlockGemmShape::kM, P::VectorSizeA>();
+  }
+  template <class P>
+  CK_TILE_HOST_DEVICE static constexpr auto MakeShuffledBRegTileDistribution() {
+    return turned<P, P::BlockGemmShape::kN, P::VectorSizeB>();
+  }
+
+ private:
+  template <class P, index_t Extent, index_t Vector>
+  CK_TILE_HOST_DEVICE static constexpr auto turned() {
+    constexpr auto pattern = ck_tile::tile_distribution_pattern::thread_raked;
+    return ck_tile::tile_distribution_encoding_pattern_2d<P::kBlockSize, P::BlockGemmShape::kK, Extent, Vector,
+                                                          pattern>::make_shuffled_2d_static_tile_distribution();
+  }
+};
+
+using policy = fixed_vectors<ck_tile::UniversalGemmPipelineAgBgCrPolicy>;
+using policy_v4 = fixed_vectors<ck_tile::GemmPipelineAgBgCrCompV4DefaultPolicy>;
+using policy_v6 = fixed_vectors<ck_tile::GemmPipelineAgBgCrCompV6DefaultPolicy>;
 
 // One K tile in LDS and the next one on its way in registers. CK Tile's own V1 cannot transpose, which gradients need.
 template <class P>
-struct single_stage : ck_tile::GemmPipelineAgBgCrCompV3<P> {
-  using policy = ck_tile::UniversalGemmPipelineAgBgCrPolicy;
+struct single_stage : ck_tile::GemmPipelineAgBgCrCompV3<P, policy> {
   using steps = ck_tile::GemmPipelineAgBgCrImplBase<P, policy>;
   using block_gemm = ck_tile::remove_cvref_t<decltype(policy::template GetBlockGemm<P>())>;
   static constexpr int min_loops = 1;
@@ -40,11 +66,11 @@ struct single_stage : ck_tile::GemmPipelineAgBgCrCompV3<P> {
     auto b_held = load_tile(b_copy);
     for (index_t at = 0; at < loops; ++at) {
       if (at != 0) block_sync_lds();  // the tile before may still be read
-      fill<a_by_column && !steps::is_a_load_tr>(a_windows.at(number<1>{}), a_held, [] {
-        return policy::template MakeShuffledARegTileDistribution<P>();
+      fill<a_by_column && !steps::is_a_load_tr>(a_windows.at(number<1>{}), a_held, [](auto of) {
+        return policy::template MakeShuffledARegTileDistribution<decltype(of)>();
       });
-      fill<b_by_row && !steps::is_b_load_tr>(b_windows.at(number<1>{}), b_held, [] {
-        return policy::template MakeShuffledBRegTileDistribution<P>();
+      fill<b_by_row && !steps::is_b_load_tr>(b_windows.at(number<1>{}), b_held, [](auto of) {
+        return policy::template MakeShuffledBRegTileDistribution<decltype(of)>();
       });
       if (at + 1 < loops) {
         move_tile_window(a_copy, a_step);
@@ -70,7 +96,7 @@ struct single_stage : ck_tile::GemmPipelineAgBgCrCompV3<P> {
   CK_TILE_DEVICE static void fill(Window& window, const Held& held, const Lanes& lanes) {
     using namespace ck_tile;
     if constexpr (Transpose) {
-      auto turned = make_static_distributed_tensor<typename Held::DataType>(lanes());
+      auto turned = make_static_distributed_tensor<typename Held::DataType>(lanes(P{}));
       transpose_tile2d(turned, held);
       store_tile(window, turned);
     } else {
@@ -79,11 +105,29 @@ struct single_stage : ck_tile::GemmPipelineAgBgCrCompV3<P> {
   }
 };
 
+// The pipelines by the names of the specs.
 struct compv1 : one_lds_buffer {
-  template <class P, class>
+  template <class P>
   using type = single_stage<P>;
 };
+struct mem : one_lds_buffer {
+  template <class P>
+  using type = runtime_tail<ck_tile::GemmPipelineAgBgCrMem<P, policy>, own_rule<ck_tile::BaseGemmPipelineAgBgCrMem<P>>>;
+};
+struct compv3 : one_lds_buffer {
+  template <class P>
+  using type =
+      runtime_tail<ck_tile::GemmPipelineAgBgCrCompV3<P, policy>, own_rule<ck_tile::BaseGemmPipelineAgBgCrCompV3<P>>>;
+};
+struct compv4 : two_lds_buffers_of_it {
+  template <class P>
+  using type = runtime_tail<ck_tile::GemmPipelineAgBgCrCompV4<P, policy_v4>, ping_pong_rule>;
+};
+struct compv6 : one_lds_buffer {
+  template <class P>
+  using type = runtime_tail<ck_tile::GemmPipelineAgBgCrCompV6<P, policy_v6>, prefetch3_rule>;
+};
 
-}  // namespace kernelwright::hip
+}  // namespace kernelwright::hip::convolution
 
 #endif

@@ -23,7 +23,9 @@ CK_TILE_DEVICE auto taps_of(const arguments& x) {
 template <class T, int Vector>
 CK_TILE_DEVICE auto covered_image(const arguments& x) {
   constexpr int one[3] = {1, 1, 1};
-  if constexpr (T::specialization == special::filter1x1_stride1_pad0)
+  if constexpr (T::explicit_gemm)
+    return evenly_spaced<Vector>(x.n * product(x.out), x.c, x.point_x);
+  else if constexpr (T::specialization == special::filter1x1_stride1_pad0)
     return point_matrix<T::dims, Vector>(x.n, x.out, x.c, x.image_x, x.point_x, one);
   else if constexpr (T::specialization == special::filter1x1_pad0)
     return point_matrix<T::dims, Vector>(x.n, x.out, x.c, x.image_x, x.point_x, x.stride);
@@ -36,7 +38,10 @@ CK_TILE_DEVICE auto covered_image(const arguments& x) {
 template <class T, int Vector>
 CK_TILE_DEVICE auto output(const arguments& x) {
   constexpr int one[3] = {1, 1, 1};
-  return point_matrix<T::dims, Vector>(x.n, x.out, x.k, x.image_y, x.point_y, one);
+  if constexpr (T::explicit_gemm)
+    return evenly_spaced<Vector>(x.n * product(x.out), x.k, x.point_y);
+  else
+    return point_matrix<T::dims, Vector>(x.n, x.out, x.k, x.image_y, x.point_y, one);
 }
 
 // (k, filter points x c)
@@ -128,8 +133,7 @@ struct backward_data {
     const auto by_tap = make_naive_tensor_descriptor(lengths, tuple_of_dims<T::dims>(strides, row, 1),
                                                      number<T::vector_b>{}, number<1>{});
     return transform_tensor_descriptor(
-        by_tap,
-        make_tuple(make_merge_transform(tuple_of_dims<T::dims>(count, x.k)), make_pass_through_transform(x.c)),
+        by_tap, make_tuple(make_merge_transform(tuple_of_dims<T::dims>(count, x.k)), make_pass_through_transform(x.c)),
         rows_and_channels<T::dims>(), two());
   }
   CK_TILE_DEVICE auto d() const {

@@ -39,11 +39,11 @@ CK_TILE_DEVICE auto tuple_of_dims(const Of& of, Last... last) {
 
 // Every second dimension, from the first or the second on: what a window of filter and output points has in turns.
 template <int D>
-using evens = std::conditional_t<
-    D == 1, sequence<0, 2>, std::conditional_t<D == 2, sequence<0, 2, 4>, sequence<0, 2, 4, 6>>>;
+using evens =
+    std::conditional_t<D == 1, sequence<0, 2>, std::conditional_t<D == 2, sequence<0, 2, 4>, sequence<0, 2, 4, 6>>>;
 template <int D>
-using odds = std::conditional_t<
-    D == 1, sequence<1, 3>, std::conditional_t<D == 2, sequence<1, 3, 5>, sequence<1, 3, 5, 7>>>;
+using odds =
+    std::conditional_t<D == 1, sequence<1, 3>, std::conditional_t<D == 2, sequence<1, 3, 5>, sequence<1, 3, 5, 7>>>;
 // The dimensions of (n, points, channels), each by itself; and with a window's pair in place of each point.
 template <int D>
 CK_TILE_DEVICE constexpr auto each() {
@@ -66,6 +66,13 @@ CK_TILE_DEVICE constexpr auto rows_and_channels() {
   if constexpr (D == 3) return make_tuple(sequence<0, 1, 2, 3>{}, sequence<4>{});
 }
 CK_TILE_DEVICE constexpr auto two() { return make_tuple(sequence<0>{}, sequence<1>{}); }
+
+// The points of all images, whose distance is everywhere that of neighbours along W: (points, channels).
+template <int Vector>
+CK_TILE_DEVICE auto evenly_spaced(int32_t points, int32_t channels, const int32_t (&point)[3]) {
+  return make_naive_tensor_descriptor(make_tuple(points, channels), make_tuple(point[2], 1), number<Vector>{},
+                                      number<1>{});
+}
 
 // Points of n images in memory, with `channels` side by side: (points, channels). `step` points apart along each
 // dimension.
@@ -101,8 +108,7 @@ CK_TILE_DEVICE auto window_matrix(int32_t n, const int32_t (&extent)[3], int32_t
   const auto covered = [&](int i) {
     return make_embed_transform(make_tuple(taps(i), outputs[i]), make_tuple(tap_step[i], output_step[i]));
   };
-  const auto in_reach =
-      transform_tensor_descriptor(memory, tuple_of<D>(pass_n, padded, pass_c), each<D>(), each<D>());
+  const auto in_reach = transform_tensor_descriptor(memory, tuple_of<D>(pass_n, padded, pass_c), each<D>(), each<D>());
   const auto windows =
       transform_tensor_descriptor(in_reach, tuple_of<D>(pass_n, covered, pass_c), each<D>(), pairs<D>());
   const auto output = [&](int i) { return outputs[i]; };

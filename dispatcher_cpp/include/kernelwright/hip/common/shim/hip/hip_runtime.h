@@ -26,7 +26,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#ifdef KW_SHIM_STREAMS  // CK Tile's headers as they are use streams without including them
 #include <sstream>
+#endif
 #include <__clang_hip_libdevice_declares.h>
 #include <__clang_hip_math.h>
 #include <__clang_hip_stdlib.h>

@@ -1,0 +1,71 @@
+"""Rewriting a header: parts of it, found by anchors, give way to text of our own.
+
+Anchors are short pieces of the header. Each must be found exactly as often as it is expected, and the header must have
+the digest that the edits were written for: a new release of the header is read by a person before it is rewritten.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kernelwright.codegen.violations import SpecError
+
+
+@dataclass(frozen=True)
+class Edit:
+    """What stands between ``after`` and the next ``before``, which both stay, gives way to ``text``.
+
+    An empty ``before`` is the header's end. ``after`` is found ``times`` times, and every time the same is done.
+    """
+
+    after: str
+    before: str
+    text: str
+    times: int = 1
+
+
+@dataclass(frozen=True)
+class Header:
+    """A header by its path below the root of the tree, the sha256 of its bytes, and what changes in it.
+
+    The edits are made in their order, each in what the one before it has left.
+    """
+
+    path: str
+    sha256: str
+    edits: tuple[Edit, ...]
+
+
+def rewritten(headers: Sequence[Header], read: Callable[[str], bytes]) -> Mapping[str, str]:
+    """The new text of each header by its path; ``read`` returns the bytes at a path.
+
+    SpecError for a header that has another digest than the one its edits were written for, or lacks an anchor.
+    """
+    return {header.path: _rewrite(header, read(header.path)) for header in headers}
+
+
+def _rewrite(header: Header, data: bytes) -> str:
+    found = hashlib.sha256(data).hexdigest()
+    if found != header.sha256:
+        raise SpecError(
+            f"{header.path} has the sha256 {found}; allowed: {header.sha256}, for which its rewriting was written; "
+            "install the pinned release"
+        )
+    text = data.decode("utf-8")
+    for edit in header.edits:
+        text = _edited(header.path, text, edit)
+    return text
+
+
+def _edited(path: str, text: str, edit: Edit) -> str:
+    head, *rest = text.split(edit.after)
+    if len(rest) != edit.times:
+        raise SpecError(f"{path} holds {edit.after!r} {len(rest)} times; its rewriting expects {edit.times}")
+    for part in rest:
+        _, found, tail = part.partition(edit.before) if edit.before else ("", "", "")
+        if found != edit.before:
+            raise SpecError(f"{path} lacks {edit.before!r} after {edit.after!r}, up to which it is rewritten")
+        head += f"{edit.after}{edit.text}{found}{tail}"
+    return head

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from kernelwright.codegen.lean.rewrite import Edit, Header, rewritten
+from kernelwright.codegen.violations import SpecError
+
+TEXT = "struct a {\n  int x;\n};\nstruct b {\n  int x;\n};\n"
+
+
+def header(*edits: Edit, text: str = TEXT) -> Header:
+    return Header("x/a.hpp", hashlib.sha256(text.encode()).hexdigest(), edits)
+
+
+def made(*edits: Edit) -> str:
+    return rewritten([header(*edits)], lambda path: TEXT.encode())["x/a.hpp"]
+
+
+def test_what_stands_between_two_anchors_gives_way() -> None:
+    assert made(Edit("struct a {\n", "};", "  ours;\n")) == "struct a {\n  ours;\n};\nstruct b {\n  int x;\n};\n"
+
+
+def test_edits_are_made_one_after_the_other() -> None:
+    assert made(Edit("struct a {", "struct b", "x "), Edit("{x ", "{", "y ")) == "struct a {x y {\n  int x;\n};\n"
+
+
+def test_an_empty_anchor_is_the_end() -> None:
+    assert made(Edit("struct b {\n", "", "};\n")) == "struct a {\n  int x;\n};\nstruct b {\n};\n"
+
+
+def test_an_anchor_may_be_there_several_times() -> None:
+    assert made(Edit("{\n", "}", "", times=2)) == "struct a {\n};\nstruct b {\n};\n"
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (Edit("struct c", "}", ""), "holds 'struct c' 0 times; its rewriting expects 1"),
+        (Edit("int", ";", ""), "holds 'int' 2 times; its rewriting expects 1"),
+        (Edit("struct b", "struct", ""), "lacks 'struct' after 'struct b'"),
+    ],
+)
+def test_an_anchor_that_is_not_where_it_should_be_is_an_error(edit: Edit, words: str) -> None:
+    with pytest.raises(SpecError, match=f"^x/a.hpp {words}"):
+        made(edit)
+
+
+def test_a_header_of_another_release_is_refused() -> None:
+    with pytest.raises(SpecError, match=r"x/a.hpp has the sha256 .* install the pinned release"):
+        rewritten([header()], lambda path: TEXT.encode() + b"\n")

@@ -1,0 +1,54 @@
+"""The pinned CK Tile is rewritten, another release is refused, and a kernel is the same with and without."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gemm.amd import compiled
+from gemm.lean.both_ways import compile_kernel
+from kernelwright.arch import load
+from kernelwright.codegen.building.build import read_tree_roots
+from kernelwright.codegen.lean.made import made_files, reads
+from kernelwright.codegen.selecting.sets import expand_set
+from kernelwright.codegen.violations import SpecError
+
+pytestmark = pytest.mark.skipif(not compiled.TREES, reason="KERNELWRIGHT_TREES names no file of toolchain folders")
+TREE = "ck_tile_lean"
+
+
+def wheel() -> Path:
+    assert compiled.TREES
+    return read_tree_roots(compiled.TREES)["ck_tile"]
+
+
+def test_every_header_of_the_pinned_wheel_is_rewritten() -> None:
+    files = made_files(TREE, wheel())
+    upstream = {path[path.index("include/") :]: (wheel() / path).read_text() for path in reads(TREE)}
+    assert set(files) == set(upstream)
+    assert all(files[path] != upstream[path] for path in files)
+
+
+def test_another_release_is_refused(tmp_path: Path) -> None:
+    for path in reads(TREE):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(wheel() / path, tmp_path / path)
+    assert made_files(TREE, tmp_path) == made_files(TREE, wheel())
+    changed = tmp_path / reads(TREE)[-1]
+    changed.write_text(changed.read_text() + "\n")
+    with pytest.raises(SpecError, match=r"has the sha256 .*; allowed: .* install the pinned release"):
+        made_files(TREE, tmp_path)
+    changed.unlink()
+    with pytest.raises(SpecError, match=f"the tree ck_tile has no {reads(TREE)[-1]}"):
+        made_files(TREE, tmp_path)
+
+
+def test_a_kernel_is_the_same_with_and_without() -> None:
+    kernel, *_ = expand_set("essential", load("gfx90a")).kernels
+    lean, stock = (compile_kernel(kernel, toolchain) for toolchain in ("wheel", "stock"))
+    # The others are for pipelines and variants that this kernel has not.
+    assert "__ck_tile_lean/include/ck_tile/core/tensor/tile_window.hpp" in lean.headers
+    assert not [header for header in stock.headers if header.startswith("__ck_tile_lean/")]
+    assert lean.assembly == stock.assembly
