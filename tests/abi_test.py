@@ -10,10 +10,11 @@ import pytest
 
 from kernelwright.codegen.operations.gemm.testing import cpu_library
 from kernelwright.dispatch.core import calls, native
+from kernelwright.dispatch.operations.convolution import structs as conv_structs
 from kernelwright.dispatch.operations.gemm import structs
 from kernelwright.dispatch.testdata import mocks
 
-HEADERS = ("kernelwright/dispatcher/gemm.h", "kernelwright/dispatcher/python_call.h")
+HEADERS = ("kernelwright/dispatcher/gemm.h", "kernelwright/convolution.h", "kernelwright/dispatcher/python_call.h")
 STRUCTS = {
     "kw_problem": ("ProblemHead",),
     "kw_gemm_problem": ("GemmProblem", "Problem"),
@@ -24,6 +25,9 @@ STRUCTS = {
     "kw_grouped_gemm_args": ("GroupedGemmArgs",),
     "kw_gemm_traits": ("GemmTraits", "Traits"),
     "kw_gemm_extension": ("GemmExtension",),
+    "kw_conv_problem": ("ConvProblem",),
+    "kw_conv_args": ("ConvArgs",),
+    "kw_conv_traits": ("ConvTraits",),
     "kw_kernel": ("KernelStruct", "Kernel"),
     "kw_library": ("LibraryStruct", "Library"),
     "kw_arch": ("ArchStruct",),
@@ -57,7 +61,11 @@ def layout(struct: type[ctypes.Structure]) -> list[tuple[str, int, int]]:
 
 def in_header(struct: str, field: str) -> str:
     """What C calls a field: problems begin with a struct of their own."""
-    return f"base.{field}" if struct.endswith("gemm_problem") and field in ("struct_size", "op") else field
+    return (
+        f"base.{field}"
+        if struct.endswith(("gemm_problem", "conv_problem")) and field in ("struct_size", "op")
+        else field
+    )
 
 
 def in_c(folder: Path, asked: dict[str, tuple[str, type[ctypes.Structure]]]) -> dict[str, list[tuple[str, int, int]]]:
@@ -78,7 +86,7 @@ def in_c(folder: Path, asked: dict[str, tuple[str, type[ctypes.Structure]]]) -> 
     return found
 
 
-MODULES = (native, calls, structs, cpu_library)
+MODULES = (native, calls, structs, conv_structs, cpu_library)
 
 
 class Wrong(ctypes.Structure):

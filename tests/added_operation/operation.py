@@ -58,6 +58,9 @@ class RowNormSets:
     def expand(self, name: str, arch: Arch) -> Expansion:
         return Expansion(tuple(parse_kernel({"op": "row_norm", "stage": stage}, arch) for stage in Stage))
 
+    def lacking(self, name: str, arch: Arch) -> tuple[str, ...]:
+        return ()
+
 
 class RowNorm:
     """The operation, for :func:`kernelwright.codegen.operation.register`."""
@@ -68,6 +71,7 @@ class RowNorm:
     sets = RowNormSets()
     generator = None
     attributes = flat_names(RowNormSpec)
+    backends = ("cpu",)
 
     def check_arch(self, arch: Arch) -> None:
         pass

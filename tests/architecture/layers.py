@@ -12,7 +12,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("dtypes", "violations", "trees"),
         ("actions", "templates", "registry"),
         ("kernel",),
-        ("operation",),
+        ("fields", "operation"),
         ("toolchains", "resources", "lean"),
         ("selecting", "backends"),
         ("operations", "planning", "packaging"),

@@ -425,6 +425,7 @@ int main(int argc, char** argv) {
   plan_cache();
   variants();
   stages();
+  convolution();
   if (failures() == 0) puts("dispatcher: all tests passed");
   return failures() == 0 ? 0 : 1;
 }

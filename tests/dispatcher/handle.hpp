@@ -71,10 +71,11 @@ struct Handle {
 
 inline bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
-void loading();     // of loading_test.cpp
-void estimates();   // of estimates_test.cpp
-void plan_cache();  // of plan_cache_test.cpp
-void variants();    // of variants_test.cpp
-void stages();      // of stages_test.cpp
+void loading();      // of loading_test.cpp
+void estimates();    // of estimates_test.cpp
+void plan_cache();   // of plan_cache_test.cpp
+void variants();     // of variants_test.cpp
+void stages();       // of stages_test.cpp
+void convolution();  // of convolution_test.cpp
 
 #endif  // KERNELWRIGHT_TESTS_HANDLE_HPP

@@ -90,6 +90,9 @@ class KernelSets(Protocol):
     def expand(self, name: str, arch: Arch) -> Expansion:
         """The kernels of a set, every one legal on ``arch``. SpecError, with the reasons, where there are none."""
 
+    def lacking(self, name: str, arch: Arch) -> tuple[str, ...]:
+        """A sentence for each kernel of a set that is missing in another set, which promises to contain the first."""
+
 
 @dataclass(frozen=True)
 class GeneratorOption:
@@ -155,6 +158,10 @@ class Operation(Protocol):
 
     def name_of(self, spec: Any) -> str:
         """A file name of at most 240 characters from [a-z A-Z 0-9 _], different for different specs."""
+
+    @property
+    def backends(self) -> tuple[str, ...]:
+        """The backends that it has kernels for."""
 
     def rules(self, backend: str) -> tuple[Rule, ...]:
         """What makes a spec illegal: rules that hold everywhere, then those of a backend."""

@@ -54,20 +54,35 @@ TREES: Mapping[str, Tree] = {
         ),
     ),
     "cuda": Tree("CUDA's headers, ptxas, nvcc and static runtime, from the nvidia wheels", ("nvidia/cu13",)),
-    "abi": Tree("the C ABI that all operations share", ("include/kernelwright/abi.h",)),
+    "abi": Tree(
+        "the C ABI that all operations share", ("include/kernelwright/abi.h", "include/kernelwright/epilogue.h")
+    ),
     "gemm": Tree("the C ABI of GEMM", ("include/kernelwright/gemm.h", "include/kernelwright/gemm")),
+    "convolution": Tree(
+        "the C ABI of convolution", ("include/kernelwright/convolution.h", "include/kernelwright/convolution")
+    ),
     "dispatcher": Tree(
         "the C ABI of all operations and the dispatcher's own headers",
-        ("include/kernelwright/*.h", "include/kernelwright/gemm", "include/kernelwright/dispatcher"),
+        (
+            "include/kernelwright/*.h",
+            "include/kernelwright/gemm",
+            "include/kernelwright/convolution",
+            "include/kernelwright/dispatcher",
+        ),
     ),
     "cpu_common": Tree("what kernels for x86-64 share", ("include/kernelwright/cpu/common",)),
     "cpu_gemm": Tree("GEMM kernels for x86-64", ("include/kernelwright/cpu/gemm",)),
+    "cpu_convolution": Tree(
+        "convolution kernels and their launcher for x86-64", ("include/kernelwright/cpu/convolution",)
+    ),
     "hip_common": Tree("what kernels for AMD GPUs share", ("include/kernelwright/hip/common",)),
+    "hip_convolution": Tree("convolution kernels for AMD GPUs", ("include/kernelwright/hip/convolution",)),
     "hip_gemm": Tree("GEMM kernels for AMD GPUs", ("include/kernelwright/hip/gemm",)),
     "cuda_src_common": Tree("what kernels for NVIDIA GPUs share", ("include/kernelwright/cuda/common",)),
     "cuda_src_gemm": Tree("GEMM kernels for NVIDIA GPUs", ("include/kernelwright/cuda/gemm",)),
     **_launchers("common", "cpu", "hip", "cuda_src"),
     **_launchers("gemm", "cpu", "hip", "cuda_src"),
+    **_launchers("convolution", "hip"),
 }
 
 _registered: dict[str, Tree] = {}

@@ -73,8 +73,9 @@ static inline const char* kw_layout_name(uint32_t layout) {
 /* How an architecture encodes 8-bit floats: OCP (with infinities or negative zero), or FNUZ (with neither). */
 typedef enum kw_fp8_format { KW_FP8_OCP = 0, KW_FP8_FNUZ = 1 } kw_fp8_format;
 
-/* First member of every problem. op says which struct it is: 1 to 15 are in kernelwright/gemm.h, 16 to 31 belong to
- * convolution, 32 to 47 to attention, and 65536 and above to operations that are registered from outside. */
+/* First member of every problem. op says which struct it is: 1 to 15 are in kernelwright/gemm.h, 16 to 31 in
+ * kernelwright/convolution.h, 32 to 47 belong to attention, and 65536 and above to operations that are registered from
+ * outside. */
 typedef struct kw_problem {
   uint32_t struct_size; /* of the whole problem */
   uint32_t op;

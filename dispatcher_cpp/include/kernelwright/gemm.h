@@ -6,6 +6,7 @@
 #define KERNELWRIGHT_GEMM_H
 
 #include "kernelwright/abi.h"
+#include "kernelwright/epilogue.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -19,19 +20,6 @@ typedef enum kw_gemm_op { KW_OP_GEMM = 1, KW_OP_GROUPED_GEMM = 2 } kw_gemm_op;
 
 /* How the D tensors are combined with the product. */
 typedef enum kw_d_op { KW_D_ADD = 0, KW_D_MULTIPLY = 1 } kw_d_op;
-
-typedef enum kw_activation {
-  KW_ACTIVATION_NONE = 0,
-  KW_ACTIVATION_RELU = 1,
-  KW_ACTIVATION_GELU = 2,      /* x/2 (1 + erf(x/sqrt(2))) */
-  KW_ACTIVATION_FAST_GELU = 3, /* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
-  KW_ACTIVATION_SILU = 4,      /* x / (1 + exp(-x)) */
-  KW_ACTIVATION_SIGMOID = 5,   /* 1 / (1 + exp(-x)) */
-  KW_ACTIVATION_TANH = 6
-} kw_activation;
-
-/* How stream-K adds up the parts of a tile. */
-typedef enum kw_stream_k { KW_STREAM_K_NONE = 0, KW_STREAM_K_LINEAR = 1, KW_STREAM_K_TREE = 2 } kw_stream_k;
 
 /* D[m,n] = act((alpha * sum_k A[m,k] B[k,n] + beta * C[m,n]) op D0[m,n] op D1[m,n] ...).
  *

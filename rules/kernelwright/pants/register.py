@@ -6,8 +6,9 @@ from typing import Iterable, Type
 
 from kernelwright.pants import damaged_store, performance
 from kernelwright.pants.engine import exit_codes
-from kernelwright.pants.goals import check_library, package_library, package_wheel
+from kernelwright.pants.goals import check_library, check_set, package_library, package_wheel
 from kernelwright.pants.goals import kernels as kernels_goal
+from kernelwright.pants.operations.convolution import ConvKernelTarget
 from kernelwright.pants.operations.gemm import GemmKernelTarget
 from kernelwright.pants.targets import on_demand
 from kernelwright.pants.targets.kernel_library import KernelLibraryTarget
@@ -38,6 +39,7 @@ from pants.engine.target import Target
 def target_types() -> Iterable[Type[Target]]:
     return [
         GemmKernelTarget,
+        ConvKernelTarget,
         KernelSetTarget,
         GeneratedKernelTarget,
         KernelLibraryTarget,
@@ -56,6 +58,7 @@ def rules() -> Iterable[object]:
     return [
         *actions.rules(),
         *check_library.rules(),
+        *check_set.rules(),
         *codegen.rules(),
         *compile_commands.rules(),
         *kernels.rules(),

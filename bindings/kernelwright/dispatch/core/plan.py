@@ -202,6 +202,11 @@ class OperationPlan(Generic[P]):
         """The kernel that runs; of a plan with several stages, the first."""
         return self.selection.kernel
 
+    @property
+    def checked(self) -> Checked | None:
+        """What is remembered of the arrays that were checked last."""
+        return self._checked
+
     def __repr__(self) -> str:
         """Problem and kernel."""
         where = f", simulated on {self.device}" if self.device.startswith("sim:") else ""

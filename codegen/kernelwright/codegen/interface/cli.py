@@ -323,10 +323,13 @@ def list_rules(only: str | None) -> None:
     """List the rules that kernels must keep: id, and why the rule exists."""
     from kernelwright.codegen.backends.registry import backend_names
 
+    if only is not None and only not in backend_names():
+        raise SpecError(f"unknown backend {only!r}; allowed: {', '.join(backend_names())}")
     rules = {}
-    for name in operation_names():
-        for backend in [only] if only else backend_names():
-            rules.update({rule.id: rule.reason for rule in operation(name).rules(backend)})
+    for known in map(operation, operation_names()):
+        for backend in known.backends:
+            if only in (None, backend):
+                rules.update({rule.id: rule.reason for rule in known.rules(backend)})
     for rule, reason in rules.items():
         click.echo(f"{rule}: {reason}")
 

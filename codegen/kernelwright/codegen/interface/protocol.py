@@ -45,6 +45,9 @@ A request of stage "native" has ``output``, ``sources`` (C and C++ files), optio
 A request of stage "headers" has no other key; the response {"files": {path: text}} holds the headers that actions see
 in the trees of our own sources, where the generator was installed from its wheel.
 
+A request of stage "check_set" has a ``set`` and ``archs``; the response {"problems": [sentence, …]} names each kernel
+of the set that another set promises to contain and does not.
+
 A request of stage "tree" has the ``name`` of a tree that is made of another one, which stands at ``__<its name>``; the
 response {"files": {path: text}} holds its files.
 

@@ -11,7 +11,8 @@ from kernelwright.codegen.packaging.headers import respond_headers
 from kernelwright.codegen.planning.describe import kernel_json, library_json
 from kernelwright.codegen.planning.native import respond_native
 from kernelwright.codegen.resources.report import ReportError, respond_report
-from kernelwright.codegen.selecting.selection import Selection, load_archs, select, select_listed
+from kernelwright.codegen.selecting.selection import Selection, find_arch, load_archs, select, select_listed
+from kernelwright.codegen.selecting.sets import lacking
 from kernelwright.codegen.violations import SpecError
 
 
@@ -28,6 +29,8 @@ def respond(raw: object) -> dict[str, Any]:
         return respond_tree(raw)
     if isinstance(raw, dict) and raw.get("stage") == "report":
         return _report(raw)
+    if isinstance(raw, dict) and raw.get("stage") == "check_set":
+        return _check_set(raw)
     if isinstance(raw, dict) and raw.get("stage") == "compile_commands":
         from kernelwright.codegen.interface.compile_commands import compile_commands  # needs backends and templates
 
@@ -39,6 +42,15 @@ def respond(raw: object) -> dict[str, Any]:
     else:
         selections = select_listed(request.kernels, known, request.filter)
     return expansion_json(selections) if request.stage == "expand" else _plans_json(request, selections)
+
+
+def _check_set(raw: dict[str, Any]) -> dict[str, Any]:
+    unknown = sorted(set(raw) - {"stage", "set", "archs"})
+    if unknown or not isinstance(raw.get("archs"), list):
+        raise SpecError(f"a request of stage 'check_set' has the keys set and archs, not {', '.join(sorted(raw))}")
+    known = load_archs()
+    problems = [text for name in raw["archs"] for text in lacking(raw.get("set"), find_arch(name, known))]
+    return {"problems": problems}
 
 
 def _report(raw: dict[str, Any]) -> dict[str, Any]:

@@ -151,3 +151,14 @@ def test_every_wrong_kernel_is_named() -> None:
 
 def _short(item: dict[str, Any]) -> dict[str, Any]:
     return {"arch": item["arch"], "spec": item["spec"]}
+
+
+def test_sets_are_checked_for_what_contains_them() -> None:
+    request = {"stage": "check_set", "set": "conv_tests", "archs": ["gfx90a"]}
+    assert respond(request) == {"problems": []}
+    with pytest.raises(SpecError, match="unknown kernel set 'conv_test'"):
+        respond({**request, "set": "conv_test"})
+    with pytest.raises(SpecError, match="has the keys set and archs, not archs, filter, set, stage"):
+        respond({**request, "filter": "True"})
+    with pytest.raises(ArchError, match="unknown arch 'gfx9'"):
+        respond({**request, "archs": ["gfx9"]})

@@ -15,6 +15,11 @@ def expand_set(name: object, arch: Arch) -> Expansion:
     return _owner(name).sets.expand(str(name), arch)
 
 
+def lacking(name: object, arch: Arch) -> tuple[str, ...]:
+    """A sentence for each kernel of a set that another set promises to contain and does not; SpecError if unknown."""
+    return _owner(name).sets.lacking(str(name), arch)
+
+
 def set_archs(name: object) -> tuple[str, ...]:
     """The shipped architectures that a set has kernels for, sorted.
 

@@ -11,11 +11,6 @@
 
 #include "kernelwright/gemm.h"
 
-static inline const char* kw_activation_name(uint32_t activation) {
-  static const char* const names[] = {"none", "relu", "gelu", "fast_gelu", "silu", "sigmoid", "tanh"};
-  return activation < sizeof names / sizeof *names ? names[activation] : "unknown";
-}
-
 static inline const char* kw_d_op_name(uint32_t op) {
   static const char* const names[] = {"add", "multiply"};
   return op < sizeof names / sizeof *names ? names[op] : "unknown";

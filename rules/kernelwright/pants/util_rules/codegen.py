@@ -55,7 +55,7 @@ async def prepare_codegen(codegen: CodegenSubsystem, tuning: Tuning) -> CodegenT
         )
     if not codegen.resolve:
         raise CodegenError("[kernelwright-codegen].source_roots needs [kernelwright-codegen].resolve")
-    globs = [f"{root}/**/*{suffix}" for root in codegen.source_roots for suffix in (".py", ".json", ".jinja")]
+    globs = [f"{root}/**/*{suffix}" for root in codegen.source_roots for suffix in (".py", ".json", ".jinja", ".conf")]
     sources = await digests.workspace_files([*globs, "!**/*_test.py"], "[kernelwright-codegen].source_roots")
     return CodegenTool(
         python_tools.PythonTool(

@@ -11,13 +11,14 @@ from kernelwright.dispatch.core.cache import Cache
 from kernelwright.dispatch.core.errors import ArrayError, NoKernelError
 from kernelwright.dispatch.core.native_dispatcher import NativeDispatcher
 from kernelwright.dispatch.core.plan import Checked
+from kernelwright.dispatch.core.scalars import real
 from kernelwright.dispatch.core.workspace import on_stream
 from kernelwright.dispatch.operations.gemm.from_arrays import Epilogue, GemmOperands, read_operands
 from kernelwright.dispatch.operations.gemm.grouped_binder import check_views
 from kernelwright.dispatch.operations.gemm.grouped_problem import GroupedGemmProblem
 from kernelwright.dispatch.operations.gemm.operand import allocator, operand
 from kernelwright.dispatch.operations.gemm.plan import GroupedPlan
-from kernelwright.dispatch.operations.gemm.problem import GemmProblem, real
+from kernelwright.dispatch.operations.gemm.problem import GemmProblem
 
 
 class GroupedGemmCalls:

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-import numpy as np
-
 from kernelwright.dispatch.arrays import dtypes
 from kernelwright.dispatch.core.errors import ProblemError
+from kernelwright.dispatch.core.scalars import integer, real
 from kernelwright.dispatch.operations.gemm import structs
 from kernelwright.dispatch.operations.gemm.from_arrays import Epilogue, read_operands
 
@@ -79,8 +78,8 @@ class GemmProblem:
         if not isinstance(self.layout, str) or len(self.layout) != 3 or set(self.layout) - {"r", "c"}:
             raise ProblemError(f"layout is {self.layout!r}; allowed: three letters r or c for A, B and C, e.g. 'rcr'")
         for field, least in (("m", 0), ("n", 0), ("k", 0), ("batch", 1), ("num_d", 0), ("b_format", 0)):
-            self._set(field, _integer(field, getattr(self, field), least))
-        self._set("split_k", _integer("split_k", self.split_k, 0, most=2**32 - 1))
+            self._set(field, integer(field, getattr(self, field), least))
+        self._set("split_k", integer("split_k", self.split_k, 0, most=2**32 - 1))
         for field in ("alpha", "beta"):
             self._set(field, real(field, getattr(self, field)))
         for field, letter, rows, columns in (("lda", 0, "m", "k"), ("ldb", 1, "k", "n"), ("ldc", 2, "m", "n")):
@@ -119,7 +118,7 @@ class GemmProblem:
         row_major = layout == "r"
         inner, outer = (columns, rows) if row_major else (rows, columns)
         extent = getattr(self, inner)
-        value = max(extent, 1) if value is None else _integer(field, value, least=None)
+        value = max(extent, 1) if value is None else integer(field, value, least=None)
         kind = "row" if row_major else "column"
         if value < max(extent, 1):
             raise ProblemError(
@@ -136,7 +135,7 @@ class GemmProblem:
         """A batch stride: 0 where it is never taken, so that problems that mean the same are equal."""
         if self.batch == 1:
             return 0
-        value = dense if value is None else _integer(field, value, least=0)
+        value = dense if value is None else integer(field, value, least=0)
         if (self.batch - 1) * value + dense > _MAX_ELEMENTS:
             raise ProblemError(f"batch * {field} is {self.batch} * {value}; allowed: at most {_MAX_ELEMENTS} elements")
         return int(value)
@@ -295,28 +294,3 @@ def native_types(problem: Any) -> dict[str, Any]:
     letters = "".join("rc"[value] for value in (problem.layout_a, problem.layout_b, problem.layout_c))
     names = {field: dtypes.NAMES[getattr(problem, field)] for field in ("dtype_a", "dtype_b", "dtype_c", "dtype_acc")}
     return {"dtype": names["dtype_a"], "layout": letters, **names, "alpha": problem.alpha, "beta": problem.beta}
-
-
-def real(field: str, value: Any) -> float:
-    """A factor such as ``alpha`` as a float. ProblemError for text, complex numbers and what is no number."""
-    if not isinstance(value, str | bytes | bytearray | complex | np.complexfloating):
-        try:
-            return float(value)
-        except OverflowError:
-            raise ProblemError(f"{field} is too large; allowed: a real number of 64 bits") from None
-        except (TypeError, ValueError):
-            pass
-    raise ProblemError(f"{field} is {value!r}; allowed: a real number")
-
-
-def _integer(field: str, value: Any, least: int | None, most: int = 2**63 - 1) -> int:
-    """``value`` as an integer from ``least``; ``most`` is what the field of the C struct holds."""
-    try:
-        number = value.__index__()
-    except AttributeError:
-        raise ProblemError(f"{field} is {value!r}; allowed: an integer") from None
-    if least is not None and number < least:
-        raise ProblemError(f"{field} is {number}; allowed: {least} or more")
-    if number > most:
-        raise ProblemError(f"{field} is {number}; allowed: at most {most}")
-    return int(number)

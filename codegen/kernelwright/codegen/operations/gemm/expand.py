@@ -9,7 +9,7 @@ from typing import Any
 
 from kernelwright.arch import Arch
 from kernelwright.codegen.kernel import Kernel
-from kernelwright.codegen.operations.gemm.complete import FIELDS, TRIPLES, complete
+from kernelwright.codegen.operations.gemm.complete import PARTIAL, complete
 from kernelwright.codegen.operations.gemm.spec import gemm_spec
 from kernelwright.codegen.operations.gemm.variants import KEYS, configs_of
 from kernelwright.codegen.selecting.expand import MAX_COMBINATIONS, check_keys, read_sections
@@ -32,7 +32,7 @@ def expand_gemm(config: Mapping[str, Any], arch: Arch) -> Iterator[tuple[Kernel,
     total = 0
     parts = []
     for variant, one in configs_of(config, arch):
-        problem, axes = read_sections(one, FIELDS, lists=TRIPLES, renamed=_RENAMED)
+        problem, axes = read_sections(one, PARTIAL.names, lists=PARTIAL.groups, renamed=_RENAMED)
         total += math.prod(len(values) for values in axes.values())
         if total > MAX_COMBINATIONS:
             raise SpecError(f"the configuration has {total} combinations; at most {MAX_COMBINATIONS}: narrow a range")

@@ -41,6 +41,7 @@ class Gemm:
     sets = GemmSets()
     generator = GemmGenerator()
     attributes = (*flat_names(GemmSpec), *SHORTHANDS, "variant")
+    backends = tuple(_TEMPLATES)
 
     def check_arch(self, arch: Arch) -> None:
         """Read section ``operations.gemm``; ArchError if it is malformed."""

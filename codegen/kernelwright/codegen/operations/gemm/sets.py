@@ -50,6 +50,10 @@ class GemmSets:
         kernels = tuple(dict.fromkeys(kernel for config in configs for kernel in expand_config(config, arch).kernels))
         return Expansion(kernels)
 
+    def lacking(self, name: str, arch: Arch) -> tuple[str, ...]:
+        """Nothing: no set promises to contain another one."""
+        return ()
+
 
 @functools.cache
 def rule_set_names() -> tuple[str, ...]:

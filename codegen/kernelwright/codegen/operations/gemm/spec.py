@@ -9,7 +9,26 @@ from typing import Literal
 from pydantic import Field, StrictBool
 
 from kernelwright.codegen.dtypes import DType, Layout
-from kernelwright.codegen.kernel import OMITTED_AT_DEFAULT, Frozen, Kernel, Spec
+from kernelwright.codegen.fields import MAX_EXTENT, Activation, Extent, Padding, StreamK
+from kernelwright.codegen.kernel import OMITTED_AT_DEFAULT, Kernel, Spec
+
+__all__ = [
+    "MAX_D_TENSORS",
+    "MAX_EXTENT",
+    "VARIANTS",
+    "Activation",
+    "DOp",
+    "Epilogue",
+    "Extent",
+    "GemmSpec",
+    "Padding",
+    "Pipeline",
+    "Scheduler",
+    "StreamK",
+    "default_acc_dtype",
+    "default_output_dtype",
+    "gemm_spec",
+]
 
 
 def default_acc_dtype(dtype_a: DType) -> DType:
@@ -63,47 +82,7 @@ class DOp(StrEnum):
     MULTIPLY = "multiply"
 
 
-class Activation(StrEnum):
-    """The last step of a fused epilogue; gelu is the erf form, fast_gelu the tanh form."""
-
-    NONE = "none"
-    RELU = "relu"
-    GELU = "gelu"
-    FAST_GELU = "fast_gelu"
-    SILU = "silu"
-    SIGMOID = "sigmoid"
-    TANH = "tanh"
-
-
-class StreamK(StrEnum):
-    """How the partial sums of a tile that stream-K cuts are added up, always in the same order.
-
-    Adding them atomically is not offered: the result would depend on which workgroup finishes first.
-    """
-
-    NONE = "none"
-    LINEAR = "linear"
-    TREE = "tree"
-
-
 MAX_D_TENSORS = 4  # KW_MAX_D of the C ABI
-MAX_EXTENT = 65535  # keeps names below 240 characters and products of extents within 64 bits
-
-
-class Extent(Frozen):
-    """Three extents along M, N and K."""
-
-    m: int = Field(gt=0, le=MAX_EXTENT, strict=True, description="Extent along M, the rows of A and C.")
-    n: int = Field(gt=0, le=MAX_EXTENT, strict=True, description="Extent along N, the columns of B and C.")
-    k: int = Field(gt=0, le=MAX_EXTENT, strict=True, description="Extent along K, over which products are summed.")
-
-
-class Padding(Frozen):
-    """True where the kernel handles extents that are no multiple of the tile."""
-
-    m: StrictBool = Field(default=True, description="Whether M may be any number.")
-    n: StrictBool = Field(default=True, description="Whether N may be any number.")
-    k: StrictBool = Field(default=True, description="Whether K may be any number.")
 
 
 class GemmSpec(Spec):

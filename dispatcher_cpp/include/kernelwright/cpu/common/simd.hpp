@@ -78,6 +78,10 @@ KW_CPU_INLINE half_ivec float_to_bf16(vec v) {
   return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_mask_mov_epi32(rounded, nan, quiet), 16));
 }
 
+// Lane i of the result is lane lanes[i] of v.
+KW_CPU_INLINE vec permute(vec v, ivec lanes) { return _mm512_permutexvar_ps(lanes, v); }
+KW_CPU_INLINE ivec load_int32(const int32_t* p) { return _mm512_loadu_si512(p); }
+KW_CPU_INLINE ivec broadcast_int32(int64_t value) { return _mm512_set1_epi32(static_cast<int>(value)); }
 KW_CPU_INLINE ivec add_int32(ivec a, ivec b) { return _mm512_add_epi32(a, b); }
 KW_CPU_INLINE int32_t sum_of_int32_lanes(ivec v) { return _mm512_reduce_add_epi32(v); }
 KW_CPU_INLINE ivec multiply_pairs(ivec a, ivec b) { return _mm512_madd_epi16(a, b); }
@@ -184,6 +188,9 @@ KW_CPU_INLINE vec scale(vec v, vec n) {  // in two steps: 2^n itself may be no n
   };
   return mul(mul(v, power(half)), power(_mm256_sub_epi32(all, half)));
 }
+KW_CPU_INLINE vec permute(vec v, ivec lanes) { return _mm256_permutevar8x32_ps(v, lanes); }
+KW_CPU_INLINE ivec load_int32(const int32_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
+KW_CPU_INLINE ivec broadcast_int32(int64_t value) { return _mm256_set1_epi32(static_cast<int>(value)); }
 KW_CPU_INLINE ivec add_int32(ivec a, ivec b) { return _mm256_add_epi32(a, b); }
 KW_CPU_INLINE int32_t sum_of_int32_lanes(ivec v) {
   const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));

@@ -7,6 +7,7 @@
 #ifndef KERNELWRIGHT_CPU_GEMM_KERNEL_HPP
 #define KERNELWRIGHT_CPU_GEMM_KERNEL_HPP
 
+#include "kernelwright/cpu/common/blocks.hpp"
 #include "kernelwright/cpu/common/features.hpp"
 #include "kernelwright/gemm.h"
 
@@ -14,9 +15,6 @@ namespace kernelwright::cpu {
 
 // Widest vector in units. A panel ends with so many spare units, because packing stores whole vectors.
 constexpr int64_t kSpareUnits = 16;
-
-constexpr int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
-constexpr int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
 
 // Distance between two panels; a multiple of a cache line.
 constexpr int64_t panel_units(int64_t width, int64_t steps) { return round_up(width * steps, 16) + kSpareUnits; }

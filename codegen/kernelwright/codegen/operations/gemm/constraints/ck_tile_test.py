@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelwright.arch import load, names
+from kernelwright.codegen.backends.ck_tile_copy import Copy
 from kernelwright.codegen.dtypes import DType, Layout
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.gemm.ck_tile import DTYPES, EPILOGUES, LAYOUTS, PIPELINES, SCHEDULERS
@@ -234,7 +235,7 @@ def test_a_copy_without_a_problem_moves_every_element_once(tile: Triple, waves: 
     rows, row, _ = tile
     lanes = waves * wave_size
     vector = copies.load_vector(2, row, rows * row // lanes)
-    copy = copies.Copy("copying A", rows, row, vector)
+    copy = Copy("copying A", rows, row, vector)
     if not copy.problem(wave_size, waves):
         used = min(vector, rows * row // lanes)
         assert rows * row % (lanes * used) == 0

@@ -3,7 +3,7 @@
 #define KERNELWRIGHT_CPU_GEMM_MICRO_ACTIVATION_HPP
 
 #include "kernelwright/cpu/common/simd.hpp"
-#include "kernelwright/gemm.h"
+#include "kernelwright/epilogue.h"
 
 namespace kernelwright::cpu {
 namespace {

@@ -20,31 +20,46 @@ struct epilogue {
   // `rows` x `cols` sums, `ld` units apart, go to `to`.
   static __attribute__((noinline)) void write(const float* sums, int64_t ld, int64_t rows, int64_t cols,
                                               const output& to) {
-    const vec alpha = broadcast(to.alpha), beta = broadcast(to.beta);
     for (int64_t i = 0; i < rows; ++i) {
-      storage* d = static_cast<storage*>(to.d) + i * to.ldc;
-      const storage* c = to.beta != 0.0f ? static_cast<const storage*>(to.c) + i * to.ldc : nullptr;
       int64_t j = 0;
-      for (; j + kLanes <= cols; j += kLanes) {
-        const vec sum = load(sums + i * ld + j);
-        vec v = c == nullptr ? mul(alpha, sum) : fma(alpha, sum, mul(beta, Output::load_float(c + j)));
-        for (uint32_t n = 0; n < kNumD; ++n) v = join(v, Output::load_float(further(to, n, i, j)));
-        Output::store_float(d + j, Activation::apply(v));
-      }
-      if (j < cols) {
-        const int64_t left = cols - j;
-        const vec sum = load_first(sums + i * ld + j, left);
-        vec v = c == nullptr ? mul(alpha, sum) : fma(alpha, sum, mul(beta, Output::load_first(c + j, left)));
-        for (uint32_t n = 0; n < kNumD; ++n) v = join(v, Output::load_first(further(to, n, i, j), left));
-        Output::store_first(d + j, Activation::apply(v), left);
-      }
+      for (; j + kLanes <= cols; j += kLanes) write_vector(load(sums + i * ld + j), i, j, to);
+      if (j < cols) write_first(load_first(sums + i * ld + j, cols - j), cols - j, i, j, to);
     }
+  }
+
+  // kLanes sums of row i from column j on, or the first `count` of them.
+  static KW_CPU_INLINE void write_vector(vec sum, int64_t i, int64_t j, const output& to) {
+    write_some<true>(sum, kLanes, i * to.ldc + j, to, [&](uint32_t n) { return i * to.ld_multi_d[n] + j; });
+  }
+  static KW_CPU_INLINE void write_first(vec sum, int64_t count, int64_t i, int64_t j, const output& to) {
+    write_some<false>(sum, count, i * to.ldc + j, to, [&](uint32_t n) { return i * to.ld_multi_d[n] + j; });
+  }
+  // kLanes or `count` sums, `at` elements from where the output begins; a further D of one line stays where it is.
+  template <bool Whole>
+  static KW_CPU_INLINE void write_at(vec sum, int64_t count, int64_t at, const output& to) {
+    write_some<Whole>(sum, count, at, to, [&](uint32_t n) { return to.ld_multi_d[n] == 0 ? 0 : at; });
   }
 
  private:
   static KW_CPU_INLINE vec join(vec v, vec other) { return Combine == KW_D_ADD ? add(v, other) : mul(v, other); }
-  static KW_CPU_INLINE const storage* further(const output& to, uint32_t n, int64_t i, int64_t j) {
-    return static_cast<const storage*>(to.multi_d[n]) + i * to.ld_multi_d[n] + j;
+
+  // further(n): where the values of D n begin.
+  template <bool Whole, class Further>
+  static KW_CPU_INLINE void write_some(vec sum, int64_t count, int64_t at, const output& to, const Further& further) {
+    const auto read = [&](const void* from, int64_t offset) {
+      const storage* p = static_cast<const storage*>(from) + offset;
+      return Whole ? Output::load_float(p) : Output::load_first(p, count);
+    };
+    vec v = mul(broadcast(to.alpha), sum);
+    if (to.beta != 0.0f) v = fma(broadcast(to.alpha), sum, mul(broadcast(to.beta), read(to.c, at)));
+    for (uint32_t n = 0; n < kNumD; ++n) v = join(v, read(to.multi_d[n], further(n)));
+    v = Activation::apply(v);
+    storage* d = static_cast<storage*>(to.d) + at;
+    if constexpr (Whole) {
+      Output::store_float(d, v);
+    } else {
+      Output::store_first(d, v, count);
+    }
   }
 };
 

@@ -35,29 +35,8 @@ struct gemm_plan {
   uint64_t tile_bytes;  // of the sums of a tile
 };
 
-struct range {
-  int64_t begin, end;
-};
-
-// Part `index` of `parts` nearly equal parts of `count` things.
-constexpr range part(int64_t count, int64_t parts, int64_t index) {
-  const int64_t size = count / parts, longer = count % parts;
-  const int64_t begin = index * size + (index < longer ? index : longer);
-  return {begin, begin + size + (index < longer ? 1 : 0)};
-}
-
-constexpr int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-constexpr int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
-
-// A thread is worth waking for about 20 microseconds of work.
-constexpr double kMultiplicationsPerThread = 1 << 20;
 // Partial sums in fp32 stay below 64 MiB, whatever the problem.
 constexpr int64_t kPartialUnits = int64_t{16} << 20;
-// Several tasks per thread, so that a thread that is held up does not hold up the others.
-constexpr int64_t kTasksPerThread = 4;
-
-constexpr uint64_t align_bytes(uint64_t bytes) { return (bytes + 255) / 256 * 256; }
-
 // A thread is worth waking for so many bytes of a matrix that is read once: some 20 microseconds.
 constexpr double kBytesPerThread = 512 << 10;
 // Beyond it the widened vectors of a skinny problem would no longer stay in a cache.
@@ -65,10 +44,6 @@ constexpr int64_t kMaxSkinnyDepth = int64_t{1} << 18;
 // Up to here a product is over before packing A pays.
 constexpr int64_t kMaxDirectExtent = 128;
 constexpr int64_t kMaxDirectWork = 96 * 96 * 96;
-
-inline uint32_t threads_for(double useful, uint32_t allowed) {
-  return useful < 2 ? 1 : useful < allowed ? static_cast<uint32_t>(useful) : allowed;
-}
 
 // Are lines of the matrix contiguous along K?
 inline bool skinny_along_k(const gemm_plan& plan) {

@@ -1,0 +1,187 @@
+"""``conv_forward()`` and its gradients: from arrays to a launch, with caches that make repeated calls short."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from kernelwright.dispatch.arrays import allocate
+from kernelwright.dispatch.arrays.guards import metadata_key
+from kernelwright.dispatch.arrays.streams import launch_stream
+from kernelwright.dispatch.arrays.view import ArrayView
+from kernelwright.dispatch.core.cache import Cache
+from kernelwright.dispatch.core.errors import ArrayError
+from kernelwright.dispatch.core.native_dispatcher import NativeDispatcher
+from kernelwright.dispatch.core.plan import Checked
+from kernelwright.dispatch.core.workspace import on_stream
+from kernelwright.dispatch.operations.convolution.operand import NAMES, memory_strides, tensor
+from kernelwright.dispatch.operations.convolution.plan import ConvPlan
+from kernelwright.dispatch.operations.convolution.problem import ConvProblem
+from kernelwright.dispatch.operations.convolution.structs import LAYOUTS
+
+Padding = int | Sequence[int | Sequence[int]]
+
+
+class ConvOptions(NamedTuple):
+    """What arrays do not say. ``given`` is the size of dx or the filter of dw, of directions that need it."""
+
+    direction: str
+    given: Any = None
+    stride: int | Sequence[int] = 1
+    padding: Padding = 0
+    dilation: int | Sequence[int] = 1
+    groups: int = 1
+    layout: str | None = None
+    activation: str = "none"
+    alpha: float = 1.0
+    beta: float = 0.0
+    split_k: int | None = None
+
+
+class ConvCalls:
+    """Convolutions of one dispatcher. Threads may share it."""
+
+    def __init__(self, core: NativeDispatcher) -> None:
+        """``core`` owns the plans."""
+        self._core = core
+        # By metadata of the arrays and options: the plan, what it checked, and what allocates a result.
+        self.by_call: Cache[tuple[object, ...], tuple[ConvPlan, Checked, Callable[[], Any] | None]] = core.new_cache()
+
+    def run(self, a: Any, b: Any, bias: Any, residual: Any, out: Any, options: ConvOptions, stream: int | None) -> Any:
+        """See :meth:`Dispatcher.conv_forward`, :meth:`Dispatcher.conv_backward_data` and `…weight`."""
+        metadata = metadata_key((a, b, bias, residual, out))
+        key = None if metadata is None else (metadata, _frozen(options))
+        known = None if key is None else self.by_call.get(key)
+        if known is not None:
+            plan, checked, make = known
+            result = out if make is None else self._allocated(make, stream, checked.family)
+            if plan.launch((a, b, bias, residual, result), stream, None, checked):
+                return result
+        return self._first(a, b, bias, residual, out, options, stream, key)
+
+    def _allocated(self, make: Callable[[], Any], stream: int | None, family: str) -> Any:
+        if stream is None:
+            return make()
+        with on_stream(stream, family, self._core.device.memory):
+            return make()
+
+    def _first(
+        self, a: Any, b: Any, bias: Any, residual: Any, out: Any, options: ConvOptions, stream: int | None,
+        key: tuple[object, ...] | None,
+    ) -> Any:  # fmt: skip
+        """A call whose plan is not known."""
+        stream = launch_stream((a, b, bias, residual, out), stream, self._core.device.memory)
+        names = NAMES[options.direction]
+        layout = _layout(a, names[0], options.layout, stream)
+        dims = 2 if layout == "ngchw" else LAYOUTS.index(layout) + 1
+        views = {
+            name: tensor(array, name, 1 if name == "bias" else dims + 2, stream)
+            for name, array in zip(names, (a, b, bias, residual, out), strict=True)
+            if array is not None
+        }
+        if views[names[0]].device != self._core.device.memory:
+            raise ArrayError(
+                f"arrays are on {views[names[0]].device}; allowed by this dispatcher: {self._core.device.memory}"
+            )
+        if out is None and options.beta:
+            raise ArrayError(f"beta is {options.beta} but out is not given; pass the old result as out")
+        problem = problem_of(views, options, layout)
+        plan = self._core.plan(problem)
+        assert isinstance(plan, ConvPlan)
+        make = None
+        if out is None:
+            shape = {"y": problem.y_shape, "dx": problem.x_shape, "dw": problem.w_shape}[names[-1]]
+            first = views[names[0]]
+            make = allocate.allocator(first.family, shape, problem.dtype, a, first.fnuz)
+            out = self._allocated(make, stream, first.family)
+        operands = (a, b, bias, residual, out)
+        plan.launch(operands, stream)
+        checked = plan.checked
+        if key is not None and checked is not None:
+            self.by_call.replace(key, (plan, checked, make))
+        return out
+
+
+def problem_of(views: dict[str, ArrayView], options: ConvOptions, layout: str) -> ConvProblem:
+    """The problem that arrays pose. ArrayError or ProblemError where they, or the options, contradict each other."""
+    first = layout == "ngchw"
+    image = views["x" if options.direction != "backward_data" else "dy"]
+    per_group, filter = _filter(views, options, first)
+    channels, sizes = _channels(image, first), _points(image, first)
+    if options.direction == "backward_data":
+        k, c = channels, per_group * options.groups
+        if k != views["w"].shape[0]:
+            raise ArrayError(f"dy has {k} channels and w {views['w'].shape[0]}; they must be equal")
+        sizes = _listed("size", options.given, len(sizes))
+    elif options.direction == "backward_weight":
+        c, k = channels, _channels(views["dy"], first)
+    else:
+        c, k = channels, views["w"].shape[0]
+        if c != per_group * options.groups:
+            raise ArrayError(f"c is {c}, and w has {per_group} for each of {options.groups} groups; they must agree")
+    left, right = _padding(options.padding, len(sizes))
+    strides = {
+        field: memory_strides(views[name], first)
+        for field, names in (("stride_x", ("x", "dx")), ("stride_y", ("y", "dy", "residual")))
+        for name in names
+        if name in views
+    }
+    return ConvProblem(
+        options.direction, image.shape[0], c, k, sizes, filter, groups=options.groups, stride=options.stride,
+        dilation=options.dilation, pad_left=left, pad_right=right, dtype=image.dtype, layout=layout,
+        bias="bias" in views, residual="residual" in views, activation=options.activation, split_k=options.split_k,
+        alpha=options.alpha, beta=options.beta, **strides,
+    )  # fmt: skip
+
+
+def _filter(views: dict[str, ArrayView], options: ConvOptions, first: bool) -> tuple[int, Sequence[int]]:
+    """Input channels of a group, and filter points."""
+    if "w" in views:
+        shape = views["w"].shape
+        return (shape[1], shape[2:]) if first else (shape[-1], shape[1:-1])
+    return 0, _listed("filter", options.given, len(views["x"].shape) - 2)
+
+
+def _channels(found: ArrayView, first: bool) -> int:
+    return found.shape[1] if first else found.shape[-1]
+
+
+def _points(found: ArrayView, first: bool) -> tuple[int, ...]:
+    return found.shape[2:] if first else found.shape[1:-1]
+
+
+def _layout(a: Any, name: str, given: str | None, stream: int | None) -> str:
+    """The layout that is given, else the one with channels innermost for arrays of this rank."""
+    if given is not None:
+        if given not in LAYOUTS:
+            raise ArrayError(f"layout is {given!r}; allowed: {', '.join(LAYOUTS)}")
+        return given
+    rank = len(getattr(a, "shape", ())) or len(tensor(a, name, 4, stream).shape)
+    if not 3 <= rank <= 5:
+        raise ArrayError(f"{name} has {rank} dimensions; allowed: 3 to 5, images, one to three of points, channels")
+    return LAYOUTS[rank - 3]
+
+
+def _listed(field: str, value: Any, dims: int) -> tuple[int, ...]:
+    listed: tuple[int, ...] = (value,) * dims if hasattr(value, "__index__") else tuple(value)
+    if len(listed) != dims:
+        raise ArrayError(f"{field} is {value!r}; allowed: {dims} numbers")
+    return listed
+
+
+def _padding(padding: Any, dims: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Padding on the left and on the right of each dimension; a pair says both."""
+    listed: tuple[Any, ...] = _listed("padding", padding, dims)
+    pairs = [(each, each) if hasattr(each, "__index__") else tuple(each) for each in listed]
+    if any(len(pair) != 2 for pair in pairs):
+        raise ArrayError(f"padding is {padding!r}; allowed: numbers, or pairs of left and right")
+    return tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
+
+
+def _frozen(options: ConvOptions) -> tuple[object, ...]:
+    """Options as a key: lists in them become tuples."""
+    return tuple(_tuple(value) for value in options)
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(map(_tuple, value)) if isinstance(value, list | tuple) else value

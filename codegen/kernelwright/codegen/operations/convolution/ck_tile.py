@@ -1,0 +1,111 @@
+"""Convolution through CK Tile: the C++ symbols of its kernels and the values of their descriptors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from kernelwright.codegen.dtypes import DType
+from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operations.convolution.spec import (
+    ConvEpilogue,
+    ConvPipeline,
+    ConvScheduler,
+    Direction,
+    GroupedConvSpec,
+    Specialization,
+    conv_spec,
+)
+
+# None: this backend has no such thing; constraints/ck_tile.py says why.
+DTYPES: Mapping[DType, str | None] = {
+    DType.FP32: "float",
+    DType.FP16: "ck_tile::fp16_t",
+    DType.BF16: "ck_tile::bf16_t",
+    DType.FP8: None,
+    DType.BF8: None,
+    DType.INT8: None,
+    DType.INT32: None,
+}
+PIPELINES: Mapping[ConvPipeline, str | None] = {
+    ConvPipeline.COMPV1: "conv::compv1",
+    ConvPipeline.COMPV2: None,
+    ConvPipeline.MEM: "conv::mem",
+    ConvPipeline.COMPV3: "conv::compv3",
+    ConvPipeline.COMPV4: "conv::compv4",
+    ConvPipeline.COMPV5: None,
+    ConvPipeline.COMPV6: "conv::compv6",
+    ConvPipeline.COMP_ASYNC: None,
+    ConvPipeline.BASIC_ASYNC_V1: None,
+    ConvPipeline.WAVELET: None,
+    ConvPipeline.PACKED: None,
+    ConvPipeline.DIRECT: None,
+}
+EPILOGUES: Mapping[ConvEpilogue, str | None] = {
+    ConvEpilogue.CSHUFFLE: "conv::cshuffle",
+    ConvEpilogue.DEFAULT: "conv::direct",
+}
+SCHEDULERS: Mapping[ConvScheduler, str | None] = {
+    ConvScheduler.INTRAWAVE: "ck_tile::GemmPipelineScheduler::Intrawave",
+    ConvScheduler.INTERWAVE: "ck_tile::GemmPipelineScheduler::Interwave",
+    ConvScheduler.DEFAULT: None,
+}
+SPECIALIZATIONS: Mapping[Specialization, tuple[str, str]] = {
+    Specialization.DEFAULT: ("none", "KW_CONV_ANY"),
+    Specialization.FILTER1X1_PAD0: ("filter1x1_pad0", "KW_CONV_FILTER_1X1_PAD_0"),
+    Specialization.FILTER1X1_STRIDE1_PAD0: ("filter1x1_stride1_pad0", "KW_CONV_FILTER_1X1_STRIDE_1_PAD_0"),
+    Specialization.FILTER3X3: ("filter3x3", "KW_CONV_FILTER_3X3"),
+}
+# Backward weight is planned in stages; a kernel serves the one that multiplies, and adds up what it left itself.
+OPS: Mapping[Direction, str] = {
+    Direction.FORWARD: "KW_OP_CONV_FORWARD",
+    Direction.BACKWARD_DATA: "KW_OP_CONV_BACKWARD_DATA",
+    Direction.BACKWARD_WEIGHT: "KW_OP_CONV_WEIGHT_SLICES",
+}
+
+_FOLDER = "__hip_convolution_launcher/include/kernelwright/hip/launchers/convolution"
+SOURCES = {name: f"{_FOLDER}/{name}.c" for name in ("conv_conditions", "convolution")}
+"""Launcher sources that a library with convolution kernels contains."""
+
+TREES = ("hip_convolution", "hip_gemm")
+"""The pipelines are those of GEMM."""
+
+SUM_SUFFIX = "_sum"
+"""How the symbol of the device function ends that adds slices up."""
+
+_ONE_BLOCK = (ConvPipeline.COMPV3, ConvPipeline.COMPV4, ConvPipeline.COMPV6)
+_Member = TypeVar("_Member")
+
+
+def blocks_per_cu(spec: GroupedConvSpec) -> int:
+    """Workgroups that must fit on a compute unit at once: one where a workgroup is to have all registers, else two."""
+    return 1 if spec.pipeline in _ONE_BLOCK or spec.double_smem_buffer else 2
+
+
+def context(kernel: Kernel) -> Mapping[str, object]:
+    """Symbols of the templates below ``templates/ck_tile``; KeyError for a member that the backend refuses."""
+    spec = conv_spec(kernel)
+    special, abi_special = SPECIALIZATIONS[spec.specialization]
+    if spec.explicit_gemm:  # matrices are what such images are, whatever else the kernel is specialised for
+        special, abi_special = SPECIALIZATIONS[Specialization.FILTER1X1_STRIDE1_PAD0]
+    return {
+        "element": _symbol(DTYPES, spec.dtype),
+        "pipeline": _symbol(PIPELINES, spec.pipeline),
+        "epilogue": _symbol(EPILOGUES, spec.epilogue),
+        "scheduler": _symbol(SCHEDULERS, spec.scheduler),
+        "specialization": special,
+        "abi_specialization": abi_special,
+        "abi_dtype": f"KW_{spec.dtype.upper()}",
+        "abi_op": OPS[spec.direction],
+        "blocks_per_cu": blocks_per_cu(spec),
+        "function": f"{kernel.symbol}_conv",
+        "sum": f"{kernel.symbol}{SUM_SUFFIX}",
+        "facts": f"{kernel.symbol}_facts",
+    }
+
+
+def _symbol(table: Mapping[_Member, str | None], member: _Member) -> str:
+    symbol = table.get(member)
+    if symbol is None:
+        raise KeyError(f"CK Tile has no symbol for {member!r}; validate the spec first")
+    return symbol

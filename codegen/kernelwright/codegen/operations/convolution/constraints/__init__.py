@@ -1,0 +1,1 @@
+"""What makes a convolution spec illegal: rules that hold everywhere, and those of each backend."""

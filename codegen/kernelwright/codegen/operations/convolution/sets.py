@@ -1,0 +1,66 @@
+"""Convolution's kernel sets: what of each rule set the backend of an architecture can build."""
+
+from __future__ import annotations
+
+from kernelwright import arch as archs
+from kernelwright.arch import Arch
+from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operation import Expansion
+from kernelwright.codegen.operations.convolution.name import kernel_name
+from kernelwright.codegen.operations.convolution.rule_sets import CONTAINED, RULE_SETS, missing, rule_set
+from kernelwright.codegen.selecting.expand import EmptyExpansionError, Refused
+from kernelwright.codegen.selecting.validate import validate
+
+
+class ConvSets:
+    """The sets as :class:`kernelwright.codegen.operation.KernelSets` asks for them."""
+
+    help = ", ".join(RULE_SETS)
+
+    def names(self) -> tuple[str, ...]:
+        """Every rule set."""
+        return tuple(RULE_SETS)
+
+    def archs(self, name: str) -> tuple[str, ...]:
+        """The shipped architectures that a set has kernels for, sorted; EmptyExpansionError if none has."""
+        found, refused = [], []
+        for arch in archs.names():
+            try:
+                self.expand(name, archs.load(arch))
+                found.append(arch)
+            except EmptyExpansionError as error:
+                refused.append(str(error))
+        if not found:
+            raise EmptyExpansionError("\n".join(refused))
+        return tuple(found)
+
+    def expand(self, name: str, arch: Arch) -> Expansion:
+        """The kernels of a rule set that the architecture's backend can build, and how many each rule refused.
+
+        EmptyExpansionError, with the reasons, where it has none.
+        """
+        if "convolution" not in arch.operations:
+            raise EmptyExpansionError(
+                f"arch {arch.name} has no section operations.convolution, so no kernel of {name!r}"
+            )
+        kernels: list[Kernel] = []
+        refused = Refused()
+        for spec in rule_set(name, arch):
+            kernel = Kernel(arch=arch.name, spec=spec)
+            violations = validate(kernel, arch)
+            refused.add(violations)
+            if not violations:
+                kernels.append(kernel)
+        if not kernels:
+            why = str(refused) or f"\n  it lists nothing for {arch.backend}"
+            raise EmptyExpansionError(f"rule set {name!r} has no kernels for {arch.name}:{why}")
+        return Expansion(tuple(kernels), dict(sorted(refused.counts.items())))
+
+    def lacking(self, name: str, arch: Arch) -> tuple[str, ...]:
+        """A sentence for each member of a rule set that is missing in one of those that contain it."""
+        return tuple(
+            f"{kernel_name(spec)} is in {inner} and not in {outer} on {arch.name}"
+            for inner, outer in CONTAINED
+            if inner == name
+            for spec in missing(inner, outer, arch)
+        )

@@ -1,0 +1,58 @@
+"""A small library of AMD convolution kernels for each architecture, compiled as a build compiles them.
+
+Needs the toolchain wheels: KERNELWRIGHT_TREES names a JSON file ``{tree: folder}``.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from kernelwright.codegen.backends.registry import DEFAULT_TOOLCHAINS
+from kernelwright.codegen.building.build import build_libraries, read_tree_roots
+from kernelwright.codegen.building.execute import LocalExecutor
+from kernelwright.codegen.selecting.selection import load_archs, select
+from kernelwright.dispatch import KernelLibrary
+
+_LARGE = {"tile": [128, 128, 32], "wave": [2, 2, 1], "warp_tile": [32, 32, 16]}
+_SMALL = {"tile": [64, 64, 32], "wave": [1, 1, 1], "warp_tile": [32, 32, 16]}
+
+SPECS: Mapping[str, tuple[dict[str, Any], ...]] = {
+    "gfx942": (
+        {"direction": "forward", "dtype": "fp16", "layout": "nhwgc", "pipeline": "compv3", **_LARGE},
+        {"direction": "backward_data", "dtype": "fp16", "layout": "nhwgc", "pipeline": "compv3", **_LARGE},
+        {"direction": "backward_weight", "dtype": "fp16", "layout": "nhwgc", "pipeline": "compv3", **_LARGE}
+        | {"two_stage": True},
+        {"direction": "forward", "dtype": "bf16", "layout": "ndhwgc", "pipeline": "compv1", **_SMALL}
+        | {"vector": [1, 1, 8], "bias": True, "residual": True, "activation": "relu"},
+    ),
+    "gfx950": (
+        {"direction": "backward_weight", "dtype": "bf16", "layout": "ndhwgc", "pipeline": "compv1", **_LARGE},
+        {"direction": "forward", "dtype": "fp16", "layout": "nhwgc", "pipeline": "compv4", **_LARGE}
+        | {"specialization": "filter1x1_pad0"},
+    ),
+    "gfx90a": ({"direction": "backward_data", "dtype": "bf16", "layout": "ndhwgc", "pipeline": "compv1", **_LARGE},),
+}
+"""What is compiled: every direction, 2D and 3D, one pipeline of each kind; 10 to 15 processor seconds a kernel."""
+
+
+@cache
+def library(arch: str) -> KernelLibrary:
+    """The library of :data:`SPECS` for an architecture."""
+    trees = os.environ.get("KERNELWRIGHT_TREES")
+    assert trees, "KERNELWRIGHT_TREES names no file of toolchain folders"
+    folder = Path(os.environ.get("KERNELWRIGHT_CACHE") or _own_folder().name)
+    executor = LocalExecutor(read_tree_roots(Path(trees)), folder / "cache", memory_mb=1 << 20)
+    specs = [{"op": "convolution", **spec} for spec in SPECS[arch]]
+    selections = select("specs", specs, [arch], load_archs())
+    (manifest,) = build_libraries("conv", selections, DEFAULT_TOOLCHAINS, executor, Path(_own_folder().name) / arch)
+    return KernelLibrary.load(manifest.parent)
+
+
+@cache
+def _own_folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="kernelwright-")
