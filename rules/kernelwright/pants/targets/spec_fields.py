@@ -107,7 +107,7 @@ _BASES: Mapping[str, tuple[type[SpecField], str]] = {
     "extents": (ExtentsSpecField, "integers"),
     "bools": (BoolsSpecField, "booleans"),
 }
-_COUNTS = ("no", "one", "two", "three", "four", "five", "six")
+_COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
 def field_type(described: Mapping[str, Any]) -> type[SpecField]:
