@@ -11,6 +11,7 @@ from kernelwright.codegen.violations import SpecError, closest
 
 OPERATIONS: Mapping[str, str] = {
     "gemm": "kernelwright.codegen.operations.gemm.operation:GEMM",
+    "attention": "kernelwright.codegen.operations.attention.operation:ATTENTION",
 }
 """Name of each operation of this package, and where it is defined. A new operation is one line here."""
 

@@ -8,6 +8,7 @@ from kernelwright.pants import damaged_store, performance
 from kernelwright.pants.engine import exit_codes
 from kernelwright.pants.goals import check_library, package_library, package_wheel
 from kernelwright.pants.goals import kernels as kernels_goal
+from kernelwright.pants.operations.attention import FmhaKernelTarget
 from kernelwright.pants.operations.gemm import GemmKernelTarget
 from kernelwright.pants.targets import on_demand
 from kernelwright.pants.targets.kernel_library import KernelLibraryTarget
@@ -38,6 +39,7 @@ from pants.engine.target import Target
 def target_types() -> Iterable[Type[Target]]:
     return [
         GemmKernelTarget,
+        FmhaKernelTarget,
         KernelSetTarget,
         GeneratedKernelTarget,
         KernelLibraryTarget,
