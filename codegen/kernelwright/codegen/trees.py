@@ -47,6 +47,7 @@ TREES: Mapping[str, Tree] = {
     "cpu_gemm": Tree("GEMM kernels and their launcher for x86-64", ("include/kernelwright/cpu/gemm",)),
     "hip_common": Tree("what kernels for AMD GPUs share", ("include/kernelwright/hip/common",)),
     "hip_gemm": Tree("GEMM kernels and their launcher for AMD GPUs", ("include/kernelwright/hip/gemm",)),
+    "hip_attention": Tree("attention kernels for AMD GPUs", ("include/kernelwright/hip/attention",)),
     "cuda_src_common": Tree("what kernels for NVIDIA GPUs share", ("include/kernelwright/cuda/common",)),
     "cuda_src_gemm": Tree("GEMM kernels and their launcher for NVIDIA GPUs", ("include/kernelwright/cuda/gemm",)),
 }

@@ -60,13 +60,15 @@ class AttentionSection(_Frozen):
     """Legal values of attention specs on one architecture.
 
     ``pipelines`` maps each pipeline to the families that have it. ``hdims`` lists head dimensions of Q and V by data
-    type, ``warp_tiles`` the matrix instructions. ``lds_banks`` is the number of LDS banks of 4 bytes. With
+    type, ``warp_tiles`` the matrix instructions. ``lds_banks`` is the number of LDS banks of 4 bytes.
+    ``chained_products``: accumulators of one matrix instruction can be an operand of the next one. With
     ``written_tiles_only`` tiles are those of ``kernels``, since no others were proven.
     """
 
     dtypes: tuple[OperandTypes, ...] = Field(min_length=1)
     masks: tuple[Mask, ...] = Field(min_length=1)
     lds_banks: int = Field(default=32, gt=0)
+    chained_products: bool = True
     written_tiles_only: bool = False
     pipelines: dict[Pipeline, tuple[Family, ...]] = Field(min_length=1)
     hdims: dict[OperandTypes, tuple[tuple[int, int], ...]]

@@ -48,7 +48,7 @@ def test_three_spellings_of_extents_are_one() -> None:
 def test_every_family_has_a_default(name: str) -> None:
     arch = archs.load(name)
     dtype = "bf16"
-    for family in ("fwd", "fwd_splitkv", "fwd_splitkv_combine", "fwd_appendkv", "bwd_dot_do_o", "bwd_convert_dq"):
+    for family in ("fwd_splitkv_combine", "fwd_appendkv", "bwd_dot_do_o", "bwd_convert_dq"):
         kernel = parse_kernel({**FWD, "family": family, "dtype": dtype}, arch)
         assert parse_kernel(kernel.spec.model_dump(mode="json"), arch) == kernel
 

@@ -68,12 +68,12 @@ class Attention:
         return ()
 
     def context(self, kernel: Kernel, backend: str) -> Mapping[str, object]:
-        """C++ symbols for the templates of a backend; SpecError while it has none for the family."""
-        raise _no_template(attention_spec(kernel), backend)
+        """SpecError: no backend has a launcher for the kernel's family so far."""
+        raise _not_built(attention_spec(kernel).family, backend)
 
     def on_backend(self, backend: str) -> BackendPart:
-        """Templates and launcher sources; SpecError while no backend has any."""
-        raise SpecError(f"no attention kernel is compiled for the backend {backend!r} so far; choose another operation")
+        """SpecError: no backend has a launcher so far."""
+        raise _not_built("attention", backend)
 
     def seconds(self, kernel: Kernel, arch: Arch) -> float:
         """See :func:`kernelwright.codegen.operations.attention.estimate.compile_seconds`."""
@@ -91,8 +91,8 @@ def _device_functions(spec: AttentionSpec) -> int:
     return 1
 
 
-def _no_template(spec: AttentionSpec, backend: str) -> SpecError:
-    return SpecError(f"no {spec.family} kernel is compiled for the backend {backend!r} so far")
+def _not_built(what: str, backend: str) -> SpecError:
+    return SpecError(f"no {what} kernel is built for the backend {backend!r} so far: no library has a launcher for it")
 
 
 ATTENTION = Attention()

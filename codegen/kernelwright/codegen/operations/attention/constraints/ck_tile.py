@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kernelwright.arch import Arch
+from kernelwright.codegen.operations.attention.arch_section import attention_section
 from kernelwright.codegen.operations.attention.constraints.lds import lds_bytes, vector_elements
 from kernelwright.codegen.operations.attention.constraints.report import wrong
 from kernelwright.codegen.operations.attention.constraints.tiles import TILED, stages, tile_text
@@ -30,6 +31,9 @@ _TRLOAD = (Pipeline.QR_ASYNC_TRLOAD, Pipeline.QR_ASYNC_TRLOAD_V3)
 _V3 = (Pipeline.V3, Pipeline.QR_ASYNC_TRLOAD_V3)
 _ASYNC = (Pipeline.QR_ASYNC, *_TRLOAD)
 _MAX_WORKGROUP = 1024
+READS_PRODUCTS = TILED | {Family.BWD_DQ_DK_DV}
+"""Families that multiply the result of a product."""
+
 # K of the instruction behind a warp tile, where it is not the warp tile's own: 8-bit ones run twice.
 _INSTRUCTION_K = {(32, 32, 32): 16}
 
@@ -85,6 +89,17 @@ def check_v3_rows(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
     if spec.pipeline in _V3 and spec.tile.m0 != 256:
         why = "each of two wave groups computes 128 queries"
         yield from wrong("ck_tile.attention_v3_rows", "tile.m0", spec.tile.m0, why, 256, 256)
+
+
+def check_chained_products(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
+    """Probabilities go from the accumulators of one product to the operands of the next in registers.
+
+    WMMA of RDNA3 holds operands twice and accumulators once; the pinned CK Tile does not compile there.
+    """
+    if spec.family in READS_PRODUCTS and not attention_section(arch).chained_products:
+        why = f"accumulators of {arch.name} are laid out otherwise than operands, which CK Tile does not convert"
+        allowed = ", ".join(family for family in Family if family not in READS_PRODUCTS)
+        yield from wrong("ck_tile.attention_chained_products", "family", spec.family, why, allowed, "another arch")
 
 
 def check_lds(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
@@ -213,6 +228,7 @@ CHECKS = (
     check_step_128,
     check_trload_keys,
     check_v3_rows,
+    check_chained_products,
     check_lds,
     check_async_copies,
     check_async_padding,

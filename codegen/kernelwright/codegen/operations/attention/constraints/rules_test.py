@@ -97,6 +97,7 @@ CASES: tuple[tuple[str, str, Mapping[str, Any], Mapping[str, Any]], ...] = (
     ("ck_tile.attention_step_128", "gfx942", HALF, {"tile": (128, 128, 64, 128, 32, 128)}),
     ("ck_tile.attention_trload_keys", "gfx950", TRLOAD, {"tile": (128, 128, 32, 128, 16, 128)}),
     ("ck_tile.attention_v3_rows", "gfx950", TRLOAD, {"pipeline": "qr_async_trload_v3"}),
+    ("ck_tile.attention_chained_products", "gfx1100", APPENDKV, {"family": "fwd"}),
     ("ck_tile.attention_lds", "gfx942", FWD256, {"tile": (256, 384, 128, 256, 32, 256)}),
     ("ck_tile.attention_async_copies", "gfx950", FWD, {"tile": (128, 128, 8, 128, 32, 128)}),
     ("ck_tile.attention_async_padding", "gfx942", FWD, {"pad": {"s": False, "sk": True, "d": True, "dv": True}}),
