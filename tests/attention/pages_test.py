@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attention.pages import append, from_block_table, from_indices, paged, rotated, vectorized_k, vectorized_v
-from attention.philox import philox
+from attention.philox import philox, random_bytes
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -97,3 +97,17 @@ def test_rotation_keeps_distances() -> None:
 def test_philox_gives_the_known_answers(counter: int, key: int, rounds: int, expected: str) -> None:
     numbers = philox(np.full(4, counter, np.uint32), key, rounds)
     assert " ".join(f"{int(number):08x}" for number in numbers) == expected
+
+
+def test_bytes_of_dropout_are_those_of_tiles_of_32() -> None:
+    seed, offset = 0x123456789, 7
+    drawn = random_bytes((2, 3, 70, 40), seed, offset)
+    for request, head, i, j in ((0, 0, 0, 0), (1, 2, 69, 39), (0, 1, 45, 33), (1, 0, 24, 8)):
+        lane = j % 32 + 32 * (i % 16 // 8)
+        counter = np.array([offset + 64 * (3 * request + head) + lane, 0, i // 32, j // 32], np.uint32)
+        own = philox(counter, seed).view(np.uint8)
+        assert drawn[request, head, i, j] == own[i % 32 // 16 * 8 + i % 8]
+    share = float((drawn <= int(0.7 * 255)).mean())
+    assert abs(share - 0.7) < 0.02
+    far = random_bytes((1, 1, 32, 32), seed, (1 << 32) - 1)  # lanes beyond the first count in the upper half
+    assert far[0, 0, 0, 1] == philox(np.array([0, 1, 0, 0], np.uint32), seed).view(np.uint8)[0]

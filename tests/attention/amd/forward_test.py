@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -28,3 +29,27 @@ def test_masks(problem: Problem) -> None:
     found = errors(made, problem)
     assert made.matrix_instructions >= 64
     assert found.o < TOLERANCE["bf16"] and found.lse < 1e-5
+
+
+FWD: dict[str, Any] = {"family": "fwd", "dtype": "fp16", "hdim": 128, "lse": True}
+WHOLE_TILES = {"pipeline": "qr_async_trload", "pad": [False] * 4}
+EVERY: tuple[tuple[str, dict[str, Any], Problem], ...] = (
+    ("gfx942", {**FWD, "bias": "alibi"}, Problem(100, 130)),
+    ("gfx942", {**FWD, "logits_soft_cap": True}, Problem(100, 130, cap=2.0)),
+    ("gfx942", {**FWD, "bias": "elementwise"}, Problem(100, 130, kv_heads=2)),
+    ("gfx942", {**FWD, "hdim": 64, "dropout": True}, Problem(140, 140, kv_heads=2, batch=2, keep=0.8)),
+    ("gfx942", {**FWD, "dtype": "bf16", "hdim": 256}, Problem(100, 130)),
+    ("gfx942", {**FWD, "dtype": "fp32", "hdim": 64, "mask": "generic"}, Problem(100, 130, window=TOP_LEFT)),
+    ("gfx950", {**FWD, "mask": "generic"}, Problem(100, 130, window=Window(20, 5))),
+    ("gfx950", {**FWD, **WHOLE_TILES, "mask": "generic"}, Problem(128, 256, window=BOTTOM_RIGHT)),
+    ("gfx1201", {**FWD, "dtype": "bf16", "mask": "generic"}, Problem(100, 130, window=BOTTOM_RIGHT)),
+)
+
+
+@pytest.mark.skipif(not os.environ.get("KERNELWRIGHT_EVERY"), reason="opt-in: each kernel takes 20 processor seconds")
+@pytest.mark.parametrize(("arch", "fields", "problem"), EVERY)
+def test_every_feature(arch: str, fields: dict[str, Any], problem: Problem) -> None:
+    made = compiled(arch, fields)
+    found = errors(made, problem)
+    assert made.matrix_instructions >= 16
+    assert found.o < TOLERANCE[str(made.spec.dtype)] and found.lse < 1e-5
