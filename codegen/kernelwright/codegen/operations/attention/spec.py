@@ -138,11 +138,9 @@ class AttentionSpec(Spec):
     bwd_tile: BwdTile = Field(
         default=BwdTile(), description="Extents of a tile of bwd_dq_dk_dv: `[16, 128, 128, 16, 128, 16, 32, 128, 128]`."
     )
-    wave: Stages = Field(
-        default=Stages(), description="Waves of a workgroup in each stage: `[4, 1, 1, 4, 1, 1, 0, 0, 0]`."
-    )
+    wave: Stages = Field(default=Stages(), description="Waves of a workgroup in each stage: `[4, 1, 1, 4, 1, 1]`.")
     warp_tile: Stages = Field(
-        default=Stages(), description="One matrix instruction of each stage: `[32, 32, 16, 32, 32, 16, 0, 0, 0]`."
+        default=Stages(), description="One matrix instruction of each stage: `[32, 32, 16, 32, 32, 16]`."
     )
     pad: Pad = Field(
         default=Pad(), description="Whether queries, keys and both head dimensions may be other than the tile's."
