@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 HEADERS = "dispatcher_cpp/include/kernelwright"
 PACKAGES = ("arch", "dispatch", "jit", "simulator")
 
-for folder in ("arch", "codegen", "bindings", "jit", "simulator"):
+for folder in ("arch", "codegen", "bindings", "jit", "simulator", "tile_engine"):
     sys.path.insert(0, str(ROOT / folder))
 
 project = "kernelwright"

@@ -32,6 +32,17 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("",),
     ),
     "simulator": (("errors",), ("code",), ("machine",), ("instructions",), ("checks",), ("run",), ("tools",), ("",)),
+    "tile_engine": (
+        ("operation",),
+        ("operations",),
+        ("registry",),
+        ("problems",),
+        ("measuring",),
+        ("results",),
+        ("report",),
+        ("",),
+        ("interface",),
+    ),
 }
 
 

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # Folder → package in it, below `kernelwright`.
 ROOMS = {
     **{"arch": "arch", "codegen": "codegen", "bindings": "dispatch", "jit": "jit"},
-    **{"rules": "pants", "simulator": "simulator"},
+    **{"rules": "pants", "simulator": "simulator", "tile_engine": "tile_engine"},
 }
 
 
