@@ -206,13 +206,9 @@ def test_names_are_taken_once(null: Null) -> None:
     for taken in (Null(), operation("gemm")):
         with pytest.raises(SpecError, match="exists already; choose another name"):
             register(taken)
-    with pytest.raises(
-        SpecError, match=r"unknown operation op = 'nul' \(did you mean 'null'\?\); allowed: gemm, convolution, null"
-    ):
+    with pytest.raises(SpecError, match=r"op = 'nul' \(did you mean 'null'\?\); allowed: gemm, .*null"):
         operation("nul")
-    with pytest.raises(SpecError, match=r"unknown operation op = \['gemm'\] .*; allowed: gemm, convolution, null"):
+    with pytest.raises(SpecError, match=r"unknown operation op = \['gemm'\] .*; allowed: gemm, .*null"):
         parse_spec({"op": ["gemm"]}, archs.load(ARCH))
-    with pytest.raises(
-        SpecError, match='a spec must state its operation; add "op": "gemm" or "op": "convolution" or "op": "null"'
-    ):
+    with pytest.raises(SpecError, match=r'a spec must state its operation; add "op": "gemm" or .*"op": "null"'):
         parse_spec({"elements": 1}, archs.load(ARCH))

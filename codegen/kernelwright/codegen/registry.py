@@ -12,6 +12,7 @@ from kernelwright.codegen.violations import SpecError, closest
 OPERATIONS: Mapping[str, str] = {
     "gemm": "kernelwright.codegen.operations.gemm.operation:GEMM",
     "convolution": "kernelwright.codegen.operations.convolution.operation:CONVOLUTION",
+    "attention": "kernelwright.codegen.operations.attention.operation:ATTENTION",
 }
 """Name of each operation of this package, and where it is defined. A new operation is one line here."""
 

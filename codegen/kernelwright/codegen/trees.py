@@ -76,6 +76,7 @@ TREES: Mapping[str, Tree] = {
     "hip_common": Tree("what kernels for AMD GPUs share", ("include/kernelwright/hip/common",)),
     "hip_convolution": Tree("convolution kernels for AMD GPUs", ("include/kernelwright/hip/convolution",)),
     "hip_gemm": Tree("GEMM kernels for AMD GPUs", ("include/kernelwright/hip/gemm",)),
+    "hip_attention": Tree("attention kernels for AMD GPUs", ("include/kernelwright/hip/attention",)),
     "cuda_src_common": Tree("what kernels for NVIDIA GPUs share", ("include/kernelwright/cuda/common",)),
     "cuda_src_gemm": Tree("GEMM kernels for NVIDIA GPUs", ("include/kernelwright/cuda/gemm",)),
     **_launchers("common", "cpu", "hip", "cuda_src"),

@@ -8,6 +8,7 @@ from kernelwright.pants import damaged_store, performance
 from kernelwright.pants.engine import exit_codes
 from kernelwright.pants.goals import check_library, check_set, package_library, package_wheel
 from kernelwright.pants.goals import kernels as kernels_goal
+from kernelwright.pants.operations.attention import FmhaKernelTarget
 from kernelwright.pants.operations.convolution import ConvKernelTarget
 from kernelwright.pants.operations.gemm import GemmKernelTarget
 from kernelwright.pants.targets import on_demand
@@ -40,6 +41,7 @@ def target_types() -> Iterable[Type[Target]]:
     return [
         GemmKernelTarget,
         ConvKernelTarget,
+        FmhaKernelTarget,
         KernelSetTarget,
         GeneratedKernelTarget,
         KernelLibraryTarget,

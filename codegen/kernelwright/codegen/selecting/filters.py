@@ -87,6 +87,14 @@ def compile_filter(expression: str, operations: Iterable[str] | None = None) -> 
     return matches
 
 
+def compile_expression(expression: str, names: Sequence[str]) -> Callable[[Mapping[str, Any]], Any]:
+    """``expression`` as a function of the attributes ``names`` of ``c``; FilterError if it is not acceptable.
+
+    An operation asks this of fields before it makes kernels of them, of which names and identities cost more.
+    """
+    return _Compiler(expression, names).compiled()
+
+
 def view(kernel: Kernel) -> dict[str, Any]:
     """The attributes that a filter sees: plain numbers, booleans and text."""
     own = operation(kernel.spec.op).view(kernel.spec)

@@ -5,7 +5,14 @@ import time
 import pytest
 
 from kernelwright import arch as archs
-from kernelwright.codegen.selecting.filters import FilterError, apply_filter, attributes, compile_filter, view
+from kernelwright.codegen.selecting.filters import (
+    FilterError,
+    apply_filter,
+    attributes,
+    compile_expression,
+    compile_filter,
+    view,
+)
 from kernelwright.codegen.selecting.sets import expand_set
 
 KERNELS = expand_set("default", archs.load("gfx942")).kernels
@@ -127,3 +134,10 @@ def test_the_longest_expressions_are_quick(expression: str) -> None:
     for kernel in KERNELS:
         matches(kernel)
     assert time.process_time() - start < 2
+
+
+def test_an_operation_may_filter_fields_before_there_are_kernels() -> None:
+    keeps = compile_expression("c.rows > 2 and c.word in ('a', 'b')", ("rows", "word"))
+    assert keeps({"rows": 3, "word": "b"}) and not keeps({"rows": 2, "word": "b"})
+    with pytest.raises(FilterError, match=r"unknown attribute 'row' .did you mean c.rows"):
+        compile_expression("c.row > 2", ("rows", "word"))

@@ -25,7 +25,7 @@ MAX_VALUES = 12
 _SETS = ("default", "essential")
 _STEPS = tuple(2**power for power in range(8))
 # What is computed matters more than how: these fields change last.
-_PROBLEM = ("dtype", "layout")
+_PROBLEM = ("dtype", "layout", "family", "mask", "bias")
 
 
 def nearest_legal(kernel: Kernel, arch: Arch) -> Kernel | None:
@@ -58,7 +58,7 @@ def shown(value: Any) -> str:
 
 
 def distance(asked: Spec, spec: Spec) -> float:
-    """0 for the same spec: doublings of integers, 4 for each flag and word, 64 for each dtype and the layout."""
+    """0 for the same spec: doublings of integers, 4 for each flag and word, 64 for what is computed."""
     after = _fields(spec)
     return sum(_apart(name, value, after[name]) for name, value in _fields(asked).items())
 

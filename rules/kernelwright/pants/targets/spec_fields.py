@@ -44,17 +44,21 @@ class IntSpecField(SpecField, IntField):
 
 
 class AxesSpecField(SpecField, SequenceField[Any]):
-    """One value for each of ``axes``."""
+    """One value for each of ``axes``; with ``ends_with_zeros`` those that are left out at the end are 0."""
 
     axes: ClassVar[tuple[str, ...]]
+    ends_with_zeros: ClassVar[bool] = False
 
     def to_spec(self) -> Optional[dict[str, Any]]:
-        return None if self.value is None else dict(zip(self.axes, self.value))
+        if self.value is None:
+            return None
+        return dict(zip(self.axes, (*self.value, *[0] * (len(self.axes) - len(self.value)))))
 
     @classmethod
     def compute_value(cls, raw_value: Optional[Iterable[Any]], address: Address) -> Optional[tuple[Any, ...]]:
         value = super().compute_value(raw_value, address)
-        if value is not None and len(value) != len(cls.axes):
+        least = 1 if cls.ends_with_zeros else len(cls.axes)
+        if value is not None and not least <= len(value) <= len(cls.axes):
             raise InvalidFieldException(
                 f"{address}: the field {cls.alias} has {len(value)} values; allowed: {cls.expected_type_description}"
             )
@@ -107,7 +111,7 @@ _BASES: Mapping[str, tuple[type[SpecField], str]] = {
     "extents": (ExtentsSpecField, "integers"),
     "bools": (BoolsSpecField, "booleans"),
 }
-_COUNTS = ("no", "one", "two", "three", "four", "five", "six")
+_COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
 def field_type(described: Mapping[str, Any]) -> type[SpecField]:
@@ -117,7 +121,9 @@ def field_type(described: Mapping[str, Any]) -> type[SpecField]:
     if "axes" in described:
         axes = tuple(described["axes"])
         members["axes"] = axes
-        members["expected_type_description"] = f"{_COUNTS[len(axes)]} {values}: one each for {', '.join(axes).upper()}"
+        members["ends_with_zeros"] = described["kind"] == "extents" and described.get("minimum") == 0
+        how_many = f"up to {_COUNTS[len(axes)]}" if members["ends_with_zeros"] else _COUNTS[len(axes)]
+        members["expected_type_description"] = f"{how_many} {values}: one each for {', '.join(axes).upper()}"
     if described["kind"] in ("int", "extents"):
         minimum, maximum = described.get("minimum"), described.get("maximum")
         members.update(minimum=minimum, maximum=maximum)

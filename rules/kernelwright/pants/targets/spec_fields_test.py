@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from kernelwright.pants.generator_data import generator_data
+from kernelwright.pants.operations.attention import FmhaKernelTarget
 from kernelwright.pants.operations.gemm import GemmKernelTarget
 from kernelwright.pants.targets.spec_fields import SpecField, field_type, spec_fields
 from pants.build_graph.address import Address
@@ -57,6 +58,14 @@ def test_extents_and_booleans_are_named_by_axis() -> None:
     assert value(bools, [True, False]) == {"h": True, "w": False}
 
 
+def test_extents_that_may_be_zero_may_be_left_out_at_the_end() -> None:
+    extents = field_type(described("extents", axes=["m", "n", "k"], minimum=0, maximum=64))
+    assert value(extents, [16, 8]) == {"m": 16, "n": 8, "k": 0}
+    for wrong in ([], [1, 2, 3, 4]):
+        with pytest.raises(InvalidFieldException, match=r"allowed: up to three integers: one each for M, N, K"):
+            extents(wrong, ADDRESS)
+
+
 @pytest.mark.parametrize(
     ("raw", "said"),
     [
@@ -75,6 +84,15 @@ def test_wrong_extents_name_target_and_field(raw: object, said: str) -> None:
 def test_a_target_states_its_operation_and_the_fields_that_were_given() -> None:
     target = GemmKernelTarget({"arch": "gfx942", "persistent": False, "tile": (128, 64, 32)}, ADDRESS)
     assert target.spec() == {"op": "gemm", "persistent": False, "tile": {"m": 128, "n": 64, "k": 32}}
+
+
+def test_a_kernel_of_attention_states_what_it_needs() -> None:
+    fields = {"arch": "gfx942", "family": "fwd", "dtype": "bf16", "hdim": 128, "wave": [4, 1, 1, 4, 1, 1]}
+    spec = FmhaKernelTarget(fields, ADDRESS).spec()
+    assert (spec["op"], spec["family"], spec["hdim"]) == ("attention", "fwd", 128)
+    assert list(spec["wave"].values()) == [4, 1, 1, 4, 1, 1, 0, 0, 0]
+    with pytest.raises(InvalidTargetException, match=r"'mask' field in target kernels:one .*'bottom_right'"):
+        FmhaKernelTarget({**fields, "mask": "causal"}, ADDRESS)
 
 
 def test_an_unknown_field_is_refused() -> None:

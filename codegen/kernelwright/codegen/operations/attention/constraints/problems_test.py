@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kernelwright.codegen.operations.attention.constraints.ck_tile import RULES, Attention
+from kernelwright.codegen.operations.attention.constraints.problems import RULES, Attention
 from kernelwright.codegen.toolchains.hip import HipToolchain
 
 GOOD = Attention(pipeline="qr_async", tile_keys=128, pad_keys=False, fast_exp2=True, keys=384)

@@ -1,0 +1,31 @@
+"""How long a kernel takes to compile, roughly: for the order of a build and its progress, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kernelwright.arch import Arch
+from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operations.attention.kinds import Family
+from kernelwright.codegen.operations.attention.spec import attention_spec
+
+# Processor seconds on one core of a 2.1 GHz Xeon, of one kernel of each family of CK Tile with head dimension 128;
+# split-KV and combine kernels hold several device functions each.
+_CK_TILE_S: Mapping[Family, float] = {
+    Family.FWD: 18.0,
+    Family.FWD_SPLITKV: 20.0,
+    Family.FWD_SPLITKV_COMBINE: 14.0,
+    Family.FWD_PAGEDKV: 18.0,
+    Family.FWD_APPENDKV: 6.0,
+    Family.BATCH_PREFILL: 17.0,
+    Family.BWD_DOT_DO_O: 7.0,
+    Family.BWD_DQ_DK_DV: 28.0,
+    Family.BWD_CONVERT_DQ: 4.5,
+}
+# The same for the other backends, as a part of CK Tile's.
+_PART = {"ck_tile": 1.0, "cutlass": 2.5, "cpu": 0.2}
+
+
+def compile_seconds(kernel: Kernel, arch: Arch) -> float:
+    """Estimated processor seconds; what an earlier build measured is better (see ``schedule.Experience``)."""
+    return round(_CK_TILE_S[attention_spec(kernel).family] * _PART[arch.backend], 2)

@@ -1,0 +1,99 @@
+"""Fused attention as :class:`kernelwright.codegen.operation.Operation` describes an operation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kernelwright.arch import Arch
+from kernelwright.codegen.kernel import Kernel, flat_names, flat_values
+from kernelwright.codegen.operation import BackendPart, Expectation
+from kernelwright.codegen.operations.attention.arch_section import attention_section
+from kernelwright.codegen.operations.attention.complete import SHORTHANDS, complete
+from kernelwright.codegen.operations.attention.constraints.rules import rules_of
+from kernelwright.codegen.operations.attention.estimate import compile_seconds
+from kernelwright.codegen.operations.attention.expand import expand_attention
+from kernelwright.codegen.operations.attention.kinds import Family
+from kernelwright.codegen.operations.attention.name import kernel_name
+from kernelwright.codegen.operations.attention.sets import AttentionSets
+from kernelwright.codegen.operations.attention.spec import AttentionSpec, attention_spec
+from kernelwright.codegen.violations import Rule, SpecError, Violation
+
+_WITHOUT_MATRICES = frozenset(
+    {Family.FWD_SPLITKV_COMBINE, Family.FWD_APPENDKV, Family.BWD_DOT_DO_O, Family.BWD_CONVERT_DQ}
+)
+
+
+class Attention:
+    """The operation; :data:`ATTENTION` is its one instance."""
+
+    name = "attention"
+    spec_type = AttentionSpec
+    shorthands = SHORTHANDS
+    sets = AttentionSets()
+    generator = None
+    attributes = (*flat_names(AttentionSpec), *SHORTHANDS, "variant")
+
+    def check_arch(self, arch: Arch) -> None:
+        """Read section ``operations.attention``; ArchError if it is malformed."""
+        attention_section(arch)
+
+    def complete(self, raw: Mapping[str, Any], arch: Arch) -> dict[str, Any]:
+        """See :func:`kernelwright.codegen.operations.attention.complete.complete`."""
+        return complete(raw, arch)
+
+    def name_of(self, spec: AttentionSpec) -> str:
+        """See :func:`kernelwright.codegen.operations.attention.name.kernel_name`."""
+        return kernel_name(spec)
+
+    def rules(self, backend: str) -> tuple[Rule, ...]:
+        """The rules that hold for every attention kernel, then those of a backend."""
+        return rules_of(backend)
+
+    def expand(self, config: Mapping[str, Any], arch: Arch) -> Iterator[tuple[Kernel, tuple[Violation, ...]]]:
+        """See :func:`kernelwright.codegen.operations.attention.expand.expand_attention`."""
+        return expand_attention(config, arch)
+
+    def view(self, spec: AttentionSpec) -> dict[str, Any]:
+        """Every field (``tile.m0`` as ``tile_m0``), ``hdim`` (that of Q), and the family as the variant."""
+        shorthands = {name: getattr(spec, short.field) for name, short in SHORTHANDS.items()}
+        return {**flat_values(spec), **shorthands, "variant": str(spec.family)}
+
+    def variant(self, spec: AttentionSpec) -> str:
+        """The family."""
+        return str(spec.family)
+
+    def features(self, spec: AttentionSpec, arch: Arch) -> tuple[str, ...]:
+        """What a device must have beyond the architecture: nothing."""
+        return ()
+
+    def context(self, kernel: Kernel, backend: str) -> Mapping[str, object]:
+        """SpecError: no backend has a launcher for the kernel's family so far."""
+        raise _not_built(attention_spec(kernel).family, backend)
+
+    def on_backend(self, backend: str) -> BackendPart:
+        """SpecError: no backend has a launcher so far."""
+        raise _not_built("attention", backend)
+
+    def seconds(self, kernel: Kernel, arch: Arch) -> float:
+        """See :func:`kernelwright.codegen.operations.attention.estimate.compile_seconds`."""
+        return compile_seconds(kernel, arch)
+
+    def expects(self, kernel: Kernel) -> Expectation:
+        """Matrix instructions in families that multiply matrices; split-KV and combine hold several functions."""
+        spec = attention_spec(kernel)
+        return Expectation(_device_functions(spec), spec.family not in _WITHOUT_MATRICES)
+
+
+def _device_functions(spec: AttentionSpec) -> int:
+    if spec.family is Family.FWD_SPLITKV_COMBINE:
+        return max(1, spec.max_splits_log2 - 2)  # one for each power of two from 8 splits on
+    return 1
+
+
+def _not_built(what: str, backend: str) -> SpecError:
+    return SpecError(f"no {what} kernel is built for the backend {backend!r} so far: no library has a launcher for it")
+
+
+ATTENTION = Attention()
+"""The operation in the registry."""

@@ -1,0 +1,40 @@
+"""Receipts: which kernels of the architecture's table an integration of CK Tile takes, as filters."""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kernelwright.codegen.operations.attention.spec import AttentionSpec
+from kernelwright.codegen.selecting.filters import compile_expression
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """A filter over the fields of specs, in the language of filters. ``id`` is CK Tile's number, if it has one.
+
+    ``extended``: the receipt also takes combinations of features that are listed for such receipts only.
+    """
+
+    name: str
+    about: str
+    filter: str
+    id: int | None = None
+    extended: bool = False
+
+    @functools.cached_property
+    def keeps(self) -> Callable[[Mapping[str, Any]], Any]:
+        """The filter as a function of the fields of a spec."""
+        return compile_expression(self.filter, tuple(AttentionSpec.model_fields))
+
+
+@functools.cache
+def receipts() -> Mapping[str, Receipt]:
+    """Every receipt by name, in the order of the file."""
+    folder = importlib.resources.files("kernelwright.codegen.operations.attention").joinpath("data")
+    raw = json.loads(folder.joinpath("receipts.json").read_text("utf-8"))
+    return {name: Receipt(name=name, **fields) for name, fields in raw.items()}

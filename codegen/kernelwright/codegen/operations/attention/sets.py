@@ -1,0 +1,90 @@
+"""Attention sets by name: ``fmha_essential``, and one for each receipt, such as ``fmha_flash_fwd``."""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from kernelwright import arch as archs
+from kernelwright.arch import Arch
+from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operation import Expansion
+from kernelwright.codegen.operations.attention.arch_section import attention_section
+from kernelwright.codegen.operations.attention.complete import complete
+from kernelwright.codegen.operations.attention.expand import expand_table
+from kernelwright.codegen.operations.attention.kinds import Family, OperandTypes
+from kernelwright.codegen.operations.attention.receipts import receipts
+from kernelwright.codegen.selecting.expand import EmptyExpansionError, Refused
+from kernelwright.codegen.selecting.specs import build_spec
+from kernelwright.codegen.selecting.validate import validate
+from kernelwright.codegen.violations import Violation
+
+_ESSENTIAL = "fmha_essential"
+_PREFIX = "fmha_"
+_SMALLEST = "fmha_fp32_min"  # listed second: the search for the nearest legal kernel learns values from the first two
+
+
+class AttentionSets:
+    """The sets as :class:`kernelwright.codegen.operation.KernelSets` asks for them."""
+
+    @property
+    def help(self) -> str:
+        """How names are made, for messages."""
+        return f"{_ESSENTIAL} and fmha_<receipt> with receipt {', '.join(receipts())}"
+
+    def names(self) -> tuple[str, ...]:
+        """The small set, then one for each receipt."""
+        return _names()
+
+    def archs(self, name: str) -> tuple[str, ...]:
+        """The shipped architectures that a set has kernels for, sorted; EmptyExpansionError if none has."""
+        found = [arch for arch in archs.names() if any(not why for _, why in _members(name, archs.load(arch)))]
+        if not found:
+            raise EmptyExpansionError(f"kernel set {name!r} has no kernels for any architecture")
+        return tuple(found)
+
+    def expand(self, name: str, arch: Arch) -> Expansion:
+        """The kernels of a set, each legal; EmptyExpansionError, with the reasons, where it has none for ``arch``."""
+        kernels = []
+        refused = Refused()
+        for kernel, violations in _members(name, arch):
+            refused.add(violations)
+            if not violations:
+                kernels.append(kernel)
+        if not kernels:
+            why = str(refused) or "\n  the architecture's table has no such kernel"
+            raise EmptyExpansionError(f"kernel set {name!r} has no kernels for {arch.name}:{why}")
+        return Expansion(tuple(kernels), dict(sorted(refused.counts.items())))
+
+
+def _members(name: str, arch: Arch) -> Iterator[tuple[Kernel, tuple[Violation, ...]]]:
+    if name == _ESSENTIAL:
+        return _essential(arch)
+    receipt = receipts()[name.removeprefix(_PREFIX)]
+    return expand_table(arch, receipt.keeps, receipt.extended)
+
+
+def _essential(arch: Arch) -> Iterator[tuple[Kernel, tuple[Violation, ...]]]:
+    """Those of the written kernels that the architecture has a tile for."""
+    section = attention_section(arch)
+    for raw in _written():
+        family, dtype, hdim = Family(raw["family"]), OperandTypes(raw["dtype"]), raw["hdim"]
+        if section.rows(family, dtype, (hdim, hdim)):
+            kernel = Kernel(arch=arch.name, spec=build_spec(complete({"op": "attention", **raw}, arch)))
+            yield kernel, validate(kernel, arch)
+
+
+@functools.cache
+def _names() -> tuple[str, ...]:
+    named = [f"{_PREFIX}{name}" for name in receipts()]
+    return (_ESSENTIAL, *sorted(named, key=lambda name: name != _SMALLEST))
+
+
+@functools.cache
+def _written() -> list[dict[str, Any]]:
+    folder = importlib.resources.files("kernelwright.codegen.operations.attention").joinpath("data")
+    raw: list[dict[str, Any]] = json.loads(folder.joinpath("essential.json").read_text("utf-8"))
+    return raw

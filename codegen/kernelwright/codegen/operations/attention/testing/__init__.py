@@ -1,0 +1,1 @@
+"""What tests of attention share: strategies that draw specs."""

@@ -1,0 +1,74 @@
+"""Code objects of forward kernels, compiled as a build would compile them.
+
+Needs the toolchain wheels: KERNELWRIGHT_TREES names a JSON file ``{tree: folder}``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from kernelwright import arch as archs
+from kernelwright.codegen.actions import RenderedFile
+from kernelwright.codegen.building.build import read_tree_roots
+from kernelwright.codegen.building.execute import LocalExecutor
+from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operations.attention import ck_tile
+from kernelwright.codegen.operations.attention.spec import AttentionSpec, attention_spec
+from kernelwright.codegen.selecting.specs import parse_kernel
+from kernelwright.codegen.templates import render_template
+from kernelwright.codegen.toolchains.hip import HipToolchain
+
+_MEMORY_MB = 1200
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A kernel, its code object, the name of its function, and how many matrix instructions its assembly has."""
+
+    kernel: Kernel
+    image: bytes
+    function: str
+    matrix_instructions: int
+
+    @property
+    def spec(self) -> AttentionSpec:
+        """The kernel's spec."""
+        return attention_spec(self.kernel)
+
+
+def compiled(arch: str, fields: Mapping[str, Any]) -> Compiled:
+    """The kernel of a partial spec. ActionError, with all output, if it does not compile."""
+    kernel = parse_kernel({"op": "attention", **fields}, archs.load(arch))
+    symbols = ck_tile.context(kernel)
+    variables = {"name": kernel.name, "arch": arch, "symbol": kernel.symbol, "spec": kernel.spec}
+    header = RenderedFile("k.hpp", render_template(ck_tile.template(kernel), {**symbols, **variables}))
+    hip, target = HipToolchain.wheel(), archs.load(arch).target
+    steps = (
+        (hip.compile(header.path, "k.s", target, ("hip_common", *ck_tile.TREES), _MEMORY_MB), header.path, "k.s"),
+        (hip.assemble("k.s", "k.o", target), "k.s", "k.o"),
+        (hip.link("k.o", "k.co"), "k.o", "k.co"),
+    )
+    actions = [command.action(out, f"{kernel.name}: {out}", (source,), (out,)) for command, source, out in steps]
+    made = _executor().run((header,), actions)
+    matrix = len(re.findall(r"^\s*v_(?:mfma|wmma)_", made["k.s"].read_text(), re.MULTILINE))
+    return Compiled(kernel, made["k.co"].read_bytes(), str(symbols["function"]), matrix)
+
+
+@cache
+def _executor() -> LocalExecutor:
+    trees = os.environ.get("KERNELWRIGHT_TREES")
+    assert trees, "KERNELWRIGHT_TREES names no file of toolchain folders"
+    folder = Path(os.environ.get("KERNELWRIGHT_CACHE") or _own_folder().name)
+    return LocalExecutor(read_tree_roots(Path(trees)), folder, memory_mb=1 << 20)
+
+
+@cache
+def _own_folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="kernelwright-")
