@@ -1,4 +1,4 @@
-"""The shapes of the GPU benchmarks: those that kernels were tuned on, and those that nothing was tuned on."""
+"""The shapes of the benchmarks: those that kernels were tuned on, and those that nothing was tuned on."""
 
 from __future__ import annotations
 

@@ -9,13 +9,14 @@ from typing import get_type_hints
 
 from docutils import nodes
 from sphinx.addnodes import pending_xref
+from sphinx.ext.autodoc import mock
 from sphinx.util.typing import stringify_annotation
 
 ROOT = Path(__file__).resolve().parent.parent
 HEADERS = "dispatcher_cpp/include/kernelwright"
-PACKAGES = ("arch", "dispatch", "jit", "simulator")
+PACKAGES = ("arch", "dispatch", "jit", "simulator", "torch")
 
-for folder in ("arch", "codegen", "bindings", "jit", "simulator"):
+for folder in ("arch", "codegen", "bindings", "jit", "simulator", "tile_engine"):
     sys.path.insert(0, str(ROOT / folder))
 
 project = "kernelwright"
@@ -46,9 +47,13 @@ html_show_copyright = False
 
 
 def load_public_names() -> None:
-    """Load every public name, which a package may do on first use, and list exceptions after all other names."""
+    """Load every public name, which a package may do on first use, and list exceptions after all other names.
+
+    Torch is a stand-in: only annotations name what it has.
+    """
     for package in PACKAGES:
-        module = import_module(f"kernelwright.{package}")
+        with mock(["torch"]):
+            module = import_module(f"kernelwright.{package}")
         found = {name: getattr(module, name) for name in module.__all__}
         vars(module).update(found)
         module.__all__ = sorted(found, key=lambda name: (is_exception(found[name]), name))

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from kernelwright.arch import load, names
+from kernelwright.codegen.backends.registry import backend_for
+from kernelwright.codegen.planning.compile_plan import compile_plan
+from kernelwright.codegen.selecting.sets import expand_set
 from kernelwright.codegen.trees import TREES
 
 NATIVE = Path(__file__).parents[1] / "dispatcher_cpp"
@@ -23,6 +29,22 @@ def test_kernels_see_no_header_of_the_dispatcher() -> None:
     for name in own():
         if name != "dispatcher":
             assert not [path for path in files(NATIVE, TREES[name].parts) if "dispatcher" in path], name
+
+
+def test_kernels_see_no_source_of_a_launcher() -> None:
+    for name in own():
+        sources = [path for path in files(NATIVE, TREES[name].parts) if path.endswith((".c", ".cpp", ".map"))]
+        assert bool(sources) == name.endswith("_launcher"), (name, sources)
+
+
+@pytest.mark.parametrize("arch", names())
+def test_no_compile_of_a_kernel_mounts_a_launcher(arch: str) -> None:
+    kernels = expand_set("essential", load(arch)).kernels
+    plan = compile_plan("t", load(arch), kernels, backend_for(load(arch), {}))
+    seen = {tree for kernel in plan.kernels for action in kernel.actions for tree in action.trees}
+    linked = {tree for action in plan.actions for tree in action.trees}
+    assert not [tree for tree in seen if tree.endswith("_launcher")]
+    assert len([tree for tree in linked if tree.endswith("_launcher")]) == 2
 
 
 def test_every_header_is_in_a_tree() -> None:

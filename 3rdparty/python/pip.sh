@@ -14,9 +14,9 @@ without_pip_configuration() {
     PIP_CONFIG_FILE=/dev/null ${certificates:+PIP_CERT="$certificates"} "$@"
 }
 
-# Installs the hash-pinned requirements of file $2 into the environment of interpreter $1.
+# Installs the hash-pinned requirements of file $2 into the environment of interpreter $1; the rest is for pip.
 pip_install() {
-  without_pip_configuration "$1" -m pip install -qq --disable-pip-version-check --no-deps --require-hashes -r "$2" || {
+  without_pip_configuration "$1" -m pip install -qq --disable-pip-version-check --no-deps --require-hashes -r "$2" "${@:3}" || {
     echo "cannot install $2 from ${PIP_INDEX_URL:-the Python package index};" \
       "set PIP_INDEX_URL, HTTPS_PROXY or PIP_CERT to reach an index." >&2
     return 1

@@ -1,4 +1,7 @@
-"""24 GEMM shapes, kernels chosen by the dispatcher, against NumPy, torch and our own fp32, interleaved, as JSON.
+"""GEMM shapes, kernels chosen by the dispatcher, against NumPy, torch and our own fp32, interleaved, as JSON.
+
+``--shapes tuned`` are the 24 shapes that the kernels were tuned on, ``held-out`` the linear layers of
+benchmarks/shapes/held_out.json, on which nothing was tuned.
 
 Three kinds of reference: NumPy's fp32 matmul (OpenBLAS) for fp32; torch's bf16 and int8 matmul (oneDNN) where torch is
 installed; our own fp32 for fp16, of which torch has no fast product. Processors change their clock and share their
@@ -37,9 +40,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from cpu.figures import figures, geometric_means
 from equality import error_limit, require_equal
 from results_file import text
+from shape_sets import HELD_OUT, SETS, TUNED, cases
 
-# m, n, k: small ones, squares, an odd one, rows and columns of transformers, thin ones.
-SHAPES = (
+# m, n, k of what the kernels were tuned on: small ones, squares, an odd one, rows and columns of transformers, thin.
+TUNED_SHAPES = (
     *((8, 8, 8), (16, 16, 16), (24, 48, 40), (32, 32, 32), (48, 48, 48), (64, 64, 64)),
     *((128, 128, 128), (256, 256, 256), (512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048)),
     *((127, 129, 131), (1000, 1001, 999)),
@@ -57,6 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--layout", choices=("rrr", "rcr"), default="rcr")
     parser.add_argument("--dtypes", nargs="+", default=["fp32", "bf16", "fp16", "int8"])
+    parser.add_argument("--shapes", choices=SETS, default=TUNED)
     parser.add_argument("--largest", type=float, default=math.inf, help="leave out shapes of more multiplications")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--out", type=Path)
@@ -73,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     dispatcher.set_num_threads(options.threads)
     torch = _torch(options.threads)
     results = []
-    for shape in SHAPES:
+    for shape in _shapes(options.shapes):
         if math.prod(shape) <= options.largest:
             kernels: dict[str, str] = {}
             calls = _calls(dispatcher, torch, shape, options.layout, options.dtypes, kernels)
@@ -85,9 +90,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(json.dumps(means, indent=1))
     blas = "{name} {version}".format(**numpy.show_config("dicts")["Build Dependencies"]["blas"])
     versions = {"numpy": numpy.__version__, "blas": blas, "torch": torch.__version__ if torch else "not installed"}
-    report = {"machine": machine.describe(**versions), "threads": options.threads, "layout": options.layout}
+    asked = {"threads": options.threads, "layout": options.layout, "shapes": options.shapes}
+    report = {"machine": machine.describe(**versions), **asked}
     if options.out:
         options.out.write_text(text({**report, "geometric_means": means}, results))
+
+
+def _shapes(name: str) -> Sequence[tuple[int, int, int]]:
+    """M, N and K of each shape of a set, each once."""
+    if name == TUNED:
+        return TUNED_SHAPES
+    return list(dict.fromkeys((case.m, case.n, case.k) for case in cases(HELD_OUT, "bf16")))
 
 
 def _torch(threads: int) -> Any:

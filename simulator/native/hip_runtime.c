@@ -117,6 +117,13 @@ EXPORT int hipGetDevice(int* ordinal) {
   return SUCCESS;
 }
 
+EXPORT int hipStreamGetDevice(void* stream, int* ordinal) {
+  if (!ordinal) return fail(INVALID_VALUE, "hipStreamGetDevice: the pointer is null");
+  if (stream) return fail(INVALID_HANDLE, "the simulator has no streams; launch on stream 0");
+  *ordinal = current;
+  return SUCCESS;
+}
+
 static int check_ordinal(int ordinal) {
   if (ordinal >= 0 && ordinal < DEVICES) return SUCCESS;
   return fail(INVALID_DEVICE, "there is no simulated device %d; allowed: 0 to %d", ordinal, DEVICES - 1);

@@ -1,6 +1,6 @@
-"""The floors of each room, lowest first. A module imports from its own floor and the floors below it, never upwards.
+"""The floors of each package, lowest first. A module imports from its own floor and the floors below it, never upwards.
 
-An entry names a module or a folder, relative to the room's package; the longest match counts. ``""`` is everything that
+An entry names a module or a folder, relative to the package; the longest match counts. ``""`` is everything that
 no other entry names: the modules and the public surface at the top of the package.
 """
 
@@ -20,9 +20,9 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("interface",),
         ("",),
     ),
-    "bindings": (("",),),
+    "dispatch": (("",),),
     "jit": (("",),),
-    "rules": (
+    "pants": (
         ("subsystems", "damaged_store", "generator_data", "pins"),
         ("engine", "performance"),
         ("targets",),
@@ -31,13 +31,25 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("goals",),
         ("",),
     ),
+    "torch": (("dispatchers", "operator", "activations"), ("operators",), ("",)),
     "simulator": (("errors",), ("code",), ("machine",), ("instructions",), ("checks",), ("run",), ("tools",), ("",)),
+    "tile_engine": (
+        ("operation",),
+        ("operations",),
+        ("registry",),
+        ("problems",),
+        ("measuring",),
+        ("results",),
+        ("report",),
+        ("",),
+        ("interface",),
+    ),
 }
 
 
-def layer(folder: str, module: str) -> int:
+def layer(package: str, module: str) -> int:
     """The floor of a module, 0 is the lowest."""
-    found = {name: floor for floor, names in enumerate(LAYERS[folder]) for name in names}
+    found = {name: floor for floor, names in enumerate(LAYERS[package]) for name in names}
     parts = module.split(".") if module else []
     for length in range(len(parts), 0, -1):
         if (name := ".".join(parts[:length])) in found:

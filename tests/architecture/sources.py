@@ -8,10 +8,10 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# Folder → package in it, below `kernelwright`.
+# Package below `kernelwright` → folder that holds it.
 ROOMS = {
-    **{"arch": "arch", "codegen": "codegen", "bindings": "dispatch", "jit": "jit"},
-    **{"rules": "pants", "simulator": "simulator"},
+    **{"arch": "arch", "codegen": "codegen", "dispatch": "bindings", "torch": "bindings", "jit": "jit"},
+    **{"pants": "rules", "simulator": "simulator", "tile_engine": "tile_engine"},
 }
 
 
@@ -21,10 +21,15 @@ def is_shipped(path: Path) -> bool:
     return not (path.name.endswith("_test.py") or path.name == "conftest.py" or test_only)
 
 
-def python_files(folder: str) -> list[Path]:
-    """Every Python file of a room."""
-    found = sorted((ROOT / folder).rglob("*.py"))
-    assert found, f"no sources in {folder}: the test does not see the tree"
+def place(package: str) -> Path:
+    """The folder of a package itself."""
+    return ROOT / ROOMS[package] / "kernelwright" / package
+
+
+def python_files(package: str) -> list[Path]:
+    """Every Python file of a package."""
+    found = sorted(place(package).rglob("*.py"))
+    assert found, f"no sources of {package}: the test does not see the tree"
     return found
 
 
@@ -38,12 +43,10 @@ def imported_modules(path: Path) -> Iterator[str]:
 
 
 @cache
-def graph(folder: str) -> dict[str, set[str]]:
-    """Shipped modules of a room by dotted name below its package (``""`` is the package), with those they import."""
-    package = f"kernelwright.{ROOMS[folder]}"
-    top = ROOT / folder / "kernelwright" / ROOMS[folder]
-    files = {_dotted(path.relative_to(top)): path for path in python_files(folder) if is_shipped(path)}
-    return {name: set(_own(path, package, files)) - {name} for name, path in files.items()}
+def graph(package: str) -> dict[str, set[str]]:
+    """Shipped modules of a package by dotted name below it (``""`` is the package), with those they import."""
+    files = {_dotted(path.relative_to(place(package))): path for path in python_files(package) if is_shipped(path)}
+    return {name: set(_own(path, f"kernelwright.{package}", files)) - {name} for name, path in files.items()}
 
 
 def _own(path: Path, package: str, files: dict[str, Path]) -> Iterator[str]:

@@ -407,6 +407,7 @@ int main(int argc, char** argv) {
   folder() = argv[1];
   a_table_may_end_before_set_runtime();
   loading_refuses_what_is_wrong();
+  loading();
   devices_are_checked_when_asked();
   features_gate_kernels();
   problems_are_validated();

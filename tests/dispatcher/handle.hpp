@@ -41,7 +41,7 @@ struct Handle {
   explicit Handle(const kw_dispatcher_options* options = nullptr) { CHECK(kw_dispatcher_create(options, &d) == KW_OK); }
   ~Handle() { kw_dispatcher_destroy(d); }
   kw_status add(const char* name, int32_t priority = 0) {
-    const kw_library_options options = {sizeof options, priority};
+    const kw_library_options options = {sizeof options, priority, KW_DIGEST_UNCHECKED, 0};
     return kw_dispatcher_add_library(d, mock(name).c_str(), &options);
   }
   kw_status use(uint32_t provider, const char* kernel = nullptr) {
@@ -71,6 +71,7 @@ struct Handle {
 
 inline bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
+void loading();     // of loading_test.cpp
 void estimates();   // of estimates_test.cpp
 void plan_cache();  // of plan_cache_test.cpp
 void variants();    // of variants_test.cpp

@@ -152,6 +152,7 @@ const Operation kSquareTable = square_table(), kSumTable = leaf(kSum, "sum"), kN
 // --- the kernels
 
 constexpr uint64_t kOwnWorkspace = 1024;
+int changes = 0;  // how often kernels ask for more than before they settle
 
 kw_status supports(const kw_kernel& kernel, const Problem& p, char* reason, size_t bytes) {
   if (p.parts <= traits_of(kernel).most_parts) return KW_OK;
@@ -211,6 +212,7 @@ struct Kernel {
     };
     descriptor.workspace_size = [](const kw_kernel* kernel, const kw_problem*, uint64_t* bytes) {
       *bytes = kernel->op == kSquare ? kOwnWorkspace : 256;
+      if (changes > 0) *bytes += 256 * static_cast<uint64_t>(changes--);
       return KW_OK;
     };
     descriptor.plan = plan;
@@ -306,6 +308,20 @@ void each_stage_is_selected_on_its_own() {
   CHECK(kw_dispatcher_select(h.d, &p.base, &again) == KW_OK && again != plan);
 }
 
+void the_workspace_is_that_of_the_plan() {
+  Handle h;
+  CHECK(kw_dispatcher_add_descriptor(h.d, &kLibrary, nullptr) == KW_OK);
+  const Problem p = make(kNorm, 10, 30, 0);
+  changes = 1;  // as if threads were set between the question and the plan
+  kw_plan* plan = nullptr;
+  CHECK(kw_plan_create(h.d, &p.base, &plan) == KW_OK);
+  CHECK(stage_of(plan, 0).workspace_bytes == kOwnWorkspace);
+  kw_plan_destroy(plan);
+  changes = 100;
+  CHECK_FAILS(kw_plan_create(h.d, &p.base, &plan), KW_UNSUPPORTED, "square_fast", "another workspace each time");
+  changes = 0;
+}
+
 void stages_share_one_workspace() {
   Handle h;
   CHECK(kw_dispatcher_add_descriptor(h.d, &kLibrary, nullptr) == KW_OK);
@@ -366,6 +382,7 @@ void stages_are_explained() {
 void stages() {
   operations_are_registered_from_outside();
   each_stage_is_selected_on_its_own();
+  the_workspace_is_that_of_the_plan();
   stages_share_one_workspace();
   stages_are_explained();
 }

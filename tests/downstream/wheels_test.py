@@ -38,6 +38,14 @@ def test_names_tags_and_sizes_are_those_of_an_index(wheels: Path) -> None:
     assert all(path.stat().st_size <= 100_000_000 for path in wheels.iterdir())
 
 
+def test_the_wheel_has_every_package_of_the_bindings(wheels: Path) -> None:
+    (wheel,) = wheels.glob("kernelwright-*.whl")
+    packed = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("kernelwright/torch/")}
+    sources = (ROOT / "bindings").glob("kernelwright/torch/**/*.py")
+    shipped = {str(path.relative_to(ROOT / "bindings")) for path in sources if not path.name.endswith("_test.py")}
+    assert packed - {"kernelwright/torch/py.typed"} == {name for name in shipped if "/testdata/" not in name}
+
+
 def test_all_that_is_released_together_has_one_version() -> None:
     projects = [*(ROOT / "packages").glob("*.toml"), ROOT / "kernels/gemm/kernels.toml"]
     versions = {tomllib.loads(path.read_text())["project"]["version"] for path in projects}

@@ -23,7 +23,7 @@ failed=""
 export PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 here=$PWD
 export KERNELWRIGHT_GPU_LIBRARY="$here/.gpu/sm_90a/libgemm.so" KERNELWRIGHT_LIBRARY="$here/.gpu/libkernelwright.so"
-export PYTHONPATH="$here/bindings:$here/arch:$here/codegen:$here/jit:$here/tests:$here/tests/gpu${PYTHONPATH:+:$PYTHONPATH}"
+export PYTHONPATH="$here/bindings:$here/arch:$here/codegen:$here/jit:$here/tile_engine:$here/tests:$here/tests/gpu${PYTHONPATH:+:$PYTHONPATH}"
 date=$(date +%Y%m%d)
 
 wanted() { case $parts in *" $1 "*) true ;; *) false ;; esac }

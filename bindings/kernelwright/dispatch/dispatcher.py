@@ -65,7 +65,7 @@ class Dispatcher:
     def set_priority(self, kernel: str | KernelEntry, priority: int) -> None:
         """Prefer a kernel, given by name or identity, in first fit and in ties; higher first, default 0.
 
-        :raises SelectionError: for an unknown kernel.
+        :raises SelectionError: for an unknown kernel, or a priority that is no integer of 32 bits.
         """
         self._core.set_priority(kernel.identity if isinstance(kernel, KernelEntry) else kernel, priority)
 
@@ -146,7 +146,8 @@ class Dispatcher:
         :param split_k: number of slices of k; 0 lets the dispatcher choose.
         :param stream: a ``cudaStream_t`` or ``hipStream_t`` as an integer. Results and workspaces are allocated, C is
             copied and the kernel is launched on it, and the caller makes the operands ready on it. By default it is
-            the current stream of the operands' array libraries, which must have the same one.
+            the current stream of the operands' array libraries, which must have the same one. A CUDA graph must not
+            capture this call, whose workspace is memory that plans share: bind a plan for that.
         :returns: ``out``.
         :raises ArrayError: for arrays that do not fit together or cannot be addressed.
         :raises ProblemError: for an unknown ``d_op``, ``activation`` or ``split_k``.
@@ -154,6 +155,29 @@ class Dispatcher:
         :raises LaunchError: if the kernel or its runtime fails.
         """
         return self._gemm.gemm(a, b, c, out, ds, d_op, activation, alpha, beta, layout, split_k, stream)
+
+    def plan_gemm(
+        self,
+        a: Any,
+        b: Any,
+        c: Any = None,
+        out: Any = None,
+        *,
+        ds: Sequence[Any] = (),
+        d_op: str = "add",
+        activation: str = "none",
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        layout: str | None = None,
+        split_k: int = 0,
+    ) -> Plan:
+        """The plan that :meth:`gemm` launches with these arrays; nothing is launched or copied.
+
+        Where a matrix of one row or column may be read in several layouts, it is the first that some kernel serves.
+        Parameters and errors are those of :meth:`gemm`. ``plan_gemm(a, b, out=d).bind(a, b, out=d)()`` owns its
+        workspace, which a CUDA graph needs.
+        """
+        return self._gemm.plan(a, b, c, out, ds, d_op, activation, alpha, beta, layout, split_k)
 
     def grouped_gemm(
         self,

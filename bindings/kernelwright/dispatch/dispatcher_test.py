@@ -44,6 +44,13 @@ def random(*shape: int) -> np.ndarray[Any, np.dtype[np.float32]]:
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
 
 
+def test_what_is_no_problem_is_refused_by_name(dispatcher: Dispatcher) -> None:
+    wrong: Any = 3
+    for call in (lambda: dispatcher.plan(wrong), lambda: dispatcher.select(wrong), lambda: dispatcher.explain(wrong)):
+        with pytest.raises(ProblemError, match="problem is a int; allowed: GemmProblem"):
+            call()
+
+
 def test_selections(library: KernelLibrary) -> None:
     problem = GemmProblem(5, 9, 64)
     analytic = Dispatcher(library).select(problem)
@@ -63,6 +70,9 @@ def test_selections(library: KernelLibrary) -> None:
         Dispatcher(library, selection=3)  # type: ignore[arg-type]
     with pytest.raises(SelectionError, match="nope"):
         first.set_priority("nope", 1)
+    for wrong in (2**31, 2**32 + 5, -(2**31) - 1, 1.5, "3", None):
+        with pytest.raises(SelectionError, match=rf"priority is {wrong!r}; allowed: an integer from -2147483648 to"):
+            first.set_priority("gemm_fp32_rcr_64x64x64_whole", wrong)  # type: ignore[arg-type]
 
 
 def test_a_function_selects(library: KernelLibrary) -> None:

@@ -29,6 +29,17 @@ class Tree:
         return all(part.startswith("include/kernelwright/") for part in self.parts)
 
 
+def _launchers(name: str, *backends: str) -> dict[str, Tree]:
+    """What libraries link once and kernels never include, in trees of its own: an edit of it recompiles no kernel."""
+    folders = {backend: backend.removesuffix("_src") for backend in backends}
+    return {
+        f"{backend}_{name}_launcher": Tree(
+            f"launchers of {folder} libraries: {name}", (f"include/kernelwright/{folder}/launchers/{name}",)
+        )
+        for backend, folder in folders.items()
+    }
+
+
 TREES: Mapping[str, Tree] = {
     "zig": Tree("the ziglang wheel: compiler, linker, libc and libc++ headers", ("ziglang",)),
     "clang": Tree("clang's own headers, from the clang-tidy wheel", ("clang_tidy/data/lib/clang/22/include",)),
@@ -50,11 +61,13 @@ TREES: Mapping[str, Tree] = {
         ("include/kernelwright/*.h", "include/kernelwright/gemm", "include/kernelwright/dispatcher"),
     ),
     "cpu_common": Tree("what kernels for x86-64 share", ("include/kernelwright/cpu/common",)),
-    "cpu_gemm": Tree("GEMM kernels and their launcher for x86-64", ("include/kernelwright/cpu/gemm",)),
+    "cpu_gemm": Tree("GEMM kernels for x86-64", ("include/kernelwright/cpu/gemm",)),
     "hip_common": Tree("what kernels for AMD GPUs share", ("include/kernelwright/hip/common",)),
-    "hip_gemm": Tree("GEMM kernels and their launcher for AMD GPUs", ("include/kernelwright/hip/gemm",)),
+    "hip_gemm": Tree("GEMM kernels for AMD GPUs", ("include/kernelwright/hip/gemm",)),
     "cuda_src_common": Tree("what kernels for NVIDIA GPUs share", ("include/kernelwright/cuda/common",)),
-    "cuda_src_gemm": Tree("GEMM kernels and their launcher for NVIDIA GPUs", ("include/kernelwright/cuda/gemm",)),
+    "cuda_src_gemm": Tree("GEMM kernels for NVIDIA GPUs", ("include/kernelwright/cuda/gemm",)),
+    **_launchers("common", "cpu", "hip", "cuda_src"),
+    **_launchers("gemm", "cpu", "hip", "cuda_src"),
 }
 
 _registered: dict[str, Tree] = {}
@@ -77,6 +90,14 @@ def find_tree(name: str) -> Tree | None:
 def mount(tree: str) -> str:
     """Where a tree is found, relative to the working directory of an action."""
     return f"__{tree}"
+
+
+def tree_of(path: str) -> str:
+    """The tree that a path such as ``__abi/include/kernelwright/abi.h`` lies in. ValueError for a path in none."""
+    top = path.partition("/")[0]
+    if not top.startswith("__"):
+        raise ValueError(f"{path!r} lies in no tree; write it as __<tree>/<path in the tree>")
+    return top.removeprefix("__")
 
 
 def cache_mount(cache: str) -> str:

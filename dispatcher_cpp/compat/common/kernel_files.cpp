@@ -94,15 +94,41 @@ kw_status list_all(const char* list, Names* files) {
   return KW_OK;
 }
 
+// In a dispatcher of its own: whether kernels are there twice matters only among those that a device runs.
+kw_status load_file(const char* path, const kw_library** library) {
+  kw_dispatcher_options options{};
+  options.struct_size = sizeof options;
+  options.device_check = KW_CHECK_ON_LAUNCH;
+  kw_dispatcher* loader = nullptr;
+  if (kw_status status = kw_dispatcher_create(&options, &loader)) return status;
+  kw_kernel_info info{};
+  info.struct_size = sizeof info;
+  kw_status status = kw_dispatcher_add_library(loader, path, nullptr);
+  if (status == KW_OK) status = kw_dispatcher_kernel_at(loader, 0, &info);
+  *library = info.library;
+  kw_dispatcher_destroy(loader);
+  return status;
+}
+
 }  // namespace
 
-kw_status add_kernel_files(kw_dispatcher* dispatcher, const char* list) {
+kw_status load_kernel_files(const char* list, Libraries* libraries) {
   Names files;
   if (kw_status status = list_all(list, &files)) return status;
+  if (files.size() == 0) return fail(KW_LOAD_FAILED, "no kernels in %s: it holds no lib*.so", list);
+  for (size_t i = 0; i < files.size(); ++i) {
+    const kw_library* library = nullptr;
+    if (kw_status status = load_file(files[i], &library)) return status;
+    if (!libraries->push(library)) return fail(KW_OUT_OF_MEMORY, "no memory for %zu libraries", files.size());
+  }
+  return KW_OK;
+}
+
+kw_status add_libraries(kw_dispatcher* dispatcher, const Libraries& libraries) {
   Text refused;
   size_t added = 0;
-  for (size_t i = 0; i < files.size(); ++i) {
-    const kw_status status = kw_dispatcher_add_library(dispatcher, files[i], nullptr);
+  for (const kw_library* library : libraries) {
+    const kw_status status = kw_dispatcher_add_descriptor(dispatcher, library, nullptr);
     if (status == KW_OK) {
       ++added;
     } else if (status == KW_ARCH_MISMATCH || status == KW_RUNTIME_MISSING) {
@@ -112,8 +138,7 @@ kw_status add_kernel_files(kw_dispatcher* dispatcher, const char* list) {
     }
   }
   if (added != 0) return KW_OK;
-  const char* why = files.size() == 0 ? "it holds no lib*.so" : "this machine runs none of its libraries:";
-  return fail(KW_LOAD_FAILED, "no kernels in %s: %s%s", list, why, refused.c_str());
+  return fail(KW_LOAD_FAILED, "this machine runs none of its libraries:%s", refused.c_str());
 }
 
 kw_status common_backend(kw_dispatcher* dispatcher, uint32_t* backend) {

@@ -58,42 +58,65 @@ kw_status Memory::open_hip() {
       !resolve("hipMemcpy", &copy_hip_) || !resolve("hipDeviceSynchronize", &finish_)) {
     return fail(KW_RUNTIME_MISSING, "the HIP runtime lacks a function: %s", dlerror());
   }
-  return Entered(*this).status();
+  int32_t device = 0;
+  return current_device(&device);
 }
 
 kw_status Memory::open_cuda() {
-  // The driver's primary context is the one that the CUDA runtime inside kernel libraries uses.
   library_ = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library_ == nullptr) return fail(KW_RUNTIME_MISSING, "the CUDA driver cannot be loaded: %s", dlerror());
   runtime_ = "CUDA";
   int (*init)(unsigned) = nullptr;
-  int (*get_device)(int*, int) = nullptr;
-  int (*retain)(void**, int) = nullptr;
-  if (!resolve("cuInit", &init) || !resolve("cuDeviceGet", &get_device) ||
-      !resolve("cuDevicePrimaryCtxRetain", &retain) || !resolve("cuCtxGetCurrent", &get_context_) ||
-      !resolve("cuCtxSetCurrent", &set_context_) || !resolve("cuMemAlloc_v2", &allocate_cuda_) ||
-      !resolve("cuMemFree_v2", &release_cuda_) || !resolve("cuMemcpyHtoD_v2", &copy_in_cuda_) ||
-      !resolve("cuMemcpyDtoH_v2", &copy_out_cuda_) || !resolve("cuCtxSynchronize", &finish_)) {
+  if (!resolve("cuInit", &init) || !resolve("cuDeviceGet", &get_handle_) ||
+      !resolve("cuDevicePrimaryCtxRetain", &retain_) || !resolve("cuCtxGetCurrent", &get_context_) ||
+      !resolve("cuCtxGetDevice", &get_context_device_) || !resolve("cuCtxSetCurrent", &set_context_) ||
+      !resolve("cuMemAlloc_v2", &allocate_cuda_) || !resolve("cuMemFree_v2", &release_cuda_) ||
+      !resolve("cuMemcpyHtoD_v2", &copy_in_cuda_) || !resolve("cuMemcpyDtoH_v2", &copy_out_cuda_) ||
+      !resolve("cuCtxSynchronize", &finish_)) {
     return fail(KW_RUNTIME_MISSING, "the CUDA driver lacks a function: %s", dlerror());
   }
-  int device = 0;
   if (kw_status status = check("cuInit", init(0))) return status;
-  if (kw_status status = check("cuDeviceGet", get_device(&device, 0))) return status;
-  if (kw_status status = check("cuDevicePrimaryCtxRetain", retain(&context_, device))) return status;
-  return Entered(*this).status();
+  int32_t device = 0;
+  return current_device(&device);
+}
+
+kw_status Memory::current_device(int32_t* device) const {
+  *device = 0;
+  if (get_device_ != nullptr) return check("hipGetDevice", get_device_(device));
+  if (get_context_ == nullptr) return KW_OK;
+  void* context = nullptr;
+  if (kw_status status = check("cuCtxGetCurrent", get_context_(&context))) return status;
+  // The driver's device handles are ordinals: its documentation calls them so, and the CUDA runtime relies on it.
+  return context == nullptr ? KW_OK : check("cuCtxGetDevice", get_context_device_(device));
+}
+
+// The one that the CUDA runtime inside kernel libraries uses. It stays retained: the process may use it elsewhere.
+kw_status Memory::primary_context(int32_t device, void** context) const {
+  if (device < 0 || device >= kMaxDevices) {
+    return fail(KW_INVALID_ARGUMENT, "device = %d; allowed: 0 to %d", device, kMaxDevices - 1);
+  }
+  *context = primary_[device].acquire();
+  if (*context != nullptr) return KW_OK;
+  int handle = 0;
+  if (kw_status status = check("cuDeviceGet", get_handle_(&handle, device))) return status;
+  if (kw_status status = check("cuDevicePrimaryCtxRetain", retain_(context, handle))) return status;
+  primary_[device].release(*context);
+  return KW_OK;
 }
 
 kw_status Memory::check(const char* what, int error) const {
   return error == 0 ? KW_OK : fail(KW_LAUNCH_FAILED, "%s: %s error %d", what, runtime_, error);
 }
 
-Entered::Entered(const Memory& memory) : memory_(memory) {
+Entered::Entered(const Memory& memory, int32_t device) : memory_(memory) {
   if (memory.set_device_ != nullptr) {
     status_ = memory.check("hipGetDevice", memory.get_device_(&device_));
-    if (status_ == KW_OK) status_ = memory.check("hipSetDevice", memory.set_device_(0));
+    if (status_ == KW_OK) status_ = memory.check("hipSetDevice", memory.set_device_(device));
   } else if (memory.set_context_ != nullptr) {
     status_ = memory.check("cuCtxGetCurrent", memory.get_context_(&context_));
-    if (status_ == KW_OK) status_ = memory.check("cuCtxSetCurrent", memory.set_context_(memory.context_));
+    void* primary = nullptr;
+    if (status_ == KW_OK) status_ = memory.primary_context(device, &primary);
+    if (status_ == KW_OK) status_ = memory.check("cuCtxSetCurrent", memory.set_context_(primary));
   }
 }
 

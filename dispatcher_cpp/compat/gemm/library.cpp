@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "kernelwright/dispatcher/compat/gemm_state.hpp"
-#include "kernelwright/dispatcher/compat/kernel_files.hpp"
 #include "kernelwright/dispatcher/gemm_lib.h"
 #include "kernelwright/dispatcher/support/error.hpp"
 
@@ -35,13 +34,13 @@ const char* given(const char* argument, const char* variable) {
   return value != nullptr && *value != '\0' ? value : nullptr;
 }
 
-kw_status add_kernels(State* state, const char* kernels) {
-  if (kernels != nullptr) return add_kernel_files(state->dispatcher, kernels);
+kw_status load_kernels(State* state, const char* kernels) {
+  if (kernels != nullptr) return load_kernel_files(kernels, &state->libraries);
   Text packaged, installed;
   beside(kFolder, &packaged);
   beside(kInstalled, &installed);
   const bool is_packaged = access(packaged.c_str(), F_OK) == 0 || access(installed.c_str(), F_OK) != 0;
-  if (kw_status status = add_kernel_files(state->dispatcher, is_packaged ? packaged.c_str() : installed.c_str())) {
+  if (kw_status status = load_kernel_files(is_packaged ? packaged.c_str() : installed.c_str(), &state->libraries)) {
     Text why;
     why.add(kw_last_error());
     return fail(status, "%s; name kernel libraries in KERNELWRIGHT_GEMM_KERNELS", why.c_str());
@@ -49,26 +48,36 @@ kw_status add_kernels(State* state, const char* kernels) {
   return KW_OK;
 }
 
+// The device that is current in the calling thread, of the first GPU runtime that can be asked; 0 where there is none.
+int32_t current_device(const Libraries& libraries) {
+  for (const kw_library* library : libraries) {
+    Memory memory;
+    int32_t device = 0;
+    if (library->arch->backend == KW_BACKEND_CPU || memory.open(library->arch->backend) != KW_OK) continue;
+    if (memory.current_device(&device) == KW_OK) return device;
+  }
+  return 0;
+}
+
 kw_status fill(State* state, const char* kernels, const char* types) {
-  kw_dispatcher_options options{};
-  options.struct_size = sizeof options;
-  options.device_check = KW_CHECK_ON_ADD;
-  if (kw_status status = kw_dispatcher_create(&options, &state->dispatcher)) return status;
-  if (kw_status status = add_kernels(state, given(kernels, "KERNELWRIGHT_GEMM_KERNELS"))) return status;
+  if (kw_status status = load_kernels(state, given(kernels, "KERNELWRIGHT_GEMM_KERNELS"))) return status;
+  if (kw_status status = make_target(state->libraries, current_device(state->libraries), &state->first)) return status;
+  kw_dispatcher* const dispatcher = state->first.dispatcher;
   uint32_t backend = 0;
-  if (kw_status status = common_backend(state->dispatcher, &backend)) return status;
+  if (kw_status status = common_backend(dispatcher, &backend)) return status;
   if (kw_status status = state->memory.open(backend)) return status;
+  if (backend == KW_BACKEND_CPU) state->first.device = 0;
   types = given(types, "KERNELWRIGHT_GEMM_TYPES");
   if (kw_status status = types != nullptr ? parse_types(types, &state->types, &state->epilogue)
-                                          : common_types(state->dispatcher, &state->types)) {
+                                          : common_types(dispatcher, &state->types)) {
     return status;
   }
-  if (state->epilogue.num_d == 0) common_epilogue(state->dispatcher, state->types, &state->epilogue);
+  if (state->epilogue.num_d == 0) common_epilogue(dispatcher, state->types, &state->epilogue);
   size_t bytes = 0;
-  kw_dispatcher_export_json(state->dispatcher, nullptr, 0, &bytes);
+  kw_dispatcher_export_json(dispatcher, nullptr, 0, &bytes);
   state->json = static_cast<char*>(malloc(bytes));
   if (state->json == nullptr) return fail(KW_OUT_OF_MEMORY, "no memory for %zu bytes of JSON", bytes);
-  return kw_dispatcher_export_json(state->dispatcher, state->json, bytes, nullptr);
+  return kw_dispatcher_export_json(dispatcher, state->json, bytes, nullptr);
 }
 
 kw_status write_name(const char* text, char* name, int bytes) {
@@ -82,6 +91,32 @@ kw_status write_name(const char* text, char* name, int bytes) {
 }
 
 }  // namespace
+
+kw_status kernelwright::make_target(const Libraries& libraries, int32_t device, Target* target) {
+  kw_dispatcher_options options{};
+  options.struct_size = sizeof options;
+  options.device_check = KW_CHECK_ON_ADD;
+  options.device = device;
+  target->device = device;
+  if (kw_status status = kw_dispatcher_create(&options, &target->dispatcher)) return status;
+  return add_libraries(target->dispatcher, libraries);
+}
+
+kw_status State::here(Target* target) {
+  int32_t device = 0;
+  if (kw_status status = memory.current_device(&device)) return status;
+  *target = first;
+  if (device == first.device) return KW_OK;
+  const Lock lock(mutex_);
+  for (const Target& other : others_) {
+    *target = other;
+    if (other.device == device) return KW_OK;
+  }
+  kw_status status = make_target(libraries, device, target);
+  if (status == KW_OK && !others_.push(*target)) status = fail(KW_OUT_OF_MEMORY, "no memory for device %d", device);
+  if (status != KW_OK) kw_dispatcher_destroy(target->dispatcher);
+  return status;
+}
 
 uint32_t dispatcher_abi_version(void) { return DISPATCHER_GEMM_LIB_ABI_VERSION; }
 
@@ -117,7 +152,7 @@ void dispatcher_cleanup(void) {
 
 int dispatcher_get_kernel_count(void) {
   const Reading reading;
-  return g_state == nullptr ? 0 : static_cast<int>(kw_dispatcher_kernel_count(g_state->dispatcher));
+  return g_state == nullptr ? 0 : static_cast<int>(kw_dispatcher_kernel_count(g_state->first.dispatcher));
 }
 
 int dispatcher_get_kernel_name_at(int index, char* name, int bytes) {
@@ -128,7 +163,7 @@ int dispatcher_get_kernel_name_at(int index, char* name, int bytes) {
   info.struct_size = sizeof info;
   // A negative index becomes a large one, which is refused.
   kw_status status =
-      kw_dispatcher_kernel_at(state->dispatcher, static_cast<uint64_t>(static_cast<int64_t>(index)), &info);
+      kw_dispatcher_kernel_at(state->first.dispatcher, static_cast<uint64_t>(static_cast<int64_t>(index)), &info);
   if (status == KW_OK) status = write_name(info.kernel->name, name, bytes);
   return status == KW_OK ? DISPATCHER_OK : DISPATCHER_ERROR;
 }
@@ -141,17 +176,21 @@ const char* dispatcher_export_registry_json(void) {
 
 int dispatcher_is_supported(int64_t m, int64_t n, int64_t k) {
   const Reading reading;
-  const State* state = reading.state();
+  State* state = reading.state();
+  Target target{};
   Planned planned;
-  return state != nullptr && planned.make(*state, packed_problem(state->types, m, n, k).base) == KW_OK;
+  return state != nullptr && state->here(&target) == KW_OK &&
+         planned.make(target, packed_problem(state->types, m, n, k).base) == KW_OK;
 }
 
 int dispatcher_select_kernel(int64_t m, int64_t n, int64_t k, char* name, int bytes) {
   const Reading reading;
-  const State* state = reading.state();
+  State* state = reading.state();
   if (state == nullptr) return DISPATCHER_ERROR;
+  Target target{};
   Planned planned;
-  if (kw_status status = planned.make(*state, packed_problem(state->types, m, n, k).base)) return code(status);
+  if (kw_status status = state->here(&target)) return code(status);
+  if (kw_status status = planned.make(target, packed_problem(state->types, m, n, k).base)) return code(status);
   kw_stage_info info{};
   info.struct_size = sizeof info;
   kw_status status = kw_plan_get_stage(planned.get(), 0, &info);

@@ -90,15 +90,16 @@ kw_status run_on_device(const Run& run, const kw_grouped_gemm_problem& problem, 
 
 // A problem, plain or grouped, with its arguments.
 template <class Problem, class Args>
-kw_status run(const State& state, const Problem& problem, Args args, float* time_ms) {
+kw_status run(const State& state, const Target& target, const Problem& problem, Args args, float* time_ms) {
   Planned planned;
-  if (kw_status status = planned.make(state, problem.base)) return status;
+  if (kw_status status = planned.make(target, problem.base)) return status;
   if (kw_status status = validate_args(problem, &args)) return status;
-  const Entered entered(state.memory);
+  const Entered entered(state.memory, target.device);
   if (entered.status() != KW_OK) return entered.status();
   Buffer workspace(state.memory);
   kw_launch where{};
   where.struct_size = sizeof where;
+  where.device = target.device;
   where.workspace_bytes = kw_plan_workspace_size(planned.get());
   if (kw_status status = workspace.allocate(where.workspace_bytes)) return status;
   where.workspace = workspace.get();
@@ -115,11 +116,11 @@ kw_gemm_args operands(const void* a, const void* b, void* c) {
   return args;
 }
 
-kw_status run_multi_d(const State& state, const kw_gemm_args& plain, const void* const* ds, int num_d,
-                      kw_gemm_problem problem, float* time_ms) {
+kw_status run_multi_d(const State& state, const Target& target, const kw_gemm_args& plain, const void* const* ds,
+                      int num_d, kw_gemm_problem problem, float* time_ms) {
   Epilogue epilogue = state.epilogue;
   if (epilogue.num_d == 0) {
-    if (kw_status status = common_epilogue(state.dispatcher, state.types, &epilogue)) return status;
+    if (kw_status status = common_epilogue(target.dispatcher, state.types, &epilogue)) return status;
   }
   if (num_d < 0 || static_cast<uint32_t>(num_d) != epilogue.num_d || ds == nullptr) {
     return fail(KW_INVALID_ARGUMENT, "%d D tensors%s; allowed: the %u that dispatcher_get_num_d_tensors() says", num_d,
@@ -133,7 +134,7 @@ kw_status run_multi_d(const State& state, const kw_gemm_args& plain, const void*
     problem.ld_multi_d[i] = problem.ldc;
     args.multi_d[i] = ds[i];
   }
-  return run(state, problem, args, time_ms);
+  return run(state, target, problem, args, time_ms);
 }
 
 // The matrices of one operand of all groups, one behind the other in one piece of device memory.
@@ -206,8 +207,8 @@ kw_status run_on_device(const Run& run, const kw_grouped_gemm_problem& problem, 
   return c.copy_out(host);
 }
 
-kw_status run_grouped(const State& state, const Vec<kw_gemm_group>& groups, const void* const* a, const void* const* b,
-                      void* const* c, float* time_ms) {
+kw_status run_grouped(const State& state, const Target& target, const Vec<kw_gemm_group>& groups, const void* const* a,
+                      const void* const* b, void* const* c, float* time_ms) {
   const GemmTypes& types = state.types;
   kw_grouped_gemm_problem problem{};
   problem.base = {sizeof problem, KW_OP_GROUPED_GEMM};
@@ -222,7 +223,7 @@ kw_status run_grouped(const State& state, const Vec<kw_gemm_group>& groups, cons
   args.group_count = problem.group_count;
   args.groups = problem.groups;
   args.a = a, args.b = b, args.d = c;
-  return run(state, problem, args, time_ms);
+  return run(state, target, problem, args, time_ms);
 }
 
 kw_status packed_groups(const State& state, int count, const int64_t* ms, const int64_t* ns, const int64_t* ks,
@@ -252,34 +253,40 @@ const char* dispatcher_get_kernel_name(void) {
   const State* state = reading.state();
   kw_kernel_info info{};
   info.struct_size = sizeof info;
-  if (state == nullptr || kw_dispatcher_kernel_at(state->dispatcher, 0, &info) != KW_OK) return nullptr;
+  if (state == nullptr || kw_dispatcher_kernel_at(state->first.dispatcher, 0, &info) != KW_OK) return nullptr;
   return info.kernel->name;
 }
 
 int dispatcher_run_gemm(const void* a, const void* b, void* c, int64_t m, int64_t n, int64_t k, float* time_ms) {
   const Reading reading;
-  const State* state = reading.state();
-  kw_status status = KW_INVALID_ARGUMENT;
-  if (state != nullptr) status = run(*state, packed_problem(state->types, m, n, k), operands(a, b, c), time_ms);
+  State* state = reading.state();
+  Target here{};
+  kw_status status = state == nullptr ? KW_INVALID_ARGUMENT : state->here(&here);
+  if (status == KW_OK) {
+    status = run(*state, here, packed_problem(state->types, m, n, k), operands(a, b, c), time_ms);
+  }
   return finished(status, time_ms);
 }
 
 int dispatcher_get_num_d_tensors(void) {
   const Reading reading;
-  const State* state = reading.state();
+  State* state = reading.state();
   if (state == nullptr) return DISPATCHER_ERROR;
   Epilogue epilogue = state->epilogue;
-  const kw_status status = epilogue.num_d != 0 ? KW_OK : common_epilogue(state->dispatcher, state->types, &epilogue);
+  Target here{};
+  kw_status status = epilogue.num_d != 0 ? KW_OK : state->here(&here);
+  if (epilogue.num_d == 0 && status == KW_OK) status = common_epilogue(here.dispatcher, state->types, &epilogue);
   return status == KW_OK ? static_cast<int>(epilogue.num_d) : code(status);
 }
 
 int dispatcher_run_multi_d_gemm(const void* a, const void* b, const void** ds, int num_d, void* c, int64_t m, int64_t n,
                                 int64_t k, float* time_ms) {
   const Reading reading;
-  const State* state = reading.state();
-  kw_status status = KW_INVALID_ARGUMENT;
-  if (state != nullptr) {
-    status = run_multi_d(*state, operands(a, b, c), ds, num_d, packed_problem(state->types, m, n, k), time_ms);
+  State* state = reading.state();
+  Target here{};
+  kw_status status = state == nullptr ? KW_INVALID_ARGUMENT : state->here(&here);
+  if (status == KW_OK) {
+    status = run_multi_d(*state, here, operands(a, b, c), ds, num_d, packed_problem(state->types, m, n, k), time_ms);
   }
   return finished(status, time_ms);
 }
@@ -287,12 +294,13 @@ int dispatcher_run_multi_d_gemm(const void* a, const void* b, const void** ds, i
 int dispatcher_run_grouped_gemm(int group_count, const int64_t* ms, const int64_t* ns, const int64_t* ks,
                                 const void** a, const void** b, void** c, float* time_ms) {
   const Reading reading;
-  const State* state = reading.state();
-  kw_status status = KW_INVALID_ARGUMENT;
-  if (state != nullptr) {
+  State* state = reading.state();
+  Target here{};
+  kw_status status = state == nullptr ? KW_INVALID_ARGUMENT : state->here(&here);
+  if (status == KW_OK) {
     Vec<kw_gemm_group> groups;
     status = packed_groups(*state, group_count, ms, ns, ks, &groups);
-    if (status == KW_OK) status = run_grouped(*state, groups, a, b, c, time_ms);
+    if (status == KW_OK) status = run_grouped(*state, here, groups, a, b, c, time_ms);
   }
   return finished(status, time_ms);
 }

@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-#define KW_DISPATCHER_VERSION 2u
+#define KW_DISPATCHER_VERSION 3u
 
 /* Default number of cached plans; about 16 MiB in total. */
 #define KW_DEFAULT_PLAN_LIMIT 16384u
@@ -40,9 +40,17 @@ typedef struct kw_dispatcher_options {
   uint32_t reserved;      /* 0 */
 } kw_dispatcher_options;
 
+/* Whether a library's file is compared with its manifest before any of its code runs. */
+typedef enum kw_digest_check {
+  KW_DIGEST_OF_MANIFEST = 0, /* manifest.json beside the file must name it, and have its SHA-256 */
+  KW_DIGEST_UNCHECKED = 1    /* whatever the file holds is loaded, and no manifest is needed */
+} kw_digest_check;
+
 typedef struct kw_library_options {
   uint32_t struct_size;
-  int32_t priority; /* of all its kernels; higher is preferred, default 0 */
+  int32_t priority;      /* of all its kernels; higher is preferred, default 0 */
+  uint32_t digest_check; /* kw_digest_check, of kw_dispatcher_add_library */
+  uint32_t reserved;     /* 0 */
 } kw_library_options;
 
 typedef struct kw_kernel_info {
@@ -114,7 +122,10 @@ KW_EXPORT kw_status kw_dispatcher_create(const kw_dispatcher_options* options, k
 /* Frees its plans too. Libraries stay mapped: their worker threads may outlive the dispatcher. */
 KW_EXPORT void kw_dispatcher_destroy(kw_dispatcher* dispatcher);
 
-/* Both check ABI version, architecture, device and descriptors; refuse a kernel that is there already; add all or none.
+/* Loads a library file, the one whose digest was compared even if its path names another by then (see kw_digest_check).
+ * A provenance statement beside it is not read: `kernelwright verify` and the Python API compare that too.
+ *
+ * Both check ABI version, architecture, device and descriptors; refuse a kernel that is there already; add all or none.
  */
 KW_EXPORT kw_status kw_dispatcher_add_library(kw_dispatcher* dispatcher, const char* path,
                                               const kw_library_options* options);

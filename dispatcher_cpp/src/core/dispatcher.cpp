@@ -99,8 +99,14 @@ void kw_dispatcher_destroy(kw_dispatcher* dispatcher) { destroy_object(dispatche
 kw_status kw_dispatcher_add_library(kw_dispatcher* dispatcher, const char* path, const kw_library_options* options) {
   if (dispatcher == nullptr) return null_argument("dispatcher");
   if (kw_status status = check_options(options, "kw_library_options")) return status;
+  const uint32_t digest_check =
+      options == nullptr ? static_cast<uint32_t>(KW_DIGEST_OF_MANIFEST) : options->digest_check;
+  if (digest_check > KW_DIGEST_UNCHECKED) {
+    return fail(KW_INVALID_ARGUMENT,
+                "kw_library_options: digest_check = %u; allowed: 0 (as the manifest says), 1 (any)", digest_check);
+  }
   const kw_library* library = nullptr;
-  if (kw_status status = open_library(path, &library)) return status;
+  if (kw_status status = open_library(path, digest_check, &library)) return status;
   return add(dispatcher, library, options);
 }
 

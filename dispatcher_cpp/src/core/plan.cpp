@@ -11,6 +11,8 @@ namespace kernelwright {
 namespace {
 
 constexpr uint64_t kAlignment = 256;  // of workspaces, so of everything in them
+// What a kernel asks for may change while it is planned: the threads of a CPU library are set for the whole process.
+constexpr int kPlanAttempts = 8;
 
 bool align(uint64_t* bytes) {
   if (*bytes > UINT64_MAX - kAlignment) return false;
@@ -42,8 +44,16 @@ kw_status plan_kernel(const kw_problem& problem, Stage* stage) {
   if (stage->storage == nullptr) return no_memory();
   memset(stage->storage, 0, bytes);
   kw_status status = kernel.workspace_size(&kernel, &problem, &stage->workspace_bytes);
-  if (status == KW_OK) status = kernel.plan(&kernel, &problem, stage->storage);
-  if (status == KW_OK) return KW_OK;
+  for (int attempt = 0; status == KW_OK && attempt < kPlanAttempts; ++attempt) {
+    uint64_t after = 0;
+    status = kernel.plan(&kernel, &problem, stage->storage);
+    if (status == KW_OK) status = kernel.workspace_size(&kernel, &problem, &after);
+    if (status == KW_OK && after == stage->workspace_bytes) return KW_OK;
+    stage->workspace_bytes = after;
+  }
+  if (status == KW_OK) {
+    return fail(KW_UNSUPPORTED, "kernel %s cannot plan: it asks for another workspace each time", kernel.name);
+  }
   return fail(status, "kernel %s cannot plan: %s: %s", kernel.name, kw_status_name(status),
               entry.library->library->last_error());
 }

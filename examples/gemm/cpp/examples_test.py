@@ -46,7 +46,7 @@ def torch_flags() -> list[str]:
     """How programs are compiled with torch's wheel, whose headers are C++20."""
     found = importlib.util.find_spec("torch")
     if found is None or found.origin is None:
-        pytest.skip("torch is not installed: see docs/examples.md for how it was run")
+        pytest.skip("torch is not installed: tests/pytorch/run runs this example")
     torch = Path(found.origin).parent
     headers = ["-isystem", f"{torch}/include", "-isystem", f"{torch}/include/torch/csrc/api/include"]
     return ["-std=c++20", *headers, f"-L{torch}/lib", f"-Wl,-rpath,{torch}/lib", "-ltorch_cpu", "-lc10"]

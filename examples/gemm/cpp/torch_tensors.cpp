@@ -22,7 +22,7 @@ kw_dtype dtype_of(const at::Tensor& tensor) {
 }
 
 // A matrix whose rows or columns are without gaps inside; a transposed view is column-major, and nothing is copied.
-void describe(const at::Tensor& tensor, kw_layout& layout, int64_t& leading) {
+void describe(const at::Tensor& tensor, uint32_t& layout, int64_t& leading) {
   TORCH_CHECK(tensor.dim() == 2 && tensor.device().is_cpu(), "a matrix on the CPU is wanted, not ", tensor.sizes());
   layout = tensor.stride(1) == 1 ? KW_ROW_MAJOR : KW_COL_MAJOR;
   TORCH_CHECK(tensor.stride(layout == KW_ROW_MAJOR ? 1 : 0) == 1, "strides ", tensor.strides(), " of no matrix");

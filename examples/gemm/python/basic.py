@@ -5,23 +5,16 @@ DIR holds <arch>/manifest.json; left out, the library comes out of an installed 
 
 from __future__ import annotations
 
-import argparse
-
 import numpy as np
+from command_line import example_parser, open_library
 
-from kernelwright.dispatch import Dispatcher, GemmProblem, KernelLibrary
+from kernelwright.dispatch import Dispatcher, GemmProblem
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Multiply, say which kernel did it, compare with NumPy."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library")
-    options = parser.parse_args(arguments)
-    if options.library:
-        library = KernelLibrary.load_for("cpu", options.library)
-    else:
-        library = KernelLibrary.load_installed("cpu", "gemm")
-    dispatcher = Dispatcher(library)
+    options = example_parser(__doc__).parse_args(arguments)
+    dispatcher = Dispatcher(open_library(options))
 
     rng = np.random.default_rng(0)
     a = rng.standard_normal((300, 200), dtype=np.float32)

@@ -6,7 +6,6 @@ shows is this machine at this moment: no figure of this example is asserted anyw
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import time
@@ -14,23 +13,19 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from command_line import example_parser, open_library
 
-from kernelwright.dispatch import Dispatcher, GemmProblem, KernelLibrary
+from kernelwright.dispatch import Dispatcher, GemmProblem
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Time squares in fp32 and print GFLOP/s."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library")
+    parser = example_parser(__doc__)
     parser.add_argument("--sizes", default="256,512,1024", help="M = N = K, separated by commas")
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
-    if options.library:
-        library = KernelLibrary.load_for("cpu", options.library)
-    else:
-        library = KernelLibrary.load_installed("cpu", "gemm")
-    dispatcher = Dispatcher(library)
+    dispatcher = Dispatcher(open_library(options))
 
     rows = []
     for size in map(int, options.sizes.split(",")):

@@ -25,33 +25,36 @@ EXAMPLES: dict[str, tuple[list[str], str]] = {
     "preshuffle": ([], "all products exact"),
     "stress": (["--threads", "16", "--rounds", "5"], "80 of 80 products, 0 wrong"),
     "torch_tensors": ([], "close to torch's result"),
+    "torch_training": ([], "as torch alone"),
     "validation": (["--cases", "2"], "kernels are right, 0 wrong"),
 }
 
 
 def run(name: str, *arguments: str) -> int:
     """As a program: its exit status."""
-    old = sys.argv
+    old, old_path = sys.argv, sys.path
+    sys.path = [str(HERE), *sys.path]  # as the interpreter does for a program
     sys.argv = [name, *arguments] if name == "jit" else [name, "--library", KERNELS, *arguments]
     try:
         runpy.run_path(str(HERE / f"{name}.py"), run_name="__main__")
     except SystemExit as end:
         return int(end.code or 0)
     finally:
-        sys.argv = old
+        sys.argv, sys.path = old, old_path
     return 0
 
 
 def test_every_example_is_run() -> None:
-    assert set(EXAMPLES) == {path.stem for path in HERE.glob("*.py") if not path.name.endswith("_test.py")}
+    modules = {path.stem for path in HERE.glob("*.py") if not path.name.endswith("_test.py")}
+    assert set(EXAMPLES) == modules - {"command_line"}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_example(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    if name == "torch_tensors":
-        pytest.importorskip("torch", reason="torch is not installed: see docs/examples.md for how it was run")
+    if name.startswith("torch_"):
+        pytest.importorskip("torch", reason="torch is not installed: tests/pytorch/run runs this example")
     if name == "jit":
         if "KERNELWRIGHT_TREES" not in os.environ:
             pytest.skip("no compilers: KERNELWRIGHT_TREES is not set")

@@ -5,26 +5,22 @@ The document has every kernel with its spec and identity, and the ranking for on
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
 import sys
 from pathlib import Path
 
-from kernelwright.dispatch import Dispatcher, GemmProblem, KernelLibrary
+from command_line import example_parser, open_library
+
+from kernelwright.dispatch import Dispatcher, GemmProblem
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Write one JSON document to a file or to standard output."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library")
+    parser = example_parser(__doc__)
     parser.add_argument("--output", type=Path)
     options = parser.parse_args(arguments)
-    if options.library:
-        library = KernelLibrary.load_for("cpu", options.library)
-    else:
-        library = KernelLibrary.load_installed("cpu", "gemm")
-    dispatcher = Dispatcher(library)
+    dispatcher = Dispatcher(open_library(options))
 
     problem = GemmProblem(256, 256, 256, dtype="fp32", layout="rrr")
     document = {

@@ -6,23 +6,16 @@ installed wheel is used.
 
 from __future__ import annotations
 
-import argparse
-
 import numpy as np
+from command_line import example_parser, open_library
 
-from kernelwright.dispatch import Dispatcher, KernelLibrary
+from kernelwright.dispatch import Dispatcher
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Multiply rows with the weights of their expert, and a batch, and compare exactly."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library")
-    options = parser.parse_args(arguments)
-    if options.library:
-        library = KernelLibrary.load_for("cpu", options.library)
-    else:
-        library = KernelLibrary.load_installed("cpu", "gemm")
-    dispatcher = Dispatcher(library)
+    options = example_parser(__doc__).parse_args(arguments)
+    dispatcher = Dispatcher(open_library(options))
 
     rng = np.random.default_rng(0)
     rows = [17, 0, 64, 3]  # for each expert

@@ -5,10 +5,11 @@ The dispatcher's own model of times, the first kernel that fits, one kernel by n
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 
-from kernelwright.dispatch import Dispatcher, GemmProblem, KernelEntry, KernelLibrary
+from command_line import example_parser, open_library
+
+from kernelwright.dispatch import Dispatcher, GemmProblem, KernelEntry
 
 
 def widest_block(problem: GemmProblem, candidates: Sequence[KernelEntry]) -> list[float]:
@@ -18,13 +19,8 @@ def widest_block(problem: GemmProblem, candidates: Sequence[KernelEntry]) -> lis
 
 def main(arguments: list[str] | None = None) -> None:
     """Choose a kernel for one problem in each way, and print the whole ranking of the first."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library")
-    options = parser.parse_args(arguments)
-    if options.library:
-        library = KernelLibrary.load_for("cpu", options.library)
-    else:
-        library = KernelLibrary.load_installed("cpu", "gemm")
+    options = example_parser(__doc__).parse_args(arguments)
+    library = open_library(options)
     problem = GemmProblem(512, 384, 256, dtype="bf16", layout="rcr")
 
     analytic = Dispatcher(library)

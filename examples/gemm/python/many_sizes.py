@@ -6,25 +6,18 @@ without looking anything up. DIR holds <arch>/manifest.json; left out, an instal
 
 from __future__ import annotations
 
-import argparse
-
 import numpy as np
+from command_line import example_parser, open_library
 
-from kernelwright.dispatch import Dispatcher, GemmProblem, KernelLibrary
+from kernelwright.dispatch import Dispatcher, GemmProblem
 
 SIZES = [(1, 512, 512), (7, 64, 300), (64, 64, 64), (129, 257, 65), (300, 1, 200), (0, 16, 16), (512, 512, 33)]
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run all sizes in three dtypes' worth of plans and compare sums of small integers exactly."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library")
-    options = parser.parse_args(arguments)
-    if options.library:
-        library = KernelLibrary.load_for("cpu", options.library)
-    else:
-        library = KernelLibrary.load_installed("cpu", "gemm")
-    dispatcher = Dispatcher(library)
+    options = example_parser(__doc__).parse_args(arguments)
+    dispatcher = Dispatcher(open_library(options))
 
     rng = np.random.default_rng(0)
     for dtype, kind in (("fp32", np.float32), ("fp16", np.float16)):

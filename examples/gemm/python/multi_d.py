@@ -6,24 +6,18 @@ whole result again. DIR holds <arch>/manifest.json; left out, an installed wheel
 
 from __future__ import annotations
 
-import argparse
 import math
 
 import numpy as np
+from command_line import example_parser, open_library
 
-from kernelwright.dispatch import Dispatcher, GemmProblem, KernelLibrary
+from kernelwright.dispatch import Dispatcher, GemmProblem
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Compute both and compare with NumPy."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library")
-    options = parser.parse_args(arguments)
-    if options.library:
-        library = KernelLibrary.load_for("cpu", options.library)
-    else:
-        library = KernelLibrary.load_installed("cpu", "gemm")
-    dispatcher = Dispatcher(library)
+    options = example_parser(__doc__).parse_args(arguments)
+    dispatcher = Dispatcher(open_library(options))
 
     rng = np.random.default_rng(0)
     x, weight = rng.standard_normal((50, 96), dtype=np.float32), rng.standard_normal((64, 96), dtype=np.float32)

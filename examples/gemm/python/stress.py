@@ -6,27 +6,22 @@ rounding. Plans are made while others run, and the same plans are used by severa
 
 from __future__ import annotations
 
-import argparse
 import sys
 import threading
 
 import numpy as np
+from command_line import example_parser, open_library
 
-from kernelwright.dispatch import Dispatcher, KernelLibrary
+from kernelwright.dispatch import Dispatcher
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the threads; 1 if a result was wrong or a thread failed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library")
+    parser = example_parser(__doc__)
     parser.add_argument("--threads", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=20)
     options = parser.parse_args(arguments)
-    if options.library:
-        library = KernelLibrary.load_for("cpu", options.library)
-    else:
-        library = KernelLibrary.load_installed("cpu", "gemm")
-    dispatcher = Dispatcher(library)
+    dispatcher = Dispatcher(open_library(options))
     done: list[int] = []
     wrong: list[str] = []
 

@@ -5,23 +5,18 @@ Tensors are read and written where they are; on a GPU the launch is asynchronous
 
 from __future__ import annotations
 
-import argparse
-
 import torch  # pants: no-infer-dep
+from command_line import example_parser, open_library
 
-from kernelwright.dispatch import Dispatcher, KernelLibrary
+from kernelwright.dispatch import Dispatcher
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Multiply bf16 tensors and compare with torch."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library")
+    parser = example_parser(__doc__)
     parser.add_argument("--device", default="cpu", help="cpu, cuda:N, or hip:N, which torch calls cuda:N too")
     options = parser.parse_args(arguments)
-    if options.library:
-        library = KernelLibrary.load_for(options.device, options.library)
-    else:
-        library = KernelLibrary.load_installed(options.device, "gemm")
+    library = open_library(options, options.device)
     dispatcher = Dispatcher(library, device=options.device)
 
     where = options.device.replace("hip", "cuda")

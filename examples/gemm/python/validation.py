@@ -7,13 +7,13 @@ Stability of Numerical Algorithms, 2nd ed., 3.5). Exit status 1 if a kernel is w
 
 from __future__ import annotations
 
-import argparse
 import sys
 from typing import Any
 
 import numpy as np
+from command_line import example_parser, open_library
 
-from kernelwright.dispatch import Dispatcher, GemmProblem, KernelEntry, KernelLibrary, NoKernelError, dtypes
+from kernelwright.dispatch import Dispatcher, GemmProblem, KernelEntry, NoKernelError, dtypes
 
 SHAPES = [(33, 17, 65), (128, 96, 64), (1, 257, 100), (64, 1, 509), (160, 160, 48)]
 ROUNDOFF = {"fp32": 2.0**-24, "fp16": 2.0**-11, "bf16": 2.0**-8, "int32": 0.0}
@@ -21,14 +21,10 @@ ROUNDOFF = {"fp32": 2.0**-24, "fp16": 2.0**-11, "bf16": 2.0**-8, "int32": 0.0}
 
 def main(arguments: list[str] | None = None) -> int:
     """Check all kernels on a few shapes each; the number of wrong ones decides about the status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library")
+    parser = example_parser(__doc__)
     parser.add_argument("--cases", type=int, default=len(SHAPES), help="shapes for each kernel")
     options = parser.parse_args(arguments)
-    if options.library:
-        library = KernelLibrary.load_for("cpu", options.library)
-    else:
-        library = KernelLibrary.load_installed("cpu", "gemm")
+    library = open_library(options)
 
     right = wrong = 0
     for kernel in library.kernels:

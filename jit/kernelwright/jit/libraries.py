@@ -15,7 +15,7 @@ from kernelwright.codegen.actions import CompilePlan
 from kernelwright.codegen.backends.registry import ToolchainChoice
 from kernelwright.codegen.building.cache_folder import make_private, touch, why_untrusted
 from kernelwright.codegen.building.locks import entry_lock
-from kernelwright.codegen.building.store import flush
+from kernelwright.codegen.building.store import flush, read_json
 from kernelwright.codegen.packaging.provenance import canonical, generator_materials
 from kernelwright.codegen.planning.describe import library_json
 from kernelwright.codegen.selecting.selection import Selection
@@ -62,16 +62,12 @@ class LibraryCache:
         folder = self.root / "libraries" / key
         self.check(folder)
         try:
-            recorded = json.loads((folder / _STAMPS).read_bytes())
-            if any(recorded.get(tree, stamp) != stamp for tree, stamp in stamps.items()):
+            recorded = read_json(folder / _STAMPS)
+            if recorded is None or any(recorded.get(tree, stamp) != stamp for tree, stamp in stamps.items()):
                 return None
             touch(folder)
             return KernelLibrary.load(folder)
-        except (
-            OSError,
-            ValueError,
-            KernelwrightError,
-        ):  # built again where compiling is allowed
+        except (OSError, ValueError, KernelwrightError):  # built again where compiling is allowed
             return None
 
     def make(self, key: str, stamps: Mapping[str, str], files: Callable[[], Mapping[str, bytes]]) -> KernelLibrary:

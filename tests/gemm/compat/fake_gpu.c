@@ -1,7 +1,8 @@
 /* Stands in for libamdhip64.so and libcuda.so.1: device memory is host memory that nobody may touch from outside.
  *
  * fake_live() counts blocks that are allocated, fake_copies() copies; fake_fail_allocation(n) makes the n-th from now
- * fail. Threads may call anything.
+ * fail. There are two devices: fake_used(n) counts allocations and copies while n was current, and memory may be copied
+ * and freed only while its device is current. Threads may call anything.
  */
 #define _POSIX_C_SOURCE 200112L
 #include <stddef.h>
@@ -11,7 +12,42 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-static int live, copies, failing;
+static int live, copies, failing, used[2];
+static int current_device(void);
+
+enum { MOST = 256 };
+static struct {
+  char* begin; /* null = free */
+  size_t bytes;
+  int device;
+} blocks[MOST];
+static char lock; /* of the blocks */
+
+static void enter(void) {
+  while (__atomic_test_and_set(&lock, __ATOMIC_ACQUIRE)) continue;
+}
+static void leave(void) { __atomic_clear(&lock, __ATOMIC_RELEASE); }
+
+/* The block of the current device that holds an address, or -1. */
+static int find(const void* pointer) {
+  const char* at = pointer;
+  for (int i = 0; i < MOST; ++i) {
+    if (blocks[i].begin && at >= blocks[i].begin && at < blocks[i].begin + blocks[i].bytes)
+      return blocks[i].device == current_device() ? i : -1;
+  }
+  return -1;
+}
+
+static void* keep(char* pointer, size_t bytes) {
+  enter();
+  for (int i = 0; i < MOST; ++i) {
+    if (blocks[i].begin) continue;
+    blocks[i].begin = pointer, blocks[i].bytes = bytes, blocks[i].device = current_device();
+    break;
+  }
+  leave();
+  return pointer;
+}
 
 static void* take(size_t bytes) {
   void* pointer = NULL;
@@ -20,16 +56,27 @@ static void* take(size_t bytes) {
   if (posix_memalign(&pointer, 256, bytes) != 0) return NULL;
   memset(pointer, 0xff, bytes); /* NaN */
   __atomic_add_fetch(&live, 1, __ATOMIC_SEQ_CST);
-  return pointer;
+  __atomic_add_fetch(&used[current_device()], 1, __ATOMIC_SEQ_CST);
+  return keep(pointer, bytes);
 }
 
 static int give(void* pointer) {
+  enter();
+  const int block = find(pointer);
+  if (block >= 0) blocks[block].begin = NULL;
+  leave();
+  if (block < 0) return 1;
   free(pointer);
   __atomic_sub_fetch(&live, 1, __ATOMIC_SEQ_CST);
   return 0;
 }
 
-static int copy(void* to, const void* from, size_t bytes) {
+static int copy(void* to, const void* from, size_t bytes, const void* there) {
+  enter();
+  const int block = find(there);
+  leave();
+  if (block < 0) return 1;
+  __atomic_add_fetch(&used[current_device()], 1, __ATOMIC_SEQ_CST);
   memcpy(to, from, bytes);
   __atomic_add_fetch(&copies, 1, __ATOMIC_SEQ_CST);
   return 0;
@@ -37,33 +84,43 @@ static int copy(void* to, const void* from, size_t bytes) {
 
 EXPORT int fake_live(void) { return __atomic_load_n(&live, __ATOMIC_SEQ_CST); }
 EXPORT int fake_copies(void) { return __atomic_load_n(&copies, __ATOMIC_SEQ_CST); }
+EXPORT int fake_used(int device) { return __atomic_load_n(&used[device], __ATOMIC_SEQ_CST); }
 EXPORT void fake_fail_allocation(int count) { __atomic_store_n(&failing, count, __ATOMIC_SEQ_CST); }
 
-static _Thread_local int current; /* of two devices */
+static _Thread_local int current, uses_cuda;
+
+static int context_device(void); /* of CUDA */
+static int current_device(void) { return uses_cuda ? context_device() : current; }
 
 EXPORT int hipGetDevice(int* device) { return *device = current, 0; }
 EXPORT int hipSetDevice(int device) { return device == 0 || device == 1 ? (current = device, 0) : 101; }
 EXPORT int hipMalloc(void** pointer, size_t bytes) { return (*pointer = take(bytes)) != NULL ? 0 : 2; }
 EXPORT int hipFree(void* pointer) { return give(pointer); }
 EXPORT int hipMemcpy(void* to, const void* from, size_t bytes, int kind) {
-  return kind == 1 || kind == 2 ? copy(to, from, bytes) : 21;
+  return kind == 1 ? copy(to, from, bytes, to) : kind == 2 ? copy(to, from, bytes, from) : 21;
 }
 EXPORT int hipDeviceSynchronize(void) { return 0; }
 
-static int context, other_context;
-static _Thread_local void* current_context;
+static int contexts[2], other_contexts[2]; /* primary ones, and those of a program, by device */
+static _Thread_local int* current_context;
 
-EXPORT void fake_use_other_context(void) { current_context = &other_context; }
-EXPORT int fake_other_context_is_current(void) { return current_context == &other_context; }
+static int context_device(void) { return current_context == &contexts[1] || current_context == &other_contexts[1]; }
+
+EXPORT void fake_use_other_context(int device) { current_context = &other_contexts[device]; }
+EXPORT int fake_other_context_is_current(int device) { return current_context == &other_contexts[device]; }
 
 EXPORT int cuInit(unsigned flags) { return flags == 0 ? 0 : 1; }
-EXPORT int cuDeviceGet(int* device, int ordinal) { return *device = ordinal, 0; }
-EXPORT int cuDevicePrimaryCtxRetain(void** result, int device) { return (void)device, *result = &context, 0; }
+EXPORT int cuDeviceGet(int* device, int ordinal) { return ordinal == 0 || ordinal == 1 ? (*device = ordinal, 0) : 101; }
+EXPORT int cuDevicePrimaryCtxRetain(void** result, int device) { return *result = &contexts[device], 0; }
 EXPORT int cuCtxGetCurrent(void** found) { return *found = current_context, 0; }
 EXPORT int cuCtxSetCurrent(void* wanted) {
-  if (wanted != NULL && wanted != &context && wanted != &other_context) return 201;
-  return current_context = wanted, 0;
+  uses_cuda = 1;
+  for (int i = 0; i < 2; ++i) {
+    if (wanted == NULL || wanted == &contexts[i] || wanted == &other_contexts[i]) return current_context = wanted, 0;
+  }
+  return 201;
 }
+EXPORT int cuCtxGetDevice(int* device) { return *device = context_device(), current_context == NULL ? 201 : 0; }
 EXPORT int cuMemAlloc_v2(uint64_t* address, size_t bytes) {
   void* pointer = take(bytes);
   *address = (uint64_t)(uintptr_t)pointer;
@@ -71,7 +128,9 @@ EXPORT int cuMemAlloc_v2(uint64_t* address, size_t bytes) {
 }
 EXPORT int cuMemFree_v2(uint64_t address) { return give((void*)(uintptr_t)address); }
 EXPORT int cuMemcpyHtoD_v2(uint64_t to, const void* from, size_t bytes) {
-  return copy((void*)(uintptr_t)to, from, bytes);
+  return copy((void*)(uintptr_t)to, from, bytes, (void*)(uintptr_t)to);
 }
-EXPORT int cuMemcpyDtoH_v2(void* to, uint64_t from, size_t bytes) { return copy(to, (void*)(uintptr_t)from, bytes); }
+EXPORT int cuMemcpyDtoH_v2(void* to, uint64_t from, size_t bytes) {
+  return copy(to, (void*)(uintptr_t)from, bytes, (void*)(uintptr_t)from);
+}
 EXPORT int cuCtxSynchronize(void) { return 0; }

@@ -17,7 +17,7 @@ OK, INVALID, RUNTIME_MISSING, LAUNCH_FAILED = 0, 1, 7, 8
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    sources = [HERE / "fake_cuda.c", mocks.NATIVE / "include/kernelwright/cuda/common/runtime.c"]
+    sources = [HERE / "fake_cuda.c", mocks.NATIVE / "include/kernelwright/cuda/launchers/common/runtime.c"]
     flags = ["-std=gnu11", "-O2", "-Wall", "-Werror", "-Wno-pedantic", "-I", str(HERE / "fake"), "-Wl,-z,defs"]
     output = tmp_path_factory.mktemp("cuda") / "fake_cuda.so"
     return mocks.compile_shared([*mocks.compilers()[0], *flags, *map(str, sources)], output)

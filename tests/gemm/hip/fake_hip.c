@@ -1,4 +1,7 @@
-/* A stand-in for libamdhip64: two devices that write down what they are asked to load and launch. */
+/* A stand-in for libamdhip64: two devices that write down what they are asked to load and launch.
+ *
+ * Streams are 0x1000 * (1 + device) + any number below 0x1000.
+ */
 #include <elf.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -20,6 +23,8 @@ typedef struct record {
 
 EXPORT record fake_hip_record;
 EXPORT int fake_hip_fail_launch;
+EXPORT int fake_hip_devices = 2;
+EXPORT int fake_hip_stream_calls; /* of all threads */
 static _Thread_local int device;
 
 EXPORT int hipSetDevice(int ordinal) {
@@ -30,6 +35,19 @@ EXPORT int hipSetDevice(int ordinal) {
 
 EXPORT int hipGetDevice(int* current) {
   *current = device;
+  return 0;
+}
+
+EXPORT int hipGetDeviceCount(int* count) {
+  *count = fake_hip_devices;
+  return 0;
+}
+
+EXPORT int hipStreamGetDevice(void* stream, int* owner) {
+  const uintptr_t number = (uintptr_t)stream >> 12;
+  __atomic_add_fetch(&fake_hip_stream_calls, 1, __ATOMIC_SEQ_CST);
+  if (number < 1 || number > 2) return 400; /* hipErrorInvalidHandle */
+  *owner = (int)number - 1;
   return 0;
 }
 

@@ -81,6 +81,11 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     return Built(libraries, mocks.compile_shared([*mocks.compilers()[0], "-std=c11", "-O2", str(source)], output))
 
 
+def stream_of(device: int) -> int:
+    """A stream of the stand-in."""
+    return 0x1000 * (1 + device) + 0x77
+
+
 class Session:
     """One library loaded against one runtime, each from a file of its own so that no state is shared."""
 
@@ -132,8 +137,10 @@ class Session:
         b: int = 0x2000,
         d: int = 0x3000,
         device: int = 0,
+        stream: int | None = None,
     ) -> int:
-        where = native.Launch(struct_size=ctypes.sizeof(native.Launch), device=device, stream=0x77)
+        handle = stream_of(device) if stream is None else stream
+        where = native.Launch(struct_size=ctypes.sizeof(native.Launch), device=device, stream=handle)
         args = GemmArgs(struct_size=ctypes.sizeof(GemmArgs), a=a, b=b, d=d)
         pointer = ctypes.cast(self.pointer, ctypes.c_void_p)
         return int(self.kernel.launch(pointer, storage, ctypes.addressof(where), ctypes.addressof(args)))
@@ -267,7 +274,7 @@ def test_what_is_served_is_planned_and_launched(
     assert (record.loads, record.launches) == (1, 1)
     assert list(record.grid) == [-(-m // 128) * -(-n // 128), 1, 1]
     assert list(record.block) == [BLOCK_SIZE, 1, 1]
-    assert (record.lds_bytes, record.stream) == (0, 0x77)
+    assert (record.lds_bytes, record.stream) == (0, stream_of(0))
     lda, ldb, ldc = (changes.get(name, default) for name, default in (("lda", k), ("ldb", k), ("ldc", n)))
     sizes = (m, n, k, lda, ldb, ldc, *[0] * 4, 1, 1, record.grid[0])
     expected = ARGUMENTS.pack(0x1000, 0x2000, 0, 0x3000, *[0] * 12, *sizes, 1.0, 0.0, 0)
@@ -297,7 +304,7 @@ def test_a_failed_launch_leaves_the_current_device_too(gfx942: Session) -> None:
     storage = gfx942.plan(problem())[1]
     ctypes.c_int.in_dll(gfx942.runtime, "fake_hip_fail_launch").value = 101
     assert gfx942.launch(storage, device=1) == LAUNCH_FAILED and gfx942.current_device == 0
-    assert gfx942.launch(storage, device=7) == LAUNCH_FAILED and "invalid device ordinal" in gfx942.last_error
+    assert gfx942.launch(storage, device=7, stream=0) == LAUNCH_FAILED and "invalid device ordinal" in gfx942.last_error
     for device in (-1, 64):
         assert gfx942.launch(storage, device=device) == INVALID
         assert f"device = {device}; allowed: 0 to 63" in gfx942.last_error
@@ -314,6 +321,28 @@ def test_threads_have_current_devices_of_their_own(gfx942: Session) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         assert set(pool.map(both, range(64))) == {0}
+
+
+@pytest.mark.parametrize("current", [0, 1])
+@pytest.mark.parametrize("device", [0, 1])
+def test_streams_of_the_other_device_are_refused(gfx942: Session, current: int, device: int) -> None:
+    storage = gfx942.plan(problem())[1]
+    assert gfx942.runtime.hipSetDevice(current) == 0
+    assert gfx942.launch(storage, device=device, stream=stream_of(1 - device)) == INVALID
+    assert f"the stream is of device {1 - device} and the launch is on device {device}" in gfx942.last_error
+    assert gfx942.launch(storage, device=device, stream=0x9000) == INVALID
+    assert "stream 0x9000 has no device: HIP error 400" in gfx942.last_error
+    assert (gfx942.record.loads, gfx942.record.launches) == (0, 0)
+    for stream in (0, 1, 2, stream_of(device)):  # null, legacy, per thread, one of its own
+        assert gfx942.launch(storage, device=device, stream=stream) == OK, gfx942.last_error
+        assert gfx942.record.launch_device == device
+    assert gfx942.current_device == current
+
+
+def test_one_device_needs_no_look_at_the_stream(gfx942: Session) -> None:
+    ctypes.c_int.in_dll(gfx942.runtime, "fake_hip_devices").value = 1
+    assert gfx942.launch(gfx942.plan(problem())[1]) == OK
+    assert ctypes.c_int.in_dll(gfx942.runtime, "fake_hip_stream_calls").value == 0
 
 
 def test_bad_pointers_never_reach_the_runtime(gfx942: Session) -> None:

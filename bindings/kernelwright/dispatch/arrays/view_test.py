@@ -15,6 +15,7 @@ from kernelwright.dispatch import ArrayError
 from kernelwright.dispatch.arrays import allocate, dlpack, dtypes, guards
 from kernelwright.dispatch.arrays.view import view
 from kernelwright.dispatch.core import device, workspace
+from kernelwright.dispatch.core.simulated import Region
 from kernelwright.dispatch.testdata import mocks
 
 
@@ -215,12 +216,17 @@ def test_cupy_allocates_on_the_device_of_its_arrays(monkeypatch: pytest.MonkeyPa
 
 
 class Driver:
-    """A stand-in CUDA driver: device 0 owns the first 64 KiB, device 1 the next."""
+    """A stand-in CUDA driver: device 0 owns the first 64 KiB, device 1 the next; then pinned and managed memory."""
+
+    asked = 0
+    status = 0
 
     def cuPointerGetAttribute(self, found: Any, attribute: int, pointer: ctypes.c_uint64) -> int:
-        if attribute != 9 or pointer.value >= 2 << 16:
-            return 1
-        found._obj.value = pointer.value >> 16
+        Driver.asked += 1
+        block = pointer.value >> 16
+        if block > 3 or (attribute == 9 and block > 1) or self.status:
+            return self.status or 1
+        found._obj.value = {2: (2, 2, 1, 2)[block], 8: int(block == 3), 9: block}[attribute]
         return 0
 
 
@@ -238,6 +244,27 @@ def test_the_address_tells_the_cuda_device(monkeypatch: pytest.MonkeyPatch) -> N
         workspace.check_device(4096, "cuda:1")
     monkeypatch.setattr(device, "_cuda_driver", lambda: None)
     assert view(shown(1 << 16)).device == "cuda:0"
+
+
+def test_addresses_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device, "_cuda_driver", Driver)
+    found = [device.cuda_place(block << 16 | 64) for block in (0, 1, 2, 3, 4)]
+    assert found == ["cuda:0", "cuda:1", "host memory", "managed memory", "host memory"]
+    here, there, pinned, managed, unknown = (Region(block << 16 | 64, 8, False, "A") for block in range(5))
+    workspace.check_addresses([there, managed, Region(0, 8, False, "B"), Region(1 << 18, 0, True, "C")], "cuda:1")
+    for refused, place in ((here, "memory of cuda:0"), (pinned, "host memory"), (unknown, "host memory")):
+        allowed = "allowed for this plan: memory of cuda:1; KERNELWRIGHT_ADDRESS_CHECK=off takes any address"
+        with pytest.raises(ArrayError, match=f"A is at {refused.address:#x}, in {place}; {allowed}"):
+            workspace.check_addresses([there, refused], "cuda:1")
+    workspace.check_addresses([pinned], "cpu")
+    workspace.check_addresses([pinned], "hip:0")
+    monkeypatch.setenv("KERNELWRIGHT_ADDRESS_CHECK", "off")
+    workspace.check_addresses([here, pinned], "cuda:1")
+    monkeypatch.delenv("KERNELWRIGHT_ADDRESS_CHECK")
+    monkeypatch.setattr(Driver, "status", 3)  # not initialised
+    workspace.check_addresses([here, pinned], "cuda:1")
+    monkeypatch.setattr(device, "_cuda_driver", lambda: None)
+    workspace.check_addresses([here, pinned], "cuda:1")
 
 
 def test_results_are_allocated_like_their_operands() -> None:

@@ -7,7 +7,6 @@ So the native dispatcher has a function of CPython's own calling convention, and
 from __future__ import annotations
 
 import ctypes
-import functools
 from collections.abc import Callable
 from ctypes import PYFUNCTYPE, Structure, c_char_p, c_int, c_int32, c_uint32, c_void_p, py_object
 from typing import Any
@@ -83,9 +82,19 @@ def foreign_call(
     return call
 
 
-@functools.cache
+_made: dict[str, tuple[_MethodDef, Any]] = {}
+
+
 def _builtins() -> tuple[_MethodDef, Any]:
-    """The method definition that all builtins refer to, and the function that makes them; both live until exit."""
+    """The method definition that all builtins refer to, and the function that makes them; both live until exit.
+
+    Where several threads make them at once, all get those of the first: a builtin does not keep its definition alive.
+    """
+    found = _made.get("builtins")
+    return _made.setdefault("builtins", _new_builtins()) if found is None else found
+
+
+def _new_builtins() -> tuple[_MethodDef, Any]:
     library = native.library()
     addresses = [ctypes.cast(getattr(ctypes.pythonapi, name), c_void_p).value for name in _FUNCTIONS]
     library.kw_python_use((c_void_p * len(addresses))(*addresses))

@@ -1,17 +1,20 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
 import sys
 import threading
 import time
 import weakref
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
 
 from kernelwright.dispatch import BoundPlan, Dispatcher, GemmProblem, KernelLibrary, LaunchError
+from kernelwright.dispatch.core import calls, native
 from kernelwright.dispatch.testdata import mocks
 
 
@@ -96,3 +99,23 @@ def test_other_threads_run_during_long_launches(dispatcher: Dispatcher, count: l
         if count[0] != seen:
             return
     pytest.fail("no other thread ran during 1000 launches")
+
+
+def test_threads_whose_first_calls_meet_share_one_definition(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A builtin points to its definition without keeping it alive, so a second one would be freed under the first."""
+    mocks.native_library()
+    found = importlib.util.find_spec(calls.__name__)
+    assert found is not None and found.loader is not None
+    fresh = importlib.util.module_from_spec(found)
+    found.loader.exec_module(fresh)
+    both, library = threading.Barrier(2, timeout=20), native.library()
+
+    def met() -> Any:
+        both.wait()
+        return library
+
+    monkeypatch.setattr(native, "library", met)
+    with ThreadPoolExecutor(2) as pool:
+        one, other = [pool.submit(fresh._builtins) for _ in range(2)]
+        assert one.result() is other.result()
+    assert fresh._builtins() is one.result()

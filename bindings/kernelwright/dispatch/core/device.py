@@ -22,7 +22,9 @@ _V4 = _V3 | frozenset(["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"
 
 _KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")
 _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
-_POINTER_DEVICE = 9  # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+_POINTER_MEMORY_TYPE, _POINTER_MANAGED, _POINTER_DEVICE = 2, 8, 9  # CU_POINTER_ATTRIBUTE_…
+_DEVICE_MEMORY = 2  # CU_MEMORYTYPE_DEVICE
+_INVALID_VALUE = 1  # CUDA_ERROR_INVALID_VALUE
 
 
 @dataclass(frozen=True)
@@ -153,6 +155,26 @@ def cuda_device_of(pointer: int) -> int | None:
     ordinal = ctypes.c_int(-1)
     status = driver.cuPointerGetAttribute(ctypes.byref(ordinal), _POINTER_DEVICE, ctypes.c_uint64(pointer))
     return ordinal.value if status == 0 and ordinal.value >= 0 else None
+
+
+def cuda_place(pointer: int) -> str | None:
+    """Where CUDA says that an address is: ``cuda:N``, ``managed memory``, or ``host memory``, pinned or not.
+
+    None where there is no driver, or nobody has initialised it.
+    """
+    driver = _cuda_driver()
+    if driver is None:
+        return None
+    found = {}
+    for attribute in (_POINTER_MEMORY_TYPE, _POINTER_MANAGED):
+        value = ctypes.c_uint(0)
+        status = driver.cuPointerGetAttribute(ctypes.byref(value), attribute, ctypes.c_uint64(pointer))
+        if status not in (0, _INVALID_VALUE):  # such as CUDA_ERROR_NOT_INITIALIZED
+            return None
+        found[attribute] = value.value if status == 0 else 0  # an address that CUDA does not know is the host's
+    if found[_POINTER_MANAGED]:
+        return "managed memory"
+    return f"cuda:{cuda_device_of(pointer)}" if found[_POINTER_MEMORY_TYPE] == _DEVICE_MEMORY else "host memory"
 
 
 @cache

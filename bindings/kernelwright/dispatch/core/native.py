@@ -16,7 +16,7 @@ from typing import Any
 from kernelwright.dispatch.core import errors
 
 ABI_VERSION = 3
-DISPATCHER_VERSION = 2
+DISPATCHER_VERSION = 3
 FP8_OCP, FP8_FNUZ = 0, 1  # kw_fp8_format
 BACKENDS = {1: "cpu", 2: "hip", 3: "cuda"}
 
@@ -125,7 +125,7 @@ class DispatcherOptions(ctypes.Structure):
 class LibraryOptions(ctypes.Structure):
     """``kw_library_options``."""
 
-    _fields_ = [("struct_size", c_uint32), ("priority", c_int32)]
+    _fields_ = [("struct_size", c_uint32), ("priority", c_int32), ("digest_check", c_uint32), ("reserved", c_uint32)]
 
 
 class Candidate(ctypes.Structure):
@@ -212,6 +212,15 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
 
 _lock = threading.Lock()
 _loaded: ctypes.CDLL | None = None
+
+
+def _after_fork() -> None:
+    """A child has one thread; the lock may have been another's."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def library() -> ctypes.CDLL:

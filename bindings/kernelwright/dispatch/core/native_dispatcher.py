@@ -19,6 +19,7 @@ from kernelwright.dispatch.core.selection import Score, ScoreCallback
 
 PLAN_LIMIT = 4096  # entries of each cache of a dispatcher
 _MAX_UINT32 = 2**32 - 1
+_INT32 = -(2**31), 2**31 - 1
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -74,19 +75,15 @@ class NativeDispatcher:
         native.check(self.native.kw_dispatcher_set_selection(self.handle, options), SelectionError)
 
     def set_priority(self, kernel: str, priority: int) -> None:
-        """See :meth:`Dispatcher.set_priority`."""
-        native.check(self.native.kw_dispatcher_set_priority(self.handle, kernel.encode(), priority), SelectionError)
+        """See :meth:`Dispatcher.set_priority`. Raises SelectionError."""
+        rank = _integer("priority", priority, *_INT32)
+        native.check(self.native.kw_dispatcher_set_priority(self.handle, kernel.encode(), rank), SelectionError)
         for cache in self._caches:
             cache.clear()
 
     def set_num_threads(self, threads: int) -> None:
         """See :meth:`Dispatcher.set_num_threads`. Raises SelectionError."""
-        try:
-            count = operator.index(threads)
-        except TypeError:
-            count = -1
-        if not 0 <= count <= _MAX_UINT32:  # ctypes would take it modulo 2**32
-            raise SelectionError(f"threads is {threads!r}; allowed: an integer from 0 to {_MAX_UINT32}, 0 for no limit")
+        count = _integer("threads", threads, 0, _MAX_UINT32, ", 0 for no limit")
         native.check(self.native.kw_dispatcher_set_num_threads(self.handle, count), SelectionError)
 
     def plan(self, problem: Problem) -> OperationPlan[Any]:
@@ -129,7 +126,8 @@ class NativeDispatcher:
         native.check(status, invalid)
 
     def explain(self, problem: Problem) -> str:
-        """The ranking of every kernel, as JSON."""
+        """The ranking of every kernel, as JSON. ProblemError if ``problem`` is no problem."""
+        operation.of_problem(problem)
         struct = problem.native()
         try:
             return self._text(self.native.kw_dispatcher_explain, native.byref(struct))
@@ -144,3 +142,14 @@ class NativeDispatcher:
 
     def _text(self, function: Callable[..., int], *arguments: Any) -> str:
         return native.text_of(lambda buffer, size, needed: function(self.handle, *arguments, buffer, size, needed))
+
+
+def _integer(name: str, value: object, least: int, most: int, also: str = "") -> int:
+    """``value`` as an integer from ``least`` to ``most``, which ctypes would not check. SelectionError for another."""
+    try:
+        found = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        found = least - 1
+    if not least <= found <= most:
+        raise SelectionError(f"{name} is {value!r}; allowed: an integer from {least} to {most}{also}")
+    return found

@@ -149,13 +149,14 @@ class Checked(NamedTuple):
 class _LaunchState:
     """What one thread, or one bound plan, reuses between launches: its two structs, the call, and the workspaces."""
 
-    __slots__ = ("__weakref__", "arenas", "args", "frame", "launch", "stream")
+    __slots__ = ("__weakref__", "addresses_checked", "arenas", "args", "frame", "launch", "stream")
 
     def __init__(self, args: ctypes.Structure, ordinal: int, arenas: arena.Arenas) -> None:
         self.args = args
         self.arenas = arenas
         self.frame = native.Launch(native.sizeof(native.Launch), ordinal)
         self.launch: Callable[[], Any]  # set by the plan
+        self.addresses_checked = False
         self.stream: int | None = None  # the stream that stands in frame, with its workspace; None: write them again
 
 
@@ -279,6 +280,9 @@ class OperationPlan(Generic[P]):
         """Check everything, then write the argument struct."""
         if {*map(type, operands)} <= _ADDRESSES:
             self._write(state, operands, "raw", stream or 0, workspace_at)
+            if not state.addresses_checked:  # asking the driver takes as long as the rest of a launch
+                workspace.check_addresses(self._binder.regions(state.args), self._memory)
+                state.addresses_checked = True
         else:
             self._bind_views(state, operands, self._binder.check(operands, stream), stream, workspace_at)
 

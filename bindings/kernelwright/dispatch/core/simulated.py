@@ -15,7 +15,7 @@ from kernelwright.dispatch.core.errors import AbiMismatchError, DeviceError, Lau
 
 
 class Region(NamedTuple):
-    """Memory that a simulated launch may access. ``address`` is None where an optional operand is absent."""
+    """Memory that a launch may access. ``address`` is None where an optional operand is absent."""
 
     address: int | None
     nbytes: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -10,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from kernelwright.dispatch.core.device import cuda_device_of
+from kernelwright.dispatch.core.device import cuda_device_of, cuda_place
 from kernelwright.dispatch.core.errors import ArrayError
+from kernelwright.dispatch.core.simulated import Region
 
 ALIGNMENT = 256  # bytes, by the C ABI
+ADDRESS_CHECK = "KERNELWRIGHT_ADDRESS_CHECK"
 
 
 def check_family(size: int, family: str, device: str) -> None:
@@ -56,6 +59,24 @@ def check_device(address: Any, device: str) -> None:
         found = cuda_device_of(address)
         if found is not None and found != ordinal_of(device):
             raise ArrayError(f"workspace is on cuda:{found}; allowed for this plan: {device}")
+
+
+def check_addresses(regions: Iterable[Region], device: str) -> None:
+    """ArrayError for memory of a launch on a CUDA device that is in host memory or on another device.
+
+    KERNELWRIGHT_ADDRESS_CHECK=off takes any address, such as of pinned host memory. Null is left to the kernel; memory
+    of other kinds of devices is not checked.
+    """
+    if not device.startswith("cuda:") or os.environ.get(ADDRESS_CHECK) == "off":
+        return
+    for region in regions:
+        place = cuda_place(region.address) if region.address and region.nbytes else None
+        if place not in (None, device, "managed memory"):
+            where = place.replace("cuda", "memory of cuda")
+            raise ArrayError(
+                f"{region.name} is at {region.address:#x}, in {where}; allowed for this plan: memory of {device}; "
+                f"{ADDRESS_CHECK}=off takes any address"
+            )
 
 
 def ordinal_of(device: str) -> int:

@@ -88,6 +88,9 @@ def test_missing_and_broken_files(tmp_path: Path) -> None:
     lonely.write_bytes(b"")
     with pytest.raises(ManifestError, match="not there"):
         KernelLibrary.load(lonely)
+    (tmp_path / "manifest.json").write_text("[" * 100_000)
+    with pytest.raises(ManifestError, match="cannot be read as JSON"):
+        KernelLibrary.load(tmp_path)
     folder = write_library(tmp_path / "a")
     with pytest.raises(ManifestError, match=r"describes libmock\.so"):
         KernelLibrary.load(shutil.copy(folder / "libmock.so", folder / "libother.so"))

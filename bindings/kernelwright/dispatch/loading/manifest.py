@@ -58,7 +58,7 @@ class Manifest:
             raw = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise ManifestError(f"{path} is not there; a library is loaded through the manifest beside it") from None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise ManifestError(f"{path} cannot be read as JSON: {error}") from error
         return cls.parse(raw, path)
 

@@ -14,6 +14,16 @@ _kept: dict[tuple[int, int], int] = {}
 _lock = threading.Lock()
 # Descriptors of loaded files by device and inode, open as long as the process: they are part of the names under which
 # the dynamic linker knows the files. It takes a file for one that it has loaded if the name or the inode is the same.
+_digests: dict[tuple[int, int], str] = {}  # sha256 of the same files when they were loaded
+
+
+def _after_fork() -> None:
+    """A child has one thread; the lock may have been another's."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 class Pinned:
@@ -42,19 +52,24 @@ class Pinned:
     def load(self) -> ctypes.CDLL:
         """Map it and run its constructors; the descriptor of a file that is loaded for the first time stays open.
 
-        OSError if the dynamic linker refuses it.
+        OSError if the dynamic linker refuses it, or would give what the file held when it was loaded before.
         """
         status = os.fstat(self._descriptor)
         inode = (status.st_dev, status.st_ino)
         with _lock:
             if inode in _kept:
+                if _digests[inode] != self.sha256:
+                    raise OSError(
+                        "this process loaded the file before, and it was overwritten since; start the process anew, "
+                        "and put another file in place of a library (rename, install) instead of writing into it"
+                    )
                 return ctypes.CDLL(f"/proc/self/fd/{_kept[inode]}")
             if self._descriptor in _kept.values():  # somebody closed ours; its number still names the other file
                 fresh = fcntl.fcntl(self._descriptor, fcntl.F_DUPFD_CLOEXEC, max(_kept.values()) + 1)
                 os.close(self._descriptor)
                 self._descriptor = fresh
             opened = ctypes.CDLL(str(self.name))
-            _kept[inode] = self._descriptor
+            _kept[inode], _digests[inode] = self._descriptor, self.sha256
             self._descriptor = -1
             return opened
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.dispatch import KernelLibrary
+from kernelwright.dispatch import KernelLibrary, LibraryLoadError
 from kernelwright.dispatch.loading import library, pinned
 from kernelwright.dispatch.loading.elf import why_not_loadable
 from kernelwright.dispatch.loading.pinned import Pinned
-from kernelwright.dispatch.testdata.mocks import write_library
+from kernelwright.dispatch.testdata.mocks import edit_manifest, write_library
 
 
 def mapped_inodes() -> set[int]:
@@ -59,3 +59,15 @@ def test_loading_again_keeps_no_more_files_open(tmp_path: Path) -> None:
     for _ in range(5):
         KernelLibrary.load(folder)
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_loaded_library_that_is_written_into_is_refused(tmp_path: Path) -> None:
+    """The dynamic linker would give the old one, of which some pages may be new."""
+    folder = write_library(tmp_path)
+    KernelLibrary.load(folder)
+    with (folder / "libmock.so").open("ab") as file:
+        file.write(b"behind the last section")
+    sha256 = hashlib.sha256((folder / "libmock.so").read_bytes()).hexdigest()
+    edit_manifest(folder, sha256=sha256)
+    with pytest.raises(LibraryLoadError, match="was overwritten since; start the process anew"):
+        KernelLibrary.load(folder)

@@ -27,7 +27,7 @@ def check_statement(manifest: Manifest) -> None:
         if manifest.provenance_sha256 is not None:
             raise DigestMismatchError(f"{path} is not there, though {manifest.path.name} names its digest") from None
         return
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, RecursionError, KeyError, TypeError) as error:
         raise DigestMismatchError(f"{path} cannot be read as a statement: {error!r}; copy it again") from error
     found = {
         manifest.library: manifest.sha256,

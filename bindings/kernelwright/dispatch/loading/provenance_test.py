@@ -56,6 +56,10 @@ def test_a_library_without_a_statement_loads(tmp_path: Path) -> None:
         (lambda folder: _replace(folder / "provenance.json", '"name": "manifest.json"', '"name": "x"'), "does not fit"),
         (lambda folder: (folder / "provenance.json").write_text("{}"), "cannot be read as a statement"),
         (lambda folder: (folder / "provenance.json").write_text("["), "cannot be read as a statement"),
+        (
+            lambda folder: (folder / "provenance.json").write_text("[" * 100_000),
+            "cannot be read as a statement",
+        ),
         (lambda folder: (folder / "provenance.json").unlink(), "is not there, though manifest.json names its digest"),
     ],
 )

@@ -4,7 +4,8 @@
  * MOCK_NULL, MOCK_NO_SYMBOL, MOCK_ARCH, MOCK_BACKEND, MOCK_NAME, MOCK_SEED (one hex digit in every identity), MOCK_OLD
  * (a table that ends before set_runtime), MOCK_ANY_DEVICE (accepts every ordinal), MOCK_NARROW (dtype of A and B of the
  * kernel that does nothing), MOCK_VARIANTS (instead of the plain kernels one of each variant, and a plain one),
- * MOCK_IDLE (no variant computes anything), MOCK_FP8_FORMAT (kw_fp8_format of the architecture).
+ * MOCK_IDLE (no variant computes anything), MOCK_FP8_FORMAT (kw_fp8_format of the architecture), MOCK_STREAMS (the
+ * row-major kernel is launched by a GPU runtime that is linked in).
  */
 #include <stdio.h>
 #include <string.h>
@@ -109,8 +110,12 @@ static void multiply(const kw_gemm_problem* p, const float* a, const float* b, c
   }
 }
 
+/* Launches by device, of all threads. */
+KW_EXPORT int mock_launches[4];
+
 static kw_status launch_naive(const kw_kernel* kernel, const void* storage, const kw_launch* where,
                               const void* arguments) {
+  __atomic_add_fetch(&mock_launches[where->device & 3], 1, __ATOMIC_SEQ_CST);
   const kw_gemm_problem* p = (const kw_gemm_problem*)storage;
   const kw_gemm_args* args = (const kw_gemm_args*)arguments;
   const int is_shuffled = ((const kw_gemm_traits*)kernel->traits)->b_format != 0;
@@ -124,6 +129,22 @@ static kw_status launch_naive(const kw_kernel* kernel, const void* storage, cons
   }
   return KW_OK;
 }
+
+#ifdef MOCK_STREAMS
+/* Of the GPU runtime that this file is linked with: its streams run kernels later. */
+kw_status mock_enqueue(const kw_kernel* kernel, const void* storage, const kw_launch* where, const void* arguments,
+                       kw_status (*now)(const kw_kernel*, const void*, const kw_launch*, const void*));
+const char* mock_runtime_error(void);
+
+static kw_status launch_later(const kw_kernel* kernel, const void* storage, const kw_launch* where,
+                              const void* arguments) {
+  const kw_status status = mock_enqueue(kernel, storage, where, arguments, launch_naive);
+  if (status != KW_OK) snprintf(error_text, sizeof error_text, "%s", mock_runtime_error());
+  return status;
+}
+#else
+#define launch_later launch_naive
+#endif
 
 static kw_status launch_nothing(const kw_kernel* kernel, const void* storage, const kw_launch* where,
                                 const void* arguments) {
@@ -211,7 +232,7 @@ static const kw_gemm_traits nothing = {.struct_size = sizeof(kw_gemm_traits),
 KERNEL(k_large, "0", "gemm_fp32_rcr_128x128x64", "", rcr_large, no_workspace, launch_naive);
 KERNEL(k_small, "1", "gemm_fp32_rcr_32x32x32", "", rcr_small, no_workspace, launch_naive);
 KERNEL(k_whole, "2", "gemm_fp32_rcr_64x64x64_whole", "", rcr_whole, no_workspace, launch_naive);
-KERNEL(k_rrr, "3", "gemm_fp32_rrr_32x32x32", "", rrr, some_workspace, launch_naive);
+KERNEL(k_rrr, "3", "gemm_fp32_rrr_32x32x32", "", rrr, some_workspace, launch_later);
 KERNEL(k_ccr, "4", "gemm_fp32_ccr_32x32x32", "", ccr, no_workspace, launch_naive);
 KERNEL(k_crr, "5", "gemm_fp32_crr_32x32x32", "", crr, no_workspace, launch_naive);
 KERNEL(k_fails, "6", "gemm_int8_rcr_fails", "", fails, no_workspace, launch_fails);

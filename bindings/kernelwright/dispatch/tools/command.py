@@ -33,13 +33,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return doctor.main(given[1:])
     if given[:1] == ["info"]:
         return int(importlib.import_module("kernelwright.codegen.resources.report").main(given[1:]))
+    module = "kernelwright.codegen.interface.cli"
+    if given[:1] == ["tile-engine"]:
+        module, given = "kernelwright.tile_engine.interface.cli", given[1:]
     if given == ["--cmake-dir"]:
         return _print_cmake_folder(Path(__file__).resolve().parents[2] / "native/cmake")
     if given == ["--version"]:
         print(f"kernelwright {_version()}")
         return 0
     try:
-        cli = importlib.import_module("kernelwright.codegen.interface.cli")
+        cli = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if given in ([], ["-h"], ["--help"]):
             print(_HELP.format(missing=error.name))

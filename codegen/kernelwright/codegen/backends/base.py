@@ -9,6 +9,7 @@ from kernelwright.codegen.actions import Action, KernelActions
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import operation
 from kernelwright.codegen.toolchains.host import Command
+from kernelwright.codegen.trees import tree_of
 
 
 class Toolchain(Protocol):
@@ -68,6 +69,11 @@ def launcher_sources(operations: Iterable[str], backend: str) -> dict[str, str]:
             if sources.setdefault(source, path) != path:
                 raise ValueError(f"two operations name a launcher source {source!r}: {sources[source]} and {path}")
     return sources
+
+
+def source_trees(source: str, *trees: str) -> tuple[str, ...]:
+    """What the compile of a launcher source sees: ``trees`` and the tree that it lies in, each once."""
+    return tuple(dict.fromkeys((*trees, tree_of(source))))
 
 
 def launcher_trees(operations: Iterable[str], backend: str) -> tuple[str, ...]:

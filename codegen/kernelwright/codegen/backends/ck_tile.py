@@ -6,15 +6,16 @@ from collections.abc import Sequence
 
 from kernelwright.arch import load
 from kernelwright.codegen.actions import Action, KernelActions, RenderedFile
-from kernelwright.codegen.backends.base import launcher_sources, launcher_trees
+from kernelwright.codegen.backends.base import launcher_sources, launcher_trees, source_trees
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import operation
 from kernelwright.codegen.templates import read_template, render_template
 from kernelwright.codegen.toolchains.hip import HipToolchain
 from kernelwright.codegen.toolchains.host import HostToolchain
 
-_COMMON = "__hip_common/include/kernelwright/hip/common"
-_SOURCES = {name: f"{_COMMON}/{name}.c" for name in ("code_object", "runtime")}
+_LAUNCHER = "hip_common_launcher"
+_FOLDER = f"__{_LAUNCHER}/include/kernelwright/hip/launchers/common"
+_SOURCES = {name: f"{_FOLDER}/{name}.c" for name in ("code_object", "runtime")}
 _TREES = ("abi", "hip_common")
 
 
@@ -75,7 +76,8 @@ class CkTileBackend:
         own = []
         for name, source in sorted({**_SOURCES, **launcher_sources(operations, self.name)}.items()):
             output, target = f"{base}_{name}.o", f'-DKW_HIP_TARGET="{load(arch).target}"'
-            command = self.host.compile_c(source, output, (target,), _TREES if name in _SOURCES else trees)
+            seen = source_trees(source, *(_TREES if name in _SOURCES else trees), _LAUNCHER)
+            command = self.host.compile_c(source, output, (target,), seen)
             actions.append(command.action(f"{name}:{base}", f"Compile {name} of the HIP launcher", (), (output,)))
             own.append(output)
         parts = (table_object, *own, *objects)

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from kernelwright.arch import Arch, ArchError, load
 from kernelwright.arch.model import CpuFacts
 from kernelwright.codegen.actions import Action, KernelActions
-from kernelwright.codegen.backends.base import launcher_sources, launcher_trees, one_compile
+from kernelwright.codegen.backends.base import launcher_sources, launcher_trees, one_compile, source_trees
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import operation
 from kernelwright.codegen.toolchains.host import HostToolchain
 
-_SOURCES = {"library": "__cpu_common/include/kernelwright/cpu/common/library.cpp"}
+_LAUNCHER = "cpu_common_launcher"
+_SOURCES = {"library": f"__{_LAUNCHER}/include/kernelwright/cpu/launchers/common/library.cpp"}
 _TREES = ("abi", "cpu_common")
 # Peak resident size of one compile (clang 22: 113 MB for 14x32 bf16), rounded up.
 _COMPILE_MB = 160
@@ -53,6 +54,7 @@ class CpuBackend:
         own = []
         for name, source in {**_SOURCES, **launcher_sources(operations, self.name)}.items():
             output, seen = f"{stem}_{name}.o", _TREES if name in _SOURCES else trees
+            seen = source_trees(source, *seen, _LAUNCHER)
             command = self.host.compile_cxx(source, output, flags=(*baseline, level), trees=seen)
             own.append(command.action(f"compile {output}", f"Compile the CPU {name} of {library}", [], [output]))
         everything = [*objects, table_object, *(output for action in own for output in action.outputs)]

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 
 from kernelwright.arch import load
 from kernelwright.codegen.actions import Action, KernelActions
-from kernelwright.codegen.backends.base import launcher_sources, launcher_trees, one_compile
+from kernelwright.codegen.backends.base import launcher_sources, launcher_trees, one_compile, source_trees
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.toolchains.cuda import CUDA, CudaToolchain
 from kernelwright.codegen.toolchains.host import Command, HostToolchain
 
-_COMMON = "__cuda_src_common/include/kernelwright/cuda/common"
-_SOURCES = {"runtime": f"{_COMMON}/runtime.c"}
+_LAUNCHER = "cuda_src_common_launcher"
+_FOLDER = f"__{_LAUNCHER}/include/kernelwright/cuda/launchers/common"
+_SOURCES = {"runtime": f"{_FOLDER}/runtime.c"}
 _TREES = ("abi", "cuda_src_common")
 _CUDART = ("cudart_static", "rt", "pthread", "dl", "m")
 
@@ -47,14 +48,14 @@ class CutlassBackend:
         """Compile the table and the shared run-time sources, and link all with the static CUDA runtime."""
         stem = library.removesuffix(".so")
         trees = (*_TREES, *launcher_trees(operations, self.name))
-        sources = {f"{stem}_table.o": table}
-        own = {**_SOURCES, **launcher_sources(operations, self.name)}
-        sources |= {f"{stem}_{name}.o": source for name, source in own.items()}
-        compiles = [self._compile_c(source, output, trees) for output, source in sources.items()]
-        link = self._link([*objects, *sources], library)
+        compiles = [self._compile_c(table, f"{stem}_table.o", ("abi",))]
+        for name, source in {**_SOURCES, **launcher_sources(operations, self.name)}.items():
+            compiles.append(self._compile_c(source, f"{stem}_{name}.o", source_trees(source, *trees, _LAUNCHER)))
+        everything = [*objects, *(output for action in compiles for output in action.outputs)]
+        link = self._link(everything, library)
         return (
             *compiles,
-            link.action(f"link {library}", f"Link {library}", [*objects, *sources], [library]),
+            link.action(f"link {library}", f"Link {library}", everything, [library]),
         )
 
     def _compile_c(self, source: str, output: str, trees: Sequence[str]) -> Action:
@@ -66,5 +67,5 @@ class CutlassBackend:
     def _link(self, objects: Sequence[str], library: str) -> Command:
         command = self.host.link_shared(objects, library, _CUDART, compiler_rt=True)  # CUTLASS divides 128 bits
         # The static CUDA runtime has symbols of default visibility; the map keeps them inside.
-        argv = (*command.argv, f"-L{CUDA}/lib", f"-Wl,--version-script={_COMMON}/library.map")
-        return dataclasses.replace(command, argv=argv, trees=(*command.trees, "cuda", "cuda_src_common"))
+        argv = (*command.argv, f"-L{CUDA}/lib", f"-Wl,--version-script={_FOLDER}/library.map")
+        return dataclasses.replace(command, argv=argv, trees=(*command.trees, "cuda", _LAUNCHER))

@@ -149,11 +149,6 @@ class LocalExecutor:
                 del waiting[action]
                 ready.update(found)
 
-    def tree_digest(self, name: str) -> str:
-        """What changes whenever something in a tree does; SpecError for a tree without a folder."""
-        self.cache = self.cache.resolve()
-        return self._tree(name)[1]
-
     def _prepare(self, files: Sequence[RenderedFile], actions: Sequence[Action]) -> None:
         self.cache = self.cache.resolve()
         for path in (*(file.path for file in files), *(path for action in actions for path in action.outputs)):
@@ -161,6 +156,7 @@ class LocalExecutor:
         if not self.shared:
             self.cache.parent.mkdir(parents=True, exist_ok=True)  # perhaps an output folder, for others to read
             make_private(self.cache)
+        self._trees.clear()  # an earlier run's: files may have changed since
         for tree in sorted({tree for action in actions for tree in action.trees}):
             self._tree(tree)
 

@@ -84,6 +84,14 @@ def test_a_changed_tree_is_noticed(executor: LocalExecutor, tmp_path: Path, line
     assert again.run([], [read])["out"].read_text() == "changed"
 
 
+def test_a_tree_that_changes_between_two_runs_is_noticed(executor: LocalExecutor, tmp_path: Path) -> None:
+    read = python("open('out', 'w').write(open('__abi/include/kernelwright/abi.h').read())", trees=("abi",))
+    assert executor.run([], [read])["out"].read_text() == "abi"
+    (tmp_path / "sources/include/kernelwright/abi.h").write_text("changed")
+    assert executor.missing([], [read]) == [read]
+    assert executor.run([], [read])["out"].read_text() == "changed"
+
+
 def test_a_tree_shows_its_parts_only(executor: LocalExecutor) -> None:
     code = "import os; open('out', 'w').write(' '.join(sorted(os.listdir('__abi/include/kernelwright'))))"
     assert executor.run([], [python(code, trees=("abi",))])["out"].read_text() == "abi.h"

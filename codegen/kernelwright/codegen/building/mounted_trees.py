@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kernelwright.codegen.building.store import file_digest, read_json, write_atomically
@@ -72,8 +72,10 @@ def _tops(root: Path, parts: Sequence[str]) -> dict[str, Path]:
     return found
 
 
-def _view(root: Path, tops: Iterable[str]) -> str:
-    return hashlib.sha256(f"{root.resolve()}\0{sorted(tops)}".encode()).hexdigest()[:16]
+def _view(root: Path, tops: Mapping[str, Path]) -> str:
+    """A name that says where the links of a view lead: a part may be a link itself, and lead elsewhere later."""
+    links = sorted((name, str(path.resolve())) for name, path in tops.items())
+    return hashlib.sha256(f"{root.resolve()}\0{links}".encode()).hexdigest()[:16]
 
 
 _File = tuple[str, str, os.stat_result]

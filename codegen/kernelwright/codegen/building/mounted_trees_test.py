@@ -50,6 +50,21 @@ def test_a_change_with_a_pinned_mtime_is_built(tmp_path: Path) -> None:
     assert LocalExecutor(roots, tmp_path / "cache").run([], [read])["out"].read_text() == "two"
 
 
+def test_a_part_that_links_elsewhere_is_built_from_there(tmp_path: Path) -> None:
+    for version in ("one", "two"):
+        (tmp_path / version).mkdir()
+        (tmp_path / version / "abi.h").write_text(version)
+    link = tmp_path / "own/include/kernelwright"
+    link.parent.mkdir(parents=True)
+    code = "open('out', 'w').write(open('__abi/include/kernelwright/abi.h').read())"
+    read = Action("py", "Run Python", (sys.executable, "-c", code), (), ("out",), trees=("abi",))
+    for version in ("one", "two"):
+        link.unlink(missing_ok=True)
+        link.symlink_to(tmp_path / version)
+        made = LocalExecutor({"abi": tmp_path / "own"}, tmp_path / "cache").run([], [read])
+        assert made["out"].read_text() == version
+
+
 @pytest.mark.parametrize("margin_s", [mounted_trees.MARGIN_S, 0.2])
 def test_a_pinned_mtime_hides_no_change(root: Path, monkeypatch: pytest.MonkeyPatch, margin_s: float) -> None:
     """With the real margin contents are hashed each time; with a short one the digest is read from the memo."""

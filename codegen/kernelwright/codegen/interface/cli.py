@@ -229,10 +229,19 @@ def show_resources(library: tuple[str, ...], as_json: bool) -> int:
 
 @kernelwright.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def show_machine(as_json: bool) -> int:
+@click.option(
+    "--verify",
+    "store",
+    is_flag=False,
+    flag_value="",
+    metavar="[STORE]",
+    help="Compare every file of Pants' local store and of installed toolchains with its digest; stop builds first.",
+)
+def show_machine(as_json: bool, store: str | None) -> int:
     """Show interpreter, libraries, devices, drivers, toolchains and caches of this machine. Exit code 1: problems."""
     doctor = importlib.import_module("kernelwright.dispatch.tools.doctor")  # a part that a generator can do without
-    code: int = doctor.main(["--json"] if as_json else [])
+    verified = [] if store is None else ["--verify", *([store] if store else [])]
+    code: int = doctor.main([*(["--json"] if as_json else []), *verified])
     return code
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kernelwright.codegen.interface.exit_codes import EXIT_MISMATCH
+
 if TYPE_CHECKING:
     from kernelwright.codegen.packaging.verify import Verdict
-
-_EXIT_MISMATCH = 3
 
 
 @click.command("sign")
@@ -21,7 +21,10 @@ _EXIT_MISMATCH = 3
     required=True,
     type=click.Path(path_type=Path),
     metavar="PRIVATE.pem",
-    help="An Ed25519 key in PEM without password: openssl genpkey -algorithm ed25519 -out PRIVATE.pem",
+    envvar="KERNELWRIGHT_SIGNING_KEY",
+    show_envvar=True,
+    help="An Ed25519 key in PEM without password, outside of every workspace and readable by you alone: "
+    "openssl genpkey -algorithm ed25519 -out PRIVATE.pem",
 )
 def sign(dist: Path, key: Path) -> int:
     """Sign every wheel and library below DIST: write a DSSE envelope of its provenance statement.
@@ -30,14 +33,15 @@ def sign(dist: Path, key: Path) -> int:
     """
     from kernelwright.codegen.building.store import write_atomically
     from kernelwright.codegen.packaging.envelope import read_private_key
-    from kernelwright.codegen.packaging.signing import envelope_of, signed_statement
+    from kernelwright.codegen.packaging.signing import check_place, envelope_of, signed_statement
     from kernelwright.codegen.packaging.verify import packaged_folders, packaged_wheels, verify
 
     private = read_private_key(key)
+    check_place(key, dist)
     wrong = [verdict for verdict in verify(dist) if verdict.problems]
     if wrong:
         show_verdicts(wrong)
-        return _EXIT_MISMATCH
+        return EXIT_MISMATCH
     for package in (*packaged_wheels(dist), *packaged_folders(dist)):
         target = envelope_of(package)
         write_atomically(target, signed_statement(package, private))

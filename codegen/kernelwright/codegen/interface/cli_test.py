@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -171,7 +172,7 @@ def test_a_tree_without_a_folder_is_2(capsys: pytest.CaptureFixture[str], tmp_pa
     assert "no folder was given for tree" in capsys.readouterr().err
 
 
-def test_a_defect_is_3(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_defect_is_4(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def broken(*arguments: object) -> None:
         raise RuntimeError("boom")
 
@@ -221,6 +222,27 @@ def test_jit_is_a_part_that_may_be_missing(monkeypatch: pytest.MonkeyPatch, caps
     assert cli.main(["jit", "--set", "essential"]) == EXIT_BAD_INPUT
     said = capsys.readouterr().err
     assert "needs the package kernelwright.jit" in said and "pip install 'kernelwright[jit]'" in said
+
+
+@pytest.mark.parametrize(
+    ("given", "passed_on"),
+    [
+        ([], []),
+        (["--json"], ["--json"]),
+        (["--verify"], ["--verify"]),
+        (["--verify", "--json"], ["--json", "--verify"]),
+        (["--verify", "store", "--json"], ["--json", "--verify", "store"]),
+    ],
+)
+def test_doctor_gets_its_options(monkeypatch: pytest.MonkeyPatch, given: list[str], passed_on: list[str]) -> None:
+    seen: list[list[str]] = []
+
+    def doctor(arguments: list[str]) -> int:
+        seen.append(arguments)
+        return 1
+
+    monkeypatch.setitem(sys.modules, "kernelwright.dispatch.tools.doctor", SimpleNamespace(main=doctor))
+    assert main(["doctor", *given]) == 1 and seen == [passed_on]
 
 
 def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,7 +41,7 @@ def opened(envelope: bytes, keys: Sequence[Ed25519PublicKey]) -> bytes:
         raw: Any = json.loads(envelope)
         kind, payload = raw["payloadType"], base64.b64decode(raw["payload"], validate=True)
         signatures = [base64.b64decode(entry["sig"], validate=True) for entry in raw["signatures"]]
-    except (ValueError, KeyError, TypeError, binascii.Error) as error:
+    except (ValueError, RecursionError, KeyError, TypeError, binascii.Error) as error:
         raise ValueError(f"is no DSSE envelope: {error!r}") from None
     if kind != PAYLOAD_TYPE:
         raise ValueError(f"has payload type {kind!r}; allowed: {PAYLOAD_TYPE}")

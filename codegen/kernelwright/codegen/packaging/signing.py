@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from zipfile import BadZipFile
 
 from kernelwright.codegen.packaging import envelope, provenance
+from kernelwright.codegen.violations import SpecError
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -25,6 +26,23 @@ LIBRARY_ENVELOPE = f"provenance{ENDING}"
 def envelope_of(package: Path) -> Path:
     """``provenance.dsse.json`` in the folder of a library, ``<wheel>.dsse.json`` beside a wheel."""
     return package / LIBRARY_ENVELOPE if package.is_dir() else package.with_name(f"{package.name}{ENDING}")
+
+
+def check_place(key: Path, dist: Path) -> None:
+    """SpecError for a private key where a build may read it, others may, or it would be published with ``dist``.
+
+    What lies in a workspace may become the input of a process: its digest, and with a remote cache its bytes, would
+    leave the machine.
+    """
+    place = key.resolve()
+    workspace = next((folder for folder in place.parents if (folder / "pants.toml").is_file()), None)
+    if workspace is not None:
+        raise SpecError(f"{key} lies in the workspace {workspace}, whose files builds may read; move it out of there")
+    if dist.resolve() in place.parents:
+        raise SpecError(f"{key} lies in {dist}, which is what you publish; move it out of there")
+    mode = place.stat().st_mode & 0o777
+    if mode & 0o077:
+        raise SpecError(f"{key} has mode {mode:03o}, so other users can read it; chmod 600 {key}")
 
 
 def signed_statement(package: Path, key: Ed25519PrivateKey) -> bytes:
@@ -46,7 +64,7 @@ def signature_problem(package: Path, keys: Sequence[Ed25519PublicKey]) -> str | 
         return f"{path.name} {error}"
     try:
         about_this = json.loads(payload) == json.loads(_statement(package))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         return f"cannot be compared with {path.name}: {error}"
     return None if about_this else f"{path.name} signs another statement, not that of this package"
 

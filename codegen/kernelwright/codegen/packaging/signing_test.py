@@ -28,6 +28,7 @@ def write_keys(folder: Path, name: str, seed: bytes) -> tuple[Path, Path]:
     key = Ed25519PrivateKey.from_private_bytes(seed)
     private, public = folder / f"{name}.pem", folder / f"{name}.pub.pem"
     private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    private.chmod(0o600)
     public.write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
     return private, public
 
@@ -130,6 +131,13 @@ def test_changed_envelopes_are_refused(dist: Path, change: Callable[[dict[str, A
     assert all(message in text and ".dsse.json" in text for text in found.values())
 
 
+def test_an_envelope_of_endless_depth_is_refused(dist: Path) -> None:
+    for package in (dist / "acme-1.0-py3-none-any.whl", dist / "gfx942"):
+        envelope_of(package).write_text("[" * 100_000)
+    found = problems(dist)
+    assert len(found) == 2 and all("is no DSSE envelope" in text for text in found.values())
+
+
 def test_the_envelope_of_another_package_is_refused(dist: Path) -> None:
     write_library(dist / "gfx950", [provenance.file_material("b.h", sha256(b"b.h"))])
     run("sign", "--key", "ours.pem", "dist")
@@ -194,6 +202,31 @@ def test_wrong_keys_are_bad_input(
     dist: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(*arguments) == exit_codes.EXIT_BAD_INPUT and message in capsys.readouterr().err
+
+
+def test_a_key_is_kept_apart_from_builds_and_packages(
+    dist: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(key: str | Path) -> str:
+        assert run("sign", "--key", str(key), "dist") == exit_codes.EXIT_BAD_INPUT
+        assert not list(dist.rglob("*.dsse.json"))
+        return capsys.readouterr().err
+
+    Path("ours.pem").chmod(0o640)
+    assert "ours.pem has mode 640, so other users can read it; chmod 600 ours.pem" in refused("ours.pem")
+    Path("ours.pem").chmod(0o600)
+    inside, _ = write_keys(dist / "gfx942", "ours", SEED)
+    assert "which is what you publish" in refused(inside)
+    inside.unlink()
+    workspace = tmp_path / "workspace"
+    (workspace / "deep/er").mkdir(parents=True)
+    (workspace / "pants.toml").write_text("")
+    key, _ = write_keys(workspace / "deep/er", "ours", SEED)
+    assert f"lies in the workspace {workspace.resolve()}, whose files builds may read" in refused(key)
+    Path("link.pem").symlink_to(key)
+    assert "lies in the workspace" in refused("link.pem")
+    monkeypatch.setenv("KERNELWRIGHT_SIGNING_KEY", "ours.pem")
+    assert run("sign", "dist") == 0 and run("verify", "--key", "ours.pub.pem", "dist") == 0
 
 
 def test_keys_and_signatures_are_those_of_openssl(dist: Path) -> None:

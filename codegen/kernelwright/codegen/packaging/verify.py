@@ -71,7 +71,7 @@ def _strays(path: Path) -> Iterator[Verdict]:
 def _named_by_statement(folder: Path) -> Iterable[str]:
     try:
         return provenance.subjects_of(json.loads((folder / provenance.FILE).read_bytes()))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return ()
 
 
@@ -126,7 +126,7 @@ def _checked(files: Files, check: _Check, known: _Materials | None) -> tuple[int
         subjects = provenance.subjects_of(statement)
         dependencies = provenance.dependencies_of(statement)
         problems = [*_subject_problems(files, subjects), *check(files, statement, subjects)]
-    except (ValueError, AttributeError, KeyError, TypeError) as error:
+    except (ValueError, RecursionError, AttributeError, KeyError, TypeError) as error:
         return 0, (f"{provenance.FILE} {error}",)
     return len(subjects), (*problems, *(known.missing(dependencies) if known else ()))
 

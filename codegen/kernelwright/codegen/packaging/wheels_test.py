@@ -215,6 +215,7 @@ def test_a_library_is_tied_to_manifest_and_statement(root: Path, capsys: pytest.
         lambda: _replace(folder / "provenance.json", "ziglang@1", "ziglang@2"),
         lambda: _replace(folder / "provenance.json", sha256(b"library"), sha256(b"Library")),
         lambda: (folder / "provenance.json").unlink(),
+        lambda: (folder / "provenance.json").write_text("[" * 100_000),
         lambda: (folder / "libgemm.so").unlink(),
     ):
         shutil.rmtree(root / "dist", ignore_errors=True)

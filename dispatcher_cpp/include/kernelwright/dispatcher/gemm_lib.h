@@ -5,6 +5,10 @@
  * time_ms is what a kernel takes and the call takes longer. Programs that keep their data on the device use
  * kernelwright/dispatcher.h.
  *
+ * On GPUs a call uses the device that is current in the calling thread (hipSetDevice, cudaSetDevice, or the context of
+ * the CUDA driver), and leaves it current. Names, count and registry are those of the device that was current in
+ * dispatcher_init().
+ *
  * Any number of threads may call anything at once. Functions that can fail return a negative number and leave a
  * sentence for dispatcher_last_error() in the calling thread.
  */

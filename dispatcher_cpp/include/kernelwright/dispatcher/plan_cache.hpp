@@ -1,8 +1,9 @@
 // Plans by the key of their problem: a hash table that is read without a lock and written under the dispatcher's.
 //
 // A reader loads the current table and probes its slots; a writer fills a free slot, or publishes a larger table. Old
-// tables are kept until the cache goes, because a reader may still be probing one; together they are no larger than the
-// current one. Plans never move and are never freed before the cache, so their number is limited: a full cache refuses.
+// tables are kept until the cache goes, because a reader may still be probing one; those that a larger one has replaced
+// are together no larger than it, and each forget() leaves one more. Plans never move and are never freed before the
+// cache, so their number is limited: a full cache refuses.
 #ifndef KERNELWRIGHT_DISPATCHER_PLAN_CACHE_HPP
 #define KERNELWRIGHT_DISPATCHER_PLAN_CACHE_HPP
 

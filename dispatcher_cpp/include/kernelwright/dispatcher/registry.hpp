@@ -29,7 +29,7 @@ class Registry {
 
   // All kernels of a library that passed check_library, or none.
   kw_status add(const kw_library* library, int32_t priority, bool device_checked);
-  // By name, "arch/name" or identity. KW_INVALID_ARGUMENT with the nearest names when there is none or more than one.
+  // By name, "arch/name" or identity. KW_INVALID_ARGUMENT with some names when there is none or more than one.
   kw_status find(const char* kernel, KernelEntry** entry) const;
   kw_status set_priority(const char* kernel, int32_t priority);
   void to_json(Text* text) const;
@@ -49,7 +49,7 @@ class Registry {
 kw_status check_library(const kw_library* library, const char* path);
 // Maps a file after checking that it is a whole x86-64 shared object (a truncated one would raise SIGBUS in the
 // loader).
-kw_status open_library(const char* path, const kw_library** library);
+kw_status open_library(const char* path, uint32_t digest_check, const kw_library** library);
 
 }  // namespace kernelwright
 

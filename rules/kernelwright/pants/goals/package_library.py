@@ -41,8 +41,8 @@ def own_folder(library: Target) -> str:
 async def _check_others(library: Target, folder: str, archs: set[str]) -> None:
     """Raise LibraryError if another target of the workspace writes the same library of the same architecture.
 
-    Only a library that names its folder looks: folders named after targets differ, and a look expands each kernel set of
-    the workspace.
+    Only a library that names its folder looks: folders named after targets differ, and a look expands each kernel set
+    of the workspace.
     """
     if library[OutputPathField].value is None:
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from kernelwright.simulator.code.messagepack import unpack
+import msgpack
 
 METADATA_NOTE = 32  # NT_AMDGPU_METADATA, in notes of the owner "AMDGPU"
 _HIDDEN = "hidden_"
@@ -27,9 +27,19 @@ class Arguments(NamedTuple):
 
 
 def read_arguments(note: bytes) -> Mapping[str, Arguments]:
-    """Kernel name → its arguments, of a metadata note. Raises whatever damage leads to."""
-    metadata = unpack(note)
+    """Kernel name → its arguments, of a metadata note (MessagePack). Raises whatever damage leads to."""
+    metadata = _metadata(note)
     return {kernel[".symbol"].removesuffix(".kd"): _arguments(kernel) for kernel in metadata["amdhsa.kernels"]}
+
+
+def _metadata(note: bytes) -> Any:
+    """The map that the note starts with; bytes that fill its last word follow. ValueError if it is damaged."""
+    decoder = msgpack.Unpacker()
+    decoder.feed(note)
+    try:
+        return decoder.unpack()
+    except msgpack.OutOfData:
+        raise ValueError("the metadata note is cut off") from None
 
 
 def _arguments(kernel: Mapping[str, Any]) -> Arguments:

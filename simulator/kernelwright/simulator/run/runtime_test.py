@@ -187,6 +187,11 @@ def test_bad_launches_never_reach_the_simulator(hip: Hip, requests: list[Request
         hip.launch(kernel, grid=(2**26, 1, 1))
     with fails(INVALID_HANDLE, "streams"):
         hip.launch(kernel, stream=0x77)
+    ordinal = ctypes.c_int()
+    with fails(INVALID_HANDLE, "streams"):
+        hip.check(hip.c.hipStreamGetDevice(ctypes.c_void_p(0x77), ctypes.byref(ordinal)))
+    hip.check(hip.c.hipStreamGetDevice(None, ctypes.byref(ordinal)))
+    assert ordinal.value == 1
     for wrong in ({0: 2}, {1: None}, {2: 1}, {3: None}, {4: None}):
         with fails(INVALID_VALUE, "extra"):
             hip.launch(kernel, b"1234", extra=wrong)

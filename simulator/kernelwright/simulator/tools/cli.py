@@ -25,9 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     The command ``run`` ends with the status of its program, or with 1 after an exception.
     """
-    parser = _parser()
     try:
-        given = parser.parse_args(arguments)
+        given = parser().parse_args(arguments)
     except SystemExit as stop:
         return WRONG if stop.code else OK
     try:
@@ -40,9 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return WRONG
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m kernelwright.simulator", description=__doc__)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+def parser() -> argparse.ArgumentParser:
+    """The arguments of every command."""
+    made = argparse.ArgumentParser(prog="python -m kernelwright.simulator", description=__doc__)
+    commands = made.add_subparsers(required=True, metavar="COMMAND")
     coverage = commands.add_parser("coverage", help="list the static instructions of libraries that are not modelled")
     coverage.add_argument("files", nargs="+", type=Path, metavar="LIBRARY", help="a kernel library or a code object")
     coverage.add_argument("--json", action="store_true", help="print JSON")
@@ -58,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     disassemble.add_argument("--kernel", default="", metavar="TEXT", help="only functions whose name contains TEXT")
     disassemble.set_defaults(run=_disassemble)
     add_run(commands)
-    return parser
+    return made
 
 
 def _objects(file: Path) -> list[CodeObject]:

@@ -49,9 +49,7 @@ class GemmCalls:
             if plan.launch((a, b, c, *ds, result) if ds else (a, b, c, result), stream, None, checked):
                 return result
         stream = launch_stream((a, b, c, *ds, out), stream, self._core.device.memory)
-        found = read_operands(a, b, c, out, ds, beta=beta, stream=stream)
-        if found.a.device != self._core.device.memory:
-            raise ArrayError(f"arrays are on {found.a.device}; allowed by this dispatcher: {self._core.device.memory}")
+        found = self._read(a, b, c, out, ds, beta, stream)
         plan = self._plan_for(found, Epilogue(alpha, beta, d_op, activation), layout, split_k)
         copied, make = out is None and c is not None, None
         if found.out is None:
@@ -67,6 +65,24 @@ class GemmCalls:
         if metadata is not None and launched is not None and not copied:
             self.by_call.replace(key, (plan, launched, make))
         return out
+
+    def plan(
+        self, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any], d_op: str, activation: str, alpha: float,
+        beta: float, layout: str | None, split_k: int,
+    ) -> Plan:  # fmt: skip
+        """See :meth:`Dispatcher.plan_gemm`."""
+        alpha, beta = real("alpha", alpha), real("beta", beta)
+        found = self._read(a, b, c, out, ds, beta, None)
+        return self._plan_for(found, Epilogue(alpha, beta, d_op, activation), layout, split_k)
+
+    def _read(
+        self, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any], beta: float, stream: int | None
+    ) -> GemmOperands:
+        """Operands that fit together and are on the dispatcher's device."""
+        found = read_operands(a, b, c, out, ds, beta=beta, stream=stream)
+        if found.a.device != self._core.device.memory:
+            raise ArrayError(f"arrays are on {found.a.device}; allowed by this dispatcher: {self._core.device.memory}")
+        return found
 
     def _on_stream(self, stream: int | None, family: str, work: Callable[[], Any]) -> Any:
         """What ``work`` returns, which allocates or copies with an array library, on the stream of the launch."""

@@ -14,6 +14,7 @@ from kernelwright.dispatch import (
     GemmProblem,
     KernelLibrary,
     NoKernelError,
+    ProblemError,
     operand,
 )
 from kernelwright.dispatch.operations.gemm.from_arrays import read_operands
@@ -33,6 +34,23 @@ def dispatcher(library: KernelLibrary) -> Dispatcher:
 
 def random(*shape: int) -> np.ndarray[Any, np.dtype[np.float32]]:
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
+
+
+def test_plan_gemm_is_the_plan_that_gemm_launches(library: KernelLibrary) -> None:
+    dispatcher = Dispatcher(library)
+    a, b = random(3, 7), random(7, 5)
+    plan = dispatcher.plan_gemm(a, b, alpha=2)
+    assert plan.problem == GemmProblem(3, 5, 7, layout="rrr", alpha=2.0, split_k=0)
+    assert dispatcher.plan_gemm(a, b, alpha=2) is plan
+    out = np.zeros((3, 5), np.float32)
+    bound = dispatcher.plan_gemm(a, b, out=out).bind(a, b, out=out)
+    assert (out == 0).all() and bound() is out
+    np.testing.assert_array_equal(out, dispatcher.gemm(a, b))
+    with pytest.raises(ProblemError, match="alpha is 'x'"):
+        dispatcher.plan_gemm(a, b, alpha="x")  # type: ignore[arg-type]
+    wide = random(5, 14)[:, ::2]
+    with pytest.raises(ArrayError, match="one of them must be 1"):
+        dispatcher.plan_gemm(wide, b)
 
 
 @pytest.fixture

@@ -54,12 +54,10 @@ class GemmOperands:
         There are several where a single row or column can be read in both layouts. ArrayError for strides that no
         layout describes, or where they contradict ``layout``.
         """
-        if layout is not None and (len(layout) != 3 or set(layout) - {"r", "c"}):
+        if layout is not None and (not isinstance(layout, str) or len(layout) != 3 or set(layout) - {"r", "c"}):
             raise ArrayError(f"layout is {layout!r}; allowed: three letters r or c for A, B and C, e.g. 'rcr'")
         wanted = list(layout) if layout is not None else [None, None, None]
-        readings = product(
-            layouts("a", self.a, wanted[0]), layouts("b", self.b, wanted[1]), self._result_layouts(wanted[2])
-        )
+        readings = product(layouts("a", self.a, wanted[0]), layouts("b", self.b, wanted[1]), self._results(wanted[2]))
         common = {
             **{"m": self.m, "n": self.n, "k": self.k, "split_k": split_k, "b_format": self.b.b_format},
             **{"dtype": self.a.dtype, "dtype_b": self.b.dtype, "dtype_c": self.dtype_c},
@@ -70,9 +68,9 @@ class GemmOperands:
                 **common,
                 **{"layout": layout_a + layout_b + layout_c, "lda": lda, "ldb": ldb, "ldc": ldc},
                 **self._batches(layout_c, ldc),
-                **self._d_tensors(layout_c),
+                **d_tensors,
             }
-            for (layout_a, lda), (layout_b, ldb), (layout_c, ldc) in readings
+            for (layout_a, lda), (layout_b, ldb), (layout_c, ldc, d_tensors) in readings
         )
 
     def _batches(self, layout_c: str, ldc: int) -> dict[str, Any]:
@@ -87,6 +85,21 @@ class GemmOperands:
             "stride_b": batch_stride_of(self.b),
             "stride_c": stride_c,
         }
+
+    def _results(self, wanted: str | None) -> list[tuple[str, int, dict[str, Any]]]:
+        """Layouts and leading dimensions of the result beside which every D tensor can be read, and their fields.
+
+        A result of one row or column has both layouts, of which a bias fits one. ArrayError if it fits none.
+        """
+        found, refused = [], None
+        for letter, leading in self._result_layouts(wanted):
+            try:
+                found.append((letter, leading, self._d_tensors(letter)))
+            except ArrayError as error:
+                refused = refused or error
+        if refused is not None and not found:
+            raise refused
+        return found
 
     def _d_tensors(self, layout_c: str) -> dict[str, Any]:
         if not self.ds:
@@ -117,6 +130,8 @@ def read_operands(
     a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any] = (), *, beta: float, stream: int | None = None
 ) -> GemmOperands:
     """View the arrays and check that their shapes agree, without access to their data. Raises ArrayError."""
+    if a is None or b is None:
+        raise ArrayError(f"{'a' if a is None else 'b'} is None; allowed: an array for each of a and b")
     views = {
         name: operand(array, name, stream)
         for name, array in (("a", a), ("b", b), ("c", c), ("out", out))

@@ -59,6 +59,9 @@ def test_vectors_fit_both_layouts() -> None:
         ((np.broadcast_to(np.float32(1), (4, 6)), f32(6, 5)), ["overlap"]),
         ((f32(4, 6), f32(6, 5), None, None, 0.0, "crr"), ["not column-major as layout says"]),
         ((f32(4, 6), f32(6, 5), None, None, 0.0, "rr"), ["layout is 'rr'"]),
+        ((f32(4, 6), f32(6, 5), None, None, 0.0, 3), ["layout is 3"]),
+        ((None, f32(6, 5)), ["a is None", "an array"]),
+        ((f32(4, 6), None), ["b is None", "an array"]),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(arguments: tuple[Any, ...], words: list[str]) -> None:

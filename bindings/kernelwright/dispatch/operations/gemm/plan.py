@@ -18,7 +18,10 @@ class Plan(OperationPlan[GemmProblem]):
     """A GEMM problem with its kernel. Threads may share a plan.
 
     ``plan(a, b, out=d)`` takes NumPy arrays, torch tensors, … of exactly the problem's shapes, dtypes and strides.
-    ``plan(a_address, b_address, out=d_address)`` takes addresses as integers and checks only for null.
+    ``plan(a_address, b_address, out=d_address)`` takes addresses as integers and checks for null. On ``cuda:N``, the
+    first such call of each thread, and every :meth:`bind`, also refuse addresses in host memory (pinned memory too) and
+    on other devices; later calls do not ask the driver again, and ``KERNELWRIGHT_ADDRESS_CHECK=off`` never does. On
+    AMD GPUs addresses are not looked up.
     On a GPU the launch is asynchronous, on ``stream``, or on the current stream of the operands' array libraries:
     libraries with different current streams are refused. Addresses alone go to the default stream.
 
@@ -68,7 +71,7 @@ class GroupedPlan(OperationPlan[GroupedGemmProblem]):
     """A grouped GEMM problem with its kernel. Threads may share a plan.
 
     ``plan(a, b, outs)`` takes lists of NumPy arrays, torch tensors, … of exactly the groups' shapes, dtypes and
-    strides. Lists of integers are addresses and checked only for null.
+    strides. Lists of integers are addresses, checked as :class:`Plan` checks them.
     """
 
     __slots__ = ()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,7 @@ from kernelwright.dispatch import (
     KernelLibrary,
     LaunchError,
 )
+from kernelwright.dispatch.core.simulated import Region
 from kernelwright.dispatch.testdata import mocks
 
 
@@ -74,6 +76,36 @@ def test_plans_take_addresses(dispatcher: Dispatcher) -> None:
         plan(1, 2**64, 1, 1)
     with pytest.raises(ArrayError, match="stream is 'mine'; allowed: addresses"):
         plan(a, b, c, out, stream="mine")  # type: ignore[arg-type]
+
+
+def test_addresses_are_looked_up_once(dispatcher: Dispatcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a plan's first call with addresses in each thread, and by every bind; arrays tell their device themselves."""
+    asked: list[list[str]] = []
+
+    def check(regions: list[Region], device: str) -> None:
+        asked.append([region.name for region in regions if region.address])
+        if len(asked) == 1:
+            raise ArrayError("not here")
+
+    monkeypatch.setattr("kernelwright.dispatch.core.workspace.check_addresses", check)
+    plan = dispatcher.plan(GemmProblem(3, 5, 4, layout="rrr"))
+    a, b, out = random(3, 4), random(4, 5), np.zeros((3, 5), np.float32)
+    left, right, at = (array.ctypes.data for array in (a, b, out))
+    with pytest.raises(ArrayError, match="not here"):
+        plan(left, right, out=at)
+    assert not out.any() and asked == [["A", "B", "D"]]
+    for _ in range(3):
+        plan(left, right, out=at)
+        plan(a, b, out=out)
+    assert len(asked) == 2
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(plan, left, right, out=at).result()
+    assert len(asked) == 3
+    for count in (4, 5):
+        bound = plan.bind(left, right, out=at)
+        assert bound() == bound() == at and len(asked) == count
+    plan.bind(a, b, out=out)()
+    assert len(asked) == 5
 
 
 def test_plans_take_other_arrays_each_time(dispatcher: Dispatcher) -> None:

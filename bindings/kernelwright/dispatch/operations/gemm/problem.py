@@ -78,8 +78,9 @@ class GemmProblem:
         self._fill_dtypes()
         if not isinstance(self.layout, str) or len(self.layout) != 3 or set(self.layout) - {"r", "c"}:
             raise ProblemError(f"layout is {self.layout!r}; allowed: three letters r or c for A, B and C, e.g. 'rcr'")
-        for field, least in (("m", 0), ("n", 0), ("k", 0), ("split_k", 0), ("batch", 1), ("num_d", 0), ("b_format", 0)):
+        for field, least in (("m", 0), ("n", 0), ("k", 0), ("batch", 1), ("num_d", 0), ("b_format", 0)):
             self._set(field, _integer(field, getattr(self, field), least))
+        self._set("split_k", _integer("split_k", self.split_k, 0, most=2**32 - 1))
         for field in ("alpha", "beta"):
             self._set(field, real(field, getattr(self, field)))
         for field, letter, rows, columns in (("lda", 0, "m", "k"), ("ldb", 1, "k", "n"), ("ldc", 2, "m", "n")):
@@ -308,13 +309,14 @@ def real(field: str, value: Any) -> float:
     raise ProblemError(f"{field} is {value!r}; allowed: a real number")
 
 
-def _integer(field: str, value: Any, least: int | None) -> int:
+def _integer(field: str, value: Any, least: int | None, most: int = 2**63 - 1) -> int:
+    """``value`` as an integer from ``least``; ``most`` is what the field of the C struct holds."""
     try:
         number = value.__index__()
     except AttributeError:
         raise ProblemError(f"{field} is {value!r}; allowed: an integer") from None
     if least is not None and number < least:
         raise ProblemError(f"{field} is {number}; allowed: {least} or more")
-    if not -(2**63) <= number < 2**63:
-        raise ProblemError(f"{field} is {number}; allowed: a 64-bit integer")
+    if number > most:
+        raise ProblemError(f"{field} is {number}; allowed: at most {most}")
     return int(number)

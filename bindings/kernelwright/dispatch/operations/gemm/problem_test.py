@@ -46,8 +46,9 @@ def test_flops_bytes_and_text() -> None:
     [
         ({"m": -1}, ["m is -1", "0 or more"]),
         ({"k": 1.5}, ["k is 1.5", "integer"]),
-        ({"n": 2**63}, ["n is", "64-bit"]),
+        ({"n": 2**63}, ["n is", "at most 9223372036854775807"]),
         ({"split_k": -1}, ["split_k is -1", "0 or more"]),
+        ({"split_k": 2**32 + 1}, ["split_k is 4294967297", "at most 4294967295"]),
         ({"alpha": "2"}, ["alpha is '2'", "a real number"]),
         ({"alpha": np.str_("2")}, ["alpha is", "a real number"]),
         ({"alpha": np.complex64(2)}, ["alpha is", "a real number"]),

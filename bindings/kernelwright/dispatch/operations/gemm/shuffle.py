@@ -50,7 +50,7 @@ def shuffle(core: Any, view: Operand, m: int, dtype_c: str, layout: str | None, 
         status = core.native.kw_dispatcher_shuffle_b(
             core.handle, native.byref(struct), source.ctypes.data, data.ctypes.data, nbytes
         )
-        native.check(status, ArrayError)
+        core.check(status, ArrayError)
         strides = (n, 1) if letters[1] == "r" else (1, k)
         placed, pointer, family = _placed(data, view, memory)
         return ShuffledB(

@@ -121,6 +121,18 @@ def test_d_tensors_and_activations(dispatcher: Dispatcher, slow_calls: list[obje
     np.testing.assert_array_equal(found, np.maximum(batch @ b + per_batch, 0))
 
 
+@pytest.mark.parametrize("shape", [(4, 1), (1, 5), (1, 1)])
+def test_a_bias_beside_a_result_of_one_row_or_column(dispatcher: Dispatcher, shape: tuple[int, int]) -> None:
+    """Its strides describe both layouts, and the bias fits one of them."""
+    m, n = shape
+    a, b, bias, out = f32(m, 6), f32(6, n), f32(n), np.empty(shape, np.float32)
+    expected = np.maximum(a @ b + bias, 0)
+    for given in (bias, bias[None, :]):
+        np.testing.assert_array_equal(dispatcher.gemm(a, b, out=out, ds=[given], activation="relu"), expected)
+    plan = dispatcher.plan(GemmProblem.from_arrays(a, b, out=out, ds=[bias], activation="relu"))
+    np.testing.assert_array_equal(plan(a, b, out=out, ds=[bias]), expected)
+
+
 @pytest.mark.parametrize(
     ("options", "kind", "message"),
     [
@@ -343,6 +355,22 @@ def test_tensors_of_torch_are_batches_d_tensors_and_weights(dispatcher: Dispatch
     torch.testing.assert_close(dispatcher.gemm(a[0], shuffled), a[0] @ b)
     found = dispatcher.grouped_gemm([a[0], a[1][:2]], [b, b])
     torch.testing.assert_close(found[1], a[1][:2] @ b)
+
+
+def test_what_a_selection_raises_while_b_is_shuffled_is_raised_once(library: KernelLibrary) -> None:
+    calls: list[int] = []
+
+    def score(problem: GemmProblem, candidates: Sequence[object]) -> list[float]:
+        calls.append(len(candidates))
+        if len(calls) == 2:  # the first call chooses the format, the second orders B for it
+            raise RuntimeError("mine")
+        return [0.0] * len(candidates)
+
+    dispatcher = Dispatcher(library, selection=score)
+    with pytest.raises(RuntimeError, match="mine"):
+        dispatcher.shuffle_b(f32(6, 5))
+    with pytest.raises(NoKernelError):
+        dispatcher.plan(GemmProblem(4, 5, 6, dtype="bf16", layout="ccr"))
 
 
 def test_other_array_libraries_pose_variants_too(dispatcher: Dispatcher) -> None:

@@ -17,7 +17,7 @@ from kernelwright.codegen.operations.gemm.spec import (
     gemm_spec,
 )
 
-SOURCES = {"problem": "__cuda_src_gemm/include/kernelwright/cuda/gemm/problem.c"}
+SOURCES = {"problem": "__cuda_src_gemm_launcher/include/kernelwright/cuda/launchers/gemm/problem.c"}
 TREES = ("cuda_src_gemm",)
 """Launcher sources that a library with GEMM kernels contains."""
 

@@ -6,24 +6,42 @@
 #include <stdlib.h>
 
 #include "kernelwright/dispatcher/compat/gemm_types.hpp"
+#include "kernelwright/dispatcher/compat/kernel_files.hpp"
 #include "kernelwright/dispatcher/compat/memory.hpp"
 #include "kernelwright/dispatcher/gemm_lib.h"
 #include "kernelwright/dispatcher/support/error.hpp"
+#include "kernelwright/dispatcher/support/lock.hpp"
 
 namespace kernelwright {
 
+// The kernels of one device.
+struct Target {
+  int32_t device;
+  kw_dispatcher* dispatcher;
+};
+
 struct State {
-  kw_dispatcher* dispatcher = nullptr;
+  Libraries libraries;
   Memory memory;
+  Target first{};  // of the device that was current in dispatcher_init()
   GemmTypes types{};
   Epilogue epilogue{};  // of the functions with D tensors; without any where none or several are possible
   char* json = nullptr;
 
+  // The device that is current in the calling thread, with its kernels.
+  kw_status here(Target* target);
   ~State() {
-    kw_dispatcher_destroy(dispatcher);
+    kw_dispatcher_destroy(first.dispatcher);
+    for (const Target& target : others_) kw_dispatcher_destroy(target.dispatcher);
     free(json);
   }
+
+ private:
+  Mutex mutex_;  // of the others
+  Vec<Target> others_;
 };
+
+kw_status make_target(const Libraries& libraries, int32_t device, Target* target);
 
 // Calls hold it for reading, so that cleaning up waits for them.
 extern pthread_rwlock_t g_lock;
@@ -50,11 +68,11 @@ class Planned {
   Planned& operator=(const Planned&) = delete;
   ~Planned() { kw_plan_destroy(own_); }
 
-  kw_status make(const State& state, const kw_problem& problem) {
+  kw_status make(const Target& target, const kw_problem& problem) {
     kw_status status = KW_OUT_OF_MEMORY;
-    if (problem.op == KW_OP_GEMM) status = kw_dispatcher_select(state.dispatcher, &problem, &plan_);
+    if (problem.op == KW_OP_GEMM) status = kw_dispatcher_select(target.dispatcher, &problem, &plan_);
     if (status == KW_OUT_OF_MEMORY) {
-      status = kw_plan_create(state.dispatcher, &problem, &own_);
+      status = kw_plan_create(target.dispatcher, &problem, &own_);
       plan_ = own_;
     }
     return status;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "kernelwright/abi.h"
+#include "kernelwright/dispatcher/support/atomic.hpp"
 
 namespace kernelwright {
 
@@ -17,11 +18,13 @@ class Memory {
   Memory& operator=(const Memory&) = delete;
   ~Memory();
 
-  // For a kw_backend. On GPUs, device 0 of those that the runtime shows.
+  // For a kw_backend.
   kw_status open(uint32_t backend);
+  // The device that is current in the calling thread; 0 on CPUs, and where CUDA has no current context yet.
+  kw_status current_device(int32_t* device) const;
   // Whether kernels read host memory, so that nothing has to be copied.
   bool is_host() const { return library_ == nullptr; }
-  // Everything below needs an Entered.
+  // Everything below is for the device of an Entered.
   // Aligned to 256 bytes. Null for no bytes.
   kw_status allocate(size_t bytes, void** pointer) const;
   void release(void* pointer) const;
@@ -36,13 +39,20 @@ class Memory {
   template <typename Function>
   bool resolve(const char* name, Function* function);
   kw_status check(const char* what, int error) const;
+  kw_status primary_context(int32_t device, void** context) const;
   friend class Entered;
 
+  static constexpr int32_t kMaxDevices = 64;
   void* library_ = nullptr;
   const char* runtime_ = "";
-  void* context_ = nullptr;  // CUDA
+  // CUDA
+  int (*get_handle_)(int*, int) = nullptr;
+  int (*retain_)(void**, int) = nullptr;
+  mutable Atomic<void*> primary_[kMaxDevices];  // by device; null until the first use
+  int (*get_context_device_)(int*) = nullptr;
   int (*get_context_)(void**) = nullptr;
   int (*set_context_)(void*) = nullptr;
+  // HIP
   int (*get_device_)(int*) = nullptr;
   int (*set_device_)(int) = nullptr;
   int (*allocate_hip_)(void**, size_t) = nullptr;
@@ -55,10 +65,10 @@ class Memory {
   int (*finish_)() = nullptr;
 };
 
-// The device of a memory is the calling thread's current one while this lives; then what was current is so again.
+// A device is the calling thread's current one while this lives; then what was current is so again.
 class Entered {
  public:
-  explicit Entered(const Memory& memory);
+  Entered(const Memory& memory, int32_t device);
   Entered(const Entered&) = delete;
   Entered& operator=(const Entered&) = delete;
   ~Entered();

@@ -66,7 +66,7 @@ typedef struct kw_hip_grouped_arguments {
 #define KW_HIP_SUM_BLOCK 256 /* work-items per workgroup of the kernel that adds up */
 #define KW_HIP_SUM_VECTOR 4  /* elements per work-item */
 
-#define KW_HIP_GEMM_FACTS_MAGIC 0x32574754u /* "TGW2" */
+#define KW_HIP_GEMM_FACTS_MAGIC 0x3247574bu /* "KWG2" */
 
 /* Constants that only the device pass of the compiler knows, kept in the code object beside the kernel. */
 typedef struct kw_hip_gemm_facts {

@@ -1,0 +1,9 @@
+"""Operators of PyTorch that run kernels: autograd, fake tensors and ``torch.compile``, on CPUs and GPUs.
+
+Importing it imports torch and registers the operators in torch's namespace ``kernelwright``.
+"""
+
+from kernelwright.torch.dispatchers import DispatcherNotFoundError, forget, use
+from kernelwright.torch.operators.gemm import gemm, linear
+
+__all__ = ["DispatcherNotFoundError", "forget", "gemm", "linear", "use"]

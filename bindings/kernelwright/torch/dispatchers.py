@@ -1,0 +1,57 @@
+"""The dispatchers that operators launch with: one for each device, further ones by name."""
+
+from __future__ import annotations
+
+import torch  # pants: no-infer-dep
+from kernelwright.dispatch import Dispatcher, KernelwrightError
+
+_in_use: dict[tuple[str, str], Dispatcher] = {}  # by name and device
+
+
+class DispatcherNotFoundError(KernelwrightError, LookupError):
+    """No dispatcher of that name is in use for the device of the operands."""
+
+
+def use(dispatcher: Dispatcher, name: str = "") -> None:
+    """Have operators launch with this dispatcher wherever their operands are on its device.
+
+    It holds for the whole process, in all threads, until another dispatcher takes its place: a backward pass runs in
+    threads of its own and looks it up again. A compiled function looks it up at each call.
+
+    :param dispatcher: its device says which tensors it serves; a simulated device serves tensors on the CPU.
+    :param name: what the argument ``dispatcher`` of an operator asks for; by default the one that all others use.
+    """
+    _in_use[name, dispatcher.device.memory] = dispatcher
+
+
+def forget(device: torch.device | str, name: str = "") -> None:
+    """Undo :func:`use` for a device. DispatcherNotFoundError where no such dispatcher is in use."""
+    where = torch.device(device)
+    find(name, where)
+    del _in_use[name, _place(where)]
+
+
+def find(name: str, device: torch.device) -> Dispatcher:
+    """The dispatcher in use for tensors on ``device``. DispatcherNotFoundError where there is none."""
+    place = _place(device)
+    found = _in_use.get((name, place))
+    if found is None:
+        raise DispatcherNotFoundError(_advice(name, place))
+    return found
+
+
+def _place(device: torch.device) -> str:
+    """The device as this project calls it. Builds of torch for ROCm call theirs cuda."""
+    if device.type == "cpu":
+        return "cpu"
+    kind = "hip" if device.type == "cuda" and torch.version.hip else device.type
+    return f"{kind}:{device.index or 0}"
+
+
+def _advice(name: str, place: str) -> str:
+    asked = f"no dispatcher {name!r} is in use for {place}" if name else f"no dispatcher is in use for {place}"
+    others = ", ".join(sorted(f"{known!r} for {where}" if known else where for known, where in _in_use))
+    more = f", {name!r}" if name else ""
+    return (
+        f"{asked}; in use: {others or 'none'}; call kernelwright.torch.use(Dispatcher(library, device={place!r}){more})"
+    )

@@ -1,0 +1,1 @@
+"""Mock libraries in use, and what a product and its gradients must be."""

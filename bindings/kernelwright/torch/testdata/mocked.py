@@ -1,0 +1,20 @@
+"""A dispatcher over mock kernels: fp32 in every layout; batches, relu with one D, a product of two Ds row-major."""
+
+from __future__ import annotations
+
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from kernelwright.dispatch import Dispatcher, KernelLibrary
+from kernelwright.dispatch.testdata import mocks
+
+
+@cache
+def dispatcher() -> Dispatcher:
+    """The same one each time."""
+    mocks.native_library()
+    folder = Path(tempfile.mkdtemp(prefix="kernelwright-torch-"))
+    plain = mocks.write_library(folder / "plain")
+    variants = mocks.write_library(folder / "variants", "MOCK_VARIANTS", name="variants", seed="1")
+    return Dispatcher([KernelLibrary.load(plain), KernelLibrary.load(variants)])

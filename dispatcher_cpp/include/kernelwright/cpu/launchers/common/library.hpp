@@ -1,0 +1,19 @@
+// The part of a CPU library that all its kernels share, whatever their operation: errors and the processor.
+#ifndef KERNELWRIGHT_CPU_LAUNCHERS_COMMON_LIBRARY_HPP
+#define KERNELWRIGHT_CPU_LAUNCHERS_COMMON_LIBRARY_HPP
+
+#include "kernelwright/abi.h"
+#include "kernelwright/cpu/common/features.hpp"
+
+namespace kernelwright::cpu {
+
+// Stores the text for kw_backend_last_error of this thread, copies it to reason unless that is null, returns status.
+KW_HIDDEN kw_status fail(kw_status status, char* reason, size_t bytes, const char* format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+// The processor that this runs on; detected once.
+KW_HIDDEN const processor& this_processor();
+
+}  // namespace kernelwright::cpu
+
+#endif  // KERNELWRIGHT_CPU_LAUNCHERS_COMMON_LIBRARY_HPP

@@ -1,0 +1,68 @@
+"""One edited file, and what JIT compiles anew; KERNELWRIGHT_TREES names a JSON of tree folders."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kernelwright.codegen.building.build import read_tree_roots
+from kernelwright.codegen.trees import TREES
+from kernelwright.dispatch import Device
+from kernelwright.jit import Registry
+
+pytestmark = pytest.mark.skipif("KERNELWRIGHT_TREES" not in os.environ, reason="KERNELWRIGHT_TREES is not set")
+
+SPEC = {"op": "gemm", "dtype": "fp32", "layout": "rrr", "tile": [12, 48, 32], "warp_tile": [6, 16, 1]}
+KERNEL, LINK = "Compile gemm_fp32", "Link"
+OWN, SHARED = (f"Compile the CPU {name}" for name in ("launcher", "library"))
+
+
+class Sources:
+    """A copy of the project's own trees, and a cache that has the library made of them."""
+
+    def __init__(self, folder: Path) -> None:
+        given = read_tree_roots(os.environ["KERNELWRIGHT_TREES"])
+        self.root, self.cache = folder / "sources", folder / "cache"
+        for name in given:
+            if TREES[name].own:
+                shutil.copytree(given[name] / "include", self.root / "include", dirs_exist_ok=True)
+        self.trees = {name: self.root if tree.own else given[name] for name, tree in TREES.items() if name in given}
+        self.build()
+
+    def build(self) -> None:
+        """Compile what is missing, and say so on stderr."""
+        registry = Registry(Device("cpu", arch="x86_64_v3"), cache=self.cache, trees=self.trees)
+        registry.add(SPEC)
+        registry.build(2, progress=True)
+
+    def edit(self, header: str, text: str) -> None:
+        """Put ``text`` in front of a file."""
+        path = self.root / "include/kernelwright" / header
+        path.write_text(text + path.read_text())
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Sources:
+    return Sources(tmp_path_factory.mktemp("edited"))
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("cpu/launchers/gemm/launcher.cpp", {OWN}),
+        ("cpu/launchers/common/thread_pool.hpp", {OWN, SHARED}),
+        ("cpu/gemm/micro/pack.hpp", {OWN, KERNEL}),
+        ("dispatcher.h", set()),
+    ],
+)
+def test_what_an_edit_compiles(
+    sources: Sources, path: str, expected: set[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    sources.edit(path, "// A comment: no object changes, so nothing is linked.\n")
+    sources.build()
+    said = capsys.readouterr().err
+    assert {step for step in (KERNEL, OWN, SHARED, LINK) if step in said} == expected

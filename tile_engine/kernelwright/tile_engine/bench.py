@@ -1,0 +1,52 @@
+"""Kernels of a library on problems, in batches of child processes, row by row into a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from kernelwright.dispatch import KernelEntry
+from kernelwright.tile_engine.measuring.isolation import Child
+from kernelwright.tile_engine.operation import Record
+from kernelwright.tile_engine.results.row import Row, Table
+
+Done = Collection[tuple[int, str]]
+"""Pairs of problem and identity that an earlier run has measured."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands: pairs of kernel and problem, those done and all."""
+
+    done: int
+    total: int
+    row: Row
+
+
+def measure(
+    table: Table,
+    child: Child,
+    kernels: Sequence[KernelEntry],
+    records: Sequence[Record],
+    done: Done,
+    batch_size: int,
+    choose: Callable[[Record], str],
+    watch: Callable[[Progress], None],
+) -> Iterator[Row]:
+    """The rows that ``done`` lacks, problem by problem; ``watch`` sees each.
+
+    ``choose`` returns the identity of the kernel that the dispatcher selects for a problem, empty for none.
+    """
+    names = {kernel.identity: kernel.name for kernel in kernels}
+    todo = [(index, [kernel for kernel in names if (index, kernel) not in done]) for index in range(len(records))]
+    total = sum(len(missing) for _, missing in todo)
+    count = 0
+    for index, missing in todo:
+        chosen = choose(records[index]) if missing else ""
+        for start in range(0, len(missing), batch_size):
+            for report in child.reports(records[index], missing[start : start + batch_size]):
+                identity = report["kernel"]
+                row = table.row(names[identity], index, records[index], report, identity == chosen)
+                count += 1
+                watch(Progress(count, total, row))
+                yield row

@@ -1,0 +1,82 @@
+"""The command on the library of the examples."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from kernelwright.tile_engine.interface.cli import main
+from kernelwright.tile_engine.problems.registry import KEYS
+from kernelwright.tile_engine.results.csv_file import read_rows
+
+LIBRARY = os.environ.get("KERNELWRIGHT_KERNELS", "dist/examples/gemm/kernels")
+FAST = [
+    "--duration",
+    "0.001",
+    "--rounds",
+    "2",
+    "--kernels",
+    "gemm_fp32_rcr_packed_*_14x32x1",
+    "--kernels",
+    "*fp32_rrr*",
+]
+FAST += ["--kernels", "gemm_fp32_rcr_packed_*_6x16x1"]
+
+
+def bench(tmp_path: Path, *options: str) -> int:
+    problems = tmp_path / "p.json"
+    problems.write_text(
+        json.dumps([{"m": 33, "n": 17, "k": 65, "dtype": "fp32"}, {"m": 4, "n": 4, "k": 4, "dtype": "fp32"}])
+    )
+    files = ["--problems", str(problems), "--output", str(tmp_path / "t.csv"), "--junit", str(tmp_path / "t.xml")]
+    return main(["bench", "--library", LIBRARY, *files, *FAST, *options])
+
+
+def test_every_kernel_is_a_row_of_every_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench(tmp_path, "--tags", "run=1") == 0
+    rows = read_rows(tmp_path / "t.csv")
+    assert {row["problem_idx"] for row in rows} == {"0", "1"}
+    right = [row for row in rows if row["status"] == "ok"]
+    assert right and all(float(row["latency_ms"]) > 0 and float(row["error"]) <= 1 for row in right)
+    assert {row["problem_idx"] for row in rows if row["selected"]} <= {"0", "1"}
+    assert all(row["tags"] == "run=1" and row["device"] == "cpu" for row in rows)
+    assert all("serves gemm" in row["reason"] for row in rows if row["status"] == "refused")
+    assert f"{len(rows)} rows written" in capsys.readouterr().err
+
+
+def test_a_table_becomes_a_page(tmp_path: Path) -> None:
+    assert bench(tmp_path) == 0
+    table, output = str(tmp_path / "t.csv"), tmp_path / "t.html"
+    assert main(["report", table, "--against", table, "--output", str(output), "--png", str(tmp_path / "png")]) == 0
+    assert "Since t.csv" in output.read_text() and (tmp_path / "png/roofline.png").is_file()
+    assert main(["report", str(tmp_path / "none.csv"), "--output", str(output)]) == 2
+
+
+def test_a_run_resumes_where_it_was_stopped(tmp_path: Path) -> None:
+    assert bench(tmp_path) == 0
+    path = tmp_path / "t.csv"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:-1]) + lines[-1][:20])
+    assert bench(tmp_path, "--resume") == 0
+    rows = read_rows(path)
+    assert len(rows) == len(lines) - 1 == len({(row["problem_idx"], row["identity"]) for row in rows})
+
+
+def test_bad_input_says_what_is_allowed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench(tmp_path, "--device", "hip:0") == 2
+    assert "cannot time kernels on hip:0; allowed: cpu, cuda:N, sim:ARCH" in capsys.readouterr().err
+    assert bench(tmp_path, "--ignore-kernels", "*") == 2
+    assert "no gemm kernel of the library matches" in capsys.readouterr().err
+    assert main(["bench", "--library", LIBRARY, "--problems", "nothing", "--output", "x.csv"]) == 2
+    assert "'nothing' is neither a file nor a key" in capsys.readouterr().err
+
+
+def test_problem_sets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["problems"]) == 0
+    assert capsys.readouterr().out.split() == list(KEYS)
+    assert main(["problems", "gemm-held-out-bf16"]) == 0
+    header, first, *_ = capsys.readouterr().out.splitlines()
+    assert (header, first.rpartition(",")[2]) == ("m,n,k,batch,layout,dtype", "bf16")

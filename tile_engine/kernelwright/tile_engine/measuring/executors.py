@@ -1,0 +1,154 @@
+"""Where launches happen: arrays of this process on a CPU or in the simulator, and memory of a CUDA device."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from kernelwright.dispatch import Device, OperationPlan
+from kernelwright.tile_engine.measuring.cuda import CudaDevice
+from kernelwright.tile_engine.measuring.settings import Settings
+from kernelwright.tile_engine.measuring.timing import Launch, in_turns, repeat_for, timed_calls
+from kernelwright.tile_engine.operation import Measurable, Operands
+
+Begin = Callable[[str], None]
+_DEVICE_ALIGNMENT = 256  # bytes, of a workspace
+
+
+class Executor(Protocol):
+    """Launches plans on sets of operands."""
+
+    def launches(self, plan: OperationPlan[Any]) -> list[Launch]:
+        """A launch for each set."""
+
+    def poison(self) -> None:
+        """Poison the output of each set, where launches write it."""
+
+    def fetch(self) -> None:
+        """Wait for launches, and bring what they wrote into ``out`` of each set."""
+
+    def instructions(self) -> Mapping[str, int] | None:
+        """What the last launch executed, by class; None where nothing counts."""
+
+    def seconds(self, launches: Mapping[str, Sequence[Launch]], begin: Begin) -> dict[str, list[float]]:
+        """Seconds of a launch in each round, by name; none for a device whose times mean nothing."""
+
+
+def executor(device: Device, operation: Measurable, sets: Sequence[Operands], settings: Settings) -> Executor:
+    """The executor of a device. ValueError for an AMD GPU."""
+    if device.kind == "cuda":
+        return CudaExecutor(CudaDevice(device.ordinal), operation, sets, settings)
+    if device.kind == "sim":
+        return SimulatedExecutor(operation, sets, settings)
+    if device.kind == "cpu":
+        return CpuExecutor(operation, sets, settings)
+    raise ValueError(f"the tile engine cannot time kernels on {device}; allowed: cpu, cuda:N, sim:ARCH")
+
+
+class CpuExecutor:
+    """See :class:`Executor`."""
+
+    def __init__(self, operation: Measurable, sets: Sequence[Operands], settings: Settings) -> None:
+        """Launches will write the sets' own ``out``."""
+        self._operation, self._sets, self._settings = operation, sets, settings
+
+    def launches(self, plan: OperationPlan[Any]) -> list[Launch]:
+        """Bound plans."""
+        return [self._operation.bind(plan, one) for one in self._sets]
+
+    def poison(self) -> None:
+        """In place."""
+        for one in self._sets:
+            one.poison()
+
+    def fetch(self) -> None:
+        """Nothing to do: a launch has ended when it returns."""
+
+    def instructions(self) -> Mapping[str, int] | None:
+        """A CPU counts none."""
+        return None
+
+    def seconds(self, launches: Mapping[str, Sequence[Launch]], begin: Begin) -> dict[str, list[float]]:
+        """By the clock of the calling thread."""
+        return timed_calls(launches, self._settings, begin)
+
+
+class SimulatedExecutor(CpuExecutor):
+    """See :class:`Executor`. Its results are simulated, and its times mean nothing."""
+
+    def instructions(self) -> Mapping[str, int]:
+        """By class, and of all classes."""
+        counts: Counter[str] = Counter()
+        reports = importlib.import_module("kernelwright.simulator").last_reports()
+        for report in reports:
+            counts.update(report.counts)
+        return {**counts, "all": sum(report.instructions for report in reports)}
+
+    def seconds(self, launches: Mapping[str, Sequence[Launch]], begin: Begin) -> dict[str, list[float]]:
+        """None."""
+        return {name: [] for name in launches}
+
+
+class CudaExecutor:
+    """See :class:`Executor`. Launches are captured in graphs, so that no time of the host is in theirs."""
+
+    def __init__(self, device: CudaDevice, operation: Measurable, sets: Sequence[Operands], settings: Settings) -> None:
+        """Copy the inputs of each set to the device."""
+        self._device, self._operation, self._sets, self._settings = device, operation, sets, settings
+        self._inputs = [[self._uploaded(array) for array in one.inputs] for one in sets]
+        self._outs = [device.allocate(one.out.nbytes) for one in sets]
+        self._workspace, self._workspace_bytes = 0, 0
+
+    def _uploaded(self, array: Any) -> int:
+        address = self._device.allocate(array.nbytes)
+        self._device.upload(array, address)
+        return address
+
+    def launches(self, plan: OperationPlan[Any]) -> list[Launch]:
+        """Plans with addresses of the device. All share one workspace, because launches follow each other."""
+        if plan.workspace_bytes > self._workspace_bytes:
+            self._workspace_bytes = plan.workspace_bytes
+            self._workspace = self._device.allocate(plan.workspace_bytes)
+        bind, stream = self._operation.bind_addresses, self._device.stream
+        return [
+            bind(plan, inputs, out, stream, self._workspace)
+            for inputs, out in zip(self._inputs, self._outs, strict=True)
+        ]
+
+    def poison(self) -> None:
+        """Copy poison to the device."""
+        for one, out in zip(self._sets, self._outs, strict=True):
+            one.poison()
+            self._device.upload(one.out, out)
+
+    def fetch(self) -> None:
+        """Copy back what was written."""
+        for one, out in zip(self._sets, self._outs, strict=True):
+            self._device.download(out, one.out)
+
+    def instructions(self) -> Mapping[str, int] | None:
+        """A GPU counts none."""
+        return None
+
+    def seconds(self, launches: Mapping[str, Sequence[Launch]], begin: Begin) -> dict[str, list[float]]:
+        """By events around the replay of a graph."""
+        replays: dict[str, Callable[[], float]] = {}
+        for name, each in launches.items():
+            begin(name)
+            once = self._graph(each, max(len(each), 1))
+            repeat = repeat_for(max(once(), once()) / max(len(each), 1), self._settings)
+            whole = self._graph(each, repeat)
+            for _ in range(max(1, math.ceil(self._settings.warmup / repeat))):
+                whole()
+            replays[name] = lambda whole=whole, repeat=repeat: whole() / repeat  # type: ignore[misc]
+        return in_turns(replays, self._settings.rounds, begin)
+
+    def _graph(self, each: Sequence[Launch], count: int) -> Callable[[], float]:
+        def work() -> None:
+            for number in range(count):
+                each[number % len(each)]()
+
+        return self._device.capture(work)

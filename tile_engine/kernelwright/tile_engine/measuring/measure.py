@@ -1,0 +1,72 @@
+"""Measures kernels of one library on one problem, in this process."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from kernelwright.dispatch import Device, Dispatcher, KernelLibrary, KernelwrightError
+from kernelwright.tile_engine.measuring.executors import Executor, executor
+from kernelwright.tile_engine.measuring.settings import Settings
+from kernelwright.tile_engine.measuring.timing import Launch
+from kernelwright.tile_engine.operation import Measurable, Operands, Record
+
+Report = dict[str, Any]
+OK, WRONG, REFUSED, FAILED = "ok", "wrong", "refused", "failed"
+
+
+class Measurement:
+    """Kernels of a library on problems of an operation, on one device."""
+
+    def __init__(self, library: KernelLibrary, device: Device, operation: Measurable, settings: Settings) -> None:
+        """``settings`` say how kernels are checked and timed."""
+        self._library, self._device, self._operation, self._settings = library, device, operation, settings
+
+    def run(self, record: Record, kernels: Sequence[str], begin: Callable[[str], None]) -> Iterator[Report]:
+        """One report for each kernel, by identity; ``begin`` is told which kernel is about to be launched.
+
+        Reports of right kernels come last, because they are timed in turns. ValueError for a device that the engine
+        cannot time.
+        """
+        count = 1 if self._device.simulated else self._settings.rotating_buffers
+        sets = [self._operation.operands(record, self._settings.seed + number) for number in range(count)]
+        on_device = executor(self._device, self._operation, sets, self._settings)
+        timed: dict[str, list[Launch]] = {}
+        reports: dict[str, Report] = {}
+        for identity in kernels:
+            begin(identity)
+            report, launches = self._check(record, identity, sets, on_device)
+            if launches:
+                timed[identity], reports[identity] = launches, report
+            else:
+                yield report
+        for identity, seconds in on_device.seconds(timed, begin).items():
+            times = [statistics.median(seconds), min(seconds), max(seconds)] if seconds else None
+            yield {**reports[identity], "latency_ms": times and [1e3 * value for value in times]}
+
+    def _check(
+        self, record: Record, identity: str, sets: Sequence[Operands], on_device: Executor
+    ) -> tuple[Report, list[Launch]]:
+        """What the first launch on each set gave, and the launches if the kernel may be timed."""
+        report: Report = {"kernel": identity, "status": OK, "reason": "", "error": None, "non_zero": None}
+        dispatcher = Dispatcher(self._library, device=self._device, selection=identity)
+        if reason := self._operation.serves(dispatcher, record):
+            return {**report, "status": REFUSED, "reason": reason}, []
+        try:
+            on_device.poison()
+            launches = on_device.launches(dispatcher.plan(self._operation.problem(record)))
+            for launch in launches:
+                launch()
+            on_device.fetch()
+        except KernelwrightError as error:
+            return {**report, "status": FAILED, "reason": str(error)}, []
+        report["instructions"] = on_device.instructions()
+        report["non_zero"] = int(np.count_nonzero(sets[0].out.astype(np.float32)))
+        if self._settings.verify:
+            report["error"] = max(one.error() for one in sets)
+            if not report["error"] <= 1:
+                return {**report, "status": WRONG, "reason": "an element is beyond its error bound"}, []
+        return report, launches

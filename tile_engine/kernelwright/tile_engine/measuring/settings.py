@@ -1,0 +1,44 @@
+"""How a kernel is timed and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a kernel is timed and checked.
+
+    :ivar warmup: launches before the first timed one.
+    :ivar repeat: launches in a round; 0 for as many as take ``duration_s`` divided by ``rounds``.
+    :ivar duration_s: seconds of timed launches in all.
+    :ivar rounds: rounds, in each of which the kernels of a batch take turns; times are medians over rounds.
+    :ivar flush_cache: whether memory of the size of the last-level cache is overwritten before each round.
+    :ivar rotating_buffers: sets of operands that launches rotate through, so that a set has left the cache when it is
+        used again; 1 for the same operands in each launch.
+    :ivar verify: whether results are compared with exact ones. A wrong kernel is not timed.
+    :ivar seed: of the operands.
+    """
+
+    warmup: int = 3
+    repeat: int = 0
+    duration_s: float = 0.2
+    rounds: int = 5
+    flush_cache: bool = False
+    rotating_buffers: int = 1
+    verify: bool = True
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """ValueError for a number that makes no measurement."""
+        for name, least in (("warmup", 0), ("repeat", 0), ("rounds", 1), ("rotating_buffers", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} is {getattr(self, name)}; allowed: at least {least}")
+        if not self.duration_s > 0:
+            raise ValueError(f"duration is {self.duration_s} s; allowed: more than 0")
+
+    def as_json(self) -> Mapping[str, Any]:
+        """The fields as JSON values."""
+        return asdict(self)

@@ -1,0 +1,85 @@
+"""Rounds in which several launches take turns, and times of launches on a CPU."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from kernelwright.tile_engine.measuring.settings import Settings
+
+Launch = Callable[[], object]
+_FLUSHED_BYTES = 256 << 20  # more than the last-level cache of current processors' core complexes
+_MOST_LAUNCHES = 10_000  # of a round
+
+
+def in_turns(
+    measured: Mapping[str, Callable[[], float]], rounds: int, begin: Callable[[str], None]
+) -> dict[str, list[float]]:
+    """What each function returns in each round; ``begin`` is told the name before.
+
+    The order of names rotates, so that a change of the clock or of the load meets all of them.
+    """
+    found: dict[str, list[float]] = {name: [] for name in measured}
+    names = list(measured)
+    for turn in range(rounds):
+        first = turn % len(names) if names else 0
+        for name in names[first:] + names[:first]:
+            begin(name)
+            found[name].append(measured[name]())
+    return found
+
+
+def repeat_for(once_s: float, settings: Settings) -> int:
+    """Launches in a round of a launch that takes ``once_s`` seconds."""
+    wanted = settings.duration_s / settings.rounds / max(once_s, 1e-9)
+    return settings.repeat or max(1, min(_MOST_LAUNCHES, math.ceil(wanted)))
+
+
+def timed_calls(
+    launches: Mapping[str, Sequence[Launch]], settings: Settings, begin: Callable[[str], None]
+) -> dict[str, list[float]]:
+    """Seconds of one call in each round, by name.
+
+    Each name has one launch for each set of operands; calls rotate through them.
+    """
+    flush = _flusher() if settings.flush_cache else None
+    measured = {}
+    for name, each in launches.items():
+        begin(name)
+        measured[name] = _round(each, repeat_for(_warm_up(each, settings.warmup), settings), flush)
+    return in_turns(measured, settings.rounds, begin)
+
+
+def _warm_up(each: Sequence[Launch], launches: int) -> float:
+    """Seconds of one of the launches, which are at least one."""
+    count = max(launches, 1)
+    start = time.perf_counter()
+    for number in range(count):
+        each[number % len(each)]()
+    return (time.perf_counter() - start) / count
+
+
+def _round(each: Sequence[Launch], repeat: int, flush: Launch | None) -> Callable[[], float]:
+    sets = len(each)
+
+    def measured() -> float:
+        if flush is not None:
+            flush()
+        start = time.perf_counter()
+        for number in range(repeat):
+            each[number % sets]()
+        return (time.perf_counter() - start) / repeat
+
+    return measured
+
+
+def _flusher() -> Launch:
+    memory = np.zeros(_FLUSHED_BYTES, np.uint8)
+
+    def flush() -> None:
+        memory[::64] += 1
+
+    return flush

@@ -1,0 +1,65 @@
+"""The interface of an operation that the tile engine measures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from kernelwright.dispatch import Dispatcher, OperationPlan
+
+Record = Mapping[str, Any]
+"""A problem as JSON values; the keys are columns of the table of results."""
+
+
+class Operands(Protocol):
+    """One set of arrays."""
+
+    @property
+    def inputs(self) -> Sequence[np.ndarray[Any, Any]]:
+        """What a launch reads."""
+
+    @property
+    def out(self) -> np.ndarray[Any, Any]:
+        """What a launch writes."""
+
+    def poison(self) -> None:
+        """Fill ``out`` with what no result is, so that an element that is not written counts as an error."""
+
+    def error(self) -> float:
+        """The largest error of an element of ``out`` as a share of its bound; infinite for one that was not written."""
+
+
+class Measurable(Protocol):
+    """An operation."""
+
+    name: str
+    columns: Sequence[str]
+    """Names of a record's values, in the order of the table."""
+
+    def read(self, record: Record) -> Record:
+        """A record with every column. ValueError names what is missing, unknown or illegal."""
+
+    def problem(self, record: Record) -> Any:
+        """The problem that a dispatcher plans."""
+
+    def operands(self, record: Record, seed: int) -> Operands:
+        """Operands of small integers, the same for equal seeds."""
+
+    def bind(self, plan: OperationPlan[Any], operands: Operands) -> Callable[[], object]:
+        """A launch with the arrays of this process."""
+
+    def bind_addresses(
+        self, plan: OperationPlan[Any], inputs: Sequence[int], out: int, stream: int, workspace: int
+    ) -> Callable[[], object]:
+        """A launch with the same arrays at addresses of a GPU, in the order of ``inputs``."""
+
+    def serves(self, dispatcher: Dispatcher, record: Record) -> str:
+        """Empty if some kernel of the dispatcher serves the problem, else the reason of the refusal."""
+
+    def flops(self, record: Record) -> int:
+        """Multiplications and additions of the problem."""
+
+    def bytes_moved(self, record: Record) -> int:
+        """Bytes of operands that are read and written at least once."""

@@ -1,0 +1,1 @@
+"""The operations that the tile engine measures, a module for each."""

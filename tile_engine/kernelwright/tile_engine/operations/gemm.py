@@ -1,0 +1,140 @@
+"""GEMM as the tile engine measures it: D (m, n) = A (m, k) · B (k, n), batches and fused activations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from kernelwright.dispatch import Dispatcher, GemmProblem, NoKernelError, OperationPlan, Plan, ProblemError, dtypes
+from kernelwright.tile_engine.operation import Operands, Record
+
+_DEFAULTS: dict[str, Any] = {"batch": 1, "layout": "rcr", "dtype": "fp16"}
+# Half a unit in the last place, relative to 1; integers are exact.
+_ROUNDOFF = {"fp32": 2.0**-24, "fp16": 2.0**-11, "bf16": 2.0**-8, "int32": 0.0}
+_ROUNDOFF_8_BITS = 2.0**-3  # bf8 has two bits of mantissa
+_ALL_CHECKED = 1 << 31  # multiplications; larger products are checked in part, as float64 takes long for all
+_SAMPLED = 64  # rows and columns
+_LARGEST = 4  # of operands: sums of k products stay exact in fp32 up to k = 2**24 / 16
+
+
+class Gemm:
+    """See :class:`kernelwright.tile_engine.operation.Measurable`."""
+
+    name = "gemm"
+    columns: Sequence[str] = ("m", "n", "k", "batch", "layout", "dtype")
+
+    def read(self, record: Record) -> Record:
+        """Keys are m, n, k and, if they differ from 1, rcr and fp16, batch, layout, dtype; capitals are allowed."""
+        given = {key.lower(): value for key, value in record.items()}
+        if unknown := sorted(set(given) - set(self.columns)):
+            raise ValueError(f"a GEMM problem has unknown keys {unknown}; allowed: {', '.join(self.columns)}")
+        if missing := [key for key in ("m", "n", "k") if key not in given]:
+            raise ValueError(f"a GEMM problem lacks {', '.join(missing)}: {dict(record)!r}")
+        whole = {**_DEFAULTS, **given}
+        try:
+            self.problem(whole)
+        except (ProblemError, TypeError) as error:
+            raise ValueError(f"{dict(record)!r}: {error}") from None
+        return {key: whole[key] for key in self.columns}
+
+    def problem(self, record: Record) -> GemmProblem:
+        """The problem of contiguous matrices."""
+        m, n, k, batch = (record[key] for key in ("m", "n", "k", "batch"))
+        strides = {"stride_a": m * k, "stride_b": k * n, "stride_c": m * n} if batch > 1 else {}
+        return GemmProblem(m, n, k, dtype=record["dtype"], layout=record["layout"], batch=batch, **strides)
+
+    def operands(self, record: Record, seed: int) -> GemmOperands:
+        """Whole numbers of magnitude up to 4."""
+        return GemmOperands(self.problem(record), seed)
+
+    def bind(self, plan: OperationPlan[Any], operands: Operands) -> Callable[[], object]:
+        """A bound plan."""
+        assert isinstance(plan, Plan)
+        a, b = operands.inputs
+        return plan.bind(a, b, out=operands.out)
+
+    def bind_addresses(
+        self, plan: OperationPlan[Any], inputs: Sequence[int], out: int, stream: int, workspace: int
+    ) -> Callable[[], object]:
+        """A call of the plan."""
+        assert isinstance(plan, Plan)
+        a, b = inputs
+        return lambda: plan(a, b, out=out, stream=stream, workspace=workspace)
+
+    def serves(self, dispatcher: Dispatcher, record: Record) -> str:
+        """The dispatcher's own reason."""
+        try:
+            dispatcher.plan(self.problem(record))
+        except NoKernelError as error:
+            return str(error)
+        return ""
+
+    def flops(self, record: Record) -> int:
+        """2·m·n·k of each product."""
+        return 2 * int(record["m"] * record["n"] * record["k"] * record["batch"])
+
+    def bytes_moved(self, record: Record) -> int:
+        """A and B once, D once."""
+        problem = self.problem(record)
+        m, n, k = problem.m, problem.n, problem.k
+        size = dtypes.ITEMSIZE
+        each = m * k * size[problem.dtype_a] + k * n * size[problem.dtype_b] + m * n * size[problem.dtype_c]
+        return int(each * problem.batch)
+
+
+class GemmOperands:
+    """A, B and D of one problem; D starts poisoned."""
+
+    def __init__(self, problem: GemmProblem, seed: int) -> None:
+        """Draw A and B; equal seeds give equal numbers."""
+        self._rng = np.random.default_rng(seed)
+        lead = (problem.batch,) if problem.batch > 1 else ()
+        m, n, k = problem.m, problem.n, problem.k
+        self.inputs = (
+            self._matrix((*lead, m, k), problem.dtype_a, problem.layout[0]),
+            self._matrix((*lead, k, n), problem.dtype_b, problem.layout[1]),
+        )
+        self._integer = problem.dtype_c == "int32"
+        self._roundoff = _ROUNDOFF.get(problem.dtype_c, _ROUNDOFF_8_BITS)
+        self.out = _ordered(np.zeros((*lead, m, n), np.int8), problem.dtype_c, problem.layout[2])
+        self.poison()
+
+    def poison(self) -> None:
+        """NaN, or an integer below every result."""
+        self.out[...] = -(2**31) if self._integer else np.nan
+
+    def error(self) -> float:
+        """Of every element; of large products, of some rows and columns, while every element must be written."""
+        a, b = self.inputs
+        m, n = a.shape[-2], b.shape[-1]
+        if a.size * n <= _ALL_CHECKED:
+            return self._share(a, b, self.out)
+        written = self.out != -(2**31) if self._integer else ~np.isnan(self.out.astype(np.float32))
+        if not written.all():
+            return math.inf
+        rows = np.sort(self._rng.choice(m, min(m, _SAMPLED), replace=False))
+        columns = np.sort(self._rng.choice(n, min(n, _SAMPLED), replace=False))
+        of_rows = self._share(a[..., rows, :], b, self.out[..., rows, :])
+        return max(of_rows, self._share(a, b[..., columns], self.out[..., columns]))
+
+    def _share(self, a: Any, b: Any, out: Any) -> float:
+        exact = a.astype(np.float64) @ b.astype(np.float64)
+        off = np.abs(out.astype(np.float64) - exact)
+        bound = np.maximum(self._roundoff * np.abs(exact), np.finfo(np.float64).tiny)
+        with np.errstate(over="ignore"):
+            share = np.where(off == 0, 0.0, off / bound)
+        return float(np.nan_to_num(share, nan=np.inf).max(initial=0.0))
+
+    def _matrix(self, shape: tuple[int, ...], dtype: str, layout: str) -> np.ndarray[Any, Any]:
+        return _ordered(self._rng.integers(-_LARGEST, _LARGEST + 1, shape, np.int8), dtype, layout)
+
+
+def _ordered(values: np.ndarray[Any, Any], dtype: str, layout: str) -> np.ndarray[Any, Any]:
+    """Each matrix row-major, or column-major through a transposed view."""
+    kind = dtypes.numpy_dtype(dtype)
+    if layout == "r":
+        return np.ascontiguousarray(values.astype(kind))
+    return np.ascontiguousarray(values.swapaxes(-1, -2).astype(kind)).swapaxes(-1, -2)

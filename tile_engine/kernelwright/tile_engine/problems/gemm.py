@@ -1,0 +1,62 @@
+"""GEMM problems of models: the linear layers, each with some numbers of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kernelwright.tile_engine.problems.linear_layers import linear_layers
+from kernelwright.tile_engine.problems.models import HELD_OUT, PARTS, TUNING, models
+
+# Rows of A, which are tokens: decoding one sequence, decoding a batch, a short prompt, a prompt, a batch of prompts.
+ROWS: tuple[tuple[int, ...], ...] = (
+    (1, 2, 4, 7, 8),
+    (16, 17, 32, 40, 64),
+    (100, 120, 128, 200, 256),
+    (333, 512, 777, 1000, 1024, 1100),
+    (2048, 3000, 4096, 8192, 16384),
+)
+_LAST_TOKENS = 3  # kinds of ROWS that a layer of last tokens meets
+
+
+@dataclass(frozen=True)
+class LayerProblem:
+    """One product of A (m, k) and B (k, n), and the layer that it comes from."""
+
+    m: int
+    n: int
+    k: int
+    epilogue: str
+    model: str
+    family: str
+    layer: str
+
+
+def layer_problems(part: str) -> tuple[LayerProblem, ...]:
+    """The problems of the models of a part, each shape once: no (m, n, k, epilogue) stands twice.
+
+    A held-out model may have a weight of the extents of a tuning model's; that layer is left out.
+    A layer meets one number of rows of each kind of ROWS. Which one follows from the layer's place in the list, so that
+    adding a model at its end changes no other problem. ValueError for a part that is none of PARTS.
+    """
+    if part not in PARTS:
+        raise ValueError(f"no part of the models is called {part!r}; allowed: {', '.join(PARTS)}")
+    posed = list(_problems(part))
+    if part == HELD_OUT:
+        tuned = {(problem.n, problem.k) for problem in _problems(TUNING)}
+        posed = [problem for problem in posed if (problem.n, problem.k) not in tuned]
+    found = {(p.m, p.n, p.k, p.epilogue): p for p in reversed(posed)}
+    return tuple(reversed(found.values()))
+
+
+def _problems(part: str) -> Iterator[LayerProblem]:
+    place = 0
+    for model in models():
+        if model.part != part:
+            continue
+        for layer in linear_layers(model):
+            kinds = ROWS[:_LAST_TOKENS] if layer.last_tokens_only else ROWS
+            for kind, rows in enumerate(kinds):
+                m = rows[(place + 2 * kind) % len(rows)]
+                yield LayerProblem(m, layer.n, layer.k, layer.epilogue, model.name, model.family, layer.name)
+            place += 1

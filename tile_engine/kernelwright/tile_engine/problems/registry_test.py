@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kernelwright.tile_engine.problems.registry import KEYS, problems
+from kernelwright.tile_engine.registry import measurable
+
+GEMM = measurable("gemm")
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_every_key_has_problems_of_its_dtype(key: str) -> None:
+    found = problems(GEMM, key)
+    assert len(found) >= 300
+    assert {record["dtype"] for record in found} == {key.rpartition("-")[2]}
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_file_holds_a_list_or_an_object_with_one(tmp_path: Path, wrapped: bool) -> None:
+    listed = [{"m": 1, "n": 2, "k": 3, "batch": 1, "layout": "rrr", "dtype": "fp32"}, {"m": 1, "n": 2, "k": 3}]
+    path = tmp_path / "p.json"
+    path.write_text(json.dumps({"problems": listed * 2} if wrapped else listed))
+    assert [(record["layout"], record["dtype"]) for record in problems(GEMM, str(path))] == [
+        ("rrr", "fp32"),
+        ("rcr", "fp16"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "is not JSON"),
+        ("{}", "holds no list of problems"),
+        ("[]", "holds no problem"),
+        ("[3]", "a problem is an object, not 3"),
+        ('[{"m": 1}]', "lacks n, k"),
+    ],
+)
+def test_a_file_that_holds_no_problem_says_why(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "p.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        problems(GEMM, str(path))
+
+
+def test_an_unknown_key_lists_the_keys() -> None:
+    with pytest.raises(ValueError, match="'gemm' is neither a file nor a key; keys: gemm-tuning-fp32, "):
+        problems(GEMM, "gemm")

@@ -1,0 +1,15 @@
+"""Every operation that the tile engine measures: one line each."""
+
+from __future__ import annotations
+
+from kernelwright.tile_engine.operation import Measurable
+from kernelwright.tile_engine.operations.gemm import Gemm
+
+_OPERATIONS: dict[str, Measurable] = {"gemm": Gemm()}
+
+
+def measurable(name: str) -> Measurable:
+    """The operation by its name. ValueError for another name."""
+    if name not in _OPERATIONS:
+        raise ValueError(f"the tile engine does not measure {name!r}; allowed: {', '.join(_OPERATIONS)}")
+    return _OPERATIONS[name]

@@ -1,0 +1,102 @@
+"""Charts as SVG or PNG, in colours that read on light and dark pages alike."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+from matplotlib.figure import Figure
+
+from kernelwright.tile_engine.results.analysis import Timed, best
+from kernelwright.tile_engine.results.cover import Step
+
+_NEUTRAL = "#808080"
+# Of Okabe and Ito's palette, which colour-blind readers tell apart: https://jfly.uni-koeln.de/color
+_BLUE, _ORANGE = "#3b8fd4", "#e69f00"
+_MOST_KERNELS, _MOST_PROBLEMS = 30, 60  # of a heat map
+
+
+def roofline(times: Sequence[Timed], flops_per_s: float | None, bytes_per_s: float | None) -> Figure:
+    """Best rate of each problem over its arithmetic intensity, under the architecture's roof where it is known."""
+    points = [(_intensity(one), float(one.cells["tflops"])) for one in best(times).values()]
+    figure, axes = _axes("operations per byte", "TFLOP/s")
+    axes.loglog([x for x, _ in points], [y for _, y in points], "o", ms=4, color=_BLUE)
+    if flops_per_s and bytes_per_s and points:
+        low, high = min(x for x, _ in points), max(x for x, _ in points)
+        ridge = flops_per_s / bytes_per_s
+        ends = sorted({low / 2, min(max(ridge, low / 2), high * 2), high * 2})
+        axes.plot(ends, [min(flops_per_s, x * bytes_per_s) / 1e12 for x in ends], color=_NEUTRAL, lw=1)
+    return figure
+
+
+def cover_curve(steps: Sequence[Step], cost: str) -> Figure:
+    """How near the first kernels of a cover come to the best ones, over what they cost."""
+    figure, axes = _axes(cost, "share of the best kernel's speed")
+    axes.plot([step.cost for step in steps], [step.efficiency for step in steps], "o-", ms=3, color=_BLUE, label="mean")
+    axes.plot([step.cost for step in steps], [step.worst for step in steps], "s--", ms=3, color=_ORANGE, label="worst")
+    axes.set_ylim(0, 1.05)
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.legend(frameon=False, labelcolor=_NEUTRAL)
+    return figure
+
+
+def heat_map(times: Sequence[Timed]) -> Figure:
+    """Shares of the best kernel's speed: kernels, those that are best most often first, over problems."""
+    fastest = best(times)
+    wins: dict[str, int] = {}
+    for one in fastest.values():
+        wins[one.identity] = wins.get(one.identity, 0) + 1
+    names = {one.identity: one.kernel for one in times}
+    kernels = sorted(names, key=lambda identity: (-wins.get(identity, 0), names[identity]))[:_MOST_KERNELS]
+    problems = list(fastest)[:_MOST_PROBLEMS]
+    share = {(one.problem, one.identity): fastest[one.problem].milliseconds / one.milliseconds for one in times}
+    cells = [[share.get((problem, kernel), math.nan) for problem in problems] for kernel in kernels]
+    figure, axes = _axes("problem", "", height=1.2 + 0.16 * len(kernels))
+    image = axes.imshow(cells, aspect="auto", vmin=0, vmax=1, cmap="viridis", interpolation="nearest")
+    axes.set_yticks(range(len(kernels)), [_short(names[kernel]) for kernel in kernels], fontsize=5)
+    axes.set_xticks(range(len(problems)), [str(problem) for problem in problems], fontsize=4, rotation=90)
+    bar = figure.colorbar(image, ax=axes, fraction=0.02, pad=0.01)
+    bar.ax.tick_params(colors=_NEUTRAL, labelsize=6)
+    return figure
+
+
+def svg(figure: Figure) -> str:
+    """The figure as an ``<svg>`` element without a background; equal figures give equal text."""
+    with matplotlib.rc_context({"svg.hashsalt": "kernelwright", "svg.fonttype": "none"}):
+        text = io.StringIO()
+        figure.savefig(text, format="svg", transparent=True, bbox_inches="tight", metadata={"Date": None})
+    return text.getvalue()[text.getvalue().index("<svg") :]
+
+
+def save_png(figure: Figure, path: Path) -> None:
+    """Write the figure with a white background."""
+    figure.savefig(path, dpi=160, facecolor="white", bbox_inches="tight", metadata={"Software": None})
+
+
+def _axes(x: str, y: str, height: float = 3.2) -> tuple[Figure, Any]:
+    figure = Figure(figsize=(8, height))
+    axes = figure.add_subplot()
+    axes.set_xlabel(x, color=_NEUTRAL)
+    axes.set_ylabel(y, color=_NEUTRAL)
+    axes.tick_params(colors=_NEUTRAL, which="both", labelsize=7)
+    axes.spines[["top", "right"]].set_visible(False)
+    for spine in axes.spines.values():
+        spine.set_color(_NEUTRAL)
+    axes.grid(alpha=0.2, color=_NEUTRAL)
+    return figure, axes
+
+
+def _intensity(one: Timed) -> float:
+    """Operations per byte: both rates are of the same time."""
+    return float(one.cells["tflops"]) * 1e12 / (float(one.cells["bandwidth_gb_s"]) * 1e9)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 70 else f"{name[:40]}…{name[-29:]}"

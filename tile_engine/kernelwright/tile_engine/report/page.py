@@ -1,0 +1,90 @@
+"""The page: what a table says, with charts inside, as one file that needs nothing else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from kernelwright.arch import Arch
+from kernelwright.tile_engine.measuring.measure import OK, REFUSED
+from kernelwright.tile_engine.report import charts
+from kernelwright.tile_engine.results.analysis import Cells, best, changes, selection_efficiency, timed
+from kernelwright.tile_engine.results.cover import greedy_cover
+
+_MOST_LISTED = 50  # failures, regressions
+
+
+@dataclass(frozen=True)
+class Input:
+    """A table and its name."""
+
+    name: str
+    rows: Sequence[Cells]
+
+
+def page(table: Input, columns: Sequence[str], arch: Arch | None, earlier: Input | None = None) -> str:
+    """HTML. ``columns`` are those of a problem; ``arch`` draws the roof; ``earlier`` is compared with the table.
+
+    ValueError for a table without a single time.
+    """
+    times = timed(table.rows)
+    if not times:
+        raise ValueError(f"{table.name} has no row with a time, so there is nothing to report")
+    steps = greedy_cover(times)
+    found: dict[str, Any] = {
+        "name": table.name,
+        "arch": table.rows[0]["arch"],
+        "device": table.rows[0]["device"],
+        "dates": sorted({row["date"] for row in table.rows}),
+        "counts": Counter(row["status"] for row in table.rows).most_common(),
+        "kernels": len({row["identity"] for row in table.rows}),
+        "problems": len({row["problem_idx"] for row in table.rows}),
+        "columns": columns,
+        "best": list(best(times).values()),
+        "selection": selection_efficiency(times),
+        "cover": steps,
+        "failures": [row for row in table.rows if row["status"] not in (OK, REFUSED)][:_MOST_LISTED],
+        "earlier": earlier.name if earlier else "",
+        "changes": changes(timed(earlier.rows), times)[:_MOST_LISTED] if earlier else [],
+        "charts": {name: charts.svg(figure) for name, figure in figures(table, arch).items()},
+    }
+    template = resources.files(__package__).joinpath("templates/page.html.jinja").read_text("utf-8")
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    return environment.from_string(template).render(found)
+
+
+def figures(table: Input, arch: Arch | None) -> dict[str, Any]:
+    """The charts by name."""
+    times = timed(table.rows)
+    return {
+        "roofline": charts.roofline(times, *_roof(table, arch)),
+        "cover": charts.cover_curve(greedy_cover(times), "kernels"),
+        "heat_map": charts.heat_map(times),
+    }
+
+
+def write_pngs(table: Input, arch: Arch | None, folder: Path) -> list[Path]:
+    """Each chart as a PNG file in ``folder``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, figure in figures(table, arch).items():
+        written.append(folder / f"{name}.png")
+        charts.save_png(figure, written[-1])
+    return written
+
+
+def _roof(table: Input, arch: Arch | None) -> tuple[float | None, float | None]:
+    """Peak operations and bytes per second; None where problems differ in dtype, or the arch states no peak."""
+    dtypes = {row.get("dtype", "") for row in table.rows if row["latency_ms"]}
+    if arch is None or len(dtypes) != 1 or not arch.compute_units:
+        return None, None
+    per_clock = arch.flops_per_clock_per_cu.get(dtypes.pop())
+    if per_clock is None:
+        return None, None
+    return per_clock * arch.compute_units * arch.clock_ghz * 1e9, arch.memory_gbytes_per_s * 1e9

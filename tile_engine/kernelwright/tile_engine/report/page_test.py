@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import html.parser
+from pathlib import Path
+
+import pytest
+
+from kernelwright.arch import load
+from kernelwright.tile_engine.report.page import Input, page, write_pngs
+
+COLUMNS = ("m", "n", "k", "dtype")
+
+
+def row(kernel: str, problem: int, ms: float | None, **fields: str) -> dict[str, str]:
+    rates = {"latency_ms": "", "tflops": "", "bandwidth_gb_s": ""}
+    if ms:
+        rates = {"latency_ms": str(ms), "tflops": str(1 / ms), "bandwidth_gb_s": str(9 / ms)}
+    base = {"kernel": kernel, "identity": f"id-{kernel}", "problem_idx": str(problem), "status": "ok", "reason": ""}
+    place = {"arch": "sm_90a", "device": "cuda:0", "date": "2026-11-22", "selected": ""}
+    return {**base, **place, **rates, "m": "64", "n": "32", "k": "16", "dtype": "bf16", **fields}
+
+
+ROWS = [
+    row("fast", 0, 1.0), row("slow", 0, 2.0, selected="1"), row("fast", 1, 3.0, selected="1"),
+    row("<broken>", 0, None, status="crashed", reason="signal SIGSEGV: <boom>"),
+    row("other", 1, None, status="refused"),
+]  # fmt: skip
+
+
+class Balanced(html.parser.HTMLParser):
+    """Fails on a tag that is closed in another order than it was opened, and collects what a page refers to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.fetched: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in ("meta", "br", "link", "img"):
+            self.open.append(tag)
+        self.fetched += [value or "" for name, value in attrs if name in ("src", "href") and tag != "use"]
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.fetched += [value or "" for name, value in attrs if name in ("src", "href")]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_a_page_is_whole_html_that_fetches_nothing() -> None:
+    text = page(Input("t.csv", ROWS), COLUMNS, load("sm_90a"), Input("old.csv", [row("fast", 0, 0.5)]))
+    parser = Balanced()
+    parser.feed(text)
+    assert parser.open == []
+    assert all(not where or where.startswith("#") for where in parser.fetched)
+    assert text.count("<svg") == 3
+    for said in (
+        "mean\n75.0 %",
+        "&lt;broken&gt;",
+        "signal SIGSEGV: &lt;boom&gt;",
+        "3 ok, 1 crashed, 1 refused",
+        "Since old.csv",
+    ):
+        assert said in text
+    assert '<td class="bad">2.000</td>' in text  # twice the time of the earlier table
+    assert "<broken>" not in text
+
+
+def test_equal_tables_give_equal_pages() -> None:
+    assert page(Input("t", ROWS), COLUMNS, None) == page(Input("t", ROWS), COLUMNS, None)
+
+
+def test_a_table_without_times_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"t\.csv has no row with a time"):
+        page(Input("t.csv", ROWS[-1:]), COLUMNS, None)
+
+
+def test_charts_are_png_files_too(tmp_path: Path) -> None:
+    written = write_pngs(Input("t", ROWS), load("sm_90a"), tmp_path / "new")
+    assert [path.name for path in written] == ["roofline.png", "cover.png", "heat_map.png"]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in written)

@@ -1,0 +1,108 @@
+"""What a table of rows says: the best kernel of each problem, efficiencies, the selector's regret, regressions."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kernelwright.tile_engine.measuring.measure import OK
+
+Cells = Mapping[str, str]
+"""A row as CSV holds it: every value a text."""
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A right kernel on a problem.
+
+    :ivar problem: the problem's index.
+    :ivar milliseconds: median time of a launch.
+    :ivar selected: whether the dispatcher chooses this kernel for the problem.
+    """
+
+    problem: int
+    identity: str
+    kernel: str
+    milliseconds: float
+    selected: bool
+    cells: Cells
+
+
+def timed(rows: Iterable[Cells]) -> list[Timed]:
+    """The rows with times; of several rows of a pair the last, which a repeated run appended."""
+    found: dict[tuple[int, str], Timed] = {}
+    for cells in rows:
+        if cells["status"] == OK and cells["latency_ms"]:
+            one = Timed(
+                int(cells["problem_idx"]), cells["identity"], cells["kernel"], float(cells["latency_ms"]),
+                cells["selected"] == "1", cells,
+            )  # fmt: skip
+            found[one.problem, one.identity] = one
+    return list(found.values())
+
+
+def best(times: Sequence[Timed]) -> dict[int, Timed]:
+    """The fastest kernel of each problem."""
+    found: dict[int, Timed] = {}
+    for one in times:
+        if one.problem not in found or one.milliseconds < found[one.problem].milliseconds:
+            found[one.problem] = one
+    return dict(sorted(found.items()))
+
+
+@dataclass(frozen=True)
+class Efficiency:
+    """Shares of the best kernel's speed that the selected kernels reach, over ``problems`` problems.
+
+    ``lowest`` are the problems with the lowest shares, worst first.
+    """
+
+    problems: int
+    mean: float
+    median: float
+    p10: float
+    minimum: float
+    lowest: tuple[tuple[float, Timed, Timed], ...]
+
+
+def selection_efficiency(times: Sequence[Timed], worst: int = 10) -> Efficiency | None:
+    """How good the dispatcher's choices are; None where no row is marked as selected.
+
+    A share is the time of the fastest kernel over the time of the selected one. A problem counts where the selected
+    kernel has a time.
+    """
+    fastest = best(times)
+    shares = [(fastest[one.problem].milliseconds / one.milliseconds, one) for one in times if one.selected]
+    if not shares:
+        return None
+    values = sorted(share for share, _ in shares)
+    low = sorted(shares, key=lambda pair: pair[0])[:worst]
+    return Efficiency(
+        problems=len(values),
+        mean=statistics.fmean(values),
+        median=statistics.median(values),
+        p10=values[max(0, -(-len(values) // 10) - 1)],
+        minimum=values[0],
+        lowest=tuple((share, one, fastest[one.problem]) for share, one in low),
+    )
+
+
+@dataclass(frozen=True)
+class Change:
+    """A pair in two tables; ``ratio`` is the new time over the old one, so above 1 means slower."""
+
+    ratio: float
+    old: Timed
+    new: Timed
+
+
+def changes(old: Sequence[Timed], new: Sequence[Timed]) -> list[Change]:
+    """Pairs of kernel and problem that both tables have, regressions first.
+
+    Problems are matched by their index, so both tables must be of one problem set.
+    """
+    before = {(one.problem, one.identity): one for one in old}
+    pairs = [(before[key], one) for one in new if (key := (one.problem, one.identity)) in before]
+    found = [Change(after.milliseconds / earlier.milliseconds, earlier, after) for earlier, after in pairs]
+    return sorted(found, key=lambda change: -change.ratio)

@@ -1,0 +1,67 @@
+"""A CSV file of rows that grows while they are measured, and that a later run continues."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+from kernelwright.tile_engine.results.row import Row
+
+
+class CsvFile:
+    """Appends rows, each on disk before the next is measured."""
+
+    def __init__(self, path: Path, columns: Sequence[str], append: bool) -> None:
+        """ValueError if the file has rows and ``append`` is false, or if its columns are others."""
+        self._columns = columns
+        there = path.exists() and path.stat().st_size > 0
+        if there and not append:
+            raise ValueError(f"{path} exists; add --append or --resume to continue it, or remove it")
+        if there:
+            found = read_columns(path)
+            if list(found) != list(columns):
+                raise ValueError(f"{path} has other columns ({', '.join(found)}); write to another file")
+            _drop_torn_line(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("a", newline="", encoding="utf-8")
+        self._writer = csv.DictWriter(self._file, columns, lineterminator="\n")
+        if not there:
+            self._writer.writeheader()
+
+    def __enter__(self) -> CsvFile:
+        """Itself."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def write(self, row: Row) -> None:
+        """Append a row. KeyError for one without a column."""
+        self._writer.writerow({column: row[column] for column in self._columns})
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+
+def read_columns(path: Path) -> Sequence[str]:
+    """The names in the first line."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return next(csv.reader(file), [])
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """All whole rows; a last line that was cut off is left out."""
+    with path.open(newline="", encoding="utf-8") as file:
+        text = file.read()
+    whole = text[: text.rfind("\n") + 1]
+    return list(csv.DictReader(whole.splitlines()))
+
+
+def _drop_torn_line(path: Path) -> None:
+    """Remove a line that a killed run has not finished."""
+    data = path.read_bytes()
+    if not data.endswith(b"\n"):
+        path.write_bytes(data[: data.rfind(b"\n") + 1])

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from kernelwright.arch import load
+from kernelwright.tile_engine.registry import measurable
+from kernelwright.tile_engine.results.csv_file import CsvFile, read_rows
+from kernelwright.tile_engine.results.junit import write_junit
+from kernelwright.tile_engine.results.row import Row, Table
+
+GEMM = measurable("gemm")
+RECORD = GEMM.read({"m": 4096, "n": 4096, "k": 4096, "dtype": "bf16"})
+TABLE = Table(GEMM, load("sm_90a"), "cuda:0", "2026-11-22", "host=a")
+
+
+def report(**fields: Any) -> dict[str, Any]:
+    return {"kernel": "id", "status": "ok", "reason": "", "error": 0.5, "non_zero": 3, **fields}
+
+
+def row(**fields: Any) -> Row:
+    return TABLE.row("name", 7, RECORD, report(**fields), selected=True)
+
+
+def test_a_timed_row_has_rates_and_its_share_of_the_roofline() -> None:
+    made = row(latency_ms=[1.0, 0.9, 1.2])
+    assert list(made) == list(TABLE.columns)
+    assert (made["kernel"], made["problem_idx"], made["m"], made["dtype"]) == ("name", 7, 4096, "bf16")
+    assert made["selected"] == "1"
+    assert (made["latency_ms"], made["latency_min_ms"], made["latency_max_ms"]) == ("1", "0.9", "1.2")
+    assert float(made["tflops"]) == pytest.approx(2 * 4096**3 / 1e-3 / 1e12, rel=1e-4)
+    assert float(made["bandwidth_gb_s"]) == pytest.approx(3 * 2 * 4096**2 / 1e-3 / 1e9, rel=1e-4)
+    peak = 4096 * 132 * 1.83e9
+    assert float(made["roofline"]) == pytest.approx(2 * 4096**3 / peak / 1e-3, rel=1e-3)
+
+
+def test_a_row_without_a_time_says_why_and_counts_instructions() -> None:
+    made = row(status="wrong", reason="far off", instructions={"matrix": 4, "all": 9})
+    assert (made["latency_ms"], made["status"], made["reason"], made["error"]) == ("", "wrong", "far off", 0.5)
+    assert made["instructions"] == "matrix=4;all=9"
+
+
+def test_a_file_is_continued_only_when_asked_and_a_torn_line_is_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "new/t.csv"
+    with CsvFile(path, TABLE.columns, append=False) as file:
+        file.write(row())
+    with pytest.raises(ValueError, match="exists; add --append or --resume"):
+        CsvFile(path, TABLE.columns, append=False)
+    with path.open("a") as torn:
+        torn.write("name,8,40")
+    assert len(read_rows(path)) == 1
+    with CsvFile(path, TABLE.columns, append=True) as file:
+        file.write(row(reason='commas, "quotes"'))
+    assert [one["reason"] for one in read_rows(path)] == ["", 'commas, "quotes"']
+
+
+def test_a_file_of_other_columns_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n")
+    with pytest.raises(ValueError, match="has other columns"):
+        CsvFile(path, TABLE.columns, append=True)
+
+
+def test_junit_counts_failures_and_refusals(tmp_path: Path) -> None:
+    path = tmp_path / "t.xml"
+    write_junit(path, [row(), row(status="refused", reason="k"), row(status="timeout", reason="no answer")])
+    (suite,) = ElementTree.parse(path).getroot()
+    assert suite.attrib == {"name": "problem 7", "tests": "3", "failures": "1", "skipped": "1"}
+    assert [failure.attrib for failure in suite.iter("failure")] == [{"message": "no answer", "type": "timeout"}]

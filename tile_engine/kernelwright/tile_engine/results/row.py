@@ -1,0 +1,80 @@
+"""One row of the table: a kernel on a problem, whatever came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kernelwright.arch import Arch
+from kernelwright.tile_engine.measuring.measure import Report
+from kernelwright.tile_engine.operation import Measurable, Record
+
+Row = dict[str, Any]
+# After the columns of the operation. The first three are those of the CK Tile engine.
+MEASURED = (
+    *("latency_ms", "tflops", "non_zero"),
+    *("selected", "latency_min_ms", "latency_max_ms", "bandwidth_gb_s", "roofline", "instructions"),
+    *("error", "status", "reason", "identity", "arch", "device", "date", "tags"),
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """What the rows of one run share.
+
+    :ivar device: as the dispatcher calls it, such as ``cpu``.
+    :ivar date: ISO date of the run.
+    :ivar tags: ``key=value`` pairs of the user's, separated by semicolons.
+    """
+
+    operation: Measurable
+    arch: Arch
+    device: str
+    date: str
+    tags: str = ""
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """Names of all values of a row, in order."""
+        return ("kernel", "problem_idx", *self.operation.columns, *MEASURED)
+
+    def row(self, name: str, index: int, record: Record, report: Report, selected: bool) -> Row:
+        """The row of a report, what was not measured empty. ``selected``: whether the dispatcher takes the kernel."""
+        row: Row = dict.fromkeys(self.columns, "")
+        row |= {"kernel": name, "problem_idx": index, **record}
+        row |= {"identity": report["kernel"], "arch": self.arch.name, "device": self.device, "date": self.date}
+        row |= {"status": report["status"], "reason": report["reason"], "tags": self.tags}
+        row["selected"] = "1" if selected else ""
+        row |= {key: report[key] for key in ("error", "non_zero") if report.get(key) is not None}
+        if report.get("instructions"):
+            row["instructions"] = ";".join(f"{kind}={count}" for kind, count in report["instructions"].items())
+        if report.get("latency_ms"):
+            row |= self._rates(record, report["latency_ms"])
+        return row
+
+    def _rates(self, record: Record, milliseconds: Sequence[float]) -> Mapping[str, Any]:
+        median, least, most = milliseconds
+        flops, moved = self.operation.flops(record), self.operation.bytes_moved(record)
+        seconds = median / 1e3
+        rates = {
+            "latency_ms": f"{median:.6g}",
+            "latency_min_ms": f"{least:.6g}",
+            "latency_max_ms": f"{most:.6g}",
+            "tflops": f"{flops / seconds / 1e12:.5g}",
+            "bandwidth_gb_s": f"{moved / seconds / 1e9:.5g}",
+        }
+        if (floor := self._floor_s(record, flops, moved)) is not None:
+            rates["roofline"] = f"{floor / seconds:.4f}"
+        return rates
+
+    def _floor_s(self, record: Record, flops: int, moved: int) -> float | None:
+        """Seconds below which no kernel can be on this arch; None where the arch states no number of compute units.
+
+        A CPU states none: how many cores a process may use is the machine's.
+        """
+        per_clock = self.arch.flops_per_clock_per_cu.get(record.get("dtype", ""))
+        if not per_clock or not self.arch.compute_units:
+            return None
+        compute = flops / (per_clock * self.arch.compute_units * self.arch.clock_ghz * 1e9)
+        return max(compute, moved / (self.arch.memory_gbytes_per_s * 1e9))
