@@ -72,9 +72,7 @@ TREES: Mapping[str, Tree] = {
     ),
     "cpu_common": Tree("what kernels for x86-64 share", ("include/kernelwright/cpu/common",)),
     "cpu_gemm": Tree("GEMM kernels for x86-64", ("include/kernelwright/cpu/gemm",)),
-    "cpu_convolution": Tree(
-        "convolution kernels and their launcher for x86-64", ("include/kernelwright/cpu/convolution",)
-    ),
+    "cpu_convolution": Tree("convolution kernels for x86-64", ("include/kernelwright/cpu/convolution",)),
     "hip_common": Tree("what kernels for AMD GPUs share", ("include/kernelwright/hip/common",)),
     "hip_convolution": Tree("convolution kernels for AMD GPUs", ("include/kernelwright/hip/convolution",)),
     "hip_gemm": Tree("GEMM kernels for AMD GPUs", ("include/kernelwright/hip/gemm",)),
@@ -82,7 +80,7 @@ TREES: Mapping[str, Tree] = {
     "cuda_src_gemm": Tree("GEMM kernels for NVIDIA GPUs", ("include/kernelwright/cuda/gemm",)),
     **_launchers("common", "cpu", "hip", "cuda_src"),
     **_launchers("gemm", "cpu", "hip", "cuda_src"),
-    **_launchers("convolution", "hip"),
+    **_launchers("convolution", "cpu", "hip"),
 }
 
 _registered: dict[str, Tree] = {}

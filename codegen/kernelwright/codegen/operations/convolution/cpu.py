@@ -43,10 +43,10 @@ ACTIVATIONS: Mapping[Activation, tuple[str, str]] = {
 }
 """The type that computes it, and the number of the C ABI."""
 
-SOURCES = {"conv_launcher": "__cpu_convolution/include/kernelwright/cpu/convolution/launcher.cpp"}
+SOURCES = {"conv_launcher": "__cpu_convolution_launcher/include/kernelwright/cpu/launchers/convolution/launcher.cpp"}
 """Launcher sources that a library with convolution kernels contains beside the driver of all CPU kernels."""
 
-TREES = ("cpu_convolution", "gemm", "cpu_gemm", "cpu_common_launcher")
+TREES = ("cpu_convolution", "gemm", "cpu_gemm")
 """The inner loops share packing, epilogues and arithmetic with GEMM."""
 
 

@@ -3,12 +3,12 @@
 //
 // The first tickets pack weights; the others each multiply one box of outputs by some panels of weights, and wait until
 // all weights are packed.
-#ifndef KERNELWRIGHT_CPU_CONVOLUTION_SWEEP_DRIVER_HPP
-#define KERNELWRIGHT_CPU_CONVOLUTION_SWEEP_DRIVER_HPP
+#ifndef KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_SWEEP_DRIVER_HPP
+#define KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_SWEEP_DRIVER_HPP
 
 #include "kernelwright/cpu/launchers/common/thread_pool.hpp"
-#include "kernelwright/cpu/convolution/outputs.hpp"
-#include "kernelwright/cpu/convolution/slab.hpp"
+#include "kernelwright/cpu/launchers/convolution/outputs.hpp"
+#include "kernelwright/cpu/launchers/convolution/slab.hpp"
 
 namespace kernelwright::cpu {
 
@@ -194,4 +194,4 @@ class sweep_job {
 
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_CONVOLUTION_SWEEP_DRIVER_HPP
+#endif  // KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_SWEEP_DRIVER_HPP

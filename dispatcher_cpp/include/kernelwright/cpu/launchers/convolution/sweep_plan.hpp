@@ -1,9 +1,9 @@
 // How forward and backward data are cut into slabs, blocks of filter points and channels, and tasks.
-#ifndef KERNELWRIGHT_CPU_CONVOLUTION_SWEEP_PLAN_HPP
-#define KERNELWRIGHT_CPU_CONVOLUTION_SWEEP_PLAN_HPP
+#ifndef KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_SWEEP_PLAN_HPP
+#define KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_SWEEP_PLAN_HPP
 
-#include "kernelwright/cpu/convolution/geometry.hpp"
 #include "kernelwright/cpu/convolution/kernel.hpp"
+#include "kernelwright/cpu/launchers/convolution/geometry.hpp"
 
 namespace kernelwright::cpu {
 
@@ -232,4 +232,4 @@ inline sweep_plan make_sweep_plan(const conv_kernel& kernel, const kw_conv_probl
 
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_CONVOLUTION_SWEEP_PLAN_HPP
+#endif  // KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_SWEEP_PLAN_HPP

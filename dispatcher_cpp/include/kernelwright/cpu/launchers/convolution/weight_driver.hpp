@@ -1,13 +1,13 @@
 // Backward weight with however many threads come: tasks are handed out in one fixed order by a ticket counter.
 //
 // The first tickets each sum some tiles of one slice in the workspace; the others add slices up and write dw.
-#ifndef KERNELWRIGHT_CPU_CONVOLUTION_WEIGHT_DRIVER_HPP
-#define KERNELWRIGHT_CPU_CONVOLUTION_WEIGHT_DRIVER_HPP
+#ifndef KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_WEIGHT_DRIVER_HPP
+#define KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_WEIGHT_DRIVER_HPP
 
 #include "kernelwright/cpu/launchers/common/thread_pool.hpp"
-#include "kernelwright/cpu/convolution/outputs.hpp"
-#include "kernelwright/cpu/convolution/slab.hpp"
-#include "kernelwright/cpu/convolution/weight_plan.hpp"
+#include "kernelwright/cpu/launchers/convolution/outputs.hpp"
+#include "kernelwright/cpu/launchers/convolution/slab.hpp"
+#include "kernelwright/cpu/launchers/convolution/weight_plan.hpp"
 
 namespace kernelwright::cpu {
 
@@ -167,4 +167,4 @@ class weight_job {
 
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_CONVOLUTION_WEIGHT_DRIVER_HPP
+#endif  // KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_WEIGHT_DRIVER_HPP

@@ -1,11 +1,11 @@
 // One planned problem, in the way that suits it.
-#ifndef KERNELWRIGHT_CPU_CONVOLUTION_LAUNCH_HPP
-#define KERNELWRIGHT_CPU_CONVOLUTION_LAUNCH_HPP
+#ifndef KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_LAUNCH_HPP
+#define KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_LAUNCH_HPP
 
-#include "kernelwright/cpu/convolution/lanes_driver.hpp"
-#include "kernelwright/cpu/convolution/plane_driver.hpp"
-#include "kernelwright/cpu/convolution/sweep_driver.hpp"
-#include "kernelwright/cpu/convolution/weight_driver.hpp"
+#include "kernelwright/cpu/launchers/convolution/lanes_driver.hpp"
+#include "kernelwright/cpu/launchers/convolution/plane_driver.hpp"
+#include "kernelwright/cpu/launchers/convolution/sweep_driver.hpp"
+#include "kernelwright/cpu/launchers/convolution/weight_driver.hpp"
 
 namespace kernelwright::cpu {
 
@@ -78,4 +78,4 @@ inline void launch_conv(const conv_kernel& kernel, const conv_plan& plan, const 
 
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_CONVOLUTION_LAUNCH_HPP
+#endif  // KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_LAUNCH_HPP

@@ -1,13 +1,13 @@
 // Direct kernels for groups of few channels, with however many threads come.
-#ifndef KERNELWRIGHT_CPU_CONVOLUTION_LANES_DRIVER_HPP
-#define KERNELWRIGHT_CPU_CONVOLUTION_LANES_DRIVER_HPP
+#ifndef KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_LANES_DRIVER_HPP
+#define KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_LANES_DRIVER_HPP
 
 #include <string.h>
 
 #include "kernelwright/cpu/launchers/common/thread_pool.hpp"
-#include "kernelwright/cpu/convolution/lanes_plan.hpp"
-#include "kernelwright/cpu/convolution/outputs.hpp"
-#include "kernelwright/cpu/convolution/slab.hpp"
+#include "kernelwright/cpu/launchers/convolution/lanes_plan.hpp"
+#include "kernelwright/cpu/launchers/convolution/outputs.hpp"
+#include "kernelwright/cpu/launchers/convolution/slab.hpp"
 
 namespace kernelwright::cpu {
 
@@ -202,4 +202,4 @@ class lanes_job {
 
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_CONVOLUTION_LANES_DRIVER_HPP
+#endif  // KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_LANES_DRIVER_HPP

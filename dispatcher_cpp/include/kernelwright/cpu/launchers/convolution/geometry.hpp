@@ -2,8 +2,8 @@
 //
 // Forward reads x and writes y. Backward data reads dy and writes dx; it is cut into phases, one for each remainder of
 // a coordinate of dx by the stride. Within a phase both are the same: output j meets image points at fixed distances.
-#ifndef KERNELWRIGHT_CPU_CONVOLUTION_GEOMETRY_HPP
-#define KERNELWRIGHT_CPU_CONVOLUTION_GEOMETRY_HPP
+#ifndef KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_GEOMETRY_HPP
+#define KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_GEOMETRY_HPP
 
 #include "kernelwright/convolution/checks.h"
 #include "kernelwright/cpu/common/blocks.hpp"
@@ -112,4 +112,4 @@ struct image_strides {
 
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_CONVOLUTION_GEOMETRY_HPP
+#endif  // KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_GEOMETRY_HPP

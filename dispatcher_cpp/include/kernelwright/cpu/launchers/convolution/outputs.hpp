@@ -1,9 +1,9 @@
 // Where results go, and how lines of outputs are cut into register blocks.
-#ifndef KERNELWRIGHT_CPU_CONVOLUTION_OUTPUTS_HPP
-#define KERNELWRIGHT_CPU_CONVOLUTION_OUTPUTS_HPP
+#ifndef KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_OUTPUTS_HPP
+#define KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_OUTPUTS_HPP
 
 #include "kernelwright/cpu/convolution/kernel.hpp"
-#include "kernelwright/cpu/convolution/sweep_plan.hpp"
+#include "kernelwright/cpu/launchers/convolution/sweep_plan.hpp"
 
 namespace kernelwright::cpu {
 
@@ -127,4 +127,4 @@ inline int64_t tile_box(const sweep& s, const box& b, const slab_layout& layout,
 
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_CONVOLUTION_OUTPUTS_HPP
+#endif  // KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_OUTPUTS_HPP

@@ -1,10 +1,10 @@
 // Depthwise forward where points lie side by side: each channel of each image is a plane of its own.
-#ifndef KERNELWRIGHT_CPU_CONVOLUTION_PLANE_DRIVER_HPP
-#define KERNELWRIGHT_CPU_CONVOLUTION_PLANE_DRIVER_HPP
+#ifndef KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_PLANE_DRIVER_HPP
+#define KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_PLANE_DRIVER_HPP
 
 #include "kernelwright/cpu/launchers/common/thread_pool.hpp"
-#include "kernelwright/cpu/convolution/outputs.hpp"
-#include "kernelwright/cpu/convolution/slab.hpp"
+#include "kernelwright/cpu/launchers/convolution/outputs.hpp"
+#include "kernelwright/cpu/launchers/convolution/slab.hpp"
 
 namespace kernelwright::cpu {
 
@@ -140,4 +140,4 @@ class plane_job {
 
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_CONVOLUTION_PLANE_DRIVER_HPP
+#endif  // KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_PLANE_DRIVER_HPP

@@ -1,8 +1,8 @@
 // Groups of few channels: which problems the direct kernels take, and how they are cut.
-#ifndef KERNELWRIGHT_CPU_CONVOLUTION_LANES_PLAN_HPP
-#define KERNELWRIGHT_CPU_CONVOLUTION_LANES_PLAN_HPP
+#ifndef KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_LANES_PLAN_HPP
+#define KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_LANES_PLAN_HPP
 
-#include "kernelwright/cpu/convolution/sweep_plan.hpp"
+#include "kernelwright/cpu/launchers/convolution/sweep_plan.hpp"
 
 namespace kernelwright::cpu {
 
@@ -74,4 +74,4 @@ inline lanes_plan make_lanes_plan(const conv_kernel& kernel, const kw_conv_probl
 
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_CONVOLUTION_LANES_PLAN_HPP
+#endif  // KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_LANES_PLAN_HPP

@@ -1,10 +1,10 @@
 // Fills a slab with the part of an image that a box of outputs meets; what lies outside of the image is zero.
-#ifndef KERNELWRIGHT_CPU_CONVOLUTION_SLAB_HPP
-#define KERNELWRIGHT_CPU_CONVOLUTION_SLAB_HPP
+#ifndef KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_SLAB_HPP
+#define KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_SLAB_HPP
 
 #include <string.h>
 
-#include "kernelwright/cpu/convolution/sweep_plan.hpp"
+#include "kernelwright/cpu/launchers/convolution/sweep_plan.hpp"
 
 namespace kernelwright::cpu {
 
@@ -82,4 +82,4 @@ inline void fill_slab(const conv_kernel& kernel, const slab_source& from, const 
 
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_CONVOLUTION_SLAB_HPP
+#endif  // KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_SLAB_HPP

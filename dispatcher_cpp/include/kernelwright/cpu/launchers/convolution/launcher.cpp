@@ -1,7 +1,7 @@
 // The host side of convolution kernels: which problems they serve, planning, launching. Compiled for any x86-64.
 #include "kernelwright/convolution/checks.h"
 #include "kernelwright/cpu/launchers/common/library.hpp"
-#include "kernelwright/cpu/convolution/launch.hpp"
+#include "kernelwright/cpu/launchers/convolution/launch.hpp"
 
 namespace kernelwright::cpu {
 namespace {

@@ -1,8 +1,8 @@
 // How backward weight is cut: boxes of outputs are summed in a few slices, tiles of dw are shared by threads.
-#ifndef KERNELWRIGHT_CPU_CONVOLUTION_WEIGHT_PLAN_HPP
-#define KERNELWRIGHT_CPU_CONVOLUTION_WEIGHT_PLAN_HPP
+#ifndef KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_WEIGHT_PLAN_HPP
+#define KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_WEIGHT_PLAN_HPP
 
-#include "kernelwright/cpu/convolution/sweep_plan.hpp"
+#include "kernelwright/cpu/launchers/convolution/sweep_plan.hpp"
 
 namespace kernelwright::cpu {
 
@@ -78,4 +78,4 @@ inline weight_plan make_weight_plan(const conv_kernel& kernel, const kw_conv_pro
 
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_CONVOLUTION_WEIGHT_PLAN_HPP
+#endif  // KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_WEIGHT_PLAN_HPP
