@@ -46,7 +46,7 @@ ACTIVATIONS: Mapping[Activation, tuple[str, str]] = {
 SOURCES = {"conv_launcher": "__cpu_convolution_launcher/include/kernelwright/cpu/launchers/convolution/launcher.cpp"}
 """Launcher sources that a library with convolution kernels contains beside the driver of all CPU kernels."""
 
-TREES = ("cpu_convolution", "gemm", "cpu_gemm", "cpu_common_launcher")
+TREES = ("cpu_convolution", "gemm", "cpu_gemm")
 """The inner loops share packing, epilogues and arithmetic with GEMM."""
 
 
