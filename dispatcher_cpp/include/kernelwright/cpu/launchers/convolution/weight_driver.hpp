@@ -56,8 +56,11 @@ class weight_job {
     const kw_conv_problem& p = plan_.problem;
     const range rows = part(plan_.row_panels, plan_.row_parts, task % plan_.row_parts);
     task /= plan_.row_parts;
-    const range columns = part(plan_.taps * plan_.column_panels, plan_.column_parts, task % plan_.column_parts);
+    const int64_t column_part = task % plan_.column_parts;
     task /= plan_.column_parts;
+    const range panels = chunk_at(task % plan_.chunks);
+    task /= plan_.chunks;
+    const range columns = part(plan_.taps * (panels.end - panels.begin), plan_.column_parts, column_part);
     const int64_t group = task % p.groups, slice = task / p.groups;
     const range indices = part(plan_.cut.all(), plan_.slices, slice);
     for (int64_t index = indices.begin; index < indices.end; ++index) {
@@ -65,21 +68,29 @@ class weight_job {
       weight_block w = {};
       w.first = index == indices.begin;
       w.a_line = (rows.end - rows.begin) * panel_units(kernel_.traits.warp_tile_m, b.size[3]);
-      const slab_layout layout = place(b, group, slab, w);
+      const slab_layout layout = place(b, group, panels, slab, w);
       pack_dy(b, group, rows, w.a_line, dy);
       for (int64_t column = columns.begin; column < columns.end; ++column) {
-        multiply_column(w, layout, slice, group, column, rows, dy);
+        multiply_column(w, layout, slice, group, panels, column, rows, dy);
       }
     }
   }
 
+  // Panels of columns of a chunk of channels.
+  range chunk_at(int64_t chunk) const {
+    const int64_t begin = chunk * plan_.chunk_panels;
+    return {begin, smaller(plan_.column_panels, begin + plan_.chunk_panels)};
+  }
+
   // Fills the slab unless the image can be read in place; w.b is then where the first filter point begins.
-  slab_layout place(const box& b, int64_t group, float* slab, weight_block& w) const {
+  slab_layout place(const box& b, int64_t group, const range& panels, float* slab, weight_block& w) const {
     const kw_conv_problem& p = plan_.problem;
     const image_strides strides(p.stride_x);
-    const int64_t channels = p.c / p.groups;
-    const slab_source from = {static_cast<const char*>(args_.a) + group * channels * kernel_.input_bytes, strides.at,
-                              channels, kernel_.fill};
+    const int64_t per_group = p.c / p.groups, nr = kernel_.traits.warp_tile_n;
+    const int64_t first = plan_.merged != 0 ? 0 : panels.begin * nr;
+    const int64_t channels = plan_.merged != 0 ? per_group : smaller(per_group, panels.end * nr) - first;
+    const slab_source from = {static_cast<const char*>(args_.a) + (group * per_group + first) * kernel_.input_bytes,
+                              strides.at, channels, kernel_.fill};
     slab_layout layout = {};
     w.b = slab;
     if (plan_.in_place != 0) {
@@ -114,17 +125,19 @@ class weight_job {
     }
   }
 
-  void multiply_column(weight_block w, const slab_layout& layout, int64_t slice, int64_t group, int64_t column,
-                       const range& rows, const float* dy) const {
+  // Column `local` of a chunk: one filter point after another, in each the chunk's panels.
+  void multiply_column(weight_block w, const slab_layout& layout, int64_t slice, int64_t group, const range& panels,
+                       int64_t local, const range& rows, const float* dy) const {
     const int64_t mr = kernel_.traits.warp_tile_m, nr = kernel_.traits.warp_tile_n;
-    const int64_t tap = column / plan_.column_panels, col = column % plan_.column_panels * nr;
+    const int64_t count = panels.end - panels.begin, tap = local / count, panel = panels.begin + local % count;
+    const int64_t column = tap * plan_.column_panels + panel, col = panel * nr;
     const axis(&along)[3] = sweep_.along;
     const int64_t taps_w = plan_.merged != 0 ? 1 : along[2].taps;
     const int64_t at[3] = {tap / taps_w / along[1].taps, tap / taps_w % along[1].taps, tap % taps_w};
     for (int dim = 0; dim < 3; ++dim) {
       w.b += layout.tap(dim, at[dim]);
     }
-    w.b += col;
+    w.b += col - panels.begin * nr;
     w.cols = smaller(nr, plan_.columns - col);
     for (int64_t row = rows.begin; row < rows.end; ++row) {
       w.a = dy + (row - rows.begin) * panel_units(mr, w.count[3]);

@@ -9,6 +9,8 @@ namespace kernelwright::cpu {
 // Tiles of dw that are enough for many threads. Fewer are summed in slices, whose number depends on the problem alone,
 // so that sums do not depend on threads.
 constexpr int64_t kEnoughTiles = 256;
+// Channels of a slab, so that it serves many outputs: sums pass through memory once for each slab.
+constexpr int64_t kWeightChannels = 256;
 // Sums of all slices, in fp32: at most 64 MiB beyond the first.
 constexpr int64_t kSliceUnits = int64_t{16} << 20;
 
@@ -22,6 +24,7 @@ struct weight_plan {
   int64_t rows, columns;  // of dw: output channels of a group; channels of a filter point (or of a merged run)
   int64_t taps;           // filter points, or merged runs
   int64_t row_panels, column_panels;
+  int64_t chunk_panels, chunks;  // a slab holds the channels of so many panels of columns
   int64_t slices;
   int64_t row_parts, column_parts;
   int64_t multiply_tasks, finish_tasks;
@@ -45,7 +48,8 @@ inline weight_plan make_weight_plan(const conv_kernel& kernel, const kw_conv_pro
   const int64_t channels = p.c / p.groups;
   plan.threads = threads_for(conv_multiplications(p) / kMultiplicationsPerThread, threads_allowed);
   plan.in_place = weight_in_place(kernel, p);
-  plan.pitch = slab_pitch(channels);
+  plan.chunk_panels = divide_up(plan.in_place != 0 ? channels : smaller(channels, kWeightChannels), nr);
+  plan.pitch = slab_pitch(smaller(channels, plan.chunk_panels * nr));
   const sweep s = make_sweep(p, 0);
   plan.merged = plan.in_place == 0 && plan.pitch == channels && s.along[2].tap_step == 1;
   plan.rows = p.k / p.groups;
@@ -53,6 +57,8 @@ inline weight_plan make_weight_plan(const conv_kernel& kernel, const kw_conv_pro
   plan.taps = kw_conv_filter_points(&p) / (plan.merged != 0 ? p.filter[2] : 1);
   plan.row_panels = divide_up(plan.rows, mr);
   plan.column_panels = divide_up(plan.columns, nr);
+  if (plan.merged != 0) plan.chunk_panels = plan.column_panels;
+  plan.chunks = divide_up(plan.column_panels, plan.chunk_panels);
   plan.cut = cut_outputs(p, s, plan.pitch, larger(t.tile_k, 4), 1);
 
   const int64_t tiles = p.groups * plan.tiles();
@@ -60,10 +66,10 @@ inline weight_plan make_weight_plan(const conv_kernel& kernel, const kw_conv_pro
   plan.slices = smaller(smaller(plan.cut.all(), divide_up(kEnoughTiles, tiles)), room);
   plan.slice_bytes = 4u * static_cast<uint64_t>(tiles * mr * nr);
   const int64_t wanted = plan.threads == 1 ? 1 : kTasksPerThread * plan.threads;
-  const int64_t parts = divide_up(wanted, plan.slices * p.groups);
-  plan.column_parts = smaller(plan.taps * plan.column_panels, parts);
+  const int64_t parts = divide_up(wanted, plan.slices * p.groups * plan.chunks);
+  plan.column_parts = smaller(plan.taps * plan.chunk_panels, parts);
   plan.row_parts = smaller(plan.row_panels, divide_up(parts, plan.column_parts));
-  plan.multiply_tasks = plan.slices * p.groups * plan.column_parts * plan.row_parts;
+  plan.multiply_tasks = plan.slices * p.groups * plan.chunks * plan.column_parts * plan.row_parts;
   plan.finish_tasks = smaller(tiles, wanted);
 
   const int64_t lines = plan.cut.size[0] * plan.cut.size[1] * plan.cut.size[2];
