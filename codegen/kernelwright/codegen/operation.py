@@ -161,7 +161,7 @@ class Operation(Protocol):
 
     @property
     def backends(self) -> tuple[str, ...]:
-        """The backends that it has kernels for."""
+        """The backends that it has specs and rules for."""
 
     def rules(self, backend: str) -> tuple[Rule, ...]:
         """What makes a spec illegal: rules that hold everywhere, then those of a backend."""

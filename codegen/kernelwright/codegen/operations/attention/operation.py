@@ -31,6 +31,7 @@ class Attention:
     spec_type = AttentionSpec
     shorthands = SHORTHANDS
     sets = AttentionSets()
+    backends = ("ck_tile", "cutlass", "cpu")  # that it has specs and rules for; none builds a library so far
     generator = None
     attributes = (*flat_names(AttentionSpec), *SHORTHANDS, "variant")
 

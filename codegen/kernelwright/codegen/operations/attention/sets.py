@@ -59,6 +59,10 @@ class AttentionSets:
             raise EmptyExpansionError(f"kernel set {name!r} has no kernels for {arch.name}:{why}")
         return Expansion(tuple(kernels), dict(sorted(refused.counts.items())))
 
+    def lacking(self, name: str, arch: Arch) -> tuple[str, ...]:
+        """Nothing: no receipt promises to contain another one."""
+        return ()
+
 
 def _members(name: str, arch: Arch) -> Iterator[tuple[Kernel, tuple[Violation, ...]]]:
     if name == _ESSENTIAL:
