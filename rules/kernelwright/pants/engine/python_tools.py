@@ -6,18 +6,12 @@ import hashlib
 from dataclasses import dataclass
 from typing import Optional
 
+from kernelwright.pants.compat import calls
 from pants.backend.python.util_rules.interpreter_constraints import InterpreterConstraints
-from pants.backend.python.util_rules.pex import PexRequest, VenvPex, VenvPexProcess
-from pants.backend.python.util_rules.pex_requirements import (
-    EntireLockfile,
-    LoadedLockfile,
-    LoadedLockfileRequest,
-    Lockfile,
-    Resolve,
-)
+from pants.backend.python.util_rules.pex import PexRequest, VenvPexProcess
+from pants.backend.python.util_rules.pex_requirements import EntireLockfile, LoadedLockfileRequest, Lockfile, Resolve
 from pants.engine.fs import Digest
-from pants.engine.process import ProcessCacheScope, ProcessResult
-from pants.engine.rules import Get
+from pants.engine.process import ProcessCacheScope
 from pants.util.logging import LogLevel
 
 CACHE = {"kernelwright_pythons": "__pythons"}
@@ -58,10 +52,10 @@ class PythonEnvironment:
 async def environment_of(tool: PythonTool) -> PythonEnvironment:
     """The environment that a tool needs, whether it has been made or not."""
     if tool.lockfile is None:
-        lockfile = await Get(Lockfile, Resolve(tool.resolve, use_entire_lockfile=True))
+        lockfile = await calls.lockfile_of_resolve(Resolve(tool.resolve, use_entire_lockfile=True))
     else:
         lockfile = Lockfile(tool.lockfile, f"the plugin {tool.module}", tool.resolve)
-    loaded = await Get(LoadedLockfile, LoadedLockfileRequest(lockfile))
+    loaded = await calls.load_lockfile(LoadedLockfileRequest(lockfile))
     content = "\n".join((loaded.lockfile_digest.fingerprint, *tool.interpreter_constraints))
     return PythonEnvironment(tool, lockfile, hashlib.sha256(content.encode()).hexdigest())
 
@@ -69,8 +63,7 @@ async def environment_of(tool: PythonTool) -> PythonEnvironment:
 async def make(environment: PythonEnvironment, scope: ProcessCacheScope) -> None:
     """Let Pants make the environment, and record the path of its interpreter in ``__pythons/<key>``."""
     tool = environment.tool
-    pex = await Get(
-        VenvPex,
+    pex = await calls.venv_pex(
         PexRequest(
             output_filename=f"{tool.resolve}.pex",
             internal_only=True,
@@ -78,8 +71,7 @@ async def make(environment: PythonEnvironment, scope: ProcessCacheScope) -> None
             interpreter_constraints=InterpreterConstraints(tool.interpreter_constraints),
         ),
     )
-    await Get(
-        ProcessResult,
+    await calls.run_venv_pex(
         VenvPexProcess(
             pex,
             argv=("-c", _RECORD_INTERPRETER, environment.key),

@@ -6,11 +6,10 @@ import dataclasses
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from kernelwright.pants.compat import calls
 from pants.backend.python.util_rules.pex_cli import PexCliProcess
-from pants.backend.python.util_rules.pex_requirements import ResolvePexConfig, ResolvePexConfigRequest
 from pants.engine.fs import Digest
-from pants.engine.process import FallibleProcessResult, Process, ProcessCacheScope
-from pants.engine.rules import Get
+from pants.engine.process import ProcessCacheScope
 from pants.util.frozendict import FrozenDict
 
 CACHE = {"kernelwright_wheels": "__wheels"}
@@ -46,9 +45,8 @@ async def unpack(wheels: PinnedWheels, scope: ProcessCacheScope) -> None:
 
     The pip configuration of the machine does not count. Raises DownloadError.
     """
-    repositories = await Get(ResolvePexConfig, ResolvePexConfigRequest(None))
-    pip = await Get(
-        Process,
+    repositories = await calls.python_repositories()
+    pip = await calls.pex_cli_process(
         PexCliProcess(
             subcommand=(),
             extra_args=(
@@ -66,7 +64,7 @@ async def unpack(wheels: PinnedWheels, scope: ProcessCacheScope) -> None:
     # A line of a system-wide configuration, such as a constraint, would make pip fail or take another index.
     env = FrozenDict({**pip.env, "PIP_CONFIG_FILE": "/dev/null"})
     process = dataclasses.replace(pip, argv=argv, append_only_caches=caches, env=env)
-    result = await Get(FallibleProcessResult, Process, process)
+    result = await calls.execute(process)
     if result.exit_code != 0:
         raise DownloadError(_failure(wheels, repositories.indexes, result.stderr.decode(errors="replace")))
 

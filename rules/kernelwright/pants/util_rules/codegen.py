@@ -7,13 +7,14 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from kernelwright.pants.compat import rule
 from kernelwright.pants.engine import digests, portable, python_tools
 from kernelwright.pants.engine.exit_codes import BAD_INPUT
 from kernelwright.pants.performance import Tuning
 from kernelwright.pants.subsystems.codegen import CodegenSubsystem
 from kernelwright.pants.util_rules.pins import PACKAGE, packaged
 from pants.engine.fs import EMPTY_DIGEST, Digest
-from pants.engine.rules import collect_rules, rule
+from pants.engine.rules import collect_rules
 from pants.util.logging import LogLevel
 
 _MODULE = "kernelwright.codegen"
