@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from kernelwright.pants.compat import implicitly, rule
 from kernelwright.pants.engine import digests, graph
 from kernelwright.pants.targets.wheel_pins import PinnedRequirementsField, PinnedWheelField
@@ -20,6 +22,12 @@ def pin(built: BuiltWheel) -> str:
     return f"{name.replace('_', '-')}=={version} --hash=sha256:{built.sha256}\n"
 
 
+METADATA = json.dumps(
+    {"version": 2, "valid_for_interpreter_constraints": ["CPython>=3.11"], "generated_with_requirements": []}
+)
+"""What Pants 2.32 and newer looks for beside a requirements file in a package, and does not do without."""
+
+
 class WheelPinsAsFiles(GenerateSourcesRequest):
     """The requirements files as files of a target that depends on them."""
 
@@ -36,10 +44,11 @@ async def wheel_pins_as_files(request: WheelPinsAsFiles) -> GeneratedSources:
     folder = f"{target.address.spec_path}/{target.address.target_name}".lstrip("/")
     line = pin(only)
     texts = await digests.read(request.protocol_sources.digest)
-    pinned = [
-        (f"{folder}/{path.rpartition('/')[2]}", text.rstrip() + f"\n{line}".encode()) for path, text in texts.items()
-    ]
-    return GeneratedSources(await digests.snapshot(await digests.create(pinned)))
+    files = []
+    for path, text in texts.items():
+        name = f"{folder}/{path.rpartition('/')[2]}"
+        files += [(name, text.rstrip() + f"\n{line}".encode()), (f"{name}.metadata", METADATA.encode())]
+    return GeneratedSources(await digests.snapshot(await digests.create(files)))
 
 
 def rules() -> list[object]:

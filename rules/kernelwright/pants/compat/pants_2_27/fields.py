@@ -17,4 +17,4 @@ class LibraryOutputPathField(OutputPathField):
     The default of Pants' own field is a template, which the plugin would take for a path.
     """
 
-    default: ClassVar[Optional[str]] = None
+    default: ClassVar[Optional[str]] = None  # type: ignore[assignment]  # the base class has a default

@@ -8,14 +8,15 @@ assert sys.version_info >= (3, 11), "for Pants 2.27 and newer"
 
 
 from pants.engine.rules import implicitly
+from pants.version import PANTS_SEMVER
 
-try:
-    from pants.backend.python.util_rules.pex_requirements import (
+if PANTS_SEMVER.release >= (2, 32):
+    from pants.backend.python.util_rules.pex_requirements import (  # type: ignore[attr-defined, unused-ignore]
         ResolveConfig,
         ResolveConfigRequest,
         determine_resolve_config,
     )
-except ImportError:  # Pants 2.31 and older
+else:
     from pants.backend.python.util_rules.pex_requirements import (  # type: ignore[attr-defined, no-redef, unused-ignore]
         ResolvePexConfig as ResolveConfig,
     )
