@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pants.version import PANTS_SEMVER
 
-LOADED_ON = ("2.17.1", "2.27.0", "2.31.0", "2.33.0")
+LOADED_ON = ("2.17.1", "2.27.0", "2.28.0", "2.29.0", "2.30.0", "2.31.0", "2.32.0", "2.33.0")
 """The versions that the plugin was loaded on; builds ran on the first (docs/compatibility.md)."""
 
 # First and last series of each generation.
