@@ -66,16 +66,17 @@ async def unpack(wheels: PinnedWheels, scope: ProcessCacheScope) -> None:
     process = dataclasses.replace(pip, argv=argv, append_only_caches=caches, env=env)
     result = await calls.execute(process)
     if result.exit_code != 0:
-        raise DownloadError(_failure(wheels, repositories.indexes, result.stderr.decode(errors="replace")))
+        raise DownloadError(failure(wheels.about, wheels.requirements, repositories.indexes, result.stderr))
 
 
-def _failure(wheels: PinnedWheels, indexes: tuple[str, ...], stderr: str) -> str:
-    """One line. An index is named without the credentials that its address may hold."""
+def failure(about: str, requirements: str, indexes: tuple[str, ...], printed: bytes) -> str:
+    """One line about a failed download. An index is named without the credentials that its address may hold."""
+    stderr = printed.decode(errors="replace")
     hosts = ", ".join(urlsplit(index).hostname or index for index in indexes) or "no index"
     words = [line.strip() for line in stderr.splitlines() if line.strip()]
     errors = [line for line in words if line.startswith("ERROR:")] or words or ["no message"]
     return (
-        f"cannot download {wheels.about} ({wheels.requirements}) from {hosts}: {errors[-1]}; set "
+        f"cannot download {about} ({requirements}) from {hosts}: {errors[-1]}; set "
         "[python-repos].indexes to an index with these wheels, [GLOBAL].ca_certs_path to its authority, HTTPS_PROXY to "
         "a proxy"
     )

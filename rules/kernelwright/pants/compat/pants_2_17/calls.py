@@ -8,7 +8,6 @@ assert sys.version_info < (3, 11), "for Pants 2.17"
 
 
 from kernelwright.pants.compat.pants_2_17.rules import get
-from pants.backend.python.util_rules.pex import PexRequest, VenvPex, VenvPexProcess
 from pants.backend.python.util_rules.pex_cli import PexCliProcess
 from pants.backend.python.util_rules.pex_requirements import (
     LoadedLockfile,
@@ -35,7 +34,7 @@ from pants.engine.fs import (
     RemovePrefix,
     Snapshot,
 )
-from pants.engine.process import FallibleProcessResult, Process, ProcessResult
+from pants.engine.process import FallibleProcessResult, Process
 from pants.engine.rules import Get
 from pants.engine.target import (
     AllUnexpandedTargets,
@@ -70,8 +69,6 @@ transitive_targets = get(TransitiveTargets, TransitiveTargetsRequest)
 load_lockfile = get(LoadedLockfile, LoadedLockfileRequest)
 lockfile_of_resolve = get(Lockfile, Resolve)
 pex_cli_process = get(Process, PexCliProcess)
-run_venv_pex = get(ProcessResult, VenvPexProcess)
-venv_pex = get(VenvPex, PexRequest)
 
 
 async def execute_in(process: Process, environment: EnvironmentName) -> FallibleProcessResult:

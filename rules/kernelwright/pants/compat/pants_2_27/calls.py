@@ -9,7 +9,6 @@ assert sys.version_info >= (3, 11), "for Pants 2.27 and newer"
 
 from kernelwright.pants.compat.pants_2_27.environments import environment, is_remote
 from kernelwright.pants.compat.pants_2_27.repositories import python_repositories
-from pants.backend.python.util_rules.pex import PexRequest, VenvPex, VenvPexProcess, create_venv_pex
 from pants.backend.python.util_rules.pex_cli import PexCliProcess, setup_pex_cli_process
 from pants.backend.python.util_rules.pex_requirements import (
     LoadedLockfile,
@@ -36,7 +35,7 @@ from pants.engine.intrinsics import (
     path_globs_to_digest,
     remove_prefix,
 )
-from pants.engine.process import FallibleProcessResult, Process, ProcessResult, execute_process_or_raise
+from pants.engine.process import FallibleProcessResult, Process
 from pants.engine.rules import implicitly
 from pants.engine.target import (
     AllUnexpandedTargets,
@@ -68,13 +67,11 @@ __all__ = [
     "pex_cli_process",
     "python_repositories",
     "remove_prefix",
-    "run_venv_pex",
     "snapshot",
     "source_files",
     "stripped_source_files",
     "target",
     "transitive_targets",
-    "venv_pex",
 ]
 
 digest_contents = get_digest_contents
@@ -125,11 +122,3 @@ async def lockfile_of_resolve(resolve: Resolve) -> Lockfile:
 
 async def pex_cli_process(request: PexCliProcess) -> Process:
     return await setup_pex_cli_process(request, **implicitly())
-
-
-async def run_venv_pex(request: VenvPexProcess) -> ProcessResult:
-    return await execute_process_or_raise(**implicitly(request))
-
-
-async def venv_pex(request: PexRequest) -> VenvPex:
-    return await create_venv_pex(**implicitly(request))
