@@ -1,6 +1,7 @@
 """CPU seconds that the plugin adds to a start of Pants: importing it, and solving the graph of all rules.
 
-Run with the Python of the launcher: ``$(./pants --launcher-python) benchmarks/build/plugin_start.py``. Each measurement is a new process, with the plugin and without it in turns.
+Run with the Python of the launcher: ``$(./pants --launcher-python) benchmarks/build/plugin_start.py``. Each measurement
+is a new process, with the plugin and without it in turns.
 """
 
 from __future__ import annotations

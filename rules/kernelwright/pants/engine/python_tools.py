@@ -1,7 +1,7 @@
 """Python environments of tools, made by pex in a named cache of this machine.
 
-Pants has rules that make them. Those can depend on targets, which the code generator makes, and so on in a circle. Pants
-solves it when it starts: 2.7 CPU seconds instead of 0.6 (``benchmarks/build/plugin_start.py``).
+Pants has rules that make them. Those can depend on targets, which the code generator makes, and so on in a circle.
+Pants solves it when it starts: 2.7 CPU seconds instead of 0.6 (``benchmarks/build/plugin_start.py``).
 """
 
 from __future__ import annotations
