@@ -84,9 +84,9 @@ async def environment_of(tool: PythonTool) -> PythonEnvironment:
 
 
 async def make(environment: PythonEnvironment, scope: ProcessCacheScope) -> None:
-    """Make the environment, and record the path of its interpreter in ``__pythons/<key>``. Raises DownloadError.
+    """Make the environment, and record the path of its interpreter in ``__pythons/<key>``.
 
-    The pip configuration of the machine does not count.
+    Raises DownloadError, and BadInput if no Python satisfies the tool's constraints.
     """
     tool = environment.tool
     contents = await digests.read(environment.pinned)
@@ -111,8 +111,7 @@ async def make(environment: PythonEnvironment, scope: ProcessCacheScope) -> None
     find += tuple(f"--interpreter-constraint={constraint}" for constraint in tool.interpreter_constraints)
     argv = ("/bin/sh", "-c", _MAKE, "make", environment.key, shlex.join(find), *pex.argv)
     caches = FrozenDict({**pex.append_only_caches, **CACHE})
-    env = FrozenDict({**pex.env, "PIP_CONFIG_FILE": "/dev/null"})
-    process = dataclasses.replace(pex, argv=argv, append_only_caches=caches, env=env)
+    process = dataclasses.replace(pex, argv=argv, append_only_caches=caches)
     result = await calls.execute(process)
     if result.exit_code == _NO_INTERPRETER:
         wanted = " or ".join(tool.interpreter_constraints)
