@@ -108,21 +108,18 @@ def test_one_module_of_the_simulator_needs_tinygrad() -> None:
     assert users <= {"decode"}
 
 
-def test_only_the_engine_asks_pants() -> None:
-    """Outside ``engine`` a rule makes requests of the plugin's own types only (``Get(X, XRequest…)``)."""
+def test_only_the_engine_calls_rules_of_pants() -> None:
+    """Outside ``compat`` no rule asks by type; outside ``engine`` a rule calls rules of the plugin only."""
     for path in python_files("pants"):
-        if "engine" in path.parts or path.name.endswith("_test.py"):
+        if "compat" in path.parts:
             continue
-        tree = ast.parse(path.read_text())
-        ours = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
-        for node in tree.body:
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("kernelwright."):
-                ours.update(name.name for name in node.names)
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Get":
-                request = node.args[1].func if isinstance(node.args[1], ast.Call) else node.args[1]
-                asked = ast.unparse(request)
-                assert asked in ours, f"{path.relative_to(ROOT)}:{node.lineno} makes a request of Pants' own: {asked}"
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                names = {alias.name for alias in node.names}
+                of_rules = (node.module or "").startswith("pants.engine") and names & {"Get", "MultiGet", "rule"}
+                assert not of_rules, f"{path.relative_to(ROOT)}:{node.lineno} imports {', '.join(of_rules)}; see compat"
+                asks = node.module == "kernelwright.pants.compat" and "calls" in names
+                assert "engine" in path.parts or not asks, f"{path.relative_to(ROOT)} calls rules of Pants; see engine"
 
 
 def sources(folder: str) -> list[Path]:

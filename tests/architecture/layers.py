@@ -23,7 +23,9 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
     "dispatch": (("",),),
     "jit": (("",),),
     "pants": (
-        ("subsystems", "damaged_store", "generator_data", "pins"),
+        ("compat.versions", "subsystems", "damaged_store", "generator_data", "pins"),
+        ("compat.pants_2_17", "compat.pants_2_27"),
+        ("compat",),
         ("engine", "performance"),
         ("targets",),
         ("operations",),

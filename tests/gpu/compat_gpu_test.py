@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import LIBRARY
 from places import DEVICE
 
+from conftest import LIBRARY
 from kernelwright.dispatch.tools import gpu_helper
 
 ERROR = 2.0**-7  # of a bf16 result of normal numbers, relative to the largest

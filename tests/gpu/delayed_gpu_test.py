@@ -9,8 +9,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from conftest import LIBRARY, NEEDS_DISPATCHER  # noqa: E402
 from places import CURRENT, DEVICE, sleep, synchronize  # noqa: E402
+
+from conftest import LIBRARY, NEEDS_DISPATCHER  # noqa: E402
 
 dispatch = pytest.importorskip("kernelwright.dispatch")
 pytestmark = NEEDS_DISPATCHER

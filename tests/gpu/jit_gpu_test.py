@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from conftest import NEEDS_DISPATCHER
 
 torch = pytest.importorskip("torch")

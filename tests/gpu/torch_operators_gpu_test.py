@@ -9,8 +9,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from conftest import LIBRARY, NEEDS_DISPATCHER  # noqa: E402
 from places import DEVICE, on_new_stream, sleep, synchronize  # noqa: E402
+
+from conftest import LIBRARY, NEEDS_DISPATCHER  # noqa: E402
 
 dispatch = pytest.importorskip("kernelwright.dispatch")
 kernelwright_torch = pytest.importorskip("kernelwright.torch")

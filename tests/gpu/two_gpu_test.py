@@ -18,9 +18,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from conftest import LIBRARY, NEEDS_DISPATCHER  # noqa: E402
 from raw_abi import OK, RUNTIME_MISSING, Library  # noqa: E402
 from two_gpu_work import every_work, poison, wait  # noqa: E402
+
+from conftest import LIBRARY, NEEDS_DISPATCHER  # noqa: E402
 
 dispatch = pytest.importorskip("kernelwright.dispatch")
 pytestmark = [

@@ -8,10 +8,7 @@ longer. The figures are from docs/benchmarks.md, "Ten thousand kernel targets" (
   which took a fifth of a run of ``peek``. See :func:`keep_memory`.
 * Garbage collection. Python's collector walks over all long-lived objects of the daemon while it looks for cycles,
   which took half a second in one run of five. See :func:`collect_less_often`.
-* Hashes. Pants 2.17.1 gives all of its collections the same hash, so each new ``CreateDigest`` was compared with every
-  former one, which took a second for each hundred kernels in a build of thousands. See :func:`hash_file_requests`.
-* Dependencies. Pants resolves the dependencies of each target anew in every run, with four nodes of its graph for each
-  target. The kernels of a set have none, so they share one question. See :class:`SharedDependenciesField`.
+* Hashes and dependencies, where the running Pants needs it: see ``compat.patches`` and ``compat.dependencies``.
 * ``peek`` prints every field of every target. :class:`WholeKernel` prints an identity instead of a whole spec.
 """
 
@@ -20,13 +17,11 @@ from __future__ import annotations
 import ctypes
 import gc
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Optional
 
+from kernelwright.pants.compat import patches, rule
 from kernelwright.pants.subsystems.performance import PerformanceSubsystem
-from pants.engine.addresses import Address
-from pants.engine.fs import CreateDigest
-from pants.engine.rules import collect_rules, rule
-from pants.engine.target import Dependencies, InvalidFieldException
+from pants.engine.rules import collect_rules
 from pants.util.logging import LogLevel
 
 # mallopt(3), of glibc only.
@@ -52,11 +47,6 @@ def collect_less_often() -> None:
     gc.set_threshold(_FIRST_GENERATION, *gc.get_threshold()[1:])
 
 
-def hash_file_requests() -> None:
-    """Let requests for files have hashes of their contents; Pants 2.17.1 hashes their type ``typing.Tuple``."""
-    CreateDigest.__hash__ = tuple.__hash__  # type: ignore[assignment,method-assign]
-
-
 @dataclass(frozen=True)
 class Tuning:
     """Whether this process is tuned."""
@@ -69,7 +59,7 @@ async def tune(performance: PerformanceSubsystem) -> Tuning:
     if performance.tune_daemon:
         keep_memory()
         collect_less_often()
-        hash_file_requests()
+        patches.hash_file_requests()
     return Tuning(performance.tune_daemon)
 
 
@@ -100,39 +90,6 @@ class WholeKernel(str):
         return not self == other
 
     __hash__ = str.__hash__
-
-
-class Expansion(tuple):  # type: ignore[type-arg]
-    """No dependencies, of the kernels of one expansion."""
-
-    name: str
-
-    def __new__(cls, name: str) -> Expansion:
-        self = super().__new__(cls)
-        self.name = name
-        return self
-
-
-class SharedDependenciesField(Dependencies):
-    """The dependencies of a kernel of a set, which are none; equal for all kernels of the set.
-
-    Equal fields are one question, which Pants answers once for a set, for the kernel that comes first. The expansion
-    is part of the question, so that this kernel still exists whenever the question is asked again.
-    """
-
-    value: Expansion
-
-    @classmethod
-    def compute_value(cls, raw_value: Optional[Any], address: Address) -> Expansion:
-        if not isinstance(raw_value, str):
-            raise InvalidFieldException(f"{address}: the kernels of a set have no dependencies")
-        return Expansion(raw_value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SharedDependenciesField) and self.value.name == other.value.name
-
-    def __hash__(self) -> int:
-        return hash(self.value.name)
 
 
 def rules() -> list[object]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernelwright.pants import performance
+from kernelwright.pants.compat import patches
 from kernelwright.pants.performance import Tuning
 from pants.engine.fs import CreateDigest, FileContent
 from pants.engine.rules import QueryRule
@@ -16,6 +17,7 @@ _ASK = """
 import gc, resource, sys
 sys.path.insert(0, sys.argv[1])
 from kernelwright.pants import performance
+from kernelwright.pants.compat import patches
 if sys.argv[2] == "tuned":
     performance.keep_memory()
     performance.collect_less_often()
@@ -48,7 +50,7 @@ def test_garbage_is_collected_less_often() -> None:
 
 def test_requests_for_files_have_hashes_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CreateDigest, "__hash__", CreateDigest.__hash__)  # and back again
-    performance.hash_file_requests()
+    patches.hash_file_requests()
     requests = [CreateDigest([FileContent("a", b"%d" % n)]) for n in range(100)]
     assert len({hash(request) for request in requests}) == 100
     assert hash(CreateDigest([FileContent("a", b"7")])) == hash(requests[7])
@@ -57,8 +59,9 @@ def test_requests_for_files_have_hashes_of_their_own(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("on", [True, False])
 def test_the_option_turns_all_of_it_on_or_off(monkeypatch: pytest.MonkeyPatch, on: bool) -> None:
     done = []
-    for name in ("keep_memory", "collect_less_often", "hash_file_requests"):
-        monkeypatch.setattr(performance, name, lambda name=name: done.append(name))
+    tunings = ((performance, "keep_memory"), (performance, "collect_less_often"), (patches, "hash_file_requests"))
+    for module, name in tunings:
+        monkeypatch.setattr(module, name, lambda name=name: done.append(name))
     runner = RuleRunner(rules=[*performance.rules(), QueryRule(Tuning, ())])
     runner.set_options([f"--kernelwright-performance-tune-daemon={on}"])
     assert runner.request(Tuning, []) == Tuning(on)

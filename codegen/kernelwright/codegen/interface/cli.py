@@ -165,13 +165,19 @@ def plan(request: str, response: str) -> None:
 @click.option(
     "--request", required=True, metavar="FILE", help="What to describe, see kernelwright.codegen.interface.protocol."
 )
-@click.option("--response", required=True, metavar="FILE", help="Where the response goes.")
-def bundle(request: str, response: str) -> None:
+@click.option("--response", metavar="FILE", help="Where the response goes.")
+@click.option("--folder", metavar="DIR", help="Where the files of the response go, instead.")
+def bundle(request: str, response: str | None, folder: str | None) -> None:
     """Describe a library that was built from a plan: its manifest and its provenance (for build tools)."""
     from kernelwright.codegen.packaging.bundle import respond_bundle
     from kernelwright.codegen.selecting.expand import read_json
 
-    _write_response(response, respond_bundle(read_json(request)))
+    if (response is None) == (folder is None):
+        raise click.UsageError("give exactly one of --response and --folder")
+    text = respond_bundle(read_json(request))
+    files = {response: text} if response else {f"{folder}/{name}": file for name, file in json.loads(text).items()}
+    for path, file in files.items():
+        _write_response(path, file)
 
 
 @kernelwright.command("wheel")
@@ -253,6 +259,7 @@ def show_machine(as_json: bool, store: str | None) -> int:
 @click.option("--out", required=True, metavar="DIR", help="Where <arch>/lib<name>.so and manifest.json go.")
 @click.option("--cache", metavar="DIR", help="Where results are kept (default: .cache in the output folder).")
 @click.option("--retry-failed", is_flag=True, help="Run commands again that failed before on the same inputs.")
+@click.option("--ninja", is_flag=True, help="Write build.ninja to the output folder, for ninja -C DIR; build nothing.")
 @click.option("--limit", "limits", multiple=True, metavar="NAME=N", help="Such as max_vgpr_spills=0; may be repeated.")
 @click.option("-j", "--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 1, help="Commands at a time.")
 @click.option(
@@ -270,6 +277,7 @@ def build(
     cache: str | None,
     jobs: int,
     retry_failed: bool,
+    ninja: bool,
     timeout_s: float,
     limits: tuple[str, ...],
     host: str | None,
@@ -282,6 +290,13 @@ def build(
     from kernelwright.codegen.building.execute import LocalExecutor
     from kernelwright.codegen.building.run_command import interrupt_on_signals
 
+    if ninja:
+        from kernelwright.codegen.building.ninja import write_ninja
+
+        selections = _selections(**options, limits=_stated_limits(limits))
+        _report_dropped(selections)
+        click.echo(write_ninja(name, selections, _toolchains(host, hip, cuda), read_tree_roots(tree_file), Path(out)))
+        return
     interrupt_on_signals()
     executor = LocalExecutor(
         tree_roots=read_tree_roots(tree_file),

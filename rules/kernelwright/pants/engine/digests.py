@@ -1,7 +1,6 @@
 """Files as Pants keeps them: digests are made, combined and read here.
 
-The functions of this package are plain coroutines, so each takes and returns values that hash. Elsewhere rules await
-``Get`` for this plugin's own types only: a newer Pants needs another version of this package.
+The functions of this package are plain coroutines. Elsewhere rules call rules of this plugin only.
 """
 
 from __future__ import annotations
@@ -9,12 +8,11 @@ from __future__ import annotations
 from typing import Iterable, Mapping, Sequence
 
 from kernelwright.pants import damaged_store
+from kernelwright.pants.compat import calls
 from pants.engine.fs import (
     AddPrefix,
     CreateDigest,
     Digest,
-    DigestContents,
-    DigestEntries,
     DigestSubset,
     FileContent,
     FileEntry,
@@ -24,39 +22,37 @@ from pants.engine.fs import (
     RemovePrefix,
     Snapshot,
 )
-from pants.engine.rules import Get
 
 
 async def create(files: Iterable[tuple[str, bytes]]) -> Digest:
     """Files with these paths and contents."""
-    return await Get(Digest, CreateDigest([FileContent(path, content) for path, content in files]))
+    return await calls.create_digest(CreateDigest([FileContent(path, content) for path, content in files]))
 
 
 async def merge(digests: Iterable[Digest]) -> Digest:
     """All files of all digests."""
-    return await Get(Digest, MergeDigests(digests))
+    return await calls.merge_digests(MergeDigests(digests))
 
 
 async def subset(digest: Digest, globs: Iterable[str]) -> Digest:
     """The files that match any of the globs."""
-    return await Get(Digest, DigestSubset(digest, PathGlobs(globs)))
+    return await calls.digest_subset(DigestSubset(digest, PathGlobs(globs)))
 
 
 async def remove_prefix(digest: Digest, prefix: str) -> Digest:
     """The files below a folder, with paths relative to it."""
-    return await Get(Digest, RemovePrefix(digest, prefix))
+    return await calls.remove_prefix(RemovePrefix(digest, prefix))
 
 
 async def add_prefix(digest: Digest, prefix: str) -> Digest:
     """The same files below a folder."""
-    return await Get(Digest, AddPrefix(digest, prefix))
+    return await calls.add_prefix(AddPrefix(digest, prefix))
 
 
 async def rename(digest: Digest, names: Mapping[str, str]) -> Digest:
     """The files whose paths ``names`` maps, at their new paths, without reading their contents."""
-    entries = await Get(DigestEntries, Digest, digest)
-    return await Get(
-        Digest,
+    entries = await calls.digest_entries(digest)
+    return await calls.create_digest(
         CreateDigest(
             [
                 FileEntry(names[entry.path], entry.file_digest, entry.is_executable)
@@ -69,18 +65,18 @@ async def rename(digest: Digest, names: Mapping[str, str]) -> Digest:
 
 async def snapshot(digest: Digest) -> Snapshot:
     """The digest with the names of its files."""
-    return await Get(Snapshot, Digest, digest)
+    return await calls.snapshot(digest)
 
 
 async def fingerprints(digest: Digest) -> dict[str, str]:
     """The sha256 of each file by path, without reading its contents."""
-    entries = await Get(DigestEntries, Digest, digest)
+    entries = await calls.digest_entries(digest)
     return {entry.path: entry.file_digest.fingerprint for entry in entries if isinstance(entry, FileEntry)}
 
 
 async def read(digest: Digest) -> dict[str, bytes]:
     """File contents by path. Raises DamagedStore if the store returns other contents than were stored."""
-    contents = await Get(DigestContents, Digest, digest)
+    contents = await calls.digest_contents(digest)
     files = {file.path: file.content for file in contents}
     damaged_store.check_contents(files, await fingerprints(digest))
     return files
@@ -94,7 +90,6 @@ async def with_checksums(digest: Digest) -> Digest:
 
 async def workspace_files(globs: Sequence[str], origin: str) -> Digest:
     """Files of the workspace; ``origin`` names the option or field to blame for a glob that matches nothing."""
-    return await Get(
-        Digest,
+    return await calls.path_globs(
         PathGlobs(globs, glob_match_error_behavior=GlobMatchErrorBehavior.error, description_of_origin=origin),
     )

@@ -11,7 +11,7 @@ remote cache prepares nothing.
 from __future__ import annotations
 
 import dataclasses
-from typing import Sequence, Union
+from typing import Sequence
 
 from kernelwright.pants import damaged_store
 from kernelwright.pants.engine import digests, processes, python_tools, wheels
@@ -59,9 +59,12 @@ async def wheel_files(pinned: PinnedWheels, parts: Sequence[tuple[str, Sequence[
     may not support output folders.
     """
     names = [f"{wheel}/{part}" for wheel, inner in parts for part in inner]
-    listed = await _run(_wheel_process(_LIST_WHEELS, pinned, names, (), f"List files of {pinned.about}"), pinned)
+    listed = await _with_wheels(
+        _wheel_process(_LIST_WHEELS, pinned, names, (), f"List files of {pinned.about}"), pinned
+    )
     files = listed.stdout.decode().splitlines()
-    copied = await _run(_wheel_process(_COPY_WHEELS, pinned, names, files, f"Install {pinned.about}"), pinned)
+    copying = _wheel_process(_COPY_WHEELS, pinned, names, files, f"Install {pinned.about}")
+    copied = await _with_wheels(copying, pinned)
     for result in (listed, copied):
         if result.exit_code != 0 or not files:
             raise ValueError(f"{pinned.about} cannot be installed:\n{result.stderr.decode(errors='replace').strip()}")
@@ -107,7 +110,7 @@ async def run_python(
         level=LogLevel.DEBUG,
         remote_cache_speculation_delay_millis=processes.REMOTE_SPECULATION_MILLIS,
     )
-    return await _run(process, environment)
+    return await _with_python(process, environment)
 
 
 # The level is no part of a cache key, but the engine takes a process of another level for another process, and so runs
@@ -118,16 +121,28 @@ _ATTEMPTS = (
 )
 
 
-async def _run(process: Process, needs: Union[PinnedWheels, PythonEnvironment]) -> FallibleProcessResult:
-    """Run a portable process; prepare what it needs where no cache has its result."""
+async def _with_wheels(process: Process, needs: PinnedWheels) -> FallibleProcessResult:
+    """Run a portable process; unpack the wheels that it needs where no cache has its result."""
     result = await processes.try_run(process)
     for level, scope in _ATTEMPTS:
         if result.exit_code != _NOT_PREPARED:
             break
-        if isinstance(needs, PinnedWheels):
-            await wheels.unpack(needs, scope)
-        else:
-            await python_tools.make(needs, scope)
+        await wheels.unpack(needs, scope)
         result = await processes.try_run(dataclasses.replace(process, level=level))
+    return _checked(result, process)
+
+
+async def _with_python(process: Process, needs: PythonEnvironment) -> FallibleProcessResult:
+    """Run a portable process; make the Python environment that it needs where no cache has its result."""
+    result = await processes.try_run(process)
+    for level, scope in _ATTEMPTS:
+        if result.exit_code != _NOT_PREPARED:
+            break
+        await python_tools.make(needs, scope)
+        result = await processes.try_run(dataclasses.replace(process, level=level))
+    return _checked(result, process)
+
+
+def _checked(result: FallibleProcessResult, process: Process) -> FallibleProcessResult:
     damaged_store.check_inputs(result.exit_code, result.stderr, process.description)
     return result

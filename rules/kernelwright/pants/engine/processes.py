@@ -6,11 +6,8 @@ import dataclasses
 import logging
 from typing import Iterable
 
-from pants.core.util_rules.environments import EnvironmentNameRequest, EnvironmentTarget, RemotePlatformField
-from pants.engine.environment import EnvironmentName
-from pants.engine.fs import Digest, Snapshot
+from kernelwright.pants.compat import calls
 from pants.engine.process import FallibleProcessResult, Process, ProcessCacheScope
-from pants.engine.rules import Get
 
 _logger = logging.getLogger(__name__)
 
@@ -24,12 +21,12 @@ async def try_run(process: Process) -> FallibleProcessResult:
     A remote cache that confuses its entries returns a result without the outputs that were asked for. Then the process
     runs without any cache.
     """
-    result = await Get(FallibleProcessResult, Process, process)
+    result = await calls.execute(process)
     if result.exit_code != 0 or not await missing_outputs(result, process.output_files):
         return result
     _logger.warning(f"A cache answered {process.description!r} with the result of another process; running it.")
     uncached = dataclasses.replace(process, cache_scope=ProcessCacheScope.PER_SESSION)
-    return await Get(FallibleProcessResult, Process, uncached)
+    return await calls.execute(uncached)
 
 
 async def try_run_in(environment: str, origin: str, process: Process) -> FallibleProcessResult:
@@ -38,14 +35,13 @@ async def try_run_in(environment: str, origin: str, process: Process) -> Fallibl
     Pants writes the number of the local slot into the command that it sends to workers, and so into the key of the
     result, which nothing would ever look up again. A process for workers therefore has no slot variable.
     """
-    name = await Get(EnvironmentName, EnvironmentNameRequest(environment, description_of_origin=origin))
-    target = await Get(EnvironmentTarget, EnvironmentName, name)
-    if target.val is not None and target.val.has_field(RemotePlatformField):
+    name = await calls.environment(environment, origin)
+    if await calls.is_remote(name):
         process = dataclasses.replace(process, execution_slot_variable=None)
-    return await Get(FallibleProcessResult, {process: Process, name: EnvironmentName})
+    return await calls.execute_in(process, name)
 
 
 async def missing_outputs(result: FallibleProcessResult, outputs: Iterable[str]) -> tuple[str, ...]:
     """The files among ``outputs`` that the result lacks."""
-    found = await Get(Snapshot, Digest, result.output_digest)
+    found = await calls.snapshot(result.output_digest)
     return tuple(sorted(set(outputs) - set(found.files)))

@@ -6,11 +6,10 @@ import dataclasses
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from kernelwright.pants.compat import calls
 from pants.backend.python.util_rules.pex_cli import PexCliProcess
-from pants.backend.python.util_rules.pex_requirements import ResolvePexConfig, ResolvePexConfigRequest
 from pants.engine.fs import Digest
-from pants.engine.process import FallibleProcessResult, Process, ProcessCacheScope
-from pants.engine.rules import Get
+from pants.engine.process import ProcessCacheScope
 from pants.util.frozendict import FrozenDict
 
 CACHE = {"kernelwright_wheels": "__wheels"}
@@ -46,9 +45,8 @@ async def unpack(wheels: PinnedWheels, scope: ProcessCacheScope) -> None:
 
     The pip configuration of the machine does not count. Raises DownloadError.
     """
-    repositories = await Get(ResolvePexConfig, ResolvePexConfigRequest(None))
-    pip = await Get(
-        Process,
+    repositories = await calls.python_repositories()
+    pip = await calls.pex_cli_process(
         PexCliProcess(
             subcommand=(),
             extra_args=(
@@ -66,18 +64,19 @@ async def unpack(wheels: PinnedWheels, scope: ProcessCacheScope) -> None:
     # A line of a system-wide configuration, such as a constraint, would make pip fail or take another index.
     env = FrozenDict({**pip.env, "PIP_CONFIG_FILE": "/dev/null"})
     process = dataclasses.replace(pip, argv=argv, append_only_caches=caches, env=env)
-    result = await Get(FallibleProcessResult, Process, process)
+    result = await calls.execute(process)
     if result.exit_code != 0:
-        raise DownloadError(_failure(wheels, repositories.indexes, result.stderr.decode(errors="replace")))
+        raise DownloadError(failure(wheels.about, wheels.requirements, repositories.indexes, result.stderr))
 
 
-def _failure(wheels: PinnedWheels, indexes: tuple[str, ...], stderr: str) -> str:
-    """One line. An index is named without the credentials that its address may hold."""
+def failure(about: str, requirements: str, indexes: tuple[str, ...], printed: bytes) -> str:
+    """One line about a failed download. An index is named without the credentials that its address may hold."""
+    stderr = printed.decode(errors="replace")
     hosts = ", ".join(urlsplit(index).hostname or index for index in indexes) or "no index"
     words = [line.strip() for line in stderr.splitlines() if line.strip()]
     errors = [line for line in words if line.startswith("ERROR:")] or words or ["no message"]
     return (
-        f"cannot download {wheels.about} ({wheels.requirements}) from {hosts}: {errors[-1]}; set "
+        f"cannot download {about} ({requirements}) from {hosts}: {errors[-1]}; set "
         "[python-repos].indexes to an index with these wheels, [GLOBAL].ca_certs_path to its authority, HTTPS_PROXY to "
         "a proxy"
     )

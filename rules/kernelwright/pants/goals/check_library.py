@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from kernelwright.pants.compat import concurrently, implicitly, rule
 from kernelwright.pants.engine import digests, graph
 from kernelwright.pants.targets.kernel_library import LibraryKernelsField, LibraryNameField
 from kernelwright.pants.util_rules.library import build
 from pants.core.goals.check import CheckRequest, CheckResult, CheckResults
-from pants.engine.rules import Get, MultiGet, collect_rules, rule
+from pants.engine.rules import collect_rules
 from pants.engine.target import FieldSet
 from pants.engine.unions import UnionRule
 from pants.util.logging import LogLevel
@@ -54,7 +55,9 @@ async def check_library(request: CheckOneLibrary) -> CheckResult:
 
 @rule(desc="Check kernel libraries", level=LogLevel.DEBUG)
 async def check_libraries(request: KernelLibraryCheckRequest) -> CheckResults:
-    results = await MultiGet(Get(CheckResult, CheckOneLibrary(field_set)) for field_set in request.field_sets)
+    results = await concurrently(
+        check_library(CheckOneLibrary(field_set), **implicitly()) for field_set in request.field_sets
+    )
     return CheckResults(results, checker_name=request.tool_name)
 
 

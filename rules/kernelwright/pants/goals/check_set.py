@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from kernelwright.pants.compat import concurrently, implicitly, rule
 from kernelwright.pants.engine import graph
 from kernelwright.pants.targets.kernel_set import ExpandedKernelField, KernelArchsField, RuleSetField
-from kernelwright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
+from kernelwright.pants.util_rules import codegen
+from kernelwright.pants.util_rules.codegen import CodegenRequest
 from pants.core.goals.check import CheckRequest, CheckResult, CheckResults
 from pants.engine.addresses import Address
-from pants.engine.rules import Get, MultiGet, collect_rules, rule
+from pants.engine.rules import collect_rules
 from pants.engine.target import FieldSet
 from pants.engine.unions import UnionRule
 from pants.util.logging import LogLevel
@@ -48,7 +50,8 @@ async def check_set(request: CheckOneSet) -> CheckResult:
         return CheckResult(0, f"{target.address}: a configuration is in no set", "", str(target.address))
     body = json.dumps({"stage": "check_set", "set": name, "archs": archs}, sort_keys=True)
     description = f"Check the kernel set {name}"
-    response = await Get(CodegenResponse, CodegenRequest("plan", body, description, str(target.address)))
+    asked = CodegenRequest("plan", body, description, str(target.address))
+    response = await codegen.run_codegen(asked, **implicitly())
     problems = response.parse()["problems"]
     text = "\n".join(f"{target.address}: {problem}" for problem in problems)
     told = f"{target.address}: {name} is contained where it should be" if not problems else ""
@@ -58,7 +61,7 @@ async def check_set(request: CheckOneSet) -> CheckResult:
 @rule(desc="Check kernel sets", level=LogLevel.DEBUG)
 async def check_sets(request: KernelSetCheckRequest) -> CheckResults:
     sets = sorted({field_set.address.maybe_convert_to_target_generator() for field_set in request.field_sets})
-    results = await MultiGet(Get(CheckResult, CheckOneSet(address)) for address in sets)
+    results = await concurrently(check_set(CheckOneSet(address), **implicitly()) for address in sets)
     return CheckResults(results, checker_name=request.tool_name)
 
 

@@ -6,16 +6,18 @@ import pytest
 
 from kernelwright.pants.goals import check_set
 from kernelwright.pants.targets.kernel_set import KernelSetTarget
+from kernelwright.pants.testing.doubles import in_place_of
+from kernelwright.pants.util_rules import codegen
 from kernelwright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
 from pants.core.goals.check import CheckResult, CheckResults
 from pants.engine.addresses import Address
-from pants.engine.rules import QueryRule, rule
+from pants.engine.rules import QueryRule
 from pants.testutil.rule_runner import RuleRunner
 
 MISSING = "grouped_conv_fwd_fp16_x is in small and not in large on gfx942"
 
 
-@rule
+@in_place_of(codegen.run_codegen)
 async def fake_generator(request: CodegenRequest) -> CodegenResponse:
     asked = json.loads(request.request)
     assert (request.command, asked["stage"], asked["archs"]) == ("plan", "check_set", ["gfx942"])

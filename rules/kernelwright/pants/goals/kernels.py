@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 
+from kernelwright.pants.compat import goal_rule, implicitly
 from kernelwright.pants.engine import digests
 from kernelwright.pants.engine.dist_paths import checked_dist_path
 from kernelwright.pants.engine.exit_codes import BAD_INPUT
-from kernelwright.pants.util_rules.compile_commands import FOLDER, CompileCommands, CompileCommandsRequest
-from kernelwright.pants.util_rules.kernels import ExpandedKernel, ExpandedKernels, ExpandRequest, kernel_of_target
-from kernelwright.pants.util_rules.resource_report import ResourceReport, ResourceReportRequest
+from kernelwright.pants.util_rules import compile_commands, kernels, resource_report
+from kernelwright.pants.util_rules.compile_commands import FOLDER, CompileCommandsRequest
+from kernelwright.pants.util_rules.kernels import ExpandedKernel, ExpandRequest, kernel_of_target
+from kernelwright.pants.util_rules.resource_report import ResourceReportRequest
 from pants.base.build_root import BuildRoot
 from pants.engine.console import Console
 from pants.engine.fs import Workspace
 from pants.engine.goal import Goal, GoalSubsystem
-from pants.engine.rules import Get, collect_rules, goal_rule
+from pants.engine.rules import collect_rules
 from pants.engine.target import Targets
 from pants.option.option_types import BoolOption, StrOption
 from pants.util.strutil import softwrap
@@ -72,7 +74,7 @@ async def list_kernels(
     if options.filter:
         body["filter"] = options.filter
     request = ExpandRequest(json.dumps(body, sort_keys=True), "the kernels goal")
-    expanded = (await Get(ExpandedKernels, ExpandRequest, request)).kernels
+    expanded = (await kernels.expand_kernels(request, **implicitly())).kernels
     if exported_path:
         exported = [
             {"name": kernel.name, "identity": kernel.identity, **json.loads(kernel.canonical)} for kernel in expanded
@@ -82,7 +84,9 @@ async def list_kernels(
         console.print_stderr(f"Wrote {len(expanded)} kernels to dist/{exported_path}.")
     if options.compile_commands:
         texts = tuple(_request(kernel, str(number)) for number, kernel in enumerate(expanded))
-        commands = await Get(CompileCommands, CompileCommandsRequest(texts, build_root.path))
+        commands = await compile_commands.compile_commands(
+            CompileCommandsRequest(texts, build_root.path), **implicitly()
+        )
         workspace.write_digest(commands.digest)
         console.print_stderr(f"Wrote {commands.count} commands to compile_commands.json.")
     if options.count:
@@ -90,7 +94,8 @@ async def list_kernels(
         for arch in sorted(set(archs)):
             console.print_stdout(f"{arch} {archs.count(arch)}")
     if options.report:
-        report = await Get(ResourceReport, ResourceReportRequest(tuple(kernel.canonical for kernel in expanded)))
+        asked = ResourceReportRequest(tuple(kernel.canonical for kernel in expanded))
+        report = await resource_report.report_resources(asked, **implicitly())
         console.print_stdout(report.text)
     if options.list or not (options.count or options.export_json or options.compile_commands or options.report):
         for kernel in expanded:

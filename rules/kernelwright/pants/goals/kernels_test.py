@@ -8,26 +8,27 @@ import pytest
 from kernelwright.pants.goals import kernels as kernels_goal
 from kernelwright.pants.goals.kernels import Kernels
 from kernelwright.pants.operations.gemm import GemmKernelTarget
+from kernelwright.pants.testing.doubles import in_place_of
+from kernelwright.pants.util_rules import compile_commands, kernels, resource_report
 from kernelwright.pants.util_rules.compile_commands import CompileCommands, CompileCommandsRequest
 from kernelwright.pants.util_rules.kernels import ExpandedKernel, ExpandedKernels, ExpandRequest
 from kernelwright.pants.util_rules.resource_report import ResourceReport, ResourceReportRequest
 from pants.engine.fs import EMPTY_DIGEST
 from pants.engine.internals.scheduler import ExecutionError
-from pants.engine.rules import rule
 from pants.testutil.rule_runner import RuleRunner
 
 
-@rule
+@in_place_of(kernels.expand_kernels)
 async def fake_expansion(request: ExpandRequest) -> ExpandedKernels:
     return ExpandedKernels((ExpandedKernel("gfx942", "gemm", "0" * 64, '{"arch":"gfx942","spec":{}}'),))
 
 
-@rule
+@in_place_of(compile_commands.compile_commands)
 async def no_commands(request: CompileCommandsRequest) -> CompileCommands:
     return CompileCommands(EMPTY_DIGEST, 0)
 
 
-@rule
+@in_place_of(resource_report.report_resources)
 async def no_report(request: ResourceReportRequest) -> ResourceReport:
     return ResourceReport("")
 

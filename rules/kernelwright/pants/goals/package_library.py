@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kernelwright.pants.compat import LibraryOutputPathField, rule
 from kernelwright.pants.engine import digests, graph
 from kernelwright.pants.engine.dist_paths import checked_dist_path
 from kernelwright.pants.targets.kernel_library import LibraryKernelsField, LibraryNameField, LibraryResourceField
 from kernelwright.pants.util_rules.library import LibraryError, build, library_request
-from pants.core.goals.package import BuiltPackage, BuiltPackageArtifact, OutputPathField, PackageFieldSet
+from pants.core.goals.package import BuiltPackage, BuiltPackageArtifact, PackageFieldSet
 from pants.core.target_types import ResourceSourceField
-from pants.engine.rules import collect_rules, rule
+from pants.engine.rules import collect_rules
 from pants.engine.target import GeneratedSources, GenerateSourcesRequest, Target
 from pants.engine.unions import UnionRule
 from pants.util.logging import LogLevel
@@ -22,12 +23,12 @@ class KernelLibraryFieldSet(PackageFieldSet):
 
     required_fields = (LibraryKernelsField, LibraryNameField)
 
-    output_path: OutputPathField
+    output_path: LibraryOutputPathField
 
 
 def output_folder(library: Target) -> str:
     """Where a library goes below ``dist``; OutsideDist for a folder that is not there."""
-    path = library[OutputPathField].value
+    path = library[LibraryOutputPathField].value
     if path is not None:
         return checked_dist_path(path, f"{library.address}: the field output_path")
     return checked_dist_path(own_folder(library), f"{library.address}: the folder that is named after the target")
@@ -44,12 +45,12 @@ async def _check_others(library: Target, folder: str, archs: set[str]) -> None:
     Only a library that names its folder looks: folders named after targets differ, and a look expands each kernel set
     of the workspace.
     """
-    if library[OutputPathField].value is None:
+    if library[LibraryOutputPathField].value is None:
         return
     for other in await graph.all_targets():
         if not other.has_field(LibraryKernelsField) or other.address == library.address:
             continue
-        if (other[OutputPathField].value or own_folder(other)) != folder:
+        if (other[LibraryOutputPathField].value or own_folder(other)) != folder:
             continue
         both = archs & (await library_request(other)).archs
         if both:

@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import pytest
 
+from kernelwright.pants.engine import digests
 from kernelwright.pants.goals import package_library
 from kernelwright.pants.goals.package_library import KernelLibraryFieldSet
 from kernelwright.pants.operations.gemm import GemmKernelTarget
 from kernelwright.pants.targets.kernel_library import KernelLibraryTarget
+from kernelwright.pants.testing.doubles import in_place_of
+from kernelwright.pants.util_rules import library
 from kernelwright.pants.util_rules.library import (
     BuiltLibraries,
     BuiltLibrary,
@@ -15,25 +18,24 @@ from kernelwright.pants.util_rules.library import (
 from pants.core.goals.package import BuiltPackage
 from pants.core.target_types import FileTarget
 from pants.engine.addresses import Address
-from pants.engine.fs import CreateDigest, Digest, FileContent
 from pants.engine.internals.scheduler import ExecutionError
-from pants.engine.rules import Get, QueryRule, rule
+from pants.engine.rules import QueryRule
 from pants.testutil.rule_runner import RuleRunner
 
 _requests: list[LibraryRequest] = []  # what was planned last
 
 
-@rule
+@in_place_of(library.plan_library)
 async def fake_plan(request: LibraryRequest) -> PlannedLibraries:
     _requests.append(request)
     return PlannedLibraries(())
 
 
-@rule
+@in_place_of(library.build_libraries)
 async def fake_build(planned: PlannedLibraries) -> BuiltLibraries:
     libraries = []
     for arch in sorted(_requests[-1].archs):
-        digest = await Get(Digest, CreateDigest([FileContent(f"{arch}/libx.so", b"\x7fELF")]))
+        digest = await digests.create([(f"{arch}/libx.so", b"\x7fELF")])
         libraries.append(BuiltLibrary(arch, digest))
     return BuiltLibraries(tuple(libraries))
 
@@ -57,9 +59,9 @@ def packaged(build: str, name: str = "lib") -> tuple[str, ...]:
 
 
 def test_a_library_is_written_below_its_own_folder_or_the_one_that_it_names() -> None:
-    library = 'kernel_library(name="lib", dependencies=[":amd", ":cpu"]'
-    assert packaged(f"{library})") == ("src/lib/gfx942/libx.so", "src/lib/x86_64_v4/libx.so")
-    assert packaged(f"{library}, archs=['gfx942'], output_path='a/b')") == ("a/b/gfx942/libx.so",)
+    text = 'kernel_library(name="lib", dependencies=[":amd", ":cpu"]'
+    assert packaged(f"{text})") == ("src/lib/gfx942/libx.so", "src/lib/x86_64_v4/libx.so")
+    assert packaged(f"{text}, archs=['gfx942'], output_path='a/b')") == ("a/b/gfx942/libx.so",)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pants.core.goals.package import OutputPathField
+from kernelwright.pants.compat import LibraryOutputPathField
 from pants.engine.target import (
     COMMON_TARGET_FIELDS,
     Dependencies,
@@ -45,7 +45,7 @@ class KernelLibraryTarget(Target):
         LibraryNameField,
         LibraryArchsField,
         LibraryResourceField,
-        OutputPathField,
+        LibraryOutputPathField,
     )
     help = help_text(
         """

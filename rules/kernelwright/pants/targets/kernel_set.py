@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Type
+from typing import Any, Optional
 
-from kernelwright.pants.performance import SharedDependenciesField, WholeKernel
+from kernelwright.pants.compat import dependencies
+from kernelwright.pants.performance import WholeKernel
 from kernelwright.pants.targets.kernel import LimitsField
 from pants.engine.addresses import Address
 from pants.engine.target import (
     COMMON_TARGET_FIELDS,
-    Dependencies,
     Field,
     InvalidFieldException,
     OptionalSingleSourceField,
     StringField,
     StringSequenceField,
     Tags,
-    Target,
     TargetGenerator,
 )
 
@@ -39,17 +38,15 @@ class ExpandedKernelField(Field):
         return value
 
 
-class GeneratedKernelTarget(Target):
+class GeneratedKernelTarget(dependencies.SharingTarget):
     alias = "generated_kernel"
     core_fields = (Tags, ExpandedKernelField)  # `peek` prints each of them thousands of times
     help = "One kernel of a `kernel_set`."
 
-    def get(self, field: Type[Field], *, default_raw_value: Optional[Any] = None) -> Any:  # type: ignore[misc]
-        """As for every target, except that the kernels of a set share their dependencies (see ``performance``)."""
-        expansion = self[ExpandedKernelField].value.expansion
-        if field is Dependencies and expansion is not None:
-            return SharedDependenciesField(expansion, self.address)
-        return super().get(field, default_raw_value=default_raw_value)
+    @property
+    def expansion(self) -> Optional[str]:
+        """The same for all kernels of a set, in a tuned process."""
+        return self[ExpandedKernelField].value.expansion
 
 
 class KernelArchsField(StringSequenceField):

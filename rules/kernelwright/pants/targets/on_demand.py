@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kernelwright.pants.compat import rule
 from kernelwright.pants.engine import graph
 from pants.core.goals.run import RunSubsystem
-from pants.engine.rules import collect_rules, rule
+from pants.engine.rules import collect_rules
 from pants.engine.target import (
     COMMON_TARGET_FIELDS,
     Dependencies,

@@ -25,6 +25,7 @@ class WheelPinsTarget(Target):
     help = help_text(
         """
         Copies of hash-pinned requirements files, `<name>/<file>`, to each of which a wheel of this workspace is added,
-        pinned by its digest.
+        pinned by its digest. Beside each is the metadata with which Pants loads it out of a Python package:
+        `<name>/<file>.metadata`.
         """
     )

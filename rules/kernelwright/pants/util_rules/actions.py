@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any, Mapping, Optional
 
 from kernelwright.pants import damaged_store
+from kernelwright.pants.compat import concurrently, implicitly, rule
 from kernelwright.pants.engine import digests, processes
 from kernelwright.pants.subsystems.actions import ActionsSubsystem
-from kernelwright.pants.util_rules import slots
-from kernelwright.pants.util_rules.trees import Tree, TreeRequest
+from kernelwright.pants.util_rules import slots, trees
+from kernelwright.pants.util_rules.trees import TreeRequest
 from pants.engine.fs import EMPTY_DIGEST, Digest
 from pants.engine.process import Process
-from pants.engine.rules import Get, MultiGet, collect_rules, rule
+from pants.engine.rules import collect_rules
 from pants.util.logging import LogLevel
 
 
@@ -77,14 +78,14 @@ class _OneAction:
 @rule(desc="Run an action of a compile plan", level=LogLevel.DEBUG)
 async def run_action(request: _OneAction, subsystem: ActionsSubsystem) -> ActionOutputs:
     action = request.action
-    trees = await MultiGet(Get(Tree, TreeRequest(name)) for name in action.trees)
+    mounted = await concurrently(trees.prepare_tree(TreeRequest(name), **implicitly()) for name in action.trees)
     slot = slots.waiting(action.argv, action.memory_mb)
     caches = {f"kernelwright_{cache}": f"__cache_{cache}" for cache in action.caches}
     process = Process(
         slot.argv,
         description=action.description,
         input_digest=await digests.with_checksums(request.inputs),
-        immutable_input_digests={tree.mount: tree.digest for tree in trees},
+        immutable_input_digests={tree.mount: tree.digest for tree in mounted},
         env=dict(action.env),
         append_only_caches={**caches, **slot.caches},
         execution_slot_variable=slot.variable,
@@ -114,7 +115,7 @@ async def run_actions(request: ActionsRequest) -> ActionOutputs:
     seconds: Optional[float] = 0.0
     for action in request.actions:
         inputs = await digests.subset(available, action.inputs)
-        outputs = await Get(ActionOutputs, _OneAction(action, inputs))
+        outputs = await run_action(_OneAction(action, inputs), **implicitly())
         available = await digests.merge([available, outputs.digest])
         seconds = None if seconds is None or outputs.seconds is None else seconds + outputs.seconds
     return ActionOutputs(await digests.subset(available, request.keep), seconds)

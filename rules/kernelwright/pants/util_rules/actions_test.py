@@ -4,19 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.pants.util_rules import actions
+from kernelwright.pants.engine import digests
+from kernelwright.pants.testing.doubles import in_place_of
+from kernelwright.pants.util_rules import actions, trees
 from kernelwright.pants.util_rules.actions import Action, ActionOutputs, ActionsRequest
 from kernelwright.pants.util_rules.trees import Tree, TreeRequest
-from pants.engine.fs import EMPTY_DIGEST, CreateDigest, Digest, DigestContents, FileContent
+from pants.engine.fs import EMPTY_DIGEST, DigestContents
 from pants.engine.internals.scheduler import ExecutionError
-from pants.engine.rules import Get, QueryRule, rule
+from pants.engine.rules import QueryRule
 from pants.testutil.rule_runner import RuleRunner
 
 
-@rule
+@in_place_of(trees.prepare_tree)
 async def one_file_tree(request: TreeRequest) -> Tree:
-    digest = await Get(Digest, CreateDigest([FileContent("word", request.name.encode())]))
-    return Tree(request.name, digest)
+    return Tree(request.name, await digests.create([("word", request.name.encode())]))
 
 
 def make_runner(*options: str) -> RuleRunner:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kernelwright.pants.util_rules import actions, library
+from kernelwright.pants.testing.doubles import in_place_of
+from kernelwright.pants.util_rules import actions, codegen, library, toolchains, trees
 from kernelwright.pants.util_rules.actions import Action, ActionsRequest
 from kernelwright.pants.util_rules.actions_test import one_file_tree
 from kernelwright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
@@ -13,23 +14,23 @@ from kernelwright.pants.util_rules.slots_test import meeting, most_at_once
 from kernelwright.pants.util_rules.toolchains import Toolchain, Toolchains
 from kernelwright.pants.util_rules.trees import Materials, MaterialsRequest
 from pants.engine.fs import DigestContents
-from pants.engine.rules import QueryRule, rule
+from pants.engine.rules import QueryRule
 from pants.testutil.rule_runner import RuleRunner
 
 ARCHS = ("gfx942", "x86_64_v3")
 
 
-@rule
+@in_place_of(codegen.run_codegen)
 async def no_generator(request: CodegenRequest) -> CodegenResponse:
     return CodegenResponse('{"manifest.json": "{}"}')
 
 
-@rule
+@in_place_of(toolchains.choose_toolchains)
 async def no_toolchains() -> Toolchains:
     return Toolchains(Toolchain("zig"), Toolchain("wheel"), Toolchain("clang"))
 
 
-@rule
+@in_place_of(trees.name_materials)
 async def no_materials(request: MaterialsRequest) -> Materials:
     return Materials("[]")
 

@@ -7,13 +7,15 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from kernelwright.pants.compat import rule
 from kernelwright.pants.engine import digests, portable, python_tools
 from kernelwright.pants.engine.exit_codes import BAD_INPUT
 from kernelwright.pants.performance import Tuning
 from kernelwright.pants.subsystems.codegen import CodegenSubsystem
 from kernelwright.pants.util_rules.pins import PACKAGE, packaged
+from pants.backend.python.subsystems.setup import PythonSetup
 from pants.engine.fs import EMPTY_DIGEST, Digest
-from pants.engine.rules import collect_rules, rule
+from pants.engine.rules import collect_rules
 from pants.util.logging import LogLevel
 
 _MODULE = "kernelwright.codegen"
@@ -39,8 +41,9 @@ class CodegenTool:
 
 
 @rule(desc="Prepare the code generator", level=LogLevel.DEBUG)
-async def prepare_codegen(codegen: CodegenSubsystem, tuning: Tuning) -> CodegenTool:
+async def prepare_codegen(codegen: CodegenSubsystem, python: PythonSetup, tuning: Tuning) -> CodegenTool:
     # Every large piece of work of the plugin starts with the generator, so the process is tuned by then.
+    pip_version = str(getattr(python.pip_version, "value", python.pip_version))  # an enumeration on Pants 2.17
     if not codegen.source_roots:
         packaged(_PACKAGED)  # or say what is missing
         return CodegenTool(
@@ -48,6 +51,7 @@ async def prepare_codegen(codegen: CodegenSubsystem, tuning: Tuning) -> CodegenT
                 resolve="kernelwright-codegen",
                 lockfile=f"resource://{PACKAGE}/{_PACKAGED}",
                 interpreter_constraints=tuple(codegen.interpreter_constraints),
+                pip_version=pip_version,
                 module=_MODULE,
                 source_roots=(),
                 sources=EMPTY_DIGEST,
@@ -62,6 +66,7 @@ async def prepare_codegen(codegen: CodegenSubsystem, tuning: Tuning) -> CodegenT
             resolve=codegen.resolve,
             lockfile=None,
             interpreter_constraints=tuple(codegen.interpreter_constraints),
+            pip_version=pip_version,
             module=_MODULE,
             source_roots=tuple(codegen.source_roots),
             sources=sources,

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from kernelwright.pants.compat import concurrently, implicitly, rule
 from kernelwright.pants.engine import digests
 from kernelwright.pants.subsystems.codegen import CodegenSubsystem
-from kernelwright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
+from kernelwright.pants.util_rules import codegen, trees
+from kernelwright.pants.util_rules.codegen import CodegenRequest
 from kernelwright.pants.util_rules.toolchains import Toolchains
-from kernelwright.pants.util_rules.trees import Tree, TreeRequest
+from kernelwright.pants.util_rules.trees import TreeRequest
 from pants.engine.fs import Digest
-from pants.engine.rules import Get, MultiGet, collect_rules, rule
+from pants.engine.rules import collect_rules
 from pants.util.logging import LogLevel
 
 FOLDER = "dist/compile_commands"
@@ -36,7 +38,7 @@ class CompileCommands:
 
 @rule(desc="Write compile commands for editors", level=LogLevel.DEBUG)
 async def compile_commands(
-    request: CompileCommandsRequest, toolchains: Toolchains, codegen: CodegenSubsystem
+    request: CompileCommandsRequest, toolchains: Toolchains, options: CodegenSubsystem
 ) -> CompileCommands:
     body = {
         "stage": "compile_commands",
@@ -44,16 +46,18 @@ async def compile_commands(
         "toolchains": toolchains.to_json(),
         "directory": f"{request.root}/{FOLDER}",
     }
-    if codegen.include:
-        body["include"] = f"{request.root}/{codegen.include}"
+    if options.include:
+        body["include"] = f"{request.root}/{options.include}"
     text = json.dumps(body, sort_keys=True)
-    response = await Get(CodegenResponse, CodegenRequest("plan", text, "Plan for editors", "the kernels goal"))
+    response = await codegen.run_codegen(
+        CodegenRequest("plan", text, "Plan for editors", "the kernels goal"), **implicitly()
+    )
     described = response.parse()
     files = [(f"{FOLDER}/{file['path']}", file["text"].encode()) for file in described["files"]]
     files.append(("compile_commands.json", (json.dumps(described["commands"], indent=1) + "\n").encode()))
     parts = [await digests.create(files)]
-    trees = await MultiGet(Get(Tree, TreeRequest(name)) for name in described["trees"])
-    for tree in trees:
+    mounted = await concurrently(trees.prepare_tree(TreeRequest(name), **implicitly()) for name in described["trees"])
+    for tree in mounted:
         headers = await digests.subset(tree.digest, described["trees"][tree.name])
         parts.append(await digests.add_prefix(headers, f"{FOLDER}/{tree.mount}"))
     return CompileCommands(await digests.merge(parts), len(described["commands"]))

@@ -5,17 +5,18 @@ from typing import Optional
 
 import pytest
 
-from kernelwright.pants.util_rules import compile_commands
+from kernelwright.pants.testing.doubles import in_place_of
+from kernelwright.pants.util_rules import codegen, compile_commands
 from kernelwright.pants.util_rules.actions_test import one_file_tree
 from kernelwright.pants.util_rules.archs_test import no_toolchains
 from kernelwright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
 from kernelwright.pants.util_rules.compile_commands import FOLDER, CompileCommands, CompileCommandsRequest
 from pants.engine.fs import DigestContents
-from pants.engine.rules import QueryRule, rule
+from pants.engine.rules import QueryRule
 from pants.testutil.rule_runner import RuleRunner
 
 
-@rule
+@in_place_of(codegen.run_codegen)
 async def fake_codegen(request: CodegenRequest) -> CodegenResponse:
     answer = {
         "commands": [{"directory": "d", "file": "k.hpp", "arguments": [request.request]}],

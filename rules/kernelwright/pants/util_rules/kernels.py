@@ -6,11 +6,13 @@ import json
 from dataclasses import dataclass
 from typing import Any, Optional
 
+from kernelwright.pants.compat import implicitly, rule
 from kernelwright.pants.targets.kernel import KernelArchField, KernelTarget, LimitsField
 from kernelwright.pants.targets.kernel_set import ExpandedKernelField
-from kernelwright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
+from kernelwright.pants.util_rules import codegen
+from kernelwright.pants.util_rules.codegen import CodegenRequest
 from pants.engine.fs import EMPTY_DIGEST, Digest
-from pants.engine.rules import Get, collect_rules, rule
+from pants.engine.rules import collect_rules
 from pants.engine.target import Target
 from pants.util.logging import LogLevel
 
@@ -58,10 +60,8 @@ class ExpandedKernels:
 
 @rule(desc="Expand a kernel set", level=LogLevel.DEBUG)
 async def expand_kernels(request: ExpandRequest) -> ExpandedKernels:
-    response = await Get(
-        CodegenResponse,
-        CodegenRequest("plan", request.request, f"Expand {request.origin}", request.origin, request.config),
-    )
+    asked = CodegenRequest("plan", request.request, f"Expand {request.origin}", request.origin, request.config)
+    response = await codegen.run_codegen(asked, **implicitly())
     return ExpandedKernels(
         tuple(
             ExpandedKernel(

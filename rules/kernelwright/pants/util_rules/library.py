@@ -6,17 +6,19 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import Any, Iterable, Mapping, Optional
 
+from kernelwright.pants.compat import concurrently, implicitly, rule
 from kernelwright.pants.engine import digests, graph
 from kernelwright.pants.engine.exit_codes import BadInput
 from kernelwright.pants.targets.kernel_library import LibraryArchsField, LibraryKernelsField, LibraryNameField
+from kernelwright.pants.util_rules import actions, codegen, trees
 from kernelwright.pants.util_rules.actions import Action, ActionOutputs, ActionsRequest
-from kernelwright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
+from kernelwright.pants.util_rules.codegen import CodegenRequest
 from kernelwright.pants.util_rules.kernels import kernel_of_target
 from kernelwright.pants.util_rules.toolchains import Toolchains
-from kernelwright.pants.util_rules.trees import Materials, MaterialsRequest
+from kernelwright.pants.util_rules.trees import MaterialsRequest
 from pants.engine.addresses import Address
 from pants.engine.fs import Digest
-from pants.engine.rules import Get, MultiGet, collect_rules, rule
+from pants.engine.rules import collect_rules
 from pants.engine.target import Target
 from pants.option.global_options import GlobalOptions
 from pants.util.logging import LogLevel
@@ -149,8 +151,8 @@ def _kernel(dependency: Target, library: Address) -> dict[str, Any]:
 async def build(target: Target) -> BuiltLibraries:
     """All libraries of a ``kernel_library`` target."""
     request = await library_request(target)
-    planned = await Get(PlannedLibraries, LibraryRequest, request)
-    built = await Get(BuiltLibraries, PlannedLibraries, planned)
+    planned = await plan_library(request, **implicitly())
+    built = await build_libraries(planned, **implicitly())
     for library in built.libraries:
         await digests.read(library.digest)  # raises DamagedStore before a damaged library is packaged
     return built
@@ -164,24 +166,22 @@ async def plan_library(request: LibraryRequest, toolchains: Toolchains) -> Plann
         "kernels": [json.loads(kernel) for kernel in request.kernels],
         "toolchains": toolchains.to_json(),
     }
-    response = await Get(
-        CodegenResponse,
-        CodegenRequest("plan", json.dumps(body, sort_keys=True), f"Plan {request.origin}", request.origin),
-    )
+    asked = CodegenRequest("plan", json.dumps(body, sort_keys=True), f"Plan {request.origin}", request.origin)
+    response = await codegen.run_codegen(asked, **implicitly())
     return PlannedLibraries(tuple(parse_library(library) for library in response.parse()["libraries"]))
 
 
 def parse_library(library: Mapping[str, Any]) -> PlannedLibrary:
     """Divide a flat list of actions: a request for each kernel, for each group of a large library, and for the rest."""
     files = {file["path"]: file["text"] for file in library["files"]}
-    actions = {action["id"]: Action.parse(action) for action in library["actions"]}
-    place = {id: number for number, id in enumerate(actions)}
-    producer = {output: action for action in actions.values() for output in action.outputs}
+    steps = {action["id"]: Action.parse(action) for action in library["actions"]}
+    place = {id: number for number, id in enumerate(steps)}
+    producer = {output: action for action in steps.values() for output in action.outputs}
     kernels = {}
     for kernel in library["kernels"]:
         keep = [*kernel["objects"], *([kernel["report"]] if kernel["report"] else [])]
         needed = sorted(_closure(keep, producer), key=place.__getitem__)
-        kernels[kernel["name"]] = _request([actions[id] for id in needed], files, keep)
+        kernels[kernel["name"]] = _request([steps[id] for id in needed], files, keep)
     links = {
         group["output"]: _request([producer[group["output"]]], files, [group["output"]]) for group in library["groups"]
     }
@@ -196,9 +196,9 @@ def parse_library(library: Mapping[str, Any]) -> PlannedLibrary:
         manifest_request=json.dumps(described, sort_keys=True),
         library=library["library"],
         reports=tuple(sorted(library["reports"].values())),
-        trees=tuple(sorted({tree for action in actions.values() for tree in action.trees})),
+        trees=tuple(sorted({tree for action in steps.values() for tree in action.trees})),
         groups=tuple(groups) or (PlannedGroup(tuple(kernels.values()), None, tuple(kernels)),),
-        link=_request([action for id, action in actions.items() if id not in done], files, [library["library"]]),
+        link=_request([action for id, action in steps.items() if id not in done], files, [library["library"]]),
     )
 
 
@@ -214,15 +214,15 @@ def _closure(outputs: Iterable[str], producer: Mapping[str, Action]) -> set[str]
     return needed
 
 
-def _request(actions: list[Action], files: Mapping[str, str], keep: list[str]) -> ActionsRequest:
-    used = sorted({path for action in actions for path in action.inputs if path in files})
-    return ActionsRequest(tuple((path, files[path]) for path in used), tuple(actions), tuple(keep))
+def _request(steps: list[Action], files: Mapping[str, str], keep: list[str]) -> ActionsRequest:
+    used = sorted({path for action in steps for path in action.inputs if path in files})
+    return ActionsRequest(tuple((path, files[path]) for path in used), tuple(steps), tuple(keep))
 
 
 async def _manifest(planned: PlannedLibrary, objects: Digest, linked: Digest) -> Digest:
     """Manifest and provenance: the generator reads the reports, and Pants knows the sha256 of every file."""
     hashes = {**await digests.fingerprints(objects), **await digests.fingerprints(linked)}
-    materials = await Get(Materials, MaterialsRequest(planned.trees))
+    materials = await trees.name_materials(MaterialsRequest(planned.trees), **implicitly())
     body = {
         "stage": "bundle",
         "library": json.loads(planned.manifest_request),
@@ -230,19 +230,17 @@ async def _manifest(planned: PlannedLibrary, objects: Digest, linked: Digest) ->
         "materials": json.loads(materials.text),
     }
     reports = await digests.subset(objects, planned.reports)
-    response = await Get(
-        CodegenResponse,
-        CodegenRequest(
-            "bundle", json.dumps(body, sort_keys=True), f"Describe {planned.library}", planned.library, reports
-        ),
+    asked = CodegenRequest(
+        "bundle", json.dumps(body, sort_keys=True), f"Describe {planned.library}", planned.library, reports
     )
+    response = await codegen.run_codegen(asked, **implicitly())
     files = response.parse()
     return await digests.create((f"{planned.arch}/{name}", text.encode()) for name, text in files.items())
 
 
 @rule(desc="Build kernels one after the other", level=LogLevel.DEBUG)
 async def build_lane(lane: _Lane) -> _BuiltLane:
-    return _BuiltLane(tuple([await Get(ActionOutputs, ActionsRequest, kernel) for kernel in lane.kernels]))
+    return _BuiltLane(tuple([await actions.run_actions(kernel, **implicitly()) for kernel in lane.kernels]))
 
 
 @rule(desc="Build kernels", level=LogLevel.DEBUG)
@@ -251,21 +249,21 @@ async def build_group(group: PlannedGroup, options: GlobalOptions) -> BuiltGroup
     if options.remote_execution:
         at_once += options.process_execution_remote_parallelism
     starts = range(min(at_once, len(group.kernels)))
-    lanes = await MultiGet(Get(_BuiltLane, _Lane(group.kernels[start::at_once])) for start in starts)
+    lanes = await concurrently(build_lane(_Lane(group.kernels[start::at_once]), **implicitly()) for start in starts)
     kernels = [lanes[n % at_once].kernels[n // at_once] for n in range(len(group.kernels))]
     files = await digests.merge(kernel.digest for kernel in kernels)
     seconds = tuple((name, one.seconds) for name, one in zip(group.names, kernels) if one.seconds is not None)
     if group.link is None:
         return BuiltGroup(files, files, seconds)
-    linked = await Get(ActionOutputs, ActionsRequest, replace(group.link, inputs=files))
+    linked = await actions.run_actions(replace(group.link, inputs=files), **implicitly())
     return BuiltGroup(files, linked.digest, seconds)
 
 
 @rule(desc="Build kernel library for an architecture", level=LogLevel.DEBUG)
 async def build_library(planned: PlannedLibrary) -> BuiltLibrary:
-    groups = await MultiGet(Get(BuiltGroup, PlannedGroup, group) for group in planned.groups)
+    groups = await concurrently(build_group(group, **implicitly()) for group in planned.groups)
     inputs = await digests.merge(group.linked for group in groups)
-    linked = await Get(ActionOutputs, ActionsRequest, replace(planned.link, inputs=inputs))
+    linked = await actions.run_actions(replace(planned.link, inputs=inputs), **implicitly())
     objects = await digests.merge(group.files for group in groups)
     manifest = await _manifest(planned, objects, linked.digest)
     seconds = tuple(pair for group in groups for pair in group.seconds)
@@ -274,7 +272,7 @@ async def build_library(planned: PlannedLibrary) -> BuiltLibrary:
 
 @rule(desc="Build kernel library", level=LogLevel.DEBUG)
 async def build_libraries(planned: PlannedLibraries) -> BuiltLibraries:
-    return BuiltLibraries(await MultiGet(Get(BuiltLibrary, PlannedLibrary, library) for library in planned.libraries))
+    return BuiltLibraries(await concurrently(build_library(library, **implicitly()) for library in planned.libraries))
 
 
 def rules() -> list[object]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from kernelwright.pants.compat import implicitly, rule
 from kernelwright.pants.engine import digests
 from kernelwright.pants.targets.native_library import NativeLinkField, NativeOutputField, NativeSourcesField
-from kernelwright.pants.util_rules.actions import Action, ActionOutputs, ActionsRequest
-from kernelwright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
+from kernelwright.pants.util_rules import actions, codegen
+from kernelwright.pants.util_rules.actions import Action, ActionsRequest
+from kernelwright.pants.util_rules.codegen import CodegenRequest
 from kernelwright.pants.util_rules.toolchains import Toolchains
 from pants.core.target_types import ResourceSourceField
 from pants.engine.fs import Digest
-from pants.engine.rules import Get, collect_rules, rule
+from pants.engine.rules import collect_rules
 from pants.engine.target import GeneratedSources, GenerateSourcesRequest
 from pants.engine.unions import UnionRule
 from pants.util.logging import LogLevel
@@ -45,12 +47,10 @@ async def build_native_library(request: NativeLibraryRequest, toolchains: Toolch
         "link": list(request.link),
         "toolchains": toolchains.to_json(),
     }
-    response = await Get(
-        CodegenResponse,
-        CodegenRequest("plan", json.dumps(body, sort_keys=True), f"Plan {request.origin}", request.origin),
-    )
-    actions = tuple(Action.parse(action) for action in response.parse()["actions"])
-    built = await Get(ActionOutputs, ActionsRequest((), actions, (request.output,), request.sources))
+    asked = CodegenRequest("plan", json.dumps(body, sort_keys=True), f"Plan {request.origin}", request.origin)
+    response = await codegen.run_codegen(asked, **implicitly())
+    steps = tuple(Action.parse(action) for action in response.parse()["actions"])
+    built = await actions.run_actions(ActionsRequest((), steps, (request.output,), request.sources), **implicitly())
     return BuiltNativeLibrary(built.digest)
 
 
@@ -64,15 +64,13 @@ class NativeLibraryAsResource(GenerateSourcesRequest):
 @rule(desc="Build native library as a resource", level=LogLevel.DEBUG)
 async def native_library_as_resource(request: NativeLibraryAsResource) -> GeneratedSources:
     target = request.protocol_target
-    built = await Get(
-        BuiltNativeLibrary,
-        NativeLibraryRequest(
-            sources=request.protocol_sources.digest,
-            output=target[NativeOutputField].value or "",
-            link=tuple(target[NativeLinkField].value or ()),
-            origin=str(target.address),
-        ),
+    asked = NativeLibraryRequest(
+        sources=request.protocol_sources.digest,
+        output=target[NativeOutputField].value or "",
+        link=tuple(target[NativeLinkField].value or ()),
+        origin=str(target.address),
     )
+    built = await build_native_library(asked, **implicitly())
     return GeneratedSources(await digests.snapshot(built.digest))
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pkgutil
 from dataclasses import dataclass
 
+from kernelwright.pants.compat import rule
 from kernelwright.pants.engine import digests
 from kernelwright.pants.engine.exit_codes import BadInput
 from kernelwright.pants.subsystems.codegen import CodegenSubsystem
 from pants.engine.fs import Digest
-from pants.engine.rules import collect_rules, rule
+from pants.engine.rules import collect_rules
 from pants.util.logging import LogLevel
 
 PACKAGE = "kernelwright.pants.pins"

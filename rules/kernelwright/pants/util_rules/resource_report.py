@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from kernelwright.pants.compat import implicitly, rule
 from kernelwright.pants.engine import digests
-from kernelwright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
-from kernelwright.pants.util_rules.library import BuiltLibraries, LibraryRequest, PlannedLibraries
-from pants.engine.rules import Get, collect_rules, rule
+from kernelwright.pants.util_rules import codegen, library
+from kernelwright.pants.util_rules.codegen import CodegenRequest
+from kernelwright.pants.util_rules.library import LibraryRequest
+from pants.engine.rules import collect_rules
 from pants.util.logging import LogLevel
 
 
@@ -30,17 +32,16 @@ class ResourceReport:
 async def report_resources(request: ResourceReportRequest) -> ResourceReport:
     kernels = [json.loads(kernel) for kernel in request.kernels]
     texts = tuple(json.dumps({"arch": one["arch"], "spec": one["spec"]}, sort_keys=True) for one in kernels)
-    planned = await Get(PlannedLibraries, LibraryRequest("kernels", texts, "the kernels goal"))
-    built = await Get(BuiltLibraries, PlannedLibraries, planned)
+    planned = await library.plan_library(LibraryRequest("kernels", texts, "the kernels goal"), **implicitly())
+    built = await library.build_libraries(planned, **implicitly())
     manifests, costs = {}, {}
-    for library in built.libraries:
-        files = await digests.read(await digests.subset(library.digest, [f"{library.arch}/manifest.json"]))
-        manifests[library.arch] = json.loads(files[f"{library.arch}/manifest.json"])
-        costs[library.arch] = {"kernels": {name: {"cpu_s": seconds} for name, seconds in library.seconds}}
+    for one in built.libraries:
+        files = await digests.read(await digests.subset(one.digest, [f"{one.arch}/manifest.json"]))
+        manifests[one.arch] = json.loads(files[f"{one.arch}/manifest.json"])
+        costs[one.arch] = {"kernels": {name: {"cpu_s": seconds} for name, seconds in one.seconds}}
     body = json.dumps({"stage": "report", "manifests": manifests, "costs": costs}, sort_keys=True)
-    response = await Get(
-        CodegenResponse, CodegenRequest("plan", body, "Report the resources of kernels", "the kernels goal")
-    )
+    asked = CodegenRequest("plan", body, "Report the resources of kernels", "the kernels goal")
+    response = await codegen.run_codegen(asked, **implicitly())
     return ResourceReport(response.parse()["text"])
 
 

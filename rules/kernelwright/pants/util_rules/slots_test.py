@@ -10,11 +10,12 @@ from typing import Sequence
 
 import pytest
 
+from kernelwright.pants.compat import concurrently, implicitly, rule
 from kernelwright.pants.util_rules import actions
-from kernelwright.pants.util_rules.actions import Action, ActionOutputs, ActionsRequest
+from kernelwright.pants.util_rules.actions import Action, ActionsRequest
 from kernelwright.pants.util_rules.actions_test import one_file_tree
 from kernelwright.pants.util_rules.slots import waiting
-from pants.engine.rules import Get, MultiGet, QueryRule, rule
+from pants.engine.rules import QueryRule
 from pants.testutil.rule_runner import RuleRunner
 
 # Says when it starts and ends, so that the log shows who ran beside whom, and waits until enough others have started.
@@ -101,9 +102,9 @@ class Done:
     count: int
 
 
-@rule
+@rule(desc="Run plans side by side")
 async def side_by_side(request: SideBySide) -> Done:
-    return Done(len(await MultiGet(Get(ActionOutputs, ActionsRequest, one) for one in request.requests)))
+    return Done(len(await concurrently(actions.run_actions(one, **implicitly()) for one in request.requests)))
 
 
 def builder(machine: Path) -> RuleRunner:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 
+from kernelwright.pants.compat import implicitly, rule
 from kernelwright.pants.engine import digests
 from kernelwright.pants.performance import Tuning, WholeKernel
 from kernelwright.pants.targets.kernel import LimitsField
@@ -17,9 +18,10 @@ from kernelwright.pants.targets.kernel_set import (
     KernelSetTarget,
     RuleSetField,
 )
-from kernelwright.pants.util_rules.kernels import ExpandedKernels, ExpandRequest
+from kernelwright.pants.util_rules import kernels
+from kernelwright.pants.util_rules.kernels import ExpandRequest
 from pants.engine.fs import EMPTY_DIGEST
-from pants.engine.rules import Get, collect_rules, rule
+from pants.engine.rules import collect_rules
 from pants.engine.target import GeneratedTargets, GenerateTargetsRequest, InvalidFieldException
 from pants.engine.unions import UnionRule
 from pants.util.logging import LogLevel
@@ -49,9 +51,8 @@ async def generate_kernels(request: GenerateKernels, tuning: Tuning) -> Generate
         path = generator[KernelConfigField].file_path
         body["config"] = path
         digest = await digests.workspace_files([path or ""], f"{generator.address}'s config field")
-    expanded = await Get(
-        ExpandedKernels, ExpandRequest(json.dumps(body, sort_keys=True), str(generator.address), digest)
-    )
+    asked = ExpandRequest(json.dumps(body, sort_keys=True), str(generator.address), digest)
+    expanded = await kernels.expand_kernels(asked, **implicitly())
     names = [f"{kernel.arch}/{kernel.name}" for kernel in expanded.kernels]
     expansion = hashlib.sha256("\n".join((request.template_address.spec, *names)).encode()).hexdigest()
     shared = expansion if tuning.on else None

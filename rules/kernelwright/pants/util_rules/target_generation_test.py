@@ -6,17 +6,18 @@ import pytest
 
 from kernelwright.pants import performance
 from kernelwright.pants.targets.kernel_set import ExpandedKernelField, GeneratedKernelTarget, KernelSetTarget
-from kernelwright.pants.util_rules import kernels, target_generation
+from kernelwright.pants.testing.doubles import in_place_of
+from kernelwright.pants.util_rules import codegen, kernels, target_generation
 from kernelwright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
 from pants.build_graph.address import Address
 from pants.core.target_types import FileTarget
 from pants.engine.internals.scheduler import ExecutionError
-from pants.engine.rules import QueryRule, rule
+from pants.engine.rules import QueryRule
 from pants.engine.target import Dependencies, DependenciesRequest, Targets
 from pants.testutil.rule_runner import RuleRunner
 
 
-@rule
+@in_place_of(codegen.run_codegen)
 async def fake_codegen(request: CodegenRequest) -> CodegenResponse:
     asked = json.loads(request.request)
     expanded = [

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 
+from kernelwright.pants.compat import concurrently, implicitly, rule
 from kernelwright.pants.engine import digests
 from kernelwright.pants.targets.toolchain import ToolchainFilesField, ToolchainTreesField
-from kernelwright.pants.util_rules.trees import Tree, TreeRequest
+from kernelwright.pants.util_rules import trees
+from kernelwright.pants.util_rules.trees import TreeRequest
 from pants.core.target_types import FileSourceField
-from pants.engine.rules import Get, MultiGet, collect_rules, rule
+from pants.engine.rules import collect_rules
 from pants.engine.target import GeneratedSources, GenerateSourcesRequest
 from pants.engine.unions import UnionRule
 from pants.util.logging import LogLevel
@@ -25,10 +27,11 @@ class ToolchainAsFiles(GenerateSourcesRequest):
 async def toolchain_as_files(request: ToolchainAsFiles) -> GeneratedSources:
     target = request.protocol_target
     folder = f"{target.address.spec_path}/{target.address.target_name}".lstrip("/")
-    trees = await MultiGet(Get(Tree, TreeRequest(name)) for name in target[ToolchainTreesField].value or ())
-    roots = json.dumps({tree.name: f"{folder}/{tree.name}" for tree in trees})
+    names = target[ToolchainTreesField].value or ()
+    found = await concurrently(trees.prepare_tree(TreeRequest(name), **implicitly()) for name in names)
+    roots = json.dumps({tree.name: f"{folder}/{tree.name}" for tree in found})
     parts = [await digests.create([(f"{folder}/trees.json", roots.encode())])]
-    for tree in trees:
+    for tree in found:
         parts.append(await digests.add_prefix(tree.digest, f"{folder}/{tree.name}"))
     return GeneratedSources(await digests.snapshot(await digests.merge(parts)))
 

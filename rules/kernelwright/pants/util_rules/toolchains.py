@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Optional
 
+from kernelwright.pants.compat import implicitly, rule
 from kernelwright.pants.engine import processes
 from kernelwright.pants.engine.exit_codes import BadInput
 from kernelwright.pants.subsystems.toolchains import (
@@ -14,7 +15,7 @@ from kernelwright.pants.subsystems.toolchains import (
     HostToolchainSubsystem,
 )
 from pants.engine.process import Process, ProcessCacheScope
-from pants.engine.rules import Get, collect_rules, rule
+from pants.engine.rules import collect_rules
 from pants.util.logging import LogLevel
 
 
@@ -113,7 +114,8 @@ async def choose_toolchains(
         path = subsystem.options.get(choice.option)
         if not path:
             raise ToolchainError(f"[{scope}].toolchain = {name!r} needs [{scope}].{choice.option}")
-        tool = await Get(SystemTool, SystemToolRequest(choice.program.format(path), f"[{scope}].{choice.option}"))
+        asked = SystemToolRequest(choice.program.format(path), f"[{scope}].{choice.option}")
+        tool = await fingerprint_system_tool(asked, **implicitly())
         chosen.append(Toolchain(name, choice.option, path, tool.fingerprint))
     return Toolchains(*chosen)
 

@@ -9,14 +9,16 @@ import json
 from dataclasses import dataclass
 from typing import Mapping, Optional
 
+from kernelwright.pants.compat import implicitly, rule
 from kernelwright.pants.engine import digests, portable
 from kernelwright.pants.engine.wheels import PinnedWheels
 from kernelwright.pants.generator_data import generator_data
 from kernelwright.pants.subsystems.codegen import CodegenSubsystem
-from kernelwright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
-from kernelwright.pants.util_rules.pins import Pins, PinsRequest
+from kernelwright.pants.util_rules import codegen, pins
+from kernelwright.pants.util_rules.codegen import CodegenRequest
+from kernelwright.pants.util_rules.pins import PinsRequest
 from pants.engine.fs import Digest
-from pants.engine.rules import Get, collect_rules, rule
+from pants.engine.rules import collect_rules
 from pants.util.logging import LogLevel
 
 
@@ -152,14 +154,14 @@ async def _source_tree(name: str, include: Optional[str]) -> Tree:
         files = await digests.workspace_files([f"{root}/{glob}" for glob in globs], f"the tree {name}")
         return Tree(name, await digests.remove_prefix(files, root))
     request = CodegenRequest("plan", '{"stage": "headers"}', "Read headers of kernelwright's wheel", f"the tree {name}")
-    response = await Get(CodegenResponse, CodegenRequest, request)
+    response = await codegen.run_codegen(request, **implicitly())
     headers = await digests.create((path, text.encode()) for path, text in response.parse()["files"].items())
     return Tree(name, await digests.subset(headers, globs))
 
 
 async def _wheel_tree(name: str, tree: WheelTree) -> Tree:
-    pins = await Get(Pins, PinsRequest(tree.pins))
-    files = await portable.wheel_files(PinnedWheels(pins.path, pins.digest, f"toolchain {name}"), tree.wheels)
+    pinned = await pins.read_pins(PinsRequest(tree.pins), **implicitly())
+    files = await portable.wheel_files(PinnedWheels(pinned.path, pinned.digest, f"toolchain {name}"), tree.wheels)
     return Tree(name, files)
 
 
@@ -169,15 +171,15 @@ async def _made_tree(name: str) -> Tree:
     inputs = await digests.add_prefix(await digests.subset(tree.digest, reads), tree.mount)
     body = json.dumps({"stage": "tree", "name": name})
     request = CodegenRequest("plan", body, f"Rewrite headers of the tree {source}", f"the tree {name}", inputs)
-    response = await Get(CodegenResponse, CodegenRequest, request)
+    response = await codegen.run_codegen(request, **implicitly())
     files = response.parse()["files"].items()
     return Tree(name, await digests.create((path, text.encode()) for path, text in files))
 
 
 @rule(desc="Prepare toolchain or headers", level=LogLevel.DEBUG)
-async def prepare_tree(request: TreeRequest, codegen: CodegenSubsystem) -> Tree:
+async def prepare_tree(request: TreeRequest, options: CodegenSubsystem) -> Tree:
     if request.name in SOURCE_TREES:
-        return await _source_tree(request.name, codegen.include)
+        return await _source_tree(request.name, options.include)
     if request.name in MADE_TREES:
         return await _made_tree(request.name)
     trees = {**WHEEL_TREES, **LICENSE_TREES}
@@ -207,11 +209,12 @@ async def name_materials(request: MaterialsRequest) -> Materials:
     sources = {MADE_TREES[name][0] if name in MADE_TREES else name for name in request.trees}
     for name in sorted(sources):
         if name in SOURCE_TREES:
-            tree = await Get(Tree, TreeRequest(name))
+            tree = await prepare_tree(TreeRequest(name), **implicitly())
             found.append({"files": await digests.fingerprints(tree.digest)})
         else:
-            pins = await Get(Pins, PinsRequest({**WHEEL_TREES, **LICENSE_TREES}[name].pins))
-            found.append({"requirements": pins.text})
+            asked = PinsRequest({**WHEEL_TREES, **LICENSE_TREES}[name].pins)
+            pinned = await pins.read_pins(asked, **implicitly())
+            found.append({"requirements": pinned.text})
     return Materials(json.dumps(found, sort_keys=True))
 
 

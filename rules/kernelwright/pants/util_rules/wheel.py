@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Iterable, Mapping, Optional
 
+from kernelwright.pants.compat import concurrently, implicitly, rule
 from kernelwright.pants.engine import digests, graph
 from kernelwright.pants.engine.exit_codes import BadInput
 from kernelwright.pants.targets.kernel_library import LibraryKernelsField
@@ -17,14 +18,15 @@ from kernelwright.pants.targets.wheels import (
     WheelPathsField,
     WheelProjectField,
 )
-from kernelwright.pants.util_rules.codegen import CodegenRequest, CodegenResponse
+from kernelwright.pants.util_rules import codegen, trees
+from kernelwright.pants.util_rules.codegen import CodegenRequest
 from kernelwright.pants.util_rules.library import BuiltLibrary, build
-from kernelwright.pants.util_rules.trees import Materials, MaterialsRequest, Tree, TreeRequest
+from kernelwright.pants.util_rules.trees import MaterialsRequest, Tree, TreeRequest
 from pants.backend.python.target_types import PythonSourceField
 from pants.core.target_types import FileSourceField, ResourceSourceField
 from pants.engine.addresses import Address
 from pants.engine.fs import EMPTY_DIGEST, Digest
-from pants.engine.rules import Get, MultiGet, collect_rules, rule
+from pants.engine.rules import collect_rules
 from pants.engine.target import Dependencies, Target
 from pants.util.logging import LogLevel
 
@@ -69,7 +71,7 @@ class BuiltWheel:
 async def build_wheel(request: WheelRequest) -> BuiltWheel:
     contents = await digests.snapshot(request.contents)
     licenses = await digests.snapshot(request.licenses)
-    materials = await Get(Materials, MaterialsRequest(request.trees))
+    materials = await trees.name_materials(MaterialsRequest(request.trees), **implicitly())
     body = {
         "stage": "wheel",
         "project": request.project,
@@ -88,10 +90,8 @@ async def build_wheel(request: WheelRequest) -> BuiltWheel:
         ]
     )
     described = f"Write the wheel {request.origin}" + (f" for {request.arch}" if request.arch else "")
-    response = await Get(
-        CodegenResponse,
-        CodegenRequest("wheel", json.dumps(body, sort_keys=True), described, request.origin, inputs, (_OUTPUT,)),
-    )
+    asked = CodegenRequest("wheel", json.dumps(body, sort_keys=True), described, request.origin, inputs, (_OUTPUT,))
+    response = await codegen.run_codegen(asked, **implicitly())
     made = response.parse()
     digest = await digests.rename(response.outputs, {_OUTPUT: made["wheel"]})
     return BuiltWheel(made["wheel"], made["sha256"], digest)
@@ -157,8 +157,9 @@ def _license_name(tree: str) -> str:
 
 async def _kernel_request(target: Target, library: BuiltLibrary) -> WheelRequest:
     manifest = json.loads((await digests.read(await digests.subset(library.digest, ["*/manifest.json"]))).popitem()[1])
-    trees = _HEADER_LICENSES[manifest["backend"]]
-    texts = [await _flattened(tree) for tree in await MultiGet(Get(Tree, TreeRequest(tree)) for tree in trees)]
+    names = _HEADER_LICENSES[manifest["backend"]]
+    found = await concurrently(trees.prepare_tree(TreeRequest(name), **implicitly()) for name in names)
+    texts = [await _flattened(tree) for tree in found]
     package = target[KernelWheelsPackageField].value or ""
     note = f'"""Kernels for {library.arch}: data of kernelwright.dispatch, see manifest.json."""\n'
     contents = await digests.merge(
@@ -170,7 +171,7 @@ async def _kernel_request(target: Target, library: BuiltLibrary) -> WheelRequest
         licenses=await digests.merge([await _licenses(target), *texts]),
         origin=str(target.address),
         arch=library.arch,
-        trees=trees,
+        trees=names,
     )
 
 
@@ -185,12 +186,12 @@ def _only(libraries: Iterable[Target], origin: str) -> Target:
 async def build_wheels(request: WheelsRequest) -> BuiltWheels:
     target = await graph.target_at(request.address, "a wheel")
     if not isinstance(target, KernelWheelsTarget):
-        return BuiltWheels((await Get(BuiltWheel, WheelRequest, await _python_request(target)),))
+        return BuiltWheels((await build_wheel(await _python_request(target), **implicitly()),))
     named = await graph.direct_dependencies(target[Dependencies])
     library = _only((other for other in named if other.has_field(LibraryKernelsField)), str(target.address))
     built = await build(library)
     requests = [await _kernel_request(target, one) for one in built.libraries]
-    return BuiltWheels(await MultiGet(Get(BuiltWheel, WheelRequest, one) for one in requests))
+    return BuiltWheels(await concurrently(build_wheel(one, **implicitly()) for one in requests))
 
 
 def rules() -> list[object]:

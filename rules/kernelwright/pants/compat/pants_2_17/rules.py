@@ -1,0 +1,68 @@
+"""Rules that can be called by name where Pants knows of requests by type alone."""
+
+from __future__ import annotations
+
+import sys
+
+assert sys.version_info < (3, 11), "for Pants 2.17"
+
+import inspect
+from typing import TYPE_CHECKING, Any, Callable, Coroutine, Iterable, Optional, TypeVar, cast, get_type_hints
+
+from pants.engine.rules import Get, MultiGet, goal_rule
+from pants.engine.rules import rule as typed_rule
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Output = TypeVar("_Output")
+
+__all__ = ["concurrently", "get", "goal_rule", "implicitly", "rule"]
+
+if TYPE_CHECKING:
+
+    async def concurrently(__calls: Iterable[Coroutine[Any, Any, _Output]]) -> tuple[_Output, ...]:
+        """The results of several calls, which run side by side."""
+        raise NotImplementedError
+
+else:
+    concurrently = MultiGet
+
+
+def implicitly() -> dict[str, Any]:
+    """What a call passes besides its request: nothing, since Pants looks for everything else itself."""
+    return {}
+
+
+def get(output: type[_Output], request: Optional[type] = None) -> Callable[..., Coroutine[Any, Any, _Output]]:
+    """A function that asks Pants for an ``output``, given a value of the type ``request``.
+
+    It returns a ``Get`` instead of awaiting it, since ``MultiGet`` takes nothing else. The annotation lets Pants look
+    for requests inside the function.
+    """
+    if request is None:
+
+        def ask(**_: Any) -> Get:  # type: ignore[type-arg]
+            return Get(output)
+
+        return cast("Callable[..., Coroutine[Any, Any, _Output]]", ask)
+
+    def call(value: Any, **_: Any) -> Get:  # type: ignore[type-arg]
+        return Get(output, request, value)
+
+    return cast("Callable[..., Coroutine[Any, Any, _Output]]", call)
+
+
+def rule(**options: Any) -> Callable[[_Function], _Function]:
+    """``rule`` as newer versions of Pants have it: what it makes is called with the first argument of the rule.
+
+    Pants provides the other arguments. In a module, a rule stands above the rules that call it.
+    """
+
+    def decorate(function: _Function) -> _Function:
+        registered = typed_rule(**options)(function)
+        hints = get_type_hints(function)
+        first = next(iter(inspect.signature(function).parameters), None)
+        call: Any = get(hints["return"], None if first is None else hints[first])
+        call.rule = registered.rule
+        return cast(_Function, call)
+
+    return decorate
