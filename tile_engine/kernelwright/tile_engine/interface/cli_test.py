@@ -12,7 +12,8 @@ from kernelwright.tile_engine.interface.cli import main
 from kernelwright.tile_engine.problems.registry import KEYS
 from kernelwright.tile_engine.results.csv_file import read_rows
 
-LIBRARY = os.environ.get("KERNELWRIGHT_KERNELS", "dist/examples/gemm/kernels")
+ROOT = Path(__file__).resolve().parents[4]
+LIBRARY = os.environ.get("KERNELWRIGHT_KERNELS", str(ROOT / "examples/gemm/kernels"))
 FAST = [
     "--duration",
     "0.001",
