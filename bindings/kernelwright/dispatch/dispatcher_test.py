@@ -47,7 +47,7 @@ def random(*shape: int) -> np.ndarray[Any, np.dtype[np.float32]]:
 def test_what_is_no_problem_is_refused_by_name(dispatcher: Dispatcher) -> None:
     wrong: Any = 3
     for call in (lambda: dispatcher.plan(wrong), lambda: dispatcher.select(wrong), lambda: dispatcher.explain(wrong)):
-        with pytest.raises(ProblemError, match="problem is a int; allowed: .*GemmProblem"):
+        with pytest.raises(ProblemError, match=r"problem is a int; allowed: .*GemmProblem"):
             call()
 
 
