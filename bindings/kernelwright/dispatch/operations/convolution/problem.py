@@ -220,7 +220,7 @@ class ConvProblem:
         return 2 * self.n * self.k * (self.c // self.groups) * points
 
     @property
-    def bytes(self) -> int:
+    def bytes_moved(self) -> int:
         """Bytes of x, w and y, and of the residual."""
         y = math.prod(self.y_shape)
         return (math.prod(self.x_shape) + math.prod(self.w_shape) + y * (2 if self.residual else 1)) * self.itemsize

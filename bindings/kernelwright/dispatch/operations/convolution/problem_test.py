@@ -25,7 +25,7 @@ def test_shapes_and_flops_follow() -> None:
     assert p.layout == "nhwgc" and p.out_size == (4, 9)
     assert (p.x_shape, p.w_shape, p.y_shape) == ((2, 9, 10, 8), (12, 3, 3, 2), (2, 4, 9, 12))
     assert p.flops == 2 * 2 * 12 * 4 * 9 * 2 * 9
-    assert p.bytes == 4 * (2 * 9 * 10 * 8 + 12 * 9 * 2 + 2 * 4 * 9 * 12)
+    assert p.bytes_moved == 4 * (2 * 9 * 10 * 8 + 12 * 9 * 2 + 2 * 4 * 9 * 12)
     assert p.stride_x == (720, 1, 80, 8) and p.stride_y == (432, 1, 108, 12)
     assert p.span("x") == 4 * 1440 and p.span("y") == 4 * 864 and p.span("w") == 4 * 216
 

@@ -210,7 +210,7 @@ class GemmProblem:
         return 2 * self.batch * self.m * self.n * self.k
 
     @property
-    def bytes(self) -> int:
+    def bytes_moved(self) -> int:
         """Bytes that must be read and written at least: every operand once."""
         size = dtypes.ITEMSIZE
         a, b = self.m * self.k * size[self.dtype_a], self.k * self.n * size[self.dtype_b]

@@ -35,8 +35,8 @@ def test_equal_problems_are_equal() -> None:
 def test_flops_bytes_and_text() -> None:
     problem = GemmProblem(4, 5, 6, dtype="fp16")
     assert problem.flops == 240
-    assert problem.bytes == 2 * (24 + 30 + 20)
-    assert GemmProblem(4, 5, 6, dtype="fp16", beta=1).bytes == problem.bytes + 40
+    assert problem.bytes_moved == 2 * (24 + 30 + 20)
+    assert GemmProblem(4, 5, 6, dtype="fp16", beta=1).bytes_moved == problem.bytes_moved + 40
     assert str(problem) == "gemm fp16 rcr 4x5x6"
     assert str(GemmProblem(1, 2, 3, dtype="fp8", dtype_b="bf8", split_k=2)) == "gemm fp8*bf8->fp16 rcr 1x2x3 split_k 2"
 

@@ -196,7 +196,7 @@ def test_fields_of_variants_are_checked_and_filled_in() -> None:
     assert problem.ld_multi_d == (0, 8) and problem.stride_multi_d == (5, 32)
     assert GemmProblem(4, 5, 6, stride_a=99, d_op="multiply") == GemmProblem(4, 5, 6)
     assert problem.flops == 480 and problem.d_spans == (40, (32 + 3 * 8 + 5) * 4)
-    assert problem.bytes == 4 * (2 * (24 + 30 + 20) + 2 * 5 + 2 * 20)
+    assert problem.bytes_moved == 4 * (2 * (24 + 30 + 20) + 2 * 5 + 2 * 20)
     assert str(problem) == "gemm fp32 rcr 2*4x5x6 add 2 D gelu"
     assert from_native(ctypes.addressof(problem.native())) == problem
     for fields, word in [
