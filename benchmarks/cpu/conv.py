@@ -1,7 +1,7 @@
 """Convolutions of 15 networks in fp32, kernels chosen by the dispatcher, against torch (oneDNN), interleaved, as JSON.
 
 Blocks were chosen while looking at the networks under ``tuned`` of ``benchmarks/shapes/conv.json``; a claim is made on
-those under ``held_out``, which nobody looked at. Both sides read the same channels-last tensors and allocate their
+those under ``held_out``, on which nothing was chosen. Both sides read the same channels-last tensors and allocate their
 results with torch; whole calls are compared: ``dispatcher.conv_forward(x, w)`` with ``conv2d``, and the gradients with
 ``aten::convolution_backward`` asked for that gradient alone. Every result is compared first: operands are small
 integers, so both must be exact. Processors change their clock and share their caches with whatever else runs, so calls

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kernelwright.dispatch import Dispatcher, OperationPlan
+from kernelwright.dispatch import OperationPlan
 
 Record = Mapping[str, Any]
 """A problem as JSON values; the keys are columns of the table of results."""
@@ -54,9 +54,6 @@ class Measurable(Protocol):
         self, plan: OperationPlan[Any], inputs: Sequence[int], out: int, stream: int, workspace: int
     ) -> Callable[[], object]:
         """A launch with the same arrays at addresses of a GPU, in the order of ``inputs``."""
-
-    def serves(self, dispatcher: Dispatcher, record: Record) -> str:
-        """Empty if some kernel of the dispatcher serves the problem, else the reason of the refusal."""
 
     def flops(self, record: Record) -> int:
         """Multiplications and additions of the problem."""

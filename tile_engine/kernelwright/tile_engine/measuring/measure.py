@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelwright.dispatch import Device, Dispatcher, KernelLibrary, KernelwrightError
+from kernelwright.dispatch import Device, Dispatcher, KernelLibrary, KernelwrightError, NoKernelError
 from kernelwright.tile_engine.measuring.executors import Executor, executor
 from kernelwright.tile_engine.measuring.settings import Settings
 from kernelwright.tile_engine.measuring.timing import Launch
@@ -53,11 +53,13 @@ class Measurement:
         """What the first launch on each set gave, and the launches if the kernel may be timed."""
         report: Report = {"kernel": identity, "status": OK, "reason": "", "error": None, "non_zero": None}
         dispatcher = Dispatcher(self._library, device=self._device, selection=identity)
-        if reason := self._operation.serves(dispatcher, record):
-            return {**report, "status": REFUSED, "reason": reason}, []
+        try:
+            plan = dispatcher.plan(self._operation.problem(record))
+        except NoKernelError as error:
+            return {**report, "status": REFUSED, "reason": str(error)}, []
         try:
             on_device.poison()
-            launches = on_device.launches(dispatcher.plan(self._operation.problem(record)))
+            launches = on_device.launches(plan)
             for launch in launches:
                 launch()
             on_device.fetch()

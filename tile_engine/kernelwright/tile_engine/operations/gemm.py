@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelwright.dispatch import Dispatcher, GemmProblem, NoKernelError, OperationPlan, Plan, ProblemError, dtypes
+from kernelwright.dispatch import GemmProblem, OperationPlan, Plan, ProblemError, dtypes
 from kernelwright.tile_engine.operation import Operands, Record
 
 _DEFAULTS: dict[str, Any] = {"batch": 1, "layout": "rcr", "dtype": "fp16"}
@@ -63,14 +63,6 @@ class Gemm:
         assert isinstance(plan, Plan)
         a, b = inputs
         return lambda: plan(a, b, out=out, stream=stream, workspace=workspace)
-
-    def serves(self, dispatcher: Dispatcher, record: Record) -> str:
-        """The dispatcher's own reason."""
-        try:
-            dispatcher.plan(self.problem(record))
-        except NoKernelError as error:
-            return str(error)
-        return ""
 
     def flops(self, record: Record) -> int:
         """2·m·n·k of each product."""

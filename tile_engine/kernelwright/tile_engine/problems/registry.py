@@ -12,7 +12,8 @@ from kernelwright.tile_engine.problems.gemm import layer_problems
 from kernelwright.tile_engine.problems.models import PARTS
 
 _GEMM_DTYPES = ("fp32", "fp16", "bf16", "fp8", "int8")
-KEYS: tuple[str, ...] = tuple(f"gemm-{part}-{dtype}" for part in PARTS for dtype in _GEMM_DTYPES)
+_GEMM = {f"gemm-{part}-{dtype}": (part, dtype) for part in PARTS for dtype in _GEMM_DTYPES}
+KEYS: tuple[str, ...] = tuple(_GEMM)
 
 
 def problems(operation: Measurable, named: str) -> tuple[Record, ...]:
@@ -21,8 +22,8 @@ def problems(operation: Measurable, named: str) -> tuple[Record, ...]:
     A file holds a list of records, or an object with the list under ``problems``. ValueError for an unknown key, a
     file that cannot be read, an illegal record, or no record at all.
     """
-    if named in KEYS:
-        _, part, dtype = named.split("-", 1)[0], *named.split("-", 1)[1].rsplit("-", 1)
+    if named in _GEMM:
+        part, dtype = _GEMM[named]
         shapes = dict.fromkeys((problem.m, problem.n, problem.k) for problem in layer_problems(part))
         raw: Sequence[Any] = [{"m": m, "n": n, "k": k, "dtype": dtype} for m, n, k in shapes]
     else:

@@ -23,12 +23,13 @@ _BLUE, _ORANGE = "#3b8fd4", "#e69f00"
 _MOST_KERNELS, _MOST_PROBLEMS = 30, 60  # of a heat map
 
 
-def roofline(times: Sequence[Timed], flops_per_s: float | None, bytes_per_s: float | None) -> Figure:
-    """Best rate of each problem over its arithmetic intensity, under the architecture's roof where it is known."""
+def roofline(times: Sequence[Timed], roof: tuple[float, float] | None) -> Figure:
+    """Best rate of each problem over its arithmetic intensity, under ``roof`` (operations, bytes per second)."""
     points = [(_intensity(one), float(one.cells["tflops"])) for one in best(times).values()]
     figure, axes = _axes("operations per byte", "TFLOP/s")
     axes.loglog([x for x, _ in points], [y for _, y in points], "o", ms=4, color=_BLUE)
-    if flops_per_s and bytes_per_s and points:
+    if roof and points:
+        flops_per_s, bytes_per_s = roof
         low, high = min(x for x, _ in points), max(x for x, _ in points)
         ridge = flops_per_s / bytes_per_s
         ends = sorted({low / 2, min(max(ridge, low / 2), high * 2), high * 2})

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+from matplotlib.figure import Figure
 
 from kernelwright.arch import Arch
 from kernelwright.tile_engine.measuring.measure import OK, REFUSED
 from kernelwright.tile_engine.report import charts
-from kernelwright.tile_engine.results.analysis import Cells, best, changes, selection_efficiency, timed
-from kernelwright.tile_engine.results.cover import greedy_cover
+from kernelwright.tile_engine.results.analysis import Cells, Timed, best, changes, selection_efficiency, timed
+from kernelwright.tile_engine.results.cover import Step, greedy_cover
+from kernelwright.tile_engine.results.row import peak_rates
 
 _MOST_LISTED = 50  # failures, regressions
 
@@ -52,19 +54,18 @@ def page(table: Input, columns: Sequence[str], arch: Arch | None, earlier: Input
         "failures": [row for row in table.rows if row["status"] not in (OK, REFUSED)][:_MOST_LISTED],
         "earlier": earlier.name if earlier else "",
         "changes": changes(timed(earlier.rows), times)[:_MOST_LISTED] if earlier else [],
-        "charts": {name: charts.svg(figure) for name, figure in figures(table, arch).items()},
+        "charts": {name: charts.svg(figure) for name, figure in _figures(times, steps, _roof(table, arch)).items()},
     }
     template = resources.files(__package__).joinpath("templates/page.html.jinja").read_text("utf-8")
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     return environment.from_string(template).render(found)
 
 
-def figures(table: Input, arch: Arch | None) -> dict[str, Any]:
+def _figures(times: Sequence[Timed], steps: Sequence[Step], roof: tuple[float, float] | None) -> dict[str, Figure]:
     """The charts by name."""
-    times = timed(table.rows)
     return {
-        "roofline": charts.roofline(times, *_roof(table, arch)),
-        "cover": charts.cover_curve(greedy_cover(times), "kernels"),
+        "roofline": charts.roofline(times, roof),
+        "cover": charts.cover_curve(steps, "kernels"),
         "heat_map": charts.heat_map(times),
     }
 
@@ -73,18 +74,14 @@ def write_pngs(table: Input, arch: Arch | None, folder: Path) -> list[Path]:
     """Each chart as a PNG file in ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for name, figure in figures(table, arch).items():
+    times = timed(table.rows)
+    for name, figure in _figures(times, greedy_cover(times), _roof(table, arch)).items():
         written.append(folder / f"{name}.png")
         charts.save_png(figure, written[-1])
     return written
 
 
-def _roof(table: Input, arch: Arch | None) -> tuple[float | None, float | None]:
+def _roof(table: Input, arch: Arch | None) -> tuple[float, float] | None:
     """Peak operations and bytes per second; None where problems differ in dtype, or the arch states no peak."""
     dtypes = {row.get("dtype", "") for row in table.rows if row["latency_ms"]}
-    if arch is None or len(dtypes) != 1 or not arch.compute_units:
-        return None, None
-    per_clock = arch.flops_per_clock_per_cu.get(dtypes.pop())
-    if per_clock is None:
-        return None, None
-    return per_clock * arch.compute_units * arch.clock_ghz * 1e9, arch.memory_gbytes_per_s * 1e9
+    return peak_rates(arch, dtypes.pop()) if arch and len(dtypes) == 1 else None

@@ -73,8 +73,13 @@ class Table:
 
         A CPU states none: how many cores a process may use is the machine's.
         """
-        per_clock = self.arch.flops_per_clock_per_cu.get(record.get("dtype", ""))
-        if not per_clock or not self.arch.compute_units:
-            return None
-        compute = flops / (per_clock * self.arch.compute_units * self.arch.clock_ghz * 1e9)
-        return max(compute, moved / (self.arch.memory_gbytes_per_s * 1e9))
+        peak = peak_rates(self.arch, record.get("dtype", ""))
+        return max(flops / peak[0], moved / peak[1]) if peak else None
+
+
+def peak_rates(arch: Arch, dtype: str) -> tuple[float, float] | None:
+    """Operations on ``dtype`` and bytes of memory per second; None where the arch states no such rate."""
+    per_clock = arch.flops_per_clock_per_cu.get(dtype)
+    if not per_clock or not arch.compute_units:
+        return None
+    return per_clock * arch.compute_units * arch.clock_ghz * 1e9, arch.memory_gbytes_per_s * 1e9
