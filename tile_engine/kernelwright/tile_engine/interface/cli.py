@@ -14,6 +14,7 @@ from kernelwright.arch import load
 from kernelwright.dispatch import Device, Dispatcher, KernelEntry, KernelLibrary, KernelwrightError, NoKernelError
 from kernelwright.tile_engine.bench import measure
 from kernelwright.tile_engine.interface.progress import ProgressLine
+from kernelwright.tile_engine.measuring.executors import require_timed
 from kernelwright.tile_engine.measuring.isolation import Child
 from kernelwright.tile_engine.measuring.measure import OK, REFUSED
 from kernelwright.tile_engine.measuring.settings import Settings
@@ -113,8 +114,7 @@ def _bench(options: dict[str, Any]) -> set[str]:
     )
     operation = measurable(options["variant"])
     device = Device(options["device"])
-    if device.kind == "hip":
-        raise ValueError(f"tile-engine bench cannot time kernels on {device}; allowed: cpu, cuda:N, sim:ARCH")
+    require_timed(device)
     records = problems(operation, options["named"])
     library = KernelLibrary.load_for(device, options["library"])
     kernels = _matching(library.kernels, options, operation.name)

@@ -13,7 +13,6 @@ import numpy as np
 
 from kernelwright.dispatch import DeviceError
 
-_ON_DEVICE_ALIGNMENT = 256
 _RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED: a launcher may load its module while a stream is captured
 _NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING
 
@@ -50,12 +49,8 @@ class CudaDevice:
     def allocate(self, nbytes: int) -> int:
         """Address of device memory that lives as long as the process. DeviceError if there is not enough."""
         address = ctypes.c_uint64()
-        self._call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(nbytes, _ON_DEVICE_ALIGNMENT)))
+        self._call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(nbytes, 1)))
         return address.value
-
-    def free(self, address: int) -> None:
-        """Give memory back."""
-        self._call("cuMemFree_v2", ctypes.c_uint64(address))
 
     def upload(self, array: np.ndarray[Any, Any], address: int) -> None:
         """Copy the bytes of an array in the order in which they lie in memory."""

@@ -15,7 +15,6 @@ from kernelwright.tile_engine.measuring.timing import Launch, in_turns, repeat_f
 from kernelwright.tile_engine.operation import Measurable, Operands
 
 Begin = Callable[[str], None]
-_DEVICE_ALIGNMENT = 256  # bytes, of a workspace
 
 
 class Executor(Protocol):
@@ -37,15 +36,18 @@ class Executor(Protocol):
         """Seconds of a launch in each round, by name; none for a device whose times mean nothing."""
 
 
+def require_timed(device: Device) -> None:
+    """ValueError for an AMD GPU, for which there is no executor."""
+    if device.kind == "hip":
+        raise ValueError(f"the tile engine cannot time kernels on {device}; allowed: cpu, cuda:N, sim:ARCH")
+
+
 def executor(device: Device, operation: Measurable, sets: Sequence[Operands], settings: Settings) -> Executor:
     """The executor of a device. ValueError for an AMD GPU."""
+    require_timed(device)
     if device.kind == "cuda":
         return CudaExecutor(CudaDevice(device.ordinal), operation, sets, settings)
-    if device.kind == "sim":
-        return SimulatedExecutor(operation, sets, settings)
-    if device.kind == "cpu":
-        return CpuExecutor(operation, sets, settings)
-    raise ValueError(f"the tile engine cannot time kernels on {device}; allowed: cpu, cuda:N, sim:ARCH")
+    return (SimulatedExecutor if device.simulated else CpuExecutor)(operation, sets, settings)
 
 
 class CpuExecutor:
