@@ -13,7 +13,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("actions", "templates", "registry"),
         ("kernel",),
         ("fields", "operation"),
-        ("toolchains", "resources", "lean"),
+        ("toolchains", "resources", "lean", "batching"),
         ("selecting", "backends"),
         ("operations", "planning", "packaging"),
         ("building",),

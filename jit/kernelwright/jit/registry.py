@@ -15,6 +15,7 @@ from kernelwright.codegen.building.cache_folder import default_cache, is_shared,
 from kernelwright.codegen.building.execute import BuildError, LocalExecutor, Watcher
 from kernelwright.codegen.building.run_command import TIMEOUT_S
 from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.planning.batches import batches
 from kernelwright.codegen.planning.compile_plan import compile_plan
 from kernelwright.codegen.resources.limits import Limits, strictest
 from kernelwright.codegen.selecting.selection import Selection, load_archs, select
@@ -135,7 +136,7 @@ class Registry:
         with display(f"{self.name} for {self.arch.name}", progress) as watcher:
             executor = self._executor(trees, workers, memory_mb, watcher)
             executor.retry_failed, executor.timeout_s = retry_failed, timeout_s
-            files = self._run(executor, plan)
+            files = self._run(executor, item, plan)
         made = library_files(self.name, item, plan, self._toolchains, files, executor.costs)
         return cache.make(key, trees.stamps, lambda: made)
 
@@ -193,9 +194,13 @@ class Registry:
     def _executor(self, trees: Trees, workers: int, memory_mb: int | None, watcher: Watcher) -> LocalExecutor:
         return LocalExecutor(trees.roots, self.cache, workers, memory_mb, watcher=watcher, shared=self._shared)
 
-    def _run(self, executor: LocalExecutor, plan: CompilePlan) -> dict[str, Path]:
+    def _run(self, executor: LocalExecutor, item: Selection, plan: CompilePlan) -> dict[str, Path]:
+        compiles = [road.actions[0] for road in plan.kernels]
+        unmade = set(executor.missing(plan.all_files, compiles))
+        backend = backend_for(self.arch, self._toolchains)
+        together = batches(item.kernels, plan.kernels, backend, unmade, executor.jobs)
         try:
-            return executor.run(plan.all_files, plan.all_actions, keep_going=True)
+            return executor.run(plan.all_files, plan.all_actions, keep_going=True, batches=together)
         except BuildError as error:
             failures = {one.action.description: str(one) for one in error.errors}
             raise BuildFailedError(failures, len(plan.kernels)) from None

@@ -42,6 +42,9 @@ class CutlassBackend:
         """A relocatable object of many objects."""
         return self.host.group(objects, output)
 
+    def join(self, kernels: Sequence[Kernel], headers: Sequence[str]) -> None:
+        """An object holds host code too."""
+
     def library_actions(
         self, arch: str, table: str, objects: Sequence[str], library: str, operations: Sequence[str]
     ) -> tuple[Action, ...]:
