@@ -80,4 +80,4 @@ def test_problem_sets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.split() == list(KEYS)
     assert main(["problems", "gemm-held-out-bf16"]) == 0
     header, first, *_ = capsys.readouterr().out.splitlines()
-    assert (header, first.rpartition(",")[2]) == ("m,n,k,batch,layout,dtype", "bf16")
+    assert (header, first.rpartition(",")[2]) == ("m,n,k,batch,layout,dtype,dtype_c", "bf16")
