@@ -39,7 +39,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("operation",),
         ("operations",),
         ("registry",),
-        ("problems",),
+        ("problems", "enumerating"),
         ("measuring",),
         ("results",),
         ("report",),

@@ -32,6 +32,8 @@ from kernelwright.dispatch.loading.manifest import Manifest
 from kernelwright.dispatch.operations.convolution import ConvPlan, ConvProblem
 from kernelwright.dispatch.operations.gemm import GemmProblem, GroupedGemmProblem, GroupedPlan, Plan
 from kernelwright.dispatch.operations.gemm.operand import Operand, ShuffledB, operand
+from kernelwright.dispatch.recording.recorder import Recording, record
+from kernelwright.dispatch.recording.trace import merge_traces
 
 __all__ = [
     "AbiMismatchError",
@@ -65,12 +67,15 @@ __all__ = [
     "Plan",
     "ProblemError",
     "RankedKernel",
+    "Recording",
     "Selection",
     "SelectionError",
     "ShuffledB",
     "Stage",
     "StageExplanation",
     "dtypes",
+    "merge_traces",
     "operand",
+    "record",
     "trim",
 ]

@@ -22,6 +22,7 @@ from kernelwright.dispatch.operations.gemm import GemmProblem, GroupedGemmProble
 from kernelwright.dispatch.operations.gemm.calls import GemmCalls
 from kernelwright.dispatch.operations.gemm.grouped_calls import GroupedGemmCalls
 from kernelwright.dispatch.operations.gemm.operand import ShuffledB
+from kernelwright.dispatch.recording.recorder import record_if_asked
 
 Library = KernelLibrary | str | os.PathLike[str]
 
@@ -54,6 +55,7 @@ class Dispatcher:
         for library in self.libraries:
             _check_kind(library, self.device)
         kernels = {kernel.identity: kernel for library in self.libraries for kernel in library.kernels}
+        record_if_asked()
         self._core = NativeDispatcher(self.device, kernels, [library.descriptor for library in self.libraries])
         self._core.select_by(selection)
         self._gemm = GemmCalls(self._core)

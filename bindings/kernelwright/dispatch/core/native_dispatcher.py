@@ -11,11 +11,12 @@ from typing import Any, TypeVar
 from kernelwright.dispatch.core import native, operation
 from kernelwright.dispatch.core.cache import Cache
 from kernelwright.dispatch.core.device import Device
-from kernelwright.dispatch.core.errors import KernelwrightError, LibraryLoadError, SelectionError
+from kernelwright.dispatch.core.errors import KernelwrightError, LibraryLoadError, NoKernelError, SelectionError
 from kernelwright.dispatch.core.kernel import KernelEntry
 from kernelwright.dispatch.core.operation import Problem
 from kernelwright.dispatch.core.plan import NativePlan, OperationPlan, Stage
 from kernelwright.dispatch.core.selection import Score, ScoreCallback
+from kernelwright.dispatch.recording import counting
 
 PLAN_LIMIT = 4096  # entries of each cache of a dispatcher
 _MAX_UINT32 = 2**32 - 1
@@ -104,7 +105,13 @@ class NativeDispatcher:
     def _new_plan(self, problem: Problem) -> NativePlan:
         handle, info = ctypes.c_void_p(), native.PlanInfo(native.sizeof(native.PlanInfo))
         struct = problem.native()
-        self.check(self.native.kw_plan_create(self.handle, native.byref(struct), native.byref(handle)))
+        try:
+            self.check(self.native.kw_plan_create(self.handle, native.byref(struct), native.byref(handle)))
+        except NoKernelError:
+            counter = counting.active()
+            if counter is not None:
+                counter.refused(problem, next(iter(self.kernels.values())).arch)
+            raise
         native.check(self.native.kw_plan_get_info(handle, native.byref(info)))
         stages = tuple(self._stage(handle, index) for index in range(info.stage_count))
         reason, choices = info.reason.decode(), info.choices.decode()

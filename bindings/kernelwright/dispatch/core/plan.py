@@ -19,6 +19,7 @@ from kernelwright.dispatch.core.device import Device
 from kernelwright.dispatch.core.errors import ArchMismatchError, ArrayError
 from kernelwright.dispatch.core.kernel import KernelEntry
 from kernelwright.dispatch.core.simulated import Region, SimulatedLaunch
+from kernelwright.dispatch.recording import counting
 
 P = TypeVar("P")
 
@@ -196,6 +197,7 @@ class OperationPlan(Generic[P]):
         self._keep_interpreter = made.device.memory == "cpu" and binder.brief
         self._local = threading.local()
         self._checked: Checked | None = None  # of the last arrays that were checked
+        counting.note(self)
 
     @property
     def kernel(self) -> KernelEntry:
@@ -278,8 +280,15 @@ class OperationPlan(Generic[P]):
     def _call(self, state: _LaunchState, result: object, keep: object) -> Callable[[], Any]:
         """A function that launches with the state's arguments and returns ``result``."""
         if self._simulated is not None:
-            return foreign_call(self._simulated, self._handle, state.frame, state.args, result, keep)
-        return native_call(self._handle, state.frame, state.args, result, self._keep_interpreter, keep)
+            call = foreign_call(self._simulated, self._handle, state.frame, state.args, result, keep)
+        else:
+            call = native_call(self._handle, state.frame, state.args, result, self._keep_interpreter, keep)
+        counter = counting.active()
+        return call if counter is None else counter.counted(self.problem, self.kernel.arch, call)
+
+    def forget_calls(self) -> None:
+        """Make the calls of all threads anew at their next launch."""
+        self._local = threading.local()
 
     def _bind(self, state: _LaunchState, operands: Operands, stream: int | None, workspace_at: int | None) -> None:
         """Check everything, then write the argument struct."""
