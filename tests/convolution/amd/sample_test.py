@@ -1,7 +1,7 @@
 """A sample of the rule sets compiles: in each run one kernel of three sets, with KERNELWRIGHT_EVERY one of each kind.
 
-A kind is a direction, dtype, pipeline and scheduler. The build itself refuses kernels that spill registers or lack matrix
-instructions. All kernels of a set: ``kernelwright build --set conv_tests --arch gfx942 …``.
+A kind is a direction, dtype, pipeline and scheduler. The build itself refuses kernels that spill registers or lack
+matrix instructions. All kernels of a set: ``kernelwright build --set conv_tests --arch gfx942 …``.
 """
 
 from __future__ import annotations
