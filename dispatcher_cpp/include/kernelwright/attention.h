@@ -286,6 +286,7 @@ typedef struct kw_attention_traits {
   uint32_t blocks_per_cu;             /* workgroups that a compute unit holds; 0 = not known */
   uint32_t few_blocks;                /* 1 = kept for problems whose larger tiles would leave compute units idle */
   uint32_t selection_rank;            /* among kernels of equal estimates, lower ones first */
+  uint32_t packs_heads;               /* 1 = a tile's rows are the queries of all heads that share one of K and V */
 } kw_attention_traits;
 
 #ifdef __cplusplus
