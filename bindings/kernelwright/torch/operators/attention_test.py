@@ -15,6 +15,7 @@ from kernelwright.torch.operators.attention import OPERATOR
 from kernelwright.torch.testdata import mocked
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+Three = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 REFERENCE = torch.nn.functional.scaled_dot_product_attention
 
 
@@ -31,7 +32,7 @@ def some(*shape: int, grad: bool = True) -> torch.Tensor:
     return torch.randn(*shape, requires_grad=grad)
 
 
-def qkv(queries: int = 5, keys: int = 9, heads: int = 4, kv_heads: int = 4, hdim: int = 8) -> tuple[torch.Tensor, ...]:
+def qkv(queries: int = 5, keys: int = 9, heads: int = 4, kv_heads: int = 4, hdim: int = 8) -> Three:
     return some(2, heads, queries, hdim), some(2, kv_heads, keys, hdim), some(2, kv_heads, keys, hdim)
 
 
