@@ -151,6 +151,7 @@ class attender {
         b.steps = divide_up(end - begin, Operation::kDepth);
         b.a = call.keys.v + i / MR * stride + begin / Operation::kDepth * MR;
         b.b = call.scores;
+            b.to.d = call.scores;  // is not written
         b.partial = partial() + i * NR;
         product::multiply(b);
       }
