@@ -5,6 +5,9 @@
 #include "kernelwright/cpu/attention/micro/attend.hpp"
 #include "kernelwright/cpu/attention/micro/few.hpp"
 #include "kernelwright/cpu/attention/micro/finish_rows.hpp"
+#include "kernelwright/cpu/attention/micro/gradients.hpp"
+#include "kernelwright/cpu/attention/micro/lines.hpp"
+#include "kernelwright/cpu/attention/micro/rotate.hpp"
 #include "kernelwright/cpu/gemm/micro/pack.hpp"
 
 namespace kernelwright::cpu {
@@ -16,6 +19,7 @@ struct attention_variant {
   uint32_t pad_d, pad_dv;
   uint32_t groups, masks, biases, lses, sinks, dropouts, soft_caps;
   uint32_t page_tables, page_size, max_splits, leaves_splits;
+  uint32_t dbiases, ropes;
 };
 
 // What kernels of all families have.
@@ -77,6 +81,60 @@ struct attention_part {
     k.few = &few_attender<Element, Features>::attend;
     k.finish = &panel_finisher<Element, MR, NR>::finish;
     k.finish_few = &finish_few_rows<Element>;
+    return k;
+  }
+};
+
+// dK, dV and sums of dQ: a panel of NR queries and TileN keys at a time. Sums are made in one order, whatever is asked.
+template <class Operation, class Features, int TileN, int MR, int NR>
+struct attention_gradients {
+  static_assert(NR % kLanes == 0, "warp_tile.m is whole vectors");
+  static_assert(TileN % MR == 0 && MR % Operation::kDepth == 0, "a tile is whole warp tiles");
+  using Element = typename Operation::element;
+
+  static constexpr attention_kernel kernel(uint32_t required_features, attention_variant v) {
+    attention_kernel k = common_attention<Element>(required_features, v);
+    k.traits.dtype_bias = (v.biases & KW_SERVES(KW_BIAS_ELEMENTWISE)) != 0 ? uint32_t{Element::kDtype} : 0u;
+    k.traits.tile_m0 = NR;
+    k.traits.tile_n0 = TileN;
+    k.traits.kv_lengths = KW_SERVES_BOTH;
+    k.traits.random_bytes = KW_SERVES(0);
+    k.traits.dbiases = v.dbiases;
+    k.traits.deterministics = KW_SERVES_BOTH;
+    k.traits.leaves_dq = 1;
+    k.mr = MR;
+    k.nr = NR;
+    k.depth = Operation::kDepth;
+    k.pack_q = &pack_along_k<typename Operation::b_loader, NR>::panels;
+    k.pack_k = &pack_along_k<typename Operation::a_loader, MR>::panels;
+    k.pack_v = &pack_along_panel<typename Operation::a_loader, MR>::panels;
+    k.pack_columns = &pack_along_panel<typename Operation::b_loader, NR>::panels;
+    k.gradients = &gradients<Operation, Features, MR, NR>::add;
+    k.lines = &convert_lines<Element>;
+    return k;
+  }
+};
+
+// Families without products.
+template <class Element>
+struct attention_lines {
+  static constexpr attention_kernel kernel(uint32_t required_features, attention_variant v) {
+    attention_kernel k = common_attention<Element>(required_features, v);
+    k.lines = v.family == KW_ATTENTION_BWD_DOT_DO_O           ? &dot_lines<Element>
+              : v.family == KW_ATTENTION_FWD_SPLITKV_COMBINE ? &combine_lines<Element>
+                                                             : &convert_lines<Element>;
+    return k;
+  }
+};
+
+template <class Element>
+struct attention_append {
+  static constexpr attention_kernel kernel(uint32_t required_features, attention_variant v) {
+    attention_kernel k = common_attention<Element>(required_features, v);
+    k.traits.dtype_bias = v.ropes != KW_SERVES(KW_ROPE_NONE) ? uint32_t{Element::kDtype} : 0u;
+    k.traits.page_layouts = KW_SERVES(KW_PAGE_LINEAR);
+    k.traits.ropes = v.ropes;
+    k.rotate = &rotate_row<Element>;
     return k;
   }
 };

@@ -82,6 +82,52 @@ struct finish_call {
   bool fp32;     // is O fp32 whatever the kernel's type?
 };
 
+// Rows without products: of D (O is a, dO is b), of combinations (splits of O are a) and of sums of dQ (they are a).
+struct line_call {
+  int64_t rows, hdim;
+  const void *a, *b;
+  int64_t ld_a, ld_b;
+  int64_t slices, slice_stride;  // splits of O, slices of dQ
+  const float* lse_splits;
+  int64_t lse_stride;
+  float* numbers;  // D, or LSE unless nobody wants it
+  void* to;
+  int64_t ld_to;
+  float factor;  // of D
+};
+
+// One row that a rotary embedding turns; `to` may be `from`.
+struct rotate_call {
+  const void *from, *cos, *sin;
+  void* to;
+  int64_t rotary_dim;
+  bool interleaved;
+};
+constexpr int64_t kMaxRotary = 1024;
+
+// A panel of rows and a block of keys of the backward pass. `top` of the rows is LSE in units of log 2, `sum` is D.
+struct gradient_call {
+  const score_rules* rules;
+  const row_block* rows;
+  int64_t first, count;         // keys
+  int64_t hdim_q, hdim_v;
+  float scale, kept_factor;     // of Q K^T; 1 / (1 - dropout_p)
+  const float *k, *v;           // panels of MR keys
+  const float* k_columns;       // panels of MR elements of K's rows
+  const float *q, *d_o;         // panels of NR rows
+  const float *q_columns, *d_o_columns;  // panels of NR elements of rows
+  float *scores, *slopes, *factors;      // NR x count each
+  float* packed;                // panels of MR keys of NR values
+  uint16_t* narrow;             // NR x count, where products take pairs
+  float* turned;                // hdim_q x NR
+  float *dk, *dv;               // sums, count x hdim in whole vectors; null = not wanted
+  float** dq;                   // sums of each row; null = not wanted
+  void** dbias;                 // rows of all keys; null = not wanted
+};
+
+using line_function = void (*)(const line_call&);
+using rotate_function = void (*)(const rotate_call&);
+using gradient_function = void (*)(const gradient_call&);
 using attend_function = void (*)(const attend_call&);
 using few_function = void (*)(const few_call&);
 using finish_rows_function = void (*)(const finish_call&);
@@ -97,6 +143,10 @@ struct attention_kernel {
   attend_function attend;
   few_function few;
   finish_rows_function finish, finish_few;
+  pack_function pack_columns;  // of the backward pass: to panels of NR elements of rows
+  gradient_function gradients;
+  line_function lines;      // of families without products; of the backward pass: sums to elements
+  rotate_function rotate;   // of append
 };
 
 }  // namespace kernelwright::cpu

@@ -62,7 +62,7 @@ class attender {
         }
       }
       for (int v = 0; v < vectors; ++v) masked ? soften<true>(v) : soften<false>(v);
-      pair_up();
+      if constexpr (Operation::kDepth == 2) pair_up_panel<NR>(call.scores, vectors, end - begin);
       add_values();
     }
 
@@ -125,21 +125,6 @@ class attender {
       float* const sums = partial() + v * kLanes;
       const int64_t lines = divide_up(call.keys.hdim_v, MR) * MR;
       for (int64_t i = 0; i < lines; ++i) store(sums + i * NR, mul(load(sums + i * NR), shrink));
-    }
-
-    // Probabilities of neighbouring keys in one unit, where one instruction sums both.
-    void pair_up() const {
-      if constexpr (Operation::kDepth == 2) {
-        const int64_t count = end - begin;
-        for (int v = 0; v < vectors; ++v) {
-          float* const at = call.scores + v * kLanes;
-          for (int64_t j = 0; j < count; j += 2) {
-            const vec second = j + 1 < count ? load(at + (j + 1) * NR) : zero();
-            const ivec low = widen(float_to_bf16(load(at + j * NR)));
-            store(at + j / 2 * NR, from_bits(bit_or(low, shift_left_16(widen(float_to_bf16(second))))));
-          }
-        }
-      }
     }
 
     void add_values() const {

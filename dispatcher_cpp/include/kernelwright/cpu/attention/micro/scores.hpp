@@ -76,6 +76,19 @@ void add_bias(float* scores, const void* const* bias, int64_t rows, int64_t firs
   }
 }
 
+// Numbers of neighbouring keys of a panel, NR apart, as bf16 in one unit: one instruction sums both.
+template <int NR>
+void pair_up_panel(float* panel, int64_t vectors, int64_t keys) {
+  for (int64_t v = 0; v < vectors; ++v) {
+    float* const at = panel + v * kLanes;
+    for (int64_t j = 0; j < keys; j += 2) {
+      const vec second = j + 1 < keys ? load(at + (j + 1) * NR) : zero();
+      const ivec low = widen(float_to_bf16(load(at + j * NR)));
+      store(at + j / 2 * NR, from_bits(bit_or(low, shift_left_16(widen(float_to_bf16(second))))));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kernelwright::cpu
 
