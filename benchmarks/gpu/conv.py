@@ -91,7 +91,7 @@ class Case:
                 stream=torch.cuda.current_stream().cuda_stream, workspace=workspace.data_ptr(),
             )  # fmt: skip
 
-        return call, f"{plan.kernel.name} {plan.selection.choices}".strip()
+        return call, f"{plan.kernel.name} {plan.choices}".strip()
 
     def theirs(self, wide: bool = False) -> Callable[[int], torch.Tensor]:
         """torch's call; ``wide``: in fp32 without tf32, one image set."""

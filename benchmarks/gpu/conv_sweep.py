@@ -3,7 +3,7 @@
     python benchmarks/gpu/conv_sweep.py --library .gpu/conv/sm_90a --out sweep.json
 
 A line of the results is a problem; ``us`` has the microseconds of a launch by kernel, and by slices where it is
-backward weight. Each is the least of a few replays of a graph; results are not compared, benchmarks/gpu/conv.py does that.
+backward weight. Each is the least of a few replays of a graph; benchmarks/gpu/conv.py compares results.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ SHAPES: dict[str, dict[str, Any]] = {
     "line": {"n": 2, "c": 64, "k": 128, "size": 1000, "filter": 2, "dilation": 64},
     "volume": {"n": 1, "c": 64, "k": 72, "size": (7, 15, 14), "filter": 3, "pad_left": 1},
     "volume_strided": {"n": 2, "c": 32, "k": 64, "size": (8, 14, 13), "filter": 3, "stride": 2, "pad_left": 1},
-    "video_stem": {"n": 1, "c": 3, "k": 64, "size": (6, 33, 32), "filter": (3, 7, 7), "stride": (1, 2, 2), "pad_left": 3},
+    "video_stem": {"n": 1, "c": 3, "k": 64, "size": (6, 33, 32), "filter": (3, 7, 7), "stride": 2, "pad_left": 3},
     "one_pixel": {"n": 9, "c": 64, "k": 64, "size": (1, 1), "filter": 1},
 }  # fmt: skip
 

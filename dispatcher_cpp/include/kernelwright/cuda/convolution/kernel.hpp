@@ -99,6 +99,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   extern __shared__ char memory[];
   workgroup<Config> here(memory);
   here.prepare();
+  wait_for_kernels_before();
   if (threadIdx.x < 128) {
     cutlass::arch::warpgroup_reg_dealloc<56>();
     if (threadIdx.x == 0) here.load(params);

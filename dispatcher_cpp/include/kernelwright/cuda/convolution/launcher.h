@@ -33,12 +33,12 @@ typedef struct kw_cuda_conv_pack {
   int32_t merged, filter_points, line;
 } kw_cuda_conv_pack;
 
-/* A dense copy of images with `line` channels for each point, the last ones 0. */
+/* A dense copy of images, in which each of `groups` groups has `line` channels, the last ones 0. */
 typedef struct kw_cuda_conv_pad {
   const void* from;
   void* to;
   int64_t points;
-  int32_t channels, line;
+  int32_t channels, line, groups; /* channels of a group */
   int32_t extent[3];
   int64_t image, point[3];
 } kw_cuda_conv_pad;
@@ -54,16 +54,25 @@ typedef struct kw_cuda_conv_sum {
   float alpha, beta;
 } kw_cuda_conv_sum;
 
-/* Sizes of a depthwise problem; see depthwise.hpp. */
-typedef struct kw_cuda_conv_depthwise {
-  const void *x, *w, *bias, *residual;
+/* Outputs that a lane of a depthwise kernel computes side by side. */
+#define KW_CUDA_CONV_STRIP 7
+/* Most shared memory that a depthwise kernel takes: of a 7x7 filter with stride 2. */
+#define KW_CUDA_CONV_DIRECT_BYTES (104 * 1024)
+
+/* The parameter of a depthwise kernel. A workgroup computes `rows` lines of `strips` strips for 64 channels. Spatial
+ * entries stand in the order W, H. */
+typedef struct kw_cuda_conv_direct {
+  CUtensorMap x;
+  const void *w, *bias, *residual;
   void* y;
-  int32_t channels, images;
-  int32_t in[3], out[3], filter[3], stride[3], dilation[3], pad[3]; /* W, H, D; pad in front */
-  int64_t image_x, point_x[3], image_y, point_y[3];
-  int32_t blocks_w, blocks_h;
+  kw_cuda_divider channel_blocks, across, down; /* of a workgroup's number; what is left is the image */
+  int32_t channels, filter, stride, flipped;
+  int32_t out[2], pad[2];
+  int32_t strips, rows;
+  uint32_t box_bytes;
+  int64_t image, point[2]; /* memory strides of y */
   float alpha, beta;
-} kw_cuda_conv_depthwise;
+} kw_cuda_conv_direct;
 
 #define KW_CUDA_CONV_HELPER_THREADS 256
 

@@ -56,7 +56,7 @@ CUTLASS_DEVICE void load_sum_over_filter(const kw_cuda_conv_params& p, const til
   int start[3], offset[3];
   for (int i = 0; i < 3; ++i) start[i] = first.at[i] * s.axis[i].traverse + s.axis[i].lower;
   const kw_cuda_conv_taps taps[3] = {tile.taps(s, 0), tile.taps(s, 1), tile.taps(s, 2)};
-  const int channel = tile.group * (forward ? s.c : s.k), column = tile.n * Config::tile_n;
+  const int channel = tile.group * s.group_a, column = tile.n * Config::tile_n;
   for (int d = 0; d < taps[2].count; ++d) {
     for (int h = 0; h < taps[1].count; ++h) {
       for (int w = 0; w < taps[0].count; ++w) {
@@ -103,7 +103,7 @@ CUTLASS_DEVICE void load_sum_over_points(const kw_cuda_conv_params& p, const til
 #pragma unroll
   for (int i = 0; i < blocks_b; ++i) {
     int point = tile.n * blocks_b + i;
-    channel[i] = tile.group * s.c + split_off(s.blocks_of_point, &point) * kStep;
+    channel[i] = tile.group * s.group_b + split_off(s.blocks_of_point, &point) * kStep;
 #pragma unroll
     for (int axis = 0; axis < 3; ++axis) {
       offset[i][axis] = point % s.axis[axis].filter * s.axis[axis].move;
@@ -123,7 +123,7 @@ CUTLASS_DEVICE void load_sum_over_points(const kw_cuda_conv_params& p, const til
 #pragma unroll
     for (int i = 0; i < blocks_a; ++i) {
       if (i >= rows) break;
-      load_image(p.a, barrier, to_a + i * kBlockBytes, s, tile.group * s.k + row + i * kStep, first.at, first.image,
+      load_image(p.a, barrier, to_a + i * kBlockBytes, s, tile.group * s.group_a + row + i * kStep, first.at, first.image,
                  none);
     }
 #pragma unroll

@@ -60,9 +60,11 @@ struct multiplication {
     auto slice = multiply.get_thread_slice(thread);
     Tensor from_a = slice.make_fragment_A(slice.partition_A(shared_a));
     Tensor from_b = slice.make_fragment_B(slice.partition_B(shared_b));
-    multiply.accumulate_ = GMMA::ScaleOut::Zero;
-    if (steps == 0) clear(sums);
-    int before = -1;
+    // Zeros that all steps add to: a first step that overwrites would make ptxas serialise the others (C7515).
+    clear(sums);
+    multiply.accumulate_ = GMMA::ScaleOut::One;
+    int before = 0;
+    CUTLASS_PRAGMA_NO_UNROLL
     for (int step = 0; step < steps; ++step, ++ring.step) {
       const int stage = ring.stage();
       ring.wait_full();
@@ -71,18 +73,17 @@ struct multiplication {
       CUTLASS_PRAGMA_UNROLL
       for (int part = 0; part < size<2>(from_a); ++part) {
         cute::gemm(multiply, from_a(_, _, part, stage), from_b(_, _, part, stage), sums);
-        multiply.accumulate_ = GMMA::ScaleOut::One;
       }
       warpgroup_commit_batch();
       warpgroup_wait<1>();
       warpgroup_fence_operand(sums);
-      if (before >= 0) release(ring, before);
+      if (step > 0) release(ring, before);
       before = stage;
     }
     issued();
     warpgroup_wait<0>();
     warpgroup_fence_operand(sums);
-    if (before >= 0) release(ring, before);
+    if (steps > 0) release(ring, before);
   }
 };
 

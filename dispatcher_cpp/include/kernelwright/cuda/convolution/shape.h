@@ -54,6 +54,7 @@ typedef struct kw_cuda_conv_shape {
   int32_t rows, columns;
   int32_t images;
   int32_t c, k;            /* channels of a group in x and y */
+  int32_t group_a, group_b; /* channels from one group to the next in the images that TMA reads */
   int32_t blocks;          /* of channels at one filter point */
   int32_t steps, of_slice; /* backward weight: blocks of output points, in all and of one slice */
   int32_t merged;

@@ -8,6 +8,13 @@
 
 namespace kernelwright::cuda::conv {
 
+// Launches let workgroups start while the kernel before drains. They wait for all of its results here, before they touch
+// memory, and let the next kernel's workgroups come as soon as there is room.
+CUTLASS_DEVICE void wait_for_kernels_before() {
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
 CUTLASS_DEVICE int quotient(const kw_cuda_divider& by, int x) {
   return by.divisor == 1 ? x : static_cast<int>(__umulhi(static_cast<uint32_t>(x), by.multiplier) >> by.shift);
 }

@@ -61,9 +61,9 @@ static kw_status describe_image(const kw_kernel* kernel, const char* what, uint3
   return encoded(kernel, what, result);
 }
 
-/* A dense tensor but for the distance of its lines; boxes are 64 elements of box1 x 1 x 1 or 1 x box2 x 1 lines. */
-static kw_status describe_lines(const kw_kernel* kernel, const char* what, uint32_t dtype, const int64_t* extent,
-                                const int64_t* stride, const cuuint32_t* box, const void* at, CUtensorMap* map) {
+kw_status kw_cuda_conv_describe_box(const kw_kernel* kernel, const char* what, uint32_t dtype, const int64_t* extent,
+                                    const int64_t* stride, const cuuint32_t* box, CUtensorMapSwizzle swizzle,
+                                    const void* at, CUtensorMap* map) {
   static void* slot;
   void* encode = NULL;
   cuuint64_t dims[4], strides[3];
@@ -73,16 +73,18 @@ static kw_status describe_lines(const kw_kernel* kernel, const char* what, uint3
   const kw_status status = kw_cuda_driver_function("cuTensorMapEncodeTiled", &slot, &encode);
   if (status != KW_OK) return status;
   const CUresult result = ((encode_tiled)encode)(
-      map, type_of(dtype), 4, (void*)(uintptr_t)at, dims, strides, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE,
-      CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+      map, type_of(dtype), 4, (void*)(uintptr_t)at, dims, strides, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+      CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return encoded(kernel, what, result);
 }
 
-/* x or y of a problem, or its dense copy with `line` channels for each point. */
-static image_view view_of(const kw_conv_problem* p, int of_x, int padded) {
-  image_view v = {.channels = of_x ? p->c : p->k, .images = p->n > 0 ? p->n : 1};
+/* x or y of a problem, or its dense copy. */
+static image_view view_of(const kw_cuda_conv_plan* plan, int of_x, int padded) {
+  const kw_conv_problem* p = &plan->problem;
   const int64_t* strides = of_x ? p->stride_x : p->stride_y;
-  int64_t next = (v.channels + 7) / 8 * 8;
+  const int64_t of_group = of_x ? plan->shape.c : plan->shape.k;
+  int64_t next = plan->shape.groups.divisor * kw_cuda_conv_padded(of_group);
+  image_view v = {.channels = padded ? next : of_x ? p->c : p->k, .images = p->n > 0 ? p->n : 1};
   for (int axis = 0; axis < 3; ++axis) {
     const int dim = 2 - axis;
     v.extent[axis] = of_x ? p->extent[dim] : kw_conv_out(p, dim);
@@ -111,7 +113,7 @@ static kw_status describe_weights(const kw_kernel* kernel, const kw_cuda_conv_pl
   const int64_t stride[3] = {line, of_k, of_k * s->k};
   const cuuint32_t k = p->base.op == KW_OP_CONV_FORWARD ? tile_n : KW_CUDA_CONV_STEP;
   const cuuint32_t box[4] = {KW_CUDA_CONV_STEP, 1, k, 1};
-  return describe_lines(kernel, "w", p->dtype_w, extent, stride, box, at, map);
+  return kw_cuda_conv_describe_box(kernel, "w", p->dtype_w, extent, stride, box, CU_TENSOR_MAP_SWIZZLE_128B, at, map);
 }
 
 static kw_status describe_matrix(const kw_kernel* kernel, const image_view* v, uint32_t dtype, uint32_t rows,
@@ -123,7 +125,7 @@ static kw_status describe_matrix(const kw_kernel* kernel, const image_view* v, u
     if (v->extent[axis] > 1) line = v->point[axis];
   const int64_t extent[4] = {v->channels, points, 1, 1}, stride[3] = {line, line, line};
   const cuuint32_t box[4] = {KW_CUDA_CONV_STEP, rows, 1, 1};
-  return describe_lines(kernel, "images", dtype, extent, stride, box, at, map);
+  return kw_cuda_conv_describe_box(kernel, "images", dtype, extent, stride, box, CU_TENSOR_MAP_SWIZZLE_128B, at, map);
 }
 
 kw_status kw_cuda_conv_describe(const kw_kernel* kernel, const kw_cuda_conv_plan* plan, const void* a, const void* b,
@@ -132,10 +134,10 @@ kw_status kw_cuda_conv_describe(const kw_kernel* kernel, const kw_cuda_conv_plan
   const kw_conv_problem* p = &plan->problem;
   const kw_cuda_conv_shape* s = &plan->shape;
   const int weight = p->base.op == KW_OP_CONV_WEIGHT_SLICES, forward = p->base.op == KW_OP_CONV_FORWARD;
-  image_view first = view_of(p, forward, (int)plan->pads_a);
+  image_view first = view_of(plan, forward, (int)plan->pads_a);
   kw_status status;
   if (weight) {
-    image_view second = view_of(p, 1, (int)plan->pads_b);
+    image_view second = view_of(plan, 1, (int)plan->pads_b);
     set_box(s, &second);
     status = describe_image(kernel, "x", p->dtype_x, &second, s->volume, KW_CUDA_CONV_STEP, b, &params->b);
     if (status != KW_OK) return status;

@@ -5,11 +5,17 @@
 #include "internal.h"
 #include "kernelwright/convolution/checks.h"
 
-static kw_status start(const kw_kernel* kernel, const void* function, uint32_t blocks, uint32_t threads,
-                       uint32_t shared_bytes, void* params, void* stream) {
+kw_status kw_cuda_conv_start(const kw_kernel* kernel, const void* function, uint32_t blocks, uint32_t threads,
+                             uint32_t shared_bytes, void* params, void* stream) {
+  cudaLaunchAttribute overlaps; /* kernels wait for the one before themselves: see tile.hpp */
   cudaLaunchConfig_t config;
   void* parameters[] = {params};
   memset(&config, 0, sizeof config);
+  memset(&overlaps, 0, sizeof overlaps);
+  overlaps.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlaps.val.programmaticStreamSerializationAllowed = 1;
+  config.attrs = &overlaps;
+  config.numAttrs = 1;
   config.gridDim.x = blocks;
   config.gridDim.y = config.gridDim.z = 1;
   config.blockDim.x = threads;
@@ -27,7 +33,7 @@ static kw_status start_helper(const kw_kernel* kernel, const void* function, int
   if (blocks == 0) return KW_OK;
   if (blocks > INT32_MAX)
     return kw_cuda_fail(KW_UNSUPPORTED, "%s: %lld elements are too many to copy", kernel->name, (long long)count);
-  return start(kernel, function, (uint32_t)blocks, KW_CUDA_CONV_HELPER_THREADS, 0, params, stream);
+  return kw_cuda_conv_start(kernel, function, (uint32_t)blocks, KW_CUDA_CONV_HELPER_THREADS, 0, params, stream);
 }
 
 static kw_status check_pointer(const kw_kernel* kernel, const char* name, const void* pointer, int needs_tma) {
@@ -43,9 +49,10 @@ static kw_status check_args(const kw_kernel* kernel, const kw_cuda_conv_plan* pl
     return kw_cuda_fail(KW_INVALID_ARGUMENT, "args has %u bytes; ABI %u needs %u", args ? args->struct_size : 0u,
                         KW_ABI_VERSION, (unsigned)sizeof *args);
   kw_status status = check_pointer(kernel, "d", args->d, 0);
+  const int depthwise = ((const kw_conv_traits*)kernel->traits)->depthwise != 0;
   const int weight = p->base.op == KW_OP_CONV_WEIGHT_SLICES; /* whose implicit GEMM has dy, args->b, first */
   const int copies_a = (int)(weight ? plan->pads_b : plan->pads_a);
-  const int copies_b = (int)(weight ? plan->pads_a : plan->packs);
+  const int copies_b = (int)(weight ? plan->pads_a : plan->packs) || depthwise;
   if (status == KW_OK && p->n > 0) status = check_pointer(kernel, "a", args->a, !copies_a);
   if (status == KW_OK && p->n > 0) status = check_pointer(kernel, "b", args->b, !copies_b);
   if (status == KW_OK && p->bias) status = check_pointer(kernel, "bias", args->bias, 0);
@@ -53,19 +60,21 @@ static kw_status check_args(const kw_kernel* kernel, const kw_cuda_conv_plan* pl
   return status;
 }
 
-static kw_status pad(const kw_kernel* kernel, const kw_conv_problem* p, int of_x, const void* from, void* to,
+static kw_status pad(const kw_kernel* kernel, const kw_cuda_conv_plan* plan, int of_x, const void* from, void* to,
                      void* stream) {
   const kw_cuda_conv* conv = (const kw_cuda_conv*)kernel->traits;
-  const int64_t channels = of_x ? p->c : p->k, *strides = of_x ? p->stride_x : p->stride_y;
+  const kw_conv_problem* p = &plan->problem;
+  const int64_t channels = of_x ? plan->shape.c : plan->shape.k, *strides = of_x ? p->stride_x : p->stride_y;
   kw_cuda_conv_pad params = {.from = from, .to = to, .points = p->n, .channels = (int32_t)channels};
-  params.line = (int32_t)((channels + 7) / 8 * 8);
+  params.line = (int32_t)kw_cuda_conv_padded(channels);
+  params.groups = (int32_t)plan->shape.groups.divisor;
   params.image = strides[0];
   for (int axis = 0; axis < 3; ++axis) {
     params.extent[axis] = (int32_t)(of_x ? p->extent[2 - axis] : kw_conv_out(p, 2 - axis));
     params.point[axis] = strides[4 - axis];
     params.points *= params.extent[axis];
   }
-  return start_helper(kernel, conv->pad, params.points * (params.line / 8), &params, stream);
+  return start_helper(kernel, conv->pad, params.points * params.groups * (params.line / 8), &params, stream);
 }
 
 static kw_status pack(const kw_kernel* kernel, const kw_cuda_conv_plan* plan, const void* from, void* to,
@@ -99,7 +108,7 @@ static kw_status sum(const kw_kernel* kernel, const kw_cuda_conv_plan* plan, con
                              .slices = (int32_t)p->split_k,
                              .alpha = (float)p->alpha,
                              .beta = (float)p->beta};
-  return start_helper(kernel, conv->sum, params.count, &params, stream);
+  return start_helper(kernel, conv->sum, params.c % 4 == 0 ? params.count / 4 : params.count, &params, stream);
 }
 
 /* What the kernel reads: the operands of the implicit GEMM, or their copies. Backward weight has dy first. */
@@ -114,11 +123,11 @@ static kw_status prepare(const kw_kernel* kernel, const kw_cuda_conv_plan* plan,
     *b = memory + plan->packed;
   }
   if (status == KW_OK && plan->pads_a) {
-    status = pad(kernel, p, forward, *a, memory + plan->padded_a, launch->stream);
+    status = pad(kernel, plan, forward, *a, memory + plan->padded_a, launch->stream);
     *a = memory + plan->padded_a;
   }
   if (status == KW_OK && plan->pads_b) {
-    status = pad(kernel, p, 1, *b, memory + plan->padded_b, launch->stream);
+    status = pad(kernel, plan, 1, *b, memory + plan->padded_b, launch->stream);
     *b = memory + plan->padded_b;
   }
   return status;
@@ -140,6 +149,7 @@ static kw_status launch_here(const kw_kernel* kernel, const kw_cuda_conv_plan* p
   kw_status status = kw_cuda_multiprocessors(launch->device, &multiprocessors);
   if (status == KW_OK) status = kw_cuda_prepare(conv->function, (int)conv->shared_bytes, launch->device, conv->prepared);
   if (status != KW_OK) return status;
+  if (conv->traits.depthwise) return kw_cuda_conv_launch_direct(kernel, p, launch, args);
   if (p->n > 0)
     status = prepare(kernel, plan, launch, &a, &b);
   else /* nothing reads them, but a descriptor needs some address */
@@ -157,7 +167,7 @@ static kw_status launch_here(const kw_kernel* kernel, const kw_cuda_conv_plan* p
   if (status == KW_OK) status = kw_cuda_conv_describe(kernel, plan, a, b, &params);
   if (status != KW_OK) return status;
   const uint32_t blocks = params.shape.tiles < (uint32_t)multiprocessors ? params.shape.tiles : (uint32_t)multiprocessors;
-  status = start(kernel, conv->function, blocks, conv->threads, conv->shared_bytes, &params, launch->stream);
+  status = kw_cuda_conv_start(kernel, conv->function, blocks, conv->threads, conv->shared_bytes, &params, launch->stream);
   if (status != KW_OK || !plan->sums) return status;
   return sum(kernel, plan, params.d, args->d, launch->stream);
 }

@@ -39,25 +39,34 @@ static uint64_t take(kw_cuda_conv_plan* plan, int64_t bytes) {
   return at;
 }
 
-static int64_t image_bytes(const kw_conv_problem* p, int of_x) {
+/* TMA starts at multiples of 16 bytes in im2col mode: else an illegal instruction (seen on H200). */
+static int starts_aligned(const kw_cuda_conv_shape* s, int of_x) {
+  return s->groups.divisor == 1 || (of_x ? s->c : s->k) % LINE == 0;
+}
+
+static int64_t image_bytes(const kw_conv_problem* p, const kw_cuda_conv_shape* s, int of_x) {
   int64_t points = p->n;
   for (int dim = 0; dim < 3; ++dim) points *= of_x ? p->extent[dim] : kw_conv_out(p, dim);
-  return points * rounded(of_x ? p->c : p->k, LINE) * ELEMENT;
+  return points * s->groups.divisor * kw_cuda_conv_padded(of_x ? s->c : s->k) * ELEMENT;
 }
 
 static void lay_out(kw_cuda_conv_plan* plan) {
   const kw_conv_problem* p = &plan->problem;
-  const kw_cuda_conv_shape* s = &plan->shape;
+  kw_cuda_conv_shape* s = &plan->shape;
   const int weight = p->base.op == KW_OP_CONV_WEIGHT_SLICES, forward = p->base.op == KW_OP_CONV_FORWARD;
   const int64_t elements = p->k * (int64_t)s->filter_points;
   plan->line = (int32_t)rounded(s->c, LINE);
-  plan->pads_a = (uint32_t)!aligned(p, forward);
-  plan->pads_b = (uint32_t)(weight && !aligned(p, 1));
+  plan->pads_a = (uint32_t)(!aligned(p, forward) || !starts_aligned(s, forward));
+  plan->pads_b = (uint32_t)(weight && (!aligned(p, 1) || !starts_aligned(s, 1)));
+  s->group_a = forward ? s->c : s->k;
+  s->group_b = s->c;
+  if (plan->pads_a) s->group_a = (int32_t)kw_cuda_conv_padded(s->group_a);
+  if (plan->pads_b) s->group_b = (int32_t)kw_cuda_conv_padded(s->group_b);
   plan->packs = (uint32_t)(!weight && (s->merged > 1 || s->c % LINE));
   plan->sums = (uint32_t)(weight && (s->merged > 1 || p->split_k > 1));
   if (plan->packs) plan->packed = take(plan, elements * plan->line * ELEMENT);
-  if (plan->pads_a) plan->padded_a = take(plan, image_bytes(p, forward));
-  if (plan->pads_b) plan->padded_b = take(plan, image_bytes(p, 1));
+  if (plan->pads_a) plan->padded_a = take(plan, image_bytes(p, s, forward));
+  if (plan->pads_b) plan->padded_b = take(plan, image_bytes(p, s, 1));
   if (plan->sums) plan->slices = take(plan, elements * s->c * (int64_t)sizeof(float) * p->split_k);
   plan->vectors = weight ? p->c / p->groups % LINE == 0 && !plan->sums
                          : (uint32_t)(aligned(p, !forward) && (forward ? s->k : s->c) % LINE == 0);
@@ -73,6 +82,7 @@ static kw_status make(const kw_kernel* kernel, const kw_problem* problem, kw_cud
   plan->problem = *p;
   kw_status status = kw_conv_traits_match(t, p, reason.text, reason.bytes);
   if (status == KW_OK) status = check_strides(p, reason);
+  if (t->depthwise) return status == KW_OK ? kw_cuda_conv_check_direct(p, reason) : status;
   if (status == KW_OK) status = kw_cuda_conv_derive(t, p, &plan->shape, reason);
   if (status == KW_OK) lay_out(plan);
   return status;

@@ -31,7 +31,7 @@ static int64_t common_divisor(int64_t a, int64_t b) {
   return a;
 }
 
-static kw_cuda_divider divider(int64_t divisor) {
+kw_cuda_divider kw_cuda_conv_divider(int64_t divisor) {
   uint32_t bits = 0;
   while ((INT64_C(1) << bits) < divisor) ++bits;
   if (divisor == 1) return (kw_cuda_divider){1, 0, 0};
@@ -41,7 +41,7 @@ static kw_cuda_divider divider(int64_t divisor) {
 
 /* Forward and backward weight: output i meets filter point t at i * stride + t * dilation - pad_left. */
 static void every_tap(const kw_conv_problem* p, int dim, kw_cuda_conv_axis* to) {
-  to->points = divider(kw_conv_out(p, dim));
+  to->points = kw_cuda_conv_divider(kw_conv_out(p, dim));
   to->traverse = (int32_t)p->stride[dim];
   to->lower = (int32_t)-p->pad_left[dim];
   to->upper = (int32_t)(p->pad_right[dim] - (p->filter[dim] - 1) * p->dilation[dim]);
@@ -72,7 +72,7 @@ static void taps_of_residues(const kw_conv_problem* p, int dim, kw_cuda_conv_axi
   }
   for (int64_t residue = 0; residue < stride; ++residue)
     to->taps[residue].offset = (int16_t)(to->taps[residue].count ? first_meets[residue] - lower : 0);
-  to->points = divider(points);
+  to->points = kw_cuda_conv_divider(points);
   to->traverse = 1;
   to->lower = (int32_t)lower;
   to->upper = (int32_t)(lower + points - outputs);
@@ -163,9 +163,9 @@ static kw_status count_tiles(const kw_conv_traits* t, int64_t rows, int64_t colu
                                (long long)rows, (long long)columns, (long long)(groups * others));
   s->rows = (int32_t)rows;
   s->columns = (int32_t)columns;
-  s->tiles_n = divider(n);
-  s->tiles_m = divider(m);
-  s->groups = divider(groups);
+  s->tiles_n = kw_cuda_conv_divider(n);
+  s->tiles_m = kw_cuda_conv_divider(m);
+  s->groups = kw_cuda_conv_divider(groups);
   s->tiles = (uint32_t)(m * n * groups * others);
   return KW_OK;
 }
@@ -183,7 +183,7 @@ static kw_status derive_tiles(const kw_conv_traits* t, const kw_conv_problem* p,
     residues *= s->axis[i].residues;
   }
   s->blocks = (int32_t)parts(data ? s->k : s->c, KW_CUDA_CONV_STEP);
-  s->blocks_of_point = divider(s->blocks);
+  s->blocks_of_point = kw_cuda_conv_divider(s->blocks);
   if (!weight) return count_tiles(t, points, data ? s->c : s->k, groups, residues, s, reason);
   s->steps = (int32_t)parts(points, KW_CUDA_CONV_STEP);
   s->of_slice = (int32_t)parts(s->steps, p->split_k);

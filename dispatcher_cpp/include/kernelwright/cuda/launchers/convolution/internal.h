@@ -19,6 +19,25 @@ KW_HIDDEN kw_status kw_cuda_conv_refuse(kw_reason reason, const char* format, ..
 KW_HIDDEN kw_status kw_cuda_conv_derive(const kw_conv_traits* t, const kw_conv_problem* p, kw_cuda_conv_shape* shape,
                                         kw_reason reason);
 
+/* Channels of a group in the dense copy of an image. */
+static inline int64_t kw_cuda_conv_padded(int64_t channels) { return (channels + 7) / 8 * 8; }
+
+KW_HIDDEN kw_cuda_divider kw_cuda_conv_divider(int64_t divisor);
+
+/* Depthwise: can the kernel serve it, and the launch; the device is current. */
+KW_HIDDEN kw_status kw_cuda_conv_check_direct(const kw_conv_problem* p, kw_reason reason);
+KW_HIDDEN kw_status kw_cuda_conv_launch_direct(const kw_kernel* kernel, const kw_conv_problem* p,
+                                               const kw_launch* launch, const kw_conv_args* args);
+
+/* A launch of `blocks` workgroups with one struct of parameters. */
+KW_HIDDEN kw_status kw_cuda_conv_start(const kw_kernel* kernel, const void* function, uint32_t blocks,
+                                       uint32_t threads, uint32_t shared_bytes, void* params, void* stream);
+
+/* TMA's descriptor of four dimensions of 16-bit elements, the first one dense; stride is of the others, in elements. */
+KW_HIDDEN kw_status kw_cuda_conv_describe_box(const kw_kernel* kernel, const char* what, uint32_t dtype,
+                                              const int64_t* extent, const int64_t* stride, const cuuint32_t* box,
+                                              CUtensorMapSwizzle swizzle, const void* at, CUtensorMap* map);
+
 /* Are memory strides of an image of these extents (along D, H, W) multiples of 16 bytes? */
 KW_HIDDEN int kw_cuda_conv_aligned(const int64_t* strides, int64_t images, const int64_t* extent);
 
