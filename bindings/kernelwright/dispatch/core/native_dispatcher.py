@@ -89,6 +89,20 @@ class NativeDispatcher:
 
     def plan(self, problem: Problem) -> OperationPlan[Any]:
         """The plan for a problem, of the type that its operation says. Raises NoKernelError."""
+        try:
+            return self.plan_reading(problem)
+        except NoKernelError:
+            self.count_refused(problem)
+            raise
+
+    def count_refused(self, problem: Problem) -> None:
+        """Tell who records that no kernel serves a problem."""
+        counter = counting.active()
+        if counter is not None:
+            counter.refused(problem, next(iter(self.kernels.values())).arch)
+
+    def plan_reading(self, problem: Problem) -> OperationPlan[Any]:
+        """:meth:`plan` of one of several readings of the same arrays: another one may be served."""
         plan = self.plans.get(problem)
         if plan is not None:
             return plan
@@ -105,13 +119,7 @@ class NativeDispatcher:
     def _new_plan(self, problem: Problem) -> NativePlan:
         handle, info = ctypes.c_void_p(), native.PlanInfo(native.sizeof(native.PlanInfo))
         struct = problem.native()
-        try:
-            self.check(self.native.kw_plan_create(self.handle, native.byref(struct), native.byref(handle)))
-        except NoKernelError:
-            counter = counting.active()
-            if counter is not None:
-                counter.refused(problem, next(iter(self.kernels.values())).arch)
-            raise
+        self.check(self.native.kw_plan_create(self.handle, native.byref(struct), native.byref(handle)))
         native.check(self.native.kw_plan_get_info(handle, native.byref(info)))
         stages = tuple(self._stage(handle, index) for index in range(info.stage_count))
         reason, choices = info.reason.decode(), info.choices.decode()

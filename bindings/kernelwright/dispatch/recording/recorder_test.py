@@ -66,6 +66,13 @@ def test_a_problem_that_nothing_serves_counts_too(dispatcher: Dispatcher, tmp_pa
     assert counts(tmp_path / "t") == {7: (0, 1)}
 
 
+def test_arrays_that_can_be_read_in_two_ways_count_once(dispatcher: Dispatcher, tmp_path: Path) -> None:
+    a, b, out = matrices(1)
+    with record(tmp_path / "t"), pytest.raises(NoKernelError):
+        dispatcher.gemm(a, b, out=out, activation="relu")
+    assert counts(tmp_path / "t") == {1: (0, 1)} and len(read_trace(tmp_path / "t")) == 1
+
+
 def test_threads_lose_no_launch(dispatcher: Dispatcher, tmp_path: Path) -> None:
     path = tmp_path / "t"
 

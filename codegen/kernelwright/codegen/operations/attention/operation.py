@@ -39,6 +39,7 @@ class Attention:
     sets = AttentionSets()
     backends = ("ck_tile", "cutlass", "cpu")  # that it has specs and rules for
     generator = None
+    time_model = None
     attributes = (*flat_names(AttentionSpec), *SHORTHANDS, "variant")
 
     def check_arch(self, arch: Arch) -> None:

@@ -39,6 +39,7 @@ class Convolution:
     shorthands = SHORTHANDS
     sets = ConvSets()
     generator = None
+    time_model = None
     attributes = (*flat_names(GroupedConvSpec), "spatial_dims", "variant")
     backends = tuple(_TEMPLATES)
 

@@ -18,6 +18,7 @@ from kernelwright.codegen.operations.gemm.generator import GemmGenerator
 from kernelwright.codegen.operations.gemm.name import kernel_name
 from kernelwright.codegen.operations.gemm.sets import GemmSets
 from kernelwright.codegen.operations.gemm.spec import GemmSpec
+from kernelwright.codegen.operations.gemm.time_model.model import GemmTimeModel
 from kernelwright.codegen.templates import read_template
 from kernelwright.codegen.violations import Rule, SpecError, Violation
 
@@ -40,6 +41,7 @@ class Gemm:
     shorthands = SHORTHANDS
     sets = GemmSets()
     generator = GemmGenerator()
+    time_model = GemmTimeModel()
     attributes = (*flat_names(GemmSpec), *SHORTHANDS, "variant")
     backends = tuple(_TEMPLATES)
 
