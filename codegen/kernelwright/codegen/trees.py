@@ -80,9 +80,10 @@ TREES: Mapping[str, Tree] = {
     "hip_attention": Tree("attention kernels for AMD GPUs", ("include/kernelwright/hip/attention",)),
     "cuda_src_common": Tree("what kernels for NVIDIA GPUs share", ("include/kernelwright/cuda/common",)),
     "cuda_src_gemm": Tree("GEMM kernels for NVIDIA GPUs", ("include/kernelwright/cuda/gemm",)),
+    "cuda_src_convolution": Tree("convolution kernels for NVIDIA GPUs", ("include/kernelwright/cuda/convolution",)),
     **_launchers("common", "cpu", "hip", "cuda_src"),
     **_launchers("gemm", "cpu", "hip", "cuda_src"),
-    **_launchers("convolution", "cpu", "hip"),
+    **_launchers("convolution", "cpu", "hip", "cuda_src"),
 }
 
 _registered: dict[str, Tree] = {}

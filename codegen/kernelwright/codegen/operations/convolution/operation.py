@@ -20,10 +20,11 @@ _PACKAGE = "kernelwright.codegen.operations.convolution"
 # Backend → its templates by suffix.
 _TEMPLATES: Mapping[str, Mapping[str, str]] = {
     "cpu": {".hpp": "templates/cpu/convolution.hpp.jinja"},
+    "cutlass": {".hpp": "templates/cutlass/convolution.hpp.jinja"},
     "ck_tile": {".hpp": "templates/ck_tile/convolution.hpp.jinja", ".c": "templates/ck_tile/convolution.c.jinja"},
 }
 # Endings of symbols of device functions beside the convolution itself.
-_HELPERS = ("_sum",)
+_HELPERS = ("_sum", "_conv_helper_")
 
 
 def _features(spec: GroupedConvSpec, arch: Arch) -> tuple[str, ...]:
