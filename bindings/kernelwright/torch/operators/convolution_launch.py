@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 import torch  # pants: no-infer-dep
 from kernelwright.dispatch import ArrayError, ConvProblem, dtypes
 from kernelwright.torch import dispatchers
-from kernelwright.torch.operator import is_capturing
+from kernelwright.torch.operator import is_capturing, plain
 
 WINDOW_SCHEMA = "int[] stride, SymInt[] pad_left, SymInt[] pad_right, int[] dilation, int groups"
 """The fields of :class:`Window` as torch writes arguments."""
 
+# By number of dimensions:
 _FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
+_ORDERS = {4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}
 
 
 class Window(NamedTuple):
@@ -83,13 +85,14 @@ def forward(
 ) -> torch.Tensor:  # fmt: skip
     """Write ``out``. All tensors are in the order of torch's shapes, their channels side by side."""
     found = dispatchers.find(dispatcher, x.device)
+    bias = None if bias is None else plain(bias)
     if is_capturing(x):
         problem = _problem("forward", x, w, out, window, bias is not None, residual is not None, activation)
         operands = _innermost(x), _innermost(w), _innermost(out)
-        found.plan(problem).bind(*operands, bias=_plain(bias), residual=_innermost(residual))()
+        found.plan(problem).bind(*operands, bias=bias, residual=_innermost(residual))()
         return out
     found.conv_forward(
-        _innermost(x), _innermost(w), _innermost(out), bias=_plain(bias), residual=_innermost(residual),
+        _innermost(x), _innermost(w), _innermost(out), bias=bias, residual=_innermost(residual),
         activation=activation, **_options(window),
     )  # fmt: skip
     return out
@@ -122,12 +125,8 @@ def backward_weight(
 
 
 def _innermost(tensor: torch.Tensor | None) -> torch.Tensor | None:
-    """The same memory in the order of a problem's shapes; autograd is above."""
-    return None if tensor is None else tensor.detach().movedim(1, -1)
-
-
-def _plain(tensor: torch.Tensor | None) -> torch.Tensor | None:
-    return None if tensor is None else tensor.detach()
+    """The same memory in the order of a problem's shapes."""
+    return None if tensor is None else plain(tensor).permute(_ORDERS[tensor.dim()])
 
 
 def _options(window: Window) -> dict[str, Any]:
