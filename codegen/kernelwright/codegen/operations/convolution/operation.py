@@ -100,7 +100,8 @@ def _backend_module(backend: str) -> Any:
 def _on_backend(backend: str) -> BackendPart:
     module = _backend_module(backend)
     templates = {suffix: read_template(_PACKAGE, path) for suffix, path in _TEMPLATES[backend].items()}
-    return BackendPart(templates, trees=module.TREES, launcher_trees=("convolution",), sources=module.SOURCES)
+    joins = backend == "ck_tile"
+    return BackendPart(templates, module.TREES, ("convolution",), module.SOURCES, joins)
 
 
 @functools.cache
