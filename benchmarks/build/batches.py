@@ -49,9 +49,7 @@ def compiled(kernels: Sequence[Kernel], trees: Mapping[str, Path], cache: Path, 
     return {
         "cpu_s": round(sum(cost.cpu_s for cost in costs), 2),
         "peak_mb": max(cost.peak_mb for cost in costs),
-        "assembly": {
-            kernel.name: made[road.report or ""].read_bytes() for kernel, road in zip(kernels, roads, strict=True)
-        },
+        "assembly": {name: made[path].read_bytes() for name, path in reports.items()},
     }
 
 
