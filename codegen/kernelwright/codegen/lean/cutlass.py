@@ -96,4 +96,10 @@ HEADERS = (
             _known(f"zipped_divide({_LAYOUT}", "              Tiler                  const& tiler)"),
         ),
     ),
+    # Containers and locks for a log that is off.
+    Header(
+        f"{FOLDER}include/cutlass/arch/synclog.hpp",
+        "1232c652366854f2bd7f8d8835ac5254ddb7a48680ee13855de9f1007c459a61",
+        (Edit("#include <cstdint>\n#endif\n\n", "namespace cutlass", ""),),
+    ),
 )
