@@ -60,7 +60,7 @@ class BackendPart:
     sources that a library with such kernels contains: the path of each in its tree, by a name unique in a library.
     ``joins`` says that kernels compiled together and cut apart are the same to the byte as compiled singly, which
     ``tests/gemm/batches`` compares. ``compile_mb`` is the memory of the largest compile of one with the backend's
-    default toolchain, rounded up; None leaves it to the toolchain.
+    default toolchain, rounded up; None leaves it to the toolchain, which knows GEMM.
     """
 
     templates: Mapping[str, Template]

@@ -21,6 +21,8 @@ _CUTLASS = "__cutlass/cutlass_library/source/include"
 # Some of CUTLASS's headers, rewritten to compile faster (kernelwright.codegen.lean): found before the others.
 _LEAN = "__cutlass_lean/include"
 _TREES = ("cutlass", "cuda")
+# To reserve for a compile. Kernels of the essential set peaked at 1,046, 1,316 and 3,195 MB.
+_LEAN_MB, _STOCK_MB, _NVCC_MB = 1152, 1400, 3300
 
 # libc++ is configured by a header that the zig driver generates; in CUDA mode its contents come from here.
 _LIBCXX = (
@@ -123,18 +125,27 @@ class CudaToolchain:
         """The same compiles for an editor's own clang."""
         return replace(self, driver=("clang++", *self.driver[2:])) if self.dialect == "clang" else self
 
-    def compile(self, source: str, output: str, target: str, trees: Sequence[str]) -> Command:
+    def compile(
+        self, source: str, output: str, target: str, trees: Sequence[str], lean_mb: int | None = None
+    ) -> Command:
         """``source`` (CUDA C++) to the host object ``output`` with device code for ``target`` (``sm_90a``) inside.
 
         ``__<tree>/include`` of each tree in ``trees`` is searched; ``cuda_src_common`` is among them.
 
         Device code is stored uncompressed, so that :mod:`kernelwright.codegen.resources.cutlass` can read it.
+        ``lean_mb`` is the memory that it takes with the rewritten headers; None: as much as most.
         """
         flags = self._clang_flags(target) if self.dialect == "clang" else self._nvcc_flags(target)
         includes = tuple(f"-I__{tree}/include" for tree in trees)
         argv = (*self.driver, *flags, *includes, "-c", source, "-o", output)
-        memory_mb = 1400 if self.dialect == "clang" else 3300
+        memory_mb = self._compile_mb * (lean_mb or _LEAN_MB) // _LEAN_MB
         return Command(argv, (*self.trees, *trees), self.env, self.caches, memory_mb, source)
+
+    @property
+    def _compile_mb(self) -> int:
+        if self.dialect == "nvcc":
+            return _NVCC_MB
+        return _LEAN_MB if "cutlass_lean" in self.trees else _STOCK_MB
 
     def _clang_flags(self, target: str) -> tuple[str, ...]:
         return (
