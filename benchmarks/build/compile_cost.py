@@ -6,8 +6,8 @@ the local executor's sandbox, one command at a time, in turns. Prints JSON. Exam
 
     PYTHONPATH=arch:codegen python benchmarks/build/compile_cost.py --trees trees.json --out cost.json
 
-With ``--stock`` the other road is the plan of an AMD kernel with CK Tile's headers as they are, and it is compared
-whether both roads end in the same assembly.
+With ``--stock`` the other road is the plan with the headers of CK Tile or CUTLASS as they are, and it is compared
+whether both roads end in the same assembly (AMD) or object (NVIDIA).
 
 ``--set`` names the kernel set, by default GEMM's ``essential``: without ``--filter`` it takes, of that one, the first
 fp16 and the first 8-bit kernel of each AMD architecture and the bf16 kernels of sm_90a, and every kernel of others.
@@ -79,9 +79,10 @@ def _few(kernels: Sequence[Kernel], backend: str) -> list[Kernel]:
     return [*halves[:1], *[kernel for kernel in kernels if kernel.spec.dtype_a in _EIGHT_BITS][:1]]
 
 
-def our_road(kernel: Kernel, arch: Arch, hip: str = "wheel") -> Road:
-    """The compile plan of the kernel, with the default toolchains but for AMD's."""
-    plan = kernel_actions(kernel, arch, backend_for(arch, {**DEFAULT_TOOLCHAINS, "hip": hip}))
+def our_road(kernel: Kernel, arch: Arch, stock: bool = False) -> Road:
+    """The compile plan of the kernel, with the default toolchains or those that take headers as they are."""
+    toolchains = {**DEFAULT_TOOLCHAINS, **({"hip": "stock", "cuda": "stock"} if stock else {})}
+    plan = kernel_actions(kernel, arch, backend_for(arch, toolchains))
     return Road(plan.files, plan.actions)
 
 
@@ -99,7 +100,7 @@ def plain_road(kernel: Kernel, arch: Arch, tools: Path) -> Road:
         plan = kernel_actions(kernel, arch, backend_for(arch, {**DEFAULT_TOOLCHAINS, "cuda": nvcc}))
         return Road(plan.files, plan.actions)
     if arch.backend == "ck_tile":
-        ours = our_road(kernel, arch, "stock")
+        ours = our_road(kernel, arch, stock=True)
         to_assembly = ours.actions[0]
         *flags, mode, source, _, assembly = to_assembly.argv
         assert mode == "-S", to_assembly.argv
@@ -107,6 +108,11 @@ def plain_road(kernel: Kernel, arch: Arch, tools: Path) -> Road:
         argv = (*flags, f"-B{tools}", "-c", source, "-o", code)
         return Road(ours.files[:1], (dataclasses.replace(to_assembly, argv=argv, outputs=(code,)),))
     return Road(missing="not measured: the plan is the plain command")
+
+
+def other_road(kernel: Kernel, arch: Arch, name: str, tools: Path) -> Road:
+    """The road that ours is compared with."""
+    return our_road(kernel, arch, stock=True) if name == "stock" else plain_road(kernel, arch, tools)
 
 
 @dataclass(frozen=True)
@@ -144,7 +150,9 @@ def measure(
         pairs = [
             {
                 "ours": our_road(kernel, arch),
-                other: our_road(kernel, arch, "stock") if other == "stock" else plain_road(kernel, arch, Path(folder)),
+                other: our_road(kernel, arch, stock=True)
+                if other == "stock"
+                else plain_road(kernel, arch, Path(folder)),
             }
             for arch, kernel in kernels
         ]
@@ -180,7 +188,7 @@ def _summary(results: Mapping[str, Sequence[Ran]], other: str, missing: str) -> 
         ratios = [mine["cpu_s"] / its["cpu_s"] for mine, its in zip(ours, theirs, strict=True)]
         summary[f"cpu_ratio_to_{other}"] = _spread(ratios)
     if other == "stock":
-        summary["same_assembly"] = len({ran.first for rans in results.values() for ran in rans}) == 1
+        summary["same_output"] = len({ran.first for rans in results.values() for ran in rans}) == 1
     return summary
 
 
@@ -220,15 +228,11 @@ def main() -> None:
     parser.add_argument("--arch", action="append", default=[], help="may be repeated; all GPUs unless given")
     parser.add_argument("--set", default="essential", help="the kernel set; CPU kernels of it are left out")
     parser.add_argument("--filter", help="an expression over kernels c; see the module's text for what is taken else")
-    parser.add_argument("--stock", action="store_true", help="compare with CK Tile's headers as they are; AMD only")
+    parser.add_argument("--stock", action="store_true", help="compare with CK Tile's and CUTLASS's headers as they are")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--out", type=Path, help="write the JSON here as well")
     options = parser.parse_args()
-    kernels = [
-        pair
-        for pair in chosen(options.set, options.filter, options.arch)
-        if not options.stock or pair[0].backend == "ck_tile"
-    ]
+    kernels = list(chosen(options.set, options.filter, options.arch))
     machine = describe(**_versions(arch for arch, _ in kernels))
     other = "stock" if options.stock else "plain"
     measured = measure(kernels, read_tree_roots(options.trees), options.repeats, other)

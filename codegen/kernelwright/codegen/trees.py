@@ -53,6 +53,7 @@ TREES: Mapping[str, Tree] = {
             "cutlass_library/source/examples/88_hopper_fmha",
         ),
     ),
+    "cutlass_lean": Tree("those of CUTLASS's headers that are rewritten to compile faster", ("include",), "cutlass"),
     "cuda": Tree("CUDA's headers, ptxas, nvcc and static runtime, from the nvidia wheels", ("nvidia/cu13",)),
     "abi": Tree(
         "the C ABI that all operations share",

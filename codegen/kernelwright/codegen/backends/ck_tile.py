@@ -63,16 +63,17 @@ class CkTileBackend:
 
     def _compile(self, kernel: Kernel, source: str, assembly: str, count: int) -> Command:
         """``count`` kernels like this one, instantiated by ``source``, to device assembly."""
-        trees = ("hip_common", *operation(kernel.spec.op).on_backend(self.name).trees)
-        memory_mb = self.hip.compile_mb + (count - 1) * _ANOTHER_MB
+        part = operation(kernel.spec.op).on_backend(self.name)
+        trees = ("hip_common", *part.trees)
+        memory_mb = self.hip.memory_mb(part.compile_mb) + (count - 1) * _ANOTHER_MB
         return self.hip.compile(source, assembly, load(kernel.arch).target, trees, memory_mb)
 
     def join(self, kernels: Sequence[Kernel], headers: Sequence[str]) -> Joined | None:
         """A source that includes the headers to assembly, which is cut by the kernels' symbols.
 
-        None with ROCm's compiler: nobody has compared what comes out with compiles of single kernels.
+        None for operations whose kernels would not be the same, and with ROCm's compiler, where nobody has compared.
         """
-        if self.hip.id == "rocm":
+        if self.hip.id == "rocm" or not operation(kernels[0].spec.op).on_backend(self.name).joins:
             return None
         digest = hashlib.sha256("\n".join(headers).encode()).hexdigest()[:16]
         base = f"{headers[0].rpartition('/')[0]}/batch_{digest}"

@@ -188,7 +188,7 @@ class LocalExecutor:
 
     def _make_batch(
         self, batch: Batch, members: Sequence[Action], ready: Mapping[str, Made], slots: MemorySlots
-    ) -> dict[Action, _Result]:
+    ) -> Mapping[Action, _Result | None]:
         """Results of those ``members`` of a batch that one command could make; the others are to be made singly."""
         with contextlib.ExitStack() as held:
             ours = {}
@@ -213,7 +213,7 @@ class LocalExecutor:
 
     def _make_joined(
         self, joined: Joined, entries: Mapping[Action, Path], ready: Mapping[str, Made], slots: MemorySlots
-    ) -> dict[Action, _Result]:
+    ) -> Mapping[Action, _Result | None]:
         file, command = joined.file, joined.action
         with sandbox_in(self.cache / "sandboxes") as (sandbox, alive):
             with slots.hold(command.memory_mb) as slot:
@@ -221,7 +221,7 @@ class LocalExecutor:
                 whole = self._execute(command, sandbox, inputs, (slot, alive), None)
             parts = joined.cut((sandbox / command.outputs[0]).read_bytes())
             cost = replace(whole, cpu_s=round(whole.cpu_s / len(entries), 3))
-            results = {}
+            results: dict[Action, _Result | None] = {}
             for member, entry in entries.items():
                 (output,) = member.outputs
                 (sandbox / output).write_bytes(parts[output])
@@ -390,7 +390,7 @@ class _Run:
         for entry in large:
             heapq.heappush(self.able, entry)
 
-    def _make(self, action: Action, ready: Mapping[str, Made], patient: bool) -> dict[Action, _Result | None]:
+    def _make(self, action: Action, ready: Mapping[str, Made], patient: bool) -> Mapping[Action, _Result | None]:
         return {action: self.executor._make(action, ready, self.slots, patient)}
 
     def _take(self, batch: Batch) -> list[Action]:

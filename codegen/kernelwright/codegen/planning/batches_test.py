@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import pytest
 
 from kernelwright.arch import load
-from kernelwright.codegen.backends.registry import DEFAULT_TOOLCHAINS, backend_for
+from kernelwright.codegen.backends.registry import DEFAULT_TOOLCHAINS, ToolchainChoice, backend_for
 from kernelwright.codegen.batching.batch import Batch
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.planning.batches import batches
@@ -18,8 +21,10 @@ def kernels(arch: str) -> list[Kernel]:
     return sorted(found, key=lambda kernel: kernel.name)
 
 
-def made(arch: str, made_before: int = 0, jobs: int = 1, **toolchains: object) -> list[Batch]:
-    backend = backend_for(load(arch), {**DEFAULT_TOOLCHAINS, **toolchains})  # type: ignore[dict-item]
+def made(
+    arch: str, made_before: int = 0, jobs: int = 1, toolchains: Mapping[str, ToolchainChoice] = MappingProxyType({})
+) -> list[Batch]:
+    backend = backend_for(load(arch), {**DEFAULT_TOOLCHAINS, **toolchains})
     listed = kernels(arch)
     roads = [kernel_actions(kernel, load(arch), backend) for kernel in listed]
     missing = {action for road in roads[made_before:] for action in road.actions}
@@ -61,5 +66,5 @@ def test_the_command_differs_from_those_of_single_kernels_in_its_files_alone() -
         ("gfx942", {"hip": {"choice": "rocm", "path": "/opt/rocm", "fingerprint": "abc"}}),
     ],
 )
-def test_others_are_compiled_one_by_one(arch: str, toolchains: dict[str, object]) -> None:
-    assert made(arch, **toolchains) == []
+def test_others_are_compiled_one_by_one(arch: str, toolchains: Mapping[str, ToolchainChoice]) -> None:
+    assert made(arch, toolchains=toolchains) == []

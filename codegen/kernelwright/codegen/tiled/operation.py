@@ -103,7 +103,7 @@ def _module(package: str, name: str) -> Any:
 def _on_backend(name: str, package: str, backend: str, paths: tuple[tuple[str, str], ...]) -> BackendPart:
     module = _module(package, backend)
     templates = {suffix: read_template(package, path) for suffix, path in paths}
-    return BackendPart(templates, trees=module.TREES, launcher_trees=(name,), sources=module.SOURCES)
+    return BackendPart(templates, module.TREES, (name,), module.SOURCES, joins=backend == "ck_tile")
 
 
 @functools.cache
