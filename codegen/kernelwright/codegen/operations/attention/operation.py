@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kernelwright.arch import Arch
+from kernelwright.arch import Arch, load
 from kernelwright.codegen.kernel import Kernel, flat_names, flat_values
 from kernelwright.codegen.operation import BackendPart, Expectation
+from kernelwright.codegen.operations.attention import ck_tile
 from kernelwright.codegen.operations.attention.arch_section import attention_section
 from kernelwright.codegen.operations.attention.complete import SHORTHANDS, complete
 from kernelwright.codegen.operations.attention.constraints.rules import rules_of
@@ -81,15 +82,11 @@ class Attention:
         return compile_seconds(kernel, arch)
 
     def expects(self, kernel: Kernel) -> Expectation:
-        """Matrix instructions in families that multiply matrices; split-KV and combine hold several functions."""
+        """Matrix instructions in families that multiply matrices; a combine kernel has several functions."""
         spec = attention_spec(kernel)
-        return Expectation(_device_functions(spec), spec.family not in _WITHOUT_MATRICES)
-
-
-def _device_functions(spec: AttentionSpec) -> int:
-    if spec.family is Family.FWD_SPLITKV_COMBINE:
-        return max(1, spec.max_splits_log2 - 2)  # one for each power of two from 8 splits on
-    return 1
+        combines = spec.family is Family.FWD_SPLITKV_COMBINE and load(kernel.arch).backend == "ck_tile"
+        count = len(ck_tile.splits_log2(spec)) if combines else 1
+        return Expectation(count, spec.family not in _WITHOUT_MATRICES, ck_tile.HELPERS)
 
 
 def _not_built(what: str, backend: str) -> SpecError:
