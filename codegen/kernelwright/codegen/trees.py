@@ -61,12 +61,14 @@ TREES: Mapping[str, Tree] = {
     "convolution": Tree(
         "the C ABI of convolution", ("include/kernelwright/convolution.h", "include/kernelwright/convolution")
     ),
+    "attention": Tree("the C ABI of attention", ("include/kernelwright/attention.h", "include/kernelwright/attention")),
     "dispatcher": Tree(
         "the C ABI of all operations and the dispatcher's own headers",
         (
             "include/kernelwright/*.h",
             "include/kernelwright/gemm",
             "include/kernelwright/convolution",
+            "include/kernelwright/attention",
             "include/kernelwright/dispatcher",
         ),
     ),
