@@ -2,6 +2,7 @@
 #ifndef KERNELWRIGHT_HIP_ATTENTION_APPEND_HPP
 #define KERNELWRIGHT_HIP_ATTENTION_APPEND_HPP
 
+#include "kernelwright/hip/attention/beside.hpp"
 #include "kernelwright/hip/attention/scores.hpp"
 
 namespace kernelwright::hip::attention {

@@ -4,6 +4,7 @@
 #ifndef KERNELWRIGHT_HIP_ATTENTION_FORWARD_HPP
 #define KERNELWRIGHT_HIP_ATTENTION_FORWARD_HPP
 
+#include "kernelwright/hip/attention/beside.hpp"
 #include "kernelwright/hip/attention/scores.hpp"
 
 namespace kernelwright::hip::attention {
@@ -76,25 +77,6 @@ struct prefill {
     kernel{}(all);
   }
 };
-
-// Writes places of keys. The grid is (places of a request, requests); each work-item writes one.
-CK_TILE_DEVICE void list_pages(const kw_hip_page_list_arguments& x) {
-  const int32_t request = blockIdx.y, key = blockIdx.x * KW_HIP_ATTENTION_BLOCK + threadIdx.x;
-  const int32_t begin = request * x.places_stride;
-  const int32_t* pages = x.pages;
-  int32_t length = 0;
-  if (x.page_starts) {
-    const int32_t count = x.page_starts[request + 1] - x.page_starts[request];
-    pages += x.page_starts[request];
-    length = count ? (count - 1) * x.page_size + x.last_lengths[request] : 0;
-  } else {
-    pages += int64_t{request} * x.pages_stride;
-    length = x.lengths_k[request];
-  }
-  if (key == 0) x.ends[2 * request] = begin, x.ends[2 * request + 1] = begin + length;
-  if (key >= x.places_stride) return;
-  x.places[begin + key] = key < length ? pages[key / x.page_size] * x.page_size + key % x.page_size : x.past_end;
-}
 
 }  // namespace kernelwright::hip::attention
 

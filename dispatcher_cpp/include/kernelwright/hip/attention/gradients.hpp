@@ -1,8 +1,9 @@
-// The kernel of CK Tile that computes the gradients of Q (as fp32 sums), K, V and the bias, and two small ones of our
-// own. A rendered header only fills in the description.
+// The kernel of CK Tile that computes the gradients of Q (as fp32 sums), K, V and the bias. A
+// rendered header only fills in the description.
 #ifndef KERNELWRIGHT_HIP_ATTENTION_GRADIENTS_HPP
 #define KERNELWRIGHT_HIP_ATTENTION_GRADIENTS_HPP
 
+#include "kernelwright/hip/attention/beside.hpp"
 #include "kernelwright/hip/attention/gradient_arguments.h"
 #include "kernelwright/hip/attention/scores.hpp"
 
@@ -36,9 +37,7 @@ struct gradients {
   // Adds to dq_sums, writes dK, dV and, where the spec says so, dBias and random bytes; a kernel for few queries writes
   // dQ itself. The grid is (tiles of keys, heads of Q, requests), of a kernel for few queries (1, heads, requests).
   CK_TILE_DEVICE static void run(const kw_hip_gradient_arguments& x) {
-    if constexpr (T::group) {
-      if (clear_unseen(x)) return;
-    }
+    if (clear_unseen(x)) return;
     typename kernel::Kargs all{};
     operands(x, all);
     features(x, all);
@@ -98,12 +97,16 @@ struct gradients {
   // CK Tile leaves requests without queries out; the gradients of their keys are zeros.
   CK_TILE_DEVICE static bool clear_unseen(const kw_hip_gradient_arguments& x) {
     const int32_t request = blockIdx.z, head = blockIdx.y;
-    const int32_t queries = x.lengths_q ? x.lengths_q[request] : x.seqstart_q[request + 1] - x.seqstart_q[request];
+    int32_t queries = x.seqlen_q, first = 0, length = x.seqlen_k;
+    if constexpr (T::group) {
+      queries = x.lengths_q ? x.lengths_q[request] : x.seqstart_q[request + 1] - x.seqstart_q[request];
+      first = x.seqstart_k[request], length = x.seqstart_k[request + 1] - first;
+    }
     if (queries != 0) return false;
-    const int32_t begin = x.seqstart_k[request], length = x.seqstart_k[request + 1] - begin;
     const int32_t from = blockIdx.x * keys, until = from + keys < length ? from + keys : length;
     const auto clear = [&](void* to, const kw_hip_attention_strides& strides, int32_t hdim) {
-      element* rows = static_cast<element*>(to) + int64_t{head} * strides.head + int64_t{begin} * strides.row;
+      element* rows = static_cast<element*>(to) + int64_t{head} * strides.head + int64_t{first} * strides.row;
+      if constexpr (!T::group) rows += int64_t{request} * strides.batch;
       for (int32_t row = from; row < until; ++row)
         for (int32_t i = threadIdx.x; i < hdim; i += block_size)
           rows[int64_t{row} * strides.row + i] = ck_tile::type_convert<element>(0.0f);
@@ -113,32 +116,6 @@ struct gradients {
     return true;
   }
 };
-
-// Adds up the rows of the heads of Q that share a head of K and V. The grid is flat, an element for each work-item.
-template <class Element>
-CK_TILE_DEVICE void sum_heads(const kw_hip_head_sum_arguments& x) {
-  int64_t at = int64_t{blockIdx.x} * KW_HIP_ATTENTION_BLOCK + threadIdx.x;
-  const int32_t i = at % x.hdim;
-  at /= x.hdim;
-  const int32_t head = at % x.heads;
-  at /= x.heads;
-  const int64_t row = at % x.rows, request = at / x.rows;
-  if (request >= x.batch) return;
-  const Element* from = static_cast<const Element*>(x.from) + request * x.from_strides.batch +
-                        row * x.from_strides.row + int64_t{head} * x.head_ratio * x.from_strides.head + i;
-  float sum = 0;
-  for (int32_t one = 0; one < x.head_ratio; ++one)
-    sum += ck_tile::type_convert<float>(from[int64_t{one} * x.from_strides.head]);
-  static_cast<Element*>(
-      x.to)[request * x.to_strides.batch + row * x.to_strides.row + int64_t{head} * x.to_strides.head + i] =
-      ck_tile::type_convert<Element>(sum);
-}
-
-// Clears what workgroups add to.
-CK_TILE_DEVICE void clear(const kw_hip_clear_arguments& x) {
-  const uint64_t at = uint64_t{blockIdx.x} * KW_HIP_ATTENTION_BLOCK + threadIdx.x;
-  if (at < x.count) x.to[at] = 0.0f;
-}
 
 }  // namespace kernelwright::hip::attention
 
