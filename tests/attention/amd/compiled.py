@@ -59,7 +59,7 @@ def compiled(arch: str, fields: Mapping[str, Any]) -> Compiled:
     """The kernel of a partial spec. ActionError, with all output, if it does not compile; ReportError if its assembly
     lacks what the family must have."""
     kernel = parse_kernel({"op": "attention", **fields}, archs.load(arch))
-    symbols = ck_tile.context(kernel)
+    symbols = ck_tile.symbols(kernel)
     variables = {"name": kernel.name, "arch": arch, "symbol": kernel.symbol, "spec": kernel.spec}
     header = RenderedFile("k.hpp", render_template(ck_tile.template(kernel), {**symbols, **variables}))
     hip, target = HipToolchain.wheel(), archs.load(arch).target

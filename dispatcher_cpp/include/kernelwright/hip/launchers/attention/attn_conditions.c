@@ -94,12 +94,9 @@ static kw_status check_pages(const kw_hip_attention* k, const kw_attention_probl
 
 /* Slices of dQ are tiles of keys of the kernel that made them. */
 static kw_status check_slices(const kw_attention_traits* t, const kw_attention_problem* p, char* reason, size_t bytes) {
-  if (t->family != KW_ATTENTION_BWD_CONVERT_DQ) return KW_OK;
   const int64_t tile = t->tile_n0, slices = tile == 0 ? 1 : kw_hip_tiles(most(p->max_seqlen_k, 1), tile);
-  const int served = t->deterministics == KW_SERVES(p->deterministic);
-  if (served && p->dq_slices == slices) return KW_OK;
-  snprintf(reason, bytes, "dQ is left as %u slices%s, this kernel adds up %lld%s", p->dq_slices,
-           p->deterministic ? " in a fixed order" : "", (long long)slices, served ? "" : " in another order");
+  if (t->family != KW_ATTENTION_BWD_CONVERT_DQ || p->dq_slices == slices) return KW_OK;
+  snprintf(reason, bytes, "dQ is left as %u sums, this kernel adds up %lld", p->dq_slices, (long long)slices);
   return KW_UNSUPPORTED;
 }
 
@@ -155,6 +152,11 @@ kw_status kw_hip_append_check(const kw_hip_attention* k, const kw_append_problem
                         {"q_out", &p->q_out, p->seqlen_q, p->dtype}};
   kw_status status = kw_append_traits_match(t, p, reason, bytes);
   if (status == KW_OK) status = check_tensors(k, all, p->rotates_q ? 6 : 4, reason, bytes);
+  const int whole_q = t->pad_s || p->seqlen_q % t->tile_m0 == 0, whole_k = t->pad_sk || p->seqlen_new % t->tile_n0 == 0;
+  if (status == KW_OK && !(whole_q && whole_k)) {
+    snprintf(reason, bytes, "this kernel serves whole tiles of %u queries and %u new keys", t->tile_m0, t->tile_n0);
+    status = KW_UNSUPPORTED;
+  }
   if (status == KW_OK && paged && p->page_size < together) {
     snprintf(reason, bytes, "page_size is %lld: the %lld keys that are written at once lie in more than two pages",
              (long long)p->page_size, (long long)together);

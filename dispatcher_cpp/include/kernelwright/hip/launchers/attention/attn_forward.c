@@ -56,6 +56,17 @@ static void pack_heads(const kw_attention_problem* p, kw_hip_attention_arguments
   x->window_left = x->window_right = -1;
 }
 
+/* A kernel that writes LSE serves problems without: its LSE goes to the workspace. */
+static void plan_lse(const kw_attention_traits* t, const kw_attention_problem* p, kw_hip_attention_plan* made) {
+  if (t->lses == KW_SERVES(0) || p->lse || p->leaves_splits) return;
+  made->lse_bytes = made->workspace_bytes + 1;
+  made->workspace_bytes += (uint64_t)kw_attention_rows(p) * sizeof(float);
+}
+
+static float* lse_of(const kw_hip_attention_plan* plan, const kw_launch* where, float* given) {
+  return plan->lse_bytes ? (float*)(void*)((char*)where->workspace + plan->lse_bytes - 1) : given;
+}
+
 static void plan_places(const kw_hip_attention* kernel, const kw_attention_problem* p, kw_hip_attention_plan* made) {
   const int64_t stride = places(&kernel->traits, p);
   made->list.page_size = (int32_t)p->page_size, made->list.pages_stride = (int32_t)p->page_table_stride;
@@ -78,6 +89,7 @@ void kw_hip_plan_part(const kw_hip_attention* kernel, const kw_attention_problem
   made->leaves = p->leaves_splits;
   x->pages_stride = (int32_t)p->page_table_stride, x->page_size = (int32_t)p->page_size;
   if (t->family == KW_ATTENTION_BATCH_PREFILL) plan_places(kernel, p, made);
+  plan_lse(t, p, made);
   const uint32_t split[3] = {tiles * p->num_splits, heads, batch}, last[3] = {heads, batch, tiles};
   const uint32_t first[3] = {tiles, heads, batch}, between[3] = {heads, tiles, batch};
   const uint32_t* grid = t->family == KW_ATTENTION_FWD_SPLITKV                ? split
@@ -93,7 +105,8 @@ kw_status kw_hip_launch_part(const kw_hip_attention* kernel, const kw_hip_attent
   if (plan->grid[0] == 0) return KW_OK;
   kw_hip_attention_arguments x = plan->arguments.part;
   x.q = given->q, x.k = given->k, x.v = given->v, x.bias = given->bias;
-  x.o = plan->leaves ? given->o_splits : given->o, x.lse = plan->leaves ? given->lse_splits : given->lse;
+  x.o = plan->leaves ? given->o_splits : given->o,
+  x.lse = plan->leaves ? given->lse_splits : lse_of(plan, where, given->lse);
   x.random_bytes = given->random_bytes, x.seed = given->seed, x.offset = given->offset;
   x.seqstart_q = given->cu_seqlens_q, x.seqstart_k = given->cu_seqlens_k, x.lengths_k = given->seqlens_k;
   x.pages = given->page_table;
@@ -124,6 +137,7 @@ void kw_hip_plan_combine(const kw_hip_attention* kernel, const kw_attention_prob
   x->split_stride_lse = (int32_t)kw_attention_rows(p);
   x->split_stride_o = (int32_t)(kw_attention_rows(p) * p->hdim_v);
   x->scale_o = 1.0f;
+  plan_lse(&kernel->traits, p, made);
   while (made->code + 1 < kernel->count && 1u << (made->code + KW_HIP_FEWEST_SPLITS_LOG2) < p->num_splits) ++made->code;
   made->grid[0] = (uint32_t)(kw_hip_tiles(p->max_seqlen_q, rows) * kw_hip_tiles(p->hdim_v, kernel->columns));
   made->grid[1] = (uint32_t)p->heads_q, made->grid[2] = (uint32_t)p->batch;
@@ -132,7 +146,8 @@ void kw_hip_plan_combine(const kw_hip_attention* kernel, const kw_attention_prob
 kw_status kw_hip_launch_combine(const kw_hip_attention* kernel, const kw_hip_attention_plan* plan,
                                 const kw_launch* where, const kw_attention_args* given) {
   kw_hip_combine_arguments x = plan->arguments.combine;
-  x.o_parts = given->o_splits, x.lse_parts = given->lse_splits, x.o = given->o, x.lse = given->lse;
+  x.o_parts = given->o_splits, x.lse_parts = given->lse_splits, x.o = given->o;
+  x.lse = lse_of(plan, where, given->lse);
   x.seqstart_q = given->cu_seqlens_q;
   return kw_hip_launch_planned(kernel, plan, where, &x, sizeof x);
 }
