@@ -59,7 +59,7 @@ class Source:
 
 _FORWARD = (Pipeline.QR, Pipeline.QR_ASYNC, Pipeline.QS, Pipeline.QR_ASYNC_TRLOAD)
 _SPLIT = (Pipeline.QR, Pipeline.QR_NWARP_SSHUFFLE)
-SOURCES: Mapping[Family, Source] = {
+FAMILIES: Mapping[Family, Source] = {
     Family.FWD: Source("scores", "forward", "forward", {one: str(one) for one in _FORWARD}),
     Family.FWD_SPLITKV: Source("scores", "cached", "split", {one: f"split_{one}" for one in _SPLIT}),
     Family.FWD_SPLITKV_COMBINE: Source("combine", "cached", "combine", {Pipeline.COMBINE: ""}),
@@ -80,7 +80,7 @@ HELPERS = (PAGE_LIST, HEAD_SUM, CLEAR)
 def template(kernel: Kernel) -> Template:
     """The template of a kernel's header; SpecError for a pipeline that has none."""
     spec = attention_spec(kernel)
-    source = SOURCES[spec.family]
+    source = FAMILIES[spec.family]
     if spec.pipeline not in source.pipelines:
         known = ", ".join(source.pipelines)
         raise SpecError(f"CK Tile has no template of a {spec.family} kernel with pipeline {spec.pipeline}; use {known}")
@@ -113,7 +113,7 @@ def context(kernel: Kernel) -> Mapping[str, object]:
 def symbols(kernel: Kernel) -> Mapping[str, object]:
     """Symbols of the templates of families below ``templates/ck_tile``."""
     spec = attention_spec(kernel)
-    source = SOURCES[spec.family]
+    source = FAMILIES[spec.family]
     eight_bits = spec.dtype.inputs in (DType.FP8, DType.BF8)
     function = f"{kernel.symbol}_{source.kernel}"
     return {
