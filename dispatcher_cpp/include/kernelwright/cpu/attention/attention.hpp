@@ -19,7 +19,7 @@ struct attention_variant {
   uint32_t pad_d, pad_dv;
   uint32_t groups, masks, biases, lses, sinks, dropouts, soft_caps;
   uint32_t page_tables, page_size, max_splits, leaves_splits;
-  uint32_t dbiases, ropes;
+  uint32_t dbiases, ropes, selection_rank;
 };
 
 // What kernels of all families have.
@@ -45,6 +45,7 @@ constexpr attention_kernel common_attention(uint32_t required_features, attentio
   k.traits.page_size = v.page_size;
   k.traits.max_splits = v.max_splits;
   k.traits.leaves_splits = v.leaves_splits;
+  k.traits.selection_rank = v.selection_rank;
   k.required_features = required_features;
   k.input_bytes = k.output_bytes = k.bias_bytes = sizeof(typename Element::storage);
   k.lanes = kLanes;

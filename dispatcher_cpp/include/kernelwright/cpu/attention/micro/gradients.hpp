@@ -55,7 +55,13 @@ class gradients {
     if (call_.rules->dropout) {
       dropout_factors(call_.factors, 1, NR, rows_.dropout, rows_.rows, call_.first + begin_, count_, *call_.rules);
     }
-    for (int64_t v = 0; v < vectors_; ++v) call_.rules->dropout ? derive<true>(v) : derive<false>(v);
+    for (int64_t v = 0; v < vectors_; ++v) {
+      if (call_.rules->cap != 0) {
+        call_.rules->dropout ? derive<true, true>(v) : derive<false, true>(v);
+      } else {
+        call_.rules->dropout ? derive<true, false>(v) : derive<false, false>(v);
+      }
+    }
     if (call_.dbias != nullptr) write_dbias();
     if (call_.dk != nullptr) {
       add_to_keys(call_.scores, call_.d_o_columns, call_.hdim_v, call_.kept_factor, call_.dv);
@@ -80,7 +86,7 @@ class gradients {
   }
 
   // Scores become probabilities, as far as dropout keeps them; products with V become gradients of scores.
-  template <bool Dropout>
+  template <bool Dropout, bool Cap>
   void derive(int64_t v) const {
     const int64_t lane = v * kLanes;
     const score_place at = score_place::of_rows(rows_, lane);
@@ -89,7 +95,13 @@ class gradients {
     for (int64_t j = 0; j < count_; ++j, key = cpu::add(key, broadcast(1.0f))) {
       float* const score = call_.scores + j * NR + lane;
       float* const slope = call_.slopes + j * NR + lane;
-      const vec s = scored<Features, true>(load(score), key, at, *call_.rules);
+      vec s = load(score), rise = broadcast(1.0f);
+      if constexpr (Cap) {
+        s = tanh::apply(s);
+        rise = fma(sub(zero(), s), s, rise);
+        s = mul(s, broadcast(call_.rules->cap));
+      }
+      s = scored<Features, true>(s, key, at, *call_.rules);
       const vec p = power_of_two(sub(s, lse));
       vec dp = load(slope), used = p;
       if constexpr (Dropout) {
@@ -98,7 +110,8 @@ class gradients {
         used = mul(p, factor);
       }
       store(score, used);
-      store(slope, mul(mul(p, kept), sub(dp, d)));
+      dp = mul(mul(p, kept), sub(dp, d));
+      store(slope, Cap ? mul(dp, rise) : dp);
     }
   }
 
