@@ -41,16 +41,16 @@ def test_families_without_products_need_no_matrix_instructions() -> None:
 
 
 @pytest.mark.parametrize("name", archs.names())
-def test_libraries_are_refused(name: str) -> None:
+def test_libraries_of_gpus_are_refused(name: str) -> None:
     arch = archs.load(name)
     for made in expand_set("fmha_essential", arch).kernels:
-        assert ATTENTION.seconds(made, arch) > 0 and ATTENTION.features(made.spec, arch) == ()
-        with pytest.raises(SpecError, match=f"no {attention_family(made)} kernel is built for the backend"):
+        assert ATTENTION.seconds(made, arch) > 0
+        if arch.backend == "cpu":
+            assert compile_plan("attention", arch, [made], backend_for(arch, {})).actions
+            continue
+        assert ATTENTION.features(made.spec, arch) == ()
+        with pytest.raises(SpecError, match="no attention kernel is built for the backend"):
             compile_plan("attention", arch, [made], backend_for(arch, {}))
-
-
-def attention_family(made: Kernel) -> str:
-    return ATTENTION.variant(made.spec)
 
 
 def rendered(made: Kernel) -> str:
