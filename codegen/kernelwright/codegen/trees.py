@@ -88,7 +88,7 @@ TREES: Mapping[str, Tree] = {
     **_launchers("common", "cpu", "hip", "cuda_src"),
     **_launchers("gemm", "cpu", "hip", "cuda_src"),
     **_launchers("convolution", "cpu", "hip", "cuda_src"),
-    **_launchers("attention", "cpu"),
+    **_launchers("attention", "cpu", "hip"),
 }
 
 _registered: dict[str, Tree] = {}
