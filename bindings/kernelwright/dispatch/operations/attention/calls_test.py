@@ -44,13 +44,15 @@ def test_repeated_calls_find_their_plan_by_metadata(dispatcher: Dispatcher, qkv:
     assert len(dispatcher._attention.by_call) == known
     np.testing.assert_array_equal(first, dispatcher.attention(*qkv, own_workspace=True, num_splits=1))
     out = np.full_like(first, np.nan)
-    assert dispatcher.attention(*qkv, out=out) is out and dispatcher.attention(*qkv, out=out, window=None) is out
+    q, k, v = qkv
+    assert dispatcher.attention(q, k, v, out) is out and dispatcher.attention(q, k, v, out, window=None) is out
     np.testing.assert_array_equal(out, first)
 
 
 def test_foreign_arrays_and_strides(dispatcher: Dispatcher, qkv: Any) -> None:
     wanted, out = by_numpy(*qkv), np.full((2, 3, 4, 16), np.nan, np.float32)
-    dispatcher.attention(*map(mocks.Foreign, qkv), out=mocks.Foreign(out))
+    q, k, v = map(mocks.Foreign, qkv)
+    dispatcher.attention(q, k, v, mocks.Foreign(out))
     np.testing.assert_allclose(out, wanted, atol=1e-5)
     wide = np.zeros((4, 6, 4, 8), np.float32)
     wide[::2, ::2] = qkv[0]
@@ -121,7 +123,7 @@ def test_arrays_that_do_not_fit_are_refused(dispatcher: Dispatcher, qkv: Any) ->
 def test_gradients_need_what_forward_made(dispatcher: Dispatcher, qkv: Any) -> None:
     q, k, v = qkv
     out, lse = dispatcher.attention(q, k, v, lse=True)
-    with pytest.raises(ArrayError, match=r"do is \(?.*|do has shape \(2, 3, 4, 8\)"):
+    with pytest.raises(ArrayError, match=r"do has shape \(2, 3, 4, 8\); allowed: \(2, 3, 4, 16\)"):
         dispatcher.attention_backward(q, k, v, out, out[..., :8], lse)
-    with pytest.raises(ArrayError, match=r"lse is missing; this call needs it|lse has shape"):
+    with pytest.raises(ArrayError, match=r"lse has shape \(4, 3\)"):
         dispatcher.attention_backward(q, k, v, out, out, lse[0])
