@@ -17,6 +17,7 @@ from kernelwright.tile_engine.interface.enumerate_command import enumerate_comma
 from kernelwright.tile_engine.interface.learning_commands import evaluate_command, train_command, validate_command
 from kernelwright.tile_engine.interface.patterns import Patterns, pattern_options
 from kernelwright.tile_engine.interface.progress import ProgressLine
+from kernelwright.tile_engine.interface.release_command import release_command
 from kernelwright.tile_engine.measuring.executors import require_timed
 from kernelwright.tile_engine.measuring.isolation import Child
 from kernelwright.tile_engine.measuring.measure import OK, REFUSED
@@ -36,7 +37,7 @@ def tile_engine() -> None:
     """Measure kernels on problems of public models."""
 
 
-for _command in (enumerate_command, train_command, evaluate_command, validate_command):
+for _command in (enumerate_command, train_command, evaluate_command, validate_command, release_command):
     tile_engine.add_command(_command)
 
 
