@@ -42,7 +42,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("problems", "enumerating"),
         ("measuring",),
         ("results",),
-        ("learning",),
+        ("learning", "remembering"),
         ("report",),
         ("",),
         ("interface",),

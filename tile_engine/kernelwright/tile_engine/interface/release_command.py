@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -48,7 +49,7 @@ def release_command(
     found = choose_release(times, cost, reach, most)
     for step in found.steps:
         click.echo(f"{step.efficiency:.4f} mean, {step.worst:.4f} worst, {step.cost:.0f} s: {step.kernel}")
-    content = {
+    content: dict[str, Any] = {
         "table": tables[0].name,
         "arch": arch,
         "dtype": dtype,
