@@ -7,7 +7,15 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from kernelwright.dispatch import Device, Dispatcher, GemmProblem, Heuristic, KernelEntry, KernelLibrary
+from kernelwright.dispatch import (
+    Device,
+    Dispatcher,
+    GemmProblem,
+    Heuristic,
+    KernelEntry,
+    KernelLibrary,
+    SelectionError,
+)
 from kernelwright.tile_engine.measuring.executors import require_timed
 from kernelwright.tile_engine.measuring.measure import Measurement
 from kernelwright.tile_engine.measuring.settings import Settings
@@ -21,10 +29,10 @@ _SETTINGS = Settings(warmup=2, duration_s=0.05, rounds=5, verify=True)
 class MeasuredSelection:
     """``Dispatcher(library, device=…, selection=MeasuredSelection(library, "memory.json", device=…))``.
 
-    The first time that a problem is posed, the ``top_k`` kernels that ``base`` ranks first are checked and timed in this
-    process, on operands of its own, and the file remembers their times for this device, driver and library. Later, and in
-    other processes, the remembered times decide. Plain GEMM problems with dense operands are measured; other problems,
-    and simulated devices, are left to ``base``.
+    The first time that a problem is posed, the ``top_k`` kernels that ``base`` ranks first are checked and timed in
+    this process, on operands of its own, and the file remembers their times for this device, driver and library. Later,
+    and in other processes, the remembered times decide. Plain GEMM problems with dense operands are measured; other
+    problems, and simulated devices, are left to ``base``.
     """
 
     __name__ = "measured times"
@@ -52,12 +60,11 @@ class MeasuredSelection:
         """A score for each candidate: microseconds if they were measured, infinite if others were; else ``base``'s."""
         ranking = {one.identity: one.score for one in self._base.explain(problem) if one.score is not None}
         record = None if self._device.simulated else _record(problem)
-        times = {} if record is None else self._times(record, list(ranking))
-        scores = times or ranking
+        scores = self._times(record, list(ranking)) if record is not None and ranking else ranking
         return [scores.get(one.identity, math.inf) for one in candidates]
 
     def _times(self, record: Record, ranked: Sequence[str]) -> dict[str, float]:
-        """Remembered or new; empty if none of the first kernels is right."""
+        """Remembered or new. SelectionError if none of the first kernels computes the problem right."""
         if self._where is None:
             self._where = describe_device(self._device)
         key = key_of(self._where, self._library.manifest.sha256, record)
@@ -65,8 +72,13 @@ class MeasuredSelection:
             self._known = read_memory(self._memory)  # another process may have measured
         if key not in self._known:
             measurement = Measurement(self._library, self._device, measurable("gemm"), self._settings)
-            reports = measurement.run(record, ranked[: self._top_k], lambda identity: None)
+            reports = list(measurement.run(record, ranked[: self._top_k], lambda identity: None))
             found = {one["kernel"]: 1e3 * one["latency_ms"][0] for one in reports if one.get("latency_ms")}
+            if not found:
+                reasons = "; ".join(f"{one['kernel'][:12]}: {one['status']} {one['reason']}" for one in reports)
+                raise SelectionError(
+                    f"none of the first {len(reports)} kernels computes {dict(record)} right: {reasons}"
+                )
             remember(self._memory, {key: found})
             self._known[key] = found
         return self._known[key]

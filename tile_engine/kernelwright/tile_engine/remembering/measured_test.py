@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.dispatch import Device, Dispatcher, GemmProblem, KernelLibrary
+from kernelwright.dispatch import Device, Dispatcher, GemmProblem, KernelLibrary, SelectionError
 from kernelwright.tile_engine.measuring.settings import Settings
 from kernelwright.tile_engine.registry import measurable
 from kernelwright.tile_engine.remembering import measured
@@ -66,6 +66,18 @@ def test_what_the_engine_cannot_pose_is_left_to_the_ranking(library: KernelLibra
     problem = GemmProblem(33, 17, 65, lda=100, split_k=0)
     chosen = dispatcher(library, tmp_path / "m").select(problem)
     assert chosen.kernel == Dispatcher(library).select(problem).kernel and not read_memory(tmp_path / "m")
+
+
+def test_a_wrong_kernel_is_not_chosen_for_want_of_a_right_one(
+    library: KernelLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrong(self: object, record: object, kernels: list[str], begin: object) -> list[dict[str, str]]:
+        return [{"kernel": kernel, "status": "wrong", "reason": "off"} for kernel in kernels]
+
+    monkeypatch.setattr(measured.Measurement, "run", wrong)
+    with pytest.raises(SelectionError, match=r"none of the first 1 kernels computes .* right: \w+: wrong off"):
+        dispatcher(library, tmp_path / "m", top_k=1).select(PROBLEM)
+    assert not read_memory(tmp_path / "m")
 
 
 def test_files_are_merged_and_foreign_ones_refused(tmp_path: Path) -> None:

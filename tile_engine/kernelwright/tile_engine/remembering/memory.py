@@ -25,7 +25,7 @@ def key_of(device: str, library_sha256: str, record: Mapping[str, Any]) -> str:
 
 
 def read_memory(path: str | os.PathLike[str]) -> dict[str, dict[str, float]]:
-    """The entries of a file, none if it is missing or empty. ValueError for a file that is no memory of this version."""
+    """The entries of a file, none if it is missing or empty. ValueError for one that is no memory of this version."""
     file = Path(path)
     if not file.exists() or not file.stat().st_size:
         return {}
