@@ -27,6 +27,7 @@ from kernelwright.dispatch.core.explanation import Estimate, Explanation, Ranked
 from kernelwright.dispatch.core.kernel import KernelEntry
 from kernelwright.dispatch.core.plan import BoundPlan, OperationPlan, Selection, Stage
 from kernelwright.dispatch.dispatcher import Dispatcher
+from kernelwright.dispatch.loading.heuristic import Heuristic
 from kernelwright.dispatch.loading.library import KernelLibrary
 from kernelwright.dispatch.loading.manifest import Manifest
 from kernelwright.dispatch.operations.attention import AppendPlan, AppendProblem, AttentionPlan, AttentionProblem
@@ -57,6 +58,7 @@ __all__ = [
     "GemmProblem",
     "GroupedGemmProblem",
     "GroupedPlan",
+    "Heuristic",
     "KernelEntry",
     "KernelLibrary",
     "KernelwrightError",

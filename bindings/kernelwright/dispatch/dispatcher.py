@@ -15,6 +15,7 @@ from kernelwright.dispatch.core.native_dispatcher import NativeDispatcher
 from kernelwright.dispatch.core.operation import Problem
 from kernelwright.dispatch.core.plan import OperationPlan, Selection
 from kernelwright.dispatch.core.selection import Score
+from kernelwright.dispatch.loading.heuristic import Heuristic
 from kernelwright.dispatch.loading.library import KernelLibrary
 from kernelwright.dispatch.operations.attention import AppendPlan, AppendProblem, AttentionPlan, AttentionProblem
 from kernelwright.dispatch.operations.attention.calls import AttentionCalls
@@ -37,7 +38,7 @@ class Dispatcher(AttentionMethods):
     :param device: a :class:`Device` or its name.
     :param selection: ``"analytic"`` (lowest predicted time), ``"first_fit"`` (highest priority, then name), the name
         or identity of one kernel, or a function that maps a problem and its candidates (a sequence of
-        :class:`KernelEntry`) to one score each; the lowest score wins.
+        :class:`KernelEntry`) to one score each; the lowest score wins; or a :class:`Heuristic`, a learned model.
     :raises ArchMismatchError: for a library of another kind or architecture than the device.
     :raises LibraryLoadError: for a library that the native dispatcher refuses.
     :raises LibraryNotFoundError: if ``libraries`` is empty.
@@ -48,7 +49,10 @@ class Dispatcher(AttentionMethods):
     """
 
     def __init__(
-        self, libraries: Iterable[Library] | Library, device: Device | str = "cpu", selection: str | Score = "analytic"
+        self,
+        libraries: Iterable[Library] | Library,
+        device: Device | str = "cpu",
+        selection: str | Score | Heuristic = "analytic",
     ) -> None:
         """Load libraries given as paths and register every kernel."""
         self.device = Device.of(device)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from kernelwright.dispatch.core import operation
 from kernelwright.dispatch.core.errors import ProblemError
+from kernelwright.dispatch.recording.files import locked, replace
 
 VERSION = 1
 
@@ -72,36 +71,12 @@ def merge_traces(paths: Sequence[str | os.PathLike[str]], path: str | os.PathLik
 
 def add(path: str | os.PathLike[str], entries: Sequence[Entry]) -> None:
     """Add counts to a file. Processes that do so at once wait for each other; a reader never sees half a file."""
-    with _locked(Path(path)) as target:
+    with locked(Path(path)) as target:
         merged: dict[str, Entry] = {}
         for one in (*(read_trace(target) if target.stat().st_size else ()), *entries):
             before = merged.setdefault(one.key, Entry(one.op, one.arch, one.problem))
             before.count += one.count
             before.unserved += one.unserved
         listed = sorted(merged.values(), key=lambda one: (-one.count - one.unserved, one.key))
-        _replace(target, {"version": VERSION, "problems": [vars(one) for one in listed]})
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[Path]:
-    """Hold the lock of a file that others may replace: the lock counts if the file is still the one at the path."""
-    while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            with contextlib.suppress(FileNotFoundError):
-                if os.stat(path).st_ino == os.fstat(descriptor).st_ino:
-                    yield path
-                    return
-        finally:
-            os.close(descriptor)
-
-
-def _replace(path: Path, content: Any) -> None:
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=path.name, delete=False) as file:
-        lines = ",\n".join(f"  {json.dumps(one, sort_keys=True)}" for one in content["problems"])
-        file.write(f'{{"version": {content["version"]}, "problems": [\n{lines}\n]}}\n')
-        file.flush()
-        os.fsync(file.fileno())
-    os.chmod(file.name, path.stat().st_mode)
-    os.replace(file.name, path)
+        lines = ",\n".join(f"  {json.dumps(vars(one), sort_keys=True)}" for one in listed)
+        replace(target, f'{{"version": {VERSION}, "problems": [\n{lines}\n]}}\n')

@@ -18,6 +18,7 @@ from kernelwright.arch import ArchError
 from kernelwright.codegen.interface.cli_cache import cache as cache_command
 from kernelwright.codegen.interface.cli_complete import JitCommand, complete_arch, complete_jit, complete_set
 from kernelwright.codegen.interface.cli_generate import generate
+from kernelwright.codegen.interface.cli_heuristic import heuristic
 from kernelwright.codegen.interface.cli_sign import show_verdicts, sign
 from kernelwright.codegen.interface.exit_codes import (
     EXIT_BAD_INPUT,
@@ -163,6 +164,7 @@ def render(out: str, host: str | None, hip: str | None, cuda: str | None, **opti
 kernelwright.add_command(generate)
 kernelwright.add_command(cache_command)
 kernelwright.add_command(sign)
+kernelwright.add_command(heuristic)
 
 
 @kernelwright.command("plan")

@@ -43,6 +43,9 @@ Response to "plan"::
 A request of stage "native" has ``output``, ``sources`` (C and C++ files), optionally ``link`` (["dl", …]) and
 ``toolchains``; the response holds the ``actions`` that make the shared library ``output``.
 
+A request of stage "heuristic" has ``model``, the path of a trained selection model, ``output`` and optionally
+``toolchains``; the response holds the ``files`` and ``actions`` that make the shared library ``output``.
+
 A request of stage "headers" has no other key; the response {"files": {path: text}} holds the headers that actions see
 in the trees of our own sources, where the generator was installed from its wheel.
 

@@ -14,8 +14,10 @@ from kernelwright.arch import load
 from kernelwright.dispatch import Device, Dispatcher, KernelEntry, KernelLibrary, KernelwrightError, NoKernelError
 from kernelwright.tile_engine.bench import measure
 from kernelwright.tile_engine.interface.enumerate_command import enumerate_command
+from kernelwright.tile_engine.interface.learning_commands import evaluate_command, train_command, validate_command
 from kernelwright.tile_engine.interface.patterns import Patterns, pattern_options
 from kernelwright.tile_engine.interface.progress import ProgressLine
+from kernelwright.tile_engine.interface.release_command import release_command
 from kernelwright.tile_engine.measuring.executors import require_timed
 from kernelwright.tile_engine.measuring.isolation import Child
 from kernelwright.tile_engine.measuring.measure import OK, REFUSED
@@ -35,7 +37,8 @@ def tile_engine() -> None:
     """Measure kernels on problems of public models."""
 
 
-tile_engine.add_command(enumerate_command)
+for _command in (enumerate_command, train_command, evaluate_command, validate_command, release_command):
+    tile_engine.add_command(_command)
 
 
 @tile_engine.command("problems")
@@ -162,7 +165,7 @@ def main(arguments: list[str] | None = None) -> int:
     except click.ClickException as error:
         error.show()
         return _BAD_INPUT
-    except (ValueError, OSError, KernelwrightError) as error:
+    except (ValueError, OSError, RuntimeError, KernelwrightError) as error:
         click.echo(f"error: {error}", err=True)
         return _BAD_INPUT
     except (KeyboardInterrupt, click.Abort):

@@ -71,6 +71,16 @@ def heat_map(times: Sequence[Timed]) -> Figure:
     return figure
 
 
+def predicted_rates(tflops: Sequence[float], scores: Sequence[float]) -> Figure:
+    """Measured rates over those that a model's scores stand for."""
+    figure, axes = _axes("predicted TFLOP/s", "measured TFLOP/s", height=5)
+    predicted = [max(math.expm1(score), 1e-6) for score in scores]
+    axes.loglog(predicted, tflops, ".", ms=3, color=_BLUE)
+    ends = [min(*predicted, *tflops), max(*predicted, *tflops)]
+    axes.plot(ends, ends, color=_NEUTRAL, lw=1)
+    return figure
+
+
 def svg(figure: Figure) -> str:
     """The figure as an ``<svg>`` element without a background; equal figures give equal text."""
     with matplotlib.rc_context({"svg.hashsalt": "kernelwright", "svg.fonttype": "none"}):
