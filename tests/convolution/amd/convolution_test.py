@@ -109,6 +109,14 @@ def test_what_a_kernel_does_not_serve_is_said(fields: dict[str, Any], why: str) 
         dispatcher("gfx942", 0).plan(ConvProblem("forward", **{**plain, **fields}))
 
 
+@pytest.mark.parametrize("split_k", [1, 3])
+def test_gradients_of_weights_add_up_in_place(split_k: int) -> None:
+    shape, options = PLANES[0]
+    for scales in ({"beta": 1.0}, {"alpha": 2.0, "beta": -3.0}):
+        problem = ConvProblem("backward_weight", *shape, **options, dtype="fp16", split_k=split_k, **scales)
+        check(dispatcher("gfx942", 2), problem, 7, whole=True, repeats=1)
+
+
 def test_how_many_slices_changes_no_bit_of_exact_sums() -> None:
     shape, options = PLANES[0]
     results = set()

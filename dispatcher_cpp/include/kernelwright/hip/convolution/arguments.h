@@ -28,6 +28,7 @@ typedef struct kw_hip_conv_arguments {
   int32_t point_x[3], point_y[3]; /* from one point to the next along D, H and W */
   int32_t shares;
   float alpha;
+  float beta; /* 0 but where the slices are added up */
 } kw_hip_conv_arguments;
 
 #define KW_HIP_CONV_SUM_BLOCK 256 /* work-items per workgroup of the kernel that adds slices up, an element each */

@@ -89,7 +89,7 @@ struct kernel {
     run_tile(x, gemm(x, phase), tile, slice, rest, first.most_m());
   }
 
-  // An element of dw per work-item: the slices, added up in their order.
+  // An element of dw per work-item: the slices, added up in their order, and what beta scales.
   CK_TILE_DEVICE static void sum(const arguments& x) {
     const int64_t count = int64_t{x.groups} * x.k * product(x.filter) * x.c;
     const int64_t index = int64_t{blockIdx.x} * KW_HIP_CONV_SUM_BLOCK + threadIdx.x;
@@ -97,7 +97,10 @@ struct kernel {
     const float* slices = static_cast<const float*>(x.partial) + index;
     float total = *slices;
     for (int32_t slice = 1; slice < x.shares; ++slice) total += slices[slice * count];
-    static_cast<typename T::element*>(x.d)[index] = ck_tile::type_convert<typename T::element>(total * x.alpha);
+    typename T::element& result = static_cast<typename T::element*>(x.d)[index];
+    total *= x.alpha;
+    if (x.beta != 0.0f) total += x.beta * ck_tile::type_convert<float>(result);
+    result = ck_tile::type_convert<typename T::element>(total);
   }
 
  private:

@@ -179,7 +179,7 @@ static kw_status check_divisors(const kw_conv_problem* p, char* reason, size_t b
 kw_status kw_hip_conv_check(const kw_hip_conv* conv, const kw_conv_problem* p, const kw_hip_conv_facts* facts,
                             char* reason, size_t bytes) {
   kw_status status = kw_conv_traits_match(&conv->traits, p, reason, bytes);
-  if (status == KW_OK && p->beta != 0.0) {
+  if (status == KW_OK && p->beta != 0.0 && conv->sum.image == NULL) {
     snprintf(reason, bytes, "beta is %g, this kernel serves 0", p->beta);
     status = KW_UNSUPPORTED;
   }

@@ -43,7 +43,8 @@ static kw_hip_conv_arguments arguments_of(const kw_conv_problem* p) {
                              .image_x = (int32_t)p->stride_x[0],
                              .image_y = (int32_t)p->stride_y[0],
                              .shares = (int32_t)p->split_k,
-                             .alpha = (float)p->alpha};
+                             .alpha = (float)p->alpha,
+                             .beta = (float)p->beta};
   for (int i = 0; i < KW_CONV_SPATIAL; ++i) {
     x.extent[i] = (int32_t)p->extent[i];
     x.out[i] = (int32_t)kw_conv_out(p, i);
