@@ -44,7 +44,10 @@ MAX_SPLIT_K = 128
 """Slices that backward weight sums at most."""
 
 _FOLDER = "__cuda_src_convolution_launcher/include/kernelwright/cuda/launchers/convolution"
-SOURCES = {name: f"{_FOLDER}/{name}.c" for name in ("conv_shape", "conv_descriptors", "conv_plan", "conv_launch", "conv_direct")}
+SOURCES = {
+    name: f"{_FOLDER}/{name}.c"
+    for name in ("conv_shape", "conv_descriptors", "conv_plan", "conv_launch", "conv_direct")
+}
 """Launcher sources that a library with convolution kernels contains."""
 
 TREES = ("cuda_src_convolution",)
