@@ -29,14 +29,21 @@ from kernelwright.dispatch.core.plan import BoundPlan, OperationPlan, Selection,
 from kernelwright.dispatch.dispatcher import Dispatcher
 from kernelwright.dispatch.loading.library import KernelLibrary
 from kernelwright.dispatch.loading.manifest import Manifest
+from kernelwright.dispatch.operations.attention import AppendPlan, AppendProblem, AttentionPlan, AttentionProblem
 from kernelwright.dispatch.operations.convolution import ConvPlan, ConvProblem
 from kernelwright.dispatch.operations.gemm import GemmProblem, GroupedGemmProblem, GroupedPlan, Plan
 from kernelwright.dispatch.operations.gemm.operand import Operand, ShuffledB, operand
+from kernelwright.dispatch.recording.recorder import Recording, record
+from kernelwright.dispatch.recording.trace import merge_traces
 
 __all__ = [
     "AbiMismatchError",
+    "AppendPlan",
+    "AppendProblem",
     "ArchMismatchError",
     "ArrayError",
+    "AttentionPlan",
+    "AttentionProblem",
     "BoundPlan",
     "ConvPlan",
     "ConvProblem",
@@ -65,12 +72,15 @@ __all__ = [
     "Plan",
     "ProblemError",
     "RankedKernel",
+    "Recording",
     "Selection",
     "SelectionError",
     "ShuffledB",
     "Stage",
     "StageExplanation",
     "dtypes",
+    "merge_traces",
     "operand",
+    "record",
     "trim",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
@@ -21,6 +21,7 @@ __all__ = [
     "KernelSets",
     "Operation",
     "Shorthand",
+    "TimeModel",
     "operation",
     "operation_names",
     "register",
@@ -58,12 +59,17 @@ class BackendPart:
     instantiates the kernel). ``trees`` are header trees (see :mod:`kernelwright.codegen.trees`) that its compiles see
     besides the backend's own; descriptors and launchers also see ``launcher_trees``. ``sources`` are the launcher
     sources that a library with such kernels contains: the path of each in its tree, by a name unique in a library.
+    ``joins`` says that kernels compiled together and cut apart are the same to the byte as compiled singly, which
+    ``tests/gemm/batches`` compares. ``compile_mb`` is the memory of the largest compile of one with the backend's
+    default toolchain, rounded up; None leaves it to the toolchain, which knows GEMM.
     """
 
     templates: Mapping[str, Template]
     trees: tuple[str, ...] = ()
     launcher_trees: tuple[str, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
+    joins: bool = False
+    compile_mb: int | None = None
 
 
 @dataclass(frozen=True)
@@ -120,6 +126,22 @@ class KernelGenerator(Protocol):
         """
 
 
+class TimeModel(Protocol):
+    """Predicts times of kernels that need not be built. Problems are what ``read`` returns."""
+
+    def read(self, problem: Mapping[str, Any]) -> Any:
+        """A problem of its JSON fields. SpecError for unknown fields and values of the wrong kind."""
+
+    def key(self, posed: Any) -> Hashable:
+        """Equal for problems that one measurement stands for."""
+
+    def candidate_sets(self, posed: Any) -> tuple[str, ...]:
+        """The kernel sets that could serve a problem."""
+
+    def microseconds(self, kernel: Kernel, posed: Any, arch: Arch) -> float | None:
+        """Predicted time of a launch; None if the kernel does not serve the problem."""
+
+
 class Operation(Protocol):
     """One operation: its spec, and all that the stages of a build ask about specs and kernels of it.
 
@@ -145,6 +167,10 @@ class Operation(Protocol):
     @property
     def generator(self) -> KernelGenerator | None:
         """What ``kernelwright generate`` offers for it, if anything."""
+
+    @property
+    def time_model(self) -> TimeModel | None:
+        """What predicts times of its kernels, if anything does."""
 
     @property
     def attributes(self) -> tuple[str, ...]:

@@ -11,11 +11,12 @@ from typing import Any, TypeVar
 from kernelwright.dispatch.core import native, operation
 from kernelwright.dispatch.core.cache import Cache
 from kernelwright.dispatch.core.device import Device
-from kernelwright.dispatch.core.errors import KernelwrightError, LibraryLoadError, SelectionError
+from kernelwright.dispatch.core.errors import KernelwrightError, LibraryLoadError, NoKernelError, SelectionError
 from kernelwright.dispatch.core.kernel import KernelEntry
 from kernelwright.dispatch.core.operation import Problem
 from kernelwright.dispatch.core.plan import NativePlan, OperationPlan, Stage
 from kernelwright.dispatch.core.selection import Score, ScoreCallback
+from kernelwright.dispatch.recording import counting
 
 PLAN_LIMIT = 4096  # entries of each cache of a dispatcher
 _MAX_UINT32 = 2**32 - 1
@@ -88,6 +89,20 @@ class NativeDispatcher:
 
     def plan(self, problem: Problem) -> OperationPlan[Any]:
         """The plan for a problem, of the type that its operation says. Raises NoKernelError."""
+        try:
+            return self.plan_reading(problem)
+        except NoKernelError:
+            self.count_refused(problem)
+            raise
+
+    def count_refused(self, problem: Problem) -> None:
+        """Tell who records that no kernel serves a problem."""
+        counter = counting.active()
+        if counter is not None:
+            counter.refused(problem, next(iter(self.kernels.values())).arch)
+
+    def plan_reading(self, problem: Problem) -> OperationPlan[Any]:
+        """:meth:`plan` of one of several readings of the same arrays: another one may be served."""
         plan = self.plans.get(problem)
         if plan is not None:
             return plan

@@ -57,7 +57,10 @@ def heat_map(times: Sequence[Timed]) -> Figure:
     names = {one.identity: one.kernel for one in times}
     kernels = sorted(names, key=lambda identity: (-wins.get(identity, 0), names[identity]))[:_MOST_KERNELS]
     problems = list(fastest)[:_MOST_PROBLEMS]
-    share = {(one.problem, one.identity): fastest[one.problem].milliseconds / one.milliseconds for one in times}
+    share: dict[tuple[int, str], float] = {}
+    for one in times:  # with the best of its choices
+        reached = fastest[one.problem].milliseconds / one.milliseconds
+        share[one.problem, one.identity] = max(reached, share.get((one.problem, one.identity), 0.0))
     cells = [[share.get((problem, kernel), math.nan) for problem in problems] for kernel in kernels]
     figure, axes = _axes("problem", "", height=1.2 + 0.16 * len(kernels))
     image = axes.imshow(cells, aspect="auto", vmin=0, vmax=1, cmap="viridis", interpolation="nearest")
