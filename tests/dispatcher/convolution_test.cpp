@@ -210,9 +210,50 @@ void one_kernel_may_be_all() {
               "is null");
 }
 
+// --- predicted times on an H200, against what benchmarks/gpu/conv_sweep.py measured on it
+
+struct Tile {
+  uint32_t m, n, warp_groups;
+};
+
+double predicted_us(uint32_t op, const Tile& tile, int64_t images, int64_t channels, int64_t size, int64_t stride,
+                    uint32_t slices = 1, bool depthwise = false) {
+  static const kw_arch hopper = {sizeof hopper, KW_BACKEND_CUDA,   "sm_90a", 132, 32, KW_FP8_OCP, 0, 232448, 1.83,
+                                 4800,          {0, 0, 4096, 4096}};
+  kw_conv_problem p = make(op);
+  p.dtype_x = p.dtype_w = p.dtype_y = KW_BF16;
+  p.n = images, p.c = p.k = channels, p.groups = depthwise ? channels : 1, p.split_k = slices;
+  for (int dim = 1; dim < 3; ++dim) {
+    p.extent[dim] = size, p.stride[dim] = stride, p.pad_left[dim] = p.pad_right[dim] = 1;
+  }
+  kw_conv_traits t = {};
+  t.tile_m = tile.m, t.tile_n = tile.n, t.tile_k = 64, t.wave_m = tile.warp_groups;
+  t.depthwise = depthwise && tile.m == 1;
+  kw_kernel kernel = {};
+  kernel.traits = &t;
+  return kernelwright::find_operation(op)->estimate(kernel, p.base, {&hopper, hopper.compute_units}).total_us;
+}
+
+void times_on_hopper_are_near_measured_ones() {
+  const auto near = [](double predicted, double measured) {
+    return predicted < 1.4 * measured && measured < 1.4 * predicted;
+  };
+  const Tile square = {128, 128, 1}, tall = {128, 64, 1}, large = {256, 128, 2}, one = {1, 1, 1};
+  const uint32_t forward = KW_OP_CONV_FORWARD, data = KW_OP_CONV_BACKWARD_DATA, weight = KW_OP_CONV_WEIGHT_SLICES;
+  CHECK(near(predicted_us(forward, tall, 32, 64, 56, 1), 21.9));
+  CHECK(near(predicted_us(forward, large, 32, 128, 56, 2), 18.6));
+  CHECK(near(predicted_us(forward, square, 32, 256, 14, 1), 16.3));
+  CHECK(near(predicted_us(data, tall, 32, 512, 7, 1), 19.8));
+  CHECK(near(predicted_us(weight, {64, 128, 1}, 32, 64, 56, 1, 24), 30.9));
+  CHECK(predicted_us(weight, {64, 128, 1}, 32, 64, 56, 1) > 10 * predicted_us(weight, {64, 128, 1}, 32, 64, 56, 1, 24));
+  CHECK(predicted_us(forward, square, 32, 64, 56, 1) > predicted_us(forward, tall, 32, 64, 56, 1));
+  CHECK(predicted_us(forward, one, 32, 144, 56, 1, 1, true) < predicted_us(forward, tall, 32, 144, 56, 1, 1, true));
+}
+
 }  // namespace
 
 void convolution() {
+  times_on_hopper_are_near_measured_ones();
   problems_are_validated();
   slices_are_added_up_by_a_second_stage();
   one_kernel_may_be_all();

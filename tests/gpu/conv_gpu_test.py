@@ -88,6 +88,21 @@ def test_every_kernel_on_every_kind_of_problem(direction: str, name: str) -> Non
         check(dispatcher(kernel.name), problem, number, whole=False)
 
 
+@pytest.mark.parametrize("filter", [3, 5, 7])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_every_depthwise_kernel(filter: int, stride: int) -> None:
+    for number, kernel in enumerate(kernels("forward")):
+        if not kernel.spec.get("depthwise"):
+            continue
+        shapes = (64, (14, 14), filter // 2), (24, (7, 7), 1), (200, (33, 18), filter - 1), (72, (9, 30), 0)
+        for c, size, pad in shapes:
+            problem = ConvProblem(
+                "forward", 3, c, c, size, filter, c, stride, pad_left=pad, pad_right=filter // 2, **served(kernel)
+            )  # fmt: skip
+            check(dispatcher(kernel.name), problem, number, whole=True)
+            check(dispatcher(kernel.name), problem, number, whole=False)
+
+
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("part", range(5))

@@ -6,6 +6,8 @@
 #               gcc and g++; only where $KERNELWRIGHT_CUTLASS names the folder of the unpacked nvidia-cutlass wheel
 #   tests       every test of tests/gpu; those that a library compiled by clang can, too, if one is in .gpu/clang/sm_90a
 #   sanitizers  memcheck, racecheck, initcheck and synccheck of compute-sanitizer on the smallest shapes of each template
+#               and memcheck on every convolution kernel, if .gpu/conv has a library
+#   conv        convolutions against cuDNN, if .gpu/conv has a library
 #   gemm speed  the benchmarks; speed measures the shipped library too, if $KERNELWRIGHT_SHIPPED (.gpu/shipped/sm_90a unless
 #               set) names the folder of its libgemm.so, which `./pants package kernels/gemm` makes
 #   two         two GPUs in one process: every test with ordinal 1 while 0 is current and the other way round, both at
@@ -22,11 +24,12 @@ set -u
 cd "$(dirname "$0")/../.."
 out=${OUT:-.gpu/results}
 mkdir -p "$out" .gpu
-parts=" ${*:-build tests sanitizers gemm speed} "
+parts=" ${*:-build tests sanitizers gemm speed conv} "
 failed=""
 export PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 here=$PWD
 export KERNELWRIGHT_GPU_LIBRARY="$here/.gpu/sm_90a/libgemm.so" KERNELWRIGHT_LIBRARY="$here/.gpu/libkernelwright.so"
+export KERNELWRIGHT_GPU_CONV="$here/.gpu/conv/sm_90a"
 export PYTHONPATH="$here/bindings:$here/arch:$here/codegen:$here/jit:$here/tile_engine:$here/tests:$here/tests/gpu${PYTHONPATH:+:$PYTHONPATH}"
 date=$(date +%Y%m%d)
 
@@ -96,6 +99,13 @@ if wanted sanitizers; then
     grep -q "exit code 0, [1-9]" "$end" || failed="$failed $(basename "$end" .end)"
     rm "$end"
   done
+fi
+if wanted sanitizers && [ -d "$KERNELWRIGHT_GPU_CONV" ]; then
+  run memcheck_conv 200 compute-sanitizer --tool memcheck --error-exitcode 9 \
+    python3 tests/gpu/smallest_conv.py "$KERNELWRIGHT_GPU_CONV"
+fi
+if wanted conv && [ -d "$KERNELWRIGHT_GPU_CONV" ]; then
+  lines=60 run conv 240 python3 benchmarks/gpu/conv.py --library "$KERNELWRIGHT_GPU_CONV" --out "$out/h200_conv_$date.json"
 fi
 if wanted gemm; then
   lines=40 run gemm 240 python3 benchmarks/gpu/gemm.py --library "$KERNELWRIGHT_GPU_LIBRARY" --out "$out/h200_gemm_bf16_$date.json"

@@ -81,5 +81,5 @@ def test_kernels_are_those_that_can_be_built(name: str) -> None:
 
 
 def test_an_architecture_without_kernels_is_refused() -> None:
-    with pytest.raises(EmptyExpansionError, match=r"arch sm_90a has no section operations.convolution"):
+    with pytest.raises(EmptyExpansionError, match=r"rule set .conv_full. has no kernels for sm_90a"):
         ConvSets().expand("conv_full", archs.load("sm_90a"))

@@ -1,8 +1,8 @@
 // Convolution on Hopper as implicit GEMMs. A generated header names element, tile and schedule, and a descriptor.
 //
-// TMA's im2col mode brings the image points that a tile's outputs meet at one filter point, so neither edges nor strides
-// cost the multiplying warps anything. Backward data is cut into residues modulo the stride: each is a sum over its own
-// part of the filter, and all of them are tiles of one grid.
+// TMA's im2col mode brings the image points that a tile's outputs meet at one filter point, so neither edges nor
+// strides cost the multiplying warps anything. Backward data is cut into residues modulo the stride: each is a sum over
+// its own part of the filter, and all of them are tiles of one grid.
 #pragma once
 
 #include "kernelwright/cuda/common/resources.hpp"

@@ -1,8 +1,8 @@
 // Depthwise convolution: one channel in and out per group, no GEMM.
 //
-// A workgroup brings a box of the image (with what lies around it, zeros beyond the edges) into shared memory by one TMA
-// copy. A warp has 64 channels, two for each lane; it computes strips of kStrip neighbouring outputs, whose inputs it
-// reads and converts once per line of the filter.
+// A workgroup brings a box of the image (with what lies around it, zeros beyond the edges) into shared memory by one
+// TMA copy. A warp has 64 channels, two for each lane; it computes strips of kStrip neighbouring outputs, whose inputs
+// it reads and converts once per line of the filter.
 #pragma once
 
 #include <cutlass/arch/barrier.h>
@@ -33,9 +33,8 @@ struct direct {
     for (int i = threadIdx.x; i < points * kChannels; i += kDirectThreads) {
       const int channel = i / points, point = i - channel * points;
       const bool exists = first + channel < p.channels;
-      const int at = p.flipped ? points - 1 - point : point;
       to[point * kChannels + channel] =
-          exists ? static_cast<float>(from[static_cast<int64_t>(first + channel) * points + at]) : 0.0f;
+          exists ? static_cast<float>(from[static_cast<int64_t>(first + channel) * points + point]) : 0.0f;
     }
   }
 
@@ -128,12 +127,18 @@ struct direct {
     cutlass::arch::ClusterBarrier::wait(barrier, 0);
     const auto* const image = reinterpret_cast<const pair*>(box);
     switch (p.filter * 16 + p.stride) {
-      case 3 * 16 + 1: return compute<3, 1>(p, image, taps, at, number, first);
-      case 3 * 16 + 2: return compute<3, 2>(p, image, taps, at, number, first);
-      case 5 * 16 + 1: return compute<5, 1>(p, image, taps, at, number, first);
-      case 5 * 16 + 2: return compute<5, 2>(p, image, taps, at, number, first);
-      case 7 * 16 + 1: return compute<7, 1>(p, image, taps, at, number, first);
-      case 7 * 16 + 2: return compute<7, 2>(p, image, taps, at, number, first);
+      case 3 * 16 + 1:
+        return compute<3, 1>(p, image, taps, at, number, first);
+      case 3 * 16 + 2:
+        return compute<3, 2>(p, image, taps, at, number, first);
+      case 5 * 16 + 1:
+        return compute<5, 1>(p, image, taps, at, number, first);
+      case 5 * 16 + 2:
+        return compute<5, 2>(p, image, taps, at, number, first);
+      case 7 * 16 + 1:
+        return compute<7, 1>(p, image, taps, at, number, first);
+      case 7 * 16 + 2:
+        return compute<7, 2>(p, image, taps, at, number, first);
     }
   }
 };
@@ -147,7 +152,8 @@ __global__ void __launch_bounds__(kDirectThreads, 3)
 
 template <class Spec>
 struct depthwise {
-  static constexpr kernel_resources resources = {sizeof(kernel_resources), KW_CUDA_CONV_DIRECT_BYTES, kDirectThreads, 1};
+  static constexpr kernel_resources resources = {sizeof(kernel_resources), KW_CUDA_CONV_DIRECT_BYTES, kDirectThreads,
+                                                 1};
 
   static const void* function() { return reinterpret_cast<const void*>(&kernelwright_conv_direct<Spec>); }
   static const void* pack() { return nullptr; }

@@ -11,10 +11,10 @@
 
 namespace kernelwright::cuda::conv {
 
-constexpr int kRows = 16;             // of a warp in a block of 64 rows
-constexpr int kPairs = kStep / 8;     // of a lane in a row
-constexpr int kLine = kStep + 8;      // staged elements: lines 144 bytes apart are in different banks
-constexpr int kVector = 8;            // elements that a lane stores
+constexpr int kRows = 16;          // of a warp in a block of 64 rows
+constexpr int kPairs = kStep / 8;  // of a lane in a row
+constexpr int kLine = kStep + 8;   // staged elements: lines 144 bytes apart are in different banks
+constexpr int kVector = 8;         // elements that a lane stores
 constexpr int kStagedBytes = kRows * kLine * 2;
 
 // 64 columns: where they lie in a line of the result, how many are valid, and the number of the first channel.
@@ -181,8 +181,8 @@ struct epilogue {
   }
 
   template <class Sums>
-  CUTLASS_DEVICE static void store(const kw_cuda_conv_params& p, const tile_of& tile, const Sums& sums,
-                                   int warp_group, char* staging) {
+  CUTLASS_DEVICE static void store(const kw_cuda_conv_params& p, const tile_of& tile, const Sums& sums, int warp_group,
+                                   char* staging) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
     CUTLASS_PRAGMA_UNROLL
     for (int block_m = 0; block_m < cute::size<1>(Sums{}); ++block_m) {

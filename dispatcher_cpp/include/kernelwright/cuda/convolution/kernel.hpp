@@ -63,7 +63,9 @@ struct workgroup {
   }
 
   // Pingpong: which group's turn it is to multiply. Each turn but the first waits for the one before.
-  CUTLASS_DEVICE static void wait_turn(int group) { cutlass::arch::NamedBarrier::sync(256, static_cast<uint32_t>(group)); }
+  CUTLASS_DEVICE static void wait_turn(int group) {
+    cutlass::arch::NamedBarrier::sync(256, static_cast<uint32_t>(group));
+  }
   CUTLASS_DEVICE static void pass_turn(int group) {
     cutlass::arch::NamedBarrier::arrive(256, static_cast<uint32_t>(1 - group));
   }
@@ -94,8 +96,7 @@ struct workgroup {
 };
 
 template <class Config>
-__global__ void __launch_bounds__(kThreads, 1)
-    kernelwright_conv(const __grid_constant__ kw_cuda_conv_params params) {
+__global__ void __launch_bounds__(kThreads, 1) kernelwright_conv(const __grid_constant__ kw_cuda_conv_params params) {
   extern __shared__ char memory[];
   workgroup<Config> here(memory);
   here.prepare();

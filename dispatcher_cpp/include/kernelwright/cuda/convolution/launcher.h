@@ -16,8 +16,8 @@ extern "C" {
 typedef struct kw_cuda_conv_params {
   CUtensorMap a, b;
   kw_cuda_conv_shape shape;
-  void* d;      /* the result, or slices of it in fp32 */
-  int32_t slices; /* backward weight: d are slices */
+  void* d;         /* the result, or slices of it in fp32 */
+  int32_t slices;  /* backward weight: d are slices */
   int32_t vectors; /* lines of the result lie at multiples of 16 bytes */
   const void* bias;
   const void* residual;
@@ -66,7 +66,7 @@ typedef struct kw_cuda_conv_direct {
   const void *w, *bias, *residual;
   void* y;
   kw_cuda_divider channel_blocks, across, down; /* of a workgroup's number; what is left is the image */
-  int32_t channels, filter, stride, flipped;
+  int32_t channels, filter, stride;
   int32_t out[2], pad[2];
   int32_t strips, rows;
   uint32_t box_bytes;

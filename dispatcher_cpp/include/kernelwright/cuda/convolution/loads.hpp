@@ -31,7 +31,7 @@ struct ring {
 
 // kStep channels of consecutive outputs' image points, moved by `offset` points.
 CUTLASS_DEVICE void load_image(const CUtensorMap& map, uint64_t* barrier, void* to, const kw_cuda_conv_shape& s,
-                                  int channel, const int* at, int image, const int* offset) {
+                               int channel, const int* at, int image, const int* offset) {
   const auto w = static_cast<uint16_t>(offset[0]), h = static_cast<uint16_t>(offset[1]);
   if (s.volume) {
     cute::SM90_TMA_LOAD_IM2COL_5D::copy(&map, barrier, to, channel, at[0], at[1], at[2], image, w, h,
@@ -41,15 +41,15 @@ CUTLASS_DEVICE void load_image(const CUtensorMap& map, uint64_t* barrier, void* 
   }
 }
 
-CUTLASS_DEVICE void load_matrix(const CUtensorMap& map, uint64_t* barrier, void* to, int c0, int c1, int c2,
-                                   int c3) {
+CUTLASS_DEVICE void load_matrix(const CUtensorMap& map, uint64_t* barrier, void* to, int c0, int c1, int c2, int c3) {
   cute::SM90_TMA_LOAD_4D::copy(&map, barrier, static_cast<uint64_t>(cute::TMA::CacheHintSm90::EVICT_NORMAL), to, c0, c1,
                                c2, c3);
 }
 
 // Forward and backward data: image points of a tile's rows against weights.
 template <class Config, class Ring>
-CUTLASS_DEVICE void load_sum_over_filter(const kw_cuda_conv_params& p, const tile_of& tile, Ring& ring, char* a, char* b) {
+CUTLASS_DEVICE void load_sum_over_filter(const kw_cuda_conv_params& p, const tile_of& tile, Ring& ring, char* a,
+                                         char* b) {
   constexpr bool forward = !Config::data;
   const kw_cuda_conv_shape& s = p.shape;
   const grid_point first = locate(s, tile.m * Config::tile_m);
@@ -92,7 +92,8 @@ CUTLASS_DEVICE void load_sum_over_filter(const kw_cuda_conv_params& p, const til
 
 // Backward weight: dy against x, output points in steps. Blocks of columns have filter points of their own.
 template <class Config, class Ring>
-CUTLASS_DEVICE void load_sum_over_points(const kw_cuda_conv_params& p, const tile_of& tile, Ring& ring, char* a, char* b) {
+CUTLASS_DEVICE void load_sum_over_points(const kw_cuda_conv_params& p, const tile_of& tile, Ring& ring, char* a,
+                                         char* b) {
   constexpr int blocks_a = Config::tile_m / kStep, blocks_b = Config::tile_n / kStep;
   const kw_cuda_conv_shape& s = p.shape;
   const int row = tile.m * Config::tile_m;
@@ -123,8 +124,8 @@ CUTLASS_DEVICE void load_sum_over_points(const kw_cuda_conv_params& p, const til
 #pragma unroll
     for (int i = 0; i < blocks_a; ++i) {
       if (i >= rows) break;
-      load_image(p.a, barrier, to_a + i * kBlockBytes, s, tile.group * s.group_a + row + i * kStep, first.at, first.image,
-                 none);
+      load_image(p.a, barrier, to_a + i * kBlockBytes, s, tile.group * s.group_a + row + i * kStep, first.at,
+                 first.image, none);
     }
 #pragma unroll
     for (int i = 0; i < blocks_b; ++i) {

@@ -49,14 +49,15 @@ typedef struct kw_cuda_conv_axis {
  */
 typedef struct kw_cuda_conv_shape {
   kw_cuda_divider blocks_of_point; /* = blocks */
-  kw_cuda_divider tiles_n, tiles_m, groups; /* a tile's number is ((part * groups + group) * tiles_m + m) * tiles_n + n */
+  kw_cuda_divider tiles_n, tiles_m,
+      groups; /* a tile's number is ((part * groups + group) * tiles_m + m) * tiles_n + n */
   uint32_t tiles;
   int32_t rows, columns;
   int32_t images;
-  int32_t c, k;            /* channels of a group in x and y */
+  int32_t c, k;             /* channels of a group in x and y */
   int32_t group_a, group_b; /* channels from one group to the next in the images that TMA reads */
-  int32_t blocks;          /* of channels at one filter point */
-  int32_t steps, of_slice; /* backward weight: blocks of output points, in all and of one slice */
+  int32_t blocks;           /* of channels at one filter point */
+  int32_t steps, of_slice;  /* backward weight: blocks of output points, in all and of one slice */
   int32_t merged;
   int32_t filter_points;
   int32_t volume; /* TMA walks through three axes, else through two */

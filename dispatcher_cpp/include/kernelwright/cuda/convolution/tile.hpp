@@ -8,8 +8,8 @@
 
 namespace kernelwright::cuda::conv {
 
-// Launches let workgroups start while the kernel before drains. They wait for all of its results here, before they touch
-// memory, and let the next kernel's workgroups come as soon as there is room.
+// Launches let workgroups start while the kernel before drains. They wait for all of its results here, before they
+// touch memory, and let the next kernel's workgroups come as soon as there is room.
 CUTLASS_DEVICE void wait_for_kernels_before() {
   asm volatile("griddepcontrol.wait;" ::: "memory");
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");

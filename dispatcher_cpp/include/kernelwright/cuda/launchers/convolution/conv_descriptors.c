@@ -72,9 +72,9 @@ kw_status kw_cuda_conv_describe_box(const kw_kernel* kernel, const char* what, u
   for (int i = 0; i < 3; ++i) strides[i] = (cuuint64_t)stride[i] * ELEMENT;
   const kw_status status = kw_cuda_driver_function("cuTensorMapEncodeTiled", &slot, &encode);
   if (status != KW_OK) return status;
-  const CUresult result = ((encode_tiled)encode)(
-      map, type_of(dtype), 4, (void*)(uintptr_t)at, dims, strides, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
-      CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUresult result = ((encode_tiled)encode)(map, type_of(dtype), 4, (void*)(uintptr_t)at, dims, strides, box, ones,
+                                                 CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+                                                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return encoded(kernel, what, result);
 }
 

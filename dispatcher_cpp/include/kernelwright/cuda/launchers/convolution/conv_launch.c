@@ -92,8 +92,7 @@ static kw_status pack(const kw_kernel* kernel, const kw_cuda_conv_plan* plan, co
   return start_helper(kernel, conv->pack, params.count, &params, stream);
 }
 
-static kw_status sum(const kw_kernel* kernel, const kw_cuda_conv_plan* plan, const void* from, void* to,
-                     void* stream) {
+static kw_status sum(const kw_kernel* kernel, const kw_cuda_conv_plan* plan, const void* from, void* to, void* stream) {
   const kw_cuda_conv* conv = (const kw_cuda_conv*)kernel->traits;
   const kw_conv_problem* p = &plan->problem;
   const int64_t lines = p->k * plan->shape.filter_points;
@@ -147,7 +146,8 @@ static kw_status launch_here(const kw_kernel* kernel, const kw_cuda_conv_plan* p
   const void *a = weight ? args->b : args->a, *b = weight ? args->a : args->b;
   int multiprocessors = 0;
   kw_status status = kw_cuda_multiprocessors(launch->device, &multiprocessors);
-  if (status == KW_OK) status = kw_cuda_prepare(conv->function, (int)conv->shared_bytes, launch->device, conv->prepared);
+  if (status == KW_OK)
+    status = kw_cuda_prepare(conv->function, (int)conv->shared_bytes, launch->device, conv->prepared);
   if (status != KW_OK) return status;
   if (conv->traits.depthwise) return kw_cuda_conv_launch_direct(kernel, p, launch, args);
   if (p->n > 0)
@@ -166,8 +166,10 @@ static kw_status launch_here(const kw_kernel* kernel, const kw_cuda_conv_plan* p
   params.beta = (float)p->beta;
   if (status == KW_OK) status = kw_cuda_conv_describe(kernel, plan, a, b, &params);
   if (status != KW_OK) return status;
-  const uint32_t blocks = params.shape.tiles < (uint32_t)multiprocessors ? params.shape.tiles : (uint32_t)multiprocessors;
-  status = kw_cuda_conv_start(kernel, conv->function, blocks, conv->threads, conv->shared_bytes, &params, launch->stream);
+  const uint32_t blocks =
+      params.shape.tiles < (uint32_t)multiprocessors ? params.shape.tiles : (uint32_t)multiprocessors;
+  status =
+      kw_cuda_conv_start(kernel, conv->function, blocks, conv->threads, conv->shared_bytes, &params, launch->stream);
   if (status != KW_OK || !plan->sums) return status;
   return sum(kernel, plan, params.d, args->d, launch->stream);
 }

@@ -36,7 +36,8 @@ kw_cuda_divider kw_cuda_conv_divider(int64_t divisor) {
   while ((INT64_C(1) << bits) < divisor) ++bits;
   if (divisor == 1) return (kw_cuda_divider){1, 0, 0};
   const uint64_t power = UINT64_C(1) << (31 + bits);
-  return (kw_cuda_divider){(uint32_t)divisor, (uint32_t)((power + (uint64_t)divisor - 1) / (uint64_t)divisor), bits - 1};
+  return (kw_cuda_divider){(uint32_t)divisor, (uint32_t)((power + (uint64_t)divisor - 1) / (uint64_t)divisor),
+                           bits - 1};
 }
 
 /* Forward and backward weight: output i meets filter point t at i * stride + t * dilation - pad_left. */
@@ -125,8 +126,7 @@ static int evenly_spaced(const int64_t* strides, const kw_conv_problem* p) {
 
 static int is_matrix(const kw_conv_problem* p) {
   return kw_conv_all(p->filter, 1) && kw_conv_all(p->stride, 1) && kw_conv_all(p->pad_left, 0) &&
-         kw_conv_all(p->pad_right, 0) &&
-         evenly_spaced(p->base.op == KW_OP_CONV_FORWARD ? p->stride_x : p->stride_y, p);
+         kw_conv_all(p->pad_right, 0) && evenly_spaced(p->base.op == KW_OP_CONV_FORWARD ? p->stride_x : p->stride_y, p);
 }
 
 static kw_status check_counts(const kw_conv_problem* p, kw_reason reason) {

@@ -30,8 +30,8 @@ KW_HIDDEN kw_status kw_cuda_conv_launch_direct(const kw_kernel* kernel, const kw
                                                const kw_launch* launch, const kw_conv_args* args);
 
 /* A launch of `blocks` workgroups with one struct of parameters. */
-KW_HIDDEN kw_status kw_cuda_conv_start(const kw_kernel* kernel, const void* function, uint32_t blocks,
-                                       uint32_t threads, uint32_t shared_bytes, void* params, void* stream);
+KW_HIDDEN kw_status kw_cuda_conv_start(const kw_kernel* kernel, const void* function, uint32_t blocks, uint32_t threads,
+                                       uint32_t shared_bytes, void* params, void* stream);
 
 /* TMA's descriptor of four dimensions of 16-bit elements, the first one dense; stride is of the others, in elements. */
 KW_HIDDEN kw_status kw_cuda_conv_describe_box(const kw_kernel* kernel, const char* what, uint32_t dtype,
