@@ -70,6 +70,7 @@ class RowNorm:
     shorthands: Mapping[str, Any] = {}
     sets = RowNormSets()
     generator = None
+    time_model = None
     attributes = flat_names(RowNormSpec)
     backends = ("cpu",)
 

@@ -168,6 +168,10 @@ kw_status prefer_small(void* user, const kw_problem*, kw_candidate* candidates, 
   return KW_OK;
 }
 kw_status refuse_all(void*, const kw_problem*, kw_candidate*, uint64_t) { return KW_OK; }
+kw_status judge_large(void* user, const kw_problem* problem, kw_candidate* candidates, uint64_t count) {
+  const auto* gemm = reinterpret_cast<const kw_gemm_problem*>(problem);
+  return gemm->m < 64 ? KW_UNSUPPORTED : prefer_small(user, problem, candidates, count);
+}
 kw_status broken(void*, const kw_problem*, kw_candidate*, uint64_t) { return KW_OUT_OF_MEMORY; }
 
 void callbacks_score() {
@@ -186,6 +190,15 @@ void callbacks_score() {
   CHECK(kw_dispatcher_set_selection(h.d, &options) == KW_OK);
   const kw_plan* plan = nullptr;
   CHECK_FAILS(kw_dispatcher_select(h.d, &p.base, &plan), KW_NO_KERNEL, "ruled out");
+  options.score = judge_large;
+  CHECK(kw_dispatcher_set_selection(h.d, &options) == KW_OK);
+  CHECK(h.chosen(p, &reason) == "gemm_fp32_rcr_32x32x32" && reason == "best of 2 by tiny_model");
+  const kw_gemm_problem small = make_problem(4, 64, 64);
+  Handle analytic;
+  CHECK(analytic.add("good") == KW_OK);
+  CHECK(h.chosen(small, &reason) == analytic.chosen(small));
+  CHECK(contains(reason, "fastest predicted of ") && contains(reason, ": not judged by tiny_model"));
+  CHECK(contains(h.explain(small), ": not judged by tiny_model"));
   options.score = broken;
   CHECK(kw_dispatcher_set_selection(h.d, &options) == KW_OK);
   CHECK_FAILS(kw_dispatcher_select(h.d, &p.base, &plan), KW_OUT_OF_MEMORY, "tiny_model failed");
@@ -426,6 +439,7 @@ int main(int argc, char** argv) {
   variants();
   stages();
   convolution();
+  attention();
   if (failures() == 0) puts("dispatcher: all tests passed");
   return failures() == 0 ? 0 : 1;
 }

@@ -1,8 +1,9 @@
 """Builds sm_90a libraries by ``Registry.build`` with this machine's nvcc and gcc, into the folders the tests look in.
 
 ``python3 tests/gpu/build_here.py --cutlass FOLDER`` builds tests/gpu/kernels.json into .gpu/sm_90a; with ``--members
-N`` a seeded sample of N members of the preselected sets into .gpu/members, where those that do not compile are left out
-and listed. FOLDER is where the nvidia-cutlass wheel is unpacked or installed. Needs no GPU.
+N`` a seeded sample of N members of the preselected sets into .gpu/members; with ``--specs FILE`` the kernels of another
+file into .gpu/NAME, its name without suffix. Kernels that do not compile are left out and listed. FOLDER is where the
+nvidia-cutlass wheel is unpacked or installed. Needs no GPU.
 """
 
 from __future__ import annotations
@@ -105,17 +106,21 @@ def main() -> int:
     parser.add_argument("--cuda", type=Path, default=Path("/usr/local/cuda"))
     parser.add_argument("--gcc", default="/usr/bin/gcc")
     parser.add_argument("--members", type=int, help="a sample of so many members instead")
+    parser.add_argument("--specs", type=Path, help="the kernels of this JSON file instead")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     options = parser.parse_args()
     start = time.monotonic()
     tools = toolchains(str(options.cuda / "bin" / "nvcc"), options.gcc)
     roots = trees(options.cutlass.resolve(), options.cuda.resolve(), ROOT / ".gpu" / "trees")
     more: dict[str, Any] = {"tools": tools, "roots": roots, "jobs": options.jobs}
+    name = ARCH if options.members is None else "members"
     specs = json.loads(Path(__file__).with_name("kernels.json").read_text())
     if options.members is not None:
         specs = sample(options.members)
+    elif options.specs is not None:
+        specs, name = json.loads(options.specs.read_text()), options.specs.stem
     library, failures = build_what_compiles(specs, **more)
-    folder = ROOT / ".gpu" / (ARCH if options.members is None else "members")
+    folder = ROOT / ".gpu" / name
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "failures.json").write_text(json.dumps(failures, indent=1) + "\n")
     for file in library.manifest.path.parent.iterdir():

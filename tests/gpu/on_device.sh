@@ -12,6 +12,10 @@
 #               once for $KERNELWRIGHT_GPU_SECONDS (60), operands, workspaces and streams of the other device; results in
 #               two_gpus_DATE.json; not part of a full pass
 #   sweep       the times that selection is fitted to; not part of a full pass
+#   wide        the kernels of benchmarks/gpu/wide.json, by the machine's nvcc, into .gpu/wide; not part of a full pass
+#   collect     times of every plain bf16 and fp8 kernel (of .gpu/wide if it is there, else of .gpu/sm_90a) on the tile engine's
+#               problems, tuning and held-out, in $KERNELWRIGHT_GPU_SECONDS (300); benchmarks/gpu/collect.py says more. Continues
+#               the tables in $KERNELWRIGHT_COLLECTED; writes collect.tgz; not part of a full pass
 # Without `build` it needs the output of tests/gpu/run in .gpu/. Results go to $OUT, or to .gpu/results. Every part has a
 # time limit, so that one hang costs only itself. Exit status 0: everything passed.
 set -u
@@ -107,6 +111,21 @@ fi
 if wanted sweep; then
   lines=80 run sweep 400 python3 benchmarks/gpu/sweep.py --library .gpu/sm_90a --out "$out/h200_sweep_$date.json" \
     --dtypes "${KERNELWRIGHT_GPU_DTYPES:-bf16,fp8,int8}"
+fi
+if wanted wide; then
+  run wide 400 python3 tests/gpu/build_here.py --cutlass "${KERNELWRIGHT_CUTLASS:?names the folder of the unpacked nvidia-cutlass wheel}" \
+    --specs benchmarks/gpu/wide.json
+fi
+if wanted collect; then
+  seconds=${KERNELWRIGHT_GPU_SECONDS:-300} library=.gpu/sm_90a shipped=${KERNELWRIGHT_SHIPPED:-.gpu/shipped/sm_90a}
+  [ -f .gpu/wide/libgemm.so ] && library=.gpu/wide
+  mkdir -p "$out/collect"
+  [ -d "${KERNELWRIGHT_COLLECTED:-}" ] && cp "$KERNELWRIGHT_COLLECTED"/*.csv "$KERNELWRIGHT_COLLECTED/lost" "$out/collect"
+  set -- --library "$library" --out "$out/collect" --seconds "$seconds"
+  [ -f "$shipped/libgemm.so" ] && set -- "$@" --shipped "$shipped"
+  lines=60 run collect $((seconds + 60)) python3 benchmarks/gpu/collect.py "$@"
+  rm -f "$out/collect/current"
+  tar -czf "$out/collect.tgz" -C "$out" collect && rm -r "$out/collect"
 fi
 echo "failed:${failed:- nothing}"
 [ -z "$failed" ]

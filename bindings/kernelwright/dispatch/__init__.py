@@ -27,16 +27,24 @@ from kernelwright.dispatch.core.explanation import Estimate, Explanation, Ranked
 from kernelwright.dispatch.core.kernel import KernelEntry
 from kernelwright.dispatch.core.plan import BoundPlan, OperationPlan, Selection, Stage
 from kernelwright.dispatch.dispatcher import Dispatcher
+from kernelwright.dispatch.loading.heuristic import Heuristic
 from kernelwright.dispatch.loading.library import KernelLibrary
 from kernelwright.dispatch.loading.manifest import Manifest
+from kernelwright.dispatch.operations.attention import AppendPlan, AppendProblem, AttentionPlan, AttentionProblem
 from kernelwright.dispatch.operations.convolution import ConvPlan, ConvProblem
 from kernelwright.dispatch.operations.gemm import GemmProblem, GroupedGemmProblem, GroupedPlan, Plan
 from kernelwright.dispatch.operations.gemm.operand import Operand, ShuffledB, operand
+from kernelwright.dispatch.recording.recorder import Recording, record
+from kernelwright.dispatch.recording.trace import merge_traces
 
 __all__ = [
     "AbiMismatchError",
+    "AppendPlan",
+    "AppendProblem",
     "ArchMismatchError",
     "ArrayError",
+    "AttentionPlan",
+    "AttentionProblem",
     "BoundPlan",
     "ConvPlan",
     "ConvProblem",
@@ -50,6 +58,7 @@ __all__ = [
     "GemmProblem",
     "GroupedGemmProblem",
     "GroupedPlan",
+    "Heuristic",
     "KernelEntry",
     "KernelLibrary",
     "KernelwrightError",
@@ -65,12 +74,15 @@ __all__ = [
     "Plan",
     "ProblemError",
     "RankedKernel",
+    "Recording",
     "Selection",
     "SelectionError",
     "ShuffledB",
     "Stage",
     "StageExplanation",
     "dtypes",
+    "merge_traces",
     "operand",
+    "record",
     "trim",
 ]

@@ -15,25 +15,30 @@ from kernelwright.dispatch.core.native_dispatcher import NativeDispatcher
 from kernelwright.dispatch.core.operation import Problem
 from kernelwright.dispatch.core.plan import OperationPlan, Selection
 from kernelwright.dispatch.core.selection import Score
+from kernelwright.dispatch.loading.heuristic import Heuristic
 from kernelwright.dispatch.loading.library import KernelLibrary
+from kernelwright.dispatch.operations.attention import AppendPlan, AppendProblem, AttentionPlan, AttentionProblem
+from kernelwright.dispatch.operations.attention.calls import AttentionCalls
+from kernelwright.dispatch.operations.attention.methods import AttentionMethods
 from kernelwright.dispatch.operations.convolution import ConvPlan, ConvProblem
 from kernelwright.dispatch.operations.convolution.calls import ConvCalls, ConvOptions, Padding
 from kernelwright.dispatch.operations.gemm import GemmProblem, GroupedGemmProblem, GroupedPlan, Plan
 from kernelwright.dispatch.operations.gemm.calls import GemmCalls
 from kernelwright.dispatch.operations.gemm.grouped_calls import GroupedGemmCalls
 from kernelwright.dispatch.operations.gemm.operand import ShuffledB
+from kernelwright.dispatch.recording.recorder import record_if_asked
 
 Library = KernelLibrary | str | os.PathLike[str]
 
 
-class Dispatcher:
+class Dispatcher(AttentionMethods):
     """Selects and launches kernels. Threads may share a dispatcher; several may exist at once.
 
     :param libraries: one library or several, loaded ones or paths.
     :param device: a :class:`Device` or its name.
     :param selection: ``"analytic"`` (lowest predicted time), ``"first_fit"`` (highest priority, then name), the name
         or identity of one kernel, or a function that maps a problem and its candidates (a sequence of
-        :class:`KernelEntry`) to one score each; the lowest score wins.
+        :class:`KernelEntry`) to one score each; the lowest score wins; or a :class:`Heuristic`, a learned model.
     :raises ArchMismatchError: for a library of another kind or architecture than the device.
     :raises LibraryLoadError: for a library that the native dispatcher refuses.
     :raises LibraryNotFoundError: if ``libraries`` is empty.
@@ -44,7 +49,10 @@ class Dispatcher:
     """
 
     def __init__(
-        self, libraries: Iterable[Library] | Library, device: Device | str = "cpu", selection: str | Score = "analytic"
+        self,
+        libraries: Iterable[Library] | Library,
+        device: Device | str = "cpu",
+        selection: str | Score | Heuristic = "analytic",
     ) -> None:
         """Load libraries given as paths and register every kernel."""
         self.device = Device.of(device)
@@ -54,11 +62,13 @@ class Dispatcher:
         for library in self.libraries:
             _check_kind(library, self.device)
         kernels = {kernel.identity: kernel for library in self.libraries for kernel in library.kernels}
+        record_if_asked()
         self._core = NativeDispatcher(self.device, kernels, [library.descriptor for library in self.libraries])
         self._core.select_by(selection)
         self._gemm = GemmCalls(self._core)
         self._grouped_gemm = GroupedGemmCalls(self._core)
         self._conv = ConvCalls(self._core)
+        self._attention = AttentionCalls(self._core)
 
     @property
     def kernels(self) -> tuple[KernelEntry, ...]:
@@ -91,6 +101,10 @@ class Dispatcher:
     def plan(self, problem: GroupedGemmProblem) -> GroupedPlan: ...
     @overload
     def plan(self, problem: ConvProblem) -> ConvPlan: ...
+    @overload
+    def plan(self, problem: AttentionProblem) -> AttentionPlan: ...
+    @overload
+    def plan(self, problem: AppendProblem) -> AppendPlan: ...
     @overload
     def plan(self, problem: Problem) -> OperationPlan[Any]: ...
     def plan(self, problem: Problem) -> OperationPlan[Any]:

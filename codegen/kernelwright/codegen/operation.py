@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
@@ -21,6 +21,7 @@ __all__ = [
     "KernelSets",
     "Operation",
     "Shorthand",
+    "TimeModel",
     "operation",
     "operation_names",
     "register",
@@ -125,6 +126,22 @@ class KernelGenerator(Protocol):
         """
 
 
+class TimeModel(Protocol):
+    """Predicts times of kernels that need not be built. Problems are what ``read`` returns."""
+
+    def read(self, problem: Mapping[str, Any]) -> Any:
+        """A problem of its JSON fields. SpecError for unknown fields and values of the wrong kind."""
+
+    def key(self, posed: Any) -> Hashable:
+        """Equal for problems that one measurement stands for."""
+
+    def candidate_sets(self, posed: Any) -> tuple[str, ...]:
+        """The kernel sets that could serve a problem."""
+
+    def microseconds(self, kernel: Kernel, posed: Any, arch: Arch) -> float | None:
+        """Predicted time of a launch; None if the kernel does not serve the problem."""
+
+
 class Operation(Protocol):
     """One operation: its spec, and all that the stages of a build ask about specs and kernels of it.
 
@@ -150,6 +167,10 @@ class Operation(Protocol):
     @property
     def generator(self) -> KernelGenerator | None:
         """What ``kernelwright generate`` offers for it, if anything."""
+
+    @property
+    def time_model(self) -> TimeModel | None:
+        """What predicts times of its kernels, if anything does."""
 
     @property
     def attributes(self) -> tuple[str, ...]:

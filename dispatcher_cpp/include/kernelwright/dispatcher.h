@@ -76,7 +76,9 @@ typedef enum kw_provider {
   KW_SELECT_CALLBACK = 3   /* lowest score of a caller's function; ties like first fit */
 } kw_provider;
 
-/* Scores candidates. Called with the dispatcher locked: it must not call back into it. A failure fails the selection.
+/* Scores candidates. Called with the dispatcher locked: it must not call back into it. With KW_UNSUPPORTED it leaves
+ * the problem to the predicted times, as of KW_SELECT_ANALYTIC, and reasons say so. Any other failure fails the
+ * selection.
  */
 typedef kw_status (*kw_score_fn)(void* user, const kw_problem* problem, kw_candidate* candidates, uint64_t count);
 

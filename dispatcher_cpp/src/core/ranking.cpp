@@ -91,7 +91,13 @@ kw_status score_by_callback(const Question& question, Ranking* ranking, Vec<Rank
     if (!candidates.push(candidate)) return fail(KW_OUT_OF_MEMORY, "no memory for candidates");
   }
   if (candidates.empty()) return KW_OK;
-  if (kw_status status = selection.score(selection.user, &question.problem, candidates.begin(), candidates.size())) {
+  const kw_status status = selection.score(selection.user, &question.problem, candidates.begin(), candidates.size());
+  if (status == KW_UNSUPPORTED) {
+    ranking->leave_to_estimates();
+    for (Ranked& ranked : *all) ranked.score = ranked.estimate.total_us;
+    return KW_OK;
+  }
+  if (status != KW_OK) {
     return fail(status, "selection by %s failed: %s", provider_name(selection), kw_status_name(status));
   }
   size_t next = 0;
@@ -102,7 +108,7 @@ kw_status score_by_callback(const Question& question, Ranking* ranking, Vec<Rank
     if (ranked.usable) continue;
     Text reason;
     reason.add("ruled out by ").add(provider_name(selection));
-    if (kw_status status = ranking->refuse(&ranked, reason.c_str())) return status;
+    if (kw_status refused = ranking->refuse(&ranked, reason.c_str())) return refused;
   }
   return KW_OK;
 }
@@ -180,6 +186,8 @@ Ranking::~Ranking() {
   for (char* text : texts_) free(text);
 }
 
+void Ranking::leave_to_estimates() { left_to_estimates_ = true; }
+
 kw_status Ranking::refuse(Ranked* ranked, const char* reason) {
   char* copy = strdup(reason);
   if (copy != nullptr && texts_.push(copy)) {
@@ -242,7 +250,11 @@ void Ranking::best_reason(const Question& question, Text* reason) const {
     reason->add("only kernel that fits");
     return;
   }
-  reason->add("best of ").add(usable).add(" by ").add(provider_name(question.selection));
+  if (left_to_estimates_) {
+    reason->add("fastest predicted of ").add(usable).add(": not judged by ").add(provider_name(question.selection));
+  } else {
+    reason->add("best of ").add(usable).add(" by ").add(provider_name(question.selection));
+  }
   if (ranked_[1].score == ranked_[0].score) reason->add(tie_text(*ranked_[0].entry, *ranked_[1].entry));
 }
 

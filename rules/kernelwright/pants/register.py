@@ -12,6 +12,7 @@ from kernelwright.pants.operations.attention import FmhaKernelTarget
 from kernelwright.pants.operations.convolution import ConvKernelTarget
 from kernelwright.pants.operations.gemm import GemmKernelTarget
 from kernelwright.pants.targets import on_demand
+from kernelwright.pants.targets.kernel_heuristic import KernelHeuristicTarget
 from kernelwright.pants.targets.kernel_library import KernelLibraryTarget
 from kernelwright.pants.targets.kernel_set import GeneratedKernelTarget, KernelSetTarget
 from kernelwright.pants.targets.native_library import NativeLibraryTarget
@@ -45,6 +46,7 @@ def target_types() -> Iterable[Type[Target]]:
         KernelSetTarget,
         GeneratedKernelTarget,
         KernelLibraryTarget,
+        KernelHeuristicTarget,
         KernelWheelsTarget,
         NativeLibraryTarget,
         PythonWheelTarget,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import operator
+import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -11,11 +12,13 @@ from typing import Any, TypeVar
 from kernelwright.dispatch.core import native, operation
 from kernelwright.dispatch.core.cache import Cache
 from kernelwright.dispatch.core.device import Device
-from kernelwright.dispatch.core.errors import KernelwrightError, LibraryLoadError, SelectionError
+from kernelwright.dispatch.core.errors import KernelwrightError, LibraryLoadError, NoKernelError, SelectionError
 from kernelwright.dispatch.core.kernel import KernelEntry
 from kernelwright.dispatch.core.operation import Problem
 from kernelwright.dispatch.core.plan import NativePlan, OperationPlan, Stage
 from kernelwright.dispatch.core.selection import Score, ScoreCallback
+from kernelwright.dispatch.loading.heuristic import Heuristic
+from kernelwright.dispatch.recording import counting
 
 PLAN_LIMIT = 4096  # entries of each cache of a dispatcher
 _MAX_UINT32 = 2**32 - 1
@@ -58,10 +61,18 @@ class NativeDispatcher:
         self._caches.append(made)
         return made
 
-    def select_by(self, selection: str | Score) -> None:
+    def select_by(self, selection: str | Score | Heuristic) -> None:
         """See :class:`Dispatcher`. Raises SelectionError."""
         options = native.SelectionOptions(native.sizeof(native.SelectionOptions))
-        if callable(selection):
+        if isinstance(selection, Heuristic):
+            self._heuristic = selection  # its code must stay loaded
+            options.provider = native.SELECT_CALLBACK
+            options.score = selection.score
+            options.label = selection.name.encode()
+            if self.device.kind == "cpu":
+                self._units = ctypes.c_uint32(len(os.sched_getaffinity(0)))
+                options.user = ctypes.addressof(self._units)
+        elif callable(selection):
             self._score = ScoreCallback(selection, self.kernels)
             options.provider = native.SELECT_CALLBACK
             options.score = self._score.native
@@ -71,7 +82,8 @@ class NativeDispatcher:
             options.provider = named.get(selection, native.SELECT_EXPLICIT)
             options.kernel = selection.encode()
         else:
-            raise SelectionError(f"selection is {selection!r}; allowed: 'analytic', 'first_fit', a kernel, a function")
+            allowed = "'analytic', 'first_fit', a kernel, a function, a Heuristic"
+            raise SelectionError(f"selection is {selection!r}; allowed: {allowed}")
         native.check(self.native.kw_dispatcher_set_selection(self.handle, options), SelectionError)
 
     def set_priority(self, kernel: str, priority: int) -> None:
@@ -88,6 +100,20 @@ class NativeDispatcher:
 
     def plan(self, problem: Problem) -> OperationPlan[Any]:
         """The plan for a problem, of the type that its operation says. Raises NoKernelError."""
+        try:
+            return self.plan_reading(problem)
+        except NoKernelError:
+            self.count_refused(problem)
+            raise
+
+    def count_refused(self, problem: Problem) -> None:
+        """Tell who records that no kernel serves a problem."""
+        counter = counting.active()
+        if counter is not None:
+            counter.refused(problem, next(iter(self.kernels.values())).arch)
+
+    def plan_reading(self, problem: Problem) -> OperationPlan[Any]:
+        """:meth:`plan` of one of several readings of the same arrays: another one may be served."""
         plan = self.plans.get(problem)
         if plan is not None:
             return plan

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import struct
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -19,6 +19,7 @@ from kernelwright.dispatch.core.device import Device
 from kernelwright.dispatch.core.errors import ArchMismatchError, ArrayError
 from kernelwright.dispatch.core.kernel import KernelEntry
 from kernelwright.dispatch.core.simulated import Region, SimulatedLaunch
+from kernelwright.dispatch.recording import counting
 
 P = TypeVar("P")
 
@@ -196,6 +197,7 @@ class OperationPlan(Generic[P]):
         self._keep_interpreter = made.device.memory == "cpu" and binder.brief
         self._local = threading.local()
         self._checked: Checked | None = None  # of the last arrays that were checked
+        counting.note(self)
 
     @property
     def kernel(self) -> KernelEntry:
@@ -259,10 +261,14 @@ class OperationPlan(Generic[P]):
         if write_notice is not None:
             write_notice(operands)
 
-    def bound(self, operands: Operands, result: Any, stream: int | None = None) -> BoundPlan:
-        """The plan with its memory; ``result`` is what calls return."""
+    def bound(
+        self, operands: Operands, result: Any, stream: int | None = None, numbers: Mapping[str, int] | None = None
+    ) -> BoundPlan:
+        """The plan with its memory; ``result`` is what calls return, ``numbers`` are other members of its arguments."""
         # Memory of its own: another thread may call it while this one launches other plans.
         state = _LaunchState(self._binder.new_args(), self._ordinal, arena.Arenas())
+        for name, number in (numbers or {}).items():
+            setattr(state.args, name, number)
         self._bind(state, operands, stream, None)
         return BoundPlan(self, state, operands, result)
 
@@ -278,8 +284,15 @@ class OperationPlan(Generic[P]):
     def _call(self, state: _LaunchState, result: object, keep: object) -> Callable[[], Any]:
         """A function that launches with the state's arguments and returns ``result``."""
         if self._simulated is not None:
-            return foreign_call(self._simulated, self._handle, state.frame, state.args, result, keep)
-        return native_call(self._handle, state.frame, state.args, result, self._keep_interpreter, keep)
+            call = foreign_call(self._simulated, self._handle, state.frame, state.args, result, keep)
+        else:
+            call = native_call(self._handle, state.frame, state.args, result, self._keep_interpreter, keep)
+        counter = counting.active()
+        return call if counter is None else counter.counted(self.problem, self.kernel.arch, call)
+
+    def forget_calls(self) -> None:
+        """Make the calls of all threads anew at their next launch."""
+        self._local = threading.local()
 
     def _bind(self, state: _LaunchState, operands: Operands, stream: int | None, workspace_at: int | None) -> None:
         """Check everything, then write the argument struct."""

@@ -18,8 +18,15 @@ from kernelwright.arch import ArchError
 from kernelwright.codegen.interface.cli_cache import cache as cache_command
 from kernelwright.codegen.interface.cli_complete import JitCommand, complete_arch, complete_jit, complete_set
 from kernelwright.codegen.interface.cli_generate import generate
+from kernelwright.codegen.interface.cli_heuristic import heuristic
 from kernelwright.codegen.interface.cli_sign import show_verdicts, sign
-from kernelwright.codegen.interface.exit_codes import EXIT_BAD_INPUT, EXIT_DEFECT, EXIT_FAILED, EXIT_MISMATCH
+from kernelwright.codegen.interface.exit_codes import (
+    EXIT_BAD_INPUT,
+    EXIT_DEFECT,
+    EXIT_FAILED,
+    EXIT_MISMATCH,
+    of_os_error,
+)
 from kernelwright.codegen.operation import operation, operation_names
 from kernelwright.codegen.selecting.selection import Selection, load_archs, select
 from kernelwright.codegen.violations import SpecError
@@ -43,9 +50,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_BAD_INPUT
     except BrokenPipeError:
         return 0
-    except (SpecError, ArchError, OSError) as error:
+    except (SpecError, ArchError) as error:
         _complain(str(error))
         return EXIT_BAD_INPUT
+    except OSError as error:
+        _complain(str(error))
+        return of_os_error(error)
     except (ActionError, BrokenKernelError, LimitError) as error:
         _complain(str(error))
         return EXIT_FAILED
@@ -81,6 +91,10 @@ def _kernel_options(command: _Command) -> _Command:
         click.option("--config", metavar="FILE", help="A JSON configuration: lists and ranges of values."),
         click.option("--spec", metavar="FILE", help="A JSON spec, or a list of specs."),
         click.option("--filter", "expression", metavar="EXPR", help="Keep kernels c for which this is true."),
+        click.option("--problems", metavar="FILE", help="A trace of recorded problems; --set or --config: candidates."),
+        click.option("--sweep", metavar="CSV", help="Times of the tile engine, for --problems."),
+        click.option("--budget-kernels", type=int, metavar="N", help="At most so many kernels, with --problems."),
+        click.option("--budget-seconds", type=float, metavar="S", help="Of compiling, estimated; with --problems."),
     )
     for option in reversed(options):
         command = option(command)
@@ -99,7 +113,10 @@ def _toolchain_options(command: _Command) -> _Command:
 @click.option("--count", "as_count", is_flag=True, help="One line per arch: arch, number of kernels.")
 @click.option("--json", "as_json", is_flag=True, help="All fields, as JSON on stdout.")
 @click.option("--export-json", "export", metavar="FILE", help="All fields, as JSON into a file.")
-def list_kernels(as_list: bool, as_count: bool, as_json: bool, export: str | None, **options: Any) -> None:
+@click.option("--explain", is_flag=True, help="With --problems: which problems each kernel is there for.")
+def list_kernels(
+    as_list: bool, as_count: bool, as_json: bool, export: str | None, explain: bool, **options: Any
+) -> None:
     """List the kernels that a rule set, configuration or spec describes."""
     selections = _selections(**options)
     _report_dropped(selections)
@@ -114,10 +131,14 @@ def list_kernels(as_list: bool, as_count: bool, as_json: bool, export: str | Non
     if as_count:
         for selection in selections:
             click.echo(f"{selection.arch.name} {len(selection.kernels)}")
+    if explain and not options["problems"]:
+        raise click.UsageError("--explain goes with --problems")
     if as_list or not (as_count or as_json or export):
         for selection in selections:
             for kernel in selection.kernels:
                 click.echo(f"{kernel.arch} {kernel.name} {kernel.identity}")
+                for line in selection.purposes.get(kernel.identity, ()) if explain else ():
+                    click.echo(f"  {line}")
 
 
 @kernelwright.command("render")
@@ -143,6 +164,7 @@ def render(out: str, host: str | None, hip: str | None, cuda: str | None, **opti
 kernelwright.add_command(generate)
 kernelwright.add_command(cache_command)
 kernelwright.add_command(sign)
+kernelwright.add_command(heuristic)
 
 
 @kernelwright.command("plan")
@@ -357,10 +379,17 @@ def _selections(
     spec: str | None,
     expression: str | None,
     limits: Mapping[str, int] | None = None,
+    **recorded: Any,
 ) -> list[Selection]:
-    given = [(kind, value) for kind, value in (("set", rule_set), ("config", config), ("specs", spec)) if value]
+    given: list[tuple[str, Any]] = [
+        (kind, value) for kind, value in (("set", rule_set), ("config", config), ("specs", spec)) if value
+    ]
+    if recorded["problems"]:
+        given = [("problems", _recorded(dict(given), recorded))]
+    elif any(value is not None for value in recorded.values()):
+        raise click.UsageError("--sweep, --budget-kernels and --budget-seconds go with --problems")
     if len(given) != 1:
-        raise click.UsageError("give exactly one of --set, --config and --spec")
+        raise click.UsageError("give exactly one of --set, --config, --spec and --problems")
     known = load_archs(arch_files)
     if not archs and given[0][0] != "set":
         raise click.UsageError(f"give at least one --arch; known: {', '.join(known)}")
@@ -369,6 +398,13 @@ def _selections(
 
         archs = set_archs(given[0][1])
     return select(*given[0], archs, known, expression, limits)
+
+
+def _recorded(candidates: Mapping[str, Any], recorded: Mapping[str, Any]) -> dict[str, Any]:
+    if "specs" in candidates:
+        raise click.UsageError("--problems takes candidates of --set or --config, not of --spec")
+    stated = {key: recorded[key] for key in ("sweep", "budget_kernels", "budget_seconds") if recorded[key] is not None}
+    return {"trace": recorded["problems"], **candidates, **stated}
 
 
 def _stated_limits(texts: Sequence[str]) -> dict[str, int] | None:

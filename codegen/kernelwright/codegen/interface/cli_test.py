@@ -79,7 +79,7 @@ def test_a_config_says_what_it_dropped(capsys: pytest.CaptureFixture[str], tmp_p
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["kernels"], "give exactly one of --set, --config and --spec"),
+        (["kernels"], "give exactly one of --set, --config, --spec and --problems"),
         (["kernels", "--set", "essential", "--config", "x"], "give exactly one of"),
         (["kernels", "--config", "x"], "give at least one --arch; known: gfx1100"),
         (["kernels", "--arch", "gfx942", "--config", "/nonexistent"], "cannot read '/nonexistent'"),

@@ -10,6 +10,7 @@ Request of ``kernelwright plan --request FILE --response FILE`` (a JSON object, 
     set            a set, such as "essential" or "fp16_rcr_compute"
     config         a configuration: an object, or the path of a JSON file (see kernelwright.codegen.selecting.expand)
     specs          [{…}, …] each for every arch
+    problems       {"trace": …, "budget_kernels": …, …}: see kernelwright.codegen.selecting.recorded.choice
     filter       optional expression over kernels (see kernelwright.codegen.selecting.filters)
     limits       optional limits for all kernels of a set, config or specs
     toolchains   optional, {"host": "zig", "hip": "wheel", "cuda": "clang"}; instead of a word an object may choose
@@ -41,6 +42,9 @@ Response to "plan"::
 
 A request of stage "native" has ``output``, ``sources`` (C and C++ files), optionally ``link`` (["dl", …]) and
 ``toolchains``; the response holds the ``actions`` that make the shared library ``output``.
+
+A request of stage "heuristic" has ``model``, the path of a trained selection model, ``output`` and optionally
+``toolchains``; the response holds the ``files`` and ``actions`` that make the shared library ``output``.
 
 A request of stage "headers" has no other key; the response {"files": {path: text}} holds the headers that actions see
 in the trees of our own sources, where the generator was installed from its wheel.
@@ -90,7 +94,7 @@ from typing import Any
 from kernelwright.codegen.backends.registry import ToolchainChoice
 from kernelwright.codegen.violations import SpecError, typed
 
-SOURCES = ("set", "config", "specs")
+SOURCES = ("set", "config", "specs", "problems")
 _KEYS = ("stage", "name", "kernels", "archs", *SOURCES, "filter", "limits", "toolchains", "arch_files")
 _STAGES = ("expand", "plan")
 
@@ -126,7 +130,7 @@ def parse_request(raw: object) -> Request:
     if ("kernels" in raw) + len(sources) != 1:
         raise SpecError(f"a request has exactly one of kernels, {', '.join(SOURCES)}")
     if raw.get("limits") is not None and not sources:
-        raise SpecError("request key 'limits' goes with set, config or specs; listed kernels have their own")
+        raise SpecError("request key 'limits' goes with set, config, specs or problems; listed kernels have their own")
     if sources and not raw.get("archs"):
         raise SpecError(f"request key 'archs' must list at least one arch beside {sources[0]!r}")
     return Request(

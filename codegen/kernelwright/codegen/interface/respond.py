@@ -9,6 +9,7 @@ from kernelwright.codegen.interface.protocol import Request, parse_request
 from kernelwright.codegen.lean.made import respond_tree
 from kernelwright.codegen.packaging.headers import respond_headers
 from kernelwright.codegen.planning.describe import kernel_json, library_json
+from kernelwright.codegen.planning.heuristic import respond_heuristic
 from kernelwright.codegen.planning.native import respond_native
 from kernelwright.codegen.resources.report import ReportError, respond_report
 from kernelwright.codegen.selecting.selection import Selection, find_arch, load_archs, select, select_listed
@@ -23,6 +24,8 @@ def respond(raw: object) -> dict[str, Any]:
     """
     if isinstance(raw, dict) and raw.get("stage") == "native":
         return respond_native(raw)
+    if isinstance(raw, dict) and raw.get("stage") == "heuristic":
+        return respond_heuristic(raw)
     if isinstance(raw, dict) and raw.get("stage") == "headers":
         return respond_headers(raw)
     if isinstance(raw, dict) and raw.get("stage") == "tree":

@@ -66,7 +66,9 @@ def test_limits_reach_the_kernels_of_a_plan() -> None:
     libraries = respond({"stage": "plan", "name": "gemm", "kernels": [*listed, kernel("gfx90a")]})["libraries"]
     stated = {library["arch"]: [item.get("limits") for item in library["kernels"]] for library in libraries}
     assert stated["gfx90a"] == [None] and set(map(str, stated["gfx942"])) == {str(limits)}
-    with pytest.raises(SpecError, match="'limits' goes with set, config or specs; listed kernels have their own"):
+    with pytest.raises(
+        SpecError, match="'limits' goes with set, config, specs or problems; listed kernels have their own"
+    ):
         respond({"stage": "expand", "kernels": [kernel()], "limits": limits})
 
 

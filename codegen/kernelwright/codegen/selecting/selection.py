@@ -13,6 +13,7 @@ from kernelwright.codegen.operation import operation
 from kernelwright.codegen.resources.limits import Limits, parse_limits, strictest
 from kernelwright.codegen.selecting.expand import expand_config, read_json
 from kernelwright.codegen.selecting.filters import apply_filter
+from kernelwright.codegen.selecting.recorded.choice import choose_kernels
 from kernelwright.codegen.selecting.sets import expand_set
 from kernelwright.codegen.selecting.specs import parse_kernel, parse_kernels
 from kernelwright.codegen.violations import SpecError
@@ -20,12 +21,16 @@ from kernelwright.codegen.violations import SpecError
 
 @dataclass(frozen=True)
 class Selection:
-    """Kernels of one architecture, sorted by name, what rules refused, and limits by the identity of kernels."""
+    """Kernels of one architecture, sorted by name, what rules refused, and limits by the identity of kernels.
+
+    ``purposes`` say, by identity, which recorded problems a kernel is there for.
+    """
 
     arch: Arch
     kernels: tuple[Kernel, ...]
     dropped: Mapping[str, int]
     limits: Mapping[str, Limits] = field(default_factory=dict)
+    purposes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def load_archs(files: Iterable[str] = ()) -> dict[str, Arch]:
@@ -48,7 +53,7 @@ def select(
     expression: str | None = None,
     limits: object = None,
 ) -> list[Selection]:
-    """The kernels that a ``set``, ``config`` or ``specs`` (``source``) describes, for each arch of ``names``.
+    """The kernels that a ``set``, ``config``, ``specs`` or ``problems`` (``source``) describes, for each arch.
 
     ``limits`` hold for all of them, beside those that a configuration states.
     ``config`` and ``specs`` are data, or the path of a JSON file that holds them (one spec or a list of them). Raises
@@ -69,6 +74,9 @@ def select(
         elif source == "config":
             expansion = expand_config(value, arch)
             picked.append(_selection(arch, expansion.kernels, expansion.dropped))
+        elif source == "problems":
+            chosen_kernels = choose_kernels(value, arch)
+            picked.append(replace(_selection(arch, chosen_kernels.kernels), purposes=chosen_kernels.purposes))
         else:
             picked.append(_selection(arch, parse_kernels(value, arch)))
     stated = [limits, value.get("limits") if source == "config" else None]
@@ -122,7 +130,10 @@ def filtered(selections: list[Selection], expression: str | None) -> list[Select
         return selections
     matching = set(apply_filter(expression, [kernel for item in selections for kernel in item.kernels]))
     kept = [
-        _selection(item.arch, matching.intersection(item.kernels), item.dropped, item.limits) for item in selections
+        replace(
+            _selection(one.arch, matching.intersection(one.kernels), one.dropped, one.limits), purposes=one.purposes
+        )
+        for one in selections
     ]
     return [item for item in kept if item.kernels]
 

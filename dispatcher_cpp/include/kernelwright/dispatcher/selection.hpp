@@ -64,12 +64,15 @@ class Ranking {
   void to_json(const Question& question, Text* text) const;
   // What to say where no kernel is usable: KW_NO_KERNEL.
   kw_status no_kernel(const Question& question) const;
+  // The callback does not judge the problem: predicted times decide.
+  void leave_to_estimates();
   // Stores a sentence on why a kernel is not used.
   kw_status refuse(Ranked* ranked, const char* reason);
 
  private:
   Vec<Ranked> ranked_;
   Vec<char*> texts_;
+  bool left_to_estimates_ = false;  // a callback does not judge the problem
 };
 
 // How reasons say that another kernel has the same score.

@@ -11,6 +11,8 @@ from pants.engine.addresses import Address
 from pants.engine.target import (
     COMMON_TARGET_FIELDS,
     Field,
+    FloatField,
+    IntField,
     InvalidFieldException,
     OptionalSingleSourceField,
     StringField,
@@ -71,6 +73,32 @@ class KernelFilterField(StringField):
     help = "Keeps the kernels for which the expression holds, e.g. `c.tile_n >= 128 and c.pipeline == 'compv4'`."
 
 
+class KernelProblemsField(OptionalSingleSourceField):
+    alias = "problems"
+    expected_file_extensions = (".json",)
+    help = (
+        "A trace of recorded problems, as `kernelwright.dispatch.record` writes it: the set holds the kernels that"
+        " serve them with the least time in all. The fields `set` or `config` then name the candidates; by default"
+        " these are all preselected kernels of the problems' types."
+    )
+
+
+class KernelSweepField(OptionalSingleSourceField):
+    alias = "sweep"
+    expected_file_extensions = (".csv",)
+    help = "A table of `kernelwright tile-engine bench`, whose times count instead of predicted ones; with `problems`."
+
+
+class BudgetKernelsField(IntField):
+    alias = "budget_kernels"
+    help = "The set holds at most so many kernels for each architecture; with `problems`."
+
+
+class BudgetSecondsField(FloatField):
+    alias = "budget_seconds"
+    help = "The kernels of an architecture take at most so many processor seconds to compile; with `problems`."
+
+
 class KernelSetTarget(TargetGenerator):
     alias = "kernel_set"
     generated_target_cls = GeneratedKernelTarget
@@ -82,6 +110,13 @@ class KernelSetTarget(TargetGenerator):
         RuleSetField,
         KernelConfigField,
         KernelFilterField,
+        KernelProblemsField,
+        KernelSweepField,
+        BudgetKernelsField,
+        BudgetSecondsField,
         LimitsField,
     )
-    help = "Many kernels: a rule set or a configuration for each architecture. Generates one target for each kernel."
+    help = (
+        "Many kernels: a rule set, a configuration, or what recorded problems need, for each architecture. Generates"
+        " one target for each kernel."
+    )

@@ -1,4 +1,4 @@
-"""Build shared libraries of plain C and C++: the native dispatcher and test fixtures."""
+"""Build shared libraries of plain C and C++: the native dispatcher, test fixtures, compiled selection models."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kernelwright.pants.compat import implicitly, rule
 from kernelwright.pants.engine import digests
+from kernelwright.pants.targets.kernel_heuristic import HeuristicModelField, HeuristicOutputField
 from kernelwright.pants.targets.native_library import NativeLinkField, NativeOutputField, NativeSourcesField
 from kernelwright.pants.util_rules import actions, codegen
 from kernelwright.pants.util_rules.actions import Action, ActionsRequest
@@ -74,5 +75,32 @@ async def native_library_as_resource(request: NativeLibraryAsResource) -> Genera
     return GeneratedSources(await digests.snapshot(built.digest))
 
 
+class HeuristicAsResource(GenerateSourcesRequest):
+    """A compiled model as a resource of a Python target that depends on it."""
+
+    input = HeuristicModelField
+    output = ResourceSourceField
+
+
+@rule(desc="Compile selection model", level=LogLevel.DEBUG)
+async def heuristic_as_resource(request: HeuristicAsResource, toolchains: Toolchains) -> GeneratedSources:
+    target = request.protocol_target
+    output, origin = target[HeuristicOutputField].value or "", str(target.address)
+    body = {
+        "stage": "heuristic",
+        "model": target[HeuristicModelField].file_path,
+        "output": output,
+        "toolchains": toolchains.to_json(),
+    }
+    inputs = request.protocol_sources.digest
+    asked = CodegenRequest("plan", json.dumps(body, sort_keys=True), f"Plan {origin}", origin, inputs)
+    response = (await codegen.run_codegen(asked, **implicitly())).parse()
+    sources = await digests.create([(file["path"], file["text"].encode()) for file in response["files"]])
+    steps = tuple(Action.parse(action) for action in response["actions"])
+    built = await actions.run_actions(ActionsRequest((), steps, (output,), sources), **implicitly())
+    return GeneratedSources(await digests.snapshot(built.digest))
+
+
 def rules() -> list[object]:
-    return [*collect_rules(), UnionRule(GenerateSourcesRequest, NativeLibraryAsResource)]
+    requests = (NativeLibraryAsResource, HeuristicAsResource)
+    return [*collect_rules(), *(UnionRule(GenerateSourcesRequest, one) for one in requests)]

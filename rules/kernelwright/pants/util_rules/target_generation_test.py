@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -17,12 +18,15 @@ from pants.engine.target import Dependencies, DependenciesRequest, Targets
 from pants.testutil.rule_runner import RuleRunner
 
 
+def _source(asked: dict[str, Any]) -> str:
+    return str(asked.get("set") or asked.get("config") or asked["problems"]["trace"])
+
+
 @in_place_of(codegen.run_codegen)
 async def fake_codegen(request: CodegenRequest) -> CodegenResponse:
     asked = json.loads(request.request)
     expanded = [
-        {"arch": arch, "name": f"k_{asked.get('set') or asked['config']}", "identity": "0" * 64, "spec": asked}
-        for arch in asked["archs"]
+        {"arch": arch, "name": f"k_{_source(asked)}", "identity": "0" * 64, "spec": asked} for arch in asked["archs"]
     ]
     return CodegenResponse(json.dumps({"kernels": expanded}))
 
@@ -68,7 +72,32 @@ def test_a_config_is_a_file_of_the_target(runner: RuleRunner) -> None:
 @pytest.mark.parametrize("fields", ["", ", set='essential', config='c.json'"])
 def test_neither_or_both_sources_are_refused(runner: RuleRunner, fields: str) -> None:
     runner.write_files({"k/BUILD": f"kernel_set(name='s', archs=['gfx942']{fields})", "k/c.json": "{}"})
-    with pytest.raises(ExecutionError, match="k:s: give exactly one of the fields set and config"):
+    with pytest.raises(ExecutionError, match="k:s: give exactly one of the fields set, config and problems"):
+        generated(runner, "gfx942/k_essential")
+
+
+def test_recorded_problems_go_to_the_generator_with_their_budget(runner: RuleRunner) -> None:
+    fields = "problems='t.json', sweep='s.csv', set='fp16_rcr_all', budget_kernels=4, budget_seconds=90.5"
+    runner.write_files(
+        {"k/BUILD": f"kernel_set(name='s', archs=['gfx942'], {fields})", "k/t.json": "{}", "k/s.csv": "x"}
+    )
+    body = json.loads(generated(runner, "gfx942/k_k/t.json")[ExpandedKernelField].value.canonical)
+    assert body["spec"]["problems"] == {
+        "trace": "k/t.json",
+        "sweep": "k/s.csv",
+        "set": "fp16_rcr_all",
+        "budget_kernels": 4,
+        "budget_seconds": 90.5,
+    }
+
+
+@pytest.mark.parametrize("field", ["sweep='s.csv'", "budget_kernels=4", "budget_seconds=1.0"])
+def test_a_budget_without_problems_is_refused(runner: RuleRunner, field: str) -> None:
+    build = f"kernel_set(name='s', archs=['gfx942'], set='essential', {field})"
+    runner.write_files({"k/BUILD": build, "k/s.csv": "x"})
+    with pytest.raises(
+        ExecutionError, match="k:s: sweep, budget_kernels and budget_seconds go with the field problems"
+    ):
         generated(runner, "gfx942/k_essential")
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import datetime
-import fnmatch
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,11 @@ import click
 from kernelwright.arch import load
 from kernelwright.dispatch import Device, Dispatcher, KernelEntry, KernelLibrary, KernelwrightError, NoKernelError
 from kernelwright.tile_engine.bench import measure
+from kernelwright.tile_engine.interface.enumerate_command import enumerate_command
+from kernelwright.tile_engine.interface.learning_commands import evaluate_command, train_command, validate_command
+from kernelwright.tile_engine.interface.patterns import Patterns, pattern_options
 from kernelwright.tile_engine.interface.progress import ProgressLine
+from kernelwright.tile_engine.interface.release_command import release_command
 from kernelwright.tile_engine.measuring.executors import require_timed
 from kernelwright.tile_engine.measuring.isolation import Child
 from kernelwright.tile_engine.measuring.measure import OK, REFUSED
@@ -31,6 +35,10 @@ _FAILED, _BAD_INPUT, _WRONG = 1, 2, 3
 @click.group("tile-engine", context_settings={"help_option_names": ["-h", "--help"]})
 def tile_engine() -> None:
     """Measure kernels on problems of public models."""
+
+
+for _command in (enumerate_command, train_command, evaluate_command, validate_command, release_command):
+    tile_engine.add_command(_command)
 
 
 @tile_engine.command("problems")
@@ -53,9 +61,7 @@ def list_problems(named: str | None, variant: str) -> None:
 @click.option("--library", required=True, type=click.Path(path_type=Path), help="Folder with <arch>/manifest.json.")
 @click.option("--device", default="cpu", show_default=True, help="cpu, cuda:N or sim:ARCH.")
 @click.option("--problems", "named", required=True, help="A key of `tile-engine problems`, or a JSON file.")
-@click.option("--kernels", multiple=True, help="Only kernels whose name matches a pattern such as *_rcr_*.")
-@click.option("--ignore-kernels", multiple=True, help="No kernel whose name matches a pattern.")
-@click.option("--kernels-file", type=click.Path(path_type=Path), help="A file with one pattern on each line.")
+@pattern_options
 @click.option("--output", required=True, type=click.Path(path_type=Path), help="The CSV file.")
 @click.option("--append", is_flag=True, help="Continue an existing file.")
 @click.option("--resume", is_flag=True, help="Continue an existing file, without the pairs that it has.")
@@ -142,27 +148,10 @@ def _bench(options: dict[str, Any]) -> set[str]:
     return {row["status"] for row in rows}
 
 
-def _matching(kernels: tuple[KernelEntry, ...], options: dict[str, Any], operation: str) -> list[KernelEntry]:
+def _matching(kernels: Sequence[KernelEntry], options: dict[str, Any], operation: str) -> list[KernelEntry]:
     """Kernels of the operation that the patterns choose. ValueError for none."""
-    wanted = list(options["kernels"])
-    if options["kernels_file"]:
-        lines = options["kernels_file"].read_text("utf-8").splitlines()
-        wanted += [line.strip() for line in lines if line.strip() and not line.startswith("#")]
-    found = [
-        kernel
-        for kernel in kernels
-        if str(kernel.spec.get("op", "gemm")) == operation
-        and (not wanted or any(fnmatch.fnmatchcase(kernel.name, pattern) for pattern in wanted))
-        and not any(fnmatch.fnmatchcase(kernel.name, pattern) for pattern in options["ignore_kernels"])
-    ]
-    if not found:
-        raise ValueError(f"no {operation} kernel of the library matches; its kernels: {_some(kernels)}")
-    return found
-
-
-def _some(kernels: tuple[KernelEntry, ...]) -> str:
-    names = [kernel.name for kernel in kernels[:5]]
-    return ", ".join(names) + (f" and {len(kernels) - 5} more" if len(kernels) > 5 else "")
+    served = [kernel for kernel in kernels if str(kernel.spec.get("op", "gemm")) == operation]
+    return Patterns.of(options).matching(served, f"the {len(served)} {operation} kernels of the library")
 
 
 def _done(path: Path) -> set[tuple[int, str]]:
@@ -176,7 +165,7 @@ def main(arguments: list[str] | None = None) -> int:
     except click.ClickException as error:
         error.show()
         return _BAD_INPUT
-    except (ValueError, OSError, KernelwrightError) as error:
+    except (ValueError, OSError, RuntimeError, KernelwrightError) as error:
         click.echo(f"error: {error}", err=True)
         return _BAD_INPUT
     except (KeyboardInterrupt, click.Abort):

@@ -70,7 +70,7 @@ def test_bad_input_says_what_is_allowed(tmp_path: Path, capsys: pytest.CaptureFi
     assert bench(tmp_path, "--device", "hip:0") == 2
     assert "cannot time kernels on hip:0; allowed: cpu, cuda:N, sim:ARCH" in capsys.readouterr().err
     assert bench(tmp_path, "--ignore-kernels", "*") == 2
-    assert "no gemm kernel of the library matches" in capsys.readouterr().err
+    assert "gemm kernels of the library matches; names: " in capsys.readouterr().err
     assert main(["bench", "--library", LIBRARY, "--problems", "nothing", "--output", "x.csv"]) == 2
     assert "'nothing' is neither a file nor a key" in capsys.readouterr().err
 
@@ -80,4 +80,4 @@ def test_problem_sets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.split() == list(KEYS)
     assert main(["problems", "gemm-held-out-bf16"]) == 0
     header, first, *_ = capsys.readouterr().out.splitlines()
-    assert (header, first.rpartition(",")[2]) == ("m,n,k,batch,layout,dtype", "bf16")
+    assert (header, first.rpartition(",")[2]) == ("m,n,k,batch,layout,dtype,dtype_c", "bf16")

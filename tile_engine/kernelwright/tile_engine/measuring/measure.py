@@ -57,6 +57,7 @@ class Measurement:
             plan = dispatcher.plan(self._operation.problem(record))
         except NoKernelError as error:
             return {**report, "status": REFUSED, "reason": str(error)}, []
+        report["choices"] = plan.choices
         try:
             on_device.poison()
             launches = on_device.launches(plan)

@@ -11,7 +11,7 @@ import numpy as np
 from kernelwright.dispatch import GemmProblem, OperationPlan, Plan, ProblemError, dtypes
 from kernelwright.tile_engine.operation import Operands, Record
 
-_DEFAULTS: dict[str, Any] = {"batch": 1, "layout": "rcr", "dtype": "fp16"}
+_DEFAULTS: dict[str, Any] = {"batch": 1, "layout": "rcr", "dtype": "fp16", "dtype_c": ""}
 # Half a unit in the last place, relative to 1; integers are exact.
 _ROUNDOFF = {"fp32": 2.0**-24, "fp16": 2.0**-11, "bf16": 2.0**-8, "int32": 0.0}
 _ROUNDOFF_8_BITS = 2.0**-3  # bf8 has two bits of mantissa
@@ -24,10 +24,13 @@ class Gemm:
     """See :class:`kernelwright.tile_engine.operation.Measurable`."""
 
     name = "gemm"
-    columns: Sequence[str] = ("m", "n", "k", "batch", "layout", "dtype")
+    columns: Sequence[str] = ("m", "n", "k", "batch", "layout", "dtype", "dtype_c")
 
     def read(self, record: Record) -> Record:
-        """Keys are m, n, k and, if they differ from 1, rcr and fp16, batch, layout, dtype; capitals are allowed."""
+        """Keys are m, n, k and, where the defaults are others, batch (1), layout (rcr), dtype (fp16) and dtype_c.
+
+        ``dtype_c`` is the type of the results, by default that of :class:`GemmProblem`. Capitals are allowed.
+        """
         given = {key.lower(): value for key, value in record.items()}
         if unknown := sorted(set(given) - set(self.columns)):
             raise ValueError(f"a GEMM problem has unknown keys {unknown}; allowed: {', '.join(self.columns)}")
@@ -35,16 +38,17 @@ class Gemm:
             raise ValueError(f"a GEMM problem lacks {', '.join(missing)}: {dict(record)!r}")
         whole = {**_DEFAULTS, **given}
         try:
-            self.problem(whole)
+            whole["dtype_c"] = self.problem(whole).dtype_c
         except (ProblemError, TypeError) as error:
             raise ValueError(f"{dict(record)!r}: {error}") from None
         return {key: whole[key] for key in self.columns}
 
     def problem(self, record: Record) -> GemmProblem:
-        """The problem of contiguous matrices."""
+        """The problem of contiguous matrices; the dispatcher chooses the slices of k."""
         m, n, k, batch = (record[key] for key in ("m", "n", "k", "batch"))
         strides = {"stride_a": m * k, "stride_b": k * n, "stride_c": m * n} if batch > 1 else {}
-        return GemmProblem(m, n, k, dtype=record["dtype"], layout=record["layout"], batch=batch, **strides)
+        types = {"dtype": record["dtype"], "dtype_c": record["dtype_c"]}
+        return GemmProblem(m, n, k, layout=record["layout"], batch=batch, split_k=0, **types, **strides)
 
     def operands(self, record: Record, seed: int) -> GemmOperands:
         """Whole numbers of magnitude up to 4."""

@@ -11,7 +11,8 @@ from kernelwright.tile_engine.operation import Measurable, Record
 from kernelwright.tile_engine.problems.gemm import layer_problems
 from kernelwright.tile_engine.problems.models import PARTS
 
-_GEMM_DTYPES = ("fp32", "fp16", "bf16", "fp8", "int8")
+# Of operands, and of results where they differ from GemmProblem's default.
+_GEMM_DTYPES = {"fp32": "", "fp16": "", "bf16": "", "fp8": "bf16", "int8": ""}
 _GEMM = {f"gemm-{part}-{dtype}": (part, dtype) for part in PARTS for dtype in _GEMM_DTYPES}
 KEYS: tuple[str, ...] = tuple(_GEMM)
 
@@ -25,7 +26,8 @@ def problems(operation: Measurable, named: str) -> tuple[Record, ...]:
     if named in _GEMM:
         part, dtype = _GEMM[named]
         shapes = dict.fromkeys((problem.m, problem.n, problem.k) for problem in layer_problems(part))
-        raw: Sequence[Any] = [{"m": m, "n": n, "k": k, "dtype": dtype} for m, n, k in shapes]
+        types = {"dtype": dtype, "dtype_c": _GEMM_DTYPES[dtype]}
+        raw: Sequence[Any] = [{"m": m, "n": n, "k": k, **types} for m, n, k in shapes]
     else:
         raw = _read(named)
     found = tuple(dict.fromkeys(_frozen(operation.read(_record(one))) for one in raw))

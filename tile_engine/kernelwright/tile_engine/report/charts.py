@@ -57,7 +57,10 @@ def heat_map(times: Sequence[Timed]) -> Figure:
     names = {one.identity: one.kernel for one in times}
     kernels = sorted(names, key=lambda identity: (-wins.get(identity, 0), names[identity]))[:_MOST_KERNELS]
     problems = list(fastest)[:_MOST_PROBLEMS]
-    share = {(one.problem, one.identity): fastest[one.problem].milliseconds / one.milliseconds for one in times}
+    share: dict[tuple[int, str], float] = {}
+    for one in times:  # with the best of its choices
+        reached = fastest[one.problem].milliseconds / one.milliseconds
+        share[one.problem, one.identity] = max(reached, share.get((one.problem, one.identity), 0.0))
     cells = [[share.get((problem, kernel), math.nan) for problem in problems] for kernel in kernels]
     figure, axes = _axes("problem", "", height=1.2 + 0.16 * len(kernels))
     image = axes.imshow(cells, aspect="auto", vmin=0, vmax=1, cmap="viridis", interpolation="nearest")
@@ -65,6 +68,16 @@ def heat_map(times: Sequence[Timed]) -> Figure:
     axes.set_xticks(range(len(problems)), [str(problem) for problem in problems], fontsize=4, rotation=90)
     bar = figure.colorbar(image, ax=axes, fraction=0.02, pad=0.01)
     bar.ax.tick_params(colors=_NEUTRAL, labelsize=6)
+    return figure
+
+
+def predicted_rates(tflops: Sequence[float], scores: Sequence[float]) -> Figure:
+    """Measured rates over those that a model's scores stand for."""
+    figure, axes = _axes("predicted TFLOP/s", "measured TFLOP/s", height=5)
+    predicted = [max(math.expm1(score), 1e-6) for score in scores]
+    axes.loglog(predicted, tflops, ".", ms=3, color=_BLUE)
+    ends = [min(*predicted, *tflops), max(*predicted, *tflops)]
+    axes.plot(ends, ends, color=_NEUTRAL, lw=1)
     return figure
 
 

@@ -17,6 +17,7 @@ class Timed:
     """A right kernel on a problem.
 
     :ivar problem: the problem's index.
+    :ivar choices: what was chosen for the launch, such as ``split_k=4``; empty if nothing was open.
     :ivar milliseconds: median time of a launch.
     :ivar selected: whether the dispatcher chooses this kernel for the problem.
     """
@@ -24,21 +25,22 @@ class Timed:
     problem: int
     identity: str
     kernel: str
+    choices: str
     milliseconds: float
     selected: bool
     cells: Cells
 
 
 def timed(rows: Iterable[Cells]) -> list[Timed]:
-    """The rows with times; of several rows of a pair the last, which a repeated run appended."""
-    found: dict[tuple[int, str], Timed] = {}
+    """The rows with times; of several rows of a kernel, problem and choices the last, which a repeated run appended."""
+    found: dict[tuple[int, str, str], Timed] = {}
     for cells in rows:
         if cells["status"] == OK and cells["latency_ms"]:
             one = Timed(
-                int(cells["problem_idx"]), cells["identity"], cells["kernel"], float(cells["latency_ms"]),
-                cells["selected"] == "1", cells,
+                int(cells["problem_idx"]), cells["identity"], cells["kernel"], cells.get("choices", ""),
+                float(cells["latency_ms"]), cells["selected"] == "1", cells,
             )  # fmt: skip
-            found[one.problem, one.identity] = one
+            found[one.problem, one.identity, one.choices] = one
     return list(found.values())
 
 
@@ -102,7 +104,7 @@ def changes(old: Sequence[Timed], new: Sequence[Timed]) -> list[Change]:
 
     Problems are matched by their index, so both tables must be of one problem set.
     """
-    before = {(one.problem, one.identity): one for one in old}
-    pairs = [(before[key], one) for one in new if (key := (one.problem, one.identity)) in before]
+    before = {(one.problem, one.identity, one.choices): one for one in old}
+    pairs = [(before[key], one) for one in new if (key := (one.problem, one.identity, one.choices)) in before]
     found = [Change(after.milliseconds / earlier.milliseconds, earlier, after) for earlier, after in pairs]
     return sorted(found, key=lambda change: -change.ratio)

@@ -15,6 +15,14 @@ def cells(kernel: str, problem: int, ms: str, status: str = "ok", selected: str 
     return {**row, "status": status, "selected": selected}
 
 
+def test_choices_of_a_kernel_are_apart_and_its_best_counts_for_a_cover() -> None:
+    rows = [{**cells("a", 0, ms), "choices": f"split_k={slices}"} for slices, ms in ((1, "3"), (2, "1"), (4, "2"))]
+    times = timed([*rows, cells("b", 0, "1.5")])
+    assert [row.milliseconds for row in times] == [3.0, 1.0, 2.0, 1.5]
+    assert best(times)[0].choices == "split_k=2" and len(changes(times, times)) == 4
+    assert [(step.kernel, step.efficiency) for step in greedy_cover(times)] == [("a", 1.0)]
+
+
 def one(kernel: str, problem: int, ms: float, selected: bool = False) -> Timed:
     return timed([cells(kernel, problem, str(ms), selected="1" if selected else "")])[0]
 

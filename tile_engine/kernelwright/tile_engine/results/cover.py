@@ -38,7 +38,8 @@ def greedy_cover(times: Sequence[Timed], cost: Callable[[str], float] = lambda i
     shares: dict[str, dict[int, float]] = {}
     names: dict[str, str] = {}
     for one in times:
-        shares.setdefault(one.identity, {})[one.problem] = fastest[one.problem] / one.milliseconds
+        of_kernel = shares.setdefault(one.identity, {})
+        of_kernel[one.problem] = max(of_kernel.get(one.problem, 0.0), fastest[one.problem] / one.milliseconds)
         names[one.identity] = one.kernel
     reached = dict.fromkeys(fastest, UNSERVED)
     steps: list[Step] = []

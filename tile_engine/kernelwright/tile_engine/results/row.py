@@ -15,7 +15,7 @@ Row = dict[str, Any]
 MEASURED = (
     *("latency_ms", "tflops", "non_zero"),
     *("selected", "latency_min_ms", "latency_max_ms", "bandwidth_gb_s", "roofline", "instructions"),
-    *("error", "status", "reason", "identity", "arch", "device", "date", "tags"),
+    *("choices", "error", "status", "reason", "identity", "arch", "device", "date", "tags"),
 )
 
 
@@ -46,7 +46,7 @@ class Table:
         row |= {"identity": report["kernel"], "arch": self.arch.name, "device": self.device, "date": self.date}
         row |= {"status": report["status"], "reason": report["reason"], "tags": self.tags}
         row["selected"] = "1" if selected else ""
-        row |= {key: report[key] for key in ("error", "non_zero") if report.get(key) is not None}
+        row |= {key: report[key] for key in ("error", "non_zero", "choices") if report.get(key) is not None}
         if report.get("instructions"):
             row["instructions"] = ";".join(f"{kind}={count}" for kind, count in report["instructions"].items())
         if report.get("latency_ms"):

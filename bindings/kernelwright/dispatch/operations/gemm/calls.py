@@ -96,17 +96,19 @@ class GemmCalls:
         plan = self.by_views.get(key)
         if plan is not None:
             return plan
-        refused: NoKernelError | None = None
+        refused: tuple[GemmProblem, NoKernelError] | None = None
         for fields in found.readings(epilogue, layout, split_k):
+            problem = GemmProblem(**fields)
             try:
-                made = self._core.plan(GemmProblem(**fields))
+                made = self._core.plan_reading(problem)
             except NoKernelError as error:
-                refused = refused or error
+                refused = refused or (problem, error)
                 continue
             assert isinstance(made, Plan)
             return self.by_views.put(key, made)
         assert refused is not None  # there is at least one reading
-        raise refused
+        self._core.count_refused(refused[0])
+        raise refused[1]
 
     def shuffle_b(self, b: Any, m: int, dtype_c: str, layout: str | None, fields: dict[str, Any]) -> ShuffledB:
         """See :meth:`Dispatcher.shuffle_b`."""

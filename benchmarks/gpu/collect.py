@@ -1,0 +1,93 @@
+"""Times of every plain kernel of a library on the tile engine's problems: what sets and selectors are chosen by.
+
+``python benchmarks/gpu/collect.py --library FOLDER --shipped FOLDER --out FOLDER --seconds 300`` needs folders of
+libgemm.so and manifest.json, and $KERNELWRIGHT_LIBRARY. It writes a table of the tile engine for each set of problems:
+bf16 before fp8, tuning problems before held-out ones, a set's problems in a shuffled order, so that a run that ends
+early holds a fair part. The same command continues where it ended. Held-out problems only measure. Beside the kernels
+stand references, as rows of status "reference": torch's calls, the choice of the dispatcher from the shipped library,
+and, on held-out problems, the first eight choices of cuBLASLt's heuristic.
+
+Each call is compared with an exact product first. Times are medians of CUDA graphs over operands that leave L2 cold, in
+turns; a kernel that is 1.5 times slower than the fastest one is timed once (``rounds`` in the tags says how often).
+A kernel that hangs or ends the process costs itself: it is listed in the file ``lost``, and the next process goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+# Sets of problems, and the share of the time at which each ends; what one leaves over is the next one's.
+JOBS = (
+    ("gemm-tuning-bf16", 0.42),
+    ("gemm-held-out-bf16", 0.70),
+    ("gemm-tuning-fp8", 0.87),
+    ("gemm-held-out-fp8", 1.0),
+)
+START_S = 90.0  # for imports, loading and the first problem
+SILENT_S = 25.0  # that one launch may take
+WORKER = Path(__file__).with_name("collect_worker.py")
+
+
+def run_once(command: list[str], current: Path, end: float) -> str:
+    """Run a worker; empty if it ended well, else what became of it."""
+    current.unlink(missing_ok=True)
+    started = time.time()
+    worker = subprocess.Popen(command, start_new_session=True)
+    try:
+        while worker.poll() is None:
+            time.sleep(0.5)
+            said = current.stat().st_mtime if current.exists() and current.stat().st_size else None
+            silent = time.time() - (said or started)
+            if silent > (SILENT_S if said else START_S):
+                return f"silent for {silent:.0f} s"
+            if time.time() > end + SILENT_S:
+                return "time is over"
+    finally:
+        if worker.poll() is None:
+            os.killpg(worker.pid, signal.SIGKILL)
+            worker.wait()
+    return "" if worker.returncode == 0 else f"exit code {worker.returncode}"
+
+
+def main() -> int:
+    """Run workers until all is measured or the time is over; 1 if none could start."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--library", type=Path, required=True, help="folder of libgemm.so and manifest.json")
+    parser.add_argument("--shipped", type=Path, help="the folder of the library that ships")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seconds", type=float, default=300.0)
+    parser.add_argument("--only", help="sets of problems, separated by commas")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    current, lost = options.out / "current", options.out / "lost"
+    lost.touch()
+    start = time.time()
+    wanted = [key for key, _ in JOBS] if options.only is None else options.only.split(",")
+    jobs = [f"{key}={start + share * options.seconds}" for key, share in JOBS if key in wanted]
+    command = [sys.executable, str(WORKER), "--library", str(options.library), "--out", str(options.out)]
+    command += ["--shipped", str(options.shipped)] if options.shipped else []
+    command += [word for job in jobs for word in ("--job", job)]
+    while time.time() < start + options.seconds:
+        ended = run_once(command, current, start + options.seconds)
+        if not ended:
+            return 0
+        if not current.exists() or not current.stat().st_size:
+            print(f"the worker ended before its first launch: {ended}")
+            return 1
+        _, job, problem, identity, choices = json.loads(current.read_text())
+        print(f"lost: {job} {problem} {identity} {choices}: {ended}", flush=True)
+        one = {"job": job, "problem": problem, "identity": identity, "choices": choices, "reason": ended}
+        with lost.open("a") as file:
+            file.write(json.dumps(one) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+"""Where plans meet a recorder. While nobody records, launches cost nothing more: plans keep their calls."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any, Protocol
+
+
+class Counter(Protocol):
+    """Who counts launches."""
+
+    def counted(self, problem: Any, arch: str, launch: Callable[[], Any]) -> Callable[[], Any]:
+        """``launch``, each call of which counts; for one thread at a time."""
+
+    def refused(self, problem: Any, arch: str) -> None:
+        """Count a problem that no kernel serves."""
+
+
+class Recorded(Protocol):
+    """What keeps calls for threads: a plan."""
+
+    def forget_calls(self) -> None:
+        """Make the calls of all threads anew at their next launch."""
+
+
+class _Active:
+    counter: Counter | None = None
+
+
+_plans: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def active() -> Counter | None:
+    """Who counts, if anybody does."""
+    return _Active.counter
+
+
+def switch(counter: Counter | None) -> None:
+    """Let ``counter`` count from now on, or nobody. Threads that launch meanwhile finish as they began."""
+    _Active.counter = counter
+    for plan in _living():
+        plan.forget_calls()
+
+
+def note(plan: Recorded) -> None:
+    """Remember a plan as long as it lives."""
+    _plans.add(plan)
+
+
+def _living() -> list[Recorded]:
+    while True:
+        try:
+            return list(_plans)
+        except RuntimeError:  # another thread has made a plan
+            continue

@@ -1,0 +1,49 @@
+"""The C source of a model: features as the schema has them, trees as tables, and a function that scores candidates."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from kernelwright.codegen.heuristics.model import Model
+from kernelwright.codegen.heuristics.schema import schema_of
+from kernelwright.codegen.templates import read_template, render_template
+from kernelwright.codegen.violations import SpecError
+
+
+def emit(model: Model, name: str) -> str:
+    """C99 that includes this project's headers alone. SpecError for a name that is no C identifier."""
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", name):
+        raise SpecError(f"a heuristic's name is {name!r}; allowed: a C identifier of at most 64 characters")
+    schema = schema_of(model.op)
+    nodes: list[tuple[str, int, int, int]] = []
+    roots: list[int] = []
+    leaves: list[float] = []
+    for tree in model.trees:
+        first, first_leaf = len(nodes), len(leaves)
+        roots.append(first if tree.feature else -1 - first_leaf)
+        for feature, threshold, left, right in zip(tree.feature, tree.threshold, tree.left, tree.right, strict=True):
+            below, above = (one + first if one >= 0 else one - first_leaf for one in (left, right))
+            nodes.append((_number(threshold), below, above, feature))
+        leaves += tree.leaf
+    used = [one for one in schema.inputs if any(re.search(rf"\b{one}\b", text) for text in schema.features.values())]
+    columns = {feature: index for index, feature in enumerate(schema.features)}
+    variables = {
+        "name": name,
+        "model": model,
+        "inputs": {one: schema.inputs[one] for one in used},
+        "expressions": list(schema.c_expressions.values()),
+        "hull": [(columns[one], _number(low), _number(high)) for one, (low, high) in model.hull.items()],
+        "nodes": nodes or [("0.0", 0, 0, 0)],
+        "roots": roots,
+        "leaves": list(_numbers(leaves)),
+    }
+    return render_template(read_template("kernelwright.codegen.heuristics", "templates/heuristic.c.jinja"), variables)
+
+
+def _numbers(values: Iterable[float]) -> Iterable[str]:
+    return (_number(value) for value in values)
+
+
+def _number(value: float) -> str:
+    return float(value).hex()  # the same bits in C

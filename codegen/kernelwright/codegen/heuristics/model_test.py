@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelwright.codegen.heuristics.emit import emit
+from kernelwright.codegen.heuristics.model import Tree, digest_of, read_model, write_model
+from kernelwright.codegen.heuristics.testing.random_model import random_content
+from kernelwright.codegen.violations import SpecError
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "model.json"
+    write_model(random_content(1), file)
+    return file
+
+
+def test_what_is_written_is_read(path: Path) -> None:
+    model = read_model(path)
+    assert (model.op, model.dtype, model.arch, len(model.trees)) == ("gemm", "fp32", "x86_64_v3", 20)
+    row = [1.0] * len(model.features)
+    assert model.predict(row) == pytest.approx(sum(tree.value(row) for tree in model.trees))
+    assert model.covers(row) and not model.covers([13.0, *row[1:]])
+
+
+@given(st.data())
+def test_a_truncated_model_is_refused(data: st.DataObject) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "m.json")
+        write_model(random_content(2, trees=3), file)
+        text = file.read_text()
+        file.write_text(text[: data.draw(st.integers(0, len(text) - 3))])
+        with pytest.raises(SpecError, match="is no model, or a truncated one"):
+            read_model(file)
+
+
+def altered(path: Path, change: dict[str, Any], honest: bool) -> None:
+    content = {**json.loads(path.read_text()), **change}
+    if honest:
+        content["sha256"] = digest_of(content)
+    path.write_text(json.dumps(content))
+
+
+def test_an_altered_model_is_refused(path: Path) -> None:
+    altered(path, {"dtype": "bf16"}, honest=False)
+    with pytest.raises(SpecError, match="was altered: its content does not have the sha256 that it states"):
+        read_model(path)
+
+
+def test_a_model_of_other_features_is_refused(path: Path) -> None:
+    altered(path, {"schema": "0" * 64}, honest=True)
+    with pytest.raises(SpecError, match=r"was trained on other features \(0{12}\) than those of gemm now"):
+        read_model(path)
+
+
+@pytest.mark.parametrize("change", [{"format": "pickle"}, {"version": 2}])
+def test_another_format_is_refused(path: Path, change: dict[str, Any]) -> None:
+    altered(path, change, honest=True)
+    with pytest.raises(SpecError, match=r"is no model of format kernelwright.heuristic 1"):
+        read_model(path)
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {"feature": [0], "threshold": [1.0], "left": [0], "right": [-2], "leaf": [1, 2]},  # leads to itself
+        {"feature": [0], "threshold": [1.0], "left": [-1], "right": [-3], "leaf": [1, 2]},  # no such leaf
+        {"feature": [99], "threshold": [1.0], "left": [-1], "right": [-2], "leaf": [1, 2]},
+        {"feature": [0], "threshold": [], "left": [-1], "right": [-2], "leaf": [1, 2]},
+    ],
+)
+def test_trees_that_could_not_be_walked_are_refused(path: Path, tree: dict[str, Any]) -> None:
+    altered(path, {"trees": [tree]}, honest=True)
+    with pytest.raises(SpecError, match="a tree whose nodes do not fit together"):
+        read_model(path)
+
+
+def test_nodes_lead_left_up_to_the_threshold() -> None:
+    tree = Tree((0, 1), (2.0, 5.0), (-1, -2), (1, -3), (10.0, 20.0, 30.0))
+    assert [tree.value(row) for row in ([2.0, 9.0], [2.1, 5.0], [2.1, 5.1])] == [10.0, 20.0, 30.0]
+    assert Tree((), (), (), (), (4.0,)).value([]) == 4.0
+
+
+def test_c_source_is_the_same_each_time_and_needs_a_c_name(path: Path) -> None:
+    model = read_model(path)
+    text = emit(model, "pick")
+    assert text == emit(model, "pick") and model.digest in text and '"x86_64_v3"' in text
+    with pytest.raises(SpecError, match="a heuristic's name is 'a-b'"):
+        emit(model, "a-b")

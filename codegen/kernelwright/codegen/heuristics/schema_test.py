@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelwright.codegen.heuristics.schema import Schema, schema_of
+from kernelwright.codegen.violations import SpecError
+
+GEMM = schema_of("gemm")
+ONE: dict[str, float] = dict.fromkeys(GEMM.inputs, 1.0)
+
+
+def schema(**features: str) -> Schema:
+    return Schema("x", {"a": "p->a", "b": "p->b"}, features, (), "")
+
+
+@given(st.integers(1, 10_000), st.integers(1, 10_000), st.integers(1, 64))
+def test_features_of_gemm_are_numbers_of_tiles(m: int, n: int, tile: int) -> None:
+    values = dict(zip(GEMM.features, GEMM.values({**ONE, "m": m, "n": n, "tile_m": tile, "tile_n": 2}), strict=True))
+    assert values["tiles"] == -(-m // tile) * -(-n // 2)
+    assert values["useful_m"] == pytest.approx(m / (-(-m // tile) * tile)) and 0 < values["useful_m"] <= 1
+    assert values["rows_below_tile"] == float(m < tile)
+
+
+def test_every_input_is_used_and_models_cover_by_features_of_problems() -> None:
+    text = " ".join(GEMM.features.values())
+    assert all(name in text for name in GEMM.inputs)
+    assert set(GEMM.problem_features) <= set(GEMM.features)
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "written"),
+    [
+        ("ceil(a / b)", 4.0, "ceil((a / b))"),
+        ("min(a, 2) - max(b, 5)", -3.0, "(fmin(a, 2.0) - fmax(b, 5.0))"),
+        ("log2(8) * (a <= b)", 0.0, "(log2(8.0) * ((a <= b) ? 1.0 : 0.0))"),
+    ],
+)
+def test_an_expression_is_a_function_and_c(text: str, value: float, written: str) -> None:
+    one = schema(f=text)
+    assert one.functions["f"]({"a": 7, "b": 2}) == value and one.c_expressions["f"] == written
+
+
+@pytest.mark.parametrize("text", ["c", "a ** 2", "a if b else 1", "open('x')", "a.b", "'a'", "a < b < 3", "True"])
+def test_nothing_else_is_an_expression(text: str) -> None:
+    with pytest.raises(SpecError, match=r"is not allowed; inputs: a, b"):
+        _ = schema(f=text).functions
+
+
+def test_an_unknown_operation_has_no_features() -> None:
+    with pytest.raises(SpecError, match="no features are known of 'fft'; allowed: gemm"):
+        schema_of("fft")

@@ -1,0 +1,47 @@
+"""The time model of GEMM as :class:`kernelwright.codegen.operation.TimeModel` describes one."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+from kernelwright.arch import Arch
+from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operations.gemm.spec import gemm_spec
+from kernelwright.codegen.operations.gemm.time_model import hopper, tiles
+from kernelwright.codegen.operations.gemm.time_model.posed import Posed, read_posed, serves
+from kernelwright.codegen.operations.gemm.time_model.slices import slices
+
+CORES = 8
+"""Of the machine that a CPU library is chosen for: architectures of CPUs state no number."""
+
+
+class GemmTimeModel:
+    """Predicts times and says which sets could serve a problem."""
+
+    def read(self, problem: Mapping[str, Any]) -> Posed:
+        """See :func:`kernelwright.codegen.operations.gemm.time_model.posed.read_posed`."""
+        return read_posed(problem)
+
+    def key(self, posed: Posed) -> Hashable:
+        """Equal for problems that one measurement stands for."""
+        shared = dataclasses.replace(posed, split_k=0, dtype="", dtype_a="", dtype_b="", dtype_c="", dtype_acc="")
+        return shared, posed.types
+
+    def candidate_sets(self, posed: Posed) -> tuple[str, ...]:
+        """All preselected kernels of the problem's type and layout, and the written sets."""
+        return ("essential", "default", f"{posed.types[0]}_{posed.layout}_all")
+
+    def microseconds(self, kernel: Kernel, posed: Posed, arch: Arch) -> float | None:
+        """With the best number of slices of k, on the stated device or CORES; None if the kernel does not serve."""
+        spec = gemm_spec(kernel)
+        if not serves(spec, posed, arch):
+            return None
+        if posed.m == 0 or posed.n == 0:
+            return 0.0
+        units = arch.compute_units or CORES
+        counts = slices(spec, posed, arch.backend, units)
+        if arch.backend == "cutlass":
+            return min(hopper.microseconds(spec, posed, arch, count) for count in counts)
+        return min(tiles.microseconds(spec, posed, arch, count, units) for count in counts)

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelwright.arch import load
+from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operations.gemm.spec import gemm_spec
+from kernelwright.codegen.operations.gemm.time_model import hopper, tiles
+from kernelwright.codegen.operations.gemm.time_model.model import GemmTimeModel
+from kernelwright.codegen.operations.gemm.time_model.slices import slices
+from kernelwright.codegen.selecting.filters import view
+from kernelwright.codegen.selecting.sets import expand_set
+
+SOURCES = Path(__file__).resolve().parents[6] / "dispatcher_cpp/src/operations/gemm"
+MODEL = GemmTimeModel()
+SETS = {"sm_90a": "bf16_rcr_all", "gfx942": "bf16_rcr_all", "x86_64_v4": "bf16_rcr_all"}
+
+
+@pytest.mark.parametrize(("module", "file"), [(hopper, "analytic_cuda.cpp"), (tiles, "analytic.cpp")])
+def test_numbers_are_those_of_the_dispatcher(module: Any, file: str) -> None:
+    found = dict(re.findall(r"constexpr (?:double|int64_t) (k\w+) = ([-+.\de]+);", (SOURCES / file).read_text()))
+    assert {name: float(value) for name, value in found.items()} == module.NUMBERS
+
+
+def kernels(arch: str) -> list[Kernel]:
+    return [one for one in expand_set(SETS[arch], load(arch)).kernels if view(one)["variant"] == "standard"]
+
+
+@pytest.mark.parametrize("arch", SETS)
+@given(st.integers(1, 4096), st.integers(1, 512), st.integers(1, 512))
+def test_more_work_never_takes_less_time(arch: str, m: int, n: int, k: int) -> None:
+    found = load(arch)
+    small, large = (MODEL.read({"m": m * x, "n": 16 * n * x, "k": 16 * k * x, "dtype": "bf16"}) for x in (1, 4))
+    for kernel in kernels(arch)[:4]:
+        low, high = MODEL.microseconds(kernel, small, found), MODEL.microseconds(kernel, large, found)
+        assert (low is None) == (high is None) and (low is None or 0 < low <= high)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("fields", "served"),
+    [
+        ({}, True),
+        ({"dtype": "fp16"}, False),
+        ({"layout": "rrr"}, False),
+        ({"batch": 2}, False),
+        ({"activation": "relu"}, False),
+        ({"num_d": 1}, False),
+        ({"split_k": 2}, False),
+        ({"b_format": 7}, False),
+        ({"n": 100}, False),  # rows of 200 bytes
+        ({"k": 100}, False),
+        ({"lda": 260}, False),
+        ({"lda": 264}, True),
+        ({"m": 33}, True),
+    ],
+)
+def test_what_a_plain_tma_kernel_serves(fields: dict[str, Any], served: bool) -> None:
+    kernel = next(one for one in kernels("sm_90a") if not view(one)["split_k"])
+    posed = MODEL.read({"m": 32, "n": 128, "k": 256, "dtype": "bf16", **fields})
+    assert (MODEL.microseconds(kernel, posed, load("sm_90a")) is not None) is served
+
+
+def test_slices_are_in_order_and_stated_ones_alone() -> None:
+    spec = gemm_spec(next(one for one in kernels("sm_90a") if view(one)["split_k"]))
+    found = slices(spec, MODEL.read({"m": 16, "n": 1024, "k": 65536, "dtype": "bf16", "split_k": 0}), "cutlass", 132)
+    assert found == sorted(set(found)) and found[0] == 1 and found[-1] == 32
+    assert slices(spec, MODEL.read({"m": 16, "n": 64, "k": 64, "dtype": "bf16", "split_k": 3}), "cutlass", 132) == [3]
+
+
+def test_problems_that_mean_the_same_have_one_key() -> None:
+    one = MODEL.read({"m": 1, "n": 2, "k": 3, "dtype": "bf16", "split_k": 0})
+    other = MODEL.read({"m": 1, "n": 2, "k": 3, "dtype_a": "bf16", "dtype_b": "bf16", "dtype_c": "bf16"})
+    assert MODEL.key(one) == MODEL.key(other) != MODEL.key(MODEL.read({"m": 1, "n": 2, "k": 3, "dtype": "fp16"}))

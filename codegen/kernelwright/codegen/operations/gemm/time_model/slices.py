@@ -1,0 +1,28 @@
+"""Numbers of slices of K that are worth estimating, as the dispatcher's split_k.cpp lists them."""
+
+from __future__ import annotations
+
+import math
+
+from kernelwright.codegen.operations.gemm.spec import GemmSpec
+from kernelwright.codegen.operations.gemm.time_model.posed import Posed
+
+_MOST = {"cpu": 64, "cutlass": 32, "ck_tile": 1024}  # what the kernels of each backend serve
+_CHOICES, _WAVES = 24, 4
+
+
+def slices(spec: GemmSpec, posed: Posed, backend: str, units: int) -> list[int]:
+    """In ascending order; 1 alone for a kernel that does not split K."""
+    if posed.split_k != 0:
+        return [posed.split_k]
+    limit = min(max(1, math.ceil(posed.k / spec.tile.k)), _MOST[backend] if spec.split_k else 1)
+    found = {1}
+    tiles = math.ceil(posed.m / spec.tile.m) * math.ceil(posed.n / spec.tile.n) * posed.batch
+    for wave in range(1, _WAVES + 1):
+        if limit > 1 and tiles and units * wave >= tiles:
+            found.add(min(limit, units * wave // tiles))
+    power = 2
+    while power <= limit and len(found) < _CHOICES - _WAVES:
+        found |= {power, *([power + power // 2] if power + power // 2 <= limit else [])}
+        power *= 2
+    return sorted(found | {limit})

@@ -1,0 +1,1 @@
+"""From recorded problems to the kernels that serve them best, by predicted or measured times."""

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelwright.arch import load
+from kernelwright.codegen.selecting.filters import view
+from kernelwright.codegen.selecting.recorded.choice import choose_kernels
+from kernelwright.codegen.selecting.selection import load_archs, select
+from kernelwright.codegen.selecting.sets import expand_set
+from kernelwright.codegen.violations import SpecError
+
+SM_90A = load("sm_90a")
+
+
+def trace(*problems: dict[str, Any], count: int = 1) -> dict[str, Any]:
+    listed = [{"op": "gemm", "arch": "sm_90a", "problem": {"split_k": 0, **one}, "count": count} for one in problems]
+    return {"version": 1, "problems": listed}
+
+
+FEW = {"m": 1, "n": 4096, "k": 4096, "dtype": "bf16"}
+MANY = {"m": 4096, "n": 4096, "k": 4096, "dtype": "bf16"}
+FUSED = {**MANY, "num_d": 1, "ld_multi_d": [0], "activation": "gelu"}
+
+
+def test_each_kernel_says_what_it_is_there_for() -> None:
+    chosen = choose_kernels({"trace": trace(FEW, MANY, FUSED)}, SM_90A)
+    lines = {view(kernel)["name"]: chosen.purposes[kernel.identity] for kernel in chosen.kernels}
+    assert sum(map(len, lines.values())) == 3 and all(lines.values())
+    (fused,) = (line for name, (line, *_) in lines.items() if "Gelu" in name)
+    assert fused.startswith(
+        "gemm split_k=0 m=4096 n=4096 k=4096 dtype=bf16 num_d=1 ld_multi_d=[0] activation=gelu: 1 times"
+    )
+    assert fused.endswith("us predicted")
+    few = next(name for name, found in lines.items() if any("m=1 " in line for line in found))
+    assert "_16x" in few or "_64x" in few  # small tiles for one row
+
+
+def test_a_budget_bounds_the_set_and_says_what_it_leaves_out() -> None:
+    assert len(choose_kernels({"trace": trace(FEW, MANY), "budget_kernels": 1}, SM_90A).kernels) == 1
+    with pytest.raises(
+        SpecError, match=r"the budget \(without one: \d kernels\) leaves no kernel for sm_90a that serves 1"
+    ):
+        choose_kernels({"trace": trace(FEW, MANY, FUSED), "budget_kernels": 1}, SM_90A)
+
+
+def test_candidates_may_be_a_set() -> None:
+    essential = {kernel.identity for kernel in expand_set("essential", SM_90A).kernels}
+    chosen = choose_kernels({"trace": trace(FEW, MANY), "set": "essential"}, SM_90A)
+    assert {kernel.identity for kernel in chosen.kernels} <= essential
+    with pytest.raises(SpecError, match=r"no kernel of 4 candidates for sm_90a serves 1 of 1 problems:\n  gemm .*gelu"):
+        choose_kernels({"trace": trace(FUSED), "set": "essential"}, SM_90A)
+
+
+def test_measured_times_count_instead_of_predicted_ones(tmp_path: Path) -> None:
+    kernels = [kernel for kernel in expand_set("bf16_rcr_all", SM_90A).kernels if view(kernel)["variant"] == "standard"]
+    slow = choose_kernels({"trace": trace(MANY), "budget_kernels": 1}, SM_90A).kernels[0]
+    lines = ["kernel,m,n,k,batch,layout,dtype,dtype_c,latency_ms,status,identity"]
+    fast = next(kernel for kernel in kernels if kernel != slow)
+    for kernel in kernels:
+        ms = "0.001" if kernel == fast else "0.5"
+        lines.append(f"{kernel.name},4096,4096,4096,1,rcr,bf16,bf16,{ms},ok,{kernel.identity}")
+    lines.append(f"{slow.name},4096,4096,4096,1,rcr,bf16,bf16,,wrong,{slow.identity}")
+    path = tmp_path / "sweep.csv"
+    path.write_text("\n".join(lines) + "\n")
+    chosen = choose_kernels({"trace": trace(MANY, FEW), "sweep": str(path)}, SM_90A)
+    assert fast in chosen.kernels
+    assert any(line.endswith("1 times, 1.0 us measured") for line in chosen.purposes[fast.identity])
+    assert any("m=1 " in line and line.endswith("predicted") for found in chosen.purposes.values() for line in found)
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(SpecError, match="is no table of"):
+        choose_kernels({"trace": trace(MANY), "sweep": str(tmp_path / "other.csv")}, SM_90A)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({}, "write an object with trace"),
+        ({"trace": {"version": 2, "problems": []}}, 'a trace is {"version": 1'),
+        ({"trace": {"version": 1, "problems": []}}, "the trace holds no problem"),
+        ({"trace": trace({**FEW, "tile": 3})}, "problem 0 of the trace: a GEMM problem has unknown fields tile"),
+        ({"trace": trace({**FEW, "m": "1"})}, "problem 0 of the trace: .* is no GEMM problem"),
+        (
+            {"trace": {"version": 1, "problems": [{"op": "convolution", "problem": {}}]}},
+            "no model predicts times of 'conv",
+        ),
+        ({"trace": trace(FEW), "budget_kernels": 0}, "budget_kernels is 0; allowed: a number above 0"),
+        ({"trace": trace(FEW), "set": "essential", "config": {}}, "not of both"),
+        ({"trace": trace(FEW), "kernels": 3}, "write an object with trace"),
+    ],
+)
+def test_wrong_input_says_what_is_allowed(value: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        choose_kernels(value, SM_90A)
+
+
+def test_counts_of_all_architectures_add_up_and_files_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    one = {"op": "gemm", "problem": {**FEW, "split_k": 0}, "count": 3}
+    path.write_text(json.dumps({"version": 1, "problems": [{**one, "arch": "a"}, {**one, "arch": "b", "unserved": 4}]}))
+    (item,) = select("problems", {"trace": str(path)}, ["x86_64_v4"], load_archs(), "c.dtype == 'bf16'")
+    assert next(line for found in item.purposes.values() for line in found).count(": 10 times, ") == 1

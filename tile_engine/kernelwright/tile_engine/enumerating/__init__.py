@@ -1,0 +1,1 @@
+"""Which kernels a trait configuration of the tile engine describes."""

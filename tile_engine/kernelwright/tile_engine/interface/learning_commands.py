@@ -1,0 +1,129 @@
+"""``kernelwright tile-engine train``, ``evaluate`` and ``validate``: learned selection."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from kernelwright.arch import load
+
+if TYPE_CHECKING:
+    from kernelwright.codegen.heuristics.model import Model
+    from kernelwright.tile_engine.learning.examples import Examples
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_PATH = click.Path(path_type=Path)
+
+
+def _data_options(command: _Command) -> _Command:
+    options = (
+        click.option("--table", "tables", required=True, multiple=True, type=_PATH, help="A CSV file of `bench`."),
+        click.option("--library", "libraries", required=True, multiple=True, type=_PATH, help="Its kernels' library."),
+        click.option("--units", type=int, help="Compute units or cores [default: the architecture's, or this CPU's]."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command("train")
+@_data_options
+@click.option("--arch", required=True, help="The architecture.")
+@click.option("--dtype", required=True, help="Element type of A.")
+@click.option("--variant", default="gemm", show_default=True, help="The operation.")
+@click.option("--output", required=True, type=_PATH, help="The model, a JSON file for `kernelwright heuristic`.")
+@click.option("--trees", default=300, show_default=True, type=click.IntRange(1), help="Trees of the model.")
+@click.option("--leaves", default=31, show_default=True, type=click.IntRange(2), help="Leaves of a tree.")
+def train_command(
+    tables: tuple[Path, ...], libraries: tuple[Path, ...], units: int | None, arch: str, dtype: str, variant: str,
+    output: Path, trees: int, leaves: int,
+) -> None:  # fmt: skip
+    """Train a selector on tables, and say how good it is on model families that it has not seen."""
+    from kernelwright.codegen.heuristics.model import write_model
+    from kernelwright.codegen.heuristics.schema import schema_of
+    from kernelwright.tile_engine.learning.train import Options, train
+
+    schema = schema_of(variant)
+    examples = _examples(tables, libraries, units, arch, dtype, variant)
+    named = [table.name for table in tables]
+    trained = train(examples, schema, dtype, arch, Options(trees, leaves), named)
+    write_model(trained.content, output)
+    click.echo(f"families held out in turn, {trained.judged}")
+    click.echo(f"{output} written", err=True)
+
+
+@click.command("evaluate")
+@_data_options
+@click.option("--model", "path", required=True, type=_PATH, help="A model of `train`.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def evaluate_command(
+    tables: tuple[Path, ...], libraries: tuple[Path, ...], units: int | None, path: Path, as_json: bool
+) -> None:
+    """Compare a model's choices, and the dispatcher's when the tables were measured, with the fastest kernels."""
+    from kernelwright.tile_engine.learning.judge import judge, selected_scores, with_choice
+
+    model, examples, scores = _scored(tables, libraries, units, path)
+    found = {"model": judge(examples, scores)}
+    chosen = with_choice(examples)
+    if len(chosen.tflops):
+        found["dispatcher"] = judge(chosen, selected_scores(chosen))
+    if as_json:
+        click.echo(json.dumps({"sha256": model.digest, **{name: one.as_json() for name, one in found.items()}}))
+        return
+    for name, one in found.items():
+        click.echo(f"{name}: {one}")
+
+
+@click.command("validate")
+@_data_options
+@click.option("--model", "path", required=True, type=_PATH, help="A model of `train`.")
+@click.option("--least", default=0.95, show_default=True, help="Mean share of the fastest kernels' speed to reach.")
+@click.option("--png", type=_PATH, help="A chart of measured over predicted rates.")
+def validate_command(
+    tables: tuple[Path, ...], libraries: tuple[Path, ...], units: int | None, path: Path, least: float,
+    png: Path | None,
+) -> None:  # fmt: skip
+    """Fail unless a model's choices reach a share of the fastest kernels' speed on tables it was not trained on."""
+    from kernelwright.tile_engine.learning.judge import judge
+
+    model, examples, scores = _scored(tables, libraries, units, path)
+    if seen := sorted({table.name for table in tables} & set(model.provenance["data"])):
+        raise ValueError(f"the model was trained on {', '.join(seen)}; validate it on another table")
+    if png:
+        from kernelwright.tile_engine.report.charts import predicted_rates, save_png
+
+        save_png(predicted_rates(examples.tflops.tolist(), scores.tolist()), png)
+    found = judge(examples, scores)
+    click.echo(str(found))
+    if found.mean < least:
+        raise ValueError(f"the mean share is {found.mean:.4f}; allowed: at least {least}")
+
+
+def _examples(
+    tables: tuple[Path, ...], libraries: tuple[Path, ...], units: int | None, arch: str, dtype: str, variant: str
+) -> Examples:
+    from kernelwright.codegen.heuristics.schema import schema_of
+    from kernelwright.tile_engine.learning.examples import examples_of, read_specs
+    from kernelwright.tile_engine.results.csv_file import read_rows
+
+    rows = [row for table in tables for row in read_rows(table)]
+    loaded = load(arch)
+    count = units or loaded.compute_units or len(os.sched_getaffinity(0))
+    return examples_of(rows, read_specs(libraries), schema_of(variant), dtype, loaded, count)
+
+
+def _scored(
+    tables: tuple[Path, ...], libraries: tuple[Path, ...], units: int | None, path: Path
+) -> tuple[Model, Examples, Any]:
+    import numpy as np
+
+    from kernelwright.codegen.heuristics.model import read_model
+
+    model = read_model(path)
+    examples = _examples(tables, libraries, units, model.arch, model.dtype, model.op)
+    return model, examples, np.array([model.predict(row) for row in examples.features.tolist()])

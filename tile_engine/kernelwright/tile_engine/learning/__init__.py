@@ -1,0 +1,1 @@
+"""Trains and judges learned selectors on tables of the engine."""

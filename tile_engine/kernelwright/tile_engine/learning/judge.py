@@ -1,0 +1,78 @@
+"""How good choices are: shares of the fastest kernel's speed, with the numbers that they are shares of."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from kernelwright.tile_engine.learning.examples import Examples
+
+TOP = (1, 3, 5)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Shares of the speed of each problem's fastest measured kernel.
+
+    :ivar problems: how many problems there are; every share is of as many.
+    :ivar mean: of the kernel with the highest score; likewise ``median``, ``p10`` and ``minimum``.
+    :ivar hits: problems whose fastest kernel is among the first 1, 3 and 5.
+    :ivar top: mean share of the fastest of the first 1, 3 and 5, as if these were measured again.
+    """
+
+    problems: int
+    mean: float
+    median: float
+    p10: float
+    minimum: float
+    hits: Mapping[int, int]
+    top: Mapping[int, float]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        """One line."""
+        hits = ", ".join(f"top-{k} {self.hits[k]}/{self.problems}" for k in TOP)
+        top = ", ".join(f"best of {k} {self.top[k]:.4f}" for k in TOP[1:])
+        return (
+            f"{self.problems} problems: mean {self.mean:.4f}, median {self.median:.4f}, P10 {self.p10:.4f}, "
+            f"min {self.minimum:.4f}; {hits}; {top}"
+        )
+
+
+def judge(examples: Examples, scores: np.ndarray[Any, Any]) -> Judgement:
+    """What choosing the kernel with the highest score reaches. ValueError without examples."""
+    if not len(scores):
+        raise ValueError("there is nothing to judge")
+    shares: list[list[float]] = []
+    for problem in np.unique(examples.problem):
+        rows = np.flatnonzero(examples.problem == problem)
+        speed = examples.tflops[rows] / examples.tflops[rows].max()
+        shares.append([float(share) for share in speed[np.argsort(-scores[rows], kind="stable")]])
+    first = sorted(ranked[0] for ranked in shares)
+    return Judgement(
+        problems=len(first),
+        mean=statistics.fmean(first),
+        median=statistics.median(first),
+        p10=first[max(0, -(-len(first) // 10) - 1)],
+        minimum=first[0],
+        hits={k: sum(max(ranked[:k]) == 1.0 for ranked in shares) for k in TOP},
+        top={k: statistics.fmean(max(ranked[:k]) for ranked in shares) for k in TOP},
+    )
+
+
+def selected_scores(examples: Examples) -> np.ndarray[Any, Any]:
+    """Scores that put what the dispatcher chose first; problems whose choice has no time keep no order."""
+    return examples.selected.astype(float)
+
+
+def with_choice(examples: Examples) -> Examples:
+    """The problems whose chosen kernel has a time."""
+    chosen = set(examples.problem[examples.selected].tolist())
+    return examples.of(np.array([one in chosen for one in examples.problem.tolist()], dtype=bool))

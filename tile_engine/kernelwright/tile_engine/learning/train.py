@@ -1,0 +1,120 @@
+"""Gradient-boosted trees for an operation, element type and architecture; whole model families are held out in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernelwright.codegen.heuristics.schema import Schema
+from kernelwright.tile_engine.learning.examples import Examples
+from kernelwright.tile_engine.learning.judge import Judgement, judge
+
+FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Options:
+    """Of LightGBM. ``seed`` fixes everything that is drawn: equal data give equal models."""
+
+    trees: int = 300
+    leaves: int = 31
+    learning_rate: float = 0.05
+    least_rows: int = 10
+    seed: int = 42
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model's content but its digest, and how good it was on families that its folds had not seen."""
+
+    content: dict[str, Any]
+    judged: Judgement
+
+
+def train(examples: Examples, schema: Schema, dtype: str, arch: str, options: Options, data: Sequence[str]) -> Trained:
+    """A model of log(1 + TFLOP/s), which small problems weigh in as large ones do.
+
+    ``data`` says where the examples are from. ValueError for examples of fewer than two families: nothing could be held
+    out. RuntimeError where LightGBM is not installed.
+    """
+    if len(examples.families) < 2:
+        raise ValueError(
+            f"all problems are of one family ({', '.join(examples.families)}); add problems of another one"
+        )
+    scores = np.zeros(len(examples.tflops))
+    for fold in _folds(examples):
+        scores[fold] = _fitted(examples.of(~fold), options).predict(examples.features[fold])
+    judged = judge(examples, scores)
+    booster = _fitted(examples, options)
+    columns = {name: index for index, name in enumerate(schema.features)}
+    hull = {
+        name: [float(examples.features[:, columns[name]].min()), float(examples.features[:, columns[name]].max())]
+        for name in schema.problem_features
+    }
+    content = {
+        "op": schema.op,
+        "dtype": dtype,
+        "arch": arch,
+        "schema": schema.digest,
+        "features": list(schema.features),
+        "hull": hull,
+        "trees": [flat(tree["tree_structure"]) for tree in booster.dump_model()["tree_info"]],
+        "provenance": {
+            "data": list(data),
+            "rows": len(examples.tflops),
+            "problems": judged.problems,
+            "families": sorted(examples.families),
+            "options": vars(options),
+            "held_out_families_in_turn": judged.as_json(),
+        },
+    }
+    return Trained(content, judged)
+
+
+def _folds(examples: Examples) -> list[np.ndarray[Any, Any]]:
+    """Rows of each fold: whole families, so that no model has seen a problem's family."""
+    count = min(FOLDS, len(examples.families))
+    return [examples.family % count == number for number in range(count)]
+
+
+def _fitted(examples: Examples, options: Options) -> Any:
+    try:
+        import lightgbm
+    except ImportError as error:
+        raise RuntimeError("training needs LightGBM; pip install 'kernelwright[heuristics]'") from error
+    given = {
+        **{"objective": "regression", "num_leaves": options.leaves, "learning_rate": options.learning_rate},
+        **{"min_data_in_leaf": options.least_rows, "seed": options.seed, "deterministic": True, "verbosity": -1},
+        **{"force_row_wise": True, "num_threads": 1, "boost_from_average": False},
+    }
+    data = lightgbm.Dataset(examples.features, np.log1p(examples.tflops), free_raw_data=False)
+    return lightgbm.train(given, data, options.trees)
+
+
+def flat(root: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """A tree of LightGBM's dump as lists: parents before children, leaves counted down from -1.
+
+    ValueError for a split that is no comparison with a number.
+    """
+    tree: dict[str, list[Any]] = {name: [] for name in ("feature", "threshold", "left", "right", "leaf")}
+    _add(root, tree)
+    return tree
+
+
+def _add(node: Mapping[str, Any], tree: dict[str, list[Any]]) -> int:
+    if "leaf_value" in node:
+        tree["leaf"].append(float(node["leaf_value"]))
+        return -len(tree["leaf"])
+    if node["decision_type"] != "<=":
+        raise ValueError(f"a tree splits by {node['decision_type']!r}; allowed: '<='")
+    at = len(tree["feature"])
+    tree["feature"].append(int(node["split_feature"]))
+    tree["threshold"].append(float(node["threshold"]))
+    tree["left"].append(0)
+    tree["right"].append(0)
+    tree["left"][at] = _add(node["left_child"], tree)
+    tree["right"][at] = _add(node["right_child"], tree)
+    return at

@@ -1,0 +1,68 @@
+"""The file that remembers measured times, by device, driver, library and problem."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kernelwright.dispatch import Device
+from kernelwright.dispatch.recording.files import locked, replace
+from kernelwright.tile_engine.measuring.cuda import load_driver
+
+VERSION = 1
+Times = Mapping[str, float]
+"""Microseconds by the identity of a kernel."""
+
+
+def key_of(device: str, library_sha256: str, record: Mapping[str, Any]) -> str:
+    """The key of an entry; ``device`` is what :func:`describe_device` says."""
+    return json.dumps([device, library_sha256, dict(record)], sort_keys=True)
+
+
+def read_memory(path: str | os.PathLike[str]) -> dict[str, dict[str, float]]:
+    """The entries of a file, none if it is missing or empty. ValueError for one that is no memory of this version."""
+    file = Path(path)
+    if not file.exists() or not file.stat().st_size:
+        return {}
+    try:
+        content = json.loads(file.read_text("utf-8"))
+        if content["version"] != VERSION:
+            raise ValueError(f"version is {content['version']}; allowed: {VERSION}")
+        return {str(key): {str(k): float(us) for k, us in times.items()} for key, times in content["times"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} is no memory of measured times: {error}") from None
+
+
+def remember(path: str | os.PathLike[str], entries: Mapping[str, Times]) -> None:
+    """Add entries, in place of those with their keys. Processes that do so at once wait for each other."""
+    with locked(Path(path)) as file:
+        merged = {**read_memory(file), **{key: dict(times) for key, times in entries.items()}}
+        lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(merged[key])}" for key in sorted(merged))
+        replace(file, f'{{"version": {VERSION}, "times": {{\n{lines}\n}}}}\n')
+
+
+def describe_device(device: Device) -> str:
+    """Name of the processor or GPU, with cores or driver. DeviceError if a GPU's driver is missing."""
+    if device.kind != "cuda":
+        model = next(
+            (line.partition(":")[2].strip() for line in _cpuinfo() if line.startswith("model name")), platform.machine()
+        )
+        return f"{device}: {model}, {len(os.sched_getaffinity(0))} cores"
+    driver, name, version, handle = load_driver(), ctypes.create_string_buffer(256), ctypes.c_int(), ctypes.c_int()
+    driver.cuInit(0)
+    driver.cuDriverGetVersion(ctypes.byref(version))
+    driver.cuDeviceGet(ctypes.byref(handle), device.ordinal)
+    driver.cuDeviceGetName(name, len(name), handle)
+    return f"cuda: {name.value.decode()}, driver {version.value}"
+
+
+def _cpuinfo() -> list[str]:
+    try:
+        return Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        return []

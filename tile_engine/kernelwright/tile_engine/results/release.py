@@ -1,0 +1,68 @@
+"""The kernels of a release set, chosen from tables, as a rule set's entries with where they are from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kernelwright.tile_engine.results.analysis import Timed
+from kernelwright.tile_engine.results.cover import Step, greedy_cover
+
+_EXTENTS = ("tile", "wave", "warp_tile", "cluster", "pad")
+Cost = Mapping[str, float]
+"""Seconds of compiling by identity."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """The chosen kernels in the order in which they gain most for a second of compiling.
+
+    :ivar steps: one for each kernel: what the set reaches with it.
+    :ivar problems: how many problems the shares are of.
+    """
+
+    steps: tuple[Step, ...]
+    problems: int
+
+
+def choose_release(times: Sequence[Timed], cost: Cost, reach: float, most: int | None) -> Release:
+    """Kernels until the geometric mean of shares is ``reach``, at most ``most``.
+
+    ValueError if tables hold no time, or if all kernels, or ``most`` of them, reach less.
+    """
+    if not times:
+        raise ValueError("the tables hold no time of the element type on the architecture")
+    steps = greedy_cover(times, cost.__getitem__)
+    enough = next((count for count, step in enumerate(steps, 1) if step.efficiency >= reach), None)
+    if enough is None or (most is not None and enough > most):
+        allowed = steps[: most or len(steps)]
+        raise ValueError(
+            f"{len(allowed)} kernels reach {allowed[-1].efficiency:.4f} of the fastest kernels' speed, below {reach}; "
+            "allow more kernels or ask for less"
+        )
+    return Release(tuple(steps[:enough]), len({one.problem for one in times}))
+
+
+def entry(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A kernel as rule sets list it: a configuration of one combination."""
+    problem = {key: value for key, value in spec.items() if key != "op"}
+    for name in _EXTENTS:
+        if name in problem:
+            problem[name] = [problem[name][axis] for axis in "mnk"]
+    return {"op": spec.get("op", "gemm"), "problem": problem}
+
+
+def add_to_rule_set(path: Path, arch: str, entries: Sequence[Mapping[str, Any]]) -> int:
+    """Add entries to an architecture's list in a rule set's file, each once; how many the list has then."""
+    content: dict[str, list[Any]] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    listed = content.setdefault(arch, [])
+    listed += [one for one in entries if one not in listed]
+    lines = [
+        f'  "{name}": [\n' + ",\n".join(f"    {json.dumps(one)}" for one in content[name]) + "\n  ]"
+        for name in sorted(content)
+    ]
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
+    return len(listed)
