@@ -1,6 +1,6 @@
-"""What the dispatcher makes of CPU kernels: caches in pages, chosen splits, refusals.
+"""What the dispatcher makes of CPU kernels: rankings, refusals, and further random problems.
 
-With KERNELWRIGHT_EVERY=1 300 random problems of each direction, dtype and architecture too.
+KERNELWRIGHT_EVERY=1 runs 300 of them for each direction, dtype and architecture.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import os
 import pytest
 
 from attention.runtime.bench import check_backward, check_forward
-from attention.runtime.caches import check_append, check_decode, check_prefill
 from attention.runtime.cases import random_case
 from kernelwright.dispatch import AttentionProblem, Dispatcher, NoKernelError
 
@@ -28,27 +27,6 @@ def test_many_problems(typed: Typed, seed: int) -> None:
         return
     check_forward(dispatcher, case)
     check_backward(dispatcher, case, deterministic=True)
-
-
-@pytest.mark.parametrize(("queries", "window"), [(1, None), (3, None), (2, (20, 0))])
-def test_decode(typed: Typed, queries: int, window: tuple[int, int] | None) -> None:
-    dispatcher, dtype = typed
-    for kind, splits in (("block", 0), ("block", 3), ("list", 0)):
-        check_decode(dispatcher, kind, queries, window, splits, dtype)
-
-
-@pytest.mark.parametrize("page_size", [1, 16])
-def test_prefill(typed: Typed, page_size: int) -> None:
-    dispatcher, dtype = typed
-    for kind in ("block", "list"):
-        check_prefill(dispatcher, kind, page_size, dtype=dtype)
-
-
-@pytest.mark.parametrize("where", ["pages", "contiguous", "side by side"])
-def test_append(typed: Typed, where: str) -> None:
-    dispatcher, dtype = typed
-    for interleaved in (False, True):
-        check_append(dispatcher, where, interleaved, dtype)
 
 
 def test_explanations_rank_all_families_of_a_stage(dispatcher: Dispatcher) -> None:
