@@ -79,7 +79,7 @@ kw_attention_problem problem_for(const Case& c) {
   return p;
 }
 
-void launch(const kw_kernel* kernel, kw_attention_problem p, const kw_attention_args& args) {
+kw_status status_of(const kw_kernel* kernel, kw_attention_problem p, const kw_attention_args& args) {
   p.base.op = kernel->op;
   char reason[256] = "";
   uint64_t bytes = 0;
@@ -90,9 +90,19 @@ void launch(const kw_kernel* kernel, kw_attention_problem p, const kw_attention_
           "memory");
   require(kernel->plan(kernel, &p.base, plan) == KW_OK, kernel->name);
   const kw_launch where = {sizeof where, 0, nullptr, workspace, bytes};
-  require(kernel->launch(kernel, plan, &where, &args) == KW_OK, kernel->name);
+  const kw_status status = kernel->launch(kernel, plan, &where, &args);
   free(workspace);
   free(plan);
+  return status;
+}
+
+void launch(const kw_kernel* kernel, const kw_attention_problem& p, const kw_attention_args& args) {
+  require(status_of(kernel, p, args) == KW_OK, kernel->name);
+}
+
+// More keys than the plan has room for.
+void refuse(const kw_kernel* kernel, const kw_attention_problem& p, const kw_attention_args& args) {
+  require(status_of(kernel, p, args) == KW_INVALID_ARGUMENT, "too many keys");
 }
 
 // Sums in double.
@@ -190,6 +200,8 @@ void check_pages(const Case& c, kw_attention_problem p, kw_attention_args args, 
   args.seqlens_k = lengths;
   launch(forward_under_test, p, args);
   compare(o, wanted.o, rows * c.hdim_v, "O out of pages");
+  lengths[0] = static_cast<int32_t>(c.keys + 1);
+  refuse(forward_under_test, p, args);
   free(table);
   free(lengths);
 }

@@ -1,4 +1,4 @@
-"""Decoding and prefill on CPUs with keys of several blocks and splits, out of pages of both kinds of tables."""
+"""Append, decoding and prefill on CPUs with keys of several blocks and splits, out of pages of both kinds of tables."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from attention.masks import BOTTOM_RIGHT, FULL, Window
 from attention.pages import Pages, paged
 from attention.reference import Features, forward
+from attention.runtime.caches import check_append, table
 from attention.runtime.cases import DTYPES, starts
 from kernelwright.dispatch import Dispatcher, LaunchError
 
@@ -28,15 +29,6 @@ def pages_of(ks: list[Array], vs: list[Array], size: int) -> tuple[Pages, Array]
     k, v = (paged(rows, size, np.random.default_rng(size)) for rows in (ks, vs))
     np.testing.assert_array_equal(k.indices, v.indices)
     return k, v.cache
-
-
-def table(pages: Pages, kind: str) -> dict[str, Array]:
-    """The options that describe a page table of one kind."""
-    if kind == "block":
-        return {"page_table": pages.block_table, "seqlens_k": np.array(pages.lengths, np.int32)}
-    return {
-        "page_table": pages.indices, "page_indptr": pages.indptr, "last_page_lengths": pages.last_page_lengths
-    }  # fmt: skip
 
 
 def check(out: Array, lse: Array, q: Array, k: Array, v: Array, features: Features, dtype: str) -> None:
@@ -82,6 +74,13 @@ def test_prefill_of_ragged_requests(typed: Typed, kind: str, soft_cap: float) ->
         for b in range(len(counts)):
             own, features = slice(first[b], first[b + 1]), Features(window=BOTTOM_RIGHT, soft_cap=soft_cap)
             check(out[own], lse[:, own], q[own], ks[b], vs[b], features, dtype)
+
+
+@pytest.mark.parametrize("where", ["pages", "contiguous", "side by side"])
+def test_append_with_rotary_embedding(typed: Typed, where: str) -> None:
+    dispatcher, dtype = typed
+    for interleaved in (False, True):
+        check_append(dispatcher, where, interleaved, dtype)
 
 
 def test_a_full_cache_is_refused(dispatcher: Dispatcher) -> None:

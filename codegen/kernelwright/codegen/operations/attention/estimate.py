@@ -22,10 +22,15 @@ _CK_TILE_S: Mapping[Family, float] = {
     Family.BWD_DQ_DK_DV: 28.0,
     Family.BWD_CONVERT_DQ: 4.5,
 }
-# The same for the other backends, as a part of CK Tile's.
-_PART = {"ck_tile": 1.0, "cutlass": 2.5, "cpu": 0.2}
+# The same for NVIDIA GPUs, as a part of CK Tile's.
+_PART = {"ck_tile": 1.0, "cutlass": 2.5}
+# Processor seconds of CPU kernels on a Zen 5 core: those with products of matrices, and the others.
+_CPU_S = (2.4, 0.5)
 
 
 def compile_seconds(kernel: Kernel, arch: Arch) -> float:
     """Estimated processor seconds; what an earlier build measured is better (see ``schedule.Experience``)."""
-    return round(_CK_TILE_S[attention_spec(kernel).family] * _PART[arch.backend], 2)
+    spec = attention_spec(kernel)
+    if arch.backend == "cpu":
+        return _CPU_S[0 if any(vars(spec.warp_tile).values()) else 1]
+    return round(_CK_TILE_S[spec.family] * _PART[arch.backend], 2)

@@ -3,7 +3,7 @@
 #define KERNELWRIGHT_CPU_LAUNCHERS_ATTENTION_CHECKS_HPP
 
 #include "kernelwright/attention/checks.h"
-#include "kernelwright/cpu/attention/kernel.hpp"
+#include "kernelwright/cpu/launchers/attention/request.hpp"
 #include "kernelwright/cpu/launchers/common/library.hpp"
 
 namespace kernelwright::cpu {
@@ -129,6 +129,20 @@ inline kw_status too_small(uint32_t size, size_t needed) {
   return fail(KW_INVALID_ARGUMENT, nullptr, 0, "args.struct_size is %u, below %zu", size, needed);
 }
 
+// Lengths are known to the host here: plans have room for the longest that the problem stated.
+inline kw_status check_lengths(const kw_attention_problem& p, const kw_attention_args& a) {
+  const bool keys = p.base.op == KW_OP_ATTENTION_PART || p.base.op == KW_OP_ATTENTION_DQ_DK_DV;
+  for (int64_t b = 0; b < p.batch; ++b) {
+    const request r = keys ? request_at(p, a, b) : request_of_queries(p, a, b);
+    if (r.queries < 0 || r.queries > p.max_seqlen_q || r.keys < 0 || r.keys > p.max_seqlen_k)
+      return fail(KW_INVALID_ARGUMENT, nullptr, 0,
+                  "request %lld has %lld queries and %lld keys; allowed: up to %lld, %lld", static_cast<long long>(b),
+                  static_cast<long long>(r.queries), static_cast<long long>(r.keys),
+                  static_cast<long long>(p.max_seqlen_q), static_cast<long long>(p.max_seqlen_k));
+  }
+  return KW_OK;
+}
+
 inline kw_status check_attention_args(const kw_attention_problem& p, const kw_attention_args& a) {
   if (a.struct_size < sizeof a) return too_small(a.struct_size, sizeof a);
   const uint32_t op = p.base.op;
@@ -162,7 +176,8 @@ inline kw_status check_attention_args(const kw_attention_problem& p, const kw_at
       {"dv", a.dv, gradients && p.max_seqlen_k != 0},
       {"dbias", a.dbias, back && p.dbias != 0},
   };
-  return check_operands(operands);
+  const kw_status status = check_operands(operands);
+  return status == KW_OK ? check_lengths(p, a) : status;
 }
 
 // Places are known to the host here, so that no row is written behind the end of a cache.

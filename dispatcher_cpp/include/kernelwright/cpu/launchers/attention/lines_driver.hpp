@@ -45,12 +45,8 @@ class lines_job {
   }
 
   void compute(int64_t number, int64_t head, int64_t query) const {
-    request r = {number, p_.max_seqlen_q, 0, 0, 0, false};
-    if (p_.group != 0) {
-      r.first_query = args_.cu_seqlens_q[number];
-      r.queries = args_.cu_seqlens_q[number + 1] - r.first_query;
-      if (r.queries < p_.min_seqlen_q) return;
-    }
+    const request r = request_of_queries(p_, args_, number);
+    if (r.skipped) return;
     line_call c = {};
     c.rows = smaller(kLinesPerTask, r.queries - query);
     if (c.rows <= 0) return;

@@ -25,14 +25,21 @@ inline int64_t keys_of(const kw_attention_problem& p, const kw_attention_args& a
   return p.max_seqlen_k;
 }
 
-inline request request_at(const kw_attention_problem& p, const kw_attention_args& args, int64_t number) {
-  request r = {number, p.max_seqlen_q, keys_of(p, args, number), 0, 0, false};
+// Of families that read no keys.
+inline request request_of_queries(const kw_attention_problem& p, const kw_attention_args& args, int64_t number) {
+  request r = {number, p.max_seqlen_q, 0, 0, 0, false};
   if (p.group != 0) {
     r.first_query = args.cu_seqlens_q[number];
     r.queries = args.cu_seqlens_q[number + 1] - r.first_query;
-    if (p.page_table == KW_PAGES_NONE) r.first_key = args.cu_seqlens_k[number];
     r.skipped = r.queries < p.min_seqlen_q;
   }
+  return r;
+}
+
+inline request request_at(const kw_attention_problem& p, const kw_attention_args& args, int64_t number) {
+  request r = request_of_queries(p, args, number);
+  r.keys = keys_of(p, args, number);
+  if (p.group != 0 && p.page_table == KW_PAGES_NONE) r.first_key = args.cu_seqlens_k[number];
   return r;
 }
 
