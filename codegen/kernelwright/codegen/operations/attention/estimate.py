@@ -9,8 +9,8 @@ from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.attention.kinds import Family
 from kernelwright.codegen.operations.attention.spec import attention_spec
 
-# Processor seconds on one core of a 2.1 GHz Xeon, of one kernel of each family of CK Tile with head dimension 128 and the
-# lean headers; combine kernels hold several device functions each.
+# Processor seconds on one core of a 2.1 GHz Xeon, of one kernel of each family of CK Tile with head dimension 128 and
+# the lean headers; combine kernels hold several device functions each.
 _CK_TILE_S: Mapping[Family, float] = {
     Family.FWD: 12.0,
     Family.FWD_SPLITKV: 9.0,
