@@ -28,18 +28,24 @@ CORE: tuple[dict[str, Any], ...] = (
     {**_HALF, "family": "bwd_convert_dq"},
 )
 """Forward, decoding and backward: 45 processor seconds."""
+RAGGED: tuple[dict[str, Any], ...] = (
+    {**_HALF, "family": "fwd", "mask": "generic", "lse": True, "group": True},
+    {**_HALF, "hdim": 128, "family": "batch_prefill", "mask": "generic", "lse": True},
+    {**_HALF, "hdim": 128, "family": "fwd_pagedkv", "mask": "generic"},
+)
+"""Requests with lengths of their own, and pages: 30 processor seconds."""
+_SPECS = {"core": CORE, "ragged": RAGGED}
 
 
 @cache
-def library(arch: str, *, essential: bool = False) -> KernelLibrary:
-    """The library of :data:`CORE`, or of ``fmha_essential``, for an architecture."""
+def library(arch: str, name: str) -> KernelLibrary:
+    """The library of :data:`CORE` (``"core"``) or :data:`RAGGED` (``"ragged"``) for an architecture."""
     trees = os.environ.get("KERNELWRIGHT_TREES")
     assert trees, "KERNELWRIGHT_TREES names no file of toolchain folders"
     folder = Path(os.environ.get("KERNELWRIGHT_CACHE") or _own_folder().name)
     executor = LocalExecutor(read_tree_roots(Path(trees)), folder / "cache", memory_mb=1 << 20)
-    kind, chosen = ("set", "fmha_essential") if essential else ("specs", list(CORE))
-    selections = select(kind, chosen, [arch], load_archs())
-    own = Path(_own_folder().name) / f"{arch}_{kind}"
+    selections = select("specs", list(_SPECS[name]), [arch], load_archs())
+    own = Path(_own_folder().name) / f"{arch}_{name}"
     (manifest,) = build_libraries("attention", selections, DEFAULT_TOOLCHAINS, executor, own)
     return KernelLibrary.load(manifest.parent)
 

@@ -40,6 +40,7 @@ EVERY: tuple[tuple[str, dict[str, Any], Problem], ...] = (
     ("gfx942", {**FWD, "dtype": "bf16", "hdim": 256}, Problem(100, 130)),
     ("gfx942", {**FWD, "dtype": "fp32", "hdim": 64, "mask": "generic"}, Problem(100, 130, window=TOP_LEFT)),
     ("gfx950", {**FWD, "mask": "generic"}, Problem(100, 130, window=Window(20, 5))),
+    ("gfx950", {**FWD, "hdim": 32, "pipeline": "qr_async"}, Problem(100, 130)),
     ("gfx950", {**FWD, **WHOLE_TILES, "mask": "generic"}, Problem(128, 256, window=BOTTOM_RIGHT)),
     ("gfx1201", {**FWD, "dtype": "bf16", "mask": "generic"}, Problem(100, 130, window=BOTTOM_RIGHT)),
 )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +14,9 @@ from attention.amd.built import library
 from attention.amd.memory import CHECKS
 from attention.masks import BOTTOM_RIGHT, TOP_LEFT, Window
 from attention.pages import append, paged, rotated
+from attention.reference import Features, forward
 from attention.runtime.bench import check_backward, check_forward
-from attention.runtime.cases import Case
+from attention.runtime.cases import Case, starts
 from kernelwright.dispatch import AttentionProblem, Dispatcher, NoKernelError
 from kernelwright.dispatch.testdata import mocks
 from kernelwright.simulator.run import device
@@ -22,15 +25,9 @@ PLAIN = Case((40, 40), (70, 70), hdim=64, hdim_v=64, dtype="fp16")
 
 
 @cache
-def dispatcher() -> Dispatcher:
+def dispatcher(name: str = "core") -> Dispatcher:
     mocks.native_library()
-    return Dispatcher([library("gfx942")], "sim:gfx942")
-
-
-def forward(case: Case, family: str) -> None:
-    with device.configure(checks=CHECKS):
-        check_forward(dispatcher(), case)
-    assert any(report.counts["matrix"] > 0 for report in device.last_reports()), family
+    return Dispatcher([library("gfx942", name)], "sim:gfx942")
 
 
 @pytest.mark.parametrize(
@@ -44,6 +41,7 @@ def forward(case: Case, family: str) -> None:
 )
 def test_forward(case: Case) -> None:
     check_forward(dispatcher(), case)
+    assert any(report.counts["matrix"] > 0 for report in device.last_reports())
 
 
 @pytest.mark.parametrize("splits", [2, 5, 9])
@@ -86,6 +84,64 @@ def test_append_to_pages() -> None:
         np.testing.assert_allclose(found[b], rotated(q[b], cos, sin, n, False), atol=4e-3)
 
 
+EVERY = pytest.mark.skipif(not os.environ.get("KERNELWRIGHT_EVERY"), reason="opt-in: 30 processor seconds")
+
+
+@EVERY
+@pytest.mark.parametrize(
+    "case",
+    [
+        replace(PLAIN, group=True, queries=(50, 1, 0, 30), keys=(70, 33, 5, 0)),
+        replace(PLAIN, group=True, queries=(50, 130), keys=(70, 33), heads=8, kv_heads=1, window=BOTTOM_RIGHT),
+    ],
+)
+def test_ragged_requests(case: Case) -> None:
+    with device.configure(checks=CHECKS):
+        check_forward(dispatcher("ragged"), case)
+
+
+@EVERY
+@pytest.mark.parametrize("kind", ["block", "list"])
+def test_prefill_out_of_pages(kind: str) -> None:
+    rng, lengths, counts = np.random.default_rng(3), (140, 5, 0, 64), (20, 5, 3, 1)
+    rows = [rng.standard_normal((n, 2, 128)).astype(np.float16) for n in lengths]
+    k = paged(rows, 16, rng)
+    q = rng.standard_normal((sum(counts), 4, 128)).astype(np.float16)
+    table = {"page_table": k.block_table, "seqlens_k": np.array(lengths, np.int32)}
+    if kind == "list":
+        table = {"page_table": k.indices, "page_indptr": k.indptr, "last_page_lengths": k.last_page_lengths}
+    first = starts(counts)
+    with device.configure(checks=CHECKS):
+        out, lse = dispatcher("ragged").prefill(
+            q, k.cache, k.cache.copy(), first, max(counts), lse=True, max_seqlen_k=140, **table
+        )
+    for b, one in enumerate(rows):
+        own = slice(int(first[b]), int(first[b + 1]))
+        wanted = forward(*(x.transpose(1, 0, 2) for x in (q[own], one, one)), Features(window=BOTTOM_RIGHT))
+        np.testing.assert_allclose(out[own].transpose(1, 0, 2), wanted.o, atol=4e-3)
+        np.testing.assert_allclose(lse[:, own], wanted.lse, atol=1e-4)
+
+
+@EVERY
+def test_pages_of_one_tile() -> None:
+    rng, lengths = np.random.default_rng(3), (140, 300)
+    rows = [rng.standard_normal((n, 2, 128)).astype(np.float16) for n in lengths]
+    k = paged(rows, 128, rng)
+    q = rng.standard_normal((2, 9, 4, 128)).astype(np.float16)
+    with device.configure(checks=CHECKS):
+        out = dispatcher("ragged").decode(
+            q,
+            k.cache,
+            k.cache.copy(),
+            max_seqlen_k=300,
+            page_table=k.block_table,
+            seqlens_k=np.array(lengths, np.int32),
+        )
+    for b, one in enumerate(rows):
+        wanted = forward(*(x.transpose(1, 0, 2) for x in (q[b], one, one)), Features(window=BOTTOM_RIGHT))
+        np.testing.assert_allclose(out[b].transpose(1, 0, 2), wanted.o, atol=4e-3)
+
+
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
@@ -95,6 +151,14 @@ def test_append_to_pages() -> None:
     ],
 )
 def test_what_no_kernel_serves_is_said(fields: dict[str, int], why: str) -> None:
-    plain = {"batch": 1, "heads_q": 2, "heads_kv": 1, "seqlen_q": 4, "seqlen_k": 4, "hdim_q": 64, "dtype": "fp16"}
+    plain: dict[str, Any] = {
+        "batch": 1,
+        "heads_q": 2,
+        "heads_kv": 1,
+        "seqlen_q": 4,
+        "seqlen_k": 4,
+        "hdim_q": 64,
+        "dtype": "fp16",
+    }
     with pytest.raises(NoKernelError, match=why):
         dispatcher().plan(AttentionProblem("forward", **{**plain, **fields}))

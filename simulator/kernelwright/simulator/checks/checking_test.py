@@ -173,7 +173,8 @@ def test_waves_that_touch_a_byte_without_a_barrier_race(arch: str, first: str, s
 
 
 def test_waves_may_write_the_same_if_a_launch_says_so() -> None:
-    simulator, how = Simulator(checks=Checks(races=True, equal_writes=True)), {"block": 128, "lds": 1024}
+    simulator = Simulator(checks=Checks(races=True, equal_writes=True))
+    how: dict[str, Any] = {"block": 128, "lds": 1024}
     same = [move("v1", 16), move("v3", 7), lds("gfx942", "store", addr="v1", data0="v3")]
     run_lines("gfx942", same, simulator=simulator, **how)
     assert "a race" in fault("gfx942", same, RACES, **how).reason

@@ -45,7 +45,7 @@ def test_amd_libraries_are_planned(name: str) -> None:
     arch = archs.load(name)
     kernels = expand_set("fmha_essential", arch).kernels
     plan = compile_plan("attention", arch, kernels, backend_for(arch, {}))
-    assert len(kernels) >= 5
+    assert len(kernels) >= 4
     assert all(ATTENTION.seconds(made, arch) > 0 and ATTENTION.features(made.spec, arch) == () for made in kernels)
     written = {file.path for file in plan.files}
     assert {f"{name}/{made.name}{suffix}" for made in kernels for suffix in (".hpp", ".c", ".image.S")} <= written
