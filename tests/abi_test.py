@@ -10,11 +10,17 @@ import pytest
 
 from kernelwright.codegen.operations.gemm.testing import cpu_library
 from kernelwright.dispatch.core import calls, native
+from kernelwright.dispatch.operations.attention import structs as attention_structs
 from kernelwright.dispatch.operations.convolution import structs as conv_structs
 from kernelwright.dispatch.operations.gemm import structs
 from kernelwright.dispatch.testdata import mocks
 
-HEADERS = ("kernelwright/dispatcher/gemm.h", "kernelwright/convolution.h", "kernelwright/dispatcher/python_call.h")
+HEADERS = (
+    "kernelwright/dispatcher/gemm.h",
+    "kernelwright/convolution.h",
+    "kernelwright/attention.h",
+    "kernelwright/dispatcher/python_call.h",
+)
 STRUCTS = {
     "kw_problem": ("ProblemHead",),
     "kw_gemm_problem": ("GemmProblem", "Problem"),
@@ -28,6 +34,12 @@ STRUCTS = {
     "kw_conv_problem": ("ConvProblem",),
     "kw_conv_args": ("ConvArgs",),
     "kw_conv_traits": ("ConvTraits",),
+    "kw_attention_strides": ("AttentionStrides",),
+    "kw_attention_problem": ("AttentionProblem",),
+    "kw_attention_args": ("AttentionArgs",),
+    "kw_append_problem": ("AppendProblem",),
+    "kw_append_args": ("AppendArgs",),
+    "kw_attention_traits": ("AttentionTraits",),
     "kw_kernel": ("KernelStruct", "Kernel"),
     "kw_library": ("LibraryStruct", "Library"),
     "kw_arch": ("ArchStruct",),
@@ -63,7 +75,7 @@ def in_header(struct: str, field: str) -> str:
     """What C calls a field: problems begin with a struct of their own."""
     return (
         f"base.{field}"
-        if struct.endswith(("gemm_problem", "conv_problem")) and field in ("struct_size", "op")
+        if struct.endswith("_problem") and struct != "kw_problem" and field in ("struct_size", "op")
         else field
     )
 
@@ -86,7 +98,7 @@ def in_c(folder: Path, asked: dict[str, tuple[str, type[ctypes.Structure]]]) -> 
     return found
 
 
-MODULES = (native, calls, structs, conv_structs, cpu_library)
+MODULES = (native, calls, structs, conv_structs, attention_structs, cpu_library)
 
 
 class Wrong(ctypes.Structure):

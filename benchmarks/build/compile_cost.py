@@ -6,11 +6,12 @@ the local executor's sandbox, one command at a time, in turns. Prints JSON. Exam
 
     PYTHONPATH=arch:codegen python benchmarks/build/compile_cost.py --trees trees.json --out cost.json
 
-With ``--stock`` the other road is the plan of an AMD kernel with CK Tile's headers as they are, and it is compared
-whether both roads end in the same assembly.
+With ``--stock`` the other road is the plan with the headers of CK Tile or CUTLASS as they are, and it is compared
+whether both roads end in the same assembly (AMD) or object (NVIDIA).
 
-Without ``--filter`` it takes, of the essential set, the first fp16 and the first 8-bit kernel of each AMD architecture
-and the bf16 kernels of sm_90a. CPU seconds grow when other work shares the cores; compare ratios.
+``--set`` names the kernel set, by default GEMM's ``essential``: without ``--filter`` it takes, of that one, the first
+fp16 and the first 8-bit kernel of each AMD architecture and the bf16 kernels of sm_90a, and every kernel of others.
+CPU seconds grow when other work shares the cores; compare ratios.
 """
 
 from __future__ import annotations
@@ -59,23 +60,29 @@ class Road:
     missing: str = ""
 
 
-def chosen(expression: str | None, names: Sequence[str]) -> Iterator[tuple[Arch, Kernel]]:
-    """The kernels to measure; see the module's text."""
+def chosen(name: str, expression: str | None, archs: Sequence[str]) -> Iterator[tuple[Arch, Kernel]]:
+    """The kernels of the set ``name`` to measure; see the module's text."""
     known = load_archs()
-    gpus = [name for name in set_archs("essential") if known[name].backend != "cpu"]
-    for selection in select("set", "essential", names or gpus, known, expression):
+    gpus = [arch for arch in set_archs(name) if known[arch].backend != "cpu"]
+    for selection in select("set", name, [arch for arch in gpus if arch in (archs or gpus)], known, expression):
         kernels = list(selection.kernels)
-        if expression is None and selection.arch.backend == "ck_tile":
-            halves = [kernel for kernel in kernels if kernel.spec.dtype_a == "fp16"]
-            kernels = [*halves[:1], *[kernel for kernel in kernels if kernel.spec.dtype_a in _EIGHT_BITS][:1]]
-        elif expression is None and selection.arch.backend == "cutlass":
-            kernels = [kernel for kernel in kernels if kernel.spec.dtype_a == "bf16"]
+        if expression is None and name == "essential":
+            kernels = _few(kernels, selection.arch.backend)
         yield from ((selection.arch, kernel) for kernel in kernels)
 
 
-def our_road(kernel: Kernel, arch: Arch, hip: str = "wheel") -> Road:
-    """The compile plan of the kernel, with the default toolchains but for AMD's."""
-    plan = kernel_actions(kernel, arch, backend_for(arch, {**DEFAULT_TOOLCHAINS, "hip": hip}))
+def _few(kernels: Sequence[Kernel], backend: str) -> list[Kernel]:
+    """The first fp16 and the first 8-bit kernel for AMD, the bf16 kernels for NVIDIA."""
+    if backend == "cutlass":
+        return [kernel for kernel in kernels if kernel.spec.dtype_a == "bf16"]
+    halves = [kernel for kernel in kernels if kernel.spec.dtype_a == "fp16"]
+    return [*halves[:1], *[kernel for kernel in kernels if kernel.spec.dtype_a in _EIGHT_BITS][:1]]
+
+
+def our_road(kernel: Kernel, arch: Arch, stock: bool = False) -> Road:
+    """The compile plan of the kernel, with the default toolchains or those that take headers as they are."""
+    toolchains = {**DEFAULT_TOOLCHAINS, **({"hip": "stock", "cuda": "stock"} if stock else {})}
+    plan = kernel_actions(kernel, arch, backend_for(arch, toolchains))
     return Road(plan.files, plan.actions)
 
 
@@ -93,7 +100,7 @@ def plain_road(kernel: Kernel, arch: Arch, tools: Path) -> Road:
         plan = kernel_actions(kernel, arch, backend_for(arch, {**DEFAULT_TOOLCHAINS, "cuda": nvcc}))
         return Road(plan.files, plan.actions)
     if arch.backend == "ck_tile":
-        ours = our_road(kernel, arch, "stock")
+        ours = our_road(kernel, arch, stock=True)
         to_assembly = ours.actions[0]
         *flags, mode, source, _, assembly = to_assembly.argv
         assert mode == "-S", to_assembly.argv
@@ -101,6 +108,11 @@ def plain_road(kernel: Kernel, arch: Arch, tools: Path) -> Road:
         argv = (*flags, f"-B{tools}", "-c", source, "-o", code)
         return Road(ours.files[:1], (dataclasses.replace(to_assembly, argv=argv, outputs=(code,)),))
     return Road(missing="not measured: the plan is the plain command")
+
+
+def other_road(kernel: Kernel, arch: Arch, name: str, tools: Path) -> Road:
+    """The road that ours is compared with."""
+    return our_road(kernel, arch, stock=True) if name == "stock" else plain_road(kernel, arch, tools)
 
 
 @dataclass(frozen=True)
@@ -111,8 +123,8 @@ class Ran:
     first: str
 
 
-def run(road: Road, trees: Mapping[str, Path]) -> Ran:
-    """Run the actions of a road one by one with an empty cache."""
+def run(road: Road, trees: Mapping[str, Path], cache: Path) -> Ran:
+    """Run the actions of a road one by one; no result of an earlier run is used."""
     costs = {action.description.split()[0].lower(): f"{action.outputs[0]}.cost.json" for action in road.actions}
     assert len(costs) == len(road.actions)
     timed = [
@@ -123,10 +135,10 @@ def run(road: Road, trees: Mapping[str, Path]) -> Ran:
         )
         for action, result in zip(road.actions, costs.values(), strict=True)
     ]
-    with tempfile.TemporaryDirectory() as cache:
-        made = LocalExecutor(trees, Path(cache)).run(road.files, timed)
-        first = hashlib.sha256(made[road.actions[0].outputs[0]].read_bytes()).hexdigest()
-        return Ran({step: json.loads(made[result].read_text("ascii")) for step, result in costs.items()}, first)
+    shutil.rmtree(cache / "actions", ignore_errors=True)  # what stays are the digests of the trees
+    made = LocalExecutor(trees, cache).run(road.files, timed)
+    first = hashlib.sha256(made[road.actions[0].outputs[0]].read_bytes()).hexdigest()
+    return Ran({step: json.loads(made[result].read_text("ascii")) for step, result in costs.items()}, first)
 
 
 def measure(
@@ -138,7 +150,9 @@ def measure(
         pairs = [
             {
                 "ours": our_road(kernel, arch),
-                other: our_road(kernel, arch, "stock") if other == "stock" else plain_road(kernel, arch, Path(folder)),
+                other: our_road(kernel, arch, stock=True)
+                if other == "stock"
+                else plain_road(kernel, arch, Path(folder)),
             }
             for arch, kernel in kernels
         ]
@@ -147,7 +161,7 @@ def measure(
             for (_, kernel), pair, results in zip(kernels, pairs, runs, strict=True):
                 for name in ("ours", other) if turn % 2 == 0 else (other, "ours"):
                     if not pair[name].missing:
-                        ran = run(pair[name], trees)
+                        ran = run(pair[name], trees, Path(folder, "cache"))
                         results[name].append(ran)
                         print(f"{kernel.arch} {kernel.name} {name}: {ran.costs}", file=sys.stderr, flush=True)
     return [
@@ -174,7 +188,7 @@ def _summary(results: Mapping[str, Sequence[Ran]], other: str, missing: str) -> 
         ratios = [mine["cpu_s"] / its["cpu_s"] for mine, its in zip(ours, theirs, strict=True)]
         summary[f"cpu_ratio_to_{other}"] = _spread(ratios)
     if other == "stock":
-        summary["same_assembly"] = len({ran.first for rans in results.values() for ran in rans}) == 1
+        summary["same_output"] = len({ran.first for rans in results.values() for ran in rans}) == 1
     return summary
 
 
@@ -212,14 +226,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trees", required=True, help="a JSON file that says where each tree is")
     parser.add_argument("--arch", action="append", default=[], help="may be repeated; all GPUs unless given")
+    parser.add_argument("--set", default="essential", help="the kernel set; CPU kernels of it are left out")
     parser.add_argument("--filter", help="an expression over kernels c; see the module's text for what is taken else")
-    parser.add_argument("--stock", action="store_true", help="compare with CK Tile's headers as they are; AMD only")
+    parser.add_argument("--stock", action="store_true", help="compare with CK Tile's and CUTLASS's headers as they are")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--out", type=Path, help="write the JSON here as well")
     options = parser.parse_args()
-    kernels = [
-        pair for pair in chosen(options.filter, options.arch) if not options.stock or pair[0].backend == "ck_tile"
-    ]
+    kernels = list(chosen(options.set, options.filter, options.arch))
     machine = describe(**_versions(arch for arch, _ in kernels))
     other = "stock" if options.stock else "plain"
     measured = measure(kernels, read_tree_roots(options.trees), options.repeats, other)

@@ -1,10 +1,10 @@
 """How long a build of many kernels takes on N workers, and what limits it: a simulation with recorded action times.
 
-Kernels are drawn, with a fixed seed, from those of ``compile_cost_lean.json``, AMD kernels whose steps were measured
-one by one; each kernel is the chain of actions that its plan has. The client hands actions out in the order in which
-they become ready, one after the other, at ``--client-s`` CPU seconds each; a worker runs one action at a time and
-adds ``--worker-s`` for staging; its first action also waits for the toolchains. Groups of 64 objects are linked where
-they are ready, the library at last. Prints JSON. Example::
+Kernels are drawn, with a fixed seed, from a recording of ``compile_cost.py`` (``--recorded``): AMD kernels whose steps
+were measured one by one; each kernel is the chain of actions that its plan has. The client hands actions out in
+the order in which they become ready, one after the other, at ``--client-s`` CPU seconds each; a worker runs one action
+at a time and adds ``--worker-s`` for staging; its first action also waits for the toolchains. Groups of 64 objects are
+linked where they are ready, the library at last. Prints JSON. Example::
 
     python benchmarks/build/makespan.py --kernels 14000 > benchmarks/results/makespan_14000.json
 """
@@ -119,6 +119,7 @@ def simulate(chains: Sequence[tuple[float, ...]], costs: Costs) -> list[dict[str
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--recorded", type=Path, default=_RECORDED, help="default: %(default)s")
     parser.add_argument("--kernels", type=int, default=14000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--client-s", type=float, default=0.045, help="Pants' CPU seconds for an action")
@@ -136,13 +137,13 @@ def main() -> None:
         options.link_s,
         options.planning_s,
     )
-    recorded = recorded_chains(_RECORDED)
+    recorded = recorded_chains(options.recorded)
     draw = random.Random(options.seed)
     chains = [draw.choice(recorded) for _ in range(options.kernels)]
     joined = [(sum(chain),) for chain in chains]
     result = {
         "machine": describe(),
-        "recorded": f"{_RECORDED.name}: {len(recorded)} kernels",
+        "recorded": f"{options.recorded.name}: {len(recorded)} kernels",
         "kernels": options.kernels,
         "actions": sum(map(len, chains)),
         "cpu_hours": round(sum(map(sum, chains)) / 3600, 1),

@@ -70,7 +70,8 @@ uint64_t scratch_bytes(const kw_problem&, uint32_t index, const kw_problem& plan
   return index == 0 ? static_cast<uint64_t>(p.rows * p.columns) * sizeof(float) : 0;
 }
 
-void stage_args(const kw_problem&, uint32_t index, const void* args, void* const* scratch, void* own) {
+void stage_args(const kw_problem&, uint32_t index, const kw_problem* const*, const void* args, void* const* scratch,
+                void* own) {
   kw_row_norm_args made = *static_cast<const kw_row_norm_args*>(args);
   if (index == 0) made.y = static_cast<float*>(scratch[0]);
   if (index == 1) made.x = static_cast<const float*>(scratch[0]);

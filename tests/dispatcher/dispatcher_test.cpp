@@ -439,6 +439,7 @@ int main(int argc, char** argv) {
   variants();
   stages();
   convolution();
+  attention();
   if (failures() == 0) puts("dispatcher: all tests passed");
   return failures() == 0 ? 0 : 1;
 }

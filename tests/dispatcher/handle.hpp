@@ -77,5 +77,6 @@ void plan_cache();   // of plan_cache_test.cpp
 void variants();     // of variants_test.cpp
 void stages();       // of stages_test.cpp
 void convolution();  // of convolution_test.cpp
+void attention();    // of attention_test.cpp
 
 #endif  // KERNELWRIGHT_TESTS_HANDLE_HPP

@@ -117,7 +117,11 @@ uint64_t scratch_bytes(const kw_problem&, uint32_t index, const kw_problem& plan
   return index == 0 ? static_cast<uint64_t>(p.rows * p.columns) * sizeof(float) : 0;
 }
 
-void stage_args(const kw_problem&, uint32_t index, const void* args, void* const* scratch, void* out) {
+void stage_args(const kw_problem&, uint32_t index, const kw_problem* const* planned, const void* args,
+                void* const* scratch, void* out) {
+  // Both stages are known, with the choice that the first one made.
+  CHECK(problem_of(*planned[0]).parts >= 1 && problem_of(*planned[1]).parts == problem_of(*planned[0]).parts);
+  CHECK(planned[index]->op == (index == 0 ? kSquare : kSum));
   const Args& whole = *static_cast<const Args*>(args);
   float* const squares = static_cast<float*>(scratch[0]);
   const Args own = index == 0 ? Args{sizeof own, 0, whole.in, squares} : Args{sizeof own, 0, squares, whole.out};

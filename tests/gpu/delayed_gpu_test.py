@@ -36,7 +36,8 @@ class Operands:
 
     def __init__(self, stream: torch.cuda.Stream) -> None:
         shapes = ((M, K), (N, K), (M, N))
-        values = [torch.randn(*shape, device=DEVICE).bfloat16() for shape in shapes]
+        # Kept: memory given back to the allocator could be filled anew before the held-up stream reads it.
+        self.values = values = [torch.randn(*shape, device=DEVICE).bfloat16() for shape in shapes]
         self.a, self.b, self.c = (torch.full_like(value, float("nan")) for value in values)
         self.b = self.b.T
         self.out = torch.full((M, N), float("nan"), device=DEVICE, dtype=torch.bfloat16)

@@ -30,6 +30,7 @@ from kernelwright.dispatch.dispatcher import Dispatcher
 from kernelwright.dispatch.loading.heuristic import Heuristic
 from kernelwright.dispatch.loading.library import KernelLibrary
 from kernelwright.dispatch.loading.manifest import Manifest
+from kernelwright.dispatch.operations.attention import AppendPlan, AppendProblem, AttentionPlan, AttentionProblem
 from kernelwright.dispatch.operations.convolution import ConvPlan, ConvProblem
 from kernelwright.dispatch.operations.gemm import GemmProblem, GroupedGemmProblem, GroupedPlan, Plan
 from kernelwright.dispatch.operations.gemm.operand import Operand, ShuffledB, operand
@@ -38,8 +39,12 @@ from kernelwright.dispatch.recording.trace import merge_traces
 
 __all__ = [
     "AbiMismatchError",
+    "AppendPlan",
+    "AppendProblem",
     "ArchMismatchError",
     "ArrayError",
+    "AttentionPlan",
+    "AttentionProblem",
     "BoundPlan",
     "ConvPlan",
     "ConvProblem",

@@ -17,6 +17,9 @@ from kernelwright.dispatch.core.plan import OperationPlan, Selection
 from kernelwright.dispatch.core.selection import Score
 from kernelwright.dispatch.loading.heuristic import Heuristic
 from kernelwright.dispatch.loading.library import KernelLibrary
+from kernelwright.dispatch.operations.attention import AppendPlan, AppendProblem, AttentionPlan, AttentionProblem
+from kernelwright.dispatch.operations.attention.calls import AttentionCalls
+from kernelwright.dispatch.operations.attention.methods import AttentionMethods
 from kernelwright.dispatch.operations.convolution import ConvPlan, ConvProblem
 from kernelwright.dispatch.operations.convolution.calls import ConvCalls, ConvOptions, Padding
 from kernelwright.dispatch.operations.gemm import GemmProblem, GroupedGemmProblem, GroupedPlan, Plan
@@ -28,7 +31,7 @@ from kernelwright.dispatch.recording.recorder import record_if_asked
 Library = KernelLibrary | str | os.PathLike[str]
 
 
-class Dispatcher:
+class Dispatcher(AttentionMethods):
     """Selects and launches kernels. Threads may share a dispatcher; several may exist at once.
 
     :param libraries: one library or several, loaded ones or paths.
@@ -65,6 +68,7 @@ class Dispatcher:
         self._gemm = GemmCalls(self._core)
         self._grouped_gemm = GroupedGemmCalls(self._core)
         self._conv = ConvCalls(self._core)
+        self._attention = AttentionCalls(self._core)
 
     @property
     def kernels(self) -> tuple[KernelEntry, ...]:
@@ -97,6 +101,10 @@ class Dispatcher:
     def plan(self, problem: GroupedGemmProblem) -> GroupedPlan: ...
     @overload
     def plan(self, problem: ConvProblem) -> ConvPlan: ...
+    @overload
+    def plan(self, problem: AttentionProblem) -> AttentionPlan: ...
+    @overload
+    def plan(self, problem: AppendProblem) -> AppendPlan: ...
     @overload
     def plan(self, problem: Problem) -> OperationPlan[Any]: ...
     def plan(self, problem: Problem) -> OperationPlan[Any]:

@@ -48,6 +48,11 @@ def register(
     return getattr(torch.ops.kernelwright, name).default
 
 
+def plain(tensor: torch.Tensor) -> torch.Tensor:
+    """The same memory, for a launch below autograd. Quicker than ``torch.no_grad()`` where nothing requires grad."""
+    return tensor.detach() if tensor.requires_grad else tensor
+
+
 def is_capturing(tensor: torch.Tensor) -> bool:
     """Whether launches beside ``tensor`` go into a CUDA graph, whose memory outlives the call."""
     if not tensor.is_cuda:

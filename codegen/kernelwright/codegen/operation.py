@@ -59,12 +59,17 @@ class BackendPart:
     instantiates the kernel). ``trees`` are header trees (see :mod:`kernelwright.codegen.trees`) that its compiles see
     besides the backend's own; descriptors and launchers also see ``launcher_trees``. ``sources`` are the launcher
     sources that a library with such kernels contains: the path of each in its tree, by a name unique in a library.
+    ``joins`` says that kernels compiled together and cut apart are the same to the byte as compiled singly, which
+    ``tests/gemm/batches`` compares. ``compile_mb`` is the memory of the largest compile of one with the backend's
+    default toolchain, rounded up; None leaves it to the toolchain, which knows GEMM.
     """
 
     templates: Mapping[str, Template]
     trees: tuple[str, ...] = ()
     launcher_trees: tuple[str, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
+    joins: bool = False
+    compile_mb: int | None = None
 
 
 @dataclass(frozen=True)

@@ -53,35 +53,42 @@ TREES: Mapping[str, Tree] = {
             "cutlass_library/source/examples/88_hopper_fmha",
         ),
     ),
+    "cutlass_lean": Tree("those of CUTLASS's headers that are rewritten to compile faster", ("include",), "cutlass"),
     "cuda": Tree("CUDA's headers, ptxas, nvcc and static runtime, from the nvidia wheels", ("nvidia/cu13",)),
     "abi": Tree(
-        "the C ABI that all operations share", ("include/kernelwright/abi.h", "include/kernelwright/epilogue.h")
+        "the C ABI that all operations share",
+        tuple(f"include/kernelwright/{name}.h" for name in ("abi", "checks", "epilogue")),
     ),
     "gemm": Tree("the C ABI of GEMM", ("include/kernelwright/gemm.h", "include/kernelwright/gemm")),
     "convolution": Tree(
         "the C ABI of convolution", ("include/kernelwright/convolution.h", "include/kernelwright/convolution")
     ),
+    "attention": Tree("the C ABI of attention", ("include/kernelwright/attention.h", "include/kernelwright/attention")),
     "dispatcher": Tree(
         "the C ABI of all operations and the dispatcher's own headers",
         (
             "include/kernelwright/*.h",
             "include/kernelwright/gemm",
             "include/kernelwright/convolution",
+            "include/kernelwright/attention",
             "include/kernelwright/dispatcher",
         ),
     ),
     "cpu_common": Tree("what kernels for x86-64 share", ("include/kernelwright/cpu/common",)),
     "cpu_gemm": Tree("GEMM kernels for x86-64", ("include/kernelwright/cpu/gemm",)),
     "cpu_convolution": Tree("convolution kernels for x86-64", ("include/kernelwright/cpu/convolution",)),
+    "cpu_attention": Tree("attention kernels for x86-64", ("include/kernelwright/cpu/attention",)),
     "hip_common": Tree("what kernels for AMD GPUs share", ("include/kernelwright/hip/common",)),
     "hip_convolution": Tree("convolution kernels for AMD GPUs", ("include/kernelwright/hip/convolution",)),
     "hip_gemm": Tree("GEMM kernels for AMD GPUs", ("include/kernelwright/hip/gemm",)),
     "hip_attention": Tree("attention kernels for AMD GPUs", ("include/kernelwright/hip/attention",)),
     "cuda_src_common": Tree("what kernels for NVIDIA GPUs share", ("include/kernelwright/cuda/common",)),
     "cuda_src_gemm": Tree("GEMM kernels for NVIDIA GPUs", ("include/kernelwright/cuda/gemm",)),
+    "cuda_src_convolution": Tree("convolution kernels for NVIDIA GPUs", ("include/kernelwright/cuda/convolution",)),
     **_launchers("common", "cpu", "hip", "cuda_src"),
     **_launchers("gemm", "cpu", "hip", "cuda_src"),
-    **_launchers("convolution", "cpu", "hip"),
+    **_launchers("convolution", "cpu", "hip", "cuda_src"),
+    **_launchers("attention", "cpu", "hip"),
 }
 
 _registered: dict[str, Tree] = {}

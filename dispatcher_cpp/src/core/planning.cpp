@@ -172,7 +172,9 @@ kw_status launch_stage(const kw_plan& plan, const Stage& stage, const kw_launch&
 kw_status launch_stages(const kw_plan& plan, const kw_launch& launch, const void* args) {
   char* const workspace = static_cast<char*>(launch.workspace);
   void* scratch[kMaxStages] = {};
+  const kw_problem* planned[kMaxStages] = {};
   for (uint32_t i = 0; i < plan.stage_count; ++i) {
+    planned[i] = plan.stages[i].problem;
     if (plan.stages[i].scratch_bytes != 0) scratch[i] = workspace + plan.stages[i].scratch_offset;
   }
   kw_launch own = launch;
@@ -181,7 +183,7 @@ kw_status launch_stages(const kw_plan& plan, const kw_launch& launch, const void
     const uint64_t bytes = plan.stages[i].workspace_bytes;
     own.workspace = bytes == 0 ? nullptr : workspace + plan.scratch_bytes;
     own.workspace_bytes = bytes;
-    plan.operation->stage_args(*plan.problem, i, args, scratch, stage_args);
+    plan.operation->stage_args(*plan.problem, i, planned, args, scratch, stage_args);
     if (kw_status status = launch_stage(plan, plan.stages[i], own, stage_args)) return status;
   }
   return KW_OK;

@@ -21,6 +21,37 @@ bool is_called(const kw_kernel& kernel, const char* wanted) {
   return strncmp(wanted, kernel.arch, arch) == 0 && wanted[arch] == '/' && strcmp(wanted + arch + 1, kernel.name) == 0;
 }
 
+struct Candidate {
+  const kw_kernel* kernel;
+  const kw_library* library;
+  bool is_new;
+};
+
+int by_identity(const kw_kernel& left, const kw_kernel& right) { return strcmp(left.identity, right.identity); }
+
+int by_name(const kw_kernel& left, const kw_kernel& right) {
+  const int names = strcmp(left.name, right.name);
+  return names != 0 ? names : strcmp(left.arch, right.arch);
+}
+
+// Fails where two kernels are the same by this comparison; sorting makes them neighbours, the one that was here first.
+kw_status check_neighbours(Vec<Candidate>* all, const char* what, int (*compare)(const kw_kernel&, const kw_kernel&)) {
+  sort(all->begin(), all->size(), [compare](const Candidate& left, const Candidate& right) {
+    const int order = compare(*left.kernel, *right.kernel);
+    return order != 0 ? order < 0 : left.is_new < right.is_new;
+  });
+  for (size_t i = 1; i < all->size(); ++i) {
+    const Candidate &first = (*all)[i - 1], &second = (*all)[i];
+    if (compare(*first.kernel, *second.kernel) != 0) continue;
+    return fail(KW_INVALID_ARGUMENT,
+                "library %s: kernel %s/%s (%.12s…) has the %s of a kernel that %s brought; "
+                "add each kernel once",
+                second.library->name, second.kernel->arch, second.kernel->name, second.kernel->identity, what,
+                first.library->name);
+  }
+  return KW_OK;
+}
+
 }  // namespace
 
 Registry::~Registry() {
@@ -29,25 +60,16 @@ Registry::~Registry() {
 }
 
 kw_status Registry::check_new(const kw_library& library) const {
-  for (uint64_t i = 0; i < library.kernel_count; ++i) {
-    const kw_kernel& kernel = *library.kernels[i];
-    const auto clash = [&](const kw_kernel& other, const char* where) {
-      const bool same_identity = strcmp(kernel.identity, other.identity) == 0;
-      const bool same_name = strcmp(kernel.name, other.name) == 0 && strcmp(kernel.arch, other.arch) == 0;
-      if (!same_identity && !same_name) return KW_OK;
-      return fail(KW_INVALID_ARGUMENT,
-                  "library %s: kernel %s/%s (%.12s…) has the %s of a kernel that %s brought; "
-                  "add each kernel once",
-                  library.name, kernel.arch, kernel.name, kernel.identity, same_identity ? "identity" : "name", where);
-    };
-    for (const KernelEntry* entry : kernels_) {
-      if (kw_status status = clash(*entry->kernel, entry->library->library->name)) return status;
-    }
-    for (uint64_t j = 0; j < i; ++j) {
-      if (kw_status status = clash(*library.kernels[j], library.name)) return status;
-    }
+  Vec<Candidate> all;
+  if (!all.reserve(kernels_.size() + library.kernel_count)) {
+    return fail(KW_OUT_OF_MEMORY, "library %s: no memory to compare its kernels", library.name);
   }
-  return KW_OK;
+  bool pushed = true;
+  for (const KernelEntry* entry : kernels_) pushed &= all.push({entry->kernel, entry->library->library, false});
+  for (uint64_t i = 0; i < library.kernel_count; ++i) pushed &= all.push({library.kernels[i], &library, true});
+  if (!pushed) return fail(KW_OUT_OF_MEMORY, "library %s: no memory to compare its kernels", library.name);
+  if (kw_status status = check_neighbours(&all, "identity", by_identity)) return status;
+  return check_neighbours(&all, "name", by_name);
 }
 
 kw_status Registry::add(const kw_library* library, int32_t priority, bool device_checked) {

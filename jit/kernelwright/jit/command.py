@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 
 from kernelwright.codegen.building.run_command import TIMEOUT_S, interrupt_on_signals
-from kernelwright.codegen.interface.exit_codes import EXIT_BAD_INPUT, EXIT_FAILED
+from kernelwright.codegen.interface.exit_codes import EXIT_BAD_INPUT, EXIT_FAILED, of_os_error
 from kernelwright.codegen.resources.limits import LimitError
 from kernelwright.codegen.selecting.expand import read_json
 from kernelwright.codegen.violations import SpecError
@@ -36,9 +36,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("error: interrupted", file=sys.stderr)
         return EXIT_FAILED
-    except (SpecError, DeviceNameError, UntrustedCacheError, OSError) as error:
+    except (SpecError, DeviceNameError, UntrustedCacheError) as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_BAD_INPUT
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return of_os_error(error)
     except (KernelwrightError, LimitError) as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_FAILED

@@ -37,7 +37,7 @@ class Lines(Watcher):
         self.stream = stream
         self.actions = 0
         self.done = 0
-        self.made = 0
+        self.made: set[Action] = set()
         self.seconds: Mapping[Action, float] = {}
         self.begin = time.monotonic()
 
@@ -50,7 +50,7 @@ class Lines(Watcher):
         if not self.made:
             total = sum(self.seconds.values())
             self._say(f"building {self.title}: {self.actions} steps, at most {total:.0f} processor seconds")
-        self.made += 1
+        self.made.add(action)
 
     def ended(self, action: Action, cached: bool) -> None:
         """Show that it is done."""
@@ -63,11 +63,15 @@ class Lines(Watcher):
         self.done += 1
         self._say(f"[{self.done}/{self.actions}] {error.action.description}: {error.reason}")
 
+    def parted(self, actions: Sequence[Action], why: str) -> None:
+        """Say that they are compiled one by one."""
+        self._say(f"{len(actions)} kernels are compiled one by one: {why}")
+
     def close(self) -> None:
         """Say how long it took, if anything was made."""
         if self.made:
             elapsed = time.monotonic() - self.begin
-            self._say(f"{self.title}: {self.made} of {self.actions} steps run in {elapsed:.1f} s")
+            self._say(f"{self.title}: {len(self.made)} of {self.actions} steps run in {elapsed:.1f} s")
 
     def _say(self, line: str) -> None:
         print(line, file=self.stream, flush=True)
@@ -105,6 +109,11 @@ class Bar(Watcher):
     def failed(self, error: ActionError) -> None:
         """Show that it failed."""
         self._end(error.action)
+
+    def parted(self, actions: Sequence[Action], why: str) -> None:
+        """They are no longer running."""
+        for action in actions:
+            self.running.remove(action.description)
 
     def close(self) -> None:
         """Take the bar away."""

@@ -15,11 +15,13 @@ from kernelwright.codegen.building.cache_folder import default_cache, is_shared,
 from kernelwright.codegen.building.execute import BuildError, LocalExecutor, Watcher
 from kernelwright.codegen.building.run_command import TIMEOUT_S
 from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.planning.batches import batches
 from kernelwright.codegen.planning.compile_plan import compile_plan
 from kernelwright.codegen.resources.limits import Limits, strictest
 from kernelwright.codegen.selecting.selection import Selection, load_archs, select
 from kernelwright.codegen.violations import SpecError
 from kernelwright.dispatch import Device, Dispatcher, KernelLibrary
+from kernelwright.dispatch.core.operation import Problem
 from kernelwright.jit.errors import BuildFailedError, JitDisabledError, ToolchainError
 from kernelwright.jit.libraries import LibraryCache, library_key
 from kernelwright.jit.progress import display
@@ -135,7 +137,7 @@ class Registry:
         with display(f"{self.name} for {self.arch.name}", progress) as watcher:
             executor = self._executor(trees, workers, memory_mb, watcher)
             executor.retry_failed, executor.timeout_s = retry_failed, timeout_s
-            files = self._run(executor, plan)
+            files = self._run(executor, item, plan)
         made = library_files(self.name, item, plan, self._toolchains, files, executor.costs)
         return cache.make(key, trees.stamps, lambda: made)
 
@@ -144,6 +146,15 @@ class Registry:
     ) -> Dispatcher:
         """A dispatcher on the device with all kernels and those of ``libraries``; ``build``: see :meth:`build`."""
         return Dispatcher([*libraries, self.build(**build)], self.device, selection)
+
+    def select(self, problem: Problem, selection: Any = "analytic", **build: Any) -> Kernel:
+        """The kernel of this registry that a problem of any operation would run with; NoKernelError says why none does.
+
+        Kernels that are missing are compiled: what a kernel serves is what its library says. ``build``: see
+        :meth:`build`.
+        """
+        chosen = self.dispatcher(selection=selection, **build).select(problem).kernel.identity
+        return self._kernels[chosen]
 
     def _add(self, source: str, value: Any, expression: str | None, limits: Limits | None) -> tuple[Kernel, ...]:
         (item,) = select(source, value, [self.arch.name], self._known, expression, limits)
@@ -193,9 +204,13 @@ class Registry:
     def _executor(self, trees: Trees, workers: int, memory_mb: int | None, watcher: Watcher) -> LocalExecutor:
         return LocalExecutor(trees.roots, self.cache, workers, memory_mb, watcher=watcher, shared=self._shared)
 
-    def _run(self, executor: LocalExecutor, plan: CompilePlan) -> dict[str, Path]:
+    def _run(self, executor: LocalExecutor, item: Selection, plan: CompilePlan) -> dict[str, Path]:
+        compiles = [road.actions[0] for road in plan.kernels]
+        unmade = set(executor.missing(plan.all_files, compiles))
+        backend = backend_for(self.arch, self._toolchains)
+        together = batches(item.kernels, plan.kernels, backend, unmade, executor.jobs)
         try:
-            return executor.run(plan.all_files, plan.all_actions, keep_going=True)
+            return executor.run(plan.all_files, plan.all_actions, keep_going=True, batches=together)
         except BuildError as error:
             failures = {one.action.description: str(one) for one in error.errors}
             raise BuildFailedError(failures, len(plan.kernels)) from None

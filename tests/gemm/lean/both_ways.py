@@ -1,4 +1,4 @@
-"""A kernel's assembly with the rewritten headers of CK Tile and with the headers as they are.
+"""A kernel compiled with the rewritten headers of CK Tile or CUTLASS, and with the headers as they are.
 
 Needs the toolchain wheels: KERNELWRIGHT_TREES names a JSON file ``{tree: folder}``.
 """
@@ -15,32 +15,37 @@ from kernelwright.codegen.building.execute import LocalExecutor
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.planning.compile_plan import kernel_actions
 
+DEFAULTS = {"ck_tile": ("hip", "wheel"), "cutlass": ("cuda", "clang")}
+"""The kind of each backend's toolchain, and the choice that compiles with rewritten headers; the other is "stock"."""
+
 
 @dataclass(frozen=True)
 class Compiled:
-    """Device assembly, and the headers that the compiler read for it, by their paths in its sandbox."""
+    """Device assembly (AMD) or object (NVIDIA), and the headers that the compiler read, by their sandbox paths."""
 
-    assembly: bytes
+    output: bytes
     headers: frozenset[str]
 
 
-def compile_kernel(kernel: Kernel, toolchain: str) -> Compiled:
-    """What the HIP toolchain ``"wheel"`` or ``"stock"`` makes of a kernel."""
+def compile_kernel(kernel: Kernel, stock: bool) -> Compiled:
+    """What the compiler makes of a kernel; of the two passes for NVIDIA the last one lists its headers."""
     assert compiled.TREES, "KERNELWRIGHT_TREES names no file of toolchain folders"
     arch = load(kernel.arch)
-    plan = kernel_actions(kernel, arch, backend_for(arch, {**DEFAULT_TOOLCHAINS, "hip": toolchain}))
+    kind, default = DEFAULTS[arch.backend]
+    choice = "stock" if stock else default
+    plan = kernel_actions(kernel, arch, backend_for(arch, {**DEFAULT_TOOLCHAINS, kind: choice}))
     step = plan.actions[0]
-    (assembly,) = step.outputs
+    (output,) = step.outputs
     # The driver has no option for this where it compiles for a device alone.
     options = ("-dependency-file", "headers.d", "-sys-header-deps", "-MT", "x")
     argv = (*step.argv, *(word for option in options for word in ("-Xclang", option)))
-    listed = replace(step, argv=argv, outputs=(assembly, "headers.d"))
+    listed = replace(step, argv=argv, outputs=(output, "headers.d"))
     made = LocalExecutor(read_tree_roots(compiled.TREES), compiled.cache_folder()).run(plan.files, [listed])
     headers = made["headers.d"].read_text().replace("\\\n", " ").split()
-    return Compiled(made[assembly].read_bytes(), frozenset(headers))
+    return Compiled(made[output].read_bytes(), frozenset(headers))
 
 
 def difference(kernel: Kernel) -> int:
-    """How many lines of its assembly differ, 0 if it is the same to the byte."""
-    lean, stock = (compile_kernel(kernel, toolchain).assembly.split(b"\n") for toolchain in ("wheel", "stock"))
+    """How many lines of its assembly or object differ, 0 if it is the same to the byte."""
+    lean, stock = (compile_kernel(kernel, stock).output.split(b"\n") for stock in (False, True))
     return sum(a != b for a, b in zip(lean, stock, strict=False)) + abs(len(lean) - len(stock))

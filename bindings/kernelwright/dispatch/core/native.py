@@ -186,6 +186,7 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "kw_dispatcher_version": (c_uint32, []),
     "kw_dispatcher_abi_version": (c_uint32, []),
     "kw_status_name": (c_char_p, [c_int32]),
+    "kw_problem_validate": (c_int32, [c_void_p]),
     "kw_last_error": (c_char_p, []),
     "kw_dispatcher_create": (c_int32, [POINTER(DispatcherOptions), POINTER(c_void_p)]),
     "kw_dispatcher_destroy": (None, [c_void_p]),

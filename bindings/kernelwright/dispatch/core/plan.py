@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import struct
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -261,10 +261,14 @@ class OperationPlan(Generic[P]):
         if write_notice is not None:
             write_notice(operands)
 
-    def bound(self, operands: Operands, result: Any, stream: int | None = None) -> BoundPlan:
-        """The plan with its memory; ``result`` is what calls return."""
+    def bound(
+        self, operands: Operands, result: Any, stream: int | None = None, numbers: Mapping[str, int] | None = None
+    ) -> BoundPlan:
+        """The plan with its memory; ``result`` is what calls return, ``numbers`` are other members of its arguments."""
         # Memory of its own: another thread may call it while this one launches other plans.
         state = _LaunchState(self._binder.new_args(), self._ordinal, arena.Arenas())
+        for name, number in (numbers or {}).items():
+            setattr(state.args, name, number)
         self._bind(state, operands, stream, None)
         return BoundPlan(self, state, operands, result)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import json
 import os
 import shutil
 import tempfile
@@ -78,12 +79,13 @@ class KernelLibrary:
         :param root: a folder with ``<arch>/manifest.json`` at any depth.
         :param name: which of several libraries for one architecture.
         :raises LibraryNotFoundError: if no library suits; the message lists the architectures that were found.
+        :raises AbiMismatchError: if a library that could be meant was built for another ABI version.
         """
         device = Device.of(device)
         folder = _on_disk(root)
         if not folder.is_dir():
             raise LibraryNotFoundError(f"{folder} is not a folder; allowed: one with <arch>/{_MANIFEST} in it")
-        found = [Manifest.read(path) for path in sorted(folder.rglob(_MANIFEST))]
+        found = _manifests(sorted(folder.rglob(_MANIFEST)), device, name)
         fitting = _fitting(device, [manifest for manifest in found if name in (None, manifest.name)], str(folder))
         if fitting is None:
             wanted = " or ".join(device.archs) + (f" named {name}" if name else "")
@@ -100,7 +102,7 @@ class KernelLibrary:
         :raises LibraryNotFoundError: if no wheel suits; the message says which are installed and what to do.
         """
         device = Device.of(device)
-        found = [Manifest.read(path) for path in installed.manifests(f"{package}.{name}")]
+        found = _manifests(installed.manifests(f"{package}.{name}"), device, None)
         fitting = _fitting(device, found, f"{package}.{name}")
         if fitting is None:
             raise LibraryNotFoundError(
@@ -139,6 +141,19 @@ class KernelLibrary:
         """E.g. ``gemm for gfx942: 4 kernels``."""
         count = len(self.kernels)
         return f"{self.name} for {self.arch}: {count} kernel{'s' * (count != 1)}"
+
+
+def _manifests(paths: Iterable[Path], device: Device, name: str | None) -> list[Manifest]:
+    """Those that can be read; one of another ABI version is an error only if the device or name could mean it."""
+    found = []
+    for path in paths:
+        try:
+            found.append(Manifest.read(path))
+        except AbiMismatchError:
+            other = json.loads(path.read_text(encoding="utf-8"))
+            if other.get("arch") in device.archs and name in (None, other.get("name")):
+                raise
+    return found
 
 
 def _fitting(device: Device, found: Sequence[Manifest], where: str) -> Manifest | None:

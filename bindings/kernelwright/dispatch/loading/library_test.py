@@ -145,6 +145,17 @@ def test_load_for_picks_the_architecture_of_the_device(tmp_path: Path) -> None:
     assert KernelLibrary.load_for(Device("cpu", arch="x86_64_v3"), tmp_path, name="second").name == "second"
 
 
+def test_libraries_of_another_abi_version_are_in_the_way_of_nothing_else(tmp_path: Path) -> None:
+    device = Device("cpu", arch="x86_64_v3")
+    write_library(tmp_path / "gemm" / "x86_64_v3")
+    edit_manifest(write_library(tmp_path / "gpu" / "gfx942", arch="gfx942", backend="ck_tile", seed="6"), abi_version=1)
+    edit_manifest(write_library(tmp_path / "old" / "x86_64_v3", name="old", seed="7"), abi_version=1)
+    assert KernelLibrary.load_for(device, tmp_path, name="mock").arch == "x86_64_v3"
+    for name in ("old", None):
+        with pytest.raises(AbiMismatchError, match=r"old/x86_64_v3/manifest.json: abi_version is 1"):
+            KernelLibrary.load_for(device, tmp_path, name=name)
+
+
 def test_resources_in_archives_are_unpacked(tmp_path: Path) -> None:
     folder = write_library(tmp_path / "x86_64_v3")
     archive = tmp_path / "package.zip"

@@ -107,9 +107,22 @@ def write_library(
     folder.mkdir(parents=True, exist_ok=True)
     library = folder / f"lib{name}.so"
     shutil.copy(source, library)
+    kernels = VARIANTS if "MOCK_VARIANTS" in macros else KERNELS
+    named = {_identity(seed, digit): kernel for digit, kernel in kernels.items()}
+    exotic = {_identity(seed, "8"): "made_up_feature"}
+    specs = {_identity(seed, digit): {"op": "gemm", "digit": digit} for digit in kernels}
+    _write_manifest(library, arch, backend, named, exotic, specs)
+    return folder
+
+
+def _write_manifest(
+    library: Path, arch: str, backend: str, kernels: dict[str, str], features: dict[str, str] | None = None,
+    specs: dict[str, dict[str, str]] | None = None,
+) -> None:  # fmt: skip
+    """Beside a library; ``kernels`` are names by identity."""
     manifest = {
         "schema_version": 1,
-        "name": name,
+        "name": library.stem.removeprefix("lib"),
         "arch": arch,
         "backend": backend,
         "abi_version": 3,
@@ -118,19 +131,18 @@ def write_library(
         "toolchains": {"host": "mock"},
         "kernels": [
             {
-                "name": kernel,
-                "identity": _identity(seed, digit),
+                "name": name,
+                "identity": identity,
                 "arch": arch,
-                "spec": {"op": "gemm", "digit": digit},
-                "features": "made_up_feature" if digit == "8" else "",
+                "spec": (specs or {}).get(identity, {}),
+                "features": (features or {}).get(identity, ""),
                 "object_sha256": "0" * 64,
                 "resources": None,
             }
-            for digit, kernel in (VARIANTS if "MOCK_VARIANTS" in macros else KERNELS).items()
+            for identity, name in kernels.items()
         ],
     }
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    return folder
+    (library.parent / "manifest.json").write_text(json.dumps(manifest))
 
 
 def edit_manifest(folder: Path, **changes: object) -> Path:
@@ -156,3 +168,29 @@ class Foreign:
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.array.__dlpack_device__()
+
+
+ATTENTION = {
+    "1": "fmha_fwd",
+    "2": "fmha_fwd_splitkv",
+    "3": "fmha_fwd_pagedkv",
+    "4": "fmha_batch_prefill",
+    "5": "fmha_combine",
+    "6": "fmha_append",
+    "7": "fmha_dot",
+    "8": "fmha_gradients",
+    "9": "fmha_convert",
+}
+
+
+@cache
+def attention_library() -> Path:
+    """A library with a naive fp32 kernel of each attention family, and its manifest."""
+    folder = _folder() / "attention"
+    folder.mkdir()
+    command = [*compilers()[0], "-std=c11", "-O2", "-fvisibility=hidden", str(HERE / "mock_attention.c"), "-lm"]
+    library = compile_shared(command, folder / "libattention.so")
+    found = re.search(r'DIGITS_62 "([0-9a-f]{62})"', (HERE / "mock_attention.c").read_text())
+    assert found is not None
+    _write_manifest(library, "x86_64_v3", "cpu", {f"a{digit}{found[1]}": name for digit, name in ATTENTION.items()})
+    return folder

@@ -1,7 +1,8 @@
 """``kernelwright doctor`` reports what this machine offers, as text or as one JSON object.
 
 It needs no other package; ``--verify`` needs ``kernelwright[doctor]``. Exit code 0: CPU kernels can run and every
-installed library is whole. Exit code 1: the report lists at least one problem. An absent GPU is not a problem.
+installed library is whole. Exit code 1: the report lists at least one problem; 3: a file differs from its digest. An
+absent GPU is not a problem.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Any
 
 from kernelwright.dispatch.core import native
 from kernelwright.dispatch.core.device import SIMULATED, Device
-from kernelwright.dispatch.core.errors import DeviceError, KernelwrightError
+from kernelwright.dispatch.core.errors import DeviceError, DigestMismatchError, KernelwrightError
 from kernelwright.dispatch.loading import installed
 from kernelwright.dispatch.loading.library import KernelLibrary
 from kernelwright.dispatch.tools.store_check import Found, check_distributions, check_store
@@ -36,6 +37,7 @@ _PACKAGES = (
 _COMPILERS = ("g++", "clang++", "nvcc", "hipcc", "cmake")
 _HIP_RUNTIMES = ("libamdhip64.so.7", "libamdhip64.so.6")
 _MOST_DEVICES = 64
+_EXIT_MISMATCH = 3  # of kernelwright.codegen.interface.exit_codes, which is not installed everywhere
 
 Report = dict[str, Any]
 
@@ -55,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     found = report(given.verify)
     print(json.dumps(found, indent=1) if given.json else _text(found))
-    return 1 if found["problems"] else 0
+    return _EXIT_MISMATCH if found["damaged"] else 1 if found["problems"] else 0
 
 
 def report(store: Path | None = None) -> Report:
@@ -64,15 +66,17 @@ def report(store: Path | None = None) -> Report:
     ``store``: a local store of Pants, all of which is compared with its digests.
     """
     problems: list[str] = []
+    damaged: list[str] = []  # those of the problems that a digest shows
     return {
         "interpreter": _interpreter(),
         "packages": {name: version for name in (*_PACKAGES, *_kernel_wheels()) if (version := _version(name))},
-        "libraries": _libraries(problems),
+        "libraries": _libraries(problems, damaged),
         "devices": _devices(problems),
         "drivers": _drivers(),
         "toolchains": _toolchains(),
-        "cache": _cache() | ({} if store is None else {"verified": _verified(store, problems)}),
+        "cache": _cache() | ({} if store is None else {"verified": _verified(store, problems, damaged)}),
         "problems": problems,
+        "damaged": damaged,
     }
 
 
@@ -100,7 +104,7 @@ def _kernel_wheels() -> list[str]:
     return sorted({name for name, record in records if any(line.startswith(inside) for line in record.splitlines())})
 
 
-def _libraries(problems: list[str]) -> Report:
+def _libraries(problems: list[str], damaged: list[str]) -> Report:
     found: Report = {"dispatcher": None, "kernels": []}
     try:
         library = native.library()
@@ -115,6 +119,7 @@ def _libraries(problems: list[str]) -> Report:
         except KernelwrightError as error:
             entry["problem"] = str(error)
             problems.append(str(error))
+            damaged += [str(error)] * isinstance(error, DigestMismatchError)
         found["kernels"].append(entry)
     return found
 
@@ -245,16 +250,17 @@ def _free(folder: Path) -> int:
     return shutil.disk_usage(next(path for path in (folder, *folder.parents) if path.exists())).free
 
 
-def _verified(store: Path, problems: list[str]) -> str:
-    """What was compared; damage goes to ``problems``."""
+def _verified(store: Path, problems: list[str], damaged: list[str]) -> str:
+    """What was compared; damage goes to ``problems`` and ``damaged``."""
     found = Found()
     if store.is_dir():
         check_store(store, found)
     else:
-        found.problems.append(f"{store} is no folder; name the one that [GLOBAL].local_store_dir of Pants says")
+        problems.append(f"{store} is no folder; name the one that [GLOBAL].local_store_dir of Pants says")
     toolchains = _toolchain_distributions()
     check_distributions(list(toolchains), found)
     problems += found.problems
+    damaged += found.problems
     compared = "of installed toolchains" if toolchains else "no toolchain, because kernelwright is not installed"
     return f"{found.files} files of {store} and {compared}"
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch  # pants: no-infer-dep
 from kernelwright.dispatch import ArrayError, dtypes
 from kernelwright.torch import dispatchers
-from kernelwright.torch.operator import is_capturing, register
+from kernelwright.torch.operator import is_capturing, plain, register
 from kernelwright.torch.operators import gemm_gradient
 
 _SCHEMA = (
@@ -93,13 +93,13 @@ def _run(
     alpha: float = 1.0, out_dtype: torch.dtype | None = None, dispatcher: str = "",
 ) -> torch.Tensor:  # fmt: skip
     found = dispatchers.find(dispatcher, a.device)
-    with torch.no_grad():  # operands may require grad: autograd is above
-        out = a.new_empty(_shape(a, b), dtype=_dtype(a, out_dtype))
-        if not is_capturing(a):
-            return found.gemm(a, b, out=out, ds=ds, d_op=d_op, activation=activation, alpha=alpha)
-        # The graph must own the workspace: what launches share is freed while the graph still writes to it.
-        plan = found.plan_gemm(a, b, out=out, ds=ds, d_op=d_op, activation=activation, alpha=alpha)
-        return plan.bind(a, b, out=out, ds=ds)()
+    a, b, ds = plain(a), plain(b), [plain(d) for d in ds]
+    out = a.new_empty(_shape(a, b), dtype=_dtype(a, out_dtype))
+    if not is_capturing(a):
+        return found.gemm(a, b, out=out, ds=ds, d_op=d_op, activation=activation, alpha=alpha)
+    # The graph must own the workspace: what launches share is freed while the graph still writes to it.
+    plan = found.plan_gemm(a, b, out=out, ds=ds, d_op=d_op, activation=activation, alpha=alpha)
+    return plan.bind(a, b, out=out, ds=ds)()
 
 
 def _fake(

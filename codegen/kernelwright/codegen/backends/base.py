@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from kernelwright.codegen.actions import Action, KernelActions
+from kernelwright.codegen.batching.batch import Joined
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import operation
 from kernelwright.codegen.toolchains.host import Command
@@ -50,6 +51,12 @@ class Backend(Protocol):
 
     def group_action(self, objects: Sequence[str], output: str) -> Action:
         """Put ``objects`` into the one object ``output``, which ``library_actions`` takes in their place."""
+
+    def join(self, kernels: Sequence[Kernel], headers: Sequence[str]) -> Joined | None:
+        """One command for the compiles of several kernels of one architecture and operation.
+
+        None if a compiler writes what cannot be cut into the kernels' own parts.
+        """
 
 
 def one_compile(command: Command, kernel: Kernel, header: str, output: str) -> KernelActions:

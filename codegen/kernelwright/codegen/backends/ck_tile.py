@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
 from kernelwright.arch import load
 from kernelwright.codegen.actions import Action, KernelActions, RenderedFile
 from kernelwright.codegen.backends.base import launcher_sources, launcher_trees, source_trees
+from kernelwright.codegen.batching.amd_assembly import cut as cut_assembly
+from kernelwright.codegen.batching.batch import Joined
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import operation
 from kernelwright.codegen.templates import read_template, render_template
 from kernelwright.codegen.toolchains.hip import HipToolchain
-from kernelwright.codegen.toolchains.host import HostToolchain
+from kernelwright.codegen.toolchains.host import Command, HostToolchain
 
 _LAUNCHER = "hip_common_launcher"
 _FOLDER = f"__{_LAUNCHER}/include/kernelwright/hip/launchers/common"
 _SOURCES = {name: f"{_FOLDER}/{name}.c" for name in ("code_object", "runtime")}
 _TREES = ("abi", "hip_common")
+# What each kernel adds to the memory of a compile of several.
+_ANOTHER_MB = 40
 
 
 class CkTileBackend:
@@ -36,11 +41,10 @@ class CkTileBackend:
         variables = {"name": kernel.name, "arch": kernel.arch, "symbol": kernel.symbol, "code_object": code}
         image = RenderedFile(f"{base}.image.S", render_template(template, variables))
         image_object, descriptor_object = f"{base}.image.o", f"{base}.o"
-        trees = ("hip_common", *operation(kernel.spec.op).on_backend(self.name).trees)
         host_trees = ("abi", *launcher_trees([kernel.spec.op], self.name), "hip_common")
         target = load(kernel.arch).target
         steps = (
-            ("compile", self.hip.compile(header, assembly, target, trees, self.hip.compile_mb), (header,), assembly),
+            ("compile", self._compile(kernel, header, assembly, 1), (header,), assembly),
             ("assemble", self.hip.assemble(assembly, device, target), (assembly,), device),
             ("link", self.hip.link(device, code), (device,), code),
             ("embed", self.hip.embed(image.path, image_object), (image.path, code), image_object),
@@ -56,6 +60,33 @@ class CkTileBackend:
             for step, command, inputs, output in steps
         )
         return KernelActions((image,), actions, (descriptor_object, image_object), assembly)
+
+    def _compile(self, kernel: Kernel, source: str, assembly: str, count: int) -> Command:
+        """``count`` kernels like this one, instantiated by ``source``, to device assembly."""
+        part = operation(kernel.spec.op).on_backend(self.name)
+        trees = ("hip_common", *part.trees)
+        memory_mb = self.hip.memory_mb(part.compile_mb) + (count - 1) * _ANOTHER_MB
+        return self.hip.compile(source, assembly, load(kernel.arch).target, trees, memory_mb)
+
+    def join(self, kernels: Sequence[Kernel], headers: Sequence[str]) -> Joined | None:
+        """A source that includes the headers to assembly, which is cut by the kernels' symbols.
+
+        None for operations whose kernels would not be the same, and with ROCm's compiler, where nobody has compared.
+        """
+        if self.hip.id == "rocm" or not operation(kernels[0].spec.op).on_backend(self.name).joins:
+            return None
+        digest = hashlib.sha256("\n".join(headers).encode()).hexdigest()[:16]
+        base = f"{headers[0].rpartition('/')[0]}/batch_{digest}"
+        file = RenderedFile(f"{base}.hpp", "".join(f'#include "{header.rpartition("/")[2]}"\n' for header in headers))
+        command = self._compile(kernels[0], file.path, f"{base}.s", len(kernels))
+        about = f"Compile {len(kernels)} kernels for {kernels[0].arch}: {', '.join(kernel.name for kernel in kernels)}"
+        paths = [f"{header.removesuffix('.hpp')}.s" for header in headers]
+
+        def cut(assembly: bytes) -> dict[str, bytes]:
+            parts = cut_assembly(assembly.decode("utf-8"), [kernel.symbol for kernel in kernels])
+            return {path: parts[kernel.symbol].encode() for kernel, path in zip(kernels, paths, strict=True)}
+
+        return Joined(file, command.action(f"compile:{base}", about, (file.path, *headers), (f"{base}.s",)), cut)
 
     def group_action(self, objects: Sequence[str], output: str) -> Action:
         """A relocatable object of many objects."""

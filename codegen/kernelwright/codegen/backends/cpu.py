@@ -41,6 +41,9 @@ class CpuBackend:
         """A relocatable object of many objects."""
         return self.host.group(objects, output)
 
+    def join(self, kernels: Sequence[Kernel], headers: Sequence[str]) -> None:
+        """A compile takes a second."""
+
     def library_actions(
         self, arch: str, table: str, objects: Sequence[str], library: str, operations: Sequence[str]
     ) -> tuple[Action, ...]:

@@ -9,6 +9,7 @@ from kernelwright.arch import load
 from kernelwright.codegen.actions import Action, KernelActions
 from kernelwright.codegen.backends.base import launcher_sources, launcher_trees, one_compile, source_trees
 from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operation import operation
 from kernelwright.codegen.toolchains.cuda import CUDA, CudaToolchain
 from kernelwright.codegen.toolchains.host import Command, HostToolchain
 
@@ -35,12 +36,16 @@ class CutlassBackend:
         """
         output = header.removesuffix(".hpp") + ".o"
         trees = (*_TREES, *launcher_trees([kernel.spec.op], self.name))
-        command = self.cuda.compile(header, output, target=load(kernel.arch).target, trees=trees)
+        lean_mb = operation(kernel.spec.op).on_backend(self.name).compile_mb
+        command = self.cuda.compile(header, output, load(kernel.arch).target, trees, lean_mb)
         return one_compile(command, kernel, header, output)
 
     def group_action(self, objects: Sequence[str], output: str) -> Action:
         """A relocatable object of many objects."""
         return self.host.group(objects, output)
+
+    def join(self, kernels: Sequence[Kernel], headers: Sequence[str]) -> None:
+        """An object holds host code too."""
 
     def library_actions(
         self, arch: str, table: str, objects: Sequence[str], library: str, operations: Sequence[str]

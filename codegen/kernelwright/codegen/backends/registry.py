@@ -17,7 +17,7 @@ DEFAULT_TOOLCHAINS: Mapping[str, ToolchainChoice] = {"host": "zig", "hip": "whee
 _TOOLCHAINS = {
     "host": ("kernelwright.codegen.toolchains.host", "HostToolchain", ("zig", "system")),
     "hip": ("kernelwright.codegen.toolchains.hip", "HipToolchain", ("wheel", "stock", "rocm")),
-    "cuda": ("kernelwright.codegen.toolchains.cuda", "CudaToolchain", ("clang", "nvcc", "system-nvcc")),
+    "cuda": ("kernelwright.codegen.toolchains.cuda", "CudaToolchain", ("clang", "stock", "nvcc", "system-nvcc")),
 }
 _BACKENDS = {
     "cpu": ("kernelwright.codegen.backends.cpu", "CpuBackend", ("host",)),

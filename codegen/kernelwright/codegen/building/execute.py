@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import heapq
@@ -12,10 +13,11 @@ import shutil
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kernelwright.codegen.actions import Action, RenderedFile, checked_path
+from kernelwright.codegen.batching.batch import Batch, Joined, UncuttableError
 from kernelwright.codegen.building.cache_folder import RunningMark, make_private, touch
 from kernelwright.codegen.building.failures import (
     ActionError,
@@ -41,27 +43,12 @@ from kernelwright.codegen.building.store import (
     verified,
     write_atomically,
 )
+from kernelwright.codegen.building.watcher import Watcher
 from kernelwright.codegen.lean.made import made_folder
 from kernelwright.codegen.trees import cache_mount, find_tree, mount
 from kernelwright.codegen.violations import SpecError
 
 __all__ = ["ActionError", "BuildError", "LocalExecutor", "Watcher", "file_digest", "write_atomically"]
-
-
-class Watcher:
-    """Hears of a run; for displays. Calls come from several threads, one at a time."""
-
-    def planned(self, actions: Sequence[Action], seconds: Mapping[Action, float]) -> None:
-        """These will be looked at, and would take about so many seconds of a processor each."""
-
-    def started(self, action: Action) -> None:
-        """Its command starts, or waits for memory."""
-
-    def ended(self, action: Action, cached: bool) -> None:
-        """Its outputs are there: made just now, or before (``cached``)."""
-
-    def failed(self, error: ActionError) -> None:
-        """Its command failed, now or before."""
 
 
 @dataclass(frozen=True)
@@ -107,9 +94,16 @@ class LocalExecutor:
     _mark: RunningMark | None = field(default=None, init=False)
 
     def run(
-        self, files: Sequence[RenderedFile], actions: Sequence[Action], keep_going: bool = False
+        self,
+        files: Sequence[RenderedFile],
+        actions: Sequence[Action],
+        keep_going: bool = False,
+        batches: Sequence[Batch] = (),
     ) -> dict[str, Path]:
         """Every rendered file and output by its path in the plan, as a file inside the cache (do not change it).
+
+        Members of ``batches`` that have no result are made by one command, and each result is stored as its action's
+        own. If that command fails, or its output cannot be divided, each is made by its own command.
 
         Raises ActionError for the first command that fails; with ``keep_going`` all that can be made is made, then
         BuildError holds every failure. SpecError: a tree without a folder or a path that may not be; ValueError: a plan
@@ -119,7 +113,7 @@ class LocalExecutor:
         self._groups = Groups()
         self._mark = RunningMark(self.cache)
         ready = {file.path: self._store_text(file.text) for file in files}
-        run = _Run(self, actions, ready, keep_going)
+        run = _Run(self, actions, ready, keep_going, batches)
         with ThreadPoolExecutor(max_workers=self.jobs) as pool:
             try:
                 run.until_done(pool)
@@ -188,19 +182,63 @@ class LocalExecutor:
             with sandbox_in(self.cache / "sandboxes") as (sandbox, alive):
                 with slots.hold(action.memory_mb) as slot:
                     cost = self._execute(action, sandbox, ready, (slot, alive), record)
-                staged = sandbox / "__outputs"
-                for output in action.outputs:
-                    target = staged / output
-                    target.parent.mkdir(parents=True, exist_ok=True)
-                    os.rename(sandbox / output, target)
-                seal(staged, action.outputs, cost)
-                publish(staged, entry, action.outputs, sandbox / "__old")
+                _keep(sandbox, action, entry, cost)
             record.unlink(missing_ok=True)
         raise OSError(errno.EIO, "what was written cannot be read back; check the disk", str(entry))
 
+    def _make_batch(
+        self, batch: Batch, members: Sequence[Action], ready: Mapping[str, Made], slots: MemorySlots
+    ) -> Mapping[Action, _Result | None]:
+        """Results of those ``members`` of a batch that one command could make; the others are to be made singly."""
+        with contextlib.ExitStack() as held:
+            ours = {}
+            for member in members:
+                entry = self._entry(member, ready)
+                locked = held.enter_context(entry_lock(self.cache / "locks" / entry.name, 0))
+                if locked and verified(entry, member.outputs) is None and not self._failed_before(member, entry):
+                    ours[member] = entry
+            joined = batch.join(list(ours)) if len(ours) > 1 else None
+            if joined is None:
+                return {}
+            with self._lock:
+                for member in ours:
+                    self.progress(member.description)
+                    self.watcher.started(member)
+            try:
+                return self._make_joined(joined, ours, ready, slots)
+            except (ActionError, UncuttableError) as error:
+                with self._lock:
+                    self.watcher.parted(list(ours), str(error).partition("\n")[0])
+                return {}
+
+    def _make_joined(
+        self, joined: Joined, entries: Mapping[Action, Path], ready: Mapping[str, Made], slots: MemorySlots
+    ) -> Mapping[Action, _Result | None]:
+        file, command = joined.file, joined.action
+        with sandbox_in(self.cache / "sandboxes") as (sandbox, alive):
+            with slots.hold(command.memory_mb) as slot:
+                inputs = {**ready, file.path: self._store_text(file.text)}
+                whole = self._execute(command, sandbox, inputs, (slot, alive), None)
+            parts = joined.cut((sandbox / command.outputs[0]).read_bytes())
+            cost = replace(whole, cpu_s=round(whole.cpu_s / len(entries), 3))
+            results: dict[Action, _Result | None] = {}
+            for member, entry in entries.items():
+                (output,) = member.outputs
+                (sandbox / output).write_bytes(parts[output])
+                _keep(sandbox, member, entry, cost)
+                made = verified(entry, member.outputs)
+                if made is not None:  # else somebody damages what was just written
+                    results[member] = _Result(made, cost, False)
+            return results
+
+    def _failed_before(self, action: Action, entry: Path) -> bool:
+        record = self.cache / "failures" / f"{entry.name}.json"
+        return not self.retry_failed and remembered(record, action, self.timeout_s) is not None
+
     def _execute(
-        self, action: Action, sandbox: Path, ready: Mapping[str, Made], kept: Collection[int], record: Path
+        self, action: Action, sandbox: Path, ready: Mapping[str, Made], kept: Collection[int], record: Path | None
     ) -> Cost:
+        """Runs a command; ``record`` keeps that it failed."""
         for path in action.inputs:
             target = sandbox / path
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -217,11 +255,13 @@ class LocalExecutor:
         try:
             code, printed, cost = run_command(action, sandbox, kept, self.timeout_s, self._groups)
         except TimeLimitError as late:
-            remember_time_limit(record, late)
+            if record is not None:
+                remember_time_limit(record, late)
             raise
         if code != 0:
             error = ActionError(action, f"failed with exit code {code}", printed)
-            remember(record, error, code)
+            if record is not None:
+                remember(record, error, code)
             raise error
         for output in action.outputs:
             if not (sandbox / output).is_file():
@@ -264,11 +304,27 @@ class LocalExecutor:
             return self._trees[name]
 
 
+def _keep(sandbox: Path, action: Action, entry: Path, cost: Cost) -> None:
+    """Store the outputs of an action, which lie in the sandbox, as its result."""
+    staged = sandbox / "__outputs" / entry.name
+    for output in action.outputs:
+        target = staged / output
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.rename(sandbox / output, target)
+    seal(staged, action.outputs, cost)
+    publish(staged, entry, action.outputs, sandbox / f"__old_{entry.name}")
+
+
 class _Run:
     """One run of an executor: what waits for inputs, what is able to start, what runs, what failed."""
 
     def __init__(
-        self, executor: LocalExecutor, actions: Sequence[Action], ready: dict[str, Made], keep_going: bool
+        self,
+        executor: LocalExecutor,
+        actions: Sequence[Action],
+        ready: dict[str, Made],
+        keep_going: bool,
+        batches: Sequence[Batch],
     ) -> None:
         self.executor = executor
         self.ready = ready
@@ -284,7 +340,9 @@ class _Run:
         self.users: dict[str, list[Action]] = {}
         self.able: list[tuple[bool, float, int, Action]] = []  # a heap
         self.pushed = itertools.count()
-        self.running: dict[Future[_Result | None], Action] = {}
+        self.running: dict[Future[Mapping[Action, _Result | None]], tuple[Sequence[Action], int]] = {}
+        # Each member of a batch that was not tried, if the whole may fit.
+        self.batches = {one: batch for batch in batches if batch.memory_mb <= self.memory_mb for one in batch.members}
         for action in seconds:
             self.waiting[action] = {path for path in action.inputs if path not in ready}
             for path in self.waiting[action]:
@@ -301,7 +359,8 @@ class _Run:
                 missing = {path for paths in self.waiting.values() for path in paths}
                 raise ValueError(f"no action makes {', '.join(sorted(missing))}")
             for future in wait(self.running, return_when=FIRST_COMPLETED).done:
-                self._end(self.running.pop(future), future)
+                actions, _ = self.running.pop(future)
+                self._end(actions, future)
 
     def _start_when_able(self, action: Action) -> None:
         if not self.waiting[action]:
@@ -317,22 +376,40 @@ class _Run:
         while self.able and len(self.running) < self.executor.jobs:
             entry = heapq.heappop(self.able)
             patient, _, _, action = entry
-            if self._fits(action):
-                started = pool.submit(self.executor._make, action, dict(self.ready), self.slots, patient)
-                self.running[started] = action
-            else:
+            batch = self.batches.get(action)
+            memory_mb = batch.memory_mb if batch else action.memory_mb
+            if not self._fits(memory_mb):
                 large.append(entry)
+            elif batch:
+                members = [action, *self._take(batch)]
+                started = pool.submit(self.executor._make_batch, batch, members, dict(self.ready), self.slots)
+                self.running[started] = (members, memory_mb)
+            else:
+                single = pool.submit(self._make, action, dict(self.ready), patient)
+                self.running[single] = ([action], memory_mb)
         for entry in large:
             heapq.heappush(self.able, entry)
 
-    def _fits(self, action: Action) -> bool:
-        busy = self.running.values()
-        return not busy or sum(other.memory_mb for other in busy) + action.memory_mb <= self.memory_mb
+    def _make(self, action: Action, ready: Mapping[str, Made], patient: bool) -> Mapping[Action, _Result | None]:
+        return {action: self.executor._make(action, ready, self.slots, patient)}
 
-    def _end(self, action: Action, future: Future[_Result | None]) -> None:
+    def _take(self, batch: Batch) -> list[Action]:
+        """Those members of a batch that are able to start; none of the batch is tried again as one."""
+        for member in batch.members:
+            del self.batches[member]
+        taken = [entry for entry in self.able if entry[3] in batch.members]
+        self.able = [entry for entry in self.able if entry[3] not in batch.members]
+        heapq.heapify(self.able)
+        return [entry[3] for entry in sorted(taken)]
+
+    def _fits(self, memory_mb: int) -> bool:
+        busy = sum(running_mb for _, running_mb in self.running.values())
+        return not busy or busy + memory_mb <= self.memory_mb
+
+    def _end(self, actions: Sequence[Action], future: Future[Mapping[Action, _Result | None]]) -> None:
         executor = self.executor
         try:
-            result = future.result()
+            results = future.result()
         except ActionError as error:
             with executor._lock:
                 executor.watcher.failed(error)
@@ -340,9 +417,15 @@ class _Run:
                 raise
             self.errors.append(error)
             return
-        if result is None:
-            self._push(action, patient=True)
-            return
+        for action in actions:
+            result = results.get(action)
+            if result is None:  # another process is at it, or a batch came to nothing
+                self._push(action, patient=action in results)
+            else:
+                self._made(action, result)
+
+    def _made(self, action: Action, result: _Result) -> None:
+        executor = self.executor
         self.ready.update(result.made)
         for path in result.made:
             for user in self.users.pop(path, ()):

@@ -20,7 +20,13 @@ from kernelwright.codegen.interface.cli_complete import JitCommand, complete_arc
 from kernelwright.codegen.interface.cli_generate import generate
 from kernelwright.codegen.interface.cli_heuristic import heuristic
 from kernelwright.codegen.interface.cli_sign import show_verdicts, sign
-from kernelwright.codegen.interface.exit_codes import EXIT_BAD_INPUT, EXIT_DEFECT, EXIT_FAILED, EXIT_MISMATCH
+from kernelwright.codegen.interface.exit_codes import (
+    EXIT_BAD_INPUT,
+    EXIT_DEFECT,
+    EXIT_FAILED,
+    EXIT_MISMATCH,
+    of_os_error,
+)
 from kernelwright.codegen.operation import operation, operation_names
 from kernelwright.codegen.selecting.selection import Selection, load_archs, select
 from kernelwright.codegen.violations import SpecError
@@ -44,9 +50,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_BAD_INPUT
     except BrokenPipeError:
         return 0
-    except (SpecError, ArchError, OSError) as error:
+    except (SpecError, ArchError) as error:
         _complain(str(error))
         return EXIT_BAD_INPUT
+    except OSError as error:
+        _complain(str(error))
+        return of_os_error(error)
     except (ActionError, BrokenKernelError, LimitError) as error:
         _complain(str(error))
         return EXIT_FAILED

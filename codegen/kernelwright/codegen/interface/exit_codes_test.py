@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 from pathlib import Path
 
@@ -38,3 +40,15 @@ def test_a_filter_error_is_bad_input_everywhere(
     }
     assert main([command, *arguments[command]]) == exit_codes.EXIT_BAD_INPUT
     assert "error: filter" in capsys.readouterr().err and not Path(out).is_file()
+
+
+@pytest.mark.parametrize(("number", "code"), [(errno.ENOENT, 2), (errno.EACCES, 2), (errno.ENOSPC, 1), (errno.EIO, 1)])
+def test_a_full_disk_is_no_bad_input(
+    number: int, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("kernelwright.codegen.interface.cli.select", refuse)
+    assert main(["kernels", "--set", "essential", "--arch", "x86_64_v3"]) == code
+    assert os.strerror(number) in capsys.readouterr().err

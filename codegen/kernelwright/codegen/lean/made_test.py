@@ -73,5 +73,5 @@ def test_a_request_is_answered_with_the_files(wheel: Path, tmp_path: Path, monke
     monkeypatch.chdir(tmp_path)
     response = respond({"stage": "tree", "name": "ck_tile_lean"})
     assert response == {"files": {"include/ck_tile/a.hpp": "int x = 2;\n"}}
-    with pytest.raises(SpecError, match="allowed: ck_tile_lean"):
+    with pytest.raises(SpecError, match="allowed: ck_tile_lean, cutlass_lean"):
         respond({"stage": "tree", "name": "zig"})

@@ -17,13 +17,15 @@ from kernelwright.codegen.violations import SpecError
 class Edit:
     """What stands between ``after`` and the next ``before``, which both stay, gives way to ``text``.
 
-    An empty ``before`` is the header's end. ``after`` is found ``times`` times, and every time the same is done.
+    An empty ``before`` is the header's end. ``after`` is found ``times`` times, and every time the same is done. With a
+    ``tail``, what stands between stays too: ``text`` goes in front of it and ``tail`` behind it.
     """
 
     after: str
     before: str
     text: str
     times: int = 1
+    tail: str | None = None
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,9 @@ def _edited(path: str, text: str, edit: Edit) -> str:
     if len(rest) != edit.times:
         raise SpecError(f"{path} holds {edit.after!r} {len(rest)} times; its rewriting expects {edit.times}")
     for part in rest:
-        _, found, tail = part.partition(edit.before) if edit.before else ("", "", "")
+        between, found, rest_of_it = part.partition(edit.before) if edit.before else (part, "", "")
         if found != edit.before:
             raise SpecError(f"{path} lacks {edit.before!r} after {edit.after!r}, up to which it is rewritten")
-        head += f"{edit.after}{edit.text}{found}{tail}"
+        new = edit.text if edit.tail is None else f"{edit.text}{between}{edit.tail}"
+        head += f"{edit.after}{new}{found}{rest_of_it}"
     return head

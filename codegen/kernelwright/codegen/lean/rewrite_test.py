@@ -30,6 +30,10 @@ def test_an_empty_anchor_is_the_end() -> None:
     assert made(Edit("struct b {\n", "", "};\n")) == "struct a {\n  int x;\n};\nstruct b {\n};\n"
 
 
+def test_what_stands_between_may_stay() -> None:
+    assert made(Edit("struct b {\n", "\n};", "<", tail=">")) == "struct a {\n  int x;\n};\nstruct b {\n<  int x;>\n};\n"
+
+
 def test_an_anchor_may_be_there_several_times() -> None:
     assert made(Edit("{\n", "}", "", times=2)) == "struct a {\n};\nstruct b {\n};\n"
 

@@ -44,6 +44,9 @@ class NullBackend:
         """One action."""
         return copy_action(objects, output)
 
+    def join(self, kernels: Sequence[Kernel], headers: Sequence[str]) -> None:
+        """No two kernels are compiled together."""
+
     def library_actions(
         self, arch: str, table: str, objects: Sequence[str], library: str, operations: Sequence[str]
     ) -> tuple[Action, ...]:

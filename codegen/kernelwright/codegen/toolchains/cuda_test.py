@@ -29,7 +29,8 @@ def test_clang_compiles_with_this_command_line() -> None:
         *["-isystem", "__zig/ziglang/lib/libcxx/include", "-isystem", f"{RESOURCES}/include"],
         *["-isystem", f"{LIBC}/x86-linux-gnu", "-isystem", f"{LIBC}/generic-glibc"],
         *["-isystem", f"{LIBC}/x86-linux-any", "-isystem", f"{LIBC}/any-linux-any"],
-        *["-isystem", "__cuda/nvidia/cu13/include/cccl", "-isystem", "__cutlass/cutlass_library/source/include"],
+        *["-isystem", "__cuda/nvidia/cu13/include/cccl", "-isystem", "__cutlass_lean/include"],
+        *["-isystem", "__cutlass/cutlass_library/source/include"],
         *["-D__CUDACC_VER_MAJOR__=13", "-D__CUDACC_VER_MINOR__=0"],
         "-DCUTLASS_GRID_CONSTANT=__attribute__((grid_constant))",
         *DEFINES,
@@ -37,8 +38,18 @@ def test_clang_compiles_with_this_command_line() -> None:
         *OWN,
         *["-c", "sm_90a/k.hpp", "-o", "sm_90a/k.o"],
     ]
-    assert command.trees == ("zig", "clang", "cutlass", "cuda", *TREES)
+    assert command.trees == ("zig", "clang", "cutlass_lean", "cutlass", "cuda", *TREES)
     assert command.env == ZIG_ENV and command.caches == ("zig",)
+
+
+def test_stock_compiles_with_the_headers_as_they_are() -> None:
+    lean, stock = (
+        made.compile("k.hpp", "k.o", "sm_90a", TREES) for made in (CudaToolchain.clang(), CudaToolchain.stock())
+    )
+    at = lean.argv.index("__cutlass_lean/include")
+    assert lean.argv[at - 1] == "-isystem"
+    assert stock.argv == (*lean.argv[: at - 1], *lean.argv[at + 1 :])
+    assert stock.trees == tuple(tree for tree in lean.trees if tree != "cutlass_lean")
 
 
 def test_nvcc_compiles_with_this_command_line() -> None:

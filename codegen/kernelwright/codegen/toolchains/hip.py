@@ -128,6 +128,10 @@ class HipToolchain:
             compile_mb=_STOCK_MB,
         )
 
+    def memory_mb(self, lean_mb: int | None) -> int:
+        """What to reserve for a compile that takes ``lean_mb`` with the rewritten headers; None: as much as most."""
+        return self.compile_mb * (lean_mb or _LEAN_MB) // _LEAN_MB
+
     def for_editor(self) -> HipToolchain:
         """The same compiles for an editor's own clang."""
         return self if self.id == "rocm" else replace(self, clang=("clang++",))

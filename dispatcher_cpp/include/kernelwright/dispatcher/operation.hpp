@@ -11,7 +11,7 @@
 
 namespace kernelwright {
 
-constexpr uint32_t kOperationVersion = 1;
+constexpr uint32_t kOperationVersion = 2;
 constexpr size_t kReasonBytes = 256;
 constexpr size_t kMaxKeyWords = 64;
 constexpr size_t kMaxProblemBytes = 512;
@@ -76,10 +76,10 @@ struct Operation {
                 AnyProblem* next) = nullptr;
   // Bytes of results that the planned stage leaves in the workspace for later ones.
   uint64_t (*scratch_bytes)(const kw_problem& problem, uint32_t index, const kw_problem& planned) = nullptr;
-  // The arguments of a stage out of those of the whole: at most kMaxArgsBytes. scratch[i] is where stage i leaves its
-  // results, null where it leaves none.
-  void (*stage_args)(const kw_problem& problem, uint32_t index, const void* args, void* const* scratch,
-                     void* stage_args) = nullptr;
+  // The arguments of a stage out of those of the whole: at most kMaxArgsBytes. planned[i] is any stage with all choices
+  // made, scratch[i] where it leaves its results, null where it leaves none.
+  void (*stage_args)(const kw_problem& problem, uint32_t index, const kw_problem* const* planned, const void* args,
+                     void* const* scratch, void* stage_args) = nullptr;
 };
 
 // The operations of this library: src/operations/operations.cpp.

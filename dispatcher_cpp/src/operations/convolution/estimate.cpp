@@ -129,6 +129,7 @@ Estimate estimate_conv(const kw_kernel& kernel, const kw_problem& problem, const
     e.memory_us = e.total_us = (4.0 * p.split_k / kw_dtype_bytes(p.dtype_w) + 1.0) * tensor_bytes(p).w / bandwidth;
     return e;
   }
+  if (arch.backend == KW_BACKEND_CUDA) return estimate_conv_cuda(kernel, p, place);
   compute(p, arch, t, place.compute_units, &e);
   for (uint32_t dims = kw_conv_dims(p.layout); dims < kw_conv_dims(t.layout); ++dims) e.compute_us *= kSpareDimension;
   e.memory_us = memory_bytes(p, arch, t) / bandwidth;

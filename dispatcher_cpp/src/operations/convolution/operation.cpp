@@ -98,7 +98,8 @@ uint64_t scratch_bytes(const kw_problem&, uint32_t, const kw_problem& planned) {
   return 4u * static_cast<uint64_t>(p.split_k * p.k * (p.c / p.groups) * kw_conv_filter_points(&p));
 }
 
-void stage_args(const kw_problem&, uint32_t index, const void* args, void* const* scratch, void* own) {
+void stage_args(const kw_problem&, uint32_t index, const kw_problem* const*, const void* args, void* const* scratch,
+                void* own) {
   kw_conv_args made = *static_cast<const kw_conv_args*>(args);
   if (index == 0 && scratch[0] != nullptr) made.d = scratch[0];
   if (index == 1) {

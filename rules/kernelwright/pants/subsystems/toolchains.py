@@ -45,8 +45,8 @@ class CudaToolchainSubsystem(Subsystem):
         default="clang",
         help=softwrap(
             """
-            `clang`: clang 22 and ptxas from pinned wheels. `nvcc`: nvcc of the pinned wheel with the g++ at
-            `host_compiler`. `system-nvcc`: the nvcc at `path`.
+            `clang`: clang 22 and ptxas from pinned wheels. `stock`: the same with CUTLASS's headers as they are.
+            `nvcc`: nvcc of the pinned wheel with the g++ at `host_compiler`. `system-nvcc`: the nvcc at `path`.
             """
         ),
     )

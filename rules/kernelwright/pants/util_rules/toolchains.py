@@ -95,7 +95,7 @@ class SystemChoice:
 
 _HOST = {"zig": None, "system": SystemChoice("path")}
 _HIP = {"wheel": None, "stock": None, "rocm": SystemChoice("path", "{0}/llvm/bin/clang++")}
-_CUDA = {"clang": None, "nvcc": SystemChoice("host_compiler"), "system-nvcc": SystemChoice("path")}
+_CUDA = {"clang": None, "stock": None, "nvcc": SystemChoice("host_compiler"), "system-nvcc": SystemChoice("path")}
 
 
 @rule(desc="Choose toolchains", level=LogLevel.DEBUG)

@@ -6,12 +6,11 @@ None where the problem has none.
 
 from __future__ import annotations
 
-import ctypes
 import struct
 from collections.abc import Sequence
 
-from kernelwright.dispatch.arrays.autograd import Notice, write_notice
-from kernelwright.dispatch.arrays.guards import Addresses, Guard, Operands, guard_of
+from kernelwright.dispatch.arrays.binder import ArrayBinder
+from kernelwright.dispatch.arrays.guards import Addresses, Operands
 from kernelwright.dispatch.arrays.streams import launch_stream
 from kernelwright.dispatch.arrays.view import ArrayView
 from kernelwright.dispatch.core.errors import ArrayError
@@ -26,36 +25,20 @@ _pack = struct.Struct("@5P").pack_into  # a, b, d, bias, residual
 _FIRST = ConvArgs.a.offset
 
 
-class ConvBinder:
+class ConvBinder(ArrayBinder[ConvArgs]):
     """Binds arrays to the plan of one problem."""
 
-    __slots__ = ("_bytes", "_memory", "_names", "_problem", "brief")
+    __slots__ = ("_bytes", "_problem")
+
+    args_type = ConvArgs
 
     def __init__(self, problem: ConvProblem, memory: str) -> None:
         """``memory`` is the device that arrays are on."""
+        super().__init__(NAMES[problem.direction], memory, problem.flops <= _BRIEF_FLOPS)
         self._problem = problem
-        self._memory = memory
-        self._names = NAMES[problem.direction]
         kinds = {"forward": "xwy", "backward_data": "ywx", "backward_weight": "xyw"}[problem.direction]
         a, b, out = map(problem.span, kinds)
         self._bytes = a, b, problem.k * problem.itemsize, out if problem.residual else 0, out
-        self.brief = problem.flops <= _BRIEF_FLOPS
-
-    def new_args(self) -> ConvArgs:
-        """See :class:`Binder`."""
-        return ConvArgs(ctypes.sizeof(ConvArgs))
-
-    def names(self) -> Sequence[str]:
-        """See :class:`Binder`."""
-        return self._names
-
-    def guard(self, operands: Operands) -> Guard | None:
-        """See :class:`Binder`."""
-        return guard_of(operands)
-
-    def write_notice(self, operands: Operands, bound: bool = False) -> Notice | None:
-        """See :class:`Binder`."""
-        return write_notice(operands, 1, bound)
 
     def check(self, operands: Operands, stream: int | None) -> Sequence[ArrayView | None]:
         """See :class:`Binder`."""

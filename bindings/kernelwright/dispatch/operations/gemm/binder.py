@@ -5,12 +5,11 @@ Operands stand in the order A, B, C, D tensors, result; C is None where beta is 
 
 from __future__ import annotations
 
-import ctypes
 import struct
 from collections.abc import Sequence
 
-from kernelwright.dispatch.arrays.autograd import Notice, write_notice
-from kernelwright.dispatch.arrays.guards import Addresses, Guard, Operands, guard_of
+from kernelwright.dispatch.arrays.binder import ArrayBinder
+from kernelwright.dispatch.arrays.guards import Addresses, Operands
 from kernelwright.dispatch.arrays.streams import launch_stream
 from kernelwright.dispatch.core.errors import ArrayError
 from kernelwright.dispatch.core.simulated import Region
@@ -27,38 +26,23 @@ _PACK = [struct.Struct(f"@{4 + count}P").pack_into for count in range(MAX_D + 1)
 _FIRST = GemmArgs.a.offset
 
 
-class GemmBinder:
+class GemmBinder(ArrayBinder[GemmArgs]):
     """Binds arrays to the plan of one problem."""
 
-    __slots__ = ("_bytes", "_d_bytes", "_memory", "_names", "_pack", "_problem", "brief")
+    __slots__ = ("_bytes", "_d_bytes", "_pack", "_problem")
+
+    args_type = GemmArgs
 
     def __init__(self, problem: GemmProblem, memory: str, shuffled_bytes: int | None) -> None:
         """``memory`` is the device that arrays are on; ``shuffled_bytes`` what B takes where it is shuffled."""
+        names = ("a", "b", "c", *(f"ds[{number}]" for number in range(problem.num_d)), "out")
+        work = max(problem.m, 1) * max(problem.n, 1) * max(problem.k, 1) * max(problem.batch, 1)
+        super().__init__(names, memory, work <= _BRIEF_WORK)
         self._problem = problem
-        self._memory = memory
         bytes_a, bytes_b, bytes_out = problem.spans
         self._bytes = bytes_a, bytes_b if shuffled_bytes is None else shuffled_bytes, bytes_out
         self._d_bytes = problem.d_spans
         self._pack = _PACK[problem.num_d]
-        self._names = ("a", "b", "c", *(f"ds[{number}]" for number in range(problem.num_d)), "out")
-        work = max(problem.m, 1) * max(problem.n, 1) * max(problem.k, 1) * max(problem.batch, 1)
-        self.brief = work <= _BRIEF_WORK
-
-    def new_args(self) -> GemmArgs:
-        """See :class:`Binder`."""
-        return GemmArgs(ctypes.sizeof(GemmArgs))
-
-    def names(self) -> Sequence[str]:
-        """See :class:`Binder`."""
-        return self._names
-
-    def guard(self, operands: Operands) -> Guard | None:
-        """See :class:`Binder`."""
-        return guard_of(operands)
-
-    def write_notice(self, operands: Operands, bound: bool = False) -> Notice | None:
-        """See :class:`Binder`."""
-        return write_notice(operands, 1, bound)
 
     def check(self, operands: Operands, stream: int | None) -> Sequence[Operand | None]:
         """See :class:`Binder`."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
-from kernelwright.arch import Arch
+from kernelwright.arch import Arch, load
 from kernelwright.codegen.kernel import Kernel, flat_names, flat_values
 from kernelwright.codegen.operation import BackendPart, Expectation
-from kernelwright.codegen.operations.attention.arch_section import attention_section
+from kernelwright.codegen.operations.attention import ck_tile
+from kernelwright.codegen.operations.attention.arch_section import attention_features, attention_section
 from kernelwright.codegen.operations.attention.complete import SHORTHANDS, complete
 from kernelwright.codegen.operations.attention.constraints.rules import rules_of
 from kernelwright.codegen.operations.attention.estimate import compile_seconds
@@ -17,7 +20,14 @@ from kernelwright.codegen.operations.attention.kinds import Family
 from kernelwright.codegen.operations.attention.name import kernel_name
 from kernelwright.codegen.operations.attention.sets import AttentionSets
 from kernelwright.codegen.operations.attention.spec import AttentionSpec, attention_spec
+from kernelwright.codegen.templates import read_template
 from kernelwright.codegen.violations import Rule, SpecError, Violation
+
+_PACKAGE = "kernelwright.codegen.operations.attention"
+_BUILT = ("cpu", "ck_tile")
+# Kernels of CK Tile, head dimensions 64 and 128 of every family, took 290 to 570 MB with the rewritten headers; larger
+# head dimensions were not measured.
+_COMPILE_MB = {"ck_tile": 768}
 
 _WITHOUT_MATRICES = frozenset(
     {Family.FWD_SPLITKV_COMBINE, Family.FWD_APPENDKV, Family.BWD_DOT_DO_O, Family.BWD_CONVERT_DQ}
@@ -31,7 +41,7 @@ class Attention:
     spec_type = AttentionSpec
     shorthands = SHORTHANDS
     sets = AttentionSets()
-    backends = ("ck_tile", "cutlass", "cpu")  # that it has specs and rules for; none builds a library so far
+    backends = ("ck_tile", "cutlass", "cpu")  # that it has specs and rules for
     generator = None
     time_model = None
     attributes = (*flat_names(AttentionSpec), *SHORTHANDS, "variant")
@@ -66,35 +76,47 @@ class Attention:
         return str(spec.family)
 
     def features(self, spec: AttentionSpec, arch: Arch) -> tuple[str, ...]:
-        """What a device must have beyond the architecture: nothing."""
-        return ()
+        """What a device must have beyond the architecture, sorted."""
+        return attention_features(spec.dtype, spec.warp_tile.k0, arch)
 
     def context(self, kernel: Kernel, backend: str) -> Mapping[str, object]:
-        """SpecError: no backend has a launcher for the kernel's family so far."""
-        raise _not_built(attention_spec(kernel).family, backend)
+        """C++ symbols for the templates of a backend."""
+        return cast("Mapping[str, object]", _backend_module(backend).context(kernel))
 
     def on_backend(self, backend: str) -> BackendPart:
-        """SpecError: no backend has a launcher so far."""
-        raise _not_built("attention", backend)
+        """Templates and launcher sources; SpecError for a backend that has no launcher so far."""
+        return _on_backend(backend)
 
     def seconds(self, kernel: Kernel, arch: Arch) -> float:
         """See :func:`kernelwright.codegen.operations.attention.estimate.compile_seconds`."""
         return compile_seconds(kernel, arch)
 
     def expects(self, kernel: Kernel) -> Expectation:
-        """Matrix instructions in families that multiply matrices; split-KV and combine hold several functions."""
+        """Matrix instructions in families that multiply matrices; a combine kernel has several functions."""
         spec = attention_spec(kernel)
-        return Expectation(_device_functions(spec), spec.family not in _WITHOUT_MATRICES)
+        combines = spec.family is Family.FWD_SPLITKV_COMBINE and load(kernel.arch).backend == "ck_tile"
+        count = len(ck_tile.splits_log2(spec)) if combines else 1
+        return Expectation(count, spec.family not in _WITHOUT_MATRICES, ck_tile.HELPERS)
 
 
-def _device_functions(spec: AttentionSpec) -> int:
-    if spec.family is Family.FWD_SPLITKV_COMBINE:
-        return max(1, spec.max_splits_log2 - 2)  # one for each power of two from 8 splits on
-    return 1
+def _backend_module(backend: str) -> Any:
+    if backend not in _BUILT:
+        why = "no library has a launcher for it"
+        raise SpecError(f"no attention kernel is built for the backend {backend!r} so far: {why}")
+    return importlib.import_module(f"{_PACKAGE}.{backend}")
 
 
-def _not_built(what: str, backend: str) -> SpecError:
-    return SpecError(f"no {what} kernel is built for the backend {backend!r} so far: no library has a launcher for it")
+@functools.cache
+def _on_backend(backend: str) -> BackendPart:
+    module = _backend_module(backend)
+    templates = {suffix: read_template(_PACKAGE, path) for suffix, path in module.TEMPLATES.items()}
+    return BackendPart(
+        templates,
+        trees=module.TREES,
+        launcher_trees=("attention",),
+        sources=module.SOURCES,
+        compile_mb=_COMPILE_MB.get(backend),
+    )
 
 
 ATTENTION = Attention()

@@ -45,6 +45,7 @@ MEASURED = {
     ("gfx942", BWD, "aiter_cpp"): 6900,
     ("gfx942", BWD, "fp32_all"): 918,
     ("gfx942", BWD, "fp32_min"): 22,
+    ("gfx950", FWD, "ck_default"): 3004,
     ("gfx950", BWD, "ck_default"): 8256,
     ("gfx950", BWD, "flash_bwd"): 1600,
     ("gfx950", BWD, "pytorch"): 1176,
@@ -64,7 +65,6 @@ MEASURED = {
 }
 # Where ours are fewer or more; docs/attention.md says why.
 DIFFERENT = {
-    ("gfx950", FWD, "ck_default"): (3004, 2716),
     ("gfx942", FWD, "pytorch"): (432, 664),
     ("gfx942", FWD, "fp8_test"): (108, 72),
     ("gfx942", SPLITKV, "flash_fwd"): (858, 840),
@@ -114,7 +114,9 @@ def test_the_essential_set_has_every_family_of_the_architecture(name: str) -> No
     everything = expand_set("fmha_all", archs.load(name)).kernels
     families = {attention_spec(kernel).family for kernel in expansion.kernels}
     assert families == {attention_spec(kernel).family for kernel in everything}
-    assert set(expansion.dropped) <= {"ck_tile.attention_chained_products"} and len(expansion.kernels) < 20
+    # CPU kernels compile in two seconds each: the set has three dtypes.
+    most = 45 if archs.load(name).backend == "cpu" else 20
+    assert set(expansion.dropped) <= {"ck_tile.attention_chained_products"} and len(expansion.kernels) < most
 
 
 def test_every_receipt_is_a_set() -> None:

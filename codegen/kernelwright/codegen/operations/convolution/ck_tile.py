@@ -38,6 +38,7 @@ PIPELINES: Mapping[ConvPipeline, str | None] = {
     ConvPipeline.COMP_ASYNC: None,
     ConvPipeline.BASIC_ASYNC_V1: None,
     ConvPipeline.WAVELET: None,
+    ConvPipeline.TMA: None,
     ConvPipeline.PACKED: None,
     ConvPipeline.DIRECT: None,
 }
@@ -48,6 +49,8 @@ EPILOGUES: Mapping[ConvEpilogue, str | None] = {
 SCHEDULERS: Mapping[ConvScheduler, str | None] = {
     ConvScheduler.INTRAWAVE: "ck_tile::GemmPipelineScheduler::Intrawave",
     ConvScheduler.INTERWAVE: "ck_tile::GemmPipelineScheduler::Interwave",
+    ConvScheduler.COOPERATIVE: None,
+    ConvScheduler.PINGPONG: None,
     ConvScheduler.DEFAULT: None,
 }
 SPECIALIZATIONS: Mapping[Specialization, tuple[str, str]] = {

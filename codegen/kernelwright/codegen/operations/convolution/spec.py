@@ -56,6 +56,7 @@ class ConvPipeline(StrEnum):
     COMP_ASYNC = "comp_async"
     BASIC_ASYNC_V1 = "basic_async_v1"
     WAVELET = "wavelet"  # some waves only load
+    TMA = "tma"  # NVIDIA: image points and weights by TMA, a few stages ahead
     PACKED = "packed"  # CPU: both operands of the implicit GEMM packed into cache blocks
     DIRECT = "direct"  # no GEMM: each output is summed where it lies (depthwise)
 
@@ -68,10 +69,12 @@ class ConvEpilogue(StrEnum):
 
 
 class ConvScheduler(StrEnum):
-    """Who issues what: within a wave, or between waves."""
+    """Who issues what: within a wave, between waves, or how warp groups share work."""
 
     INTRAWAVE = "intrawave"
     INTERWAVE = "interwave"
+    COOPERATIVE = "cooperative"  # NVIDIA: warp groups share a tile
+    PINGPONG = "pingpong"  # NVIDIA: each warp group has tiles of its own and stores one while the other multiplies
     DEFAULT = "default"
 
 

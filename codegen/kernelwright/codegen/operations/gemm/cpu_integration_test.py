@@ -233,6 +233,18 @@ def test_16_bit_sums_of_many_rows_stay_within_bounded_workspace(library: CpuLibr
     case.check(case.run())
 
 
+@pytest.mark.parametrize("value", ["abc", "0", "-1", "2 ", "1000000"])
+def test_a_number_of_threads_that_is_none_is_refused(
+    library: CpuLibrary, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERNELWRIGHT_NUM_THREADS", value)
+    status, reason = library.check_device()
+    assert status != OK and reason.startswith(f"KERNELWRIGHT_NUM_THREADS is '{value}'; allowed: 1 to ")
+    for allowed in ("", "3"):
+        monkeypatch.setenv("KERNELWRIGHT_NUM_THREADS", allowed)
+        assert library.check_device() == (OK, "")
+
+
 def test_several_threads_launch_at_once_and_after_fork(library: CpuLibrary) -> None:
     kernel = kernels(library)[0]
     library.set_num_threads(2)

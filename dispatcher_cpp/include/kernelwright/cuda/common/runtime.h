@@ -30,6 +30,9 @@ KW_HIDDEN kw_status kw_cuda_leave(const kw_launch* launch, int before, kw_status
 /* Lets kernel use shared_bytes of dynamic shared memory on device; done once per kernel and device (bits of done). */
 KW_HIDDEN kw_status kw_cuda_prepare(const void* kernel, int shared_bytes, int device, uint64_t* done);
 
+/* The driver's function of this name. Nothing links against libcuda, so it is looked up, once for each slot. */
+KW_HIDDEN kw_status kw_cuda_driver_function(const char* name, void** slot, void** function);
+
 /* How many TMA descriptors the driver has refused in this thread: CUTLASS itself cannot report one. */
 KW_HIDDEN uint64_t kw_cuda_descriptors_refused(void);
 

@@ -39,6 +39,14 @@ void conv_json(const kw_problem& problem, Text* text);
 // Sources as in gemm/analytic.hpp. Nobody fitted it to measured convolutions.
 Estimate estimate_conv(const kw_kernel& kernel, const kw_problem& problem, const Place& place);
 
+// The same for CUDA kernels, which estimate_conv calls.
+//
+// A tile takes its steps, each as long as its multiplications or its copies to shared memory, and its store, which
+// pingpong hides behind the next tile. Waves of tiles run one after the other. Depthwise kernels multiply outputs *
+// filter points in fp32. The time is the longer of computing and memory with a share of the shorter one, a launch, and
+// the kernels before and behind that copy operands or add slices up.
+Estimate estimate_conv_cuda(const kw_kernel& kernel, const kw_conv_problem& problem, const Place& place);
+
 }  // namespace kernelwright
 
 #endif  // KERNELWRIGHT_DISPATCHER_CONVOLUTION_PROBLEM_HPP

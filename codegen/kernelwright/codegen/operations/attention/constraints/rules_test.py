@@ -18,6 +18,7 @@ from kernelwright.codegen.violations import SpecError, Violation
 FWD = {"family": "fwd", "dtype": "bf16", "hdim": 128}
 FWD64 = {**FWD, "hdim": 64}
 FWD256 = {**FWD, "hdim": 256}
+FWD32 = {**FWD, "hdim": 32, "pipeline": "qr_async"}  # steps of 16, loads of 32
 FP8 = {**FWD, "dtype": "fp8bf16"}
 SPLITKV = {"family": "fwd_splitkv", "dtype": "bf16", "hdim": 128}
 COMBINE = {"family": "fwd_splitkv_combine", "dtype": "bf16", "hdim": 128}
@@ -99,7 +100,8 @@ CASES: tuple[tuple[str, str, Mapping[str, Any], Mapping[str, Any]], ...] = (
     ("ck_tile.attention_v3_rows", "gfx950", TRLOAD, {"pipeline": "qr_async_trload_v3"}),
     ("ck_tile.attention_chained_products", "gfx1100", APPENDKV, {"family": "fwd"}),
     ("ck_tile.attention_lds", "gfx942", FWD256, {"tile": (256, 384, 128, 256, 32, 256)}),
-    ("ck_tile.attention_async_copies", "gfx950", FWD, {"tile": (128, 128, 8, 128, 32, 128)}),
+    ("ck_tile.attention_async_copies", "gfx950", FWD32, {"tile": (128, 32, 16, 32, 32, 32)}),
+    ("ck_tile.attention_async_copies", "gfx942", FWD, {"tile": (128, 128, 32, 128, 16, 128)}),
     ("ck_tile.attention_async_padding", "gfx942", FWD, {"pad": {"s": False, "sk": True, "d": True, "dv": True}}),
     ("ck_tile.attention_matrix_instructions", "gfx942", FWD256, {"tile": (64, 64, 32, 256, 32, 256)}),
     ("ck_tile.attention_two_steps", "gfx942", HALF, {"tile": (128, 128, 128, 128, 32, 128)}),
@@ -114,6 +116,18 @@ CASES: tuple[tuple[str, str, Mapping[str, Any], Mapping[str, Any]], ...] = (
     ("ck_tile.attention_features", "gfx942", PREFILL, {"kv_memory_layout": "vectorized"}),
     ("ck_tile.attention_trload_features", "gfx950", TRLOAD, {"dropout": True}),
     ("ck_tile.attention_trload_features", "gfx950", TRLOAD, {"bias": "alibi"}),
+    ("attention_cpu.register_block", "x86_64_v4", FWD, {"warp_tile": (48, 8, 1, 16, 8, 1)}),
+    ("attention_cpu.depth", "x86_64_v4", FWD, {"warp_tile": (48, 8, 3, 48, 8, 3)}),
+    ("attention_cpu.depth", "x86_64_v4", FWD, {"warp_tile": (48, 1, 2, 48, 1, 2)}),
+    ("attention_cpu.vectors", "x86_64_v4", FWD, {"warp_tile": (24, 8, 1, 24, 8, 1)}),
+    ("attention_cpu.registers", "x86_64_v3", FWD, {"warp_tile": (24, 8, 1, 24, 8, 1)}),
+    ("attention_cpu.registers", "x86_64_v4", BWD, {"warp_tile": (48, 16, 1, 48, 16, 1, 48, 16, 1)}),
+    ("attention_cpu.caches", "x86_64_v4", FWD, {"tile": (96, 1536, 128, 128, 1536, 128)}),
+    ("attention_cpu.caches", "x86_64_v3", BWD, {"bwd_tile": (24, 768, 128, 24, 128, 24, 768, 128, 128)}),
+    ("attention_cpu.features", "x86_64_v4", FWD, {"pad": {"s": False, "sk": True, "d": True, "dv": True}}),
+    ("attention_cpu.features", "x86_64_v4", PREFILL, {"kv_memory_layout": "vectorized"}),
+    ("attention_cpu.features", "x86_64_v4", {**BWD, "dropout": True}, {"store_randval": True}),
+    ("attention_cpu.features", "x86_64_v4", FWD, {"skip_min_seqlen_q": True}),
 )
 
 

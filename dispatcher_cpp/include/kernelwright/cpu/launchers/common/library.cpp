@@ -94,6 +94,11 @@ kw_status kw_backend_check_device(int32_t device, char* reason, size_t bytes) {
     return fail(KW_ARCH_MISMATCH, reason, bytes, "the processor is x86_64_v%u, but this library is for x86_64_v%d",
                 level, KERNELWRIGHT_CPU_LEVEL);
   }
+  uint32_t threads = 0;
+  if (!threads_of_environment(&threads)) {
+    return fail(KW_INVALID_ARGUMENT, reason, bytes, "KERNELWRIGHT_NUM_THREADS is '%.32s'; allowed: 1 to %u, or unset",
+                getenv("KERNELWRIGHT_NUM_THREADS"), kMaxThreads);
+  }
   return KW_OK;
 }
 

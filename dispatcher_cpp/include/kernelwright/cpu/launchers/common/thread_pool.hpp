@@ -128,17 +128,24 @@ inline uint32_t threads_now(uint32_t planned) {
   return requested != 0 && requested < planned ? requested : planned;
 }
 
-// set_num_threads, else KERNELWRIGHT_NUM_THREADS, else the affinity mask.
+// What KERNELWRIGHT_NUM_THREADS says, 0 where it says nothing. False unless it is a number from 1 to kMaxThreads.
+inline bool threads_of_environment(uint32_t* threads) {
+  *threads = 0;
+  const char* text = getenv("KERNELWRIGHT_NUM_THREADS");
+  if (text == nullptr || *text == 0) return true;
+  char* end = nullptr;
+  const long value = strtol(text, &end, 10);
+  if (*end != 0 || value < 1 || value > static_cast<long>(kMaxThreads)) return false;
+  *threads = static_cast<uint32_t>(value);
+  return true;
+}
+
+// set_num_threads, else KERNELWRIGHT_NUM_THREADS (compared when the library was added), else the affinity mask.
 inline uint32_t threads_allowed() {
   const uint32_t requested = __atomic_load_n(&requested_threads, __ATOMIC_RELAXED);
   if (requested != 0) return requested;
-  const char* text = getenv("KERNELWRIGHT_NUM_THREADS");
-  if (text != nullptr && *text != 0) {
-    char* end = nullptr;
-    const long value = strtol(text, &end, 10);
-    if (*end == 0 && value >= 1 && value <= static_cast<long>(kMaxThreads)) return static_cast<uint32_t>(value);
-  }
-  return cores_allowed();
+  uint32_t threads = 0;
+  return threads_of_environment(&threads) && threads != 0 ? threads : cores_allowed();
 }
 
 }  // namespace kernelwright::cpu

@@ -62,8 +62,7 @@ kw_status kw_cuda_multiprocessors(int device, int* multiprocessors) {
   return KW_OK;
 }
 
-/* The driver's function of this name. Nothing links against libcuda, so it is looked up, once for each slot. */
-static kw_status driver_function(const char* name, void** slot, void** function) {
+kw_status kw_cuda_driver_function(const char* name, void** slot, void** function) {
   *function = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
   if (*function) return KW_OK;
   enum cudaDriverEntryPointQueryResult result;
@@ -80,10 +79,10 @@ static kw_status driver_function(const char* name, void** slot, void** function)
 static kw_status stream_device(void* stream, int* device) {
   static void* slots[4];
   void *get_context, *push, *get_device, *pop;
-  kw_status status = driver_function("cuStreamGetCtx", &slots[0], &get_context);
-  if (status == KW_OK) status = driver_function("cuCtxPushCurrent", &slots[1], &push);
-  if (status == KW_OK) status = driver_function("cuCtxGetDevice", &slots[2], &get_device);
-  if (status == KW_OK) status = driver_function("cuCtxPopCurrent", &slots[3], &pop);
+  kw_status status = kw_cuda_driver_function("cuStreamGetCtx", &slots[0], &get_context);
+  if (status == KW_OK) status = kw_cuda_driver_function("cuCtxPushCurrent", &slots[1], &push);
+  if (status == KW_OK) status = kw_cuda_driver_function("cuCtxGetDevice", &slots[2], &get_device);
+  if (status == KW_OK) status = kw_cuda_driver_function("cuCtxPopCurrent", &slots[3], &pop);
   if (status != KW_OK) return status;
   CUcontext context = NULL;
   CUresult result = ((CUresult (*)(CUstream, CUcontext*))get_context)((CUstream)stream, &context);
@@ -193,7 +192,7 @@ KW_HIDDEN CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType 
                                       CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
   static void* entry;
   void* found = NULL;
-  if (driver_function("cuTensorMapEncodeTiled", &entry, &found) != KW_OK) {
+  if (kw_cuda_driver_function("cuTensorMapEncodeTiled", &entry, &found) != KW_OK) {
     ++descriptors_refused;
     return CUDA_ERROR_NOT_FOUND;
   }

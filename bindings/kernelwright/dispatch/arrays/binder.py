@@ -1,0 +1,43 @@
+"""What binders of a fixed number of arrays with one result, the last, do alike."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import ClassVar, Generic, TypeVar
+
+from kernelwright.dispatch.arrays.autograd import Notice, write_notice
+from kernelwright.dispatch.arrays.guards import Guard, Operands, guard_of
+
+A = TypeVar("A", bound=ctypes.Structure)
+
+
+class ArrayBinder(Generic[A]):
+    """A part of :class:`kernelwright.dispatch.core.plan.Binder`; ``args_type`` is the operation's argument struct."""
+
+    __slots__ = ("_memory", "_names", "brief")
+
+    args_type: ClassVar[type[ctypes.Structure]]
+
+    def __init__(self, names: Sequence[str], memory: str, brief: bool) -> None:
+        """``names`` are those of the operands in messages, ``memory`` is the device that arrays are on."""
+        self._names = tuple(names)
+        self._memory = memory
+        self.brief = brief
+
+    def new_args(self) -> A:
+        """See :class:`Binder`."""
+        made: A = self.args_type(ctypes.sizeof(self.args_type))  # type: ignore[assignment]
+        return made
+
+    def names(self) -> Sequence[str]:
+        """See :class:`Binder`."""
+        return self._names
+
+    def guard(self, operands: Operands) -> Guard | None:
+        """See :class:`Binder`."""
+        return guard_of(operands)
+
+    def write_notice(self, operands: Operands, bound: bool = False) -> Notice | None:
+        """See :class:`Binder`."""
+        return write_notice(operands, 1, bound)

@@ -1,0 +1,199 @@
+"""Binds arrays to a plan of attention: checks them and writes their addresses into its argument struct.
+
+Operands stand in the order of :data:`kernelwright.dispatch.operations.attention.operand.NAMES`, None where the problem
+has none.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import struct
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+from kernelwright.dispatch.arrays import dtypes
+from kernelwright.dispatch.arrays.autograd import Notice, write_notice
+from kernelwright.dispatch.arrays.guards import Addresses, Guard, Operands, guard_of
+from kernelwright.dispatch.arrays.streams import launch_stream
+from kernelwright.dispatch.arrays.view import ArrayView, view
+from kernelwright.dispatch.core.errors import ArrayError
+from kernelwright.dispatch.core.simulated import Region
+from kernelwright.dispatch.operations.attention import structs
+from kernelwright.dispatch.operations.attention.append_problem import AppendProblem
+from kernelwright.dispatch.operations.attention.operand import (
+    C_NAMES,
+    NAMES,
+    OUTPUTS,
+    Wanted,
+    check_plain,
+    check_tensor,
+    wanted,
+)
+from kernelwright.dispatch.operations.attention.overlap import Placed, interleave
+from kernelwright.dispatch.operations.attention.problem import AttentionProblem
+
+_BRIEF_FLOPS = 1 << 19  # of a launch that takes about 20 µs on a CPU
+
+
+@cache
+def _members(kind: str) -> list[tuple[Callable[..., None], int, list[int]]]:
+    """Runs of neighbouring members of an argument struct: what writes them, where, and the places of their operands."""
+    struct_type: type[ctypes.Structure] = structs.AppendArgs if kind == "append" else structs.AttentionArgs
+    places = {C_NAMES.get(name, name): at for at, name in enumerate(NAMES[kind])}
+    runs: list[tuple[int, list[int]]] = []
+    for name, *_ in struct_type._fields_:
+        if name in places:
+            offset: int = getattr(struct_type, name).offset
+            if not runs or runs[-1][0] + 8 * len(runs[-1][1]) != offset:
+                runs.append((offset, []))
+            runs[-1][1].append(places[name])
+    return [(struct.Struct(f"@{len(run)}P").pack_into, offset, run) for offset, run in runs]
+
+
+class AttentionBinder:
+    """Binds arrays to the plan of one problem."""
+
+    __slots__ = (
+        "_bytes",
+        "_kind",
+        "_listed",
+        "_members",
+        "_memory",
+        "_names",
+        "_outputs",
+        "_pairs",
+        "_problem",
+        "_wanted",
+        "brief",
+    )
+
+    def __init__(self, problem: AttentionProblem | AppendProblem, memory: str) -> None:
+        """``memory`` is the device that arrays are on."""
+        self._problem = problem
+        self._memory = memory
+        self._kind = "append" if isinstance(problem, AppendProblem) else problem.direction
+        self._names = NAMES[self._kind]
+        self._outputs = OUTPUTS[self._kind]
+        self._wanted = wanted(problem)
+        self._bytes = [self._size(name) for name in self._names]
+        held = [(at, nbytes) for at, nbytes in enumerate(self._bytes) if nbytes]
+        first_output = len(self._names) - self._outputs
+        self._pairs = [
+            (out, size, [one for one in held if one[0] < out]) for out, size in held if out >= first_output
+        ]  # fmt: skip
+        self._members = _members(self._kind)
+        self._listed = 0  # bytes of the list of pages that was checked last
+        self.brief = problem.flops <= _BRIEF_FLOPS
+
+    def _size(self, name: str) -> int:
+        want = self._wanted.get(name)
+        if want is None:
+            return 0
+        if want.shape is None:
+            return self._problem.span(name)
+        return math.prod(want.shape) * dtypes.ITEMSIZE[want.dtype]
+
+    def new_args(self) -> ctypes.Structure:
+        """See :class:`Binder`."""
+        kind = structs.AppendArgs if self._kind == "append" else structs.AttentionArgs
+        return kind(ctypes.sizeof(kind))
+
+    def names(self) -> Sequence[str]:
+        """See :class:`Binder`."""
+        return self._names
+
+    def guard(self, operands: Operands) -> Guard | None:
+        """See :class:`Binder`."""
+        return guard_of(operands, self._outputs)
+
+    def write_notice(self, operands: Operands, bound: bool = False) -> Notice | None:
+        """See :class:`Binder`."""
+        return write_notice(operands, self._outputs, bound)
+
+    def check(self, operands: Operands, stream: int | None) -> Sequence[ArrayView | None]:
+        """See :class:`Binder`."""
+        stream, views = launch_stream(operands, stream, self._memory), []
+        for name, array in zip(self._names, operands, strict=True):
+            want = self._wanted.get(name)
+            if (array is None) != (want is None):
+                raise ArrayError(f"{name} is {'missing' if want else 'given'}; the plan's problem says otherwise")
+            views.append(None if want is None else self._checked(view(array, name, stream), name, want))
+        self._check_aliasing(views)
+        return views
+
+    def _checked(self, found: ArrayView, name: str, want: Wanted) -> ArrayView:
+        if found.dtype != want.dtype:
+            raise ArrayError(f"{name} is {found.dtype}; allowed for this plan: {want.dtype}")
+        if found.device != self._memory:
+            raise ArrayError(f"{name} is on {found.device}; allowed for this plan: {self._memory}")
+        if want.shape is None:
+            check_tensor(found, name, want, getattr(self._problem, f"{name}_strides"))
+        else:
+            check_plain(found, name, want)
+        if want.least:
+            self._listed = math.prod(found.shape) * dtypes.ITEMSIZE[found.dtype]
+        if found.readonly and self._names.index(name) >= len(self._names) - self._outputs:
+            raise ArrayError(f"{name} cannot be written to; pass a writable array")
+        return found
+
+    def _check_aliasing(self, views: Sequence[ArrayView | None]) -> None:
+        at = self._overlap([None if found is None else found.pointer for found in views])
+        if at is not None:
+            written, other = (self._names[index] for index in at)
+            raise ArrayError(f"{written} shares memory with {other}, which the launch uses too; pass another array")
+
+    def _overlap(self, addresses: Addresses) -> tuple[int, int] | None:
+        """The places of an output and of another operand that share memory."""
+        for out, size, others in self._pairs:
+            begin = addresses[out]
+            if begin is None:
+                continue
+            for other, nbytes in others:
+                address = addresses[other]
+                if address is None or not -nbytes < address - begin < size:
+                    continue
+                if not self._apart(out, other, address - begin):
+                    return out, other
+        return None
+
+    def _apart(self, out: int, other: int, distance: int) -> bool:
+        """Whether operands whose spans cross share no element, or are Q and its rotated self."""
+        names = self._names[out], self._names[other]
+        if names == ("q_out", "q") and not distance:
+            return True
+        wanted = [self._wanted[name] for name in names]
+        if any(want.shape is not None for want in wanted):
+            return False
+        return interleave(self._placed(names[0]), self._placed(names[1]), distance)
+
+    def _placed(self, name: str) -> Placed:
+        want, strides = self._wanted[name], getattr(self._problem, f"{name}_strides")
+        assert want.extents is not None
+        return Placed(self._problem.strided(name), strides, dtypes.ITEMSIZE[want.dtype])
+
+    def bind(self, args: Any, addresses: Addresses) -> bool:
+        """See :class:`Binder`."""
+        if self._overlap(addresses) is not None:
+            return False
+        self.write(args, addresses)
+        return True
+
+    def write(self, args: Any, addresses: Addresses) -> None:
+        """See :class:`Binder`."""
+        for pack, offset, places in self._members:
+            pack(args, offset, *[addresses[at] or 0 for at in places])
+
+    def regions(self, args: Any) -> list[Region]:
+        """See :class:`Binder`. Rotated Q may be Q itself."""
+        found = []
+        first_output = len(self._names) - self._outputs
+        for index, (name, nbytes) in enumerate(zip(self._names, self._bytes, strict=True)):
+            address = getattr(args, C_NAMES.get(name, name))
+            want = self._wanted.get(name)
+            size = self._listed if want is not None and want.least else nbytes
+            in_place = name == "q" and self._kind == "append" and address == args.q_out
+            if address and not in_place:
+                found.append(Region(address, size, index >= first_output, name))
+        return found

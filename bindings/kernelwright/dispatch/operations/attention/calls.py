@@ -1,0 +1,128 @@
+"""``attention()`` and its relatives: from arrays to a launch, with caches that make repeated calls short."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kernelwright.dispatch.arrays import allocate
+from kernelwright.dispatch.arrays.guards import metadata_key
+from kernelwright.dispatch.arrays.streams import launch_stream
+from kernelwright.dispatch.arrays.view import ArrayView, view
+from kernelwright.dispatch.core.cache import Cache
+from kernelwright.dispatch.core.errors import ArrayError
+from kernelwright.dispatch.core.native_dispatcher import NativeDispatcher
+from kernelwright.dispatch.core.plan import Checked, OperationPlan
+from kernelwright.dispatch.core.workspace import on_stream
+from kernelwright.dispatch.operations.attention.from_arrays import (
+    AppendOptions,
+    AttentionOptions,
+    append_problem,
+    attention_problem,
+)
+from kernelwright.dispatch.operations.attention.operand import NAMES, Wanted, wanted
+from kernelwright.dispatch.operations.attention.plan import AttentionPlan
+
+Options = AttentionOptions | AppendOptions
+Allocators = tuple[tuple[int, Callable[[], Any]], ...]  # of results that callers do not give, by place
+
+
+class AttentionCalls:
+    """Attention of one dispatcher. Threads may share it."""
+
+    def __init__(self, core: NativeDispatcher) -> None:
+        """``core`` owns the plans."""
+        self._core = core
+        # By metadata of the arrays and options: the plan, what it checked, and what allocates results.
+        self.by_call: Cache[tuple[object, ...], tuple[OperationPlan[Any], Checked, Allocators]] = core.new_cache()
+
+    def run(
+        self, given: dict[str, Any], options: Options, stream: int | None, seed: int = 0, offset: int = 0,
+        own_workspace: bool = False,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Launch with operands by name; returns them with the results that were allocated."""
+        names = NAMES[options.direction]
+        operands = [given.get(name) for name in names]
+        if own_workspace:
+            return self._first(operands, options, stream, seed, offset, None, True)
+        metadata = metadata_key(tuple(operands))
+        key = None if metadata is None else (metadata, options)
+        known = None if key is None else self.by_call.get(key)
+        if known is not None:
+            plan, checked, makers = known
+            for at, make in makers:
+                operands[at] = self._allocated(make, stream, checked.family)
+            if self._launch(plan, tuple(operands), seed, offset, stream, checked):
+                return dict(zip(names, operands, strict=True))
+            for at, _ in makers:
+                operands[at] = None
+        return self._first(operands, options, stream, seed, offset, key)
+
+    def _launch(
+        self, plan: OperationPlan[Any], operands: tuple[Any, ...], seed: int, offset: int, stream: int | None,
+        checked: Checked | None,
+    ) -> bool:  # fmt: skip
+        if isinstance(plan, AttentionPlan):
+            return plan.start(operands, seed, offset, stream, keyed=checked)
+        return plan.launch(operands, stream, None, checked)
+
+    def _allocated(self, make: Callable[[], Any], stream: int | None, family: str) -> Any:
+        if stream is None:
+            return make()
+        with on_stream(stream, family, self._core.device.memory):
+            return make()
+
+    def _first(
+        self, operands: list[Any], options: Options, stream: int | None, seed: int, offset: int,
+        key: tuple[object, ...] | None, own_workspace: bool = False,
+    ) -> dict[str, Any]:  # fmt: skip
+        """A call whose plan is not known, or whose workspace nobody else uses."""
+        memory, names = self._core.device.memory, NAMES[options.direction]
+        stream = launch_stream(operands, stream, memory)
+        views = {
+            name: view(array, name, stream) for name, array in zip(names, operands, strict=True) if array is not None
+        }
+        first = "k" if isinstance(options, AppendOptions) else "q"
+        if views[first].device != memory:
+            raise ArrayError(f"arrays are on {views[first].device}; allowed by this dispatcher: {memory}")
+        problem = (
+            append_problem(views, options)
+            if isinstance(options, AppendOptions)
+            else attention_problem(views, options)
+        )  # fmt: skip
+        plan = self._core.plan(problem)
+        makers = self._makers(problem, options, views[first], operands)
+        for at, make in makers:
+            operands[at] = self._allocated(make, stream, views[first].family)
+        if own_workspace:
+            numbers = {"seed": seed, "offset": offset} if isinstance(plan, AttentionPlan) else None
+            plan.bound(tuple(operands), None, stream, numbers)()
+            return dict(zip(names, operands, strict=True))
+        self._launch(plan, tuple(operands), seed, offset, stream, None)
+        checked = plan.checked
+        if key is not None and checked is not None:
+            self.by_call.replace(key, (plan, checked, makers))
+        return dict(zip(names, operands, strict=True))
+
+    def _makers(self, problem: Any, options: Options, first: ArrayView, operands: list[Any]) -> Allocators:
+        """What allocates the results that the problem has and the caller does not give."""
+        names, found = NAMES[options.direction], []
+        owner = next(array for array in operands if array is not None)
+        for name, want in wanted(problem).items():
+            at = names.index(name)
+            if operands[at] is None:
+                if name not in ("o", "lse", "q_out", "dq", "dk", "dv", "dbias"):
+                    raise ArrayError(f"{name} is missing; this call needs it")
+                shape = _shape(problem, name, want, options.layout)
+                found.append((at, allocate.allocator(first.family, shape, want.dtype, owner, first.fnuz)))
+        return tuple(found)
+
+
+def _shape(problem: Any, name: str, want: Wanted, layout: str) -> tuple[int, ...]:
+    """The shape of a result in the order of a layout; dbias always has heads before rows."""
+    if want.shape is not None:
+        return want.shape
+    assert want.extents is not None
+    requests, heads, rows, hdim = want.extents
+    inner = (heads, rows, hdim) if layout == "bhsd" or name == "dbias" else (rows, heads, hdim)
+    return inner if getattr(problem, "group", False) else (requests, *inner)

@@ -1,0 +1,331 @@
+"""The calls of attention that :class:`kernelwright.dispatch.Dispatcher` offers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernelwright.dispatch.core.errors import ArrayError
+from kernelwright.dispatch.operations.attention.calls import AttentionCalls
+from kernelwright.dispatch.operations.attention.from_arrays import AppendOptions, AttentionOptions
+
+Window = tuple[int, int] | None
+
+
+class AttentionMethods:
+    """Attention, its gradients, and caches of K and V. Arrays are of any library that :meth:`Dispatcher.gemm` takes."""
+
+    _attention: AttentionCalls
+
+    def attention(
+        self,
+        q: Any,
+        k: Any,
+        v: Any,
+        out: Any = None,
+        *,
+        lse: Any = False,
+        mask: str = "none",
+        window: Window = None,
+        scale: float | None = None,
+        bias: Any = None,
+        alibi_slopes: Any = None,
+        soft_cap: float = 0.0,
+        sinks: Any = None,
+        dropout_p: float = 0.0,
+        seed: int = 0,
+        offset: int = 0,
+        random_bytes: Any = None,
+        cu_seqlens_q: Any = None,
+        cu_seqlens_k: Any = None,
+        max_seqlen_q: int | None = None,
+        max_seqlen_k: int | None = None,
+        seqlens_k: Any = None,
+        min_seqlen_q: int = 0,
+        descale: tuple[Any, Any, Any] | None = None,
+        qscale: str = "per_tensor",
+        scale_blocks: tuple[int, int] = (0, 0),
+        scale_o: Any = None,
+        dtype: str = "",
+        num_splits: int = 0,
+        layout: str = "bshd",
+        stream: int | None = None,
+        own_workspace: bool = False,
+    ) -> Any:
+        """softmax(scale * q @ k.T, capped, + bias, masked) @ v for every request and head; no operand is copied.
+
+        :param q: Q (batch, queries, heads, hdim), or (total, heads, hdim) with ``cu_seqlens_q``; strides are free but
+            for the last dimension, which is contiguous.
+        :param k: K (batch, keys, kv_heads, hdim); heads of Q share those of K and V in equal parts.
+        :param v: V (batch, keys, kv_heads, hdim_v).
+        :param out: O (batch, queries, heads, hdim_v), allocated when not given.
+        :param lse: True, or an fp32 array (batch, heads, queries), in group mode (heads, total): the logarithm of each
+            row's sum of exponentials is returned too. -inf for rows that see nothing; their O is 0.
+        :param mask: ``"none"``, ``"top_left"`` or ``"bottom_right"``; causal unless there is a ``window``.
+        :param window: with a mask, how many keys on the left and right of its place a query sees, -1 for all.
+        :param scale: by default 1/sqrt(hdim).
+        :param bias: added to the scores, (batch, heads, queries, keys), in group mode (heads, total, max_seqlen_k);
+            extents of 1 are broadcast. Or ``alibi_slopes``: fp32 (heads,) or (batch, heads).
+        :param soft_cap: scores become cap * tanh(score / cap); 0 is no cap.
+        :param sinks: fp32 (heads,): a score without a value for each head.
+        :param dropout_p: share of the probabilities that is dropped, by ``seed`` and ``offset`` (64 bits);
+            ``random_bytes``, int8 (batch, heads, queries, keys), stores the bytes that decided.
+        :param cu_seqlens_q: int32 (batch + 1): first rows of the requests in q, from 0 to the total; ``cu_seqlens_k``
+            likewise in k and v. Then ``max_seqlen_q`` and ``max_seqlen_k`` are needed.
+        :param seqlens_k: int32 (batch): how many keys of each request count.
+        :param min_seqlen_q: with ``cu_seqlens_q``: requests with fewer queries are left out.
+        :param descale: factors of 8-bit Q, K and V, fp32; ``qscale`` says which: ``"per_tensor"`` or
+            ``"block_scale"``, with blocks of ``scale_blocks`` queries and keys. ``scale_o`` (one number) multiplies O
+            before it becomes 8 bits wide, and ``dtype`` is O's dtype where it is not that of Q.
+        :param num_splits: parts of the keys that are computed apart and combined; 0 lets the dispatcher choose.
+        :param layout: ``"bshd"``, or ``"bhsd"`` where heads stand before rows.
+        :param stream: as for :meth:`gemm`.
+        :param own_workspace: whether the launch gets a workspace of its own instead of memory that launches share,
+            which a CUDA graph that captures the call needs.
+        :returns: O, or ``(O, LSE)``.
+        :raises ArrayError: for arrays that do not fit together or cannot be addressed.
+        :raises ProblemError: for features that exclude each other.
+        :raises NoKernelError: if no kernel serves the problem.
+        :raises LaunchError: if a kernel or its runtime fails.
+        """
+        options = AttentionOptions(
+            "forward", layout, None, mask, _pair(window), scale, soft_cap, dropout_p, _wants(lse), max_seqlen_q,
+            max_seqlen_k, min_seqlen_q, alibi_slopes is not None, dtype, "none" if descale is None else qscale,
+            scale_blocks, num_splits,
+        )  # fmt: skip
+        operands = {
+            "q": q, "k": k, "v": v, "o": out, "lse": None if lse is True or lse is False else lse, "sinks": sinks,
+            "bias": _one_bias(bias, alibi_slopes), "cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k,
+            "seqlens_k": seqlens_k, "random_bytes": random_bytes, "scale_o": scale_o, **_descales(descale),
+        }  # fmt: skip
+        found = self._attention.run(operands, options, stream, seed, offset, own_workspace)
+        return (found["o"], found["lse"]) if options.lse else found["o"]
+
+    def attention_backward(
+        self,
+        q: Any,
+        k: Any,
+        v: Any,
+        out: Any,
+        dout: Any,
+        lse: Any,
+        *,
+        dq: Any = None,
+        dk: Any = None,
+        dv: Any = None,
+        dbias: Any = False,
+        mask: str = "none",
+        window: Window = None,
+        scale: float | None = None,
+        bias: Any = None,
+        alibi_slopes: Any = None,
+        soft_cap: float = 0.0,
+        dropout_p: float = 0.0,
+        seed: int = 0,
+        offset: int = 0,
+        cu_seqlens_q: Any = None,
+        cu_seqlens_k: Any = None,
+        max_seqlen_q: int | None = None,
+        max_seqlen_k: int | None = None,
+        seqlens_k: Any = None,
+        deterministic: bool = False,
+        layout: str = "bshd",
+        stream: int | None = None,
+        own_workspace: bool = False,
+    ) -> tuple[Any, ...]:
+        """Gradients of :meth:`attention`, which made ``out`` and ``lse`` with the same options.
+
+        :param dout: the gradient of O.
+        :param dq: results, allocated when not given; they share memory with nothing. ``dbias``: True, or an array
+            (batch, heads, queries, keys), for the gradient of an elementwise bias, before any broadcast is summed.
+        :param deterministic: whether all sums have a fixed order, so that equal calls give equal bits.
+        :returns: ``(dq, dk, dv)``, with ``dbias`` behind them if it was asked for.
+
+        Sinks take part through LSE. Everything else is as for :meth:`attention`.
+        """
+        options = AttentionOptions(
+            "backward", layout, None, mask, _pair(window), scale, soft_cap, dropout_p, False, max_seqlen_q,
+            max_seqlen_k, alibi=alibi_slopes is not None, dbias=_wants(dbias), deterministic=deterministic,
+        )  # fmt: skip
+        operands = {
+            "q": q, "k": k, "v": v, "o": out, "do": dout, "lse": lse, "bias": _one_bias(bias, alibi_slopes),
+            "cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k, "seqlens_k": seqlens_k, "dq": dq, "dk": dk,
+            "dv": dv, "dbias": None if dbias is True or dbias is False else dbias,
+        }  # fmt: skip
+        found = self._attention.run(operands, options, stream, seed, offset, own_workspace)
+        return tuple(found[name] for name in ("dq", "dk", "dv", *(("dbias",) if options.dbias else ())))
+
+    def decode(
+        self,
+        q: Any,
+        k_cache: Any,
+        v_cache: Any,
+        seqlens_k: Any = None,
+        out: Any = None,
+        *,
+        page_table: Any = None,
+        page_indptr: Any = None,
+        last_page_lengths: Any = None,
+        max_seqlen_k: int | None = None,
+        lse: Any = False,
+        window: Window = None,
+        scale: float | None = None,
+        alibi_slopes: Any = None,
+        soft_cap: float = 0.0,
+        sinks: Any = None,
+        descale: tuple[Any, Any, Any] | None = None,
+        qscale: str = "per_tensor",
+        dtype: str = "",
+        num_splits: int = 0,
+        layout: str = "bshd",
+        cache_layout: str | None = None,
+        stream: int | None = None,
+        own_workspace: bool = False,
+    ) -> Any:
+        """Attention of few queries of each request, the last ones, with all keys of its cache.
+
+        Query i of n stands at key seqlens_k - n + i and sees the keys up to there, or those of its ``window``.
+
+        :param q: (batch, queries, heads, hdim).
+        :param k_cache: K (batch, capacity, kv_heads, hdim); with a page table (pages, page_size, kv_heads, hdim), or
+            vectorized (pages, kv_heads, hdim / x, page_size, x), where x elements take 16 bytes.
+        :param v_cache: V likewise; vectorized (pages, kv_heads, page_size / x, hdim_v, x).
+        :param seqlens_k: int32 (batch): keys of each request.
+        :param page_table: int32 (batch, pages of the longest request), as vLLM has it; or, as SGLang has it, a list of
+            the pages of all requests with their first places in it, ``page_indptr`` (batch + 1), and the keys of
+            each request's last page, ``last_page_lengths`` (batch), all int32, in place of ``seqlens_k``.
+        :param max_seqlen_k: keys of the longest request; by default all that the cache or the page table can hold.
+        :param cache_layout: ``"bshd"`` or ``"bhsd"``, the order of the caches; by default that of q.
+
+        Everything else is as for :meth:`attention`.
+        """
+        options = AttentionOptions(
+            "forward", layout, cache_layout, *_last(q, layout, window), scale, soft_cap, 0.0, _wants(lse), None,
+            max_seqlen_k, alibi=alibi_slopes is not None, dtype=dtype, qscale="none" if descale is None else qscale,
+            num_splits=num_splits,
+        )  # fmt: skip
+        operands = {
+            "q": q, "k": k_cache, "v": v_cache, "o": out, "lse": None if lse is True or lse is False else lse,
+            "sinks": sinks, "bias": alibi_slopes, "seqlens_k": seqlens_k, "page_table": page_table,
+            "page_indptr": page_indptr, "last_page_lengths": last_page_lengths, **_descales(descale),
+        }  # fmt: skip
+        found = self._attention.run(operands, options, stream, own_workspace=own_workspace)
+        return (found["o"], found["lse"]) if options.lse else found["o"]
+
+    def prefill(
+        self,
+        q: Any,
+        k_cache: Any,
+        v_cache: Any,
+        cu_seqlens_q: Any,
+        max_seqlen_q: int,
+        seqlens_k: Any = None,
+        out: Any = None,
+        *,
+        page_table: Any,
+        page_indptr: Any = None,
+        last_page_lengths: Any = None,
+        max_seqlen_k: int | None = None,
+        lse: Any = False,
+        mask: str = "bottom_right",
+        window: Window = None,
+        scale: float | None = None,
+        alibi_slopes: Any = None,
+        soft_cap: float = 0.0,
+        sinks: Any = None,
+        descale: tuple[Any, Any, Any] | None = None,
+        qscale: str = "per_tensor",
+        dtype: str = "",
+        layout: str = "bshd",
+        cache_layout: str | None = None,
+        stream: int | None = None,
+        own_workspace: bool = False,
+    ) -> Any:
+        """Attention of ragged requests with keys in pages, by default causal: the last query stands at the last key.
+
+        :param q: (total, heads, hdim): the queries of all requests, one request behind the other.
+        :param cu_seqlens_q: int32 (batch + 1): first rows of the requests in q; ``max_seqlen_q`` is the longest one.
+        :param page_table: as for :meth:`decode`, with ``seqlens_k``, or ``page_indptr`` and ``last_page_lengths``.
+
+        Everything else is as for :meth:`decode` and :meth:`attention`.
+        """
+        options = AttentionOptions(
+            "forward", layout, cache_layout, mask, _pair(window), scale, soft_cap, 0.0, _wants(lse), max_seqlen_q,
+            max_seqlen_k, alibi=alibi_slopes is not None, dtype=dtype, qscale="none" if descale is None else qscale,
+        )  # fmt: skip
+        operands = {
+            "q": q, "k": k_cache, "v": v_cache, "o": out, "lse": None if lse is True or lse is False else lse,
+            "sinks": sinks, "bias": alibi_slopes, "cu_seqlens_q": cu_seqlens_q, "seqlens_k": seqlens_k,
+            "page_table": page_table, "page_indptr": page_indptr, "last_page_lengths": last_page_lengths,
+            **_descales(descale),
+        }  # fmt: skip
+        found = self._attention.run(operands, options, stream, own_workspace=own_workspace)
+        return (found["o"], found["lse"]) if options.lse else found["o"]
+
+    def append_kv(
+        self,
+        k: Any,
+        v: Any,
+        k_cache: Any,
+        v_cache: Any,
+        seqlens_k: Any,
+        *,
+        q: Any = None,
+        q_out: Any = None,
+        cos: Any = None,
+        sin: Any = None,
+        interleaved: bool = False,
+        page_table: Any = None,
+        layout: str = "bshd",
+        cache_layout: str | None = None,
+        stream: int | None = None,
+        own_workspace: bool = False,
+    ) -> Any:
+        """Write new rows of K and V behind those that the caches hold, with rotary embedding of K and Q if asked for.
+
+        :param k: new rows (batch, new, kv_heads, hdim); ``v`` likewise.
+        :param k_cache: written, as in :meth:`decode`; ``v_cache`` likewise. There must be room.
+        :param seqlens_k: int32 (batch): rows that the cache holds before; it is not changed.
+        :param q: (batch, queries, heads, hdim), rotated as if row i stood at seqlens_k + i; ``q_out``, allocated when
+            not given, may be ``q`` itself.
+        :param cos: (places, rotary_dim / 2), and ``sin`` likewise.
+        :param interleaved: whether neighbours turn together, or elements that are rotary_dim / 2 apart.
+        :param page_table: int32 (batch, pages), as vLLM has it.
+        :returns: the rotated q, or None.
+        :raises ArrayError: for arrays that do not fit together or cannot be addressed.
+        :raises NoKernelError: if no kernel serves the problem.
+        :raises LaunchError: if the kernel or its runtime fails.
+        """
+        if (cos is None) != (sin is None) or (q is not None and cos is None):
+            raise ArrayError("cos and sin belong together, and q needs them; pass both, or neither and no q")
+        operands = {
+            "q": q, "k": k, "v": v, "seqlens_k": seqlens_k, "page_table": page_table, "cos": cos, "sin": sin,
+            "q_out": q_out, "k_cache": k_cache, "v_cache": v_cache,
+        }  # fmt: skip
+        options = AppendOptions("append", layout, cache_layout, interleaved)
+        return self._attention.run(operands, options, stream, own_workspace=own_workspace)["q_out"]
+
+
+def _pair(window: Window) -> Window:
+    """Lists as tuples: options are keys of caches."""
+    return None if window is None else (window[0], window[1])
+
+
+def _wants(result: Any) -> bool:
+    return result is not False and result is not None
+
+
+def _one_bias(bias: Any, slopes: Any) -> Any:
+    if bias is not None and slopes is not None:
+        raise ArrayError("both bias and alibi_slopes are given; pass one of them")
+    return bias if slopes is None else slopes
+
+
+def _descales(descale: tuple[Any, Any, Any] | None) -> dict[str, Any]:
+    return dict(zip(("descale_q", "descale_k", "descale_v"), descale or (None, None, None), strict=True))
+
+
+def _last(q: Any, layout: str, window: Window) -> tuple[str, Window]:
+    """Mask and window of queries that stand at the last keys; a single one without window needs no mask."""
+    shape = getattr(q, "shape", ())
+    single = len(shape) == 4 and shape[1 if layout == "bshd" else 2] == 1
+    return ("none", None) if single and window is None else ("bottom_right", _pair(window))

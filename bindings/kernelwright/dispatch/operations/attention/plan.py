@@ -1,0 +1,127 @@
+"""Plans of attention: what users call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernelwright.dispatch.core.errors import ArrayError
+from kernelwright.dispatch.core.plan import BoundPlan, NativePlan, OperationPlan
+from kernelwright.dispatch.operations.attention.append_problem import AppendProblem
+from kernelwright.dispatch.operations.attention.binder import AttentionBinder
+from kernelwright.dispatch.operations.attention.operand import NAMES
+from kernelwright.dispatch.operations.attention.problem import AttentionProblem
+
+
+class _NamedOperands:
+    """Operands by name, in the order of launches."""
+
+    __slots__ = ("_names",)
+
+    def __init__(self, kind: str) -> None:
+        self._names = NAMES[kind]
+
+    def __call__(self, given: dict[str, Any]) -> tuple[Any, ...]:
+        unknown = [name for name in given if name not in self._names]
+        if unknown:
+            raise ArrayError(f"operand {unknown[0]!r} is unknown; allowed: {', '.join(self._names)}")
+        return tuple(given.get(name) for name in self._names)
+
+
+class AttentionPlan(OperationPlan[AttentionProblem]):
+    """Attention, or its gradients, with the kernels of its stages. Threads may share a plan.
+
+    ``plan(q=q, k=k, v=v, o=o, …)`` takes NumPy arrays, torch tensors, … of exactly the problem's shapes, dtypes and
+    strides, or addresses as integers, which are checked only for null. Operands by name, each only where the problem
+    has it:
+
+    - forward: ``q``, ``k``, ``v``, ``bias`` (elementwise, or slopes in fp32), ``sinks`` (fp32, one for each head);
+      ``cu_seqlens_q``, ``cu_seqlens_k`` (batch + 1), ``seqlens_k`` (batch), ``page_table``, ``page_indptr``,
+      ``last_page_lengths``, all int32; ``descale_q``, ``descale_k``, ``descale_v``, ``scale_o`` (fp32); results ``o``,
+      ``lse`` (fp32, requests x heads x queries, in group mode heads x queries), ``random_bytes`` (int8, rows of LSE by
+      keys).
+    - backward: ``q``, ``k``, ``v``, ``o``, ``do``, ``lse``, ``bias``, lengths; results ``dq``, ``dk``, ``dv``,
+      ``dbias``.
+
+    A launch uses all of its operands at once: results share memory with nothing.
+    """
+
+    __slots__ = ("_order",)
+
+    def __init__(self, problem: AttentionProblem, made: NativePlan) -> None:
+        """Made by :meth:`Dispatcher.plan`."""
+        super().__init__(problem, made, AttentionBinder(problem, made.device.memory))
+        self._order = _NamedOperands(problem.direction)
+
+    def __call__(
+        self,
+        *,
+        seed: int = 0,
+        offset: int = 0,
+        stream: int | None = None,
+        workspace: int | None = None,
+        **operands: Any,
+    ) -> Any:
+        """Launch and return ``o``, or ``(dq, dk, dv)``.
+
+        :param seed: of dropout, 64 bits; ``offset`` likewise counts in the sequence of the seed. Forward and backward
+            with the same numbers drop the same probabilities.
+        :param stream: a ``cudaStream_t`` or ``hipStream_t`` as an integer; by default the operands' current stream.
+        :param workspace: address of ``workspace_bytes`` bytes, aligned to 256, as for :class:`Plan`.
+        :raises ArrayError: before the launch, for arrays that do not fit.
+        :raises LaunchError: if a kernel or its runtime fails.
+        """
+        self.start(self._order(operands), seed, offset, stream, workspace)
+        return self._results(operands)
+
+    def start(
+        self, operands: tuple[Any, ...], seed: int, offset: int, stream: int | None, workspace: int | None = None,
+        keyed: Any = None,
+    ) -> bool:  # fmt: skip
+        """:meth:`OperationPlan.launch` with the numbers of dropout."""
+        if self.problem.dropout_p:
+            args = self._new_state().args
+            args.seed, args.offset = (self._number(*each) for each in (("seed", seed), ("offset", offset)))
+        return self.launch(operands, stream, workspace, keyed)
+
+    def bind(self, *, seed: int = 0, offset: int = 0, stream: int | None = None, **operands: Any) -> BoundPlan:
+        """Fix the memory too, for the shortest call. The result keeps the arrays alive; one thread at a time."""
+        numbers = {"seed": self._number("seed", seed), "offset": self._number("offset", offset)}
+        return self.bound(self._order(operands), self._results(operands), stream, numbers)
+
+    def _results(self, operands: dict[str, Any]) -> Any:
+        if self.problem.direction == "forward":
+            return operands.get("o")
+        return operands.get("dq"), operands.get("dk"), operands.get("dv")
+
+    @staticmethod
+    def _number(name: str, value: Any) -> int:
+        if not hasattr(value, "__index__") or not 0 <= value.__index__() < 1 << 64:
+            raise ArrayError(f"{name} is {value!r}; allowed: an integer from 0 to 2**64 - 1")
+        return int(value.__index__())
+
+
+class AppendPlan(OperationPlan[AppendProblem]):
+    """Appending keys to a cache, with its kernel. Threads may share a plan.
+
+    ``plan(k=k, v=v, k_cache=…, v_cache=…, seqlens_k=…)`` writes the cache; with ``cos`` and ``sin`` where the problem
+    has a rotary embedding, ``q`` and ``q_out`` (which may be ``q``) where it rotates Q, and ``page_table``.
+    """
+
+    __slots__ = ("_order",)
+
+    def __init__(self, problem: AppendProblem, made: NativePlan) -> None:
+        """Made by :meth:`Dispatcher.plan`."""
+        super().__init__(problem, made, AttentionBinder(problem, made.device.memory))
+        self._order = _NamedOperands("append")
+
+    def __call__(self, *, stream: int | None = None, workspace: int | None = None, **operands: Any) -> Any:
+        """Launch and return ``q_out``, None where Q is not rotated.
+
+        Parameters and errors are those of :class:`AttentionPlan`.
+        """
+        self.launch(self._order(operands), stream, workspace)
+        return operands.get("q_out")
+
+    def bind(self, *, stream: int | None = None, **operands: Any) -> BoundPlan:
+        """Fix the memory too, for the shortest call. The result keeps the arrays alive; one thread at a time."""
+        return self.bound(self._order(operands), operands.get("q_out"), stream)

@@ -1,0 +1,105 @@
+"""What is rewritten of CUTLASS's headers: functions of CuTe whose results are known from the types of their arguments.
+
+Layouts of tiles are such types. Code that computes them is compiled, inlined and taken away again: 24,000 of the 40,000
+functions of a kernel. Our code in ``kernelwright/cuda/common/lean`` keeps it from being compiled at all. The device
+code of kernels is the same to the byte with and without (``tests/gemm/lean``).
+"""
+
+from __future__ import annotations
+
+from kernelwright.codegen.lean.rewrite import Edit, Header
+
+FOLDER = "cutlass_library/source/"
+_CUTE = f"{FOLDER}include/cute"
+_OPEN, _CLOSE = "namespace cute\n{\n", "} // end namespace cute\n"
+_LEAN = "::kernelwright::lean::"
+
+
+def _ours(*headers: str) -> str:
+    return "".join(f'#include "kernelwright/cuda/common/lean/{header}.hpp"\n' for header in headers)
+
+
+def _known(*lines: str) -> Edit:
+    """The body of the function whose head ends with these ``lines`` is compiled only if its result is not known."""
+    head = "\n".join(lines)
+    return Edit(f"{head}\n{{\n", "\n}\n", f"  return {_LEAN}known([&]() {{\n", tail="\n  });")
+
+
+_LAYOUT = "Layout<LShape,LStride> const& layout,"
+_FILTER = "filter_tuple(T0 const& t0, T1 const& t1,"
+
+
+def _extending(name: str, parameters: str) -> Edit:
+    head = f"template <{parameters}>", "CUTE_HOST_DEVICE constexpr", "auto", f"{name}(T const& a, X const& x)"
+    return _known(*head)
+
+
+_COMPOSITION = Edit(
+    "return Layout{rhs_shape, rhs_stride * lhs_stride};\n  }",
+    " else {",
+    f" else if constexpr ({_LEAN}is_composable<LShape, LStride, RShape, RStride>) {{\n"
+    f"    return typename {_LEAN}composition<LShape, LStride, RShape, RStride>::type{{}};\n  }}",
+)
+
+HEADERS = (
+    Header(
+        f"{_CUTE}/container/tuple.hpp",
+        "3fe2de09d1da2dd70a1fcfbbb74a49b844b40d4336f5131ef86b987c7231569c",
+        (
+            Edit("// Compilers disagree on decltype(auto)", "} // end namespace eso", "\n\n"),
+            Edit(
+                "// Returns the element in the ith position of the tuple\n",
+                "// Returns the first position",
+                f"\n{_CLOSE}\n{_ours('get')}\n{_OPEN}\n",
+            ),
+        ),
+    ),
+    Header(
+        f"{_CUTE}/algorithm/tuple_algorithms.hpp",
+        "4e1e2fceff0dee3cb073aae9bb3b0073b357d30b2a5ec77f2b67fb65b86ce395",
+        (
+            Edit("#pragma once\n", "\n#include", f"\n{_ours('known')}"),
+            _known("filter_tuple(T const& t, F&& f)"),
+            _known(f"{_FILTER} F&& f)"),
+            _known(f"{_FILTER} T2 const& t2, F&& f)"),
+            _known("fold(T&& t, V const& v, F&& f, seq<Is...>)"),
+            _known("flatten_to_tuple(T const& t)"),
+            _known("flatten(T const& t)"),
+            *(
+                _extending(name, parameters)
+                for name in ("append", "prepend")
+                for parameters in ("int N, class T, class X", "class T, class X")
+            ),
+            _known("zip2_by(T const& t, TG const& guide)"),
+        ),
+    ),
+    Header(
+        f"{_CUTE}/layout.hpp",
+        "b2e9a96efed8cf78193435e1b72697ab8e2f908b396f5c2327a65fdd82bf2b98",
+        (
+            Edit("numeric_types.hpp>", "\n\nnamespace cute", f"\n\n{_ours('compose', 'known')}"),
+            _COMPOSITION,
+            _known("            Layout<Shape1,Stride1> const& layout1)"),
+            _known("            Layout<Shapes,Strides> const&... layouts)"),
+            _known("slice(Coord const& c, Layout<Shape,Stride> const& layout)"),
+            _known("transform_layout(Tuple const& t, F&& f, seq<I...>)"),
+            _known("transform_layout(Tuple0 const& t0, Tuple1 const& t1, F&& f, seq<I...>, seq<I0...>, seq<I1...>)"),
+            _known("coalesce_x(Layout<Shape,Stride> const& layout)"),
+            _known("coalesce_x(Layout<Shape,Stride> const& layout, IntTuple const& trg_profile)"),
+            _known("                 RShape const& rhs_shape, RStride const& rhs_stride)"),
+            _known("            Layout<RShape,RStride> const& rhs)"),
+            _known("            Tiler                  const& rhs)"),
+            _known("complement(Shape const& shape, Stride const& stride, CoTarget const& cotarget)"),
+            _known(f"tile_unzip({_LAYOUT}", "           Tiler                  const& tiler)"),
+            _known(f"logical_divide({_LAYOUT}", "               Layout<TShape,TStride> const& tiler)"),
+            _known(f"logical_divide({_LAYOUT}", "               Tiler                  const& tiler)"),
+            _known(f"zipped_divide({_LAYOUT}", "              Tiler                  const& tiler)"),
+        ),
+    ),
+    # Containers and locks for a log that is off.
+    Header(
+        f"{FOLDER}include/cutlass/arch/synclog.hpp",
+        "1232c652366854f2bd7f8d8835ac5254ddb7a48680ee13855de9f1007c459a61",
+        (Edit("#include <cstdint>\n#endif\n\n", "namespace cutlass", ""),),
+    ),
+)

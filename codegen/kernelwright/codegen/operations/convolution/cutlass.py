@@ -1,0 +1,69 @@
+"""Convolution on NVIDIA GPUs: the C++ symbols of its kernels. The rules refuse words that are absent.
+
+The kernels stand in dispatcher_cpp/include/kernelwright/cuda/convolution; matrix instructions and TMA are CUTLASS's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kernelwright.codegen.dtypes import DType
+from kernelwright.codegen.fields import Activation
+from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operations.convolution.spec import ConvLayout, ConvScheduler, Direction, conv_spec
+
+ELEMENTS: Mapping[DType, str] = {DType.FP16: "cutlass::half_t", DType.BF16: "cutlass::bfloat16_t"}
+
+OPS: Mapping[Direction, str] = {
+    Direction.FORWARD: "KW_OP_CONV_FORWARD",
+    Direction.BACKWARD_DATA: "KW_OP_CONV_BACKWARD_DATA",
+    Direction.BACKWARD_WEIGHT: "KW_OP_CONV_WEIGHT_SLICES",
+}
+
+LAYOUTS: Mapping[ConvLayout, str] = {
+    layout: f"KW_CONV_{layout.upper()}" for layout in ConvLayout if layout is not ConvLayout.NGCHW
+}
+
+WARP_GROUPS: Mapping[ConvScheduler, int] = {ConvScheduler.COOPERATIVE: 2, ConvScheduler.PINGPONG: 1}
+"""Warp groups that share a tile."""
+
+ACTIVATIONS: Mapping[Activation, str] = {
+    Activation.NONE: "none",
+    Activation.RELU: "relu",
+    Activation.GELU: "gelu",
+    Activation.FAST_GELU: "fast_gelu",
+    Activation.SILU: "silu",
+    Activation.SIGMOID: "sigmoid",
+    Activation.TANH: "hyperbolic_tangent",
+}
+
+STEP = 64
+"""Values that one step of a sum multiplies: 128 bytes, the widest line that TMA swizzles."""
+
+MAX_SPLIT_K = 128
+"""Slices that backward weight sums at most."""
+
+_FOLDER = "__cuda_src_convolution_launcher/include/kernelwright/cuda/launchers/convolution"
+SOURCES = {
+    name: f"{_FOLDER}/{name}.c"
+    for name in ("conv_shape", "conv_descriptors", "conv_plan", "conv_launch", "conv_direct")
+}
+"""Launcher sources that a library with convolution kernels contains."""
+
+TREES = ("cuda_src_convolution",)
+
+
+def context(kernel: Kernel) -> Mapping[str, object]:
+    """C++ symbols for ``templates/cutlass/convolution.hpp.jinja``; the spec must have passed the rules."""
+    spec = conv_spec(kernel)
+    return {
+        "op": OPS[spec.direction],
+        "element": ELEMENTS[spec.dtype],
+        "abi_dtype": f"KW_{spec.dtype.upper()}",
+        "abi_layout": LAYOUTS[spec.layout],
+        "activation": ACTIVATIONS[spec.activation],
+        "cooperative": spec.scheduler is ConvScheduler.COOPERATIVE,
+        "data": spec.direction is Direction.BACKWARD_DATA,
+        "weight": spec.direction is Direction.BACKWARD_WEIGHT,
+        "max_split_k": MAX_SPLIT_K if spec.two_stage else 1,
+    }

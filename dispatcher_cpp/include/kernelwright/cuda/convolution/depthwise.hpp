@@ -1,0 +1,158 @@
+// Depthwise convolution: one channel in and out per group, no GEMM.
+//
+// A workgroup brings a box of the image (with what lies around it, zeros beyond the edges) into shared memory by one TMA
+// copy. A warp has 64 channels, two for each lane; it computes strips of kStrip neighbouring outputs, whose inputs it
+// reads and converts once per line of the filter.
+#pragma once
+
+#include <cutlass/arch/barrier.h>
+
+#include <cute/arch/copy_sm90_tma.hpp>
+
+#include "kernelwright/cuda/common/activation.hpp"
+#include "kernelwright/cuda/common/resources.hpp"
+#include "kernelwright/cuda/convolution/tile.hpp"
+
+namespace kernelwright::cuda::conv {
+
+constexpr int kStrip = KW_CUDA_CONV_STRIP;
+constexpr int kChannels = KW_CUDA_CONV_STEP;
+constexpr int kDirectThreads = 256;
+
+template <class Spec>
+struct direct {
+  using element = typename Spec::element;
+  struct alignas(4) pair {
+    element x, y;
+  };
+  static CUTLASS_DEVICE float2 wide(pair two) { return {static_cast<float>(two.x), static_cast<float>(two.y)}; }
+
+  // Filter points of 64 channels as [point][channel] in fp32; those of channels that do not exist are 0.
+  static CUTLASS_DEVICE void load_filter(const kw_cuda_conv_direct& p, int points, int first, float* to) {
+    const auto* from = static_cast<const element*>(p.w);
+    for (int i = threadIdx.x; i < points * kChannels; i += kDirectThreads) {
+      const int channel = i / points, point = i - channel * points;
+      const bool exists = first + channel < p.channels;
+      const int at = p.flipped ? points - 1 - point : point;
+      to[point * kChannels + channel] =
+          exists ? static_cast<float>(from[static_cast<int64_t>(first + channel) * points + at]) : 0.0f;
+    }
+  }
+
+  static CUTLASS_DEVICE void store(const kw_cuda_conv_direct& p, float2 sum, int64_t at, int channel) {
+    float2 value = {p.alpha * sum.x, p.alpha * sum.y};
+    const auto add = [&](const void* from, int64_t where, float factor) {
+      const float2 more = wide(*reinterpret_cast<const pair*>(static_cast<const element*>(from) + where));
+      value.x += factor * more.x;
+      value.y += factor * more.y;
+    };
+    if (p.beta != 0.0f) add(p.y, at, p.beta);
+    if constexpr (Spec::bias) {
+      value.x += static_cast<float>(static_cast<const element*>(p.bias)[channel]);
+      value.y += static_cast<float>(static_cast<const element*>(p.bias)[channel + 1]);
+    }
+    if constexpr (Spec::residual) add(p.residual, at, 1.0f);
+    using act = typename Spec::activation;
+    *reinterpret_cast<pair*>(static_cast<element*>(p.y) + at) = {static_cast<element>(act::of(value.x)),
+                                                                 static_cast<element>(act::of(value.y))};
+  }
+
+  // A strip of outputs: line `row` of the box, outputs from `column` on.
+  template <int filter, int stride>
+  static CUTLASS_DEVICE void strip(const pair* box, const float* taps, int box_w, int row, int column,
+                                   float2 (&sums)[kStrip]) {
+    constexpr int inputs = (kStrip - 1) * stride + filter;
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int i = 0; i < kStrip; ++i) sums[i] = {0.0f, 0.0f};
+#pragma unroll 1
+    for (int r = 0; r < filter; ++r) {
+      const pair* const line = box + ((row * stride + r) * box_w + column * stride) * (kChannels / 2) + lane;
+      const float* const weights = taps + r * filter * kChannels + 2 * lane;
+      float2 values[inputs];
+#pragma unroll
+      for (int i = 0; i < inputs; ++i) values[i] = wide(line[i * (kChannels / 2)]);
+#pragma unroll
+      for (int s = 0; s < filter; ++s) {
+        const float2 weight = *reinterpret_cast<const float2*>(weights + s * kChannels);
+#pragma unroll
+        for (int i = 0; i < kStrip; ++i) {
+          sums[i].x = fmaf(values[i * stride + s].x, weight.x, sums[i].x);
+          sums[i].y = fmaf(values[i * stride + s].y, weight.y, sums[i].y);
+        }
+      }
+    }
+  }
+
+  template <int filter, int stride>
+  static CUTLASS_DEVICE void compute(const kw_cuda_conv_direct& p, const pair* box, const float* taps, const int* at,
+                                     int image, int first) {
+    const int warp = threadIdx.x / 32, channel = first + threadIdx.x % 32 * 2;
+    const int box_w = (p.strips * kStrip - 1) * stride + filter;
+    for (int number = warp; number < p.strips * p.rows; number += kDirectThreads / 32) {
+      const int row = number / p.strips, column = (number - row * p.strips) * kStrip;
+      const int h = at[1] + row, w = at[0] + column;
+      if (h >= p.out[1] || w >= p.out[0]) continue;
+      float2 sums[kStrip];
+      strip<filter, stride>(box, taps, box_w, row, column, sums);
+      if (channel >= p.channels) continue;
+      const int64_t line = static_cast<int64_t>(image) * p.image + h * p.point[1] + w * p.point[0] + channel;
+#pragma unroll
+      for (int i = 0; i < kStrip; ++i) {
+        if (w + i < p.out[0]) store(p, sums[i], line + i * p.point[0], channel);
+      }
+    }
+  }
+
+  static CUTLASS_DEVICE void run(const kw_cuda_conv_direct& p, char* memory) {
+    const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(memory));
+    memory += (128 - address % 128) % 128;
+    auto* const barrier = reinterpret_cast<uint64_t*>(memory);
+    auto* const taps = reinterpret_cast<float*>(memory + 128);
+    const int points = p.filter * p.filter;
+    char* const box = memory + 128 + points * kChannels * 4;
+    int number = static_cast<int>(blockIdx.x);
+    const int block = split_off(p.channel_blocks, &number), across = split_off(p.across, &number);
+    const int down = split_off(p.down, &number), first = block * kChannels;
+    const int at[2] = {across * p.strips * kStrip, down * p.rows};
+    wait_for_kernels_before();
+    if (threadIdx.x == 0) {
+      cutlass::arch::ClusterBarrier::init(barrier, 1);
+      cutlass::arch::fence_barrier_init();
+      cutlass::arch::ClusterTransactionBarrier::arrive_and_expect_tx(barrier, p.box_bytes);
+      cute::SM90_TMA_LOAD_4D::copy(&p.x, barrier, static_cast<uint64_t>(cute::TMA::CacheHintSm90::EVICT_NORMAL), box,
+                                   first, at[0] * p.stride - p.pad[0], at[1] * p.stride - p.pad[1], number);
+    }
+    load_filter(p, points, first, taps);
+    __syncthreads();
+    cutlass::arch::ClusterBarrier::wait(barrier, 0);
+    const auto* const image = reinterpret_cast<const pair*>(box);
+    switch (p.filter * 16 + p.stride) {
+      case 3 * 16 + 1: return compute<3, 1>(p, image, taps, at, number, first);
+      case 3 * 16 + 2: return compute<3, 2>(p, image, taps, at, number, first);
+      case 5 * 16 + 1: return compute<5, 1>(p, image, taps, at, number, first);
+      case 5 * 16 + 2: return compute<5, 2>(p, image, taps, at, number, first);
+      case 7 * 16 + 1: return compute<7, 1>(p, image, taps, at, number, first);
+      case 7 * 16 + 2: return compute<7, 2>(p, image, taps, at, number, first);
+    }
+  }
+};
+
+template <class Spec>
+__global__ void __launch_bounds__(kDirectThreads, 3)
+    kernelwright_conv_direct(const __grid_constant__ kw_cuda_conv_direct params) {
+  extern __shared__ char memory[];
+  direct<Spec>::run(params, memory);
+}
+
+template <class Spec>
+struct depthwise {
+  static constexpr kernel_resources resources = {sizeof(kernel_resources), KW_CUDA_CONV_DIRECT_BYTES, kDirectThreads, 1};
+
+  static const void* function() { return reinterpret_cast<const void*>(&kernelwright_conv_direct<Spec>); }
+  static const void* pack() { return nullptr; }
+  static const void* pad() { return nullptr; }
+  static const void* sum() { return nullptr; }
+};
+
+}  // namespace kernelwright::cuda::conv

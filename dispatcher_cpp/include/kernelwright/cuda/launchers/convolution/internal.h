@@ -1,0 +1,48 @@
+/* What the launcher sources of convolution call of each other. */
+#ifndef KERNELWRIGHT_CUDA_LAUNCHERS_CONVOLUTION_INTERNAL_H
+#define KERNELWRIGHT_CUDA_LAUNCHERS_CONVOLUTION_INTERNAL_H
+
+#include "kernelwright/cuda/convolution/launcher.h"
+
+#define KW_CUDA_CONV_ALIGNMENT 16 /* of addresses and strides that TMA reads */
+
+typedef struct kw_reason {
+  char* text;
+  size_t bytes;
+} kw_reason;
+
+/* Writes the sentence and returns KW_UNSUPPORTED. */
+KW_HIDDEN kw_status kw_cuda_conv_refuse(kw_reason reason, const char* format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The implicit GEMM of a valid problem that the traits allow. */
+KW_HIDDEN kw_status kw_cuda_conv_derive(const kw_conv_traits* t, const kw_conv_problem* p, kw_cuda_conv_shape* shape,
+                                        kw_reason reason);
+
+/* Channels of a group in the dense copy of an image. */
+static inline int64_t kw_cuda_conv_padded(int64_t channels) { return (channels + 7) / 8 * 8; }
+
+KW_HIDDEN kw_cuda_divider kw_cuda_conv_divider(int64_t divisor);
+
+/* Depthwise: can the kernel serve it, and the launch; the device is current. */
+KW_HIDDEN kw_status kw_cuda_conv_check_direct(const kw_conv_problem* p, kw_reason reason);
+KW_HIDDEN kw_status kw_cuda_conv_launch_direct(const kw_kernel* kernel, const kw_conv_problem* p,
+                                               const kw_launch* launch, const kw_conv_args* args);
+
+/* A launch of `blocks` workgroups with one struct of parameters. */
+KW_HIDDEN kw_status kw_cuda_conv_start(const kw_kernel* kernel, const void* function, uint32_t blocks,
+                                       uint32_t threads, uint32_t shared_bytes, void* params, void* stream);
+
+/* TMA's descriptor of four dimensions of 16-bit elements, the first one dense; stride is of the others, in elements. */
+KW_HIDDEN kw_status kw_cuda_conv_describe_box(const kw_kernel* kernel, const char* what, uint32_t dtype,
+                                              const int64_t* extent, const int64_t* stride, const cuuint32_t* box,
+                                              CUtensorMapSwizzle swizzle, const void* at, CUtensorMap* map);
+
+/* Are memory strides of an image of these extents (along D, H, W) multiples of 16 bytes? */
+KW_HIDDEN int kw_cuda_conv_aligned(const int64_t* strides, int64_t images, const int64_t* extent);
+
+/* The descriptors of both operands at these addresses. */
+KW_HIDDEN kw_status kw_cuda_conv_describe(const kw_kernel* kernel, const kw_cuda_conv_plan* plan, const void* a,
+                                          const void* b, kw_cuda_conv_params* params);
+
+#endif /* KERNELWRIGHT_CUDA_LAUNCHERS_CONVOLUTION_INTERNAL_H */

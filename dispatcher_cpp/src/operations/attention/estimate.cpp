@@ -1,0 +1,163 @@
+// See estimate_attention in problem.hpp.
+#include "kernelwright/attention/checks.h"
+#include "kernelwright/dispatcher/attention/problem.hpp"
+
+namespace kernelwright {
+namespace {
+
+constexpr double kFillBytesPerClock = 48;  // as in gemm/analytic.hpp
+constexpr double kSecondLaunchUs = 4;      // likewise
+constexpr double kSpareMask = 1.02;        // of a kernel for all masks on a problem without one
+// Between kernels that are predicted to be equal, a lower rank decides.
+constexpr double kRank = 1e-9;
+
+double max(double left, double right) { return left > right ? left : right; }
+
+double ceil_div(double extent, double quantum) {
+  const double quotient = extent / quantum, whole = static_cast<double>(static_cast<int64_t>(quotient));
+  return whole < quotient ? whole + 1 : whole;
+}
+
+double rate(const kw_arch& arch, uint32_t dtype) {
+  const double stated = dtype < 8 ? arch.flops_per_clock_per_cu[dtype] : 0.0;
+  return stated > 0 ? stated : 1.0;
+}
+
+double clocks_per_us(const kw_arch& arch) { return (arch.clock_ghz > 0 ? arch.clock_ghz : 1.0) * 1e3; }
+
+// Bytes per microsecond.
+double bandwidth(const kw_arch& arch) { return (arch.memory_gbytes_per_s > 0 ? arch.memory_gbytes_per_s : 1.0) * 1e3; }
+
+// A typical request.
+struct Shape {
+  double requests, heads_q, heads_kv, queries, keys, hdim_q, hdim_v;
+};
+
+Shape shape_of(const kw_attention_problem& p) {
+  const double batch = static_cast<double>(p.batch > 0 ? p.batch : 1);
+  Shape s = {batch,
+             static_cast<double>(p.heads_q),
+             static_cast<double>(p.heads_kv),
+             static_cast<double>(p.max_seqlen_q),
+             static_cast<double>(p.max_seqlen_k),
+             static_cast<double>(p.hdim_q),
+             static_cast<double>(p.hdim_v)};
+  if (p.group != 0) s.queries = static_cast<double>(p.total_q) / batch;
+  if (p.total_k > 0) s.keys = static_cast<double>(p.total_k) / batch;
+  return s;
+}
+
+// The part of queries x keys that the mask lets through: the mean over some rows.
+double visible_part(const kw_attention_problem& p, const Shape& s) {
+  if (p.mask == KW_MASK_NONE || s.keys <= 0 || s.queries <= 0) return 1;
+  constexpr int kRows = 16;
+  double seen = 0;
+  for (int i = 0; i < kRows; ++i) {
+    double place = s.queries * (i + 0.5) / kRows;
+    if (p.mask == KW_MASK_BOTTOM_RIGHT) place += s.keys - s.queries;
+    const double first = p.window_left < 0 ? 0 : max(0, place - static_cast<double>(p.window_left));
+    double last = p.window_right < 0 ? s.keys : place + 1 + static_cast<double>(p.window_right);
+    if (last > s.keys) last = s.keys;
+    seen += max(0, last - first);
+  }
+  return max(seen / (kRows * s.keys), 1 / s.keys);
+}
+
+double row_bytes(const kw_attention_problem& p, const Shape& s) {
+  return s.requests * s.queries * s.heads_q *
+         (s.hdim_q * kw_dtype_bytes(p.dtype_q) + s.hdim_v * kw_dtype_bytes(p.dtype_o));
+}
+
+double key_bytes(const kw_attention_problem& p, const Shape& s) {
+  return s.keys * (s.hdim_q + s.hdim_v) * kw_dtype_bytes(p.dtype_kv);
+}
+
+// Head dimensions as the kernel multiplies them.
+double padded(uint32_t built, double asked) { return built > asked ? built : asked; }
+
+double units_of(const kw_attention_traits& t, const Place& place) {
+  return static_cast<double>(place.compute_units) * (t.blocks_per_cu > 1 ? t.blocks_per_cu : 1);
+}
+
+void settle(const kw_attention_problem& p, const kw_attention_traits& t, const kw_arch& arch, Estimate* e) {
+  const bool spare = p.mask == KW_MASK_NONE && (t.masks & KW_SERVES(KW_MASK_NONE)) == 0;
+  if (spare) e->compute_us *= kSpareMask;
+  e->total_us =
+      arch.backend == KW_BACKEND_CPU ? e->compute_us + e->memory_us : max(max(e->compute_us, e->fill_us), e->memory_us);
+  e->total_us *= 1 + kRank * t.selection_rank;
+}
+
+Estimate part(const kw_attention_problem& p, const kw_attention_traits& t, const Place& place) {
+  const kw_arch& arch = *place.arch;
+  const Shape s = shape_of(p);
+  const double splits = p.num_splits > 1 ? p.num_splits : 1, shared = t.packs_heads != 0 ? s.heads_q / s.heads_kv : 1;
+  const double seen = visible_part(p, s), clocks = clocks_per_us(arch),
+               per_cu = t.blocks_per_cu > 1 ? t.blocks_per_cu : 1;
+  const double tiles = ceil_div(s.queries * shared, t.tile_m0) * s.heads_q / shared * s.requests;
+  const double keys = ceil_div(s.keys * seen / splits, t.tile_n0) * t.tile_n0;
+  const double hdims = padded(t.hdim_q, s.hdim_q) + padded(t.hdim_v, s.hdim_v);
+  Estimate e;
+  e.tiles = tiles * splits;
+  e.waves = ceil_div(e.tiles, units_of(t, place));
+  e.compute_us = e.waves * per_cu * 2 * t.tile_m0 * keys * hdims / rate(arch, p.dtype_q) / clocks;
+  if (arch.backend != KW_BACKEND_CPU) {
+    e.fill_us = e.waves * per_cu * keys * hdims * kw_dtype_bytes(p.dtype_kv) / kFillBytesPerClock / clocks;
+  }
+  const double partial = p.leaves_splits == 1 ? 4 * splits * s.requests * s.queries * s.heads_q * (s.hdim_v + 1) : 0;
+  e.memory_us = (row_bytes(p, s) + s.requests * s.heads_kv * key_bytes(p, s) + 2 * partial) / bandwidth(arch);
+  const double asked = s.requests * s.heads_q * s.queries * s.keys * seen * (s.hdim_q + s.hdim_v);
+  const double done = e.tiles * t.tile_m0 * keys * hdims;
+  e.useful = done > asked ? asked / done : 1;
+  settle(p, t, arch, &e);
+  if (p.leaves_splits == 1) e.total_us += kSecondLaunchUs;
+  return e;
+}
+
+Estimate gradients(const kw_attention_problem& p, const kw_attention_traits& t, const Place& place) {
+  const kw_arch& arch = *place.arch;
+  const Shape s = shape_of(p);
+  const double tile_m = t.tile_m0 > 0 ? t.tile_m0 : 1, tile_n = t.tile_n0 > 0 ? t.tile_n0 : 1;
+  const double queries = ceil_div(s.queries * visible_part(p, s), tile_m) * tile_m;
+  const double hdims = 3 * padded(t.hdim_q, s.hdim_q) + 2 * padded(t.hdim_v, s.hdim_v);
+  Estimate e;
+  e.tiles = ceil_div(s.keys, tile_n) * s.heads_q * s.requests;
+  e.waves = ceil_div(e.tiles, units_of(t, place));
+  const double per_cu = t.blocks_per_cu > 1 ? t.blocks_per_cu : 1;
+  e.compute_us = e.waves * per_cu * 2 * tile_n * queries * hdims / rate(arch, p.dtype_q) / clocks_per_us(arch);
+  const double sums = 8.0 * p.dq_slices * s.requests * s.queries * s.heads_q * s.hdim_q;
+  e.memory_us = (2 * row_bytes(p, s) + 2 * s.requests * s.heads_kv * key_bytes(p, s) + sums) / bandwidth(arch);
+  settle(p, t, arch, &e);
+  if (p.dq_slices > 0) e.total_us += kSecondLaunchUs;
+  return e;
+}
+
+Estimate moved(double bytes, const kw_attention_traits& t, const Place& place) {
+  Estimate e;
+  e.memory_us = bytes / bandwidth(*place.arch);
+  e.total_us = e.memory_us * (1 + kRank * t.selection_rank);
+  return e;
+}
+
+}  // namespace
+
+Estimate estimate_attention(const kw_kernel& kernel, const kw_problem& problem, const Place& place) {
+  const kw_attention_problem& p = as_attention(problem);
+  const kw_attention_traits& t = attention_traits(kernel);
+  if (problem.op == KW_OP_ATTENTION_PART) return part(p, t, place);
+  if (problem.op == KW_OP_ATTENTION_DQ_DK_DV) return gradients(p, t, place);
+  const Shape s = shape_of(p);
+  const double rows = s.requests * s.queries * s.heads_q;
+  const double out_q = rows * s.hdim_q * kw_dtype_bytes(p.dtype_q), out_v = rows * s.hdim_v * kw_dtype_bytes(p.dtype_o);
+  if (problem.op == KW_OP_ATTENTION_DOT) return moved(2 * out_v, t, place);
+  if (problem.op == KW_OP_ATTENTION_COMBINE) return moved(4.0 * p.num_splits * rows * s.hdim_v + out_v, t, place);
+  return moved(4.0 * p.dq_slices * rows * s.hdim_q + out_q, t, place);
+}
+
+Estimate estimate_append(const kw_kernel& kernel, const kw_problem& problem, const Place& place) {
+  const kw_append_problem& p = as_append(problem);
+  const int64_t keys = p.heads_kv * p.seqlen_new * (p.hdim_q + p.hdim_v), queries = p.heads_q * p.seqlen_q * p.hdim_q;
+  const double elements = 2.0 * static_cast<double>(p.batch) * static_cast<double>(keys + queries);
+  return moved(elements * kw_dtype_bytes(p.dtype), attention_traits(kernel), place);
+}
+
+}  // namespace kernelwright

@@ -1,0 +1,40 @@
+"""Slow: kernels in batches of up to 8, cut apart, against compiles of each; a batch takes a minute of a processor.
+
+``KERNELWRIGHT_EVERY=1 ./pants test tests/gemm/batches:every`` compares every shipped kernel of each operation and, of
+each set of :data:`SETS`, a sample, on all architectures; ``KERNELWRIGHT_EVERY=gfx942`` those of one. Without the
+variable nothing is compiled.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from gemm.batches.both_ways import different
+from kernelwright.arch import load, names
+from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.selecting.expand import EmptyExpansionError
+from kernelwright.codegen.selecting.sets import expand_set
+
+WHAT = os.environ.get("KERNELWRIGHT_EVERY", "")
+AMD = tuple(name for name in names() if load(name).backend == "ck_tile")
+SETS = ("essential", "conv_essential", "bf16_rcr_compute", "fp8_rcr_compute", "fp16_rcr_memory", "conv_profiler")
+SAMPLE = 16
+
+
+def sample(name: str, arch: str) -> list[Kernel]:
+    """Members of a set, evenly spaced by name; none where the architecture has none."""
+    try:
+        kernels = sorted(expand_set(name, load(arch)).kernels, key=lambda kernel: kernel.name)
+    except EmptyExpansionError:
+        return []
+    return kernels[:: -(-len(kernels) // SAMPLE)]
+
+
+CHOSEN = {(arch, name): sample(name, arch) for arch in AMD if WHAT in ("1", arch) for name in SETS}
+
+
+@pytest.mark.parametrize(("arch", "name"), [key for key, kernels in CHOSEN.items() if len(kernels) > 1])
+def test_every_kernel_is_the_same_together_and_singly(arch: str, name: str) -> None:
+    assert different(CHOSEN[arch, name]) == []
