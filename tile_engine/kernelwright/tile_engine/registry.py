@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from kernelwright.tile_engine.operation import Measurable
+from kernelwright.tile_engine.operations.convolution import Convolution
 from kernelwright.tile_engine.operations.gemm import Gemm
 
-_OPERATIONS: dict[str, Measurable] = {"gemm": Gemm()}
+_OPERATIONS: dict[str, Measurable] = {"gemm": Gemm(), "convolution": Convolution()}
 
 
 def measurable(name: str) -> Measurable:

@@ -76,5 +76,5 @@ def test_work_and_traffic() -> None:
 
 
 def test_an_unknown_operation_is_named() -> None:
-    with pytest.raises(ValueError, match="does not measure 'fft'; allowed: gemm"):
+    with pytest.raises(ValueError, match="does not measure 'fft'; allowed: gemm, convolution"):
         measurable("fft")

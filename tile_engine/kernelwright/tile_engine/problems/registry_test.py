@@ -11,7 +11,7 @@ from kernelwright.tile_engine.registry import measurable
 GEMM = measurable("gemm")
 
 
-@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("key", [key for key in KEYS if key.startswith("gemm-")])
 def test_every_key_has_problems_of_its_dtype(key: str) -> None:
     found = problems(GEMM, key)
     assert len(found) >= 300

@@ -76,9 +76,8 @@ class MeasuredSelection:
             found = {one["kernel"]: 1e3 * one["latency_ms"][0] for one in reports if one.get("latency_ms")}
             if not found:
                 reasons = "; ".join(f"{one['kernel'][:12]}: {one['status']} {one['reason']}" for one in reports)
-                raise SelectionError(
-                    f"none of the first {len(reports)} kernels computes {dict(record)} right: {reasons}"
-                )
+                what = f"none of the first {len(reports)} kernels computes {dict(record)} right"
+                raise SelectionError(f"{what}: {reasons}")
             remember(self._memory, {key: found})
             self._known[key] = found
         return self._known[key]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernelwright.dispatch import Device, Dispatcher, GemmProblem, KernelLibrary, SelectionError
+from kernelwright.tile_engine.measuring.measure import Measurement
 from kernelwright.tile_engine.measuring.settings import Settings
 from kernelwright.tile_engine.registry import measurable
 from kernelwright.tile_engine.remembering import measured
@@ -74,7 +75,7 @@ def test_a_wrong_kernel_is_not_chosen_for_want_of_a_right_one(
     def wrong(self: object, record: object, kernels: list[str], begin: object) -> list[dict[str, str]]:
         return [{"kernel": kernel, "status": "wrong", "reason": "off"} for kernel in kernels]
 
-    monkeypatch.setattr(measured.Measurement, "run", wrong)
+    monkeypatch.setattr(Measurement, "run", wrong)
     with pytest.raises(SelectionError, match=r"none of the first 1 kernels computes .* right: \w+: wrong off"):
         dispatcher(library, tmp_path / "m", top_k=1).select(PROBLEM)
     assert not read_memory(tmp_path / "m")
