@@ -15,6 +15,7 @@ _FIXED_S: Mapping[Direction, float] = {
     Direction.BACKWARD_WEIGHT: 12.0,
 }
 _CPU_S = 2.0
+_CUTLASS_S, _CUTLASS_DEPTHWISE_S = 9.0, 3.0
 _INSTRUCTION_S = 0.25
 _FURTHER_DIMENSION_S = 1.5
 
@@ -24,6 +25,8 @@ def compile_seconds(kernel: Kernel, arch: Arch) -> float:
     spec = conv_spec(kernel)
     if arch.backend == "cpu":
         return _CPU_S
+    if arch.backend == "cutlass":
+        return _CUTLASS_DEPTHWISE_S if spec.depthwise else _CUTLASS_S
     tile, wave, warp = spec.tile, spec.wave, spec.warp_tile
     instructions = tile.m * tile.n * tile.k / (wave.m * wave.n * wave.k) / (warp.m * warp.n * warp.k)
     fixed = _FIXED_S[spec.direction] + _FURTHER_DIMENSION_S * (spec.spatial_dims - 1)

@@ -9,6 +9,8 @@
 /* Along W, H, D; problems have D, H, W. */
 #define AXES 3
 #define OTHER_ORDER(axis) (2 - (axis))
+/* Rows and points, so that those of a whole tile beyond the last one still have 31 bits. */
+#define MOST (INT32_MAX - 4096)
 
 kw_status kw_cuda_conv_refuse(kw_reason reason, const char* format, ...) {
   if (reason.text && reason.bytes) {
@@ -157,7 +159,7 @@ static kw_status check_counts(const kw_conv_problem* p, kw_reason reason) {
 /* Rows and tiles are counted in 31 bits. */
 static kw_status count_tiles(const kw_conv_traits* t, int64_t rows, int64_t columns, int64_t groups, int64_t others,
                              kw_cuda_conv_shape* s, kw_reason reason) {
-  const int64_t limit = INT32_MAX - 4096, m = parts(rows, t->tile_m), n = parts(columns, t->tile_n);
+  const int64_t limit = MOST, m = parts(rows, t->tile_m), n = parts(columns, t->tile_n);
   if (rows > limit || columns > limit || m > limit / n || m * n > limit / groups || m * n * groups > limit / others)
     return kw_cuda_conv_refuse(reason, "the implicit GEMM has %lld rows and %lld columns, %lld times: too many tiles",
                                (long long)rows, (long long)columns, (long long)(groups * others));
@@ -177,7 +179,7 @@ static kw_status derive_tiles(const kw_conv_traits* t, const kw_conv_problem* p,
   int64_t points = p->n, residues = 1;
   for (int i = 0; i < AXES; ++i) {
     const int64_t along = s->axis[i].points.divisor;
-    if (points > INT32_MAX / along)
+    if (points > MOST / along)
       return kw_cuda_conv_refuse(reason, "n times output points exceeds 31 bits; pose fewer images");
     points *= along;
     residues *= s->axis[i].residues;

@@ -1,0 +1,87 @@
+"""NVIDIA kernels compile without spills, and plan or refuse problems where there is no GPU. tests/gpu runs them."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from convolution.correctness.cases import random_problems
+from kernelwright.codegen.backends.registry import DEFAULT_TOOLCHAINS
+from kernelwright.codegen.building.build import build_libraries, read_tree_roots
+from kernelwright.codegen.building.execute import LocalExecutor
+from kernelwright.codegen.selecting.selection import load_archs, select
+from kernelwright.dispatch import ConvProblem, Dispatcher, KernelLibrary, NoKernelError
+
+_TILE = {"layout": "ndhwgc", "tile": [64, 64, 64], "wave": [1, 1, 1], "warp_tile": [64, 64, 16], "pipeline": "tma"}
+SPECS: tuple[dict[str, Any], ...] = (
+    {"direction": "backward_data", "dtype": "bf16", "scheduler": "pingpong", **_TILE},
+    {"direction": "backward_weight", "dtype": "bf16", "scheduler": "pingpong", "two_stage": True, **_TILE},
+    {"direction": "forward", "dtype": "bf16", "layout": "nhwgc", "depthwise": True},
+)
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> KernelLibrary:
+    folder = tmp_path_factory.mktemp("cuda")
+    cache = Path(os.environ.get("KERNELWRIGHT_CACHE") or folder) / "cache"
+    executor = LocalExecutor(read_tree_roots(Path(os.environ["KERNELWRIGHT_TREES"])), cache, memory_mb=1 << 20)
+    specs = [{"op": "convolution", **spec} for spec in SPECS]
+    selections = select("specs", specs, ["sm_90a"], load_archs())
+    (manifest,) = build_libraries("conv", selections, DEFAULT_TOOLCHAINS, executor, folder / "out")
+    return KernelLibrary.load(manifest.parent)
+
+
+@pytest.fixture(scope="module")
+def dispatcher(library: KernelLibrary) -> Dispatcher:
+    return Dispatcher([library], device="cuda:0")
+
+
+def test_kernels_keep_their_sums_in_registers(library: KernelLibrary) -> None:
+    for kernel in library.kernels:
+        resources = kernel.resources
+        assert resources is not None and resources["spill_instructions"] == resources["stack_bytes"] == 0
+        assert (resources["matrix_instructions"] > 0) != kernel.spec["depthwise"]
+
+
+@pytest.mark.parametrize("direction", ["backward_data", "backward_weight"])
+def test_every_random_problem_has_a_plan(dispatcher: Dispatcher, direction: str) -> None:
+    for posed in itertools.islice(random_problems(0, direction, "bf16"), 200):
+        assert dispatcher.plan(posed).kernel.spec["direction"] == direction
+
+
+def problem(direction: str = "backward_data", **fields: Any) -> ConvProblem:
+    return ConvProblem(
+        direction, **{"n": 2, "c": 64, "k": 64, "size": (28, 28), "filter": 3, "dtype": "bf16", **fields}
+    )
+
+
+@pytest.mark.parametrize(
+    ("posed", "reason"),
+    [
+        (problem(stride=9), "stride along"),
+        (problem(size=(300, 300), dilation=140), "reach further than TMA"),
+        (problem(size=(40, 40, 40), filter=3, dilation=17), "3-dimensional"),
+        (problem("forward", c=24, k=24, groups=24, dilation=2), "without dilation"),
+        (problem("forward", c=24, k=24, groups=24, stride=3), "strides of 1 and 2"),
+        (problem("forward", c=25, k=25, groups=25), "16 bytes"),
+        (problem("forward"), "one channel in and out"),
+    ],
+)
+def test_what_a_kernel_cannot_do_is_refused_with_its_reason(
+    dispatcher: Dispatcher, posed: ConvProblem, reason: str
+) -> None:
+    with pytest.raises(NoKernelError, match=reason):
+        dispatcher.plan(posed)
+
+
+def test_slices_and_copies_are_in_the_workspace(dispatcher: Dispatcher) -> None:
+    weights = 64 * 9 * 64
+    assert dispatcher.plan(problem("backward_weight", split_k=1)).workspace_bytes == 0
+    assert dispatcher.plan(problem("backward_weight", split_k=5)).workspace_bytes >= 5 * 4 * weights
+    assert dispatcher.plan(problem()).workspace_bytes == 0
+    padded = dispatcher.plan(problem(k=63))  # points of dy are 126 bytes apart: they are copied
+    assert padded.workspace_bytes >= 2 * 26 * 26 * 64 * 2
