@@ -53,6 +53,12 @@ TREES: Mapping[str, Tree] = {
             "cutlass_library/source/examples/88_hopper_fmha",
         ),
     ),
+    "flashinfer": Tree(
+        "FlashInfer's headers, from the flashinfer-python wheel", ("flashinfer/data/include/flashinfer",)
+    ),
+    "flashinfer_edited": Tree(
+        "those of FlashInfer's headers that clang compiles only after an edit", ("include",), "flashinfer"
+    ),
     "cuda": Tree("CUDA's headers, ptxas, nvcc and static runtime, from the nvidia wheels", ("nvidia/cu13",)),
     "abi": Tree(
         "the C ABI that all operations share", ("include/kernelwright/abi.h", "include/kernelwright/epilogue.h")
@@ -81,9 +87,11 @@ TREES: Mapping[str, Tree] = {
     "hip_attention": Tree("attention kernels for AMD GPUs", ("include/kernelwright/hip/attention",)),
     "cuda_src_common": Tree("what kernels for NVIDIA GPUs share", ("include/kernelwright/cuda/common",)),
     "cuda_src_gemm": Tree("GEMM kernels for NVIDIA GPUs", ("include/kernelwright/cuda/gemm",)),
+    "cuda_src_attention": Tree("attention kernels for NVIDIA GPUs", ("include/kernelwright/cuda/attention",)),
     **_launchers("common", "cpu", "hip", "cuda_src"),
     **_launchers("gemm", "cpu", "hip", "cuda_src"),
     **_launchers("convolution", "cpu", "hip"),
+    **_launchers("attention", "cuda_src"),
 }
 
 _registered: dict[str, Tree] = {}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
-from kernelwright.arch import Arch
+from kernelwright.arch import Arch, load
 from kernelwright.codegen.kernel import Kernel, flat_names, flat_values
 from kernelwright.codegen.operation import BackendPart, Expectation
 from kernelwright.codegen.operations.attention.arch_section import attention_section
@@ -17,7 +19,13 @@ from kernelwright.codegen.operations.attention.kinds import Family
 from kernelwright.codegen.operations.attention.name import kernel_name
 from kernelwright.codegen.operations.attention.sets import AttentionSets
 from kernelwright.codegen.operations.attention.spec import AttentionSpec, attention_spec
+from kernelwright.codegen.templates import read_template
 from kernelwright.codegen.violations import Rule, SpecError, Violation
+
+_PACKAGE = "kernelwright.codegen.operations.attention"
+_BUILT = ("cutlass",)
+# Endings of symbols, or parts of them, of device functions that run beside the kernel.
+_HELPERS = ("list_tiles",)
 
 _WITHOUT_MATRICES = frozenset(
     {Family.FWD_SPLITKV_COMBINE, Family.FWD_APPENDKV, Family.BWD_DOT_DO_O, Family.BWD_CONVERT_DQ}
@@ -31,7 +39,7 @@ class Attention:
     spec_type = AttentionSpec
     shorthands = SHORTHANDS
     sets = AttentionSets()
-    backends = ("ck_tile", "cutlass", "cpu")  # that it has specs and rules for; none builds a library so far
+    backends = ("ck_tile", "cutlass", "cpu")  # that it has specs and rules for
     generator = None
     attributes = (*flat_names(AttentionSpec), *SHORTHANDS, "variant")
 
@@ -69,12 +77,12 @@ class Attention:
         return ()
 
     def context(self, kernel: Kernel, backend: str) -> Mapping[str, object]:
-        """SpecError: no backend has a launcher for the kernel's family so far."""
-        raise _not_built(attention_spec(kernel).family, backend)
+        """C++ symbols for the templates of a backend."""
+        return cast("Mapping[str, object]", _backend_module(backend).context(kernel))
 
     def on_backend(self, backend: str) -> BackendPart:
-        """SpecError: no backend has a launcher so far."""
-        raise _not_built("attention", backend)
+        """Templates and launcher sources; SpecError for a backend that has no launcher so far."""
+        return _on_backend(backend)
 
     def seconds(self, kernel: Kernel, arch: Arch) -> float:
         """See :func:`kernelwright.codegen.operations.attention.estimate.compile_seconds`."""
@@ -83,7 +91,8 @@ class Attention:
     def expects(self, kernel: Kernel) -> Expectation:
         """Matrix instructions in families that multiply matrices; split-KV and combine hold several functions."""
         spec = attention_spec(kernel)
-        return Expectation(_device_functions(spec), spec.family not in _WITHOUT_MATRICES)
+        functions = _device_functions(spec) if load(kernel.arch).backend == "ck_tile" else 1
+        return Expectation(functions, spec.family not in _WITHOUT_MATRICES, _HELPERS)
 
 
 def _device_functions(spec: AttentionSpec) -> int:
@@ -92,8 +101,18 @@ def _device_functions(spec: AttentionSpec) -> int:
     return 1
 
 
-def _not_built(what: str, backend: str) -> SpecError:
-    return SpecError(f"no {what} kernel is built for the backend {backend!r} so far: no library has a launcher for it")
+def _backend_module(backend: str) -> Any:
+    if backend not in _BUILT:
+        why = "no library has a launcher for it"
+        raise SpecError(f"no attention kernel is built for the backend {backend!r} so far: {why}")
+    return importlib.import_module(f"{_PACKAGE}.{backend}")
+
+
+@functools.cache
+def _on_backend(backend: str) -> BackendPart:
+    module = _backend_module(backend)
+    templates = {suffix: read_template(_PACKAGE, path) for suffix, path in module.TEMPLATES.items()}
+    return BackendPart(templates, trees=module.TREES, launcher_trees=("attention",), sources=module.SOURCES)
 
 
 ATTENTION = Attention()
