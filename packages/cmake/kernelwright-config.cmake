@@ -4,6 +4,7 @@
 #   target_link_libraries(mine PRIVATE kernelwright::dispatcher)   # kernelwright/dispatcher.h and libkernelwright.so
 #   target_link_libraries(mine PRIVATE kernelwright::headers)      # the C ABI of kernel libraries alone
 #   target_link_libraries(mine PRIVATE kernelwright::gemm_lib)     # kernelwright/dispatcher/gemm_lib.h: CK Tile's functions
+#   target_link_libraries(mine PRIVATE kernelwright::conv_lib)     # kernelwright/dispatcher/conv_lib.h: those of convolution
 get_filename_component(_kernelwright_package "${CMAKE_CURRENT_LIST_DIR}/../.." ABSOLUTE)
 
 set(_kernelwright_include "${_kernelwright_package}/native/include")
@@ -24,11 +25,14 @@ if(NOT TARGET kernelwright::headers)
     kernelwright::dispatcher
     PROPERTIES IMPORTED_LOCATION "${_kernelwright_library}" IMPORTED_NO_SONAME TRUE
                INTERFACE_LINK_LIBRARIES kernelwright::headers)
-  add_library(kernelwright::gemm_lib SHARED IMPORTED)
-  set_target_properties(
-    kernelwright::gemm_lib
-    PROPERTIES IMPORTED_LOCATION "${_kernelwright_package}/dispatch/libdispatcher_gemm_lib.so" IMPORTED_NO_SONAME TRUE
-               INTERFACE_LINK_LIBRARIES kernelwright::headers)
+  foreach(_kernelwright_operation IN ITEMS gemm conv)
+    add_library(kernelwright::${_kernelwright_operation}_lib SHARED IMPORTED)
+    set_target_properties(
+      kernelwright::${_kernelwright_operation}_lib
+      PROPERTIES IMPORTED_LOCATION "${_kernelwright_package}/dispatch/libdispatcher_${_kernelwright_operation}_lib.so"
+                 IMPORTED_NO_SONAME TRUE INTERFACE_LINK_LIBRARIES kernelwright::headers)
+  endforeach()
+  unset(_kernelwright_operation)
 endif()
 
 unset(_kernelwright_package)

@@ -1,15 +1,218 @@
-"""Convolution of torch tensors, which are read where they lie."""
+"""Results and gradients of ``kernelwright.torch.conv2d`` and ``conv3d`` by real CPU kernels, against float64."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 import torch
+from torch.nn import functional
 
-from kernelwright.dispatch import Dispatcher
+from kernelwright.dispatch import ArrayError, Dispatcher, NoKernelError, ProblemError
+from kernelwright.torch import conv2d, conv3d, dispatchers
+from kernelwright.torch.operators import convolution, convolution_gradient
+from kernelwright.torch.testdata.references import ACTIVATIONS
+
+# What no result is asked to be closer than; of fp32 it is the error of sums of some hundred terms.
+ROUNDING = {torch.float32: 2.0**-21, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
+OURS = {2: conv2d, 3: conv3d}
+TORCHS = {2: functional.conv2d, 3: functional.conv3d}
+FORMATS = {2: torch.channels_last, 3: torch.channels_last_3d}
+
+# Shapes of x and w, and the rest of the call.
+CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
+    "plain": ((2, 12, 9, 10), (16, 12, 3, 3), {"padding": 1}),
+    "1x1": ((1, 16, 7, 7), (8, 16, 1, 1), {}),
+    "strides": ((2, 6, 12, 13), (10, 6, 3, 2), {"stride": (2, 3), "padding": (0, 1)}),
+    "dilation": ((1, 5, 14, 11), (3, 5, 3, 3), {"dilation": (2, 1), "padding": "valid"}),
+    "same": ((2, 8, 9, 10), (8, 8, 5, 3), {"padding": "same", "dilation": (1, 2)}),
+    "groups": ((2, 12, 9, 10), (9, 4, 3, 2), {"groups": 3, "padding": 1}),
+    "depthwise": ((1, 24, 12, 12), (24, 1, 3, 3), {"groups": 24, "padding": 1, "stride": 2}),
+    "no images": ((0, 4, 6, 6), (4, 4, 3, 3), {}),
+    "3D": ((1, 6, 4, 8, 9), (8, 3, 2, 3, 3), {"groups": 2, "padding": (0, 1, 1), "stride": (1, 2, 1)}),
+}
 
 
-def test_channels_last_tensors_are_read_where_they_lie(dispatcher: Dispatcher) -> None:
-    x = torch.randn(2, 12, 9, 10).to(memory_format=torch.channels_last)
-    w = torch.randn(9, 4, 3, 2).to(memory_format=torch.channels_last)
-    y = dispatcher.conv_forward(x.permute(0, 2, 3, 1), w.permute(0, 2, 3, 1), padding=1, groups=3)
-    wanted = torch.nn.functional.conv2d(x, w, padding=1, groups=3)
-    torch.testing.assert_close(y.permute(0, 3, 1, 2), wanted, rtol=1e-5, atol=1e-5)
+def tensors(name: str, dtype: torch.dtype = torch.float32) -> list[torch.Tensor]:
+    x, w, _ = CASES[name]
+    return [torch.randn(shape).to(dtype, memory_format=FORMATS[len(x) - 2]).requires_grad_() for shape in (x, w)]
+
+
+def by_torch(operands: list[Any], options: dict[str, Any], activation: str = "none") -> torch.Tensor:
+    x, w, bias, residual = (*operands, None, None)[:4]
+    y = TORCHS[x.dim() - 2](x, w, bias, **options)
+    return ACTIVATIONS[activation](y if residual is None else y + residual)
+
+
+def by_kernel(operands: list[Any], options: dict[str, Any], activation: str = "none") -> torch.Tensor:
+    x, w, bias, residual = (*operands, None, None)[:4]
+    return OURS[x.dim() - 2](x, w, bias, residual=residual, activation=activation, **options)
+
+
+def error(found: torch.Tensor, exact: torch.Tensor) -> float:
+    return float((found.double() - exact).norm() / exact.norm().clamp_min(1e-300)) if exact.numel() else 0.0
+
+
+def check(operands: list[Any], options: dict[str, Any], activation: str = "none") -> None:
+    """Results and gradients have at most twice the error of torch's own in the same precision."""
+    wide = [one if one is None else one.detach().double().requires_grad_() for one in operands]
+    exact = by_torch(wide, options, activation)
+    weights, found = torch.randn(exact.shape), []
+    for convolve, given in ((by_kernel, operands), (by_torch, operands), (by_torch, wide)):
+        result = convolve(given, options, activation)
+        inputs = [one for one in given if one is not None]
+        grads = torch.autograd.grad((result * weights.to(result.dtype)).sum(), inputs)
+        found.append([result.detach(), *grads])
+    for number, (one, plain, wanted) in enumerate(zip(*found, strict=True)):
+        assert one.shape == plain.shape and one.dtype == plain.dtype
+        allowed = max(2 * error(plain, wanted), ROUNDING[one.dtype])
+        assert error(one, wanted) <= allowed, f"number {number}: {error(one, wanted):.3g}; allowed: {allowed:.3g}"
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("dtype", ROUNDING)
+def test_results_and_gradients(name: str, dtype: torch.dtype) -> None:
+    check(tensors(name, dtype), CASES[name][2])
+
+
+def test_a_bias() -> None:
+    check([*tensors("strides"), torch.randn(10, requires_grad=True)], CASES["strides"][2])
+    check([*tensors("3D"), torch.randn(8, requires_grad=True)], CASES["3D"][2])
+
+
+@pytest.mark.parametrize(("activation", "bias", "residual"), [
+    ("relu", True, False), ("relu", True, True), ("gelu", False, False), ("silu", True, False),
+])  # fmt: skip
+def test_epilogues(activation: str, bias: bool, residual: bool) -> None:
+    operands: list[Any] = [*tensors("plain"), torch.randn(16, requires_grad=True) if bias else None]
+    if residual:
+        operands.append(torch.randn(2, 16, 9, 10, requires_grad=True))
+    check(operands, CASES["plain"][2], activation)
+
+
+def test_second_derivatives() -> None:
+    results = []
+    x, w = tensors("groups")
+    bias = torch.randn(9, requires_grad=True)
+    for convolve in (by_kernel, by_torch):
+        y = convolve([x, w, bias], CASES["groups"][2], "relu")
+        first = torch.autograd.grad(y.square().sum(), [x, w, bias], create_graph=True)
+        results.append(torch.autograd.grad(sum(one.square().sum() for one in first), [x, w, bias]))
+    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-2)
+
+
+def test_channels_last_tensors_are_read_where_they_lie(dispatcher: Dispatcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    run = Dispatcher.conv_forward
+
+    def spy(self: Dispatcher, x: Any, w: Any, out: Any, **options: Any) -> Any:
+        seen.extend((x.data_ptr(), w.data_ptr()))
+        return run(self, x, w, out, **options)
+
+    monkeypatch.setattr(Dispatcher, "conv_forward", spy)
+    x, w = (tensor.detach() for tensor in tensors("groups"))
+    y = conv2d(x, w, padding=1, groups=3)
+    assert seen == [x.data_ptr(), w.data_ptr()] and y.is_contiguous(memory_format=torch.channels_last)
+    wide = torch.randn(2, 20, 9, 10).to(memory_format=torch.channels_last)[:, 4:16]
+    found = conv2d(wide, w, padding=1, groups=3)
+    assert seen[2] == wide.data_ptr()
+    torch.testing.assert_close(found, functional.conv2d(wide, w, padding=1, groups=3))
+    torch.testing.assert_close(conv2d(x.contiguous(), w.contiguous(), padding=1, groups=3), y)
+    assert seen[4] != x.data_ptr()
+
+
+WINDOW = ([2, 1], [1, 0], [1, 1], [1, 2], 3)
+SHAPES = {"x": (2, 12, 9, 10), "w": (9, 4, 3, 2), "y": (2, 9, 5, 9)}
+
+
+def some(kind: str) -> torch.Tensor:
+    return torch.randn(SHAPES[kind]).to(memory_format=torch.channels_last).requires_grad_()
+
+
+def test_opcheck() -> None:
+    for operator, arguments in (
+        (convolution.OPERATOR, (some("x"), some("w"), None, None, *WINDOW)),
+        (convolution.OPERATOR, (some("x"), some("w"), torch.randn(9, requires_grad=True), some("y"), *WINDOW, "relu")),
+        (convolution_gradient.DATA, (some("y"), some("w"), [9, 10], *WINDOW)),
+        (convolution_gradient.WEIGHT, (some("x"), some("y"), [3, 2], *WINDOW)),
+    ):
+        found = torch.library.opcheck(operator, arguments)
+        assert len(found) == 4 and set(found.values()) == {"SUCCESS"}
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_compiled_layers_have_the_same_gradients(dynamic: bool) -> None:
+    def loss(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor, last: torch.Tensor) -> torch.Tensor:
+        return conv2d(conv2d(x, w, bias, padding="same", activation="relu"), last, stride=2).square().mean()
+
+    compiled = torch.compile(loss, backend="aot_eager", fullgraph=True, dynamic=dynamic)
+    for images, size in ((2, 9), (3, 12)):
+        shapes = (images, 4, size, size + 1), (8, 4, 3, 3), (8,), (6, 8, 2, 2)
+        operands = [torch.randn(shape, requires_grad=True) for shape in shapes]
+        expected = torch.autograd.grad(loss(*operands), operands)
+        torch.testing.assert_close(torch.autograd.grad(compiled(*operands), operands), expected)
+
+
+def test_exported_programs_hold_the_operator() -> None:
+    class Layer(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+            return conv2d(x, w, padding=1)
+
+    x, w = (tensor.detach() for tensor in tensors("plain"))
+    program = torch.export.export(Layer(), (x, w))
+    assert any(node.target is convolution.OPERATOR for node in program.graph.nodes)
+    torch.testing.assert_close(program.module()(x, w), functional.conv2d(x, w, padding=1))
+
+
+def test_autocast_casts_operands() -> None:
+    x, w = tensors("plain")
+    with torch.autocast("cpu", torch.bfloat16):
+        found, expected = conv2d(x, w, padding=1), functional.conv2d(x, w, padding=1)
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found, expected, rtol=2e-2, atol=2e-2)
+    assert torch.autograd.grad(found.sum(), w)[0].dtype == torch.float32
+
+
+def test_a_captured_launch_has_memory_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    operands = tensors("groups")
+    expected = by_kernel(operands, CASES["groups"][2])
+    monkeypatch.setattr("kernelwright.torch.operators.convolution_launch.is_capturing", lambda tensor: True)
+    for method in ("conv_forward", "conv_backward_data", "conv_backward_weight"):
+        monkeypatch.delattr(Dispatcher, method)
+    check(operands, CASES["groups"][2])
+    torch.testing.assert_close(by_kernel(operands, CASES["groups"][2]), expected)
+
+
+def test_transforms_of_functions_are_refused() -> None:
+    x, w = (tensor.detach() for tensor in tensors("plain"))
+    with pytest.raises(NotImplementedError, match="kernelwright::conv has no forward-mode derivative"):
+        torch.func.jvp(lambda x: conv2d(x, w), (x,), (x,))
+    with pytest.raises(RuntimeError, match=r"autograd\.Function with functorch"):
+        torch.func.grad(lambda x: conv2d(x, w).sum())(x)
+
+
+def test_refusals() -> None:
+    x, w = (tensor.detach() for tensor in tensors("plain"))
+    with pytest.raises(ArrayError, match=r"x has shape \(12, 9, 10\); allowed for conv2d: 4 dimensions"):
+        conv2d(x[0], w)
+    with pytest.raises(ArrayError, match=r"w has shape \(16, 12, 3, 3\); allowed for conv3d: 5 dimensions"):
+        conv3d(x[:, :, None], w)
+    with pytest.raises(ArrayError, match="c is 12, and w has 12 for each of 2 groups"):
+        conv2d(x, w, groups=2)
+    with pytest.raises(ArrayError, match=r"padding is 'same' and stride \(2, 2\); allowed: numbers, 'valid', and"):
+        conv2d(x, w, stride=2, padding="same")
+    with pytest.raises(ArrayError, match=r"stride is \(1, 2, 3\); allowed: one number, or 2"):
+        conv2d(x, w, stride=(1, 2, 3))
+    with pytest.raises(ArrayError, match=r"stride is \(0, 0\); allowed: 1 or more"):
+        conv2d(x, w, stride=0)
+    with pytest.raises(ProblemError, match="the filter reaches over 17 points along dimension 0"):
+        conv2d(x, w, dilation=8)
+    with pytest.raises(ProblemError, match="activation is 'swish'; allowed: none, relu"):
+        conv2d(x, w, activation="swish")
+    with pytest.raises(NoKernelError, match="activation is tanh"):
+        conv2d(x, w, activation="tanh")
+    with pytest.raises(ArrayError, match="float64 is served by no kernel"):
+        conv2d(x.double(), w.double())
+    dispatchers.forget("cpu")
+    with pytest.raises(dispatchers.DispatcherNotFoundError):
+        conv2d(x, w)

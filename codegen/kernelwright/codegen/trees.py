@@ -81,6 +81,7 @@ TREES: Mapping[str, Tree] = {
     "cpu_common": Tree("what kernels for x86-64 share", ("include/kernelwright/cpu/common",)),
     "cpu_gemm": Tree("GEMM kernels for x86-64", ("include/kernelwright/cpu/gemm",)),
     "cpu_convolution": Tree("convolution kernels for x86-64", ("include/kernelwright/cpu/convolution",)),
+    "cpu_attention": Tree("attention kernels for x86-64", ("include/kernelwright/cpu/attention",)),
     "hip_common": Tree("what kernels for AMD GPUs share", ("include/kernelwright/hip/common",)),
     "hip_convolution": Tree("convolution kernels for AMD GPUs", ("include/kernelwright/hip/convolution",)),
     "hip_gemm": Tree("GEMM kernels for AMD GPUs", ("include/kernelwright/hip/gemm",)),
@@ -91,7 +92,7 @@ TREES: Mapping[str, Tree] = {
     **_launchers("common", "cpu", "hip", "cuda_src"),
     **_launchers("gemm", "cpu", "hip", "cuda_src"),
     **_launchers("convolution", "cpu", "hip"),
-    **_launchers("attention", "cuda_src"),
+    **_launchers("attention", "cpu", "cuda_src"),
 }
 
 _registered: dict[str, Tree] = {}

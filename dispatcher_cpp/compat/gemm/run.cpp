@@ -1,7 +1,4 @@
 // The familiar functions that compute: operands to the device where there is one, launches, results back.
-#include <string.h>
-#include <time.h>
-
 #include "kernelwright/dispatcher/compat/gemm_state.hpp"
 #include "kernelwright/dispatcher/gemm/problem.hpp"
 
@@ -9,49 +6,7 @@ using namespace kernelwright;
 
 namespace {
 
-constexpr double kTimedSeconds = 0.1;
-constexpr int kMostRepeats = 10;
 constexpr size_t kAlignment = 256;
-
-double now() {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-// A plan, the memory of its workspace and what of a launch does not depend on where operands are.
-struct Run {
-  const State& state;
-  const kw_plan* plan;
-  kw_launch where;
-};
-
-thread_local const char* last_kernel = nullptr;  // libraries stay mapped, so the name stays valid
-
-void remember(const kw_plan* plan) {
-  kw_stage_info info{};
-  info.struct_size = sizeof info;
-  if (kw_plan_get_stage(plan, 0, &info) == KW_OK) last_kernel = info.kernel->name;
-}
-
-kw_status launch(const Run& run, const void* args, float* time_ms) {
-  const State& state = run.state;
-  remember(run.plan);
-  if (kw_status status = kw_plan_launch(run.plan, &run.where, args)) return status;
-  if (kw_status status = state.memory.finish()) return status;
-  if (time_ms == nullptr) return KW_OK;
-  int repeats = 0;
-  double spent = 0;
-  while (repeats == 0 || (repeats < kMostRepeats && spent < kTimedSeconds)) {
-    const double start = now();
-    if (kw_status status = kw_plan_launch(run.plan, &run.where, args)) return status;
-    if (kw_status status = state.memory.finish()) return status;
-    spent += now() - start;
-    ++repeats;
-  }
-  *time_ms = static_cast<float>(spent / repeats * 1e3);
-  return KW_OK;
-}
 
 size_t bytes_of(uint32_t dtype, int64_t rows, int64_t columns) {
   return static_cast<size_t>(rows) * static_cast<size_t>(columns) *
@@ -65,7 +20,7 @@ kw_status bring(const Memory& memory, const void* host, size_t bytes, Buffer* th
 }
 
 kw_status run_on_device(const Run& run, const kw_gemm_problem& problem, kw_gemm_args args, float* time_ms) {
-  const Memory& memory = run.state.memory;
+  const Memory& memory = run.memory;
   const size_t c_bytes = bytes_of(problem.dtype_c, problem.m, problem.n);
   Buffer a(memory), b(memory), c(memory);
   Buffer ds[KW_MAX_D] = {Buffer(memory), Buffer(memory), Buffer(memory), Buffer(memory)};
@@ -90,9 +45,9 @@ kw_status run_on_device(const Run& run, const kw_grouped_gemm_problem& problem, 
 
 // A problem, plain or grouped, with its arguments.
 template <class Problem, class Args>
-kw_status run(const State& state, const Target& target, const Problem& problem, Args args, float* time_ms) {
+kw_status run(const GemmState& state, const Target& target, const Problem& problem, Args args, float* time_ms) {
   Planned planned;
-  if (kw_status status = planned.make(target, problem.base)) return status;
+  if (kw_status status = planned.make(target, problem.base, problem.base.op == KW_OP_GEMM)) return status;
   if (kw_status status = validate_args(problem, &args)) return status;
   const Entered entered(state.memory, target.device);
   if (entered.status() != KW_OK) return entered.status();
@@ -103,7 +58,7 @@ kw_status run(const State& state, const Target& target, const Problem& problem, 
   where.workspace_bytes = kw_plan_workspace_size(planned.get());
   if (kw_status status = workspace.allocate(where.workspace_bytes)) return status;
   where.workspace = workspace.get();
-  const Run run = {state, planned.get(), where};
+  const Run run = {state.memory, planned.get(), where};
   return state.memory.is_host() ? launch(run, &args, time_ms) : run_on_device(run, problem, args, time_ms);
 }
 
@@ -116,7 +71,7 @@ kw_gemm_args operands(const void* a, const void* b, void* c) {
   return args;
 }
 
-kw_status run_multi_d(const State& state, const Target& target, const kw_gemm_args& plain, const void* const* ds,
+kw_status run_multi_d(const GemmState& state, const Target& target, const kw_gemm_args& plain, const void* const* ds,
                       int num_d, kw_gemm_problem problem, float* time_ms) {
   Epilogue epilogue = state.epilogue;
   if (epilogue.num_d == 0) {
@@ -187,7 +142,7 @@ class Stack {
 
 kw_status run_on_device(const Run& run, const kw_grouped_gemm_problem& problem, kw_grouped_gemm_args args,
                         float* time_ms) {
-  Stack a(run.state.memory), b(run.state.memory), c(run.state.memory);
+  Stack a(run.memory), b(run.memory), c(run.memory);
   for (int64_t i = 0; i < problem.group_count; ++i) {
     const kw_gemm_group& group = problem.groups[i];
     if (kw_status status = a.add(bytes_of(problem.dtype_a, group.m, group.k))) return status;
@@ -207,8 +162,8 @@ kw_status run_on_device(const Run& run, const kw_grouped_gemm_problem& problem, 
   return c.copy_out(host);
 }
 
-kw_status run_grouped(const State& state, const Target& target, const Vec<kw_gemm_group>& groups, const void* const* a,
-                      const void* const* b, void* const* c, float* time_ms) {
+kw_status run_grouped(const GemmState& state, const Target& target, const Vec<kw_gemm_group>& groups,
+                      const void* const* a, const void* const* b, void* const* c, float* time_ms) {
   const GemmTypes& types = state.types;
   kw_grouped_gemm_problem problem{};
   problem.base = {sizeof problem, KW_OP_GROUPED_GEMM};
@@ -226,7 +181,7 @@ kw_status run_grouped(const State& state, const Target& target, const Vec<kw_gem
   return run(state, target, problem, args, time_ms);
 }
 
-kw_status packed_groups(const State& state, int count, const int64_t* ms, const int64_t* ns, const int64_t* ks,
+kw_status packed_groups(const GemmState& state, int count, const int64_t* ms, const int64_t* ns, const int64_t* ks,
                         Vec<kw_gemm_group>* groups) {
   if (count < 0 || (count > 0 && (ms == nullptr || ns == nullptr || ks == nullptr))) {
     return fail(KW_INVALID_ARGUMENT, "group_count = %d; allowed: 0 or more, with as many ms, ns and ks", count);
@@ -248,9 +203,9 @@ int finished(kw_status status, float* time_ms) {
 }  // namespace
 
 const char* dispatcher_get_kernel_name(void) {
-  if (last_kernel != nullptr) return last_kernel;
-  const Reading reading;
-  const State* state = reading.state();
+  if (last_kernel() != nullptr) return last_kernel();
+  const GemmReading reading;
+  const GemmState* state = reading.state();
   kw_kernel_info info{};
   info.struct_size = sizeof info;
   if (state == nullptr || kw_dispatcher_kernel_at(state->first.dispatcher, 0, &info) != KW_OK) return nullptr;
@@ -258,8 +213,8 @@ const char* dispatcher_get_kernel_name(void) {
 }
 
 int dispatcher_run_gemm(const void* a, const void* b, void* c, int64_t m, int64_t n, int64_t k, float* time_ms) {
-  const Reading reading;
-  State* state = reading.state();
+  const GemmReading reading;
+  GemmState* state = reading.state();
   Target here{};
   kw_status status = state == nullptr ? KW_INVALID_ARGUMENT : state->here(&here);
   if (status == KW_OK) {
@@ -269,8 +224,8 @@ int dispatcher_run_gemm(const void* a, const void* b, void* c, int64_t m, int64_
 }
 
 int dispatcher_get_num_d_tensors(void) {
-  const Reading reading;
-  State* state = reading.state();
+  const GemmReading reading;
+  GemmState* state = reading.state();
   if (state == nullptr) return DISPATCHER_ERROR;
   Epilogue epilogue = state->epilogue;
   Target here{};
@@ -281,8 +236,8 @@ int dispatcher_get_num_d_tensors(void) {
 
 int dispatcher_run_multi_d_gemm(const void* a, const void* b, const void** ds, int num_d, void* c, int64_t m, int64_t n,
                                 int64_t k, float* time_ms) {
-  const Reading reading;
-  State* state = reading.state();
+  const GemmReading reading;
+  GemmState* state = reading.state();
   Target here{};
   kw_status status = state == nullptr ? KW_INVALID_ARGUMENT : state->here(&here);
   if (status == KW_OK) {
@@ -293,8 +248,8 @@ int dispatcher_run_multi_d_gemm(const void* a, const void* b, const void** ds, i
 
 int dispatcher_run_grouped_gemm(int group_count, const int64_t* ms, const int64_t* ns, const int64_t* ks,
                                 const void** a, const void** b, void** c, float* time_ms) {
-  const Reading reading;
-  State* state = reading.state();
+  const GemmReading reading;
+  GemmState* state = reading.state();
   Target here{};
   kw_status status = state == nullptr ? KW_INVALID_ARGUMENT : state->here(&here);
   if (status == KW_OK) {

@@ -22,7 +22,11 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = resources.files("kernelwright.dispatch").joinpath("libdispatcher_gemm_lib.so")
     if file.is_file():
         return Path(str(file))
-    sources = [str(path) for folder in ("src", "compat") for path in sorted((NATIVE / folder).rglob("*.cpp"))]
+    sources = [
+        str(path)
+        for folder in ("src", "compat/common", "compat/gemm")
+        for path in sorted((NATIVE / folder).rglob("*.cpp"))
+    ]
     flags = ["-std=c++17", "-O1", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics"]
     output = tmp_path_factory.mktemp("gemm_lib") / "libdispatcher_gemm_lib.so"
     return mocks.compile_shared([*mocks.compilers()[1], *flags, *sources, "-ldl", "-lpthread"], output)

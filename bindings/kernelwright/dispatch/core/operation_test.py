@@ -52,5 +52,5 @@ def test_a_code_belongs_to_one_operation(made_up: Operation) -> None:
 
 
 def test_unknown_problems_are_refused() -> None:
-    with pytest.raises(ProblemError, match="problem is a Sum; allowed: ConvProblem, GemmProblem, GroupedGemmProblem"):
+    with pytest.raises(ProblemError, match="problem is a Sum; allowed: AppendProblem, AttentionProblem, ConvProblem"):
         operation.of_problem(Sum())

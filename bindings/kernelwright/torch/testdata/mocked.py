@@ -1,4 +1,7 @@
-"""A dispatcher over mock kernels: fp32 in every layout; batches, relu with one D, a product of two Ds row-major."""
+"""A dispatcher over mock kernels, all fp32.
+
+GEMM in every layout; batches, relu with one D, a product of two Ds row-major; attention with every feature.
+"""
 
 from __future__ import annotations
 
@@ -17,4 +20,4 @@ def dispatcher() -> Dispatcher:
     folder = Path(tempfile.mkdtemp(prefix="kernelwright-torch-"))
     plain = mocks.write_library(folder / "plain")
     variants = mocks.write_library(folder / "variants", "MOCK_VARIANTS", name="variants", seed="1")
-    return Dispatcher([KernelLibrary.load(plain), KernelLibrary.load(variants)])
+    return Dispatcher([KernelLibrary.load(path) for path in (plain, variants, mocks.attention_library())])

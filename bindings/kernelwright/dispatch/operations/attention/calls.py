@@ -37,11 +37,14 @@ class AttentionCalls:
         self.by_call: Cache[tuple[object, ...], tuple[OperationPlan[Any], Checked, Allocators]] = core.new_cache()
 
     def run(
-        self, given: dict[str, Any], options: Options, stream: int | None, seed: int = 0, offset: int = 0
-    ) -> dict[str, Any]:
+        self, given: dict[str, Any], options: Options, stream: int | None, seed: int = 0, offset: int = 0,
+        own_workspace: bool = False,
+    ) -> dict[str, Any]:  # fmt: skip
         """Launch with operands by name; returns them with the results that were allocated."""
         names = NAMES[options.direction]
         operands = [given.get(name) for name in names]
+        if own_workspace:
+            return self._first(operands, options, stream, seed, offset, None, True)
         metadata = metadata_key(tuple(operands))
         key = None if metadata is None else (metadata, options)
         known = None if key is None else self.by_call.get(key)
@@ -71,9 +74,9 @@ class AttentionCalls:
 
     def _first(
         self, operands: list[Any], options: Options, stream: int | None, seed: int, offset: int,
-        key: tuple[object, ...] | None,
+        key: tuple[object, ...] | None, own_workspace: bool = False,
     ) -> dict[str, Any]:  # fmt: skip
-        """A call whose plan is not known."""
+        """A call whose plan is not known, or whose workspace nobody else uses."""
         memory, names = self._core.device.memory, NAMES[options.direction]
         stream = launch_stream(operands, stream, memory)
         views = {
@@ -91,6 +94,10 @@ class AttentionCalls:
         makers = self._makers(problem, options, views[first], operands)
         for at, make in makers:
             operands[at] = self._allocated(make, stream, views[first].family)
+        if own_workspace:
+            numbers = {"seed": seed, "offset": offset} if isinstance(plan, AttentionPlan) else None
+            plan.bound(tuple(operands), None, stream, numbers)()
+            return dict(zip(names, operands, strict=True))
         self._launch(plan, tuple(operands), seed, offset, stream, None)
         checked = plan.checked
         if key is not None and checked is not None:

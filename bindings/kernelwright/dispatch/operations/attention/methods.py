@@ -49,6 +49,7 @@ class AttentionMethods:
         num_splits: int = 0,
         layout: str = "bshd",
         stream: int | None = None,
+        own_workspace: bool = False,
     ) -> Any:
         """softmax(scale * q @ k.T, capped, + bias, masked) @ v for every request and head; no operand is copied.
 
@@ -78,6 +79,8 @@ class AttentionMethods:
         :param num_splits: parts of the keys that are computed apart and combined; 0 lets the dispatcher choose.
         :param layout: ``"bshd"``, or ``"bhsd"`` where heads stand before rows.
         :param stream: as for :meth:`gemm`.
+        :param own_workspace: whether the launch gets a workspace of its own instead of memory that launches share,
+            which a CUDA graph that captures the call needs.
         :returns: O, or ``(O, LSE)``.
         :raises ArrayError: for arrays that do not fit together or cannot be addressed.
         :raises ProblemError: for features that exclude each other.
@@ -94,7 +97,7 @@ class AttentionMethods:
             "bias": _one_bias(bias, alibi_slopes), "cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k,
             "seqlens_k": seqlens_k, "random_bytes": random_bytes, "scale_o": scale_o, **_descales(descale),
         }  # fmt: skip
-        found = self._attention.run(operands, options, stream, seed, offset)
+        found = self._attention.run(operands, options, stream, seed, offset, own_workspace)
         return (found["o"], found["lse"]) if options.lse else found["o"]
 
     def attention_backward(
@@ -127,6 +130,7 @@ class AttentionMethods:
         deterministic: bool = False,
         layout: str = "bshd",
         stream: int | None = None,
+        own_workspace: bool = False,
     ) -> tuple[Any, ...]:
         """Gradients of :meth:`attention`, which made ``out`` and ``lse`` with the same options.
 
@@ -147,7 +151,7 @@ class AttentionMethods:
             "cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k, "seqlens_k": seqlens_k, "dq": dq, "dk": dk,
             "dv": dv, "dbias": None if dbias is True or dbias is False else dbias,
         }  # fmt: skip
-        found = self._attention.run(operands, options, stream, seed, offset)
+        found = self._attention.run(operands, options, stream, seed, offset, own_workspace)
         return tuple(found[name] for name in ("dq", "dk", "dv", *(("dbias",) if options.dbias else ())))
 
     def decode(
@@ -175,6 +179,7 @@ class AttentionMethods:
         layout: str = "bshd",
         cache_layout: str | None = None,
         stream: int | None = None,
+        own_workspace: bool = False,
     ) -> Any:
         """Attention of few queries of each request, the last ones, with all keys of its cache.
 
@@ -203,7 +208,7 @@ class AttentionMethods:
             "sinks": sinks, "bias": alibi_slopes, "seqlens_k": seqlens_k, "page_table": page_table,
             "page_indptr": page_indptr, "last_page_lengths": last_page_lengths, **_descales(descale),
         }  # fmt: skip
-        found = self._attention.run(operands, options, stream)
+        found = self._attention.run(operands, options, stream, own_workspace=own_workspace)
         return (found["o"], found["lse"]) if options.lse else found["o"]
 
     def prefill(
@@ -233,6 +238,7 @@ class AttentionMethods:
         layout: str = "bshd",
         cache_layout: str | None = None,
         stream: int | None = None,
+        own_workspace: bool = False,
     ) -> Any:
         """Attention of ragged requests with keys in pages, by default causal: the last query stands at the last key.
 
@@ -252,7 +258,7 @@ class AttentionMethods:
             "page_table": page_table, "page_indptr": page_indptr, "last_page_lengths": last_page_lengths,
             **_descales(descale),
         }  # fmt: skip
-        found = self._attention.run(operands, options, stream)
+        found = self._attention.run(operands, options, stream, own_workspace=own_workspace)
         return (found["o"], found["lse"]) if options.lse else found["o"]
 
     def append_kv(
@@ -272,6 +278,7 @@ class AttentionMethods:
         layout: str = "bshd",
         cache_layout: str | None = None,
         stream: int | None = None,
+        own_workspace: bool = False,
     ) -> Any:
         """Write new rows of K and V behind those that the caches hold, with rotary embedding of K and Q if asked for.
 
@@ -295,7 +302,7 @@ class AttentionMethods:
             "q_out": q_out, "k_cache": k_cache, "v_cache": v_cache,
         }  # fmt: skip
         options = AppendOptions("append", layout, cache_layout, interleaved)
-        return self._attention.run(operands, options, stream)["q_out"]
+        return self._attention.run(operands, options, stream, own_workspace=own_workspace)["q_out"]
 
 
 def _pair(window: Window) -> Window:

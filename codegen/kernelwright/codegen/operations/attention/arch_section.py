@@ -56,6 +56,14 @@ class TileLimits(_Frozen):
     k0: ChoicesField
 
 
+class FeatureNeed(_Frozen):
+    """Kernels of this dtype and warp-tile K run only on a device that has ``feature`` beyond the architecture."""
+
+    feature: str = Field(min_length=1)
+    dtype: OperandTypes
+    warp_tile_k: int = Field(gt=0)
+
+
 class AttentionSection(_Frozen):
     """Legal values of attention specs on one architecture.
 
@@ -74,6 +82,7 @@ class AttentionSection(_Frozen):
     hdims: dict[OperandTypes, tuple[tuple[int, int], ...]]
     tile: TileLimits
     warp_tiles: dict[OperandTypes, Triples]
+    feature_needs: tuple[FeatureNeed, ...] = ()
     kernels: tuple[Row, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -85,6 +94,10 @@ class AttentionSection(_Frozen):
         unrated = {str(one.inputs) for one in self.dtypes} - set(rated.flops_per_clock_per_cu)
         if unrated:
             raise ValueError(f"flops_per_clock_per_cu must rate these dtypes: {', '.join(sorted(unrated))}")
+        known = set(rated.cpu.features) if rated.cpu else set()
+        for need in self.feature_needs:
+            if need.feature not in known:
+                raise ValueError(f"feature_needs has {need.feature!r}, which cpu.features lacks")
         for row in self.kernels:
             if not set(row.dtypes) <= set(self.dtypes):
                 raise ValueError(f"kernels has a line for {', '.join(row.dtypes)}; dtypes lacks some of them")
@@ -124,6 +137,12 @@ class AttentionSection(_Frozen):
                 key = (row.family, dtype, row.hdim)
                 found[key] = (*found.get(key, ()), row)
         return found
+
+
+def attention_features(dtype: OperandTypes, warp_tile_k: int, arch: Arch) -> tuple[str, ...]:
+    """What a device must have beyond ``arch`` for kernels of this dtype and warp-tile K, sorted."""
+    needs = attention_section(arch).feature_needs
+    return tuple(sorted(need.feature for need in needs if (need.dtype, need.warp_tile_k) == (dtype, warp_tile_k)))
 
 
 def hdim_distance(asked: tuple[int, int], pair: tuple[int, int]) -> tuple[bool, int]:

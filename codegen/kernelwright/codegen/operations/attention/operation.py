@@ -10,7 +10,7 @@ from typing import Any, cast
 from kernelwright.arch import Arch, load
 from kernelwright.codegen.kernel import Kernel, flat_names, flat_values
 from kernelwright.codegen.operation import BackendPart, Expectation
-from kernelwright.codegen.operations.attention.arch_section import attention_section
+from kernelwright.codegen.operations.attention.arch_section import attention_features, attention_section
 from kernelwright.codegen.operations.attention.complete import SHORTHANDS, complete
 from kernelwright.codegen.operations.attention.constraints.rules import rules_of
 from kernelwright.codegen.operations.attention.estimate import compile_seconds
@@ -23,8 +23,8 @@ from kernelwright.codegen.templates import read_template
 from kernelwright.codegen.violations import Rule, SpecError, Violation
 
 _PACKAGE = "kernelwright.codegen.operations.attention"
-_BUILT = ("cutlass",)
-# Endings of symbols, or parts of them, of device functions that run beside the kernel.
+_BUILT = ("cpu", "cutlass")
+# Parts of the symbols of device functions that run beside the kernel.
 _HELPERS = ("list_tiles",)
 
 _WITHOUT_MATRICES = frozenset(
@@ -73,8 +73,8 @@ class Attention:
         return str(spec.family)
 
     def features(self, spec: AttentionSpec, arch: Arch) -> tuple[str, ...]:
-        """What a device must have beyond the architecture: nothing."""
-        return ()
+        """What a device must have beyond the architecture, sorted."""
+        return attention_features(spec.dtype, spec.warp_tile.k0, arch)
 
     def context(self, kernel: Kernel, backend: str) -> Mapping[str, object]:
         """C++ symbols for the templates of a backend."""

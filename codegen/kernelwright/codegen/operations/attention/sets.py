@@ -74,7 +74,10 @@ def _members(name: str, arch: Arch) -> Iterator[tuple[Kernel, tuple[Violation, .
 def _essential(arch: Arch) -> Iterator[tuple[Kernel, tuple[Violation, ...]]]:
     """Those of the written kernels that the architecture has a tile for."""
     section = attention_section(arch)
-    for raw in _written():
+    for raw in _written(arch.backend):
+        if raw.get("arch", arch.name) != arch.name:
+            continue
+        raw = {name: value for name, value in raw.items() if name != "arch"}
         family, dtype, hdim = Family(raw["family"]), OperandTypes(raw["dtype"]), raw["hdim"]
         if section.rows(family, dtype, (hdim, hdim)):
             kernel = Kernel(arch=arch.name, spec=build_spec(complete({"op": "attention", **raw}, arch)))
@@ -88,7 +91,9 @@ def _names() -> tuple[str, ...]:
 
 
 @functools.cache
-def _written() -> list[dict[str, Any]]:
+def _written(backend: str) -> list[dict[str, Any]]:
+    """``arch`` of an entry names the only architecture that has it."""
     folder = importlib.resources.files("kernelwright.codegen.operations.attention").joinpath("data")
-    raw: list[dict[str, Any]] = json.loads(folder.joinpath("essential.json").read_text("utf-8"))
+    name = "essential_cpu.json" if backend == "cpu" else "essential.json"
+    raw: list[dict[str, Any]] = json.loads(folder.joinpath(name).read_text("utf-8"))
     return raw

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterable
 
 from kernelwright.arch import Arch
-from kernelwright.codegen.operations.attention.constraints import ck_tile, common, families, tiles
+from kernelwright.codegen.operations.attention.constraints import ck_tile, common, cpu, families, tiles
 from kernelwright.codegen.operations.attention.spec import AttentionSpec
 from kernelwright.codegen.violations import Rule, SpecError, Violation
 
@@ -20,8 +20,9 @@ def rules_of(backend: str) -> tuple[Rule, ...]:
     if backend not in BACKENDS:
         raise SpecError(f"no attention kernel is for the backend {backend!r}; allowed: {', '.join(BACKENDS)}")
     checks = (*common.CHECKS, *families.CHECKS, *tiles.CHECKS)
-    own = ck_tile.CHECKS if backend == "ck_tile" else ()
-    return (*(_rule("attention.", check) for check in checks), *(_rule("ck_tile.attention_", check) for check in own))
+    own = {"ck_tile": ("ck_tile.attention_", ck_tile.CHECKS), "cpu": ("attention_cpu.", cpu.CHECKS)}
+    prefix, more = own.get(backend, ("", ()))
+    return (*(_rule("attention.", check) for check in checks), *(_rule(prefix, check) for check in more))
 
 
 def _rule(prefix: str, check: _Check) -> Rule:

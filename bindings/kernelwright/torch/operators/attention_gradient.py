@@ -1,0 +1,124 @@
+"""``kernelwright::attention_backward``: gradients of ``kernelwright::attention``, by kernels of the same dispatcher.
+
+A bias that was broadcast gets the sum over what it was broadcast to. The gradient of a sink is, with
+P = exp(sink - LSE) of each row, -sum of P * rowsum(dO * O): it has no value, so that only its part in the sum counts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch  # pants: no-infer-dep
+from kernelwright.dispatch import ArrayError
+from kernelwright.torch import dispatchers
+from kernelwright.torch.operator import is_capturing, register
+
+_SCHEMA = (
+    "attention_backward(Tensor q, Tensor k, Tensor v, Tensor out, Tensor grad, Tensor lse, Tensor? bias, "
+    'Tensor? slopes, Tensor? seed, str mask="none", int window_left=-1, int window_right=-1, float? scale=None, '
+    "float soft_cap=0.0, "
+    'float dropout_p=0.0, bool with_dbias=False, bool deterministic=False, str dispatcher="") '
+    "-> (Tensor, Tensor, Tensor, Tensor)"
+)
+
+
+def numbers(seed: torch.Tensor | None) -> tuple[int, int]:
+    """Seed and offset of dropout. ArrayError for another tensor than two int64 numbers on the CPU."""
+    if seed is None:
+        return 0, 0
+    if seed.dtype != torch.int64 or tuple(seed.shape) != (2,) or seed.device.type != "cpu":
+        raise ArrayError(
+            f"seed is {seed.dtype} {tuple(seed.shape)} on {seed.device}; allowed: torch.int64 (2,) on cpu, not negative"
+        )
+    first, offset = seed.tolist()
+    return int(first), int(offset)
+
+
+def beside(q: torch.Tensor, hdim: Any) -> torch.Tensor:
+    """Memory like that of q, with another head dimension: heads before rows, or rows before heads as q has them."""
+    batch, heads, rows, _ = q.shape
+    if q.stride(1) < q.stride(2):
+        return q.new_empty(batch, rows, heads, hdim).transpose(1, 2)
+    return q.new_empty(batch, heads, rows, hdim)
+
+
+def save(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
+    """Keep what :func:`backward` needs. ArrayError for operands of 8 bits that require grad."""
+    q, k, v, bias, slopes, sinks, seed, *ctx.options, with_lse, ctx.deterministic, ctx.dispatcher = inputs
+    for name, operand in (("query", q), ("key", k), ("value", v)):
+        if operand.requires_grad and operand.element_size() == 1:
+            raise ArrayError(
+                f"{name} requires grad and is {operand.dtype}; gradients are computed for float32, float16 and "
+                f"bfloat16: pass {name}.detach(), or operands of these"
+            )
+    if slopes is not None and slopes.requires_grad:
+        raise ArrayError("alibi_slopes requires grad, but has no gradient; pass alibi_slopes.detach()")
+    if not with_lse and any(one is not None and one.requires_grad for one in (q, k, v, bias, sinks)):
+        raise ArrayError("with_lse is False and an operand requires grad; gradients need LSE")
+    ctx.save_for_backward(q, k, v, bias, slopes, sinks, seed, *output)
+
+
+def backward(ctx: Any, grad: torch.Tensor, _: torch.Tensor) -> tuple[Any, ...]:
+    """Gradients of Q, K, V, bias and sinks. NoKernelError where no kernel serves them."""
+    q, k, v, bias, slopes, sinks, seed, out, lse = ctx.saved_tensors
+    with_dbias = bias is not None and ctx.needs_input_grad[3]
+    if grad.stride(-1) != 1:
+        grad = grad.contiguous()
+    dq, dk, dv, dbias = OPERATOR(
+        q, k, v, out, grad, lse, bias, slopes, seed, *ctx.options, with_dbias, ctx.deterministic, ctx.dispatcher
+    )
+    dsinks = None
+    if sinks is not None and ctx.needs_input_grad[5]:
+        d = (grad.float() * out.float()).sum(-1)
+        dsinks = -(torch.exp(sinks[:, None] - lse) * d).sum((0, 2)).to(sinks.dtype)
+    of_bias = dbias.sum_to_size(bias.shape) if with_dbias else None
+    return dq, dk, dv, of_bias, None, dsinks, *[None] * 10
+
+
+def _run(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor, grad: torch.Tensor, lse: torch.Tensor,
+    bias: torch.Tensor | None, slopes: torch.Tensor | None, seed: torch.Tensor | None, mask: str = "none",
+    window_left: int = -1, window_right: int = -1, scale: float | None = None, soft_cap: float = 0.0,
+    dropout_p: float = 0.0, with_dbias: bool = False, deterministic: bool = False, dispatcher: str = "",
+) -> tuple[torch.Tensor, ...]:  # fmt: skip
+    found = dispatchers.find(dispatcher, q.device)
+    first, offset = numbers(seed)
+    with torch.no_grad():
+        dq, dk, dv, dbias = _results(q, k, v, bias, with_dbias)
+        found.attention_backward(
+            q, k, v, out, grad, lse, dq=dq, dk=dk, dv=dv, dbias=dbias if with_dbias else False, mask=mask,
+            window=None if mask == "none" else (window_left, window_right), scale=scale, bias=bias,
+            alibi_slopes=slopes, soft_cap=soft_cap, dropout_p=dropout_p, seed=first, offset=offset,
+            deterministic=deterministic, layout="bhsd", own_workspace=is_capturing(q),
+        )  # fmt: skip
+    return dq, dk, dv, dbias
+
+
+def _fake(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor, grad: torch.Tensor, lse: torch.Tensor,
+    bias: torch.Tensor | None, slopes: torch.Tensor | None, seed: torch.Tensor | None, mask: str = "none",
+    window_left: int = -1, window_right: int = -1, scale: float | None = None, soft_cap: float = 0.0,
+    dropout_p: float = 0.0, with_dbias: bool = False, deterministic: bool = False, dispatcher: str = "",
+) -> tuple[torch.Tensor, ...]:  # fmt: skip
+    return _results(q, k, v, bias, with_dbias)
+
+
+def _results(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, bias: torch.Tensor | None, with_dbias: bool
+) -> tuple[torch.Tensor, ...]:
+    """Memory in the order of the operands; that of dbias, not broadcast, is empty where nobody asked for it."""
+    whole = bias.new_empty((*q.shape[:-1], k.shape[-2]) if with_dbias else (0,)) if bias is not None else q.new_empty(0)
+    return *(beside(one, one.shape[-1]) for one in (q, k, v)), whole
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    """Nothing: there is no second derivative."""
+
+
+def _no_second(ctx: Any, *grads: torch.Tensor) -> tuple[Any, ...]:
+    raise NotImplementedError(
+        "kernelwright::attention has no second derivative; use torch.nn.functional.scaled_dot_product_attention"
+    )
+
+
+OPERATOR = register(_SCHEMA, _run, _fake, _save, _no_second)
