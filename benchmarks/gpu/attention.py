@@ -80,8 +80,11 @@ def launcher(kernel: AttentionKernel, asked: Any, args: Any) -> Call:
     """A launch with everything prepared."""
     nbytes, plan = kernel.workspace_bytes(asked), kernel.plan(asked)
     workspace = torch.empty(nbytes + 1, device="cuda", dtype=torch.uint8)
-    stream = torch.cuda.current_stream().cuda_stream
-    return lambda keep=(plan, args, workspace): kernel.launch(plan, args, stream, workspace.data_ptr(), nbytes)
+
+    def call(keep: tuple[object, ...] = (plan, args, workspace)) -> None:
+        kernel.launch(plan, args, torch.cuda.current_stream().cuda_stream, workspace.data_ptr(), nbytes)
+
+    return call
 
 
 def forward(found: list[AttentionKernel], shape: tuple[int, ...], causal: bool, rounds: int) -> dict[str, Any]:

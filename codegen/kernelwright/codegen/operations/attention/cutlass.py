@@ -137,6 +137,24 @@ def _append_traits(spec: AttentionSpec) -> Mapping[str, object]:
     }
 
 
+def _gradient_config(spec: AttentionSpec) -> Mapping[str, object]:
+    return {"hdim": spec.hdim_q}
+
+
+def _gradient_traits(spec: AttentionSpec) -> Mapping[str, object]:
+    return {
+        "groups": _flag(spec.group),
+        "kv_lengths": "KW_SERVES_BOTH",
+        "tile_m0": spec.bwd_tile.m0,
+        "tile_n0": spec.bwd_tile.n0,
+        "leaves_dq": 0,
+    }
+
+
+def _dot_traits(spec: AttentionSpec) -> Mapping[str, object]:
+    return {"groups": _flag(spec.group)}
+
+
 _MOST_SPLITS_LOG2 = 12
 _PAGE_PART = 8  # least_page_part of pages.hpp
 _TWO_BLOCKS_HDIM = 128  # three stages of four warps take 96 KB of shared memory
@@ -148,6 +166,8 @@ SOURCES_OF: Mapping[Family, Source] = {
     Family.BATCH_PREFILL: Source("forward/launch", "forward_launcher", _forward_config, _forward_traits),
     Family.FWD_SPLITKV: Source("split/launch", "decode_launcher", _split_config, _split_traits),
     Family.FWD_SPLITKV_COMBINE: Source("split/launch", "combine_launcher", _combine_config, _combine_traits),
+    Family.BWD_DOT_DO_O: Source("backward/launch", "dot_launcher", _combine_config, _dot_traits),
+    Family.BWD_DQ_DK_DV: Source("backward/launch", "gradient_launcher", _gradient_config, _gradient_traits),
     Family.FWD_APPENDKV: Source("append/launch", "append_launcher", _append_config, _append_traits),
 }
 """The families that have kernels."""

@@ -91,13 +91,15 @@ class Attention:
     def expects(self, kernel: Kernel) -> Expectation:
         """Matrix instructions in families that multiply matrices; split-KV and combine hold several functions."""
         spec = attention_spec(kernel)
-        functions = _device_functions(spec) if load(kernel.arch).backend == "ck_tile" else 1
+        functions = _device_functions(spec, load(kernel.arch).backend)
         return Expectation(functions, spec.family not in _WITHOUT_MATRICES, _HELPERS)
 
 
-def _device_functions(spec: AttentionSpec) -> int:
-    if spec.family is Family.FWD_SPLITKV_COMBINE:
+def _device_functions(spec: AttentionSpec, backend: str) -> int:
+    if backend == "ck_tile" and spec.family is Family.FWD_SPLITKV_COMBINE:
         return max(1, spec.max_splits_log2 - 2)  # one for each power of two from 8 splits on
+    if backend == "cutlass" and spec.family is Family.BWD_DQ_DK_DV:
+        return 2  # dK and dV, then dQ
     return 1
 
 

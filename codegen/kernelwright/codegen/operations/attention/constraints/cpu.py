@@ -52,9 +52,7 @@ def check_vectors(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
     lanes = arch.cpu.vector_lanes
     nearest = max(lanes, round(spec.warp_tile.m0 / lanes) * lanes)
     why = f"a vector of {arch.target} has {lanes} lanes"
-    yield from wrong(
-        "attention_cpu.vectors", "warp_tile.m0", spec.warp_tile.m0, why, f"multiples of {lanes}", nearest
-    )
+    yield from wrong("attention_cpu.vectors", "warp_tile.m0", spec.warp_tile.m0, why, f"multiples of {lanes}", nearest)
 
 
 def check_registers(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:

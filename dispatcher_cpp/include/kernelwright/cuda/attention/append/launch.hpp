@@ -2,20 +2,15 @@
 #pragma once
 
 #include "kernelwright/cuda/attention/append/append.hpp"
-#include "kernelwright/cuda/attention/host.hpp"
+#include "kernelwright/cuda/attention/without_workspace.hpp"
 #include "kernelwright/cuda/common/resources.hpp"
 
 namespace kernelwright::cuda::attention {
 
 template <class Config>
-struct append_launcher {
+struct append_launcher : without_workspace {
   using kernel = append<Config>;
   static constexpr kernel_resources resources = {sizeof(kernel_resources), 0, kernel::threads, 1};
-
-  static kw_status workspace_size(const kw_kernel*, const kw_problem*, uint64_t* bytes) {
-    *bytes = 0;
-    return KW_OK;
-  }
 
   static cutlass::FastDivmod divisor(int64_t x) { return cutlass::FastDivmod(x > 0 ? static_cast<int>(x) : 1); }
 

@@ -1,20 +1,12 @@
 // The host's side of split-KV and combine kernels.
 #pragma once
 
-#include "kernelwright/cuda/attention/host.hpp"
 #include "kernelwright/cuda/attention/split/combine.hpp"
 #include "kernelwright/cuda/attention/split/decode.hpp"
+#include "kernelwright/cuda/attention/without_workspace.hpp"
 #include "kernelwright/cuda/common/resources.hpp"
 
 namespace kernelwright::cuda::attention {
-
-// Shared by launchers of kernels that need no workspace.
-struct without_workspace {
-  static kw_status workspace_size(const kw_kernel*, const kw_problem*, uint64_t* bytes) {
-    *bytes = 0;
-    return KW_OK;
-  }
-};
 
 template <class Config>
 struct decode_launcher : without_workspace {

@@ -120,7 +120,7 @@ static kw_status check_pages(struct reason r, const kw_attention_problem* p, con
 }
 
 static kw_status check_grid(struct reason r, const kw_attention_traits* t, const kw_attention_problem* p) {
-  if (t->family != KW_ATTENTION_FWD_SPLITKV) return KW_OK;
+  if (t->family != KW_ATTENTION_FWD_SPLITKV && t->family != KW_ATTENTION_BWD_DQ_DK_DV) return KW_OK;
   if (p->heads_kv > MOST_BLOCKS) {
     return refuse(r, "heads_kv is %lld; this kernel serves up to %d", (long long)p->heads_kv, MOST_BLOCKS);
   }
@@ -145,6 +145,23 @@ static kw_status check_part(struct reason r, const kw_attention_traits* t, const
   return check_packed(r, p, "v", &p->v);
 }
 
+/* Tensors of KW_OP_ATTENTION_DQ_DK_DV. */
+static kw_status check_gradients(struct reason r, const kw_attention_traits* t, const kw_attention_problem* p) {
+  TRY(check_scale(r, p));
+  TRY(check_grid(r, t, p));
+  if (p->batch > MOST_BLOCKS || p->heads_q > MOST_BLOCKS) {
+    return refuse(r, "%lld requests of %lld heads; this kernel serves up to %d of each", (long long)p->batch,
+                  (long long)p->heads_q, MOST_BLOCKS);
+  }
+  TRY(check_tensor(r, "q", &p->q, p->max_seqlen_q, p->dtype_q));
+  TRY(check_tensor(r, "k", &p->k, p->max_seqlen_k, p->dtype_kv));
+  TRY(check_tensor(r, "v", &p->v, p->max_seqlen_k, p->dtype_kv));
+  TRY(check_tensor(r, "d_o", &p->d_o, p->max_seqlen_q, p->dtype_o));
+  TRY(check_tensor(r, "dq", &p->dq, p->max_seqlen_q, p->dtype_q));
+  TRY(check_tensor(r, "dk", &p->dk, p->max_seqlen_k, p->dtype_kv));
+  return check_tensor(r, "dv", &p->dv, p->max_seqlen_k, p->dtype_kv);
+}
+
 kw_status kw_cuda_attention_supports(const kw_kernel* kernel, const kw_problem* problem, char* reason,
                                      size_t reason_bytes) {
   const kw_attention_traits* t = kernel->traits;
@@ -152,7 +169,9 @@ kw_status kw_cuda_attention_supports(const kw_kernel* kernel, const kw_problem* 
   const struct reason r = {reason, reason_bytes};
   TRY(kw_attention_traits_match(t, p, reason, reason_bytes));
   TRY(check_sizes(r, p));
-  if (p->batch == 0 || p->heads_q == 0 || p->max_seqlen_q == 0) return KW_OK;
+  if (p->batch == 0 || p->heads_q == 0) return KW_OK;
+  if (p->base.op == KW_OP_ATTENTION_DQ_DK_DV) return check_gradients(r, t, p);
+  if (p->max_seqlen_q == 0) return KW_OK;
   if (p->base.op == KW_OP_ATTENTION_PART) return check_part(r, t, p);
   return check_tensor(r, "o", &p->o, p->max_seqlen_q, p->dtype_o);
 }
@@ -196,8 +215,33 @@ static kw_status check_operands(const kw_attention_problem* p, const kw_attentio
   return p->sink && !args->sinks ? kw_cuda_fail(KW_INVALID_ARGUMENT, "sinks is null") : KW_OK;
 }
 
+static kw_status check_gradient_args(const kw_attention_problem* p, const kw_attention_args* args) {
+  const int queries = p->group ? p->total_q > 0 : p->max_seqlen_q > 0;
+  const int keys = p->group ? p->total_k > 0 : p->max_seqlen_k > 0;
+  TRY(check_pointer("q", args->q, queries));
+  TRY(check_pointer("d_o", args->d_o, queries));
+  TRY(check_pointer("dq", args->dq, queries));
+  TRY(check_lengths("lse", args->lse, queries));
+  TRY(check_lengths("d", args->d, queries));
+  TRY(check_pointer("k", args->k, keys));
+  TRY(check_pointer("v", args->v, keys));
+  TRY(check_pointer("dk", args->dk, keys));
+  TRY(check_pointer("dv", args->dv, keys));
+  TRY(check_lengths("cu_seqlens_q", args->cu_seqlens_q, p->group != 0));
+  TRY(check_lengths("cu_seqlens_k", args->cu_seqlens_k, p->group != 0));
+  return check_lengths("seqlens_k", args->seqlens_k, p->kv_lengths != 0);
+}
+
+static kw_status check_dot_args(const kw_attention_args* args) {
+  TRY(check_pointer("o", args->o, 1));
+  TRY(check_pointer("d_o", args->d_o, 1));
+  return check_lengths("d", args->d, 1);
+}
+
 kw_status kw_cuda_attention_check_args(const kw_attention_problem* p, const kw_attention_args* args) {
   TRY(check_size(args ? args->struct_size : 0, sizeof *args, args));
+  if (p->base.op == KW_OP_ATTENTION_DQ_DK_DV) return check_gradient_args(p, args);
+  if (p->base.op == KW_OP_ATTENTION_DOT) return check_dot_args(args);
   const int part = p->base.op == KW_OP_ATTENTION_PART, whole = !part || !p->leaves_splits;
   if (part) TRY(check_operands(p, args));
   TRY(check_pointer("o", args->o, whole));
