@@ -140,12 +140,12 @@ def show(line: Mapping[str, Any]) -> None:
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", type=Path, required=True)
+    parser.add_argument("--library", type=Path, nargs="+", required=True)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no further problem after so many")
     options = parser.parse_args()
-    found = list(kernels(options.library))
+    found = [kernel for library in options.library for kernel in kernels(library)]
     start, lines = time.monotonic(), []
     for shape in SHAPES:
         for causal in (False, True):
@@ -156,7 +156,7 @@ def main() -> None:
         ratios = [line["ratio"]["median"] for line in lines if line["hdim"] == hdim]
         print(f"d{hdim}: geometric mean {statistics.geometric_mean(ratios):.3f}, worst {min(ratios):.3f}")
     if options.out:
-        result = {"environment": environment(options.library.parent), "rounds": options.rounds, "forward": lines}
+        result = {"environment": environment(options.library[0].parent), "rounds": options.rounds, "forward": lines}
         options.out.write_text(json.dumps(result, indent=1) + "\n")
 
 

@@ -88,18 +88,18 @@ def backward(found: list[AttentionKernel], shape: tuple[int, ...], causal: bool,
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", type=Path, required=True)
+    parser.add_argument("--library", type=Path, nargs="+", required=True)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    found = list(kernels(options.library))
+    found = [kernel for library in options.library for kernel in kernels(library)]
     lines = []
     for shape in SHAPES:
         for causal in (False, True):
             lines.append(backward(found, shape, causal, options.rounds))
             print(lines[-1], flush=True)
     if options.out:
-        whole = {"environment": environment(options.library.parent), "backward": lines}
+        whole = {"environment": environment(options.library[0].parent), "backward": lines}
         options.out.write_text(json.dumps(whole, indent=1) + "\n")
 
 

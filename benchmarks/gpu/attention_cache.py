@@ -180,11 +180,11 @@ def text(line: dict[str, Any]) -> str:
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", type=Path, required=True)
+    parser.add_argument("--library", type=Path, nargs="+", required=True)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    found = list(kernels(options.library))
+    found = [kernel for library in options.library for kernel in kernels(library)]
     result: dict[str, Any] = {"decode": [], "prefill": [], "append": []}
     for batch, length in DECODE:
         result["decode"].append(decode(found, batch, length, options.rounds))
@@ -198,7 +198,7 @@ def main() -> None:
         print("append", text(result["append"][-1]), flush=True)
     if options.out:
         options.out.write_text(
-            json.dumps({"environment": environment(options.library.parent), **result}, indent=1) + "\n"
+            json.dumps({"environment": environment(options.library[0].parent), **result}, indent=1) + "\n"
         )
 
 

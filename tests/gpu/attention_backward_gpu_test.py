@@ -58,6 +58,7 @@ def computed(kernel: AttentionKernel, case: Case, seed: int) -> tuple[Operands, 
     for name, tensor in (("d_o", d_o), ("dq", dq), ("dk", dk), ("dv", dv)):
         setattr(asked, name, strides(tensor, order))
         setattr(args, name, tensor.data_ptr())
+    args.lse = x.lse.data_ptr()
     asked.op, args.d = DOT, d.data_ptr()
     dot = next(one for one in ALL if one.descriptor.op == DOT and not one.supports(asked))
     run(dot, asked, args)

@@ -94,7 +94,8 @@ def _variant(spec: AttentionSpec) -> Mapping[str, str | int]:
         "lses": _flag(spec.lse),
         "sinks": _flag(spec.sink),
         "dropouts": _flag(spec.dropout),
-        "soft_caps": _soft_caps(spec),
+        # Specs of backward kernels do not say it: they look at run time.
+        "soft_caps": _flag(spec.logits_soft_cap or spec.family is Family.BWD_DQ_DK_DV),
         "page_tables": _serves(_tables(spec)),
         "page_size": spec.page_size,
         "max_splits": 4096 if splits else 1,
@@ -103,11 +104,6 @@ def _variant(spec: AttentionSpec) -> Mapping[str, str | int]:
         "ropes": _serves(dict.fromkeys((ROPES[Rope.NONE], ROPES[spec.rope]))),
         "selection_rank": spec.selection_rank,
     }
-
-
-def _soft_caps(spec: AttentionSpec) -> str:
-    """Backward kernels, whose specs do not say it, look at run time."""
-    return "KW_SERVES_BOTH" if spec.family is Family.BWD_DQ_DK_DV else _serves("1" if spec.logits_soft_cap else "0")
 
 
 def _tables(spec: AttentionSpec) -> tuple[str, ...]:

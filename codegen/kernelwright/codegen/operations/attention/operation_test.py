@@ -8,7 +8,7 @@ from kernelwright import arch as archs
 from kernelwright.codegen.backends.registry import backend_for
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import operation
-from kernelwright.codegen.operations.attention import ck_tile, cutlass
+from kernelwright.codegen.operations.attention import ck_tile
 from kernelwright.codegen.operations.attention.kinds import Bias, Family
 from kernelwright.codegen.planning.compile_plan import compile_plan
 from kernelwright.codegen.selecting.filters import apply_filter
@@ -41,15 +41,15 @@ def test_families_without_products_need_no_matrix_instructions() -> None:
 
 
 @pytest.mark.parametrize("name", archs.names())
-def test_libraries_are_refused(name: str) -> None:
+def test_libraries_of_amd_gpus_are_refused(name: str) -> None:
     arch = archs.load(name)
     for made in expand_set("fmha_essential", arch).kernels:
-        assert ATTENTION.seconds(made, arch) > 0 and ATTENTION.features(made.spec, arch) == ()
-        if arch.backend == "cutlass" and made.spec.family in cutlass.SOURCES_OF and made.spec.bias is Bias.NONE:  # type: ignore[attr-defined]
-            plan = compile_plan("attention", arch, [made], backend_for(arch, {}))
-            assert {"flashinfer", "flashinfer_edited"} <= {tree for action in plan.actions for tree in action.trees}
+        assert ATTENTION.seconds(made, arch) > 0
+        if arch.backend in ("cpu", "cutlass"):
+            assert compile_plan("attention", arch, [made], backend_for(arch, {})).actions
             continue
-        with pytest.raises(SpecError, match=r"no \w+ kernel (with bias \w+ )?is built for the backend"):
+        assert ATTENTION.features(made.spec, arch) == ()
+        with pytest.raises(SpecError, match="no attention kernel is built for the backend"):
             compile_plan("attention", arch, [made], backend_for(arch, {}))
 
 

@@ -121,7 +121,7 @@ template <class Element>
 struct attention_lines {
   static constexpr attention_kernel kernel(uint32_t required_features, attention_variant v) {
     attention_kernel k = common_attention<Element>(required_features, v);
-    k.lines = v.family == KW_ATTENTION_BWD_DOT_DO_O           ? &dot_lines<Element>
+    k.lines = v.family == KW_ATTENTION_BWD_DOT_DO_O          ? &dot_lines<Element>
               : v.family == KW_ATTENTION_FWD_SPLITKV_COMBINE ? &combine_lines<Element>
                                                              : &convert_lines<Element>;
     return k;

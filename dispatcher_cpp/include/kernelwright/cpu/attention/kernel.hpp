@@ -24,10 +24,10 @@ struct dropout_row {
 
 // What the scores of a problem have in common.
 struct score_rules {
-  float alpha;        // times Q K^T
-  float cap;          // of soft caps: alpha is divided by it, and tanh multiplied
-  uint64_t seed;      // of dropout
-  uint32_t keeps;     // bytes up to it are kept
+  float alpha;           // times Q K^T
+  float cap;             // of soft caps: alpha is divided by it, and tanh multiplied
+  uint64_t seed;         // of dropout
+  uint32_t keeps;        // bytes up to it are kept
   bool dropout, biased;  // is there a dropout, an elementwise bias?
 };
 
@@ -109,20 +109,20 @@ constexpr int64_t kMaxRotary = 1024;
 struct gradient_call {
   const score_rules* rules;
   const row_block* rows;
-  int64_t first, count;         // keys
+  int64_t first, count;  // keys
   int64_t hdim_q, hdim_v;
-  float scale, kept_factor;     // of Q K^T; 1 / (1 - dropout_p)
-  const float *k, *v;           // panels of MR keys
-  const float* k_columns;       // panels of MR elements of K's rows
-  const float *q, *d_o;         // panels of NR rows
+  float scale, kept_factor;              // of Q K^T; 1 / (1 - dropout_p)
+  const float *k, *v;                    // panels of MR keys
+  const float* k_columns;                // panels of MR elements of K's rows
+  const float *q, *d_o;                  // panels of NR rows
   const float *q_columns, *d_o_columns;  // panels of NR elements of rows
   float *scores, *slopes, *factors;      // NR x count each
-  float* packed;                // panels of MR keys of NR values
-  uint16_t* narrow;             // NR x count, where products take pairs
-  float* turned;                // hdim_q x NR
-  float *dk, *dv;               // sums, count x hdim in whole vectors; null = not wanted
-  float** dq;                   // sums of each row; null = not wanted
-  void** dbias;                 // rows of all keys; null = not wanted
+  float* packed;                         // panels of MR keys of NR values
+  uint16_t* narrow;                      // NR x count, where products take pairs
+  float* turned;                         // hdim_q x NR
+  float *dk, *dv;                        // sums, count x hdim in whole vectors; null = not wanted
+  float** dq;                            // sums of each row; null = not wanted
+  void** dbias;                          // rows of all keys; null = not wanted
 };
 
 using line_function = void (*)(const line_call&);
@@ -137,16 +137,16 @@ struct attention_kernel {
   kw_attention_traits traits;
   uint32_t required_features;
   uint32_t input_bytes, output_bytes, bias_bytes;
-  int64_t mr, nr, lanes, depth;           // rows and columns of a register block; values of K in a unit
-  pack_function pack_q, pack_k, pack_v;   // to panels of NR rows; of MR keys; of MR elements
+  int64_t mr, nr, lanes, depth;          // rows and columns of a register block; values of K in a unit
+  pack_function pack_q, pack_k, pack_v;  // to panels of NR rows; of MR keys; of MR elements
   widen_function widen;
   attend_function attend;
   few_function few;
   finish_rows_function finish, finish_few;
   pack_function pack_columns;  // of the backward pass: to panels of NR elements of rows
   gradient_function gradients;
-  line_function lines;      // of families without products; of the backward pass: sums to elements
-  rotate_function rotate;   // of append
+  line_function lines;     // of families without products; of the backward pass: sums to elements
+  rotate_function rotate;  // of append
 };
 
 }  // namespace kernelwright::cpu

@@ -114,6 +114,18 @@ CASES: tuple[tuple[str, str, Mapping[str, Any], Mapping[str, Any]], ...] = (
     ("ck_tile.attention_features", "gfx942", PREFILL, {"kv_memory_layout": "vectorized"}),
     ("ck_tile.attention_trload_features", "gfx950", TRLOAD, {"dropout": True}),
     ("ck_tile.attention_trload_features", "gfx950", TRLOAD, {"bias": "alibi"}),
+    ("attention_cpu.register_block", "x86_64_v4", FWD, {"warp_tile": (48, 8, 1, 16, 8, 1)}),
+    ("attention_cpu.depth", "x86_64_v4", FWD, {"warp_tile": (48, 8, 3, 48, 8, 3)}),
+    ("attention_cpu.depth", "x86_64_v4", FWD, {"warp_tile": (48, 1, 2, 48, 1, 2)}),
+    ("attention_cpu.vectors", "x86_64_v4", FWD, {"warp_tile": (24, 8, 1, 24, 8, 1)}),
+    ("attention_cpu.registers", "x86_64_v3", FWD, {"warp_tile": (24, 8, 1, 24, 8, 1)}),
+    ("attention_cpu.registers", "x86_64_v4", BWD, {"warp_tile": (48, 16, 1, 48, 16, 1, 48, 16, 1)}),
+    ("attention_cpu.caches", "x86_64_v4", FWD, {"tile": (96, 1536, 128, 128, 1536, 128)}),
+    ("attention_cpu.caches", "x86_64_v3", BWD, {"bwd_tile": (24, 768, 128, 24, 128, 24, 768, 128, 128)}),
+    ("attention_cpu.features", "x86_64_v4", FWD, {"pad": {"s": False, "sk": True, "d": True, "dv": True}}),
+    ("attention_cpu.features", "x86_64_v4", PREFILL, {"kv_memory_layout": "vectorized"}),
+    ("attention_cpu.features", "x86_64_v4", {**BWD, "dropout": True}, {"store_randval": True}),
+    ("attention_cpu.features", "x86_64_v4", FWD, {"skip_min_seqlen_q": True}),
 )
 
 

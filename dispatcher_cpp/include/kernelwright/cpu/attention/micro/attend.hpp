@@ -61,7 +61,13 @@ class attender {
                           *call.rules);
         }
       }
-      for (int v = 0; v < vectors; ++v) masked ? soften<true>(v) : soften<false>(v);
+      for (int v = 0; v < vectors; ++v) {
+        if (Features::kCap && call.rules->cap != 0) {
+          masked ? soften<true, true>(v) : soften<false, true>(v);
+        } else {
+          masked ? soften<true, false>(v) : soften<false, false>(v);
+        }
+      }
       if constexpr (Operation::kDepth == 2) pair_up_panel<NR>(call.scores, vectors, end - begin);
       add_values();
     }
@@ -84,19 +90,19 @@ class attender {
     }
 
     // The scores of one vector of rows become powers of two below the largest; what was summed before is scaled down.
-    template <bool Masked>
+    template <bool Masked, bool Capped>
     void soften(int v) const {
       const int64_t lane = row + v * kLanes, count = end - begin;
       float* const scores = call.scores + v * kLanes;
       const vec old = load(rows.top + lane);
       vec top = old;
-      if constexpr (Features::kPlain && !Masked) {
+      if constexpr (!Masked && !Capped && !Features::kAlibi) {
         for (int64_t j = 0; j < count; ++j) top = larger_of(top, load(scores + j * NR));
       } else {
         const score_place at = score_place::of_rows(rows, lane);
         vec key = broadcast(static_cast<float>(call.keys.first + begin));
         for (int64_t j = 0; j < count; ++j, key = add(key, broadcast(1.0f))) {
-          const vec s = scored<Features, Masked>(load(scores + j * NR), key, at, *call.rules);
+          const vec s = scored<Features, Masked, Capped>(load(scores + j * NR), key, at, *call.rules);
           store(scores + j * NR, s);
           top = larger_of(top, s);
         }
@@ -136,7 +142,7 @@ class attender {
         b.steps = divide_up(end - begin, Operation::kDepth);
         b.a = call.keys.v + i / MR * stride + begin / Operation::kDepth * MR;
         b.b = call.scores;
-            b.to.d = call.scores;  // is not written
+        b.to.d = call.scores;  // is not written
         b.partial = partial() + i * NR;
         product::multiply(b);
       }

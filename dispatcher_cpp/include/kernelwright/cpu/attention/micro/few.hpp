@@ -46,7 +46,9 @@ class few_attender {
         dropout_factors(factors(call), width, 1, call.rows->dropout, rows, call.first, call.count, *call.rules);
       }
     }
-    for (int64_t row = 0; row < rows; ++row) soften(call, row);
+    for (int64_t row = 0; row < rows; ++row) {
+      Features::kCap&& call.rules->cap != 0 ? soften<true>(call, row) : soften<false>(call, row);
+    }
     for (int64_t row = 0; row < rows; row += kMaxVectors) {
       skinny_block s = {};
       s.vectors = call.scores + row * width;
@@ -70,6 +72,7 @@ class few_attender {
 
   static float* factors(const few_call& call) { return call.scores + kFewRows * round_up(call.count, kLanes); }
 
+  template <bool Capped>
   static void soften(const few_call& call, int64_t row) {
     const row_block& rows = *call.rows;
     const int64_t width = round_up(call.count, kLanes);
@@ -86,7 +89,7 @@ class few_attender {
           s = fma(Element::load_first(bias, smaller(call.count - j, kLanes)), broadcast(kLog2E), s);
         }
       }
-      s = scored<Features, true>(s, key, at, *call.rules);
+      s = scored<Features, true, Capped>(s, key, at, *call.rules);
       s = if_negative(sub(last, key), broadcast(-__builtin_inff()), s);
       store(scores + j, s);
       top = larger_of(top, s);

@@ -26,7 +26,8 @@ class gradients {
     }
     const auto base = static_cast<float>(call.first), count = static_cast<float>(call.count);
     const int64_t begin = low > base ? static_cast<int64_t>(low - base < count ? low - base : count) / MR * MR : 0;
-    const int64_t end = high - base < count - 1 ? (high < base ? 0 : static_cast<int64_t>(high - base) + 1) : call.count;
+    const int64_t end =
+        high - base < count - 1 ? (high < base ? 0 : static_cast<int64_t>(high - base) + 1) : call.count;
     if (begin < end) gradients(call, begin, end).run();
   }
 
@@ -40,7 +41,10 @@ class gradients {
   int64_t begin_, count_, vectors_;
 
   gradients(const gradient_call& call, int64_t begin, int64_t end)
-      : call_(call), rows_(*call.rows), begin_(begin), count_(end - begin),
+      : call_(call),
+        rows_(*call.rows),
+        begin_(begin),
+        count_(end - begin),
         vectors_(divide_up(call.rows->rows, kLanes)) {}
 
   void run() const {
@@ -101,7 +105,7 @@ class gradients {
         rise = fma(sub(zero(), s), s, rise);
         s = mul(s, broadcast(call_.rules->cap));
       }
-      s = scored<Features, true>(s, key, at, *call_.rules);
+      s = scored<Features, true, false>(s, key, at, *call_.rules);
       const vec p = power_of_two(sub(s, lse));
       vec dp = load(slope), used = p;
       if constexpr (Dropout) {

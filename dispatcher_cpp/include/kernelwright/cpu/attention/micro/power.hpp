@@ -11,8 +11,8 @@ namespace {
 constexpr float kLog2E = 1.44269504088896341f;
 constexpr double kLn2 = 0.69314718055994530942;
 
-// 2^x for x <= 0; exactly 0 at -inf, and NaN stays NaN. The polynomial is 2^f of the rest f after rounding x, |f| <= 0.5:
-// fitted to the least relative error, which is 1.1e-7 with coefficients in fp32.
+// 2^x for x <= 0; exactly 0 at -inf, and NaN stays NaN. The polynomial is 2^f of the rest f after rounding x, |f| <=
+// 0.5: fitted to the least relative error, which is 1.1e-7 with coefficients in fp32.
 KW_CPU_INLINE vec power_of_two(vec x) {
 #if defined(__AVX512F__)
   // What is left after rounding, and 0 of an infinity.
@@ -27,8 +27,8 @@ KW_CPU_INLINE vec power_of_two(vec x) {
                n);
 }
 
-// The logarithm to base 2 of a number above 0; -inf of 0. Artanh's series of (m - 1) / (m + 1) with m within a factor of
-// sqrt(2) of 1: eight terms leave 1e-14.
+// The logarithm to base 2 of a number above 0; -inf of 0. Artanh's series of (m - 1) / (m + 1) with m within a factor
+// of sqrt(2) of 1: eight terms leave 1e-14.
 inline double logarithm(double x) {
   if (x == 0) return -__builtin_inf();
   uint64_t word = 0;

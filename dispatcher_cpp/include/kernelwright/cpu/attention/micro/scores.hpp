@@ -9,12 +9,11 @@
 namespace kernelwright::cpu {
 namespace {
 
-// What a kernel's scores may have; Bias is a kw_attention_bias.
+// What a kernel's scores may have; Bias is a kw_attention_bias. Problems that lack some of it are served too.
 template <bool Cap, int Bias, bool Dropout>
 struct score_features {
   static constexpr bool kCap = Cap, kDropout = Dropout, kElementwise = Bias == KW_BIAS_ELEMENTWISE;
   static constexpr bool kAlibi = Bias == KW_BIAS_ALIBI;
-  static constexpr bool kPlain = !Cap && !kAlibi;
 };
 
 // What one vector of scores needs to know: of rows, and of keys.
@@ -32,16 +31,10 @@ struct score_place {
   }
 };
 
-template <class Features>
-KW_CPU_INLINE vec capped(vec s, const score_rules& rules) {
-  if constexpr (Features::kCap) s = mul(tanh::apply(s), broadcast(rules.cap));
-  return s;
-}
-
 // Without an elementwise bias, which lies in memory in another order; `key` is the number of each lane's key.
-template <class Features, bool Masked>
+template <class Features, bool Masked, bool Capped>
 KW_CPU_INLINE vec scored(vec s, vec key, const score_place& at, const score_rules& rules) {
-  s = capped<Features>(s, rules);
+  if constexpr (Capped) s = mul(tanh::apply(s), broadcast(rules.cap));
   if constexpr (Features::kAlibi) s = fma(magnitude(sub(at.place, key)), sub(zero(), at.slope), s);
   if constexpr (Masked) {
     const vec inside = smaller_of(sub(key, at.low), sub(at.high, key));

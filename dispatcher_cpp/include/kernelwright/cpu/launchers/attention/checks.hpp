@@ -176,8 +176,7 @@ inline kw_status check_append_places(const kw_append_problem& p, const kw_append
                   static_cast<long long>(p.capacity));
     if (p.rope != KW_ROPE_NONE && last > p.rotary_places)
       return fail(KW_INVALID_ARGUMENT, nullptr, 0, "request %lld reaches place %lld; cos and sin have %lld",
-                  static_cast<long long>(b), static_cast<long long>(last - 1),
-                  static_cast<long long>(p.rotary_places));
+                  static_cast<long long>(b), static_cast<long long>(last - 1), static_cast<long long>(p.rotary_places));
   }
   return KW_OK;
 }

@@ -18,8 +18,8 @@ struct gradient_memory {
 struct gradient_plan {
   kw_attention_problem problem;
   uint32_t threads;
-  bool fused;         // does a task compute all gradients of a unit? Else dK and dV, and dQ, have tasks of their own
-  int64_t units;      // requests times heads of K and V
+  bool fused;     // does a task compute all gradients of a unit? Else dK and dV, and dQ, have tasks of their own
+  int64_t units;  // requests times heads of K and V
   int64_t key_blocks, row_tasks;  // most of a unit
   gradient_memory own;
   uint64_t workspace_bytes;

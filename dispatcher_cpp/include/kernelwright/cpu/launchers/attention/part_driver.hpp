@@ -122,8 +122,7 @@ class part_job {
         rows.lse[i] = args_.lse_splits + number;
         continue;
       }
-      const int64_t offset =
-          row_offset(problem_.o, problem_.group != 0 ? 0 : r.number, head, r.first_query + query);
+      const int64_t offset = row_offset(problem_.o, problem_.group != 0 ? 0 : r.number, head, r.first_query + query);
       rows.o[i] = static_cast<char*>(args_.o) + offset * kernel_.output_bytes;
       rows.lse[i] = problem_.lse != 0 ? args_.lse + number : nullptr;
     }

@@ -20,10 +20,10 @@ struct part_memory {
 struct part_plan {
   kw_attention_problem problem;
   uint32_t threads;
-  bool shared;            // are K and V packed once for all blocks of rows?
-  int64_t units, blocks;  // requests times heads of K and V; most blocks of rows of a unit
-  int64_t key_blocks;     // most of a unit
-  int64_t chunk;          // units that are packed at a time
+  bool shared;                   // are K and V packed once for all blocks of rows?
+  int64_t units, blocks;         // requests times heads of K and V; most blocks of rows of a unit
+  int64_t key_blocks;            // most of a unit
+  int64_t chunk;                 // units that are packed at a time
   int64_t k_units, block_units;  // of packed K, and of packed K and V, of a block of keys
   part_memory own;
   uint64_t private_offset, workspace_bytes;
@@ -74,7 +74,8 @@ inline part_plan make_part_plan(const attention_kernel& k, const kw_attention_pr
   const int64_t tasks = plan.units * plan.blocks * larger(p.num_splits, 1);
   const double work = static_cast<double>(tasks) * static_cast<double>(p.max_seqlen_k * (p.hdim_q + p.hdim_v)) *
                       static_cast<double>(smaller(k.traits.tile_m0, p.max_seqlen_q * group));
-  plan.threads = static_cast<uint32_t>(larger(1, smaller(threads_for(work / kMultiplicationsPerThread, threads), tasks)));
+  plan.threads =
+      static_cast<uint32_t>(larger(1, smaller(threads_for(work / kMultiplicationsPerThread, threads), tasks)));
   if (plan.shared) {
     const int64_t unit_bytes = larger(1, plan.key_blocks) * plan.block_units * 4;
     const int64_t busy = divide_up(kTasksPerThread * plan.threads, larger(1, plan.blocks));

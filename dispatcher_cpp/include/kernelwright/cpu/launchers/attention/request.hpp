@@ -71,7 +71,11 @@ class key_source {
  public:
   key_source(const kw_attention_problem& p, const kw_attention_args& args, const void* cache,
              const kw_attention_strides& strides, int64_t hdim, int64_t element_bytes)
-      : p_(p), args_(args), cache_(static_cast<const char*>(cache)), strides_(strides), hdim_(hdim),
+      : p_(p),
+        args_(args),
+        cache_(static_cast<const char*>(cache)),
+        strides_(strides),
+        hdim_(hdim),
         bytes_(element_bytes) {}
 
   // `own` has room for `count` rows.
@@ -94,8 +98,8 @@ class key_source {
 
  private:
   const char* in_page(const request& r, int64_t head, int64_t key) const {
-    const int64_t entry = p_.page_table == KW_PAGES_BLOCK ? r.number * p_.page_table_stride
-                                                          : int64_t{args_.page_indptr[r.number]};
+    const int64_t entry =
+        p_.page_table == KW_PAGES_BLOCK ? r.number * p_.page_table_stride : int64_t{args_.page_indptr[r.number]};
     const int64_t page = args_.page_table[entry + key / p_.page_size];
     return cache_ + row_offset(strides_, page, head, key % p_.page_size) * bytes_;
   }

@@ -110,13 +110,14 @@ struct forward {
       if (threadIdx.x % 32 == 0) shared.next_read.arrive();
       if (t.request < 0) break;
       const span keys_of = span_of(p, t);
+      const float sink = p.numbers.sinks ? p.numbers.sinks[t.head] : -flashinfer::math::inf;
       if (keys_of.last < 0) {
-        p.out.template store_nothing<element, M, Config::hdim_v, consumers>(t, thread);
+        p.out.template store_nothing<element, M, Config::hdim_v, consumers>(t, thread, sink);
         continue;
       }
       Tensor sums = partition_fragment_C(multiply, select<0, 1>(typename traits::TileShape_PDV{}));
-      const float sink = p.numbers.sinks ? p.numbers.sinks[t.head] * flashinfer::math::log2e : -flashinfer::math::inf;
-      softmax<2 * (2 * M / consumers)> rows(Config::soft_cap ? p.numbers.soft_cap : p.numbers.scale, sink);
+      softmax<2 * (2 * M / consumers)> rows(Config::soft_cap ? p.numbers.soft_cap : p.numbers.scale,
+                                            sink * flashinfer::math::log2e);
       scores<Config::soft_cap> change{p.numbers.cap_scale};
       // The loop hides keys beyond query + 1 + kv_len - qo_len: with this qo_len it is the band's edge.
       flashinfer::mma_f16<traits, Config::windowed, Config::bounded, false, turns>(

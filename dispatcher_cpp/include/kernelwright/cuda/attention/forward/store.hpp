@@ -15,9 +15,9 @@ struct output {
     return lse + t.request * lse_request + t.head * lse_head + t.q.start;
   }
 
-  // Of a tile whose queries see no key: O = 0, LSE = -inf.
+  // Of a tile whose queries see no key: O = 0, and LSE is that of the sink, or -inf.
   template <class Element, int M, int HDim, int Threads>
-  CUTLASS_DEVICE void store_nothing(tile const& t, int thread) const {
+  CUTLASS_DEVICE void store_nothing(tile const& t, int thread, float sink) const {
     constexpr int vector = 16 / sizeof(Element), vectors = HDim / vector;
     const int first = t.index * M, count = cutlass::fast_min(M, t.q.count - first);
     auto* const to =
@@ -26,7 +26,7 @@ struct output {
       *reinterpret_cast<uint4*>(to + i / vectors * row + i % vectors * vector) = uint4{};
     }
     if (lse == nullptr) return;
-    for (int i = thread; i < count; i += Threads) lse_of(t)[first + i] = -flashinfer::math::inf;
+    for (int i = thread; i < count; i += Threads) lse_of(t)[first + i] = sink;
   }
 
   template <class Traits, class Sums, class Lse, class Storage, class Multiply>

@@ -1,0 +1,77 @@
+"""C++ symbols of CPU kernels: every member that the rules allow has one, and the header instantiates it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kernelwright import arch as archs
+from kernelwright.codegen.operations.attention import cpu
+from kernelwright.codegen.operations.attention.kinds import Bias, Family, KvLookupTable, Rope
+from kernelwright.codegen.operations.attention.spec import attention_spec
+from kernelwright.codegen.planning.render import render_kernel
+from kernelwright.codegen.selecting.sets import expand_set
+from kernelwright.codegen.selecting.specs import parse_kernel
+
+FWD = {"op": "attention", "family": "fwd", "dtype": "bf16", "hdim": 128}
+
+
+def found(arch: str = "x86_64_v4", **fields: Any) -> dict[str, Any]:
+    return dict(cpu.context(parse_kernel({**FWD, **fields}, archs.load(arch))))
+
+
+def test_every_word_has_a_symbol() -> None:
+    assert set(cpu.BIASES) == set(Bias) and set(cpu.ROPES) == set(Rope) and set(cpu.TABLES) == set(KvLookupTable)
+    section = {dtype for dtype, _ in cpu.OPERATIONS}
+    assert section == set(cpu.ELEMENTS)
+
+
+@pytest.mark.parametrize("name", ["x86_64_v3", "x86_64_v4"])
+def test_shipped_kernels_render(name: str) -> None:
+    arch = archs.load(name)
+    for kernel in expand_set("fmha_essential", arch).kernels:
+        (header,) = render_kernel(kernel, arch, "cpu")
+        assert "attention_" in header.text and len(header.text.splitlines()) <= 60
+
+
+def test_kernels_of_every_family_have_a_type() -> None:
+    arch = archs.load("x86_64_v3")
+    types = {}
+    for kernel in expand_set("fmha_all", arch).kernels:
+        spec = attention_spec(kernel)
+        types[spec.family] = str(cpu.context(kernel)["kernel_type"]).partition("<")[0]
+    assert types.keys() == set(Family)
+    assert types[Family.FWD] == types[Family.BATCH_PREFILL] == "attention_part"
+    assert types[Family.BWD_DQ_DK_DV] == "attention_gradients"
+    assert types[Family.FWD_APPENDKV] == "attention_append"
+    assert types[Family.FWD_SPLITKV_COMBINE] == types[Family.BWD_DOT_DO_O] == "attention_lines"
+
+
+def test_dot_products_need_a_feature() -> None:
+    made = found(warp_tile=[48, 8, 2, 48, 8, 2])
+    assert made["kernel_type"].startswith("attention_part<bf16_dot, score_features<false, KW_BIAS_NONE, false>")
+    assert (made["features"], made["required_features"]) == ("avx512_bf16", "kAvx512Bf16")
+    assert (found()["features"], found()["required_features"]) == ("", "kNoFeature")
+
+
+def test_a_kernel_serves_what_lacks_its_features() -> None:
+    plain, full = found()["variant"], found(mask="generic", bias="alibi", lse=True, group=True)["variant"]
+    assert (plain["masks"], plain["lses"], plain["groups"]) == ("KW_SERVES(KW_MASK_NONE)", *["KW_SERVES(0)"] * 2)
+    assert (full["masks"], full["lses"], full["groups"]) == ("KW_SERVES(KW_MASK_GENERIC)", *["KW_SERVES_BOTH"] * 2)
+    assert full["biases"] == "KW_SERVES(KW_BIAS_NONE) | KW_SERVES(KW_BIAS_ALIBI)"
+    backward = found(family="bwd_dq_dk_dv")["variant"]
+    assert backward["soft_caps"] == "KW_SERVES_BOTH"
+
+
+def test_where_k_and_v_may_be() -> None:
+    def tables(**fields: Any) -> str:
+        return str(found(**fields)["variant"]["page_tables"])
+
+    none, block, pages = (f"KW_SERVES(KW_PAGES_{name})" for name in ("NONE", "BLOCK", "LIST"))
+    assert tables() == tables(family="fwd_splitkv") == none
+    assert tables(family="fwd_splitkv", paged_kv=True) == f"{none} | {block} | {pages}"
+    assert tables(family="fwd_pagedkv") == f"{block} | {pages}"
+    assert tables(family="batch_prefill", kv_lookup_table="vllm") == block
+    assert tables(family="batch_prefill", kv_lookup_table="sglang") == pages
+    assert tables(family="fwd_appendkv", paged_kv=True) == f"{none} | {block}"

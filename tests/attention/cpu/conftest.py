@@ -1,0 +1,65 @@
+"""The libraries of CPU kernels of attention that tests need, built once by the local executor."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kernelwright.codegen.backends.registry import DEFAULT_TOOLCHAINS
+from kernelwright.codegen.building.build import build_libraries, read_tree_roots
+from kernelwright.codegen.building.execute import LocalExecutor
+from kernelwright.codegen.selecting.selection import load_archs, select
+from kernelwright.dispatch import ArchMismatchError, Dispatcher, KernelLibrary
+from kernelwright.dispatch.testdata import mocks
+
+# A level's own dtypes: fp32 on both, fp16 with AVX2, bf16 with dot products; on request everything on both.
+DTYPES = {"x86_64_v3": ("fp32", "fp16"), "x86_64_v4": ("fp32", "bf16")}
+EVERY = bool(os.environ.get("KERNELWRIGHT_EVERY"))
+CASES = [
+    (arch, dtype)
+    for arch, some in DTYPES.items()
+    for dtype in (("fp32", "fp16", "bf16") if EVERY else some)
+]  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, KernelLibrary]:
+    """By architecture; those that this machine cannot load are here too."""
+    mocks.native_library()
+    named = os.environ.get("KERNELWRIGHT_TEST_CACHE")
+    cache = Path(named) if named else tmp_path_factory.mktemp("cache")
+    executor = LocalExecutor(read_tree_roots(os.environ["KERNELWRIGHT_TREES"]), cache, jobs=os.cpu_count() or 1)
+    out, known, loaded = tmp_path_factory.mktemp("attention"), load_archs(), {}
+    for arch in DTYPES:
+        dtypes = tuple(dtype for name, dtype in CASES if name == arch)
+        selections = select("set", "fmha_essential", [arch], known, f"c.dtype in {dtypes}")
+        (manifest,) = build_libraries(f"attention_{arch}", selections, DEFAULT_TOOLCHAINS, executor, out / arch)
+        loaded[arch] = KernelLibrary.load(manifest.parent)
+    return loaded
+
+
+@pytest.fixture(scope="session", params=DTYPES)
+def dispatcher(request: pytest.FixtureRequest, libraries: dict[str, KernelLibrary]) -> Iterator[Dispatcher]:
+    """A dispatcher of one architecture's kernels."""
+    yield from made(libraries, request.param)
+
+
+@pytest.fixture(scope="session", params=CASES, ids="-".join)
+def typed(request: pytest.FixtureRequest, libraries: dict[str, KernelLibrary]) -> Iterator[tuple[Dispatcher, str]]:
+    """The same with each dtype that it was built for."""
+    arch, dtype = request.param
+    for one in made(libraries, arch):
+        yield one, dtype
+
+
+def made(libraries: dict[str, KernelLibrary], arch: str) -> Iterator[Dispatcher]:
+    """A dispatcher, whose threads are again all afterwards; skips on processors without the level."""
+    try:
+        one = Dispatcher(libraries[arch])
+    except ArchMismatchError as error:
+        pytest.skip(str(error))
+    yield one
+    one.set_num_threads(0)
