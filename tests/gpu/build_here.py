@@ -2,7 +2,8 @@
 
 ``python3 tests/gpu/build_here.py --cutlass FOLDER`` builds tests/gpu/kernels.json into .gpu/sm_90a; with ``--members
 N`` a seeded sample of N members of the preselected sets into .gpu/members, where those that do not compile are left out
-and listed. FOLDER is where the nvidia-cutlass wheel is unpacked or installed. Needs no GPU.
+and listed; with ``--flashinfer OTHER`` tests/gpu/attention_kernels.json into .gpu/attention. FOLDER is where the
+nvidia-cutlass wheel is unpacked or installed, OTHER the same of flashinfer-python. Needs no GPU.
 """
 
 from __future__ import annotations
@@ -78,9 +79,11 @@ def sample(count: int, seed: int = 0) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def build(specs: list[dict[str, Any]], tools: Mapping[str, Any], roots: Mapping[str, Path], jobs: int) -> KernelLibrary:
+def build(
+    specs: list[dict[str, Any]], tools: Mapping[str, Any], roots: Mapping[str, Path], jobs: int, name: str = "gemm"
+) -> KernelLibrary:
     """The library of the specs; BuildFailedError with everything that did not compile."""
-    registry = Registry(DEVICE, name="gemm", cache=ROOT / ".gpu" / "cache", toolchains=tools, trees=roots)
+    registry = Registry(DEVICE, name=name, cache=ROOT / ".gpu" / "cache", toolchains=tools, trees=roots)
     for spec in specs:
         registry.add(spec)
     return registry.build(jobs, memory_mb=jobs * 3300, progress=False)
@@ -105,6 +108,7 @@ def main() -> int:
     parser.add_argument("--cuda", type=Path, default=Path("/usr/local/cuda"))
     parser.add_argument("--gcc", default="/usr/bin/gcc")
     parser.add_argument("--members", type=int, help="a sample of so many members instead")
+    parser.add_argument("--flashinfer", type=Path, help="attention instead; where FlashInfer is")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     options = parser.parse_args()
     start = time.monotonic()
@@ -112,10 +116,14 @@ def main() -> int:
     roots = trees(options.cutlass.resolve(), options.cuda.resolve(), ROOT / ".gpu" / "trees")
     more: dict[str, Any] = {"tools": tools, "roots": roots, "jobs": options.jobs}
     specs = json.loads(Path(__file__).with_name("kernels.json").read_text())
+    folder = ROOT / ".gpu" / ARCH
     if options.members is not None:
-        specs = sample(options.members)
+        specs, folder = sample(options.members), ROOT / ".gpu" / "members"
+    if options.flashinfer is not None:
+        specs = json.loads(Path(__file__).with_name("attention_kernels.json").read_text())
+        folder = ROOT / ".gpu" / "attention"
+        roots["flashinfer"], more["name"] = options.flashinfer.resolve(), "attention"
     library, failures = build_what_compiles(specs, **more)
-    folder = ROOT / ".gpu" / (ARCH if options.members is None else "members")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "failures.json").write_text(json.dumps(failures, indent=1) + "\n")
     for file in library.manifest.path.parent.iterdir():
