@@ -157,6 +157,8 @@ def _dot_traits(spec: AttentionSpec) -> Mapping[str, object]:
 
 _MOST_SPLITS_LOG2 = 12
 _PAGE_PART = 8  # least_page_part of pages.hpp
+# Features that no kernel has.
+_NOWHERE = ("dropout", "dbias", "store_randval", "skip_min_seqlen_q", "static_quant")
 _TWO_BLOCKS_HDIM = 128  # three stages of four warps take 96 KB of shared memory
 _APPEND = ("kw_cuda_append_plan", "kw_cuda_append_supports", "kw_cuda_append_plan_problem")
 _ATTENTION = ("kw_cuda_attention_plan", "kw_cuda_attention_supports", "kw_cuda_attention_plan_problem")
@@ -203,10 +205,12 @@ def _check_built(spec: AttentionSpec) -> None:
         raise SpecError(
             f"page_size {spec.page_size} is no multiple of {_PAGE_PART}: {why}; use 0 (any such size) or 16"
         )
+    built = "is built for the backend 'cutlass' so far"
     if spec.bias is not Bias.NONE:
-        raise SpecError(
-            f"no {spec.family} kernel with bias {spec.bias} is built for the backend 'cutlass' so far; use none"
-        )
+        raise SpecError(f"no {spec.family} kernel with bias {spec.bias} {built}; use none")
+    for field in _NOWHERE:
+        if getattr(spec, field):
+            raise SpecError(f"no {spec.family} kernel with {field} {built}; leave it out")
 
 
 def _traits(spec: AttentionSpec) -> dict[str, object]:

@@ -69,6 +69,7 @@ def test_a_kernel_without_a_feature_serves_problems_without_it_alone() -> None:
     [
         ({"family": "bwd_convert_dq"}, "no bwd_convert_dq kernel is built"),
         ({"bias": "alibi"}, "no fwd kernel with bias alibi is built"),
+        ({"dropout": True}, "no fwd kernel with dropout is built"),
         ({"family": "batch_prefill", "page_size": 1}, "page_size 1 is no multiple of 8"),
     ],
 )
