@@ -5,6 +5,7 @@
 #   target_link_libraries(mine PRIVATE kernelwright::headers)      # the C ABI of kernel libraries alone
 #   target_link_libraries(mine PRIVATE kernelwright::gemm_lib)     # kernelwright/dispatcher/gemm_lib.h: CK Tile's functions
 #   target_link_libraries(mine PRIVATE kernelwright::conv_lib)     # kernelwright/dispatcher/conv_lib.h: those of convolution
+#   target_link_libraries(mine PRIVATE kernelwright::fmha_lib)     # kernelwright/dispatcher/fmha_lib.h: those of attention
 get_filename_component(_kernelwright_package "${CMAKE_CURRENT_LIST_DIR}/../.." ABSOLUTE)
 
 set(_kernelwright_include "${_kernelwright_package}/native/include")
@@ -25,7 +26,7 @@ if(NOT TARGET kernelwright::headers)
     kernelwright::dispatcher
     PROPERTIES IMPORTED_LOCATION "${_kernelwright_library}" IMPORTED_NO_SONAME TRUE
                INTERFACE_LINK_LIBRARIES kernelwright::headers)
-  foreach(_kernelwright_operation IN ITEMS gemm conv)
+  foreach(_kernelwright_operation IN ITEMS gemm conv fmha)
     add_library(kernelwright::${_kernelwright_operation}_lib SHARED IMPORTED)
     set_target_properties(
       kernelwright::${_kernelwright_operation}_lib

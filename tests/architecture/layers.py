@@ -15,6 +15,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("fields", "operation"),
         ("toolchains", "resources", "lean"),
         ("selecting", "backends"),
+        ("tiled",),
         ("operations", "planning", "packaging"),
         ("building",),
         ("interface",),

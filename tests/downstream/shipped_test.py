@@ -28,33 +28,41 @@ LICENSES = {
 LOAD = """
 import importlib.resources, sys
 from kernelwright.dispatch import KernelLibrary
-for arch in sys.argv[1:]:
-    print(KernelLibrary.load(importlib.resources.files("kernelwright_kernels.gemm." + arch)))
+for name in sys.argv[1:]:
+    print(KernelLibrary.load(importlib.resources.files("kernelwright_kernels." + name)))
 """
 
 
-def shipped() -> list[str]:
-    """The architectures that kernels/gemm/BUILD names."""
-    named = re.findall(r"^[A-Z]+ = (\[.*\])$", (ROOT / "kernels/gemm/BUILD").read_text(), re.MULTILINE)
-    return sorted(arch for names in named for arch in json.loads(names))
+def shipped() -> list[tuple[str, str]]:
+    """Each library with each architecture that its BUILD file names."""
+    found = []
+    for build in sorted((ROOT / "kernels").glob("*/BUILD")):
+        named = re.findall(r"^[A-Z]+ = (\[.*\])$", build.read_text(), re.MULTILINE)
+        found += sorted((build.parent.name, arch) for names in named for arch in json.loads(names))
+    return found
+
+
+def distribution(library: str, arch: str) -> str:
+    return f"kernelwright-kernels-{library}-{arch.replace('_', '-')}"
 
 
 @pytest.fixture(scope="module")
 def every(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return packaged(tmp_path_factory.mktemp("every"), "packages::", "kernels/gemm:wheels")
+    targets = sorted({f"kernels/{library}:wheels" for library, _ in shipped()})
+    return packaged(tmp_path_factory.mktemp("every"), "packages::", *targets)
 
 
-def _wheel(folder: Path, arch: str) -> Path:
-    (wheel,) = folder.glob(f"kernelwright_kernels_gemm_{arch}-*.whl")
+def _wheel(folder: Path, library: str, arch: str) -> Path:
+    (wheel,) = folder.glob(f"kernelwright_kernels_{library}_{arch}-*.whl")
     return wheel
 
 
 def test_there_is_one_for_each_architecture_small_enough_for_an_index(every: Path) -> None:
     assert len(list(every.iterdir())) == len(shipped()) + 2
-    for arch in shipped():
-        wheel = _wheel(every, arch)
+    for library, arch in shipped():
+        wheel = _wheel(every, library, arch)
         tag = re.fullmatch(
-            rf"kernelwright_kernels_gemm_{arch}-[\d.]+-py3-none-manylinux_2_(\d+)_x86_64\.whl", wheel.name
+            rf"kernelwright_kernels_{library}_{arch}-[\d.]+-py3-none-manylinux_2_(\d+)_x86_64\.whl", wheel.name
         )
         assert tag and int(tag[1]) <= 28, wheel.name
         assert wheel.stat().st_size <= 100_000_000
@@ -62,32 +70,33 @@ def test_there_is_one_for_each_architecture_small_enough_for_an_index(every: Pat
 
 
 def test_licences_of_what_is_compiled_in_are_there(every: Path) -> None:
-    for arch in shipped():
-        with zipfile.ZipFile(_wheel(every, arch)) as archive:
+    for library, arch in shipped():
+        with zipfile.ZipFile(_wheel(every, library, arch)) as archive:
             texts = {
                 name.split("/licenses/")[1]: archive.read(name) for name in archive.namelist() if "/licenses/" in name
             }
-        assert texts.keys() == {"LICENSE", *LICENSES[arch[:3]]}, arch
+        assert texts.keys() == {"LICENSE", *LICENSES[arch[:3]]}, (library, arch)
         for name, words in LICENSES[arch[:3]].items():
             assert words in texts[name], name
 
 
 def test_pip_installs_each_alone_and_its_library_loads(every: Path, numpy: Path, tmp_path: Path) -> None:
-    for arch in shipped():
-        folder = tmp_path / arch
-        folder.mkdir()
-        programs = install([every, numpy], folder, f"kernelwright-kernels-gemm-{arch.replace('_', '-')}")
-        assert re.match(rf"gemm for {arch}: \d+ kernel", succeed(programs / "python", "-c", LOAD, arch))
+    for library, arch in shipped():
+        folder = tmp_path / library / arch
+        folder.mkdir(parents=True)
+        programs = install([every, numpy], folder, distribution(library, arch))
+        said = succeed(programs / "python", "-c", LOAD, f"{library}.{arch}")
+        assert re.match(rf"{library} for {arch}: \d+ kernel", said)
 
 
 def test_they_stand_side_by_side(every: Path, numpy: Path, tmp_path: Path) -> None:
-    programs = install(
-        [every, numpy], tmp_path, *(f"kernelwright-kernels-gemm-{arch.replace('_', '-')}" for arch in shipped())
-    )
-    said = succeed(programs / "python", "-c", LOAD, *shipped()).splitlines()
-    assert [line.split(":")[0] for line in said] == [f"gemm for {arch}" for arch in shipped()]
+    programs = install([every, numpy], tmp_path, *(distribution(*each) for each in shipped()))
+    names = [f"{library}.{arch}" for library, arch in shipped()]
+    said = succeed(programs / "python", "-c", LOAD, *names).splitlines()
+    assert [line.split(":")[0] for line in said] == [f"{library} for {arch}" for library, arch in shipped()]
     found = json.loads(succeed(programs / "kernelwright", "doctor", "--json"))
-    assert {entry["for"].split(" ")[0] for entry in found["libraries"]["kernels"]} == set(shipped())
+    archs = {arch for _, arch in shipped()}
+    assert {entry["for"].split(" ")[0] for entry in found["libraries"]["kernels"]} == archs
     verify = (sys.executable, "-m", "kernelwright.codegen", "verify", str(every))
     lines = succeed(*verify, env={"PYTHONPATH": f"{ROOT}/arch:{ROOT}/codegen"}).splitlines()
     assert len(lines) == len(shipped()) + 2 and all(": ok, " in line for line in lines)

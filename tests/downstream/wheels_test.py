@@ -47,12 +47,13 @@ def test_the_wheel_has_every_package_of_the_bindings(wheels: Path) -> None:
 
 
 def test_all_that_is_released_together_has_one_version() -> None:
-    projects = [*(ROOT / "packages").glob("*.toml"), ROOT / "kernels/gemm/kernels.toml"]
+    kernels = sorted((ROOT / "kernels").glob("*/kernels.toml"))
+    projects = [*(ROOT / "packages").glob("*.toml"), *kernels]
     versions = {tomllib.loads(path.read_text())["project"]["version"] for path in projects}
     cmake = (ROOT / "packages/cmake/kernelwright-config-version.cmake").read_text()
     versions.update(re.findall(r'set\(PACKAGE_VERSION "(.*)"\)', cmake))
     for path in (
-        "kernels/gemm/kernels.toml",
+        *kernels,
         *(f"examples/downstream/{name}" for name in ("pants.toml", "acme/acme.toml")),
     ):
         versions.update(re.findall(r"\bkernelwright[\w-]*==([\w.]+)", (ROOT / path).read_text()))

@@ -11,11 +11,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from kernelwright.arch import names
 from kernelwright.codegen.interface.respond import respond
+from kernelwright.codegen.operation import operation as find_operation
 
-GOLDENS = Path(__file__).with_suffix(".json")
-SET = "essential"
+SETS = {"gemm": "essential", "convolution": "conv_essential"}
+"""What is shipped of each operation; its goldens are in a file of its name."""
 
 
 def digest(value: list[Any]) -> str:
@@ -24,9 +24,20 @@ def digest(value: list[Any]) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def described(arch: str) -> dict[str, Any]:
+def goldens(operation: str) -> Path:
+    """The file of an operation's goldens."""
+    return Path(__file__).with_name(f"{operation}.json")
+
+
+def archs(operation: str) -> tuple[str, ...]:
+    """The architectures that an operation's set is shipped for."""
+    return find_operation(operation).sets.archs(SETS[operation])
+
+
+def described(operation: str, arch: str) -> dict[str, Any]:
     """The library of the shipped set for ``arch``: every kernel by name, then what the library itself adds."""
-    (library,) = respond({"stage": "plan", "name": "gemm", "archs": [arch], "set": SET})["libraries"]
+    asked = {"stage": "plan", "name": operation, "archs": [arch], "set": SETS[operation]}
+    (library,) = respond(asked)["libraries"]
     kernels = {
         kernel["name"]: [kernel["identity"][:16], _commands(library, kernel["name"]), _files(library, kernel["name"])]
         for kernel in library["kernels"]
@@ -57,10 +68,11 @@ def _files(library: dict[str, Any], name: str) -> str:
     return digest([[file["path"], file["text"]] for file in library["files"] if stem in file["path"]])
 
 
-def text() -> str:
-    """Goldens of every shipped architecture, as the file holds them."""
-    return json.dumps({arch: described(arch) for arch in names()}, indent=1) + "\n"
+def text(name: str) -> str:
+    """Goldens of every shipped architecture, as the file of an operation holds them."""
+    return json.dumps({arch: described(name, arch) for arch in archs(name)}, indent=1) + "\n"
 
 
 if __name__ == "__main__":
-    GOLDENS.write_text(text())
+    for each in SETS:
+        goldens(each).write_text(text(each))

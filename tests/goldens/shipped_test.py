@@ -5,20 +5,20 @@ import json
 import pytest
 
 from goldens import shipped
-from kernelwright.arch import names
 
-GOLDENS = json.loads(shipped.GOLDENS.read_text())
-
-
-def test_every_architecture_has_goldens() -> None:
-    assert set(GOLDENS) == set(names())
-    assert all(golden["kernels"] and golden["library"] for golden in GOLDENS.values())
+GOLDENS = {operation: json.loads(shipped.goldens(operation).read_text()) for operation in shipped.SETS}
 
 
-@pytest.mark.parametrize("arch", names())
-def test_names_identities_commands_and_files_are_the_golden_ones(arch: str) -> None:
-    found = shipped.described(arch)
-    golden = GOLDENS[arch]
+@pytest.mark.parametrize("operation", shipped.SETS)
+def test_every_architecture_has_goldens(operation: str) -> None:
+    assert set(GOLDENS[operation]) == set(shipped.archs(operation))
+    assert all(golden["kernels"] and golden["library"] for golden in GOLDENS[operation].values())
+
+
+@pytest.mark.parametrize(("operation", "arch"), [(name, arch) for name in shipped.SETS for arch in GOLDENS[name]])
+def test_names_identities_commands_and_files_are_the_golden_ones(operation: str, arch: str) -> None:
+    found = shipped.described(operation, arch)
+    golden = GOLDENS[operation][arch]
     assert list(found["kernels"]) == list(golden["kernels"])
     for column, what in enumerate(("identities", "commands", "generated files")):
         changed = [name for name, row in found["kernels"].items() if row[column] != golden["kernels"][name][column]]

@@ -18,7 +18,8 @@ def dispatcher() -> Dispatcher:
     shipped = KernelLibrary.load_for("cpu", os.environ["KERNELWRIGHT_KERNELS"])
     more = sorted(Path(os.environ["KERNELWRIGHT_MORE_KERNELS"]).rglob("manifest.json"))
     assert more, "tests/pytorch/run builds them"
-    return Dispatcher([shipped, *(KernelLibrary.load(path) for path in more)])
+    attention = KernelLibrary.load_for("cpu", os.environ["KERNELWRIGHT_FMHA_KERNELS"])
+    return Dispatcher([shipped, attention, *(KernelLibrary.load(path) for path in more)])
 
 
 @pytest.fixture(autouse=True)

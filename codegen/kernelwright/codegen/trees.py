@@ -61,7 +61,8 @@ TREES: Mapping[str, Tree] = {
     ),
     "cuda": Tree("CUDA's headers, ptxas, nvcc and static runtime, from the nvidia wheels", ("nvidia/cu13",)),
     "abi": Tree(
-        "the C ABI that all operations share", ("include/kernelwright/abi.h", "include/kernelwright/epilogue.h")
+        "the C ABI that all operations share",
+        tuple(f"include/kernelwright/{name}.h" for name in ("abi", "checks", "epilogue")),
     ),
     "gemm": Tree("the C ABI of GEMM", ("include/kernelwright/gemm.h", "include/kernelwright/gemm")),
     "convolution": Tree(

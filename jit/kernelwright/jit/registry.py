@@ -20,6 +20,7 @@ from kernelwright.codegen.resources.limits import Limits, strictest
 from kernelwright.codegen.selecting.selection import Selection, load_archs, select
 from kernelwright.codegen.violations import SpecError
 from kernelwright.dispatch import Device, Dispatcher, KernelLibrary
+from kernelwright.dispatch.core.operation import Problem
 from kernelwright.jit.errors import BuildFailedError, JitDisabledError, ToolchainError
 from kernelwright.jit.libraries import LibraryCache, library_key
 from kernelwright.jit.progress import display
@@ -144,6 +145,15 @@ class Registry:
     ) -> Dispatcher:
         """A dispatcher on the device with all kernels and those of ``libraries``; ``build``: see :meth:`build`."""
         return Dispatcher([*libraries, self.build(**build)], self.device, selection)
+
+    def select(self, problem: Problem, selection: Any = "analytic", **build: Any) -> Kernel:
+        """The kernel of this registry that a problem of any operation would run with; NoKernelError says why none does.
+
+        Kernels that are missing are compiled: what a kernel serves is what its library says. ``build``: see
+        :meth:`build`.
+        """
+        chosen = self.dispatcher(selection=selection, **build).select(problem).kernel.identity
+        return self._kernels[chosen]
 
     def _add(self, source: str, value: Any, expression: str | None, limits: Limits | None) -> tuple[Kernel, ...]:
         (item,) = select(source, value, [self.arch.name], self._known, expression, limits)

@@ -38,7 +38,8 @@ def executor(tmp_path: Path, lines: list[str]) -> LocalExecutor:
     abi = tmp_path / "sources/include/kernelwright"
     (abi / "cpu/common").mkdir(parents=True)
     (abi / "abi.h").write_text("abi")
-    (abi / "epilogue.h").write_text("epilogue")
+    for name in ("checks", "epilogue"):
+        (abi / f"{name}.h").write_text(name)
     (abi / "cpu/common/x.hpp").write_text("cpu")
     roots = {"abi": tmp_path / "sources", "cpu_common": tmp_path / "sources"}
     return LocalExecutor(roots, tmp_path / "cache", jobs=2, progress=lines.append)
@@ -95,7 +96,7 @@ def test_a_tree_that_changes_between_two_runs_is_noticed(executor: LocalExecutor
 
 def test_a_tree_shows_its_parts_only(executor: LocalExecutor) -> None:
     code = "import os; open('out', 'w').write(' '.join(sorted(os.listdir('__abi/include/kernelwright'))))"
-    assert executor.run([], [python(code, trees=("abi",))])["out"].read_text() == "abi.h epilogue.h"
+    assert executor.run([], [python(code, trees=("abi",))])["out"].read_text() == "abi.h checks.h epilogue.h"
 
 
 def test_another_process_may_mount_a_tree_at_the_same_time(

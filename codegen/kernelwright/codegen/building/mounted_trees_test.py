@@ -41,7 +41,8 @@ def test_a_change_with_a_pinned_mtime_is_built(tmp_path: Path) -> None:
     header = tmp_path / "own/include/kernelwright/abi.h"
     header.parent.mkdir(parents=True)
     header.write_text("one")
-    header.with_name("epilogue.h").write_text("")
+    for other in ("checks.h", "epilogue.h"):
+        header.with_name(other).write_text("")
     os.utime(header, ns=(OLD_NS, OLD_NS))
     code = "open('out', 'w').write(open('__abi/include/kernelwright/abi.h').read())"
     read = Action("py", "Run Python", (sys.executable, "-c", code), (), ("out",), trees=("abi",))
@@ -55,7 +56,8 @@ def test_a_part_that_links_elsewhere_is_built_from_there(tmp_path: Path) -> None
     for version in ("one", "two"):
         (tmp_path / version).mkdir()
         (tmp_path / version / "abi.h").write_text(version)
-        (tmp_path / version / "epilogue.h").write_text("")
+        for other in ("checks.h", "epilogue.h"):
+            (tmp_path / version / other).write_text("")
     link = tmp_path / "own/include/kernelwright"
     link.parent.mkdir(parents=True)
     code = "open('out', 'w').write(open('__abi/include/kernelwright/abi.h').read())"

@@ -52,7 +52,7 @@ def test_trees_list_patterns_of_files() -> None:
     assert trees["abi"] == {
         "about": "the C ABI that all operations share",
         "origin": "headers",
-        "globs": ["include/kernelwright/abi.h", "include/kernelwright/epilogue.h"],
+        "globs": [f"include/kernelwright/{name}.h" for name in ("abi", "checks", "epilogue")],
     }
     assert trees["cpu_gemm"]["globs"] == ["include/kernelwright/cpu/gemm/**"]
     assert trees["zig"]["origin"] == "wheel"

@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 
+#include "kernelwright/checks.h"
 #include "kernelwright/convolution.h"
 
 static inline const char* kw_conv_layout_name(uint32_t layout) {
@@ -65,13 +66,7 @@ static inline kw_status kw_conv_dtypes_match(const kw_conv_traits* t, const kw_c
   static const char* const names[] = {"dtype_x", "dtype_w", "dtype_y", "dtype_acc"};
   const uint32_t asked[] = {p->dtype_x, p->dtype_w, p->dtype_y, p->dtype_acc};
   const uint32_t built[] = {t->dtype_x, t->dtype_w, t->dtype_y, t->dtype_acc};
-  for (int i = 0; i < 4; ++i) {
-    if (asked[i] == built[i]) continue;
-    snprintf(reason, bytes, "%s is %s, this kernel serves %s", names[i], kw_dtype_name(asked[i]),
-             kw_dtype_name(built[i]));
-    return KW_UNSUPPORTED;
-  }
-  return KW_OK;
+  return kw_dtypes_match(4, names, asked, built, reason, bytes);
 }
 
 /* KW_UNSUPPORTED: the kernel is built for another layout. Images with channels innermost and fewer dimensions are those

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernelwright/checks.h"
 #include "kernelwright/gemm.h"
 
 static inline const char* kw_d_op_name(uint32_t op) {
@@ -22,13 +23,7 @@ static inline kw_status kw_gemm_dtypes_match(const kw_gemm_traits* t, const kw_g
   static const char* const names[] = {"dtype_a", "dtype_b", "dtype_c", "dtype_acc"};
   const uint32_t asked[] = {p->dtype_a, p->dtype_b, p->dtype_c, p->dtype_acc};
   const uint32_t built[] = {t->dtype_a, t->dtype_b, t->dtype_c, t->dtype_acc};
-  for (int i = 0; i < 4; ++i) {
-    if (asked[i] == built[i]) continue;
-    snprintf(reason, bytes, "%s is %s, this kernel serves %s", names[i], kw_dtype_name(asked[i]),
-             kw_dtype_name(built[i]));
-    return KW_UNSUPPORTED;
-  }
-  return KW_OK;
+  return kw_dtypes_match(4, names, asked, built, reason, bytes);
 }
 
 /* KW_UNSUPPORTED: the kernel is built for another layout. */

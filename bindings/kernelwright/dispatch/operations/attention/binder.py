@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Sequence
+import struct
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from kernelwright.dispatch.arrays import dtypes
@@ -35,10 +37,37 @@ from kernelwright.dispatch.operations.attention.problem import AttentionProblem
 _BRIEF_FLOPS = 1 << 19  # of a launch that takes about 20 µs on a CPU
 
 
+@cache
+def _members(kind: str) -> list[tuple[Callable[..., None], int, list[int]]]:
+    """Runs of neighbouring members of an argument struct: what writes them, where, and the places of their operands."""
+    struct_type: type[ctypes.Structure] = structs.AppendArgs if kind == "append" else structs.AttentionArgs
+    places = {C_NAMES.get(name, name): at for at, name in enumerate(NAMES[kind])}
+    runs: list[tuple[int, list[int]]] = []
+    for name, *_ in struct_type._fields_:
+        if name in places:
+            offset: int = getattr(struct_type, name).offset
+            if not runs or runs[-1][0] + 8 * len(runs[-1][1]) != offset:
+                runs.append((offset, []))
+            runs[-1][1].append(places[name])
+    return [(struct.Struct(f"@{len(run)}P").pack_into, offset, run) for offset, run in runs]
+
+
 class AttentionBinder:
     """Binds arrays to the plan of one problem."""
 
-    __slots__ = ("_bytes", "_kind", "_listed", "_memory", "_names", "_outputs", "_problem", "_wanted", "brief")
+    __slots__ = (
+        "_bytes",
+        "_kind",
+        "_listed",
+        "_members",
+        "_memory",
+        "_names",
+        "_outputs",
+        "_pairs",
+        "_problem",
+        "_wanted",
+        "brief",
+    )
 
     def __init__(self, problem: AttentionProblem | AppendProblem, memory: str) -> None:
         """``memory`` is the device that arrays are on."""
@@ -49,6 +78,12 @@ class AttentionBinder:
         self._outputs = OUTPUTS[self._kind]
         self._wanted = wanted(problem)
         self._bytes = [self._size(name) for name in self._names]
+        held = [(at, nbytes) for at, nbytes in enumerate(self._bytes) if nbytes]
+        first_output = len(self._names) - self._outputs
+        self._pairs = [
+            (out, size, [one for one in held if one[0] < out]) for out, size in held if out >= first_output
+        ]  # fmt: skip
+        self._members = _members(self._kind)
         self._listed = 0  # bytes of the list of pages that was checked last
         self.brief = problem.flops <= _BRIEF_FLOPS
 
@@ -111,14 +146,13 @@ class AttentionBinder:
 
     def _overlap(self, addresses: Addresses) -> tuple[int, int] | None:
         """The places of an output and of another operand that share memory."""
-        sizes = self._bytes
-        for out in range(len(self._names) - self._outputs, len(self._names)):
-            begin, size = addresses[out], sizes[out]
-            if begin is None or not size:
+        for out, size, others in self._pairs:
+            begin = addresses[out]
+            if begin is None:
                 continue
-            for other in range(out):
-                address, nbytes = addresses[other], sizes[other]
-                if address is None or not nbytes or not -nbytes < address - begin < size:
+            for other, nbytes in others:
+                address = addresses[other]
+                if address is None or not -nbytes < address - begin < size:
                     continue
                 if not self._apart(out, other, address - begin):
                     return out, other
@@ -148,10 +182,8 @@ class AttentionBinder:
 
     def write(self, args: Any, addresses: Addresses) -> None:
         """See :class:`Binder`."""
-        for name, address in zip(self._names, addresses, strict=True):
-            if address is not None and not 0 <= address < 1 << 64:
-                raise OverflowError(address)
-            setattr(args, C_NAMES.get(name, name), address)
+        for pack, offset, places in self._members:
+            pack(args, offset, *[addresses[at] or 0 for at in places])
 
     def regions(self, args: Any) -> list[Region]:
         """See :class:`Binder`. Rotated Q may be Q itself."""

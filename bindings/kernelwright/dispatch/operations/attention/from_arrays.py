@@ -67,10 +67,11 @@ def attention_problem(views: Views, o: AttentionOptions) -> AttentionProblem:
         if layout not in LAYOUTS:
             raise ArrayError(f"layout is {layout!r}; allowed: {', '.join(LAYOUTS)}")
     group, table = "cu_seqlens_q" in views, _table(views)
-    for name in ("q", "o", "do", "dq"):
-        if name in views:
-            check_rank(views[name], name, (3,) if group else (4,))
+    check_rank(views["q"], "q", (3,) if group else (4,))
+    _check_alike(views)
     requests, heads, rows = sizes(views["q"], o.layout)
+    if views["k"].dtype != views["v"].dtype:
+        raise ArrayError(f"k is {views['k'].dtype} and v is {views['v'].dtype}; they must be equal")
     batch = views["cu_seqlens_q"].shape[0] - 1 if group else requests
     keys = _keys(views, o, group, table)
     if group and o.max_seqlen_q is None:
@@ -91,6 +92,18 @@ def attention_problem(views: Views, o: AttentionOptions) -> AttentionProblem:
         num_splits=o.num_splits if o.direction == "forward" else 1, dbias=o.dbias, deterministic=o.deterministic,
         layout=o.layout, **keys, **strides, **_bias(views, o),
     )  # fmt: skip
+
+
+def _check_alike(views: Views) -> None:
+    """ArrayError unless results and gradients have the shape of what they belong to."""
+    for name, of, last in (("o", "q", "v"), ("do", "q", "v"), ("dq", "q", "q"), ("dk", "k", "k"), ("dv", "v", "v")):
+        if name in views:
+            # Vectorized V is (pages, heads, page_size / x, hdim_v, x).
+            hdim = views[last].shape[3 if len(views[last].shape) == 5 else -1]
+            shape = (*views[of].shape[:-1], hdim)
+            if views[name].shape != shape:
+                raise ArrayError(f"{name} has shape {views[name].shape}; allowed: {shape}")
+            check_rank(views[name], name, (len(shape),))
 
 
 def _table(views: Views) -> str:

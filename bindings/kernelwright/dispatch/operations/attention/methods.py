@@ -78,7 +78,7 @@ class AttentionMethods:
             before it becomes 8 bits wide, and ``dtype`` is O's dtype where it is not that of Q.
         :param num_splits: parts of the keys that are computed apart and combined; 0 lets the dispatcher choose.
         :param layout: ``"bshd"``, or ``"bhsd"`` where heads stand before rows.
-        :param stream: as for :meth:`gemm`.
+        :param stream: as for :meth:`Dispatcher.gemm`.
         :param own_workspace: whether the launch gets a workspace of its own instead of memory that launches share,
             which a CUDA graph that captures the call needs.
         :returns: O, or ``(O, LSE)``.

@@ -11,6 +11,7 @@ from kernelwright.codegen.operation import Shorthand
 from kernelwright.codegen.operations.convolution.arch_section import conv_section
 from kernelwright.codegen.operations.convolution.spec import GroupedConvSpec
 from kernelwright.codegen.selecting.partial import PartialFields
+from kernelwright.codegen.tiled.sections import fill_pipeline
 
 SHORTHANDS: Mapping[str, Shorthand] = {}
 """There are none: operands and result have one dtype."""
@@ -34,18 +35,12 @@ def complete(raw: Mapping[str, Any], arch: Arch) -> dict[str, Any]:
     section = conv_section(arch)
     depthwise = bool(fields.get("depthwise", False))
     pipelines = [name for name, limits in section.pipelines.items() if limits.depthwise == depthwise]
-    if len(pipelines) == 1:
-        fields.setdefault("pipeline", pipelines[0])
-    limits = section.pipelines.get(fields.get("pipeline", ""))
-    if limits:
-        fields.setdefault("epilogue", limits.epilogues[0])
-        fields.setdefault("scheduler", limits.schedulers[0])
-        fields.setdefault("double_smem_buffer", limits.double_buffer)
     if depthwise:
         for field in ("tile", "wave", "warp_tile"):
             fields.setdefault(field, dict(_ONE))
-    if len(section.waves) == 1:
-        fields.setdefault("wave", dict(zip("mnk", section.waves[0], strict=True)))
+    limits = fill_pipeline(fields, section.pipelines, pipelines, section.waves)
+    if limits is not None:
+        fields.setdefault("double_smem_buffer", limits.double_buffer)
     if "dtype" in fields:
         widest = 1 if section.vector_bytes is None else _USUAL_BYTES // ELEMENT_BYTES[fields["dtype"]]
         vector = fields.setdefault("vector", {})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kernelwright import arch as archs
 from kernelwright.arch import Arch
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import Expansion
@@ -10,6 +9,7 @@ from kernelwright.codegen.operations.convolution.name import kernel_name
 from kernelwright.codegen.operations.convolution.rule_sets import CONTAINED, RULE_SETS, missing, rule_set
 from kernelwright.codegen.selecting.expand import EmptyExpansionError, Refused
 from kernelwright.codegen.selecting.validate import validate
+from kernelwright.codegen.tiled.sections import archs_with
 
 
 class ConvSets:
@@ -23,16 +23,7 @@ class ConvSets:
 
     def archs(self, name: str) -> tuple[str, ...]:
         """The shipped architectures that a set has kernels for, sorted; EmptyExpansionError if none has."""
-        found, refused = [], []
-        for arch in archs.names():
-            try:
-                self.expand(name, archs.load(arch))
-                found.append(arch)
-            except EmptyExpansionError as error:
-                refused.append(str(error))
-        if not found:
-            raise EmptyExpansionError("\n".join(refused))
-        return tuple(found)
+        return archs_with(lambda arch: self.expand(name, arch))
 
     def expand(self, name: str, arch: Arch) -> Expansion:
         """The kernels of a rule set that the architecture's backend can build, and how many each rule refused.

@@ -5,16 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, model_validator
+from pydantic import Field, ValidationInfo, model_validator
 
-from kernelwright.arch import Arch, ChoicesField, Triple, Triples
-
-
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+from kernelwright.arch import Arch, Triple, Triples
+from kernelwright.codegen.tiled.sections import FrozenModel, TiledSection, check_features
 
 
-class PipelineLimits(_Frozen):
+class PipelineLimits(FrozenModel):
     """What can be combined with one pipeline.
 
     ``lds_bytes`` bounds one stage of A and B (``tile_m * tile_k * bytes(A) + tile_n * tile_k * bytes(B)``); a pipeline
@@ -32,15 +29,7 @@ class PipelineLimits(_Frozen):
     split_k: tuple[bool, ...] = Field(default=(False,), min_length=1)
 
 
-class TileLimits(_Frozen):
-    """Legal extents of a tile."""
-
-    m: ChoicesField
-    n: ChoicesField
-    k: ChoicesField
-
-
-class FeatureNeed(_Frozen):
+class FeatureNeed(FrozenModel):
     """Kernels of this dtype key and warp-tile K run only on a device that has ``feature`` beyond the architecture."""
 
     feature: str = Field(min_length=1)
@@ -48,7 +37,7 @@ class FeatureNeed(_Frozen):
     warp_tile_k: int = Field(gt=0)
 
 
-class GemmSection(_Frozen):
+class GemmSection(TiledSection):
     """Legal values of GEMM specs on one architecture.
 
     A dtype key is ``<a>_<b>_<acc>``, e.g. ``fp16_fp16_fp32``. ``instruction_tiles`` are the warp tiles that CK Tile
@@ -57,15 +46,11 @@ class GemmSection(_Frozen):
     """
 
     layouts: tuple[str, ...] = Field(min_length=1)
-    tile: TileLimits
-    waves: Triples = Field(min_length=1)
     clusters: Triples = Field(default=((1, 1, 1),), min_length=1)
     pipelines: dict[str, PipelineLimits] = Field(min_length=1)
-    warp_tiles: dict[str, Triples] = Field(min_length=1)
-    preshuffle_warp_tiles: dict[str, Triples] = {}
+    preshuffle_warp_tiles: dict[str, Triples] = Field(default_factory=dict)
     outputs: dict[str, tuple[str, ...]]
     feature_needs: tuple[FeatureNeed, ...] = ()
-    instruction_tiles: dict[str, Triples] = {}
     emulated_dtypes: tuple[str, ...] = ()
 
     @model_validator(mode="after")
@@ -79,10 +64,7 @@ class GemmSection(_Frozen):
         offered = {key.split("_")[0] for key in keys}
         if not offered <= set(arch.flops_per_clock_per_cu):
             raise ValueError(f"flops_per_clock_per_cu must rate these dtypes: {', '.join(sorted(offered))}")
-        known = set(arch.cpu.features) if arch.cpu else set()
-        for need in self.feature_needs:
-            if need.feature not in known:
-                raise ValueError(f"feature_needs has {need.feature!r}, which cpu.features lacks")
+        check_features((need.feature for need in self.feature_needs), arch)
         return self
 
     @functools.cached_property
@@ -96,19 +78,9 @@ class GemmSection(_Frozen):
         return tuple(dict.fromkeys(item for limits in self.pipelines.values() for item in limits.schedulers))
 
     @functools.cached_property
-    def wave_set(self) -> frozenset[Triple]:
-        """``waves`` for membership tests."""
-        return frozenset(self.waves)
-
-    @functools.cached_property
     def cluster_set(self) -> frozenset[Triple]:
         """``clusters`` for membership tests."""
         return frozenset(self.clusters)
-
-    @functools.cached_property
-    def warp_tile_sets(self) -> Mapping[str, frozenset[Triple]]:
-        """``warp_tiles`` for membership tests."""
-        return {key: frozenset(tiles) for key, tiles in self.warp_tiles.items()}
 
     @functools.cached_property
     def preshuffle_warp_tile_sets(self) -> Mapping[str, frozenset[Triple]]:

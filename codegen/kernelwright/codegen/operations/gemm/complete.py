@@ -10,6 +10,7 @@ from kernelwright.codegen.operation import Shorthand
 from kernelwright.codegen.operations.gemm.arch_section import gemm_section
 from kernelwright.codegen.operations.gemm.spec import GemmSpec, default_acc_dtype, default_output_dtype
 from kernelwright.codegen.selecting.partial import PartialFields
+from kernelwright.codegen.tiled.sections import fill_pipeline
 from kernelwright.codegen.violations import SpecError
 
 SHORTHANDS: Mapping[str, Shorthand] = {"dtype": Shorthand("dtype_a", "Element type of both A and B.")}
@@ -44,15 +45,8 @@ def _fill(fields: dict[str, Any], arch: Arch) -> None:
     section = gemm_section(arch)
     shuffled = bool(fields.get("preshuffle", False))
     pipelines = [name for name, limits in section.pipelines.items() if limits.preshuffle == shuffled]
-    pipelines = pipelines or list(section.pipelines)
-    if len(pipelines) == 1:
-        fields.setdefault("pipeline", pipelines[0])
-    limits = section.pipelines.get(fields.get("pipeline", ""))
-    if limits:
-        fields.setdefault("epilogue", limits.epilogues[0])
-        fields.setdefault("scheduler", limits.schedulers[0])
+    limits = fill_pipeline(fields, section.pipelines, pipelines or list(section.pipelines), section.waves)
+    if limits is not None:
         fields.setdefault("preshuffle", limits.preshuffle)
         fields.setdefault("persistent", limits.persistent[0])
-    if len(section.waves) == 1:
-        fields.setdefault("wave", dict(zip("mnk", section.waves[0], strict=True)))
     PARTIAL.check_complete(fields, arch.name)

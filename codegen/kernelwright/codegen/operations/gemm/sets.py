@@ -8,11 +8,11 @@ import json
 from importlib.resources.abc import Traversable
 from typing import Any
 
-from kernelwright import arch as archs
 from kernelwright.arch import Arch
 from kernelwright.codegen.operation import Expansion
 from kernelwright.codegen.operations.gemm.kernel_sets import GRAMMAR, expand_kernel_set, kernel_set_names
 from kernelwright.codegen.selecting.expand import EmptyExpansionError, expand_config
+from kernelwright.codegen.tiled.sections import archs_with
 
 
 class GemmSets:
@@ -28,16 +28,7 @@ class GemmSets:
         """The shipped architectures that a set has kernels for, sorted; EmptyExpansionError if none has."""
         if name in rule_set_names():
             return tuple(sorted(_read(name)))
-        found, refused = [], []
-        for arch in archs.names():
-            try:
-                expand_kernel_set(name, archs.load(arch))
-                found.append(arch)
-            except EmptyExpansionError as error:
-                refused.append(str(error))
-        if not found:
-            raise EmptyExpansionError("\n".join(refused))
-        return tuple(found)
+        return archs_with(lambda arch: expand_kernel_set(name, arch))
 
     def expand(self, name: str, arch: Arch) -> Expansion:
         """The kernels of a set; EmptyExpansionError, with the reasons, where it has none for ``arch``."""

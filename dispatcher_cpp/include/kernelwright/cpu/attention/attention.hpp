@@ -8,6 +8,7 @@
 #include "kernelwright/cpu/attention/micro/gradients.hpp"
 #include "kernelwright/cpu/attention/micro/lines.hpp"
 #include "kernelwright/cpu/attention/micro/rotate.hpp"
+#include "kernelwright/cpu/common/descriptor.hpp"
 #include "kernelwright/cpu/gemm/micro/pack.hpp"
 
 namespace kernelwright::cpu {
@@ -144,26 +145,8 @@ struct attention_append {
 }  // namespace kernelwright::cpu
 
 // Defines the descriptor SYMBOL; KERNEL is a kernelwright::cpu::attention_kernel with static storage.
-#define KW_CPU_ATTENTION_DESCRIPTOR(SYMBOL, KERNEL, NAME, ARCH, IDENTITY, SPEC_JSON, FEATURES) \
-  extern "C" {                                                                                 \
-  extern KW_HIDDEN const kw_kernel SYMBOL;                                                     \
-  const kw_kernel SYMBOL = {                                                                   \
-      .struct_size = sizeof(kw_kernel),                                                        \
-      .abi_version = KW_ABI_VERSION,                                                           \
-      .op = KW_ATTENTION_OP_OF((KERNEL).traits.family),                                        \
-      .plan_bytes = KW_CPU_ATTENTION_PLAN_BYTES,                                               \
-      .name = NAME,                                                                            \
-      .arch = ARCH,                                                                            \
-      .identity = IDENTITY,                                                                    \
-      .spec_json = SPEC_JSON,                                                                  \
-      .features = FEATURES,                                                                    \
-      .traits = &(KERNEL).traits,                                                              \
-      .supports = kw_cpu_attention_supports,                                                   \
-      .workspace_size = kw_cpu_attention_workspace_size,                                       \
-      .plan = kw_cpu_attention_plan,                                                           \
-      .launch = kw_cpu_attention_launch,                                                       \
-      .extension = nullptr,                                                                    \
-  };                                                                                           \
-  }
+#define KW_CPU_ATTENTION_DESCRIPTOR(SYMBOL, KERNEL, NAME, ARCH, IDENTITY, SPEC_JSON, FEATURES)                   \
+  KW_CPU_DESCRIPTOR(attention, KW_ATTENTION_OP_OF((KERNEL).traits.family), KW_CPU_ATTENTION_PLAN_BYTES, nullptr, \
+                    SYMBOL, KERNEL, NAME, ARCH, IDENTITY, SPEC_JSON, FEATURES)
 
 #endif  // KERNELWRIGHT_CPU_ATTENTION_ATTENTION_HPP

@@ -2,6 +2,7 @@
 #ifndef KERNELWRIGHT_CPU_CONVOLUTION_CONVOLUTION_HPP
 #define KERNELWRIGHT_CPU_CONVOLUTION_CONVOLUTION_HPP
 
+#include "kernelwright/cpu/common/descriptor.hpp"
 #include "kernelwright/cpu/convolution/micro/fill.hpp"
 #include "kernelwright/cpu/convolution/micro/lanes.hpp"
 #include "kernelwright/cpu/convolution/micro/plane.hpp"
@@ -104,26 +105,8 @@ struct convolution {
 }  // namespace kernelwright::cpu
 
 // Defines the descriptor SYMBOL; KERNEL is a kernelwright::cpu::conv_kernel with static storage.
-#define KW_CPU_CONV_DESCRIPTOR(SYMBOL, KERNEL, NAME, ARCH, IDENTITY, SPEC_JSON, FEATURES) \
-  extern "C" {                                                                            \
-  extern KW_HIDDEN const kw_kernel SYMBOL;                                                \
-  const kw_kernel SYMBOL = {                                                              \
-      .struct_size = sizeof(kw_kernel),                                                   \
-      .abi_version = KW_ABI_VERSION,                                                      \
-      .op = (KERNEL).op,                                                                  \
-      .plan_bytes = KW_CPU_CONV_PLAN_BYTES,                                               \
-      .name = NAME,                                                                       \
-      .arch = ARCH,                                                                       \
-      .identity = IDENTITY,                                                               \
-      .spec_json = SPEC_JSON,                                                             \
-      .features = FEATURES,                                                               \
-      .traits = &(KERNEL).traits,                                                         \
-      .supports = kw_cpu_conv_supports,                                                   \
-      .workspace_size = kw_cpu_conv_workspace_size,                                       \
-      .plan = kw_cpu_conv_plan,                                                           \
-      .launch = kw_cpu_conv_launch,                                                       \
-      .extension = nullptr,                                                               \
-  };                                                                                      \
-  }
+#define KW_CPU_CONV_DESCRIPTOR(SYMBOL, KERNEL, NAME, ARCH, IDENTITY, SPEC_JSON, FEATURES)                     \
+  KW_CPU_DESCRIPTOR(conv, (KERNEL).op, KW_CPU_CONV_PLAN_BYTES, nullptr, SYMBOL, KERNEL, NAME, ARCH, IDENTITY, \
+                    SPEC_JSON, FEATURES)
 
 #endif  // KERNELWRIGHT_CPU_CONVOLUTION_CONVOLUTION_HPP

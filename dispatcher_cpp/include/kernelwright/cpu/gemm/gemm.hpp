@@ -2,6 +2,7 @@
 #ifndef KERNELWRIGHT_CPU_GEMM_GEMM_HPP
 #define KERNELWRIGHT_CPU_GEMM_GEMM_HPP
 
+#include "kernelwright/cpu/common/descriptor.hpp"
 #include "kernelwright/cpu/gemm/micro/direct.hpp"
 #include "kernelwright/cpu/gemm/micro/finish.hpp"
 #include "kernelwright/cpu/gemm/micro/multiply.hpp"
@@ -89,26 +90,9 @@ struct gemm {
 }  // namespace kernelwright::cpu
 
 // Defines the descriptor SYMBOL; KERNEL is a kernelwright::cpu::gemm_kernel with static storage.
-#define KW_CPU_GEMM_DESCRIPTOR(SYMBOL, KERNEL, NAME, ARCH, IDENTITY, SPEC_JSON, FEATURES) \
-  extern "C" {                                                                            \
-  extern KW_HIDDEN const kw_kernel SYMBOL;                                                \
-  const kw_kernel SYMBOL = {                                                              \
-      .struct_size = sizeof(kw_kernel),                                                   \
-      .abi_version = KW_ABI_VERSION,                                                      \
-      .op = (KERNEL).grouped != 0 ? KW_OP_GROUPED_GEMM : KW_OP_GEMM,                      \
-      .plan_bytes = KW_CPU_GEMM_PLAN_BYTES,                                               \
-      .name = NAME,                                                                       \
-      .arch = ARCH,                                                                       \
-      .identity = IDENTITY,                                                               \
-      .spec_json = SPEC_JSON,                                                             \
-      .features = FEATURES,                                                               \
-      .traits = &(KERNEL).traits,                                                         \
-      .supports = kw_cpu_gemm_supports,                                                   \
-      .workspace_size = kw_cpu_gemm_workspace_size,                                       \
-      .plan = kw_cpu_gemm_plan,                                                           \
-      .launch = kw_cpu_gemm_launch,                                                       \
-      .extension = (KERNEL).traits.b_format != 0 ? &kw_cpu_gemm_preshuffle : nullptr,     \
-  };                                                                                      \
-  }
+#define KW_CPU_GEMM_DESCRIPTOR(SYMBOL, KERNEL, NAME, ARCH, IDENTITY, SPEC_JSON, FEATURES)                          \
+  KW_CPU_DESCRIPTOR(gemm, (KERNEL).grouped != 0 ? KW_OP_GROUPED_GEMM : KW_OP_GEMM, KW_CPU_GEMM_PLAN_BYTES,         \
+                    (KERNEL).traits.b_format != 0 ? &kw_cpu_gemm_preshuffle : nullptr, SYMBOL, KERNEL, NAME, ARCH, \
+                    IDENTITY, SPEC_JSON, FEATURES)
 
 #endif  // KERNELWRIGHT_CPU_GEMM_GEMM_HPP

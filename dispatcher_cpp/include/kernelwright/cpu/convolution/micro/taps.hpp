@@ -2,6 +2,7 @@
 #ifndef KERNELWRIGHT_CPU_CONVOLUTION_MICRO_TAPS_HPP
 #define KERNELWRIGHT_CPU_CONVOLUTION_MICRO_TAPS_HPP
 
+#include "kernelwright/cpu/common/register_block.hpp"
 #include "kernelwright/cpu/convolution/kernel.hpp"
 #include "kernelwright/cpu/gemm/micro/epilogue.hpp"
 #include "kernelwright/cpu/gemm/micro/operation.hpp"
@@ -120,22 +121,9 @@ class taps_multiplier {
     }
   }
 
-  // One function for every number of rows and vectors that an edge can leave.
-  struct table {
-    tile_function run[kVectors][MR];
-
-    template <int Vectors, int Rows>
-    constexpr void fill() {
-      run[Vectors - 1][Rows - 1] = &taps_multiplier::run<Rows, Vectors>;
-      if constexpr (Rows > 1) {
-        fill<Vectors, Rows - 1>();
-      } else if constexpr (Vectors > 1) {
-        fill<Vectors - 1, MR>();
-      }
-    }
-    constexpr table() : run() { fill<kVectors, MR>(); }
-  };
-  static constexpr table kTable{};
+  using blocks = register_blocks<taps_multiplier, tile_function, kVectors, MR>;
+  friend blocks;
+  static constexpr blocks kTable{};
 };
 
 }  // namespace

@@ -1,0 +1,111 @@
+"""An operation that is a folder of modules, as :class:`kernelwright.codegen.operation.Operation` describes one."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from kernelwright.arch import Arch
+from kernelwright.codegen.kernel import Kernel, Spec, flat_names, flat_values
+from kernelwright.codegen.operation import BackendPart, Expectation, KernelGenerator, KernelSets, Shorthand
+from kernelwright.codegen.templates import read_template
+from kernelwright.codegen.violations import Rule, SpecError, Violation
+
+Templates = Mapping[str, Mapping[str, str]]
+"""By backend and suffix: paths of templates in an operation's folder."""
+
+Expanded = Iterator[tuple[Kernel, tuple[Violation, ...]]]
+
+
+@dataclass(eq=False)
+class FolderOperation:
+    """Functions stand for the methods of the protocol of the same names. ``package`` is the folder; in it are
+
+    * ``constraints/common.py`` and ``constraints/<backend>.py`` with ``RULES``,
+    * for each backend of ``templates`` a module with ``context(kernel)``, ``TREES`` and ``SOURCES``.
+
+    ``title`` is the operation in sentences, ``section`` reads its section of an architecture. Filters see every field
+    of a spec (``tile.m`` as ``tile_m``), the shorthands, the properties of specs that ``properties`` names, and
+    ``variant``.
+    """
+
+    name: str
+    title: str
+    package: str
+    spec_type: type[Spec]
+    templates: Templates
+    sets: KernelSets
+    section: Callable[[Arch], object]
+    complete: Callable[[Mapping[str, Any], Arch], dict[str, Any]]
+    name_of: Callable[[Any], str]
+    expand: Callable[[Mapping[str, Any], Arch], Expanded]
+    features: Callable[[Any, Arch], tuple[str, ...]]
+    seconds: Callable[[Kernel, Arch], float]
+    expects: Callable[[Kernel], Expectation]
+    shorthands: Mapping[str, Shorthand] = field(default_factory=dict)
+    properties: tuple[str, ...] = ()
+    generator: KernelGenerator | None = None
+
+    @functools.cached_property
+    def attributes(self) -> tuple[str, ...]:
+        """The keys of :meth:`view`."""
+        return (*flat_names(self.spec_type), *self.shorthands, *self.properties, "variant")
+
+    @property
+    def backends(self) -> tuple[str, ...]:
+        """Those that have templates."""
+        return tuple(self.templates)
+
+    def check_arch(self, arch: Arch) -> None:
+        """Read the operation's section; ArchError if it is malformed."""
+        self.section(arch)
+
+    def rules(self, backend: str) -> tuple[Rule, ...]:
+        """The rules that hold for every kernel of the operation, then those of a backend."""
+        self._check(backend)
+        return _rules(self.package, backend)
+
+    def view(self, spec: Any) -> dict[str, Any]:
+        """What filters see."""
+        shorthands = {name: str(getattr(spec, short.field)) for name, short in self.shorthands.items()}
+        own = {name: getattr(spec, name) for name in self.properties}
+        return {**flat_values(spec), **shorthands, **own, "variant": spec.variant}
+
+    def variant(self, spec: Any) -> str:
+        """The variant that the spec itself tells."""
+        return cast(str, spec.variant)
+
+    def context(self, kernel: Kernel, backend: str) -> Mapping[str, object]:
+        """C++ symbols for the templates of a backend."""
+        self._check(backend)
+        return cast("Mapping[str, object]", _module(self.package, backend).context(kernel))
+
+    def on_backend(self, backend: str) -> BackendPart:
+        """Templates and launcher sources."""
+        self._check(backend)
+        return _on_backend(self.name, self.package, backend, tuple(self.templates[backend].items()))
+
+    def _check(self, backend: str) -> None:
+        if backend not in self.templates:
+            allowed = ", ".join(self.templates)
+            raise SpecError(f"no {self.title} kernel is for the backend {backend!r}; allowed: {allowed}")
+
+
+def _module(package: str, name: str) -> Any:
+    return importlib.import_module(f"{package}.{name}")
+
+
+@functools.cache
+def _on_backend(name: str, package: str, backend: str, paths: tuple[tuple[str, str], ...]) -> BackendPart:
+    module = _module(package, backend)
+    templates = {suffix: read_template(package, path) for suffix, path in paths}
+    return BackendPart(templates, trees=module.TREES, launcher_trees=(name,), sources=module.SOURCES)
+
+
+@functools.cache
+def _rules(package: str, backend: str) -> tuple[Rule, ...]:
+    common, own = (_module(package, f"constraints.{name}") for name in ("common", backend))
+    return (*common.RULES, *own.RULES)

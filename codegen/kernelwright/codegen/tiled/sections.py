@@ -1,0 +1,99 @@
+"""What the architecture files say of operations whose kernels are tiled GEMMs, implicit ones too."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kernelwright import arch as archs
+from kernelwright.arch import Arch, ChoicesField, Triple, Triples
+from kernelwright.codegen.selecting.expand import EmptyExpansionError
+
+
+class FrozenModel(BaseModel):
+    """A part of a section: what it does not name is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+
+class TileLimits(FrozenModel):
+    """Legal extents of a tile."""
+
+    m: ChoicesField
+    n: ChoicesField
+    k: ChoicesField
+
+
+class TiledSection(FrozenModel):
+    """Legal tiles, by dtype, of one operation on one architecture.
+
+    ``instruction_tiles`` are the warp tiles that CK Tile compiles to matrix instructions.
+    """
+
+    tile: TileLimits
+    waves: Triples = Field(min_length=1)
+    warp_tiles: dict[str, Triples] = Field(min_length=1)
+    instruction_tiles: dict[str, Triples] = {}
+
+    @functools.cached_property
+    def wave_set(self) -> frozenset[Triple]:
+        """``waves`` for membership tests."""
+        return frozenset(self.waves)
+
+    @functools.cached_property
+    def warp_tile_sets(self) -> Mapping[str, frozenset[Triple]]:
+        """``warp_tiles`` for membership tests."""
+        return {dtype: frozenset(tiles) for dtype, tiles in self.warp_tiles.items()}
+
+    @functools.cached_property
+    def instruction_tile_sets(self) -> Mapping[str, frozenset[Triple]]:
+        """``instruction_tiles`` for membership tests."""
+        return {dtype: frozenset(tiles) for dtype, tiles in self.instruction_tiles.items()}
+
+
+class _Pipeline(Protocol):
+    @property
+    def schedulers(self) -> tuple[str, ...]: ...
+    @property
+    def epilogues(self) -> tuple[str, ...]: ...
+
+
+def check_features(needed: Iterable[str], arch: Arch) -> None:
+    """ValueError for features that ``cpu.features`` of the architecture lacks."""
+    known = set(arch.cpu.features) if arch.cpu else set()
+    for feature in needed:
+        if feature not in known:
+            raise ValueError(f"feature_needs has {feature!r}, which cpu.features lacks")
+
+
+def fill_pipeline(fields: dict[str, Any], pipelines: Mapping[str, _Pipeline], usual: list[str], waves: Triples) -> Any:
+    """Add pipeline, epilogue, scheduler and wave where the architecture has one; the limits of the pipeline, or None.
+
+    ``usual`` are the pipelines that serve what is asked; of epilogues and schedulers the first is taken.
+    """
+    if len(usual) == 1:
+        fields.setdefault("pipeline", usual[0])
+    limits = pipelines.get(fields.get("pipeline", ""))
+    if limits is not None:
+        fields.setdefault("epilogue", limits.epilogues[0])
+        fields.setdefault("scheduler", limits.schedulers[0])
+    if len(waves) == 1:
+        fields.setdefault("wave", dict(zip("mnk", waves[0], strict=True)))
+    return limits
+
+
+def archs_with(expand: Callable[[Arch], object]) -> tuple[str, ...]:
+    """The shipped architectures that ``expand`` finds kernels for, sorted; EmptyExpansionError if there is none."""
+    found, refused = [], []
+    for name in archs.names():
+        try:
+            expand(archs.load(name))
+            found.append(name)
+        except EmptyExpansionError as error:
+            refused.append(str(error))
+    if not found:
+        raise EmptyExpansionError("\n".join(refused))
+    return tuple(found)

@@ -1,0 +1,217 @@
+// From the familiar struct to a problem of the dispatcher and its operands.
+#include <math.h>
+#include <string.h>
+
+#include "kernelwright/attention/checks.h"
+#include "kernelwright/dispatcher/compat/fmha_state.hpp"
+
+namespace kernelwright {
+namespace {
+
+using Args = fmha_dispatcher_args;
+
+kw_status check(const Args* given) {
+  if (given == nullptr) return fail(KW_INVALID_ARGUMENT, "args is null");
+  if (given->struct_size != sizeof(Args) || given->version != FMHA_DISPATCHER_ARGS_VERSION) {
+    return fail(KW_INVALID_ARGUMENT, "struct_size = %u, version = %u; allowed: %zu, %u", given->struct_size,
+                given->version, sizeof(Args), FMHA_DISPATCHER_ARGS_VERSION);
+  }
+  if (given->operation < FMHA_FORWARD || given->operation > FMHA_APPEND_KV) {
+    return fail(KW_INVALID_ARGUMENT, "operation = %d; allowed: 0 forward, 1 backward, 2 append", given->operation);
+  }
+  if (given->batch < 0 || given->seqlen_q < 0 || given->seqlen_k < 0 || given->page_count < 0) {
+    return fail(KW_INVALID_ARGUMENT, "batch, seqlen_q, seqlen_k or page_count is negative; allowed: 0 or more");
+  }
+  if (given->is_group_mode != 0 && given->seqstart_q == nullptr) {
+    return fail(KW_INVALID_ARGUMENT, "seqstart_q is null; group mode needs it");
+  }
+  return KW_OK;
+}
+
+kw_status read_dtype(const char* name, uint32_t* dtype) {
+  constexpr uint32_t kDtypes[] = {KW_FP32, KW_FP16, KW_BF16};
+  for (const uint32_t one : kDtypes) {
+    *dtype = one;
+    if (name != nullptr && strcmp(name, kw_dtype_name(one)) == 0) return KW_OK;
+  }
+  return fail(KW_INVALID_ARGUMENT, "data_type = %s; allowed: fp32, fp16, bf16", name == nullptr ? "null" : name);
+}
+
+// What overflows becomes the largest stride, which the dispatcher refuses.
+int64_t times(int64_t left, int64_t right) {
+  int64_t product = 0;
+  return __builtin_mul_overflow(left, right, &product) ? INT64_MAX : product;
+}
+
+// Of a tensor without gaps.
+kw_attention_strides dense(const Args& a, int64_t heads, int64_t rows, int64_t hdim, bool group) {
+  const int64_t request = group ? 0 : times(times(heads, rows), hdim);
+  if (a.i_perm != 0) return {request, times(rows, hdim), hdim};
+  return {request, hdim, times(heads, hdim)};
+}
+
+struct Filling {
+  FmhaCall* call;
+  uint32_t item;  // bytes of an element
+
+  void add(size_t member, const void* host, int64_t bytes, bool read, bool written) const {
+    const FmhaOperand one = {member, const_cast<void*>(host), static_cast<size_t>(bytes), read, written};
+    if (host != nullptr && bytes > 0) call->operands[call->count++] = one;
+  }
+  void input(size_t member, const void* host, int64_t bytes) const { add(member, host, bytes, true, false); }
+  void output(size_t member, void* host, int64_t bytes) const { add(member, host, bytes, false, true); }
+};
+
+#define MEMBER(name) offsetof(kw_attention_args, name)
+#define APPEND_MEMBER(name) offsetof(kw_append_args, name)
+
+void pages(const Args& a, uint32_t* table, int64_t* count, int64_t* size, int64_t* stride) {
+  if (a.page_block_size == 0) return;
+  *table = a.page_table_width > 0 ? KW_PAGES_BLOCK : KW_PAGES_LIST;
+  *count = a.page_count, *size = a.page_block_size, *stride = a.page_table_width;
+}
+
+void sizes(const Args& a, uint32_t dtype, kw_attention_problem* p) {
+  const bool backward = a.operation == FMHA_BACKWARD;
+  const uint32_t op = backward ? KW_OP_ATTENTION_BACKWARD : KW_OP_ATTENTION;
+  p->base = {sizeof *p, op};
+  p->version = KW_ATTENTION_VERSION;
+  p->dtype_q = p->dtype_kv = p->dtype_o = dtype;
+  p->batch = a.batch, p->heads_q = a.nhead_q, p->heads_kv = a.nhead_k, p->hdim_q = a.hdim_q, p->hdim_v = a.hdim_v;
+  p->max_seqlen_q = a.seqlen_q, p->max_seqlen_k = a.seqlen_k;
+  p->group = a.is_group_mode != 0 ? 1 : 0;
+  if (p->group != 0) p->total_q = a.seqstart_q[a.batch];
+  if (p->group != 0 && a.seqstart_k != nullptr && a.page_block_size == 0) p->total_k = a.seqstart_k[a.batch];
+  p->kv_lengths = a.seqlen_k_ptr != nullptr ? 1 : 0;
+  pages(a, &p->page_table, &p->pages, &p->page_size, &p->page_table_stride);
+  p->num_splits = backward ? 1 : a.num_splits > 0 ? static_cast<uint32_t>(a.num_splits) : 0;
+}
+
+void scores(const Args& a, uint32_t dtype, kw_attention_problem* p) {
+  const bool backward = a.operation == FMHA_BACKWARD;
+  p->mask = static_cast<uint32_t>(a.mask_type), p->bias = static_cast<uint32_t>(a.bias_type);
+  p->window_left = a.window_size_left, p->window_right = a.window_size_right;
+  p->dtype_bias = a.bias_type == FMHA_BIAS_ELEMENTWISE ? dtype : 0;
+  p->lse = !backward && a.lse != nullptr ? 1 : 0;
+  p->sink = !backward && a.sinks != nullptr ? 1 : 0;
+  p->scale = a.scale != 0 ? static_cast<double>(a.scale) : 1 / sqrt(static_cast<double>(a.hdim_q));
+  p->soft_cap = static_cast<double>(a.logits_soft_cap);
+  p->dropout_p = static_cast<double>(a.p_drop), p->dropout = a.p_drop != 0 ? 1 : 0;
+  p->dbias = backward && a.dbias != nullptr ? 1 : 0;
+  p->deterministic = backward && a.is_deterministic != 0 ? 1 : 0;
+}
+
+void strides(const Args& a, kw_attention_problem* p) {
+  const bool group = p->group != 0, paged = p->page_table != KW_PAGES_NONE;
+  const int64_t rows = group ? p->total_q : p->max_seqlen_q;
+  const int64_t keys = paged ? p->page_size : group ? p->total_k : p->max_seqlen_k;
+  p->q = dense(a, p->heads_q, rows, p->hdim_q, group), p->o = dense(a, p->heads_q, rows, p->hdim_v, group);
+  p->k = dense(a, p->heads_kv, keys, p->hdim_q, group && !paged);
+  p->v = dense(a, p->heads_kv, keys, p->hdim_v, group && !paged);
+  const kw_attention_strides square = {group ? 0 : times(times(p->heads_q, rows), p->max_seqlen_k),
+                                       times(rows, p->max_seqlen_k), p->max_seqlen_k};
+  if (p->bias == KW_BIAS_ELEMENTWISE) p->bias_strides = square;
+  if (p->dbias != 0) p->dbias_strides = square;
+  if (a.operation == FMHA_BACKWARD) p->d_o = p->o, p->dq = p->q, p->dk = p->k, p->dv = p->v;
+}
+
+void tables(const Args& a, const kw_attention_problem& p, const Filling& to) {
+  const int64_t starts = 4 * (p.batch + 1);
+  if (p.group != 0) to.input(MEMBER(cu_seqlens_q), a.seqstart_q, starts);
+  if (p.group != 0 && p.page_table == KW_PAGES_NONE) to.input(MEMBER(cu_seqlens_k), a.seqstart_k, starts);
+  if (p.kv_lengths != 0) to.input(MEMBER(seqlens_k), a.seqlen_k_ptr, 4 * p.batch);
+  if (p.page_table == KW_PAGES_BLOCK) to.input(MEMBER(page_table), a.page_table, 4 * p.batch * p.page_table_stride);
+  if (p.page_table != KW_PAGES_LIST || a.page_indptr == nullptr) return;
+  to.input(MEMBER(page_table), a.page_table, 4 * static_cast<int64_t>(a.page_indptr[p.batch]));
+  to.input(MEMBER(page_indptr), a.page_indptr, starts);
+  to.input(MEMBER(last_page_lengths), a.last_page_lengths, 4 * p.batch);
+}
+
+void operands(const Args& a, const kw_attention_problem& p, const Filling& to) {
+  const int64_t requests = p.page_table != KW_PAGES_NONE ? p.pages : p.group != 0 ? 1 : p.batch;
+  const int64_t keys = p.page_table != KW_PAGES_NONE ? p.page_size : p.group != 0 ? p.total_k : p.max_seqlen_k;
+  const int64_t rows = kw_attention_rows(&p), rows_k = requests * keys * p.heads_kv, item = to.item;
+  to.input(MEMBER(q), a.q, rows * p.hdim_q * item);
+  to.input(MEMBER(k), a.k, rows_k * p.hdim_q * item);
+  to.input(MEMBER(v), a.v, rows_k * p.hdim_v * item);
+  if (p.bias == KW_BIAS_ELEMENTWISE) to.input(MEMBER(bias), a.bias, rows * p.max_seqlen_k * item);
+  if (p.bias == KW_BIAS_ALIBI) to.input(MEMBER(bias), a.bias, 4 * p.heads_q);
+  if (p.sink != 0) to.input(MEMBER(sinks), a.sinks, 4 * p.heads_q);
+  tables(a, p, to);
+  if (a.operation == FMHA_FORWARD) {
+    // Rows of skipped requests stay, so what was there is brought along.
+    to.add(MEMBER(o), a.o, rows * p.hdim_v * item, true, true);
+    to.add(MEMBER(lse), a.lse, 4 * rows, true, true);
+    return;
+  }
+  to.input(MEMBER(o), a.o, rows * p.hdim_v * item);
+  to.input(MEMBER(d_o), a.d_o, rows * p.hdim_v * item);
+  to.input(MEMBER(lse), a.lse, 4 * rows);
+  to.output(MEMBER(dq), a.dq, rows * p.hdim_q * item);
+  to.output(MEMBER(dk), a.dk, rows_k * p.hdim_q * item);
+  to.output(MEMBER(dv), a.dv, rows_k * p.hdim_v * item);
+  if (p.dbias != 0) to.add(MEMBER(dbias), a.dbias, rows * p.max_seqlen_k * item, true, true);
+}
+
+void append(const Args& a, uint32_t dtype, FmhaCall* call) {
+  kw_append_problem& p = call->append;
+  const bool rotary = a.rope_type != FMHA_ROPE_NO, queries = a.q != nullptr && rotary;
+  p.base = {sizeof p, KW_OP_ATTENTION_APPEND};
+  p.version = KW_ATTENTION_VERSION;
+  p.dtype = dtype, p.dtype_rotary = rotary ? dtype : 0;
+  p.rope = static_cast<uint32_t>(a.rope_type);
+  p.batch = a.batch, p.heads_kv = a.nhead_k, p.hdim_q = a.hdim_q, p.hdim_v = a.hdim_v, p.seqlen_new = a.seqlen_k;
+  if (queries) p.rotates_q = 1, p.heads_q = a.nhead_q, p.seqlen_q = a.seqlen_q;
+  pages(a, &p.page_table, &p.pages, &p.page_size, &p.page_table_stride);
+  p.capacity = p.page_table != KW_PAGES_NONE ? p.page_size * p.page_table_stride : a.cache_capacity;
+  p.rotary_dim = a.rotary_dim, p.rotary_places = a.rotary_places;
+  const int64_t rows = p.page_table != KW_PAGES_NONE ? p.page_size : p.capacity;
+  if (queries) p.q = p.q_out = dense(a, p.heads_q, p.seqlen_q, p.hdim_q, false);
+  p.k = dense(a, p.heads_kv, p.seqlen_new, p.hdim_q, false), p.v = dense(a, p.heads_kv, p.seqlen_new, p.hdim_v, false);
+  p.k_cache = dense(a, p.heads_kv, rows, p.hdim_q, false), p.v_cache = dense(a, p.heads_kv, rows, p.hdim_v, false);
+  const Filling to = {call, kw_dtype_bytes(dtype)};
+  const int64_t item = to.item, fresh = p.batch * p.heads_kv * p.seqlen_new;
+  const int64_t held = (p.page_table != KW_PAGES_NONE ? p.pages : p.batch) * p.heads_kv * rows;
+  if (queries) {
+    to.input(APPEND_MEMBER(q), a.q, p.batch * p.heads_q * p.seqlen_q * p.hdim_q * item);
+    to.output(APPEND_MEMBER(q_out), a.q_out, p.batch * p.heads_q * p.seqlen_q * p.hdim_q * item);
+  }
+  to.input(APPEND_MEMBER(k), a.k, fresh * p.hdim_q * item);
+  to.input(APPEND_MEMBER(v), a.v, fresh * p.hdim_v * item);
+  to.add(APPEND_MEMBER(k_cache), a.k_cache, held * p.hdim_q * item, true, true);
+  to.add(APPEND_MEMBER(v_cache), a.v_cache, held * p.hdim_v * item, true, true);
+  to.input(APPEND_MEMBER(seqlens_k), a.seqlen_k_ptr, 4 * p.batch);
+  if (p.page_table != KW_PAGES_NONE) {
+    to.input(APPEND_MEMBER(page_table), a.page_table, 4 * p.batch * p.page_table_stride);
+  }
+  const int64_t turns = p.rotary_places * p.rotary_dim / 2 * item;
+  if (rotary) to.input(APPEND_MEMBER(cos), a.cos, turns), to.input(APPEND_MEMBER(sin), a.sin, turns);
+}
+
+}  // namespace
+
+kw_status fmha_call(const fmha_dispatcher_args* given, FmhaCall* call) {
+  uint32_t dtype = 0;
+  if (kw_status status = check(given)) return status;
+  if (kw_status status = read_dtype(given->data_type, &dtype)) return status;
+  call->appends = given->operation == FMHA_APPEND_KV;
+  call->attention_args.struct_size = sizeof(kw_attention_args);
+  call->append_args.struct_size = sizeof(kw_append_args);
+  if (call->appends) {
+    if (given->q != nullptr && given->q == given->q_out) {
+      return fail(KW_INVALID_ARGUMENT, "q_out is q; allowed: other memory, since timed launches would rotate it again");
+    }
+    append(*given, dtype, call);
+    return kw_problem_validate(&call->problem());
+  }
+  kw_attention_problem* p = &call->attention;
+  sizes(*given, dtype, p);
+  scores(*given, dtype, p);
+  strides(*given, p);
+  if (kw_status status = kw_problem_validate(&p->base)) return status;  // then no size below overflows
+  call->attention_args.seed = given->drop_seed, call->attention_args.offset = given->drop_offset;
+  operands(*given, *p, {call, kw_dtype_bytes(dtype)});
+  return KW_OK;
+}
+
+}  // namespace kernelwright

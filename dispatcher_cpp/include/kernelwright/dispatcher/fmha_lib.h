@@ -1,0 +1,129 @@
+/* libdispatcher_fmha_lib.so: fused attention by the function names that users of the CK Tile dispatcher know.
+ *
+ * The library is the dispatcher of kernelwright/dispatcher.h with kernel libraries loaded into it. All data is in host
+ * memory; for a GPU it is copied to the device that is current in the calling thread, and back. Where that dispatcher
+ * has a function with 13 to 27 arguments for each family, which changed without a version, here is one function and one
+ * struct that states its size and version. Every feature has its operands in the struct: nothing is filled in with
+ * zeros. Programs that keep data on a GPU, or have streams or strides, use kernelwright/dispatcher.h.
+ *
+ * Any number of threads may call anything at once. Functions that can fail return a negative number and leave a
+ * sentence for fmha_dispatcher_last_error() in the calling thread.
+ */
+#ifndef KERNELWRIGHT_DISPATCHER_FMHA_LIB_H
+#define KERNELWRIGHT_DISPATCHER_FMHA_LIB_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define FMHA_DISPATCHER_EXPORT __attribute__((visibility("default")))
+#else
+#define FMHA_DISPATCHER_EXPORT
+#endif
+
+#define FMHA_DISPATCHER_ARGS_VERSION 1u
+
+enum {
+  FMHA_DISPATCHER_OK = 0,
+  FMHA_DISPATCHER_ERROR = -1,    /* wrong arguments, not initialised, or a failed launch */
+  FMHA_DISPATCHER_NO_KERNEL = -2 /* no kernel serves the problem */
+};
+
+/* What to compute. Forward takes contiguous or paged K and V, and as many splits as the dispatcher or the caller says.
+ */
+enum { FMHA_FORWARD = 0, FMHA_BACKWARD = 1, FMHA_APPEND_KV = 2 };
+/* mask_type; windows are -1 and 0 in causal masks, -1 and -1 without a mask */
+enum { FMHA_MASK_NO = 0, FMHA_MASK_TOP_LEFT = 1, FMHA_MASK_BOTTOM_RIGHT = 2 };
+/* bias_type */
+enum { FMHA_BIAS_NO = 0, FMHA_BIAS_ELEMENTWISE = 1, FMHA_BIAS_ALIBI = 2 };
+/* rope_type */
+enum { FMHA_ROPE_NO = 0, FMHA_ROPE_INTERLEAVED = 1, FMHA_ROPE_HALF = 2 };
+
+/* Tensors are dense. With i_perm 1 heads stand before rows (batch, heads, rows, hdim), with 0 rows before heads. In
+ * group mode the rows of all requests stand one behind the other: (total, heads, hdim) or (heads, total, hdim). Members
+ * that a problem does not use are 0 or null. */
+typedef struct fmha_dispatcher_args {
+  uint32_t struct_size;  /* sizeof(fmha_dispatcher_args) */
+  uint32_t version;      /* FMHA_DISPATCHER_ARGS_VERSION */
+  const char* data_type; /* of Q, K and V: "fp32", "fp16" or "bf16"; O has the same */
+  int32_t operation;     /* FMHA_FORWARD, ... */
+  int32_t is_group_mode, i_perm;
+  int32_t batch, nhead_q, nhead_k;
+  int32_t seqlen_q, seqlen_k; /* group mode: of the longest request; append: new rows of q, and of k and v */
+  int32_t hdim_q, hdim_v;
+  int32_t mask_type, window_size_left, window_size_right;
+  int32_t bias_type;  /* elementwise: batch x nhead_q x seqlen_q x seqlen_k; group: nhead_q x total x seqlen_k; ALiBi:
+                       * nhead_q slopes in fp32 */
+  int32_t num_splits; /* parts of the keys; 0: the dispatcher chooses */
+  int32_t is_deterministic;
+  int32_t page_block_size; /* keys of a page; 0: K and V, or the caches, are contiguous */
+  int32_t page_count;      /* pages of the cache: (pages, page_block_size, nhead_k, hdim), or heads before rows */
+  int32_t
+      page_table_width; /* page_table has batch x page_table_width entries; 0: page_indptr says where requests begin */
+  int32_t cache_capacity;                       /* append without pages: rows that the caches hold for each request */
+  int32_t rope_type, rotary_dim, rotary_places; /* append */
+  int32_t reserved;                             /* 0 */
+  float scale;                                  /* of Q K^T; 0: 1 / sqrt(hdim_q) */
+  float logits_soft_cap;
+  float p_drop;
+  float reserved_float; /* 0 */
+  uint64_t drop_seed, drop_offset;
+  const void* q;
+  const void* k; /* or cache; append: new rows */
+  const void* v;
+  void* o;    /* read by backward */
+  float* lse; /* batch x nhead_q x seqlen_q; group: nhead_q x total; null: not written; read by backward */
+  const void* bias;
+  const float* sinks;          /* nhead_q */
+  const int32_t* seqstart_q;   /* group: batch + 1 */
+  const int32_t* seqstart_k;   /* group without pages: batch + 1 */
+  const int32_t* seqlen_k_ptr; /* batch numbers of keys; with page_table_width and append needed */
+  const int32_t* page_table;
+  const int32_t* page_indptr;       /* batch + 1 */
+  const int32_t* last_page_lengths; /* batch */
+  const void* d_o;                  /* backward */
+  void* dq;
+  void* dk;
+  void* dv;
+  void* dbias;   /* null: not computed */
+  void* k_cache; /* append: read and written */
+  void* v_cache;
+  void* q_out;     /* append: rotated q; null with q */
+  const void* cos; /* rotary_places x rotary_dim / 2, of data_type */
+  const void* sin;
+} fmha_dispatcher_args;
+
+/* "1.0.0": the version of these functions. */
+FMHA_DISPATCHER_EXPORT const char* fmha_dispatcher_version(void);
+/* Why the last call of this thread failed; "" if none did. Valid until the next failure in this thread. */
+FMHA_DISPATCHER_EXPORT const char* fmha_dispatcher_last_error(void);
+
+/* Loads kernel libraries: those that KERNELWRIGHT_FMHA_KERNELS names, or else of the folder dispatcher_fmha_kernels
+ * beside this file, or else of the wheels kernelwright-kernels-attention-<arch> that are installed where this file is.
+ * arch: the architecture that the kernels must be of, such as "gfx950"; null takes any. 0 or -1; 0 also if it was done
+ * before, until fmha_dispatcher_cleanup(). */
+FMHA_DISPATCHER_EXPORT int fmha_dispatcher_initialize(const char* arch);
+/* The same with files or folders, separated by colons, in place of the environment; null leaves it to that. */
+FMHA_DISPATCHER_EXPORT int fmha_dispatcher_initialize_from(const char* kernels, const char* arch);
+/* Waits for calls under way and forgets everything; fmha_dispatcher_initialize() may follow. */
+FMHA_DISPATCHER_EXPORT void fmha_dispatcher_cleanup(void);
+
+/* Kernels that were loaded; 0 before fmha_dispatcher_initialize(). */
+FMHA_DISPATCHER_EXPORT int fmha_dispatcher_kernel_count(void);
+/* Their names, in a fixed order. 0 or -1, as for an index out of range or a buffer too small. */
+FMHA_DISPATCHER_EXPORT int fmha_dispatcher_get_kernel_name(int index, char* name, int bytes);
+/* The name of the first kernel that would run. 0, -1, or -2 if no kernel serves the problem. */
+FMHA_DISPATCHER_EXPORT int fmha_dispatcher_select_kernel(const fmha_dispatcher_args* args, char* name, int bytes);
+/* 1 if kernels serve the problem, else 0 and the reasons in fmha_dispatcher_last_error(). */
+FMHA_DISPATCHER_EXPORT int fmha_dispatcher_is_supported(const fmha_dispatcher_args* args);
+/* Computes. time_ms, unless null: the average time of a launch, in milliseconds; the first one does not count. q_out
+ * differs from q, since several launches would rotate it several times. 0, -1 or -2. */
+FMHA_DISPATCHER_EXPORT int fmha_dispatcher_run(const fmha_dispatcher_args* args, float* time_ms);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* KERNELWRIGHT_DISPATCHER_FMHA_LIB_H */

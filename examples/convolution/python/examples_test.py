@@ -1,0 +1,69 @@
+"""Each example runs, on few and small problems, and says what it should."""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+KERNELS = os.environ.get("KERNELWRIGHT_CONV_KERNELS", str(HERE.parent / "kernels"))
+# Example → arguments, and what its output must have.
+EXAMPLES: dict[str, tuple[list[str], str]] = {
+    "basic": ([], "with bias, residual and relu too"),
+    "benchmark": (["--sizes", "8", "--channels", "8", "--repeats", "2"], "GFLOP/s"),
+    "depthwise": ([], "planes with two channels per group have no kernel"),
+    "directions": ([], "gradients add up in place"),
+    "export_json": ([], '"explanations"'),
+    "jit": ([], "equal to NumPy's result"),
+    "torch_training": ([], "as torch alone"),
+    "volumes": ([], "1D: later points change no earlier result"),
+}
+
+
+def run(name: str, *arguments: str) -> int:
+    """As a program: its exit status."""
+    old, old_path = sys.argv, sys.path
+    sys.path = [str(HERE), *sys.path]  # as the interpreter does for a program
+    sys.argv = [name, *arguments] if name == "jit" else [name, "--library", KERNELS, *arguments]
+    try:
+        runpy.run_path(str(HERE / f"{name}.py"), run_name="__main__")
+    except SystemExit as end:
+        return int(end.code or 0)
+    finally:
+        sys.argv, sys.path = old, old_path
+    return 0
+
+
+def test_every_example_is_run() -> None:
+    modules = {path.stem for path in HERE.glob("*.py") if not path.name.endswith("_test.py")}
+    assert set(EXAMPLES) == modules - {"shared"}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_example(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if name.startswith("torch_"):
+        pytest.importorskip("torch", reason="torch is not installed: tests/pytorch/run runs this example")
+    if name == "jit":
+        if "KERNELWRIGHT_TREES" not in os.environ:
+            pytest.skip("no compilers: KERNELWRIGHT_TREES is not set")
+        monkeypatch.setenv("KERNELWRIGHT_CACHE", str(tmp_path))
+    arguments, expected = EXAMPLES[name]
+    assert run(name, *arguments) == 0
+    assert expected in capsys.readouterr().out
+
+
+def test_exported_json_names_every_kernel(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert run("export_json", "--output", str(tmp_path / "found.json")) == 0
+    document = json.loads((tmp_path / "found.json").read_text())
+    registered = {kernel["identity"] for kernel in document["registry"]["kernels"]}
+    for explanation in document["explanations"].values():
+        assert {kernel["identity"] for kernel in explanation["stages"][0]["kernels"]} <= registered
+    assert run("benchmark", "--sizes", "8", "--channels", "8", "--repeats", "1", "--json") == 0
+    assert len(json.loads(capsys.readouterr().out)) == 3

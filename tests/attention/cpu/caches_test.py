@@ -1,0 +1,93 @@
+"""Decoding and prefill on CPUs with keys of several blocks and splits, out of pages of both kinds of tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from attention.masks import BOTTOM_RIGHT, FULL, Window
+from attention.pages import Pages, paged
+from attention.reference import Features, forward
+from attention.runtime.cases import DTYPES, starts
+from kernelwright.dispatch import Dispatcher, LaunchError
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Typed = tuple[Dispatcher, str]
+LENGTHS = (370, 5, 0, 640, 33)
+TOLERANCE = {"fp32": 1e-5, "fp16": 3e-3, "bf16": 2.4e-2}
+
+
+def requests(rng: np.random.Generator, lengths: tuple[int, ...], heads: int, d: int, dtype: str) -> list[Array]:
+    return [rng.standard_normal((length, heads, d)).astype(DTYPES[dtype]) for length in lengths]
+
+
+def pages_of(ks: list[Array], vs: list[Array], size: int) -> tuple[Pages, Array]:
+    """Shuffled pages of K, and V in the pages of the same numbers."""
+    k, v = (paged(rows, size, np.random.default_rng(size)) for rows in (ks, vs))
+    np.testing.assert_array_equal(k.indices, v.indices)
+    return k, v.cache
+
+
+def table(pages: Pages, kind: str) -> dict[str, Array]:
+    """The options that describe a page table of one kind."""
+    if kind == "block":
+        return {"page_table": pages.block_table, "seqlens_k": np.array(pages.lengths, np.int32)}
+    return {
+        "page_table": pages.indices, "page_indptr": pages.indptr, "last_page_lengths": pages.last_page_lengths
+    }  # fmt: skip
+
+
+def check(out: Array, lse: Array, q: Array, k: Array, v: Array, features: Features, dtype: str) -> None:
+    """O and LSE (rows first) of one request."""
+    wanted = forward(*(each.transpose(1, 0, 2) for each in (q, k, v)), features)
+    np.testing.assert_allclose(out.transpose(1, 0, 2).astype(np.float64), wanted.o, atol=TOLERANCE[dtype])
+    np.testing.assert_allclose(lse, wanted.lse, atol=TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("kind", ["block", "list"])
+@pytest.mark.parametrize("size", [1, 256])
+@pytest.mark.parametrize(("queries", "window"), [(1, None), (2, (200, 0))])
+def test_decode_out_of_pages(typed: Typed, kind: str, size: int, queries: int, window: tuple[int, int] | None) -> None:
+    dispatcher, dtype = typed
+    rng = np.random.default_rng(queries)
+    for heads, kv_heads, d, dv in ((8, 1, 128, 128), (4, 2, 64, 24)):
+        ks, vs = requests(rng, LENGTHS, kv_heads, d, dtype), requests(rng, LENGTHS, kv_heads, dv, dtype)
+        k, values = pages_of(ks, vs, size)
+        q = rng.standard_normal((len(LENGTHS), queries, heads, d)).astype(DTYPES[dtype])
+        for splits in (0, 1, 3):
+            out, lse = dispatcher.decode(
+                q, k.cache, values, lse=True, window=window, max_seqlen_k=640, num_splits=splits, **table(k, kind)
+            )
+            mask = Window(*window, True) if window else BOTTOM_RIGHT if queries > 1 else FULL
+            for b in range(len(LENGTHS)):
+                check(out[b], lse[b], q[b], ks[b], vs[b], Features(window=mask), dtype)
+
+
+@pytest.mark.parametrize("kind", ["block", "list"])
+@pytest.mark.parametrize("soft_cap", [0.0, 2.0])
+def test_prefill_of_ragged_requests(typed: Typed, kind: str, soft_cap: float) -> None:
+    dispatcher, dtype = typed
+    rng = np.random.default_rng(3)
+    for size in (1, 16):
+        ks, vs = requests(rng, LENGTHS, 2, 64, dtype), requests(rng, LENGTHS, 2, 64, dtype)
+        k, values = pages_of(ks, vs, size)
+        counts = (150, 5, 3, 97, 1)
+        q = rng.standard_normal((sum(counts), 8, 64)).astype(DTYPES[dtype])
+        first = starts(counts)
+        out, lse = dispatcher.prefill(
+            q, k.cache, values, first, max(counts), lse=True, max_seqlen_k=640, soft_cap=soft_cap, **table(k, kind)
+        )
+        for b in range(len(counts)):
+            own, features = slice(first[b], first[b + 1]), Features(window=BOTTOM_RIGHT, soft_cap=soft_cap)
+            check(out[own], lse[:, own], q[own], ks[b], vs[b], features, dtype)
+
+
+def test_a_full_cache_is_refused(dispatcher: Dispatcher) -> None:
+    cache = np.zeros((2, 2, 5, 1, 8), np.float32)
+    new = np.ones((2, 2, 1, 8), np.float32)
+    assert dispatcher.append_kv(new, 2 * new, cache[0], cache[1], np.array([0, 3], np.int32)) is None
+    assert cache[0].sum() == 2 * 2 * 8 and cache[1].sum() == 2 * 2 * 2 * 8
+    with pytest.raises(LaunchError, match=r"request 1 has 4 keys and gets 2; the cache holds 5"):
+        dispatcher.append_kv(new, new, cache[0], cache[1], np.array([0, 4], np.int32))

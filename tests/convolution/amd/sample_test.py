@@ -1,0 +1,50 @@
+"""A sample of the rule sets compiles: in each run one kernel of three sets, with KERNELWRIGHT_EVERY one of each kind.
+
+A kind is a direction, dtype, pipeline and scheduler. The build itself refuses kernels that spill registers or lack
+matrix instructions. All kernels of a set: ``kernelwright build --set conv_tests --arch gfx942 …``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from kernelwright.codegen.backends.registry import DEFAULT_TOOLCHAINS
+from kernelwright.codegen.building.build import build_libraries, read_tree_roots
+from kernelwright.codegen.building.execute import LocalExecutor
+from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operations.convolution.rule_sets import RULE_SETS
+from kernelwright.codegen.operations.convolution.spec import conv_spec
+from kernelwright.codegen.selecting.selection import Selection, load_archs, select
+
+ARCHS = ("gfx90a", "gfx942", "gfx950")
+EVERY = bool(os.environ.get("KERNELWRIGHT_EVERY"))
+SAMPLED = [("conv_tests", "gfx90a"), ("conv_profiler", "gfx942"), ("conv_full", "gfx950")]
+ALL = [(name, arch) for name in RULE_SETS for arch in ARCHS]
+
+
+def kind(kernel: Kernel) -> tuple[str, ...]:
+    spec = conv_spec(kernel)
+    return spec.direction, spec.dtype, spec.pipeline, spec.scheduler
+
+
+def sample(kernels: tuple[Kernel, ...], name: str) -> tuple[Kernel, ...]:
+    """One kernel of each kind, the same ones each time; one in all unless every kind was asked for."""
+    mixed = sorted(kernels, key=lambda kernel: hashlib.sha256(f"{name} {kernel.name}".encode()).digest())
+    first: dict[tuple[str, ...], Kernel] = {}
+    for kernel in mixed:
+        first.setdefault(kind(kernel), kernel)
+    return tuple(first.values()) if EVERY else tuple(mixed[:1])
+
+
+@pytest.mark.parametrize(("name", "arch"), ALL if EVERY else SAMPLED)
+def test_a_sample_of_each_set_compiles(name: str, arch: str, tmp_path: Path) -> None:
+    executor = LocalExecutor(read_tree_roots(Path(os.environ["KERNELWRIGHT_TREES"])), tmp_path / "cache")
+    (item,) = select("set", name, [arch], load_archs())
+    chosen = sample(item.kernels, name)
+    selection = Selection(item.arch, tuple(sorted(chosen, key=lambda kernel: kernel.name)), {}, {})
+    (manifest,) = build_libraries("sample", [selection], DEFAULT_TOOLCHAINS, executor, tmp_path / "out")
+    assert all(kernel.name in manifest.read_text() for kernel in chosen)
