@@ -42,7 +42,6 @@ def test_traits_are_members_of_the_abi(family: str) -> None:
         assert re.search(rf"\b{name}\b", members)
         for symbol in re.findall(r"KW_[A-Z_0-9]+", str(value)):
             assert re.search(rf"\b{symbol}\b", header + (INCLUDE / "abi.h").read_text())
-    assert (INCLUDE / "cuda/attention" / f"{context['header']}.hpp").is_file()
 
 
 def test_masks_decide_what_the_loop_compares() -> None:
