@@ -58,12 +58,14 @@ class BackendPart:
     instantiates the kernel). ``trees`` are header trees (see :mod:`kernelwright.codegen.trees`) that its compiles see
     besides the backend's own; descriptors and launchers also see ``launcher_trees``. ``sources`` are the launcher
     sources that a library with such kernels contains: the path of each in its tree, by a name unique in a library.
+    ``memory_scale`` is how many times the memory that the backend reserves for a compile is needed.
     """
 
     templates: Mapping[str, Template]
     trees: tuple[str, ...] = ()
     launcher_trees: tuple[str, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
+    memory_scale: int = 1
 
 
 @dataclass(frozen=True)

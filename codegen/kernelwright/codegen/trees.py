@@ -93,7 +93,7 @@ TREES: Mapping[str, Tree] = {
     **_launchers("common", "cpu", "hip", "cuda_src"),
     **_launchers("gemm", "cpu", "hip", "cuda_src"),
     **_launchers("convolution", "cpu", "hip"),
-    **_launchers("attention", "cpu", "cuda_src"),
+    **_launchers("attention", "cpu", "hip", "cuda_src"),
 }
 
 _registered: dict[str, Tree] = {}

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import math
-import struct
 from dataclasses import dataclass
-from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from attention.amd.compiled import Compiled
+from attention.amd.memory import DTYPES, Memory, mask_number, poisoned, relative, worst
+from attention.amd.structs import Scores, Strides, strides
 from attention.masks import FULL, Window
 from attention.philox import random_bytes
 from attention.reference import Features, forward
-from kernelwright import arch as archs
-from kernelwright.simulator.run.launch import Buffer, Simulator
-
-Array = np.ndarray[Any, np.dtype[Any]]
-DTYPES = {"fp32": np.dtype(np.float32), "fp16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
 
 SEED, OFFSET = 1234, (1 << 32) - 40  # of dropout; the sum of offset and lane passes 32 bits
 
@@ -52,39 +46,48 @@ def errors(made: Compiled, problem: Problem) -> Errors:
     q = rng.standard_normal((b, p.queries, p.heads, spec.hdim_q)).astype(dtype)
     k = rng.standard_normal((b, p.keys, p.kv_heads, spec.hdim_q)).astype(dtype)
     v = rng.standard_normal((b, p.keys, p.kv_heads, spec.hdim_v)).astype(dtype)
-    o = np.full((b, p.queries, p.heads, spec.hdim_v), np.nan).astype(dtype)
-    lse = np.full((b, p.heads, p.queries), np.nan, np.float32)
+    o = poisoned((b, p.queries, p.heads, spec.hdim_v), dtype)
+    lse = poisoned((b, p.heads, p.queries), np.float32)
     slopes = rng.random(p.heads).astype(np.float32)
     bias = rng.standard_normal((b, p.heads, p.queries, p.keys)).astype(dtype)
     drawn = np.zeros(bias.shape, np.uint8)
-    added = slopes if spec.bias == "alibi" else bias
-    pointers = [array.ctypes.data for array in (q, k, v, o, added, lse, drawn)]
-    mask = 0 if p.window == FULL else 2 if p.window.bottom_right else 1
-    square = (p.keys, p.queries * p.keys, p.heads * p.queries * p.keys)
-    integers = (
-        *(p.queries, p.keys, spec.hdim_q, spec.hdim_v, p.heads, p.heads // p.kv_heads),
-        *(stride for array in (q, k, v, o) for stride in _strides(array)),
-        *(*square, *square),
-        *(p.queries, p.heads * p.queries, 0, p.window.left, p.window.right, mask, 0),
+    memory = Memory()
+    square = Strides(p.keys, p.queries * p.keys, p.heads * p.queries * p.keys)
+    arguments = Scores(
+        q=memory.read("Q", q),
+        k=memory.read("K", k),
+        v=memory.read("V", v),
+        o=memory.write("O", o),
+        bias=memory.read("bias", slopes if spec.bias == "alibi" else bias),
+        lse=memory.write("LSE", lse),
+        random_bytes=memory.write("R", drawn),
+        seed=SEED,
+        offset=OFFSET,
+        seqlen_q=p.queries,
+        seqlen_k=p.keys,
+        hdim_q=spec.hdim_q,
+        hdim_v=spec.hdim_v,
+        heads=p.heads,
+        head_ratio=p.heads // p.kv_heads,
+        q_strides=strides(q),
+        k_strides=strides(k),
+        v_strides=strides(v),
+        o_strides=strides(o),
+        bias_strides=square,
+        random_strides=square,
+        lse_head_stride=p.queries,
+        lse_batch_stride=p.heads * p.queries,
+        window_left=p.window.left,
+        window_right=p.window.right,
+        mask=mask_number(p.window),
+        scale=1 / math.sqrt(spec.hdim_q),
+        scale_p=1.0,
+        scale_o=1.0,
+        soft_cap=p.cap,
+        keep=p.keep,
     )
-    scale = 1 / math.sqrt(spec.hdim_q)
-    arguments = struct.pack(
-        f"<10Q2Q{len(integers)}i5f", *pointers, 0, 0, 0, SEED, OFFSET, *integers, scale, 1.0, 1.0, p.cap, p.keep
-    )
-    wave, tile = spec.wave, spec.tile
-    lanes = archs.load(made.kernel.arch).wave_size * wave.m0 * wave.n0 * wave.k0
-    Simulator().launch(
-        made.image,
-        made.function,
-        grid=(p.heads, math.ceil(p.queries / tile.m0), b),
-        block=(lanes, 1, 1),
-        arguments=arguments,
-        buffers=[
-            Buffer(array.ctypes.data, array.nbytes, writable=array is o or array is lse or array is drawn, name=name)
-            for name, array in (("Q", q), ("K", k), ("V", v), ("O", o), ("bias", added), ("LSE", lse), ("R", drawn))
-        ],
-    )
-    worst = [0.0, 0.0]
+    memory.launch(made, arguments, (p.heads, math.ceil(p.queries / spec.tile.m0), b))
+    found = [0.0, 0.0]
     for request in range(b):
         features = Features(
             soft_cap=p.cap,
@@ -95,23 +98,9 @@ def errors(made: Compiled, problem: Problem) -> Errors:
             keep=p.keep,
         )
         wanted = forward(*(array[request].transpose(1, 0, 2) for array in (q, k, v)), features)
-        found = o[request].transpose(1, 0, 2).astype(np.float64)
-        worst[0] = max(worst[0], _worst(found, wanted.o) / float(np.abs(wanted.o).max()))
+        found[0] = max(found[0], relative(o[request].transpose(1, 0, 2), wanted.o))
         if spec.lse:
-            worst[1] = max(worst[1], _worst(lse[request].astype(np.float64), wanted.lse))
+            found[1] = max(found[1], worst(lse[request], wanted.lse))
     if spec.dropout:
         np.testing.assert_array_equal(drawn, random_bytes(drawn.shape, SEED, OFFSET))
-    return Errors(*worst)
-
-
-def _worst(found: Array, wanted: Array) -> float:
-    finite = np.isfinite(wanted)
-    if np.isnan(found).any() or not (found[~finite] == wanted[~finite]).all():
-        return math.inf
-    return float(np.abs(found[finite] - wanted[finite]).max(initial=0.0))
-
-
-def _strides(array: Array) -> tuple[int, int, int]:
-    """Of rows, heads and requests, in elements."""
-    request, row, head, _ = (stride // array.itemsize for stride in array.strides)
-    return row, head, request
+    return Errors(*found)

@@ -36,11 +36,12 @@ class CkTileBackend:
         variables = {"name": kernel.name, "arch": kernel.arch, "symbol": kernel.symbol, "code_object": code}
         image = RenderedFile(f"{base}.image.S", render_template(template, variables))
         image_object, descriptor_object = f"{base}.image.o", f"{base}.o"
-        trees = ("hip_common", *operation(kernel.spec.op).on_backend(self.name).trees)
+        part = operation(kernel.spec.op).on_backend(self.name)
+        trees, compile_mb = ("hip_common", *part.trees), part.memory_scale * self.hip.compile_mb
         host_trees = ("abi", *launcher_trees([kernel.spec.op], self.name), "hip_common")
         target = load(kernel.arch).target
         steps = (
-            ("compile", self.hip.compile(header, assembly, target, trees, self.hip.compile_mb), (header,), assembly),
+            ("compile", self.hip.compile(header, assembly, target, trees, compile_mb), (header,), assembly),
             ("assemble", self.hip.assemble(assembly, device, target), (assembly,), device),
             ("link", self.hip.link(device, code), (device,), code),
             ("embed", self.hip.embed(image.path, image_object), (image.path, code), image_object),

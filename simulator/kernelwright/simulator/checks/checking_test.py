@@ -172,6 +172,15 @@ def test_waves_that_touch_a_byte_without_a_barrier_race(arch: str, first: str, s
     assert found.wave == 1 and found.address is not None and 0 <= found.address < 512
 
 
+def test_waves_may_write_the_same_if_a_launch_says_so() -> None:
+    simulator = Simulator(checks=Checks(races=True, equal_writes=True))
+    how: dict[str, Any] = {"block": 128, "lds": 1024}
+    same = [move("v1", 16), move("v3", 7), lds("gfx942", "store", addr="v1", data0="v3")]
+    run_lines("gfx942", same, simulator=simulator, **how)
+    assert "a race" in fault("gfx942", same, RACES, **how).reason
+    assert "a race" in fault("gfx942", pair("gfx942", [], "store", "store"), simulator, **how).reason
+
+
 def test_between_arriving_and_waiting_a_wave_still_races() -> None:
     arrive, stay = barrier("gfx1201")
     early: Line = lds("gfx1201", "store", addr="v1", data0="v0")

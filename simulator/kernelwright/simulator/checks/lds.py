@@ -44,12 +44,12 @@ class CheckedLds(Lds):
 
     def store(self, wave: Registers, addresses: Offsets, data: Words) -> None:
         """As in :class:`Lds`, with the checks; Trap for what they find."""
-        self._writes(wave, addresses, 4 * len(data))
+        self._writes(wave, addresses, 4 * len(data), data.T)
         super().store(wave, addresses, data)
 
     def store_small(self, wave: Registers, addresses: Offsets, data: Words, nbytes: int) -> None:
         """As in :class:`Lds`, with the checks; Trap for what they find."""
-        self._writes(wave, addresses, nbytes)
+        self._writes(wave, addresses, nbytes, data[:, None])
         super().store_small(wave, addresses, data, nbytes)
 
     def atomic(self, wave: Registers, addresses: Offsets, dwords: int, update: Update) -> Words:
@@ -66,12 +66,16 @@ class CheckedLds(Lds):
         self._compare(wave, at, self._written, "reads", "write")
         self._read[wave.index, at] = self._number(wave.checks.access)
 
-    def _writes(self, wave: Registers, addresses: Offsets, nbytes: int) -> None:
+    def _writes(self, wave: Registers, addresses: Offsets, nbytes: int, data: Words | None = None) -> None:
         self._check(addresses, nbytes)
-        at = _bytes(addresses, nbytes)
+        at = changed = _bytes(addresses, nbytes)
+        if self._checks.equal_writes and data is not None:
+            stored = np.ascontiguousarray(data).view(np.uint8).reshape(len(addresses), -1)[:, :nbytes]
+            changed = at[(self.bytes[at] != stored.reshape(-1)) | ~self._known[at]]
         self._known[at] = True
-        self._compare(wave, at, self._written, "writes", "write")
-        self._compare(wave, at, self._read, "writes", "read")
+        if len(changed):
+            self._compare(wave, changed, self._written, "writes", "write")
+            self._compare(wave, changed, self._read, "writes", "read")
         self._written[wave.index, at] = self._number(wave.checks.access)
 
     def _compare(self, wave: Registers, at: NDArray[np.int64], table: NDArray[np.int32], does: str, other: str) -> None:

@@ -11,7 +11,8 @@ class Checks:
 
     ``uninitialised``: faults when an address, a branch, EXEC or a value stored to global memory depends on a register,
     LDS or scratch byte that was never written. ``races``: faults when two waves access the same byte of LDS without a
-    barrier between them and at least one of them writes. ``waits``: faults when a register or LDS byte is used before
+    barrier between them and at least one of them writes; with ``equal_writes``, for kernels whose waves all write the
+    same, a write that leaves LDS as it is counts as none. ``waits``: faults when a register or LDS byte is used before
     the wait instruction that its load or store needs.
 
     ``seeds``: the launch is repeated, from the same memory, once per seed of a random order of waves; a fault names its
@@ -23,6 +24,7 @@ class Checks:
     races: bool = False
     waits: bool = False
     seeds: tuple[int, ...] = ()
+    equal_writes: bool = False
 
     def __post_init__(self) -> None:
         """Refuse seeds that would check nothing."""

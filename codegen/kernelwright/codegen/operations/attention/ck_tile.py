@@ -1,15 +1,26 @@
-"""Attention through CK Tile: the C++ symbols of its kernels."""
+"""Attention through CK Tile: the C++ symbols of its kernels and the values of their descriptors."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from kernelwright.codegen.dtypes import DType
+from kernelwright.arch import Arch, load
+from kernelwright.codegen.dtypes import ELEMENT_BYTES, DType
 from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operations.attention.constraints.families import READS
 from kernelwright.codegen.operations.attention.constraints.tiles import stages
-from kernelwright.codegen.operations.attention.kinds import Bias, Family, Mask, OperandTypes, Pipeline, QScale
-from kernelwright.codegen.operations.attention.spec import Tile, attention_spec
-from kernelwright.codegen.templates import Template, read_template
+from kernelwright.codegen.operations.attention.kinds import (
+    Bias,
+    Constraint,
+    Family,
+    Mask,
+    OperandTypes,
+    Pipeline,
+    QScale,
+)
+from kernelwright.codegen.operations.attention.spec import AttentionSpec, BwdTile, Tile, attention_spec
+from kernelwright.codegen.templates import Template, read_template, render_template
 from kernelwright.codegen.violations import SpecError
 
 # None: attention has no such operand.
@@ -23,37 +34,185 @@ DTYPES: Mapping[DType, str | None] = {
     DType.INT32: None,
 }
 BIASES: Mapping[Bias, str] = {Bias.NONE: "no_bias", Bias.ELEMENTWISE: "elementwise", Bias.ALIBI: "alibi"}
-PIPELINES = (Pipeline.QR, Pipeline.QR_ASYNC, Pipeline.QS, Pipeline.QR_ASYNC_TRLOAD)
-"""The forward pipelines that have a template."""
 
 TREES = ("hip_attention",)
-_TEMPLATES: Mapping[Family, str] = {Family.FWD: "templates/ck_tile/fwd.hpp.jinja"}
+TEMPLATES = {".hpp": "templates/ck_tile/attention.hpp.jinja", ".c": "templates/ck_tile/attention.c.jinja"}
+_FOLDER = "__hip_attention_launcher/include/kernelwright/hip/launchers/attention"
+_PARTS = ("attention", "attn_conditions", "attn_forward", "attn_gradients", "attn_append")
+SOURCES = {name: f"{_FOLDER}/{name}.c" for name in _PARTS}
+"""Launcher sources that a library with attention kernels contains."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the kernels of a family come from.
+
+    ``template`` renders a description for the struct ``kernel`` of ``header``; ``pipelines`` maps those that have a
+    template to their C++ names, "" where the family has one only.
+    """
+
+    template: str
+    header: str
+    kernel: str
+    pipelines: Mapping[Pipeline, str]
+
+
+_FORWARD = (Pipeline.QR, Pipeline.QR_ASYNC, Pipeline.QS, Pipeline.QR_ASYNC_TRLOAD)
+_SPLIT = (Pipeline.QR, Pipeline.QR_NWARP_SSHUFFLE)
+FAMILIES: Mapping[Family, Source] = {
+    Family.FWD: Source("scores", "forward", "forward", {one: str(one) for one in _FORWARD}),
+    Family.FWD_SPLITKV: Source("scores", "cached", "split", {one: f"split_{one}" for one in _SPLIT}),
+    Family.FWD_SPLITKV_COMBINE: Source("combine", "cached", "combine", {Pipeline.COMBINE: ""}),
+    Family.FWD_PAGEDKV: Source("scores", "cached", "paged", {Pipeline.QR_PAGEDKV: ""}),
+    Family.FWD_APPENDKV: Source("append", "append", "append", {Pipeline.APPENDKV: ""}),
+    Family.BATCH_PREFILL: Source("scores", "forward", "prefill", {Pipeline.QR_ASYNC: ""}),
+    Family.BWD_DOT_DO_O: Source("gradient_rows", "gradient_rows", "dot", {Pipeline.BWD: ""}),
+    Family.BWD_DQ_DK_DV: Source("gradients", "gradients", "gradients", {Pipeline.BWD: ""}),
+    Family.BWD_CONVERT_DQ: Source("gradient_rows", "gradient_rows", "convert", {Pipeline.BWD: ""}),
+}
+FEWEST_SPLITS_LOG2 = 3
+"""A combine kernel has a device function for each power of two from here on."""
+PAGE_LIST, HEAD_SUM, CLEAR = "_page_list", "_head_sum", "_clear"
+"""How the symbols of the device functions end that run beside others: batch_prefill's, and bwd_dq_dk_dv's."""
+HELPERS = (PAGE_LIST, HEAD_SUM, CLEAR)
 
 
 def template(kernel: Kernel) -> Template:
-    """The template of a kernel's header; SpecError for a family or pipeline that has none."""
+    """The template of a kernel's header; SpecError for a pipeline that has none."""
     spec = attention_spec(kernel)
-    if spec.family not in _TEMPLATES or spec.pipeline not in PIPELINES:
-        asked = f"{spec.family} kernel with pipeline {spec.pipeline}"
-        known = f"{', '.join(_TEMPLATES)} with pipeline {', '.join(PIPELINES)}"
-        raise SpecError(f"CK Tile has no template of a {asked}; allowed: {known}")
-    return read_template("kernelwright.codegen.operations.attention", _TEMPLATES[spec.family])
+    source = FAMILIES[spec.family]
+    if spec.pipeline not in source.pipelines:
+        known = ", ".join(source.pipelines)
+        raise SpecError(f"CK Tile has no template of a {spec.family} kernel with pipeline {spec.pipeline}; use {known}")
+    return read_template("kernelwright.codegen.operations.attention", f"templates/ck_tile/{source.template}.hpp.jinja")
+
+
+def splits_log2(spec: AttentionSpec) -> range:
+    """Logarithms of the numbers of splits that a combine kernel has a device function for."""
+    return range(FEWEST_SPLITS_LOG2, spec.max_splits_log2 + 1)
 
 
 def context(kernel: Kernel) -> Mapping[str, object]:
-    """Symbols of the templates below ``templates/ck_tile``."""
+    """Variables of the templates of a library: the header's text, and what the descriptor says.
+
+    SpecError for 8-bit operands, whose scales CK Tile wants from the host and the C ABI has on the device.
+    """
     spec = attention_spec(kernel)
-    eight_bits = spec.dtype.inputs in (DType.FP8, DType.BF8)
-    waves, warp_tiles = stages(spec.wave), stages(spec.warp_tile)
+    if spec.dtype not in _SERVED:
+        served = ", ".join(_SERVED)
+        raise SpecError(f"no library has a launcher for {spec.dtype} attention kernels of CK Tile; allowed: {served}")
+    made = symbols(kernel)
+    variables = {"name": kernel.name, "arch": kernel.arch, "symbol": kernel.symbol, "spec": spec}
     return {
+        **made,
+        **_descriptor(spec, load(kernel.arch)),
+        "header_text": render_template(template(kernel), {**made, **variables}),
+    }
+
+
+def symbols(kernel: Kernel) -> Mapping[str, object]:
+    """Symbols of the templates of families below ``templates/ck_tile``."""
+    spec = attention_spec(kernel)
+    source = FAMILIES[spec.family]
+    eight_bits = spec.dtype.inputs in (DType.FP8, DType.BF8)
+    function = f"{kernel.symbol}_{source.kernel}"
+    return {
+        "header": source.header,
+        "kernel": source.kernel,
+        "pipeline": source.pipelines.get(spec.pipeline, ""),
         "dtype_in": DTYPES[spec.dtype.inputs],
         "dtype_out": DTYPES[spec.dtype.output],
         "dtype_bias": "float" if eight_bits and spec.dtype is not OperandTypes.BF8 else DTYPES[spec.dtype.inputs],
         "tile": ", ".join(str(getattr(spec.tile, axis)) for axis in Tile.model_fields),
-        "waves": [", ".join(map(str, stage)) for stage in waves],
-        "warp_tiles": [", ".join(map(str, stage)) for stage in warp_tiles],
+        "bwd_tile": ", ".join(str(getattr(spec.bwd_tile, axis)) for axis in BwdTile.model_fields),
+        "waves": [", ".join(map(str, stage)) for stage in stages(spec.wave)],
+        "warp_tiles": [", ".join(map(str, stage)) for stage in stages(spec.warp_tile)],
         "bias_kind": BIASES[spec.bias],
         "masked": spec.mask is not Mask.NONE,
-        "scaled": spec.qscale is not QScale.NONE,
-        "function": f"{kernel.symbol}_fwd",
+        "scaled": spec.qscale is not QScale.NONE or spec.static_quant,
+        "paged": spec.paged_kv,
+        "row_hdim": spec.hdim_v if spec.family is Family.BWD_DOT_DO_O else spec.hdim_q,
+        "splits_log2": list(splits_log2(spec)),
+        "function": function,
+        "page_list": f"{kernel.symbol}{PAGE_LIST}",
+        "head_sum": f"{kernel.symbol}{HEAD_SUM}",
+        "clear": f"{kernel.symbol}{CLEAR}",
+        "facts": f"{kernel.symbol}_facts",
     }
+
+
+_SERVED = (OperandTypes.FP32, OperandTypes.FP16, OperandTypes.BF16)
+_WORD = 4  # bytes that vectors in memory are aligned to
+_ASYNC = (Pipeline.QR_ASYNC, Pipeline.QR_ASYNC_TRLOAD)
+_ASYNC_VECTOR = 8
+_COMBINE_WAVES, _ROW_WORK_ITEMS = 4, 256
+_MOST_SPLITS_LOG2 = 7
+
+
+def _descriptor(spec: AttentionSpec, arch: Arch) -> Mapping[str, object]:
+    family, reads = spec.family, READS[spec.family]
+    backward = family is Family.BWD_DQ_DK_DV
+    tile = spec.bwd_tile if backward else spec.tile
+    split = family is Family.FWD_SPLITKV
+    functions = [""] if family is not Family.FWD_SPLITKV_COMBINE else [str(log) for log in splits_log2(spec)]
+    element = ELEMENT_BYTES[spec.dtype.inputs]
+    plain = spec.pad.d and spec.pad.dv and spec.pad.sk and spec.pipeline not in _ASYNC
+    vector = _ASYNC_VECTOR if spec.pipeline in _ASYNC else 1
+    return {
+        "abi_family": f"KW_ATTENTION_{family.upper()}",
+        "abi_dtype": f"KW_{spec.dtype.upper()}",
+        "elementwise": spec.bias is Bias.ELEMENTWISE,
+        "functions": functions,
+        "aligned": element if plain and not (backward and spec.bias is Bias.ELEMENTWISE) else max(element, _WORD),
+        "vector_q": max(vector, spec.hdim_q_alignment),
+        "vector_v": max(vector, spec.hdim_v_alignment),
+        "tile_m0": _combine_rows(spec, arch) if family is Family.FWD_SPLITKV_COMBINE else tile.m0,
+        "tile_n0": tile.n0,
+        "tile_k0": tile.k0,
+        "tile_n1": spec.tile.n1,
+        "tile_k1": tile.k1,
+        "masks": "KW_MASK_NONE" if spec.mask is Mask.NONE else "KW_MASK_GENERIC",
+        "biases": f"KW_BIAS_{spec.bias.upper()}",
+        "lses": "KW_SERVES_BOTH" if spec.lse and not split else "KW_SERVES(0)",
+        "random_bytes": "KW_SERVES_BOTH" if spec.dropout and not backward else f"KW_SERVES({int(spec.store_randval)})",
+        "kv_lengths": _lengths(spec),
+        "min_seqlens_q": "KW_SERVES_BOTH" if spec.skip_min_seqlen_q else "KW_SERVES(0)",
+        "deterministics": "KW_SERVES_BOTH" if spec.deterministic else "KW_SERVES(0)",
+        "page_tables": _page_tables(spec),
+        "max_splits": 1 << (_MOST_SPLITS_LOG2 if split else spec.max_splits_log2),
+        "leaves_splits": int(split),
+        "leaves_dq": (0 if spec.max_seq_len_q else 2 if spec.deterministic else 1) if backward else 0,
+        "threads": _threads(spec, arch),
+        "blocks_per_cu": max(0, spec.block_per_cu),
+        "few_blocks": int(spec.constraint_tag is Constraint.FEW_BLOCKS),
+        "beside": PAGE_LIST if family is Family.BATCH_PREFILL else HEAD_SUM if backward or "rope" in reads else "",
+        "clears": backward,
+    }
+
+
+def _combine_rows(spec: AttentionSpec, arch: Arch) -> int:
+    """A wave loads 16 bytes of fp32 with each work-item (BlockFmhaSplitKVCombinePipelineTileSizes)."""
+    return arch.wave_size * 4 // spec.tile.n1
+
+
+def _threads(spec: AttentionSpec, arch: Arch) -> int:
+    waves = {Family.FWD_SPLITKV_COMBINE: _COMBINE_WAVES, Family.BWD_DOT_DO_O: max(1, spec.tile.m0 // arch.wave_size)}
+    if spec.family in (Family.FWD_APPENDKV, Family.BWD_CONVERT_DQ):
+        return _ROW_WORK_ITEMS
+    one = spec.wave
+    return arch.wave_size * waves.get(spec.family, one.m0 * one.n0 * one.k0)
+
+
+def _lengths(spec: AttentionSpec) -> str:
+    """Kernels of batches without a cache take all keys; a block table comes with lengths."""
+    if spec.family is Family.BATCH_PREFILL or (spec.family is Family.FWD_SPLITKV and not spec.paged_kv):
+        return "KW_SERVES_BOTH"
+    if spec.family is Family.FWD:
+        return "KW_SERVES_BOTH" if spec.group else "KW_SERVES(0)"
+    return "KW_SERVES(1)" if spec.paged_kv else "KW_SERVES(0)"
+
+
+def _page_tables(spec: AttentionSpec) -> str:
+    if spec.family is Family.BATCH_PREFILL:
+        return "KW_SERVES(KW_PAGES_BLOCK) | KW_SERVES(KW_PAGES_LIST)"
+    return "KW_SERVES(KW_PAGES_BLOCK)" if spec.paged_kv else "KW_SERVES(KW_PAGES_NONE)"

@@ -19,6 +19,9 @@ TREES = ("cuda_src_attention", "flashinfer_edited", "flashinfer")
 SOURCES = {"attention_problem": "__cuda_src_attention_launcher/include/kernelwright/cuda/launchers/attention/problem.c"}
 """Launcher sources that a library with attention kernels contains."""
 
+HELPERS = ("list_tiles",)
+"""Parts of the symbols of device functions that run beside a kernel."""
+
 ELEMENTS: Mapping[OperandTypes, str] = {
     OperandTypes.FP16: "cutlass::half_t",
     OperandTypes.BF16: "cutlass::bfloat16_t",

@@ -10,6 +10,7 @@ from typing import Any, cast
 from kernelwright.arch import Arch, load
 from kernelwright.codegen.kernel import Kernel, flat_names, flat_values
 from kernelwright.codegen.operation import BackendPart, Expectation
+from kernelwright.codegen.operations.attention import ck_tile, cutlass
 from kernelwright.codegen.operations.attention.arch_section import attention_features, attention_section
 from kernelwright.codegen.operations.attention.complete import SHORTHANDS, complete
 from kernelwright.codegen.operations.attention.constraints.rules import rules_of
@@ -23,9 +24,10 @@ from kernelwright.codegen.templates import read_template
 from kernelwright.codegen.violations import Rule, SpecError, Violation
 
 _PACKAGE = "kernelwright.codegen.operations.attention"
-_BUILT = ("cpu", "cutlass")
-# Parts of the symbols of device functions that run beside the kernel.
-_HELPERS = ("list_tiles",)
+_BUILT = ("cpu", "ck_tile", "cutlass")
+# Kernels of CK Tile, head dimensions 64 and 128 of every family, took 290 to 570 MB with the lean headers, of which 384
+# are reserved for a compile otherwise.
+_MEMORY_SCALE = {"ck_tile": 2}
 
 _WITHOUT_MATRICES = frozenset(
     {Family.FWD_SPLITKV_COMBINE, Family.FWD_APPENDKV, Family.BWD_DOT_DO_O, Family.BWD_CONVERT_DQ}
@@ -89,15 +91,16 @@ class Attention:
         return compile_seconds(kernel, arch)
 
     def expects(self, kernel: Kernel) -> Expectation:
-        """Matrix instructions in families that multiply matrices; split-KV and combine hold several functions."""
+        """Matrix instructions in families that multiply matrices; a combine kernel has several functions."""
         spec = attention_spec(kernel)
-        functions = _device_functions(spec, load(kernel.arch).backend)
-        return Expectation(functions, spec.family not in _WITHOUT_MATRICES, _HELPERS)
+        helpers = (*ck_tile.HELPERS, *cutlass.HELPERS)
+        return Expectation(_device_functions(spec, kernel.arch), spec.family not in _WITHOUT_MATRICES, helpers)
 
 
-def _device_functions(spec: AttentionSpec, backend: str) -> int:
+def _device_functions(spec: AttentionSpec, arch: str) -> int:
+    backend = load(arch).backend
     if backend == "ck_tile" and spec.family is Family.FWD_SPLITKV_COMBINE:
-        return max(1, spec.max_splits_log2 - 2)  # one for each power of two from 8 splits on
+        return len(ck_tile.splits_log2(spec))
     if backend == "cutlass" and spec.family is Family.BWD_DQ_DK_DV:
         return 2  # dK and dV, then dQ
     return 1
@@ -114,7 +117,13 @@ def _backend_module(backend: str) -> Any:
 def _on_backend(backend: str) -> BackendPart:
     module = _backend_module(backend)
     templates = {suffix: read_template(_PACKAGE, path) for suffix, path in module.TEMPLATES.items()}
-    return BackendPart(templates, trees=module.TREES, launcher_trees=("attention",), sources=module.SOURCES)
+    return BackendPart(
+        templates,
+        trees=module.TREES,
+        launcher_trees=("attention",),
+        sources=module.SOURCES,
+        memory_scale=_MEMORY_SCALE.get(backend, 1),
+    )
 
 
 ATTENTION = Attention()

@@ -9,7 +9,7 @@ from kernelwright.codegen.backends.registry import backend_for
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import operation
 from kernelwright.codegen.operations.attention import ck_tile
-from kernelwright.codegen.operations.attention.kinds import Bias, Family
+from kernelwright.codegen.operations.attention.kinds import Bias, Family, Pipeline
 from kernelwright.codegen.planning.compile_plan import compile_plan
 from kernelwright.codegen.selecting.filters import apply_filter
 from kernelwright.codegen.selecting.sets import expand_set
@@ -40,28 +40,42 @@ def test_families_without_products_need_no_matrix_instructions() -> None:
     assert expected[Family.FWD_SPLITKV_COMBINE].device_kernels == 5  # 8, 16, 32, 64 and 128 splits
 
 
-@pytest.mark.parametrize("name", archs.names())
-def test_libraries_of_amd_gpus_are_refused(name: str) -> None:
+@pytest.mark.parametrize("name", [name for name in archs.names() if archs.load(name).backend == "ck_tile"])
+def test_amd_libraries_are_planned(name: str) -> None:
     arch = archs.load(name)
-    for made in expand_set("fmha_essential", arch).kernels:
-        assert ATTENTION.seconds(made, arch) > 0
-        if arch.backend in ("cpu", "cutlass"):
-            assert compile_plan("attention", arch, [made], backend_for(arch, {})).actions
-            continue
-        assert ATTENTION.features(made.spec, arch) == ()
-        with pytest.raises(SpecError, match="no attention kernel is built for the backend"):
-            compile_plan("attention", arch, [made], backend_for(arch, {}))
+    kernels = expand_set("fmha_essential", arch).kernels
+    plan = compile_plan("attention", arch, kernels, backend_for(arch, {}))
+    assert len(kernels) >= 4
+    assert all(ATTENTION.seconds(made, arch) > 0 and ATTENTION.features(made.spec, arch) == () for made in kernels)
+    written = {file.path for file in plan.all_files}
+    assert {f"{name}/{made.name}{suffix}" for made in kernels for suffix in (".hpp", ".c", ".image.S")} <= written
+
+
+@pytest.mark.parametrize("name", [name for name in archs.names() if archs.load(name).backend != "ck_tile"])
+def test_other_libraries_are_planned(name: str) -> None:
+    arch = archs.load(name)
+    assert compile_plan("attention", arch, expand_set("fmha_essential", arch).kernels, backend_for(arch, {})).actions
+
+
+def test_eight_bits_of_ck_tile_are_refused() -> None:
+    arch, made = archs.load("gfx942"), kernel(dtype="fp8bf16", qscale="per_tensor")
+    with pytest.raises(SpecError, match=r"no library has a launcher for fp8bf16 attention kernels of CK Tile; allowed"):
+        compile_plan("attention", arch, [made], backend_for(arch, {}))
 
 
 def rendered(made: Kernel) -> str:
     variables = {"name": made.name, "arch": made.arch, "symbol": made.symbol, "spec": made.spec}
-    return render_template(ck_tile.template(made), {**ck_tile.context(made), **variables})
+    return render_template(ck_tile.template(made), {**ck_tile.symbols(made), **variables})
 
 
-def test_every_forward_kernel_of_ck_tile_is_rendered() -> None:
+@pytest.mark.parametrize("family", Family)
+def test_every_kernel_of_ck_tile_is_rendered(family: Family) -> None:
     for arch in ("gfx942", "gfx950", "gfx1201"):
-        kernels = [one for one in expand_set("fmha_all", archs.load(arch)).kernels if one.spec.family is Family.FWD]  # type: ignore[attr-defined]
-        texts = [rendered(one) for one in kernels[::53]]
+        kernels = [
+            one for one in expand_set("fmha_all", archs.load(arch)).kernels if ATTENTION.variant(one.spec) == family
+        ]
+        assert kernels or (arch, family) == ("gfx1201", Family.BATCH_PREFILL)
+        texts = [rendered(one) for one in kernels[:: max(1, len(kernels) // 40)]]
         assert len(set(texts)) == len(texts) and all(len(text.splitlines()) <= 60 for text in texts)
 
 
@@ -72,8 +86,7 @@ def test_the_description_says_what_the_spec_says() -> None:
         "using warp_tile1 = ck_tile::sequence<32, 32, 16>;",
         "using pipeline = kernelwright::hip::attention::qr<P>;",
         "static constexpr auto bias_kind = kernelwright::hip::attention::elementwise;",
-        "static constexpr bool dropout = true;",
-        "static constexpr bool lse = false;",
+        "static constexpr bool lse = false, dropout = true;",
     ):
         assert line in text
     assert set(ck_tile.BIASES) == set(Bias)
@@ -81,6 +94,8 @@ def test_the_description_says_what_the_spec_says() -> None:
     assert "using out = ck_tile::bf16_t;" in eight_bits and "using bias = float;" in eight_bits
 
 
-def test_families_without_a_template_are_refused() -> None:
-    with pytest.raises(SpecError, match="no template of a fwd_appendkv kernel with pipeline appendkv; allowed"):
-        ck_tile.template(kernel(family="fwd_appendkv"))
+def test_pipelines_without_a_template_are_refused() -> None:
+    made = kernel("gfx950")
+    v3 = made.model_copy(update={"spec": made.spec.model_copy(update={"pipeline": Pipeline.V3})})
+    with pytest.raises(SpecError, match=r"no template of a fwd kernel with pipeline v3; use qr, qr_async, qs"):
+        ck_tile.template(v3)

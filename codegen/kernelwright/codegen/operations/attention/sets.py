@@ -90,13 +90,10 @@ def _names() -> tuple[str, ...]:
     return (_ESSENTIAL, *sorted(named, key=lambda name: name != _SMALLEST))
 
 
-_OWN_ESSENTIAL = ("cpu", "cutlass")  # backends whose small set is written on its own
-
-
 @functools.cache
 def _written(backend: str) -> list[dict[str, Any]]:
     """``arch`` of an entry names the only architecture that has it."""
     folder = importlib.resources.files("kernelwright.codegen.operations.attention").joinpath("data")
-    name = f"essential_{backend}.json" if backend in _OWN_ESSENTIAL else "essential.json"
+    name = f"essential_{backend}.json"
     raw: list[dict[str, Any]] = json.loads(folder.joinpath(name).read_text("utf-8"))
     return raw

@@ -27,6 +27,9 @@ KW_HIDDEN int kw_hip_read_facts(const kw_hip_code* code, void* facts, size_t byt
  */
 KW_HIDDEN kw_status kw_hip_launch(const kw_hip_code* code, const kw_launch* where, uint32_t grid, uint32_t block,
                                   void* arguments, size_t bytes);
+/* The same of a grid with three extents. */
+KW_HIDDEN kw_status kw_hip_launch_grid(const kw_hip_code* code, const kw_launch* where, const uint32_t* grid,
+                                       uint32_t block, void* arguments, size_t bytes);
 /* Is it a launch of this ABI version? */
 static inline int kw_hip_is_launch(const kw_launch* launch) {
   return launch != NULL && launch->struct_size >= sizeof *launch;

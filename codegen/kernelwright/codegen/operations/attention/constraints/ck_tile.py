@@ -114,18 +114,21 @@ def check_lds(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
 
 
 def check_async_copies(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
-    """Asynchronous loads of a tile of K take every work-item the same number of times."""
+    """Asynchronous loads of K, k1 elements of n0 rows, take every work-item the same number of times and cover k0."""
     if spec.pipeline is not Pipeline.QR_ASYNC or spec.family not in TILED or arch.wave_size != 64:
         return
-    unit = _waves(spec) * arch.wave_size * vector_elements(spec, arch)
-    if spec.tile.n0 * spec.tile.k0 % unit:
+    rule, source = "ck_tile.attention_async_copies", "block_fmha_pipeline_qx_ks_vs_custom_policy.hpp"
+    tile, unit = spec.tile, _waves(spec) * arch.wave_size * vector_elements(spec, arch)
+    if tile.n0 * tile.k1 % unit:
         why = (
-            f"{_waves(spec)} waves load {unit} elements of K at once, so n0 * k0 must be a multiple"
-            " (MakeKLdsStoreBlockDescriptor in block_fmha_pipeline_qx_ks_vs_custom_policy.hpp)"
+            f"{_waves(spec)} waves load {unit} elements of K at once, so n0 * k1 must be a multiple"
+            f" (MakeKLdsStoreBlockDescriptor in {source})"
         )
-        value = f"{spec.tile.n0} x {spec.tile.k0}"
-        allowed = f"n0 * k0 a multiple of {unit}"
-        yield from wrong("ck_tile.attention_async_copies", "tile, wave", value, why, allowed, "a larger n0 or k0")
+        allowed = f"n0 * k1 a multiple of {unit}"
+        yield from wrong(rule, "tile, wave", f"{tile.n0} x {tile.k1}", why, allowed, "a larger n0 or k1")
+    if tile.k1 < tile.k0:
+        why = f"loads of K are k1 wide, also where a step is longer: the rest of it is never loaded ({source})"
+        yield from wrong(rule, "tile.k0, tile.k1", f"{tile.k0}, {tile.k1}", why, "k0 at most k1", tile.k1)
 
 
 def check_async_padding(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:

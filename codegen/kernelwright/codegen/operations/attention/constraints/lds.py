@@ -33,7 +33,7 @@ def kv_bytes(spec: AttentionSpec, arch: Arch) -> int:
     v = (spec.tile.k1 // pack) * (spec.tile.n1 // (row // pack)) * (row + pack)
     vector = vector_elements(spec, arch)
     waves = max(1, spec.wave.m0 * spec.wave.n0 * spec.wave.k0)
-    lanes = max(1, spec.tile.k0 // vector)  # that load one row of K
+    lanes = max(1, spec.tile.k1 // vector)  # that load one row of K: it is k1 wide in LDS
     rows = max(1, arch.wave_size // lanes)  # of K that a wave loads at once
     issues = spec.tile.n0 // (rows * waves)
     k = issues * waves * (arch.wave_size * vector + pack)

@@ -1,6 +1,7 @@
 """What CK Tile's attention pipelines compute wrongly, as rules for kernels and problems; tests/gemm/amd proves each.
 
-No attention kernel is built yet, so these rules stand beside those of GEMM and not among them.
+The HIP toolchain sets what the first rule asks for; the launcher refuses problems by the second one
+(``kw_attention_lengths_match`` in kernelwright/attention/checks.h). So neither is among the rules of specs.
 Sources name files of the pinned CK Tile below ``ck_tile/ops/fmha/pipeline``.
 """
 

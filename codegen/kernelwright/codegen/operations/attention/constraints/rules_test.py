@@ -18,6 +18,7 @@ from kernelwright.codegen.violations import SpecError, Violation
 FWD = {"family": "fwd", "dtype": "bf16", "hdim": 128}
 FWD64 = {**FWD, "hdim": 64}
 FWD256 = {**FWD, "hdim": 256}
+FWD32 = {**FWD, "hdim": 32, "pipeline": "qr_async"}  # steps of 16, loads of 32
 FP8 = {**FWD, "dtype": "fp8bf16"}
 SPLITKV = {"family": "fwd_splitkv", "dtype": "bf16", "hdim": 128}
 COMBINE = {"family": "fwd_splitkv_combine", "dtype": "bf16", "hdim": 128}
@@ -99,7 +100,8 @@ CASES: tuple[tuple[str, str, Mapping[str, Any], Mapping[str, Any]], ...] = (
     ("ck_tile.attention_v3_rows", "gfx950", TRLOAD, {"pipeline": "qr_async_trload_v3"}),
     ("ck_tile.attention_chained_products", "gfx1100", APPENDKV, {"family": "fwd"}),
     ("ck_tile.attention_lds", "gfx942", FWD256, {"tile": (256, 384, 128, 256, 32, 256)}),
-    ("ck_tile.attention_async_copies", "gfx950", FWD, {"tile": (128, 128, 8, 128, 32, 128)}),
+    ("ck_tile.attention_async_copies", "gfx950", FWD32, {"tile": (128, 32, 16, 32, 32, 32)}),
+    ("ck_tile.attention_async_copies", "gfx942", FWD, {"tile": (128, 128, 32, 128, 16, 128)}),
     ("ck_tile.attention_async_padding", "gfx942", FWD, {"pad": {"s": False, "sk": True, "d": True, "dv": True}}),
     ("ck_tile.attention_matrix_instructions", "gfx942", FWD256, {"tile": (64, 64, 32, 256, 32, 256)}),
     ("ck_tile.attention_two_steps", "gfx942", HALF, {"tile": (128, 128, 128, 128, 32, 128)}),

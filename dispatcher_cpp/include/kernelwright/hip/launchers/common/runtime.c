@@ -193,18 +193,24 @@ static kw_status get_function(const hip_api* api, const kw_hip_code* code, int32
   return status;
 }
 
-static kw_status launch(const hip_api* api, const kw_hip_code* code, const kw_launch* where, uint32_t grid,
+static kw_status launch(const hip_api* api, const kw_hip_code* code, const kw_launch* where, const uint32_t* grid,
                         uint32_t block, void* arguments, size_t bytes) {
   void* function = NULL;
   const kw_status status = get_function(api, code, where->device, &function);
   if (status != KW_OK) return status;
   void* extra[] = {LAUNCH_BUFFER_POINTER, arguments, LAUNCH_BUFFER_SIZE, &bytes, LAUNCH_END};
-  const int error = api->launch(function, grid, 1, 1, block, 1, 1, 0, where->stream, NULL, extra);
+  const int error = api->launch(function, grid[0], grid[1], grid[2], block, 1, 1, 0, where->stream, NULL, extra);
   return error ? hip_failed(api, "launching the kernel", error) : KW_OK;
 }
 
 kw_status kw_hip_launch(const kw_hip_code* code, const kw_launch* where, uint32_t grid, uint32_t block, void* arguments,
                         size_t bytes) {
+  const uint32_t flat[3] = {grid, 1, 1};
+  return kw_hip_launch_grid(code, where, flat, block, arguments, bytes);
+}
+
+kw_status kw_hip_launch_grid(const kw_hip_code* code, const kw_launch* where, const uint32_t* grid, uint32_t block,
+                             void* arguments, size_t bytes) {
   const hip_api* api = NULL;
   int before = 0;
   if (where->device < 0 || where->device >= KW_HIP_MAX_DEVICES)

@@ -1,0 +1,55 @@
+"""A small library of AMD attention kernels, compiled as a build compiles them.
+
+Needs the toolchain wheels: KERNELWRIGHT_TREES names a JSON file ``{tree: folder}``.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from kernelwright.codegen.backends.registry import DEFAULT_TOOLCHAINS
+from kernelwright.codegen.building.build import build_libraries, read_tree_roots
+from kernelwright.codegen.building.execute import LocalExecutor
+from kernelwright.codegen.selecting.selection import load_archs, select
+from kernelwright.dispatch import KernelLibrary
+
+_HALF: dict[str, Any] = {"op": "attention", "dtype": "fp16", "hdim": 64}
+CORE: tuple[dict[str, Any], ...] = (
+    {**_HALF, "family": "fwd", "mask": "generic", "lse": True},
+    {**_HALF, "family": "fwd_splitkv"},
+    {**_HALF, "family": "fwd_splitkv_combine", "lse": True},
+    {**_HALF, "family": "fwd_appendkv", "paged_kv": True, "rope": "half"},
+    {**_HALF, "family": "bwd_dot_do_o"},
+    {**_HALF, "family": "bwd_dq_dk_dv", "mask": "generic"},
+    {**_HALF, "family": "bwd_convert_dq"},
+)
+"""Forward, decoding and backward: 45 processor seconds."""
+RAGGED: tuple[dict[str, Any], ...] = (
+    {**_HALF, "family": "fwd", "mask": "generic", "lse": True, "group": True},
+    {**_HALF, "hdim": 128, "family": "batch_prefill", "mask": "generic", "lse": True},
+    {**_HALF, "hdim": 128, "family": "fwd_pagedkv", "mask": "generic"},
+)
+"""Requests with lengths of their own, and pages: 30 processor seconds."""
+_SPECS = {"core": CORE, "ragged": RAGGED}
+
+
+@cache
+def library(arch: str, name: str) -> KernelLibrary:
+    """The library of :data:`CORE` (``"core"``) or :data:`RAGGED` (``"ragged"``) for an architecture."""
+    trees = os.environ.get("KERNELWRIGHT_TREES")
+    assert trees, "KERNELWRIGHT_TREES names no file of toolchain folders"
+    folder = Path(os.environ.get("KERNELWRIGHT_CACHE") or _own_folder().name)
+    executor = LocalExecutor(read_tree_roots(Path(trees)), folder / "cache", memory_mb=1 << 20)
+    selections = select("specs", list(_SPECS[name]), [arch], load_archs())
+    own = Path(_own_folder().name) / f"{arch}_{name}"
+    (manifest,) = build_libraries("attention", selections, DEFAULT_TOOLCHAINS, executor, own)
+    return KernelLibrary.load(manifest.parent)
+
+
+@cache
+def _own_folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="kernelwright-")

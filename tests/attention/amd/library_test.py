@@ -1,0 +1,164 @@
+"""AMD attention kernels run in the simulator, through the dispatcher and the library's launcher, against float64."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from attention.amd.built import library
+from attention.amd.memory import CHECKS
+from attention.masks import BOTTOM_RIGHT, TOP_LEFT, Window
+from attention.pages import append, paged, rotated
+from attention.reference import Features, forward
+from attention.runtime.bench import check_backward, check_forward
+from attention.runtime.cases import Case, starts
+from kernelwright.dispatch import AttentionProblem, Dispatcher, NoKernelError
+from kernelwright.dispatch.testdata import mocks
+from kernelwright.simulator.run import device
+
+PLAIN = Case((40, 40), (70, 70), hdim=64, hdim_v=64, dtype="fp16")
+
+
+@cache
+def dispatcher(name: str = "core") -> Dispatcher:
+    mocks.native_library()
+    return Dispatcher([library("gfx942", name)], "sim:gfx942")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        PLAIN,
+        replace(PLAIN, queries=(130,), keys=(33,), window=TOP_LEFT, layout="bhsd"),
+        replace(PLAIN, queries=(9,), keys=(3,), window=BOTTOM_RIGHT),  # rows that see nothing
+        replace(PLAIN, hdim=40, hdim_v=24, window=Window(20, 5, True)),
+    ],
+)
+def test_forward(case: Case) -> None:
+    check_forward(dispatcher(), case)
+    assert any(report.counts["matrix"] > 0 for report in device.last_reports())
+
+
+@pytest.mark.parametrize("splits", [2, 5, 9])
+def test_splits_of_ragged_caches(splits: int) -> None:
+    case = replace(PLAIN, queries=(1, 1, 1), keys=(300, 1, 130), heads=8, splits=splits)
+    with device.configure(checks=CHECKS):
+        check_forward(dispatcher(), case)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        replace(PLAIN, window=BOTTOM_RIGHT),
+        replace(PLAIN, queries=(50,), keys=(30,), heads=2, kv_heads=2, window=BOTTOM_RIGHT, layout="bhsd"),
+        replace(PLAIN, hdim=40, hdim_v=40),
+    ],
+)
+def test_backward(case: Case) -> None:
+    with device.configure(checks=CHECKS):
+        check_backward(dispatcher(), case)
+
+
+def test_append_to_pages() -> None:
+    rng, held, new = np.random.default_rng(1), (70, 0), 5
+    k, v = (rng.standard_normal((2, new, 2, 64)).astype(np.float16) for _ in "kv")
+    q = rng.standard_normal((2, new, 4, 64)).astype(np.float16)
+    angles = rng.random((80, 16)) * 6
+    cos, sin = np.cos(angles).astype(np.float16), np.sin(angles).astype(np.float16)
+    room = paged([np.zeros((n + new, 2, 64), np.float16) for n in held], 16, rng)
+    filled = replace(room, lengths=held)
+    turned = [rotated(k[b], cos, sin, n, False).astype(np.float16) for b, n in enumerate(held)]
+    k_cache, v_cache = room.cache.copy(), room.cache.copy()
+    lengths = np.array(held, np.int32)
+    found = dispatcher().append_kv(
+        k, v, k_cache, v_cache, lengths, q=q, cos=cos, sin=sin, page_table=room.block_table, interleaved=False
+    )
+    np.testing.assert_allclose(k_cache, append(room.cache, filled, turned), atol=2e-3)
+    np.testing.assert_array_equal(v_cache, append(room.cache, filled, list(v)))
+    for b, n in enumerate(held):
+        np.testing.assert_allclose(found[b], rotated(q[b], cos, sin, n, False), atol=4e-3)
+
+
+EVERY = pytest.mark.skipif(not os.environ.get("KERNELWRIGHT_EVERY"), reason="opt-in: 30 processor seconds")
+
+
+@EVERY
+@pytest.mark.parametrize(
+    "case",
+    [
+        replace(PLAIN, group=True, queries=(50, 1, 0, 30), keys=(70, 33, 5, 0)),
+        replace(PLAIN, group=True, queries=(50, 130), keys=(70, 33), heads=8, kv_heads=1, window=BOTTOM_RIGHT),
+    ],
+)
+def test_ragged_requests(case: Case) -> None:
+    with device.configure(checks=CHECKS):
+        check_forward(dispatcher("ragged"), case)
+
+
+@EVERY
+@pytest.mark.parametrize("kind", ["block", "list"])
+def test_prefill_out_of_pages(kind: str) -> None:
+    rng, lengths, counts = np.random.default_rng(3), (140, 5, 0, 64), (20, 5, 3, 1)
+    rows = [rng.standard_normal((n, 2, 128)).astype(np.float16) for n in lengths]
+    k = paged(rows, 16, rng)
+    q = rng.standard_normal((sum(counts), 4, 128)).astype(np.float16)
+    table = {"page_table": k.block_table, "seqlens_k": np.array(lengths, np.int32)}
+    if kind == "list":
+        table = {"page_table": k.indices, "page_indptr": k.indptr, "last_page_lengths": k.last_page_lengths}
+    first = starts(counts)
+    with device.configure(checks=CHECKS):
+        out, lse = dispatcher("ragged").prefill(
+            q, k.cache, k.cache.copy(), first, max(counts), lse=True, max_seqlen_k=140, **table
+        )
+    for b, one in enumerate(rows):
+        own = slice(int(first[b]), int(first[b + 1]))
+        wanted = forward(*(x.transpose(1, 0, 2) for x in (q[own], one, one)), Features(window=BOTTOM_RIGHT))
+        np.testing.assert_allclose(out[own].transpose(1, 0, 2), wanted.o, atol=4e-3)
+        np.testing.assert_allclose(lse[:, own], wanted.lse, atol=1e-4)
+
+
+@EVERY
+def test_pages_of_one_tile() -> None:
+    rng, lengths = np.random.default_rng(3), (140, 300)
+    rows = [rng.standard_normal((n, 2, 128)).astype(np.float16) for n in lengths]
+    k = paged(rows, 128, rng)
+    q = rng.standard_normal((2, 9, 4, 128)).astype(np.float16)
+    with device.configure(checks=CHECKS):
+        out = dispatcher("ragged").decode(
+            q,
+            k.cache,
+            k.cache.copy(),
+            max_seqlen_k=300,
+            page_table=k.block_table,
+            seqlens_k=np.array(lengths, np.int32),
+        )
+    for b, one in enumerate(rows):
+        wanted = forward(*(x.transpose(1, 0, 2) for x in (q[b], one, one)), Features(window=BOTTOM_RIGHT))
+        np.testing.assert_allclose(out[b].transpose(1, 0, 2), wanted.o, atol=4e-3)
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"seqlen_k": 2**25}, "byte offsets do not fit into 31 bits"),
+        ({"sink": True}, "the problem has sinks, this kernel has not"),
+        ({"batch": 70000}, "more than the 65535 that a grid can have"),
+    ],
+)
+def test_what_no_kernel_serves_is_said(fields: dict[str, int], why: str) -> None:
+    plain: dict[str, Any] = {
+        "batch": 1,
+        "heads_q": 2,
+        "heads_kv": 1,
+        "seqlen_q": 4,
+        "seqlen_k": 4,
+        "hdim_q": 64,
+        "dtype": "fp16",
+    }
+    with pytest.raises(NoKernelError, match=why):
+        dispatcher().plan(AttentionProblem("forward", **{**plain, **fields}))
