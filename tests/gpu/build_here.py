@@ -2,8 +2,9 @@
 
 ``python3 tests/gpu/build_here.py --cutlass FOLDER`` builds tests/gpu/kernels.json into .gpu/sm_90a; with ``--members
 N`` a seeded sample of N members of the preselected sets into .gpu/members; with ``--specs FILE`` the kernels of another
-file into .gpu/NAME, its name without suffix. Kernels that do not compile are left out and listed. FOLDER is where the
-nvidia-cutlass wheel is unpacked or installed. Needs no GPU.
+file into .gpu/NAME, its name without suffix; with ``--flashinfer OTHER`` tests/gpu/attention_kernels.json into
+.gpu/attention. Kernels that do not compile are left out and listed. FOLDER is where the nvidia-cutlass wheel is unpacked
+or installed, OTHER the same of flashinfer-python. Needs no GPU.
 """
 
 from __future__ import annotations
@@ -79,9 +80,11 @@ def sample(count: int, seed: int = 0) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def build(specs: list[dict[str, Any]], tools: Mapping[str, Any], roots: Mapping[str, Path], jobs: int) -> KernelLibrary:
+def build(
+    specs: list[dict[str, Any]], tools: Mapping[str, Any], roots: Mapping[str, Path], jobs: int, name: str = "gemm"
+) -> KernelLibrary:
     """The library of the specs; BuildFailedError with everything that did not compile."""
-    registry = Registry(DEVICE, name="gemm", cache=ROOT / ".gpu" / "cache", toolchains=tools, trees=roots)
+    registry = Registry(DEVICE, name=name, cache=ROOT / ".gpu" / "cache", toolchains=tools, trees=roots)
     for spec in specs:
         registry.add(spec)
     return registry.build(jobs, memory_mb=jobs * 3300, progress=False)
@@ -107,6 +110,7 @@ def main() -> int:
     parser.add_argument("--gcc", default="/usr/bin/gcc")
     parser.add_argument("--members", type=int, help="a sample of so many members instead")
     parser.add_argument("--specs", type=Path, help="the kernels of this JSON file instead")
+    parser.add_argument("--flashinfer", type=Path, help="attention instead; where FlashInfer is")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     options = parser.parse_args()
     start = time.monotonic()
@@ -119,6 +123,9 @@ def main() -> int:
         specs = sample(options.members)
     elif options.specs is not None:
         specs, name = json.loads(options.specs.read_text()), options.specs.stem
+    elif options.flashinfer is not None:
+        specs, name = json.loads(Path(__file__).with_name("attention_kernels.json").read_text()), "attention"
+        roots["flashinfer"], more["name"] = options.flashinfer.resolve(), "attention"
     library, failures = build_what_compiles(specs, **more)
     folder = ROOT / ".gpu" / name
     folder.mkdir(parents=True, exist_ok=True)

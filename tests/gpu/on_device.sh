@@ -2,12 +2,13 @@
 # Runs the GPU tests and benchmarks on a machine with a Hopper GPU, torch and pytest: the one command of a full pass.
 #
 # usage: sh tests/gpu/on_device.sh [PART …]     all parts unless some are named
-#   build       kernels (if .gpu/ has none), dispatcher and, for `tests` and `two`, sampled members, by the machine's nvcc,
+#   build       kernels (if .gpu/ has none; attention where $KERNELWRIGHT_FLASHINFER names the unpacked flashinfer wheel), dispatcher and, for `tests` and `two`, sampled members, by the machine's nvcc,
 #               gcc and g++; only where $KERNELWRIGHT_CUTLASS names the folder of the unpacked nvidia-cutlass wheel
 #   tests       every test of tests/gpu; those that a library compiled by clang can, too, if one is in .gpu/clang/sm_90a
 #   sanitizers  memcheck, racecheck, initcheck and synccheck of compute-sanitizer on the smallest shapes of each template
 #               and memcheck on every convolution kernel, if .gpu/conv has a library
 #   conv        convolutions against cuDNN, if .gpu/conv has a library
+#   attention   the benchmarks of attention, if .gpu/attention has its library
 #   gemm speed  the benchmarks; speed measures the shipped library too, if $KERNELWRIGHT_SHIPPED (.gpu/shipped/sm_90a unless
 #               set) names the folder of its libgemm.so, which `./pants package kernels/gemm` makes
 #   two         two GPUs in one process: every test with ordinal 1 while 0 is current and the other way round, both at
@@ -24,12 +25,13 @@ set -u
 cd "$(dirname "$0")/../.."
 out=${OUT:-.gpu/results}
 mkdir -p "$out" .gpu
-parts=" ${*:-build tests sanitizers gemm speed conv} "
+parts=" ${*:-build tests sanitizers gemm speed conv attention} "
 failed=""
 export PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 here=$PWD
 export KERNELWRIGHT_GPU_LIBRARY="$here/.gpu/sm_90a/libgemm.so" KERNELWRIGHT_LIBRARY="$here/.gpu/libkernelwright.so"
 export KERNELWRIGHT_GPU_CONV="$here/.gpu/conv/sm_90a"
+export KERNELWRIGHT_GPU_ATTENTION="$here/.gpu/attention/libattention.so"
 export PYTHONPATH="$here/bindings:$here/arch:$here/codegen:$here/jit:$here/tile_engine:$here/tests:$here/tests/gpu${PYTHONPATH:+:$PYTHONPATH}"
 date=$(date +%Y%m%d)
 
@@ -49,6 +51,8 @@ if wanted build && [ -n "${KERNELWRIGHT_CUTLASS:-}" ]; then
   run dispatcher 120 g++ -std=c++17 -O2 -Wall -fPIC -shared -fvisibility=hidden -fno-exceptions -fno-rtti \
     -I dispatcher_cpp/include $(find dispatcher_cpp/src dispatcher_cpp/compat -name '*.cpp') -o .gpu/libkernelwright.so -ldl -pthread
   [ -f "$KERNELWRIGHT_GPU_LIBRARY" ] || run build 1200 python3 tests/gpu/build_here.py --cutlass "$KERNELWRIGHT_CUTLASS"
+  [ -f "$KERNELWRIGHT_GPU_ATTENTION" ] || [ -z "${KERNELWRIGHT_FLASHINFER:-}" ] ||
+    run attention_build 1200 python3 tests/gpu/build_here.py --cutlass "$KERNELWRIGHT_CUTLASS" --flashinfer "$KERNELWRIGHT_FLASHINFER"
   [ -d .gpu/members ] || { ! wanted tests && ! wanted two; } ||
     run members 1200 python3 tests/gpu/build_here.py --cutlass "$KERNELWRIGHT_CUTLASS" --members "${KERNELWRIGHT_GPU_SAMPLE:-60}"
 fi
@@ -93,6 +97,10 @@ if wanted sanitizers; then
       ) &
     done
   done
+  if [ -f "$KERNELWRIGHT_GPU_ATTENTION" ]; then
+    run attention_memcheck 400 compute-sanitizer --tool memcheck --error-exitcode 9 \
+      python3 tests/gpu/attention_smallest.py "$KERNELWRIGHT_GPU_ATTENTION"
+  fi
   wait
   cat "$out"/*.end
   for end in "$out"/*.end; do
@@ -117,6 +125,11 @@ if wanted speed; then
     lines=40 run speed_shipped 300 python3 benchmarks/gpu/speed.py --library "$shipped" --only bf16,fp16,fp8 \
       --out "$out/h200_gemm_speed_shipped_$date.json"
   fi
+fi
+if wanted attention && [ -f "$KERNELWRIGHT_GPU_ATTENTION" ]; then
+  for what in attention attention_cache attention_backward; do
+    lines=40 run $what 300 python3 benchmarks/gpu/$what.py --library "$KERNELWRIGHT_GPU_ATTENTION" --out "$out/h200_${what}_$date.json"
+  done
 fi
 if wanted sweep; then
   lines=80 run sweep 400 python3 benchmarks/gpu/sweep.py --library .gpu/sm_90a --out "$out/h200_sweep_$date.json" \

@@ -54,6 +54,12 @@ TREES: Mapping[str, Tree] = {
         ),
     ),
     "cutlass_lean": Tree("those of CUTLASS's headers that are rewritten to compile faster", ("include",), "cutlass"),
+    "flashinfer": Tree(
+        "FlashInfer's headers, from the flashinfer-python wheel", ("flashinfer/data/include/flashinfer",)
+    ),
+    "flashinfer_edited": Tree(
+        "those of FlashInfer's headers that clang compiles only after an edit", ("include",), "flashinfer"
+    ),
     "cuda": Tree("CUDA's headers, ptxas, nvcc and static runtime, from the nvidia wheels", ("nvidia/cu13",)),
     "abi": Tree(
         "the C ABI that all operations share",
@@ -85,10 +91,11 @@ TREES: Mapping[str, Tree] = {
     "cuda_src_common": Tree("what kernels for NVIDIA GPUs share", ("include/kernelwright/cuda/common",)),
     "cuda_src_gemm": Tree("GEMM kernels for NVIDIA GPUs", ("include/kernelwright/cuda/gemm",)),
     "cuda_src_convolution": Tree("convolution kernels for NVIDIA GPUs", ("include/kernelwright/cuda/convolution",)),
+    "cuda_src_attention": Tree("attention kernels for NVIDIA GPUs", ("include/kernelwright/cuda/attention",)),
     **_launchers("common", "cpu", "hip", "cuda_src"),
     **_launchers("gemm", "cpu", "hip", "cuda_src"),
     **_launchers("convolution", "cpu", "hip", "cuda_src"),
-    **_launchers("attention", "cpu", "hip"),
+    **_launchers("attention", "cpu", "hip", "cuda_src"),
 }
 
 _registered: dict[str, Tree] = {}

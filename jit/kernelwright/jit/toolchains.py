@@ -29,6 +29,7 @@ _WHEELS: Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
     "clang": (("jit-amd", "jit-nvidia"), _CLANG),
     "ck_tile": (("jit-amd",), {"amd-aiter": hip.CK_TILE_VERSION}),
     "cutlass": (("jit-nvidia",), {"nvidia-cutlass": cuda.CUTLASS_VERSION}),
+    "flashinfer": (("jit-nvidia-attention",), {"flashinfer-python": cuda.FLASHINFER_VERSION}),
     "cuda": (
         ("jit-nvidia",),
         {

@@ -8,13 +8,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kernelwright.codegen.lean import ck_tile, cutlass
+from kernelwright.codegen.lean import ck_tile, cutlass, flashinfer
 from kernelwright.codegen.lean.rewrite import Header, rewritten
 from kernelwright.codegen.trees import TREES, mount
 from kernelwright.codegen.violations import SpecError
 
-_HEADERS: Mapping[str, tuple[Header, ...]] = {"ck_tile_lean": ck_tile.HEADERS, "cutlass_lean": cutlass.HEADERS}
-_FOLDERS: Mapping[str, str] = {"ck_tile_lean": ck_tile.FOLDER, "cutlass_lean": cutlass.FOLDER}
+_HEADERS: Mapping[str, tuple[Header, ...]] = {
+    "ck_tile_lean": ck_tile.HEADERS,
+    "cutlass_lean": cutlass.HEADERS,
+    "flashinfer_edited": flashinfer.HEADERS,
+}
+_FOLDERS: Mapping[str, str] = {
+    "ck_tile_lean": ck_tile.FOLDER,
+    "cutlass_lean": cutlass.FOLDER,
+    "flashinfer_edited": flashinfer.FOLDER,
+}
 # What is left out of a header's path in the tree that is made.
 
 

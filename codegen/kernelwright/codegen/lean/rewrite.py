@@ -29,6 +29,15 @@ class Edit:
 
 
 @dataclass(frozen=True)
+class Swap:
+    """``text`` takes the place of ``old``, which is found ``times`` times."""
+
+    old: str
+    text: str
+    times: int = 1
+
+
+@dataclass(frozen=True)
 class Header:
     """A header by its path below the root of the tree, the sha256 of its bytes, and what changes in it.
 
@@ -37,7 +46,7 @@ class Header:
 
     path: str
     sha256: str
-    edits: tuple[Edit, ...]
+    edits: tuple[Edit | Swap, ...]
 
 
 def rewritten(headers: Sequence[Header], read: Callable[[str], bytes]) -> Mapping[str, str]:
@@ -57,8 +66,15 @@ def _rewrite(header: Header, data: bytes) -> str:
         )
     text = data.decode("utf-8")
     for edit in header.edits:
-        text = _edited(header.path, text, edit)
+        text = _swapped(header.path, text, edit) if isinstance(edit, Swap) else _edited(header.path, text, edit)
     return text
+
+
+def _swapped(path: str, text: str, swap: Swap) -> str:
+    found = text.count(swap.old)
+    if found != swap.times:
+        raise SpecError(f"{path} holds {swap.old!r} {found} times; its rewriting expects {swap.times}")
+    return text.replace(swap.old, swap.text)
 
 
 def _edited(path: str, text: str, edit: Edit) -> str:

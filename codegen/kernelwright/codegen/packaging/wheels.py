@@ -87,7 +87,7 @@ def _metadata(
             own["name"] = f"{own['name']}-{arch}"
             what = own.get("description", "Kernels")
             own["description"] = f"{what} for {arch} ({manifest['device']}), ABI version {manifest['abi_version']}"
-            own["license"] = _HEADER_LICENSES[manifest["backend"]]
+            own["license"] = _license_of(manifest)
         metadata = StandardMetadata.from_pyproject(table, ".")
     except (ConfigurationError, tomllib.TOMLDecodeError, UnicodeDecodeError, KeyError) as error:
         raise SpecError(f"{project}: {error}") from None
@@ -99,6 +99,13 @@ def _metadata(
     }
     metadata.license_files = [Path(name) for name in sorted({*own_files, *licenses})]
     return metadata, own_files
+
+
+def _license_of(manifest: Mapping[str, Any]) -> str:
+    """The licences of what is compiled into a library; attention for NVIDIA GPUs contains code of FlashInfer."""
+    own = _HEADER_LICENSES[manifest["backend"]]
+    attention = any(kernel["spec"]["op"] == "attention" for kernel in manifest["kernels"])
+    return f"{own} AND Apache-2.0" if attention and manifest["backend"] == "cutlass" else own
 
 
 def _manifest(files: Mapping[str, bytes], arch: str) -> dict[str, Any]:

@@ -23,7 +23,8 @@ _SIZED_VALUE = 4  # format of an entry whose payload follows it
 
 # The low 9 bits of a Hopper instruction name the operation, the next 3 where its operands come from.
 _OPERATION = 0x1FF
-_MATRIX = frozenset({0x1F0, 0x1F1, 0x1F3})  # HGMMA, IGMMA, QGMMA: wgmma on 16-bit types, integers, 8-bit floats
+# HGMMA, IGMMA, QGMMA: wgmma on 16-bit types, integers, 8-bit floats; HMMA: mma.sync on 16-bit types.
+_MATRIX = frozenset({0x1F0, 0x1F1, 0x1F3, 0x03C})
 _LOCAL = frozenset({0x183, 0x187})  # LDL, STL: what a spill leaves behind
 
 
@@ -43,8 +44,8 @@ def read_report(data: bytes, expects: Expectation) -> dict[str, int]:
 
     ``registers`` per thread, ``block_size`` in threads, ``shared_bytes`` (static and dynamic, with ``stages`` of A and
     B in them), ``stack_bytes`` per thread, ``spill_instructions`` (local loads and stores), ``matrix_instructions``
-    (wgmma) and ``code_bytes``. Raises ReportError if ``data`` is not such an object, or if the functions are not what
-    is expected.
+    (wgmma, mma.sync) and ``code_bytes``. Raises ReportError if ``data`` is not such an object, or if the functions are
+    not what is expected.
     """
     try:
         host = _sections(data)
@@ -76,7 +77,7 @@ def _read(host: Mapping[str, _Section], device: Mapping[str, _Section], expects:
             raise ReportError(f"host launches {threads} threads, device code was compiled for {compiled}")
     matrix = sum(operation in _MATRIX for operation in operations)
     if expects.matrix_instructions and matrix == 0:
-        raise ReportError(f"{', '.join(kernels)} has no matrix instruction (wgmma)")
+        raise ReportError(f"{', '.join(kernels)} has no matrix instruction (wgmma or mma.sync)")
     return {
         "registers": max(values[1] for number, values in module if number == _REGCOUNT),
         "block_size": threads,

@@ -11,6 +11,7 @@ from kernelwright.codegen.toolchains.host import TARGET, ZIG_VERSION, Command, c
 NVCC_VERSION = "13.0.88"
 CUDA_RUNTIME_VERSION = "13.0.96"
 CUTLASS_VERSION = "4.2.0.0"
+FLASHINFER_VERSION = "0.7.2.post1"
 CLANG_TIDY_VERSION = "22.1.8"
 
 CUDA = "__cuda/nvidia/cu13"
@@ -23,6 +24,8 @@ _LEAN = "__cutlass_lean/include"
 _TREES = ("cutlass", "cuda")
 # To reserve for a compile. Kernels of the essential set peaked at 1,046, 1,316 and 3,195 MB.
 _LEAN_MB, _STOCK_MB, _NVCC_MB = 1152, 1400, 3300
+# Where headers of other wheels are in the trees that an operation's kernels see.
+_WHEEL_INCLUDES = {"flashinfer": "__flashinfer/flashinfer/data/include"}
 
 # libc++ is configured by a header that the zig driver generates; in CUDA mode its contents come from here.
 _LIBCXX = (
@@ -130,13 +133,13 @@ class CudaToolchain:
     ) -> Command:
         """``source`` (CUDA C++) to the host object ``output`` with device code for ``target`` (``sm_90a``) inside.
 
-        ``__<tree>/include`` of each tree in ``trees`` is searched; ``cuda_src_common`` is among them.
+        ``__<tree>/include`` of each tree in ``trees`` is searched, in their order; ``cuda_src_common`` is among them.
 
         Device code is stored uncompressed, so that :mod:`kernelwright.codegen.resources.cutlass` can read it.
         ``lean_mb`` is the memory that it takes with the rewritten headers; None: as much as most.
         """
         flags = self._clang_flags(target) if self.dialect == "clang" else self._nvcc_flags(target)
-        includes = tuple(f"-I__{tree}/include" for tree in trees)
+        includes = tuple(f"-I{_WHEEL_INCLUDES.get(tree, f'__{tree}/include')}" for tree in trees)
         argv = (*self.driver, *flags, *includes, "-c", source, "-o", output)
         memory_mb = self._compile_mb * (lean_mb or _LEAN_MB) // _LEAN_MB
         return Command(argv, (*self.trees, *trees), self.env, self.caches, memory_mb, source)

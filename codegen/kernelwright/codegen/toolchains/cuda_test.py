@@ -77,6 +77,17 @@ def test_system_nvcc_is_called_where_it_is() -> None:
     assert "sha256:12ab" in toolchain.identity
 
 
+def test_headers_of_a_wheel_are_found_where_it_has_them() -> None:
+    trees = (*TREES, "cuda_src_attention", "flashinfer_edited", "flashinfer")
+    command = CudaToolchain.clang().compile("k.hpp", "k.o", "sm_90a", trees)
+    assert [item for item in command.argv if item.startswith("-I")] == [
+        *OWN,
+        *("-I__cuda_src_attention/include", "-I__flashinfer_edited/include"),  # ahead of the originals
+        "-I__flashinfer/flashinfer/data/include",
+    ]
+    assert set(trees) <= set(command.trees)
+
+
 def test_identities_differ() -> None:
     toolchains = [
         CudaToolchain.clang(),

@@ -86,6 +86,15 @@ WHEEL_TREES = {
             ),
         ),
     ),
+    "flashinfer": WheelTree(
+        "flashinfer",
+        (
+            (
+                "flashinfer_python-0.7.2.post1-py3-none-any.whl",
+                ("flashinfer/data/include/flashinfer",),
+            ),
+        ),
+    ),
     "cuda": WheelTree(
         "cuda",
         (
@@ -108,6 +117,15 @@ LICENSE_TREES = {
     "cutlass_license": WheelTree(
         "cutlass",
         (("nvidia_cutlass-4.2.0.0-py3-none-any.whl", ("nvidia_cutlass-4.2.0.0.dist-info/licenses/LICENSE.txt",)),),
+    ),
+    "flashinfer_license": WheelTree(
+        "flashinfer",
+        (
+            (
+                "flashinfer_python-0.7.2.post1-py3-none-any.whl",
+                ("flashinfer_python-0.7.2.post1.dist-info/licenses/LICENSE",),
+            ),
+        ),
     ),
     "cuda_license": WheelTree(
         "cuda", ((_CUDA_RUNTIME, ("nvidia_cuda_runtime-13.0.96.dist-info/licenses/License.txt",)),)

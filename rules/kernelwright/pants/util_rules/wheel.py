@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Iterable, Mapping, Optional
+from typing import Any, Iterable, Mapping, Optional
 
 from kernelwright.pants.compat import concurrently, implicitly, rule
 from kernelwright.pants.engine import digests, graph
@@ -31,6 +31,8 @@ from pants.engine.target import Dependencies, Target
 from pants.util.logging import LogLevel
 
 # The trees with the licence texts of the code that is compiled into libraries of each backend.
+# Those of what kernels of one operation contain besides: backend and operation.
+_OPERATION_LICENSES = {("cutlass", "attention"): ("flashinfer_license",)}
 _HEADER_LICENSES = {"ck_tile": ("ck_tile_license",), "cutlass": ("cutlass_license", "cuda_license"), "cpu": ()}
 # The trees that native libraries are compiled with, see the generator's stage "native".
 _NATIVE_TREES = ("dispatcher", "zig")
@@ -155,9 +157,16 @@ def _license_name(tree: str) -> str:
     return f"LICENSE.{tree[: -len('_license')]}.txt"
 
 
+def _licenses_of(manifest: Mapping[str, Any]) -> tuple[str, ...]:
+    backend = manifest["backend"]
+    operations = sorted({kernel["spec"]["op"] for kernel in manifest["kernels"]})
+    more = (name for operation in operations for name in _OPERATION_LICENSES.get((backend, operation), ()))
+    return (*_HEADER_LICENSES[backend], *more)
+
+
 async def _kernel_request(target: Target, library: BuiltLibrary) -> WheelRequest:
     manifest = json.loads((await digests.read(await digests.subset(library.digest, ["*/manifest.json"]))).popitem()[1])
-    names = _HEADER_LICENSES[manifest["backend"]]
+    names = _licenses_of(manifest)
     found = await concurrently(trees.prepare_tree(TreeRequest(name), **implicitly()) for name in names)
     texts = [await _flattened(tree) for tree in found]
     package = target[KernelWheelsPackageField].value or ""

@@ -10,7 +10,7 @@ from typing import Any, cast
 from kernelwright.arch import Arch, load
 from kernelwright.codegen.kernel import Kernel, flat_names, flat_values
 from kernelwright.codegen.operation import BackendPart, Expectation
-from kernelwright.codegen.operations.attention import ck_tile
+from kernelwright.codegen.operations.attention import ck_tile, cutlass
 from kernelwright.codegen.operations.attention.arch_section import attention_features, attention_section
 from kernelwright.codegen.operations.attention.complete import SHORTHANDS, complete
 from kernelwright.codegen.operations.attention.constraints.rules import rules_of
@@ -24,7 +24,7 @@ from kernelwright.codegen.templates import read_template
 from kernelwright.codegen.violations import Rule, SpecError, Violation
 
 _PACKAGE = "kernelwright.codegen.operations.attention"
-_BUILT = ("cpu", "ck_tile")
+_BUILT = ("cpu", "ck_tile", "cutlass")
 # Kernels of CK Tile, head dimensions 64 and 128 of every family, took 290 to 570 MB with the rewritten headers; larger
 # head dimensions were not measured.
 _COMPILE_MB = {"ck_tile": 768}
@@ -94,9 +94,17 @@ class Attention:
     def expects(self, kernel: Kernel) -> Expectation:
         """Matrix instructions in families that multiply matrices; a combine kernel has several functions."""
         spec = attention_spec(kernel)
-        combines = spec.family is Family.FWD_SPLITKV_COMBINE and load(kernel.arch).backend == "ck_tile"
-        count = len(ck_tile.splits_log2(spec)) if combines else 1
-        return Expectation(count, spec.family not in _WITHOUT_MATRICES, ck_tile.HELPERS)
+        helpers = (*ck_tile.HELPERS, *cutlass.HELPERS)
+        return Expectation(_device_functions(spec, kernel.arch), spec.family not in _WITHOUT_MATRICES, helpers)
+
+
+def _device_functions(spec: AttentionSpec, arch: str) -> int:
+    backend = load(arch).backend
+    if backend == "ck_tile" and spec.family is Family.FWD_SPLITKV_COMBINE:
+        return len(ck_tile.splits_log2(spec))
+    if backend == "cutlass" and spec.family is Family.BWD_DQ_DK_DV:
+        return 2  # dK and dV, then dQ
+    return 1
 
 
 def _backend_module(backend: str) -> Any:

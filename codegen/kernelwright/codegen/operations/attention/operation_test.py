@@ -47,12 +47,12 @@ def test_amd_libraries_are_planned(name: str) -> None:
     plan = compile_plan("attention", arch, kernels, backend_for(arch, {}))
     assert len(kernels) >= 4
     assert all(ATTENTION.seconds(made, arch) > 0 and ATTENTION.features(made.spec, arch) == () for made in kernels)
-    written = {file.path for file in plan.files}
+    written = {file.path for file in plan.all_files}
     assert {f"{name}/{made.name}{suffix}" for made in kernels for suffix in (".hpp", ".c", ".image.S")} <= written
 
 
-@pytest.mark.parametrize("name", [name for name in archs.names() if archs.load(name).backend == "cpu"])
-def test_cpu_libraries_are_planned(name: str) -> None:
+@pytest.mark.parametrize("name", [name for name in archs.names() if archs.load(name).backend != "ck_tile"])
+def test_other_libraries_are_planned(name: str) -> None:
     arch = archs.load(name)
     assert compile_plan("attention", arch, expand_set("fmha_essential", arch).kernels, backend_for(arch, {})).actions
 

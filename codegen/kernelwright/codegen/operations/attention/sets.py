@@ -94,7 +94,6 @@ def _names() -> tuple[str, ...]:
 def _written(backend: str) -> list[dict[str, Any]]:
     """``arch`` of an entry names the only architecture that has it."""
     folder = importlib.resources.files("kernelwright.codegen.operations.attention").joinpath("data")
-    own = {"cpu": "essential_cpu.json", "ck_tile": "essential_ck_tile.json"}
-    name = own.get(backend, "essential.json")
+    name = f"essential_{backend}.json"
     raw: list[dict[str, Any]] = json.loads(folder.joinpath(name).read_text("utf-8"))
     return raw

@@ -1,38 +1,13 @@
-// How a CUTLASS 3 kernel is launched, whatever it computes: device, one-time preparation, clusters.
+// How a CUTLASS 3 kernel is launched, whatever it computes: one-time preparation, clusters.
 #pragma once
 
 #include <cuda_runtime.h>
 #include <cutlass/cutlass.h>
 #include <cutlass/device_kernel.h>
 
-#include "kernelwright/cuda/common/runtime.h"
+#include "kernelwright/cuda/common/device.hpp"
 
 namespace kernelwright::cuda {
-
-struct place {
-  int device, multiprocessors;
-};
-
-// Calls start() with the device of the launch current, and restores what was.
-template <class Start>
-kw_status on_device_of(const kw_launch* launch, Start start) {
-  int before = 0;
-  const kw_status status = kw_cuda_enter(launch, &before);
-  return status == KW_OK ? kw_cuda_leave(launch, before, start()) : status;
-}
-
-// Calls use(place) for every device: a workspace must do for whichever the launch names.
-template <class Use>
-kw_status on_every_device(Use use) {
-  int count = 0;
-  kw_status status = kw_cuda_devices(&count);
-  for (int device = 0; status == KW_OK && device < count; ++device) {
-    place where{device, 0};
-    status = kw_cuda_multiprocessors(device, &where.multiprocessors);
-    if (status == KW_OK) use(where);
-  }
-  return status;
-}
 
 // where->device is current. The kernel may use the shared memory that it needs there afterwards.
 template <class Kernel>

@@ -1,0 +1,30 @@
+"""What is edited of FlashInfer's headers: keywords that the language asks for and clang insists on.
+
+Each edited file says so at its top. It finds its neighbours by whole paths, for it does not lie beside them.
+"""
+
+from __future__ import annotations
+
+from kernelwright.codegen.lean.rewrite import Header, Swap
+
+FOLDER = "flashinfer/data/"
+_ROOT = f"{FOLDER}include/flashinfer"
+
+
+def _edited(guard: str) -> Swap:
+    """The note that the licence asks for, behind the header's guard."""
+    return Swap(f"#define {guard}\n", f"#define {guard}\n// Changed by kernelwright, which edits it as it builds.\n")
+
+
+HEADERS = (
+    Header(
+        f"{_ROOT}/attention/hopper/mainloop_mma.cuh",
+        "4fd32d618510c43c190d49614ff71e943b612c04b2736cdeea9fb5686d5fe1fc",
+        (
+            _edited("FLASHINFER_ATTENTION_HOPPER_MAINLOOP_MMA_CUH_"),
+            Swap('"variants.cuh"', '"flashinfer/attention/hopper/variants.cuh"'),
+            Swap("attention_updater.update<", "attention_updater.template update<", times=4),
+        ),
+    ),
+)
+"""Every edited header."""

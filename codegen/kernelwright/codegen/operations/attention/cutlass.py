@@ -1,0 +1,241 @@
+"""Attention on NVIDIA GPUs: the C++ symbols of its kernels and what the C ABI says of them.
+
+The kernels stand in dispatcher_cpp/include/kernelwright/cuda/attention, around FlashInfer's and CUTLASS's headers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from kernelwright.codegen.dtypes import DType
+from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operations.attention.kinds import Bias, Family, Mask, OperandTypes, Rope
+from kernelwright.codegen.operations.attention.spec import AttentionSpec, attention_spec
+from kernelwright.codegen.violations import SpecError
+
+TEMPLATES = {".hpp": "templates/cutlass/attention.hpp.jinja"}
+TREES = ("cuda_src_attention", "flashinfer_edited", "flashinfer")
+SOURCES = {"attention_problem": "__cuda_src_attention_launcher/include/kernelwright/cuda/launchers/attention/problem.c"}
+"""Launcher sources that a library with attention kernels contains."""
+
+HELPERS = ("list_tiles",)
+"""Parts of the symbols of device functions that run beside a kernel."""
+
+ELEMENTS: Mapping[OperandTypes, str] = {
+    OperandTypes.FP16: "cutlass::half_t",
+    OperandTypes.BF16: "cutlass::bfloat16_t",
+}
+
+
+PLAIN_ELEMENTS: Mapping[OperandTypes, str] = {
+    OperandTypes.FP16: "kernelwright::cuda::attention::half",
+    OperandTypes.BF16: "kernelwright::cuda::attention::bfloat16",
+}
+_CUTLASS = (Family.FWD, Family.BATCH_PREFILL)
+"""Families whose kernels are made of CuTe's parts; the others use CUDA's own types."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the kernels of a family come from: a launcher in a header, and what it is told of a spec.
+
+    ``config`` makes the constants of the kernel, ``traits`` the members of kw_attention_traits that are the family's
+    own.
+    """
+
+    header: str
+    launcher: str
+    config: Callable[[AttentionSpec], Mapping[str, object]]
+    traits: Callable[[AttentionSpec], Mapping[str, object]]
+
+
+def _serves(values: Iterable[int | str]) -> str:
+    return " | ".join(f"KW_SERVES({value})" for value in values) or "0"
+
+
+def _flag(value: bool) -> str:
+    """The kernel has it: problems with and without are served. It has it not: those without."""
+    return "KW_SERVES_BOTH" if value else "KW_SERVES(0)"
+
+
+def _only(value: bool) -> str:
+    return f"KW_SERVES({int(value)})"
+
+
+MASKS: Mapping[Mask, tuple[str, ...]] = {
+    Mask.NONE: ("KW_MASK_NONE",),
+    Mask.TOP_LEFT: ("KW_MASK_TOP_LEFT", "KW_MASK_BOTTOM_RIGHT"),
+    Mask.BOTTOM_RIGHT: ("KW_MASK_TOP_LEFT", "KW_MASK_BOTTOM_RIGHT"),
+    Mask.GENERIC: ("KW_MASK_GENERIC",),
+}
+"""Which masks a kernel serves: where queries stand is a number of the launch."""
+
+
+def _forward_config(spec: AttentionSpec) -> Mapping[str, object]:
+    return {
+        "tile_m": spec.tile.m0,
+        "tile_n": spec.tile.n0,
+        "hdim_q": spec.hdim_q,
+        "hdim_v": spec.hdim_v,
+        "bounded": spec.mask is not Mask.NONE,
+        "windowed": spec.mask is Mask.GENERIC,
+        "soft_cap": spec.logits_soft_cap,
+        "paged": spec.paged_kv,
+    }
+
+
+def _forward_traits(spec: AttentionSpec) -> Mapping[str, object]:
+    return {
+        "groups": _flag(spec.group),
+        "kv_lengths": "KW_SERVES_BOTH",
+        "page_tables": _serves(["KW_PAGES_BLOCK", "KW_PAGES_LIST"] if spec.paged_kv else ["KW_PAGES_NONE"]),
+        "page_layouts": _serves(["KW_PAGE_LINEAR"]),
+        "page_size": 0,  # all that its checks of a problem allow
+        "leaves_splits": "KW_SERVES(0)",
+    }
+
+
+def _split_config(spec: AttentionSpec) -> Mapping[str, object]:
+    return {"hdim": spec.hdim_q, "soft_cap": spec.logits_soft_cap, "stages": 3}
+
+
+def _split_traits(spec: AttentionSpec) -> Mapping[str, object]:
+    tables = ["KW_PAGES_NONE", *(["KW_PAGES_BLOCK", "KW_PAGES_LIST"] if spec.paged_kv else [])]
+    return {
+        "groups": _flag(spec.group),
+        "kv_lengths": "KW_SERVES_BOTH",
+        "sinks": "KW_SERVES_BOTH",
+        "page_tables": _serves(tables),
+        "page_layouts": _serves(["KW_PAGE_LINEAR"]),
+        "page_size": 0,
+        "leaves_splits": "KW_SERVES_BOTH",
+        "max_splits": 1 << _MOST_SPLITS_LOG2,
+        "packs_heads": 1,
+        "blocks_per_cu": 2 if spec.hdim_q <= _TWO_BLOCKS_HDIM else 1,
+    }
+
+
+def _combine_config(spec: AttentionSpec) -> Mapping[str, object]:
+    return {"hdim": spec.hdim_v}
+
+
+def _combine_traits(spec: AttentionSpec) -> Mapping[str, object]:
+    return {"groups": _flag(spec.group), "max_splits": 1 << spec.max_splits_log2}
+
+
+_ROPES: Mapping[Rope, str] = {Rope.NONE: "none", Rope.INTERLEAVED: "interleaved", Rope.HALF: "half"}
+
+
+def _append_config(spec: AttentionSpec) -> Mapping[str, object]:
+    return {"hdim": spec.hdim_q, "rope": f"kernelwright::cuda::attention::rotation::{_ROPES[spec.rope]}"}
+
+
+def _append_traits(spec: AttentionSpec) -> Mapping[str, object]:
+    return {
+        "page_tables": _serves(["KW_PAGES_NONE", *(["KW_PAGES_BLOCK"] if spec.paged_kv else [])]),
+        "page_layouts": _serves(["KW_PAGE_LINEAR"]),
+        "ropes": _serves([f"KW_ROPE_{spec.rope.upper()}"]),
+        **({"dtype_bias": f"KW_{DType(spec.dtype.inputs).name}"} if spec.rope is not Rope.NONE else {}),
+    }
+
+
+def _gradient_config(spec: AttentionSpec) -> Mapping[str, object]:
+    return {"hdim": spec.hdim_q}
+
+
+def _gradient_traits(spec: AttentionSpec) -> Mapping[str, object]:
+    return {
+        "groups": _flag(spec.group),
+        "kv_lengths": "KW_SERVES_BOTH",
+        "tile_m0": spec.bwd_tile.m0,
+        "tile_n0": spec.bwd_tile.n0,
+        "leaves_dq": 0,
+    }
+
+
+def _dot_traits(spec: AttentionSpec) -> Mapping[str, object]:
+    return {"groups": _flag(spec.group)}
+
+
+_MOST_SPLITS_LOG2 = 12
+_PAGE_PART = 8  # least_page_part of pages.hpp
+# Features that no kernel has.
+_NOWHERE = ("dropout", "dbias", "store_randval", "skip_min_seqlen_q", "static_quant")
+_TWO_BLOCKS_HDIM = 128  # three stages of four warps take 96 KB of shared memory
+_APPEND = ("kw_cuda_append_plan", "kw_cuda_append_supports", "kw_cuda_append_plan_problem")
+_ATTENTION = ("kw_cuda_attention_plan", "kw_cuda_attention_supports", "kw_cuda_attention_plan_problem")
+
+SOURCES_OF: Mapping[Family, Source] = {
+    Family.FWD: Source("forward/launch", "forward_launcher", _forward_config, _forward_traits),
+    Family.BATCH_PREFILL: Source("forward/launch", "forward_launcher", _forward_config, _forward_traits),
+    Family.FWD_SPLITKV: Source("split/launch", "decode_launcher", _split_config, _split_traits),
+    Family.FWD_SPLITKV_COMBINE: Source("split/launch", "combine_launcher", _combine_config, _combine_traits),
+    Family.BWD_DOT_DO_O: Source("backward/launch", "dot_launcher", _combine_config, _dot_traits),
+    Family.BWD_DQ_DK_DV: Source("backward/launch", "gradient_launcher", _gradient_config, _gradient_traits),
+    Family.FWD_APPENDKV: Source("append/launch", "append_launcher", _append_config, _append_traits),
+}
+"""The families that have kernels."""
+
+
+def context(kernel: Kernel) -> Mapping[str, object]:
+    """Variables of the template; the spec must have passed the rules."""
+    spec = attention_spec(kernel)
+    _check_built(spec)
+    source = SOURCES_OF[spec.family]
+    plan, supports, plan_function = _APPEND if spec.family is Family.FWD_APPENDKV else _ATTENTION
+    elements = ELEMENTS if spec.family in _CUTLASS else PLAIN_ELEMENTS
+    return {
+        "header": source.header,
+        "launcher": source.launcher,
+        "element": elements[spec.dtype],
+        "config": source.config(spec),
+        "traits": {**_traits(spec), **source.traits(spec)},
+        "op": f"KW_ATTENTION_OP_OF(KW_ATTENTION_{spec.family.upper()})",
+        "plan": plan,
+        "supports": supports,
+        "plan_function": plan_function,
+    }
+
+
+def _check_built(spec: AttentionSpec) -> None:
+    """SpecError for a family or a feature that no header computes so far."""
+    if spec.family not in SOURCES_OF:
+        allowed = ", ".join(SOURCES_OF)
+        raise SpecError(f"no {spec.family} kernel is built for the backend 'cutlass' so far; allowed: {allowed}")
+    if spec.family is Family.BATCH_PREFILL and spec.page_size % _PAGE_PART:
+        why = f"pages are copied by {_PAGE_PART} rows or more"
+        raise SpecError(
+            f"page_size {spec.page_size} is no multiple of {_PAGE_PART}: {why}; use 0 (any such size) or 16"
+        )
+    built = "is built for the backend 'cutlass' so far"
+    if spec.bias is not Bias.NONE:
+        raise SpecError(f"no {spec.family} kernel with bias {spec.bias} {built}; use none")
+    for field in _NOWHERE:
+        if getattr(spec, field):
+            raise SpecError(f"no {spec.family} kernel with {field} {built}; leave it out")
+
+
+def _traits(spec: AttentionSpec) -> dict[str, object]:
+    dtype = f"KW_{DType(spec.dtype.inputs).name}"
+    return {
+        "family": f"KW_ATTENTION_{spec.family.upper()}",
+        **dict.fromkeys(("dtype_q", "dtype_kv", "dtype_o"), dtype),
+        "hdim_q": spec.hdim_q,
+        "hdim_v": spec.hdim_v,
+        **{f"pad_{name}": int(getattr(spec.pad, name)) for name in ("s", "sk", "d", "dv")},
+        **{f"tile_{name}": getattr(spec.tile, name) for name in ("m0", "n0", "k0", "n1", "k1")},
+        "masks": _serves(MASKS[spec.mask]),
+        "biases": _serves(["KW_BIAS_NONE"]),
+        "lses": _flag(spec.lse),
+        "sinks": _flag(spec.sink),
+        "dropouts": "KW_SERVES(0)",
+        "random_bytes": "KW_SERVES(0)",
+        "soft_caps": _only(spec.logits_soft_cap),
+        "dbiases": "KW_SERVES(0)",
+        "deterministics": "KW_SERVES_BOTH",
+        "min_seqlens_q": "KW_SERVES(0)",
+        "qscales": _serves(["KW_QSCALE_NONE"]),
+        "max_splits": 1,
+        "selection_rank": spec.selection_rank,
+    }

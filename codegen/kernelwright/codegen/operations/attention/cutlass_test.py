@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelwright import arch as archs
+from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operations.attention import cutlass
+from kernelwright.codegen.operations.attention.arch_section import attention_section
+from kernelwright.codegen.operations.attention.kinds import Mask
+from kernelwright.codegen.selecting.sets import expand_set
+from kernelwright.codegen.selecting.specs import parse_kernel
+from kernelwright.codegen.violations import SpecError
+
+ARCH = archs.load("sm_90a")
+INCLUDE = Path(__file__).parents[5] / "dispatcher_cpp/include/kernelwright"
+
+
+def kernel(**fields: Any) -> Kernel:
+    given = {"op": "attention", "family": "fwd", "dtype": "bf16", "hdim": 128, **fields}
+    return parse_kernel(given, ARCH)
+
+
+def test_every_word_of_the_architecture_has_a_symbol() -> None:
+    section = attention_section(ARCH)
+    assert set(section.dtypes) == set(cutlass.ELEMENTS) == set(cutlass.PLAIN_ELEMENTS)
+    assert set(section.masks) == set(Mask) == set(cutlass.MASKS)
+    assert set(cutlass.SOURCES_OF) <= section.families
+
+
+@pytest.mark.parametrize("family", cutlass.SOURCES_OF)
+def test_traits_are_members_of_the_abi(family: str) -> None:
+    context = cutlass.context(kernel(family=family, lse=True) if family == "fwd" else kernel(family=family))
+    header = (INCLUDE / "attention.h").read_text()
+    members = header.partition("typedef struct kw_attention_traits {")[2].partition("} kw_attention_traits;")[0]
+    traits = context["traits"]
+    assert isinstance(traits, dict)
+    for name, value in traits.items():
+        assert re.search(rf"\b{name}\b", members)
+        for symbol in re.findall(r"KW_[A-Z_0-9]+", str(value)):
+            assert re.search(rf"\b{symbol}\b", header + (INCLUDE / "abi.h").read_text())
+
+
+def test_masks_decide_what_the_loop_compares() -> None:
+    configs = {mask: cutlass.context(kernel(mask=mask))["config"] for mask in Mask}
+    assert [(one["bounded"], one["windowed"]) for one in configs.values()] == [  # type: ignore[index]
+        (False, False),
+        (True, False),
+        (True, False),
+        (True, True),
+    ]
+
+
+def test_a_kernel_without_a_feature_serves_problems_without_it_alone() -> None:
+    def traits(**fields: Any) -> Any:
+        return cutlass.context(kernel(**fields))["traits"]
+
+    assert traits()["lses"] == "KW_SERVES(0)" and traits(lse=True)["lses"] == "KW_SERVES_BOTH"
+    assert traits()["groups"] == "KW_SERVES(0)" and traits(group=True)["groups"] == "KW_SERVES_BOTH"
+    assert traits(logits_soft_cap=True)["soft_caps"] == "KW_SERVES(1)"  # a capped kernel caps always
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"family": "bwd_convert_dq"}, "no bwd_convert_dq kernel is built"),
+        ({"bias": "alibi"}, "no fwd kernel with bias alibi is built"),
+        ({"dropout": True}, "no fwd kernel with dropout is built"),
+        ({"family": "batch_prefill", "page_size": 1}, "page_size 1 is no multiple of 8"),
+    ],
+)
+def test_what_no_header_computes_is_refused(fields: dict[str, Any], why: str) -> None:
+    with pytest.raises(SpecError, match=why):
+        cutlass.context(kernel(**fields))
+
+
+def test_the_small_set_is_few_kernels() -> None:
+    kernels = expand_set("fmha_essential", ARCH).kernels
+    assert len(kernels) <= 6 and all(cutlass.context(one) for one in kernels)

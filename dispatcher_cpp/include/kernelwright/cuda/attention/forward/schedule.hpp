@@ -1,0 +1,127 @@
+// Who computes which tile. Workgroups stay for the whole launch and take tiles in an order that starts with the longest
+// of each section; a section is as many heads as fit into L2 with their keys.
+#pragma once
+
+#include "kernelwright/cuda/attention/keys.hpp"
+#include "kernelwright/cuda/attention/tile.hpp"
+
+namespace kernelwright::cuda::attention {
+
+// A tile of any head of a request in group mode, as `list_tiles` leaves it in the workspace.
+struct alignas(16) listed_tile {
+  int32_t request, index;
+  rows q, k;
+  int32_t unused[2];
+};
+
+// The head of a workspace. `taken` counts tiles that workgroups took beyond their first one.
+struct alignas(16) schedule_state {
+  int32_t taken, listed, unused[2];
+};
+
+struct schedule {
+  schedule_state* state;      // null: workgroup i takes tiles i, i + grid, i + 2 grids, ...
+  const listed_tile* listed;  // group mode, else null
+  key_rows keys;              // batch mode
+  int32_t heads, all_heads;   // of one request; of all requests, or the heads alone in group mode
+  int32_t tiles;              // of queries: of each head
+  int32_t seqlen_q;
+  cutlass::FastDivmod group;                  // heads of Q for each of K and V
+  cutlass::FastDivmod request;                // heads of a request
+  cutlass::FastDivmod section, last_section;  // heads of a section; the last one has fewer
+  cutlass::FastDivmod section_tiles;          // tiles of all of them
+
+  CUTLASS_DEVICE int total() const { return listed ? state->listed * heads : all_heads * tiles; }
+
+  // Which of all tiles comes after the `previous` one of this workgroup.
+  CUTLASS_DEVICE int next(int previous) const {
+    return state ? int(gridDim.x) + atomicAdd(&state->taken, 1) : previous + int(gridDim.x);
+  }
+
+  CUTLASS_DEVICE tile at(int item) const { return listed ? of_group(item) : of_batch(item); }
+
+ private:
+  CUTLASS_DEVICE tile of_group(int item) const {
+    tile out;
+    int entry;
+    request(entry, out.head, item);
+    const listed_tile in = listed[entry];
+    out.request = in.request, out.index = in.index, out.q = in.q, out.k = in.k;
+    out.kv_head = group.divide(out.head);
+    return out;
+  }
+
+  CUTLASS_DEVICE tile of_batch(int item) const {
+    tile out;
+    int in_section, number, rank, head;
+    section_tiles(number, in_section, item);
+    const int first = number * section.divisor;
+    (first + section.divisor <= all_heads ? section : last_section)(rank, head, in_section);
+    out.index = tiles - 1 - rank;  // with a causal mask the last queries see the most keys
+    request(out.request, out.head, first + head);
+    out.kv_head = group.divide(out.head);
+    out.q = {0, seqlen_q};
+    out.k = {static_cast<int32_t>(keys.first(out.request)), keys.count(out.request)};
+    return out;
+  }
+};
+
+struct listing {
+  schedule_state* state;
+  listed_tile* listed;
+  const int32_t* cu_seqlens_q;
+  key_rows keys;
+  int32_t requests;
+  window visible;
+  int32_t bounded;
+};
+
+constexpr int listing_threads = 1024;
+constexpr int listing_classes = 2048;  // of tiles by their number of keys
+
+// One workgroup sorts the tiles of all requests by how many tiles of keys they see, the most first.
+template <int M, int N>
+__global__ void __launch_bounds__(listing_threads) list_tiles(const __grid_constant__ listing in) {
+  __shared__ int32_t places[listing_classes];
+  __shared__ int32_t warps[listing_threads / 32];
+  for (int i = threadIdx.x; i < listing_classes; i += listing_threads) places[i] = 0;
+  __syncthreads();
+  const auto each = [&](auto use) {
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    for (int request = warp; request < in.requests; request += listing_threads / 32) {
+      listed_tile one{request};
+      const int32_t first_q = in.cu_seqlens_q[request];
+      one.q = {first_q, in.cu_seqlens_q[request + 1] - first_q};
+      one.k = {static_cast<int32_t>(in.keys.first(request)), in.keys.count(request)};
+      for (one.index = lane; one.index * M < one.q.count; one.index += 32) {
+        const tile asked{request, one.index, 0, 0, one.q, one.k};
+        const band seen = band::of(in.visible, asked);
+        int count = seen.template key_tiles<M, N>(in.bounded, asked);
+        if (in.bounded) count -= seen.template first_tile<M, N>(asked);
+        use(one, listing_classes - 1 - max(0, min(count, listing_classes - 1)));
+      }
+    }
+  };
+  each([&](listed_tile const&, int kind) { atomicAdd(&places[kind], 1); });
+  __syncthreads();
+  // Where each class begins: sums over pairs of classes, of warps, of the workgroup.
+  const int lane = threadIdx.x % 32, mine = 2 * threadIdx.x;
+  const int even = places[mine], odd = places[mine + 1];
+  int sum = even + odd;
+  for (int step = 1; step < 32; step *= 2) {
+    const int before = __shfl_up_sync(~0u, sum, step);
+    if (lane >= step) sum += before;
+  }
+  if (lane == 31) warps[threadIdx.x / 32] = sum;
+  __syncthreads();
+  int before = 0;
+  for (int i = 0; i < int(threadIdx.x / 32); ++i) before += warps[i];
+  places[mine] = before + sum - even - odd;
+  places[mine + 1] = before + sum - odd;
+  if (threadIdx.x == listing_threads - 1) *in.state = {0, before + sum, {0, 0}};
+  __syncthreads();
+  each([&](listed_tile const& one, int kind) { in.listed[atomicAdd(&places[kind], 1)] = one; });
+}
+static_assert(listing_classes == 2 * listing_threads);
+
+}  // namespace kernelwright::cuda::attention

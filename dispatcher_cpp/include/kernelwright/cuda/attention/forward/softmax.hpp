@@ -1,0 +1,99 @@
+// The softmax of one tile as FlashInfer's loop over keys calls it: row maxima and sums that are updated tile by tile.
+//
+// Exponentials are powers of two by ex2.approx.ftz: exp2f costs a multiplication and a comparison more for results
+// below 2^-126, which no sum keeps.
+#pragma once
+
+#include <cfloat>
+
+#include "kernelwright/cuda/attention/forward/flashinfer.hpp"
+
+namespace kernelwright::cuda::attention {
+
+struct score_numbers {
+  float scale;         // of Q K^T, times log2(e)
+  float soft_cap;      // times log2(e); 0: none
+  float cap_scale;     // scale of Q K^T / cap
+  const float* sinks;  // of the heads, or null
+};
+
+template <int Rows>
+struct softmax {
+  using values = decltype(cute::make_tensor<float>(cute::Shape<cute::Int<Rows>>{}));
+  static constexpr float fill_value = -flashinfer::math::inf;
+  values row_max, row_sum, scores_scale;
+  float scale;
+  float sink;  // times log2(e); -inf: none
+
+  CUTLASS_DEVICE softmax(float scale, float sink) : scale(scale), sink(sink) { cute::clear(scores_scale); }
+
+  CUTLASS_DEVICE static float exponential(float x) { return flashinfer::math::ptx_exp2(x); }
+  CUTLASS_DEVICE static float finite(float x) { return fmaxf(x, -FLT_MAX); }
+
+  template <class Scores>
+  CUTLASS_DEVICE static auto by_rows(Scores& scores) {
+    return cute::make_tensor(scores.data(), flashinfer::convert_layout_acc_rowcol(scores.layout()));
+  }
+
+  // Scores become probabilities, unnormalised. A row without a visible key has the maximum -inf: its probabilities are
+  // 0.
+  template <bool first, class Scores>
+  CUTLASS_DEVICE void update(Scores& in) {
+    auto scores = by_rows(in);
+    values before;
+    if constexpr (!first) cute::copy(row_max, before);
+    flashinfer::reduce_max<first>(scores, row_max);
+    CUTLASS_PRAGMA_UNROLL
+    for (int row = 0; row < Rows; ++row) {
+      if constexpr (!first) {
+        scores_scale(row) = exponential((before(row) - finite(row_max(row))) * scale);
+        row_sum(row) *= scores_scale(row);
+      }
+      const float subtracted = finite(row_max(row) * scale);
+      CUTLASS_PRAGMA_UNROLL
+      for (int key = 0; key < cute::size<1>(scores); ++key) {
+        scores(row, key) = exponential(scores(row, key) * scale - subtracted);
+      }
+    }
+    flashinfer::reduce_sum<first, false>(scores, row_sum);
+  }
+
+  // row_sum becomes LSE (natural), scores_scale what O is multiplied by.
+  template <class Scores>
+  CUTLASS_DEVICE void finalize(Scores&, float) {
+    flashinfer::SumOp<float> add;
+    flashinfer::quad_allreduce_(row_sum, row_sum, add);
+    CUTLASS_PRAGMA_UNROLL
+    for (int row = 0; row < Rows; ++row) {
+      const float highest = row_max(row) * scale, top = finite(fmaxf(highest, sink));
+      const float factor = exponential(highest - top);
+      const float sum = row_sum(row) * factor + exponential(sink - top);
+      scores_scale(row) = sum > 0 ? factor / sum : 0;
+      row_sum(row) = (top + flashinfer::math::ptx_log2(sum)) * 0.69314718055994531f;
+    }
+  }
+
+  template <class Out>
+  CUTLASS_DEVICE void rescale_o(Out& out) {
+    auto rows = by_rows(out);
+    CUTLASS_PRAGMA_UNROLL
+    for (int row = 0; row < Rows; ++row) {
+      CUTLASS_PRAGMA_UNROLL
+      for (int i = 0; i < cute::size<1>(rows); ++i) rows(row, i) *= scores_scale(row);
+    }
+  }
+};
+
+// What the loop asks of scores before the softmax: capped or as they are.
+template <bool Capped>
+struct scores {
+  float cap_scale;
+
+  template <class Params>
+  CUTLASS_DEVICE float LogitsTransform(Params const&, float score, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t) {
+    if constexpr (Capped) return flashinfer::math::tanh(score * cap_scale);
+    return score;
+  }
+};
+
+}  // namespace kernelwright::cuda::attention

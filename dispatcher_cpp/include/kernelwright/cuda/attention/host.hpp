@@ -1,0 +1,51 @@
+// What the host's side of all attention kernels shares.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "kernelwright/attention/checks.h"
+#include "kernelwright/cuda/attention/keys.hpp"
+#include "kernelwright/cuda/attention/problem.h"
+#include "kernelwright/cuda/attention/rows.hpp"
+#include "kernelwright/cuda/attention/tile.hpp"
+#include "kernelwright/cuda/common/device.hpp"
+
+namespace kernelwright::cuda::attention {
+
+constexpr double log2_e = 1.4426950408889634;
+
+inline int32_t width_of(int64_t width) { return static_cast<int32_t>(width < edge ? width : edge); }
+
+inline window window_of(const kw_attention_problem& p) {
+  return {width_of(p.window_left), width_of(p.window_right), p.mask == KW_MASK_BOTTOM_RIGHT};
+}
+
+inline strides strides_of(const kw_attention_strides& x, bool keeps_request) {
+  return {keeps_request ? x.request : 0, x.head, x.row};
+}
+
+inline key_rows key_rows_of(const kw_attention_problem& p, const kw_attention_args& args) {
+  const bool pages = p.page_table != KW_PAGES_NONE, list = p.page_table == KW_PAGES_LIST;
+  return {pages ? args.page_table : nullptr,
+          list ? args.page_indptr : nullptr,
+          list ? args.last_page_lengths : nullptr,
+          p.group && !pages ? args.cu_seqlens_k : nullptr,
+          p.kv_lengths ? args.seqlens_k : nullptr,
+          p.page_table_stride,
+          cutlass::FastDivmod(pages ? static_cast<int>(p.page_size) : 1),
+          static_cast<int32_t>(p.max_seqlen_k)};
+}
+
+inline bool empty(const kw_attention_problem& p) {
+  return p.batch == 0 || p.heads_q == 0 || p.max_seqlen_q == 0 || (p.group && p.total_q == 0);
+}
+
+inline kw_status start(const kw_kernel* descriptor, const void* function, dim3 grid, int threads, size_t shared_bytes,
+                       void* parameters, void* stream) {
+  void* all[] = {parameters};
+  const auto on = static_cast<cudaStream_t>(stream);
+  const cudaError_t error = cudaLaunchKernel(function, grid, dim3(threads), all, shared_bytes, on);
+  return error == cudaSuccess ? KW_OK : kw_cuda_launch_failed(descriptor, error);
+}
+
+}  // namespace kernelwright::cuda::attention

@@ -1,0 +1,108 @@
+"""Gradients of attention on a GPU against float64; see attention_gpu_test."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+if not torch.cuda.is_available():
+    pytest.skip("no device", allow_module_level=True)
+
+from attention_abi import AttentionKernel, kernels, strides  # noqa: E402
+from attention_cache_gpu_test import named  # noqa: E402
+from attention_cases import Case, Operands, args_of, operands, problem_of, reference, run, split  # noqa: E402
+from attention_gpu_test import CASES, CAUSAL, GENERIC, LIBRARY, WINDOWS  # noqa: E402
+
+DOT, GRADIENTS = 37, 38
+ALL = list(kernels(LIBRARY)) if LIBRARY.exists() else []
+BACKWARD = [one for one in ALL if one.traits.family == 8]
+# Twice what torch's flash backend shows on such operands.
+TOLERANCE = 6e-3
+pytestmark = [
+    pytest.mark.usefixtures("gpu"),
+    pytest.mark.skipif(not LIBRARY.exists(), reason=f"{LIBRARY} is not built"),
+]
+
+
+def wanted(case: Case, x: Operands, d_o: Any) -> tuple[list[Any], list[Any], list[Any]]:
+    """O, LSE and the gradients of Q, K and V of each request, by float64 and torch's autograd."""
+    outs, lses, gradients = [], [], []
+    for request in range(len(case.queries)):
+        parts = [split(case, x, t, request, keys) for t, keys in ((x.q, False), (x.k, True), (x.v, True))]
+        leaves = [part.double().requires_grad_() for part in parts]
+        o, lse = reference(*leaves, case, leaves[0].shape[-1] ** -0.5, None)
+        (o * split(case, x, d_o, request, False).double()).sum().backward()
+        outs.append(o.detach())
+        lses.append(lse.detach())
+        gradients.append([torch.zeros_like(leaf) if leaf.grad is None else leaf.grad for leaf in leaves])
+    return outs, lses, gradients
+
+
+def computed(kernel: AttentionKernel, case: Case, seed: int) -> tuple[Operands, list[Any], list[Any]]:
+    """Operands, the gradients of a kernel, and those that are wanted."""
+    x = operands(case, kernel.dtype, (kernel.traits.hdim_q, kernel.traits.hdim_v), seed)
+    d_o = torch.randn(x.o.shape, device=x.o.device).to(x.o.dtype)
+    outs, lses, gradients = wanted(case, x, d_o)
+    for request, (o, lse) in enumerate(zip(outs, lses, strict=True)):
+        split(case, x, x.o, request, False).copy_(o)
+        first = case.bounds()[request][0]
+        (x.lse[:, first : first + len(o)] if case.group else x.lse[request]).copy_(lse)
+    dq, dk, dv = (torch.full_like(t, math.nan) for t in (x.q, x.k, x.v))
+    d = torch.full_like(x.lse, math.nan)
+    asked, args = problem_of(replace(case, lse=False), kernel.dtype, x), args_of(case, x)
+    order = "sh" if case.group else "bhs" if case.heads_first else "bsh"
+    for name, tensor in (("d_o", d_o), ("dq", dq), ("dk", dk), ("dv", dv)):
+        setattr(asked, name, strides(tensor, order))
+        setattr(args, name, tensor.data_ptr())
+    args.lse = x.lse.data_ptr()
+    asked.op, args.d = DOT, d.data_ptr()
+    dot = next(one for one in ALL if one.descriptor.op == DOT and not one.supports(asked))
+    run(dot, asked, args)
+    asked.op = GRADIENTS
+    assert kernel.supports(asked) == ""
+    run(kernel, asked, args)
+    return x, [dq, dk, dv], gradients
+
+
+def cases_of(kernel: AttentionKernel) -> list[Case]:
+    masks = kernel.traits.masks
+    windows = WINDOWS if masks & GENERIC else WINDOWS[:2] if masks & CAUSAL else [("none", (-1, -1))]
+    served = [case for case in CASES if kernel.traits.groups & 2 or not case.group]
+    return [replace(case, mask=mask, window=window) for case in served for mask, window in windows]
+
+
+@pytest.mark.parametrize("attention", BACKWARD, ids=named)
+def test_gradients_are_right(attention: AttentionKernel) -> None:
+    wrong = []
+    for seed, case in enumerate(cases_of(attention)):
+        x, found, gradients = computed(attention, case, seed)
+        for index, name in enumerate(("dq", "dk", "dv")):
+            keys = index > 0
+            got = torch.cat([split(case, x, found[index], r, keys).double().flatten() for r in range(len(gradients))])
+            want = torch.cat([one[index].flatten() for one in gradients])
+            if not want.numel():
+                continue
+            error = float((got - want).norm() / want.norm().clamp_min(0.05))  # some are zero: one visible key
+            if not error <= TOLERANCE:
+                wrong.append(f"{case}: {name} {error:.1e}")
+        if case.counts:  # keys that do not count have gradients of zero
+            for tensor in found[1:]:
+                rows = tensor.transpose(1, 2) if case.heads_first else tensor
+                if not all(bool((rows[r, count:] == 0).all()) for r, count in enumerate(case.counts)):
+                    wrong.append(f"{case}: gradients of keys that do not count")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("attention", BACKWARD, ids=named)
+def test_gradients_repeat(attention: AttentionKernel) -> None:
+    mask, window = next((one.mask, one.window) for one in cases_of(attention))
+    case = Case((700, 700), (900, 900), (8, 2), mask=mask, window=window)
+    torch.manual_seed(1)
+    first = computed(attention, case, 5)[1]
+    torch.manual_seed(1)
+    second = computed(attention, case, 5)[1]
+    assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))
