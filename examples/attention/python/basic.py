@@ -6,7 +6,7 @@ Heads of Q share those of K and V; with and without a causal mask; LSE; arrays i
 from __future__ import annotations
 
 import numpy as np
-from shared import by_numpy, causal, check, drawn, example_parser, open_library
+from common import by_numpy, causal, check, drawn, example_parser, open_library
 
 from kernelwright.dispatch import AttentionProblem, Dispatcher
 

@@ -27,7 +27,6 @@ def run(name: str, *arguments: str) -> int:
     old, old_path = sys.argv, sys.path
     sys.path = [str(HERE), *sys.path]  # as the interpreter does for a program
     sys.argv = [name, "--library", KERNELS, *arguments]
-    sys.modules.pop("shared", None)  # other examples have one too
     try:
         runpy.run_path(str(HERE / f"{name}.py"), run_name="__main__")
     except SystemExit as end:
@@ -39,7 +38,7 @@ def run(name: str, *arguments: str) -> int:
 
 def test_every_example_is_run() -> None:
     modules = {path.stem for path in HERE.glob("*.py") if not path.name.endswith("_test.py")}
-    assert set(EXAMPLES) == modules - {"shared"}
+    assert set(EXAMPLES) == modules - {"common"}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -6,7 +6,7 @@ Sliding windows, an elementwise bias, ALiBi, a soft cap, sinks, dropout.
 from __future__ import annotations
 
 import numpy as np
-from shared import by_numpy, causal, check, drawn, example_parser, open_library
+from common import by_numpy, causal, check, drawn, example_parser, open_library
 
 from kernelwright.dispatch import Dispatcher
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from shared import by_numpy, causal, check, drawn, example_parser, open_library
+from common import by_numpy, causal, check, drawn, example_parser, open_library
 
 from kernelwright.dispatch import Dispatcher
 

@@ -6,7 +6,7 @@ All rows stand one behind the other (group mode), or K and V have room for the l
 from __future__ import annotations
 
 import numpy as np
-from shared import by_numpy, causal, check, drawn, example_parser, open_library
+from common import by_numpy, causal, check, drawn, example_parser, open_library
 
 from kernelwright.dispatch import Dispatcher
 

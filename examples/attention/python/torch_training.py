@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch  # pants: no-infer-dep
-from shared import example_parser, open_library
+from common import example_parser, open_library
 from torch import nn  # pants: no-infer-dep
 from torch.nn import functional  # pants: no-infer-dep
 
