@@ -12,7 +12,7 @@ from attention.pages import Pages, paged
 from attention.reference import Features, forward
 from attention.runtime.caches import check_append, table
 from attention.runtime.cases import DTYPES, starts
-from kernelwright.dispatch import Dispatcher, LaunchError
+from kernelwright.dispatch import ArrayError, Dispatcher
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Typed = tuple[Dispatcher, str]
@@ -88,5 +88,5 @@ def test_a_full_cache_is_refused(dispatcher: Dispatcher) -> None:
     new = np.ones((2, 2, 1, 8), np.float32)
     assert dispatcher.append_kv(new, 2 * new, cache[0], cache[1], np.array([0, 3], np.int32)) is None
     assert cache[0].sum() == 2 * 2 * 8 and cache[1].sum() == 2 * 2 * 2 * 8
-    with pytest.raises(LaunchError, match=r"request 1 has 4 keys and gets 2; the cache holds 5"):
+    with pytest.raises(ArrayError, match=r"request 1 has 4 keys and gets 2; the cache holds 5"):
         dispatcher.append_kv(new, new, cache[0], cache[1], np.array([0, 4], np.int32))
