@@ -34,7 +34,7 @@ class _Cell:
 
 
 class Recording:
-    """What :func:`record` returns: a context manager, which ends the recording."""
+    """What ``record`` returns: a context manager, which ends the recording."""
 
     def __init__(self, path: Path) -> None:
         """Begin. OSError if the file cannot be written; ValueError if it is there and no trace."""
@@ -47,7 +47,7 @@ class Recording:
         add(self.path, [])
 
     def counted(self, problem: Any, arch: str, launch: Callable[[], Any]) -> Callable[[], Any]:
-        """See :class:`kernelwright.dispatch.recording.counting.Counter`."""
+        """``launch``, each call of which counts; for one thread at a time. For plans."""
         cell = _Cell(problem, arch)
 
         def call() -> Any:
@@ -62,7 +62,7 @@ class Recording:
         return call
 
     def refused(self, problem: Any, arch: str) -> None:
-        """See :class:`kernelwright.dispatch.recording.counting.Counter`."""
+        """Count a problem that no kernel serves. For dispatchers."""
         cell = _Cell(problem, arch)
         cell.unserved = 1
         self._cells.append(cell)
