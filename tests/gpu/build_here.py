@@ -3,8 +3,8 @@
 ``python3 tests/gpu/build_here.py --cutlass FOLDER`` builds tests/gpu/kernels.json into .gpu/sm_90a; with ``--members
 N`` a seeded sample of N members of the preselected sets into .gpu/members; with ``--specs FILE`` the kernels of another
 file into .gpu/NAME, its name without suffix; with ``--flashinfer OTHER`` tests/gpu/attention_kernels.json into
-.gpu/attention. Kernels that do not compile are left out and listed. FOLDER is where the nvidia-cutlass wheel is unpacked
-or installed, OTHER the same of flashinfer-python. Needs no GPU.
+.gpu/attention. Kernels that do not compile are left out and listed. FOLDER is where the nvidia-cutlass wheel is
+unpacked or installed, OTHER the same of flashinfer-python. Needs no GPU.
 """
 
 from __future__ import annotations
