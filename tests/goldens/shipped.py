@@ -14,7 +14,7 @@ from typing import Any
 from kernelwright.codegen.interface.respond import respond
 from kernelwright.codegen.operation import operation as find_operation
 
-SETS = {"gemm": "essential", "convolution": "conv_essential"}
+SETS = {"gemm": "essential", "convolution": "conv_essential", "attention": "fmha_essential"}
 """What is shipped of each operation; its goldens are in a file of its name."""
 
 
