@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import kernelwright
+import kernelwright  # pants: no-infer-dep
 from kernelwright.codegen.actions import Action, CompilePlan, checked_path
 from kernelwright.codegen.backends.registry import ToolchainChoice, backend_for
 from kernelwright.codegen.building.memory import SCRIPT
