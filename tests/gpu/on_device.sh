@@ -143,6 +143,7 @@ if wanted collect; then
   seconds=${KERNELWRIGHT_GPU_SECONDS:-300} library=.gpu/sm_90a shipped=${KERNELWRIGHT_SHIPPED:-.gpu/shipped/sm_90a}
   [ -f .gpu/wide/libgemm.so ] && library=.gpu/wide
   mkdir -p "$out/collect"
+  cp "$library/manifest.json" "$out/collect" # the specs of the measured kernels
   [ -d "${KERNELWRIGHT_COLLECTED:-}" ] && cp "$KERNELWRIGHT_COLLECTED"/*.csv "$KERNELWRIGHT_COLLECTED/lost" "$out/collect"
   set -- --library "$library" --out "$out/collect" --seconds "$seconds"
   [ -f "$shipped/libgemm.so" ] && set -- "$@" --shipped "$shipped"

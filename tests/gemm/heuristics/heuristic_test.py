@@ -22,7 +22,7 @@ ARCH = Device("cpu").archs[0]
 
 @pytest.fixture(scope="module")
 def library() -> KernelLibrary:
-    return KernelLibrary.load_for("cpu", os.environ.get("KERNELWRIGHT_KERNELS") or files("gemm") / "gemm")
+    return KernelLibrary.load_for("cpu", os.environ.get("KERNELWRIGHT_KERNELS") or files("gemm") / "cpu_gemm")
 
 
 @pytest.fixture(scope="module")

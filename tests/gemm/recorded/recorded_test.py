@@ -29,7 +29,7 @@ BUDGET = 3
 
 def shipped_library() -> KernelLibrary:
     folder = os.environ.get("KERNELWRIGHT_KERNELS")
-    return KernelLibrary.load_for("cpu", folder or files("gemm") / "gemm")
+    return KernelLibrary.load_for("cpu", folder or files("gemm") / "cpu_gemm")
 
 
 Product = Callable[..., Any]

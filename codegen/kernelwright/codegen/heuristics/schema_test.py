@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelwright.codegen.heuristics.schema import Schema, schema_of
@@ -15,6 +15,7 @@ def schema(**features: str) -> Schema:
     return Schema("x", {"a": "p->a", "b": "p->b"}, features, (), "")
 
 
+@settings(deadline=None)  # other builds share the machine
 @given(st.integers(1, 10_000), st.integers(1, 10_000), st.integers(1, 64))
 def test_features_of_gemm_are_numbers_of_tiles(m: int, n: int, tile: int) -> None:
     values = dict(zip(GEMM.features, GEMM.values({**ONE, "m": m, "n": n, "tile_m": tile, "tile_n": 2}), strict=True))
