@@ -1,4 +1,4 @@
-"""Attention on a GPU as users call it: ``Dispatcher`` and ``kernelwright.torch`` choose kernels, splits and workspaces."""
+"""Attention on a GPU as users call it: ``Dispatcher`` and ``kernelwright.torch`` choose kernels and splits."""
 
 from __future__ import annotations
 
