@@ -47,11 +47,7 @@ TREES: Mapping[str, Tree] = {
     "ck_tile_lean": Tree("those of CK Tile's headers that are rewritten to compile faster", ("include",), "ck_tile"),
     "cutlass": Tree(
         "CUTLASS's headers, from the nvidia-cutlass wheel",
-        (
-            "cutlass_library/source/include",
-            "cutlass_library/source/tools/util/include",
-            "cutlass_library/source/examples/88_hopper_fmha",
-        ),
+        ("cutlass_library/source/include", "cutlass_library/source/tools/util/include"),
     ),
     "cutlass_lean": Tree("those of CUTLASS's headers that are rewritten to compile faster", ("include",), "cutlass"),
     "flashinfer": Tree(
