@@ -31,7 +31,8 @@ RULES = ("gemm.", "ck_tile.", "cutlass.", "cpu.")
 def expanded(arch: str) -> dict[str, tuple[Kernel, ...]]:
     """Every set of an architecture by name; those without kernels are left out, after a look at what they say."""
     model = archs.load(arch)
-    found = {name: expand_set(name, model).kernels for name in rule_set_names()}
+    written = (name for name in rule_set_names() if arch in set_archs(name))
+    found = {name: expand_set(name, model).kernels for name in written}
     for name in WRITTEN:
         try:
             found[name] = expand_kernel_set(name, model).kernels

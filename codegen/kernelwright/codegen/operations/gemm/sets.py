@@ -1,4 +1,4 @@
-"""GEMM sets by name: ``essential`` and ``default``, written per architecture, and the preselected ones."""
+"""GEMM sets by name: ``essential``, ``release`` and ``default``, written per architecture, and the preselected ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kernelwright.codegen.tiled.sections import archs_with
 class GemmSets:
     """The sets as :class:`kernelwright.codegen.operation.KernelSets` asks for them."""
 
-    help = f"default, essential and {GRAMMAR}"
+    help = f"default, essential, release and {GRAMMAR}"
 
     def names(self) -> tuple[str, ...]:
         """The written sets, then the preselected ones."""
