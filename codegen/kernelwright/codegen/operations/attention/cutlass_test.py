@@ -79,4 +79,4 @@ def test_what_no_header_computes_is_refused(fields: dict[str, Any], why: str) ->
 
 def test_the_small_set_is_few_kernels() -> None:
     kernels = expand_set("fmha_essential", ARCH).kernels
-    assert len(kernels) <= 6 and all(cutlass.context(one) for one in kernels)
+    assert len(kernels) <= 8 and all(cutlass.context(one) for one in kernels)
