@@ -61,7 +61,7 @@ AMD = (
             'kernel_set(name="x", archs=["sm_90a"], set="fp16_rcr_preshuffle")',
             ["bad:x", "fp16_rcr_preshuffle", "sm_90a"],
         ),
-        ('kernel_set(name="x", archs=["gfx942"])', ["bad:x", "set and config"]),
+        ('kernel_set(name="x", archs=["gfx942"])', ["bad:x", "set, config and problems"]),
         ('kernel_set(name="x", archs=["gfx942"], set="essential", filter="c.tile_m > 9999")', ["bad:x", "filter"]),
         ('kernel_set(name="x", archs=["gfx942"], set="essential", filter="c.__class__")', ["bad:x", "__class__"]),
         ('file(name="x", source="BUILD")', ["bad:lib", "bad:x, a file", "gemm_kernel"]),
