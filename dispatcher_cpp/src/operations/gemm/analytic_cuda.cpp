@@ -1,5 +1,5 @@
 // The time of a warp-specialised GEMM on Hopper. The formula is explained in analytic.hpp; its numbers are what
-// benchmarks/gpu/fit.py finds for times of 52 kernels on 81 shapes on an H200, which benchmarks/gpu/sweep.py took
+// benchmarks/selection/fit.py finds for times of 52 kernels on 81 shapes on an H200, which benchmarks/gpu/sweep.py took
 // (benchmarks/results/h200_sweep_20261121.json). Whoever changes the formula changes fit.py's, and fits again.
 #include "kernelwright/dispatcher/gemm/analytic.hpp"
 

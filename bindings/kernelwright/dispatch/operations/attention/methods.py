@@ -93,12 +93,12 @@ class AttentionMethods:
             scale_blocks, num_splits,
         )  # fmt: skip
         operands = {
-            "q": q, "k": k, "v": v, "o": out, "lse": None if lse is True or lse is False else lse, "sinks": sinks,
+            "q": q, "k": k, "v": v, "o": out, "lse": _array(lse), "sinks": sinks,
             "bias": _one_bias(bias, alibi_slopes), "cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k,
             "seqlens_k": seqlens_k, "random_bytes": random_bytes, "scale_o": scale_o, **_descales(descale),
         }  # fmt: skip
         found = self._attention.run(operands, options, stream, seed, offset, own_workspace)
-        return (found["o"], found["lse"]) if options.lse else found["o"]
+        return _results(found, options)
 
     def attention_backward(
         self,
@@ -204,12 +204,12 @@ class AttentionMethods:
             num_splits=num_splits,
         )  # fmt: skip
         operands = {
-            "q": q, "k": k_cache, "v": v_cache, "o": out, "lse": None if lse is True or lse is False else lse,
+            "q": q, "k": k_cache, "v": v_cache, "o": out, "lse": _array(lse),
             "sinks": sinks, "bias": alibi_slopes, "seqlens_k": seqlens_k, "page_table": page_table,
             "page_indptr": page_indptr, "last_page_lengths": last_page_lengths, **_descales(descale),
         }  # fmt: skip
         found = self._attention.run(operands, options, stream, own_workspace=own_workspace)
-        return (found["o"], found["lse"]) if options.lse else found["o"]
+        return _results(found, options)
 
     def prefill(
         self,
@@ -253,13 +253,13 @@ class AttentionMethods:
             max_seqlen_k, alibi=alibi_slopes is not None, dtype=dtype, qscale="none" if descale is None else qscale,
         )  # fmt: skip
         operands = {
-            "q": q, "k": k_cache, "v": v_cache, "o": out, "lse": None if lse is True or lse is False else lse,
+            "q": q, "k": k_cache, "v": v_cache, "o": out, "lse": _array(lse),
             "sinks": sinks, "bias": alibi_slopes, "cu_seqlens_q": cu_seqlens_q, "seqlens_k": seqlens_k,
             "page_table": page_table, "page_indptr": page_indptr, "last_page_lengths": last_page_lengths,
             **_descales(descale),
         }  # fmt: skip
         found = self._attention.run(operands, options, stream, own_workspace=own_workspace)
-        return (found["o"], found["lse"]) if options.lse else found["o"]
+        return _results(found, options)
 
     def append_kv(
         self,
@@ -308,6 +308,16 @@ class AttentionMethods:
 def _pair(window: Window) -> Window:
     """Lists as tuples: options are keys of caches."""
     return None if window is None else (window[0], window[1])
+
+
+def _array(lse: Any) -> Any:
+    """The array that a caller gave for LSE, None where it is asked for or not wanted."""
+    return None if lse is True or lse is False else lse
+
+
+def _results(found: dict[str, Any], options: AttentionOptions) -> Any:
+    """O, and LSE where it is wanted."""
+    return (found["o"], found["lse"]) if options.lse else found["o"]
 
 
 def _wants(result: Any) -> bool:

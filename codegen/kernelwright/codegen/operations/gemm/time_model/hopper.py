@@ -9,7 +9,7 @@ from kernelwright.arch import Arch
 from kernelwright.codegen.operations.gemm.spec import GemmSpec, StreamK
 from kernelwright.codegen.operations.gemm.time_model.posed import Posed
 
-# Fitted by benchmarks/gpu/fit.py; a test compares them with analytic_cuda.cpp, which says what each is.
+# Fitted by benchmarks/selection/fit.py; a test compares them with analytic_cuda.cpp, which says what each is.
 NUMBERS = {
     "kRowsOfInstruction": 64, "kBytesOfInstruction": 32, "kReadRowsClocks": 14.38, "kReadColumnClocks": 0.25,
     "kInstructionSlack": 0.9381, "kFillBytesPerClock": 61.22, "kStepClocks": 61.43, "kStoreBytesPerClock": 15.69,

@@ -1,6 +1,6 @@
 """Fits the numbers of the dispatcher's time model of Hopper kernels to the times that sweep.py took.
 
-``python benchmarks/gpu/fit.py SWEEP.json …`` prints, for the numbers in analytic_cuda.cpp (in
+``python benchmarks/selection/fit.py SWEEP.json …`` prints, for the numbers in analytic_cuda.cpp (in
 dispatcher_cpp/src/operations/gemm) and for the fitted ones, what the choice by them costs against the best kernel of
 each shape, and how far predictions are off; with ``--write`` it puts the fitted ones there. The search starts at
 guesses from data sheets and is the same in every run. The formula is analytic_cuda.cpp's, in NumPy over all shapes and

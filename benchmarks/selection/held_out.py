@@ -1,7 +1,7 @@
 """What a collected table of GEMM problems says of libraries: their choices against the fastest kernel and torch.
 
-``python benchmarks/gpu/held_out.py TABLE.csv --set release --out result.json``, with PYTHONPATH=arch:codegen, reads a
-table of ``collect.py`` and needs no GPU. Four choices are compared by their measured times: that of the dispatcher from
+``python benchmarks/selection/held_out.py TABLE.csv --set release --out result.json``, with PYTHONPATH=arch:codegen, reads
+a table of ``benchmarks/gpu/collect.py`` and needs no GPU. Four choices are compared by their measured times: that of the dispatcher from
 the measured library, from the shipped one, from the kernels of a set (the one of them with the smallest time by the
 dispatcher's formula, as the generator computes it), and the fastest kernel of all. References are the faster of torch's
 two calls, and that or the best of cuBLASLt's first eight choices where the table has them. Ratios above 1 mean that we
