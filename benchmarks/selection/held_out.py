@@ -1,11 +1,11 @@
 """What a collected table of GEMM problems says of libraries: their choices against the fastest kernel and torch.
 
-``python benchmarks/selection/held_out.py TABLE.csv --set release --out result.json``, with PYTHONPATH=arch:codegen, reads
-a table of ``benchmarks/gpu/collect.py`` and needs no GPU. Four choices are compared by their measured times: that of the dispatcher from
-the measured library, from the shipped one, from the kernels of a set (the one of them with the smallest time by the
-dispatcher's formula, as the generator computes it), and the fastest kernel of all. References are the faster of torch's
-two calls, and that or the best of cuBLASLt's first eight choices where the table has them. Ratios above 1 mean that we
-are faster.
+``python benchmarks/selection/held_out.py TABLE.csv --set release --out result.json``, with PYTHONPATH=arch:codegen,
+reads a table of ``benchmarks/gpu/collect.py`` and needs no GPU. Four choices are compared by their measured times:
+that of the dispatcher from the measured library, from the shipped one, from the kernels of a set (the one of them
+with the smallest time by the dispatcher's formula, as the generator computes it), and the fastest kernel of all.
+References are the faster of torch's two calls, and that or the best of cuBLASLt's first eight choices where the
+table has them. Ratios above 1 mean that we are faster.
 """
 
 from __future__ import annotations
