@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from kernelwright.tile_engine.measuring.settings import Settings
 from kernelwright.tile_engine.operation import Record
 from kernelwright.tile_engine.problems.registry import KEYS, problems
 from kernelwright.tile_engine.registry import measurable
-from kernelwright.tile_engine.results.csv_file import CsvFile, read_rows
+from kernelwright.tile_engine.results.csv_file import CsvFile, measured_before, read_rows
 from kernelwright.tile_engine.results.junit import write_junit
 from kernelwright.tile_engine.results.row import Table
 
@@ -127,15 +127,15 @@ def _bench(options: dict[str, Any]) -> set[str]:
     date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()  # noqa: UP017 - as in Python 3.9
     table = Table(operation, load(library.arch), device.name, date, ";".join(options["tags"]))
     path: Path = options["output"]
-    done = _done(path) if options["resume"] and path.exists() else set()
+    done = measured_before(path, records, device.name) if options["resume"] and path.exists() else set()
     child = Child(library.manifest.path, device.name, operation.name, settings, options["kernel_timeout"])
     dispatcher = Dispatcher(library, device=device)
 
-    def choose(record: Record) -> str:
+    def choose(record: Record) -> Collection[str]:
         try:
-            return dispatcher.select(operation.problem(record)).kernel.identity
+            return {stage.kernel.identity for stage in dispatcher.plan(operation.problem(record)).stages}
         except NoKernelError:
-            return ""
+            return ()
 
     rows = []
     with CsvFile(path, table.columns, append=options["append"] or options["resume"]) as file:
@@ -152,10 +152,6 @@ def _matching(kernels: Sequence[KernelEntry], options: dict[str, Any], operation
     """Kernels of the operation that the patterns choose. ValueError for none."""
     served = [kernel for kernel in kernels if str(kernel.spec.get("op", "gemm")) == operation]
     return Patterns.of(options).matching(served, f"the {len(served)} {operation} kernels of the library")
-
-
-def _done(path: Path) -> set[tuple[int, str]]:
-    return {(int(row["problem_idx"]), row["identity"]) for row in read_rows(path)}
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -66,6 +66,13 @@ def test_a_run_resumes_where_it_was_stopped(tmp_path: Path) -> None:
     assert len(rows) == len(lines) - 1 == len({(row["problem_idx"], row["identity"]) for row in rows})
 
 
+def test_a_file_of_other_problems_is_not_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench(tmp_path) == 0
+    (tmp_path / "t.csv").write_text((tmp_path / "t.csv").read_text().replace(",33,17,65,", ",33,17,64,"))
+    assert bench(tmp_path, "--resume") == 2
+    assert "t.csv holds other problems (number 0 differs)" in capsys.readouterr().err
+
+
 def test_bad_input_says_what_is_allowed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert bench(tmp_path, "--device", "hip:0") == 2
     assert "cannot time kernels on hip:0; allowed: cpu, cuda:N, sim:ARCH" in capsys.readouterr().err

@@ -27,7 +27,7 @@ class Executor(Protocol):
         """Poison the output of each set, where launches write it."""
 
     def fetch(self) -> None:
-        """Wait for launches, and bring what they wrote into ``out`` of each set."""
+        """Wait for launches, and bring what they wrote into ``outs`` of each set."""
 
     def instructions(self) -> Mapping[str, int] | None:
         """What the last launch executed, by class; None where nothing counts."""
@@ -54,7 +54,7 @@ class CpuExecutor:
     """See :class:`Executor`."""
 
     def __init__(self, operation: Measurable, sets: Sequence[Operands], settings: Settings) -> None:
-        """Launches will write the sets' own ``out``."""
+        """Launches will write the sets' own ``outs``."""
         self._operation, self._sets, self._settings = operation, sets, settings
 
     def launches(self, plan: OperationPlan[Any]) -> list[Launch]:
@@ -101,7 +101,7 @@ class CudaExecutor:
         """Copy the inputs of each set to the device."""
         self._device, self._operation, self._sets, self._settings = device, operation, sets, settings
         self._inputs = [[self._uploaded(array) for array in one.inputs] for one in sets]
-        self._outs = [device.allocate(one.out.nbytes) for one in sets]
+        self._outs = [[device.allocate(array.nbytes) for array in one.outs] for one in sets]
         self._workspace, self._workspace_bytes = 0, 0
 
     def _uploaded(self, array: Any) -> int:
@@ -116,20 +116,22 @@ class CudaExecutor:
             self._workspace = self._device.allocate(plan.workspace_bytes)
         bind, stream = self._operation.bind_addresses, self._device.stream
         return [
-            bind(plan, inputs, out, stream, self._workspace)
-            for inputs, out in zip(self._inputs, self._outs, strict=True)
+            bind(plan, inputs, outs, stream, self._workspace)
+            for inputs, outs in zip(self._inputs, self._outs, strict=True)
         ]
 
     def poison(self) -> None:
         """Copy poison to the device."""
-        for one, out in zip(self._sets, self._outs, strict=True):
+        for one, addresses in zip(self._sets, self._outs, strict=True):
             one.poison()
-            self._device.upload(one.out, out)
+            for array, address in zip(one.outs, addresses, strict=True):
+                self._device.upload(array, address)
 
     def fetch(self) -> None:
         """Copy back what was written."""
-        for one, out in zip(self._sets, self._outs, strict=True):
-            self._device.download(out, one.out)
+        for one, addresses in zip(self._sets, self._outs, strict=True):
+            for array, address in zip(one.outs, addresses, strict=True):
+                self._device.download(address, array)
 
     def instructions(self) -> Mapping[str, int] | None:
         """A GPU counts none."""

@@ -67,7 +67,7 @@ class Measurement:
         except KernelwrightError as error:
             return {**report, "status": FAILED, "reason": str(error)}, []
         report["instructions"] = on_device.instructions()
-        report["non_zero"] = int(np.count_nonzero(sets[0].out.astype(np.float32)))
+        report["non_zero"] = sum(int(np.count_nonzero(out.astype(np.float32))) for out in sets[0].outs)
         if self._settings.verify:
             report["error"] = max(one.error() for one in sets)
             if not report["error"] <= 1:
