@@ -88,3 +88,13 @@ def test_problem_sets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["problems", "gemm-held-out-bf16"]) == 0
     header, first, *_ = capsys.readouterr().out.splitlines()
     assert (header, first.rpartition(",")[2]) == ("m,n,k,batch,layout,dtype,dtype_c", "bf16")
+
+
+def test_a_variant_chooses_kernels_and_a_key_its_operation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench(tmp_path, "--variant", "gemm_universal") == 0
+    assert bench(tmp_path, "--variant", "forward", "--append") == 2
+    capsys.readouterr()
+    assert main(["problems", "conv-held-out-forward-2d-bf16"]) == 0
+    assert capsys.readouterr().out.startswith("direction,n,c,k,")
+    assert main(["problems", "--variant", "forwards", "x.json"]) == 2
+    assert "did you mean 'forward'" in capsys.readouterr().err

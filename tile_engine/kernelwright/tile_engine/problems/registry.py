@@ -8,13 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from kernelwright.tile_engine.operation import Measurable, Record
+from kernelwright.tile_engine.problems.attention import ATTENTION_SETS
 from kernelwright.tile_engine.problems.convolution import CONV_SETS
 from kernelwright.tile_engine.problems.gemm import GEMM_SETS
 from kernelwright.tile_engine.problems.problem_sets import ProblemSets
 
-_SETS: Mapping[str, ProblemSets] = {"gemm": GEMM_SETS, "convolution": CONV_SETS}
+_SETS: Mapping[str, ProblemSets] = {"gemm": GEMM_SETS, "convolution": CONV_SETS, "attention": ATTENTION_SETS}
 KEYS: tuple[str, ...] = tuple(key for sets in _SETS.values() for key in sets.keys)
 """Each key is for one operation, which the first word names."""
+
+
+def operation_of(named: str) -> str:
+    """The name of the operation that a key is for; empty for what is no key."""
+    return next((name for name, sets in _SETS.items() if named in sets.keys), "")
 
 
 def problems(operation: Measurable, named: str) -> tuple[Record, ...]:
