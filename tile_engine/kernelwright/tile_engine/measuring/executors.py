@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from kernelwright.dispatch import Device, OperationPlan
+from kernelwright.tile_engine.measuring.clocks import cpu_clocks
 from kernelwright.tile_engine.measuring.cuda import CudaDevice
 from kernelwright.tile_engine.measuring.settings import Settings
 from kernelwright.tile_engine.measuring.timing import Launch, in_turns, repeat_for, timed_calls
@@ -34,6 +35,9 @@ class Executor(Protocol):
 
     def seconds(self, launches: Mapping[str, Sequence[Launch]], begin: Begin) -> dict[str, list[float]]:
         """Seconds of a launch in each round, by name; none for a device whose times mean nothing."""
+
+    def clocks(self) -> str:
+        """Clocks in MHz, such as ``sm=1980;memory=2619``; empty where nobody says."""
 
 
 def require_timed(device: Device) -> None:
@@ -77,6 +81,10 @@ class CpuExecutor:
         """By the clock of the calling thread."""
         return timed_calls(launches, self._settings, begin)
 
+    def clocks(self) -> str:
+        """The highest of the cores."""
+        return cpu_clocks()
+
 
 class SimulatedExecutor(CpuExecutor):
     """See :class:`Executor`. Its results are simulated, and its times mean nothing."""
@@ -92,6 +100,10 @@ class SimulatedExecutor(CpuExecutor):
     def seconds(self, launches: Mapping[str, Sequence[Launch]], begin: Begin) -> dict[str, list[float]]:
         """None."""
         return {name: [] for name in launches}
+
+    def clocks(self) -> str:
+        """None: times mean nothing."""
+        return ""
 
 
 class CudaExecutor:
@@ -149,6 +161,10 @@ class CudaExecutor:
                 whole()
             replays[name] = lambda whole=whole, repeat=repeat: whole() / repeat  # type: ignore[misc]
         return in_turns(replays, self._settings.rounds, begin)
+
+    def clocks(self) -> str:
+        """Of the GPU, as its management library says."""
+        return self._device.clocks()
 
     def _graph(self, each: Sequence[Launch], count: int) -> Callable[[], float]:
         def work() -> None:

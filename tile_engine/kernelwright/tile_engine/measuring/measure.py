@@ -43,9 +43,12 @@ class Measurement:
                 timed[identity], reports[identity] = launches, report
             else:
                 yield report
-        for identity, seconds in on_device.seconds(timed, begin).items():
+        found = on_device.seconds(timed, begin)
+        clocks = on_device.clocks()
+        for identity, seconds in found.items():
             times = [statistics.median(seconds), min(seconds), max(seconds)] if seconds else None
-            yield {**reports[identity], "latency_ms": times and [1e3 * value for value in times]}
+            latency = times and [1e3 * value for value in times]
+            yield {**reports[identity], "latency_ms": latency, "clocks": clocks}
 
     def _check(
         self, record: Record, identity: str, sets: Sequence[Operands], on_device: Executor
