@@ -74,9 +74,14 @@ class AttentionPlan(OperationPlan[AttentionProblem]):
         return self._results(operands)
 
     def start(
-        self, operands: tuple[Any, ...], seed: int, offset: int, stream: int | None, workspace: int | None = None,
+        self,
+        operands: tuple[Any, ...],
+        seed: int,
+        offset: int,
+        stream: int | None,
+        workspace: int | None = None,
         keyed: Any = None,
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         """:meth:`OperationPlan.launch` with the numbers of dropout."""
         if self.problem.dropout_p:
             args = self._new_state().args
