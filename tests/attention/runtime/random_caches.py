@@ -64,7 +64,7 @@ def draw(rng: np.random.Generator, queries: tuple[int, ...], dtype: str) -> Cach
         rows(lengths, kv_heads, hdim_v),
         pages,
         ("block", "list")[rng.integers(2)],
-        0.0 if dtype == "fp16" else float((0, 0, 3)[rng.integers(3)]),
+        float((0, 0, 3)[rng.integers(3)]),
         rng.standard_normal(heads).astype(np.float32) if rng.integers(2) else None,
         max(1, *lengths),
     )
@@ -141,9 +141,9 @@ def check_append(dispatcher: Dispatcher, seed: int, dtype: str) -> None:
 
 
 def check_splits(dispatcher: Dispatcher, seed: int, dtype: str) -> None:
-    """Keys of a contiguous problem in 2 to 9 parts, which are combined."""
+    """Keys of a contiguous problem without bias in 2 to 9 parts, which are combined."""
     case = random_case(seed, dtype)
-    check_forward(dispatcher, replace(case, splits=2 + seed % 8, dropout=0.0))
+    check_forward(dispatcher, replace(case, splits=2 + seed % 8, dropout=0.0, bias="none"))
 
 
 FAMILIES: dict[str, Callable[[Dispatcher, int, str], None]] = {
