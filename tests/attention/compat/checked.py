@@ -68,8 +68,8 @@ class Checked:
                 self.call("run_fwd", **self.sizes(), **more, **operands, o=o, perm=perm, is_group_mode=group)
                 self.holds(o if perm else o.transpose(0, 2, 1, 3), features)
 
-    def features(self) -> None:
-        """What functions fill in: zeros as a bias, as slopes and as sinks; a pattern of dropout."""
+    def features(self, slopes: bool = True) -> None:
+        """What functions fill in: zeros as a bias, as slopes (if kernels have them) and as sinks; dropout's pattern."""
         kept = random_bytes((BATCH, HEADS, QUERIES, KEYS), 1, 0) <= int(np.float32(0.8) * 255)
         keep = 1 - float(np.float32(0.2))
         dropped = [Features(SCALE, kept=one, keep=keep) for one in kept]
@@ -79,6 +79,8 @@ class Checked:
             ({"has_lse": 1, "has_sink": 1}, Features(SCALE, sinks=SINKS)), ({"has_dropout": 1, "has_lse": 1}, dropped),
             ({"has_skip": 1, "traits_hdim_q": 256}, Features(SCALE)),
         ):  # fmt: skip
+            if more.get("bias_type") == 2 and not slopes:
+                continue
             o = self.out()
             self.call("run_fwd", **self.sizes(), **more, q=self.q, k=self.k, v=self.v, o=o)
             self.holds(o, features)  # type: ignore[arg-type]
