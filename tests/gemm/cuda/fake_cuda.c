@@ -57,6 +57,11 @@ EXPORT cudaError_t cudaFuncSetAttribute(const void* function, enum cudaFuncAttri
   return cudaSuccess;
 }
 
+EXPORT uintptr_t fake_captured; /* the stream whose work goes into a graph; 0 = none */
+EXPORT CUresult cuStreamIsCapturing(CUstream stream, int* status) {
+  return *status = fake_captured != 0 && (uintptr_t)stream == fake_captured, CUDA_SUCCESS;
+}
+
 static CUresult stream_context(CUstream stream, CUcontext* context) {
   __atomic_add_fetch(&fake_driver_calls, 1, __ATOMIC_SEQ_CST);
   const uintptr_t number = (uintptr_t)stream >> 12;
