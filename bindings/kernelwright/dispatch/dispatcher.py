@@ -166,10 +166,11 @@ class Dispatcher(AttentionMethods):
         :param split_k: number of slices of k; 0 lets the dispatcher choose.
         :param stream: a ``cudaStream_t`` or ``hipStream_t`` as an integer. Results and workspaces are allocated, C is
             copied and the kernel is launched on it, and the caller makes the operands ready on it. By default it is
-            the current stream of the operands' array libraries, which must have the same one. A CUDA graph must not
-            capture this call, whose workspace is memory that plans share: bind a plan for that.
+            the current stream of the operands' array libraries, which must have the same one. In the capture of a
+            CUDA graph the workspace is the graph's own, which torch gives; for other arrays bind a plan for that.
         :returns: ``out``.
-        :raises ArrayError: for arrays that do not fit together or cannot be addressed.
+        :raises ArrayError: for arrays that do not fit together or cannot be addressed, and for a capture that needs a
+            workspace where they are not torch's.
         :raises ProblemError: for an unknown ``d_op``, ``activation`` or ``split_k``.
         :raises NoKernelError: if no kernel serves the problem.
         :raises LaunchError: if the kernel or its runtime fails.

@@ -14,7 +14,6 @@ from kernelwright.codegen.operations.attention.kinds import Bias, Family, Mask, 
 from kernelwright.codegen.operations.attention.spec import AttentionSpec, attention_spec
 from kernelwright.codegen.violations import SpecError
 
-TEMPLATES = {".hpp": "templates/cutlass/attention.hpp.jinja"}
 TREES = ("cuda_src_attention", "flashinfer_edited", "flashinfer")
 SOURCES = {"attention_problem": "__cuda_src_attention_launcher/include/kernelwright/cuda/launchers/attention/problem.c"}
 """Launcher sources that a library with attention kernels contains."""

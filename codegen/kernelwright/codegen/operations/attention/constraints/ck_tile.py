@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from kernelwright.arch import Arch
 from kernelwright.codegen.operations.attention.arch_section import attention_section
 from kernelwright.codegen.operations.attention.constraints.lds import lds_bytes, vector_elements
-from kernelwright.codegen.operations.attention.constraints.report import wrong
+from kernelwright.codegen.operations.attention.constraints.report import rules, wrong
 from kernelwright.codegen.operations.attention.constraints.tiles import TILED, stages, tile_text
 from kernelwright.codegen.operations.attention.kinds import (
     Bias,
@@ -224,22 +224,25 @@ def _waves(spec: AttentionSpec) -> int:
     return max(1, spec.wave.m0 * spec.wave.n0 * spec.wave.k0)
 
 
-CHECKS = (
-    check_keys_128,
-    check_async_rows_128,
-    check_rows,
-    check_step_128,
-    check_trload_keys,
-    check_v3_rows,
-    check_chained_products,
-    check_lds,
-    check_async_copies,
-    check_async_padding,
-    check_matrix_instructions,
-    check_two_steps,
-    check_combine,
-    check_workgroup,
-    check_features,
-    check_trload_features,
+RULES = rules(
+    "ck_tile.attention_",
+    (
+        check_keys_128,
+        check_async_rows_128,
+        check_rows,
+        check_step_128,
+        check_trload_keys,
+        check_v3_rows,
+        check_chained_products,
+        check_lds,
+        check_async_copies,
+        check_async_padding,
+        check_matrix_instructions,
+        check_two_steps,
+        check_combine,
+        check_workgroup,
+        check_features,
+        check_trload_features,
+    ),
 )
-"""Every check of this module, in the order in which violations are listed."""
+"""Every rule of this module, in the order in which violations are listed."""

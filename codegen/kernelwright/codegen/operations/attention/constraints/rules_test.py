@@ -7,14 +7,15 @@ import pytest
 
 from kernelwright import arch as archs
 from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operation import operation
 from kernelwright.codegen.operations.attention.complete import complete
-from kernelwright.codegen.operations.attention.constraints.rules import BACKENDS, rules_of
 from kernelwright.codegen.operations.attention.spec import AttentionSpec
 from kernelwright.codegen.selecting.nearest import nearest_legal
 from kernelwright.codegen.selecting.specs import build_spec
 from kernelwright.codegen.selecting.validate import validate
 from kernelwright.codegen.violations import SpecError, Violation
 
+ATTENTION = operation("attention")
 FWD = {"family": "fwd", "dtype": "bf16", "hdim": 128}
 FWD64 = {**FWD, "hdim": 64}
 FWD256 = {**FWD, "hdim": 256}
@@ -164,11 +165,12 @@ def test_a_rule_holds_and_breaks(rule: str, arch: str, partial: Mapping[str, Any
 
 
 def test_every_rule_has_a_case() -> None:
-    known = {rule.id for backend in BACKENDS for rule in rules_of(backend)}
+    known = {rule.id for backend in ATTENTION.backends for rule in ATTENTION.rules(backend)}
     assert known == {rule for rule, *_ in CASES}
-    assert all(rule.reason.endswith(".") for backend in BACKENDS for rule in rules_of(backend))
+    assert all(rule.reason.endswith(".") for backend in ATTENTION.backends for rule in ATTENTION.rules(backend))
 
 
 def test_unknown_backends_are_refused() -> None:
-    with pytest.raises(SpecError, match="no attention kernel is for the backend 'vulkan'; allowed: cpu, ck_tile"):
-        rules_of("vulkan")
+    message = "no attention kernel is for the backend 'vulkan'; allowed: ck_tile, cutlass, cpu"
+    with pytest.raises(SpecError, match=message):
+        ATTENTION.rules("vulkan")
