@@ -47,8 +47,8 @@ class Examples:
         return Examples(features, tflops, problem, family, selected, kernels, self.families)
 
 
-def read_specs(folders: Iterable[Path]) -> dict[str, Mapping[str, Any]]:
-    """Specs of the kernels of libraries, by identity. ValueError for a folder without a manifest."""
+def read_specs(folders: Iterable[Path], arch: str = "") -> dict[str, Mapping[str, Any]]:
+    """Specs of the kernels of libraries, by identity; with ``arch`` of those for it. ValueError without a manifest."""
     found: dict[str, Mapping[str, Any]] = {}
     for folder in folders:
         manifests = [folder] if folder.is_file() else sorted(folder.rglob("manifest.json"))
@@ -56,6 +56,8 @@ def read_specs(folders: Iterable[Path]) -> dict[str, Mapping[str, Any]]:
             raise ValueError(f"{folder} holds no manifest.json; name the folder of a kernel library")
         for manifest in manifests:
             content = json.loads(manifest.read_text("utf-8"))
+            if arch and content["arch"] != arch:
+                continue
             found |= {kernel["identity"]: kernel["spec"] for kernel in content["kernels"]}
     return found
 
