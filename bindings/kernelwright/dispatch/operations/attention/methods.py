@@ -90,8 +90,8 @@ class AttentionMethods:
         :param num_splits: parts of the keys that are computed apart and combined; 0 lets the dispatcher choose.
         :param layout: ``"bshd"``, or ``"bhsd"`` where heads stand before rows.
         :param stream: as for :meth:`Dispatcher.gemm`.
-        :param own_workspace: whether the launch gets a workspace of its own instead of memory that launches share,
-            which a CUDA graph that captures the call needs.
+        :param own_workspace: whether the launch gets a workspace of its own instead of memory that launches share. A
+            CUDA graph that captures the call needs it; torch's tensors have it there anyway.
         :returns: O, or ``(O, LSE)``.
         :raises ArrayError: for arrays that do not fit together or cannot be addressed.
         :raises ProblemError: for features that exclude each other.

@@ -176,14 +176,14 @@ static kw_status launch_here(const kw_kernel* kernel, const kw_cuda_conv_plan* p
 
 kw_status kw_cuda_conv_launch(const kw_kernel* kernel, const void* plan, const kw_launch* launch, const void* args) {
   const kw_cuda_conv_plan* made = (const kw_cuda_conv_plan*)plan;
-  int before = 0;
+  int pushed = 0;
   if (made->problem.n == 0 && made->problem.base.op != KW_OP_CONV_WEIGHT_SLICES) return KW_OK;
   kw_status status = check_args(kernel, made, (const kw_conv_args*)args);
-  if (status == KW_OK) status = kw_cuda_enter(launch, &before);
+  if (status == KW_OK) status = kw_cuda_enter(launch, &pushed);
   if (status != KW_OK) return status;
   if (made->bytes > launch->workspace_bytes)
     status = kw_cuda_workspace_too_small(kernel, made->bytes, launch->workspace_bytes);
   else
     status = launch_here(kernel, made, launch, (const kw_conv_args*)args);
-  return kw_cuda_leave(launch, before, status);
+  return kw_cuda_leave(pushed, status);
 }
