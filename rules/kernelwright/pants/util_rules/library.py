@@ -136,7 +136,10 @@ async def library_request(target: Target) -> LibraryRequest:
                 f"{target.address}: the field archs names {arch!r}, for which no kernel is listed; "
                 f"allowed: {', '.join(sorted(archs)) or 'none'}"
             )
-    texts = sorted(json.dumps(kernel, sort_keys=True) for kernel in kernels if not kept or kernel["arch"] in kept)
+    # A kernel that two sets have, such as the essential and the release set, is in the library once.
+    unique = {json.dumps({**kernel, "origin": None}, sort_keys=True): kernel for kernel in reversed(kernels)}
+    wanted = [kernel for kernel in unique.values() if not kept or kernel["arch"] in kept]
+    texts = sorted(json.dumps(kernel, sort_keys=True) for kernel in wanted)
     if not texts:
         raise LibraryError(
             f"{target.address}: dependencies hold no kernel; list gemm_kernel, kernel_set or similar targets"

@@ -107,7 +107,8 @@ def visible_keys(record: Record, head: Head) -> Array:
             first = np.maximum(first, head.query_places - record["window_left"])
         if record["window_right"] >= 0:
             last = np.minimum(last, head.query_places + record["window_right"])
-    return np.maximum(last - first + 1, 0)
+    counts: Array = np.maximum(last - first + 1, 0)
+    return counts
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,8 @@ class Attention:
         """A bound plan."""
         assert isinstance(plan, AttentionPlan | AppendPlan)
         reads, writes = names_of(plan.problem)
-        return plan.bind(**dict(zip((*reads, *writes), (*operands.inputs, *operands.outs), strict=True)))
+        named: dict[str, Any] = dict(zip((*reads, *writes), (*operands.inputs, *operands.outs), strict=True))
+        return plan.bind(**named)
 
     def bind_addresses(
         self, plan: OperationPlan[Any], inputs: Sequence[int], outs: Sequence[int], stream: int, workspace: int
@@ -139,8 +140,8 @@ class Attention:
         q, k = record["nhead_q"] * record["hdim_q"], record["nhead_k"] * record["hdim_q"]
         o, v = record["nhead_q"] * record["hdim_v"], record["nhead_k"] * record["hdim_v"]
         if record["direction"] == "append":
-            return 2 * size * queries * (k + v + (q if record["rotary_dim"] else 0))
+            return int(2 * size * queries * (k + v + (q if record["rotary_dim"] else 0)))
         lse = 4 * queries * record["nhead_q"]
         if record["direction"] == "backward":
-            return 2 * size * (queries * (q + o) + keys * (k + v)) + lse
-        return size * (queries * (q + o) + keys * (k + v)) + (lse if record["lse"] else 0)
+            return int(2 * size * (queries * (q + o) + keys * (k + v)) + lse)
+        return int(size * (queries * (q + o) + keys * (k + v)) + (lse if record["lse"] else 0))

@@ -137,8 +137,9 @@ class AttentionOperands:
         )
 
     def _of(self, name: str, request: int, head: int) -> Array:
-        """Rows of one head of one request, in the order of their places."""
-        array, keys = self.named[name], name.removeprefix("d") in ("k", "v")
+        """Rows of one head of one request, in the order of their places; a view where there are no pages."""
+        array: Array = self.named[name]
+        keys = name.removeprefix("d") in ("k", "v")
         lengths = self._requests.keys if keys else self._requests.queries
         count = lengths[request]
         if keys and "page_table" in self.named:
@@ -150,10 +151,11 @@ class AttentionOperands:
         return array[0, first : first + count, head]
 
     def _lse(self, request: int, head: int) -> Array:
+        lse: Array = self.named["lse"]
         if not is_grouped(self._record):
-            return self.named["lse"][request, head]
+            return lse[request, head]
         first = sum(self._requests.queries[:request])
-        return self.named["lse"][head, first : first + self._requests.queries[request]]
+        return lse[head, first : first + self._requests.queries[request]]
 
     def _set_lse(self) -> None:
         """The logarithm of how many keys a row sees: near the exact one, since scores are small."""
@@ -169,7 +171,8 @@ class AttentionOperands:
         shape = shape_of(want)
         if name == "bias":
             shape = 1, shape[2], shape[1], shape[3]  # heads outside of rows, one matrix for all requests
-        return (self._rng.integers(-_STEPS, _STEPS + 1, shape, np.int8) / np.float32(_STEPS)).astype(kind)
+        drawn: Array = (self._rng.integers(-_STEPS, _STEPS + 1, shape, np.int8) / np.float32(_STEPS)).astype(kind)
+        return drawn
 
 
 def shape_of(want: Wanted) -> tuple[int, ...]:

@@ -73,10 +73,10 @@ def _starts(lengths: Sequence[int]) -> Array:
 
 def _attention(record: Record) -> AttentionProblem:
     grouped, paged, requests = is_grouped(record), record["page_size"] > 0, requests_of(record)
-    lengths = {"group": grouped, "kv_lengths": paged or (bool(record["ragged"]) and not grouped)}
+    lengths: dict[str, Any] = {"group": grouped, "kv_lengths": paged or (bool(record["ragged"]) and not grouped)}
     if grouped:
         lengths |= {"total_q": sum(requests.queries), "total_k": 0 if paged else sum(requests.keys)}
-    bias = {"bias": record["bias"]}
+    bias: dict[str, Any] = {"bias": record["bias"]}
     if record["bias"] == "elementwise":  # one matrix for each head, which all requests share
         rows, keys = record["seqlen_q"], record["seqlen_k"]
         bias["bias_strides"] = (0, rows * keys, keys)
@@ -103,7 +103,7 @@ def _append(record: Record) -> AppendProblem:
     )  # fmt: skip
 
 
-def _pages(record: Record) -> dict[str, int | str]:
+def _pages(record: Record) -> dict[str, Any]:
     """A block table with as many pages as requests of the longest length need."""
     size = record["page_size"]
     if not size:
