@@ -25,7 +25,15 @@ from sweep import plain
 from timing import TFLOPS, Call, Operands, environment, operand_sets, poison
 
 from kernelwright.arch import load
-from kernelwright.dispatch import Dispatcher, GemmProblem, KernelEntry, KernelLibrary, KernelwrightError, Plan
+from kernelwright.dispatch import (
+    Dispatcher,
+    GemmProblem,
+    Heuristic,
+    KernelEntry,
+    KernelLibrary,
+    KernelwrightError,
+    Plan,
+)
 from kernelwright.tile_engine.problems.registry import problems
 from kernelwright.tile_engine.registry import measurable
 from kernelwright.tile_engine.results.csv_file import CsvFile, read_rows
@@ -71,10 +79,10 @@ class Candidate:
 class Library:
     """A library with a dispatcher that chooses, and one for each of its plain kernels."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, selection: str | Heuristic = "analytic") -> None:
         """Load it."""
         self.loaded = KernelLibrary.load(folder)
-        self._chooser = Dispatcher([self.loaded], device="cuda:0")
+        self._chooser = Dispatcher([self.loaded], device="cuda:0", selection=selection)
         self._single: dict[str, Dispatcher] = {}
 
     def candidates(self, problem: GemmProblem, sets: Sequence[Operands], long: bool) -> Iterator[Candidate]:
@@ -150,13 +158,13 @@ class Measurement:
     """Measures problems of one dtype, and tells ``mark`` what it is about to launch."""
 
     def __init__(
-        self, library: Library, shipped: Library | None, lt: CublasLt | None, mark: Callable[..., None]
+        self, library: Library, others: Mapping[str, Library], lt: CublasLt | None, mark: Callable[..., None]
     ) -> None:
-        """``shipped``: another library, of which the dispatcher's choice is timed as a reference.
+        """``others``: by name, libraries of which the dispatcher's choice is timed as a reference.
 
         With ``lt`` only the library's choice is timed, beside torch and cuBLASLt; else every kernel, beside torch.
         """
-        self._library, self._shipped, self._lt, self._mark = library, shipped, lt, mark
+        self._library, self._others, self._lt, self._mark = library, others, lt, mark
 
     def run(self, problem: GemmProblem, skipped: set[tuple[str, str]]) -> list[Candidate]:
         """Every candidate and reference that computes the product, fastest kernels timed in several rounds."""
@@ -167,7 +175,7 @@ class Measurement:
         random_a, random_b = sets[0][0].clone(), sets[0][1].clone()
         sets[0][0].copy_(whole[0])
         sets[0][1].copy_(whole[1])
-        expected = _exact_product(*whole).to(sets[0][2].dtype)
+        expected = _exact_product(*whole, sets[0][2].dtype)
         size = 1 if dtype == "fp8" else 2
         us = max(2e-6 * m * n * k / TFLOPS[dtype], size * (m * k + n * k + m * n) / 4e6, 2.5)
         found = []
@@ -197,9 +205,10 @@ class Measurement:
         dtype = problem.dtype_a
         for name, call in plain_calls(sets, dtype).items():
             yield Candidate(f"torch: {name}", call, status=REFERENCE)
-        chosen = self._shipped.chosen(problem, sets) if self._shipped else None
-        if chosen is not None:
-            yield Candidate(f"shipped: {chosen.name}", chosen.call, choices=chosen.choices, status=REFERENCE)
+        for name, library in self._others.items():
+            chosen = library.chosen(problem, sets)
+            if chosen is not None:
+                yield Candidate(f"{name}: {chosen.name}", chosen.call, choices=chosen.choices, status=REFERENCE)
         if self._lt is not None:
             try:
                 calls = self._lt.calls(sets, dtype, HEURISTICS)
@@ -258,11 +267,13 @@ def _whole_numbers(like: Operands, dtype: str) -> tuple[torch.Tensor, torch.Tens
     return a.to(like[0].dtype), b.to(like[1].dtype)
 
 
-def _exact_product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """By torch's bf16 product, whose sums are whole numbers in fp32."""
+def _exact_product(a: torch.Tensor, b: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """By torch's product of that type (fp16 or bf16), whose sums are whole numbers in fp32, rounded once."""
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
-    found = a.bfloat16() @ b.bfloat16().T
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+    found = a.to(dtype) @ b.to(dtype).T
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = True
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = True
     return found
 
 
@@ -329,6 +340,7 @@ def _main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", type=Path, required=True)
     parser.add_argument("--shipped", type=Path)
+    parser.add_argument("--learned", type=Path, help="a compiled model: the choices by it, as references")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--choices", action="store_true", help="only the dispatcher's choice, with cuBLASLt's")
     parser.add_argument("--job", action="append", required=True, help="KEY=UNIX_SECONDS: problems, and when to stop")
@@ -342,7 +354,9 @@ def _main() -> None:
         marker.flush()
 
     library = Library(options.library)
-    shipped = Library(options.shipped) if options.shipped else None
+    others = {"shipped": Library(options.shipped)} if options.shipped else {}
+    if options.learned:
+        others["learned"] = Library(options.library, Heuristic(options.learned))
     (options.out / "environment.json").write_text(json.dumps(environment(options.library), indent=1) + "\n")
     today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()  # noqa: UP017 - Python 3.10 too
     table = Table(GEMM, load(library.loaded.arch), "cuda:0", today)
@@ -367,7 +381,7 @@ def _main() -> None:
             gone = {(one["identity"], one["choices"]) for one in lost if (one["job"], one["problem"]) == (key, index)}
             if ("", "") in gone:
                 continue  # the process ended before any kernel of this problem was launched
-            measurement = Measurement(library, shipped, lt, lambda *what, at=(key, index): mark(*at, *what))
+            measurement = Measurement(library, others, lt, lambda *what, at=(key, index): mark(*at, *what))
             mark(key, index, "", "")
             record = records[index]
             found = measurement.run(GEMM.problem(record), gone)
