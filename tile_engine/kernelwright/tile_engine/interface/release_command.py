@@ -20,11 +20,12 @@ _PATH = click.Path(path_type=Path)
 @click.option("--dtype", required=True, help="Element type of A.")
 @click.option("--reach", default=0.98, show_default=True, help="Geometric mean share of the fastest kernels' speed.")
 @click.option("--most", type=click.IntRange(1), help="At most so many kernels.")
+@click.option("--also", multiple=True, help="Element types of the same size that get the same kernels in the set.")
 @click.option("--into", type=_PATH, help="The rule set's file that gets the kernels, such as release.json.")
 @click.option("--output", required=True, type=_PATH, help="Where the choice goes, with its provenance, as JSON.")
 def release_command(
     tables: tuple[Path, ...], libraries: tuple[Path, ...], arch: str, dtype: str, reach: float, most: int | None,
-    into: Path | None, output: Path,
+    also: tuple[str, ...], into: Path | None, output: Path,
 ) -> None:  # fmt: skip
     """Choose the fewest kernels that reach a share of the fastest kernels' speed, by a greedy cover.
 
@@ -63,5 +64,6 @@ def release_command(
     }
     output.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
     if into:
-        count = add_to_rule_set(into, arch, [entry(one["spec"]) for one in content["kernels"]])
+        chosen = [entry(one["spec"], dtype, other) for other in (dtype, *also) for one in content["kernels"]]
+        count = add_to_rule_set(into, arch, chosen)
         click.echo(f"{into}: {count} kernels for {arch}", err=True)
