@@ -398,7 +398,7 @@ void stages_are_explained() {
   CHECK(
       contains(text, "{\"problem\":{\"op\":65536},\"selection\":\"analytic\",\"stages\":[{\"problem\":{\"op\":65537}"));
   CHECK(contains(text, "{\"problem\":{\"op\":65538},\"chosen\":\"cccc") && contains(text, "\"choices\":\"parts=4\""));
-  CHECK(contains(text, "the problem is a square, the kernel serves sum problems only"));
+  CHECK(contains(text, "the problem's operation is square, this kernel's is sum"));
   const std::string none = explained(h, make(kNorm, 10, 30, 10));
   CHECK(contains(none, "no kernel serves this problem") && !contains(none, "65538"));
 }
