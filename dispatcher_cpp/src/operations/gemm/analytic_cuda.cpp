@@ -43,6 +43,11 @@ double ceiling(double value) {
   return whole < value ? whole + 1 : whole;
 }
 
+// A selection asks for thousands of estimates, and a division takes several times as long as a product.
+constexpr double kInstructionShare = 1 / kBytesOfInstruction;
+constexpr double kFillClocks = 1 / kFillBytesPerClock, kReceiveClocks = 1 / kReceiveBytesPerClock;
+constexpr double kStoreClocks = 1 / kStoreBytesPerClock, kSliceElementUs = 1 / kSliceElementsPerUs;
+
 struct Shape {
   double m, n, k, rows, columns;  // of the tile; rows and columns are wgmma's
   double cluster_m, cluster_n;
@@ -64,8 +69,9 @@ Shape shape_of(const kw_gemm_traits& t) {
 double shared_panels(const Shape& s, double running, double tiles_m, double tiles_n) {
   double least = running * (s.m + s.n);
   const double last = min(tiles_m, running);
-  for (double rows = 1;; rows *= 2) {
-    const double r = min(rows, tiles_m), columns = running / r;
+  double halved = running;
+  for (double rows = 1;; rows *= 2, halved *= 0.5) {
+    const double r = min(rows, tiles_m), columns = rows <= tiles_m ? halved : running / tiles_m;
     if (columns <= tiles_n) {
       const double needed = r * s.m + max(1.0, columns) * s.n;
       if (needed > least) return least;  // and taller ones need still more
@@ -94,38 +100,39 @@ Estimate estimate_cuda(const kw_gemm_problem& p, const kw_arch& arch, const kw_g
   e.tiles = tiles_m * tiles_n * split * products;
   const bool stream = t.stream_k != KW_STREAM_K_NONE;
   e.waves = stream ? max(1.0, e.tiles / units) * kStreamSlack : ceiling(e.tiles / units);
-  const double steps = ceiling(ceiling(k / s.k) / split);
+  const double whole_steps = ceiling(k / s.k), steps = split > 1 ? ceiling(whole_steps / split) : whole_steps;
   const double running = min(e.tiles, units);
 
-  const double slices = s.k * bytes / kBytesOfInstruction;
-  const double multiply = 2 * kRowsOfInstruction * s.columns * (kBytesOfInstruction / bytes) / max(1.0, stated);
+  const double slices = s.k * bytes * kInstructionShare;
+  const double multiply = 2 * kRowsOfInstruction * kBytesOfInstruction * s.columns / (bytes * max(1.0, stated));
   const double instruction = max(multiply, kReadRowsClocks + kReadColumnClocks * s.columns) * kInstructionSlack;
   const double slack = (s.swapped ? kSwappedSlack : 1.0) * (s.pingpong ? 1.0 : kSharedSlack);
   const double stages = max(
       1.0, floor((static_cast<double>(arch.lds_bytes) - kEpilogueElements * bytes_c) / ((s.m + s.n) * s.k * bytes)));
   const double stage = (s.m + s.n) * s.k * bytes;
-  const double fetched = (s.m / s.cluster_n + s.n / s.cluster_m) * s.k * bytes;
-  const double fill =
-      max(fetched / kFillBytesPerClock + stage / kReceiveBytesPerClock, kLatencyClocks / max(1.0, stages - 1));
+  const bool clustered = s.cluster_m * s.cluster_n > 1;
+  const double fetched = clustered ? (s.m / s.cluster_n + s.n / s.cluster_m) * s.k * bytes : stage;
+  const double fill = max(fetched * kFillClocks + stage * kReceiveClocks, kLatencyClocks / max(1.0, stages - 1));
   const double step = slices * s.rows / kRowsOfInstruction * instruction;
-  const double store = s.m * s.n * bytes_c / kStoreBytesPerClock * (s.pingpong && e.waves > 1 ? kHiddenStore : 1.0) *
+  const double store = s.m * s.n * bytes_c * kStoreClocks * (s.pingpong && e.waves > 1 ? kHiddenStore : 1.0) *
                        (split > 1 || stream ? 2.0 : 1.0);
   const double more = stages < 3 ? min(step, fill) : 0.0;  // two stages: nothing arrives while these are multiplied
-  const double waits = kStepClocks + (s.cluster_m * s.cluster_n > 1 ? kClusterStepClocks : 0.0);
-  e.compute_us = (e.waves * (steps * (step + more + waits) * slack + store) + kStartClocks) / clocks_per_us;
-  e.fill_us = (e.waves * (steps * (fill + more + waits) * slack + store) + kStartClocks) / clocks_per_us;
+  const double waits = kStepClocks + (clustered ? kClusterStepClocks : 0.0), us_per_clock = 1 / clocks_per_us;
+  e.compute_us = (e.waves * (steps * (step + more + waits) * slack + store) + kStartClocks) * us_per_clock;
+  e.fill_us = (e.waves * (steps * (fill + more + waits) * slack + store) + kStartClocks) * us_per_clock;
 
   const double once = (m + n) * k * bytes * products;
-  const double waves_of_tiles = max(1.0, running / split);
+  const double waves_of_tiles = max(1.0, split > 1 ? running / split : running);
   const double again = products * tiles_m * tiles_n / waves_of_tiles * k * bytes *
                        shared_panels(s, min(waves_of_tiles, tiles_m * tiles_n), tiles_m, tiles_n);
   const double results = m * n * products * bytes_c * (1 + (p.beta != 0 ? 1 : 0) + p.num_d);
-  const double reached = min(1.0, running * stages * stage / (kInFlightBytes * units));
+  const double in_flight = running * stages * stage, wanted = kInFlightBytes * units;
+  const double reached = in_flight < wanted ? in_flight / wanted : 1.0;
   e.memory_us = (once + kRereadShare * max(0.0, again - once) + results) / (bytes_per_us * reached);
 
   const double inside = max(e.compute_us, e.fill_us);
   const double cut = split > 1 || stream ? kCutUs : t.max_split_k > 1 ? kCuttableUs : 0.0;
-  const double added = (split - 1) * (kSliceUs + s.m * s.n / kSliceElementsPerUs);
+  const double added = (split - 1) * (kSliceUs + s.m * s.n * kSliceElementUs);
   e.total_us = max(inside, e.memory_us) + kOverlap * min(inside, e.memory_us) + kLaunchUs + cut + added;
   const double padded = e.tiles * s.m * s.n * steps * s.k;
   e.useful = padded > 0 ? min(1.0, m * n * k * products / padded) : 1.0;

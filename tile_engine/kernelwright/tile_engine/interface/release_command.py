@@ -15,7 +15,9 @@ _PATH = click.Path(path_type=Path)
 
 @click.command("release")
 @click.option("--table", "tables", required=True, multiple=True, type=_PATH, help="A CSV file of tuning problems.")
-@click.option("--library", "libraries", required=True, multiple=True, type=_PATH, help="Its kernels' library.")
+@click.option(
+    "--library", "libraries", required=True, multiple=True, type=_PATH, help="Its kernels' library, or a list of specs."
+)
 @click.option("--arch", required=True, help="The architecture.")
 @click.option("--dtype", required=True, help="Element type of A.")
 @click.option("--reach", default=0.98, show_default=True, help="Geometric mean share of the fastest kernels' speed.")
@@ -40,7 +42,8 @@ def release_command(
 
     if len(tables) > 1:
         raise ValueError("problems of several tables have the same numbers; give one --table")
-    loaded, specs = load(arch), read_specs(libraries)
+    loaded = load(arch)
+    specs = read_specs(libraries, loaded)
     rows = [row for row in read_rows(tables[0]) if row["dtype"] == dtype and row["arch"] == arch]
     times = timed(rows)
     if unknown := sorted({one.identity for one in times} - set(specs)):
