@@ -53,6 +53,9 @@ def test_a_table_becomes_a_page(tmp_path: Path) -> None:
     table, output = str(tmp_path / "t.csv"), tmp_path / "t.html"
     assert main(["report", table, "--against", table, "--output", str(output), "--png", str(tmp_path / "png")]) == 0
     assert "Since t.csv" in output.read_text() and (tmp_path / "png/roofline.png").is_file()
+    assert "all problems</dt><dd>batch 1, layout rcr, dtype fp32" in output.read_text()
+    assert main(["report", table, "--library", LIBRARY, "--output", str(output)]) == 0
+    assert "compile s</th>" in output.read_text()
     assert main(["report", str(tmp_path / "none.csv"), "--output", str(output)]) == 2
 
 

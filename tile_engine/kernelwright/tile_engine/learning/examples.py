@@ -49,7 +49,7 @@ class Examples:
 
 
 def read_specs(folders: Iterable[Path], arch: Arch) -> dict[str, Mapping[str, Any]]:
-    """Specs of kernels by identity: of libraries, or of JSON files that list specs for ``arch``.
+    """Specs of the kernels for ``arch`` by identity: of libraries, or of JSON files that list specs.
 
     ValueError for a folder without a manifest.
     """
@@ -64,6 +64,8 @@ def read_specs(folders: Iterable[Path], arch: Arch) -> dict[str, Mapping[str, An
             raise ValueError(f"{folder} holds no manifest.json; name the folder of a kernel library")
         for manifest in manifests:
             content = json.loads(manifest.read_text("utf-8"))
+            if content["arch"] != arch.name:
+                continue
             found |= {kernel["identity"]: kernel["spec"] for kernel in content["kernels"]}
     return found
 
