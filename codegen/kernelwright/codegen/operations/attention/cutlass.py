@@ -150,6 +150,8 @@ def _gradient_traits(spec: AttentionSpec) -> Mapping[str, object]:
         "tile_m0": spec.bwd_tile.m0,
         "tile_n0": spec.bwd_tile.n0,
         "leaves_dq": 0,
+        "score_passes": 2,
+        "blocks_per_cu": 2,  # 97 KB of shared memory
     }
 
 
@@ -158,7 +160,13 @@ def _overlapped_config(spec: AttentionSpec) -> Mapping[str, object]:
 
 
 def _overlapped_traits(spec: AttentionSpec) -> Mapping[str, object]:
-    return {**_gradient_traits(spec), "deterministics": _flag(spec.deterministic)}
+    return {
+        **_gradient_traits(spec),
+        **{"score_passes": 1, "blocks_per_cu": 1},
+        "deterministics": _flag(spec.deterministic),
+        # Where nobody asks for an order, workgroups need not wait for their turn.
+        "selection_rank": spec.selection_rank + spec.deterministic,
+    }
 
 
 def _dot_traits(spec: AttentionSpec) -> Mapping[str, object]:

@@ -81,7 +81,7 @@ struct dot_launcher : without_workspace {
                    static_cast<float>(1 - p.dropout_p)};
     return on_device_of(launch, [&] {
       const auto* const function = reinterpret_cast<const void*>(&dot_kernel<Config>);
-      const int64_t blocks = (all.rows.count + kernel::threads / 32 - 1) / (kernel::threads / 32);
+      const int64_t blocks = (all.rows.count + kernel::rows_of_block - 1) / kernel::rows_of_block;
       return start(descriptor, function, dim3(static_cast<unsigned>(blocks)), kernel::threads, 0, &all, launch->stream);
     });
   }

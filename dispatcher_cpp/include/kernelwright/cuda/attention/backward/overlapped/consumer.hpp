@@ -12,6 +12,7 @@ namespace kernelwright::cuda::attention {
 template <class Config>
 struct overlapped_consumer {
   using element = typename Config::element;
+  using plain = std::conditional_t<cute::is_same_v<element, cutlass::bfloat16_t>, bfloat16, half>;
   using storage = overlapped_storage<Config>;
   static constexpr int M = storage::M, N = storage::N, hdim = storage::hdim;
   static constexpr int query_chunk = M * atom_row_bytes, key_chunk = N * atom_row_bytes;  // 64 columns of a tile
@@ -39,8 +40,8 @@ struct overlapped_consumer {
 
   CUTLASS_DEVICE void run(overlapped_params const& p, tile const& t, band const& seen,
                           query_range<M, N> const& queries) {
-    barrier::wait(&shared.keys_full, 0);
-    clear_tail(t);
+    barrier::wait(&shared.k_full, 0);
+    if (t.index * N + N > t.k.count) clear_tail(t);
     ring at;
     uint32_t parity = 1;
     const float scale = p.all.scale * 1.4426950408889634f;
@@ -69,11 +70,11 @@ struct overlapped_consumer {
 
   // Keys behind the last one are zeros: what stands there in memory belongs to others.
   CUTLASS_DEVICE void clear_tail(tile const& t) const {
-    const int count = t.k.count - t.index * N;
-    if (count >= N) return;
-    const int chunks = (N - cutlass::fast_max(count, 0)) * atom_row_bytes / 16;
+    barrier::wait(&shared.v_full, 0);
+    const int count = t.k.count - t.index * N;  // 1 or more: there are queries that see keys
+    const int chunks = (N - count) * atom_row_bytes / 16;
     for (int c = 0; c < hdim / 64; ++c) {
-      const int first = c * key_chunk + cutlass::fast_max(count, 0) * atom_row_bytes;
+      const int first = c * key_chunk + count * atom_row_bytes;
       for (int i = threadIdx.x - 128; i < chunks; i += consumer_threads) {
         *reinterpret_cast<uint4*>(shared.k + first + i * 16) = uint4{};
         *reinterpret_cast<uint4*>(shared.v + first + i * 16) = uint4{};
@@ -97,6 +98,7 @@ struct overlapped_consumer {
     const uint32_t of_q = q + now.stage * storage::query_bytes, of_d_o = d_o + now.stage * storage::query_bytes;
     const uint32_t of_ds = ds + now.stage * storage::score_bytes;
     float dp[M / 2];
+    barrier::wait(&shared.v_full, 0);
     barrier::wait(&shared.d_o_full[now.stage], now.round);
     const uint32_t rows = v + group * key_rows_of_group * atom_row_bytes;
     multiply_shared<scores, hdim / 16>(
@@ -149,8 +151,6 @@ struct overlapped_consumer {
     cute::warpgroup_wait<0>();
     release(shared.q_empty[now.stage]);
   }
-
-  using plain = std::conditional_t<cute::is_same_v<element, cutlass::bfloat16_t>, bfloat16, half>;
 
   // Scores of what no query may see become -inf, where the tile has such.
   CUTLASS_DEVICE void hide(float (&s)[M / 2], tile const& t, band const& seen, int query) const {

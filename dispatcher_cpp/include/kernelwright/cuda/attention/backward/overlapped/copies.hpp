@@ -59,7 +59,14 @@ CUTLASS_DEVICE void add_to_memory(float* to, uint32_t from, int bytes) {
 CUTLASS_DEVICE void wait_until_read() { asm volatile("cp.async.bulk.wait_group.read 0;\n" ::: "memory"); }
 CUTLASS_DEVICE void wait_until_added() { asm volatile("cp.async.bulk.wait_group 0;\n" ::: "memory"); }
 
-// Four 8x8 matrices of 16-bit elements, each stored as its transpose; every lane names a row of one of them.
+// Four 8x8 matrices of 16-bit elements; every lane names a row of one of them.
+CUTLASS_DEVICE void store_matrices(uint32_t row, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(row), "r"(a), "r"(b), "r"(c),
+               "r"(d)
+               : "memory");
+}
+
+// The same, each stored as its transpose.
 CUTLASS_DEVICE void store_transposed(uint32_t row, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(row), "r"(a), "r"(b),
                "r"(c), "r"(d)

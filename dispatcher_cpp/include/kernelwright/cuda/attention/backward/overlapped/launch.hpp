@@ -1,6 +1,8 @@
 // The host's side of the overlapped kernel: sums are cleared, added to, and converted.
 #pragma once
 
+#include <algorithm>
+
 #include "kernelwright/cuda/attention/backward/launch.hpp"
 #include "kernelwright/cuda/attention/backward/overlapped/convert.hpp"
 #include "kernelwright/cuda/attention/backward/overlapped/gradients.hpp"
@@ -14,6 +16,7 @@ struct overlapped_launcher {
   static constexpr kernel_resources resources = {sizeof(kernel_resources), kernel::shared_bytes, kernel::threads,
                                                  kernel::storage::stages};
   static constexpr int64_t section_bytes = 24 << 20;  // of Q, dO and sums: half of an H200's L2
+  static constexpr int64_t last_section_blocks = 3 * 132;
 
   static int64_t query_tiles(const kw_attention_problem& p) {
     return p.group ? p.total_q / kernel::M + p.batch : (p.max_seqlen_q + kernel::M - 1) / kernel::M;
@@ -32,6 +35,20 @@ struct overlapped_launcher {
     return KW_OK;
   }
 
+  struct sections {
+    int64_t heads, last;  // of each, and of the last one
+  };
+  // A section has as many heads as fit into L2 (those of Q that share K and V come one after the other); with a mask,
+  // which makes blocks unequal, the last one has some blocks for each multiprocessor.
+  static sections sections_of(const kw_attention_problem& p) {
+    const int64_t all = p.heads_kv * p.batch, tiles = (p.max_seqlen_k + kernel::N - 1) / kernel::N;
+    const int64_t head_bytes = (p.max_seqlen_q + 1) * Config::hdim * (2 + 2 + 4);
+    const int64_t heads = std::clamp<int64_t>(section_bytes / head_bytes, 1, all);
+    const int64_t wanted = p.mask == KW_MASK_NONE ? heads : last_section_blocks / std::max<int64_t>(tiles, 1) + 1;
+    const int64_t least = std::min(all, wanted);
+    return {heads, all - (all - least) / heads * heads};
+  }
+
   static overlapped_params params_of(const kw_attention_problem& p, const kw_attention_args& args, void* workspace) {
     overlapped_params out{};
     out.all = gradient_params_of(p, args);
@@ -40,9 +57,8 @@ struct overlapped_launcher {
     out.key_tiles = static_cast<int32_t>((p.max_seqlen_k + kernel::N - 1) / kernel::N);
     out.query_tiles = static_cast<int32_t>(query_tiles(p));
     out.kv_heads = static_cast<int32_t>(p.heads_kv), out.all_kv_heads = static_cast<int32_t>(p.heads_kv * p.batch);
-    const int64_t head_bytes = (p.max_seqlen_q + 1) * Config::hdim * 8 * out.all.group;
-    const int64_t fitting = head_bytes < section_bytes ? section_bytes / head_bytes : 1;
-    out.section = static_cast<int32_t>(fitting < out.all_kv_heads ? fitting : out.all_kv_heads);
+    const auto [section, last] = sections_of(p);
+    out.section = static_cast<int32_t>(section), out.last_section = static_cast<int32_t>(last);
     return out;
   }
 

@@ -25,14 +25,13 @@ struct overlapped_producer {
   }
 
  private:
-  // One thread: K and V, then Q and dO of each step.
+  // One thread: K and V, and Q and dO of each step, in the order in which they are read.
   CUTLASS_DEVICE static void copy_operands(overlapped_params const& p, storage& shared, tile const& t,
                                            range const& queries) {
-    barrier::arrive_and_expect_tx(&shared.keys_full, 2 * storage::key_bytes);
     const bool group = p.all.cu_seqlens_q != nullptr;
     const int key = (group ? t.k.start : 0) + t.index * N, request = group ? 0 : t.request;
-    copy_rows<hdim, N>(p.k, shared.keys_full, shared.k, key, t.kv_head, request, 0);
-    copy_rows<hdim, N>(p.v, shared.keys_full, shared.v, key, t.kv_head, request, 0);
+    barrier::arrive_and_expect_tx(&shared.k_full, storage::key_bytes);
+    copy_rows<hdim, N>(p.k, shared.k_full, shared.k, key, t.kv_head, request, 0);
     const int before = group ? int(edge) - t.q.count : 0, d = group ? t.q.start + t.q.count : t.request;
     const int c = group ? int(edge) : 0;
     ring at;
@@ -41,6 +40,10 @@ struct overlapped_producer {
         barrier::wait(&shared.q_empty[at.stage], at.round ^ 1);
         barrier::arrive_and_expect_tx(&shared.q_full[at.stage], storage::query_bytes);
         copy_rows<hdim, M>(p.q, shared.q_full[at.stage], shared.q[at.stage], before + i * M, head, d, c);
+        if (head == t.head && i == queries.first) {
+          barrier::arrive_and_expect_tx(&shared.v_full, storage::key_bytes);
+          copy_rows<hdim, N>(p.v, shared.v_full, shared.v, key, t.kv_head, request, 0);
+        }
         barrier::wait(&shared.d_o_empty[at.stage], at.round ^ 1);
         barrier::arrive_and_expect_tx(&shared.d_o_full[at.stage], storage::query_bytes);
         copy_rows<hdim, M>(p.d_o, shared.d_o_full[at.stage], shared.d_o[at.stage], before + i * M, head, d, c);
@@ -83,7 +86,7 @@ struct overlapped_producer {
     }
   }
 
-  // One thread for each consumer: adds what it leaves of dQ to memory. Deterministic: after the tile of keys before.
+  // One thread for each consumer: adds what it leaves of dQ to memory. Deterministic: when it is its turn.
   CUTLASS_DEVICE static void add_sums(overlapped_params const& p, storage& shared, tile const& t, band const& seen,
                                       range const& queries, int consumer) {
     const uint32_t from = shared_address(shared.sums[consumer]);
@@ -93,7 +96,7 @@ struct overlapped_producer {
       for (int i = queries.first; i < queries.first + queries.tiles; ++i, parity ^= 1) {
         const int64_t at = (first + i) * consumers + consumer;
         barrier::wait(&shared.sums_full[consumer], parity);
-        if constexpr (Config::deterministic) wait_for_turn(p.turns + at, t.index - range::first_key_tile(seen, i));
+        if constexpr (Config::deterministic) wait_for_turn(p.turns + at, range::last_key_tile(t, seen, i) - t.index);
         add_to_memory(p.sums + at * storage::sum_floats, from, storage::sum_floats * 4);
         if constexpr (Config::deterministic) {
           wait_until_added();
@@ -104,7 +107,6 @@ struct overlapped_producer {
         barrier::arrive(&shared.sums_empty[consumer]);
       }
     }
-    wait_until_added();
   }
 
   CUTLASS_DEVICE static void wait_for_turn(const int32_t* turn, int mine) {

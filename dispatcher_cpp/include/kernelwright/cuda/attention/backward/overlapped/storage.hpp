@@ -23,11 +23,11 @@ struct overlapped_storage {
   alignas(1024) float sums[consumers][sum_floats];
   alignas(16) float lse[stages][M];
   alignas(16) float d[stages][M];
-  alignas(8) uint64_t keys_full, q_full[stages], q_empty[stages], d_o_full[stages], d_o_empty[stages];
+  alignas(8) uint64_t k_full, v_full, q_full[stages], q_empty[stages], d_o_full[stages], d_o_empty[stages];
   uint64_t sums_full[consumers], sums_empty[consumers];
 
   CUTLASS_DEVICE void initialise() {
-    barrier::init(&keys_full, 1);
+    barrier::init(&k_full, 1), barrier::init(&v_full, 1);
     for (int i = 0; i < stages; ++i) {
       barrier::init(&q_full[i], 1 + 32), barrier::init(&d_o_full[i], 1 + 32);  // one thread's copies, a warp's numbers
       barrier::init(&q_empty[i], consumer_warps), barrier::init(&d_o_empty[i], consumer_warps);

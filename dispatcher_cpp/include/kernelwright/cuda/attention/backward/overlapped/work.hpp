@@ -12,17 +12,20 @@ struct overlapped_params {
   int32_t* turns;                  // deterministic: how many workgroups added to each half of a tile
   int32_t key_tiles, query_tiles;  // of the longest request
   int32_t kv_heads, all_kv_heads;  // of a request, of all
-  int32_t section;                 // heads whose operands fit into L2 together
+  int32_t section, last_section;   // heads that are computed together
 };
 
-// Blocks start in this order: sections of heads; in a section the first keys of all its heads, which see the most
-// queries under a causal mask, then the next ones.
-CUTLASS_DEVICE tile tile_of_block(overlapped_params const& p, int block) {
-  const int of_section = p.section * p.key_tiles, number = block / of_section, inside = block % of_section;
-  const int first = number * p.section, heads = cutlass::fast_min(p.section, p.all_kv_heads - first);
-  const int head = first + inside % heads;
+// Blocks start in this order: sections of heads, whose operands fit into L2; in a section the first keys of all its
+// heads, which see the most queries under a causal mask, then the next ones. The last section has more heads, so that
+// short blocks end the launch. Deterministic: the last keys first. They are the first to add to dQ (see last_key_tile),
+// and a block must never wait for one that starts after it.
+CUTLASS_DEVICE tile tile_of_block(overlapped_params const& p, int block, bool last_keys_first) {
+  const int whole = p.all_kv_heads - p.last_section, number = block / (p.section * p.key_tiles);
+  const bool last = number * p.section >= whole;
+  const int first = last ? whole : number * p.section, heads = last ? p.last_section : p.section;
+  const int inside = block - first * p.key_tiles, head = first + inside % heads;
   tile out;
-  out.index = inside / heads;
+  out.index = last_keys_first ? p.key_tiles - 1 - inside / heads : inside / heads;
   out.request = head / p.kv_heads, out.kv_head = head % p.kv_heads;
   out.head = out.kv_head * p.all.group;
   const int start = p.all.cu_seqlens_q ? p.all.cu_seqlens_q[out.request] : 0;
@@ -59,10 +62,11 @@ struct query_range {
     return {begin, to > from ? static_cast<int>((to + M - 1) / M) - begin : 0};
   }
 
-  // Which tile of keys is the first that sees a tile of queries: those before it add nothing to its dQ.
-  CUTLASS_DEVICE static int first_key_tile(band const& seen, int query_tile) {
-    const int64_t key = int64_t(query_tile) * M + seen.right - seen.left;
-    return key <= 0 ? 0 : static_cast<int>(key / N);
+  // The last tile of keys that a tile of queries sees: all that see it add to its dQ in turn, this one first. Under a
+  // causal mask it meets the queries sooner than those before it do, so that nobody waits.
+  CUTLASS_DEVICE static int last_key_tile(tile const& t, band const& seen, int query_tile) {
+    const int64_t end = cutlass::fast_min(int64_t(query_tile + 1) * M, int64_t(t.q.count));
+    return static_cast<int>(cutlass::fast_min(end + seen.right, int64_t(t.k.count)) - 1) / N;
   }
 };
 
