@@ -115,9 +115,9 @@ Estimate part(const kw_attention_problem& p, const kw_attention_traits& t, const
   return e;
 }
 
-double passes(const kw_attention_traits& t) {
-  const bool stated = t.struct_size > offsetof(kw_attention_traits, score_passes);
-  return stated && t.score_passes > 1 ? t.score_passes : 1;
+double work(const kw_attention_traits& t) {
+  const bool stated = t.struct_size > offsetof(kw_attention_traits, work_percent) && t.work_percent > 0;
+  return stated ? t.work_percent / 100.0 : 1;
 }
 
 Estimate gradients(const kw_attention_problem& p, const kw_attention_traits& t, const Place& place) {
@@ -125,8 +125,7 @@ Estimate gradients(const kw_attention_problem& p, const kw_attention_traits& t, 
   const Shape s = shape_of(p);
   const double tile_m = t.tile_m0 > 0 ? t.tile_m0 : 1, tile_n = t.tile_n0 > 0 ? t.tile_n0 : 1;
   const double queries = ceil_div(s.queries * visible_part(p, s), tile_m) * tile_m;
-  const double hdim_q = padded(t.hdim_q, s.hdim_q), hdim_v = padded(t.hdim_v, s.hdim_v);
-  const double hdims = (2 + passes(t)) * hdim_q + (1 + passes(t)) * hdim_v;
+  const double hdims = work(t) * (3 * padded(t.hdim_q, s.hdim_q) + 2 * padded(t.hdim_v, s.hdim_v));
   Estimate e;
   e.tiles = ceil_div(s.keys, tile_n) * s.heads_q * s.requests;
   e.waves = ceil_div(e.tiles, units_of(t, place));

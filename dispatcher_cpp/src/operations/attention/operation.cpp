@@ -20,8 +20,8 @@ size_t key(const kw_problem& problem, uint64_t* words) {
 
 const char* incomplete(const kw_kernel& kernel) {
   const auto* traits = static_cast<const kw_attention_traits*>(kernel.traits);
-  // Libraries may be older than score_passes.
-  if (traits == nullptr || traits->struct_size < offsetof(kw_attention_traits, score_passes)) return "lacks traits";
+  // Libraries may be older than work_percent.
+  if (traits == nullptr || traits->struct_size < offsetof(kw_attention_traits, work_percent)) return "lacks traits";
   if (traits->family < KW_ATTENTION_FWD || traits->family > KW_ATTENTION_BWD_CONVERT_DQ) return "has no known family";
   if (KW_ATTENTION_OP_OF(traits->family) != kernel.op) return "has a family of another op";
   const bool splits = kernel.op == KW_OP_ATTENTION_PART || kernel.op == KW_OP_ATTENTION_COMBINE;
