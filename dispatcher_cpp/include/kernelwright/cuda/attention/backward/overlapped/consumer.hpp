@@ -92,6 +92,8 @@ struct overlapped_consumer {
         [&](int i) { return operand_at(queries + column_step(i, query_chunk)); });
   }
 
+  // Products run while the instructions between their start and the wait for them do. Each wait leaves the products in
+  // flight that were started last: a number of them.
   CUTLASS_DEVICE void one_tile(float (&s)[M / 2], ring& at, tile const& t, band const& seen, int query, float scale,
                                uint32_t parity) {
     const ring now = at;
@@ -107,13 +109,7 @@ struct overlapped_consumer {
     cute::warpgroup_wait<1>();
     settle(s);
     hide(s, t, seen, query);
-    const float* const lse = shared.lse[now.stage];
-    CUTLASS_PRAGMA_UNROLL
-    for (int i = 0; i < M / 8; ++i) {
-      const float2 two = *reinterpret_cast<const float2*>(lse + i * 8 + lane % 4 * 2);
-      CUTLASS_PRAGMA_UNROLL
-      for (int e = 0; e < 4; ++e) s[4 * i + e] = power_of_two(s[4 * i + e] * scale - (e % 2 ? two.y : two.x));
-    }
+    become_probabilities(s, shared.lse[now.stage], scale);
     uint32_t ps[M / 4], dss[M / 4];
     const auto start_values = [&] {
       CUTLASS_PRAGMA_UNROLL
@@ -124,13 +120,7 @@ struct overlapped_consumer {
     if constexpr (early) start_values();
     cute::warpgroup_wait<early ? 1 : 0>();
     settle(dp);
-    const float* const d = shared.d[now.stage];
-    CUTLASS_PRAGMA_UNROLL
-    for (int i = 0; i < M / 8; ++i) {
-      const float2 two = *reinterpret_cast<const float2*>(d + i * 8 + lane % 4 * 2);
-      dss[2 * i] = pair_of<plain>(s[4 * i] * (dp[4 * i] - two.x), s[4 * i + 1] * (dp[4 * i + 1] - two.y));
-      dss[2 * i + 1] = pair_of<plain>(s[4 * i + 2] * (dp[4 * i + 2] - two.x), s[4 * i + 3] * (dp[4 * i + 3] - two.y));
-    }
+    score_gradients(dss, s, dp, shared.d[now.stage]);
     store_scores(of_ds, dss);
     if constexpr (!early) start_values();
     cutlass::arch::fence_view_async_shared();
@@ -163,6 +153,26 @@ struct overlapped_consumer {
       const int mine = key + warp * 16 + lane / 4 + i / 2 % 2 * 8, other = query + i / 4 * 8 + lane % 4 * 2 + i % 2;
       const int past = other + seen.right - mine;  // 0 to left: the key is in the query's window
       if (past < 0 || past > seen.left || mine >= t.k.count) s[i] = -infinity;
+    }
+  }
+
+  CUTLASS_DEVICE void become_probabilities(float (&s)[M / 2], const float* lse, float scale) const {
+    CUTLASS_PRAGMA_UNROLL
+    for (int i = 0; i < M / 8; ++i) {
+      const float2 two = *reinterpret_cast<const float2*>(lse + i * 8 + lane % 4 * 2);
+      CUTLASS_PRAGMA_UNROLL
+      for (int e = 0; e < 4; ++e) s[4 * i + e] = power_of_two(s[4 * i + e] * scale - (e % 2 ? two.y : two.x));
+    }
+  }
+
+  // dS = P (dP - D), without the scale.
+  CUTLASS_DEVICE void score_gradients(uint32_t (&ds)[M / 4], const float (&p)[M / 2], const float (&dp)[M / 2],
+                                      const float* d) const {
+    CUTLASS_PRAGMA_UNROLL
+    for (int i = 0; i < M / 8; ++i) {
+      const float2 two = *reinterpret_cast<const float2*>(d + i * 8 + lane % 4 * 2);
+      ds[2 * i] = pair_of<plain>(p[4 * i] * (dp[4 * i] - two.x), p[4 * i + 1] * (dp[4 * i + 1] - two.y));
+      ds[2 * i + 1] = pair_of<plain>(p[4 * i + 2] * (dp[4 * i + 2] - two.x), p[4 * i + 3] * (dp[4 * i + 3] - two.y));
     }
   }
 
