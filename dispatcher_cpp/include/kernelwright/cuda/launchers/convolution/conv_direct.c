@@ -23,7 +23,8 @@ static image image_of(const kw_conv_problem* p, int of_x) {
 static kw_status check_memory(const kw_conv_problem* p, kw_reason reason) {
   const int data = p->base.op == KW_OP_CONV_BACKWARD_DATA, weight = p->base.op == KW_OP_CONV_WEIGHT_SLICES;
   const char *x = data ? "dx" : "x", *y = p->base.op == KW_OP_CONV_FORWARD ? "y" : "dy";
-  for (int of_x = 0; of_x < 2; ++of_x) {
+  for (int i = 0; i < 2; ++i) { /* first what is read */
+    const int of_x = i == data;
     const image one = image_of(p, of_x);
     const int read = weight || of_x != data;
     if (read && !kw_cuda_conv_aligned(one.strides, p->n, one.extent))
