@@ -338,7 +338,7 @@ void a_kernel_that_is_asked_for_by_name_stands_in_its_stage() {
   CHECK(h.use(KW_SELECT_EXPLICIT, "sum_fast") == KW_OK);  // the first stage makes two parts
   CHECK_FAILS(kw_dispatcher_select(h.d, &p.base, &plan), KW_NO_KERNEL, "selection explicit", "parts is 2");
   CHECK(h.add("good") == KW_OK && h.use(KW_SELECT_EXPLICIT, "gemm_fp32_rcr_128x128x64") == KW_OK);
-  CHECK_FAILS(kw_dispatcher_select(h.d, &p.base, &plan), KW_NO_KERNEL, "serves gemm problems", "no such stage");
+  CHECK_FAILS(kw_dispatcher_select(h.d, &p.base, &plan), KW_NO_KERNEL, "this kernel's is gemm", "no such stage");
 }
 
 void the_workspace_is_that_of_the_plan() {
@@ -398,7 +398,7 @@ void stages_are_explained() {
   CHECK(
       contains(text, "{\"problem\":{\"op\":65536},\"selection\":\"analytic\",\"stages\":[{\"problem\":{\"op\":65537}"));
   CHECK(contains(text, "{\"problem\":{\"op\":65538},\"chosen\":\"cccc") && contains(text, "\"choices\":\"parts=4\""));
-  CHECK(contains(text, "the problem is a square, the kernel serves sum problems only"));
+  CHECK(contains(text, "the problem's operation is square, this kernel's is sum"));
   const std::string none = explained(h, make(kNorm, 10, 30, 10));
   CHECK(contains(none, "no kernel serves this problem") && !contains(none, "65538"));
 }

@@ -1,5 +1,7 @@
 // The functions that clients of the CK Tile dispatcher bind: positional arguments, one function for each family. What
 // they have no argument for (starts of requests, page tables, biases, sinks) is filled in as there.
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "kernelwright/dispatcher/compat/fmha_filled.hpp"
@@ -42,14 +44,16 @@ class Made {
   FmhaForm form;
 
   void allow(const char* name, int value, int first, int last) {
-    if (value >= first && value <= last) return;
-    if (status_ == KW_OK) {
-      status_ = fail(KW_INVALID_ARGUMENT, "%s = %d; allowed: %d to %d", name, value, first, last);
-    }
+    if (value < first || value > last) refuse("%s = %d; allowed: %d to %d", name, value, first, last);
   }
-  template <typename... Values>
-  void refuse(const char* format, Values... values) {
-    if (status_ == KW_OK) status_ = fail(KW_INVALID_ARGUMENT, format, values...);
+  __attribute__((format(printf, 2, 3))) void refuse(const char* format, ...) {
+    if (status_ != KW_OK) return;
+    char text[256];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    status_ = fail(KW_INVALID_ARGUMENT, "%s", text);
   }
   bool is_good() const { return status_ == KW_OK; }
 

@@ -11,6 +11,7 @@ import example_programs
 
 HERE = Path(__file__).parent
 KERNELS = os.environ.get("KERNELWRIGHT_FMHA_KERNELS", str(HERE.parent / "kernels"))
+GEMM_KERNELS = os.environ.get("KERNELWRIGHT_KERNELS", str(HERE.parents[1] / "gemm/kernels"))
 # Example → what its output must have.
 EXAMPLES = {
     "basic": "heads before rows: as NumPy",
@@ -38,3 +39,12 @@ def test_example(
     example_programs.prepare(name, monkeypatch, tmp_path)
     assert run(name) == 0
     assert EXAMPLES[name] in capsys.readouterr().out
+
+
+def test_a_network_whose_linear_layers_are_kernels_too(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    example_programs.prepare("torch_training", monkeypatch, tmp_path)
+    program = HERE / "torch_training.py"
+    assert example_programs.run(program, "--library", KERNELS, "--linear", GEMM_KERNELS) == 0
+    assert "415744 weights, 5 steps" in capsys.readouterr().out

@@ -78,7 +78,7 @@ def _compile_seconds(libraries: Sequence[Path], arch: Arch) -> dict[str, float]:
     from kernelwright.codegen.selecting.specs import parse_kernel
     from kernelwright.tile_engine.learning.examples import read_specs
 
-    specs = read_specs(libraries, arch.name)
+    specs = read_specs(libraries, arch)
     kernels = {identity: parse_kernel(dict(spec), arch) for identity, spec in specs.items()}
     return {identity: operation(kernel.spec.op).seconds(kernel, arch) for identity, kernel in kernels.items()}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import os
 from collections.abc import Sequence
@@ -55,9 +56,8 @@ def read_columns(path: Path) -> Sequence[str]:
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
-    """All whole rows; a last line that was cut off is left out."""
-    with path.open(newline="", encoding="utf-8") as file:
-        text = file.read()
+    """All whole rows, of a file that gzip compressed too; a last line that was cut off is left out."""
+    text = (gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()).decode()
     whole = text[: text.rfind("\n") + 1]
     return list(csv.DictReader(io.StringIO(whole)))
 

@@ -12,7 +12,7 @@ from kernelwright.codegen.operations.attention.arch_section import attention_fea
 from kernelwright.codegen.operations.attention.complete import SHORTHANDS, complete
 from kernelwright.codegen.operations.attention.estimate import compile_seconds
 from kernelwright.codegen.operations.attention.expand import expand_attention
-from kernelwright.codegen.operations.attention.kinds import Family
+from kernelwright.codegen.operations.attention.kinds import Family, Pipeline
 from kernelwright.codegen.operations.attention.name import kernel_name
 from kernelwright.codegen.operations.attention.sets import AttentionSets
 from kernelwright.codegen.operations.attention.spec import AttentionSpec, attention_spec
@@ -48,7 +48,7 @@ def _device_functions(spec: AttentionSpec, arch: str) -> int:
     backend = load(arch).backend
     if backend == "ck_tile" and spec.family is Family.FWD_SPLITKV_COMBINE:
         return len(ck_tile.splits_log2(spec))
-    if backend == "cutlass" and spec.family is Family.BWD_DQ_DK_DV:
+    if backend == "cutlass" and spec.family is Family.BWD_DQ_DK_DV and spec.pipeline is Pipeline.BWD:
         return 2  # dK and dV, then dQ
     return 1
 

@@ -61,8 +61,8 @@ void append_json(const kw_problem& problem, Text* text);
 // blocks are slow however short their rows are, which is what splits are for: these pass through memory twice in 4
 // bytes and cost a second launch of 4 us. A kernel for all masks takes 2 % longer on a problem without one.
 //
-// Gradients multiply 2 pairs (3 hdim_q + 2 hdim_v) in blocks of tile_n0 keys that walk over all queries; sums of dQ
-// that are left pass through memory twice. The other stages and append move bytes only.
+// Gradients multiply 2 pairs (3 hdim_q + 2 hdim_v) in blocks of tile_n0 keys that walk over all queries, times
+// work_percent; sums of dQ that are left pass through memory twice. The other stages and append move bytes only.
 //
 // Lengths of requests are on the device; an estimate takes the mean of queries, total_q / batch, and of keys
 // total_k / batch, or max_seqlen_k where there is no total. Nobody fitted it to measured times.

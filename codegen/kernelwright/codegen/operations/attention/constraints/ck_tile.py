@@ -166,6 +166,19 @@ def check_two_steps(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
         yield from wrong("ck_tile.attention_two_steps", "tile.k0", spec.tile.k0, why, f"at most {most}", most)
 
 
+def check_waves_along_keys(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
+    """In qr_nwarp_sshuffle waves share the keys of a tile and exchange scores through LDS (its static_assert)."""
+    if spec.pipeline is not Pipeline.QR_NWARP_SSHUFFLE or spec.family not in TILED:
+        return
+    for axis in ("m0", "m1"):
+        if getattr(spec.wave, axis) > 1:
+            why = (
+                "waves lie along the keys (block_fmha_fwd_splitkv_pipeline_nwarp_sshuffle_qr_ks_vs_default_policy.hpp)"
+            )
+            rule = "ck_tile.attention_waves_along_keys"
+            yield from wrong(rule, f"wave.{axis}", getattr(spec.wave, axis), why, "1, with wave.n0 = wave.n1 waves", 1)
+
+
 def check_combine(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
     """CK Tile's combine kernel was proven with 32 elements of a row, and up to 8 … 128 splits."""
     if spec.family is not Family.FWD_SPLITKV_COMBINE:
@@ -239,6 +252,7 @@ RULES = rules(
         check_async_padding,
         check_matrix_instructions,
         check_two_steps,
+        check_waves_along_keys,
         check_combine,
         check_workgroup,
         check_features,
