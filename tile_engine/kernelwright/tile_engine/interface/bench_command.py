@@ -127,14 +127,18 @@ def _config(options: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 def _built(config: Mapping[str, Any], device: Device, options: Mapping[str, Any]) -> KernelLibrary:
     """The kernels of a configuration that the patterns choose, compiled where they are missing."""
-    from kernelwright.jit import Registry
+    from kernelwright.jit import BuildFailedError, Registry
     from kernelwright.tile_engine.enumerating.trait_config import enumerate_kernels
 
     registry = Registry(device, name="tile_engine")
     kernels = enumerate_kernels(config, registry.arch)
     for kernel in Patterns.of(options).matching(kernels, f"the {len(kernels)} kernels of {options['config']}"):
         registry.add(kernel.spec.model_dump(mode="json"))
-    return registry.build(options["workers"])
+    try:
+        return registry.build(options["workers"])
+    except BuildFailedError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(_FAILED)
 
 
 def operation_of_variant(word: str) -> tuple[Measurable, Callable[[KernelEntry], bool]]:

@@ -70,6 +70,10 @@ def _appending(one: Heads, place: int) -> Iterator[Fields]:
 _USES: Mapping[str, Callable[[Heads, int], Iterator[Fields]]] = {
     "prefill": _prompts, "decode": _decoding, "backward": _gradients, "append": _appending,
 }  # fmt: skip
+# Queries and keys: one beside the tiles of kernels, fewer queries than keys, and more.
+_EDGES = ((1, 1), (1, 2), (1, 129), (2, 1), (7, 65), (63, 63), (65, 63), (64, 128), (127, 129), (129, 127), (257, 1023))
+_EDGE_HEADS = ((1, 1, 64, 64), (3, 1, 128, 128), (4, 2, 40, 40), (8, 8, 72, 72), (5, 5, 96, 96), (2, 2, 192, 128))
+_EDGE_SETS = {f"attention-edges-{dtype}": dtype for dtype in _DTYPES}
 _SETS = {f"attention-{part}-{use}-{dtype}": (part, use, dtype) for part in PARTS for use in _USES for dtype in _DTYPES}
 
 
@@ -122,9 +126,22 @@ def _extents(one: Heads, fields: Fields) -> Fields:
 
 
 def _records(named: str) -> Iterator[Record]:
+    if named in _EDGE_SETS:
+        yield from ({**fields, "dtype": _EDGE_SETS[named]} for fields in _edges())
+        return
     part, use, dtype = _SETS[named]
     for fields in attention_problems(part, use):
         yield {**fields, "dtype": dtype}
 
 
-ATTENTION_SETS = ProblemSets(tuple(_SETS), _records)
+def _edges() -> Iterator[Fields]:
+    """Each pair of lengths forward and backward, under masks in turns."""
+    for place, (queries, keys) in enumerate(_EDGES):
+        for turn, direction in enumerate(("forward", "backward")):
+            q, kv, hdim_q, hdim_v = _EDGE_HEADS[(place + turn) % len(_EDGE_HEADS)]
+            heads = {"nhead_q": q, "nhead_k": kv, "hdim_q": hdim_q, "hdim_v": hdim_v}
+            mask = ("none", "top_left", "bottom_right")[(place + turn) % 3]
+            yield {"direction": direction, "batch": 2, "seqlen_q": queries, "seqlen_k": keys, **heads, "mask": mask}
+
+
+ATTENTION_SETS = ProblemSets((*_SETS, *_EDGE_SETS), _records)

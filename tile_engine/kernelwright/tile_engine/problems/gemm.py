@@ -21,6 +21,9 @@ ROWS: tuple[tuple[int, ...], ...] = (
 _LAST_TOKENS = 3  # kinds of ROWS that a layer of last tokens meets
 # Of operands, and of results where they differ from GemmProblem's default.
 _DTYPES = {"fp32": "", "fp16": "", "bf16": "", "fp8": "bf16", "int8": ""}
+# One beside powers of two, and fewer than any tile has.
+EDGES = (1, 2, 3, 7, 8, 15, 17, 31, 33, 63, 65, 127, 129, 255, 257, 1023, 1025)
+_EDGES = {f"gemm-edges-{dtype}": dtype for dtype in _DTYPES}
 _SETS = {f"gemm-{part}-{dtype}": (part, dtype) for part in PARTS for dtype in _DTYPES}
 
 
@@ -68,9 +71,20 @@ def _problems(part: str) -> Iterator[LayerProblem]:
 
 
 def _records(named: str) -> Iterator[Record]:
-    part, dtype = _SETS[named]
-    for one in layer_problems(part):
-        yield {"m": one.m, "n": one.n, "k": one.k, "dtype": dtype, "dtype_c": _DTYPES[dtype]}
+    if named in _EDGES:
+        dtype, extents = _EDGES[named], list(_edges())
+    else:
+        part, dtype = _SETS[named]
+        extents = [(one.m, one.n, one.k) for one in layer_problems(part)]
+    for m, n, k in extents:
+        yield {"m": m, "n": n, "k": k, "dtype": dtype, "dtype_c": _DTYPES[dtype]}
 
 
-GEMM_SETS = ProblemSets(tuple(_SETS), _records)
+def _edges() -> Iterator[tuple[int, int, int]]:
+    """Each edge as each extent beside two that fill tiles, and with two other edges."""
+    for place, edge in enumerate(EDGES):
+        yield from ((edge, 512, 512), (512, edge, 512), (512, 512, edge))
+        yield edge, EDGES[(place + 5) % len(EDGES)], EDGES[(place + 11) % len(EDGES)]
+
+
+GEMM_SETS = ProblemSets((*_SETS, *_EDGES), _records)

@@ -11,11 +11,17 @@ from kernelwright.tile_engine.registry import measurable
 GEMM = measurable("gemm")
 
 
-@pytest.mark.parametrize("key", [key for key in KEYS if key.startswith("gemm-")])
+@pytest.mark.parametrize("key", [key for key in KEYS if key.startswith("gemm-") and "edges" not in key])
 def test_every_key_has_problems_of_its_dtype(key: str) -> None:
     found = problems(GEMM, key)
     assert len(found) >= 300
     assert {record["dtype"] for record in found} == {key.rpartition("-")[2]}
+
+
+@pytest.mark.parametrize("operation", ["gemm", "attention"])
+def test_edges_are_beside_powers_of_two(operation: str) -> None:
+    extents = {value for one in problems(measurable(operation), f"{operation}-edges-bf16") for value in one.values()}
+    assert {1, 2, 7, 63, 65, 127, 129, 257, 1023} <= extents
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
