@@ -22,7 +22,7 @@ ALLOWED: dict[str, set[str]] = {
     "jit": {"arch", "codegen", "dispatch"},
     "pants": set(),
     "simulator": set(),
-    "tile_engine": {"arch", "codegen", "dispatch"},
+    "tile_engine": {"arch", "codegen", "dispatch", "jit"},
     "torch": {"dispatch"},
 }
 # Third-party packages that a GPU box must not need.

@@ -144,18 +144,20 @@ class AttentionOperands:
         count = lengths[request]
         if keys and "page_table" in self.named:
             pages = self.named["page_table"][request][: -(-count // self._record["page_size"])]
-            return np.concatenate([array[page, :, head] for page in pages])[:count]
+            rows: Array = np.concatenate([array[page, :, head] for page in pages])[:count]
+            return rows
         if not is_grouped(self._record):
             return array[request, :count, head]
         first = sum(lengths[:request])
-        return array[0, first : first + count, head]
+        grouped: Array = array[0, first : first + count, head]
+        return grouped
 
     def _lse(self, request: int, head: int) -> Array:
-        lse: Array = self.named["lse"]
-        if not is_grouped(self._record):
-            return lse[request, head]
+        lse = self.named["lse"]
         first = sum(self._requests.queries[:request])
-        return lse[head, first : first + self._requests.queries[request]]
+        rows = slice(first, first + self._requests.queries[request])
+        own: Array = lse[head, rows] if is_grouped(self._record) else lse[request, head]
+        return own
 
     def _set_lse(self) -> None:
         """The logarithm of how many keys a row sees: near the exact one, since scores are small."""
