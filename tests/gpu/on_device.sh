@@ -6,7 +6,7 @@
 #               gcc and g++; only where $KERNELWRIGHT_CUTLASS names the folder of the unpacked nvidia-cutlass wheel
 #   tests       every test of tests/gpu; those that a library compiled by clang can, too, if one is in .gpu/clang/sm_90a
 #   sanitizers  memcheck, racecheck, initcheck and synccheck of compute-sanitizer on the smallest shapes of each template
-#               and memcheck on every convolution kernel, if .gpu/conv has a library
+#               and memcheck, racecheck and initcheck on every convolution kernel, if .gpu/conv has a library
 #   conv        convolutions against cuDNN, if .gpu/conv has a library
 #   attention   the benchmarks of attention, if .gpu/attention has its library
 #   gemm speed  the benchmarks; speed measures the shipped library too, if $KERNELWRIGHT_SHIPPED (.gpu/shipped/sm_90a unless
@@ -109,8 +109,10 @@ if wanted sanitizers; then
   done
 fi
 if wanted sanitizers && [ -d "$KERNELWRIGHT_GPU_CONV" ]; then
-  run memcheck_conv 200 compute-sanitizer --tool memcheck --error-exitcode 9 \
-    python3 tests/gpu/smallest_conv.py "$KERNELWRIGHT_GPU_CONV"
+  for tool in memcheck racecheck initcheck; do # synccheck: see docs/convolution.md
+    run ${tool}_conv 200 compute-sanitizer --tool $tool --error-exitcode 9 \
+      python3 tests/gpu/smallest_conv.py "$KERNELWRIGHT_GPU_CONV"
+  done
 fi
 if wanted conv && [ -d "$KERNELWRIGHT_GPU_CONV" ]; then
   lines=60 run conv 240 python3 benchmarks/gpu/conv.py --library "$KERNELWRIGHT_GPU_CONV" --out "$out/h200_conv_$date.json"
