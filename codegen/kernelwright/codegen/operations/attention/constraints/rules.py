@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterable
 
 from kernelwright.arch import Arch
-from kernelwright.codegen.operations.attention.constraints import ck_tile, common, cpu, families, tiles
+from kernelwright.codegen.operations.attention.constraints import ck_tile, common, cpu, cutlass, families, tiles
 from kernelwright.codegen.operations.attention.spec import AttentionSpec
 from kernelwright.codegen.violations import Rule, SpecError, Violation
 
@@ -20,8 +20,11 @@ def rules_of(backend: str) -> tuple[Rule, ...]:
     if backend not in BACKENDS:
         raise SpecError(f"no attention kernel is for the backend {backend!r}; allowed: {', '.join(BACKENDS)}")
     checks = (*common.CHECKS, *families.CHECKS, *tiles.CHECKS)
-    own = {"ck_tile": ("ck_tile.attention_", ck_tile.CHECKS), "cpu": ("attention_cpu.", cpu.CHECKS)}
-    prefix, more = own.get(backend, ("", ()))
+    prefix, more = {
+        "ck_tile": ("ck_tile.attention_", ck_tile.CHECKS),
+        "cpu": ("attention_cpu.", cpu.CHECKS),
+        "cutlass": ("attention_cuda.", cutlass.CHECKS),
+    }[backend]
     return (*(_rule("attention.", check) for check in checks), *(_rule(prefix, check) for check in more))
 
 
