@@ -113,7 +113,7 @@ class Crowd {
   static constexpr uint32_t kKernels = 4608;
 
   // Kernels with an identity below `refusing` refuse every problem.
-  Crowd(uint32_t max_split_k, uint32_t refusing) {
+  Crowd(const kw_arch& arch, uint32_t max_split_k, uint32_t refusing) : arch_(arch) {
     traits_ = static_cast<kw_gemm_traits*>(calloc(kKernels, sizeof(kw_gemm_traits)));
     kernels_ = static_cast<kw_kernel*>(calloc(kKernels, sizeof(kw_kernel)));
     names_ = static_cast<char (*)[80]>(calloc(kKernels, sizeof *names_));
@@ -184,8 +184,7 @@ class Crowd {
   static kw_status serve(const kw_kernel*, const kw_problem*, char*, size_t) { return KW_OK; }
   static kw_status refuse(const kw_kernel*, const kw_problem*, char*, size_t) { return KW_UNSUPPORTED; }
 
-  kw_arch arch_ = {sizeof(kw_arch), KW_BACKEND_HIP, "gfx942", 304, 64, KW_FP8_FNUZ, 0, 65536, 2.1, 5300,
-                   {0, 256, 2048}};
+  const kw_arch& arch_;
   kw_gemm_traits* traits_;
   kw_kernel* kernels_;
   char (*names_)[80];
@@ -194,10 +193,17 @@ class Crowd {
   kw_dispatcher* dispatcher_ = nullptr;
 };
 
+// The formula of predicted times is the architecture's.
+constexpr kw_arch kAmd = {sizeof(kw_arch), KW_BACKEND_HIP, "gfx942", 304, 64, KW_FP8_FNUZ, 0, 65536, 2.1, 5300,
+                          {0, 256, 2048}};
+constexpr kw_arch kNvidia = {sizeof(kw_arch), KW_BACKEND_CUDA, "sm_90a", 132, 32, KW_FP8_OCP, 0, 232448, 1.83, 4800,
+                             {0, 0, 4096}};
+
 void measure_cold_selection() {
-  Crowd(1, 0).measure_selection("select_cold_4608", 1);
-  Crowd(1, Crowd::kKernels - 1).measure_selection("select_cold_4608_all_but_one_refuse", 1);
-  Crowd(1024, 0).measure_selection("select_cold_4608_each_with_split_k_open", 0);
+  Crowd(kAmd, 1, 0).measure_selection("select_cold_4608", 1);
+  Crowd(kAmd, 1, Crowd::kKernels - 1).measure_selection("select_cold_4608_all_but_one_refuse", 1);
+  Crowd(kAmd, 1024, 0).measure_selection("select_cold_4608_each_with_split_k_open", 0);
+  Crowd(kNvidia, 1, 0).measure_selection("select_cold_4608_sm_90a", 1);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 """Gradients of attention against torch's backward of scaled_dot_product_attention, interleaved as in ``attention``.
 
-Ours are the row sums of dO * O and the gradients, two launches of stages; torch's are autograd.grad of a kept graph.
+Ours are whole calls of the dispatcher's plans, with the kernels that it chooses from the library: row sums of dO * O,
+gradients, conversions; with and without a fixed order of sums. Torch's are autograd.grad of a kept graph. Errors are
+distances to torch's flash gradients. ``KERNELWRIGHT_LIBRARY`` names the dispatcher.
 Run ``python benchmarks/gpu/attention_backward.py --library libattention.so --out result.json``.
 """
 
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import sys
 from pathlib import Path
@@ -17,89 +20,106 @@ import torch
 from timing import environment
 from torch.nn.attention import sdpa_kernel
 
-from attention import BACKENDS, interleaved, launcher
+from attention import BACKENDS, Call, interleaved
+from kernelwright.dispatch import AttentionProblem, Dispatcher, KernelLibrary
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "gpu"))
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+# Head dimension, heads of Q and of K and V, length; about 16,384 rows each.
+SHAPES = [
+    *((128, 16, 16, n) for n in (1021, 1536, 3072, 8191)),
+    *((128, 32, 8, n) for n in (3072, 8191)),
+    *((64, 32, 32, n) for n in (1021, 3072, 8191)),
+    (64, 32, 8, 3072),
+]
+ROWS = 16384
 
-from attention_abi import AttentionKernel, kernels, strides
-from attention_cases import Case, args_of, operands, problem_of
 
-DOT, GRADIENTS = 37, 38
-SHAPES = [(128, 16, 16, 16384 // n, n) for n in (1021, 3072, 8191)] + [(64, 32, 32, 5, 3072)]
+def log_sums(q: torch.Tensor, k: torch.Tensor, causal: bool) -> torch.Tensor:
+    """LSE of (requests, heads, rows, hdim), 1,024 rows of a request at a time."""
+    k = k.repeat_interleave(q.shape[1] // k.shape[1], 1)
+    found = torch.empty(q.shape[:3], device=q.device)
+    for request in range(len(q)):
+        for first in range(0, q.shape[2], 1024):
+            rows = q[request, :, first : first + 1024].float()
+            s = rows @ k[request].float().transpose(1, 2) * q.shape[3] ** -0.5
+            if causal:
+                at = torch.arange(first, first + s.shape[1], device=q.device)[:, None]
+                s.masked_fill_(torch.arange(s.shape[2], device=q.device) > at, -math.inf)
+            found[request, :, first : first + 1024] = torch.logsumexp(s, -1)
+    return found
 
 
-def backward(found: list[AttentionKernel], shape: tuple[int, ...], causal: bool, rounds: int) -> dict[str, Any]:
+def ratio(theirs: list[float], ours: list[float]) -> float:
+    """How often ours runs in the time of theirs: the median over rounds."""
+    return statistics.median(a / b for a, b in zip(theirs, ours, strict=True))
+
+
+def backward(dispatcher: Dispatcher, shape: tuple[int, ...], causal: bool, rounds: int) -> dict[str, Any]:
     """One line of the table; bf16."""
-    hdim, hq, hk, batch, n = shape
-    mask, window = ("bottom_right", (-1, 0)) if causal else ("none", (-1, -1))
-    case = Case((n,) * batch, (n,) * batch, (hq, hk), mask=mask, window=window, heads_first=True)
-    x = operands(case, "bf16", (hdim, hdim))
-    d_o = torch.randn_like(x.q)
-    leaves = [t.detach().requires_grad_() for t in (x.q, x.k, x.v)]
-    calls, gradients = {}, None
+    hdim, hq, hk, n = shape
+    batch = ROWS // n
+    random = torch.Generator("cuda").manual_seed(0)
+    q, k, v, d_o = (
+        torch.randn(batch, heads, n, hdim, device="cuda", generator=random).bfloat16() for heads in (hq, hk, hk, hq)
+    )
+    leaves = [t.clone().requires_grad_() for t in (q, k, v)]
+    calls: dict[str, Call] = {}
     for name, backend in BACKENDS.items():
         with sdpa_kernel(backend):
-            o = torch.nn.functional.scaled_dot_product_attention(*leaves, is_causal=causal)
+            o = torch.nn.functional.scaled_dot_product_attention(*leaves, is_causal=causal, enable_gqa=hq != hk)
         calls[name] = lambda o=o: torch.autograd.grad(o, leaves, d_o, retain_graph=True)
-        gradients = calls[name]()
-        x.o.copy_(o.detach())
-    s = x.q.float() @ x.k.float().transpose(2, 3) if n <= 4096 else None
-    if s is not None:
-        s *= hdim**-0.5
-        if causal:
-            s += torch.full((n, n), -torch.inf, device="cuda").triu(1)
-        x.lse.copy_(torch.logsumexp(s, -1))
-    else:  # a chunk of rows at a time
-        for first in range(0, n, 1024):
-            part = x.q[:, :, first : first + 1024].float() @ x.k.float().transpose(2, 3) * hdim**-0.5
-            if causal:
-                rows = torch.arange(first, first + part.shape[2], device="cuda")[:, None]
-                part.masked_fill_(torch.arange(n, device="cuda") > rows, -torch.inf)
-            x.lse[:, :, first : first + 1024] = torch.logsumexp(part, -1)
-    del s
-    found_gradients = [torch.empty_like(t) for t in (x.q, x.k, x.v)]
-    d = torch.empty_like(x.lse)
-    asked, args = problem_of(case, "bf16", x), args_of(case, x)
-    asked.lse, args.d = 0, d.data_ptr()
-    for name, tensor in zip(("d_o", "dq", "dk", "dv"), (d_o, *found_gradients), strict=True):
-        setattr(asked, name, strides(tensor, "bhs"))
-        setattr(args, name, tensor.data_ptr())
-    stages = []
-    for op in (DOT, GRADIENTS):
-        one = type(asked).from_buffer_copy(asked)
-        one.op = op
-        stages.append(launcher(next(k for k in found if k.descriptor.op == op and not k.supports(one)), one, args))
-    calls["ours"] = lambda: [stage() for stage in stages]
-    calls["ours"]()
-    torch.cuda.synchronize()
-    errors = [
-        float((a.double() - b.double()).norm() / b.double().norm())
-        for a, b in zip(found_gradients, gradients or (), strict=True)
-    ]
+    wanted: Any = calls["flash"]()
+    kernels, errors = {}, {}
+    operands = {"q": q, "k": k, "v": v, "o": o.detach().contiguous(), "do": d_o, "lse": log_sums(q, k, causal)}
+    for name, deterministic in (("ours", False), ("ours_deterministic", True)):
+        problem = AttentionProblem(
+            "backward", batch, hq, hk, n, n, hdim, dtype="bf16", layout="bhsd", deterministic=deterministic,
+            mask="bottom_right" if causal else "none",
+        )  # fmt: skip
+        plan = dispatcher.plan(problem)
+        results = {name: torch.full_like(t, math.nan) for name, t in (("dq", q), ("dk", k), ("dv", v))}
+        calls[name] = plan.bind(**operands, **results)
+        calls[name]()
+        torch.cuda.synchronize()
+        kernels[name] = [stage.kernel.name for stage in plan.stages]
+        errors[name] = [
+            float((a.double() - b.double()).norm() / b.double().norm())
+            for a, b in zip(results.values(), wanted, strict=True)
+        ]
     times = interleaved(calls, rounds)
     flops = 10.0 * batch * hq * n * n * hdim * (0.5 if causal else 1.0)
     tflops = {name: flops / statistics.median(ms) / 1e9 for name, ms in times.items()}
-    ratios = {name: tflops["ours"] / tflops[name] for name in BACKENDS}
+    ratios = {ours: {name: ratio(times[name], times[ours]) for name in BACKENDS} for ours in kernels}
     line = {"hdim": hdim, "heads": [hq, hk], "batch": batch, "length": n, "causal": causal}
-    return {**line, "tflops": tflops, "ratios": ratios, "errors": errors}
+    return {**line, "tflops": tflops, "ratios": ratios, "errors": errors, "kernels": kernels}
+
+
+def means(lines: list[dict[str, Any]]) -> dict[str, Any]:
+    """Geometric mean and least of the ratios to each backend."""
+    found: dict[str, Any] = {}
+    for ours in ("ours", "ours_deterministic"):
+        for name in BACKENDS:
+            of = [line["ratios"][ours][name] for line in lines]
+            found[f"{ours} / {name}"] = {"geometric_mean": statistics.geometric_mean(of), "least": min(of)}
+    return found
 
 
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", type=Path, nargs="+", required=True)
+    parser.add_argument("--library", type=Path, required=True)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    found = [kernel for library in options.library for kernel in kernels(library)]
+    dispatcher = Dispatcher([KernelLibrary.load(options.library.parent)], device="cuda:0")
     lines = []
     for shape in SHAPES:
         for causal in (False, True):
-            lines.append(backward(found, shape, causal, options.rounds))
-            print(lines[-1], flush=True)
+            lines.append(backward(dispatcher, shape, causal, options.rounds))
+            shown = {name: value for name, value in lines[-1].items() if name != "kernels"}
+            print(shown, flush=True)
+    print(json.dumps(means(lines)), file=sys.stderr)
     if options.out:
-        whole = {"environment": environment(options.library[0].parent), "backward": lines}
+        whole = {"environment": environment(options.library.parent), "means": means(lines), "backward": lines}
         options.out.write_text(json.dumps(whole, indent=1) + "\n")
 
 

@@ -21,22 +21,35 @@ from typing import Any
 import torch
 from cublaslt import CublasLt
 from references import plain_calls
-from sweep import SLICES, plain
+from sweep import plain
 from timing import TFLOPS, Call, Operands, environment, operand_sets, poison
 
 from kernelwright.arch import load
-from kernelwright.dispatch import Dispatcher, GemmProblem, KernelEntry, KernelLibrary, KernelwrightError, Plan
+from kernelwright.dispatch import (
+    Dispatcher,
+    GemmProblem,
+    Heuristic,
+    KernelEntry,
+    KernelLibrary,
+    KernelwrightError,
+    Plan,
+)
 from kernelwright.tile_engine.problems.registry import problems
 from kernelwright.tile_engine.registry import measurable
 from kernelwright.tile_engine.results.csv_file import CsvFile, read_rows
 from kernelwright.tile_engine.results.row import Row, Table
 
-GRAPH_US, MOST_CALLS = 250.0, 100  # of a graph
-ROUNDS, FEW_ROUNDS, LONG_US = 5, 3, 2000.0  # fewer rounds of long launches
-MOST_TILES = 2 * 132  # of a split-K launch: two for each multiprocessor
-NEAR = 1.5  # a kernel so many times slower than the fastest one is timed once
+SAMPLE_US, MOST_CALLS = 200.0, 80  # that one time is taken over
+AHEAD_CLOCKS = 60_000  # 30 us
+GRAPH_US = 40.0  # of a launch: longer ones need no graph, as the host is ahead of them
+ROUNDS, FEW_ROUNDS, LONG_US = 4, 3, 300.0  # fewer rounds of long launches
+CHOICE_ROUNDS = 7  # where only choices are compared
+FAR_PREDICTED, FAR = 2.0, 2.0  # long launches that are so many times slower are not timed, by prediction and in truth
+NEAR = 1.25  # a kernel so many times slower than the fastest one is timed once
+SLICES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 REFERENCE = "reference"  # status of rows that are no kernels of the library
-HEURISTICS = 8  # of cuBLASLt's choices, on held-out problems
+SLOW = "slow"  # status of kernels that are too far behind to be timed
+HEURISTICS = 8  # of cuBLASLt's choices
 _KEPT_BYTES = 60 << 30  # of torch's allocator, before memory goes back
 
 GEMM = measurable("gemm")
@@ -53,7 +66,8 @@ class Candidate:
     selected: bool = False
     status: str = "ok"
     reason: str = ""
-    graph: Any = None
+    sample: Any = None
+    first_us: float = 0.0
     us: list[float] = field(default_factory=list)
 
     @property
@@ -65,27 +79,33 @@ class Candidate:
 class Library:
     """A library with a dispatcher that chooses, and one for each of its plain kernels."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, selection: str | Heuristic = "analytic") -> None:
         """Load it."""
         self.loaded = KernelLibrary.load(folder)
-        self._chooser = Dispatcher([self.loaded], device="cuda:0")
+        self._chooser = Dispatcher([self.loaded], device="cuda:0", selection=selection)
         self._single: dict[str, Dispatcher] = {}
 
-    def candidates(self, problem: GemmProblem, sets: Sequence[Operands]) -> Iterator[Candidate]:
-        """Every plain kernel, split-K kernels with each number of slices; the dispatcher's choice is marked."""
+    def candidates(self, problem: GemmProblem, sets: Sequence[Operands], long: bool) -> Iterator[Candidate]:
+        """Every plain kernel, split-K kernels with the number of slices that the dispatcher takes and its neighbours.
+
+        The dispatcher's choice is marked. Of ``long`` launches those that it predicts to be far behind are left out.
+        """
         chosen = self.chosen(problem, sets)
+        predicted = self._predicted(problem)
+        least = min(predicted.values(), default=0.0)
         for kernel in self.loaded.kernels:
-            if not plain(kernel, problem.dtype_a):
+            if not plain(kernel, problem.dtype_a) or kernel.identity not in predicted:
                 continue
-            several = set(_useful_slices(kernel, problem)) if kernel.spec.get("split_k") else {1}
-            if chosen is not None and chosen.identity == kernel.identity:
-                several.add(_slices(chosen))
-            for slices in sorted(several):
+            if long and predicted[kernel.identity] > FAR_PREDICTED * least:
+                continue
+            own = self._plan(kernel, problem)
+            if own is None:
+                continue
+            yield self._marked(own, sets, chosen)
+            for slices in _neighbours(_slices(own)) if kernel.spec.get("split_k") else ():
                 plan = self._plan(kernel, replace(problem, split_k=slices))
                 if plan is not None:
-                    made = _candidate(plan, sets)
-                    made.selected = chosen is not None and made.key == chosen.key
-                    yield made
+                    yield self._marked(plan, sets, chosen)
 
     def chosen(self, problem: GemmProblem, sets: Sequence[Operands]) -> Candidate | None:
         """The dispatcher's choice; None where no kernel serves the problem."""
@@ -93,6 +113,16 @@ class Library:
             return _candidate(self._chooser.plan(problem), sets)
         except KernelwrightError:
             return None
+
+    def _marked(self, plan: Plan, sets: Sequence[Operands], chosen: Candidate | None) -> Candidate:
+        made = _candidate(plan, sets)
+        made.selected = chosen is not None and made.key == chosen.key
+        return made
+
+    def _predicted(self, problem: GemmProblem) -> dict[str, float]:
+        """Microseconds by identity."""
+        ranked = self._chooser.explain(problem)
+        return {kernel.identity: kernel.estimate.total_us for kernel in ranked if kernel.estimate is not None}
 
     def _plan(self, kernel: KernelEntry, problem: GemmProblem) -> Plan | None:
         if kernel.identity not in self._single:
@@ -103,15 +133,14 @@ class Library:
             return None
 
 
-def _useful_slices(kernel: KernelEntry, problem: GemmProblem) -> Iterator[int]:
-    """Those of SLICES that do not give each multiprocessor more than two tiles."""
-    tile = kernel.spec["tile"]
-    tiles = -(-problem.m // tile["m"]) * -(-problem.n // tile["n"])
-    return (slices for slices in SLICES if tiles * slices <= MOST_TILES)
+def _neighbours(slices: int) -> Iterator[int]:
+    """The numbers of slices below and above, of those in SLICES."""
+    yield from [one for one in SLICES if one < slices][-1:]
+    yield from [one for one in SLICES if one > slices][:1]
 
 
-def _slices(candidate: Candidate) -> int:
-    return int(dict(choice.split("=") for choice in candidate.choices.split())["split_k"])
+def _slices(plan: Plan) -> int:
+    return int(dict(choice.split("=") for choice in plan.choices.split())["split_k"])
 
 
 def _candidate(plan: Plan, sets: Sequence[Operands]) -> Candidate:
@@ -128,11 +157,16 @@ def _candidate(plan: Plan, sets: Sequence[Operands]) -> Candidate:
 class Measurement:
     """Measures problems of one dtype, and tells ``mark`` what it is about to launch."""
 
-    def __init__(self, library: Library, shipped: Library | None, lt: CublasLt, mark: Callable[..., None]) -> None:
-        """``shipped``: the library that users get, of which the dispatcher's choice is timed as a reference."""
-        self._library, self._shipped, self._lt, self._mark = library, shipped, lt, mark
+    def __init__(
+        self, library: Library, others: Mapping[str, Library], lt: CublasLt | None, mark: Callable[..., None]
+    ) -> None:
+        """``others``: by name, libraries of which the dispatcher's choice is timed as a reference.
 
-    def run(self, problem: GemmProblem, held_out: bool, skipped: set[tuple[str, str]]) -> list[Candidate]:
+        With ``lt`` only the library's choice is timed, beside torch and cuBLASLt; else every kernel, beside torch.
+        """
+        self._library, self._others, self._lt, self._mark = library, others, lt, mark
+
+    def run(self, problem: GemmProblem, skipped: set[tuple[str, str]]) -> list[Candidate]:
         """Every candidate and reference that computes the product, fastest kernels timed in several rounds."""
         m, n, k, dtype = problem.m, problem.n, problem.k, problem.dtype_a
         sets: list[Operands] = operand_sets(m, n, k, dtype)
@@ -141,9 +175,11 @@ class Measurement:
         random_a, random_b = sets[0][0].clone(), sets[0][1].clone()
         sets[0][0].copy_(whole[0])
         sets[0][1].copy_(whole[1])
-        expected = _exact_product(*whole).to(sets[0][2].dtype)
+        expected = _exact_product(*whole, sets[0][2].dtype)
+        size = 1 if dtype == "fp8" else 2
+        us = max(2e-6 * m * n * k / TFLOPS[dtype], size * (m * k + n * k + m * n) / 4e6, 2.5)
         found = []
-        for one in [*self._library.candidates(problem, sets), *self._references(problem, sets, held_out)]:
+        for one in [*self._candidates(problem, sets, us > LONG_US), *self._references(problem, sets)]:
             if one.key in skipped:
                 continue
             self._mark(*one.key)
@@ -151,19 +187,29 @@ class Measurement:
             found.append(one)
         sets[0][0].copy_(random_a)
         sets[0][1].copy_(random_b)
-        size = 1 if dtype == "fp8" else 2
-        us = max(2e-6 * m * n * k / TFLOPS[dtype], size * (m * k + n * k + m * n) / 4e6, 2.5)
+        if us > LONG_US:
+            _leave_slow(found)
         self._time([one for one in found if one.status in ("ok", REFERENCE)], us)
         return found
 
-    def _references(self, problem: GemmProblem, sets: list[Operands], held_out: bool) -> Iterator[Candidate]:
+    def _candidates(self, problem: GemmProblem, sets: list[Operands], long: bool) -> Iterator[Candidate]:
+        if self._lt is None:
+            yield from self._library.candidates(problem, sets, long)
+            return
+        chosen = self._library.chosen(problem, sets)
+        if chosen is not None:
+            chosen.selected = True
+            yield chosen
+
+    def _references(self, problem: GemmProblem, sets: list[Operands]) -> Iterator[Candidate]:
         dtype = problem.dtype_a
         for name, call in plain_calls(sets, dtype).items():
             yield Candidate(f"torch: {name}", call, status=REFERENCE)
-        chosen = self._shipped.chosen(problem, sets) if self._shipped else None
-        if chosen is not None:
-            yield Candidate(f"shipped: {chosen.name}", chosen.call, choices=chosen.choices, status=REFERENCE)
-        if held_out:
+        for name, library in self._others.items():
+            chosen = library.chosen(problem, sets)
+            if chosen is not None:
+                yield Candidate(f"{name}: {chosen.name}", chosen.call, choices=chosen.choices, status=REFERENCE)
+        if self._lt is not None:
             try:
                 calls = self._lt.calls(sets, dtype, HEURISTICS)
             except RuntimeError as error:
@@ -174,8 +220,11 @@ class Measurement:
 
     def _compare(self, one: Candidate, out: torch.Tensor, expected: torch.Tensor) -> None:
         poison(out)
+        start, end = _event(), _event()
         try:
+            start.record()
             one.call(0)
+            end.record()
         except (RuntimeError, TypeError) as error:
             if one.status != REFERENCE or "CUDA error" in str(error):
                 raise
@@ -183,22 +232,33 @@ class Measurement:
             return
         if not torch.equal(out, expected):
             one.status, one.reason = "wrong", "differs from the product of whole numbers"
+        one.first_us = float(start.elapsed_time(end)) * 1e3
 
     def _time(self, calls: Sequence[Candidate], us: float) -> None:
-        count = max(1, min(MOST_CALLS, int(GRAPH_US / us)))
+        count = max(1, min(MOST_CALLS, int(SAMPLE_US / us)))
         for one in calls:
             self._mark(*one.key)
-            one.graph = _captured(one.call, count)
-            one.us = [_replayed(one.graph, count) for _ in range(2)][1:]
-        kernels = [one.us[0] for one in calls if one.identity]
-        fastest = min(kernels, default=0.0)
+            one.sample = _sampler(one.call, count, us < GRAPH_US)
+            one.us = [one.sample()]
+        fastest = min((one.us[0] for one in calls if one.identity), default=0.0)
         near = [one for one in calls if not one.identity or one.selected or one.us[0] < NEAR * fastest]
         for one in near:
             one.us = []
-        for turn in range(ROUNDS if us < LONG_US else FEW_ROUNDS):
+        rounds = CHOICE_ROUNDS if self._lt is not None else ROUNDS
+        for turn in range(rounds if us < LONG_US else FEW_ROUNDS):
             for one in near[turn % max(len(near), 1) :] + near[: turn % max(len(near), 1)]:
                 self._mark(*one.key)
-                one.us.append(_replayed(one.graph, count))
+                one.us.append(one.sample())
+        for one in calls:
+            one.sample = None
+
+
+def _leave_slow(found: Sequence[Candidate]) -> None:
+    """Kernels whose first launch was far slower than the fastest one's are not timed."""
+    least = min((one.first_us for one in found if one.identity and one.status == "ok"), default=0.0)
+    for one in found:
+        if one.identity and one.status == "ok" and not one.selected and one.first_us > FAR * least:
+            one.status, one.reason = SLOW, f"the first launch took more than {FAR:g} times as long as the fastest"
 
 
 def _whole_numbers(like: Operands, dtype: str) -> tuple[torch.Tensor, torch.Tensor]:
@@ -207,11 +267,13 @@ def _whole_numbers(like: Operands, dtype: str) -> tuple[torch.Tensor, torch.Tens
     return a.to(like[0].dtype), b.to(like[1].dtype)
 
 
-def _exact_product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """By torch's bf16 product, whose sums are whole numbers in fp32."""
+def _exact_product(a: torch.Tensor, b: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """By torch's product of that type (fp16 or bf16), whose sums are whole numbers in fp32, rounded once."""
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
-    found = a.bfloat16() @ b.bfloat16().T
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+    found = a.to(dtype) @ b.to(dtype).T
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = True
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = True
     return found
 
 
@@ -226,13 +288,32 @@ def _captured(call: Call, count: int) -> Any:
     return graph
 
 
-def _replayed(graph: Any, count: int) -> float:
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+def _sampler(call: Call, count: int, small: bool) -> Callable[[], float]:
+    """Takes the time of a launch over ``count`` of them, in microseconds; of ``small`` launches in a graph."""
+    if not small:
+
+        def launch() -> None:
+            for number in range(count):
+                call(number)
+
+        return lambda: _spent(launch, count)
+    graph = _captured(call, count)
+    graph.replay()  # the first replay uploads it
+    return lambda: _spent(graph.replay, count)
+
+
+def _spent(work: Callable[[], object], count: int) -> float:
+    start, end = _event(), _event()
+    torch.cuda._sleep(AHEAD_CLOCKS)  # the device waits until the host has launched, so that no launch is waited for
     start.record()
-    graph.replay()
+    work()
     end.record()
     end.synchronize()
     return float(start.elapsed_time(end)) / count * 1e3
+
+
+def _event() -> Any:
+    return torch.cuda.Event(enable_timing=True)
 
 
 def rows(table: Table, index: int, record: Mapping[str, Any], found: Sequence[Candidate]) -> list[Row]:
@@ -259,7 +340,9 @@ def _main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", type=Path, required=True)
     parser.add_argument("--shipped", type=Path)
+    parser.add_argument("--learned", type=Path, help="a compiled model: the choices by it, as references")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--choices", action="store_true", help="only the dispatcher's choice, with cuBLASLt's")
     parser.add_argument("--job", action="append", required=True, help="KEY=UNIX_SECONDS: problems, and when to stop")
     options = parser.parse_args()
     marker = (options.out / "current").open("w")
@@ -271,12 +354,14 @@ def _main() -> None:
         marker.flush()
 
     library = Library(options.library)
-    shipped = Library(options.shipped) if options.shipped else None
+    others = {"shipped": Library(options.shipped)} if options.shipped else {}
+    if options.learned:
+        others["learned"] = Library(options.library, Heuristic(options.learned))
     (options.out / "environment.json").write_text(json.dumps(environment(options.library), indent=1) + "\n")
     today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()  # noqa: UP017 - Python 3.10 too
     table = Table(GEMM, load(library.loaded.arch), "cuda:0", today)
     torch.manual_seed(0)
-    lt = CublasLt()
+    lt = CublasLt() if options.choices else None
     torch.cuda.set_stream(torch.cuda.Stream())  # graphs are captured where calls ran before: workspaces exist there
     lost = [json.loads(line) for line in (options.out / "lost").read_text().splitlines()]
     for job in options.job:
@@ -296,10 +381,10 @@ def _main() -> None:
             gone = {(one["identity"], one["choices"]) for one in lost if (one["job"], one["problem"]) == (key, index)}
             if ("", "") in gone:
                 continue  # the process ended before any kernel of this problem was launched
-            measurement = Measurement(library, shipped, lt, lambda *what, at=(key, index): mark(*at, *what))
+            measurement = Measurement(library, others, lt, lambda *what, at=(key, index): mark(*at, *what))
             mark(key, index, "", "")
             record = records[index]
-            found = measurement.run(GEMM.problem(record), "held-out" in key, gone)
+            found = measurement.run(GEMM.problem(record), gone)
             known = {kernel.identity: kernel.name for kernel in library.loaded.kernels}
             found += [
                 Candidate(known.get(what, what), print, what if what in known else "", choices, status="crashed")

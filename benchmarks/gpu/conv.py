@@ -9,6 +9,7 @@ compared first, ours after poisoning, with torch's convolution in fp32. Ratios a
 
     python benchmarks/gpu/conv.py --library .gpu/conv/sm_90a --out result.json
 
+Several libraries take turns with the same torch calls, and have a file each.
 KERNELWRIGHT_LIBRARY names libkernelwright.so unless it is installed.
 """
 
@@ -123,57 +124,67 @@ class Case:
         return call
 
 
-def measure(dispatcher: Dispatcher, problem: ConvProblem, rounds: int) -> dict[str, Any]:
-    """Errors, microseconds per call and ratios."""
+def measure(dispatchers: Sequence[Dispatcher], problem: ConvProblem, rounds: int) -> list[dict[str, Any]]:
+    """Errors, microseconds per call and ratios of each dispatcher's choice."""
     case = Case(problem)
-    ours, kernel = case.ours(dispatcher)
     theirs = case.theirs()
     with torch.backends.cudnn.flags(enabled=True, benchmark=False, allow_tf32=False):
         expected = case.theirs(wide=True)(0).double()
-    case.out.fill_(math.nan)
-    ours(0)
-    torch.cuda.synchronize()
-    errors = {"ours": relative_error(case.out, expected), "torch": relative_error(theirs(0), expected)}
-    result: dict[str, Any] = {"kernel": kernel, "errors": errors}
-    if not errors["ours"] < WRONG:
-        return {**result, "state": "wrong"}
-    estimate = max(problem.flops / 4e8, 4.0)
-    count = max(3, min(200, int(GRAPH_US / estimate)))
-    graphs = {"ours": capture(ours, count), "torch": capture(theirs, count)}
+    reference = relative_error(theirs(0), expected)
+    count = max(3, min(200, int(GRAPH_US / max(problem.flops / 4e8, 4.0))))
+    results: list[dict[str, Any]] = []
+    calls, graphs = [], {}
+    for number, dispatcher in enumerate(dispatchers):
+        ours, kernel = case.ours(dispatcher)
+        calls.append(ours)  # graphs use its workspace
+        case.out.fill_(math.nan)
+        ours(0)
+        torch.cuda.synchronize()
+        results.append({"kernel": kernel, "errors": {"ours": relative_error(case.out, expected), "torch": reference}})
+        if results[-1]["errors"]["ours"] < WRONG:
+            graphs[str(number)] = capture(ours, count)
+        else:
+            results[-1]["state"] = "wrong"
+    graphs["torch"] = capture(theirs, count)
     times = interleaved(graphs, count, rounds, 0.003)
-    us = {name: spread(values) for name, values in times.items()}
-    return {**result, "us": us, "ratio": spread(ratios(times["torch"], times["ours"]))}
+    for number, result in enumerate(results):
+        if "state" not in result:
+            ours_us = times[str(number)]
+            result["us"] = {"ours": spread(ours_us), "torch": spread(times["torch"])}
+            result["ratio"] = spread(ratios(times["torch"], ours_us))
+    return results
 
 
 def main() -> int:
     """Measure, print a line for each and the means, write the JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", type=Path, required=True, help="folder of the library and manifest.json")
+    parser.add_argument("--library", type=Path, required=True, nargs="+", help="folders with manifest.json")
     parser.add_argument("--sets", nargs="+", default=["tuned", "held_out"])
     parser.add_argument("--directions", nargs="+", default=list(DIRECTIONS), choices=DIRECTIONS)
     parser.add_argument("--images", type=int, default=8)
     parser.add_argument("--dtype", default="bf16")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, nargs="+", help="a file for each library")
     options = parser.parse_args()
     torch.backends.cudnn.benchmark = True
     torch.manual_seed(0)
-    library = KernelLibrary.load(options.library)
-    head = {"environment": {**environment(options.library), "cudnn": torch.backends.cudnn.version()}}
-    head |= {"dtype": options.dtype, "images": options.images, "rounds": options.rounds}
-    results: list[dict[str, Any]] = []
+    dispatchers = [Dispatcher([KernelLibrary.load(path)], device="cuda:0") for path in options.library]
+    facts = {"dtype": options.dtype, "images": options.images, "rounds": options.rounds}
+    cudnn = torch.backends.cudnn.version()
+    heads = [{"environment": {**environment(path), "cudnn": cudnn}, **facts} for path in options.library]
+    results: list[list[dict[str, Any]]] = [[] for _ in dispatchers]
     for kind, network, shape in shapes(options.sets, options.images):
         for direction in options.directions:
             problem = problem_of(shape, direction, options.dtype)
-            found = {"set": kind, "network": network, "shape": shape, "direction": direction}
-            found |= measure(Dispatcher([library], device="cuda:0"), problem, options.rounds)
-            results.append(found)
-            print(line(found, problem), flush=True)
+            what = {"set": kind, "network": network, "shape": shape, "direction": direction}
+            for rows, found in zip(results, measure(dispatchers, problem, options.rounds), strict=True):
+                rows.append(what | found)
+                print(line(rows[-1], problem), flush=True)
             torch.cuda.empty_cache()
-        if options.out:
-            options.out.write_text(text({**head, "torch ÷ ours": means(results)}, results))
-    print(json.dumps(means(results), indent=1))
-    return int(any("state" in result for result in results))
+        for path, head, rows in zip(options.out or (), heads, results, strict=False):
+            path.write_text(text({**head, "torch ÷ ours": means(rows)}, rows))
+    print(json.dumps([means(rows) for rows in results], indent=1))
+    return int(any("state" in result for rows in results for result in rows))
 
 
 def means(results: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""Fits the numbers of the dispatcher's time model of Hopper kernels to the times that sweep.py took.
+"""Fits the numbers of the dispatcher's time model of Hopper kernels to the times that collect.py and sweep.py took.
 
-``python benchmarks/selection/fit.py SWEEP.json …`` prints, for the numbers in analytic_cuda.cpp (in
+``python benchmarks/selection/fit.py TUNING.csv.gz SWEEP.json …`` prints, for the numbers in analytic_cuda.cpp (in
 dispatcher_cpp/src/operations/gemm) and for the fitted ones, what the choice by them costs against the best kernel of
 each shape, and how far predictions are off; with ``--write`` it puts the fitted ones there. The search starts at
 guesses from data sheets and is the same in every run. The formula is analytic_cuda.cpp's, in NumPy over all shapes and
@@ -10,6 +10,8 @@ kernels at once; --check compares the two through a library and the native dispa
 from __future__ import annotations
 
 import argparse
+import csv
+import gzip
 import json
 import math
 import re
@@ -21,50 +23,88 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "dispatcher_cpp" / "src" / "operations" / "gemm" / "analytic_cuda.cpp"
+COPY = ROOT / "codegen/kernelwright/codegen/operations/gemm/time_model/hopper.py"
 NAME = re.compile(
     r"(cooperative|pingpong)_(?:True_){4}(\d+)x(\d+)x(\d+)_\dx\dx1_(\d+)x(\d+)x\d+(?:_c(?:fp32|fp16|bf16))?"
     r"(?:_cluster(\d)x(\d)x1)?((?:_splitk)?)((?:_streamk\w*)?)(?:\|split_k=(\d+))?$"
 )
 # What is fitted: where the search begins, and how much of the error is forgiven that a far away value would save.
 GUESSES = {
-    "kReadRowsClocks": 16.0, "kInstructionSlack": 1.05, "kFillBytesPerClock": 64.0, "kStepClocks": 30.0,
-    "kStoreBytesPerClock": 32.0, "kHiddenStore": 0.2, "kStartClocks": 1500.0, "kRereadShare": 1.0,
-    "kMemoryShare": 0.85, "kInFlightBytes": 16e3, "kOverlap": 0.1, "kLaunchUs": 1.0, "kCutUs": 3.0,
+    "kReadRowsClocks": 16.0, "kInstructionSlack": 1.05, "kFillBytesPerClock": 128.0, "kReceiveBytesPerClock": 128.0,
+    "kStepClocks": 30.0, "kClusterStepClocks": 30.0, "kLatencyClocks": 1000.0, "kStoreBytesPerClock": 32.0,
+    "kHiddenStore": 0.2, "kStartClocks": 1500.0, "kRereadShare": 1.0, "kMemoryShare": 0.85, "kInFlightBytes": 16e3,
+    "kOverlap": 0.1, "kLaunchUs": 1.0, "kCutUs": 3.0, "kCuttableUs": 0.5, "kSliceUs": 0.9,
+    "kSliceElementsPerUs": 13500.0,
 }  # fmt: skip
 NEAR = 1.6  # a kernel so many times slower than the best one need not be predicted well
+FAR = 4.0  # one so many times slower need not be predicted at all
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Shapes as columns, kernels as rows; ``us`` is NaN where a kernel was not timed on a shape."""
+    """Times of kernels on shapes, one after the other, those of a shape side by side.
+
+    :ivar starts: where each shape's times begin; ``shape`` is the number of each time's shape.
+    :ivar facts: numbers of the problem and the kernel of each time.
+    """
 
     shapes: list[dict[str, Any]]
     names: list[str]
     us: Array
+    shape: np.ndarray[Any, Any]
+    starts: np.ndarray[Any, Any]
     torch_us: Array
     facts: dict[str, Array]
 
 
 def read(paths: list[Path], arch: dict[str, Any]) -> Sweep:
-    """All sweeps as one; kernels of one name and different dtypes are different."""
-    shapes = [{"dtype": "bf16", **shape} for path in paths for shape in json.loads(path.read_text())["shapes"]]
-    names = sorted({(shape["dtype"], name) for shape in shapes for name in shape["us"]})
-    rows = {name: row for row, name in enumerate(names)}
-    us = np.full((len(names), len(shapes)), np.nan)
-    for column, shape in enumerate(shapes):
+    """All sweeps as one."""
+    shapes = [shape for path in paths for shape in (table_shapes(path) if ".csv" in path.name else sweep_shapes(path))]
+    names, us, columns = [], [], []
+    for number, shape in enumerate(shapes):
+        most = FAR * min(shape["us"].values())
         for name, taken in shape["us"].items():
-            us[rows[shape["dtype"], name], column] = taken
-    per_shape = {axis: np.array([[float(shape[axis]) for shape in shapes]]) for axis in "mnk"}
-    size = np.array([[1.0 if shape["dtype"] in ("fp8", "int8") else 2.0 for shape in shapes]])
-    wide = np.array([[4.0 if shape["dtype"] == "int8" else 2.0 for shape in shapes]])
-    rate = np.array([[float(arch["flops_per_clock_per_cu"][shape["dtype"]]) for shape in shapes]])
-    kernels = [kernel_facts(name) for _, name in names]
-    per_kernel = {key: np.array([[float(kernel[key])] for kernel in kernels]) for key in kernels[0]}
+            if taken < most:
+                names.append(name)
+                us.append(taken)
+                columns.append(number)
+    column = np.array(columns)
+    kinds = {name: kernel_facts(name) for name in set(names)}
+    facts = {key: np.array([float(kinds[name][key]) for name in names]) for key in kinds[names[0]]}
+    facts |= {axis: np.array([float(shape[axis]) for shape in shapes])[column] for axis in "mnk"}
+    dtypes = [shape["dtype"] for shape in shapes]
+    facts["size"] = np.array([1.0 if dtype in ("fp8", "int8") else 2.0 for dtype in dtypes])[column]
+    facts["wide"] = np.array([4.0 if dtype == "int8" else 2.0 for dtype in dtypes])[column]
+    facts["rate"] = np.array([float(arch["flops_per_clock_per_cu"][dtype]) for dtype in dtypes])[column]
+    starts = np.flatnonzero(np.r_[True, column[1:] != column[:-1]])
     torch_us = np.array([shape["torch_us"] for shape in shapes])
-    facts = {**per_shape, **per_kernel, "size": size, "wide": wide, "rate": rate}
-    return Sweep(shapes, [f"{dtype} {name}" for dtype, name in names], us, torch_us, facts)
+    return Sweep(shapes, names, np.array(us), column, starts, torch_us, facts | tiling(facts, arch))
+
+
+def sweep_shapes(path: Path) -> list[dict[str, Any]]:
+    """Those of a file of sweep.py."""
+    return [{"dtype": "bf16", **shape} for shape in json.loads(path.read_text())["shapes"]]
+
+
+def table_shapes(path: Path) -> list[dict[str, Any]]:
+    """Those of a table of the tile engine that any kernel served; where torch refused, our fastest kernel stands in."""
+    found: dict[str, dict[str, Any]] = {}
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
+        for row in csv.DictReader(file):
+            if not row["latency_ms"]:
+                continue
+            extents = {axis: int(row[axis]) for axis in "mnk"}
+            shape = found.setdefault(row["problem_idx"], {"dtype": row["dtype"], **extents, "us": {}, "torch": []})
+            us = float(row["latency_ms"]) * 1e3
+            if row["status"] == "ok":
+                slices = row["choices"].partition("split_k=")[2] or "1"
+                shape["us"][row["kernel"] + (f"|split_k={slices}" if slices != "1" else "")] = us
+            elif row["kernel"].startswith("torch"):
+                shape["torch"].append(us)
+    served = [shape for shape in found.values() if shape["us"]]
+    return [{**shape, "torch_us": min(shape["torch"] or shape["us"].values())} for shape in served]
 
 
 def kernel_facts(name: str) -> dict[str, float]:
@@ -79,45 +119,57 @@ def kernel_facts(name: str) -> dict[str, float]:
         "swapped": swapped, "rows": tile_n if swapped else tile_m, "columns": tile_m if swapped else tile_n,
         "cluster_m": int(match[7] or 1), "cluster_n": int(match[8] or 1),
         "pingpong": match[1] == "pingpong", "stream": bool(match[10]), "slices": int(match[11] or 1),
+        "cuttable": bool(match[9]),
     }  # fmt: skip
+
+
+def tiling(f: dict[str, Array], arch: dict[str, Any]) -> dict[str, Array]:
+    """What of the formula depends on no fitted number."""
+    units = float(arch["compute_units"])
+    tiles_m = np.ceil(f["m"] / (f["tile_m"] * f["cluster_m"])) * f["cluster_m"]
+    tiles_n = np.ceil(f["n"] / (f["tile_n"] * f["cluster_n"])) * f["cluster_n"]
+    tiles = tiles_m * tiles_n * f["slices"]
+    running = np.minimum(tiles, units)
+    side = np.maximum(1.0, running / f["slices"])
+    panels = shared_panels(f, np.minimum(side, tiles_m * tiles_n), tiles_m, tiles_n)
+    again = tiles_m * tiles_n / side * f["k"] * f["size"] * panels
+    steps = np.ceil(np.ceil(f["k"] / f["tile_k"]) / f["slices"])
+    return {"tiles": tiles, "running": running, "again": again, "steps": steps}
 
 
 def predict(f: dict[str, Array], c: dict[str, float], arch: dict[str, Any]) -> Array:
     """Microseconds, as estimate_cuda of analytic_cuda.cpp, whose names these are; batch 1 and beta 0."""
     units, per_us = float(arch["compute_units"]), arch["clock_ghz"] * 1e3
     bandwidth = arch["memory_gbytes_per_s"] * 1e3 * c["kMemoryShare"]
-    tiles_m = np.ceil(f["m"] / (f["tile_m"] * f["cluster_m"])) * f["cluster_m"]
-    tiles_n = np.ceil(f["n"] / (f["tile_n"] * f["cluster_n"])) * f["cluster_n"]
-    tiles = tiles_m * tiles_n * f["slices"]
     cut, stream = (f["slices"] > 1) | (f["stream"] > 0), f["stream"] > 0
-    waves = np.where(stream, np.maximum(1.0, tiles / units) * c["kStreamSlack"], np.ceil(tiles / units))
-    steps = np.ceil(np.ceil(f["k"] / f["tile_k"]) / f["slices"])
-    running = np.minimum(tiles, units)
+    filled = f["tiles"] / units
+    waves = np.where(stream, np.maximum(1.0, filled) * c["kStreamSlack"], np.ceil(filled))
 
     multiply = 2 * 64 * f["columns"] * (32 / f["size"]) / f["rate"]
     read = c["kReadRowsClocks"] + c["kReadColumnClocks"] * f["columns"]
     instruction = np.maximum(multiply, read) * c["kInstructionSlack"]
     step = f["tile_k"] * f["size"] / 32 * f["rows"] / 64 * instruction
-    fill = f["tile_m"] / f["cluster_n"] + f["tile_n"] / f["cluster_m"]
-    fill = fill * f["tile_k"] * f["size"] / c["kFillBytesPerClock"]
-    hidden = np.where((f["pingpong"] > 0) & (waves > 1), c["kHiddenStore"], 1.0) * np.where(cut, 2.0, 1.0)
-    store = f["tile_m"] * f["tile_n"] * f["wide"] / c["kStoreBytesPerClock"] * hidden
     per_stage = (f["tile_m"] + f["tile_n"]) * f["tile_k"] * f["size"]
     kept = c["kEpilogueElements"] * f["wide"]
     stages = np.maximum(1.0, np.floor((arch["lds_bytes"] - kept) / per_stage))
+    fetched = (f["tile_m"] / f["cluster_n"] + f["tile_n"] / f["cluster_m"]) * f["tile_k"] * f["size"]
+    fill = fetched / c["kFillBytesPerClock"] + per_stage / c["kReceiveBytesPerClock"]
+    fill = np.maximum(fill, c["kLatencyClocks"] / np.maximum(1.0, stages - 1))
+    hidden = np.where((f["pingpong"] > 0) & (waves > 1), c["kHiddenStore"], 1.0) * np.where(cut, 2.0, 1.0)
+    store = f["tile_m"] * f["tile_n"] * f["wide"] / c["kStoreBytesPerClock"] * hidden
     slack = np.where(f["swapped"] > 0, c["kSwappedSlack"], 1.0) * np.where(f["pingpong"] > 0, 1.0, c["kSharedSlack"])
     longest = np.maximum(step, fill) + np.where(stages < 3, np.minimum(step, fill), 0.0)
-    inside = (waves * (steps * (longest + c["kStepClocks"]) * slack + store) + c["kStartClocks"]) / per_us
+    waits = c["kStepClocks"] + np.where(f["cluster_m"] * f["cluster_n"] > 1, c["kClusterStepClocks"], 0.0)
+    inside = (waves * (f["steps"] * (longest + waits) * slack + store) + c["kStartClocks"]) / per_us
 
     once = (f["m"] + f["n"]) * f["k"] * f["size"]
-    side = np.minimum(np.maximum(1.0, running / f["slices"]), tiles_m * tiles_n)
-    again = tiles_m * tiles_n / np.maximum(1.0, running / f["slices"]) * f["k"] * f["size"]
-    again = again * shared_panels(f, side, tiles_m, tiles_n)
     results = f["m"] * f["n"] * f["wide"]
-    reached = np.minimum(1.0, running * stages * per_stage / (c["kInFlightBytes"] * units))
-    memory = (once + c["kRereadShare"] * np.maximum(0.0, again - once) + results) / (bandwidth * reached)
+    reached = np.minimum(1.0, f["running"] * stages * per_stage / (c["kInFlightBytes"] * units))
+    memory = (once + c["kRereadShare"] * np.maximum(0.0, f["again"] - once) + results) / (bandwidth * reached)
     both = np.maximum(inside, memory) + c["kOverlap"] * np.minimum(inside, memory)
-    return np.asarray(both + c["kLaunchUs"] + np.where(cut, c["kCutUs"], 0.0))
+    added = c["kSliceUs"] + f["tile_m"] * f["tile_n"] / c["kSliceElementsPerUs"]
+    slices = np.where(cut, c["kCutUs"], f["cuttable"] * c["kCuttableUs"]) + (f["slices"] - 1) * added
+    return np.asarray(both + c["kLaunchUs"] + slices)
 
 
 def shared_panels(f: dict[str, Array], running: Array, tiles_m: Array, tiles_n: Array) -> Array:
@@ -139,31 +191,36 @@ def constants() -> dict[str, float]:
 
 
 def write(fitted: dict[str, float]) -> None:
-    """Put numbers into the dispatcher's source."""
-    text = SOURCE.read_text()
+    """Put numbers into the sources of the dispatcher and the generator."""
+    text, copied = SOURCE.read_text(), COPY.read_text()
     for name, value in fitted.items():
         text = re.sub(rf"(constexpr double {name} = )[-+.\de]+;", rf"\g<1>{value:g};", text)
+        copied = re.sub(rf'("{name}": )[-+.\de]+', rf"\g<1>{value:g}", copied)
     SOURCE.write_text(text)
+    COPY.write_text(copied)
+
+
+def chosen(sweep: Sweep, predicted: Array) -> Array:
+    """Times of the kernels with the smallest predictions, by shape."""
+    least = np.minimum.reduceat(predicted, sweep.starts)
+    return np.asarray(np.maximum.reduceat(np.where(predicted <= least[sweep.shape], sweep.us, 0.0), sweep.starts))
 
 
 def quality(sweep: Sweep, predicted: Array) -> dict[str, Any]:
     """The choice's loss against the best kernel (log), its ratio to torch, and the error of near predictions (log)."""
-    timed = np.isfinite(sweep.us)
-    choice = np.argmin(np.where(timed, predicted, np.inf), axis=0)
-    got = sweep.us[choice, np.arange(len(choice))]
-    best = np.nanmin(sweep.us, axis=0)
-    near = timed & (np.nan_to_num(sweep.us, nan=np.inf) < NEAR * best)
+    got, best = chosen(sweep, predicted), np.minimum.reduceat(sweep.us, sweep.starts)
+    near = sweep.us < NEAR * best[sweep.shape]
     error = np.log(predicted[near] / sweep.us[near])
     return {"loss": np.log(got / best), "ratio": sweep.torch_us / got, "best": sweep.torch_us / best, "error": error}
 
 
 def cost(sweep: Sweep, c: dict[str, float], arch: dict[str, Any]) -> float:
-    """What the search makes small: mean and worst loss first, then prediction errors and distance from the guesses."""
+    """What the search makes small: mean loss, and that of the worst tenth; prediction errors; distance of guesses."""
     q = quality(sweep, predict(sweep.facts, c, arch))
     far = sum(max(0.0, abs(math.log(c[name] / guess)) - 1.0) for name, guess in GUESSES.items())
-    loss, error = q["loss"], q["error"]
-    worst = max(0.0, float(np.max(-np.log(q["ratio"]))) - 0.06)
-    return float(12 * loss.mean() + 1.5 * loss.max() + worst + error.std() + 0.7 * np.abs(error).mean() + 0.3 * far)
+    loss, error = np.sort(q["loss"]), q["error"]
+    worst = loss[-(len(loss) // 10) :].mean()
+    return float(12 * loss.mean() + 2 * worst + error.std() + 0.5 * np.abs(error).mean() + 0.3 * far)
 
 
 def fit(sweep: Sweep, arch: dict[str, Any], starts: int, steps: int) -> dict[str, float]:
@@ -207,16 +264,18 @@ def check(library: Path, sweep: Sweep, arch: dict[str, Any]) -> float:
 
     predicted, worst = predict(sweep.facts, constants(), arch), 0.0
     dispatcher = Dispatcher([KernelLibrary.load(library)], device=Device("cuda:0", arch="sm_90a"))
-    rows = {name.rpartition("_tma_tma_")[2]: row for row, name in enumerate(sweep.names) if "|" not in name}
+    rows = {
+        (column, name): row for row, (column, name) in enumerate(zip(sweep.shape.tolist(), sweep.names, strict=True))
+    }
     for column, shape in enumerate(sweep.shapes):
         dtype = shape["dtype"]
         result = {"fp8": "bf16", "int8": "int32"}.get(dtype, dtype)
         problem = GemmProblem(shape["m"], shape["n"], shape["k"], dtype=dtype, dtype_c=result)
         for kernel in dispatcher.explain(problem):
-            row = rows.get(kernel.name.rpartition("_tma_tma_")[2])
+            row = rows.get((column, kernel.name))
             if row is not None and kernel.estimate is not None:
                 theirs = kernel.estimate.total_us
-                worst = max(worst, abs(float(predicted[row, column]) / theirs - 1))
+                worst = max(worst, abs(float(predicted[row]) / theirs - 1))
     return worst
 
 

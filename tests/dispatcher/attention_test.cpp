@@ -2,6 +2,8 @@
 // each of them gets. The kernels are the test's; they write numbers that tell who wrote them.
 #include "kernelwright/attention.h"
 
+#include <stddef.h>
+
 #include <vector>
 
 #include "handle.hpp"
@@ -356,6 +358,18 @@ void gradients_take_three_stages() {
               "attention part fp32 batch b2 heads 4/2 q3 k96 d8");
 }
 
+void gradients_with_less_work_come_first() {
+  Kernel twice(KW_ATTENTION_BWD_DQ_DK_DV, "twice");
+  twice.identity[0] = 'x';
+  twice.traits.work_percent = 140;
+  const P p = make(KW_OP_ATTENTION_BACKWARD);
+  Loaded both({&kDot.descriptor, &twice.descriptor, &kGradients.descriptor, &kConvert.descriptor});
+  CHECK(kernels_of(both.plan(p.base)) == "dot gradients convert");
+  twice.traits.struct_size = offsetof(kw_attention_traits, work_percent);  // as of a library from before
+  Loaded alone({&kDot.descriptor, &twice.descriptor, &kConvert.descriptor});
+  CHECK(kernels_of(alone.plan(p.base)) == "dot twice convert");
+}
+
 void problems_and_kernels_are_matched() {
   Loaded all({&kFwd.descriptor, &kAppend.descriptor});
   const auto lacks = [&](void (*change)(P*), const char* why) {
@@ -414,6 +428,7 @@ void attention() {
   splits_follow_from_lengths_heads_and_units();
   splits_fill_the_units();
   gradients_take_three_stages();
+  gradients_with_less_work_come_first();
   problems_and_kernels_are_matched();
   descriptors_must_be_complete();
 }

@@ -312,6 +312,35 @@ void each_stage_is_selected_on_its_own() {
   CHECK(kw_dispatcher_select(h.d, &p.base, &again) == KW_OK && again != plan);
 }
 
+std::string explained(const Handle& h, const Problem& p) {
+  size_t needed = 0;
+  CHECK(kw_dispatcher_explain(h.d, &p.base, nullptr, 0, &needed) == KW_BUFFER_TOO_SMALL);
+  std::string text(needed, '\0');
+  CHECK(kw_dispatcher_explain(h.d, &p.base, &text[0], needed, nullptr) == KW_OK);
+  return text;
+}
+
+void a_kernel_that_is_asked_for_by_name_stands_in_its_stage() {
+  Handle h;
+  CHECK(kw_dispatcher_add_descriptor(h.d, &kLibrary, nullptr) == KW_OK);
+  const Problem p = make(kNorm, 10, 30, 0);
+  const kw_plan* plan = nullptr;
+  CHECK(h.use(KW_SELECT_EXPLICIT, "square_slow") == KW_OK);  // four parts, which the slow kernel alone sums
+  CHECK(kw_dispatcher_select(h.d, &p.base, &plan) == KW_OK);
+  CHECK(strcmp(stage_of(plan, 0).reason, "asked for by name") == 0);
+  CHECK(strcmp(stage_of(plan, 1).kernel->name, "sum_slow") == 0);
+  CHECK(strcmp(stage_of(plan, 1).reason, "fastest predicted of 2") == 0);
+  CHECK(contains(explained(h, p), "\"chosen\":\"aaaa") &&
+        contains(explained(h, p), "not the kernel that was asked for"));
+  CHECK(h.use(KW_SELECT_EXPLICIT, "sum_slow") == KW_OK);
+  CHECK(kw_dispatcher_select(h.d, &p.base, &plan) == KW_OK);
+  CHECK(strcmp(stage_of(plan, 0).kernel->name, "square_fast") == 0);
+  CHECK(h.use(KW_SELECT_EXPLICIT, "sum_fast") == KW_OK);  // the first stage makes two parts
+  CHECK_FAILS(kw_dispatcher_select(h.d, &p.base, &plan), KW_NO_KERNEL, "selection explicit", "parts is 2");
+  CHECK(h.add("good") == KW_OK && h.use(KW_SELECT_EXPLICIT, "gemm_fp32_rcr_128x128x64") == KW_OK);
+  CHECK_FAILS(kw_dispatcher_select(h.d, &p.base, &plan), KW_NO_KERNEL, "this kernel's is gemm", "no such stage");
+}
+
 void the_workspace_is_that_of_the_plan() {
   Handle h;
   CHECK(kw_dispatcher_add_descriptor(h.d, &kLibrary, nullptr) == KW_OK);
@@ -365,19 +394,12 @@ void stages_share_one_workspace() {
 void stages_are_explained() {
   Handle h;
   CHECK(kw_dispatcher_add_descriptor(h.d, &kLibrary, nullptr) == KW_OK);
-  const auto explained = [&](const Problem& p) {
-    size_t needed = 0;
-    CHECK(kw_dispatcher_explain(h.d, &p.base, nullptr, 0, &needed) == KW_BUFFER_TOO_SMALL);
-    std::string text(needed, '\0');
-    CHECK(kw_dispatcher_explain(h.d, &p.base, &text[0], needed, nullptr) == KW_OK);
-    return text;
-  };
-  const std::string text = explained(make(kNorm, 10, 30, 0));
+  const std::string text = explained(h, make(kNorm, 10, 30, 0));
   CHECK(
       contains(text, "{\"problem\":{\"op\":65536},\"selection\":\"analytic\",\"stages\":[{\"problem\":{\"op\":65537}"));
   CHECK(contains(text, "{\"problem\":{\"op\":65538},\"chosen\":\"cccc") && contains(text, "\"choices\":\"parts=4\""));
-  CHECK(contains(text, "the problem is a square, the kernel serves sum problems only"));
-  const std::string none = explained(make(kNorm, 10, 30, 10));
+  CHECK(contains(text, "the problem's operation is square, this kernel's is sum"));
+  const std::string none = explained(h, make(kNorm, 10, 30, 10));
   CHECK(contains(none, "no kernel serves this problem") && !contains(none, "65538"));
 }
 
@@ -386,6 +408,7 @@ void stages_are_explained() {
 void stages() {
   operations_are_registered_from_outside();
   each_stage_is_selected_on_its_own();
+  a_kernel_that_is_asked_for_by_name_stands_in_its_stage();
   the_workspace_is_that_of_the_plan();
   stages_share_one_workspace();
   stages_are_explained();

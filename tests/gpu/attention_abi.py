@@ -87,7 +87,7 @@ class Traits(ctypes.Structure):
         *_fields(ctypes.c_uint32, "lses sinks dropouts random_bytes soft_caps kv_lengths dbiases deterministics"),
         *_fields(ctypes.c_uint32, "min_seqlens_q qscales page_tables page_layouts page_size ropes max_splits"),
         *_fields(ctypes.c_uint32, "leaves_splits leaves_dq max_seqlen_q max_group threads blocks_per_cu few_blocks"),
-        *_fields(ctypes.c_uint32, "selection_rank packs_heads"),
+        *_fields(ctypes.c_uint32, "selection_rank packs_heads work_percent"),
     ]
 
 

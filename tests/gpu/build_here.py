@@ -4,7 +4,8 @@
 N`` a seeded sample of N members of the preselected sets into .gpu/members; with ``--specs FILE`` the kernels of another
 file into .gpu/NAME, its name without suffix; with ``--flashinfer OTHER`` tests/gpu/attention_kernels.json into
 .gpu/attention. Kernels that do not compile are left out and listed. FOLDER is where the nvidia-cutlass wheel is
-unpacked or installed, OTHER the same of flashinfer-python. Needs no GPU.
+unpacked or installed, OTHER the same of flashinfer-python. ``--clang WHEELS`` compiles kernels as those that ship are,
+by the clang of the pinned ziglang and clang-tidy wheels, unpacked in WHEELS, and the machine's ptxas. Needs no GPU.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ ARCH = "sm_90a"
 DEVICE = Device("cuda:0", arch=ARCH)
 
 
-def toolchains(nvcc: str, gcc: str) -> dict[str, dict[str, str]]:
-    """The machine's compilers, told apart by their bytes and versions."""
-    return {
-        "cuda": {"choice": "system-nvcc", "path": nvcc, "fingerprint": _fingerprint(nvcc, gcc)},
-        "host": {"choice": "system", "path": gcc, "fingerprint": _fingerprint(gcc)},
-    }
+def toolchains(nvcc: str | None, gcc: str) -> dict[str, dict[str, str]]:
+    """The machine's compilers, told apart by their bytes and versions; kernels by the pinned clang without ``nvcc``."""
+    found = {"host": {"choice": "system", "path": gcc, "fingerprint": _fingerprint(gcc)}}
+    if nvcc is not None:
+        found["cuda"] = {"choice": "system-nvcc", "path": nvcc, "fingerprint": _fingerprint(nvcc, gcc)}
+    return found
 
 
 def _fingerprint(*tools: str) -> str:
@@ -47,16 +48,21 @@ def _fingerprint(*tools: str) -> str:
     return digest.hexdigest()[:16]
 
 
-def trees(cutlass: Path, cuda: Path, made: Path) -> dict[str, Path]:
-    """Folders of headers; what is shown of a CUDA installation is what the wheels hold."""
+# Of a CUDA installation, what the wheels hold: by the wheels' path, the installation's.
+_SHOWN = {"include": "include", "lib/libcudart_static.a": "lib64/libcudart_static.a"}
+_SHOWN_TO_CLANG = {"bin/ptxas": "bin/ptxas", "bin/fatbinary": "bin/fatbinary", "nvvm/libdevice": "nvvm/libdevice"}
+
+
+def trees(cutlass: Path, cuda: Path, made: Path, clang: Path | None = None) -> dict[str, Path]:
+    """Folders of headers, and of the pinned clang if the wheels ziglang and clang-tidy are unpacked in ``clang``."""
     shown = made / "cuda" / "nvidia" / "cu13"
-    (shown / "lib").mkdir(parents=True, exist_ok=True)
-    for link, target in {"include": "include", "lib/libcudart_static.a": "lib64/libcudart_static.a"}.items():
+    for link, target in (_SHOWN | (_SHOWN_TO_CLANG if clang else {})).items():
+        (shown / link).parent.mkdir(parents=True, exist_ok=True)
         if not (shown / link).is_symlink():
             (shown / link).symlink_to(cuda / target)
     sources = ROOT / "dispatcher_cpp"
     own = {name: sources for name, tree in TREES.items() if tree.own}
-    return {"cutlass": cutlass, "cuda": made / "cuda", **own}
+    return {"cutlass": cutlass, "cuda": made / "cuda", **({"zig": clang, "clang": clang} if clang else {}), **own}
 
 
 def sample(count: int, seed: int = 0) -> list[dict[str, Any]]:
@@ -111,21 +117,24 @@ def main() -> int:
     parser.add_argument("--members", type=int, help="a sample of so many members instead")
     parser.add_argument("--specs", type=Path, help="the kernels of this JSON file instead")
     parser.add_argument("--flashinfer", type=Path, help="attention instead; where FlashInfer is")
+    parser.add_argument("--clang", type=Path, help="where ziglang and clang-tidy are: their clang instead of nvcc")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     options = parser.parse_args()
     start = time.monotonic()
-    tools = toolchains(str(options.cuda / "bin" / "nvcc"), options.gcc)
-    roots = trees(options.cutlass.resolve(), options.cuda.resolve(), ROOT / ".gpu" / "trees")
+    tools = toolchains(None if options.clang else str(options.cuda / "bin" / "nvcc"), options.gcc)
+    clang = options.clang.resolve() if options.clang else None
+    roots = trees(options.cutlass.resolve(), options.cuda.resolve(), ROOT / ".gpu" / "trees", clang)
     more: dict[str, Any] = {"tools": tools, "roots": roots, "jobs": options.jobs}
-    name = ARCH if options.members is None else "members"
-    specs = json.loads(Path(__file__).with_name("kernels.json").read_text())
+    name, folder = ARCH, Path(__file__).parent
     if options.members is not None:
-        specs = sample(options.members)
+        specs, name = sample(options.members), "members"
     elif options.specs is not None:
         specs, name = json.loads(options.specs.read_text()), options.specs.stem
     elif options.flashinfer is not None:
-        specs, name = json.loads(Path(__file__).with_name("attention_kernels.json").read_text()), "attention"
+        specs, name = json.loads((folder / "attention_kernels.json").read_text()), "attention"
         roots["flashinfer"], more["name"] = options.flashinfer.resolve(), "attention"
+    else:
+        specs = json.loads((folder / "kernels.json").read_text())
     library, failures = build_what_compiles(specs, **more)
     folder = ROOT / ".gpu" / name
     folder.mkdir(parents=True, exist_ok=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,9 @@ SHAPES: dict[str, dict[str, Any]] = {
     "volume": {"n": 1, "c": 64, "k": 72, "size": (7, 15, 14), "filter": 3, "pad_left": 1},
     "volume_strided": {"n": 2, "c": 32, "k": 64, "size": (8, 14, 13), "filter": 3, "stride": 2, "pad_left": 1},
     "video_stem": {"n": 1, "c": 3, "k": 64, "size": (6, 33, 32), "filter": (3, 7, 7), "stride": 2, "pad_left": 3},
+    "few_channels": {"n": 3, "c": 4, "k": 40, "size": (13, 18), "filter": 3, "pad_left": 1},
+    "patch_stem": {"n": 2, "c": 3, "k": 96, "size": (32, 35), "filter": 4, "stride": 4},
+    "folded": {"n": 2, "c": 16, "k": 24, "size": (15, 22), "filter": (1, 5), "pad_left": (0, 4), "pad_right": (0, 1)},
     "one_pixel": {"n": 9, "c": 64, "k": 64, "size": (1, 1), "filter": 1},
 }  # fmt: skip
 
@@ -88,19 +92,23 @@ def test_every_kernel_on_every_kind_of_problem(direction: str, name: str) -> Non
         check(dispatcher(kernel.name), problem, number, whole=False)
 
 
+@pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("filter", [3, 5, 7])
 @pytest.mark.parametrize("stride", [1, 2])
-def test_every_depthwise_kernel(filter: int, stride: int) -> None:
-    for number, kernel in enumerate(kernels("forward")):
+def test_every_depthwise_kernel(direction: str, filter: int, stride: int) -> None:
+    for number, kernel in enumerate(kernels(direction)):
         if not kernel.spec.get("depthwise"):
             continue
         shapes = (64, (14, 14), filter // 2), (24, (7, 7), 1), (200, (33, 18), filter - 1), (72, (9, 30), 0)
         for c, size, pad in shapes:
             problem = ConvProblem(
-                "forward", 3, c, c, size, filter, c, stride, pad_left=pad, pad_right=filter // 2, **served(kernel)
+                direction, 3, c, c, size, filter, c, stride, pad_left=pad, pad_right=filter // 2, **served(kernel)
             )  # fmt: skip
             check(dispatcher(kernel.name), problem, number, whole=True)
             check(dispatcher(kernel.name), problem, number, whole=False)
+            if direction == "backward_weight":
+                for split_k in (1, 5, 100):
+                    check(dispatcher(kernel.name), replace(problem, split_k=split_k), number, whole=True)
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
@@ -121,7 +129,7 @@ def test_alpha_and_beta(direction: str) -> None:
 @pytest.mark.parametrize("split_k", [1, 2, 3, 7, 16, 64])
 def test_slices_of_a_sum(split_k: int) -> None:
     for kernel in kernels("backward_weight"):
-        for name in ("tiles", "strided", "many_groups", "odd_channels", "volume"):
+        for name in ("tiles", "strided", "many_groups", "odd_channels", "volume") * (not kernel.spec.get("depthwise")):
             problem = ConvProblem("backward_weight", **served(kernel), **SHAPES[name], split_k=split_k)
             check(dispatcher(kernel.name), problem, split_k, whole=True)
 

@@ -1,7 +1,8 @@
 """Every convolution kernel of a library on the smallest shapes, without torch: what compute-sanitizer is run on.
 
-``compute-sanitizer --tool memcheck python3 tests/gpu/smallest_conv.py FOLDER``; FOLDER holds the library. Operands are
-memory of exactly their size, zero; results and workspace are not initialised.
+``compute-sanitizer --tool memcheck python3 tests/gpu/smallest_conv.py FOLDER [WORD]``; FOLDER holds the library.
+WORD is in the names of the kernels that are run, all unless given. Operands are memory of exactly their size, zero;
+results and workspace are not initialised.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ def _synchronize() -> int:
 def main() -> None:
     """All kernels."""
     library = KernelLibrary.load(Path(sys.argv[1]))
-    for kernel in library.kernels:
+    word = sys.argv[2] if len(sys.argv) > 2 else ""
+    for kernel in (one for one in library.kernels if word in one.name):
         dispatcher = Dispatcher([library], device="cuda:0", selection=kernel.name)
         spec = kernel.spec
         epilogue = {name: spec[name] for name in ("bias", "residual", "activation") if name in spec}

@@ -7,11 +7,15 @@ two threads (60).
 from __future__ import annotations
 
 import ctypes
+import json
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -259,6 +263,16 @@ def test_absent_devices_are_refused_and_the_current_one_stays(own: int, current:
     wait(own)
     with pytest.raises(dispatch.DeviceError, match="cuda:99"):
         _ = dispatch.Device("cuda:99").archs
+
+
+def test_a_device_that_was_never_used_stays_so(own: int, current: int) -> None:
+    """In a process where nothing was ever current, in its first thread and in a new one."""
+    script = Path(__file__).with_name("unused_device.py")
+    command = [sys.executable, str(script), str(LIBRARY), str(own), str(current)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    expected = {"before": False, "launches": [[OK, None], [OK, None]], "after": False, "right": True}
+    assert json.loads(done.stdout.splitlines()[-1]) == expected
 
 
 def test_every_kernel_on_both_devices_at_once(own: int, current: int) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from kernelwright.torch import scaled_dot_product_attention
+from kernelwright.torch import scaled_dot_product_attention, varlen_attn
 
 REFERENCE = torch.nn.functional.scaled_dot_product_attention
 ROUNDING = {torch.float32: 2.0**-19, torch.bfloat16: 2.0**-8}
@@ -103,3 +103,31 @@ def test_it_is_torch_s_own(name: str, dtype: torch.dtype) -> None:
         allowed = max(2 * (other - wanted).abs().max().item(), 3 * ROUNDING[dtype] * wanted.abs().max().item())
         error = (found - wanted).abs().max().item()
         assert error <= allowed, f"{what} is off by {error}, torch by {(other - wanted).abs().max().item()}"
+
+
+@pytest.mark.parametrize("dtype", ROUNDING, ids=str)
+@pytest.mark.parametrize("causal", [False, True])
+def test_requests_of_different_lengths(dtype: torch.dtype, causal: bool) -> None:
+    lengths, heads, hdim = (65, 1, 130, 17), 4, 64
+    rows = torch.tensor([0, *torch.tensor(lengths).cumsum(0)], dtype=torch.int32)
+    given = [torch.randn(sum(lengths), heads, hdim).to(dtype) for _ in range(3)]
+    weights = torch.randn(sum(lengths), heads, hdim).to(dtype)
+
+    def by_request(*operands: torch.Tensor) -> torch.Tensor:
+        parts = zip(*(one.split(lengths) for one in operands), strict=True)
+        each = [REFERENCE(*(one.transpose(0, 1) for one in part), is_causal=causal).transpose(0, 1) for part in parts]
+        return torch.cat(each)
+
+    def at_once(*operands: torch.Tensor) -> torch.Tensor:
+        longest, window = max(lengths), (-1, 0 if causal else -1)
+        found: torch.Tensor = varlen_attn(*operands, rows, rows, longest, longest, window_size=window)
+        return found
+
+    results = []
+    for function, kind in ((at_once, dtype), (by_request, dtype), (by_request, torch.float64)):
+        operands = [one.to(kind).requires_grad_() for one in given]
+        out = function(*operands)
+        results.append([out, *torch.autograd.grad(out, operands, weights.to(kind))])
+    for found, other, wanted in zip(*results, strict=True):
+        allowed = max(2 * (other - wanted).abs().max().item(), 3 * ROUNDING[dtype] * wanted.abs().max().item())
+        assert (found.double() - wanted).abs().max().item() <= allowed

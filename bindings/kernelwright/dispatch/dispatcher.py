@@ -37,8 +37,9 @@ class Dispatcher(AttentionMethods):
     :param libraries: one library or several, loaded ones or paths.
     :param device: a :class:`Device` or its name.
     :param selection: ``"analytic"`` (lowest predicted time), ``"first_fit"`` (highest priority, then name), the name
-        or identity of one kernel, or a function that maps a problem and its candidates (a sequence of
-        :class:`KernelEntry`) to one score each; the lowest score wins; or a :class:`Heuristic`, a learned model.
+        or identity of one kernel (plans of several stages then have the fastest predicted kernels in the others), or a
+        function that maps a problem and its candidates (a sequence of :class:`KernelEntry`) to one score each; the
+        lowest score wins; or a :class:`Heuristic`, a learned model.
     :raises ArchMismatchError: for a library of another kind or architecture than the device.
     :raises LibraryLoadError: for a library that the native dispatcher refuses.
     :raises LibraryNotFoundError: if ``libraries`` is empty.
@@ -165,10 +166,11 @@ class Dispatcher(AttentionMethods):
         :param split_k: number of slices of k; 0 lets the dispatcher choose.
         :param stream: a ``cudaStream_t`` or ``hipStream_t`` as an integer. Results and workspaces are allocated, C is
             copied and the kernel is launched on it, and the caller makes the operands ready on it. By default it is
-            the current stream of the operands' array libraries, which must have the same one. A CUDA graph must not
-            capture this call, whose workspace is memory that plans share: bind a plan for that.
+            the current stream of the operands' array libraries, which must have the same one. In the capture of a
+            CUDA graph the workspace is the graph's own, which torch gives; for other arrays bind a plan for that.
         :returns: ``out``.
-        :raises ArrayError: for arrays that do not fit together or cannot be addressed.
+        :raises ArrayError: for arrays that do not fit together or cannot be addressed, and for a capture that needs a
+            workspace where they are not torch's.
         :raises ProblemError: for an unknown ``d_op``, ``activation`` or ``split_k``.
         :raises NoKernelError: if no kernel serves the problem.
         :raises LaunchError: if the kernel or its runtime fails.

@@ -5,6 +5,7 @@ Importing it imports torch and registers the operators in torch's namespace ``ke
 
 from kernelwright.torch.dispatchers import DispatcherNotFoundError, forget, use
 from kernelwright.torch.operators.attention import scaled_dot_product_attention
+from kernelwright.torch.operators.attention_varlen import varlen_attn
 from kernelwright.torch.operators.convolution import conv2d, conv3d
 from kernelwright.torch.operators.gemm import gemm, linear
 
@@ -17,4 +18,5 @@ __all__ = [
     "linear",
     "scaled_dot_product_attention",
     "use",
+    "varlen_attn",
 ]

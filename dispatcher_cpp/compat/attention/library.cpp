@@ -44,14 +44,26 @@ kw_status fill(FmhaState* state, const char* kernels, const char* arch) {
 }
 
 // The plan of a call on the device of the calling thread.
-kw_status plan(FmhaState* state, const fmha_dispatcher_args* args, Target* target, FmhaCall* call, Planned* planned) {
+kw_status plan(FmhaState* state, const fmha_dispatcher_args* args, const FmhaForm& form, Target* target, FmhaCall* call,
+               Planned* planned) {
   if (state == nullptr) return KW_INVALID_ARGUMENT;
-  if (kw_status status = fmha_call(args, call)) return status;
+  if (kw_status status = fmha_call(args, form, call)) return status;
   if (kw_status status = state->here(target)) return status;
   return planned->make(*target, call->problem());
 }
 
 }  // namespace
+
+int kernelwright::fmha_run(const fmha_dispatcher_args* given, const FmhaForm& form, float* time_ms) {
+  const FmhaReading reading;
+  FmhaState* state = reading.state();
+  Target target{};
+  FmhaCall call;
+  Planned planned;
+  if (kw_status status = plan(state, given, form, &target, &call, &planned)) return code(status);
+  const kw_status status = fmha_launch(*state, target, planned, &call, time_ms);
+  return status == KW_OK ? FMHA_DISPATCHER_OK : FMHA_DISPATCHER_ERROR;
+}
 
 const char* fmha_dispatcher_version(void) { return "1.0.0"; }
 
@@ -84,7 +96,7 @@ int fmha_dispatcher_select_kernel(const fmha_dispatcher_args* args, char* name, 
   Target target{};
   FmhaCall call;
   Planned planned;
-  kw_status status = plan(reading.state(), args, &target, &call, &planned);
+  kw_status status = plan(reading.state(), args, {}, &target, &call, &planned);
   if (status == KW_OK) status = planned.write_name(name, bytes);
   return code(status);
 }
@@ -94,16 +106,7 @@ int fmha_dispatcher_is_supported(const fmha_dispatcher_args* args) {
   Target target{};
   FmhaCall call;
   Planned planned;
-  return plan(reading.state(), args, &target, &call, &planned) == KW_OK;
+  return plan(reading.state(), args, {}, &target, &call, &planned) == KW_OK;
 }
 
-int fmha_dispatcher_run(const fmha_dispatcher_args* args, float* time_ms) {
-  const FmhaReading reading;
-  FmhaState* state = reading.state();
-  Target target{};
-  FmhaCall call;
-  Planned planned;
-  if (kw_status status = plan(state, args, &target, &call, &planned)) return code(status);
-  const kw_status status = fmha_launch(*state, target, planned, &call, time_ms);
-  return status == KW_OK ? FMHA_DISPATCHER_OK : FMHA_DISPATCHER_ERROR;
-}
+int fmha_dispatcher_run(const fmha_dispatcher_args* args, float* time_ms) { return fmha_run(args, {}, time_ms); }

@@ -44,9 +44,9 @@ int64_t times(int64_t left, int64_t right) {
 }
 
 // Of a tensor without gaps.
-kw_attention_strides dense(const Args& a, int64_t heads, int64_t rows, int64_t hdim, bool group) {
+kw_attention_strides dense(bool heads_first, int64_t heads, int64_t rows, int64_t hdim, bool group) {
   const int64_t request = group ? 0 : times(times(heads, rows), hdim);
-  if (a.i_perm != 0) return {request, times(rows, hdim), hdim};
+  if (heads_first) return {request, times(rows, hdim), hdim};
   return {request, hdim, times(heads, hdim)};
 }
 
@@ -87,27 +87,32 @@ void sizes(const Args& a, uint32_t dtype, kw_attention_problem* p) {
   p->num_splits = backward ? 1 : a.num_splits > 0 ? static_cast<uint32_t>(a.num_splits) : 0;
 }
 
-void scores(const Args& a, uint32_t dtype, kw_attention_problem* p) {
+void scores(const Args& a, const FmhaForm& form, uint32_t dtype, kw_attention_problem* p) {
   const bool backward = a.operation == FMHA_BACKWARD;
   p->mask = static_cast<uint32_t>(a.mask_type), p->bias = static_cast<uint32_t>(a.bias_type);
   p->window_left = a.window_size_left, p->window_right = a.window_size_right;
   p->dtype_bias = a.bias_type == FMHA_BIAS_ELEMENTWISE ? dtype : 0;
   p->lse = !backward && a.lse != nullptr ? 1 : 0;
   p->sink = !backward && a.sinks != nullptr ? 1 : 0;
-  p->scale = a.scale != 0 ? static_cast<double>(a.scale) : 1 / sqrt(static_cast<double>(a.hdim_q));
+  const bool given = a.scale != 0 || form.scale_may_be_zero;
+  p->scale = given ? static_cast<double>(a.scale) : 1 / sqrt(static_cast<double>(a.hdim_q));
   p->soft_cap = static_cast<double>(a.logits_soft_cap);
   p->dropout_p = static_cast<double>(a.p_drop), p->dropout = a.p_drop != 0 ? 1 : 0;
   p->dbias = backward && a.dbias != nullptr ? 1 : 0;
   p->deterministic = backward && a.is_deterministic != 0 ? 1 : 0;
 }
 
-void strides(const Args& a, kw_attention_problem* p) {
-  const bool group = p->group != 0, paged = p->page_table != KW_PAGES_NONE;
+void strides(const Args& a, const FmhaForm& form, kw_attention_problem* p) {
+  const bool group = p->group != 0, paged = p->page_table != KW_PAGES_NONE, heads_first = a.i_perm != 0;
+  const bool keys_heads_first = paged ? heads_first || form.pages_heads_first : heads_first;
   const int64_t rows = group ? p->total_q : p->max_seqlen_q;
   const int64_t keys = paged ? p->page_size : group ? p->total_k : p->max_seqlen_k;
-  p->q = dense(a, p->heads_q, rows, p->hdim_q, group), p->o = dense(a, p->heads_q, rows, p->hdim_v, group);
-  p->k = dense(a, p->heads_kv, keys, p->hdim_q, group && !paged);
-  p->v = dense(a, p->heads_kv, keys, p->hdim_v, group && !paged);
+  p->q = dense(heads_first, p->heads_q, rows, p->hdim_q, group);
+  p->o = dense(heads_first, p->heads_q, rows, p->hdim_v, group);
+  p->k = dense(keys_heads_first, p->heads_kv, keys, p->hdim_q, group && !paged);
+  p->v = dense(keys_heads_first, p->heads_kv, keys, p->hdim_v, group && !paged);
+  p->page_layout = paged ? form.page_layout : static_cast<uint32_t>(KW_PAGE_LINEAR);
+  if (p->page_layout == KW_PAGE_VECTORIZED) p->k.row = p->v.row = 0;
   const kw_attention_strides square = {group ? 0 : times(times(p->heads_q, rows), p->max_seqlen_k),
                                        times(rows, p->max_seqlen_k), p->max_seqlen_k};
   if (p->bias == KW_BIAS_ELEMENTWISE) p->bias_strides = square;
@@ -166,9 +171,13 @@ void append(const Args& a, uint32_t dtype, FmhaCall* call) {
   p.capacity = p.page_table != KW_PAGES_NONE ? p.page_size * p.page_table_stride : a.cache_capacity;
   p.rotary_dim = a.rotary_dim, p.rotary_places = a.rotary_places;
   const int64_t rows = p.page_table != KW_PAGES_NONE ? p.page_size : p.capacity;
-  if (queries) p.q = p.q_out = dense(a, p.heads_q, p.seqlen_q, p.hdim_q, false);
-  p.k = dense(a, p.heads_kv, p.seqlen_new, p.hdim_q, false), p.v = dense(a, p.heads_kv, p.seqlen_new, p.hdim_v, false);
-  p.k_cache = dense(a, p.heads_kv, rows, p.hdim_q, false), p.v_cache = dense(a, p.heads_kv, rows, p.hdim_v, false);
+  const bool heads_first = a.i_perm != 0;
+  const auto strides = [&](int64_t heads, int64_t count, int64_t hdim) {
+    return dense(heads_first, heads, count, hdim, false);
+  };
+  if (queries) p.q = p.q_out = strides(p.heads_q, p.seqlen_q, p.hdim_q);
+  p.k = strides(p.heads_kv, p.seqlen_new, p.hdim_q), p.v = strides(p.heads_kv, p.seqlen_new, p.hdim_v);
+  p.k_cache = strides(p.heads_kv, rows, p.hdim_q), p.v_cache = strides(p.heads_kv, rows, p.hdim_v);
   const Filling to = {call, kw_dtype_bytes(dtype)};
   const int64_t item = to.item, fresh = p.batch * p.heads_kv * p.seqlen_new;
   const int64_t held = (p.page_table != KW_PAGES_NONE ? p.pages : p.batch) * p.heads_kv * rows;
@@ -190,7 +199,7 @@ void append(const Args& a, uint32_t dtype, FmhaCall* call) {
 
 }  // namespace
 
-kw_status fmha_call(const fmha_dispatcher_args* given, FmhaCall* call) {
+kw_status fmha_call(const fmha_dispatcher_args* given, const FmhaForm& form, FmhaCall* call) {
   uint32_t dtype = 0;
   if (kw_status status = check(given)) return status;
   if (kw_status status = read_dtype(given->data_type, &dtype)) return status;
@@ -206,8 +215,8 @@ kw_status fmha_call(const fmha_dispatcher_args* given, FmhaCall* call) {
   }
   kw_attention_problem* p = &call->attention;
   sizes(*given, dtype, p);
-  scores(*given, dtype, p);
-  strides(*given, p);
+  scores(*given, form, dtype, p);
+  strides(*given, form, p);
   if (kw_status status = kw_problem_validate(&p->base)) return status;  // then no size below overflows
   call->attention_args.seed = given->drop_seed, call->attention_args.offset = given->drop_offset;
   operands(*given, *p, {call, kw_dtype_bytes(dtype)});

@@ -43,7 +43,7 @@ class Placed {
       if (!one.written) continue;
       if (kw_status status = memory_.copy_out(one.host, addresses_[i], one.bytes)) return status;
     }
-    return KW_OK;
+    return memory_.finish();  // copies within a device may still be under way
   }
 
  private:

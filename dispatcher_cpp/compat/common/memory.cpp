@@ -11,7 +11,7 @@ namespace kernelwright {
 namespace {
 
 constexpr size_t kAlignment = 256;
-constexpr int kHipToDevice = 1, kHipToHost = 2;  // hipMemcpyKind
+constexpr int kHipDefault = 4;  // hipMemcpyKind: the addresses say where memory is
 
 uint64_t address(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
 
@@ -71,8 +71,7 @@ kw_status Memory::open_cuda() {
       !resolve("cuDevicePrimaryCtxRetain", &retain_) || !resolve("cuCtxGetCurrent", &get_context_) ||
       !resolve("cuCtxGetDevice", &get_context_device_) || !resolve("cuCtxSetCurrent", &set_context_) ||
       !resolve("cuMemAlloc_v2", &allocate_cuda_) || !resolve("cuMemFree_v2", &release_cuda_) ||
-      !resolve("cuMemcpyHtoD_v2", &copy_in_cuda_) || !resolve("cuMemcpyDtoH_v2", &copy_out_cuda_) ||
-      !resolve("cuCtxSynchronize", &finish_)) {
+      !resolve("cuMemcpy", &copy_cuda_) || !resolve("cuCtxSynchronize", &finish_)) {
     return fail(KW_RUNTIME_MISSING, "the CUDA driver lacks a function: %s", dlerror());
   }
   if (kw_status status = check("cuInit", init(0))) return status;
@@ -156,16 +155,16 @@ void Memory::release(void* pointer) const {
   }
 }
 
-kw_status Memory::copy_in(void* device, const void* host, size_t bytes) const {
+kw_status Memory::copy_in(void* device, const void* given, size_t bytes) const {
   if (bytes == 0) return KW_OK;
-  if (copy_hip_ != nullptr) return check("hipMemcpy to the device", copy_hip_(device, host, bytes, kHipToDevice));
-  return check("cuMemcpyHtoD", copy_in_cuda_(address(device), host, bytes));
+  if (copy_hip_ != nullptr) return check("hipMemcpy to the device", copy_hip_(device, given, bytes, kHipDefault));
+  return check("cuMemcpy to the device", copy_cuda_(address(device), address(given), bytes));
 }
 
-kw_status Memory::copy_out(void* host, const void* device, size_t bytes) const {
+kw_status Memory::copy_out(void* given, const void* device, size_t bytes) const {
   if (bytes == 0) return KW_OK;
-  if (copy_hip_ != nullptr) return check("hipMemcpy to the host", copy_hip_(host, device, bytes, kHipToHost));
-  return check("cuMemcpyDtoH", copy_out_cuda_(host, address(device), bytes));
+  if (copy_hip_ != nullptr) return check("hipMemcpy of results", copy_hip_(given, device, bytes, kHipDefault));
+  return check("cuMemcpy of results", copy_cuda_(address(given), address(device), bytes));
 }
 
 kw_status Memory::finish() const { return finish_ == nullptr ? KW_OK : check("waiting for the device", finish_()); }

@@ -287,6 +287,8 @@ typedef struct kw_attention_traits {
   uint32_t few_blocks;                /* 1 = kept for problems whose larger tiles would leave compute units idle */
   uint32_t selection_rank;            /* among kernels of equal estimates, lower ones first */
   uint32_t packs_heads;               /* 1 = a tile's rows are the queries of all heads that share one of K and V */
+  uint32_t work_percent;              /* gradients: time of their products, in percent of one pass over the scores at
+                                       * the architecture's rate; 0 counts as 100 */
 } kw_attention_traits;
 
 #ifdef __cplusplus

@@ -72,7 +72,7 @@ typedef struct kw_candidate {
 typedef enum kw_provider {
   KW_SELECT_ANALYTIC = 0,  /* lowest predicted time (see Operation::estimate); ties like first fit */
   KW_SELECT_FIRST_FIT = 1, /* highest priority, then name, then architecture */
-  KW_SELECT_EXPLICIT = 2,  /* one kernel by name, "arch/name" or identity */
+  KW_SELECT_EXPLICIT = 2,  /* one kernel by name, "arch/name" or identity; other stages of its plans are analytic */
   KW_SELECT_CALLBACK = 3   /* lowest score of a caller's function; ties like first fit */
 } kw_provider;
 

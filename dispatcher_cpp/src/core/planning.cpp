@@ -43,6 +43,33 @@ class Stages {
   const kw_problem* planned_[kMaxStages] = {};
 };
 
+// How kernels of a stage are selected: one that was asked for by name and is of another stage leaves this one to the
+// predicted times.
+kw_status stage_selection(const kw_dispatcher& dispatcher, const Operation& whole, const Operation& stage,
+                          Selection* selection) {
+  *selection = dispatcher.selection;
+  if (whole.stage == nullptr || selection->provider != KW_SELECT_EXPLICIT) return KW_OK;
+  KernelEntry* wanted = nullptr;
+  if (kw_status status = dispatcher.registry.find(selection->kernel, &wanted)) return status;
+  if (wanted->kernel->op != stage.op) selection->provider = KW_SELECT_ANALYTIC;
+  return KW_OK;
+}
+
+// KW_NO_KERNEL if a kernel that was asked for by name has no part in the plan.
+kw_status check_asked(const kw_dispatcher& dispatcher, const kw_plan& plan) {
+  if (plan.operation->stage == nullptr || dispatcher.selection.provider != KW_SELECT_EXPLICIT) return KW_OK;
+  KernelEntry* wanted = nullptr;
+  if (kw_status status = dispatcher.registry.find(dispatcher.selection.kernel, &wanted)) return status;
+  for (uint32_t i = 0; i < plan.stage_count; ++i) {
+    if (plan.stages[i].entry == wanted) return KW_OK;
+  }
+  Text text;
+  plan.operation->describe(*plan.problem, &text);
+  const Operation* own = find_operation(wanted->kernel->op);
+  return fail(KW_NO_KERNEL, "kernel %s was asked for, which serves %s problems; %s has no such stage",
+              wanted->kernel->name, own == nullptr ? "unknown" : own->name, text.c_str());
+}
+
 // Under the lock.
 kw_status plan_stages(const kw_dispatcher& dispatcher, kw_plan* plan) {
   Stages stages(*plan->operation, *plan->problem);
@@ -50,11 +77,16 @@ kw_status plan_stages(const kw_dispatcher& dispatcher, kw_plan* plan) {
     const Operation* operation = nullptr;
     AnyProblem posed;
     if (kw_status status = stages.next(&operation, &posed)) return status;
-    if (operation == nullptr) return complete_plan(plan);
+    if (operation == nullptr) {
+      const kw_status asked = check_asked(dispatcher, *plan);
+      return asked != KW_OK ? asked : complete_plan(plan);
+    }
     AnyProblem chosen = posed;
     Selected selected;
+    Selection selection;
     Text reason;
-    const Question question = {dispatcher.registry, dispatcher.device, dispatcher.selection, *operation, posed.base()};
+    if (kw_status status = stage_selection(dispatcher, *plan->operation, *operation, &selection)) return status;
+    const Question question = {dispatcher.registry, dispatcher.device, selection, *operation, posed.base()};
     if (kw_status status = select_kernel(question, &chosen.base(), &selected, &reason)) return status;
     if (kw_status status = add_stage(plan, *operation, chosen.base(), selected.entry, reason.c_str())) return status;
     stages.planned(plan->stages[plan->stage_count - 1].problem);
@@ -240,7 +272,9 @@ kw_status explain(const kw_dispatcher& dispatcher, const Operation& whole, const
       operation->to_json(posed.base(), text);
       text->add(',');
     }
-    const Question question = {dispatcher.registry, dispatcher.device, dispatcher.selection, *operation, posed.base()};
+    Selection selection;
+    if (kw_status status = stage_selection(dispatcher, whole, *operation, &selection)) return status;
+    const Question question = {dispatcher.registry, dispatcher.device, selection, *operation, posed.base()};
     if (kw_status status = explain_stage(question, &chosen[i].base(), &found, text)) return status;
     if (whole.stage != nullptr) text->add('}');
     stages.planned(&chosen[i].base());

@@ -58,7 +58,7 @@ bool serves(const Question& question, char* reason, Ranked* ranked) {
   const Operation& operation = question.operation;
   if (kernel.op != operation.op) {
     const Operation* other = find_operation(kernel.op);
-    snprintf(reason, kReasonBytes, "the problem is a %s, the kernel serves %s problems only", operation.name,
+    snprintf(reason, kReasonBytes, "the problem's operation is %s, this kernel's is %s", operation.name,
              other == nullptr ? "unknown" : other->name);
     return false;
   }

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-import runpy
-import sys
 from pathlib import Path
 
 import pytest
 
+import example_programs
+
 HERE = Path(__file__).parent
 KERNELS = os.environ.get("KERNELWRIGHT_FMHA_KERNELS", str(HERE.parent / "kernels"))
+GEMM_KERNELS = os.environ.get("KERNELWRIGHT_KERNELS", str(HERE.parents[1] / "gemm/kernels"))
 # Example → what its output must have.
 EXAMPLES = {
     "basic": "heads before rows: as NumPy",
@@ -22,28 +23,28 @@ EXAMPLES = {
 }
 
 
-def run(name: str, *arguments: str) -> int:
-    """As a program: its exit status."""
-    old, old_path = sys.argv, sys.path
-    sys.path = [str(HERE), *sys.path]  # as the interpreter does for a program
-    sys.argv = [name, "--library", KERNELS, *arguments]
-    try:
-        runpy.run_path(str(HERE / f"{name}.py"), run_name="__main__")
-    except SystemExit as end:
-        return int(end.code or 0)
-    finally:
-        sys.argv, sys.path = old, old_path
-    return 0
+def run(name: str) -> int:
+    """With the library of kernels: the exit status."""
+    return example_programs.run(HERE / f"{name}.py", "--library", KERNELS)
 
 
 def test_every_example_is_run() -> None:
-    modules = {path.stem for path in HERE.glob("*.py") if not path.name.endswith("_test.py")}
-    assert set(EXAMPLES) == modules - {"common"}
+    assert set(EXAMPLES) == example_programs.modules(HERE) - {"common"}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    if name.startswith("torch_"):
-        pytest.importorskip("torch", reason="torch is not installed: tests/pytorch/run runs this example")
+def test_example(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    example_programs.prepare(name, monkeypatch, tmp_path)
     assert run(name) == 0
     assert EXAMPLES[name] in capsys.readouterr().out
+
+
+def test_a_network_whose_linear_layers_are_kernels_too(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    example_programs.prepare("torch_training", monkeypatch, tmp_path)
+    program = HERE / "torch_training.py"
+    assert example_programs.run(program, "--library", KERNELS, "--linear", GEMM_KERNELS) == 0
+    assert "415744 weights, 5 steps" in capsys.readouterr().out

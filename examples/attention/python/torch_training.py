@@ -1,11 +1,13 @@
-"""Training steps of a small GPT whose attention is kernels: torch_training.py [--library DIR] [--device cuda:0].
+"""Training steps of a GPT on kernels: torch_training.py [--library DIR] [--linear DIR] [--size gpt2] [--device cuda:0].
 
-The same network with torch's own attention, from the same start, must compute and learn the same.
+Attention is kernels, and with --linear so are the linear layers. The same network by torch alone, from the same random
+weights, must score and learn the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch  # pants: no-infer-dep
@@ -14,77 +16,149 @@ from torch import nn  # pants: no-infer-dep
 from torch.nn import functional  # pants: no-infer-dep
 
 import kernelwright.torch  # pants: no-infer-dep
-from kernelwright.dispatch import Dispatcher
+from kernelwright.dispatch import Dispatcher, KernelLibrary
 
-STEPS, LAYERS, WIDTH, HEADS, TOKENS, VOCABULARY = 5, 2, 128, 4, 48, 100
-Attend = Callable[..., Any]
+
+@dataclass(frozen=True)
+class Size:
+    """Of a network, and of what it is trained on; ``places`` is the longest text that it takes."""
+
+    layers: int
+    width: int
+    heads: int
+    places: int
+    vocabulary: int
+    batch: int
+    tokens: int
+    steps: int
+
+
+SIZES = {
+    "small": Size(layers=2, width=128, heads=4, places=48, vocabulary=100, batch=4, tokens=48, steps=5),
+    "gpt2": Size(layers=12, width=768, heads=12, places=1024, vocabulary=50257, batch=1, tokens=256, steps=1),
+}
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Functions:
+    """What computes a network's attention and linear layers."""
+
+    attend: Function
+    linear: Function
 
 
 class Block(nn.Module):  # type: ignore[misc]
     """Attention and a network of two layers, each behind a norm and with a residual, as in GPT-2."""
 
-    def __init__(self, attend: Attend) -> None:
+    def __init__(self, size: Size, by: Functions) -> None:
         super().__init__()
-        self.attend = attend
-        self.norms = nn.ModuleList([nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)])
-        self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
-        self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+        width = size.width
+        self.by, self.heads = by, size.heads
+        self.norms = nn.ModuleList([nn.LayerNorm(width), nn.LayerNorm(width)])
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def apply_layer(self, layer: nn.Linear, x: Any) -> Any:
+        """A linear layer by the function in use."""
+        return self.by.linear(x, layer.weight, layer.bias)
 
     def forward(self, x: Any) -> Any:
         """x (batch, tokens, width)."""
-        batch, tokens, _ = x.shape
-        parts = self.qkv(self.norms[0](x)).view(batch, tokens, 3, HEADS, WIDTH // HEADS)
+        batch, tokens, width = x.shape
+        parts = self.apply_layer(self.qkv, self.norms[0](x)).view(batch, tokens, 3, self.heads, width // self.heads)
         q, k, v = parts.permute(2, 0, 3, 1, 4)  # views: kernels take strides as they are
-        seen = self.attend(q, k, v, is_causal=True).transpose(1, 2).reshape(x.shape)
-        x = x + self.out(seen)
-        return x + self.down(functional.gelu(self.up(self.norms[1](x))))
+        seen = self.by.attend(q, k, v, is_causal=True).transpose(1, 2).reshape(x.shape)
+        x = x + self.apply_layer(self.out, seen)
+        inner = functional.gelu(self.apply_layer(self.up, self.norms[1](x)), approximate="tanh")
+        return x + self.apply_layer(self.down, inner)
 
 
 class Gpt(nn.Module):  # type: ignore[misc]
-    """Scores of the next token."""
+    """Scores of the next token. Random weights as GPT-2 starts with."""
 
-    def __init__(self, attend: Attend) -> None:
+    def __init__(self, size: Size, by: Functions) -> None:
         super().__init__()
-        self.tokens, self.places = nn.Embedding(VOCABULARY, WIDTH), nn.Embedding(TOKENS, WIDTH)
-        self.blocks = nn.Sequential(*[Block(attend) for _ in range(LAYERS)])
-        self.norm = nn.LayerNorm(WIDTH)
+        self.by = by
+        self.tokens, self.places = nn.Embedding(size.vocabulary, size.width), nn.Embedding(size.places, size.width)
+        self.blocks = nn.Sequential(*[Block(size, by) for _ in range(size.layers)])
+        self.norm = nn.LayerNorm(size.width)
+        for name, parameter in self.named_parameters():
+            if parameter.dim() > 1:
+                deviation = 0.02 / (2 * size.layers) ** 0.5 if name.endswith(("out.weight", "down.weight")) else 0.02
+                nn.init.normal_(parameter, std=deviation)
+            elif name.endswith("bias"):
+                nn.init.zeros_(parameter)
 
     def forward(self, text: Any) -> Any:
         """text (batch, tokens)."""
         x = self.tokens(text) + self.places.weight[: text.shape[1]]
-        return self.norm(self.blocks(x)) @ self.tokens.weight.t()
+        return self.by.linear(self.norm(self.blocks(x)), self.tokens.weight)
 
 
-def losses(attend: Attend, text: Any, where: str) -> list[float]:
-    """Of every training step."""
+@dataclass(frozen=True)
+class Trained:
+    """The scores before training, the loss of every step, and gradients and weights after the last one."""
+
+    scores: Any
+    losses: list[float]
+    gradients: list[Any]
+    weights: list[Any]
+
+
+def trained(size: Size, by: Functions, text: Any) -> Trained:
+    """Train on the text from the same start each time."""
     torch.manual_seed(0)
-    model = Gpt(attend).to(where)
+    model = Gpt(size, by).to(text.device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    found = []
-    for _ in range(STEPS):
+    first, losses = None, []
+    for _ in range(size.steps):
         scores = model(text[:, :-1])
-        loss = functional.cross_entropy(scores.reshape(-1, VOCABULARY), text[:, 1:].reshape(-1))
+        first = scores.detach() if first is None else first
+        loss = functional.cross_entropy(scores.reshape(-1, size.vocabulary), text[:, 1:].reshape(-1))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        found.append(float(loss.detach()))
-    return found
+        losses.append(float(loss.detach()))
+    parameters = [parameter.detach() for parameter in model.parameters()]
+    return Trained(first, losses, [one.grad for one in model.parameters()], parameters)
+
+
+def difference(mine: Any, theirs: Any) -> float:
+    """The largest one, relative to the largest element."""
+    return float((mine - theirs).abs().max() / theirs.abs().max())
+
+
+def linear_by_kernels(x: Any, weight: Any, bias: Any = None) -> Any:
+    """The product is a kernel's; the shipped ones add a bias only below an activation."""
+    product = kernelwright.torch.linear(x, weight)
+    return product if bias is None else product + bias
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Train both networks and compare their losses."""
+    """Train both networks and compare what they compute and learn."""
     parser = example_parser(__doc__)
+    parser.add_argument("--linear", help="folder of a library of GEMM kernels, which compute the linear layers")
+    parser.add_argument("--size", choices=SIZES, default="small", help="gpt2 has 124 million weights")
     parser.add_argument("--device", default="cpu", help="cpu, cuda:N, or hip:N, which torch calls cuda:N too")
     options = parser.parse_args(arguments)
-    kernelwright.torch.use(Dispatcher(open_library(options, options.device), device=options.device))
-    where = options.device.replace("hip", "cuda")
+    libraries = [open_library(options, options.device)]
+    if options.linear:
+        libraries.append(KernelLibrary.load_for(options.device, options.linear))
+    kernelwright.torch.use(Dispatcher(libraries, device=options.device))
+    size = SIZES[options.size]
     torch.manual_seed(1)
-    text = torch.randint(VOCABULARY, (4, TOKENS + 1), device=where)
-    mine = losses(kernelwright.torch.scaled_dot_product_attention, text, where)
-    theirs = losses(functional.scaled_dot_product_attention, text, where)
-    torch.testing.assert_close(torch.tensor(mine), torch.tensor(theirs), rtol=1e-4, atol=0)
-    assert mine[-1] < mine[0]
-    print(f"{STEPS} steps, loss {mine[0]:.4f} to {mine[-1]:.4f}, as torch alone")
+    text = torch.randint(size.vocabulary, (size.batch, size.tokens + 1), device=options.device.replace("hip", "cuda"))
+    linear = linear_by_kernels if options.linear else functional.linear
+    mine = trained(size, Functions(kernelwright.torch.scaled_dot_product_attention, linear), text)
+    theirs = trained(size, Functions(functional.scaled_dot_product_attention, functional.linear), text)
+    assert difference(mine.scores, theirs.scores) < 1e-4
+    torch.testing.assert_close(torch.tensor(mine.losses), torch.tensor(theirs.losses), rtol=1e-4, atol=0)
+    for found, wanted in zip(mine.gradients, theirs.gradients, strict=True):
+        assert difference(found, wanted) < 1e-3
+    assert mine.losses[-1] < mine.losses[0] or size.steps == 1
+    count = sum(one.numel() for one in mine.weights)
+    print(f"{count} weights, {size.steps} steps, loss {mine.losses[0]:.4f} to {mine.losses[-1]:.4f}, as torch alone")
 
 
 if __name__ == "__main__":

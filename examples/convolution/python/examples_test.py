@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import runpy
-import sys
 from pathlib import Path
 
 import pytest
+
+import example_programs
 
 HERE = Path(__file__).parent
 KERNELS = os.environ.get("KERNELWRIGHT_CONV_KERNELS", str(HERE.parent / "kernels"))
@@ -26,34 +26,20 @@ EXAMPLES: dict[str, tuple[list[str], str]] = {
 
 
 def run(name: str, *arguments: str) -> int:
-    """As a program: its exit status."""
-    old, old_path = sys.argv, sys.path
-    sys.path = [str(HERE), *sys.path]  # as the interpreter does for a program
-    sys.argv = [name, *arguments] if name == "jit" else [name, "--library", KERNELS, *arguments]
-    try:
-        runpy.run_path(str(HERE / f"{name}.py"), run_name="__main__")
-    except SystemExit as end:
-        return int(end.code or 0)
-    finally:
-        sys.argv, sys.path = old, old_path
-    return 0
+    """With the library of kernels, unless the example compiles its own: the exit status."""
+    library = [] if name == "jit" else ["--library", KERNELS]
+    return example_programs.run(HERE / f"{name}.py", *library, *arguments)
 
 
 def test_every_example_is_run() -> None:
-    modules = {path.stem for path in HERE.glob("*.py") if not path.name.endswith("_test.py")}
-    assert set(EXAMPLES) == modules - {"shared"}
+    assert set(EXAMPLES) == example_programs.modules(HERE) - {"shared"}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_example(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    if name.startswith("torch_"):
-        pytest.importorskip("torch", reason="torch is not installed: tests/pytorch/run runs this example")
-    if name == "jit":
-        if "KERNELWRIGHT_TREES" not in os.environ:
-            pytest.skip("no compilers: KERNELWRIGHT_TREES is not set")
-        monkeypatch.setenv("KERNELWRIGHT_CACHE", str(tmp_path))
+    example_programs.prepare(name, monkeypatch, tmp_path)
     arguments, expected = EXAMPLES[name]
     assert run(name, *arguments) == 0
     assert expected in capsys.readouterr().out

@@ -6,7 +6,7 @@ from typing import Iterable, Type
 
 from kernelwright.pants import damaged_store, performance
 from kernelwright.pants.engine import exit_codes
-from kernelwright.pants.goals import check_library, check_set, package_library, package_wheel
+from kernelwright.pants.goals import bench, bench_engine, check_library, check_set, package_library, package_wheel
 from kernelwright.pants.goals import kernels as kernels_goal
 from kernelwright.pants.operations.attention import FmhaKernelTarget
 from kernelwright.pants.operations.convolution import ConvKernelTarget
@@ -61,6 +61,8 @@ def rules() -> Iterable[object]:
     exit_codes.install()
     return [
         *actions.rules(),
+        *bench.rules(),
+        *bench_engine.rules(),
         *check_library.rules(),
         *check_set.rules(),
         *codegen.rules(),

@@ -44,6 +44,7 @@ def test_causal_gradients_in_a_fixed_order() -> None:
 
 DROPOUT: dict[str, Any] = {**BF16, "dropout": True, "store_randval": True}
 WHOLE: dict[str, Any] = {"pad": [True, True, False, False], "hdim_q_alignment": 0, "hdim_v_alignment": 0}
+TRLOAD: dict[str, Any] = {"dtype": "bf16", "trload": True, "hdim_q_alignment": 8, "hdim_v_alignment": 8}
 EVERY: tuple[tuple[str, dict[str, Any], Problem], ...] = (
     ("gfx942", BF16, Problem((70,), (130,))),
     ("gfx942", {**BF16, **WHOLE, "mask": "generic"}, Problem((70,), (130,), window=TOP_LEFT)),
@@ -58,6 +59,14 @@ EVERY: tuple[tuple[str, dict[str, Any], Problem], ...] = (
     ("gfx90a", CAUSAL, GQA),
     ("gfx950", CAUSAL, GQA),
     ("gfx1201", CAUSAL, GQA),
+    ("gfx1201", {"dtype": "bf16", "hdim": 128, "mask": "generic"}, Problem((20,), (70,), window=TOP_LEFT)),
+    (
+        "gfx950",
+        {**TRLOAD, **CAUSAL, "max_seq_len_q": 0, "bwd_tile": [32, 128, 64, 32, 64, 32, 32, 64, 64]},
+        GQA,
+    ),
+    ("gfx950", {**TRLOAD, "hdim": 128, "max_seq_len_q": 0}, Problem((40,), (200,))),
+    ("gfx950", {**TRLOAD, "hdim": 128, "max_seq_len_q": 16}, Problem((13,), (200,), heads=4, kv_heads=2)),
 )
 
 

@@ -19,6 +19,10 @@ BF16: dict[str, Any] = {**HALF, "dtype": "bf16", "hdim": 128}
 PAGED: dict[str, Any] = {**BF16, "paged_kv": True}
 SPILLS = {"gfx1201": 40}  # of its 256 registers, with head dimension 128
 DECODE = Cached((1, 1), (200, 1000), page_size=128, splits=3)
+ALONG_KEYS: dict[str, Any] = {
+    **{"family": "fwd_splitkv", "dtype": "fp16", "hdim": 128, "pipeline": "qr_nwarp_sshuffle", "warp_tile": [16] * 6},
+    **{"tile": [16, 128, 32, 128, 32, 128], "wave": [1, 4, 1, 1, 4, 1]},
+}
 SPLITS: tuple[tuple[str, dict[str, Any], Cached], ...] = (
     ("gfx942", HALF, Cached((70, 70), (200, 330), splits=4)),
     ("gfx942", PAGED, DECODE),
@@ -30,6 +34,12 @@ SPLITS: tuple[tuple[str, dict[str, Any], Cached], ...] = (
     ),
     ("gfx942", {**BF16, "bias": "alibi"}, Cached((5,), (300,), splits=2)),
     ("gfx942", {**BF16, "logits_soft_cap": True}, Cached((5,), (300,), splits=2, cap=2.0)),
+    ("gfx942", ALONG_KEYS, DECODE),
+    (
+        "gfx942",
+        {**ALONG_KEYS, "paged_kv": True, "mask": "generic"},
+        Cached((3, 3), (200, 330), page_size=128, splits=4, window=BOTTOM_RIGHT),
+    ),
     ("gfx90a", PAGED, DECODE),
     ("gfx950", PAGED, DECODE),
     ("gfx1201", PAGED, DECODE),
@@ -58,8 +68,10 @@ WHOLE: tuple[tuple[str, dict[str, Any], Cached], ...] = (
     ("gfx942", {**PREFILL, "logits_soft_cap": True}, Cached((20, 9), (130, 9), page_size=4, cap=2.0)),
     ("gfx90a", PREFILL, RAGGED),
     ("gfx950", PREFILL, RAGGED),
-    ("gfx950", PAGES, Cached((150,), (300,), page_size=128, window=BOTTOM_RIGHT)),
-    ("gfx1201", PAGES, Cached((150,), (300,), page_size=128, window=BOTTOM_RIGHT)),
+    *(
+        (arch, PAGES, Cached((150,), (300,), page_size=128, window=BOTTOM_RIGHT))
+        for arch in ("gfx90a", "gfx950", "gfx1201")
+    ),
 )
 
 

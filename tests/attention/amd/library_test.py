@@ -17,9 +17,12 @@ from attention.pages import append, paged, rotated
 from attention.reference import Features, forward
 from attention.runtime.bench import check_backward, check_forward
 from attention.runtime.cases import Case, starts
-from kernelwright.dispatch import AttentionProblem, Dispatcher, NoKernelError
+from kernelwright.dispatch import AttentionProblem, Device, Dispatcher, NoKernelError
 from kernelwright.dispatch.testdata import mocks
 from kernelwright.simulator.run import device
+from kernelwright.tile_engine.measuring.measure import Measurement
+from kernelwright.tile_engine.measuring.settings import Settings
+from kernelwright.tile_engine.registry import measurable
 
 PLAIN = Case((40, 40), (70, 70), hdim=64, hdim_v=64, dtype="fp16")
 
@@ -42,6 +45,18 @@ def dispatcher(name: str = "core") -> Dispatcher:
 def test_forward(case: Case) -> None:
     check_forward(dispatcher(), case)
     assert any(report.counts["matrix"] > 0 for report in device.last_reports())
+
+
+def test_the_tile_engine_counts_the_instructions_of_right_kernels() -> None:
+    dispatcher()  # the native library
+    built, attention = library("gfx942", "core"), measurable("attention")
+    record = {"seqlen_q": 40, "seqlen_k": 70, "nhead_q": 2, "hdim_q": 64, "mask": "bottom_right", "lse": 1}
+    measurement = Measurement(built, Device("sim:gfx942"), attention, Settings())
+    kernels = {kernel.identity: kernel for kernel in built.kernels}
+    reports = list(measurement.run(attention.read(record), list(kernels), lambda kernel: None))
+    right = {kernels[report["kernel"]].spec["family"]: report for report in reports if report["status"] == "ok"}
+    assert "fwd" in right and {report["status"] for report in reports} == {"ok", "refused"}
+    assert right["fwd"]["instructions"]["matrix"] > 0 and right["fwd"]["latency_ms"] is None
 
 
 @pytest.mark.parametrize("splits", [2, 5, 9])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Iterator
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +19,7 @@ from attention.reference import Features, backward, forward
 from attention.runtime.cases import starts
 from kernelwright.dispatch.testdata import mocks
 
-NATIVE = Path(__file__).resolve().parents[3] / "dispatcher_cpp"
 Array = np.ndarray[Any, np.dtype[Any]]
-
-
-@pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The packaged library, or one compiled here."""
-    file = resources.files("kernelwright.dispatch").joinpath("libdispatcher_fmha_lib.so")
-    if file.is_file():
-        return Path(str(file))
-    folders = ("src", "compat/common", "compat/attention")
-    sources = [str(path) for folder in folders for path in sorted((NATIVE / folder).rglob("*.cpp"))]
-    flags = ["-std=c++17", "-O1", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics"]
-    output = tmp_path_factory.mktemp("fmha_lib") / "libdispatcher_fmha_lib.so"
-    return mocks.compile_shared([*mocks.compilers()[1], *flags, *sources, "-ldl", "-lpthread"], output)
 
 
 @pytest.fixture

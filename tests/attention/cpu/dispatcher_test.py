@@ -1,6 +1,6 @@
 """What the dispatcher makes of CPU kernels: rankings, refusals, and further random problems.
 
-KERNELWRIGHT_EVERY=1 runs 300 of them for each direction, dtype and architecture.
+KERNELWRIGHT_EVERY=1 runs 300 of them for each direction, each family of caches, dtype and architecture.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import pytest
 
 from attention.runtime.bench import check_backward, check_forward
 from attention.runtime.cases import random_case
+from attention.runtime.random_caches import FAMILIES
 from kernelwright.dispatch import AttentionProblem, Dispatcher, NoKernelError
 
 Typed = tuple[Dispatcher, str]
@@ -25,6 +26,13 @@ def test_many_problems(typed: Typed, seed: int) -> None:
         pytest.skip("the essential set has these in fp32 and bf16 only, but for some splits")
     check_forward(dispatcher, case)
     check_backward(dispatcher, case, deterministic=True)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("seed", MANY)
+def test_many_caches(typed: Typed, seed: int, family: str) -> None:
+    dispatcher, dtype = typed
+    FAMILIES[family](dispatcher, 2000 + seed, dtype)
 
 
 def test_explanations_rank_all_families_of_a_stage(dispatcher: Dispatcher) -> None:

@@ -25,6 +25,11 @@ EVERY = bool(os.environ.get("KERNELWRIGHT_EVERY"))
 SAMPLED = [("conv_tests", "gfx90a"), ("conv_profiler", "gfx942"), ("conv_full", "gfx950")]
 ALL = [(name, arch) for name in RULE_SETS for arch in ARCHS]
 
+LARGE = (
+    "grouped_conv_bwd_weight_fp16_ndhwgc_3d_mem_cshuffle_intrawave_256x16x64_4x1x1_16x16x32_vec8_1_1_2stage"
+    "_filter1x1_stride1_pad0_explicit_gemm"
+)
+
 
 def kind(kernel: Kernel) -> tuple[str, ...]:
     spec = conv_spec(kernel)
@@ -44,7 +49,17 @@ def sample(kernels: tuple[Kernel, ...], name: str) -> tuple[Kernel, ...]:
 def test_a_sample_of_each_set_compiles(name: str, arch: str, tmp_path: Path) -> None:
     executor = LocalExecutor(read_tree_roots(Path(os.environ["KERNELWRIGHT_TREES"])), tmp_path / "cache")
     (item,) = select("set", name, [arch], load_archs())
-    chosen = sample(item.kernels, name)
+    build(item, sample(item.kernels, name), executor, tmp_path)
+
+
+def test_a_tile_that_takes_more_than_half_of_lds_compiles(tmp_path: Path) -> None:
+    """Bounds that promised two such workgroups on a compute unit failed; so did those of 400 kernels of conv_full."""
+    executor = LocalExecutor(read_tree_roots(Path(os.environ["KERNELWRIGHT_TREES"])), tmp_path / "cache")
+    (item,) = select("set", "conv_profiler", ["gfx942"], load_archs())
+    build(item, tuple(kernel for kernel in item.kernels if kernel.name == LARGE), executor, tmp_path)
+
+
+def build(item: Selection, chosen: tuple[Kernel, ...], executor: LocalExecutor, folder: Path) -> None:
     selection = Selection(item.arch, tuple(sorted(chosen, key=lambda kernel: kernel.name)), {}, {})
-    (manifest,) = build_libraries("sample", [selection], DEFAULT_TOOLCHAINS, executor, tmp_path / "out")
-    assert all(kernel.name in manifest.read_text() for kernel in chosen)
+    (manifest,) = build_libraries("sample", [selection], DEFAULT_TOOLCHAINS, executor, folder / "out")
+    assert chosen and all(kernel.name in manifest.read_text() for kernel in chosen)

@@ -14,7 +14,15 @@ from kernelwright.dispatch import ConvProblem, Dispatcher, NoKernelError
 
 DIRECTIONS = ("forward", "backward_data", "backward_weight")
 DTYPES = ("fp32", "bf16", "fp16")
-GROUPS = {"one": (1, 19, 37), "two": (2, 32, 48), "few": (4, 16, 16), "depthwise": (24, 24, 24), "wide": (3, 99, 96)}
+GROUPS = {
+    "one": (1, 19, 37),
+    "two": (2, 32, 48),
+    "few": (4, 16, 16),
+    "depthwise": (24, 24, 24),
+    "wide": (3, 99, 96),
+    "stem": (1, 3, 48),  # vectors along the channels of dy
+    "heads": (2, 70, 6),  # vectors along the channels that are read
+}
 SIZES: dict[int, Any] = {1: 61, 2: (15, 18), 3: (5, 6, 9)}
 
 
@@ -32,7 +40,7 @@ def test_every_kind_of_groups(dispatcher: Dispatcher, direction: str, dims: int,
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_threads_change_no_bit(dispatcher: Dispatcher, direction: str) -> None:
-    for groups, c, k in ((1, 70, 90), (32, 64, 64), (2, 40, 40)):
+    for groups, c, k in ((1, 70, 90), (32, 64, 64), (2, 40, 40), (1, 3, 64), (1, 64, 4)):
         problem = ConvProblem(direction, 3, c, k, (33, 30), 3, groups, pad_left=1)
         shapes = {"forward": "xwy", "backward_data": "ywx", "backward_weight": "xyw"}[direction]
         of = {"x": problem.x_shape, "w": problem.w_shape, "y": problem.y_shape}
@@ -105,6 +113,7 @@ def test_long_sums_and_many_channels(dispatcher: Dispatcher) -> None:
         ConvProblem("backward_weight", 6, 150, 33, (40, 31), 3),
         ConvProblem("backward_weight", 2, 3, 40, (61, 64), 7, stride=2, pad_left=3),
         ConvProblem("backward_weight", 2, 64, 64, 20000, 3),
+        ConvProblem("backward_weight", 3, 24, 144, (17, 19), 1),
     )
     for number, problem in enumerate(problems):
         check(dispatcher, problem, number, whole=True, repeats=1)

@@ -21,6 +21,7 @@ SPECS: tuple[dict[str, Any], ...] = (
     {"direction": "backward_data", "dtype": "bf16", "scheduler": "pingpong", **_TILE},
     {"direction": "backward_weight", "dtype": "bf16", "scheduler": "pingpong", "two_stage": True, **_TILE},
     {"direction": "forward", "dtype": "bf16", "layout": "nhwgc", "depthwise": True},
+    {"direction": "backward_weight", "dtype": "bf16", "layout": "nhwgc", "depthwise": True},
 )
 
 
@@ -76,6 +77,25 @@ def test_what_a_kernel_cannot_do_is_refused_with_its_reason(
 ) -> None:
     with pytest.raises(NoKernelError, match=reason):
         dispatcher.plan(posed)
+
+
+def test_depthwise_gradients_of_weights_have_a_kernel_of_their_own(dispatcher: Dispatcher) -> None:
+    images = {"n": 32, "c": 96, "k": 96, "groups": 96, "size": (56, 56), "pad_left": 3, "pad_right": 3}
+    served = problem("backward_weight", **images, filter=7)
+    plan = dispatcher.plan(served)
+    assert plan.kernel.spec["depthwise"] and plan.workspace_bytes >= 4 * 96 * 49
+    other = problem("backward_weight", **images, filter=(7, 5))  # the kernel's filters are square
+    assert not dispatcher.plan(other).kernel.spec["depthwise"]
+
+
+def test_images_of_few_channels_are_folded(dispatcher: Dispatcher) -> None:
+    stem = {"n": 8, "c": 3, "k": 64, "size": (224, 224), "filter": 7, "stride": 2, "pad_left": 3, "pad_right": 3}
+    gradients = 8 * 224 * 112 * 7 * 3 * 4  # of each point along W that an output meets, in fp32
+    assert gradients <= dispatcher.plan(problem(**stem)).workspace_bytes < 2 * gradients
+    lines = 8 * 224 * 232 * 4 * 2  # padded, four channels a point
+    plan = dispatcher.plan(problem("backward_weight", **stem, split_k=2))
+    assert 0.9 * lines <= plan.workspace_bytes < 2 * lines
+    assert dispatcher.plan(problem(**{**stem, "dilation": 2})).workspace_bytes < gradients  # points lie apart
 
 
 def test_slices_and_copies_are_in_the_workspace(dispatcher: Dispatcher) -> None:

@@ -5,9 +5,8 @@ Needs the toolchain wheels: KERNELWRIGHT_TREES names a JSON file ``{tree: folder
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
+from hashlib import sha256
 
 from gemm.amd import compiled
 from kernelwright.arch import load
@@ -41,11 +40,14 @@ def compile_kernels(kernels: Sequence[Kernel], together: bool) -> dict[str, list
     actions = [action for road in roads for action in road.actions[: len(STEPS)]]
     files = [file for road in roads for file in road.files]
     joined = batches(ordered, roads, backend, actions, 1) if together else ()
-    with tempfile.TemporaryDirectory() as cache:
-        executor = LocalExecutor(read_tree_roots(compiled.TREES), Path(cache), memory_mb=1 << 20, watcher=Whole())
-        made = executor.run(files, actions, batches=joined)
-        stems = {kernel.name: f"{kernel.arch}/{kernel.name}" for kernel in ordered}
-        return {name: [made[f"{stem}.{step}"].read_bytes() for step in STEPS] for name, stem in stems.items()}
+    cache = compiled.cache_folder()
+    if together:  # a part is stored under the key of its kernel's own command: each composition has its own cache
+        digest = sha256(" ".join(kernel.identity for kernel in ordered).encode()).hexdigest()
+        cache = cache / f"together-{digest[:16]}"
+    executor = LocalExecutor(read_tree_roots(compiled.TREES), cache, memory_mb=1 << 20, watcher=Whole())
+    made = executor.run(files, actions, batches=joined)
+    stems = {kernel.name: f"{kernel.arch}/{kernel.name}" for kernel in ordered}
+    return {name: [made[f"{stem}.{step}"].read_bytes() for step in STEPS] for name, stem in stems.items()}
 
 
 def different(kernels: Sequence[Kernel]) -> list[str]:

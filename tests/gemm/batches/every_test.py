@@ -1,8 +1,10 @@
 """Slow: kernels in batches of up to 8, cut apart, against compiles of each; a batch takes a minute of a processor.
 
-``KERNELWRIGHT_EVERY=1 ./pants test tests/gemm/batches:every`` compares every shipped kernel of each operation and, of
-each set of :data:`SETS`, a sample, on all architectures; ``KERNELWRIGHT_EVERY=gfx942`` those of one. Without the
-variable nothing is compiled.
+``KERNELWRIGHT_EVERY=1 ./pants test tests/gemm/batches:every`` compares every shipped kernel of GEMM and convolution and
+a sample of each set of :data:`SETS`, on all architectures; ``=gfx942`` those of one, ``=shipped`` the shipped ones.
+Without the variable nothing is compiled.
+
+With KERNELWRIGHT_CACHE, a folder, nothing is compiled twice: a suite that was ended goes on where it was.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from kernelwright.codegen.selecting.sets import expand_set
 
 WHAT = os.environ.get("KERNELWRIGHT_EVERY", "")
 AMD = tuple(name for name in names() if load(name).backend == "ck_tile")
-SETS = ("essential", "conv_essential", "bf16_rcr_compute", "fp8_rcr_compute", "fp16_rcr_memory", "conv_profiler")
+SHIPPED = ("essential", "conv_essential")
+SETS = (*SHIPPED, "bf16_rcr_compute", "fp8_rcr_compute", "fp16_rcr_memory", "conv_profiler")
 SAMPLE = 16
 
 
@@ -32,7 +35,8 @@ def sample(name: str, arch: str) -> list[Kernel]:
     return kernels[:: -(-len(kernels) // SAMPLE)]
 
 
-CHOSEN = {(arch, name): sample(name, arch) for arch in AMD if WHAT in ("1", arch) for name in SETS}
+ARCHS = [arch for arch in AMD if WHAT in ("1", "shipped", arch)]
+CHOSEN = {(arch, name): sample(name, arch) for arch in ARCHS for name in (SHIPPED if WHAT == "shipped" else SETS)}
 
 
 @pytest.mark.parametrize(("arch", "name"), [key for key, kernels in CHOSEN.items() if len(kernels) > 1])

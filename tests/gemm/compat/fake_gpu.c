@@ -28,14 +28,19 @@ static void enter(void) {
 }
 static void leave(void) { __atomic_clear(&lock, __ATOMIC_RELEASE); }
 
-/* The block of the current device that holds an address, or -1. */
-static int find(const void* pointer) {
+/* The block that holds an address, or -1. */
+static int block_of(const void* pointer) {
   const char* at = pointer;
   for (int i = 0; i < MOST; ++i) {
-    if (blocks[i].begin && at >= blocks[i].begin && at < blocks[i].begin + blocks[i].bytes)
-      return blocks[i].device == current_device() ? i : -1;
+    if (blocks[i].begin && at >= blocks[i].begin && at < blocks[i].begin + blocks[i].bytes) return i;
   }
   return -1;
+}
+static int any(const void* pointer) { return block_of(pointer) >= 0; }
+/* The same, of the current device. */
+static int find(const void* pointer) {
+  const int block = block_of(pointer);
+  return block >= 0 && blocks[block].device == current_device() ? block : -1;
 }
 
 static void* keep(char* pointer, size_t bytes) {
@@ -71,11 +76,12 @@ static int give(void* pointer) {
   return 0;
 }
 
-static int copy(void* to, const void* from, size_t bytes, const void* there) {
+/* As addresses say: each is in a block of the current device, or in no block of any. */
+static int copy(void* to, const void* from, size_t bytes) {
   enter();
-  const int block = find(there);
+  const int wrong = (find(to) < 0 && any(to)) || (find(from) < 0 && any(from)) || (find(to) < 0 && find(from) < 0);
   leave();
-  if (block < 0) return 1;
+  if (wrong) return 1;
   __atomic_add_fetch(&used[current_device()], 1, __ATOMIC_SEQ_CST);
   memcpy(to, from, bytes);
   __atomic_add_fetch(&copies, 1, __ATOMIC_SEQ_CST);
@@ -96,8 +102,12 @@ EXPORT int hipGetDevice(int* device) { return *device = current, 0; }
 EXPORT int hipSetDevice(int device) { return device == 0 || device == 1 ? (current = device, 0) : 101; }
 EXPORT int hipMalloc(void** pointer, size_t bytes) { return (*pointer = take(bytes)) != NULL ? 0 : 2; }
 EXPORT int hipFree(void* pointer) { return give(pointer); }
+/* 1: to the device, 2: from it, 4: as addresses say */
 EXPORT int hipMemcpy(void* to, const void* from, size_t bytes, int kind) {
-  return kind == 1 ? copy(to, from, bytes, to) : kind == 2 ? copy(to, from, bytes, from) : 21;
+  enter();
+  const int fits = kind == 1 ? find(to) >= 0 : kind == 2 ? find(from) >= 0 : kind == 4;
+  leave();
+  return fits ? copy(to, from, bytes) : 21;
 }
 EXPORT int hipDeviceSynchronize(void) { return 0; }
 
@@ -127,10 +137,7 @@ EXPORT int cuMemAlloc_v2(uint64_t* address, size_t bytes) {
   return pointer != NULL ? 0 : 2;
 }
 EXPORT int cuMemFree_v2(uint64_t address) { return give((void*)(uintptr_t)address); }
-EXPORT int cuMemcpyHtoD_v2(uint64_t to, const void* from, size_t bytes) {
-  return copy((void*)(uintptr_t)to, from, bytes, (void*)(uintptr_t)to);
-}
-EXPORT int cuMemcpyDtoH_v2(void* to, uint64_t from, size_t bytes) {
-  return copy(to, (void*)(uintptr_t)from, bytes, (void*)(uintptr_t)from);
+EXPORT int cuMemcpy(uint64_t to, uint64_t from, size_t bytes) {
+  return copy((void*)(uintptr_t)to, (const void*)(uintptr_t)from, bytes);
 }
 EXPORT int cuCtxSynchronize(void) { return 0; }

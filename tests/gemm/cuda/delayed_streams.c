@@ -142,12 +142,12 @@ kw_status mock_enqueue(const kw_kernel* kernel, const void* plan, const kw_launc
   multiplying what = {.kernel = kernel, .launch = *launch, .now = now};
   memcpy(&what.problem, plan, sizeof what.problem);
   memcpy(&what.args, args, sizeof what.args);
-  int before = 0;
-  const kw_status status = kw_cuda_enter(launch, &before);
+  int pushed = 0;
+  const kw_status status = kw_cuda_enter(launch, &pushed);
   if (status != KW_OK) return status;
   what.microseconds = find((uint64_t)(uintptr_t)launch->stream)->microseconds;
   push((uint64_t)(uintptr_t)launch->stream, run_multiply, &what, sizeof what);
-  return kw_cuda_leave(launch, before, KW_OK);
+  return kw_cuda_leave(pushed, KW_OK);
 }
 
 const char* mock_runtime_error(void) { return kw_backend_last_error(); }

@@ -20,7 +20,7 @@ import pytest
 
 from kernelwright.dispatch import ArrayError, Device, Dispatcher, GemmProblem, KernelLibrary
 from kernelwright.dispatch.arrays import guards
-from kernelwright.dispatch.core import arena
+from kernelwright.dispatch.core import arena, workspace
 from kernelwright.dispatch.testdata import mocks
 from kernelwright.dispatch.testdata.torch_stand_in import FLOAT32, Dtype, Tensor, Torch
 
@@ -197,6 +197,67 @@ def test_bound_plans_have_workspaces_of_their_own(dispatcher: Dispatcher, torch:
     torch.wait()
     for out, expected, _ in checks:
         np.testing.assert_array_equal(out.array, expected)
+
+
+@pytest.fixture
+def captured(torch: DelayedTorch, monkeypatch: pytest.MonkeyPatch) -> ctypes.c_size_t:
+    """The stream whose work goes into a graph; 0: none."""
+    monkeypatch.setattr(workspace, "capture_status", lambda kind: torch.runtime.cuStreamIsCapturing)
+    return ctypes.c_size_t.in_dll(torch.runtime, "fake_captured")
+
+
+@pytest.mark.parametrize("warm", [True, False])
+@pytest.mark.parametrize("bare", [True, False])
+def test_a_graph_has_a_workspace_that_nothing_shares(
+    dispatcher: Dispatcher, torch: DelayedTorch, captured: ctypes.c_size_t, warm: bool, bare: bool
+) -> None:
+    """What is captured runs later: meanwhile plans use, grow and free the memory that they share."""
+    plan, checks = dispatcher.plan(PROBLEM), []
+
+    def gemm(a: Any, b: Any) -> Any:
+        return dispatcher.gemm(a, b) if bare else plan(a, b, out=torch.empty((5, 7), FLOAT32))
+
+    def shared() -> list[int]:
+        return [one.address for one in arena.of_thread()._found.values()]
+
+    torch.stream = THIRD
+    if warm:
+        checks += [multiply(torch, gemm, 0), multiply(torch, gemm, 1)]
+    before = shared()
+    assert len(before) == warm
+    captured.value = THIRD
+    for seed in (2, 3):
+        checks.append(multiply(torch, gemm, seed))
+        used = {launch.frame.workspace for launch in states(plan, dispatcher)}
+        assert used.isdisjoint(before) and shared() == before
+    captured.value = 0
+    checks += [multiply(torch, gemm, 4), multiply(torch, gemm, 5)]
+    assert {launch.frame.workspace for launch in states(plan, dispatcher)} == {*shared()}
+    torch.wait()
+    for check in checks:
+        check()
+
+
+def states(plan: Any, dispatcher: Dispatcher) -> list[Any]:
+    """What this thread keeps of the launches of a plan and of a dispatcher's calls."""
+    plans = [plan, *dispatcher._gemm.by_views._recent.values()]
+    return [one._local.state for one in plans if hasattr(one._local, "state")]
+
+
+def test_a_graph_of_arrays_that_are_not_torchs_needs_a_bound_plan(
+    dispatcher: Dispatcher, torch: DelayedTorch, captured: ctypes.c_size_t
+) -> None:
+    plan = dispatcher.plan(PROBLEM)
+    a, b, out = torch.produced(numbers(0, 5, 6)), torch.produced(numbers(1, 6, 7)), torch.empty((5, 7), FLOAT32)
+    memory = torch.empty(plan.workspace_bytes + 256, None)  # type: ignore[arg-type]
+    where, given = [one.data_ptr() for one in (a, b, out)], -(-memory.data_ptr() // 256) * 256
+    captured.value = FIRST
+    plan.bind(a, b, out=out)()
+    plan(*where[:2], out=where[2], stream=FIRST, workspace=given)
+    with pytest.raises(ArrayError, match=r"stream 0x2001 is being captured .* bind the plan"):
+        plan._write_frame(plan._new_state(), "cupy", FIRST, None)
+    torch.wait()
+    np.testing.assert_array_equal(out.array, numbers(0, 5, 6) @ numbers(1, 6, 7))
 
 
 def test_a_stream_of_the_other_device_is_refused(dispatcher: Dispatcher, torch: DelayedTorch) -> None:

@@ -49,6 +49,11 @@ class Cuda:
         assert self.library.cudaGetDevice(ctypes.byref(found)) == 0
         return found.value
 
+    @property
+    def contexts(self) -> list[int]:
+        """Whether each device has its primary context."""
+        return list((ctypes.c_int * 2).in_dll(self.library, "fake_contexts"))
+
     def number(self, name: str) -> ctypes.c_int:
         return ctypes.c_int.in_dll(self.library, name)
 
@@ -70,7 +75,26 @@ def test_a_launch_uses_its_device_and_leaves_the_current_one(cuda: Cuda, current
         assert cuda.launch(device, stream) == (OK, device), cuda.error
         assert cuda.current == current
     assert cuda.launch(device, start=LAUNCH_FAILED) == (LAUNCH_FAILED, device)
-    assert cuda.current == current and cuda.library.fake_depth() == 0
+    assert cuda.current == current and cuda.library.fake_depth() == 1
+
+
+@pytest.mark.parametrize("device", [0, 1])
+def test_a_device_that_was_never_used_stays_so(cuda: Cuda, device: int) -> None:
+    """Nothing is current in a new thread, nor is it afterwards; only the device of the launch gets a context."""
+    for start, stream in ((OK, 0), (OK, stream_of(device)), (LAUNCH_FAILED, 0)):
+        assert cuda.launch(device, stream, start) == (start, device), cuda.error
+        assert (cuda.library.fake_current(), cuda.library.fake_depth()) == (0, 0)
+    assert cuda.launch(device, stream_of(1 - device)) == (INVALID, -1)
+    assert (cuda.library.fake_current(), cuda.library.fake_depth()) == (0, 0)
+    assert cuda.contexts == [device == 0, device == 1]
+
+
+@pytest.mark.parametrize("device", [0, 1])
+def test_a_context_of_the_programs_own_is_used_on_its_device(cuda: Cuda, device: int) -> None:
+    for own in (0x20, 0x21):
+        cuda.library.fake_make_current(own)
+        assert cuda.launch(device) == (OK, device)
+        assert (cuda.library.fake_current(), cuda.library.fake_depth()) == (own, 1)
 
 
 @pytest.mark.parametrize("current", [0, 1])
@@ -81,15 +105,15 @@ def test_streams_of_the_other_device_are_refused(cuda: Cuda, current: int, devic
     assert f"the stream is of device {1 - device} and the launch is on device {device}" in cuda.error
     assert cuda.launch(device, 0x9000) == (INVALID, -1)
     assert "stream 0x9000 has no device" in cuda.error
-    assert cuda.current == current and cuda.library.fake_depth() == 0
+    assert cuda.current == current and cuda.library.fake_depth() == 1
     assert cuda.launch(device, stream_of(device)) == (OK, device)
 
 
 def test_absent_devices_are_refused(cuda: Cuda) -> None:
     for absent in (-1, 2, 99):
         assert cuda.launch(absent) == (RUNTIME_MISSING, -1)
-        assert f"device {absent} cannot be used: invalid device ordinal" in cuda.error
-        assert cuda.current == 0
+        assert f"device {absent} cannot be used: 2 CUDA device(s) are visible" in cuda.error
+        assert cuda.current == 0 and cuda.contexts == [0, 0]
         assert cuda.library.fake_check_device(absent, None, 0) == RUNTIME_MISSING
     assert [cuda.library.fake_check_device(device, None, 0) for device in (0, 1)] == [OK, OK]
 

@@ -5,10 +5,13 @@ Needs the toolchain wheels: KERNELWRIGHT_TREES names a JSON file ``{tree: folder
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from gemm.amd import compiled
 from kernelwright.arch import load
+from kernelwright.codegen.actions import Action, RenderedFile
 from kernelwright.codegen.backends.registry import DEFAULT_TOOLCHAINS, backend_for
 from kernelwright.codegen.building.build import read_tree_roots
 from kernelwright.codegen.building.execute import LocalExecutor
@@ -27,25 +30,38 @@ class Compiled:
     headers: frozenset[str]
 
 
-def compile_kernel(kernel: Kernel, stock: bool) -> Compiled:
-    """What the compiler makes of a kernel; of the two passes for NVIDIA the last one lists its headers."""
-    assert compiled.TREES, "KERNELWRIGHT_TREES names no file of toolchain folders"
+def first_action(kernel: Kernel, stock: bool) -> tuple[tuple[RenderedFile, ...], Action]:
+    """The command that compiles a kernel's header, and the files that it needs."""
     arch = load(kernel.arch)
     kind, default = DEFAULTS[arch.backend]
     choice = "stock" if stock else default
     plan = kernel_actions(kernel, arch, backend_for(arch, {**DEFAULT_TOOLCHAINS, kind: choice}))
-    step = plan.actions[0]
-    (output,) = step.outputs
+    return plan.files, plan.actions[0]
+
+
+def output(kernel: Kernel, stock: bool) -> bytes:
+    """What a build's command makes of a kernel: found in the cache of KERNELWRIGHT_CACHE if it ran before."""
+    files, step = first_action(kernel, stock)
+    return _run(files, step)[step.outputs[0]].read_bytes()
+
+
+def listed(kernel: Kernel, stock: bool) -> Compiled:
+    """The same with the headers that the compiler read; of the two passes for NVIDIA the last one lists them."""
+    files, step = first_action(kernel, stock)
     # The driver has no option for this where it compiles for a device alone.
     options = ("-dependency-file", "headers.d", "-sys-header-deps", "-MT", "x")
     argv = (*step.argv, *(word for option in options for word in ("-Xclang", option)))
-    listed = replace(step, argv=argv, outputs=(output, "headers.d"))
-    made = LocalExecutor(read_tree_roots(compiled.TREES), compiled.cache_folder()).run(plan.files, [listed])
+    made = _run(files, replace(step, argv=argv, outputs=(*step.outputs, "headers.d")))
     headers = made["headers.d"].read_text().replace("\\\n", " ").split()
-    return Compiled(made[output].read_bytes(), frozenset(headers))
+    return Compiled(made[step.outputs[0]].read_bytes(), frozenset(headers))
+
+
+def _run(files: Sequence[RenderedFile], step: Action) -> dict[str, Path]:
+    assert compiled.TREES, "KERNELWRIGHT_TREES names no file of toolchain folders"
+    return LocalExecutor(read_tree_roots(compiled.TREES), compiled.cache_folder()).run(files, [step])
 
 
 def difference(kernel: Kernel) -> int:
     """How many lines of its assembly or object differ, 0 if it is the same to the byte."""
-    lean, stock = (compile_kernel(kernel, stock).output.split(b"\n") for stock in (False, True))
+    lean, stock = (output(kernel, stock).split(b"\n") for stock in (False, True))
     return sum(a != b for a, b in zip(lean, stock, strict=False)) + abs(len(lean) - len(stock))

@@ -30,23 +30,25 @@ def measure(
     records: Sequence[Record],
     done: Done,
     batch_size: int,
-    choose: Callable[[Record], str],
+    choose: Callable[[Record], Collection[str]],
     watch: Callable[[Progress], None],
 ) -> Iterator[Row]:
     """The rows that ``done`` lacks, problem by problem; ``watch`` sees each.
 
-    ``choose`` returns the identity of the kernel that the dispatcher selects for a problem, empty for none.
+    ``choose`` returns the identities of the kernels that the dispatcher selects for a problem, empty for none.
     """
     names = {kernel.identity: kernel.name for kernel in kernels}
+    auxiliary = {kernel.identity for kernel in kernels if table.operation.auxiliary(kernel.spec)}
     todo = [(index, [kernel for kernel in names if (index, kernel) not in done]) for index in range(len(records))]
     total = sum(len(missing) for _, missing in todo)
     count = 0
     for index, missing in todo:
-        chosen = choose(records[index]) if missing else ""
+        chosen = choose(records[index]) if missing else ()
         for start in range(0, len(missing), batch_size):
             for report in child.reports(records[index], missing[start : start + batch_size]):
                 identity = report["kernel"]
-                row = table.row(names[identity], index, records[index], report, identity == chosen)
+                marks = identity in chosen, identity in auxiliary
+                row = table.row(names[identity], index, records[index], report, *marks)
                 count += 1
                 watch(Progress(count, total, row))
                 yield row

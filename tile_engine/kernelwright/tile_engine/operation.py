@@ -14,21 +14,21 @@ Record = Mapping[str, Any]
 
 
 class Operands(Protocol):
-    """One set of arrays."""
+    """One set of arrays. What a launch reads and writes stands in ``outs`` alone."""
 
     @property
     def inputs(self) -> Sequence[np.ndarray[Any, Any]]:
         """What a launch reads."""
 
     @property
-    def out(self) -> np.ndarray[Any, Any]:
+    def outs(self) -> Sequence[np.ndarray[Any, Any]]:
         """What a launch writes."""
 
     def poison(self) -> None:
-        """Fill ``out`` with what no result is, so that an element that is not written counts as an error."""
+        """Fill what is to be written with what no result is, so that an element that is left out counts as an error."""
 
     def error(self) -> float:
-        """The largest error of an element of ``out`` as a share of its bound; infinite for one that was not written."""
+        """The largest error of an element of ``outs`` as a share of its bound; infinite for one that was left out."""
 
 
 class Measurable(Protocol):
@@ -51,9 +51,12 @@ class Measurable(Protocol):
         """A launch with the arrays of this process."""
 
     def bind_addresses(
-        self, plan: OperationPlan[Any], inputs: Sequence[int], out: int, stream: int, workspace: int
+        self, plan: OperationPlan[Any], inputs: Sequence[int], outs: Sequence[int], stream: int, workspace: int
     ) -> Callable[[], object]:
-        """A launch with the same arrays at addresses of a GPU, in the order of ``inputs``."""
+        """A launch with the same arrays at addresses of a GPU, in the order of ``inputs`` and ``outs``."""
+
+    def auxiliary(self, spec: Mapping[str, Any]) -> bool:
+        """Whether kernels of a spec only prepare or finish what other kernels compute, as stages of their own."""
 
     def flops(self, record: Record) -> int:
         """Multiplications and additions of the problem."""

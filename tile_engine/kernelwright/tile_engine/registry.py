@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kernelwright.tile_engine.operation import Measurable
+from kernelwright.tile_engine.operations.attention import Attention
 from kernelwright.tile_engine.operations.convolution import Convolution
 from kernelwright.tile_engine.operations.gemm import Gemm
 
-_OPERATIONS: dict[str, Measurable] = {"gemm": Gemm(), "convolution": Convolution()}
+OPERATIONS: dict[str, Measurable] = {"gemm": Gemm(), "convolution": Convolution(), "attention": Attention()}
+
+
+def columns_of(table: Sequence[str]) -> Sequence[str]:
+    """The columns of a problem among those of a table. ValueError for a table of no operation."""
+    for operation in OPERATIONS.values():
+        if tuple(table[2 : 2 + len(operation.columns)]) == tuple(operation.columns):
+            return operation.columns
+    raise ValueError(f"the columns {', '.join(table)} are of no table of `tile-engine bench`")
 
 
 def measurable(name: str) -> Measurable:
     """The operation by its name. ValueError for another name."""
-    if name not in _OPERATIONS:
-        raise ValueError(f"the tile engine does not measure {name!r}; allowed: {', '.join(_OPERATIONS)}")
-    return _OPERATIONS[name]
+    if name not in OPERATIONS:
+        raise ValueError(f"the tile engine does not measure {name!r}; allowed: {', '.join(OPERATIONS)}")
+    return OPERATIONS[name]

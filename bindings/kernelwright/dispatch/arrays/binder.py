@@ -1,4 +1,4 @@
-"""What binders of a fixed number of arrays with one result, the last, do alike."""
+"""What binders of a fixed number of arrays, with the results behind the inputs, do alike."""
 
 from __future__ import annotations
 
@@ -15,14 +15,18 @@ A = TypeVar("A", bound=ctypes.Structure)
 class ArrayBinder(Generic[A]):
     """A part of :class:`kernelwright.dispatch.core.plan.Binder`; ``args_type`` is the operation's argument struct."""
 
-    __slots__ = ("_memory", "_names", "brief")
+    __slots__ = ("_memory", "_names", "_outputs", "brief")
 
     args_type: ClassVar[type[ctypes.Structure]]
 
-    def __init__(self, names: Sequence[str], memory: str, brief: bool) -> None:
-        """``names`` are those of the operands in messages, ``memory`` is the device that arrays are on."""
+    def __init__(self, names: Sequence[str], memory: str, brief: bool, outputs: int = 1) -> None:
+        """``names`` are those of the operands in messages, the last ``outputs`` those of results.
+
+        ``memory`` is the device that arrays are on.
+        """
         self._names = tuple(names)
         self._memory = memory
+        self._outputs = outputs
         self.brief = brief
 
     def new_args(self) -> A:
@@ -36,8 +40,8 @@ class ArrayBinder(Generic[A]):
 
     def guard(self, operands: Operands) -> Guard | None:
         """See :class:`Binder`."""
-        return guard_of(operands)
+        return guard_of(operands, self._outputs)
 
     def write_notice(self, operands: Operands, bound: bool = False) -> Notice | None:
         """See :class:`Binder`."""
-        return write_notice(operands, 1, bound)
+        return write_notice(operands, self._outputs, bound)

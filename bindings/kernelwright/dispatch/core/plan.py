@@ -150,7 +150,7 @@ class Checked(NamedTuple):
 class _LaunchState:
     """What one thread, or one bound plan, reuses between launches: its two structs, the call, and the workspaces."""
 
-    __slots__ = ("__weakref__", "addresses_checked", "arenas", "args", "frame", "launch", "stream")
+    __slots__ = ("__weakref__", "addresses_checked", "arenas", "args", "frame", "kept", "launch", "stream")
 
     def __init__(self, args: ctypes.Structure, ordinal: int, arenas: arena.Arenas) -> None:
         self.args = args
@@ -158,6 +158,7 @@ class _LaunchState:
         self.frame = native.Launch(native.sizeof(native.Launch), ordinal)
         self.launch: Callable[[], Any]  # set by the plan
         self.addresses_checked = False
+        self.kept: object = None  # a workspace that no other launch uses
         self.stream: int | None = None  # the stream that stands in frame, with its workspace; None: write them again
 
 
@@ -176,7 +177,7 @@ class OperationPlan(Generic[P]):
 
     __slots__ = (
         "__weakref__", "_binder", "_checked", "_handle", "_keep_interpreter", "_local", "_memory", "_ordinal", "_owner",
-        "_simulated", "choices", "device", "problem", "selection", "stages", "workspace_bytes",
+        "_shares", "_simulated", "choices", "device", "problem", "selection", "stages", "workspace_bytes",
     )  # fmt: skip
 
     def __init__(self, problem: P, made: NativePlan, binder: Binder) -> None:
@@ -195,6 +196,7 @@ class OperationPlan(Generic[P]):
         libraries = [stage.library for stage in made.stages]
         self._simulated = SimulatedLaunch(made.device, self._regions, libraries) if made.device.simulated else None
         self._keep_interpreter = made.device.memory == "cpu" and binder.brief
+        self._shares = made.workspace_bytes > 0 and made.device.memory != "cpu"  # memory that a graph must not keep
         self._local = threading.local()
         self._checked: Checked | None = None  # of the last arrays that were checked
         counting.note(self)
@@ -234,7 +236,7 @@ class OperationPlan(Generic[P]):
             if addresses is not None and self._binder.bind(state.args, addresses):
                 if stream is None:
                     stream = 0 if current_stream is None else current_stream()
-                if stream != state.stream:
+                if stream != state.stream or (self._shares and workspace.is_capturing(stream, self._memory)):
                     self._write_frame(state, family, stream, None)
                 state.launch()
                 if write_notice is not None:
@@ -343,26 +345,45 @@ class OperationPlan(Generic[P]):
         except (struct.error, OverflowError):
             listed = ", ".join(f"{n} {at!r}" for n, at in zip(self._binder.names(), addresses, strict=True))
             raise ArrayError(f"operands are at {listed}; allowed: addresses of 64 bits as integers") from None
-        if workspace_at is not None or stream != state.stream:
+        captured = self._shares and workspace.is_capturing(stream, self._memory)
+        if workspace_at is not None or captured or stream != state.stream:
             self._write_frame(state, family, stream, workspace_at)
 
     def _write_frame(self, state: _LaunchState, family: str, stream: int, workspace_at: int | None) -> None:
-        """Write workspace and stream."""
-        size, state.stream = self.workspace_bytes, None
-        given = workspace_at
-        if given is not None:
-            workspace.check_device(given, self._memory)
+        """Write workspace and stream. ArrayError for a capture that needs a workspace which cannot be had."""
+        size, state.stream, state.kept = self.workspace_bytes, None, None
+        lasts = workspace_at is None  # until another stream comes
+        if workspace_at is not None:
+            workspace.check_device(workspace_at, self._memory)
         try:
             _pack_frame(state.frame, _FRAME, stream, workspace_at or 0, size)
             if size and workspace_at is None:
-                workspace_at = state.arenas.address(size, family, self._memory, stream, state)
+                bound = state.arenas is not arena.of_thread()  # and shares nothing
+                if self._shares and not bound and workspace.is_capturing(stream, self._memory):
+                    lasts, workspace_at = False, self._of_graph(state, family, stream)
+                else:
+                    workspace_at = state.arenas.address(size, family, self._memory, stream, state)
                 _pack_frame(state.frame, _FRAME, stream, workspace_at, size)
         except (struct.error, OverflowError):
             raise ArrayError(
                 f"workspace is at {workspace_at!r}, stream is {stream!r}; allowed: addresses of 64 bits as integers"
             ) from None
-        if given is None:
+        if lasts:
             state.stream = stream
+
+    def _of_graph(self, state: _LaunchState, family: str, stream: int) -> int:
+        """The address of a workspace for a launch that goes into a graph, which may run it at any time.
+
+        Other launches use and free the workspace that they share meanwhile. What torch allocates in a capture belongs
+        to the graph; other array libraries have no such memory.
+        """
+        if family != "torch":
+            raise ArrayError(
+                f"stream {stream:#x} is being captured into a graph, which needs a workspace of its own; "
+                "bind the plan before the capture and call the bound plan, or pass workspace="
+            )
+        address, state.kept = workspace.allocate(self.workspace_bytes, family, self._memory, stream)
+        return address
 
     def _regions(self, launch: native.Launch, args: Any) -> list[Region]:
         """The memory that a simulated launch may access."""

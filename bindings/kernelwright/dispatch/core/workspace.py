@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,11 @@ from kernelwright.dispatch.core.simulated import Region
 
 ALIGNMENT = 256  # bytes, by the C ABI
 ADDRESS_CHECK = "KERNELWRIGHT_ADDRESS_CHECK"
+_LEGACY_STREAMS = (0, 1)  # default streams, which cannot be captured
+_CAPTURE_STATUS = {
+    "cuda": ("cuStreamIsCapturing", ("libcuda.so.1",)),
+    "hip": ("hipStreamIsCapturing", ("libamdhip64.so.7", "libamdhip64.so.6")),
+}
 
 
 def check_family(size: int, family: str, device: str) -> None:
@@ -116,6 +122,28 @@ def common_stream(families: Iterable[str], device: str) -> int:
     return next(iter(current.values()), 0)
 
 
+def is_capturing(stream: int, device: str) -> bool:
+    """Whether launches on a stream of a GPU go into a graph, which runs them later, and often."""
+    if stream in _LEGACY_STREAMS:
+        return False
+    ask, status = capture_status(device.partition(":")[0]), ctypes.c_int()
+    return ask is not None and ask(ctypes.c_void_p(stream), ctypes.byref(status)) == 0 and status.value != 0
+
+
+@cache
+def capture_status(kind: str) -> Callable[..., int] | None:
+    """The function that says so in the runtime that the array library has loaded; None where none is loaded."""
+    name, files = _CAPTURE_STATUS[kind]
+    for file in (os.environ.get("KERNELWRIGHT_HIP_LIBRARY") if kind == "hip" else None, *files):
+        if file:
+            try:
+                found: Callable[..., int] = getattr(ctypes.CDLL(file, os.RTLD_NOLOAD | os.RTLD_NOW), name)
+            except (OSError, AttributeError):
+                continue
+            return found
+    return None
+
+
 @contextmanager
 def on_stream(stream: int | None, family: str, device: str) -> Iterator[None]:
     """Makes ``stream`` the array library's current one, so that what it allocates and copies is in its order.
@@ -126,7 +154,7 @@ def on_stream(stream: int | None, family: str, device: str) -> Iterator[None]:
     if stream is None or current is None or current() == stream:
         yield
         return
-    default = stream in (0, 1)  # 1 is the legacy default stream
+    default = stream in _LEGACY_STREAMS
     cuda = sys.modules[family].cuda
     if family == "torch":
         where = device.replace("hip", "cuda")

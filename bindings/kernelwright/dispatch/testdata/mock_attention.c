@@ -1,5 +1,7 @@
 /* A kernel library for tests of attention: one naive fp32 kernel of each family, for every feature that the C ABI has
- * but 8-bit operands and vectorized pages. Sums are in double; nothing is fast.
+ * but 8-bit operands and vectorized pages. Sums are in double; nothing is fast. With MOCK_BACKEND and MOCK_ARCH it is
+ * for another backend, whose memory is the host's. mock_appended has the first numbers of K's and V's cache after an
+ * append.
  */
 #include <math.h>
 #include <stdio.h>
@@ -7,8 +9,21 @@
 
 #include "kernelwright/attention/checks.h"
 
+#ifndef MOCK_ARCH
+#define MOCK_ARCH "x86_64_v3"
+#define MOCK_BACKEND KW_BACKEND_CPU
+#endif
+
 typedef kw_attention_problem P;
 typedef kw_attention_args A;
+
+enum { MOCK_KEPT = 4096 };
+__attribute__((visibility("default"))) float mock_appended[2][MOCK_KEPT];
+
+static void keep(int which, const kw_append_problem* p, kw_attention_strides s, const void* cache) {
+  const int64_t requests = p->page_table == KW_PAGES_NONE ? p->batch : p->pages, all = requests * s.request;
+  memcpy(mock_appended[which], cache, sizeof(float) * (size_t)(all < MOCK_KEPT ? all : MOCK_KEPT));
+}
 
 static kw_status serves(const kw_kernel* kernel, const kw_problem* problem, char* reason, size_t bytes) {
   if (problem->op == KW_OP_ATTENTION_APPEND)
@@ -219,6 +234,7 @@ static kw_status append(const kw_kernel* kernel, const void* storage, const kw_l
       }
     }
   }
+  keep(0, p, p->k_cache, a->k_cache), keep(1, p, p->v_cache, a->v_cache);
   return KW_OK;
 }
 
@@ -350,7 +366,7 @@ static kw_status convert(const kw_kernel* kernel, const void* storage, const kw_
                                .op = KW_ATTENTION_OP_OF(the_family),                                  \
                                .plan_bytes = sizeof(P),                                               \
                                .name = label,                                                         \
-                               .arch = "x86_64_v3",                                                   \
+                               .arch = MOCK_ARCH,                                                     \
                                .identity = "a" digit DIGITS_62,                                       \
                                .spec_json = "{}",                                                     \
                                .features = "",                                                        \
@@ -378,8 +394,8 @@ KERNEL(k_convert, KW_ATTENTION_BWD_CONVERT_DQ, "9", "fmha_convert", 1, KW_SERVES
 static const kw_kernel* const kernels[] = {&k_fwd,    &k_split, &k_paged,     &k_prefill, &k_combine,
                                            &k_append, &k_dot,   &k_gradients, &k_convert};
 static const kw_arch arch = {.struct_size = sizeof(kw_arch),
-                             .backend = KW_BACKEND_CPU,
-                             .name = "x86_64_v3",
+                             .backend = MOCK_BACKEND,
+                             .name = MOCK_ARCH,
                              .compute_units = 4,
                              .wave_size = 1,
                              .lds_bytes = 1u << 20,

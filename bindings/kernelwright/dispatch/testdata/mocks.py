@@ -184,13 +184,15 @@ ATTENTION = {
 
 
 @cache
-def attention_library() -> Path:
-    """A library with a naive fp32 kernel of each attention family, and its manifest."""
-    folder = _folder() / "attention"
+def attention_library(arch: str = "x86_64_v3", backend: str = "cpu") -> Path:
+    """A library with a naive fp32 kernel of each attention family, and its manifest. Any device runs it."""
+    folder = _folder() / f"attention_{arch}"
     folder.mkdir()
-    command = [*compilers()[0], "-std=c11", "-O2", "-fvisibility=hidden", str(HERE / "mock_attention.c"), "-lm"]
+    kind = {"ck_tile": "HIP", "cutlass": "CUDA", "cpu": "CPU"}[backend]
+    flags = ["-std=c11", "-O2", "-fvisibility=hidden", f'-DMOCK_ARCH="{arch}"', f"-DMOCK_BACKEND=KW_BACKEND_{kind}"]
+    command = [*compilers()[0], *flags, str(HERE / "mock_attention.c"), "-lm"]
     library = compile_shared(command, folder / "libattention.so")
     found = re.search(r'DIGITS_62 "([0-9a-f]{62})"', (HERE / "mock_attention.c").read_text())
     assert found is not None
-    _write_manifest(library, "x86_64_v3", "cpu", {f"a{digit}{found[1]}": name for digit, name in ATTENTION.items()})
+    _write_manifest(library, arch, backend, {f"a{digit}{found[1]}": name for digit, name in ATTENTION.items()})
     return folder

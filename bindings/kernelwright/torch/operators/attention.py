@@ -9,6 +9,7 @@ from kernelwright.dispatch import ArrayError
 from kernelwright.torch import dispatchers
 from kernelwright.torch.operator import is_capturing, register
 from kernelwright.torch.operators import attention_gradient
+from kernelwright.torch.operators.attention_common import autocast, numbers
 
 _SCHEMA = (
     "attention(Tensor q, Tensor k, Tensor v, Tensor? bias, Tensor? slopes, Tensor? sinks, Tensor? seed, "
@@ -71,7 +72,7 @@ def scaled_dot_product_attention(
         )
     mask = mask or ("top_left" if is_causal else "none")
     left, right = window or ((-1, 0) if mask != "none" else (-1, -1))
-    query, key, value = _autocast(query, key, value)
+    query, key, value = autocast(query, key, value)
     if dropout_p > 0 and seed is None:
         seed = torch.randint(0, 2**62, (2,), dtype=torch.int64, device="cpu")
     operands = (query, key, value, attn_mask, sinks)
@@ -106,14 +107,6 @@ def _bias(mask: torch.Tensor | None, query: torch.Tensor, key: torch.Tensor) -> 
     return mask.reshape(*(1,) * (4 - mask.dim()), *mask.shape)
 
 
-def _autocast(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    kind = tensors[0].device.type
-    if kind not in ("cpu", "cuda") or not torch.is_autocast_enabled(kind):
-        return tensors
-    dtype = torch.get_autocast_dtype(kind)
-    return tuple(one.to(dtype) if one.is_floating_point() and one.element_size() > 1 else one for one in tensors)
-
-
 def _run(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, bias: torch.Tensor | None, slopes: torch.Tensor | None,
     sinks: torch.Tensor | None, seed: torch.Tensor | None, mask: str = "none", window_left: int = -1,
@@ -121,7 +114,7 @@ def _run(
     with_lse: bool = True, deterministic: bool = False, dispatcher: str = "",
 ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
     found = dispatchers.find(dispatcher, q.device)
-    first, offset = attention_gradient.numbers(seed)
+    first, offset = numbers(seed)
     with torch.no_grad():  # operands may require grad: autograd is above
         out, lse = _results(q, v, with_lse)
         found.attention(

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch  # pants: no-infer-dep
-from kernelwright.dispatch import ArrayError
 from kernelwright.torch import dispatchers
 from kernelwright.torch.operator import is_capturing, register
+from kernelwright.torch.operators.attention_common import check_gradients, no_second_derivative, numbers
 
 _SCHEMA = (
     "attention_backward(Tensor q, Tensor k, Tensor v, Tensor out, Tensor grad, Tensor lse, Tensor? bias, "
@@ -20,18 +20,6 @@ _SCHEMA = (
     'float dropout_p=0.0, bool with_dbias=False, bool deterministic=False, str dispatcher="") '
     "-> (Tensor, Tensor, Tensor, Tensor)"
 )
-
-
-def numbers(seed: torch.Tensor | None) -> tuple[int, int]:
-    """Seed and offset of dropout. ArrayError for another tensor than two int64 numbers on the CPU."""
-    if seed is None:
-        return 0, 0
-    if seed.dtype != torch.int64 or tuple(seed.shape) != (2,) or seed.device.type != "cpu":
-        raise ArrayError(
-            f"seed is {seed.dtype} {tuple(seed.shape)} on {seed.device}; allowed: torch.int64 (2,) on cpu, not negative"
-        )
-    first, offset = seed.tolist()
-    return int(first), int(offset)
 
 
 def beside(q: torch.Tensor, hdim: Any) -> torch.Tensor:
@@ -43,18 +31,9 @@ def beside(q: torch.Tensor, hdim: Any) -> torch.Tensor:
 
 
 def save(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
-    """Keep what :func:`backward` needs. ArrayError for operands of 8 bits that require grad."""
+    """Keep what :func:`backward` needs. ArrayError for a gradient that is not computed."""
     q, k, v, bias, slopes, sinks, seed, *ctx.options, with_lse, ctx.deterministic, ctx.dispatcher = inputs
-    for name, operand in (("query", q), ("key", k), ("value", v)):
-        if operand.requires_grad and operand.element_size() == 1:
-            raise ArrayError(
-                f"{name} requires grad and is {operand.dtype}; gradients are computed for float32, float16 and "
-                f"bfloat16: pass {name}.detach(), or operands of these"
-            )
-    if slopes is not None and slopes.requires_grad:
-        raise ArrayError("alibi_slopes requires grad, but has no gradient; pass alibi_slopes.detach()")
-    if not with_lse and any(one is not None and one.requires_grad for one in (q, k, v, bias, sinks)):
-        raise ArrayError("with_lse is False and an operand requires grad; gradients need LSE")
+    check_gradients((("query", q), ("key", k), ("value", v)), slopes, (bias, sinks), with_lse)
     ctx.save_for_backward(q, k, v, bias, slopes, sinks, seed, *output)
 
 
@@ -111,14 +90,4 @@ def _results(
     return *(beside(one, one.shape[-1]) for one in (q, k, v)), whole
 
 
-def _save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    """Nothing: there is no second derivative."""
-
-
-def _no_second(ctx: Any, *grads: torch.Tensor) -> tuple[Any, ...]:
-    raise NotImplementedError(
-        "kernelwright::attention has no second derivative; use torch.nn.functional.scaled_dot_product_attention"
-    )
-
-
-OPERATOR = register(_SCHEMA, _run, _fake, _save, _no_second)
+OPERATOR = register(_SCHEMA, _run, _fake, *no_second_derivative("attention"))

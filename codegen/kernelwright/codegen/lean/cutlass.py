@@ -7,6 +7,7 @@ code of kernels is the same to the byte with and without (``tests/gemm/lean``).
 
 from __future__ import annotations
 
+from kernelwright.codegen.lean import cutlass_archs
 from kernelwright.codegen.lean.rewrite import Edit, Header
 
 FOLDER = "cutlass_library/source/"
@@ -102,4 +103,5 @@ HEADERS = (
         "1232c652366854f2bd7f8d8835ac5254ddb7a48680ee13855de9f1007c459a61",
         (Edit("#include <cstdint>\n#endif\n\n", "namespace cutlass", ""),),
     ),
+    *cutlass_archs.headers(f"{FOLDER}include"),
 )

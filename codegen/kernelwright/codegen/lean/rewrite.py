@@ -7,6 +7,7 @@ the digest that the edits were written for: a new release of the header is read 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -38,6 +39,14 @@ class Swap:
 
 
 @dataclass(frozen=True)
+class Without:
+    """Lines that ``pattern`` matches from their start are left out; there are ``times`` of them."""
+
+    pattern: str
+    times: int
+
+
+@dataclass(frozen=True)
 class Header:
     """A header by its path below the root of the tree, the sha256 of its bytes, and what changes in it.
 
@@ -46,7 +55,7 @@ class Header:
 
     path: str
     sha256: str
-    edits: tuple[Edit | Swap, ...]
+    edits: tuple[Edit | Swap | Without, ...]
 
 
 def rewritten(headers: Sequence[Header], read: Callable[[str], bytes]) -> Mapping[str, str]:
@@ -66,8 +75,24 @@ def _rewrite(header: Header, data: bytes) -> str:
         )
     text = data.decode("utf-8")
     for edit in header.edits:
-        text = _swapped(header.path, text, edit) if isinstance(edit, Swap) else _edited(header.path, text, edit)
+        text = _applied(header.path, text, edit)
     return text
+
+
+def _applied(path: str, text: str, edit: Edit | Swap | Without) -> str:
+    if isinstance(edit, Edit):
+        return _edited(path, text, edit)
+    if isinstance(edit, Swap):
+        return _swapped(path, text, edit)
+    return _shortened(path, text, edit)
+
+
+def _shortened(path: str, text: str, edit: Without) -> str:
+    left = [line for line in text.splitlines(keepends=True) if not re.match(edit.pattern, line)]
+    found = len(text.splitlines()) - len(left)
+    if found != edit.times:
+        raise SpecError(f"{path} holds {edit.pattern!r} in {found} lines; its rewriting expects {edit.times}")
+    return "".join(left)
 
 
 def _swapped(path: str, text: str, swap: Swap) -> str:

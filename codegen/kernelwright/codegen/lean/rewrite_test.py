@@ -4,17 +4,17 @@ import hashlib
 
 import pytest
 
-from kernelwright.codegen.lean.rewrite import Edit, Header, Swap, rewritten
+from kernelwright.codegen.lean.rewrite import Edit, Header, Swap, Without, rewritten
 from kernelwright.codegen.violations import SpecError
 
 TEXT = "struct a {\n  int x;\n};\nstruct b {\n  int x;\n};\n"
 
 
-def header(*edits: Edit | Swap, text: str = TEXT) -> Header:
+def header(*edits: Edit | Swap | Without, text: str = TEXT) -> Header:
     return Header("x/a.hpp", hashlib.sha256(text.encode()).hexdigest(), edits)
 
 
-def made(*edits: Edit | Swap) -> str:
+def made(*edits: Edit | Swap | Without) -> str:
     return rewritten([header(*edits)], lambda path: TEXT.encode())["x/a.hpp"]
 
 
@@ -42,16 +42,21 @@ def test_words_are_swapped_as_often_as_expected() -> None:
     assert made(Swap("int x", "float y", times=2)) == TEXT.replace("int x", "float y")
 
 
+def test_lines_are_left_out() -> None:
+    assert made(Without(r"\s+int [xy];", times=2)) == "struct a {\n};\nstruct b {\n};\n"
+
+
 @pytest.mark.parametrize(
     ("edit", "words"),
     [
+        (Without("int", times=2), "holds 'int' in 0 lines; its rewriting expects 2"),
         (Swap("int x", "float y"), "holds 'int x' 2 times; its rewriting expects 1"),
         (Edit("struct c", "}", ""), "holds 'struct c' 0 times; its rewriting expects 1"),
         (Edit("int", ";", ""), "holds 'int' 2 times; its rewriting expects 1"),
         (Edit("struct b", "struct", ""), "lacks 'struct' after 'struct b'"),
     ],
 )
-def test_an_anchor_that_is_not_where_it_should_be_is_an_error(edit: Edit | Swap, words: str) -> None:
+def test_an_anchor_that_is_not_where_it_should_be_is_an_error(edit: Edit | Swap | Without, words: str) -> None:
     with pytest.raises(SpecError, match=f"^x/a.hpp {words}"):
         made(edit)
 

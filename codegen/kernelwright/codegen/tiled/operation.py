@@ -29,7 +29,7 @@ class FolderOperation:
 
     ``title`` is the operation in sentences, ``section`` reads its section of an architecture. Filters see every field
     of a spec (``tile.m`` as ``tile_m``), the shorthands, the properties of specs that ``properties`` names, and
-    ``variant``.
+    ``variant``. ``joins`` (of CK Tile's kernels) and ``compile_mb`` (by backend) are told by :class:`BackendPart`.
     """
 
     name: str
@@ -49,6 +49,8 @@ class FolderOperation:
     properties: tuple[str, ...] = ()
     generator: KernelGenerator | None = None
     time_model: TimeModel | None = None
+    joins: bool = True
+    compile_mb: Mapping[str, int] = field(default_factory=dict)
 
     @functools.cached_property
     def attributes(self) -> tuple[str, ...]:
@@ -71,9 +73,10 @@ class FolderOperation:
 
     def view(self, spec: Any) -> dict[str, Any]:
         """What filters see."""
-        shorthands = {name: str(getattr(spec, short.field)) for name, short in self.shorthands.items()}
+        fields = flat_values(spec)
+        shorthands = {name: fields[short.field] for name, short in self.shorthands.items()}
         own = {name: getattr(spec, name) for name in self.properties}
-        return {**flat_values(spec), **shorthands, **own, "variant": spec.variant}
+        return {**fields, **shorthands, **own, "variant": spec.variant}
 
     def variant(self, spec: Any) -> str:
         """The variant that the spec itself tells."""
@@ -87,7 +90,7 @@ class FolderOperation:
     def on_backend(self, backend: str) -> BackendPart:
         """Templates and launcher sources."""
         self._check(backend)
-        return _on_backend(self.name, self.package, backend, tuple(self.templates[backend].items()))
+        return _on_backend(self, backend)
 
     def _check(self, backend: str) -> None:
         if backend not in self.templates:
@@ -100,10 +103,12 @@ def _module(package: str, name: str) -> Any:
 
 
 @functools.cache
-def _on_backend(name: str, package: str, backend: str, paths: tuple[tuple[str, str], ...]) -> BackendPart:
-    module = _module(package, backend)
-    templates = {suffix: read_template(package, path) for suffix, path in paths}
-    return BackendPart(templates, module.TREES, (name,), module.SOURCES, joins=backend == "ck_tile")
+def _on_backend(operation: FolderOperation, backend: str) -> BackendPart:
+    package, module = operation.package, _module(operation.package, backend)
+    templates = {suffix: read_template(package, path) for suffix, path in operation.templates[backend].items()}
+    joins = operation.joins and backend == "ck_tile"
+    memory = operation.compile_mb.get(backend)
+    return BackendPart(templates, module.TREES, (operation.name,), module.SOURCES, joins, memory)
 
 
 @functools.cache

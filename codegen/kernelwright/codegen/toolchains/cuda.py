@@ -46,6 +46,7 @@ _LIBCXX = (
     "-D_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS=0",
     "-D_LIBCPP_HAS_TIME_ZONE_DATABASE=0",
     "-D_LIBCPP_PSTL_BACKEND_SERIAL",
+    "-D_LIBCPP_REMOVE_TRANSITIVE_INCLUDES",  # headers for programs that rely on what others happen to include
     "-D_ALLOW_UNSUPPORTED_LIBCPP",  # clang's CUDA wrappers expect libstdc++ or libc++ of their own installation
 )
 # The driver entry point is runtime.c's (see there). No C++ run-time: the library is linked as C.

@@ -1,10 +1,13 @@
 /* libdispatcher_fmha_lib.so: fused attention by the function names that users of the CK Tile dispatcher know.
  *
- * The library is the dispatcher of kernelwright/dispatcher.h with kernel libraries loaded into it. All data is in host
- * memory; for a GPU it is copied to the device that is current in the calling thread, and back. Where that dispatcher
- * has a function with 13 to 27 arguments for each family, which changed without a version, here is one function and one
- * struct that states its size and version. Every feature has its operands in the struct: nothing is filled in with
- * zeros. Programs that keep data on a GPU, or have streams or strides, use kernelwright/dispatcher.h.
+ * The library is the dispatcher of kernelwright/dispatcher.h with kernel libraries loaded into it. New programs call
+ * fmha_dispatcher_run() with one struct that states its size and version, and has the operands of every feature.
+ * Programs that were written for that dispatcher call the positional functions at the end of this file.
+ *
+ * Memory: operands are in host memory, or in that of the device that is current in the calling thread; both are copied
+ * to memory of the call's own on that device, and results back. seqstart_q, seqstart_k and page_indptr of the struct
+ * are in host memory. With CPU libraries everything is in host memory and nothing is copied. Programs that have
+ * streams, strides or no time for copies use kernelwright/dispatcher.h.
  *
  * Any number of threads may call anything at once. Functions that can fail return a negative number and leave a
  * sentence for fmha_dispatcher_last_error() in the calling thread.
@@ -122,6 +125,72 @@ FMHA_DISPATCHER_EXPORT int fmha_dispatcher_is_supported(const fmha_dispatcher_ar
 /* Computes. time_ms, unless null: the average time of a launch, in milliseconds; the first one does not count. q_out
  * differs from q, since several launches would rotate it several times. 0, -1 or -2. */
 FMHA_DISPATCHER_EXPORT int fmha_dispatcher_run(const fmha_dispatcher_args* args, float* time_ms);
+
+/* One function for each family, with the arguments that clients of the CK Tile dispatcher bind. They never change.
+ *
+ *   mask_type      with window_left and window_right: -1 is no bound. Without these arguments 1 and 2 are causal
+ *   bias_type      the bias, or its slopes, are zeros: it takes time and changes no result. So do those of has_sink:
+ *                  a score of 0 in each row's sum
+ *   has_lse        LSE is computed and not returned
+ *   has_dropout    probability 0.2, seed 1, offset 0
+ *   has_logits     0: there is no argument for the cap
+ *   has_skip, skip_min_seqlen_q, traits_hdim_q, traits_hdim_v, is_store_randval, tile_n0   change nothing
+ *   is_v_rowmajor  1
+ *   perm           1: (batch, heads, rows, hdim), or (heads, total, hdim) in group mode; 0: rows before heads
+ *   is_group_mode  requests of equal lengths
+ *   page_block_size   0 or less: 64. K and V are (pages, nhead_k, page_block_size, hdim), pages in order, and seqlen_k
+ *                  is a multiple of it
+ *   data_type      "fp32", "fp16" or "bf16"; null: fp16
+ *   scale          0 is no default: scores are 0
+ *   time_ms        as of fmha_dispatcher_run()
+ *
+ * 0; -1 for a value that is not among these, or a failed launch; -2 without a kernel. */
+FMHA_DISPATCHER_EXPORT int fmha_dispatcher_run_fwd(const void* q, const void* k, const void* v, void* o, int batch,
+                                                   int nhead_q, int nhead_k, int seqlen_q, int seqlen_k, int hdim_q,
+                                                   int hdim_v, float scale, int mask_type, int bias_type, int has_lse,
+                                                   int has_dropout, int traits_hdim_q, int traits_hdim_v,
+                                                   int is_v_rowmajor, int perm, const char* data_type,
+                                                   int is_group_mode, int window_left, int window_right, int has_logits,
+                                                   int has_sink, int has_skip, float* time_ms);
+/* (batch, heads, rows, hdim), or (heads, total, hdim) in group mode, where all operands are read too. has_dbias needs
+ * an elementwise bias; its gradient is computed and not returned. */
+FMHA_DISPATCHER_EXPORT int fmha_dispatcher_run_bwd(const void* q, const void* k, const void* v, const void* o,
+                                                   const void* lse, const void* d_o, void* dq, void* dk, void* dv,
+                                                   int batch, int nhead_q, int nhead_k, int seqlen_q, int seqlen_k,
+                                                   int hdim_q, int hdim_v, float scale, const char* data_type,
+                                                   int mask_type, int bias_type, int has_dropout, int has_dbias,
+                                                   int is_deterministic, int is_group_mode, int is_store_randval,
+                                                   int tile_n0, float* time_ms);
+/* num_splits 0 or less: the dispatcher chooses. perm is 1 without group mode. */
+FMHA_DISPATCHER_EXPORT int fmha_dispatcher_run_splitkv(const void* q, const void* k, const void* v, void* o, int batch,
+                                                       int nhead_q, int nhead_k, int seqlen_q, int seqlen_k, int hdim_q,
+                                                       int hdim_v, float scale, int mask_type, int num_splits,
+                                                       int is_v_rowmajor, const char* data_type, int has_lse,
+                                                       int is_group_mode, int perm, int has_logits, int bias_type,
+                                                       int has_sink, int paged_kv, int page_block_size, int window_left,
+                                                       int window_right, float* time_ms);
+/* Q and O are (total, heads, hdim). */
+FMHA_DISPATCHER_EXPORT int fmha_dispatcher_run_pagedkv(const void* q, const void* k, const void* v, void* o, int batch,
+                                                       int nhead_q, int nhead_k, int seqlen_q, int seqlen_k, int hdim_q,
+                                                       int hdim_v, float scale, int mask_type, int page_block_size,
+                                                       int is_v_rowmajor, const char* data_type, int has_lse,
+                                                       int has_logits, int has_sink, int skip_min_seqlen_q,
+                                                       int bias_type, float* time_ms);
+/* Appends to caches of the call's own that hold seqlen_q rows: there is no argument for what they become. (batch,
+ * heads, rows, hdim). rope_type turns with cosines and sines of 0. To keep the caches call fmha_dispatcher_run(). */
+FMHA_DISPATCHER_EXPORT int fmha_dispatcher_run_appendkv(const void* q, const void* k_new, const void* v_new, int batch,
+                                                        int nhead_q, int nhead_k, int seqlen_q, int seqlen_knew,
+                                                        int hdim_q, int hdim_v, int is_v_rowmajor, int rope_type,
+                                                        int paged_kv, int page_block_size, const char* data_type,
+                                                        float* time_ms);
+/* Q and O are (total, heads, hdim). kv_layout 0: K is (pages, nhead_k, hdim_q / x, page_block_size, x), V is (pages,
+ * nhead_k, page_block_size / x, hdim_v, x), x elements take 16 bytes; 1: (pages, nhead_k, page_block_size, hdim).
+ * kv_lookup 0: by a block table; 1: by a list of pages. */
+FMHA_DISPATCHER_EXPORT int fmha_dispatcher_run_batch_prefill(
+    const void* q, const void* k, const void* v, void* o, int batch, int nhead_q, int nhead_k, int seqlen_q,
+    int seqlen_k, int hdim_q, int hdim_v, float scale, int mask_type, int bias_type, int page_block_size, int kv_layout,
+    int kv_lookup, int is_v_rowmajor, const char* data_type, int has_lse, int has_dropout, int has_logits, int has_sink,
+    int skip_min_seqlen_q, float* time_ms);
 
 #ifdef __cplusplus
 }

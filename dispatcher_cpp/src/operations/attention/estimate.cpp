@@ -1,4 +1,6 @@
 // See estimate_attention in problem.hpp.
+#include <stddef.h>
+
 #include "kernelwright/attention/checks.h"
 #include "kernelwright/dispatcher/attention/problem.hpp"
 
@@ -149,12 +151,17 @@ Estimate part(const kw_attention_problem& p, const kw_attention_traits& t, const
   return e;
 }
 
+double work(const kw_attention_traits& t) {
+  const bool stated = t.struct_size > offsetof(kw_attention_traits, work_percent) && t.work_percent > 0;
+  return stated ? t.work_percent / 100.0 : 1;
+}
+
 Estimate gradients(const kw_attention_problem& p, const kw_attention_traits& t, const Place& place) {
   const kw_arch& arch = *place.arch;
   const Shape s = shape_of(p);
   const double tile_m = t.tile_m0 > 0 ? t.tile_m0 : 1, tile_n = t.tile_n0 > 0 ? t.tile_n0 : 1;
   const double queries = ceil_div(s.queries * visible_part(p, s), tile_m) * tile_m;
-  const double hdims = 3 * padded(t.hdim_q, s.hdim_q) + 2 * padded(t.hdim_v, s.hdim_v);
+  const double hdims = work(t) * (3 * padded(t.hdim_q, s.hdim_q) + 2 * padded(t.hdim_v, s.hdim_v));
   Estimate e;
   e.tiles = ceil_div(s.keys, tile_n) * s.heads_q * s.requests;
   e.waves = ceil_div(e.tiles, units_of(t, place));

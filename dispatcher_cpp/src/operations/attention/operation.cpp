@@ -1,4 +1,5 @@
 // The tables of attention, and what is short enough to stand beside them.
+#include <stddef.h>
 #include <string.h>
 
 #include "kernelwright/attention/checks.h"
@@ -19,7 +20,8 @@ size_t key(const kw_problem& problem, uint64_t* words) {
 
 const char* incomplete(const kw_kernel& kernel) {
   const auto* traits = static_cast<const kw_attention_traits*>(kernel.traits);
-  if (traits == nullptr || traits->struct_size < sizeof(kw_attention_traits)) return "lacks traits";
+  // Libraries may be older than work_percent.
+  if (traits == nullptr || traits->struct_size < offsetof(kw_attention_traits, work_percent)) return "lacks traits";
   if (traits->family < KW_ATTENTION_FWD || traits->family > KW_ATTENTION_BWD_CONVERT_DQ) return "has no known family";
   if (KW_ATTENTION_OP_OF(traits->family) != kernel.op) return "has a family of another op";
   const bool splits = kernel.op == KW_OP_ATTENTION_PART || kernel.op == KW_OP_ATTENTION_COMBINE;

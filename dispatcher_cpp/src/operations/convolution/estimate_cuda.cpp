@@ -1,5 +1,6 @@
 // The time of a convolution on Hopper: see estimate_conv_cuda in problem.hpp.
 #include "kernelwright/convolution/checks.h"
+#include "kernelwright/convolution/folding.h"
 #include "kernelwright/dispatcher/convolution/problem.hpp"
 
 namespace kernelwright {
@@ -11,6 +12,8 @@ constexpr double kReadRowsClocks = 14.38, kReadColumnClocks = 0.25;
 constexpr double kInstructionSlack = 0.9381;
 constexpr double kFillBytesPerClock = 61.22;
 constexpr double kStepClocks = 61.43;
+// What shared memory reads for the products decides between tiles that are equal otherwise, such as 64x128 and 128x64.
+constexpr double kReadRowBytes = 32, kSharedBytesPerClock = 128, kReadShare = 0.1;
 constexpr double kStoreBytesPerClock = 15.69;
 constexpr double kStartClocks = 725.5;
 constexpr double kMemoryShare = 0.8475;
@@ -20,7 +23,9 @@ constexpr double kLaunchUs = 1.287;
 constexpr double kHelperUs = 2.0;
 // Products of a depthwise kernel per clock and multiprocessor: 128 lanes, which also read and convert.
 constexpr double kDirectProducts = 64;
-constexpr double kVectorElements = 8;  // TMA addresses lines by multiples of 16 bytes
+constexpr double kDirectRows = 8, kDirectColumns = 14;  // outputs of a box
+constexpr double kDirectResident = 2;                   // workgroups of depthwise backward weight on a multiprocessor
+constexpr double kVectorElements = 8;                   // TMA addresses lines by multiples of 16 bytes
 
 double max(double left, double right) { return left > right ? left : right; }
 double min(double left, double right) { return left < right ? left : right; }
@@ -45,8 +50,16 @@ double merged_groups(const kw_conv_problem& p) {
   return 1;
 }
 
-Shape shape_of(const kw_conv_problem& p) {
+Shape shape_of(const kw_conv_problem& posed) {
   Shape s = {};
+  kw_conv_problem p = posed;
+  const int64_t pitch = kw_conv_fold_pitch(&posed);
+  if (pitch != 0) {
+    p.c = pitch * p.filter[2];
+    p.extent[2] = kw_conv_out(&posed, 2);
+    p.filter[2] = p.stride[2] = 1;
+    p.pad_left[2] = p.pad_right[2] = 0;
+  }
   s.merged = merged_groups(p);
   s.groups = real(p.groups) / s.merged;
   const double c = real(p.c / p.groups) * s.merged, k = real(p.k / p.groups) * s.merged;
@@ -70,16 +83,17 @@ Shape shape_of(const kw_conv_problem& p) {
 double step_clocks(const kw_conv_traits& t, double size) {
   const double n = t.tile_n, instructions = kStep / 16 * t.tile_m / 64;
   const double multiply = instructions * max(n / 2, kReadRowsClocks + kReadColumnClocks * n) / kInstructionSlack;
-  return max(multiply, (t.tile_m + n) * kStep * size / kFillBytesPerClock) + kStepClocks;
+  const double reads = instructions * (64 + n) * kReadRowBytes / kSharedBytesPerClock;
+  return max(multiply, (t.tile_m + n) * kStep * size / kFillBytesPerClock) + kStepClocks + kReadShare * reads;
 }
 
 // Copies that operands need before TMA can read them, and slices that are added up behind.
 double helper_us(const kw_conv_problem& p, const Shape& s, double bandwidth) {
   const bool weight = p.base.op == KW_OP_CONV_WEIGHT_SLICES;
-  const bool unaligned = p.c % static_cast<int64_t>(kVectorElements) != 0;
+  const bool copied = p.c % static_cast<int64_t>(kVectorElements) != 0 || kw_conv_fold_pitch(&p) != 0;
   double us = 0;
-  if (!weight && (s.merged > 1 || unaligned)) us += kHelperUs;
-  if (unaligned) us += kHelperUs + s.bytes / bandwidth;
+  if (!weight && (s.merged > 1 || copied)) us += kHelperUs;
+  if (copied) us += kHelperUs + s.bytes / bandwidth;
   if (weight && (s.merged > 1 || p.split_k > 1)) us += kHelperUs + 2 * s.slice_bytes * p.split_k / bandwidth;
   return us;
 }
@@ -87,10 +101,22 @@ double helper_us(const kw_conv_problem& p, const Shape& s, double bandwidth) {
 Estimate direct(const kw_conv_problem& p, const Shape& s, double units, double clocks_per_us, double bandwidth) {
   Estimate e;
   e.tiles = e.waves = 1;
-  const double products = real(p.n) * real(kw_conv_out_points(&p)) * real(p.k) * real(kw_conv_filter_points(&p));
+  const double points = real(kw_conv_filter_points(&p)), blocks = ceil_div(real(p.c), kStep);
+  const double products = real(p.n) * real(kw_conv_out_points(&p)) * real(p.k) * points;
   e.compute_us = products / kDirectProducts / units / clocks_per_us;
   e.memory_us = s.bytes / bandwidth;
   e.total_us = max(e.compute_us, e.memory_us) + kLaunchUs;
+  if (p.base.op != KW_OP_CONV_WEIGHT_SLICES) return e;
+  // A workgroup has the boxes of a slice and of 64 channels.
+  const double slices = max(1.0, p.split_k), resident = kDirectResident * units;
+  const double boxes =
+      real(p.n) * ceil_div(real(kw_conv_out(&p, 1)), kDirectRows) * ceil_div(real(kw_conv_out(&p, 2)), kDirectColumns);
+  const double box_clocks =
+      kDirectResident * kDirectRows * kDirectColumns * kStep * points / kDirectProducts + kStartClocks;
+  e.tiles = blocks * slices;
+  e.waves = ceil_div(e.tiles, resident);
+  e.compute_us = (kStartClocks + e.waves * ceil_div(boxes, slices) * box_clocks) / clocks_per_us;
+  e.total_us = max(e.compute_us, e.memory_us) + kLaunchUs + kHelperUs + 2 * 4 * real(p.c) * points * slices / bandwidth;
   return e;
 }
 

@@ -54,6 +54,13 @@ async def parse_address(text: str, owner: Address, field: str) -> Address:
     return address
 
 
+async def option_address(text: str, option: str) -> Address:
+    """The target that an option names."""
+    inputs = UnparsedAddressInputs([text], owning_address=None, description_of_origin=option)
+    (address,) = await calls.addresses(inputs)
+    return address
+
+
 async def sources(targets: Iterable[Target], kinds: tuple[Type[SourcesField], ...], codegen: bool) -> Digest:
     """The targets' files at their paths in the workspace; with ``codegen`` generated files too."""
     request = SourceFilesRequest(

@@ -11,6 +11,7 @@ remote cache prepares nothing.
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 from typing import Sequence
 
 from kernelwright.pants import damaged_store
@@ -19,6 +20,7 @@ from kernelwright.pants.engine.python_tools import PythonEnvironment, PythonTool
 from kernelwright.pants.engine.wheels import PinnedWheels
 from pants.engine.fs import Digest
 from pants.engine.process import FallibleProcessResult, Process, ProcessCacheScope
+from pants.util.frozendict import FrozenDict
 from pants.util.logging import LogLevel
 
 _NOT_PREPARED = 86
@@ -44,12 +46,25 @@ for part; do
   cp -RL "$wheels/$part" "$(dirname "$inner")"
 done
 """
+_FIND_PYTHON = """\
+python="$(cat "__pythons/$1" 2>/dev/null)" && [ -x "$python" ] || exit 86
+echo "$python"
+"""
 _RUN_PYTHON = f"""\
 {damaged_store.COMPARE_CHECKSUMS}
 python="$(cat "__pythons/$1" 2>/dev/null)" && [ -x "$python" ] || exit 86
 shift
 exec "$python" "$@"
 """
+
+
+@dataclass(frozen=True)
+class ForegroundCommand:
+    """A command line, variables besides those of the user, and the files of its folder."""
+
+    argv: tuple[str, ...]
+    env: FrozenDict[str, str]
+    inputs: Digest
 
 
 async def wheel_files(pinned: PinnedWheels, parts: Sequence[tuple[str, Sequence[str]]]) -> Digest:
@@ -111,6 +126,27 @@ async def run_python(
         remote_cache_speculation_delay_millis=processes.REMOTE_SPECULATION_MILLIS,
     )
     return await _with_python(process, environment)
+
+
+async def foreground_python(tool: PythonTool, arguments: Sequence[str], inputs: Digest) -> ForegroundCommand:
+    """``python -m <tool.module> <arguments>`` for a process in the foreground, which is no part of the graph.
+
+    ``{chroot}`` in arguments stands for a folder that holds ``inputs`` while the process runs.
+    """
+    environment = await python_tools.environment_of(tool)
+    finding = Process(
+        ("/bin/sh", "-c", _FIND_PYTHON, "find", environment.key),
+        description=f"Find Python for {tool.module}",
+        env=_ENV,
+        append_only_caches=python_tools.CACHE,
+        cache_scope=ProcessCacheScope.PER_SESSION,
+        level=LogLevel.DEBUG,
+    )
+    found = await _with_python(finding, environment)
+    path = ":".join(f"{{chroot}}/{root}" for root in (tool.source_roots or (".",)))
+    env = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1"}
+    argv = (found.stdout.decode().strip(), "-m", tool.module, *arguments)
+    return ForegroundCommand(argv, FrozenDict(env), await digests.merge([tool.sources, inputs]))
 
 
 # The level is no part of a cache key, but the engine takes a process of another level for another process, and so runs

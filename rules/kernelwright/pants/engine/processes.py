@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from typing import Iterable
+from typing import Iterable, Mapping
 
 from kernelwright.pants.compat import calls
-from pants.engine.process import FallibleProcessResult, Process, ProcessCacheScope
+from pants.engine.fs import Digest
+from pants.engine.process import FallibleProcessResult, InteractiveProcess, Process, ProcessCacheScope
 
 _logger = logging.getLogger(__name__)
 
@@ -39,6 +40,13 @@ async def try_run_in(environment: str, origin: str, process: Process) -> Fallibl
     if await calls.is_remote(name):
         process = dataclasses.replace(process, execution_slot_variable=None)
     return await calls.execute_in(process, name)
+
+
+async def run_in_foreground(argv: Iterable[str], env: Mapping[str, str], inputs: Digest) -> int:
+    """The exit code of a process in the root of the workspace, which has the terminal and gets its interrupts."""
+    process = InteractiveProcess(argv, env=env, input_digest=inputs, run_in_workspace=True)
+    result = await calls.run_interactively(process)
+    return result.exit_code
 
 
 async def missing_outputs(result: FallibleProcessResult, outputs: Iterable[str]) -> tuple[str, ...]:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from kernelwright.pants.engine import digests
@@ -111,3 +113,9 @@ kernel_library(name="lib", dependencies=[":amd", "{named}"])
 kernel_library(name="other", dependencies=[":lib"])
 """
         )
+
+
+def test_a_kernel_that_is_listed_twice_is_in_the_library_once() -> None:
+    again = 'gemm_kernel(name="again", arch="gfx942", dtype="fp16")\n'
+    assert packaged(f'{again}kernel_library(name="lib", dependencies=[":amd", ":again", ":cpu"])')
+    assert [json.loads(kernel)["origin"] for kernel in _requests[-1].kernels] == ["src:again", "src:cpu"]

@@ -46,6 +46,13 @@ class LibraryRequest:
         """The architectures of the kernels."""
         return {json.loads(kernel)["arch"] for kernel in self.kernels}
 
+    def of(self, prefix: str) -> LibraryRequest:
+        """The kernels of architectures whose names begin with ``prefix``. Raises LibraryError if there are none."""
+        kept = tuple(kernel for kernel in self.kernels if json.loads(kernel)["arch"].startswith(prefix))
+        if not kept:
+            raise LibraryError(f"{self.origin} has no kernel for {prefix}…; it has {', '.join(sorted(self.archs))}")
+        return replace(self, kernels=kept)
+
 
 @dataclass(frozen=True)
 class PlannedGroup:
@@ -129,7 +136,10 @@ async def library_request(target: Target) -> LibraryRequest:
                 f"{target.address}: the field archs names {arch!r}, for which no kernel is listed; "
                 f"allowed: {', '.join(sorted(archs)) or 'none'}"
             )
-    texts = sorted(json.dumps(kernel, sort_keys=True) for kernel in kernels if not kept or kernel["arch"] in kept)
+    # A kernel that two sets have, such as the essential and the release set, is in the library once.
+    unique = {json.dumps({**kernel, "origin": None}, sort_keys=True): kernel for kernel in reversed(kernels)}
+    wanted = [kernel for kernel in unique.values() if not kept or kernel["arch"] in kept]
+    texts = sorted(json.dumps(kernel, sort_keys=True) for kernel in wanted)
     if not texts:
         raise LibraryError(
             f"{target.address}: dependencies hold no kernel; list gemm_kernel, kernel_set or similar targets"
@@ -150,7 +160,11 @@ def _kernel(dependency: Target, library: Address) -> dict[str, Any]:
 
 async def build(target: Target) -> BuiltLibraries:
     """All libraries of a ``kernel_library`` target."""
-    request = await library_request(target)
+    return await build_requested(await library_request(target))
+
+
+async def build_requested(request: LibraryRequest) -> BuiltLibraries:
+    """All libraries of a request."""
     planned = await plan_library(request, **implicitly())
     built = await build_libraries(planned, **implicitly())
     for library in built.libraries:

@@ -4,7 +4,12 @@
 
 #include <stdint.h>
 
-typedef enum { CUDA_SUCCESS = 0, CUDA_ERROR_INVALID_CONTEXT = 201, CUDA_ERROR_NOT_FOUND = 500 } CUresult;
+typedef enum {
+  CUDA_SUCCESS = 0,
+  CUDA_ERROR_INVALID_DEVICE = 101,
+  CUDA_ERROR_INVALID_CONTEXT = 201,
+  CUDA_ERROR_NOT_FOUND = 500
+} CUresult;
 typedef struct fake_context* CUcontext;
 typedef struct fake_stream* CUstream;
 typedef int CUdevice;

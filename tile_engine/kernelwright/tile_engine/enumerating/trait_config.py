@@ -50,7 +50,7 @@ def _product(rest: Mapping[str, Any], meant: Variant, arch: Arch) -> list[Kernel
         config[key] = {own.get(name, name): value for name, value in section.items()} if renamed else section
     if meant.operation == "gemm" and "variant" in meant.axes and "variants" not in config:
         config["variants"] = list(meant.axes["variant"])
-    return [kernel for kernel in expand_config(config, arch).kernels if _keeps(kernel, meant.axes)]
+    return [kernel for kernel in expand_config(config, arch).kernels if keeps(kernel, meant.axes)]
 
 
 def _of_tables(rest: Mapping[str, Any], meant: Variant, arch: Arch) -> list[Kernel]:
@@ -60,10 +60,10 @@ def _of_tables(rest: Mapping[str, Any], meant: Variant, arch: Arch) -> list[Kern
     constants = {name: [value] for name, value in problem.items() if name != "op"}
     stated = {**constants, **axes}
     listed = _listed(pool(meant.operation, stated, arch), meant.operation, arch)
-    kernels = [kernel for kernel in listed if _keeps(kernel, meant.axes)]
+    kernels = [kernel for kernel in listed if keeps(kernel, meant.axes)]
     for name, values in stated.items():
         _check(name, values, kernels)
-    return [kernel for kernel in kernels if _keeps(kernel, stated)]
+    return [kernel for kernel in kernels if keeps(kernel, stated)]
 
 
 def _listed(sets: Iterable[str], operation_name: str, arch: Arch) -> list[Kernel]:
@@ -79,7 +79,8 @@ def _listed(sets: Iterable[str], operation_name: str, arch: Arch) -> list[Kernel
     return list(kernels.values())
 
 
-def _keeps(kernel: Kernel, axes: Axes) -> bool:
+def keeps(kernel: Kernel, axes: Axes) -> bool:
+    """Whether a kernel's attributes have one of the values of each axis."""
     attributes = view(kernel) if axes else {}
     return all(any(_same(attributes[name], value) for value in values) for name, values in axes.items())
 

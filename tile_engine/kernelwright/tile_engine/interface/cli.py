@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import datetime
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from kernelwright.arch import load
+from kernelwright.arch import Arch, load
 from kernelwright.dispatch import Device, Dispatcher, KernelEntry, KernelLibrary, KernelwrightError, NoKernelError
 from kernelwright.tile_engine.bench import measure
 from kernelwright.tile_engine.interface.enumerate_command import enumerate_command
@@ -22,14 +22,18 @@ from kernelwright.tile_engine.measuring.executors import require_timed
 from kernelwright.tile_engine.measuring.isolation import Child
 from kernelwright.tile_engine.measuring.measure import OK, REFUSED
 from kernelwright.tile_engine.measuring.settings import Settings
-from kernelwright.tile_engine.operation import Record
-from kernelwright.tile_engine.problems.registry import KEYS, problems
-from kernelwright.tile_engine.registry import measurable
-from kernelwright.tile_engine.results.csv_file import CsvFile, read_rows
+from kernelwright.tile_engine.operation import Measurable, Record
+from kernelwright.tile_engine.problems.registry import KEYS, operation_of, problems
+from kernelwright.tile_engine.registry import OPERATIONS, columns_of, measurable
+from kernelwright.tile_engine.results.csv_file import CsvFile, measured_before, read_columns, read_rows
 from kernelwright.tile_engine.results.junit import write_junit
 from kernelwright.tile_engine.results.row import Table
 
 _FAILED, _BAD_INPUT, _WRONG = 1, 2, 3
+_VARIANT = (
+    "The operation, or a variant of it as in trait configurations, such as forward or fmha_bwd [default: that of the "
+    "problems' key, gemm for files]."
+)
 
 
 @click.group("tile-engine", context_settings={"help_option_names": ["-h", "--help"]})
@@ -50,14 +54,14 @@ def list_problems(named: str | None, variant: str) -> None:
         for key in KEYS:
             click.echo(key)
         return
-    operation = measurable(variant)
+    operation, _ = _operation(operation_of(named) or variant)
     click.echo(",".join(operation.columns))
     for record in problems(operation, named):
         click.echo(",".join(str(record[column]) for column in operation.columns))
 
 
 @tile_engine.command("bench")
-@click.option("--variant", default="gemm", show_default=True, help="The operation.")
+@click.option("--variant", help=_VARIANT)
 @click.option("--library", required=True, type=click.Path(path_type=Path), help="Folder with <arch>/manifest.json.")
 @click.option("--device", default="cpu", show_default=True, help="cpu, cuda:N or sim:ARCH.")
 @click.option("--problems", "named", required=True, help="A key of `tile-engine problems`, or a JSON file.")
@@ -94,8 +98,11 @@ def bench(**options: Any) -> None:
 @click.option("--against", type=click.Path(path_type=Path), help="An earlier table, to list regressions.")
 @click.option("--output", required=True, type=click.Path(path_type=Path), help="The HTML file.")
 @click.option("--png", type=click.Path(path_type=Path), help="A folder for the charts as PNG files.")
-@click.option("--variant", default="gemm", show_default=True, help="The operation.")
-def report(table: Path, against: Path | None, output: Path, png: Path | None, variant: str) -> None:
+@click.option(
+    "--library", "libraries", multiple=True, type=click.Path(path_type=Path),
+    help="The kernels' library: what few kernels reach is then drawn over the seconds that they take to compile.",
+)  # fmt: skip
+def report(table: Path, against: Path | None, output: Path, png: Path | None, libraries: tuple[Path, ...]) -> None:
     """Write what TABLE says as one HTML page that needs no other file.
 
     Roofline, the dispatcher's choices against the fastest kernels, what few kernels reach, a heat map, the fastest
@@ -106,10 +113,22 @@ def report(table: Path, against: Path | None, output: Path, png: Path | None, va
     given = Input(table.name, read_rows(table))
     earlier = Input(against.name, read_rows(against)) if against else None
     arch = load(given.rows[0]["arch"]) if given.rows else None
-    output.write_text(page(given, measurable(variant).columns, arch, earlier), "utf-8")
+    cost = _compile_seconds(libraries, arch) if libraries and arch else None
+    output.write_text(page(given, columns_of(read_columns(table)), arch, earlier, cost), "utf-8")
     if png:
-        write_pngs(given, arch, png)
+        write_pngs(given, arch, png, cost)
     click.echo(f"{output} written", err=True)
+
+
+def _compile_seconds(libraries: Sequence[Path], arch: Arch) -> dict[str, float]:
+    """Seconds of compiling by identity, as the generator estimates them."""
+    from kernelwright.codegen.operation import operation
+    from kernelwright.codegen.selecting.specs import parse_kernel
+    from kernelwright.tile_engine.learning.examples import read_specs
+
+    specs = read_specs(libraries, arch)
+    kernels = {identity: parse_kernel(dict(spec), arch) for identity, spec in specs.items()}
+    return {identity: operation(kernel.spec.op).seconds(kernel, arch) for identity, kernel in kernels.items()}
 
 
 def _bench(options: dict[str, Any]) -> set[str]:
@@ -118,24 +137,24 @@ def _bench(options: dict[str, Any]) -> set[str]:
         **{name: options[name] for name in ("warmup", "repeat", "rounds", "flush_cache", "rotating_buffers", "verify")},
         duration_s=options["duration"],
     )
-    operation = measurable(options["variant"])
+    operation, chosen = _operation(options["variant"] or operation_of(options["named"]) or "gemm")
     device = Device(options["device"])
     require_timed(device)
     records = problems(operation, options["named"])
     library = KernelLibrary.load_for(device, options["library"])
-    kernels = _matching(library.kernels, options, operation.name)
+    kernels = _matching([kernel for kernel in library.kernels if chosen(kernel)], options, operation.name)
     date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()  # noqa: UP017 - as in Python 3.9
     table = Table(operation, load(library.arch), device.name, date, ";".join(options["tags"]))
     path: Path = options["output"]
-    done = _done(path) if options["resume"] and path.exists() else set()
+    done = measured_before(path, records, device.name) if options["resume"] and path.exists() else set()
     child = Child(library.manifest.path, device.name, operation.name, settings, options["kernel_timeout"])
     dispatcher = Dispatcher(library, device=device)
 
-    def choose(record: Record) -> str:
+    def choose(record: Record) -> Collection[str]:
         try:
-            return dispatcher.select(operation.problem(record)).kernel.identity
+            return {stage.kernel.identity for stage in dispatcher.plan(operation.problem(record)).stages}
         except NoKernelError:
-            return ""
+            return ()
 
     rows = []
     with CsvFile(path, table.columns, append=options["append"] or options["resume"]) as file:
@@ -148,14 +167,27 @@ def _bench(options: dict[str, Any]) -> set[str]:
     return {row["status"] for row in rows}
 
 
+def _operation(word: str) -> tuple[Measurable, Callable[[KernelEntry], bool]]:
+    """The operation of a variant, and which kernels of it the word stands for. ValueError for an unknown word."""
+    if word in OPERATIONS:
+        return measurable(word), lambda kernel: True
+    from kernelwright.codegen.selecting.specs import parse_kernel
+    from kernelwright.tile_engine.enumerating.trait_config import keeps
+    from kernelwright.tile_engine.enumerating.variants import variant
+
+    meant = variant(word)
+
+    def chosen(kernel: KernelEntry) -> bool:
+        own = str(kernel.spec.get("op", "gemm")) == meant.operation
+        return own and keeps(parse_kernel(dict(kernel.spec), load(kernel.arch)), meant.axes)
+
+    return measurable(meant.operation), chosen
+
+
 def _matching(kernels: Sequence[KernelEntry], options: dict[str, Any], operation: str) -> list[KernelEntry]:
     """Kernels of the operation that the patterns choose. ValueError for none."""
     served = [kernel for kernel in kernels if str(kernel.spec.get("op", "gemm")) == operation]
     return Patterns.of(options).matching(served, f"the {len(served)} {operation} kernels of the library")
-
-
-def _done(path: Path) -> set[tuple[int, str]]:
-    return {(int(row["problem_idx"]), row["identity"]) for row in read_rows(path)}
 
 
 def main(arguments: list[str] | None = None) -> int:

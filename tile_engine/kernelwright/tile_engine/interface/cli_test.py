@@ -53,6 +53,9 @@ def test_a_table_becomes_a_page(tmp_path: Path) -> None:
     table, output = str(tmp_path / "t.csv"), tmp_path / "t.html"
     assert main(["report", table, "--against", table, "--output", str(output), "--png", str(tmp_path / "png")]) == 0
     assert "Since t.csv" in output.read_text() and (tmp_path / "png/roofline.png").is_file()
+    assert "all problems</dt><dd>batch 1, layout rcr, dtype fp32" in output.read_text()
+    assert main(["report", table, "--library", LIBRARY, "--output", str(output)]) == 0
+    assert "compile s</th>" in output.read_text()
     assert main(["report", str(tmp_path / "none.csv"), "--output", str(output)]) == 2
 
 
@@ -64,6 +67,13 @@ def test_a_run_resumes_where_it_was_stopped(tmp_path: Path) -> None:
     assert bench(tmp_path, "--resume") == 0
     rows = read_rows(path)
     assert len(rows) == len(lines) - 1 == len({(row["problem_idx"], row["identity"]) for row in rows})
+
+
+def test_a_file_of_other_problems_is_not_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench(tmp_path) == 0
+    (tmp_path / "t.csv").write_text((tmp_path / "t.csv").read_text().replace(",33,17,65,", ",33,17,64,"))
+    assert bench(tmp_path, "--resume") == 2
+    assert "t.csv holds other problems (number 0 differs)" in capsys.readouterr().err
 
 
 def test_bad_input_says_what_is_allowed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,3 +91,13 @@ def test_problem_sets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["problems", "gemm-held-out-bf16"]) == 0
     header, first, *_ = capsys.readouterr().out.splitlines()
     assert (header, first.rpartition(",")[2]) == ("m,n,k,batch,layout,dtype,dtype_c", "bf16")
+
+
+def test_a_variant_chooses_kernels_and_a_key_its_operation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench(tmp_path, "--variant", "gemm_universal") == 0
+    assert bench(tmp_path, "--variant", "forward", "--append") == 2
+    capsys.readouterr()
+    assert main(["problems", "conv-held-out-forward-2d-bf16"]) == 0
+    assert capsys.readouterr().out.startswith("direction,n,c,k,")
+    assert main(["problems", "--variant", "forwards", "x.json"]) == 2
+    assert "did you mean 'forward'" in capsys.readouterr().err

@@ -23,7 +23,14 @@ _PATH = click.Path(path_type=Path)
 def _data_options(command: _Command) -> _Command:
     options = (
         click.option("--table", "tables", required=True, multiple=True, type=_PATH, help="A CSV file of `bench`."),
-        click.option("--library", "libraries", required=True, multiple=True, type=_PATH, help="Its kernels' library."),
+        click.option(
+            "--library",
+            "libraries",
+            required=True,
+            multiple=True,
+            type=_PATH,
+            help="Its kernels' library, or a list of specs.",
+        ),
         click.option("--units", type=int, help="Compute units or cores [default: the architecture's, or this CPU's]."),
     )
     for option in reversed(options):
@@ -114,7 +121,7 @@ def _examples(
     rows = [row for table in tables for row in read_rows(table)]
     loaded = load(arch)
     count = units or loaded.compute_units or len(os.sched_getaffinity(0))
-    return examples_of(rows, read_specs(libraries), schema_of(variant), dtype, loaded, count)
+    return examples_of(rows, read_specs(libraries, loaded), schema_of(variant), dtype, loaded, count)
 
 
 def _scored(

@@ -15,16 +15,19 @@ _PATH = click.Path(path_type=Path)
 
 @click.command("release")
 @click.option("--table", "tables", required=True, multiple=True, type=_PATH, help="A CSV file of tuning problems.")
-@click.option("--library", "libraries", required=True, multiple=True, type=_PATH, help="Its kernels' library.")
+@click.option(
+    "--library", "libraries", required=True, multiple=True, type=_PATH, help="Its kernels' library, or a list of specs."
+)
 @click.option("--arch", required=True, help="The architecture.")
 @click.option("--dtype", required=True, help="Element type of A.")
 @click.option("--reach", default=0.98, show_default=True, help="Geometric mean share of the fastest kernels' speed.")
 @click.option("--most", type=click.IntRange(1), help="At most so many kernels.")
+@click.option("--also", multiple=True, help="Element types of the same size that get the same kernels in the set.")
 @click.option("--into", type=_PATH, help="The rule set's file that gets the kernels, such as release.json.")
 @click.option("--output", required=True, type=_PATH, help="Where the choice goes, with its provenance, as JSON.")
 def release_command(
     tables: tuple[Path, ...], libraries: tuple[Path, ...], arch: str, dtype: str, reach: float, most: int | None,
-    into: Path | None, output: Path,
+    also: tuple[str, ...], into: Path | None, output: Path,
 ) -> None:  # fmt: skip
     """Choose the fewest kernels that reach a share of the fastest kernels' speed, by a greedy cover.
 
@@ -39,7 +42,8 @@ def release_command(
 
     if len(tables) > 1:
         raise ValueError("problems of several tables have the same numbers; give one --table")
-    loaded, specs = load(arch), read_specs(libraries)
+    loaded = load(arch)
+    specs = read_specs(libraries, loaded)
     rows = [row for row in read_rows(tables[0]) if row["dtype"] == dtype and row["arch"] == arch]
     times = timed(rows)
     if unknown := sorted({one.identity for one in times} - set(specs)):
@@ -63,5 +67,6 @@ def release_command(
     }
     output.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
     if into:
-        count = add_to_rule_set(into, arch, [entry(one["spec"]) for one in content["kernels"]])
+        chosen = [entry(one["spec"], dtype, other) for other in (dtype, *also) for one in content["kernels"]]
+        count = add_to_rule_set(into, arch, chosen)
         click.echo(f"{into}: {count} kernels for {arch}", err=True)

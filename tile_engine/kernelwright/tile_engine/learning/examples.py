@@ -13,6 +13,7 @@ import numpy as np
 from kernelwright.arch import Arch
 from kernelwright.codegen.dtypes import ELEMENT_BYTES, DType
 from kernelwright.codegen.heuristics.schema import Schema
+from kernelwright.codegen.selecting.specs import parse_kernel
 from kernelwright.tile_engine.problems.gemm import layer_problems
 from kernelwright.tile_engine.problems.models import PARTS
 from kernelwright.tile_engine.results.analysis import Cells, Timed, timed
@@ -47,15 +48,24 @@ class Examples:
         return Examples(features, tflops, problem, family, selected, kernels, self.families)
 
 
-def read_specs(folders: Iterable[Path]) -> dict[str, Mapping[str, Any]]:
-    """Specs of the kernels of libraries, by identity. ValueError for a folder without a manifest."""
+def read_specs(folders: Iterable[Path], arch: Arch) -> dict[str, Mapping[str, Any]]:
+    """Specs of the kernels for ``arch`` by identity: of libraries, or of JSON files that list specs.
+
+    ValueError for a folder without a manifest.
+    """
     found: dict[str, Mapping[str, Any]] = {}
     for folder in folders:
+        if folder.is_file() and isinstance(listed := json.loads(folder.read_text("utf-8")), list):
+            kernels = [parse_kernel(dict(spec), arch) for spec in listed]
+            found |= {kernel.identity: kernel.spec.model_dump(mode="json") for kernel in kernels}
+            continue
         manifests = [folder] if folder.is_file() else sorted(folder.rglob("manifest.json"))
         if not manifests:
             raise ValueError(f"{folder} holds no manifest.json; name the folder of a kernel library")
         for manifest in manifests:
             content = json.loads(manifest.read_text("utf-8"))
+            if content["arch"] != arch.name:
+                continue
             found |= {kernel["identity"]: kernel["spec"] for kernel in content["kernels"]}
     return found
 

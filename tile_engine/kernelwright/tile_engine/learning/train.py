@@ -13,16 +13,23 @@ from kernelwright.tile_engine.learning.examples import Examples
 from kernelwright.tile_engine.learning.judge import Judgement, judge
 
 FOLDS = 5
+LEAST_WEIGHT = 0.02
 
 
 @dataclass(frozen=True)
 class Options:
-    """Of LightGBM. ``seed`` fixes everything that is drawn: equal data give equal models."""
+    """Of LightGBM. ``seed`` fixes everything that is drawn: equal data give equal models.
+
+    :ivar focus: a row weighs its share of the problem's fastest rate, to this power, but at least LEAST_WEIGHT: which
+        of the fastest kernels comes first matters more than how slow the slowest one is.
+    """
 
     trees: int = 300
     leaves: int = 31
     learning_rate: float = 0.05
     least_rows: int = 10
+    features_of_tree: float = 0.8
+    focus: float = 4.0
     seed: int = 42
 
 
@@ -80,6 +87,13 @@ def _folds(examples: Examples) -> list[np.ndarray[Any, Any]]:
     return [examples.family % count == number for number in range(count)]
 
 
+def shares(examples: Examples) -> np.ndarray[Any, Any]:
+    """Of each row, its rate over that of the problem's fastest kernel."""
+    fastest = np.zeros(int(examples.problem.max()) + 1)
+    np.maximum.at(fastest, examples.problem, examples.tflops)
+    return np.asarray(examples.tflops / fastest[examples.problem])
+
+
 def _fitted(examples: Examples, options: Options) -> Any:
     try:
         import lightgbm
@@ -87,10 +101,12 @@ def _fitted(examples: Examples, options: Options) -> Any:
         raise RuntimeError("training needs LightGBM; pip install 'kernelwright[heuristics]'") from error
     given = {
         **{"objective": "regression", "num_leaves": options.leaves, "learning_rate": options.learning_rate},
-        **{"min_data_in_leaf": options.least_rows, "seed": options.seed, "deterministic": True, "verbosity": -1},
+        **{"min_data_in_leaf": options.least_rows, "feature_fraction": options.features_of_tree},
+        **{"seed": options.seed, "deterministic": True, "verbosity": -1},
         **{"force_row_wise": True, "num_threads": 1, "boost_from_average": False},
     }
-    data = lightgbm.Dataset(examples.features, np.log1p(examples.tflops), free_raw_data=False)
+    weight = np.maximum(shares(examples) ** options.focus, LEAST_WEIGHT)
+    data = lightgbm.Dataset(examples.features, np.log1p(examples.tflops), weight=weight, free_raw_data=False)
     return lightgbm.train(given, data, options.trees)
 
 
@@ -106,13 +122,13 @@ def flat(root: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 def _add(node: Mapping[str, Any], tree: dict[str, list[Any]]) -> int:
     if "leaf_value" in node:
-        tree["leaf"].append(float(node["leaf_value"]))
+        tree["leaf"].append(float(f"{node['leaf_value']:.6g}"))  # files stay small; a rate is not known better
         return -len(tree["leaf"])
     if node["decision_type"] != "<=":
         raise ValueError(f"a tree splits by {node['decision_type']!r}; allowed: '<='")
     at = len(tree["feature"])
     tree["feature"].append(int(node["split_feature"]))
-    tree["threshold"].append(float(node["threshold"]))
+    tree["threshold"].append(float(f"{node['threshold']:.9g}"))
     tree["left"].append(0)
     tree["right"].append(0)
     tree["left"][at] = _add(node["left_child"], tree)

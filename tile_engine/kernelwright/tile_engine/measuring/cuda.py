@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from kernelwright.dispatch import DeviceError
+from kernelwright.tile_engine.measuring.clocks import cuda_clocks
 
 _RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED: a launcher may load its module while a stream is captured
 _NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING
@@ -30,7 +31,7 @@ class CudaDevice:
 
     def __init__(self, ordinal: int, driver: Any = None) -> None:
         """DeviceError if the driver or the device is missing."""
-        self._driver = driver or load_driver()
+        self._driver, self._ordinal = driver or load_driver(), ordinal
         self._call("cuInit", 0)
         device, context = ctypes.c_int(), ctypes.c_void_p()
         self._call("cuDeviceGet", ctypes.byref(device), ordinal)
@@ -87,6 +88,10 @@ class CudaDevice:
             return milliseconds.value / 1e3
 
         return replay
+
+    def clocks(self) -> str:
+        """See :func:`kernelwright.tile_engine.measuring.clocks.cuda_clocks`."""
+        return cuda_clocks(self._driver, self._ordinal)
 
     def _event(self) -> ctypes.c_void_p:
         event = ctypes.c_void_p()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from kernelwright.dispatch import Device, OperationPlan
+from kernelwright.tile_engine.measuring.clocks import cpu_clocks
 from kernelwright.tile_engine.measuring.cuda import CudaDevice
 from kernelwright.tile_engine.measuring.settings import Settings
 from kernelwright.tile_engine.measuring.timing import Launch, in_turns, repeat_for, timed_calls
@@ -27,13 +28,16 @@ class Executor(Protocol):
         """Poison the output of each set, where launches write it."""
 
     def fetch(self) -> None:
-        """Wait for launches, and bring what they wrote into ``out`` of each set."""
+        """Wait for launches, and bring what they wrote into ``outs`` of each set."""
 
     def instructions(self) -> Mapping[str, int] | None:
         """What the last launch executed, by class; None where nothing counts."""
 
     def seconds(self, launches: Mapping[str, Sequence[Launch]], begin: Begin) -> dict[str, list[float]]:
         """Seconds of a launch in each round, by name; none for a device whose times mean nothing."""
+
+    def clocks(self) -> str:
+        """Clocks in MHz, such as ``sm=1980;memory=2619``; empty where nobody says."""
 
 
 def require_timed(device: Device) -> None:
@@ -54,7 +58,7 @@ class CpuExecutor:
     """See :class:`Executor`."""
 
     def __init__(self, operation: Measurable, sets: Sequence[Operands], settings: Settings) -> None:
-        """Launches will write the sets' own ``out``."""
+        """Launches will write the sets' own ``outs``."""
         self._operation, self._sets, self._settings = operation, sets, settings
 
     def launches(self, plan: OperationPlan[Any]) -> list[Launch]:
@@ -77,6 +81,10 @@ class CpuExecutor:
         """By the clock of the calling thread."""
         return timed_calls(launches, self._settings, begin)
 
+    def clocks(self) -> str:
+        """The highest of the cores."""
+        return cpu_clocks()
+
 
 class SimulatedExecutor(CpuExecutor):
     """See :class:`Executor`. Its results are simulated, and its times mean nothing."""
@@ -93,6 +101,10 @@ class SimulatedExecutor(CpuExecutor):
         """None."""
         return {name: [] for name in launches}
 
+    def clocks(self) -> str:
+        """None: times mean nothing."""
+        return ""
+
 
 class CudaExecutor:
     """See :class:`Executor`. Launches are captured in graphs, so that no time of the host is in theirs."""
@@ -101,7 +113,7 @@ class CudaExecutor:
         """Copy the inputs of each set to the device."""
         self._device, self._operation, self._sets, self._settings = device, operation, sets, settings
         self._inputs = [[self._uploaded(array) for array in one.inputs] for one in sets]
-        self._outs = [device.allocate(one.out.nbytes) for one in sets]
+        self._outs = [[device.allocate(array.nbytes) for array in one.outs] for one in sets]
         self._workspace, self._workspace_bytes = 0, 0
 
     def _uploaded(self, array: Any) -> int:
@@ -116,20 +128,22 @@ class CudaExecutor:
             self._workspace = self._device.allocate(plan.workspace_bytes)
         bind, stream = self._operation.bind_addresses, self._device.stream
         return [
-            bind(plan, inputs, out, stream, self._workspace)
-            for inputs, out in zip(self._inputs, self._outs, strict=True)
+            bind(plan, inputs, outs, stream, self._workspace)
+            for inputs, outs in zip(self._inputs, self._outs, strict=True)
         ]
 
     def poison(self) -> None:
         """Copy poison to the device."""
-        for one, out in zip(self._sets, self._outs, strict=True):
+        for one, addresses in zip(self._sets, self._outs, strict=True):
             one.poison()
-            self._device.upload(one.out, out)
+            for array, address in zip(one.outs, addresses, strict=True):
+                self._device.upload(array, address)
 
     def fetch(self) -> None:
         """Copy back what was written."""
-        for one, out in zip(self._sets, self._outs, strict=True):
-            self._device.download(out, one.out)
+        for one, addresses in zip(self._sets, self._outs, strict=True):
+            for array, address in zip(one.outs, addresses, strict=True):
+                self._device.download(address, array)
 
     def instructions(self) -> Mapping[str, int] | None:
         """A GPU counts none."""
@@ -147,6 +161,10 @@ class CudaExecutor:
                 whole()
             replays[name] = lambda whole=whole, repeat=repeat: whole() / repeat  # type: ignore[misc]
         return in_turns(replays, self._settings.rounds, begin)
+
+    def clocks(self) -> str:
+        """Of the GPU, as its management library says."""
+        return self._device.clocks()
 
     def _graph(self, each: Sequence[Launch], count: int) -> Callable[[], float]:
         def work() -> None:

@@ -94,16 +94,16 @@ class Operation:
         self._driver, self._sets = driver, iter(sets)
 
     def bind_addresses(
-        self, plan: OperationPlan[Any], inputs: list[int], out: int, stream: int, workspace: int
+        self, plan: OperationPlan[Any], inputs: list[int], outs: list[int], stream: int, workspace: int
     ) -> Callable[[], None]:
         one = next(self._sets)
         a, b = one.inputs
-        right = (a.astype(np.float64) @ b.astype(np.float64)).astype(one.out.dtype)
+        right = (a.astype(np.float64) @ b.astype(np.float64)).astype(one.outs[0].dtype)
         assert ctypes.string_at(inputs[0], a.nbytes) == a.tobytes("A") and workspace
 
         def launch() -> None:
             self._driver.launch()
-            ctypes.memmove(out, right.ctypes.data, right.nbytes)
+            ctypes.memmove(outs[0], right.ctypes.data, right.nbytes)
 
         return launch
 

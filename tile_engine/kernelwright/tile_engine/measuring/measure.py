@@ -43,9 +43,12 @@ class Measurement:
                 timed[identity], reports[identity] = launches, report
             else:
                 yield report
-        for identity, seconds in on_device.seconds(timed, begin).items():
+        found = on_device.seconds(timed, begin)
+        clocks = on_device.clocks()
+        for identity, seconds in found.items():
             times = [statistics.median(seconds), min(seconds), max(seconds)] if seconds else None
-            yield {**reports[identity], "latency_ms": times and [1e3 * value for value in times]}
+            latency = times and [1e3 * value for value in times]
+            yield {**reports[identity], "latency_ms": latency, "clocks": clocks}
 
     def _check(
         self, record: Record, identity: str, sets: Sequence[Operands], on_device: Executor
@@ -67,7 +70,7 @@ class Measurement:
         except KernelwrightError as error:
             return {**report, "status": FAILED, "reason": str(error)}, []
         report["instructions"] = on_device.instructions()
-        report["non_zero"] = int(np.count_nonzero(sets[0].out.astype(np.float32)))
+        report["non_zero"] = sum(int(np.count_nonzero(out.astype(np.float32))) for out in sets[0].outs)
         if self._settings.verify:
             report["error"] = max(one.error() for one in sets)
             if not report["error"] <= 1:

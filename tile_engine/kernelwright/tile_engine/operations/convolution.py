@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,16 +63,20 @@ class Convolution:
     def bind(self, plan: OperationPlan[Any], operands: Operands) -> Callable[[], object]:
         """A bound plan."""
         assert isinstance(plan, ConvPlan)
-        a, b = operands.inputs
-        return plan.bind(a, b, operands.out)
+        (a, b), (out,) = operands.inputs, operands.outs
+        return plan.bind(a, b, out)
 
     def bind_addresses(
-        self, plan: OperationPlan[Any], inputs: Sequence[int], out: int, stream: int, workspace: int
+        self, plan: OperationPlan[Any], inputs: Sequence[int], outs: Sequence[int], stream: int, workspace: int
     ) -> Callable[[], object]:
         """A call of the plan."""
         assert isinstance(plan, ConvPlan)
-        a, b = inputs
+        (a, b), (out,) = inputs, outs
         return lambda: plan(a, b, out, stream=stream, workspace=workspace)
+
+    def auxiliary(self, spec: Mapping[str, Any]) -> bool:
+        """None is: a plan has one stage."""
+        return False
 
     def flops(self, record: Record) -> int:
         """Multiplications and additions of every filter point with every output, padding included."""
@@ -93,18 +97,18 @@ class ConvOperands:
         self._names = {"forward": "xwy", "backward_data": "ywx", "backward_weight": "xyw"}[problem.direction]
         first, second, result = (shapes[name] for name in self._names)
         self.inputs = (self._drawn(first), self._drawn(second))
-        self.out: np.ndarray[Any, Any] = np.zeros(result, dtypes.numpy_dtype(problem.dtype))
+        self.outs = (np.zeros(result, dtypes.numpy_dtype(problem.dtype)),)
         self.poison()
 
     def poison(self) -> None:
         """NaN."""
-        self.out[...] = np.nan
+        self.outs[0][...] = np.nan
 
     def error(self) -> float:
         """Of every element; of large problems, of one image or some output channels, while all must be written."""
-        if not np.isfinite(self.out.astype(np.float32)).all():
+        if not np.isfinite(self.outs[0].astype(np.float32)).all():
             return float("inf")
-        tensors = dict(zip(self._names, (*self.inputs, self.out), strict=True))
+        tensors = dict(zip(self._names, (*self.inputs, *self.outs), strict=True))
         if self._problem.flops > 2 * _ALL_CHECKED:
             tensors = self._part(tensors)
         exact = exact_result(self._problem, tensors)

@@ -70,10 +70,10 @@ def test_an_element_that_is_off_or_not_written_is_found(
     record = CONV.read({"n": 1, "c": 3, "k": 4, "hi": 5, "wi": 6, "y": 3, "x": 3, "pad_h": 1, "direction": direction})
     operands = CONV.operands(record, seed=3)
     assert isinstance(operands, ConvOperands) and operands.error() == np.inf
-    tensors = dict(zip(operands._names, (*operands.inputs, operands.out), strict=True))
-    operands.out[...] = exact_result(CONV.problem(record), tensors)
+    tensors = dict(zip(operands._names, (*operands.inputs, *operands.outs), strict=True))
+    operands.outs[0][...] = exact_result(CONV.problem(record), tensors)
     assert operands.error() == 0
-    operands.out.reshape(-1)[-1] += 1
+    operands.outs[0].reshape(-1)[-1] += 1
     assert operands.error() > 1
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,16 +57,20 @@ class Gemm:
     def bind(self, plan: OperationPlan[Any], operands: Operands) -> Callable[[], object]:
         """A bound plan."""
         assert isinstance(plan, Plan)
-        a, b = operands.inputs
-        return plan.bind(a, b, out=operands.out)
+        (a, b), (out,) = operands.inputs, operands.outs
+        return plan.bind(a, b, out=out)
 
     def bind_addresses(
-        self, plan: OperationPlan[Any], inputs: Sequence[int], out: int, stream: int, workspace: int
+        self, plan: OperationPlan[Any], inputs: Sequence[int], outs: Sequence[int], stream: int, workspace: int
     ) -> Callable[[], object]:
         """A call of the plan."""
         assert isinstance(plan, Plan)
-        a, b = inputs
+        (a, b), (out,) = inputs, outs
         return lambda: plan(a, b, out=out, stream=stream, workspace=workspace)
+
+    def auxiliary(self, spec: Mapping[str, Any]) -> bool:
+        """None is: a plan has one stage."""
+        return False
 
     def flops(self, record: Record) -> int:
         """2·m·n·k of each product."""
@@ -95,26 +99,26 @@ class GemmOperands:
         )
         self._integer = problem.dtype_c == "int32"
         self._roundoff = _ROUNDOFF.get(problem.dtype_c, _ROUNDOFF_8_BITS)
-        self.out = _ordered(np.zeros((*lead, m, n), np.int8), problem.dtype_c, problem.layout[2])
+        self.outs = (_ordered(np.zeros((*lead, m, n), np.int8), problem.dtype_c, problem.layout[2]),)
         self.poison()
 
     def poison(self) -> None:
         """NaN, or an integer below every result."""
-        self.out[...] = -(2**31) if self._integer else np.nan
+        self.outs[0][...] = -(2**31) if self._integer else np.nan
 
     def error(self) -> float:
         """Of every element; of large products, of some rows and columns, while every element must be written."""
-        a, b = self.inputs
+        (a, b), (out,) = self.inputs, self.outs
         m, n = a.shape[-2], b.shape[-1]
         if a.size * n <= _ALL_CHECKED:
-            return self._share(a, b, self.out)
-        written = self.out != -(2**31) if self._integer else ~np.isnan(self.out.astype(np.float32))
+            return self._share(a, b, out)
+        written = out != -(2**31) if self._integer else ~np.isnan(out.astype(np.float32))
         if not written.all():
             return math.inf
         rows = np.sort(self._rng.choice(m, min(m, _SAMPLED), replace=False))
         columns = np.sort(self._rng.choice(n, min(n, _SAMPLED), replace=False))
-        of_rows = self._share(a[..., rows, :], b, self.out[..., rows, :])
-        return max(of_rows, self._share(a, b[..., columns], self.out[..., columns]))
+        of_rows = self._share(a[..., rows, :], b, out[..., rows, :])
+        return max(of_rows, self._share(a, b[..., columns], out[..., columns]))
 
     def _share(self, a: Any, b: Any, out: Any) -> float:
         exact = a.astype(np.float64) @ b.astype(np.float64)

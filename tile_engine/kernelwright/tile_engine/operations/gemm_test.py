@@ -43,10 +43,10 @@ def test_operands_have_the_layout_and_the_exact_product(layout: str, batch: int)
     a, b = operands.inputs
     assert (a.strides[-1] == a.itemsize) == (layout[0] == "r")
     assert (b.strides[-1] == b.itemsize) == (layout[1] == "r")
-    assert np.isnan(operands.out.astype(np.float32)).all() and operands.error() == np.inf
+    assert np.isnan(operands.outs[0].astype(np.float32)).all() and operands.error() == np.inf
     again = GEMM.operands(record, seed=1)
     assert np.array_equal(a, again.inputs[0]) and not np.array_equal(a, GEMM.operands(record, seed=2).inputs[0])
-    operands.out[...] = a.astype(np.float64) @ b.astype(np.float64)
+    operands.outs[0][...] = a.astype(np.float64) @ b.astype(np.float64)
     assert operands.error() <= 1
 
 
@@ -60,12 +60,12 @@ def test_one_element_that_is_off_or_not_written_is_found(
     operands = GEMM.operands(GEMM.read({"m": 9, "n": 8, "k": 7, "dtype": dtype}), seed=0)
     a, b = operands.inputs
     right = a.astype(np.float64) @ b.astype(np.float64)
-    operands.out[...] = right
+    operands.outs[0][...] = right
     assert operands.error() == 0
-    operands.out[8, 7] += 1
+    operands.outs[0][8, 7] += 1
     assert operands.error() > 1
     operands.poison()
-    operands.out[:8] = right[:8]
+    operands.outs[0][:8] = right[:8]
     assert operands.error() > 1
 
 

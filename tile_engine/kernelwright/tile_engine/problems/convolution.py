@@ -2,51 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from importlib import resources
-from typing import Any
+from dataclasses import dataclass
 
+from kernelwright.tile_engine.operation import Record
 from kernelwright.tile_engine.problems.models import HELD_OUT, PARTS, TUNING
+from kernelwright.tile_engine.problems.networks import Layer, layers, networks
+from kernelwright.tile_engine.problems.problem_sets import ProblemSets
 
 BATCHES: tuple[tuple[int, ...], ...] = ((1, 2, 3), (4, 7, 8), (16, 24, 32))
 """Images: single ones, a few, a batch; 3D images meet the first two kinds."""
 DIRECTIONS = ("forward", "backward_data", "backward_weight")
-_COLOURS = 3
-
-
-@dataclass(frozen=True)
-class Network:
-    """A convolutional network.
-
-    :ivar dims: 2 or 3.
-    :ivar stages: extent of the image along each dimension, and channels.
-    :ivar layers: kinds of the layers of a stage.
-    :ivar stem: extent of the filter of the first layer, which halves the image; 0 for none.
-    """
-
-    name: str
-    family: str
-    part: str
-    dims: int
-    stages: tuple[tuple[int, int], ...]
-    layers: tuple[str, ...]
-    stem: int = 0
-
-
-@dataclass(frozen=True)
-class Layer:
-    """One convolution; extents are the same along each dimension."""
-
-    c: int
-    k: int
-    size: int
-    filter: int
-    stride: int = 1
-    padding: int = 0
-    dilation: int = 1
-    groups: int = 1
+_DTYPES = ("fp32", "fp16", "bf16")
+_SETS = {
+    f"conv-{part}-{direction}-{dims}d-{dtype}": (part, direction, dims, dtype)
+    for part in PARTS
+    for direction in DIRECTIONS
+    for dims in (2, 3)
+    for dtype in _DTYPES
+}
+# All directions in turns, so many problems of each number of dimensions.
+_VALIDATION = {2: 250, 3: 50}
+_VALIDATIONS = {f"conv-validation-{dtype}": dtype for dtype in _DTYPES}
 
 
 @dataclass(frozen=True)
@@ -58,25 +35,6 @@ class LayerProblem:
     dims: int
     network: str
     family: str
-
-
-def networks() -> tuple[Network, ...]:
-    """Every network of ``data/conv_models.json``. ValueError for an unknown key, part or kind of layer."""
-    text = resources.files(__package__).joinpath("data/conv_models.json").read_text("utf-8")
-    return tuple(map(read_network, json.loads(text)["networks"]))
-
-
-def read_network(record: dict[str, Any]) -> Network:
-    """A network of its JSON record. ValueError for an unknown key, part or kind of layer."""
-    if unknown := set(record) - {field.name for field in fields(Network)}:
-        raise ValueError(f"{record.get('name')}: unknown keys {sorted(unknown)}")
-    if record["part"] not in PARTS:
-        raise ValueError(f"{record['name']}: part is {record['part']!r}; allowed: {', '.join(PARTS)}")
-    stages = tuple((size, channels) for size, channels in record["stages"])
-    made = Network(**{**record, "stages": stages, "layers": tuple(record["layers"])})
-    for kind in made.layers:
-        _layer(kind, *made.stages[0])
-    return made
 
 
 def conv_problems(part: str, dims: int) -> tuple[LayerProblem, ...]:
@@ -100,36 +58,36 @@ def _problems(part: str, dims: int) -> Iterator[LayerProblem]:
     for network in networks():
         if network.part != part or network.dims != dims:
             continue
-        for layer in _layers(network):
+        for layer in layers(network):
             for kind, images in enumerate(BATCHES[: 5 - dims]):
                 count = images[(place + kind) % len(images)]
                 yield LayerProblem(layer, count, dims, network.name, network.family)
             place += 1
 
 
-def _layers(network: Network) -> Iterator[Layer]:
-    if network.stem:
-        size, channels = network.stages[0]
-        yield Layer(_COLOURS, channels, 2 * size, network.stem, 2, network.stem // 2)
-    for size, channels in network.stages:
-        yield from (_layer(kind, size, channels) for kind in network.layers)
+def _records(named: str) -> list[Record]:
+    if named in _SETS:
+        part, direction, dims, dtype = _SETS[named]
+        return [_record(one, direction, dtype) for one in conv_problems(part, dims)]
+    found: list[Record] = []
+    for dims, most in _VALIDATION.items():
+        posed = conv_problems(HELD_OUT, dims)
+        step = max(1, len(posed) // most)
+        chosen = posed[::step][:most]
+        found += [
+            _record(one, DIRECTIONS[place % len(DIRECTIONS)], _VALIDATIONS[named]) for place, one in enumerate(chosen)
+        ]
+    return found
 
 
-def _layer(kind: str, size: int, c: int) -> Layer:
-    word, _, number = kind.partition(" ")
-    n = int(number or 0)
-    made = {
-        "1x1": Layer(c, c, size, 1),
-        "3x3": Layer(c, c, size, 3, padding=1),
-        "5x5": Layer(c, c, size, 5, padding=2),
-        "down": Layer(c, 2 * c, size, 3, stride=2, padding=1),
-        "project": Layer(c, 2 * c, size, 1, stride=2),
-        "expand": Layer(c, c * n, size, 1),
-        "reduce": Layer(c * n, c, size, 1),
-        "dilated": Layer(c, c, size, 3, padding=n, dilation=n),
-        "grouped": Layer(c, c, size, 3, padding=1, groups=n),
-        "depthwise": Layer(c, c, size, n, padding=n // 2, groups=c),
-    }
-    if word not in made:
-        raise ValueError(f"no layer is of kind {kind!r}; allowed: {', '.join(made)}")
-    return made[word]
+def _record(one: LayerProblem, direction: str, dtype: str) -> Record:
+    axes = "dhw"[3 - one.dims :]
+    layer = one.layer
+    extents = {f"{axis}i": layer.size for axis in axes} | dict.fromkeys("zyx"[3 - one.dims :], layer.filter)
+    along = {"stride": layer.stride, "pad": layer.padding, "dilation": layer.dilation}
+    moved = {f"{word}_{axis}": value for word, value in along.items() for axis in axes}
+    counts = {"n": one.images, "c": layer.c, "k": layer.k, "g": layer.groups}
+    return {"direction": direction, **counts, **extents, **moved, "dtype": dtype}
+
+
+CONV_SETS = ProblemSets((*_SETS, *_VALIDATIONS), _records)

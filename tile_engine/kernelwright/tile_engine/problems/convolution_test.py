@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from kernelwright.tile_engine.problems.convolution import BATCHES, conv_problems, networks, read_network
+from kernelwright.tile_engine.problems.convolution import BATCHES, conv_problems
 from kernelwright.tile_engine.problems.models import PARTS
+from kernelwright.tile_engine.problems.networks import networks, read_network
 from kernelwright.tile_engine.problems.registry import KEYS, problems
 from kernelwright.tile_engine.registry import measurable
 

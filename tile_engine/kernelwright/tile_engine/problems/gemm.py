@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kernelwright.tile_engine.operation import Record
 from kernelwright.tile_engine.problems.linear_layers import linear_layers
 from kernelwright.tile_engine.problems.models import HELD_OUT, PARTS, TUNING, models
+from kernelwright.tile_engine.problems.problem_sets import ProblemSets
 
 # Rows of A, which are tokens: decoding one sequence, decoding a batch, a short prompt, a prompt, a batch of prompts.
 ROWS: tuple[tuple[int, ...], ...] = (
@@ -17,6 +19,9 @@ ROWS: tuple[tuple[int, ...], ...] = (
     (2048, 3000, 4096, 8192, 16384),
 )
 _LAST_TOKENS = 3  # kinds of ROWS that a layer of last tokens meets
+# Of operands, and of results where they differ from GemmProblem's default.
+_DTYPES = {"fp32": "", "fp16": "", "bf16": "", "fp8": "bf16", "int8": ""}
+_SETS = {f"gemm-{part}-{dtype}": (part, dtype) for part in PARTS for dtype in _DTYPES}
 
 
 @dataclass(frozen=True)
@@ -60,3 +65,12 @@ def _problems(part: str) -> Iterator[LayerProblem]:
                 m = rows[(place + 2 * kind) % len(rows)]
                 yield LayerProblem(m, layer.n, layer.k, layer.epilogue, model.name, model.family, layer.name)
             place += 1
+
+
+def _records(named: str) -> Iterator[Record]:
+    part, dtype = _SETS[named]
+    for one in layer_problems(part):
+        yield {"m": one.m, "n": one.n, "k": one.k, "dtype": dtype, "dtype_c": _DTYPES[dtype]}
+
+
+GEMM_SETS = ProblemSets(tuple(_SETS), _records)

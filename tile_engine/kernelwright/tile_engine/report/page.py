@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -19,6 +19,8 @@ from kernelwright.tile_engine.results.analysis import Cells, Timed, best, change
 from kernelwright.tile_engine.results.cover import Step, greedy_cover
 from kernelwright.tile_engine.results.row import peak_rates
 
+Cost = Mapping[str, float]
+"""Seconds of compiling by identity."""
 _MOST_LISTED = 50  # failures, regressions
 
 
@@ -30,15 +32,18 @@ class Input:
     rows: Sequence[Cells]
 
 
-def page(table: Input, columns: Sequence[str], arch: Arch | None, earlier: Input | None = None) -> str:
+def page(
+    table: Input, columns: Sequence[str], arch: Arch | None, earlier: Input | None = None, cost: Cost | None = None
+) -> str:
     """HTML. ``columns`` are those of a problem; ``arch`` draws the roof; ``earlier`` is compared with the table.
 
-    ValueError for a table without a single time.
+    ValueError for a table without a single time, and for kernels without a ``cost`` where one is given.
     """
     times = timed(table.rows)
     if not times:
         raise ValueError(f"{table.name} has no row with a time, so there is nothing to report")
-    steps = greedy_cover(times)
+    steps = _cover(times, cost)
+    held = {column: {row[column] for row in table.rows} for column in columns}
     found: dict[str, Any] = {
         "name": table.name,
         "arch": table.rows[0]["arch"],
@@ -47,35 +52,50 @@ def page(table: Input, columns: Sequence[str], arch: Arch | None, earlier: Input
         "counts": Counter(row["status"] for row in table.rows).most_common(),
         "kernels": len({row["identity"] for row in table.rows}),
         "problems": len({row["problem_idx"] for row in table.rows}),
-        "columns": columns,
+        "columns": [column for column, values in held.items() if len(values) > 1],
+        "shared": {column: values.pop() for column, values in held.items() if len(values) == 1},
+        "priced": cost is not None,
         "best": list(best(times).values()),
         "selection": selection_efficiency(times),
         "cover": steps,
         "failures": [row for row in table.rows if row["status"] not in (OK, REFUSED)][:_MOST_LISTED],
         "earlier": earlier.name if earlier else "",
         "changes": changes(timed(earlier.rows), times)[:_MOST_LISTED] if earlier else [],
-        "charts": {name: charts.svg(figure) for name, figure in _figures(times, steps, _roof(table, arch)).items()},
+        "charts": {
+            name: charts.svg(figure) for name, figure in _figures(times, steps, _roof(table, arch), cost).items()
+        },
     }
     template = resources.files(__package__).joinpath("templates/page.html.jinja").read_text("utf-8")
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     return environment.from_string(template).render(found)
 
 
-def _figures(times: Sequence[Timed], steps: Sequence[Step], roof: tuple[float, float] | None) -> dict[str, Figure]:
+def _cover(times: Sequence[Timed], cost: Cost | None) -> list[Step]:
+    """By the number of kernels, or by the seconds that they take to compile."""
+    if cost is None:
+        return greedy_cover(times)
+    if unknown := sorted({one.identity for one in times} - set(cost)):
+        raise ValueError(f"no library holds kernel {unknown[0]} ({len(unknown)} such); add its folder with --library")
+    return greedy_cover(times, cost.__getitem__)
+
+
+def _figures(
+    times: Sequence[Timed], steps: Sequence[Step], roof: tuple[float, float] | None, cost: Cost | None
+) -> dict[str, Figure]:
     """The charts by name."""
     return {
         "roofline": charts.roofline(times, roof),
-        "cover": charts.cover_curve(steps, "kernels"),
+        "cover": charts.cover_curve(steps, "kernels" if cost is None else "compile seconds"),
         "heat_map": charts.heat_map(times),
     }
 
 
-def write_pngs(table: Input, arch: Arch | None, folder: Path) -> list[Path]:
+def write_pngs(table: Input, arch: Arch | None, folder: Path, cost: Cost | None = None) -> list[Path]:
     """Each chart as a PNG file in ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     times = timed(table.rows)
-    for name, figure in _figures(times, greedy_cover(times), _roof(table, arch)).items():
+    for name, figure in _figures(times, _cover(times, cost), _roof(table, arch), cost).items():
         written.append(folder / f"{name}.png")
         charts.save_png(figure, written[-1])
     return written

@@ -66,6 +66,20 @@ def test_a_page_is_whole_html_that_fetches_nothing() -> None:
     assert "<broken>" not in text
 
 
+def test_columns_that_all_problems_share_are_said_once() -> None:
+    rows = [row("fast", 0, 1.0), row("fast", 1, 3.0, m="128")]
+    text = page(Input("t", rows), COLUMNS, None)
+    assert "all problems</dt><dd>n 32, k 16, dtype bf16" in text and "<th>m</th>" in text and "<th>k</th>" not in text
+
+
+def test_a_cost_of_kernels_is_what_few_of_them_are_drawn_over() -> None:
+    cost = {"id-fast": 7.5, "id-slow": 1.0}
+    text = page(Input("t", ROWS[:3]), COLUMNS, None, cost=cost)
+    assert "compile s</th>" in text and "<td>8.5</td>" in text and "compile seconds" in text
+    with pytest.raises(ValueError, match="no library holds kernel id-slow"):
+        page(Input("t", ROWS[:3]), COLUMNS, None, cost={"id-fast": 1.0})
+
+
 def test_equal_tables_give_equal_pages() -> None:
     assert page(Input("t", ROWS), COLUMNS, None) == page(Input("t", ROWS), COLUMNS, None)
 

@@ -32,10 +32,13 @@ class Timed:
 
 
 def timed(rows: Iterable[Cells]) -> list[Timed]:
-    """The rows with times; of several rows of a kernel, problem and choices the last, which a repeated run appended."""
+    """The rows with times, of kernels that compute a problem's result and do not only prepare or finish it.
+
+    Of several rows of a kernel, problem and choices it is the last, which a repeated run appended.
+    """
     found: dict[tuple[int, str, str], Timed] = {}
     for cells in rows:
-        if cells["status"] == OK and cells["latency_ms"]:
+        if cells["status"] == OK and cells["latency_ms"] and not cells.get("auxiliary"):
             one = Timed(
                 int(cells["problem_idx"]), cells["identity"], cells["kernel"], cells.get("choices", ""),
                 float(cells["latency_ms"]), cells["selected"] == "1", cells,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import csv
+import gzip
+import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
+from kernelwright.tile_engine.operation import Record
 from kernelwright.tile_engine.results.row import Row
 
 
@@ -53,11 +56,26 @@ def read_columns(path: Path) -> Sequence[str]:
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
-    """All whole rows; a last line that was cut off is left out."""
-    with path.open(newline="", encoding="utf-8") as file:
-        text = file.read()
+    """All whole rows, of a file that gzip compressed too; a last line that was cut off is left out."""
+    text = (gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()).decode()
     whole = text[: text.rfind("\n") + 1]
-    return list(csv.DictReader(whole.splitlines()))
+    return list(csv.DictReader(io.StringIO(whole)))
+
+
+def measured_before(path: Path, records: Sequence[Record], device: str) -> set[tuple[int, str]]:
+    """Numbers of problems and identities of kernels that a file has rows of, on a device.
+
+    ValueError if a problem of the file has another number among ``records``.
+    """
+    found = set()
+    for row in read_rows(path):
+        index = int(row["problem_idx"])
+        posed = records[index] if index < len(records) else {}
+        if any(str(value) != row[name] for name, value in posed.items()) or not posed:
+            raise ValueError(f"{path} holds other problems (number {index} differs); write to another file")
+        if row["device"] == device:
+            found.add((index, row["identity"]))
+    return found
 
 
 def _drop_torn_line(path: Path) -> None:

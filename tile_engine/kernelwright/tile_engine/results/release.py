@@ -46,9 +46,10 @@ def choose_release(times: Sequence[Timed], cost: Cost, reach: float, most: int |
     return Release(tuple(steps[:enough]), len({one.problem for one in times}))
 
 
-def entry(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A kernel as rule sets list it: a configuration of one combination."""
+def entry(spec: Mapping[str, Any], dtype: str = "", other: str = "") -> dict[str, Any]:
+    """A kernel as rule sets list it: a configuration of one combination; with ``other`` where its type is ``dtype``."""
     problem = {key: value for key, value in spec.items() if key != "op"}
+    problem |= {key: other for key in ("dtype_a", "dtype_b", "dtype_c") if other and problem.get(key) == dtype}
     for name in _EXTENTS:
         if name in problem:
             problem[name] = [problem[name][axis] for axis in "mnk"]

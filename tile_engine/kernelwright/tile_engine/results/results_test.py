@@ -38,7 +38,7 @@ def test_a_timed_row_has_rates_and_its_share_of_the_roofline() -> None:
 
 
 def test_a_row_without_a_time_says_why_and_counts_instructions() -> None:
-    made = row(status="wrong", reason="far off", instructions={"matrix": 4, "all": 9})
+    made = row(status="wrong", reason="far\n off", instructions={"matrix": 4, "all": 9})
     assert (made["latency_ms"], made["status"], made["reason"], made["error"]) == ("", "wrong", "far off", 0.5)
     assert made["instructions"] == "matrix=4;all=9"
 

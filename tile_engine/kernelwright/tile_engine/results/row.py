@@ -15,7 +15,7 @@ Row = dict[str, Any]
 MEASURED = (
     *("latency_ms", "tflops", "non_zero"),
     *("selected", "latency_min_ms", "latency_max_ms", "bandwidth_gb_s", "roofline", "instructions"),
-    *("choices", "error", "status", "reason", "identity", "arch", "device", "date", "tags"),
+    *("choices", "error", "status", "reason", "identity", "auxiliary", "arch", "device", "clocks", "date", "tags"),
 )
 
 
@@ -39,14 +39,19 @@ class Table:
         """Names of all values of a row, in order."""
         return ("kernel", "problem_idx", *self.operation.columns, *MEASURED)
 
-    def row(self, name: str, index: int, record: Record, report: Report, selected: bool) -> Row:
-        """The row of a report, what was not measured empty. ``selected``: whether the dispatcher takes the kernel."""
+    def row(
+        self, name: str, index: int, record: Record, report: Report, selected: bool, auxiliary: bool = False
+    ) -> Row:
+        """The row of a report, what was not measured empty.
+
+        ``selected``: whether the dispatcher takes the kernel. ``auxiliary``: see :meth:`Measurable.auxiliary`.
+        """
         row: Row = dict.fromkeys(self.columns, "")
         row |= {"kernel": name, "problem_idx": index, **record}
         row |= {"identity": report["kernel"], "arch": self.arch.name, "device": self.device, "date": self.date}
-        row |= {"status": report["status"], "reason": report["reason"], "tags": self.tags}
-        row["selected"] = "1" if selected else ""
-        row |= {key: report[key] for key in ("error", "non_zero", "choices") if report.get(key) is not None}
+        row |= {"status": report["status"], "reason": " ".join(report["reason"].split()), "tags": self.tags}
+        row |= {key: "1" for key, holds in (("selected", selected), ("auxiliary", auxiliary)) if holds}
+        row |= {key: report[key] for key in ("error", "non_zero", "choices", "clocks") if report.get(key) is not None}
         if report.get("instructions"):
             row["instructions"] = ";".join(f"{kind}={count}" for kind, count in report["instructions"].items())
         if report.get("latency_ms"):

@@ -14,8 +14,8 @@ from functools import cache
 from typing import Any
 
 from kernelwright.dispatch.arrays import dtypes
-from kernelwright.dispatch.arrays.autograd import Notice, write_notice
-from kernelwright.dispatch.arrays.guards import Addresses, Guard, Operands, guard_of
+from kernelwright.dispatch.arrays.binder import A, ArrayBinder
+from kernelwright.dispatch.arrays.guards import Addresses, Operands
 from kernelwright.dispatch.arrays.streams import launch_stream
 from kernelwright.dispatch.arrays.view import ArrayView, view
 from kernelwright.dispatch.core.errors import ArrayError
@@ -38,9 +38,8 @@ _BRIEF_FLOPS = 1 << 19  # of a launch that takes about 20 µs on a CPU
 
 
 @cache
-def _members(kind: str) -> list[tuple[Callable[..., None], int, list[int]]]:
+def _members(struct_type: type[ctypes.Structure], kind: str) -> list[tuple[Callable[..., None], int, list[int]]]:
     """Runs of neighbouring members of an argument struct: what writes them, where, and the places of their operands."""
-    struct_type: type[ctypes.Structure] = structs.AppendArgs if kind == "append" else structs.AttentionArgs
     places = {C_NAMES.get(name, name): at for at, name in enumerate(NAMES[kind])}
     runs: list[tuple[int, list[int]]] = []
     for name, *_ in struct_type._fields_:
@@ -52,40 +51,22 @@ def _members(kind: str) -> list[tuple[Callable[..., None], int, list[int]]]:
     return [(struct.Struct(f"@{len(run)}P").pack_into, offset, run) for offset, run in runs]
 
 
-class AttentionBinder:
-    """Binds arrays to the plan of one problem."""
+class _Binder(ArrayBinder[A]):
+    """What the binders of attention and of its caches share."""
 
-    __slots__ = (
-        "_bytes",
-        "_kind",
-        "_listed",
-        "_members",
-        "_memory",
-        "_names",
-        "_outputs",
-        "_pairs",
-        "_problem",
-        "_wanted",
-        "brief",
-    )
+    __slots__ = ("_bytes", "_listed", "_members", "_pairs", "_problem", "_wanted")
 
-    def __init__(self, problem: AttentionProblem | AppendProblem, memory: str) -> None:
-        """``memory`` is the device that arrays are on."""
+    def __init__(self, problem: AttentionProblem | AppendProblem, kind: str, memory: str) -> None:
+        """``kind`` names the operands, ``memory`` is the device that arrays are on."""
+        super().__init__(NAMES[kind], memory, problem.flops <= _BRIEF_FLOPS, OUTPUTS[kind])
         self._problem = problem
-        self._memory = memory
-        self._kind = "append" if isinstance(problem, AppendProblem) else problem.direction
-        self._names = NAMES[self._kind]
-        self._outputs = OUTPUTS[self._kind]
         self._wanted = wanted(problem)
         self._bytes = [self._size(name) for name in self._names]
         held = [(at, nbytes) for at, nbytes in enumerate(self._bytes) if nbytes]
-        first_output = len(self._names) - self._outputs
-        self._pairs = [
-            (out, size, [one for one in held if one[0] < out]) for out, size in held if out >= first_output
-        ]  # fmt: skip
-        self._members = _members(self._kind)
+        written = [one for one in held if one[0] >= len(self._names) - self._outputs]
+        self._pairs = [(out, size, [one for one in held if one[0] < out]) for out, size in written]
+        self._members = _members(self.args_type, kind)
         self._listed = 0  # bytes of the list of pages that was checked last
-        self.brief = problem.flops <= _BRIEF_FLOPS
 
     def _size(self, name: str) -> int:
         want = self._wanted.get(name)
@@ -94,23 +75,6 @@ class AttentionBinder:
         if want.shape is None:
             return self._problem.span(name)
         return math.prod(want.shape) * dtypes.ITEMSIZE[want.dtype]
-
-    def new_args(self) -> ctypes.Structure:
-        """See :class:`Binder`."""
-        kind = structs.AppendArgs if self._kind == "append" else structs.AttentionArgs
-        return kind(ctypes.sizeof(kind))
-
-    def names(self) -> Sequence[str]:
-        """See :class:`Binder`."""
-        return self._names
-
-    def guard(self, operands: Operands) -> Guard | None:
-        """See :class:`Binder`."""
-        return guard_of(operands, self._outputs)
-
-    def write_notice(self, operands: Operands, bound: bool = False) -> Notice | None:
-        """See :class:`Binder`."""
-        return write_notice(operands, self._outputs, bound)
 
     def check(self, operands: Operands, stream: int | None) -> Sequence[ArrayView | None]:
         """See :class:`Binder`."""
@@ -193,7 +157,31 @@ class AttentionBinder:
             address = getattr(args, C_NAMES.get(name, name))
             want = self._wanted.get(name)
             size = self._listed if want is not None and want.least else nbytes
-            in_place = name == "q" and self._kind == "append" and address == args.q_out
+            in_place = name == "q" and "q_out" in self._names and address == args.q_out
             if address and not in_place:
                 found.append(Region(address, size, index >= first_output, name))
         return found
+
+
+class AttentionBinder(_Binder[structs.AttentionArgs]):
+    """Binds arrays to the plan of attention or of its gradients."""
+
+    __slots__ = ()
+
+    args_type = structs.AttentionArgs
+
+    def __init__(self, problem: AttentionProblem, memory: str) -> None:
+        """``memory`` is the device that arrays are on."""
+        super().__init__(problem, problem.direction, memory)
+
+
+class AppendBinder(_Binder[structs.AppendArgs]):
+    """Binds arrays to the plan of appending keys to a cache."""
+
+    __slots__ = ()
+
+    args_type = structs.AppendArgs
+
+    def __init__(self, problem: AppendProblem, memory: str) -> None:
+        """``memory`` is the device that arrays are on."""
+        super().__init__(problem, "append", memory)

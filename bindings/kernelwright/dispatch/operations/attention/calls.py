@@ -14,6 +14,7 @@ from kernelwright.dispatch.core.errors import ArrayError
 from kernelwright.dispatch.core.native_dispatcher import NativeDispatcher
 from kernelwright.dispatch.core.plan import Checked, OperationPlan
 from kernelwright.dispatch.core.workspace import on_stream
+from kernelwright.dispatch.operations.attention.append_problem import AppendProblem
 from kernelwright.dispatch.operations.attention.from_arrays import (
     AppendOptions,
     AttentionOptions,
@@ -22,6 +23,7 @@ from kernelwright.dispatch.operations.attention.from_arrays import (
 )
 from kernelwright.dispatch.operations.attention.operand import NAMES, Wanted, wanted
 from kernelwright.dispatch.operations.attention.plan import AttentionPlan
+from kernelwright.dispatch.operations.attention.problem import AttentionProblem
 
 Options = AttentionOptions | AppendOptions
 Allocators = tuple[tuple[int, Callable[[], Any]], ...]  # of results that callers do not give, by place
@@ -37,9 +39,14 @@ class AttentionCalls:
         self.by_call: Cache[tuple[object, ...], tuple[OperationPlan[Any], Checked, Allocators]] = core.new_cache()
 
     def run(
-        self, given: dict[str, Any], options: Options, stream: int | None, seed: int = 0, offset: int = 0,
+        self,
+        given: dict[str, Any],
+        options: Options,
+        stream: int | None,
+        seed: int = 0,
+        offset: int = 0,
         own_workspace: bool = False,
-    ) -> dict[str, Any]:  # fmt: skip
+    ) -> dict[str, Any]:
         """Launch with operands by name; returns them with the results that were allocated."""
         names = NAMES[options.direction]
         operands = [given.get(name) for name in names]
@@ -59,9 +66,14 @@ class AttentionCalls:
         return self._first(operands, options, stream, seed, offset, key)
 
     def _launch(
-        self, plan: OperationPlan[Any], operands: tuple[Any, ...], seed: int, offset: int, stream: int | None,
+        self,
+        plan: OperationPlan[Any],
+        operands: tuple[Any, ...],
+        seed: int,
+        offset: int,
+        stream: int | None,
         checked: Checked | None,
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         if isinstance(plan, AttentionPlan):
             return plan.start(operands, seed, offset, stream, keyed=checked)
         return plan.launch(operands, stream, None, checked)
@@ -73,9 +85,15 @@ class AttentionCalls:
             return make()
 
     def _first(
-        self, operands: list[Any], options: Options, stream: int | None, seed: int, offset: int,
-        key: tuple[object, ...] | None, own_workspace: bool = False,
-    ) -> dict[str, Any]:  # fmt: skip
+        self,
+        operands: list[Any],
+        options: Options,
+        stream: int | None,
+        seed: int,
+        offset: int,
+        key: tuple[object, ...] | None,
+        own_workspace: bool = False,
+    ) -> dict[str, Any]:
         """A call whose plan is not known, or whose workspace nobody else uses."""
         memory, names = self._core.device.memory, NAMES[options.direction]
         stream = launch_stream(operands, stream, memory)
@@ -85,11 +103,11 @@ class AttentionCalls:
         first = "k" if isinstance(options, AppendOptions) else "q"
         if views[first].device != memory:
             raise ArrayError(f"arrays are on {views[first].device}; allowed by this dispatcher: {memory}")
-        problem = (
-            append_problem(views, options)
-            if isinstance(options, AppendOptions)
-            else attention_problem(views, options)
-        )  # fmt: skip
+        problem: AppendProblem | AttentionProblem
+        if isinstance(options, AppendOptions):
+            problem = append_problem(views, options)
+        else:
+            problem = attention_problem(views, options)
         plan = self._core.plan(problem)
         makers = self._makers(problem, options, views[first], operands)
         for at, make in makers:

@@ -126,9 +126,8 @@ def _keys(views: Views, o: AttentionOptions, group: bool, table: str) -> dict[st
         fields = {"seqlen_k": longest, "total_k": rows if group else 0, "hdim_v": v.shape[-1]}
     else:
         fields, heads = _pages(views, o, table, layout)
-    return {
-        "heads_kv": heads, "k_strides": memory_strides(k, layout), "v_strides": memory_strides(v, layout), **fields
-    }  # fmt: skip
+    strides = {"k_strides": memory_strides(k, layout), "v_strides": memory_strides(v, layout)}
+    return {"heads_kv": heads, **strides, **fields}
 
 
 def _pages(views: Views, o: AttentionOptions, table: str, layout: str) -> tuple[dict[str, Any], int]:

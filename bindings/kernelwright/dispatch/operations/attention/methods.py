@@ -5,10 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from kernelwright.dispatch.core.errors import ArrayError
+from kernelwright.dispatch.operations.attention.cached import (
+    Cache,
+    Queries,
+    Scores,
+    Window,
+    cached_attention,
+    descales,
+    given_array,
+    last_keys,
+    pair,
+    results,
+    wants,
+)
 from kernelwright.dispatch.operations.attention.calls import AttentionCalls
 from kernelwright.dispatch.operations.attention.from_arrays import AppendOptions, AttentionOptions
-
-Window = tuple[int, int] | None
 
 
 class AttentionMethods:
@@ -79,8 +90,8 @@ class AttentionMethods:
         :param num_splits: parts of the keys that are computed apart and combined; 0 lets the dispatcher choose.
         :param layout: ``"bshd"``, or ``"bhsd"`` where heads stand before rows.
         :param stream: as for :meth:`Dispatcher.gemm`.
-        :param own_workspace: whether the launch gets a workspace of its own instead of memory that launches share,
-            which a CUDA graph that captures the call needs.
+        :param own_workspace: whether the launch gets a workspace of its own instead of memory that launches share. A
+            CUDA graph that captures the call needs it; torch's tensors have it there anyway.
         :returns: O, or ``(O, LSE)``.
         :raises ArrayError: for arrays that do not fit together or cannot be addressed.
         :raises ProblemError: for features that exclude each other.
@@ -88,17 +99,17 @@ class AttentionMethods:
         :raises LaunchError: if a kernel or its runtime fails.
         """
         options = AttentionOptions(
-            "forward", layout, None, mask, _pair(window), scale, soft_cap, dropout_p, _wants(lse), max_seqlen_q,
+            "forward", layout, None, mask, pair(window), scale, soft_cap, dropout_p, wants(lse), max_seqlen_q,
             max_seqlen_k, min_seqlen_q, alibi_slopes is not None, dtype, "none" if descale is None else qscale,
             scale_blocks, num_splits,
         )  # fmt: skip
         operands = {
-            "q": q, "k": k, "v": v, "o": out, "lse": _array(lse), "sinks": sinks,
+            "q": q, "k": k, "v": v, "o": out, "lse": given_array(lse), "sinks": sinks,
             "bias": _one_bias(bias, alibi_slopes), "cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k,
-            "seqlens_k": seqlens_k, "random_bytes": random_bytes, "scale_o": scale_o, **_descales(descale),
+            "seqlens_k": seqlens_k, "random_bytes": random_bytes, "scale_o": scale_o, **descales(descale),
         }  # fmt: skip
         found = self._attention.run(operands, options, stream, seed, offset, own_workspace)
-        return _results(found, options)
+        return results(found, options)
 
     def attention_backward(
         self,
@@ -143,13 +154,13 @@ class AttentionMethods:
         Sinks take part through LSE. Everything else is as for :meth:`attention`.
         """
         options = AttentionOptions(
-            "backward", layout, None, mask, _pair(window), scale, soft_cap, dropout_p, False, max_seqlen_q,
-            max_seqlen_k, alibi=alibi_slopes is not None, dbias=_wants(dbias), deterministic=deterministic,
+            "backward", layout, None, mask, pair(window), scale, soft_cap, dropout_p, False, max_seqlen_q,
+            max_seqlen_k, alibi=alibi_slopes is not None, dbias=wants(dbias), deterministic=deterministic,
         )  # fmt: skip
         operands = {
             "q": q, "k": k, "v": v, "o": out, "do": dout, "lse": lse, "bias": _one_bias(bias, alibi_slopes),
             "cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k, "seqlens_k": seqlens_k, "dq": dq, "dk": dk,
-            "dv": dv, "dbias": None if dbias is True or dbias is False else dbias,
+            "dv": dv, "dbias": given_array(dbias),
         }  # fmt: skip
         found = self._attention.run(operands, options, stream, seed, offset, own_workspace)
         return tuple(found[name] for name in ("dq", "dk", "dv", *(("dbias",) if options.dbias else ())))
@@ -198,18 +209,17 @@ class AttentionMethods:
 
         Everything else is as for :meth:`attention`.
         """
-        options = AttentionOptions(
-            "forward", layout, cache_layout, *_last(q, layout, window), scale, soft_cap, 0.0, _wants(lse), None,
-            max_seqlen_k, alibi=alibi_slopes is not None, dtype=dtype, qscale="none" if descale is None else qscale,
-            num_splits=num_splits,
-        )  # fmt: skip
-        operands = {
-            "q": q, "k": k_cache, "v": v_cache, "o": out, "lse": _array(lse),
-            "sinks": sinks, "bias": alibi_slopes, "seqlens_k": seqlens_k, "page_table": page_table,
-            "page_indptr": page_indptr, "last_page_lengths": last_page_lengths, **_descales(descale),
-        }  # fmt: skip
-        found = self._attention.run(operands, options, stream, own_workspace=own_workspace)
-        return _results(found, options)
+        pages = page_table, page_indptr, last_page_lengths
+        mask, window = last_keys(q, layout, window)
+        return cached_attention(
+            self._attention,
+            Queries(q, out, lse, layout, dtype),
+            Cache(k_cache, v_cache, seqlens_k, max_seqlen_k, cache_layout, *pages),
+            Scores(mask, window, scale, alibi_slopes, soft_cap, sinks, descale, qscale),
+            num_splits,
+            stream,
+            own_workspace,
+        )
 
     def prefill(
         self,
@@ -248,18 +258,16 @@ class AttentionMethods:
 
         Everything else is as for :meth:`decode` and :meth:`attention`.
         """
-        options = AttentionOptions(
-            "forward", layout, cache_layout, mask, _pair(window), scale, soft_cap, 0.0, _wants(lse), max_seqlen_q,
-            max_seqlen_k, alibi=alibi_slopes is not None, dtype=dtype, qscale="none" if descale is None else qscale,
-        )  # fmt: skip
-        operands = {
-            "q": q, "k": k_cache, "v": v_cache, "o": out, "lse": _array(lse),
-            "sinks": sinks, "bias": alibi_slopes, "cu_seqlens_q": cu_seqlens_q, "seqlens_k": seqlens_k,
-            "page_table": page_table, "page_indptr": page_indptr, "last_page_lengths": last_page_lengths,
-            **_descales(descale),
-        }  # fmt: skip
-        found = self._attention.run(operands, options, stream, own_workspace=own_workspace)
-        return _results(found, options)
+        pages = page_table, page_indptr, last_page_lengths
+        return cached_attention(
+            self._attention,
+            Queries(q, out, lse, layout, dtype, cu_seqlens_q, max_seqlen_q),
+            Cache(k_cache, v_cache, seqlens_k, max_seqlen_k, cache_layout, *pages),
+            Scores(mask, pair(window), scale, alibi_slopes, soft_cap, sinks, descale, qscale),
+            0,
+            stream,
+            own_workspace,
+        )
 
     def append_kv(
         self,
@@ -305,37 +313,7 @@ class AttentionMethods:
         return self._attention.run(operands, options, stream, own_workspace=own_workspace)["q_out"]
 
 
-def _pair(window: Window) -> Window:
-    """Lists as tuples: options are keys of caches."""
-    return None if window is None else (window[0], window[1])
-
-
-def _array(lse: Any) -> Any:
-    """The array that a caller gave for LSE, None where it is asked for or not wanted."""
-    return None if lse is True or lse is False else lse
-
-
-def _results(found: dict[str, Any], options: AttentionOptions) -> Any:
-    """O, and LSE where it is wanted."""
-    return (found["o"], found["lse"]) if options.lse else found["o"]
-
-
-def _wants(result: Any) -> bool:
-    return result is not False and result is not None
-
-
 def _one_bias(bias: Any, slopes: Any) -> Any:
     if bias is not None and slopes is not None:
         raise ArrayError("both bias and alibi_slopes are given; pass one of them")
     return bias if slopes is None else slopes
-
-
-def _descales(descale: tuple[Any, Any, Any] | None) -> dict[str, Any]:
-    return dict(zip(("descale_q", "descale_k", "descale_v"), descale or (None, None, None), strict=True))
-
-
-def _last(q: Any, layout: str, window: Window) -> tuple[str, Window]:
-    """Mask and window of queries that stand at the last keys; a single one without window needs no mask."""
-    shape = getattr(q, "shape", ())
-    single = len(shape) == 4 and shape[1 if layout == "bshd" else 2] == 1
-    return ("none", None) if single and window is None else ("bottom_right", _pair(window))

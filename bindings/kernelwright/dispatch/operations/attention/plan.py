@@ -7,7 +7,7 @@ from typing import Any
 from kernelwright.dispatch.core.errors import ArrayError
 from kernelwright.dispatch.core.plan import BoundPlan, NativePlan, OperationPlan
 from kernelwright.dispatch.operations.attention.append_problem import AppendProblem
-from kernelwright.dispatch.operations.attention.binder import AttentionBinder
+from kernelwright.dispatch.operations.attention.binder import AppendBinder, AttentionBinder
 from kernelwright.dispatch.operations.attention.operand import NAMES
 from kernelwright.dispatch.operations.attention.problem import AttentionProblem
 
@@ -74,9 +74,14 @@ class AttentionPlan(OperationPlan[AttentionProblem]):
         return self._results(operands)
 
     def start(
-        self, operands: tuple[Any, ...], seed: int, offset: int, stream: int | None, workspace: int | None = None,
+        self,
+        operands: tuple[Any, ...],
+        seed: int,
+        offset: int,
+        stream: int | None,
+        workspace: int | None = None,
         keyed: Any = None,
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         """:meth:`OperationPlan.launch` with the numbers of dropout."""
         if self.problem.dropout_p:
             args = self._new_state().args
@@ -111,7 +116,7 @@ class AppendPlan(OperationPlan[AppendProblem]):
 
     def __init__(self, problem: AppendProblem, made: NativePlan) -> None:
         """Made by :meth:`Dispatcher.plan`."""
-        super().__init__(problem, made, AttentionBinder(problem, made.device.memory))
+        super().__init__(problem, made, AppendBinder(problem, made.device.memory))
         self._order = _NamedOperands("append")
 
     def __call__(self, *, stream: int | None = None, workspace: int | None = None, **operands: Any) -> Any:

@@ -25,6 +25,7 @@ _WORDS = {
     "page_layout": structs.PAGE_LAYOUTS,
 }
 _FLAGS = ("group", "kv_lengths", "lse", "sink", "random_bytes", "dbias", "deterministic")
+_LONGEST = {"seqlen_q": "max_seqlen_q", "seqlen_k": "max_seqlen_k"}  # counts that the C struct calls otherwise
 _COUNTS = (
     *("batch", "heads_q", "heads_kv", "hdim_q", "hdim_v", "seqlen_q", "seqlen_k", "total_q", "total_k"),
     *("min_seqlen_q", "pages", "page_size", "page_table_stride", "slopes_stride", "scale_block_q", "scale_block_k"),
@@ -259,8 +260,7 @@ class AttentionProblem:
         for name in (*_FLAGS, "num_splits", "scale", "soft_cap", "dropout_p"):
             setattr(made, name, getattr(self, name))
         for name in _COUNTS:
-            setattr(made, name.replace("seqlen", "max_seqlen") if name in ("seqlen_q", "seqlen_k") else name,
-                    getattr(self, name))  # fmt: skip
+            setattr(made, _LONGEST.get(name, name), getattr(self, name))
         made.dtype_q, made.dtype_kv, made.dtype_o = (
             dtypes.CODES[each] for each in (self.dtype, self.dtype_kv, self.dtype_o)
         )
@@ -277,7 +277,7 @@ class AttentionProblem:
         p = structs.AttentionProblem.from_address(address)
         read: dict[str, Any] = {name: getattr(p, name) for name in (*_FLAGS, "scale", "soft_cap", "dropout_p")}
         for name in _COUNTS:
-            read[name] = getattr(p, name.replace("seqlen", "max_seqlen") if name in ("seqlen_q", "seqlen_k") else name)
+            read[name] = getattr(p, _LONGEST.get(name, name))
         for name, words in _WORDS.items():
             if name != "direction":
                 read[name] = words[getattr(p, name)]

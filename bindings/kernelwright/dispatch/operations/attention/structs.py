@@ -94,6 +94,6 @@ class AttentionTraits(ctypes.Structure):
             *("dropouts", "random_bytes", "soft_caps", "kv_lengths", "dbiases", "deterministics", "min_seqlens_q"),
             *("qscales", "page_tables", "page_layouts", "page_size", "ropes", "max_splits", "leaves_splits"),
             *("leaves_dq", "max_seqlen_q", "max_group", "threads", "blocks_per_cu", "few_blocks", "selection_rank"),
-            "packs_heads",
+            *("packs_heads", "work_percent"),
         )
     ]

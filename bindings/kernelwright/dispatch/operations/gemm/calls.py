@@ -6,8 +6,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from numpy import ndarray
+
 from kernelwright.dispatch.arrays.guards import metadata_key
 from kernelwright.dispatch.arrays.streams import launch_stream
+from kernelwright.dispatch.arrays.view import is_torch
 from kernelwright.dispatch.core.cache import Cache
 from kernelwright.dispatch.core.errors import ArrayError, NoKernelError
 from kernelwright.dispatch.core.native_dispatcher import NativeDispatcher
@@ -20,6 +23,8 @@ from kernelwright.dispatch.operations.gemm.plan import Plan
 from kernelwright.dispatch.operations.gemm.problem import GemmProblem
 from kernelwright.dispatch.operations.gemm.shuffle import shuffle
 
+Known = tuple[Plan, Checked, "Callable[[], Any] | None"]
+
 
 class GemmCalls:
     """Single products and batches of one dispatcher. Threads may share it."""
@@ -30,7 +35,9 @@ class GemmCalls:
         # Plans by views of the arrays and options.
         self.by_views: Cache[tuple[object, ...], Plan] = core.new_cache()
         # By metadata of the arrays and options: the plan, what it checked, and what allocates a result.
-        self.by_call: Cache[tuple[object, ...], tuple[Plan, Checked, Callable[[], Any] | None]] = core.new_cache()
+        self.by_call: Cache[tuple[object, ...], Known] = core.new_cache()
+        # Of torch tensors by a part of their metadata: torch compares the rest in less time than it takes to read it.
+        self.by_shapes: Cache[tuple[object, ...], Known] = core.new_cache()
 
     def gemm(
         self, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any], d_op: str, activation: str, alpha: float,
@@ -39,16 +46,25 @@ class GemmCalls:
         """See :meth:`Dispatcher.gemm`."""
         if type(alpha) is not float or type(beta) is not float:
             alpha, beta = real("alpha", alpha), real("beta", beta)
-        metadata = metadata_key((a, b, c, *ds, out) if ds else (a, b, c, out))
+        operands = (a, b, c, *ds, out) if ds else (a, b, c, out)
+        shapes = None
+        if type(a) is not ndarray and is_torch(a) and is_torch(b):
+            shapes = (a.shape, b.shape, a.dtype, out is None, alpha, beta, layout, d_op, activation, split_k)
+            known = self.by_shapes.get(shapes)
+            if known is not None and (result := self._again(known, operands, stream)) is not None:
+                return result
+        metadata = metadata_key(operands)
         key = (metadata, alpha, beta, layout, d_op, activation, split_k)
         known = None if metadata is None else self.by_call.get(key)
         if known is not None:
             plan, checked, make = known
-            result = out
-            if make is not None:
-                result = make() if stream is None else self._on_stream(stream, checked.family, make)
-            if plan.launch((a, b, c, *ds, result) if ds else (a, b, c, result), stream, None, checked):
-                return result
+            if make is not None or shapes is not None:
+                if (result := self._again(known, operands, stream)) is not None:
+                    if shapes is not None:
+                        self.by_shapes.replace(shapes, known)
+                    return result
+            elif plan.launch(operands, stream, None, checked):
+                return out
         stream = launch_stream((a, b, c, *ds, out), stream, self._core.device.memory)
         found = self._read(a, b, c, out, ds, beta, stream)
         plan = self._plan_for(found, Epilogue(alpha, beta, d_op, activation), layout, split_k)
@@ -66,6 +82,14 @@ class GemmCalls:
         if metadata is not None and launched is not None and not copied:
             self.by_call.replace(key, (plan, launched, make))
         return out
+
+    def _again(self, known: Known, operands: tuple[Any, ...], stream: int | None) -> Any:
+        """The result of a launch with what is known of such arrays; None where they need another check."""
+        plan, checked, make = known
+        if make is not None:
+            result = make() if stream is None else self._on_stream(stream, checked.family, make)
+            operands = (*operands[:-1], result)
+        return operands[-1] if plan.launch(operands, stream, None, checked) else None
 
     def plan(
         self, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any], d_op: str, activation: str, alpha: float,

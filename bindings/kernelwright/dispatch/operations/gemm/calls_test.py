@@ -250,3 +250,22 @@ def test_eight_bit_floats_must_be_of_the_format_of_the_arch(dispatcher: Dispatch
         with pytest.raises(ArchMismatchError, match=f"{name} is in the FNUZ format of fp8; allowed on x86_64_v3: OCP"):
             plan.launch_views(arrays, views, None)
     plan.launch_views((ocp, a, None, a.copy()), [operand(ocp), operand(a), None, operand(a.copy())], None)
+
+
+def test_tensors_of_the_same_shapes_and_other_metadata_are_told_apart(dispatcher: Dispatcher) -> None:
+    """Remembered calls are found by shapes; everything else of the tensors is compared before a launch."""
+    torch = pytest.importorskip("torch")
+    a, b, c = (torch.randn(4, 4) for _ in range(3))
+    wide = torch.randn(4, 8)
+    for _ in range(3):
+        for left, right in ((a, b), (a, b.t()), (a, b), (a.t(), b.t()), (wide[:, :4], b), (a, wide[:, 4:])):
+            for _ in range(3):
+                torch.testing.assert_close(dispatcher.gemm(left, right), left @ right)
+        torch.testing.assert_close(dispatcher.gemm(a, b, c, beta=1.0), a @ b + c)
+        with pytest.raises((ArrayError, NoKernelError)):
+            dispatcher.gemm(a, b, out=torch.empty(4, 8)[:, ::2])
+        with pytest.raises(ArrayError):
+            dispatcher.gemm(a, b, out=a)
+        with pytest.raises(ArrayError, match="grad"):
+            dispatcher.gemm(a.requires_grad_(), b)
+        a.requires_grad_(False)

@@ -49,8 +49,9 @@ class Plan(OperationPlan[GemmProblem]):
         :param stream: a ``cudaStream_t`` or ``hipStream_t`` as an integer; the caller makes the operands ready on it.
             By default it is the current stream of the operands' array libraries, which must have the same one.
         :param workspace: address of ``workspace_bytes`` bytes, aligned to 256, that stay allocated until the stream's
-            work is done; by default memory that plans share, which a CUDA graph must not capture: bind a plan for that.
-        :raises ArrayError: before the launch, for arrays that do not fit.
+            work is done; by default memory that plans share, or in the capture of a CUDA graph memory of the graph.
+        :raises ArrayError: before the launch, for arrays that do not fit, and in a capture where they are not torch's:
+            bind the plan for that.
         :raises LaunchError: if the kernel or its runtime fails.
         """
         self.launch((a, b, c, *ds, out) if ds else (a, b, c, out), stream, workspace)
@@ -92,8 +93,9 @@ class GroupedPlan(OperationPlan[GroupedGemmProblem]):
         :param stream: a ``cudaStream_t`` or ``hipStream_t`` as an integer; the caller makes the operands ready on it.
             By default it is the current stream of the operands' array libraries, which must have the same one.
         :param workspace: address of ``workspace_bytes`` bytes, aligned to 256, that stay allocated until the stream's
-            work is done; by default memory that plans share, which a CUDA graph must not capture: bind a plan for that.
-        :raises ArrayError: before the launch, for arrays that do not fit.
+            work is done; by default memory that plans share, or in the capture of a CUDA graph memory of the graph.
+        :raises ArrayError: before the launch, for arrays that do not fit, and in a capture where they are not torch's:
+            bind the plan for that.
         :raises LaunchError: if the kernel or its runtime fails.
         """
         count = len(self.problem.groups)

@@ -238,7 +238,7 @@ def test_groups_have_shapes_of_their_own(dispatcher: Dispatcher) -> None:
     assert explanation.chosen is not None and explanation.chosen.name == "gemm_fp32_rrr_grouped"
     assert dispatcher.select(problem).kernel is plan.kernel
     assert {kernel.reason for kernel in explanation if kernel.rank is None} == {
-        "the problem is a grouped gemm, the kernel serves gemm problems only"
+        "the problem's operation is grouped gemm, this kernel's is gemm"
     }
     assert from_native(ctypes.addressof(problem.native())) == problem
 

@@ -36,7 +36,6 @@ DTYPES: Mapping[DType, str | None] = {
 BIASES: Mapping[Bias, str] = {Bias.NONE: "no_bias", Bias.ELEMENTWISE: "elementwise", Bias.ALIBI: "alibi"}
 
 TREES = ("hip_attention",)
-TEMPLATES = {".hpp": "templates/ck_tile/attention.hpp.jinja", ".c": "templates/ck_tile/attention.c.jinja"}
 _FOLDER = "__hip_attention_launcher/include/kernelwright/hip/launchers/attention"
 _PARTS = ("attention", "attn_conditions", "attn_forward", "attn_gradients", "attn_append")
 SOURCES = {name: f"{_FOLDER}/{name}.c" for name in _PARTS}

@@ -42,7 +42,6 @@ TABLES: Mapping[KvLookupTable, str] = {KvLookupTable.VLLM: "KW_PAGES_BLOCK", KvL
 PART = frozenset({Family.FWD, Family.FWD_SPLITKV, Family.FWD_PAGEDKV, Family.BATCH_PREFILL})
 """Families of forward attention, which are one kernel here."""
 
-TEMPLATES = {".hpp": "templates/cpu/attention.hpp.jinja"}
 SOURCES = {"attention_launcher": "__cpu_attention_launcher/include/kernelwright/cpu/launchers/attention/launcher.cpp"}
 """Launcher sources that a library with attention kernels contains beside the driver of all CPU kernels."""
 TREES = ("cpu_attention", "gemm", "cpu_gemm")

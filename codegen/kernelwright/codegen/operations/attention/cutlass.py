@@ -10,15 +10,14 @@ from dataclasses import dataclass
 
 from kernelwright.codegen.dtypes import DType
 from kernelwright.codegen.kernel import Kernel
-from kernelwright.codegen.operations.attention.kinds import Bias, Family, Mask, OperandTypes, Rope
+from kernelwright.codegen.operations.attention.kinds import Bias, Family, Mask, OperandTypes, Pipeline, Rope
 from kernelwright.codegen.operations.attention.spec import AttentionSpec, attention_spec
 
-TEMPLATES = {".hpp": "templates/cutlass/attention.hpp.jinja"}
 TREES = ("cuda_src_attention", "flashinfer_edited", "flashinfer")
 SOURCES = {"attention_problem": "__cuda_src_attention_launcher/include/kernelwright/cuda/launchers/attention/problem.c"}
 """Launcher sources that a library with attention kernels contains."""
 
-HELPERS = ("list_tiles",)
+HELPERS = ("list_tiles", "overlapped_convert")
 """Parts of the symbols of device functions that run beside a kernel."""
 
 ELEMENTS: Mapping[OperandTypes, str] = {
@@ -27,12 +26,11 @@ ELEMENTS: Mapping[OperandTypes, str] = {
 }
 
 
+# Kernels of the pipeline tma are made of CuTe's parts; the others use CUDA's own types.
 PLAIN_ELEMENTS: Mapping[OperandTypes, str] = {
     OperandTypes.FP16: "kernelwright::cuda::attention::half",
     OperandTypes.BF16: "kernelwright::cuda::attention::bfloat16",
 }
-_CUTLASS = (Family.FWD, Family.BATCH_PREFILL)
-"""Families whose kernels are made of CuTe's parts; the others use CUDA's own types."""
 
 
 @dataclass(frozen=True)
@@ -151,6 +149,22 @@ def _gradient_traits(spec: AttentionSpec) -> Mapping[str, object]:
         "tile_m0": spec.bwd_tile.m0,
         "tile_n0": spec.bwd_tile.n0,
         "leaves_dq": 0,
+        "work_percent": 220,  # seven products for five, by mma.sync at about 0.63 of wgmma's rate
+        "blocks_per_cu": 2,  # 97 KB of shared memory
+    }
+
+
+def _overlapped_config(spec: AttentionSpec) -> Mapping[str, object]:
+    return {"hdim": spec.hdim_q, "tile_m": spec.bwd_tile.m0, "deterministic": spec.deterministic}
+
+
+def _overlapped_traits(spec: AttentionSpec) -> Mapping[str, object]:
+    return {
+        **_gradient_traits(spec),
+        **{"work_percent": 100, "blocks_per_cu": 1},
+        "deterministics": _flag(spec.deterministic),
+        # Where nobody asks for an order, workgroups need not wait for their turn.
+        "selection_rank": spec.selection_rank + spec.deterministic,
     }
 
 
@@ -177,13 +191,22 @@ SOURCES_OF: Mapping[Family, Source] = {
 }
 """The families that have kernels."""
 
+OVERLAPPED = Source("backward/overlapped/launch", "overlapped_launcher", _overlapped_config, _overlapped_traits)
+"""Gradients with the pipeline tma."""
+
+
+def source_of(spec: AttentionSpec) -> Source:
+    """Where the kernel of a spec comes from."""
+    overlapped = spec.family is Family.BWD_DQ_DK_DV and spec.pipeline is Pipeline.TMA
+    return OVERLAPPED if overlapped else SOURCES_OF[spec.family]
+
 
 def context(kernel: Kernel) -> Mapping[str, object]:
     """Variables of the template; the spec must have passed the rules."""
     spec = attention_spec(kernel)
-    source = SOURCES_OF[spec.family]
+    source = source_of(spec)
     plan, supports, plan_function = _APPEND if spec.family is Family.FWD_APPENDKV else _ATTENTION
-    elements = ELEMENTS if spec.family in _CUTLASS else PLAIN_ELEMENTS
+    elements = ELEMENTS if spec.pipeline is Pipeline.TMA else PLAIN_ELEMENTS
     return {
         "header": source.header,
         "launcher": source.launcher,

@@ -74,9 +74,20 @@ def test_a_kernel_with_a_bias_serves_problems_with_it_alone() -> None:
     assert ["dtype_bias" in one for one in traits] == [False, True, False]
 
 
+@pytest.mark.parametrize("hdim", [64, 128])
+def test_gradients_take_one_pass_by_tma_and_two_otherwise(hdim: int) -> None:
+    fields = {"family": "bwd_dq_dk_dv", "hdim": hdim, "mask": "generic", "group": True}
+    usual, by_tma = (cutlass.context(kernel(**fields, **more)) for more in ({}, {"pipeline": "tma"}))
+    assert (usual["launcher"], by_tma["launcher"]) == ("gradient_launcher", "overlapped_launcher")
+    assert [one["traits"]["work_percent"] for one in (usual, by_tma)] == [220, 100]  # type: ignore[index]
+    ordered = cutlass.context(kernel(**fields, pipeline="tma", deterministic=True))
+    found = [(one["traits"]["deterministics"], one["traits"]["selection_rank"]) for one in (by_tma, ordered)]  # type: ignore[index]
+    assert found == [("KW_SERVES(0)", 0), ("KW_SERVES_BOTH", 1)]  # an order that nobody asks for is waited for in vain
+
+
 def test_the_small_set_is_few_kernels() -> None:
     kernels = expand_set("fmha_essential", ARCH).kernels
-    assert len(kernels) <= 8 and all(cutlass.context(one) for one in kernels)
+    assert len(kernels) <= 10 and all(cutlass.context(one) for one in kernels)
 
 
 def test_the_release_set_serves_every_mask_and_head_dimension_of_forward_kernels() -> None:

@@ -9,9 +9,9 @@ from typing import Any
 
 from kernelwright.arch import Arch
 from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operation import operation
 from kernelwright.codegen.operations.attention.arch_section import attention_section
 from kernelwright.codegen.operations.attention.complete import FIELDS, MODELS, complete
-from kernelwright.codegen.operations.attention.constraints.rules import rules_of
 from kernelwright.codegen.operations.attention.products import points
 from kernelwright.codegen.operations.attention.spec import AttentionSpec
 from kernelwright.codegen.selecting.expand import MAX_COMBINATIONS, check_keys, read_sections
@@ -29,7 +29,7 @@ def expand_table(
 
     ``keeps`` is given the fields of a spec. ``extended``: with those combinations that only some receipts list.
     """
-    checks = [rule.check for rule in rules_of(arch.backend)]
+    checks = [rule.check for rule in operation("attention").rules(arch.backend)]
     for row in attention_section(arch).kernels:
         of_row = {
             **row.extents,

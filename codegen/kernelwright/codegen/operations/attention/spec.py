@@ -179,6 +179,11 @@ class AttentionSpec(Spec):
         default=Constraint.NONE, description="Which problems the kernel is kept for, beyond those that it can compute."
     )
 
+    @property
+    def variant(self) -> str:
+        """The family."""
+        return str(self.family)
+
 
 def attention_spec(kernel: Kernel) -> AttentionSpec:
     """The spec of an attention kernel; TypeError for a kernel of another operation."""

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
+from kernelwright.arch import Arch, load
+from kernelwright.codegen.backends.ck_tile_waves import most_waves_per_simd
 from kernelwright.codegen.dtypes import DType
 from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operations.convolution.constraints.ck_tile_copies import lds_bytes
 from kernelwright.codegen.operations.convolution.spec import (
     ConvEpilogue,
     ConvPipeline,
@@ -76,18 +79,24 @@ TREES = ("hip_convolution", "hip_gemm")
 SUM_SUFFIX = "_sum"
 """How the symbol of the device function ends that adds slices up."""
 
-_ONE_BLOCK = (ConvPipeline.COMPV3, ConvPipeline.COMPV4, ConvPipeline.COMPV6)
+_ONE_WAVE = (ConvPipeline.COMPV3, ConvPipeline.COMPV4, ConvPipeline.COMPV6)
 _Member = TypeVar("_Member")
 
 
-def blocks_per_cu(spec: GroupedConvSpec) -> int:
-    """Workgroups that must fit on a compute unit at once: one where a workgroup is to have all registers, else two."""
-    return 1 if spec.pipeline in _ONE_BLOCK or spec.double_smem_buffer else 2
+def waves_per_simd(spec: GroupedConvSpec, arch: Arch) -> int:
+    """Waves that a SIMD must hold at once, the second argument of ``__launch_bounds__``: they share its registers.
+
+    One where a wave is to have all registers, else two, or one where LDS has no room for more.
+    """
+    if spec.pipeline in _ONE_WAVE or spec.double_smem_buffer:
+        return 1
+    waves = spec.wave.m * spec.wave.n * spec.wave.k
+    return max(1, min(2, most_waves_per_simd(arch, lds_bytes(spec, arch.wave_size), waves)))
 
 
 def context(kernel: Kernel) -> Mapping[str, object]:
     """Symbols of the templates below ``templates/ck_tile``; KeyError for a member that the backend refuses."""
-    spec = conv_spec(kernel)
+    spec, arch = conv_spec(kernel), load(kernel.arch)
     special, abi_special = SPECIALIZATIONS[spec.specialization]
     if spec.explicit_gemm:  # matrices are what such images are, whatever else the kernel is specialised for
         special, abi_special = SPECIALIZATIONS[Specialization.FILTER1X1_STRIDE1_PAD0]
@@ -100,7 +109,7 @@ def context(kernel: Kernel) -> Mapping[str, object]:
         "abi_specialization": abi_special,
         "abi_dtype": f"KW_{spec.dtype.upper()}",
         "abi_op": OPS[spec.direction],
-        "blocks_per_cu": blocks_per_cu(spec),
+        "waves_per_simd": waves_per_simd(spec, arch),
         "function": f"{kernel.symbol}_conv",
         "sum": f"{kernel.symbol}{SUM_SUFFIX}",
         "facts": f"{kernel.symbol}_facts",

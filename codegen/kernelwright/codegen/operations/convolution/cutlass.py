@@ -37,6 +37,13 @@ ACTIVATIONS: Mapping[Activation, str] = {
     Activation.TANH: "hyperbolic_tangent",
 }
 
+DEPTHWISE: Mapping[Direction, str] = {
+    Direction.FORWARD: "depthwise",
+    Direction.BACKWARD_DATA: "depthwise_data",
+    Direction.BACKWARD_WEIGHT: "depthwise_weight",
+}
+"""Templates of kernels without a GEMM."""
+
 STEP = 64
 """Values that one step of a sum multiplies: 128 bytes, the widest line that TMA swizzles."""
 
@@ -44,10 +51,8 @@ MAX_SPLIT_K = 128
 """Slices that backward weight sums at most."""
 
 _FOLDER = "__cuda_src_convolution_launcher/include/kernelwright/cuda/launchers/convolution"
-SOURCES = {
-    name: f"{_FOLDER}/{name}.c"
-    for name in ("conv_shape", "conv_descriptors", "conv_plan", "conv_launch", "conv_direct")
-}
+_NAMES = ("conv_shape", "conv_fold", "conv_descriptors", "conv_plan", "conv_launch", "conv_helpers", "conv_direct")
+SOURCES = {name: f"{_FOLDER}/{name}.c" for name in _NAMES}
 """Launcher sources that a library with convolution kernels contains."""
 
 TREES = ("cuda_src_convolution",)
@@ -56,7 +61,11 @@ TREES = ("cuda_src_convolution",)
 def context(kernel: Kernel) -> Mapping[str, object]:
     """C++ symbols for ``templates/cutlass/convolution.hpp.jinja``; the spec must have passed the rules."""
     spec = conv_spec(kernel)
+    weight = spec.direction is Direction.BACKWARD_WEIGHT
+    template = DEPTHWISE[spec.direction] if spec.depthwise else "implicit_gemm"
     return {
+        "template": template,
+        "header": {"implicit_gemm": "convolution", "depthwise_data": "depthwise"}.get(template, template),
         "op": OPS[spec.direction],
         "element": ELEMENTS[spec.dtype],
         "abi_dtype": f"KW_{spec.dtype.upper()}",
@@ -64,6 +73,6 @@ def context(kernel: Kernel) -> Mapping[str, object]:
         "activation": ACTIVATIONS[spec.activation],
         "cooperative": spec.scheduler is ConvScheduler.COOPERATIVE,
         "data": spec.direction is Direction.BACKWARD_DATA,
-        "weight": spec.direction is Direction.BACKWARD_WEIGHT,
-        "max_split_k": MAX_SPLIT_K if spec.two_stage else 1,
+        "weight": weight,
+        "max_split_k": MAX_SPLIT_K if weight else 1,
     }

@@ -18,7 +18,10 @@ from kernelwright.codegen.operations.convolution.spec import GroupedConvSpec, Pl
 from kernelwright.codegen.selecting.specs import build_spec
 from kernelwright.codegen.violations import SpecError
 
-FILES = ("forward", "backward_data", "backward_weight", "forward_depthwise")
+FILES = (
+    *("forward", "backward_data", "backward_weight"),
+    *("forward_depthwise", "backward_data_depthwise", "backward_weight_depthwise"),
+)
 """The files of a set; the name of each begins with its direction."""
 
 _ONE = Extent(m=1, n=1, k=1)

@@ -20,7 +20,8 @@ from kernelwright.codegen.operations.convolution.spec import GroupedConvSpec
 RULE_SETS: Mapping[str, str] = MappingProxyType(
     {
         "conv_default": "a few tiles for each direction: the set that needs no knowledge",
-        "conv_essential": "at most two kernels for each direction: small to build",
+        "conv_essential": "at most two kernels for each direction and dtype: small to build",
+        "conv_release": "the fewest kernels that are fastest on measured problems: where kernels were measured",
         "conv_tiny": "one kernel of each kind, for the quickest test",
         "conv_tests": "what tests of every kind of problem need",
         "conv_full_tests": "every fifth kernel of conv_full, and one of each kind",

@@ -3,6 +3,7 @@
 #define KERNELWRIGHT_CPU_CONVOLUTION_CONVOLUTION_HPP
 
 #include "kernelwright/cpu/common/descriptor.hpp"
+#include "kernelwright/cpu/convolution/micro/few.hpp"
 #include "kernelwright/cpu/convolution/micro/fill.hpp"
 #include "kernelwright/cpu/convolution/micro/lanes.hpp"
 #include "kernelwright/cpu/convolution/micro/plane.hpp"
@@ -90,9 +91,11 @@ struct convolution {
     if constexpr (Op == KW_OP_CONV_FORWARD) {
       k.pack_weights = &pack_along_k<typename Operation::b_loader, NR>::panels;
       k.taps = &taps_multiplier<Operation, Epilogue, MR, NR>::multiply;
+      k.few = &few_multiplier<Operation, Epilogue, MR>::multiply;
     } else if constexpr (Op == KW_OP_CONV_BACKWARD_DATA) {
       k.pack_weights = &pack_along_panel<typename Operation::b_loader, NR>::panels;
       k.taps = &taps_multiplier<Operation, Epilogue, MR, NR>::multiply;
+      k.few = &few_multiplier<Operation, Epilogue, MR>::multiply;
     } else {
       k.pack_dy = &pack_along_panel<typename Operation::a_loader, MR>::panels;
       k.weight = &weight_multiplier<Operation, MR, NR>::multiply;

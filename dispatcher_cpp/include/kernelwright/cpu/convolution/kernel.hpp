@@ -35,13 +35,17 @@ struct taps_block {
   bool first, last;
 };
 
-// Rows of packed dy (panels of warp_tile_m) times points of the slab: some of dw, summed over a box of outputs.
+// Channels written that are too few for vectors of them, if as many as a vector are read.
+constexpr int64_t kFewColumns = 4;
+
+// Some of dw, summed over a box of outputs: values of `a` that are broadcast (its rows) times vectors of `b` (its
+// columns). Rows are channels of dy, packed in panels of warp_tile_m, and columns those of x, or the other way round.
 struct weight_block {
-  const float* a;          // of the first line of outputs
-  int64_t a_line;          // units from one line to the next
-  const float* b;          // the points that one filter point meets, at the panel's first channel
-  int64_t count[4];        // outputs of the box: images, D, H, W
-  int64_t slab_stride[4];  // units from one to the next
+  const float* a;       // of the first output
+  const float* b;       // likewise, at the panel's first column
+  int64_t count[4];     // outputs of the box: images, D, H, W
+  int64_t a_stride[4];  // units from one to the next
+  int64_t b_stride[4];
   int64_t rows, cols;
   float* sums;  // warp_tile_m x warp_tile_n
   bool first;   // else they are added to
@@ -115,6 +119,7 @@ struct conv_kernel {
   pack_function pack_weights;  // of forward and backward data: panels of warp_tile_n
   pack_function pack_dy;       // of backward weight: panels of warp_tile_m
   taps_function taps;
+  taps_function few;  // the same for at most kFewColumns, from weights with the channels that are read side by side
   weight_function weight;
   finish_function finish;
   widen_function widen;

@@ -12,9 +12,9 @@ struct place {
 // Calls start() with the device of the launch current, and restores what was.
 template <class Start>
 kw_status on_device_of(const kw_launch* launch, Start start) {
-  int before = 0;
-  const kw_status status = kw_cuda_enter(launch, &before);
-  return status == KW_OK ? kw_cuda_leave(launch, before, start()) : status;
+  int pushed = 0;
+  const kw_status status = kw_cuda_enter(launch, &pushed);
+  return status == KW_OK ? kw_cuda_leave(pushed, start()) : status;
 }
 
 // Calls use(place) for every device: a workspace must do for whichever the launch names.

@@ -22,10 +22,11 @@ KW_HIDDEN kw_status kw_cuda_fail(kw_status status, const char* format, ...) __at
 KW_HIDDEN kw_status kw_cuda_devices(int* count);
 KW_HIDDEN kw_status kw_cuda_multiprocessors(int device, int* multiprocessors);
 
-/* Makes the launch's device the calling thread's current one; *before gets what was. Refuses a stream of another
- * device. After KW_OK, kw_cuda_leave makes *before current again and returns status, or why it could not. */
-KW_HIDDEN kw_status kw_cuda_enter(const kw_launch* launch, int* before);
-KW_HIDDEN kw_status kw_cuda_leave(const kw_launch* launch, int before, kw_status status);
+/* Makes the launch's device the calling thread's current one; *pushed says whether it was not. Refuses a stream of
+ * another device. After KW_OK, kw_cuda_leave makes current what was so before, also nothing at all, and returns status,
+ * or why it could not. No other device gets a context, which would take hundreds of MiB of it. */
+KW_HIDDEN kw_status kw_cuda_enter(const kw_launch* launch, int* pushed);
+KW_HIDDEN kw_status kw_cuda_leave(int pushed, kw_status status);
 
 /* Lets kernel use shared_bytes of dynamic shared memory on device; done once per kernel and device (bits of done). */
 KW_HIDDEN kw_status kw_cuda_prepare(const void* kernel, int shared_bytes, int device, uint64_t* done);

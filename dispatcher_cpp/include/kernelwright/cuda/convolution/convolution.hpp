@@ -18,9 +18,24 @@ struct implicit_gemm {
                                                  config_of::stages};
 
   static const void* function() { return reinterpret_cast<const void*>(&kernelwright_conv<config_of>); }
-  static const void* pack() { return reinterpret_cast<const void*>(&kernelwright_conv_helper_pack<config_of>); }
   static const void* pad() { return reinterpret_cast<const void*>(&kernelwright_conv_helper_pad<config_of>); }
-  static const void* sum() { return reinterpret_cast<const void*>(&kernelwright_conv_helper_sum<config_of>); }
+  // Weights are packed and images folded where they are read, gradients finished where they are written.
+  static const void* pack() {
+    if constexpr (!Spec::weight) return reinterpret_cast<const void*>(&kernelwright_conv_helper_pack<config_of>);
+    return nullptr;
+  }
+  static const void* fold() {
+    if constexpr (!Spec::data) return reinterpret_cast<const void*>(&kernelwright_conv_helper_fold<config_of>);
+    return nullptr;
+  }
+  static const void* unfold() {
+    if constexpr (Spec::data) return reinterpret_cast<const void*>(&kernelwright_conv_helper_unfold<config_of>);
+    return nullptr;
+  }
+  static const void* sum() {
+    if constexpr (Spec::weight) return reinterpret_cast<const void*>(&kernelwright_conv_helper_sum<config_of>);
+    return nullptr;
+  }
 };
 
 }  // namespace kernelwright::cuda::conv

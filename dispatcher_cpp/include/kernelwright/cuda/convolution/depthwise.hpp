@@ -1,8 +1,11 @@
-// Depthwise convolution: one channel in and out per group, no GEMM.
+// Depthwise convolution and its gradient with respect to data: one channel in and out per group, no GEMM.
 //
 // A workgroup brings a box of the image (with what lies around it, zeros beyond the edges) into shared memory by one
 // TMA copy. A warp has 64 channels, two for each lane; it computes strips of kStrip neighbouring outputs, whose inputs
 // it reads and converts once per line of the filter.
+//
+// Backward data with a stride of 1 is the convolution of dy with the filter turned round. With a stride of 2, a point
+// of dx meets the filter points of its own parity: strips begin at points whose parity is known.
 #pragma once
 
 #include <cutlass/arch/barrier.h>
@@ -15,11 +18,11 @@
 
 namespace kernelwright::cuda::conv {
 
-constexpr int kStrip = KW_CUDA_CONV_STRIP;
+constexpr int kStrip = KW_CUDA_CONV_STRIP, kEvenStrip = KW_CUDA_CONV_EVEN_STRIP;
 constexpr int kChannels = KW_CUDA_CONV_STEP;
 constexpr int kDirectThreads = 256;
 
-template <class Spec>
+template <class Spec, bool data>
 struct direct {
   using element = typename Spec::element;
   struct alignas(4) pair {
@@ -27,13 +30,14 @@ struct direct {
   };
   static CUTLASS_DEVICE float2 wide(pair two) { return {static_cast<float>(two.x), static_cast<float>(two.y)}; }
 
-  // Filter points of 64 channels as [point][channel] in fp32; those of channels that do not exist are 0.
-  static CUTLASS_DEVICE void load_filter(const kw_cuda_conv_direct& p, int points, int first, float* to) {
+  // Filter points of 64 channels as [point][channel] in fp32; those of channels that do not exist are 0. `turned`: the
+  // last point first.
+  static CUTLASS_DEVICE void load_filter(const kw_cuda_conv_direct& p, int points, int first, bool turned, float* to) {
     const auto* from = static_cast<const element*>(p.w);
     for (int i = threadIdx.x; i < points * kChannels; i += kDirectThreads) {
       const int channel = i / points, point = i - channel * points;
       const bool exists = first + channel < p.channels;
-      to[point * kChannels + channel] =
+      to[(turned ? points - 1 - point : point) * kChannels + channel] =
           exists ? static_cast<float>(from[static_cast<int64_t>(first + channel) * points + point]) : 0.0f;
     }
   }
@@ -83,22 +87,56 @@ struct direct {
     }
   }
 
+  // The same of dx with a stride of 2, from an even line and column on.
+  template <int filter>
+  static CUTLASS_DEVICE void strided_strip(const pair* box, const float* taps, int box_w, int row, int column,
+                                           float2 (&sums)[kEvenStrip]) {
+    constexpr int reach = (filter - 1) / 2, inputs = kEvenStrip / 2 + reach;
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int i = 0; i < kEvenStrip; ++i) sums[i] = {0.0f, 0.0f};
+#pragma unroll 1
+    for (int r = row % 2; r < filter; r += 2) {
+      const pair* const line = box + (((row - r) / 2 + reach) * box_w + column / 2) * (kChannels / 2) + lane;
+      const float* const weights = taps + r * filter * kChannels + 2 * lane;
+      float2 values[inputs];
+#pragma unroll
+      for (int i = 0; i < inputs; ++i) values[i] = wide(line[i * (kChannels / 2)]);
+#pragma unroll
+      for (int s = 0; s < filter; ++s) {
+        const float2 weight = *reinterpret_cast<const float2*>(weights + s * kChannels);
+#pragma unroll
+        for (int i = s % 2; i < kEvenStrip; i += 2) {
+          sums[i].x = fmaf(values[(i - s) / 2 + reach].x, weight.x, sums[i].x);
+          sums[i].y = fmaf(values[(i - s) / 2 + reach].y, weight.y, sums[i].y);
+        }
+      }
+    }
+  }
+
   template <int filter, int stride>
   static CUTLASS_DEVICE void compute(const kw_cuda_conv_direct& p, const pair* box, const float* taps, const int* at,
                                      int image, int first) {
+    constexpr bool strided = data && stride == 2;
+    constexpr int length = strided ? kEvenStrip : kStrip;
     const int warp = threadIdx.x / 32, channel = first + threadIdx.x % 32 * 2;
-    const int box_w = (p.strips * kStrip - 1) * stride + filter;
+    const int box_w =
+        strided ? p.strips * length / 2 + (filter - 1) / 2 : (p.strips * length - 1) * (data ? 1 : stride) + filter;
     for (int number = warp; number < p.strips * p.rows; number += kDirectThreads / 32) {
-      const int row = number / p.strips, column = (number - row * p.strips) * kStrip;
-      const int h = at[1] + row, w = at[0] + column;
-      if (h >= p.out[1] || w >= p.out[0]) continue;
-      float2 sums[kStrip];
-      strip<filter, stride>(box, taps, box_w, row, column, sums);
+      const int row = number / p.strips, column = (number - row * p.strips) * length;
+      const int h = at[1] + row - p.before[1], w = at[0] + column - p.before[0];
+      if (h < 0 || h >= p.out[1] || w >= p.out[0]) continue;
+      float2 sums[length];
+      if constexpr (strided) {
+        strided_strip<filter>(box, taps, box_w, row, column, sums);
+      } else {
+        strip<filter, stride>(box, taps, box_w, row, column, sums);
+      }
       if (channel >= p.channels) continue;
       const int64_t line = static_cast<int64_t>(image) * p.image + h * p.point[1] + w * p.point[0] + channel;
 #pragma unroll
-      for (int i = 0; i < kStrip; ++i) {
-        if (w + i < p.out[0]) store(p, sums[i], line + i * p.point[0], channel);
+      for (int i = 0; i < length; ++i) {
+        if (w + i >= 0 && w + i < p.out[0]) store(p, sums[i], line + i * p.point[0], channel);
       }
     }
   }
@@ -113,16 +151,18 @@ struct direct {
     int number = static_cast<int>(blockIdx.x);
     const int block = split_off(p.channel_blocks, &number), across = split_off(p.across, &number);
     const int down = split_off(p.down, &number), first = block * kChannels;
-    const int at[2] = {across * p.strips * kStrip, down * p.rows};
+    const int length = data && p.stride == 2 ? kEvenStrip : kStrip;
+    const int at[2] = {across * p.strips * length, down * p.rows};
+    const int read[2] = {data ? at[0] / p.stride : at[0] * p.stride, data ? at[1] / p.stride : at[1] * p.stride};
     wait_for_kernels_before();
     if (threadIdx.x == 0) {
       cutlass::arch::ClusterBarrier::init(barrier, 1);
       cutlass::arch::fence_barrier_init();
       cutlass::arch::ClusterTransactionBarrier::arrive_and_expect_tx(barrier, p.box_bytes);
       cute::SM90_TMA_LOAD_4D::copy(&p.x, barrier, static_cast<uint64_t>(cute::TMA::CacheHintSm90::EVICT_NORMAL), box,
-                                   first, at[0] * p.stride - p.pad[0], at[1] * p.stride - p.pad[1], number);
+                                   first, p.corner[0] + read[0], p.corner[1] + read[1], number);
     }
-    load_filter(p, points, first, taps);
+    load_filter(p, points, first, data && p.stride == 1, taps);
     __syncthreads();
     cutlass::arch::ClusterBarrier::wait(barrier, 0);
     const auto* const image = reinterpret_cast<const pair*>(box);
@@ -143,22 +183,34 @@ struct direct {
   }
 };
 
-template <class Spec>
+template <class Spec, bool data>
 __global__ void __launch_bounds__(kDirectThreads, 3)
     kernelwright_conv_direct(const __grid_constant__ kw_cuda_conv_direct params) {
   extern __shared__ char memory[];
-  direct<Spec>::run(params, memory);
+  direct<Spec, data>::run(params, memory);
 }
 
-template <class Spec>
-struct depthwise {
-  static constexpr kernel_resources resources = {sizeof(kernel_resources), KW_CUDA_CONV_DIRECT_BYTES, kDirectThreads,
-                                                 1};
-
-  static const void* function() { return reinterpret_cast<const void*>(&kernelwright_conv_direct<Spec>); }
+// Depthwise kernels read operands as they are.
+struct no_helpers {
   static const void* pack() { return nullptr; }
   static const void* pad() { return nullptr; }
+  static const void* fold() { return nullptr; }
+  static const void* unfold() { return nullptr; }
   static const void* sum() { return nullptr; }
+};
+
+constexpr kernel_resources kDirectResources = {sizeof(kernel_resources), KW_CUDA_CONV_DIRECT_BYTES, kDirectThreads, 1};
+
+template <class Spec>
+struct depthwise : no_helpers {
+  static constexpr kernel_resources resources = kDirectResources;
+  static const void* function() { return reinterpret_cast<const void*>(&kernelwright_conv_direct<Spec, false>); }
+};
+
+template <class Spec>
+struct depthwise_data : no_helpers {
+  static constexpr kernel_resources resources = kDirectResources;
+  static const void* function() { return reinterpret_cast<const void*>(&kernelwright_conv_direct<Spec, true>); }
 };
 
 }  // namespace kernelwright::cuda::conv

@@ -8,13 +8,15 @@
 
 #include "kernelwright/cuda/common/activation.hpp"
 #include "kernelwright/cuda/convolution/loads.hpp"
+#include "kernelwright/cuda/convolution/vectors.hpp"
 
 namespace kernelwright::cuda::conv {
 
-constexpr int kRows = 16;          // of a warp in a block of 64 rows
-constexpr int kPairs = kStep / 8;  // of a lane in a row
-constexpr int kLine = kStep + 8;   // staged elements: lines 144 bytes apart are in different banks
-constexpr int kVector = 8;         // elements that a lane stores
+constexpr int kRows = 16;           // of a warp in a block of 64 rows
+constexpr int kPairs = kStep / 8;   // of a lane in a row
+constexpr int kLine = kStep + 8;    // staged elements: lines 144 bytes apart are in different banks
+constexpr int kVector = 8;          // elements that a lane stores
+constexpr int kPasses = kRows / 4;  // of 4 lines of a warp
 constexpr int kStagedBytes = kRows * kLine * 2;
 
 // 64 columns: where they lie in a line of the result, how many are valid, and the number of the first channel.
@@ -62,6 +64,7 @@ struct epilogue {
     if constexpr (Config::weight) {
       return (static_cast<int64_t>(tile.group) * s.k + row) * s.filter_points * s.c;
     } else {
+      if (s.row) return row * s.row;
       const grid_point found = locate(s, row);
       int64_t at = found.image * s.image;
       bool inside = true;
@@ -126,10 +129,12 @@ struct epilogue {
 
   CUTLASS_DEVICE static void finish(const kw_cuda_conv_params& p, const column_block& block, fragment& f) {
     using act = typename Config::activation;
-    each([&](int half, int i) {
-      f.pairs[half][i].x *= p.alpha;
-      f.pairs[half][i].y *= p.alpha;
-    });
+    if (p.alpha != 1.0f) {
+      each([&](int half, int i) {
+        f.pairs[half][i].x *= p.alpha;
+        f.pairs[half][i].y *= p.alpha;
+      });
+    }
     if (p.beta != 0.0f) add(p, p.d, p.beta, block, f);
     if constexpr (Config::bias) add_bias(p, block, f);
     if constexpr (Config::residual) add(p, p.residual, 1.0f, block, f);
@@ -146,33 +151,43 @@ struct epilogue {
       *reinterpret_cast<uint32_t*>(to) = narrow<element>(f.pairs[half][i].x, f.pairs[half][i].y);
     });
     __syncwarp();
+    int64_t at[kPasses];
+    vector_16 values[kPasses];
     CUTLASS_PRAGMA_UNROLL
-    for (int pass = 0; pass < kRows; pass += 4) {
-      const int row = pass + lane / 8;
-      const int64_t at = __shfl_sync(~0u, line, row);
-      const element* const from = staged + row * kLine + first;
-      element* const to = static_cast<element*>(p.d) + at + block.at + first;
-      if (at >= 0 && p.vectors && first + kVector <= block.valid) {
-        *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(from);
-      } else if (at >= 0) {
+    for (int pass = 0; pass < kPasses; ++pass) {
+      at[pass] = __shfl_sync(~0u, line, pass * 4 + lane / 8);
+      values[pass] = load_shared(staged + (pass * 4 + lane / 8) * kLine + first);
+    }
+    element* const to = static_cast<element*>(p.d) + block.at + first;
+    if (p.vectors && first + kVector <= block.valid) {
+      CUTLASS_PRAGMA_UNROLL
+      for (int pass = 0; pass < kPasses; ++pass) {
+        if (at[pass] >= 0) store_global(to + at[pass], values[pass]);
+      }
+    } else {
+      CUTLASS_PRAGMA_UNROLL
+      for (int pass = 0; pass < kPasses; ++pass) {
+        if (at[pass] < 0) continue;
+        const element* const from = staged + (pass * 4 + lane / 8) * kLine + first;
         CUTLASS_PRAGMA_NO_UNROLL
-        for (int i = 0; i < kVector && first + i < block.valid; ++i) to[i] = from[i];
+        for (int i = 0; i < kVector && first + i < block.valid; ++i) to[at[pass] + i] = from[i];
       }
     }
   }
 
-  // fp32, whole sectors of 32 bytes straight from the registers of four lanes.
+  // Sums in fp32, whole sectors of 32 bytes straight from the registers of four lanes: a slice of backward weight, or
+  // backward data whose channels are yet to be unfolded.
   CUTLASS_DEVICE static void store_slice(const kw_cuda_conv_params& p, const tile_of& tile, const fragment& f,
                                          const column_block& block) {
     const kw_cuda_conv_shape& s = p.shape;
     const int64_t slice = static_cast<int64_t>(s.groups.divisor) * s.k * s.filter_points * s.c;
-    float* const out = static_cast<float*>(p.d) + tile.part * slice + block.at;
+    float* const out = static_cast<float*>(p.d) + (Config::weight ? tile.part * slice : 0) + block.at;
     const bool even = s.c % 2 == 0;
     each([&](int half, int i) {
       if (f.line[half] < 0 || column(i) >= block.valid) return;
       float* const to = out + f.line[half] + column(i);
       if (even) {
-        *reinterpret_cast<float2*>(to) = f.pairs[half][i];
+        store_global(to, f.pairs[half][i]);
       } else {
         to[0] = f.pairs[half][i].x;
         if (column(i) + 1 < block.valid) to[1] = f.pairs[half][i].y;
@@ -199,7 +214,7 @@ struct epilogue {
           f.pairs[half][i] = {sums(cute::make_coord(0, half, part * kPairs + i), block_m, 0),
                               sums(cute::make_coord(1, half, part * kPairs + i), block_m, 0)};
         });
-        if (Config::weight && p.slices) {
+        if ((Config::weight || Config::data) && p.slices) {
           store_slice(p, tile, f, block);
         } else {
           finish(p, block, f);

@@ -23,9 +23,11 @@ __global__ void __launch_bounds__(KW_CUDA_CONV_HELPER_THREADS) kernelwright_conv
   const int point = static_cast<int>(row % p.filter_points);
   const int64_t k = row / p.filter_points;  // of all groups
   const int64_t group = k / p.k;
-  const bool own = channel / p.c == static_cast<int>(group % p.merged);
+  const int part = channel / p.pitch, within = channel - part * p.pitch;
+  const bool own = within < p.c && (p.taps > 1 ? part < p.taps : part == static_cast<int>(group % p.merged));
+  const int64_t line = (k * p.filter_points + point) * p.taps + (p.taps > 1 ? part : 0);
   const auto* from = static_cast<const uint16_t*>(p.from);
-  static_cast<uint16_t*>(p.to)[number] = own ? from[(k * p.filter_points + point) * p.c + channel % p.c] : 0;
+  static_cast<uint16_t*>(p.to)[number] = own ? from[line * p.c + within] : 0;
 }
 
 // A thread writes 8 channels.
@@ -48,27 +50,90 @@ __global__ void __launch_bounds__(KW_CUDA_CONV_HELPER_THREADS) kernelwright_conv
   static_cast<uint4*>(p.to)[number] = *reinterpret_cast<const uint4*>(values);
 }
 
-// The sum over slices of `width` neighbours: all slices' loads are under way at once, in the order of their addition.
+// A thread writes 8 elements of a line: points along W, zeros around them, `pitch` elements for each.
+template <class Config>
+__global__ void __launch_bounds__(KW_CUDA_CONV_HELPER_THREADS) kernelwright_conv_helper_fold(kw_cuda_conv_fold p) {
+  const int parts = p.line / 8;
+  const int64_t number = helper_index();
+  wait_for_kernels_before();
+  if (number >= p.lines * parts) return;
+  int64_t line = number / parts;
+  const int first = static_cast<int>(number - line * parts) * 8;
+  const int64_t h = line % p.extent[1], above = line / p.extent[1];
+  const int64_t at = h * p.point[1] + above % p.extent[2] * p.point[2] + above / p.extent[2] * p.image;
+  const auto* const from = static_cast<const uint16_t*>(p.from) + at;
+  alignas(16) uint16_t values[8];
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const int point = (first + i) / p.pitch, channel = first + i - point * p.pitch, w = point - p.pad;
+    const bool exists = channel < p.c && w >= 0 && w < p.extent[0];
+    values[i] = exists ? from[w * p.point[0] + channel] : 0;
+  }
+  static_cast<uint4*>(p.to)[number] = *reinterpret_cast<const uint4*>(values);
+}
+
+// A thread has an element of dx.
+template <class Config>
+__global__ void __launch_bounds__(KW_CUDA_CONV_HELPER_THREADS) kernelwright_conv_helper_unfold(kw_cuda_conv_unfold p) {
+  using element = typename Config::element;
+  const int64_t number = helper_index();
+  wait_for_kernels_before();
+  if (number >= p.count) return;
+  int64_t line = number / p.c;
+  const int channel = static_cast<int>(number - line * p.c), w = static_cast<int>(line % p.extent[0]);
+  line /= p.extent[0];
+  const float* const from = p.from + line * p.outputs * p.taps * p.pitch + channel;
+  float sum = 0;
+  for (int tap = (w + p.pad) % p.stride; tap < p.taps; tap += p.stride) {
+    const int output = (w + p.pad - tap) / p.stride;
+    if (w + p.pad >= tap && output < p.outputs) sum += from[(static_cast<int64_t>(output) * p.taps + tap) * p.pitch];
+  }
+  const int64_t h = line % p.extent[1], above = line / p.extent[1];
+  const int64_t at = w * p.point[0] + h * p.point[1] + above % p.extent[2] * p.point[2] + above / p.extent[2] * p.image;
+  element* const to = static_cast<element*>(p.to) + at + channel;
+  const float old = p.beta != 0.0f ? p.beta * static_cast<float>(*to) : 0.0f;
+  *to = static_cast<element>(p.alpha * sum + old);
+}
+
+// The sum over every parts-th slice of `width` neighbours: their loads are under way at once, in the order of addition.
 template <int width>
-CUTLASS_DEVICE void add_slices(const float* from, int64_t slice, int slices, float* sums) {
+CUTLASS_DEVICE void add_slices(const float* from, int64_t slice, int first, int slices, int parts, float* sums) {
   struct alignas(4 * width) part {
     float values[width];
   };
 #pragma unroll 8
-  for (int i = 0; i < slices; ++i) {
+  for (int i = first; i < slices; i += parts) {
     const part next = *reinterpret_cast<const part*>(from + i * slice);
 #pragma unroll
     for (int j = 0; j < width; ++j) sums[j] += next.values[j];
   }
 }
 
+// Threads of a workgroup that have the same elements add up, in the order of their parts. Each thread comes here.
 template <class Config, int width>
-CUTLASS_DEVICE void sum_of_slices(const kw_cuda_conv_sum& p, int64_t number) {
+CUTLASS_DEVICE void sum_of_slices(const kw_cuda_conv_sum& p) {
   using element = typename Config::element;
+  __shared__ float parts[KW_CUDA_CONV_HELPER_THREADS * width];
+  const int items = KW_CUDA_CONV_HELPER_THREADS / p.parts, thread = static_cast<int>(threadIdx.x);
+  const int part = thread / items, item = thread - part * items;
+  const int64_t number = (static_cast<int64_t>(blockIdx.x) * items + item) * width;
   const int64_t row = number / p.c, k = row / p.filter_points;
   const int channel = static_cast<int>(number - row * p.c), within = static_cast<int>(k / p.k % p.merged);
   float sums[width] = {};
-  add_slices<width>(p.from + row * p.c * p.merged + within * p.c + channel, p.slice, p.slices, sums);
+  wait_for_kernels_before();
+  if (number < p.count) {
+    add_slices<width>(p.from + row * p.pitch + within * p.c + channel, p.slice, part, p.slices, p.parts, sums);
+  }
+  if (p.parts > 1) {
+#pragma unroll
+    for (int j = 0; j < width; ++j) parts[thread * width + j] = sums[j];
+    __syncthreads();
+    for (int other = 1; part == 0 && other < p.parts; ++other) {
+#pragma unroll
+      for (int j = 0; j < width; ++j) sums[j] += parts[(other * items + item) * width + j];
+    }
+  }
+  if (part > 0 || number >= p.count) return;
   element* const to = static_cast<element*>(p.to) + number;
 #pragma unroll
   for (int j = 0; j < width; ++j) {
@@ -80,14 +145,10 @@ CUTLASS_DEVICE void sum_of_slices(const kw_cuda_conv_sum& p, int64_t number) {
 // A thread has four channels where groups have a multiple of four.
 template <class Config>
 __global__ void __launch_bounds__(KW_CUDA_CONV_HELPER_THREADS) kernelwright_conv_helper_sum(kw_cuda_conv_sum p) {
-  const int width = p.c % 4 == 0 ? 4 : 1;
-  const int64_t number = helper_index() * width;
-  wait_for_kernels_before();
-  if (number >= p.count) return;
-  if (width == 4) {
-    sum_of_slices<Config, 4>(p, number);
+  if (p.c % 4 == 0) {
+    sum_of_slices<Config, 4>(p);
   } else {
-    sum_of_slices<Config, 1>(p, number);
+    sum_of_slices<Config, 1>(p);
   }
 }
 

@@ -1,4 +1,4 @@
-// The kernel of an implicit GEMM: persistent workgroups of a warp that loads and two warp groups that multiply.
+// The kernel of an implicit GEMM: persistent workgroups of warps that load and two warp groups that multiply.
 //
 // Cooperative: both groups compute halves of the same tile. Pingpong: each has tiles of its own, in turn, so that one
 // stores its tile while the other multiplies.
@@ -54,11 +54,11 @@ struct workgroup {
     __syncthreads();
   }
 
-  CUTLASS_DEVICE void load(const kw_cuda_conv_params& p) {
+  CUTLASS_DEVICE void load(const kw_cuda_conv_params& p, int loader) {
     cute::prefetch_tma_descriptor(reinterpret_cast<const cute::TmaDescriptor*>(&p.a));
     cute::prefetch_tma_descriptor(reinterpret_cast<const cute::TmaDescriptor*>(&p.b));
     for (uint32_t number = blockIdx.x; number < p.shape.tiles; number += gridDim.x) {
-      load_tile<Config>(p, tile_of(p.shape, number), stages, a, b);
+      load_tile<Config>(p, tile_of(p.shape, number), stages, a, b, loader);
     }
   }
 
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(kThreads, 1) kernelwright_conv(const __grid_co
   wait_for_kernels_before();
   if (threadIdx.x < 128) {
     cutlass::arch::warpgroup_reg_dealloc<56>();
-    if (threadIdx.x == 0) here.load(params);
+    if (threadIdx.x % 32 == 0) here.load(params, static_cast<int>(threadIdx.x) / 32);
   } else {
     cutlass::arch::warpgroup_reg_alloc<224>();
     here.multiply(params);

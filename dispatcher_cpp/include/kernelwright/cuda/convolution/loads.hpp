@@ -1,4 +1,5 @@
-// The loading warp: one TMA copy after the other, as far ahead of the multiplications as shared memory reaches.
+// The loading warps: one TMA copy after the other, as far ahead of the multiplications as shared memory reaches. They
+// share the copies of a stage, because addresses of one copy take a thread longer than TMA needs for it.
 #pragma once
 
 #include <cutlass/arch/barrier.h>
@@ -11,6 +12,7 @@ namespace kernelwright::cuda::conv {
 
 constexpr int kStep = KW_CUDA_CONV_STEP;
 constexpr int kBlockBytes = kStep * kStep * 2;  // of 64 rows of 64 elements
+constexpr int kLoaders = 4;                     // warps that load
 
 // The ring of stages that loads fill and multiplications empty.
 template <int stages>
@@ -46,13 +48,15 @@ CUTLASS_DEVICE void load_matrix(const CUtensorMap& map, uint64_t* barrier, void*
                                c2, c3);
 }
 
-// Forward and backward data: image points of a tile's rows against weights.
+// Forward and backward data: image points of a tile's rows against weights. The first loader brings the image points.
 template <class Config, class Ring>
 CUTLASS_DEVICE void load_sum_over_filter(const kw_cuda_conv_params& p, const tile_of& tile, Ring& ring, char* a,
-                                         char* b) {
+                                         char* b, int loader) {
   constexpr bool forward = !Config::data;
+  constexpr int blocks_b = forward ? 1 : Config::tile_n / kStep;
+  if (loader > blocks_b) return;
   const kw_cuda_conv_shape& s = p.shape;
-  const grid_point first = locate(s, tile.m * Config::tile_m);
+  const grid_point first = locate(s, s.matrix ? 0 : tile.m * Config::tile_m);
   int start[3], offset[3];
   for (int i = 0; i < 3; ++i) start[i] = first.at[i] * s.axis[i].traverse + s.axis[i].lower;
   const kw_cuda_conv_taps taps[3] = {tile.taps(s, 0), tile.taps(s, 1), tile.taps(s, 2)};
@@ -68,19 +72,20 @@ CUTLASS_DEVICE void load_sum_over_filter(const kw_cuda_conv_params& p, const til
         }
         for (int block = 0; block < s.blocks; ++block, ++ring.step) {
           ring.wait_empty();
-          ring.expect(Config::a_bytes + Config::b_bytes);
           uint64_t* const barrier = ring.full + ring.stage();
           char* const to_a = a + ring.stage() * Config::a_bytes;
           char* const to_b = b + ring.stage() * Config::b_bytes;
-          if (s.matrix) {
-            load_matrix(p.a, barrier, to_a, channel + block * kStep, tile.m * Config::tile_m, 0, 0);
-          } else {
-            load_image(p.a, barrier, to_a, s, channel + block * kStep, start, first.image, offset);
-          }
-          if (forward) {
+          if (loader == 0) {
+            ring.expect(Config::a_bytes + Config::b_bytes);
+            if (s.matrix) {
+              load_matrix(p.a, barrier, to_a, channel + block * kStep, tile.m * Config::tile_m, 0, 0);
+            } else {
+              load_image(p.a, barrier, to_a, s, channel + block * kStep, start, first.image, offset);
+            }
+          } else if (forward) {
             load_matrix(p.b, barrier, to_b, block * kStep, point, column, tile.group);
           } else {
-            for (int i = 0; i < Config::tile_n / kStep; ++i) {
+            for (int i = loader - 1; i < blocks_b; i += kLoaders - 1) {
               load_matrix(p.b, barrier, to_b + i * kBlockBytes, column + i * kStep, point, block * kStep, tile.group);
             }
           }
@@ -90,56 +95,95 @@ CUTLASS_DEVICE void load_sum_over_filter(const kw_cuda_conv_params& p, const til
   }
 }
 
-// Backward weight: dy against x, output points in steps. Blocks of columns have filter points of their own.
+// Backward weight: dy against x, output points in steps. Blocks of columns have filter points of their own. A loader
+// has every kLoaders-th block of a stage.
+struct weight_block {
+  bool from_x, matrix, exists;
+  int channel, to;  // bytes from the beginning of the stage of its operand
+  int offset[3];
+};
+
+template <class Config>
+CUTLASS_DEVICE weight_block weight_block_of(const kw_cuda_conv_shape& s, const tile_of& tile, int number) {
+  constexpr int blocks_a = Config::tile_m / kStep, blocks_b = Config::tile_n / kStep;
+  weight_block block = {number >= blocks_a, false, false, 0, 0, {0, 0, 0}};
+  if (!block.from_x) {
+    const int row = tile.m * Config::tile_m + number * kStep;
+    block.matrix = s.matrix;
+    block.exists = row < s.rows;
+    block.channel = tile.group * s.group_a + row;
+    block.to = number * kBlockBytes;
+    return block;
+  }
+  const int column = number - blocks_a;
+  int point = tile.n * blocks_b + column;
+  block.matrix = s.matrix_b;
+  block.exists = number < blocks_a + blocks_b && point < s.columns / kStep;
+  block.to = column * kBlockBytes;
+  block.channel = tile.group * s.group_b + split_off(s.blocks_of_point, &point) * kStep;
+#pragma unroll
+  for (int axis = 0; axis < 3; ++axis) {
+    block.offset[axis] = point % s.axis[axis].filter * s.axis[axis].move;
+    point /= s.axis[axis].filter;
+  }
+  return block;
+}
+
+// What all loaders bring into a stage.
+template <class Config>
+CUTLASS_DEVICE uint32_t weight_bytes(const kw_cuda_conv_shape& s, const tile_of& tile) {
+  constexpr int blocks_a = Config::tile_m / kStep, blocks_b = Config::tile_n / kStep;
+  const int rows = (s.rows - tile.m * Config::tile_m + kStep - 1) / kStep;
+  const int columns = s.columns / kStep - tile.n * blocks_b;
+  return static_cast<uint32_t>((rows < blocks_a ? rows : blocks_a) + (columns < blocks_b ? columns : blocks_b)) *
+         kBlockBytes;
+}
+
 template <class Config, class Ring>
 CUTLASS_DEVICE void load_sum_over_points(const kw_cuda_conv_params& p, const tile_of& tile, Ring& ring, char* a,
-                                         char* b) {
-  constexpr int blocks_a = Config::tile_m / kStep, blocks_b = Config::tile_n / kStep;
+                                         char* b, int loader) {
+  constexpr int blocks = (Config::tile_m + Config::tile_n) / kStep, most = (blocks + kLoaders - 1) / kLoaders;
   const kw_cuda_conv_shape& s = p.shape;
-  const int row = tile.m * Config::tile_m;
-  int offset[blocks_b][3], channel[blocks_b];
-  int rows = (s.rows - row + kStep - 1) / kStep, columns = s.columns / kStep - tile.n * blocks_b;
-  rows = rows < blocks_a ? rows : blocks_a;
-  columns = columns < blocks_b ? columns : blocks_b;
+  if (loader >= blocks) return;
+  weight_block mine[most];
 #pragma unroll
-  for (int i = 0; i < blocks_b; ++i) {
-    int point = tile.n * blocks_b + i;
-    channel[i] = tile.group * s.group_b + split_off(s.blocks_of_point, &point) * kStep;
-#pragma unroll
-    for (int axis = 0; axis < 3; ++axis) {
-      offset[i][axis] = point % s.axis[axis].filter * s.axis[axis].move;
-      point /= s.axis[axis].filter;
-    }
-  }
-  const int none[3] = {0, 0, 0}, steps = steps_of<true>(s, tile);
+  for (int i = 0; i < most; ++i) mine[i] = weight_block_of<Config>(s, tile, loader + i * kLoaders);
+  const uint32_t bytes = weight_bytes<Config>(s, tile);
+  const int steps = steps_of<true>(s, tile);
   for (int step = 0; step < steps; ++step, ++ring.step) {
-    const grid_point first = locate(s, (tile.part * s.of_slice + step) * kStep);
-    int start[3];
-    for (int i = 0; i < 3; ++i) start[i] = first.at[i] * s.axis[i].traverse + s.axis[i].lower;
+    const int row = (tile.part * s.of_slice + step) * kStep;
+    const grid_point first = locate(s, row);
     ring.wait_empty();
-    ring.expect(static_cast<uint32_t>(rows + columns) * kBlockBytes);
     uint64_t* const barrier = ring.full + ring.stage();
-    char* const to_a = a + ring.stage() * Config::a_bytes;
-    char* const to_b = b + ring.stage() * Config::b_bytes;
+    if (loader == 0) ring.expect(bytes);
 #pragma unroll
-    for (int i = 0; i < blocks_a; ++i) {
-      if (i >= rows) break;
-      load_image(p.a, barrier, to_a + i * kBlockBytes, s, tile.group * s.group_a + row + i * kStep, first.at,
-                 first.image, none);
-    }
+    for (int i = 0; i < most; ++i) {
+      const weight_block& block = mine[i];
+      if (!block.exists) continue;
+      int at[3];
 #pragma unroll
-    for (int i = 0; i < blocks_b; ++i) {
-      if (i < columns) load_image(p.b, barrier, to_b + i * kBlockBytes, s, channel[i], start, first.image, offset[i]);
+      for (int j = 0; j < 3; ++j) {
+        at[j] = block.from_x ? first.at[j] * s.axis[j].traverse + s.axis[j].lower : first.at[j];
+      }
+      char* const to =
+          (block.from_x ? b + ring.stage() * Config::b_bytes : a + ring.stage() * Config::a_bytes) + block.to;
+      const CUtensorMap& map = block.from_x ? p.b : p.a;
+      if (block.matrix) {
+        load_matrix(map, barrier, to, block.channel, row, 0, 0);
+      } else {
+        load_image(map, barrier, to, s, block.channel, at, first.image, block.offset);
+      }
     }
   }
 }
 
 template <class Config, class Ring>
-CUTLASS_DEVICE void load_tile(const kw_cuda_conv_params& p, const tile_of& tile, Ring& ring, char* a, char* b) {
+CUTLASS_DEVICE void load_tile(const kw_cuda_conv_params& p, const tile_of& tile, Ring& ring, char* a, char* b,
+                              int loader) {
   if constexpr (Config::weight) {
-    load_sum_over_points<Config>(p, tile, ring, a, b);
+    load_sum_over_points<Config>(p, tile, ring, a, b, loader);
   } else {
-    load_sum_over_filter<Config>(p, tile, ring, a, b);
+    load_sum_over_filter<Config>(p, tile, ring, a, b, loader);
   }
 }
 

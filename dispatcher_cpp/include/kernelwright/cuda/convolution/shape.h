@@ -60,10 +60,13 @@ typedef struct kw_cuda_conv_shape {
   int32_t steps, of_slice;  /* backward weight: blocks of output points, in all and of one slice */
   int32_t merged;
   int32_t filter_points;
-  int32_t volume; /* TMA walks through three axes, else through two */
-  int32_t matrix; /* the images are plain matrices: filters of one point, stride 1, no padding */
+  int32_t volume;   /* TMA walks through three axes, else through two */
+  int32_t matrix;   /* the first operand's images are a plain matrix: forward and backward data with filters of one
+                     * point, stride 1 and no padding, and dy of backward weight */
+  int32_t matrix_b; /* backward weight: so is x */
   kw_cuda_conv_axis axis[3];
   int64_t image, point[3]; /* memory strides of the result, forward and backward data */
+  int64_t row;             /* of its rows, where they lie equally far apart; else 0 */
 } kw_cuda_conv_shape;
 
 #endif /* KERNELWRIGHT_CUDA_CONVOLUTION_SHAPE_H */

@@ -50,7 +50,9 @@ struct tile_of {
     group = split_off(s.groups, &rest);
     part = rest;
     for (int axis = 0; axis < 3; ++axis) {
-      residue[axis] = s.axis[axis].residues == 1 ? 0 : rest % s.axis[axis].residues;
+      residue[axis] = 0;
+      if (s.axis[axis].residues == 1) continue;  // divisions by numbers that are no constants take long
+      residue[axis] = rest % s.axis[axis].residues;
       rest /= s.axis[axis].residues;
     }
   }

@@ -70,8 +70,8 @@ uint32_t splits_that_fill(const kw_attention_traits& traits, const kw_attention_
 // with 11.7 + bytes / 28 and 4.8 + bytes / 32 clocks for each key, 2 us for its launch, and 6 us + 0.18 us for each
 // split to combine them.
 //
-// Gradients multiply 2 pairs (3 hdim_q + 2 hdim_v) in blocks of tile_n0 keys that walk over all queries; sums of dQ
-// that are left pass through memory twice. The other stages and append move bytes only.
+// Gradients multiply 2 pairs (3 hdim_q + 2 hdim_v) in blocks of tile_n0 keys that walk over all queries, times
+// work_percent; sums of dQ that are left pass through memory twice. The other stages and append move bytes only.
 //
 // Lengths of requests are on the device; an estimate takes the mean of queries, total_q / batch, and of keys
 // total_k / batch, or max_seqlen_k where there is no total. Only what is said to be was fitted to measured times.

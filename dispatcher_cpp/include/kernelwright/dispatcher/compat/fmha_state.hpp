@@ -42,9 +42,18 @@ struct FmhaCall {
   void* args() { return appends ? static_cast<void*>(&append_args) : static_cast<void*>(&attention_args); }
 };
 
+// What the struct has no member for. Its defaults are what the struct's own function does.
+struct FmhaForm {
+  bool pages_heads_first = false;  // pages are (heads, page_block_size, hdim) whatever i_perm says
+  uint32_t page_layout = KW_PAGE_LINEAR;
+  bool scale_may_be_zero = false;
+};
+
 // KW_INVALID_ARGUMENT for a null pointer, another size or version, and what makes no problem. Operands that the problem
 // has not are left out, those that it lacks are found by the dispatcher's own checks.
-kw_status fmha_call(const fmha_dispatcher_args* given, FmhaCall* call);
+kw_status fmha_call(const fmha_dispatcher_args* given, const FmhaForm& form, FmhaCall* call);
+// Plans and launches; what fmha_dispatcher_run() returns.
+int fmha_run(const fmha_dispatcher_args* given, const FmhaForm& form, float* time_ms);
 // Launches where the kernels are, with operands copied there and results back.
 kw_status fmha_launch(const FmhaState& state, const Target& target, const Planned& planned, FmhaCall* call,
                       float* time_ms);

@@ -1,4 +1,4 @@
-// Where kernels of a backend read and write, for callers whose data is in host memory.
+// Where kernels of a backend read and write, for callers whose data is in host memory or anywhere on the device.
 #ifndef KERNELWRIGHT_DISPATCHER_COMPAT_MEMORY_HPP
 #define KERNELWRIGHT_DISPATCHER_COMPAT_MEMORY_HPP
 
@@ -28,8 +28,9 @@ class Memory {
   // Aligned to 256 bytes. Null for no bytes.
   kw_status allocate(size_t bytes, void** pointer) const;
   void release(void* pointer) const;
-  kw_status copy_in(void* device, const void* host, size_t bytes) const;
-  kw_status copy_out(void* host, const void* device, size_t bytes) const;
+  // To memory that was allocated here, and from it; `given` is in host memory or in that of the device.
+  kw_status copy_in(void* device, const void* given, size_t bytes) const;
+  kw_status copy_out(void* given, const void* device, size_t bytes) const;
   // Waits until all that was launched is done.
   kw_status finish() const;
 
@@ -60,8 +61,7 @@ class Memory {
   int (*copy_hip_)(void*, const void*, size_t, int) = nullptr;
   int (*allocate_cuda_)(uint64_t*, size_t) = nullptr;
   int (*release_cuda_)(uint64_t) = nullptr;
-  int (*copy_in_cuda_)(uint64_t, const void*, size_t) = nullptr;
-  int (*copy_out_cuda_)(void*, uint64_t, size_t) = nullptr;
+  int (*copy_cuda_)(uint64_t, uint64_t, size_t) = nullptr;
   int (*finish_)() = nullptr;
 };
 

@@ -25,12 +25,15 @@
 //
 // Hopper's kernels are warp-specialised, and their times were measured, so they have a formula of their own. Tiles come
 // in whole clusters; w counts waves of them. A step along k takes the longer of
-//   multiply = (tile_k bytes / 32) (rows / 64) max(2 64 columns (32 / bytes) / rate, 14 + columns / 4) 0.94
-//   fill     = (tile_m / cluster_n + tile_n / cluster_m) tile_k bytes / 61
+//   multiply = (tile_k bytes / 32) (rows / 64) max(2 64 columns (32 / bytes) / rate, 14 + columns / 4) 0.88
+//   fill     = max((tile_m / cluster_n + tile_n / cluster_m) tile_k bytes / 108 + (tile_m + tile_n) tile_k bytes / 131,
+//                  2043 / (stages - 1))
 // clocks (of both where only two stages of operands fit), rows and columns being wgmma's (a kernel may compute the
-// transposed product, which takes 2 % more), and 61 more for barriers; a tile then takes tile_m tile_n bytes_c / 16
-// clocks to store, of which pingpong hides half. Memory delivers 0.85 of its stated rate if each multiprocessor has
-// 11 KB on the way. The launch takes the longer of both, 0.27 of the shorter, and 1 us.
+// transposed product, which takes 2 % more), and 19 more for barriers, 58 in a cluster. A workgroup of a cluster asks
+// for its share of the operands, and receives them all. A tile then takes tile_m tile_n bytes_c / 17 clocks to store,
+// of which pingpong shows a quarter. Memory delivers 0.88 of its stated rate if each multiprocessor has 10 KB on the
+// way. The launch takes the longer of both, 0.27 of the shorter, and 1 us. Slices of K are added up one after the
+// other, each in 0.4 us and a clock for each 8 elements of its tile, after 6 us for the flags.
 //
 // On a CPU the kernels share the work in register blocks (warp tiles), so those are counted instead of tiles; the tile,
 // a cache block, decides how often memory is read: m k ceil(n/tile_n) bytes_a + n k ceil(m/tile_m) bytes_b. With v
@@ -41,7 +44,7 @@
 // (dot products), of fp32 otherwise (inputs are widened). The results pass through memory 2 ceil(k/tile_k) - 1 times,
 // and packing does not overlap with multiplying, so the launch takes compute + memory.
 //
-// The rates are peaks, so predictions are near lower bounds, but Hopper's: those are within 11 % (standard deviation).
+// The rates are peaks, so predictions are near lower bounds, but Hopper's: those are within 16 % (standard deviation).
 //
 // Sources: NVIDIA, Matrix Multiplication Background User's Guide, "Tile Quantization" and "Wave Quantization";
 // Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009; NVIDIA A100 white paper (5120 bytes per clock from L2 to

@@ -14,7 +14,7 @@ struct dot {
   using problem = ck_tile::BlockFmhaBwdOGradDotOPipelineProblem<typename T::in, typename T::in, float, T::rows, T::hdim,
                                                                 T::group, traits>;
   using kernel = ck_tile::FmhaBwdOGradDotOKernel<ck_tile::BlockFmhaBwdOGradDotO<problem>>;
-  static constexpr int block_size = kernel::kBlockSize, block_per_cu = kernel::kBlockPerCu;
+  static constexpr int block_size = kernel::kBlockSize, block_per_cu = ck_tile::max(1, kernel::kBlockPerCu);
 
   static constexpr auto facts() { return attention::facts<kw_hip_gradient_arguments>(block_size, kernel::kM0); }
 
@@ -45,7 +45,7 @@ struct convert {
   using problem = ck_tile::BlockFmhaBwdConvertQGradPipelineProblem<float, typename T::in, work_items, T::rows, T::keys,
                                                                    T::hdim, T::group, T::deterministic, traits>;
   using kernel = ck_tile::FmhaBwdConvertQGradKernel<ck_tile::BlockFmhaBwdConvertQGrad<problem>>;
-  static constexpr int block_size = kernel::kBlockSize, block_per_cu = kernel::kBlockPerCu;
+  static constexpr int block_size = kernel::kBlockSize, block_per_cu = ck_tile::max(1, kernel::kBlockPerCu);
 
   static constexpr auto facts() { return attention::facts<kw_hip_gradient_arguments>(block_size, T::rows); }
 

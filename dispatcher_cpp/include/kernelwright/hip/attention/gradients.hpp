@@ -29,7 +29,7 @@ struct gradients {
   using epilogue = ck_tile::Default2DEpilogue<ck_tile::Default2DEpilogueProblem<float, element, false, (Pad > 0)>>;
   using kernel = ck_tile::FmhaBwdDQDKDVKernel<ck_tile::BlockFmhaBwdDQDKDVPipeline<problem>, epilogue<T::pad_q>,
                                               epilogue<T::pad_v>, epilogue<T::pad_q>>;
-  static constexpr int block_size = kernel::kBlockSize, block_per_cu = kernel::kBlockPerCu;
+  static constexpr int block_size = kernel::kBlockSize, block_per_cu = ck_tile::max(1, kernel::kBlockPerCu);
   static constexpr int keys = shape::kN0;
 
   static constexpr auto facts() { return attention::facts<kw_hip_gradient_arguments>(block_size, keys); }

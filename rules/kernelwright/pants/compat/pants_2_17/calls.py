@@ -7,7 +7,7 @@ import sys
 assert sys.version_info < (3, 11), "for Pants 2.17"
 
 
-from kernelwright.pants.compat.pants_2_17.rules import get
+from kernelwright.pants.compat.pants_2_17.rules import effect, get
 from pants.backend.python.util_rules.pex_cli import PexCliProcess
 from pants.backend.python.util_rules.pex_requirements import (
     LoadedLockfile,
@@ -34,7 +34,7 @@ from pants.engine.fs import (
     RemovePrefix,
     Snapshot,
 )
-from pants.engine.process import FallibleProcessResult, Process
+from pants.engine.process import FallibleProcessResult, InteractiveProcess, InteractiveProcessResult, Process
 from pants.engine.rules import Get
 from pants.engine.target import (
     AllUnexpandedTargets,
@@ -57,6 +57,7 @@ remove_prefix = get(Digest, RemovePrefix)
 snapshot = get(Snapshot, Digest)
 
 execute = get(FallibleProcessResult, Process)
+run_interactively = effect(InteractiveProcessResult, InteractiveProcess)
 
 addresses = get(Addresses, UnparsedAddressInputs)
 all_targets = get(AllUnexpandedTargets)

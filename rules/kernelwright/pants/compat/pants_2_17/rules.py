@@ -9,13 +9,13 @@ assert sys.version_info < (3, 11), "for Pants 2.17"
 import inspect
 from typing import TYPE_CHECKING, Any, Callable, Coroutine, Iterable, Optional, TypeVar, cast, get_type_hints
 
-from pants.engine.rules import Get, MultiGet, goal_rule
+from pants.engine.rules import Effect, Get, MultiGet, goal_rule
 from pants.engine.rules import rule as typed_rule
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Output = TypeVar("_Output")
 
-__all__ = ["concurrently", "get", "goal_rule", "implicitly", "rule"]
+__all__ = ["concurrently", "effect", "get", "goal_rule", "implicitly", "rule"]
 
 if TYPE_CHECKING:
 
@@ -47,6 +47,15 @@ def get(output: type[_Output], request: Optional[type] = None) -> Callable[..., 
 
     def call(value: Any, **_: Any) -> Get:  # type: ignore[type-arg]
         return Get(output, request, value)
+
+    return cast("Callable[..., Coroutine[Any, Any, _Output]]", call)
+
+
+def effect(output: type[_Output], request: type) -> Callable[..., Coroutine[Any, Any, _Output]]:
+    """The same for what happens outside of Pants' graph, such as a process in the foreground."""
+
+    def call(value: Any, **_: Any) -> Effect:  # type: ignore[type-arg]
+        return Effect(output, request, value)
 
     return cast("Callable[..., Coroutine[Any, Any, _Output]]", call)
 

@@ -34,8 +34,9 @@ from pants.engine.intrinsics import (
     merge_digests,
     path_globs_to_digest,
     remove_prefix,
+    run_interactive_process,
 )
-from pants.engine.process import FallibleProcessResult, Process
+from pants.engine.process import FallibleProcessResult, InteractiveProcess, InteractiveProcessResult, Process
 from pants.engine.rules import implicitly
 from pants.engine.target import (
     AllUnexpandedTargets,
@@ -67,6 +68,7 @@ __all__ = [
     "pex_cli_process",
     "python_repositories",
     "remove_prefix",
+    "run_interactively",
     "snapshot",
     "source_files",
     "stripped_source_files",
@@ -86,6 +88,10 @@ stripped_source_files = strip_source_roots
 
 async def execute(process: Process) -> FallibleProcessResult:
     return await execute_process(process, **implicitly())
+
+
+async def run_interactively(process: InteractiveProcess) -> InteractiveProcessResult:
+    return await run_interactive_process(process)
 
 
 async def execute_in(process: Process, environment: EnvironmentName) -> FallibleProcessResult:

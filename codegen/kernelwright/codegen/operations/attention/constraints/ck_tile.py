@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from kernelwright.arch import Arch
 from kernelwright.codegen.operations.attention.arch_section import attention_section
 from kernelwright.codegen.operations.attention.constraints.lds import lds_bytes, vector_elements
-from kernelwright.codegen.operations.attention.constraints.report import wrong
+from kernelwright.codegen.operations.attention.constraints.report import rules, wrong
 from kernelwright.codegen.operations.attention.constraints.tiles import TILED, stages, tile_text
 from kernelwright.codegen.operations.attention.kinds import (
     Bias,
@@ -166,6 +166,19 @@ def check_two_steps(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
         yield from wrong("ck_tile.attention_two_steps", "tile.k0", spec.tile.k0, why, f"at most {most}", most)
 
 
+def check_waves_along_keys(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
+    """In qr_nwarp_sshuffle waves share the keys of a tile and exchange scores through LDS (its static_assert)."""
+    if spec.pipeline is not Pipeline.QR_NWARP_SSHUFFLE or spec.family not in TILED:
+        return
+    for axis in ("m0", "m1"):
+        if getattr(spec.wave, axis) > 1:
+            why = (
+                "waves lie along the keys (block_fmha_fwd_splitkv_pipeline_nwarp_sshuffle_qr_ks_vs_default_policy.hpp)"
+            )
+            rule = "ck_tile.attention_waves_along_keys"
+            yield from wrong(rule, f"wave.{axis}", getattr(spec.wave, axis), why, "1, with wave.n0 = wave.n1 waves", 1)
+
+
 def check_combine(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
     """CK Tile's combine kernel was proven with 32 elements of a row, and up to 8 … 128 splits."""
     if spec.family is not Family.FWD_SPLITKV_COMBINE:
@@ -224,22 +237,26 @@ def _waves(spec: AttentionSpec) -> int:
     return max(1, spec.wave.m0 * spec.wave.n0 * spec.wave.k0)
 
 
-CHECKS = (
-    check_keys_128,
-    check_async_rows_128,
-    check_rows,
-    check_step_128,
-    check_trload_keys,
-    check_v3_rows,
-    check_chained_products,
-    check_lds,
-    check_async_copies,
-    check_async_padding,
-    check_matrix_instructions,
-    check_two_steps,
-    check_combine,
-    check_workgroup,
-    check_features,
-    check_trload_features,
+RULES = rules(
+    "ck_tile.attention_",
+    (
+        check_keys_128,
+        check_async_rows_128,
+        check_rows,
+        check_step_128,
+        check_trload_keys,
+        check_v3_rows,
+        check_chained_products,
+        check_lds,
+        check_async_copies,
+        check_async_padding,
+        check_matrix_instructions,
+        check_two_steps,
+        check_waves_along_keys,
+        check_combine,
+        check_workgroup,
+        check_features,
+        check_trload_features,
+    ),
 )
-"""Every check of this module, in the order in which violations are listed."""
+"""Every rule of this module, in the order in which violations are listed."""

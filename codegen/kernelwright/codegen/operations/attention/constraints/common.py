@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from kernelwright.arch import Arch
 from kernelwright.codegen.operations.attention.arch_section import attention_section, hdim_distance
-from kernelwright.codegen.operations.attention.constraints.report import one_of, wrong
+from kernelwright.codegen.operations.attention.constraints import families, tiles
+from kernelwright.codegen.operations.attention.constraints.report import one_of, rules, wrong
 from kernelwright.codegen.operations.attention.kinds import (
     Bias,
     Family,
@@ -208,3 +209,6 @@ CHECKS = (
     check_quantised,
 )
 """Every check of this module, in the order in which violations are listed."""
+
+RULES = rules("attention.", (*CHECKS, *families.CHECKS, *tiles.CHECKS))
+"""Every rule that asks nothing of a backend, in the order in which violations are listed."""

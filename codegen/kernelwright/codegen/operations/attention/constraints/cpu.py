@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kernelwright.arch import Arch
 from kernelwright.codegen.operations.attention import cpu as symbols
-from kernelwright.codegen.operations.attention.constraints.report import extent_text, wrong
+from kernelwright.codegen.operations.attention.constraints.report import extent_text, rules, wrong
 from kernelwright.codegen.operations.attention.constraints.tiles import stages
 from kernelwright.codegen.operations.attention.kinds import Family, KvMemoryLayout
 from kernelwright.codegen.operations.attention.spec import AttentionSpec
@@ -103,5 +103,8 @@ def check_features(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
             yield from wrong("attention_cpu.features", name, True, why, False, False)
 
 
-CHECKS = (check_register_block, check_depth, check_vectors, check_registers, check_caches, check_features)
-"""Every check of this module, in the order in which violations are listed."""
+RULES = rules(
+    "attention_cpu.",
+    (check_register_block, check_depth, check_vectors, check_registers, check_caches, check_features),
+)
+"""Every rule of this module, in the order in which violations are listed."""

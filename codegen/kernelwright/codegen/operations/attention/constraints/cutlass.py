@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kernelwright.arch import Arch
 from kernelwright.codegen.operations.attention import cutlass as symbols
 from kernelwright.codegen.operations.attention.arch_section import attention_section, hdim_distance
-from kernelwright.codegen.operations.attention.constraints.report import one_of, wrong
+from kernelwright.codegen.operations.attention.constraints.report import one_of, rules, wrong
 from kernelwright.codegen.operations.attention.kinds import Bias, Family
 from kernelwright.codegen.operations.attention.spec import AttentionSpec
 from kernelwright.codegen.violations import Violation
@@ -63,5 +63,5 @@ def check_page_size(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
         yield from wrong("attention_cuda.page_size", "page_size", spec.page_size, why, allowed, nearest)
 
 
-CHECKS = (check_family, check_head_dimensions, check_bias, check_features, check_page_size)
-"""Every check of this module, in the order in which violations are listed."""
+RULES = rules("attention_cuda.", (check_family, check_head_dimensions, check_bias, check_features, check_page_size))
+"""Every rule of this module, in the order in which violations are listed."""

@@ -7,14 +7,15 @@ import pytest
 
 from kernelwright import arch as archs
 from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operation import operation
 from kernelwright.codegen.operations.attention.complete import complete
-from kernelwright.codegen.operations.attention.constraints.rules import BACKENDS, rules_of
 from kernelwright.codegen.operations.attention.spec import AttentionSpec
 from kernelwright.codegen.selecting.nearest import nearest_legal
 from kernelwright.codegen.selecting.specs import build_spec
 from kernelwright.codegen.selecting.validate import validate
 from kernelwright.codegen.violations import SpecError, Violation
 
+ATTENTION = operation("attention")
 FWD = {"family": "fwd", "dtype": "bf16", "hdim": 128}
 FWD64 = {**FWD, "hdim": 64}
 FWD256 = {**FWD, "hdim": 256}
@@ -29,6 +30,10 @@ BWD = {"family": "bwd_dq_dk_dv", "dtype": "bf16", "hdim": 128}
 DOT = {"family": "bwd_dot_do_o", "dtype": "bf16", "hdim": 128}
 TRLOAD = {**FWD, "pipeline": "qr_async_trload"}
 HALF = {**FWD, "pipeline": "qr", "bias": "elementwise"}
+ALONG_KEYS = {
+    **{"family": "fwd_splitkv", "dtype": "bf16", "hdim": 128, "pipeline": "qr_nwarp_sshuffle"},
+    **{"tile": [64, 128, 32, 128, 32, 128], "wave": [1, 4, 1, 1, 4, 1], "warp_tile": [16] * 6},
+}
 V3 = {**TRLOAD, "pipeline": "qr_async_trload_v3"}
 
 # Rule → architecture, a legal kernel as a partial spec, and changes of the whole spec that break the rule.
@@ -105,6 +110,7 @@ CASES: tuple[tuple[str, str, Mapping[str, Any], Mapping[str, Any]], ...] = (
     ("ck_tile.attention_async_padding", "gfx942", FWD, {"pad": {"s": False, "sk": True, "d": True, "dv": True}}),
     ("ck_tile.attention_matrix_instructions", "gfx942", FWD256, {"tile": (64, 64, 32, 256, 32, 256)}),
     ("ck_tile.attention_two_steps", "gfx942", HALF, {"tile": (128, 128, 128, 128, 32, 128)}),
+    ("ck_tile.attention_waves_along_keys", "gfx942", ALONG_KEYS, {"wave": (4, 1, 1, 4, 1, 1)}),
     ("ck_tile.attention_combine", "gfx942", COMBINE, {"tile": {"n1": 64}}),
     ("ck_tile.attention_combine", "gfx942", COMBINE, {"max_splits_log2": 8}),
     ("ck_tile.attention_workgroup", "gfx942", FWD, {"wave": (32, 1, 1, 32, 1, 1)}),
@@ -171,11 +177,12 @@ def test_a_rule_holds_and_breaks(rule: str, arch: str, partial: Mapping[str, Any
 
 
 def test_every_rule_has_a_case() -> None:
-    known = {rule.id for backend in BACKENDS for rule in rules_of(backend)}
+    known = {rule.id for backend in ATTENTION.backends for rule in ATTENTION.rules(backend)}
     assert known == {rule for rule, *_ in CASES}
-    assert all(rule.reason.endswith(".") for backend in BACKENDS for rule in rules_of(backend))
+    assert all(rule.reason.endswith(".") for backend in ATTENTION.backends for rule in ATTENTION.rules(backend))
 
 
 def test_unknown_backends_are_refused() -> None:
-    with pytest.raises(SpecError, match="no attention kernel is for the backend 'vulkan'; allowed: cpu, ck_tile"):
-        rules_of("vulkan")
+    message = "no attention kernel is for the backend 'vulkan'; allowed: ck_tile, cutlass, cpu"
+    with pytest.raises(SpecError, match=message):
+        ATTENTION.rules("vulkan")

@@ -169,7 +169,8 @@ def check_interwave_weight(spec: GroupedConvSpec, arch: Arch) -> Iterator[Violat
 def check_accumulators(spec: GroupedConvSpec, arch: Arch) -> Iterator[Violation]:
     """Too many accumulators per work-item spill to scratch memory."""
     work_items = spec.wave.m * spec.wave.n * spec.wave.k * arch.wave_size
-    count, limit = spec.tile.m * spec.tile.n // work_items, copies.accumulator_limit(spec, symbols.blocks_per_cu(spec))
+    waves = symbols.waves_per_simd(spec, arch)
+    count, limit = spec.tile.m * spec.tile.n // work_items, copies.accumulator_limit(spec, waves)
     if count > limit:
         why = f"{count} accumulators per work-item leave too few registers: the kernel would spill to scratch memory"
         allowed = f"tile.m * tile.n <= {limit * work_items} for {work_items} work-items"

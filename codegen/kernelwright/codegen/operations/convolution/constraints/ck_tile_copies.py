@@ -50,19 +50,19 @@ def lds_bytes(spec: GroupedConvSpec, wave_size: int) -> int:
     return max(stage, store) * (2 if spec.pipeline is ConvPipeline.COMPV4 else 1)
 
 
-def accumulator_limit(spec: GroupedConvSpec, blocks_per_cu: int) -> int:
-    """Accumulators per work-item that compile without scratch spills.
+def accumulator_limit(spec: GroupedConvSpec, waves_per_simd: int) -> int:
+    """Accumulators per work-item that compile without scratch spills, where a SIMD holds at least ``waves_per_simd``.
 
     A lane has 512 registers for the waves of its SIMD. Half may be accumulators where operands are copied as they are,
     in rows of at most 64 bytes that four waves share, else a quarter; half as many where a pipeline holds two tiles of
     operands. These are the bounds that GEMM kernels were measured for.
     """
     waves = spec.wave.m * spec.wave.n * spec.wave.k
-    waves_per_simd = max(blocks_per_cu, -(-waves // 4))
+    sharing = max(waves_per_simd, -(-waves // 4))
     tiles = 2 if spec.pipeline in _TWO_REGISTER_TILES else 1
     row_bytes = spec.tile.k * ELEMENT_BYTES[spec.dtype]
     lean = spec.direction is Direction.FORWARD and row_bytes <= 64 and waves >= 4
-    return min(256 // waves_per_simd // tiles, 256 if lean else 128)
+    return min(256 // sharing // tiles, 256 if lean else 128)
 
 
 def transposing_read_exists(tile: Triple, dtype: DType) -> bool:

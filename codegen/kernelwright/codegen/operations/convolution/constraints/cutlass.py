@@ -49,7 +49,7 @@ def check_accumulators(spec: GroupedConvSpec, arch: Arch) -> Iterator[Violation]
 
 def check_two_stage(spec: GroupedConvSpec, arch: Arch) -> Iterator[Violation]:
     """Backward weight has few tiles and long sums: every kernel can share them in slices."""
-    if spec.direction is Direction.BACKWARD_WEIGHT and not spec.two_stage:
+    if spec.direction is Direction.BACKWARD_WEIGHT and not spec.two_stage and not spec.depthwise:
         why = "every kernel leaves slices where a problem asks for them, so one that cannot would be a second name"
         yield refused("conv_cutlass.two_stage", "two_stage", False, True, why)
 

@@ -12,7 +12,7 @@ from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import operation
 from kernelwright.codegen.operations.convolution import cutlass
 from kernelwright.codegen.operations.convolution.rule_sets import rule_set
-from kernelwright.codegen.operations.convolution.spec import GroupedConvSpec
+from kernelwright.codegen.operations.convolution.spec import Direction, GroupedConvSpec
 from kernelwright.codegen.operations.convolution.testing.strategies import specs
 from kernelwright.codegen.selecting.specs import parse_spec
 from kernelwright.codegen.selecting.validate import validate
@@ -68,10 +68,17 @@ def test_every_activation_has_a_function() -> None:
     assert set(cutlass.ACTIVATIONS) == set(Activation)
 
 
-def test_essential_has_at_most_two_kernels_for_each_variant() -> None:
-    variants = [spec.variant for spec in rule_set("conv_essential", ARCH)]
-    assert {"forward", "backward_data", "backward_weight", "forward_depthwise"} == set(variants)
-    assert all(variants.count(variant) <= 2 for variant in variants)
+def test_essential_has_at_most_two_kernels_for_each_variant_and_dtype() -> None:
+    found = [(spec.variant, spec.dtype) for spec in rule_set("conv_essential", ARCH)]
+    assert {*Direction, *(f"{direction}_depthwise" for direction in Direction)} == {variant for variant, _ in found}
+    assert all(found.count(one) <= 2 for one in found)
+
+
+def test_what_ships_is_in_the_release_set() -> None:
+    release = set(rule_set("conv_release", ARCH))
+    assert set(rule_set("conv_essential", ARCH)) <= release
+    assert {spec.dtype for spec in release} == {"bf16", "fp16"}
+    assert rule_set("conv_release", archs.load("gfx942")) == ()  # nothing was measured there
 
 
 @given(st.sampled_from(rule_set("conv_default", ARCH)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from kernelwright.arch import Arch, Triple
+from kernelwright.codegen.backends.ck_tile_waves import most_waves_per_simd
 from kernelwright.codegen.dtypes import ELEMENT_BYTES, DType, Layout
 from kernelwright.codegen.operations.gemm.arch_section import gemm_section
 from kernelwright.codegen.operations.gemm.constraints import ck_tile_copies as copies
@@ -133,11 +134,28 @@ def _copy_patterns(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
             return
 
 
-def _lds(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
+def _lds_parts(spec: GemmSpec, arch: Arch) -> tuple[int, int, int]:
+    """How many buffers a kernel keeps in LDS, and the bytes of A and B, and of the epilogue, that each must hold."""
     rows_b = 0 if variants.preshuffles(spec) else spec.tile.n  # a permuted B goes straight to registers
     stage = spec.tile.k * (spec.tile.m * ELEMENT_BYTES[spec.dtype_a] + rows_b * ELEMENT_BYTES[spec.dtype_b])
     store = copies.shuffle_bytes(spec, arch.wave_size) if spec.epilogue is Epilogue.CSHUFFLE else 0
-    buffers = 2 if spec.pipeline in _TWO_LDS_BUFFERS else 1
+    return 2 if spec.pipeline in _TWO_LDS_BUFFERS else 1, stage, store
+
+
+def _waves_per_simd(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
+    buffers, stage, store = _lds_parts(spec, arch)
+    used = buffers * max(stage, store)
+    most = most_waves_per_simd(arch, used, _waves(spec))
+    if used <= arch.lds_bytes and spec.k_block_per_cu > most:
+        why = (
+            f"a workgroup of {_waves(spec)} waves takes {used} bytes of LDS, which leaves room for {most} waves on a"
+            f" SIMD: the compiler fails (failed to meet occupancy target)"
+        )
+        yield _violation("waves_per_simd", "k_block_per_cu", str(spec.k_block_per_cu), why, f"1 to {most}", str(most))
+
+
+def _lds(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
+    buffers, stage, store = _lds_parts(spec, arch)
     used = buffers * max(stage, store)
     if used > arch.lds_bytes:
         why = (
@@ -221,6 +239,7 @@ RULES: tuple[Rule, ...] = (
         "copy_pattern", "Copies of A, B and C are spread evenly over the work-items, in whole vectors.", _copy_patterns
     ),
     _rule("lds", "All LDS buffers together fit, the epilogue's included.", _lds),
+    _rule("waves_per_simd", "LDS has room for the workgroups that are to run at once.", _waves_per_simd),
     _rule("accumulators", "Too many accumulators per work-item spill to scratch memory.", _accumulators),
     _rule("comp_async", "Direct loads into LDS have an architecture, a layout and no padding along K.", _comp_async),
     _rule("shared_k", "Shares of K are whole tiles, counted when the kernel is built.", variants.check_shared_k),

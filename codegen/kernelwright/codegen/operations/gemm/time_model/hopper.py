@@ -11,10 +11,12 @@ from kernelwright.codegen.operations.gemm.time_model.posed import Posed
 
 # Fitted by benchmarks/selection/fit.py; a test compares them with analytic_cuda.cpp, which says what each is.
 NUMBERS = {
-    "kRowsOfInstruction": 64, "kBytesOfInstruction": 32, "kReadRowsClocks": 14.38, "kReadColumnClocks": 0.25,
-    "kInstructionSlack": 0.9381, "kFillBytesPerClock": 61.22, "kStepClocks": 61.43, "kStoreBytesPerClock": 15.69,
-    "kHiddenStore": 0.4241, "kStartClocks": 725.5, "kRereadShare": 2.713, "kMemoryShare": 0.8475,
-    "kInFlightBytes": 11380, "kOverlap": 0.27, "kLaunchUs": 1.287, "kCutUs": 3.275, "kStreamSlack": 1.25,
+    "kRowsOfInstruction": 64, "kBytesOfInstruction": 32, "kReadRowsClocks": 13.99, "kReadColumnClocks": 0.25,
+    "kInstructionSlack": 0.8804, "kFillBytesPerClock": 107.7, "kReceiveBytesPerClock": 130.7, "kStepClocks": 19.49,
+    "kClusterStepClocks": 38.99, "kLatencyClocks": 2043, "kStoreBytesPerClock": 17.49,
+    "kHiddenStore": 0.2305, "kStartClocks": 553.9, "kRereadShare": 1.86, "kMemoryShare": 0.8784,
+    "kInFlightBytes": 10250, "kOverlap": 0.2718, "kLaunchUs": 1.273, "kCutUs": 6.062, "kCuttableUs": 1.356,
+    "kSliceUs": 0.4311, "kSliceElementsPerUs": 14990, "kStreamSlack": 1.25,
     "kEpilogueElements": 16384, "kSwappedSlack": 1.02, "kSharedSlack": 1.01,
 }  # fmt: skip
 _C = NUMBERS
@@ -74,14 +76,17 @@ def microseconds(spec: GemmSpec, posed: Posed, arch: Arch, split: int) -> float:
     multiply = 2 * _C["kRowsOfInstruction"] * t.columns * (_C["kBytesOfInstruction"] / size) / max(1.0, rate)
     read = _C["kReadRowsClocks"] + _C["kReadColumnClocks"] * t.columns
     step = slices * t.rows / _C["kRowsOfInstruction"] * max(multiply, read) * _C["kInstructionSlack"]
-    fill = (t.m / t.cluster_n + t.n / t.cluster_m) * t.k * size / _C["kFillBytesPerClock"]
     stage = (t.m + t.n) * t.k * size
     stages = max(1.0, (arch.lds_bytes - _C["kEpilogueElements"] * size_c) // stage)
+    fetched = (t.m / t.cluster_n + t.n / t.cluster_m) * t.k * size
+    fill = fetched / _C["kFillBytesPerClock"] + stage / _C["kReceiveBytesPerClock"]
+    fill = max(fill, _C["kLatencyClocks"] / max(1.0, stages - 1))
     hidden = _C["kHiddenStore"] if t.pingpong and waves > 1 else 1.0
     store = t.m * t.n * size_c / _C["kStoreBytesPerClock"] * hidden * (2.0 if cut else 1.0)
     slack = (_C["kSwappedSlack"] if t.swapped else 1.0) * (1.0 if t.pingpong else _C["kSharedSlack"])
     longest = max(step, fill) + (min(step, fill) if stages < 3 else 0.0)
-    clocks = waves * (steps * (longest + _C["kStepClocks"]) * slack + store) + _C["kStartClocks"]
+    waits = _C["kStepClocks"] + (_C["kClusterStepClocks"] if t.cluster_m * t.cluster_n > 1 else 0.0)
+    clocks = waves * (steps * (longest + waits) * slack + store) + _C["kStartClocks"]
     inside = clocks / (arch.clock_ghz * 1e3)
 
     once = (m + n) * k * size * products
@@ -93,4 +98,5 @@ def microseconds(spec: GemmSpec, posed: Posed, arch: Arch, split: int) -> float:
     moved = once + _C["kRereadShare"] * max(0.0, again - once) + results
     memory = moved / (arch.memory_gbytes_per_s * 1e3 * _C["kMemoryShare"] * reached)
     both = max(inside, memory) + _C["kOverlap"] * min(inside, memory)
-    return both + _C["kLaunchUs"] + (_C["kCutUs"] if cut else 0.0)
+    added = (split - 1) * (_C["kSliceUs"] + t.m * t.n / _C["kSliceElementsPerUs"])
+    return both + _C["kLaunchUs"] + (_C["kCutUs"] if cut else _C["kCuttableUs"] if spec.split_k else 0.0) + added

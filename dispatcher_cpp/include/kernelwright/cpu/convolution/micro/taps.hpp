@@ -4,7 +4,7 @@
 
 #include "kernelwright/cpu/common/register_block.hpp"
 #include "kernelwright/cpu/convolution/kernel.hpp"
-#include "kernelwright/cpu/gemm/micro/epilogue.hpp"
+#include "kernelwright/cpu/convolution/micro/moved.hpp"
 #include "kernelwright/cpu/gemm/micro/operation.hpp"
 
 namespace kernelwright::cpu {
@@ -74,19 +74,8 @@ class taps_multiplier {
     if (Epilogue::kPlain && b.cols == Vectors * kLanes) return store_rows<Rows, Vectors>(sum, b, t);
     alignas(64) float sums[Rows * NR];
     store_sums<Rows, Vectors>(sum, sums);
-    Epilogue::write(sums, NR, t.rows[0], b.cols, moved(b.to, t.d[0]));
-    if (Rows > kHalf) Epilogue::write(sums + kHalf * NR, NR, t.rows[1], b.cols, moved(b.to, t.d[1]));
-  }
-
-  // The output, begun `offset` elements further on; one line for all outputs stays where it is.
-  static KW_CPU_INLINE output moved(const output& from, int64_t offset) {
-    output to = from;
-    to.d = static_cast<storage*>(to.d) + offset;
-    if (to.c != nullptr) to.c = static_cast<const storage*>(to.c) + offset;
-    for (uint32_t n = 0; n < Epilogue::kNumD; ++n) {
-      if (to.ld_multi_d[n] != 0) to.multi_d[n] = static_cast<const storage*>(to.multi_d[n]) + offset;
-    }
-    return to;
+    Epilogue::write(sums, NR, t.rows[0], b.cols, moved_point<Epilogue>(b.to, t.d[0]));
+    if (Rows > kHalf) Epilogue::write(sums + kHalf * NR, NR, t.rows[1], b.cols, moved_point<Epilogue>(b.to, t.d[1]));
   }
 
   template <int Rows, int Vectors>

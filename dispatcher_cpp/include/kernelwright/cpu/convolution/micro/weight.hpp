@@ -1,4 +1,4 @@
-// The inner loops of backward weight: a register block of output channels x input channels, summed over outputs.
+// The inner loops of backward weight: a register block of channels of dy and x, summed over outputs.
 #ifndef KERNELWRIGHT_CPU_CONVOLUTION_MICRO_WEIGHT_HPP
 #define KERNELWRIGHT_CPU_CONVOLUTION_MICRO_WEIGHT_HPP
 
@@ -19,23 +19,22 @@ class weight_multiplier {
   static constexpr int kVectors = NR / kLanes;
   using tile_function = void (*)(const weight_block&);
 
-  // Points beyond the last channel are read too: the slab has room for a panel behind its end.
+  // Values beyond the last column are read too: slabs have room for a panel behind their ends.
   template <int Rows, int Vectors>
   static void run(const weight_block& b) {
     vec sum[Rows][Vectors];
     KW_CPU_UNROLL for (int i = 0; i < Rows; ++i) { KW_CPU_UNROLL for (int v = 0; v < Vectors; ++v) sum[i][v] = zero(); }
-    const float* line_of_dy = b.a;
-    const int64_t next = b.slab_stride[3];
+    const int64_t next_a = b.a_stride[3], next_b = b.b_stride[3];
     for (int64_t n = 0; n < b.count[0]; ++n) {
       for (int64_t d = 0; d < b.count[1]; ++d) {
-        for (int64_t h = 0; h < b.count[2]; ++h, line_of_dy += b.a_line) {
-          const float* a = line_of_dy;
-          const float* x = b.b + n * b.slab_stride[0] + d * b.slab_stride[1] + h * b.slab_stride[2];
-          for (int64_t w = b.count[3]; w > 0; --w, a += MR, x += next) {
+        for (int64_t h = 0; h < b.count[2]; ++h) {
+          const float* values = b.a + n * b.a_stride[0] + d * b.a_stride[1] + h * b.a_stride[2];
+          const float* lines = b.b + n * b.b_stride[0] + d * b.b_stride[1] + h * b.b_stride[2];
+          for (int64_t w = b.count[3]; w > 0; --w, values += next_a, lines += next_b) {
             vec line[Vectors];
-            KW_CPU_UNROLL for (int v = 0; v < Vectors; ++v) line[v] = load(x + v * kLanes);
+            KW_CPU_UNROLL for (int v = 0; v < Vectors; ++v) line[v] = load(lines + v * kLanes);
             KW_CPU_UNROLL for (int i = 0; i < Rows; ++i) {
-              const vec value = broadcast(a[i]);
+              const vec value = broadcast(values[i]);
               KW_CPU_UNROLL for (int v = 0; v < Vectors; ++v) sum[i][v] = fma(value, line[v], sum[i][v]);
             }
           }

@@ -5,6 +5,7 @@
 #include "kernelwright/cpu/launchers/convolution/lanes_driver.hpp"
 #include "kernelwright/cpu/launchers/convolution/plane_driver.hpp"
 #include "kernelwright/cpu/launchers/convolution/sweep_driver.hpp"
+#include "kernelwright/cpu/launchers/convolution/turned_driver.hpp"
 #include "kernelwright/cpu/launchers/convolution/weight_driver.hpp"
 
 namespace kernelwright::cpu {
@@ -12,6 +13,7 @@ namespace kernelwright::cpu {
 enum class conv_path : uint32_t {
   kSweep,   // implicit GEMM, of forward and backward data
   kWeight,  // implicit GEMM, of backward weight
+  kTurned,  // the same with vectors along the channels of dy
   kLanes,   // groups of few channels: vectors of channels
   kPlane,   // depthwise with points side by side: vectors of outputs
 };
@@ -23,6 +25,7 @@ struct conv_plan {
   union {
     sweep_plan sweeps;
     weight_plan weights;
+    turned_plan turned;
     lanes_plan lanes;
     plane_plan planes;
   };
@@ -38,6 +41,10 @@ inline void plan_conv(const conv_kernel& kernel, const kw_conv_problem& p, uint3
     plan->way = conv_path::kLanes;
     plan->lanes = make_lanes_plan(kernel, p, threads);
     plan->workspace_bytes = plan->lanes.workspace_bytes;
+  } else if (serves_turned(kernel, p)) {
+    plan->way = conv_path::kTurned;
+    plan->turned = make_turned_plan(kernel, p, threads);
+    plan->workspace_bytes = plan->turned.workspace_bytes;
   } else if (kernel.weight != nullptr) {
     plan->way = conv_path::kWeight;
     plan->weights = make_weight_plan(kernel, p, threads);
@@ -55,6 +62,8 @@ inline const kw_conv_problem& problem_of(const conv_plan& plan) {
       return plan.sweeps.problem;
     case conv_path::kWeight:
       return plan.weights.problem;
+    case conv_path::kTurned:
+      return plan.turned.problem;
     case conv_path::kLanes:
       return plan.lanes.problem;
     case conv_path::kPlane:
@@ -69,6 +78,8 @@ inline void launch_conv(const conv_kernel& kernel, const conv_plan& plan, const 
       return sweep_job(kernel, plan.sweeps, args, workspace).run();
     case conv_path::kWeight:
       return weight_job(kernel, plan.weights, args, workspace).run();
+    case conv_path::kTurned:
+      return turned_job(kernel, plan.turned, args, workspace).run();
     case conv_path::kLanes:
       return lanes_job(kernel, plan.lanes, args, workspace).run();
     case conv_path::kPlane:

@@ -77,9 +77,14 @@ class sweep_job {
     return reinterpret_cast<float*>(memory_) + (group * plan_.panels + panel) * panel_stride();
   }
 
+  // Weights of a group whose few columns lie apart: of each filter point, all channels of a column, then of the next.
+  float* few_at(int64_t group) const {
+    return reinterpret_cast<float*>(memory_ + plan_.few_offset) + group * plan_.taps * units_ * plan_.columns;
+  }
+
   // Within a panel: one block of channels after another, in each of them one filter point after another.
-  int64_t weights_at(int64_t run_index, int64_t tap) const {
-    return (plan_.taps * run_index * plan_.run + tap * run_at(run_index)) * kernel_.traits.warp_tile_n;
+  int64_t weights_at(int64_t run_index, int64_t tap, int64_t width) const {
+    return (plan_.taps * run_index * plan_.run + tap * run_at(run_index)) * width;
   }
 
   void pack(int64_t task) const {
@@ -96,9 +101,17 @@ class sweep_job {
       for (int64_t tap = taps.begin; tap < taps.end; ++tap) {
         const int64_t from =
             is_backward(p) ? channel * ld + tap * per_group + col : col * ld + tap * per_group + channel;
-        kernel_.pack_weights(panel_at(group, panel) + weights_at(run, tap), weights + from * kernel_.input_bytes, ld,
-                             cols, count);
+        float* const packed = panel_at(group, panel) + weights_at(run, tap, nr);
+        kernel_.pack_weights(packed, weights + from * kernel_.input_bytes, ld, cols, count);
+        if (plan_.few != 0) turn(packed, few_at(group) + weights_at(run, tap, plan_.columns));
       }
+    }
+  }
+
+  // One filter point of a panel, for few columns.
+  void turn(const float* packed, float* to) const {
+    for (int64_t col = 0; col < plan_.columns; ++col) {
+      for (int64_t unit = 0; unit < units_; ++unit) *to++ = packed[unit * kernel_.traits.warp_tile_n + col];
     }
   }
 
@@ -146,7 +159,8 @@ class sweep_job {
         tap = tap * p.filter[dim] + along[dim].tap_first + at[dim] * along[dim].tap_period;
       }
       own.a_taps[index - begin] = a;
-      own.b_taps[index - begin] = weights_at(run_index, tap);
+      own.b_taps[index - begin] =
+          weights_at(run_index, tap, plan_.few != 0 ? plan_.columns : kernel_.traits.warp_tile_n);
     }
   }
 
@@ -155,7 +169,8 @@ class sweep_job {
     const int64_t nr = kernel_.traits.warp_tile_n, col = panel * nr;
     const axis& w = own.s.along[2];
     // Few channels: points that are neighbours along W and their channels are one longer run.
-    const bool merged = plan_.run >= units_ && own.layout.stride[3] == units_ && w.tap_step == 1 && w.tap_period == 1;
+    const bool merged =
+        plan_.few == 0 && plan_.run >= units_ && own.layout.stride[3] == units_ && w.tap_step == 1 && w.tap_period == 1;
     const int64_t taps = merged ? own.s.taps() / w.taps : own.s.taps();
     taps_block b = {};
     b.slab = own.slab;
@@ -164,7 +179,7 @@ class sweep_job {
     b.tile_count = own.tile_count;
     b.a_taps = own.a_taps;
     b.b_taps = own.b_taps;
-    b.b = panel_at(group, panel);
+    b.b = plan_.few != 0 ? few_at(group) : panel_at(group, panel);
     b.cols = smaller(nr, plan_.columns - col);
     b.to = conv_output(kernel_, p, args_, group * plan_.columns + col);
     b.to.ldc *= w.step;
@@ -177,7 +192,7 @@ class sweep_job {
         b.last = tap + each >= taps && (run_index + 1) * plan_.run >= units_;
         b.partial = b.first && b.last ? nullptr : own.partial;
         place_taps(own, tap, tap + b.tap_count, run_index, merged);
-        kernel_.taps(b);
+        (plan_.few != 0 ? kernel_.few : kernel_.taps)(b);
         b.first = false;
       }
     }

@@ -132,6 +132,7 @@ struct sweep_plan {
   kw_conv_problem problem;
   uint32_t threads;
   uint32_t in_place;                  // the image is read where it lies
+  uint32_t few;                       // few channels are written: vectors hold those that are read
   int64_t phases, channels, columns;  // per group: summed, written
   int64_t pitch, panels, taps;        // taps: filter points of all phases
   boxes cut;
@@ -139,7 +140,7 @@ struct sweep_plan {
   int64_t pass_steps;  // steps along K of one pass, at most
   int64_t pack_parts, column_parts;
   int64_t pack_tasks, multiply_tasks;
-  uint64_t private_offset, tiles_offset, taps_offset, partial_offset, private_bytes, workspace_bytes;
+  uint64_t few_offset, private_offset, tiles_offset, taps_offset, partial_offset, private_bytes, workspace_bytes;
 };
 
 inline bool is_backward(const kw_conv_problem& p) { return p.base.op == KW_OP_CONV_BACKWARD_DATA; }
@@ -207,7 +208,8 @@ inline sweep_plan make_sweep_plan(const conv_kernel& kernel, const kw_conv_probl
   const int64_t wanted = plan.threads == 1 ? 1 : kTasksPerThread * plan.threads;
   const int64_t even = divide_up(outputs * p.groups * plan.phases, wanted);
   plan.cut = cut_outputs(p, first, plan.pitch, larger(smaller(t.tile_m, even), 4 * mr), mr);
-  plan.pass_steps = divide_up(t.tile_k, depth);
+  plan.few = plan.columns <= kFewColumns && units >= kernel.lanes;
+  plan.pass_steps = plan.few != 0 ? larger(1, plan.taps * units) : divide_up(t.tile_k, depth);
   const int64_t runs = divide_up(units, plan.pass_steps);
   plan.run = divide_up(units, runs);
   const int64_t tasks = plan.phases * plan.cut.all() * p.groups;
@@ -225,7 +227,9 @@ inline sweep_plan make_sweep_plan(const conv_kernel& kernel, const kw_conv_probl
   plan.taps_offset = plan.tiles_offset + align_bytes(sizeof(pixel_tile) * static_cast<uint64_t>(tiles));
   plan.partial_offset = plan.taps_offset + align_bytes(16u * static_cast<uint64_t>(plan.taps));
   plan.private_bytes = plan.partial_offset + (partial ? align_bytes(4u * static_cast<uint64_t>(tiles * mr * nr)) : 0);
-  plan.private_offset = align_bytes(4u * static_cast<uint64_t>(p.groups * plan.panels * plan.taps * units * nr));
+  plan.few_offset = align_bytes(4u * static_cast<uint64_t>(p.groups * plan.panels * plan.taps * units * nr));
+  const int64_t few = plan.few != 0 ? p.groups * plan.taps * units * plan.columns : 0;
+  plan.private_offset = plan.few_offset + align_bytes(4u * static_cast<uint64_t>(few));
   plan.workspace_bytes = plan.private_offset + plan.threads * plan.private_bytes;
   return plan;
 }

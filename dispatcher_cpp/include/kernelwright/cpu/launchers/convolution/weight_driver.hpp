@@ -67,9 +67,12 @@ class weight_job {
       const box b = box_at(plan_.cut, index, p.n, sweep_);
       weight_block w = {};
       w.first = index == indices.begin;
-      w.a_line = (rows.end - rows.begin) * panel_units(kernel_.traits.warp_tile_m, b.size[3]);
+      w.a_stride[3] = kernel_.traits.warp_tile_m;
+      w.a_stride[2] = (rows.end - rows.begin) * panel_units(kernel_.traits.warp_tile_m, b.size[3]);
+      w.a_stride[1] = b.size[2] * w.a_stride[2];
+      w.a_stride[0] = b.size[1] * w.a_stride[1];
       const slab_layout layout = place(b, group, panels, slab, w);
-      pack_dy(b, group, rows, w.a_line, dy);
+      pack_dy(b, group, rows, w.a_stride[2], dy);
       for (int64_t column = columns.begin; column < columns.end; ++column) {
         multiply_column(w, layout, slice, group, panels, column, rows, dy);
       }
@@ -102,7 +105,7 @@ class weight_job {
     }
     for (int i = 0; i < 4; ++i) {
       w.count[i] = b.size[i];
-      w.slab_stride[i] = layout.stride[i] * (i == 0 ? 1 : sweep_.along[i - 1].slab_step);
+      w.b_stride[i] = layout.stride[i] * (i == 0 ? 1 : sweep_.along[i - 1].slab_step);
     }
     return layout;
   }

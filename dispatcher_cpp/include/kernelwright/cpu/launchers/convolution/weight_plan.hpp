@@ -14,6 +14,12 @@ constexpr int64_t kWeightChannels = 256;
 // Sums of all slices, in fp32: at most 64 MiB beyond the first.
 constexpr int64_t kSliceUnits = int64_t{16} << 20;
 
+// How many slices sum so many tiles of so many units each.
+inline int64_t weight_slices(const boxes& cut, int64_t tiles, int64_t tile_units) {
+  const int64_t room = larger(1, kSliceUnits / (tiles * tile_units));
+  return smaller(smaller(cut.all(), divide_up(kEnoughTiles, tiles)), room);
+}
+
 struct weight_plan {
   kw_conv_problem problem;
   uint32_t threads;
@@ -24,6 +30,7 @@ struct weight_plan {
   int64_t rows, columns;  // of dw: output channels of a group; channels of a filter point (or of a merged run)
   int64_t taps;           // filter points, or merged runs
   int64_t row_panels, column_panels;
+  int64_t panel_rows;            // of each panel but the last: at most warp_tile_m
   int64_t chunk_panels, chunks;  // a slab holds the channels of so many panels of columns
   int64_t slices;
   int64_t row_parts, column_parts;
@@ -62,8 +69,7 @@ inline weight_plan make_weight_plan(const conv_kernel& kernel, const kw_conv_pro
   plan.cut = cut_outputs(p, s, plan.pitch, larger(t.tile_k, 4), 1);
 
   const int64_t tiles = p.groups * plan.tiles();
-  const int64_t room = larger(1, kSliceUnits / (tiles * mr * nr));
-  plan.slices = smaller(smaller(plan.cut.all(), divide_up(kEnoughTiles, tiles)), room);
+  plan.slices = weight_slices(plan.cut, tiles, mr * nr);
   plan.slice_bytes = 4u * static_cast<uint64_t>(tiles * mr * nr);
   const int64_t wanted = plan.threads == 1 ? 1 : kTasksPerThread * plan.threads;
   const int64_t parts = divide_up(wanted, plan.slices * p.groups * plan.chunks);

@@ -8,31 +8,31 @@
 
 namespace kernelwright::cuda::attention {
 
+inline gradient_params gradient_params_of(const kw_attention_problem& p, const kw_attention_args& args) {
+  gradient_params out{};
+  const bool batch = !p.group;
+  out.q = args.q, out.k = args.k, out.v = args.v, out.d_o = args.d_o;
+  out.dq = args.dq, out.dk = args.dk, out.dv = args.dv;
+  out.lse = args.lse, out.d = args.d;
+  out.of_q = strides_of(p.q, batch), out.of_k = strides_of(p.k, batch), out.of_v = strides_of(p.v, batch);
+  out.of_d_o = strides_of(p.d_o, batch);
+  out.of_dq = strides_of(p.dq, batch), out.of_dk = strides_of(p.dk, batch), out.of_dv = strides_of(p.dv, batch);
+  out.cu_seqlens_q = p.group ? args.cu_seqlens_q : nullptr;
+  out.keys = key_rows_of(p, args);
+  out.rows_per_head = p.group ? p.total_q : p.max_seqlen_q;
+  out.visible = window_of(p);
+  out.seqlen_q = static_cast<int32_t>(p.max_seqlen_q);
+  out.heads = static_cast<int32_t>(p.heads_q), out.group = static_cast<int32_t>(p.heads_q / p.heads_kv);
+  out.scale = static_cast<float>(p.scale);
+  return out;
+}
+
 template <class Config>
 struct gradient_launcher : without_workspace {
   using keys = gradients<Config, true>;
   using queries = gradients<Config, false>;
   static_assert(keys::shared_bytes == queries::shared_bytes && keys::threads == queries::threads);
   static constexpr kernel_resources resources = {sizeof(kernel_resources), keys::shared_bytes, keys::threads, 2};
-
-  static gradient_params params_of(const kw_attention_problem& p, const kw_attention_args& args) {
-    gradient_params out{};
-    const bool batch = !p.group;
-    out.q = args.q, out.k = args.k, out.v = args.v, out.d_o = args.d_o;
-    out.dq = args.dq, out.dk = args.dk, out.dv = args.dv;
-    out.lse = args.lse, out.d = args.d;
-    out.of_q = strides_of(p.q, batch), out.of_k = strides_of(p.k, batch), out.of_v = strides_of(p.v, batch);
-    out.of_d_o = strides_of(p.d_o, batch);
-    out.of_dq = strides_of(p.dq, batch), out.of_dk = strides_of(p.dk, batch), out.of_dv = strides_of(p.dv, batch);
-    out.cu_seqlens_q = p.group ? args.cu_seqlens_q : nullptr;
-    out.keys = key_rows_of(p, args);
-    out.rows_per_head = p.group ? p.total_q : p.max_seqlen_q;
-    out.visible = window_of(p);
-    out.seqlen_q = static_cast<int32_t>(p.max_seqlen_q);
-    out.heads = static_cast<int32_t>(p.heads_q), out.group = static_cast<int32_t>(p.heads_q / p.heads_kv);
-    out.scale = static_cast<float>(p.scale);
-    return out;
-  }
 
   template <bool KeysStay>
   static kw_status launch_side(const kw_kernel* descriptor, gradient_params all, int64_t length, int64_t heads,
@@ -54,7 +54,7 @@ struct gradient_launcher : without_workspace {
     const kw_status status = kw_cuda_attention_check_args(&p, &a);
     if (status != KW_OK) return status;
     return on_device_of(launch, [&] {
-      const gradient_params all = params_of(p, a);
+      const gradient_params all = gradient_params_of(p, a);
       const kw_status done = launch_side<true>(descriptor, all, p.max_seqlen_k, p.heads_kv, p, *launch);
       return done == KW_OK ? launch_side<false>(descriptor, all, p.max_seqlen_q, p.heads_q, p, *launch) : done;
     });
@@ -81,7 +81,7 @@ struct dot_launcher : without_workspace {
                    static_cast<float>(1 - p.dropout_p)};
     return on_device_of(launch, [&] {
       const auto* const function = reinterpret_cast<const void*>(&dot_kernel<Config>);
-      const int64_t blocks = (all.rows.count + kernel::threads / 32 - 1) / (kernel::threads / 32);
+      const int64_t blocks = (all.rows.count + kernel::rows_of_block - 1) / kernel::rows_of_block;
       return start(descriptor, function, dim3(static_cast<unsigned>(blocks)), kernel::threads, 0, &all, launch->stream);
     });
   }

@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static __thread char last_error[512];
 static __thread uint64_t descriptors_refused;
@@ -75,28 +76,44 @@ kw_status kw_cuda_driver_function(const char* name, void** slot, void** function
   return KW_OK;
 }
 
+/* The driver's functions that contexts take. Their devices have the numbers of the runtime's. */
+typedef struct context_calls {
+  CUresult (*retain)(CUcontext*, CUdevice);
+  CUresult (*current)(CUcontext*);
+  CUresult (*push)(CUcontext);
+  CUresult (*pop)(CUcontext*);
+  CUresult (*device)(CUdevice*);
+  CUresult (*of_stream)(CUstream, CUcontext*);
+} context_calls;
+
+static kw_status find_context_calls(context_calls* calls) {
+  static void* slots[6];
+  static const char* const names[] = {"cuDevicePrimaryCtxRetain", "cuCtxGetCurrent", "cuCtxPushCurrent",
+                                      "cuCtxPopCurrent",          "cuCtxGetDevice",  "cuStreamGetCtx"};
+  void* found[6];
+  for (int i = 0; i < 6; ++i) {
+    const kw_status status = kw_cuda_driver_function(names[i], &slots[i], &found[i]);
+    if (status != KW_OK) return status;
+  }
+  memcpy(calls, found, sizeof found);
+  return KW_OK;
+}
+
 /* The device of a stream, by its context: cudaStreamGetDevice would end a capture on it. */
-static kw_status stream_device(void* stream, int* device) {
-  static void* slots[4];
-  void *get_context, *push, *get_device, *pop;
-  kw_status status = kw_cuda_driver_function("cuStreamGetCtx", &slots[0], &get_context);
-  if (status == KW_OK) status = kw_cuda_driver_function("cuCtxPushCurrent", &slots[1], &push);
-  if (status == KW_OK) status = kw_cuda_driver_function("cuCtxGetDevice", &slots[2], &get_device);
-  if (status == KW_OK) status = kw_cuda_driver_function("cuCtxPopCurrent", &slots[3], &pop);
-  if (status != KW_OK) return status;
+static kw_status stream_device(const context_calls* calls, void* stream, int* device) {
   CUcontext context = NULL;
-  CUresult result = ((CUresult (*)(CUstream, CUcontext*))get_context)((CUstream)stream, &context);
-  if (result == CUDA_SUCCESS) result = ((CUresult (*)(CUcontext))push)(context);
+  CUresult result = calls->of_stream((CUstream)stream, &context);
+  if (result == CUDA_SUCCESS) result = calls->push(context);
   if (result == CUDA_SUCCESS) {
-    result = ((CUresult (*)(CUdevice*))get_device)(device); /* of the driver: the same number as the runtime's */
-    ((CUresult (*)(CUcontext*))pop)(&context);
+    result = calls->device(device);
+    calls->pop(&context);
   }
   if (result == CUDA_SUCCESS) return KW_OK;
   return kw_cuda_fail(KW_INVALID_ARGUMENT, "stream %p has no device (CUresult %d)", stream, (int)result);
 }
 
 /* CUDA lets copies, memsets and captures go to a stream of another device, with pointers that are not valid there. */
-static kw_status check_stream(const kw_launch* launch) {
+static kw_status check_stream(const context_calls* calls, const kw_launch* launch) {
   static int known; /* number of devices, 0 = not asked yet; every thread would write the same */
   int count = __atomic_load_n(&known, __ATOMIC_RELAXED), device = launch->device;
   kw_status status = KW_OK;
@@ -107,31 +124,74 @@ static kw_status check_stream(const kw_launch* launch) {
   }
   /* Default streams (null, cudaStreamLegacy, cudaStreamPerThread) are those of the current device. */
   if (count == 1 || (uintptr_t)launch->stream <= (uintptr_t)cudaStreamPerThread) return KW_OK;
-  status = stream_device(launch->stream, &device);
+  status = stream_device(calls, launch->stream, &device);
   if (status != KW_OK || device == launch->device) return status;
   return kw_cuda_fail(KW_INVALID_ARGUMENT,
                       "the stream is of device %d and the launch is on device %d; pass a stream of device %d", device,
                       launch->device, launch->device);
 }
 
-kw_status kw_cuda_enter(const kw_launch* launch, int* before) {
+/* The context of a device that the runtime works in. It stays retained: the process may use it elsewhere. */
+static kw_status primary_context(const context_calls* calls, int device, CUcontext* context) {
+  static CUcontext known[KW_CUDA_MAX_DEVICES]; /* null = not asked yet; every thread would write the same */
+  const int cached = device >= 0 && device < KW_CUDA_MAX_DEVICES;
+  *context = cached ? __atomic_load_n(&known[device], __ATOMIC_ACQUIRE) : NULL;
+  if (*context) return KW_OK;
+  int count = 0;
+  const kw_status status = kw_cuda_devices(&count); /* starts the driver */
+  if (status != KW_OK) return status;
+  if (device < 0 || device >= count) {
+    return kw_cuda_fail(KW_RUNTIME_MISSING, "device %d cannot be used: %d CUDA device(s) are visible", device, count);
+  }
+  const CUresult result = calls->retain(context, device);
+  if (result != CUDA_SUCCESS) {
+    return kw_cuda_fail(KW_RUNTIME_MISSING, "device %d cannot be used: it gives no context (CUresult %d)", device,
+                        (int)result);
+  }
+  if (cached) __atomic_store_n(&known[device], *context, __ATOMIC_RELEASE);
+  return KW_OK;
+}
+
+/* Pushing and popping, since cudaSetDevice would make a context on the device that it goes back to. */
+static kw_status make_current(const context_calls* calls, int device, int* pushed) {
+  CUcontext wanted = NULL, current = NULL;
+  CUdevice owner = -1;
+  *pushed = 0;
+  const kw_status status = primary_context(calls, device, &wanted);
+  if (status != KW_OK) return status;
+  CUresult result = calls->current(&current);
+  if (result == CUDA_SUCCESS && current == wanted) return KW_OK;
+  /* A context of the program's own on the device is used as it is: its memory may be valid nowhere else. */
+  if (result == CUDA_SUCCESS && current) result = calls->device(&owner);
+  if (result == CUDA_SUCCESS && current && owner == device) return KW_OK;
+  if (result == CUDA_SUCCESS) result = calls->push(wanted);
+  *pushed = result == CUDA_SUCCESS;
+  if (*pushed) return KW_OK;
+  return kw_cuda_fail(KW_RUNTIME_MISSING, "device %d cannot be made current (CUresult %d)", device, (int)result);
+}
+
+kw_status kw_cuda_enter(const kw_launch* launch, int* pushed) {
   if (!launch || launch->struct_size < sizeof *launch) {
     return kw_cuda_fail(KW_INVALID_ARGUMENT, "launch has %u bytes; ABI %u needs %u",
                         launch ? (unsigned)launch->struct_size : 0u, KW_ABI_VERSION, (unsigned)sizeof *launch);
   }
-  cudaError_t error = cudaGetDevice(before);
-  if (error == cudaSuccess && *before != launch->device) error = cudaSetDevice(launch->device);
-  if (error != cudaSuccess) {
-    cudaGetLastError();
-    return kw_cuda_fail(KW_RUNTIME_MISSING, "device %d cannot be used: %s", launch->device, cudaGetErrorString(error));
-  }
-  const kw_status status = check_stream(launch);
-  return status == KW_OK ? KW_OK : kw_cuda_leave(launch, *before, status);
+  context_calls calls;
+  int count = 0;
+  kw_status status = find_context_calls(&calls);
+  if (status != KW_OK && kw_cuda_devices(&count) != KW_OK) return KW_RUNTIME_MISSING; /* which says more */
+  if (status == KW_OK) status = make_current(&calls, launch->device, pushed);
+  if (status != KW_OK) return status;
+  status = check_stream(&calls, launch);
+  return status == KW_OK ? KW_OK : kw_cuda_leave(*pushed, status);
 }
 
-kw_status kw_cuda_leave(const kw_launch* launch, int before, kw_status status) {
-  const cudaError_t error = before == launch->device ? cudaSuccess : cudaSetDevice(before);
-  return status == KW_OK && error != cudaSuccess ? no_device(error) : status;
+kw_status kw_cuda_leave(int pushed, kw_status status) {
+  context_calls calls;
+  CUcontext popped;
+  if (!pushed || find_context_calls(&calls) != KW_OK) return status;
+  const CUresult result = calls.pop(&popped);
+  if (status != KW_OK || result == CUDA_SUCCESS) return status;
+  return kw_cuda_fail(KW_RUNTIME_MISSING, "the current device cannot be restored (CUresult %d)", (int)result);
 }
 
 kw_status kw_cuda_prepare(const void* kernel, int shared_bytes, int device, uint64_t* done) {

@@ -128,6 +128,14 @@ static kw_status describe_matrix(const kw_kernel* kernel, const image_view* v, u
   return kw_cuda_conv_describe_box(kernel, "images", dtype, extent, stride, box, CU_TENSOR_MAP_SWIZZLE_128B, at, map);
 }
 
+/* Images that a stage has `rows` points of, as a matrix or by im2col. */
+static kw_status describe_operand(const kw_kernel* kernel, const char* what, int matrix, const image_view* v,
+                                  const kw_cuda_conv_plan* plan, uint32_t rows, const void* at, CUtensorMap* map) {
+  const uint32_t dtype = plan->problem.dtype_x;
+  return matrix ? describe_matrix(kernel, v, dtype, rows, at, map)
+                : describe_image(kernel, what, dtype, v, plan->shape.volume, rows, at, map);
+}
+
 kw_status kw_cuda_conv_describe(const kw_kernel* kernel, const kw_cuda_conv_plan* plan, const void* a, const void* b,
                                 kw_cuda_conv_params* params) {
   const kw_conv_traits* t = (const kw_conv_traits*)kernel->traits;
@@ -139,13 +147,12 @@ kw_status kw_cuda_conv_describe(const kw_kernel* kernel, const kw_cuda_conv_plan
   if (weight) {
     image_view second = view_of(plan, 1, (int)plan->pads_b);
     set_box(s, &second);
-    status = describe_image(kernel, "x", p->dtype_x, &second, s->volume, KW_CUDA_CONV_STEP, b, &params->b);
+    status = describe_operand(kernel, "x", s->matrix_b, &second, plan, KW_CUDA_CONV_STEP, b, &params->b);
     if (status != KW_OK) return status;
-    return describe_image(kernel, "dy", p->dtype_y, &first, s->volume, KW_CUDA_CONV_STEP, a, &params->a);
+    return describe_operand(kernel, "dy", s->matrix, &first, plan, KW_CUDA_CONV_STEP, a, &params->a);
   }
   status = describe_weights(kernel, plan, t->tile_n, b, &params->b);
   if (status != KW_OK) return status;
-  if (s->matrix) return describe_matrix(kernel, &first, p->dtype_x, t->tile_m, a, &params->a);
   set_box(s, &first);
-  return describe_image(kernel, forward ? "x" : "dy", p->dtype_x, &first, s->volume, t->tile_m, a, &params->a);
+  return describe_operand(kernel, forward ? "x" : "dy", s->matrix, &first, plan, t->tile_m, a, &params->a);
 }

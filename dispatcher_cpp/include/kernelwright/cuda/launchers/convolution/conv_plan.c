@@ -62,12 +62,15 @@ static void lay_out(kw_cuda_conv_plan* plan) {
   s->group_b = s->c;
   if (plan->pads_a) s->group_a = (int32_t)kw_cuda_conv_padded(s->group_a);
   if (plan->pads_b) s->group_b = (int32_t)kw_cuda_conv_padded(s->group_b);
-  plan->packs = (uint32_t)(!weight && (s->merged > 1 || s->c % LINE));
-  plan->sums = (uint32_t)(weight && (s->merged > 1 || p->split_k > 1));
+  plan->packs = (uint32_t)(!weight && (s->merged > 1 || s->c % LINE || plan->taps));
+  plan->sums = (uint32_t)(weight ? s->merged > 1 || p->split_k > 1 || plan->taps : !forward && plan->taps);
   if (plan->packs) plan->packed = take(plan, elements * plan->line * ELEMENT);
   if (plan->pads_a) plan->padded_a = take(plan, image_bytes(p, s, forward));
   if (plan->pads_b) plan->padded_b = take(plan, image_bytes(p, s, 1));
-  if (plan->sums) plan->slices = take(plan, elements * s->c * (int64_t)sizeof(float) * p->split_k);
+  if (plan->taps && forward) plan->padded_a = take(plan, p->n * p->stride_x[0] * ELEMENT);
+  if (plan->taps && weight) plan->padded_b = take(plan, p->n * p->stride_x[0] * ELEMENT);
+  if (plan->sums && weight) plan->slices = take(plan, elements * s->c * (int64_t)sizeof(float) * p->split_k);
+  if (plan->sums && !weight) plan->slices = take(plan, p->n * p->stride_x[0] * (int64_t)sizeof(float));
   plan->vectors = weight ? p->c / p->groups % LINE == 0 && !plan->sums
                          : (uint32_t)(aligned(p, !forward) && (forward ? s->k : s->c) % LINE == 0);
 }
@@ -79,11 +82,17 @@ static kw_status make(const kw_kernel* kernel, const kw_problem* problem, kw_cud
     return kw_cuda_conv_refuse(reason, "op is %u of %u bytes; this kernel serves %s (%u, %u bytes)", problem->op,
                                problem->struct_size, kw_conv_op_name(kernel->op), kernel->op, (unsigned)sizeof *p);
   memset(plan, 0, sizeof *plan);
-  plan->problem = *p;
+  plan->problem = plan->asked = *p;
   kw_status status = kw_conv_traits_match(t, p, reason.text, reason.bytes);
   if (status == KW_OK) status = check_strides(p, reason);
-  if (t->depthwise) return status == KW_OK ? kw_cuda_conv_check_direct(p, reason) : status;
-  if (status == KW_OK) status = kw_cuda_conv_derive(t, p, &plan->shape, reason);
+  if (t->depthwise) {
+    if (status == KW_OK) status = kw_cuda_conv_check_direct(p, reason);
+    if (status == KW_OK && p->base.op == KW_OP_CONV_WEIGHT_SLICES)
+      plan->slices = take(plan, p->split_k * p->c * kw_conv_filter_points(p) * (int64_t)sizeof(float));
+    return status;
+  }
+  kw_cuda_conv_fold_problem(plan);
+  if (status == KW_OK) status = kw_cuda_conv_derive(t, &plan->problem, &plan->shape, reason);
   if (status == KW_OK) lay_out(plan);
   return status;
 }

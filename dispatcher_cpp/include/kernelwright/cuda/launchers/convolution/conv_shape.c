@@ -115,20 +115,36 @@ static int64_t merged_groups(const kw_conv_problem* p) {
   return 1;
 }
 
-/* Do all points of the images lie equally far apart? */
-static int evenly_spaced(const int64_t* strides, const kw_conv_problem* p) {
+/* Do all points of images of these extents (along D, H, W) lie equally far apart? */
+static int evenly_spaced(const int64_t* strides, const int64_t* extent, int64_t images) {
   int64_t next = 0; /* unknown until an axis has two points */
   for (int dim = 2; dim >= 0; --dim) {
-    if (p->extent[dim] == 1) continue;
+    if (extent[dim] == 1) continue;
     if (next && strides[2 + dim] != next) return 0;
-    next = strides[2 + dim] * p->extent[dim];
+    next = strides[2 + dim] * extent[dim];
   }
-  return p->n == 1 || !next || strides[0] == next;
+  return images == 1 || !next || strides[0] == next;
 }
 
-static int is_matrix(const kw_conv_problem* p) {
-  return kw_conv_all(p->filter, 1) && kw_conv_all(p->stride, 1) && kw_conv_all(p->pad_left, 0) &&
-         kw_conv_all(p->pad_right, 0) && evenly_spaced(p->base.op == KW_OP_CONV_FORWARD ? p->stride_x : p->stride_y, p);
+/* From one row of the result to the next, in elements; 0 where they do not lie equally far apart. */
+static int64_t row_stride(const kw_conv_problem* p, const int64_t* written, const int64_t* extent) {
+  if (p->base.op == KW_OP_CONV_BACKWARD_DATA && !kw_conv_all(p->stride, 1)) return 0;
+  if (!evenly_spaced(written, extent, p->n)) return 0;
+  for (int dim = 2; dim >= 0; --dim)
+    if (extent[dim] > 1) return written[2 + dim];
+  return written[0];
+}
+
+static void find_matrices(const kw_conv_problem* p, kw_cuda_conv_shape* s) {
+  const int64_t out[3] = {kw_conv_out(p, 0), kw_conv_out(p, 1), kw_conv_out(p, 2)};
+  const int one_point = kw_conv_all(p->filter, 1) && kw_conv_all(p->stride, 1) && kw_conv_all(p->pad_left, 0) &&
+                        kw_conv_all(p->pad_right, 0);
+  const int x = one_point && evenly_spaced(p->stride_x, p->extent, p->n), y = evenly_spaced(p->stride_y, out, p->n);
+  const int weight = p->base.op == KW_OP_CONV_WEIGHT_SLICES;
+  s->matrix = weight ? y : p->base.op == KW_OP_CONV_FORWARD ? x : one_point && y;
+  s->matrix_b = weight && x;
+  if (!weight)
+    s->row = p->base.op == KW_OP_CONV_FORWARD ? row_stride(p, p->stride_y, out) : row_stride(p, p->stride_x, p->extent);
 }
 
 static kw_status check_counts(const kw_conv_problem* p, kw_reason reason) {
@@ -195,7 +211,7 @@ static kw_status derive_tiles(const kw_conv_traits* t, const kw_conv_problem* p,
 
 kw_status kw_cuda_conv_derive(const kw_conv_traits* t, const kw_conv_problem* p, kw_cuda_conv_shape* s,
                               kw_reason reason) {
-  const int data = p->base.op == KW_OP_CONV_BACKWARD_DATA;
+  const int data = p->base.op == KW_OP_CONV_BACKWARD_DATA, weight = p->base.op == KW_OP_CONV_WEIGHT_SLICES;
   const int64_t* written = data ? p->stride_x : p->stride_y;
   kw_status status = check_counts(p, reason);
   memset(s, 0, sizeof *s);
@@ -205,14 +221,14 @@ kw_status kw_cuda_conv_derive(const kw_conv_traits* t, const kw_conv_problem* p,
   s->images = (int32_t)p->n;
   s->filter_points = (int32_t)kw_conv_filter_points(p);
   s->volume = p->extent[0] != 1 || p->filter[0] != 1 || p->pad_left[0] != 0 || p->pad_right[0] != 0;
-  s->matrix = p->base.op != KW_OP_CONV_WEIGHT_SLICES && is_matrix(p);
+  find_matrices(p, s);
   s->image = written[0];
   for (int axis = 0; axis < AXES && status == KW_OK; ++axis) {
     const int dim = OTHER_ORDER(axis);
     s->point[axis] = written[2 + dim];
     s->axis[axis].filter = (int32_t)p->filter[dim];
     (data ? taps_of_residues : every_tap)(p, dim, &s->axis[axis]);
-    if (!s->matrix && (axis < 2 || s->volume)) status = check_axis(p, dim, s, reason);
+    if (!(weight ? s->matrix_b : s->matrix) && (axis < 2 || s->volume)) status = check_axis(p, dim, s, reason);
   }
   return status == KW_OK ? derive_tiles(t, p, s, reason) : status;
 }

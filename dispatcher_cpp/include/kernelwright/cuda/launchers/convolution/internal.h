@@ -24,10 +24,26 @@ static inline int64_t kw_cuda_conv_padded(int64_t channels) { return (channels +
 
 KW_HIDDEN kw_cuda_divider kw_cuda_conv_divider(int64_t divisor);
 
+/* Folds points along W of the plan's problem into channels where that pays, see conv_fold.c. */
+KW_HIDDEN void kw_cuda_conv_fold_problem(kw_cuda_conv_plan* plan);
+
+/* Replaces operands by the copies that the kernel reads. Backward weight has dy first. */
+KW_HIDDEN kw_status kw_cuda_conv_prepare(const kw_kernel* kernel, const kw_cuda_conv_plan* plan,
+                                         const kw_launch* launch, const void** a, const void** b);
+/* The result from sums in fp32: of backward weight, and of folded backward data. */
+KW_HIDDEN kw_status kw_cuda_conv_sum_slices(const kw_kernel* kernel, const kw_cuda_conv_plan* plan, const void* from,
+                                            void* to, void* stream);
+KW_HIDDEN kw_status kw_cuda_conv_unfold_sums(const kw_kernel* kernel, const kw_cuda_conv_plan* plan, const void* from,
+                                             void* to, void* stream);
+/* A sum of slices of which all but `parts` is set. */
+KW_HIDDEN kw_status kw_cuda_conv_add_slices(const kw_kernel* kernel, kw_cuda_conv_sum* params, void* stream);
+
 /* Depthwise: can the kernel serve it, and the launch; the device is current. */
 KW_HIDDEN kw_status kw_cuda_conv_check_direct(const kw_conv_problem* p, kw_reason reason);
 KW_HIDDEN kw_status kw_cuda_conv_launch_direct(const kw_kernel* kernel, const kw_conv_problem* p,
                                                const kw_launch* launch, const kw_conv_args* args);
+KW_HIDDEN kw_status kw_cuda_conv_launch_direct_weight(const kw_kernel* kernel, const kw_cuda_conv_plan* plan,
+                                                      const kw_launch* launch, const kw_conv_args* args);
 
 /* A launch of `blocks` workgroups with one struct of parameters. */
 KW_HIDDEN kw_status kw_cuda_conv_start(const kw_kernel* kernel, const void* function, uint32_t blocks, uint32_t threads,

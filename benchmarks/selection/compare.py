@@ -1,0 +1,90 @@
+"""How near choices come to the fastest kernel: a trained model's, and those by predicted times, on the same tables.
+
+``python benchmarks/selection/compare.py TABLE.csv.gz --library wide.json --model MODEL.json --set release`` judges both
+on every measured kernel, and on those of a set alone. Predicted times are fit.py's formula with the dispatcher's
+numbers; of a split-K kernel the number of slices is theirs. Needs no GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from fit import ROOT, constants, predict, read
+
+from kernelwright.arch import load
+from kernelwright.codegen.heuristics.model import read_model
+from kernelwright.codegen.heuristics.schema import schema_of
+from kernelwright.codegen.selecting.selection import load_archs, select
+from kernelwright.tile_engine.learning.examples import Examples, examples_of, read_specs
+from kernelwright.tile_engine.learning.judge import judge
+from kernelwright.tile_engine.results.csv_file import read_rows
+
+ARCH = load("sm_90a")
+Key = tuple[tuple[int, int, int], str]
+
+
+def predicted(table: Path) -> dict[Key, float]:
+    """Microseconds by shape and kernel, with the number of slices for which they are fewest."""
+    facts: Mapping[str, Any] = json.loads((ROOT / "arch/kernelwright/arch/data/sm_90a.json").read_text())
+    sweep = read([table], dict(facts))
+    found: dict[Key, float] = {}
+    for name, number, us in zip(sweep.names, sweep.shape, predict(sweep.facts, constants(), dict(facts)), strict=True):
+        shape = sweep.shapes[int(number)]
+        key = (shape["m"], shape["n"], shape["k"]), name.partition("|")[0]
+        found[key] = min(found.get(key, math.inf), float(us))
+    return found
+
+
+def keys(examples: Examples, features: list[str]) -> list[Key]:
+    """Shape and kernel of each example."""
+    columns = [features.index(f"log2_{axis}") for axis in "mnk"]
+    shapes = np.rint(np.exp2(examples.features[:, columns])).astype(int).tolist()
+    return [((m, n, k), kernel) for (m, n, k), kernel in zip(shapes, examples.kernels, strict=True)]
+
+
+def main() -> None:
+    """Print the judgements, write them as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("table", type=Path)
+    parser.add_argument("--library", type=Path, required=True, help="the kernels' library, or a list of specs")
+    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--set", default="release", help="a kernel set, such as release")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    model, schema = read_model(options.model), schema_of("gemm")
+    specs = read_specs([options.library], ARCH)
+    units = ARCH.compute_units
+    assert units
+    examples = examples_of(read_rows(options.table), specs, schema, model.dtype, ARCH, units)
+    (selection,) = select("set", options.set, [ARCH.name], load_archs())
+    members = {kernel.name for kernel in selection.kernels}
+    times = predicted(options.table)
+    # A kernel that is too slow to be looked at by fit.py comes last.
+    by_times = np.array([-times.get(key, math.inf) for key in keys(examples, list(schema.features))])
+    scores = {
+        "model": np.array([model.predict(row) for row in examples.features.tolist()]),
+        "predicted times": by_times,
+    }
+    found = {}
+    for part, chosen in (
+        ("all", np.ones(len(by_times), bool)),
+        (options.set, np.array([k in members for k in examples.kernels])),
+    ):
+        for name, score in scores.items():
+            one = judge(examples.of(chosen), score[chosen])
+            print(f"{part}, {name}: {one}")
+            found[f"{part}, {name}"] = one.as_json()
+    if options.out:
+        options.out.write_text(
+            json.dumps({"table": options.table.name, "sha256": model.digest, **found}, indent=1) + "\n"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""What the operators of attention do alike: autocast, seeds, and what has no gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch  # pants: no-infer-dep
+from kernelwright.dispatch import ArrayError
+
+
+def autocast(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Floating-point tensors of 16 bits or more in the dtype of the autocast region, if there is one."""
+    kind = tensors[0].device.type
+    if kind not in ("cpu", "cuda") or not torch.is_autocast_enabled(kind):
+        return tensors
+    dtype = torch.get_autocast_dtype(kind)
+    return tuple(one.to(dtype) if one.is_floating_point() and one.element_size() > 1 else one for one in tensors)
+
+
+def numbers(seed: torch.Tensor | None) -> tuple[int, int]:
+    """Seed and offset of dropout. ArrayError for another tensor than two int64 numbers on the CPU."""
+    if seed is None:
+        return 0, 0
+    if seed.dtype != torch.int64 or tuple(seed.shape) != (2,) or seed.device.type != "cpu":
+        raise ArrayError(
+            f"seed is {seed.dtype} {tuple(seed.shape)} on {seed.device}; allowed: torch.int64 (2,) on cpu, not negative"
+        )
+    first, offset = seed.tolist()
+    return int(first), int(offset)
+
+
+def check_gradients(
+    named: Sequence[tuple[str, torch.Tensor]], slopes: torch.Tensor | None, others: Sequence[torch.Tensor | None],
+    with_lse: bool,
+) -> None:  # fmt: skip
+    """ArrayError where one is asked for that is not computed. ``others`` have gradients, too."""
+    for name, operand in named:
+        if operand.requires_grad and operand.element_size() == 1:
+            raise ArrayError(
+                f"{name} requires grad and is {operand.dtype}; gradients are computed for float32, float16 and "
+                f"bfloat16: pass {name}.detach(), or operands of these"
+            )
+    if slopes is not None and slopes.requires_grad:
+        raise ArrayError("alibi_slopes requires grad, but has no gradient; pass alibi_slopes.detach()")
+    operands = [*(operand for _, operand in named), *others]
+    if not with_lse and any(one is not None and one.requires_grad for one in operands):
+        raise ArrayError("with_lse is False and an operand requires grad; gradients need LSE")
+
+
+def no_second_derivative(operator: str) -> tuple[Callable[..., None], Callable[..., Any]]:
+    """What a gradient's own operator saves, which is nothing, and its gradient, which is an error."""
+
+    def save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        pass
+
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+        raise NotImplementedError(
+            f"kernelwright::{operator} has no second derivative; use torch.nn.functional.scaled_dot_product_attention"
+        )
+
+    return save, backward

@@ -1,0 +1,48 @@
+"""Clocks of a device at this moment, as a table shows them."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from pathlib import Path
+from typing import Any
+
+_CPUINFO = Path("/proc/cpuinfo")
+# nvmlClockType_t of the NVIDIA Management Library (https://docs.nvidia.com/deploy/nvml-api/).
+_NVML_CLOCKS = {"sm": 1, "memory": 2}
+_BUS_ID_BYTES = 32
+
+
+def cpu_clocks(cpuinfo: Path = _CPUINFO) -> str:
+    """``cpu=MHz``, the highest of the processor's cores; empty where the kernel does not say."""
+    try:
+        found = [float(mhz) for mhz in re.findall(r"^cpu MHz\s*:\s*([\d.]+)", cpuinfo.read_text("utf-8"), re.MULTILINE)]
+    except OSError:
+        return ""
+    return f"cpu={round(max(found))}" if found else ""
+
+
+def cuda_clocks(driver: Any, ordinal: int, management: Any = None) -> str:
+    """``sm=MHz;memory=MHz`` of a CUDA device; empty where the management library is missing or does not answer.
+
+    ``driver`` is libcuda: both libraries number devices in their own way, and agree on the address on the PCI bus.
+    """
+    try:
+        nvml = management or ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError:
+        return ""
+    place, device, handle = ctypes.create_string_buffer(_BUS_ID_BYTES), ctypes.c_int(), ctypes.c_void_p()
+    failed = (
+        driver.cuDeviceGet(ctypes.byref(device), ordinal)
+        or driver.cuDeviceGetPCIBusId(place, _BUS_ID_BYTES, device)
+        or nvml.nvmlInit_v2()
+        or nvml.nvmlDeviceGetHandleByPciBusId_v2(place, ctypes.byref(handle))
+    )
+    if failed:
+        return ""
+    found = []
+    for name, kind in _NVML_CLOCKS.items():
+        mhz = ctypes.c_uint()
+        if not nvml.nvmlDeviceGetClockInfo(handle, kind, ctypes.byref(mhz)):
+            found.append(f"{name}={mhz.value}")
+    return ";".join(found)

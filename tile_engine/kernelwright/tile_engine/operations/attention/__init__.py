@@ -1,0 +1,5 @@
+"""Attention as the tile engine measures it: forward, gradients, decoding from a cache, and appending to one."""
+
+from kernelwright.tile_engine.operations.attention.measurable import Attention
+
+__all__ = ["Attention"]

@@ -1,0 +1,130 @@
+"""Attention problems of models: prompts, decoding, gradients and appending, each with some lengths and requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from kernelwright.tile_engine.operation import Record
+from kernelwright.tile_engine.problems.attention_models import Heads, attention_layers
+from kernelwright.tile_engine.problems.models import HELD_OUT, PARTS, TUNING, models
+from kernelwright.tile_engine.problems.problem_sets import ProblemSets
+
+# Rows of a prompt, keys of a cache, rows of a training sequence, by kind.
+PROMPTS = ((7, 40, 100, 128), (200, 512, 777, 1000), (1024, 1100, 2048, 3000), (4096, 6000, 8192, 16384))
+CONTEXTS = ((120, 512, 1100), (2048, 3000, 4096), (8192, 10000, 16384), (32768, 65536, 131072))
+SEQUENCES = ((100, 128, 257), (512, 777, 1000), (1024, 2048, 3000), (4096, 8192, 6000))
+REQUESTS = (1, 7, 16, 40, 64, 128, 256)
+_IMAGES = (1, 8, 32)
+_PAGES = (16, 64)
+_MOST_ROWS = 1 << 14  # queries of all requests
+_MOST_ELEMENTS = 1 << 27  # of K, so that a set of operands fits on every device
+_DTYPES = ("fp32", "fp16", "bf16")
+
+Fields = dict[str, Any]
+
+
+def _prompts(one: Heads, place: int) -> Iterator[Fields]:
+    """Whole prompts, ragged ones, and every third time what follows on a cached beginning."""
+    for kind, rows in enumerate(PROMPTS):
+        queries = rows[(place + kind) % len(rows)]
+        cached = rows[(place + kind + 1) % len(rows)] if (place + kind) % 3 == 2 else 0
+        batch = _requests(one, place + kind, queries, queries + cached)
+        paged = {"page_size": _PAGES[place % 2]} if cached else {}
+        ragged = {"ragged": 1} if batch > 1 and (cached or kind % 2) else {}
+        yield {"batch": batch, "seqlen_q": queries, "seqlen_k": queries + cached, **_causal(one), **paged, **ragged}
+
+
+def _decoding(one: Heads, place: int) -> Iterator[Fields]:
+    """One query of each request; one time in four three, of a speculative decoder."""
+    for kind, keys in enumerate(CONTEXTS):
+        for turn in range(2):
+            length = keys[(place + kind) % len(keys)]
+            batch = _requests(one, place + 3 * turn + kind, 1, length)
+            queries = 3 if (place + kind + turn) % 4 == 3 else 1
+            mask = _causal(one) if queries > 1 or one.window >= 0 else {}
+            lengths = {"batch": batch, "seqlen_q": queries, "seqlen_k": length}
+            ragged = {"ragged": 1} if batch > 1 and queries == 1 else {}
+            yield {**lengths, "page_size": _PAGES[(place + turn) % 2], **mask, **ragged}
+
+
+def _gradients(one: Heads, place: int) -> Iterator[Fields]:
+    for kind, rows in enumerate(SEQUENCES):
+        length = rows[(place + kind) % len(rows)]
+        batch = min(4, _requests(one, place + kind, length, length))
+        fixed = {"deterministic": 1} if (place + kind) % 2 else {}
+        yield {"direction": "backward", "batch": batch, "seqlen_q": length, **_causal(one), **fixed}
+
+
+def _appending(one: Heads, place: int) -> Iterator[Fields]:
+    """One new row of each request, or a prompt's."""
+    for kind, keys in enumerate(CONTEXTS):
+        length = keys[(place + kind) % len(keys)]
+        rows = 1 if kind % 2 else min(length, PROMPTS[0][place % 4])
+        batch = _requests(one, place + kind, rows, length)
+        rotary = one.hdim_q if one.hdim_q % 16 == 0 and one.bias == "none" else 0
+        cache = {"page_size": _PAGES[(place + kind) % 2], "rotary_dim": rotary}
+        yield {"direction": "append", "batch": batch, "seqlen_q": rows, "seqlen_k": length, **cache}
+
+
+_USES: Mapping[str, Callable[[Heads, int], Iterator[Fields]]] = {
+    "prefill": _prompts, "decode": _decoding, "backward": _gradients, "append": _appending,
+}  # fmt: skip
+_SETS = {f"attention-{part}-{use}-{dtype}": (part, use, dtype) for part in PARTS for use in _USES for dtype in _DTYPES}
+
+
+def attention_problems(part: str, use: str) -> Iterator[Fields]:
+    """The problems of the models of a part, without element type; some may stand twice.
+
+    Held-out layers whose heads, and what their scores meet, are those of a tuning layer are left out. ValueError for a
+    part that is none of PARTS.
+    """
+    if part not in PARTS:
+        raise ValueError(f"no part of the models is called {part!r}; allowed: {', '.join(PARTS)}")
+    tuned = set(_layers(TUNING)) if part == HELD_OUT else set()
+    for place, one in enumerate(_layers(part)):
+        if one not in tuned:
+            for fields in _images(one, place, use) if one.tokens else _USES[use](one, place):
+                yield {**_extents(one, fields), **fields}
+
+
+def _layers(part: str) -> tuple[Heads, ...]:
+    return tuple(dict.fromkeys(one for model in models() if model.part == part for one in attention_layers(model)))
+
+
+def _images(one: Heads, place: int, use: str) -> Iterator[Fields]:
+    """Of models without a cache: forward and gradients of whole images or sentences."""
+    directions = {"prefill": "forward", "backward": "backward"}
+    if use in directions:
+        for kind, rows in enumerate(one.tokens):
+            for turn, batch in enumerate(_IMAGES[: 3 if use == "prefill" else 2]):
+                fixed = {"deterministic": 1} if use == "backward" and (place + kind + turn) % 2 else {}
+                batch = min(batch, max(1, _MOST_ROWS // rows))
+                yield {"direction": directions[use], "batch": batch, "seqlen_q": rows, **fixed}
+
+
+def _requests(one: Heads, place: int, queries: int, keys: int) -> int:
+    """Requests of a problem: one of REQUESTS, or as many as the limits of a problem leave."""
+    most = min(_MOST_ROWS // queries, _MOST_ELEMENTS // (keys * one.kv * max(one.hdim_q, one.hdim_v)))
+    return max(1, min(REQUESTS[place % len(REQUESTS)], most))
+
+
+def _causal(one: Heads) -> Fields:
+    return {"mask": "bottom_right", **({"window_left": one.window} if one.window >= 0 else {})}
+
+
+def _extents(one: Heads, fields: Fields) -> Fields:
+    heads = {"nhead_q": one.q, "nhead_k": one.kv, "hdim_q": one.hdim_q, "hdim_v": one.hdim_v}
+    if fields.get("direction") == "append":
+        return heads
+    scores = {"bias": one.bias, "soft_cap": one.soft_cap}
+    return {**heads, **scores, **({"sink": 1} if one.sink and fields.get("direction") != "backward" else {})}
+
+
+def _records(named: str) -> Iterator[Record]:
+    part, use, dtype = _SETS[named]
+    for fields in attention_problems(part, use):
+        yield {**fields, "dtype": dtype}
+
+
+ATTENTION_SETS = ProblemSets(tuple(_SETS), _records)

@@ -1,0 +1,60 @@
+"""The attention of public models: heads, and what scores meet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from kernelwright.tile_engine.problems.models import Model, models
+
+_KEYS = ("window", "soft_cap", "sinks", "bias", "tokens")
+
+
+@dataclass(frozen=True)
+class Heads:
+    """One layer of attention; extents are in elements.
+
+    :ivar window: keys on the left that a query sees, -1 for all.
+    :ivar tokens: rows of an image or a sentence, every one of which sees every other; empty for causal attention.
+    """
+
+    q: int
+    kv: int
+    hdim_q: int
+    hdim_v: int
+    window: int = -1
+    soft_cap: float = 0.0
+    sink: bool = False
+    bias: str = "none"
+    tokens: tuple[int, ...] = ()
+
+
+def attention_layers(model: Model) -> Iterator[Heads]:
+    """The layers of a model that differ: the one with a window first, where some of a model's layers have one."""
+    known = _features().get(model.name, {})
+    if unknown := set(known) - set(_KEYS):
+        raise ValueError(f"{model.name}: unknown keys {sorted(unknown)}; allowed: {', '.join(_KEYS)}")
+    latent = model.latent
+    if latent:  # as it is computed for prompts: every head has keys and values of its own
+        extents = (model.heads, model.heads, latent.nope + latent.rope, latent.v)
+    else:
+        extents = (model.heads, model.kv_heads, model.head_dim, model.head_dim)
+    rest: dict[str, Any] = {"soft_cap": float(known.get("soft_cap", 0)), "sink": bool(known.get("sinks"))}
+    rest["bias"] = known.get("bias", "none")
+    if "window" in known:
+        yield Heads(*extents, window=known["window"], **rest)
+    yield Heads(*extents, tokens=tuple(known.get("tokens", ())), **rest)
+
+
+@cache
+def _features() -> Mapping[str, Mapping[str, Any]]:
+    """By name of a model. ValueError for a name that is none."""
+    text = resources.files(__package__).joinpath("data/attention_models.json").read_text("utf-8")
+    found: Mapping[str, Mapping[str, Any]] = json.loads(text)["models"]
+    if unknown := set(found) - {model.name for model in models()}:
+        raise ValueError(f"attention_models.json names {', '.join(sorted(unknown))}; allowed: models of models.json")
+    return found

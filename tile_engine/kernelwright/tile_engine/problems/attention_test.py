@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pytest
+
+from kernelwright.tile_engine.problems.attention import attention_problems
+from kernelwright.tile_engine.problems.models import HELD_OUT, PARTS, TUNING
+from kernelwright.tile_engine.problems.registry import KEYS, problems
+from kernelwright.tile_engine.registry import measurable
+
+ATTENTION = measurable("attention")
+HEADS = ("nhead_q", "nhead_k", "hdim_q", "hdim_v", "bias", "soft_cap", "sink", "window_left")
+
+
+@pytest.mark.parametrize("key", [key for key in KEYS if key.startswith("attention") and key.endswith("bf16")])
+def test_every_key_holds_legal_problems(key: str) -> None:
+    found = problems(ATTENTION, key)
+    assert len(found) > 20 and all(one["dtype"] == "bf16" for one in found)
+    uses = {"backward": {"backward"}, "append": {"append"}}
+    assert {one["direction"] for one in found} == uses.get(key.split("-")[-2], {"forward"})
+
+
+def test_three_hundred_problems_are_held_out() -> None:
+    keys = [key for key in KEYS if key.startswith("attention-held-out") and key.endswith("bf16")]
+    assert sum(len(problems(ATTENTION, key)) for key in keys) >= 300
+
+
+def test_no_held_out_layer_is_a_tuning_layer() -> None:
+    causal = {
+        part: {
+            tuple(one.get(name, -1) for name in HEADS) for one in attention_problems(part, "prefill") if "mask" in one
+        }
+        for part in PARTS
+    }
+    assert causal[TUNING] and causal[HELD_OUT] and not causal[TUNING] & causal[HELD_OUT]
+    with pytest.raises(ValueError, match="no part of the models"):
+        list(attention_problems("all", "decode"))
+
+
+def test_features_of_models_are_posed() -> None:
+    found = [one for part in PARTS for key in ("prefill", "decode") for one in attention_problems(part, key)]
+    for name in ("soft_cap", "sink", "page_size", "ragged"):
+        assert any(one.get(name) for one in found), name
+    assert {one["bias"] for one in found} == {"none", "alibi", "elementwise"}
+    assert {one.get("window_left", -1) for one in found} == {-1, 128, 2047, 4096}
+    assert any(one["hdim_q"] == 192 and one["hdim_v"] == 128 for one in found)  # latent attention
+    assert any(one["seqlen_q"] % 8 for one in found) and any(one["seqlen_k"] > one["seqlen_q"] > 1 for one in found)
