@@ -98,8 +98,10 @@ if wanted sanitizers; then
     done
   done
   if [ -f "$KERNELWRIGHT_GPU_ATTENTION" ]; then
-    run attention_memcheck 400 compute-sanitizer --tool memcheck --error-exitcode 9 \
-      python3 tests/gpu/attention_smallest.py "$KERNELWRIGHT_GPU_ATTENTION"
+    for tool in memcheck racecheck initcheck synccheck; do
+      run attention_$tool 400 compute-sanitizer --tool $tool --error-exitcode 9 \
+        python3 tests/gpu/attention_smallest.py "$KERNELWRIGHT_GPU_ATTENTION"
+    done
   fi
   wait
   cat "$out"/*.end
@@ -129,9 +131,12 @@ if wanted speed; then
   fi
 fi
 if wanted attention && [ -f "$KERNELWRIGHT_GPU_ATTENTION" ]; then
-  for what in attention attention_cache attention_backward; do
-    lines=40 run $what 300 python3 benchmarks/gpu/$what.py --library "$KERNELWRIGHT_GPU_ATTENTION" --out "$out/h200_${what}_$date.json"
+  for what in attention attention_cache; do
+    lines=40 run $what 300 python3 benchmarks/gpu/$what.py --library "$(dirname "$KERNELWRIGHT_GPU_ATTENTION")" \
+      --out "$out/h200_${what}_$date.json"
   done
+  lines=40 run attention_backward 300 python3 benchmarks/gpu/attention_backward.py --library "$KERNELWRIGHT_GPU_ATTENTION" \
+    --out "$out/h200_attention_backward_$date.json"
 fi
 if wanted sweep; then
   lines=80 run sweep 400 python3 benchmarks/gpu/sweep.py --library .gpu/sm_90a --out "$out/h200_sweep_$date.json" \
