@@ -1,15 +1,17 @@
 """Attention against torch's scaled_dot_product_attention on the same GPU, interleaved, on lengths that nobody tuned on.
 
 Every round times torch's cuDNN backend, its flash backend and our kernel in turn, in bursts of about 4 ms with idle
-time between; the ratio is the faster backend's time over ours within the round. Our kernels are launched through the C
-ABI: of those that serve a problem the one with the fewest features. Outputs are compared with torch's first.
-Run ``python benchmarks/gpu/attention.py --library libattention.so --out result.json``.
+time between; the ratio is the faster backend's time over ours within the round. Ours is a call of
+``Dispatcher.attention``, which chooses the kernel among those of the library. Outputs are compared with torch's first.
+Run ``python benchmarks/gpu/attention.py --library FOLDER --out result.json`` with the folder of a library and its
+manifest; KERNELWRIGHT_LIBRARY names the native dispatcher.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import sys
 import time
@@ -24,8 +26,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "gpu"))
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
-from attention_abi import AttentionKernel, kernels
-from attention_cases import TOLERANCE, Case, args_of, operands, problem_of
+from attention_abi import AttentionKernel
+from attention_cases import TOLERANCE
+
+from kernelwright.dispatch import AttentionProblem, Dispatcher, KernelLibrary
 
 Call = Callable[[], object]
 BACKENDS = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION}
@@ -66,16 +70,6 @@ def interleaved(
     return found
 
 
-def chosen(found: list[AttentionKernel], dtype: str, asked: Any) -> AttentionKernel:
-    """The kernel that serves the problem with the fewest features."""
-    serving = [one for one in found if one.dtype == dtype and not one.supports(asked)]
-    if not serving:
-        raise SystemExit(
-            "no kernel of the library serves this problem: " + "; ".join(one.supports(asked) for one in found)
-        )
-    return min(serving, key=lambda one: (bool(one.traits.masks & 8), one.traits.sinks))
-
-
 def launcher(kernel: AttentionKernel, asked: Any, args: Any) -> Call:
     """A launch with everything prepared."""
     nbytes, plan = kernel.workspace_bytes(asked), kernel.plan(asked)
@@ -87,22 +81,17 @@ def launcher(kernel: AttentionKernel, asked: Any, args: Any) -> Call:
     return call
 
 
-def forward(found: list[AttentionKernel], shape: tuple[int, ...], causal: bool, rounds: int) -> dict[str, Any]:
+def forward(dispatcher: Dispatcher, shape: tuple[int, ...], causal: bool, rounds: int) -> dict[str, Any]:
     """One line of the table."""
     hdim, hq, hk, batch, n = shape
-    case = Case((n,) * batch, (n,) * batch, heads=(hq, hk), lse=False, heads_first=True)
-    if causal:
-        case = Case(case.queries, case.keys, (hq, hk), mask="bottom_right", window=(-1, 0), lse=False, heads_first=True)
-    x = operands(case, "bf16", (hdim, hdim))
-    asked, args = problem_of(case, "bf16", x), args_of(case, x)
-    kernel = chosen(found, "bf16", asked)
-    calls: dict[str, Call] = {"ours": launcher(kernel, asked, args)}
+    mask = "bottom_right" if causal else "none"
+    q, k, v = (torch.randn(batch, heads, n, hdim, device="cuda").bfloat16() for heads in (hq, hk, hk))
+    out = torch.full_like(q, math.nan)
+    calls: dict[str, Call] = {"ours": lambda: dispatcher.attention(q, k, v, out, mask=mask, layout="bhsd")}
 
     def sdpa(backend: SDPBackend) -> torch.Tensor:
         with sdpa_kernel(backend):
-            return torch.nn.functional.scaled_dot_product_attention(
-                x.q, x.k, x.v, is_causal=causal, enable_gqa=hq != hk
-            )
+            return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=hq != hk)
 
     for name, backend in BACKENDS.items():
         try:
@@ -112,15 +101,17 @@ def forward(found: list[AttentionKernel], shape: tuple[int, ...], causal: bool, 
         calls[name] = lambda backend=backend: sdpa(backend)
     calls["ours"]()
     torch.cuda.synchronize()
-    error = float((x.o.double() - expected).norm() / expected.norm())
+    problem = AttentionProblem("forward", batch, hq, hk, n, n, hdim, dtype="bf16", mask=mask, layout="bhsd")
+    kernel = dispatcher.plan(problem).stages[0].kernel.name
+    error = float((out.double() - expected).norm() / expected.norm())
     if not error <= 2 * TOLERANCE["bf16"]:
-        raise SystemExit(f"{kernel.name} {shape}: error {error:.1e} against torch")
+        raise SystemExit(f"{kernel} {shape}: error {error:.1e} against torch")
     times = interleaved(calls, rounds)
     best = [min(times[name][i] for name in times if name != "ours") for i in range(rounds)]
     ratios = [theirs / ours for theirs, ours in zip(best, times["ours"], strict=True)]
     flops = 4.0 * batch * hq * n * n * hdim * (0.5 if causal else 1.0)
     tflops = {name: flops / statistics.median(ms) / 1e9 for name, ms in times.items()}
-    line = {"hdim": hdim, "heads": [hq, hk], "batch": batch, "length": n, "causal": causal, "kernel": kernel.name}
+    line = {"hdim": hdim, "heads": [hq, hk], "batch": batch, "length": n, "causal": causal, "kernel": kernel}
     ratio = {"median": statistics.median(ratios), "least": min(ratios), "most": max(ratios)}
     return {**line, "tflops": tflops, "ratio": ratio, "error": error}
 
@@ -140,23 +131,23 @@ def show(line: Mapping[str, Any]) -> None:
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", type=Path, nargs="+", required=True)
+    parser.add_argument("--library", type=Path, required=True, help="folder of a library and its manifest")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no further problem after so many")
     options = parser.parse_args()
-    found = [kernel for library in options.library for kernel in kernels(library)]
+    dispatcher = Dispatcher([KernelLibrary.load(options.library)], device="cuda:0")
     start, lines = time.monotonic(), []
     for shape in SHAPES:
         for causal in (False, True):
             if time.monotonic() - start < options.seconds:
-                lines.append(forward(found, shape, causal, options.rounds))
+                lines.append(forward(dispatcher, shape, causal, options.rounds))
                 show(lines[-1])
     for hdim in sorted({line["hdim"] for line in lines}):
         ratios = [line["ratio"]["median"] for line in lines if line["hdim"] == hdim]
         print(f"d{hdim}: geometric mean {statistics.geometric_mean(ratios):.3f}, worst {min(ratios):.3f}")
     if options.out:
-        result = {"environment": environment(options.library[0].parent), "rounds": options.rounds, "forward": lines}
+        result = {"environment": environment(options.library), "rounds": options.rounds, "forward": lines}
         options.out.write_text(json.dumps(result, indent=1) + "\n")
 
 

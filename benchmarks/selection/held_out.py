@@ -40,7 +40,7 @@ def measured(table: Path) -> list[Result]:
     for row in read_rows(table):
         if row["latency_ms"]:
             problems[row["problem_idx"]].append(row)
-    found = []
+    found: list[Result] = []
     for rows in problems.values():
         times = {name: fastest(rows, start) for name, start in CHOICES.items()}
         torch, lt = fastest(rows, "torch"), fastest(rows, "cuBLASLt")

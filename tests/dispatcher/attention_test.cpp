@@ -324,6 +324,22 @@ void splits_follow_from_lengths_heads_and_units() {
   CHECK(kernels_of(all.plan(posed(1, 64, 1).base)) == "fwd");
 }
 
+// Blocks that read keys of their own: two for each of 64 units. With 3 heads no power of two fills them.
+void splits_fill_the_units() {
+  Kernel packed(KW_ATTENTION_FWD_SPLITKV, "packed"), combine(KW_ATTENTION_FWD_SPLITKV_COMBINE, "combine");
+  packed.traits.packs_heads = 1, packed.traits.blocks_per_cu = 2, packed.traits.leaves_splits = KW_SERVES_BOTH;
+  packed.traits.max_splits = combine.traits.max_splits = 4096;
+  Loaded all({&packed.descriptor, &combine.descriptor});
+  P p = make();
+  p.batch = 1, p.max_seqlen_q = 1, p.max_seqlen_k = 1 << 20, p.heads_q = 6, p.heads_kv = 3;
+  p.q.request = p.o.request = p.heads_q * kHdim, p.q.row = p.o.row = p.heads_q * kHdim;
+  p.k.row = p.v.row = p.heads_kv * kHdim, p.k.request = p.v.request = p.max_seqlen_k * p.k.row;
+  const kw_plan* plan = all.plan(p.base);
+  CHECK(kernels_of(plan) == "packed combine" && strcmp(info_of(plan).choices, "num_splits=42") == 0);
+  p.max_seqlen_k = 64, p.k.request = p.v.request = p.max_seqlen_k * p.k.row;
+  CHECK(kernels_of(all.plan(p.base)) == "packed");
+}
+
 void gradients_take_three_stages() {
   Loaded all({&kDot.descriptor, &kGradients.descriptor, &kConvert.descriptor});
   const P p = make(KW_OP_ATTENTION_BACKWARD), forward = make();
@@ -410,6 +426,7 @@ void attention() {
   backward_and_append_problems_are_validated();
   splits_are_combined();
   splits_follow_from_lengths_heads_and_units();
+  splits_fill_the_units();
   gradients_take_three_stages();
   gradients_with_less_work_come_first();
   problems_and_kernels_are_matched();

@@ -248,6 +248,12 @@ void times_on_hopper_are_near_measured_ones() {
   CHECK(predicted_us(weight, {64, 128, 1}, 32, 64, 56, 1) > 10 * predicted_us(weight, {64, 128, 1}, 32, 64, 56, 1, 24));
   CHECK(predicted_us(forward, square, 32, 64, 56, 1) > predicted_us(forward, tall, 32, 64, 56, 1));
   CHECK(predicted_us(forward, one, 32, 144, 56, 1, 1, true) < predicted_us(forward, tall, 32, 144, 56, 1, 1, true));
+  CHECK(predicted_us(data, one, 32, 144, 56, 1, 1, true) < predicted_us(data, tall, 32, 144, 56, 1, 1, true));
+  CHECK(near(predicted_us(weight, one, 32, 144, 56, 1, 64, true), 29.7));
+  CHECK(predicted_us(weight, one, 32, 144, 56, 1, 1, true) > 10 * predicted_us(weight, one, 32, 144, 56, 1, 64, true));
+  CHECK(predicted_us(forward, {64, 128, 1}, 32, 512, 7, 1) < predicted_us(forward, tall, 32, 512, 7, 1));
+  // Images of three channels are folded: three points along W are the channels of one.
+  CHECK(predicted_us(forward, tall, 32, 3, 224, 1) < 0.6 * predicted_us(forward, tall, 32, 24, 224, 1));
 }
 
 }  // namespace

@@ -338,7 +338,7 @@ void a_kernel_that_is_asked_for_by_name_stands_in_its_stage() {
   CHECK(h.use(KW_SELECT_EXPLICIT, "sum_fast") == KW_OK);  // the first stage makes two parts
   CHECK_FAILS(kw_dispatcher_select(h.d, &p.base, &plan), KW_NO_KERNEL, "selection explicit", "parts is 2");
   CHECK(h.add("good") == KW_OK && h.use(KW_SELECT_EXPLICIT, "gemm_fp32_rcr_128x128x64") == KW_OK);
-  CHECK_FAILS(kw_dispatcher_select(h.d, &p.base, &plan), KW_NO_KERNEL, "this kernel's is gemm", "no such stage");
+  CHECK_FAILS(kw_dispatcher_select(h.d, &p.base, &plan), KW_NO_KERNEL, "serves gemm problems", "no such stage");
 }
 
 void the_workspace_is_that_of_the_plan() {

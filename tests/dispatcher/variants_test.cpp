@@ -181,8 +181,7 @@ void grouped_problems_have_plans_of_their_own() {
   CHECK(kw_dispatcher_explain(h.d, &p.base, nullptr, 0, &needed) == KW_BUFFER_TOO_SMALL);
   std::string text(needed, '\0');
   CHECK(kw_dispatcher_explain(h.d, &p.base, &text[0], needed, nullptr) == KW_OK);
-  CHECK(contains(text, "\"op\":\"grouped_gemm\",\"groups\":[{\"m\":1,") &&
-        contains(text, "this kernel's is gemm"));
+  CHECK(contains(text, "\"op\":\"grouped_gemm\",\"groups\":[{\"m\":1,") && contains(text, "this kernel's is gemm"));
   const kw_grouped_gemm_problem none = grouped(nullptr, 0);
   args.group_count = 0, where.workspace = nullptr;
   CHECK(kw_dispatcher_run(h.d, &none.base, &where, &args) == KW_OK);

@@ -14,8 +14,13 @@ from typing import Any
 from kernelwright.codegen.interface.respond import respond
 from kernelwright.codegen.operation import operation as find_operation
 
-SETS = {"gemm": "essential", "convolution": "conv_essential", "attention": "fmha_essential"}
-"""What is shipped of each operation; its goldens are in a file of its name."""
+SETS = {
+    "gemm": ("gemm", "essential"),
+    "convolution": ("convolution", "conv_essential"),
+    "attention": ("attention", "fmha_essential"),
+    "attention_release": ("attention", "fmha_release"),
+}
+"""What is shipped: file of goldens → operation and set."""
 
 
 def digest(value: list[Any]) -> str:
@@ -24,19 +29,21 @@ def digest(value: list[Any]) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def goldens(operation: str) -> Path:
-    """The file of an operation's goldens."""
-    return Path(__file__).with_name(f"{operation}.json")
+def goldens(name: str) -> Path:
+    """The file of a set's goldens."""
+    return Path(__file__).with_name(f"{name}.json")
 
 
-def archs(operation: str) -> tuple[str, ...]:
-    """The architectures that an operation's set is shipped for."""
-    return find_operation(operation).sets.archs(SETS[operation])
+def archs(name: str) -> tuple[str, ...]:
+    """The architectures that a set is shipped for."""
+    operation, kernels = SETS[name]
+    return find_operation(operation).sets.archs(kernels)
 
 
-def described(operation: str, arch: str) -> dict[str, Any]:
-    """The library of the shipped set for ``arch``: every kernel by name, then what the library itself adds."""
-    asked = {"stage": "plan", "name": operation, "archs": [arch], "set": SETS[operation]}
+def described(name: str, arch: str) -> dict[str, Any]:
+    """The library of a shipped set for ``arch``: every kernel by name, then what the library itself adds."""
+    operation, kernels_of = SETS[name]
+    asked = {"stage": "plan", "name": operation, "archs": [arch], "set": kernels_of}
     (library,) = respond(asked)["libraries"]
     kernels = {
         kernel["name"]: [kernel["identity"][:16], _commands(library, kernel["name"]), _files(library, kernel["name"])]

@@ -16,6 +16,7 @@ TYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 # Twice what torch's own kernels show against float64 on such operands: rounded probabilities and results.
 TOLERANCE = {"bf16": 4.6e-3, "fp16": 6e-4}
 LSE_TOLERANCE = 2e-5
+BIASES = ("none", "elementwise", "alibi")
 GUARD = 4096  # elements before and behind O that nobody may write
 
 
@@ -23,7 +24,8 @@ GUARD = 4096  # elements before and behind O that nobody may write
 class Case:
     """Lengths of queries and keys of each request; `group` packs them, otherwise all have the first lengths.
 
-    ``counts`` are numbers of keys that count in batch mode. A window has -1 for no bound.
+    ``counts`` are numbers of keys that count in batch mode. A window has -1 for no bound. A bias is "elementwise", the
+    same for all requests in batch mode, or "alibi".
     """
 
     queries: tuple[int, ...]
@@ -37,6 +39,7 @@ class Case:
     lse: bool = True
     counts: tuple[int, ...] = ()
     heads_first: bool = False
+    bias: str = "none"
 
     @property
     def causal(self) -> bool:
@@ -64,15 +67,27 @@ def visible(n: int, m: int, mask: str, window: tuple[int, int], device: str) -> 
 
 
 def reference(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, case: Case, scale: float, sinks: torch.Tensor | None
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    case: Case,
+    scale: float,
+    sinks: torch.Tensor | None,
+    bias: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """O and LSE of one request in float64; tensors are rows x heads x hdim."""
+    """O and LSE of one request in float64; tensors are rows x heads x hdim, bias heads x queries x keys or slopes."""
     group = q.shape[1] // k.shape[1]
     q, k, v = (x.double().transpose(0, 1) for x in (q, k, v))
     k, v = (x.repeat_interleave(group, 0) for x in (k, v))
     s = q @ k.transpose(1, 2) * scale
     if case.soft_cap:
         s = case.soft_cap * torch.tanh(s / case.soft_cap)
+    if case.bias == "alibi":
+        place = torch.arange(s.shape[1], device=s.device)[:, None]
+        place = place + (s.shape[2] - s.shape[1] if case.mask != "top_left" else 0)
+        s = s - bias.double()[:, None, None] * (place - torch.arange(s.shape[2], device=s.device)).abs()
+    elif bias is not None:
+        s = s + bias.double()
     s = s.masked_fill(~visible(q.shape[1], k.shape[1], case.mask, case.window, str(q.device)), -math.inf)
     all_scores = s if sinks is None else torch.cat([s, sinks.double()[:, None, None].expand(-1, s.shape[1], 1)], -1)
     lse = torch.logsumexp(all_scores, -1) if all_scores.shape[-1] else s.new_full(s.shape[:2], -math.inf)
@@ -94,6 +109,7 @@ class Operands:
     cu_q: torch.Tensor
     cu_k: torch.Tensor
     counts: torch.Tensor | None
+    bias: torch.Tensor | None
 
 
 def operands(case: Case, dtype: str, hdims: tuple[int, int], seed: int = 0) -> Operands:
@@ -118,7 +134,12 @@ def operands(case: Case, dtype: str, hdims: tuple[int, int], seed: int = 0) -> O
     sums = [torch.tensor([0, *lengths], device=DEVICE).cumsum(0).int() for lengths in (case.queries, case.keys)]
     sinks = torch.randn(h, generator=random, device=DEVICE) if case.sink else None
     counts = torch.tensor(case.counts, device=DEVICE, dtype=torch.int32) if case.counts else None
-    return Operands(q, k, v, o, buffer, lse, sinks, sums[0], sums[1], counts)
+    bias = None
+    if case.bias == "alibi":
+        bias = torch.rand(h, generator=random, device=DEVICE) * 0.02
+    elif case.bias == "elementwise":
+        bias = torch.randn(h, rows_q, max(case.keys), generator=random, device=DEVICE).to(TYPES[dtype])
+    return Operands(q, k, v, o, buffer, lse, sinks, sums[0], sums[1], counts, bias)
 
 
 def problem_of(case: Case, dtype: str, x: Operands) -> Any:
@@ -145,13 +166,18 @@ def problem_of(case: Case, dtype: str, x: Operands) -> Any:
         made.total_q, made.total_k = sum(case.queries), sum(case.keys)
     for name, tensor in (("q", x.q), ("k", x.k), ("v", x.v), ("o", x.o)):
         setattr(made, name, strides(tensor, order))
+    if case.bias != "none":
+        made.bias = BIASES.index(case.bias)
+    if case.bias == "elementwise":
+        made.dtype_bias, made.bias_strides = code, Strides(0, x.bias.stride(0), x.bias.stride(1))
     return made
 
 
 def args_of(case: Case, x: Operands) -> Args:
     """The operands of one launch."""
     made = Args(struct_size=240)
-    for name, tensor in {"q": x.q, "k": x.k, "v": x.v, "o": x.o, "sinks": x.sinks, "seqlens_k": x.counts}.items():
+    given = {"q": x.q, "k": x.k, "v": x.v, "o": x.o, "sinks": x.sinks, "seqlens_k": x.counts, "bias": x.bias}
+    for name, tensor in given.items():
         setattr(made, name, tensor.data_ptr() if tensor is not None else None)
     if case.lse:
         made.lse = x.lse.data_ptr()
@@ -186,7 +212,11 @@ def compare(case: Case, dtype: str, x: Operands, skip: int | None = None) -> tup
             continue
         q, o = (split(case, x, tensor, request, False) for tensor in (x.q, x.o))
         k, v = (split(case, x, tensor, request, True) for tensor in (x.k, x.v))
-        want, lse = reference(q, k, v, case, q.shape[-1] ** -0.5, x.sinks)
+        bias = x.bias
+        if case.bias == "elementwise":
+            first = case.bounds()[request][0] if case.group else 0
+            bias = x.bias[:, first : first + len(q), : len(k)]
+        want, lse = reference(q, k, v, case, q.shape[-1] ** -0.5, x.sinks, bias)
         got.append(o.double().flatten())
         expected.append(want.flatten())
         if case.lse:

@@ -45,11 +45,14 @@ def drawn(*shape: int) -> Any:
     return torch.randn(*shape, device=DEVICE).bfloat16()
 
 
-def exact(q: Any, k: Any, v: Any, sees: Any = None) -> tuple[Any, Any]:
-    """O and LSE in float64 of Q (rows, heads, hdim) and K, V; ``sees`` (rows, keys) says which keys a query sees."""
+def exact(q: Any, k: Any, v: Any, sees: Any = None, bias: Any = 0) -> tuple[Any, Any]:
+    """O and LSE in float64 of Q (rows, heads, hdim) and K, V; ``sees`` (rows, keys) says which keys a query sees.
+
+    ``bias`` (heads, rows, keys) is added to the scores.
+    """
     group = q.shape[1] // k.shape[1]
     q, k, v = q.double(), k.double().repeat_interleave(group, 1), v.double().repeat_interleave(group, 1)
-    scores = torch.einsum("qhd,khd->hqk", q, k) / math.sqrt(q.shape[2])
+    scores = torch.einsum("qhd,khd->hqk", q, k) / math.sqrt(q.shape[2]) + bias
     if sees is not None:
         scores = scores.masked_fill(~sees, -math.inf)
     return torch.einsum("hqk,khd->qhd", scores.softmax(-1), v), scores.logsumexp(-1)
@@ -80,6 +83,56 @@ def test_forward(dispatcher: Any, rows: int, keys: int, mask: str) -> None:
     for at in range(2):
         o, sums = exact(q[at], k[at], v[at], sees)
         assert near(out[at], o) and near(lse[at], sums)
+
+
+@pytest.mark.parametrize("hdim", [64, 256])
+@pytest.mark.parametrize("mask", ["none", "bottom_right"])
+def test_head_dimensions(dispatcher: Any, hdim: int, mask: str) -> None:
+    q, k, v = drawn(2, 300, 4, hdim), drawn(2, 411, 2, hdim), drawn(2, 411, 2, hdim)
+    out = dispatcher.attention(q, k, v, mask=mask)
+    sees = None if mask == "none" else causal(300, 411)
+    assert all(near(out[at], exact(q[at], k[at], v[at], sees)[0]) for at in range(2))
+
+
+@pytest.mark.parametrize("mask", ["none", "bottom_right"])
+def test_biases(dispatcher: Any, mask: str) -> None:
+    """Elementwise, the same for both requests, and as slopes of each request and head."""
+    q, k, v = drawn(2, 200, 8, HDIM), drawn(2, 333, 2, HDIM), drawn(2, 333, 2, HDIM)
+    sees = None if mask == "none" else causal(200, 333)
+    added = drawn(1, 8, 200, 333)
+    out = dispatcher.attention(q, k, v, bias=added, mask=mask)
+    assert all(near(out[at], exact(q[at], k[at], v[at], sees, added[0].double())[0]) for at in range(2))
+    slopes = torch.rand(2, 8, device=DEVICE) * 0.1
+    distance = (torch.arange(200, device=DEVICE)[:, None] + 133 - torch.arange(333, device=DEVICE)).abs().double()
+    out = dispatcher.attention(q, k, v, alibi_slopes=slopes, mask=mask)
+    wanted = [exact(q[at], k[at], v[at], sees, -slopes[at].double()[:, None, None] * distance)[0] for at in range(2)]
+    assert all(near(out[at], wanted[at]) for at in range(2))
+
+
+def test_rows_are_turned_as_they_are_appended(dispatcher: Any) -> None:
+    """K and Q with rotary embedding, V without, behind rows that stay; one request has no room for all of its rows."""
+    before = torch.tensor([5, 0, 60], dtype=torch.int32, device=DEVICE)
+    k_cache, v_cache = drawn(3, 64, 2, HDIM), drawn(3, 64, 2, HDIM)
+    kept = k_cache.clone(), v_cache.clone()
+    q, k, v = drawn(3, 7, 8, HDIM), drawn(3, 7, 2, HDIM), drawn(3, 7, 2, HDIM)
+    angle = torch.rand(80, HDIM // 2, device=DEVICE) * 6
+    cos, sin = angle.cos().bfloat16(), angle.sin().bfloat16()
+    turned = dispatcher.append_kv(k, v, k_cache, v_cache, before, q=q, cos=cos, sin=sin)
+
+    def rotated(x: Any, start: int) -> Any:
+        c, s = (t[start : start + len(x), None].double() for t in (cos, sin))
+        low, high = x.double().chunk(2, -1)
+        return torch.cat([low * c - high * s, low * s + high * c], -1)
+
+    for at, start in enumerate(before.tolist()):
+        room = min(7, 64 - start)
+        here = slice(start, start + room)
+        assert near(turned[at], rotated(q[at], start)) and near(k_cache[at, here], rotated(k[at], start)[:room])
+        assert torch.equal(v_cache[at, here], v[at, :room])
+        for cache, old in zip((k_cache, v_cache), kept, strict=True):
+            assert torch.equal(cache[at, :start], old[at, :start]) and torch.equal(
+                cache[at, 7 + start :], old[at, 7 + start :]
+            )
 
 
 def test_ragged_requests(dispatcher: Any) -> None:

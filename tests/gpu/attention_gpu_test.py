@@ -16,7 +16,7 @@ if not torch.cuda.is_available():
     pytest.skip("no device", allow_module_level=True)
 
 from attention_abi import AttentionKernel, kernels  # noqa: E402
-from attention_cases import GUARD, Case, args_of, compare, operands, problem_of, run, split  # noqa: E402
+from attention_cases import BIASES, GUARD, Case, args_of, compare, operands, problem_of, run, split  # noqa: E402
 from places import CURRENT, ORDINAL  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,7 +62,9 @@ def cases_of(kernel: AttentionKernel) -> list[Case]:
     if traits.masks & GENERIC:
         masks = WINDOWS
     cap = 5.0 if traits.soft_caps & 2 else 0.0
-    found = [replace(case, mask=mask, window=window, soft_cap=cap) for case in CASES for mask, window in masks]
+    bias = BIASES[traits.biases.bit_length() - 1]  # a kernel has one kind
+    like = {"soft_cap": cap, "bias": bias}
+    found = [replace(case, mask=mask, window=window, **like) for case in CASES for mask, window in masks]
     if traits.sinks & 2:
         found += [replace(case, sink=True) for case in found[::3]]
     return found

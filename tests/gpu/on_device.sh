@@ -6,7 +6,7 @@
 #               gcc and g++; only where $KERNELWRIGHT_CUTLASS names the folder of the unpacked nvidia-cutlass wheel
 #   tests       every test of tests/gpu; those that a library compiled by clang can, too, if one is in .gpu/clang/sm_90a
 #   sanitizers  memcheck, racecheck, initcheck and synccheck of compute-sanitizer on the smallest shapes of each template
-#               and memcheck on every convolution kernel, if .gpu/conv has a library
+#               and memcheck, racecheck and initcheck on every convolution kernel, if .gpu/conv has a library
 #   conv        convolutions against cuDNN, if .gpu/conv has a library
 #   attention   the benchmarks of attention, if .gpu/attention has its library
 #   gemm speed  the benchmarks; speed measures the shipped library too, if $KERNELWRIGHT_SHIPPED (.gpu/shipped/sm_90a unless
@@ -98,8 +98,10 @@ if wanted sanitizers; then
     done
   done
   if [ -f "$KERNELWRIGHT_GPU_ATTENTION" ]; then
-    run attention_memcheck 400 compute-sanitizer --tool memcheck --error-exitcode 9 \
-      python3 tests/gpu/attention_smallest.py "$KERNELWRIGHT_GPU_ATTENTION"
+    for tool in memcheck racecheck initcheck synccheck; do
+      run attention_$tool 400 compute-sanitizer --tool $tool --error-exitcode 9 \
+        python3 tests/gpu/attention_smallest.py "$KERNELWRIGHT_GPU_ATTENTION"
+    done
   fi
   wait
   cat "$out"/*.end
@@ -109,8 +111,10 @@ if wanted sanitizers; then
   done
 fi
 if wanted sanitizers && [ -d "$KERNELWRIGHT_GPU_CONV" ]; then
-  run memcheck_conv 200 compute-sanitizer --tool memcheck --error-exitcode 9 \
-    python3 tests/gpu/smallest_conv.py "$KERNELWRIGHT_GPU_CONV"
+  for tool in memcheck racecheck initcheck; do # synccheck: see docs/convolution.md
+    run ${tool}_conv 200 compute-sanitizer --tool $tool --error-exitcode 9 \
+      python3 tests/gpu/smallest_conv.py "$KERNELWRIGHT_GPU_CONV"
+  done
 fi
 if wanted conv && [ -d "$KERNELWRIGHT_GPU_CONV" ]; then
   lines=60 run conv 240 python3 benchmarks/gpu/conv.py --library "$KERNELWRIGHT_GPU_CONV" --out "$out/h200_conv_$date.json"
@@ -127,9 +131,12 @@ if wanted speed; then
   fi
 fi
 if wanted attention && [ -f "$KERNELWRIGHT_GPU_ATTENTION" ]; then
-  for what in attention attention_cache attention_backward; do
-    lines=40 run $what 300 python3 benchmarks/gpu/$what.py --library "$KERNELWRIGHT_GPU_ATTENTION" --out "$out/h200_${what}_$date.json"
+  for what in attention attention_cache; do
+    lines=40 run $what 300 python3 benchmarks/gpu/$what.py --library "$(dirname "$KERNELWRIGHT_GPU_ATTENTION")" \
+      --out "$out/h200_${what}_$date.json"
   done
+  lines=40 run attention_backward 300 python3 benchmarks/gpu/attention_backward.py --library "$KERNELWRIGHT_GPU_ATTENTION" \
+    --out "$out/h200_attention_backward_$date.json"
 fi
 if wanted sweep; then
   lines=80 run sweep 400 python3 benchmarks/gpu/sweep.py --library .gpu/sm_90a --out "$out/h200_sweep_$date.json" \

@@ -9,7 +9,15 @@ namespace {
 
 constexpr double kFillBytesPerClock = 48;  // as in gemm/analytic.hpp
 constexpr double kSecondLaunchUs = 4;      // likewise
-constexpr double kSpareMask = 1.02;        // of a kernel for all masks on a problem without one
+// Fitted to benchmarks/results/h200_attention_tuning_20261122.json by benchmarks/attention/selected.py.
+constexpr double kSpareMask = 1.05;  // of a kernel for more masks than the problem needs
+constexpr double kStreamed = 0.93;   // of the memory's bandwidth when all units read
+// Clocks of a key, and bytes of K and V in another one: of a block by itself, and of those that share a compute unit.
+constexpr double kAloneClocks = 11.7, kAloneBytes = 28, kSharedClocks = 4.8, kSharedBytes = 32;
+// Of wgmma kernels: the work of a query and a key is so many products by the peak rate; the rest is softmax.
+constexpr double kProductShare = 1.12, kSoftmaxWork = 100;
+constexpr double kLaunchUs = 2, kWaveUs = 2.5;            // of a part, and of each wave of its blocks
+constexpr double kCombineUs = 6, kCombineSplitUs = 0.18;  // of the second stage, and of each split in it
 // Between kernels that are predicted to be equal, a lower rank decides.
 constexpr double kRank = 1e-9;
 
@@ -81,28 +89,52 @@ double units_of(const kw_attention_traits& t, const Place& place) {
   return static_cast<double>(place.compute_units) * (t.blocks_per_cu > 1 ? t.blocks_per_cu : 1);
 }
 
+// Blocks of a kernel without splits.
+double tiles_of(const kw_attention_traits& t, const Shape& s) {
+  const double shared = t.packs_heads != 0 ? s.heads_q / s.heads_kv : 1;
+  return ceil_div(s.queries * shared, t.tile_m0) * s.heads_q / shared * s.requests;
+}
+
 void settle(const kw_attention_problem& p, const kw_attention_traits& t, const kw_arch& arch, Estimate* e) {
-  const bool spare = p.mask == KW_MASK_NONE && (t.masks & KW_SERVES(KW_MASK_NONE)) == 0;
-  if (spare) e->compute_us *= kSpareMask;
+  const uint32_t kind = kw_attention_mask_kind(&p);
+  if ((t.masks & KW_SERVES(kind)) == 0) e->compute_us *= kSpareMask;
   e->total_us =
       arch.backend == KW_BACKEND_CPU ? e->compute_us + e->memory_us : max(max(e->compute_us, e->fill_us), e->memory_us);
   e->total_us *= 1 + kRank * t.selection_rank;
 }
 
+// Blocks that each read keys of their own, of so many bytes each, one wave after the other. A wave takes as long as one
+// block does, as the blocks that share a unit do, or as memory does for all of them; `readers` blocks read the same.
+double streaming_us(double blocks, const kw_attention_traits& t, const Place& place, double keys, double key_bytes,
+                    double readers) {
+  const double units = units_of(t, place), memory = kStreamed * bandwidth(*place.arch);
+  const auto wave = [&](double count) {
+    const double alone = kAloneClocks + key_bytes / kAloneBytes, shared = kSharedClocks + key_bytes / kSharedBytes;
+    const double clocks = keys * max(alone, ceil_div(count, place.compute_units) * shared);
+    return kWaveUs + max(clocks / clocks_per_us(*place.arch), count * keys * key_bytes / readers / memory);
+  };
+  const double whole = static_cast<double>(static_cast<int64_t>(blocks / units)), rest = blocks - whole * units;
+  return whole * wave(units) + (rest > 0 ? wave(rest) : 0);
+}
+
 Estimate part(const kw_attention_problem& p, const kw_attention_traits& t, const Place& place) {
   const kw_arch& arch = *place.arch;
   const Shape s = shape_of(p);
-  const double splits = p.num_splits > 1 ? p.num_splits : 1, shared = t.packs_heads != 0 ? s.heads_q / s.heads_kv : 1;
+  const double splits = p.num_splits > 1 ? p.num_splits : 1;
   const double seen = visible_part(p, s), clocks = clocks_per_us(arch),
                per_cu = t.blocks_per_cu > 1 ? t.blocks_per_cu : 1;
-  const double tiles = ceil_div(s.queries * shared, t.tile_m0) * s.heads_q / shared * s.requests;
   const double keys = ceil_div(s.keys * seen / splits, t.tile_n0) * t.tile_n0;
   const double hdims = padded(t.hdim_q, s.hdim_q) + padded(t.hdim_v, s.hdim_v);
   Estimate e;
-  e.tiles = tiles * splits;
+  e.tiles = tiles_of(t, s) * splits;
   e.waves = ceil_div(e.tiles, units_of(t, place));
-  e.compute_us = e.waves * per_cu * 2 * t.tile_m0 * keys * hdims / rate(arch, p.dtype_q) / clocks;
-  if (arch.backend != KW_BACKEND_CPU) {
+  const bool cuda = arch.backend == KW_BACKEND_CUDA, streams = cuda && t.packs_heads != 0;
+  const double work = cuda && !streams ? kProductShare * hdims + kSoftmaxWork : hdims;
+  e.compute_us = e.waves * per_cu * 2 * t.tile_m0 * keys * work / rate(arch, p.dtype_q) / clocks;
+  if (streams) {
+    const double readers = tiles_of(t, s) / (s.requests * s.heads_kv);
+    e.fill_us = streaming_us(e.tiles, t, place, keys, hdims * kw_dtype_bytes(p.dtype_kv), readers);
+  } else if (arch.backend != KW_BACKEND_CPU) {
     e.fill_us = e.waves * per_cu * keys * hdims * kw_dtype_bytes(p.dtype_kv) / kFillBytesPerClock / clocks;
   }
   const double partial = p.leaves_splits == 1 ? 4 * splits * s.requests * s.queries * s.heads_q * (s.hdim_v + 1) : 0;
@@ -111,7 +143,11 @@ Estimate part(const kw_attention_problem& p, const kw_attention_traits& t, const
   const double done = e.tiles * t.tile_m0 * keys * hdims;
   e.useful = done > asked ? asked / done : 1;
   settle(p, t, arch, &e);
-  if (p.leaves_splits == 1) e.total_us += kSecondLaunchUs;
+  if (streams) {
+    e.total_us += kLaunchUs + (p.leaves_splits == 1 ? kCombineUs + kCombineSplitUs * splits : 0);
+  } else if (p.leaves_splits == 1) {
+    e.total_us += kSecondLaunchUs;
+  }
   return e;
 }
 
@@ -146,6 +182,11 @@ Estimate moved(double bytes, const kw_attention_traits& t, const Place& place) {
 }
 
 }  // namespace
+
+uint32_t splits_that_fill(const kw_attention_traits& traits, const kw_attention_problem& problem, const Place& place) {
+  const double tiles = tiles_of(traits, shape_of(problem));
+  return tiles > 0 ? static_cast<uint32_t>(units_of(traits, place) / tiles) : 0;
+}
 
 Estimate estimate_attention(const kw_kernel& kernel, const kw_problem& problem, const Place& place) {
   const kw_attention_problem& p = as_attention(problem);

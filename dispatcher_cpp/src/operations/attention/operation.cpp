@@ -65,8 +65,9 @@ uint32_t choice(const kw_attention_traits& t, uint32_t splits) {
   return kw_attention_leaves(&t, splits) != 0 ? splits | kLeaves : splits;
 }
 
-// Powers of two and what lies half-way between them, as far as splits have tiles of keys.
-size_t split_choices(const kw_kernel& kernel, const kw_problem& problem, const Place&, uint32_t* values) {
+// Powers of two, what lies half-way between them, and what fills the units once or twice, as far as splits have tiles
+// of keys.
+size_t split_choices(const kw_kernel& kernel, const kw_problem& problem, const Place& place, uint32_t* values) {
   const kw_attention_traits& t = attention_traits(kernel);
   const kw_attention_problem& p = as_attention(problem);
   if (p.leaves_splits != kSplitsOpen) return 0;
@@ -77,6 +78,10 @@ size_t split_choices(const kw_kernel& kernel, const kw_problem& problem, const P
   const int64_t tiles = (p.max_seqlen_k + t.tile_n0 - 1) / t.tile_n0;
   const uint32_t most = tiles < 1 ? 1 : tiles < t.max_splits ? static_cast<uint32_t>(tiles) : t.max_splits;
   size_t count = 0;
+  const uint32_t filling = splits_that_fill(t, p, place);
+  for (uint32_t splits = filling; splits > 1 && splits <= most && count < 2; splits *= 2) {
+    values[count++] = choice(t, splits);
+  }
   for (uint32_t power = 1; power <= most && count + 1 < kMaxChoices; power *= 2) {
     values[count++] = choice(t, power);
     if (power > 1 && power + power / 2 <= most) values[count++] = choice(t, power + power / 2);

@@ -14,9 +14,9 @@ from kernelwright.arch import load
 from kernelwright.codegen.heuristics.model import read_model
 from kernelwright.codegen.heuristics.schema import schema_of
 from kernelwright.tile_engine.interface.cli import main
-from kernelwright.tile_engine.learning.examples import Examples, examples_of
+from kernelwright.tile_engine.learning.examples import Examples, examples_of, read_specs
 from kernelwright.tile_engine.learning.judge import judge
-from kernelwright.tile_engine.learning.train import flat
+from kernelwright.tile_engine.learning.train import flat, shares
 from kernelwright.tile_engine.results.csv_file import read_rows
 
 TILES = (16, 64, 256)
@@ -92,6 +92,22 @@ def test_judgements_say_what_they_are_shares_of() -> None:
     found = judge(Examples(none, tflops, problem, none, none, ("k",) * 5, ()), scores)
     assert (found.problems, found.mean, found.median, found.p10, found.minimum) == (2, 0.75, 0.75, 0.5, 0.5)
     assert found.hits == {1: 1, 3: 2, 5: 2} and found.top == {1: 0.75, 3: 1.0, 5: 1.0}
+
+
+def test_rows_weigh_by_their_share_of_the_fastest_rate() -> None:
+    none = np.zeros(3)
+    tflops, problem = np.array([10.0, 5.0, 8.0]), np.array([0, 0, 1])
+    assert shares(Examples(none, tflops, problem, none, none, ("k",) * 3, ())).tolist() == [1.0, 0.5, 1.0]
+
+
+def test_specs_come_from_a_list_too(tmp_path: Path) -> None:
+    spec = {"op": "gemm", "dtype": "bf16", "layout": "rcr", "tile": [64, 128, 64], "wave": [1, 1, 1]}
+    path = tmp_path / "specs.json"
+    path.write_text(json.dumps([{**spec, "warp_tile": [64, 128, 16], "scheduler": "pingpong", "persistent": True}]))
+    (found,) = read_specs([path], load("sm_90a")).values()
+    assert found["tile"] == {"m": 64, "n": 128, "k": 64} and found["dtype_c"] == "bf16"
+    with pytest.raises(ValueError, match=r"holds no manifest\.json"):
+        read_specs([tmp_path], load("sm_90a"))
 
 
 def test_the_best_choice_of_a_kernel_counts(data: tuple[Path, Path]) -> None:

@@ -39,6 +39,12 @@ def test_an_entry_is_its_kernel(kernel: object) -> None:
     assert expand_config(json.loads(json.dumps(entry(spec))), SM_90A).kernels == (kernel,)
 
 
+def test_another_type_gets_the_same_tiles() -> None:
+    spec = KERNELS[0].spec.model_dump(mode="json")
+    (other,) = expand_config(entry(spec, "bf16", "fp16"), SM_90A).kernels
+    assert other.name == KERNELS[0].name.replace("bf16", "fp16") and entry(spec, "fp8", "fp16") == entry(spec)
+
+
 def test_a_rule_set_gets_each_kernel_once(tmp_path: Path) -> None:
     path = tmp_path / "release.json"
     entries = [entry(kernel.spec.model_dump(mode="json")) for kernel in KERNELS]

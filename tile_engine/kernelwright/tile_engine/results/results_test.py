@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -41,6 +42,12 @@ def test_a_row_without_a_time_says_why_and_counts_instructions() -> None:
     made = row(status="wrong", reason="far\n off", instructions={"matrix": 4, "all": 9})
     assert (made["latency_ms"], made["status"], made["reason"], made["error"]) == ("", "wrong", "far off", 0.5)
     assert made["instructions"] == "matrix=4;all=9"
+
+
+def test_a_compressed_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(b"kernel,m\nname,7\ntorn"))
+    assert read_rows(path) == [{"kernel": "name", "m": "7"}]
 
 
 def test_a_file_is_continued_only_when_asked_and_a_torn_line_is_dropped(tmp_path: Path) -> None:

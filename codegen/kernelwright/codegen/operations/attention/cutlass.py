@@ -12,7 +12,6 @@ from kernelwright.codegen.dtypes import DType
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.attention.kinds import Bias, Family, Mask, OperandTypes, Pipeline, Rope
 from kernelwright.codegen.operations.attention.spec import AttentionSpec, attention_spec
-from kernelwright.codegen.violations import SpecError
 
 TREES = ("cuda_src_attention", "flashinfer_edited", "flashinfer")
 SOURCES = {"attention_problem": "__cuda_src_attention_launcher/include/kernelwright/cuda/launchers/attention/problem.c"}
@@ -79,6 +78,7 @@ def _forward_config(spec: AttentionSpec) -> Mapping[str, object]:
         "bounded": spec.mask is not Mask.NONE,
         "windowed": spec.mask is Mask.GENERIC,
         "soft_cap": spec.logits_soft_cap,
+        "bias": f"kernelwright::cuda::attention::addend::{spec.bias}",
         "paged": spec.paged_kv,
     }
 
@@ -110,7 +110,7 @@ def _split_traits(spec: AttentionSpec) -> Mapping[str, object]:
         "leaves_splits": "KW_SERVES_BOTH",
         "max_splits": 1 << _MOST_SPLITS_LOG2,
         "packs_heads": 1,
-        "blocks_per_cu": 2 if spec.hdim_q <= _TWO_BLOCKS_HDIM else 1,
+        "blocks_per_cu": _FULL_HDIM // spec.hdim_q,
     }
 
 
@@ -173,10 +173,10 @@ def _dot_traits(spec: AttentionSpec) -> Mapping[str, object]:
 
 
 _MOST_SPLITS_LOG2 = 12
-_PAGE_PART = 8  # least_page_part of pages.hpp
-# Features that no kernel has.
-_NOWHERE = ("dropout", "dbias", "store_randval", "skip_min_seqlen_q", "static_quant")
-_TWO_BLOCKS_HDIM = 128  # three stages of four warps take 96 KB of shared memory
+PAGE_PART = 8
+"""Rows that pages are copied by at least: least_page_part of pages.hpp."""
+
+_FULL_HDIM = 256  # of which three stages of four warps take 192 KB of shared memory, so that one block fits
 _APPEND = ("kw_cuda_append_plan", "kw_cuda_append_supports", "kw_cuda_append_plan_problem")
 _ATTENTION = ("kw_cuda_attention_plan", "kw_cuda_attention_supports", "kw_cuda_attention_plan_problem")
 
@@ -204,7 +204,6 @@ def source_of(spec: AttentionSpec) -> Source:
 def context(kernel: Kernel) -> Mapping[str, object]:
     """Variables of the template; the spec must have passed the rules."""
     spec = attention_spec(kernel)
-    _check_built(spec)
     source = source_of(spec)
     plan, supports, plan_function = _APPEND if spec.family is Family.FWD_APPENDKV else _ATTENTION
     elements = ELEMENTS if spec.pipeline is Pipeline.TMA else PLAIN_ELEMENTS
@@ -221,24 +220,6 @@ def context(kernel: Kernel) -> Mapping[str, object]:
     }
 
 
-def _check_built(spec: AttentionSpec) -> None:
-    """SpecError for a family or a feature that no header computes so far."""
-    if spec.family not in SOURCES_OF:
-        allowed = ", ".join(SOURCES_OF)
-        raise SpecError(f"no {spec.family} kernel is built for the backend 'cutlass' so far; allowed: {allowed}")
-    if spec.family is Family.BATCH_PREFILL and spec.page_size % _PAGE_PART:
-        why = f"pages are copied by {_PAGE_PART} rows or more"
-        raise SpecError(
-            f"page_size {spec.page_size} is no multiple of {_PAGE_PART}: {why}; use 0 (any such size) or 16"
-        )
-    built = "is built for the backend 'cutlass' so far"
-    if spec.bias is not Bias.NONE:
-        raise SpecError(f"no {spec.family} kernel with bias {spec.bias} {built}; use none")
-    for field in _NOWHERE:
-        if getattr(spec, field):
-            raise SpecError(f"no {spec.family} kernel with {field} {built}; leave it out")
-
-
 def _traits(spec: AttentionSpec) -> dict[str, object]:
     dtype = f"KW_{DType(spec.dtype.inputs).name}"
     return {
@@ -249,7 +230,8 @@ def _traits(spec: AttentionSpec) -> dict[str, object]:
         **{f"pad_{name}": int(getattr(spec.pad, name)) for name in ("s", "sk", "d", "dv")},
         **{f"tile_{name}": getattr(spec.tile, name) for name in ("m0", "n0", "k0", "n1", "k1")},
         "masks": _serves(MASKS[spec.mask]),
-        "biases": _serves(["KW_BIAS_NONE"]),
+        "biases": _serves([f"KW_BIAS_{spec.bias.upper()}"]),
+        **({"dtype_bias": dtype} if spec.bias is Bias.ELEMENTWISE else {}),
         "lses": _flag(spec.lse),
         "sinks": _flag(spec.sink),
         "dropouts": "KW_SERVES(0)",

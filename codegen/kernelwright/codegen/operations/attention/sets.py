@@ -1,4 +1,4 @@
-"""Attention sets by name: ``fmha_essential``, and one for each receipt, such as ``fmha_flash_fwd``."""
+"""Attention sets by name: ``fmha_essential``, ``fmha_release``, one for each receipt, such as ``fmha_flash_fwd``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from kernelwright.codegen.selecting.specs import build_spec
 from kernelwright.codegen.selecting.validate import validate
 from kernelwright.codegen.violations import Violation
 
-_ESSENTIAL = "fmha_essential"
+_WRITTEN = {"fmha_essential": ("essential",), "fmha_release": ("release", "essential")}
+"""The written sets: the lists of kernels that a set has all of, the one first that an architecture must have."""
 _PREFIX = "fmha_"
 _SMALLEST = "fmha_fp32_min"  # listed second: the search for the nearest legal kernel learns values from the first two
 
@@ -33,10 +34,10 @@ class AttentionSets:
     @property
     def help(self) -> str:
         """How names are made, for messages."""
-        return f"{_ESSENTIAL} and fmha_<receipt> with receipt {', '.join(receipts())}"
+        return f"{', '.join(_WRITTEN)} and fmha_<receipt> with receipt {', '.join(receipts())}"
 
     def names(self) -> tuple[str, ...]:
-        """The small set, then one for each receipt."""
+        """The small set, one for each receipt, the larger written set."""
         return _names()
 
     def archs(self, name: str) -> tuple[str, ...]:
@@ -65,16 +66,17 @@ class AttentionSets:
 
 
 def _members(name: str, arch: Arch) -> Iterator[tuple[Kernel, tuple[Violation, ...]]]:
-    if name == _ESSENTIAL:
-        return _essential(arch)
+    if name in _WRITTEN:
+        return _listed(name, arch)
     receipt = receipts()[name.removeprefix(_PREFIX)]
     return expand_table(arch, receipt.keeps, receipt.extended)
 
 
-def _essential(arch: Arch) -> Iterator[tuple[Kernel, tuple[Violation, ...]]]:
-    """Those of the written kernels that the architecture has a tile for."""
+def _listed(name: str, arch: Arch) -> Iterator[tuple[Kernel, tuple[Violation, ...]]]:
+    """Those of the written kernels that the architecture has a tile for; none where it has no list of its own."""
     section = attention_section(arch)
-    for raw in _written(arch.backend):
+    lists = [_written(f"{part}_{arch.backend}.json") for part in _WRITTEN[name]]
+    for raw in [raw for part in lists for raw in part] if lists[0] else []:
         if raw.get("arch", arch.name) != arch.name:
             continue
         raw = {name: value for name, value in raw.items() if name != "arch"}
@@ -87,13 +89,15 @@ def _essential(arch: Arch) -> Iterator[tuple[Kernel, tuple[Violation, ...]]]:
 @functools.cache
 def _names() -> tuple[str, ...]:
     named = [f"{_PREFIX}{name}" for name in receipts()]
-    return (_ESSENTIAL, *sorted(named, key=lambda name: name != _SMALLEST))
+    small, *larger = _WRITTEN
+    return (small, *sorted(named, key=lambda name: name != _SMALLEST), *larger)
 
 
 @functools.cache
-def _written(backend: str) -> list[dict[str, Any]]:
-    """``arch`` of an entry names the only architecture that has it."""
-    folder = importlib.resources.files("kernelwright.codegen.operations.attention").joinpath("data")
-    name = f"essential_{backend}.json"
-    raw: list[dict[str, Any]] = json.loads(folder.joinpath(name).read_text("utf-8"))
+def _written(name: str) -> list[dict[str, Any]]:
+    """Specs of a set for a backend, none where it has no file; ``arch`` of one: no other architecture has it."""
+    file = importlib.resources.files("kernelwright.codegen.operations.attention").joinpath("data", name)
+    if not file.is_file():
+        return []
+    raw: list[dict[str, Any]] = json.loads(file.read_text("utf-8"))
     return raw

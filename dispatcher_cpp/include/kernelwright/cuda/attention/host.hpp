@@ -40,11 +40,18 @@ inline bool empty(const kw_attention_problem& p) {
   return p.batch == 0 || p.heads_q == 0 || p.max_seqlen_q == 0 || (p.group && p.total_q == 0);
 }
 
+// `early`: before the kernel in front has ended. The kernel calls wait_for_kernel_before (early.hpp).
 inline kw_status start(const kw_kernel* descriptor, const void* function, dim3 grid, int threads, size_t shared_bytes,
-                       void* parameters, void* stream) {
+                       void* parameters, void* stream, bool early = false) {
   void* all[] = {parameters};
-  const auto on = static_cast<cudaStream_t>(stream);
-  const cudaError_t error = cudaLaunchKernel(function, grid, dim3(threads), all, shared_bytes, on);
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t how{};
+  how.gridDim = grid, how.blockDim = dim3(threads);
+  how.dynamicSmemBytes = shared_bytes, how.stream = static_cast<cudaStream_t>(stream);
+  how.attrs = &overlap, how.numAttrs = early ? 1 : 0;
+  const cudaError_t error = cudaLaunchKernelExC(&how, function, all);
   return error == cudaSuccess ? KW_OK : kw_cuda_launch_failed(descriptor, error);
 }
 

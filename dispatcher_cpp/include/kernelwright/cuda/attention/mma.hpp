@@ -26,6 +26,26 @@ __device__ inline void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;\n" ::"n"(pending) : "memory");
 }
 
+// As one instruction: clang splits copies of structs.
+template <class Values>
+__device__ inline void load_16_bytes(Values& to, const void* from) {
+  static_assert(sizeof to == 16);
+  uint32_t x[4];
+  asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];\n"
+               : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+               : "l"(from)
+               : "memory");
+  __builtin_memcpy(&to, x, 16);
+}
+template <class Values>
+__device__ inline void store_16_bytes(void* to, Values const& from) {
+  static_assert(sizeof from == 16);
+  uint32_t x[4];
+  __builtin_memcpy(x, &from, 16);
+  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};\n" ::"l"(to), "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3])
+               : "memory");
+}
+
 // Four 8x8 matrices of 16-bit elements; every lane names a row of one of them.
 template <bool transposed>
 __device__ inline void load_matrices(uint32_t (&to)[4], uint32_t row) {

@@ -42,10 +42,14 @@ struct band {
   // Tiles of keys from the first one on that some query of the tile sees; 0 or less: none.
   template <int M, int N>
   CUTLASS_DEVICE int key_tiles(bool bounded, tile const& t) const {
-    const int all = (t.k.count + N - 1) / N;
-    if (!bounded) return all;
-    const int64_t behind = int64_t(t.index + 1) * M + right;  // keys up to the last one of the last query
-    return behind <= 0 ? 0 : cutlass::fast_min(all, int((behind + N - 1) / N));
+    return bounded ? key_tiles_before<N>(int64_t(t.index + 1) * M, t) : (t.k.count + N - 1) / N;
+  }
+
+  // The same of the queries before `query`.
+  template <int N>
+  CUTLASS_DEVICE int key_tiles_before(int64_t query, tile const& t) const {
+    const int64_t behind = query + right;  // keys up to the last one of the last query
+    return behind <= 0 ? 0 : cutlass::fast_min((t.k.count + N - 1) / N, int((behind + N - 1) / N));
   }
 
   // The first tile that is read, and the last one that holds keys left of some query's window (-1: none does).

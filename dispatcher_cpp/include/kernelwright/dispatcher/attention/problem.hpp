@@ -51,6 +51,9 @@ void attention_json(const kw_problem& problem, Text* text);
 void describe_append(const kw_problem& problem, Text* text);
 void append_json(const kw_problem& problem, Text* text);
 
+// The most splits whose blocks all run at once: 0 where there are more blocks without any.
+uint32_t splits_that_fill(const kw_attention_traits& traits, const kw_attention_problem& problem, const Place& place);
+
 // Predicts the time of a kernel from the architecture's numbers.
 //
 // A forward kernel cuts queries into tiles of tile_m0 (of all heads that share K and V where packs_heads), and keys
@@ -59,13 +62,19 @@ void append_json(const kw_problem& problem, Text* text);
 // of the keys that the mask lets through. Each block reads its K and V at 48 bytes per clock (gemm/analytic.hpp),
 // memory gives all of Q, K, V and O once; the launch takes the longest of the three, on a CPU compute + memory. So few
 // blocks are slow however short their rows are, which is what splits are for: these pass through memory twice in 4
-// bytes and cost a second launch of 4 us. A kernel for all masks takes 2 % longer on a problem without one.
+// bytes and cost a second launch of 4 us. A kernel for more masks than a problem needs takes 5 % longer.
+//
+// On NVIDIA GPUs this was fitted to times of an H200 (docs/benchmarks.md): products take 1.12 (hdim_q + hdim_v) + 100
+// of the peak rate, and a kernel that packs heads, whose blocks read keys of their own, takes waves of
+//   2.5 us + max(clocks of a block by itself, clocks of those that share a unit, bytes at 93 % of the bandwidth)
+// with 11.7 + bytes / 28 and 4.8 + bytes / 32 clocks for each key, 2 us for its launch, and 6 us + 0.18 us for each
+// split to combine them.
 //
 // Gradients multiply 2 pairs (3 hdim_q + 2 hdim_v) in blocks of tile_n0 keys that walk over all queries, times
 // work_percent; sums of dQ that are left pass through memory twice. The other stages and append move bytes only.
 //
 // Lengths of requests are on the device; an estimate takes the mean of queries, total_q / batch, and of keys
-// total_k / batch, or max_seqlen_k where there is no total. Nobody fitted it to measured times.
+// total_k / batch, or max_seqlen_k where there is no total. Only what is said to be was fitted to measured times.
 Estimate estimate_attention(const kw_kernel& kernel, const kw_problem& problem, const Place& place);
 Estimate estimate_append(const kw_kernel& kernel, const kw_problem& problem, const Place& place);
 

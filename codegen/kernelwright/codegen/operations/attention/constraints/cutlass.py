@@ -1,7 +1,67 @@
-"""Rules of kernels for NVIDIA GPUs: none beside those of every backend; the architecture's table lists them."""
+"""What the attention kernels for NVIDIA GPUs do not compute."""
 
 from __future__ import annotations
 
-from kernelwright.codegen.violations import Rule
+from collections.abc import Iterator
 
-RULES: tuple[Rule, ...] = ()
+from kernelwright.arch import Arch
+from kernelwright.codegen.operations.attention import cutlass as symbols
+from kernelwright.codegen.operations.attention.arch_section import attention_section, hdim_distance
+from kernelwright.codegen.operations.attention.constraints.report import one_of, rules, wrong
+from kernelwright.codegen.operations.attention.kinds import Bias, Family
+from kernelwright.codegen.operations.attention.spec import AttentionSpec
+from kernelwright.codegen.violations import Violation
+
+_NOWHERE = ("dropout", "dbias", "store_randval", "skip_min_seqlen_q", "static_quant")
+
+
+def check_family(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
+    """Families that have a kernel; dQ is never left as sums, so that nothing converts it."""
+    if spec.family not in symbols.SOURCES_OF:
+        yield from one_of(
+            "attention_cuda.family", "family", spec.family, tuple(symbols.SOURCES_OF), "no such kernel is written"
+        )
+
+
+def check_head_dimensions(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
+    """Head dimensions that the family has a tile for: gradients of 256 would not fit into registers."""
+    section = attention_section(arch)
+    rows = [row for row in section.kernels if row.family is spec.family and spec.dtype in row.dtypes]
+    pairs = tuple(dict.fromkeys(row.hdim for row in rows))
+    pair = (spec.hdim_q, spec.hdim_v)
+    if pairs and pair not in pairs:
+        closest = min(pairs, key=lambda one: hdim_distance(pair, one))
+        nearest = f"{closest[0]}x{closest[1]}"
+        allowed = ", ".join(f"{q}x{v}" for q, v in pairs)
+        why = f"{spec.family} kernels have tiles for these"
+        yield from wrong(
+            "attention_cuda.head_dimensions", "hdim_q, hdim_v", f"{pair[0]}x{pair[1]}", why, allowed, nearest
+        )
+
+
+def check_bias(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
+    """Only forward kernels whose K and V are contiguous add a bias to the scores."""
+    if spec.bias is not Bias.NONE and spec.family is not Family.FWD:
+        why = "fwd kernels alone add a bias"
+        yield from wrong("attention_cuda.bias", "bias", spec.bias, why, Bias.NONE, Bias.NONE)
+
+
+def check_features(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
+    """No kernel drops probabilities, leaves the gradient of a bias, skips short requests or scales 8-bit operands."""
+    for field in _NOWHERE:
+        if getattr(spec, field):
+            yield from wrong("attention_cuda.features", field, True, "no kernel has it", False, False)
+
+
+def check_page_size(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
+    """Batch prefill copies pages by 8 rows or more, the height of a swizzle."""
+    part = symbols.PAGE_PART
+    if spec.family is Family.BATCH_PREFILL and spec.page_size % part:
+        why = f"pages are copied by {part} rows or more"
+        nearest = max(part, round(spec.page_size / part) * part)
+        allowed = f"0 (any of these), multiples of {part}"
+        yield from wrong("attention_cuda.page_size", "page_size", spec.page_size, why, allowed, nearest)
+
+
+RULES = rules("attention_cuda.", (check_family, check_head_dimensions, check_bias, check_features, check_page_size))
+"""Every rule of this module, in the order in which violations are listed."""

@@ -134,6 +134,13 @@ CASES: tuple[tuple[str, str, Mapping[str, Any], Mapping[str, Any]], ...] = (
     ("attention_cpu.features", "x86_64_v4", PREFILL, {"kv_memory_layout": "vectorized"}),
     ("attention_cpu.features", "x86_64_v4", {**BWD, "dropout": True}, {"store_randval": True}),
     ("attention_cpu.features", "x86_64_v4", FWD, {"skip_min_seqlen_q": True}),
+    ("attention_cuda.family", "sm_90a", FWD, {"family": "fwd_pagedkv"}),
+    ("attention_cuda.head_dimensions", "sm_90a", BWD, {"hdim_q": 256, "hdim_v": 256}),
+    ("attention_cuda.bias", "sm_90a", PREFILL, {"bias": "alibi"}),
+    ("attention_cuda.bias", "sm_90a", BWD, {"bias": "elementwise"}),
+    ("attention_cuda.features", "sm_90a", {**FWD, "bias": "elementwise"}, {"dropout": True}),
+    ("attention_cuda.features", "sm_90a", FWD, {"skip_min_seqlen_q": True}),
+    ("attention_cuda.page_size", "sm_90a", PREFILL, {"page_size": 4}),
 )
 
 

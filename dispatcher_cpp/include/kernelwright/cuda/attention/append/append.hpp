@@ -1,7 +1,10 @@
-// New rows of K and V into a cache, and Q, with rotary embedding: a thread for each 16 bytes, a row within a warp.
+// New rows of K and V into a cache, and Q, with rotary embedding: a thread has 16 bytes of each of some rows, a row
+// lies within a warp.
 #pragma once
 
 #include <cutlass/fast_math.h>
+
+#include <utility>
 
 #include "kernelwright/cuda/attention/mma.hpp"
 #include "kernelwright/cuda/attention/rows.hpp"
@@ -30,70 +33,101 @@ struct append {
   static constexpr bool turns = Config::rope != rotation::none;
   static_assert(32 % chunks == 0, "a row lies within a warp");
 
+  static constexpr int rows_at_once = threads / chunks, ahead = 4;  // rows of a thread that are on their way together
+
   struct alignas(16) values {
     element x[vector];
   };
 
-  __device__ static void run(append_params const& p) {
-    const int64_t row = blockIdx.x * int64_t(threads / chunks) + threadIdx.x / chunks;
-    const int chunk = threadIdx.x % chunks;
-    const bool exists = row < p.rows;
+  // A row of K, V or Q: where it comes from, and which one it is.
+  struct source {
     const element* from = nullptr;
-    element* to = nullptr;
-    int place = 0;
-    bool turned = false;
-    if (exists && row < p.rows_of_kv) turned = of_cache(p, static_cast<int>(row), from, to, place);
-    if (exists && row >= p.rows_of_kv) turned = of_queries(p, static_cast<int>(row - p.rows_of_kv), from, to, place);
-    values mine{}, other{};
-    const int first = chunk * vector;
-    if (to != nullptr) mine = *reinterpret_cast<const values*>(from + first);
-    if constexpr (Config::rope == rotation::half) {
-      const int half_of = p.rotary_dim / 2, there = first < half_of ? first + half_of : first - half_of;
-      if (turned && first < p.rotary_dim) other = *reinterpret_cast<const values*>(from + there);
-      __syncwarp();  // Q may be turned where it lies
-    }
-    if (to == nullptr) return;
-    if (turns && turned && first < p.rotary_dim) turn(p, mine, other, first, place);
-    *reinterpret_cast<values*>(to + first) = mine;
+    int request, head, number;
+    bool queries, key, turned;  // turned: K and Q are
+  };
+
+  // A loop that is unrolled before the compiler decides what lies in registers.
+  template <class Use>
+  CUTLASS_DEVICE static void each_row(Use const& use) {
+    each_row(use, std::make_integer_sequence<int, ahead>{});
+  }
+  template <class Use, int... I>
+  CUTLASS_DEVICE static void each_row(Use const& use, std::integer_sequence<int, I...>) {
+    (use(std::integral_constant<int, I>{}), ...);
+  }
+
+  CUTLASS_DEVICE static void run(append_params const& p) {
+    const int64_t block = blockIdx.x * int64_t(rows_at_once * ahead) + threadIdx.x / chunks;
+    const int first = threadIdx.x % chunks * vector, half_of = p.rotary_dim / 2;
+    const int there = first < half_of ? first + half_of : first - half_of;
+    const bool turning = turns && first < p.rotary_dim;
+    source rows[ahead];
+    values mine[ahead], other[ahead];
+    // Where rows go depends on lengths and pages, where they come from does not.
+    each_row([&](auto i) {
+      rows[i] = source_of(p, block + i * rows_at_once);
+      if (rows[i].from == nullptr) return;
+      load_16_bytes(mine[i], rows[i].from + first);
+      if (Config::rope == rotation::half && turning && rows[i].turned) load_16_bytes(other[i], rows[i].from + there);
+    });
+    __syncwarp();  // Q may be turned where it lies
+    each_row([&](auto i) {
+      if (rows[i].from == nullptr) return;
+      const int place = p.seqlens_k[rows[i].request] + rows[i].number;
+      element* const to = rows[i].queries ? of_queries(p, rows[i]) : of_cache(p, rows[i], place);
+      if (to == nullptr) return;
+      if (turning && rows[i].turned) turn(p, mine[i], other[i], first, place);
+      store_16_bytes(to + first, mine[i]);
+    });
   }
 
  private:
-  __device__ static bool of_cache(append_params const& p, int row, const element*& from, element*& to, int& place) {
-    const bool key = row < p.rows_of_kv / 2;
-    if (!key) row -= static_cast<int>(p.rows_of_kv / 2);
-    int rest, head, request, number;
-    p.heads_kv(rest, head, row);
-    p.seqlen_new(request, number, rest);
-    place = p.seqlens_k[request] + number;
-    if (place >= p.capacity) return false;  // there is no room for it
-    strides const& by = key ? p.of_k : p.of_v;
-    strides const& into = key ? p.of_k_cache : p.of_v_cache;
-    from = static_cast<const element*>(key ? p.k : p.v) + request * by.request + head * by.head + number * by.row;
-    int64_t part = request;
+  // The rows of K come first, then those of V, then those of Q.
+  CUTLASS_DEVICE static source source_of(append_params const& p, int64_t row) {
+    source out;
+    if (row >= p.rows) return out;
+    int rest;
+    out.queries = row >= p.rows_of_kv;
+    if (out.queries) {
+      p.heads_q(rest, out.head, static_cast<int>(row - p.rows_of_kv));
+      p.seqlen_q(out.request, out.number, rest);
+      out.key = false, out.turned = true;
+      out.from = static_cast<const element*>(p.q) + out.request * p.of_q.request + out.head * p.of_q.head +
+                 out.number * p.of_q.row;
+      return out;
+    }
+    const int64_t keys = p.rows_of_kv / 2;
+    out.key = out.turned = row < keys;
+    p.heads_kv(rest, out.head, static_cast<int>(out.key ? row : row - keys));
+    p.seqlen_new(out.request, out.number, rest);
+    strides const& by = out.key ? p.of_k : p.of_v;
+    out.from = static_cast<const element*>(out.key ? p.k : p.v) + out.request * by.request + out.head * by.head +
+               out.number * by.row;
+    return out;
+  }
+
+  CUTLASS_DEVICE static element* of_queries(append_params const& p, source const& row) {
+    return static_cast<element*>(p.q_out) + row.request * p.of_q_out.request + row.head * p.of_q_out.head +
+           row.number * p.of_q_out.row;
+  }
+
+  // Null where the cache has no room for it.
+  CUTLASS_DEVICE static element* of_cache(append_params const& p, source const& row, int place) {
+    if (place >= p.capacity) return nullptr;
+    strides const& into = row.key ? p.of_k_cache : p.of_v_cache;
+    int64_t part = row.request;
     int in_part = place;
     if (p.page_table != nullptr) {
       int page;
       p.page_size(page, in_part, place);
-      part = p.page_table[request * p.page_table_stride + page];
+      part = p.page_table[row.request * p.page_table_stride + page];
     }
-    to = static_cast<element*>(key ? p.k_cache : p.v_cache) + part * into.request + head * into.head +
-         in_part * into.row;
-    return key;
-  }
-
-  __device__ static bool of_queries(append_params const& p, int row, const element*& from, element*& to, int& place) {
-    int rest, head, request, number;
-    p.heads_q(rest, head, row);
-    p.seqlen_q(request, number, rest);
-    place = p.seqlens_k[request] + number;
-    from = static_cast<const element*>(p.q) + request * p.of_q.request + head * p.of_q.head + number * p.of_q.row;
-    to = static_cast<element*>(p.q_out) + request * p.of_q_out.request + head * p.of_q_out.head +
-         number * p.of_q_out.row;
-    return true;
+    return static_cast<element*>(row.key ? p.k_cache : p.v_cache) + part * into.request + row.head * into.head +
+           in_part * into.row;
   }
 
   // (a, b) becomes (a c - b s, a s + b c).
-  __device__ static void turn(append_params const& p, values& mine, values const& other, int first, int place) {
+  CUTLASS_DEVICE static void turn(append_params const& p, values& mine, values const& other, int first, int place) {
     const int half_of = p.rotary_dim / 2;
     const int64_t line = int64_t(min(place, p.places - 1)) * half_of;
     const auto* const cos = static_cast<const element*>(p.cos) + line;

@@ -44,7 +44,7 @@ struct append_launcher : without_workspace {
     const kw_status status = kw_cuda_append_check_args(&p, &a);
     if (status != KW_OK) return status;
     return on_device_of(launch, [&] {
-      constexpr int rows = kernel::threads / kernel::chunks;
+      constexpr int rows = kernel::rows_at_once * kernel::ahead;
       const auto* const function = reinterpret_cast<const void*>(&append_kernel<Config>);
       const dim3 grid(static_cast<unsigned>((all.rows + rows - 1) / rows));
       return start(descriptor, function, grid, kernel::threads, 0, &all, launch->stream);

@@ -58,6 +58,20 @@ struct forward_launcher {
     return out;
   }
 
+  static score_numbers numbers_of(const kw_attention_problem& p, const kw_attention_args& args) {
+    const bool slopes = p.bias == KW_BIAS_ALIBI;
+    return {static_cast<float>(p.scale * log2_e),
+            static_cast<float>(p.soft_cap * log2_e),
+            static_cast<float>(p.soft_cap != 0 ? p.scale / p.soft_cap : 0),
+            static_cast<float>(1 / p.scale),
+            p.sink ? args.sinks : nullptr,
+            args.bias,
+            slopes ? p.slopes_stride : p.bias_strides.request,
+            p.bias_strides.head,
+            p.bias_strides.row,
+            p.mask == KW_MASK_TOP_LEFT};
+  }
+
   static params params_of(const kw_attention_problem& p, const kw_attention_args& args, void* workspace) {
     const bool packed_k = !Config::paged && (p.group || p.kv_lengths);
     const operand q = operand_of(p.q, p, p.max_seqlen_q, p.heads_q, p.group);
@@ -65,8 +79,7 @@ struct forward_launcher {
     const operand v = operand_of(p.v, p, p.max_seqlen_k, p.heads_kv, packed_k);
     const operand o = operand_of(p.o, p, p.max_seqlen_q, p.heads_q, p.group);
     const int64_t rows = p.group ? p.total_q : p.max_seqlen_q;
-    const score_numbers numbers{static_cast<float>(p.scale * log2_e), static_cast<float>(p.soft_cap * log2_e),
-                                static_cast<float>(p.soft_cap != 0 ? p.scale / p.soft_cap : 0), args.sinks};
+    const score_numbers numbers = numbers_of(p, args);
     const output out{args.o, o.row, o.head, o.request, args.lse, rows, p.group ? 0 : rows * p.heads_q};
     using all = operands<typename kernel::traits>;
     // Without keys K and V need not be there; a kernel with pages has descriptors of its own.
@@ -122,10 +135,9 @@ struct forward_launcher {
     if (cudaError_t error = schedule_here(p, args, all, stream)) return kw_cuda_launch_failed(descriptor, error);
     const int64_t tiles = p.group ? most_tiles(p) * p.heads_q : int64_t(all.tiles.all_heads) * all.tiles.tiles;
     const unsigned blocks = static_cast<unsigned>(tiles < multiprocessors ? tiles : multiprocessors);
-    void* parameters[] = {&all};
-    const cudaError_t error =
-        cudaLaunchKernel(function, {blocks}, {kernel::threads}, parameters, resources.dynamic_shared_bytes, stream);
-    return error == cudaSuccess ? KW_OK : kw_cuda_launch_failed(descriptor, error);
+    const bool behind_listing = p.group != 0;
+    return start(descriptor, function, dim3(blocks), kernel::threads, resources.dynamic_shared_bytes, &all, stream,
+                 behind_listing);
   }
 
   // Sets the workspace up.

@@ -147,10 +147,9 @@ struct loader {
       ++at_value;
     };
     if (leader) load_keys(last);
-    // The consumers have read the Q of the tile before,
-    cutlass::arch::NamedBarrier::sync(waiting, static_cast<int>(flashinfer::NamedBarriers::kQueryEmpty));
+    wait_for_queries_read();
     if (leader) load_queries(from, shared, t);
-    shared.barrier_O.wait((done + 1) % 2);  // and stored its O, which lies where V comes to.
+    shared.wait_for_o(done);
     if (leader) {
       for (int index = last; index > first; --index) {
         load_keys(index - 1);
@@ -158,6 +157,11 @@ struct loader {
       }
       load_values(cutlass::fast_min(first, last));
     }
+  }
+
+  // One warp: until those who multiply have read the Q of the tile before.
+  CUTLASS_DEVICE static void wait_for_queries_read() {
+    cutlass::arch::NamedBarrier::sync(waiting, static_cast<int>(flashinfer::NamedBarriers::kQueryEmpty));
   }
 
   // One thread.

@@ -1,7 +1,9 @@
 // K and V out of pages by TMA: a tile of keys takes a copy for each page, or part of a page, and 64 elements.
 //
-// Every lane of the producing warp looks up and copies a part of its own. Parts are as long as the largest power of two
-// that divides the page and the tile; rows behind the last key of a request are zeros (see load.hpp).
+// A warp issues one copy after the other, and with pages of 16 rows a tile takes more of them than one warp can issue
+// while the tile before is multiplied. So two warps share the parts of K, and two those of V; every lane looks up and
+// copies a part of its own. Parts are as long as the largest power of two that divides the page and the tile; rows
+// behind the last key of a request are zeros (see load.hpp).
 #pragma once
 
 #include "kernelwright/cuda/attention/forward/load.hpp"
@@ -39,63 +41,68 @@ CUresult encode_pages(CUtensorMap* map, const void* cache, int64_t row, int64_t 
                                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
-// The producer of a kernel whose K and V are in pages.
+// One of the warps that fill the tiles of K, or of V, with every second part.
 template <class Traits>
 struct page_loader {
-  using contiguous = loader<Traits>;
-  using pipeline = typename contiguous::pipeline;
-  using position = typename contiguous::position;
-  using element = typename contiguous::element;
-  static constexpr int N = Traits::CTA_KV;
+  using pipeline = typename Traits::MainloopPipeline;
+  using position = typename Traits::PipelineState;
+  using element = typename Traits::DTypeQ;
+  static constexpr int N = Traits::CTA_KV, hdim = Traits::HEAD_DIM_QK, warps = 2;
+  static_assert(hdim == Traits::HEAD_DIM_VO, "tiles of K and V are of one size");
 
-  // As loader::load; t.k.start is the first entry of the request in the page table.
-  template <class Storage>
-  CUTLASS_DEVICE static void load(operands<Traits> const& from, pages const& in, Storage& shared, pipeline& keys,
-                                  position& at_key, pipeline& values, position& at_value, tile const& t, int first,
-                                  int last, int done) {
-    const bool leader = cute::elect_one_sync();
-    int of_keys = look_up(in, t, last);
-    copy<Traits::HEAD_DIM_QK>(in.k, in.k_rows, in, keys, at_key, shared.smem_k.data(), t, last, of_keys);
-    cutlass::arch::NamedBarrier::sync(contiguous::waiting, static_cast<int>(flashinfer::NamedBarriers::kQueryEmpty));
-    if (leader) contiguous::load_queries(from, shared, t);
-    shared.barrier_O.wait((done + 1) % 2);
-    int of_values = of_keys;
-    for (int index = last; index > first; --index) {
-      of_keys = look_up(in, t, index - 1);
-      copy<Traits::HEAD_DIM_QK>(in.k, in.k_rows, in, keys, at_key, shared.smem_k.data(), t, index - 1, of_keys);
-      copy<Traits::HEAD_DIM_VO>(in.v, in.v_rows, in, values, at_value, shared.smem_v.data(), t, index, of_values);
-      of_values = of_keys;
+  pages const& in;
+  CUtensorMap const& map;
+  int rows_of_page;
+  element* buffer;
+  pipeline& filled;  // its leader, a thread of the first of the two warps, says how much will come
+  int row;           // of a tile: where this lane's part begins
+  position at = cutlass::make_producer_start_state<pipeline>();
+
+  CUTLASS_DEVICE page_loader(pages const& in, CUtensorMap const& map, int rows_of_page, element* buffer,
+                             pipeline& filled, int warp)
+      : in(in),
+        map(map),
+        rows_of_page(rows_of_page),
+        buffer(buffer),
+        filled(filled),
+        row((int(threadIdx.x % 32) * warps + warp) * in.part) {}
+
+  // The tiles from `last` down to `first`, one at least; page numbers are read a tile ahead. t.k.start is the first
+  // entry of the request in the page table. `between` runs behind the first tile.
+  template <class Between>
+  CUTLASS_DEVICE void load(tile const& t, int first, int last, Between between) {
+    int page = look_up(t, last);
+    for (int index = last; index >= cutlass::fast_min(first, last); --index) {
+      const int ahead = look_up(t, index - 1);
+      copy(t, index, page);
+      if (index == last) between();
+      page = ahead;
     }
-    copy<Traits::HEAD_DIM_VO>(in.v, in.v_rows, in, values, at_value, shared.smem_v.data(), t,
-                              cutlass::fast_min(first, last), of_values);
   }
 
  private:
   // The page of this lane's part of a tile, or -1.
-  CUTLASS_DEVICE static int look_up(pages const& in, tile const& t, int index) {
-    const int row = int(threadIdx.x % 32) * in.part, key = index * N + row;
-    return row < N && key < t.k.count ? in.table[t.k.start + in.page_size.divide(key)] : -1;
+  CUTLASS_DEVICE int look_up(tile const& t, int index) const {
+    const int key = index * N + row;
+    return index >= 0 && row < N && key < t.k.count ? in.table[t.k.start + in.page_size.divide(key)] : -1;
   }
 
-  template <int HDim>
-  CUTLASS_DEVICE static void copy(CUtensorMap const& map, int rows_of_page, pages const& in, pipeline& barriers,
-                                  position& at, element* buffer, tile const& t, int index, int page) {
-    barriers.producer_acquire(at);
-    __syncwarp();  // one lane has told the barrier how much will come
-    const int row = int(threadIdx.x % 32) * in.part, key = index * N + row;
+  CUTLASS_DEVICE void copy(tile const& t, int index, int page) {
+    filled.producer_acquire(at);
     if (row < N) {
-      int number, in_page;
+      int number, in_page, key = index * N + row;
       in.page_size(number, in_page, key);
       const int count = page < 0 ? 0 : cutlass::fast_min(in.part, t.k.count - key);
       const int start = page < 0 ? 0 : page * rows_of_page + in_page;
-      element* const to = buffer + at.index() * N * HDim + row * page_columns;
+      element* const to = buffer + at.index() * N * hdim + row * page_columns;
       CUTLASS_PRAGMA_UNROLL
-      for (int c = 0; c < HDim / page_columns; ++c) {
+      for (int c = 0; c < hdim / page_columns; ++c) {
         cute::SM90_TMA_LOAD_5D::copy(
-            &map, barriers.producer_get_barrier(at), static_cast<uint64_t>(cute::TMA::CacheHintSm90::EVICT_NORMAL),
+            &map, filled.producer_get_barrier(at), static_cast<uint64_t>(cute::TMA::CacheHintSm90::EVICT_NORMAL),
             to + c * N * page_columns, c * page_columns, int(edge) - count, t.kv_head, start + count, int(edge));
       }
     }
+    __syncwarp();
     ++at;
   }
 };

@@ -2,6 +2,7 @@
 // of each section; a section is as many heads as fit into L2 with their keys.
 #pragma once
 
+#include "kernelwright/cuda/attention/early.hpp"
 #include "kernelwright/cuda/attention/keys.hpp"
 #include "kernelwright/cuda/attention/tile.hpp"
 
@@ -84,6 +85,7 @@ template <int M, int N>
 __global__ void __launch_bounds__(listing_threads) list_tiles(const __grid_constant__ listing in) {
   __shared__ int32_t places[listing_classes];
   __shared__ int32_t warps[listing_threads / 32];
+  let_next_kernel_begin();
   for (int i = threadIdx.x; i < listing_classes; i += listing_threads) places[i] = 0;
   __syncthreads();
   const auto each = [&](auto use) {

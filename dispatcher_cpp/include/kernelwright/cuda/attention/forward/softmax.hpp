@@ -10,13 +10,6 @@
 
 namespace kernelwright::cuda::attention {
 
-struct score_numbers {
-  float scale;         // of Q K^T, times log2(e)
-  float soft_cap;      // times log2(e); 0: none
-  float cap_scale;     // scale of Q K^T / cap
-  const float* sinks;  // of the heads, or null
-};
-
 template <int Rows>
 struct softmax {
   using values = decltype(cute::make_tensor<float>(cute::Shape<cute::Int<Rows>>{}));
@@ -81,18 +74,6 @@ struct softmax {
       CUTLASS_PRAGMA_UNROLL
       for (int i = 0; i < cute::size<1>(rows); ++i) rows(row, i) *= scores_scale(row);
     }
-  }
-};
-
-// What the loop asks of scores before the softmax: capped or as they are.
-template <bool Capped>
-struct scores {
-  float cap_scale;
-
-  template <class Params>
-  CUTLASS_DEVICE float LogitsTransform(Params const&, float score, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t) {
-    if constexpr (Capped) return flashinfer::math::tanh(score * cap_scale);
-    return score;
   }
 };
 

@@ -35,10 +35,10 @@ struct output {
     using namespace cute;
     using element = typename Traits::DTypeO;
     constexpr int threads = Traits::NUM_MMA_THREADS, M = Traits::CTA_Q;
-    auto buffer = make_tensor(make_smem_ptr(shared.smem_o.data()), typename Traits::SmemLayoutO{});
+    auto buffer = make_tensor(make_smem_ptr(shared.buffer_of_o()), typename Traits::SmemLayoutO{});
     auto copier = make_tiled_copy_C(Copy_Atom<SM90_U32x4_STSM_N, element>{}, multiply).get_thread_slice(thread);
     Tensor rounded = flashinfer::convert_type<element>(sums);
-    // The buffer is where V was: every group has read it.
+    // Every group has read V, where the buffer may lie, and the tile before has left it.
     cutlass::arch::NamedBarrier::sync(threads, static_cast<int>(flashinfer::NamedBarriers::kValueEmpty));
     copy(Copy_Atom<SM90_U32x4_STSM_N, element>{}, copier.retile_S(rounded), copier.partition_D(buffer));
     cutlass::arch::fence_view_async_shared();

@@ -5,6 +5,7 @@
 
 #include <cfloat>
 
+#include "kernelwright/cuda/attention/early.hpp"
 #include "kernelwright/cuda/attention/keys.hpp"
 #include "kernelwright/cuda/attention/mma.hpp"
 #include "kernelwright/cuda/attention/rows.hpp"
@@ -71,6 +72,7 @@ struct decode {
   };
 
   CUTLASS_DEVICE static void run(decode_params const& p, char* shared) {
+    let_next_kernel_begin();
     place at;
     at.kv_head = blockIdx.y, at.split = blockIdx.z;
     p.tiles(at.request, at.tile, blockIdx.x);

@@ -84,8 +84,9 @@ struct combine_launcher : without_workspace {
                        static_cast<int32_t>(p.num_splits)};
     return on_device_of(launch, [&] {
       const auto* const function = reinterpret_cast<const void*>(&combine_kernel<Config>);
-      const int64_t blocks = (all.rows.count + kernel::threads / 32 - 1) / (kernel::threads / 32);
-      return start(descriptor, function, dim3(static_cast<unsigned>(blocks)), kernel::threads, 0, &all, launch->stream);
+      constexpr bool early = true;
+      return start(descriptor, function, dim3(static_cast<unsigned>(all.rows.count)), kernel::threads, 0, &all,
+                   launch->stream, early);
     });
   }
 };

@@ -212,6 +212,7 @@ static kw_status check_operands(const kw_attention_problem* p, const kw_attentio
   TRY(check_lengths("page_table", args->page_table, keys && pages));
   TRY(check_lengths("page_indptr", args->page_indptr, list));
   TRY(check_lengths("last_page_lengths", args->last_page_lengths, list));
+  TRY(check_lengths("bias", args->bias, keys && p->bias != KW_BIAS_NONE));
   return p->sink && !args->sinks ? kw_cuda_fail(KW_INVALID_ARGUMENT, "sinks is null") : KW_OK;
 }
 
