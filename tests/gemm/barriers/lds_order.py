@@ -7,6 +7,7 @@ where another wave overwrites what it reads. A compile with barriers that no acc
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 
 FENCED = """#include <hip/hip_runtime.h>
@@ -58,3 +59,11 @@ def lds_order(assembly: str) -> list[Accesses | str]:
         elif instruction and "_load_" in name and re.search(r"\blds\b|_lds_", name + instruction.group(2)):
             part.direct += 1
     return [one for one in (*found, part) if one != Accesses()]
+
+
+def without_order(order: list[Accesses | str]) -> Counter[str]:
+    """The parts and barriers alone: what stays the same where the compiler lays blocks out in another order.
+
+    A load that left a part, or joined one, shows; one that left its part empty for another empty one does not.
+    """
+    return Counter(str(one) for one in order if one != "label")
