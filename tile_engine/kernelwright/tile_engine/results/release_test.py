@@ -59,7 +59,7 @@ def test_the_command_writes_the_choice_and_where_it_is_from(tmp_path: Path, caps
     table, library, out, into = (tmp_path / name for name in ("t.csv", "manifest.json", "out.json", "release.json"))
     table.write_text("\n".join([",".join(rows[0]), *(",".join(row.values()) for row in rows)]) + "\n")
     listed = [{"identity": one.identity, "spec": one.spec.model_dump(mode="json")} for one in KERNELS]
-    library.write_text(json.dumps({"kernels": listed}))
+    library.write_text(json.dumps({"arch": "sm_90a", "kernels": listed}))
     given = ["--table", str(table), "--library", str(library), "--arch", "sm_90a", "--dtype", "bf16"]
     assert main(["release", *given, "--output", str(out), "--into", str(into)]) == 0
     content = json.loads(out.read_text())
@@ -67,5 +67,5 @@ def test_the_command_writes_the_choice_and_where_it_is_from(tmp_path: Path, caps
     assert content["kernels"][-1]["efficiency"] == pytest.approx(1.0) and content["device"] == ["d"]
     assert len(json.loads(into.read_text())["sm_90a"]) == 2
     assert "1.0000 mean" in capsys.readouterr().out
-    library.write_text('{"kernels": []}')
+    library.write_text('{"arch": "sm_90a", "kernels": []}')
     assert main(["release", *given, "--output", str(out)]) == 2 and "no library holds" in capsys.readouterr().err
