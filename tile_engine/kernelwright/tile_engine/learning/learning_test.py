@@ -40,7 +40,7 @@ def data(tmp_path: Path) -> tuple[Path, Path]:
     table, library = tmp_path / "table.csv", tmp_path / "library"
     library.mkdir()
     kernels = [{"identity": f"id{tile}", "name": f"k{tile}", "spec": spec(tile)} for tile in TILES]
-    (library / "manifest.json").write_text(json.dumps({"kernels": kernels}))
+    (library / "manifest.json").write_text(json.dumps({"arch": "sm_90a", "kernels": kernels}))
     with table.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS.split(","))
