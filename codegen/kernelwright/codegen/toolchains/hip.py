@@ -128,6 +128,13 @@ class HipToolchain:
             compile_mb=_STOCK_MB,
         )
 
+    def with_stock_headers(self) -> HipToolchain:
+        """The same compiler with CK Tile's headers as they are."""
+        if self.id != "wheel":  # they are what it uses
+            return self
+        stock = self.stock()
+        return replace(self, headers=stock.headers, compile_trees=stock.compile_trees, compile_mb=stock.compile_mb)
+
     def memory_mb(self, lean_mb: int | None) -> int:
         """What to reserve for a compile that takes ``lean_mb`` with the rewritten headers; None: as much as most."""
         return self.compile_mb * (lean_mb or _LEAN_MB) // _LEAN_MB
