@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
@@ -61,7 +61,9 @@ class BackendPart:
     sources that a library with such kernels contains: the path of each in its tree, by a name unique in a library.
     ``joins`` says that kernels compiled together and cut apart are the same to the byte as compiled singly, which
     ``tests/gemm/batches`` compares. ``compile_mb`` is the memory of the largest compile of one with the backend's
-    default toolchain, rounded up; None leaves it to the toolchain, which knows GEMM.
+    default toolchain, rounded up; None leaves it to the toolchain, which knows GEMM. ``takes_stock_headers`` says which
+    kernels the rewritten headers (:mod:`kernelwright.codegen.lean`) make other code of: those are compiled with the
+    headers as they are. ``tests/gemm/lean`` finds them.
     """
 
     templates: Mapping[str, Template]
@@ -70,6 +72,7 @@ class BackendPart:
     sources: Mapping[str, str] = field(default_factory=dict)
     joins: bool = False
     compile_mb: int | None = None
+    takes_stock_headers: Callable[[Kernel], bool] = lambda kernel: False
 
 
 @dataclass(frozen=True)

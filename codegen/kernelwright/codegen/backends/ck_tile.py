@@ -11,7 +11,6 @@ from kernelwright.codegen.backends.base import launcher_sources, launcher_trees,
 from kernelwright.codegen.batching.amd_assembly import cut as cut_assembly
 from kernelwright.codegen.batching.batch import Joined
 from kernelwright.codegen.kernel import Kernel
-from kernelwright.codegen.lean.unequal import UNEQUAL
 from kernelwright.codegen.operation import operation
 from kernelwright.codegen.templates import read_template, render_template
 from kernelwright.codegen.toolchains.hip import HipToolchain
@@ -66,7 +65,7 @@ class CkTileBackend:
         """``count`` kernels like this one, instantiated by ``source``, to device assembly."""
         part = operation(kernel.spec.op).on_backend(self.name)
         trees = ("hip_common", *part.trees)
-        hip = self.hip.with_stock_headers() if kernel.identity in UNEQUAL else self.hip
+        hip = self.hip.with_stock_headers() if part.takes_stock_headers(kernel) else self.hip
         memory_mb = hip.memory_mb(part.compile_mb) + (count - 1) * _ANOTHER_MB
         return hip.compile(source, assembly, load(kernel.arch).target, trees, memory_mb)
 
@@ -75,9 +74,8 @@ class CkTileBackend:
 
         None for operations whose kernels would not be the same, and with ROCm's compiler, where nobody has compared.
         """
-        if self.hip.id == "rocm" or not operation(kernels[0].spec.op).on_backend(self.name).joins:
-            return None
-        if any(kernel.identity in UNEQUAL for kernel in kernels):  # each with its own headers
+        part = operation(kernels[0].spec.op).on_backend(self.name)
+        if self.hip.id == "rocm" or not part.joins or any(map(part.takes_stock_headers, kernels)):
             return None
         digest = hashlib.sha256("\n".join(headers).encode()).hexdigest()[:16]
         base = f"{headers[0].rpartition('/')[0]}/batch_{digest}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from kernelwright.arch import Arch
@@ -29,7 +29,8 @@ class FolderOperation:
 
     ``title`` is the operation in sentences, ``section`` reads its section of an architecture. Filters see every field
     of a spec (``tile.m`` as ``tile_m``), the shorthands, the properties of specs that ``properties`` names, and
-    ``variant``. ``joins`` (of CK Tile's kernels) and ``compile_mb`` (by backend) are told by :class:`BackendPart`.
+    ``variant``. ``joins`` (of CK Tile's kernels) and ``compile_mb`` (by backend) are told by :class:`BackendPart`, and
+    so is ``takes_stock_headers``, a function that a backend's module may have.
     """
 
     name: str
@@ -108,7 +109,9 @@ def _on_backend(operation: FolderOperation, backend: str) -> BackendPart:
     templates = {suffix: read_template(package, path) for suffix, path in operation.templates[backend].items()}
     joins = operation.joins and backend == "ck_tile"
     memory = operation.compile_mb.get(backend)
-    return BackendPart(templates, module.TREES, (operation.name,), module.SOURCES, joins, memory)
+    part = BackendPart(templates, module.TREES, (operation.name,), module.SOURCES, joins, memory)
+    stock = getattr(module, "takes_stock_headers", part.takes_stock_headers)
+    return replace(part, takes_stock_headers=stock)
 
 
 @functools.cache

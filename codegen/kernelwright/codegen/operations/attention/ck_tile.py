@@ -42,6 +42,14 @@ SOURCES = {name: f"{_FOLDER}/{name}.c" for name in _PARTS}
 """Launcher sources that a library with attention kernels contains."""
 
 
+def takes_stock_headers(kernel: Kernel) -> bool:
+    """Gradients on CDNA: the shipped kernels of gfx942 and gfx950 have another schedule with rewritten headers.
+
+    Both are right; users get the code that the wheel's own headers give.
+    """
+    return attention_spec(kernel).family is Family.BWD_DQ_DK_DV and kernel.arch.startswith("gfx9")
+
+
 @dataclass(frozen=True)
 class Source:
     """Where the kernels of a family come from.
