@@ -9,6 +9,7 @@ from kernelwright.codegen.backends.ck_tile import CkTileBackend
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import operation
 from kernelwright.codegen.operations.attention.ck_tile import takes_stock_headers
+from kernelwright.codegen.operations.attention.spec import attention_spec
 from kernelwright.codegen.selecting.sets import expand_set
 from kernelwright.codegen.toolchains.hip import LEAN_INCLUDE, HipToolchain
 from kernelwright.codegen.toolchains.host import HostToolchain
@@ -33,6 +34,12 @@ def test_gradients_of_attention_on_cdna_take_the_headers_as_they_are(arch: str) 
         assert operation("attention").on_backend("ck_tile").takes_stock_headers(kernel) == stock
         assert (LEAN_INCLUDE in compile_of(kernel, WHEEL)) != stock
         assert (compile_of(kernel, WHEEL) == compile_of(kernel, STOCK)) == stock
+
+
+def test_dropout_on_gfx1201_does_too() -> None:
+    forward = [one for one in kernels("fmha_pytorch", "gfx1201") if "_fmha_fwd_" in f"_{one.name}"]
+    assert {takes_stock_headers(one) for one in forward} == {False, True}
+    assert all(takes_stock_headers(one) == attention_spec(one).dropout for one in forward)
 
 
 def test_other_operations_take_the_rewritten_headers() -> None:

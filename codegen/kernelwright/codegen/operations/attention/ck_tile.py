@@ -43,11 +43,15 @@ SOURCES = {name: f"{_FOLDER}/{name}.c" for name in _PARTS}
 
 
 def takes_stock_headers(kernel: Kernel) -> bool:
-    """Gradients on CDNA: the shipped kernels of gfx942 and gfx950 have another schedule with rewritten headers.
+    """Gradients on CDNA and dropout on gfx1201, of which kernels have another schedule with rewritten headers.
 
-    Both are right; users get the code that the wheel's own headers give.
+    Those of gradients are the shipped ones of gfx90a, gfx942 and gfx950, that of dropout is a forward kernel. All are
+    right; users get the code that the wheel's own headers give.
     """
-    return attention_spec(kernel).family is Family.BWD_DQ_DK_DV and kernel.arch.startswith("gfx9")
+    spec = attention_spec(kernel)
+    if kernel.arch.startswith("gfx9"):
+        return spec.family is Family.BWD_DQ_DK_DV
+    return kernel.arch == "gfx1201" and spec.dropout
 
 
 @dataclass(frozen=True)
