@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -75,20 +76,23 @@ _EDGES = ((1, 1), (1, 2), (1, 129), (2, 1), (7, 65), (63, 63), (65, 63), (64, 12
 _EDGE_HEADS = ((1, 1, 64, 64), (3, 1, 128, 128), (4, 2, 40, 40), (8, 8, 72, 72), (5, 5, 96, 96), (2, 2, 192, 128))
 _EDGE_SETS = {f"attention-edges-{dtype}": dtype for dtype in _DTYPES}
 _SETS = {f"attention-{part}-{use}-{dtype}": (part, use, dtype) for part in PARTS for use in _USES for dtype in _DTYPES}
+# What leaves a choice, held out, each layer with all lengths of a kind in turns.
+_VALIDATED, _TURNS = ("prefill", "decode", "backward"), 4
+_VALIDATIONS = {f"attention-validation-{dtype}": dtype for dtype in _DTYPES}
 
 
-def attention_problems(part: str, use: str) -> Iterator[Fields]:
+def attention_problems(part: str, use: str, turn: int = 0) -> Iterator[Fields]:
     """The problems of the models of a part, without element type; some may stand twice.
 
-    Held-out layers whose heads, and what their scores meet, are those of a tuning layer are left out. ValueError for a
-    part that is none of PARTS.
+    Held-out layers whose heads, and what their scores meet, are those of a tuning layer are left out. Each ``turn``
+    meets the layers with other lengths and requests. ValueError for a part that is none of PARTS.
     """
     if part not in PARTS:
         raise ValueError(f"no part of the models is called {part!r}; allowed: {', '.join(PARTS)}")
     tuned = set(_layers(TUNING)) if part == HELD_OUT else set()
     for place, one in enumerate(_layers(part)):
         if one not in tuned:
-            for fields in _images(one, place, use) if one.tokens else _USES[use](one, place):
+            for fields in _images(one, place, use) if one.tokens else _USES[use](one, place + turn):
                 yield {**_extents(one, fields), **fields}
 
 
@@ -129,6 +133,11 @@ def _records(named: str) -> Iterator[Record]:
     if named in _EDGE_SETS:
         yield from ({**fields, "dtype": _EDGE_SETS[named]} for fields in _edges())
         return
+    if named in _VALIDATIONS:
+        for turn, use in itertools.product(range(_TURNS), _VALIDATED):
+            for fields in attention_problems(HELD_OUT, use, turn):
+                yield {**fields, "dtype": _VALIDATIONS[named]}
+        return
     part, use, dtype = _SETS[named]
     for fields in attention_problems(part, use):
         yield {**fields, "dtype": dtype}
@@ -144,4 +153,4 @@ def _edges() -> Iterator[Fields]:
             yield {"direction": direction, "batch": 2, "seqlen_q": queries, "seqlen_k": keys, **heads, "mask": mask}
 
 
-ATTENTION_SETS = ProblemSets((*_SETS, *_EDGE_SETS), _records)
+ATTENTION_SETS = ProblemSets((*_SETS, *_VALIDATIONS, *_EDGE_SETS), _records)
