@@ -76,9 +76,13 @@ _EDGES = ((1, 1), (1, 2), (1, 129), (2, 1), (7, 65), (63, 63), (65, 63), (64, 12
 _EDGE_HEADS = ((1, 1, 64, 64), (3, 1, 128, 128), (4, 2, 40, 40), (8, 8, 72, 72), (5, 5, 96, 96), (2, 2, 192, 128))
 _EDGE_SETS = {f"attention-edges-{dtype}": dtype for dtype in _DTYPES}
 _SETS = {f"attention-{part}-{use}-{dtype}": (part, use, dtype) for part in PARTS for use in _USES for dtype in _DTYPES}
-# What leaves a choice, held out, each layer with all lengths of a kind in turns.
-_VALIDATED, _TURNS = ("prefill", "decode", "backward"), 4
-_VALIDATIONS = {f"attention-validation-{dtype}": dtype for dtype in _DTYPES}
+# What leaves a choice, each layer with all lengths of a kind in turns.
+_OPEN, _TURNS = ("prefill", "decode", "backward"), 4
+_WHOLE = {
+    f"attention-{name}-{dtype}": (part, dtype)
+    for name, part in (("validation", HELD_OUT), ("tuning-all", TUNING))
+    for dtype in _DTYPES
+}
 
 
 def attention_problems(part: str, use: str, turn: int = 0) -> Iterator[Fields]:
@@ -133,10 +137,11 @@ def _records(named: str) -> Iterator[Record]:
     if named in _EDGE_SETS:
         yield from ({**fields, "dtype": _EDGE_SETS[named]} for fields in _edges())
         return
-    if named in _VALIDATIONS:
-        for turn, use in itertools.product(range(_TURNS), _VALIDATED):
-            for fields in attention_problems(HELD_OUT, use, turn):
-                yield {**fields, "dtype": _VALIDATIONS[named]}
+    if named in _WHOLE:
+        part, dtype = _WHOLE[named]
+        for turn, use in itertools.product(range(_TURNS), _OPEN):
+            for fields in attention_problems(part, use, turn):
+                yield {**fields, "dtype": dtype}
         return
     part, use, dtype = _SETS[named]
     for fields in attention_problems(part, use):
@@ -153,4 +158,4 @@ def _edges() -> Iterator[Fields]:
             yield {"direction": direction, "batch": 2, "seqlen_q": queries, "seqlen_k": keys, **heads, "mask": mask}
 
 
-ATTENTION_SETS = ProblemSets((*_SETS, *_VALIDATIONS, *_EDGE_SETS), _records)
+ATTENTION_SETS = ProblemSets((*_SETS, *_WHOLE, *_EDGE_SETS), _records)

@@ -20,6 +20,7 @@ def test_every_key_holds_legal_problems(key: str) -> None:
         "append": {"append"},
         "edges": {"forward", "backward"},
         "validation": {"forward", "backward"},
+        "all": {"forward", "backward"},
     }
     assert {one["direction"] for one in found} == uses.get(key.split("-")[-2], {"forward"})
 
