@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from collecting import workspace
+from collecting import Workspace
 from timing import COLD_BYTES, MOST_SETS, Call
 
 from kernelwright.dispatch import OperationPlan
@@ -33,8 +33,7 @@ from kernelwright.tile_engine.registry import measurable
 SPLITS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 66, 96, 132)
 _UNITS = 132  # of an H200
 _MOST_BLOCKS = 2200  # of queries, heads and splits: more splits than fill a GPU many times are not asked for
-_ROWS, _PAIRS = 64, 4  # of each request and head, and how many requests and heads, are compared
-_LONG = 1 << 14  # keys, of which half as many pairs are compared
+_ROWS, _PAIRS = 32, 2  # of each request and head, and how many requests and heads, are compared
 _STEPS = 4  # compared values are whole numbers from -4 to 4, divided by 4
 _TFLOPS, _GBYTES = 500.0, 4000.0
 _TYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32, "int32": torch.int32}
@@ -53,7 +52,7 @@ class PosedAttention:
         self._count = max(1, min(MOST_SETS, math.ceil(COLD_BYTES / moved)))
         self.us = max(operation.flops(record) / _TFLOPS / 1e6, moved / _GBYTES / 1e3, 3.0)
         self._lengths = lengths_of(record, self.problem, self._rng)
-        self._device = device
+        self.device = device
         same = {name: torch.from_numpy(array).to(device) for name, array in self._lengths.items()}
         self._sets: dict[str, torch.Tensor] = {}
         self._compared = dict(same)
@@ -79,12 +78,12 @@ class PosedAttention:
         if name == "bias" and want.shape is None:
             shape = 1, shape[2], shape[1], shape[3]  # heads outside of rows, one matrix for all requests
         elif name == "bias":
-            slopes = 2.0 ** (-8 * (torch.arange(shape[-1], device=self._device) + 1) / shape[-1])
+            slopes = 2.0 ** (-8 * (torch.arange(shape[-1], device=self.device) + 1) / shape[-1])
             self._compared[name] = slopes.to(kind).expand(shape).contiguous()
             self._sets[name] = self._compared[name].expand(self._count, *shape).contiguous()
             return
-        self._sets[name] = torch.randn(self._count, *shape, device=self._device, dtype=kind)
-        drawn = torch.randint(-_STEPS, _STEPS + 1, shape, device=self._device, dtype=torch.int8)
+        self._sets[name] = torch.randn(self._count, *shape, device=self.device, dtype=kind)
+        drawn = torch.randint(-_STEPS, _STEPS + 1, shape, device=self.device, dtype=torch.int8)
         self._compared[name] = (drawn.to(kind) / _STEPS).contiguous()
 
     def _set_lse(self) -> None:
@@ -92,7 +91,7 @@ class PosedAttention:
         for request in range(self._record["batch"]):
             seen = visible_keys(self._record, self._places(request))
             with np.errstate(divide="ignore"):
-                rows = torch.from_numpy(np.log(seen)).to(self._device)
+                rows = torch.from_numpy(np.log(seen)).to(self.device)
             for head in range(self._record["nhead_q"]):
                 self._lse(request, head)[:] = rows
         self._sets["lse"][:] = self._compared["lse"]
@@ -108,17 +107,16 @@ class PosedAttention:
         counts = {count for count in (*SPLITS, *(filled * _UNITS // blocks for filled in (1, 2, 4))) if count > 0}
         return [self.problem, *(replace(self.problem, num_splits=one) for one in sorted(counts) if one <= most)]
 
-    def call(self, plan: OperationPlan[Any]) -> Call:
+    def call(self, plan: OperationPlan[Any], workspace: Workspace) -> Call:
         """See :class:`collecting.Posed`."""
-        scratch = workspace(plan, self._device)
-        bind, on_gpu = measurable("attention").bind_addresses, self._device != "cpu"
+        bind, on_gpu = measurable("attention").bind_addresses, self.device != "cpu"
         reads, writes = names_of(plan.problem)
 
         def call(number: int) -> None:
             named = self._addresses[number % self._count if number >= 0 else -1]
             stream = torch.cuda.current_stream().cuda_stream if on_gpu else 0
             inputs, outs = ([named[name] for name in names] for names in (reads, writes))
-            bind(plan, inputs, outs, stream, scratch.data_ptr())()
+            bind(plan, inputs, outs, stream, workspace.address(plan))()
 
         return call
 
@@ -169,7 +167,7 @@ class PosedAttention:
 
     def _pairs(self, heads: int) -> list[tuple[int, int]]:
         """Requests and heads that are compared, none twice."""
-        count = min(_PAIRS // (2 if self._record["seqlen_k"] > _LONG else 1), self._record["batch"] * heads)
+        count = min(_PAIRS, self._record["batch"] * heads)
         chosen = self._rng.choice(self._record["batch"] * heads, count, replace=False)
         return [divmod(int(place), heads) for place in chosen]
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from collecting import workspace
+from collecting import Workspace
 from timing import COLD_BYTES, MOST_SETS, Call
 
 from kernelwright.dispatch import ConvPlan, ConvProblem, OperationPlan
@@ -26,7 +26,8 @@ class PosedConv:
 
     def __init__(self, problem: ConvProblem, device: str = "cuda") -> None:
         """Timed operands are normally distributed, compared ones small whole numbers."""
-        self.problem = p = problem
+        self.problem, self.device = problem, device
+        p = problem
         shapes = {"x": p.x_shape, "w": p.w_shape, "y": p.y_shape}
         kind, self._written = _TYPES[p.dtype], _WRITTEN[p.direction]
         self._count = max(1, min(MOST_SETS, math.ceil(COLD_BYTES / sum(p.span(name) for name in "xwy"))))
@@ -36,6 +37,9 @@ class PosedConv:
             self._sets[name] = torch.randn(self._count, *shape, device=device, dtype=kind)
             self._whole[name] = torch.randint(-_LARGEST, _LARGEST + 1, shape, device=device, dtype=torch.int8).to(kind)
         self._out = torch.empty(shapes[self._written], device=device, dtype=kind)
+        names = _READ[p.direction]
+        self._addresses = [[self._sets[name][at].data_ptr() for name in names] for at in range(self._count)]
+        self._addresses.append([self._whole[name].data_ptr() for name in names])
         self._expected: dict[torch.dtype, torch.Tensor] = {}
         self.us = max(p.flops / _TFLOPS / 1e6, p.bytes_moved / _GBYTES / 1e3, 3.0)
 
@@ -45,19 +49,15 @@ class PosedConv:
             return [self.problem]
         return [self.problem, *(replace(self.problem, split_k=slices) for slices in SLICES)]
 
-    def call(self, plan: OperationPlan[Any]) -> Call:
+    def call(self, plan: OperationPlan[Any], workspace: Workspace) -> Call:
         """See :class:`collecting.Posed`."""
         assert isinstance(plan, ConvPlan)
-        scratch = workspace(plan, self._out.device)
-        names = _READ[self.problem.direction]
-        addresses = [[self._sets[name][at].data_ptr() for name in names] for at in range(self._count)]
-        addresses.append([self._whole[name].data_ptr() for name in names])
-        out, on_gpu = self._out.data_ptr(), self._out.is_cuda
+        out, on_gpu, addresses = self._out.data_ptr(), self._out.is_cuda, self._addresses
 
         def call(number: int) -> None:
             first, second = addresses[number % self._count if number >= 0 else -1]
             stream = torch.cuda.current_stream().cuda_stream if on_gpu else None
-            plan(first, second, out, stream=stream, workspace=scratch.data_ptr())
+            plan(first, second, out, stream=stream, workspace=workspace.address(plan))
 
         return call
 
@@ -90,7 +90,7 @@ class PosedConv:
             return convolve(first["x"], first["w"], None, *along, p.groups).movedim(1, -1)
         # torch reads only the extents of the operand whose gradient it computes.
         shape = {"x": p.x_shape, "w": p.w_shape}[self._written]
-        first[self._written] = torch.empty(shape, device=self._out.device, dtype=kind).movedim(-1, 1)
+        first[self._written] = torch.empty(shape, device=self.device, dtype=kind).movedim(-1, 1)
         back = (*along, False, [0] * dims, p.groups)
         mask = [self._written == "x", self._written == "w", False]
         found = torch.ops.aten.convolution_backward(first["y"], first["x"], first["w"], None, *back, mask)

@@ -129,7 +129,7 @@ class GemmOracle:
         sets[0][0].copy_(random_a)
         sets[0][1].copy_(random_b)
         if us > LONG_US:
-            leave_slow(found)
+            leave_slow(found, 0.0)
         rounds = ROUNDS if self._lt is None else CHOICE_ROUNDS
         time_calls([one for one in found if one.status in ("ok", REFERENCE)], us, rounds, self._mark)
         return found

@@ -21,7 +21,8 @@ SAMPLE_US, MOST_CALLS = 200.0, 80  # that one time is taken over
 AHEAD_CLOCKS = 60_000  # 30 us
 GRAPH_US = 40.0  # of a launch: longer ones need no graph, as the host is ahead of them
 ROUNDS, FEW_ROUNDS, LONG_US = 4, 3, 300.0  # fewer rounds of long launches
-FAR = 2.0  # long launches that are so many times slower are not timed
+FAR, SLACK_US = 2.0, 15.0  # calls whose first launch is so many times slower, and so much, are not timed
+MOST_WORKSPACE = 2 << 30  # bytes: slices that need more are not launched
 NEAR = 1.25  # a kernel so many times slower than the fastest one is timed once
 REFERENCE = "reference"  # status of rows that are no kernels of the library
 SLOW = "slow"  # status of kernels that are too far behind to be timed
@@ -76,10 +77,18 @@ def planned(dispatcher: Dispatcher, problem: Any) -> OperationPlan[Any] | None:
         return None
 
 
-def workspace(plan: OperationPlan[Any], device: Any) -> torch.Tensor:
-    """Memory for launches of a plan, aligned to 256 bytes on processors too."""
-    memory = torch.empty(plan.workspace_bytes + 256, dtype=torch.uint8, device=device)
-    return memory[-memory.data_ptr() % 256 :]
+class Workspace:
+    """Memory for the launches of a problem, which follow each other."""
+
+    def __init__(self, device: Any) -> None:
+        """None yet."""
+        self._memory, self._device = torch.empty(0), device
+
+    def address(self, plan: OperationPlan[Any]) -> int:
+        """Of as many bytes as a plan needs, aligned to 256. Addresses that were given before are no longer valid."""
+        if plan.workspace_bytes + 256 > len(self._memory):
+            self._memory = torch.empty(plan.workspace_bytes + 256, dtype=torch.uint8, device=self._device)
+        return self._memory.data_ptr() + -self._memory.data_ptr() % 256
 
 
 class Posed(Protocol):
@@ -88,12 +97,13 @@ class Posed(Protocol):
     problem: Any
     us: float
     """Least microseconds of a launch, by arithmetic and memory."""
+    device: str
 
     def variants(self, spec: Mapping[str, Any]) -> Sequence[Any]:
         """The problem, and with every number of slices or splits that a kernel may be asked for."""
 
-    def call(self, plan: OperationPlan[Any]) -> Call:
-        """Launches on the set of a number; -1 is the compared one."""
+    def call(self, plan: OperationPlan[Any], workspace: Workspace) -> Call:
+        """Launches on the set of a number; -1 is the compared one. The workspace is asked at each launch."""
 
     def poison(self) -> None:
         """Fill what a launch writes with NaN."""
@@ -110,6 +120,7 @@ class Oracle:
     ) -> None:
         """``learned``: the library with a compiled model, whose choices are timed as references."""
         self._library, self._operation, self._pose, self._mark, self._learned = library, operation, pose, mark, learned
+        self._loaded: set[str] = set()  # kernels that were launched before: the first launch loads code
 
     def run(self, record: Record, skipped: set[tuple[str, str]]) -> list[Candidate]:
         """Every candidate, those that are right with times; nothing where no kernel serves the problem."""
@@ -121,14 +132,17 @@ class Oracle:
         found = [one for one in self._candidates(posed, chosen) if one.key not in skipped]
         for one in found:
             self._mark(*one.key)
+            if one.identity not in self._loaded:
+                _launch(one, posed)
+                self._loaded.add(one.identity)
             _launch(one, posed)
-        if posed.us > LONG_US:
-            leave_slow(found)
+        leave_slow(found)
         time_calls([one for one in found if one.status in ("ok", REFERENCE)], posed.us, ROUNDS, self._mark)
         return found
 
     def _candidates(self, posed: Posed, chosen: OperationPlan[Any]) -> Iterator[Candidate]:
         seen: set[tuple[str, str]] = set()
+        workspace = Workspace(posed.device)
         taken = {stage.kernel.identity for stage in chosen.stages}
         for kernel in self._library.loaded.kernels:
             if self._operation.auxiliary(kernel.spec):
@@ -138,12 +152,15 @@ class Oracle:
                 if plan is None or (kernel.identity, plan.choices) in seen:
                     continue
                 seen.add((kernel.identity, plan.choices))
-                one = Candidate(kernel.name, posed.call(plan), kernel.identity, plan.choices)
+                one = Candidate(kernel.name, posed.call(plan, workspace), kernel.identity, plan.choices)
                 one.selected = kernel.identity in taken and plan.choices == chosen.choices
-                yield one
+                if one.selected or plan.workspace_bytes <= MOST_WORKSPACE:
+                    yield one
         plan = planned(self._learned.chooser, posed.problem) if self._learned else None
         if plan is not None:
-            yield Candidate(f"learned: {plan.kernel.name}", posed.call(plan), choices=plan.choices, status=REFERENCE)
+            yield Candidate(
+                f"learned: {plan.kernel.name}", posed.call(plan, workspace), choices=plan.choices, status=REFERENCE
+            )
 
 
 def _launch(one: Candidate, posed: Posed) -> None:
@@ -180,12 +197,12 @@ def time_calls(calls: Sequence[Candidate], us: float, rounds: int, mark: Mark) -
         one.sample = None
 
 
-def leave_slow(found: Sequence[Candidate]) -> None:
+def leave_slow(found: Sequence[Candidate], slack_us: float = SLACK_US) -> None:
     """Kernels whose first launch was far slower than the fastest one's are not timed."""
     least = min((one.first_us for one in found if one.identity and one.status == "ok"), default=0.0)
     for one in found:
-        if one.identity and one.status == "ok" and not one.selected and one.first_us > FAR * least:
-            one.status, one.reason = SLOW, f"the first launch took more than {FAR:g} times as long as the fastest"
+        if one.identity and one.status == "ok" and not one.selected and one.first_us > FAR * least + slack_us:
+            one.status, one.reason = SLOW, f"the first launch took more than {FAR:g} times as long as the fastest one"
 
 
 def _captured(call: Call, count: int) -> Any:
