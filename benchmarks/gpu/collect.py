@@ -33,7 +33,7 @@ JOBS = {
     "gemm-held-out-fp16": 3,
     "gemm-tuning-tall-bf16": 3,
     "gemm-tuning-tall-fp8": 3,
-    "conv-validation-bf16": 3,
+    "conv-validation-bf16": 8,
     **{f"conv-tuning-{direction}-{dims}d-bf16": 1 for dims in (2, 3) for direction in DIRECTIONS},
     **{f"attention-{part}-bf16": 2 for part in ("validation", "tuning-all")},
 }
