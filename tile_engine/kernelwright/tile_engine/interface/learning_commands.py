@@ -42,23 +42,33 @@ def _data_options(command: _Command) -> _Command:
 @_data_options
 @click.option("--arch", required=True, help="The architecture.")
 @click.option("--dtype", required=True, help="Element type of A.")
+@click.option("--judges", help="Element type of the model's problems, of the same size as --dtype [default: --dtype].")
 @click.option("--variant", default="gemm", show_default=True, help="The operation.")
 @click.option("--output", required=True, type=_PATH, help="The model, a JSON file for `kernelwright heuristic`.")
 @click.option("--trees", default=300, show_default=True, type=click.IntRange(1), help="Trees of the model.")
 @click.option("--leaves", default=31, show_default=True, type=click.IntRange(2), help="Leaves of a tree.")
 def train_command(
-    tables: tuple[Path, ...], libraries: tuple[Path, ...], units: int | None, arch: str, dtype: str, variant: str,
-    output: Path, trees: int, leaves: int,
+    tables: tuple[Path, ...], libraries: tuple[Path, ...], units: int | None, arch: str, dtype: str,
+    judges: str | None, variant: str, output: Path, trees: int, leaves: int,
 ) -> None:  # fmt: skip
-    """Train a selector on tables, and say how good it is on model families that it has not seen."""
+    """Train a selector on tables, and say how good it is on model families that it has not seen.
+
+    Kernels of two element types of one size that differ in nothing else take the same times: --judges makes a model for
+    one of them from tables of the other.
+    """
+    from kernelwright.codegen.dtypes import ELEMENT_BYTES, DType
     from kernelwright.codegen.heuristics.model import write_model
     from kernelwright.codegen.heuristics.schema import schema_of
     from kernelwright.tile_engine.learning.train import Options, train
 
+    judged = judges or dtype
+    if ELEMENT_BYTES[DType(judged)] != ELEMENT_BYTES[DType(dtype)]:
+        raise ValueError(f"--judges is {judged}; allowed: element types of the size of {dtype}")
     schema = schema_of(variant)
     examples = _examples(tables, libraries, units, arch, dtype, variant)
     named = [table.name for table in tables]
-    trained = train(examples, schema, dtype, arch, Options(trees, leaves), named)
+    trained = train(examples, schema, judged, arch, Options(trees, leaves), named)
+    trained.content["provenance"]["dtype"] = dtype
     write_model(trained.content, output)
     click.echo(f"families held out in turn, {trained.judged}")
     click.echo(f"{output} written", err=True)

@@ -72,6 +72,11 @@ def test_a_model_learns_the_rule_on_unseen_families(
     assert content.provenance["rows"] == 180 and content.provenance["data"] == ["table.csv"]
     text = model.read_text()
     assert main(["train", *options(data), *more]) == 0 and model.read_text() == text
+    other_type = ["train", *options(data), *more, "--judges", "fp16", "--output", str(tmp_path / "fp16.json")]
+    assert main(other_type) == 0
+    of_fp16 = read_model(tmp_path / "fp16.json")
+    assert (of_fp16.dtype, of_fp16.provenance["dtype"]) == ("fp16", "bf16") and of_fp16.trees == content.trees
+    assert main([*other_type[:-4], "--judges", "fp8", "--output", str(tmp_path / "fp8.json")]) == 2
     capsys.readouterr()
     assert main(["evaluate", *options(data), "--model", str(model), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
