@@ -128,7 +128,7 @@ def environment(library: Path) -> dict[str, Any]:
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),  # noqa: UP017 - Python 3.10 too
         "gpu": torch.cuda.get_device_name(),
-        "driver": subprocess.run(query, capture_output=True, text=True, check=False).stdout.strip(),
+        "driver": subprocess.run(query, capture_output=True, text=True, check=False).stdout.partition("\n")[0],
         "torch": torch.__version__,
         "cuda": str(torch.version.cuda),
         "python": platform.python_version(),
