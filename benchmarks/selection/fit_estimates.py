@@ -180,7 +180,8 @@ def cost(rows: Rows, predicted: Array, own: Array, drift: float) -> float:
     loss = np.sort(np.log(losses(rows, predicted, own)))
     near = rows.us < NEAR * np.minimum.reduceat(rows.us, rows.starts)[rows.problem]
     error = np.log(predicted[near] / rows.us[near])
-    return float(12 * loss.mean() + 2 * loss[-max(1, len(loss) // 10) :].mean() + error.std() + 0.3 * drift)
+    worst = loss[-max(1, len(loss) // 10) :].mean()
+    return float(12 * loss.mean() + 2 * worst + error.std() + np.abs(error).mean() + 0.3 * drift)
 
 
 def said(title: str, loss: Array) -> str:

@@ -46,7 +46,7 @@ struct workgroup {
   CUTLASS_DEVICE void prepare() {
     if (threadIdx.x == 0) {
       for (int i = 0; i < Config::stages; ++i) {
-        cutlass::arch::ClusterBarrier::init(stages.full + i, 1);
+        cutlass::arch::ClusterBarrier::init(stages.full + i, announcing_loaders<Config>());
         cutlass::arch::ClusterBarrier::init(stages.empty + i, multiplication<Config>::releases);
       }
       cutlass::arch::fence_barrier_init();

@@ -48,6 +48,13 @@ CUTLASS_DEVICE void load_matrix(const CUtensorMap& map, uint64_t* barrier, void*
                                c2, c3);
 }
 
+// How many loaders announce bytes of a stage: of backward weight all that can have a block, otherwise the first.
+template <class Config>
+constexpr uint32_t announcing_loaders() {
+  constexpr int blocks = (Config::tile_m + Config::tile_n) / kStep;
+  return Config::weight ? (blocks < kLoaders ? blocks : kLoaders) : 1;
+}
+
 // Forward and backward data: image points of a tile's rows against weights. The first loader brings the image points.
 template <class Config, class Ring>
 CUTLASS_DEVICE void load_sum_over_filter(const kw_cuda_conv_params& p, const tile_of& tile, Ring& ring, char* a,
@@ -96,7 +103,8 @@ CUTLASS_DEVICE void load_sum_over_filter(const kw_cuda_conv_params& p, const til
 }
 
 // Backward weight: dy against x, output points in steps. Blocks of columns have filter points of their own. A loader
-// has every kLoaders-th block of a stage.
+// has every kLoaders-th block of a stage. Each announces its own bytes, also none: a stage is full when all of them
+// came by, so that a loader without blocks at the edge of the result cannot fall a round behind the others.
 struct weight_block {
   bool from_x, matrix, exists;
   int channel, to;  // bytes from the beginning of the stage of its operand
@@ -129,16 +137,6 @@ CUTLASS_DEVICE weight_block weight_block_of(const kw_cuda_conv_shape& s, const t
   return block;
 }
 
-// What all loaders bring into a stage.
-template <class Config>
-CUTLASS_DEVICE uint32_t weight_bytes(const kw_cuda_conv_shape& s, const tile_of& tile) {
-  constexpr int blocks_a = Config::tile_m / kStep, blocks_b = Config::tile_n / kStep;
-  const int rows = (s.rows - tile.m * Config::tile_m + kStep - 1) / kStep;
-  const int columns = s.columns / kStep - tile.n * blocks_b;
-  return static_cast<uint32_t>((rows < blocks_a ? rows : blocks_a) + (columns < blocks_b ? columns : blocks_b)) *
-         kBlockBytes;
-}
-
 template <class Config, class Ring>
 CUTLASS_DEVICE void load_sum_over_points(const kw_cuda_conv_params& p, const tile_of& tile, Ring& ring, char* a,
                                          char* b, int loader) {
@@ -148,14 +146,16 @@ CUTLASS_DEVICE void load_sum_over_points(const kw_cuda_conv_params& p, const til
   weight_block mine[most];
 #pragma unroll
   for (int i = 0; i < most; ++i) mine[i] = weight_block_of<Config>(s, tile, loader + i * kLoaders);
-  const uint32_t bytes = weight_bytes<Config>(s, tile);
+  uint32_t bytes = 0;
+#pragma unroll
+  for (int i = 0; i < most; ++i) bytes += mine[i].exists ? kBlockBytes : 0;
   const int steps = steps_of<true>(s, tile);
   for (int step = 0; step < steps; ++step, ++ring.step) {
     const int row = (tile.part * s.of_slice + step) * kStep;
     const grid_point first = locate(s, row);
     ring.wait_empty();
     uint64_t* const barrier = ring.full + ring.stage();
-    if (loader == 0) ring.expect(bytes);
+    ring.expect(bytes);
 #pragma unroll
     for (int i = 0; i < most; ++i) {
       const weight_block& block = mine[i];
