@@ -131,6 +131,9 @@ class AttentionCalls:
             if operands[at] is None:
                 if name not in ("o", "lse", "q_out", "dq", "dk", "dv", "dbias"):
                     raise ArrayError(f"{name} is missing; this call needs it")
+                if getattr(problem, "min_seqlen_q", 0):
+                    given = "out" if name == "o" else name
+                    raise ArrayError(f"{given} is missing; min_seqlen_q leaves rows of it as they are: pass an array")
                 shape = _shape(problem, name, want, options.layout)
                 found.append((at, allocate.allocator(first.family, shape, want.dtype, owner, first.fnuz)))
         return tuple(found)

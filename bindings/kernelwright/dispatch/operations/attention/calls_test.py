@@ -104,6 +104,19 @@ def test_arrays_that_do_not_fit_are_refused(dispatcher: Dispatcher, qkv: Any) ->
         ((q[0], k[0], v[0]), one, r"max_seqlen_k is not given"),
         ((q[0], k[0], v[0]), {**one, "max_seqlen_k": 5}, r"max_seqlen_q is not given"),
         ((q, k, v), {"layout": "sbhd"}, r"layout is 'sbhd'; allowed: bshd, bhsd"),
+        ((q, k, v), {"mask": "top_left", "window": 5}, r"window is 5; allowed: \(left, right\)"),
+        ((q, k, v), {"mask": "top_left", "window": (1, 2, 3)}, r"window is \(1, 2, 3\); allowed: \(left, right\)"),
+        (
+            (q[0], k[0], v[0]),
+            {
+                **one,
+                "cu_seqlens_k": np.array([0, 5], np.int32),
+                "max_seqlen_q": 3,
+                "max_seqlen_k": 5,
+                "min_seqlen_q": 2,
+            },
+            r"out is missing; min_seqlen_q leaves rows of it as they are",
+        ),
     ]
     for operands, options, message in cases:
         with pytest.raises((ArrayError, ProblemError), match=message):
