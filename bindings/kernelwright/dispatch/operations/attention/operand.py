@@ -179,4 +179,4 @@ def _steps(found: ArrayView, extents: Extents, strides: Sequence[int], layout: s
     if len(found.shape) == 5:
         return extents._replace(rows=1).normal(memory_strides(found, layout)) == tuple(strides)
     own = Extents(*sizes(found, layout), extents.hdim)
-    return own.normal(memory_strides(found, layout)) == extents.normal(strides)
+    return 0 in extents or own.normal(memory_strides(found, layout)) == extents.normal(strides)
