@@ -120,7 +120,9 @@ def results(found: dict[str, Any], options: AttentionOptions) -> Any:
 
 
 def descales(descale: tuple[Any, Any, Any] | None) -> dict[str, Any]:
-    """The factors of Q, K and V by their names as operands."""
+    """The factors of Q, K and V by their names as operands. ArrayError for anything but three arrays or None."""
+    if descale is not None and (not isinstance(descale, tuple | list) or len(descale) != 3):
+        raise ArrayError(f"descale is {descale!r}; allowed: three arrays, the factors of q, k and v")
     return dict(zip(("descale_q", "descale_k", "descale_v"), descale or (None, None, None), strict=True))
 
 

@@ -260,6 +260,9 @@ class AttentionMethods:
 
         Everything else is as for :meth:`decode` and :meth:`attention`.
         """
+        if page_table is None or cu_seqlens_q is None:
+            missing = "page_table" if page_table is None else "cu_seqlens_q"
+            raise ArrayError(f"{missing} is missing; without it call attention() or decode()")
         pages = page_table, page_indptr, last_page_lengths
         return cached_attention(
             self._attention,

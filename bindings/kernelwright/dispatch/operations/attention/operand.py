@@ -23,6 +23,13 @@ NAMES = {
 }
 """What errors call the operands of a plan, inputs before outputs."""
 
+NEEDED = {
+    "forward": ("q", "k", "v"),
+    "backward": ("q", "k", "v", "o", "do", "lse"),
+    "append": ("k", "v", "seqlens_k", "k_cache", "v_cache"),
+}
+"""Operands that every problem has."""
+
 OUTPUTS = {"forward": 3, "backward": 4, "append": 3}
 """How many of them are written: the last ones."""
 
