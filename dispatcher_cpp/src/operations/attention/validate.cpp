@@ -109,8 +109,7 @@ kw_status check_scores(const kw_attention_problem& p) {
     return refused("window_left or window_right is not -1; allowed: with a mask only");
   }
   if (!isfinite(p.scale)) return refused_number("scale", p.scale, "finite numbers");
-  if (!isfinite(p.soft_cap) || p.soft_cap < 0)
-    return refused_number("soft_cap", p.soft_cap, "finite numbers from 0 on");
+  if (!isfinite(p.soft_cap) || p.soft_cap < 0) return refused_number("soft_cap", p.soft_cap, "0 or more, finite");
   if (!(p.dropout_p >= 0 && p.dropout_p < 1)) return refused_number("dropout_p", p.dropout_p, "from 0 to below 1");
   if (p.dropout == 0 && p.dropout_p != 0) return refused_number("dropout_p", p.dropout_p, "0 without dropout");
   if (p.slopes_stride != 0 && (p.bias != KW_BIAS_ALIBI || p.slopes_stride < p.heads_q)) {
