@@ -41,6 +41,17 @@ def test_validation_holds_every_direction_in_both_numbers_of_dimensions() -> Non
         assert {one["direction"] for one in part} == {"forward", "backward_data", "backward_weight"}
 
 
+def test_edges_pose_every_kind_of_filter_in_every_direction() -> None:
+    found = problems(CONV, "conv-edges-bf16")
+    directions = [{one["direction"] for one in found if predicate(one)} for predicate in (
+        lambda one: one["di"] > 1, lambda one: one["g"] == one["c"] > 1, lambda one: 1 < one["g"] < one["c"],
+        lambda one: one["stride_h"] > one["y"], lambda one: one["stride_h"] != one["stride_w"],
+        lambda one: one["dilation_h"] > 1, lambda one: one["pad_h"] >= one["y"], lambda one: one["y"] == one["hi"] > 1,
+        lambda one: one["y"] > one["hi"], lambda one: one["y"] != one["x"],
+    )]  # fmt: skip
+    assert all(one == {"forward", "backward_data", "backward_weight"} for one in directions)
+
+
 @pytest.mark.parametrize("key", [key for key in KEYS if key.startswith("conv") and key.endswith("bf16")])
 def test_every_key_holds_legal_problems(key: str) -> None:
     found = problems(CONV, key)
