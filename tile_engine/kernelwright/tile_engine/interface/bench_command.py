@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import click
 
 from kernelwright.arch import load
 from kernelwright.dispatch import Device, Dispatcher, KernelEntry, KernelLibrary, NoKernelError
-from kernelwright.tile_engine.bench import measure
+from kernelwright.tile_engine.bench import Choice, measure
 from kernelwright.tile_engine.interface.patterns import Patterns, pattern_options
 from kernelwright.tile_engine.interface.progress import ProgressLine
 from kernelwright.tile_engine.measuring.executors import require_timed
@@ -92,11 +92,14 @@ def _bench(options: dict[str, Any]) -> set[str]:
     child = Child(library.manifest.path, device.name, operation.name, settings, options["kernel_timeout"])
     dispatcher = Dispatcher(library, device=device)
 
-    def choose(record: Record) -> Collection[str]:
+    def choose(record: Record) -> Choice:
+        problem = operation.problem(record)
         try:
-            return {stage.kernel.identity for stage in dispatcher.plan(operation.problem(record)).stages}
+            selected = {stage.kernel.identity for stage in dispatcher.plan(problem).stages}
         except NoKernelError:
-            return ()
+            return Choice()
+        ranked = (one for stage in dispatcher.explain(problem).stages for one in stage.kernels)
+        return Choice(selected, {one.identity: one.rank for one in ranked if one.rank is not None})
 
     rows = []
     try:

@@ -43,9 +43,25 @@ def test_every_kernel_is_a_row_of_every_problem(tmp_path: Path, capsys: pytest.C
     right = [row for row in rows if row["status"] == "ok"]
     assert right and all(float(row["latency_ms"]) > 0 and float(row["error"]) <= 1 for row in right)
     assert {row["problem_idx"] for row in rows if row["selected"]} <= {"0", "1"}
+    assert all(row["rank"] for row in right) and all(row["rank"] == "1" for row in rows if row["selected"])
+    assert len({(row["problem_idx"], row["rank"]) for row in right}) == len(right)
     assert all(row["tags"] == "run=1" and row["device"] == "cpu" for row in rows)
     assert all("serves gemm" in row["reason"] for row in rows if row["status"] == "refused")
     assert f"{len(rows)} rows written" in capsys.readouterr().err
+
+
+def test_the_dispatchers_choices_are_judged_without_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "t.csv"
+    assert bench(tmp_path, "--kernels", "gemm_fp32_rcr_*") == 0
+    assert main(["evaluate", "--table", str(table), "--table", str(table), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["dispatcher"]
+    assert found["problems"] == 4 and 0 < found["mean"] <= found["top"]["3"] <= 1
+    assert main(["evaluate", "--table", str(table), "--model", "m.json"]) == 2
+    assert "add --library" in capsys.readouterr().err
+    unmarked = [{**row, "selected": ""} for row in read_rows(table)]
+    table.write_text("\n".join(",".join(line) for line in (unmarked[0], *(row.values() for row in unmarked))))
+    assert main(["evaluate", "--table", str(table)]) == 2
+    assert "no row of the tables is marked as selected" in capsys.readouterr().err
 
 
 def test_a_table_becomes_a_page(tmp_path: Path) -> None:
