@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from kernelwright.tile_engine.interface.cli import main
-from kernelwright.tile_engine.problems.registry import KEYS
+from kernelwright.tile_engine.problems.registry import KEYS, problems
+from kernelwright.tile_engine.registry import measurable
 from kernelwright.tile_engine.results.csv_file import read_rows
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -107,6 +108,18 @@ def test_problem_sets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["problems", "gemm-held-out-bf16"]) == 0
     header, first, *_ = capsys.readouterr().out.splitlines()
     assert (header, first.rpartition(",")[2]) == ("m,n,k,batch,layout,dtype,dtype_c", "bf16")
+
+
+def test_problems_of_few_operations_become_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["problems", "conv-tuning-forward-2d-fp32", "--most-operations", "1e8", "--every", "2", "--json"]) == 0
+    text = capsys.readouterr().out
+    listed, operation = json.loads(text)["problems"], measurable("convolution")
+    bounded = [one for one in problems(operation, "conv-tuning-forward-2d-fp32") if operation.flops(one) <= 1e8]
+    assert listed == bounded[::2] and 2 < len(listed) < len(bounded)
+    (tmp_path / "p.json").write_text(text)
+    assert problems(operation, str(tmp_path / "p.json")) == tuple(listed)
+    assert main(["problems", "gemm-tuning-fp32", "--most-operations", "1"]) == 2
+    assert "no problem of gemm-tuning-fp32 has at most 1 operations" in capsys.readouterr().err
 
 
 def test_a_variant_chooses_kernels_and_a_key_its_operation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
