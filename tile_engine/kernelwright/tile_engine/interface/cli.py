@@ -78,12 +78,16 @@ def main(arguments: list[str] | None = None) -> int:
     except click.ClickException as error:
         error.show()
         return _BAD_INPUT
-    except (ValueError, OSError, RuntimeError, KernelwrightError) as error:
+    except (KeyboardInterrupt, click.Abort):  # Abort is a RuntimeError too
+        click.echo("interrupted", err=True)
+        return _FAILED
+    except OSError as error:
+        named = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        click.echo(f"error: {named}", err=True)
+        return _BAD_INPUT
+    except (ValueError, RuntimeError, KernelwrightError) as error:
         click.echo(f"error: {error}", err=True)
         return _BAD_INPUT
-    except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted: rows so far are in the file; --resume continues", err=True)
-        return _FAILED
     except SystemExit as end:
         return int(end.code or 0)
     return 0

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kernelwright.tile_engine.interface import bench_command
 from kernelwright.tile_engine.interface.cli import main
 from kernelwright.tile_engine.problems.registry import KEYS, problems
 from kernelwright.tile_engine.registry import measurable
 from kernelwright.tile_engine.results.csv_file import read_rows
+from kernelwright.tile_engine.results.row import Row
 
 ROOT = Path(__file__).resolve().parents[4]
 LIBRARY = os.environ.get("KERNELWRIGHT_KERNELS", str(ROOT / "examples/gemm/kernels"))
@@ -93,6 +98,27 @@ def test_a_file_of_other_problems_is_not_resumed(tmp_path: Path, capsys: pytest.
     assert "t.csv holds other problems (number 0 differs)" in capsys.readouterr().err
 
 
+def test_a_run_that_is_interrupted_keeps_its_rows_and_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = bench_command.measure
+
+    def interrupted(*given: Any) -> Iterator[Row]:
+        yield from itertools.islice(whole(*given), 2)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bench_command, "measure", interrupted)
+    assert bench(tmp_path) == 1
+    said = capsys.readouterr().err
+    assert "2 rows written to" in said and "--resume continues" in said and "error" not in said
+    first = read_rows(tmp_path / "t.csv")
+    assert len(first) == 2 and (tmp_path / "t.xml").read_text().count("<testcase") == 2
+    monkeypatch.setattr(bench_command, "measure", whole)
+    assert bench(tmp_path, "--resume") == 0
+    rows = read_rows(tmp_path / "t.csv")
+    assert rows[:2] == first and len(rows) == len({(row["problem_idx"], row["identity"]) for row in rows}) > 2
+
+
 def test_bad_input_says_what_is_allowed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert bench(tmp_path, "--device", "hip:0") == 2
     assert "cannot time kernels on hip:0; allowed: cpu, cuda:N, sim:ARCH" in capsys.readouterr().err
@@ -100,6 +126,11 @@ def test_bad_input_says_what_is_allowed(tmp_path: Path, capsys: pytest.CaptureFi
     assert "gemm kernels of the library matches; names: " in capsys.readouterr().err
     assert main(["bench", "--library", LIBRARY, "--problems", "nothing", "--output", "x.csv"]) == 2
     assert "'nothing' is neither a file nor a key" in capsys.readouterr().err
+    assert bench(tmp_path, "--tags", "host") == 2 and bench(tmp_path, "--kernel-timeout", "0") == 2
+    said = capsys.readouterr().err
+    assert "--tags is 'host'; write KEY=VALUE" in said and "'--kernel-timeout': 0.0 is not in the range" in said
+    assert bench(tmp_path, "--kernels-file", "none.txt") == 2
+    assert capsys.readouterr().err == "error: none.txt: No such file or directory\n"
 
 
 def test_problem_sets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -149,3 +149,22 @@ def changes(old: Sequence[Timed], new: Sequence[Timed]) -> list[Change]:
     pairs = [(before[key], one) for one in new if (key := (one.problem, one.identity, one.choices)) in before]
     found = [Change(after.milliseconds / earlier.milliseconds, earlier, after) for earlier, after in pairs]
     return sorted(found, key=lambda change: -change.ratio)
+
+
+def broken(old: Sequence[Timed], rows: Iterable[Cells]) -> list[Cells]:
+    """Rows without a time of pairs of kernel and problem that had one in an earlier table, the last row of each."""
+    rows = list(rows)
+    before = {(one.problem, one.identity) for one in old}
+    right = {(one.problem, one.identity) for one in timed(rows)}
+    found = {(int(row["problem_idx"]), row["identity"]): row for row in rows}
+    return [row for key, row in found.items() if key in before - right]
+
+
+def require_same_problems(old: Iterable[Cells], new: Iterable[Cells], columns: Sequence[str]) -> None:
+    """ValueError where a number means another problem in the other table; ``columns`` are those of a problem."""
+    posed = {row["problem_idx"]: [row[column] for column in columns] for row in old}
+    for row in new:
+        if posed.get(row["problem_idx"], own := [row[column] for column in columns]) != own:
+            raise ValueError(
+                f"problem {row['problem_idx']} is another one in the earlier table; compare tables of one problem set"
+            )
