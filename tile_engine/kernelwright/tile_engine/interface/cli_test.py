@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kernelwright.tile_engine.bench import measure
 from kernelwright.tile_engine.interface import bench_command
 from kernelwright.tile_engine.interface.cli import main
 from kernelwright.tile_engine.problems.registry import KEYS, problems
@@ -101,10 +102,9 @@ def test_a_file_of_other_problems_is_not_resumed(tmp_path: Path, capsys: pytest.
 def test_a_run_that_is_interrupted_keeps_its_rows_and_says_how_to_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    whole = bench_command.measure
 
     def interrupted(*given: Any) -> Iterator[Row]:
-        yield from itertools.islice(whole(*given), 2)
+        yield from itertools.islice(measure(*given), 2)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(bench_command, "measure", interrupted)
@@ -113,7 +113,7 @@ def test_a_run_that_is_interrupted_keeps_its_rows_and_says_how_to_go_on(
     assert "2 rows written to" in said and "--resume continues" in said and "error" not in said
     first = read_rows(tmp_path / "t.csv")
     assert len(first) == 2 and (tmp_path / "t.xml").read_text().count("<testcase") == 2
-    monkeypatch.setattr(bench_command, "measure", whole)
+    monkeypatch.setattr(bench_command, "measure", measure)
     assert bench(tmp_path, "--resume") == 0
     rows = read_rows(tmp_path / "t.csv")
     assert rows[:2] == first and len(rows) == len({(row["problem_idx"], row["identity"]) for row in rows}) > 2

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernelwright.arch import load
+from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.selecting.expand import expand_config
 from kernelwright.codegen.selecting.selection import load_archs, select
 from kernelwright.codegen.selecting.sets import expand_set
@@ -83,18 +84,19 @@ def test_the_command_writes_the_choice_and_where_it_is_from(tmp_path: Path, caps
 
 def test_a_release_of_attention_holds_every_stage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arch = load("x86_64_v3")
-    found = [one for one in expand_set("fmha_essential", arch).kernels if "_fp32_" in one.name]
-    split, combine = (
-        next(k for k in found if str(k.spec.family) == name) for name in ("fwd_splitkv", "fwd_splitkv_combine")
-    )
-    whole = next(kernel for kernel in found if str(kernel.spec.family) == "fwd")
+    listed = expand_set("fmha_essential", arch).kernels
+
+    def first(family: str) -> Kernel:
+        return next(one for one in listed if one.name.startswith(f"fmha_{family}_fp32_"))
+
+    split, combine, whole = (first(family) for family in ("fwd_splitkv", "fwd_splitkv_combine", "fwd"))
     place = {"dtype": "fp32", "arch": "x86_64_v3"}
     rows = [
         {**cells(split.identity, 0, 1), **place, "auxiliary": "", "stages": combine.identity},
         {**cells(combine.identity, 0, 1), **place, "auxiliary": "1", "stages": split.identity},
         {**cells(whole.identity, 0, 9), **place, "auxiliary": "", "stages": ""},
     ]
-    table, library, out, listed = (tmp_path / name for name in ("t.csv", "specs.json", "out.json", "listed.json"))
+    table, library, out, chosen = (tmp_path / name for name in ("t.csv", "specs.json", "out.json", "chosen.json"))
     library.write_text(json.dumps([kernel.spec.model_dump(mode="json") for kernel in (split, combine, whole)]))
 
     def write(columns: Collection[str]) -> None:
@@ -104,11 +106,11 @@ def test_a_release_of_attention_holds_every_stage(tmp_path: Path, capsys: pytest
 
     write(list(rows[0]))
     given = ["--table", str(table), "--library", str(library), "--arch", "x86_64_v3", "--dtype", "fp32"]
-    assert main(["release", *given, "--reach", "0.99", "--output", str(out), "--specs", str(listed)]) == 0
+    assert main(["release", *given, "--reach", "0.99", "--output", str(out), "--specs", str(chosen)]) == 0
     assert f"{split.identity} with {combine.name}" in capsys.readouterr().out
     (step,) = json.loads(out.read_text())["kernels"]
     assert [one["identity"] for one in step["companions"]] == [combine.identity]
-    (selection,) = select("specs", str(listed), ["x86_64_v3"], load_archs())
+    (selection,) = select("specs", str(chosen), ["x86_64_v3"], load_archs())
     assert {kernel.identity for kernel in selection.kernels} == {split.identity, combine.identity}
     assert main(["release", *given, "--output", str(out), "--into", str(tmp_path / "r.json")]) == 2
     assert "--into writes rule sets of GEMM, not of attention; take --specs" in capsys.readouterr().err
