@@ -15,7 +15,7 @@ HEADS = ("nhead_q", "nhead_k", "hdim_q", "hdim_v", "bias", "soft_cap", "sink", "
 def test_every_key_holds_legal_problems(key: str) -> None:
     found = problems(ATTENTION, key)
     assert len(found) > 20 and all(one["dtype"] == "bf16" for one in found)
-    uses = {"backward": {"backward"}, "append": {"append"}, "edges": {"forward", "backward"}}
+    uses = {"backward": {"backward"}, "append": {"append"}, "edges": {"forward", "backward", "append"}}
     assert {one["direction"] for one in found} == uses.get(key.split("-")[-2], {"forward"})
 
 
