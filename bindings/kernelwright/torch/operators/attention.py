@@ -9,7 +9,7 @@ import torch  # pants: no-infer-dep
 from kernelwright.dispatch import ArrayError
 from kernelwright.dispatch.operations.attention.cached import pair
 from kernelwright.torch import dispatchers
-from kernelwright.torch.operator import is_capturing, register
+from kernelwright.torch.operator import register
 from kernelwright.torch.operators import attention_gradient
 from kernelwright.torch.operators.attention_common import autocast, numbers
 
@@ -138,7 +138,7 @@ def _run(
             q, k, v, out, lse=lse if with_lse else False, mask=mask,
             window=None if mask == "none" else (window_left, window_right), scale=scale, bias=bias,
             alibi_slopes=slopes, soft_cap=soft_cap, sinks=sinks, dropout_p=dropout_p, seed=first, offset=offset,
-            layout="bhsd", own_workspace=is_capturing(q),
+            layout="bhsd",
         )  # fmt: skip
     return out, lse
 
