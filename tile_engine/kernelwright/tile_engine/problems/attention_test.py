@@ -18,7 +18,7 @@ def test_every_key_holds_legal_problems(key: str) -> None:
     uses = {
         "backward": {"backward"},
         "append": {"append"},
-        "edges": {"forward", "backward"},
+        "edges": {"forward", "backward", "append"},
         "validation": {"forward", "backward"},
         "all": {"forward", "backward"},
     }
