@@ -62,26 +62,36 @@ struct append {
     const int there = first < half_of ? first + half_of : first - half_of;
     const bool turning = turns && first < p.rotary_dim;
     source rows[ahead];
-    values mine[ahead], other[ahead];
+    values mine[ahead] = {};
     // Where rows go depends on lengths and pages, where they come from does not.
     each_row([&](auto i) {
       rows[i] = source_of(p, block + i * rows_at_once);
-      if (rows[i].from == nullptr) return;
-      load_16_bytes(mine[i], rows[i].from + first);
-      if (Config::rope == rotation::half && turning && rows[i].turned) load_16_bytes(other[i], rows[i].from + there);
+      if (rows[i].from != nullptr) load_16_bytes(mine[i], rows[i].from + first);
     });
-    __syncwarp();  // Q may be turned where it lies
     each_row([&](auto i) {
+      values other;
+      if constexpr (Config::rope == rotation::half) other = of_lane(mine[i], there / vector);
       if (rows[i].from == nullptr) return;
       const int place = p.seqlens_k[rows[i].request] + rows[i].number;
       element* const to = rows[i].queries ? of_queries(p, rows[i]) : of_cache(p, rows[i], place);
       if (to == nullptr) return;
-      if (turning && rows[i].turned) turn(p, mine[i], other[i], first, place);
+      if (turning && rows[i].turned) turn(p, mine[i], other, first, place);
       store_16_bytes(to + first, mine[i]);
     });
   }
 
  private:
+  // What the thread with another chunk of the same row has.
+  CUTLASS_DEVICE static values of_lane(values const& mine, int chunk) {
+    uint32_t x[4];
+    values out;
+    __builtin_memcpy(x, &mine, sizeof x);
+#pragma unroll
+    for (uint32_t& each : x) each = __shfl_sync(~0u, each, chunk, chunks);
+    __builtin_memcpy(&out, x, sizeof x);
+    return out;
+  }
+
   // The rows of K come first, then those of V, then those of Q.
   CUTLASS_DEVICE static source source_of(append_params const& p, int64_t row) {
     source out;
@@ -126,6 +136,15 @@ struct append {
            in_part * into.row;
   }
 
+  CUTLASS_DEVICE static void load_angles(values& to, const element* from) {
+    if (reinterpret_cast<uintptr_t>(from) % sizeof to == 0) {
+      load_16_bytes(to, from);
+    } else {
+#pragma unroll
+      for (int i = 0; i < vector; ++i) to.x[i] = from[i];
+    }
+  }
+
   // (a, b) becomes (a c - b s, a s + b c).
   CUTLASS_DEVICE static void turn(append_params const& p, values& mine, values const& other, int first, int place) {
     const int half_of = p.rotary_dim / 2;
@@ -135,9 +154,12 @@ struct append {
     if constexpr (Config::rope == rotation::half) {
       const bool low = first < half_of;
       const int angle = low ? first : first - half_of;
+      values c_of, s_of;
+      load_angles(c_of, cos + angle);
+      load_angles(s_of, sin + angle);
 #pragma unroll
       for (int i = 0; i < vector; ++i) {
-        const float c = cos[angle + i], s = sin[angle + i], x = mine.x[i], y = other.x[i];
+        const float c = c_of.x[i], s = s_of.x[i], x = mine.x[i], y = other.x[i];
         mine.x[i] = rounded<element>(low ? x * c - y * s : x * c + y * s);
       }
     } else {

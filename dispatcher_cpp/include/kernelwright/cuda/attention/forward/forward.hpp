@@ -22,8 +22,13 @@ constexpr int most_shared_bytes = 232448;  // of a workgroup on compute capabili
 template <class Config>
 struct forward {
   using element = typename Config::element;
-  using traits = flashinfer::AttentionKernelTraits<true, Config::hdim_q, Config::hdim_v, Config::tile_m, Config::tile_n,
-                                                   2, element, element, element, int32_t, scores<Config>>;
+  // With three groups of 64 rows in a tile, each begins at its own diagonal; with two that costs more than it saves.
+  static constexpr bool skips = Config::bounded && Config::tile_m > 128;
+  struct traits
+      : flashinfer::AttentionKernelTraits<true, Config::hdim_q, Config::hdim_v, Config::tile_m, Config::tile_n, 2,
+                                          element, element, element, int32_t, scores<Config>> {
+    static constexpr int rows_at_diagonal = skips ? 64 : Config::tile_m;  // read by FlashInfer's loop
+  };
   using pipeline = typename traits::MainloopPipeline;
   using position = typename traits::PipelineState;
   using turns = flashinfer::WarpScheduler<traits, Config::hdim_v <= 128>;
@@ -209,7 +214,7 @@ struct forward {
   CUTLASS_DEVICE static int skip_unseen(tile const& t, span const& keys_of, pipeline& keys, position& at_key,
                                         pipeline& values, position& at_value) {
     const int all = keys_of.last + 1;
-    if constexpr (!Config::bounded) return all;
+    if constexpr (!skips) return all;
     const int64_t behind = int64_t(t.index) * M + rows_of_group * cutlass::canonical_warp_group_idx();
     const int mine = cutlass::fast_max(keys_of.seen.template key_tiles_before<N>(behind, t),
                                        cutlass::fast_min(keys_of.first, keys_of.last) + 1);

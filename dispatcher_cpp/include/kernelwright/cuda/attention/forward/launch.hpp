@@ -43,6 +43,7 @@ struct forward_launcher {
     out.keys = key_rows_of(p, args);
     out.heads = static_cast<int32_t>(p.heads_q);
     out.all_heads = static_cast<int32_t>(p.group ? p.heads_q : p.heads_q * p.batch);
+    out.section_keys = static_cast<int32_t>(section_bytes / ((Config::hdim_q + Config::hdim_v) * 2));
     out.tiles = static_cast<int32_t>((p.max_seqlen_q + Config::tile_m - 1) / Config::tile_m);
     out.seqlen_q = static_cast<int32_t>(p.max_seqlen_q);
     const int group = static_cast<int>(p.heads_q / p.heads_kv);
