@@ -11,14 +11,15 @@ constexpr double kFillBytesPerClock = 48;  // as in gemm/analytic.hpp
 constexpr double kSecondLaunchUs = 4;      // likewise
 // Fitted to benchmarks/results/h200_attention_tuning_20261122.json by benchmarks/attention/selected.py.
 constexpr double kSpareMask = 1.05;  // of a kernel for more masks than the problem needs
-constexpr double kStreamed = 0.93;   // of the memory's bandwidth when all units read
+constexpr double kStreamed = 1.0;    // of the memory's bandwidth when all units read
 // Clocks of a key, and bytes of K and V in another one: of a block by itself, and of those that share a compute unit.
-constexpr double kAloneClocks = 11.7, kAloneBytes = 28, kSharedClocks = 4.8, kSharedBytes = 32;
+constexpr double kAloneClocks = 18.48, kAloneBytes = 35.31, kSharedClocks = 3.676, kSharedBytes = 32.42;
 // Of wgmma kernels: the work of a query and a key is so many products by the peak rate; the rest is softmax, of which
 // three groups of warps hide more than two. Each tile has first scores and last products that nothing overlaps.
 constexpr double kProductShare = 1.12, kSoftmaxWork = 110, kSoftmaxWorkOfThree = 87, kTileUs = 2;
-constexpr double kLaunchUs = 2, kWaveUs = 2.5;            // of a part, and of each wave of its blocks
-constexpr double kCombineUs = 6, kCombineSplitUs = 0.18;  // of the second stage, and of each split in it
+constexpr double kTilesLaunchUs = 7.064;                         // of a launch of a wgmma kernel
+constexpr double kLaunchUs = 0.9966, kWaveUs = 2.786;            // of a part, and of each wave of its blocks
+constexpr double kCombineUs = 2.986, kCombineSplitUs = 0.08997;  // of the second stage, and of each split in it
 // Between kernels that are predicted to be equal, a lower rank decides.
 constexpr double kRank = 1e-9;
 
@@ -172,6 +173,8 @@ Estimate part(const kw_attention_problem& p, const kw_attention_traits& t, const
   settle(p, t, arch, &e);
   if (streams) {
     e.total_us += kLaunchUs + (p.leaves_splits == 1 ? kCombineUs + kCombineSplitUs * splits : 0);
+  } else if (cuda) {
+    e.total_us += kTilesLaunchUs;
   } else if (p.leaves_splits == 1) {
     e.total_us += kSecondLaunchUs;
   }
