@@ -65,19 +65,31 @@ def ranking(dispatcher: Dispatcher, problem: Any, measured: Iterable[str]) -> li
 
 
 def shares(ranked: Sequence[tuple[str, str]], times: Times) -> list[float] | None:
-    """Of each ranked kernel that has a time, with its choices; None where there is no choice or the first has none."""
+    """Of each ranked kernel that has a time, with its choices; None where there is nothing to choose.
+
+    A number of slices that has no time counts with the slower one of those beside it.
+    """
     if len(times) < 2:
         return None
     best, found = min(times.values()), []
     for identity, choices in ranked:
-        took = times.get((identity, choices))
-        if took is None:  # choices of several stages stand behind each other
-            took = next((ms for (one, all_), ms in times.items() if one == identity and choices in all_.split()), None)
-        if took is None and not found:
+        own = {_slices(all_): ms for (one, all_), ms in times.items() if one == identity}
+        if not own and not found:
             raise ValueError(f"the choice {identity} {choices} was not measured")
-        if took is not None:
-            found.append(best / took)
+        if own:
+            wanted = _slices(choices)
+            beside = [
+                max((n for n in own if n <= wanted), default=None),
+                min((n for n in own if n >= wanted), default=None),
+            ]
+            found.append(best / max(own[n] for n in beside if n is not None))
     return found
+
+
+def _slices(choices: str) -> int:
+    """The number of slices or splits; 1 where there is none."""
+    counts = dict(choice.split("=") for choice in choices.split())
+    return int(counts.get("split_k", counts.get("num_splits", 1)))
 
 
 def judged(found: Sequence[list[float]]) -> dict[str, Any]:
