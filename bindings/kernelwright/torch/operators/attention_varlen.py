@@ -17,6 +17,7 @@ from kernelwright.torch.operators.attention_common import (
     check_gradients,
     no_second_derivative,
     numbers,
+    with_advice,
 )
 
 _FEATURES = (
@@ -197,7 +198,7 @@ def _run_gradient(
 ) -> tuple[torch.Tensor, ...]:  # fmt: skip
     found = dispatchers.find(dispatcher, q.device)
     features = _features(mask, window_left, window_right, scale, soft_cap, dropout_p, seed)
-    with torch.no_grad():
+    with torch.no_grad(), with_advice(dropout_p, soft_cap):
         dq, dk, dv = _gradients(q, k, v)
         found.attention_backward(
             q, k, v, out, grad, lse, dq=dq, dk=dk, dv=dv, alibi_slopes=slopes, cu_seqlens_q=cu_q, cu_seqlens_k=cu_k,
