@@ -134,6 +134,9 @@ def test_sinks_windows_caps_and_slopes() -> None:
     )
     torch.testing.assert_close(lse, with_sink.logsumexp(-1), atol=1e-5, rtol=1e-5)
     same(found, wanted, (*operands, sinks))
+    absent = torch.full((4,), -torch.inf, requires_grad=True)  # the first rows see nothing
+    found = scaled_dot_product_attention(*qkv(6, 2), mask="bottom_right", sinks=absent)
+    assert (torch.autograd.grad(found.sum(), absent)[0] == 0).all()
     found = scaled_dot_product_attention(*operands, alibi_slopes=slopes)
     same(found, REFERENCE(*operands, -slopes[:, None, None] * distance.abs()), operands)
 
