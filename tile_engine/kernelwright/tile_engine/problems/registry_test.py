@@ -14,7 +14,7 @@ GEMM = measurable("gemm")
 @pytest.mark.parametrize("key", [key for key in KEYS if key.startswith("gemm-") and "edges" not in key])
 def test_every_key_has_problems_of_its_dtype(key: str) -> None:
     found = problems(GEMM, key)
-    assert len(found) >= 300
+    assert len(found) >= (200 if "tall" in key else 300)
     assert {record["dtype"] for record in found} == {key.rpartition("-")[2]}
 
 
