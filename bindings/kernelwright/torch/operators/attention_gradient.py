@@ -10,7 +10,7 @@ from typing import Any
 
 import torch  # pants: no-infer-dep
 from kernelwright.torch import dispatchers
-from kernelwright.torch.operator import is_capturing, register
+from kernelwright.torch.operator import register
 from kernelwright.torch.operators.attention_common import (
     check_gradients,
     no_second_derivative,
@@ -73,7 +73,7 @@ def _run(
             q, k, v, out, grad, lse, dq=dq, dk=dk, dv=dv, dbias=dbias if with_dbias else False, mask=mask,
             window=None if mask == "none" else (window_left, window_right), scale=scale, bias=bias,
             alibi_slopes=slopes, soft_cap=soft_cap, dropout_p=dropout_p, seed=first, offset=offset,
-            deterministic=deterministic, layout="bhsd", own_workspace=is_capturing(q),
+            deterministic=deterministic, layout="bhsd",
         )  # fmt: skip
     return dq, dk, dv, dbias
 
