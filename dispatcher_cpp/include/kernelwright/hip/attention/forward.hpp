@@ -23,7 +23,7 @@ using prefill_qr_async = ck_tile::BlockFmhaBatchPrefillPipelineQRKSVSAsync<P>;
 template <class T>
 using forward_traits =
     ck_tile::TileFmhaTraits<T::pad_s, T::pad_sk, T::pad_d, T::pad_dv, T::soft_cap, T::bias_kind, false, T::lse,
-                            T::dropout, T::scaled, T::block_per_cu, T::skip_min_seqlen_q>;
+                            T::dropout, eight_bits<T>, T::block_per_cu, T::skip_min_seqlen_q>;
 template <class T>
 using forward_problem =
     ck_tile::BlockFmhaPipelineProblem<typename T::in, typename T::in, typename T::in, float, float, typename T::bias,
