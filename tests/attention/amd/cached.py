@@ -190,6 +190,7 @@ def split_errors(made: Compiled, combine: Compiled, problem: Cached) -> Errors:
     )
     tiles = math.ceil(max(p.queries) / made.spec.tile.m0)
     memory.launch(made, arguments, (tiles * p.splits, p.heads, operands.batch))
+    operands.factors.written_by(combine)
     o = poisoned((batch, rows, p.heads, hdim), operands.factors.result)
     lse = poisoned((batch, p.heads, rows), np.float32)
     own = Memory()

@@ -21,6 +21,7 @@ FWD: dict[str, Any] = {"family": "fwd", "dtype": "fp8bf16", "hdim": 64, "qscale"
 CAUSAL: dict[str, Any] = {**FWD, "mask": "generic", "lse": True}
 
 
+@EVERY
 @pytest.mark.parametrize(
     "problem",
     [

@@ -104,13 +104,18 @@ class Factors:
         spec = made.spec
         self.scaled = spec.qscale != "none" or spec.static_quant
         self.narrow = spec.dtype.inputs == DType.FP8
-        self.dtype, self.result = element(made, spec.dtype.inputs), element(made, spec.dtype.output)
+        self.dtype = element(made, spec.dtype.inputs)
         self.of = DESCALES if self.scaled else dict.fromkeys("qkv", 1.0)
-        self.of_o = SCALE_O if spec.dtype.output == DType.FP8 else 1.0
+        self.written_by(made)
         named = {f"descale_{name}": value for name, value in self.of.items()} if self.scaled else {}
         numbers = {**named, **({"scale_o": self.of_o} if self.of_o != 1 else {})}
         self._held = [np.array([value], np.float32) for value in numbers.values()]
         self.given = {name: memory.read(name, one) for name, one in zip(numbers, self._held, strict=True)}
+
+    def written_by(self, made: Compiled) -> None:
+        """Another kernel writes O."""
+        self.result = element(made, made.spec.dtype.output)
+        self.of_o = SCALE_O if made.spec.dtype.output == DType.FP8 else 1.0
 
     def draw(self, rng: np.random.Generator, name: str, shape: tuple[int, ...]) -> Array:
         """Stored numbers of q, k or v, normally distributed where their factor is applied."""
