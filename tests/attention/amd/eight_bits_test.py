@@ -48,6 +48,9 @@ FORWARD: tuple[tuple[dict[str, Any], Problem], ...] = (
     ({**FWD, "hdim": 64, "logits_soft_cap": True}, Problem(100, 130, cap=2.0)),
     ({**FWD, "hdim": 128, "qscale": "none", "dtype": "fp8fp32"}, Problem(100, 130)),
 )
+# Pipelines of CDNA that no table lists for 8 bits.
+ASYNC: dict[str, Any] = {**FWD, "hdim": 128, "mask": "generic", "lse": True, "pad": [True] * 4}
+PREFILL: dict[str, Any] = {**FWD, "family": "batch_prefill", "hdim": 128, "lse": True, "warp_tile": [32] * 6}
 
 
 @EVERY
@@ -57,6 +60,23 @@ def test_every_feature(arch: str, fields: dict[str, Any], problem: Problem) -> N
     made = compiled(arch, fields)
     found = errors(made, problem)
     assert made.report["matrix_instructions"] >= 8
+    assert found.o < NARROW and found.lse < 1e-4
+
+
+@EVERY
+@pytest.mark.parametrize("arch", ARCHS[:2])
+@pytest.mark.parametrize("pipeline", ["qr_async", "qs"])
+def test_other_pipelines(arch: str, pipeline: str) -> None:
+    found = errors(compiled(arch, {**ASYNC, "pipeline": pipeline}), Problem(130, 200, window=BOTTOM_RIGHT))
+    assert found.o < NARROW and found.lse < 1e-4
+
+
+@EVERY
+@pytest.mark.parametrize("arch", ARCHS[:2])
+@pytest.mark.parametrize("dtype", ["fp8bf16", "fp8"])
+def test_batch_prefill(arch: str, dtype: str) -> None:
+    made = compiled(arch, {**PREFILL, "dtype": dtype, "mask": "generic"})
+    found = whole_errors(made, Cached((70, 3), (200, 330), page_size=16, window=BOTTOM_RIGHT))
     assert found.o < NARROW and found.lse < 1e-4
 
 
