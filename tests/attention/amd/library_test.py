@@ -41,6 +41,7 @@ def dispatcher(name: str = "core", arch: str = "gfx942") -> Dispatcher:
         replace(PLAIN, queries=(130,), keys=(33,), window=TOP_LEFT, layout="bhsd"),
         replace(PLAIN, queries=(9,), keys=(3,), window=BOTTOM_RIGHT),  # rows that see nothing
         replace(PLAIN, hdim=40, hdim_v=24, window=Window(20, 5, True)),
+        replace(PLAIN, queries=(40,), keys=(70,), window=Window(2**32, 2**33, True)),  # wider than 31 bits: all keys
     ],
 )
 def test_forward(case: Case) -> None:
@@ -72,6 +73,7 @@ def test_splits_of_ragged_caches(splits: int) -> None:
     [
         replace(PLAIN, window=BOTTOM_RIGHT),
         replace(PLAIN, queries=(50,), keys=(30,), heads=2, kv_heads=2, window=BOTTOM_RIGHT, layout="bhsd"),
+        replace(PLAIN, queries=(40,), keys=(70,), window=Window(2**32, 0)),
         replace(PLAIN, hdim=40, hdim_v=40),
     ],
 )

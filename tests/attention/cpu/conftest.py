@@ -1,9 +1,10 @@
-"""The libraries of CPU kernels of attention that tests need, built once by the local executor."""
+"""The shipped libraries of CPU kernels of attention: what Pants packages, else built once by the local executor."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from importlib.resources import as_file, files
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,15 @@ CASES = [
 def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, KernelLibrary]:
     """By architecture; those that this machine cannot load are here too."""
     mocks.native_library()
+    packaged = files("attention") / "cpu_attention"
+    if packaged.is_dir():
+        with as_file(packaged) as folder:
+            return {arch: KernelLibrary.load(folder / arch) for arch in DTYPES}
+    return built(tmp_path_factory)
+
+
+def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, KernelLibrary]:
+    """Libraries of the kernels of :data:`CASES`: about 50 compiles of two seconds each."""
     named = os.environ.get("KERNELWRIGHT_TEST_CACHE")
     cache = Path(named) if named else tmp_path_factory.mktemp("cache")
     executor = LocalExecutor(read_tree_roots(os.environ["KERNELWRIGHT_TREES"]), cache, jobs=os.cpu_count() or 1)

@@ -10,8 +10,13 @@ from typing import Any
 
 import torch  # pants: no-infer-dep
 from kernelwright.torch import dispatchers
-from kernelwright.torch.operator import is_capturing, register
-from kernelwright.torch.operators.attention_common import check_gradients, no_second_derivative, numbers
+from kernelwright.torch.operator import register
+from kernelwright.torch.operators.attention_common import (
+    check_gradients,
+    no_second_derivative,
+    numbers,
+    with_advice,
+)
 
 _SCHEMA = (
     "attention_backward(Tensor q, Tensor k, Tensor v, Tensor out, Tensor grad, Tensor lse, Tensor? bias, "
@@ -62,13 +67,13 @@ def _run(
 ) -> tuple[torch.Tensor, ...]:  # fmt: skip
     found = dispatchers.find(dispatcher, q.device)
     first, offset = numbers(seed)
-    with torch.no_grad():
+    with torch.no_grad(), with_advice(dropout_p, soft_cap, with_dbias):
         dq, dk, dv, dbias = _results(q, k, v, bias, with_dbias)
         found.attention_backward(
             q, k, v, out, grad, lse, dq=dq, dk=dk, dv=dv, dbias=dbias if with_dbias else False, mask=mask,
             window=None if mask == "none" else (window_left, window_right), scale=scale, bias=bias,
             alibi_slopes=slopes, soft_cap=soft_cap, dropout_p=dropout_p, seed=first, offset=offset,
-            deterministic=deterministic, layout="bhsd", own_workspace=is_capturing(q),
+            deterministic=deterministic, layout="bhsd",
         )  # fmt: skip
     return dq, dk, dv, dbias
 

@@ -1,7 +1,7 @@
 /* libdispatcher_fmha_lib.so: fused attention by the function names that users of the CK Tile dispatcher know.
  *
  * The library is the dispatcher of kernelwright/dispatcher.h with kernel libraries loaded into it. New programs call
- * fmha_dispatcher_run() with one struct that states its size and version, and has the operands of every feature.
+ * fmha_dispatcher_run() with one struct that states its size and version, and has the operands of its features.
  * Programs that were written for that dispatcher call the positional functions at the end of this file.
  *
  * Memory: operands are in host memory, or in that of the device that is current in the calling thread; both are copied

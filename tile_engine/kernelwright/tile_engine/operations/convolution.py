@@ -56,6 +56,23 @@ class Convolution:
             stride=along["stride"], dilation=along["dilation"], pad_left=along["pad"], dtype=record["dtype"],
         )  # fmt: skip
 
+    def posed(self, problem: object) -> Record | None:
+        """Of dense tensors with channels innermost, equal padding on both sides and no epilogue."""
+        if not isinstance(problem, ConvProblem) or not problem.n or len(problem.sizes) < 2:
+            return None
+        axes = "dhw"[-len(problem.sizes) :]
+        sizes = dict(zip((f"{axis}i" for axis in axes), problem.sizes, strict=True))
+        points = dict(zip("zyx"[-len(axes) :], problem.filter, strict=True))  # type: ignore[arg-type]
+        along = {
+            f"{word}_{axis}": value
+            for word, values in (("stride", problem.stride), ("pad", problem.pad_left), ("dilation", problem.dilation))
+            for axis, value in zip(axes, values, strict=True)  # type: ignore[arg-type]
+        }
+        counts = {"n": problem.n, "c": problem.c, "k": problem.k, "g": problem.groups}
+        given = {"direction": problem.direction, **counts, **sizes, **points, **along, "dtype": problem.dtype}
+        record = self.read(given)
+        return record if self.problem(record) == problem else None
+
     def operands(self, record: Record, seed: int) -> ConvOperands:
         """Whole numbers of magnitude up to 2."""
         return ConvOperands(self.problem(record), seed)

@@ -50,6 +50,13 @@ class Gemm:
         types = {"dtype": record["dtype"], "dtype_c": record["dtype_c"]}
         return GemmProblem(m, n, k, layout=record["layout"], batch=batch, split_k=0, **types, **strides)
 
+    def posed(self, problem: object) -> Record | None:
+        """Of plain products of dense matrices of one element type."""
+        if not isinstance(problem, GemmProblem) or not problem.m * problem.n * problem.k:
+            return None
+        given = {name: getattr(problem, name) for name in ("m", "n", "k", "batch", "layout", "dtype", "dtype_c")}
+        return self.read(given) if self.problem(given) == problem else None
+
     def operands(self, record: Record, seed: int) -> GemmOperands:
         """Whole numbers of magnitude up to 4."""
         return GemmOperands(self.problem(record), seed)

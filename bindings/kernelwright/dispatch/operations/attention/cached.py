@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from kernelwright.dispatch.core.errors import ArrayError
 from kernelwright.dispatch.operations.attention.calls import AttentionCalls
 from kernelwright.dispatch.operations.attention.from_arrays import AttentionOptions
 
@@ -95,8 +96,14 @@ def cached_attention(
 
 
 def pair(window: Window) -> Window:
-    """Lists as tuples: options are keys of caches."""
-    return None if window is None else (window[0], window[1])
+    """Lists as tuples, since options are keys of caches; ArrayError for anything but two numbers or None."""
+    if window is None:
+        return None
+    try:
+        left, right = window
+    except (TypeError, ValueError):
+        raise ArrayError(f"window is {window!r}; allowed: (left, right), keys on each side, -1 for all") from None
+    return left, right
 
 
 def wants(result: Any) -> bool:
@@ -115,7 +122,9 @@ def results(found: dict[str, Any], options: AttentionOptions) -> Any:
 
 
 def descales(descale: tuple[Any, Any, Any] | None) -> dict[str, Any]:
-    """The factors of Q, K and V by their names as operands."""
+    """The factors of Q, K and V by their names as operands. ArrayError for anything but three arrays or None."""
+    if descale is not None and (not isinstance(descale, tuple | list) or len(descale) != 3):
+        raise ArrayError(f"descale is {descale!r}; allowed: three arrays, the factors of q, k and v")
     return dict(zip(("descale_q", "descale_k", "descale_v"), descale or (None, None, None), strict=True))
 
 

@@ -75,7 +75,7 @@ class AttentionMethods:
         :param window: with a mask, how many keys on the left and right of its place a query sees, -1 for all.
         :param scale: by default 1/sqrt(hdim).
         :param bias: added to the scores, (batch, heads, queries, keys), in group mode (heads, total, max_seqlen_k);
-            extents of 1 are broadcast. Or ``alibi_slopes``: fp32 (heads,) or (batch, heads).
+            extents of 1 before the keys are broadcast. Or ``alibi_slopes``: fp32 (heads,) or (batch, heads).
         :param soft_cap: scores become cap * tanh(score / cap); 0 is no cap.
         :param sinks: fp32 (heads,): a score without a value for each head.
         :param dropout_p: share of the probabilities that is dropped, by ``seed`` and ``offset`` (64 bits);
@@ -83,7 +83,8 @@ class AttentionMethods:
         :param cu_seqlens_q: int32 (batch + 1): first rows of the requests in q, from 0 to the total; ``cu_seqlens_k``
             likewise in k and v. Then ``max_seqlen_q`` and ``max_seqlen_k`` are needed.
         :param seqlens_k: int32 (batch): how many keys of each request count.
-        :param min_seqlen_q: with ``cu_seqlens_q``: requests with fewer queries are left out.
+        :param min_seqlen_q: with ``cu_seqlens_q``: requests with fewer queries are left out, and their rows of ``out``
+            (and of LSE), which must be given, stay as they are.
         :param descale: factors of 8-bit Q, K and V, fp32; ``qscale`` says which: ``"per_tensor"`` or
             ``"block_scale"``, with blocks of ``scale_blocks`` queries and keys. ``scale_o`` (one number) multiplies O
             before it becomes 8 bits wide, and ``dtype`` is O's dtype where it is not that of Q.
@@ -147,7 +148,8 @@ class AttentionMethods:
 
         :param dout: the gradient of O.
         :param dq: results, allocated when not given; they share memory with nothing. ``dbias``: True, or an array
-            (batch, heads, queries, keys), for the gradient of an elementwise bias, before any broadcast is summed.
+            (batch, heads, queries, keys), for the gradient of an elementwise bias, before any broadcast is summed; 0
+            where a query does not see a key.
         :param deterministic: whether all sums have a fixed order, so that equal calls give equal bits.
         :returns: ``(dq, dk, dv)``, with ``dbias`` behind them if it was asked for.
 
@@ -262,6 +264,9 @@ class AttentionMethods:
 
         Everything else is as for :meth:`decode` and :meth:`attention`.
         """
+        if page_table is None or cu_seqlens_q is None:
+            missing = "page_table" if page_table is None else "cu_seqlens_q"
+            raise ArrayError(f"{missing} is missing; without it call attention() or decode()")
         pages = page_table, page_indptr, last_page_lengths
         return cached_attention(
             self._attention,

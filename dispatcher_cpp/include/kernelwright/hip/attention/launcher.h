@@ -86,6 +86,12 @@ KW_HIDDEN kw_status kw_hip_launch_planned(const kw_hip_attention* kernel, const 
 
 static inline int64_t kw_hip_tiles(int64_t extent, int64_t tile) { return (extent + tile - 1) / tile; }
 
+/* The width of a window in 31 bits: no query is further from a key than all of both. */
+static inline int32_t kw_hip_width(const kw_attention_problem* p, int64_t width) {
+  const int64_t all = p->max_seqlen_q + p->max_seqlen_k, most = all < INT32_MAX ? all : INT32_MAX;
+  return (int32_t)(width < most ? width : most);
+}
+
 static inline kw_hip_attention_strides kw_hip_strides(kw_attention_strides s) {
   const kw_hip_attention_strides made = {(int32_t)s.row, (int32_t)s.head, (int32_t)s.request};
   return made;

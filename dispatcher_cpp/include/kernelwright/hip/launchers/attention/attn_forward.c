@@ -22,9 +22,9 @@ static int packs_heads(const kw_attention_traits* t, const kw_attention_problem*
  * written as a width is none of these. */
 static void set_mask(const kw_attention_problem* p, kw_hip_attention_arguments* x) {
   x->mask = p->mask == KW_MASK_TOP_LEFT ? TOP_LEFT : BOTTOM_RIGHT;
-  x->window_left = (int32_t)p->window_left, x->window_right = (int32_t)p->window_right;
+  x->window_left = kw_hip_width(p, p->window_left), x->window_right = kw_hip_width(p, p->window_right);
   if (p->bias == KW_BIAS_ALIBI && p->window_left < 0 && p->window_right == 0)
-    x->window_left = (int32_t)(p->max_seqlen_q + p->max_seqlen_k);
+    x->window_left = kw_hip_width(p, INT32_MAX);
 }
 
 static void set_problem(const kw_attention_problem* p, kw_hip_attention_arguments* x) {
