@@ -9,7 +9,8 @@ namespace {
 
 constexpr double kFillBytesPerClock = 48;  // as in gemm/analytic.hpp
 constexpr double kSecondLaunchUs = 4;      // likewise
-// Fitted to benchmarks/results/h200_attention_tuning_20261122.json by benchmarks/attention/selected.py.
+// Of NVIDIA GPUs: fitted to benchmarks/results/h200_attention_tuning_all_bf16_20261122.csv.gz by
+// benchmarks/selection/fit_estimates.py, what tells wgmma kernels apart to measurements of their tiles.
 constexpr double kSpareMask = 1.05;  // of a kernel for more masks than the problem needs
 constexpr double kStreamed = 1.0;    // of the memory's bandwidth when all units read
 // Clocks of a key, and bytes of K and V in another one: of a block by itself, and of those that share a compute unit.

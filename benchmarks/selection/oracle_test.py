@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import pytest
+from selection.oracle import judged, shares
+
+
+def test_a_share_is_of_the_fastest_kernel_with_its_best_slices() -> None:
+    times = {("a", "split_k=1"): 2.0, ("a", "split_k=4"): 1.0, ("b", ""): 4.0}
+    assert shares([("b", ""), ("a", "split_k=4")], times) == [0.25, 1.0]
+    assert shares([("a", "split_k=1"), ("c", ""), ("b", "")], times) == [0.5, 0.25]
+    assert shares([("b", "")], {("b", ""): 4.0}) is None  # nothing to choose
+    with pytest.raises(ValueError, match="the choice c  was not measured"):
+        shares([("c", "")], times)
+
+
+def test_slices_without_a_time_count_with_the_slower_neighbour() -> None:
+    times = {("a", "num_splits=2"): 4.0, ("a", "num_splits=8"): 1.0, ("a", "num_splits=16"): 2.0}
+    assert shares([("a", "num_splits=4")], times) == [0.25]
+    assert shares([("a", "num_splits=12")], times) == [0.5]
+    assert shares([("a", "num_splits=32")], times) == [0.5]
+
+
+def test_judgements_count_the_best_of_the_first_three() -> None:
+    found = judged([[0.5, 1.0, 0.2, 0.1], [1.0], [0.8, 0.7, 0.6, 1.0]])
+    assert found == {
+        "problems": 3, "mean": 0.7667, "median": 0.8, "p10": 0.5, "min": 0.5, "fastest": 1,
+        "best of the first 3": 0.9333,
+    }  # fmt: skip
