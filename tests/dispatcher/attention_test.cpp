@@ -331,7 +331,7 @@ void splits_fill_the_units() {
   packed.traits.max_splits = combine.traits.max_splits = 4096;
   Loaded all({&packed.descriptor, &combine.descriptor});
   P p = make();
-  p.batch = 1, p.max_seqlen_q = 1, p.max_seqlen_k = 1 << 20, p.heads_q = 6, p.heads_kv = 3;
+  p.batch = 1, p.max_seqlen_q = 1, p.max_seqlen_k = 1 << 18, p.heads_q = 6, p.heads_kv = 3;
   p.q.request = p.o.request = p.heads_q * kHdim, p.q.row = p.o.row = p.heads_q * kHdim;
   p.k.row = p.v.row = p.heads_kv * kHdim, p.k.request = p.v.request = p.max_seqlen_k * p.k.row;
   const kw_plan* plan = all.plan(p.base);
