@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib
+try:
+    import matplotlib
+except ImportError as error:
+    raise RuntimeError("charts need matplotlib; pip install 'kernelwright[report]'") from error
 
 matplotlib.use("Agg")
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from matplotlib.figure import Figure
 
 from kernelwright.arch import Arch
 from kernelwright.tile_engine.measuring.measure import OK, REFUSED
 from kernelwright.tile_engine.report import charts
+from kernelwright.tile_engine.report.charts import Figure
 from kernelwright.tile_engine.results.analysis import (
     Cells,
     Timed,
