@@ -14,7 +14,6 @@ import jinja2
 from kernelwright.arch import Arch
 from kernelwright.tile_engine.measuring.measure import OK, REFUSED
 from kernelwright.tile_engine.report import charts
-from kernelwright.tile_engine.report.charts import Figure
 from kernelwright.tile_engine.results.analysis import (
     Cells,
     Timed,
@@ -95,7 +94,7 @@ def _cover(times: Sequence[Timed], cost: Cost | None) -> list[Step]:
 
 def _figures(
     times: Sequence[Timed], steps: Sequence[Step], roof: tuple[float, float] | None, cost: Cost | None
-) -> dict[str, Figure]:
+) -> dict[str, charts.Chart]:
     """The charts by name."""
     return {
         "roofline": charts.roofline(times, roof),
