@@ -15,6 +15,7 @@ GEMM_KERNELS = os.environ.get("KERNELWRIGHT_KERNELS", str(HERE.parents[1] / "gem
 # Example → what its output must have.
 EXAMPLES = {
     "basic": "heads before rows: as NumPy",
+    "eight_bits": "a factor for each page and head: as NumPy",
     "features": "dropout keeps the mean",
     "gradients": "dbias along a random direction",
     "paged_cache": "as one causal attention over each sequence",

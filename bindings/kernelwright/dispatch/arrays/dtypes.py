@@ -65,6 +65,6 @@ def numpy_dtype(name: str, fnuz: bool = False) -> np.dtype[Any]:
         import ml_dtypes
     except ImportError:
         raise ArrayError(f"NumPy has no {name}; install ml_dtypes, or pass out=") from None
-    names = {"bf16": "bfloat16", "fp8": "float8_e4m3", "bf8": "float8_e5m2"}
-    suffix = "fnuz" if fnuz else {"fp8": "fn"}.get(name, "")
-    return cast("np.dtype[Any]", np.dtype(getattr(ml_dtypes, names[name] + suffix)))
+    ocp = {"bf16": "bfloat16", "fp8": "float8_e4m3fn", "bf8": "float8_e5m2"}
+    names = {**ocp, "fp8": "float8_e4m3fnuz", "bf8": "float8_e5m2fnuz"} if fnuz else ocp
+    return cast("np.dtype[Any]", np.dtype(getattr(ml_dtypes, names[name])))

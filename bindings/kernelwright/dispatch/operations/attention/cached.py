@@ -47,6 +47,7 @@ class Scores(NamedTuple):
     sinks: Any
     descale: tuple[Any, Any, Any] | None
     qscale: str
+    scale_o: Any
 
 
 def cached_attention(
@@ -88,6 +89,7 @@ def cached_attention(
         "page_table": cache.page_table,
         "page_indptr": cache.page_indptr,
         "last_page_lengths": cache.last_page_lengths,
+        "scale_o": scores.scale_o,
         **descales(scores.descale),
     }
     return results(calls.run(operands, options, stream, own_workspace=own_workspace), options)

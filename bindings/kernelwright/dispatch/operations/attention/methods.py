@@ -187,6 +187,7 @@ class AttentionMethods:
         sinks: Any = None,
         descale: tuple[Any, Any, Any] | None = None,
         qscale: str = "per_tensor",
+        scale_o: Any = None,
         dtype: str = "",
         num_splits: int = 0,
         layout: str = "bshd",
@@ -208,6 +209,8 @@ class AttentionMethods:
             each request's last page, ``last_page_lengths`` (batch), all int32, in place of ``seqlens_k``.
         :param max_seqlen_k: keys of the longest request; by default all that the cache or the page table can hold.
         :param cache_layout: ``"bshd"`` or ``"bhsd"``, the order of the caches; by default that of q.
+        :param descale: as for :meth:`attention`; with ``qscale="kv_block_scale"`` and pages one number for Q, and one
+            for each page and head of K and V, fp32 (pages, kv_heads).
 
         Everything else is as for :meth:`attention`.
         """
@@ -217,7 +220,7 @@ class AttentionMethods:
             self._attention,
             Queries(q, out, lse, layout, dtype),
             Cache(k_cache, v_cache, seqlens_k, max_seqlen_k, cache_layout, *pages),
-            Scores(mask, window, scale, alibi_slopes, soft_cap, sinks, descale, qscale),
+            Scores(mask, window, scale, alibi_slopes, soft_cap, sinks, descale, qscale, scale_o),
             num_splits,
             stream,
             own_workspace,
@@ -246,6 +249,7 @@ class AttentionMethods:
         sinks: Any = None,
         descale: tuple[Any, Any, Any] | None = None,
         qscale: str = "per_tensor",
+        scale_o: Any = None,
         dtype: str = "",
         layout: str = "bshd",
         cache_layout: str | None = None,
@@ -268,7 +272,7 @@ class AttentionMethods:
             self._attention,
             Queries(q, out, lse, layout, dtype, cu_seqlens_q, max_seqlen_q),
             Cache(k_cache, v_cache, seqlens_k, max_seqlen_k, cache_layout, *pages),
-            Scores(mask, pair(window), scale, alibi_slopes, soft_cap, sinks, descale, qscale),
+            Scores(mask, pair(window), scale, alibi_slopes, soft_cap, sinks, descale, qscale, scale_o),
             0,
             stream,
             own_workspace,

@@ -42,7 +42,8 @@ typedef struct kw_hip_attention_plan {
   kw_hip_head_sum_arguments first, second; /* of dK and dV where heads share them; the first of a copy of Q */
   kw_hip_page_list_arguments list;
   uint32_t list_grid;
-  uint32_t adds_heads; /* 1 = first and second are used */
+  uint32_t adds_heads;     /* 1 = first and second are used */
+  uint32_t scaled, narrow; /* 1 = operands have factors; O has 8 bits and one too */
 } kw_hip_attention_plan;
 
 /* attention.c: the four functions of a descriptor. */

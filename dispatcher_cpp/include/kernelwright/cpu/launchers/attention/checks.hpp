@@ -136,6 +136,8 @@ inline kw_status check_attention_args(const kw_attention_problem& p, const kw_at
   const bool gradients = op == KW_OP_ATTENTION_DQ_DK_DV, dot = op == KW_OP_ATTENTION_DOT && rows;
   const bool combine = op == KW_OP_ATTENTION_COMBINE && rows, convert = op == KW_OP_ATTENTION_CONVERT_DQ && rows;
   const bool reads_kv = op == KW_OP_ATTENTION_PART || gradients, keys = reads_kv && p.max_seqlen_k != 0 && rows;
+  const bool scaled = part && p.qscale != KW_QSCALE_NONE;
+  const bool narrow = kw_dtype_bytes(p.dtype_o) == 1 && ((part && !splits) || combine);
   const bool back = gradients && rows, list = p.page_table == KW_PAGES_LIST;
   const operand operands[] = {
       {"q", a.q, part || back},
@@ -147,6 +149,10 @@ inline kw_status check_attention_args(const kw_attention_problem& p, const kw_at
       {"lse", a.lse, (((part && !splits) || combine) && p.lse != 0) || back},
       {"bias", a.bias, keys && p.bias != KW_BIAS_NONE},
       {"sinks", a.sinks, part && p.sink != 0},
+      {"descale_q", a.descale_q, scaled},
+      {"descale_k", a.descale_k, scaled},
+      {"descale_v", a.descale_v, scaled},
+      {"scale_o", a.scale_o, narrow},
       {"cu_seqlens_q", a.cu_seqlens_q, p.group != 0},
       {"cu_seqlens_k", a.cu_seqlens_k, reads_kv && p.group != 0 && !paged},
       {"seqlens_k", a.seqlens_k, reads_kv && p.kv_lengths != 0},
