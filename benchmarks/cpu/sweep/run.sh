@@ -6,9 +6,9 @@
 #   benchmarks/cpu/sweep/run.sh judge FOLDER RESULT.json  # what the selectors reach; needs LightGBM, trains for GEMM
 #
 # Each step goes on where an earlier run of it was stopped. PYTHON names the interpreter (NumPy, Click, Pydantic, Jinja2);
-# KERNELWRIGHT_LIBRARY names a dispatcher that is built already. Models and tables of tuning problems are in FOLDER/tuning,
-# of held-out ones in FOLDER/held_out.
+# KERNELWRIGHT_LIBRARY names a dispatcher that is built already.
 set -euo pipefail
+trap 'exit 130' INT TERM
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 here=$root/benchmarks/cpu/sweep
 step=${1:?build, measure or judge}
@@ -27,31 +27,32 @@ build() {
   done
 }
 
-# Problems of a sweep's part, bounded so that a launch takes milliseconds.
-problems() {
-  case $1 in
-    gemm_*) select_problems "gemm-$2-${1#gemm_}" 1e9 1 ;;
-    conv_*) for way in forward backward_data backward_weight; do select_problems "conv-$2-$way-2d-fp32" 5e8 4; done ;;
-    attention_*)
-      select_problems "attention-$2-prefill-fp32" 4e9 1
-      select_problems "attention-$2-decode-fp32" 1e9 1
-      select_problems "attention-$2-backward-fp32" 4e9 1
-      ;;
-  esac
+# One table: a sweep's library on the problems of KEY, those of few operations and bytes, each EVERY-th.
+table() { # KEY OPERATIONS EVERY OPTION…
+  local key=$1 most=$2 every=$3
+  shift 3
+  "${engine[@]}" problems "$key" --most-operations "$most" --most-bytes 1e8 --every "$every" --json >"$folder/$part/$key.json"
+  local code=0
+  "${engine[@]}" bench --library "$folder/library/$sweep" --problems "$folder/$part/$key.json" --resume "$@" \
+    --output "$folder/$part/$key.csv" --duration 0.05 --rounds 5 --warmup 1 --kernel-timeout 60 --tags sweep=cpu || code=$?
+  echo "$key $(cut -d' ' -f1-3 /proc/loadavg)" >>"$folder/load.txt"
+  [[ $code != 2 ]] || exit 2  # wrong and failed kernels are rows of the table
 }
 
-select_problems() {
-  "${engine[@]}" problems "$1" --most-operations "$2" --every "$3" --json >"$folder/$part/$1.json"
-  "${engine[@]}" bench --library "$folder/library/$sweep" --problems "$folder/$part/$1.json" --resume \
-    --output "$folder/$part/$1.csv" --duration 0.05 --rounds 5 --warmup 1 --kernel-timeout 60 --tags sweep=cpu
-  echo "$1 $(cut -d' ' -f1-3 /proc/loadavg)" >>"$folder/load.txt"
-}
-
+# Tuning problems where a model is trained.
 measure() {
   for part in held-out tuning; do
     mkdir -p "$folder/$part"
-    for sweep in "${sweeps[@]}"; do problems "$sweep" "$part"; done
+    for sweep in gemm_fp32 gemm_bf16; do table "gemm-$part-${sweep#gemm_}" 2e9 1; done
   done
+  part=held-out sweep=conv_fp32
+  for way in forward:forward backward_data:bwd_data backward_weight:bwd_weight; do
+    table "conv-held-out-${way%:*}-2d-fp32" 1e9 4 --variant "${way#*:}"
+  done
+  sweep=attention_fp32
+  table attention-held-out-prefill-fp32 4e9 1
+  table attention-held-out-decode-fp32 1e9 1
+  table attention-held-out-backward-fp32 4e9 1
 }
 
 case $step in

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from attention.masks import BOTTOM_RIGHT, FULL, TOP_LEFT, Window
-from attention.runtime.bench import check_forward
-from attention.runtime.cases import Case, operands, options, random_case
+from attention.runtime.bench import check_forward, check_request, lse_of
+from attention.runtime.cases import Case, operands, options, random_case, rows_of
 from kernelwright.dispatch import ArrayError, Dispatcher
 
 Typed = tuple[Dispatcher, str]
@@ -123,3 +123,14 @@ def test_lengths_that_reach_beyond_the_rows_are_refused(dispatcher: Dispatcher) 
             call(rows, keys)
     with pytest.raises(ArrayError, match=r"request 0 has 5 keys; allowed: up to 4, which K holds"):
         call([0, 3, 7], [0, 4, 9], seqlens_k=np.array([5, 5], np.int32))
+
+
+def test_requests_of_few_queries_are_left_out(typed: Typed) -> None:
+    dispatcher, dtype = typed
+    case = Case((5, 1, 3), (9, 7, 20), dtype=dtype, group=True)
+    made = operands(case)
+    out, lse = np.full(made.q.shape, 7, made.q.dtype), np.full((4, 9), 7, np.float32)
+    dispatcher.attention(made.q, made.k, made.v, out, lse=lse, min_seqlen_q=2, **options(made))
+    assert (out[5] == 7).all() and (lse[:, 5] == 7).all()
+    for index in (0, 2):
+        check_request(made, index, rows_of(case, out, index, "q"), lse_of(case, lse, index))

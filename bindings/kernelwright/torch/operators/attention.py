@@ -118,9 +118,10 @@ def _bias(mask: torch.Tensor | None, query: torch.Tensor, key: torch.Tensor) -> 
         mask = torch.zeros_like(mask, dtype=query.dtype).masked_fill(~mask, -torch.inf)
     mask = mask.to(query.dtype)
     if query.dim() != 4:
-        return _folded(mask.expand(*query.shape[:-1], key.shape[-2]))
-    if mask.shape[-1] != key.shape[-2] or mask.stride(-1) != 1:
-        mask = mask.expand(*mask.shape[:-1], key.shape[-2]).contiguous()
+        mask = _folded(mask.expand(*query.shape[:-1], key.shape[-2]))
+    elif mask.shape[-1] != key.shape[-2]:
+        mask = mask.expand(*mask.shape[:-1], key.shape[-2])
+    mask = mask if mask.stride(-1) == 1 else mask.contiguous()
     return mask.reshape(*(1,) * (4 - mask.dim()), *mask.shape)
 
 

@@ -66,6 +66,15 @@ def with_advice(dropout_p: float, soft_cap: float, with_dbias: bool = False) -> 
         raise NoKernelError(f"{error}; not every backend has gradients of this: pass {' and '.join(asked)}") from error
 
 
+def of_sinks(sinks: torch.Tensor, lse: torch.Tensor, d: torch.Tensor) -> torch.Tensor:
+    """The gradient of sinks from LSE and D = rowsum(dO * O), both (…, heads, rows).
+
+    With P = exp(sink - LSE) it is minus the sum of P * D: a sink has no value, only a part in the sums.
+    """
+    p = torch.exp(sinks[:, None] - lse).masked_fill(sinks[:, None] == -torch.inf, 0)
+    return -(p * d).sum((*range(d.dim() - 2), -1)).to(sinks.dtype)
+
+
 def no_second_derivative(operator: str) -> tuple[Callable[..., None], Callable[..., Any]]:
     """What a gradient's own operator saves, which is nothing, and its gradient, which is an error."""
 

@@ -1,7 +1,6 @@
 """``kernelwright::attention_backward``: gradients of ``kernelwright::attention``, by kernels of the same dispatcher.
 
-A bias that was broadcast gets the sum over what it was broadcast to. The gradient of a sink is, with
-P = exp(sink - LSE) of each row, -sum of P * rowsum(dO * O): it has no value, so that only its part in the sum counts.
+A bias that was broadcast gets the sum over what it was broadcast to.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from kernelwright.torch.operators.attention_common import (
     check_gradients,
     no_second_derivative,
     numbers,
+    of_sinks,
     with_advice,
 )
 
@@ -53,8 +53,7 @@ def backward(ctx: Any, grad: torch.Tensor, _: torch.Tensor) -> tuple[Any, ...]:
     )
     dsinks = None
     if sinks is not None and ctx.needs_input_grad[5]:
-        d = (grad.float() * out.float()).sum(-1)
-        dsinks = -(torch.exp(sinks[:, None] - lse) * d).sum((0, 2)).to(sinks.dtype)
+        dsinks = of_sinks(sinks, lse, (grad.float() * out.float()).sum(-1))
     of_bias = dbias.sum_to_size(bias.shape) if with_dbias else None
     return dq, dk, dv, of_bias, None, dsinks, *[None] * 10
 

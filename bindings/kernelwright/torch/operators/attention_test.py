@@ -111,8 +111,8 @@ def test_strides_and_batch_dimensions_are_free() -> None:
     same(scaled_dot_product_attention(*parts), REFERENCE(*parts), (packed,))
     for front in ((), (4,), (2, 3, 4)):
         operands = some(*front, 5, 8), some(*front, 9, 8), some(*front, 9, 16)
-        bias = some(*front[-1:], 5, 9)
-        same(scaled_dot_product_attention(*operands, bias), REFERENCE(*operands, bias), (*operands, bias))
+        for bias in (some(*front[-1:], 5, 9), some(5, 1)):
+            same(scaled_dot_product_attention(*operands, bias), REFERENCE(*operands, bias), (*operands, bias))
     _, lse = scaled_dot_product_attention(some(5, 8), some(9, 8), some(9, 16), return_lse=True)
     assert lse.shape == (5,)
     nothing = scaled_dot_product_attention(some(2, 3, 4, 0, 8), some(2, 3, 4, 9, 8), some(2, 3, 4, 9, 16))
@@ -134,6 +134,9 @@ def test_sinks_windows_caps_and_slopes() -> None:
     )
     torch.testing.assert_close(lse, with_sink.logsumexp(-1), atol=1e-5, rtol=1e-5)
     same(found, wanted, (*operands, sinks))
+    absent = torch.full((4,), -torch.inf, requires_grad=True)  # the first rows see nothing
+    found = scaled_dot_product_attention(*qkv(6, 2), mask="bottom_right", sinks=absent)
+    assert (torch.autograd.grad(found.sum(), absent)[0] == 0).all()
     found = scaled_dot_product_attention(*operands, alibi_slopes=slopes)
     same(found, REFERENCE(*operands, -slopes[:, None, None] * distance.abs()), operands)
 

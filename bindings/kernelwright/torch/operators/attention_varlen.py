@@ -17,6 +17,7 @@ from kernelwright.torch.operators.attention_common import (
     check_gradients,
     no_second_derivative,
     numbers,
+    of_sinks,
     with_advice,
 )
 
@@ -183,8 +184,7 @@ def _backward(ctx: Any, grad: torch.Tensor, _: torch.Tensor) -> tuple[Any, ...]:
     )  # fmt: skip
     dsinks = None
     if sinks is not None and ctx.needs_input_grad[9]:
-        d = (grad.float() * out.float()).sum(-1)  # queries x heads
-        dsinks = -(torch.exp(sinks[:, None] - lse) * d.t()).sum(1).to(sinks.dtype)
+        dsinks = of_sinks(sinks, lse, (grad.float() * out.float()).sum(-1).t())
     return *of_qkv, *[None] * 6, dsinks, *[None] * 10
 
 

@@ -149,8 +149,8 @@ def test_problems_of_few_operations_become_a_file(tmp_path: Path, capsys: pytest
     assert listed == bounded[::2] and 2 < len(listed) < len(bounded)
     (tmp_path / "p.json").write_text(text)
     assert problems(operation, str(tmp_path / "p.json")) == tuple(listed)
-    assert main(["problems", "gemm-tuning-fp32", "--most-operations", "1"]) == 2
-    assert "no problem of gemm-tuning-fp32 has at most 1 operations" in capsys.readouterr().err
+    assert main(["problems", "gemm-tuning-fp32", "--most-bytes", "1"]) == 2
+    assert "no problem of gemm-tuning-fp32 has at most inf operations and 1 bytes" in capsys.readouterr().err
 
 
 def test_a_variant_chooses_kernels_and_a_key_its_operation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -71,6 +71,12 @@ DIFFERENT = {
     ("gfx942", SPLITKV, "aiter_batch"): (1146, 720),
     ("gfx942", SPLITKV, "pytorch"): (138, 600),
     ("gfx942", ("batch_prefill",), "ck_default"): (384, 128),
+    ("gfx942", ("batch_prefill",), "flash_fwd"): (288, 96),
+    ("gfx942", ("batch_prefill",), "pytorch"): (288, 64),
+    ("gfx942", ("batch_prefill",), "aiter_batch"): (256, 0),
+    ("gfx942", ("fwd_appendkv",), "aiter_batch"): (99, 96),
+    ("gfx942", ("fwd_appendkv",), "aiter_cpp"): (99, 96),
+    ("gfx1201", SPLITKV, "flash_fwd"): (714, 696),
     ("gfx942", ("fwd_pagedkv",), "pytorch"): (36, 24),
     ("gfx942", ("fwd_appendkv",), "aiter_group"): (99, 0),
 }

@@ -71,26 +71,31 @@ struct query_range {
   }
 };
 
-// The steps of a workgroup: tiles of queries of all heads that share its keys, the last queries first. Workgroups of
-// one head that run side by side begin with the same tile then, whatever part of the queries they see, so that its
-// operands and sums are read from L2. With a turn for each tile of dQ the heads take turns at each tile: workgroups
-// that stay together in this way wait for no other tile than the one that they are at.
-template <bool HeadsInside>
+// The steps of a workgroup: tiles of queries of all heads that share its keys.
+//
+// In turn: the last queries first, and every head's at a tile. Workgroups of one head begin with the same tile then,
+// whatever part of the queries they see, and one that waits for another does so at the tile where both are. Else: one
+// head after the other, from the first queries on, which begin where a causal mask lets the keys in, so that workgroups
+// that start together add to different tiles.
+template <bool InTurn>
 struct query_steps {
   int head = 0, tile;
   int first, tiles, heads;
 
   template <class Range>
   CUTLASS_DEVICE query_steps(Range const& queries, int group)
-      : tile(queries.first + queries.tiles - 1), first(queries.first), tiles(queries.tiles), heads(group) {}
+      : tile(queries.first + (InTurn ? queries.tiles - 1 : 0)),
+        first(queries.first),
+        tiles(queries.tiles),
+        heads(group) {}
 
   CUTLASS_DEVICE int count() const { return tiles * heads; }
 
   CUTLASS_DEVICE void next() {
-    if constexpr (HeadsInside) {
+    if constexpr (InTurn) {
       if (++head == heads) head = 0, --tile;
-    } else if (--tile < first) {
-      tile += tiles, ++head;
+    } else if (++tile == first + tiles) {
+      tile = first, ++head;
     }
   }
 };
