@@ -4,6 +4,8 @@
 // workspace of its own), stage two sums each row. Both kernels are the test's.
 #include <stdlib.h>
 
+#include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -157,6 +159,8 @@ const Operation kSquareTable = square_table(), kSumTable = leaf(kSum, "sum"), kN
 
 constexpr uint64_t kOwnWorkspace = 1024;
 int changes = 0;  // how often kernels ask for more than before they settle
+std::atomic<uint32_t> threads_set{0};
+void (*while_planned)() = nullptr;  // what happens meanwhile
 
 kw_status supports(const kw_kernel& kernel, const Problem& p, char* reason, size_t bytes) {
   if (p.parts <= traits_of(kernel).most_parts) return KW_OK;
@@ -165,6 +169,7 @@ kw_status supports(const kw_kernel& kernel, const Problem& p, char* reason, size
 }
 
 kw_status plan(const kw_kernel*, const kw_problem* p, void* storage) {
+  if (while_planned != nullptr) while_planned();
   memcpy(storage, p, sizeof(Problem));
   return KW_OK;
 }
@@ -239,7 +244,7 @@ const kw_library kLibrary = {sizeof kLibrary,
                              4,
                              [](int32_t, char*, size_t) { return KW_OK; },
                              [] { return ""; },
-                             [](uint32_t) { return KW_OK; },
+                             [](uint32_t threads) { return threads_set = threads, KW_OK; },
                              nullptr};
 
 // --- the tests
@@ -345,7 +350,7 @@ void the_workspace_is_that_of_the_plan() {
   Handle h;
   CHECK(kw_dispatcher_add_descriptor(h.d, &kLibrary, nullptr) == KW_OK);
   const Problem p = make(kNorm, 10, 30, 0);
-  changes = 1;  // as if threads were set between the question and the plan
+  changes = 1;  // as if the affinity changed between the question and the plan
   kw_plan* plan = nullptr;
   CHECK(kw_plan_create(h.d, &p.base, &plan) == KW_OK);
   CHECK(stage_of(plan, 0).workspace_bytes == kOwnWorkspace);
@@ -353,6 +358,28 @@ void the_workspace_is_that_of_the_plan() {
   changes = 100;
   CHECK_FAILS(kw_plan_create(h.d, &p.base, &plan), KW_UNSUPPORTED, "square_fast", "another workspace each time");
   changes = 0;
+}
+
+// Another dispatcher sets the threads of the same library.
+void threads_stay_while_a_kernel_is_planned() {
+  static kw_dispatcher* other = nullptr;
+  static std::thread setter;
+  Handle h, second;
+  CHECK(kw_dispatcher_add_descriptor(h.d, &kLibrary, nullptr) == KW_OK);
+  CHECK(kw_dispatcher_add_descriptor(second.d, &kLibrary, nullptr) == KW_OK);
+  other = second.d;
+  while_planned = [] {
+    while_planned = nullptr;
+    setter = std::thread([] { CHECK(kw_dispatcher_set_num_threads(other, 3) == KW_OK); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    CHECK(threads_set == 0);
+  };
+  const Problem p = make(kNorm, 10, 30, 0);
+  kw_plan* plan = nullptr;
+  CHECK(kw_plan_create(h.d, &p.base, &plan) == KW_OK);
+  setter.join();
+  CHECK(threads_set == 3);
+  kw_plan_destroy(plan);
 }
 
 void stages_share_one_workspace() {
@@ -410,6 +437,7 @@ void stages() {
   each_stage_is_selected_on_its_own();
   a_kernel_that_is_asked_for_by_name_stands_in_its_stage();
   the_workspace_is_that_of_the_plan();
+  threads_stay_while_a_kernel_is_planned();
   stages_share_one_workspace();
   stages_are_explained();
 }

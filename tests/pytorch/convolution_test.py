@@ -173,16 +173,6 @@ def test_autocast_casts_operands() -> None:
     assert torch.autograd.grad(found.sum(), w)[0].dtype == torch.float32
 
 
-def test_a_captured_launch_has_memory_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    operands = tensors("groups")
-    expected = by_kernel(operands, CASES["groups"][2])
-    monkeypatch.setattr("kernelwright.torch.operators.convolution_launch.is_capturing", lambda tensor: True)
-    for method in ("conv_forward", "conv_backward_data", "conv_backward_weight"):
-        monkeypatch.delattr(Dispatcher, method)
-    check(operands, CASES["groups"][2])
-    torch.testing.assert_close(by_kernel(operands, CASES["groups"][2]), expected)
-
-
 def test_transforms_of_functions_are_refused() -> None:
     x, w = (tensor.detach() for tensor in tensors("plain"))
     with pytest.raises(NotImplementedError, match="kernelwright::conv has no forward-mode derivative"):

@@ -51,11 +51,3 @@ def register(
 def plain(tensor: torch.Tensor) -> torch.Tensor:
     """The same memory, for a launch below autograd. Quicker than ``torch.no_grad()`` where nothing requires grad."""
     return tensor.detach() if tensor.requires_grad else tensor
-
-
-def is_capturing(tensor: torch.Tensor) -> bool:
-    """Whether launches beside ``tensor`` go into a CUDA graph, whose memory outlives the call."""
-    if not tensor.is_cuda:
-        return False
-    with torch.cuda.device(tensor.device):
-        return bool(torch.cuda.is_current_stream_capturing())

@@ -184,7 +184,7 @@ kw_status kw_dispatcher_set_selection(kw_dispatcher* dispatcher, const kw_select
 
 kw_status kw_dispatcher_set_num_threads(kw_dispatcher* dispatcher, uint32_t threads) {
   if (dispatcher == nullptr) return null_argument("dispatcher");
-  const Lock lock(dispatcher->mutex);
+  const Lock lock(dispatcher->mutex), limit(thread_limit_mutex);
   for (const LibraryEntry* entry : dispatcher->registry.libraries()) {
     if (entry->library->arch->backend != KW_BACKEND_CPU) continue;
     if (kw_status status = entry->library->set_num_threads(threads)) {

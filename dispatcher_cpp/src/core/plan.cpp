@@ -11,7 +11,7 @@ namespace kernelwright {
 namespace {
 
 constexpr uint64_t kAlignment = 256;  // of workspaces, so of everything in them
-// What a kernel asks for may change while it is planned: the threads of a CPU library are set for the whole process.
+// What a kernel asks for may change while it is planned, with the affinity of its thread or the environment.
 constexpr int kPlanAttempts = 8;
 
 bool align(uint64_t* bytes) {
@@ -43,6 +43,7 @@ kw_status plan_kernel(const kw_problem& problem, Stage* stage) {
   if (posix_memalign(&stage->storage, 64, bytes) != 0) stage->storage = nullptr;
   if (stage->storage == nullptr) return no_memory();
   memset(stage->storage, 0, bytes);
+  const Lock lock(thread_limit_mutex);
   kw_status status = kernel.workspace_size(&kernel, &problem, &stage->workspace_bytes);
   for (int attempt = 0; status == KW_OK && attempt < kPlanAttempts; ++attempt) {
     uint64_t after = 0;
@@ -59,6 +60,8 @@ kw_status plan_kernel(const kw_problem& problem, Stage* stage) {
 }
 
 }  // namespace
+
+Mutex thread_limit_mutex;
 
 kw_plan* make_plan(const Operation& operation, const kw_problem& problem) {
   void* storage = nullptr;

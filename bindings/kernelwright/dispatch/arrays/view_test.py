@@ -4,6 +4,7 @@ import ctypes
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -63,6 +64,7 @@ def torch_module(hip: str | None = None) -> ModuleType:
             stream=use,
         ),
         empty=empty,
+        empty_like=lambda tensor: empty(tensor.shape, tensor.dtype, tensor.device),
     )
     return module
 
@@ -76,6 +78,10 @@ class Tensor:
         self.steps: tuple[int, ...] = (shape[-1], 1)
         self.stream: Any = None
         self.requires_grad = False
+        self.nbytes = 1  # of memory
+
+    def untyped_storage(self) -> Any:
+        return SimpleNamespace(resize_=partial(setattr, self, "nbytes"))
 
     def is_neg(self) -> bool:
         return False
@@ -154,7 +160,7 @@ def test_torch_tensors(monkeypatch: pytest.MonkeyPatch, hip: str | None, device:
     found = view(tensor)
     assert (found.pointer, found.strides, found.dtype, found.device) == (4100, (4, 1), "bf16", device)
     made = allocate.allocator("torch", (3, 5), "fp32", tensor)()
-    assert (made.shape, made.stride(), str(made.dtype)) == ((3, 5), (5, 1), "torch.float32")
+    assert (made.shape, made.stride(), str(made.dtype), made.nbytes) == ((3, 5), (5, 1), "torch.float32", 1)
     for stream in (0, 1, 2, 77):
         pointer, owner = workspace.allocate(100, "torch", device, stream)
         assert pointer % 256 == 0 and pointer >= 4100
@@ -284,6 +290,8 @@ def test_dtypes_round_trip() -> None:
         assert dtypes.name_of(dtypes.numpy_dtype(name)) == (name, False)
         assert dtypes.numpy_dtype(name).itemsize == dtypes.ITEMSIZE[name]
     assert dtypes.name_of(dtypes.numpy_dtype("bf8", fnuz=True)) == ("bf8", True)
+    # 8-bit operands of one format have results of wider types.
+    assert dtypes.name_of(dtypes.numpy_dtype("bf16", fnuz=True)) == ("bf16", False)
 
 
 def test_ml_dtypes_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:

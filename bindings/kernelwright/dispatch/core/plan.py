@@ -158,7 +158,7 @@ class _LaunchState:
         self.frame = native.Launch(native.sizeof(native.Launch), ordinal)
         self.launch: Callable[[], Any]  # set by the plan
         self.addresses_checked = False
-        self.kept: object = None  # a workspace that no other launch uses
+        self.kept: object = None  # the workspace of a launch into a graph, until it is captured
         self.stream: int | None = None  # the stream that stands in frame, with its workspace; None: write them again
 
 
@@ -239,6 +239,7 @@ class OperationPlan(Generic[P]):
                 if stream != state.stream or (self._shares and workspace.is_capturing(stream, self._memory)):
                     self._write_frame(state, family, stream, None)
                 state.launch()
+                state.kept = None
                 if write_notice is not None:
                     write_notice(operands)
                 return True
@@ -246,6 +247,7 @@ class OperationPlan(Generic[P]):
             return False
         self._bind(state, operands, stream, workspace_at)
         state.launch()
+        state.kept = None
         if operands and type(operands[0]) is not int:
             self._notice_writes(operands)
         return True
@@ -255,6 +257,7 @@ class OperationPlan(Generic[P]):
         state = self._new_state()
         checked = self._bind_views(state, operands, views, stream, None)
         state.launch()
+        state.kept = None
         self._notice_writes(operands)
         return checked
 
@@ -375,7 +378,8 @@ class OperationPlan(Generic[P]):
         """The address of a workspace for a launch that goes into a graph, which may run it at any time.
 
         Other launches use and free the workspace that they share meanwhile. What torch allocates in a capture belongs
-        to the graph; other array libraries have no such memory.
+        to the graph, also once it is freed: torch uses it again for what the graph runs later. Other array libraries
+        have no such memory.
         """
         if family != "torch":
             raise ArrayError(

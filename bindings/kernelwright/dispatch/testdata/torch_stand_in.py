@@ -48,6 +48,9 @@ class Tensor:
     def is_neg(self) -> bool:
         return self.neg
 
+    def untyped_storage(self) -> Any:
+        return SimpleNamespace(resize_=lambda nbytes: None)
+
     def copy_(self, source: Tensor) -> None:
         self.array[...] = source.array
         if self.runtime is not None:
@@ -91,3 +94,6 @@ class Torch(ModuleType):
         made.runtime = self
         made.streams.append(self.stream)
         return made
+
+    def empty_like(self, tensor: Tensor) -> Tensor:
+        return self.empty(tensor.shape, tensor.dtype, tensor.device)

@@ -11,12 +11,14 @@ from typing import Any
 import torch  # pants: no-infer-dep
 from kernelwright.dispatch import ArrayError
 from kernelwright.torch import dispatchers
-from kernelwright.torch.operator import is_capturing, register
+from kernelwright.torch.operator import register
 from kernelwright.torch.operators.attention_common import (
     autocast,
     check_gradients,
     no_second_derivative,
     numbers,
+    of_sinks,
+    with_advice,
 )
 
 _FEATURES = (
@@ -133,8 +135,7 @@ def _run(
         out, lse = _results(q, v, with_lse)
         found.attention(
             q, k, v, out, lse=lse if with_lse else False, alibi_slopes=slopes, sinks=sinks, cu_seqlens_q=cu_q,
-            cu_seqlens_k=cu_k, max_seqlen_q=max_q, max_seqlen_k=max_k, seqlens_k=seqused_k,
-            own_workspace=is_capturing(q), **features,
+            cu_seqlens_k=cu_k, max_seqlen_q=max_q, max_seqlen_k=max_k, seqlens_k=seqused_k, **features,
         )  # fmt: skip
     return out, lse
 
@@ -183,8 +184,7 @@ def _backward(ctx: Any, grad: torch.Tensor, _: torch.Tensor) -> tuple[Any, ...]:
     )  # fmt: skip
     dsinks = None
     if sinks is not None and ctx.needs_input_grad[9]:
-        d = (grad.float() * out.float()).sum(-1)  # queries x heads
-        dsinks = -(torch.exp(sinks[:, None] - lse) * d.t()).sum(1).to(sinks.dtype)
+        dsinks = of_sinks(sinks, lse, (grad.float() * out.float()).sum(-1).t())
     return *of_qkv, *[None] * 6, dsinks, *[None] * 10
 
 
@@ -197,12 +197,11 @@ def _run_gradient(
 ) -> tuple[torch.Tensor, ...]:  # fmt: skip
     found = dispatchers.find(dispatcher, q.device)
     features = _features(mask, window_left, window_right, scale, soft_cap, dropout_p, seed)
-    with torch.no_grad():
+    with torch.no_grad(), with_advice(dropout_p, soft_cap):
         dq, dk, dv = _gradients(q, k, v)
         found.attention_backward(
             q, k, v, out, grad, lse, dq=dq, dk=dk, dv=dv, alibi_slopes=slopes, cu_seqlens_q=cu_q, cu_seqlens_k=cu_k,
-            max_seqlen_q=max_q, max_seqlen_k=max_k, seqlens_k=seqused_k, deterministic=deterministic,
-            own_workspace=is_capturing(q), **features,
+            max_seqlen_q=max_q, max_seqlen_k=max_k, seqlens_k=seqused_k, deterministic=deterministic, **features,
         )  # fmt: skip
     return dq, dk, dv
 

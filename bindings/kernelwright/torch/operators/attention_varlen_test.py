@@ -165,12 +165,6 @@ def test_compiled_in_one_graph(dynamic: bool) -> None:
             torch.testing.assert_close(one, torch.nan_to_num(other), atol=1e-4, rtol=1e-4)
 
 
-def test_a_captured_launch_has_memory_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernelwright.torch.operators.attention_varlen.is_capturing", lambda tensor: True)
-    operands = qkv()
-    same(varlen_attn(*operands, *LENGTHS), reference(operands), operands)
-
-
 def test_refusals() -> None:
     q, k, v = qkv(8, 2)
     with pytest.raises(ArrayError, match=r"query has 8 heads and key 2; pass enable_gqa=True"):

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch  # pants: no-infer-dep
-from kernelwright.dispatch import ArrayError, ConvProblem, dtypes
+from kernelwright.dispatch import ArrayError
 from kernelwright.torch import dispatchers
-from kernelwright.torch.operator import is_capturing, plain
+from kernelwright.torch.operator import plain
 
 WINDOW_SCHEMA = "int[] stride, SymInt[] pad_left, SymInt[] pad_right, int[] dilation, int groups"
 """The fields of :class:`Window` as torch writes arguments."""
@@ -86,11 +86,6 @@ def forward(
     """Write ``out``. All tensors are in the order of torch's shapes, their channels side by side."""
     found = dispatchers.find(dispatcher, x.device)
     bias = None if bias is None else plain(bias)
-    if is_capturing(x):
-        problem = _problem("forward", x, w, out, window, bias is not None, residual is not None, activation)
-        operands = _innermost(x), _innermost(w), _innermost(out)
-        found.plan(problem).bind(*operands, bias=bias, residual=_innermost(residual))()
-        return out
     found.conv_forward(
         _innermost(x), _innermost(w), _innermost(out), bias=bias, residual=_innermost(residual),
         activation=activation, **_options(window),
@@ -103,11 +98,7 @@ def backward_data(
 ) -> torch.Tensor:  # fmt: skip
     """Write dx to ``out``."""
     found = dispatchers.find(dispatcher, dy.device)
-    operands = _innermost(dy), _innermost(w)
-    if is_capturing(dy):
-        found.plan(_problem("backward_data", out, w, dy, window)).bind(*operands, _innermost(out))()
-    else:
-        found.conv_backward_data(*operands, tuple(out.shape[2:]), _innermost(out), **_options(window))
+    found.conv_backward_data(_innermost(dy), _innermost(w), tuple(out.shape[2:]), _innermost(out), **_options(window))
     return out
 
 
@@ -116,11 +107,7 @@ def backward_weight(
 ) -> torch.Tensor:  # fmt: skip
     """Write dw to ``out``."""
     found = dispatchers.find(dispatcher, x.device)
-    operands = _innermost(x), _innermost(dy)
-    if is_capturing(x):
-        found.plan(_problem("backward_weight", x, out, dy, window)).bind(*operands, _innermost(out))()
-    else:
-        found.conv_backward_weight(*operands, tuple(out.shape[2:]), _innermost(out), **_options(window))
+    found.conv_backward_weight(_innermost(x), _innermost(dy), tuple(out.shape[2:]), _innermost(out), **_options(window))
     return out
 
 
@@ -133,16 +120,3 @@ def _options(window: Window) -> dict[str, Any]:
     stride, left, right, dilation, groups = window
     padding = tuple(zip(left, right, strict=True))
     return {"stride": tuple(stride), "padding": padding, "dilation": tuple(dilation), "groups": groups}
-
-
-def _problem(
-    direction: str, x: torch.Tensor, w: torch.Tensor, y: torch.Tensor, window: Window, bias: bool = False,
-    residual: bool = False, activation: str = "none",
-) -> ConvProblem:  # fmt: skip
-    """What the tensors pose. The graph of a capture must own its workspace, so that it launches a bound plan."""
-    stride, left, right, dilation, groups = window
-    return ConvProblem(
-        direction, x.shape[0], x.shape[1], y.shape[1], tuple(x.shape[2:]), tuple(w.shape[2:]), groups, stride, dilation,
-        left, right, dtypes.name_of(x.dtype)[0], bias=bias, residual=residual, activation=activation,
-        stride_x=x.stride(), stride_y=y.stride(),
-    )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 import torch  # pants: no-infer-dep
 from kernelwright.dispatch import ArrayError, dtypes
 from kernelwright.torch import dispatchers
-from kernelwright.torch.operator import is_capturing, plain, register
+from kernelwright.torch.operator import plain, register
 from kernelwright.torch.operators import gemm_gradient
 
 _SCHEMA = (
@@ -95,11 +95,7 @@ def _run(
     found = dispatchers.find(dispatcher, a.device)
     a, b, ds = plain(a), plain(b), [plain(d) for d in ds]
     out = a.new_empty(_shape(a, b), dtype=_dtype(a, out_dtype))
-    if not is_capturing(a):
-        return found.gemm(a, b, out=out, ds=ds, d_op=d_op, activation=activation, alpha=alpha)
-    # The graph must own the workspace: what launches share is freed while the graph still writes to it.
-    plan = found.plan_gemm(a, b, out=out, ds=ds, d_op=d_op, activation=activation, alpha=alpha)
-    return plan.bind(a, b, out=out, ds=ds)()
+    return found.gemm(a, b, out=out, ds=ds, d_op=d_op, activation=activation, alpha=alpha)
 
 
 def _fake(

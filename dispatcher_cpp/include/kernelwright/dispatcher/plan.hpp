@@ -4,6 +4,7 @@
 
 #include "kernelwright/dispatcher/operation.hpp"
 #include "kernelwright/dispatcher/registry.hpp"
+#include "kernelwright/dispatcher/support/lock.hpp"
 
 namespace kernelwright {
 
@@ -39,6 +40,10 @@ struct alignas(64) kw_plan {
 };
 
 namespace kernelwright {
+
+// Held while a kernel is planned, and while the threads of CPU libraries change: they are set for the whole process,
+// and a plan must have the workspace that it asked for. Taken behind a dispatcher's own.
+extern Mutex thread_limit_mutex;
 
 // Of a valid problem, without stages; null when memory ran out.
 kw_plan* make_plan(const Operation& operation, const kw_problem& problem);

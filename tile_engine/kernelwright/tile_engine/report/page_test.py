@@ -66,6 +66,18 @@ def test_a_page_is_whole_html_that_fetches_nothing() -> None:
     assert "<broken>" not in text
 
 
+def test_what_was_right_before_and_is_not_any_more_comes_first() -> None:
+    earlier = Input(
+        "old.csv", [row("<broken>", 0, 1.0), row("other", 1, 1.0), row("fast", 0, 2.0), row("gone", 0, 1.0)]
+    )
+    text = page(Input("t", ROWS), COLUMNS, None, earlier)
+    since = text[text.index("Since old.csv") : text.index("Roofline</h2>")]
+    places = [since.index(said) for said in ("&lt;broken&gt;", ">refused<", ">0.500<")]
+    assert places == sorted(places) and "gone" not in since
+    with pytest.raises(ValueError, match="problem 1 is another one in the earlier table"):
+        page(Input("t", ROWS), COLUMNS, None, Input("old", [row("fast", 1, 1.0, m="65")]))
+
+
 def test_columns_that_all_problems_share_are_said_once() -> None:
     rows = [row("fast", 0, 1.0), row("fast", 1, 3.0, m="128")]
     text = page(Input("t", rows), COLUMNS, None)

@@ -80,6 +80,8 @@ class GemmCalls:
             return out
         launched = plan.launch_views((a, b, c, *ds, out), found.views, stream)
         if metadata is not None and launched is not None and not copied:
+            if make is not None:
+                launched = launched._replace(write_notice=None)  # nobody has seen a result before
             self.by_call.replace(key, (plan, launched, make))
         return out
 

@@ -55,11 +55,14 @@ def test_column_major_results_of_other_libraries(monkeypatch: pytest.MonkeyPatch
         def transpose(self, *axes: int) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
             return "transpose", self.shape, axes
 
+        def untyped_storage(self) -> SimpleNamespace:
+            return SimpleNamespace(resize_=lambda nbytes: None)
+
         T = property(lambda self: ("T", self.shape))
 
     for family, expected in (("cupy", ("T", (3, 2))), ("torch", ("t", (3, 2)))):
         module = ModuleType(family)
-        module.__dict__.update(empty=Made, float16="float16")
+        module.__dict__.update(empty=Made, empty_like=lambda like: Made(like.shape), float16="float16")
         monkeypatch.setitem(sys.modules, family, module)
         like = Operand(1, (2, 2), (2, 1), "fp16", False, "cuda:0", family, None)
         owner = SimpleNamespace(device=nullcontext())

@@ -99,9 +99,10 @@ struct direct_weight {
     }
   }
 
-  // `count` lines of the filter from `top` on, in every sharing-th strip from `number` on.
-  template <int filter, int stride, int top, int count>
-  CUTLASS_DEVICE void add_boxes(int number, int sharing) const {
+  // `count` lines of the filter from `top` on, in every sharing-th strip from `number` on. All warps come here
+  // together, because they meet at barriers.
+  template <int filter, int stride, int count>
+  CUTLASS_DEVICE void add_boxes(int number, int sharing, int top) const {
     const int lane = threadIdx.x % 32, width = p.strips * strip, x_width = (width - 1) * stride + filter;
     float2 sums[count * filter];
 #pragma unroll
@@ -123,8 +124,11 @@ struct direct_weight {
       if (threadIdx.x == 0 && box + stages < end()) load(box + stages);
     }
     auto* const own = reinterpret_cast<float*>(memory) + (number * filter + top) * filter * line + 2 * lane;
+    const int known = top > 0 ? (count - top) * filter : 0;  // points of lines that another warp has too
 #pragma unroll
-    for (int i = 0; i < count * filter; ++i) *reinterpret_cast<float2*>(own + i * line) = sums[i];
+    for (int i = 0; i < count * filter; ++i) {
+      if (i >= known) *reinterpret_cast<float2*>(own + i * line) = sums[i];
+    }
     cutlass::arch::NamedBarrier::sync(threads, 1);
     store(filter * filter, sharing);
   }
@@ -142,17 +146,13 @@ struct direct_weight {
     }
   }
 
-  // Two warps share the lines of a 7x7 filter: a lane has no registers for more sums.
+  // Two warps share the lines of a 7x7 filter, of which both have the middle one: a lane has no registers for more
+  // sums.
   template <int filter, int stride>
   CUTLASS_DEVICE void run() const {
+    constexpr int sharing = filter < 7 ? 1 : 2, count = filter / sharing + sharing - 1;
     const int warp = static_cast<int>(threadIdx.x) / 32;
-    if constexpr (filter < 7) {
-      add_boxes<filter, stride, 0, filter>(warp, warps);
-    } else if (warp % 2 == 0) {
-      add_boxes<filter, stride, 0, 4>(warp / 2, warps / 2);
-    } else {
-      add_boxes<filter, stride, 4, 3>(warp / 2, warps / 2);
-    }
+    add_boxes<filter, stride, count>(warp / sharing, warps / sharing, warp % sharing * (filter - count));
   }
 
   CUTLASS_DEVICE void run() const {

@@ -220,8 +220,11 @@ def check_workgroup(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
 
 
 def check_features(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
-    """The pinned CK Tile has no sinks, no block scales, and batch prefill from pages of one key in a list only."""
+    """The pinned CK Tile has no sinks, bf8 and block scales, and batch prefill from pages of one key in a list only."""
     rule, why = "ck_tile.attention_features", "the pinned CK Tile has no such kernel"
+    if spec.dtype is OperandTypes.BF8:
+        no_product = "the pinned CK Tile has no product of bf8 whose result is an operand of the next one"
+        yield from wrong(rule, "dtype", spec.dtype, no_product, OperandTypes.FP8, OperandTypes.FP8)
     if spec.sink:
         yield from wrong(rule, "sink", True, why, False, False)
     if spec.qscale in (QScale.BLOCK_SCALE, QScale.KV_BLOCK_SCALE):

@@ -63,17 +63,20 @@ kw_status kw_cuda_multiprocessors(int device, int* multiprocessors) {
   return KW_OK;
 }
 
+static kw_status look_up(const char* name, void** function) {
+  enum cudaDriverEntryPointQueryResult result;
+  const cudaError_t error = cudaGetDriverEntryPointByVersion(name, function, 12000, cudaEnableDefault, &result);
+  if (error == cudaSuccess && result == cudaDriverEntryPointSuccess) return KW_OK;
+  cudaGetLastError();
+  return kw_cuda_fail(KW_RUNTIME_MISSING, "the CUDA driver has no %s (needs 12.0 or later)", name);
+}
+
 kw_status kw_cuda_driver_function(const char* name, void** slot, void** function) {
   *function = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
   if (*function) return KW_OK;
-  enum cudaDriverEntryPointQueryResult result;
-  const cudaError_t error = cudaGetDriverEntryPointByVersion(name, function, 12000, cudaEnableDefault, &result);
-  if (error != cudaSuccess || result != cudaDriverEntryPointSuccess) {
-    cudaGetLastError();
-    return kw_cuda_fail(KW_RUNTIME_MISSING, "the CUDA driver has no %s (needs 12.0 or later)", name);
-  }
-  __atomic_store_n(slot, *function, __ATOMIC_RELEASE);
-  return KW_OK;
+  const kw_status status = look_up(name, function);
+  if (status == KW_OK) __atomic_store_n(slot, *function, __ATOMIC_RELEASE);
+  return status;
 }
 
 /* The driver's functions that contexts take. Their devices have the numbers of the runtime's. */
@@ -86,16 +89,32 @@ typedef struct context_calls {
   CUresult (*of_stream)(CUstream, CUcontext*);
 } context_calls;
 
-static kw_status find_context_calls(context_calls* calls) {
-  static void* slots[6];
+static kw_status look_up_context_calls(context_calls* calls) {
   static const char* const names[] = {"cuDevicePrimaryCtxRetain", "cuCtxGetCurrent", "cuCtxPushCurrent",
                                       "cuCtxPopCurrent",          "cuCtxGetDevice",  "cuStreamGetCtx"};
-  void* found[6];
-  for (int i = 0; i < 6; ++i) {
-    const kw_status status = kw_cuda_driver_function(names[i], &slots[i], &found[i]);
+  void* found[sizeof names / sizeof *names];
+  _Static_assert(sizeof found == sizeof *calls, "a name for each function");
+  for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+    const kw_status status = look_up(names[i], &found[i]);
     if (status != KW_OK) return status;
   }
   memcpy(calls, found, sizeof found);
+  return KW_OK;
+}
+
+/* The table that launches share, or `own`, filled in, where no thread has finished it. */
+static kw_status find_context_calls(context_calls* own, const context_calls** calls) {
+  static context_calls shared;
+  static const context_calls* finished;
+  static int claimed; /* by the one thread that writes it */
+  *calls = __atomic_load_n(&finished, __ATOMIC_ACQUIRE);
+  if (*calls) return KW_OK;
+  const kw_status status = look_up_context_calls(own);
+  if (status != KW_OK) return status;
+  *calls = own;
+  if (__atomic_exchange_n(&claimed, 1, __ATOMIC_RELAXED)) return KW_OK;
+  shared = *own;
+  __atomic_store_n(&finished, &shared, __ATOMIC_RELEASE);
   return KW_OK;
 }
 
@@ -175,21 +194,23 @@ kw_status kw_cuda_enter(const kw_launch* launch, int* pushed) {
     return kw_cuda_fail(KW_INVALID_ARGUMENT, "launch has %u bytes; ABI %u needs %u",
                         launch ? (unsigned)launch->struct_size : 0u, KW_ABI_VERSION, (unsigned)sizeof *launch);
   }
-  context_calls calls;
+  context_calls own;
+  const context_calls* calls;
   int count = 0;
-  kw_status status = find_context_calls(&calls);
+  kw_status status = find_context_calls(&own, &calls);
   if (status != KW_OK && kw_cuda_devices(&count) != KW_OK) return KW_RUNTIME_MISSING; /* which says more */
-  if (status == KW_OK) status = make_current(&calls, launch->device, pushed);
+  if (status == KW_OK) status = make_current(calls, launch->device, pushed);
   if (status != KW_OK) return status;
-  status = check_stream(&calls, launch);
+  status = check_stream(calls, launch);
   return status == KW_OK ? KW_OK : kw_cuda_leave(*pushed, status);
 }
 
 kw_status kw_cuda_leave(int pushed, kw_status status) {
-  context_calls calls;
+  context_calls own;
+  const context_calls* calls;
   CUcontext popped;
-  if (!pushed || find_context_calls(&calls) != KW_OK) return status;
-  const CUresult result = calls.pop(&popped);
+  if (!pushed || find_context_calls(&own, &calls) != KW_OK) return status;
+  const CUresult result = calls->pop(&popped);
   if (status != KW_OK || result == CUDA_SUCCESS) return status;
   return kw_cuda_fail(KW_RUNTIME_MISSING, "the current device cannot be restored (CUresult %d)", (int)result);
 }
