@@ -150,8 +150,8 @@ Estimate part(const kw_attention_problem& p, const kw_attention_traits& t, const
   const double seen = visible_part(p, s), clocks = clocks_per_us(arch),
                per_cu = t.blocks_per_cu > 1 ? t.blocks_per_cu : 1;
   const bool cuda = arch.backend == KW_BACKEND_CUDA, streams = cuda && t.packs_heads != 0, wgmma = cuda && !streams;
-  const double keys =
-      wgmma ? keys_of_tile(p, s, t.tile_m0, t.tile_n0) : ceil_div(s.keys * seen / splits, t.tile_n0) * t.tile_n0;
+  const double read = wgmma ? keys_of_tile(p, s, t.tile_m0, t.tile_n0) : s.keys * seen;
+  const double keys = ceil_div(read / splits, t.tile_n0) * t.tile_n0;
   const double hdims = padded(t.hdim_q, s.hdim_q) + padded(t.hdim_v, s.hdim_v);
   Estimate e;
   e.tiles = tiles_of(t, s) * splits;
@@ -175,7 +175,7 @@ Estimate part(const kw_attention_problem& p, const kw_attention_traits& t, const
   if (streams) {
     e.total_us += kLaunchUs + (p.leaves_splits == 1 ? kCombineUs + kCombineSplitUs * splits : 0);
   } else if (cuda) {
-    e.total_us += kTilesLaunchUs;
+    e.total_us += kTilesLaunchUs + (p.leaves_splits == 1 ? kSecondLaunchUs : 0);
   } else if (p.leaves_splits == 1) {
     e.total_us += kSecondLaunchUs;
   }
