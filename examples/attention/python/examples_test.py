@@ -20,7 +20,7 @@ EXAMPLES = {
     "gradients": "dbias along a random direction",
     "paged_cache": "as one causal attention over each sequence",
     "ragged": "request 2: 40 of 40 keys count",
-    "torch_features": "causal requests of different lengths: as torch, and its gradients",
+    "torch_features": "8-bit operands: as torch with the same numbers",
     "torch_training": "as torch alone",
 }
 

@@ -1,6 +1,7 @@
 """What torch's own function has no argument for, with gradients: torch_features.py [--library DIR].
 
-Sliding windows, sinks, soft caps, ALiBi, dropout by a seed, and requests of different lengths.
+Sliding windows, sinks, soft caps, ALiBi, dropout by a seed, requests of different lengths; 8-bit operands, without
+gradients.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def check(found: Any, wanted: Any, operands: tuple[Any, ...], what: str) -> None
 
 def main(arguments: list[str] | None = None) -> None:
     """One call for each feature."""
-    kernelwright.torch.use(Dispatcher(open_library(example_parser(__doc__).parse_args(arguments))))
+    dispatcher = Dispatcher(open_library(example_parser(__doc__).parse_args(arguments)))
+    kernelwright.torch.use(dispatcher)
     torch.manual_seed(0)
     qkv = q, k, v = tuple(torch.randn(2, 4, 40, 32, requires_grad=True) for _ in range(3))
     sinks, slopes = torch.randn(4, requires_grad=True), torch.tensor([0.25, 0.125, 0.0625, 0.03125])
@@ -68,6 +70,15 @@ def main(arguments: list[str] | None = None) -> None:
     causal = [torch.full((n, n), -torch.inf).triu(1) for n in lengths]
     wanted = [by_torch(*one, added=mask) for one, mask in zip(requests, causal, strict=True)]
     check(found, torch.cat(wanted, 1).transpose(0, 1), ragged, "causal requests of different lengths")
+
+    # Each tensor has one factor, by which its 8-bit numbers are multiplied.
+    factors = [one.detach().abs().max() / 448 for one in qkv]
+    narrow = [(one.detach() / factor).to(torch.float8_e4m3fn) for one, factor in zip(qkv, factors, strict=True)]
+    descale = tuple(factor.reshape(1) for factor in factors)
+    out = dispatcher.attention(*narrow, descale=descale, dtype="bf16", layout="bhsd")
+    wanted = by_torch(*(one.float() * factor for one, factor in zip(narrow, factors, strict=True)))
+    torch.testing.assert_close(out.float(), wanted, atol=2e-2, rtol=2e-2)
+    print("8-bit operands: as torch with the same numbers")
 
 
 if __name__ == "__main__":
