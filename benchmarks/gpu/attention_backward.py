@@ -2,7 +2,8 @@
 
 Ours are whole calls of the dispatcher's plans, with the kernels that it chooses from the library: row sums of dO * O,
 gradients, conversions; with and without a fixed order of sums. Torch's are autograd.grad of a kept graph. Errors are
-distances to torch's flash gradients. ``KERNELWRIGHT_LIBRARY`` names the dispatcher.
+distances to torch's flash gradients. Means are given for shapes that the order of blocks was tuned on and for the
+others. ``KERNELWRIGHT_LIBRARY`` names the dispatcher.
 Run ``python benchmarks/gpu/attention_backward.py --library libattention.so --out result.json``.
 """
 
@@ -12,7 +13,7 @@ import argparse
 import json
 import math
 import statistics
-import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,15 @@ from attention import BACKENDS, Call, interleaved
 from kernelwright.dispatch import AttentionProblem, Dispatcher, KernelLibrary
 
 # Head dimension, heads of Q and of K and V, length; about 16,384 rows each.
-SHAPES = [
-    *((128, 16, 16, n) for n in (1021, 1536, 3072, 8191)),
-    *((128, 32, 8, n) for n in (3072, 8191)),
+TUNED = [(128, 16, 16, 1021), (128, 32, 8, 4096), (64, 32, 8, 1021)]
+HELD_OUT = [
+    *((128, 16, 16, n) for n in (1536, 3072, 8191)),
+    *((128, 32, 8, n) for n in (1021, 3072, 8191)),
     *((64, 32, 32, n) for n in (1021, 3072, 8191)),
     (64, 32, 8, 3072),
 ]
 ROWS = 16384
+OURS = ("ours", "ours_deterministic")
 
 
 def log_sums(q: torch.Tensor, k: torch.Tensor, causal: bool) -> torch.Tensor:
@@ -70,7 +73,7 @@ def backward(dispatcher: Dispatcher, shape: tuple[int, ...], causal: bool, round
     wanted: Any = calls["flash"]()
     kernels, errors = {}, {}
     operands = {"q": q, "k": k, "v": v, "o": o.detach().contiguous(), "do": d_o, "lse": log_sums(q, k, causal)}
-    for name, deterministic in (("ours", False), ("ours_deterministic", True)):
+    for name, deterministic in zip(OURS, (False, True), strict=True):
         problem = AttentionProblem(
             "backward", batch, hq, hk, n, n, hdim, dtype="bf16", layout="bhsd", deterministic=deterministic,
             mask="bottom_right" if causal else "none",
@@ -89,18 +92,34 @@ def backward(dispatcher: Dispatcher, shape: tuple[int, ...], causal: bool, round
     flops = 10.0 * batch * hq * n * n * hdim * (0.5 if causal else 1.0)
     tflops = {name: flops / statistics.median(ms) / 1e9 for name, ms in times.items()}
     ratios = {ours: {name: ratio(times[name], times[ours]) for name in BACKENDS} for ours in kernels}
-    line = {"hdim": hdim, "heads": [hq, hk], "batch": batch, "length": n, "causal": causal}
+    line = {"hdim": hdim, "heads": [hq, hk], "batch": batch, "length": n, "causal": causal, "tuned": shape in TUNED}
     return {**line, "tflops": tflops, "ratios": ratios, "errors": errors, "kernels": kernels}
 
 
 def means(lines: list[dict[str, Any]]) -> dict[str, Any]:
-    """Geometric mean and least of the ratios to each backend."""
+    """Geometric mean and least of the ratios to each backend, of shapes that were tuned on and of the others."""
     found: dict[str, Any] = {}
-    for ours in ("ours", "ours_deterministic"):
-        for name in BACKENDS:
-            of = [line["ratios"][ours][name] for line in lines]
-            found[f"{ours} / {name}"] = {"geometric_mean": statistics.geometric_mean(of), "least": min(of)}
+    for kind, tuned in (("held out", False), ("tuned", True)):
+        of_kind = [line["ratios"] for line in lines if line["tuned"] is tuned]
+        for ours in OURS:
+            for name in BACKENDS:
+                of = [ratios[ours][name] for ratios in of_kind]
+                if of:
+                    mean = {"geometric_mean": statistics.geometric_mean(of), "least": min(of), "lines": len(of)}
+                    found[f"{kind}: {ours} / {name}"] = mean
     return found
+
+
+def show(line: dict[str, Any]) -> None:
+    """A line for people: TFLOP/s and ratios to cuDNN and flash."""
+    mask = "causal" if line["causal"] else "full"
+    heads = "{}/{}".format(*line["heads"])
+    text = f"d{line['hdim']:<4}{heads:<6}B{line['batch']:<3}S{line['length']:<6}{mask:<7}{'tuned' * line['tuned']:<6}"
+    for ours in OURS:
+        ratios = "  ".join(f"{name} {ratio:.2f}" for name, ratio in line["ratios"][ours].items())
+        text += f"  {ours} {line['tflops'][ours]:4.0f}: {ratios}"
+    worst = max(max(errors) for errors in line["errors"].values())
+    print(f"{text}  error {worst:.1e}", flush=True)
 
 
 def main() -> None:
@@ -109,17 +128,20 @@ def main() -> None:
     parser.add_argument("--library", type=Path, required=True)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=1e9, help="begin no further problem after so many")
     options = parser.parse_args()
     dispatcher = Dispatcher([KernelLibrary.load(options.library.parent)], device="cuda:0")
-    lines = []
-    for shape in SHAPES:
+    start, lines = time.monotonic(), []
+    for shape in (*TUNED, *HELD_OUT):
         for causal in (False, True):
-            lines.append(backward(dispatcher, shape, causal, options.rounds))
-            shown = {name: value for name, value in lines[-1].items() if name != "kernels"}
-            print(shown, flush=True)
-    print(json.dumps(means(lines)), file=sys.stderr)
+            if time.monotonic() - start < options.seconds:
+                lines.append(backward(dispatcher, shape, causal, options.rounds))
+                show(lines[-1])
+    for name, mean in means(lines).items():
+        print(f"{name}: {mean['geometric_mean']:.3f}, least {mean['least']:.3f} of {mean['lines']}")
     if options.out:
-        whole = {"environment": environment(options.library.parent), "means": means(lines), "backward": lines}
+        whole = {"environment": environment(options.library.parent), "rounds": options.rounds, "means": means(lines)}
+        whole["backward"] = lines
         options.out.write_text(json.dumps(whole, indent=1) + "\n")
 
 

@@ -26,12 +26,18 @@ import sys
 import time
 from pathlib import Path
 
+DIRECTIONS = ("forward", "backward_data", "backward_weight")
 # Sets of problems, and their shares of the time; what one leaves over is the next one's.
 JOBS = {
     **{"gemm-tuning-bf16": 4, "gemm-held-out-bf16": 3, "gemm-tuning-fp8": 3, "gemm-held-out-fp8": 2},
     "gemm-held-out-fp16": 3,
+    "gemm-tuning-tall-bf16": 3,
+    "gemm-tuning-tall-fp8": 3,
+    "conv-validation-bf16": 8,
+    **{f"conv-tuning-{direction}-{dims}d-bf16": 1 for dims in (2, 3) for direction in DIRECTIONS},
+    **{f"attention-{part}-bf16": 2 for part in ("validation", "tuning-all")},
 }
-DEFAULT = [key for key in JOBS if key != "gemm-held-out-fp16"]
+DEFAULT = list(JOBS)[:4]
 START_S = 90.0  # for imports, loading and the first problem
 SILENT_S = 25.0  # that one launch may take
 WORKER = Path(__file__).with_name("collect_worker.py")

@@ -71,7 +71,7 @@ void forward_problems_are_validated() {
   refused(make(), [](P* p) { p->window_right = 0; }, "window_right", "with a mask only");
   refused(make(), [](P* p) { p->window_left = -2; }, "window_left = -2", "-1 to");
   refused(make(), [](P* p) { p->soft_cap = -1; }, "soft_cap", "0 or more");
-  refused(make(), [](P* p) { p->scale = 1 / (p->soft_cap); }, "scale is not finite", "any number");
+  refused(make(), [](P* p) { p->scale = 1 / (p->soft_cap); }, "scale = inf", "finite numbers");
   refused(make(), [](P* p) { p->dropout = 1, p->dropout_p = 1; }, "dropout_p", "below 1");
   refused(make(), [](P* p) { p->total_q = 6; }, "total_q", "group mode only");
   refused(make(), [](P* p) { p->min_seqlen_q = 2; }, "min_seqlen_q", "group mode only");

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -72,6 +73,23 @@ def test_its_wheels_install_beside_ours(stock: Stock, bare: Path) -> None:
     assert succeed(bare / "acme-multiply", cwd="/").startswith("right: ")
     code = 'from kernelwright.dispatch import *; print(KernelLibrary.load_installed("cpu", "gemm", "acme_kernels"))'
     assert succeed(bare / "python", "-c", code, cwd="/") == "kernels for x86_64_v3: 3 kernels\n"
+
+
+def test_its_kernels_are_measured_by_the_engine_of_our_wheel(stock: Stock) -> None:
+    problems = [{"m": 33, "n": 17, "k": 65, "layout": layout, "dtype": "fp32"} for layout in ("rrr", "rcr", "ccr")]
+    (stock.root / "problems.json").write_text(json.dumps(problems))
+    stock.pants("bench", "--problems=problems.json", "acme:kernels", "--", "--duration", "0.001", "--rounds", "1")
+    with (stock.root / "dist/bench/acme.kernels.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    right = [row for row in rows if row["status"] == "ok"]
+    assert len(rows) == 9 and {row["problem_idx"] for row in right} == {"0", "1"}  # nothing serves ccr
+    assert {row["status"] for row in rows} == {"ok", "refused"}
+    assert all(float(row["latency_ms"]) > 0 and float(row["error"]) <= 1 for row in right)
+    again = run(
+        stock.python, "-m", "pants", "bench", "--problems=problems.json", "acme:kernels",
+        cwd=stock.root, env=stock.environment,
+    )  # fmt: skip
+    assert again.returncode == 2 and "add --append or --resume" in again.stderr
 
 
 def test_a_mistake_is_explained_as_at_home(stock: Stock) -> None:

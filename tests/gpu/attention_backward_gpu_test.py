@@ -15,7 +15,7 @@ if not torch.cuda.is_available():
 
 from attention_abi import AttentionKernel, kernels, strides  # noqa: E402
 from attention_cache_gpu_test import named  # noqa: E402
-from attention_cases import Case, Operands, args_of, operands, problem_of, reference, run, split  # noqa: E402
+from attention_cases import BIASES, Case, Operands, args_of, operands, problem_of, reference, run, split  # noqa: E402
 from attention_gpu_test import CASES, CAUSAL, GENERIC, LIBRARY, WINDOWS  # noqa: E402
 
 DOT, GRADIENTS = 37, 38
@@ -35,7 +35,11 @@ def wanted(case: Case, x: Operands, d_o: Any) -> tuple[list[Any], list[Any], lis
     for request in range(len(case.queries)):
         parts = [split(case, x, t, request, keys) for t, keys in ((x.q, False), (x.k, True), (x.v, True))]
         leaves = [part.double().requires_grad_() for part in parts]
-        o, lse = reference(*leaves, case, leaves[0].shape[-1] ** -0.5, None)
+        bias = x.bias
+        if case.bias == "elementwise":
+            first = case.bounds()[request][0] if case.group else 0
+            bias = x.bias[:, first : first + leaves[0].shape[0], : leaves[1].shape[0]]
+        o, lse = reference(*leaves, case, leaves[0].shape[-1] ** -0.5, None, bias)
         (o * split(case, x, d_o, request, False).double()).sum().backward()
         outs.append(o.detach())
         lses.append(lse.detach())
@@ -76,7 +80,12 @@ def cases_of(kernel: AttentionKernel) -> list[Case]:
     masks = kernel.traits.masks
     windows = WINDOWS if masks & GENERIC else WINDOWS[:2] if masks & CAUSAL else [("none", (-1, -1))]
     served = [case for case in CASES if kernel.traits.groups & 2 or not case.group]
-    return [replace(case, mask=mask, window=window) for case in served for mask, window in windows]
+    bias = bias_of(kernel)
+    return [replace(case, mask=mask, window=window, bias=bias) for case in served for mask, window in windows]
+
+
+def bias_of(kernel: AttentionKernel) -> str:
+    return BIASES[kernel.traits.biases.bit_length() - 1]  # a kernel has one kind
 
 
 @pytest.mark.parametrize("attention", BACKWARD, ids=named)
@@ -120,6 +129,7 @@ def drawn(random: Random, kernel: AttentionKernel) -> Case:
     heads = random.randint(1, 3)
     first = not group and random.random() < 0.5
     options = {"mask": mask, "window": window, "group": group, "heads_first": first, "counts": counts}
+    options["bias"] = bias_of(kernel)
     return Case(tuple(queries), tuple(keys), (heads * shared, heads), **options)
 
 
@@ -148,7 +158,7 @@ def test_gradients_repeat(attention: AttentionKernel) -> None:
     deterministic = bool(attention.traits.deterministics & 2)
     first_that_repeats = 0 if deterministic else 1
     for mask, window in {(one.mask, one.window) for one in cases_of(attention)}:
-        case = Case((1400, 1400), (1700, 1700), (8, 2), mask=mask, window=window)
+        case = Case((1400, 1400), (1700, 1700), (8, 2), mask=mask, window=window, bias=bias_of(attention))
         runs = []
         for _ in range(3):
             torch.manual_seed(1)

@@ -1,5 +1,6 @@
 // Launches CPU kernels of attention on operands that end exactly at the end of their allocation, from one and from
-// several threads, and compares with sums in double: forward, split and combined, out of pages, backward, append.
+// several threads, and compares with sums in double: forward, split and combined, out of pages, of 8 bits, backward,
+// append.
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@ extern "C" {
 extern const kw_kernel *const forward_under_test, *const slopes_under_test, *const splits_under_test;
 extern const kw_kernel *const combine_under_test, *const dot_under_test, *const convert_under_test;
 extern const kw_kernel *const gradient_under_test, *const append_under_test;
+extern const kw_kernel *const eight_bits_under_test, *const narrow_under_test;
 kw_status kw_backend_check_device(int32_t device, char* reason, size_t bytes);
 kw_status kw_backend_set_num_threads(uint32_t threads);
 const char* kw_backend_last_error(void);
@@ -283,8 +285,67 @@ void check_append() {
   free(before);
 }
 
+// What 8 bits stand for (e4m3 of OCP), none of them NaN.
+double number_of(uint8_t code) {
+  const int exponent = code >> 3 & 15, fraction = code & 7;
+  const double size = exponent == 0 ? ldexp(fraction, -9) : ldexp(8 + fraction, exponent - 10);
+  return (code & 0x80) != 0 ? -size : size;
+}
+
+// Numbers of 8 bits up to 0.9, with a factor for each request, head and block of rows; `wide` is what they stand for.
+struct Narrow {
+  static constexpr int64_t kBlock = 16;
+  uint8_t* at;
+  Array factors, wide;
+  Narrow(int64_t batch, int64_t rows, int64_t heads, int64_t hdim, int64_t seed)
+      : at(static_cast<uint8_t*>(malloc(static_cast<size_t>(batch * rows * heads * hdim)))),
+        factors(batch * heads * ((rows + kBlock - 1) / kBlock), seed),
+        wide(batch * rows * heads * hdim) {
+    for (int64_t i = 0; i < batch * rows * heads * hdim; ++i) {
+      const int64_t head = i / hdim % heads, row = i / hdim / heads % rows, b = i / hdim / heads / rows;
+      at[i] = static_cast<uint8_t>((i * 31 + seed) % 54 | (i % 3 == 0 ? 0x80 : 0));
+      const float factor = factors.at[(b * heads + head) * ((rows + kBlock - 1) / kBlock) + row / kBlock];
+      wide.at[i] = static_cast<float>(number_of(at[i])) * factor;
+    }
+  }
+  Narrow(const Narrow&) = delete;
+  Narrow& operator=(const Narrow&) = delete;
+  ~Narrow() { free(at); }
+};
+
+void check_8_bits(const Case& c) {
+  const int64_t rows = c.batch * c.heads * c.queries;
+  const Narrow q(c.batch, c.queries, c.heads, c.hdim, 1), k(c.batch, c.keys, c.kv_heads, c.hdim, 2);
+  const Narrow v(c.batch, c.keys, c.kv_heads, c.hdim_v, 3);
+  Array bias(rows * c.keys, 4), d_o(rows * c.hdim_v), o(rows * c.hdim_v), lse(rows);
+  const Expected wanted(c, q.wide, k.wide, v.wide, bias, d_o);
+  kw_attention_problem p = problem_for(c);
+  p.dtype_q = p.dtype_kv = KW_FP8;
+  p.qscale = KW_QSCALE_BLOCK_SCALE;
+  p.scale_block_q = p.scale_block_k = Narrow::kBlock;
+  kw_attention_args args = {};
+  args.struct_size = sizeof args;
+  args.q = q.at, args.k = k.at, args.v = v.at, args.o = o.at, args.bias = bias.at, args.lse = lse.at;
+  args.descale_q = q.factors.at, args.descale_k = k.factors.at, args.descale_v = v.factors.at;
+  launch(eight_bits_under_test, p, args);
+  compare(o, wanted.o, rows * c.hdim_v, "O of 8-bit operands");
+  compare(lse, wanted.lse, rows, "LSE of 8-bit operands");
+  auto* const codes = static_cast<uint8_t*>(malloc(static_cast<size_t>(rows * c.hdim_v)));
+  const float factor = 300;
+  p.dtype_o = KW_FP8;
+  args.o = codes;
+  args.scale_o = &factor;
+  launch(narrow_under_test, p, args);
+  for (int64_t i = 0; i < rows * c.hdim_v; ++i) {
+    const double exact = fmin(fmax(300 * wanted.o[i], -448), 448);
+    require(fabs(number_of(codes[i]) - exact) <= fabs(exact) / 15.9 + 1.0 / 1000, "O of 8 bits");
+  }
+  free(codes);
+}
+
 void* check_all(void*) {
   for (const Case& one : kCases) check(one);
+  for (const Case& one : kCases) check_8_bits(one);
   check_append();
   return nullptr;
 }

@@ -39,6 +39,10 @@ constexpr attention_kernel lines(uint32_t family) {
   return attention_lines<fp32>::kernel(kNoFeature, variant(family, KW_BIAS_NONE));
 }
 
+constexpr attention_kernel eight_bits = attention_part_of_8_bits<elementwise, 2 * kNr, kTileN, kMr, kNr, fp32>::kernel(
+    kNoFeature, variant(KW_ATTENTION_FWD, KW_BIAS_ELEMENTWISE));
+constexpr attention_kernel narrow = attention_part_of_8_bits<elementwise, 2 * kNr, kTileN, kMr, kNr, fp8>::kernel(
+    kNoFeature, variant(KW_ATTENTION_FWD, KW_BIAS_ELEMENTWISE));
 constexpr attention_kernel forward = part<elementwise>(KW_ATTENTION_FWD, KW_BIAS_ELEMENTWISE);
 constexpr attention_kernel slopes = part<alibi>(KW_ATTENTION_FWD, KW_BIAS_ALIBI);
 constexpr attention_kernel splits = part<elementwise>(KW_ATTENTION_FWD_SPLITKV, KW_BIAS_ELEMENTWISE);
@@ -60,6 +64,8 @@ constexpr attention_kernel append =
   const kw_kernel* const NAME##_under_test = &kernel_##NAME;                                       \
   }
 KERNEL(forward)
+KERNEL(eight_bits)
+KERNEL(narrow)
 KERNEL(slopes)
 KERNEL(splits)
 KERNEL(combine)

@@ -33,7 +33,9 @@ class Made {
     args.batch = s.batch, args.nhead_q = s.nhead_q, args.nhead_k = s.nhead_k;
     args.seqlen_q = s.seqlen_q, args.seqlen_k = s.seqlen_k, args.hdim_q = s.hdim_q, args.hdim_v = s.hdim_v;
     args.window_size_left = args.window_size_right = -1;
-    item_ = strcmp(args.data_type, "fp32") == 0 ? 4 : 2;
+    const bool narrow = strncmp(args.data_type, "fp8", 3) == 0;
+    item_ = narrow ? 1 : strcmp(args.data_type, "fp32") == 0 ? 4 : 2;
+    item_bias_ = narrow ? 4 : item_;
     allow("batch", s.batch, 0, INT32_MAX);
     allow("nhead_q", s.nhead_q, 1, INT32_MAX), allow("nhead_k", s.nhead_k, 1, INT32_MAX);
     allow("seqlen_q", s.seqlen_q, 0, INT32_MAX), allow("seqlen_k", s.seqlen_k, 0, INT32_MAX);
@@ -91,7 +93,7 @@ class Made {
     args.bias_type = type;
     args.bias = type == FMHA_BIAS_ALIBI ? filled_.zeros(4, args.nhead_q) : square();
   }
-  void* square() { return filled_.zeros(item_, args.batch, args.nhead_q, args.seqlen_q, args.seqlen_k); }
+  void* square() { return filled_.zeros(item_bias_, args.batch, args.nhead_q, args.seqlen_q, args.seqlen_k); }
   void* tensor(int heads, int rows, int hdim) { return filled_.zeros(item_, args.batch, heads, rows, hdim); }
   void* zeros(int64_t rows, int64_t columns) { return filled_.zeros(item_, rows, columns); }
 
@@ -159,7 +161,7 @@ class Made {
   }
 
   Filled filled_;
-  int64_t item_ = 2;
+  int64_t item_ = 2, item_bias_ = 2;
   kw_status status_ = KW_OK;
 };
 

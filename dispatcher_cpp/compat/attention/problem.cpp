@@ -10,12 +10,22 @@ namespace {
 
 using Args = fmha_dispatcher_args;
 
-kw_status check(const Args* given) {
+constexpr size_t kFirstVersionBytes = offsetof(Args, descale_q);
+
+// The struct of this version; what an older one lacks is null.
+kw_status copy(const Args* given, Args* made) {
   if (given == nullptr) return fail(KW_INVALID_ARGUMENT, "args is null");
-  if (given->struct_size != sizeof(Args) || given->version != FMHA_DISPATCHER_ARGS_VERSION) {
-    return fail(KW_INVALID_ARGUMENT, "struct_size = %u, version = %u; allowed: %zu, %u", given->struct_size,
-                given->version, sizeof(Args), FMHA_DISPATCHER_ARGS_VERSION);
+  const bool same = given->struct_size == sizeof(Args) && given->version == FMHA_DISPATCHER_ARGS_VERSION;
+  const bool first = given->struct_size == kFirstVersionBytes && given->version == 1;
+  if (!same && !first) {
+    return fail(KW_INVALID_ARGUMENT, "struct_size = %u, version = %u; allowed: %zu, %u, or %zu, 1", given->struct_size,
+                given->version, sizeof(Args), FMHA_DISPATCHER_ARGS_VERSION, kFirstVersionBytes);
   }
+  memcpy(made, given, given->struct_size);
+  return KW_OK;
+}
+
+kw_status check(const Args* given) {
   if (given->operation < FMHA_FORWARD || given->operation > FMHA_APPEND_KV) {
     return fail(KW_INVALID_ARGUMENT, "operation = %d; allowed: 0 forward, 1 backward, 2 append", given->operation);
   }
@@ -28,13 +38,25 @@ kw_status check(const Args* given) {
   return KW_OK;
 }
 
-kw_status read_dtype(const char* name, uint32_t* dtype) {
-  constexpr uint32_t kDtypes[] = {KW_FP32, KW_FP16, KW_BF16};
-  for (const uint32_t one : kDtypes) {
-    *dtype = one;
-    if (name != nullptr && strcmp(name, kw_dtype_name(one)) == 0) return KW_OK;
+// Of Q, K and V; of O; of an elementwise bias.
+struct Types {
+  uint32_t in, out, bias;
+};
+
+kw_status read_types(const char* name, Types* types) {
+  constexpr struct {
+    const char* name;
+    Types types;
+  } kKnown[] = {{"fp32", {KW_FP32, KW_FP32, KW_FP32}},   {"fp16", {KW_FP16, KW_FP16, KW_FP16}},
+                {"bf16", {KW_BF16, KW_BF16, KW_BF16}},   {"fp8", {KW_FP8, KW_FP8, KW_FP32}},
+                {"fp8fp16", {KW_FP8, KW_FP16, KW_FP32}}, {"fp8bf16", {KW_FP8, KW_BF16, KW_FP32}},
+                {"fp8fp32", {KW_FP8, KW_FP32, KW_FP32}}};
+  for (const auto& one : kKnown) {
+    *types = one.types;
+    if (name != nullptr && strcmp(name, one.name) == 0) return KW_OK;
   }
-  return fail(KW_INVALID_ARGUMENT, "data_type = %s; allowed: fp32, fp16, bf16", name == nullptr ? "null" : name);
+  return fail(KW_INVALID_ARGUMENT, "data_type = %s; allowed: fp32, fp16, bf16, fp8, fp8fp16, fp8bf16, fp8fp32",
+              name == nullptr ? "null" : name);
 }
 
 // What overflows becomes the largest stride, which the dispatcher refuses.
@@ -52,7 +74,6 @@ kw_attention_strides dense(bool heads_first, int64_t heads, int64_t rows, int64_
 
 struct Filling {
   FmhaCall* call;
-  uint32_t item;  // bytes of an element
 
   void add(size_t member, const void* host, int64_t bytes, bool read, bool written) const {
     const FmhaOperand one = {member, const_cast<void*>(host), static_cast<size_t>(bytes), read, written};
@@ -71,12 +92,13 @@ void pages(const Args& a, uint32_t* table, int64_t* count, int64_t* size, int64_
   *count = a.page_count, *size = a.page_block_size, *stride = a.page_table_width;
 }
 
-void sizes(const Args& a, uint32_t dtype, kw_attention_problem* p) {
+void sizes(const Args& a, const Types& types, kw_attention_problem* p) {
   const bool backward = a.operation == FMHA_BACKWARD;
   const uint32_t op = backward ? KW_OP_ATTENTION_BACKWARD : KW_OP_ATTENTION;
   p->base = {sizeof *p, op};
   p->version = KW_ATTENTION_VERSION;
-  p->dtype_q = p->dtype_kv = p->dtype_o = dtype;
+  p->dtype_q = p->dtype_kv = types.in, p->dtype_o = types.out;
+  if (a.descale_q != nullptr || a.descale_k != nullptr || a.descale_v != nullptr) p->qscale = KW_QSCALE_PER_TENSOR;
   p->batch = a.batch, p->heads_q = a.nhead_q, p->heads_kv = a.nhead_k, p->hdim_q = a.hdim_q, p->hdim_v = a.hdim_v;
   p->max_seqlen_q = a.seqlen_q, p->max_seqlen_k = a.seqlen_k;
   p->group = a.is_group_mode != 0 ? 1 : 0;
@@ -87,11 +109,11 @@ void sizes(const Args& a, uint32_t dtype, kw_attention_problem* p) {
   p->num_splits = backward ? 1 : a.num_splits > 0 ? static_cast<uint32_t>(a.num_splits) : 0;
 }
 
-void scores(const Args& a, const FmhaForm& form, uint32_t dtype, kw_attention_problem* p) {
+void scores(const Args& a, const FmhaForm& form, const Types& types, kw_attention_problem* p) {
   const bool backward = a.operation == FMHA_BACKWARD;
   p->mask = static_cast<uint32_t>(a.mask_type), p->bias = static_cast<uint32_t>(a.bias_type);
   p->window_left = a.window_size_left, p->window_right = a.window_size_right;
-  p->dtype_bias = a.bias_type == FMHA_BIAS_ELEMENTWISE ? dtype : 0;
+  p->dtype_bias = a.bias_type == FMHA_BIAS_ELEMENTWISE ? types.bias : 0;
   p->lse = !backward && a.lse != nullptr ? 1 : 0;
   p->sink = !backward && a.sinks != nullptr ? 1 : 0;
   const bool given = a.scale != 0 || form.scale_may_be_zero;
@@ -135,27 +157,35 @@ void tables(const Args& a, const kw_attention_problem& p, const Filling& to) {
 void operands(const Args& a, const kw_attention_problem& p, const Filling& to) {
   const int64_t requests = p.page_table != KW_PAGES_NONE ? p.pages : p.group != 0 ? 1 : p.batch;
   const int64_t keys = p.page_table != KW_PAGES_NONE ? p.page_size : p.group != 0 ? p.total_k : p.max_seqlen_k;
-  const int64_t rows = kw_attention_rows(&p), rows_k = requests * keys * p.heads_kv, item = to.item;
+  const int64_t rows = kw_attention_rows(&p), rows_k = requests * keys * p.heads_kv;
+  const int64_t item = kw_dtype_bytes(p.dtype_q), item_o = kw_dtype_bytes(p.dtype_o);
+  const int64_t item_bias = kw_dtype_bytes(p.dtype_bias);
   to.input(MEMBER(q), a.q, rows * p.hdim_q * item);
   to.input(MEMBER(k), a.k, rows_k * p.hdim_q * item);
   to.input(MEMBER(v), a.v, rows_k * p.hdim_v * item);
-  if (p.bias == KW_BIAS_ELEMENTWISE) to.input(MEMBER(bias), a.bias, rows * p.max_seqlen_k * item);
+  if (p.bias == KW_BIAS_ELEMENTWISE) to.input(MEMBER(bias), a.bias, rows * p.max_seqlen_k * item_bias);
   if (p.bias == KW_BIAS_ALIBI) to.input(MEMBER(bias), a.bias, 4 * p.heads_q);
   if (p.sink != 0) to.input(MEMBER(sinks), a.sinks, 4 * p.heads_q);
+  if (p.qscale != KW_QSCALE_NONE) {
+    to.input(MEMBER(descale_q), a.descale_q, 4);
+    to.input(MEMBER(descale_k), a.descale_k, 4);
+    to.input(MEMBER(descale_v), a.descale_v, 4);
+  }
+  if (item_o == 1) to.input(MEMBER(scale_o), a.scale_o, 4);
   tables(a, p, to);
   if (a.operation == FMHA_FORWARD) {
     // Rows of skipped requests stay, so what was there is brought along.
-    to.add(MEMBER(o), a.o, rows * p.hdim_v * item, true, true);
+    to.add(MEMBER(o), a.o, rows * p.hdim_v * item_o, true, true);
     to.add(MEMBER(lse), a.lse, 4 * rows, true, true);
     return;
   }
-  to.input(MEMBER(o), a.o, rows * p.hdim_v * item);
-  to.input(MEMBER(d_o), a.d_o, rows * p.hdim_v * item);
+  to.input(MEMBER(o), a.o, rows * p.hdim_v * item_o);
+  to.input(MEMBER(d_o), a.d_o, rows * p.hdim_v * item_o);
   to.input(MEMBER(lse), a.lse, 4 * rows);
   to.output(MEMBER(dq), a.dq, rows * p.hdim_q * item);
   to.output(MEMBER(dk), a.dk, rows_k * p.hdim_q * item);
   to.output(MEMBER(dv), a.dv, rows_k * p.hdim_v * item);
-  if (p.dbias != 0) to.add(MEMBER(dbias), a.dbias, rows * p.max_seqlen_k * item, true, true);
+  if (p.dbias != 0) to.add(MEMBER(dbias), a.dbias, rows * p.max_seqlen_k * item_bias, true, true);
 }
 
 void append(const Args& a, uint32_t dtype, FmhaCall* call) {
@@ -178,8 +208,8 @@ void append(const Args& a, uint32_t dtype, FmhaCall* call) {
   if (queries) p.q = p.q_out = strides(p.heads_q, p.seqlen_q, p.hdim_q);
   p.k = strides(p.heads_kv, p.seqlen_new, p.hdim_q), p.v = strides(p.heads_kv, p.seqlen_new, p.hdim_v);
   p.k_cache = strides(p.heads_kv, rows, p.hdim_q), p.v_cache = strides(p.heads_kv, rows, p.hdim_v);
-  const Filling to = {call, kw_dtype_bytes(dtype)};
-  const int64_t item = to.item, fresh = p.batch * p.heads_kv * p.seqlen_new;
+  const Filling to = {call};
+  const int64_t item = kw_dtype_bytes(dtype), fresh = p.batch * p.heads_kv * p.seqlen_new;
   const int64_t held = (p.page_table != KW_PAGES_NONE ? p.pages : p.batch) * p.heads_kv * rows;
   if (queries) {
     to.input(APPEND_MEMBER(q), a.q, p.batch * p.heads_q * p.seqlen_q * p.hdim_q * item);
@@ -199,10 +229,13 @@ void append(const Args& a, uint32_t dtype, FmhaCall* call) {
 
 }  // namespace
 
-kw_status fmha_call(const fmha_dispatcher_args* given, const FmhaForm& form, FmhaCall* call) {
-  uint32_t dtype = 0;
+kw_status fmha_call(const fmha_dispatcher_args* args, const FmhaForm& form, FmhaCall* call) {
+  Args whole{};
+  const Args* const given = &whole;
+  Types types{};
+  if (kw_status status = copy(args, &whole)) return status;
   if (kw_status status = check(given)) return status;
-  if (kw_status status = read_dtype(given->data_type, &dtype)) return status;
+  if (kw_status status = read_types(given->data_type, &types)) return status;
   call->appends = given->operation == FMHA_APPEND_KV;
   call->attention_args.struct_size = sizeof(kw_attention_args);
   call->append_args.struct_size = sizeof(kw_append_args);
@@ -210,16 +243,16 @@ kw_status fmha_call(const fmha_dispatcher_args* given, const FmhaForm& form, Fmh
     if (given->q != nullptr && given->q == given->q_out) {
       return fail(KW_INVALID_ARGUMENT, "q_out is q; allowed: other memory, since timed launches would rotate it again");
     }
-    append(*given, dtype, call);
+    append(*given, types.in, call);
     return kw_problem_validate(&call->problem());
   }
   kw_attention_problem* p = &call->attention;
-  sizes(*given, dtype, p);
-  scores(*given, form, dtype, p);
+  sizes(*given, types, p);
+  scores(*given, form, types, p);
   strides(*given, form, p);
   if (kw_status status = kw_problem_validate(&p->base)) return status;  // then no size below overflows
   call->attention_args.seed = given->drop_seed, call->attention_args.offset = given->drop_offset;
-  operands(*given, *p, {call, kw_dtype_bytes(dtype)});
+  operands(*given, *p, {call});
   return KW_OK;
 }
 

@@ -15,10 +15,12 @@ GEMM_KERNELS = os.environ.get("KERNELWRIGHT_KERNELS", str(HERE.parents[1] / "gem
 # Example → what its output must have.
 EXAMPLES = {
     "basic": "heads before rows: as NumPy",
+    "eight_bits": "a factor for each page and head: as NumPy",
     "features": "dropout keeps the mean",
     "gradients": "dbias along a random direction",
     "paged_cache": "as one causal attention over each sequence",
     "ragged": "request 2: 40 of 40 keys count",
+    "torch_features": "causal requests of different lengths: as torch, and its gradients",
     "torch_training": "as torch alone",
 }
 

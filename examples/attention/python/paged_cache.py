@@ -65,6 +65,16 @@ def main(arguments: list[str] | None = None) -> None:
         out = dispatcher.decode(q, k_cache, v_cache, held, page_table=table)
         for b in range(len(PROMPTS)):
             assert np.abs(out[b, 0] - wanted[b][held[b] - 1]).max() < 1e-4, f"token {step} of request {b}"
+
+    # The same pages in one list, as SGLang keeps them; heads before rows in the caches; keys in two parts.
+    counts = -(-held // PAGE)
+    again = dispatcher.decode(
+        q, k_cache.transpose(0, 2, 1, 3), v_cache.transpose(0, 2, 1, 3), cache_layout="bhsd", num_splits=2,
+        page_table=np.concatenate([table[b, :count] for b, count in enumerate(counts)]),
+        page_indptr=np.array([0, *np.cumsum(counts)], np.int32), last_page_lengths=(held - 1) % PAGE + 1,
+        max_seqlen_k=int(held.max()),
+    )  # fmt: skip
+    check(again, out, "one list of pages")
     print(f"{TOKENS} tokens of {len(PROMPTS)} requests: as one causal attention over each sequence")
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from attention.amd.compiled import Compiled
-from attention.amd.memory import DTYPES, Array, Memory
+from attention.amd.memory import Array, Memory, element
 from attention.amd.structs import Append, strides
 from attention.pages import append, paged, rotated
 
@@ -42,7 +42,7 @@ class Left:
 def appended(made: Compiled, problem: Appended) -> Left:
     """Launch a kernel on random operands and compare everything in its caches."""
     spec, p, rng, memory = made.spec, problem, np.random.default_rng(1), Memory()
-    dtype, batch, hdim = DTYPES[str(spec.dtype)], len(p.held), spec.hdim_q
+    dtype, batch, hdim = element(made, spec.dtype.inputs), len(p.held), spec.hdim_q
 
     def random(*shape: int) -> Array:
         return rng.standard_normal(shape).astype(dtype)

@@ -224,6 +224,7 @@ class _Run:
             ]
             if spec.dbias:
                 pairs.append((self.dbias[at][:, queries, :count], wanted.dbias))
+                assert not self.dbias[at][:, queries, count:].any()
             else:
                 pairs.append((np.zeros(1), np.zeros(1)))
             pairs.append((self.d[at][:, queries], wanted.d * p.keep))

@@ -54,6 +54,13 @@ EVERY: tuple[tuple[str, dict[str, Any], Problem], ...] = (
         Problem((40, 0, 33), (150, 20, 70), window=Window(20, 5, True)),
     ),
     ("gfx942", {**DROPOUT, "bias": "elementwise", "dbias": True}, Problem((40,), (150,), keep=0.8)),
+    # Whole tiles that no query sees: the gradients of their biases are zeros.
+    ("gfx942", {**CAUSAL, "bias": "elementwise", "dbias": True}, Problem((140,), (300,), window=TOP_LEFT)),
+    (
+        "gfx942",
+        {**BF16, "group": True, "bias": "elementwise", "dbias": True},
+        Problem((40, 0, 33), (150, 20, 270)),
+    ),
     ("gfx942", {**BF16, "dtype": "fp16", "hdim": 128}, Problem((30,), (140,), heads=4)),
     ("gfx942", {"dtype": "fp32", "hdim": 32}, Problem((40,), (70,))),
     ("gfx90a", CAUSAL, GQA),

@@ -34,12 +34,25 @@ RAGGED: tuple[dict[str, Any], ...] = (
     {**_HALF, "hdim": 128, "family": "fwd_pagedkv", "mask": "generic"},
 )
 """Requests with lengths of their own, and pages: 30 processor seconds."""
-_SPECS = {"core": CORE, "ragged": RAGGED}
+_NARROW: dict[str, Any] = {"op": "attention", "dtype": "fp8bf16", "hdim": 64}
+NARROW: tuple[dict[str, Any], ...] = (
+    {**_NARROW, "family": "fwd", "mask": "generic", "lse": True, "qscale": "per_tensor"},
+)
+"""8-bit operands: 8 processor seconds."""
+NARROW_CACHES: tuple[dict[str, Any], ...] = (
+    {**_NARROW, "family": "fwd", "dtype": "fp8", "mask": "generic", "lse": True, "qscale": "per_tensor"},
+    {**_NARROW, "family": "fwd_splitkv", "mask": "generic", "static_quant": True},
+    {**_HALF, "family": "fwd_splitkv_combine", "dtype": "bf16", "lse": True},
+    {**_NARROW, "family": "fwd_pagedkv", "mask": "generic", "group": True, "lse": True, "static_quant": True},
+    {**_NARROW, "family": "fwd_appendkv", "dtype": "fp8", "paged_kv": True},
+)
+"""8-bit results, and caches of 8 bits."""
+_SPECS = {"core": CORE, "ragged": RAGGED, "narrow": NARROW, "narrow_caches": NARROW_CACHES}
 
 
 @cache
 def library(arch: str, name: str) -> KernelLibrary:
-    """The library of :data:`CORE` (``"core"``) or :data:`RAGGED` (``"ragged"``) for an architecture."""
+    """The library of :data:`CORE` (``"core"``), :data:`RAGGED` (``"ragged"``) and so on for an architecture."""
     trees = os.environ.get("KERNELWRIGHT_TREES")
     assert trees, "KERNELWRIGHT_TREES names no file of toolchain folders"
     folder = Path(os.environ.get("KERNELWRIGHT_CACHE") or _own_folder().name)

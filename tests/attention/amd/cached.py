@@ -10,7 +10,7 @@ import numpy as np
 
 from attention.amd.compiled import Compiled
 from attention.amd.launches import Errors
-from attention.amd.memory import DTYPES, Array, Memory, mask_number, poisoned, relative, starts, worst
+from attention.amd.memory import Array, Factors, Memory, mask_number, poisoned, starts, worst
 from attention.amd.structs import BLOCK, Combine, PageList, Scores, by_heads, strides
 from attention.masks import FULL, Window
 from attention.pages import Pages, paged
@@ -41,14 +41,15 @@ class Operands:
 
     def __init__(self, made: Compiled, problem: Cached) -> None:
         self.made, self.problem, self.memory = made, problem, Memory()
-        p, spec, rng, self.dtype = problem, made.spec, np.random.default_rng(3), DTYPES[str(made.spec.dtype)]
+        p, spec, rng, self.factors = problem, made.spec, np.random.default_rng(3), Factors(made, self.memory)
+        self.dtype = self.factors.dtype
         self.batch, self.group = len(p.keys), spec.group
         assert self.group or len(set(p.queries)) == 1
         self.rows = (1, sum(p.queries)) if self.group else (self.batch, p.queries[0])
-        self.q = rng.standard_normal((*self.rows, p.heads, spec.hdim_q)).astype(self.dtype)
+        self.q = self.factors.draw(rng, "q", (*self.rows, p.heads, spec.hdim_q))
         self.k, self.v = (
-            [rng.standard_normal((n, p.kv_heads, d)).astype(self.dtype) for n in p.keys]
-            for d in (spec.hdim_q, spec.hdim_v)
+            [self.factors.draw(rng, name, (n, p.kv_heads, d)) for n in p.keys]
+            for name, d in (("k", spec.hdim_q), ("v", spec.hdim_v))
         )
         self.starts = starts(p.queries)
         self.slopes = rng.random(p.heads).astype(np.float32)
@@ -74,10 +75,9 @@ class Operands:
             "batch": self.batch,
             "splits": p.splits,
             "scale": 1 / math.sqrt(spec.hdim_q),
-            "scale_p": 1.0,
-            "scale_o": 1.0,
             "soft_cap": p.cap,
             "keep": 1.0,
+            **self.factors.given,
         }
 
     def _cache(self) -> dict[str, Any]:
@@ -159,8 +159,10 @@ class Operands:
         for b, (k, v) in enumerate(zip(self.k, self.v, strict=True)):
             at, begin = (0, int(self.starts[b])) if self.group else (b, 0)
             rows = slice(begin, begin + p.queries[b])
-            wanted = forward(*(array.transpose(1, 0, 2) for array in (self.q[at, rows], k, v)), features)
-            found[0] = max(found[0], relative(o[at, rows].transpose(1, 0, 2), wanted.o))
+            arrays = zip("qkv", (self.q[at, rows], k, v), strict=True)
+            values = [self.factors.values(name, one.transpose(1, 0, 2)) for name, one in arrays]
+            wanted = forward(*values, features)
+            found[0] = max(found[0], self.factors.error(o[at, rows].transpose(1, 0, 2), wanted, values[2]))
             if lse is not None:
                 found[1] = max(found[1], worst(lse[at][:, rows], wanted.lse))
         return Errors(*found)
@@ -188,7 +190,8 @@ def split_errors(made: Compiled, combine: Compiled, problem: Cached) -> Errors:
     )
     tiles = math.ceil(max(p.queries) / made.spec.tile.m0)
     memory.launch(made, arguments, (tiles * p.splits, p.heads, operands.batch))
-    o = poisoned((batch, rows, p.heads, hdim), operands.dtype)
+    operands.factors.written_by(combine)
+    o = poisoned((batch, rows, p.heads, hdim), operands.factors.result)
     lse = poisoned((batch, p.heads, rows), np.float32)
     own = Memory()
     joined = Combine(
@@ -208,7 +211,7 @@ def split_errors(made: Compiled, combine: Compiled, problem: Cached) -> Errors:
         part_lse_batch_stride=p.heads * rows,
         lse_head_stride=rows,
         lse_batch_stride=p.heads * rows,
-        scale_o=1.0,
+        scale_o=own.read("factor of O", np.array([operands.factors.of_o], np.float32)),
     )
     log_splits = max(3, (p.splits - 1).bit_length())
     columns = hdim // combine.spec.tile.n1
@@ -222,7 +225,7 @@ def whole_errors(made: Compiled, problem: Cached) -> Errors:
     """A kernel that writes O itself (paged KV, batch prefill), against float64."""
     operands = Operands(made, problem)
     p, memory, spec, (batch, rows) = problem, operands.memory, made.spec, operands.rows
-    o = poisoned((batch, rows, p.heads, spec.hdim_v), operands.dtype)
+    o = poisoned((batch, rows, p.heads, spec.hdim_v), operands.factors.result)
     lse = poisoned((batch, p.heads, rows), np.float32)
     arguments = Scores(
         **operands.given,

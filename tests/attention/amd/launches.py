@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attention.amd.compiled import Compiled
-from attention.amd.memory import DTYPES, Memory, mask_number, poisoned, relative, worst
+from attention.amd.memory import Factors, Memory, mask_number, poisoned, worst
 from attention.amd.structs import Scores, Strides, strides
 from attention.masks import FULL, Window
 from attention.philox import random_bytes
@@ -33,7 +33,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Errors:
-    """The largest error of O relative to its largest element, and of LSE (0 where the kernel has none)."""
+    """The largest error of O, see :meth:`Factors.error`, and of LSE (0 where the kernel has none)."""
 
     o: float
     lse: float
@@ -41,17 +41,16 @@ class Errors:
 
 def errors(made: Compiled, problem: Problem) -> Errors:
     """Launch a kernel on random operands and compare with float64. NaN and a wrong infinity are infinitely wrong."""
-    spec, rng, dtype = made.spec, np.random.default_rng(0), DTYPES[str(made.spec.dtype)]
-    p, b = problem, problem.batch
-    q = rng.standard_normal((b, p.queries, p.heads, spec.hdim_q)).astype(dtype)
-    k = rng.standard_normal((b, p.keys, p.kv_heads, spec.hdim_q)).astype(dtype)
-    v = rng.standard_normal((b, p.keys, p.kv_heads, spec.hdim_v)).astype(dtype)
-    o = poisoned((b, p.queries, p.heads, spec.hdim_v), dtype)
+    spec, rng, memory = made.spec, np.random.default_rng(0), Memory()
+    p, b, factors = problem, problem.batch, Factors(made, memory)
+    q = factors.draw(rng, "q", (b, p.queries, p.heads, spec.hdim_q))
+    k = factors.draw(rng, "k", (b, p.keys, p.kv_heads, spec.hdim_q))
+    v = factors.draw(rng, "v", (b, p.keys, p.kv_heads, spec.hdim_v))
+    o = poisoned((b, p.queries, p.heads, spec.hdim_v), factors.result)
     lse = poisoned((b, p.heads, p.queries), np.float32)
     slopes = rng.random(p.heads).astype(np.float32)
-    bias = rng.standard_normal((b, p.heads, p.queries, p.keys)).astype(dtype)
+    bias = rng.standard_normal((b, p.heads, p.queries, p.keys)).astype(np.float32 if factors.narrow else factors.dtype)
     drawn = np.zeros(bias.shape, np.uint8)
-    memory = Memory()
     square = Strides(p.keys, p.queries * p.keys, p.heads * p.queries * p.keys)
     arguments = Scores(
         q=memory.read("Q", q),
@@ -81,10 +80,9 @@ def errors(made: Compiled, problem: Problem) -> Errors:
         window_right=p.window.right,
         mask=mask_number(p.window),
         scale=1 / math.sqrt(spec.hdim_q),
-        scale_p=1.0,
-        scale_o=1.0,
         soft_cap=p.cap,
         keep=p.keep,
+        **factors.given,
     )
     memory.launch(made, arguments, (p.heads, math.ceil(p.queries / spec.tile.m0), b))
     found = [0.0, 0.0]
@@ -97,8 +95,9 @@ def errors(made: Compiled, problem: Problem) -> Errors:
             kept=drawn[request] <= int(p.keep * 255) if spec.dropout else None,
             keep=p.keep,
         )
-        wanted = forward(*(array[request].transpose(1, 0, 2) for array in (q, k, v)), features)
-        found[0] = max(found[0], relative(o[request].transpose(1, 0, 2), wanted.o))
+        rows = [factors.values(n, one[request].transpose(1, 0, 2)) for n, one in zip("qkv", (q, k, v), strict=True)]
+        wanted = forward(*rows, features)
+        found[0] = max(found[0], factors.error(o[request].transpose(1, 0, 2), wanted, rows[2]))
         if spec.lse:
             found[1] = max(found[1], worst(lse[request], wanted.lse))
     if spec.dropout:

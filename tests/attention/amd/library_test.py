@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -17,7 +18,7 @@ from attention.pages import append, paged, rotated
 from attention.reference import Features, forward
 from attention.runtime.bench import check_backward, check_forward
 from attention.runtime.cases import Case, starts
-from kernelwright.dispatch import AttentionProblem, Device, Dispatcher, NoKernelError
+from kernelwright.dispatch import ArchMismatchError, AttentionProblem, Device, Dispatcher, NoKernelError
 from kernelwright.dispatch.testdata import mocks
 from kernelwright.simulator.run import device
 from kernelwright.tile_engine.measuring.measure import Measurement
@@ -28,9 +29,9 @@ PLAIN = Case((40, 40), (70, 70), hdim=64, hdim_v=64, dtype="fp16")
 
 
 @cache
-def dispatcher(name: str = "core") -> Dispatcher:
+def dispatcher(name: str = "core", arch: str = "gfx942") -> Dispatcher:
     mocks.native_library()
-    return Dispatcher([library("gfx942", name)], "sim:gfx942")
+    return Dispatcher([library(arch, name)], f"sim:{arch}")
 
 
 @pytest.mark.parametrize(
@@ -40,6 +41,7 @@ def dispatcher(name: str = "core") -> Dispatcher:
         replace(PLAIN, queries=(130,), keys=(33,), window=TOP_LEFT, layout="bhsd"),
         replace(PLAIN, queries=(9,), keys=(3,), window=BOTTOM_RIGHT),  # rows that see nothing
         replace(PLAIN, hdim=40, hdim_v=24, window=Window(20, 5, True)),
+        replace(PLAIN, queries=(40,), keys=(70,), window=Window(2**32, 2**33, True)),  # wider than 31 bits: all keys
     ],
 )
 def test_forward(case: Case) -> None:
@@ -71,6 +73,7 @@ def test_splits_of_ragged_caches(splits: int) -> None:
     [
         replace(PLAIN, window=BOTTOM_RIGHT),
         replace(PLAIN, queries=(50,), keys=(30,), heads=2, kv_heads=2, window=BOTTOM_RIGHT, layout="bhsd"),
+        replace(PLAIN, queries=(40,), keys=(70,), window=Window(2**32, 0)),
         replace(PLAIN, hdim=40, hdim_v=40),
     ],
 )
@@ -135,6 +138,75 @@ def test_prefill_out_of_pages(kind: str) -> None:
         wanted = forward(*(x.transpose(1, 0, 2) for x in (q[own], one, one)), Features(window=BOTTOM_RIGHT))
         np.testing.assert_allclose(out[own].transpose(1, 0, 2), wanted.o, atol=4e-3)
         np.testing.assert_allclose(lse[:, own], wanted.lse, atol=1e-4)
+
+
+FACTORS = tuple(np.array([value], np.float32) for value in (0.031, 0.027, 0.023))
+
+
+def narrow(fnuz: bool, name: str, *shape: int) -> tuple[Any, Any]:
+    """Stored numbers of q, k or v, and what they stand for: heads before rows."""
+    at = "qkv".index(name)
+    kind = ml_dtypes.float8_e4m3fnuz if fnuz else ml_dtypes.float8_e4m3fn
+    stored = (np.random.default_rng(at).standard_normal(shape) / FACTORS[at]).astype(kind)
+    return stored, np.swapaxes(stored.astype(np.float64) * FACTORS[at], -2, -3)
+
+
+def off(out: Any, o: Any, p: Any, v: Any) -> float:
+    """The largest error relative to the sum of all terms' absolute values (heads before rows), 2⁻⁴ for each."""
+    terms = p @ np.repeat(np.abs(v), len(p) // len(v), axis=0)
+    return float((np.abs(out.astype(np.float64) - o) / (terms + 1e-2)).max())
+
+
+def test_operands_of_8_bits() -> None:
+    (q, q_wide), (k, k_wide), (v, v_wide) = (
+        narrow(True, name, 2, rows, heads, 64) for name, rows, heads in (("q", 40, 4), ("k", 70, 2), ("v", 70, 2))
+    )
+    with device.configure(checks=CHECKS):
+        out, lse = dispatcher("narrow").attention(q, k, v, mask="bottom_right", lse=True, descale=FACTORS, dtype="bf16")
+    for b in range(2):
+        wanted = forward(q_wide[b], k_wide[b], v_wide[b], Features(window=BOTTOM_RIGHT))
+        np.testing.assert_allclose(lse[b], wanted.lse, atol=1e-4)
+        assert off(out[b].transpose(1, 0, 2), wanted.o, wanted.p, v_wide[b]) < 2**-4
+    ocp = q.astype(np.float32).astype(ml_dtypes.float8_e4m3fn)
+    with pytest.raises(ArchMismatchError, match=r"q is in the OCP format of fp8; allowed on gfx942: FNUZ"):
+        dispatcher("narrow").attention(ocp, ocp, ocp, dtype="bf16")
+    with pytest.raises(NoKernelError, match=r"qscale"):
+        blocks = tuple(np.ones((2, heads, 1), np.float32) for heads in (4, 2, 2))
+        told = {"qscale": "block_scale", "scale_blocks": (128, 128), "dtype": "bf16"}
+        dispatcher("narrow").attention(q, k, v, descale=blocks, **told)
+
+
+@EVERY
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950", "gfx1201"])
+def test_caches_and_results_of_8_bits(arch: str) -> None:
+    made, fnuz = dispatcher("narrow_caches", arch), arch == "gfx942"
+    (q, q_wide), (k, k_wide), (v, v_wide) = (
+        narrow(fnuz, name, 2, rows, heads, 64) for name, rows, heads in (("q", 3, 4), ("k", 300, 2), ("v", 300, 2))
+    )
+    wanted = [forward(q_wide[b], k_wide[b], v_wide[b], Features(window=BOTTOM_RIGHT)) for b in range(2)]
+    told: dict[str, Any] = {"descale": FACTORS, "mask": "bottom_right", "lse": True}
+    with device.configure(checks=CHECKS):
+        found = [
+            made.attention(q, k, v, dtype="bf16", num_splits=3, **told),
+            made.attention(q, k, v, dtype="fp8", scale_o=np.array([20], np.float32), **told),
+        ]
+        k_pages, v_pages = (paged(list(one), 64, np.random.default_rng(1)) for one in (k, v))
+        flat, lengths = q.reshape(6, 4, 64), np.full(2, 300, np.int32)
+        out, lse = made.prefill(
+            flat, k_pages.cache, v_pages.cache, starts((3, 3)), 3, lengths, page_table=k_pages.block_table,
+            max_seqlen_k=300, dtype="bf16", **told,
+        )  # fmt: skip
+        found.append((out.reshape(q.shape), lse.reshape(4, 2, 3).transpose(1, 0, 2)))
+    for b in range(2):
+        for (out, lse), factor, least in zip(found, (1, 20, 1), (2**-4, 2**-3, 2**-4), strict=True):
+            np.testing.assert_allclose(lse[b], wanted[b].lse, atol=1e-4)
+            o = out[b].astype(np.float64).transpose(1, 0, 2) / factor
+            assert off(o, wanted[b].o, wanted[b].p, v_wide[b]) < least
+    caches = [np.zeros((2, 16, 2, 64), k.dtype) for _ in "kv"]
+    new, table = k[:1, :5], np.array([[1]], np.int32)
+    made.append_kv(new, new, *caches, np.array([7], np.int32), page_table=table)
+    for one in caches:
+        assert (one[1, 7:12].view(np.uint8) == new[0].view(np.uint8)).all() and not one.view(np.uint8)[0].any()
 
 
 @EVERY

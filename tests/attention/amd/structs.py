@@ -41,12 +41,13 @@ class Scores(ctypes.Structure):
 
     _fields_ = _fields(
         pointers=(_P, "q k v o bias lse random_bytes seqstart_q seqstart_k lengths_k pages page_starts"),
+        factors=(_P, "descale_q descale_k descale_v scale_o"),
         seeds=(_U, "seed offset"),
         lengths=(_I, "seqlen_q seqlen_k hdim_q hdim_v heads head_ratio"),
         strides=(Strides, "q_strides k_strides v_strides o_strides bias_strides random_strides"),
         integers=(_I, "lse_head_stride lse_batch_stride slopes_batch_stride window_left window_right mask"),
         pages=(_I, "min_seqlen_q pages_stride page_size page_count batch splits split_stride_o split_stride_lse"),
-        floats=(_F, "scale scale_p scale_o soft_cap keep"),
+        floats=(_F, "scale soft_cap keep"),
     )
 
 
@@ -54,12 +55,11 @@ class Combine(ctypes.Structure):
     """kw_hip_combine_arguments."""
 
     _fields_ = _fields(
-        pointers=(_P, "o_parts lse_parts o lse seqstart_q"),
+        pointers=(_P, "o_parts lse_parts o lse seqstart_q scale_o"),
         lengths=(_I, "batch seqlen_q hdim_v splits"),
         strides=(Strides, "part_strides o_strides"),
         lse=(_I, "part_lse_head_stride part_lse_batch_stride lse_head_stride lse_batch_stride"),
         splits=(_I, "split_stride_o split_stride_lse"),
-        floats=(_F, "scale_o"),
     )
 
 

@@ -45,6 +45,7 @@ class Args(ctypes.Structure):
         ("drop_seed", c_uint64),
         ("drop_offset", c_uint64),
         *[(name, c_void_p) for name in _POINTERS],
+        *[(name, c_void_p) for name in ("descale_q", "descale_k", "descale_v", "scale_o")],
     ]
 
 
@@ -78,7 +79,7 @@ class Client:
 
 def args(**given: Any) -> Args:
     """A struct whose pointers are those of arrays. Masks without window are causal."""
-    made = Args(ctypes.sizeof(Args), 1, b"fp32", window_size_left=-1, window_size_right=-1)
+    made = Args(ctypes.sizeof(Args), 2, b"fp32", window_size_left=-1, window_size_right=-1)
     if given.get("mask_type"):
         made.window_size_right = 0
     for name, value in given.items():

@@ -178,11 +178,21 @@ def test_names_counts_and_selection(library: Any) -> None:
     assert library.run(made, None) == -2
 
 
+def test_the_struct_of_version_1_is_taken(library: Any) -> None:
+    q, o = drawn(1, 1, 1, 16), poisoned(1, 1, 1, 16)
+    made = args(**{**dict.fromkeys(SIZES, 1), "hdim_q": 16, "hdim_v": 16}, q=q, k=q, v=q, o=o)
+    made.struct_size, made.version = Args.descale_q.offset, 1
+    made.descale_q = 8  # of no such member
+    run(library, made)
+    np.testing.assert_allclose(o, q, atol=1e-6)
+
+
 def test_wrong_arguments_are_minus_one_with_a_sentence(library: Any) -> None:
     q = drawn(1)
     for field, value, words in (
-        ("struct_size", 8, b"struct_size = 8, version = 1; allowed: 328, 1"), ("version", 2, b"version = 2"),
-        ("data_type", b"half", b"data_type = half; allowed: fp32, fp16, bf16"), ("operation", 3, b"operation = 3"),
+        ("struct_size", 8, b"struct_size = 8, version = 2; allowed: 360, 2, or 328, 1"), ("version", 3, b"version = 3"),
+        ("version", 1, b"struct_size = 360, version = 1"), ("operation", 3, b"operation = 3"),
+        ("data_type", b"half", b"data_type = half; allowed: fp32, fp16, bf16, fp8, fp8fp16, fp8bf16, fp8fp32"),
         ("batch", -1, b"is negative"), ("is_group_mode", 1, b"seqstart_q is null"), ("mask_type", 7, b"mask = 7"),
         ("nhead_q", 3, b"heads_q = 3; allowed: a multiple of heads_kv = 2"), ("nhead_k", 0, b"heads_kv = 0"),
         ("p_drop", 1.5, b"dropout_p"), ("page_block_size", -1, b"page_size = -1"), ("seqlen_q", 2**31 - 1, b"null"),

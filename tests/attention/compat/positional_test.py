@@ -93,7 +93,7 @@ PAGED = ("run_pagedkv", "run_batch_prefill")
 @pytest.mark.parametrize(
     ("functions", "changes", "status", "words"),
     [
-        (ANY, {"data_type": b"fp8bf16"}, -1, "data_type = fp8bf16; allowed: fp32, fp16, bf16"),
+        (ANY, {"data_type": b"bf8"}, -1, "data_type = bf8; allowed: fp32, fp16, bf16"),
         (ANY, {"data_type": None}, -2, "fp16"),  # the default, which no kernel here serves
         (tuple(name for name in ANY if name != "run_appendkv"), {"nhead_q": 3}, -1, "a multiple of heads_kv = 2"),
         (ANY, {"nhead_k": 0}, -1, "nhead_k = 0; allowed: 1 to"),

@@ -90,3 +90,24 @@ def test_a_full_cache_is_refused(dispatcher: Dispatcher) -> None:
     assert cache[0].sum() == 2 * 2 * 8 and cache[1].sum() == 2 * 2 * 2 * 8
     with pytest.raises(ArrayError, match=r"request 1 has 4 keys and gets 2; the cache holds 5"):
         dispatcher.append_kv(new, new, cache[0], cache[1], np.array([0, 4], np.int32))
+
+
+def test_pages_that_the_cache_lacks_are_refused(dispatcher: Dispatcher) -> None:
+    cache, q, lengths = np.zeros((3, 8, 1, 16), np.float32), np.zeros((2, 1, 1, 16), np.float32), [5, 16]
+    good = np.array([[1, 77], [2, 0]], np.int32)  # the second page of request 0 is not read
+    assert not dispatcher.decode(q, cache, cache, np.array(lengths, np.int32), page_table=good).any()
+    for page in (3, -1):
+        table = np.array([[1, 0], [2, page]], np.int32)
+        message = rf"page 1 of request 1 is {page}; allowed: 0 to 2"
+        with pytest.raises(ArrayError, match=message):
+            dispatcher.decode(q, cache, cache, np.array(lengths, np.int32), page_table=table)
+        with pytest.raises(ArrayError, match=message):
+            new = np.ones((2, 1, 1, 16), np.float32)
+            dispatcher.append_kv(new, new, cache, cache.copy(), np.array([5, 15], np.int32), page_table=table)
+    listed = {"page_table": np.array([1, 2, 9], np.int32), "last_page_lengths": np.array([5, 8], np.int32)}
+    starts_of = {"page_indptr": np.array([0, 1, 3], np.int32), "max_seqlen_k": 16}
+    with pytest.raises(ArrayError, match=r"page 1 of request 1 is 9; allowed: 0 to 2"):
+        dispatcher.decode(q, cache, cache, **listed, **starts_of)
+    listed["last_page_lengths"][1] = 9
+    with pytest.raises(ArrayError, match=r"request 1 has 17 keys"):
+        dispatcher.decode(q, cache, cache, **listed, **{**starts_of, "max_seqlen_k": 40})

@@ -18,6 +18,8 @@ from kernelwright.dispatch.testdata import mocks
 
 # A level's own dtypes: fp32 on both, fp16 with AVX2, bf16 with dot products; on request everything on both.
 DTYPES = {"x86_64_v3": ("fp32", "fp16"), "x86_64_v4": ("fp32", "bf16")}
+# 8-bit operands: every family on one level; conversion with AVX2 on the other.
+EIGHT_BITS = {"x86_64_v3": ("fp8fp32",), "x86_64_v4": ("fp8", "fp8fp16", "fp8bf16", "fp8fp32")}
 EVERY = bool(os.environ.get("KERNELWRIGHT_EVERY"))
 CASES = [
     (arch, dtype)
@@ -44,7 +46,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, KernelLibrary]:
     executor = LocalExecutor(read_tree_roots(os.environ["KERNELWRIGHT_TREES"]), cache, jobs=os.cpu_count() or 1)
     out, known, loaded = tmp_path_factory.mktemp("attention"), load_archs(), {}
     for arch in DTYPES:
-        dtypes = tuple(dtype for name, dtype in CASES if name == arch)
+        dtypes = (*(dtype for name, dtype in CASES if name == arch), *EIGHT_BITS[arch])
         selections = select("set", "fmha_essential", [arch], known, f"c.dtype in {dtypes}")
         (manifest,) = build_libraries(f"attention_{arch}", selections, DEFAULT_TOOLCHAINS, executor, out / arch)
         loaded[arch] = KernelLibrary.load(manifest.parent)

@@ -45,7 +45,7 @@ def test_explanations_rank_all_families_of_a_stage(dispatcher: Dispatcher) -> No
 
 
 def test_what_no_kernel_serves_is_refused(dispatcher: Dispatcher) -> None:
-    with pytest.raises(NoKernelError, match=r"dtype_q is fp8, this kernel serves"):
-        dispatcher.plan(AttentionProblem("forward", 1, 8, 2, 1, 16, 64, dtype="fp8"))
+    with pytest.raises(NoKernelError, match=r"dtype_q is bf8, this kernel serves"):
+        dispatcher.plan(AttentionProblem("forward", 1, 8, 2, 1, 16, 64, dtype="bf8"))
     with pytest.raises(NoKernelError, match=r"hdim_q is 512"):
         dispatcher.plan(AttentionProblem("forward", 1, 8, 2, 1, 16, 512, dtype="fp32"))

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from attention.masks import BOTTOM_RIGHT, FULL, TOP_LEFT, Window
-from attention.runtime.bench import check_forward
-from attention.runtime.cases import Case, operands, options, random_case
-from kernelwright.dispatch import Dispatcher
+from attention.runtime.bench import check_forward, check_request, lse_of
+from attention.runtime.cases import Case, operands, options, random_case, rows_of
+from kernelwright.dispatch import ArrayError, Dispatcher
 
 Typed = tuple[Dispatcher, str]
 WINDOWS = (FULL, TOP_LEFT, BOTTOM_RIGHT, Window(20, 5), Window(3, -1, True), Window(0, 0))
@@ -102,3 +102,35 @@ def test_long_rows_meet_several_blocks_of_keys(typed: Typed) -> None:
     wanted = np.einsum("hqk,khd->qhd", p / p.sum(-1, keepdims=True), np.repeat(made.v[0], 2, 1).astype(np.float64))
     np.testing.assert_allclose(out[0].astype(np.float64), wanted, atol={"fp32": 5e-5, "fp16": 4e-3}.get(dtype, 4e-2))
     np.testing.assert_allclose(lse[0], np.log(p.sum(-1)) + scores.max(-1), rtol=1e-6 if dtype == "fp32" else 1e-3)
+
+
+def test_lengths_that_reach_beyond_the_rows_are_refused(dispatcher: Dispatcher) -> None:
+    q, k = np.zeros((7, 1, 16), np.float32), np.zeros((9, 1, 16), np.float32)
+    given = {"max_seqlen_q": 7, "max_seqlen_k": 9}
+
+    def call(rows: list[int], keys: list[int], **more: Any) -> None:
+        starts = {"cu_seqlens_q": np.array(rows, np.int32), "cu_seqlens_k": np.array(keys, np.int32)}
+        dispatcher.attention(q, k, k, **starts, **given, **more)
+
+    call([0, 3, 7], [0, 4, 9])
+    for rows, keys, message in (
+        ([0, 3, 8], [0, 4, 9], r"cu_seqlens_q goes from 0 to 8; allowed: from 0 to 7"),
+        ([-1, 3, 7], [0, 4, 9], r"cu_seqlens_q goes from -1 to 7"),
+        ([0, 3, 7], [2, 4, 10], r"cu_seqlens_k goes from 2 to 10; allowed: from 0 to 9"),
+        ([0, 5, 3], [0, 4, 9], r"request 1 has -2 queries"),
+    ):
+        with pytest.raises(ArrayError, match=message):
+            call(rows, keys)
+    with pytest.raises(ArrayError, match=r"request 0 has 5 keys; allowed: up to 4, which K holds"):
+        call([0, 3, 7], [0, 4, 9], seqlens_k=np.array([5, 5], np.int32))
+
+
+def test_requests_of_few_queries_are_left_out(typed: Typed) -> None:
+    dispatcher, dtype = typed
+    case = Case((5, 1, 3), (9, 7, 20), dtype=dtype, group=True)
+    made = operands(case)
+    out, lse = np.full(made.q.shape, 7, made.q.dtype), np.full((4, 9), 7, np.float32)
+    dispatcher.attention(made.q, made.k, made.v, out, lse=lse, min_seqlen_q=2, **options(made))
+    assert (out[5] == 7).all() and (lse[:, 5] == 7).all()
+    for index in (0, 2):
+        check_request(made, index, rows_of(case, out, index, "q"), lse_of(case, lse, index))

@@ -83,6 +83,7 @@ def _check_gradients(made: Operands, index: int, grad: dict[str, Array], dbias: 
         queries, keys, first = case.queries[index], case.keys[index], sum(case.queries[:index])
         own = dbias[:, first : first + queries] if case.group else dbias[index]
         found = own[:, :queries, :keys].astype(np.float64)
+        assert not own[:, :queries, keys:].any(), "keys that do not count have gradients of 0"
         top = max(1.0, np.abs(wanted.dbias).max(initial=0.0))
         np.testing.assert_allclose(found, wanted.dbias, atol=rounded * top, rtol=0, err_msg="dbias")
 
@@ -90,7 +91,7 @@ def _check_gradients(made: Operands, index: int, grad: dict[str, Array], dbias: 
 def _dbias_array(made: Operands) -> Array:
     case = made.case
     shape = (case.heads, sum(case.queries)) if case.group else (len(case.queries), case.heads, case.queries[0])
-    return np.zeros((*shape, max(case.keys)), made.q.dtype)
+    return np.full((*shape, max(case.keys)), np.nan, made.q.dtype)
 
 
 def _forward_results(made: Operands) -> tuple[Array, Array]:

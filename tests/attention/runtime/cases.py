@@ -37,6 +37,7 @@ class Case:
     dropout: float = 0.0
     splits: int = 0
     seed: int = 0
+    scale: float | None = None
 
     @property
     def ragged_keys(self) -> bool:
@@ -70,8 +71,9 @@ def random_case(seed: int, dtype: str = "fp32", most: int = 70) -> Case:
     soft_cap = pick(0.0, 0.0, 3.0)
     bias = "none" if soft_cap else pick("none", "elementwise", "alibi")
     return replace(
-        case, window=window, soft_cap=soft_cap, bias=bias, sinks=bool(rng.integers(2)), dropout=pick(0.0, 0.0, 0.25)
-    )
+        case, window=window, soft_cap=soft_cap, bias=bias, sinks=bool(rng.integers(2)), dropout=pick(0.0, 0.0, 0.25),
+        scale=0.3 if seed % 4 == 1 else None,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -106,8 +108,8 @@ class Operands:
             drawn = random_bytes((index + 1, case.heads, queries, keys), self.seed, self.offset)[index]
             kept = drawn <= int((1 - case.dropout) * 255)
         return Features(
-            soft_cap=case.soft_cap, bias=bias, slopes=self.slopes, window=case.window, sinks=self.sinks, kept=kept,
-            keep=1 - case.dropout,
+            scale=case.scale, soft_cap=case.soft_cap, bias=bias, slopes=self.slopes, window=case.window,
+            sinks=self.sinks, kept=kept, keep=1 - case.dropout,
         )  # fmt: skip
 
 
@@ -158,6 +160,7 @@ def options(made: Operands) -> dict[str, Any]:
     """What calls are told beside q, k and v."""
     case = made.case
     found: dict[str, Any] = {"layout": case.layout, "soft_cap": case.soft_cap, "dropout_p": case.dropout}
+    found["scale"] = case.scale
     if case.window != FULL:
         found["mask"] = "bottom_right" if case.window.bottom_right else "top_left"
         found["window"] = case.window.left, case.window.right

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from kernelwright.dispatch import KernelEntry
 from kernelwright.tile_engine.measuring.isolation import Child
@@ -23,6 +23,18 @@ class Progress:
     row: Row
 
 
+@dataclass(frozen=True)
+class Choice:
+    """What the dispatcher says to a problem.
+
+    :ivar selected: identities of the kernels of its plan, empty if no kernel serves the problem.
+    :ivar ranks: by identity, the place of each kernel that could be used in the ranking of its stage, from 1.
+    """
+
+    selected: Collection[str] = ()
+    ranks: Mapping[str, int] = field(default_factory=dict)
+
+
 def measure(
     table: Table,
     child: Child,
@@ -30,24 +42,21 @@ def measure(
     records: Sequence[Record],
     done: Done,
     batch_size: int,
-    choose: Callable[[Record], Collection[str]],
+    choose: Callable[[Record], Choice],
     watch: Callable[[Progress], None],
 ) -> Iterator[Row]:
-    """The rows that ``done`` lacks, problem by problem; ``watch`` sees each.
-
-    ``choose`` returns the identities of the kernels that the dispatcher selects for a problem, empty for none.
-    """
+    """The rows that ``done`` lacks, problem by problem; ``watch`` sees each."""
     names = {kernel.identity: kernel.name for kernel in kernels}
     auxiliary = {kernel.identity for kernel in kernels if table.operation.auxiliary(kernel.spec)}
     todo = [(index, [kernel for kernel in names if (index, kernel) not in done]) for index in range(len(records))]
     total = sum(len(missing) for _, missing in todo)
     count = 0
     for index, missing in todo:
-        chosen = choose(records[index]) if missing else ()
+        choice = choose(records[index]) if missing else Choice()
         for start in range(0, len(missing), batch_size):
             for report in child.reports(records[index], missing[start : start + batch_size]):
                 identity = report["kernel"]
-                marks = identity in chosen, identity in auxiliary
+                marks = identity in choice.selected, identity in auxiliary, choice.ranks.get(identity)
                 row = table.row(names[identity], index, records[index], report, *marks)
                 count += 1
                 watch(Progress(count, total, row))

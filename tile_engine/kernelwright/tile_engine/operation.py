@@ -44,6 +44,9 @@ class Measurable(Protocol):
     def problem(self, record: Record) -> Any:
         """The problem that a dispatcher plans."""
 
+    def posed(self, problem: object) -> Record | None:
+        """The record that poses a problem; None for a problem that no record poses."""
+
     def operands(self, record: Record, seed: int) -> Operands:
         """Operands of small integers, the same for equal seeds."""
 

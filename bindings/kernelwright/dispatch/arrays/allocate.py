@@ -24,7 +24,8 @@ def allocator(family: str, shape: tuple[int, ...], dtype: str, owner: Any, fnuz:
         same = owner is not None and dtypes.name_of(owner.dtype)[0] == dtype
         return partial(np.empty, shape, owner.dtype if same else dtypes.numpy_dtype(dtype, fnuz))
     if family == "torch":
-        return like_nothing(shape, _TORCH_NAMES[dtype], owner.device)
+        name = _TORCH_FNUZ.get(dtype) if fnuz else None
+        return like_nothing(shape, name or _TORCH_NAMES[dtype], owner.device)
     if family == "cupy":
         return partial(_cupy_empty, owner.device, shape, dtypes.numpy_dtype(dtype))
     raise ArrayError(f"cannot allocate a result beside a {family} array; pass out=")
@@ -45,3 +46,4 @@ _TORCH_NAMES = {
     "int8": "int8",
     "int32": "int32",
 }
+_TORCH_FNUZ = {"fp8": "float8_e4m3fnuz", "bf8": "float8_e5m2fnuz"}

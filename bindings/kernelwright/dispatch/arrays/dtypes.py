@@ -34,15 +34,18 @@ _BY_NAME = {
 _KNOWN: dict[Hashable, tuple[str, bool]] = {}
 
 
-def name_of(array_dtype: Hashable) -> tuple[str, bool]:
-    """Name and whether it is an FNUZ format, for a dtype of any array library; ArrayError if no kernel has it."""
+def name_of(array_dtype: Hashable, of: str = "") -> tuple[str, bool]:
+    """Name and whether it is an FNUZ format, for a dtype of any array library; ArrayError if no kernel has it.
+
+    ``of`` is what the error calls the array.
+    """
     known = _KNOWN.get(array_dtype)
     if known is not None:
         return known
     text = str(getattr(array_dtype, "name", array_dtype)).rpartition(".")[2]
     name = _BY_NAME.get(text)
     if name is None:
-        raise ArrayError(f"dtype {text} is served by no kernel; allowed: {', '.join(_BY_NAME)}")
+        raise ArrayError(f"{of and f'{of}: '}dtype {text} is served by no kernel; allowed: {', '.join(_BY_NAME)}")
     return _KNOWN.setdefault(array_dtype, (name, text.endswith("fnuz")))
 
 
@@ -62,6 +65,6 @@ def numpy_dtype(name: str, fnuz: bool = False) -> np.dtype[Any]:
         import ml_dtypes
     except ImportError:
         raise ArrayError(f"NumPy has no {name}; install ml_dtypes, or pass out=") from None
-    names = {"bf16": "bfloat16", "fp8": "float8_e4m3", "bf8": "float8_e5m2"}
-    suffix = "fnuz" if fnuz else {"fp8": "fn"}.get(name, "")
-    return cast("np.dtype[Any]", np.dtype(getattr(ml_dtypes, names[name] + suffix)))
+    ocp = {"bf16": "bfloat16", "fp8": "float8_e4m3fn", "bf8": "float8_e5m2"}
+    names = {**ocp, "fp8": "float8_e4m3fnuz", "bf8": "float8_e5m2fnuz"} if fnuz else ocp
+    return cast("np.dtype[Any]", np.dtype(getattr(ml_dtypes, names[name])))

@@ -100,7 +100,7 @@ def _dense(shape: tuple[int, ...]) -> tuple[int, ...]:
 def _from_numpy(array: np.ndarray[Any, Any], name: str) -> ArrayView:
     if isinstance(array, np.ma.MaskedArray):
         raise ArrayError(f"{name} is a masked array, and kernels ignore masks; pass {name}.filled(value)")
-    dtype, fnuz = dtypes.name_of(array.dtype)
+    dtype, fnuz = dtypes.name_of(array.dtype, name)
     _check_byte_order(array.dtype, name)
     size = array.itemsize
     strides = _in_elements(name, array.strides, size)
@@ -119,7 +119,7 @@ def _from_torch(tensor: Any, name: str) -> ArrayView:
     torch = sys.modules["torch"]
     if tensor.layout is not torch.strided:
         raise ArrayError(f"{name} is a tensor of layout {tensor.layout}; allowed: a dense (strided) one")
-    dtype, fnuz = dtypes.name_of(tensor.dtype)
+    dtype, fnuz = dtypes.name_of(tensor.dtype, name)
     if tensor.is_neg():  # conjugate tensors are complex: name_of() has refused them
         raise ArrayError(f"{name} is a negative view, whose memory holds the opposite sign; pass {name}.resolve_neg()")
     if tensor.requires_grad and torch.is_grad_enabled():
@@ -148,7 +148,7 @@ def _from_dlpack(array: Any, stream: int | None) -> ArrayView:
 def _from_cuda_interface(array: Any, name: str, stream: int | None) -> ArrayView:
     interface = array.__cuda_array_interface__
     element = np.dtype(interface["typestr"])
-    dtype, fnuz = dtypes.name_of(element)
+    dtype, fnuz = dtypes.name_of(element, name)
     _check_byte_order(element, name)
     if interface.get("mask") is not None:
         raise ArrayError(f"{name} has a mask, and kernels ignore masks; pass an array without one")

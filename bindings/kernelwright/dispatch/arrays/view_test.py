@@ -290,6 +290,8 @@ def test_dtypes_round_trip() -> None:
         assert dtypes.name_of(dtypes.numpy_dtype(name)) == (name, False)
         assert dtypes.numpy_dtype(name).itemsize == dtypes.ITEMSIZE[name]
     assert dtypes.name_of(dtypes.numpy_dtype("bf8", fnuz=True)) == ("bf8", True)
+    # 8-bit operands of one format have results of wider types.
+    assert dtypes.name_of(dtypes.numpy_dtype("bf16", fnuz=True)) == ("bf16", False)
 
 
 def test_ml_dtypes_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:

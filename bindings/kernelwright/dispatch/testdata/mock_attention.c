@@ -267,6 +267,8 @@ static void gradients_of_row(const P* p, const A* a, const request* r, int64_t h
   const int64_t row = row_of(p, r, h, i), rows = kw_attention_rows(p), shared = h / (p->heads_q / p->heads_kv);
   const float *q = (const float*)a->q + at(p, p->q, r, r->first_q, h, i),
               *d_o = (const float*)a->d_o + at(p, p->d_o, r, r->first_q, h, i);
+  float* const dbias = p->dbias ? (float*)a->dbias + at(p, p->dbias_strides, r, r->first_q, h, i) : NULL;
+  if (dbias) memset(dbias, 0, sizeof(float) * (size_t)p->max_seqlen_k);
   for (int64_t j = 0; j < r->keys; ++j) {
     double slope, dp = 0;
     const double s = score(p, a, r, h, i, j, &slope), probability = s == -INFINITY ? 0 : exp(s - a->lse[row]);
@@ -274,7 +276,7 @@ static void gradients_of_row(const P* p, const A* a, const request* r, int64_t h
     const float* v = (const float*)a->v + at(p, p->v, r, r->first_k, shared, j);
     for (int64_t x = 0; x < p->hdim_v; ++x) dp += (double)d_o[x] * v[x];
     double ds = probability * (dp * scale - a->d[row] / (1 - p->dropout_p));
-    if (p->dbias) ((float*)a->dbias)[at(p, p->dbias_strides, r, r->first_q, h, i) + j] = (float)ds;
+    if (dbias) dbias[j] = (float)ds;
     ds *= slope * p->scale;
     add_row((float*)a->dv + at(p, p->dv, r, r->first_k, shared, j), d_o, probability * scale, p->hdim_v);
     add_row((float*)a->dk + at(p, p->dk, r, r->first_k, shared, j), q, ds, p->hdim_q);

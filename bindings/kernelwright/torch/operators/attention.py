@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch  # pants: no-infer-dep
 from kernelwright.dispatch import ArrayError
+from kernelwright.dispatch.operations.attention.cached import pair
 from kernelwright.torch import dispatchers
 from kernelwright.torch.operator import register
 from kernelwright.torch.operators import attention_gradient
@@ -44,7 +46,7 @@ def scaled_dot_product_attention(
     taken as they are where the last dimension is contiguous. Gradients of query, key, value, a floating-point
     ``attn_mask`` and ``sinks`` are computed by kernels of the same dispatcher.
 
-    :param query: (…, heads, queries, hdim).
+    :param query: (…, heads, queries, hdim), or (queries, hdim) of one head.
     :param key: (…, heads, keys, hdim), with fewer heads where ``enable_gqa`` says so.
     :param value: (…, heads, keys, hdim_v).
     :param attn_mask: added to the scores, or boolean: False hides a key. It is broadcast to (…, heads, queries, keys).
@@ -66,12 +68,11 @@ def scaled_dot_product_attention(
     """
     if is_causal and mask is not None:
         raise ArrayError("both is_causal and mask are given; pass one of them")
-    if key.shape[-3] != query.shape[-3] and not enable_gqa:
-        raise ArrayError(
-            f"query has {query.shape[-3]} heads and key {key.shape[-3]}; pass enable_gqa=True to share them"
-        )
+    _check_alike(query, key, value, enable_gqa)
     mask = mask or ("top_left" if is_causal else "none")
-    left, right = window or ((-1, 0) if mask != "none" else (-1, -1))
+    if mask == "none" and window is not None:
+        raise ArrayError(f"window is {window!r} without a mask; pass mask='top_left' or 'bottom_right' too")
+    left, right = pair(window) or ((-1, 0) if mask != "none" else (-1, -1))
     query, key, value = autocast(query, key, value)
     if dropout_p > 0 and seed is None:
         seed = torch.randint(0, 2**62, (2,), dtype=torch.int64, device="cpu")
@@ -81,16 +82,31 @@ def scaled_dot_product_attention(
         _folded(query), _folded(key), _folded(value), _bias(attn_mask, query, key), alibi_slopes, sinks, seed, mask,
         left, right, scale, soft_cap, dropout_p, recorded or return_lse, deterministic, dispatcher,
     )  # fmt: skip
-    front = query.shape[:-3]
-    out = out if query.dim() == 4 else out.reshape(*front, *out.shape[1:])
-    return (out, lse.detach().reshape(*front, *lse.shape[1:])) if return_lse else out
+    if query.dim() != 4:
+        out = out.reshape(*query.shape[:-1], out.shape[-1])
+        lse = lse.reshape(query.shape[:-1]) if return_lse else lse
+    return (out, lse.detach()) if return_lse else out
+
+
+def _check_alike(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, enable_gqa: bool) -> None:
+    """ArrayError for other numbers of dimensions, and for heads that are shared though nobody says so."""
+    if not 2 <= query.dim() == key.dim() == value.dim():
+        raise ArrayError(
+            f"query, key and value have shapes {tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}; "
+            "allowed: (…, heads, rows, head dimension) or (rows, head dimension), all with as many dimensions"
+        )
+    if query.dim() > 2 and key.shape[-3] != query.shape[-3] and not enable_gqa:
+        raise ArrayError(
+            f"query has {query.shape[-3]} heads and key {key.shape[-3]}; pass enable_gqa=True to share them"
+        )
 
 
 def _folded(tensor: torch.Tensor) -> torch.Tensor:
-    """All batch dimensions as one."""
-    if tensor.dim() < 3:
-        raise ArrayError(f"a tensor has shape {tuple(tensor.shape)}; allowed: (…, heads, rows, head dimension)")
-    return tensor if tensor.dim() == 4 else tensor.reshape(-1, *tensor.shape[-3:])
+    """All batch dimensions as one; without heads, one head."""
+    if tensor.dim() == 4:
+        return tensor
+    *front, heads, rows, inner = (1, *tensor.shape) if tensor.dim() == 2 else tensor.shape
+    return tensor.reshape(math.prod(front), heads, rows, inner)
 
 
 def _bias(mask: torch.Tensor | None, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor | None:
@@ -101,9 +117,10 @@ def _bias(mask: torch.Tensor | None, query: torch.Tensor, key: torch.Tensor) -> 
         mask = torch.zeros_like(mask, dtype=query.dtype).masked_fill(~mask, -torch.inf)
     mask = mask.to(query.dtype)
     if query.dim() != 4:
-        return mask.expand(*query.shape[:-1], key.shape[-2]).reshape(-1, *query.shape[-3:-1], key.shape[-2])
-    if mask.shape[-1] != key.shape[-2] or mask.stride(-1) != 1:
-        mask = mask.expand(*mask.shape[:-1], key.shape[-2]).contiguous()
+        mask = _folded(mask.expand(*query.shape[:-1], key.shape[-2]))
+    elif mask.shape[-1] != key.shape[-2]:
+        mask = mask.expand(*mask.shape[:-1], key.shape[-2])
+    mask = mask if mask.stride(-1) == 1 else mask.contiguous()
     return mask.reshape(*(1,) * (4 - mask.dim()), *mask.shape)
 
 

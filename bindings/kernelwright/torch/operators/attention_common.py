@@ -1,12 +1,13 @@
-"""What the operators of attention do alike: autocast, seeds, and what has no gradient."""
+"""What the operators of attention do alike: autocast, seeds, what has no gradient, advice where no kernel has one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch  # pants: no-infer-dep
-from kernelwright.dispatch import ArrayError
+from kernelwright.dispatch import ArrayError, NoKernelError
 
 
 def autocast(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -46,6 +47,32 @@ def check_gradients(
     operands = [*(operand for _, operand in named), *others]
     if not with_lse and any(one is not None and one.requires_grad for one in operands):
         raise ArrayError("with_lse is False and an operand requires grad; gradients need LSE")
+
+
+@contextmanager
+def with_advice(dropout_p: float, soft_cap: float, with_dbias: bool = False) -> Iterator[None]:
+    """Gradients that no kernel computes because of these features: NoKernelError says what to do without them."""
+    try:
+        yield
+    except NoKernelError as error:
+        ways = {
+            "attn_mask.detach(), whose gradient is not computed": with_dbias,
+            "dropout_p=0, with dropout behind the attention instead": dropout_p > 0,
+            "soft_cap=0": soft_cap > 0,
+        }
+        asked = [way for way, is_asked in ways.items() if is_asked]
+        if not asked:
+            raise
+        raise NoKernelError(f"{error}; not every backend has gradients of this: pass {' and '.join(asked)}") from error
+
+
+def of_sinks(sinks: torch.Tensor, lse: torch.Tensor, d: torch.Tensor) -> torch.Tensor:
+    """The gradient of sinks from LSE and D = rowsum(dO * O), both (…, heads, rows).
+
+    With P = exp(sink - LSE) it is minus the sum of P * D: a sink has no value, only a part in the sums.
+    """
+    p = torch.exp(sinks[:, None] - lse).masked_fill(sinks[:, None] == -torch.inf, 0)
+    return -(p * d).sum((*range(d.dim() - 2), -1)).to(sinks.dtype)
 
 
 def no_second_derivative(operator: str) -> tuple[Callable[..., None], Callable[..., Any]]:

@@ -1,7 +1,6 @@
 """``kernelwright::attention_backward``: gradients of ``kernelwright::attention``, by kernels of the same dispatcher.
 
-A bias that was broadcast gets the sum over what it was broadcast to. The gradient of a sink is, with
-P = exp(sink - LSE) of each row, -sum of P * rowsum(dO * O): it has no value, so that only its part in the sum counts.
+A bias that was broadcast gets the sum over what it was broadcast to.
 """
 
 from __future__ import annotations
@@ -11,7 +10,13 @@ from typing import Any
 import torch  # pants: no-infer-dep
 from kernelwright.torch import dispatchers
 from kernelwright.torch.operator import register
-from kernelwright.torch.operators.attention_common import check_gradients, no_second_derivative, numbers
+from kernelwright.torch.operators.attention_common import (
+    check_gradients,
+    no_second_derivative,
+    numbers,
+    of_sinks,
+    with_advice,
+)
 
 _SCHEMA = (
     "attention_backward(Tensor q, Tensor k, Tensor v, Tensor out, Tensor grad, Tensor lse, Tensor? bias, "
@@ -48,8 +53,7 @@ def backward(ctx: Any, grad: torch.Tensor, _: torch.Tensor) -> tuple[Any, ...]:
     )
     dsinks = None
     if sinks is not None and ctx.needs_input_grad[5]:
-        d = (grad.float() * out.float()).sum(-1)
-        dsinks = -(torch.exp(sinks[:, None] - lse) * d).sum((0, 2)).to(sinks.dtype)
+        dsinks = of_sinks(sinks, lse, (grad.float() * out.float()).sum(-1))
     of_bias = dbias.sum_to_size(bias.shape) if with_dbias else None
     return dq, dk, dv, of_bias, None, dsinks, *[None] * 10
 
@@ -62,7 +66,7 @@ def _run(
 ) -> tuple[torch.Tensor, ...]:  # fmt: skip
     found = dispatchers.find(dispatcher, q.device)
     first, offset = numbers(seed)
-    with torch.no_grad():
+    with torch.no_grad(), with_advice(dropout_p, soft_cap, with_dbias):
         dq, dk, dv, dbias = _results(q, k, v, bias, with_dbias)
         found.attention_backward(
             q, k, v, out, grad, lse, dq=dq, dk=dk, dv=dv, dbias=dbias if with_dbias else False, mask=mask,

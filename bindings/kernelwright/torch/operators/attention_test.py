@@ -109,10 +109,14 @@ def test_strides_and_batch_dimensions_are_free() -> None:
     packed = some(2, 7, 3, 4, 8)
     parts = packed.permute(2, 0, 3, 1, 4)
     same(scaled_dot_product_attention(*parts), REFERENCE(*parts), (packed,))
-    for front in ((), (2, 3)):
-        operands = some(*front, 4, 5, 8), some(*front, 4, 9, 8), some(*front, 4, 9, 16)
-        bias = some(4, 5, 9)
-        same(scaled_dot_product_attention(*operands, bias), REFERENCE(*operands, bias), (*operands, bias))
+    for front in ((), (4,), (2, 3, 4)):
+        operands = some(*front, 5, 8), some(*front, 9, 8), some(*front, 9, 16)
+        for bias in (some(*front[-1:], 5, 9), some(5, 1)):
+            same(scaled_dot_product_attention(*operands, bias), REFERENCE(*operands, bias), (*operands, bias))
+    _, lse = scaled_dot_product_attention(some(5, 8), some(9, 8), some(9, 16), return_lse=True)
+    assert lse.shape == (5,)
+    nothing = scaled_dot_product_attention(some(2, 3, 4, 0, 8), some(2, 3, 4, 9, 8), some(2, 3, 4, 9, 16))
+    assert nothing.shape == (2, 3, 4, 0, 16)
 
 
 def test_sinks_windows_caps_and_slopes() -> None:
@@ -130,6 +134,9 @@ def test_sinks_windows_caps_and_slopes() -> None:
     )
     torch.testing.assert_close(lse, with_sink.logsumexp(-1), atol=1e-5, rtol=1e-5)
     same(found, wanted, (*operands, sinks))
+    absent = torch.full((4,), -torch.inf, requires_grad=True)  # the first rows see nothing
+    found = scaled_dot_product_attention(*qkv(6, 2), mask="bottom_right", sinks=absent)
+    assert (torch.autograd.grad(found.sum(), absent)[0] == 0).all()
     found = scaled_dot_product_attention(*operands, alibi_slopes=slopes)
     same(found, REFERENCE(*operands, -slopes[:, None, None] * distance.abs()), operands)
 
@@ -191,6 +198,10 @@ def test_refusals() -> None:
     q, k, v = qkv()
     with pytest.raises(ArrayError, match=r"both is_causal and mask are given"):
         scaled_dot_product_attention(q, k, v, is_causal=True, mask="top_left")
+    with pytest.raises(ArrayError, match=r"window is \(3, 0\) without a mask; pass mask="):
+        scaled_dot_product_attention(q, k, v, window=(3, 0))
+    with pytest.raises(ArrayError, match=r"have shapes \(2, 4, 5, 8\), \(4, 9, 8\) and .*; allowed: "):
+        scaled_dot_product_attention(q, k[0], v[0])
     with pytest.raises(ArrayError, match=r"seed is torch.float32 \(2,\) on cpu; allowed: torch.int64"):
         scaled_dot_product_attention(q, k, v, dropout_p=0.5, seed=torch.zeros(2))
     with pytest.raises(ArrayError, match=r"alibi_slopes requires grad"):

@@ -17,6 +17,8 @@ from kernelwright.torch.operators.attention_common import (
     check_gradients,
     no_second_derivative,
     numbers,
+    of_sinks,
+    with_advice,
 )
 
 _FEATURES = (
@@ -182,8 +184,7 @@ def _backward(ctx: Any, grad: torch.Tensor, _: torch.Tensor) -> tuple[Any, ...]:
     )  # fmt: skip
     dsinks = None
     if sinks is not None and ctx.needs_input_grad[9]:
-        d = (grad.float() * out.float()).sum(-1)  # queries x heads
-        dsinks = -(torch.exp(sinks[:, None] - lse) * d.t()).sum(1).to(sinks.dtype)
+        dsinks = of_sinks(sinks, lse, (grad.float() * out.float()).sum(-1).t())
     return *of_qkv, *[None] * 6, dsinks, *[None] * 10
 
 
@@ -196,7 +197,7 @@ def _run_gradient(
 ) -> tuple[torch.Tensor, ...]:  # fmt: skip
     found = dispatchers.find(dispatcher, q.device)
     features = _features(mask, window_left, window_right, scale, soft_cap, dropout_p, seed)
-    with torch.no_grad():
+    with torch.no_grad(), with_advice(dropout_p, soft_cap):
         dq, dk, dv = _gradients(q, k, v)
         found.attention_backward(
             q, k, v, out, grad, lse, dq=dq, dk=dk, dv=dv, alibi_slopes=slopes, cu_seqlens_q=cu_q, cu_seqlens_k=cu_k,

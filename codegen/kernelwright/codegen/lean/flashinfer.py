@@ -1,7 +1,7 @@
 """What is edited of FlashInfer's headers: keywords that clang insists on, and how many tiles the diagonal masks.
 
-The loop masks as many tiles of keys as the diagonal of a workgroup crosses. Here each group of 64 rows begins at its
-own diagonal (``forward.hpp``), which crosses fewer.
+The loop masks as many tiles of keys as the diagonal of a workgroup crosses. Where each group of 64 rows begins at its
+own diagonal (``forward.hpp``), these are fewer.
 
 Each edited file says so at its top. It finds its neighbours by whole paths, for it does not lie beside them.
 """
@@ -27,7 +27,10 @@ HEADERS = (
             _edited("FLASHINFER_ATTENTION_HOPPER_MAINLOOP_MMA_CUH_"),
             Swap('"variants.cuh"', '"flashinfer/attention/hopper/variants.cuh"'),
             Swap("attention_updater.update<", "attention_updater.template update<", times=4),
-            Swap("(CAUSAL ? cute::ceil_div(CTA_Q, CTA_KV) : 0)", "(CAUSAL ? cute::ceil_div(64, CTA_KV) : 0)"),
+            Swap(
+                "(CAUSAL ? cute::ceil_div(CTA_Q, CTA_KV) : 0)",
+                "(CAUSAL ? cute::ceil_div(Ktraits::rows_at_diagonal, CTA_KV) : 0)",
+            ),
         ),
     ),
 )

@@ -1,7 +1,7 @@
 /* libdispatcher_fmha_lib.so: fused attention by the function names that users of the CK Tile dispatcher know.
  *
  * The library is the dispatcher of kernelwright/dispatcher.h with kernel libraries loaded into it. New programs call
- * fmha_dispatcher_run() with one struct that states its size and version, and has the operands of every feature.
+ * fmha_dispatcher_run() with one struct that states its size and version, and has the operands of its features.
  * Programs that were written for that dispatcher call the positional functions at the end of this file.
  *
  * Memory: operands are in host memory, or in that of the device that is current in the calling thread; both are copied
@@ -27,7 +27,7 @@ extern "C" {
 #define FMHA_DISPATCHER_EXPORT
 #endif
 
-#define FMHA_DISPATCHER_ARGS_VERSION 1u
+#define FMHA_DISPATCHER_ARGS_VERSION 2u
 
 enum {
   FMHA_DISPATCHER_OK = 0,
@@ -49,17 +49,18 @@ enum { FMHA_ROPE_NO = 0, FMHA_ROPE_INTERLEAVED = 1, FMHA_ROPE_HALF = 2 };
  * group mode the rows of all requests stand one behind the other: (total, heads, hdim) or (heads, total, hdim). Members
  * that a problem does not use are 0 or null. */
 typedef struct fmha_dispatcher_args {
-  uint32_t struct_size;  /* sizeof(fmha_dispatcher_args) */
-  uint32_t version;      /* FMHA_DISPATCHER_ARGS_VERSION */
-  const char* data_type; /* of Q, K and V: "fp32", "fp16" or "bf16"; O has the same */
+  uint32_t struct_size;  /* sizeof(fmha_dispatcher_args); version 1: up to descale_q */
+  uint32_t version;      /* FMHA_DISPATCHER_ARGS_VERSION, or 1 */
+  const char* data_type; /* of Q, K, V and O: "fp32", "fp16" or "bf16"; "fp8fp16", "fp8bf16" or "fp8fp32": Q, K and V
+                          * have 8 bits, O has those of the second name; "fp8": all have */
   int32_t operation;     /* FMHA_FORWARD, ... */
   int32_t is_group_mode, i_perm;
   int32_t batch, nhead_q, nhead_k;
   int32_t seqlen_q, seqlen_k; /* group mode: of the longest request; append: new rows of q, and of k and v */
   int32_t hdim_q, hdim_v;
   int32_t mask_type, window_size_left, window_size_right;
-  int32_t bias_type;  /* elementwise: batch x nhead_q x seqlen_q x seqlen_k; group: nhead_q x total x seqlen_k; ALiBi:
-                       * nhead_q slopes in fp32 */
+  int32_t bias_type;  /* elementwise: batch x nhead_q x seqlen_q x seqlen_k; group: nhead_q x total x seqlen_k, in fp32
+                       * for 8-bit operands; ALiBi: nhead_q slopes in fp32 */
   int32_t num_splits; /* parts of the keys; 0: the dispatcher chooses */
   int32_t is_deterministic;
   int32_t page_block_size; /* keys of a page; 0: K and V, or the caches, are contiguous */
@@ -97,6 +98,10 @@ typedef struct fmha_dispatcher_args {
   void* q_out;     /* append: rotated q; null with q */
   const void* cos; /* rotary_places x rotary_dim / 2, of data_type */
   const void* sin;
+  const float* descale_q; /* of 8-bit operands, one number each: stored value * factor = value; all null: 1 */
+  const float* descale_k;
+  const float* descale_v;
+  const float* scale_o; /* where O has 8 bits, one number: stored O = O * factor */
 } fmha_dispatcher_args;
 
 /* "1.0.0": the version of these functions. */
@@ -140,7 +145,8 @@ FMHA_DISPATCHER_EXPORT int fmha_dispatcher_run(const fmha_dispatcher_args* args,
  *   is_group_mode  requests of equal lengths
  *   page_block_size   0 or less: 64. K and V are (pages, nhead_k, page_block_size, hdim), pages in order, and seqlen_k
  *                  is a multiple of it
- *   data_type      "fp32", "fp16" or "bf16"; null: fp16
+ *   data_type      as in the struct, but for "fp8", since there is no argument for scale_o; null: fp16. 8-bit operands
+ *                  have no factors
  *   scale          0 is no default: scores are 0
  *   time_ms        as of fmha_dispatcher_run()
  *

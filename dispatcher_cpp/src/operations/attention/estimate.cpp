@@ -14,8 +14,9 @@ constexpr double kSpareMask = 1.05;  // of a kernel for more masks than the prob
 constexpr double kStreamed = 0.93;   // of the memory's bandwidth when all units read
 // Clocks of a key, and bytes of K and V in another one: of a block by itself, and of those that share a compute unit.
 constexpr double kAloneClocks = 11.7, kAloneBytes = 28, kSharedClocks = 4.8, kSharedBytes = 32;
-// Of wgmma kernels: the work of a query and a key is so many products by the peak rate; the rest is softmax.
-constexpr double kProductShare = 1.12, kSoftmaxWork = 100;
+// Of wgmma kernels: the work of a query and a key is so many products by the peak rate; the rest is softmax, of which
+// three groups of warps hide more than two. Each tile has first scores and last products that nothing overlaps.
+constexpr double kProductShare = 1.12, kSoftmaxWork = 110, kSoftmaxWorkOfThree = 87, kTileUs = 2;
 constexpr double kLaunchUs = 2, kWaveUs = 2.5;            // of a part, and of each wave of its blocks
 constexpr double kCombineUs = 6, kCombineSplitUs = 0.18;  // of the second stage, and of each split in it
 // Between kernels that are predicted to be equal, a lower rank decides.
@@ -73,6 +74,24 @@ double visible_part(const kw_attention_problem& p, const Shape& s) {
   return max(seen / (kRows * s.keys), 1 / s.keys);
 }
 
+// How many keys a tile of queries reads, in whole tiles of keys: the mean over some tiles.
+double keys_of_tile(const kw_attention_problem& p, const Shape& s, double tile_m, double tile_n) {
+  if (p.mask == KW_MASK_NONE || s.keys <= 0 || s.queries <= 0) return ceil_div(s.keys, tile_n) * tile_n;
+  constexpr int kMost = 16;
+  const double tiles = ceil_div(s.queries, tile_m);
+  const int some = tiles < kMost ? static_cast<int>(tiles) : kMost;
+  double read = 0;
+  for (int i = 0; i < some; ++i) {
+    double place = static_cast<double>(static_cast<int64_t>(tiles * (i + 0.5) / some)) * tile_m;
+    if (p.mask == KW_MASK_BOTTOM_RIGHT) place += s.keys - s.queries;
+    const double first = p.window_left < 0 ? 0 : max(0, place - static_cast<double>(p.window_left));
+    double last = p.window_right < 0 ? s.keys : max(0, place + tile_m + static_cast<double>(p.window_right));
+    if (last > s.keys) last = s.keys;
+    read += max(0, ceil_div(last, tile_n) - static_cast<double>(static_cast<int64_t>(first / tile_n)));
+  }
+  return max(read / some, 1) * tile_n;
+}
+
 double row_bytes(const kw_attention_problem& p, const Shape& s) {
   return s.requests * s.queries * s.heads_q *
          (s.hdim_q * kw_dtype_bytes(p.dtype_q) + s.hdim_v * kw_dtype_bytes(p.dtype_o));
@@ -93,6 +112,11 @@ double units_of(const kw_attention_traits& t, const Place& place) {
 double tiles_of(const kw_attention_traits& t, const Shape& s) {
   const double shared = t.packs_heads != 0 ? s.heads_q / s.heads_kv : 1;
   return ceil_div(s.queries * shared, t.tile_m0) * s.heads_q / shared * s.requests;
+}
+
+// Tiles of a compute unit of a wgmma kernel: where masks or lengths make them unequal, units take them one by one.
+double rounds_of(const kw_attention_problem& p, const Estimate& e, const kw_attention_traits& t, const Place& place) {
+  return p.mask != KW_MASK_NONE || p.group != 0 ? max(1, e.tiles / units_of(t, place)) : e.waves;
 }
 
 void settle(const kw_attention_problem& p, const kw_attention_traits& t, const kw_arch& arch, Estimate* e) {
@@ -123,14 +147,17 @@ Estimate part(const kw_attention_problem& p, const kw_attention_traits& t, const
   const double splits = p.num_splits > 1 ? p.num_splits : 1;
   const double seen = visible_part(p, s), clocks = clocks_per_us(arch),
                per_cu = t.blocks_per_cu > 1 ? t.blocks_per_cu : 1;
-  const double keys = ceil_div(s.keys * seen / splits, t.tile_n0) * t.tile_n0;
+  const bool cuda = arch.backend == KW_BACKEND_CUDA, streams = cuda && t.packs_heads != 0, wgmma = cuda && !streams;
+  const double keys =
+      wgmma ? keys_of_tile(p, s, t.tile_m0, t.tile_n0) : ceil_div(s.keys * seen / splits, t.tile_n0) * t.tile_n0;
   const double hdims = padded(t.hdim_q, s.hdim_q) + padded(t.hdim_v, s.hdim_v);
   Estimate e;
   e.tiles = tiles_of(t, s) * splits;
   e.waves = ceil_div(e.tiles, units_of(t, place));
-  const bool cuda = arch.backend == KW_BACKEND_CUDA, streams = cuda && t.packs_heads != 0;
-  const double work = cuda && !streams ? kProductShare * hdims + kSoftmaxWork : hdims;
-  e.compute_us = e.waves * per_cu * 2 * t.tile_m0 * keys * work / rate(arch, p.dtype_q) / clocks;
+  const double softmax = t.tile_m0 > 128 ? kSoftmaxWorkOfThree : kSoftmaxWork;
+  const double work = wgmma ? kProductShare * hdims + softmax : hdims;
+  const double tile_us = per_cu * 2 * t.tile_m0 * keys * work / rate(arch, p.dtype_q) / clocks;
+  e.compute_us = wgmma ? rounds_of(p, e, t, place) * (tile_us + kTileUs) : e.waves * tile_us;
   if (streams) {
     const double readers = tiles_of(t, s) / (s.requests * s.heads_kv);
     e.fill_us = streaming_us(e.tiles, t, place, keys, hdims * kw_dtype_bytes(p.dtype_kv), readers);

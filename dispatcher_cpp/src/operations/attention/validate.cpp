@@ -14,6 +14,10 @@ long long wide(int64_t value) { return static_cast<long long>(value); }
 
 kw_status refused(const char* why) { return fail(KW_INVALID_ARGUMENT, "%s: %s", kWhat, why); }
 
+kw_status refused_number(const char* field, double value, const char* allowed) {
+  return fail(KW_INVALID_ARGUMENT, "%s: %s = %g; allowed: %s", kWhat, field, value, allowed);
+}
+
 kw_status check_types(const kw_attention_problem& p) {
   if (p.version != KW_ATTENTION_VERSION) {
     return fail(KW_INVALID_ARGUMENT, "%s: version = %u; allowed: %u", kWhat, p.version, KW_ATTENTION_VERSION);
@@ -104,11 +108,10 @@ kw_status check_scores(const kw_attention_problem& p) {
   if (p.mask == KW_MASK_NONE && (p.window_left != -1 || p.window_right != -1)) {
     return refused("window_left or window_right is not -1; allowed: with a mask only");
   }
-  if (!isfinite(p.scale)) return refused("scale is not finite; allowed: any number");
-  if (!isfinite(p.soft_cap) || p.soft_cap < 0) return refused("soft_cap is below 0 or not finite; allowed: 0 or more");
-  if (!(p.dropout_p >= 0 && p.dropout_p < 1) || (p.dropout == 0 && p.dropout_p != 0)) {
-    return refused("dropout_p; allowed: from 0 to below 1, and 0 without dropout");
-  }
+  if (!isfinite(p.scale)) return refused_number("scale", p.scale, "finite numbers");
+  if (!isfinite(p.soft_cap) || p.soft_cap < 0) return refused_number("soft_cap", p.soft_cap, "0 or more, finite");
+  if (!(p.dropout_p >= 0 && p.dropout_p < 1)) return refused_number("dropout_p", p.dropout_p, "from 0 to below 1");
+  if (p.dropout == 0 && p.dropout_p != 0) return refused_number("dropout_p", p.dropout_p, "0 without dropout");
   if (p.slopes_stride != 0 && (p.bias != KW_BIAS_ALIBI || p.slopes_stride < p.heads_q)) {
     return refused("slopes_stride; allowed: 0, or heads_q or more with ALiBi");
   }

@@ -24,13 +24,14 @@ kw_status check_all(const Operand* all, size_t count) {
 kw_status check_tables(const kw_attention_problem& p, const kw_attention_args& a, bool keys) {
   const bool group = p.group != 0, paged = p.page_table != KW_PAGES_NONE, list = p.page_table == KW_PAGES_LIST;
   const bool scaled = keys && p.qscale != KW_QSCALE_NONE;
+  const bool pairs = keys && kw_attention_rows(&p) > 0 && p.max_seqlen_k > 0;
   const Operand all[] = {{"cu_seqlens_q", a.cu_seqlens_q, group},
                          {"cu_seqlens_k", a.cu_seqlens_k, group && !paged && keys},
                          {"seqlens_k", a.seqlens_k, keys && p.kv_lengths != 0},
                          {"page_table", a.page_table, keys && paged && p.pages > 0 && p.max_seqlen_k > 0},
                          {"page_indptr", a.page_indptr, keys && list},
                          {"last_page_lengths", a.last_page_lengths, keys && list},
-                         {"bias", a.bias, keys && p.bias != KW_BIAS_NONE && p.max_seqlen_k > 0},
+                         {"bias", a.bias, pairs && p.bias != KW_BIAS_NONE},
                          {"sinks", a.sinks, keys && p.sink != 0 && !is_backward(p.base.op)},
                          {"descale_q", a.descale_q, scaled},
                          {"descale_k", a.descale_k, scaled},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import click
 
 from kernelwright.arch import load
 from kernelwright.dispatch import Device, Dispatcher, KernelEntry, KernelLibrary, NoKernelError
-from kernelwright.tile_engine.bench import measure
+from kernelwright.tile_engine.bench import Choice, measure
 from kernelwright.tile_engine.interface.patterns import Patterns, pattern_options
 from kernelwright.tile_engine.interface.progress import ProgressLine
 from kernelwright.tile_engine.measuring.executors import require_timed
@@ -48,7 +48,10 @@ _VARIANT = (
 @click.option("--append", is_flag=True, help="Continue an existing file.")
 @click.option("--resume", is_flag=True, help="Continue an existing file, without the pairs that it has.")
 @click.option("--batch-size", default=20, show_default=True, type=click.IntRange(1), help="Kernels of a child process.")
-@click.option("--kernel-timeout", default=30.0, show_default=True, help="Seconds that a kernel may take in one go.")
+@click.option(
+    "--kernel-timeout", default=30.0, show_default=True, type=click.FloatRange(0, min_open=True),
+    help="Seconds that a kernel may take in one go.",
+)  # fmt: skip
 @click.option("--warmup", default=3, show_default=True, help="Launches before the first timed one.")
 @click.option("--repeat", default=0, help="Launches in a round [default: as many as --duration allows].")
 @click.option("--duration", default=0.2, show_default=True, help="Seconds of timed launches of a kernel in all.")
@@ -86,17 +89,20 @@ def _bench(options: dict[str, Any]) -> set[str]:
     library = KernelLibrary.load_for(device, options["library"]) if config is None else _built(config, device, options)
     kernels = _matching([kernel for kernel in library.kernels if chosen(kernel)], options, operation.name)
     date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()  # noqa: UP017 - as in Python 3.9
-    table = Table(operation, load(library.arch), device.name, date, ";".join(options["tags"]))
+    table = Table(operation, load(library.arch), device.name, date, _tags(options["tags"]))
     path: Path = options["output"]
     done = measured_before(path, records, device.name) if options["resume"] and path.exists() else set()
     child = Child(library.manifest.path, device.name, operation.name, settings, options["kernel_timeout"])
     dispatcher = Dispatcher(library, device=device)
 
-    def choose(record: Record) -> Collection[str]:
+    def choose(record: Record) -> Choice:
+        problem = operation.problem(record)
         try:
-            return {stage.kernel.identity for stage in dispatcher.plan(operation.problem(record)).stages}
+            selected = {stage.kernel.identity for stage in dispatcher.plan(problem).stages}
         except NoKernelError:
-            return ()
+            return Choice()
+        ranked = (one for stage in dispatcher.explain(problem).stages for one in stage.kernels)
+        return Choice(selected, {one.identity: one.rank for one in ranked if one.rank is not None})
 
     rows = []
     try:
@@ -104,11 +110,25 @@ def _bench(options: dict[str, Any]) -> set[str]:
             for row in measure(table, child, kernels, records, done, options["batch_size"], choose, ProgressLine()):
                 file.write(row)
                 rows.append(row)
+    except KeyboardInterrupt:
+        click.echo(f"{len(rows)} rows written to {path}; the same command with --resume continues", err=True)
+        raise
     finally:  # an interrupted run has rows too
         if options["junit"]:
             write_junit(options["junit"], rows)
     click.echo(f"{len(rows)} rows written to {path}", err=True)
     return {row["status"] for row in rows}
+
+
+def _tags(pairs: Sequence[str]) -> str:
+    """The pairs as a row holds them. ValueError for what is no pair of a key and a value."""
+    for pair in pairs:
+        key, equals, _ = pair.partition("=")
+        if not key or not equals or ";" in pair:
+            raise ValueError(
+                f"--tags is {pair!r}; write KEY=VALUE without a semicolon, and the option again for another"
+            )
+    return ";".join(pairs)
 
 
 def _config(options: Mapping[str, Any]) -> Mapping[str, Any] | None:

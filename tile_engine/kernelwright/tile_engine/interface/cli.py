@@ -10,11 +10,11 @@ import click
 
 from kernelwright.arch import Arch, load
 from kernelwright.dispatch import KernelwrightError
-from kernelwright.tile_engine.interface.bench_command import bench_command, operation_of_variant
+from kernelwright.tile_engine.interface.bench_command import bench_command
 from kernelwright.tile_engine.interface.enumerate_command import enumerate_command
 from kernelwright.tile_engine.interface.learning_commands import evaluate_command, train_command, validate_command
+from kernelwright.tile_engine.interface.problems_command import problems_command
 from kernelwright.tile_engine.interface.release_command import release_command
-from kernelwright.tile_engine.problems.registry import KEYS, operation_of, problems
 from kernelwright.tile_engine.registry import columns_of
 from kernelwright.tile_engine.results.csv_file import read_columns, read_rows
 
@@ -26,23 +26,11 @@ def tile_engine() -> None:
     """Measure kernels on problems of public models."""
 
 
-for _command in (bench_command, enumerate_command, train_command, evaluate_command, validate_command, release_command):
+for _command in (
+    *(bench_command, problems_command, enumerate_command, release_command),
+    *(train_command, evaluate_command, validate_command),
+):
     tile_engine.add_command(_command)
-
-
-@tile_engine.command("problems")
-@click.argument("named", required=False)
-@click.option("--variant", default="gemm", show_default=True, help="The operation.")
-def list_problems(named: str | None, variant: str) -> None:
-    """List the keys of problem sets, or the problems of the set or JSON file NAMED as CSV."""
-    if named is None:
-        for key in KEYS:
-            click.echo(key)
-        return
-    operation, _ = operation_of_variant(operation_of(named) or variant)
-    click.echo(",".join(operation.columns))
-    for record in problems(operation, named):
-        click.echo(",".join(str(record[column]) for column in operation.columns))
 
 
 @tile_engine.command("report")
@@ -90,12 +78,16 @@ def main(arguments: list[str] | None = None) -> int:
     except click.ClickException as error:
         error.show()
         return _BAD_INPUT
-    except (ValueError, OSError, RuntimeError, KernelwrightError) as error:
+    except (KeyboardInterrupt, click.Abort):  # Abort is a RuntimeError too
+        click.echo("interrupted", err=True)
+        return _FAILED
+    except OSError as error:
+        named = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        click.echo(f"error: {named}", err=True)
+        return _BAD_INPUT
+    except (ValueError, RuntimeError, KernelwrightError) as error:
         click.echo(f"error: {error}", err=True)
         return _BAD_INPUT
-    except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted: rows so far are in the file; --resume continues", err=True)
-        return _FAILED
     except SystemExit as end:
         return int(end.code or 0)
     return 0

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kernelwright.tile_engine.bench import measure
+from kernelwright.tile_engine.interface import bench_command
 from kernelwright.tile_engine.interface.cli import main
-from kernelwright.tile_engine.problems.registry import KEYS
+from kernelwright.tile_engine.problems.registry import KEYS, operation_of, problems
+from kernelwright.tile_engine.registry import measurable
 from kernelwright.tile_engine.results.csv_file import read_rows
+from kernelwright.tile_engine.results.row import Row
 
 ROOT = Path(__file__).resolve().parents[4]
 LIBRARY = os.environ.get("KERNELWRIGHT_KERNELS", str(ROOT / "examples/gemm/kernels"))
@@ -43,9 +50,25 @@ def test_every_kernel_is_a_row_of_every_problem(tmp_path: Path, capsys: pytest.C
     right = [row for row in rows if row["status"] == "ok"]
     assert right and all(float(row["latency_ms"]) > 0 and float(row["error"]) <= 1 for row in right)
     assert {row["problem_idx"] for row in rows if row["selected"]} <= {"0", "1"}
+    assert all(row["rank"] for row in right) and all(row["rank"] == "1" for row in rows if row["selected"])
+    assert len({(row["problem_idx"], row["rank"]) for row in right}) == len(right)
     assert all(row["tags"] == "run=1" and row["device"] == "cpu" for row in rows)
     assert all("serves gemm" in row["reason"] for row in rows if row["status"] == "refused")
     assert f"{len(rows)} rows written" in capsys.readouterr().err
+
+
+def test_the_dispatchers_choices_are_judged_without_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "t.csv"
+    assert bench(tmp_path, "--kernels", "gemm_fp32_rcr_*") == 0
+    assert main(["evaluate", "--table", str(table), "--table", str(table), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["dispatcher"]
+    assert found["problems"] == 4 and 0 < found["mean"] <= found["top"]["3"] <= 1
+    assert main(["evaluate", "--table", str(table), "--model", "m.json"]) == 2
+    assert "add --library" in capsys.readouterr().err
+    unmarked = [{**row, "selected": ""} for row in read_rows(table)]
+    table.write_text("\n".join(",".join(line) for line in (unmarked[0], *(row.values() for row in unmarked))))
+    assert main(["evaluate", "--table", str(table)]) == 2
+    assert "no row of the tables is marked as selected" in capsys.readouterr().err
 
 
 def test_a_table_becomes_a_page(tmp_path: Path) -> None:
@@ -76,6 +99,26 @@ def test_a_file_of_other_problems_is_not_resumed(tmp_path: Path, capsys: pytest.
     assert "t.csv holds other problems (number 0 differs)" in capsys.readouterr().err
 
 
+def test_a_run_that_is_interrupted_keeps_its_rows_and_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+
+    def interrupted(*given: Any) -> Iterator[Row]:
+        yield from itertools.islice(measure(*given), 2)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bench_command, "measure", interrupted)
+    assert bench(tmp_path) == 1
+    said = capsys.readouterr().err
+    assert "2 rows written to" in said and "--resume continues" in said and "error" not in said
+    first = read_rows(tmp_path / "t.csv")
+    assert len(first) == 2 and (tmp_path / "t.xml").read_text().count("<testcase") == 2
+    monkeypatch.setattr(bench_command, "measure", measure)
+    assert bench(tmp_path, "--resume") == 0
+    rows = read_rows(tmp_path / "t.csv")
+    assert rows[:2] == first and len(rows) == len({(row["problem_idx"], row["identity"]) for row in rows}) > 2
+
+
 def test_bad_input_says_what_is_allowed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert bench(tmp_path, "--device", "hip:0") == 2
     assert "cannot time kernels on hip:0; allowed: cpu, cuda:N, sim:ARCH" in capsys.readouterr().err
@@ -83,6 +126,11 @@ def test_bad_input_says_what_is_allowed(tmp_path: Path, capsys: pytest.CaptureFi
     assert "gemm kernels of the library matches; names: " in capsys.readouterr().err
     assert main(["bench", "--library", LIBRARY, "--problems", "nothing", "--output", "x.csv"]) == 2
     assert "'nothing' is neither a file nor a key" in capsys.readouterr().err
+    assert bench(tmp_path, "--tags", "host") == 2 and bench(tmp_path, "--kernel-timeout", "0") == 2
+    said = capsys.readouterr().err
+    assert "--tags is 'host'; write KEY=VALUE" in said and "'--kernel-timeout': 0.0 is not in the range" in said
+    assert bench(tmp_path, "--kernels-file", "none.txt") == 2
+    assert capsys.readouterr().err == "error: none.txt: No such file or directory\n"
 
 
 def test_problem_sets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,6 +139,21 @@ def test_problem_sets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["problems", "gemm-held-out-bf16"]) == 0
     header, first, *_ = capsys.readouterr().out.splitlines()
     assert (header, first.rpartition(",")[2]) == ("m,n,k,batch,layout,dtype,dtype_c", "bf16")
+
+
+def test_problems_of_few_operations_become_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["problems", "conv-tuning-forward-2d-fp32", "--most-operations", "1e8", "--every", "2", "--json"]) == 0
+    text = capsys.readouterr().out
+    listed, operation = json.loads(text)["problems"], measurable("convolution")
+    bounded = [one for one in problems(operation, "conv-tuning-forward-2d-fp32") if operation.flops(one) <= 1e8]
+    assert listed == bounded[::2] and 2 < len(listed) < len(bounded)
+    (tmp_path / "p.json").write_text(text)
+    assert problems(operation, str(tmp_path / "p.json")) == tuple(listed)
+    assert operation_of(str(tmp_path / "p.json")) == "convolution"
+    assert main(["problems", str(tmp_path / "p.json"), "--json"]) == 0
+    assert capsys.readouterr().out == text
+    assert main(["problems", "gemm-tuning-fp32", "--most-bytes", "1"]) == 2
+    assert "no problem of gemm-tuning-fp32 has at most inf operations and 1 bytes" in capsys.readouterr().err
 
 
 def test_a_variant_chooses_kernels_and_a_key_its_operation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

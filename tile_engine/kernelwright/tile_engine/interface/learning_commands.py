@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,31 +15,30 @@ from kernelwright.arch import load
 if TYPE_CHECKING:
     from kernelwright.codegen.heuristics.model import Model
     from kernelwright.tile_engine.learning.examples import Examples
+    from kernelwright.tile_engine.results.analysis import Efficiency
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _PATH = click.Path(path_type=Path)
 
 
-def _data_options(command: _Command) -> _Command:
+def _data_options(library_needed: bool = True) -> Callable[[_Command], _Command]:
+    kernels = "Its kernels' library, or a list of specs."
     options = (
         click.option("--table", "tables", required=True, multiple=True, type=_PATH, help="A CSV file of `bench`."),
-        click.option(
-            "--library",
-            "libraries",
-            required=True,
-            multiple=True,
-            type=_PATH,
-            help="Its kernels' library, or a list of specs.",
-        ),
+        click.option("--library", "libraries", required=library_needed, multiple=True, type=_PATH, help=kernels),
         click.option("--units", type=int, help="Compute units or cores [default: the architecture's, or this CPU's]."),
     )
-    for option in reversed(options):
-        command = option(command)
-    return command
+
+    def added(command: _Command) -> _Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return added
 
 
 @click.command("train")
-@_data_options
+@_data_options()
 @click.option("--arch", required=True, help="The architecture.")
 @click.option("--dtype", required=True, help="Element type of A.")
 @click.option("--variant", default="gemm", show_default=True, help="The operation.")
@@ -65,29 +64,37 @@ def train_command(
 
 
 @click.command("evaluate")
-@_data_options
-@click.option("--model", "path", required=True, type=_PATH, help="A model of `train`.")
+@_data_options(library_needed=False)
+@click.option("--model", "path", type=_PATH, help="A model of `train` [default: the dispatcher's choices alone].")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def evaluate_command(
-    tables: tuple[Path, ...], libraries: tuple[Path, ...], units: int | None, path: Path, as_json: bool
+    tables: tuple[Path, ...], libraries: tuple[Path, ...], units: int | None, path: Path | None, as_json: bool
 ) -> None:
     """Compare a model's choices, and the dispatcher's when the tables were measured, with the fastest kernels."""
-    from kernelwright.tile_engine.learning.judge import judge, selected_scores, with_choice
+    from kernelwright.tile_engine.learning.judge import Judgement, judge
 
-    model, examples, scores = _scored(tables, libraries, units, path)
-    found = {"model": judge(examples, scores)}
-    chosen = with_choice(examples)
-    if len(chosen.tflops):
-        found["dispatcher"] = judge(chosen, selected_scores(chosen))
+    found: dict[str, Judgement | Efficiency] = {}
+    head: dict[str, str] = {}
+    only: dict[str, str] = {}
+    if path is not None:
+        if not libraries:
+            raise ValueError("a model scores kernels by their specs; add --library, the folder of the tables' kernels")
+        model, examples, scores = _scored(tables, libraries, units, path)
+        head, only = {"sha256": model.digest}, {"dtype": model.dtype, "arch": model.arch}
+        found["model"] = judge(examples, scores)
+    if (chosen := _dispatched(tables, only)) is not None:
+        found["dispatcher"] = chosen
+    if not found:
+        raise ValueError("no row of the tables is marked as selected, so there is no choice to compare")
     if as_json:
-        click.echo(json.dumps({"sha256": model.digest, **{name: one.as_json() for name, one in found.items()}}))
+        click.echo(json.dumps({**head, **{name: one.as_json() for name, one in found.items()}}))
         return
     for name, one in found.items():
         click.echo(f"{name}: {one}")
 
 
 @click.command("validate")
-@_data_options
+@_data_options()
 @click.option("--model", "path", required=True, type=_PATH, help="A model of `train`.")
 @click.option("--least", default=0.95, show_default=True, help="Mean share of the fastest kernels' speed to reach.")
 @click.option("--png", type=_PATH, help="A chart of measured over predicted rates.")
@@ -109,6 +116,15 @@ def validate_command(
     click.echo(str(found))
     if found.mean < least:
         raise ValueError(f"the mean share is {found.mean:.4f}; allowed: at least {least}")
+
+
+def _dispatched(tables: tuple[Path, ...], only: Mapping[str, str]) -> Efficiency | None:
+    """What the dispatcher's choices reach on the problems of all tables; None where no row is marked as selected."""
+    from kernelwright.tile_engine.results.analysis import selection_efficiency, timed
+    from kernelwright.tile_engine.results.csv_file import read_tables
+
+    rows = read_tables(tables)
+    return selection_efficiency(timed(row for row in rows if all(row[name] == value for name, value in only.items())))
 
 
 def _examples(

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from kernelwright.tile_engine.learning.examples import Examples
-
-TOP = (1, 3, 5)
+from kernelwright.tile_engine.results.analysis import TOP
 
 
 @dataclass(frozen=True)
@@ -65,14 +64,3 @@ def judge(examples: Examples, scores: np.ndarray[Any, Any]) -> Judgement:
         hits={k: sum(max(ranked[:k]) == 1.0 for ranked in shares) for k in TOP},
         top={k: statistics.fmean(max(ranked[:k]) for ranked in shares) for k in TOP},
     )
-
-
-def selected_scores(examples: Examples) -> np.ndarray[Any, Any]:
-    """Scores that put what the dispatcher chose first; problems whose choice has no time keep no order."""
-    return examples.selected.astype(float)
-
-
-def with_choice(examples: Examples) -> Examples:
-    """The problems whose chosen kernel has a time."""
-    chosen = set(examples.problem[examples.selected].tolist())
-    return examples.of(np.array([one in chosen for one in examples.problem.tolist()], dtype=bool))

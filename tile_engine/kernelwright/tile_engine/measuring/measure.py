@@ -61,6 +61,7 @@ class Measurement:
         except NoKernelError as error:
             return {**report, "status": REFUSED, "reason": str(error)}, []
         report["choices"] = plan.choices
+        report["stages"] = [one.kernel.identity for one in plan.stages if one.kernel.identity != identity]
         try:
             on_device.poison()
             launches = on_device.launches(plan)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernelwright.dispatch import ConvProblem
 from kernelwright.tile_engine.operations import convolution
 from kernelwright.tile_engine.operations.convolution import ConvOperands, exact_result
 from kernelwright.tile_engine.registry import measurable
@@ -75,6 +76,18 @@ def test_an_element_that_is_off_or_not_written_is_found(
     assert operands.error() == 0
     operands.outs[0].reshape(-1)[-1] += 1
     assert operands.error() > 1
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward_data", "backward_weight"])
+def test_a_problem_is_posed_by_its_record(direction: str) -> None:
+    flat = ConvProblem(direction, 2, 6, 9, (7, 8), (3, 2), groups=3, stride=(2, 1), pad_left=(1, 0), dilation=(1, 2))
+    deep = ConvProblem(direction, 1, 4, 2, (5, 6, 7), 2, stride=(1, 2, 1), pad_left=1)
+    for problem in (flat, deep):
+        record = CONV.posed(problem)
+        assert record is not None and CONV.problem(record) == problem
+    unposed = ConvProblem(direction, 2, 6, 9, (7, 8), (3, 2), pad_left=1, pad_right=0)
+    line, none = ConvProblem(direction, 2, 6, 9, 7, 3), ConvProblem(direction, 0, 6, 9, (7, 8), 1)
+    assert CONV.posed(unposed) is CONV.posed(line) is CONV.posed(none) is CONV.posed(object()) is None
 
 
 def test_three_dimensions_and_work() -> None:

@@ -17,6 +17,7 @@ _ROUNDOFF = {"fp32": 2.0**-24, "fp16": 2.0**-11, "bf16": 2.0**-8, "int32": 0.0}
 _ROUNDOFF_8_BITS = 2.0**-3  # bf8 has two bits of mantissa
 _ALL_CHECKED = 1 << 31  # multiplications; larger products are checked in part, as float64 takes long for all
 _SAMPLED = 64  # rows and columns
+_KEPT = 1 << 24  # elements of exact results
 _LARGEST = 4  # of operands: sums of k products stay exact in fp32 up to k = 2**24 / 16
 
 
@@ -49,6 +50,13 @@ class Gemm:
         strides = {"stride_a": m * k, "stride_b": k * n, "stride_c": m * n} if batch > 1 else {}
         types = {"dtype": record["dtype"], "dtype_c": record["dtype_c"]}
         return GemmProblem(m, n, k, layout=record["layout"], batch=batch, split_k=0, **types, **strides)
+
+    def posed(self, problem: object) -> Record | None:
+        """Of plain products of dense matrices of one element type."""
+        if not isinstance(problem, GemmProblem) or not problem.m * problem.n * problem.k:
+            return None
+        given = {name: getattr(problem, name) for name in ("m", "n", "k", "batch", "layout", "dtype", "dtype_c")}
+        return self.read(given) if self.problem(given) == problem else None
 
     def operands(self, record: Record, seed: int) -> GemmOperands:
         """Whole numbers of magnitude up to 4."""
@@ -100,6 +108,7 @@ class GemmOperands:
         self._integer = problem.dtype_c == "int32"
         self._roundoff = _ROUNDOFF.get(problem.dtype_c, _ROUNDOFF_8_BITS)
         self.outs = (_ordered(np.zeros((*lead, m, n), np.int8), problem.dtype_c, problem.layout[2]),)
+        self._known: Sequence[tuple[Any, Any]] | None = None
         self.poison()
 
     def poison(self) -> None:
@@ -108,20 +117,35 @@ class GemmOperands:
 
     def error(self) -> float:
         """Of every element; of large products, of some rows and columns, while every element must be written."""
-        (a, b), (out,) = self.inputs, self.outs
-        m, n = a.shape[-2], b.shape[-1]
-        if a.size * n <= _ALL_CHECKED:
-            return self._share(a, b, out)
-        written = out != -(2**31) if self._integer else ~np.isnan(out.astype(np.float32))
-        if not written.all():
-            return math.inf
-        rows = np.sort(self._rng.choice(m, min(m, _SAMPLED), replace=False))
-        columns = np.sort(self._rng.choice(n, min(n, _SAMPLED), replace=False))
-        of_rows = self._share(a[..., rows, :], b, out[..., rows, :])
-        return max(of_rows, self._share(a, b[..., columns], out[..., columns]))
+        (out,) = self.outs
+        if not self._small():
+            written = out != -(2**31) if self._integer else ~np.isnan(out.astype(np.float32))
+            if not written.all():
+                return math.inf
+        return max(self._share(exact, out[at]) for at, exact in self._expected())
 
-    def _share(self, a: Any, b: Any, out: Any) -> float:
-        exact = a.astype(np.float64) @ b.astype(np.float64)
+    def _small(self) -> bool:
+        (a, b) = self.inputs
+        return bool(a.size * b.shape[-1] <= _ALL_CHECKED)
+
+    def _expected(self) -> Sequence[tuple[Any, Any]]:
+        """Which elements are compared, and their exact values, which all kernels share unless they are many."""
+        if self._known is not None:
+            return self._known
+        a, b = (one.astype(np.float64) for one in self.inputs)
+        if self._small():
+            found: list[tuple[Any, Any]] = [(..., a @ b)]
+        else:
+            rows, columns = (
+                np.sort(self._rng.choice(extent, min(extent, _SAMPLED), replace=False))
+                for extent in (a.shape[-2], b.shape[-1])
+            )
+            found = [((..., rows, slice(None)), a[..., rows, :] @ b), ((..., columns), a @ b[..., columns])]
+        if sum(exact.size for _, exact in found) <= _KEPT:
+            self._known = found
+        return found
+
+    def _share(self, exact: Any, out: Any) -> float:
         off = np.abs(out.astype(np.float64) - exact)
         bound = np.maximum(self._roundoff * np.abs(exact), np.finfo(np.float64).tiny)
         with np.errstate(over="ignore"):

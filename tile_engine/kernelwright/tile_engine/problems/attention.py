@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -73,22 +74,31 @@ _USES: Mapping[str, Callable[[Heads, int], Iterator[Fields]]] = {
 # Queries and keys: one beside the tiles of kernels, fewer queries than keys, and more.
 _EDGES = ((1, 1), (1, 2), (1, 129), (2, 1), (7, 65), (63, 63), (65, 63), (64, 128), (127, 129), (129, 127), (257, 1023))
 _EDGE_HEADS = ((1, 1, 64, 64), (3, 1, 128, 128), (4, 2, 40, 40), (8, 8, 72, 72), (5, 5, 96, 96), (2, 2, 192, 128))
+_EDGE_WINDOWS = ((0, 0), (1, 0), (63, 0), (65, 0), (0, 1), (127, 129))  # keys on the left and on the right
+_EDGE_CACHES = (1, 2, 15, 17, 63, 65, 127, 129, 255, 257, 1023, 1025)  # keys, beside ends of pages and of splits
 _EDGE_SETS = {f"attention-edges-{dtype}": dtype for dtype in _DTYPES}
 _SETS = {f"attention-{part}-{use}-{dtype}": (part, use, dtype) for part in PARTS for use in _USES for dtype in _DTYPES}
+# What leaves a choice, each layer with all lengths of a kind in turns.
+_OPEN, _TURNS = ("prefill", "decode", "backward"), 4
+_WHOLE = {
+    f"attention-{name}-{dtype}": (part, dtype)
+    for name, part in (("validation", HELD_OUT), ("tuning-all", TUNING))
+    for dtype in _DTYPES
+}
 
 
-def attention_problems(part: str, use: str) -> Iterator[Fields]:
+def attention_problems(part: str, use: str, turn: int = 0) -> Iterator[Fields]:
     """The problems of the models of a part, without element type; some may stand twice.
 
-    Held-out layers whose heads, and what their scores meet, are those of a tuning layer are left out. ValueError for a
-    part that is none of PARTS.
+    Held-out layers whose heads, and what their scores meet, are those of a tuning layer are left out. Each ``turn``
+    meets the layers with other lengths and requests. ValueError for a part that is none of PARTS.
     """
     if part not in PARTS:
         raise ValueError(f"no part of the models is called {part!r}; allowed: {', '.join(PARTS)}")
     tuned = set(_layers(TUNING)) if part == HELD_OUT else set()
     for place, one in enumerate(_layers(part)):
         if one not in tuned:
-            for fields in _images(one, place, use) if one.tokens else _USES[use](one, place):
+            for fields in _images(one, place, use) if one.tokens else _USES[use](one, place + turn):
                 yield {**_extents(one, fields), **fields}
 
 
@@ -129,19 +139,42 @@ def _records(named: str) -> Iterator[Record]:
     if named in _EDGE_SETS:
         yield from ({**fields, "dtype": _EDGE_SETS[named]} for fields in _edges())
         return
+    if named in _WHOLE:
+        part, dtype = _WHOLE[named]
+        for turn, use in itertools.product(range(_TURNS), _OPEN):
+            for fields in attention_problems(part, use, turn):
+                yield {**fields, "dtype": dtype}
+        return
     part, use, dtype = _SETS[named]
     for fields in attention_problems(part, use):
         yield {**fields, "dtype": dtype}
 
 
 def _edges() -> Iterator[Fields]:
-    """Each pair of lengths forward and backward, under masks in turns."""
+    """Each pair of lengths forward and backward, masks in turns; windows; caches that are read and appended to."""
     for place, (queries, keys) in enumerate(_EDGES):
         for turn, direction in enumerate(("forward", "backward")):
-            q, kv, hdim_q, hdim_v = _EDGE_HEADS[(place + turn) % len(_EDGE_HEADS)]
-            heads = {"nhead_q": q, "nhead_k": kv, "hdim_q": hdim_q, "hdim_v": hdim_v}
             mask = ("none", "top_left", "bottom_right")[(place + turn) % 3]
-            yield {"direction": direction, "batch": 2, "seqlen_q": queries, "seqlen_k": keys, **heads, "mask": mask}
+            yield {
+                "direction": direction,
+                "batch": 2,
+                "seqlen_q": queries,
+                "seqlen_k": keys,
+                **_edge_heads(place + turn),
+                "mask": mask,
+            }
+    for place, (left, right) in enumerate(_EDGE_WINDOWS):
+        window = {"mask": "bottom_right", "window_left": left, "window_right": right}
+        yield {"batch": 1, "seqlen_q": 130, "seqlen_k": 257, **_edge_heads(place), **window}
+    for place, keys in enumerate(_EDGE_CACHES):
+        cache = {"batch": 3, "seqlen_k": keys, "page_size": _PAGES[place % 2], **_edge_heads(place)}
+        splits = {"num_splits": (0, 1, 3)[place % 3]}
+        yield {"seqlen_q": 1, **cache, **splits, "ragged": place % 2}
+        yield {"direction": "append", "seqlen_q": 1 + place % 2 if keys > 1 else 1, **cache}
 
 
-ATTENTION_SETS = ProblemSets((*_SETS, *_EDGE_SETS), _records)
+def _edge_heads(place: int) -> Fields:
+    return dict(zip(("nhead_q", "nhead_k", "hdim_q", "hdim_v"), _EDGE_HEADS[place % len(_EDGE_HEADS)], strict=True))
+
+
+ATTENTION_SETS = ProblemSets((*_SETS, *_WHOLE, *_EDGE_SETS), _records)

@@ -15,13 +15,22 @@ HEADS = ("nhead_q", "nhead_k", "hdim_q", "hdim_v", "bias", "soft_cap", "sink", "
 def test_every_key_holds_legal_problems(key: str) -> None:
     found = problems(ATTENTION, key)
     assert len(found) > 20 and all(one["dtype"] == "bf16" for one in found)
-    uses = {"backward": {"backward"}, "append": {"append"}, "edges": {"forward", "backward"}}
+    uses = {
+        "backward": {"backward"},
+        "append": {"append"},
+        "edges": {"forward", "backward", "append"},
+        "validation": {"forward", "backward"},
+        "all": {"forward", "backward"},
+    }
     assert {one["direction"] for one in found} == uses.get(key.split("-")[-2], {"forward"})
 
 
 def test_three_hundred_problems_are_held_out() -> None:
     keys = [key for key in KEYS if key.startswith("attention-held-out") and key.endswith("bf16")]
     assert sum(len(problems(ATTENTION, key)) for key in keys) >= 300
+    frozen = {tuple(one.items()) for one in problems(ATTENTION, "attention-validation-bf16")}
+    posed = {tuple(one.items()) for key in keys if not key.endswith("append-bf16") for one in problems(ATTENTION, key)}
+    assert posed <= frozen and len(frozen) > 600
 
 
 def test_no_held_out_layer_is_a_tuning_layer() -> None:

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kernelwright.tile_engine.operation import Record
+from kernelwright.tile_engine.problems.convolution_edges import DIRECTIONS, conv_edges
 from kernelwright.tile_engine.problems.models import HELD_OUT, PARTS, TUNING
 from kernelwright.tile_engine.problems.networks import Layer, layers, networks
 from kernelwright.tile_engine.problems.problem_sets import ProblemSets
 
 BATCHES: tuple[tuple[int, ...], ...] = ((1, 2, 3), (4, 7, 8), (16, 24, 32))
 """Images: single ones, a few, a batch; 3D images meet the first two kinds."""
-DIRECTIONS = ("forward", "backward_data", "backward_weight")
 _DTYPES = ("fp32", "fp16", "bf16")
 _SETS = {
     f"conv-{part}-{direction}-{dims}d-{dtype}": (part, direction, dims, dtype)
@@ -24,6 +24,7 @@ _SETS = {
 # All directions in turns, so many problems of each number of dimensions.
 _VALIDATION = {2: 250, 3: 50}
 _VALIDATIONS = {f"conv-validation-{dtype}": dtype for dtype in _DTYPES}
+_EDGES = {f"conv-edges-{dtype}": dtype for dtype in _DTYPES}
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ def _records(named: str) -> list[Record]:
     if named in _SETS:
         part, direction, dims, dtype = _SETS[named]
         return [_record(one, direction, dtype) for one in conv_problems(part, dims)]
+    if named in _EDGES:
+        return [{**fields, "dtype": _EDGES[named]} for fields in conv_edges()]
     found: list[Record] = []
     for dims, most in _VALIDATION.items():
         posed = conv_problems(HELD_OUT, dims)
@@ -90,4 +93,4 @@ def _record(one: LayerProblem, direction: str, dtype: str) -> Record:
     return {"direction": direction, **counts, **extents, **moved, "dtype": dtype}
 
 
-CONV_SETS = ProblemSets((*_SETS, *_VALIDATIONS), _records)
+CONV_SETS = ProblemSets((*_SETS, *_VALIDATIONS, *_EDGES), _records)

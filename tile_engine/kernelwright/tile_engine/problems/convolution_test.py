@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
+from kernelwright.tile_engine.operation import Record
 from kernelwright.tile_engine.problems.convolution import BATCHES, conv_problems
 from kernelwright.tile_engine.problems.models import PARTS
 from kernelwright.tile_engine.problems.networks import networks, read_network
@@ -39,6 +41,18 @@ def test_validation_holds_every_direction_in_both_numbers_of_dimensions() -> Non
     assert (len(found), len(deep)) == (300, 50)
     for part in (deep, found):
         assert {one["direction"] for one in part} == {"forward", "backward_data", "backward_weight"}
+
+
+def test_edges_pose_every_kind_of_filter_in_every_direction() -> None:
+    found = problems(CONV, "conv-edges-bf16")
+    kinds: list[Callable[[Record], bool]] = [
+        lambda one: one["di"] > 1, lambda one: one["g"] == one["c"] > 1, lambda one: 1 < one["g"] < one["c"],
+        lambda one: one["stride_h"] > one["y"], lambda one: one["stride_h"] != one["stride_w"],
+        lambda one: one["dilation_h"] > 1, lambda one: one["pad_h"] >= one["y"], lambda one: one["y"] == one["hi"] > 1,
+        lambda one: one["y"] > one["hi"], lambda one: one["y"] != one["x"],
+    ]  # fmt: skip
+    directions = [{one["direction"] for one in found if kind(one)} for kind in kinds]
+    assert all(one == {"forward", "backward_data", "backward_weight"} for one in directions)
 
 
 @pytest.mark.parametrize("key", [key for key in KEYS if key.startswith("conv") and key.endswith("bf16")])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernelwright.tile_engine.operation import Record
 from kernelwright.tile_engine.problems.linear_layers import linear_layers
@@ -25,6 +25,7 @@ _DTYPES = {"fp32": "", "fp16": "", "bf16": "", "fp8": "bf16", "int8": ""}
 EDGES = (1, 2, 3, 7, 8, 15, 17, 31, 33, 63, 65, 127, 129, 255, 257, 1023, 1025)
 _EDGES = {f"gemm-edges-{dtype}": dtype for dtype in _DTYPES}
 _SETS = {f"gemm-{part}-{dtype}": (part, dtype) for part in PARTS for dtype in _DTYPES}
+_TALL = {f"gemm-tuning-tall-{dtype}": dtype for dtype in _DTYPES}
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,21 @@ def layer_problems(part: str) -> tuple[LayerProblem, ...]:
     return tuple(reversed(found.values()))
 
 
+def tall_problems() -> tuple[LayerProblem, ...]:
+    """Tuning layers whose K is at least twice their N, with all numbers of rows that leave slices of K a choice.
+
+    They stand beside those of ``layer_problems``, of which they are none.
+    """
+    posed = layer_problems(TUNING)
+    known = {(one.m, one.n, one.k) for one in posed}
+    found: dict[tuple[int, int, int], LayerProblem] = {}
+    for one in posed:
+        for m in (rows for kind in ROWS[1:-1] for rows in kind):
+            if one.k >= 2 * one.n and (m, one.n, one.k) not in known:
+                found.setdefault((m, one.n, one.k), replace(one, m=m))
+    return tuple(found.values())
+
+
 def _problems(part: str) -> Iterator[LayerProblem]:
     place = 0
     for model in models():
@@ -73,6 +89,8 @@ def _problems(part: str) -> Iterator[LayerProblem]:
 def _records(named: str) -> Iterator[Record]:
     if named in _EDGES:
         dtype, extents = _EDGES[named], list(_edges())
+    elif named in _TALL:
+        dtype, extents = _TALL[named], [(one.m, one.n, one.k) for one in tall_problems()]
     else:
         part, dtype = _SETS[named]
         extents = [(one.m, one.n, one.k) for one in layer_problems(part)]
@@ -87,4 +105,4 @@ def _edges() -> Iterator[tuple[int, int, int]]:
         yield edge, EDGES[(place + 5) % len(EDGES)], EDGES[(place + 11) % len(EDGES)]
 
 
-GEMM_SETS = ProblemSets((*_SETS, *_EDGES), _records)
+GEMM_SETS = ProblemSets((*_SETS, *_TALL, *_EDGES), _records)

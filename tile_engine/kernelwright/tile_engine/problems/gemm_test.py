@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelwright.tile_engine.problems.gemm import ROWS, layer_problems
+from kernelwright.tile_engine.problems.gemm import ROWS, layer_problems, tall_problems
 from kernelwright.tile_engine.problems.linear_layers import LinearLayer, linear_layers
 from kernelwright.tile_engine.problems.models import HELD_OUT, PARTS, TUNING, Model, models, read_model
 
@@ -25,6 +25,15 @@ def test_three_hundred_problems_are_held_out() -> None:
 def test_no_held_out_weight_is_tuned_on() -> None:
     tuned = {(problem.n, problem.k) for problem in PROBLEMS[TUNING]}
     assert not [problem for problem in PROBLEMS[HELD_OUT] if (problem.n, problem.k) in tuned]
+
+
+def test_tall_layers_are_tuned_on_with_other_numbers_of_rows() -> None:
+    tall = tall_problems()
+    assert len({(one.m, one.n, one.k) for one in tall}) == len(tall) > 200
+    assert all(one.k >= 2 * one.n and 16 <= one.m <= 1100 for one in tall)
+    posed = {part: {(one.m, one.n, one.k) for one in PROBLEMS[part]} for part in PARTS}
+    assert not posed[TUNING] & {(one.m, one.n, one.k) for one in tall}
+    assert not {(n, k) for _, n, k in posed[HELD_OUT]} & {(one.n, one.k) for one in tall}
 
 
 @pytest.mark.parametrize("part", PARTS)

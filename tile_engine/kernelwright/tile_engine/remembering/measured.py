@@ -10,7 +10,6 @@ from typing import Any
 from kernelwright.dispatch import (
     Device,
     Dispatcher,
-    GemmProblem,
     Heuristic,
     KernelEntry,
     KernelLibrary,
@@ -19,8 +18,8 @@ from kernelwright.dispatch import (
 from kernelwright.tile_engine.measuring.executors import require_timed
 from kernelwright.tile_engine.measuring.measure import Measurement
 from kernelwright.tile_engine.measuring.settings import Settings
-from kernelwright.tile_engine.operation import Record
-from kernelwright.tile_engine.registry import measurable
+from kernelwright.tile_engine.operation import Measurable, Record
+from kernelwright.tile_engine.registry import OPERATIONS
 from kernelwright.tile_engine.remembering.memory import describe_device, key_of, read_memory, remember
 
 _SETTINGS = Settings(warmup=2, duration_s=0.05, rounds=5, verify=True)
@@ -31,8 +30,8 @@ class MeasuredSelection:
 
     The first time that a problem is posed, the ``top_k`` kernels that ``base`` ranks first are checked and timed in
     this process, on operands of its own, and the file remembers their times for this device, driver and library. Later,
-    and in other processes, the remembered times decide. Plain GEMM problems with dense operands are measured; other
-    problems, and simulated devices, are left to ``base``.
+    and in other processes, the remembered times decide. Plain products and convolutions of dense tensors are measured;
+    other problems, and simulated devices, are left to ``base``.
     """
 
     __name__ = "measured times"
@@ -59,11 +58,11 @@ class MeasuredSelection:
     def __call__(self, problem: Any, candidates: Sequence[KernelEntry]) -> list[float]:
         """A score for each candidate: microseconds if they were measured, infinite if others were; else ``base``'s."""
         ranking = {one.identity: one.score for one in self._base.explain(problem) if one.score is not None}
-        record = None if self._device.simulated else _record(problem)
-        scores = self._times(record, list(ranking)) if record is not None and ranking else ranking
+        operation, record = (None, None) if self._device.simulated else _record(problem)
+        scores = self._times(operation, record, list(ranking)) if operation and record and ranking else ranking
         return [scores.get(one.identity, math.inf) for one in candidates]
 
-    def _times(self, record: Record, ranked: Sequence[str]) -> dict[str, float]:
+    def _times(self, operation: Measurable, record: Record, ranked: Sequence[str]) -> dict[str, float]:
         """Remembered or new. SelectionError if none of the first kernels computes the problem right."""
         if self._where is None:
             self._where = describe_device(self._device)
@@ -71,7 +70,7 @@ class MeasuredSelection:
         if key not in self._known:
             self._known = read_memory(self._memory)  # another process may have measured
         if key not in self._known:
-            measurement = Measurement(self._library, self._device, measurable("gemm"), self._settings)
+            measurement = Measurement(self._library, self._device, operation, self._settings)
             reports = list(measurement.run(record, ranked[: self._top_k], lambda identity: None))
             found = {one["kernel"]: 1e3 * one["latency_ms"][0] for one in reports if one.get("latency_ms")}
             if not found:
@@ -83,14 +82,9 @@ class MeasuredSelection:
         return self._known[key]
 
 
-def _record(problem: Any) -> Record | None:
-    """The engine's record of a problem; None for what it cannot pose."""
-    if (
-        not isinstance(problem, GemmProblem)
-        or problem.dtype_a != problem.dtype_b
-        or not problem.m * problem.n * problem.k
-    ):
-        return None
-    given = {name: getattr(problem, name) for name in ("m", "n", "k", "batch", "layout", "dtype", "dtype_c")}
-    operation = measurable("gemm")
-    return operation.read(given) if operation.problem(given) == problem else None
+def _record(problem: object) -> tuple[Measurable | None, Record | None]:
+    """The operation whose record poses a problem, and that record; None for what no record poses."""
+    for operation in OPERATIONS.values():
+        if (record := operation.posed(problem)) is not None:
+            return operation, record
+    return None, None

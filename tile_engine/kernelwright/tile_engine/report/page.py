@@ -10,12 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from matplotlib.figure import Figure
 
 from kernelwright.arch import Arch
 from kernelwright.tile_engine.measuring.measure import OK, REFUSED
 from kernelwright.tile_engine.report import charts
-from kernelwright.tile_engine.results.analysis import Cells, Timed, best, changes, selection_efficiency, timed
+from kernelwright.tile_engine.results.analysis import (
+    Cells,
+    Timed,
+    best,
+    broken,
+    changes,
+    require_same_problems,
+    selection_efficiency,
+    timed,
+)
 from kernelwright.tile_engine.results.cover import Step, greedy_cover
 from kernelwright.tile_engine.results.row import peak_rates
 
@@ -37,11 +45,15 @@ def page(
 ) -> str:
     """HTML. ``columns`` are those of a problem; ``arch`` draws the roof; ``earlier`` is compared with the table.
 
-    ValueError for a table without a single time, and for kernels without a ``cost`` where one is given.
+    ValueError for a table without a single time, for an earlier table of other problems, and for kernels without a
+    ``cost`` where one is given.
     """
     times = timed(table.rows)
     if not times:
         raise ValueError(f"{table.name} has no row with a time, so there is nothing to report")
+    if earlier:
+        require_same_problems(earlier.rows, table.rows, columns)
+    before = timed(earlier.rows) if earlier else []
     steps = _cover(times, cost)
     held = {column: {row[column] for row in table.rows} for column in columns}
     found: dict[str, Any] = {
@@ -60,7 +72,8 @@ def page(
         "cover": steps,
         "failures": [row for row in table.rows if row["status"] not in (OK, REFUSED)][:_MOST_LISTED],
         "earlier": earlier.name if earlier else "",
-        "changes": changes(timed(earlier.rows), times)[:_MOST_LISTED] if earlier else [],
+        "broken": broken(before, table.rows)[:_MOST_LISTED],
+        "changes": changes(before, times)[:_MOST_LISTED],
         "charts": {
             name: charts.svg(figure) for name, figure in _figures(times, steps, _roof(table, arch), cost).items()
         },
@@ -81,7 +94,7 @@ def _cover(times: Sequence[Timed], cost: Cost | None) -> list[Step]:
 
 def _figures(
     times: Sequence[Timed], steps: Sequence[Step], roof: tuple[float, float] | None, cost: Cost | None
-) -> dict[str, Figure]:
+) -> dict[str, charts.Chart]:
     """The charts by name."""
     return {
         "roofline": charts.roofline(times, roof),

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import html.parser
+import sys
 from pathlib import Path
 
 import pytest
 
 from kernelwright.arch import load
+from kernelwright.tile_engine.interface.cli import main
 from kernelwright.tile_engine.report.page import Input, page, write_pngs
 
 COLUMNS = ("m", "n", "k", "dtype")
@@ -66,6 +68,18 @@ def test_a_page_is_whole_html_that_fetches_nothing() -> None:
     assert "<broken>" not in text
 
 
+def test_what_was_right_before_and_is_not_any_more_comes_first() -> None:
+    earlier = Input(
+        "old.csv", [row("<broken>", 0, 1.0), row("other", 1, 1.0), row("fast", 0, 2.0), row("gone", 0, 1.0)]
+    )
+    text = page(Input("t", ROWS), COLUMNS, None, earlier)
+    since = text[text.index("Since old.csv") : text.index("Roofline</h2>")]
+    places = [since.index(said) for said in ("&lt;broken&gt;", ">refused<", ">0.500<")]
+    assert places == sorted(places) and "gone" not in since
+    with pytest.raises(ValueError, match="problem 1 is another one in the earlier table"):
+        page(Input("t", ROWS), COLUMNS, None, Input("old", [row("fast", 1, 1.0, m="65")]))
+
+
 def test_columns_that_all_problems_share_are_said_once() -> None:
     rows = [row("fast", 0, 1.0), row("fast", 1, 3.0, m="128")]
     text = page(Input("t", rows), COLUMNS, None)
@@ -87,6 +101,17 @@ def test_equal_tables_give_equal_pages() -> None:
 def test_a_table_without_times_is_refused() -> None:
     with pytest.raises(ValueError, match=r"t\.csv has no row with a time"):
         page(Input("t.csv", ROWS[-1:]), COLUMNS, None)
+
+
+def test_a_missing_package_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # what an environment without it imports
+    for module in ("page", "charts"):
+        monkeypatch.delitem(sys.modules, f"kernelwright.tile_engine.report.{module}")
+    monkeypatch.delattr("kernelwright.tile_engine.report.charts")
+    assert main(["report", "t.csv", "--output", str(tmp_path / "t.html")]) == 2
+    assert capsys.readouterr().err == "error: charts need matplotlib; pip install 'kernelwright[report]'\n"
 
 
 def test_charts_are_png_files_too(tmp_path: Path) -> None:

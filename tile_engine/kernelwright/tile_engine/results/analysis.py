@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from kernelwright.tile_engine.measuring.measure import OK
 
+TOP = (1, 3, 5)
 Cells = Mapping[str, str]
 """A row as CSV holds it: every value a text."""
 
@@ -20,6 +22,8 @@ class Timed:
     :ivar choices: what was chosen for the launch, such as ``split_k=4``; empty if nothing was open.
     :ivar milliseconds: median time of a launch.
     :ivar selected: whether the dispatcher chooses this kernel for the problem.
+    :ivar rank: its place in the dispatcher's ranking, from 1; 0 where the table does not say.
+    :ivar stages: identities of the kernels that its plan has beside it, to prepare or to finish.
     """
 
     problem: int
@@ -29,6 +33,8 @@ class Timed:
     milliseconds: float
     selected: bool
     cells: Cells
+    rank: int = 0
+    stages: tuple[str, ...] = ()
 
 
 def timed(rows: Iterable[Cells]) -> list[Timed]:
@@ -41,7 +47,8 @@ def timed(rows: Iterable[Cells]) -> list[Timed]:
         if cells["status"] == OK and cells["latency_ms"] and not cells.get("auxiliary"):
             one = Timed(
                 int(cells["problem_idx"]), cells["identity"], cells["kernel"], cells.get("choices", ""),
-                float(cells["latency_ms"]), cells["selected"] == "1", cells,
+                float(cells["latency_ms"]), cells["selected"] == "1", cells, int(cells.get("rank") or 0),
+                tuple(filter(None, cells.get("stages", "").split(";"))),
             )  # fmt: skip
             found[one.problem, one.identity, one.choices] = one
     return list(found.values())
@@ -60,7 +67,9 @@ def best(times: Sequence[Timed]) -> dict[int, Timed]:
 class Efficiency:
     """Shares of the best kernel's speed that the selected kernels reach, over ``problems`` problems.
 
-    ``lowest`` are the problems with the lowest shares, worst first.
+    :ivar lowest: the problems with the lowest shares, worst first.
+    :ivar top: mean share of the fastest of the first 1, 3 and 5 kernels of the ranking, as if these were measured
+        again; empty where a table has no ranks.
     """
 
     problems: int
@@ -69,6 +78,19 @@ class Efficiency:
     p10: float
     minimum: float
     lowest: tuple[tuple[float, Timed, Timed], ...]
+    top: Mapping[int, float] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, without the single problems."""
+        return {name: value for name, value in vars(self).items() if name != "lowest"}
+
+    def __str__(self) -> str:
+        """One line."""
+        top = "; " + ", ".join(f"best of {k} {share:.4f}" for k, share in self.top.items() if k > 1) if self.top else ""
+        return (
+            f"{self.problems} problems: mean {self.mean:.4f}, median {self.median:.4f}, P10 {self.p10:.4f}, "
+            f"min {self.minimum:.4f}{top}"
+        )
 
 
 def selection_efficiency(times: Sequence[Timed], worst: int = 10) -> Efficiency | None:
@@ -90,7 +112,23 @@ def selection_efficiency(times: Sequence[Timed], worst: int = 10) -> Efficiency 
         p10=values[max(0, -(-len(values) // 10) - 1)],
         minimum=values[0],
         lowest=tuple((share, one, fastest[one.problem]) for share, one in low),
+        top=_top(times, {one.problem: fastest[one.problem].milliseconds for _, one in shares}),
     )
+
+
+def _top(times: Sequence[Timed], fastest: Mapping[int, float]) -> dict[int, float]:
+    """Mean over the problems of ``fastest`` of the share that the fastest of the first kernels reaches."""
+    ranked: dict[int, list[Timed]] = {problem: [] for problem in fastest}
+    for one in times:
+        if one.rank and one.problem in ranked:
+            ranked[one.problem].append(one)
+    if not all(ranked.values()):
+        return {}
+    order = [sorted(each, key=lambda one: one.rank) for each in ranked.values()]
+    return {
+        k: statistics.fmean(fastest[each[0].problem] / min(one.milliseconds for one in each[:k]) for each in order)
+        for k in TOP
+    }
 
 
 @dataclass(frozen=True)
@@ -111,3 +149,22 @@ def changes(old: Sequence[Timed], new: Sequence[Timed]) -> list[Change]:
     pairs = [(before[key], one) for one in new if (key := (one.problem, one.identity, one.choices)) in before]
     found = [Change(after.milliseconds / earlier.milliseconds, earlier, after) for earlier, after in pairs]
     return sorted(found, key=lambda change: -change.ratio)
+
+
+def broken(old: Sequence[Timed], rows: Iterable[Cells]) -> list[Cells]:
+    """Rows without a time of pairs of kernel and problem that had one in an earlier table, the last row of each."""
+    rows = list(rows)
+    before = {(one.problem, one.identity) for one in old}
+    right = {(one.problem, one.identity) for one in timed(rows)}
+    found = {(int(row["problem_idx"]), row["identity"]): row for row in rows}
+    return [row for key, row in found.items() if key in before - right]
+
+
+def require_same_problems(old: Iterable[Cells], new: Iterable[Cells], columns: Sequence[str]) -> None:
+    """ValueError where a number means another problem in the other table; ``columns`` are those of a problem."""
+    posed = {row["problem_idx"]: [row[column] for column in columns] for row in old}
+    for row in new:
+        if posed.get(row["problem_idx"], own := [row[column] for column in columns]) != own:
+            raise ValueError(
+                f"problem {row['problem_idx']} is another one in the earlier table; compare tables of one problem set"
+            )

@@ -43,6 +43,18 @@ def test_the_selector_is_compared_with_the_best_kernel() -> None:
     assert selection_efficiency([one("a", 0, 1.0)]) is None
 
 
+def test_the_best_of_the_first_of_a_ranking_counts_where_a_table_has_ranks() -> None:
+    def ranked(kernel: str, problem: int, ms: str, rank: str) -> dict[str, str]:
+        return {**cells(kernel, problem, ms, selected="1" if rank == "1" else ""), "rank": rank}
+
+    rows = [ranked("a", 0, "4", "1"), ranked("b", 0, "2", "3"), ranked("c", 0, "1", "4"), ranked("a", 1, "1", "1")]
+    found = selection_efficiency(timed(rows))
+    assert found is not None and found.top == {1: 0.625, 3: 1.0, 5: 1.0}  # three kernels are before the fourth place
+    assert str(found).endswith("min 0.2500; best of 3 1.0000, best of 5 1.0000")
+    known = selection_efficiency(timed([*rows, cells("a", 2, "1", selected="1")]))
+    assert known is not None and known.top == {} and known.as_json()["problems"] == 3
+
+
 def test_changes_have_regressions_first() -> None:
     old = [one("a", 0, 1.0), one("b", 0, 2.0), one("c", 0, 1.0)]
     new = [one("a", 0, 0.5), one("b", 0, 3.0), one("d", 0, 1.0)]
@@ -58,6 +70,20 @@ def test_a_cover_takes_the_kernel_that_gains_most_for_its_cost() -> None:
     assert (steps[1].worst, steps[1].cost) == (1.0, 2.0)
     dear = greedy_cover(times, {"id-wide": 100.0, "id-narrow": 1.0, "id-slow": 1.0}.__getitem__)
     assert [step.kernel for step in dear] == ["narrow", "slow", "wide"]
+
+
+def test_a_kernel_brings_those_that_its_plans_need_and_pays_for_them_once() -> None:
+    def split(kernel: str, problem: int, ms: float, stages: str = "") -> Timed:
+        return timed([{**cells(kernel, problem, str(ms)), "stages": stages}])[0]
+
+    cost = {"id-whole": 1.0, "id-split": 1.0, "id-other": 1.0, "combine": 10.0}
+    times = [split("whole", 0, 4), split("split", 0, 1, "combine"), split("split", 1, 1, "combine")]
+    times += [split("whole", 1, 1.5), split("other", 2, 1, "combine"), split("whole", 2, 2)]
+    steps = greedy_cover(times, cost.__getitem__)
+    assert [(step.kernel, step.companions, step.cost) for step in steps] == [
+        ("whole", (), 1.0), ("split", ("combine",), 12.0), ("other", (), 13.0),
+    ]  # fmt: skip
+    assert not greedy_cover([split("whole", 0, 1)])[0].companions
 
 
 @given(st.dictionaries(st.tuples(st.sampled_from("abcd"), st.integers(0, 4)), st.floats(0.1, 10.0), min_size=1))

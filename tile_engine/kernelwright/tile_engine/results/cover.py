@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from kernelwright.tile_engine.results.analysis import Timed, best
@@ -18,7 +18,9 @@ class Step:
 
     :ivar efficiency: geometric mean over problems of the best chosen kernel's speed ÷ the best kernel's speed.
     :ivar worst: the least of these shares.
-    :ivar cost: of all kernels chosen so far.
+    :ivar cost: of all kernels chosen so far, companions among them.
+    :ivar companions: identities of kernels that no earlier step brought and that plans with this kernel need, to
+        prepare or to finish what it computes.
     """
 
     identity: str
@@ -26,34 +28,48 @@ class Step:
     efficiency: float
     worst: float
     cost: float
+    companions: tuple[str, ...] = ()
 
 
 def greedy_cover(times: Sequence[Timed], cost: Callable[[str], float] = lambda identity: 1.0) -> list[Step]:
     """Kernels in the order in which they gain most for their cost, until none gains anything.
 
     The gain of a kernel is the rise of the sum of logarithms of shares; ``cost`` of an identity, in any unit, divides
-    it. Equal gains are decided by identity, so equal tables give equal covers.
+    it, with that of the companions that it needs and that are not there yet. Equal gains are decided by identity, so
+    equal tables give equal covers.
     """
     fastest = {problem: one.milliseconds for problem, one in best(times).items()}
     shares: dict[str, dict[int, float]] = {}
     names: dict[str, str] = {}
+    needs: dict[str, set[str]] = {}
     for one in times:
+        needs.setdefault(one.identity, set()).update(one.stages)
         of_kernel = shares.setdefault(one.identity, {})
         of_kernel[one.problem] = max(of_kernel.get(one.problem, 0.0), fastest[one.problem] / one.milliseconds)
         names[one.identity] = one.kernel
     reached = dict.fromkeys(fastest, UNSERVED)
     steps: list[Step] = []
-    spent = 0.0
+    spent, brought = 0.0, set[str]()
+
+    def price(identity: str) -> float:
+        return cost(identity) + _sum(cost, needs[identity] - brought)
+
     while shares:
-        identity = min(shares, key=lambda one: (-_gain(shares[one], reached) / cost(one), one))
+        identity = min(shares, key=lambda one: (-_gain(shares[one], reached) / price(one), one))
         of_kernel = shares.pop(identity)
         if _gain(of_kernel, reached) <= 0:
             break
         reached |= {problem: max(share, reached[problem]) for problem, share in of_kernel.items()}
-        spent += cost(identity)
+        spent += price(identity)
+        new = tuple(sorted(needs[identity] - brought))
+        brought.update(new)
         mean = math.exp(math.fsum(map(math.log, reached.values())) / len(reached))
-        steps.append(Step(identity, names[identity], mean, min(reached.values()), spent))
+        steps.append(Step(identity, names[identity], mean, min(reached.values()), spent, new))
     return steps
+
+
+def _sum(cost: Callable[[str], float], identities: Iterable[str]) -> float:
+    return math.fsum(cost(identity) for identity in identities)
 
 
 def _gain(of_kernel: dict[int, float], reached: dict[int, float]) -> float:

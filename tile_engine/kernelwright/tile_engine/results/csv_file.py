@@ -62,6 +62,17 @@ def read_rows(path: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(whole)))
 
 
+def read_tables(paths: Sequence[Path]) -> list[dict[str, str]]:
+    """The rows of several files, whose problems get numbers of their own."""
+    found: list[dict[str, str]] = []
+    first = 0
+    for path in paths:
+        rows = read_rows(path)
+        found += [{**row, "problem_idx": str(int(row["problem_idx"]) + first)} for row in rows]
+        first += 1 + max((int(row["problem_idx"]) for row in rows), default=0)
+    return found
+
+
 def measured_before(path: Path, records: Sequence[Record], device: str) -> set[tuple[int, str]]:
     """Numbers of problems and identities of kernels that a file has rows of, on a device.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,22 +28,41 @@ class Release:
     problems: int
 
 
+def require_stages(columns: Collection[str], auxiliary: Sequence[str]) -> None:
+    """ValueError for a table that does not say which other kernels a plan has, of an operation where it may have some.
+
+    ``columns`` are the table's; ``auxiliary`` are names of kernels that only prepare or finish.
+    """
+    if auxiliary and "stages" not in columns:
+        raise ValueError(
+            f"the table does not say which kernels such as {auxiliary[0]} a plan needs, so a release could lack them; "
+            "measure again: `tile-engine bench` writes them into the column stages"
+        )
+
+
 def choose_release(times: Sequence[Timed], cost: Cost, reach: float, most: int | None) -> Release:
-    """Kernels until the geometric mean of shares is ``reach``, at most ``most``.
+    """Kernels until the geometric mean of shares is ``reach``, at most ``most`` with their companions.
 
     ValueError if tables hold no time, or if all kernels, or ``most`` of them, reach less.
     """
     if not times:
         raise ValueError("the tables hold no time of the element type on the architecture")
     steps = greedy_cover(times, cost.__getitem__)
-    enough = next((count for count, step in enumerate(steps, 1) if step.efficiency >= reach), None)
-    if enough is None or (most is not None and enough > most):
-        allowed = steps[: most or len(steps)]
+    taken: list[Step] = []
+    count, reached = 0, 0.0
+    for step in steps:
+        count += 1 + len(step.companions)
+        if reached >= reach or (most is not None and count > most):
+            break
+        taken.append(step)
+        reached = step.efficiency
+    if reached < reach:
+        what = f"{most} kernels" if most is not None and count > most else f"all {count} kernels"
         raise ValueError(
-            f"{len(allowed)} kernels reach {allowed[-1].efficiency:.4f} of the fastest kernels' speed, below {reach}; "
+            f"{what} reach {reached:.4f} of the fastest kernels' speed, below {reach}; "
             "allow more kernels or ask for less"
         )
-    return Release(tuple(steps[:enough]), len({one.problem for one in times}))
+    return Release(tuple(taken), len({one.problem for one in times}))
 
 
 def entry(spec: Mapping[str, Any], dtype: str = "", other: str = "") -> dict[str, Any]:

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
 from kernelwright.arch import load
+from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.selecting.expand import expand_config
+from kernelwright.codegen.selecting.selection import load_archs, select
 from kernelwright.codegen.selecting.sets import expand_set
 from kernelwright.tile_engine.interface.cli import main
 from kernelwright.tile_engine.results.analysis import timed
@@ -31,6 +34,14 @@ def test_kernels_are_added_until_the_share_is_reached() -> None:
         choose_release(times, cost, 0.99, 1)
     with pytest.raises(ValueError, match="hold no time"):
         choose_release([], cost, 0.9, None)
+
+
+def test_companions_count_as_kernels() -> None:
+    rows = [cells("a", 0, 4), {**cells("b", 0, 1), "stages": "combine"}, cells("a", 1, 1)]
+    cost = {"a": 1.0, "b": 1.0, "combine": 1.0}
+    assert [step.companions for step in choose_release(timed(rows), cost, 0.99, 3).steps] == [(), ("combine",)]
+    with pytest.raises(ValueError, match=r"2 kernels reach 0\.5000"):
+        choose_release(timed(rows), cost, 0.99, 2)
 
 
 @pytest.mark.parametrize("kernel", expand_set("essential", SM_90A).kernels, ids=lambda kernel: str(kernel.name))
@@ -69,3 +80,40 @@ def test_the_command_writes_the_choice_and_where_it_is_from(tmp_path: Path, caps
     assert "1.0000 mean" in capsys.readouterr().out
     library.write_text('{"arch": "sm_90a", "kernels": []}')
     assert main(["release", *given, "--output", str(out)]) == 2 and "no library holds" in capsys.readouterr().err
+
+
+def test_a_release_of_attention_holds_every_stage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arch = load("x86_64_v3")
+    listed = expand_set("fmha_essential", arch).kernels
+
+    def first(family: str) -> Kernel:
+        return next(one for one in listed if one.name.startswith(f"fmha_{family}_fp32_"))
+
+    split, combine, whole = (first(family) for family in ("fwd_splitkv", "fwd_splitkv_combine", "fwd"))
+    place = {"dtype": "fp32", "arch": "x86_64_v3"}
+    rows = [
+        {**cells(split.identity, 0, 1), **place, "auxiliary": "", "stages": combine.identity},
+        {**cells(combine.identity, 0, 1), **place, "auxiliary": "1", "stages": split.identity},
+        {**cells(whole.identity, 0, 9), **place, "auxiliary": "", "stages": ""},
+    ]
+    table, library, out, chosen = (tmp_path / name for name in ("t.csv", "specs.json", "out.json", "chosen.json"))
+    library.write_text(json.dumps([kernel.spec.model_dump(mode="json") for kernel in (split, combine, whole)]))
+
+    def write(columns: Collection[str]) -> None:
+        table.write_text(
+            "\n".join(",".join(line) for line in (columns, *([row[c] for c in columns] for row in rows))) + "\n"
+        )
+
+    write(list(rows[0]))
+    given = ["--table", str(table), "--library", str(library), "--arch", "x86_64_v3", "--dtype", "fp32"]
+    assert main(["release", *given, "--reach", "0.99", "--output", str(out), "--specs", str(chosen)]) == 0
+    assert f"{split.identity} with {combine.name}" in capsys.readouterr().out
+    (step,) = json.loads(out.read_text())["kernels"]
+    assert [one["identity"] for one in step["companions"]] == [combine.identity]
+    (selection,) = select("specs", str(chosen), ["x86_64_v3"], load_archs())
+    assert {kernel.identity for kernel in selection.kernels} == {split.identity, combine.identity}
+    assert main(["release", *given, "--output", str(out), "--into", str(tmp_path / "r.json")]) == 2
+    assert "--into writes rule sets of GEMM, not of attention; take --specs" in capsys.readouterr().err
+    write([name for name in rows[0] if name != "stages"])
+    assert main(["release", *given, "--output", str(out)]) == 2
+    assert "does not say which kernels such as" in capsys.readouterr().err

@@ -14,8 +14,21 @@ Row = dict[str, Any]
 # After the columns of the operation. The first three are those of the CK Tile engine.
 MEASURED = (
     *("latency_ms", "tflops", "non_zero"),
-    *("selected", "latency_min_ms", "latency_max_ms", "bandwidth_gb_s", "roofline", "instructions"),
-    *("choices", "error", "status", "reason", "identity", "auxiliary", "arch", "device", "clocks", "date", "tags"),
+    *("selected", "rank", "latency_min_ms", "latency_max_ms", "bandwidth_gb_s", "roofline", "instructions"),
+    *(
+        "choices",
+        "stages",
+        "error",
+        "status",
+        "reason",
+        "identity",
+        "auxiliary",
+        "arch",
+        "device",
+        "clocks",
+        "date",
+        "tags",
+    ),
 )
 
 
@@ -40,11 +53,13 @@ class Table:
         return ("kernel", "problem_idx", *self.operation.columns, *MEASURED)
 
     def row(
-        self, name: str, index: int, record: Record, report: Report, selected: bool, auxiliary: bool = False
-    ) -> Row:
+        self, name: str, index: int, record: Record, report: Report, selected: bool, auxiliary: bool = False,
+        rank: int | None = None,
+    ) -> Row:  # fmt: skip
         """The row of a report, what was not measured empty.
 
-        ``selected``: whether the dispatcher takes the kernel. ``auxiliary``: see :meth:`Measurable.auxiliary`.
+        ``selected``: whether the dispatcher takes the kernel; ``rank`` is its place in the dispatcher's ranking.
+        ``auxiliary``: see :meth:`Measurable.auxiliary`.
         """
         row: Row = dict.fromkeys(self.columns, "")
         row |= {"kernel": name, "problem_idx": index, **record}
@@ -52,6 +67,7 @@ class Table:
         row |= {"status": report["status"], "reason": " ".join(report["reason"].split()), "tags": self.tags}
         row |= {key: "1" for key, holds in (("selected", selected), ("auxiliary", auxiliary)) if holds}
         row |= {key: report[key] for key in ("error", "non_zero", "choices", "clocks") if report.get(key) is not None}
+        row |= {"rank": rank or "", "stages": ";".join(report.get("stages", ()))}
         if report.get("instructions"):
             row["instructions"] = ";".join(f"{kind}={count}" for kind, count in report["instructions"].items())
         if report.get("latency_ms"):

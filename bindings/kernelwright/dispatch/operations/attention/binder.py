@@ -88,6 +88,8 @@ class _Binder(ArrayBinder[A]):
         return views
 
     def _checked(self, found: ArrayView, name: str, want: Wanted) -> ArrayView:
+        if name == "bias" and want.shape is not None:
+            name = "alibi_slopes"
         if found.dtype != want.dtype:
             raise ArrayError(f"{name} is {found.dtype}; allowed for this plan: {want.dtype}")
         if found.device != self._memory:
@@ -98,7 +100,7 @@ class _Binder(ArrayBinder[A]):
             check_plain(found, name, want)
         if want.least:
             self._listed = math.prod(found.shape) * dtypes.ITEMSIZE[found.dtype]
-        if found.readonly and self._names.index(name) >= len(self._names) - self._outputs:
+        if found.readonly and name in self._names[-self._outputs :]:
             raise ArrayError(f"{name} cannot be written to; pass a writable array")
         return found
 

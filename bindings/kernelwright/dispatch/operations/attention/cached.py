@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from kernelwright.dispatch.core.errors import ArrayError
 from kernelwright.dispatch.operations.attention.calls import AttentionCalls
 from kernelwright.dispatch.operations.attention.from_arrays import AttentionOptions
 
@@ -46,6 +47,7 @@ class Scores(NamedTuple):
     sinks: Any
     descale: tuple[Any, Any, Any] | None
     qscale: str
+    scale_o: Any
 
 
 def cached_attention(
@@ -87,14 +89,21 @@ def cached_attention(
         "page_table": cache.page_table,
         "page_indptr": cache.page_indptr,
         "last_page_lengths": cache.last_page_lengths,
+        "scale_o": scores.scale_o,
         **descales(scores.descale),
     }
     return results(calls.run(operands, options, stream, own_workspace=own_workspace), options)
 
 
 def pair(window: Window) -> Window:
-    """Lists as tuples: options are keys of caches."""
-    return None if window is None else (window[0], window[1])
+    """Lists as tuples, since options are keys of caches; ArrayError for anything but two numbers or None."""
+    if window is None:
+        return None
+    try:
+        left, right = window
+    except (TypeError, ValueError):
+        raise ArrayError(f"window is {window!r}; allowed: (left, right), keys on each side, -1 for all") from None
+    return left, right
 
 
 def wants(result: Any) -> bool:
@@ -113,7 +122,9 @@ def results(found: dict[str, Any], options: AttentionOptions) -> Any:
 
 
 def descales(descale: tuple[Any, Any, Any] | None) -> dict[str, Any]:
-    """The factors of Q, K and V by their names as operands."""
+    """The factors of Q, K and V by their names as operands. ArrayError for anything but three arrays or None."""
+    if descale is not None and (not isinstance(descale, tuple | list) or len(descale) != 3):
+        raise ArrayError(f"descale is {descale!r}; allowed: three arrays, the factors of q, k and v")
     return dict(zip(("descale_q", "descale_k", "descale_v"), descale or (None, None, None), strict=True))
 
 

@@ -21,12 +21,13 @@ from kernelwright.dispatch.operations.attention.from_arrays import (
     append_problem,
     attention_problem,
 )
-from kernelwright.dispatch.operations.attention.operand import NAMES, Wanted, wanted
+from kernelwright.dispatch.operations.attention.operand import NAMES, NEEDED, OUTPUTS, Wanted, wanted
 from kernelwright.dispatch.operations.attention.plan import AttentionPlan
 from kernelwright.dispatch.operations.attention.problem import AttentionProblem
 
 Options = AttentionOptions | AppendOptions
 Allocators = tuple[tuple[int, Callable[[], Any]], ...]  # of results that callers do not give, by place
+_ARGUMENTS = {"o": "out", "do": "dout"}  # operands that methods call otherwise
 
 
 class AttentionCalls:
@@ -54,7 +55,10 @@ class AttentionCalls:
             return self._first(operands, options, stream, seed, offset, None, True)
         metadata = metadata_key(tuple(operands))
         key = None if metadata is None else (metadata, options)
-        known = None if key is None else self.by_call.get(key)
+        try:
+            known = None if key is None else self.by_call.get(key)
+        except TypeError:  # an option that cannot be hashed is no legal one: the problem says so
+            key = known = None
         if known is not None:
             plan, checked, makers = known
             for at, make in makers:
@@ -100,6 +104,9 @@ class AttentionCalls:
         views = {
             name: view(array, name, stream) for name, array in zip(names, operands, strict=True) if array is not None
         }
+        for name in NEEDED[options.direction]:
+            if name not in views:
+                raise ArrayError(f"{_ARGUMENTS.get(name, name)} is missing; this call needs it")
         first = "k" if isinstance(options, AppendOptions) else "q"
         if views[first].device != memory:
             raise ArrayError(f"arrays are on {views[first].device}; allowed by this dispatcher: {memory}")
@@ -129,8 +136,11 @@ class AttentionCalls:
         for name, want in wanted(problem).items():
             at = names.index(name)
             if operands[at] is None:
-                if name not in ("o", "lse", "q_out", "dq", "dk", "dv", "dbias"):
-                    raise ArrayError(f"{name} is missing; this call needs it")
+                given = _ARGUMENTS.get(name, name)
+                if at < len(names) - OUTPUTS[options.direction]:
+                    raise ArrayError(f"{given} is missing; this call needs it")
+                if getattr(problem, "min_seqlen_q", 0):
+                    raise ArrayError(f"{given} is missing; min_seqlen_q leaves rows of it as they are: pass an array")
                 shape = _shape(problem, name, want, options.layout)
                 found.append((at, allocate.allocator(first.family, shape, want.dtype, owner, first.fnuz)))
         return tuple(found)

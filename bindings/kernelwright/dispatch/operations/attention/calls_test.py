@@ -99,11 +99,36 @@ def test_arrays_that_do_not_fit_are_refused(dispatcher: Dispatcher, qkv: Any) ->
         ((q, k, v), {"lse": np.zeros((2, 3, 4), np.float32)}, r"lse has shape \(2, 3, 4\); allowed .*\(2, 4, 3\)"),
         ((q, k, v), {"bias": q[0, 0], "alibi_slopes": q[0, 0]}, r"both bias and alibi_slopes are given"),
         ((q, k, v), {"bias": np.zeros((2, 4, 3, 4), np.float32)}, r"bias has shape \(2, 4, 3, 4\)"),
-        ((q, k, v), {"seqlens_k": np.array([5, 5])}, r"dtype int64 is served by no kernel"),
+        ((q, k, v), {"seqlens_k": np.array([5, 5])}, r"seqlens_k: dtype int64 is served by no kernel"),
+        ((q, None, v), {}, r"k is missing; this call needs it"),
+        ((q.astype(np.int32), k, v), {}, r"dtype is 'int32'; allowed: fp32, fp16"),
+        ((q, k, v), {"mask": ["top_left"]}, r"mask is \['top_left'\]; allowed: none, top_left"),
+        ((q, k, v), {"alibi_slopes": np.zeros(3, np.float32)}, r"alibi_slopes has shape \(3,\); allowed .*\(4,\)"),
+        ((q, k, v), {"descale": 1.0}, r"descale is 1.0; allowed: three arrays"),
+        ((q, k, v), {"cu_seqlens_k": starts}, r"cu_seqlens_k is given without cu_seqlens_q"),
+        ((q, k, v), {"max_seqlen_q": 3}, r"max_seqlen_q is given without cu_seqlens_q"),
+        (
+            (q[0], k[0], v[0]),
+            {**one, "cu_seqlens_q": starts[:0]},
+            r"cu_seqlens_q has shape \(0,\); allowed: \(requests",
+        ),
         ((q, k, v), {"seqlens_k": np.array([5], np.int32)}, r"seqlens_k has shape \(1,\); allowed .*\(2,\)"),
         ((q[0], k[0], v[0]), one, r"max_seqlen_k is not given"),
         ((q[0], k[0], v[0]), {**one, "max_seqlen_k": 5}, r"max_seqlen_q is not given"),
         ((q, k, v), {"layout": "sbhd"}, r"layout is 'sbhd'; allowed: bshd, bhsd"),
+        ((q, k, v), {"mask": "top_left", "window": 5}, r"window is 5; allowed: \(left, right\)"),
+        ((q, k, v), {"mask": "top_left", "window": (1, 2, 3)}, r"window is \(1, 2, 3\); allowed: \(left, right\)"),
+        (
+            (q[0], k[0], v[0]),
+            {
+                **one,
+                "cu_seqlens_k": np.array([0, 5], np.int32),
+                "max_seqlen_q": 3,
+                "max_seqlen_k": 5,
+                "min_seqlen_q": 2,
+            },
+            r"out is missing; min_seqlen_q leaves rows of it as they are",
+        ),
     ]
     for operands, options, message in cases:
         with pytest.raises((ArrayError, ProblemError), match=message):
@@ -127,3 +152,28 @@ def test_gradients_need_what_forward_made(dispatcher: Dispatcher, qkv: Any) -> N
         dispatcher.attention_backward(q, k, v, out, out[..., :8], lse)
     with pytest.raises(ArrayError, match=r"lse has shape \(4, 3\)"):
         dispatcher.attention_backward(q, k, v, out, out, lse[0])
+    for missing, given in (("lse", (out, out, None)), ("out", (None, out, lse)), ("dout", (out, None, lse))):
+        with pytest.raises(ArrayError, match=f"{missing} is missing; this call needs it"):
+            dispatcher.attention_backward(q, k, v, *given)
+
+
+def test_tables_are_whole(dispatcher: Dispatcher) -> None:
+    cache, q, table = drawn(4, 8, 2, 8), drawn(2, 1, 4, 8), np.zeros((2, 2), np.int32)
+    lengths, listed = np.array([5, 9], np.int32), {"page_indptr": np.array([0, 1, 3], np.int32), "max_seqlen_k": 16}
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({}, r"seqlens_k is missing; a block table needs"),
+        (
+            {"seqlens_k": lengths, "last_page_lengths": lengths},
+            r"last_page_lengths is given without the rest of a list",
+        ),
+        ({**listed}, r"last_page_lengths is missing beside the rest of a list"),
+        (
+            {**listed, "last_page_lengths": lengths, "seqlens_k": lengths},
+            r"seqlens_k is given beside last_page_lengths",
+        ),
+    ]
+    for options, message in cases:
+        with pytest.raises(ArrayError, match=message):
+            dispatcher.decode(q, cache, cache, page_table=table, **options)
+    with pytest.raises(ArrayError, match=r"page_table is missing; without it call attention"):
+        dispatcher.prefill(q[:, 0], cache, cache, lengths, 1, lengths, page_table=None)

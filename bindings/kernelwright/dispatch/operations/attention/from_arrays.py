@@ -67,6 +67,7 @@ def attention_problem(views: Views, o: AttentionOptions) -> AttentionProblem:
         if layout not in LAYOUTS:
             raise ArrayError(f"layout is {layout!r}; allowed: {', '.join(LAYOUTS)}")
     group, table = "cu_seqlens_q" in views, _table(views)
+    _check_group(views, o, group)
     check_rank(views["q"], "q", (3,) if group else (4,))
     _check_alike(views)
     requests, heads, rows = sizes(views["q"], o.layout)
@@ -106,10 +107,32 @@ def _check_alike(views: Views) -> None:
             check_rank(views[name], name, (len(shape),))
 
 
+def _check_group(views: Views, o: AttentionOptions, group: bool) -> None:
+    """ArrayError for first rows that belong to nothing, or to no request."""
+    if not group:
+        for name, given in (("cu_seqlens_k", "cu_seqlens_k" in views), ("max_seqlen_q", o.max_seqlen_q is not None)):
+            if given:
+                raise ArrayError(f"{name} is given without cu_seqlens_q; pass both, or neither")
+        return
+    shape = views["cu_seqlens_q"].shape
+    if len(shape) != 1 or shape[0] < 1:
+        raise ArrayError(f"cu_seqlens_q has shape {shape}; allowed: (requests + 1,)")
+
+
 def _table(views: Views) -> str:
-    if "page_table" not in views:
-        return "none"
-    return "list" if "page_indptr" in views else "block"
+    """Which table there is. ArrayError for arrays of one kind without the others of it."""
+    found = "none" if "page_table" not in views else "list" if "page_indptr" in views else "block"
+    for name in ("page_indptr", "last_page_lengths"):
+        if (name in views) != (found == "list"):
+            does = "missing beside" if found == "list" else "given without"
+            raise ArrayError(
+                f"{name} is {does} the rest of a list of pages: page_table, page_indptr, last_page_lengths"
+            )
+    if found == "block" and "seqlens_k" not in views:
+        raise ArrayError("seqlens_k is missing; a block table needs the number of keys of each request")
+    if found == "list" and "seqlens_k" in views:
+        raise ArrayError("seqlens_k is given beside last_page_lengths, which say the same; leave it out")
+    return found
 
 
 def _keys(views: Views, o: AttentionOptions, group: bool, table: str) -> dict[str, Any]:

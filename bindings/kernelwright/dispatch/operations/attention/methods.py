@@ -75,7 +75,7 @@ class AttentionMethods:
         :param window: with a mask, how many keys on the left and right of its place a query sees, -1 for all.
         :param scale: by default 1/sqrt(hdim).
         :param bias: added to the scores, (batch, heads, queries, keys), in group mode (heads, total, max_seqlen_k);
-            extents of 1 are broadcast. Or ``alibi_slopes``: fp32 (heads,) or (batch, heads).
+            extents of 1 before the keys are broadcast. Or ``alibi_slopes``: fp32 (heads,) or (batch, heads).
         :param soft_cap: scores become cap * tanh(score / cap); 0 is no cap.
         :param sinks: fp32 (heads,): a score without a value for each head.
         :param dropout_p: share of the probabilities that is dropped, by ``seed`` and ``offset`` (64 bits);
@@ -83,7 +83,8 @@ class AttentionMethods:
         :param cu_seqlens_q: int32 (batch + 1): first rows of the requests in q, from 0 to the total; ``cu_seqlens_k``
             likewise in k and v. Then ``max_seqlen_q`` and ``max_seqlen_k`` are needed.
         :param seqlens_k: int32 (batch): how many keys of each request count.
-        :param min_seqlen_q: with ``cu_seqlens_q``: requests with fewer queries are left out.
+        :param min_seqlen_q: with ``cu_seqlens_q``: requests with fewer queries are left out, and their rows of ``out``
+            (and of LSE), which must be given, stay as they are.
         :param descale: factors of 8-bit Q, K and V, fp32; ``qscale`` says which: ``"per_tensor"`` or
             ``"block_scale"``, with blocks of ``scale_blocks`` queries and keys. ``scale_o`` (one number) multiplies O
             before it becomes 8 bits wide, and ``dtype`` is O's dtype where it is not that of Q.
@@ -147,7 +148,8 @@ class AttentionMethods:
 
         :param dout: the gradient of O.
         :param dq: results, allocated when not given; they share memory with nothing. ``dbias``: True, or an array
-            (batch, heads, queries, keys), for the gradient of an elementwise bias, before any broadcast is summed.
+            (batch, heads, queries, keys), for the gradient of an elementwise bias, before any broadcast is summed; 0
+            where a query does not see a key.
         :param deterministic: whether all sums have a fixed order, so that equal calls give equal bits.
         :returns: ``(dq, dk, dv)``, with ``dbias`` behind them if it was asked for.
 
@@ -185,6 +187,7 @@ class AttentionMethods:
         sinks: Any = None,
         descale: tuple[Any, Any, Any] | None = None,
         qscale: str = "per_tensor",
+        scale_o: Any = None,
         dtype: str = "",
         num_splits: int = 0,
         layout: str = "bshd",
@@ -206,6 +209,8 @@ class AttentionMethods:
             each request's last page, ``last_page_lengths`` (batch), all int32, in place of ``seqlens_k``.
         :param max_seqlen_k: keys of the longest request; by default all that the cache or the page table can hold.
         :param cache_layout: ``"bshd"`` or ``"bhsd"``, the order of the caches; by default that of q.
+        :param descale: as for :meth:`attention`; with ``qscale="kv_block_scale"`` and pages one number for Q, and one
+            for each page and head of K and V, fp32 (pages, kv_heads).
 
         Everything else is as for :meth:`attention`.
         """
@@ -215,7 +220,7 @@ class AttentionMethods:
             self._attention,
             Queries(q, out, lse, layout, dtype),
             Cache(k_cache, v_cache, seqlens_k, max_seqlen_k, cache_layout, *pages),
-            Scores(mask, window, scale, alibi_slopes, soft_cap, sinks, descale, qscale),
+            Scores(mask, window, scale, alibi_slopes, soft_cap, sinks, descale, qscale, scale_o),
             num_splits,
             stream,
             own_workspace,
@@ -244,6 +249,7 @@ class AttentionMethods:
         sinks: Any = None,
         descale: tuple[Any, Any, Any] | None = None,
         qscale: str = "per_tensor",
+        scale_o: Any = None,
         dtype: str = "",
         layout: str = "bshd",
         cache_layout: str | None = None,
@@ -258,12 +264,15 @@ class AttentionMethods:
 
         Everything else is as for :meth:`decode` and :meth:`attention`.
         """
+        if page_table is None or cu_seqlens_q is None:
+            missing = "page_table" if page_table is None else "cu_seqlens_q"
+            raise ArrayError(f"{missing} is missing; without it call attention() or decode()")
         pages = page_table, page_indptr, last_page_lengths
         return cached_attention(
             self._attention,
             Queries(q, out, lse, layout, dtype, cu_seqlens_q, max_seqlen_q),
             Cache(k_cache, v_cache, seqlens_k, max_seqlen_k, cache_layout, *pages),
-            Scores(mask, pair(window), scale, alibi_slopes, soft_cap, sinks, descale, qscale),
+            Scores(mask, pair(window), scale, alibi_slopes, soft_cap, sinks, descale, qscale, scale_o),
             0,
             stream,
             own_workspace,

@@ -23,6 +23,13 @@ NAMES = {
 }
 """What errors call the operands of a plan, inputs before outputs."""
 
+NEEDED = {
+    "forward": ("q", "k", "v"),
+    "backward": ("q", "k", "v", "o", "do", "lse"),
+    "append": ("k", "v", "seqlens_k", "k_cache", "v_cache"),
+}
+"""Operands that every problem has."""
+
 OUTPUTS = {"forward": 3, "backward": 4, "append": 3}
 """How many of them are written: the last ones."""
 
@@ -179,4 +186,4 @@ def _steps(found: ArrayView, extents: Extents, strides: Sequence[int], layout: s
     if len(found.shape) == 5:
         return extents._replace(rows=1).normal(memory_strides(found, layout)) == tuple(strides)
     own = Extents(*sizes(found, layout), extents.hdim)
-    return own.normal(memory_strides(found, layout)) == extents.normal(strides)
+    return 0 in extents or own.normal(memory_strides(found, layout)) == extents.normal(strides)

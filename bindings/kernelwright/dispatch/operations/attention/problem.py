@@ -165,7 +165,8 @@ class AttentionProblem:
         object.__setattr__(self, name, value)
 
     def _fill_dtypes(self) -> None:
-        dtypes.check("dtype", self.dtype)
+        if self.dtype not in dtypes.RESULT:
+            raise ProblemError(f"dtype is {self.dtype!r}; allowed: {', '.join(dtypes.RESULT)}")
         self._set("dtype_kv", dtypes.check("dtype_kv", self.dtype_kv or self.dtype))
         self._set("dtype_o", dtypes.check("dtype_o", self.dtype_o or dtypes.RESULT[self.dtype]))
         if self.bias == "elementwise":

@@ -57,7 +57,7 @@ def test_flops_count_what_is_seen() -> None:
         ({"heads_kv": 3}, r"heads_q = 8; allowed: a multiple of heads_kv = 3"),
         ({"dtype": "fp64"}, r"dtype is 'fp64'"),
         ({"dtype_bias": "fp16"}, r"allowed without an elementwise bias: none"),
-        ({"dropout_p": 1.0}, r"dropout_p; allowed: from 0 to below 1"),
+        ({"dropout_p": 1.0}, r"dropout_p = 1; allowed: from 0 to below 1"),
         ({"group": True}, r"total_q = 0; allowed: from the longest request, 16"),
         ({"page_table": "block"}, r"kv_lengths = 0; allowed with a block table: 1"),
         ({"q_strides": (1, 2)}, r"q_strides is \(1, 2\); allowed: three strides"),

@@ -15,7 +15,6 @@ from kernelwright.codegen.operations.attention.kinds import (
     Constraint,
     Family,
     Mask,
-    OperandTypes,
     Pipeline,
     QScale,
 )
@@ -104,14 +103,8 @@ def splits_log2(spec: AttentionSpec) -> range:
 
 
 def context(kernel: Kernel) -> Mapping[str, object]:
-    """Variables of the templates of a library: the header's text, and what the descriptor says.
-
-    SpecError for 8-bit operands, whose scales CK Tile wants from the host and the C ABI has on the device.
-    """
+    """Variables of the templates of a library: the header's text, and what the descriptor says."""
     spec = attention_spec(kernel)
-    if spec.dtype not in _SERVED:
-        served = ", ".join(_SERVED)
-        raise SpecError(f"no library has a launcher for {spec.dtype} attention kernels of CK Tile; allowed: {served}")
     made = symbols(kernel)
     variables = {"name": kernel.name, "arch": kernel.arch, "symbol": kernel.symbol, "spec": spec}
     return {
@@ -125,7 +118,6 @@ def symbols(kernel: Kernel) -> Mapping[str, object]:
     """Symbols of the templates of families below ``templates/ck_tile``."""
     spec = attention_spec(kernel)
     source = FAMILIES[spec.family]
-    eight_bits = spec.dtype.inputs in (DType.FP8, DType.BF8)
     function = f"{kernel.symbol}_{source.kernel}"
     return {
         "header": source.header,
@@ -133,14 +125,14 @@ def symbols(kernel: Kernel) -> Mapping[str, object]:
         "pipeline": source.pipelines.get(spec.pipeline, ""),
         "dtype_in": DTYPES[spec.dtype.inputs],
         "dtype_out": DTYPES[spec.dtype.output],
-        "dtype_bias": "float" if eight_bits and spec.dtype is not OperandTypes.BF8 else DTYPES[spec.dtype.inputs],
+        "dtype_bias": DTYPES[_bias(spec)],
         "tile": ", ".join(str(getattr(spec.tile, axis)) for axis in Tile.model_fields),
         "bwd_tile": ", ".join(str(getattr(spec.bwd_tile, axis)) for axis in BwdTile.model_fields),
         "waves": [", ".join(map(str, stage)) for stage in stages(spec.wave)],
         "warp_tiles": [", ".join(map(str, stage)) for stage in stages(spec.warp_tile)],
         "bias_kind": BIASES[spec.bias],
         "masked": spec.mask is not Mask.NONE,
-        "scaled": spec.qscale is not QScale.NONE or spec.static_quant,
+        "scaled": _scaled(spec),
         "paged": spec.paged_kv,
         "row_hdim": spec.hdim_v if spec.family is Family.BWD_DOT_DO_O else spec.hdim_q,
         "splits_log2": list(splits_log2(spec)),
@@ -152,7 +144,21 @@ def symbols(kernel: Kernel) -> Mapping[str, object]:
     }
 
 
-_SERVED = (OperandTypes.FP32, OperandTypes.FP16, OperandTypes.BF16)
+def _bias(spec: AttentionSpec) -> DType:
+    """The type of an elementwise bias, and of cosines and sines."""
+    return DType.FP32 if ELEMENT_BYTES[spec.dtype.inputs] == 1 else spec.dtype.inputs
+
+
+def _scaled(spec: AttentionSpec) -> bool:
+    """Do operands have factors? Such kernels serve problems without, too."""
+    return spec.qscale is not QScale.NONE or spec.static_quant
+
+
+def _qscales(spec: AttentionSpec) -> str:
+    values = ("KW_QSCALE_NONE", *(("KW_QSCALE_PER_TENSOR",) if _scaled(spec) else ()))
+    return " | ".join(f"KW_SERVES({value})" for value in values)
+
+
 _WORD = 4  # bytes that vectors in memory are aligned to
 _ASYNC = (Pipeline.QR_ASYNC, Pipeline.QR_ASYNC_TRLOAD)
 _ASYNC_VECTOR = 8
@@ -171,7 +177,10 @@ def _descriptor(spec: AttentionSpec, arch: Arch) -> Mapping[str, object]:
     vector = _ASYNC_VECTOR if spec.pipeline in _ASYNC else 1
     return {
         "abi_family": f"KW_ATTENTION_{family.upper()}",
-        "abi_dtype": f"KW_{spec.dtype.upper()}",
+        "abi_dtype": f"KW_{spec.dtype.inputs.upper()}",
+        "abi_dtype_o": f"KW_{spec.dtype.output.upper()}",
+        "abi_dtype_bias": f"KW_{_bias(spec).upper()}",
+        "qscales": _qscales(spec),
         "elementwise": spec.bias is Bias.ELEMENTWISE,
         "functions": functions,
         "aligned": element if plain and not (backward and spec.bias is Bias.ELEMENTWISE) else max(element, _WORD),

@@ -1,7 +1,8 @@
 """Attention on CPUs: the C++ symbols of its kernels, and what the C ABI says of them.
 
 The kernels stand in dispatcher_cpp/include/kernelwright/cpu/attention. They read lengths, strides and most features at
-run time, so a kernel serves problems that lack what it has: without mask, LSE, sinks, dropout, bias or groups.
+run time, so a kernel serves problems that lack what it has: without mask, LSE, sinks, dropout, bias or groups. 8-bit
+operands are widened to fp32, times factors of every kind, before kernels of fp32 see them.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kernelwright.arch import load
+from kernelwright.codegen.dtypes import DType
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.attention.arch_section import attention_features
 from kernelwright.codegen.operations.attention.kinds import Bias, Family, KvLookupTable, Mask, OperandTypes, Rope
@@ -19,14 +21,14 @@ OPERATIONS: Mapping[tuple[OperandTypes, int], str] = {
     (OperandTypes.FP16, 1): "widened_fma<fp16>",
     (OperandTypes.BF16, 1): "widened_fma<bf16>",
     (OperandTypes.BF16, 2): "bf16_dot",
+    (OperandTypes.FP8, 1): "",
+    (OperandTypes.FP8FP16, 1): "",
+    (OperandTypes.FP8BF16, 1): "",
+    (OperandTypes.FP8FP32, 1): "",
 }
-"""By dtype and the values that one instruction sums (warp_tile.k0)."""
+"""By dtype and the values that one instruction sums (warp_tile.k0); "" where kernels choose it themselves."""
 
-ELEMENTS: Mapping[OperandTypes, str] = {
-    OperandTypes.FP32: "fp32",
-    OperandTypes.FP16: "fp16",
-    OperandTypes.BF16: "bf16",
-}
+ELEMENTS: Mapping[DType, str] = {DType.FP32: "fp32", DType.FP16: "fp16", DType.BF16: "bf16", DType.FP8: "fp8"}
 BIASES: Mapping[Bias, str] = {
     Bias.NONE: "KW_BIAS_NONE",
     Bias.ELEMENTWISE: "KW_BIAS_ELEMENTWISE",
@@ -63,15 +65,17 @@ def context(kernel: Kernel) -> Mapping[str, object]:
 def _kernel_type(spec: AttentionSpec) -> str:
     """The template of the family with its arguments."""
     if spec.family is Family.FWD_APPENDKV:
-        return f"attention_append<{ELEMENTS[spec.dtype]}>"
+        return f"attention_append<{ELEMENTS[spec.dtype.inputs]}>"
     if spec.family not in PART and spec.family is not Family.BWD_DQ_DK_DV:
-        return f"attention_lines<{ELEMENTS[spec.dtype]}>"
+        return f"attention_lines<{ELEMENTS[spec.dtype.output]}>"
     operation = OPERATIONS[spec.dtype, spec.warp_tile.k0]
     cap, dropout = (str(flag).lower() for flag in (spec.logits_soft_cap, spec.dropout))
     scores = f"score_features<{cap}, {BIASES[spec.bias]}, {dropout}>"
     registers = f"/*warp tile*/ {spec.warp_tile.n0}, {spec.warp_tile.m0}"
     if spec.family in PART:
         tile = f"/*tile*/ {spec.tile.m0}, {spec.tile.n0}"
+        if not operation:
+            return f"attention_part_of_8_bits<{scores}, {tile}, {registers}, {ELEMENTS[spec.dtype.output]}>"
         return f"attention_part<{operation}, {scores}, {tile}, {registers}>"
     return f"attention_gradients<{operation}, {scores}, /*tile*/ {spec.bwd_tile.n0}, {registers}>"
 

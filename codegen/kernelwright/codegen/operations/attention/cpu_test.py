@@ -8,6 +8,7 @@ import pytest
 
 from kernelwright import arch as archs
 from kernelwright.codegen.operations.attention import cpu
+from kernelwright.codegen.operations.attention.arch_section import attention_section
 from kernelwright.codegen.operations.attention.kinds import Bias, Family, KvLookupTable, Rope
 from kernelwright.codegen.operations.attention.spec import attention_spec
 from kernelwright.codegen.planning.render import render_kernel
@@ -23,8 +24,10 @@ def found(arch: str = "x86_64_v4", **fields: Any) -> dict[str, Any]:
 
 def test_every_word_has_a_symbol() -> None:
     assert set(cpu.BIASES) == set(Bias) and set(cpu.ROPES) == set(Rope) and set(cpu.TABLES) == set(KvLookupTable)
-    section = {dtype for dtype, _ in cpu.OPERATIONS}
-    assert section == set(cpu.ELEMENTS)
+    for name in ("x86_64_v3", "x86_64_v4"):
+        dtypes = attention_section(archs.load(name)).dtypes
+        assert {dtype for dtype, _ in cpu.OPERATIONS} == set(dtypes)
+        assert {one for dtype in dtypes for one in (dtype.inputs, dtype.output)} == set(cpu.ELEMENTS)
 
 
 @pytest.mark.parametrize("name", ["x86_64_v3", "x86_64_v4"])
@@ -42,7 +45,7 @@ def test_kernels_of_every_family_have_a_type() -> None:
         spec = attention_spec(kernel)
         types[spec.family] = str(cpu.context(kernel)["kernel_type"]).partition("<")[0]
     assert types.keys() == set(Family)
-    assert types[Family.FWD] == types[Family.BATCH_PREFILL] == "attention_part"
+    assert types[Family.FWD] == types[Family.BATCH_PREFILL] == "attention_part_of_8_bits"  # the last ones
     assert types[Family.BWD_DQ_DK_DV] == "attention_gradients"
     assert types[Family.FWD_APPENDKV] == "attention_append"
     assert types[Family.FWD_SPLITKV_COMBINE] == types[Family.BWD_DOT_DO_O] == "attention_lines"
@@ -53,6 +56,16 @@ def test_dot_products_need_a_feature() -> None:
     assert made["kernel_type"].startswith("attention_part<bf16_dot, score_features<false, KW_BIAS_NONE, false>")
     assert (made["features"], made["required_features"]) == ("avx512_bf16", "kAvx512Bf16")
     assert (found()["features"], found()["required_features"]) == ("", "kNoFeature")
+
+
+def test_operands_of_8_bits_are_widened() -> None:
+    made = found(dtype="fp8bf16", bias="alibi")["kernel_type"]
+    assert made.startswith("attention_part_of_8_bits<score_features<false, KW_BIAS_ALIBI, false>")
+    assert made.endswith(", bf16>")
+    combine, append = (
+        found(family=family, dtype="fp8")["kernel_type"] for family in ("fwd_splitkv_combine", "fwd_appendkv")
+    )
+    assert (combine, append) == ("attention_lines<fp8>", "attention_append<fp8>")
 
 
 def test_a_kernel_serves_what_lacks_its_features() -> None:

@@ -155,7 +155,12 @@ def _gradient_traits(spec: AttentionSpec) -> Mapping[str, object]:
 
 
 def _overlapped_config(spec: AttentionSpec) -> Mapping[str, object]:
-    return {"hdim": spec.hdim_q, "tile_m": spec.bwd_tile.m0, "deterministic": spec.deterministic}
+    return {
+        "hdim": spec.hdim_q,
+        "tile_m": spec.bwd_tile.m0,
+        "deterministic": spec.deterministic,
+        "bias": f"kernelwright::cuda::attention::addend::{spec.bias}",
+    }
 
 
 def _overlapped_traits(spec: AttentionSpec) -> Mapping[str, object]:

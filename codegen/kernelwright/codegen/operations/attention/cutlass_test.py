@@ -85,6 +85,13 @@ def test_gradients_take_one_pass_by_tma_and_two_otherwise(hdim: int) -> None:
     assert found == [("KW_SERVES(0)", 0), ("KW_SERVES_BOTH", 1)]  # an order that nobody asks for is waited for in vain
 
 
+def test_gradients_by_tma_add_a_bias() -> None:
+    fields = {"family": "bwd_dq_dk_dv", "mask": "generic", "group": True, "pipeline": "tma"}
+    found = [cutlass.context(kernel(**fields, bias=bias)) for bias in Bias]
+    assert [one["config"]["bias"].rsplit("::")[-1] for one in found] == [str(bias) for bias in Bias]  # type: ignore[index]
+    assert [one["traits"]["dbiases"] for one in found] == ["KW_SERVES(0)"] * 3  # type: ignore[index]
+
+
 def test_the_small_set_is_few_kernels() -> None:
     kernels = expand_set("fmha_essential", ARCH).kernels
     assert len(kernels) <= 10 and all(cutlass.context(one) for one in kernels)
@@ -94,9 +101,17 @@ def test_the_release_set_serves_every_mask_and_head_dimension_of_forward_kernels
     assert set(expand_set("fmha_essential", ARCH).kernels) < set(expand_set("fmha_release", ARCH).kernels)
     specs = [attention_spec(one) for one in expand_set("fmha_release", ARCH).kernels]
     plain = [one for one in specs if one.family is Family.FWD and one.bias is Bias.NONE]
-    # At 128 the generic kernel is faster without a mask than the one that has none (docs/benchmarks.md).
     assert {(one.hdim_q, one.mask) for one in plain} == {
         (hdim, mask) for hdim in (64, 128, 256) for mask in (Mask.NONE, Mask.BOTTOM_RIGHT, Mask.GENERIC)
-    } - {(128, Mask.NONE)}
+    }
     assert all(one.group and one.lse and one.sink for one in plain)
-    assert {one.bias for one in specs} == set(Bias) and len(specs) <= 30
+    assert {one.bias for one in specs} == set(Bias) and len(specs) <= 32
+
+
+def test_the_release_set_has_gradients_of_what_it_computes_forward() -> None:
+    specs = [attention_spec(one) for one in expand_set("fmha_release", ARCH).kernels]
+    ordered = [one for one in specs if one.family is Family.BWD_DQ_DK_DV and one.deterministic]
+    assert {(one.hdim_q, one.bias) for one in ordered} == {(64, Bias.NONE), *((128, bias) for bias in Bias)}
+    assert all(one.mask is Mask.GENERIC and one.group for one in ordered)
+    dots = {one.hdim_q for one in specs if one.family is Family.BWD_DOT_DO_O}
+    assert dots == {one.hdim_q for one in ordered}

@@ -57,10 +57,13 @@ def test_other_libraries_are_planned(name: str) -> None:
     assert compile_plan("attention", arch, expand_set("fmha_essential", arch).kernels, backend_for(arch, {})).actions
 
 
-def test_eight_bits_of_ck_tile_are_refused() -> None:
-    arch, made = archs.load("gfx942"), kernel(dtype="fp8bf16", qscale="per_tensor")
-    with pytest.raises(SpecError, match=r"no library has a launcher for fp8bf16 attention kernels of CK Tile; allowed"):
-        compile_plan("attention", arch, [made], backend_for(arch, {}))
+def test_descriptors_of_8_bits_name_each_type_and_the_factors() -> None:
+    made = ck_tile.context(kernel(dtype="fp8bf16", qscale="per_tensor", bias="elementwise"))
+    assert (made["abi_dtype"], made["abi_dtype_o"], made["abi_dtype_bias"]) == ("KW_FP8", "KW_BF16", "KW_FP32")
+    assert made["qscales"] == "KW_SERVES(KW_QSCALE_NONE) | KW_SERVES(KW_QSCALE_PER_TENSOR)"
+    assert ck_tile.context(kernel(dtype="fp8"))["qscales"] == "KW_SERVES(KW_QSCALE_NONE)"
+    split = ck_tile.context(kernel(family="fwd_splitkv", dtype="fp8", static_quant=True))
+    assert split["qscales"] == made["qscales"]
 
 
 def rendered(made: Kernel) -> str:

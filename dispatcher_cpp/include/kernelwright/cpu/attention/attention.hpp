@@ -48,15 +48,16 @@ constexpr attention_kernel common_attention(uint32_t required_features, attentio
   k.traits.leaves_splits = v.leaves_splits;
   k.traits.selection_rank = v.selection_rank;
   k.required_features = required_features;
-  k.input_bytes = k.output_bytes = k.bias_bytes = sizeof(typename Element::storage);
+  k.input_bytes = k.output_bytes = k.bias_bytes = k.staged_bytes = sizeof(typename Element::storage);
   k.lanes = kLanes;
   k.widen = &skinny<Element>::widen;
   return k;
 }
 
 // Forward kernels of all families. TileM queries and TileN keys at a time; MR x NR is the register block, with queries
-// along NR.
-template <class Operation, class Features, int TileM, int TileN, int MR, int NR>
+// along NR. Output is the type of O.
+template <class Operation, class Features, int TileM, int TileN, int MR, int NR,
+          class Output = typename Operation::element>
 struct attention_part {
   static_assert(NR % kLanes == 0, "warp_tile.m is whole vectors");
   static_assert(TileM % NR == 0 && TileN % MR == 0 && MR % Operation::kDepth == 0, "a tile is whole warp tiles");
@@ -81,8 +82,39 @@ struct attention_part {
     k.pack_v = &pack_along_panel<typename Operation::a_loader, MR>::panels;
     k.attend = &attender<Operation, Features, MR, NR>::attend;
     k.few = &few_attender<Element, Features>::attend;
-    k.finish = &panel_finisher<Element, MR, NR>::finish;
-    k.finish_few = &finish_few_rows<Element>;
+    k.finish = &panel_finisher<Output, MR, NR>::finish;
+    k.finish_few = &finish_few_rows<Output>;
+    return k;
+  }
+};
+
+template <class Element>
+void widen_rows(const widen_rows_call& call) {
+  const auto* const from = static_cast<const typename Element::storage*>(call.from);
+  const vec factor = broadcast(call.factor);
+  for (int64_t row = 0; row < call.rows; ++row) {
+    for (int64_t i = 0; i < call.hdim; i += kLanes) {
+      const int64_t count = smaller(call.hdim - i, kLanes);
+      const vec v = mul(Element::load_first(from + row * call.ld + i, count), factor);
+      store_first(call.to + row * call.hdim + i, v, count);
+    }
+  }
+}
+
+// The same for 8-bit operands, which are widened before fp32 kernels see them, so that factors may be any: one for a
+// tensor, for blocks of rows, or for pages. A bias is fp32.
+template <class Features, int TileM, int TileN, int MR, int NR, class Output>
+struct attention_part_of_8_bits {
+  static constexpr attention_kernel kernel(uint32_t required_features, attention_variant v) {
+    using part = attention_part<widened_fma<fp32>, Features, TileM, TileN, MR, NR, Output>;
+    attention_kernel k = part::kernel(required_features, v);
+    k.traits.dtype_q = k.traits.dtype_kv = KW_FP8;
+    k.traits.dtype_o = Output::kDtype;
+    k.traits.qscales = KW_SERVES(KW_QSCALE_NONE) | KW_SERVES(KW_QSCALE_PER_TENSOR) | KW_SERVES(KW_QSCALE_BLOCK_SCALE) |
+                       KW_SERVES(KW_QSCALE_KV_BLOCK_SCALE);
+    k.input_bytes = sizeof(fp8::storage);
+    k.output_bytes = sizeof(typename Output::storage);
+    k.widen_rows = &widen_rows<fp8>;
     return k;
   }
 };

@@ -93,7 +93,15 @@ struct line_call {
   float* numbers;  // D, or LSE unless nobody wants it
   void* to;
   int64_t ld_to;
-  float factor;  // of D
+  float factor;  // of D, and of what combinations write
+};
+
+// Rows of 8-bit numbers that become fp32, times a factor, side by side.
+struct widen_rows_call {
+  const void* from;
+  int64_t ld, rows, hdim;
+  float factor;
+  float* to;
 };
 
 // One row that a rotary embedding turns; `to` may be `from`.
@@ -126,6 +134,7 @@ struct gradient_call {
 };
 
 using line_function = void (*)(const line_call&);
+using widen_rows_function = void (*)(const widen_rows_call&);
 using rotate_function = void (*)(const rotate_call&);
 using gradient_function = void (*)(const gradient_call&);
 using attend_function = void (*)(const attend_call&);
@@ -137,6 +146,7 @@ struct attention_kernel {
   kw_attention_traits traits;
   uint32_t required_features;
   uint32_t input_bytes, output_bytes, bias_bytes;
+  uint32_t staged_bytes;                 // of an element of Q, K and V where `pack` and `few` read it
   int64_t mr, nr, lanes, depth;          // rows and columns of a register block; values of K in a unit
   pack_function pack_q, pack_k, pack_v;  // to panels of NR rows; of MR keys; of MR elements
   widen_function widen;
@@ -145,8 +155,9 @@ struct attention_kernel {
   finish_rows_function finish, finish_few;
   pack_function pack_columns;  // of the backward pass: to panels of NR elements of rows
   gradient_function gradients;
-  line_function lines;     // of families without products; of the backward pass: sums to elements
-  rotate_function rotate;  // of append
+  widen_rows_function widen_rows;  // of 8-bit operands, else null
+  line_function lines;             // of families without products; of the backward pass: sums to elements
+  rotate_function rotate;          // of append
 };
 
 }  // namespace kernelwright::cpu

@@ -43,6 +43,43 @@ struct bf16 {
   }
 };
 
+// 8 bits, e4m3 of OCP: 4 of the exponent, 3 of the fraction, no infinity. What is too large becomes the largest number.
+struct fp8 {
+  static constexpr kw_dtype kDtype = KW_FP8;
+  using storage = uint8_t;
+  static KW_CPU_INLINE vec load_float(const storage* p) { return mul(half_to_float(e4m3_to_half(p)), broadcast(256)); }
+  static KW_CPU_INLINE void store_float(storage* p, vec v) { store_first(p, v, kLanes); }
+  static KW_CPU_INLINE vec load_first(const storage* p, int64_t count) {
+    storage copy[kLanes] = {};
+    __builtin_memcpy(copy, p, static_cast<size_t>(count));
+    return load_float(copy);
+  }
+  static KW_CPU_INLINE void store_first(storage* p, vec v, int64_t count) {
+    float numbers[kLanes];
+    store(numbers, v);
+    for (int64_t i = 0; i < count; ++i) p[i] = rounded(numbers[i]);
+  }
+
+ private:
+  static uint8_t rounded(float x) {
+    constexpr uint32_t kInfinity = 0x7f800000, kLargest = 0x43e00000, kSmallestNormal = 0x3c800000, kShift = 20;
+    constexpr float kGrid = 16384;  // its neighbours are as far apart as the smallest numbers here, 2^-9
+    uint32_t number = word(x);
+    const auto sign = static_cast<uint8_t>(number >> 24 & 0x80);
+    number &= 0x7fffffff;
+    if (number > kInfinity) return sign | 0x7f;
+    if (number > kLargest) return sign | 0x7e;
+    if (number < kSmallestNormal) return sign | static_cast<uint8_t>(word((x < 0 ? -x : x) + kGrid) - word(kGrid));
+    number += 0x7ffff + (number >> kShift & 1);
+    return sign | static_cast<uint8_t>((number >> kShift) - (120 << 3));
+  }
+  static uint32_t word(float x) {
+    uint32_t made;
+    __builtin_memcpy(&made, &x, sizeof made);
+    return made;
+  }
+};
+
 // What int8 products are summed in, and written as.
 struct int32 {
   static constexpr kw_dtype kDtype = KW_INT32;

@@ -64,8 +64,10 @@ uint32_t splits_that_fill(const kw_attention_traits& traits, const kw_attention_
 // blocks are slow however short their rows are, which is what splits are for: these pass through memory twice in 4
 // bytes and cost a second launch of 4 us. A kernel for more masks than a problem needs takes 5 % longer.
 //
-// On NVIDIA GPUs this was fitted to times of an H200 (docs/benchmarks.md): products take 1.12 (hdim_q + hdim_v) + 100
-// of the peak rate, and a kernel that packs heads, whose blocks read keys of their own, takes waves of
+// On NVIDIA GPUs this was fitted to times of an H200 (docs/benchmarks.md): a query and a key take
+// 1.12 (hdim_q + hdim_v) + 110 products at the peak rate, + 87 in tiles of more than 128 rows; each tile 2 us more, the
+// keys that it reads are counted in whole tiles, and with a mask or in group mode units take tiles one by one instead
+// of in waves. A kernel that packs heads, whose blocks read keys of their own, takes waves of
 //   2.5 us + max(clocks of a block by itself, clocks of those that share a unit, bytes at 93 % of the bandwidth)
 // with 11.7 + bytes / 28 and 4.8 + bytes / 32 clocks for each key, 2 us for its launch, and 6 us + 0.18 us for each
 // split to combine them.

@@ -18,7 +18,7 @@ class FmhaReading : public Slot<FmhaState>::Reading {
   FmhaState* state() const { return Reading::state("fmha_dispatcher_initialize"); }
 };
 
-constexpr size_t kMaxFmhaOperands = 24;
+constexpr size_t kMaxFmhaOperands = 28;
 
 // One array of the caller in host memory. `member` is where its address goes in the arguments of the problem.
 struct FmhaOperand {
@@ -51,7 +51,7 @@ struct FmhaForm {
 
 // KW_INVALID_ARGUMENT for a null pointer, another size or version, and what makes no problem. Operands that the problem
 // has not are left out, those that it lacks are found by the dispatcher's own checks.
-kw_status fmha_call(const fmha_dispatcher_args* given, const FmhaForm& form, FmhaCall* call);
+kw_status fmha_call(const fmha_dispatcher_args* args, const FmhaForm& form, FmhaCall* call);
 // Plans and launches; what fmha_dispatcher_run() returns.
 int fmha_run(const fmha_dispatcher_args* given, const FmhaForm& form, float* time_ms);
 // Launches where the kernels are, with operands copied there and results back.

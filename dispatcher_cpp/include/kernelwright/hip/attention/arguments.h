@@ -29,6 +29,9 @@ typedef struct kw_hip_attention_strides {
  *
  * fwd_splitkv computes `splits` parts of the keys. Part i of O and LSE, in fp32, starts i * split_stride_o and
  * i * split_stride_lse after the first.
+ *
+ * Factors of 8-bit operands are one number each, on the device: stored value * factor = value, null for 1. Where O has
+ * 8 bits, it is multiplied by scale_o before it is rounded.
  */
 typedef struct kw_hip_attention_arguments {
   const void* q;
@@ -43,6 +46,10 @@ typedef struct kw_hip_attention_arguments {
   const int32_t* lengths_k;
   const int32_t* pages;
   const int32_t* page_starts;
+  const float* descale_q;
+  const float* descale_k;
+  const float* descale_v;
+  const float* scale_o;
   uint64_t seed, offset; /* of dropout */
   int32_t seqlen_q, seqlen_k, hdim_q, hdim_v;
   int32_t heads;      /* of Q */
@@ -54,10 +61,9 @@ typedef struct kw_hip_attention_arguments {
   int32_t min_seqlen_q;
   int32_t pages_stride, page_size, page_count;
   int32_t batch, splits, split_stride_o, split_stride_lse;
-  float scale;            /* of the scores */
-  float scale_p, scale_o; /* of fp8 probabilities and results */
-  float soft_cap;         /* above 0 */
-  float keep;             /* the part of probabilities that dropout keeps, above 0 */
+  float scale;    /* of the scores */
+  float soft_cap; /* above 0 */
+  float keep;     /* the part of probabilities that dropout keeps, above 0 */
 } kw_hip_attention_arguments;
 
 /* Of the kernel that makes places of keys for batch_prefill out of a table of pages: of a list, whose pages of request
@@ -84,11 +90,11 @@ typedef struct kw_hip_combine_arguments {
   void* o;
   void* lse;
   const int32_t* seqstart_q;
+  const float* scale_o; /* see above */
   int32_t batch, seqlen_q, hdim_v, splits;
   kw_hip_attention_strides part_strides, o_strides;
   int32_t part_lse_head_stride, part_lse_batch_stride, lse_head_stride, lse_batch_stride;
   int32_t split_stride_o, split_stride_lse;
-  float scale_o; /* of fp8 results */
 } kw_hip_combine_arguments;
 
 /* Of fwd_appendkv: seqlen_new keys of each request go behind the lengths_k[b] that its cache holds, turned by the

@@ -23,7 +23,7 @@ using prefill_qr_async = ck_tile::BlockFmhaBatchPrefillPipelineQRKSVSAsync<P>;
 template <class T>
 using forward_traits =
     ck_tile::TileFmhaTraits<T::pad_s, T::pad_sk, T::pad_d, T::pad_dv, T::soft_cap, T::bias_kind, false, T::lse,
-                            T::dropout, T::scaled, T::block_per_cu, T::skip_min_seqlen_q>;
+                            T::dropout, eight_bits<T>, T::block_per_cu, T::skip_min_seqlen_q>;
 template <class T>
 using forward_problem =
     ck_tile::BlockFmhaPipelineProblem<typename T::in, typename T::in, typename T::in, float, float, typename T::bias,
@@ -36,7 +36,7 @@ using forward_epilogue =
 template <class T>
 struct forward {
   using kernel = ck_tile::FmhaFwdKernel<typename T::template pipeline<forward_problem<T>>, forward_epilogue<T>>;
-  static constexpr int block_size = kernel::kBlockSize, block_per_cu = kernel::kBlockPerCu;
+  static constexpr int block_size = kernel::kBlockSize, block_per_cu = waves_per_simd<kernel>();
 
   static constexpr auto facts() { return attention::facts<kw_hip_attention_arguments>(block_size, tile_rows<T>); }
 
@@ -55,11 +55,28 @@ struct forward {
   }
 };
 
+// A pipeline whose O is wider than its operands of 8 bits. CK Tile's kernel of batch prefill clamps O to 8 bits,
+// whatever its type; a small number passes, and shows the factor.
+template <class T, class Pipeline>
+struct unclamped : Pipeline {
+  template <class Q, class QF, class K, class KF, class V, class VF, class B, class BF, class R, class L, class LF,
+            class SF, class PF, class OF, class... Rest>
+  CK_TILE_DEVICE auto operator()(const Q& q, const QF& q_f, const K& k, const KF& k_f, const V& v, const VF& v_f,
+                                 const B& bias, const BF& bias_f, R& random, L& lse, const LF& lse_f, const SF& s_f,
+                                 const PF& p_f, const OF& clamped, Rest&&... rest) const {
+    const ck_tile::scales<float> scaled{clamped(0x1p-30f) * 0x1p30f};
+    return Pipeline::operator()(q, q_f, k, k_f, v, v_f, bias, bias_f, random, lse, lse_f, s_f, p_f, scaled,
+                                static_cast<Rest&&>(rest)...);
+  }
+};
+template <class T, class Pipeline>
+using for_result = std::conditional_t<eight_bits<T> && sizeof(typename T::out) != 1, unclamped<T, Pipeline>, Pipeline>;
+
 template <class T>
 struct prefill {
-  using kernel =
-      ck_tile::FmhaBatchPrefillWithPagedKVCacheKernel<prefill_qr_async<forward_problem<T>>, forward_epilogue<T>>;
-  static constexpr int block_size = kernel::kBlockSize, block_per_cu = kernel::kBlockPerCu;
+  using kernel = ck_tile::FmhaBatchPrefillWithPagedKVCacheKernel<for_result<T, prefill_qr_async<forward_problem<T>>>,
+                                                                 forward_epilogue<T>>;
+  static constexpr int block_size = kernel::kBlockSize, block_per_cu = waves_per_simd<kernel>();
 
   static constexpr auto facts() { return attention::facts<kw_hip_attention_arguments>(block_size, tile_rows<T>); }
 

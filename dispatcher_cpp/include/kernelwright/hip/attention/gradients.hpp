@@ -38,6 +38,7 @@ struct gradients {
   // dQ itself. The grid is (tiles of keys, heads of Q, requests), of a kernel for few queries (1, heads, requests).
   CK_TILE_DEVICE static void run(const kw_hip_gradient_arguments& x) {
     if (clear_unseen(x)) return;
+    if constexpr (T::dbias && (T::masked || T::group)) clear_bias(x);
     typename kernel::Kargs all{};
     operands(x, all);
     features(x, all);
@@ -114,6 +115,25 @@ struct gradients {
     clear(x.dk, x.dk_strides, x.hdim_q);
     clear(x.dv, x.dv_strides, x.hdim_v);
     return true;
+  }
+
+  // CK Tile leaves out tiles of which no query sees a key, and what lies behind a request's keys; the gradients of
+  // their biases are zeros. A workgroup writes those of its own keys alone.
+  CK_TILE_DEVICE static void clear_bias(const kw_hip_gradient_arguments& x) {
+    const int32_t request = blockIdx.z, head = blockIdx.y, from = blockIdx.x * keys;
+    const int32_t until = from + keys < x.seqlen_k ? from + keys : x.seqlen_k;
+    int32_t queries = x.seqlen_q;
+    element* rows = static_cast<element*>(x.dbias) + int64_t{head} * x.dbias_strides.head;
+    if constexpr (T::group) {
+      queries = x.seqstart_q[request + 1] - x.seqstart_q[request];
+      rows += int64_t{x.seqstart_q[request]} * x.dbias_strides.row;
+    } else {
+      rows += int64_t{request} * x.dbias_strides.batch;
+    }
+    for (int32_t row = 0; row < queries; ++row)
+      for (int32_t key = from + threadIdx.x; key < until; key += block_size)
+        rows[int64_t{row} * x.dbias_strides.row + key] = ck_tile::type_convert<element>(0.0f);
+    __syncthreads();
   }
 };
 

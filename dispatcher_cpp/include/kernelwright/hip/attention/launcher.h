@@ -42,7 +42,8 @@ typedef struct kw_hip_attention_plan {
   kw_hip_head_sum_arguments first, second; /* of dK and dV where heads share them; the first of a copy of Q */
   kw_hip_page_list_arguments list;
   uint32_t list_grid;
-  uint32_t adds_heads; /* 1 = first and second are used */
+  uint32_t adds_heads;     /* 1 = first and second are used */
+  uint32_t scaled, narrow; /* 1 = operands have factors; O has 8 bits and one too */
 } kw_hip_attention_plan;
 
 /* attention.c: the four functions of a descriptor. */
@@ -84,6 +85,12 @@ KW_HIDDEN kw_status kw_hip_launch_planned(const kw_hip_attention* kernel, const 
                                           const kw_launch* where, void* arguments, size_t bytes);
 
 static inline int64_t kw_hip_tiles(int64_t extent, int64_t tile) { return (extent + tile - 1) / tile; }
+
+/* The width of a window in 31 bits: no query is further from a key than all of both. */
+static inline int32_t kw_hip_width(const kw_attention_problem* p, int64_t width) {
+  const int64_t all = p->max_seqlen_q + p->max_seqlen_k, most = all < INT32_MAX ? all : INT32_MAX;
+  return (int32_t)(width < most ? width : most);
+}
 
 static inline kw_hip_attention_strides kw_hip_strides(kw_attention_strides s) {
   const kw_hip_attention_strides made = {(int32_t)s.row, (int32_t)s.head, (int32_t)s.request};

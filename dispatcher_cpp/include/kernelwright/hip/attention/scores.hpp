@@ -29,6 +29,35 @@ using visible = ck_tile::SimplifiedGenericAttentionMask<T::masked>;
 template <class T>
 inline constexpr int tile_rows = T::tile::at(ck_tile::number<0>{});
 
+// Waves that each SIMD of CDNA must hold, the second argument of __launch_bounds__: as many as CK Tile asks for, and no
+// more than LDS has room for, with which clang fails. RDNA has room for all that CK Tile asks for.
+template <class Kernel>
+constexpr int waves_per_simd() {
+  constexpr int wave = ck_tile::get_warp_size(), simds = 4;
+  if constexpr (wave != 64) return Kernel::kBlockPerCu;
+  constexpr int workgroups = ck_tile::get_smem_capacity() / ck_tile::max(1, Kernel::GetSmemSize());
+  constexpr int room = (workgroups * (Kernel::kBlockSize / wave) + simds - 1) / simds;
+  return ck_tile::max(1, ck_tile::min(room, Kernel::kBlockPerCu));
+}
+
+// 8-bit operands. Probabilities become 8-bit numbers too: they are multiplied by the largest one of the format, so that
+// small ones keep their bits, and O is divided by it. Those that dropout keeps are up to 1 / keep.
+template <class T>
+inline constexpr bool eight_bits = sizeof(typename T::in) == 1;
+template <class T>
+inline constexpr float largest = CK_TILE_USE_OCP_FP8 ? 448.0f : 240.0f;
+
+CK_TILE_DEVICE float factor(const float* at) { return at ? *at : 1.0f; }
+
+// What O = P * V of stored numbers is multiplied by, but for the probabilities' own factor.
+template <class T>
+CK_TILE_DEVICE float result_factor(const kw_hip_attention_arguments& x) {
+  float made = 1.0f;
+  if constexpr (T::scaled) made = factor(x.descale_v);
+  if constexpr (sizeof(typename T::out) == 1) made *= factor(x.scale_o);
+  return made;
+}
+
 // Constants of a kernel for its code object; Arguments is its argument struct.
 template <class Arguments>
 constexpr kw_hip_attention_facts facts(int block_size, int rows) {
@@ -43,6 +72,7 @@ CK_TILE_DEVICE void set_operands(const kw_hip_attention_arguments& x, Kargs& all
   all.seqlen_q = x.seqlen_q, all.seqlen_k = x.seqlen_k, all.hdim_q = x.hdim_q, all.hdim_v = x.hdim_v;
   all.num_head_q = x.heads, all.nhead_ratio_qk = x.head_ratio;
   all.scale_s = x.scale * ck_tile::log2e_v<float>;  // exponentials are powers of two
+  if constexpr (T::scaled) all.scale_s *= factor(x.descale_q) * factor(x.descale_k);
   all.stride_q = x.q_strides.row, all.nhead_stride_q = x.q_strides.head;
   all.stride_k = x.k_strides.row, all.nhead_stride_k = x.k_strides.head;
   all.stride_v = x.v_strides.row, all.nhead_stride_v = x.v_strides.head;
@@ -63,7 +93,10 @@ CK_TILE_DEVICE void set_result(const kw_hip_attention_arguments& x, Kargs& all) 
   if constexpr (T::lse) {
     all.lse_ptr = x.lse, all.nhead_stride_lse = x.lse_head_stride, all.batch_stride_lse = x.lse_batch_stride;
   }
-  if constexpr (T::scaled) all.scale_p = x.scale_p, all.scale_o = x.scale_o;
+  if constexpr (eight_bits<T>) {
+    all.scale_p = T::dropout ? largest<T> * x.keep : largest<T>;
+    all.scale_o = result_factor<T>(x) / all.scale_p;
+  }
 }
 
 // Where K and V are in pages by a block table, or in a cache whose requests have lengths of their own.

@@ -91,6 +91,10 @@ class Attention:
         """The problem of dense tensors, heads inside of rows."""
         return problem_of(record)
 
+    def posed(self, problem: object) -> Record | None:
+        """None: lengths of requests are operands, so a problem does not say what its launch computes."""
+        return None
+
     def operands(self, record: Record, seed: int) -> AttentionOperands | AppendOperands:
         """Quarters from -1 to 1."""
         kind = AppendOperands if record["direction"] == "append" else AttentionOperands

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,11 @@ from kernelwright.tile_engine.operations.attention.requests import is_grouped, l
 
 _ALL_CHECKED = 1 << 28  # multiplications; of larger problems some heads and rows are compared
 _HEADS, _ROWS = 4, 64  # how many
+_KEPT = 1 << 24  # elements of exact results
 _STEPS = 4  # values are whole numbers from -4 to 4, divided by 4
+
+Where = tuple[str, int, int, Array]
+"""An operand, a request, a head, and rows of it."""
 
 
 def names_of(problem: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -54,6 +58,7 @@ class AttentionOperands:
             self._set_lse()
         self.inputs = tuple(self.named[name] for name in reads)
         self.outs = tuple(self.named[name] for name in writes)
+        self._known: Sequence[tuple[Result, Where]] | None = None
         self.poison()
 
     def poison(self) -> None:
@@ -65,20 +70,34 @@ class AttentionOperands:
         """Of every element; of large problems, of some heads and rows, while every element must be written."""
         if any(np.isnan(out.astype(np.float32)).any() for out in self.outs):
             return float("inf")
-        found = self._forward() if self._record["direction"] == "forward" else self._backward()
-        return max((result.share(array) for result, array in found), default=0.0)
+        return max((result.share(self._rows(*where)) for result, where in self._expected()), default=0.0)
 
-    def _forward(self) -> Iterator[tuple[Result, Array]]:
+    def _expected(self) -> Iterable[tuple[Result, Where]]:
+        """The exact results, which all kernels share unless they are many, and where they stand."""
+        if self._known is not None:
+            return self._known
+        found = self._forward() if self._record["direction"] == "forward" else self._backward()
+        if sum(out.size for out in self.outs) <= _KEPT or not self._small():
+            self._known = list(found)
+            return self._known
+        return found
+
+    def _rows(self, name: str, request: int, head: int, rows: Array) -> Array:
+        array = self._lse(request, head) if name == "lse" else self._of(name, request, head)
+        some: Array = array[rows]
+        return some
+
+    def _forward(self) -> Iterator[tuple[Result, Where]]:
         for request, kv_head in self._chosen():
             for head in self._heads(kv_head):
                 one = self._head(request, head)
                 rows = self._some(len(one.q))
                 o, lse = forward(self._record, one.queries(rows))
-                yield o, self._of("o", request, head)[rows]
+                yield o, ("o", request, head, rows)
                 if "lse" in self.named:
-                    yield lse, self._lse(request, head)[rows]
+                    yield lse, ("lse", request, head, rows)
 
-    def _backward(self) -> Iterator[tuple[Result, Array]]:
+    def _backward(self) -> Iterator[tuple[Result, Where]]:
         record, unit = self._record, ROUNDOFF[self._record["dtype"]]
         for request, kv_head in self._chosen():
             keys = self._some(self._requests.keys[request])
@@ -89,13 +108,13 @@ class AttentionOperands:
                 lse = self._lse(request, head).astype(np.float64)
                 some = one.queries(rows)
                 dq = gradients(record, some, do[rows], weights(record, some, do[rows], o[rows], lse[rows]))["dq"]
-                yield rounded([dq], unit), self._of("dq", request, head)[rows]
+                yield rounded([dq], unit), ("dq", request, head, rows)
                 some = one.keys(keys)
                 whole = gradients(record, some, do, weights(record, some, do, o, lse))
                 for name, parts in sums.items():
                     parts.append(whole[name])
             for name, parts in sums.items():
-                yield rounded(parts, unit), self._of(name, request, kv_head)[keys]
+                yield rounded(parts, unit), (name, request, kv_head, keys)
 
     def _chosen(self) -> list[tuple[int, int]]:
         """Requests and heads of K that are compared."""

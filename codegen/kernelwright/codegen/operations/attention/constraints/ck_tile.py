@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kernelwright.arch import Arch
+from kernelwright.codegen.backends.ck_tile_waves import most_waves_per_simd
 from kernelwright.codegen.operations.attention.arch_section import attention_section
 from kernelwright.codegen.operations.attention.constraints.lds import lds_bytes, vector_elements
 from kernelwright.codegen.operations.attention.constraints.report import rules, wrong
@@ -113,6 +114,19 @@ def check_lds(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
         yield from wrong("ck_tile.attention_lds", "tile", text, why, allowed, "a smaller n0 or k0")
 
 
+def check_waves_per_simd(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
+    """A SIMD cannot be asked to hold more waves than LDS has room for; the compiler fails.
+
+    Without ``block_per_cu`` a kernel asks for as many as CK Tile wants, at most as many as there is room for.
+    """
+    used = lds_bytes(spec, arch) if spec.family in TILED else 0
+    most = most_waves_per_simd(arch, used, _waves(spec))
+    if 0 < used <= arch.lds_bytes and spec.block_per_cu > most:
+        why = f"a workgroup of {_waves(spec)} waves keeps {used} bytes in LDS: a SIMD has room for {most} waves"
+        allowed = f"-1, 1 to {most}"
+        yield from wrong("ck_tile.attention_waves_per_simd", "block_per_cu", spec.block_per_cu, why, allowed, most)
+
+
 def check_async_copies(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
     """Asynchronous loads of K, k1 elements of n0 rows, take every work-item the same number of times and cover k0."""
     if spec.pipeline is not Pipeline.QR_ASYNC or spec.family not in TILED or arch.wave_size != 64:
@@ -206,8 +220,11 @@ def check_workgroup(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
 
 
 def check_features(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
-    """The pinned CK Tile has no sinks, no block scales, and batch prefill from pages of one key in a list only."""
+    """The pinned CK Tile has no sinks, bf8 and block scales, and batch prefill from pages of one key in a list only."""
     rule, why = "ck_tile.attention_features", "the pinned CK Tile has no such kernel"
+    if spec.dtype is OperandTypes.BF8:
+        no_product = "the pinned CK Tile has no product of bf8 whose result is an operand of the next one"
+        yield from wrong(rule, "dtype", spec.dtype, no_product, OperandTypes.FP8, OperandTypes.FP8)
     if spec.sink:
         yield from wrong(rule, "sink", True, why, False, False)
     if spec.qscale in (QScale.BLOCK_SCALE, QScale.KV_BLOCK_SCALE):
@@ -248,6 +265,7 @@ RULES = rules(
         check_v3_rows,
         check_chained_products,
         check_lds,
+        check_waves_per_simd,
         check_async_copies,
         check_async_padding,
         check_matrix_instructions,

@@ -8,7 +8,7 @@ from kernelwright.arch import Arch
 from kernelwright.codegen.operations.attention import cpu as symbols
 from kernelwright.codegen.operations.attention.constraints.report import extent_text, rules, wrong
 from kernelwright.codegen.operations.attention.constraints.tiles import stages
-from kernelwright.codegen.operations.attention.kinds import Family, KvMemoryLayout
+from kernelwright.codegen.operations.attention.kinds import Family, KvMemoryLayout, QScale
 from kernelwright.codegen.operations.attention.spec import AttentionSpec
 from kernelwright.codegen.violations import Violation
 
@@ -86,7 +86,7 @@ def check_caches(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
 
 
 def check_features(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
-    """Kernels take every length, and no order of pages but the linear one; random bytes are not stored."""
+    """Kernels take every length and factor, and no order of pages but the linear one; random bytes are not stored."""
     for axis in ("s", "sk"):
         if not getattr(spec.pad, axis):
             why = "CPU kernels serve every length in the same way"
@@ -97,10 +97,13 @@ def check_features(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
     if spec.store_randval:
         why = "no CPU kernel stores the random bytes of dropout"
         yield from wrong("attention_cpu.features", "store_randval", True, why, False, False)
-    for name in ("skip_min_seqlen_q", "trload"):
+    why = "kernels with and without it would be the same"
+    for name in ("skip_min_seqlen_q", "trload", "static_quant"):
         if getattr(spec, name):
-            why = "kernels with and without it would be the same"
             yield from wrong("attention_cpu.features", name, True, why, False, False)
+    if spec.qscale is not QScale.NONE:
+        why = "kernels of 8-bit operands take factors of every kind"
+        yield from wrong("attention_cpu.features", "qscale", spec.qscale, why, QScale.NONE, QScale.NONE)
 
 
 RULES = rules(

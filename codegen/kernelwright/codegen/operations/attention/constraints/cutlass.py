@@ -8,7 +8,7 @@ from kernelwright.arch import Arch
 from kernelwright.codegen.operations.attention import cutlass as symbols
 from kernelwright.codegen.operations.attention.arch_section import attention_section, hdim_distance
 from kernelwright.codegen.operations.attention.constraints.report import one_of, rules, wrong
-from kernelwright.codegen.operations.attention.kinds import Bias, Family
+from kernelwright.codegen.operations.attention.kinds import Bias, Family, Pipeline
 from kernelwright.codegen.operations.attention.spec import AttentionSpec
 from kernelwright.codegen.violations import Violation
 
@@ -40,9 +40,10 @@ def check_head_dimensions(spec: AttentionSpec, arch: Arch) -> Iterator[Violation
 
 
 def check_bias(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
-    """Only forward kernels whose K and V are contiguous add a bias to the scores."""
-    if spec.bias is not Bias.NONE and spec.family is not Family.FWD:
-        why = "fwd kernels alone add a bias"
+    """Only forward kernels whose K and V are contiguous, and their gradients by wgmma, add a bias to the scores."""
+    gradients = spec.family is Family.BWD_DQ_DK_DV and spec.pipeline is Pipeline.TMA
+    if spec.bias is not Bias.NONE and spec.family is not Family.FWD and not gradients:
+        why = "fwd kernels, and bwd_dq_dk_dv kernels of the pipeline tma, alone add a bias"
         yield from wrong("attention_cuda.bias", "bias", spec.bias, why, Bias.NONE, Bias.NONE)
 
 

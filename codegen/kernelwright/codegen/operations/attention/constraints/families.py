@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kernelwright.arch import Arch
+from kernelwright.codegen.dtypes import ELEMENT_BYTES
 from kernelwright.codegen.operations.attention.constraints.report import extent_text, one_of, wrong
-from kernelwright.codegen.operations.attention.kinds import Bias, Family, Mask
+from kernelwright.codegen.operations.attention.kinds import Bias, Family, Mask, Rope
 from kernelwright.codegen.operations.attention.spec import AttentionSpec, BwdTile, Stages, Tile
 from kernelwright.codegen.violations import Violation
 
@@ -132,6 +133,13 @@ def check_appendkv(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
         yield from wrong("attention.appendkv", "group", True, why, False, False)
 
 
+def check_rope_dtype(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
+    """Rotary embedding turns keys before they become 8-bit numbers: turned ones would be rounded a second time."""
+    if spec.rope is not Rope.NONE and ELEMENT_BYTES[spec.dtype.inputs] == 1:
+        why = f"turned {spec.dtype} keys would be rounded a second time, without a factor; turn them before"
+        yield from wrong("attention.rope_dtype", "rope, dtype", spec.rope, why, Rope.NONE, Rope.NONE)
+
+
 def check_combine(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
     """A workgroup combines n1 elements of rows, which divide the head dimension, of up to 2^max_splits_log2 splits."""
     if spec.family is not Family.FWD_SPLITKV_COMBINE:
@@ -207,6 +215,7 @@ CHECKS = (
     check_dbias,
     check_batch_prefill,
     check_appendkv,
+    check_rope_dtype,
     check_combine,
     check_pagedkv,
     check_splitkv,

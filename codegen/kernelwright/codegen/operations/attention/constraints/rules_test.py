@@ -26,6 +26,7 @@ COMBINE = {"family": "fwd_splitkv_combine", "dtype": "bf16", "hdim": 128}
 PAGEDKV = {"family": "fwd_pagedkv", "dtype": "bf16", "hdim": 128}
 APPENDKV = {"family": "fwd_appendkv", "dtype": "bf16", "hdim": 128}
 PREFILL = {"family": "batch_prefill", "dtype": "bf16", "hdim": 128}
+FEW = {**PREFILL, "tile": [64, 128, 64, 128, 64, 128], "wave": [4, 1, 1, 4, 1, 1], "warp_tile": [16] * 6}
 BWD = {"family": "bwd_dq_dk_dv", "dtype": "bf16", "hdim": 128}
 DOT = {"family": "bwd_dot_do_o", "dtype": "bf16", "hdim": 128}
 TRLOAD = {**FWD, "pipeline": "qr_async_trload"}
@@ -77,6 +78,7 @@ CASES: tuple[tuple[str, str, Mapping[str, Any], Mapping[str, Any]], ...] = (
     ("attention.batch_prefill", "gfx942", PREFILL, {"paged_kv": False}),
     ("attention.batch_prefill", "gfx942", PREFILL, {"page_size": 12}),
     ("attention.appendkv", "gfx942", APPENDKV, {"group": True}),
+    ("attention.rope_dtype", "gfx942", {**APPENDKV, "dtype": "fp8"}, {"rope": "half"}),
     ("attention.combine", "gfx942", COMBINE, {"tile": {"n1": 48}}),
     ("attention.combine", "gfx942", COMBINE, {"max_splits_log2": 0}),
     ("attention.pagedkv", "gfx942", PAGEDKV, {"paged_kv": False}),
@@ -105,6 +107,7 @@ CASES: tuple[tuple[str, str, Mapping[str, Any], Mapping[str, Any]], ...] = (
     ("ck_tile.attention_v3_rows", "gfx950", TRLOAD, {"pipeline": "qr_async_trload_v3"}),
     ("ck_tile.attention_chained_products", "gfx1100", APPENDKV, {"family": "fwd"}),
     ("ck_tile.attention_lds", "gfx942", FWD256, {"tile": (256, 384, 128, 256, 32, 256)}),
+    ("ck_tile.attention_waves_per_simd", "gfx942", FEW, {"block_per_cu": 2}),
     ("ck_tile.attention_async_copies", "gfx950", FWD32, {"tile": (128, 32, 16, 32, 32, 32)}),
     ("ck_tile.attention_async_copies", "gfx942", FWD, {"tile": (128, 128, 32, 128, 16, 128)}),
     ("ck_tile.attention_async_padding", "gfx942", FWD, {"pad": {"s": False, "sk": True, "d": True, "dv": True}}),
@@ -117,6 +120,7 @@ CASES: tuple[tuple[str, str, Mapping[str, Any], Mapping[str, Any]], ...] = (
     ("ck_tile.attention_workgroup", "gfx942", FWD, {"wave": (4, 1, 1, 2, 1, 1)}),
     ("ck_tile.attention_features", "gfx942", FWD, {"sink": True}),
     ("ck_tile.attention_features", "gfx942", FP8, {"qscale": "block_scale"}),
+    ("ck_tile.attention_features", "gfx942", FP8, {"dtype": "bf8"}),
     ("ck_tile.attention_features", "gfx942", PREFILL, {"page_size": 16}),
     ("ck_tile.attention_features", "gfx942", PREFILL, {"kv_lookup_table": "vllm"}),
     ("ck_tile.attention_features", "gfx942", PREFILL, {"kv_memory_layout": "vectorized"}),
@@ -134,6 +138,8 @@ CASES: tuple[tuple[str, str, Mapping[str, Any], Mapping[str, Any]], ...] = (
     ("attention_cpu.features", "x86_64_v4", PREFILL, {"kv_memory_layout": "vectorized"}),
     ("attention_cpu.features", "x86_64_v4", {**BWD, "dropout": True}, {"store_randval": True}),
     ("attention_cpu.features", "x86_64_v4", FWD, {"skip_min_seqlen_q": True}),
+    ("attention_cpu.features", "x86_64_v4", FP8, {"qscale": "per_tensor"}),
+    ("attention_cpu.features", "x86_64_v4", {**SPLITKV, "dtype": "fp8"}, {"static_quant": True}),
     ("attention_cuda.family", "sm_90a", FWD, {"family": "fwd_pagedkv"}),
     ("attention_cuda.head_dimensions", "sm_90a", BWD, {"hdim_q": 256, "hdim_v": 256}),
     ("attention_cuda.bias", "sm_90a", PREFILL, {"bias": "alibi"}),

@@ -35,7 +35,7 @@ void combine_lines(const line_call& call) {
     vec sum = zero();
     for (int64_t s = 0; s < call.slices; ++s) sum = add(sum, weight(s));
     store(total, sum);
-    const vec inverse = broadcast(total[0] == 0 ? 0.0f : 1 / total[0]);
+    const vec inverse = broadcast(total[0] == 0 ? 0.0f : call.factor / total[0]);
     for (int64_t i = 0; i < call.hdim; i += kLanes) {
       const int64_t count = smaller(call.hdim - i, kLanes);
       vec o = zero();

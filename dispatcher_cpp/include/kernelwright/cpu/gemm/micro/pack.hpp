@@ -21,7 +21,8 @@ struct pack_along_k {
     const storage* lines = static_cast<const storage*>(source);
     for (int64_t i = 0; i < count; i += Width, panel += panel_units(Width, steps), lines += Width * ld) {
       const int64_t left = count - i < Width ? count - i : Width;
-      for (int group = 0; group < Width; group += kLanes) {
+      // The last group first: where it is not whole, its vectors reach over the first values of the next step.
+      for (int group = (Width - 1) / kLanes * kLanes; group >= 0; group -= kLanes) {
         const int64_t used = left - group;
         const int64_t wanted = Width - group < kLanes ? Width - group : kLanes;
         if (used >= kLanes && wanted == kLanes) {

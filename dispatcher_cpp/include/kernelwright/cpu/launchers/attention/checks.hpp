@@ -3,8 +3,7 @@
 #define KERNELWRIGHT_CPU_LAUNCHERS_ATTENTION_CHECKS_HPP
 
 #include "kernelwright/attention/checks.h"
-#include "kernelwright/cpu/launchers/attention/request.hpp"
-#include "kernelwright/cpu/launchers/common/library.hpp"
+#include "kernelwright/cpu/launchers/attention/lengths.hpp"
 
 namespace kernelwright::cpu {
 
@@ -129,20 +128,6 @@ inline kw_status too_small(uint32_t size, size_t needed) {
   return fail(KW_INVALID_ARGUMENT, nullptr, 0, "args.struct_size is %u, below %zu", size, needed);
 }
 
-// Lengths are known to the host here: plans have room for the longest that the problem stated.
-inline kw_status check_lengths(const kw_attention_problem& p, const kw_attention_args& a) {
-  const bool keys = p.base.op == KW_OP_ATTENTION_PART || p.base.op == KW_OP_ATTENTION_DQ_DK_DV;
-  for (int64_t b = 0; b < p.batch; ++b) {
-    const request r = keys ? request_at(p, a, b) : request_of_queries(p, a, b);
-    if (r.queries < 0 || r.queries > p.max_seqlen_q || r.keys < 0 || r.keys > p.max_seqlen_k)
-      return fail(KW_INVALID_ARGUMENT, nullptr, 0,
-                  "request %lld has %lld queries and %lld keys; allowed: up to %lld, %lld", static_cast<long long>(b),
-                  static_cast<long long>(r.queries), static_cast<long long>(r.keys),
-                  static_cast<long long>(p.max_seqlen_q), static_cast<long long>(p.max_seqlen_k));
-  }
-  return KW_OK;
-}
-
 inline kw_status check_attention_args(const kw_attention_problem& p, const kw_attention_args& a) {
   if (a.struct_size < sizeof a) return too_small(a.struct_size, sizeof a);
   const uint32_t op = p.base.op;
@@ -151,6 +136,8 @@ inline kw_status check_attention_args(const kw_attention_problem& p, const kw_at
   const bool gradients = op == KW_OP_ATTENTION_DQ_DK_DV, dot = op == KW_OP_ATTENTION_DOT && rows;
   const bool combine = op == KW_OP_ATTENTION_COMBINE && rows, convert = op == KW_OP_ATTENTION_CONVERT_DQ && rows;
   const bool reads_kv = op == KW_OP_ATTENTION_PART || gradients, keys = reads_kv && p.max_seqlen_k != 0 && rows;
+  const bool scaled = part && p.qscale != KW_QSCALE_NONE;
+  const bool narrow = kw_dtype_bytes(p.dtype_o) == 1 && ((part && !splits) || combine);
   const bool back = gradients && rows, list = p.page_table == KW_PAGES_LIST;
   const operand operands[] = {
       {"q", a.q, part || back},
@@ -160,8 +147,12 @@ inline kw_status check_attention_args(const kw_attention_problem& p, const kw_at
       {"o_splits", a.o_splits, (part && splits) || combine},
       {"lse_splits", a.lse_splits, (part && splits) || combine},
       {"lse", a.lse, (((part && !splits) || combine) && p.lse != 0) || back},
-      {"bias", a.bias, (part || back) && p.bias != KW_BIAS_NONE},
+      {"bias", a.bias, keys && p.bias != KW_BIAS_NONE},
       {"sinks", a.sinks, part && p.sink != 0},
+      {"descale_q", a.descale_q, scaled},
+      {"descale_k", a.descale_k, scaled},
+      {"descale_v", a.descale_v, scaled},
+      {"scale_o", a.scale_o, narrow},
       {"cu_seqlens_q", a.cu_seqlens_q, p.group != 0},
       {"cu_seqlens_k", a.cu_seqlens_k, reads_kv && p.group != 0 && !paged},
       {"seqlens_k", a.seqlens_k, reads_kv && p.kv_lengths != 0},
@@ -178,22 +169,6 @@ inline kw_status check_attention_args(const kw_attention_problem& p, const kw_at
   };
   const kw_status status = check_operands(operands);
   return status == KW_OK ? check_lengths(p, a) : status;
-}
-
-// Places are known to the host here, so that no row is written behind the end of a cache.
-inline kw_status check_append_places(const kw_append_problem& p, const kw_append_args& a) {
-  for (int64_t b = 0; b < p.batch; ++b) {
-    const int64_t first = a.seqlens_k[b], end = first + p.seqlen_new;
-    const int64_t last = larger(end, p.rotates_q != 0 ? first + p.seqlen_q : 0);
-    if (first < 0 || end > p.capacity)
-      return fail(KW_INVALID_ARGUMENT, nullptr, 0, "request %lld has %lld keys and gets %lld; the cache holds %lld",
-                  static_cast<long long>(b), static_cast<long long>(first), static_cast<long long>(p.seqlen_new),
-                  static_cast<long long>(p.capacity));
-    if (p.rope != KW_ROPE_NONE && last > p.rotary_places)
-      return fail(KW_INVALID_ARGUMENT, nullptr, 0, "request %lld reaches place %lld; cos and sin have %lld",
-                  static_cast<long long>(b), static_cast<long long>(last - 1), static_cast<long long>(p.rotary_places));
-  }
-  return KW_OK;
 }
 
 inline kw_status check_append_args(const kw_append_problem& p, const kw_append_args& a) {

@@ -78,7 +78,8 @@ class gradient_job {
         const int64_t head = which.head + i / which.queries, query = which.query + i % which.queries;
         float* const sums = args_.dq_sums + row_number(p_, u.r, head, query) * p_.hdim_q;
         memset(sums, 0, static_cast<size_t>(p_.hdim_q) * sizeof(float));
-        if (p_.dbias != 0) memset(dbias_row(u.r, head, query), 0, static_cast<size_t>(u.r.keys * kernel_.bias_bytes));
+        if (p_.dbias == 0) continue;
+        memset(dbias_row(u.r, head, query), 0, static_cast<size_t>(p_.max_seqlen_k * kernel_.bias_bytes));
       }
     }
   }

@@ -73,6 +73,7 @@ class lines_job {
       c.lse_splits = args_.lse_splits + row;
       c.lse_stride = all;
       c.numbers = p_.lse != 0 ? args_.lse + row : nullptr;
+      c.factor = kw_dtype_bytes(p_.dtype_o) == 1 ? *args_.scale_o : 1.0f;
       c.to = const_cast<char*>(at(args_.o, p_.o));
       c.ld_to = p_.o.row;
     } else {

@@ -21,8 +21,8 @@ class part_job {
         args_(args),
         memory_(static_cast<char*>(workspace)),
         rules_(rules_of(plan.problem, args, kw_attention_keeps(&plan.problem))),
-        k_(plan.problem, args, args.k, plan.problem.k, plan.problem.hdim_q, kernel.input_bytes),
-        v_(plan.problem, args, args.v, plan.problem.v, plan.problem.hdim_v, kernel.input_bytes),
+        k_(plan.problem, args, args.k, plan.problem.k, plan.problem.hdim_q, kernel, args.descale_k),
+        v_(plan.problem, args, args.v, plan.problem.v, plan.problem.hdim_v, kernel, args.descale_v),
         next_(0),
         done_(0) {}
 
@@ -90,13 +90,18 @@ class part_job {
     if (problem_.num_splits > 1) keys = in_split(keys, r, split);
     const bool few = rows.rows <= kFewRows && !plan_.shared;
     char* const copied = own + plan_.own.q_rows;
-    copy_rows(copied, args_.q, problem_.q, problem_, r, which, problem_.hdim_q, kernel_.input_bytes);
+    if (kernel_.widen_rows != nullptr) {
+      widen_queries(reinterpret_cast<float*>(copied), kernel_.widen_rows, problem_, args_, r, which);
+    } else {
+      copy_rows(copied, args_.q, problem_.q, problem_, r, which, problem_.hdim_q, kernel_.input_bytes);
+    }
     finish_call done = {};
     done.rows = &rows;
     done.partial = reinterpret_cast<const float*>(own + plan_.own.partial);
     done.hdim_v = problem_.hdim_v;
     done.factor = problem_.dropout != 0 ? static_cast<float>(1 / (1 - problem_.dropout_p)) : 1.0f;
     done.fp32 = problem_.leaves_splits != 0;
+    if (!done.fp32 && kw_dtype_bytes(problem_.dtype_o) == 1) done.factor *= *args_.scale_o;
     if (few) {
       attend_few(r, kv_head, keys, rows, own);
       kernel_.finish_few(done);
@@ -173,7 +178,7 @@ class part_job {
     memset(q, 0, static_cast<size_t>(rows.rows * call.ld_q) * sizeof(float));
     const char* const copied = own + plan_.own.q_rows;
     for (int64_t i = 0; i < rows.rows; ++i) {
-      kernel_.widen(q + i * call.ld_q, copied + i * problem_.hdim_q * kernel_.input_bytes, 1, problem_.hdim_q);
+      kernel_.widen(q + i * call.ld_q, copied + i * problem_.hdim_q * kernel_.staged_bytes, 1, problem_.hdim_q);
     }
     call.q = q;
     call.scores = reinterpret_cast<float*>(own + plan_.own.scores);
@@ -185,7 +190,7 @@ class part_job {
       call.count = smaller(tile_n(), keys.end - call.first);
       char* const gathered = own + plan_.own.gathered;
       const key_rows k = k_.rows(r, kv_head, call.first, call.count, gathered);
-      char* const behind = gathered + tile_n() * problem_.hdim_q * kernel_.input_bytes;
+      char* const behind = gathered + tile_n() * problem_.hdim_q * kernel_.staged_bytes;
       const key_rows v = v_.rows(r, kv_head, call.first, call.count, behind);
       call.k = k.at;
       call.ld_k = k.ld;

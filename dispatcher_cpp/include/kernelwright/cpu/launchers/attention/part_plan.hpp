@@ -49,14 +49,15 @@ inline part_memory make_part_memory(const attention_kernel& k, const part_plan& 
     m.bytes += align_bytes(static_cast<uint64_t>(bytes));
     return at;
   };
-  m.q_rows = take(m0 * p.hdim_q * k.input_bytes);
+  m.q_rows = take(m0 * p.hdim_q * k.staged_bytes);
   m.q = take(4 * larger(m0 / k.nr * panel_units(k.nr, steps), kFewRows * round_up(p.hdim_q, kSpareUnits)));
   m.scores = take(8 * larger(k.nr, kFewRows) * round_up(n0, kSpareUnits));
   m.partial = take(4 * larger(m0 * round_up(p.hdim_v, k.mr), kFewRows * wide_v));
   m.fresh = take(4 * kFewRows * wide_v);
   m.arrays = take(m0 * static_cast<int64_t>(kArrayBytes));
   if (!plan.shared) m.packed = take(4 * plan.block_units);
-  if (p.page_table != KW_PAGES_NONE) m.gathered = take(n0 * (p.hdim_q + p.hdim_v) * k.input_bytes);
+  if (p.page_table != KW_PAGES_NONE || k.widen_rows != nullptr)
+    m.gathered = take(n0 * (p.hdim_q + p.hdim_v) * k.staged_bytes);
   return m;
 }
 

@@ -67,30 +67,64 @@ inline range keys_seen(const kw_attention_problem& p, const request& r, int64_t 
   return {begin, end};
 }
 
+// Factors of 8-bit operands, see kw_attention_qscale.
+class factor_source {
+ public:
+  factor_source(const kw_attention_problem& p, const kw_attention_args& args) : p_(p), args_(args) {}
+
+  // Queries, or keys, that have one factor reach up to `end`.
+  struct run {
+    float factor;
+    int64_t end;
+  };
+
+  run of_queries(int64_t number, int64_t head, int64_t query) const {
+    if (p_.qscale != KW_QSCALE_BLOCK_SCALE) return {whole(args_.descale_q), INT64_MAX};
+    return in_blocks(args_.descale_q, number * p_.heads_q + head, p_.max_seqlen_q, p_.scale_block_q, query);
+  }
+  run of_keys(const float* factors, int64_t number, int64_t head, int64_t key, int64_t page) const {
+    if (p_.qscale == KW_QSCALE_BLOCK_SCALE)
+      return in_blocks(factors, number * p_.heads_kv + head, p_.max_seqlen_k, p_.scale_block_k, key);
+    if (p_.qscale == KW_QSCALE_KV_BLOCK_SCALE)
+      return {factors[page * p_.heads_kv + head], (key / p_.page_size + 1) * p_.page_size};
+    return {whole(factors), INT64_MAX};
+  }
+
+ private:
+  float whole(const float* factor) const { return p_.qscale != KW_QSCALE_NONE ? *factor : 1.0f; }
+  static run in_blocks(const float* factors, int64_t line, int64_t rows, int64_t block, int64_t row) {
+    return {factors[line * divide_up(rows, block) + row / block], (row / block + 1) * block};
+  }
+
+  const kw_attention_problem& p_;
+  const kw_attention_args& args_;
+};
+
 // Rows of K or V of a head of a request, side by side as far as `ld` says.
 struct key_rows {
   const void* at;
   int64_t ld;
 };
 
-// Where rows of K or V of one head of a request are; rows in several pages are copied together.
+// Where rows of K or V of one head of a request are; rows in several pages are copied together, and those of 8 bits
+// are widened.
 class key_source {
  public:
   key_source(const kw_attention_problem& p, const kw_attention_args& args, const void* cache,
-             const kw_attention_strides& strides, int64_t hdim, int64_t element_bytes)
+             const kw_attention_strides& strides, int64_t hdim, const attention_kernel& kernel, const float* factors)
       : p_(p),
         args_(args),
         cache_(static_cast<const char*>(cache)),
         strides_(strides),
         hdim_(hdim),
-        bytes_(element_bytes) {}
+        bytes_(kernel.input_bytes),
+        widen_(kernel.widen_rows),
+        factors_(factors) {}
 
   // `own` has room for `count` rows.
   key_rows rows(const request& r, int64_t head, int64_t first, int64_t count, char* own) const {
-    if (p_.page_table == KW_PAGES_NONE) {
-      const int64_t offset = row_offset(strides_, p_.group != 0 ? 0 : r.number, head, r.first_key + first);
-      return {cache_ + offset * bytes_, strides_.row};
-    }
+    if (widen_ != nullptr) return widened(r, head, first, count, reinterpret_cast<float*>(own));
+    if (p_.page_table == KW_PAGES_NONE) return {in_line(r, head, first), strides_.row};
     const int64_t last = first + count - 1;
     if (count > 0 && first / p_.page_size == last / p_.page_size) return {in_page(r, head, first), strides_.row};
     for (int64_t key = first; key <= last;) {
@@ -104,11 +138,29 @@ class key_source {
   }
 
  private:
-  const char* in_page(const request& r, int64_t head, int64_t key) const {
+  key_rows widened(const request& r, int64_t head, int64_t first, int64_t count, float* own) const {
+    const bool paged = p_.page_table != KW_PAGES_NONE;
+    const factor_source factors(p_, args_);
+    for (int64_t key = first, end = 0; key < first + count; key = end) {
+      const auto run = factors.of_keys(factors_, r.number, head, key, paged ? page_of(r, key) : 0);
+      end = smaller(first + count, run.end);
+      if (paged) end = smaller(end, (key / p_.page_size + 1) * p_.page_size);
+      const char* const from = paged ? in_page(r, head, key) : in_line(r, head, key);
+      widen_({from, strides_.row, end - key, hdim_, run.factor, own + (key - first) * hdim_});
+    }
+    return {own, hdim_};
+  }
+
+  const char* in_line(const request& r, int64_t head, int64_t key) const {
+    return cache_ + row_offset(strides_, p_.group != 0 ? 0 : r.number, head, r.first_key + key) * bytes_;
+  }
+  int64_t page_of(const request& r, int64_t key) const {
     const int64_t entry =
         p_.page_table == KW_PAGES_BLOCK ? r.number * p_.page_table_stride : int64_t{args_.page_indptr[r.number]};
-    const int64_t page = args_.page_table[entry + key / p_.page_size];
-    return cache_ + row_offset(strides_, page, head, key % p_.page_size) * bytes_;
+    return args_.page_table[entry + key / p_.page_size];
+  }
+  const char* in_page(const request& r, int64_t head, int64_t key) const {
+    return cache_ + row_offset(strides_, page_of(r, key), head, key % p_.page_size) * bytes_;
   }
 
   const kw_attention_problem& p_;
@@ -116,6 +168,8 @@ class key_source {
   const char* cache_;
   const kw_attention_strides& strides_;
   int64_t hdim_, bytes_;
+  widen_rows_function widen_;
+  const float* factors_;
 };
 
 }  // namespace kernelwright::cpu

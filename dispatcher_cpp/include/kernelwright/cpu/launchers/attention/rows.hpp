@@ -99,6 +99,23 @@ inline void begin_with_sinks(const kw_attention_args& args, const row_range& whi
   }
 }
 
+// Widens 8-bit rows of Q, side by side.
+inline void widen_queries(float* to, widen_rows_function widen, const kw_attention_problem& p,
+                          const kw_attention_args& args, const request& r, const row_range& which) {
+  const factor_source factors(p, args);
+  const int64_t number = p.group != 0 ? 0 : r.number, last = which.query + which.queries;
+  for (int64_t head = which.head; head < which.head + which.heads; ++head) {
+    for (int64_t query = which.query, end = 0; query < last; query = end) {
+      const auto run = factors.of_queries(r.number, head, query);
+      end = smaller(last, run.end);
+      const auto* const from =
+          static_cast<const uint8_t*>(args.q) + row_offset(p.q, number, head, r.first_query + query);
+      widen({from, p.q.row, end - query, p.hdim_q, run.factor, to});
+      to += (end - query) * p.hdim_q;
+    }
+  }
+}
+
 // Copies rows of Q, or dO, side by side.
 inline void copy_rows(char* to, const void* from, const kw_attention_strides& strides, const kw_attention_problem& p,
                       const request& r, const row_range& which, int64_t hdim, int64_t bytes) {

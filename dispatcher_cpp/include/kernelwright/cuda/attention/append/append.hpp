@@ -1,5 +1,5 @@
-// New rows of K and V into a cache, and Q, with rotary embedding: a thread has 16 bytes of each of some rows, a row
-// lies within a warp.
+// New rows of K and V into a cache, and Q, with rotary embedding: a thread has two chunks of 16 bytes of each of some
+// rows, a row lies within a warp.
 #pragma once
 
 #include <cutlass/fast_math.h>
@@ -30,20 +30,38 @@ template <class Config>
 struct append {
   using element = typename Config::element;
   static constexpr int hdim = Config::hdim, vector = 8, chunks = hdim / vector, threads = 256;
-  static constexpr bool turns = Config::rope != rotation::none;
-  static_assert(32 % chunks == 0, "a row lies within a warp");
+  static constexpr bool turns = Config::rope != rotation::none, halves = Config::rope == rotation::half;
+  static constexpr int of_row = chunks / 2;  // threads
+  static_assert(32 % of_row == 0, "a row lies within a warp");
 
-  static constexpr int rows_at_once = threads / chunks, ahead = 4;  // rows of a thread that are on their way together
+  static constexpr int rows_at_once = threads / of_row, ahead = 2;  // rows of a thread that are on their way together
 
   struct alignas(16) values {
     element x[vector];
   };
 
-  // A row of K, V or Q: where it comes from, and which one it is.
+  // A row of K, V or Q: where it comes from, which one it is, and its place among all keys.
   struct source {
     const element* from = nullptr;
-    int request, head, number;
+    int request, head, number, place;
     bool queries, key, turned;  // turned: K and Q are
+  };
+
+  // The two chunks of a row that a thread has; rotation of halves turns the one with the other.
+  struct columns {
+    int low, high;
+    bool turn_low, turn_high;
+
+    CUTLASS_DEVICE explicit columns(int rotary_dim) {
+      const int i = threadIdx.x % of_row, apart = halves ? rotary_dim / 2 / vector : of_row;
+      low = (i < apart ? i : 2 * i) * vector, high = (i < apart ? i + apart : 2 * i + 1) * vector;
+      turn_low = turns && low < rotary_dim, turn_high = turns && high < rotary_dim;
+    }
+  };
+
+  // Of `low`, or of the first half of each chunk: neighbours are turned together there.
+  struct angles {
+    values cos, sin;
   };
 
   // A loop that is unrolled before the compiler decides what lies in registers.
@@ -57,27 +75,31 @@ struct append {
   }
 
   CUTLASS_DEVICE static void run(append_params const& p) {
-    const int64_t block = blockIdx.x * int64_t(rows_at_once * ahead) + threadIdx.x / chunks;
-    const int first = threadIdx.x % chunks * vector, half_of = p.rotary_dim / 2;
-    const int there = first < half_of ? first + half_of : first - half_of;
-    const bool turning = turns && first < p.rotary_dim;
+    const int64_t block = blockIdx.x * int64_t(rows_at_once * ahead) + threadIdx.x / of_row;
+    const columns mine(p.rotary_dim);
     source rows[ahead];
-    values mine[ahead], other[ahead];
-    // Where rows go depends on lengths and pages, where they come from does not.
+    element* to[ahead];
+    values low[ahead], high[ahead];
+    angles by[ahead];
     each_row([&](auto i) {
       rows[i] = source_of(p, block + i * rows_at_once);
       if (rows[i].from == nullptr) return;
-      load_16_bytes(mine[i], rows[i].from + first);
-      if (Config::rope == rotation::half && turning && rows[i].turned) load_16_bytes(other[i], rows[i].from + there);
+      rows[i].place = p.seqlens_k[rows[i].request] + rows[i].number;
+      load_16_bytes(low[i], rows[i].from + mine.low);
+      load_16_bytes(high[i], rows[i].from + mine.high);
     });
-    __syncwarp();  // Q may be turned where it lies
+    // Where rows go depends on lengths and pages: these are read while the rows are on their way.
     each_row([&](auto i) {
+      to[i] = nullptr;
       if (rows[i].from == nullptr) return;
-      const int place = p.seqlens_k[rows[i].request] + rows[i].number;
-      element* const to = rows[i].queries ? of_queries(p, rows[i]) : of_cache(p, rows[i], place);
-      if (to == nullptr) return;
-      if (turning && rows[i].turned) turn(p, mine[i], other[i], first, place);
-      store_16_bytes(to + first, mine[i]);
+      to[i] = rows[i].queries ? of_queries(p, rows[i]) : of_cache(p, rows[i]);
+      if (mine.turn_low && rows[i].turned) load_angles(p, by[i], mine, rows[i].place);
+    });
+    each_row([&](auto i) {
+      if (to[i] == nullptr) return;
+      if (mine.turn_low && rows[i].turned) turn(low[i], high[i], by[i], mine.turn_high);
+      store_16_bytes(to[i] + mine.low, low[i]);
+      store_16_bytes(to[i] + mine.high, high[i]);
     });
   }
 
@@ -112,42 +134,66 @@ struct append {
   }
 
   // Null where the cache has no room for it.
-  CUTLASS_DEVICE static element* of_cache(append_params const& p, source const& row, int place) {
-    if (place >= p.capacity) return nullptr;
+  CUTLASS_DEVICE static element* of_cache(append_params const& p, source const& row) {
+    if (row.place >= p.capacity) return nullptr;
     strides const& into = row.key ? p.of_k_cache : p.of_v_cache;
     int64_t part = row.request;
-    int in_part = place;
+    int in_part = row.place;
     if (p.page_table != nullptr) {
       int page;
-      p.page_size(page, in_part, place);
+      p.page_size(page, in_part, row.place);
       part = p.page_table[row.request * p.page_table_stride + page];
     }
     return static_cast<element*>(row.key ? p.k_cache : p.v_cache) + part * into.request + row.head * into.head +
            in_part * into.row;
   }
 
-  // (a, b) becomes (a c - b s, a s + b c).
-  CUTLASS_DEVICE static void turn(append_params const& p, values& mine, values const& other, int first, int place) {
-    const int half_of = p.rotary_dim / 2;
-    const int64_t line = int64_t(min(place, p.places - 1)) * half_of;
+  CUTLASS_DEVICE static void load_angles(append_params const& p, angles& to, columns const& mine, int place) {
+    const int64_t line = int64_t(min(place, p.places - 1)) * (p.rotary_dim / 2);
     const auto* const cos = static_cast<const element*>(p.cos) + line;
     const auto* const sin = static_cast<const element*>(p.sin) + line;
-    if constexpr (Config::rope == rotation::half) {
-      const bool low = first < half_of;
-      const int angle = low ? first : first - half_of;
-#pragma unroll
-      for (int i = 0; i < vector; ++i) {
-        const float c = cos[angle + i], s = sin[angle + i], x = mine.x[i], y = other.x[i];
-        mine.x[i] = rounded<element>(low ? x * c - y * s : x * c + y * s);
-      }
+    if constexpr (halves) {
+      load_angles<vector>(to.cos.x, cos + mine.low), load_angles<vector>(to.sin.x, sin + mine.low);
+    } else {
+      constexpr int half_of = vector / 2;
+      load_angles<half_of>(to.cos.x, cos + mine.low / 2), load_angles<half_of>(to.sin.x, sin + mine.low / 2);
+      if (!mine.turn_high) return;
+      load_angles<half_of>(to.cos.x + half_of, cos + mine.high / 2);
+      load_angles<half_of>(to.sin.x + half_of, sin + mine.high / 2);
+    }
+  }
+
+  // Tables need not begin at a multiple of 16 bytes.
+  template <int count>
+  CUTLASS_DEVICE static void load_angles(element* to, const element* from) {
+    using chunk = std::conditional_t<count == vector, uint4, uint2>;
+    static_assert(sizeof(chunk) == count * sizeof(element));
+    if (reinterpret_cast<uintptr_t>(from) % sizeof(chunk) == 0) {
+      const chunk all = *reinterpret_cast<const chunk*>(from);
+      __builtin_memcpy(to, &all, sizeof all);
     } else {
 #pragma unroll
-      for (int i = 0; i < vector; i += 2) {
-        const float c = cos[(first + i) / 2], s = sin[(first + i) / 2], a = mine.x[i], b = mine.x[i + 1];
-        mine.x[i] = rounded<element>(a * c - b * s);
-        mine.x[i + 1] = rounded<element>(a * s + b * c);
+      for (int i = 0; i < count; ++i) to[i] = from[i];
+    }
+  }
+
+  CUTLASS_DEVICE static void turn(values& low, values& high, angles const& by, bool turn_high) {
+    if constexpr (halves) {
+#pragma unroll
+      for (int i = 0; i < vector; ++i) turn(low.x[i], high.x[i], by.cos.x[i], by.sin.x[i]);
+    } else {
+#pragma unroll
+      for (int i = 0; i < vector / 2; ++i) {
+        turn(low.x[2 * i], low.x[2 * i + 1], by.cos.x[i], by.sin.x[i]);
+        if (turn_high) turn(high.x[2 * i], high.x[2 * i + 1], by.cos.x[vector / 2 + i], by.sin.x[vector / 2 + i]);
       }
     }
+  }
+
+  // (a, b) becomes (a c - b s, a s + b c).
+  CUTLASS_DEVICE static void turn(element& first, element& second, float c, float s) {
+    const float a = first, b = second;
+    first = rounded<element>(a * c - b * s), second = rounded<element>(a * s + b * c);
   }
 };
 

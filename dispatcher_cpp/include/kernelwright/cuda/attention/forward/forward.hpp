@@ -15,15 +15,20 @@
 
 namespace kernelwright::cuda::attention {
 
-constexpr int most_shared_bytes = 232448;  // of a workgroup on compute capability 9.0
+constexpr size_t most_shared_bytes = 232448;  // of a workgroup on compute capability 9.0
 
 // Config: element, tile_m, tile_n, hdim_q, hdim_v; bounded (queries see keys up to some place), windowed (and from some
 // place on), soft_cap, bias, paged.
 template <class Config>
 struct forward {
   using element = typename Config::element;
-  using traits = flashinfer::AttentionKernelTraits<true, Config::hdim_q, Config::hdim_v, Config::tile_m, Config::tile_n,
-                                                   2, element, element, element, int32_t, scores<Config>>;
+  // With three groups of 64 rows in a tile, each begins at its own diagonal; with two that costs more than it saves.
+  static constexpr bool skips = Config::bounded && Config::tile_m > 128;
+  struct traits
+      : flashinfer::AttentionKernelTraits<true, Config::hdim_q, Config::hdim_v, Config::tile_m, Config::tile_n, 2,
+                                          element, element, element, int32_t, scores<Config>> {
+    static constexpr int rows_at_diagonal = skips ? 64 : Config::tile_m;  // read by FlashInfer's loop
+  };
   using pipeline = typename traits::MainloopPipeline;
   using position = typename traits::PipelineState;
   using turns = flashinfer::WarpScheduler<traits, Config::hdim_v <= 128>;
@@ -31,25 +36,11 @@ struct forward {
   static constexpr int consumers = traits::NUM_MMA_THREADS, producers = cutlass::NumThreadsPerWarpGroup;
   static constexpr int threads = consumers + producers, rows_of_group = 64;
 
-  // O has a buffer of its own where there is room: else it lies where V was, and V of the next tile waits for its
-  // store.
-  static constexpr int o_bytes = cute::cosize_v<typename traits::SmemLayoutO> * sizeof(element);
-  static constexpr bool separate_o = sizeof(typename traits::SharedStorage) + o_bytes + 256 <= most_shared_bytes;
-
   struct storage : traits::SharedStorage {
-    alignas(128) char o[separate_o ? o_bytes : 16];
     alignas(16) tile next;
     cutlass::arch::ClusterBarrier next_written, next_read;
-
-    CUTLASS_DEVICE element* buffer_of_o() {
-      if constexpr (separate_o) return reinterpret_cast<element*>(o);
-      return this->smem_o.data();
-    }
-    // The first tile has done = 0.
-    CUTLASS_DEVICE void wait_for_o(int done) {
-      if constexpr (!separate_o) this->barrier_O.wait((done + 1) % 2);
-    }
   };
+  static_assert(sizeof(storage) <= most_shared_bytes);
 
   struct params {
     operands<traits> tensors;
@@ -116,12 +107,12 @@ struct forward {
     auto at_key = cutlass::make_producer_start_state<pipeline>();
     auto at_value = cutlass::make_producer_start_state<pipeline>();
     taker of_tiles(p.tiles);
-    for (int done = 0;; of_tiles.settle()) {
+    for (;; of_tiles.settle()) {
       const tile t = of_tiles.take(p.tiles, shared);
       if (t.request < 0) break;
       const span keys_of = span_of(p, t);
       if (keys_of.last < 0) continue;
-      loader<traits>::load(p.tensors, shared, keys, at_key, values, at_value, t, keys_of.first, keys_of.last, done++);
+      loader<traits>::load(p.tensors, shared, keys, at_key, values, at_value, t, keys_of.first, keys_of.last);
     }
     if (of_tiles.leader) {
       keys.producer_tail(at_key);
@@ -147,14 +138,11 @@ struct forward {
       }
     } else {
       paged of_values(p.cache, p.cache.v, p.cache.v_rows, shared.smem_v.data(), values, warp - paged::warps);
-      int done = 0;
       for (int round = 0;; ++round) {
         const tile t = received(shared, round);
         if (t.request < 0) break;
         const span keys_of = span_of(p, t);
-        if (keys_of.last < 0) continue;
-        shared.wait_for_o(done++);
-        of_values.load(t, keys_of.first, keys_of.last, [] {});
+        if (keys_of.last >= 0) of_values.load(t, keys_of.first, keys_of.last, [] {});
       }
     }
   }
@@ -199,7 +187,7 @@ struct forward {
           loop_params{keys_of.seen.left}, change, keys, values, at_key, at_value, sums, rows, tiles_of_keys,
           keys_of.first, keys_of.last_cut, thread, done++, t.index, shared, t.k.count - keys_of.seen.right, t.k.count,
           t.head, t.kv_head, 0, nullptr);
-      p.out.template store<traits>(p.tensors, sums, rows.row_sum, shared, multiply, thread, t);
+      p.out.template store<element, M, Config::hdim_v>(sums, rows.row_sum, thread, t);
     }
   }
 
@@ -209,7 +197,7 @@ struct forward {
   CUTLASS_DEVICE static int skip_unseen(tile const& t, span const& keys_of, pipeline& keys, position& at_key,
                                         pipeline& values, position& at_value) {
     const int all = keys_of.last + 1;
-    if constexpr (!Config::bounded) return all;
+    if constexpr (!skips) return all;
     const int64_t behind = int64_t(t.index) * M + rows_of_group * cutlass::canonical_warp_group_idx();
     const int mine = cutlass::fast_max(keys_of.seen.template key_tiles_before<N>(behind, t),
                                        cutlass::fast_min(keys_of.first, keys_of.last) + 1);
@@ -237,9 +225,8 @@ struct forward {
         cute::prefetch_tma_descriptor(p.tensors.k.get_tma_descriptor());
         cute::prefetch_tma_descriptor(p.tensors.v.get_tma_descriptor());
       }
-      cute::prefetch_tma_descriptor(p.tensors.o.get_tma_descriptor());
       shared.barrier_Q.init(1);
-      shared.barrier_O.init(1);
+      shared.barrier_O.init(1);  // the loop arrives at it; nobody waits, for O does not pass through shared memory
       shared.next_written.init(1);
       shared.next_read.init(consumers / 32 + (Config::paged ? producers / 32 - 1 : 0));
     }

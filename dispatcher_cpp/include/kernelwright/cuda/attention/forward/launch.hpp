@@ -43,6 +43,7 @@ struct forward_launcher {
     out.keys = key_rows_of(p, args);
     out.heads = static_cast<int32_t>(p.heads_q);
     out.all_heads = static_cast<int32_t>(p.group ? p.heads_q : p.heads_q * p.batch);
+    out.section_keys = static_cast<int32_t>(section_bytes / ((Config::hdim_q + Config::hdim_v) * 2));
     out.tiles = static_cast<int32_t>((p.max_seqlen_q + Config::tile_m - 1) / Config::tile_m);
     out.seqlen_q = static_cast<int32_t>(p.max_seqlen_q);
     const int group = static_cast<int>(p.heads_q / p.heads_kv);
@@ -77,15 +78,14 @@ struct forward_launcher {
     const operand q = operand_of(p.q, p, p.max_seqlen_q, p.heads_q, p.group);
     const operand k = operand_of(p.k, p, p.max_seqlen_k, p.heads_kv, packed_k);
     const operand v = operand_of(p.v, p, p.max_seqlen_k, p.heads_kv, packed_k);
-    const operand o = operand_of(p.o, p, p.max_seqlen_q, p.heads_q, p.group);
     const int64_t rows = p.group ? p.total_q : p.max_seqlen_q;
     const score_numbers numbers = numbers_of(p, args);
-    const output out{args.o, o.row, o.head, o.request, args.lse, rows, p.group ? 0 : rows * p.heads_q};
+    const output out{
+        args.o, p.o.row, p.o.head, p.group ? 0 : p.o.request, args.lse, rows, p.group ? 0 : rows * p.heads_q};
     using all = operands<typename kernel::traits>;
     // Without keys K and V need not be there; a kernel with pages has descriptors of its own.
     const bool absent = Config::paged || !args.k || !args.v;
-    return {absent ? all::of(args.q, q, args.q, q, args.q, q, args.o, o)
-                   : all::of(args.q, q, args.k, k, args.v, v, args.o, o),
+    return {absent ? all::of(args.q, q, args.q, q, args.q, q) : all::of(args.q, q, args.k, k, args.v, v),
             pages_of(p, args),
             schedule_of(p, args, workspace),
             window_of(p),

@@ -1,4 +1,4 @@
-// How Q, K and V come from memory and O goes back: TMA descriptors that know where each request ends.
+// How Q, K and V come from memory: TMA descriptors that know where each request ends.
 #pragma once
 
 #include "kernelwright/cuda/attention/forward/flashinfer.hpp"
@@ -11,7 +11,7 @@ namespace kernelwright::cuda::attention {
 // `edge`, which is where the request ends, and with c = edge and d = start + count the address of row edge - count + r
 // is
 //   c * (2^34 - stride) + d * stride + (edge - count + r) * stride = 2^64 + (start + r) * stride,
-// which is the right one, modulo 2^64. Rows beyond the end are zeros when read, and are not written.
+// which is the right one, modulo 2^64. Rows beyond the end are zeros.
 // In batch mode d is the request, with its own stride, and c is 0.
 constexpr int64_t wrap = int64_t(1) << 34;  // elements of 16 bits: times `edge` a multiple of 2^64 bytes
 
@@ -23,7 +23,7 @@ struct place_of_rows {
   int32_t row, d, c;
 };
 
-// One of Q, K, V and O.
+// One of Q, K and V.
 struct operand {
   int64_t row, head, request;  // strides in elements
   int32_t rows, heads, requests;
@@ -67,43 +67,39 @@ struct operands {
   using tile_q = decltype(cute::select<0, 2>(typename Traits::TileShape_QKD{}));
   using tile_k = decltype(cute::select<1, 2>(typename Traits::TileShape_QKD{}));
   using tile_v = decltype(cute::select<2, 1>(typename Traits::TileShape_PDV{}));
-  using tile_o = decltype(cute::select<0, 1>(typename Traits::TileShape_PDV{}));
   using one_k = decltype(cute::take<0, 2>(typename Traits::SmemLayoutK{}));
   using one_v = decltype(cute::take<0, 2>(typename Traits::SmemLayoutV{}));
   static constexpr int hdim_q = Traits::HEAD_DIM_QK, hdim_v = Traits::HEAD_DIM_VO;
 
-  template <class Direction, class Smem, class Tile>
+  template <class Smem, class Tile>
   static auto descriptor(const void* pointer, tensor_layout const& layout, Smem smem, Tile tile) {
     using namespace cute;
     auto* const typed = const_cast<element*>(static_cast<const element*>(pointer));
-    return make_tma_copy(Direction{}, make_tensor(make_gmem_ptr(typed), layout), smem, tile, _1{});
+    return make_tma_copy(SM90_TMA_LOAD{}, make_tensor(make_gmem_ptr(typed), layout), smem, tile, _1{});
   }
-  template <class Direction, class Smem, class Tile>
-  using descriptor_of = decltype(descriptor<Direction>(nullptr, tensor_layout{}, Smem{}, Tile{}));
+  template <class Smem, class Tile>
+  using descriptor_of = decltype(descriptor(nullptr, tensor_layout{}, Smem{}, Tile{}));
 
-  tensor_shape shape_q, shape_k, shape_v, shape_o;
-  descriptor_of<cute::SM90_TMA_LOAD, typename Traits::SmemLayoutQ, tile_q> q;
-  descriptor_of<cute::SM90_TMA_LOAD, one_k, tile_k> k;
-  descriptor_of<cute::SM90_TMA_LOAD, one_v, tile_v> v;
-  descriptor_of<cute::SM90_TMA_STORE, typename Traits::SmemLayoutO, tile_o> o;
+  tensor_shape shape_q, shape_k, shape_v;
+  descriptor_of<typename Traits::SmemLayoutQ, tile_q> q;
+  descriptor_of<one_k, tile_k> k;
+  descriptor_of<one_v, tile_v> v;
   locator at_q, at_k, at_v;
 
   static operands of(const void* q, operand const& of_q, const void* k, operand const& of_k, const void* v,
-                     operand const& of_v, void* o, operand const& of_o) {
+                     operand const& of_v) {
     using namespace cute;
     const auto layout_q = of_q.layout<hdim_q>(), layout_k = of_k.layout<hdim_q>();
-    const auto layout_v = of_v.layout<hdim_v>(), layout_o = of_o.layout<hdim_v>();
+    const auto layout_v = of_v.layout<hdim_v>();
     const auto packed_in = [](operand const& x, bool batch) {
       return locator{x.packed, batch && x.packed ? int32_t(x.rows_per_request()) : 0};
     };
     return {layout_q.shape(),
             layout_k.shape(),
             layout_v.shape(),
-            layout_o.shape(),
-            descriptor<SM90_TMA_LOAD>(q, layout_q, typename Traits::SmemLayoutQ{}, tile_q{}),
-            descriptor<SM90_TMA_LOAD>(k, layout_k, one_k{}, tile_k{}),
-            descriptor<SM90_TMA_LOAD>(v, layout_v, one_v{}, tile_v{}),
-            descriptor<SM90_TMA_STORE>(o, layout_o, typename Traits::SmemLayoutO{}, tile_o{}),
+            descriptor(q, layout_q, typename Traits::SmemLayoutQ{}, tile_q{}),
+            descriptor(k, layout_k, one_k{}, tile_k{}),
+            descriptor(v, layout_v, one_v{}, tile_v{}),
             packed_in(of_q, false),
             packed_in(of_k, !of_q.packed),
             packed_in(of_v, !of_q.packed)};
@@ -121,10 +117,10 @@ struct loader {
   static constexpr uint32_t bytes_v = cute::size(cute::take<0, 2>(typename Traits::SmemLayoutV{})) * sizeof(element);
   static constexpr int waiting = Traits::NUM_MMA_THREADS + Traits::NUM_PRODUCER_THREADS;
 
-  // All threads of the producing warp; `done` counts the tiles of this workgroup that had keys before.
+  // All threads of the producing warp.
   template <class Storage>
   CUTLASS_DEVICE static void load(operands<Traits> const& from, Storage& shared, pipeline& keys, position& at_key,
-                                  pipeline& values, position& at_value, tile const& t, int first, int last, int done) {
+                                  pipeline& values, position& at_value, tile const& t, int first, int last) {
     using namespace cute;
     using all = operands<Traits>;
     const auto place_k = from.at_k.of(t.k, t.request), place_v = from.at_v.of(t.k, t.request);
@@ -149,7 +145,6 @@ struct loader {
     if (leader) load_keys(last);
     wait_for_queries_read();
     if (leader) load_queries(from, shared, t);
-    shared.wait_for_o(done);
     if (leader) {
       for (int index = last; index > first; --index) {
         load_keys(index - 1);

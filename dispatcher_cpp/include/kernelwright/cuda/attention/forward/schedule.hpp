@@ -8,11 +8,10 @@
 
 namespace kernelwright::cuda::attention {
 
-// A tile of any head of a request in group mode, as `list_tiles` leaves it in the workspace.
+// A request in group mode, as `list_tiles` leaves it in the workspace: once for each of its tiles of queries.
 struct alignas(16) listed_tile {
-  int32_t request, index;
+  int32_t request, first, tiles, unused;  // first: the place of its first entry
   rows q, k;
-  int32_t unused[2];
 };
 
 // The head of a workspace. `taken` counts tiles that workgroups took beyond their first one.
@@ -24,6 +23,7 @@ struct schedule {
   schedule_state* state;      // null: workgroup i takes tiles i, i + grid, i + 2 grids, ...
   const listed_tile* listed;  // group mode, else null
   key_rows keys;              // batch mode
+  int32_t section_keys;       // group mode: how many keys of one head fit into L2
   int32_t heads, all_heads;   // of one request; of all requests, or the heads alone in group mode
   int32_t tiles;              // of queries: of each head
   int32_t seqlen_q;
@@ -43,11 +43,15 @@ struct schedule {
 
  private:
   CUTLASS_DEVICE tile of_group(int item) const {
-    tile out;
-    int entry;
-    request(entry, out.head, item);
-    const listed_tile in = listed[entry];
-    out.request = in.request, out.index = in.index, out.q = in.q, out.k = in.k;
+    const listed_tile in = listed[request.divide(item)];
+    tile out{in.request};
+    out.q = in.q, out.k = in.k;
+    // As in a batch: as many heads as fit into L2 with their keys, of these the last queries first.
+    const int fitting = min(heads, max(1, section_keys / max(1, in.k.count)) * group.divisor);
+    const int place = item - in.first * heads, number = place / (fitting * in.tiles);
+    const int width = min(fitting, heads - number * fitting), in_section = place - number * fitting * in.tiles;
+    out.index = in.tiles - 1 - in_section / width;
+    out.head = number * fitting + in_section % width;
     out.kv_head = group.divide(out.head);
     return out;
   }
@@ -78,9 +82,10 @@ struct listing {
 };
 
 constexpr int listing_threads = 1024;
-constexpr int listing_classes = 2048;  // of tiles by their number of keys
+constexpr int listing_classes = 2048;  // of requests by how many keys their last queries see
 
-// One workgroup sorts the tiles of all requests by how many tiles of keys they see, the most first.
+// One workgroup sorts requests by how many tiles of keys their last queries see, the most first. Tiles of a request
+// stay together, so that they share its keys in L2.
 template <int M, int N>
 __global__ void __launch_bounds__(listing_threads) list_tiles(const __grid_constant__ listing in) {
   __shared__ int32_t places[listing_classes];
@@ -89,25 +94,27 @@ __global__ void __launch_bounds__(listing_threads) list_tiles(const __grid_const
   for (int i = threadIdx.x; i < listing_classes; i += listing_threads) places[i] = 0;
   __syncthreads();
   const auto each = [&](auto use) {
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int warp = threadIdx.x / 32;
     for (int request = warp; request < in.requests; request += listing_threads / 32) {
       listed_tile one{request};
       const int32_t first_q = in.cu_seqlens_q[request];
       one.q = {first_q, in.cu_seqlens_q[request + 1] - first_q};
       one.k = {static_cast<int32_t>(in.keys.first(request)), in.keys.count(request)};
-      for (one.index = lane; one.index * M < one.q.count; one.index += 32) {
-        const tile asked{request, one.index, 0, 0, one.q, one.k};
-        const band seen = band::of(in.visible, asked);
-        int count = seen.template key_tiles<M, N>(in.bounded, asked);
-        if (in.bounded) count -= seen.template first_tile<M, N>(asked);
-        use(one, listing_classes - 1 - max(0, min(count, listing_classes - 1)));
-      }
+      one.tiles = (one.q.count + M - 1) / M;
+      const tile last{request, one.tiles - 1, 0, 0, one.q, one.k};
+      const band seen = band::of(in.visible, last);
+      int count = seen.template key_tiles<M, N>(in.bounded, last);
+      if (in.bounded) count -= seen.template first_tile<M, N>(last);
+      use(one, listing_classes - 1 - max(0, min(count, listing_classes - 1)));
     }
   };
-  each([&](listed_tile const&, int kind) { atomicAdd(&places[kind], 1); });
+  const int lane = threadIdx.x % 32;
+  each([&](listed_tile const& one, int kind) {
+    if (lane == 0) atomicAdd(&places[kind], one.tiles);
+  });
   __syncthreads();
   // Where each class begins: sums over pairs of classes, of warps, of the workgroup.
-  const int lane = threadIdx.x % 32, mine = 2 * threadIdx.x;
+  const int mine = 2 * threadIdx.x;
   const int even = places[mine], odd = places[mine + 1];
   int sum = even + odd;
   for (int step = 1; step < 32; step *= 2) {
@@ -122,7 +129,11 @@ __global__ void __launch_bounds__(listing_threads) list_tiles(const __grid_const
   places[mine + 1] = before + sum - odd;
   if (threadIdx.x == listing_threads - 1) *in.state = {0, before + sum, {0, 0}};
   __syncthreads();
-  each([&](listed_tile const& one, int kind) { in.listed[atomicAdd(&places[kind], 1)] = one; });
+  each([&](listed_tile one, int kind) {
+    if (lane == 0) one.first = atomicAdd(&places[kind], one.tiles);
+    one.first = __shfl_sync(~0u, one.first, 0);
+    for (int i = lane; i < one.tiles; i += 32) in.listed[one.first + i] = one;
+  });
 }
 static_assert(listing_classes == 2 * listing_threads);
 

@@ -1,12 +1,11 @@
 // What becomes of Q K^T before the softmax: a cap, or a bias, or nothing.
 #pragma once
 
+#include "kernelwright/cuda/attention/addend.hpp"
 #include "kernelwright/cuda/attention/forward/flashinfer.hpp"
 #include "kernelwright/cuda/attention/tile.hpp"
 
 namespace kernelwright::cuda::attention {
-
-enum class addend { none, alibi, elementwise };
 
 struct score_numbers {
   float scale;          // of Q K^T, times log2(e)

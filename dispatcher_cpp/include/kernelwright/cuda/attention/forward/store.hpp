@@ -1,7 +1,9 @@
-// What a forward kernel leaves of a tile: O through shared memory and TMA, LSE from the threads that hold it.
+// What a forward kernel leaves of a tile, from the threads that hold it.
 #pragma once
 
-#include "kernelwright/cuda/attention/forward/load.hpp"
+#include "kernelwright/cuda/attention/forward/flashinfer.hpp"
+#include "kernelwright/cuda/attention/mma.hpp"
+#include "kernelwright/cuda/attention/tile.hpp"
 
 namespace kernelwright::cuda::attention {
 
@@ -29,38 +31,48 @@ struct output {
     for (int i = thread; i < count; i += Threads) lse_of(t)[first + i] = sink;
   }
 
-  template <class Traits, class Sums, class Lse, class Storage, class Multiply>
-  CUTLASS_DEVICE void store(operands<Traits> const& to, Sums const& sums, Lse const& values, Storage& shared,
-                            Multiply multiply, int thread, tile const& t) const {
-    using namespace cute;
-    using element = typename Traits::DTypeO;
-    constexpr int threads = Traits::NUM_MMA_THREADS, M = Traits::CTA_Q;
-    auto buffer = make_tensor(make_smem_ptr(shared.buffer_of_o()), typename Traits::SmemLayoutO{});
-    auto copier = make_tiled_copy_C(Copy_Atom<SM90_U32x4_STSM_N, element>{}, multiply).get_thread_slice(thread);
-    Tensor rounded = flashinfer::convert_type<element>(sums);
-    // Every group has read V, where the buffer may lie, and the tile before has left it.
-    cutlass::arch::NamedBarrier::sync(threads, static_cast<int>(flashinfer::NamedBarriers::kValueEmpty));
-    copy(Copy_Atom<SM90_U32x4_STSM_N, element>{}, copier.retile_S(rounded), copier.partition_D(buffer));
-    cutlass::arch::fence_view_async_shared();
-    cutlass::arch::NamedBarrier::sync(threads, cutlass::arch::ReservedNamedBarriers::EpilogueBarrier);
-    // The thread that tells the producer when the buffer is free is the one that waits for the copy.
-    if (cutlass::canonical_warp_idx_sync() == Traits::NUM_WARPS - 1 && elect_one_sync()) {
-      auto whole = tiles_of(to.o, to.shape_o, typename operands<Traits>::tile_o{}, t.head, to.at_q.of(t.q, t.request));
-      auto one = whole(_, _, t.index);
-      auto slice = to.o.get_slice(_0{});
-      copy(to.o, slice.partition_S(buffer), slice.partition_D(one));
-      tma_store_arrive();
-      tma_store_wait<0>();
-    }
-    if (lse == nullptr) return;
-    Tensor places =
-        multiply.get_thread_slice(thread).partition_C(make_identity_tensor(Shape<Int<M>, Int<Traits::HEAD_DIM_VO>>{}));
-    Tensor rows_of = places(make_coord(_0{}, _, _0{}), _, _0{});
-    if (get<1>(rows_of(_0{})) != 0) return;
+  // O and LSE of the rows of this thread; `sums` is what wgmma leaves, LSE of a row is in each thread of its quad. O
+  // goes out of registers, so that no group of warps waits for another one, nor for room in shared memory.
+  template <class Element, int M, int HDim, class Sums, class Lse>
+  CUTLASS_DEVICE void store(Sums const& sums, Lse const& values, int thread, tile const& t) const {
+    const int in_quad = thread % 4, first = t.index * M + thread / 32 * 16 + thread % 32 / 4;
+    auto* const to = static_cast<Element*>(o) + t.request * request + t.head * head +
+                     (int64_t(t.q.start) + first) * row + 8 * in_quad;
+    using plain = std::conditional_t<cute::is_same_v<Element, cutlass::bfloat16_t>, bfloat16, half>;
     CUTLASS_PRAGMA_UNROLL
-    for (int i = 0; i < size(values); ++i) {
-      const int row_of = t.index * M + get<0>(rows_of(i));
-      if (row_of < t.q.count) lse_of(t)[row_of] = values(i);
+    for (int i = 0; i < rows_of_thread; ++i) {
+      const int row_of = first + 8 * i;
+      CUTLASS_PRAGMA_UNROLL
+      for (int j = 0; j < HDim / 8; j += 4) {
+        uint32_t x[4];
+        CUTLASS_PRAGMA_UNROLL
+        for (int k = 0; k < 4; ++k) {  // the columns 8 (j + k) + 2 in_quad and the next one
+          const int at = 4 * (j + k) + 2 * i;
+          x[k] = pair_of<plain>(sums(at), sums(at + 1));
+        }
+        transpose_in_quad(x, in_quad);
+        if (row_of < t.q.count) store_16_bytes(to + 8 * i * row + 8 * j, x);
+      }
+      if (lse != nullptr && in_quad == 0 && row_of < t.q.count) lse_of(t)[row_of] = values(i);
+    }
+  }
+
+ private:
+  static constexpr int rows_of_thread = 2;
+
+  // Of four words in each of four threads: thread i gets the i-th of all of them, in the order of threads.
+  CUTLASS_DEVICE static void transpose_in_quad(uint32_t (&x)[4], int in_quad) {
+    exchange(x[0], x[1], in_quad % 2, 1), exchange(x[2], x[3], in_quad % 2, 1);
+    exchange(x[0], x[2], in_quad / 2, 2), exchange(x[1], x[3], in_quad / 2, 2);
+  }
+
+  // The thread without `upper` gives its second word for the first word of the one with it.
+  CUTLASS_DEVICE static void exchange(uint32_t& first, uint32_t& second, bool upper, int distance) {
+    const uint32_t got = __shfl_xor_sync(~0u, upper ? first : second, distance);
+    if (upper) {
+      first = got;
+    } else {
+      second = got;
     }
   }
 };

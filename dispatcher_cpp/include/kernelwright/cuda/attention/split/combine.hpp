@@ -22,7 +22,7 @@ struct combine_params {
 template <class Config>
 struct combine {
   using element = typename Config::element;
-  static constexpr int hdim = Config::hdim, warps = 4, threads = 32 * warps;
+  static constexpr int hdim = Config::hdim, warps = 8, threads = 32 * warps;
   static constexpr int width = hdim / 32, vector = width < 4 ? width : 4;  // elements of a lane, and of one load of it
   static constexpr int ahead = 4;                                          // splits that a warp reads at once
 

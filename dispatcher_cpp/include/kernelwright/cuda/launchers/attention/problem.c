@@ -230,6 +230,7 @@ static kw_status check_gradient_args(const kw_attention_problem* p, const kw_att
   TRY(check_pointer("dv", args->dv, keys));
   TRY(check_lengths("cu_seqlens_q", args->cu_seqlens_q, p->group != 0));
   TRY(check_lengths("cu_seqlens_k", args->cu_seqlens_k, p->group != 0));
+  TRY(check_lengths("bias", args->bias, queries && keys && p->bias != KW_BIAS_NONE));
   return check_lengths("seqlens_k", args->seqlens_k, p->kv_lengths != 0);
 }
 

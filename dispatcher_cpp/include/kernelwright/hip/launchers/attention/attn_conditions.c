@@ -50,8 +50,9 @@ static kw_status check_tensors(const kw_hip_attention* k, const tensor* all, int
 
 /* Counts, and parts that are addressed by 32-bit offsets. */
 static kw_status check_range(const kw_attention_problem* p, char* reason, size_t bytes) {
-  const int64_t counts[] = {p->batch,        p->heads_q, p->heads_kv, p->hdim_q, p->hdim_v,   p->max_seqlen_q,
-                            p->max_seqlen_k, p->total_q, p->total_k,  p->pages,  p->page_size};
+  const int64_t counts[] = {p->batch,        p->heads_q,           p->heads_kv,     p->hdim_q,       p->hdim_v,
+                            p->max_seqlen_q, p->max_seqlen_k,      p->total_q,      p->total_k,      p->pages,
+                            p->page_size,    p->page_table_stride, p->min_seqlen_q, p->slopes_stride};
   for (size_t i = 0; i < sizeof counts / sizeof *counts; ++i) {
     if (fits(counts[i])) continue;
     snprintf(reason, bytes, "a length of the problem is %lld: it does not fit into 31 bits", (long long)counts[i]);

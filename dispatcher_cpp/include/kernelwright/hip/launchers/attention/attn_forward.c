@@ -22,9 +22,9 @@ static int packs_heads(const kw_attention_traits* t, const kw_attention_problem*
  * written as a width is none of these. */
 static void set_mask(const kw_attention_problem* p, kw_hip_attention_arguments* x) {
   x->mask = p->mask == KW_MASK_TOP_LEFT ? TOP_LEFT : BOTTOM_RIGHT;
-  x->window_left = (int32_t)p->window_left, x->window_right = (int32_t)p->window_right;
+  x->window_left = kw_hip_width(p, p->window_left), x->window_right = kw_hip_width(p, p->window_right);
   if (p->bias == KW_BIAS_ALIBI && p->window_left < 0 && p->window_right == 0)
-    x->window_left = (int32_t)(p->max_seqlen_q + p->max_seqlen_k);
+    x->window_left = kw_hip_width(p, INT32_MAX);
 }
 
 static void set_problem(const kw_attention_problem* p, kw_hip_attention_arguments* x) {
@@ -43,7 +43,6 @@ static void set_problem(const kw_attention_problem* p, kw_hip_attention_argument
   x->split_stride_lse = (int32_t)kw_attention_rows(p);
   x->split_stride_o = (int32_t)(kw_attention_rows(p) * p->hdim_v);
   x->scale = (float)p->scale, x->soft_cap = (float)p->soft_cap;
-  x->scale_p = x->scale_o = 1.0f;
   x->keep = (float)(1.0 - p->dropout_p);
 }
 
@@ -87,6 +86,7 @@ void kw_hip_plan_part(const kw_hip_attention* kernel, const kw_attention_problem
   const uint32_t heads = (uint32_t)x->heads, batch = (uint32_t)p->batch;
   const int lengths = p->group && p->kv_lengths;
   made->leaves = p->leaves_splits;
+  made->scaled = p->qscale != KW_QSCALE_NONE, made->narrow = kw_dtype_bytes(p->dtype_o) == 1;
   x->pages_stride = (int32_t)p->page_table_stride, x->page_size = (int32_t)p->page_size;
   if (t->family == KW_ATTENTION_BATCH_PREFILL) plan_places(kernel, p, made);
   plan_lse(t, p, made);
@@ -110,6 +110,8 @@ kw_status kw_hip_launch_part(const kw_hip_attention* kernel, const kw_hip_attent
   x.random_bytes = given->random_bytes, x.seed = given->seed, x.offset = given->offset;
   x.seqstart_q = given->cu_seqlens_q, x.seqstart_k = given->cu_seqlens_k, x.lengths_k = given->seqlens_k;
   x.pages = given->page_table;
+  if (plan->scaled) x.descale_q = given->descale_q, x.descale_k = given->descale_k, x.descale_v = given->descale_v;
+  if (plan->narrow && !plan->leaves) x.scale_o = given->scale_o;
   if (kernel->traits.family == KW_ATTENTION_BATCH_PREFILL) {
     kw_hip_page_list_arguments list = plan->list;
     const uint32_t grid[3] = {plan->list_grid, (uint32_t)x.batch, 1};
@@ -136,7 +138,7 @@ void kw_hip_plan_combine(const kw_hip_attention* kernel, const kw_attention_prob
   x->part_lse_batch_stride = x->lse_batch_stride = lse.batch;
   x->split_stride_lse = (int32_t)kw_attention_rows(p);
   x->split_stride_o = (int32_t)(kw_attention_rows(p) * p->hdim_v);
-  x->scale_o = 1.0f;
+  made->narrow = kw_dtype_bytes(p->dtype_o) == 1;
   plan_lse(&kernel->traits, p, made);
   while (made->code + 1 < kernel->count && 1u << (made->code + KW_HIP_FEWEST_SPLITS_LOG2) < p->num_splits) ++made->code;
   made->grid[0] = (uint32_t)(kw_hip_tiles(p->max_seqlen_q, rows) * kw_hip_tiles(p->hdim_v, kernel->columns));
@@ -149,5 +151,6 @@ kw_status kw_hip_launch_combine(const kw_hip_attention* kernel, const kw_hip_att
   x.o_parts = given->o_splits, x.lse_parts = given->lse_splits, x.o = given->o;
   x.lse = lse_of(plan, where, given->lse);
   x.seqstart_q = given->cu_seqlens_q;
+  x.scale_o = plan->narrow ? given->scale_o : NULL;
   return kw_hip_launch_planned(kernel, plan, where, &x, sizeof x);
 }

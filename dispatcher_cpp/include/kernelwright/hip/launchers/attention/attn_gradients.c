@@ -21,10 +21,10 @@ static void set_problem(const kw_attention_problem* p, kw_hip_gradient_arguments
   x->split_stride_sums = (int32_t)(kw_attention_rows(p) * p->hdim_q);
   x->slopes_batch_stride = (int32_t)p->slopes_stride;
   x->mask = p->mask == KW_MASK_TOP_LEFT ? TOP_LEFT : BOTTOM_RIGHT;
-  x->window_left = (int32_t)p->window_left, x->window_right = (int32_t)p->window_right;
+  x->window_left = kw_hip_width(p, p->window_left), x->window_right = kw_hip_width(p, p->window_right);
   /* See set_mask in attn_forward.c. */
   if (p->bias == KW_BIAS_ALIBI && p->window_left < 0 && p->window_right == 0)
-    x->window_left = (int32_t)(p->max_seqlen_q + p->max_seqlen_k);
+    x->window_left = kw_hip_width(p, INT32_MAX);
   x->scale = (float)p->scale, x->keep = (float)(1.0 - p->dropout_p);
 }
 

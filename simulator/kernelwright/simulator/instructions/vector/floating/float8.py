@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelwright.simulator.code.instruction import Instruction
+from kernelwright.simulator.code.instruction import File, Instruction
 from kernelwright.simulator.code.target import Target
 from kernelwright.simulator.errors import Unmodelled
 from kernelwright.simulator.instructions import float8
@@ -27,10 +27,10 @@ def _kind(instruction: Instruction) -> str:
 
 
 def _word(instruction: Instruction, target: Target) -> Source:
-    """The whole register that holds the source."""
+    """The whole register, or the literal, that holds the source."""
     operand = operand_at(instruction, 0)
-    if operand.constant:
-        raise Unmodelled(f"{instruction.name} of a constant")
+    if operand.file is File.INLINE:
+        raise Unmodelled(f"{instruction.name} of an inline constant")
     for field in ("neg", "abs", "src0_neg", "src0_abs", "src0_sext"):
         if instruction.get(field):
             raise Unmodelled(f"{instruction.name}: {field}")

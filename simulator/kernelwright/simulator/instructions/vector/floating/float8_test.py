@@ -90,6 +90,16 @@ def test_the_mode_saturates(target: str, kind: str) -> None:
     execute(wave, "VOP3", f"v_cvt_pk_{kind}_f32", vdst="v3", src0="v1", src1="v2")
 
 
+@pytest.mark.parametrize("target", ["gfx950", "gfx1201"])
+def test_a_literal_is_a_whole_register(target: str) -> None:
+    wave = make_wave(target)
+    for byte, number in ((0x7E, 448.0), (0xFE, -448.0)):
+        execute(wave, "VOP1", "v_cvt_f32_fp8", vdst="v2", src0=byte)
+        assert (wave.f[2] == number).all()
+    with pytest.raises(Unmodelled, match="inline constant"):
+        execute(wave, "VOP1", "v_cvt_f32_fp8", vdst="v2", src0=1)
+
+
 def test_chosen_bytes_and_words() -> None:
     wave = make_wave("gfx942")
     bytes_ = wave.v[1].view(np.uint8)

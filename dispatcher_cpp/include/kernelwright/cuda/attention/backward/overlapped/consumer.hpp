@@ -4,6 +4,7 @@
 // probabilities; only dQ needs the dS of both groups, which goes through shared memory.
 #pragma once
 
+#include "kernelwright/cuda/attention/backward/overlapped/added.hpp"
 #include "kernelwright/cuda/attention/backward/overlapped/storage.hpp"
 #include "kernelwright/cuda/attention/backward/overlapped/work.hpp"
 
@@ -22,6 +23,7 @@ struct overlapped_consumer {
   static constexpr bool early = hdim == 128 && M == 64;
   using scores = from_shared<element, M, major::K, major::K>;
   using gradient = from_registers<element, hdim, major::MN>;
+  using added = overlapped_addend<Config>;
   using query_sums = from_shared<element, dq_queries, major::MN, major::K>;
 
   storage& shared;
@@ -45,14 +47,14 @@ struct overlapped_consumer {
     ring at;
     uint32_t parity = 1;
     const float scale = p.all.scale * 1.4426950408889634f;
-    const int steps = queries.tiles * p.all.group;
-    int tile_of_queries = queries.first;
-    for (int step = 0; step < steps; ++step) {
-      const int query = tile_of_queries * M;
-      if (++tile_of_queries == queries.first + queries.tiles) tile_of_queries = queries.first;
+    query_steps<Config::deterministic> step(queries, p.all.group);
+    const int first_key = t.index * N + group * key_rows_of_group + warp * 16 + lane / 4;
+    for (int left = step.count(); left > 0; --left, step.next()) {
+      const int query = step.tile * M;
+      const added more = added::of(p.bias, t, t.head + step.head, query + lane % 4 * 2, first_key);
       float s[M / 2];
       start_scores(s, at);
-      one_tile(s, at, t, seen, query, scale, parity);
+      one_tile(s, at, t, seen, query, scale, more, parity);
       parity ^= 1;
     }
     cute::warpgroup_wait<0>();
@@ -95,7 +97,7 @@ struct overlapped_consumer {
   // Products run while the instructions between their start and the wait for them do. Each wait leaves the products in
   // flight that were started last: a number of them.
   CUTLASS_DEVICE void one_tile(float (&s)[M / 2], ring& at, tile const& t, band const& seen, int query, float scale,
-                               uint32_t parity) {
+                               added const& more, uint32_t parity) {
     const ring now = at;
     const uint32_t of_q = q + now.stage * storage::query_bytes, of_d_o = d_o + now.stage * storage::query_bytes;
     const uint32_t of_ds = ds + now.stage * storage::score_bytes;
@@ -109,7 +111,7 @@ struct overlapped_consumer {
     cute::warpgroup_wait<1>();
     settle(s);
     hide(s, t, seen, query);
-    become_probabilities(s, shared.lse[now.stage], scale);
+    become_probabilities(s, shared.lse[now.stage], scale, more);
     uint32_t ps[M / 4], dss[M / 4];
     const auto start_values = [&] {
       CUTLASS_PRAGMA_UNROLL
@@ -156,12 +158,16 @@ struct overlapped_consumer {
     }
   }
 
-  CUTLASS_DEVICE void become_probabilities(float (&s)[M / 2], const float* lse, float scale) const {
+  CUTLASS_DEVICE void become_probabilities(float (&s)[M / 2], const float* lse, float scale, added const& more) const {
     CUTLASS_PRAGMA_UNROLL
     for (int i = 0; i < M / 8; ++i) {
       const float2 two = *reinterpret_cast<const float2*>(lse + i * 8 + lane % 4 * 2);
       CUTLASS_PRAGMA_UNROLL
-      for (int e = 0; e < 4; ++e) s[4 * i + e] = power_of_two(s[4 * i + e] * scale - (e % 2 ? two.y : two.x));
+      for (int e = 0; e < 4; ++e) {
+        float score = s[4 * i + e] * scale;
+        if constexpr (Config::bias != addend::none) score += more(i * 8 + e % 2, e / 2 * 8);
+        s[4 * i + e] = power_of_two(score - (e % 2 ? two.y : two.x));
+      }
     }
   }
 

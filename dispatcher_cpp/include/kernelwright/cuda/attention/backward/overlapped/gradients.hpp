@@ -6,7 +6,7 @@
 
 namespace kernelwright::cuda::attention {
 
-// Config: element, hdim, tile_m, deterministic.
+// Config: element, hdim, tile_m, deterministic, bias.
 template <class Config>
 struct overlapped {
   using element = typename Config::element;
@@ -18,7 +18,7 @@ struct overlapped {
 
   CUTLASS_DEVICE static void run(overlapped_params const& p, char* memory) {
     auto& shared = *reinterpret_cast<storage*>(memory);
-    const tile t = tile_of_block(p, blockIdx.x, Config::deterministic);
+    const tile t = tile_of_block(p, blockIdx.x);
     const int rows = rows_of_keys(p.all, t);
     if (t.index * N >= rows) return;
     const band seen = band::of(p.all.visible, t);

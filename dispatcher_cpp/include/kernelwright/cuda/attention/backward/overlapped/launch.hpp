@@ -52,6 +52,9 @@ struct overlapped_launcher {
   static overlapped_params params_of(const kw_attention_problem& p, const kw_attention_args& args, void* workspace) {
     overlapped_params out{};
     out.all = gradient_params_of(p, args);
+    const bool slopes = p.bias == KW_BIAS_ALIBI;
+    out.bias = {args.bias, slopes ? p.slopes_stride : p.bias_strides.request, p.bias_strides.head, p.bias_strides.row,
+                p.mask == KW_MASK_TOP_LEFT};
     out.sums = static_cast<float*>(workspace);
     out.turns = reinterpret_cast<int32_t*>(static_cast<char*>(workspace) + sum_bytes(p));
     out.key_tiles = static_cast<int32_t>((p.max_seqlen_k + kernel::N - 1) / kernel::N);

@@ -11,6 +11,7 @@ struct overlapped_producer {
   using storage = overlapped_storage<Config>;
   static constexpr int M = storage::M, N = storage::N, hdim = storage::hdim;
   using range = query_range<M, N>;
+  using steps = query_steps<Config::deterministic>;
 
   CUTLASS_DEVICE static void run(overlapped_params const& p, storage& shared, tile const& t, band const& seen,
                                  range const& queries) {
@@ -35,19 +36,20 @@ struct overlapped_producer {
     const int before = group ? int(edge) - t.q.count : 0, d = group ? t.q.start + t.q.count : t.request;
     const int c = group ? int(edge) : 0;
     ring at;
-    for (int head = t.head; head < t.head + p.all.group; ++head) {
-      for (int i = queries.first; i < queries.first + queries.tiles; ++i, at.next()) {
-        barrier::wait(&shared.q_empty[at.stage], at.round ^ 1);
-        barrier::arrive_and_expect_tx(&shared.q_full[at.stage], storage::query_bytes);
-        copy_rows<hdim, M>(p.q, shared.q_full[at.stage], shared.q[at.stage], before + i * M, head, d, c);
-        if (head == t.head && i == queries.first) {
-          barrier::arrive_and_expect_tx(&shared.v_full, storage::key_bytes);
-          copy_rows<hdim, N>(p.v, shared.v_full, shared.v, key, t.kv_head, request, 0);
-        }
-        barrier::wait(&shared.d_o_empty[at.stage], at.round ^ 1);
-        barrier::arrive_and_expect_tx(&shared.d_o_full[at.stage], storage::query_bytes);
-        copy_rows<hdim, M>(p.d_o, shared.d_o_full[at.stage], shared.d_o[at.stage], before + i * M, head, d, c);
+    steps step(queries, p.all.group);
+    const int count = step.count();
+    for (int i = 0; i < count; ++i, step.next(), at.next()) {
+      const int row = before + step.tile * M, head = t.head + step.head;
+      barrier::wait(&shared.q_empty[at.stage], at.round ^ 1);
+      barrier::arrive_and_expect_tx(&shared.q_full[at.stage], storage::query_bytes);
+      copy_rows<hdim, M>(p.q, shared.q_full[at.stage], shared.q[at.stage], row, head, d, c);
+      if (i == 0) {
+        barrier::arrive_and_expect_tx(&shared.v_full, storage::key_bytes);
+        copy_rows<hdim, N>(p.v, shared.v_full, shared.v, key, t.kv_head, request, 0);
       }
+      barrier::wait(&shared.d_o_empty[at.stage], at.round ^ 1);
+      barrier::arrive_and_expect_tx(&shared.d_o_full[at.stage], storage::query_bytes);
+      copy_rows<hdim, M>(p.d_o, shared.d_o_full[at.stage], shared.d_o[at.stage], row, head, d, c);
     }
   }
 
@@ -58,31 +60,30 @@ struct overlapped_producer {
     const int lane = threadIdx.x % 32;
     const int64_t of_request = p.all.cu_seqlens_q ? 0 : t.request * int64_t(p.all.heads) * p.all.rows_per_head;
     ring at;
-    for (int head = t.head; head < t.head + p.all.group; ++head) {
-      const int64_t row = of_request + head * p.all.rows_per_head + t.q.start;
-      for (int i = queries.first; i < queries.first + queries.tiles; ++i, at.next()) {
-        float lse[each], d[each];
-        CUTLASS_PRAGMA_UNROLL
-        for (int j = 0; j < each; ++j) {
-          const int query = i * M + j * 32 + lane;
-          const bool exists = query < t.q.count;
-          const float found = exists ? p.all.lse[row + query] : -infinity;
-          lse[j] = found == -infinity ? infinity : found * 1.4426950408889634f;
-          d[j] = exists ? p.all.d[row + query] : 0;
-        }
-        barrier::wait(&shared.q_empty[at.stage], at.round ^ 1);
-        CUTLASS_PRAGMA_UNROLL
-        for (int j = 0; j < each; ++j) {
-          if (j * 32 + lane < M) shared.lse[at.stage][j * 32 + lane] = lse[j];
-        }
-        barrier::arrive(&shared.q_full[at.stage]);
-        barrier::wait(&shared.d_o_empty[at.stage], at.round ^ 1);
-        CUTLASS_PRAGMA_UNROLL
-        for (int j = 0; j < each; ++j) {
-          if (j * 32 + lane < M) shared.d[at.stage][j * 32 + lane] = d[j];
-        }
-        barrier::arrive(&shared.d_o_full[at.stage]);
+    steps step(queries, p.all.group);
+    for (int left = step.count(); left > 0; --left, step.next(), at.next()) {
+      const int64_t row = of_request + (t.head + step.head) * p.all.rows_per_head + t.q.start;
+      float lse[each], d[each];
+      CUTLASS_PRAGMA_UNROLL
+      for (int j = 0; j < each; ++j) {
+        const int query = step.tile * M + j * 32 + lane;
+        const bool exists = query < t.q.count;
+        const float found = exists ? p.all.lse[row + query] : -infinity;
+        lse[j] = found == -infinity ? infinity : found * 1.4426950408889634f;
+        d[j] = exists ? p.all.d[row + query] : 0;
       }
+      barrier::wait(&shared.q_empty[at.stage], at.round ^ 1);
+      CUTLASS_PRAGMA_UNROLL
+      for (int j = 0; j < each; ++j) {
+        if (j * 32 + lane < M) shared.lse[at.stage][j * 32 + lane] = lse[j];
+      }
+      barrier::arrive(&shared.q_full[at.stage]);
+      barrier::wait(&shared.d_o_empty[at.stage], at.round ^ 1);
+      CUTLASS_PRAGMA_UNROLL
+      for (int j = 0; j < each; ++j) {
+        if (j * 32 + lane < M) shared.d[at.stage][j * 32 + lane] = d[j];
+      }
+      barrier::arrive(&shared.d_o_full[at.stage]);
     }
   }
 
@@ -91,20 +92,19 @@ struct overlapped_producer {
                                       range const& queries, int consumer) {
     const uint32_t from = shared_address(shared.sums[consumer]);
     uint32_t parity = 0;
-    for (int head = t.head; head < t.head + p.all.group; ++head) {
-      const int64_t first = first_tile_of_sums<M>(p, t.request, head, t.q.start);
-      for (int i = queries.first; i < queries.first + queries.tiles; ++i, parity ^= 1) {
-        const int64_t at = (first + i) * consumers + consumer;
-        barrier::wait(&shared.sums_full[consumer], parity);
-        if constexpr (Config::deterministic) wait_for_turn(p.turns + at, range::last_key_tile(t, seen, i) - t.index);
-        add_to_memory(p.sums + at * storage::sum_floats, from, storage::sum_floats * 4);
-        if constexpr (Config::deterministic) {
-          wait_until_added();
-          end_turn(p.turns + at);
-        } else {
-          wait_until_read();
-        }
-        barrier::arrive(&shared.sums_empty[consumer]);
+    steps step(queries, p.all.group);
+    for (int left = step.count(); left > 0; --left, step.next(), parity ^= 1) {
+      const int64_t tile = first_tile_of_sums<M>(p, t.request, t.head + step.head, t.q.start) + step.tile;
+      const int64_t at = tile * consumers + consumer;
+      barrier::wait(&shared.sums_full[consumer], parity);
+      const int turn = t.index - range::first_key_tile(seen, step.tile);
+      if constexpr (Config::deterministic) wait_for_turn(p.turns + at, turn);
+      add_to_memory(p.sums + at * storage::sum_floats, from, storage::sum_floats * 4);
+      wait_until_read();
+      barrier::arrive(&shared.sums_empty[consumer]);
+      if constexpr (Config::deterministic) {
+        wait_until_added();
+        end_turn(p.turns + at);
       }
     }
   }

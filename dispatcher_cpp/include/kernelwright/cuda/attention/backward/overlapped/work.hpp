@@ -1,6 +1,7 @@
 // What a workgroup computes: 128 keys of a request against the queries of all heads that share them.
 #pragma once
 
+#include "kernelwright/cuda/attention/addend.hpp"
 #include "kernelwright/cuda/attention/backward/gradients.hpp"
 
 namespace kernelwright::cuda::attention {
@@ -8,6 +9,7 @@ namespace kernelwright::cuda::attention {
 struct overlapped_params {
   CUtensorMap q, k, v, d_o;
   gradient_params all;
+  addend_numbers bias;
   float* sums;                     // of dQ: tiles of queries of every head, in the order of the kernel's registers
   int32_t* turns;                  // deterministic: how many workgroups added to each half of a tile
   int32_t key_tiles, query_tiles;  // of the longest request
@@ -17,15 +19,15 @@ struct overlapped_params {
 
 // Blocks start in this order: sections of heads, whose operands fit into L2; in a section the first keys of all its
 // heads, which see the most queries under a causal mask, then the next ones. The last section has more heads, so that
-// short blocks end the launch. Deterministic: the last keys first. They are the first to add to dQ (see last_key_tile),
-// and a block must never wait for one that starts after it.
-CUTLASS_DEVICE tile tile_of_block(overlapped_params const& p, int block, bool last_keys_first) {
+// short blocks end the launch. Deterministic: this is also the order in which blocks add to a tile of dQ, since a block
+// must never wait for one that starts after it.
+CUTLASS_DEVICE tile tile_of_block(overlapped_params const& p, int block) {
   const int whole = p.all_kv_heads - p.last_section, number = block / (p.section * p.key_tiles);
   const bool last = number * p.section >= whole;
   const int first = last ? whole : number * p.section, heads = last ? p.last_section : p.section;
   const int inside = block - first * p.key_tiles, head = first + inside % heads;
   tile out;
-  out.index = last_keys_first ? p.key_tiles - 1 - inside / heads : inside / heads;
+  out.index = inside / heads;
   out.request = head / p.kv_heads, out.kv_head = head % p.kv_heads;
   out.head = out.kv_head * p.all.group;
   const int start = p.all.cu_seqlens_q ? p.all.cu_seqlens_q[out.request] : 0;
@@ -62,11 +64,39 @@ struct query_range {
     return {begin, to > from ? static_cast<int>((to + M - 1) / M) - begin : 0};
   }
 
-  // The last tile of keys that a tile of queries sees: all that see it add to its dQ in turn, this one first. Under a
-  // causal mask it meets the queries sooner than those before it do, so that nobody waits.
-  CUTLASS_DEVICE static int last_key_tile(tile const& t, band const& seen, int query_tile) {
-    const int64_t end = cutlass::fast_min(int64_t(query_tile + 1) * M, int64_t(t.q.count));
-    return static_cast<int>(cutlass::fast_min(end + seen.right, int64_t(t.k.count)) - 1) / N;
+  // The first tile of keys that a tile of queries sees: all that see it add to its dQ in turn, this one first.
+  CUTLASS_DEVICE static int first_key_tile(band const& seen, int query_tile) {
+    const int64_t key = int64_t(query_tile) * M + seen.right - seen.left;
+    return key <= 0 ? 0 : static_cast<int>(key / N);
+  }
+};
+
+// The steps of a workgroup: tiles of queries of all heads that share its keys.
+//
+// In turn: the last queries first, and every head's at a tile. Workgroups of one head begin with the same tile then,
+// whatever part of the queries they see, and one that waits for another does so at the tile where both are. Else: one
+// head after the other, from the first queries on, which begin where a causal mask lets the keys in, so that workgroups
+// that start together add to different tiles.
+template <bool InTurn>
+struct query_steps {
+  int head = 0, tile;
+  int first, tiles, heads;
+
+  template <class Range>
+  CUTLASS_DEVICE query_steps(Range const& queries, int group)
+      : tile(queries.first + (InTurn ? queries.tiles - 1 : 0)),
+        first(queries.first),
+        tiles(queries.tiles),
+        heads(group) {}
+
+  CUTLASS_DEVICE int count() const { return tiles * heads; }
+
+  CUTLASS_DEVICE void next() {
+    if constexpr (InTurn) {
+      if (++head == heads) head = 0, --tile;
+    } else if (++tile == first + tiles) {
+      tile = first, ++head;
+    }
   }
 };
 

@@ -1,0 +1,265 @@
+"""What processes of collect.py share: calls that are compared and then timed in turns, and their rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from timing import Call
+
+from kernelwright.dispatch import Dispatcher, Heuristic, KernelEntry, KernelLibrary, KernelwrightError, OperationPlan
+from kernelwright.tile_engine.operation import Measurable, Record
+from kernelwright.tile_engine.results.row import Row, Table
+
+SAMPLE_US, MOST_CALLS = 200.0, 80  # that one time is taken over
+AHEAD_CLOCKS = 60_000  # 30 us
+GRAPH_US = 40.0  # of a launch: longer ones need no graph, as the host is ahead of them
+ROUNDS, FEW_ROUNDS, LONG_US = 4, 3, 300.0  # fewer rounds of long launches
+FAR, SLACK_US = 2.0, 15.0  # calls whose first launch is so many times slower, and so much, are not timed
+MOST_WORKSPACE = 2 << 30  # bytes: slices that need more are not launched
+NEAR = 1.25  # a kernel so many times slower than the fastest one is timed once
+REFERENCE = "reference"  # status of rows that are no kernels of the library
+SLOW = "slow"  # status of kernels that are too far behind to be timed
+
+Mark = Callable[..., None]
+
+
+@dataclass
+class Candidate:
+    """A call on one problem, and what came of it."""
+
+    name: str
+    call: Call
+    identity: str = ""
+    choices: str = ""
+    selected: bool = False
+    status: str = "ok"
+    reason: str = ""
+    sample: Any = None
+    first_us: float = 0.0
+    us: list[float] = field(default_factory=list)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What it is known by in rows; references by their names."""
+        return self.identity or self.name, self.choices
+
+
+class Kernels:
+    """A library with a dispatcher that chooses, and one for each of its kernels."""
+
+    def __init__(self, folder: Path, selection: str | Heuristic = "analytic", device: str = "cuda:0") -> None:
+        """Load it."""
+        self.loaded = KernelLibrary.load(folder)
+        self._device = device
+        self.chooser = Dispatcher([self.loaded], device=device, selection=selection)
+        self._single: dict[str, Dispatcher] = {}
+
+    def plan(self, kernel: KernelEntry, problem: Any) -> OperationPlan[Any] | None:
+        """The plan that has the kernel in its stage; None where the kernel does not serve the problem."""
+        if kernel.identity not in self._single:
+            one = Dispatcher([self.loaded], device=self._device, selection=kernel.identity)
+            self._single[kernel.identity] = one
+        return planned(self._single[kernel.identity], problem)
+
+
+def planned(dispatcher: Dispatcher, problem: Any) -> OperationPlan[Any] | None:
+    """The dispatcher's plan; None where no kernel serves the problem."""
+    try:
+        return dispatcher.plan(problem)
+    except KernelwrightError:
+        return None
+
+
+class Workspace:
+    """Memory for the launches of a problem, which follow each other."""
+
+    def __init__(self, device: Any) -> None:
+        """None yet."""
+        self._memory, self._device = torch.empty(0), device
+
+    def address(self, plan: OperationPlan[Any]) -> int:
+        """Of as many bytes as a plan needs, aligned to 256. Addresses that were given before are no longer valid."""
+        if plan.workspace_bytes + 256 > len(self._memory):
+            self._memory = torch.empty(plan.workspace_bytes + 256, dtype=torch.uint8, device=self._device)
+        return self._memory.data_ptr() + -self._memory.data_ptr() % 256
+
+
+class Posed(Protocol):
+    """A problem with its operands on the device: some sets that are timed, and one whose results are compared."""
+
+    problem: Any
+    us: float
+    """Least microseconds of a launch, by arithmetic and memory."""
+    device: str
+
+    def variants(self, spec: Mapping[str, Any]) -> Sequence[Any]:
+        """The problem, and with every number of slices or splits that a kernel may be asked for."""
+
+    def call(self, plan: OperationPlan[Any], workspace: Workspace) -> Call:
+        """Launches on the set of a number; -1 is the compared one. The workspace is asked at each launch."""
+
+    def poison(self) -> None:
+        """Fill what a launch writes with NaN."""
+
+    def wrong(self) -> str:
+        """What is wrong with the result of a launch on the compared set; empty if nothing is."""
+
+
+class Oracle:
+    """Every kernel of a library, with every number of slices, on problems of one operation."""
+
+    def __init__(
+        self, library: Kernels, operation: Measurable, pose: Callable[[Record], Posed], mark: Mark, learned: Any = None
+    ) -> None:
+        """``learned``: the library with a compiled model, whose choices are timed as references."""
+        self._library, self._operation, self._pose, self._mark, self._learned = library, operation, pose, mark, learned
+        self._loaded: set[str] = set()  # kernels that were launched before: the first launch loads code
+
+    def run(self, record: Record, skipped: set[tuple[str, str]]) -> list[Candidate]:
+        """Every candidate, those that are right with times; nothing where no kernel serves the problem."""
+        problem = self._operation.problem(record)
+        chosen = planned(self._library.chooser, problem)
+        if chosen is None:
+            return []
+        posed = self._pose(record)
+        found = [one for one in self._candidates(posed, chosen) if one.key not in skipped]
+        for one in found:
+            self._mark(*one.key)
+            if one.identity not in self._loaded:
+                _launch(one, posed)
+                self._loaded.add(one.identity)
+            _launch(one, posed)
+        leave_slow(found)
+        time_calls([one for one in found if one.status in ("ok", REFERENCE)], posed.us, ROUNDS, self._mark)
+        return found
+
+    def _candidates(self, posed: Posed, chosen: OperationPlan[Any]) -> Iterator[Candidate]:
+        seen: set[tuple[str, str]] = set()
+        workspace = Workspace(posed.device)
+        taken = {stage.kernel.identity for stage in chosen.stages}
+        for kernel in self._library.loaded.kernels:
+            if self._operation.auxiliary(kernel.spec):
+                continue
+            for problem in posed.variants(kernel.spec):
+                plan = self._library.plan(kernel, problem)
+                if plan is None or (kernel.identity, plan.choices) in seen:
+                    continue
+                seen.add((kernel.identity, plan.choices))
+                one = Candidate(kernel.name, posed.call(plan, workspace), kernel.identity, plan.choices)
+                one.selected = kernel.identity in taken and plan.choices == chosen.choices
+                if one.selected or plan.workspace_bytes <= MOST_WORKSPACE:
+                    yield one
+        plan = planned(self._learned.chooser, posed.problem) if self._learned else None
+        if plan is not None:
+            yield Candidate(
+                f"learned: {plan.kernel.name}", posed.call(plan, workspace), choices=plan.choices, status=REFERENCE
+            )
+
+
+def _launch(one: Candidate, posed: Posed) -> None:
+    posed.poison()
+    start, end = event(), event()
+    try:
+        start.record()
+        one.call(-1)
+        end.record()
+    except KernelwrightError as error:
+        one.status, one.reason = "failed", str(error)
+        return
+    if said := posed.wrong():
+        one.status, one.reason = "wrong", said
+    one.first_us = float(start.elapsed_time(end)) * 1e3
+
+
+def time_calls(calls: Sequence[Candidate], us: float, rounds: int, mark: Mark) -> None:
+    """Times of all calls, of those near the fastest one in rounds; ``us``: least microseconds of a launch."""
+    count = max(1, min(MOST_CALLS, int(SAMPLE_US / us)))
+    for one in calls:
+        mark(*one.key)
+        one.sample = _sampler(one.call, count, us < GRAPH_US)
+        one.us = [one.sample()]
+    fastest = min((one.us[0] for one in calls if one.identity), default=0.0)
+    near = [one for one in calls if not one.identity or one.selected or one.us[0] < NEAR * fastest]
+    for one in near:
+        one.us = []
+    for turn in range(rounds if us < LONG_US else FEW_ROUNDS):
+        for one in near[turn % max(len(near), 1) :] + near[: turn % max(len(near), 1)]:
+            mark(*one.key)
+            one.us.append(one.sample())
+    for one in calls:
+        one.sample = None
+
+
+def leave_slow(found: Sequence[Candidate], slack_us: float = SLACK_US) -> None:
+    """Kernels whose first launch was far slower than the fastest one's are not timed."""
+    least = min((one.first_us for one in found if one.identity and one.status == "ok"), default=0.0)
+    for one in found:
+        if one.identity and one.status == "ok" and not one.selected and one.first_us > FAR * least + slack_us:
+            one.status, one.reason = SLOW, f"the first launch took more than {FAR:g} times as long as the fastest one"
+
+
+def _captured(call: Call, count: int) -> Any:
+    """A graph of ``count`` calls. Captured without torch.cuda.graph, which empties the allocator each time."""
+    graph = torch.cuda.CUDAGraph()
+    torch.cuda.synchronize()
+    graph.capture_begin()
+    for number in range(count):
+        call(number)
+    graph.capture_end()
+    return graph
+
+
+def _sampler(call: Call, count: int, small: bool) -> Callable[[], float]:
+    """Takes the time of a launch over ``count`` of them, in microseconds; of ``small`` launches in a graph."""
+    if not small:
+
+        def launch() -> None:
+            for number in range(count):
+                call(number)
+
+        return lambda: _spent(launch, count)
+    graph = _captured(call, count)
+    graph.replay()  # the first replay uploads it
+    return lambda: _spent(graph.replay, count)
+
+
+def _spent(work: Callable[[], object], count: int) -> float:
+    start, end = event(), event()
+    torch.cuda._sleep(AHEAD_CLOCKS)  # the device waits until the host has launched, so that no launch is waited for
+    start.record()
+    work()
+    end.record()
+    end.synchronize()
+    return float(start.elapsed_time(end)) / count * 1e3
+
+
+def event() -> Any:
+    """One that takes the time."""
+    return torch.cuda.Event(enable_timing=True)
+
+
+def rows(table: Table, index: int, record: Mapping[str, Any], found: Sequence[Candidate]) -> list[Row]:
+    """The rows of a problem."""
+    made = []
+    for one in found:
+        report = {"kernel": one.identity, "status": one.status, "reason": one.reason, "choices": one.choices}
+        times = [statistics.median(one.us), min(one.us), max(one.us)] if one.us else None
+        report["latency_ms"] = times and [us / 1e3 for us in times]
+        row = table.row(one.name, index, record, report, one.selected)
+        made.append({**row, "tags": f"rounds={len(one.us)}"})
+    return made
+
+
+def append(path: Path, columns: Sequence[str], made: Sequence[Row]) -> None:
+    """All rows of a problem at once: a problem that has any is done."""
+    text = io.StringIO()
+    csv.DictWriter(text, columns, lineterminator="\n").writerows(made)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(text.getvalue())
