@@ -11,6 +11,7 @@ import numpy as np
 
 from kernelwright.dispatch.arrays import dtypes
 from kernelwright.dispatch.core.errors import ArrayError
+from kernelwright.dispatch.core.workspace import like_nothing
 
 
 def allocator(family: str, shape: tuple[int, ...], dtype: str, owner: Any, fnuz: bool = False) -> Callable[[], Any]:
@@ -24,18 +25,10 @@ def allocator(family: str, shape: tuple[int, ...], dtype: str, owner: Any, fnuz:
         return partial(np.empty, shape, owner.dtype if same else dtypes.numpy_dtype(dtype, fnuz))
     if family == "torch":
         name = _TORCH_FNUZ.get(dtype) if fnuz else None
-        return _like_nothing(shape, name or _TORCH_NAMES[dtype], owner.device)
+        return like_nothing(shape, name or _TORCH_NAMES[dtype], owner.device)
     if family == "cupy":
         return partial(_cupy_empty, owner.device, shape, dtypes.numpy_dtype(dtype))
     raise ArrayError(f"cannot allocate a result beside a {family} array; pass out=")
-
-
-def _like_nothing(shape: tuple[int, ...], dtype: str, device: Any) -> Callable[[], Any]:
-    """``torch.empty_like`` a tensor whose memory has been freed: reading shape, dtype and device takes 0.4 us more."""
-    torch = sys.modules["torch"]
-    like = torch.empty(shape, dtype=getattr(torch, dtype), device=device)
-    like.untyped_storage().resize_(0)
-    return partial(torch.empty_like, like)
 
 
 def _cupy_empty(device: Any, shape: tuple[int, ...], dtype: Any) -> Any:

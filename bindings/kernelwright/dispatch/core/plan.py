@@ -150,7 +150,7 @@ class Checked(NamedTuple):
 class _LaunchState:
     """What one thread, or one bound plan, reuses between launches: its two structs, the call, and the workspaces."""
 
-    __slots__ = ("__weakref__", "addresses_checked", "arenas", "args", "frame", "kept", "launch", "stream")
+    __slots__ = ("__weakref__", "addresses_checked", "arenas", "args", "frame", "kept", "launch", "scratch", "stream")
 
     def __init__(self, args: ctypes.Structure, ordinal: int, arenas: arena.Arenas) -> None:
         self.args = args
@@ -158,7 +158,8 @@ class _LaunchState:
         self.frame = native.Launch(native.sizeof(native.Launch), ordinal)
         self.launch: Callable[[], Any]  # set by the plan
         self.addresses_checked = False
-        self.kept: object = None  # a workspace that no other launch uses, until it is launched
+        self.scratch: workspace.Scratch | None = None  # makes workspaces that no other launch uses
+        self.kept: object = None  # one of them, until it is launched
         self.stream: int | None = None  # the stream that stands in frame, with its workspace; None: write them again
 
 
@@ -389,7 +390,9 @@ class OperationPlan(Generic[P]):
                 f"stream {stream:#x} is being captured into a graph, which needs a workspace of its own; "
                 "bind the plan before the capture and call the bound plan, or pass workspace="
             )
-        address, state.kept = workspace.allocate(self.workspace_bytes, family, self._memory, stream)
+        if state.scratch is None:
+            state.scratch = workspace.Scratch(self.workspace_bytes, self._memory)
+        address, state.kept = state.scratch.allocate(stream)
         return address
 
     def _regions(self, launch: native.Launch, args: Any) -> list[Region]:

@@ -4,18 +4,18 @@
 
 #include <string.h>
 
-#include "kernelwright/cpu/launchers/common/thread_pool.hpp"
+#include "kernelwright/cpu/launchers/common/tickets.hpp"
 #include "kernelwright/cpu/launchers/convolution/lanes_plan.hpp"
 #include "kernelwright/cpu/launchers/convolution/outputs.hpp"
 #include "kernelwright/cpu/launchers/convolution/slab.hpp"
 
 namespace kernelwright::cpu {
 
-// The first tickets order weights by lanes, the next ones write outputs or sum slices of dw, the last ones write dw.
+// The first tasks order weights by lanes, the next ones write outputs or sum slices of dw, the last ones write dw.
 class lanes_job {
  public:
   lanes_job(const conv_kernel& kernel, const lanes_plan& plan, const kw_conv_args& args, void* workspace)
-      : kernel_(kernel), plan_(plan), args_(args), memory_(static_cast<char*>(workspace)), next_(0), done_(0) {}
+      : kernel_(kernel), plan_(plan), args_(args), memory_(static_cast<char*>(workspace)) {}
 
   void run() { run_in_pool(threads_now(plan_.threads), &lanes_job::participate, this); }
 
@@ -23,23 +23,18 @@ class lanes_job {
   static void participate(void* context, uint32_t index) {
     lanes_job& job = *static_cast<lanes_job*>(context);
     const lanes_plan& plan = job.plan_;
-    const int64_t multiply_end = plan.pack_tasks + plan.multiply_tasks, total = multiply_end + plan.finish_tasks;
+    const int64_t multiply_end = plan.pack_tasks + plan.multiply_tasks;
+    const int64_t ends[] = {plan.pack_tasks, multiply_end, multiply_end + plan.finish_tasks};
     char* const own = job.memory_ + plan.private_offset + index * plan.private_bytes;
-    for (;;) {
-      const int64_t ticket = __atomic_fetch_add(&job.next_, 1, __ATOMIC_RELAXED);
-      if (ticket >= total) break;
-      if (ticket < plan.pack_tasks) {
-        job.pack(part(plan.vectors, plan.pack_tasks, ticket));
-      } else if (ticket < multiply_end) {
-        wait_until(job.done_, plan.pack_tasks);
-        job.multiply(ticket - plan.pack_tasks, own);
+    job.tickets_.hand_out(ends, index, [&](int stage, int64_t task) {
+      if (stage == 0) {
+        job.pack(part(plan.vectors, plan.pack_tasks, task));
+      } else if (stage == 1) {
+        job.multiply(task, own);
       } else {
-        wait_until(job.done_, multiply_end);
-        job.finish(part(plan.vectors, plan.finish_tasks, ticket - multiply_end), reinterpret_cast<float*>(own));
+        job.finish(part(plan.vectors, plan.finish_tasks, task), reinterpret_cast<float*>(own));
       }
-      __atomic_fetch_add(&job.done_, 1, __ATOMIC_RELEASE);
-    }
-    if (index == 0) wait_until(job.done_, total);
+    });
   }
 
   int64_t lanes_of(int64_t vector) const { return smaller(kernel_.lanes, plan_.channels - vector * kernel_.lanes); }
@@ -196,8 +191,7 @@ class lanes_job {
   const lanes_plan& plan_;
   const kw_conv_args& args_;
   char* const memory_;
-  alignas(64) int64_t next_;
-  alignas(64) int64_t done_;
+  tickets tickets_;
 };
 
 }  // namespace kernelwright::cpu

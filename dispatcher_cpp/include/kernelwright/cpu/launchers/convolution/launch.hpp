@@ -77,9 +77,9 @@ inline void launch_conv(const conv_kernel& kernel, const conv_plan& plan, const 
     case conv_path::kSweep:
       return sweep_job(kernel, plan.sweeps, args, workspace).run();
     case conv_path::kWeight:
-      return weight_job(kernel, plan.weights, args, workspace).run();
+      return weight_job<straight_weights>(kernel, plan.weights, args, workspace).run();
     case conv_path::kTurned:
-      return turned_job(kernel, plan.turned, args, workspace).run();
+      return weight_job<turned_weights>(kernel, plan.turned, args, workspace).run();
     case conv_path::kLanes:
       return lanes_job(kernel, plan.lanes, args, workspace).run();
     case conv_path::kPlane:

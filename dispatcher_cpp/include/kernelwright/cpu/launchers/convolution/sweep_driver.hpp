@@ -1,12 +1,11 @@
-// Forward and backward data with however many threads come: tasks are handed out in one fixed order by a ticket
-// counter.
+// Forward and backward data with however many threads come.
 //
-// The first tickets pack weights; the others each multiply one box of outputs by some panels of weights, and wait until
+// The first tasks pack weights; the others each multiply one box of outputs by some panels of weights, and wait until
 // all weights are packed.
 #ifndef KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_SWEEP_DRIVER_HPP
 #define KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_SWEEP_DRIVER_HPP
 
-#include "kernelwright/cpu/launchers/common/thread_pool.hpp"
+#include "kernelwright/cpu/launchers/common/tickets.hpp"
 #include "kernelwright/cpu/launchers/convolution/outputs.hpp"
 #include "kernelwright/cpu/launchers/convolution/slab.hpp"
 
@@ -19,9 +18,7 @@ class sweep_job {
         plan_(plan),
         args_(args),
         memory_(static_cast<char*>(workspace)),
-        units_(divide_up(plan.channels, kernel.traits.warp_tile_k)),
-        next_(0),
-        done_(0) {}
+        units_(divide_up(plan.channels, kernel.traits.warp_tile_k)) {}
 
   void run() { run_in_pool(threads_now(plan_.threads), &sweep_job::participate, this); }
 
@@ -43,20 +40,15 @@ class sweep_job {
   static void participate(void* context, uint32_t index) {
     sweep_job& job = *static_cast<sweep_job*>(context);
     const sweep_plan& plan = job.plan_;
-    const int64_t total = plan.pack_tasks + plan.multiply_tasks;
     own_state own = job.state_of(index);
-    for (;;) {
-      const int64_t ticket = __atomic_fetch_add(&job.next_, 1, __ATOMIC_RELAXED);
-      if (ticket >= total) break;
-      if (ticket < plan.pack_tasks) {
-        job.pack(ticket);
+    const int64_t ends[] = {plan.pack_tasks, plan.pack_tasks + plan.multiply_tasks};
+    job.tickets_.hand_out(ends, index, [&](int stage, int64_t task) {
+      if (stage == 0) {
+        job.pack(task);
       } else {
-        wait_until(job.done_, plan.pack_tasks);
-        job.multiply(ticket - plan.pack_tasks, own);
+        job.multiply(task, own);
       }
-      __atomic_fetch_add(&job.done_, 1, __ATOMIC_RELEASE);
-    }
-    if (index == 0) wait_until(job.done_, total);
+    });
   }
 
   own_state state_of(uint32_t index) const {
@@ -203,8 +195,7 @@ class sweep_job {
   const kw_conv_args& args_;
   char* const memory_;
   const int64_t units_;
-  alignas(64) int64_t next_;
-  alignas(64) int64_t done_;
+  tickets tickets_;
 };
 
 }  // namespace kernelwright::cpu

@@ -20,25 +20,65 @@ inline int64_t weight_slices(const boxes& cut, int64_t tiles, int64_t tile_units
   return smaller(smaller(cut.all(), divide_up(kEnoughTiles, tiles)), room);
 }
 
-struct weight_plan {
+// What both ways to sum dw have: see weight_job.hpp. Rows and columns are those of tiles of sums.
+struct weight_cut {
   kw_conv_problem problem;
   uint32_t threads;
-  uint32_t in_place;
-  uint32_t merged;  // filter points along W and their channels are one run of columns
+  uint32_t x_in_place;
+  uint32_t merged;  // filter points along W and their channels are one run
   int64_t pitch;
   boxes cut;
-  int64_t rows, columns;  // of dw: output channels of a group; channels of a filter point (or of a merged run)
-  int64_t taps;           // filter points, or merged runs
+  int64_t rows,
+      columns;   // channels of one operand at a filter point (or in a merged run), and of the other, of a group
+  int64_t taps;  // filter points, or merged runs
   int64_t row_panels, column_panels;
-  int64_t panel_rows;            // of each panel but the last: at most warp_tile_m
-  int64_t chunk_panels, chunks;  // a slab holds the channels of so many panels of columns
   int64_t slices;
   int64_t row_parts, column_parts;
   int64_t multiply_tasks, finish_tasks;
-  int64_t line_units;  // of packed dy: of all panels of one line of outputs
   uint64_t slice_bytes, private_offset, dy_offset, private_bytes, workspace_bytes;
 
   int64_t tiles() const { return row_panels * taps * column_panels; }  // of a group
+
+  void pose(const kw_conv_problem& posed, uint32_t threads_allowed) {
+    problem = flattened(posed);
+    threads = threads_for(conv_multiplications(problem) / kMultiplicationsPerThread, threads_allowed);
+  }
+
+  // Filter points and panels, once rows and columns of one filter point are known; `of_x` is the one of these that
+  // counts channels of x, and becomes that of a merged run.
+  void count(const kw_conv_traits& t, int64_t& of_x) {
+    const int64_t merging = merged != 0 ? problem.filter[2] : 1;
+    of_x *= merging;
+    taps = kw_conv_filter_points(&problem) / merging;
+    row_panels = divide_up(rows, t.warp_tile_m);
+    column_panels = divide_up(columns, t.warp_tile_n);
+  }
+
+  // Slices and tasks; a task takes parts of so many rows and columns of panels, of one of `chunks`.
+  void share(int64_t tile_units, int64_t chunks, int64_t row_units, int64_t column_units) {
+    const int64_t all = problem.groups * tiles(), wanted = threads == 1 ? 1 : kTasksPerThread * threads;
+    slices = weight_slices(cut, all, tile_units);
+    slice_bytes = 4u * static_cast<uint64_t>(all * tile_units);
+    const int64_t parts = divide_up(wanted, slices * problem.groups * chunks);
+    column_parts = smaller(column_units, parts);
+    row_parts = smaller(row_units, divide_up(parts, column_parts));
+    multiply_tasks = slices * problem.groups * chunks * column_parts * row_parts;
+    finish_tasks = smaller(all, wanted);
+  }
+
+  // The workspace: slices, then for each thread its slab, if x is not read in place, and so many units of dy.
+  void place(int64_t dy_units) {
+    const int64_t slab = x_in_place != 0 ? 0 : slab_units(problem, cut.size, pitch) + kSlabSpare;
+    dy_offset = align_bytes(4u * static_cast<uint64_t>(slab));
+    private_bytes = dy_offset + align_bytes(4u * static_cast<uint64_t>(dy_units));
+    private_offset = align_bytes(static_cast<uint64_t>(slices) * slice_bytes);
+    workspace_bytes = private_offset + threads * private_bytes;
+  }
+};
+
+// Rows are channels of dy, columns channels of x.
+struct weight_plan : weight_cut {
+  int64_t chunk_panels, chunks;  // a slab holds the channels of so many panels of columns
 };
 
 inline bool weight_in_place(const conv_kernel& kernel, const kw_conv_problem& p) {
@@ -50,41 +90,23 @@ inline weight_plan make_weight_plan(const conv_kernel& kernel, const kw_conv_pro
   const kw_conv_traits& t = kernel.traits;
   const int64_t mr = t.warp_tile_m, nr = t.warp_tile_n;
   weight_plan plan = {};
-  plan.problem = flattened(problem);
+  plan.pose(problem, threads_allowed);
   const kw_conv_problem& p = plan.problem;
   const int64_t channels = p.c / p.groups;
-  plan.threads = threads_for(conv_multiplications(p) / kMultiplicationsPerThread, threads_allowed);
-  plan.in_place = weight_in_place(kernel, p);
-  plan.chunk_panels = divide_up(plan.in_place != 0 ? channels : smaller(channels, kWeightChannels), nr);
+  plan.x_in_place = weight_in_place(kernel, p);
+  plan.chunk_panels = divide_up(plan.x_in_place != 0 ? channels : smaller(channels, kWeightChannels), nr);
   plan.pitch = slab_pitch(smaller(channels, plan.chunk_panels * nr));
   const sweep s = make_sweep(p, 0);
-  plan.merged = plan.in_place == 0 && plan.pitch == channels && s.along[2].tap_step == 1;
+  plan.merged = plan.x_in_place == 0 && plan.pitch == channels && s.along[2].tap_step == 1;
   plan.rows = p.k / p.groups;
-  plan.columns = channels * (plan.merged != 0 ? p.filter[2] : 1);
-  plan.taps = kw_conv_filter_points(&p) / (plan.merged != 0 ? p.filter[2] : 1);
-  plan.row_panels = divide_up(plan.rows, mr);
-  plan.column_panels = divide_up(plan.columns, nr);
+  plan.columns = channels;
+  plan.count(t, plan.columns);
   if (plan.merged != 0) plan.chunk_panels = plan.column_panels;
   plan.chunks = divide_up(plan.column_panels, plan.chunk_panels);
   plan.cut = cut_outputs(p, s, plan.pitch, larger(t.tile_k, 4), 1);
-
-  const int64_t tiles = p.groups * plan.tiles();
-  plan.slices = weight_slices(plan.cut, tiles, mr * nr);
-  plan.slice_bytes = 4u * static_cast<uint64_t>(tiles * mr * nr);
-  const int64_t wanted = plan.threads == 1 ? 1 : kTasksPerThread * plan.threads;
-  const int64_t parts = divide_up(wanted, plan.slices * p.groups * plan.chunks);
-  plan.column_parts = smaller(plan.taps * plan.chunk_panels, parts);
-  plan.row_parts = smaller(plan.row_panels, divide_up(parts, plan.column_parts));
-  plan.multiply_tasks = plan.slices * p.groups * plan.chunks * plan.column_parts * plan.row_parts;
-  plan.finish_tasks = smaller(tiles, wanted);
-
+  plan.share(mr * nr, plan.chunks, plan.row_panels, plan.taps * plan.chunk_panels);
   const int64_t lines = plan.cut.size[0] * plan.cut.size[1] * plan.cut.size[2];
-  plan.line_units = divide_up(plan.row_panels, plan.row_parts) * panel_units(mr, plan.cut.size[3]);
-  const int64_t slab = plan.in_place != 0 ? 0 : slab_units(p, plan.cut.size, plan.pitch) + kSlabSpare;
-  plan.dy_offset = align_bytes(4u * static_cast<uint64_t>(slab));
-  plan.private_bytes = plan.dy_offset + align_bytes(4u * static_cast<uint64_t>(lines * plan.line_units));
-  plan.private_offset = align_bytes(static_cast<uint64_t>(plan.slices) * plan.slice_bytes);
-  plan.workspace_bytes = plan.private_offset + plan.threads * plan.private_bytes;
+  plan.place(lines * divide_up(plan.row_panels, plan.row_parts) * panel_units(mr, plan.cut.size[3]));
   return plan;
 }
 
