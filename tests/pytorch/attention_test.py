@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 
+from kernelwright.dispatch import Dispatcher
 from kernelwright.torch import scaled_dot_product_attention, varlen_attn
 
 REFERENCE = torch.nn.functional.scaled_dot_product_attention
@@ -131,3 +132,16 @@ def test_requests_of_different_lengths(dtype: torch.dtype, causal: bool) -> None
     for found, other, wanted in zip(*results, strict=True):
         allowed = max(2 * (other - wanted).abs().max().item(), 3 * ROUNDING[dtype] * wanted.abs().max().item())
         assert (found.double() - wanted).abs().max().item() <= allowed
+
+
+def test_tensors_of_8_bits(dispatcher: Dispatcher) -> None:
+    factors = [torch.tensor([value]) for value in (0.05, 0.04, 0.03)]
+    shapes = (2, 33, 4, 64), (2, 70, 2, 64), (2, 70, 2, 64)
+    q, k, v = (
+        (torch.randn(shape) / factor).to(torch.float8_e4m3fn) for shape, factor in zip(shapes, factors, strict=True)
+    )
+    out = dispatcher.attention(q, k, v, descale=tuple(factors), dtype="fp32", mask="top_left")
+    assert out.dtype == torch.float32
+    wide = [(one.float() * factor).transpose(1, 2) for one, factor in zip((q, k, v), factors, strict=True)]
+    wanted = REFERENCE(*wide, is_causal=True, enable_gqa=True).transpose(1, 2)
+    torch.testing.assert_close(out, wanted, atol=1e-5, rtol=1e-5)
