@@ -64,7 +64,8 @@ def tall_problems() -> tuple[LayerProblem, ...]:
     They stand beside those of ``layer_problems``, of which they are none.
     """
     posed = layer_problems(TUNING)
-    known, found = {(one.m, one.n, one.k) for one in posed}, {}
+    known = {(one.m, one.n, one.k) for one in posed}
+    found: dict[tuple[int, int, int], LayerProblem] = {}
     for one in posed:
         for m in (rows for kind in ROWS[1:-1] for rows in kind):
             if one.k >= 2 * one.n and (m, one.n, one.k) not in known:
