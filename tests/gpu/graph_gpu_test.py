@@ -50,14 +50,14 @@ def dispatcher(request: pytest.FixtureRequest, gpu: None) -> Iterator[Any]:
 
 @pytest.fixture
 def own(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The addresses of workspaces that graphs own."""
-    found, of_graph = [], OperationPlan._of_graph
+    """The addresses of workspaces that single launches own."""
+    found, of_launch = [], OperationPlan._of_launch
 
     def noted(plan: Any, *arguments: Any) -> int:
-        found.append(of_graph(plan, *arguments))
+        found.append(of_launch(plan, *arguments))
         return found[-1]
 
-    monkeypatch.setattr(OperationPlan, "_of_graph", noted)
+    monkeypatch.setattr(OperationPlan, "_of_launch", noted)
     return found
 
 
@@ -106,7 +106,22 @@ def test_products(dispatcher: Any, own: list[int], way: str) -> None:
     }
     assert plan.workspace_bytes > 0 and dispatcher.plan_gemm(a, b.t()).workspace_bytes > 0
     found = replayed(calls[way], [a, b])
-    assert len(own) == 1 and same(found, [a.double() @ b.double().t()])
+    launches = {"plan": 1, "gemm": 1, "operator": 5}  # operators never share
+    assert len(own) == launches[way] and same(found, [a.double() @ b.double().t()])
+
+
+@pytest.mark.parametrize("dispatcher", ["gemm"], indirect=True)
+def test_graphs_of_a_compiled_function(dispatcher: Any, own: list[int]) -> None:
+    """torch's compiler checks that nothing but results lives on in the memory of its graphs."""
+    a, b = drawn(128, 65536), drawn(128, 65536)
+    compiled = torch.compile(lambda a, b: 2 * kernelwright_torch.gemm(a, b.t()), mode="reduce-overhead", fullgraph=True)
+    with torch.cuda.device(DEVICE), torch.no_grad():
+        for _ in range(4):
+            a.copy_(torch.randn_like(a))
+            found = compiled(a, b).double()
+            assert same([found], [2 * (a.double() @ b.double().t())])
+    assert own
+    torch._dynamo.reset()
 
 
 @pytest.mark.parametrize("dispatcher", ["conv"], indirect=True)

@@ -39,13 +39,12 @@ table() { # KEY OPERATIONS EVERY OPTION…
   [[ $code != 2 ]] || exit 2  # wrong and failed kernels are rows of the table
 }
 
-# Tuning problems where a model is trained.
+# Held-out problems of everything, then tuning problems of GEMM, where models are trained.
 measure() {
-  for part in held-out tuning; do
-    mkdir -p "$folder/$part"
-    for sweep in gemm_fp32 gemm_bf16; do table "gemm-$part-${sweep#gemm_}" 2e9 1; done
-  done
-  part=held-out sweep=conv_fp32
+  mkdir -p "$folder/held-out" "$folder/tuning"
+  part=held-out
+  for sweep in gemm_fp32 gemm_bf16; do table "gemm-held-out-${sweep#gemm_}" 2e9 1; done
+  sweep=conv_fp32
   for way in forward:forward backward_data:bwd_data backward_weight:bwd_weight; do
     table "conv-held-out-${way%:*}-2d-fp32" 1e9 4 --variant "${way#*:}"
   done
@@ -53,6 +52,8 @@ measure() {
   table attention-held-out-prefill-fp32 4e9 1
   table attention-held-out-decode-fp32 1e9 1
   table attention-held-out-backward-fp32 4e9 1
+  part=tuning
+  for sweep in gemm_fp32 gemm_bf16; do table "gemm-tuning-${sweep#gemm_}" 2e9 1; done
 }
 
 case $step in

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import torch  # pants: no-infer-dep
+from kernelwright.dispatch.core.arena import Apart
 from torch.autograd import forward_ad  # pants: no-infer-dep
 
 # torch forgets what was registered with a library that is no longer referenced.
 _LIBRARY = torch.library.Library("kernelwright", "DEF")
+_APART = Apart()
 _DEVICES = ("CPU", "CUDA")  # builds of torch for ROCm call their devices CUDA too
 
 
@@ -37,7 +39,8 @@ def register(
             raise NotImplementedError(
                 f"{qualified} has no forward-mode derivative; use torch.autograd.grad or backward()"
             )
-        return run(*arguments)
+        with _APART:
+            return run(*arguments)
 
     # Kernels are made for layouts: a compiler must hand over the strides that it was shown.
     _LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides))

@@ -238,6 +238,28 @@ def test_a_graph_has_a_workspace_that_nothing_shares(
         check()
 
 
+def test_launches_apart_share_nothing(dispatcher: Dispatcher, torch: DelayedTorch) -> None:
+    plan = dispatcher.plan(PROBLEM)
+
+    def gemm(a: Any, b: Any) -> Any:
+        return plan(a, b, out=torch.empty((5, 7), FLOAT32))
+
+    checks = [multiply(torch, gemm, 0)]
+    before = [one.address for one in arena.of_thread()._found.values()]
+    for seed in (1, 2):
+        with arena.Apart(), arena.Apart():
+            checks.append(multiply(torch, gemm, seed))
+        (state,) = states(plan, dispatcher)
+        assert state.frame.workspace not in before and state.kept is None
+        assert [one.address for one in arena.of_thread()._found.values()] == before
+    checks.append(multiply(torch, gemm, 3))
+    (state,) = states(plan, dispatcher)
+    assert [state.frame.workspace] == before
+    torch.wait()
+    for check in checks:
+        check()
+
+
 def states(plan: Any, dispatcher: Dispatcher) -> list[Any]:
     """What this thread keeps of the launches of a plan and of a dispatcher's calls."""
     plans = [plan, *dispatcher._gemm.by_views._recent.values()]

@@ -80,9 +80,31 @@ class Arenas:
 class _Thread(threading.local):
     def __init__(self) -> None:
         self.arenas = Arenas()
+        self.apart = 0
 
 
 _thread = _Thread()
+
+
+class Apart:
+    """Meanwhile launches of this thread on GPUs share nothing: torch gives each a workspace, and has it back behind it.
+
+    For launches that torch may direct to memory of its own, as its compiler does even before it captures a graph: an
+    arena there would outlive what torch knows of.
+    """
+
+    def __enter__(self) -> None:
+        """Until the outermost one ends."""
+        _thread.apart += 1
+
+    def __exit__(self, *_: object) -> None:
+        """Share again."""
+        _thread.apart -= 1
+
+
+def is_apart() -> bool:
+    """Whether launches of this thread share nothing."""
+    return _thread.apart > 0
 
 
 def of_thread() -> Arenas:

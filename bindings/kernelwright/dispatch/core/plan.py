@@ -158,7 +158,7 @@ class _LaunchState:
         self.frame = native.Launch(native.sizeof(native.Launch), ordinal)
         self.launch: Callable[[], Any]  # set by the plan
         self.addresses_checked = False
-        self.kept: object = None  # the workspace of a launch into a graph, until it is captured
+        self.kept: object = None  # a workspace that no other launch uses, until it is launched
         self.stream: int | None = None  # the stream that stands in frame, with its workspace; None: write them again
 
 
@@ -236,7 +236,7 @@ class OperationPlan(Generic[P]):
             if addresses is not None and self._binder.bind(state.args, addresses):
                 if stream is None:
                     stream = 0 if current_stream is None else current_stream()
-                if stream != state.stream or (self._shares and workspace.is_capturing(stream, self._memory)):
+                if stream != state.stream or (self._shares and self._is_apart(stream)):
                     self._write_frame(state, family, stream, None)
                 state.launch()
                 state.kept = None
@@ -348,8 +348,8 @@ class OperationPlan(Generic[P]):
         except (struct.error, OverflowError):
             listed = ", ".join(f"{n} {at!r}" for n, at in zip(self._binder.names(), addresses, strict=True))
             raise ArrayError(f"operands are at {listed}; allowed: addresses of 64 bits as integers") from None
-        captured = self._shares and workspace.is_capturing(stream, self._memory)
-        if workspace_at is not None or captured or stream != state.stream:
+        apart = self._shares and self._is_apart(stream)
+        if workspace_at is not None or apart or stream != state.stream:
             self._write_frame(state, family, stream, workspace_at)
 
     def _write_frame(self, state: _LaunchState, family: str, stream: int, workspace_at: int | None) -> None:
@@ -362,8 +362,8 @@ class OperationPlan(Generic[P]):
             _pack_frame(state.frame, _FRAME, stream, workspace_at or 0, size)
             if size and workspace_at is None:
                 bound = state.arenas is not arena.of_thread()  # and shares nothing
-                if self._shares and not bound and workspace.is_capturing(stream, self._memory):
-                    lasts, workspace_at = False, self._of_graph(state, family, stream)
+                if self._shares and not bound and self._is_apart(stream):
+                    lasts, workspace_at = False, self._of_launch(state, family, stream)
                 else:
                     workspace_at = state.arenas.address(size, family, self._memory, stream, state)
                 _pack_frame(state.frame, _FRAME, stream, workspace_at, size)
@@ -374,12 +374,15 @@ class OperationPlan(Generic[P]):
         if lasts:
             state.stream = stream
 
-    def _of_graph(self, state: _LaunchState, family: str, stream: int) -> int:
-        """The address of a workspace for a launch that goes into a graph, which may run it at any time.
+    def _is_apart(self, stream: int) -> bool:
+        """Whether a launch must not use the workspace that others share: a graph would run it while they use it."""
+        return arena.is_apart() or workspace.is_capturing(stream, self._memory)
 
-        Other launches use and free the workspace that they share meanwhile. What torch allocates in a capture belongs
-        to the graph, also once it is freed: torch uses it again for what the graph runs later. Other array libraries
-        have no such memory.
+    def _of_launch(self, state: _LaunchState, family: str, stream: int) -> int:
+        """The address of a workspace for one launch, which may go into a graph that runs it at any time.
+
+        What torch allocates in a capture belongs to the graph, also once it is freed: torch uses it again for what the
+        graph runs later. Other array libraries have no such memory.
         """
         if family != "torch":
             raise ArrayError(

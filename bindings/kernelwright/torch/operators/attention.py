@@ -90,12 +90,11 @@ def scaled_dot_product_attention(
 
 def _check_alike(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, enable_gqa: bool) -> None:
     """ArrayError for other numbers of dimensions, and for heads that are shared though nobody says so."""
-    for name, tensor in (("query", query), ("key", key), ("value", value)):
-        if tensor.dim() < 2 or tensor.dim() != query.dim():
-            raise ArrayError(
-                f"{name} has shape {tuple(tensor.shape)} and query {tuple(query.shape)}; allowed: (…, heads, rows, "
-                "head dimension) or (rows, head dimension), all alike"
-            )
+    if not 2 <= query.dim() == key.dim() == value.dim():
+        raise ArrayError(
+            f"query, key and value have shapes {tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}; "
+            "allowed: (…, heads, rows, head dimension) or (rows, head dimension), all with as many dimensions"
+        )
     if query.dim() > 2 and key.shape[-3] != query.shape[-3] and not enable_gqa:
         raise ArrayError(
             f"query has {query.shape[-3]} heads and key {key.shape[-3]}; pass enable_gqa=True to share them"

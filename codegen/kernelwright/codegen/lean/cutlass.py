@@ -8,7 +8,7 @@ code of kernels is the same to the byte with and without (``tests/gemm/lean``).
 from __future__ import annotations
 
 from kernelwright.codegen.lean import cutlass_archs
-from kernelwright.codegen.lean.rewrite import Edit, Header
+from kernelwright.codegen.lean.rewrite import Edit, Header, Swap
 
 FOLDER = "cutlass_library/source/"
 _CUTE = f"{FOLDER}include/cute"
@@ -26,6 +26,13 @@ def _known(*lines: str) -> Edit:
     return Edit(f"{head}\n{{\n", "\n}\n", f"  return {_LEAN}known([&]() {{\n", tail="\n  });")
 
 
+def _returns(value: str) -> Swap:
+    """The same for a function that returns ``value`` and does nothing else."""
+    result = f"decltype({value})"
+    known = f"if constexpr (is_empty<{result}>::value)\n        return {result}{{}};\n      else\n"
+    return Swap(f"      return {value};", f"      {known}        return {value};")
+
+
 _LAYOUT = "Layout<LShape,LStride> const& layout,"
 _FILTER = "filter_tuple(T0 const& t0, T1 const& t1,"
 
@@ -35,6 +42,14 @@ def _extending(name: str, parameters: str) -> Edit:
     return _known(*head)
 
 
+# Constructors of empty types are not called where C++ knows that they do nothing. A tuple's own stays: a default one
+# would clear tuples with elements first, with which optimisers number registers otherwise.
+_CONSTEXPR = "  CUTE_HOST_DEVICE constexpr\n"
+_TUPLE = """  if constexpr (is_empty<tuple<T...>>::value)
+    return {};
+  else
+    return {t...};"""
+_LAYOUT_OF = "  Layout(Shape  const& shape"
 _COMPOSITION = Edit(
     "return Layout{rhs_shape, rhs_stride * lhs_stride};\n  }",
     " else {",
@@ -47,7 +62,9 @@ HEADERS = (
         f"{_CUTE}/container/tuple.hpp",
         "3fe2de09d1da2dd70a1fcfbbb74a49b844b40d4336f5131ef86b987c7231569c",
         (
+            Swap(f"{_CONSTEXPR}  ESO() {{}}", "  ESO() = default;"),
             Edit("// Compilers disagree on decltype(auto)", "} // end namespace eso", "\n\n"),
+            Swap("  return {t...};", _TUPLE),
             Edit(
                 "// Returns the element in the ith position of the tuple\n",
                 "// Returns the first position",
@@ -80,6 +97,7 @@ HEADERS = (
         (
             Edit("numeric_types.hpp>", "\n\nnamespace cute", f"\n\n{_ours('compose', 'known')}"),
             _COMPOSITION,
+            Swap(f"{_CONSTEXPR}{_LAYOUT_OF}  = {{}}", f"  Layout() = default;\n{_CONSTEXPR}{_LAYOUT_OF}"),
             _known("            Layout<Shape1,Stride1> const& layout1)"),
             _known("            Layout<Shapes,Strides> const&... layouts)"),
             _known("slice(Coord const& c, Layout<Shape,Stride> const& layout)"),
@@ -95,6 +113,22 @@ HEADERS = (
             _known(f"logical_divide({_LAYOUT}", "               Layout<TShape,TStride> const& tiler)"),
             _known(f"logical_divide({_LAYOUT}", "               Tiler                  const& tiler)"),
             _known(f"zipped_divide({_LAYOUT}", "              Tiler                  const& tiler)"),
+        ),
+    ),
+    Header(
+        f"{_CUTE}/stride.hpp",
+        "e77d5febafa814d8bc6150261e099f3b54dcbb74d653415fd6f4c8c4c68fbeb8",
+        (
+            _returns("detail::crd2idx_ttt(coord, shape, stride, tuple_seq<Coord>{})"),
+            _returns("detail::crd2idx_itt(coord, shape, stride, tuple_seq<Shape>{})"),
+        ),
+    ),
+    Header(
+        f"{_CUTE}/arch/util.hpp",
+        "6c4f78507adbfc43094eb1770d60c96ce3e02cc53c5d1b49edb0a8444c6ad7f2",
+        (
+            Edit("#include <cute/numeric/integer_sequence.hpp>\n", "", _ours("place"), tail=""),
+            *(Swap(f"{x}[I{x}]", f"{_LEAN}at<I{x}>({x})", times=5) for x in "abcd"),
         ),
     ),
     # Containers and locks for a log that is off.

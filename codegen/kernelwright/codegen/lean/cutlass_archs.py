@@ -1,7 +1,8 @@
-"""What is left out of CUTLASS's headers for sm_90a: kernels of other architectures and sparse ones, bodies on hosts.
+"""What is left out of CUTLASS's headers for sm_90a: kernels that none of ours is, bodies on hosts, streams of text.
 
-Headers that gather the kernels of every architecture bring half of the text that a compiler reads, in each of its two
-passes. Kernels for sm_90a use none of it: objects are the same to the byte with and without (``tests/gemm/lean``).
+Headers that gather the kernels of every architecture, sparse ones and those that load or scale otherwise bring half of
+the text that a compiler reads, in each of its two passes, and the C++ library's streams and algorithms a quarter.
+Kernels for sm_90a use none of it: objects are the same to the byte with and without (``tests/gemm/lean``).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from kernelwright.codegen.lean.rewrite import Edit, Header, Swap, Without
 
 _EPILOGUE = "cutlass/epilogue/collective/"
+_STANDARD = '"kernelwright/cuda/common/lean/standard.hpp"'
 _EMPTY = Edit("#pragma once\n", "", "")
 # CUTLASS selects a scheduler by architecture; these selectors name schedulers that are not included.
 _SELECTORS_SM100 = Edit(
@@ -21,7 +23,7 @@ _SELECTORS_SM100 = Edit(
 
 
 def _others(times: int, *more: str) -> Without:
-    """Without the ``times`` lines that include kernels of other architectures, sparse ones, or ``more``."""
+    """Without the ``times`` lines that include kernels of other architectures, sparse ones, or ``more`` (patterns)."""
     names = "|".join(("sm1[02][0-9]_", "sm70_", "sm80_", "sm90_sparse", *more))
     return Without(rf'#include ["<](.*/)?({names})', times)
 
@@ -44,17 +46,29 @@ _HEADERS: dict[str, tuple[str, tuple[Edit | Swap | Without, ...]]] = {
             _without_body("rs_op_selector_sparse"),
         ),
     ),
+    "cute/config.hpp": (
+        "0abde1dda75c7f8e75f1661ba30815449590da23c7bf86f615d35de5ef86fc3d",
+        (Edit("#  include <cstdio>\n", "#endif", f"#  include {_STANDARD}\n"),),
+    ),
     "cute/atom/copy_atom.hpp": (
         "bfd81acd706b18e28d7bd7bf33dbd3d6d5d8589af902712ffadd2406661c32b7",
         (_others(2, "copy_traits_sm100"),),
     ),
     "cute/atom/mma_atom.hpp": (
         "115be67d45771698fc1d7f833a1afa44897f45132537496620d5f2622d22fd7e",
-        (_others(3, "mma_traits_sm1[02]0"),),
+        (_others(8, "mma_traits_sm(61|7|8|1[02]0)"),),
     ),
     "cute/atom/mma_traits_sm100.hpp": (
         "06f6ac58f8e3672b9b41bcb47e2e47c78bb8ddb2a26c68d5fb584dfc64f12631",
         (Edit("#pragma once\n", "", "#include <cute/arch/mma_sm100_desc.hpp>\n"),),
+    ),
+    "cutlass/arch/mma.h": (
+        "995520aa528c8c3e8b3f2aceb91fd0f536255dd900eca24184bda0f9af020429",
+        (Edit("// Specializations for each compute capability\n//\n", "", ""),),
+    ),
+    "cutlass/arch/mma_sm90.h": (
+        "ecc03c51de3c03a5880ba664c4afe08da409f53f2b8d81e2aeb3ab11f9452e48",
+        (Edit("#pragma once\n", "", '#include "cutlass/arch/config.h"\n'),),
     ),
     "cutlass/device_kernel.h": (
         "c5b234f7812d4bee7b2b781851cdc36cafa0fde8799e6b9da0f5ee5630e80363",
@@ -96,7 +110,8 @@ _HEADERS: dict[str, tuple[str, tuple[Edit | Swap | Without, ...]]] = {
     ),
     "cutlass/gemm/collective/collective_mma.hpp": (
         "afff037be45ff4f014b83f9a7d1f02e7197dc6d678f83d442e43636173e8268b",
-        (_others(28),),
+        # 8-bit kernels with operands that are not K-major take A from registers.
+        (_others(35, "sm90_mma_multistage_", ".*_mixed_input", "sm90_mma_tma_gmma_ss.hpp", ".*_blockwise"),),
     ),
     "cutlass/gemm/dispatch_policy.hpp": (
         "4b6f987397a49584ae159750b6f2ee51c5ec5e65f9fd874433baf784a54cbc76",
@@ -108,11 +123,18 @@ _HEADERS: dict[str, tuple[str, tuple[Edit | Swap | Without, ...]]] = {
     ),
     "cutlass/gemm/kernel/gemm_universal.hpp": (
         "6fd71ed541507628ea7cbc5cd9993d7cb500168d86ec3158fe6f7932bec5e925",
-        (_others(15),),
+        (_others(20, "sm90_gemm_tma.hpp", "sm90_gemm_warp", "sm90_gemm_tma_warpspecialized.hpp"),),
     ),
     "cutlass/gemm/kernel/tile_scheduler.hpp": (
         "ae25f8ab4b75b895a8419f055dbcf1712b1bef9e4d9b5f64eba176901f2672a1",
         (_others(4), _SELECTORS_SM100),
+    ),
+    "cutlass/platform/platform.h": (
+        "bbd3f04c800d32ab68c95a146ebec55b2c2773271d89a200df12a22e2270380e",
+        (
+            Swap("#include <algorithm>   // Minimum/maximum operations", f"#include {_STANDARD}"),
+            Without("#include <functional>", 1),
+        ),
     ),
 }
 

@@ -14,7 +14,7 @@ import pytest
 from kernelwright.tile_engine.bench import measure
 from kernelwright.tile_engine.interface import bench_command
 from kernelwright.tile_engine.interface.cli import main
-from kernelwright.tile_engine.problems.registry import KEYS, problems
+from kernelwright.tile_engine.problems.registry import KEYS, operation_of, problems
 from kernelwright.tile_engine.registry import measurable
 from kernelwright.tile_engine.results.csv_file import read_rows
 from kernelwright.tile_engine.results.row import Row
@@ -149,6 +149,9 @@ def test_problems_of_few_operations_become_a_file(tmp_path: Path, capsys: pytest
     assert listed == bounded[::2] and 2 < len(listed) < len(bounded)
     (tmp_path / "p.json").write_text(text)
     assert problems(operation, str(tmp_path / "p.json")) == tuple(listed)
+    assert operation_of(str(tmp_path / "p.json")) == "convolution"
+    assert main(["problems", str(tmp_path / "p.json"), "--json"]) == 0
+    assert capsys.readouterr().out == text
     assert main(["problems", "gemm-tuning-fp32", "--most-bytes", "1"]) == 2
     assert "no problem of gemm-tuning-fp32 has at most inf operations and 1 bytes" in capsys.readouterr().err
 

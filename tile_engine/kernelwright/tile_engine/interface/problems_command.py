@@ -40,7 +40,11 @@ def problems_command(
             f"no problem of {named} has at most {bounds[0]:g} operations and {bounds[1]:g} bytes; allow more"
         )
     if as_json:
-        click.echo('{"problems": [\n' + ",\n".join(json.dumps(record) for record in chosen) + "\n]}")
+        click.echo(
+            f'{{"op": {json.dumps(operation.name)}, "problems": [\n'
+            + ",\n".join(json.dumps(record) for record in chosen)
+            + "\n]}"
+        )
         return
     click.echo(",".join(operation.columns))
     for record in chosen:

@@ -19,14 +19,19 @@ KEYS: tuple[str, ...] = tuple(key for sets in _SETS.values() for key in sets.key
 
 
 def operation_of(named: str) -> str:
-    """The name of the operation that a key is for; empty for what is no key."""
-    return next((name for name, sets in _SETS.items() if named in sets.keys), "")
+    """The name of the operation that a key is for, or that a JSON file states as ``op``; empty if neither says one."""
+    key = next((name for name, sets in _SETS.items() if named in sets.keys), "")
+    if key or not Path(named).is_file():
+        return key
+    content = _content(named)
+    return str(content.get("op", "")) if isinstance(content, Mapping) else ""
 
 
 def problems(operation: Measurable, named: str) -> tuple[Record, ...]:
     """The records of a key of KEYS, or of the JSON file ``named``.
 
-    A file holds a list of records, or an object with the list under ``problems``. ValueError for an unknown key, a
+    A file holds a list of records, or an object with the list under ``problems``, and the operation under ``op`` where
+    it is not GEMM. ValueError for an unknown key, a
     file that cannot be read, an illegal record, or no record at all.
     """
     own = _SETS[operation.name]
@@ -46,14 +51,19 @@ def _read(named: str) -> Sequence[Any]:
     path = Path(named)
     if not path.is_file():
         raise ValueError(f"{named!r} is neither a file nor a key; keys: {', '.join(KEYS)}")
-    try:
-        content = json.loads(path.read_text("utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{named} is not JSON: {error}") from None
+    content = _content(named)
     listed = content.get("problems") if isinstance(content, Mapping) else content
     if not isinstance(listed, list):
         raise ValueError(f'{named} holds no list of problems; write [{{…}}, …] or {{"problems": [{{…}}, …]}}')
     return listed
+
+
+def _content(named: str) -> object:
+    try:
+        content: object = json.loads(Path(named).read_text("utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{named} is not JSON: {error}") from None
+    return content
 
 
 def _record(one: object) -> Record:

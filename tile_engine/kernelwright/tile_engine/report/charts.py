@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib
+try:
+    import matplotlib
+except ImportError as error:
+    raise RuntimeError("charts need matplotlib; pip install 'kernelwright[report]'") from error
 
 matplotlib.use("Agg")
 
@@ -17,6 +20,7 @@ from matplotlib.figure import Figure
 from kernelwright.tile_engine.results.analysis import Timed, best
 from kernelwright.tile_engine.results.cover import Step
 
+Chart = Figure
 _NEUTRAL = "#808080"
 # Of Okabe and Ito's palette, which colour-blind readers tell apart: https://jfly.uni-koeln.de/color
 _BLUE, _ORANGE = "#3b8fd4", "#e69f00"

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from matplotlib.figure import Figure
 
 from kernelwright.arch import Arch
 from kernelwright.tile_engine.measuring.measure import OK, REFUSED
@@ -95,7 +94,7 @@ def _cover(times: Sequence[Timed], cost: Cost | None) -> list[Step]:
 
 def _figures(
     times: Sequence[Timed], steps: Sequence[Step], roof: tuple[float, float] | None, cost: Cost | None
-) -> dict[str, Figure]:
+) -> dict[str, charts.Chart]:
     """The charts by name."""
     return {
         "roofline": charts.roofline(times, roof),

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import html.parser
+import sys
 from pathlib import Path
 
 import pytest
 
 from kernelwright.arch import load
+from kernelwright.tile_engine.interface.cli import main
 from kernelwright.tile_engine.report.page import Input, page, write_pngs
 
 COLUMNS = ("m", "n", "k", "dtype")
@@ -99,6 +101,17 @@ def test_equal_tables_give_equal_pages() -> None:
 def test_a_table_without_times_is_refused() -> None:
     with pytest.raises(ValueError, match=r"t\.csv has no row with a time"):
         page(Input("t.csv", ROWS[-1:]), COLUMNS, None)
+
+
+def test_a_missing_package_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # what an environment without it imports
+    for module in ("page", "charts"):
+        monkeypatch.delitem(sys.modules, f"kernelwright.tile_engine.report.{module}")
+    monkeypatch.delattr("kernelwright.tile_engine.report.charts")
+    assert main(["report", "t.csv", "--output", str(tmp_path / "t.html")]) == 2
+    assert capsys.readouterr().err == "error: charts need matplotlib; pip install 'kernelwright[report]'\n"
 
 
 def test_charts_are_png_files_too(tmp_path: Path) -> None:

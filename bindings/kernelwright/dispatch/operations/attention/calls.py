@@ -55,7 +55,10 @@ class AttentionCalls:
             return self._first(operands, options, stream, seed, offset, None, True)
         metadata = metadata_key(tuple(operands))
         key = None if metadata is None else (metadata, options)
-        known = None if key is None else self._known(key)
+        try:
+            known = None if key is None else self.by_call.get(key)
+        except TypeError:  # an option that cannot be hashed is no legal one: the problem says so
+            key = known = None
         if known is not None:
             plan, checked, makers = known
             for at, make in makers:
@@ -65,12 +68,6 @@ class AttentionCalls:
             for at, _ in makers:
                 operands[at] = None
         return self._first(operands, options, stream, seed, offset, key)
-
-    def _known(self, key: tuple[object, ...]) -> tuple[OperationPlan[Any], Checked, Allocators] | None:
-        try:
-            return self.by_call.get(key)
-        except TypeError:  # an option that cannot be hashed is no legal one: the problem says so
-            return None
 
     def _launch(
         self,

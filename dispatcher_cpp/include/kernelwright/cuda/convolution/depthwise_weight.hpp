@@ -76,15 +76,17 @@ struct direct_weight {
     }
   }
 
-  // Products of a strip of outputs with `count` lines of the filter.
+  // Products of a strip of outputs with `count` lines of the filter, the first of which may be another warp's.
   template <int filter, int stride, int count>
-  static CUTLASS_DEVICE void add_strip(const pair* x, const pair* dy, int x_width, float2 (&sums)[count * filter]) {
+  static CUTLASS_DEVICE void add_strip(const pair* x, const pair* dy, int x_width, bool whole,
+                                       float2 (&sums)[count * filter]) {
     constexpr int inputs = (strip - 1) * stride + filter;
     float2 gradients[strip];
 #pragma unroll
     for (int i = 0; i < strip; ++i) gradients[i] = wide(dy[i * lanes]);
 #pragma unroll
     for (int r = 0; r < count; ++r) {
+      if (r == 0 && !whole) continue;
       float2 values[inputs];
 #pragma unroll
       for (int i = 0; i < inputs; ++i) values[i] = wide(x[(r * x_width + i) * lanes]);
@@ -118,16 +120,15 @@ struct direct_weight {
         const int row = i / p.strips, column = (i - row * p.strips) * strip;
         if (at.h + row >= p.out[1] || at.w + column >= p.out[0]) continue;
         add_strip<filter, stride, count>(x + ((row * stride + top) * x_width + column * stride) * lanes,
-                                         dy + (row * width + column) * lanes, x_width, sums);
+                                         dy + (row * width + column) * lanes, x_width, top == 0, sums);
       }
       cutlass::arch::NamedBarrier::sync(threads, 1);  // all warps have read the stage
       if (threadIdx.x == 0 && box + stages < end()) load(box + stages);
     }
     auto* const own = reinterpret_cast<float*>(memory) + (number * filter + top) * filter * line + 2 * lane;
-    const int known = top > 0 ? (count - top) * filter : 0;  // points of lines that another warp has too
 #pragma unroll
     for (int i = 0; i < count * filter; ++i) {
-      if (i >= known) *reinterpret_cast<float2*>(own + i * line) = sums[i];
+      if (i >= filter || top == 0) *reinterpret_cast<float2*>(own + i * line) = sums[i];
     }
     cutlass::arch::NamedBarrier::sync(threads, 1);
     store(filter * filter, sharing);
@@ -146,8 +147,8 @@ struct direct_weight {
     }
   }
 
-  // Two warps share the lines of a 7x7 filter, of which both have the middle one: a lane has no registers for more
-  // sums.
+  // Two warps share the lines of a 7x7 filter: a lane has no registers for more sums. The second one's lines begin with
+  // the last one of the first, which it leaves out.
   template <int filter, int stride>
   CUTLASS_DEVICE void run() const {
     constexpr int sharing = filter < 7 ? 1 : 2, count = filter / sharing + sharing - 1;

@@ -52,7 +52,7 @@ struct split {
                                                   shape<T>, T::group, variant<T>, visible<T>, traits>;
   using kernel = ck_tile::FmhaFwdSplitKVKernel<for_operands<T, typename T::template pipeline<problem>>,
                                                bounded_epilogue<float, float>>;
-  static constexpr int block_size = kernel::kBlockSize, block_per_cu = kernel::kBlockPerCu;
+  static constexpr int block_size = kernel::kBlockSize, block_per_cu = waves_per_simd<kernel>();
 
   static constexpr auto facts() { return attention::facts<kw_hip_attention_arguments>(block_size, tile_rows<T>); }
 
@@ -90,7 +90,7 @@ struct paged {
   using kernel = ck_tile::FmhaFwdPagedKVKernel<
       for_operands<T, ck_tile::BlockFmhaFwdPagedKVPipelineQRKSVS<problem>>,
       ck_tile::Default2DEpilogue<ck_tile::Default2DEpilogueProblem<float, typename T::out, T::pad_s, T::pad_dv>>>;
-  static constexpr int block_size = kernel::kBlockSize, block_per_cu = kernel::kBlockPerCu;
+  static constexpr int block_size = kernel::kBlockSize, block_per_cu = waves_per_simd<kernel>();
 
   static constexpr auto facts() { return attention::facts<kw_hip_attention_arguments>(block_size, tile_rows<T>); }
 

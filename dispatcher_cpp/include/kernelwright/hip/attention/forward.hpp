@@ -36,7 +36,7 @@ using forward_epilogue =
 template <class T>
 struct forward {
   using kernel = ck_tile::FmhaFwdKernel<typename T::template pipeline<forward_problem<T>>, forward_epilogue<T>>;
-  static constexpr int block_size = kernel::kBlockSize, block_per_cu = kernel::kBlockPerCu;
+  static constexpr int block_size = kernel::kBlockSize, block_per_cu = waves_per_simd<kernel>();
 
   static constexpr auto facts() { return attention::facts<kw_hip_attention_arguments>(block_size, tile_rows<T>); }
 
@@ -76,7 +76,7 @@ template <class T>
 struct prefill {
   using kernel = ck_tile::FmhaBatchPrefillWithPagedKVCacheKernel<for_result<T, prefill_qr_async<forward_problem<T>>>,
                                                                  forward_epilogue<T>>;
-  static constexpr int block_size = kernel::kBlockSize, block_per_cu = kernel::kBlockPerCu;
+  static constexpr int block_size = kernel::kBlockSize, block_per_cu = waves_per_simd<kernel>();
 
   static constexpr auto facts() { return attention::facts<kw_hip_attention_arguments>(block_size, tile_rows<T>); }
 

@@ -29,6 +29,17 @@ using visible = ck_tile::SimplifiedGenericAttentionMask<T::masked>;
 template <class T>
 inline constexpr int tile_rows = T::tile::at(ck_tile::number<0>{});
 
+// Waves that each SIMD of CDNA must hold, the second argument of __launch_bounds__: as many as CK Tile asks for, and no
+// more than LDS has room for, with which clang fails. RDNA has room for all that CK Tile asks for.
+template <class Kernel>
+constexpr int waves_per_simd() {
+  constexpr int wave = ck_tile::get_warp_size(), simds = 4;
+  if constexpr (wave != 64) return Kernel::kBlockPerCu;
+  constexpr int workgroups = ck_tile::get_smem_capacity() / ck_tile::max(1, Kernel::GetSmemSize());
+  constexpr int room = (workgroups * (Kernel::kBlockSize / wave) + simds - 1) / simds;
+  return ck_tile::max(1, ck_tile::min(room, Kernel::kBlockPerCu));
+}
+
 // 8-bit operands. Probabilities become 8-bit numbers too: they are multiplied by the largest one of the format, so that
 // small ones keep their bits, and O is divided by it. Those that dropout keeps are up to 1 / keep.
 template <class T>

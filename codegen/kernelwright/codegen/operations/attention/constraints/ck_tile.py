@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kernelwright.arch import Arch
+from kernelwright.codegen.backends.ck_tile_waves import most_waves_per_simd
 from kernelwright.codegen.operations.attention.arch_section import attention_section
 from kernelwright.codegen.operations.attention.constraints.lds import lds_bytes, vector_elements
 from kernelwright.codegen.operations.attention.constraints.report import rules, wrong
@@ -111,6 +112,19 @@ def check_lds(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
         why = f"a workgroup would keep {used} bytes in LDS; {arch.name} has {arch.lds_bytes}"
         text, allowed = tile_text(spec.tile), f"at most {arch.lds_bytes} bytes"
         yield from wrong("ck_tile.attention_lds", "tile", text, why, allowed, "a smaller n0 or k0")
+
+
+def check_waves_per_simd(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
+    """A SIMD cannot be asked to hold more waves than LDS has room for; the compiler fails.
+
+    Without ``block_per_cu`` a kernel asks for as many as CK Tile wants, at most as many as there is room for.
+    """
+    used = lds_bytes(spec, arch) if spec.family in TILED else 0
+    most = most_waves_per_simd(arch, used, _waves(spec))
+    if 0 < used <= arch.lds_bytes and spec.block_per_cu > most:
+        why = f"a workgroup of {_waves(spec)} waves keeps {used} bytes in LDS: a SIMD has room for {most} waves"
+        allowed = f"-1, 1 to {most}"
+        yield from wrong("ck_tile.attention_waves_per_simd", "block_per_cu", spec.block_per_cu, why, allowed, most)
 
 
 def check_async_copies(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
@@ -251,6 +265,7 @@ RULES = rules(
         check_v3_rows,
         check_chained_products,
         check_lds,
+        check_waves_per_simd,
         check_async_copies,
         check_async_padding,
         check_matrix_instructions,

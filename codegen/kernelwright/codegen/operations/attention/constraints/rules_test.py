@@ -26,6 +26,7 @@ COMBINE = {"family": "fwd_splitkv_combine", "dtype": "bf16", "hdim": 128}
 PAGEDKV = {"family": "fwd_pagedkv", "dtype": "bf16", "hdim": 128}
 APPENDKV = {"family": "fwd_appendkv", "dtype": "bf16", "hdim": 128}
 PREFILL = {"family": "batch_prefill", "dtype": "bf16", "hdim": 128}
+FEW = {**PREFILL, "tile": [64, 128, 64, 128, 64, 128], "wave": [4, 1, 1, 4, 1, 1], "warp_tile": [16] * 6}
 BWD = {"family": "bwd_dq_dk_dv", "dtype": "bf16", "hdim": 128}
 DOT = {"family": "bwd_dot_do_o", "dtype": "bf16", "hdim": 128}
 TRLOAD = {**FWD, "pipeline": "qr_async_trload"}
@@ -106,6 +107,7 @@ CASES: tuple[tuple[str, str, Mapping[str, Any], Mapping[str, Any]], ...] = (
     ("ck_tile.attention_v3_rows", "gfx950", TRLOAD, {"pipeline": "qr_async_trload_v3"}),
     ("ck_tile.attention_chained_products", "gfx1100", APPENDKV, {"family": "fwd"}),
     ("ck_tile.attention_lds", "gfx942", FWD256, {"tile": (256, 384, 128, 256, 32, 256)}),
+    ("ck_tile.attention_waves_per_simd", "gfx942", FEW, {"block_per_cu": 2}),
     ("ck_tile.attention_async_copies", "gfx950", FWD32, {"tile": (128, 32, 16, 32, 32, 32)}),
     ("ck_tile.attention_async_copies", "gfx942", FWD, {"tile": (128, 128, 32, 128, 16, 128)}),
     ("ck_tile.attention_async_padding", "gfx942", FWD, {"pad": {"s": False, "sk": True, "d": True, "dv": True}}),

@@ -2,6 +2,15 @@
 // tiles of keys that multiplies and updates the softmax.
 #pragma once
 
+// FlashInfer uses them, and relies on CUTLASS, whose rewritten headers do not include them.
+#include <algorithm>
+#include <string>
+
+// Its exceptions print to streams; functions that throw them are for hosts, and none is called.
+#define FLASHINFER_EXCEPTION_H_
+#define FLASHINFER_CHECK(...)
+#define FLASHINFER_ERROR(...)
+
 // FlashInfer includes CUTLASS's utilities for tests, and curand, by this header; the kernels use none of it.
 #define FLASHINFER_CUTLASS_UTILS_CUH_
 #include <cuda_fp8.h>

@@ -1,0 +1,1 @@
+/* Clang includes this name in CUDA mode: templates for textures, which no kernel reads. */
