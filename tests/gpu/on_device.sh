@@ -99,8 +99,11 @@ if wanted sanitizers; then
   done
   if [ -f "$KERNELWRIGHT_GPU_ATTENTION" ]; then
     for tool in memcheck racecheck initcheck synccheck; do
+      # Of mbarriers that count the bytes of copies racecheck does not see what they order: docs/benchmarks.md.
+      of=""
+      [ $tool = racecheck ] && of="splitkv appendkv"
       run attention_$tool 400 compute-sanitizer --tool $tool --error-exitcode 9 \
-        python3 tests/gpu/attention_smallest.py "$KERNELWRIGHT_GPU_ATTENTION"
+        python3 tests/gpu/attention_smallest.py "$KERNELWRIGHT_GPU_ATTENTION" $of
     done
   fi
   wait
