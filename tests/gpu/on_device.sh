@@ -6,7 +6,7 @@
 #               gcc and g++; only where $KERNELWRIGHT_CUTLASS names the folder of the unpacked nvidia-cutlass wheel
 #   tests       every test of tests/gpu; those that a library compiled by clang can, too, if one is in .gpu/clang/sm_90a
 #   sanitizers  memcheck, racecheck, initcheck and synccheck of compute-sanitizer on the smallest shapes of each template
-#               and memcheck, racecheck and initcheck on every convolution kernel, if .gpu/conv has a library
+#               and on every convolution kernel, if .gpu/conv has a library
 #   conv        convolutions against cuDNN, if .gpu/conv has a library
 #   attention   the benchmarks of attention, if .gpu/attention has its library
 #   gemm speed  the benchmarks; speed measures the shipped library too, if $KERNELWRIGHT_SHIPPED (.gpu/shipped/sm_90a unless
@@ -114,7 +114,7 @@ if wanted sanitizers; then
   done
 fi
 if wanted sanitizers && [ -d "$KERNELWRIGHT_GPU_CONV" ]; then
-  for tool in memcheck racecheck initcheck; do # synccheck: see docs/convolution.md
+  for tool in memcheck racecheck initcheck synccheck; do
     run ${tool}_conv 200 compute-sanitizer --tool $tool --error-exitcode 9 \
       python3 tests/gpu/smallest_conv.py "$KERNELWRIGHT_GPU_CONV"
   done
