@@ -99,7 +99,7 @@ if wanted sanitizers; then
   done
   if [ -f "$KERNELWRIGHT_GPU_ATTENTION" ]; then
     for tool in memcheck racecheck initcheck synccheck; do
-      # Of mbarriers that count the bytes of copies racecheck does not see what they order: docs/benchmarks.md.
+      # racecheck does not see what mbarriers order, which the other families use: docs/benchmarks.md.
       of=""
       [ $tool = racecheck ] && of="splitkv appendkv"
       run attention_$tool 400 compute-sanitizer --tool $tool --error-exitcode 9 \
