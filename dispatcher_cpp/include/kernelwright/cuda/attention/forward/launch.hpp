@@ -54,7 +54,7 @@ struct forward_launcher {
     out.group = cutlass::FastDivmod(group);
     out.request = cutlass::FastDivmod(out.heads);
     out.section = cutlass::FastDivmod(section);
-    out.last_section = cutlass::FastDivmod(rest ? rest : section);
+    out.first_section = cutlass::FastDivmod(rest ? rest : section);
     out.section_tiles = cutlass::FastDivmod(section * out.tiles);
     return out;
   }

@@ -1,5 +1,6 @@
 // Who computes which tile. Workgroups stay for the whole launch and take tiles in an order that starts with the longest
-// of each section; a section is as many heads as fit into L2 with their keys.
+// of each section; a section is as many heads as fit into L2 with their keys. A smaller section comes first: as the
+// last one it would leave units idle while others compute its longest tiles.
 #pragma once
 
 #include "kernelwright/cuda/attention/early.hpp"
@@ -27,10 +28,10 @@ struct schedule {
   int32_t heads, all_heads;   // of one request; of all requests, or the heads alone in group mode
   int32_t tiles;              // of queries: of each head
   int32_t seqlen_q;
-  cutlass::FastDivmod group;                  // heads of Q for each of K and V
-  cutlass::FastDivmod request;                // heads of a request
-  cutlass::FastDivmod section, last_section;  // heads of a section; the last one has fewer
-  cutlass::FastDivmod section_tiles;          // tiles of all of them
+  cutlass::FastDivmod group;                   // heads of Q for each of K and V
+  cutlass::FastDivmod request;                 // heads of a request
+  cutlass::FastDivmod section, first_section;  // heads of a section; the first one may have fewer
+  cutlass::FastDivmod section_tiles;           // tiles of all of them
 
   CUTLASS_DEVICE int total() const { return listed ? state->listed * heads : all_heads * tiles; }
 
@@ -46,22 +47,29 @@ struct schedule {
     const listed_tile in = listed[request.divide(item)];
     tile out{in.request};
     out.q = in.q, out.k = in.k;
-    // As in a batch: as many heads as fit into L2 with their keys, of these the last queries first.
+    // As in a batch: sections of as many heads as fit into L2 with their keys, the smaller one first.
     const int fitting = min(heads, max(1, section_keys / max(1, in.k.count)) * group.divisor);
-    const int place = item - in.first * heads, number = place / (fitting * in.tiles);
-    const int width = min(fitting, heads - number * fitting), in_section = place - number * fitting * in.tiles;
+    const int rest = heads % fitting, behind_rest = item - (in.first * heads + rest * in.tiles);
+    const int number = behind_rest / (fitting * in.tiles), width = behind_rest < 0 ? rest : fitting;
+    const int first = behind_rest < 0 ? 0 : rest + number * fitting;
+    const int in_section = behind_rest < 0 ? behind_rest + rest * in.tiles : behind_rest - number * fitting * in.tiles;
     out.index = in.tiles - 1 - in_section / width;
-    out.head = number * fitting + in_section % width;
+    out.head = first + in_section % width;
     out.kv_head = group.divide(out.head);
     return out;
   }
 
   CUTLASS_DEVICE tile of_batch(int item) const {
     tile out;
-    int in_section, number, rank, head;
-    section_tiles(number, in_section, item);
-    const int first = number * section.divisor;
-    (first + section.divisor <= all_heads ? section : last_section)(rank, head, in_section);
+    int in_section = item, number, rank, head, first = 0;
+    const int rest = all_heads % section.divisor;
+    if (item < rest * tiles) {
+      first_section(rank, head, in_section);
+    } else {
+      section_tiles(number, in_section, item - rest * tiles);
+      section(rank, head, in_section);
+      first = rest + number * section.divisor;
+    }
     out.index = tiles - 1 - rank;  // with a causal mask the last queries see the most keys
     request(out.request, out.head, first + head);
     out.kv_head = group.divide(out.head);
