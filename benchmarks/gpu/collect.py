@@ -40,7 +40,7 @@ JOBS = {
 DEFAULT = list(JOBS)[:4]
 START_S = 90.0  # for imports, loading and the first problem
 SILENT_S = 25.0  # that one launch may take
-WORKER = Path(__file__).with_name("collect_worker.py")
+WORKER = Path(__file__).with_name("oracle") / "collect_worker.py"
 
 
 def run_once(command: list[str], current: Path, end: float) -> str:

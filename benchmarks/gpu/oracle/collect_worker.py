@@ -9,10 +9,13 @@ import argparse
 import datetime
 import json
 import random
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import torch
 from collect_attention import PosedAttention
