@@ -130,8 +130,8 @@ kw_gemm_traits drawn_traits(Draw* draw) {
   return t;
 }
 
-// Selection discards kernels by estimates that ended early: they must be as far above as they say, and no other estimate
-// may change by a bit.
+// Selection discards kernels by estimates that ended early: they must be as far above as they say, and no other
+// estimate may change by a bit.
 void estimates_that_end_early_are_lower_bounds() {
   kw_arch cpu = kHopper;
   cpu.backend = KW_BACKEND_CPU;

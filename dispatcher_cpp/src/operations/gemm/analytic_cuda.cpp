@@ -111,8 +111,8 @@ Estimate estimate_cuda(const kw_gemm_problem& p, const kw_arch& arch, const kw_g
   const double step = slices * s.rows / kRowsOfInstruction * instruction;
   const bool clustered = s.cluster_m * s.cluster_n > 1;
   const double waits = kStepClocks + (clustered ? kClusterStepClocks : 0.0), us_per_clock = 1 / clocks_per_us;
-  // Each line from here to the end grows with those before it, in rounded numbers too: what multiplying alone takes, and
-  // below what it takes with operands that are read once, is at most what the whole will take.
+  // Each line from here to the end grows with those before it, in rounded numbers too: what multiplying alone takes,
+  // and below what it takes with operands that are read once, is at most what the whole will take.
   e.total_us = (e.waves * (steps * (step + waits) * slack) + kStartClocks) * us_per_clock + kLaunchUs;
   if (e.total_us > most_us) return e;
 

@@ -1,14 +1,16 @@
 // Split-K on Hopper: CUTLASS's scheduler cuts tiles along K; what the slices of a tile leave is added up here.
 //
-// CUTLASS 4.2 has each slice wait for the one before and add to the sums that it left, so that a tile's slices take turns
-// at the end. Here a slice leaves its sums in a slot of its own, and counts its steps of K in the tile's flag. The last
-// slice waits until all others are counted, and adds their slots to its own sums in the order of K: results have the same
-// bits in every run. Flags are cleared by a kernel in front, which overlaps with the one before it and with the product.
+// CUTLASS 4.2 has each slice wait for the one before and add to the sums that it left, so that a tile's slices take
+// turns at the end. Here a slice leaves its sums in a slot of its own, and counts its steps of K in the tile's flag.
+// The last slice waits until all others are counted, and adds their slots to its own sums in the order of K: results
+// have the same bits in every run. Flags are cleared by a kernel in front, which overlaps with the one before it and
+// with the product.
 #pragma once
 
 #include <cuda_runtime.h>
 #include <cutlass/arch/grid_dependency_control.h>
 #include <cutlass/barrier.h>
+
 #include <cutlass/gemm/kernel/sm90_tile_scheduler_stream_k.hpp>
 #include <cutlass/gemm/kernel/tile_scheduler.hpp>
 
@@ -28,15 +30,16 @@ template <class Tile, class Cluster>
 class split_k_tiles : public cutlass::gemm::kernel::detail::PersistentTileSchedulerSm90StreamK<Tile, Cluster> {
   using base = cutlass::gemm::kernel::detail::PersistentTileSchedulerSm90StreamK<Tile, Cluster>;
   static constexpr uint32_t kThreads = cutlass::NumThreadsPerWarpGroup, kGroups = 2;
-  static constexpr uint32_t kFirstBarrier = static_cast<uint32_t>(cutlass::arch::ReservedNamedBarriers::StreamkBarrier0);
+  static constexpr uint32_t kFirstBarrier =
+      static_cast<uint32_t>(cutlass::arch::ReservedNamedBarriers::StreamkBarrier0);
   using barriers = cutlass::NamedBarrierManager<kThreads, kFirstBarrier, kGroups>;
   static constexpr uint64_t kTileElements = cute::size<0>(Tile{}) * cute::size<1>(Tile{}), kAlignment = 256;
 
  public:
+  using base::base;
   using typename base::Arguments;
   using typename base::Params;
   using typename base::WorkTileInfo;
-  using base::base;
 
   // As CUTLASS's, which does not compile: slices are never continued.
   CUTLASS_DEVICE bool is_last_tile(const WorkTileInfo&, uint32_t ahead = 1) const {
@@ -54,7 +57,8 @@ class split_k_tiles : public cutlass::gemm::kernel::detail::PersistentTileSchedu
     static_assert(sizeof(element) == 4 && kSums % kOfChunk == 0, "sums of four bytes, sixteen at a time");
     if (!base::requires_fixup(params, work)) return;
     auto* flags = static_cast<int*>(params.reduction_workspace_);
-    auto* slots = reinterpret_cast<uint4*>(static_cast<char*>(params.reduction_workspace_) + flag_bytes(params, groups));
+    auto* slots =
+        reinterpret_cast<uint4*>(static_cast<char*>(params.reduction_workspace_) + flag_bytes(params, groups));
     const uint64_t tile = base::output_tile_index(params, work), flag = tile * groups + group;
     const uint32_t others = static_cast<uint32_t>(params.divmod_splits_.divisor) - 1, thread = threadIdx.x % kThreads;
     constexpr uint32_t kChunks = kSums / kOfChunk, kSlot = kChunks * kThreads;
@@ -118,7 +122,7 @@ class split_k_tiles : public cutlass::gemm::kernel::detail::PersistentTileSchedu
     void* parameters[] = {&flags, &count};
     const void* const function = reinterpret_cast<const void*>(&kernelwright_prepare_flags<split_k_tiles>);
     return cudaLaunchKernelExC(&config, function, parameters) == cudaSuccess ? cutlass::Status::kSuccess
-                                                                            : cutlass::Status::kErrorInternal;
+                                                                             : cutlass::Status::kErrorInternal;
   }
 
  private:
