@@ -66,5 +66,5 @@ def test_nothing_else_is_an_expression(text: str) -> None:
 
 
 def test_an_unknown_operation_has_no_features() -> None:
-    with pytest.raises(SpecError, match="no features are known of 'fft'; allowed: gemm"):
+    with pytest.raises(SpecError, match=r"no features are known of 'fft'; allowed: .*gemm"):
         schema_of("fft")
