@@ -245,7 +245,9 @@ const kw_library kLibrary = {sizeof kLibrary,
                              [](int32_t, char*, size_t) { return KW_OK; },
                              [] { return ""; },
                              [](uint32_t threads) { return threads_set = threads, KW_OK; },
-                             nullptr};
+                             nullptr,
+                             nullptr,
+                             0};
 
 // --- the tests
 

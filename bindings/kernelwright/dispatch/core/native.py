@@ -21,7 +21,7 @@ FP8_OCP, FP8_FNUZ = 0, 1  # kw_fp8_format
 BACKENDS = {1: "cpu", 2: "hip", 3: "cuda"}
 
 CHECK_ON_ADD, CHECK_ON_LAUNCH, CHECK_NEVER = range(3)
-SELECT_ANALYTIC, SELECT_FIRST_FIT, SELECT_EXPLICIT, SELECT_CALLBACK = range(4)
+SELECT_ANALYTIC, SELECT_FIRST_FIT, SELECT_EXPLICIT, SELECT_CALLBACK, SELECT_AUTO = range(5)
 
 __all__ = ["byref", "sizeof"]
 
@@ -103,7 +103,9 @@ class LibraryStruct(ctypes.Structure):
         ("check_device", CheckDevice),
         ("last_error", LastError),
         ("set_num_threads", SetNumThreads),
-        ("set_runtime", SetRuntime),  # only where struct_size reaches it
+        ("set_runtime", SetRuntime),  # only where struct_size reaches it, as what follows
+        ("heuristics", POINTER(c_void_p)),
+        ("heuristic_count", c_uint64),
     ]
 
 
