@@ -246,9 +246,7 @@ struct Loaded {
                [](int32_t, char*, size_t) { return KW_OK; },
                [] { return ""; },
                [](uint32_t) { return KW_OK; },
-               nullptr,
-               nullptr,
-               0};
+               nullptr};
     CHECK(kw_dispatcher_add_descriptor(h.d, &library, nullptr) == KW_OK);
   }
   const kw_plan* plan(const kw_problem& p) {

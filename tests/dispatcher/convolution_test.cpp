@@ -142,9 +142,7 @@ kw_library library_of(const kw_kernel* const* kernels, uint64_t count) {
           [](int32_t, char*, size_t) { return KW_OK; },
           [] { return ""; },
           [](uint32_t) { return KW_OK; },
-          nullptr,
-          nullptr,
-          0};
+          nullptr};
 }
 
 kw_plan_info info_of(const kw_plan* plan) {

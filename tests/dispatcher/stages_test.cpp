@@ -245,9 +245,7 @@ const kw_library kLibrary = {sizeof kLibrary,
                              [](int32_t, char*, size_t) { return KW_OK; },
                              [] { return ""; },
                              [](uint32_t threads) { return threads_set = threads, KW_OK; },
-                             nullptr,
-                             nullptr,
-                             0};
+                             nullptr};
 
 // --- the tests
 

@@ -146,10 +146,6 @@ typedef struct kw_library {
    * KW_INVALID_ARGUMENT once the library uses another one. KW_UNSUPPORTED elsewhere. Libraries whose struct_size ends
    * before this member do not have it. */
   kw_status (*set_runtime)(const char* path);
-  /* Learned selection models that come with the library (kernelwright/heuristic.h); null and 0 = none. Libraries whose
-   * struct_size ends before these members have none. */
-  const struct kw_heuristic* const* heuristics;
-  uint64_t heuristic_count;
 } kw_library;
 
 /* The one symbol that a kernel library exports. */

@@ -1,6 +1,5 @@
 // Learned models that come with libraries: which one judges a problem.
 #include <math.h>
-#include <stddef.h>
 
 #include "kernelwright/dispatcher/selection.hpp"
 #include "kernelwright/dispatcher/support/error.hpp"
@@ -9,8 +8,11 @@
 namespace kernelwright {
 namespace {
 
-bool has_heuristics(const kw_library& library) {
-  return library.struct_size > offsetof(kw_library, heuristic_count) && library.heuristic_count != 0;
+// The models of a library, null where it has none.
+const kw_library_models* models_of(const kw_library& library) {
+  if (library.struct_size < sizeof(kw_library_models)) return nullptr;
+  const auto* all = reinterpret_cast<const kw_library_models*>(&library);
+  return all->heuristic_count == 0 ? nullptr : all;
 }
 
 // A kernel that matches the problem, as a model sees it; false where there is none.
@@ -28,9 +30,10 @@ bool first_candidate(const Question& question, kw_candidate* candidate) {
 }  // namespace
 
 kw_status check_heuristics(const kw_library& library, const char* path) {
-  if (!has_heuristics(library)) return KW_OK;
-  for (uint64_t i = 0; i < library.heuristic_count; ++i) {
-    const kw_heuristic* model = library.heuristics == nullptr ? nullptr : library.heuristics[i];
+  const kw_library_models* const all = models_of(library);
+  if (all == nullptr) return KW_OK;
+  for (uint64_t i = 0; i < all->heuristic_count; ++i) {
+    const kw_heuristic* model = all->heuristics == nullptr ? nullptr : all->heuristics[i];
     if (model == nullptr || model->struct_size < sizeof(kw_heuristic) || model->name == nullptr ||
         model->score == nullptr) {
       return fail(KW_LOAD_FAILED, "%s: selection model %llu of library %s is incomplete", path,
@@ -46,7 +49,7 @@ kw_status check_heuristics(const kw_library& library, const char* path) {
 
 bool has_models(const Registry& registry) {
   for (const LibraryEntry* entry : registry.libraries()) {
-    if (has_heuristics(*entry->library)) return true;
+    if (models_of(*entry->library) != nullptr) return true;
   }
   return false;
 }
@@ -56,12 +59,13 @@ void resolve(const Question& question, Selection* selection) {
   selection->provider = KW_SELECT_ANALYTIC;
   kw_candidate probe;
   for (const LibraryEntry* entry : question.registry.libraries()) {
-    if (!has_heuristics(*entry->library)) continue;
+    const kw_library_models* const all = models_of(*entry->library);
+    if (all == nullptr) continue;
     if (!selection->unjudged && !first_candidate(question, &probe)) return;
     selection->unjudged = true;
     selection->compute_units = compute_units(question.device, *probe.arch);
-    for (uint64_t i = 0; i < entry->library->heuristic_count; ++i) {
-      const kw_heuristic& model = *entry->library->heuristics[i];
+    for (uint64_t i = 0; i < all->heuristic_count; ++i) {
+      const kw_heuristic& model = *all->heuristics[i];
       kw_candidate judged = probe;
       if (model.score(&selection->compute_units, &question.problem, &judged, 1) != KW_OK) continue;
       selection->provider = KW_SELECT_CALLBACK;

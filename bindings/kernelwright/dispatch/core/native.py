@@ -103,9 +103,7 @@ class LibraryStruct(ctypes.Structure):
         ("check_device", CheckDevice),
         ("last_error", LastError),
         ("set_num_threads", SetNumThreads),
-        ("set_runtime", SetRuntime),  # only where struct_size reaches it, as what follows
-        ("heuristics", POINTER(c_void_p)),
-        ("heuristic_count", c_uint64),
+        ("set_runtime", SetRuntime),  # only where struct_size reaches it
     ]
 
 

@@ -393,6 +393,8 @@ static kw_status set_runtime(const char* path) {
 
 #ifdef MOCK_OLD
 #define TABLE_BYTES offsetof(kw_library, set_runtime)
+#elif defined(MOCK_MODEL)
+#define TABLE_BYTES sizeof(kw_library_models)
 #else
 #define TABLE_BYTES sizeof(kw_library)
 #endif
@@ -433,11 +435,12 @@ const kw_library* some_other_symbol(void) {
 #else
 const kw_library* kw_library_get(void) {
 #endif
-  static const kw_library library = {TABLE_BYTES,  MOCK_ABI,   MOCK_NAME,       &arch,       kernels, KERNEL_COUNT,
-                                     check_device, last_error, set_num_threads, set_runtime, MODELS};
+  static const kw_library_models library = {{TABLE_BYTES, MOCK_ABI, MOCK_NAME, &arch, kernels, KERNEL_COUNT,
+                                             check_device, last_error, set_num_threads, set_runtime},
+                                            MODELS};
 #ifdef MOCK_NULL
   return (void)library, NULL;
 #else
-  return &library;
+  return &library.base;
 #endif
 }

@@ -52,7 +52,6 @@ def bundle_files(made: dict[str, Any], materials: list[dict[str, Any]] | None) -
             "name": made["name"],
             "arch": made["arch"],
             "kernels": [{key: kernel[key] for key in provenance.KERNEL_KEYS} for kernel in made["kernels"]],
-            **({"models": made["models"]} if "models" in made else {}),
         },
         {"toolchains": made["toolchains"], "abi_version": made["abi_version"]},
         [*materials, *provenance.generator_materials()],

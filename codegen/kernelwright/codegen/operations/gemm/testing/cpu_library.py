@@ -59,7 +59,6 @@ class _Library(ctypes.Structure):
         ctypes.CFUNCTYPE(ctypes.c_int, _U32), "set_num_threads"
     )
     _fields_ += _of(ctypes.CFUNCTYPE(ctypes.c_int, _TEXT), "set_runtime")
-    _fields_ += _of(ctypes.POINTER(_PTR), "heuristics") + _of(ctypes.c_uint64, "heuristic_count")
 
 
 def aligned_bytes(count: int, alignment: int = 256) -> Any:
