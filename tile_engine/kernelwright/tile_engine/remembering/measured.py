@@ -42,7 +42,7 @@ class MeasuredSelection:
         memory: str | os.PathLike[str],
         device: Device | str = "cpu",
         top_k: int = 3,
-        base: str | Heuristic = "analytic",
+        base: str | Heuristic = "auto",
         settings: Settings = _SETTINGS,
     ) -> None:
         """ValueError for a ``top_k`` below 1, an AMD GPU, or a file that is no memory of measured times."""
