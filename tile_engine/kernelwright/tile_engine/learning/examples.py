@@ -15,7 +15,7 @@ from kernelwright.arch import Arch
 from kernelwright.codegen.dtypes import ELEMENT_BYTES, DType
 from kernelwright.codegen.heuristics.schema import Schema
 from kernelwright.codegen.selecting.specs import parse_kernel
-from kernelwright.tile_engine.problems.gemm import layer_problems, tall_problems
+from kernelwright.tile_engine.problems.gemm import few_rows_problems, layer_problems, tall_problems
 from kernelwright.tile_engine.problems.models import PARTS
 from kernelwright.tile_engine.results.analysis import Cells, Timed, timed
 
@@ -120,5 +120,5 @@ def _problem(cells: Cells) -> tuple[str, ...]:
 
 def _families() -> dict[tuple[str, ...], str]:
     """The model family of each of the engine's own problems, by extents."""
-    posed = itertools.chain(tall_problems(), *map(layer_problems, PARTS))
+    posed = itertools.chain(tall_problems(), *map(few_rows_problems, PARTS), *map(layer_problems, PARTS))
     return {(str(one.m), str(one.n), str(one.k)): one.family for one in posed}
