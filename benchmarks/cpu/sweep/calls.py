@@ -16,8 +16,7 @@ from kernelwright.tile_engine.operation import Measurable, Operands, Record
 from kernelwright.tile_engine.results.row import Row, Table
 
 # The field that leaves a choice, by operation and direction.
-OPEN = {"gemm": "split_k", "backward_weight": "split_k", "attention forward": "num_splits"}
-VALUES = (2, 3, 4, 6, 8, 12, 16, 24, 32)
+OPEN = {"gemm": "split_k", "convolution backward_weight": "split_k", "attention forward": "num_splits"}
 SAMPLE_S, MOST_CALLS = 0.003, 400  # that one time is taken over
 ROUNDS, FEW_ROUNDS, LONG_S = 5, 3, 0.02  # fewer rounds of long launches
 FAR, SLACK_S = 2.0, 50e-6  # calls whose first launch is so many times slower, and so much, are not timed
@@ -54,35 +53,31 @@ class Library:
         self._single: dict[str, Dispatcher] = {}
 
     def calls(self, operation: Measurable, record: Record, operands: Operands) -> Iterator[Call]:
-        """Every call that serves the problem."""
+        """Every kernel that serves the problem, with every value that the dispatcher would consider."""
         problem = operation.problem(record)
         chosen = _planned(self._chooser, problem)
-        taken = {stage.kernel.identity for stage in chosen.stages} if chosen else set()
-        seen = set()
-        for kernel in self.loaded.kernels:
-            if operation.auxiliary(kernel.spec):
-                continue
-            if kernel.identity not in self._single:
-                self._single[kernel.identity] = Dispatcher([self.loaded], selection=kernel.identity)
-            for posed in _posed(operation, problem):
-                plan = _planned(self._single[kernel.identity], posed)
-                if plan is None:
-                    break  # a kernel that takes no two slices takes no three
-                if (kernel.identity, plan.choices) in seen:
+        if chosen is None:
+            return
+        taken = {stage.kernel.identity for stage in chosen.stages}
+        name = OPEN.get(operation.name) or OPEN.get(f"{operation.name} {record['direction']}")
+        specs = {kernel.identity: kernel.spec for kernel in self.loaded.kernels}
+        for stage in self._chooser.explain(problem).stages:
+            for kernel, value in stage.pairs:
+                if operation.auxiliary(specs[kernel.identity]):
                     continue
-                seen.add((kernel.identity, plan.choices))
-                selected = chosen is not None and kernel.identity in taken and plan.choices == chosen.choices
+                posed = replace(problem, **{name: value.value}) if name and value.value else problem
+                plan = _planned(self._of(kernel.identity), posed)
+                if plan is None:
+                    continue
+                selected = kernel.identity in taken and plan.choices == chosen.choices
                 others = tuple(one.kernel.identity for one in plan.stages if one.kernel.identity != kernel.identity)
                 launch = operation.bind(plan, operands)
                 yield Call(kernel.name, kernel.identity, plan.choices, others, launch, selected)
 
-
-def _posed(operation: Measurable, problem: Any) -> Iterator[Any]:
-    direction = getattr(problem, "direction", "")
-    name = OPEN.get(operation.name) or OPEN.get(direction) or OPEN.get(f"{operation.name} {direction}")
-    yield problem
-    if name:
-        yield from (replace(problem, **{name: value}) for value in VALUES)
+    def _of(self, identity: str) -> Dispatcher:
+        if identity not in self._single:
+            self._single[identity] = Dispatcher([self.loaded], selection=identity)
+        return self._single[identity]
 
 
 def _planned(dispatcher: Dispatcher, problem: Any) -> OperationPlan[Any] | None:

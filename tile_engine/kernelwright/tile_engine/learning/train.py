@@ -44,6 +44,7 @@ class Trained:
 def train(examples: Examples, schema: Schema, dtype: str, arch: str, options: Options, data: Sequence[str]) -> Trained:
     """A model of log(1 + TFLOP/s), which small problems weigh in as large ones do.
 
+    Where the schema has a prior, trees correct it: the model is of log(TFLOP/s), and relative errors weigh alike.
     ``data`` says where the examples are from. ValueError for examples of fewer than two families: nothing could be held
     out. RuntimeError where LightGBM is not installed.
     """
@@ -51,12 +52,14 @@ def train(examples: Examples, schema: Schema, dtype: str, arch: str, options: Op
         raise ValueError(
             f"all problems are of one family ({', '.join(examples.families)}); add problems of another one"
         )
-    scores = np.zeros(len(examples.tflops))
-    for fold in _folds(examples):
-        scores[fold] = _fitted(examples.of(~fold), options).predict(examples.features[fold])
-    judged = judge(examples, scores)
-    booster = _fitted(examples, options)
     columns = {name: index for index, name in enumerate(schema.features)}
+    prior = examples.features[:, columns[schema.prior]] if schema.prior else None
+    target = np.log1p(examples.tflops) if prior is None else np.log(examples.tflops) - prior
+    scores = np.zeros(len(examples.tflops)) if prior is None else prior.copy()
+    for fold in _folds(examples):
+        scores[fold] += _fitted(examples.of(~fold), target[~fold], options).predict(examples.features[fold])
+    judged = judge(examples, scores)
+    booster = _fitted(examples, target, options)
     hull = {
         name: [float(examples.features[:, columns[name]].min()), float(examples.features[:, columns[name]].max())]
         for name in schema.problem_features
@@ -94,7 +97,7 @@ def shares(examples: Examples) -> np.ndarray[Any, Any]:
     return np.asarray(examples.tflops / fastest[examples.problem])
 
 
-def _fitted(examples: Examples, options: Options) -> Any:
+def _fitted(examples: Examples, target: np.ndarray[Any, Any], options: Options) -> Any:
     try:
         import lightgbm
     except ImportError as error:
@@ -106,7 +109,7 @@ def _fitted(examples: Examples, options: Options) -> Any:
         **{"force_row_wise": True, "num_threads": 1, "boost_from_average": False},
     }
     weight = np.maximum(shares(examples) ** options.focus, LEAST_WEIGHT)
-    data = lightgbm.Dataset(examples.features, np.log1p(examples.tflops), weight=weight, free_raw_data=False)
+    data = lightgbm.Dataset(examples.features, target, weight=weight, free_raw_data=False)
     return lightgbm.train(given, data, options.trees)
 
 
