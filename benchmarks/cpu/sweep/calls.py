@@ -21,7 +21,7 @@ SAMPLE_S, MOST_CALLS = 0.003, 400  # that one time is taken over
 ROUNDS, FEW_ROUNDS, LONG_S = 5, 3, 0.02  # fewer rounds of long launches
 FAR, SLACK_S = 2.0, 50e-6  # calls whose first launch is so many times slower, and so much, are not timed
 NEAR = 1.25  # a call so many times slower than the fastest one is timed once
-SLOW = "slow"  # status of kernels that are too far behind to be timed
+SLOW = "slow"  # status of kernels that are too far behind: their time is that of one launch
 
 Mark = Callable[[str, str], None]
 
@@ -88,7 +88,9 @@ def _planned(dispatcher: Dispatcher, problem: Any) -> OperationPlan[Any] | None:
         return None
 
 
-def measured(library: Library, operation: Measurable, record: Record, lost: set[tuple[str, str]], mark: Mark) -> list[Call]:
+def measured(
+    library: Library, operation: Measurable, record: Record, lost: set[tuple[str, str]], mark: Mark
+) -> list[Call]:
     """Every call, right ones with times; ``lost`` ones, by identity and choices, are left out."""
     operands = operation.operands(record, seed=0)
     found = [one for one in library.calls(operation, record, operands) if (one.identity, one.choices) not in lost]
@@ -106,7 +108,9 @@ def _check(one: Call, operands: Operands, right: list[list[np.ndarray[Any, Any]]
     operands.poison()
     try:
         one.launch()
-        if right and all(np.array_equal(_bits(out), _bits(first)) for out, first in zip(operands.outs, right[0], strict=True)):
+        if right and all(
+            np.array_equal(_bits(out), _bits(first)) for out, first in zip(operands.outs, right[0], strict=True)
+        ):
             one.error = 0.0
         else:
             one.error = operands.error()
@@ -138,7 +142,9 @@ def _time(calls: Sequence[Call], mark: Mark) -> None:
         mark(one.identity, one.choices)
         one.seconds = [_sample(one, count)]
     least = min((one.seconds[0] for one in calls), default=0.0)
-    near = [(one, count) for one, count in zip(calls, counts, strict=True) if one.selected or one.seconds[0] < NEAR * least]
+    near = [
+        (one, count) for one, count in zip(calls, counts, strict=True) if one.selected or one.seconds[0] < NEAR * least
+    ]
     for one, _ in near:
         one.seconds = []
     for turn in range(ROUNDS if least < LONG_S else FEW_ROUNDS):
@@ -159,7 +165,8 @@ def rows(table: Table, index: int, record: Record, found: Sequence[Call]) -> lis
     """The rows of a problem; the tags say how often a call was timed."""
     made = []
     for one in found:
-        times = [statistics.median(one.seconds), min(one.seconds), max(one.seconds)] if one.seconds else None
+        seconds = one.seconds or [one.first_s] * (one.status == SLOW)
+        times = [statistics.median(seconds), min(seconds), max(seconds)] if seconds else None
         report = {
             **{"kernel": one.identity, "status": one.status, "reason": one.reason, "choices": one.choices},
             **{"stages": one.stages, "error": one.error, "latency_ms": times and [1e3 * value for value in times]},

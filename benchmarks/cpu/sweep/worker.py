@@ -101,8 +101,10 @@ def main() -> None:
         library = libraries[job.operation.name]
         record = job.records[index]
         table = Table(job.operation, load(library.loaded.arch), "cpu", today)
-        found = [] if ("", "") in gone else measured(
-            library, job.operation, record, gone, lambda *what, at=(job.key, index): mark(*at, *what)
+        found = (
+            []
+            if ("", "") in gone
+            else measured(library, job.operation, record, gone, lambda *what, at=(job.key, index): mark(*at, *what))
         )
         found += [Call("", identity, choices, (), print, False, "crashed") for identity, choices in gone]
         append(job.path, table.columns, rows(table, index, record, found))
