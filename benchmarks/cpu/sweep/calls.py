@@ -1,4 +1,4 @@
-"""Calls of every kernel of a library on one problem, with every number of slices or splits: compared, then timed in turns."""
+"""Every kernel of a library on one problem, with every number of slices or splits: compared, then timed in turns."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""Times of every kernel of CPU libraries on the tile engine's problems, with every number of slices: an oracle of a CPU.
+"""Times of every kernel of CPU libraries on the tile engine's problems, with every number of slices.
 
 ``python benchmarks/cpu/sweep/collect.py --jobs JOBS.json --out FOLDER --seconds 200 --cores 0-3 --cores 4-7`` starts a
 worker for each ``--cores``, whose launches have as many threads as it names CPUs. JOBS.json names the folder of each
-operation's library, and sets of problems with what they may cost: ``{"libraries": {"gemm": "lib/gemm"}, "jobs": [{"key":
-"gemm-tuning-fp32", "operations": 1e10, "bytes": 2e8, "turn": 0}]}``. Jobs of a lower turn come first; within a turn all
-advance alike, each in a shuffled order, so that a run that ends early holds a fair part. The same command continues
-where it ended. Tables are FOLDER/KEY.WORKER.csv.
+operation's library, and sets of problems with what they may cost: ``{"libraries": {"gemm": "lib/gemm"}, "jobs":
+[{"key": "gemm-tuning-fp32", "operations": 1e10, "bytes": 2e8, "turn": 0}]}``. Jobs of a lower turn come first; within a
+turn all advance alike, each in a shuffled order, so that a run that ends early holds a fair part. The same command
+continues where it ended. Tables are FOLDER/KEY.WORKER.csv.
 
 Each call is compared with exact results first. Calls take turns; a kernel 1.25 times slower than the fastest one is
-timed once (``rounds`` in the tags says how often), one twice as slow not at all. A kernel that hangs or ends its process
+timed once (``rounds`` in the tags says how often), one twice as slow not again. A kernel that hangs or ends its process
 costs itself: it is listed in the file ``lost``, and the worker goes on without it.
 """
 
@@ -89,7 +89,7 @@ def main() -> None:
     (options.out / "lost").touch()
     flags = Path("/proc/cpuinfo").read_text()
     said = {
-        "processor": next(line.partition(":")[2].strip() for line in flags.splitlines() if line.startswith("model name")),
+        "processor": next(line.partition(":")[2].strip() for line in flags.splitlines() if line[:10] == "model name"),
         "amx": "amx_tile" in flags, "cpus": os.cpu_count(), "cores": options.cores, "load": os.getloadavg(),
         "system": platform.release(), "python": platform.python_version(), "begin": time.time(),
     }  # fmt: skip

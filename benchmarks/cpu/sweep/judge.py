@@ -1,8 +1,8 @@
 """How near the dispatcher's choices come to the fastest kernel and value, by the tables of ``collect.py``, as JSON.
 
-``python benchmarks/cpu/sweep/judge.py FOLDER --units 4 --library gemm=lib/gemm … --shipped gemm=dist/kernels/gemm/cpu_gemm
-… --out result.json`` needs no quiet machine: the dispatcher predicts for ``--units`` threads, and what it chooses is
-looked up. ``--library`` is the one that was measured. A share is the time of the fastest pair of a kernel and a number
+``python benchmarks/cpu/sweep/judge.py FOLDER --units 4 --library gemm=lib/gemm --shipped gemm=lib/shipped --out F.json``
+needs no quiet machine: the dispatcher predicts for ``--units`` threads, and what it chooses is looked up. ``--library``
+is the one that was measured. A share is the time of the fastest pair of a kernel and a number
 of slices or splits over that of the choice. "best of 3" is what measuring the three pairs of the highest rank again
 reaches. Beside all kernels stand those that ship, alone: how near choices come to the best of these, and how near that
 one comes to the best of all. Problems that one kernel serves in one way leave nothing to choose; they are counted.

@@ -40,8 +40,8 @@ class Device:
         states: to plan for another machine, such as ``Device("cpu", compute_units=8)``. Launches take no notice.
     :ivar kind: ``cpu``, ``cuda``, ``hip`` or ``sim``.
     :ivar ordinal: number of the device among those of its kind.
-    :raises DeviceNameError: for another name, where ``arch`` contradicts a simulated device, or for a negative number of
-        compute units.
+    :raises DeviceNameError: for another name, where ``arch`` contradicts a simulated device, or for a number of compute
+        units that is negative or has more than 32 bits.
 
     ``sim:gfx942`` executes the same kernels on the CPU (package ``kernelwright[simulator]``). Its results are
     simulated; its run time says nothing about a GPU.
