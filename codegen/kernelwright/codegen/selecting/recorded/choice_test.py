@@ -39,6 +39,41 @@ def test_each_kernel_says_what_it_is_there_for() -> None:
     assert "_16x" in few or "_64x" in few  # small tiles for one row
 
 
+LAYER = {"n": 8, "c": 64, "k": 128, "size": [28, 28], "filter": [3, 3], "pad_left": [1, 1], "dtype": "bf16"}
+
+
+def convolutions(arch: str, **fields: Any) -> dict[str, Any]:
+    directions = ("forward", "backward_data", "backward_weight")
+    posed = [{"direction": direction, **LAYER, **fields} for direction in directions]
+    listed = [{"op": "convolution", "arch": arch, "problem": one, "count": 2} for one in posed]
+    return {"version": 1, "problems": listed}
+
+
+@pytest.mark.parametrize("arch", ["sm_90a", "gfx942", "x86_64_v4"])
+def test_convolutions_have_kernels_of_each_direction(arch: str) -> None:
+    chosen = choose_kernels({"trace": convolutions(arch)}, load(arch))
+    found = {view(kernel)["direction"]: chosen.purposes[kernel.identity] for kernel in chosen.kernels}
+    assert set(found) == {"forward", "backward_data", "backward_weight"}
+    for direction, (line,) in found.items():
+        assert line.startswith(f"convolution direction={direction} n=8 c=64 k=128 size=[28, 28]"), line
+        assert line.endswith("us predicted") and ": 2 times, " in line
+
+
+def test_epilogues_that_no_set_lists_are_made() -> None:
+    problem = {"direction": "forward", **LAYER, "bias": True, "activation": "gelu"}
+    listed = {"version": 1, "problems": [{"op": "convolution", "problem": problem, "count": 1}]}
+    for arch in ("sm_90a", "x86_64_v4"):
+        (kernel,) = choose_kernels({"trace": listed}, load(arch)).kernels
+        assert (view(kernel)["bias"], view(kernel)["activation"]) == (True, "gelu")
+
+
+def test_a_trace_may_hold_several_operations() -> None:
+    both = trace(FEW)
+    both["problems"] += convolutions("sm_90a")["problems"]
+    chosen = choose_kernels({"trace": both}, SM_90A)
+    assert {kernel.spec.op for kernel in chosen.kernels} == {"gemm", "convolution"}
+
+
 def test_a_budget_bounds_the_set_and_says_what_it_leaves_out() -> None:
     assert len(choose_kernels({"trace": trace(FEW, MANY), "budget_kernels": 1}, SM_90A).kernels) == 1
     with pytest.raises(
@@ -84,8 +119,8 @@ def test_measured_times_count_instead_of_predicted_ones(tmp_path: Path) -> None:
         ({"trace": trace({**FEW, "tile": 3})}, "problem 0 of the trace: a GEMM problem has unknown fields tile"),
         ({"trace": trace({**FEW, "m": "1"})}, "problem 0 of the trace: .* is no GEMM problem"),
         (
-            {"trace": {"version": 1, "problems": [{"op": "convolution", "problem": {}}]}},
-            "no model predicts times of 'conv",
+            {"trace": {"version": 1, "problems": [{"op": "row norm", "problem": {}}]}},
+            "no model predicts times of 'row norm'; allowed: gemm, convolution",
         ),
         ({"trace": trace(FEW), "budget_kernels": 0}, "budget_kernels is 0; allowed: a number above 0"),
         ({"trace": trace(FEW), "set": "essential", "config": {}}, "not of both"),
