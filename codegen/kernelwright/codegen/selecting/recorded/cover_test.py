@@ -17,12 +17,12 @@ def total(times: Times, counts: list[int], chosen: list[str]) -> float:
 
 
 def test_every_problem_is_served_before_any_is_sped_up() -> None:
-    times = {("a",): {0: 100.0}, ("b",): {0: 1.0}, ("c",): {1: 5.0}}
+    times: Times = {("a",): {0: 100.0}, ("b",): {0: 1.0}, ("c",): {1: 5.0}}
     assert set(choose(times, [1, 1], SECONDS, Budget(kernels=2))) == {"b", "c"}
 
 
 def test_a_kernel_that_others_outdo_is_left_out() -> None:
-    times = {("a",): {0: 2.0, 1: 2.0}, ("b",): {0: 1.0}, ("c",): {1: 1.0}}
+    times: Times = {("a",): {0: 2.0, 1: 2.0}, ("b",): {0: 1.0}, ("c",): {1: 1.0}}
     assert set(choose(times, [10, 10], SECONDS, Budget())) == {"b", "c"}
     assert choose(times, [10, 10], SECONDS, Budget(kernels=1)) == ["a"]
 
@@ -32,7 +32,7 @@ def test_a_gain_that_is_too_small_is_not_worth_a_kernel() -> None:
 
 
 def test_seconds_of_compiling_are_a_budget_and_a_price() -> None:
-    times = {("a",): {0: 1.0, 1: 1.0}, ("b",): {0: 1.01}, ("c",): {1: 1.01}}
+    times: Times = {("a",): {0: 1.0, 1: 1.0}, ("b",): {0: 1.01}, ("c",): {1: 1.01}}
     dear = {"a": 100.0, "b": 1.0, "c": 1.0}
     assert set(choose(times, [1, 1], dear, Budget(seconds=10))) == {"b", "c"}
     assert choose(times, [1, 1], dear, Budget(seconds=0.5)) == []
@@ -63,7 +63,7 @@ def test_no_single_kernel_is_better_and_budgets_are_kept(
 
 
 def test_a_greedy_choice_is_near_the_best_one() -> None:
-    times = {
+    times: Times = {
         (kernel,): {index: 1.0 + 3.0 * ((ord(kernel) * 7 + index * 5) % 11) for index in range(6)}
         for kernel in "abcdef"
     }
@@ -73,12 +73,12 @@ def test_a_greedy_choice_is_near_the_best_one() -> None:
 
 
 def test_kernels_that_serve_together_come_together() -> None:
-    times = {("part", "combine"): {0: 1.0}, ("whole",): {0: 3.0, 1: 3.0}, ("whole", "combine"): {1: 2.999}}
+    times: Times = {("part", "combine"): {0: 1.0}, ("whole",): {0: 3.0, 1: 3.0}, ("whole", "combine"): {1: 2.999}}
     assert choose(times, [1000, 1], {}, Budget(kernels=3)) == ["whole", "part", "combine"]
     assert choose(times, [1000, 1], {}, Budget(kernels=2)) == ["whole"]
     seconds = {"part": 5.0, "combine": 1.0, "whole": 1.0}
     assert choose(times, [1000, 1], seconds, Budget(seconds=6.5)) == ["whole"]
-    alone = {("part", "combine"): {0: 1.0}, ("part", "convert"): {1: 1.0}}
+    alone: Times = {("part", "combine"): {0: 1.0}, ("part", "convert"): {1: 1.0}}
     assert choose(alone, [1, 1], {}, Budget()) == ["part", "combine", "convert"]
 
 

@@ -47,7 +47,8 @@ def _stages(
     one: Wanted, way: Way, kernels: Sequence[Kernel], arch: Arch, known: dict[Hashable, tuple[float, str] | None]
 ) -> tuple[float, Option] | None:
     """Microseconds of all stages, and the kernels of the further ones; None where no candidate serves one of them."""
-    us, others = way.microseconds, []
+    us = way.microseconds
+    others: list[str] = []
     for posed in way.further:
         if (one.op, posed) not in known:
             times = [
@@ -59,5 +60,6 @@ def _stages(
         fastest = known[one.op, posed]
         if fastest is None:
             return None
-        us, others = us + fastest[0], [*others, fastest[1]]
+        us += fastest[0]
+        others.append(fastest[1])
     return us, tuple(others)

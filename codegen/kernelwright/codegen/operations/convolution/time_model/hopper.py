@@ -71,7 +71,7 @@ def _shape_of(posed: Posed, split: int) -> _Shape:
     c, k = p.c // p.groups * merged, p.k // p.groups * merged
     points, outputs, inputs = p.filter_points, p.n * p.out_points, p.n * math.prod(p.size)
     moved = p.element_bytes * float(inputs * p.c + outputs * p.k * (2 if p.residual else 1) + p.k * c * points)
-    rows, columns, steps, slice_bytes = float(outputs), float(k), points * math.ceil(c / step), 0.0
+    rows, columns, steps, slice_bytes = float(outputs), float(k), float(points * math.ceil(c / step)), 0.0
     if p.direction is Direction.BACKWARD_DATA:
         rows, columns = float(inputs), float(c)
         steps = max(1.0, points / math.prod(p.stride)) * math.ceil(k / step)

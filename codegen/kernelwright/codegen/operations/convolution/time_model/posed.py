@@ -133,11 +133,13 @@ def _made(given: dict[str, Any]) -> Posed:
     words = {"direction": direction, "dtype": DType(given["dtype"]), "activation": Activation(given["activation"])}
     if given["split_k"] is None:
         given["split_k"] = 0 if direction is Direction.BACKWARD_WEIGHT else 1
-    strides = {name: given[name] for name in ("stride_x", "stride_y")}
+    x, y = given["stride_x"], given["stride_y"]
     posed = Posed(**{**given, **words, "stride_x": (), "stride_y": ()})
-    dense = {"stride_x": _dense(posed, posed.c, posed.size), "stride_y": _dense(posed, posed.k, posed.out)}
-    stated = {name: _widened(one, dims) for name, one in strides.items() if one is not None}
-    return replace(posed, **{**dense, **stated})
+    return replace(
+        posed,
+        stride_x=_dense(posed, posed.c, posed.size) if x is None else _widened(x, dims),
+        stride_y=_dense(posed, posed.k, posed.out) if y is None else _widened(y, dims),
+    )
 
 
 def _dense(posed: Posed, channels: int, size: Along) -> tuple[int, ...]:
