@@ -1,6 +1,6 @@
 """How near the dispatcher's choices come to the fastest kernel and value, by the tables of ``collect.py``, as JSON.
 
-``python benchmarks/cpu/sweep/judge.py FOLDER --units 4 --library gemm=lib/gemm --shipped gemm=lib/shipped --out F.json``
+``python benchmarks/cpu/sweep/judge.py DIR --units 4 --library gemm=lib/gemm --shipped gemm=lib/shipped --out F.json``
 needs no quiet machine: the dispatcher predicts for ``--units`` threads, and what it chooses is looked up. ``--library``
 is the one that was measured. A share is the time of the fastest pair of a kernel and a number
 of slices or splits over that of the choice. "best of 3" is what measuring the three pairs of the highest rank again
