@@ -38,7 +38,7 @@ class Dispatcher(AttentionMethods):
     :param device: a :class:`Device` or its name.
     :param selection: ``"analytic"`` (lowest predicted time), ``"first_fit"`` (highest priority, then name), the name
         or identity of one kernel (plans of several stages then have the fastest predicted kernels in the others), or a
-        function that maps a problem and its candidates (a sequence of :class:`KernelEntry`) to one score each; the
+        function that maps a problem and its candidates (a sequence of :class:`Candidate`) to one score each; the
         lowest score wins; or a :class:`Heuristic`, a learned model.
     :raises ArchMismatchError: for a library of another kind or architecture than the device.
     :raises LibraryLoadError: for a library that the native dispatcher refuses.

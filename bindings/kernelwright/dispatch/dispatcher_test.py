@@ -14,6 +14,7 @@ import pytest
 from kernelwright.dispatch import (
     ArchMismatchError,
     ArrayError,
+    Candidate,
     Device,
     Dispatcher,
     GemmProblem,
@@ -23,6 +24,7 @@ from kernelwright.dispatch import (
     LibraryNotFoundError,
     NoKernelError,
     ProblemError,
+    RankedValue,
     SelectionError,
 )
 from kernelwright.dispatch.core import native
@@ -93,6 +95,24 @@ def test_a_function_selects(library: KernelLibrary) -> None:
         Dispatcher(library, selection=lambda *_: [1.0]).select(problem)
     with pytest.raises(ZeroDivisionError):
         Dispatcher(library, selection=lambda *_: [1 / 0]).explain(problem)
+
+
+def test_a_function_sees_what_is_open(library: KernelLibrary) -> None:
+    values: list[int] = []
+
+    def any_kernel(problem: GemmProblem, candidates: Sequence[Candidate]) -> list[float]:
+        values.extend(candidate.value for candidate in candidates)
+        assert all(candidate.spec == entry.spec for candidate in candidates for entry in by_name[candidate.name])
+        return [0.0] * len(candidates)
+
+    by_name = {kernel.name: [kernel] for kernel in library.kernels}
+    dispatcher = Dispatcher(library, selection=any_kernel)
+    dispatcher.select(GemmProblem(64, 64, 64))
+    assert values == [0, 0, 0]
+    dispatcher.select(GemmProblem(64, 64, 64, split_k=0))
+    assert values[3:] == [1, 1, 1]
+    (ranked,) = {kernel.values for kernel in dispatcher.explain(GemmProblem(64, 64, 64, split_k=0)) if kernel.rank}
+    assert ranked == (RankedValue(1, "split_k=1", 0.0),)
 
 
 def test_explain_ranks_every_kernel(dispatcher: Dispatcher) -> None:

@@ -135,7 +135,7 @@ class Candidate(ctypes.Structure):
         ("kernel", POINTER(KernelStruct)),
         ("arch", POINTER(ArchStruct)),
         ("priority", c_int32),
-        ("reserved", c_uint32),
+        ("value", c_uint32),
         ("score", c_double),
     ]
 
