@@ -9,7 +9,7 @@ from typing import Any
 
 from kernelwright.codegen.dtypes import ELEMENT_BYTES, DType
 from kernelwright.tile_engine.operation import Record
-from kernelwright.tile_engine.problems.gemm import layer_problems, tall_problems
+from kernelwright.tile_engine.problems.gemm import few_rows_problems, layer_problems, tall_problems
 from kernelwright.tile_engine.problems.models import PARTS
 
 _EXTENTS = ("m", "n", "k")
@@ -47,5 +47,5 @@ class GemmLearning:
 
 @functools.cache
 def _families() -> dict[tuple[int, ...], str]:
-    posed = itertools.chain(tall_problems(), *map(layer_problems, PARTS))
+    posed = itertools.chain(tall_problems(), *map(few_rows_problems, PARTS), *map(layer_problems, PARTS))
     return {(one.m, one.n, one.k): one.family for one in posed}
