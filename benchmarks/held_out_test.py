@@ -11,7 +11,7 @@ from shape_sets import HELD_OUT, PLAIN, TUNED, cases
 
 from kernelwright.tile_engine.problems.models import PARTS, models
 from kernelwright.tile_engine.problems.registry import KEYS, problems
-from kernelwright.tile_engine.registry import OPERATIONS, columns_of, measurable
+from kernelwright.tile_engine.registry import OPERATIONS, measurable, operation_of_columns
 from kernelwright.tile_engine.results.csv_file import read_columns, read_rows
 
 TABLES = sorted(Path(__file__).with_name("results").glob("*.csv.gz"))
@@ -43,7 +43,7 @@ def by_key(operation: str, words: Iterable[str]) -> set[tuple[str, ...]]:
 
 def operation_of_table(path: Path) -> str:
     """By its columns."""
-    columns = columns_of(read_columns(path))
+    columns = operation_of_columns(read_columns(path))
     return next(name for name, one in OPERATIONS.items() if one.columns == columns)
 
 
