@@ -43,8 +43,7 @@ def by_key(operation: str, words: Iterable[str]) -> set[tuple[str, ...]]:
 
 def operation_of_table(path: Path) -> str:
     """By its columns."""
-    columns = operation_of_columns(read_columns(path))
-    return next(name for name, one in OPERATIONS.items() if one.columns == columns)
+    return operation_of_columns(read_columns(path)).name
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)

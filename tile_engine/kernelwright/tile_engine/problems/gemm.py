@@ -29,6 +29,7 @@ EDGES = (1, 2, 3, 7, 8, 15, 17, 31, 33, 63, 65, 127, 129, 255, 257, 1023, 1025)
 _EDGES = {f"gemm-edges-{dtype}": dtype for dtype in _DTYPES}
 _SETS = {f"gemm-{part}-{dtype}": (part, dtype) for part in PARTS for dtype in _DTYPES}
 _TALL = {f"gemm-tuning-tall-{dtype}": dtype for dtype in _DTYPES}
+_FEW = {f"gemm-{part}-few-{dtype}": (part, dtype) for part in PARTS for dtype in _DTYPES}
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,21 @@ def tall_problems() -> tuple[LayerProblem, ...]:
     return tuple(found.values())
 
 
+def few_rows_problems(part: str) -> tuple[LayerProblem, ...]:
+    """The layers of a part with every other number of rows from 1 to 256: what a processor is asked for.
+
+    They stand beside those of ``layer_problems``, of which they are none.
+    """
+    posed = layer_problems(part)
+    known = {(one.m, one.n, one.k) for one in posed}
+    found: dict[tuple[int, int, int], LayerProblem] = {}
+    for m in (rows for kind in ROWS[:_LAST_TOKENS] for rows in kind):
+        for one in posed:
+            if (m, one.n, one.k) not in known:
+                found.setdefault((m, one.n, one.k), replace(one, m=m))
+    return tuple(found.values())
+
+
 def _problems(part: str) -> Iterator[LayerProblem]:
     place = 0
     for model in models():
@@ -94,6 +110,9 @@ def _records(named: str) -> Iterator[Record]:
         dtype, extents = _EDGES[named], list(_edges())
     elif named in _TALL:
         dtype, extents = _TALL[named], [(one.m, one.n, one.k) for one in tall_problems()]
+    elif named in _FEW:
+        part, dtype = _FEW[named]
+        extents = [(one.m, one.n, one.k) for one in few_rows_problems(part)]
     else:
         part, dtype = _SETS[named]
         extents = [(one.m, one.n, one.k) for one in layer_problems(part)]
@@ -108,4 +127,4 @@ def _edges() -> Iterator[tuple[int, int, int]]:
         yield edge, EDGES[(place + 5) % len(EDGES)], EDGES[(place + 11) % len(EDGES)]
 
 
-GEMM_SETS = ProblemSets((*_SETS, *_TALL, *_EDGES), _records)
+GEMM_SETS = ProblemSets((*_SETS, *_TALL, *_FEW, *_EDGES), _records)
