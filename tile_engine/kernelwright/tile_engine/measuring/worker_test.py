@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.dispatch import Device
-from kernelwright.dispatch.testdata import mocks
+from kernelwright.dispatch import Device, KernelLibrary
 from kernelwright.tile_engine.measuring.measure import FAILED, OK, REFUSED
 from kernelwright.tile_engine.measuring.settings import Settings
 from kernelwright.tile_engine.measuring.worker import spoils
+
+ROOT = Path(__file__).resolve().parents[4]
+LIBRARY = os.environ.get("KERNELWRIGHT_KERNELS", str(ROOT / "examples/gemm/kernels"))
 
 
 @pytest.mark.parametrize(
@@ -26,12 +28,11 @@ def test_an_error_of_a_launch_stays_in_a_cuda_context(device: str, status: str, 
 
 
 def test_what_a_library_prints_is_no_report(tmp_path: Path) -> None:
-    mocks.native_library()
-    folder = mocks.write_library(tmp_path / "x86_64_v3")
+    library = KernelLibrary.load_for("cpu", LIBRARY)
     (tmp_path / "sitecustomize.py").write_text("import atexit, os; atexit.register(os.write, 1, b'at the end')")
-    kernels = [one["identity"] for one in json.loads((folder / "manifest.json").read_text())["kernels"]]
+    kernels = [one.identity for one in library.kernels if "_fp32_r" in one.name][:4]
     request = {
-        **{"library": str(folder / "manifest.json"), "device": "cpu", "operation": "gemm", "kernels": kernels},
+        **{"library": str(library.manifest.path), "device": "cpu", "operation": "gemm", "kernels": kernels},
         **{"record": {"m": 4, "n": 4, "k": 4, "batch": 1, "layout": "rcr", "dtype": "fp32", "dtype_c": "fp32"}},
         "settings": Settings(rounds=1, duration_s=0.001).as_json(),
     }
@@ -41,4 +42,4 @@ def test_what_a_library_prints_is_no_report(tmp_path: Path) -> None:
     assert run.returncode == 0 and "at the end" in run.stderr, run.stderr
     reports = [event for event in map(json.loads, run.stdout.splitlines()) if "kernel" in event]
     assert {report["kernel"] for report in reports} == set(kernels)
-    assert {report["status"] for report in reports} == {OK, REFUSED}
+    assert OK in {report["status"] for report in reports} <= {OK, REFUSED}
