@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -123,8 +124,10 @@ def _bench(options: dict[str, Any]) -> set[str]:
     finally:  # an interrupted run has rows too
         if options["junit"]:
             write_junit(options["junit"], rows)
-    click.echo(f"{len(rows)} rows written to {path}", err=True)
-    return {row["status"] for row in rows}
+    statuses = Counter(row["status"] for row in rows)
+    counted = ", ".join(f"{count} {status}" for status, count in statuses.most_common())
+    click.echo(f"{len(rows)} rows written to {path}{f': {counted}' if counted else ''}", err=True)
+    return set(statuses)
 
 
 def _tags(pairs: Sequence[str]) -> str:

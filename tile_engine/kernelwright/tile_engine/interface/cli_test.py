@@ -54,7 +54,7 @@ def test_every_kernel_is_a_row_of_every_problem(tmp_path: Path, capsys: pytest.C
     assert len({(row["problem_idx"], row["rank"]) for row in right}) == len(right)
     assert all(row["tags"] == "run=1" and row["device"] == "cpu" for row in rows)
     assert all("serves gemm" in row["reason"] for row in rows if row["status"] == "refused")
-    assert f"{len(rows)} rows written" in capsys.readouterr().err
+    assert f"{len(rows)} rows written to {tmp_path / 't.csv'}: {len(right)} ok" in capsys.readouterr().err
 
 
 def test_the_dispatchers_choices_are_judged_without_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
