@@ -90,8 +90,8 @@ def test_a_library_is_built_with_its_model(model: Model, tmp_path: Path) -> None
     assert [one["sha256"] for one in library.manifest.models] == [model.digest]
     explained = Dispatcher(library).explain(GemmProblem(64, 64, 64))
     (best,) = (kernel for kernel in explained.kernels if kernel.rank == 1)
-    cells = {"m": "64", "n": "64", "k": "64", "batch": "1"}
-    row = schema_of("gemm").values(inputs(cells, best_spec(library, best.identity), len(os.sched_getaffinity(0))))
+    inputs = learnable("gemm").inputs({"m": 64, "n": 64, "k": 64, "batch": 1}, best_spec(library, best.identity), 0)
+    row = schema_of("gemm").values({**inputs, "units": len(os.sched_getaffinity(0))})
     assert explained.selection == "pick" and best.score == pytest.approx(-model.predict(row), abs=1e-9)
 
 
