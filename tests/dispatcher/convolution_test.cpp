@@ -189,6 +189,49 @@ void slices_are_added_up_by_a_second_stage() {
   CHECK(contains(info_of(plan).choices, "split_k="));
 }
 
+// Prefers `leaves` with three slices, then with two, and rules out the other kernel.
+kw_status prefer_three(void* user, const kw_problem* problem, kw_candidate* candidates, uint64_t count) {
+  if (problem->op == KW_OP_CONV_SUM_SLICES) {  // which leaves nothing open
+    CHECK(count == 1 && candidates[0].value == 0);
+    return KW_UNSUPPORTED;
+  }
+  auto* seen = static_cast<std::string*>(user);
+  for (uint64_t i = 0; i < count; ++i) {
+    if (!seen->empty()) *seen += ' ';
+    *seen += candidates[i].kernel->name + std::to_string(candidates[i].value);
+    const uint32_t value = candidates[i].value;
+    if (candidates[i].kernel == &kLeaves.descriptor) candidates[i].score = value < 4 ? 4.0 - value : 10.0;
+    if (value == 8) candidates[i].score = -1.0 / 0.0;
+  }
+  return KW_OK;
+}
+
+void callbacks_score_each_value() {
+  const kw_kernel* const kernels[] = {&kLeaves.descriptor, &kSums.descriptor, &kAlone.descriptor};
+  const kw_library library = library_of(kernels, 3);
+  Handle h;
+  CHECK(kw_dispatcher_add_descriptor(h.d, &library, nullptr) == KW_OK);
+  std::string seen;
+  const kw_selection_options options = {sizeof options, KW_SELECT_CALLBACK, nullptr, prefer_three, &seen, "three"};
+  CHECK(kw_dispatcher_set_selection(h.d, &options) == KW_OK);
+  const kw_conv_problem p = make(KW_OP_CONV_BACKWARD_WEIGHT);
+  const kw_plan* plan = nullptr;
+  CHECK(kw_dispatcher_select(h.d, &p.base, &plan) == KW_OK);
+  CHECK(info_of(plan).stage_count == 2 && strcmp(info_of(plan).choices, "split_k=3") == 0);
+  CHECK(contains(info_of(plan).reason, "only kernel that fits"));
+  // Values of a kernel stand side by side, those of least predicted time first.
+  for (const char* one : {"alone1", "leaves1", "leaves2", "leaves3", "leaves4", "leaves6", "leaves8"}) {
+    CHECK(contains(seen, one));
+  }
+  CHECK(seen.size() == 6 * 8 + 6);
+  size_t needed = 0;
+  CHECK(kw_dispatcher_explain(h.d, &p.base, nullptr, 0, &needed) == KW_BUFFER_TOO_SMALL);
+  std::string text(needed, '\0');
+  CHECK(kw_dispatcher_explain(h.d, &p.base, &text[0], needed, nullptr) == KW_OK);
+  CHECK(contains(text, "\"values\":[{\"value\":3,\"choices\":\"split_k=3\",\"score\":1},{\"value\":2,"));
+  CHECK(contains(text, "{\"value\":8,\"choices\":\"split_k=8\",\"score\":null}"));
+}
+
 void one_kernel_may_be_all() {
   const kw_kernel* const kernels[] = {&kAlone.descriptor};
   const kw_library library = library_of(kernels, 1);
@@ -262,5 +305,6 @@ void convolution() {
   times_on_hopper_are_near_measured_ones();
   problems_are_validated();
   slices_are_added_up_by_a_second_stage();
+  callbacks_score_each_value();
   one_kernel_may_be_all();
 }

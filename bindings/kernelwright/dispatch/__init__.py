@@ -23,8 +23,8 @@ from kernelwright.dispatch.core.errors import (
     ProblemError,
     SelectionError,
 )
-from kernelwright.dispatch.core.explanation import Estimate, Explanation, RankedKernel, StageExplanation
-from kernelwright.dispatch.core.kernel import KernelEntry
+from kernelwright.dispatch.core.explanation import Estimate, Explanation, RankedKernel, RankedValue, StageExplanation
+from kernelwright.dispatch.core.kernel import Candidate, KernelEntry
 from kernelwright.dispatch.core.plan import BoundPlan, OperationPlan, Selection, Stage
 from kernelwright.dispatch.dispatcher import Dispatcher
 from kernelwright.dispatch.loading.heuristic import Heuristic
@@ -46,6 +46,7 @@ __all__ = [
     "AttentionPlan",
     "AttentionProblem",
     "BoundPlan",
+    "Candidate",
     "ConvPlan",
     "ConvProblem",
     "Device",
@@ -74,6 +75,7 @@ __all__ = [
     "Plan",
     "ProblemError",
     "RankedKernel",
+    "RankedValue",
     "Recording",
     "Selection",
     "SelectionError",

@@ -8,13 +8,13 @@ from typing import Any, overload
 
 from kernelwright.dispatch.core import simulated
 from kernelwright.dispatch.core.device import Device
-from kernelwright.dispatch.core.errors import ArchMismatchError, LibraryNotFoundError
+from kernelwright.dispatch.core.errors import ArchMismatchError, LibraryNotFoundError, SelectionError
 from kernelwright.dispatch.core.explanation import Explanation
 from kernelwright.dispatch.core.kernel import KernelEntry
 from kernelwright.dispatch.core.native_dispatcher import NativeDispatcher
 from kernelwright.dispatch.core.operation import Problem
 from kernelwright.dispatch.core.plan import OperationPlan, Selection
-from kernelwright.dispatch.core.selection import Score
+from kernelwright.dispatch.core.selection import Score, select_measured
 from kernelwright.dispatch.loading.heuristic import Heuristic
 from kernelwright.dispatch.loading.library import KernelLibrary
 from kernelwright.dispatch.operations.attention import AppendPlan, AppendProblem, AttentionPlan, AttentionProblem
@@ -36,10 +36,11 @@ class Dispatcher(AttentionMethods):
 
     :param libraries: one library or several, loaded ones or paths.
     :param device: a :class:`Device` or its name.
-    :param selection: ``"analytic"`` (lowest predicted time), ``"first_fit"`` (highest priority, then name), the name
-        or identity of one kernel (plans of several stages then have the fastest predicted kernels in the others), or a
-        function that maps a problem and its candidates (a sequence of :class:`KernelEntry`) to one score each; the
-        lowest score wins; or a :class:`Heuristic`, a learned model.
+    :param selection: ``"auto"`` (the learned models that come with the libraries; lowest predicted time for problems
+        that none of them judges), ``"analytic"`` (lowest predicted time), ``"first_fit"`` (highest priority, then
+        name), the name or identity of one kernel (plans of several stages then have the fastest predicted kernels in
+        the others), or a function that maps a problem and its candidates (a sequence of :class:`Candidate`) to one
+        score each; the lowest score wins; or a :class:`Heuristic`, a learned model.
     :raises ArchMismatchError: for a library of another kind or architecture than the device.
     :raises LibraryLoadError: for a library that the native dispatcher refuses.
     :raises LibraryNotFoundError: if ``libraries`` is empty.
@@ -53,7 +54,7 @@ class Dispatcher(AttentionMethods):
         self,
         libraries: Iterable[Library] | Library,
         device: Device | str = "cpu",
-        selection: str | Score | Heuristic = "analytic",
+        selection: str | Score | Heuristic = "auto",
     ) -> None:
         """Load libraries given as paths and register every kernel."""
         self.device = Device.of(device)
@@ -121,9 +122,39 @@ class Dispatcher(AttentionMethods):
         """:meth:`plan` for products of different shapes."""
         return self.plan(problem)
 
-    def select(self, problem: Problem) -> Selection:
-        """The kernel that would run, and why. Raises NoKernelError."""
+    def select(
+        self,
+        problem: Problem,
+        *,
+        measure: bool = False,
+        top_k: int | None = None,
+        memory: str | os.PathLike[str] | None = None,
+    ) -> Selection:
+        """The kernel that would run, and why; with ``measure``, the fastest of the ``top_k`` that rank first.
+
+        Measuring checks and times the best few pairs of a kernel and what the problem leaves open (slices of a sum,
+        splits of keys) in this process, on operands of its own, once: the file ``memory`` keeps the times for this
+        device, driver and library, and processes share it. Plans and calls of this dispatcher with this problem have
+        the fastest pair from then on.
+
+        :param top_k: how many pairs are timed, by default 3.
+        :param memory: by default ``measured.json`` in the cache folder of kernelwright.
+        :raises NoKernelError: if no kernel serves the problem.
+        :raises SelectionError: with ``measure`` where ``kernelwright.tile_engine`` is not installed or cannot time the
+            problem or the device, and if none of the kernels computes it right; for ``top_k`` or ``memory`` without it.
+        """
+        if measure:
+            select_measured(self, problem, top_k, memory)
+        elif top_k is not None or memory is not None:
+            raise SelectionError("top_k and memory say what is measured; allowed: with measure=True, or neither")
         return self._core.plan(problem).selection
+
+    def keep(self, problem: Problem, plan: OperationPlan[Any]) -> None:
+        """Give a plan of another dispatcher of the same libraries and device to whoever asks for the problem's.
+
+        Selection does not change it; setting a priority does.
+        """
+        self._core.keep(problem, plan)
 
     def explain(self, problem: Problem) -> Explanation:
         """Every kernel with its score, or with the reason why it cannot be used. Never raises NoKernelError."""

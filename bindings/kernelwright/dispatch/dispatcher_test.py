@@ -14,6 +14,7 @@ import pytest
 from kernelwright.dispatch import (
     ArchMismatchError,
     ArrayError,
+    Candidate,
     Device,
     Dispatcher,
     GemmProblem,
@@ -23,9 +24,10 @@ from kernelwright.dispatch import (
     LibraryNotFoundError,
     NoKernelError,
     ProblemError,
+    RankedValue,
     SelectionError,
 )
-from kernelwright.dispatch.core import native
+from kernelwright.dispatch.core import native, selection
 from kernelwright.dispatch.testdata import mocks
 
 
@@ -75,6 +77,19 @@ def test_selections(library: KernelLibrary) -> None:
             first.set_priority("gemm_fp32_rcr_64x64x64_whole", wrong)  # type: ignore[arg-type]
 
 
+def test_models_of_a_library_select_without_being_asked(tmp_path: Path) -> None:
+    library = KernelLibrary.load(mocks.write_library(tmp_path, "MOCK_MODEL=KW_HEURISTIC_VERSION"))
+    dispatcher, problem = Dispatcher(library), GemmProblem(5, 9, 64)
+    selected = dispatcher.select(problem)
+    assert (selected.kernel.name, selected.reason) == ("gemm_fp32_rcr_128x128x64", "best of 3 by large_tiles")
+    assert dispatcher.explain(problem).selection == "large_tiles"
+    # the model does not judge more than 100 rows
+    assert dispatcher.select(GemmProblem(101, 9, 64)).reason == "fastest predicted of 3: judged by no model"
+    for other in ("analytic", "auto"):
+        reason = Dispatcher(library, selection=other).select(problem).reason
+        assert reason == {"analytic": "fastest predicted of 3", "auto": "best of 3 by large_tiles"}[other]
+
+
 def test_a_function_selects(library: KernelLibrary) -> None:
     seen: list[GemmProblem] = []
 
@@ -93,6 +108,44 @@ def test_a_function_selects(library: KernelLibrary) -> None:
         Dispatcher(library, selection=lambda *_: [1.0]).select(problem)
     with pytest.raises(ZeroDivisionError):
         Dispatcher(library, selection=lambda *_: [1 / 0]).explain(problem)
+
+
+def test_a_function_sees_what_is_open(library: KernelLibrary) -> None:
+    values: list[int] = []
+
+    def any_kernel(problem: GemmProblem, candidates: Sequence[Candidate]) -> list[float]:
+        values.extend(candidate.value for candidate in candidates)
+        assert all(candidate.spec == entry.spec for candidate in candidates for entry in by_name[candidate.name])
+        return [0.0] * len(candidates)
+
+    by_name = {kernel.name: [kernel] for kernel in library.kernels}
+    dispatcher = Dispatcher(library, selection=any_kernel)
+    dispatcher.select(GemmProblem(64, 64, 64))
+    assert values == [0, 0, 0]
+    dispatcher.select(GemmProblem(64, 64, 64, split_k=0))
+    assert values[3:] == [1, 1, 1]
+    (ranked,) = {kernel.values for kernel in dispatcher.explain(GemmProblem(64, 64, 64, split_k=0)) if kernel.rank}
+    assert ranked == (RankedValue(1, "split_k=1", 0.0),)
+
+
+def test_measuring_needs_the_tile_engine(library: KernelLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+    dispatcher, problem = Dispatcher(library), GemmProblem(64, 64, 64)
+    with pytest.raises(SelectionError, match=r"top_k and memory say what is measured; allowed: with measure=True"):
+        dispatcher.select(problem, top_k=3)
+    monkeypatch.setattr(selection, "ENGINE", "kernelwright.no_tile_engine")
+    with pytest.raises(SelectionError, match=r"measure=True needs kernelwright\.tile_engine, .*install it"):
+        dispatcher.select(problem, measure=True)
+
+
+def test_a_plan_that_is_kept_serves_calls(library: KernelLibrary) -> None:
+    dispatcher, problem = Dispatcher(library), GemmProblem(64, 64, 64)
+    usual = dispatcher.plan(problem)
+    other = next(one for one in dispatcher.explain(problem) if one.rank == 2)
+    plan = Dispatcher(library, selection=other.identity).plan(problem)
+    dispatcher.keep(problem, plan)
+    assert dispatcher.plan(problem) is plan and dispatcher.select(problem).kernel.identity == other.identity
+    dispatcher.set_priority(other.identity, 0)
+    assert dispatcher.plan(problem).stages[0].kernel == usual.stages[0].kernel
 
 
 def test_explain_ranks_every_kernel(dispatcher: Dispatcher) -> None:

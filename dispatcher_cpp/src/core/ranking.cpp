@@ -1,4 +1,4 @@
-// The whole ranking with all reasons: for explanations, errors and callbacks.
+// The whole ranking with all reasons: for explanations, errors and callbacks. What it says is in ranking_text.cpp.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +11,7 @@
 namespace kernelwright {
 namespace {
 
-struct Value {
-  Estimate estimate;
-  uint32_t value, order;
-};
+using Pairs = Vec<RankedPair>;
 
 // The kernel's own answer; its reason goes to reason.
 bool is_supported(const kw_kernel& kernel, const kw_problem& problem, char* reason, Ranked* ranked) {
@@ -26,33 +23,39 @@ bool is_supported(const kw_kernel& kernel, const kw_problem& problem, char* reas
   return status == KW_OK;
 }
 
-// With the value for which the predicted time is least, of those that the kernel serves.
-bool serves_a_value(const Question& question, const Place& place, const uint32_t* values, size_t count, char* reason,
-                    Ranked* ranked) {
+// The pair of lowest score first.
+void arrange(RankedPair* pairs, size_t count) {
+  sort(pairs, count, [](const RankedPair& left, const RankedPair& right) {
+    if (left.score != right.score) return left.score < right.score;
+    return left.order < right.order;
+  });
+  for (size_t i = 0; i < count; ++i) pairs[i].order = static_cast<uint32_t>(i);
+}
+
+// Appends a pair for each value that the kernel serves, those of least predicted time first. False where memory ran
+// out.
+bool add_values(const Question& question, const Place& place, const uint32_t* values, size_t count, char* reason,
+                Ranked* ranked, Pairs* pairs) {
   const kw_kernel& kernel = *ranked->entry->kernel;
   AnyProblem trial;
   memcpy(trial.bytes, &question.problem, question.operation.problem_bytes);
-  Value each[kMaxChoices];
   for (uint32_t i = 0; i < count; ++i) {
     question.operation.choose(&trial.base(), values[i]);
-    each[i] = {question.operation.estimate(kernel, trial.base(), place), values[i], i};
-  }
-  sort(each, count, [](const Value& left, const Value& right) {
-    if (left.estimate.total_us != right.estimate.total_us) return left.estimate.total_us < right.estimate.total_us;
-    return left.order < right.order;
-  });
-  for (size_t i = 0; i < count; ++i) {
-    question.operation.choose(&trial.base(), each[i].value);
     if (!is_supported(kernel, trial.base(), reason, ranked)) continue;
-    ranked->open = true;
-    ranked->choice = each[i].value;
-    ranked->estimate = each[i].estimate;
-    return true;
+    const Estimate estimate = question.operation.estimate(kernel, trial.base(), place);
+    if (!pairs->push({estimate, estimate.total_us, values[i], i})) return false;
+    ++ranked->pair_count;
   }
-  return false;
+  if (ranked->pair_count == 0) return true;
+  ranked->fit = Fit::kServes;
+  ranked->open = true;
+  arrange(pairs->begin() + ranked->first_pair, ranked->pair_count);
+  return true;
 }
 
-bool serves(const Question& question, char* reason, Ranked* ranked) {
+// Whether the kernel serves the problem, with the pairs with which it does; else the reason. *complete: memory
+// sufficed.
+bool serves(const Question& question, char* reason, Ranked* ranked, Pairs* pairs, bool* complete) {
   const KernelEntry& entry = *ranked->entry;
   const kw_kernel& kernel = *entry.kernel;
   const Operation& operation = question.operation;
@@ -74,50 +77,70 @@ bool serves(const Question& question, char* reason, Ranked* ranked) {
   const Place place = {&arch, compute_units(question.device, arch)};
   uint32_t values[kMaxChoices];
   const size_t count = operation.choices == nullptr ? 0 : operation.choices(kernel, question.problem, place, values);
-  if (count > 0) return serves_a_value(question, place, values, count, reason, ranked);
-  if (!is_supported(kernel, question.problem, reason, ranked)) return false;
-  ranked->estimate = operation.estimate(kernel, question.problem, place);
-  return true;
+  if (count > 0) {
+    *complete = add_values(question, place, values, count, reason, ranked, pairs);
+  } else if (is_supported(kernel, question.problem, reason, ranked)) {
+    const Estimate estimate = operation.estimate(kernel, question.problem, place);
+    *complete = pairs->push({estimate, estimate.total_us, 0, 0});
+    ranked->pair_count = 1;
+  }
+  return ranked->pair_count != 0;
 }
 
-kw_status score_by_callback(const Question& question, Ranking* ranking, Vec<Ranked>* all) {
-  const Selection& selection = question.selection;
-  Vec<kw_candidate> candidates;
-  if (!candidates.reserve(all->size())) return fail(KW_OUT_OF_MEMORY, "no memory for candidates");
-  for (const Ranked& ranked : *all) {
-    if (!ranked.supported()) continue;
-    const KernelEntry& entry = *ranked.entry;
-    const kw_candidate candidate = {entry.kernel, entry.library->library->arch, entry.priority, 0, HUGE_VAL};
-    if (!candidates.push(candidate)) return fail(KW_OUT_OF_MEMORY, "no memory for candidates");
-  }
-  if (candidates.empty()) return KW_OK;
-  const kw_status status = selection.score(selection.user, &question.problem, candidates.begin(), candidates.size());
-  if (status == KW_UNSUPPORTED) {
-    ranking->leave_to_estimates();
-    for (Ranked& ranked : *all) ranked.score = ranked.estimate.total_us;
-    return KW_OK;
-  }
-  if (status != KW_OK) {
-    return fail(status, "selection by %s failed: %s", provider_name(selection), kw_status_name(status));
-  }
-  size_t next = 0;
+// What a kernel's pairs are scored with where the provider compares whole kernels.
+void score_kernel(double score, const Ranked& ranked, RankedPair* pairs) {
+  for (size_t i = 0; i < ranked.pair_count; ++i) pairs[ranked.first_pair + i].score = score;
+}
+
+// Takes over the scores of candidates, which are the pairs in their order.
+kw_status take_scores(const Question& question, const kw_candidate* candidates, Ranking* ranking, Vec<Ranked>* all,
+                      RankedPair* pairs) {
   for (Ranked& ranked : *all) {
     if (!ranked.supported()) continue;
-    ranked.score = candidates[next++].score;
-    ranked.usable = isfinite(ranked.score);
+    RankedPair* const own = pairs + ranked.first_pair;
+    for (size_t i = 0; i < ranked.pair_count; ++i) {
+      const double score = candidates[ranked.first_pair + i].score;
+      own[i].score = isfinite(score) ? score : HUGE_VAL;
+    }
+    arrange(own, ranked.pair_count);
+    ranked.usable = isfinite(own[0].score);
     if (ranked.usable) continue;
     Text reason;
-    reason.add("ruled out by ").add(provider_name(selection));
+    reason.add("ruled out by ").add(provider_name(question.selection));
     if (kw_status refused = ranking->refuse(&ranked, reason.c_str())) return refused;
   }
   return KW_OK;
 }
 
-kw_status score_explicit(const Question& question, Ranking* ranking, Vec<Ranked>* all) {
+kw_status score_by_callback(const Question& question, Ranking* ranking, Vec<Ranked>* all, RankedPair* pairs) {
+  const Selection& selection = question.selection;
+  Vec<kw_candidate> candidates;
+  if (!candidates.reserve(all->size())) return fail(KW_OUT_OF_MEMORY, "no memory for candidates");
+  for (const Ranked& ranked : *all) {
+    const KernelEntry& entry = *ranked.entry;
+    const kw_arch* const arch = entry.library->library->arch;
+    for (size_t i = 0; i < ranked.pair_count; ++i) {
+      const uint32_t value = pairs[ranked.first_pair + i].value & kChoiceNumber;
+      const kw_candidate candidate = {entry.kernel, arch, entry.priority, value, HUGE_VAL};
+      if (!candidates.push(candidate)) return fail(KW_OUT_OF_MEMORY, "no memory for candidates");
+    }
+  }
+  if (candidates.empty()) return KW_OK;
+  const kw_status status = selection.score(selection.user, &question.problem, candidates.begin(), candidates.size());
+  if (status == KW_OK) return take_scores(question, candidates.begin(), ranking, all, pairs);
+  if (status == KW_UNSUPPORTED) {
+    ranking->leave_to_estimates();
+    return KW_OK;
+  }
+  return fail(status, "selection by %s failed: %s", provider_name(selection), kw_status_name(status));
+}
+
+kw_status score_explicit(const Question& question, Ranking* ranking, Vec<Ranked>* all, RankedPair* pairs) {
   KernelEntry* wanted = nullptr;
   if (kw_status status = question.registry.find(question.selection.kernel, &wanted)) return status;
   for (Ranked& ranked : *all) {
     ranked.score = ranked.entry == wanted ? 0 : 1;
+    score_kernel(ranked.score, ranked, pairs);
     if (!ranked.supported() || ranked.entry == wanted) continue;
     ranked.usable = false;
     if (kw_status status = ranking->refuse(&ranked, "not the kernel that was asked for")) return status;
@@ -125,59 +148,19 @@ kw_status score_explicit(const Question& question, Ranking* ranking, Vec<Ranked>
   return KW_OK;
 }
 
-kw_status score_all(const Question& question, Ranking* ranking, Vec<Ranked>* all) {
+// Gives every pair its score, which is the predicted time so far.
+kw_status score_all(const Question& question, Ranking* ranking, Vec<Ranked>* all, RankedPair* pairs) {
   switch (question.selection.provider) {
     case KW_SELECT_EXPLICIT:
-      return score_explicit(question, ranking, all);
+      return score_explicit(question, ranking, all, pairs);
     case KW_SELECT_CALLBACK:
-      return score_by_callback(question, ranking, all);
+      return score_by_callback(question, ranking, all, pairs);
     case KW_SELECT_ANALYTIC:
-      for (Ranked& ranked : *all) ranked.score = ranked.estimate.total_us;
       return KW_OK;
     default:  // first fit: the order of the registry is the score
-      for (Ranked& ranked : *all) ranked.score = static_cast<double>(ranked.position);
+      for (const Ranked& ranked : *all) score_kernel(static_cast<double>(ranked.position), ranked, pairs);
       return KW_OK;
   }
-}
-
-void choices_json(const Question& question, const Ranked& ranked, Text* text) {
-  text->add(",\"choices\":");
-  Text choices;
-  if (question.operation.describe_choices != nullptr) {
-    AnyProblem chosen;
-    memcpy(chosen.bytes, &question.problem, question.operation.problem_bytes);
-    if (ranked.open) question.operation.choose(&chosen.base(), ranked.choice);
-    question.operation.describe_choices(chosen.base(), &choices);
-  }
-  text->quoted(choices.c_str());
-}
-
-void kernel_json(const Question& question, const Ranked& ranked, size_t rank, Text* text) {
-  const KernelEntry& entry = *ranked.entry;
-  text->add("{\"name\":").quoted(entry.kernel->name).add(",\"arch\":").quoted(entry.kernel->arch);
-  text->add(",\"identity\":").quoted(entry.kernel->identity);
-  text->add(",\"library\":").quoted(entry.library->library->name).add(",\"priority\":").add(entry.priority);
-  text->add(",\"supported\":").add(ranked.supported() ? "true" : "false");
-  if (!ranked.usable) {
-    text->add(",\"rank\":null,\"score\":null,\"reason\":").quoted(ranked.refusal);
-  } else {
-    text->add(",\"rank\":").add(static_cast<uint64_t>(rank)).add(",\"score\":");
-    if (question.selection.provider == KW_SELECT_CALLBACK) {
-      text->exact(ranked.score);
-    } else {
-      text->fixed3(ranked.score);
-    }
-    text->add(",\"reason\":null");
-  }
-  if (ranked.supported()) {
-    const Estimate& e = ranked.estimate;
-    choices_json(question, ranked, text);
-    text->add(",\"estimate\":{\"tiles\":").fixed3(e.tiles).add(",\"waves\":").fixed3(e.waves);
-    text->add(",\"compute_us\":").fixed3(e.compute_us).add(",\"fill_us\":").fixed3(e.fill_us);
-    text->add(",\"memory_us\":").fixed3(e.memory_us);
-    text->add(",\"total_us\":").fixed3(e.total_us).add(",\"useful\":").fixed3(e.useful).add('}');
-  }
-  text->add('}');
 }
 
 }  // namespace
@@ -205,14 +188,24 @@ kw_status Ranking::fill(const Question& question) {
     Ranked ranked;
     ranked.entry = kernels[i];
     ranked.position = i;
+    ranked.first_pair = pairs_.size();
     char reason[kReasonBytes] = "";
-    ranked.usable = serves(question, reason, &ranked);
+    bool complete = true;
+    ranked.usable = serves(question, reason, &ranked, &pairs_, &complete);
+    if (!complete) return fail(KW_OUT_OF_MEMORY, "no memory for the ranking");
     if (!ranked.usable) {
       if (kw_status status = refuse(&ranked, reason)) return status;
     }
     if (!ranked_.push(ranked)) return fail(KW_OUT_OF_MEMORY, "no memory for the ranking");
   }
-  if (kw_status status = score_all(question, this, &ranked_)) return status;
+  if (kw_status status = score_all(question, this, &ranked_, pairs_.begin())) return status;
+  for (Ranked& ranked : ranked_) {
+    if (!ranked.supported()) continue;
+    const RankedPair& best = pairs_[ranked.first_pair];
+    ranked.score = best.score;
+    ranked.choice = best.value;
+    ranked.estimate = best.estimate;
+  }
   sort(ranked_.begin(), ranked_.size(), [](const Ranked& left, const Ranked& right) {
     if (left.usable != right.usable) return left.usable;
     if (left.usable && left.score != right.score) return left.score < right.score;
@@ -220,51 +213,6 @@ kw_status Ranking::fill(const Question& question) {
     return left.position < right.position;
   });
   return KW_OK;
-}
-
-kw_status Ranking::no_kernel(const Question& question) const {
-  Text text;
-  question.operation.describe(question.problem, &text);
-  if (ranked_.empty()) {
-    return fail(KW_NO_KERNEL, "no kernel serves %s: the dispatcher has no kernels; add a library", text.c_str());
-  }
-  const bool by_name = question.selection.provider == KW_SELECT_EXPLICIT;
-  Text reasons;
-  size_t shown = 0;
-  for (const Ranked& ranked : ranked_) {
-    if (by_name && ranked.score != 0) continue;
-    if (shown++ == 4) {
-      reasons.add("; …");
-      break;
-    }
-    reasons.add(shown == 1 ? "" : "; ").add(ranked.entry->kernel->name).add(": ").add(ranked.refusal);
-  }
-  return fail(KW_NO_KERNEL, "none of %zu kernels serves %s (selection %s): %s", ranked_.size(), text.c_str(),
-              provider_name(question.selection), reasons.c_str());
-}
-
-void Ranking::best_reason(const Question& question, Text* reason) const {
-  uint64_t usable = 0;
-  for (const Ranked& ranked : ranked_) usable += ranked.usable ? 1 : 0;
-  if (usable == 1) {
-    reason->add("only kernel that fits");
-    return;
-  }
-  if (left_to_estimates_) {
-    reason->add("fastest predicted of ").add(usable).add(": not judged by ").add(provider_name(question.selection));
-  } else {
-    reason->add("best of ").add(usable).add(" by ").add(provider_name(question.selection));
-  }
-  if (ranked_[1].score == ranked_[0].score) reason->add(tie_text(*ranked_[0].entry, *ranked_[1].entry));
-}
-
-void Ranking::to_json(const Question& question, Text* text) const {
-  text->add('[');
-  for (size_t i = 0; i < ranked_.size(); ++i) {
-    if (i != 0) text->add(',');
-    kernel_json(question, ranked_[i], i + 1, text);
-  }
-  text->add(']');
 }
 
 }  // namespace kernelwright

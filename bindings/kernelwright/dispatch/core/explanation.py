@@ -33,6 +33,20 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class RankedValue:
+    """A value of what the problem leaves open, with which a kernel serves it.
+
+    :ivar value: the number of slices or splits; 0 where nothing is open.
+    :ivar choices: the same in words, such as ``split_k=4``.
+    :ivar score: as of :class:`RankedKernel`; None for a value that cannot be used.
+    """
+
+    value: int
+    choices: str
+    score: float | None
+
+
+@dataclass(frozen=True)
 class RankedKernel:
     """One kernel in a ranking.
 
@@ -44,6 +58,8 @@ class RankedKernel:
     :ivar estimate: the analytic model's prediction, where it made one.
     :ivar choices: what would be chosen for the kernel where the problem leaves it open, such as ``split_k=4``; empty
         if nothing is open or the kernel does not serve the problem.
+    :ivar values: where the problem leaves something open, every value with which the kernel serves it, best first; the
+        first one is what ``score``, ``estimate`` and ``choices`` are of.
     """
 
     name: str
@@ -57,6 +73,7 @@ class RankedKernel:
     reason: str | None
     estimate: Estimate | None
     choices: str = ""
+    values: tuple[RankedValue, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -80,6 +97,17 @@ class StageExplanation:
         kernels = tuple(_ranked(entry) for entry in raw["kernels"])
         chosen = next((kernel for kernel in kernels if kernel.identity == raw["chosen"]), None)
         return cls(raw["problem"], raw["reason"], chosen, kernels)
+
+    @property
+    def pairs(self) -> tuple[tuple[RankedKernel, RankedValue], ...]:
+        """Every kernel with every value that can be used, best first."""
+        found = [
+            (value.score, kernel, value)
+            for kernel in self.kernels
+            for value in kernel.values or (RankedValue(0, kernel.choices, kernel.score),)
+            if value.score is not None and kernel.rank is not None
+        ]
+        return tuple((kernel, value) for _, kernel, value in sorted(found, key=lambda one: one[0]))
 
 
 @dataclass(frozen=True)
@@ -161,5 +189,6 @@ def _verdict(kernel: RankedKernel) -> str:
 def _ranked(entry: dict[str, Any]) -> RankedKernel:
     fields = dict(entry)
     estimate = fields.pop("estimate", None)
+    values = tuple(RankedValue(**value) for value in fields.pop("values", ()))
     # A score can be beyond what JSON holds; the native side writes null for it.
-    return RankedKernel(**fields, estimate=None if estimate is None else Estimate(**estimate))
+    return RankedKernel(**fields, estimate=None if estimate is None else Estimate(**estimate), values=values)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from kernelwright.dispatch import Explanation, GemmProblem
+from kernelwright.dispatch import Explanation, GemmProblem, RankedValue
 
 
 def kernel(name: str, rank: int | None, **fields: Any) -> dict[str, Any]:
@@ -42,3 +42,13 @@ def test_a_stage_without_a_kernel_leaves_nothing_to_run() -> None:
     found = explanation(stage("split", kernel("split", 1)), stage(None, kernel("wide", None)))
     assert found.chosen is None and found.reason == "no kernel serves this problem"
     assert found.stages[0].chosen is not None
+
+
+def test_pairs_of_kernels_and_values_are_ranked_together() -> None:
+    values = [{"value": 4, "choices": "split_k=4", "score": 1.5}, {"value": 1, "choices": "split_k=1", "score": 9.0}]
+    unusable = {"value": 2, "choices": "split_k=2", "score": None}
+    split = kernel("split", 1, choices="split_k=4", values=[*values, unusable])
+    found = explanation(stage("split", split, kernel("whole", 2, score=2.5), kernel("wide", None))).stages[0]
+    assert found.kernels[0].values[0] == RankedValue(4, "split_k=4", 1.5)
+    ranked = [(one.name, value.value, value.score) for one, value in found.pairs]
+    assert ranked == [("split", 4, 1.5), ("whole", 0, 2.5), ("split", 1, 9.0)]

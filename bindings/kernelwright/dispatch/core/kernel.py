@@ -33,3 +33,19 @@ class KernelEntry:
     def __str__(self) -> str:
         """The name."""
         return self.name
+
+
+@dataclass(frozen=True)
+class Candidate(KernelEntry):
+    """A kernel that serves a problem, with a value of what the problem leaves open: what a selection function scores.
+
+    :ivar value: slices of k, of GEMM and backward weight of convolutions; splits of attention; 0 where the problem
+        leaves nothing open.
+    """
+
+    value: int = 0
+
+    @classmethod
+    def of(cls, kernel: KernelEntry, value: int) -> Candidate:
+        """The kernel with a value."""
+        return cls(**vars(kernel), value=value)

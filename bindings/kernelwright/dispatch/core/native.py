@@ -21,7 +21,7 @@ FP8_OCP, FP8_FNUZ = 0, 1  # kw_fp8_format
 BACKENDS = {1: "cpu", 2: "hip", 3: "cuda"}
 
 CHECK_ON_ADD, CHECK_ON_LAUNCH, CHECK_NEVER = range(3)
-SELECT_ANALYTIC, SELECT_FIRST_FIT, SELECT_EXPLICIT, SELECT_CALLBACK = range(4)
+SELECT_ANALYTIC, SELECT_FIRST_FIT, SELECT_EXPLICIT, SELECT_CALLBACK, SELECT_AUTO = range(5)
 
 __all__ = ["byref", "sizeof"]
 
@@ -135,7 +135,7 @@ class Candidate(ctypes.Structure):
         ("kernel", POINTER(KernelStruct)),
         ("arch", POINTER(ArchStruct)),
         ("priority", c_int32),
-        ("reserved", c_uint32),
+        ("value", c_uint32),
         ("score", c_double),
     ]
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kernelwright.dispatch.core import native, operation
 from kernelwright.dispatch.core.errors import SelectionError
-from kernelwright.dispatch.core.kernel import KernelEntry
+from kernelwright.dispatch.core.kernel import Candidate, KernelEntry
 
 _FAILED = 1
+ENGINE = "kernelwright.tile_engine.remembering.select"
+"""The module that measures, which may not be installed."""
 
-Score = Callable[[Any, Sequence[KernelEntry]], Sequence[float]]
+Score = Callable[[Any, Sequence[Candidate]], Sequence[float]]
+"""From a problem and the pairs of kernel and value that serve it to a score of each; the lowest one wins."""
 
 
 class ScoreCallback:
@@ -26,15 +31,16 @@ class ScoreCallback:
         score: Score,
         kernels: Mapping[str, KernelEntry],
     ) -> None:
-        """``kernels`` maps identities to what ``score`` sees."""
+        """``kernels`` maps identities to what ``score`` sees, each with the values that it serves."""
         self._score = score
         self._kernels = kernels
+        self._candidates: dict[tuple[bytes, int], Candidate] = {}
         self._local = threading.local()  # the native side calls in the thread that selects
         self.native = native.Score(self._call)
 
     def _call(self, _user: Any, problem: Any, candidates: Any, count: int) -> int:
         try:
-            entries = [self._kernels[candidates[i].kernel.contents.identity.decode()] for i in range(count)]
+            entries = [self._candidate(candidates[i]) for i in range(count)]
             scores = [float(score) for score in self._score(operation.from_native(problem), entries)]
             if len(scores) != count:
                 raise SelectionError(f"selection returned {len(scores)} scores for {count} candidates")
@@ -45,9 +51,27 @@ class ScoreCallback:
             return _FAILED
         return native.OK
 
+    def _candidate(self, native_one: Any) -> Candidate:
+        key = native_one.kernel.contents.identity, native_one.value
+        if key not in self._candidates:
+            self._candidates[key] = Candidate.of(self._kernels[key[0].decode()], key[1])
+        return self._candidates[key]
+
     def raise_pending(self) -> None:
         """Raise the exception that the function raised in this thread, if any."""
         pending: BaseException | None = getattr(self._local, "pending", None)
         self._local.pending = None
         if pending is not None:
             raise pending
+
+
+def select_measured(dispatcher: Any, problem: Any, top_k: int | None, memory: str | os.PathLike[str] | None) -> None:
+    """Let a dispatcher keep the fastest plan of a problem. SelectionError where there is no tile engine."""
+    try:
+        engine = importlib.import_module(ENGINE)
+    except ModuleNotFoundError as error:
+        raise SelectionError(
+            f"measure=True needs kernelwright.tile_engine, which cannot be imported ({error}); install it, or select by"
+            " predicted times without measure"
+        ) from None
+    engine.select(dispatcher, problem, top_k, memory)

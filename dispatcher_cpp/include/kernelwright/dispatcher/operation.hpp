@@ -18,6 +18,7 @@ constexpr size_t kMaxProblemBytes = 512;
 constexpr size_t kMaxArgsBytes = 512;
 constexpr uint32_t kMaxStages = 8;
 constexpr size_t kMaxChoices = 24;
+constexpr uint32_t kChoiceNumber = 0x7fffffff;  // of a choice's value: see Operation::choices
 
 // How near a kernel that is not used came: errors name the nearest first.
 enum class Fit { kOtherOp, kOtherDtype, kOtherLayout, kOtherVariant, kFeatureMissing, kKernelRefuses, kServes };
@@ -55,7 +56,8 @@ struct Operation {
   Fit (*matches)(const kw_kernel& kernel, const kw_problem& problem, char* reason, size_t bytes) = nullptr;
   // What the problem leaves open for this kernel: at most kMaxChoices values, preferred ones first where predicted
   // times are equal. 0 where it leaves nothing open. choose() writes a value into the problem. Both null: nothing ever
-  // is.
+  // is. A value is a number (of slices, of splits), by which the kernel's values differ and which callbacks see; the
+  // highest bit is the operation's own.
   size_t (*choices)(const kw_kernel& kernel, const kw_problem& problem, const Place& place, uint32_t* values) = nullptr;
   void (*choose)(kw_problem* problem, uint32_t value) = nullptr;
   // "split_k=4" of a problem that leaves nothing open. Null: nothing to say.

@@ -16,11 +16,13 @@ struct Device {
 };
 
 struct Selection {
-  uint32_t provider = KW_SELECT_ANALYTIC;
+  uint32_t provider = KW_SELECT_AUTO;
   char* kernel = nullptr;
   kw_score_fn score = nullptr;
   void* user = nullptr;
   char* label = nullptr;
+  uint32_t compute_units = 0;  // what user of a library's model points to
+  bool unjudged = false;       // libraries have models, and none judges the problem
 };
 
 // What selection works with; the problem is one that is posed to kernels, not one of several stages.
@@ -32,21 +34,30 @@ struct Question {
   const kw_problem& problem;
 };
 
+// A kernel and a value of what the problem leaves open, with which it serves the problem.
+struct RankedPair {
+  Estimate estimate;
+  double score;    // lower is better
+  uint32_t value;  // 0 where nothing is open
+  uint32_t order;  // breaks ties
+};
+
 struct Ranked {
   KernelEntry* entry = nullptr;
   size_t position = 0;  // in first-fit order: breaks ties
   Fit fit = Fit::kOtherOp;
-  bool usable = false;  // serves the problem and is not ruled out by the provider
-  bool open = false;    // choice holds what is chosen where the problem leaves something open
-  uint32_t choice = 0;
-  double score = 0;  // lower is better: microseconds for analytic, position for first fit
+  bool usable = false;                    // serves the problem and is not ruled out by the provider
+  size_t first_pair = 0, pair_count = 0;  // of the ranking; none for a kernel that does not serve the problem
+  bool open = false;                      // choice holds what is chosen where the problem leaves something open
+  uint32_t choice = 0;                    // as score and estimate, of the pair of lowest score
+  double score = 0;                       // lower is better: microseconds for analytic, position for first fit
   Estimate estimate;
   const char* refusal = "";  // the ranking's
 
   bool supported() const { return fit == Fit::kServes; }
 };
 
-// Every kernel, the usable ones first and best first, with all reasons.
+// Every kernel, the usable ones first and best first, with all reasons. A kernel's place is that of its best pair.
 class Ranking {
  public:
   Ranking() = default;
@@ -71,6 +82,7 @@ class Ranking {
 
  private:
   Vec<Ranked> ranked_;
+  Vec<RankedPair> pairs_;  // of each kernel side by side, best first
   Vec<char*> texts_;
   bool left_to_estimates_ = false;  // a callback does not judge the problem
 };
@@ -84,6 +96,12 @@ uint32_t compute_units(const Device& device, const kw_arch& arch);
 // The first feature that the kernel needs and the device lacks, as [begin, begin + *length); null when it lacks none.
 const char* lacks_feature(const Device& device, const KernelEntry& entry, int* length);
 
+// Makes of KW_SELECT_AUTO, if *selection is that, what it is for the problem: the first model of a library that judges
+// it, as a callback, or else predicted times. question.selection is *selection, which stays where it is.
+void resolve(const Question& question, Selection* selection);
+// Whether a library brought a model.
+bool has_models(const Registry& registry);
+
 // What was selected. score is what the provider compared.
 struct Selected {
   KernelEntry* entry = nullptr;
@@ -92,8 +110,9 @@ struct Selected {
 };
 
 // The best kernel and, in a few words, why. *problem is question.problem, and gets what is chosen where that leaves
-// something open: values are compared by their predicted times. Estimates each kernel (and value) once and asks kernels
-// in the order of the scores until one serves the problem. KW_NO_KERNEL with the reasons of the nearest kernels.
+// something open: a callback's scores decide, or else predicted times. Estimates each kernel (and value) once and asks
+// kernels in the order of the scores until one serves the problem. KW_NO_KERNEL with the reasons of the nearest
+// kernels.
 kw_status select_kernel(const Question& question, kw_problem* problem, Selected* selected, Text* reason);
 
 }  // namespace kernelwright
