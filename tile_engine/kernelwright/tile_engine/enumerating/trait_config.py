@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 from kernelwright.arch import Arch
@@ -60,10 +60,10 @@ def _of_tables(rest: Mapping[str, Any], meant: Variant, arch: Arch) -> list[Kern
     constants = {name: [value] for name, value in problem.items() if name != "op"}
     stated = {**constants, **axes}
     listed = _listed(pool(meant.operation, stated, arch), meant.operation, arch)
-    kernels = [kernel for kernel in listed if keeps(kernel, meant.axes)]
+    seen = [(kernel, attributes) for kernel in listed if _has(attributes := view(kernel), meant.axes)]
     for name, values in stated.items():
-        _check(name, values, kernels)
-    return [kernel for kernel in kernels if keeps(kernel, stated)]
+        _check(name, values, {attributes[name] for _, attributes in seen})
+    return [kernel for kernel, attributes in seen if _has(attributes, stated)]
 
 
 def _listed(sets: Iterable[str], operation_name: str, arch: Arch) -> list[Kernel]:
@@ -81,7 +81,10 @@ def _listed(sets: Iterable[str], operation_name: str, arch: Arch) -> list[Kernel
 
 def keeps(kernel: Kernel, axes: Axes) -> bool:
     """Whether a kernel's attributes have one of the values of each axis."""
-    attributes = view(kernel) if axes else {}
+    return _has(view(kernel) if axes else {}, axes)
+
+
+def _has(attributes: Mapping[str, Any], axes: Axes) -> bool:
     return all(any(_same(attributes[name], value) for value in values) for name, values in axes.items())
 
 
@@ -89,9 +92,8 @@ def _same(held: object, wanted: object) -> bool:
     return held == wanted and isinstance(held, bool) == isinstance(wanted, bool)
 
 
-def _check(name: str, values: Sequence[Any], kernels: Sequence[Kernel]) -> None:
+def _check(name: str, values: Sequence[Any], held: Set[Any]) -> None:
     """SpecError if no kernel has any of the values: a word that nothing knows would silently leave nothing."""
-    held = {view(kernel)[name] for kernel in kernels}
     if not any(_same(one, value) for one in held for value in values):
         known = sorted(map(str, held))
         hint = closest(str(values[0]), known)
