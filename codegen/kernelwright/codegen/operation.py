@@ -22,6 +22,7 @@ __all__ = [
     "Operation",
     "Shorthand",
     "TimeModel",
+    "Way",
     "operation",
     "operation_names",
     "register",
@@ -129,11 +130,33 @@ class KernelGenerator(Protocol):
         """
 
 
-class TimeModel(Protocol):
-    """Predicts times of kernels that need not be built. Problems are what ``read`` returns."""
+@dataclass(frozen=True)
+class Way:
+    """How a kernel serves a problem, with the best choice of its own.
 
-    def read(self, problem: Mapping[str, Any]) -> Any:
+    :ivar microseconds: predicted time of its launch.
+    :ivar further: the problems of the other stages of the plan, which kernels of their own serve.
+    """
+
+    microseconds: float
+    further: tuple[Any, ...] = ()
+
+
+class TimeModel(Protocol):
+    """Predicts times of kernels that need not be built. Problems are what ``read`` returns; they are hashable."""
+
+    @property
+    def recorded(self) -> tuple[str, ...]:
+        """What traces call its problems."""
+
+    def read(self, problem: Mapping[str, Any], recorded: str) -> Any:
         """A problem of its JSON fields. SpecError for unknown fields and values of the wrong kind."""
+
+    def measured(self, row: Mapping[str, str]) -> Any:
+        """The problem of a row of the tile engine's table; None for a row of another operation.
+
+        KeyError or ValueError for a row without a column, or with a wrong value.
+        """
 
     def key(self, posed: Any) -> Hashable:
         """Equal for problems that one measurement stands for."""
@@ -141,8 +164,14 @@ class TimeModel(Protocol):
     def candidate_sets(self, posed: Any) -> tuple[str, ...]:
         """The kernel sets that could serve a problem."""
 
-    def microseconds(self, kernel: Kernel, posed: Any, arch: Arch) -> float | None:
-        """Predicted time of a launch; None if the kernel does not serve the problem."""
+    def fitted(self, kernel: Kernel, posed: Any) -> Spec | None:
+        """The spec of a candidate with what the problem asks of an epilogue; None where it could not serve so either.
+
+        What is returned need not be legal.
+        """
+
+    def ways(self, kernel: Kernel, posed: Any, arch: Arch) -> Sequence[Way]:
+        """Each way in which a kernel serves a problem, or a stage of one; none if it does not."""
 
 
 class Operation(Protocol):

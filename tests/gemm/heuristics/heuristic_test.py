@@ -15,7 +15,7 @@ from kernelwright.codegen.heuristics.schema import schema_of
 from kernelwright.codegen.heuristics.testing.random_model import random_content
 from kernelwright.codegen.interface.cli import main
 from kernelwright.dispatch import Device, Dispatcher, GemmProblem, Heuristic, KernelLibrary, LibraryLoadError
-from kernelwright.tile_engine.learning.examples import inputs
+from kernelwright.tile_engine.learning.learnable import learnable
 
 pytestmark = pytest.mark.skipif("KERNELWRIGHT_TREES" not in os.environ, reason="KERNELWRIGHT_TREES is not set")
 
@@ -56,11 +56,12 @@ def test_the_compiled_model_scores_as_the_model_does(
 ) -> None:
     explained = Dispatcher(library, selection=heuristic).explain(GemmProblem(m, n, k, split_k=0))
     specs = {kernel.identity: kernel.spec for kernel in library.kernels}
-    cells = {"m": str(m), "n": str(n), "k": str(k), "batch": "1"}
+    record = {"m": m, "n": n, "k": k, "batch": 1}
     scored = [kernel for kernel in explained.kernels if kernel.score is not None]
     assert len(scored) > 2 and scored[0].identity == explained.chosen.identity  # type: ignore[union-attr]
     for kernel in scored:
-        row = schema_of("gemm").values(inputs(cells, specs[kernel.identity], len(os.sched_getaffinity(0))))
+        inputs = learnable("gemm").inputs(record, specs[kernel.identity], 0)
+        row = schema_of("gemm").values({**inputs, "units": len(os.sched_getaffinity(0))})
         assert kernel.score == pytest.approx(-model.predict(row), abs=1e-9)
     assert explained.reason.startswith(f"best of {len(scored)} by pick")
 
@@ -89,8 +90,8 @@ def test_a_library_is_built_with_its_model(model: Model, tmp_path: Path) -> None
     assert [one["sha256"] for one in library.manifest.models] == [model.digest]
     explained = Dispatcher(library).explain(GemmProblem(64, 64, 64))
     (best,) = (kernel for kernel in explained.kernels if kernel.rank == 1)
-    cells = {"m": "64", "n": "64", "k": "64", "batch": "1"}
-    row = schema_of("gemm").values(inputs(cells, best_spec(library, best.identity), len(os.sched_getaffinity(0))))
+    inputs = learnable("gemm").inputs({"m": 64, "n": 64, "k": 64, "batch": 1}, best_spec(library, best.identity), 0)
+    row = schema_of("gemm").values({**inputs, "units": len(os.sched_getaffinity(0))})
     assert explained.selection == "pick" and best.score == pytest.approx(-model.predict(row), abs=1e-9)
 
 

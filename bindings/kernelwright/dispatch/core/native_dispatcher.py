@@ -44,6 +44,7 @@ class NativeDispatcher:
         self.handle = self._create()
         self._caches: list[Cache[Any, Any]] = []
         self.plans: Cache[Any, OperationPlan[Any]] = self.new_cache()
+        self._kept: dict[Any, OperationPlan[Any]] = {}
         self._score: ScoreCallback | None = None
         for descriptor in descriptors:
             status = self.native.kw_dispatcher_add_descriptor(self.handle, descriptor, None)
@@ -53,7 +54,8 @@ class NativeDispatcher:
         device = self.device
         check = native.CHECK_ON_ADD if device.kind == "cpu" else native.CHECK_ON_LAUNCH
         arch = device.arch.encode() if device.arch is not None else None
-        options = native.DispatcherOptions(native.sizeof(native.DispatcherOptions), check, device.ordinal, 0, arch)
+        size = native.sizeof(native.DispatcherOptions)
+        options = native.DispatcherOptions(size, check, device.ordinal, device.compute_units, arch)
         handle = ctypes.c_void_p()
         native.check(self.native.kw_dispatcher_create(options, native.byref(handle)))
         # Plans own this object, so the native one is destroyed after the last of them.
@@ -94,6 +96,15 @@ class NativeDispatcher:
         """See :meth:`Dispatcher.set_priority`. Raises SelectionError."""
         rank = _integer("priority", priority, *_INT32)
         native.check(self.native.kw_dispatcher_set_priority(self.handle, kernel.encode(), rank), SelectionError)
+        self._kept.clear()
+        self._clear()
+
+    def keep(self, problem: Problem, plan: OperationPlan[Any]) -> None:
+        """See :meth:`Dispatcher.keep`."""
+        self._kept[problem] = plan
+        self._clear()
+
+    def _clear(self) -> None:
         for cache in self._caches:
             cache.clear()
 
@@ -121,6 +132,8 @@ class NativeDispatcher:
         plan = self.plans.get(problem)
         if plan is not None:
             return plan
+        if problem in self._kept:
+            return self.plans.put(problem, self._kept[problem])
         make = operation.of_problem(problem).plan
         made = self._new_plan(problem)
         try:

@@ -30,14 +30,14 @@ def emit(model: Model, name: str, part_of_library: bool = False) -> str:
             below, above = (one + first if one >= 0 else one - first_leaf for one in (left, right))
             nodes.append((_number(threshold), below, above, feature))
         leaves += tree.leaf
-    used = [one for one in schema.inputs if any(re.search(rf"\b{one}\b", text) for text in schema.features.values())]
     columns = {feature: index for index, feature in enumerate(schema.features)}
     variables = {
         "name": name,
         "part_of_library": part_of_library,
         "model": model,
-        "inputs": {one: schema.inputs[one] for one in used},
+        "schema": schema,
         "expressions": list(schema.c_expressions.values()),
+        "prior": columns[schema.prior] if schema.prior else None,
         "hull": [(columns[one], _number(low), _number(high)) for one, (low, high) in model.hull.items()],
         "nodes": nodes or [("0.0", 0, 0, 0)],
         "roots": roots,

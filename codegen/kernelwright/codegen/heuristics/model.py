@@ -40,8 +40,9 @@ class Tree:
 
 @dataclass(frozen=True)
 class Model:
-    """Predicts log(1 + TFLOP/s) of a kernel on a problem.
+    """Predicts log(1 + TFLOP/s) of a kernel on a problem; where the schema has a prior, log(TFLOP/s).
 
+    :ivar prior: the column of the schema's prior, which trees correct; -1 for none.
     :ivar dtype: of A in the problems that it was trained on; it judges no others.
     :ivar hull: least and greatest value of each problem feature in its training data.
     :ivar digest: sha256 of its content; also the identity of the compiled model.
@@ -56,10 +57,18 @@ class Model:
     trees: tuple[Tree, ...]
     provenance: Mapping[str, Any]
     digest: str
+    prior: int = -1
 
     def predict(self, row: Sequence[float]) -> float:
-        """The sum of all trees' leaves."""
-        return math.fsum(tree.value(row) for tree in self.trees)
+        """The sum of the prior and all trees' leaves, in the order in which compiled models add them."""
+        total = 0.0 if self.prior < 0 else row[self.prior]
+        for tree in self.trees:
+            total += tree.value(row)
+        return total
+
+    def rate(self, predicted: float) -> float:
+        """TFLOP/s that a prediction stands for."""
+        return math.expm1(predicted) if self.prior < 0 else math.exp(predicted)
 
     def covers(self, row: Sequence[float]) -> bool:
         """Whether the problem is within the range of the training data."""
@@ -106,7 +115,7 @@ def read_model(path: str | Path) -> Model:
     hull = {name: (float(low), float(high)) for name, (low, high) in raw["hull"].items()}
     return Model(
         raw["op"], raw["dtype"], raw["arch"], raw["schema"], tuple(raw["features"]), hull, trees, raw["provenance"],
-        raw["sha256"],
+        raw["sha256"], raw["features"].index(schema.prior) if schema.prior else -1,
     )  # fmt: skip
 
 

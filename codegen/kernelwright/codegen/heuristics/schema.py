@@ -8,8 +8,9 @@ import hashlib
 import importlib.resources
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kernelwright.codegen.violations import SpecError
 
@@ -31,20 +32,43 @@ _COMPARED: Mapping[type[ast.cmpop], tuple[str, Callable[[float, float], bool]]] 
 # C's name, and the function in Python.
 _FUNCTIONS: Mapping[str, tuple[str, Callable[..., float]]] = {
     "log2": ("log2", math.log2),
+    "log": ("log", math.log),
     "ceil": ("ceil", lambda value: float(math.ceil(value))),
+    "floor": ("floor", lambda value: float(math.floor(value))),
     "min": ("fmin", min),
     "max": ("fmax", max),
 }
 
 
 @dataclass(frozen=True)
+class Abi:
+    """What a compiled model reads, in C.
+
+    :ivar headers: of the operation, beside those of selection.
+    :ivar problem: the struct that ``p`` points to; ``traits`` the one of ``t``.
+    :ivar dtype: the element type that a model is for, of ``p``.
+    :ivar judges: whether features can be computed of a problem, over ``p``.
+    """
+
+    headers: tuple[str, ...]
+    problem: str
+    traits: str
+    dtype: str
+    judges: str
+
+
+@dataclass(frozen=True)
 class Schema:
     """The features of an operation.
 
-    :ivar inputs: numbers of the C ABI: C expressions over ``p``, ``t`` and ``compute_units`` by name.
-    :ivar features: expressions over inputs by name, in the order of a model's columns.
+    :ivar inputs: numbers of the C ABI: C expressions over ``p``, ``t``, ``compute_units`` and ``value``, by name.
+        ``value`` is what is chosen where the problem leaves something open (slices, splits), else 0.
+    :ivar features: expressions over inputs and terms by name, in the order of a model's columns.
     :ivar problem_features: those of the problem alone; a model covers a problem within the range of its training data.
     :ivar digest: sha256 of the file's content as canonical JSON; models of another digest are refused.
+    :ivar terms: expressions over inputs and earlier terms, which features share.
+    :ivar prior: the feature that a model's trees correct: the logarithm of a predicted rate. Empty: trees predict all.
+    :ivar abi: None for features that are not compiled.
     """
 
     op: str
@@ -52,20 +76,51 @@ class Schema:
     features: Mapping[str, str]
     problem_features: tuple[str, ...]
     digest: str
+    terms: Mapping[str, str] = field(default_factory=dict)
+    prior: str = ""
+    abi: Abi | None = None
+
+    @functools.cached_property
+    def _parsed(self) -> Mapping[str, tuple[str, Evaluate]]:
+        """Terms, each over those before it, and features: in C and as functions."""
+        known, found = dict(self.inputs), {}
+        for name, text in self.terms.items():
+            found[name] = _read(text, known)
+            known[name] = text
+        return found | {f"feature {name}": _read(text, known) for name, text in self.features.items()}
 
     @functools.cached_property
     def functions(self) -> Mapping[str, Evaluate]:
-        """Each feature as a function of inputs."""
-        return {name: _read(text, self.inputs)[1] for name, text in self.features.items()}
+        """Each feature as a function of inputs and terms."""
+        return {name: self._parsed[f"feature {name}"][1] for name in self.features}
 
     @functools.cached_property
     def c_expressions(self) -> Mapping[str, str]:
-        """Each feature as a C expression over variables with the inputs' names."""
-        return {name: _read(text, self.inputs)[0] for name, text in self.features.items()}
+        """Each feature as a C expression over variables with the names of inputs and terms."""
+        return {name: self._parsed[f"feature {name}"][0] for name in self.features}
+
+    @functools.cached_property
+    def c_terms(self) -> Mapping[str, str]:
+        """Each term as a C expression, in an order in which they can be computed."""
+        return {name: self._parsed[name][0] for name in self.terms}
+
+    @functools.cached_property
+    def used_inputs(self) -> Mapping[str, str]:
+        """The inputs that terms or features read."""
+        read = " ".join((*self.terms.values(), *self.features.values()))
+        return {name: text for name, text in self.inputs.items() if re.search(rf"\b{name}\b", read)}
+
+    @functools.cached_property
+    def reads_value(self) -> bool:
+        """Whether features depend on what is chosen where a problem leaves something open."""
+        return any(re.search(r"\bvalue\b", text) for text in self.used_inputs.values())
 
     def values(self, inputs: Values) -> list[float]:
         """The features in their order."""
-        return [evaluate(inputs) for evaluate in self.functions.values()]
+        known = dict(inputs)
+        for name in self.terms:
+            known[name] = self._parsed[name][1](known)
+        return [evaluate(known) for evaluate in self.functions.values()]
 
 
 @functools.cache
@@ -76,10 +131,14 @@ def schema_of(op: str) -> Schema:
     if op not in known:
         raise SpecError(f"no features are known of {op!r}; allowed: {', '.join(known)}")
     raw = json.loads(folder.joinpath(f"{op}.json").read_text("utf-8"))
-    content = {key: value for key, value in raw.items() if key != "about"}
+    content = {key: value for key, value in raw.items() if key not in ("about", "abi")}
     # The order of features is that of a model's columns, so keys are not sorted.
     digest = hashlib.sha256(json.dumps(content, separators=(",", ":")).encode()).hexdigest()
-    return Schema(raw["op"], raw["inputs"], raw["features"], tuple(raw["problem_features"]), digest)
+    abi = Abi(**{**raw["abi"], "headers": tuple(raw["abi"]["headers"])})
+    return Schema(
+        raw["op"], raw["inputs"], raw["features"], tuple(raw["problem_features"]), digest, raw.get("terms", {}),
+        raw.get("prior", ""), abi,
+    )  # fmt: skip
 
 
 def _read(text: str, inputs: Mapping[str, str]) -> tuple[str, Evaluate]:

@@ -14,6 +14,7 @@ from kernelwright.arch import load
 
 if TYPE_CHECKING:
     from kernelwright.codegen.heuristics.model import Model
+    from kernelwright.codegen.heuristics.schema import Schema
     from kernelwright.tile_engine.learning.examples import Examples
     from kernelwright.tile_engine.results.analysis import Efficiency
 
@@ -64,7 +65,7 @@ def train_command(
     if ELEMENT_BYTES[DType(judged)] != ELEMENT_BYTES[DType(dtype)]:
         raise ValueError(f"--judges is {judged}; allowed: element types of the size of {dtype}")
     schema = schema_of(variant)
-    examples = _examples(tables, libraries, units, arch, dtype, variant)
+    examples = _examples(tables, libraries, units, arch, dtype, schema)
     named = [table.name for table in tables]
     trained = train(examples, schema, judged, arch, Options(trees, leaves), named)
     trained.content["provenance"]["dtype"] = dtype
@@ -121,7 +122,7 @@ def validate_command(
     if png:
         from kernelwright.tile_engine.report.charts import predicted_rates, save_png
 
-        save_png(predicted_rates(examples.tflops.tolist(), scores.tolist()), png)
+        save_png(predicted_rates(examples.tflops.tolist(), list(map(model.rate, scores.tolist()))), png)
     found = judge(examples, scores)
     click.echo(str(found))
     if found.mean < least:
@@ -138,16 +139,15 @@ def _dispatched(tables: tuple[Path, ...], only: Mapping[str, str]) -> Efficiency
 
 
 def _examples(
-    tables: tuple[Path, ...], libraries: tuple[Path, ...], units: int | None, arch: str, dtype: str, variant: str
+    tables: tuple[Path, ...], libraries: tuple[Path, ...], units: int | None, arch: str, dtype: str, schema: Schema
 ) -> Examples:
-    from kernelwright.codegen.heuristics.schema import schema_of
     from kernelwright.tile_engine.learning.examples import examples_of, read_specs
     from kernelwright.tile_engine.results.csv_file import read_rows
 
     rows = [row for table in tables for row in read_rows(table)]
     loaded = load(arch)
     count = units or loaded.compute_units or len(os.sched_getaffinity(0))
-    return examples_of(rows, read_specs(libraries, loaded), schema_of(variant), dtype, loaded, count)
+    return examples_of(rows, read_specs(libraries, loaded), schema, dtype, loaded, count)
 
 
 def _scored(
@@ -156,7 +156,8 @@ def _scored(
     import numpy as np
 
     from kernelwright.codegen.heuristics.model import read_model
+    from kernelwright.codegen.heuristics.schema import schema_of
 
     model = read_model(path)
-    examples = _examples(tables, libraries, units, model.arch, model.dtype, model.op)
+    examples = _examples(tables, libraries, units, model.arch, model.dtype, schema_of(model.op))
     return model, examples, np.array([model.predict(row) for row in examples.features.tolist()])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from kernelwright.arch import Arch
-from kernelwright.codegen.dtypes import ELEMENT_BYTES, DType
 from kernelwright.codegen.heuristics.schema import Schema
 from kernelwright.codegen.selecting.specs import parse_kernel
-from kernelwright.tile_engine.problems.gemm import layer_problems, tall_problems
-from kernelwright.tile_engine.problems.models import PARTS
+from kernelwright.tile_engine.learning.learnable import learnable, value_of
+from kernelwright.tile_engine.operation import Measurable, Record
+from kernelwright.tile_engine.registry import measurable
 from kernelwright.tile_engine.results.analysis import Cells, Timed, timed
 
 Specs = Mapping[str, Mapping[str, Any]]
@@ -25,10 +24,10 @@ Specs = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Examples:
-    """A kernel on a problem in each row.
+    """A kernel on a problem in each row, with what was chosen for it where the schema tells choices apart.
 
     :ivar features: in the order of the schema.
-    :ivar tflops: measured rate, of the best of a kernel's choices.
+    :ivar tflops: measured rate; where choices are not told apart, of the best of a kernel's choices.
     :ivar problem: index of the problem; ``family`` is the index of its model family in ``families``.
     :ivar selected: whether the dispatcher chose the kernel when it was measured.
     """
@@ -72,53 +71,53 @@ def read_specs(folders: Iterable[Path], arch: Arch) -> dict[str, Mapping[str, An
 
 
 def examples_of(rows: Sequence[Cells], specs: Specs, schema: Schema, dtype: str, arch: Arch, units: int) -> Examples:
-    """The right, timed rows of a dtype. ValueError if there are none, or if a kernel's spec is not known."""
+    """The right, timed rows of a dtype. ValueError if there are none, or if a kernel's spec is not known.
+
+    A kernel has a row for each of its choices where the schema's features tell them apart, else for the best one.
+    """
+    operation, learned = measurable(schema.op), learnable(schema.op)
     times = [one for one in timed(rows) if one.cells["dtype"] == dtype and one.cells["arch"] == arch.name]
     if not times:
         raise ValueError(f"the tables hold no time of {dtype} on {arch.name}")
-    best: dict[tuple[tuple[str, ...], str], Timed] = {}
+    best: dict[tuple[tuple[str, ...], str, int], Timed] = {}
+
+    def key_of(one: Timed) -> tuple[tuple[str, ...], str, int]:
+        problem = tuple(one.cells[name] for name in operation.columns)
+        return problem, one.identity, value_of(one.choices) if schema.reads_value else 0
+
     for one in times:
-        key = _problem(one.cells), one.identity
+        key = key_of(one)
         if key not in best or one.milliseconds < best[key].milliseconds:
             best[key] = one
-    if unknown := sorted({identity for _, identity in best} - set(specs)):
+    if unknown := sorted({identity for _, identity, _ in best} - set(specs)):
         raise ValueError(f"no library holds kernel {unknown[0]} ({len(unknown)} such); add its folder with --library")
-    selected = {(_problem(one.cells), one.identity) for one in times if one.selected}
-    problems = {key: index for index, key in enumerate(dict.fromkeys(problem for problem, _ in best))}
-    family_of = _families()
-    named = [family_of.get(problem[:3], "x".join(problem[:3])) for problem, _ in best]
-    families = tuple(dict.fromkeys(named))
+    records = {key: record_of(operation, dict(zip(operation.columns, key, strict=True))) for key, _, _ in best}
+    read = {key: learned.inputs(records[key[0]], specs[key[1]], key[2]) for key in best}
+    inputs = {key: {**found, "units": float(units)} for key, found in read.items() if found is not None}
+    if not inputs:
+        raise ValueError(f"no problem of the tables is one whose selection is learned; {schema.op} has others")
+    selected = {key_of(one) for one in times if one.selected}
+    problems = {key: index for index, key in enumerate(dict.fromkeys(problem for problem, _, _ in inputs))}
+    family_of = {key: learned.family(records[key]) for key in problems}
+    families = tuple(dict.fromkeys(family_of.values()))
     return Examples(
-        np.array([schema.values(inputs(one.cells, specs[one.identity], units)) for one in best.values()]),
-        np.array([float(one.cells["tflops"]) for one in best.values()]),
-        np.array([problems[problem] for problem, _ in best]),
-        np.array([families.index(name) for name in named]),
-        np.array([key in selected for key in best]),
-        tuple(one.kernel for one in best.values()),
+        np.array([schema.values(one) for one in inputs.values()]),
+        np.array([float(best[key].cells["tflops"]) for key in inputs]),
+        np.array([problems[problem] for problem, _, _ in inputs]),
+        np.array([families.index(family_of[problem]) for problem, _, _ in inputs]),
+        np.array([key in selected for key in inputs]),
+        tuple(best[key].kernel for key in inputs),
         families,
     )
 
 
-def inputs(cells: Cells, spec: Mapping[str, Any], units: int) -> dict[str, float]:
-    """The numbers that features are made of, as ``kw_gemm_problem`` and ``kw_gemm_traits`` hold them."""
-    sizes = [ELEMENT_BYTES[DType(spec[name])] for name in ("dtype_a", "dtype_b", "dtype_c")]
-    found: dict[str, float] = {name: float(cells[name]) for name in ("m", "n", "k", "batch")}
-    found |= dict(zip(("size_a", "size_b", "size_c"), map(float, sizes), strict=True))
-    for extent in ("tile", "wave", "warp_tile"):
-        found |= {f"{extent}_{axis}": float(spec[extent][axis]) for axis in "mnk"}
-    found |= {f"cluster_{axis}": float(spec.get("cluster", {}).get(axis, 1)) for axis in "mn"}
-    found["persistent"] = float(bool(spec.get("persistent")))
-    found["split_k"] = float(bool(spec.get("split_k")))
-    found["stream_k"] = float(spec.get("stream_k", "none") != "none")
-    found["units"] = float(units)
-    return found
+def record_of(operation: Measurable, cells: Cells) -> Record:
+    """The problem of a row."""
+    return operation.read({name: _value(cells[name]) for name in operation.columns})
 
 
-def _problem(cells: Cells) -> tuple[str, ...]:
-    return tuple(cells[name] for name in ("m", "n", "k", "batch", "layout"))
-
-
-def _families() -> dict[tuple[str, ...], str]:
-    """The model family of each of the engine's own problems, by extents."""
-    posed = itertools.chain(tall_problems(), *map(layer_problems, PARTS))
-    return {(str(one.m), str(one.n), str(one.k)): one.family for one in posed}
+def _value(cell: str) -> Any:
+    try:
+        return json.loads(cell)
+    except ValueError:
+        return cell

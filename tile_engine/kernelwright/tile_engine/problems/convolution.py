@@ -66,6 +66,21 @@ def _problems(part: str, dims: int) -> Iterator[LayerProblem]:
             place += 1
 
 
+_LAYER = ("c", "k", "g", "di", "hi", "wi", "z", "y", "x", "stride_h", "pad_h", "dilation_h")
+
+
+def layer_of(record: Record) -> tuple[int, ...]:
+    """What a record says of the layer, whatever its images and direction."""
+    return tuple(record[name] for name in _LAYER)
+
+
+def conv_families() -> dict[tuple[int, ...], str]:
+    """The family of the first network that has a layer, by :func:`layer_of`."""
+    posed = [one for part in PARTS for dims in (2, 3) for one in conv_problems(part, dims)]
+    fixed = {"di": 1, "z": 1}
+    return {layer_of({**fixed, **_record(one, "forward", "fp32")}): one.family for one in reversed(posed)}
+
+
 def _records(named: str) -> list[Record]:
     if named in _SETS:
         part, direction, dims, dtype = _SETS[named]

@@ -75,10 +75,10 @@ def heat_map(times: Sequence[Timed]) -> Figure:
     return figure
 
 
-def predicted_rates(tflops: Sequence[float], scores: Sequence[float]) -> Figure:
-    """Measured rates over those that a model's scores stand for."""
+def predicted_rates(tflops: Sequence[float], rates: Sequence[float]) -> Figure:
+    """Measured rates over those that a model predicts."""
     figure, axes = _axes("predicted TFLOP/s", "measured TFLOP/s", height=5)
-    predicted = [max(math.expm1(score), 1e-6) for score in scores]
+    predicted = [max(rate, 1e-6) for rate in rates]
     axes.loglog(predicted, tflops, ".", ms=3, color=_BLUE)
     ends = [min(*predicted, *tflops), max(*predicted, *tflops)]
     axes.plot(ends, ends, color=_NEUTRAL, lw=1)

@@ -8,16 +8,21 @@ from typing import Any
 from kernelwright.codegen.heuristics.schema import schema_of
 
 
-def random_content(seed: int, dtype: str = "fp32", arch: str = "x86_64_v3", trees: int = 20) -> dict[str, Any]:
-    """What :func:`kernelwright.codegen.heuristics.model.write_model` writes; it covers extents up to 4096."""
-    draw, schema = random.Random(seed), schema_of("gemm")
+def random_content(
+    seed: int, dtype: str = "fp32", arch: str = "x86_64_v3", trees: int = 20, op: str = "gemm", most: float = 12.0
+) -> dict[str, Any]:
+    """What :func:`kernelwright.codegen.heuristics.model.write_model` writes.
+
+    It covers problems whose features are 0 to ``most``: of GEMM extents up to 4096.
+    """
+    draw, schema = random.Random(seed), schema_of(op)
     return {
-        "op": "gemm",
+        "op": op,
         "dtype": dtype,
         "arch": arch,
         "schema": schema.digest,
         "features": list(schema.features),
-        "hull": {name: [0.0, 12.0] for name in schema.problem_features},
+        "hull": {name: [0.0, most] for name in schema.problem_features},
         "trees": [_tree(draw, len(schema.features), draw.randrange(0, 12)) for _ in range(trees)],
         "provenance": {"data": ["nothing"]},
     }

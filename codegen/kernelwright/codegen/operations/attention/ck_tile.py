@@ -17,6 +17,7 @@ from kernelwright.codegen.operations.attention.kinds import (
     Mask,
     Pipeline,
     QScale,
+    Rope,
 )
 from kernelwright.codegen.operations.attention.spec import AttentionSpec, BwdTile, Tile, attention_spec
 from kernelwright.codegen.templates import Template, read_template, render_template
@@ -166,46 +167,79 @@ _COMBINE_WAVES, _ROW_WORK_ITEMS = 4, 256
 _MOST_SPLITS_LOG2 = 7
 
 
-def _descriptor(spec: AttentionSpec, arch: Arch) -> Mapping[str, object]:
-    family, reads = spec.family, READS[spec.family]
+def traits(spec: AttentionSpec, arch: Arch) -> Mapping[str, object]:
+    """The members of kw_attention_traits in their order, as C expressions."""
+    family = spec.family
     backward = family is Family.BWD_DQ_DK_DV
     tile = spec.bwd_tile if backward else spec.tile
     split = family is Family.FWD_SPLITKV
-    functions = [""] if family is not Family.FWD_SPLITKV_COMBINE else [str(log) for log in splits_log2(spec)]
-    element = ELEMENT_BYTES[spec.dtype.inputs]
-    plain = spec.pad.d and spec.pad.dv and spec.pad.sk and spec.pipeline not in _ASYNC
-    vector = _ASYNC_VECTOR if spec.pipeline in _ASYNC else 1
+    dtype, vector = f"KW_{spec.dtype.inputs.upper()}", _ASYNC_VECTOR if spec.pipeline in _ASYNC else 1
+    with_bias = spec.bias is Bias.ELEMENTWISE or spec.rope is not Rope.NONE
+    masks = "KW_MASK_NONE" if spec.mask is Mask.NONE else "KW_MASK_GENERIC"
     return {
-        "abi_family": f"KW_ATTENTION_{family.upper()}",
-        "abi_dtype": f"KW_{spec.dtype.inputs.upper()}",
-        "abi_dtype_o": f"KW_{spec.dtype.output.upper()}",
-        "abi_dtype_bias": f"KW_{_bias(spec).upper()}",
-        "qscales": _qscales(spec),
-        "elementwise": spec.bias is Bias.ELEMENTWISE,
-        "functions": functions,
-        "aligned": element if plain and not (backward and spec.bias is Bias.ELEMENTWISE) else max(element, _WORD),
+        "family": f"KW_ATTENTION_{family.upper()}",
+        "dtype_q": dtype,
+        "dtype_kv": dtype,
+        "dtype_o": f"KW_{spec.dtype.output.upper()}",
+        "dtype_bias": f"KW_{_bias(spec).upper()}" if with_bias else 0,
+        "hdim_q": spec.hdim_q,
+        "hdim_v": spec.hdim_v,
         "vector_q": max(vector, spec.hdim_q_alignment),
         "vector_v": max(vector, spec.hdim_v_alignment),
+        **{f"pad_{name}": int(getattr(spec.pad, name)) for name in ("s", "sk", "d", "dv")},
         "tile_m0": _combine_rows(spec, arch) if family is Family.FWD_SPLITKV_COMBINE else tile.m0,
         "tile_n0": tile.n0,
         "tile_k0": tile.k0,
         "tile_n1": spec.tile.n1,
         "tile_k1": tile.k1,
-        "masks": "KW_MASK_NONE" if spec.mask is Mask.NONE else "KW_MASK_GENERIC",
-        "biases": f"KW_BIAS_{spec.bias.upper()}",
+        "groups": _only(spec.group),
+        "masks": f"KW_SERVES({masks})",
+        "biases": f"KW_SERVES(KW_BIAS_{spec.bias.upper()})",
         "lses": "KW_SERVES_BOTH" if spec.lse and not split else "KW_SERVES(0)",
-        "random_bytes": "KW_SERVES_BOTH" if spec.dropout and not backward else f"KW_SERVES({int(spec.store_randval)})",
+        "sinks": "KW_SERVES(0)",
+        "dropouts": _only(spec.dropout),
+        "random_bytes": "KW_SERVES_BOTH" if spec.dropout and not backward else _only(spec.store_randval),
+        "soft_caps": _only(spec.logits_soft_cap),
         "kv_lengths": _lengths(spec),
-        "min_seqlens_q": "KW_SERVES_BOTH" if spec.skip_min_seqlen_q else "KW_SERVES(0)",
+        "dbiases": _only(spec.dbias),
         "deterministics": "KW_SERVES_BOTH" if spec.deterministic else "KW_SERVES(0)",
+        "min_seqlens_q": "KW_SERVES_BOTH" if spec.skip_min_seqlen_q else "KW_SERVES(0)",
+        "qscales": _qscales(spec),
         "page_tables": _page_tables(spec),
+        "page_layouts": "KW_SERVES(KW_PAGE_LINEAR)",
+        "ropes": f"KW_SERVES(KW_ROPE_{spec.rope.upper()})",
         "max_splits": 1 << (_MOST_SPLITS_LOG2 if split else spec.max_splits_log2),
-        "leaves_splits": int(split),
+        "leaves_splits": _only(split),
         "leaves_dq": (0 if spec.max_seq_len_q else 2 if spec.deterministic else 1) if backward else 0,
+        "max_seqlen_q": spec.max_seq_len_q,
         "threads": _threads(spec, arch),
         "blocks_per_cu": max(0, spec.block_per_cu),
         "few_blocks": int(spec.constraint_tag is Constraint.FEW_BLOCKS),
-        "beside": PAGE_LIST if family is Family.BATCH_PREFILL else HEAD_SUM if backward or "rope" in reads else "",
+        "selection_rank": spec.selection_rank,
+    }
+
+
+def alignment(spec: AttentionSpec) -> int:
+    """Bytes that strides of tensors are multiples of."""
+    element, backward = ELEMENT_BYTES[spec.dtype.inputs], spec.family is Family.BWD_DQ_DK_DV
+    plain = spec.pad.d and spec.pad.dv and spec.pad.sk and spec.pipeline not in _ASYNC
+    return element if plain and not (backward and spec.bias is Bias.ELEMENTWISE) else max(element, _WORD)
+
+
+def _only(value: bool) -> str:
+    return f"KW_SERVES({int(value)})"
+
+
+def _descriptor(spec: AttentionSpec, arch: Arch) -> Mapping[str, object]:
+    family = spec.family
+    backward = family is Family.BWD_DQ_DK_DV
+    combine = family is Family.FWD_SPLITKV_COMBINE
+    prefill = family is Family.BATCH_PREFILL
+    return {
+        "traits": traits(spec, arch),
+        "functions": [str(log) for log in splits_log2(spec)] if combine else [""],
+        "aligned": alignment(spec),
+        "beside": PAGE_LIST if prefill else HEAD_SUM if backward or "rope" in READS[family] else "",
         "clears": backward,
     }
 

@@ -56,7 +56,7 @@ def context(kernel: Kernel) -> Mapping[str, object]:
     features = attention_features(spec.dtype, spec.warp_tile.k0, load(kernel.arch))
     return {
         "kernel_type": _kernel_type(spec),
-        "variant": _variant(spec),
+        "variant": variant(spec),
         "required_features": " | ".join(map(_enumerator, features)) or "kNoFeature",
         "features": " ".join(features),
     }
@@ -80,7 +80,7 @@ def _kernel_type(spec: AttentionSpec) -> str:
     return f"attention_gradients<{operation}, {scores}, /*tile*/ {spec.bwd_tile.n0}, {registers}>"
 
 
-def _variant(spec: AttentionSpec) -> Mapping[str, str | int]:
+def variant(spec: AttentionSpec) -> Mapping[str, str | int]:
     """The members of kernelwright::cpu::attention_variant, in their order."""
     splits = spec.family in (Family.FWD_SPLITKV, Family.FWD_SPLITKV_COMBINE)
     biases = dict.fromkeys((Bias.NONE, spec.bias))

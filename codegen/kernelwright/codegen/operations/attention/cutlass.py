@@ -217,12 +217,17 @@ def context(kernel: Kernel) -> Mapping[str, object]:
         "launcher": source.launcher,
         "element": elements[spec.dtype],
         "config": source.config(spec),
-        "traits": {**_traits(spec), **source.traits(spec)},
+        "traits": traits(spec),
         "op": f"KW_ATTENTION_OP_OF(KW_ATTENTION_{spec.family.upper()})",
         "plan": plan,
         "supports": supports,
         "plan_function": plan_function,
     }
+
+
+def traits(spec: AttentionSpec) -> Mapping[str, object]:
+    """The members of kw_attention_traits that are not 0, but the number of threads, as C expressions."""
+    return {**_traits(spec), **source_of(spec).traits(spec)}
 
 
 def _traits(spec: AttentionSpec) -> dict[str, object]:

@@ -16,6 +16,7 @@ from kernelwright.codegen.operations.attention.kinds import Family, Pipeline
 from kernelwright.codegen.operations.attention.name import kernel_name
 from kernelwright.codegen.operations.attention.sets import AttentionSets
 from kernelwright.codegen.operations.attention.spec import AttentionSpec, attention_spec
+from kernelwright.codegen.operations.attention.time_model.model import AttentionTimeModel
 from kernelwright.codegen.tiled.operation import FolderOperation
 
 # Backend → its templates by suffix.
@@ -68,6 +69,7 @@ ATTENTION = FolderOperation(
     seconds=compile_seconds,
     expects=_expects,
     shorthands=SHORTHANDS,
+    time_model=AttentionTimeModel(),
     joins=False,
     compile_mb=_COMPILE_MB,
 )

@@ -57,12 +57,16 @@ def test_other_libraries_are_planned(name: str) -> None:
     assert compile_plan("attention", arch, expand_set("fmha_essential", arch).kernels, backend_for(arch, {})).actions
 
 
+def traits(**fields: Any) -> Any:
+    return ck_tile.context(kernel(**fields))["traits"]
+
+
 def test_descriptors_of_8_bits_name_each_type_and_the_factors() -> None:
-    made = ck_tile.context(kernel(dtype="fp8bf16", qscale="per_tensor", bias="elementwise"))
-    assert (made["abi_dtype"], made["abi_dtype_o"], made["abi_dtype_bias"]) == ("KW_FP8", "KW_BF16", "KW_FP32")
+    made = traits(dtype="fp8bf16", qscale="per_tensor", bias="elementwise")
+    assert (made["dtype_q"], made["dtype_o"], made["dtype_bias"]) == ("KW_FP8", "KW_BF16", "KW_FP32")
     assert made["qscales"] == "KW_SERVES(KW_QSCALE_NONE) | KW_SERVES(KW_QSCALE_PER_TENSOR)"
-    assert ck_tile.context(kernel(dtype="fp8"))["qscales"] == "KW_SERVES(KW_QSCALE_NONE)"
-    split = ck_tile.context(kernel(family="fwd_splitkv", dtype="fp8", static_quant=True))
+    assert traits(dtype="fp8")["qscales"] == "KW_SERVES(KW_QSCALE_NONE)"
+    split = traits(family="fwd_splitkv", dtype="fp8", static_quant=True)
     assert split["qscales"] == made["qscales"]
 
 

@@ -14,6 +14,7 @@ from kernelwright.codegen.operations.convolution.expand import expand_conv
 from kernelwright.codegen.operations.convolution.name import kernel_name
 from kernelwright.codegen.operations.convolution.sets import ConvSets
 from kernelwright.codegen.operations.convolution.spec import GroupedConvSpec, conv_spec
+from kernelwright.codegen.operations.convolution.time_model.model import ConvTimeModel
 from kernelwright.codegen.tiled.operation import FolderOperation
 
 _PACKAGE = "kernelwright.codegen.operations.convolution"
@@ -51,5 +52,6 @@ CONVOLUTION = FolderOperation(
     seconds=compile_seconds,
     expects=_expects,
     properties=("spatial_dims",),
+    time_model=ConvTimeModel(),
 )
 """The operation in the registry."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,11 @@ from kernelwright.arch import Arch
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import operation
 from kernelwright.codegen.selecting.expand import EmptyExpansionError, expand_config, read_json
-from kernelwright.codegen.selecting.recorded.cover import Budget, choose, fastest
-from kernelwright.codegen.selecting.recorded.trace import Wanted, model_of, read_measured, read_wanted
+from kernelwright.codegen.selecting.recorded.cover import Budget, Option, choose, fastest
+from kernelwright.codegen.selecting.recorded.predicted import Time, predicted
+from kernelwright.codegen.selecting.recorded.trace import Measured, Wanted, read_measured, read_wanted
 from kernelwright.codegen.selecting.sets import expand_set
+from kernelwright.codegen.selecting.validate import validate
 from kernelwright.codegen.violations import SpecError
 
 KEYS = ("trace", "sweep", "set", "config", "budget_kernels", "budget_seconds")
@@ -22,7 +24,7 @@ KEYS = ("trace", "sweep", "set", "config", "budget_kernels", "budget_seconds")
 
 @dataclass(frozen=True)
 class Chosen:
-    """Kernels in the order in which they were chosen, and the problems that each serves best of all of them."""
+    """Kernels in the order in which they were chosen, and the problems that each serves, alone or with others."""
 
     kernels: tuple[Kernel, ...]
     purposes: Mapping[str, tuple[str, ...]]
@@ -43,20 +45,26 @@ def choose_kernels(value: object, arch: Arch) -> Chosen:
     wanted = read_wanted(read_json(trace) if isinstance(trace, str | Path) else trace)
     budget = Budget(_positive(value, "budget_kernels", int), _positive(value, "budget_seconds", (int, float)))
     candidates = {kernel.identity: kernel for kernel in _candidates(value, wanted, arch)}
-    sources = _times(candidates, wanted, arch, value.get("sweep"))
-    times = {identity: {index: us for index, (us, _) in of.items()} for identity, of in sources.items()}
+    measured = {} if value.get("sweep") is None else read_measured(str(value["sweep"]))
+    sources = predicted(candidates.values(), wanted, arch, {key for key, _ in measured})
+    for option, of in _measured(candidates, wanted, measured).items():
+        sources.setdefault(option, {}).update(of)
+    times = {option: {index: one.microseconds for index, one in of.items()} for option, of in sources.items()}
     unserved = [one.text for index, one in enumerate(wanted) if not any(index in of for of in times.values())]
     if unserved:
         what = f"no kernel of {len(candidates)} candidates for {arch.name} serves"
         raise SpecError(_left_out(unserved, len(wanted), what))
+    counts = [one.count for one in wanted]
     seconds = {identity: operation(one.spec.op).seconds(one, arch) for identity, one in candidates.items()}
-    chosen = choose(times, [one.count for one in wanted], seconds, budget)
-    without = [one.text for index, one in enumerate(wanted) if not any(index in times[identity] for identity in chosen)]
+    chosen = choose(times, counts, seconds, budget)
+    served = fastest(times, chosen, len(wanted))
+    without = [one.text for index, one in enumerate(wanted) if index not in served]
     if without:
-        every = len(choose(times, [one.count for one in wanted], seconds, Budget()))
+        every = len(choose(times, counts, seconds, Budget()))
         what = f"the budget (without one: {every} kernels) leaves no kernel for {arch.name} that serves"
         raise SpecError(_left_out(without, len(wanted), what))
-    return Chosen(tuple(candidates[identity] for identity in chosen), _purposes(chosen, sources, wanted))
+    purposes = _purposes({index: (option, sources[option][index]) for index, option in served.items()}, wanted)
+    return Chosen(tuple(candidates[identity] for identity in chosen), purposes)
 
 
 def _candidates(value: Mapping[str, Any], wanted: Sequence[Wanted], arch: Arch) -> Iterable[Kernel]:
@@ -67,7 +75,7 @@ def _candidates(value: Mapping[str, Any], wanted: Sequence[Wanted], arch: Arch) 
         return expand_config(read_json(config) if isinstance(config, str) else config, arch).kernels
     if "set" in value:
         return expand_set(value["set"], arch).kernels
-    names = dict.fromkeys(name for one in wanted for name in model_of(one).candidate_sets(one.posed))
+    names = dict.fromkeys(name for one in wanted for name in one.model.candidate_sets(one.posed))
     found: list[Kernel] = []
     refused = []
     for name in names:
@@ -77,39 +85,40 @@ def _candidates(value: Mapping[str, Any], wanted: Sequence[Wanted], arch: Arch) 
             refused.append(str(error))
     if not found:
         raise EmptyExpansionError("\n".join(refused))
+    return [*found, *_fitted(found, wanted, arch)]
+
+
+def _fitted(kernels: Sequence[Kernel], wanted: Sequence[Wanted], arch: Arch) -> Iterator[Kernel]:
+    """Legal kernels like those of the sets, with the epilogues that problems ask for."""
+    for kernel in kernels:
+        made = dict.fromkeys(one.model.fitted(kernel, one.posed) for one in wanted if one.op == kernel.spec.op)
+        for spec in made:
+            like = None if spec is None or spec == kernel.spec else Kernel(arch=arch.name, spec=spec)
+            if like is not None and not validate(like, arch):
+                yield like
+
+
+def _measured(
+    candidates: Mapping[str, Kernel], wanted: Sequence[Wanted], measured: Mapping[tuple[Hashable, str], Measured]
+) -> dict[Option, dict[int, Time]]:
+    """Times of a table, of plans whose kernels are all candidates."""
+    found: dict[Option, dict[int, Time]] = {}
+    for index, one in enumerate(wanted):
+        for identity in candidates:
+            time = measured.get((one.key, identity))
+            if time is not None and set(time.stages) <= set(candidates):
+                found.setdefault((identity, *time.stages), {})[index] = Time(time.microseconds, "measured")
     return found
 
 
-def _times(
-    candidates: Mapping[str, Kernel], wanted: Sequence[Wanted], arch: Arch, sweep: object
-) -> dict[str, dict[int, tuple[float, str]]]:
-    """Microseconds and where they are from, by kernel and problem; measured problems have measured times only."""
-    measured = {} if sweep is None else read_measured(str(sweep))
-    keys = [model_of(one).key(one.posed) for one in wanted]
-    known = {key for key, _ in measured}
-    found: dict[str, dict[int, tuple[float, str]]] = {}
-    for identity, kernel in candidates.items():
-        of = found.setdefault(identity, {})
-        for index, one in enumerate(wanted):
-            if keys[index] in known:
-                if (keys[index], identity) in measured:
-                    of[index] = measured[keys[index], identity], "measured"
-            elif one.op == kernel.spec.op:
-                us = model_of(one).microseconds(kernel, one.posed, arch)
-                if us is not None:
-                    of[index] = us, "predicted"
-    return {identity: of for identity, of in found.items() if of}
-
-
-def _purposes(
-    chosen: Sequence[str], sources: Mapping[str, Mapping[int, tuple[float, str]]], wanted: Sequence[Wanted]
-) -> dict[str, tuple[str, ...]]:
-    """A sentence for each problem, by the identity of the chosen kernel that serves it fastest."""
-    found: dict[str, list[str]] = {identity: [] for identity in chosen}
-    times = {identity: {index: us for index, (us, _) in sources[identity].items()} for identity in chosen}
-    for index, best in fastest(times, chosen, len(wanted)).items():
-        us, source = sources[best][index]
-        found[best].append(f"{wanted[index].text}: {wanted[index].count} times, {us:.1f} us {source}")
+def _purposes(served: Mapping[int, tuple[Option, Time]], wanted: Sequence[Wanted]) -> dict[str, tuple[str, ...]]:
+    """A sentence for each problem, by the identities of the chosen kernels that serve it fastest."""
+    found: dict[str, list[str]] = {}
+    for index, ((main, *others), time) in served.items():
+        line = f"{wanted[index].text}: {wanted[index].count} times, {time.microseconds:.1f} us {time.source}"
+        found.setdefault(main, []).append(line)
+        for identity in others:
+            found.setdefault(identity, []).append(f"{line}, a further stage")
     return {identity: tuple(lines) for identity, lines in found.items()}
 
 

@@ -39,6 +39,96 @@ def test_each_kernel_says_what_it_is_there_for() -> None:
     assert "_16x" in few or "_64x" in few  # small tiles for one row
 
 
+LAYER = {"n": 8, "c": 64, "k": 128, "size": [28, 28], "filter": [3, 3], "pad_left": [1, 1], "dtype": "bf16"}
+
+
+def convolutions(arch: str, **fields: Any) -> dict[str, Any]:
+    directions = ("forward", "backward_data", "backward_weight")
+    posed = [{"direction": direction, **LAYER, **fields} for direction in directions]
+    listed = [{"op": "convolution", "arch": arch, "problem": one, "count": 2} for one in posed]
+    return {"version": 1, "problems": listed}
+
+
+@pytest.mark.parametrize("arch", ["sm_90a", "gfx942", "x86_64_v4"])
+def test_convolutions_have_kernels_of_each_direction(arch: str) -> None:
+    chosen = choose_kernels({"trace": convolutions(arch)}, load(arch))
+    found = {view(kernel)["direction"]: chosen.purposes[kernel.identity] for kernel in chosen.kernels}
+    assert set(found) == {"forward", "backward_data", "backward_weight"}
+    for direction, (line,) in found.items():
+        assert line.startswith(f"convolution direction={direction} n=8 c=64 k=128 size=[28, 28]"), line
+        assert line.endswith("us predicted") and ": 2 times, " in line
+
+
+HEADS = {"batch": 2, "heads_q": 8, "heads_kv": 2, "seqlen_q": 512, "seqlen_k": 512, "hdim_q": 128, "dtype": "bf16"}
+DECODE = {**HEADS, "seqlen_q": 1, "seqlen_k": 16384, "direction": "forward"}
+APPEND = {"batch": 2, "heads_kv": 2, "seqlen_new": 1, "hdim_q": 128, "capacity": 4096, "dtype": "bf16"}
+
+
+def attention(*problems: dict[str, Any]) -> dict[str, Any]:
+    listed = [("attention append" if "capacity" in one else "attention", one) for one in problems]
+    return {"version": 1, "problems": [{"op": op, "problem": one, "count": 7} for op, one in listed]}
+
+
+def families(arch: str, *problems: dict[str, Any], **options: Any) -> dict[str, list[str]]:
+    """What each chosen kernel is there for, by family."""
+    chosen = choose_kernels({"trace": attention(*problems), **options}, load(arch))
+    assert all(chosen.purposes[kernel.identity] for kernel in chosen.kernels)
+    found: dict[str, list[str]] = {}
+    for kernel in chosen.kernels:
+        found.setdefault(view(kernel)["family"], []).extend(chosen.purposes[kernel.identity])
+    return found
+
+
+@pytest.mark.parametrize("arch", ["sm_90a", "gfx942", "x86_64_v4"])
+def test_attention_brings_the_kernels_of_all_stages(arch: str) -> None:
+    backward = {**HEADS, "direction": "backward", "mask": "bottom_right"}
+    found = families(arch, {**HEADS, "direction": "forward"}, backward, APPEND)
+    stages = {"bwd_dot_do_o", "bwd_dq_dk_dv"} | ({"bwd_convert_dq"} if arch != "sm_90a" else set())
+    assert set(found) == {"fwd", "fwd_appendkv"} | stages
+    assert all("direction=backward" in line for stage in stages for line in found[stage])
+    assert all(line.endswith("us predicted") for line in found["bwd_dq_dk_dv"])
+    assert all(line.endswith("us predicted, a further stage") for line in found["bwd_dot_do_o"])
+    assert found["fwd_appendkv"][0].startswith("attention append batch=2 heads_kv=2 seqlen_new=1")
+
+
+@pytest.mark.parametrize("arch", ["sm_90a", "gfx942"])
+def test_long_decodes_bring_what_combines_their_splits(arch: str) -> None:
+    assert set(families(arch, DECODE)) == {"fwd_splitkv", "fwd_splitkv_combine"}
+    (whole,) = families(arch, DECODE, budget_kernels=1).items()
+    assert whole[0] in ("fwd", "fwd_splitkv") and "further stage" not in whole[1][0]
+
+
+def test_measured_plans_of_attention_bring_their_stages(tmp_path: Path) -> None:
+    kernels = {view(kernel)["family"]: kernel for kernel in expand_set("fmha_essential", SM_90A).kernels}
+    row = {"direction": "forward", "batch": 2, "seqlen_q": 1, "seqlen_k": 16384, "nhead_q": 8, "nhead_k": 2}
+    row |= {"hdim_q": 128, "hdim_v": 128, "mask": "none", "window_left": -1, "window_right": -1, "bias": "none"}
+    row |= {"soft_cap": 0.0, **dict.fromkeys(("sink", "ragged", "page_size", "rotary_dim", "num_splits"), 0)}
+    row |= {"lse": 0, "deterministic": 0, "dtype": "bf16", "status": "ok"}
+    split = {"identity": kernels["fwd_splitkv"].identity, "latency_ms": "0.02"}
+    combined = {**split, "stages": kernels["fwd_splitkv_combine"].identity, "latency_ms": "0.01"}
+    lines = [{**row, "stages": "", **one} for one in (split, combined)]
+    path = tmp_path / "sweep.csv"
+    path.write_text("\n".join([",".join(lines[0]), *(",".join(map(str, one.values())) for one in lines)]) + "\n")
+    found = families("sm_90a", DECODE, sweep=str(path))
+    assert set(found) == {"fwd_splitkv", "fwd_splitkv_combine"}
+    assert found["fwd_splitkv"][0].endswith("7 times, 10.0 us measured")
+
+
+def test_epilogues_that_no_set_lists_are_made() -> None:
+    problem = {"direction": "forward", **LAYER, "bias": True, "activation": "gelu"}
+    listed = {"version": 1, "problems": [{"op": "convolution", "problem": problem, "count": 1}]}
+    for arch in ("sm_90a", "x86_64_v4"):
+        (kernel,) = choose_kernels({"trace": listed}, load(arch)).kernels
+        assert (view(kernel)["bias"], view(kernel)["activation"]) == (True, "gelu")
+
+
+def test_a_trace_may_hold_several_operations() -> None:
+    both = trace(FEW)
+    both["problems"] += convolutions("sm_90a")["problems"]
+    chosen = choose_kernels({"trace": both}, SM_90A)
+    assert {kernel.spec.op for kernel in chosen.kernels} == {"gemm", "convolution"}
+
+
 def test_a_budget_bounds_the_set_and_says_what_it_leaves_out() -> None:
     assert len(choose_kernels({"trace": trace(FEW, MANY), "budget_kernels": 1}, SM_90A).kernels) == 1
     with pytest.raises(
@@ -84,8 +174,8 @@ def test_measured_times_count_instead_of_predicted_ones(tmp_path: Path) -> None:
         ({"trace": trace({**FEW, "tile": 3})}, "problem 0 of the trace: a GEMM problem has unknown fields tile"),
         ({"trace": trace({**FEW, "m": "1"})}, "problem 0 of the trace: .* is no GEMM problem"),
         (
-            {"trace": {"version": 1, "problems": [{"op": "convolution", "problem": {}}]}},
-            "no model predicts times of 'conv",
+            {"trace": {"version": 1, "problems": [{"op": "row norm", "problem": {}}]}},
+            "no model predicts times of 'row norm'; allowed: gemm, convolution",
         ),
         ({"trace": trace(FEW), "budget_kernels": 0}, "budget_kernels is 0; allowed: a number above 0"),
         ({"trace": trace(FEW), "set": "essential", "config": {}}, "not of both"),

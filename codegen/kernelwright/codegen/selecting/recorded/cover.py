@@ -1,13 +1,18 @@
-"""A greedy choice of kernels: each next one saves the most time of all problems for what it costs."""
+"""A greedy choice of kernels: each next one, with those that it needs, saves the most time for what it costs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 LEAST_GAIN = 1e-3
 """Share of the remaining time that a further kernel must save."""
 _UNSERVED = 1e3  # times the best kernel's time, for a problem without a kernel
+
+Option = tuple[str, ...]
+"""Kernels that serve a problem together, one for each of its stages."""
+Times = Mapping[Option, Mapping[int, float]]
+"""Microseconds by option and problem."""
 
 
 @dataclass(frozen=True)
@@ -18,41 +23,50 @@ class Budget:
     seconds: float | None = None
 
 
-def choose(
-    times: Mapping[str, Mapping[int, float]], counts: Sequence[int], seconds: Mapping[str, float], budget: Budget
-) -> list[str]:
+def choose(times: Times, counts: Sequence[int], seconds: Mapping[str, float], budget: Budget) -> list[str]:
     """Kernels in the order in which they save the most, without those that later ones outdo; equal gains go by key.
 
-    ``times`` holds microseconds by kernel and problem, ``counts`` how often each problem is posed, ``seconds`` what a
-    kernel costs to compile. With a budget of seconds these divide the gain. Every problem must have some time.
+    ``counts`` says how often each problem is posed, ``seconds`` what a kernel costs to compile. The gain of an option
+    is divided by the number of kernels that it adds, with a budget of seconds by their seconds. Every problem must have
+    some time.
     """
     best = {index: min(of[index] for of in times.values() if index in of) for index in range(len(counts))}
     now = {index: us * _UNSERVED for index, us in best.items()}
     chosen: list[str] = []
-    spent = 0.0
-    while budget.kernels is None or len(chosen) < budget.kernels:
+    while True:
+        new = {option: [kernel for kernel in option if kernel not in chosen] for option in times}
         gains = {
-            kernel: sum(counts[index] * max(0.0, now[index] - us) for index, us in of.items())
-            for kernel, of in times.items()
-            if kernel not in chosen and (budget.seconds is None or spent + seconds[kernel] <= budget.seconds)
+            option: sum(counts[index] * max(0.0, now[index] - us) for index, us in times[option].items())
+            for option, added in new.items()
+            if added and _affordable([*chosen, *added], seconds, budget)
         }
-        price = seconds if budget.seconds is not None else dict.fromkeys(gains, 1.0)
         least = LEAST_GAIN * sum(counts[index] * us for index, us in now.items())
-        worth = [kernel for kernel, gain in gains.items() if gain > least]
+        worth = [option for option, gain in gains.items() if gain > least]
         if not worth:
             break
-        taken = min(worth, key=lambda kernel: (-gains[kernel] / price[kernel], kernel))
-        chosen.append(taken)
-        spent += seconds[taken]
-        now = {index: min(us, times[taken].get(index, us)) for index, us in now.items()}
-    return [kernel for kernel in chosen if kernel in set(fastest(times, chosen, len(counts)).values())]
+        taken = min(worth, key=lambda option: (-gains[option] / _price(new[option], seconds, budget), option))
+        chosen += new[taken]
+        for index, option in fastest(times, chosen, len(counts)).items():
+            now[index] = min(now[index], times[option][index])
+    used = {kernel for option in fastest(times, chosen, len(counts)).values() for kernel in option}
+    return [kernel for kernel in chosen if kernel in used]
 
 
-def fastest(times: Mapping[str, Mapping[int, float]], chosen: Sequence[str], problems: int) -> dict[int, str]:
-    """The chosen kernel that serves each problem with the least time; without problems that none serves."""
-    found = {}
-    for index in range(problems):
-        serving = [(times[kernel][index], kernel) for kernel in chosen if index in times[kernel]]
-        if serving:
-            found[index] = min(serving)[1]
-    return found
+def fastest(times: Times, chosen: Collection[str], problems: int) -> dict[int, Option]:
+    """The option out of chosen kernels that serves each problem with the least time; without unserved problems."""
+    there = set(chosen)
+    found: dict[int, tuple[float, Option]] = {}
+    for option in times:
+        if there.issuperset(option):
+            for index, us in times[option].items():
+                found[index] = min(found.get(index, (us, option)), (us, option))
+    return {index: found[index][1] for index in range(problems) if index in found}
+
+
+def _affordable(kernels: Sequence[str], seconds: Mapping[str, float], budget: Budget) -> bool:
+    few = budget.kernels is None or len(kernels) <= budget.kernels
+    return few and (budget.seconds is None or sum(seconds[kernel] for kernel in kernels) <= budget.seconds)
+
+
+def _price(added: Sequence[str], seconds: Mapping[str, float], budget: Budget) -> float:
+    return len(added) if budget.seconds is None else sum(seconds[kernel] for kernel in added)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,18 @@ class Wanted:
     posed: Any
     count: int
 
+    @property
+    def model(self) -> TimeModel:
+        """What predicts times for it."""
+        model = operation(self.op).time_model
+        assert model is not None
+        return model
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for problems that one measurement stands for."""
+        return self.op, self.model.key(self.posed)
+
 
 def read_wanted(raw: object) -> list[Wanted]:
     """The problems of a trace, each once for all architectures, most frequent first.
@@ -34,15 +47,14 @@ def read_wanted(raw: object) -> list[Wanted]:
         raise SpecError(
             f'a trace is {{"version": {VERSION}, "problems": […]}}, as kernelwright.dispatch.record writes it'
         )
-    found: dict[tuple[str, Hashable], Wanted] = {}
+    found: dict[Hashable, Wanted] = {}
     for index, entry in enumerate(raw["problems"]):
         try:
             one = _wanted(entry)
         except SpecError as error:
             raise SpecError(f"problem {index} of the trace: {error}") from None
-        key = one.op, _model(one.op).key(one.posed)
-        count = one.count + (found[key].count if key in found else 0)
-        found[key] = Wanted(one.op, one.text, one.posed, count)
+        count = one.count + (found[one.key].count if one.key in found else 0)
+        found[one.key] = Wanted(one.op, one.text, one.posed, count)
     if not found:
         raise SpecError("the trace holds no problem; record a program that poses some")
     return sorted(found.values(), key=lambda one: (-one.count, one.text))
@@ -54,45 +66,64 @@ def _wanted(entry: object) -> Wanted:
     count, unserved = entry.get("count", 0), entry.get("unserved", 0)
     if not all(type(value) is int and value >= 0 for value in (count, unserved)):
         raise SpecError(f"count {count!r} and unserved {unserved!r}: write whole numbers")
-    op, problem = str(entry.get("op")), entry["problem"]
-    text = f"{op} {' '.join(f'{key}={json.dumps(value)}' for key, value in problem.items())}".replace('"', "")
-    return Wanted(op, text, _model(op).read(problem), max(1, count + unserved))
+    recorded, problem = str(entry.get("op")), entry["problem"]
+    op = operation_of(recorded)
+    text = f"{recorded} {' '.join(f'{key}={json.dumps(value)}' for key, value in problem.items())}".replace('"', "")
+    model = operation(op).time_model
+    assert model is not None
+    return Wanted(op, text, model.read(problem, recorded), max(1, count + unserved))
 
 
-def _model(op: str) -> TimeModel:
-    predicted = [name for name in operation_names() if operation(name).time_model is not None]
-    model = operation(op).time_model if op in predicted else None
-    if model is None:
-        raise SpecError(f"no model predicts times of {op!r}; allowed: {', '.join(predicted)}; record those apart")
-    return model
+def operation_of(recorded: str) -> str:
+    """The operation whose problems a trace calls so. SpecError for those whose kernels no model predicts."""
+    words = {word: op for op, model in _predicted().items() for word in model.recorded}
+    if recorded not in words:
+        raise SpecError(f"no model predicts times of {recorded!r}; allowed: {', '.join(words)}; record those apart")
+    return words[recorded]
 
 
-def model_of(one: Wanted) -> TimeModel:
-    """What predicts times for a problem."""
-    return _model(one.op)
+def _predicted() -> dict[str, TimeModel]:
+    models = {name: operation(name).time_model for name in operation_names()}
+    return {name: model for name, model in models.items() if model is not None}
 
 
-def read_measured(path: str | Path) -> dict[tuple[Hashable, str], float]:
-    """Microseconds by problem and kernel identity of a table of the tile engine; the best of a kernel's choices.
+@dataclass(frozen=True)
+class Measured:
+    """The time of a kernel on a problem, and the kernels of the plan's other stages by identity."""
 
-    SpecError for a file that cannot be read, lacks a column or has no time.
+    microseconds: float
+    stages: tuple[str, ...] = ()
+
+
+def read_measured(path: str | Path) -> dict[tuple[Hashable, str], Measured]:
+    """Times by the key of a problem and the identity of a kernel, of a table of the tile engine, gzipped or not.
+
+    Of several choices of a kernel the best counts. SpecError for a file that cannot be read, lacks a column or has no
+    time.
     """
     try:
-        with Path(path).open(newline="", encoding="utf-8") as file:
-            found = dict(_best(csv.DictReader(file)))
-    except (OSError, KeyError, ValueError) as error:
+        opened = gzip.open if str(path).endswith(".gz") else open
+        with opened(path, "rt", newline="", encoding="utf-8") as file:
+            found = _best(csv.DictReader(file))
+    except (OSError, EOFError, KeyError, ValueError) as error:
         raise SpecError(f"{str(path)!r} is no table of `kernelwright tile-engine bench`: {error!r}") from None
     if not found:
         raise SpecError(f"{str(path)!r} has no measured time")
     return found
 
 
-def _best(rows: csv.DictReader[str]) -> Iterator[tuple[tuple[Hashable, str], float]]:
-    model, best = _model("gemm"), dict[tuple[Hashable, str], float]()
+def _best(rows: Iterable[Mapping[str, str]]) -> dict[tuple[Hashable, str], Measured]:
+    best: dict[tuple[Hashable, str], Measured] = {}
+    models = _predicted()
     for row in rows:
-        if row["status"] == "ok" and row["latency_ms"]:
-            extents = {name: int(row[name]) for name in ("m", "n", "k", "batch")}
-            words = {name: row[name] for name in ("layout", "dtype", "dtype_c")}
-            key = model.key(model.read({**extents, **words})), row["identity"]
-            best[key] = min(float(row["latency_ms"]) * 1e3, best.get(key, float("inf")))
-    yield from best.items()
+        if row["status"] != "ok" or not row["latency_ms"]:
+            continue
+        read = ((op, model, model.measured(row)) for op, model in models.items())
+        known = next(((op, model.key(posed)) for op, model, posed in read if posed is not None), None)
+        if known is None:
+            raise ValueError(f"columns {', '.join(row)} pose no problem")
+        one = Measured(float(row["latency_ms"]) * 1e3, tuple(filter(None, (row.get("stages") or "").split(";"))))
+        before = best.setdefault((known, row["identity"]), one)
+        if one.microseconds < before.microseconds:
+            best[known, row["identity"]] = one
+    return best

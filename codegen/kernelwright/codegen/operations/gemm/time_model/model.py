@@ -8,6 +8,7 @@ from typing import Any
 
 from kernelwright.arch import Arch
 from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operation import Way
 from kernelwright.codegen.operations.gemm.spec import gemm_spec
 from kernelwright.codegen.operations.gemm.time_model import hopper, tiles
 from kernelwright.codegen.operations.gemm.time_model.posed import Posed, read_posed, serves
@@ -20,9 +21,18 @@ CORES = 8
 class GemmTimeModel:
     """Predicts times and says which sets could serve a problem."""
 
-    def read(self, problem: Mapping[str, Any]) -> Posed:
+    recorded = ("gemm",)
+
+    def read(self, problem: Mapping[str, Any], recorded: str = "gemm") -> Posed:
         """See :func:`kernelwright.codegen.operations.gemm.time_model.posed.read_posed`."""
         return read_posed(problem)
+
+    def measured(self, row: Mapping[str, str]) -> Posed | None:
+        """Rows of products have extents m, n and k, a batch and a layout."""
+        if "m" not in row:
+            return None
+        extents = {name: int(row[name]) for name in ("m", "n", "k", "batch")}
+        return read_posed({**extents, **{name: row[name] for name in ("layout", "dtype", "dtype_c")}})
 
     def key(self, posed: Posed) -> Hashable:
         """Equal for problems that one measurement stands for."""
@@ -32,6 +42,14 @@ class GemmTimeModel:
     def candidate_sets(self, posed: Posed) -> tuple[str, ...]:
         """All preselected kernels of the problem's type and layout, and the written sets."""
         return ("essential", "default", f"{posed.types[0]}_{posed.layout}_all")
+
+    def fitted(self, kernel: Kernel, posed: Posed) -> None:
+        """None: the preselected kernels have every epilogue."""
+
+    def ways(self, kernel: Kernel, posed: Posed, arch: Arch) -> tuple[Way, ...]:
+        """A plan is one launch."""
+        us = self.microseconds(kernel, posed, arch)
+        return () if us is None else (Way(us),)
 
     def microseconds(self, kernel: Kernel, posed: Posed, arch: Arch) -> float | None:
         """With the best number of slices of k, on the stated device or CORES; None if the kernel does not serve."""

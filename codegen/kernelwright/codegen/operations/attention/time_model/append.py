@@ -1,0 +1,108 @@
+"""New keys and values of a cache: problems, which kernels serve them, and their time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from kernelwright.arch import Arch
+from kernelwright.codegen.dtypes import ELEMENT_BYTES, DType
+from kernelwright.codegen.operations.attention.time_model.shapes import Extents, Strides
+from kernelwright.codegen.operations.attention.time_model.times import moved
+from kernelwright.codegen.operations.attention.time_model.traits import Traits
+from kernelwright.codegen.violations import SpecError
+
+TENSORS = ("q", "q_out", "k", "v", "k_cache", "v_cache")
+_NEEDED = ("batch", "heads_kv", "seqlen_new", "hdim_q", "capacity")
+_LINE_BYTES = 16  # of rows that NVIDIA kernels copy
+_CK_TILE_ROTARY = 16  # elements that CK Tile turns at once
+
+
+@dataclass(frozen=True)
+class PosedAppend:
+    """The fields of ``kernelwright.dispatch.AppendProblem``, completed; ``strides`` are those of TENSORS."""
+
+    batch: int
+    heads_kv: int
+    seqlen_new: int
+    hdim_q: int
+    capacity: int
+    hdim_v: int = 0
+    dtype: str = "fp16"
+    dtype_rotary: str = ""
+    rope: str = "none"
+    rotary_dim: int = 0
+    rotary_places: int = 0
+    heads_q: int = 0
+    seqlen_q: int = 0
+    page_table: str = "none"
+    page_layout: str = "linear"
+    pages: int = 0
+    page_size: int = 0
+    page_table_stride: int = 0
+    strides: tuple[Strides, ...] = ()
+
+    def extents(self, tensor: str) -> Extents:
+        """Requests (or pages), heads, rows and head dimension."""
+        hdim = self.hdim_v if tensor.startswith("v") else self.hdim_q
+        if tensor in ("q", "q_out"):
+            return Extents(self.batch, self.heads_q, self.seqlen_q, hdim)
+        if tensor in ("k", "v"):
+            return Extents(self.batch, self.heads_kv, self.seqlen_new, hdim)
+        if self.page_table == "none":
+            return Extents(self.batch, self.heads_kv, self.capacity, hdim)
+        if self.page_layout == "vectorized":
+            return Extents(self.pages, self.heads_kv, 1, self.page_size * hdim)
+        return Extents(self.pages, self.heads_kv, self.page_size, hdim)
+
+
+def read_append(problem: Mapping[str, Any]) -> PosedAppend:
+    """The problem of a trace's entry. SpecError for unknown fields and values of the wrong kind."""
+    own = tuple(field.name for field in fields(PosedAppend) if field.name != "strides")
+    known = (*own, *(f"{name}_strides" for name in TENSORS))
+    if unknown := sorted(set(problem) - set(known)):
+        raise SpecError(f"an append has unknown fields {', '.join(unknown)}; allowed: {', '.join(known)}")
+    if missing := [name for name in _NEEDED if name not in problem]:
+        raise SpecError(f"an append lacks {', '.join(missing)}: {dict(problem)!r}")
+    try:
+        posed = PosedAppend(**{name: problem[name] for name in own if problem.get(name) is not None})
+        rotary = (posed.dtype_rotary or posed.dtype) if posed.rope != "none" else ""
+        posed = replace(posed, hdim_v=posed.hdim_v or posed.hdim_q, dtype_rotary=rotary)
+        counts = [getattr(posed, field.name) for field in fields(PosedAppend) if field.type == "int"]
+        if not all(type(count) is int and count >= 0 for count in counts):
+            raise ValueError("extents and counts are whole numbers, at least 0")
+        if posed.rope not in ("none", "interleaved", "half") or posed.page_table not in ("none", "block"):
+            raise ValueError(f"rope is {posed.rope!r} and page_table {posed.page_table!r}")
+        DType(posed.dtype)
+        strides = tuple(posed.extents(name).strides(problem.get(f"{name}_strides")) for name in TENSORS)
+    except (TypeError, ValueError) as error:
+        raise SpecError(f"{dict(problem)!r} is no append: {error}") from None
+    return replace(posed, strides=strides)
+
+
+def append_serves(t: Traits, p: PosedAppend, arch: Arch) -> bool:
+    """The checks of attention/checks.h, and what each backend asks besides."""
+    if p.dtype != t.dtype_kv or (p.rope != "none" and p.dtype_rotary != t.dtype_bias):
+        return False
+    pages = p.page_table == "none" or (t.page_size in (0, p.page_size) and p.page_layout in t.page_layouts)
+    if not t.hdims_fit(p.hdim_q, p.hdim_v) or p.page_table not in t.page_tables or not pages or p.rope not in t.ropes:
+        return False
+    size = ELEMENT_BYTES[DType(p.dtype)]
+    if arch.backend == "cutlass":
+        step = 16 if p.rope == "half" else 8
+        aligned = all(stride * size % _LINE_BYTES == 0 for one in p.strides for stride in one)
+        return aligned and (p.rope == "none" or p.rotary_dim % step == 0)
+    if arch.backend == "cpu":
+        return True
+    read = p.strides if p.heads_q else p.strides[2:]
+    whole = (bool(t.pad_s) or p.seqlen_q % t.tile_m0 == 0) and (bool(t.pad_sk) or p.seqlen_new % t.tile_n0 == 0)
+    in_two_pages = p.page_table == "none" or p.page_size >= min(p.seqlen_new, t.tile_n0)
+    aligned = all(stride * size % t.aligned == 0 for one in read for stride in one)
+    return aligned and whole and in_two_pages and (p.rope == "none" or p.rotary_dim % _CK_TILE_ROTARY == 0)
+
+
+def append_microseconds(t: Traits, p: PosedAppend, arch: Arch) -> float:
+    """What is moved: new rows, and queries that are turned."""
+    keys, queries = p.heads_kv * p.seqlen_new * (p.hdim_q + p.hdim_v), p.heads_q * p.seqlen_q * p.hdim_q
+    return moved(2.0 * p.batch * (keys + queries) * ELEMENT_BYTES[DType(p.dtype)], t, arch)

@@ -1,0 +1,57 @@
+"""The problem of a row of the tile engine's table of attention."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kernelwright.codegen.operations.attention.time_model.append import PosedAppend, read_append
+from kernelwright.codegen.operations.attention.time_model.posed import Posed, read_posed
+
+_COUNTS = ("batch", "seqlen_q", "seqlen_k", "nhead_q", "nhead_k", "hdim_q", "hdim_v")
+_FLAGS = ("sink", "ragged", "lse", "deterministic")
+
+
+def posed_of_row(row: Mapping[str, str]) -> Posed | PosedAppend:
+    """The problem of dense tensors, heads inside of rows, as the tile engine poses it.
+
+    Requests that are ragged are as long as stated, down to about half of that.
+    """
+    n = {name: int(row[name]) for name in (*_COUNTS, *_FLAGS, "page_size", "rotary_dim", "num_splits")}
+    shared = {"batch": n["batch"], "hdim_q": n["hdim_q"], "hdim_v": n["hdim_v"], "dtype": row["dtype"], **_pages(n)}
+    if row["direction"] == "append":
+        rotary = {"rope": "half", "rotary_dim": n["rotary_dim"], "rotary_places": n["seqlen_k"]}
+        turned = {**rotary, "heads_q": n["nhead_q"], "seqlen_q": n["seqlen_q"]} if n["rotary_dim"] else {}
+        new = {"heads_kv": n["nhead_k"], "seqlen_new": n["seqlen_q"], "capacity": n["seqlen_k"]}
+        return read_append({**shared, **new, **turned})
+    forward, grouped = row["direction"] == "forward", n["ragged"] and n["seqlen_q"] > 1
+    problem: dict[str, Any] = {
+        **shared,
+        "direction": row["direction"],
+        **{"heads_q": n["nhead_q"], "heads_kv": n["nhead_k"], "seqlen_q": n["seqlen_q"], "seqlen_k": n["seqlen_k"]},
+        **{"mask": row["mask"], "soft_cap": float(row["soft_cap"]), "bias": row["bias"], "sink": bool(n["sink"])},
+        **{"lse": bool(n["lse"]) and forward, "deterministic": bool(n["deterministic"])},
+        "num_splits": n["num_splits"] if forward else 1,
+        "kv_lengths": n["page_size"] > 0 or (bool(n["ragged"]) and not grouped),
+    }
+    if row["mask"] != "none":
+        problem["window"] = [int(row["window_left"]), int(row["window_right"])]
+    if row["bias"] == "elementwise":
+        problem["bias_strides"] = [0, n["seqlen_q"] * n["seqlen_k"], n["seqlen_k"]]
+    if grouped:
+        problem |= {"group": True, "total_q": _ragged(n, "seqlen_q")}
+        problem["total_k"] = 0 if n["page_size"] else _ragged(n, "seqlen_k")
+    return read_posed(problem)
+
+
+def _ragged(n: Mapping[str, int], name: str) -> int:
+    longest, batch = n[name], n["batch"]
+    return sum(longest - longest * place // (2 * batch) for place in range(batch))
+
+
+def _pages(n: Mapping[str, int]) -> dict[str, Any]:
+    size = n["page_size"]
+    if not size:
+        return {}
+    row = -(-n["seqlen_k"] // size)
+    return {"page_table": "block", "pages": n["batch"] * row, "page_size": size, "page_table_stride": row}

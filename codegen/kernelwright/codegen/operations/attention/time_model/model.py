@@ -1,0 +1,109 @@
+"""The time model of attention as :class:`kernelwright.codegen.operation.TimeModel` describes one."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any
+
+from kernelwright.arch import Arch
+from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operation import Way
+from kernelwright.codegen.operations.attention.spec import attention_spec
+from kernelwright.codegen.operations.attention.time_model.append import (
+    PosedAppend,
+    append_microseconds,
+    append_serves,
+    read_append,
+)
+from kernelwright.codegen.operations.attention.time_model.measured import posed_of_row
+from kernelwright.codegen.operations.attention.time_model.posed import Posed, Stage, read_posed
+from kernelwright.codegen.operations.attention.time_model.serves import STAGES, dq_slices, leaves, serves
+from kernelwright.codegen.operations.attention.time_model.times import gradients, helper, part, splits_that_fill
+from kernelwright.codegen.operations.attention.time_model.traits import Traits, traits_of
+
+CORES = 8
+"""Of the machine that a CPU library is chosen for: architectures of CPUs state no number."""
+APPEND = "attention append"
+_CHOICES = 24  # kMaxChoices of operation.hpp
+
+
+class AttentionTimeModel:
+    """Predicts times and says which sets could serve a problem."""
+
+    recorded = ("attention", APPEND)
+
+    def read(self, problem: Mapping[str, Any], recorded: str = "attention") -> Posed | PosedAppend:
+        """See :func:`.posed.read_posed` and :func:`.append.read_append`."""
+        return read_append(problem) if recorded == APPEND else read_posed(problem)
+
+    def measured(self, row: Mapping[str, str]) -> Posed | PosedAppend | None:
+        """See :func:`.measured.posed_of_row`."""
+        return posed_of_row(row) if "nhead_q" in row else None
+
+    def key(self, posed: Posed | PosedAppend) -> Hashable:
+        """Equal for problems that one measurement stands for."""
+        return dataclasses.replace(posed, num_splits=0) if isinstance(posed, Posed) else posed
+
+    def candidate_sets(self, posed: Posed | PosedAppend) -> tuple[str, ...]:
+        """The written sets, and all kernels with every feature, of fp32 or 8 bits those that have them."""
+        further = {"fp32": ("fmha_fp32_all",), "fp8": ("fmha_fp8_test",)}.get(posed.dtype, ())
+        return ("fmha_essential", "fmha_release", "fmha_ck_default", *further)
+
+    def fitted(self, kernel: Kernel, posed: Posed | PosedAppend) -> None:
+        """None: the sets have kernels with every feature."""
+
+    def ways(self, kernel: Kernel, posed: Posed | PosedAppend, arch: Arch, units: int | None = None) -> tuple[Way, ...]:
+        """Whole, and with the best number of splits, which a combination adds up; gradients with what they need.
+
+        On the stated device, or on CORES, unless ``units`` says how many compute units there are.
+        """
+        spec = attention_spec(kernel)
+        stage = STAGES[spec.family]
+        if stage is not (Stage.APPEND if isinstance(posed, PosedAppend) else posed.main):
+            return ()
+        t, units = traits_of(spec, arch.name), units or arch.compute_units or CORES
+        if isinstance(posed, PosedAppend):
+            return (Way(append_microseconds(t, posed, arch)),) if append_serves(t, posed, arch) else ()
+        if not serves(t, posed, arch):
+            return ()
+        if stage is Stage.PART:
+            return tuple(_forward(t, posed, arch, units))
+        if stage is not Stage.DQ_DK_DV:
+            return (Way(helper(t, posed, arch)),)
+        slices = dq_slices(t, posed)
+        own = dataclasses.replace(posed, stage=Stage.DQ_DK_DV, dq_slices=slices)
+        convert = (dataclasses.replace(own, stage=Stage.CONVERT_DQ),) if slices else ()
+        dot = dataclasses.replace(posed, stage=Stage.DOT)
+        return (Way(gradients(t, own, arch, units), (dot, *convert)),)
+
+
+def _forward(t: Traits, p: Posed, arch: Arch, units: int) -> Iterator[Way]:
+    """The best number of splits that the kernel itself adds up, and the best of those that it leaves."""
+    best: dict[bool, tuple[float, Posed]] = {}
+    for splits in split_choices(t, p, units):
+        left = leaves(t, splits)
+        own = dataclasses.replace(p, stage=Stage.PART, num_splits=splits, leaves_splits=left)
+        us = 0.0 if p.rows == 0 else part(t, own, arch, units)
+        if left not in best or us < best[left][0]:
+            best[left] = us, own
+    for left, (us, own) in best.items():
+        combine = dataclasses.replace(own, stage=Stage.COMBINE, leaves_splits=False)
+        yield Way(us, (combine,) if left else ())
+
+
+def split_choices(t: Traits, p: Posed, units: int) -> list[int]:
+    """Numbers of parts of the keys that are worth estimating, as the dispatcher's operation.cpp lists them."""
+    if p.num_splits != 0:
+        return [p.num_splits] if p.num_splits <= t.max_splits else []
+    most = min(max(1, -(-p.seqlen_k // t.tile_n0)), t.max_splits)
+    found: list[int] = []
+    filling = splits_that_fill(t, p, units)
+    while 1 < filling <= most and len(found) < 2:
+        found.append(filling)
+        filling *= 2
+    power = 1
+    while power <= most and len(found) + 1 < _CHOICES:
+        found += [power, *([power + power // 2] if 1 < power <= most - power // 2 else [])]
+        power *= 2
+    return found

@@ -1,0 +1,81 @@
+"""The time model of convolution as :class:`kernelwright.codegen.operation.TimeModel` describes one."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+from kernelwright.arch import Arch
+from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operation import Way
+from kernelwright.codegen.operations.convolution.spec import Direction, GroupedConvSpec, conv_spec
+from kernelwright.codegen.operations.convolution.time_model import hopper, tiles
+from kernelwright.codegen.operations.convolution.time_model.posed import Posed, read_posed
+from kernelwright.codegen.operations.convolution.time_model.serves import serves
+from kernelwright.codegen.operations.convolution.time_model.slices import slices
+
+CORES = 8
+"""Of the machine that a CPU library is chosen for: architectures of CPUs state no number."""
+_SETS = ("conv_essential", "conv_release", "conv_default", "conv_tests")
+
+
+class ConvTimeModel:
+    """Predicts times and says which sets could serve a problem."""
+
+    recorded = ("convolution",)
+
+    def read(self, problem: Mapping[str, Any], recorded: str = "convolution") -> Posed:
+        """See :func:`kernelwright.codegen.operations.convolution.time_model.posed.read_posed`."""
+        return read_posed(problem)
+
+    def measured(self, row: Mapping[str, str]) -> Posed | None:
+        """Rows of convolutions have a direction and extents di, hi, wi of images, z, y, x of filters; 1 in 2D."""
+        if not {"direction", "hi"} <= set(row):
+            return None
+        axes = "dhw" if (row["di"], row["z"]) != ("1", "1") else "hw"
+        along = {
+            name: [int(row[f"{word}_{axis}"]) for axis in axes]
+            for name, word in (("stride", "stride"), ("pad_left", "pad"), ("dilation", "dilation"))
+        }
+        size = [int(row[f"{axis}i"]) for axis in axes]
+        points = [int(row["zyx"["dhw".index(axis)]]) for axis in axes]
+        counts = {"n": int(row["n"]), "c": int(row["c"]), "k": int(row["k"]), "groups": int(row["g"])}
+        words = {"direction": row["direction"], "dtype": row["dtype"]}
+        return read_posed({**words, **counts, "size": size, "filter": points, **along})
+
+    def key(self, posed: Posed) -> Hashable:
+        """Equal for problems that one measurement stands for."""
+        return dataclasses.replace(posed, split_k=0)
+
+    def candidate_sets(self, posed: Posed) -> tuple[str, ...]:
+        """The written sets; profilers' sets have thousands of kernels, which a user may name."""
+        return _SETS
+
+    def fitted(self, kernel: Kernel, posed: Posed) -> GroupedConvSpec | None:
+        """A forward kernel of the problem's type with its bias, residual and activation."""
+        spec = conv_spec(kernel)
+        if spec.direction is not Direction.FORWARD or posed.direction is not Direction.FORWARD:
+            return None
+        if spec.dtype is not posed.dtype:
+            return None
+        asked = {"bias": posed.bias, "residual": posed.residual, "activation": posed.activation}
+        return spec.model_copy(update=asked)
+
+    def ways(self, kernel: Kernel, posed: Posed, arch: Arch) -> tuple[Way, ...]:
+        """A plan is one launch: kernels add up the slices that they leave."""
+        us = self.microseconds(kernel, posed, arch)
+        return () if us is None else (Way(us),)
+
+    def microseconds(self, kernel: Kernel, posed: Posed, arch: Arch, units: int | None = None) -> float | None:
+        """With the best number of slices, on the stated device or CORES; None if the kernel does not serve."""
+        spec = conv_spec(kernel)
+        counts = slices(spec, posed, arch.backend) if serves(spec, posed, arch) else []
+        if not counts:
+            return None
+        if posed.n == 0 and posed.direction is not Direction.BACKWARD_WEIGHT:
+            return 0.0
+        if arch.backend == "cutlass":
+            return min(hopper.microseconds(spec, posed, arch, count) for count in counts)
+        units = units or arch.compute_units or CORES
+        return min(tiles.microseconds(spec, posed, arch, count, units) for count in counts)

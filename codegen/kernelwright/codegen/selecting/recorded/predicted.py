@@ -1,0 +1,65 @@
+"""Predicted times of kernels on recorded problems, with the kernels of further stages that they need."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+from kernelwright.arch import Arch
+from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operation import Way
+from kernelwright.codegen.selecting.recorded.cover import Option
+from kernelwright.codegen.selecting.recorded.trace import Wanted
+
+
+@dataclass(frozen=True)
+class Time:
+    """Microseconds of a plan, ``predicted`` or ``measured``."""
+
+    microseconds: float
+    source: str
+
+
+def predicted(
+    candidates: Iterable[Kernel], wanted: Sequence[Wanted], arch: Arch, measured: Collection[Hashable]
+) -> dict[Option, dict[int, Time]]:
+    """Times by the kernels of a plan and the number of a problem; problems that were measured are left out.
+
+    Each further stage of a plan takes the candidate that is fastest there, of equal ones the first.
+    """
+    kernels: dict[str, list[Kernel]] = {}
+    for kernel in candidates:
+        kernels.setdefault(kernel.spec.op, []).append(kernel)
+    behind: dict[Hashable, tuple[float, str] | None] = {}
+    found: dict[Option, dict[int, Time]] = {}
+    for index, one in enumerate(wanted):
+        for kernel in kernels.get(one.op, ()) if one.key not in measured else ():
+            for way in one.model.ways(kernel, one.posed, arch):
+                stages = _stages(one, way, kernels[one.op], arch, behind)
+                if stages is not None:
+                    us, others = stages
+                    of = found.setdefault((kernel.identity, *others), {})
+                    of[index] = Time(min(us, of[index].microseconds if index in of else us), "predicted")
+    return found
+
+
+def _stages(
+    one: Wanted, way: Way, kernels: Sequence[Kernel], arch: Arch, known: dict[Hashable, tuple[float, str] | None]
+) -> tuple[float, Option] | None:
+    """Microseconds of all stages, and the kernels of the further ones; None where no candidate serves one of them."""
+    us = way.microseconds
+    others: list[str] = []
+    for posed in way.further:
+        if (one.op, posed) not in known:
+            times = [
+                (each.microseconds, kernel.identity)
+                for kernel in kernels
+                for each in one.model.ways(kernel, posed, arch)
+            ]
+            known[one.op, posed] = min(times, key=lambda time: time[0], default=None)
+        fastest = known[one.op, posed]
+        if fastest is None:
+            return None
+        us += fastest[0]
+        others.append(fastest[1])
+    return us, tuple(others)
