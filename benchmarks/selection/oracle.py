@@ -3,8 +3,8 @@
 ``python benchmarks/selection/oracle.py TABLE.csv.gz … --library FOLDER --set conv_essential --out result.json`` reads
 tables that ``benchmarks/gpu/collect.py`` wrote. It needs no GPU: the dispatcher predicts, and what it chooses is looked
 up in the tables. ``--library`` is the library that was measured. A share is the time of the fastest kernel, with the
-best number of slices, over that of the choice. What is ranked are pairs of a kernel and a number of slices: ``best of the
-first 3`` is what measuring the three pairs of the highest rank again reaches. ``--set`` judges the kernels of a set
+best number of slices, over that of the choice. What is ranked are pairs of a kernel and a number of slices: ``best of
+the first 3`` is what measuring the three pairs of the highest rank again reaches. ``--set`` judges the kernels of a set
 alone too, ``--model`` ranks by a compiled model. Problems that one kernel in one way serves leave nothing to choose;
 they are counted, and no share is of them.
 """

@@ -104,9 +104,61 @@ void estimates_are_near_measured_times() {
   CHECK(predicted_us(slow, 50, 50, 100, 100, 64) == once + 2.0 * (100 * 64 + 64 * 100));
 }
 
+// Numbers that look random, the same in every run.
+class Draw {
+ public:
+  uint32_t below(uint32_t bound) {
+    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<uint32_t>(state_ >> 33) % bound;
+  }
+  uint32_t one_of(uint32_t least, uint32_t most) { return least + below(most - least + 1); }
+
+ private:
+  uint64_t state_ = 1;
+};
+
+kw_gemm_traits drawn_traits(Draw* draw) {
+  kw_gemm_traits t = {};
+  t.dtype_a = t.dtype_b = t.dtype_c = KW_BF16;
+  t.tile_m = 16 * draw->one_of(1, 16), t.tile_n = 16 * draw->one_of(1, 16), t.tile_k = 16 * draw->one_of(1, 16);
+  t.wave_m = draw->one_of(1, 2), t.wave_n = t.wave_k = 1;
+  t.warp_tile_m = draw->below(2) == 0 ? 64 : t.tile_m, t.warp_tile_n = draw->below(2) == 0 ? 64 : t.tile_n;
+  t.warp_tile_k = 16;
+  t.cluster_m = draw->one_of(1, 2), t.cluster_n = draw->one_of(1, 2);
+  t.max_split_k = draw->below(2) == 0 ? 1 : 32;
+  t.stream_k = t.max_split_k == 1 && draw->below(4) == 0 ? 1 : KW_STREAM_K_NONE;
+  return t;
+}
+
+// Selection discards kernels by estimates that ended early: they must be as far above as they say, and no other
+// estimate may change by a bit.
+void estimates_that_end_early_are_lower_bounds() {
+  kw_arch cpu = kHopper;
+  cpu.backend = KW_BACKEND_CPU;
+  uint32_t early = 0, late = 0;
+  Draw draw;
+  for (const kw_arch* arch : {&kHopper, &kCdna3, static_cast<const kw_arch*>(&cpu)}) {
+    for (int i = 0; i < 20000; ++i) {
+      const kw_gemm_traits t = drawn_traits(&draw);
+      kw_gemm_problem p = make_problem(draw.one_of(1, 5000), draw.one_of(1, 5000), draw.one_of(1, 9000));
+      p.dtype_a = p.dtype_b = p.dtype_c = KW_BF16;
+      p.split_k = t.max_split_k > 1 ? draw.one_of(1, 8) : 1;
+      p.batch = draw.one_of(1, 3);
+      const double whole = kernelwright::estimate(p, *arch, t, 132).total_us;
+      const double most = whole * draw.one_of(10, 150) / 100.0;
+      const double found = kernelwright::estimate(p, *arch, t, 132, most).total_us;
+      CHECK(whole <= most ? found == whole : found > most && found <= whole);
+      CHECK(kernelwright::estimate(p, *arch, t, 132, whole).total_us == whole);
+      ++(found == whole ? late : early);
+    }
+  }
+  CHECK(early > 10000 && late > 10000);
+}
+
 }  // namespace
 
 void estimates() {
+  estimates_that_end_early_are_lower_bounds();
   estimates_follow_the_formula();
   estimates_are_near_measured_times();
 }

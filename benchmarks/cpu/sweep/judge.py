@@ -1,81 +1,172 @@
-"""What the selectors reach on the held-out tables of a CPU sweep, as JSON; ``run.sh judge`` calls it.
+"""How near the dispatcher's choices come to the fastest kernel and value, by the tables of ``collect.py``, as JSON.
 
-The dispatcher's choices are judged for every table, and for GEMM those of a model that is trained on the tuning table.
-Shares are of the fastest measured kernel's speed, on problems whose chosen kernel has a time.
+``python benchmarks/cpu/sweep/judge.py DIR --units 4 --library gemm=lib/gemm --shipped gemm=lib/shipped --out F.json``
+needs no quiet machine: the dispatcher predicts for ``--units`` threads, and what it chooses is looked up. ``--library``
+is the one that was measured. A share is the time of the fastest pair of a kernel and a number
+of slices or splits over that of the choice. "best of 3" is what measuring the three pairs of the highest rank again
+reaches. Beside all kernels stand those that ship, alone: how near choices come to the best of these, and how near that
+one comes to the best of all. Problems that one kernel serves in one way leave nothing to choose; they are counted.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import subprocess
+import statistics
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-import machine
 from results_file import text
 
-from kernelwright.tile_engine.results.analysis import selection_efficiency, timed
+from kernelwright.dispatch import Device, Dispatcher, Heuristic, KernelLibrary
+from kernelwright.tile_engine.operation import Measurable, Record
+from kernelwright.tile_engine.problems.registry import operation_of
+from kernelwright.tile_engine.registry import measurable
 from kernelwright.tile_engine.results.csv_file import read_rows
 
-ARCH = "x86_64_v4"
-TUNING, HELD_OUT = "tuning", "held-out"
-_SIZE = ("--trees", "150", "--leaves", "15")  # of a few hundred rows
+TOP = (1, 3, 5)
+Pair = tuple[str, str]
+"""Identity and choices."""
+Times = dict[Pair, float]
 
 
-def judged(table: Path) -> dict[str, Any]:
-    """Kernels, problems, rows by status, and what the dispatcher's choices reach."""
-    rows = read_rows(table)
-    chosen = selection_efficiency(timed(rows))
+def read(folder: Path, key: str, operation: Measurable, status: Counter[str]) -> list[tuple[Record, Times]]:
+    """Problems of a key with the times of right kernels; ``status`` counts rows."""
+    times: dict[str, Times] = defaultdict(dict)
+    records: dict[str, Record] = {}
+    for table in sorted([*folder.glob(f"{key}.*.csv"), *folder.glob(f"{key}.*.csv.gz"), *folder.glob(f"{key}.csv.gz")]):
+        for row in read_rows(table):
+            status[row["status"]] += 1
+            if row["status"] in ("ok", "slow") and row["latency_ms"]:
+                cells = {name: row[name] for name in operation.columns}
+                records[row["problem_idx"]] = operation.read({name: _value(cell) for name, cell in cells.items()})
+                times[row["problem_idx"]][row["identity"], row["choices"]] = float(row["latency_ms"])
+    return [(records[number], times[number]) for number in records]
+
+
+def _value(cell: str) -> Any:
+    try:
+        return json.loads(cell)
+    except ValueError:
+        return cell
+
+
+def ranking(dispatcher: Dispatcher, problem: Any, times: Times) -> list[Pair]:
+    """Measured pairs, best first."""
+    found = []
+    for stage in dispatcher.explain(problem).stages:
+        found += [(kernel.identity, value.choices) for kernel, value in stage.pairs]
+    return [pair for pair in found if pair in times]
+
+
+def group_of(operation: str, record: Record) -> str:
+    """The direction of a convolution; of attention's forward, decoding apart."""
+    direction = str(record.get("direction", ""))
+    if operation == "attention" and direction == "forward":
+        direction = "decode" if record["seqlen_q"] <= 3 and record["page_size"] else "prefill"
+    return " ".join(filter(None, (operation, record["dtype"], direction)))
+
+
+def summary(shares: Sequence[Sequence[float]]) -> dict[str, Any]:
+    """Of the shares of each problem's pairs by rank."""
+    first = sorted(one[0] for one in shares)
     return {
-        "table": table.stem,
-        "kernels": len({row["identity"] for row in rows}),
-        "problems": len({row["problem_idx"] for row in rows}),
-        "rows": dict(Counter(row["status"] for row in rows)),
-        "dates": sorted({row["date"] for row in rows}),
-        "dispatcher": chosen.as_json() if chosen else None,
+        "problems": len(first),
+        "mean": round(statistics.fmean(first), 4),
+        "median": round(statistics.median(first), 4),
+        "p10": round(first[max(0, -(-len(first) // 10) - 1)], 4),
+        "min": round(first[0], 4),
+        "fastest": sum(share == 1.0 for share in first),
+        "best of": {str(k): round(statistics.fmean(max(one[:k]) for one in shares), 4) for k in TOP},
     }
 
 
-def learned(folder: Path, dtype: str) -> dict[str, Any]:
-    """A model of the tuning table, on families that its folds had not seen and on the held-out table."""
-    tuning, held_out = (folder / part / f"gemm-{part}-{dtype}.csv" for part in (TUNING, HELD_OUT))
-    library, model = folder / "library" / f"gemm_{dtype}", folder / f"model_{dtype}.json"
-    given = ("--arch", ARCH, "--dtype", dtype, "--output", str(model), *_SIZE)
-    _tile_engine("train", "--table", str(tuning), "--library", str(library), *given)
-    said = _tile_engine(
-        "evaluate", "--table", str(held_out), "--library", str(library), "--model", str(model), "--json"
-    )
-    found: dict[str, Any] = json.loads(said)
-    in_turn = json.loads(model.read_text())["provenance"]["held_out_families_in_turn"]
-    return {"dtype": dtype, "bytes": model.stat().st_size, "families_held_out_in_turn": in_turn, **found}
+class Judge:
+    """A dispatcher of one operation's library and one of what ships."""
+
+    def __init__(self, library: Path, shipped: Path | None, units: int, model: Path | None) -> None:
+        """``model``: a compiled one; without it predicted times choose."""
+        device = Device("cpu", compute_units=units)
+        selection: Any = Heuristic(model) if model else "analytic"
+        self._all = Dispatcher([KernelLibrary.load(library)], device=device, selection=selection)
+        self._shipped = {kernel.identity for kernel in KernelLibrary.load(shipped).kernels} if shipped else None
+        self.found: dict[str, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
+        self.low: list[tuple[float, Record, Pair, Pair]] = []
+
+    def add(self, operation: Measurable, record: Record, times: Times) -> None:
+        """One problem."""
+        group = self.found[group_of(operation.name, record)]
+        ranked = ranking(self._all, operation.problem(record), times)
+        best = min(times, key=times.__getitem__)
+        if len(ranked) > 1:
+            group["all"].append([times[best] / times[pair] for pair in ranked])
+            self.low.append((times[best] / times[ranked[0]], record, ranked[0], best))
+        else:
+            group["one way only"].append(0)
+        own = [pair for pair in ranked if self._shipped is not None and pair[0] in self._shipped]
+        if own:
+            least = min(times[pair] for pair in own)
+            group["reach"].append(times[best] / least)
+            if len(own) > 1:
+                group["shipped"].append([least / times[pair] for pair in own])
+
+    def results(self) -> list[dict[str, Any]]:
+        """By group."""
+        made = []
+        for name, parts in sorted(self.found.items()):
+            one: dict[str, Any] = {"name": name, "one way only": len(parts["one way only"])}
+            one |= {part: summary(parts[part]) for part in ("all", "shipped") if parts[part]}
+            if parts["reach"]:
+                one["best that ships of best of all"] = round(statistics.geometric_mean(parts["reach"]), 4)
+            made.append(one)
+        return made
 
 
-def _tile_engine(*arguments: str) -> str:
-    command = (sys.executable, "-m", "kernelwright.tile_engine.interface.cli", *arguments)
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+def named(values: Sequence[str]) -> dict[str, Path]:
+    """OPERATION=FOLDER each."""
+    return {name: Path(folder) for name, _, folder in (value.partition("=") for value in values)}
 
 
 def main() -> None:
-    """Judge, train, write the result."""
+    """Judge, print, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--part", default="held-out,validation", help="words that keys have, separated by commas")
+    parser.add_argument("--units", type=int, required=True)
+    parser.add_argument("--library", action="append", required=True)
+    parser.add_argument("--shipped", action="append", default=[])
+    parser.add_argument("--model", action="append", default=[], help="OPERATION=FILE, a compiled model")
+    parser.add_argument("--worst", type=int, default=6)
+    parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    folder: Path = options.folder
-    tables = [table for part in (HELD_OUT, TUNING) for table in sorted((folder / part).glob("*.csv"))]
-    load = (folder / "load.txt").read_text().splitlines()
-    head = {
-        "machine": machine.describe(),
-        "load_averages": load,
-        "learned": [learned(folder, dtype) for dtype in ("fp32", "bf16")],
-    }
-    options.out.write_text(text(head, [judged(table) for table in tables], "tables"))
-    print(f"{options.out} written")
+    shipped, models = named(options.shipped), named(options.model)
+    status: Counter[str] = Counter()
+    every: list[dict[str, Any]] = []
+    keys = sorted({path.name.partition(".")[0] for path in options.folder.glob("*.csv*")})
+    for name, library in named(options.library).items():
+        operation, judge = measurable(name), Judge(library, shipped.get(name), options.units, models.get(name))
+        for key in keys:
+            if operation_of(key) == name and any(word in key for word in options.part.split(",")):
+                for record, times in read(options.folder, key, operation, status):
+                    judge.add(operation, record, times)
+        every += judge.results()
+        for share, record, chosen, best in sorted(judge.low, key=lambda one: one[0])[: options.worst]:
+            print(f"{share:.3f} {_short(record)} chose {chosen}, best {best}")
+    for one in every:
+        print(json.dumps(one))
+    if options.out:
+        machines = [json.loads(path.read_text()) for path in sorted(options.folder.glob("machine.*.json"))]
+        head: Mapping[str, Any] = {"machines": machines, "rows": dict(status), "units": options.units}
+        options.out.write_text(text(dict(head), every, "groups"))
+
+
+def _short(record: Record) -> str:
+    return " ".join(f"{key}={value}" for key, value in record.items() if value not in (0, "", -1, "none"))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# A sweep of this CPU (x86_64_v4) through the tile engine: GEMM in fp32 and bf16, convolution and attention in fp32.
+# A sweep of this CPU (x86_64_v4): every kernel that ships and those of the configurations here, on the engine's problems.
 #
-#   benchmarks/cpu/sweep/run.sh build FOLDER TREES.json   # compiles the kernels into FOLDER; the machine may be busy
-#   benchmarks/cpu/sweep/run.sh measure FOLDER            # about ten minutes; keep the machine quiet
-#   benchmarks/cpu/sweep/run.sh judge FOLDER RESULT.json  # what the selectors reach; needs LightGBM, trains for GEMM
+#   benchmarks/cpu/sweep/run.sh build FOLDER TREES.json            # compiles the kernels; the machine may be busy
+#   benchmarks/cpu/sweep/run.sh measure FOLDER SECONDS CORES…      # e.g. 600 0-3 4-7: two workers of four threads
+#   benchmarks/cpu/sweep/run.sh judge FOLDER THREADS RESULT.json   # what the dispatcher's choices reach
 #
 # Each step goes on where an earlier run of it was stopped. PYTHON names the interpreter (NumPy, Click, Pydantic, Jinja2);
-# KERNELWRIGHT_LIBRARY names a dispatcher that is built already.
+# KERNELWRIGHT_LIBRARY names a dispatcher that is built already. Keep the machine quiet while it measures.
 set -euo pipefail
 trap 'exit 130' INT TERM
 root=$(cd "$(dirname "$0")/../../.." && pwd)
@@ -15,50 +15,49 @@ step=${1:?build, measure or judge}
 folder=$(mkdir -p "${2:?a folder}" && cd "$2" && pwd)
 python=${PYTHON:-python3}
 export PYTHONPATH=$root/arch:$root/codegen:$root/bindings:$root/jit:$root/tile_engine:$root/benchmarks${PYTHONPATH:+:$PYTHONPATH}
-engine=("$python" -m kernelwright.tile_engine.interface.cli)
-sweeps=(gemm_fp32 gemm_bf16 conv_fp32 attention_fp32)
+export OPENBLAS_NUM_THREADS=1  # its threads spin after a product, on the cores of the kernels
+operations=(gemm convolution attention)
+
+# compile NAME OPTION…: a library
+compile() {
+  local name=$1
+  shift
+  "$python" -m kernelwright.codegen build "$@" --arch x86_64_v4 --name "${name##*/}" --trees "$trees" \
+    --cache "$folder/cache" --out "$folder/$name"
+}
 
 build() {
-  for sweep in "${sweeps[@]}"; do
-    source=(--config "$here/$sweep.json")
-    [[ $sweep == attention* ]] && source=(--set fmha_essential --filter 'c.dtype == "fp32"')
-    "$python" -m kernelwright.codegen build "${source[@]}" --arch x86_64_v4 --name "$sweep" --trees "$1" \
-      --cache "$folder/cache" --out "$folder/library/$sweep"
-  done
+  trees=$1
+  local set
+  for set in essential conv_essential fmha_essential; do compile "ships/$set" --set "$set"; done
+  "$python" "$here/wide.py" --set essential --out "$folder/gemm.json" \
+    --keep 'c.layout == "rcr" and c.dtype_a != "fp16" and c.num_d == 0 and not (c.preshuffle or c.grouped or c.batched)' \
+    --config "$here/gemm_fp32.json" --config "$here/gemm_bf16.json" --config "$here/gemm_int8.json"
+  "$python" "$here/wide.py" --set conv_essential --out "$folder/convolution.json" --keep 'c.dtype != "fp16" and not c.bias' \
+    --config "$here/conv_fp32.json" --config "$here/conv_bf16.json" --config "$here/conv_bf16_weight.json"
+  for name in gemm convolution; do compile "$name" --spec "$folder/$name.json"; done
+  for name in "${operations[@]}"; do ln -sfn "$([[ $name == attention ]] && echo ships/fmha_essential || echo "$name")/x86_64_v4" "$folder/lib-$name"; done
 }
 
-# One table: a sweep's library on the problems of KEY, those of few operations and bytes, each EVERY-th.
-table() { # KEY OPERATIONS EVERY OPTION…
-  local key=$1 most=$2 every=$3
-  shift 3
-  "${engine[@]}" problems "$key" --most-operations "$most" --most-bytes 1e8 --every "$every" --json >"$folder/$part/$key.json"
-  local code=0
-  "${engine[@]}" bench --library "$folder/library/$sweep" --problems "$folder/$part/$key.json" --resume "$@" \
-    --output "$folder/$part/$key.csv" --duration 0.05 --rounds 5 --warmup 1 --kernel-timeout 60 --tags sweep=cpu || code=$?
-  echo "$key $(cut -d' ' -f1-3 /proc/loadavg)" >>"$folder/load.txt"
-  [[ $code != 2 ]] || exit 2  # wrong and failed kernels are rows of the table
-}
-
-# Held-out problems of everything, then tuning problems of GEMM, where models are trained.
 measure() {
-  mkdir -p "$folder/held-out" "$folder/tuning"
-  part=held-out
-  for sweep in gemm_fp32 gemm_bf16; do table "gemm-held-out-${sweep#gemm_}" 2e9 1; done
-  sweep=conv_fp32
-  for way in forward:forward backward_data:bwd_data backward_weight:bwd_weight; do
-    table "conv-held-out-${way%:*}-2d-fp32" 1e9 4 --variant "${way#*:}"
-  done
-  sweep=attention_fp32
-  table attention-held-out-prefill-fp32 4e9 1
-  table attention-held-out-decode-fp32 1e9 1
-  table attention-held-out-backward-fp32 4e9 1
-  part=tuning
-  for sweep in gemm_fp32 gemm_bf16; do table "gemm-tuning-${sweep#gemm_}" 2e9 1; done
+  local seconds=$1 workers=()
+  shift
+  for cores in "$@"; do workers+=(--cores "$cores"); done
+  cd "$folder"
+  "$python" "$here/collect.py" --jobs "$here/jobs.json" --out "$folder/tables" --seconds "$seconds" "${workers[@]}"
+}
+
+judge() {
+  local given=()
+  for name in "${operations[@]}"; do given+=(--library "$name=$folder/lib-$name"); done
+  given+=(--shipped "gemm=$folder/ships/essential/x86_64_v4" --shipped "convolution=$folder/ships/conv_essential/x86_64_v4")
+  given+=(--shipped "attention=$folder/ships/fmha_essential/x86_64_v4")
+  "$python" "$here/judge.py" "$folder/tables" --units "$1" "${given[@]}" --out "$2"
 }
 
 case $step in
   build) build "${3:?a JSON file of tree folders}" ;;
-  measure) measure ;;
-  judge) exec "$python" "$here/judge.py" "$folder" --out "${3:?where the result goes}" ;;
+  measure) measure "${3:?seconds}" "${@:4}" ;;
+  judge) judge "${3:?threads of a worker}" "${4:?where the result goes}" ;;
   *) echo "error: the step is $step; allowed: build, measure, judge" >&2 && exit 2 ;;
 esac

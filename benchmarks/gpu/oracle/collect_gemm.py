@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -30,7 +31,8 @@ from kernelwright.tile_engine.registry import measurable
 
 CHOICE_ROUNDS = 7  # where only choices are compared
 FAR_PREDICTED = 2.0  # long launches that are predicted to be so many times slower are not timed
-SLICES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+SLICES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32)
+WAVES = (0.4, 2.1)  # that slices worth timing leave: fewer fill too little, and more are no better than larger tiles
 HEURISTICS = 8  # of cuBLASLt's choices
 
 
@@ -38,7 +40,7 @@ class Library(Kernels):
     """A library of plain kernels."""
 
     def candidates(self, problem: GemmProblem, sets: Sequence[Operands], long: bool) -> Iterator[Candidate]:
-        """Every plain kernel, split-K kernels with the number of slices that the dispatcher takes and its neighbours.
+        """Every plain kernel, split-K kernels with every number of slices that may pay.
 
         The dispatcher's choice is marked. Of ``long`` launches those that it predicts to be far behind are left out.
         """
@@ -54,9 +56,9 @@ class Library(Kernels):
             if own is None:
                 continue
             yield self._marked(own, sets, chosen)
-            for slices in _neighbours(_slices(own)) if kernel.spec.get("split_k") else ():
+            for slices in _slices(kernel.spec, problem) if kernel.spec.get("split_k") else ():
                 plan = self.plan(kernel, replace(problem, split_k=slices))
-                if plan is not None:
+                if plan is not None and plan.choices != own.choices:
                     yield self._marked(plan, sets, chosen)
 
     def chosen(self, problem: GemmProblem, sets: Sequence[Operands]) -> Candidate | None:
@@ -70,19 +72,21 @@ class Library(Kernels):
         return made
 
     def _predicted(self, problem: GemmProblem) -> dict[str, float]:
-        """Microseconds by identity."""
-        ranked = self.chooser.explain(problem)
-        return {kernel.identity: kernel.estimate.total_us for kernel in ranked if kernel.estimate is not None}
+        """Microseconds by identity, with the number of slices for which they are fewest."""
+        found: dict[str, float] = {}
+        for one in self.chooser.explain(problem):
+            if one.estimate is not None:
+                found[one.identity] = min(found.get(one.identity, math.inf), one.estimate.total_us)
+        return found
 
 
-def _neighbours(slices: int) -> Iterator[int]:
-    """The numbers of slices below and above, of those in SLICES."""
-    yield from [one for one in SLICES if one < slices][-1:]
-    yield from [one for one in SLICES if one > slices][:1]
-
-
-def _slices(plan: OperationPlan[Any]) -> int:
-    return int(dict(choice.split("=") for choice in plan.choices.split())["split_k"])
+def _slices(spec: Mapping[str, Any], problem: GemmProblem) -> Iterator[int]:
+    """1, and what of SLICES leaves a number of waves within WAVES."""
+    yield 1
+    tiles = -(-problem.m // spec["tile"]["m"]) * -(-problem.n // spec["tile"]["n"])
+    units = torch.cuda.get_device_properties(torch.cuda.current_device()).multi_processor_count
+    least, most = (waves * units for waves in WAVES)
+    yield from (one for one in SLICES if least <= tiles * one <= most)
 
 
 def _candidate(plan: OperationPlan[Any], sets: Sequence[Operands]) -> Candidate:

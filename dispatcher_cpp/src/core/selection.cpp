@@ -9,6 +9,8 @@
 namespace kernelwright {
 namespace {
 
+constexpr size_t kCacheLine = 64;
+
 // A kernel that matches, with a value where the problem leaves something open.
 struct Candidate {
   double us;
@@ -32,7 +34,12 @@ struct IsWorse {
 class Candidates {
  public:
   bool reserve(size_t count) { return items_.reserve(count); }
+  // With `all` false, candidates that are slower than one before them are left out.
+  explicit Candidates(bool all) : all_(all) {}
+  // What a candidate may take at most to be kept.
+  double most_us() const { return all_ || items_.empty() ? HUGE_VAL : items_[best_].us; }
   bool push(const Candidate& candidate) {
+    if (candidate.us > most_us()) return true;
     if (!items_.empty() && IsWorse()(items_[best_], candidate)) best_ = items_.size();
     return items_.push(candidate);
   }
@@ -65,7 +72,7 @@ class Candidates {
  private:
   Vec<Candidate> items_;
   size_t best_ = 0;
-  bool is_heap_ = false;
+  bool all_, is_heap_ = false;
 };
 
 bool is_candidate(const Question& question, const KernelEntry& entry) {
@@ -82,15 +89,17 @@ bool add_candidates(const Question& question, KernelEntry* entry, uint32_t posit
   const Operation& operation = question.operation;
   const kw_kernel& kernel = *entry->kernel;
   const kw_arch& arch = *entry->library->library->arch;
-  const Place place = {&arch, compute_units(question.device, arch)};
+  Place place = {&arch, compute_units(question.device, arch)};
   uint32_t values[kMaxChoices];
   const size_t count = operation.choices == nullptr ? 0 : operation.choices(kernel, question.problem, place, values);
+  place.most_us = candidates->most_us();
   if (count == 0) {
     const double us = operation.estimate(kernel, question.problem, place).total_us;
     return candidates->push({us, entry, position, 0, 0, false});
   }
   for (uint32_t i = 0; i < count; ++i) {
     operation.choose(trial, values[i]);
+    place.most_us = candidates->most_us();
     const double us = operation.estimate(kernel, *trial, place).total_us;
     if (!candidates->push({us, entry, position, i, values[i], true})) return false;
   }
@@ -118,36 +127,70 @@ kw_status nothing_serves(const Question& question) {
   return ranking.no_kernel(question);
 }
 
-// Analytic selection: every candidate is estimated once, and kernels are asked in the order of the predicted times.
-kw_status fastest(const Question& question, kw_problem* trial, Selected* selected, Text* reason) {
+// Thousands of kernels do not stay in the nearest caches between two selections; each is three objects that lead to one
+// another.
+void fetch_ahead(const Vec<KernelEntry*>& kernels, size_t at) {
+  constexpr size_t kEntry = 12, kKernel = 8, kTraits = 4;
+  if (at + kEntry >= kernels.size()) return;
+  __builtin_prefetch(kernels[at + kEntry]);
+  __builtin_prefetch(kernels[at + kKernel]->kernel);
+  const char* traits = static_cast<const char*>(kernels[at + kTraits]->kernel->traits);
+  __builtin_prefetch(traits);
+  __builtin_prefetch(traits + kCacheLine);
+}
+
+// Candidates of all kernels, and how many kernels those are.
+bool collect(const Question& question, kw_problem* trial, Candidates* candidates, uint64_t* matching) {
   const Vec<KernelEntry*>& kernels = question.registry.kernels();
-  Candidates candidates;
-  if (!candidates.reserve(kernels.size())) return no_memory();
-  uint64_t matching = 0;
+  *matching = 0;
   for (size_t i = 0; i < kernels.size(); ++i) {
+    fetch_ahead(kernels, i);
     if (!is_candidate(question, *kernels[i])) continue;
-    ++matching;
-    if (!add_candidates(question, kernels[i], static_cast<uint32_t>(i), trial, &candidates)) return no_memory();
+    ++*matching;
+    if (!add_candidates(question, kernels[i], static_cast<uint32_t>(i), trial, candidates)) return false;
   }
-  for (; !candidates.empty(); candidates.arrange()) {
+  return true;
+}
+
+// Kernels are asked in the order of the candidates' predicted times. With `all` false only the first one is, and
+// *refused says that it serves nothing.
+kw_status fastest_of(const Question& question, bool all, kw_problem* trial, Selected* selected, bool* refused,
+                     Text* reason) {
+  Candidates candidates(all);
+  uint64_t matching = 0;
+  if (all && !candidates.reserve(question.registry.kernels().size())) return no_memory();
+  if (!collect(question, trial, &candidates, &matching)) return no_memory();
+  for (*refused = false; !candidates.empty() && !*refused; candidates.arrange()) {
     const Candidate best = candidates.pop();
-    if (!serves(question, best, trial)) continue;
+    if (!serves(question, best, trial)) {
+      *refused = !all;
+      continue;
+    }
     *selected = {best.entry, best.us, best.position};
     if (matching == 1) {
       reason->add("only kernel that fits");
       return KW_OK;
     }
     reason->add("fastest predicted of ").add(matching);
+    if (question.selection.unjudged) reason->add(": judged by no model");
     const Candidate* other = candidates.tie_of(best);
     if (other != nullptr) reason->add(tie_text(*best.entry, *other->entry));
     return KW_OK;
   }
-  return nothing_serves(question);
+  return *refused ? KW_OK : nothing_serves(question);
+}
+
+// Analytic selection. Most often the kernel that is predicted to be fastest serves the problem, so the others get an
+// estimate only as far as it takes to see that they are slower; only if it does not, each gets its own.
+kw_status fastest(const Question& question, kw_problem* trial, Selected* selected, Text* reason) {
+  bool refused = false;
+  const kw_status status = fastest_of(question, false, trial, selected, &refused, reason);
+  return refused ? fastest_of(question, true, trial, selected, &refused, reason) : status;
 }
 
 // The kernel with its fastest value that it serves.
 bool serves_any(const Question& question, KernelEntry* entry, kw_problem* trial, bool* complete) {
-  Candidates values;
+  Candidates values(true);
   *complete = add_candidates(question, entry, 0, trial, &values);
   for (; !values.empty(); values.arrange()) {
     if (serves(question, values.pop(), trial)) return true;
@@ -210,6 +253,8 @@ const char* provider_name(const Selection& selection) {
       return "first_fit";
     case KW_SELECT_EXPLICIT:
       return "explicit";
+    case KW_SELECT_AUTO:
+      return "auto";
     default:
       return selection.label != nullptr ? selection.label : "callback";
   }

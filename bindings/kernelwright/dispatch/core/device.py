@@ -36,9 +36,12 @@ class Device:
     :ivar name: the name; ``cuda`` and ``hip`` stand for ``cuda:0`` and ``hip:0``.
     :ivar arch: the architecture, if it is known: to plan for a GPU that this machine lacks, such as
         ``Device("hip:0", arch="gfx942")``.
+    :ivar compute_units: CPUs or compute units that plans are made for; 0 for those that the machine or the architecture
+        states: to plan for another machine, such as ``Device("cpu", compute_units=8)``. Launches take no notice.
     :ivar kind: ``cpu``, ``cuda``, ``hip`` or ``sim``.
     :ivar ordinal: number of the device among those of its kind.
-    :raises DeviceNameError: for another name, or where ``arch`` contradicts a simulated device.
+    :raises DeviceNameError: for another name, where ``arch`` contradicts a simulated device, or for a number of compute
+        units that is negative or has more than 32 bits.
 
     ``sim:gfx942`` executes the same kernels on the CPU (package ``kernelwright[simulator]``). Its results are
     simulated; its run time says nothing about a GPU.
@@ -46,6 +49,7 @@ class Device:
 
     name: str = "cpu"
     arch: str | None = None
+    compute_units: int = 0
     kind: str = field(init=False)
     ordinal: int = field(init=False)
 
@@ -54,6 +58,8 @@ class Device:
         match = _NAME.fullmatch(self.name)
         if match is None:
             raise DeviceNameError(f"device is {self.name!r}; allowed: {_NAMES}")
+        if not 0 <= self.compute_units < 1 << 32:
+            raise DeviceNameError(f"compute_units is {self.compute_units}; allowed: 0 to {(1 << 32) - 1}")
         kind = match[1] or match[2] or match[4]
         ordinal = int(match[3] or 0)
         if kind == "sim":

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kernelwright.dispatch import Device, DeviceError
+from kernelwright.dispatch import Device, DeviceError, DeviceNameError
 from kernelwright.dispatch.core import device
 
 V3 = "flags : fpu avx avx2 bmi1 bmi2 f16c fma abm movbe xsave"
@@ -21,6 +21,13 @@ def test_names() -> None:
     for name in ("gpu", "cpu:1", "cuda:", "cuda:-1", "", "sim", "sim:"):
         with pytest.raises(DeviceError, match="allowed: 'cpu'"):
             Device(name)
+
+
+def test_another_number_of_compute_units() -> None:
+    assert Device("cpu", compute_units=8) != Device("cpu") == Device("cpu", compute_units=0)
+    for units in (-1, 1 << 32):
+        with pytest.raises(DeviceNameError, match=rf"compute_units is {units}; allowed: 0 to 4294967295"):
+            Device("cpu", compute_units=units)
 
 
 def test_simulated_devices_are_architectures() -> None:

@@ -23,6 +23,11 @@ from kernelwright.dispatch.recording import counting
 PLAN_LIMIT = 4096  # entries of each cache of a dispatcher
 _MAX_UINT32 = 2**32 - 1
 _INT32 = -(2**31), 2**31 - 1
+_NAMED = {
+    "auto": native.SELECT_AUTO,
+    "analytic": native.SELECT_ANALYTIC,
+    "first_fit": native.SELECT_FIRST_FIT,
+}
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -49,7 +54,8 @@ class NativeDispatcher:
         device = self.device
         check = native.CHECK_ON_ADD if device.kind == "cpu" else native.CHECK_ON_LAUNCH
         arch = device.arch.encode() if device.arch is not None else None
-        options = native.DispatcherOptions(native.sizeof(native.DispatcherOptions), check, device.ordinal, 0, arch)
+        size = native.sizeof(native.DispatcherOptions)
+        options = native.DispatcherOptions(size, check, device.ordinal, device.compute_units, arch)
         handle = ctypes.c_void_p()
         native.check(self.native.kw_dispatcher_create(options, native.byref(handle)))
         # Plans own this object, so the native one is destroyed after the last of them.
@@ -79,11 +85,10 @@ class NativeDispatcher:
             options.score = self._score.native
             options.label = getattr(selection, "__name__", type(selection).__name__).encode()
         elif isinstance(selection, str):
-            named = {"analytic": native.SELECT_ANALYTIC, "first_fit": native.SELECT_FIRST_FIT}
-            options.provider = named.get(selection, native.SELECT_EXPLICIT)
+            options.provider = _NAMED.get(selection, native.SELECT_EXPLICIT)
             options.kernel = selection.encode()
         else:
-            allowed = "'analytic', 'first_fit', a kernel, a function, a Heuristic"
+            allowed = "'auto', 'analytic', 'first_fit', a kernel, a function, a Heuristic"
             raise SelectionError(f"selection is {selection!r}; allowed: {allowed}")
         native.check(self.native.kw_dispatcher_set_selection(self.handle, options), SelectionError)
 

@@ -2,6 +2,8 @@
 #ifndef KERNELWRIGHT_DISPATCHER_ESTIMATE_HPP
 #define KERNELWRIGHT_DISPATCHER_ESTIMATE_HPP
 
+#include <math.h>
+
 #include "kernelwright/abi.h"
 
 namespace kernelwright {
@@ -19,6 +21,9 @@ struct Estimate {
 struct Place {
   const kw_arch* arch;
   uint32_t compute_units;  // > 0
+  // An estimate that is sure to exceed it may end early: its total_us is then above this and at most what it would have
+  // been, and the rest of it means nothing.
+  double most_us = HUGE_VAL;
 };
 
 }  // namespace kernelwright

@@ -146,27 +146,30 @@ void total(const kw_arch& arch, Estimate* e) {
 
 }  // namespace
 
-Estimate estimate(const kw_gemm_problem& p, const kw_arch& arch, const kw_gemm_traits& t, uint32_t compute_units) {
-  if (arch.backend == KW_BACKEND_CUDA) return estimate_cuda(p, arch, t, compute_units);
+Estimate estimate(const kw_gemm_problem& p, const kw_arch& arch, const kw_gemm_traits& t, uint32_t compute_units,
+                  double most_us) {
+  if (arch.backend == KW_BACKEND_CUDA) return estimate_cuda(p, arch, t, compute_units, most_us);
   Estimate e;
   if (p.m == 0 || p.n == 0) return e;
   const double units = compute_units;
   const Tiles tiles = tiles_of(p, arch, t);
   e.tiles = tiles.count;
-  double steps = ceiling(e.tiles / units) * tiles.steps;  // that the busiest unit takes
-  e.waves = ceiling(e.tiles / units);
+  const bool stream = t.stream_k != KW_STREAM_K_NONE;
+  e.waves = stream ? e.tiles / units : ceiling(e.tiles / units);
+  const double steps = stream ? ceiling(e.tiles * tiles.steps / units) : e.waves * tiles.steps;  // of the busiest unit
+  e.compute_us = steps * tiles.clocks / clocks_per_us(arch);
+  e.fill_us = steps * tiles.fill / kFillBytesPerClock / clocks_per_us(arch);
+  e.total_us = max(e.compute_us, e.fill_us);
+  if (e.total_us > most_us) return e;  // whatever memory takes
+
   double bytes = memory_bytes(p, arch, t, min(units, e.tiles)), left = 0;  // left: parts of sums, in memory
-  if (t.stream_k != KW_STREAM_K_NONE) {
-    steps = ceiling(e.tiles * tiles.steps / units);
-    e.waves = e.tiles / units;
+  if (stream) {
     left = 4.0 * t.tile_m * t.tile_n * min(units, e.tiles * tiles.steps);
     bytes += 2.0 * left;
   } else if (launches_twice(arch, t)) {
     left = 4.0 * p.split_k * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.batch);
     if (p.split_k == 1) bytes += 2.0 * left;
   }
-  e.compute_us = steps * tiles.clocks / clocks_per_us(arch);
-  e.fill_us = steps * tiles.fill / kFillBytesPerClock / clocks_per_us(arch);
   e.memory_us = bytes / bytes_per_us(arch);
   total(arch, &e);
   if (launches_twice(arch, t)) add_second_launch(arch, left, &e);

@@ -83,7 +83,8 @@ double shared_panels(const Shape& s, double running, double tiles_m, double tile
 
 }  // namespace
 
-Estimate estimate_cuda(const kw_gemm_problem& p, const kw_arch& arch, const kw_gemm_traits& t, uint32_t units) {
+Estimate estimate_cuda(const kw_gemm_problem& p, const kw_arch& arch, const kw_gemm_traits& t, uint32_t units,
+                       double most_us) {
   Estimate e;
   if (p.m == 0 || p.n == 0) return e;
   const Shape s = shape_of(t);
@@ -107,33 +108,42 @@ Estimate estimate_cuda(const kw_gemm_problem& p, const kw_arch& arch, const kw_g
   const double multiply = 2 * kRowsOfInstruction * kBytesOfInstruction * s.columns / (bytes * max(1.0, stated));
   const double instruction = max(multiply, kReadRowsClocks + kReadColumnClocks * s.columns) * kInstructionSlack;
   const double slack = (s.swapped ? kSwappedSlack : 1.0) * (s.pingpong ? 1.0 : kSharedSlack);
+  const double step = slices * s.rows / kRowsOfInstruction * instruction;
+  const bool clustered = s.cluster_m * s.cluster_n > 1;
+  const double waits = kStepClocks + (clustered ? kClusterStepClocks : 0.0), us_per_clock = 1 / clocks_per_us;
+  // Each line from here to the end grows with those before it, in rounded numbers too: what multiplying alone takes,
+  // and below what it takes with operands that are read once, is at most what the whole will take.
+  e.total_us = (e.waves * (steps * (step + waits) * slack) + kStartClocks) * us_per_clock + kLaunchUs;
+  if (e.total_us > most_us) return e;
+
   const double stages = max(
       1.0, floor((static_cast<double>(arch.lds_bytes) - kEpilogueElements * bytes_c) / ((s.m + s.n) * s.k * bytes)));
   const double stage = (s.m + s.n) * s.k * bytes;
-  const bool clustered = s.cluster_m * s.cluster_n > 1;
   const double fetched = clustered ? (s.m / s.cluster_n + s.n / s.cluster_m) * s.k * bytes : stage;
   const double fill = max(fetched * kFillClocks + stage * kReceiveClocks, kLatencyClocks / max(1.0, stages - 1));
-  const double step = slices * s.rows / kRowsOfInstruction * instruction;
   const double store = s.m * s.n * bytes_c * kStoreClocks * (s.pingpong && e.waves > 1 ? kHiddenStore : 1.0) *
                        (split > 1 || stream ? 2.0 : 1.0);
   const double more = stages < 3 ? min(step, fill) : 0.0;  // two stages: nothing arrives while these are multiplied
-  const double waits = kStepClocks + (clustered ? kClusterStepClocks : 0.0), us_per_clock = 1 / clocks_per_us;
   e.compute_us = (e.waves * (steps * (step + more + waits) * slack + store) + kStartClocks) * us_per_clock;
   e.fill_us = (e.waves * (steps * (fill + more + waits) * slack + store) + kStartClocks) * us_per_clock;
-
-  const double once = (m + n) * k * bytes * products;
-  const double waves_of_tiles = max(1.0, split > 1 ? running / split : running);
-  const double again = products * tiles_m * tiles_n / waves_of_tiles * k * bytes *
-                       shared_panels(s, min(waves_of_tiles, tiles_m * tiles_n), tiles_m, tiles_n);
-  const double results = m * n * products * bytes_c * (1 + (p.beta != 0 ? 1 : 0) + p.num_d);
-  const double in_flight = running * stages * stage, wanted = kInFlightBytes * units;
-  const double reached = in_flight < wanted ? in_flight / wanted : 1.0;
-  e.memory_us = (once + kRereadShare * max(0.0, again - once) + results) / (bytes_per_us * reached);
-
   const double inside = max(e.compute_us, e.fill_us);
   const double cut = split > 1 || stream ? kCutUs : t.max_split_k > 1 ? kCuttableUs : 0.0;
   const double added = (split - 1) * (kSliceUs + s.m * s.n * kSliceElementUs);
-  e.total_us = max(inside, e.memory_us) + kOverlap * min(inside, e.memory_us) + kLaunchUs + cut + added;
+  const auto whole = [&](double memory_us) {
+    return max(inside, memory_us) + kOverlap * min(inside, memory_us) + kLaunchUs + cut + added;
+  };
+  const double once = (m + n) * k * bytes * products;
+  const double results = m * n * products * bytes_c * (1 + (p.beta != 0 ? 1 : 0) + p.num_d);
+  e.total_us = whole((once + results) / bytes_per_us);
+  if (e.total_us > most_us) return e;
+
+  const double waves_of_tiles = max(1.0, split > 1 ? running / split : running);
+  const double again = products * tiles_m * tiles_n / waves_of_tiles * k * bytes *
+                       shared_panels(s, min(waves_of_tiles, tiles_m * tiles_n), tiles_m, tiles_n);
+  const double in_flight = running * stages * stage, wanted = kInFlightBytes * units;
+  const double reached = in_flight < wanted ? in_flight / wanted : 1.0;
+  e.memory_us = (once + kRereadShare * max(0.0, again - once) + results) / (bytes_per_us * reached);
+  e.total_us = whole(e.memory_us);
   const double padded = e.tiles * s.m * s.n * steps * s.k;
   e.useful = padded > 0 ? min(1.0, m * n * k * products / padded) : 1.0;
   return e;

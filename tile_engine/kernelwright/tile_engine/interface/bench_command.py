@@ -142,7 +142,7 @@ def _config(options: Mapping[str, Any]) -> Mapping[str, Any] | None:
     found = read_json(options["config"])
     if not isinstance(found, Mapping):
         raise ValueError(f"{options['config']} is no object with variant and trait_config")
-    return found
+    return found if options["variant"] is None else {"variant": options["variant"], **found}
 
 
 def _built(config: Mapping[str, Any], device: Device, options: Mapping[str, Any]) -> KernelLibrary:

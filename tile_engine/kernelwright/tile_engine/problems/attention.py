@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kernelwright.tile_engine.operation import Record
@@ -115,15 +115,15 @@ _WHOLE = {
 def attention_problems(part: str, use: str, turn: int = 0, lengths: Lengths = LENGTHS) -> Iterator[Fields]:
     """The problems of the models of a part, without element type; some may stand twice.
 
-    Held-out layers whose heads, and what their scores meet, are those of a tuning layer are left out. Each ``turn``
-    meets the layers with other lengths and requests. Images have their own, and are posed with LENGTHS alone.
-    ValueError for a part that is none of PARTS.
+    Held-out layers whose heads, and what their scores meet, are those of a tuning layer are left out, whatever their
+    lengths. Each ``turn`` meets the layers with other lengths and requests. Images have their own, and are posed with
+    LENGTHS alone. ValueError for a part that is none of PARTS.
     """
     if part not in PARTS:
         raise ValueError(f"no part of the models is called {part!r}; allowed: {', '.join(PARTS)}")
-    tuned = set(_layers(TUNING)) if part == HELD_OUT else set()
+    tuned = {replace(one, tokens=()) for one in _layers(TUNING)} if part == HELD_OUT else set()
     for place, one in enumerate(_layers(part)):
-        if one not in tuned and (lengths is LENGTHS or not one.tokens):
+        if replace(one, tokens=()) not in tuned and (lengths is LENGTHS or not one.tokens):
             for fields in _images(one, place, use) if one.tokens else _USES[use](one, place + turn, lengths):
                 yield {**_extents(one, fields), **fields}
 

@@ -19,6 +19,9 @@ ROWS: tuple[tuple[int, ...], ...] = (
     (2048, 3000, 4096, 8192, 16384),
 )
 _LAST_TOKENS = 3  # kinds of ROWS that a layer of last tokens meets
+# N and K of shapes that belong to no tuning model but that kernels and numbers were chosen on, before models were read:
+# those of benchmarks/shapes/tuned.json that a held-out model has too.
+_TUNED_BEFORE = {(6144, 6144)}
 # Of operands, and of results where they differ from GemmProblem's default.
 _DTYPES = {"fp32": "", "fp16": "", "bf16": "", "fp8": "bf16", "int8": ""}
 # One beside powers of two, and fewer than any tile has.
@@ -26,6 +29,7 @@ EDGES = (1, 2, 3, 7, 8, 15, 17, 31, 33, 63, 65, 127, 129, 255, 257, 1023, 1025)
 _EDGES = {f"gemm-edges-{dtype}": dtype for dtype in _DTYPES}
 _SETS = {f"gemm-{part}-{dtype}": (part, dtype) for part in PARTS for dtype in _DTYPES}
 _TALL = {f"gemm-tuning-tall-{dtype}": dtype for dtype in _DTYPES}
+_FEW = {f"gemm-{part}-few-{dtype}": (part, dtype) for part in PARTS for dtype in _DTYPES}
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ class LayerProblem:
 def layer_problems(part: str) -> tuple[LayerProblem, ...]:
     """The problems of the models of a part, each shape once: no (m, n, k, epilogue) stands twice.
 
-    A held-out model may have a weight of the extents of a tuning model's; that layer is left out.
+    A held-out model may have a weight of extents that something was chosen on; that layer is left out.
     A layer meets one number of rows of each kind of ROWS. Which one follows from the layer's place in the list, so that
     adding a model at its end changes no other problem. ValueError for a part that is none of PARTS.
     """
@@ -52,7 +56,7 @@ def layer_problems(part: str) -> tuple[LayerProblem, ...]:
         raise ValueError(f"no part of the models is called {part!r}; allowed: {', '.join(PARTS)}")
     posed = list(_problems(part))
     if part == HELD_OUT:
-        tuned = {(problem.n, problem.k) for problem in _problems(TUNING)}
+        tuned = _TUNED_BEFORE | {(problem.n, problem.k) for problem in _problems(TUNING)}
         posed = [problem for problem in posed if (problem.n, problem.k) not in tuned]
     found = {(p.m, p.n, p.k, p.epilogue): p for p in reversed(posed)}
     return tuple(reversed(found.values()))
@@ -69,6 +73,21 @@ def tall_problems() -> tuple[LayerProblem, ...]:
     for one in posed:
         for m in (rows for kind in ROWS[1:-1] for rows in kind):
             if one.k >= 2 * one.n and (m, one.n, one.k) not in known:
+                found.setdefault((m, one.n, one.k), replace(one, m=m))
+    return tuple(found.values())
+
+
+def few_rows_problems(part: str) -> tuple[LayerProblem, ...]:
+    """The layers of a part with every other number of rows from 1 to 256: what a processor is asked for.
+
+    They stand beside those of ``layer_problems``, of which they are none.
+    """
+    posed = layer_problems(part)
+    known = {(one.m, one.n, one.k) for one in posed}
+    found: dict[tuple[int, int, int], LayerProblem] = {}
+    for m in (rows for kind in ROWS[:_LAST_TOKENS] for rows in kind):
+        for one in posed:
+            if (m, one.n, one.k) not in known:
                 found.setdefault((m, one.n, one.k), replace(one, m=m))
     return tuple(found.values())
 
@@ -91,6 +110,9 @@ def _records(named: str) -> Iterator[Record]:
         dtype, extents = _EDGES[named], list(_edges())
     elif named in _TALL:
         dtype, extents = _TALL[named], [(one.m, one.n, one.k) for one in tall_problems()]
+    elif named in _FEW:
+        part, dtype = _FEW[named]
+        extents = [(one.m, one.n, one.k) for one in few_rows_problems(part)]
     else:
         part, dtype = _SETS[named]
         extents = [(one.m, one.n, one.k) for one in layer_problems(part)]
@@ -105,4 +127,4 @@ def _edges() -> Iterator[tuple[int, int, int]]:
         yield edge, EDGES[(place + 5) % len(EDGES)], EDGES[(place + 11) % len(EDGES)]
 
 
-GEMM_SETS = ProblemSets((*_SETS, *_TALL, *_EDGES), _records)
+GEMM_SETS = ProblemSets((*_SETS, *_TALL, *_FEW, *_EDGES), _records)

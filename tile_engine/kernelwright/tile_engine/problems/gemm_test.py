@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelwright.tile_engine.problems.gemm import ROWS, layer_problems, tall_problems
+from kernelwright.tile_engine.problems.gemm import ROWS, few_rows_problems, layer_problems, tall_problems
 from kernelwright.tile_engine.problems.linear_layers import LinearLayer, linear_layers
 from kernelwright.tile_engine.problems.models import HELD_OUT, PARTS, TUNING, Model, models, read_model
 
@@ -34,6 +34,16 @@ def test_tall_layers_are_tuned_on_with_other_numbers_of_rows() -> None:
     posed = {part: {(one.m, one.n, one.k) for one in PROBLEMS[part]} for part in PARTS}
     assert not posed[TUNING] & {(one.m, one.n, one.k) for one in tall}
     assert not {(n, k) for _, n, k in posed[HELD_OUT]} & {(one.n, one.k) for one in tall}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_few_rows_are_other_problems_of_the_same_layers(part: str) -> None:
+    few = {(one.m, one.n, one.k) for one in few_rows_problems(part)}
+    posed = {(one.m, one.n, one.k) for one in PROBLEMS[part]}
+    assert len(few) == len(few_rows_problems(part)) > 800
+    assert not few & posed
+    assert {(n, k) for _, n, k in few} == {(n, k) for _, n, k in posed}
+    assert {m for m, _, _ in few} == {m for rows in ROWS[:3] for m in rows}
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -50,16 +50,23 @@ class CsvFile:
 
 
 def read_columns(path: Path) -> Sequence[str]:
-    """The names in the first line."""
-    with path.open(newline="", encoding="utf-8") as file:
-        return next(csv.reader(file), [])
+    """The names in the first line, of a file that gzip compressed too."""
+    return next(csv.reader(io.StringIO(_text(path))), [])
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
     """All whole rows, of a file that gzip compressed too; a last line that was cut off is left out."""
-    text = (gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()).decode()
-    whole = text[: text.rfind("\n") + 1]
-    return list(csv.DictReader(io.StringIO(whole)))
+    text = _text(path)
+    return list(csv.DictReader(io.StringIO(text[: text.rfind("\n") + 1])))
+
+
+def _text(path: Path) -> str:
+    """ValueError for a file that is no text."""
+    try:
+        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        return data.decode()
+    except (UnicodeDecodeError, gzip.BadGzipFile, EOFError) as error:
+        raise ValueError(f"{path} is no CSV file: {error}") from None
 
 
 def read_tables(paths: Sequence[Path]) -> list[dict[str, str]]:

@@ -111,7 +111,9 @@ def cut(spec: GemmSpec) -> bool:
 
 
 def tile_scheduler(spec: GemmSpec) -> str:
-    """The CUTLASS tag of who works on which part of which tile."""
+    """The tag of who works on which part of which tile: CUTLASS's, or that of ``cuda/gemm/split_k.hpp``."""
+    if spec.split_k:
+        return "kernelwright::cuda::split_k_scheduler"
     return "cutlass::gemm::StreamKScheduler" if cut(spec) else "cutlass::gemm::PersistentScheduler"
 
 

@@ -61,15 +61,15 @@ namespace kernelwright {
 
 // compute_units > 0. A dtype for which the architecture states no rate counts as one operation per clock: it ranks
 // last.
-// split_k > 0.
+// split_k > 0. An estimate above most_us may end early, as Place says.
 Estimate estimate(const kw_gemm_problem& problem, const kw_arch& arch, const kw_gemm_traits& traits,
-                  uint32_t compute_units);
+                  uint32_t compute_units, double most_us = HUGE_VAL);
 Estimate estimate(const kw_grouped_gemm_problem& problem, const kw_arch& arch, const kw_gemm_traits& traits,
                   uint32_t compute_units);
 
 // The same on an NVIDIA GPU, which estimate() calls.
 Estimate estimate_cuda(const kw_gemm_problem& problem, const kw_arch& arch, const kw_gemm_traits& traits,
-                       uint32_t multiprocessors);
+                       uint32_t multiprocessors, double most_us);
 
 }  // namespace kernelwright
 
