@@ -157,9 +157,8 @@ def _examples(
     each = [read_rows(table) for table in tables]
     numbers = [{row["problem_idx"] for row in rows} for rows in each]
     if sum(map(len, numbers)) > len(set().union(*numbers)):
-        click.echo(
-            "warning: tables share problem numbers; of one number, kernel and choice the last row counts", err=True
-        )
+        shared = "tables share problem numbers; of one number, kernel and choice the last row counts"
+        click.echo(f"warning: {shared}", err=True)
     rows = [row for rows in each for row in rows]
     loaded = load(arch)
     count = units or loaded.compute_units or len(os.sched_getaffinity(0))
