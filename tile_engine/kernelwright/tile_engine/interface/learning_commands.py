@@ -48,10 +48,14 @@ def _data_options(library_needed: bool = True) -> Callable[[_Command], _Command]
 @click.option("--output", required=True, type=_PATH, help="The model, a JSON file for `kernelwright heuristic`.")
 @click.option("--trees", default=300, show_default=True, type=click.IntRange(1), help="Trees of the model.")
 @click.option("--leaves", default=31, show_default=True, type=click.IntRange(2), help="Leaves of a tree.")
+@click.option(
+    "--learning-rate", default=0.05, show_default=True, help="What a tree mends of what those before it miss."
+)
 @click.option("--evenness", default=0.0, show_default=True, help="Let problems weigh alike: 0 not at all, 1 wholly.")
 def train_command(
     tables: tuple[Path, ...], libraries: tuple[Path, ...], too_slow: bool, units: int | None, arch: str, dtype: str,
-    judges: str | None, variant: str, output: Path, trees: int, leaves: int, evenness: float,
+    judges: str | None, variant: str, output: Path, trees: int, leaves: int, learning_rate: float,
+    evenness: float,
 ) -> None:  # fmt: skip
     """Train a selector on tables, and say how good it is on model families that it has not seen.
 
@@ -69,7 +73,7 @@ def train_command(
     schema = schema_of(variant)
     examples = _examples(tables, libraries, too_slow, units, arch, dtype, schema)
     named = [table.name for table in tables]
-    trained = train(examples, schema, judged, arch, Options(trees, leaves, evenness=evenness), named)
+    trained = train(examples, schema, judged, arch, Options(trees, leaves, learning_rate, evenness=evenness), named)
     trained.content["provenance"]["dtype"] = dtype
     if too_slow:
         trained.content["provenance"]["too_slow"] = True
