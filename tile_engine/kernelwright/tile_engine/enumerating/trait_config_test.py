@@ -68,6 +68,7 @@ def test_tiles_span_a_product_of_all_fields() -> None:
     }
 
 
+CK_CI: dict[str, dict[str, list[Any]]]
 CK_CI = {name: {"values": [value]} for name, value in (("data_type", "fp16"), ("pipeline", "qr_async"))}
 CK_CI |= {name: {"values": ["no"]} for name in ("mask", "bias")} | {"mode": {"values": ["batch"]}}
 CK_CI |= {name: {"values": [False]} for name in ("lse", "dropout", "logits", "sink")}
@@ -81,7 +82,13 @@ CK_GEMM: dict[str, Any] = {
 
 
 def test_configurations_of_ck_tile_are_read_as_they_are() -> None:
-    ours = {"dtype": ["fp16"], "pipeline": ["qr_async"], "mask": ["none"], "bias": ["none"], "group": [False]}
+    ours: dict[str, list[Any]] = {
+        "dtype": ["fp16"],
+        "pipeline": ["qr_async"],
+        "mask": ["none"],
+        "bias": ["none"],
+        "group": [False],
+    }
     ours |= {name: [False] for name in ("lse", "dropout", "logits_soft_cap", "sink")}
     kernels = enumerate_kernels({"variant": "fwd", "trait_config": CK_CI}, GFX942)
     assert len(kernels) >= 10 and kernels == enumerate_kernels({"variant": "fmha_fwd", "trait_config": ours}, GFX942)

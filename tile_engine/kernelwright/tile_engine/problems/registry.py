@@ -52,10 +52,8 @@ def problems(operation: Measurable, named: str) -> tuple[Record, ...]:
 def _read(named: str) -> Sequence[Any]:
     path = Path(named)
     if not path.is_file():
-        hint = closest(named, KEYS) or f": {KEYS[0]}, …"
-        raise ValueError(
-            f"{named!r} is neither a file nor a key{hint}; `tile-engine problems` lists the {len(KEYS)} keys"
-        )
+        hint = closest(named, KEYS) or f" such as {KEYS[0]}"
+        raise ValueError(f"{named!r} is neither a file nor a key{hint}; `tile-engine problems` lists all keys")
     content = _content(named)
     listed = content.get("problems") if isinstance(content, Mapping) else content
     if not isinstance(listed, list):

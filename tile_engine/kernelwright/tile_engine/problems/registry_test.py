@@ -59,7 +59,7 @@ def test_a_file_that_holds_no_problem_says_why(tmp_path: Path, text: str, messag
 
 
 def test_an_unknown_key_names_the_closest() -> None:
-    with pytest.raises(ValueError, match=r"'gemm' is neither a file nor a key.*; `tile-engine problems` lists all keys"):
+    with pytest.raises(ValueError, match="'gemm' is neither a file nor a key such as gemm-tuning-fp32; `tile-engine"):
         problems(GEMM, "gemm")
     with pytest.raises(ValueError, match=r"did you mean 'gemm-held-out-bf16'\?"):
         problems(GEMM, "gemm-heldout-bf16")
