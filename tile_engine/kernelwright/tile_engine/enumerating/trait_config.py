@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from enum import Enum
 from typing import Any
 
@@ -83,13 +83,13 @@ def _of_tables(rest: Mapping[str, Any], meant: Variant, arch: Arch) -> list[Kern
     constants = {name: [value] for name, value in problem.items() if name != "op"}
     stated = {**constants, **axes}
     listed = _listed(pool(meant.operation, stated, arch), meant.operation, arch)
-    kernels = [kernel for kernel in listed if keeps(kernel, meant.axes)]
+    seen = [(kernel, attributes) for kernel in listed if _has(attributes := view(kernel), meant.axes)]
     for name, values in stated.items():
         _check_words(name, values, one)
     served = {name: _served(meant.operation, name, values) for name, values in stated.items()}
     for name, values in served.items():
-        _check(name, values, kernels)
-    return [kernel for kernel in kernels if keeps(kernel, served)]
+        _check(name, values, {attributes[name] for _, attributes in seen})
+    return [kernel for kernel, attributes in seen if _has(attributes, served)]
 
 
 def _served(operation_name: str, name: str, values: Sequence[Any]) -> list[Any]:
@@ -113,7 +113,10 @@ def _listed(sets: Iterable[str], operation_name: str, arch: Arch) -> list[Kernel
 
 def keeps(kernel: Kernel, axes: Axes) -> bool:
     """Whether a kernel's attributes have one of the values of each axis."""
-    attributes = view(kernel) if axes else {}
+    return _has(view(kernel) if axes else {}, axes)
+
+
+def _has(attributes: Mapping[str, Any], axes: Axes) -> bool:
     return all(any(_same(attributes[name], value) for value in values) for name, values in axes.items())
 
 
@@ -133,9 +136,8 @@ def _check_words(name: str, values: Sequence[Any], one: Operation) -> None:
             raise SpecError(f"{name} = {value!r}{closest(str(value), known)}; allowed: {', '.join(known)}")
 
 
-def _check(name: str, values: Sequence[Any], kernels: Sequence[Kernel]) -> None:
+def _check(name: str, values: Sequence[Any], held: Set[Any]) -> None:
     """SpecError if no kernel has any of the values: a word that nothing knows would silently leave nothing."""
-    held = {view(kernel)[name] for kernel in kernels}
     if not any(_same(one, value) for one in held for value in values):
         known = sorted(map(str, held))
         hint = closest(str(values[0]), known)

@@ -8,7 +8,9 @@ from kernelwright.arch import load
 from kernelwright.codegen.operation import operation
 from kernelwright.codegen.selecting.filters import view
 from kernelwright.codegen.selecting.validate import validate
+from kernelwright.codegen.testing.expansions import expand_set
 from kernelwright.codegen.violations import SpecError
+from kernelwright.tile_engine.enumerating import trait_config
 from kernelwright.tile_engine.enumerating.ck_tile_words import RENAMED
 from kernelwright.tile_engine.enumerating.trait_config import enumerate_kernels, with_options
 from kernelwright.tile_engine.enumerating.variants import VARIANTS
@@ -32,6 +34,11 @@ PRODUCT: dict[str, Any] = {
     },
     "trait_config": {"pipeline": ["compv3", "mem"], "scheduler": ["intrawave"], "epilogue": ["cshuffle"]},
 }
+
+
+@pytest.fixture(autouse=True)
+def _once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trait_config, "expand_set", expand_set)
 
 
 def test_traits_narrow_the_tables_of_an_operation() -> None:
@@ -68,7 +75,7 @@ def test_tiles_span_a_product_of_all_fields() -> None:
     }
 
 
-CK_CI = {name: {"values": [value]} for name, value in (("data_type", "fp16"), ("pipeline", "qr_async"))}
+CK_CI: dict[str, dict[str, list[Any]]] = {"data_type": {"values": ["fp16"]}, "pipeline": {"values": ["qr_async"]}}
 CK_CI |= {name: {"values": ["no"]} for name in ("mask", "bias")} | {"mode": {"values": ["batch"]}}
 CK_CI |= {name: {"values": [False]} for name in ("lse", "dropout", "logits", "sink")}
 CK_GEMM: dict[str, Any] = {
