@@ -11,7 +11,7 @@ from shape_sets import HELD_OUT, PLAIN, TUNED, cases
 
 from kernelwright.tile_engine.problems.models import PARTS, models
 from kernelwright.tile_engine.problems.registry import KEYS, problems
-from kernelwright.tile_engine.registry import OPERATIONS, columns_of, measurable
+from kernelwright.tile_engine.registry import OPERATIONS, measurable, operation_of_columns
 from kernelwright.tile_engine.results.csv_file import read_columns, read_rows
 
 TABLES = sorted(Path(__file__).with_name("results").glob("*.csv.gz"))
@@ -43,8 +43,7 @@ def by_key(operation: str, words: Iterable[str]) -> set[tuple[str, ...]]:
 
 def operation_of_table(path: Path) -> str:
     """By its columns."""
-    columns = columns_of(read_columns(path))
-    return next(name for name, one in OPERATIONS.items() if one.columns == columns)
+    return operation_of_columns(read_columns(path)).name
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -73,10 +72,8 @@ def test_the_guide_counts_the_problems_that_there_are() -> None:
     for part in PARTS:
         families = {model.family for model in models() if model.part == part}
         assert f"| `{part}` | {len(families)} | {count('gemm', f'gemm-{part}-bf16')} |" in text
-    uses = {part: [key for key in KEYS if key.startswith(f"attention-{part}-")] for part in PARTS}
-    tuning, held_out = (
-        sum(count("attention", k) for k in uses[p] if k.endswith("bf16") and "all" not in k) for p in PARTS
-    )
+    uses = {part: [f"attention-{part}-{use}-bf16" for use in USES] for part in PARTS}
+    tuning, held_out = (sum(count("attention", key) for key in uses[part]) for part in PARTS)
     assert f"{tuning} problems of a dtype are for tuning, {held_out} held out" in text
     assert f"({count('attention', 'attention-validation-bf16')} held-out problems)" in text
     assert f"({count('attention', 'attention-tuning-all-bf16')})" in text

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 from kernelwright.tile_engine.operation import Record
+from kernelwright.tile_engine.results.analysis import Timed, best
 from kernelwright.tile_engine.results.row import Row
 
 
@@ -47,6 +48,20 @@ class CsvFile:
         self._writer.writerow({column: row[column] for column in self._columns})
         self._file.flush()
         os.fsync(self._file.fileno())
+
+
+def write_best(path: Path, times: Sequence[Timed], columns: Sequence[str]) -> None:
+    """The fastest kernel of each problem, and the selected one with its share of that speed, as CSV."""
+    chosen = {one.problem: one for one in times if one.selected}
+    names = ("kernel", "identity", "choices", "latency_ms", "tflops", "bandwidth_gb_s")
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("problem_idx", *columns, *names, "selected", "selected_ms", "selected_share"))
+        for problem, fastest in best(times).items():
+            one = chosen.get(problem)
+            share = f"{fastest.milliseconds / one.milliseconds:.4f}" if one else ""
+            selected = (one.kernel, one.cells["latency_ms"], share) if one else ("", "", "")
+            writer.writerow((problem, *(fastest.cells[name] for name in (*columns, *names)), *selected))
 
 
 def read_columns(path: Path) -> Sequence[str]:
