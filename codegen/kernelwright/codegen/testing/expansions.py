@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 
 from kernelwright.arch import Arch, load
+from kernelwright.codegen.operation import Expansion
 from kernelwright.codegen.selecting import sets
-from kernelwright.codegen.selecting.expand import Expansion
 
 
 @cache
