@@ -75,7 +75,7 @@ def test_tiles_span_a_product_of_all_fields() -> None:
     }
 
 
-CK_CI: dict[str, dict[str, list[Any]]] = {name: {"values": [value]} for name, value in (("data_type", "fp16"), ("pipeline", "qr_async"))}
+CK_CI: dict[str, dict[str, list[Any]]] = {"data_type": {"values": ["fp16"]}, "pipeline": {"values": ["qr_async"]}}
 CK_CI |= {name: {"values": ["no"]} for name in ("mask", "bias")} | {"mode": {"values": ["batch"]}}
 CK_CI |= {name: {"values": [False]} for name in ("lse", "dropout", "logits", "sink")}
 CK_GEMM: dict[str, Any] = {
