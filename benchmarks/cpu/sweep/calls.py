@@ -17,7 +17,7 @@ from kernelwright.tile_engine.results.row import Row, Table
 
 # The field that leaves a choice, by operation and direction.
 OPEN = {"gemm": "split_k", "convolution backward_weight": "split_k", "attention forward": "num_splits"}
-SAMPLE_S, MOST_CALLS = 0.003, 400  # that one time is taken over
+SAMPLE_S, MOST_CALLS = 0.002, 300  # that one time is taken over
 ROUNDS, FEW_ROUNDS, LONG_S = 5, 3, 0.02  # fewer rounds of long launches
 FAR, SLACK_S = 2.0, 50e-6  # calls whose first launch is so many times slower, and so much, are not timed
 NEAR = 1.25  # a call so many times slower than the fastest one is timed once
