@@ -35,7 +35,7 @@ JOBS = {
     "gemm-tuning-tall-fp8": 3,
     "conv-validation-bf16": 8,
     **{f"conv-tuning-{direction}-{dims}d-bf16": 1 for dims in (2, 3) for direction in DIRECTIONS},
-    **{f"attention-{part}-bf16": 2 for part in ("validation", "tuning-all")},
+    **{f"attention-{part}-bf16": 2 for part in ("validation", "tuning-all", "tuning-between")},
 }
 DEFAULT = list(JOBS)[:4]
 START_S = 90.0  # for imports, loading and the first problem

@@ -24,6 +24,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "dispatcher_cpp" / "src" / "operations" / "gemm" / "analytic_cuda.cpp"
 COPY = ROOT / "codegen/kernelwright/codegen/operations/gemm/time_model/hopper.py"
+FEATURES = ROOT / "codegen/kernelwright/codegen/heuristics/data/gemm.json"
 NAME = re.compile(
     r"(cooperative|pingpong)_(?:True_){4}(\d+)x(\d+)x(\d+)_\dx\dx1_(\d+)x(\d+)x\d+(?:_c(?:fp32|fp16|bf16))?"
     r"(?:_cluster(\d)x(\d)x1)?((?:_splitk)?)((?:_streamk\w*)?)(?:\|split_k=(\d+))?$"
@@ -191,13 +192,15 @@ def constants() -> dict[str, float]:
 
 
 def write(fitted: dict[str, float]) -> None:
-    """Put numbers into the sources of the dispatcher and the generator."""
-    text, copied = SOURCE.read_text(), COPY.read_text()
+    """Put numbers into the sources of the dispatcher and the generator, and into the features of learned selection."""
+    text, copied, features = SOURCE.read_text(), COPY.read_text(), FEATURES.read_text()
     for name, value in fitted.items():
         text = re.sub(rf"(constexpr double {name} = )[-+.\de]+;", rf"\g<1>{value:g};", text)
         copied = re.sub(rf'("{name}": )[-+.\de]+', rf"\g<1>{value:g}", copied)
+        features = re.sub(rf'("{name}": ")[-+.\de]+', rf"\g<1>{value:g}", features)
     SOURCE.write_text(text)
     COPY.write_text(copied)
+    FEATURES.write_text(features)
 
 
 def chosen(sweep: Sweep, predicted: Array) -> Array:

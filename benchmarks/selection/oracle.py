@@ -3,8 +3,8 @@
 ``python benchmarks/selection/oracle.py TABLE.csv.gz … --library FOLDER --set conv_essential --out result.json`` reads
 tables that ``benchmarks/gpu/collect.py`` wrote. It needs no GPU: the dispatcher predicts, and what it chooses is looked
 up in the tables. ``--library`` is the library that was measured. A share is the time of the fastest kernel, with the
-best number of slices, over that of the choice. ``best of the first 3`` is what measuring the three kernels of the
-highest rank again reaches, each with the slices that it is predicted to want. ``--set`` judges the kernels of a set
+best number of slices, over that of the choice. What is ranked are pairs of a kernel and a number of slices: ``best of the
+first 3`` is what measuring the three pairs of the highest rank again reaches. ``--set`` judges the kernels of a set
 alone too, ``--model`` ranks by a compiled model. Problems that one kernel in one way serves leave nothing to choose;
 they are counted, and no share is of them.
 """
@@ -55,17 +55,17 @@ def _value(cell: str) -> Any:
 
 
 def ranking(dispatcher: Dispatcher, problem: Any, measured: Iterable[str]) -> list[tuple[str, str]]:
-    """Kernels, best first, with their choices: of the stage that the measured kernels stand in."""
+    """Pairs of kernel and choices, best first: of the stage that the measured kernels stand in."""
     known = set(measured)
     for stage in dispatcher.explain(problem).stages:
-        found = [(kernel.identity, kernel.choices) for kernel in stage.kernels if kernel.rank is not None]
+        found = [(kernel.identity, value.choices) for kernel, value in stage.pairs]
         if known.intersection(identity for identity, _ in found):
             return found
     return []
 
 
 def shares(ranked: Sequence[tuple[str, str]], times: Times) -> list[float] | None:
-    """Of each ranked kernel that has a time, with its choices; None where there is nothing to choose.
+    """Of each ranked pair whose kernel has a time; None where there is nothing to choose.
 
     A number of slices that has no time counts with the slower one of those beside it.
     """

@@ -30,9 +30,9 @@ from kernelwright.tile_engine.operations.attention.operands import names_of, sha
 from kernelwright.tile_engine.operations.attention.requests import is_grouped, lengths_of, problem_of, requests_of
 from kernelwright.tile_engine.registry import measurable
 
-SPLITS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 66, 96, 132)
 _UNITS = 132  # of an H200
 _MOST_BLOCKS = 2200  # of queries, heads and splits: more splits than fill a GPU many times are not asked for
+_MOST_SPLITS = 1536  # that the dispatcher offers
 _ROWS, _PAIRS = 32, 2  # of each request and head, and how many requests and heads, are compared
 _STEPS = 4  # compared values are whole numbers from -4 to 4, divided by 4
 _TFLOPS, _GBYTES = 500.0, 4000.0
@@ -97,15 +97,16 @@ class PosedAttention:
         self._sets["lse"][:] = self._compared["lse"]
 
     def variants(self, spec: Mapping[str, Any]) -> Sequence[Any]:
-        """Kernels of splits with every number of them."""
+        """Kernels of splits with the numbers of them that the dispatcher offers, and what fills units four times."""
         if spec["family"] != "fwd_splitkv" or self._record["direction"] != "forward":
             return [self.problem]
-        record = self._record
+        record, tile = self._record, spec["tile"]
         rows = record["seqlen_q"] * record["nhead_q"] // record["nhead_k"]
-        blocks = -(-rows // 16) * record["batch"] * record["nhead_k"]
-        most = max(1, min(record["seqlen_k"] // 64, _MOST_BLOCKS // blocks))
-        counts = {count for count in (*SPLITS, *(filled * _UNITS // blocks for filled in (1, 2, 4))) if count > 0}
-        return [self.problem, *(replace(self.problem, num_splits=one) for one in sorted(counts) if one <= most)]
+        blocks = -(-rows // tile["m0"]) * record["batch"] * record["nhead_k"]
+        most = max(1, min(-(-record["seqlen_k"] // tile["n0"]), _MOST_BLOCKS // blocks, _MOST_SPLITS))
+        powers = [1 << log2 for log2 in range(_MOST_SPLITS.bit_length())]
+        counts = {*powers, *(3 * one for one in powers), *(filled * _UNITS // blocks for filled in (1, 2, 4))}
+        return [self.problem, *(replace(self.problem, num_splits=one) for one in sorted(counts) if 0 < one <= most)]
 
     def call(self, plan: OperationPlan[Any], workspace: Workspace) -> Call:
         """See :class:`collecting.Posed`."""

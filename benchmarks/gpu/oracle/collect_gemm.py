@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -71,9 +72,12 @@ class Library(Kernels):
         return made
 
     def _predicted(self, problem: GemmProblem) -> dict[str, float]:
-        """Microseconds by identity."""
-        ranked = self.chooser.explain(problem)
-        return {kernel.identity: kernel.estimate.total_us for kernel in ranked if kernel.estimate is not None}
+        """Microseconds by identity, with the number of slices for which they are fewest."""
+        found: dict[str, float] = {}
+        for one in self.chooser.explain(problem):
+            if one.estimate is not None:
+                found[one.identity] = min(found.get(one.identity, math.inf), one.estimate.total_us)
+        return found
 
 
 def _slices(spec: Mapping[str, Any], problem: GemmProblem) -> Iterator[int]:

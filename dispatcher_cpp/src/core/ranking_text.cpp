@@ -98,6 +98,10 @@ void Ranking::best_reason(const Question& question, Text* reason) const {
   for (const Ranked& ranked : ranked_) usable += ranked.usable ? 1 : 0;
   if (usable == 1) {
     reason->add("only kernel that fits");
+    const size_t values = ranked_[0].pair_count;
+    if (question.selection.provider != KW_SELECT_CALLBACK || values < 2) return;
+    reason->add(left_to_estimates_ ? ", its values not judged by " : ", best of its values by ");
+    reason->add(provider_name(question.selection));
     return;
   }
   if (left_to_estimates_) {

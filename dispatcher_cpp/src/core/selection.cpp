@@ -33,6 +33,7 @@ struct IsWorse {
 // second one is asked for.
 class Candidates {
  public:
+  bool reserve(size_t count) { return items_.reserve(count); }
   // With `all` false, candidates that are slower than one before them are left out.
   explicit Candidates(bool all) : all_(all) {}
   // What a candidate may take at most to be kept.
@@ -157,6 +158,7 @@ kw_status fastest_of(const Question& question, bool all, kw_problem* trial, Sele
                      Text* reason) {
   Candidates candidates(all);
   uint64_t matching = 0;
+  if (all && !candidates.reserve(question.registry.kernels().size())) return no_memory();
   if (!collect(question, trial, &candidates, &matching)) return no_memory();
   for (*refused = false; !candidates.empty() && !*refused; candidates.arrange()) {
     const Candidate best = candidates.pop();

@@ -60,8 +60,11 @@ class Model:
     prior: int = -1
 
     def predict(self, row: Sequence[float]) -> float:
-        """The sum of all trees' leaves, and of the prior."""
-        return math.fsum([0.0 if self.prior < 0 else row[self.prior], *(tree.value(row) for tree in self.trees)])
+        """The sum of the prior and all trees' leaves, in the order in which compiled models add them."""
+        total = 0.0 if self.prior < 0 else row[self.prior]
+        for tree in self.trees:
+            total += tree.value(row)
+        return total
 
     def rate(self, predicted: float) -> float:
         """TFLOP/s that a prediction stands for."""

@@ -25,7 +25,8 @@ def test_what_is_written_is_read(path: Path) -> None:
     model = read_model(path)
     assert (model.op, model.dtype, model.arch, len(model.trees)) == ("gemm", "fp32", "x86_64_v3", 20)
     row = [1.0] * len(model.features)
-    assert model.predict(row) == pytest.approx(sum(tree.value(row) for tree in model.trees))
+    prior = row[model.prior] if model.prior >= 0 else 0.0
+    assert model.predict(row) == pytest.approx(prior + sum(tree.value(row) for tree in model.trees))
     assert model.covers(row) and not model.covers([13.0, *row[1:]])
 
 

@@ -23,11 +23,12 @@ class ConvolutionLearning:
         found = {name: float(record[column]) for name, column in _COUNTS.items()}
         for axis, out in zip("dhw", (1,) * (3 - len(problem.out_size)) + tuple(problem.out_size), strict=True):
             found |= {f"in_{axis}": float(record[f"{axis}i"]), f"out_{axis}": float(out)}
-            found |= {f"{word}_{axis}": float(record[f"{word}_{axis}"]) for word in ("stride", "dilation")}
+            found[f"stride_{axis}"] = float(record[f"stride_{axis}"])
         found |= {f"filter_{axis}": float(record[point]) for axis, point in zip("dhw", "zyx", strict=True)}
-        found |= {f"tile_{axis}": float(spec["tile"][axis]) for axis in "mnk"}
-        found |= {f"wave_{axis}": float(spec["wave"][axis]) for axis in "mn"}
+        found |= {f"tile_{axis}": float(spec["tile"][axis]) for axis in "mn"}
         return found | {
+            "wave_m": float(spec["wave"]["m"]),
+            "pitch": float(_fold_pitch(record)),
             "data": float(record["direction"] == "backward_data"),
             "weight": float(record["direction"] == "backward_weight"),
             "size": float(ELEMENT_BYTES[DType(record["dtype"])]),
@@ -38,6 +39,16 @@ class ConvolutionLearning:
     def family(self, record: Record) -> str:
         """By the layer; a problem of no known layer is a family of its own."""
         return _families().get(layer_of(record), "-".join(map(str, layer_of(record))))
+
+
+def _fold_pitch(record: Record) -> int:
+    """``kw_conv_fold_pitch``: channels of a point of the folded image, 0 where it is not folded."""
+    taps, pitch, data = record["x"], record["c"], record["direction"] == "backward_data"
+    if record["g"] != 1 or taps < 2 or record["dilation_w"] != 1 or pitch > (8 if data else 16):
+        return 0
+    while not data and pitch * record["stride_w"] % 8:
+        pitch += 1
+    return pitch if 2 * -(-taps * pitch // 64) <= taps else 0
 
 
 @functools.cache

@@ -91,19 +91,22 @@ def examples_of(rows: Sequence[Cells], specs: Specs, schema: Schema, dtype: str,
             best[key] = one
     if unknown := sorted({identity for _, identity, _ in best} - set(specs)):
         raise ValueError(f"no library holds kernel {unknown[0]} ({len(unknown)} such); add its folder with --library")
+    records = {key: record_of(operation, dict(zip(operation.columns, key, strict=True))) for key, _, _ in best}
+    read = {key: learned.inputs(records[key[0]], specs[key[1]], key[2]) for key in best}
+    inputs = {key: {**found, "units": float(units)} for key, found in read.items() if found is not None}
+    if not inputs:
+        raise ValueError(f"no problem of the tables is one whose selection is learned; {schema.op} has others")
     selected = {key_of(one) for one in times if one.selected}
-    problems = {key: index for index, key in enumerate(dict.fromkeys(problem for problem, _, _ in best))}
-    records = {key: record_of(operation, dict(zip(operation.columns, key, strict=True))) for key in problems}
-    family_of = {key: learned.family(record) for key, record in records.items()}
+    problems = {key: index for index, key in enumerate(dict.fromkeys(problem for problem, _, _ in inputs))}
+    family_of = {key: learned.family(records[key]) for key in problems}
     families = tuple(dict.fromkeys(family_of.values()))
-    inputs = [{**learned.inputs(records[key], specs[it], value), "units": float(units)} for key, it, value in best]
     return Examples(
-        np.array([schema.values(one) for one in inputs]),
-        np.array([float(one.cells["tflops"]) for one in best.values()]),
-        np.array([problems[problem] for problem, _, _ in best]),
-        np.array([families.index(family_of[problem]) for problem, _, _ in best]),
-        np.array([key in selected for key in best]),
-        tuple(one.kernel for one in best.values()),
+        np.array([schema.values(one) for one in inputs.values()]),
+        np.array([float(best[key].cells["tflops"]) for key in inputs]),
+        np.array([problems[problem] for problem, _, _ in inputs]),
+        np.array([families.index(family_of[problem]) for problem, _, _ in inputs]),
+        np.array([key in selected for key in inputs]),
+        tuple(best[key].kernel for key in inputs),
         families,
     )
 

@@ -13,6 +13,7 @@ from kernelwright.tile_engine.problems.gemm import few_rows_problems, layer_prob
 from kernelwright.tile_engine.problems.models import PARTS
 
 _EXTENTS = ("m", "n", "k")
+_ROWS, _INSTRUCTION_BYTES = 64, 32  # of wgmma, along K
 
 
 class GemmLearning:
@@ -20,16 +21,23 @@ class GemmLearning:
 
     def inputs(self, record: Record, spec: Mapping[str, Any], value: int) -> dict[str, float]:
         """As ``kw_gemm_problem`` and ``kw_gemm_traits`` hold them."""
-        sizes = [ELEMENT_BYTES[DType(spec[name])] for name in ("dtype_a", "dtype_b", "dtype_c")]
+        size_a, size_c = (float(ELEMENT_BYTES[DType(spec[name])]) for name in ("dtype_a", "dtype_c"))
+        tile, warp = spec["tile"], spec["warp_tile"]
         found: dict[str, float] = {name: float(record[name]) for name in (*_EXTENTS, "batch")}
-        found |= dict(zip(("size_a", "size_b", "size_c"), map(float, sizes), strict=True))
-        for extent in ("tile", "wave", "warp_tile"):
-            found |= {f"{extent}_{axis}": float(spec[extent][axis]) for axis in "mnk"}
+        found |= {f"tile_{axis}": float(tile[axis]) for axis in "mnk"}
         found |= {f"cluster_{axis}": float(spec.get("cluster", {}).get(axis, 1)) for axis in "mn"}
-        found["persistent"] = float(bool(spec.get("persistent")))
-        found["split_k"] = float(bool(spec.get("split_k")))
-        found["stream_k"] = float(spec.get("stream_k", "none") != "none")
-        return found
+        plain = warp["m"] == _ROWS and warp["n"] == tile["n"]
+        return found | {
+            "size_a": size_a,
+            "size_c": size_c,
+            "warp_tile_m": float(warp["m"]),
+            "swapped": float(not plain and warp["m"] == tile["m"] and warp["n"] == _ROWS),
+            "pingpong": float(spec["wave"]["m"] == 1 and spec["wave"]["n"] == 1),
+            "hopper": float(_ROWS in (warp["m"], warp["n"]) and warp["k"] * size_a == _INSTRUCTION_BYTES),
+            "split_k": float(bool(spec.get("split_k"))),
+            "stream_k": float(spec.get("stream_k", "none") != "none"),
+            "slices": float(max(value, 1)),
+        }
 
     def family(self, record: Record) -> str:
         """By extents; a problem of no known layer is a family of its own."""

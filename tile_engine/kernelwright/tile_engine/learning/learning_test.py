@@ -115,14 +115,16 @@ def test_specs_come_from_a_list_too(tmp_path: Path) -> None:
         read_specs([tmp_path], load("sm_90a"))
 
 
-def test_the_best_choice_of_a_kernel_counts(data: tuple[Path, Path]) -> None:
+def test_each_number_of_slices_is_an_example(data: tuple[Path, Path]) -> None:
     rows = read_rows(data[0])[:3]
-    slow = {**rows[0], "choices": "split_k=2", "latency_ms": "1e9", "tflops": "0.001"}
+    cut = {**rows[0], "choices": "split_k=2", "latency_ms": "1e9", "tflops": "0.001"}
+    repeated = {**rows[0], "latency_ms": str(float(rows[0]["latency_ms"]) * 2)}
     specs = {f"id{tile}": spec(tile) for tile in TILES}
-    found = examples_of([*rows, slow], specs, schema_of("gemm"), "bf16", load("sm_90a"), 132)
-    assert len(found.tflops) == 3 and found.tflops.min() > 0.01
+    found = examples_of([*rows, cut, repeated], specs, schema_of("gemm"), "bf16", load("sm_90a"), 132)
+    slices = found.features[:, list(schema_of("gemm").features).index("slices")]
+    assert slices.tolist() == [1, 1, 1, 2] and found.tflops.argmin() == 3
     with pytest.raises(ValueError, match=r"no library holds kernel id16 \(3 such\)"):
-        examples_of(rows, {}, schema_of("gemm"), "bf16", load("sm_90a"), 132)
+        examples_of([*rows, cut], {}, schema_of("gemm"), "bf16", load("sm_90a"), 132)
     with pytest.raises(ValueError, match="hold no time of fp8"):
         examples_of(rows, specs, schema_of("gemm"), "fp8", load("sm_90a"), 132)
 

@@ -44,7 +44,8 @@ class Trained:
 def train(examples: Examples, schema: Schema, dtype: str, arch: str, options: Options, data: Sequence[str]) -> Trained:
     """A model of log(1 + TFLOP/s), which small problems weigh in as large ones do.
 
-    Where the schema has a prior, trees correct it: the model is of log(TFLOP/s), and relative errors weigh alike.
+    Where the schema has a prior, trees correct it: the model is of log(TFLOP/s), and what the prior misses of all
+    kernels of a problem alike is not learned, as it decides nothing.
     ``data`` says where the examples are from. ValueError for examples of fewer than two families: nothing could be held
     out. RuntimeError where LightGBM is not installed.
     """
@@ -54,7 +55,7 @@ def train(examples: Examples, schema: Schema, dtype: str, arch: str, options: Op
         )
     columns = {name: index for index, name in enumerate(schema.features)}
     prior = examples.features[:, columns[schema.prior]] if schema.prior else None
-    target = np.log1p(examples.tflops) if prior is None else np.log(examples.tflops) - prior
+    target = np.log1p(examples.tflops) if prior is None else within(examples, np.log(examples.tflops) - prior, options)
     scores = np.zeros(len(examples.tflops)) if prior is None else prior.copy()
     for fold in _folds(examples):
         scores[fold] += _fitted(examples.of(~fold), target[~fold], options).predict(examples.features[fold])
@@ -97,6 +98,18 @@ def shares(examples: Examples) -> np.ndarray[Any, Any]:
     return np.asarray(examples.tflops / fastest[examples.problem])
 
 
+def weights(examples: Examples, options: Options) -> np.ndarray[Any, Any]:
+    """Of each row, see :class:`Options`."""
+    return np.maximum(shares(examples) ** options.focus, LEAST_WEIGHT)
+
+
+def within(examples: Examples, values: np.ndarray[Any, Any], options: Options) -> np.ndarray[Any, Any]:
+    """What each row differs by from the weighted mean of its problem's rows."""
+    weight = weights(examples, options)
+    means = np.bincount(examples.problem, weight * values) / np.bincount(examples.problem, weight)
+    return np.asarray(values - means[examples.problem])
+
+
 def _fitted(examples: Examples, target: np.ndarray[Any, Any], options: Options) -> Any:
     try:
         import lightgbm
@@ -108,7 +121,7 @@ def _fitted(examples: Examples, target: np.ndarray[Any, Any], options: Options) 
         **{"seed": options.seed, "deterministic": True, "verbosity": -1},
         **{"force_row_wise": True, "num_threads": 1, "boost_from_average": False},
     }
-    weight = np.maximum(shares(examples) ** options.focus, LEAST_WEIGHT)
+    weight = weights(examples, options)
     data = lightgbm.Dataset(examples.features, target, weight=weight, free_raw_data=False)
     return lightgbm.train(given, data, options.trees)
 

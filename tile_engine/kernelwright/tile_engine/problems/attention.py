@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from kernelwright.tile_engine.operation import Record
@@ -11,64 +12,84 @@ from kernelwright.tile_engine.problems.attention_models import Heads, attention_
 from kernelwright.tile_engine.problems.models import HELD_OUT, PARTS, TUNING, models
 from kernelwright.tile_engine.problems.problem_sets import ProblemSets
 
-# Rows of a prompt, keys of a cache, rows of a training sequence, by kind.
-PROMPTS = ((7, 40, 100, 128), (200, 512, 777, 1000), (1024, 1100, 2048, 3000), (4096, 6000, 8192, 16384))
-CONTEXTS = ((120, 512, 1100), (2048, 3000, 4096), (8192, 10000, 16384), (32768, 65536, 131072))
-SEQUENCES = ((100, 128, 257), (512, 777, 1000), (1024, 2048, 3000), (4096, 8192, 6000))
-REQUESTS = (1, 7, 16, 40, 64, 128, 256)
+Fields = dict[str, Any]
+_Kinds = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """Rows of a prompt, keys of a cache and rows of a training sequence, some of each kind, and numbers of requests."""
+
+    prompts: _Kinds
+    contexts: _Kinds
+    sequences: _Kinds
+    requests: tuple[int, ...]
+
+
+LENGTHS = Lengths(
+    ((7, 40, 100, 128), (200, 512, 777, 1000), (1024, 1100, 2048, 3000), (4096, 6000, 8192, 16384)),
+    ((120, 512, 1100), (2048, 3000, 4096), (8192, 10000, 16384), (32768, 65536, 131072)),
+    ((100, 128, 257), (512, 777, 1000), (1024, 2048, 3000), (4096, 8192, 6000)),
+    (1, 7, 16, 40, 64, 128, 256),
+)
+# More for training: no other problem has them.
+BETWEEN = Lengths(
+    ((20, 64, 90, 150), (256, 300, 384, 640), (1200, 1500, 1800, 2500), (3500, 5000, 7000, 12000)),
+    ((200, 300, 800), (1500, 2500, 6000), (7000, 12000, 24000), (20000, 49152, 98304)),
+    ((64, 150, 200), (300, 400, 640), (1200, 1500, 2500), (3500, 5000, 7000)),
+    (2, 4, 11, 24, 32, 50, 96),
+)
 _IMAGES = (1, 8, 32)
 _PAGES = (16, 64)
 _MOST_ROWS = 1 << 14  # queries of all requests
 _MOST_ELEMENTS = 1 << 27  # of K, so that a set of operands fits on every device
 _DTYPES = ("fp32", "fp16", "bf16")
 
-Fields = dict[str, Any]
 
-
-def _prompts(one: Heads, place: int) -> Iterator[Fields]:
+def _prompts(one: Heads, place: int, lengths: Lengths) -> Iterator[Fields]:
     """Whole prompts, ragged ones, and every third time what follows on a cached beginning."""
-    for kind, rows in enumerate(PROMPTS):
+    for kind, rows in enumerate(lengths.prompts):
         queries = rows[(place + kind) % len(rows)]
         cached = rows[(place + kind + 1) % len(rows)] if (place + kind) % 3 == 2 else 0
-        batch = _requests(one, place + kind, queries, queries + cached)
+        batch = _requests(one, lengths, place + kind, queries, queries + cached)
         paged = {"page_size": _PAGES[place % 2]} if cached else {}
         ragged = {"ragged": 1} if batch > 1 and (cached or kind % 2) else {}
         yield {"batch": batch, "seqlen_q": queries, "seqlen_k": queries + cached, **_causal(one), **paged, **ragged}
 
 
-def _decoding(one: Heads, place: int) -> Iterator[Fields]:
+def _decoding(one: Heads, place: int, lengths: Lengths) -> Iterator[Fields]:
     """One query of each request; one time in four three, of a speculative decoder."""
-    for kind, keys in enumerate(CONTEXTS):
+    for kind, keys in enumerate(lengths.contexts):
         for turn in range(2):
             length = keys[(place + kind) % len(keys)]
-            batch = _requests(one, place + 3 * turn + kind, 1, length)
+            batch = _requests(one, lengths, place + 3 * turn + kind, 1, length)
             queries = 3 if (place + kind + turn) % 4 == 3 else 1
             mask = _causal(one) if queries > 1 or one.window >= 0 else {}
-            lengths = {"batch": batch, "seqlen_q": queries, "seqlen_k": length}
+            extents = {"batch": batch, "seqlen_q": queries, "seqlen_k": length}
             ragged = {"ragged": 1} if batch > 1 and queries == 1 else {}
-            yield {**lengths, "page_size": _PAGES[(place + turn) % 2], **mask, **ragged}
+            yield {**extents, "page_size": _PAGES[(place + turn) % 2], **mask, **ragged}
 
 
-def _gradients(one: Heads, place: int) -> Iterator[Fields]:
-    for kind, rows in enumerate(SEQUENCES):
+def _gradients(one: Heads, place: int, lengths: Lengths) -> Iterator[Fields]:
+    for kind, rows in enumerate(lengths.sequences):
         length = rows[(place + kind) % len(rows)]
-        batch = min(4, _requests(one, place + kind, length, length))
+        batch = min(4, _requests(one, lengths, place + kind, length, length))
         fixed = {"deterministic": 1} if (place + kind) % 2 else {}
         yield {"direction": "backward", "batch": batch, "seqlen_q": length, **_causal(one), **fixed}
 
 
-def _appending(one: Heads, place: int) -> Iterator[Fields]:
+def _appending(one: Heads, place: int, lengths: Lengths) -> Iterator[Fields]:
     """One new row of each request, or a prompt's."""
-    for kind, keys in enumerate(CONTEXTS):
+    for kind, keys in enumerate(lengths.contexts):
         length = keys[(place + kind) % len(keys)]
-        rows = 1 if kind % 2 else min(length, PROMPTS[0][place % 4])
-        batch = _requests(one, place + kind, rows, length)
+        rows = 1 if kind % 2 else min(length, lengths.prompts[0][place % 4])
+        batch = _requests(one, lengths, place + kind, rows, length)
         rotary = one.hdim_q if one.hdim_q % 16 == 0 and one.bias == "none" else 0
         cache = {"page_size": _PAGES[(place + kind) % 2], "rotary_dim": rotary}
         yield {"direction": "append", "batch": batch, "seqlen_q": rows, "seqlen_k": length, **cache}
 
 
-_USES: Mapping[str, Callable[[Heads, int], Iterator[Fields]]] = {
+_USES: Mapping[str, Callable[[Heads, int, Lengths], Iterator[Fields]]] = {
     "prefill": _prompts, "decode": _decoding, "backward": _gradients, "append": _appending,
 }  # fmt: skip
 # Queries and keys: one beside the tiles of kernels, fewer queries than keys, and more.
@@ -81,24 +102,29 @@ _SETS = {f"attention-{part}-{use}-{dtype}": (part, use, dtype) for part in PARTS
 # What leaves a choice, each layer with all lengths of a kind in turns.
 _OPEN, _TURNS = ("prefill", "decode", "backward"), 4
 _WHOLE = {
-    f"attention-{name}-{dtype}": (part, dtype)
-    for name, part in (("validation", HELD_OUT), ("tuning-all", TUNING))
+    f"attention-{name}-{dtype}": (part, dtype, lengths)
+    for name, part, lengths in (
+        ("validation", HELD_OUT, LENGTHS),
+        ("tuning-all", TUNING, LENGTHS),
+        ("tuning-between", TUNING, BETWEEN),
+    )
     for dtype in _DTYPES
 }
 
 
-def attention_problems(part: str, use: str, turn: int = 0) -> Iterator[Fields]:
+def attention_problems(part: str, use: str, turn: int = 0, lengths: Lengths = LENGTHS) -> Iterator[Fields]:
     """The problems of the models of a part, without element type; some may stand twice.
 
     Held-out layers whose heads, and what their scores meet, are those of a tuning layer are left out. Each ``turn``
-    meets the layers with other lengths and requests. ValueError for a part that is none of PARTS.
+    meets the layers with other lengths and requests. Images have their own, and are posed with LENGTHS alone.
+    ValueError for a part that is none of PARTS.
     """
     if part not in PARTS:
         raise ValueError(f"no part of the models is called {part!r}; allowed: {', '.join(PARTS)}")
     tuned = set(_layers(TUNING)) if part == HELD_OUT else set()
     for place, one in enumerate(_layers(part)):
-        if one not in tuned:
-            for fields in _images(one, place, use) if one.tokens else _USES[use](one, place + turn):
+        if one not in tuned and (lengths is LENGTHS or not one.tokens):
+            for fields in _images(one, place, use) if one.tokens else _USES[use](one, place + turn, lengths):
                 yield {**_extents(one, fields), **fields}
 
 
@@ -117,10 +143,10 @@ def _images(one: Heads, place: int, use: str) -> Iterator[Fields]:
                 yield {"direction": directions[use], "batch": batch, "seqlen_q": rows, **fixed}
 
 
-def _requests(one: Heads, place: int, queries: int, keys: int) -> int:
-    """Requests of a problem: one of REQUESTS, or as many as the limits of a problem leave."""
+def _requests(one: Heads, lengths: Lengths, place: int, queries: int, keys: int) -> int:
+    """Requests of a problem: one of those posed, or as many as the limits of a problem leave."""
     most = min(_MOST_ROWS // queries, _MOST_ELEMENTS // (keys * one.kv * max(one.hdim_q, one.hdim_v)))
-    return max(1, min(REQUESTS[place % len(REQUESTS)], most))
+    return max(1, min(lengths.requests[place % len(lengths.requests)], most))
 
 
 def _causal(one: Heads) -> Fields:
@@ -140,9 +166,9 @@ def _records(named: str) -> Iterator[Record]:
         yield from ({**fields, "dtype": _EDGE_SETS[named]} for fields in _edges())
         return
     if named in _WHOLE:
-        part, dtype = _WHOLE[named]
+        part, dtype, lengths = _WHOLE[named]
         for turn, use in itertools.product(range(_TURNS), _OPEN):
-            for fields in attention_problems(part, use, turn):
+            for fields in attention_problems(part, use, turn, lengths):
                 yield {**fields, "dtype": dtype}
         return
     part, use, dtype = _SETS[named]

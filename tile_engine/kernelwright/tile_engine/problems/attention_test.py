@@ -21,6 +21,7 @@ def test_every_key_holds_legal_problems(key: str) -> None:
         "edges": {"forward", "backward", "append"},
         "validation": {"forward", "backward"},
         "all": {"forward", "backward"},
+        "between": {"forward", "backward"},
     }
     assert {one["direction"] for one in found} == uses.get(key.split("-")[-2], {"forward"})
 
@@ -43,6 +44,12 @@ def test_no_held_out_layer_is_a_tuning_layer() -> None:
     assert causal[TUNING] and causal[HELD_OUT] and not causal[TUNING] & causal[HELD_OUT]
     with pytest.raises(ValueError, match="no part of the models"):
         list(attention_problems("all", "decode"))
+
+
+def test_lengths_between_are_of_tuning_layers_and_posed_once() -> None:
+    between = {tuple(one.items()) for one in problems(ATTENTION, "attention-tuning-between-bf16")}
+    others = (problems(ATTENTION, f"attention-{name}-bf16") for name in ("tuning-all", "validation"))
+    assert len(between) > 500 and not between & {tuple(one.items()) for each in others for one in each}
 
 
 def test_features_of_models_are_posed() -> None:
