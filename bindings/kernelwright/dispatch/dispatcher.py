@@ -8,13 +8,13 @@ from typing import Any, overload
 
 from kernelwright.dispatch.core import simulated
 from kernelwright.dispatch.core.device import Device
-from kernelwright.dispatch.core.errors import ArchMismatchError, LibraryNotFoundError
+from kernelwright.dispatch.core.errors import ArchMismatchError, LibraryNotFoundError, SelectionError
 from kernelwright.dispatch.core.explanation import Explanation
 from kernelwright.dispatch.core.kernel import KernelEntry
 from kernelwright.dispatch.core.native_dispatcher import NativeDispatcher
 from kernelwright.dispatch.core.operation import Problem
 from kernelwright.dispatch.core.plan import OperationPlan, Selection
-from kernelwright.dispatch.core.selection import Score
+from kernelwright.dispatch.core.selection import Score, select_measured
 from kernelwright.dispatch.loading.heuristic import Heuristic
 from kernelwright.dispatch.loading.library import KernelLibrary
 from kernelwright.dispatch.operations.attention import AppendPlan, AppendProblem, AttentionPlan, AttentionProblem
@@ -121,9 +121,39 @@ class Dispatcher(AttentionMethods):
         """:meth:`plan` for products of different shapes."""
         return self.plan(problem)
 
-    def select(self, problem: Problem) -> Selection:
-        """The kernel that would run, and why. Raises NoKernelError."""
+    def select(
+        self,
+        problem: Problem,
+        *,
+        measure: bool = False,
+        top_k: int | None = None,
+        memory: str | os.PathLike[str] | None = None,
+    ) -> Selection:
+        """The kernel that would run, and why; with ``measure``, the fastest of the ``top_k`` that rank first.
+
+        Measuring checks and times the best few pairs of a kernel and what the problem leaves open (slices of a sum,
+        splits of keys) in this process, on operands of its own, once: the file ``memory`` keeps the times for this
+        device, driver and library, and processes share it. Plans and calls of this dispatcher with this problem have
+        the fastest pair from then on.
+
+        :param top_k: how many pairs are timed, by default 3.
+        :param memory: by default ``measured.json`` in the cache folder of kernelwright.
+        :raises NoKernelError: if no kernel serves the problem.
+        :raises SelectionError: with ``measure`` where ``kernelwright.tile_engine`` is not installed or cannot time the
+            problem or the device, and if none of the kernels computes it right; for ``top_k`` or ``memory`` without it.
+        """
+        if measure:
+            select_measured(self, problem, top_k, memory)
+        elif top_k is not None or memory is not None:
+            raise SelectionError("top_k and memory say what is measured; allowed: with measure=True, or neither")
         return self._core.plan(problem).selection
+
+    def keep(self, problem: Problem, plan: OperationPlan[Any]) -> None:
+        """Give a plan of another dispatcher of the same libraries and device to whoever asks for the problem's.
+
+        Selection does not change it; setting a priority does.
+        """
+        self._core.keep(problem, plan)
 
     def explain(self, problem: Problem) -> Explanation:
         """Every kernel with its score, or with the reason why it cannot be used. Never raises NoKernelError."""

@@ -27,7 +27,7 @@ from kernelwright.dispatch import (
     RankedValue,
     SelectionError,
 )
-from kernelwright.dispatch.core import native
+from kernelwright.dispatch.core import native, selection
 from kernelwright.dispatch.testdata import mocks
 
 
@@ -113,6 +113,26 @@ def test_a_function_sees_what_is_open(library: KernelLibrary) -> None:
     assert values[3:] == [1, 1, 1]
     (ranked,) = {kernel.values for kernel in dispatcher.explain(GemmProblem(64, 64, 64, split_k=0)) if kernel.rank}
     assert ranked == (RankedValue(1, "split_k=1", 0.0),)
+
+
+def test_measuring_needs_the_tile_engine(library: KernelLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+    dispatcher, problem = Dispatcher(library), GemmProblem(64, 64, 64)
+    with pytest.raises(SelectionError, match=r"top_k and memory say what is measured; allowed: with measure=True"):
+        dispatcher.select(problem, top_k=3)
+    monkeypatch.setattr(selection, "ENGINE", "kernelwright.no_tile_engine")
+    with pytest.raises(SelectionError, match=r"measure=True needs kernelwright\.tile_engine, .*install it"):
+        dispatcher.select(problem, measure=True)
+
+
+def test_a_plan_that_is_kept_serves_calls(library: KernelLibrary) -> None:
+    dispatcher, problem = Dispatcher(library), GemmProblem(64, 64, 64)
+    usual = dispatcher.plan(problem)
+    other = next(one for one in dispatcher.explain(problem) if one.rank == 2)
+    plan = Dispatcher(library, selection=other.identity).plan(problem)
+    dispatcher.keep(problem, plan)
+    assert dispatcher.plan(problem) is plan and dispatcher.select(problem).kernel.identity == other.identity
+    dispatcher.set_priority(other.identity, 0)
+    assert dispatcher.plan(problem).stages[0].kernel == usual.stages[0].kernel
 
 
 def test_explain_ranks_every_kernel(dispatcher: Dispatcher) -> None:

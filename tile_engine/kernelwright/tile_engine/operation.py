@@ -45,7 +45,10 @@ class Measurable(Protocol):
         """The problem that a dispatcher plans."""
 
     def posed(self, problem: object) -> Record | None:
-        """The record that poses a problem; None for a problem that no record poses."""
+        """The record that poses a problem, or one on which kernels take as long; None where there is no such record."""
+
+    def with_value(self, problem: Any, value: int) -> Any:
+        """The problem with a value, above 0, of what it leaves open; the problem itself where nothing is."""
 
     def operands(self, record: Record, seed: int) -> Operands:
         """Operands of small integers, the same for equal seeds."""

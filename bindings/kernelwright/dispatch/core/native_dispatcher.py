@@ -39,6 +39,7 @@ class NativeDispatcher:
         self.handle = self._create()
         self._caches: list[Cache[Any, Any]] = []
         self.plans: Cache[Any, OperationPlan[Any]] = self.new_cache()
+        self._kept: dict[Any, OperationPlan[Any]] = {}
         self._score: ScoreCallback | None = None
         for descriptor in descriptors:
             status = self.native.kw_dispatcher_add_descriptor(self.handle, descriptor, None)
@@ -91,6 +92,15 @@ class NativeDispatcher:
         """See :meth:`Dispatcher.set_priority`. Raises SelectionError."""
         rank = _integer("priority", priority, *_INT32)
         native.check(self.native.kw_dispatcher_set_priority(self.handle, kernel.encode(), rank), SelectionError)
+        self._kept.clear()
+        self._clear()
+
+    def keep(self, problem: Problem, plan: OperationPlan[Any]) -> None:
+        """See :meth:`Dispatcher.keep`."""
+        self._kept[problem] = plan
+        self._clear()
+
+    def _clear(self) -> None:
         for cache in self._caches:
             cache.clear()
 
@@ -118,6 +128,8 @@ class NativeDispatcher:
         plan = self.plans.get(problem)
         if plan is not None:
             return plan
+        if problem in self._kept:
+            return self.plans.put(problem, self._kept[problem])
         make = operation.of_problem(problem).plan
         made = self._new_plan(problem)
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,6 +13,8 @@ from kernelwright.dispatch.core.errors import SelectionError
 from kernelwright.dispatch.core.kernel import Candidate, KernelEntry
 
 _FAILED = 1
+ENGINE = "kernelwright.tile_engine.remembering.select"
+"""The module that measures, which may not be installed."""
 
 Score = Callable[[Any, Sequence[Candidate]], Sequence[float]]
 """From a problem and the pairs of kernel and value that serve it to a score of each; the lowest one wins."""
@@ -59,3 +63,15 @@ class ScoreCallback:
         self._local.pending = None
         if pending is not None:
             raise pending
+
+
+def select_measured(dispatcher: Any, problem: Any, top_k: int | None, memory: str | os.PathLike[str] | None) -> None:
+    """Let a dispatcher keep the fastest plan of a problem. SelectionError where there is no tile engine."""
+    try:
+        engine = importlib.import_module(ENGINE)
+    except ModuleNotFoundError as error:
+        raise SelectionError(
+            f"measure=True needs kernelwright.tile_engine, which cannot be imported ({error}); install it, or select by"
+            " predicted times without measure"
+        ) from None
+    engine.select(dispatcher, problem, top_k, memory)

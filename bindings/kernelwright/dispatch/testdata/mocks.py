@@ -111,11 +111,11 @@ def write_library(
     named = {_identity(seed, digit): kernel for digit, kernel in kernels.items()}
     exotic = {_identity(seed, "8"): "made_up_feature"}
     specs = {_identity(seed, digit): {"op": "gemm", "digit": digit} for digit in kernels}
-    _write_manifest(library, arch, backend, named, exotic, specs)
+    write_manifest(library, arch, backend, named, exotic, specs)
     return folder
 
 
-def _write_manifest(
+def write_manifest(
     library: Path, arch: str, backend: str, kernels: dict[str, str], features: dict[str, str] | None = None,
     specs: dict[str, dict[str, str]] | None = None,
 ) -> None:  # fmt: skip
@@ -194,5 +194,5 @@ def attention_library(arch: str = "x86_64_v3", backend: str = "cpu") -> Path:
     library = compile_shared(command, folder / "libattention.so")
     found = re.search(r'DIGITS_62 "([0-9a-f]{62})"', (HERE / "mock_attention.c").read_text())
     assert found is not None
-    _write_manifest(library, arch, backend, {f"a{digit}{found[1]}": name for digit, name in ATTENTION.items()})
+    write_manifest(library, arch, backend, {f"a{digit}{found[1]}": name for digit, name in ATTENTION.items()})
     return folder

@@ -18,15 +18,29 @@ Report = dict[str, Any]
 OK, WRONG, REFUSED, FAILED = "ok", "wrong", "refused", "failed"
 
 
-class Measurement:
-    """Kernels of a library on problems of an operation, on one device."""
+Pair = tuple[str, int]
+"""The identity of a kernel, and what is chosen where the problem leaves something open; 0: by the dispatcher."""
 
-    def __init__(self, library: KernelLibrary, device: Device, operation: Measurable, settings: Settings) -> None:
+
+class Measurement:
+    """Kernels of a library, or of several, on problems of an operation, on one device."""
+
+    def __init__(
+        self,
+        library: KernelLibrary | Sequence[KernelLibrary],
+        device: Device,
+        operation: Measurable,
+        settings: Settings,
+    ) -> None:
         """``settings`` say how kernels are checked and timed."""
         self._library, self._device, self._operation, self._settings = library, device, operation, settings
 
     def run(self, record: Record, kernels: Sequence[str], begin: Callable[[str], None]) -> Iterator[Report]:
-        """One report for each kernel, by identity; ``begin`` is told which kernel is about to be launched.
+        """:meth:`run_pairs` of kernels by identity, with what the dispatcher chooses for each."""
+        return self.run_pairs(record, [(identity, 0) for identity in kernels], begin)
+
+    def run_pairs(self, record: Record, pairs: Sequence[Pair], begin: Callable[[str], None]) -> Iterator[Report]:
+        """One report for each pair; ``begin`` is told which kernel is about to be launched.
 
         Reports of right kernels come last, because they are timed in turns. ValueError for a device that the engine
         cannot time.
@@ -36,28 +50,32 @@ class Measurement:
         on_device = executor(self._device, self._operation, sets, self._settings)
         timed: dict[str, list[Launch]] = {}
         reports: dict[str, Report] = {}
-        for identity in kernels:
+        for identity, value in pairs:
             begin(identity)
-            report, launches = self._check(record, identity, sets, on_device)
+            report, launches = self._check(record, (identity, value), sets, on_device)
             if launches:
-                timed[identity], reports[identity] = launches, report
+                name = label((identity, value))
+                timed[name], reports[name] = launches, report
             else:
                 yield report
-        found = on_device.seconds(timed, begin)
+        found = on_device.seconds(timed, lambda name: begin(reports[name]["kernel"]))
         clocks = on_device.clocks()
-        for identity, seconds in found.items():
+        for name, seconds in found.items():
             times = [statistics.median(seconds), min(seconds), max(seconds)] if seconds else None
             latency = times and [1e3 * value for value in times]
-            yield {**reports[identity], "latency_ms": latency, "clocks": clocks}
+            yield {**reports[name], "latency_ms": latency, "clocks": clocks}
 
     def _check(
-        self, record: Record, identity: str, sets: Sequence[Operands], on_device: Executor
+        self, record: Record, pair: Pair, sets: Sequence[Operands], on_device: Executor
     ) -> tuple[Report, list[Launch]]:
         """What the first launch on each set gave, and the launches if the kernel may be timed."""
+        identity, value = pair
         report: Report = {"kernel": identity, "status": OK, "reason": "", "error": None, "non_zero": None}
+        report |= {"value": value} if value else {}
         dispatcher = Dispatcher(self._library, device=self._device, selection=identity)
         try:
-            plan = dispatcher.plan(self._operation.problem(record))
+            problem = self._operation.problem(record)
+            plan = dispatcher.plan(self._operation.with_value(problem, value) if value else problem)
         except NoKernelError as error:
             return {**report, "status": REFUSED, "reason": str(error)}, []
         report["choices"] = plan.choices
@@ -77,3 +95,9 @@ class Measurement:
             if not report["error"] <= 1:
                 return {**report, "status": WRONG, "reason": "an element is beyond its error bound"}, []
         return report, launches
+
+
+def label(pair: Pair) -> str:
+    """A pair in one word: the identity, and behind a colon the value if it is not the dispatcher's to choose."""
+    identity, value = pair
+    return f"{identity}:{value}" if value else identity

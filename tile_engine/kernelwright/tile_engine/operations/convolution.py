@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -73,6 +74,10 @@ class Convolution:
         given = {"direction": problem.direction, **counts, **sizes, **points, **along, "dtype": problem.dtype}
         record = self.read(given)
         return record if self.problem(record) == problem else None
+
+    def with_value(self, problem: Any, value: int) -> Any:
+        """Slices of backward weight."""
+        return dataclasses.replace(problem, split_k=value) if problem.split_k == 0 else problem
 
     def operands(self, record: Record, seed: int) -> ConvOperands:
         """Whole numbers of magnitude up to 2."""

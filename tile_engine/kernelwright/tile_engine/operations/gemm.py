@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -57,6 +58,10 @@ class Gemm:
             return None
         given = {name: getattr(problem, name) for name in ("m", "n", "k", "batch", "layout", "dtype", "dtype_c")}
         return self.read(given) if self.problem(given) == problem else None
+
+    def with_value(self, problem: Any, value: int) -> Any:
+        """Slices of k."""
+        return dataclasses.replace(problem, split_k=value) if problem.split_k == 0 else problem
 
     def operands(self, record: Record, seed: int) -> GemmOperands:
         """Whole numbers of magnitude up to 4."""

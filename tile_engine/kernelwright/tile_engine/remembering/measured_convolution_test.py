@@ -27,6 +27,6 @@ def test_a_convolution_is_measured_once(tmp_path: Path, monkeypatch: pytest.Monk
     where, digest, record = json.loads(key)
     assert (where, digest) == (describe_device(Device("cpu")), library.manifest.sha256)
     assert record["direction"] == "forward" and (record["hi"], record["wi"], record["pad_w"]) == (7, 9, 1)
-    assert first.kernel.identity == min(times, key=times.__getitem__)
+    assert first.kernel.identity == min(times, key=times.__getitem__).partition(":")[0]
     monkeypatch.setattr(measured, "Measurement", None)  # nothing is measured again
     assert Dispatcher(library, selection=MeasuredSelection(library, memory)).select(PROBLEM).kernel == first.kernel

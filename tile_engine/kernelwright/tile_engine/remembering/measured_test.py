@@ -7,12 +7,18 @@ from pathlib import Path
 import pytest
 
 from kernelwright.dispatch import Device, Dispatcher, GemmProblem, KernelLibrary, SelectionError
-from kernelwright.tile_engine.measuring.measure import Measurement
+from kernelwright.tile_engine.measuring.measure import Measurement, Pair
 from kernelwright.tile_engine.measuring.settings import Settings
 from kernelwright.tile_engine.registry import measurable
 from kernelwright.tile_engine.remembering import measured
 from kernelwright.tile_engine.remembering.measured import MeasuredSelection
-from kernelwright.tile_engine.remembering.memory import describe_device, key_of, read_memory, remember
+from kernelwright.tile_engine.remembering.memory import (
+    describe_device,
+    key_of,
+    merge_memories,
+    read_memory,
+    remember,
+)
 
 ROOT = Path(__file__).resolve().parents[4]
 LIBRARY = os.environ.get("KERNELWRIGHT_KERNELS", str(ROOT / "examples/gemm/kernels"))
@@ -38,7 +44,8 @@ def test_a_problem_is_measured_once_and_remembered(
     first = dispatcher(library, memory, top_k=2).select(PROBLEM)
     ((key, times),) = read_memory(memory).items()
     assert json.loads(key) == [describe_device(Device("cpu")), library.manifest.sha256, dict(RECORD)]
-    assert 1 <= len(times) <= 2 and first.kernel.identity == min(times, key=times.__getitem__)
+    best, _, value = min(times, key=times.__getitem__).partition(":")
+    assert 1 <= len(times) <= 2 and first.kernel.identity == best and int(value) >= 1
     monkeypatch.setattr(measured, "Measurement", None)  # nothing is measured again
     again = dispatcher(library, memory).select(PROBLEM)
     assert again.kernel == first.kernel
@@ -47,10 +54,25 @@ def test_a_problem_is_measured_once_and_remembered(
 
 def test_remembered_times_decide(library: KernelLibrary, tmp_path: Path) -> None:
     memory = tmp_path / "memory.json"
-    ranked = [one.identity for one in Dispatcher(library).explain(PROBLEM) if one.score is not None]
+    pairs = Dispatcher(library).explain(PROBLEM).stages[0].pairs
+    ranked = [f"{kernel.identity}:{value.value}" for kernel, value in pairs]
     key = key_of(describe_device(Device("cpu")), library.manifest.sha256, RECORD)
     remember(memory, {key: {ranked[-1]: 1.0, ranked[0]: 2.0}})
-    assert dispatcher(library, memory).select(PROBLEM).kernel.identity == ranked[-1]
+    assert dispatcher(library, memory).select(PROBLEM).kernel.identity == pairs[-1][0].identity
+
+
+def test_values_are_measured_with_their_kernels(library: KernelLibrary, tmp_path: Path) -> None:
+    long = GemmProblem(16, 16, 16384, split_k=0)
+    pairs = Dispatcher(library).explain(long).stages[0].pairs
+    sliced = [(kernel, value.value) for kernel, value in pairs if value.value > 1]
+    (slow, _), (fast, slices) = pairs[0], sliced[-1]
+    key = key_of(describe_device(Device("cpu")), library.manifest.sha256, measurable("gemm").posed(long) or {})
+    remember(tmp_path / "m", {key: {f"{slow.identity}:{pairs[0][1].value}": 2.0, f"{fast.identity}:{slices}": 1.0}})
+    plan = dispatcher(library, tmp_path / "m").plan(long)
+    assert (plan.stages[0].kernel.identity, plan.choices) == (fast.identity, f"split_k={slices}")
+    dispatcher(library, tmp_path / "own", top_k=len(pairs)).select(long)
+    ((_, times),) = read_memory(tmp_path / "own").items()
+    assert set(times) == {f"{kernel.identity}:{value.value}" for kernel, value in pairs}
 
 
 def test_other_libraries_and_devices_are_measured_anew(library: KernelLibrary, tmp_path: Path) -> None:
@@ -72,10 +94,10 @@ def test_what_the_engine_cannot_pose_is_left_to_the_ranking(library: KernelLibra
 def test_a_wrong_kernel_is_not_chosen_for_want_of_a_right_one(
     library: KernelLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def wrong(self: object, record: object, kernels: list[str], begin: object) -> list[dict[str, str]]:
-        return [{"kernel": kernel, "status": "wrong", "reason": "off"} for kernel in kernels]
+    def wrong(self: object, record: object, pairs: list[Pair], begin: object) -> list[dict[str, str]]:
+        return [{"kernel": kernel, "status": "wrong", "reason": "off"} for kernel, _ in pairs]
 
-    monkeypatch.setattr(Measurement, "run", wrong)
+    monkeypatch.setattr(Measurement, "run_pairs", wrong)
     with pytest.raises(SelectionError, match=r"none of the first 1 kernels computes .* right: \w+: wrong off"):
         dispatcher(library, tmp_path / "m", top_k=1).select(PROBLEM)
     assert not read_memory(tmp_path / "m")
@@ -86,7 +108,9 @@ def test_files_are_merged_and_foreign_ones_refused(tmp_path: Path) -> None:
     remember(path, {"a": {"x": 1.0}})
     remember(path, {"b": {"y": 2.0}, "a": {"x": 3.0}})
     assert read_memory(path) == {"a": {"x": 3.0}, "b": {"y": 2.0}}
-    for text in ("notes", '{"version": 2, "times": {}}', "[]"):
+    merge_memories([path, path], tmp_path / "all")
+    assert read_memory(tmp_path / "all") == read_memory(path)
+    for text in ("notes", '{"version": 1, "times": {}}', "[]"):
         path.write_text(text)
         with pytest.raises(ValueError, match="is no memory of measured times"):
             read_memory(path)

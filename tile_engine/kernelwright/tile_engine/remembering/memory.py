@@ -6,7 +6,7 @@ import ctypes
 import json
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,9 @@ from kernelwright.dispatch import Device
 from kernelwright.dispatch.recording.files import locked, replace
 from kernelwright.tile_engine.measuring.cuda import load_driver
 
-VERSION = 1
+VERSION = 2
 Times = Mapping[str, float]
-"""Microseconds by the identity of a kernel."""
+"""Microseconds by the identity of a kernel, with a colon and a value behind it where the problem leaves one open."""
 
 
 def key_of(device: str, library_sha256: str, record: Mapping[str, Any]) -> str:
@@ -44,6 +44,12 @@ def remember(path: str | os.PathLike[str], entries: Mapping[str, Times]) -> None
         merged = {**read_memory(file), **{key: dict(times) for key, times in entries.items()}}
         lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(merged[key])}" for key in sorted(merged))
         replace(file, f'{{"version": {VERSION}, "times": {{\n{lines}\n}}}}\n')
+
+
+def merge_memories(paths: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str]) -> None:
+    """Add the entries of files to those in ``path``, which may not exist yet. ValueError for what is no memory."""
+    for each in paths:
+        remember(path, read_memory(each))
 
 
 def describe_device(device: Device) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from kernelwright.dispatch.operations.attention.pairs import visible_pairs
 from kernelwright.tile_engine.operation import Operands, Record
 from kernelwright.tile_engine.operations.attention.append_operands import AppendOperands
 from kernelwright.tile_engine.operations.attention.operands import AttentionOperands, names_of
+from kernelwright.tile_engine.operations.attention.posed import record_of
 from kernelwright.tile_engine.operations.attention.requests import problem_of, requests_of
 
 DIRECTIONS = ("forward", "backward", "append")
@@ -92,8 +94,14 @@ class Attention:
         return problem_of(record)
 
     def posed(self, problem: object) -> Record | None:
-        """None: lengths of requests are operands, so a problem does not say what its launch computes."""
-        return None
+        """See :func:`kernelwright.tile_engine.operations.attention.posed.record_of`."""
+        record = record_of(problem)
+        return None if record is None else self.read(record)
+
+    def with_value(self, problem: Any, value: int) -> Any:
+        """Splits of the keys of a forward problem."""
+        opened = isinstance(problem, AttentionProblem) and problem.num_splits == 0
+        return dataclasses.replace(problem, num_splits=value) if opened else problem
 
     def operands(self, record: Record, seed: int) -> AttentionOperands | AppendOperands:
         """Quarters from -1 to 1."""

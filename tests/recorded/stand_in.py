@@ -1,0 +1,120 @@
+"""Libraries of kernels that compute nothing and say what real ones would: their traits, and their architecture's."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from kernelwright.arch import load
+from kernelwright.codegen.dtypes import DType
+from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operations.attention import ck_tile, cutlass
+from kernelwright.codegen.operations.attention.spec import AttentionSpec
+from kernelwright.codegen.operations.convolution.spec import Direction, GroupedConvSpec
+from kernelwright.codegen.operations.convolution.time_model.slices import max_split_k
+from kernelwright.dispatch import KernelLibrary
+from kernelwright.dispatch.testdata import mocks
+
+_CONV_OPS: Mapping[Direction, str] = {
+    Direction.FORWARD: "KW_OP_CONV_FORWARD",
+    Direction.BACKWARD_DATA: "KW_OP_CONV_BACKWARD_DATA",
+    Direction.BACKWARD_WEIGHT: "KW_OP_CONV_WEIGHT_SLICES",
+}
+_TYPES = (DType.FP32, DType.FP16, DType.BF16, DType.FP8, DType.BF8, DType.INT8, DType.INT32)  # by kw_dtype, from 1
+_BACKENDS = {"cpu": "KW_BACKEND_CPU", "ck_tile": "KW_BACKEND_HIP", "cutlass": "KW_BACKEND_CUDA"}
+
+_HEAD = """
+#include "kernelwright/attention.h"
+#include "kernelwright/convolution.h"
+static kw_status supports(const kw_kernel* k, const kw_problem* p, char* reason, size_t bytes) {
+  (void)k, (void)p, (void)reason, (void)bytes;
+  return KW_OK;
+}
+static kw_status workspace(const kw_kernel* k, const kw_problem* p, uint64_t* bytes) {
+  (void)k, (void)p;
+  *bytes = 0;
+  return KW_OK;
+}
+static kw_status plan(const kw_kernel* k, const kw_problem* p, void* at) { return (void)k, (void)p, (void)at, KW_OK; }
+static kw_status launch(const kw_kernel* k, const void* at, const kw_launch* l, const void* args) {
+  return (void)k, (void)at, (void)l, (void)args, KW_LAUNCH_FAILED;
+}
+"""
+
+_TAIL = """
+static kw_status check(int32_t device, char* reason, size_t bytes) {
+  return (void)device, (void)reason, (void)bytes, KW_OK;
+}
+static const char* last_error(void) { return ""; }
+static kw_status set_num_threads(uint32_t threads) { return (void)threads, KW_OK; }
+static kw_status set_runtime(const char* path) { return (void)path, KW_UNSUPPORTED; }
+const kw_library* kw_library_get(void) {
+  static const kw_library library = {sizeof(kw_library), KW_ABI_VERSION, "stand_in", &arch, kernels,
+                                     sizeof kernels / sizeof *kernels, check, last_error, set_num_threads, set_runtime};
+  return &library;
+}
+"""
+
+
+def stand_in(kernels: Sequence[Kernel], folder: Path) -> KernelLibrary:
+    """A loaded library of kernels of one architecture and operation; attention on GPUs only."""
+    arch = load(kernels[0].arch)
+    parts = [_HEAD, *(_kernel(index, one, arch.backend) for index, one in enumerate(kernels))]
+    parts.append("static const kw_kernel* const kernels[] = {%s};" % ", ".join(f"&k{i}" for i in range(len(kernels))))  # noqa: UP031
+    rates = ", ".join(str(arch.flops_per_clock_per_cu.get(name, 0)) for name in _TYPES)
+    parts.append(
+        f"static const kw_arch arch = {{.struct_size = sizeof(kw_arch), .backend = {_BACKENDS[arch.backend]},"
+        f' .name = "{arch.name}", .compute_units = {arch.compute_units}, .clock_ghz = {arch.clock_ghz},'
+        f" .memory_gbytes_per_s = {arch.memory_gbytes_per_s}, .flops_per_clock_per_cu = {{0, {rates}}}}};"
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    source = folder / "stand_in.c"
+    source.write_text("\n".join([*parts, _TAIL]))
+    flags = ["-std=c11", "-O2", "-fvisibility=hidden", str(source)]
+    library = mocks.compile_shared([*mocks.compilers()[0], *flags], folder / "libstand_in.so")
+    mocks.write_manifest(library, arch.name, arch.backend, {one.identity: one.name for one in kernels})
+    return KernelLibrary.load(folder)
+
+
+def _kernel(index: int, kernel: Kernel, backend: str) -> str:
+    spec = kernel.spec
+    assert isinstance(spec, AttentionSpec | GroupedConvSpec)
+    if isinstance(spec, GroupedConvSpec):
+        kind, op, members = "conv", _CONV_OPS[spec.direction], _conv_traits(spec, backend)
+    else:
+        made = cutlass.traits(spec) if backend == "cutlass" else ck_tile.traits(spec, load(kernel.arch))
+        kind, op, members = "attention", f"KW_ATTENTION_OP_OF(KW_ATTENTION_{spec.family.upper()})", made
+    traits = ", ".join(f".{name} = {value}" for name, value in members.items())
+    return textwrap.dedent(f"""
+        static const kw_{kind}_traits t{index} = {{.struct_size = sizeof(kw_{kind}_traits), {traits}}};
+        static const kw_kernel k{index} = {{.struct_size = sizeof(kw_kernel), .abi_version = KW_ABI_VERSION,
+          .op = {op}, .plan_bytes = 8, .name = "{kernel.name}", .arch = "{kernel.arch}",
+          .identity = "{kernel.identity}", .spec_json = "{{}}", .features = "", .traits = &t{index},
+          .supports = supports, .workspace_size = workspace, .plan = plan, .launch = launch}};""")
+
+
+def _conv_traits(spec: GroupedConvSpec, backend: str) -> Mapping[str, object]:
+    dtype = f"KW_{spec.dtype.upper()}"
+    extents = {
+        f"{name}_{axis}": getattr(getattr(spec, name), axis) for name in ("tile", "wave", "warp_tile") for axis in "mnk"
+    }
+    return {
+        **dict.fromkeys(("dtype_x", "dtype_w", "dtype_y"), dtype),
+        "dtype_acc": "KW_FP32",
+        "layout": f"KW_CONV_{spec.layout.upper()}",
+        **extents,
+        "depthwise": int(spec.depthwise),
+        "specialization": f"KW_CONV_{_special(spec)}",
+        "num_groups_to_merge": 1,
+        "max_split_k": max_split_k(spec, backend),
+        **{"bias": int(spec.bias), "residual": int(spec.residual)},
+        "activation": f"KW_ACTIVATION_{spec.activation.upper()}",
+    }
+
+
+def _special(spec: GroupedConvSpec) -> str:
+    if spec.explicit_gemm:
+        return "FILTER_1X1_STRIDE_1_PAD_0"
+    names = {"default": "ANY", "filter1x1_pad0": "FILTER_1X1_PAD_0", "filter3x3": "FILTER_3X3"}
+    return names.get(str(spec.specialization), "FILTER_1X1_STRIDE_1_PAD_0")
