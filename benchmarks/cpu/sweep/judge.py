@@ -89,9 +89,8 @@ def summary(shares: Sequence[Sequence[float]]) -> dict[str, Any]:
 class Judge:
     """A dispatcher of one operation's library and one of what ships."""
 
-    def __init__(self, library: Path, shipped: Path | None, units: int, model: Path | None) -> None:
+    def __init__(self, library: Path, shipped: Path | None, device: Device, model: Path | None) -> None:
         """``model``: a compiled one; without it predicted times choose."""
-        device = Device("cpu", compute_units=units)
         selection: Any = Heuristic(model) if model else "analytic"
         self._all = Dispatcher([KernelLibrary.load(library)], device=device, selection=selection)
         self._shipped = {kernel.identity for kernel in KernelLibrary.load(shipped).kernels} if shipped else None
@@ -138,6 +137,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--part", default="held-out,validation", help="words that keys have, separated by commas")
     parser.add_argument("--units", type=int, required=True)
+    parser.add_argument("--features", help="of the machine that was measured; those of this one unless stated")
     parser.add_argument("--library", action="append", required=True)
     parser.add_argument("--shipped", action="append", default=[])
     parser.add_argument("--model", action="append", default=[], help="OPERATION=FILE, a compiled model")
@@ -145,11 +145,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     shipped, models = named(options.shipped), named(options.model)
+    device = Device("cpu", compute_units=options.units, features=options.features)
     status: Counter[str] = Counter()
     every: list[dict[str, Any]] = []
     keys = sorted({path.name.partition(".")[0] for path in options.folder.glob("*.csv*")})
     for name, library in named(options.library).items():
-        operation, judge = measurable(name), Judge(library, shipped.get(name), options.units, models.get(name))
+        operation, judge = measurable(name), Judge(library, shipped.get(name), device, models.get(name))
         for key in keys:
             if operation_of(key) == name and any(word in key for word in options.part.split(",")):
                 for record, times in read(options.folder, key, operation, status):

@@ -153,8 +153,9 @@ Clocks clocks_of(const kw_gemm_problem& p, const kw_gemm_traits& t, const Shape&
 
 Estimate estimate_cpu(const kw_gemm_problem& p, const kw_gemm_traits& t, const Place& place) {
   const kw_arch& arch = *place.arch;
-  Shape s = shape_of(p, arch, t, place);
   Estimate e;
+  if (p.m == 0 || p.n == 0) return e;
+  Shape s = shape_of(p, arch, t, place);
   // Products of a batch run side by side, a thread each, or one after another.
   const double batch = static_cast<double>(p.batch), together = threads_of(s.m * s.n * s.k * batch, place.compute_units);
   const bool beside = batch > 1 && (s.threads == 1 || batch >= place.compute_units);
@@ -169,6 +170,24 @@ Estimate estimate_cpu(const kw_gemm_problem& p, const kw_gemm_traits& t, const P
   e.total_us = e.compute_us + e.memory_us;
   const double padded = times(s.m, s.rows) * s.rows * times(s.n, s.columns) * s.columns;
   e.useful = s.m * s.n / padded;
+  return e;
+}
+
+Estimate estimate_cpu(const kw_grouped_gemm_problem& p, const kw_gemm_traits& t, const Place& place) {
+  Estimate e;
+  double useful = 0;
+  for (int64_t i = 0; i < p.group_count; ++i) {
+    const kw_gemm_problem one = kw_problem_of_group(&p, &p.groups[i]);
+    if (one.m == 0 || one.n == 0) continue;
+    const Estimate each = estimate_cpu(one, t, place);
+    e.tiles += each.tiles;
+    e.compute_us += each.compute_us;
+    e.memory_us += each.memory_us;
+    e.total_us += each.total_us;
+    useful += each.useful * each.tiles;
+  }
+  if (e.tiles > 0) e.useful = useful / e.tiles;
+  e.waves = times(e.tiles, place.compute_units);
   return e;
 }
 

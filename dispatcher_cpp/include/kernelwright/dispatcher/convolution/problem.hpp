@@ -39,6 +39,14 @@ void conv_json(const kw_problem& problem, Text* text);
 // Sources as in gemm/analytic.hpp. Nobody fitted it to measured convolutions.
 Estimate estimate_conv(const kw_kernel& kernel, const kw_problem& problem, const Place& place);
 
+// The arithmetic of CPU kernels, which estimate_conv calls.
+//
+// Work is cut as the launchers cut it: into register blocks, those at edges smaller, shared by as many threads as the
+// problem keeps busy; the time is that of the busiest one. In forward and backward data, rows of a block are outputs of
+// a line and columns channels; a block whose vectors are written to more lines than can be on their way waits for them,
+// and every box of outputs reads all weights. In backward weight both are channels, and each step is an output.
+Estimate estimate_conv_cpu(const kw_kernel& kernel, const kw_conv_problem& problem, const Place& place);
+
 // The same for CUDA kernels, which estimate_conv calls.
 //
 // A tile takes its steps, each as long as its multiplications or its copies to shared memory, and its store, which

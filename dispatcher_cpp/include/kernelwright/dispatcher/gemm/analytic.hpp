@@ -67,6 +67,10 @@ Estimate estimate(const kw_gemm_problem& problem, const kw_arch& arch, const kw_
 Estimate estimate(const kw_grouped_gemm_problem& problem, const kw_arch& arch, const kw_gemm_traits& traits,
                   uint32_t compute_units);
 
+// The same on a CPU, which estimate() calls.
+Estimate estimate_cpu(const kw_gemm_problem& problem, const kw_gemm_traits& traits, const Place& place);
+Estimate estimate_cpu(const kw_grouped_gemm_problem& problem, const kw_gemm_traits& traits, const Place& place);
+
 // The same on an NVIDIA GPU, which estimate() calls.
 Estimate estimate_cuda(const kw_gemm_problem& problem, const kw_arch& arch, const kw_gemm_traits& traits,
                        uint32_t multiprocessors, double most_us);
