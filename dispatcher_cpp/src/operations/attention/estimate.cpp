@@ -162,11 +162,8 @@ double streaming_us(double blocks, const kw_attention_traits& t, const Place& pl
   return whole * wave(units) + (rest > 0 ? wave(rest) : 0);
 }
 
-// Blocks of rows of a CPU kernel without splits, and rows of one: heads that share K and V stand one below the other. Few
-// rows take as long as some more, since K and V are read for them.
-double blocks_of(const kw_attention_traits& t, const Shape& s) {
-  return ceil_div(s.queries * s.heads_q / s.heads_kv, t.tile_m0) * s.heads_kv * s.requests;
-}
+// Rows of a block of a CPU kernel, in which heads that share K and V stand one below the other. Few rows take as long as
+// some more, since K and V are read for them.
 double rows_of(const kw_attention_traits& t, const Shape& s) {
   const double rows = max(kFewRows, s.queries * s.heads_q / s.heads_kv);
   return rows < t.tile_m0 ? rows : t.tile_m0;
@@ -187,7 +184,7 @@ Estimate part(const kw_attention_problem& p, const kw_attention_traits& t, const
   const bool cpu = arch.backend == KW_BACKEND_CPU;
   const double hdims = cpu ? s.hdim_q + s.hdim_v : padded(t.hdim_q, s.hdim_q) + padded(t.hdim_v, s.hdim_v);
   Estimate e;
-  e.tiles = (cpu ? blocks_of(t, s) : tiles_of(t, s)) * splits;
+  e.tiles = tiles_of(t, s) * splits;
   e.waves = ceil_div(e.tiles, units_of(t, place));
   const double rows = cpu ? rows_of(t, s) : t.tile_m0;
   const double softmax = t.tile_m0 > 128 ? kSoftmaxWorkOfThree : kSoftmaxWork;
