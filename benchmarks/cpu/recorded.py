@@ -2,9 +2,11 @@
 
 The model is a perceptron, relu(x·W + b)·V with 256, 1024 and 256 features in fp32, on 1, 8, 64 and 200 rows. A step is
 what a user runs: where a library has no kernel for the first layer with bias and activation, NumPy adds and clips what
-the plain product gives. Results are compared with float64 first. Calls take turns in every round; a round counts the
-least time of each, ratios (shipped ÷ recorded: above 1 the library of the recorded model is faster) are taken within a
-round, and medians over the rounds are reported, with the smallest and the largest.
+the plain product gives. Results are compared with float64 first. In every round each library has its turn, and the
+first is another one every time; a round counts the least time of each, ratios (shipped ÷ recorded: above 1 the library
+of the recorded model is faster) are taken within a round, and medians over the rounds are reported, with the smallest
+and the largest. A program has one library. The threads of two are two pools, which wait awake for the next launch: a
+turn begins after a pause in which those of the other library fall asleep, and with two calls that count for nothing.
 
     ./pants package kernels/gemm:cpu_gemm
     python benchmarks/cpu/recorded.py record --shipped dist/kernels/gemm/cpu_gemm --trace trace.json
@@ -35,7 +37,8 @@ from kernelwright.dispatch import Dispatcher, KernelLibrary, NoKernelError, reco
 
 ROWS = (1, 8, 64, 200)
 FEATURES = (256, 1024, 256)
-_CALLS = 5  # of a step in a round
+_CALLS, _WARMING = 30, 2  # of a step in a round
+_PAUSE_S = 0.001  # workers of a library wait for some 70 us before they sleep
 Step = Callable[[], Any]
 
 
@@ -110,15 +113,9 @@ def measured(model: Model, shipped: Dispatcher, recorded: Dispatcher, rounds: in
         if not np.allclose(step(), exact, rtol=1e-4, atol=1e-3):
             raise ValueError(f"the {name} library computes {len(model.x)} rows wrong")
     found: dict[str, list[float]] = {name: [] for name in steps}
-    for _ in range(rounds):
-        least = dict.fromkeys(steps, float("inf"))
-        for _ in range(_CALLS):
-            for name, step in steps.items():
-                begin = time.perf_counter()
-                step()
-                least[name] = min(least[name], time.perf_counter() - begin)
-        for name, seconds in least.items():
-            found[name].append(seconds)
+    for number in range(rounds):
+        for name in list(steps)[:: 1 if number % 2 else -1]:
+            found[name].append(least_s(steps[name]))
     speedups = ratios(found["shipped"], found["recorded"])
     return {
         "rows": len(model.x),
@@ -126,6 +123,19 @@ def measured(model: Model, shipped: Dispatcher, recorded: Dispatcher, rounds: in
         "microseconds": {name: round(statistics.median(values) * 1e6, 1) for name, values in found.items()},
         "shipped ÷ recorded": [round(v, 3) for v in (statistics.median(speedups), min(speedups), max(speedups))],
     }
+
+
+def least_s(step: Step) -> float:
+    """The least time of a step, of calls without any of another library between them."""
+    time.sleep(_PAUSE_S)
+    for _ in range(_WARMING):
+        step()
+    least = float("inf")
+    for _ in range(_CALLS):
+        begin = time.perf_counter()
+        step()
+        least = min(least, time.perf_counter() - begin)
+    return least
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ libgemm.so and manifest.json, and $KERNELWRIGHT_LIBRARY. It writes a table of th
 bf16 before fp8, tuning problems before held-out ones, a set's problems in a shuffled order, so that a run that ends
 early holds a fair part. The same command continues where it ended. Held-out problems only measure. Beside the kernels
 stand references, as rows of status "reference": torch's calls, and the dispatcher's choices from the library that
-``--shipped`` names, and by the compiled model that ``--learned`` names.
+``--shipped`` names, and by the compiled model that ``--learned`` names, or by the models that the library contains.
 ``--choices`` times only the dispatcher's choice from the library, beside torch and the first eight choices of
 cuBLASLt's heuristic: the speed of a library that ships.
 
@@ -69,7 +69,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", type=Path, required=True, help="folder of libgemm.so and manifest.json")
     parser.add_argument("--shipped", type=Path, help="the folder of the library that ships")
-    parser.add_argument("--learned", type=Path, help="a compiled model: the choices by it, as references")
+    parser.add_argument(
+        "--learned", help="a compiled model, or auto for the library's own: choices by it, as references"
+    )
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--only", help=f"sets of problems, separated by commas, of {', '.join(JOBS)}")
@@ -86,7 +88,7 @@ def main() -> int:
         jobs.append(f"{key}={start + given / whole * options.seconds}")
     command = [sys.executable, str(WORKER), "--library", str(options.library), "--out", str(options.out)]
     command += ["--shipped", str(options.shipped)] if options.shipped else []
-    command += ["--learned", str(options.learned)] if options.learned else []
+    command += ["--learned", options.learned] if options.learned else []
     command += ["--choices"] if options.choices else []
     command += [word for job in jobs for word in ("--job", job)]
     while time.time() < start + options.seconds:

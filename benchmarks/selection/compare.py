@@ -1,8 +1,8 @@
 """How near choices come to the fastest kernel: a trained model's, and those by predicted times, on the same tables.
 
 ``python benchmarks/selection/compare.py TABLE.csv.gz --library wide.json --model MODEL.json --set release`` judges both
-on every measured kernel, and on those of a set alone. Predicted times are fit.py's formula with the dispatcher's
-numbers; of a split-K kernel the number of slices is theirs. Needs no GPU.
+on every measured kernel with every number of slices that was timed, and on those of a set alone. Predicted times are
+fit.py's formula with the dispatcher's numbers. Needs no GPU.
 """
 
 from __future__ import annotations
@@ -26,26 +26,29 @@ from kernelwright.tile_engine.learning.judge import judge
 from kernelwright.tile_engine.results.csv_file import read_rows
 
 ARCH = load("sm_90a")
-Key = tuple[tuple[int, int, int], str]
+Key = tuple[tuple[int, int, int], str, int]
 
 
 def predicted(table: Path) -> dict[Key, float]:
-    """Microseconds by shape and kernel, with the number of slices for which they are fewest."""
+    """Microseconds by shape, kernel and number of slices."""
     facts: Mapping[str, Any] = json.loads((ROOT / "arch/kernelwright/arch/data/sm_90a.json").read_text())
     sweep = read([table], dict(facts))
     found: dict[Key, float] = {}
     for name, number, us in zip(sweep.names, sweep.shape, predict(sweep.facts, constants(), dict(facts)), strict=True):
         shape = sweep.shapes[int(number)]
-        key = (shape["m"], shape["n"], shape["k"]), name.partition("|")[0]
-        found[key] = min(found.get(key, math.inf), float(us))
+        kernel, _, slices = name.partition("|split_k=")
+        found[(shape["m"], shape["n"], shape["k"]), kernel, int(slices or 1)] = float(us)
     return found
 
 
 def keys(examples: Examples, features: list[str]) -> list[Key]:
-    """Shape and kernel of each example."""
+    """Shape, kernel and number of slices of each example."""
     columns = [features.index(f"log2_{axis}") for axis in "mnk"]
     shapes = np.rint(np.exp2(examples.features[:, columns])).astype(int).tolist()
-    return [((m, n, k), kernel) for (m, n, k), kernel in zip(shapes, examples.kernels, strict=True)]
+    slices = examples.features[:, features.index("slices")].astype(int).tolist()
+    return [
+        ((m, n, k), kernel, count) for (m, n, k), kernel, count in zip(shapes, examples.kernels, slices, strict=True)
+    ]
 
 
 def main() -> None:

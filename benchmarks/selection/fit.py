@@ -34,8 +34,8 @@ GUESSES = {
     "kReadRowsClocks": 16.0, "kInstructionSlack": 1.05, "kFillBytesPerClock": 128.0, "kReceiveBytesPerClock": 128.0,
     "kStepClocks": 30.0, "kClusterStepClocks": 30.0, "kLatencyClocks": 1000.0, "kStoreBytesPerClock": 32.0,
     "kHiddenStore": 0.2, "kStartClocks": 1500.0, "kRereadShare": 1.0, "kMemoryShare": 0.85, "kInFlightBytes": 16e3,
-    "kOverlap": 0.1, "kLaunchUs": 1.0, "kCutUs": 3.0, "kCuttableUs": 0.5, "kSliceUs": 0.9,
-    "kSliceElementsPerUs": 13500.0,
+    "kOverlap": 0.1, "kLaunchUs": 1.0, "kCutUs": 2.0, "kCuttableUs": 0.3, "kSliceUs": 0.3,
+    "kSliceElementsPerUs": 30000.0,
 }  # fmt: skip
 NEAR = 1.6  # a kernel so many times slower than the best one need not be predicted well
 FAR = 4.0  # one so many times slower need not be predicted at all
@@ -226,17 +226,17 @@ def cost(sweep: Sweep, c: dict[str, float], arch: dict[str, Any]) -> float:
     return float(12 * loss.mean() + 2 * worst + error.std() + 0.5 * np.abs(error).mean() + 0.3 * far)
 
 
-def fit(sweep: Sweep, arch: dict[str, Any], starts: int, steps: int) -> dict[str, float]:
-    """The best of some random descents, each from the guesses; the same for the same data."""
+def fit(sweep: Sweep, arch: dict[str, Any], starts: int, steps: int, names: list[str]) -> dict[str, float]:
+    """The best of some random descents of the named numbers, each from the guesses; the same for the same data."""
     fixed = constants()
     best, least = dict(fixed), math.inf
     for seed in range(starts):
         rng = np.random.default_rng(seed)
-        c = {**fixed, **{name: guess * math.exp(rng.normal() * 0.2) for name, guess in GUESSES.items()}}
+        c = {**fixed, **{name: GUESSES[name] * math.exp(rng.normal() * 0.2) for name in names}}
         now = cost(sweep, c, arch)
         for step in range(steps):
             tried = dict(c)
-            for name in rng.choice(list(GUESSES), size=int(rng.integers(1, 4)), replace=False):
+            for name in rng.choice(names, size=int(rng.integers(1, 4)), replace=False):
                 tried[name] *= math.exp(rng.normal() * (0.25 if step < steps // 3 else 0.06))
             then = cost(sweep, tried, arch)
             if then < now:
@@ -244,7 +244,7 @@ def fit(sweep: Sweep, arch: dict[str, Any], starts: int, steps: int) -> dict[str
         if now < least:
             best, least = c, now
         print(f"start {seed}: {now:.4f}, best {least:.4f}", flush=True)
-    return {name: float(f"{best[name]:.4g}") for name in GUESSES}
+    return {name: float(f"{best[name]:.4g}") for name in names}
 
 
 def show(title: str, sweep: Sweep, c: dict[str, float], arch: dict[str, Any]) -> None:
@@ -287,6 +287,7 @@ def _main() -> None:
     parser.add_argument("sweeps", type=Path, nargs="+")
     parser.add_argument("--starts", type=int, default=6)
     parser.add_argument("--steps", type=int, default=2500)
+    parser.add_argument("--only", nargs="+", default=list(GUESSES), choices=list(GUESSES), help="numbers to fit")
     parser.add_argument("--write", action="store_true", help="put the fitted numbers into analytic_cuda.cpp")
     parser.add_argument("--check", type=Path, metavar="LIBRARY", help="only compare this formula with the dispatcher's")
     options = parser.parse_args()
@@ -296,7 +297,7 @@ def _main() -> None:
     if options.check:
         print(f"largest difference to the dispatcher: {check(options.check, sweep, arch):.2g}")
         return
-    fitted = fit(sweep, arch, options.starts, options.steps)
+    fitted = fit(sweep, arch, options.starts, options.steps, options.only)
     print(json.dumps(fitted, indent=1))
     show("fitted", sweep, {**constants(), **fitted}, arch)
     if options.write:

@@ -3,10 +3,11 @@
 ``python benchmarks/selection/oracle.py TABLE.csv.gz … --library FOLDER --set conv_essential --out result.json`` reads
 tables that ``benchmarks/gpu/collect.py`` wrote. It needs no GPU: the dispatcher predicts, and what it chooses is looked
 up in the tables. ``--library`` is the library that was measured. A share is the time of the fastest kernel, with the
-best number of slices, over that of the choice. What is ranked are pairs of a kernel and a number of slices: ``best of the
-first 3`` is what measuring the three pairs of the highest rank again reaches. ``--set`` judges the kernels of a set
+best number of slices, over that of the choice. What is ranked are pairs of a kernel and a number of slices: ``best of
+the first 3`` is what measuring the three pairs of the highest rank again reaches. ``--set`` judges the kernels of a set
 alone too, ``--model`` ranks by a compiled model. Problems that one kernel in one way serves leave nothing to choose;
-they are counted, and no share is of them.
+they are counted, and no share is of them. Where the collector timed a model's choices too, what these reached in that
+very run is said apart.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from kernelwright.tile_engine.results.csv_file import read_rows
 
 ARCH = "sm_90a"
 TOP = 3
+REFERENCE, LEARNED = "reference", "learned: "  # rows of choices beside the kernels: their status, how their names begin
 WORST = 8  # problems that are printed
 Times = dict[tuple[str, str], float]
 """Milliseconds by identity and choices."""
@@ -45,6 +47,25 @@ def read(tables: Iterable[Path], operation: Measurable) -> list[tuple[Record, Ti
                 times[row["problem_idx"]][row["identity"], row["choices"]] = float(row["latency_ms"])
         found += [(records[number], times[number]) for number in records]
     return found
+
+
+def same_run(tables: Iterable[Path], operation: Measurable) -> dict[str, Any]:
+    """What a learned model's choices reach that were timed in turns with all kernels: ``collect.py --learned``."""
+    by: dict[str, list[list[float]]] = defaultdict(list)
+    for table in tables:
+        fastest: dict[str, list[float]] = defaultdict(list)
+        chosen: dict[str, tuple[float, Record]] = {}
+        for row in read_rows(table):
+            if row["status"] == "ok" and row["latency_ms"]:
+                fastest[row["problem_idx"]].append(float(row["latency_ms"]))
+            elif row["status"] == REFERENCE and row["kernel"].startswith(LEARNED) and row["latency_ms"]:
+                record = operation.read({name: _value(row[name]) for name in operation.columns})
+                chosen[row["problem_idx"]] = float(row["latency_ms"]), record
+        for number, (ms, record) in chosen.items():
+            if len(fastest[number]) > 1:
+                for group in ("all", _group(record)):
+                    by[group].append([min(1.0, min(fastest[number]) / ms)])
+    return {group: judged(found) for group, found in by.items()}
 
 
 def _value(cell: str) -> Any:
@@ -157,6 +178,9 @@ def main() -> None:
         print(name)
         result[name] = judge(problems, operation, dispatcher, members)
         print(json.dumps(result[name], indent=1))
+    if learned := same_run(options.tables, operation):
+        result["by the model, in the same run"] = learned
+        print(json.dumps(learned, indent=1))
     if options.out:
         options.out.write_text(json.dumps(result, indent=1) + "\n")
 

@@ -1,7 +1,12 @@
 from __future__ import annotations
 
+import csv
+from pathlib import Path
+
 import pytest
-from selection.oracle import judged, shares
+from selection.oracle import judged, same_run, shares
+
+from kernelwright.tile_engine.registry import measurable
 
 
 def test_a_share_is_of_the_fastest_kernel_with_its_best_slices() -> None:
@@ -26,3 +31,16 @@ def test_judgements_count_the_best_of_the_first_three() -> None:
         "problems": 3, "mean": 0.7667, "median": 0.8, "p10": 0.5, "min": 0.5, "fastest": 1,
         "best of the first 3": 0.9333,
     }  # fmt: skip
+
+
+def test_choices_of_the_run_itself_are_judged_by_its_fastest_kernel(tmp_path: Path) -> None:
+    attention = measurable("attention")
+    posed = attention.read({"seqlen_q": 1, "seqlen_k": 100, "nhead_q": 4, "hdim_q": 64, "page_size": 16})
+    rows = [("0", "k", "ok", 1.0), ("0", "k", "ok", 2.0), ("0", "learned: k", "reference", 1.25), ("1", "k", "ok", 1.0)]
+    with (tmp_path / "table.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["problem_idx", "kernel", "status", "latency_ms", *attention.columns])
+        writer.writeheader()
+        for number, kernel, status, ms in rows:
+            writer.writerow(posed | {"problem_idx": number, "kernel": kernel, "status": status, "latency_ms": ms})
+    found = same_run([tmp_path / "table.csv"], attention)
+    assert found["decode"]["mean"] == found["all"]["min"] == 0.8 and found["all"]["problems"] == 1

@@ -438,6 +438,7 @@ int main(int argc, char** argv) {
   plan_cache();
   variants();
   stages();
+  models();
   convolution();
   attention();
   if (failures() == 0) puts("dispatcher: all tests passed");

@@ -76,6 +76,7 @@ void estimates();    // of estimates_test.cpp
 void plan_cache();   // of plan_cache_test.cpp
 void variants();     // of variants_test.cpp
 void stages();       // of stages_test.cpp
+void models();       // of models_test.cpp
 void convolution();  // of convolution_test.cpp
 void attention();    // of attention_test.cpp
 

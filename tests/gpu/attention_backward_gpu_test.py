@@ -62,6 +62,8 @@ def wanted(case: Case, x: Operands, d_o: Any) -> Wanted:
 
 
 def _gradients(total: Any, leaves: list[Any]) -> list[Any]:
+    if not total.requires_grad:  # LSE of queries without keys is no function of the operands
+        return [torch.zeros_like(leaf) for leaf in leaves]
     found = torch.autograd.grad(total, leaves, retain_graph=True, allow_unused=True)
     return [torch.zeros_like(leaf) if one is None else one for leaf, one in zip(leaves, found, strict=True)]
 

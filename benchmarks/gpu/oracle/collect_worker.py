@@ -49,15 +49,20 @@ def _oracle(options: argparse.Namespace, operation: Measurable, mark: Mark) -> t
         library = Library(options.library)
         others = {"shipped": Library(options.shipped)} if options.shipped else {}
         if options.learned:
-            others["learned"] = Library(options.library, Heuristic(options.learned))
+            others["learned"] = Library(options.library, _selection(options.learned))
         return library, GemmOracle(library, others, CublasLt() if options.choices else None, mark)
     kernels = Kernels(options.library)
-    learned = Kernels(options.library, Heuristic(options.learned)) if options.learned else None
+    learned = Kernels(options.library, _selection(options.learned)) if options.learned else None
 
     def pose(record: Record) -> Any:
         return PosedConv(operation.problem(record)) if operation.name == "convolution" else PosedAttention(record)
 
     return kernels, Oracle(kernels, operation, pose, mark, learned)
+
+
+def _selection(learned: str) -> str | Heuristic:
+    """By a compiled model, or by the models that a library contains."""
+    return learned if learned == "auto" else Heuristic(learned)
 
 
 def _operation(jobs: Sequence[str]) -> Measurable:
@@ -72,7 +77,9 @@ def _main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", type=Path, required=True)
     parser.add_argument("--shipped", type=Path)
-    parser.add_argument("--learned", type=Path, help="a compiled model: the choices by it, as references")
+    parser.add_argument(
+        "--learned", help="a compiled model, or auto for the library's own: choices by it, as references"
+    )
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--choices", action="store_true", help="only the dispatcher's choice, with cuBLASLt's")
     parser.add_argument("--job", action="append", required=True, help="KEY=UNIX_SECONDS: problems, and when to stop")

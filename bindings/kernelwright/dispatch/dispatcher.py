@@ -36,10 +36,11 @@ class Dispatcher(AttentionMethods):
 
     :param libraries: one library or several, loaded ones or paths.
     :param device: a :class:`Device` or its name.
-    :param selection: ``"analytic"`` (lowest predicted time), ``"first_fit"`` (highest priority, then name), the name
-        or identity of one kernel (plans of several stages then have the fastest predicted kernels in the others), or a
-        function that maps a problem and its candidates (a sequence of :class:`Candidate`) to one score each; the
-        lowest score wins; or a :class:`Heuristic`, a learned model.
+    :param selection: ``"auto"`` (the learned models that come with the libraries; lowest predicted time for problems
+        that none of them judges), ``"analytic"`` (lowest predicted time), ``"first_fit"`` (highest priority, then
+        name), the name or identity of one kernel (plans of several stages then have the fastest predicted kernels in
+        the others), or a function that maps a problem and its candidates (a sequence of :class:`Candidate`) to one
+        score each; the lowest score wins; or a :class:`Heuristic`, a learned model.
     :raises ArchMismatchError: for a library of another kind or architecture than the device.
     :raises LibraryLoadError: for a library that the native dispatcher refuses.
     :raises LibraryNotFoundError: if ``libraries`` is empty.
@@ -53,7 +54,7 @@ class Dispatcher(AttentionMethods):
         self,
         libraries: Iterable[Library] | Library,
         device: Device | str = "cpu",
-        selection: str | Score | Heuristic = "analytic",
+        selection: str | Score | Heuristic = "auto",
     ) -> None:
         """Load libraries given as paths and register every kernel."""
         self.device = Device.of(device)

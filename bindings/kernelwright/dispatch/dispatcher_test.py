@@ -77,6 +77,19 @@ def test_selections(library: KernelLibrary) -> None:
             first.set_priority("gemm_fp32_rcr_64x64x64_whole", wrong)  # type: ignore[arg-type]
 
 
+def test_models_of_a_library_select_without_being_asked(tmp_path: Path) -> None:
+    library = KernelLibrary.load(mocks.write_library(tmp_path, "MOCK_MODEL=KW_HEURISTIC_VERSION"))
+    dispatcher, problem = Dispatcher(library), GemmProblem(5, 9, 64)
+    selected = dispatcher.select(problem)
+    assert (selected.kernel.name, selected.reason) == ("gemm_fp32_rcr_128x128x64", "best of 3 by large_tiles")
+    assert dispatcher.explain(problem).selection == "large_tiles"
+    # the model does not judge more than 100 rows
+    assert dispatcher.select(GemmProblem(101, 9, 64)).reason == "fastest predicted of 3: judged by no model"
+    for other in ("analytic", "auto"):
+        reason = Dispatcher(library, selection=other).select(problem).reason
+        assert reason == {"analytic": "fastest predicted of 3", "auto": "best of 3 by large_tiles"}[other]
+
+
 def test_a_function_selects(library: KernelLibrary) -> None:
     seen: list[GemmProblem] = []
 

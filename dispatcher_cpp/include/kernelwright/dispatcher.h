@@ -74,7 +74,9 @@ typedef enum kw_provider {
   KW_SELECT_ANALYTIC = 0,  /* lowest predicted time (see Operation::estimate); ties like first fit */
   KW_SELECT_FIRST_FIT = 1, /* highest priority, then name, then architecture */
   KW_SELECT_EXPLICIT = 2,  /* one kernel by name, "arch/name" or identity; other stages of its plans are analytic */
-  KW_SELECT_CALLBACK = 3   /* lowest score of a caller's function; ties like first fit, of one kernel by time */
+  KW_SELECT_CALLBACK = 3,  /* lowest score of a caller's function; ties like first fit, of one kernel by time */
+  KW_SELECT_AUTO = 4       /* what a dispatcher starts with: the first learned model of its libraries that judges the
+                            * problem, as of KW_SELECT_CALLBACK; where none does, as of KW_SELECT_ANALYTIC */
 } kw_provider;
 
 /* Scores candidates. Called with the dispatcher locked: it must not call back into it. With KW_UNSUPPORTED it leaves

@@ -26,7 +26,16 @@ typedef struct kw_heuristic {
   kw_score_fn score;
 } kw_heuristic;
 
-/* The one symbol of such a library. */
+/* The table of a kernel library that brings models: dispatchers ask them in this order (KW_SELECT_AUTO).
+ * base.struct_size is that of the whole, which is how a dispatcher knows.
+ */
+typedef struct kw_library_models {
+  kw_library base;
+  const kw_heuristic* const* heuristics;
+  uint64_t heuristic_count;
+} kw_library_models;
+
+/* The one symbol of a library of one model. */
 KW_HEURISTIC_EXPORT const kw_heuristic* kw_heuristic_entry(void);
 
 #ifdef __cplusplus

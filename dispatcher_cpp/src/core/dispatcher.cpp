@@ -51,10 +51,10 @@ kw_status write_json(const Text& text, char* buffer, size_t bytes, size_t* neede
 }
 
 kw_status check_selection(const kw_selection_options& options) {
-  if (options.provider > KW_SELECT_CALLBACK) {
+  if (options.provider > KW_SELECT_AUTO) {
     return fail(KW_INVALID_ARGUMENT,
                 "selection: provider = %u; allowed: 0 (analytic), 1 (first fit), 2 (explicit), "
-                "3 (callback)",
+                "3 (callback), 4 (auto)",
                 options.provider);
   }
   if (options.provider == KW_SELECT_CALLBACK && options.score == nullptr) {

@@ -44,10 +44,11 @@ class Stages {
 };
 
 // How kernels of a stage are selected: one that was asked for by name and is of another stage leaves this one to the
-// predicted times.
+// predicted times. *selection stays where it is.
 kw_status stage_selection(const kw_dispatcher& dispatcher, const Operation& whole, const Operation& stage,
-                          Selection* selection) {
+                          const kw_problem& problem, Selection* selection) {
   *selection = dispatcher.selection;
+  resolve({dispatcher.registry, dispatcher.device, *selection, stage, problem}, selection);
   if (whole.stage == nullptr || selection->provider != KW_SELECT_EXPLICIT) return KW_OK;
   KernelEntry* wanted = nullptr;
   if (kw_status status = dispatcher.registry.find(selection->kernel, &wanted)) return status;
@@ -85,7 +86,9 @@ kw_status plan_stages(const kw_dispatcher& dispatcher, kw_plan* plan) {
     Selected selected;
     Selection selection;
     Text reason;
-    if (kw_status status = stage_selection(dispatcher, *plan->operation, *operation, &selection)) return status;
+    if (kw_status status = stage_selection(dispatcher, *plan->operation, *operation, posed.base(), &selection)) {
+      return status;
+    }
     const Question question = {dispatcher.registry, dispatcher.device, selection, *operation, posed.base()};
     if (kw_status status = select_kernel(question, &chosen.base(), &selected, &reason)) return status;
     if (kw_status status = add_stage(plan, *operation, chosen.base(), selected.entry, reason.c_str())) return status;
@@ -256,8 +259,11 @@ kw_status ask_device(const kw_library& library, int32_t device) {
 
 kw_status explain(const kw_dispatcher& dispatcher, const Operation& whole, const kw_problem& problem, Text* text) {
   whole.to_json(problem, &text->add("{\"problem\":"));
-  text->add(",\"selection\":").quoted(provider_name(dispatcher.selection)).add(',');
-  if (whole.stage != nullptr) text->add("\"stages\":[");
+  text->add(",\"selection\":");
+  if (whole.stage != nullptr) {
+    const bool plain = dispatcher.selection.provider == KW_SELECT_AUTO && !has_models(dispatcher.registry);
+    text->quoted(plain ? "analytic" : provider_name(dispatcher.selection)).add(",\"stages\":[");
+  }
   Stages stages(whole, problem);
   AnyProblem chosen[kMaxStages];
   bool found = true;
@@ -267,13 +273,15 @@ kw_status explain(const kw_dispatcher& dispatcher, const Operation& whole, const
     if (kw_status status = stages.next(&operation, &posed)) return status;
     if (operation == nullptr) break;
     chosen[i] = posed;
-    if (whole.stage != nullptr) {
+    Selection selection;
+    if (kw_status status = stage_selection(dispatcher, whole, *operation, posed.base(), &selection)) return status;
+    if (whole.stage == nullptr) {
+      text->quoted(provider_name(selection)).add(',');
+    } else {
       text->add(i == 0 ? "{" : ",{").add("\"problem\":");
       operation->to_json(posed.base(), text);
       text->add(',');
     }
-    Selection selection;
-    if (kw_status status = stage_selection(dispatcher, whole, *operation, &selection)) return status;
     const Question question = {dispatcher.registry, dispatcher.device, selection, *operation, posed.base()};
     if (kw_status status = explain_stage(question, &chosen[i].base(), &found, text)) return status;
     if (whole.stage != nullptr) text->add('}');

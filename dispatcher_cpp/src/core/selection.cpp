@@ -172,6 +172,7 @@ kw_status fastest_of(const Question& question, bool all, kw_problem* trial, Sele
       return KW_OK;
     }
     reason->add("fastest predicted of ").add(matching);
+    if (question.selection.unjudged) reason->add(": judged by no model");
     const Candidate* other = candidates.tie_of(best);
     if (other != nullptr) reason->add(tie_text(*best.entry, *other->entry));
     return KW_OK;
@@ -258,6 +259,8 @@ const char* provider_name(const Selection& selection) {
       return "first_fit";
     case KW_SELECT_EXPLICIT:
       return "explicit";
+    case KW_SELECT_AUTO:
+      return "auto";
     default:
       return selection.label != nullptr ? selection.label : "callback";
   }

@@ -111,3 +111,8 @@ def test_pages_that_the_cache_lacks_are_refused(dispatcher: Dispatcher) -> None:
     listed["last_page_lengths"][1] = 9
     with pytest.raises(ArrayError, match=r"request 1 has 17 keys"):
         dispatcher.decode(q, cache, cache, **listed, **{**starts_of, "max_seqlen_k": 40})
+    listed = {"page_table": np.array([1, 2, 0], np.int32), "last_page_lengths": np.array([5, 8], np.int32)}
+    for _ in "known", "again":
+        assert not dispatcher.decode(q, cache, cache, **listed, **starts_of).any()
+    with pytest.raises(ArrayError, match=r"page_indptr goes to 4; page_table has 3 pages"):
+        dispatcher.decode(q, cache, cache, **listed, **{**starts_of, "page_indptr": np.array([0, 1, 4], np.int32)})

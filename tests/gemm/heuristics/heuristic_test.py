@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,6 +78,26 @@ def test_other_problems_are_left_to_predicted_times(
     assert learned.select(problem).kernel == analytic.select(problem).kernel
     assert ": not judged by pick" in learned.select(problem).reason
     assert ": not judged by pick" in learned.explain(problem).reason
+
+
+def test_a_library_is_built_with_its_model(model: Model, tmp_path: Path) -> None:
+    write_model(random_content(7, arch=ARCH), tmp_path / "pick.json")
+    keep = "c.dtype_a == 'fp32' and c.persistent"
+    build = ["build", "--set", "essential", "--arch", ARCH, "--filter", keep, "--name", "gemm", "--trees", trees()]
+    assert main([*build, "--model", str(tmp_path / "pick.json"), "--out", str(tmp_path / "out")]) == 0
+    library = KernelLibrary.load_for("cpu", tmp_path / "out")
+    assert [one["name"] for one in library.manifest.models] == ["pick"]
+    assert [one["sha256"] for one in library.manifest.models] == [model.digest]
+    explained = Dispatcher(library).explain(GemmProblem(64, 64, 64))
+    (best,) = (kernel for kernel in explained.kernels if kernel.rank == 1)
+    inputs = learnable("gemm").inputs({"m": 64, "n": 64, "k": 64, "batch": 1}, best_spec(library, best.identity), 0)
+    row = schema_of("gemm").values({**inputs, "units": len(os.sched_getaffinity(0))})
+    assert explained.selection == "pick" and best.score == pytest.approx(-model.predict(row), abs=1e-9)
+
+
+def best_spec(library: KernelLibrary, identity: str) -> Mapping[str, Any]:
+    """The spec of a kernel of a library."""
+    return next(kernel.spec for kernel in library.kernels if kernel.identity == identity)
 
 
 def test_a_library_that_is_no_model_is_refused(library: KernelLibrary, heuristic: Heuristic, tmp_path: Path) -> None:

@@ -12,12 +12,12 @@ from kernelwright.tile_engine.operations.gemm import Gemm
 OPERATIONS: dict[str, Measurable] = {"gemm": Gemm(), "convolution": Convolution(), "attention": Attention()}
 
 
-def columns_of(table: Sequence[str]) -> Sequence[str]:
-    """The columns of a problem among those of a table. ValueError for a table of no operation."""
+def operation_of_columns(table: Sequence[str]) -> Measurable:
+    """The operation whose problems a table with these columns has. ValueError for a table of no operation."""
     for operation in OPERATIONS.values():
         if tuple(table[2 : 2 + len(operation.columns)]) == tuple(operation.columns):
-            return operation.columns
-    raise ValueError(f"the columns {', '.join(table)} are of no table of `tile-engine bench`")
+            return operation
+    raise ValueError(f"the columns {', '.join(table) or '(none)'} are of no table of `tile-engine bench`")
 
 
 def measurable(name: str) -> Measurable:

@@ -122,15 +122,13 @@ class TorchGuard:
 
     def addresses(self, operands: Operands, keyed: bool = False) -> Addresses | None:
         """See :class:`Guard`; tensors with a known key pass the same call, which compares their devices too."""
-        if len(operands) != self._count:
+        if len(operands) != self._count or not self._same(*self._present(operands)):
+            return None
+        if self._recording is not None and self._recording():
             return None
         for at in self._absent:
             if operands[at] is not None:
                 return None
-        if not self._same(*self._present(operands)):
-            return None
-        if self._recording is not None and self._recording():
-            return None
         return [None if tensor is None else tensor.data_ptr() for tensor in operands]
 
 

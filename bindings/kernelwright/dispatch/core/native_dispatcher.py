@@ -23,6 +23,11 @@ from kernelwright.dispatch.recording import counting
 PLAN_LIMIT = 4096  # entries of each cache of a dispatcher
 _MAX_UINT32 = 2**32 - 1
 _INT32 = -(2**31), 2**31 - 1
+_NAMED = {
+    "auto": native.SELECT_AUTO,
+    "analytic": native.SELECT_ANALYTIC,
+    "first_fit": native.SELECT_FIRST_FIT,
+}
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -81,11 +86,10 @@ class NativeDispatcher:
             options.score = self._score.native
             options.label = getattr(selection, "__name__", type(selection).__name__).encode()
         elif isinstance(selection, str):
-            named = {"analytic": native.SELECT_ANALYTIC, "first_fit": native.SELECT_FIRST_FIT}
-            options.provider = named.get(selection, native.SELECT_EXPLICIT)
+            options.provider = _NAMED.get(selection, native.SELECT_EXPLICIT)
             options.kernel = selection.encode()
         else:
-            allowed = "'analytic', 'first_fit', a kernel, a function, a Heuristic"
+            allowed = "'auto', 'analytic', 'first_fit', a kernel, a function, a Heuristic"
             raise SelectionError(f"selection is {selection!r}; allowed: {allowed}")
         native.check(self.native.kw_dispatcher_set_selection(self.handle, options), SelectionError)
 

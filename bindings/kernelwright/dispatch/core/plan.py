@@ -217,40 +217,39 @@ class OperationPlan(Generic[P]):
         where = f", simulated on {self.device}" if self.device.startswith("sim:") else ""
         return f"<{type(self).__name__} {self.problem} with {self.kernel.name}{where}>"
 
-    def launch(
-        self, operands: Operands, stream: int | None = None, workspace_at: int | None = None,
-        keyed: Checked | None = None,
-    ) -> bool:  # fmt: skip
-        """Launch with arrays, or with addresses only, in the operation's order.
-
-        ``keyed``: what is remembered of checked arrays with the same metadata key. Then arrays that need another check
-        are not launched, and the result is False.
-        """
-        try:
-            state = self._local.state
-        except AttributeError:
-            state = self._new_state()
-        checked = keyed or self._checked
-        if checked is not None and workspace_at is None and type(operands[0]) is not int:
-            guard, family, current_stream, write_notice = checked
-            addresses = guard.addresses(operands, keyed is not None)
-            if addresses is not None and self._binder.bind(state.args, addresses):
-                if stream is None:
-                    stream = 0 if current_stream is None else current_stream()
-                if stream != state.stream or (self._shares and self._is_apart(stream)):
-                    self._write_frame(state, family, stream, None)
-                state.launch()
-                state.kept = None
-                if write_notice is not None:
-                    write_notice(operands)
-                return True
-        if keyed is not None:
-            return False
+    def launch(self, operands: Operands, stream: int | None = None, workspace_at: int | None = None) -> None:
+        """Launch with arrays, or with addresses only, in the operation's order."""
+        checked = self._checked if workspace_at is None else None
+        if checked is not None and type(operands[0]) is not int and self.relaunch(operands, stream, checked, False):
+            return
+        state = self._new_state()
         self._bind(state, operands, stream, workspace_at)
         state.launch()
         state.kept = None
         if operands and type(operands[0]) is not int:
             self._notice_writes(operands)
+
+    def relaunch(self, operands: Operands, stream: int | None, checked: Checked, keyed: bool = True) -> bool:
+        """Launch with arrays like those that were ``checked``; False, without a launch, where they need another check.
+
+        ``keyed``: their metadata key is that of the checked ones.
+        """
+        try:
+            state = self._local.state
+        except AttributeError:
+            state = self._new_state()
+        guard, family, current_stream, write_notice = checked
+        addresses = guard.addresses(operands, keyed)
+        if addresses is None or not self._binder.bind(state.args, addresses):
+            return False
+        if stream is None:
+            stream = 0 if current_stream is None else current_stream()
+        if stream != state.stream or (self._shares and self._is_apart(stream)):
+            self._write_frame(state, family, stream, None)
+        state.launch()
+        state.kept = None
+        if write_notice is not None:
+            write_notice(operands)
         return True
 
     def launch_views(self, operands: Operands, views: Sequence[View | None], stream: int | None) -> Checked | None:

@@ -33,6 +33,7 @@ class Manifest:
     :ivar kernels: its kernels.
     :ivar device: what the architecture is sold as, such as ``AMD Instinct MI300 series``.
     :ivar provenance_sha256: digest of the provenance statement, if the library has one.
+    :ivar models: learned models that are part of the library: name, op, dtype, arch and sha256 of each.
     """
 
     path: Path
@@ -45,6 +46,7 @@ class Manifest:
     kernels: tuple[KernelEntry, ...]
     device: str = ""
     provenance_sha256: str | None = None
+    models: tuple[Mapping[str, str], ...] = ()
 
     @property
     def target(self) -> str:
@@ -89,7 +91,9 @@ class Manifest:
         statement = reader.digest("provenance_sha256") if "provenance_sha256" in raw else None
         name, sha256 = reader.take("name", str), reader.digest("sha256")
         device = reader.take("device", str) if "device" in raw else ""
-        return cls(path, name, arch, backend, library, sha256, toolchains, kernels, device, statement)
+        listed = reader.take("models", list) if "models" in raw else []
+        models = tuple(_model(_Reader(f"{path}: models[{index}]", one)) for index, one in enumerate(listed))
+        return cls(path, name, arch, backend, library, sha256, toolchains, kernels, device, statement, models)
 
 
 def _kernel(reader: _Reader, arch: str) -> KernelEntry:
@@ -105,6 +109,11 @@ def _kernel(reader: _Reader, arch: str) -> KernelEntry:
     if entry.arch != arch:
         raise ManifestError(f"{reader.where}: arch is {entry.arch!r} in a manifest for {arch!r}; they must be equal")
     return entry
+
+
+def _model(reader: _Reader) -> Mapping[str, str]:
+    texts = {key: reader.take(key, str) for key in ("name", "op", "dtype", "arch")}
+    return MappingProxyType({**texts, "sha256": reader.digest("sha256")})
 
 
 @dataclass(frozen=True)

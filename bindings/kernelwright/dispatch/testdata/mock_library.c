@@ -5,13 +5,15 @@
  * (a table that ends before set_runtime), MOCK_ANY_DEVICE (accepts every ordinal), MOCK_NARROW (dtype of A and B of the
  * kernel that does nothing), MOCK_VARIANTS (instead of the plain kernels one of each variant, and a plain one),
  * MOCK_IDLE (no variant computes anything), MOCK_FP8_FORMAT (kw_fp8_format of the architecture), MOCK_STREAMS (the
- * row-major kernel is launched by a GPU runtime that is linked in).
+ * row-major kernel is launched by a GPU runtime that is linked in), MOCK_MODEL (a selection model of this version comes
+ * with it, which judges fp32 problems of 100 rows or fewer and prefers large tiles).
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "kernelwright/gemm.h"
 #include "kernelwright/gemm/checks.h"
+#include "kernelwright/heuristic.h"
 
 #ifndef MOCK_ABI
 #define MOCK_ABI KW_ABI_VERSION
@@ -391,6 +393,8 @@ static kw_status set_runtime(const char* path) {
 
 #ifdef MOCK_OLD
 #define TABLE_BYTES offsetof(kw_library, set_runtime)
+#elif defined(MOCK_MODEL)
+#define TABLE_BYTES sizeof(kw_library_models)
 #else
 #define TABLE_BYTES sizeof(kw_library)
 #endif
@@ -401,17 +405,42 @@ static kw_status set_runtime(const char* path) {
 #define KERNEL_COUNT (sizeof kernels / sizeof kernels[0])
 #endif
 
+#ifdef MOCK_MODEL
+static kw_status other_score(void* user, const kw_problem* problem, kw_candidate* candidates, uint64_t count) {
+  (void)user, (void)problem, (void)candidates, (void)count;
+  return KW_UNSUPPORTED;
+}
+
+static kw_status score(void* user, const kw_problem* problem, kw_candidate* candidates, uint64_t count) {
+  const kw_gemm_problem* p = (const kw_gemm_problem*)problem;
+  if (problem->op != KW_OP_GEMM || p->dtype_a != KW_FP32 || p->m > 100) return KW_UNSUPPORTED;
+  const uint32_t units = *(const uint32_t*)user;
+  for (uint64_t i = 0; i < count; ++i) {
+    candidates[i].score = -(double)((const kw_gemm_traits*)candidates[i].kernel->traits)->tile_m - units;
+  }
+  return KW_OK;
+}
+
+static const kw_heuristic other_model = {sizeof(kw_heuristic), MOCK_MODEL, "other", MOCK_ARCH, "", "", other_score};
+static const kw_heuristic model = {sizeof(kw_heuristic), MOCK_MODEL, "large_tiles", MOCK_ARCH, "", "", score};
+static const kw_heuristic* const models[] = {&other_model, &model};
+#define MODELS models, sizeof models / sizeof models[0]
+#else
+#define MODELS NULL, 0
+#endif
+
 #ifdef MOCK_NO_SYMBOL
 KW_EXPORT const kw_library* some_other_symbol(void);
 const kw_library* some_other_symbol(void) {
 #else
 const kw_library* kw_library_get(void) {
 #endif
-  static const kw_library library = {TABLE_BYTES,  MOCK_ABI,     MOCK_NAME,  &arch,           kernels,
-                                     KERNEL_COUNT, check_device, last_error, set_num_threads, set_runtime};
+  static const kw_library_models library = {{TABLE_BYTES, MOCK_ABI, MOCK_NAME, &arch, kernels, KERNEL_COUNT,
+                                             check_device, last_error, set_num_threads, set_runtime},
+                                            MODELS};
 #ifdef MOCK_NULL
   return (void)library, NULL;
 #else
-  return &library;
+  return &library.base;
 #endif
 }

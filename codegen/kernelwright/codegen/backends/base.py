@@ -9,7 +9,7 @@ from kernelwright.codegen.actions import Action, KernelActions
 from kernelwright.codegen.batching.batch import Joined
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import operation
-from kernelwright.codegen.toolchains.host import Command
+from kernelwright.codegen.toolchains.host import Command, HostToolchain
 from kernelwright.codegen.trees import tree_of
 
 
@@ -34,6 +34,10 @@ class Backend(Protocol):
     @property
     def name(self) -> str:
         """As architecture files and operations call it."""
+
+    @property
+    def host(self) -> HostToolchain:
+        """Compiles the C sources of a library and links it."""
 
     def kernel_actions(self, kernel: Kernel, header: str) -> KernelActions:
         """Actions from the rendered header (path ``<arch>/<name>.hpp``) to this kernel's objects.

@@ -14,6 +14,7 @@ from kernelwright.codegen.building.store import Cost, write_atomically
 from kernelwright.codegen.packaging.bundle import manifest_text
 from kernelwright.codegen.planning.compile_plan import compile_plan
 from kernelwright.codegen.planning.describe import library_json
+from kernelwright.codegen.planning.models import NamedModel, models_of
 from kernelwright.codegen.resources.report import COSTS
 from kernelwright.codegen.selecting.selection import Selection
 from kernelwright.codegen.trees import TREES
@@ -26,19 +27,22 @@ def build_libraries(
     toolchains: Mapping[str, ToolchainChoice],
     executor: LocalExecutor,
     out: Path,
+    models: Sequence[NamedModel] = (),
 ) -> list[Path]:
     """``<out>/<arch>/lib<name>.so``, ``manifest.json`` and ``costs.json`` for each selection; the manifests' paths.
 
     Nothing is written below ``out`` if anything fails. Raises ActionError with a failed command's whole output,
     BrokenKernelError for a kernel that compiled to something useless and LimitError for one beyond its limits.
     """
-    plans = [compile_plan(name, item.arch, item.kernels, backend_for(item.arch, toolchains)) for item in selections]
+    plans = [
+        compile_plan(name, item.arch, item.kernels, backend_for(item.arch, toolchains), models) for item in selections
+    ]
     files = executor.run(
         [file for plan in plans for file in plan.all_files], [action for plan in plans for action in plan.all_actions]
     )
     results: dict[Path, bytes] = {}
     for item, plan in zip(selections, plans, strict=True):
-        for file, data in library_files(name, item, plan, toolchains, files, executor.costs).items():
+        for file, data in library_files(name, item, plan, toolchains, files, executor.costs, models).items():
             results[out / item.arch.name / file] = data
     for path, data in results.items():
         write_atomically(path, data)
@@ -52,9 +56,10 @@ def library_files(
     toolchains: Mapping[str, ToolchainChoice],
     files: Mapping[str, Path],
     costs: Mapping[str, Cost],
+    models: Sequence[NamedModel] = (),
 ) -> dict[str, bytes]:
     """What stands in the folder of a library that a plan was run for; ``files`` and ``costs`` are the executor's."""
-    described = library_json(name, item, plan, toolchains)
+    described = library_json(name, item, plan, toolchains, [one.described for one in models_of(item.arch, models)])
     return {
         plan.library.rpartition("/")[2]: files[plan.library].read_bytes(),
         "manifest.json": manifest_text(described, files.__getitem__).encode(),

@@ -16,6 +16,7 @@ from kernelwright.codegen.building.mounted_trees import mount_tree
 from kernelwright.codegen.building.sync import sync_folder
 from kernelwright.codegen.planning.compile_plan import compile_plan
 from kernelwright.codegen.planning.describe import library_json
+from kernelwright.codegen.planning.models import NamedModel, models_of
 from kernelwright.codegen.selecting.selection import Selection
 from kernelwright.codegen.trees import cache_mount, find_tree, mount
 from kernelwright.codegen.violations import SpecError
@@ -44,6 +45,7 @@ def write_ninja(
     toolchains: Mapping[str, ToolchainChoice],
     tree_roots: Mapping[str, Path],
     out: Path,
+    models: Sequence[NamedModel] = (),
 ) -> Path:
     """``<out>/build.ninja``, which builds ``<arch>/lib<name>.so`` and its manifest for each selection; its path.
 
@@ -51,7 +53,9 @@ def write_ninja(
     touched, so Ninja builds only what changed. Nothing is compiled. SpecError for a tree without a folder.
     """
     out = out.resolve()
-    plans = [compile_plan(name, item.arch, item.kernels, backend_for(item.arch, toolchains)) for item in selections]
+    plans = [
+        compile_plan(name, item.arch, item.kernels, backend_for(item.arch, toolchains), models) for item in selections
+    ]
     actions = [action for plan in plans for action in plan.all_actions]
     texts = {file.path: file.text for plan in plans for file in plan.all_files} | {_SLOTS: SCRIPT.read_text()}
     headers = {}
@@ -64,7 +68,8 @@ def write_ninja(
     manifests = []
     for item, plan in zip(selections, plans, strict=True):
         request, edge = _manifest_edge(name, item, plan)
-        described = library_json(name, item, plan, toolchains)
+        own = [one.described for one in models_of(item.arch, models)]
+        described = library_json(name, item, plan, toolchains, own)
         kept = {key: value for key, value in described.items() if key not in ("files", "actions", "groups")}
         texts[request] = json.dumps({"library": kept}, indent=1, sort_keys=True) + "\n"
         edges.append(edge)

@@ -11,8 +11,12 @@ from kernelwright.codegen.templates import read_template, render_template
 from kernelwright.codegen.violations import SpecError
 
 
-def emit(model: Model, name: str) -> str:
-    """C99 that includes this project's headers alone. SpecError for a name that is no C identifier."""
+def emit(model: Model, name: str, part_of_library: bool = False) -> str:
+    """C99 that includes this project's headers alone. SpecError for a name that is no C identifier.
+
+    By itself it is a library with the one symbol ``kw_heuristic_entry``; the table of a kernel library that it is part
+    of names ``kw_model_<name>``.
+    """
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", name):
         raise SpecError(f"a heuristic's name is {name!r}; allowed: a C identifier of at most 64 characters")
     schema = schema_of(model.op)
@@ -29,6 +33,7 @@ def emit(model: Model, name: str) -> str:
     columns = {feature: index for index, feature in enumerate(schema.features)}
     variables = {
         "name": name,
+        "part_of_library": part_of_library,
         "model": model,
         "schema": schema,
         "expressions": list(schema.c_expressions.values()),

@@ -283,6 +283,7 @@ def show_machine(as_json: bool, store: str | None) -> int:
 @click.option("--retry-failed", is_flag=True, help="Run commands again that failed before on the same inputs.")
 @click.option("--ninja", is_flag=True, help="Write build.ninja to the output folder, for ninja -C DIR; build nothing.")
 @click.option("--limit", "limits", multiple=True, metavar="NAME=N", help="Such as max_vgpr_spills=0; may be repeated.")
+@click.option("--model", "models", multiple=True, metavar="FILE", help="A trained selection model; may be repeated.")
 @click.option("-j", "--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 1, help="Commands at a time.")
 @click.option(
     "--timeout",
@@ -302,6 +303,7 @@ def build(
     ninja: bool,
     timeout_s: float,
     limits: tuple[str, ...],
+    models: tuple[str, ...],
     host: str | None,
     hip: str | None,
     cuda: str | None,
@@ -311,13 +313,15 @@ def build(
     from kernelwright.codegen.building.build import build_libraries, read_tree_roots
     from kernelwright.codegen.building.execute import LocalExecutor
     from kernelwright.codegen.building.run_command import interrupt_on_signals
+    from kernelwright.codegen.planning.models import read_models
 
     if ninja:
         from kernelwright.codegen.building.ninja import write_ninja
 
         selections = _selections(**options, limits=_stated_limits(limits))
         _report_dropped(selections)
-        click.echo(write_ninja(name, selections, _toolchains(host, hip, cuda), read_tree_roots(tree_file), Path(out)))
+        roots, chosen = read_tree_roots(tree_file), _toolchains(host, hip, cuda)
+        click.echo(write_ninja(name, selections, chosen, roots, Path(out), read_models(models)))
         return
     interrupt_on_signals()
     executor = LocalExecutor(
@@ -330,7 +334,8 @@ def build(
     )
     selections = _selections(**options, limits=_stated_limits(limits))
     _report_dropped(selections)
-    for path in build_libraries(name, selections, _toolchains(host, hip, cuda), executor, Path(out)):
+    chosen = _toolchains(host, hip, cuda)
+    for path in build_libraries(name, selections, chosen, executor, Path(out), read_models(models)):
         click.echo(path)
 
 

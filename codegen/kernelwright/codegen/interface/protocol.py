@@ -16,6 +16,7 @@ Request of ``kernelwright plan --request FILE --response FILE`` (a JSON object, 
     toolchains   optional, {"host": "zig", "hip": "wheel", "cuda": "clang"}; instead of a word an object may choose
                  with arguments: {"choice": "system", "path": …, "fingerprint": …}
     arch_files   optional paths of architecture files to know beside the shipped ones
+    models       optional paths of trained selection models; "plan" only. A library contains those for its architecture
 
 A spec may leave defaults out (see kernelwright.codegen.selecting.specs); responses always hold every field.
 
@@ -39,6 +40,8 @@ Response to "plan"::
         "toolchains": {"hip": "identity in one line", …},
         "kernels": [{"arch", "name", "identity", "features", "spec", "header", "objects", "report", "expects"}, …]}, …]}
                                                                                  "limits" where some are stated
+                                                       and, where it has some, "models": [{"name", "op", "dtype",
+                                                       "arch", "sha256"}, …]
 
 A request of stage "native" has ``output``, ``sources`` (C and C++ files), optionally ``link`` (["dl", …]) and
 ``toolchains``; the response holds the ``actions`` that make the shared library ``output``.
@@ -95,7 +98,7 @@ from kernelwright.codegen.backends.registry import ToolchainChoice
 from kernelwright.codegen.violations import SpecError, typed
 
 SOURCES = ("set", "config", "specs", "problems")
-_KEYS = ("stage", "name", "kernels", "archs", *SOURCES, "filter", "limits", "toolchains", "arch_files")
+_KEYS = ("stage", "name", "kernels", "archs", *SOURCES, "filter", "limits", "toolchains", "arch_files", "models")
 _STAGES = ("expand", "plan")
 
 
@@ -112,6 +115,7 @@ class Request:
     limits: Mapping[str, Any] | None
     toolchains: Mapping[str, ToolchainChoice]
     arch_files: tuple[str, ...]
+    models: tuple[str, ...] = ()
 
 
 def parse_request(raw: object) -> Request:
@@ -143,6 +147,7 @@ def parse_request(raw: object) -> Request:
         limits=typed(raw, "limits", dict, None),
         toolchains=typed(raw, "toolchains", dict, {}),
         arch_files=_texts(raw, "arch_files"),
+        models=_texts(raw, "models"),
     )
 
 

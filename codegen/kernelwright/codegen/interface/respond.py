@@ -78,9 +78,13 @@ def expansion_json(selections: Sequence[Selection]) -> dict[str, Any]:
 def _plans_json(request: Request, selections: Sequence[Selection]) -> dict[str, Any]:
     from kernelwright.codegen.backends.registry import backend_for  # not needed to list kernels
     from kernelwright.codegen.planning.compile_plan import compile_plan
+    from kernelwright.codegen.planning.models import models_of, read_models
 
     libraries = []
+    models = read_models(request.models)
     for item in selections:
-        plan = compile_plan(request.name or "", item.arch, item.kernels, backend_for(item.arch, request.toolchains))
-        libraries.append(library_json(request.name or "", item, plan, request.toolchains))
+        backend = backend_for(item.arch, request.toolchains)
+        plan = compile_plan(request.name or "", item.arch, item.kernels, backend, models)
+        described = [one.described for one in models_of(item.arch, models)]
+        libraries.append(library_json(request.name or "", item, plan, request.toolchains, described))
     return {"libraries": libraries}

@@ -112,6 +112,7 @@ def manifest(
         "sha256": digest(library["library"]),
         "toolchains": library["toolchains"],
         "kernels": kernels,
+        **({"models": library["models"]} if library.get("models") else {}),
     }
 
 

@@ -77,6 +77,11 @@ def test_the_manifest_has_the_schema_that_loaders_read(root: Path) -> None:
     }
 
 
+def test_the_manifest_names_the_models_of_a_library(root: Path) -> None:
+    models = [{"name": "fast", "op": "gemm", "dtype": "fp32", "arch": "x86_64_v3", "sha256": "3" * 64}]
+    assert parsed(respond_bundle({"library": {**LIBRARY, "models": models}, "root": str(root)}))["models"] == models
+
+
 def test_digests_that_are_known_need_no_files() -> None:
     known = {"x86_64_v3/libgemm.so": "1" * 64, "x86_64_v3/a.o": "2" * 64}
     made = parsed(respond_bundle({"stage": "bundle", "library": LIBRARY, "sha256": known}))

@@ -13,6 +13,7 @@ from kernelwright.codegen.backends.base import Backend
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import operation
 from kernelwright.codegen.planning.groups import groups_of
+from kernelwright.codegen.planning.models import NamedModel, model_actions, models_of
 from kernelwright.codegen.planning.render import render_kernel
 from kernelwright.codegen.templates import read_template, render_template
 from kernelwright.codegen.violations import SpecError
@@ -33,15 +34,18 @@ MAX_NAME = 100
 """Characters of the name of a library."""
 
 
-def compile_plan(name: str, arch: Arch, kernels: Sequence[Kernel], backend: Backend) -> CompilePlan:
-    """Everything that makes ``<arch>/lib<name>.so`` out of kernels of one architecture.
+def compile_plan(
+    name: str, arch: Arch, kernels: Sequence[Kernel], backend: Backend, models: Sequence[NamedModel] = ()
+) -> CompilePlan:
+    """Everything that makes ``<arch>/lib<name>.so`` out of kernels of one architecture, and of its ``models``.
 
     The result depends on the set of kernels alone, not on their order. Raises SpecError for a name that is no C
     identifier, an empty list, a kernel of another architecture or the same kernel twice.
     """
     ordered = _checked(name, arch, kernels)
     plans = tuple(kernel_actions(kernel, arch, backend) for kernel in ordered)
-    table = RenderedFile(f"{arch.name}/{name}_table.c", render_table(name, arch, ordered))
+    own = models_of(arch, models)
+    table = RenderedFile(f"{arch.name}/{name}_table.c", render_table(name, arch, ordered, [one.name for one in own]))
     library = f"{arch.name}/lib{name}.so"
     groups = []
     for first, end in groups_of(ordered):
@@ -50,21 +54,24 @@ def compile_plan(name: str, arch: Arch, kernels: Sequence[Kernel], backend: Back
         groups.append(LinkGroup(backend.group_action(_objects(plans[first:end]), output), members))
     objects = [group.action.outputs[0] for group in groups] or _objects(plans)
     operations = sorted({kernel.spec.op for kernel in ordered})
+    sources, compiles = model_actions(library.removesuffix(".so"), own, backend)
+    objects += [output for action in compiles for output in action.outputs]
     actions = backend.library_actions(arch.name, table.path, objects, library, operations)
-    return CompilePlan((table,), tuple(actions), library, plans, tuple(groups))
+    return CompilePlan((table, *sources), (*compiles, *actions), library, plans, tuple(groups))
 
 
 def _objects(plans: Sequence[KernelActions]) -> list[str]:
     return [path for plan in plans for path in plan.objects]
 
 
-def render_table(name: str, arch: Arch, kernels: Sequence[Kernel]) -> str:
+def render_table(name: str, arch: Arch, kernels: Sequence[Kernel], models: Sequence[str] = ()) -> str:
     """The C file that holds the library's table and the one symbol that it exports."""
     variables = {
         "name": name,
         "arch": arch,
         "backend": _ABI_BACKENDS[arch.backend],
         "kernels": kernels,
+        "models": models,
         "flops": [(f"KW_{dtype.upper()}", flops) for dtype, flops in sorted(arch.flops_per_clock_per_cu.items())],
     }
     template = read_template("kernelwright.codegen.planning", "templates/library.c.jinja")

@@ -1,10 +1,17 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from kernelwright import arch as archs
 from kernelwright.codegen.backends.registry import DEFAULT_TOOLCHAINS, backend_for
+from kernelwright.codegen.heuristics.model import write_model
+from kernelwright.codegen.heuristics.testing.random_model import random_content
 from kernelwright.codegen.planning.compile_plan import compile_plan, render_table
+from kernelwright.codegen.planning.describe import library_json
+from kernelwright.codegen.planning.models import read_models
+from kernelwright.codegen.selecting.selection import Selection
 from kernelwright.codegen.selecting.sets import expand_set
 from kernelwright.codegen.testing.null_backend import NullBackend, null_templates
 from kernelwright.codegen.violations import SpecError
@@ -59,6 +66,33 @@ def test_the_table_lists_every_kernel_and_the_arch_files_numbers() -> None:
 def test_libraries_that_cannot_be(name: str, kernels: tuple, message: str) -> None:  # type: ignore[type-arg]
     with pytest.raises(SpecError, match=message):
         compile_plan(name, GFX942, kernels, NullBackend())
+
+
+def test_a_library_contains_the_models_for_its_architecture(tmp_path: Path) -> None:
+    for name, arch, seed in (("fast", "gfx942", 1), ("faster", "gfx942", 2), ("other", "gfx950", 3)):
+        write_model(random_content(seed, arch=arch), tmp_path / f"{name}.json")
+    models = read_models([str(tmp_path / f"{name}.json") for name in ("fast", "faster", "other")])
+    plan = compile_plan("gemm", GFX942, KERNELS, NullBackend(), models)
+    table = {file.path: file.text for file in plan.files}
+    assert list(table) == [f"gfx942/{name}.c" for name in ("gemm_table", "libgemm_model_fast", "libgemm_model_faster")]
+    assert "    &kw_model_fast,\n    &kw_model_faster,\n" in table["gfx942/gemm_table.c"]
+    assert ".heuristic_count = 2u" in table["gfx942/gemm_table.c"]
+    assert "const kw_heuristic kw_model_fast = {" in table["gfx942/libgemm_model_fast.c"]
+    assert "kw_heuristic_entry" not in table["gfx942/libgemm_model_fast.c"]
+    linked = plan.actions[-1].inputs
+    assert [path for path in linked if "_model_" in path] == [
+        "gfx942/libgemm_model_fast.o", "gfx942/libgemm_model_faster.o",
+    ]  # fmt: skip
+    described = library_json(
+        "gemm", Selection(GFX942, KERNELS, {}, {}), plan, DEFAULT_TOOLCHAINS, [models[0].described]
+    )
+    assert described["models"] == [
+        {"name": "fast", "op": "gemm", "dtype": "fp32", "arch": "gfx942", "sha256": models[0].model.digest}
+    ]
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "fast.json").write_text((tmp_path / "fast.json").read_text())
+    with pytest.raises(SpecError, match=r"two models are called 'fast'; give their files different names"):
+        read_models([str(tmp_path / "fast.json"), str(tmp_path / "more" / "fast.json")])
 
 
 @pytest.mark.parametrize("name", archs.names())

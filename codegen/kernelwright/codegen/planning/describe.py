@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -34,9 +34,13 @@ def kernel_json(kernel: Kernel, arch: Arch, limits: Mapping[str, Limits]) -> dic
 
 
 def library_json(
-    name: str, item: Selection, plan: CompilePlan, toolchains: Mapping[str, ToolchainChoice]
+    name: str,
+    item: Selection,
+    plan: CompilePlan,
+    toolchains: Mapping[str, ToolchainChoice],
+    models: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """One entry of ``libraries``: ``plan`` builds the kernels of the selection."""
+    """One entry of ``libraries``: ``plan`` builds the kernels of the selection, and ``models`` are part of it."""
     arch = item.arch
     listed = [
         {
@@ -64,6 +68,7 @@ def library_json(
         "reports": {kernel["name"]: kernel["report"] for kernel in listed if kernel["report"]},
         "toolchains": {kind: made.identity for kind, made in toolchains_for(arch, toolchains).items()},
         "kernels": listed,
+        **({"models": list(models)} if models else {}),
     }
 
 

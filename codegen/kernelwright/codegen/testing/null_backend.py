@@ -13,6 +13,7 @@ from kernelwright.codegen.actions import Action, KernelActions
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import BackendPart, operation
 from kernelwright.codegen.templates import Template
+from kernelwright.codegen.toolchains.host import HostToolchain
 
 NULL_TEMPLATE = (
     "// {{ name }} {{ arch }} {{ identity }} {{ symbol }} {{ dtype_a }}\n#define SPEC {{ spec_json_literal }}\n"
@@ -34,6 +35,11 @@ class NullBackend:
     """Compiles by copying and links by concatenating; every action really runs."""
 
     name: str = "null"
+
+    @property
+    def host(self) -> HostToolchain:
+        """The pinned one: nothing else compiles C."""
+        return HostToolchain.zig()
 
     def kernel_actions(self, kernel: Kernel, header: str) -> KernelActions:
         """One action."""

@@ -47,6 +47,8 @@ class Registry {
 
 // ABI version, struct sizes, architecture name, and that every descriptor is complete.
 kw_status check_library(const kw_library* library, const char* path);
+// That the selection models of a library are complete and of this version.
+kw_status check_heuristics(const kw_library& library, const char* path);
 // Maps a file after checking that it is a whole x86-64 shared object (a truncated one would raise SIGBUS in the
 // loader).
 kw_status open_library(const char* path, uint32_t digest_check, const kw_library** library);

@@ -16,11 +16,13 @@ struct Device {
 };
 
 struct Selection {
-  uint32_t provider = KW_SELECT_ANALYTIC;
+  uint32_t provider = KW_SELECT_AUTO;
   char* kernel = nullptr;
   kw_score_fn score = nullptr;
   void* user = nullptr;
   char* label = nullptr;
+  uint32_t compute_units = 0;  // what user of a library's model points to
+  bool unjudged = false;       // libraries have models, and none judges the problem
 };
 
 // What selection works with; the problem is one that is posed to kernels, not one of several stages.
@@ -94,6 +96,12 @@ const char* provider_name(const Selection& selection);
 Place place_of(const Device& device, const kw_arch& arch);
 // The first feature that the kernel needs and the device lacks, as [begin, begin + *length); null when it lacks none.
 const char* lacks_feature(const Device& device, const KernelEntry& entry, int* length);
+
+// Makes of KW_SELECT_AUTO, if *selection is that, what it is for the problem: the first model of a library that judges
+// it, as a callback, or else predicted times. question.selection is *selection, which stays where it is.
+void resolve(const Question& question, Selection* selection);
+// Whether a library brought a model.
+bool has_models(const Registry& registry);
 
 // What was selected. score is what the provider compared.
 struct Selected {

@@ -73,6 +73,7 @@ kw_status check_library(const kw_library* library, const char* path) {
   if (library->kernel_count == 0 || library->kernels == nullptr) {
     return fail(KW_LOAD_FAILED, "%s: library %s has no kernels", path, library->name);
   }
+  if (kw_status status = check_heuristics(*library, path)) return status;
   for (uint64_t i = 0; i < library->kernel_count; ++i) {
     const kw_kernel* kernel = library->kernels[i];
     if (const char* what = incomplete(kernel)) {

@@ -21,11 +21,16 @@ constexpr double kOverlap = 0.27;
 constexpr double kLaunchUs = 1.287;
 // Of a further kernel that copies operands or adds slices up.
 constexpr double kHelperUs = 2.0;
+// Backward weight: of each slice that is added up, of a step, and of a tile's store, as shares of other directions'.
+constexpr double kSliceUs = 0.02797, kWeightStepClocks = 0.9123, kWeightStore = 0.6013;
 // Products of a depthwise kernel per clock and multiprocessor: 128 lanes, which also read and convert.
 constexpr double kDirectProducts = 64;
 constexpr double kDirectRows = 8, kDirectColumns = 14;  // outputs of a box
-constexpr double kDirectResident = 2;                   // workgroups of depthwise backward weight on a multiprocessor
-constexpr double kVectorElements = 8;                   // TMA addresses lines by multiples of 16 bytes
+// Depthwise backward weight: a workgroup, a box of outputs, each filter point of it; how far workgroups of a wave wait
+// for each other; each slice that is added up, whose sums lie in L2.
+constexpr double kDirectStartClocks = 92.6, kBoxClocks = 695.2, kBoxPointClocks = 122.4, kDirectWaves = 0.8061;
+constexpr double kDirectLaunchUs = 0.5645, kDirectSliceUs = 0.0127, kDirectSliceBytesPerUs = 8e6;
+constexpr double kVectorElements = 8;  // TMA addresses lines by multiples of 16 bytes
 
 double max(double left, double right) { return left > right ? left : right; }
 double min(double left, double right) { return left < right ? left : right; }
@@ -94,7 +99,8 @@ double helper_us(const kw_conv_problem& p, const Shape& s, double bandwidth) {
   double us = 0;
   if (!weight && (s.merged > 1 || copied)) us += kHelperUs;
   if (copied) us += kHelperUs + s.bytes / bandwidth;
-  if (weight && (s.merged > 1 || p.split_k > 1)) us += kHelperUs + 2 * s.slice_bytes * p.split_k / bandwidth;
+  if (weight && (s.merged > 1 || p.split_k > 1))
+    us += kHelperUs + kSliceUs * p.split_k + 2 * s.slice_bytes * p.split_k / bandwidth;
   return us;
 }
 
@@ -107,16 +113,16 @@ Estimate direct(const kw_conv_problem& p, const Shape& s, double units, double c
   e.memory_us = s.bytes / bandwidth;
   e.total_us = max(e.compute_us, e.memory_us) + kLaunchUs;
   if (p.base.op != KW_OP_CONV_WEIGHT_SLICES) return e;
-  // A workgroup has the boxes of a slice and of 64 channels.
-  const double slices = max(1.0, p.split_k), resident = kDirectResident * units;
-  const double boxes =
-      real(p.n) * ceil_div(real(kw_conv_out(&p, 1)), kDirectRows) * ceil_div(real(kw_conv_out(&p, 2)), kDirectColumns);
-  const double box_clocks =
-      kDirectResident * kDirectRows * kDirectColumns * kStep * points / kDirectProducts + kStartClocks;
+  // A workgroup has the boxes of a slice and of 64 channels. Those that share a multiprocessor share its arithmetic.
+  const double slices = max(1.0, p.split_k), high = real(kw_conv_out(&p, 1)), wide = real(kw_conv_out(&p, 2));
+  const double boxes = real(p.n) * ceil_div(high, kDirectRows) * ceil_div(wide, kDirectColumns);
+  const double full = real(p.n) * high * wide / (boxes * kDirectRows * kDirectColumns);
+  const double box_clocks = full * (kBoxClocks + kBoxPointClocks * points);
   e.tiles = blocks * slices;
-  e.waves = ceil_div(e.tiles, resident);
-  e.compute_us = (kStartClocks + e.waves * ceil_div(boxes, slices) * box_clocks) / clocks_per_us;
-  e.total_us = max(e.compute_us, e.memory_us) + kLaunchUs + kHelperUs + 2 * 4 * real(p.c) * points * slices / bandwidth;
+  e.waves = kDirectWaves * ceil_div(e.tiles, units) + (1 - kDirectWaves) * max(1.0, e.tiles / units);
+  e.compute_us = e.waves * (kDirectStartClocks + ceil_div(boxes, slices) * box_clocks) / clocks_per_us;
+  e.total_us = max(e.compute_us, e.memory_us) + kLaunchUs + kHelperUs + kDirectLaunchUs + kDirectSliceUs * slices +
+               2 * 4 * real(p.c) * points * slices / kDirectSliceBytesPerUs;
   return e;
 }
 
@@ -133,8 +139,9 @@ Estimate estimate_conv_cuda(const kw_kernel& kernel, const kw_conv_problem& p, c
   Estimate e;
   e.tiles = ceil_div(s.rows, t.tile_m) * ceil_div(s.columns, t.tile_n) * s.groups * slices;
   e.waves = ceil_div(e.tiles, place.compute_units);
-  const double multiply = s.steps * step_clocks(t, size);
-  const double store = t.tile_m * t.tile_n * stored / kStoreBytesPerClock / t.wave_m;
+  const bool weight = s.slice_bytes > 0;
+  const double multiply = s.steps * (step_clocks(t, size) * (weight ? kWeightStepClocks : 1.0));
+  const double store = (weight ? kWeightStore : 1.0) * t.tile_m * t.tile_n * stored / kStoreBytesPerClock / t.wave_m;
   // Pingpong stores one tile while it multiplies the next; the last store is seen by both.
   const double each = t.wave_m == 1 ? max(multiply, (multiply + store) / 2) : multiply + store;
   e.compute_us = (kStartClocks + e.waves * each + (t.wave_m == 1 ? store : 0)) / clocks_per_us;

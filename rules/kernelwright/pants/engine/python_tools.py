@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import shlex
 from dataclasses import dataclass
 from typing import Optional
 
 from kernelwright.pants.compat import calls
-from kernelwright.pants.engine import digests
-from kernelwright.pants.engine.exit_codes import BadInput
+from kernelwright.pants.engine import digests, interpreters
 from kernelwright.pants.engine.wheels import DownloadError, failure
 from pants.backend.python.util_rules.pex_cli import PexCliProcess
 from pants.backend.python.util_rules.pex_requirements import LoadedLockfileRequest, Lockfile, Resolve
@@ -42,7 +40,6 @@ fi
 echo "$(cd "$kept" && pwd -P)/bin/python" >"$note.$$"
 mv -f "$note.$$" "$note"
 """
-_NO_INTERPRETER = 85
 
 
 @dataclass(frozen=True)
@@ -106,16 +103,12 @@ async def make(environment: PythonEnvironment, scope: ProcessCacheScope) -> None
             cache_scope=scope,
         ),
     )
-    find = (*pex.argv[: pex.argv.index("venv")], "interpreter", "inspect", "--python-path")
-    find += (pex.argv[pex.argv.index("--python-path") + 1],)
-    find += tuple(f"--interpreter-constraint={constraint}" for constraint in tool.interpreter_constraints)
-    argv = ("/bin/sh", "-c", _MAKE, "make", environment.key, shlex.join(find), *pex.argv)
+    find = interpreters.finding(pex.argv, tool.interpreter_constraints)
+    argv = ("/bin/sh", "-c", _MAKE, "make", environment.key, find, *pex.argv)
     caches = FrozenDict({**pex.append_only_caches, **CACHE})
     process = dataclasses.replace(pex, argv=argv, append_only_caches=caches)
     result = await calls.execute(process)
-    if result.exit_code == _NO_INTERPRETER:
-        wanted = " or ".join(tool.interpreter_constraints)
-        raise BadInput(f"{tool.module} needs {wanted}; add such a Python to [python-bootstrap].search_path")
+    interpreters.check_found(result.exit_code, tool.module, tool.interpreter_constraints)
     if result.exit_code != 0:
         about = f"packages of {tool.module}"
         raise DownloadError(failure(about, environment.requirements, repositories.indexes, result.stderr))

@@ -7,22 +7,27 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from kernelwright.pants.compat import calls
+from kernelwright.pants.engine import interpreters
 from pants.backend.python.util_rules.pex_cli import PexCliProcess
 from pants.engine.fs import Digest
 from pants.engine.process import ProcessCacheScope
 from pants.util.frozendict import FrozenDict
 
 CACHE = {"kernelwright_wheels": "__wheels"}
+# Wheels say which Python may have them. This is the code generator's, so that wheels need no other one.
+_PYTHON = ("CPython>=3.11,<3.15",)
 # Another build may do the same; the first one to finish wins.
 _UNPACK = """\
 set -e
 kept="__wheels/$1"
-shift
 [ ! -d "$kept" ] || exit 0
+python="$(eval "$2" | head -n 1)"
+[ -n "$python" ] || exit 85
+shift 2
 new="$(mktemp -d __wheels/.new.XXXXXX)"
 trap 'rm -rf "$new"' EXIT
 ln -s "$new" __new
-"$@"
+"$@" --python "$python"
 mv -T "$new/wheels/.deps" "$kept" || [ -d "$kept" ]
 """
 
@@ -43,7 +48,7 @@ class DownloadError(Exception):
 async def unpack(wheels: PinnedWheels, scope: ProcessCacheScope) -> None:
     """Let pip download and unpack the wheels to ``__wheels/<fingerprint of the requirements>``.
 
-    The pip configuration of the machine does not count. Raises DownloadError.
+    The pip configuration of the machine does not count. Raises DownloadError, and BadInput if no Python may have them.
     """
     repositories = await calls.python_repositories()
     pip = await calls.pex_cli_process(
@@ -60,11 +65,13 @@ async def unpack(wheels: PinnedWheels, scope: ProcessCacheScope) -> None:
         ),
     )
     caches = FrozenDict({**pip.append_only_caches, **CACHE})
-    argv = ("/bin/sh", "-c", _UNPACK, "unpack", wheels.pinned.fingerprint, *pip.argv)
+    find = interpreters.finding(pip.argv, _PYTHON)
+    argv = ("/bin/sh", "-c", _UNPACK, "unpack", wheels.pinned.fingerprint, find, *pip.argv)
     # A line of a system-wide configuration, such as a constraint, would make pip fail or take another index.
     env = FrozenDict({**pip.env, "PIP_CONFIG_FILE": "/dev/null"})
     process = dataclasses.replace(pip, argv=argv, append_only_caches=caches, env=env)
     result = await calls.execute(process)
+    interpreters.check_found(result.exit_code, f"pip for {wheels.about}", _PYTHON)
     if result.exit_code != 0:
         raise DownloadError(failure(wheels.about, wheels.requirements, repositories.indexes, result.stderr))
 

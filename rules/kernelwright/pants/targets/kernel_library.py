@@ -28,6 +28,16 @@ class LibraryArchsField(StringSequenceField):
     help = "Keep only the kernels of these architectures. Default: all."
 
 
+class LibraryModelsField(StringSequenceField):
+    alias = "models"
+    help = help_text(
+        """
+        Models that `kernelwright tile-engine train` wrote, as paths relative to the BUILD file. The library for a
+        model's architecture contains it, and dispatchers use it without being asked; the others leave it out.
+        """
+    )
+
+
 class LibraryResourceField(MultipleSourcesField):
     """Hidden and always empty: the hook by which a library becomes a resource of Python targets."""
 
@@ -44,6 +54,7 @@ class KernelLibraryTarget(Target):
         LibraryKernelsField,
         LibraryNameField,
         LibraryArchsField,
+        LibraryModelsField,
         LibraryResourceField,
         LibraryOutputPathField,
     )

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 from typing import Any, Iterable, Mapping, Optional
 
 from kernelwright.pants.compat import concurrently, implicitly, rule
 from kernelwright.pants.engine import digests, graph
 from kernelwright.pants.engine.exit_codes import BadInput
-from kernelwright.pants.targets.kernel_library import LibraryArchsField, LibraryKernelsField, LibraryNameField
+from kernelwright.pants.targets.kernel_library import (
+    LibraryArchsField,
+    LibraryKernelsField,
+    LibraryModelsField,
+    LibraryNameField,
+)
 from kernelwright.pants.util_rules import actions, codegen, trees
 from kernelwright.pants.util_rules.actions import Action, ActionOutputs, ActionsRequest
 from kernelwright.pants.util_rules.codegen import CodegenRequest
@@ -17,10 +23,11 @@ from kernelwright.pants.util_rules.kernels import kernel_of_target
 from kernelwright.pants.util_rules.toolchains import Toolchains
 from kernelwright.pants.util_rules.trees import MaterialsRequest
 from pants.engine.addresses import Address
-from pants.engine.fs import Digest
+from pants.engine.fs import EMPTY_DIGEST, Digest
 from pants.engine.rules import collect_rules
 from pants.engine.target import Target
 from pants.option.global_options import GlobalOptions
+from pants.util.frozendict import FrozenDict
 from pants.util.logging import LogLevel
 
 _LANES_PER_CORE = 4
@@ -34,12 +41,14 @@ class LibraryError(BadInput):
 class LibraryRequest:
     """The kernels of a library, without addresses except for messages.
 
-    ``kernels`` are JSON texts ``{"arch", "spec", "origin"}``, with ``limits`` if some are stated.
+    ``kernels`` are JSON texts ``{"arch", "spec", "origin"}``, with ``limits`` if some are stated; ``models`` are paths
+    in the workspace.
     """
 
     name: str
     kernels: tuple[str, ...]
     origin: str
+    models: tuple[str, ...] = ()
 
     @property
     def archs(self) -> set[str]:
@@ -83,6 +92,7 @@ class PlannedLibrary:
     trees: tuple[str, ...]
     groups: tuple[PlannedGroup, ...]
     link: ActionsRequest
+    models: tuple[tuple[str, str], ...] = ()  # the files of those in it, and their sha256
 
 
 @dataclass(frozen=True)
@@ -145,7 +155,9 @@ async def library_request(target: Target) -> LibraryRequest:
             f"{target.address}: dependencies hold no kernel; list gemm_kernel, kernel_set or similar targets"
         )
     name = target[LibraryNameField].value or target.address.target_name
-    return LibraryRequest(name.replace("-", "_"), tuple(texts), str(target.address))
+    folder = target.address.spec_path
+    models = tuple(f"{folder}/{model}".lstrip("/") for model in target[LibraryModelsField].value or ())
+    return LibraryRequest(name.replace("-", "_"), tuple(texts), str(target.address), models)
 
 
 def _kernel(dependency: Target, library: Address) -> dict[str, Any]:
@@ -180,13 +192,21 @@ async def plan_library(request: LibraryRequest, toolchains: Toolchains) -> Plann
         "kernels": [json.loads(kernel) for kernel in request.kernels],
         "toolchains": toolchains.to_json(),
     }
-    asked = CodegenRequest("plan", json.dumps(body, sort_keys=True), f"Plan {request.origin}", request.origin)
+    models = EMPTY_DIGEST
+    if request.models:
+        body["models"] = list(request.models)
+        models = await digests.workspace_files(request.models, f"{request.origin}'s field models")
+    asked = CodegenRequest("plan", json.dumps(body, sort_keys=True), f"Plan {request.origin}", request.origin, models)
     response = await codegen.run_codegen(asked, **implicitly())
-    return PlannedLibraries(tuple(parse_library(library) for library in response.parse()["libraries"]))
+    files = await digests.fingerprints(models)
+    return PlannedLibraries(tuple(parse_library(library, files) for library in response.parse()["libraries"]))
 
 
-def parse_library(library: Mapping[str, Any]) -> PlannedLibrary:
-    """Divide a flat list of actions: a request for each kernel, for each group of a large library, and for the rest."""
+def parse_library(library: Mapping[str, Any], models: Mapping[str, str] = FrozenDict()) -> PlannedLibrary:
+    """Divide a flat list of actions: a request for each kernel, for each group of a large library, and for the rest.
+
+    ``models`` are the files of models with their sha256, of which the library has some.
+    """
     files = {file["path"]: file["text"] for file in library["files"]}
     steps = {action["id"]: Action.parse(action) for action in library["actions"]}
     place = {id: number for number, id in enumerate(steps)}
@@ -204,6 +224,7 @@ def parse_library(library: Mapping[str, Any]) -> PlannedLibrary:
         PlannedGroup(tuple(kernels[name] for name in group["kernels"]), links[group["output"]], tuple(group["kernels"]))
         for group in library["groups"]
     ]
+    inside = {model["name"] for model in library.get("models", ())}
     described = {key: value for key, value in library.items() if key not in ("files", "actions", "groups")}
     return PlannedLibrary(
         arch=library["arch"],
@@ -213,6 +234,7 @@ def parse_library(library: Mapping[str, Any]) -> PlannedLibrary:
         trees=tuple(sorted({tree for action in steps.values() for tree in action.trees})),
         groups=tuple(groups) or (PlannedGroup(tuple(kernels.values()), None, tuple(kernels)),),
         link=_request([action for id, action in steps.items() if id not in done], files, [library["library"]]),
+        models=tuple((path, sha256) for path, sha256 in sorted(models.items()) if PurePosixPath(path).stem in inside),
     )
 
 
@@ -241,7 +263,7 @@ async def _manifest(planned: PlannedLibrary, objects: Digest, linked: Digest) ->
         "stage": "bundle",
         "library": json.loads(planned.manifest_request),
         "sha256": hashes,
-        "materials": json.loads(materials.text),
+        "materials": [*json.loads(materials.text), *([{"files": dict(planned.models)}] if planned.models else [])],
     }
     reports = await digests.subset(objects, planned.reports)
     asked = CodegenRequest(

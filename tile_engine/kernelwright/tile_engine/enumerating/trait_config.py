@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
+from enum import Enum
 from typing import Any
 
 from kernelwright.arch import Arch
 from kernelwright.codegen.kernel import Kernel
-from kernelwright.codegen.operation import operation
+from kernelwright.codegen.operation import Operation, operation
 from kernelwright.codegen.selecting.expand import EmptyExpansionError, check_keys, expand_config, read_sections
 from kernelwright.codegen.selecting.filters import view
 from kernelwright.codegen.selecting.sets import expand_set
 from kernelwright.codegen.violations import SpecError, closest
-from kernelwright.tile_engine.enumerating.variants import RENAMED, Axes, Variant, pool, variant
+from kernelwright.tile_engine.enumerating.ck_tile_words import SERVED_BY, in_our_words
+from kernelwright.tile_engine.enumerating.variants import Axes, Variant, pool, variant
 
 
 def enumerate_kernels(config: object, arch: Arch) -> tuple[Kernel, ...]:
@@ -30,9 +32,11 @@ def enumerate_kernels(config: object, arch: Arch) -> tuple[Kernel, ...]:
         raise SpecError(f"a trait configuration is an object with variant and trait_config, not {config!r}")
     word = config.get("variant", config.get("op"))
     if word is None:
-        raise SpecError('a trait configuration states its variant; add "variant": "forward", "gemm_universal", …')
+        raise SpecError(
+            'a trait configuration states its variant; add "variant": "forward", "gemm_universal", …, or --variant'
+        )
     meant = variant(word)
-    rest = {key: value for key, value in config.items() if key != "variant"}
+    rest = in_our_words({key: value for key, value in config.items() if key != "variant"}, meant.operation)
     if rest.get("op", meant.operation) != meant.operation:
         raise SpecError(f"variant {word!r} is one of {meant.operation}, but op is {rest['op']!r}; leave op out")
     found = _product(rest, meant, arch) if "tile_config" in config else _of_tables(rest, meant, arch)
@@ -42,12 +46,31 @@ def enumerate_kernels(config: object, arch: Arch) -> tuple[Kernel, ...]:
     return tuple(sorted(unique.values(), key=lambda kernel: kernel.name))
 
 
+def with_options(config: object, **options: str | None) -> object:
+    """A configuration with what a command line states of it: ``variant``, and ``dtype`` and ``layout`` of the problem.
+
+    Configurations of CK Tile's engine leave these to the command line. SpecError for one that the configuration states
+    otherwise.
+    """
+    stated = {name: value for name, value in options.items() if value is not None}
+    if not isinstance(config, Mapping):
+        return config
+    found = dict(config)
+    if variant := stated.pop("variant", None):
+        found.setdefault("variant", variant)
+        if found["variant"] != variant:
+            raise SpecError(f"--variant is {variant!r}, but the configuration's is {found['variant']!r}; leave one out")
+    problem = found.get("problem", {})
+    if stated and isinstance(problem, Mapping):
+        found["problem"] = {**stated, **problem}
+        for name, value in stated.items():
+            if found["problem"][name] != value:
+                raise SpecError(f"--{name} is {value!r}, but problem.{name} is {problem[name]!r}; leave one out")
+    return found
+
+
 def _product(rest: Mapping[str, Any], meant: Variant, arch: Arch) -> list[Kernel]:
-    own = RENAMED[meant.operation]
-    config: dict[str, Any] = {"op": meant.operation}
-    for key, section in rest.items():
-        renamed = isinstance(section, Mapping) and key in ("problem", "trait_config")
-        config[key] = {own.get(name, name): value for name, value in section.items()} if renamed else section
+    config: dict[str, Any] = {"op": meant.operation, **rest}
     if meant.operation == "gemm" and "variant" in meant.axes and "variants" not in config:
         config["variants"] = list(meant.axes["variant"])
     return [kernel for kernel in expand_config(config, arch).kernels if keeps(kernel, meant.axes)]
@@ -56,14 +79,23 @@ def _product(rest: Mapping[str, Any], meant: Variant, arch: Arch) -> list[Kernel
 def _of_tables(rest: Mapping[str, Any], meant: Variant, arch: Arch) -> list[Kernel]:
     one = operation(meant.operation)
     check_keys({"op": meant.operation, **rest})
-    problem, axes = read_sections(rest, one.attributes, renamed=RENAMED[meant.operation])
+    problem, axes = read_sections(rest, one.attributes)
     constants = {name: [value] for name, value in problem.items() if name != "op"}
     stated = {**constants, **axes}
     listed = _listed(pool(meant.operation, stated, arch), meant.operation, arch)
-    kernels = [kernel for kernel in listed if keeps(kernel, meant.axes)]
+    seen = [(kernel, attributes) for kernel in listed if _has(attributes := view(kernel), meant.axes)]
     for name, values in stated.items():
-        _check(name, values, kernels)
-    return [kernel for kernel in kernels if keeps(kernel, stated)]
+        _check_words(name, values, one)
+    served = {name: _served(meant.operation, name, values) for name, values in stated.items()}
+    for name, values in served.items():
+        _check(name, values, {attributes[name] for _, attributes in seen})
+    return [kernel for kernel, attributes in seen if _has(attributes, served)]
+
+
+def _served(operation_name: str, name: str, values: Sequence[Any]) -> list[Any]:
+    """The values, and those whose kernels serve them too."""
+    wider = SERVED_BY.get(operation_name, {}).get(name, {})
+    return list(dict.fromkeys((*values, *(wider[value] for value in values if value in wider))))
 
 
 def _listed(sets: Iterable[str], operation_name: str, arch: Arch) -> list[Kernel]:
@@ -81,7 +113,10 @@ def _listed(sets: Iterable[str], operation_name: str, arch: Arch) -> list[Kernel
 
 def keeps(kernel: Kernel, axes: Axes) -> bool:
     """Whether a kernel's attributes have one of the values of each axis."""
-    attributes = view(kernel) if axes else {}
+    return _has(view(kernel) if axes else {}, axes)
+
+
+def _has(attributes: Mapping[str, Any], axes: Axes) -> bool:
     return all(any(_same(attributes[name], value) for value in values) for name, values in axes.items())
 
 
@@ -89,9 +124,20 @@ def _same(held: object, wanted: object) -> bool:
     return held == wanted and isinstance(held, bool) == isinstance(wanted, bool)
 
 
-def _check(name: str, values: Sequence[Any], kernels: Sequence[Kernel]) -> None:
+def _check_words(name: str, values: Sequence[Any], one: Operation) -> None:
+    """SpecError for a word that the attribute never is: others of the list would hide it."""
+    field = one.spec_type.model_fields.get(name)
+    kind = field.annotation if field else None
+    if not (isinstance(kind, type) and issubclass(kind, Enum)):
+        return
+    known = [str(word.value) for word in kind]
+    for value in values:
+        if value not in known:
+            raise SpecError(f"{name} = {value!r}{closest(str(value), known)}; allowed: {', '.join(known)}")
+
+
+def _check(name: str, values: Sequence[Any], held: Set[Any]) -> None:
     """SpecError if no kernel has any of the values: a word that nothing knows would silently leave nothing."""
-    held = {view(kernel)[name] for kernel in kernels}
     if not any(_same(one, value) for one in held for value in values):
         known = sorted(map(str, held))
         hint = closest(str(values[0]), known)

@@ -8,9 +8,12 @@ from kernelwright.arch import load
 from kernelwright.codegen.operation import operation
 from kernelwright.codegen.selecting.filters import view
 from kernelwright.codegen.selecting.validate import validate
+from kernelwright.codegen.testing.expansions import expand_set
 from kernelwright.codegen.violations import SpecError
-from kernelwright.tile_engine.enumerating.trait_config import enumerate_kernels
-from kernelwright.tile_engine.enumerating.variants import RENAMED, VARIANTS
+from kernelwright.tile_engine.enumerating import trait_config
+from kernelwright.tile_engine.enumerating.ck_tile_words import RENAMED
+from kernelwright.tile_engine.enumerating.trait_config import enumerate_kernels, with_options
+from kernelwright.tile_engine.enumerating.variants import VARIANTS
 
 GFX942 = load("gfx942")
 FORWARD: dict[str, Any] = {
@@ -31,6 +34,11 @@ PRODUCT: dict[str, Any] = {
     },
     "trait_config": {"pipeline": ["compv3", "mem"], "scheduler": ["intrawave"], "epilogue": ["cshuffle"]},
 }
+
+
+@pytest.fixture(autouse=True)
+def _once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trait_config, "expand_set", expand_set)
 
 
 def test_traits_narrow_the_tables_of_an_operation() -> None:
@@ -67,6 +75,44 @@ def test_tiles_span_a_product_of_all_fields() -> None:
     }
 
 
+CK_CI: dict[str, dict[str, list[Any]]] = {"data_type": {"values": ["fp16"]}, "pipeline": {"values": ["qr_async"]}}
+CK_CI |= {name: {"values": ["no"]} for name in ("mask", "bias")} | {"mode": {"values": ["batch"]}}
+CK_CI |= {name: {"values": [False]} for name in ("lse", "dropout", "logits", "sink")}
+CK_GEMM: dict[str, Any] = {
+    "problem": {f"layout_{one}": {"values": [word]} for one, word in zip("abc", "rcr", strict=True)}
+    | {f"datatype_{one}": {"values": ["fp16"]} for one in "abc"},
+    "tile_config": PRODUCT["tile_config"],
+    "trait_config": PRODUCT["trait_config"],
+    "k_block_per_cu": 1,
+}
+
+
+def test_configurations_of_ck_tile_are_read_as_they_are() -> None:
+    ours = {"dtype": ["fp16"], "pipeline": ["qr_async"], "mask": ["none"], "bias": ["none"], "group": [False]}
+    ours |= {name: [False] for name in ("lse", "dropout", "logits_soft_cap", "sink")}
+    kernels = enumerate_kernels({"variant": "fwd", "trait_config": CK_CI}, GFX942)
+    assert len(kernels) >= 10 and kernels == enumerate_kernels({"variant": "fmha_fwd", "trait_config": ours}, GFX942)
+    causal = {**CK_CI, "mask": {"values": ["no", "top_left"]}}
+    wider = enumerate_kernels({"variant": "fwd", "trait_config": causal}, GFX942)
+    assert set(kernels) < set(wider) and {view(one)["mask"] for one in wider} == {"none", "generic"}
+    for word in ("splitkv", "pagedkv", "appendkv"):
+        found = enumerate_kernels({"variant": word, "trait_config": {"data_type": {"values": ["fp16", "fp8"]}}}, GFX942)
+        assert {str(view(one)["family"]).startswith(f"fwd_{word}") for one in found} == {True}
+
+
+def test_a_command_line_states_what_configurations_of_gemm_leave_out() -> None:
+    kernels = enumerate_kernels(with_options(CK_GEMM, variant="gemm_universal"), GFX942)
+    assert kernels == enumerate_kernels(PRODUCT, GFX942)
+    bare = {**CK_GEMM, "problem": {}}
+    assert kernels == enumerate_kernels(with_options(bare, variant="standard", dtype="fp16", layout="rcr"), GFX942)
+    other = enumerate_kernels({**PRODUCT, "k_block_per_cu": 2}, GFX942)
+    assert {view(one)["k_block_per_cu"] for one in other} == {2} != {view(one)["k_block_per_cu"] for one in kernels}
+    with pytest.raises(SpecError, match=r"--layout is 'rrr', but problem\.layout is 'rcr'"):
+        with_options(PRODUCT, layout="rrr")
+    with pytest.raises(SpecError, match="--variant is 'fwd', but the configuration's is 'forward'"):
+        with_options(FORWARD, variant="fwd")
+
+
 @pytest.mark.parametrize(
     ("config", "message"),
     [
@@ -76,6 +122,8 @@ def test_tiles_span_a_product_of_all_fields() -> None:
         ({**FORWARD, "op": "gemm"}, "variant 'forward' is one of convolution"),
         ({**FORWARD, "trait_config": {"dtyp": ["bf16"]}}, "unknown field 'dtyp'"),
         ({**FORWARD, "trait_config": {"pipeline": ["tma"]}}, r"no kernel has pipeline in \['tma'\]"),
+        ({**FORWARD, "trait_config": {"pipeline": ["compv3", "compv33"]}}, r"'compv33' \(did you mean 'compv3'\?\)"),
+        ({**PRODUCT, "permute_n": True}, "no kernel permutes N"),
         ({**FORWARD, "trait_config": {"spatial_dims": [True]}}, r"no kernel has spatial_dims in \[True\]"),
         ({**FORWARD, "trait_config": {"pipeline": {"values": []}}}, 'write \\[…\\], {"values"'),
         ({**FORWARD, "tiles": {}}, "unknown section 'tiles'"),

@@ -31,6 +31,7 @@ def _of(operation: str, attribute: str, words: Mapping[str, Sequence[str]]) -> d
 _GEMM = ("standard", "preshuffle", "multi_d", "stream_k", "batched", "grouped")
 _FMHA = ("fwd", "fwd_splitkv", "fwd_splitkv_combine", "fwd_pagedkv", "fwd_appendkv", "batch_prefill")
 _FMHA_BWD = ("bwd_dot_do_o", "bwd_dq_dk_dv", "bwd_convert_dq")
+_SPLIT = ("fwd_splitkv", "fwd_splitkv_combine")
 _CONV = {"forward": "forward", "bwd_data": "backward_data", "bwd_weight": "backward_weight"}
 # The operations, their own words, and what CK Tile's engine calls them.
 VARIANTS: Mapping[str, Variant] = {
@@ -46,16 +47,7 @@ VARIANTS: Mapping[str, Variant] = {
     **_of("attention", "family", {word: [word] for word in (*_FMHA, *_FMHA_BWD)}),
     **_of("attention", "family", {f"fmha_{word}": [word] for word in (*_FMHA, *_FMHA_BWD)}),
     **_of("attention", "family", {"bwd": _FMHA_BWD, "fmha_bwd": _FMHA_BWD}),
-}
-
-# What CK Tile's configurations call attributes.
-RENAMED: Mapping[str, Mapping[str, str]] = {
-    "gemm": {"data_type": "dtype", "datatype": "dtype", **{f"warp_{axis}": f"wave_{axis}" for axis in "mnk"}},
-    "convolution": {
-        **{"data_type": "dtype", "datatype": "dtype", "wave_mode": "scheduler", "ndim_spatial": "spatial_dims"},
-        **{"epi": "epilogue", "merged_groups": "num_groups_to_merge"},
-    },
-    "attention": {"data_type": "dtype", "datatype": "dtype"},
+    **_of("attention", "family", {"splitkv": _SPLIT, "pagedkv": ["fwd_pagedkv"], "appendkv": ["fwd_appendkv"]}),
 }
 
 

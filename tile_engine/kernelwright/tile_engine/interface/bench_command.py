@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,12 @@ _VARIANT = (
     help="Seconds that a kernel may take in one go.",
 )  # fmt: skip
 @click.option("--warmup", default=3, show_default=True, help="Launches before the first timed one.")
+@click.option(
+    "--warm-clocks",
+    default=0.1,
+    show_default=True,
+    help="Seconds of launches before the first round, so that clocks rise.",
+)
 @click.option("--repeat", default=0, help="Launches in a round [default: as many as --duration allows].")
 @click.option("--duration", default=0.2, show_default=True, help="Seconds of timed launches of a kernel in all.")
 @click.option("--rounds", default=5, show_default=True, help="Rounds, in which the kernels of a batch take turns.")
@@ -79,6 +86,7 @@ def _bench(options: dict[str, Any]) -> set[str]:
     settings = Settings(
         **{name: options[name] for name in ("warmup", "repeat", "rounds", "flush_cache", "rotating_buffers", "verify")},
         duration_s=options["duration"],
+        warm_s=options["warm_clocks"],
     )
     config = _config(options)
     word = options["variant"] or (config or {}).get("variant") or operation_of(options["named"]) or "gemm"
@@ -116,8 +124,10 @@ def _bench(options: dict[str, Any]) -> set[str]:
     finally:  # an interrupted run has rows too
         if options["junit"]:
             write_junit(options["junit"], rows)
-    click.echo(f"{len(rows)} rows written to {path}", err=True)
-    return {row["status"] for row in rows}
+    statuses = Counter(row["status"] for row in rows)
+    counted = ", ".join(f"{count} {status}" for status, count in statuses.most_common())
+    click.echo(f"{len(rows)} rows written to {path}{f': {counted}' if counted else ''}", err=True)
+    return set(statuses)
 
 
 def _tags(pairs: Sequence[str]) -> str:
@@ -142,7 +152,7 @@ def _config(options: Mapping[str, Any]) -> Mapping[str, Any] | None:
     found = read_json(options["config"])
     if not isinstance(found, Mapping):
         raise ValueError(f"{options['config']} is no object with variant and trait_config")
-    return found
+    return found if options["variant"] is None else {"variant": options["variant"], **found}
 
 
 def _built(config: Mapping[str, Any], device: Device, options: Mapping[str, Any]) -> KernelLibrary:

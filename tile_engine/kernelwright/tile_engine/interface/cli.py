@@ -15,8 +15,10 @@ from kernelwright.tile_engine.interface.enumerate_command import enumerate_comma
 from kernelwright.tile_engine.interface.learning_commands import evaluate_command, train_command, validate_command
 from kernelwright.tile_engine.interface.problems_command import problems_command
 from kernelwright.tile_engine.interface.release_command import release_command
-from kernelwright.tile_engine.registry import columns_of
-from kernelwright.tile_engine.results.csv_file import read_columns, read_rows
+from kernelwright.tile_engine.registry import operation_of_columns
+from kernelwright.tile_engine.results.analysis import timed
+from kernelwright.tile_engine.results.csv_file import read_columns, read_rows, write_best
+from kernelwright.tile_engine.results.records import with_rates
 
 _FAILED, _BAD_INPUT = 1, 2
 
@@ -39,24 +41,43 @@ for _command in (
 @click.option("--output", required=True, type=click.Path(path_type=Path), help="The HTML file.")
 @click.option("--png", type=click.Path(path_type=Path), help="A folder for the charts as PNG files.")
 @click.option(
+    "--csv", "best_csv", type=click.Path(path_type=Path),
+    help="A CSV file of the fastest kernel of each problem, beside the selected one.",
+)  # fmt: skip
+@click.option(
     "--library", "libraries", multiple=True, type=click.Path(path_type=Path),
     help="The kernels' library: what few kernels reach is then drawn over the seconds that they take to compile.",
 )  # fmt: skip
-def report(table: Path, against: Path | None, output: Path, png: Path | None, libraries: tuple[Path, ...]) -> None:
+def report(
+    table: Path,
+    against: Path | None,
+    output: Path,
+    png: Path | None,
+    best_csv: Path | None,
+    libraries: tuple[Path, ...],
+) -> None:
     """Write what TABLE says as one HTML page that needs no other file.
 
     Roofline, the dispatcher's choices against the fastest kernels, what few kernels reach, a heat map, the fastest
-    kernel of each problem, failures, and regressions against an earlier table.
+    kernel of each problem, failures, and regressions against an earlier table. Of tables of simulated devices, the
+    kernels with the fewest instructions.
     """
     from kernelwright.tile_engine.report.page import Input, page, write_pngs
 
-    given = Input(table.name, read_rows(table))
+    operation = operation_of_columns(read_columns(table))
+    given = Input(table.name, with_rates(read_rows(table), operation))
+    if not given.rows:
+        raise ValueError(f"{table} has no rows; measure some with `tile-engine bench`")
+    if against and operation_of_columns(read_columns(against)) != operation:
+        raise ValueError(f"{against} is of another operation than {table}; compare tables of one problem set")
     earlier = Input(against.name, read_rows(against)) if against else None
-    arch = load(given.rows[0]["arch"]) if given.rows else None
-    cost = _compile_seconds(libraries, arch) if libraries and arch else None
-    output.write_text(page(given, columns_of(read_columns(table)), arch, earlier, cost), "utf-8")
+    arch = load(given.rows[0]["arch"])
+    cost = _compile_seconds(libraries, arch) if libraries else None
+    output.write_text(page(given, operation.columns, arch, earlier, cost), "utf-8")
     if png:
         write_pngs(given, arch, png, cost)
+    if best_csv:
+        write_best(best_csv, timed(given.rows), operation.columns)
     click.echo(f"{output} written", err=True)
 
 

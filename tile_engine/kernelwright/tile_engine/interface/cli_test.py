@@ -17,7 +17,7 @@ from kernelwright.tile_engine.interface.cli import main
 from kernelwright.tile_engine.problems.registry import KEYS, operation_of, problems
 from kernelwright.tile_engine.registry import measurable
 from kernelwright.tile_engine.results.csv_file import read_rows
-from kernelwright.tile_engine.results.row import Row
+from kernelwright.tile_engine.results.row import MEASURED, Row
 
 ROOT = Path(__file__).resolve().parents[4]
 LIBRARY = os.environ.get("KERNELWRIGHT_KERNELS", str(ROOT / "examples/gemm/kernels"))
@@ -54,7 +54,7 @@ def test_every_kernel_is_a_row_of_every_problem(tmp_path: Path, capsys: pytest.C
     assert len({(row["problem_idx"], row["rank"]) for row in right}) == len(right)
     assert all(row["tags"] == "run=1" and row["device"] == "cpu" for row in rows)
     assert all("serves gemm" in row["reason"] for row in rows if row["status"] == "refused")
-    assert f"{len(rows)} rows written" in capsys.readouterr().err
+    assert f"{len(rows)} rows written to {tmp_path / 't.csv'}: {len(right)} ok" in capsys.readouterr().err
 
 
 def test_the_dispatchers_choices_are_judged_without_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,6 +80,25 @@ def test_a_table_becomes_a_page(tmp_path: Path) -> None:
     assert main(["report", table, "--library", LIBRARY, "--output", str(output)]) == 0
     assert "compile s</th>" in output.read_text()
     assert main(["report", str(tmp_path / "none.csv"), "--output", str(output)]) == 2
+    assert main(["report", table, "--csv", str(tmp_path / "best.csv"), "--output", str(output)]) == 0
+    assert [row["problem_idx"] for row in read_rows(tmp_path / "best.csv")] == ["0", "1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "the columns (none) are of no table"),
+        ("a,b\n1,2\n", "the columns a, b are of no table"),
+        (None, "has no rows"),
+    ],
+)
+def test_a_file_that_is_no_table_has_no_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | None, said: str
+) -> None:
+    columns = ("kernel", "problem_idx", *measurable("gemm").columns, *MEASURED)
+    (tmp_path / "t.csv").write_text(",".join(columns) + "\n" if text is None else text)
+    assert main(["report", str(tmp_path / "t.csv"), "--output", str(tmp_path / "t.html")]) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_a_run_resumes_where_it_was_stopped(tmp_path: Path) -> None:

@@ -15,6 +15,9 @@ from kernelwright.tile_engine.interface.patterns import Patterns, pattern_option
 @click.command("enumerate")
 @click.argument("config", type=click.Path(path_type=Path))
 @click.option("--arch", required=True, help="The architecture.")
+@click.option("--variant", help="The variant, where CONFIG does not state it, such as gemm_universal.")
+@click.option("--dtype", help="The element type of its problem, where CONFIG does not state it.")
+@click.option("--layout", help="The layout of its problem, where CONFIG does not state it, such as rcr.")
 @click.option("--count-only", is_flag=True, help="Print the number of kernels.")
 @click.option("--list", "as_list", is_flag=True, help="Print name and identity of each kernel (the default).")
 @click.option("--filter", "expression", metavar="EXPR", help="Only kernels c for which this is true: c.tile_n >= 128.")
@@ -23,6 +26,9 @@ from kernelwright.tile_engine.interface.patterns import Patterns, pattern_option
 def enumerate_command(
     config: Path,
     arch: str,
+    variant: str | None,
+    dtype: str | None,
+    layout: str | None,
     count_only: bool,
     as_list: bool,
     expression: str | None,
@@ -36,9 +42,10 @@ def enumerate_command(
     """
     from kernelwright.codegen.selecting.expand import read_json
     from kernelwright.codegen.selecting.filters import apply_filter
-    from kernelwright.tile_engine.enumerating.trait_config import enumerate_kernels
+    from kernelwright.tile_engine.enumerating.trait_config import enumerate_kernels, with_options
 
-    kernels = list(enumerate_kernels(read_json(config), load(arch)))
+    stated = with_options(read_json(config), variant=variant, dtype=dtype, layout=layout)
+    kernels = list(enumerate_kernels(stated, load(arch)))
     if expression is not None:
         kernels = apply_filter(expression, kernels)
     kernels = Patterns.of(patterns).matching(kernels, f"the {len(kernels)} kernels of {config}")

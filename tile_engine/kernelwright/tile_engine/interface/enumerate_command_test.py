@@ -7,7 +7,14 @@ import pytest
 
 from kernelwright.arch import load
 from kernelwright.codegen.selecting.specs import parse_kernels
+from kernelwright.codegen.testing.expansions import expand_set
+from kernelwright.tile_engine.enumerating import trait_config
 from kernelwright.tile_engine.interface.cli import main
+
+
+@pytest.fixture(autouse=True)
+def _once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trait_config, "expand_set", expand_set)
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ def _data_options(library_needed: bool = True) -> Callable[[_Command], _Command]
     options = (
         click.option("--table", "tables", required=True, multiple=True, type=_PATH, help="A CSV file of `bench`."),
         click.option("--library", "libraries", required=library_needed, multiple=True, type=_PATH, help=kernels),
+        click.option("--too-slow", is_flag=True, help="Count kernels that were too slow to be timed, as half as fast."),
         click.option("--units", type=int, help="Compute units or cores [default: the architecture's, or this CPU's]."),
     )
 
@@ -47,9 +48,14 @@ def _data_options(library_needed: bool = True) -> Callable[[_Command], _Command]
 @click.option("--output", required=True, type=_PATH, help="The model, a JSON file for `kernelwright heuristic`.")
 @click.option("--trees", default=300, show_default=True, type=click.IntRange(1), help="Trees of the model.")
 @click.option("--leaves", default=31, show_default=True, type=click.IntRange(2), help="Leaves of a tree.")
+@click.option(
+    "--learning-rate", default=0.05, show_default=True, help="What a tree mends of what those before it miss."
+)
+@click.option("--evenness", default=0.0, show_default=True, help="Let problems weigh alike: 0 not at all, 1 wholly.")
 def train_command(
-    tables: tuple[Path, ...], libraries: tuple[Path, ...], units: int | None, arch: str, dtype: str,
-    judges: str | None, variant: str, output: Path, trees: int, leaves: int,
+    tables: tuple[Path, ...], libraries: tuple[Path, ...], too_slow: bool, units: int | None, arch: str, dtype: str,
+    judges: str | None, variant: str, output: Path, trees: int, leaves: int, learning_rate: float,
+    evenness: float,
 ) -> None:  # fmt: skip
     """Train a selector on tables, and say how good it is on model families that it has not seen.
 
@@ -65,10 +71,12 @@ def train_command(
     if ELEMENT_BYTES[DType(judged)] != ELEMENT_BYTES[DType(dtype)]:
         raise ValueError(f"--judges is {judged}; allowed: element types of the size of {dtype}")
     schema = schema_of(variant)
-    examples = _examples(tables, libraries, units, arch, dtype, schema)
+    examples = _examples(tables, libraries, too_slow, units, arch, dtype, schema)
     named = [table.name for table in tables]
-    trained = train(examples, schema, judged, arch, Options(trees, leaves), named)
+    trained = train(examples, schema, judged, arch, Options(trees, leaves, learning_rate, evenness=evenness), named)
     trained.content["provenance"]["dtype"] = dtype
+    if too_slow:
+        trained.content["provenance"]["too_slow"] = True
     write_model(trained.content, output)
     click.echo(f"families held out in turn, {trained.judged}")
     click.echo(f"{output} written", err=True)
@@ -79,8 +87,9 @@ def train_command(
 @click.option("--model", "path", type=_PATH, help="A model of `train` [default: the dispatcher's choices alone].")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def evaluate_command(
-    tables: tuple[Path, ...], libraries: tuple[Path, ...], units: int | None, path: Path | None, as_json: bool
-) -> None:
+    tables: tuple[Path, ...], libraries: tuple[Path, ...], too_slow: bool, units: int | None, path: Path | None,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Compare a model's choices, and the dispatcher's when the tables were measured, with the fastest kernels."""
     from kernelwright.tile_engine.learning.judge import Judgement, judge
 
@@ -90,7 +99,7 @@ def evaluate_command(
     if path is not None:
         if not libraries:
             raise ValueError("a model scores kernels by their specs; add --library, the folder of the tables' kernels")
-        model, examples, scores = _scored(tables, libraries, units, path)
+        model, examples, scores = _scored(tables, libraries, too_slow, units, path)
         head, only = {"sha256": model.digest}, {"dtype": model.dtype, "arch": model.arch}
         found["model"] = judge(examples, scores)
     if (chosen := _dispatched(tables, only)) is not None:
@@ -110,13 +119,13 @@ def evaluate_command(
 @click.option("--least", default=0.95, show_default=True, help="Mean share of the fastest kernels' speed to reach.")
 @click.option("--png", type=_PATH, help="A chart of measured over predicted rates.")
 def validate_command(
-    tables: tuple[Path, ...], libraries: tuple[Path, ...], units: int | None, path: Path, least: float,
+    tables: tuple[Path, ...], libraries: tuple[Path, ...], too_slow: bool, units: int | None, path: Path, least: float,
     png: Path | None,
 ) -> None:  # fmt: skip
     """Fail unless a model's choices reach a share of the fastest kernels' speed on tables it was not trained on."""
     from kernelwright.tile_engine.learning.judge import judge
 
-    model, examples, scores = _scored(tables, libraries, units, path)
+    model, examples, scores = _scored(tables, libraries, too_slow, units, path)
     if seen := sorted({table.name for table in tables} & set(model.provenance["data"])):
         raise ValueError(f"the model was trained on {', '.join(seen)}; validate it on another table")
     if png:
@@ -139,19 +148,20 @@ def _dispatched(tables: tuple[Path, ...], only: Mapping[str, str]) -> Efficiency
 
 
 def _examples(
-    tables: tuple[Path, ...], libraries: tuple[Path, ...], units: int | None, arch: str, dtype: str, schema: Schema
-) -> Examples:
+    tables: tuple[Path, ...], libraries: tuple[Path, ...], too_slow: bool, units: int | None, arch: str, dtype: str,
+    schema: Schema,
+) -> Examples:  # fmt: skip
     from kernelwright.tile_engine.learning.examples import examples_of, read_specs
     from kernelwright.tile_engine.results.csv_file import read_rows
 
     rows = [row for table in tables for row in read_rows(table)]
     loaded = load(arch)
     count = units or loaded.compute_units or len(os.sched_getaffinity(0))
-    return examples_of(rows, read_specs(libraries, loaded), schema, dtype, loaded, count)
+    return examples_of(rows, read_specs(libraries, loaded), schema, dtype, loaded, count, too_slow)
 
 
 def _scored(
-    tables: tuple[Path, ...], libraries: tuple[Path, ...], units: int | None, path: Path
+    tables: tuple[Path, ...], libraries: tuple[Path, ...], too_slow: bool, units: int | None, path: Path
 ) -> tuple[Model, Examples, Any]:
     import numpy as np
 
@@ -159,5 +169,5 @@ def _scored(
     from kernelwright.codegen.heuristics.schema import schema_of
 
     model = read_model(path)
-    examples = _examples(tables, libraries, units, model.arch, model.dtype, schema_of(model.op))
+    examples = _examples(tables, libraries, too_slow, units, model.arch, model.dtype, schema_of(model.op))
     return model, examples, np.array([model.predict(row) for row in examples.features.tolist()])

@@ -16,7 +16,7 @@ FORWARD = ("fwd", "fwd_splitkv", "batch_prefill")
 
 def test_numbers_of_kernels_are_their_traits() -> None:
     (selection,) = select("set", "fmha_release", ["sm_90a"], load_archs())
-    forward = [kernel for kernel in selection.kernels if kernel.spec.family in FORWARD]
+    forward = [kernel for kernel in selection.kernels if kernel.spec.model_dump()["family"] in FORWARD]
     assert len(forward) > 10
     for kernel in forward:
         traits = context(kernel)["traits"]

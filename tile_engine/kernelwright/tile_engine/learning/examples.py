@@ -30,6 +30,7 @@ class Examples:
     :ivar tflops: measured rate; where choices are not told apart, of the best of a kernel's choices.
     :ivar problem: index of the problem; ``family`` is the index of its model family in ``families``.
     :ivar selected: whether the dispatcher chose the kernel when it was measured.
+    :ivar slow: whether the kernel was too slow to be timed; ``tflops`` is then more than its rate.
     """
 
     features: np.ndarray[Any, Any]
@@ -37,15 +38,16 @@ class Examples:
     problem: np.ndarray[Any, Any]
     family: np.ndarray[Any, Any]
     selected: np.ndarray[Any, Any]
+    slow: np.ndarray[Any, Any]
     kernels: tuple[str, ...]
     families: tuple[str, ...]
 
     def of(self, chosen: np.ndarray[Any, Any]) -> Examples:
         """Some of the rows."""
         kernels = tuple(name for name, taken in zip(self.kernels, chosen, strict=True) if taken)
-        parts = (each[chosen] for each in (self.features, self.tflops, self.problem, self.family, self.selected))
-        features, tflops, problem, family, selected = parts
-        return Examples(features, tflops, problem, family, selected, kernels, self.families)
+        columns = (self.features, self.tflops, self.problem, self.family, self.selected, self.slow)
+        features, tflops, problem, family, selected, slow = (column[chosen] for column in columns)
+        return Examples(features, tflops, problem, family, selected, slow, kernels, self.families)
 
 
 def read_specs(folders: Iterable[Path], arch: Arch) -> dict[str, Mapping[str, Any]]:
@@ -70,25 +72,22 @@ def read_specs(folders: Iterable[Path], arch: Arch) -> dict[str, Mapping[str, An
     return found
 
 
-def examples_of(rows: Sequence[Cells], specs: Specs, schema: Schema, dtype: str, arch: Arch, units: int) -> Examples:
+def examples_of(
+    rows: Sequence[Cells], specs: Specs, schema: Schema, dtype: str, arch: Arch, units: int, too_slow: bool = False
+) -> Examples:
     """The right, timed rows of a dtype. ValueError if there are none, or if a kernel's spec is not known.
 
     A kernel has a row for each of its choices where the schema's features tell them apart, else for the best one.
+
+    :param too_slow: whether kernels that were too slow to be timed have rows too: half as fast as the fastest one.
     """
     operation, learned = measurable(schema.op), learnable(schema.op)
-    times = [one for one in timed(rows) if one.cells["dtype"] == dtype and one.cells["arch"] == arch.name]
-    if not times:
+    own = [one for one in rows if one["dtype"] == dtype and one["arch"] == arch.name]
+    best = _best(own, operation.columns, schema.reads_value)
+    if not best:
         raise ValueError(f"the tables hold no time of {dtype} on {arch.name}")
-    best: dict[tuple[tuple[str, ...], str, int], Timed] = {}
-
-    def key_of(one: Timed) -> tuple[tuple[str, ...], str, int]:
-        problem = tuple(one.cells[name] for name in operation.columns)
-        return problem, one.identity, value_of(one.choices) if schema.reads_value else 0
-
-    for one in times:
-        key = key_of(one)
-        if key not in best or one.milliseconds < best[key].milliseconds:
-            best[key] = one
+    if too_slow:
+        best |= _slow(own, operation.columns, schema.reads_value, best)
     if unknown := sorted({identity for _, identity, _ in best} - set(specs)):
         raise ValueError(f"no library holds kernel {unknown[0]} ({len(unknown)} such); add its folder with --library")
     records = {key: record_of(operation, dict(zip(operation.columns, key, strict=True))) for key, _, _ in best}
@@ -96,19 +95,61 @@ def examples_of(rows: Sequence[Cells], specs: Specs, schema: Schema, dtype: str,
     inputs = {key: {**found, "units": float(units)} for key, found in read.items() if found is not None}
     if not inputs:
         raise ValueError(f"no problem of the tables is one whose selection is learned; {schema.op} has others")
-    selected = {key_of(one) for one in times if one.selected}
     problems = {key: index for index, key in enumerate(dict.fromkeys(problem for problem, _, _ in inputs))}
     family_of = {key: learned.family(records[key]) for key in problems}
     families = tuple(dict.fromkeys(family_of.values()))
     return Examples(
         np.array([schema.values(one) for one in inputs.values()]),
-        np.array([float(best[key].cells["tflops"]) for key in inputs]),
+        np.array([best[key].tflops for key in inputs]),
         np.array([problems[problem] for problem, _, _ in inputs]),
         np.array([families.index(family_of[problem]) for problem, _, _ in inputs]),
-        np.array([key in selected for key in inputs]),
+        np.array([best[key].selected for key in inputs]),
+        np.array([best[key].slow for key in inputs]),
         tuple(best[key].kernel for key in inputs),
         families,
     )
+
+
+@dataclass(frozen=True)
+class _Measured:
+    kernel: str
+    tflops: float
+    selected: bool
+    slow: bool = False
+
+
+_Key = tuple[tuple[str, ...], str, int]
+"""A problem's cells, the identity of a kernel, and what was chosen for it."""
+
+
+def _key(cells: Cells, columns: Sequence[str], valued: bool) -> _Key:
+    problem = tuple(cells[name] for name in columns)
+    return problem, cells["identity"], value_of(cells.get("choices", "")) if valued else 0
+
+
+def _best(rows: Sequence[Cells], columns: Sequence[str], valued: bool) -> dict[_Key, _Measured]:
+    """The fastest of each key's times."""
+    found: dict[_Key, Timed] = {}
+    selected: set[_Key] = set()
+    for one in timed(rows):
+        key = _key(one.cells, columns, valued)
+        if one.selected:
+            selected.add(key)
+        if key not in found or one.milliseconds < found[key].milliseconds:
+            found[key] = one
+    return {key: _Measured(one.kernel, float(one.cells["tflops"]), key in selected) for key, one in found.items()}
+
+
+def _slow(
+    rows: Sequence[Cells], columns: Sequence[str], valued: bool, best: Mapping[_Key, _Measured]
+) -> dict[_Key, _Measured]:
+    """Of status ``slow``: the first launch took more than twice as long as the fastest one."""
+    fastest: dict[tuple[str, ...], float] = {}
+    for (problem, _, _), one in best.items():
+        fastest[problem] = max(fastest.get(problem, 0.0), one.tflops)
+    found = {_key(cells, columns, valued): cells["kernel"] for cells in rows if cells["status"] == "slow"}
+    left = {key: name for key, name in found.items() if key[0] in fastest and key not in best}
+    return {key: _Measured(name, fastest[key[0]] / 2, False, True) for key, name in left.items()}
 
 
 def record_of(operation: Measurable, cells: Cells) -> Record:

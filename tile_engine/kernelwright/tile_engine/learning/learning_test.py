@@ -16,7 +16,7 @@ from kernelwright.codegen.heuristics.schema import schema_of
 from kernelwright.tile_engine.interface.cli import main
 from kernelwright.tile_engine.learning.examples import Examples, examples_of, read_specs
 from kernelwright.tile_engine.learning.judge import judge
-from kernelwright.tile_engine.learning.train import flat, shares
+from kernelwright.tile_engine.learning.train import LEAST_WEIGHT, Options, flat, shares, weights, within
 from kernelwright.tile_engine.results.csv_file import read_rows
 
 TILES = (16, 64, 256)
@@ -94,7 +94,7 @@ def test_judgements_say_what_they_are_shares_of() -> None:
     rows = [(0, 10.0, 3.0), (0, 20.0, 1.0), (0, 5.0, 2.0), (1, 8.0, 1.0), (1, 4.0, 0.0)]
     problem, tflops, scores = (np.array(column) for column in zip(*rows, strict=True))
     none = np.zeros(len(rows))
-    found = judge(Examples(none, tflops, problem, none, none, ("k",) * 5, ()), scores)
+    found = judge(Examples(none, tflops, problem, none, none, none > 0, ("k",) * 5, ()), scores)
     assert (found.problems, found.mean, found.median, found.p10, found.minimum) == (2, 0.75, 0.75, 0.5, 0.5)
     assert found.hits == {1: 1, 3: 2, 5: 2} and found.top == {1: 0.75, 3: 1.0, 5: 1.0}
 
@@ -102,7 +102,18 @@ def test_judgements_say_what_they_are_shares_of() -> None:
 def test_rows_weigh_by_their_share_of_the_fastest_rate() -> None:
     none = np.zeros(3)
     tflops, problem = np.array([10.0, 5.0, 8.0]), np.array([0, 0, 1])
-    assert shares(Examples(none, tflops, problem, none, none, ("k",) * 3, ())).tolist() == [1.0, 0.5, 1.0]
+    assert shares(Examples(none, tflops, problem, none, none, none > 0, ("k",) * 3, ())).tolist() == [1.0, 0.5, 1.0]
+
+
+def test_what_a_prior_misses_of_all_kernels_alike_is_not_learned() -> None:
+    none, problem = np.zeros(4), np.array([0, 0, 0, 1])
+    slow = np.array([False, False, True, False])
+    examples = Examples(none, np.array([10.0, 10.0, 5.0, 8.0]), problem, none, none, slow, ("k",) * 4, ())
+    assert weights(examples, Options()).tolist() == [1.0, 1.0, LEAST_WEIGHT, 1.0]
+    assert weights(examples, Options(evenness=1.0))[[0, 3]].tolist() == [1 / 3, 1.0]
+    # The slow kernel's rate is an upper bound: it was predicted to be slower, so nothing is known to be wrong.
+    assert within(examples, np.array([0.5, 0.1, 0.9, 7.0]), Options()) == pytest.approx([0.2, -0.2, 0.0, 0.0])
+    assert within(examples, np.array([0.5, 0.1, -0.3, 7.0]), Options()) == pytest.approx([0.2, -0.2, -0.6, 0.0])
 
 
 def test_specs_come_from_a_list_too(tmp_path: Path) -> None:
@@ -127,6 +138,19 @@ def test_each_number_of_slices_is_an_example(data: tuple[Path, Path]) -> None:
         examples_of([*rows, cut], {}, schema_of("gemm"), "bf16", load("sm_90a"), 132)
     with pytest.raises(ValueError, match="hold no time of fp8"):
         examples_of(rows, specs, schema_of("gemm"), "fp8", load("sm_90a"), 132)
+
+
+def test_what_was_too_slow_to_be_timed_counts_where_it_is_asked_for(data: tuple[Path, Path]) -> None:
+    rows = read_rows(data[0])[:3]
+    slow = {**rows[2], "status": "slow", "latency_ms": "", "tflops": ""}
+    specs = {f"id{tile}": spec(tile) for tile in TILES}
+    arguments = (specs, schema_of("gemm"), "bf16", load("sm_90a"), 132)
+    assert len(examples_of([*rows[:2], slow], *arguments).tflops) == 2
+    found = examples_of([*rows[:2], slow], *arguments, too_slow=True)
+    assert dict(zip(found.kernels, found.tflops.tolist(), strict=True))["k256"] == max(found.tflops) / 2
+    assert examples_of([*rows, slow], *arguments, too_slow=True).tflops.tolist() == [
+        float(row["tflops"]) for row in rows
+    ]
 
 
 def test_a_tree_of_lightgbm_becomes_lists() -> None:

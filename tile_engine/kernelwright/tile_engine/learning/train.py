@@ -22,6 +22,8 @@ class Options:
 
     :ivar focus: a row weighs its share of the problem's fastest rate, to this power, but at least LEAST_WEIGHT: which
         of the fastest kernels comes first matters more than how slow the slowest one is.
+    :ivar evenness: a row also weighs one over the number of its problem's rows, to this power: 0 lets problems that
+        leave much open weigh more, 1 lets all problems weigh alike.
     """
 
     trees: int = 300
@@ -31,6 +33,11 @@ class Options:
     features_of_tree: float = 0.8
     focus: float = 4.0
     seed: int = 42
+    evenness: float = 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values; an evenness of 0 is left out, as models say that were trained before there was one."""
+        return {name: value for name, value in vars(self).items() if name != "evenness" or value}
 
 
 @dataclass(frozen=True)
@@ -78,7 +85,7 @@ def train(examples: Examples, schema: Schema, dtype: str, arch: str, options: Op
             "rows": len(examples.tflops),
             "problems": judged.problems,
             "families": sorted(examples.families),
-            "options": vars(options),
+            "options": options.as_json(),
             "held_out_families_in_turn": judged.as_json(),
         },
     }
@@ -99,15 +106,20 @@ def shares(examples: Examples) -> np.ndarray[Any, Any]:
 
 
 def weights(examples: Examples, options: Options) -> np.ndarray[Any, Any]:
-    """Of each row, see :class:`Options`."""
-    return np.maximum(shares(examples) ** options.focus, LEAST_WEIGHT)
+    """Of each row, see :class:`Options`. Least of kernels that were too slow to be timed."""
+    found = np.where(examples.slow, LEAST_WEIGHT, np.maximum(shares(examples) ** options.focus, LEAST_WEIGHT))
+    return np.asarray(found / np.bincount(examples.problem)[examples.problem] ** options.evenness)
 
 
 def within(examples: Examples, values: np.ndarray[Any, Any], options: Options) -> np.ndarray[Any, Any]:
-    """What each row differs by from the weighted mean of its problem's rows."""
-    weight = weights(examples, options)
+    """What each row differs by from the weighted mean of its problem's rows that were timed.
+
+    A kernel that was too slow to be timed differs downwards, or not at all where it was known to be as slow.
+    """
+    weight = np.where(examples.slow, 0.0, weights(examples, options))
     means = np.bincount(examples.problem, weight * values) / np.bincount(examples.problem, weight)
-    return np.asarray(values - means[examples.problem])
+    differing = values - means[examples.problem]
+    return np.asarray(np.where(examples.slow, np.minimum(differing, 0.0), differing))
 
 
 def _fitted(examples: Examples, target: np.ndarray[Any, Any], options: Options) -> Any:

@@ -160,7 +160,7 @@ class CudaExecutor:
             for _ in range(max(1, math.ceil(self._settings.warmup / repeat))):
                 whole()
             replays[name] = lambda whole=whole, repeat=repeat: whole() / repeat  # type: ignore[misc]
-        return in_turns(replays, self._settings.rounds, begin)
+        return in_turns(replays, self._settings, begin)
 
     def clocks(self) -> str:
         """Of the GPU, as its management library says."""

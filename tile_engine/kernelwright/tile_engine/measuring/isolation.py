@@ -19,6 +19,7 @@ from kernelwright.tile_engine.measuring.settings import Settings
 from kernelwright.tile_engine.operation import Record
 
 TIMED_OUT, CRASHED = "timeout", "crashed"
+_PREPARING_S = 120.0  # of a process before its first line: imports and operands belong to no kernel
 _LAST_WORDS = 2000  # characters of a child's standard error that a report may have
 
 
@@ -39,40 +40,40 @@ class Child:
     def reports(self, record: Record, kernels: Sequence[str]) -> Iterator[Report]:
         """One report for each kernel, whatever happens to the processes that measure it.
 
-        After a hang or a crash the kernels that have no report yet go to a new process, without the culprit.
+        After a hang or a crash the kernels that have no report yet go to a new process, without the culprit; so they do
+        after a process that ended by itself when it had reported something.
         """
         left = list(kernels)
         while left:
-            culprit: Report | None = None
-            for event in self._events(record, left):
-                if "end" in event:
-                    culprit = event["end"]
-                else:
-                    left.remove(event["kernel"])
-                    yield event
-            if not left:
-                return
-            assert culprit is not None
-            left.remove(culprit["kernel"])
-            yield culprit
+            for event in self._events(record, list(left)):
+                left.remove(event["kernel"])
+                yield event
 
     def _events(self, record: Record, kernels: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Reports of one process; an ``end`` with the report of the kernel that ended it, if it did not end itself."""
+        """Reports of one process, at least one; the last may be of the kernel that ended it."""
         with _Process(self.command, self._request(record, kernels)) as process:
-            current, waiting = kernels[0], set(kernels)  # before it says anything, it prepares the first
+            waiting = dict.fromkeys(kernels)
+            current: str | None = kernels[0]
+            limit_s = self.kernel_timeout_s + _PREPARING_S
             while waiting:
-                line = process.line(self.kernel_timeout_s)
-                if line is None:
-                    yield {"end": self._report(current, TIMED_OUT, f"no answer in {self.kernel_timeout_s:g} s")}
-                    return
+                line = process.line(limit_s)
                 if not line:
-                    yield {"end": self._report(current, CRASHED, process.last_words())}
+                    if line is None or current or not process.ended_by_itself():
+                        culprit = current or next(iter(waiting))
+                        why = (
+                            (TIMED_OUT, f"no answer in {limit_s:g} s")
+                            if line is None
+                            else (CRASHED, process.last_words())
+                        )
+                        yield self._report(culprit, *why)
                     return
                 event = json.loads(line)
+                limit_s = self.kernel_timeout_s
                 if "begin" in event:
                     current = event["begin"]
                 else:
-                    waiting.discard(event["kernel"])
+                    waiting.pop(event["kernel"])
+                    current = None if event["kernel"] == current else current
                     yield event
 
     def _request(self, record: Record, kernels: Sequence[str]) -> Mapping[str, Any]:
@@ -80,6 +81,12 @@ class Child:
             **{"library": str(self.library), "device": self.device, "operation": self.operation},
             **{"record": dict(record), "kernels": list(kernels), "settings": self.settings.as_json()},
         }
+
+    def _hung(self, kernel: str, limit_s: float) -> Report:
+        return self._report(kernel, TIMED_OUT, f"no answer in {limit_s:g} s")
+
+    def _crashed(self, kernel: str, process: _Process) -> Report:
+        return self._report(kernel, CRASHED, process.last_words())
 
     @staticmethod
     def _report(kernel: str, status: str, reason: str) -> Report:
@@ -129,6 +136,10 @@ class _Process:
             return self._lines.get(timeout=timeout_s)
         except queue.Empty:
             return None
+
+    def ended_by_itself(self) -> bool:
+        """Whether its exit code is 0."""
+        return self._child.wait() == 0
 
     def last_words(self) -> str:
         """How the process ended, and the end of its standard error."""

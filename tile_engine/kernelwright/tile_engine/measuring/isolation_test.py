@@ -23,6 +23,10 @@ for kernel in request["kernels"]:
         print("about to crash", file=sys.stderr, flush=True)
         os.kill(os.getpid(), signal.SIGSEGV)
     print(json.dumps({"kernel": kernel, "status": "ok", "pid": os.getpid()}), flush=True)
+    if kernel == "spoil":
+        raise SystemExit
+    if kernel == "late":
+        os.kill(os.getpid(), signal.SIGSEGV)
 """
 
 
@@ -50,6 +54,24 @@ def test_a_crash_costs_one_kernel_and_says_how_it_ended() -> None:
     found = reports(WORKER, ["crash", "a", "b"])
     assert [(report["kernel"], report["status"]) for report in found] == [("crash", CRASHED), ("a", "ok"), ("b", "ok")]
     assert found[0]["reason"] == "signal SIGSEGV: about to crash"
+
+
+def test_a_process_that_ends_by_itself_leaves_the_others_to_the_next() -> None:
+    found = reports(WORKER, ["a", "spoil", "b", "c"])
+    assert [(report["kernel"], report["status"]) for report in found] == [
+        (name, "ok") for name in ("a", "spoil", "b", "c")
+    ]
+    assert len({report["pid"] for report in found[:2]}) == len({report["pid"] for report in found[2:]}) == 1
+    assert found[1]["pid"] != found[2]["pid"]
+
+
+def test_a_crash_between_kernels_costs_the_next() -> None:
+    found = reports(WORKER, ["late", "a", "b"])
+    assert [(report["kernel"], report["status"]) for report in found] == [("late", "ok"), ("a", CRASHED), ("b", "ok")]
+
+
+def test_a_process_that_ends_without_a_report_costs_its_first_kernel() -> None:
+    assert [report["status"] for report in reports("raise SystemExit", ["a", "b"])] == [CRASHED, CRASHED]
 
 
 def test_a_worker_that_cannot_start_says_why_for_each_kernel() -> None:

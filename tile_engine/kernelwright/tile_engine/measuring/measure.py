@@ -52,7 +52,7 @@ class Measurement:
         reports: dict[str, Report] = {}
         for identity, value in pairs:
             begin(identity)
-            report, launches = self._check(record, (identity, value), sets, on_device)
+            report, launches = self._check(record, (identity, value), sets, on_device, begin)
             if launches:
                 name = label((identity, value))
                 timed[name], reports[name] = launches, report
@@ -66,7 +66,7 @@ class Measurement:
             yield {**reports[name], "latency_ms": latency, "clocks": clocks}
 
     def _check(
-        self, record: Record, pair: Pair, sets: Sequence[Operands], on_device: Executor
+        self, record: Record, pair: Pair, sets: Sequence[Operands], on_device: Executor, begin: Callable[[str], None]
     ) -> tuple[Report, list[Launch]]:
         """What the first launch on each set gave, and the launches if the kernel may be timed."""
         identity, value = pair
@@ -88,6 +88,7 @@ class Measurement:
             on_device.fetch()
         except KernelwrightError as error:
             return {**report, "status": FAILED, "reason": str(error)}, []
+        begin(identity)  # comparing takes time of its own
         report["instructions"] = on_device.instructions()
         report["non_zero"] = sum(int(np.count_nonzero(out.astype(np.float32))) for out in sets[0].outs)
         if self._settings.verify:

@@ -13,6 +13,7 @@ class Settings:
 
     :ivar warmup: launches before the first timed one.
     :ivar repeat: launches in a round; 0 for as many as take ``duration_s`` divided by ``rounds``.
+    :ivar warm_s: seconds of launches before the first round, after which clocks have risen.
     :ivar duration_s: seconds of timed launches in all.
     :ivar rounds: rounds, in each of which the kernels of a batch take turns; times are medians over rounds.
     :ivar flush_cache: whether memory of the size of the last-level cache is overwritten before each round.
@@ -24,6 +25,7 @@ class Settings:
 
     warmup: int = 3
     repeat: int = 0
+    warm_s: float = 0.1
     duration_s: float = 0.2
     rounds: int = 5
     flush_cache: bool = False
@@ -36,6 +38,8 @@ class Settings:
         for name, least in (("warmup", 0), ("repeat", 0), ("rounds", 1), ("rotating_buffers", 1)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} is {getattr(self, name)}; allowed: at least {least}")
+        if not self.warm_s >= 0:
+            raise ValueError(f"warm-clocks is {self.warm_s} s; allowed: at least 0")
         if not self.duration_s > 0:
             raise ValueError(f"duration is {self.duration_s} s; allowed: more than 0")
 

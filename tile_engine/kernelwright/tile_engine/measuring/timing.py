@@ -16,15 +16,21 @@ _MOST_LAUNCHES = 10_000  # of a round
 
 
 def in_turns(
-    measured: Mapping[str, Callable[[], float]], rounds: int, begin: Callable[[str], None]
+    measured: Mapping[str, Callable[[], float]], settings: Settings, begin: Callable[[str], None]
 ) -> dict[str, list[float]]:
     """What each function returns in each round; ``begin`` is told the name before.
 
-    The order of names rotates, so that a change of the clock or of the load meets all of them.
+    Rounds that do not count come first, until clocks have had ``settings.warm_s`` seconds to rise. The order of names
+    rotates, so that a change of the clock or of the load meets all of them.
     """
+    start = time.perf_counter()
+    while measured and time.perf_counter() - start < settings.warm_s:
+        for name, work in measured.items():
+            begin(name)
+            work()
     found: dict[str, list[float]] = {name: [] for name in measured}
     names = list(measured)
-    for turn in range(rounds):
+    for turn in range(settings.rounds):
         first = turn % len(names) if names else 0
         for name in names[first:] + names[:first]:
             begin(name)
@@ -50,7 +56,7 @@ def timed_calls(
     for name, each in launches.items():
         begin(name)
         measured[name] = _round(each, repeat_for(_warm_up(each, settings.warmup), settings), flush)
-    return in_turns(measured, settings.rounds, begin)
+    return in_turns(measured, settings, begin)
 
 
 def _warm_up(each: Sequence[Launch], launches: int) -> float:

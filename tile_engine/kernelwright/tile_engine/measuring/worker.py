@@ -2,17 +2,18 @@
 
 Events are ``{"begin": IDENTITY}`` before launches of a kernel, and a report of
 :class:`kernelwright.tile_engine.measuring.measure.Measurement` for each kernel. Who reads the lines knows which kernel
-a hang or a crash belongs to.
+a hang or a crash belongs to. A process that ends by itself after a report leaves the other kernels to the next one.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import Any
 
 from kernelwright.dispatch import Device, KernelLibrary
-from kernelwright.tile_engine.measuring.measure import Measurement
+from kernelwright.tile_engine.measuring.measure import FAILED, Measurement, Report
 from kernelwright.tile_engine.measuring.settings import Settings
 from kernelwright.tile_engine.registry import measurable
 
@@ -20,16 +21,25 @@ from kernelwright.tile_engine.registry import measurable
 def main() -> None:
     """Read the request, measure, end."""
     request = json.load(sys.stdin)
+    lines = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a kernel prints is no line of ours
     device = Device(request["device"])
     library = KernelLibrary.load(request["library"])
     operation = measurable(request["operation"])
     measurement = Measurement(library, device, operation, Settings(**request["settings"]))
-    for report in measurement.run(request["record"], request["kernels"], lambda kernel: _say({"begin": kernel})):
-        _say(report)
+
+    def say(event: dict[str, Any]) -> None:
+        print(json.dumps(event), file=lines, flush=True)
+
+    for report in measurement.run(request["record"], request["kernels"], lambda kernel: say({"begin": kernel})):
+        say(report)
+        if spoils(device, report):
+            return
 
 
-def _say(event: dict[str, Any]) -> None:
-    print(json.dumps(event), flush=True)
+def spoils(device: Device, report: Report) -> bool:
+    """Whether no kernel can be measured in this process any more: a CUDA context keeps the error of a launch."""
+    return device.kind == "cuda" and report["status"] == FAILED
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kernelwright.tile_engine.operation import Record
@@ -18,12 +18,16 @@ _Kinds = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class Lengths:
-    """Rows of a prompt, keys of a cache and rows of a training sequence, some of each kind, and numbers of requests."""
+    """Rows of a prompt, keys of a cache and rows of a training sequence, some of each kind, and numbers of requests.
+
+    :ivar tokens: rows of an image or a sentence; empty for those of the model.
+    """
 
     prompts: _Kinds
     contexts: _Kinds
     sequences: _Kinds
     requests: tuple[int, ...]
+    tokens: tuple[int, ...] = ()
 
 
 LENGTHS = Lengths(
@@ -38,6 +42,7 @@ BETWEEN = Lengths(
     ((200, 300, 800), (1500, 2500, 6000), (7000, 12000, 24000), (20000, 49152, 98304)),
     ((64, 150, 200), (300, 400, 640), (1200, 1500, 2500), (3500, 5000, 7000)),
     (2, 4, 11, 24, 32, 50, 96),
+    (150, 300, 640, 1369, 2500, 5000),
 )
 _IMAGES = (1, 8, 32)
 _PAGES = (16, 64)
@@ -115,16 +120,16 @@ _WHOLE = {
 def attention_problems(part: str, use: str, turn: int = 0, lengths: Lengths = LENGTHS) -> Iterator[Fields]:
     """The problems of the models of a part, without element type; some may stand twice.
 
-    Held-out layers whose heads, and what their scores meet, are those of a tuning layer are left out. Each ``turn``
-    meets the layers with other lengths and requests. Images have their own, and are posed with LENGTHS alone.
-    ValueError for a part that is none of PARTS.
+    Held-out layers whose heads, and what their scores meet, are those of a tuning layer are left out, whatever their
+    lengths. Each ``turn`` meets the layers with other lengths and requests. ValueError for a part that is none of
+    PARTS.
     """
     if part not in PARTS:
         raise ValueError(f"no part of the models is called {part!r}; allowed: {', '.join(PARTS)}")
-    tuned = set(_layers(TUNING)) if part == HELD_OUT else set()
+    tuned = {replace(one, tokens=()) for one in _layers(TUNING)} if part == HELD_OUT else set()
     for place, one in enumerate(_layers(part)):
-        if one not in tuned and (lengths is LENGTHS or not one.tokens):
-            for fields in _images(one, place, use) if one.tokens else _USES[use](one, place + turn, lengths):
+        if replace(one, tokens=()) not in tuned:
+            for fields in _images(one, place, use, lengths) if one.tokens else _USES[use](one, place + turn, lengths):
                 yield {**_extents(one, fields), **fields}
 
 
@@ -132,11 +137,11 @@ def _layers(part: str) -> tuple[Heads, ...]:
     return tuple(dict.fromkeys(one for model in models() if model.part == part for one in attention_layers(model)))
 
 
-def _images(one: Heads, place: int, use: str) -> Iterator[Fields]:
+def _images(one: Heads, place: int, use: str, lengths: Lengths) -> Iterator[Fields]:
     """Of models without a cache: forward and gradients of whole images or sentences."""
     directions = {"prefill": "forward", "backward": "backward"}
     if use in directions:
-        for kind, rows in enumerate(one.tokens):
+        for kind, rows in enumerate(lengths.tokens or one.tokens):
             for turn, batch in enumerate(_IMAGES[: 3 if use == "prefill" else 2]):
                 fixed = {"deterministic": 1} if use == "backward" and (place + kind + turn) % 2 else {}
                 batch = min(batch, max(1, _MOST_ROWS // rows))

@@ -19,6 +19,9 @@ ROWS: tuple[tuple[int, ...], ...] = (
     (2048, 3000, 4096, 8192, 16384),
 )
 _LAST_TOKENS = 3  # kinds of ROWS that a layer of last tokens meets
+# N and K of shapes that belong to no tuning model but that kernels and numbers were chosen on, before models were read:
+# those of benchmarks/shapes/tuned.json that a held-out model has too.
+_TUNED_BEFORE = {(6144, 6144)}
 # Of operands, and of results where they differ from GemmProblem's default.
 _DTYPES = {"fp32": "", "fp16": "", "bf16": "", "fp8": "bf16", "int8": ""}
 # One beside powers of two, and fewer than any tile has.
@@ -45,7 +48,7 @@ class LayerProblem:
 def layer_problems(part: str) -> tuple[LayerProblem, ...]:
     """The problems of the models of a part, each shape once: no (m, n, k, epilogue) stands twice.
 
-    A held-out model may have a weight of the extents of a tuning model's; that layer is left out.
+    A held-out model may have a weight of extents that something was chosen on; that layer is left out.
     A layer meets one number of rows of each kind of ROWS. Which one follows from the layer's place in the list, so that
     adding a model at its end changes no other problem. ValueError for a part that is none of PARTS.
     """
@@ -53,7 +56,7 @@ def layer_problems(part: str) -> tuple[LayerProblem, ...]:
         raise ValueError(f"no part of the models is called {part!r}; allowed: {', '.join(PARTS)}")
     posed = list(_problems(part))
     if part == HELD_OUT:
-        tuned = {(problem.n, problem.k) for problem in _problems(TUNING)}
+        tuned = _TUNED_BEFORE | {(problem.n, problem.k) for problem in _problems(TUNING)}
         posed = [problem for problem in posed if (problem.n, problem.k) not in tuned]
     found = {(p.m, p.n, p.k, p.epilogue): p for p in reversed(posed)}
     return tuple(reversed(found.values()))

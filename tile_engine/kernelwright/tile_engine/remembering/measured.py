@@ -37,7 +37,7 @@ class MeasuredSelection:
         memory: str | os.PathLike[str],
         device: Device | str = "cpu",
         top_k: int = 3,
-        base: str | Heuristic | Dispatcher = "analytic",
+        base: str | Heuristic | Dispatcher = "auto",
         settings: Settings = SETTINGS,
     ) -> None:
         """``base`` ranks: a selection of :class:`Dispatcher`, or a dispatcher of the same libraries.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import math
 from collections.abc import Sequence
@@ -21,10 +22,12 @@ from kernelwright.tile_engine.results.analysis import Timed, best
 from kernelwright.tile_engine.results.cover import Step
 
 Chart = Figure
+_METADATA = ("Date", "Creator", "Format", "Type")  # which a page has no use for
 _NEUTRAL = "#808080"
 # Of Okabe and Ito's palette, which colour-blind readers tell apart: https://jfly.uni-koeln.de/color
 _BLUE, _ORANGE = "#3b8fd4", "#e69f00"
-_MOST_KERNELS, _MOST_PROBLEMS = 30, 60  # of a heat map
+MOST_KERNELS, MOST_PROBLEMS = 30, 60
+"""Of a heat map."""
 
 
 def roofline(times: Sequence[Timed], roof: tuple[float, float] | None) -> Figure:
@@ -47,8 +50,9 @@ def cover_curve(steps: Sequence[Step], cost: str) -> Figure:
     axes.plot([step.cost for step in steps], [step.efficiency for step in steps], "o-", ms=3, color=_BLUE, label="mean")
     axes.plot([step.cost for step in steps], [step.worst for step in steps], "s--", ms=3, color=_ORANGE, label="worst")
     axes.set_ylim(0, 1.05)
+    axes.set_xlim(0, 1.05 * steps[-1].cost)
     axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.legend(frameon=False, labelcolor=_NEUTRAL)
+    axes.legend(frameon=False, labelcolor=_NEUTRAL, fontsize=8)
     return figure
 
 
@@ -59,8 +63,8 @@ def heat_map(times: Sequence[Timed]) -> Figure:
     for one in fastest.values():
         wins[one.identity] = wins.get(one.identity, 0) + 1
     names = {one.identity: one.kernel for one in times}
-    kernels = sorted(names, key=lambda identity: (-wins.get(identity, 0), names[identity]))[:_MOST_KERNELS]
-    problems = list(fastest)[:_MOST_PROBLEMS]
+    kernels = sorted(names, key=lambda identity: (-wins.get(identity, 0), names[identity]))[:MOST_KERNELS]
+    problems = list(fastest)[:MOST_PROBLEMS]
     share: dict[tuple[int, str], float] = {}
     for one in times:  # with the best of its choices
         reached = fastest[one.problem].milliseconds / one.milliseconds
@@ -85,12 +89,16 @@ def predicted_rates(tflops: Sequence[float], rates: Sequence[float]) -> Figure:
     return figure
 
 
-def svg(figure: Figure) -> str:
-    """The figure as an ``<svg>`` element without a background; equal figures give equal text."""
+def svg(figure: Figure, label: str) -> str:
+    """The figure as an ``<svg>`` element without a background; equal figures give equal text.
+
+    ``label`` is what a reader hears who does not see it.
+    """
     with matplotlib.rc_context({"svg.hashsalt": "kernelwright", "svg.fonttype": "none"}):
         text = io.StringIO()
-        figure.savefig(text, format="svg", transparent=True, bbox_inches="tight", metadata={"Date": None})
-    return text.getvalue()[text.getvalue().index("<svg") :]
+        figure.savefig(text, format="svg", transparent=True, bbox_inches="tight", metadata=dict.fromkeys(_METADATA))
+    element = text.getvalue()[text.getvalue().index("<svg") :]
+    return element.replace("<svg", f'<svg role="img" aria-label="{html.escape(label)}"', 1)
 
 
 def save_png(figure: Figure, path: Path) -> None:
@@ -101,8 +109,8 @@ def save_png(figure: Figure, path: Path) -> None:
 def _axes(x: str, y: str, height: float = 3.2) -> tuple[Figure, Any]:
     figure = Figure(figsize=(8, height))
     axes = figure.add_subplot()
-    axes.set_xlabel(x, color=_NEUTRAL)
-    axes.set_ylabel(y, color=_NEUTRAL)
+    axes.set_xlabel(x, color=_NEUTRAL, fontsize=8)
+    axes.set_ylabel(y, color=_NEUTRAL, fontsize=8)
     axes.tick_params(colors=_NEUTRAL, which="both", labelsize=7)
     axes.spines[["top", "right"]].set_visible(False)
     for spine in axes.spines.values():

@@ -12,7 +12,8 @@ from typing import Any
 import jinja2
 
 from kernelwright.arch import Arch
-from kernelwright.tile_engine.measuring.measure import OK, REFUSED
+from kernelwright.tile_engine.measuring.isolation import CRASHED, TIMED_OUT
+from kernelwright.tile_engine.measuring.measure import FAILED, WRONG
 from kernelwright.tile_engine.report import charts
 from kernelwright.tile_engine.results.analysis import (
     Cells,
@@ -20,6 +21,7 @@ from kernelwright.tile_engine.results.analysis import (
     best,
     broken,
     changes,
+    fewest_instructions,
     require_same_problems,
     selection_efficiency,
     timed,
@@ -30,6 +32,12 @@ from kernelwright.tile_engine.results.row import peak_rates
 Cost = Mapping[str, float]
 """Seconds of compiling by identity."""
 _MOST_LISTED = 50  # failures, regressions
+_LABELS = {
+    "roofline": "Rate of the fastest kernel of each problem over operations per byte",
+    "cover": "Share of the fastest kernel's speed that few kernels reach",
+    "heat_map": "Share of the fastest kernel's speed, kernels over problems",
+}
+_FAILURES = (WRONG, FAILED, TIMED_OUT, CRASHED)
 
 
 @dataclass(frozen=True)
@@ -45,12 +53,10 @@ def page(
 ) -> str:
     """HTML. ``columns`` are those of a problem; ``arch`` draws the roof; ``earlier`` is compared with the table.
 
-    ValueError for a table without a single time, for an earlier table of other problems, and for kernels without a
-    ``cost`` where one is given.
+    A table without a single time has no charts. ValueError for an earlier table of other problems, and for kernels
+    without a ``cost`` where one is given.
     """
     times = timed(table.rows)
-    if not times:
-        raise ValueError(f"{table.name} has no row with a time, so there is nothing to report")
     if earlier:
         require_same_problems(earlier.rows, table.rows, columns)
     before = timed(earlier.rows) if earlier else []
@@ -62,7 +68,7 @@ def page(
         "device": table.rows[0]["device"],
         "dates": sorted({row["date"] for row in table.rows}),
         "counts": Counter(row["status"] for row in table.rows).most_common(),
-        "kernels": len({row["identity"] for row in table.rows}),
+        "kernels": len({row["identity"] for row in table.rows if row["identity"]}),
         "problems": len({row["problem_idx"] for row in table.rows}),
         "columns": [column for column, values in held.items() if len(values) > 1],
         "shared": {column: values.pop() for column, values in held.items() if len(values) == 1},
@@ -70,12 +76,16 @@ def page(
         "best": list(best(times).values()),
         "selection": selection_efficiency(times),
         "cover": steps,
-        "failures": [row for row in table.rows if row["status"] not in (OK, REFUSED)][:_MOST_LISTED],
+        "instructions": fewest_instructions(table.rows),
+        "failures": [row for row in table.rows if row["status"] in _FAILURES],
         "earlier": earlier.name if earlier else "",
-        "broken": broken(before, table.rows)[:_MOST_LISTED],
-        "changes": changes(before, times)[:_MOST_LISTED],
+        "broken": broken(before, table.rows),
+        "changes": changes(before, times),
+        "most": _MOST_LISTED,
+        "heat": {"kernels": charts.MOST_KERNELS, "problems": charts.MOST_PROBLEMS},
         "charts": {
-            name: charts.svg(figure) for name, figure in _figures(times, steps, _roof(table, arch), cost).items()
+            name: charts.svg(figure, _LABELS[name])
+            for name, figure in _figures(times, steps, _roof(table, arch), cost).items()
         },
     }
     template = resources.files(__package__).joinpath("templates/page.html.jinja").read_text("utf-8")
@@ -95,7 +105,9 @@ def _cover(times: Sequence[Timed], cost: Cost | None) -> list[Step]:
 def _figures(
     times: Sequence[Timed], steps: Sequence[Step], roof: tuple[float, float] | None, cost: Cost | None
 ) -> dict[str, charts.Chart]:
-    """The charts by name."""
+    """The charts by name; none without a time."""
+    if not times:
+        return {}
     return {
         "roofline": charts.roofline(times, roof),
         "cover": charts.cover_curve(steps, "kernels" if cost is None else "compile seconds"),

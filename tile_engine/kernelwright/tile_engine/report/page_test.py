@@ -83,7 +83,7 @@ def test_what_was_right_before_and_is_not_any_more_comes_first() -> None:
 def test_columns_that_all_problems_share_are_said_once() -> None:
     rows = [row("fast", 0, 1.0), row("fast", 1, 3.0, m="128")]
     text = page(Input("t", rows), COLUMNS, None)
-    assert "all problems</dt><dd>n 32, k 16, dtype bf16" in text and "<th>m</th>" in text and "<th>k</th>" not in text
+    assert "all problems</dt><dd>n 32, k 16, dtype bf16" in text and ">m</th>" in text and ">k</th>" not in text
 
 
 def test_a_cost_of_kernels_is_what_few_of_them_are_drawn_over() -> None:
@@ -98,9 +98,36 @@ def test_equal_tables_give_equal_pages() -> None:
     assert page(Input("t", ROWS), COLUMNS, None) == page(Input("t", ROWS), COLUMNS, None)
 
 
-def test_a_table_without_times_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"t\.csv has no row with a time"):
-        page(Input("t.csv", ROWS[-1:]), COLUMNS, None)
+def test_a_table_of_failures_alone_says_what_failed() -> None:
+    rows = [row(f"bad{number}", 0, None, status="crashed", reason=f"signal {number}") for number in range(60)]
+    text = page(Input("t.csv", [*rows, row("other", 1, None, status="refused")]), COLUMNS, load("sm_90a"))
+    assert "No row has a time" in text and "<svg" not in text and "Roofline" not in text
+    assert "60 crashed, 1 refused" in text and "signal 49<" in text and "signal 50<" not in text
+    assert "The first 50 of 60 failures." in text
+    parser = Balanced()
+    parser.feed(text)
+    assert parser.open == []
+
+
+def test_counts_of_a_simulated_device_are_compared() -> None:
+    rows = [row("many", 0, None, instructions="matrix=8;vector=20;all=28"), row("few", 0, None, instructions="all=27")]
+    rows += [
+        row("help", 0, None, instructions="all=1", auxiliary="1"),
+        row("off", 0, None, status="wrong", instructions="all=2"),
+    ]
+    text = page(Input("t.csv", rows[:1] + rows[2:]), COLUMNS, None)
+    assert "Fewest instructions" in text and "<td>28</td>" in text and "8 matrix, 20 vector" in text
+    assert "<td>27</td>" in page(Input("t.csv", rows), COLUMNS, None)
+
+
+def test_references_and_kernels_that_were_too_slow_to_time_are_no_failures() -> None:
+    rows = [
+        row("fast", 0, 1.0),
+        row("torch", 0, 0.9, status="reference", identity=""),
+        row("b", 0, None, status="slow"),
+    ]
+    text = page(Input("t.csv", rows), COLUMNS, None)
+    assert "None: no kernel gave a wrong result" in text and "<dd>2 × 1</dd>" in text
 
 
 def test_a_missing_package_is_named(

@@ -64,6 +64,36 @@ def best(times: Sequence[Timed]) -> dict[int, Timed]:
 
 
 @dataclass(frozen=True)
+class Counted:
+    """A right kernel on a problem of a simulated device.
+
+    :ivar instructions: how many were executed, by class.
+    :ivar total: of all classes.
+    """
+
+    problem: int
+    identity: str
+    kernel: str
+    instructions: Mapping[str, int]
+    total: int
+
+
+def fewest_instructions(rows: Iterable[Cells]) -> list[Counted]:
+    """The kernel with the fewest instructions of each problem that has counts; what is auxiliary does not count."""
+    found: dict[int, Counted] = {}
+    for cells in rows:
+        if cells["status"] != OK or not cells.get("instructions") or cells.get("auxiliary"):
+            continue
+        pairs = (pair.partition("=") for pair in cells["instructions"].split(";"))
+        counts = {word: int(count) for word, _, count in pairs}
+        total = counts.pop("all")
+        one = Counted(int(cells["problem_idx"]), cells["identity"], cells["kernel"], counts, total)
+        if one.problem not in found or one.total < found[one.problem].total:
+            found[one.problem] = one
+    return [found[problem] for problem in sorted(found)]
+
+
+@dataclass(frozen=True)
 class Efficiency:
     """Shares of the best kernel's speed that the selected kernels reach, over ``problems`` problems.
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 from kernelwright.tile_engine.operation import Record
+from kernelwright.tile_engine.results.analysis import Timed, best
 from kernelwright.tile_engine.results.row import Row
 
 
@@ -49,17 +50,38 @@ class CsvFile:
         os.fsync(self._file.fileno())
 
 
+def write_best(path: Path, times: Sequence[Timed], columns: Sequence[str]) -> None:
+    """The fastest kernel of each problem, and the selected one with its share of that speed, as CSV."""
+    chosen = {one.problem: one for one in times if one.selected}
+    names = ("kernel", "identity", "choices", "latency_ms", "tflops", "bandwidth_gb_s")
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("problem_idx", *columns, *names, "selected", "selected_ms", "selected_share"))
+        for problem, fastest in best(times).items():
+            one = chosen.get(problem)
+            share = f"{fastest.milliseconds / one.milliseconds:.4f}" if one else ""
+            selected = (one.kernel, one.cells["latency_ms"], share) if one else ("", "", "")
+            writer.writerow((problem, *(fastest.cells[name] for name in (*columns, *names)), *selected))
+
+
 def read_columns(path: Path) -> Sequence[str]:
-    """The names in the first line."""
-    with path.open(newline="", encoding="utf-8") as file:
-        return next(csv.reader(file), [])
+    """The names in the first line, of a file that gzip compressed too."""
+    return next(csv.reader(io.StringIO(_text(path))), [])
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
     """All whole rows, of a file that gzip compressed too; a last line that was cut off is left out."""
-    text = (gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()).decode()
-    whole = text[: text.rfind("\n") + 1]
-    return list(csv.DictReader(io.StringIO(whole)))
+    text = _text(path)
+    return list(csv.DictReader(io.StringIO(text[: text.rfind("\n") + 1])))
+
+
+def _text(path: Path) -> str:
+    """ValueError for a file that is no text."""
+    try:
+        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        return data.decode()
+    except (UnicodeDecodeError, gzip.BadGzipFile, EOFError) as error:
+        raise ValueError(f"{path} is no CSV file: {error}") from None
 
 
 def read_tables(paths: Sequence[Path]) -> list[dict[str, str]]:

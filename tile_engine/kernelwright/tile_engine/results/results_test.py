@@ -9,8 +9,10 @@ import pytest
 
 from kernelwright.arch import load
 from kernelwright.tile_engine.registry import measurable
-from kernelwright.tile_engine.results.csv_file import CsvFile, read_rows
+from kernelwright.tile_engine.results.analysis import timed
+from kernelwright.tile_engine.results.csv_file import CsvFile, read_columns, read_rows, write_best
 from kernelwright.tile_engine.results.junit import write_junit
+from kernelwright.tile_engine.results.records import record_of, with_rates
 from kernelwright.tile_engine.results.row import Row, Table
 
 GEMM = measurable("gemm")
@@ -47,7 +49,34 @@ def test_a_row_without_a_time_says_why_and_counts_instructions() -> None:
 def test_a_compressed_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip.compress(b"kernel,m\nname,7\ntorn"))
-    assert read_rows(path) == [{"kernel": "name", "m": "7"}]
+    assert read_rows(path) == [{"kernel": "name", "m": "7"}] and read_columns(path) == ["kernel", "m"]
+    for data in (b"no gzip", gzip.compress(b"name")[:-4]):
+        path.write_bytes(data)
+        with pytest.raises(ValueError, match=r"t\.csv\.gz is no CSV file"):
+            read_rows(path)
+
+
+def test_rates_that_a_row_lacks_follow_from_its_time() -> None:
+    whole = {key: str(value) for key, value in row(latency_ms=[1.0, 0.9, 1.2]).items()}
+    bare = {**whole, "tflops": "", "bandwidth_gb_s": ""}
+    failed = {**bare, "latency_ms": ""}
+    assert with_rates([bare, whole, failed], GEMM) == [whole, whole, failed]
+    assert record_of(GEMM, whole) == RECORD
+
+
+def test_the_fastest_kernels_become_a_table(tmp_path: Path) -> None:
+    made = {key: str(value) for key, value in row(latency_ms=[1.0, 0.9, 1.2]).items()}
+    slow = {**made, "kernel": "slow", "identity": "id2", "latency_ms": "4"}
+    times = timed([{**made, "selected": ""}, slow, {**made, "problem_idx": "8", "selected": ""}])
+    write_best(tmp_path / "best.csv", times, GEMM.columns)
+    first, second = read_rows(tmp_path / "best.csv")
+    assert (first["kernel"], first["m"], first["selected"], first["selected_share"]) == (
+        "name",
+        "4096",
+        "slow",
+        "0.2500",
+    )
+    assert (second["problem_idx"], second["identity"], second["selected_ms"]) == ("8", "id", "")
 
 
 def test_a_file_is_continued_only_when_asked_and_a_torn_line_is_dropped(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from kernelwright.dispatch.arrays import dtypes
 from kernelwright.dispatch.arrays.binder import A, ArrayBinder
-from kernelwright.dispatch.arrays.guards import Addresses, Operands
+from kernelwright.dispatch.arrays.guards import Addresses, Guard, Operands
 from kernelwright.dispatch.arrays.streams import launch_stream
 from kernelwright.dispatch.arrays.view import ArrayView, view
 from kernelwright.dispatch.core.errors import ArrayError
@@ -32,6 +32,7 @@ from kernelwright.dispatch.operations.attention.operand import (
     wanted,
 )
 from kernelwright.dispatch.operations.attention.overlap import Placed, interleave
+from kernelwright.dispatch.operations.attention.page_list import PageList, PageListGuard
 from kernelwright.dispatch.operations.attention.problem import AttentionProblem
 
 _BRIEF_FLOPS = 1 << 19  # of a launch that takes about 20 µs on a CPU
@@ -54,7 +55,7 @@ def _members(struct_type: type[ctypes.Structure], kind: str) -> list[tuple[Calla
 class _Binder(ArrayBinder[A]):
     """What the binders of attention and of its caches share."""
 
-    __slots__ = ("_bytes", "_listed", "_members", "_pairs", "_problem", "_wanted")
+    __slots__ = ("_bytes", "_listed", "_members", "_page_list", "_pairs", "_problem", "_wanted")
 
     def __init__(self, problem: AttentionProblem | AppendProblem, kind: str, memory: str) -> None:
         """``kind`` names the operands, ``memory`` is the device that arrays are on."""
@@ -67,6 +68,7 @@ class _Binder(ArrayBinder[A]):
         self._pairs = [(out, size, [one for one in held if one[0] < out]) for out, size in written]
         self._members = _members(self.args_type, kind)
         self._listed = 0  # bytes of the list of pages that was checked last
+        self._page_list = self._found_page_list() if memory == "cpu" else None
 
     def _size(self, name: str) -> int:
         want = self._wanted.get(name)
@@ -75,6 +77,17 @@ class _Binder(ArrayBinder[A]):
         if want.shape is None:
             return self._problem.span(name)
         return math.prod(want.shape) * dtypes.ITEMSIZE[want.dtype]
+
+    def _found_page_list(self) -> PageList | None:
+        want, at = self._wanted.get("page_indptr"), self._names.index
+        if want is None or want.shape is None:
+            return None
+        return PageList(at("page_table"), at("page_indptr"), math.prod(want.shape))
+
+    def guard(self, operands: Operands) -> Guard | None:
+        """See :class:`Binder`."""
+        made, found = super().guard(operands), self._page_list
+        return made if made is None or found is None else PageListGuard(made, found, len(operands[found.table]))
 
     def check(self, operands: Operands, stream: int | None) -> Sequence[ArrayView | None]:
         """See :class:`Binder`."""
@@ -85,6 +98,10 @@ class _Binder(ArrayBinder[A]):
                 raise ArrayError(f"{name} is {'missing' if want else 'given'}; the plan's problem says otherwise")
             views.append(None if want is None else self._checked(view(array, name, stream), name, want))
         self._check_aliasing(views)
+        if self._page_list is not None:
+            table, indptr = views[self._page_list.table], views[self._page_list.indptr]
+            assert table is not None and indptr is not None  # the problem wants them
+            self._page_list.check(indptr.pointer, table.shape[0])
         return views
 
     def _checked(self, found: ArrayView, name: str, want: Wanted) -> ArrayView:

@@ -63,24 +63,24 @@ class AttentionCalls:
             plan, checked, makers = known
             for at, make in makers:
                 operands[at] = self._allocated(make, stream, checked.family)
-            if self._launch(plan, tuple(operands), seed, offset, stream, checked):
+            if self._relaunch(plan, tuple(operands), seed, offset, stream, checked):
                 return dict(zip(names, operands, strict=True))
             for at, _ in makers:
                 operands[at] = None
         return self._first(operands, options, stream, seed, offset, key)
 
-    def _launch(
+    def _relaunch(
         self,
         plan: OperationPlan[Any],
         operands: tuple[Any, ...],
         seed: int,
         offset: int,
         stream: int | None,
-        checked: Checked | None,
+        checked: Checked,
     ) -> bool:
         if isinstance(plan, AttentionPlan):
-            return plan.start(operands, seed, offset, stream, keyed=checked)
-        return plan.launch(operands, stream, None, checked)
+            plan.seeded(seed, offset)
+        return plan.relaunch(operands, stream, checked)
 
     def _allocated(self, make: Callable[[], Any], stream: int | None, family: str) -> Any:
         if stream is None:
@@ -123,7 +123,9 @@ class AttentionCalls:
             numbers = {"seed": seed, "offset": offset} if isinstance(plan, AttentionPlan) else None
             plan.bound(tuple(operands), None, stream, numbers)()
             return dict(zip(names, operands, strict=True))
-        self._launch(plan, tuple(operands), seed, offset, stream, None)
+        if isinstance(plan, AttentionPlan):
+            plan.seeded(seed, offset)
+        plan.launch(tuple(operands), stream)
         checked = plan.checked
         if key is not None and checked is not None:
             self.by_call.replace(key, (plan, checked, makers))

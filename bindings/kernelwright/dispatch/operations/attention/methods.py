@@ -206,7 +206,8 @@ class AttentionMethods:
         :param seqlens_k: int32 (batch): keys of each request.
         :param page_table: int32 (batch, pages of the longest request), as vLLM has it; or, as SGLang has it, a list of
             the pages of all requests with their first places in it, ``page_indptr`` (batch + 1), and the keys of
-            each request's last page, ``last_page_lengths`` (batch), all int32, in place of ``seqlens_k``.
+            each request's last page, ``last_page_lengths`` (batch), all int32, in place of ``seqlens_k``. On a CPU a
+            list that is shorter than ``page_indptr`` says is refused; on a GPU it is read beyond its end.
         :param max_seqlen_k: keys of the longest request; by default all that the cache or the page table can hold.
         :param cache_layout: ``"bshd"`` or ``"bhsd"``, the order of the caches; by default that of q.
         :param descale: as for :meth:`attention`; with ``qscale="kv_block_scale"`` and pages one number for Q, and one

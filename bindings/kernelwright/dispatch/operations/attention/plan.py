@@ -70,23 +70,15 @@ class AttentionPlan(OperationPlan[AttentionProblem]):
         :raises ArrayError: before the launch, for arrays that do not fit.
         :raises LaunchError: if a kernel or its runtime fails.
         """
-        self.start(self._order(operands), seed, offset, stream, workspace)
+        self.seeded(seed, offset)
+        self.launch(self._order(operands), stream, workspace)
         return self._results(operands)
 
-    def start(
-        self,
-        operands: tuple[Any, ...],
-        seed: int,
-        offset: int,
-        stream: int | None,
-        workspace: int | None = None,
-        keyed: Any = None,
-    ) -> bool:
-        """:meth:`OperationPlan.launch` with the numbers of dropout."""
+    def seeded(self, seed: int, offset: int) -> None:
+        """Have launches of this thread use these numbers, where the problem has dropout."""
         if self.problem.dropout_p:
             args = self._new_state().args
             args.seed, args.offset = (self._number(*each) for each in (("seed", seed), ("offset", offset)))
-        return self.launch(operands, stream, workspace, keyed)
 
     def bind(self, *, seed: int = 0, offset: int = 0, stream: int | None = None, **operands: Any) -> BoundPlan:
         """Fix the memory too, for the shortest call. The result keeps the arrays alive; one thread at a time."""

@@ -55,7 +55,7 @@ class ConvCalls:
         if known is not None:
             plan, checked, make = known
             result = out if make is None else self._allocated(make, stream, checked.family)
-            if plan.launch((a, b, bias, residual, result), stream, None, checked):
+            if plan.relaunch((a, b, bias, residual, result), stream, checked):
                 return result
         return self._first(a, b, bias, residual, out, options, stream, key)
 

@@ -48,11 +48,16 @@ class GemmCalls:
             alpha, beta = real("alpha", alpha), real("beta", beta)
         operands = (a, b, c, *ds, out) if ds else (a, b, c, out)
         shapes = None
-        if type(a) is not ndarray and is_torch(a) and is_torch(b):
+        kind = type(a)
+        if kind is not ndarray and (kind is type(b) or is_torch(b)) and is_torch(a):
             shapes = (a.shape, b.shape, a.dtype, out is None, alpha, beta, layout, d_op, activation, split_k)
             known = self.by_shapes.get(shapes)
-            if known is not None and (result := self._again(known, operands, stream)) is not None:
-                return result
+            if known is not None:
+                if out is not None:
+                    if known[0].relaunch(operands, stream, known[1]):
+                        return out
+                elif (result := self._again(known, operands, stream)) is not None:
+                    return result
         metadata = metadata_key(operands)
         key = (metadata, alpha, beta, layout, d_op, activation, split_k)
         known = None if metadata is None else self.by_call.get(key)
@@ -63,7 +68,7 @@ class GemmCalls:
                     if shapes is not None:
                         self.by_shapes.replace(shapes, known)
                     return result
-            elif plan.launch(operands, stream, None, checked):
+            elif plan.relaunch(operands, stream, checked):
                 return out
         stream = launch_stream((a, b, c, *ds, out), stream, self._core.device.memory)
         found = self._read(a, b, c, out, ds, beta, stream)
@@ -91,7 +96,7 @@ class GemmCalls:
         if make is not None:
             result = make() if stream is None else self._on_stream(stream, checked.family, make)
             operands = (*operands[:-1], result)
-        return operands[-1] if plan.launch(operands, stream, None, checked) else None
+        return operands[-1] if plan.relaunch(operands, stream, checked) else None
 
     def plan(
         self, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any], d_op: str, activation: str, alpha: float,

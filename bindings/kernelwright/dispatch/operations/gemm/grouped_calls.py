@@ -51,7 +51,7 @@ class GroupedGemmCalls:
         metadata = None if outs is None else metadata_key(operands)
         key = (len(a), metadata, alpha, beta, layout)
         known = None if metadata is None else self.by_call.get(key)
-        if known is not None and known[0].launch(operands, stream, None, known[1]):
+        if known is not None and known[0].relaunch(operands, stream, known[1]):
             return list(outs or ())
         stream = launch_stream(operands, stream, self._core.device.memory)
         groups = [

@@ -12,9 +12,9 @@ from kernelwright.codegen.operations.attention import ck_tile
 from kernelwright.codegen.operations.attention.kinds import Bias, Family, Pipeline
 from kernelwright.codegen.planning.compile_plan import compile_plan
 from kernelwright.codegen.selecting.filters import apply_filter
-from kernelwright.codegen.selecting.sets import expand_set
 from kernelwright.codegen.selecting.specs import parse_kernel
 from kernelwright.codegen.templates import render_template
+from kernelwright.codegen.testing.expansions import expand_set
 from kernelwright.codegen.violations import SpecError
 
 ATTENTION = operation("attention")

@@ -9,8 +9,9 @@ from kernelwright.codegen.operations.attention.kinds import Family
 from kernelwright.codegen.operations.attention.receipts import receipts
 from kernelwright.codegen.operations.attention.spec import attention_spec
 from kernelwright.codegen.selecting.expand import EmptyExpansionError, expand_config
-from kernelwright.codegen.selecting.sets import expand_set, set_archs
+from kernelwright.codegen.selecting.sets import set_archs
 from kernelwright.codegen.selecting.validate import validate
+from kernelwright.codegen.testing.expansions import expand_set
 
 FWD, BWD = ("fwd",), ("bwd_dot_do_o", "bwd_dq_dk_dv", "bwd_convert_dq")
 SPLITKV = ("fwd_splitkv", "fwd_splitkv_combine")

@@ -49,7 +49,11 @@ def choose_kernels(value: object, arch: Arch) -> Chosen:
     sources = predicted(candidates.values(), wanted, arch, {key for key, _ in measured})
     for option, of in _measured(candidates, wanted, measured).items():
         sources.setdefault(option, {}).update(of)
-    times = {option: {index: one.microseconds for index, one in of.items()} for option, of in sources.items()}
+    place = {identity: index for index, identity in enumerate(candidates)}  # of equal kernels the set's first counts
+    times = {
+        option: {index: one.microseconds for index, one in sources[option].items()}
+        for option in sorted(sources, key=lambda option: [place[identity] for identity in option])
+    }
     unserved = [one.text for index, one in enumerate(wanted) if not any(index in of for of in times.values())]
     if unserved:
         what = f"no kernel of {len(candidates)} candidates for {arch.name} serves"
@@ -104,8 +108,9 @@ def _measured(
     """Times of a table, of plans whose kernels are all candidates."""
     found: dict[Option, dict[int, Time]] = {}
     for index, one in enumerate(wanted):
+        key = one.key
         for identity in candidates:
-            time = measured.get((one.key, identity))
+            time = measured.get((key, identity))
             if time is not None and set(time.stages) <= set(candidates):
                 found.setdefault((identity, *time.stages), {})[index] = Time(time.microseconds, "measured")
     return found

@@ -24,7 +24,7 @@ class Budget:
 
 
 def choose(times: Times, counts: Sequence[int], seconds: Mapping[str, float], budget: Budget) -> list[str]:
-    """Kernels in the order in which they save the most, without those that later ones outdo; equal gains go by key.
+    """Kernels in the order in which they save the most, without those that later ones outdo; of equal ones the first.
 
     ``counts`` says how often each problem is posed, ``seconds`` what a kernel costs to compile. The gain of an option
     is divided by the number of kernels that it adds, with a budget of seconds by their seconds. Every problem must have
@@ -44,7 +44,7 @@ def choose(times: Times, counts: Sequence[int], seconds: Mapping[str, float], bu
         worth = [option for option, gain in gains.items() if gain > least]
         if not worth:
             break
-        taken = min(worth, key=lambda option: (-gains[option] / _price(new[option], seconds, budget), option))
+        taken = max(worth, key=lambda option: gains[option] / _price(new[option], seconds, budget))
         chosen += new[taken]
         for index, option in fastest(times, chosen, len(counts)).items():
             now[index] = min(now[index], times[option][index])
@@ -53,13 +53,17 @@ def choose(times: Times, counts: Sequence[int], seconds: Mapping[str, float], bu
 
 
 def fastest(times: Times, chosen: Collection[str], problems: int) -> dict[int, Option]:
-    """The option out of chosen kernels that serves each problem with the least time; without unserved problems."""
+    """The option out of chosen kernels that serves each problem with the least time, of equal ones the first.
+
+    Without problems that none serves.
+    """
     there = set(chosen)
     found: dict[int, tuple[float, Option]] = {}
     for option in times:
         if there.issuperset(option):
             for index, us in times[option].items():
-                found[index] = min(found.get(index, (us, option)), (us, option))
+                if index not in found or us < found[index][0]:
+                    found[index] = us, option
     return {index: found[index][1] for index in range(problems) if index in found}
 
 

@@ -72,6 +72,10 @@ def test_a_greedy_choice_is_near_the_best_one() -> None:
     assert total(times, counts, choose(times, counts, SECONDS, Budget(kernels=2))) <= 1.5 * best
 
 
+def test_of_equal_kernels_the_first_is_taken() -> None:
+    assert choose({("b",): {0: 1.0}, ("a",): {0: 1.0}}, [1], SECONDS, Budget()) == ["b"]
+
+
 def test_kernels_that_serve_together_come_together() -> None:
     times: Times = {("part", "combine"): {0: 1.0}, ("whole",): {0: 3.0, 1: 3.0}, ("whole", "combine"): {1: 2.999}}
     assert choose(times, [1000, 1], {}, Budget(kernels=3)) == ["whole", "part", "combine"]

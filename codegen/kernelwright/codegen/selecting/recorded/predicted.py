@@ -33,8 +33,9 @@ def predicted(
     behind: dict[Hashable, tuple[float, str] | None] = {}
     found: dict[Option, dict[int, Time]] = {}
     for index, one in enumerate(wanted):
+        model = one.model
         for kernel in kernels.get(one.op, ()) if one.key not in measured else ():
-            for way in one.model.ways(kernel, one.posed, arch):
+            for way in model.ways(kernel, one.posed, arch):
                 stages = _stages(one, way, kernels[one.op], arch, behind)
                 if stages is not None:
                     us, others = stages
@@ -51,10 +52,9 @@ def _stages(
     others: list[str] = []
     for posed in way.further:
         if (one.op, posed) not in known:
+            model = one.model
             times = [
-                (each.microseconds, kernel.identity)
-                for kernel in kernels
-                for each in one.model.ways(kernel, posed, arch)
+                (each.microseconds, kernel.identity) for kernel in kernels for each in model.ways(kernel, posed, arch)
             ]
             known[one.op, posed] = min(times, key=lambda time: time[0], default=None)
         fastest = known[one.op, posed]

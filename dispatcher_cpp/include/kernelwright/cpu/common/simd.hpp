@@ -92,13 +92,8 @@ KW_CPU_INLINE ivec widen_int8(const void* p) {  // to 32 bits
 KW_CPU_INLINE ivec widen_int8_pairs(const void* p) {  // to 16 bits
   return _mm512_cvtepi8_epi16(_mm256_loadu_si256(static_cast<const __m256i*>(p)));
 }
-// 8-bit floats (e4m3 of OCP) as halves, times 2^-8, which makes all their numbers halves.
-KW_CPU_INLINE half_ivec e4m3_to_half(const void* p) {
-  const half_ivec x = _mm256_cvtepu8_epi16(_mm_loadu_si128(static_cast<const __m128i*>(p)));
-  const half_ivec number = _mm256_and_si256(x, _mm256_set1_epi16(0x7f));
-  const half_ivec sign = _mm256_slli_epi16(_mm256_and_si256(x, _mm256_set1_epi16(0x80)), 8);
-  const half_ivec nan = _mm256_srli_epi16(_mm256_cmpeq_epi16(number, _mm256_set1_epi16(0x7f)), 1);
-  return _mm256_or_si256(_mm256_or_si256(_mm256_slli_epi16(number, 7), sign), nan);
+KW_CPU_INLINE half_ivec widen_uint8(const void* p) {  // to 16 bits
+  return _mm256_cvtepu8_epi16(_mm_loadu_si128(static_cast<const __m128i*>(p)));
 }
 
 // rows[i] lane j becomes rows[j] lane i.
@@ -213,12 +208,8 @@ KW_CPU_INLINE ivec widen_int8(const void* p) {
 KW_CPU_INLINE ivec widen_int8_pairs(const void* p) {
   return _mm256_cvtepi8_epi16(_mm_loadu_si128(static_cast<const __m128i*>(p)));
 }
-KW_CPU_INLINE half_ivec e4m3_to_half(const void* p) {
-  const half_ivec x = _mm_cvtepu8_epi16(_mm_loadl_epi64(static_cast<const __m128i*>(p)));
-  const half_ivec number = _mm_and_si128(x, _mm_set1_epi16(0x7f));
-  const half_ivec sign = _mm_slli_epi16(_mm_and_si128(x, _mm_set1_epi16(0x80)), 8);
-  const half_ivec nan = _mm_srli_epi16(_mm_cmpeq_epi16(number, _mm_set1_epi16(0x7f)), 1);
-  return _mm_or_si128(_mm_or_si128(_mm_slli_epi16(number, 7), sign), nan);
+KW_CPU_INLINE half_ivec widen_uint8(const void* p) {
+  return _mm_cvtepu8_epi16(_mm_loadl_epi64(static_cast<const __m128i*>(p)));
 }
 
 KW_CPU_INLINE void transpose(vec (&rows)[8]) {
@@ -240,6 +231,15 @@ KW_CPU_INLINE void transpose(vec (&rows)[8]) {
   KW_CPU_UNROLL for (int i = 0; i < 8; ++i) rows[i] = t[i];
 }
 #endif
+
+// 8-bit floats (e4m3 of OCP) as halves, times 2^-8, which makes all their numbers halves.
+KW_CPU_INLINE half_ivec e4m3_to_half(const void* p) {
+  using words = uint16_t __attribute__((vector_size(sizeof(half_ivec))));
+  const auto x = reinterpret_cast<words>(widen_uint8(p));
+  const words number = x & 0x7f, sign = (x & 0x80) << 8;
+  const words nan = reinterpret_cast<words>(number == 0x7f) >> 1;
+  return reinterpret_cast<half_ivec>((number << 7) | sign | nan);
+}
 
 }  // namespace
 }  // namespace kernelwright::cpu

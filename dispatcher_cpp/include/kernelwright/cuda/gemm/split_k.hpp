@@ -41,6 +41,24 @@ class split_k_tiles : public cutlass::gemm::kernel::detail::PersistentTileSchedu
   using typename base::Params;
   using typename base::WorkTileInfo;
 
+  // Groups of tiles side by side are made narrower where slices of the tiles beyond the edge would cost a wave: `args`
+  // has the width that is right for one slice.
+  template <class Problem>
+  static Params to_underlying_arguments(const Problem& problem, Tile, Cluster,
+                                        const cutlass::KernelHardwareInfo& hardware, Arguments args, void* workspace,
+                                        uint32_t = 1, uint32_t = 1) {
+    const dim3 tiles = base::get_tiled_cta_shape_mnl(cute::append<4>(problem, cute::Int<1>{}), Tile{}, Cluster{});
+    const auto waves = [&](int most) {
+      const int width = 1 << cutlass::gemm::kernel::detail::PersistentTileSchedulerSm90Params::get_log_swizzle_size(
+                            static_cast<int>(tiles.x), static_cast<int>(tiles.y), most);
+      const uint64_t rows = cute::round_up(tiles.x, width * cute::size<0>(Cluster{}));
+      const uint64_t columns = cute::round_up(tiles.y, width * cute::size<1>(Cluster{}));
+      return (rows * columns * tiles.z * args.splits + hardware.sm_count - 1) / hardware.sm_count;
+    };
+    while (args.max_swizzle_size > 1 && waves(args.max_swizzle_size) > waves(1)) args.max_swizzle_size /= 2;
+    return base::to_underlying_arguments(problem, Tile{}, Cluster{}, hardware, args, workspace);
+  }
+
   // As CUTLASS's, which does not compile: slices are never continued.
   CUTLASS_DEVICE bool is_last_tile(const WorkTileInfo&, uint32_t ahead = 1) const {
     split_k_tiles next = *this;
@@ -139,7 +157,7 @@ class split_k_tiles : public cutlass::gemm::kernel::detail::PersistentTileSchedu
 
   template <class Problem>
   static Params params_of(const Arguments& args, const Problem& problem, const cutlass::KernelHardwareInfo& hardware) {
-    return base::to_underlying_arguments(problem, Tile{}, Cluster{}, hardware, args, nullptr);
+    return to_underlying_arguments(problem, Tile{}, Cluster{}, hardware, args, nullptr);
   }
 };
 

@@ -62,6 +62,8 @@ class AttentionTimeModel:
         stage = STAGES[spec.family]
         if stage is not (Stage.APPEND if isinstance(posed, PosedAppend) else posed.main):
             return ()
+        if stage not in (Stage.COMBINE, Stage.DOT) and spec.dtype.inputs != posed.dtype:
+            return ()  # as traits would say, in less time
         t, units = traits_of(spec, arch.name), units or arch.compute_units or CORES
         if isinstance(posed, PosedAppend):
             return (Way(append_microseconds(t, posed, arch, units)),) if append_serves(t, posed, arch) else ()

@@ -15,7 +15,9 @@ NUMBERS = {
     "kFillBytesPerClock": 61.22, "kStepClocks": 61.43, "kReadRowBytes": 32, "kSharedBytesPerClock": 128,
     "kReadShare": 0.1, "kStoreBytesPerClock": 15.69, "kStartClocks": 725.5, "kMemoryShare": 0.8475, "kOverlap": 0.27,
     "kLaunchUs": 1.287, "kHelperUs": 2.0, "kDirectProducts": 64, "kDirectRows": 8, "kDirectColumns": 14,
-    "kDirectResident": 2, "kVectorElements": 8,
+    "kVectorElements": 8, "kSliceUs": 0.02797, "kWeightStepClocks": 0.9123, "kWeightStore": 0.6013,
+    "kDirectStartClocks": 92.6, "kBoxClocks": 695.2, "kBoxPointClocks": 122.4, "kDirectWaves": 0.8061,
+    "kDirectLaunchUs": 0.5645, "kDirectSliceUs": 0.0127, "kDirectSliceBytesPerUs": 8e6,
 }  # fmt: skip
 _C = NUMBERS
 FOLD = {"STEP": 64, "LINE": 8, "MOST": 16, "MOST_GRADIENT": 8}
@@ -101,7 +103,7 @@ def _helper_us(posed: Posed, s: _Shape, split: int, bandwidth: float) -> float:
     if copied:
         us += _C["kHelperUs"] + s.bytes / bandwidth
     if weight and (s.merged > 1 or split > 1):
-        us += _C["kHelperUs"] + 2 * s.slice_bytes * split / bandwidth
+        us += _C["kHelperUs"] + _C["kSliceUs"] * split + 2 * s.slice_bytes * split / bandwidth
     return us
 
 
@@ -113,13 +115,15 @@ def _direct(posed: Posed, s: _Shape, split: int, units: int, clocks_per_us: floa
     memory = s.bytes / bandwidth
     if posed.direction is not Direction.BACKWARD_WEIGHT:
         return max(compute, memory) + _C["kLaunchUs"]
-    # A workgroup has the boxes of a slice and of 64 channels.
+    # A workgroup has the boxes of a slice and of 64 channels. Those that share a multiprocessor share its arithmetic.
     boxes = posed.n * math.ceil(high / _C["kDirectRows"]) * math.ceil(wide / _C["kDirectColumns"])
-    box = _C["kDirectResident"] * _C["kDirectRows"] * _C["kDirectColumns"] * _C["kStep"] * points
-    box_clocks = box / _C["kDirectProducts"] + _C["kStartClocks"]
-    waves = math.ceil(math.ceil(posed.c / _C["kStep"]) * split / (_C["kDirectResident"] * units))
-    compute = (_C["kStartClocks"] + waves * math.ceil(boxes / split) * box_clocks) / clocks_per_us
-    return max(compute, memory) + _C["kLaunchUs"] + _C["kHelperUs"] + 2 * 4.0 * posed.c * points * split / bandwidth
+    full = posed.n * high * wide / (boxes * _C["kDirectRows"] * _C["kDirectColumns"])
+    box_clocks = full * (_C["kBoxClocks"] + _C["kBoxPointClocks"] * points)
+    tiles = math.ceil(posed.c / _C["kStep"]) * split
+    waves = _C["kDirectWaves"] * math.ceil(tiles / units) + (1 - _C["kDirectWaves"]) * max(1.0, tiles / units)
+    compute = waves * (_C["kDirectStartClocks"] + math.ceil(boxes / split) * box_clocks) / clocks_per_us
+    adding = _C["kDirectSliceUs"] * split + 2 * 4.0 * posed.c * points * split / _C["kDirectSliceBytesPerUs"]
+    return max(compute, memory) + _C["kLaunchUs"] + _C["kHelperUs"] + _C["kDirectLaunchUs"] + adding
 
 
 def microseconds(spec: GroupedConvSpec, posed: Posed, arch: Arch, split: int) -> float:
@@ -133,8 +137,10 @@ def microseconds(spec: GroupedConvSpec, posed: Posed, arch: Arch, split: int) ->
     stored = 4 if s.slice_bytes > 0 else size
     tiles = math.ceil(s.rows / spec.tile.m) * math.ceil(s.columns / spec.tile.n) * s.groups * split
     waves = math.ceil(tiles / units)
-    multiply = s.steps * _step_clocks(spec, size)
-    store = spec.tile.m * spec.tile.n * stored / _C["kStoreBytesPerClock"] / spec.wave.m
+    weight = s.slice_bytes > 0
+    multiply = s.steps * (_step_clocks(spec, size) * (_C["kWeightStepClocks"] if weight else 1.0))
+    store = (_C["kWeightStore"] if weight else 1.0) * spec.tile.m * spec.tile.n * stored
+    store /= _C["kStoreBytesPerClock"] * spec.wave.m
     # Pingpong stores one tile while it multiplies the next; the last store is seen by both.
     pingpong = spec.wave.m == 1
     each = max(multiply, (multiply + store) / 2) if pingpong else multiply + store

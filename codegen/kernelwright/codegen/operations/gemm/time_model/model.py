@@ -9,7 +9,7 @@ from typing import Any
 from kernelwright.arch import Arch
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import Way
-from kernelwright.codegen.operations.gemm.spec import gemm_spec
+from kernelwright.codegen.operations.gemm.spec import Activation, DOp, GemmSpec, gemm_spec
 from kernelwright.codegen.operations.gemm.time_model import hopper, processors, tiles
 from kernelwright.codegen.operations.gemm.time_model.posed import Posed, read_posed, serves
 from kernelwright.codegen.operations.gemm.time_model.slices import slices
@@ -43,8 +43,15 @@ class GemmTimeModel:
         """All preselected kernels of the problem's type and layout, and the written sets."""
         return ("essential", "default", f"{posed.types[0]}_{posed.layout}_all")
 
-    def fitted(self, kernel: Kernel, posed: Posed) -> None:
-        """None: the preselected kernels have every epilogue."""
+    def fitted(self, kernel: Kernel, posed: Posed) -> GemmSpec | None:
+        """A kernel of the problem's types and layout with its D tensors and activation, on every tile."""
+        spec = gemm_spec(kernel)
+        types = (spec.dtype_a, spec.dtype_b, spec.dtype_c, spec.dtype_acc) == posed.types
+        if not types or spec.layout != posed.layout or spec.preshuffle or spec.grouped:
+            return None
+        d_op = {"d_op": DOp(posed.d_op)} if posed.num_d else {}
+        asked = {"num_d": posed.num_d, "activation": Activation(posed.activation), **d_op}
+        return None if spec.num_d and not posed.num_d else spec.model_copy(update=asked)
 
     def ways(self, kernel: Kernel, posed: Posed, arch: Arch) -> tuple[Way, ...]:
         """A plan is one launch."""

@@ -87,26 +87,6 @@ inline kw_status check_problem(const kw_kernel* kernel, const kw_problem* proble
   return status == KW_OK ? check_features(kernel, reason, bytes) : status;
 }
 
-inline kw_status check_launch(const kw_launch& launch, uint64_t workspace_bytes) {
-  if (launch.struct_size < sizeof(kw_launch)) {
-    return fail(KW_INVALID_ARGUMENT, nullptr, 0, "launch.struct_size is %u, below %zu", launch.struct_size,
-                sizeof(kw_launch));
-  }
-  if (launch.device != 0) {
-    return fail(KW_INVALID_ARGUMENT, nullptr, 0, "device is %d, but the processor is device 0", launch.device);
-  }
-  if (launch.workspace_bytes < workspace_bytes) {
-    return fail(KW_WORKSPACE_TOO_SMALL, nullptr, 0, "workspace_bytes is %llu, but this plan needs %llu",
-                static_cast<unsigned long long>(launch.workspace_bytes),
-                static_cast<unsigned long long>(workspace_bytes));
-  }
-  const bool aligned = reinterpret_cast<uintptr_t>(launch.workspace) % 256 == 0;
-  if (workspace_bytes != 0 && (launch.workspace == nullptr || !aligned)) {
-    return fail(KW_INVALID_ARGUMENT, nullptr, 0, "workspace %p is not aligned to 256 bytes", launch.workspace);
-  }
-  return KW_OK;
-}
-
 // An operand that a problem has, by name.
 struct operand {
   const char* name;

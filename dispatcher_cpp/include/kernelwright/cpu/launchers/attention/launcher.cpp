@@ -30,11 +30,10 @@ kw_status kw_cpu_attention_plan(const kw_kernel* kernel, const kw_problem* probl
 
 kw_status kw_cpu_attention_launch(const kw_kernel* kernel, const void* plan, const kw_launch* launch,
                                   const void* args) {
-  if (kernel == nullptr || plan == nullptr || launch == nullptr || args == nullptr) {
-    return fail(KW_INVALID_ARGUMENT, nullptr, 0, "kernel, plan, launch or args is a null pointer");
-  }
+  kw_status status = check_launch(kernel, plan, launch, args);
+  if (status != KW_OK) return status;
   const attention_plan& p = *static_cast<const attention_plan*>(plan);
-  kw_status status = check_launch(*launch, p.workspace_bytes);
+  status = check_workspace(*launch, p.workspace_bytes);
   if (status != KW_OK) return status;
   status = p.op == KW_OP_ATTENTION_APPEND
                ? check_append_args(p.append.problem, *static_cast<const kw_append_args*>(args))

@@ -63,6 +63,32 @@ kw_status fail(kw_status status, char* reason, size_t bytes, const char* format,
   return status;
 }
 
+kw_status check_launch(const kw_kernel* kernel, const void* plan, const kw_launch* launch, const void* args) {
+  if (kernel == nullptr || plan == nullptr || launch == nullptr || args == nullptr) {
+    return fail(KW_INVALID_ARGUMENT, nullptr, 0, "kernel, plan, launch or args is a null pointer");
+  }
+  if (launch->struct_size < sizeof(kw_launch)) {
+    return fail(KW_INVALID_ARGUMENT, nullptr, 0, "launch.struct_size is %u, below %zu", launch->struct_size,
+                sizeof(kw_launch));
+  }
+  if (launch->device != 0) {
+    return fail(KW_INVALID_ARGUMENT, nullptr, 0, "device is %d, but the processor is device 0", launch->device);
+  }
+  return KW_OK;
+}
+
+kw_status check_workspace(const kw_launch& launch, uint64_t needed) {
+  if (launch.workspace_bytes < needed) {
+    return fail(KW_WORKSPACE_TOO_SMALL, nullptr, 0, "workspace_bytes is %llu, but this plan needs %llu",
+                static_cast<unsigned long long>(launch.workspace_bytes), static_cast<unsigned long long>(needed));
+  }
+  const bool aligned = reinterpret_cast<uintptr_t>(launch.workspace) % 256 == 0;
+  if (needed != 0 && (launch.workspace == nullptr || !aligned)) {
+    return fail(KW_INVALID_ARGUMENT, nullptr, 0, "workspace %p is not aligned to 256 bytes", launch.workspace);
+  }
+  return KW_OK;
+}
+
 const processor& this_processor() {
   static processor found;
   static uint32_t ready = 0;  // several threads may fill it, with the same values

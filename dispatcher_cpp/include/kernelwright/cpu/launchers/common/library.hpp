@@ -1,4 +1,5 @@
-// The part of a CPU library that all its kernels share, whatever their operation: errors and the processor.
+// The part of a CPU library that all its kernels share, whatever their operation: errors, what every launch needs, and
+// the processor.
 #ifndef KERNELWRIGHT_CPU_LAUNCHERS_COMMON_LIBRARY_HPP
 #define KERNELWRIGHT_CPU_LAUNCHERS_COMMON_LIBRARY_HPP
 
@@ -10,6 +11,10 @@ namespace kernelwright::cpu {
 // Stores the text for kw_backend_last_error of this thread, copies it to reason unless that is null, returns status.
 KW_HIDDEN kw_status fail(kw_status status, char* reason, size_t bytes, const char* format, ...)
     __attribute__((format(printf, 4, 5)));
+
+// What every launch needs, whatever its arguments say.
+KW_HIDDEN kw_status check_launch(const kw_kernel* kernel, const void* plan, const kw_launch* launch, const void* args);
+KW_HIDDEN kw_status check_workspace(const kw_launch& launch, uint64_t needed);
 
 // The processor that this runs on; detected once.
 KW_HIDDEN const processor& this_processor();

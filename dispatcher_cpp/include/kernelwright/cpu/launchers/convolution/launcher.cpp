@@ -69,18 +69,6 @@ kw_status check_problem(const kw_kernel* kernel, const kw_problem* problem, char
   return KW_OK;
 }
 
-kw_status check_workspace(const conv_plan& plan, const kw_launch& launch) {
-  if (launch.workspace_bytes < plan.workspace_bytes) {
-    return fail(KW_WORKSPACE_TOO_SMALL, nullptr, 0, "workspace_bytes is %llu, but this plan needs %llu",
-                static_cast<unsigned long long>(launch.workspace_bytes),
-                static_cast<unsigned long long>(plan.workspace_bytes));
-  }
-  if (launch.workspace == nullptr || reinterpret_cast<uintptr_t>(launch.workspace) % 256 != 0) {
-    return fail(KW_INVALID_ARGUMENT, nullptr, 0, "workspace %p is not aligned to 256 bytes", launch.workspace);
-  }
-  return KW_OK;
-}
-
 kw_status check_arguments(const conv_plan& plan, const kw_launch& launch, const kw_conv_args& args) {
   const kw_conv_problem& p = problem_of(plan);
   if (args.struct_size < sizeof(kw_conv_args)) {
@@ -93,7 +81,7 @@ kw_status check_arguments(const conv_plan& plan, const kw_launch& launch, const 
   if ((p.bias != 0 && args.bias == nullptr) || (p.residual != 0 && args.residual == nullptr)) {
     return fail(KW_INVALID_ARGUMENT, nullptr, 0, "bias or residual is a null pointer, and the problem has it");
   }
-  return check_workspace(plan, launch);
+  return check_workspace(launch, plan.workspace_bytes);
 }
 
 }  // namespace
@@ -126,20 +114,12 @@ kw_status kw_cpu_conv_plan(const kw_kernel* kernel, const kw_problem* problem, v
 }
 
 kw_status kw_cpu_conv_launch(const kw_kernel* kernel, const void* plan, const kw_launch* launch, const void* args) {
-  if (kernel == nullptr || plan == nullptr || launch == nullptr || args == nullptr) {
-    return fail(KW_INVALID_ARGUMENT, nullptr, 0, "kernel, plan, launch or args is a null pointer");
-  }
-  if (launch->struct_size < sizeof(kw_launch)) {
-    return fail(KW_INVALID_ARGUMENT, nullptr, 0, "launch.struct_size is %u, below %zu", launch->struct_size,
-                sizeof(kw_launch));
-  }
-  if (launch->device != 0) {
-    return fail(KW_INVALID_ARGUMENT, nullptr, 0, "device is %d, but the processor is device 0", launch->device);
-  }
+  kw_status status = check_launch(kernel, plan, launch, args);
+  if (status != KW_OK) return status;
   const conv_plan& p = *static_cast<const conv_plan*>(plan);
   if (problem_of(p).n == 0 && kernel->op != KW_OP_CONV_WEIGHT_SLICES) return KW_OK;
   const kw_conv_args& operands = *static_cast<const kw_conv_args*>(args);
-  const kw_status status = check_arguments(p, *launch, operands);
+  status = check_arguments(p, *launch, operands);
   if (status == KW_OK) launch_conv(kernel_of(kernel), p, operands, launch->workspace);
   return status;
 }

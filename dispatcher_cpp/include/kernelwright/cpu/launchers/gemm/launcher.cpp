@@ -90,18 +90,6 @@ products_plan plan_of(const kw_kernel* kernel, const kw_problem* problem) {
   return make_products_plan(kernel_of(kernel), *reinterpret_cast<const kw_gemm_problem*>(problem), threads_allowed());
 }
 
-kw_status check_workspace(const products_plan& plan, const void* workspace, uint64_t workspace_bytes) {
-  if (workspace_bytes < plan.workspace_bytes) {
-    return fail(KW_WORKSPACE_TOO_SMALL, nullptr, 0, "workspace_bytes is %llu, but this plan needs %llu",
-                static_cast<unsigned long long>(workspace_bytes),
-                static_cast<unsigned long long>(plan.workspace_bytes));
-  }
-  if (plan.workspace_bytes != 0 && (workspace == nullptr || reinterpret_cast<uintptr_t>(workspace) % 256 != 0)) {
-    return fail(KW_INVALID_ARGUMENT, nullptr, 0, "workspace %p is not aligned to 256 bytes", workspace);
-  }
-  return KW_OK;
-}
-
 kw_status check_pointers(const kw_gemm_problem& p, const void* a, const void* b, const void* c, const void* d) {
   if (p.k != 0 && (a == nullptr || b == nullptr)) {
     return fail(KW_INVALID_ARGUMENT, nullptr, 0, "a or b is a null pointer");
@@ -122,7 +110,7 @@ kw_status check_arguments(const products_plan& plan, const kw_launch& launch, co
   for (uint32_t n = 0; n < p.num_d; ++n) {
     if (args.multi_d[n] == nullptr) return fail(KW_INVALID_ARGUMENT, nullptr, 0, "multi_d[%u] is a null pointer", n);
   }
-  return check_workspace(plan, launch.workspace, launch.workspace_bytes);
+  return check_workspace(launch, plan.workspace_bytes);
 }
 
 // The groups are the caller's a second time: sizes that would need more workspace are caught, other changes are not.
@@ -150,7 +138,7 @@ kw_status check_group_arguments(const products_plan& plan, const gemm_kernel& ke
                   static_cast<long long>(i));
     }
   }
-  return check_workspace(plan, launch.workspace, launch.workspace_bytes);
+  return check_workspace(launch, plan.workspace_bytes);
 }
 
 // Shuffling asks about B alone.
@@ -221,19 +209,10 @@ kw_status kw_cpu_gemm_plan(const kw_kernel* kernel, const kw_problem* problem, v
 }
 
 kw_status kw_cpu_gemm_launch(const kw_kernel* kernel, const void* plan, const kw_launch* launch, const void* args) {
-  if (kernel == nullptr || plan == nullptr || launch == nullptr || args == nullptr) {
-    return fail(KW_INVALID_ARGUMENT, nullptr, 0, "kernel, plan, launch or args is a null pointer");
-  }
-  if (launch->struct_size < sizeof(kw_launch)) {
-    return fail(KW_INVALID_ARGUMENT, nullptr, 0, "launch.struct_size is %u, below %zu", launch->struct_size,
-                sizeof(kw_launch));
-  }
-  if (launch->device != 0) {
-    return fail(KW_INVALID_ARGUMENT, nullptr, 0, "device is %d, but the processor is device 0", launch->device);
-  }
+  kw_status status = check_launch(kernel, plan, launch, args);
+  if (status != KW_OK) return status;
   const gemm_kernel& k = kernel_of(kernel);
   const products_plan& p = *static_cast<const products_plan*>(plan);
-  kw_status status = KW_OK;
   if (p.grouped != 0) {
     status = check_group_arguments(p, k, *launch, *static_cast<const kw_grouped_gemm_args*>(args));
   } else {

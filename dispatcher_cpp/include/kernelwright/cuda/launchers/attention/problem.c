@@ -2,11 +2,10 @@
 #include "kernelwright/cuda/attention/problem.h"
 
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "kernelwright/attention/checks.h"
+#include "kernelwright/cuda/launchers/common/refuse.h"
 
 /* TMA addresses rows by multiples of 16 bytes, below 2^40 bytes (CUDA driver API, cuTensorMapEncodeTiled). Copies of 16
  * bytes, which the other kernels use, need the same multiples. */
@@ -16,67 +15,54 @@
 #define MOST_ROWS (INT64_C(1) << 30)
 #define MOST_BLOCKS 65535 /* of the second and third extent of a grid */
 
-struct reason {
-  char* text;
-  size_t bytes;
-};
-
-static kw_status refuse(struct reason reason, const char* format, ...) {
-  if (reason.text && reason.bytes) {
-    va_list args;
-    va_start(args, format);
-    vsnprintf(reason.text, reason.bytes, format, args);
-    va_end(args);
-  }
-  return KW_UNSUPPORTED;
-}
-
 #define TRY(call)                     \
   do {                                \
     const kw_status tried = (call);   \
     if (tried != KW_OK) return tried; \
   } while (0)
 
-static kw_status check_extent(struct reason r, const char* field, int64_t extent) {
+static kw_status check_extent(kw_reason r, const char* field, int64_t extent) {
   if (extent >= 0 && extent < MOST_ROWS) return KW_OK;
-  return refuse(r, "%s is %lld; this kernel takes 0 to 2^30 - 1", field, (long long)extent);
+  return kw_cuda_refuse(r, "%s is %lld; this kernel takes 0 to 2^30 - 1", field, (long long)extent);
 }
 
-static kw_status check_stride(struct reason r, const char* tensor, const char* which, int64_t stride, uint32_t dtype) {
+static kw_status check_stride(kw_reason r, const char* tensor, const char* which, int64_t stride, uint32_t dtype) {
   const int64_t bytes = kw_dtype_bytes(dtype);
   if (stride >= 0 && stride * bytes % VECTOR_BYTES == 0 && stride < STRIDE_LIMIT / bytes) return KW_OK;
-  return refuse(r,
-                "the %s stride of %s is %lld; this kernel needs multiples of 16 bytes, that is of %d %s elements, "
-                "from 0 to 2^40 bytes",
-                which, tensor, (long long)stride, (int)(VECTOR_BYTES / bytes), kw_dtype_name(dtype));
+  return kw_cuda_refuse(
+      r,
+      "the %s stride of %s is %lld; this kernel needs multiples of 16 bytes, that is of %d %s elements, "
+      "from 0 to 2^40 bytes",
+      which, tensor, (long long)stride, (int)(VECTOR_BYTES / bytes), kw_dtype_name(dtype));
 }
 
-static kw_status check_tensor(struct reason r, const char* name, const kw_attention_strides* strides, int64_t rows,
+static kw_status check_tensor(kw_reason r, const char* name, const kw_attention_strides* strides, int64_t rows,
                               uint32_t dtype) {
   TRY(check_stride(r, name, "row", strides->row, dtype));
   TRY(check_stride(r, name, "head", strides->head, dtype));
   TRY(check_stride(r, name, "request", strides->request, dtype));
   if (strides->row != 0 || rows <= 1) return KW_OK;
-  return refuse(r, "the row stride of %s is 0; this kernel reads rows of their own", name);
+  return kw_cuda_refuse(r, "the row stride of %s is 0; this kernel reads rows of their own", name);
 }
 
 /* With a length of keys for each request, requests are found as rows of one packed tensor. */
-static kw_status check_packed(struct reason r, const kw_attention_problem* p, const char* name,
+static kw_status check_packed(kw_reason r, const kw_attention_problem* p, const char* name,
                               const kw_attention_strides* strides) {
   if (p->group || !p->kv_lengths || p->batch < 2 || strides->row == 0) return KW_OK;
   if (strides->request % strides->row != 0) {
-    return refuse(r,
-                  "the request stride of %s is %lld; with kv_lengths this kernel needs a multiple of the row stride "
-                  "%lld",
-                  name, (long long)strides->request, (long long)strides->row);
+    return kw_cuda_refuse(
+        r,
+        "the request stride of %s is %lld; with kv_lengths this kernel needs a multiple of the row stride "
+        "%lld",
+        name, (long long)strides->request, (long long)strides->row);
   }
   if (strides->request / strides->row * p->batch >= MOST_ROWS) {
-    return refuse(r, "%s spans 2^30 rows or more; with kv_lengths this kernel takes fewer", name);
+    return kw_cuda_refuse(r, "%s spans 2^30 rows or more; with kv_lengths this kernel takes fewer", name);
   }
   return KW_OK;
 }
 
-static kw_status check_sizes(struct reason r, const kw_attention_problem* p) {
+static kw_status check_sizes(kw_reason r, const kw_attention_problem* p) {
   TRY(check_extent(r, "batch", p->batch));
   TRY(check_extent(r, "heads_q", p->heads_q));
   TRY(check_extent(r, "heads_kv", p->heads_kv));
@@ -86,50 +72,51 @@ static kw_status check_sizes(struct reason r, const kw_attention_problem* p) {
   TRY(check_extent(r, "total_k", p->total_k));
   const int64_t longest = p->max_seqlen_q / 64 + 1, all = p->group ? p->total_q / 64 + p->batch : p->batch * longest;
   if (p->heads_q > 0 && all > INT32_MAX / 2 / p->heads_q) {
-    return refuse(r, "%lld heads with about %lld tiles of queries; this kernel counts fewer than 2^30 tiles",
-                  (long long)p->heads_q, (long long)all);
+    return kw_cuda_refuse(r, "%lld heads with about %lld tiles of queries; this kernel counts fewer than 2^30 tiles",
+                          (long long)p->heads_q, (long long)all);
   }
   return KW_OK;
 }
 
-static kw_status check_scale(struct reason r, const kw_attention_problem* p) {
+static kw_status check_scale(kw_reason r, const kw_attention_problem* p) {
   if (!(p->scale > 0) || !isfinite((float)p->scale)) {
-    return refuse(r, "scale is %g; this kernel, which finds maxima before it scales, serves finite scales above 0",
-                  p->scale);
+    return kw_cuda_refuse(
+        r, "scale is %g; this kernel, which finds maxima before it scales, serves finite scales above 0", p->scale);
   }
   if (p->soft_cap == 0 || (p->soft_cap > 0 && isfinite((float)(p->scale / p->soft_cap)))) return KW_OK;
-  return refuse(r, "soft_cap is %g; this kernel serves finite caps above 0", p->soft_cap);
+  return kw_cuda_refuse(r, "soft_cap is %g; this kernel serves finite caps above 0", p->soft_cap);
 }
 
 /* Pages are found as rows of the whole cache, and copied by 8 rows or more. */
-static kw_status check_pages(struct reason r, const kw_attention_problem* p, const char* name,
+static kw_status check_pages(kw_reason r, const kw_attention_problem* p, const char* name,
                              const kw_attention_strides* strides) {
   TRY(check_extent(r, "pages", p->pages));
   if (p->pages == 0) return KW_OK;
   if (p->page_size % 8 != 0) {
-    return refuse(r, "page_size is %lld; this kernel serves multiples of 8", (long long)p->page_size);
+    return kw_cuda_refuse(r, "page_size is %lld; this kernel serves multiples of 8", (long long)p->page_size);
   }
   if (strides->row == 0 || strides->request % strides->row != 0) {
-    return refuse(r, "pages of %s are %lld apart; this kernel needs a multiple of the row stride %lld", name,
-                  (long long)strides->request, (long long)strides->row);
+    return kw_cuda_refuse(r, "pages of %s are %lld apart; this kernel needs a multiple of the row stride %lld", name,
+                          (long long)strides->request, (long long)strides->row);
   }
   if (strides->request / strides->row * p->pages >= MOST_ROWS) {
-    return refuse(r, "%s spans 2^30 rows or more; this kernel takes fewer", name);
+    return kw_cuda_refuse(r, "%s spans 2^30 rows or more; this kernel takes fewer", name);
   }
-  return p->page_table_stride * p->batch < MOST_ROWS ? KW_OK : refuse(r, "the page table has 2^30 entries or more");
+  return p->page_table_stride * p->batch < MOST_ROWS ? KW_OK
+                                                     : kw_cuda_refuse(r, "the page table has 2^30 entries or more");
 }
 
-static kw_status check_grid(struct reason r, const kw_attention_traits* t, const kw_attention_problem* p) {
+static kw_status check_grid(kw_reason r, const kw_attention_traits* t, const kw_attention_problem* p) {
   if (t->family != KW_ATTENTION_FWD_SPLITKV && t->family != KW_ATTENTION_BWD_DQ_DK_DV) return KW_OK;
   if (p->heads_kv > MOST_BLOCKS) {
-    return refuse(r, "heads_kv is %lld; this kernel serves up to %d", (long long)p->heads_kv, MOST_BLOCKS);
+    return kw_cuda_refuse(r, "heads_kv is %lld; this kernel serves up to %d", (long long)p->heads_kv, MOST_BLOCKS);
   }
   TRY(check_extent(r, "pages", p->pages));
   return check_extent(r, "page_size", p->page_size);
 }
 
 /* Tensors of KW_OP_ATTENTION_PART. */
-static kw_status check_part(struct reason r, const kw_attention_traits* t, const kw_attention_problem* p) {
+static kw_status check_part(kw_reason r, const kw_attention_traits* t, const kw_attention_problem* p) {
   TRY(check_scale(r, p));
   TRY(check_grid(r, t, p));
   TRY(check_tensor(r, "q", &p->q, p->max_seqlen_q, p->dtype_q));
@@ -146,12 +133,12 @@ static kw_status check_part(struct reason r, const kw_attention_traits* t, const
 }
 
 /* Tensors of KW_OP_ATTENTION_DQ_DK_DV. */
-static kw_status check_gradients(struct reason r, const kw_attention_traits* t, const kw_attention_problem* p) {
+static kw_status check_gradients(kw_reason r, const kw_attention_traits* t, const kw_attention_problem* p) {
   TRY(check_scale(r, p));
   TRY(check_grid(r, t, p));
   if (p->batch > MOST_BLOCKS || p->heads_q > MOST_BLOCKS) {
-    return refuse(r, "%lld requests of %lld heads; this kernel serves up to %d of each", (long long)p->batch,
-                  (long long)p->heads_q, MOST_BLOCKS);
+    return kw_cuda_refuse(r, "%lld requests of %lld heads; this kernel serves up to %d of each", (long long)p->batch,
+                          (long long)p->heads_q, MOST_BLOCKS);
   }
   TRY(check_tensor(r, "q", &p->q, p->max_seqlen_q, p->dtype_q));
   TRY(check_tensor(r, "k", &p->k, p->max_seqlen_k, p->dtype_kv));
@@ -166,7 +153,7 @@ kw_status kw_cuda_attention_supports(const kw_kernel* kernel, const kw_problem* 
                                      size_t reason_bytes) {
   const kw_attention_traits* t = kernel->traits;
   const kw_attention_problem* p = (const kw_attention_problem*)problem;
-  const struct reason r = {reason, reason_bytes};
+  const kw_reason r = {reason, reason_bytes};
   TRY(kw_attention_traits_match(t, p, reason, reason_bytes));
   TRY(check_sizes(r, p));
   if (p->batch == 0 || p->heads_q == 0) return KW_OK;
@@ -253,17 +240,17 @@ kw_status kw_cuda_attention_check_args(const kw_attention_problem* p, const kw_a
 }
 
 /* A thread turns 8 elements at a time. */
-static kw_status check_rotary(struct reason r, const kw_append_problem* p) {
+static kw_status check_rotary(kw_reason r, const kw_append_problem* p) {
   const int64_t step = p->rope == KW_ROPE_HALF ? 16 : 8;
   if (p->rope == KW_ROPE_NONE || p->rotary_dim % step == 0) return KW_OK;
-  return refuse(r, "rotary_dim is %lld; this kernel serves multiples of %lld", (long long)p->rotary_dim,
-                (long long)step);
+  return kw_cuda_refuse(r, "rotary_dim is %lld; this kernel serves multiples of %lld", (long long)p->rotary_dim,
+                        (long long)step);
 }
 
 kw_status kw_cuda_append_supports(const kw_kernel* kernel, const kw_problem* problem, char* reason,
                                   size_t reason_bytes) {
   const kw_append_problem* p = (const kw_append_problem*)problem;
-  const struct reason r = {reason, reason_bytes};
+  const kw_reason r = {reason, reason_bytes};
   TRY(kw_append_traits_match(kernel->traits, p, reason, reason_bytes));
   TRY(check_rotary(r, p));
   TRY(check_extent(r, "batch", p->batch));

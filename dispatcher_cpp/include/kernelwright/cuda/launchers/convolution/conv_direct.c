@@ -28,11 +28,10 @@ static kw_status check_memory(const kw_conv_problem* p, kw_reason reason) {
     const image one = image_of(p, of_x);
     const int read = weight || of_x != data;
     if (read && !kw_cuda_conv_aligned(one.strides, p->n, one.extent))
-      return kw_cuda_conv_refuse(reason, "points of %s do not lie at multiples of 16 bytes, which TMA needs",
-                                 of_x ? x : y);
+      return kw_cuda_refuse(reason, "points of %s do not lie at multiples of 16 bytes, which TMA needs", of_x ? x : y);
     if (!read && (p->c % PAIR || one.strides[0] % PAIR || one.strides[3] % PAIR || one.strides[4] % PAIR))
-      return kw_cuda_conv_refuse(reason, "c or a stride of %s is odd; this kernel stores two channels at a time",
-                                 of_x ? x : y);
+      return kw_cuda_refuse(reason, "c or a stride of %s is odd; this kernel stores two channels at a time",
+                            of_x ? x : y);
   }
   return KW_OK;
 }
@@ -40,19 +39,18 @@ static kw_status check_memory(const kw_conv_problem* p, kw_reason reason) {
 kw_status kw_cuda_conv_check_direct(const kw_conv_problem* p, kw_reason reason) {
   const int64_t filter = p->filter[2], stride = p->stride[2];
   if (p->extent[0] != 1 || p->filter[0] != 1 || p->pad_left[0] || p->pad_right[0])
-    return kw_cuda_conv_refuse(reason, "this kernel serves two dimensions");
+    return kw_cuda_refuse(reason, "this kernel serves two dimensions");
   if (p->filter[1] != filter || (filter != 3 && filter != 5 && filter != 7) || !kw_conv_all(p->dilation, 1))
-    return kw_cuda_conv_refuse(reason, "this kernel serves filters of 3x3, 5x5 and 7x7 points without dilation");
+    return kw_cuda_refuse(reason, "this kernel serves filters of 3x3, 5x5 and 7x7 points without dilation");
   if (p->stride[1] != stride || stride > 2)
-    return kw_cuda_conv_refuse(reason, "this kernel serves strides of 1 and 2 in both dimensions");
+    return kw_cuda_refuse(reason, "this kernel serves strides of 1 and 2 in both dimensions");
   for (int dim = 1; dim < 3; ++dim)
     if (p->extent[dim] > INT16_MAX || p->pad_left[dim] > INT16_MAX || p->pad_right[dim] > INT16_MAX)
-      return kw_cuda_conv_refuse(reason, "an extent or its padding exceeds %d", INT16_MAX);
-  if (p->c > INT32_MAX / 2 || p->n > INT32_MAX / 2)
-    return kw_cuda_conv_refuse(reason, "c or n exceeds %d", INT32_MAX / 2);
+      return kw_cuda_refuse(reason, "an extent or its padding exceeds %d", INT16_MAX);
+  if (p->c > INT32_MAX / 2 || p->n > INT32_MAX / 2) return kw_cuda_refuse(reason, "c or n exceeds %d", INT32_MAX / 2);
   if (p->base.op == KW_OP_CONV_WEIGHT_SLICES &&
       (p->c > INT32_MAX / 49 || kw_conv_out_points(p) > INT32_MAX || p->n * kw_conv_out_points(p) > INT32_MAX))
-    return kw_cuda_conv_refuse(reason, "weights, or outputs of all images, are more than %d", INT32_MAX);
+    return kw_cuda_refuse(reason, "weights, or outputs of all images, are more than %d", INT32_MAX);
   return check_memory(p, reason);
 }
 

@@ -29,7 +29,7 @@ static int aligned(const kw_conv_problem* p, int of_x) {
 static kw_status check_strides(const kw_conv_problem* p, kw_reason reason) {
   for (int i = 0; i < KW_CONV_STRIDES; ++i)
     if (p->stride_x[i] >= INT64_C(1) << 39 || p->stride_y[i] >= INT64_C(1) << 39)
-      return kw_cuda_conv_refuse(reason, "a stride in memory is 2^39 elements or more; TMA needs less");
+      return kw_cuda_refuse(reason, "a stride in memory is 2^39 elements or more; TMA needs less");
   return KW_OK;
 }
 
@@ -79,8 +79,8 @@ static kw_status make(const kw_kernel* kernel, const kw_problem* problem, kw_cud
   const kw_conv_traits* t = (const kw_conv_traits*)kernel->traits;
   const kw_conv_problem* p = posed(problem);
   if (problem->op != kernel->op || problem->struct_size < sizeof *p)
-    return kw_cuda_conv_refuse(reason, "op is %u of %u bytes; this kernel serves %s (%u, %u bytes)", problem->op,
-                               problem->struct_size, kw_conv_op_name(kernel->op), kernel->op, (unsigned)sizeof *p);
+    return kw_cuda_refuse(reason, "op is %u of %u bytes; this kernel serves %s (%u, %u bytes)", problem->op,
+                          problem->struct_size, kw_conv_op_name(kernel->op), kernel->op, (unsigned)sizeof *p);
   memset(plan, 0, sizeof *plan);
   plan->problem = plan->asked = *p;
   kw_status status = kw_conv_traits_match(t, p, reason.text, reason.bytes);

@@ -1,6 +1,4 @@
 /* The implicit GEMM of a convolution: tiles, residues of strides, filter points, merged groups. */
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "internal.h"
@@ -11,16 +9,6 @@
 #define OTHER_ORDER(axis) (2 - (axis))
 /* Rows and points, so that those of a whole tile beyond the last one still have 31 bits. */
 #define MOST (INT32_MAX - 4096)
-
-kw_status kw_cuda_conv_refuse(kw_reason reason, const char* format, ...) {
-  if (reason.text && reason.bytes) {
-    va_list args;
-    va_start(args, format);
-    vsnprintf(reason.text, reason.bytes, format, args);
-    va_end(args);
-  }
-  return KW_UNSUPPORTED;
-}
 
 static int64_t parts(int64_t extent, int64_t part) { return (extent + part - 1) / part; }
 
@@ -99,12 +87,11 @@ static kw_status check_axis(const kw_conv_problem* p, int dim, const kw_cuda_con
   }
   if (a->lower >= -corner && a->lower < corner && a->upper >= -corner && a->upper < corner && reach <= most)
     return KW_OK;
-  return kw_cuda_conv_refuse(reason,
-                             "along %c, filter %lld, dilation %lld and padding %lld, %lld reach further than TMA's "
-                             "%d-dimensional images do: offsets of at most %d, corners from %d to %d",
-                             "dhw"[dim], (long long)p->filter[dim], (long long)p->dilation[dim],
-                             (long long)p->pad_left[dim], (long long)p->pad_right[dim], s->volume ? 3 : 2, most,
-                             -corner, corner - 1);
+  return kw_cuda_refuse(reason,
+                        "along %c, filter %lld, dilation %lld and padding %lld, %lld reach further than TMA's "
+                        "%d-dimensional images do: offsets of at most %d, corners from %d to %d",
+                        "dhw"[dim], (long long)p->filter[dim], (long long)p->dilation[dim], (long long)p->pad_left[dim],
+                        (long long)p->pad_right[dim], s->volume ? 3 : 2, most, -corner, corner - 1);
 }
 
 /* How many groups of few channels one product computes: as many as 64 channels hold. */
@@ -154,22 +141,22 @@ static kw_status check_counts(const kw_conv_problem* p, kw_reason reason) {
   } counts[] = {{"n", p->n}, {"c", p->c}, {"k", p->k}};
   for (int i = 0; i < 3; ++i)
     if (counts[i].value > INT32_MAX / 2)
-      return kw_cuda_conv_refuse(reason, "%s is %lld; this kernel takes at most %d", counts[i].name,
-                                 (long long)counts[i].value, INT32_MAX / 2);
+      return kw_cuda_refuse(reason, "%s is %lld; this kernel takes at most %d", counts[i].name,
+                            (long long)counts[i].value, INT32_MAX / 2);
   int64_t filter_points = 1;
   for (int dim = 0; dim < 3; ++dim) {
     filter_points *= p->filter[dim] > INT16_MAX ? INT16_MAX : p->filter[dim];
     if (p->stride[dim] > KW_CUDA_CONV_STRIDES)
-      return kw_cuda_conv_refuse(reason, "the stride along %c is %lld; this kernel takes at most %d", "dhw"[dim],
-                                 (long long)p->stride[dim], KW_CUDA_CONV_STRIDES);
+      return kw_cuda_refuse(reason, "the stride along %c is %lld; this kernel takes at most %d", "dhw"[dim],
+                            (long long)p->stride[dim], KW_CUDA_CONV_STRIDES);
     if (p->extent[dim] > INT32_MAX / 2 || p->filter[dim] > INT16_MAX || p->dilation[dim] > INT16_MAX ||
         p->pad_left[dim] > INT16_MAX || p->pad_right[dim] > INT16_MAX)
-      return kw_cuda_conv_refuse(reason, "extent, filter, dilation or padding along %c is too large for this kernel",
-                                 "dhw"[dim]);
+      return kw_cuda_refuse(reason, "extent, filter, dilation or padding along %c is too large for this kernel",
+                            "dhw"[dim]);
   }
   if (filter_points <= INT16_MAX) return KW_OK;
-  return kw_cuda_conv_refuse(reason, "the filter has %lld points; this kernel takes at most %d",
-                             (long long)filter_points, INT16_MAX);
+  return kw_cuda_refuse(reason, "the filter has %lld points; this kernel takes at most %d", (long long)filter_points,
+                        INT16_MAX);
 }
 
 /* Rows and tiles are counted in 31 bits. */
@@ -177,8 +164,8 @@ static kw_status count_tiles(const kw_conv_traits* t, int64_t rows, int64_t colu
                              kw_cuda_conv_shape* s, kw_reason reason) {
   const int64_t limit = MOST, m = parts(rows, t->tile_m), n = parts(columns, t->tile_n);
   if (rows > limit || columns > limit || m > limit / n || m * n > limit / groups || m * n * groups > limit / others)
-    return kw_cuda_conv_refuse(reason, "the implicit GEMM has %lld rows and %lld columns, %lld times: too many tiles",
-                               (long long)rows, (long long)columns, (long long)(groups * others));
+    return kw_cuda_refuse(reason, "the implicit GEMM has %lld rows and %lld columns, %lld times: too many tiles",
+                          (long long)rows, (long long)columns, (long long)(groups * others));
   s->rows = (int32_t)rows;
   s->columns = (int32_t)columns;
   s->tiles_n = kw_cuda_conv_divider(n);
@@ -196,7 +183,7 @@ static kw_status derive_tiles(const kw_conv_traits* t, const kw_conv_problem* p,
   for (int i = 0; i < AXES; ++i) {
     const int64_t along = s->axis[i].points.divisor;
     if (points > MOST / along)
-      return kw_cuda_conv_refuse(reason, "n times output points exceeds 31 bits; pose fewer images");
+      return kw_cuda_refuse(reason, "n times output points exceeds 31 bits; pose fewer images");
     points *= along;
     residues *= s->axis[i].residues;
   }

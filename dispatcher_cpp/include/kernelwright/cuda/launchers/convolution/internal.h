@@ -3,17 +3,9 @@
 #define KERNELWRIGHT_CUDA_LAUNCHERS_CONVOLUTION_INTERNAL_H
 
 #include "kernelwright/cuda/convolution/launcher.h"
+#include "kernelwright/cuda/launchers/common/refuse.h"
 
 #define KW_CUDA_CONV_ALIGNMENT 16 /* of addresses and strides that TMA reads */
-
-typedef struct kw_reason {
-  char* text;
-  size_t bytes;
-} kw_reason;
-
-/* Writes the sentence and returns KW_UNSUPPORTED. */
-KW_HIDDEN kw_status kw_cuda_conv_refuse(kw_reason reason, const char* format, ...)
-    __attribute__((format(printf, 2, 3)));
 
 /* The implicit GEMM of a valid problem that the traits allow. */
 KW_HIDDEN kw_status kw_cuda_conv_derive(const kw_conv_traits* t, const kw_conv_problem* p, kw_cuda_conv_shape* shape,

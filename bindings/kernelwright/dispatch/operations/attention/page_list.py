@@ -1,0 +1,51 @@
+"""Compares lists of pages with ``page_indptr``, where the host can read it: the C ABI states no length of a list."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import NamedTuple
+
+from kernelwright.dispatch.arrays.guards import Addresses, Guard, Operands
+from kernelwright.dispatch.core.errors import ArrayError
+
+
+class PageList(NamedTuple):
+    """Where a plan has its list of pages.
+
+    :ivar table: the place of ``page_table`` among the operands.
+    :ivar indptr: the place of ``page_indptr``, which has ``places`` entries.
+    """
+
+    table: int
+    indptr: int
+    places: int
+
+    def used(self, address: int) -> int:
+        """How many entries a list needs for ``page_indptr`` at an address in host memory."""
+        used: int = max((ctypes.c_int32 * self.places).from_address(address))
+        return used
+
+    def check(self, address: int, entries: int) -> None:
+        """ArrayError where ``page_indptr`` goes beyond a list of so many entries."""
+        used = self.used(address)
+        if used > entries:
+            raise ArrayError(f"page_indptr goes to {used}; page_table has {entries} pages; allowed: up to {entries}")
+
+
+class PageListGuard:
+    """A guard of checked arrays that also compares their list of pages, whose values may have changed."""
+
+    __slots__ = ("_entries", "_guard", "_list")
+
+    def __init__(self, guard: Guard, of: PageList, entries: int) -> None:
+        """``guard`` compares metadata, so that ``page_table`` has always so many entries."""
+        self._guard = guard
+        self._list = of
+        self._entries = entries
+
+    def addresses(self, operands: Operands, keyed: bool = False) -> Addresses | None:
+        """See :class:`Guard`; None for a list that is too short, which the check then reports."""
+        found = self._guard.addresses(operands, keyed)
+        if found is None or self._list.used(found[self._list.indptr]) > self._entries:
+            return None
+        return found

@@ -1,0 +1,69 @@
+// Selection models that come with libraries.
+#include <string.h>
+
+#include "handle.hpp"
+
+namespace {
+
+void models_judge_without_being_asked() {
+  Handle h;
+  CHECK(h.add("model") == KW_OK);
+  std::string reason;
+  CHECK(h.chosen(make_problem(5, 9, 64), &reason) == "gemm_fp32_rcr_128x128x64");
+  CHECK(reason == "best of 3 by large_tiles");
+  const std::string text = h.explain(make_problem(5, 9, 64));
+  CHECK(contains(text, "\"selection\":\"large_tiles\"") && contains(text, "\"reason\":\"best of 3 by large_tiles\""));
+  CHECK(contains(text, "\"score\":-132"));  // tile_m and the compute units of the architecture
+}
+
+void predicted_times_decide_the_rest() {
+  Handle h, plain;
+  CHECK(h.add("model") == KW_OK && plain.add("good") == KW_OK);
+  const kw_gemm_problem tall = make_problem(101, 9, 64);
+  std::string reason;
+  CHECK(h.chosen(tall, &reason) == plain.chosen(tall) && reason == "fastest predicted of 3: judged by no model");
+  CHECK(contains(h.explain(tall), "\"selection\":\"analytic\""));
+  CHECK(contains(h.explain(tall), "judged by no model"));
+  kw_gemm_problem unserved = make_problem(5, 9, 64);
+  unserved.dtype_a = KW_BF16;
+  CHECK(h.chosen(unserved).empty() && contains(h.explain(unserved), "no kernel serves this problem"));
+}
+
+void callers_may_ask_for_predicted_times() {
+  Handle h;
+  CHECK(h.add("model") == KW_OK && h.use(KW_SELECT_ANALYTIC) == KW_OK);
+  std::string reason;
+  CHECK(h.chosen(make_problem(5, 9, 64), &reason) == "gemm_fp32_rcr_32x32x32" && reason == "fastest predicted of 3");
+  CHECK(h.use(KW_SELECT_AUTO) == KW_OK);  // forgets plans
+  CHECK(h.chosen(make_problem(5, 9, 64), &reason) == "gemm_fp32_rcr_128x128x64");
+}
+
+// The model of one library judges kernels of all.
+void models_judge_other_libraries_too() {
+  Handle h;
+  CHECK(h.add("variants") == KW_OK && h.add("model") == KW_OK);
+  std::string reason;
+  kw_gemm_problem p = make_problem(5, 9, 64);
+  p.layout_b = KW_ROW_MAJOR;
+  p.ldb = p.n;
+  CHECK(!h.chosen(p, &reason).empty() && contains(reason, " by large_tiles"));
+}
+
+void models_of_another_version_are_refused() {
+  Handle h;
+  CHECK(h.add("future_model") == KW_ABI_MISMATCH);
+  CHECK(contains(kw_last_error(), "selection model other is of version 99"));
+  CHECK(h.add("old") == KW_OK);  // its table ends before models
+  std::string reason;
+  CHECK(!h.chosen(make_problem(5, 9, 64), &reason).empty() && reason == "fastest predicted of 3");
+}
+
+}  // namespace
+
+void models() {
+  models_judge_without_being_asked();
+  predicted_times_decide_the_rest();
+  callers_may_ask_for_predicted_times();
+  models_judge_other_libraries_too();
+  models_of_another_version_are_refused();
+}
