@@ -24,7 +24,6 @@ void estimates_follow_the_formula() {
   starved.memory_gbytes_per_s = 1;
   e = kernelwright::estimate(p, starved, t, 10);
   CHECK(e.memory_us > e.compute_us && e.total_us == e.memory_us);
-
 }
 
 // AVX-512: 16 lanes. A 14x32 block of fp32 has 28 accumulators: 14 clocks per k. bf16 dot products do two k at once.

@@ -45,8 +45,8 @@ uint64_t enabled_state() {
 }
 
 // Dot products of bf16 take Intel's processors so far four times as long as multiplying and adding in fp32, which makes
-// kernels without them faster (benchmarks/results/cpu_sweep_*.json, of a fifth-generation Xeon); AMD's take them at the
-// same rate. No bit of CPUID says so.
+// kernels without them faster (benchmarks/results/cpu_sweep_20261123.json, of a fifth-generation Xeon); AMD's take them
+// at the same rate. No bit of CPUID says so.
 constexpr char kSlowDots[] = " slow_avx512_bf16";
 
 bool is_intel() {

@@ -22,9 +22,9 @@ constexpr double kProductShare = 1.12, kSoftmaxWork = 110, kSoftmaxWorkOfThree =
 constexpr double kTilesLaunchUs = 7.064;                         // of a launch of a wgmma kernel
 constexpr double kLaunchUs = 0.9966, kWaveUs = 2.786;            // of a part, and of each wave of its blocks
 constexpr double kCombineUs = 2.986, kCombineSplitUs = 0.08997;  // of the second stage, and of each split in it
-constexpr double kSlowDot = 3.7;  // as in gemm/analytic_cpu.cpp
-// Of a thread of a CPU: bytes of memory, what it waits for the last of the others (a share of a task), rows that take as
-// long as fewer, and clocks of a value that a split leaves.
+constexpr double kSlowDot = 3.7;                                 // as in gemm/analytic_cpu.cpp
+// Of a thread of a CPU: bytes of memory, what it waits for the last of the others (a share of a task), rows that take
+// as long as fewer, and clocks of a value that a split leaves.
 constexpr double kThreadBytesPerUs = 12000, kLastTask = 0.5, kFewRows = 4, kPartialClocks = 10;
 // Between kernels that are predicted to be equal, a lower rank decides.
 constexpr double kRank = 1e-9;
@@ -162,8 +162,8 @@ double streaming_us(double blocks, const kw_attention_traits& t, const Place& pl
   return whole * wave(units) + (rest > 0 ? wave(rest) : 0);
 }
 
-// Rows of a block of a CPU kernel, in which heads that share K and V stand one below the other. Few rows take as long as
-// some more, since K and V are read for them.
+// Rows of a block of a CPU kernel, in which heads that share K and V stand one below the other. Few rows take as long
+// as some more, since K and V are read for them.
 double rows_of(const kw_attention_traits& t, const Shape& s) {
   const double rows = max(kFewRows, s.queries * s.heads_q / s.heads_kv);
   return rows < t.tile_m0 ? rows : t.tile_m0;

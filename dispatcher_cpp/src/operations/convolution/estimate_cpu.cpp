@@ -1,6 +1,6 @@
-// See estimate_conv_cpu in problem.hpp. How problems are cut is what plans of cpu/launchers/convolution say. The numbers
-// are fitted to tuning problems (benchmarks/results/cpu_sweep_conv_tuning_*.csv.gz, four threads of a Xeon of the fifth
-// generation); on an EPYC 9555 they choose as well.
+// See estimate_conv_cpu in problem.hpp. How problems are cut is what plans of cpu/launchers/convolution say. The
+// numbers are fitted to tuning problems (benchmarks/results/cpu_sweep_20261123/conv-tuning-*, four threads of a Xeon of
+// the fifth generation); on an EPYC 9555 they choose as well.
 #include "kernelwright/convolution/checks.h"
 #include "kernelwright/dispatcher/convolution/problem.hpp"
 
@@ -15,8 +15,8 @@ constexpr double kSlowDot = 3.7;  // as in gemm/analytic_cpu.cpp
 constexpr double kLinesOnTheirWay = 16, kLineClocks = 17;
 // Of an output: for itself, and for each byte that its box reads and writes, which do not stay in a cache.
 constexpr double kStoreClocks = 0.16, kBoxByteClocks = 7.8e-7;
-constexpr double kPackClocks = 5;      // of a vector of weights
-constexpr double kWeightClocks = 0.43; // of a weight in each box of outputs
+constexpr double kPackClocks = 5;                                       // of a vector of weights
+constexpr double kWeightClocks = 0.43;                                  // of a weight in each box of outputs
 constexpr double kSumClocks = 1, kGradientClocks = 3, kFillClocks = 3;  // of a sum of a slice, a value of dy and of x
 constexpr double kSpareDimension = 1.01;                                // as in estimate.cpp
 // Of launchers.
@@ -121,13 +121,13 @@ double weight_clocks(const kw_conv_problem& p, const kw_conv_traits& t, const Bl
   const double panels_m = times(rows, b.rows), panels_n = times(columns, b.columns);
   const double each = turned ? times(rows, panels_m) : b.rows, whole = floor(rows / each);
   const double outputs = l.images * l.y_points;
-  const double steps =
-      whole * b.clocks_of_row(each, columns) + b.clocks_of_row(rows - whole * each, columns);
+  const double steps = whole * b.clocks_of_row(each, columns) + b.clocks_of_row(rows - whole * each, columns);
   const double boxes = times(max(1, outputs * max(pitch, 16)), kSlabUnits), panels = panels_m * panels_n * taps;
   const double slices = max(1, min(boxes, times(kEnoughTiles, panels * l.groups)));
   const double parts = times(wanted_tasks(b.threads), slices * l.groups);
   const double parts_n = min(taps * panels_n, parts), parts_m = min(panels_m, times(parts, parts_n));
-  const double most = times(panels_m, parts_m) * times(taps * panels_n, parts_n), tasks = slices * l.groups * parts_m * parts_n;
+  const double most = times(panels_m, parts_m) * times(taps * panels_n, parts_n),
+               tasks = slices * l.groups * parts_m * parts_n;
   const double share = busiest(tasks, b.threads, most * parts_m * parts_n, panels);
   double clocks = steps * taps * l.groups * outputs * share;
   clocks += slices * panels * l.groups * t.warp_tile_m * t.warp_tile_n * kSumClocks / b.threads;
@@ -142,9 +142,10 @@ Estimate estimate_conv_cpu(const kw_kernel& kernel, const kw_conv_problem& p, co
   const kw_conv_traits& t = conv_traits(kernel);
   const kw_arch& arch = *place.arch;
   const kw_conv_gemm g = kw_conv_as_gemm(&p);
-  const double multiplications = static_cast<double>(p.groups) * static_cast<double>(g.m) * static_cast<double>(g.n) *
-                                 static_cast<double>(g.k);
-  const double rate = max(1.0, arch.flops_per_clock_per_cu[KW_FP32]), useful = multiplications / kMultiplicationsPerThread;
+  const double multiplications =
+      static_cast<double>(p.groups) * static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
+  const double rate = max(1.0, arch.flops_per_clock_per_cu[KW_FP32]),
+               useful = multiplications / kMultiplicationsPerThread;
   const bool weight = p.base.op != KW_OP_CONV_FORWARD && p.base.op != KW_OP_CONV_BACKWARD_DATA;
   const int64_t per_group = p.c / p.groups;
   const double per_channels = static_cast<double>(per_group);
@@ -158,8 +159,8 @@ Estimate estimate_conv_cpu(const kw_kernel& kernel, const kw_conv_problem& p, co
   double clocks = 0;
   if (multiplications <= 0) {
     clocks = 0;
-  } else if (t.depthwise != 0 || (per_group == p.k / p.groups && times(b.lanes, per_channels) * per_channels == b.lanes &&
-                                  per_channels < b.lanes)) {
+  } else if (t.depthwise != 0 || (per_group == p.k / p.groups &&
+                                  times(b.lanes, per_channels) * per_channels == b.lanes && per_channels < b.lanes)) {
     clocks = 2.0 * multiplications / rate / place.compute_units;  // vectors of channels or outputs
   } else {
     clocks = weight ? weight_clocks(p, t, b) : sweep_clocks(p, t, b);

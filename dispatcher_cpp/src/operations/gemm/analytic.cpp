@@ -96,8 +96,7 @@ double bytes_per_us(const kw_arch& arch) {
 double memory_bytes(const kw_gemm_problem& p, const kw_gemm_traits& t, double concurrent) {
   const double batch = static_cast<double>(p.batch);
   const Operands operands = operand_bytes(p, t, concurrent);
-  return operands.a * (p.stride_a == 0 ? 1.0 : batch) + operands.b * (p.stride_b == 0 ? 1.0 : batch) +
-         result_bytes(p);
+  return operands.a * (p.stride_a == 0 ? 1.0 : batch) + operands.b * (p.stride_b == 0 ? 1.0 : batch) + result_bytes(p);
 }
 
 // Does the launcher add up what workgroups leave of K in memory, by a second kernel?

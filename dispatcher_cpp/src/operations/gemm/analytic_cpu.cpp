@@ -1,26 +1,25 @@
 // The time of a GEMM on a CPU. analytic.hpp explains the formula; how problems are cut is what the launcher's plan.hpp
 // says. The numbers are fitted to tuning problems: of four threads of a Xeon of the fifth generation
-// (benchmarks/results/cpu_sweep_gemm_tuning_*.csv.gz) and two of an EPYC 9555 (cpu_gemm_tuning_*_20261122.csv.gz).
+// (benchmarks/results/cpu_sweep_20261123/gemm-tuning-*) and two of an EPYC 9555 (cpu_gemm_tuning_*_20261122.csv.gz).
 #include "kernelwright/dispatcher/gemm/analytic.hpp"
-
 #include "kernelwright/gemm/checks.h"
 
 namespace kernelwright {
 namespace {
 
 // Clocks.
-constexpr double kLatencyClocks = 4.9;      // of a register block's step at least: sums wait for each other
-constexpr double kRowClocks = 0.05;         // of each of its rows, beside multiplying
-constexpr double kSlowDot = 3.7;            // of a dot product of bf16 over multiplying and adding, where they are slow
-constexpr double kBlockClocks = 215;        // of a register block in each cache block along K
-constexpr double kOwnVectorClocks = 4.2;    // to pack a vector of B for oneself,
-constexpr double kSharedVectorClocks = 5.9; // and for all threads
-constexpr double kVectorOfAClocks = 30;     // to pack a vector of A
-constexpr double kFarVectorClocks = 13.7;   // to read a vector of B that other threads packed
-constexpr double kPartialClocks = 5.2;      // of a sum that waits for the next cache block along K
-constexpr double kAddClocks = 2.8;          // of a sum of each slice
-constexpr double kMeetClocks = 10400;       // until all threads have ended a stage
-constexpr double kReadByteClocks = 0.1;     // of a matrix that is read where it lies
+constexpr double kLatencyClocks = 4.9;    // of a register block's step at least: sums wait for each other
+constexpr double kRowClocks = 0.05;       // of each of its rows, beside multiplying
+constexpr double kSlowDot = 3.7;          // of a dot product of bf16 over multiplying and adding, where they are slow
+constexpr double kBlockClocks = 215;      // of a register block in each cache block along K
+constexpr double kOwnVectorClocks = 4.2;  // to pack a vector of B for oneself,
+constexpr double kSharedVectorClocks = 5.9;  // and for all threads
+constexpr double kVectorOfAClocks = 30;      // to pack a vector of A
+constexpr double kFarVectorClocks = 13.7;    // to read a vector of B that other threads packed
+constexpr double kPartialClocks = 5.2;       // of a sum that waits for the next cache block along K
+constexpr double kAddClocks = 2.8;           // of a sum of each slice
+constexpr double kMeetClocks = 10400;        // until all threads have ended a stage
+constexpr double kReadByteClocks = 0.1;      // of a matrix that is read where it lies
 // Of the launcher.
 constexpr double kMultiplicationsPerThread = 1048576;
 constexpr double kTasksPerThread = 4;
@@ -157,7 +156,8 @@ Estimate estimate_cpu(const kw_gemm_problem& p, const kw_gemm_traits& t, const P
   if (p.m == 0 || p.n == 0) return e;
   Shape s = shape_of(p, arch, t, place);
   // Products of a batch run side by side, a thread each, or one after another.
-  const double batch = static_cast<double>(p.batch), together = threads_of(s.m * s.n * s.k * batch, place.compute_units);
+  const double batch = static_cast<double>(p.batch),
+               together = threads_of(s.m * s.n * s.k * batch, place.compute_units);
   const bool beside = batch > 1 && (s.threads == 1 || batch >= place.compute_units);
   if (beside) s.threads = 1;
   const double rounds = beside ? times(batch, together) : batch;

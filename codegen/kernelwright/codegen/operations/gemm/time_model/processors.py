@@ -85,9 +85,7 @@ def _packed(s: _Shape) -> float:
     spread = _C["kTasksPerThread"] * s.threads if s.threads > 1 else 1
     rounds = math.ceil(math.ceil(panels / max(1, s.tile_m // s.rows)) / s.threads)
     tasks = min(panels, spread if short_m else rounds * s.threads)
-    share = max(
-        min(1.0, math.ceil(tasks / s.threads) * math.ceil(panels / tasks) / panels), 1 / s.threads
-    )
+    share = max(min(1.0, math.ceil(tasks / s.threads) * math.ceil(panels / tasks) / panels), 1 / s.threads)
     vectors_a, vectors_b = s.m * s.units / s.lanes, 0.0 if s.shuffled else s.n * s.units / s.lanes
     move = s.m * s.n * (s.blocks_k - 1) * _C["kPartialClocks"] / s.threads
     if short_m:
