@@ -48,7 +48,7 @@ RECORDS = [
     posed("forward", c=3, y=7, x=7, stride_h=2, stride_w=2),  # folded on a GPU
     posed("backward_data", stride_h=2, stride_w=2, di=9, z=3, pad_d=1),
     posed("backward_weight", n=16, c=48, g=4),
-    posed("backward_weight", c=64, g=64),
+    posed("forward", c=64, g=64),
 ]
 
 
@@ -73,6 +73,7 @@ def test_other_problems_are_left_to_predicted_times(library: KernelLibrary, made
     learned, analytic = Dispatcher(library, selection=made[1]), Dispatcher(library)
     other_type = ConvProblem("forward", 1, 8, 16, (7, 9), 3, dtype="bf16")
     without_images = ConvProblem("forward", 0, 8, 16, (7, 9), 3)
-    for problem in (other_type, without_images):
+    depthwise_weight = ConvProblem("backward_weight", 1, 16, 16, (7, 9), 3, groups=16)
+    for problem in (other_type, without_images, depthwise_weight):
         assert learned.select(problem).kernel == analytic.select(problem).kernel
         assert "best of" not in learned.select(problem).reason

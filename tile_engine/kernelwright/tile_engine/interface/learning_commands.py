@@ -154,7 +154,12 @@ def _examples(
     from kernelwright.tile_engine.learning.examples import examples_of, read_specs
     from kernelwright.tile_engine.results.csv_file import read_rows
 
-    rows = [row for table in tables for row in read_rows(table)]
+    each = [read_rows(table) for table in tables]
+    numbers = [{row["problem_idx"] for row in rows} for rows in each]
+    if sum(map(len, numbers)) > len(set().union(*numbers)):
+        shared = "tables share problem numbers; of one number, kernel and choice the last row counts"
+        click.echo(f"warning: {shared}", err=True)
+    rows = [row for rows in each for row in rows]
     loaded = load(arch)
     count = units or loaded.compute_units or len(os.sched_getaffinity(0))
     return examples_of(rows, read_specs(libraries, loaded), schema, dtype, loaded, count, too_slow)

@@ -17,8 +17,10 @@ _COUNTS = {"images": "n", "channels_in": "c", "channels_out": "k", "groups": "g"
 class ConvolutionLearning:
     """See :class:`kernelwright.tile_engine.learning.learnable.Learnable`."""
 
-    def inputs(self, record: Record, spec: Mapping[str, Any], value: int) -> dict[str, float]:
-        """As ``kw_conv_problem`` and ``kw_conv_traits`` hold them."""
+    def inputs(self, record: Record, spec: Mapping[str, Any], value: int) -> dict[str, float] | None:
+        """As ``kw_conv_problem`` and ``kw_conv_traits`` hold them; None for gradients of depthwise weights."""
+        if record["direction"] == "backward_weight" and record["g"] > 1 and record["g"] == record["c"] == record["k"]:
+            return None
         problem = measurable("convolution").problem(record)
         found = {name: float(record[column]) for name, column in _COUNTS.items()}
         for axis, out in zip("dhw", (1,) * (3 - len(problem.out_size)) + tuple(problem.out_size), strict=True):

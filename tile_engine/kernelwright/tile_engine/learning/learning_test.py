@@ -72,6 +72,9 @@ def test_a_model_learns_the_rule_on_unseen_families(
     assert content.provenance["rows"] == 180 and content.provenance["data"] == ["table.csv"]
     text = model.read_text()
     assert main(["train", *options(data), *more]) == 0 and model.read_text() == text
+    capsys.readouterr()
+    assert main(["evaluate", *options(data), *options(data), "--model", str(model)]) == 0
+    assert "warning: tables share problem numbers" in capsys.readouterr().err
     other_type = ["train", *options(data), *more, "--judges", "fp16", "--output", str(tmp_path / "fp16.json")]
     assert main(other_type) == 0
     of_fp16 = read_model(tmp_path / "fp16.json")
