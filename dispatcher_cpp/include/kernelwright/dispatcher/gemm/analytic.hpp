@@ -32,8 +32,9 @@
 // transposed product, which takes 2 % more), and 19 more for barriers, 58 in a cluster. A workgroup of a cluster asks
 // for its share of the operands, and receives them all. A tile then takes tile_m tile_n bytes_c / 17 clocks to store,
 // of which pingpong shows a quarter. Memory delivers 0.88 of its stated rate if each multiprocessor has 10 KB on the
-// way. The launch takes the longer of both, 0.27 of the shorter, and 1 us. Slices of K are added up one after the
-// other, each in 0.4 us and a clock for each 8 elements of its tile, after 6 us for the flags.
+// way. The launch takes the longer of both, 0.27 of the shorter, and 1 us. The last slice of K
+// adds up what the others left, each in 0.2 us and a clock for each 14 elements of its tile, after 2.7 us for the
+// flags.
 //
 // On a CPU the time is that of the busiest thread, in clocks. Register blocks of r rows and v vectors, those at edges
 // smaller, take
