@@ -69,5 +69,6 @@ class GemmTimeModel:
         counts = slices(spec, posed, arch.backend, units)
         if arch.backend == "cutlass":
             return min(hopper.microseconds(spec, posed, arch, count) for count in counts)
-        formula = processors if arch.backend == "cpu" else tiles
-        return min(formula.microseconds(spec, posed, arch, count, units) for count in counts)
+        if arch.backend == "cpu":
+            return min(processors.microseconds(spec, posed, arch, count, units) for count in counts)
+        return min(tiles.microseconds(spec, posed, arch, count, units) for count in counts)
