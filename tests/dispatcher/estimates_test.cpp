@@ -24,18 +24,36 @@ void estimates_follow_the_formula() {
   starved.memory_gbytes_per_s = 1;
   e = kernelwright::estimate(p, starved, t, 10);
   CHECK(e.memory_us > e.compute_us && e.total_us == e.memory_us);
+}
 
-  // AVX-512: 16 lanes. A 14x32 block of fp32 has 28 accumulators: 14 clocks per k. bf16 dot products do two k at once.
+// AVX-512: 16 lanes. A 14x32 block of fp32 has 28 accumulators: 14 clocks per k. bf16 dot products do two k at once.
+void estimates_of_processors_count_register_blocks() {
   const kw_arch cpu = {sizeof cpu, KW_BACKEND_CPU, "y", 0, 1, KW_FP8_OCP, 0, 1 << 20, 1.0, 1e9, {0, 64, 64, 128}};
-  t.tile_m = t.tile_n = t.tile_k = 1024;
+  kernelwright::Place place = {&cpu, 1};
+  kw_gemm_traits t = {};
+  t.tile_m = t.tile_n = 1024, t.tile_k = 16384, t.max_split_k = 1;
   t.warp_tile_m = 14, t.warp_tile_n = 32, t.warp_tile_k = 1, t.dtype_a = KW_BF16;
-  p = make_problem(14, 32, 1000);
+  kw_gemm_problem p = make_problem(14, 32, 10000);
   p.dtype_a = p.dtype_b = p.dtype_c = KW_BF16;
-  CHECK(kernelwright::estimate(p, cpu, t, 1).compute_us == 14.0);
+  const double widened = kernelwright::estimate_cpu(p, t, place).compute_us;
+  CHECK(widened > 140 && widened < 150);
   t.warp_tile_k = 2;
-  CHECK(kernelwright::estimate(p, cpu, t, 1).compute_us == 7.0);
-  t.warp_tile_m = 1;  // two sums in flight cannot hide the latency
-  CHECK(kernelwright::estimate(p, cpu, t, 1).compute_us == 14 * 2.0);
+  const double dots = kernelwright::estimate_cpu(p, t, place).compute_us;
+  CHECK(dots > 70 && dots < 75);
+  place.slow_dots = true;
+  CHECK(kernelwright::estimate_cpu(p, t, place).compute_us > 3 * dots);
+  place.slow_dots = false;
+
+  // A row more is a smaller block, not a whole one; eight rows at once are cheaper than eight times one.
+  p.m = 15;
+  const double more = kernelwright::estimate_cpu(p, t, place).compute_us;
+  CHECK(more > dots && more < 1.5 * dots);
+  // Two threads share what keeps them busy.
+  p = make_problem(1400, 3200, 1000), p.dtype_a = p.dtype_b = p.dtype_c = KW_BF16;
+  const double one = kernelwright::estimate_cpu(p, t, place).compute_us;
+  place.compute_units = 2;
+  const double two = kernelwright::estimate_cpu(p, t, place).compute_us;
+  CHECK(two > 0.49 * one && two < 0.6 * one);
 }
 
 // The numbers of arch/kernelwright/arch/data/sm_90a.json and gfx942.json, as compiled into library tables.
@@ -160,5 +178,6 @@ void estimates_that_end_early_are_lower_bounds() {
 void estimates() {
   estimates_that_end_early_are_lower_bounds();
   estimates_follow_the_formula();
+  estimates_of_processors_count_register_blocks();
   estimates_are_near_measured_times();
 }

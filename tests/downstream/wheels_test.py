@@ -58,6 +58,8 @@ def test_all_that_is_released_together_has_one_version() -> None:
     ):
         versions.update(re.findall(r"\bkernelwright[\w-]*==([\w.]+)", (ROOT / path).read_text()))
     assert len(versions) == 1
+    # The build of a wheel sees the licence files that its target names, and no others.
+    assert not any("license-files" in tomllib.loads(path.read_text())["project"] for path in kernels)
 
 
 def test_the_wheel_asks_for_what_the_locks_hold(wheels: Path) -> None:

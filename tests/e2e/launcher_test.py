@@ -79,6 +79,11 @@ def test_no_newer_python(tmp_path: Path) -> None:
     assert not (tmp_path / ".cache").exists()
 
 
+def test_no_place_for_caches(tmp_path: Path) -> None:
+    run = launch(tmp_path, newer_python(), HOME="", XDG_CACHE_HOME="/proc/nothing")
+    assert run.returncode == 1 and "cannot write to /proc/nothing/kernelwright-pants; set XDG_CACHE_HOME" in run.stderr
+
+
 def test_a_wrong_python_is_refused(tmp_path: Path) -> None:
     newer = newer_python()
     run = launch(tmp_path, newer, PANTS_PYTHON=str(newer))

@@ -35,7 +35,9 @@ Pair = tuple[str, str]
 Times = dict[Pair, float]
 
 
-def read(folder: Path, key: str, operation: Measurable, status: Counter[str]) -> list[tuple[Record, Times]]:
+def read(
+    folder: Path, key: str, operation: Measurable, column: str, status: Counter[str]
+) -> list[tuple[Record, Times]]:
     """Problems of a key with the times of right kernels; ``status`` counts rows."""
     times: dict[str, Times] = defaultdict(dict)
     records: dict[str, Record] = {}
@@ -45,7 +47,7 @@ def read(folder: Path, key: str, operation: Measurable, status: Counter[str]) ->
             if row["status"] in ("ok", "slow") and row["latency_ms"]:
                 cells = {name: row[name] for name in operation.columns}
                 records[row["problem_idx"]] = operation.read({name: _value(cell) for name, cell in cells.items()})
-                times[row["problem_idx"]][row["identity"], row["choices"]] = float(row["latency_ms"])
+                times[row["problem_idx"]][row["identity"], row["choices"]] = float(row[column])
     return [(records[number], times[number]) for number in records]
 
 
@@ -89,9 +91,8 @@ def summary(shares: Sequence[Sequence[float]]) -> dict[str, Any]:
 class Judge:
     """A dispatcher of one operation's library and one of what ships."""
 
-    def __init__(self, library: Path, shipped: Path | None, units: int, model: Path | None) -> None:
+    def __init__(self, library: Path, shipped: Path | None, device: Device, model: Path | None) -> None:
         """``model``: a compiled one; without it predicted times choose."""
-        device = Device("cpu", compute_units=units)
         selection: Any = Heuristic(model) if model else "analytic"
         self._all = Dispatcher([KernelLibrary.load(library)], device=device, selection=selection)
         self._shipped = {kernel.identity for kernel in KernelLibrary.load(shipped).kernels} if shipped else None
@@ -138,21 +139,25 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--part", default="held-out,validation", help="words that keys have, separated by commas")
     parser.add_argument("--units", type=int, required=True)
+    parser.add_argument("--features", help="of the machine that was measured; those of this one unless stated")
     parser.add_argument("--library", action="append", required=True)
     parser.add_argument("--shipped", action="append", default=[])
     parser.add_argument("--model", action="append", default=[], help="OPERATION=FILE, a compiled model")
     parser.add_argument("--worst", type=int, default=6)
+    parser.add_argument("--least", action="store_true", help="judge by the least times of rounds instead of medians")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     shipped, models = named(options.shipped), named(options.model)
+    device = Device("cpu", compute_units=options.units, features=options.features)
     status: Counter[str] = Counter()
+    column = "latency_min_ms" if options.least else "latency_ms"
     every: list[dict[str, Any]] = []
     keys = sorted({path.name.partition(".")[0] for path in options.folder.glob("*.csv*")})
     for name, library in named(options.library).items():
-        operation, judge = measurable(name), Judge(library, shipped.get(name), options.units, models.get(name))
+        operation, judge = measurable(name), Judge(library, shipped.get(name), device, models.get(name))
         for key in keys:
             if operation_of(key) == name and any(word in key for word in options.part.split(",")):
-                for record, times in read(options.folder, key, operation, status):
+                for record, times in read(options.folder, key, operation, column, status):
                     judge.add(operation, record, times)
         every += judge.results()
         for share, record, chosen, best in sorted(judge.low, key=lambda one: one[0])[: options.worst]:
@@ -161,7 +166,7 @@ def main() -> None:
         print(json.dumps(one))
     if options.out:
         machines = [json.loads(path.read_text()) for path in sorted(options.folder.glob("machine.*.json"))]
-        head: Mapping[str, Any] = {"machines": machines, "rows": dict(status), "units": options.units}
+        head: Mapping[str, Any] = {"machines": machines, "rows": dict(status), "units": options.units, "times": column}
         options.out.write_text(text(dict(head), every, "groups"))
 
 

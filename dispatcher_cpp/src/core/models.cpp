@@ -63,7 +63,7 @@ void resolve(const Question& question, Selection* selection) {
     if (all == nullptr) continue;
     if (!selection->unjudged && !first_candidate(question, &probe)) return;
     selection->unjudged = true;
-    selection->compute_units = compute_units(question.device, *probe.arch);
+    selection->compute_units = place_of(question.device, *probe.arch).compute_units;
     for (uint64_t i = 0; i < all->heuristic_count; ++i) {
       const kw_heuristic& model = *all->heuristics[i];
       kw_candidate judged = probe;

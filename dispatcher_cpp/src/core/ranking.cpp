@@ -74,7 +74,7 @@ bool serves(const Question& question, char* reason, Ranked* ranked, Pairs* pairs
     return false;
   }
   const kw_arch& arch = *entry.library->library->arch;
-  const Place place = {&arch, compute_units(question.device, arch)};
+  const Place place = place_of(question.device, arch);
   uint32_t values[kMaxChoices];
   const size_t count = operation.choices == nullptr ? 0 : operation.choices(kernel, question.problem, place, values);
   if (count > 0) {

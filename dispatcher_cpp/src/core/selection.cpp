@@ -89,7 +89,7 @@ bool add_candidates(const Question& question, KernelEntry* entry, uint32_t posit
   const Operation& operation = question.operation;
   const kw_kernel& kernel = *entry->kernel;
   const kw_arch& arch = *entry->library->library->arch;
-  Place place = {&arch, compute_units(question.device, arch)};
+  Place place = place_of(question.device, arch);
   uint32_t values[kMaxChoices];
   const size_t count = operation.choices == nullptr ? 0 : operation.choices(kernel, question.problem, place, values);
   place.most_us = candidates->most_us();
@@ -243,6 +243,12 @@ kw_status by_callback(const Question& question, kw_problem* trial, Selected* sel
   return KW_OK;
 }
 
+uint32_t compute_units(const Device& device, const kw_arch& arch) {
+  if (device.compute_units != 0) return device.compute_units;
+  if (arch.compute_units != 0) return arch.compute_units;
+  return arch.backend == KW_BACKEND_CPU ? cpu_count() : 1;
+}
+
 }  // namespace
 
 const char* provider_name(const Selection& selection) {
@@ -260,10 +266,14 @@ const char* provider_name(const Selection& selection) {
   }
 }
 
-uint32_t compute_units(const Device& device, const kw_arch& arch) {
-  if (device.compute_units != 0) return device.compute_units;
-  if (arch.compute_units != 0) return arch.compute_units;
-  return arch.backend == KW_BACKEND_CPU ? cpu_count() : 1;
+Place place_of(const Device& device, const kw_arch& arch) {
+  Place place = {&arch, compute_units(device, arch)};
+  if (arch.backend == KW_BACKEND_CPU) {
+    int length = 0;
+    const char* offered = device.features != nullptr ? device.features : cpu_features();
+    place.slow_dots = missing_feature("slow_avx512_bf16", offered, &length) == nullptr;
+  }
+  return place;
 }
 
 const char* lacks_feature(const Device& device, const KernelEntry& entry, int* length) {

@@ -38,6 +38,8 @@ class Device:
         ``Device("hip:0", arch="gfx942")``.
     :ivar compute_units: CPUs or compute units that plans are made for; 0 for those that the machine or the architecture
         states: to plan for another machine, such as ``Device("cpu", compute_units=8)``. Launches take no notice.
+    :ivar features: processor features that plans are made for, separated by spaces, such as ``"avx512_bf16"``; None for
+        those that are detected.
     :ivar kind: ``cpu``, ``cuda``, ``hip`` or ``sim``.
     :ivar ordinal: number of the device among those of its kind.
     :raises DeviceNameError: for another name, where ``arch`` contradicts a simulated device, or for a number of compute
@@ -50,6 +52,7 @@ class Device:
     name: str = "cpu"
     arch: str | None = None
     compute_units: int = 0
+    features: str | None = None
     kind: str = field(init=False)
     ordinal: int = field(init=False)
 

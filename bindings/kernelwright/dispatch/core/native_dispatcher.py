@@ -55,7 +55,8 @@ class NativeDispatcher:
         check = native.CHECK_ON_ADD if device.kind == "cpu" else native.CHECK_ON_LAUNCH
         arch = device.arch.encode() if device.arch is not None else None
         size = native.sizeof(native.DispatcherOptions)
-        options = native.DispatcherOptions(size, check, device.ordinal, device.compute_units, arch)
+        features = device.features.encode() if device.features is not None else None
+        options = native.DispatcherOptions(size, check, device.ordinal, device.compute_units, arch, features)
         handle = ctypes.c_void_p()
         native.check(self.native.kw_dispatcher_create(options, native.byref(handle)))
         # Plans own this object, so the native one is destroyed after the last of them.

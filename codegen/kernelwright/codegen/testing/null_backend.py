@@ -62,7 +62,7 @@ class NullBackend:
 
 def copy_action(inputs: Sequence[str], output: str, **rest: object) -> Action:
     """An action that concatenates its inputs."""
-    argv = (sys.executable, "-c", _COPY, output, *inputs)
+    argv = (sys.executable, "-I", "-S", "-c", _COPY, output, *inputs)  # a third of the time to start
     return Action(f"copy {output}", f"Copy to {output}", argv, tuple(inputs), (output,), **rest)  # type: ignore[arg-type]
 
 

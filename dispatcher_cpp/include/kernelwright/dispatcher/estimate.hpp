@@ -24,6 +24,7 @@ struct Place {
   // An estimate that is sure to exceed it may end early: its total_us is then above this and at most what it would have
   // been, and the rest of it means nothing.
   double most_us = HUGE_VAL;
+  bool slow_dots = false;  // whether dot products of bf16 are slower than multiplying in fp32, on a CPU
 };
 
 }  // namespace kernelwright

@@ -92,7 +92,8 @@ inline const char* tie_text(const KernelEntry& best, const KernelEntry& other) {
   return other.priority == best.priority ? ", tie by name" : ", tie by priority";
 }
 const char* provider_name(const Selection& selection);
-uint32_t compute_units(const Device& device, const kw_arch& arch);
+// Where kernels of a library for the architecture would run.
+Place place_of(const Device& device, const kw_arch& arch);
 // The first feature that the kernel needs and the device lacks, as [begin, begin + *length); null when it lacks none.
 const char* lacks_feature(const Device& device, const KernelEntry& entry, int* length);
 

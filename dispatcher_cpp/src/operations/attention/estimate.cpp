@@ -3,6 +3,7 @@
 
 #include "kernelwright/attention/checks.h"
 #include "kernelwright/dispatcher/attention/problem.hpp"
+#include "kernelwright/dispatcher/features.hpp"
 
 namespace kernelwright {
 namespace {
@@ -21,6 +22,10 @@ constexpr double kProductShare = 1.12, kSoftmaxWork = 110, kSoftmaxWorkOfThree =
 constexpr double kTilesLaunchUs = 7.064;                         // of a launch of a wgmma kernel
 constexpr double kLaunchUs = 0.9966, kWaveUs = 2.786;            // of a part, and of each wave of its blocks
 constexpr double kCombineUs = 2.986, kCombineSplitUs = 0.08997;  // of the second stage, and of each split in it
+constexpr double kSlowDot = 3.7;                                 // as in gemm/analytic_cpu.cpp
+// Of a thread of a CPU: bytes of memory, what it waits for the last of the others (a share of a task), rows that take
+// as long as fewer, and clocks of a value that a split leaves.
+constexpr double kThreadBytesPerUs = 12000, kLastTask = 0.5, kFewRows = 4, kPartialClocks = 10;
 // Between kernels that are predicted to be equal, a lower rank decides.
 constexpr double kRank = 1e-9;
 
@@ -40,6 +45,20 @@ double clocks_per_us(const kw_arch& arch) { return (arch.clock_ghz > 0 ? arch.cl
 
 // Bytes per microsecond.
 double bandwidth(const kw_arch& arch) { return (arch.memory_gbytes_per_s > 0 ? arch.memory_gbytes_per_s : 1.0) * 1e3; }
+
+// Of a CPU's threads, which reach a share of what all of its cores do.
+double bandwidth(const Place& place) {
+  const double stated = bandwidth(*place.arch), threads = kThreadBytesPerUs * place.compute_units;
+  return place.arch->backend == KW_BACKEND_CPU && threads < stated ? threads : stated;
+}
+
+// Operations per clock. Kernels for CPUs multiply in fp32, but for those that need dot products of bf16.
+double rate_of(const kw_kernel& kernel, const kw_attention_problem& p, const Place& place) {
+  if (place.arch->backend != KW_BACKEND_CPU) return rate(*place.arch, p.dtype_q);
+  int length = 0;
+  const bool dots = missing_feature("avx512_bf16", kernel.features, &length) == nullptr;
+  return dots ? rate(*place.arch, KW_BF16) / (place.slow_dots ? kSlowDot : 1) : rate(*place.arch, KW_FP32);
+}
 
 // A typical request.
 struct Shape {
@@ -143,7 +162,17 @@ double streaming_us(double blocks, const kw_attention_traits& t, const Place& pl
   return whole * wave(units) + (rest > 0 ? wave(rest) : 0);
 }
 
-Estimate part(const kw_attention_problem& p, const kw_attention_traits& t, const Place& place) {
+// Rows of a block of a CPU kernel, in which heads that share K and V stand one below the other. Few rows take as long
+// as some more, since K and V are read for them.
+double rows_of(const kw_attention_traits& t, const Shape& s) {
+  const double rows = max(kFewRows, s.queries * s.heads_q / s.heads_kv);
+  return rows < t.tile_m0 ? rows : t.tile_m0;
+}
+
+// Tasks of the busiest thread of a CPU: threads take one after another.
+double tasks_of(double tiles, double threads) { return max(1, tiles / threads + kLastTask * (1 - 1 / threads)); }
+
+Estimate part(const kw_attention_problem& p, const kw_attention_traits& t, const Place& place, double rate) {
   const kw_arch& arch = *place.arch;
   const Shape s = shape_of(p);
   const double splits = p.num_splits > 1 ? p.num_splits : 1;
@@ -152,25 +181,29 @@ Estimate part(const kw_attention_problem& p, const kw_attention_traits& t, const
   const bool cuda = arch.backend == KW_BACKEND_CUDA, streams = cuda && t.packs_heads != 0, wgmma = cuda && !streams;
   const double read = wgmma ? keys_of_tile(p, s, t.tile_m0, t.tile_n0) : s.keys * seen;
   const double keys = ceil_div(read / splits, t.tile_n0) * t.tile_n0;
-  const double hdims = padded(t.hdim_q, s.hdim_q) + padded(t.hdim_v, s.hdim_v);
+  const bool cpu = arch.backend == KW_BACKEND_CPU;
+  const double hdims = cpu ? s.hdim_q + s.hdim_v : padded(t.hdim_q, s.hdim_q) + padded(t.hdim_v, s.hdim_v);
   Estimate e;
   e.tiles = tiles_of(t, s) * splits;
   e.waves = ceil_div(e.tiles, units_of(t, place));
+  const double rows = cpu ? rows_of(t, s) : t.tile_m0;
   const double softmax = t.tile_m0 > 128 ? kSoftmaxWorkOfThree : kSoftmaxWork;
   const double work = wgmma ? kProductShare * hdims + softmax : hdims;
-  const double tile_us = per_cu * 2 * t.tile_m0 * keys * work / rate(arch, p.dtype_q) / clocks;
-  e.compute_us = wgmma ? rounds_of(p, e, t, place) * (tile_us + kTileUs) : e.waves * tile_us;
+  const double tile_us = per_cu * 2 * rows * keys * work / rate / clocks;
+  e.compute_us = wgmma ? rounds_of(p, e, t, place) * (tile_us + kTileUs)
+                       : (cpu ? tasks_of(e.tiles, units_of(t, place)) : e.waves) * tile_us;
   if (streams) {
     const double readers = tiles_of(t, s) / (s.requests * s.heads_kv);
     e.fill_us = streaming_us(e.tiles, t, place, keys, hdims * kw_dtype_bytes(p.dtype_kv), readers);
-  } else if (arch.backend != KW_BACKEND_CPU) {
+  } else if (!cpu) {
     e.fill_us = e.waves * per_cu * keys * hdims * kw_dtype_bytes(p.dtype_kv) / kFillBytesPerClock / clocks;
   }
   const double partial = p.leaves_splits == 1 ? 4 * splits * s.requests * s.queries * s.heads_q * (s.hdim_v + 1) : 0;
-  e.memory_us = (row_bytes(p, s) + s.requests * s.heads_kv * key_bytes(p, s) + 2 * partial) / bandwidth(arch);
+  e.memory_us = (row_bytes(p, s) + s.requests * s.heads_kv * key_bytes(p, s) + 2 * partial) / bandwidth(place);
   const double asked = s.requests * s.heads_q * s.queries * s.keys * seen * (s.hdim_q + s.hdim_v);
-  const double done = e.tiles * t.tile_m0 * keys * hdims;
+  const double done = e.tiles * rows * keys * hdims;
   e.useful = done > asked ? asked / done : 1;
+  if (cpu) e.memory_us += partial / 4 * kPartialClocks / place.compute_units / clocks;
   settle(p, t, arch, &e);
   if (streams) {
     e.total_us += kLaunchUs + (p.leaves_splits == 1 ? kCombineUs + kCombineSplitUs * splits : 0);
@@ -187,7 +220,7 @@ double work(const kw_attention_traits& t) {
   return stated ? t.work_percent / 100.0 : 1;
 }
 
-Estimate gradients(const kw_attention_problem& p, const kw_attention_traits& t, const Place& place) {
+Estimate gradients(const kw_attention_problem& p, const kw_attention_traits& t, const Place& place, double rate) {
   const kw_arch& arch = *place.arch;
   const Shape s = shape_of(p);
   const double tile_m = t.tile_m0 > 0 ? t.tile_m0 : 1, tile_n = t.tile_n0 > 0 ? t.tile_n0 : 1;
@@ -197,7 +230,7 @@ Estimate gradients(const kw_attention_problem& p, const kw_attention_traits& t, 
   e.tiles = ceil_div(s.keys, tile_n) * s.heads_q * s.requests;
   e.waves = ceil_div(e.tiles, units_of(t, place));
   const double per_cu = t.blocks_per_cu > 1 ? t.blocks_per_cu : 1;
-  e.compute_us = e.waves * per_cu * 2 * tile_n * queries * hdims / rate(arch, p.dtype_q) / clocks_per_us(arch);
+  e.compute_us = e.waves * per_cu * 2 * tile_n * queries * hdims / rate / clocks_per_us(arch);
   const double sums = 8.0 * p.dq_slices * s.requests * s.queries * s.heads_q * s.hdim_q;
   e.memory_us = (2 * row_bytes(p, s) + 2 * s.requests * s.heads_kv * key_bytes(p, s) + sums) / bandwidth(arch);
   settle(p, t, arch, &e);
@@ -207,7 +240,7 @@ Estimate gradients(const kw_attention_problem& p, const kw_attention_traits& t, 
 
 Estimate moved(double bytes, const kw_attention_traits& t, const Place& place) {
   Estimate e;
-  e.memory_us = bytes / bandwidth(*place.arch);
+  e.memory_us = bytes / bandwidth(place);
   e.total_us = e.memory_us * (1 + kRank * t.selection_rank);
   return e;
 }
@@ -222,8 +255,8 @@ uint32_t splits_that_fill(const kw_attention_traits& traits, const kw_attention_
 Estimate estimate_attention(const kw_kernel& kernel, const kw_problem& problem, const Place& place) {
   const kw_attention_problem& p = as_attention(problem);
   const kw_attention_traits& t = attention_traits(kernel);
-  if (problem.op == KW_OP_ATTENTION_PART) return part(p, t, place);
-  if (problem.op == KW_OP_ATTENTION_DQ_DK_DV) return gradients(p, t, place);
+  if (problem.op == KW_OP_ATTENTION_PART) return part(p, t, place, rate_of(kernel, p, place));
+  if (problem.op == KW_OP_ATTENTION_DQ_DK_DV) return gradients(p, t, place, rate_of(kernel, p, place));
   const Shape s = shape_of(p);
   const double rows = s.requests * s.queries * s.heads_q;
   const double out_q = rows * s.hdim_q * kw_dtype_bytes(p.dtype_q), out_v = rows * s.hdim_v * kw_dtype_bytes(p.dtype_o);

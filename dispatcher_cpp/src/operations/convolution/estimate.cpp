@@ -55,45 +55,17 @@ Bytes tensor_bytes(const kw_conv_problem& p) {
   return {x * kw_dtype_bytes(p.dtype_x), w * kw_dtype_bytes(p.dtype_w), y * kw_dtype_bytes(p.dtype_y)};
 }
 
-// What a kernel moves. On a CPU the block along m, n and k decides how often, as in gemm/analytic.hpp.
-double memory_bytes(const kw_conv_problem& p, const kw_arch& arch, const kw_conv_traits& t) {
-  Bytes b = tensor_bytes(p);
+// What a kernel moves, each tensor once.
+double memory_bytes(const kw_conv_problem& p) {
+  const Bytes b = tensor_bytes(p);
   const double slices = p.split_k > 1 ? 8.0 * p.split_k * b.w / kw_dtype_bytes(p.dtype_w) : 0.0;
-  const double residual = p.residual != 0 ? b.y : 0.0;
-  if (arch.backend == KW_BACKEND_CPU && t.depthwise == 0) {
-    const Shape s = shape_of(p);
-    const double along_m = max(1.0, ceil_div(s.m, t.tile_m)), along_n = max(1.0, ceil_div(s.n, t.tile_n));
-    const double passes = 2.0 * max(1.0, ceil_div(s.k, t.tile_k)) - 1.0;
-    if (p.base.op == KW_OP_CONV_FORWARD) {
-      b = {b.x * along_n, b.w * along_m, b.y * passes};
-    } else if (p.base.op == KW_OP_CONV_BACKWARD_DATA) {
-      b = {b.x * passes, b.w * along_m, b.y * along_n};
-    } else {
-      b = {b.x * along_m, b.w * passes, b.y * along_n};
-    }
-  }
-  return b.x + b.w + b.y + residual + slices;
-}
-
-// Does one vector of a CPU kernel hold whole groups, or a depthwise kernel no GEMM?
-bool multiplies_vectors(const kw_conv_problem& p, const kw_arch& arch, const kw_conv_traits& t, double lanes) {
-  if (t.depthwise != 0) return true;
-  const int64_t per_group = p.c / p.groups;
-  return arch.backend == KW_BACKEND_CPU && per_group == p.k / p.groups && static_cast<double>(per_group) < lanes;
-}
-
-// Of a register block, per step along k; see gemm/analytic.hpp.
-double block_clocks(const kw_arch& arch, const kw_conv_traits& t) {
-  const double of = t.warp_tile_k > 1 ? rate(arch, t.dtype_x) : rate(arch, KW_FP32);
-  const double vectors = t.warp_tile_n / max(1.0, of / (4.0 * t.warp_tile_k));
-  return max(max(t.warp_tile_m * vectors, t.warp_tile_m + vectors), 8.0) / 2.0;
+  return b.x + b.w + b.y + (p.residual != 0 ? b.y : 0.0) + slices;
 }
 
 void compute(const kw_conv_problem& p, const kw_arch& arch, const kw_conv_traits& t, double units, Estimate* e) {
   Shape s = shape_of(p);
   const double asked = s.groups * s.m * s.n * s.k, clocks = (arch.clock_ghz > 0 ? arch.clock_ghz : 1.0) * 1e3;
-  const bool cpu = arch.backend == KW_BACKEND_CPU;
-  if (multiplies_vectors(p, arch, t, max(1.0, rate(arch, KW_FP32) / 4.0))) {
+  if (t.depthwise != 0) {
     e->tiles = e->waves = 1;
     e->compute_us = 2.0 * asked / rate(arch, KW_FP32) / units / clocks;
     return;
@@ -102,17 +74,14 @@ void compute(const kw_conv_problem& p, const kw_arch& arch, const kw_conv_traits
   s.groups = ceil_div(s.groups, merged);
   s.n *= merged;
   (p.base.op == KW_OP_CONV_WEIGHT_SLICES ? s.m : s.k) *= merged;
-  const double tile_m = cpu ? t.warp_tile_m : t.tile_m, tile_n = cpu ? t.warp_tile_n : t.tile_n;
-  const double tile_k = cpu ? t.warp_tile_k : t.tile_k, slices = p.split_k > 1 ? p.split_k : 1;
+  const double tile_m = t.tile_m, tile_n = t.tile_n, tile_k = t.tile_k, slices = p.split_k > 1 ? p.split_k : 1;
   const double steps = ceil_div(ceil_div(s.k, tile_k), slices);
   e->tiles = s.groups * ceil_div(s.m, tile_m) * ceil_div(s.n, tile_n) * slices;
   e->waves = ceil_div(e->tiles, units);
-  const double each = cpu ? block_clocks(arch, t) : 2.0 * tile_m * tile_n * tile_k / rate(arch, p.dtype_x);
+  const double each = 2.0 * tile_m * tile_n * tile_k / rate(arch, p.dtype_x);
   e->compute_us = e->waves * steps * each / clocks;
-  if (!cpu) {
-    const double lines = (tile_m + tile_n) * kw_dtype_bytes(p.dtype_x) * tile_k;
-    e->fill_us = e->waves * steps * lines / kFillBytesPerClock / clocks;
-  }
+  const double lines = (tile_m + tile_n) * kw_dtype_bytes(p.dtype_x) * tile_k;
+  e->fill_us = e->waves * steps * lines / kFillBytesPerClock / clocks;
   const double padded = e->tiles * steps * tile_m * tile_n * tile_k;
   e->useful = padded > asked ? asked / padded : 1.0;
 }
@@ -130,11 +99,16 @@ Estimate estimate_conv(const kw_kernel& kernel, const kw_problem& problem, const
     return e;
   }
   if (arch.backend == KW_BACKEND_CUDA) return estimate_conv_cuda(kernel, p, place);
+  if (arch.backend == KW_BACKEND_CPU) {
+    e = estimate_conv_cpu(kernel, p, place);
+    e.memory_us = memory_bytes(p) / bandwidth;
+    e.total_us = e.compute_us + e.memory_us;
+    return e;
+  }
   compute(p, arch, t, place.compute_units, &e);
   for (uint32_t dims = kw_conv_dims(p.layout); dims < kw_conv_dims(t.layout); ++dims) e.compute_us *= kSpareDimension;
-  e.memory_us = memory_bytes(p, arch, t) / bandwidth;
-  e.total_us =
-      arch.backend == KW_BACKEND_CPU ? e.compute_us + e.memory_us : max(max(e.compute_us, e.fill_us), e.memory_us);
+  e.memory_us = memory_bytes(p) / bandwidth;
+  e.total_us = max(max(e.compute_us, e.fill_us), e.memory_us);
   if (p.leaves_slices == 1) e.total_us += kSecondLaunchUs;
   return e;
 }

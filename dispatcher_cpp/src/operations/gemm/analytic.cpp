@@ -28,13 +28,6 @@ double rate(const kw_arch& arch, uint32_t dtype) {
 double max(double left, double right) { return left > right ? left : right; }
 double min(double left, double right) { return left < right ? left : right; }
 
-// Of a register block, per warp_tile_k steps along k.
-double block_clocks(const kw_arch& arch, const kw_gemm_traits& t) {
-  const double lanes = max(1.0, rate(arch, t.warp_tile_k > 1 ? t.dtype_a : uint32_t{KW_FP32}) / (4.0 * t.warp_tile_k));
-  const double vectors = t.warp_tile_n / lanes;
-  return max(max(t.warp_tile_m * vectors, t.warp_tile_m + vectors), 8.0) / 2.0;
-}
-
 struct Operands {
   double a, b;
 };
@@ -52,21 +45,20 @@ Operands shared_panels(double v, double tiles_m, double tiles_n, double bytes_a,
 }
 
 // Bytes that one product of a batch reads.
-Operands operand_bytes(const kw_gemm_problem& p, const kw_gemm_traits& t, bool cpu, double concurrent) {
+Operands operand_bytes(const kw_gemm_problem& p, const kw_gemm_traits& t, double concurrent) {
   const double m = static_cast<double>(p.m), n = static_cast<double>(p.n), k = static_cast<double>(p.k);
   const double tiles_m = ceil_div(p.m, t.tile_m), tiles_n = ceil_div(p.n, t.tile_n);
   const double bytes_a = m * kw_dtype_bytes(p.dtype_a), bytes_b = n * kw_dtype_bytes(p.dtype_b);
-  if (cpu) return {k * bytes_a * tiles_n, k * bytes_b * tiles_m};
   const double v = max(1.0, min(concurrent / p.split_k, tiles_m * tiles_n)), rounds = tiles_m * tiles_n / v * k;
   const Operands panels = shared_panels(v, tiles_m, tiles_n, bytes_a / tiles_m, bytes_b / tiles_n);
   return {rounds * panels.a, rounds * panels.b};
 }
 
-// Bytes of what is neither A nor B: results, C and D tensors, sums of slices. passes: over the results of a CPU kernel.
-double result_bytes(const kw_gemm_problem& p, double passes) {
+// Bytes of what is neither A nor B: results, C and D tensors, sums of slices.
+double result_bytes(const kw_gemm_problem& p) {
   const double m = static_cast<double>(p.m), n = static_cast<double>(p.n), batch = static_cast<double>(p.batch);
   const double bytes_c = kw_dtype_bytes(p.dtype_c);
-  double bytes = m * n * (bytes_c * (passes + (p.beta != 0.0 ? 1.0 : 0.0)) + (p.split_k > 1 ? 8.0 * p.split_k : 0.0));
+  double bytes = m * n * (bytes_c * (1.0 + (p.beta != 0.0 ? 1.0 : 0.0)) + (p.split_k > 1 ? 8.0 * p.split_k : 0.0));
   bytes *= batch;
   for (uint32_t i = 0; i < p.num_d; ++i) {
     const double line = p.layout_c == KW_ROW_MAJOR ? n : m;
@@ -85,32 +77,14 @@ struct Tiles {
   double volume;  // multiplications per step, padding included
 };
 
-// Workers of persistent, split-K and stream-K kernels for processors pack both operands for themselves.
-constexpr double kPackingAlone = 1.1;
-// Rows or columns up to which other kernels for processors read the larger operand where it lies; not integers.
-constexpr int64_t kFewVectors = 4;
-
-double cpu_clocks(const kw_gemm_problem& p, const kw_arch& arch, const kw_gemm_traits& t) {
-  const double clocks = block_clocks(arch, t);
-  if (t.stream_k != KW_STREAM_K_NONE || t.persistent != 0 || p.split_k > 1) return clocks * kPackingAlone;
-  if (t.b_format != 0 || t.dtype_acc != KW_FP32) return clocks;
-  if (p.m <= kFewVectors) return clocks * static_cast<double>(p.m) / t.warp_tile_m;
-  if (p.n <= kFewVectors) return clocks * static_cast<double>(p.n) / t.warp_tile_n;
-  return clocks;
-}
-
 Tiles tiles_of(const kw_gemm_problem& p, const kw_arch& arch, const kw_gemm_traits& t) {
-  const bool cpu = arch.backend == KW_BACKEND_CPU;
-  const uint32_t quantum_m = cpu ? t.warp_tile_m : t.tile_m;
-  const uint32_t quantum_n = cpu ? t.warp_tile_n : t.tile_n;
-  const uint32_t quantum_k = cpu ? t.warp_tile_k : t.tile_k;
   Tiles tiles;
-  tiles.count = ceil_div(p.m, quantum_m) * ceil_div(p.n, quantum_n) * p.split_k * static_cast<double>(p.batch);
-  tiles.steps = ceiling(ceil_div(p.k, quantum_k) / p.split_k);
-  tiles.volume = 1.0 * quantum_m * quantum_n * quantum_k;
-  tiles.clocks = cpu ? cpu_clocks(p, arch, t) : 2.0 * tiles.volume / rate(arch, p.dtype_a);
+  tiles.count = ceil_div(p.m, t.tile_m) * ceil_div(p.n, t.tile_n) * p.split_k * static_cast<double>(p.batch);
+  tiles.steps = ceiling(ceil_div(p.k, t.tile_k) / p.split_k);
+  tiles.volume = 1.0 * t.tile_m * t.tile_n * t.tile_k;
+  tiles.clocks = 2.0 * tiles.volume / rate(arch, p.dtype_a);
   const double lines = 1.0 * t.tile_m * kw_dtype_bytes(p.dtype_a) + 1.0 * t.tile_n * kw_dtype_bytes(p.dtype_b);
-  tiles.fill = cpu ? 0.0 : lines * quantum_k;
+  tiles.fill = lines * t.tile_k;
   return tiles;
 }
 
@@ -119,13 +93,10 @@ double bytes_per_us(const kw_arch& arch) {
   return (arch.memory_gbytes_per_s > 0 ? arch.memory_gbytes_per_s : 1.0) * 1e3;
 }
 
-double memory_bytes(const kw_gemm_problem& p, const kw_arch& arch, const kw_gemm_traits& t, double concurrent) {
-  const bool cpu = arch.backend == KW_BACKEND_CPU;
+double memory_bytes(const kw_gemm_problem& p, const kw_gemm_traits& t, double concurrent) {
   const double batch = static_cast<double>(p.batch);
-  const double passes = cpu ? 2.0 * max(1.0, ceil_div(p.k, t.tile_k)) - 1.0 : 1.0;
-  const Operands operands = operand_bytes(p, t, cpu, concurrent);
-  return operands.a * (p.stride_a == 0 ? 1.0 : batch) + operands.b * (p.stride_b == 0 ? 1.0 : batch) +
-         result_bytes(p, passes);
+  const Operands operands = operand_bytes(p, t, concurrent);
+  return operands.a * (p.stride_a == 0 ? 1.0 : batch) + operands.b * (p.stride_b == 0 ? 1.0 : batch) + result_bytes(p);
 }
 
 // Does the launcher add up what workgroups leave of K in memory, by a second kernel?
@@ -139,16 +110,14 @@ void add_second_launch(const kw_arch& arch, double bytes, Estimate* e) {
   e->total_us = max(max(e->compute_us, e->fill_us), e->memory_us - second_us) + second_us + kSecondLaunchUs;
 }
 
-void total(const kw_arch& arch, Estimate* e) {
-  const bool cpu = arch.backend == KW_BACKEND_CPU;
-  e->total_us = cpu ? e->compute_us + e->memory_us : max(max(e->compute_us, e->fill_us), e->memory_us);
-}
+void total(Estimate* e) { e->total_us = max(max(e->compute_us, e->fill_us), e->memory_us); }
 
 }  // namespace
 
 Estimate estimate(const kw_gemm_problem& p, const kw_arch& arch, const kw_gemm_traits& t, uint32_t compute_units,
                   double most_us) {
   if (arch.backend == KW_BACKEND_CUDA) return estimate_cuda(p, arch, t, compute_units, most_us);
+  if (arch.backend == KW_BACKEND_CPU) return estimate_cpu(p, t, {&arch, compute_units});
   Estimate e;
   if (p.m == 0 || p.n == 0) return e;
   const double units = compute_units;
@@ -162,7 +131,7 @@ Estimate estimate(const kw_gemm_problem& p, const kw_arch& arch, const kw_gemm_t
   e.total_us = max(e.compute_us, e.fill_us);
   if (e.total_us > most_us) return e;  // whatever memory takes
 
-  double bytes = memory_bytes(p, arch, t, min(units, e.tiles)), left = 0;  // left: parts of sums, in memory
+  double bytes = memory_bytes(p, t, min(units, e.tiles)), left = 0;  // left: parts of sums, in memory
   if (stream) {
     left = 4.0 * t.tile_m * t.tile_n * min(units, e.tiles * tiles.steps);
     bytes += 2.0 * left;
@@ -171,7 +140,7 @@ Estimate estimate(const kw_gemm_problem& p, const kw_arch& arch, const kw_gemm_t
     if (p.split_k == 1) bytes += 2.0 * left;
   }
   e.memory_us = bytes / bytes_per_us(arch);
-  total(arch, &e);
+  total(&e);
   if (launches_twice(arch, t)) add_second_launch(arch, left, &e);
   const double padded = tiles.count * tiles.steps * tiles.volume, batch = static_cast<double>(p.batch);
   const double asked = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) * batch;
@@ -190,7 +159,7 @@ Estimate estimate(const kw_grouped_gemm_problem& p, const kw_arch& arch, const k
     e.tiles += tiles.count;
     clocks += tiles.count * tiles.steps * tiles.clocks;
     fill += tiles.count * tiles.steps * tiles.fill;
-    bytes += memory_bytes(one, arch, t, min(compute_units, tiles.count));
+    bytes += memory_bytes(one, t, min(compute_units, tiles.count));
     asked += static_cast<double>(one.m) * static_cast<double>(one.n) * static_cast<double>(one.k);
     padded += tiles.count * tiles.steps * tiles.volume;
   }
@@ -200,7 +169,7 @@ Estimate estimate(const kw_grouped_gemm_problem& p, const kw_arch& arch, const k
   e.compute_us = clocks * waves_us;
   e.fill_us = fill * waves_us / kFillBytesPerClock;
   e.memory_us = bytes / bytes_per_us(arch);
-  total(arch, &e);
+  total(&e);
   e.useful = padded > 0 ? asked / padded : 1.0;
   return e;
 }

@@ -86,10 +86,12 @@ void choose_split_k(kw_problem* problem, uint32_t slices) {
 void describe_choices(const kw_problem& problem, Text* text) { text->add("split_k=").add(as_gemm(problem).split_k); }
 
 Estimate gemm_estimate(const kw_kernel& kernel, const kw_problem& problem, const Place& place) {
+  if (place.arch->backend == KW_BACKEND_CPU) return estimate_cpu(as_gemm(problem), gemm_traits(kernel), place);
   return estimate(as_gemm(problem), *place.arch, gemm_traits(kernel), place.compute_units, place.most_us);
 }
 
 Estimate grouped_estimate(const kw_kernel& kernel, const kw_problem& problem, const Place& place) {
+  if (place.arch->backend == KW_BACKEND_CPU) return estimate_cpu(as_grouped(problem), gemm_traits(kernel), place);
   return estimate(as_grouped(problem), *place.arch, gemm_traits(kernel), place.compute_units);
 }
 

@@ -155,6 +155,7 @@ def test_bad_input_says_what_is_allowed(tmp_path: Path, capsys: pytest.CaptureFi
 def test_problem_sets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["problems"]) == 0
     assert capsys.readouterr().out.split() == list(KEYS)
+    assert main(["problems", "--json"]) == 0 and json.loads(capsys.readouterr().out) == list(KEYS)
     assert main(["problems", "gemm-held-out-bf16"]) == 0
     header, first, *_ = capsys.readouterr().out.splitlines()
     assert (header, first.rpartition(",")[2]) == ("m,n,k,batch,layout,dtype,dtype_c", "bf16")

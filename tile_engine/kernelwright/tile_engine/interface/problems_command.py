@@ -29,8 +29,7 @@ def problems_command(
 ) -> None:
     """List the keys of problem sets, or the problems of the set or JSON file NAMED."""
     if named is None:
-        for key in KEYS:
-            click.echo(key)
+        click.echo(json.dumps(KEYS) if as_json else "\n".join(KEYS))
         return
     operation, _ = operation_of_variant(operation_of(named) or variant)
     bounds = most_operations or math.inf, most_bytes or math.inf

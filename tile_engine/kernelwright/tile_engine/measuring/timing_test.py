@@ -35,7 +35,9 @@ def counted(calls: list[int]) -> float:
 
 def test_rounds_that_warm_clocks_do_not_count() -> None:
     calls: list[int] = []
-    spent = in_turns({"a": lambda: counted(calls)}, Settings(rounds=2, warm_s=0.01), lambda name: None)
+    begun: list[str] = []
+    spent = in_turns({"a": lambda: counted(calls)}, Settings(rounds=2, warm_s=0.01), begun.append)
+    assert len(begun) == len(calls)
     assert len(calls) > 3 and spent == {"a": [len(calls) - 2, len(calls) - 1]}
 
 

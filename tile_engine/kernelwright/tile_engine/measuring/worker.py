@@ -7,8 +7,10 @@ a hang or a crash belongs to. A process that ends by itself after a report leave
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import signal
 import sys
 from typing import Any
 
@@ -17,9 +19,12 @@ from kernelwright.tile_engine.measuring.measure import FAILED, Measurement, Repo
 from kernelwright.tile_engine.measuring.settings import Settings
 from kernelwright.tile_engine.registry import measurable
 
+_PR_SET_PDEATHSIG = 1  # of linux/prctl.h
+
 
 def main() -> None:
     """Read the request, measure, end."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # a run that is killed leaves no launch behind
     request = json.load(sys.stdin)
     lines = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a kernel prints is no line of ours

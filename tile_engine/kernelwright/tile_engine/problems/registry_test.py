@@ -43,7 +43,11 @@ def test_a_file_holds_a_list_or_an_object_with_one(tmp_path: Path, wrapped: bool
         ("{", "is not JSON"),
         ("{}", "holds no list of problems"),
         ("[]", "holds no problem"),
-        ("[3]", "a problem is an object, not 3"),
+        ("[3]", r"problem 0 of .*p\.json is 3; write an object such as"),
+        ('[{"m": 1, "n": 2, "k": 3}, {"m": -1, "n": 2, "k": 3}]', r"problem 1 of .*p\.json: .*m is -1"),
+        ('[{"m": 1, "M": 2, "n": 2, "k": 3}]', "states m in capitals and without"),
+        ('[{"m": 1, "m": 2, "n": 2, "k": 3}]', "'m'"),
+        ('[{"m": true, "n": 2, "k": 3}]', "m is true or false; write a number"),
         ('[{"m": 1}]', "lacks n, k"),
     ],
 )
@@ -54,6 +58,8 @@ def test_a_file_that_holds_no_problem_says_why(tmp_path: Path, text: str, messag
         problems(GEMM, str(path))
 
 
-def test_an_unknown_key_lists_the_keys() -> None:
-    with pytest.raises(ValueError, match="'gemm' is neither a file nor a key; keys: gemm-tuning-fp32, "):
+def test_an_unknown_key_names_the_closest() -> None:
+    with pytest.raises(ValueError, match="'gemm' is neither a file nor a key such as gemm-tuning-fp32; `tile-engine"):
         problems(GEMM, "gemm")
+    with pytest.raises(ValueError, match=r"did you mean 'gemm-held-out-bf16'\?"):
+        problems(GEMM, "gemm-heldout-bf16")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import fcntl
 import gzip
 import io
 import os
@@ -19,9 +20,22 @@ class CsvFile:
     """Appends rows, each on disk before the next is measured."""
 
     def __init__(self, path: Path, columns: Sequence[str], append: bool) -> None:
-        """ValueError if the file has rows and ``append`` is false, or if its columns are others."""
+        """ValueError if the file has rows and ``append`` is false, if its columns are others, or if a run writes it."""
         self._columns = columns
-        there = path.exists() and path.stat().st_size > 0
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("a", newline="", encoding="utf-8")
+        try:
+            self._begin(path, columns, append)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _begin(self, path: Path, columns: Sequence[str], append: bool) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(f"another run writes {path}; wait for its end, or write to another file") from None
+        there = path.stat().st_size > 0
         if there and not append:
             raise ValueError(f"{path} exists; add --append or --resume to continue it, or remove it")
         if there:
@@ -29,8 +43,6 @@ class CsvFile:
             if list(found) != list(columns):
                 raise ValueError(f"{path} has other columns ({', '.join(found)}); write to another file")
             _drop_torn_line(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("a", newline="", encoding="utf-8")
         self._writer = csv.DictWriter(self._file, columns, lineterminator="\n")
         if not there:
             self._writer.writeheader()

@@ -93,6 +93,18 @@ def test_a_file_is_continued_only_when_asked_and_a_torn_line_is_dropped(tmp_path
     assert [one["reason"] for one in read_rows(path)] == ["", 'commas, "quotes"']
 
 
+def test_two_runs_do_not_write_one_file(tmp_path: Path) -> None:
+    with (
+        CsvFile(tmp_path / "t.csv", TABLE.columns, append=True) as file,
+        pytest.raises(ValueError, match=r"another run writes .*t\.csv; wait for its end"),
+    ):
+        file.write(row())
+        CsvFile(tmp_path / "t.csv", TABLE.columns, append=True)
+    with CsvFile(tmp_path / "t.csv", TABLE.columns, append=True) as file:
+        file.write(row())
+    assert len(read_rows(tmp_path / "t.csv")) == 2
+
+
 def test_a_file_of_other_columns_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("a,b\n")

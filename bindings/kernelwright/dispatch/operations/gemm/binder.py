@@ -65,7 +65,11 @@ class GemmBinder(ArrayBinder[GemmArgs]):
 
     def bind(self, args: GemmArgs, addresses: Addresses) -> bool:
         """See :class:`Binder`."""
-        a, b, c, out = addresses[0], addresses[1], addresses[2], addresses[-1]  # half the time of a starred target
+        ds: Addresses = ()
+        if self._d_bytes:
+            a, b, c, *ds, out = addresses
+        else:  # in half the time of a starred target
+            a, b, c, out = addresses
         bytes_a, bytes_b, bytes_out = self._bytes
         if -bytes_out < out - a < bytes_a or -bytes_out < out - b < bytes_b:
             return False  # blocks of one larger matrix, or shared memory
@@ -74,7 +78,6 @@ class GemmBinder(ArrayBinder[GemmArgs]):
         if not self._d_bytes:
             self._pack(args, _FIRST, a, b, c or 0, out)
             return True
-        ds = addresses[3:-1]
         for address, nbytes in zip(ds, self._d_bytes):  # noqa: B905 - equal metadata; strict= costs 0.3 us
             if -bytes_out < out - address < nbytes:
                 return False

@@ -28,16 +28,24 @@ void conv_json(const kw_problem& problem, Text* text);
 
 // Predicts the time of a kernel from the architecture's numbers, as gemm/analytic.hpp does for a GEMM.
 //
-// The implicit GEMM m x n x k of each group (convolution/checks.h) is cut into tiles, on a CPU into register blocks; a
-// partial tile costs a whole one, and w = ceil(tiles / units) waves of them run one after the other. Backward data with
-// strides multiplies each filter point by the outputs that it meets: k shrinks by the product of the strides, while m
-// is the points of dx. Groups that a kernel merges widen n and k. A depthwise kernel, and a CPU kernel where a vector
-// holds whole groups, multiplies vectors instead: outputs * filter points * channels per group. memory is x, w and y
-// once, on a CPU as often as its blocks say, and the slices of backward weight twice in 4 bytes each. The launch takes
-// the longer of both; on a CPU, where packing does not overlap, their sum.
+// The implicit GEMM m x n x k of each group (convolution/checks.h) is cut into tiles; a partial tile costs a whole one,
+// and w = ceil(tiles / units) waves of them run one after the other. Backward data with strides multiplies each filter
+// point by the outputs that it meets: k shrinks by the product of the strides, while m is the points of dx. Groups that
+// a kernel merges widen n and k. A depthwise kernel, and a CPU kernel where a vector holds whole groups, multiplies
+// vectors instead: outputs * filter points * channels per group. memory is x, w and y once, and the slices of backward
+// weight twice in 4 bytes each. The launch takes the longer of both; on a CPU, where packing does not overlap, their
+// sum.
 //
 // Sources as in gemm/analytic.hpp. Nobody fitted it to measured convolutions.
 Estimate estimate_conv(const kw_kernel& kernel, const kw_problem& problem, const Place& place);
+
+// The arithmetic of CPU kernels, which estimate_conv calls.
+//
+// Work is cut as the launchers cut it: into register blocks, those at edges smaller, shared by as many threads as the
+// problem keeps busy; the time is that of the busiest one. In forward and backward data, rows of a block are outputs of
+// a line and columns channels; a block whose vectors are written to more lines than can be on their way waits for them,
+// and every box of outputs reads all weights. In backward weight both are channels, and each step is an output.
+Estimate estimate_conv_cpu(const kw_kernel& kernel, const kw_conv_problem& problem, const Place& place);
 
 // The same for CUDA kernels, which estimate_conv calls.
 //

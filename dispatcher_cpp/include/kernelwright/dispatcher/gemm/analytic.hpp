@@ -35,14 +35,14 @@
 // way. The launch takes the longer of both, 0.27 of the shorter, and 1 us. Slices of K are added up one after the
 // other, each in 0.4 us and a clock for each 8 elements of its tile, after 6 us for the flags.
 //
-// On a CPU the kernels share the work in register blocks (warp tiles), so those are counted instead of tiles; the tile,
-// a cache block, decides how often memory is read: m k ceil(n/tile_n) bytes_a + n k ceil(m/tile_m) bytes_b. With v
-// lanes per vector, a block takes
-//   cycles = max(r, warp_tile_m + warp_tile_n / v, 8) / 2,  r = warp_tile_m warp_tile_n / v accumulators
+// On a CPU the time is that of the busiest thread, in clocks. Register blocks of r rows and v vectors, those at edges
+// smaller, take
+//   max(r v / 2, (r + v) / 2, 5) + r / 20
 // per warp_tile_k steps along k: two multiply-add units of latency 4 need 8 sums in flight, and two loads fit in a
-// clock. v follows from the stated rate, 4 v warp_tile_k operations per clock: that of dtype A where warp_tile_k > 1
-// (dot products), of fp32 otherwise (inputs are widened). The results pass through memory 2 ceil(k/tile_k) - 1 times,
-// and packing does not overlap with multiplying, so the launch takes compute + memory.
+// clock. Dot products of bf16 take 3.7 times as long where the processor is slow at them. Packing does not overlap with
+// multiplying, so it is added, by the vector; so is reading panels that other threads packed, passing sums from one
+// cache block along k to the next, adding up slices, and waiting for the other threads after each stage. Problems of
+// few rows or columns read their matrix where it lies: all kernels take them alike.
 //
 // The rates are peaks, so predictions are near lower bounds, but Hopper's: those are within 16 % (standard deviation).
 //
@@ -66,6 +66,10 @@ Estimate estimate(const kw_gemm_problem& problem, const kw_arch& arch, const kw_
                   uint32_t compute_units, double most_us = HUGE_VAL);
 Estimate estimate(const kw_grouped_gemm_problem& problem, const kw_arch& arch, const kw_gemm_traits& traits,
                   uint32_t compute_units);
+
+// The same on a CPU, which estimate() calls.
+Estimate estimate_cpu(const kw_gemm_problem& problem, const kw_gemm_traits& traits, const Place& place);
+Estimate estimate_cpu(const kw_grouped_gemm_problem& problem, const kw_gemm_traits& traits, const Place& place);
 
 // The same on an NVIDIA GPU, which estimate() calls.
 Estimate estimate_cuda(const kw_gemm_problem& problem, const kw_arch& arch, const kw_gemm_traits& traits,

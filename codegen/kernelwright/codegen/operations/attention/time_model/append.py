@@ -102,7 +102,7 @@ def append_serves(t: Traits, p: PosedAppend, arch: Arch) -> bool:
     return aligned and whole and in_two_pages and (p.rope == "none" or p.rotary_dim % _CK_TILE_ROTARY == 0)
 
 
-def append_microseconds(t: Traits, p: PosedAppend, arch: Arch) -> float:
+def append_microseconds(t: Traits, p: PosedAppend, arch: Arch, units: int) -> float:
     """What is moved: new rows, and queries that are turned."""
     keys, queries = p.heads_kv * p.seqlen_new * (p.hdim_q + p.hdim_v), p.heads_q * p.seqlen_q * p.hdim_q
-    return moved(2.0 * p.batch * (keys + queries) * ELEMENT_BYTES[DType(p.dtype)], t, arch)
+    return moved(2.0 * p.batch * (keys + queries) * ELEMENT_BYTES[DType(p.dtype)], t, arch, units)

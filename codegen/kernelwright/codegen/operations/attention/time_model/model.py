@@ -66,13 +66,13 @@ class AttentionTimeModel:
             return ()  # as traits would say, in less time
         t, units = traits_of(spec, arch.name), units or arch.compute_units or CORES
         if isinstance(posed, PosedAppend):
-            return (Way(append_microseconds(t, posed, arch)),) if append_serves(t, posed, arch) else ()
+            return (Way(append_microseconds(t, posed, arch, units)),) if append_serves(t, posed, arch) else ()
         if not serves(t, posed, arch):
             return ()
         if stage is Stage.PART:
             return tuple(_forward(t, posed, arch, units))
         if stage is not Stage.DQ_DK_DV:
-            return (Way(helper(t, posed, arch)),)
+            return (Way(helper(t, posed, arch, units)),)
         slices = dq_slices(t, posed)
         own = dataclasses.replace(posed, stage=Stage.DQ_DK_DV, dq_slices=slices)
         convert = (dataclasses.replace(own, stage=Stage.CONVERT_DQ),) if slices else ()

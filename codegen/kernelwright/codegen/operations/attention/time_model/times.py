@@ -16,7 +16,8 @@ NUMBERS = {
     "kFillBytesPerClock": 48, "kSecondLaunchUs": 4, "kSpareMask": 1.05, "kStreamed": 1.0, "kAloneClocks": 18.48,
     "kAloneBytes": 35.31, "kSharedClocks": 3.676, "kSharedBytes": 32.42, "kProductShare": 1.12, "kSoftmaxWork": 110,
     "kSoftmaxWorkOfThree": 87, "kTileUs": 2, "kTilesLaunchUs": 7.064, "kLaunchUs": 0.9966, "kWaveUs": 2.786,
-    "kCombineUs": 2.986, "kCombineSplitUs": 0.08997, "kRank": 1e-9,
+    "kCombineUs": 2.986, "kCombineSplitUs": 0.08997, "kSlowDot": 3.7, "kThreadBytesPerUs": 12000, "kLastTask": 0.5,
+    "kFewRows": 4, "kPartialClocks": 10, "kRank": 1e-9,
 }  # fmt: skip
 _C = NUMBERS
 
@@ -51,6 +52,17 @@ def _clocks_per_us(arch: Arch) -> float:
 def _bandwidth(arch: Arch) -> float:
     """Bytes per microsecond."""
     return arch.memory_gbytes_per_s * 1e3
+
+
+def _thread_bandwidth(arch: Arch, units: int) -> float:
+    """Of a CPU's threads, which reach a share of what all of its cores do."""
+    stated = _bandwidth(arch)
+    return min(stated, _C["kThreadBytesPerUs"] * units) if arch.backend == "cpu" else stated
+
+
+def _operations(t: Traits, p: Posed, arch: Arch) -> float:
+    """Per clock; kernels for CPUs multiply in fp32, but for those with dot products."""
+    return _rate(arch, p.dtype if arch.backend != "cpu" else "bf16" if t.dots else "fp32")
 
 
 def _visible_part(p: Posed, s: _Shape) -> float:
@@ -136,27 +148,35 @@ def part(t: Traits, p: Posed, arch: Arch, units: int) -> float:
     seen, clocks, per_cu = _visible_part(p, s), _clocks_per_us(arch), _per_cu(t)
     read = _keys_of_tile(p, s, t.tile_m0, t.tile_n0) if wgmma else s.keys * seen
     keys = math.ceil(read / splits / t.tile_n0) * t.tile_n0
-    hdims = max(t.hdim_q, p.hdim_q) + max(t.hdim_v, p.hdim_v)
+    cpu = arch.backend == "cpu"
+    hdims = p.hdim_q + p.hdim_v if cpu else max(t.hdim_q, p.hdim_q) + max(t.hdim_v, p.hdim_v)
+    rows = min(t.tile_m0, max(_C["kFewRows"], s.queries * p.heads_q / p.heads_kv)) if cpu else t.tile_m0
     tiles = _tiles_of(t, p, s) * splits
     waves = math.ceil(tiles / (units * per_cu))
     softmax = _C["kSoftmaxWorkOfThree" if t.tile_m0 > 128 else "kSoftmaxWork"]
     work = _C["kProductShare"] * hdims + softmax if wgmma else hdims
-    tile_us = per_cu * 2 * t.tile_m0 * keys * work / _rate(arch, p.dtype) / clocks
+    tile_us = per_cu * 2 * rows * keys * work / _operations(t, p, arch) / clocks
     fill = 0.0
     if wgmma:
         # Where a mask or lengths make tiles unequal, units take them one by one.
         unequal = p.mask != "none" or p.group
         compute = (max(1.0, tiles / (units * per_cu)) if unequal else waves) * (tile_us + _C["kTileUs"])
+    elif cpu:
+        threads = units * per_cu
+        compute = max(1.0, tiles / threads + _C["kLastTask"] * (1 - 1 / threads)) * tile_us
     else:
         compute = waves * tile_us
     if streams:
         readers = _tiles_of(t, p, s) / (s.requests * p.heads_kv)
         fill = _streaming_us(tiles, t, arch, units, keys, hdims * _size(p.dtype_kv), readers)
-    elif arch.backend != "cpu":
+    elif not cpu:
         fill = waves * per_cu * keys * hdims * _size(p.dtype_kv) / _C["kFillBytesPerClock"] / clocks
     partial = 4.0 * splits * s.requests * s.queries * p.heads_q * (p.hdim_v + 1) if p.leaves_splits else 0.0
     moved_bytes = _row_bytes(p, s) + s.requests * p.heads_kv * _key_bytes(p, s) + 2 * partial
-    total = _settled(p, t, arch, compute, fill, moved_bytes / _bandwidth(arch))
+    memory = moved_bytes / _thread_bandwidth(arch, units)
+    if cpu:
+        memory += partial / 4 * _C["kPartialClocks"] / units / clocks
+    total = _settled(p, t, arch, compute, fill, memory)
     if streams:
         combine = _C["kCombineUs"] + _C["kCombineSplitUs"] * splits if p.leaves_splits else 0.0
         return total + _C["kLaunchUs"] + combine
@@ -172,25 +192,25 @@ def gradients(t: Traits, p: Posed, arch: Arch, units: int) -> float:
     hdims = work * (3 * max(t.hdim_q, p.hdim_q) + 2 * max(t.hdim_v, p.hdim_v))
     tiles = math.ceil(s.keys / tile_n) * p.heads_q * s.requests
     waves = math.ceil(tiles / (units * per_cu))
-    compute = waves * per_cu * 2 * tile_n * queries * hdims / _rate(arch, p.dtype) / _clocks_per_us(arch)
+    compute = waves * per_cu * 2 * tile_n * queries * hdims / _operations(t, p, arch) / _clocks_per_us(arch)
     sums = 8.0 * p.dq_slices * s.requests * s.queries * p.heads_q * p.hdim_q
     keys = s.requests * p.heads_kv * _key_bytes(p, s)
     total = _settled(p, t, arch, compute, 0.0, (2 * _row_bytes(p, s) + 2 * keys + sums) / _bandwidth(arch))
     return total + (_C["kSecondLaunchUs"] if p.dq_slices > 0 else 0.0)
 
 
-def moved(count: float, t: Traits, arch: Arch) -> float:
+def moved(count: float, t: Traits, arch: Arch, units: int) -> float:
     """Predicted time of a kernel that moves so many bytes and nothing else."""
-    return count / _bandwidth(arch) * (1 + _C["kRank"] * t.selection_rank)
+    return count / _thread_bandwidth(arch, units) * (1 + _C["kRank"] * t.selection_rank)
 
 
-def helper(t: Traits, p: Posed, arch: Arch) -> float:
+def helper(t: Traits, p: Posed, arch: Arch, units: int) -> float:
     """Predicted time of a combination, of D, or of a conversion of dQ."""
     s = _shape_of(p)
     rows = s.requests * s.queries * p.heads_q
     out_q, out_v = rows * p.hdim_q * _size(p.dtype), rows * p.hdim_v * _size(p.dtype_o)
     if p.main is Stage.DOT:
-        return moved(2 * out_v, t, arch)
+        return moved(2 * out_v, t, arch, units)
     if p.main is Stage.COMBINE:
-        return moved(4.0 * p.num_splits * rows * p.hdim_v + out_v, t, arch)
-    return moved(4.0 * p.dq_slices * rows * p.hdim_q + out_q, t, arch)
+        return moved(4.0 * p.num_splits * rows * p.hdim_v + out_v, t, arch, units)
+    return moved(4.0 * p.dq_slices * rows * p.hdim_q + out_q, t, arch, units)

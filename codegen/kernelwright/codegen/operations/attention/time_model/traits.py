@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 
 from kernelwright.arch import load
 from kernelwright.codegen.operations.attention import ck_tile, cpu, cutlass
+from kernelwright.codegen.operations.attention.arch_section import attention_features
 from kernelwright.codegen.operations.attention.kinds import Bias, Family, Rope
 from kernelwright.codegen.operations.attention.spec import AttentionSpec
 
@@ -19,7 +20,8 @@ _FLAGS = {"0": "no", "1": "yes"}
 class Traits:
     """Members of kw_attention_traits; sets of values hold words, of flags ``yes`` and ``no``.
 
-    ``aligned`` is what strides of tensors are multiples of on AMD GPUs, in bytes.
+    ``aligned`` is what strides of tensors are multiples of on AMD GPUs, in bytes; ``dots`` is 1 for kernels that need a
+    CPU's dot products of bf16.
     """
 
     family: Family
@@ -63,6 +65,7 @@ class Traits:
     packs_heads: int = 0
     work_percent: int = 0
     aligned: int = 1
+    dots: int = 0
 
     def hdims_fit(self, hdim_q: int | None, hdim_v: int | None) -> bool:
         """Whether head dimensions, None for one that is not read, are served."""
@@ -82,7 +85,8 @@ def traits_of(spec: AttentionSpec, arch: str) -> Traits:
     raw: Mapping[str, object]
     aligned = 1
     if found.backend == "cpu":
-        raw = {**cpu.variant(spec), **_on_cpus(spec)}
+        needed = attention_features(spec.dtype, spec.warp_tile.k0, found)
+        raw = {**cpu.variant(spec), **_on_cpus(spec), "dots": int("avx512_bf16" in needed)}
     elif found.backend == "cutlass":
         raw = cutlass.traits(spec)
     else:

@@ -9,7 +9,7 @@ import pytest
 from kernelwright.arch import load
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.convolution.spec import conv_spec
-from kernelwright.codegen.operations.convolution.time_model import hopper, tiles
+from kernelwright.codegen.operations.convolution.time_model import hopper, processors, tiles
 from kernelwright.codegen.operations.convolution.time_model.model import ConvTimeModel
 from kernelwright.codegen.operations.convolution.time_model.slices import slices
 from kernelwright.codegen.selecting.sets import expand_set
@@ -21,7 +21,9 @@ LAYER: dict[str, Any] = {"direction": "forward", "n": 8, "c": 64, "k": 128, "siz
 LAYER |= {"pad_left": [1, 1], "dtype": "bf16"}
 
 
-@pytest.mark.parametrize(("module", "file"), [(hopper, "estimate_cuda.cpp"), (tiles, "estimate.cpp")])
+@pytest.mark.parametrize(
+    ("module", "file"), [(hopper, "estimate_cuda.cpp"), (tiles, "estimate.cpp"), (processors, "estimate_cpu.cpp")]
+)
 def test_numbers_are_those_of_the_dispatcher(module: Any, file: str) -> None:
     text = (NATIVE / "src/operations/convolution" / file).read_text()
     found = dict(re.findall(r"\b(k[A-Z]\w+) = ([-+.\de]+)(?=[,;])", text))

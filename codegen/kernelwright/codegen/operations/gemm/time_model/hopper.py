@@ -15,8 +15,8 @@ NUMBERS = {
     "kInstructionSlack": 0.8804, "kFillBytesPerClock": 107.7, "kReceiveBytesPerClock": 130.7, "kStepClocks": 19.49,
     "kClusterStepClocks": 38.99, "kLatencyClocks": 2043, "kStoreBytesPerClock": 17.49,
     "kHiddenStore": 0.2305, "kStartClocks": 553.9, "kRereadShare": 1.86, "kMemoryShare": 0.8784,
-    "kInFlightBytes": 10250, "kOverlap": 0.2718, "kLaunchUs": 1.273, "kCutUs": 6.062, "kCuttableUs": 1.356,
-    "kSliceUs": 0.4311, "kSliceElementsPerUs": 14990, "kStreamSlack": 1.25,
+    "kInFlightBytes": 10250, "kOverlap": 0.2718, "kLaunchUs": 1.273, "kCutUs": 2.705, "kCuttableUs": 0.7752,
+    "kSliceUs": 0.228, "kSliceElementsPerUs": 26330, "kStreamSlack": 1.25,
     "kEpilogueElements": 16384, "kSwappedSlack": 1.02, "kSharedSlack": 1.01,
 }  # fmt: skip
 _C = NUMBERS

@@ -10,7 +10,7 @@ from kernelwright.arch import Arch
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import Way
 from kernelwright.codegen.operations.gemm.spec import Activation, DOp, GemmSpec, gemm_spec
-from kernelwright.codegen.operations.gemm.time_model import hopper, tiles
+from kernelwright.codegen.operations.gemm.time_model import hopper, processors, tiles
 from kernelwright.codegen.operations.gemm.time_model.posed import Posed, read_posed, serves
 from kernelwright.codegen.operations.gemm.time_model.slices import slices
 
@@ -69,4 +69,5 @@ class GemmTimeModel:
         counts = slices(spec, posed, arch.backend, units)
         if arch.backend == "cutlass":
             return min(hopper.microseconds(spec, posed, arch, count) for count in counts)
-        return min(tiles.microseconds(spec, posed, arch, count, units) for count in counts)
+        formula = processors if arch.backend == "cpu" else tiles
+        return min(formula.microseconds(spec, posed, arch, count, units) for count in counts)

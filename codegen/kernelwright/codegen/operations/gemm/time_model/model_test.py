@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kernelwright.arch import load
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.gemm.spec import gemm_spec
-from kernelwright.codegen.operations.gemm.time_model import hopper, tiles
+from kernelwright.codegen.operations.gemm.time_model import hopper, processors, tiles
 from kernelwright.codegen.operations.gemm.time_model.model import GemmTimeModel
 from kernelwright.codegen.operations.gemm.time_model.slices import slices
 from kernelwright.codegen.selecting.filters import view
@@ -22,7 +22,9 @@ MODEL = GemmTimeModel()
 SETS = {"sm_90a": "bf16_rcr_all", "gfx942": "bf16_rcr_all", "x86_64_v4": "bf16_rcr_all"}
 
 
-@pytest.mark.parametrize(("module", "file"), [(hopper, "analytic_cuda.cpp"), (tiles, "analytic.cpp")])
+@pytest.mark.parametrize(
+    ("module", "file"), [(hopper, "analytic_cuda.cpp"), (tiles, "analytic.cpp"), (processors, "analytic_cpu.cpp")]
+)
 def test_numbers_are_those_of_the_dispatcher(module: Any, file: str) -> None:
     found = dict(re.findall(r"constexpr (?:double|int64_t) (k\w+) = ([-+.\de]+);", (SOURCES / file).read_text()))
     assert {name: float(value) for name, value in found.items()} == module.NUMBERS

@@ -1,4 +1,4 @@
-"""The time of a GEMM on CPUs and AMD GPUs: the formula and the numbers of the dispatcher's analytic.cpp."""
+"""The time of a GEMM on AMD GPUs: the formula and the numbers of the dispatcher's analytic.cpp."""
 
 from __future__ import annotations
 
@@ -9,24 +9,20 @@ from kernelwright.codegen.operations.gemm.spec import GemmSpec, StreamK
 from kernelwright.codegen.operations.gemm.time_model.posed import Posed
 
 # A test compares them with analytic.cpp, which says what each is.
-NUMBERS = {"kFillBytesPerClock": 48, "kSecondLaunchUs": 4, "kPackingAlone": 1.1, "kFewVectors": 4}
+NUMBERS = {"kFillBytesPerClock": 48, "kSecondLaunchUs": 4}
 _C = NUMBERS
 
 
 def microseconds(spec: GemmSpec, posed: Posed, arch: Arch, split: int, units: int) -> float:
-    """Predicted time of a launch with ``split`` slices of k on ``units`` cores or compute units."""
-    cpu, stream = arch.backend == "cpu", spec.stream_k is not StreamK.NONE
-    quantum = spec.warp_tile if cpu else spec.tile
+    """Predicted time of a launch with ``split`` slices of k on ``units`` compute units."""
+    stream, quantum = spec.stream_k is not StreamK.NONE, spec.tile
     tiles = math.ceil(posed.m / quantum.m) * math.ceil(posed.n / quantum.n) * split * posed.batch
     steps_of_tile = math.ceil(math.ceil(posed.k / quantum.k) / split)
     per_us = arch.clock_ghz * 1e3
     size_a, size_b, _ = posed.sizes
-    if cpu:
-        clocks, fill = _cpu_clocks(spec, posed, arch, split), 0.0
-    else:
-        clocks = 2.0 * quantum.m * quantum.n * quantum.k / (arch.flops_per_clock_per_cu.get(posed.types[0]) or 1.0)
-        fill = (spec.tile.m * size_a + spec.tile.n * size_b) * quantum.k / _C["kFillBytesPerClock"]
-    moved, left = _memory_bytes(spec, posed, cpu, split, min(units, tiles)), 0.0
+    clocks = 2.0 * quantum.m * quantum.n * quantum.k / (arch.flops_per_clock_per_cu.get(posed.types[0]) or 1.0)
+    fill = (quantum.m * size_a + quantum.n * size_b) * quantum.k / _C["kFillBytesPerClock"]
+    moved, left = _memory_bytes(spec, posed, split, min(units, tiles)), 0.0
     steps: float = math.ceil(tiles / units) * steps_of_tile
     twice = arch.backend == "ck_tile" and (spec.split_k or stream)
     if stream:
@@ -41,44 +37,22 @@ def microseconds(spec: GemmSpec, posed: Posed, arch: Arch, split: int, units: in
     if twice:
         second = left / bytes_per_us
         return max(compute, filled, memory - second) + second + _C["kSecondLaunchUs"]
-    return compute + memory if cpu else max(compute, filled, memory)
+    return max(compute, filled, memory)
 
 
-def _cpu_clocks(spec: GemmSpec, posed: Posed, arch: Arch, split: int) -> float:
-    """Of a register block and step; few rows or columns are multiplied by a matrix that is read where it lies."""
-    warp = spec.warp_tile
-    dtype = posed.types[0] if warp.k > 1 else "fp32"
-    lanes = max(1.0, (arch.flops_per_clock_per_cu.get(dtype) or 1.0) / (4.0 * warp.k))
-    vectors = warp.n / lanes
-    clocks = max(warp.m * vectors, warp.m + vectors, 8.0) / 2.0
-    if spec.stream_k is not StreamK.NONE or spec.persistent or split > 1:
-        return clocks * _C["kPackingAlone"]
-    if spec.preshuffle or posed.types[3] != "fp32":
-        return clocks
-    if posed.m <= _C["kFewVectors"]:
-        return clocks * posed.m / warp.m
-    return clocks * posed.n / warp.n if posed.n <= _C["kFewVectors"] else clocks
-
-
-def _memory_bytes(spec: GemmSpec, posed: Posed, cpu: bool, split: int, running: float) -> float:
+def _memory_bytes(spec: GemmSpec, posed: Posed, split: int, running: float) -> float:
     """All that a launch reads and writes: each operand as often as tiles side by side do not share it."""
     tiles_m, tiles_n = math.ceil(posed.m / spec.tile.m), math.ceil(posed.n / spec.tile.n)
     size_a, size_b, size_c = posed.sizes
     bytes_a, bytes_b = posed.m * size_a, posed.n * size_b
-    read_a: float
-    read_b: float
-    if cpu:
-        passes = 2.0 * max(1, math.ceil(posed.k / spec.tile.k)) - 1.0
-        read_a, read_b = posed.k * bytes_a * tiles_n, posed.k * bytes_b * tiles_m
-    else:
-        side = max(1.0, min(running / split, tiles_m * tiles_n))
-        panel_a, panel_b = _shared_panels(side, tiles_m, tiles_n, bytes_a / tiles_m, bytes_b / tiles_n)
-        rounds = tiles_m * tiles_n / side * posed.k
-        read_a, read_b, passes = rounds * panel_a, rounds * panel_b, 1.0
+    side = max(1.0, min(running / split, tiles_m * tiles_n))
+    panel_a, panel_b = _shared_panels(side, tiles_m, tiles_n, bytes_a / tiles_m, bytes_b / tiles_n)
+    rounds = tiles_m * tiles_n / side * posed.k
+    read_a, read_b = rounds * panel_a, rounds * panel_b
     shared_a, shared_b = posed.stride_a == 0, posed.stride_b == 0
     operands = read_a * (1 if shared_a else posed.batch) + read_b * (1 if shared_b else posed.batch)
     sums = 8.0 * split if split > 1 else 0.0
-    results = posed.m * posed.n * (size_c * (passes + (posed.beta != 0)) + sums) * posed.batch
+    results = posed.m * posed.n * (size_c * (1.0 + (posed.beta != 0)) + sums) * posed.batch
     return operands + results + sum(_tensor_bytes(posed, index) for index in range(posed.num_d))
 
 

@@ -24,6 +24,9 @@ struct forward {
   using element = typename Config::element;
   // With three groups of 64 rows in a tile, each begins at its own diagonal; with two that costs more than it saves.
   static constexpr bool skips = Config::bounded && Config::tile_m > 128;
+  // Where it was measured to gain, see softmax.hpp: with pages, or 64 elements, it gains nothing.
+  static constexpr bool holds =
+      Config::hdim_v == 128 && !Config::paged && Config::bias == addend::none && !Config::soft_cap;
   struct traits
       : flashinfer::AttentionKernelTraits<true, Config::hdim_q, Config::hdim_v, Config::tile_m, Config::tile_n, 2,
                                           element, element, element, int32_t, scores<Config>> {
@@ -39,6 +42,7 @@ struct forward {
   struct storage : traits::SharedStorage {
     alignas(16) tile next;
     cutlass::arch::ClusterBarrier next_written, next_read;
+    uint32_t still[2];
   };
   static_assert(sizeof(storage) <= most_shared_bytes);
 
@@ -178,8 +182,8 @@ struct forward {
         continue;
       }
       Tensor sums = partition_fragment_C(multiply, select<0, 1>(typename traits::TileShape_PDV{}));
-      softmax<2 * (2 * M / consumers)> rows(Config::soft_cap ? p.numbers.soft_cap : p.numbers.scale,
-                                            sink * flashinfer::math::log2e);
+      softmax<2 * (2 * M / consumers), holds> rows(Config::soft_cap ? p.numbers.soft_cap : p.numbers.scale,
+                                                   sink * flashinfer::math::log2e, shared_address(shared.still));
       auto change = scores<Config>::of(p.numbers, t);
       const int tiles_of_keys = skip_unseen(t, keys_of, keys, at_key, values, at_value);
       // The loop hides keys beyond query + 1 + kv_len - qo_len: with this qo_len it is the band's edge.
