@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from kernelwright.arch import Arch
 from kernelwright.codegen.backends.ck_tile_waves import most_waves_per_simd
+from kernelwright.codegen.dtypes import ELEMENT_BYTES
 from kernelwright.codegen.operations.attention.arch_section import attention_section
 from kernelwright.codegen.operations.attention.constraints.lds import lds_bytes, vector_elements
 from kernelwright.codegen.operations.attention.constraints.report import rules, wrong
@@ -238,6 +239,16 @@ def check_features(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
             yield from wrong(rule, "kv_memory_layout", spec.kv_memory_layout, why, "linear", "linear")
 
 
+def check_dropout_tiles(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
+    """Dropout draws in the layout of a product whose A is swizzled where warp tiles have 32 rows: none is of 8 bits.
+
+    MakeRandValTileDistribution in block/block_dropout.hpp does not compile for them.
+    """
+    if spec.dropout and ELEMENT_BYTES[spec.dtype.inputs] == 1 and spec.family in TILED and spec.warp_tile.m0 == 32:
+        why = "CK Tile draws random numbers for 8-bit operands in warp tiles of 16 rows alone (block_dropout.hpp)"
+        yield from wrong("ck_tile.attention_dropout_tiles", "warp_tile.m0", 32, why, 16, 16)
+
+
 def check_trload_features(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
     """qr_async_trload was proven for batches of whole tiles without soft cap, bias, dropout and skipped requests."""
     if spec.family is not Family.FWD or spec.pipeline not in _TRLOAD:
@@ -274,6 +285,7 @@ RULES = rules(
         check_combine,
         check_workgroup,
         check_features,
+        check_dropout_tiles,
         check_trload_features,
     ),
 )
