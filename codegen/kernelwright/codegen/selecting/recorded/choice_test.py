@@ -115,7 +115,7 @@ def test_measured_plans_of_attention_bring_their_stages(tmp_path: Path) -> None:
 
 
 def test_epilogues_that_no_set_lists_are_made() -> None:
-    fused = {"m": 8, "n": 1024, "k": 256, "dtype": "fp32", "num_d": 1, "ld_multi_d": [0], "activation": "silu"}
+    fused = {"m": 16, "n": 1024, "k": 256, "dtype": "fp32", "num_d": 1, "ld_multi_d": [0], "activation": "silu"}
     (kernel,) = choose_kernels({"trace": trace(fused)}, load("x86_64_v4")).kernels
     seen = view(kernel)
     assert (seen["num_d"], seen["activation"], seen["warp_tile_m"]) == (1, "silu", 8)
