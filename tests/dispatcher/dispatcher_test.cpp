@@ -140,8 +140,10 @@ void selection_is_deterministic() {
   CHECK(h.chosen(make_problem(64, 64, 65)) == "gemm_fp32_rcr_128x128x64");
   CHECK(kw_dispatcher_set_priority(h.d, "gemm_fp32_rcr_64x64x64_whole", 0) == KW_OK);
   CHECK(h.use(KW_SELECT_ANALYTIC) == KW_OK);
-  CHECK(h.chosen(make_problem(5, 9, 64), &reason) == "gemm_fp32_rcr_32x32x32");  // a 64x64 register block wastes more
+  CHECK(h.chosen(make_problem(300, 64, 128), &reason) == "gemm_fp32_rcr_64x64x64_whole");
   CHECK(reason == "fastest predicted of 3");
+  CHECK(h.chosen(make_problem(5, 9, 64), &reason) == "gemm_fp32_rcr_128x128x64");  // one register block in every tile
+  CHECK(reason == "fastest predicted of 3, tie by name");
   CHECK(h.use(KW_SELECT_EXPLICIT, "gemm_fp32_rcr_128x128x64") == KW_OK);
   CHECK(h.chosen(make_problem(5, 9, 64)) == "gemm_fp32_rcr_128x128x64");
   kw_gemm_problem row = make_problem(4, 4, 4);
