@@ -239,14 +239,15 @@ def check_features(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
             yield from wrong(rule, "kv_memory_layout", spec.kv_memory_layout, why, "linear", "linear")
 
 
-def check_dropout_tiles(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
-    """Dropout draws in the layout of a product whose A is swizzled where warp tiles have 32 rows: none is of 8 bits.
+def check_dropout(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
+    """Dropout of 8-bit operands does not compile where warp tiles have 32 rows, as all of CDNA do.
 
-    MakeRandValTileDistribution in block/block_dropout.hpp does not compile for them.
+    It draws in the layout of a product whose A is swizzled (MakeRandValTileDistribution, block/block_dropout.hpp), which
+    CK Tile has of 16 bits alone.
     """
     if spec.dropout and ELEMENT_BYTES[spec.dtype.inputs] == 1 and spec.family in TILED and spec.warp_tile.m0 == 32:
-        why = "CK Tile draws random numbers for 8-bit operands in warp tiles of 16 rows alone (block_dropout.hpp)"
-        yield from wrong("ck_tile.attention_dropout_tiles", "warp_tile.m0", 32, why, 16, 16)
+        why = "CK Tile draws no random numbers for 8-bit operands in warp tiles of 32 rows (block_dropout.hpp)"
+        yield from wrong("ck_tile.attention_dropout", "dropout", True, why, False, False)
 
 
 def check_trload_features(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
@@ -285,7 +286,7 @@ RULES = rules(
         check_combine,
         check_workgroup,
         check_features,
-        check_dropout_tiles,
+        check_dropout,
         check_trload_features,
     ),
 )

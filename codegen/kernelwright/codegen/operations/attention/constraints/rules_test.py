@@ -124,7 +124,7 @@ CASES: tuple[tuple[str, str, Mapping[str, Any], Mapping[str, Any]], ...] = (
     ("ck_tile.attention_features", "gfx942", PREFILL, {"page_size": 16}),
     ("ck_tile.attention_features", "gfx942", PREFILL, {"kv_lookup_table": "vllm"}),
     ("ck_tile.attention_features", "gfx942", PREFILL, {"kv_memory_layout": "vectorized"}),
-    ("ck_tile.attention_dropout_tiles", "gfx942", FP8, {"dropout": True}),
+    ("ck_tile.attention_dropout", "gfx942", FP8, {"dropout": True}),
     ("ck_tile.attention_trload_features", "gfx950", TRLOAD, {"dropout": True}),
     ("ck_tile.attention_trload_features", "gfx950", TRLOAD, {"bias": "alibi"}),
     ("attention_cpu.register_block", "x86_64_v4", FWD, {"warp_tile": (48, 8, 1, 16, 8, 1)}),
