@@ -242,8 +242,8 @@ def check_features(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
 def check_dropout(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
     """Dropout of 8-bit operands does not compile where warp tiles have 32 rows, as all of CDNA do.
 
-    It draws in the layout of a product whose A is swizzled (MakeRandValTileDistribution, block/block_dropout.hpp), which
-    CK Tile has of 16 bits alone.
+    It draws in the layout of a product whose A is swizzled (MakeRandValTileDistribution, block/block_dropout.hpp),
+    which CK Tile has of 16 bits alone.
     """
     if spec.dropout and ELEMENT_BYTES[spec.dtype.inputs] == 1 and spec.family in TILED and spec.warp_tile.m0 == 32:
         why = "CK Tile draws no random numbers for 8-bit operands in warp tiles of 32 rows (block_dropout.hpp)"
