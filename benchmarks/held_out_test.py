@@ -52,6 +52,7 @@ def test_no_held_out_layer_is_a_tuning_layer(operation: str) -> None:
     assert len(tuning) > 10 and len(held_out) > 10 and not tuning & held_out
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.name)
 def test_a_committed_table_is_of_one_part(path: Path) -> None:
     operation = operation_of_table(path)

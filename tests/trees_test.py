@@ -10,36 +10,35 @@ from kernelwright.arch import load, names
 from kernelwright.codegen.backends.registry import backend_for
 from kernelwright.codegen.planning.compile_plan import compile_plan
 from kernelwright.codegen.selecting.sets import expand_set
-from kernelwright.codegen.trees import TREES
+from kernelwright.codegen.trees import Tree, all_trees
 
 NATIVE = Path(__file__).parents[1] / "dispatcher_cpp"
 
 
-def files(folder: Path, patterns: tuple[str, ...]) -> set[str]:
-    matches = [match for pattern in patterns for match in folder.glob(pattern)]
+TREES = {name: tree for name, tree in all_trees().items() if tree.own}
+
+
+def files(tree: Tree) -> set[str]:
+    matches = tree.tops(NATIVE).values()
     paths = [path for match in matches for path in (match.rglob("*") if match.is_dir() else [match])]
-    return {str(path.relative_to(folder)) for path in paths if path.is_file()}
-
-
-def own() -> list[str]:
-    return [name for name, tree in TREES.items() if tree.own]
+    return {str(path.relative_to(NATIVE)) for path in paths if path.is_file()}
 
 
 def test_kernels_see_no_header_of_the_dispatcher() -> None:
-    for name in own():
+    for name in TREES:
         if name != "dispatcher":
-            assert not [path for path in files(NATIVE, TREES[name].parts) if "dispatcher" in path], name
+            assert not [path for path in files(TREES[name]) if "dispatcher" in path], name
 
 
 def test_kernels_see_no_source_of_a_launcher() -> None:
-    for name in own():
-        sources = [path for path in files(NATIVE, TREES[name].parts) if path.endswith((".c", ".cpp", ".map"))]
+    for name in TREES:
+        sources = [path for path in files(TREES[name]) if path.endswith((".c", ".cpp", ".map"))]
         assert bool(sources) == name.endswith("_launcher"), (name, sources)
 
 
 @pytest.mark.parametrize("arch", names())
 def test_no_compile_of_a_kernel_mounts_a_launcher(arch: str) -> None:
-    kernels = expand_set("essential", load(arch)).kernels
+    kernels = expand_set("gemm:essential", load(arch)).kernels
     plan = compile_plan("t", load(arch), kernels, backend_for(load(arch), {}))
     seen = {tree for kernel in plan.kernels for action in kernel.actions for tree in action.trees}
     linked = {tree for action in plan.actions for tree in action.trees}
@@ -48,5 +47,5 @@ def test_no_compile_of_a_kernel_mounts_a_launcher(arch: str) -> None:
 
 
 def test_every_header_is_in_a_tree() -> None:
-    shown = set().union(*(files(NATIVE, TREES[name].parts) for name in own()))
-    assert files(NATIVE, ("include",)) == shown
+    shown = set().union(*map(files, TREES.values()))
+    assert files(Tree("all", ("include",))) == shown

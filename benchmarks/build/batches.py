@@ -31,7 +31,7 @@ from kernelwright.codegen.planning.batches import batches
 from kernelwright.codegen.planning.compile_plan import kernel_actions
 from kernelwright.codegen.selecting.sets import expand_set
 
-CASES = ("gfx942:essential", "gfx942:conv_essential", "gfx1201:essential")
+CASES = ("gfx942:gemm:essential", "gfx942:convolution:essential", "gfx1201:gemm:essential")
 
 
 def compiled(kernels: Sequence[Kernel], trees: Mapping[str, Path], cache: Path, together: bool) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def compiled(kernels: Sequence[Kernel], trees: Mapping[str, Path], cache: Path, 
     backend = backend_for(arch, DEFAULT_TOOLCHAINS)
     roads = [kernel_actions(kernel, arch, backend) for kernel in kernels]
     compiles = [road.actions[0] for road in roads]
-    joined = batches(kernels, roads, backend, compiles, 1) if together else []
+    joined = batches(kernels, arch, roads, backend, compiles, 1) if together else []
     shutil.rmtree(cache / "actions", ignore_errors=True)  # what stays are the digests of the trees
     executor = LocalExecutor(trees, cache)
     made = executor.run([file for road in roads for file in road.files], compiles, batches=joined)

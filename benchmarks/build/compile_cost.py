@@ -66,7 +66,7 @@ def chosen(name: str, expression: str | None, archs: Sequence[str]) -> Iterator[
     gpus = [arch for arch in set_archs(name) if known[arch].backend != "cpu"]
     for selection in select("set", name, [arch for arch in gpus if arch in (archs or gpus)], known, expression):
         kernels = list(selection.kernels)
-        if expression is None and name == "essential":
+        if expression is None and name == "gemm:essential":
             kernels = _few(kernels, selection.arch.backend)
         yield from ((selection.arch, kernel) for kernel in kernels)
 
@@ -226,7 +226,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trees", required=True, help="a JSON file that says where each tree is")
     parser.add_argument("--arch", action="append", default=[], help="may be repeated; all GPUs unless given")
-    parser.add_argument("--set", default="essential", help="the kernel set; CPU kernels of it are left out")
+    parser.add_argument("--set", default="gemm:essential", help="the kernel set; CPU kernels of it are left out")
     parser.add_argument("--filter", help="an expression over kernels c; see the module's text for what is taken else")
     parser.add_argument("--stock", action="store_true", help="compare with CK Tile's and CUTLASS's headers as they are")
     parser.add_argument("--repeats", type=int, default=1)

@@ -29,7 +29,7 @@ from kernelwright.dispatch import Device
 from kernelwright.jit import Registry
 
 CASES = {"gfx942": ("hip:0", "True"), "sm_90a": ("cuda:0", "'depthwise' not in c.name")}
-SET, COUNT = "conv_essential", 6
+SET, COUNT = "convolution:essential", 6
 
 
 def seconds(arch: str, workers: int, cache: Path) -> float:

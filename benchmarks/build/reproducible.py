@@ -177,8 +177,8 @@ def main() -> int:
     parser.add_argument("-j", "--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path, help="write the JSON here as well")
     options = parser.parse_args()
-    archs = options.arch or set_archs("essential")
-    selections = select("set", "essential", archs, load_archs(), options.filter)
+    archs = options.arch or set_archs("gemm:essential")
+    selections = select("set", "gemm:essential", archs, load_archs(), options.filter)
     trees = read_tree_roots(options.trees)
     chosen = {**DEFAULT_TOOLCHAINS, **({"cuda": nvcc(options.nvcc)} if options.nvcc else {})}
     chains = {k: made.identity for s in selections for k, made in toolchains_for(s.arch, chosen).items()}

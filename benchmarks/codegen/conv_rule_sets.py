@@ -1,4 +1,4 @@
-"""How long ``conv_full`` takes to expand, validate and hash as a whole, and how large rule sets are: prints JSON.
+"""How long ``full`` takes to expand, validate and hash as a whole, and how large rule sets are: prints JSON.
 
 Run with ``PYTHONPATH=arch:codegen python benchmarks/codegen/conv_rule_sets.py [--repeats N]``. Times are CPU seconds of
 one new process, medians with least and most.
@@ -31,9 +31,9 @@ def run(arch_name: str) -> dict[str, float]:
 
     arch = load(arch_name)
     imported = time.process_time()
-    expand_set("conv_full", arch)
+    expand_set("full", arch)
     expanded = time.process_time()
-    members = [Kernel(arch=arch_name, spec=spec) for spec in rule_set("conv_full", arch)]
+    members = [Kernel(arch=arch_name, spec=spec) for spec in rule_set("full", arch)]
     if len({member.identity for member in members}) != len(members):
         raise SystemExit("two members have one identity")
     hashed = time.process_time()
@@ -47,7 +47,9 @@ def sizes(arch_name: str) -> dict[str, list[int]]:
     from kernelwright.codegen.selecting.sets import expand_set
 
     arch = load(arch_name)
-    return {name: [len(rule_set(name, arch)), len(expand_set(name, arch).kernels)] for name in RULE_SETS}
+    return {
+        name: [len(rule_set(name, arch)), len(expand_set(f"convolution:{name}", arch).kernels)] for name in RULE_SETS
+    }
 
 
 def main() -> None:

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bindings"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "arch"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 import machine

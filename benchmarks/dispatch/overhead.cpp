@@ -70,6 +70,9 @@ void require(kw_status status) {
   exit(1);
 }
 
+// Addresses far apart, since a launch compares them; the kernels access none.
+void* operand(int64_t number) { return reinterpret_cast<void*>(static_cast<uintptr_t>(1 + number) << 32); }
+
 // Hits of the plan cache for problems with a variant, and both steps of a run.
 void measure_variant(const char* select_name, const char* run_name, kw_dispatcher* dispatcher, int plans, int64_t batch,
                      uint32_t num_d, const kw_gemm_args& args) {
@@ -85,12 +88,15 @@ void measure_variant(const char* select_name, const char* run_name, kw_dispatche
 }
 
 // Groups are read and compared in every launch; plans of them are not cached.
-void measure_grouped(kw_dispatcher* dispatcher, void* memory) {
+void measure_grouped(kw_dispatcher* dispatcher) {
   constexpr int64_t kGroups = 16;
   kw_gemm_group groups[kGroups];
   const void* read[kGroups];
   void* written[kGroups];
-  for (int64_t i = 0; i < kGroups; ++i) groups[i] = {1 + i, 512, 256, 256, 512, 512}, read[i] = written[i] = memory;
+  for (int64_t i = 0; i < kGroups; ++i) {
+    groups[i] = {1 + i, 512, 256, 256, 512, 512};
+    read[i] = operand(0), written[i] = operand(1 + i);
+  }
   kw_grouped_gemm_problem problem = {};
   problem.base = {sizeof problem, KW_OP_GROUPED_GEMM};
   problem.dtype_a = problem.dtype_b = problem.dtype_c = problem.dtype_acc = KW_FP32;
@@ -226,8 +232,8 @@ int main(int argc, char** argv) {
     problems[i] = make_problem(1 + i);
     require(kw_dispatcher_select(dispatcher, &problems[i].base, &plan));
   }
-  char memory = 0;
-  const kw_gemm_args args = {sizeof args, 0, &memory, &memory, nullptr, &memory, {&memory, &memory}};
+  const void* const read = operand(0);
+  const kw_gemm_args args = {sizeof args, 0, read, read, nullptr, operand(1), {read, read}};
   kw_stage_info info = {};
   info.struct_size = sizeof info;
   require(kw_plan_get_stage(plan, 0, &info));
@@ -236,13 +242,13 @@ int main(int argc, char** argv) {
   measure("select_hit_one_problem", [&](int) { require(kw_dispatcher_select(dispatcher, &problems[0].base, &plan)); });
   measure("select_hit_all_problems",
           [&](int i) { require(kw_dispatcher_select(dispatcher, &problems[i % plans].base, &plan)); });
-  measure("kernel_launch_raw", [&](int) { require(info.kernel->launch(info.kernel, &memory, &kHere, &args)); });
+  measure("kernel_launch_raw", [&](int) { require(info.kernel->launch(info.kernel, read, &kHere, &args)); });
   measure("plan_launch", [&](int) { require(kw_plan_launch(plan, &kHere, &args)); });
   measure("run_hit", [&](int i) { require(kw_dispatcher_run(dispatcher, &problems[i % plans].base, &kHere, &args)); });
   measure_variant("select_hit_two_d", "run_hit_two_d", variants, plans, 1, 2, args);
   measure_variant("select_hit_batched", "run_hit_batched", variants, plans, 4, 0, args);
   measure_cold_selection();
-  measure_grouped(variants, &memory);
+  measure_grouped(variants);
   printf("}\n");
   free(problems);
   kw_dispatcher_destroy(variants);

@@ -27,7 +27,7 @@ from ratios import spread
 from raw_abi import OK, Kernel, Library, aligned
 
 from kernelwright.dispatch.core.native import Launch
-from kernelwright.dispatch.operations.gemm.structs import GemmArgs
+from kernelwright.problems.gemm.structs import GemmArgs
 
 SHAPES = [(8192, 8192, 8192), (4096, 4096, 4096), (4096, 14336, 4096)]
 KERNEL = "cooperative_True_True_True_True_128x256x64_2x1x1_64x256x16_cluster2x1x1"

@@ -1,8 +1,8 @@
 """How near choices come to the fastest kernel: a trained model's, and those by predicted times, on the same tables.
 
-``python benchmarks/selection/compare.py TABLE.csv.gz --library wide.json --model MODEL.json --set release`` judges both
-on every measured kernel with every number of slices that was timed, and on those of a set alone. Predicted times are
-fit.py's formula with the dispatcher's numbers. Needs no GPU.
+``python benchmarks/selection/compare.py TABLE.csv.gz --library wide.json --model MODEL.json --set gemm:release``
+judges both on every measured kernel with every number of slices that was timed, and on those of a set alone.
+Predicted times are fit.py's formula with the dispatcher's numbers. Needs no GPU.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Key = tuple[tuple[int, int, int], str, int]
 
 def predicted(table: Path) -> dict[Key, float]:
     """Microseconds by shape, kernel and number of slices."""
-    facts: Mapping[str, Any] = json.loads((ROOT / "arch/kernelwright/arch/data/sm_90a.json").read_text())
+    facts: Mapping[str, Any] = json.loads((ROOT / "arch/kernelwright/files/archs/sm_90a.json").read_text())
     sweep = read([table], dict(facts))
     found: dict[Key, float] = {}
     for name, number, us in zip(sweep.names, sweep.shape, predict(sweep.facts, constants(), dict(facts)), strict=True):
@@ -57,14 +57,14 @@ def main() -> None:
     parser.add_argument("table", type=Path)
     parser.add_argument("--library", type=Path, required=True, help="the kernels' library, or a list of specs")
     parser.add_argument("--model", type=Path, required=True)
-    parser.add_argument("--set", default="release", help="a kernel set, such as release")
+    parser.add_argument("--set", default="gemm:release", help="a kernel set, such as gemm:release")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     model, schema = read_model(options.model), schema_of("gemm")
     specs = read_specs([options.library], ARCH)
     units = ARCH.compute_units
     assert units
-    examples = examples_of(read_rows(options.table), specs, schema, model.dtype, ARCH, units)
+    examples = examples_of(read_rows(options.table), specs, schema, model.dtypes, ARCH, units)
     (selection,) = select("set", options.set, [ARCH.name], load_archs())
     members = {kernel.name for kernel in selection.kernels}
     times = predicted(options.table)

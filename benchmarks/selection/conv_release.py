@@ -1,9 +1,10 @@
-"""The fewest convolution kernels that are as fast as all of a sweep: conv_release and conv_essential come from it.
+"""The fewest convolution kernels that are as fast as all of a sweep: convolution:release and :essential come from it.
 
 ``python benchmarks/selection/conv_release.py SWEEP.json`` reads what benchmarks/gpu/conv_sweep.py took on the tuned
 networks. For each direction and number of implicit-GEMM tiles it prints the tiles with the best geometric mean of
 (time of the fastest kernel ÷ time of the fastest of these), slices of backward weight chosen freely, and the worst
-ratio; depthwise kernels are always there. conv_release has the first row of each direction that reaches ``--reach``.
+ratio; depthwise kernels are always there. convolution:release has the first row of each
+direction that reaches ``--reach``.
 """
 
 from __future__ import annotations

@@ -21,14 +21,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from formula import variable_header, write_numbers
 from oracle import read
 
+from kernelwright.codegen.formulas.made import find
+from kernelwright.codegen.formulas.translate import constants
 from kernelwright.tile_engine.registry import measurable
 
 ROOT = Path(__file__).resolve().parents[2] / "dispatcher_cpp"
-FILES = {"convolution": "estimate_cuda.cpp", "attention": "estimate.cpp"}
-STATEMENT = re.compile(r"^constexpr double [^;]+;", re.MULTILINE)
-NUMBER = re.compile(r"\b(k[A-Z]\w*) = ([-+.\de]+)(?=[,;])")
+FORMULAS = {
+    "attention": "operations.attention.formulas.times",
+    "convolution": "operations.convolution.formulas.hopper",
+}
 UNITS = 132
 NEAR = 1.6  # a choice so many times slower than the best one need not be predicted well
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -39,7 +43,6 @@ _SHIM = """
 using namespace kernelwright;
 extern "C" double* kw_number(const char* name) {{
 {numbers}
-  return nullptr;
 }}
 extern "C" void kw_rows(const kw_library* library, const uint32_t* kernels, const {type}* problems,
                         const uint32_t* choices, uint64_t count, double* us, uint32_t* fills) {{
@@ -59,7 +62,7 @@ _POSE = {
       p.leaves_slices = choices[i] > 1 && conv_traits(kernel).slices != 0 ? 1 : 0;
     }
     fills[i] = 0;
-    us[i] = estimate_conv_cuda(kernel, p, place).total_us;""",
+    us[i] = estimate_conv(kernel, p.base, place).total_us;""",
     "attention": """
     const kw_attention_traits& t = attention_traits(kernel);
     fills[i] = 0;
@@ -81,18 +84,20 @@ class Estimates:
 
     def __init__(self, operation: str, library: Path) -> None:
         """RuntimeError with what the compiler says."""
-        self.source = ROOT / "src/operations" / operation / FILES[operation]
-        text = self.source.read_text()
-        self.numbers = {name: float(value) for each in STATEMENT.findall(text) for name, value in NUMBER.findall(each)}
-        lines = "\n".join(f'  if (strcmp(name, "{name}") == 0) return &{name};' for name in self.numbers)
-        shim = _SHIM.format(
-            numbers=lines, type=f"kw_{operation[:4] if operation == 'convolution' else operation}_problem",
-            units=UNITS, pose=_POSE[operation],
-        )  # fmt: skip
+        text = (ROOT / "src/operations" / operation / "estimate.cpp").read_text()
         with tempfile.TemporaryDirectory() as folder:
+            source = find(FORMULAS[operation])
+            variable_header(source.header, Path(folder))
+            self.source, self.numbers = ROOT.parent / source.path, constants(source.text)
+            lines = f"  return {source.prefix}_number(name);"
+            shim = _SHIM.format(
+                numbers=lines, type=f"kw_{operation[:4] if operation == 'convolution' else operation}_problem",
+                units=UNITS, pose=_POSE[operation],
+            )  # fmt: skip
             code, made = Path(folder, "estimate.cpp"), Path(folder, "estimate.so")
-            code.write_text(text.replace("constexpr double", "double") + shim)
-            command = ["g++", "-std=c++17", "-O2", "-fPIC", "-shared", f"-I{ROOT}/include", str(code), "-o", str(made)]
+            code.write_text(text + shim)
+            include = [f"-I{folder}", f"-I{ROOT}/include"]
+            command = ["g++", "-std=c++17", "-O2", "-fPIC", "-shared", *include, str(code), "-o", str(made)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 raise RuntimeError(done.stderr)
@@ -225,7 +230,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tables", type=Path, nargs="+")
     parser.add_argument("--library", type=Path, required=True)
-    parser.add_argument("--operation", choices=sorted(FILES), required=True)
+    parser.add_argument("--operation", choices=sorted(_POSE), required=True)
     parser.add_argument("--fit", nargs="+", default=[], help="names of numbers")
     parser.add_argument("--check", type=Path, nargs="+", default=[], help="tables that are only judged")
     parser.add_argument("--starts", type=int, default=4)
@@ -250,10 +255,7 @@ def main() -> None:
         show("after")
         print(found)
         if options.write:
-            text = estimates.source.read_text()
-            for name, value in found.items():
-                text = re.sub(rf"\b({name} = )[-+.\de]+(?=[,;])", rf"\g<1>{value:g}", text)
-            estimates.source.write_text(text)
+            write_numbers(estimates.source, found)
 
 
 if __name__ == "__main__":

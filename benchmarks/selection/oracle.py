@@ -1,13 +1,13 @@
 """How near the dispatcher's choices come to the fastest kernel and number of slices: convolution and attention.
 
-``python benchmarks/selection/oracle.py TABLE.csv.gz … --library FOLDER --set conv_essential --out result.json`` reads
-tables that ``benchmarks/gpu/collect.py`` wrote. It needs no GPU: the dispatcher predicts, and what it chooses is looked
-up in the tables. ``--library`` is the library that was measured. A share is the time of the fastest kernel, with the
-best number of slices, over that of the choice. What is ranked are pairs of a kernel and a number of slices: ``best of
-the first 3`` is what measuring the three pairs of the highest rank again reaches. ``--set`` judges the kernels of a set
-alone too, ``--model`` ranks by a compiled model. Problems that one kernel in one way serves leave nothing to choose;
-they are counted, and no share is of them. Where the collector timed a model's choices too, what these reached in that
-very run is said apart.
+``python benchmarks/selection/oracle.py TABLE.csv.gz … --library FOLDER --set convolution:essential --out
+result.json`` reads tables that ``benchmarks/gpu/collect.py`` wrote. It needs no GPU: the dispatcher predicts, and
+what it chooses is looked up in the tables. ``--library`` is the library that was measured. A share is the time of the
+fastest kernel, with the best number of slices, over that of the choice. What is ranked are pairs of a kernel and a
+number of slices: ``best of the first 3`` is what measuring the three pairs of the highest rank again reaches.
+``--set`` judges the kernels of a set alone too, ``--model`` ranks by a compiled model. Problems that one kernel in
+one way serves leave nothing to choose; they are counted, and no share is of them. Where the collector timed a model's
+choices too, what these reached in that very run is said apart.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def main() -> None:
     parser.add_argument("tables", type=Path, nargs="+")
     parser.add_argument("--library", type=Path, required=True, help="the folder of the library that was measured")
     parser.add_argument("--operation", default="convolution", choices=("convolution", "attention"))
-    parser.add_argument("--set", default=[], nargs="+", help="kernel sets, such as conv_essential")
+    parser.add_argument("--set", default=[], nargs="+", help="kernel sets, such as convolution:essential")
     parser.add_argument("--model", type=Path, help="a compiled model")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()

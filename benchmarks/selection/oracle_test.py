@@ -38,7 +38,8 @@ def test_choices_of_the_run_itself_are_judged_by_its_fastest_kernel(tmp_path: Pa
     posed = attention.read({"seqlen_q": 1, "seqlen_k": 100, "nhead_q": 4, "hdim_q": 64, "page_size": 16})
     rows = [("0", "k", "ok", 1.0), ("0", "k", "ok", 2.0), ("0", "learned: k", "reference", 1.25), ("1", "k", "ok", 1.0)]
     with (tmp_path / "table.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, ["problem_idx", "kernel", "status", "latency_ms", *attention.columns])
+        columns = ["problem_idx", "kernel", "status", "latency_ms", "selected", "identity", "arch"]
+        writer = csv.DictWriter(file, [*columns, *attention.columns])
         writer.writeheader()
         for number, kernel, status, ms in rows:
             writer.writerow(posed | {"problem_idx": number, "kernel": kernel, "status": status, "latency_ms": ms})

@@ -3,7 +3,7 @@
 One fp16 GEMM per architecture (A row-major, B column-major, float32 accumulation), whose result is compared with NumPy
 bit by bit, on ``Device("sim:…")`` with everything that belongs to a launch. Prints JSON. Example::
 
-    PYTHONPATH=bindings:simulator python benchmarks/simulator/throughput.py --libraries dist/kernels/gemm/gemm
+    PYTHONPATH=arch:bindings:simulator python benchmarks/simulator/throughput.py --libraries dist/kernels/gemm/gemm
 
 ``--libraries`` has a folder per architecture with a kernel library and its manifest. The files behind
 ``KERNELWRIGHT_LIBRARY`` and ``KERNELWRIGHT_SIMULATOR_LIBRARY`` are needed unless the packages are installed. A rate is

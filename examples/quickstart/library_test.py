@@ -9,6 +9,12 @@ import numpy as np
 import pytest
 
 from kernelwright.dispatch import Dispatcher, KernelLibrary
+from quickstart.quickstart import PROBLEMS
+
+
+def test_every_problem_of_the_program_has_a_kernel() -> None:
+    dispatcher = Dispatcher([KernelLibrary.load_for("cpu", files("quickstart") / "cpu_gemm")])
+    assert all(dispatcher.plan(problem) for problem in PROBLEMS)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float16, ml_dtypes.bfloat16])

@@ -1,4 +1,4 @@
-/* A stand-in for libamdhip64: one simulated device per architecture, launches go to a callback.
+/* A stand-in for libamdhip64: a simulated device for each architecture that it is told of, launches go to a callback.
  *
  * It has what kernelwright's launcher asks of the HIP runtime and nothing else: no memory of its own (kernels read and
  * write the host's), no streams, no events. A launch is over when hipModuleLaunchKernel returns. Failures leave a text
@@ -36,15 +36,19 @@ enum { /* hipError_t */
 #define MAX_WORKITEMS 1024u   /* per workgroup, on every architecture */
 #define TEXT_BYTES 1536
 
+#define NAME_BYTES 65
+#define MOST_DEVICES 256
+
 typedef struct device {
-  const char* arch;
-  uint32_t mach; /* EF_AMDGPU_MACH_AMDGCN_*, LLVM's AMDGPUUsage */
+  char name[NAME_BYTES];
+  char arch[NAME_BYTES]; /* as gcnArchName says */
+  uint32_t mach;         /* EF_AMDGPU_MACH_AMDGCN_*, LLVM's AMDGPUUsage */
 } device;
 
-static const device devices[] = {
-    {"gfx90a", 0x3f}, {"gfx942", 0x4c}, {"gfx950", 0x4f}, {"gfx1100", 0x41}, {"gfx1201", 0x4e},
-};
-#define DEVICES ((int)(sizeof devices / sizeof *devices))
+static device devices[MOST_DEVICES]; /* written once each, before their count includes them */
+static int device_count;
+
+static int count_devices(void) { return __atomic_load_n(&device_count, __ATOMIC_ACQUIRE); }
 
 /* What a launch is. The pointers are valid during the call. */
 typedef struct kw_simulator_launch {
@@ -93,6 +97,24 @@ __attribute__((format(printf, 2, 3))) static int fail(int error, const char* for
   return failed = error;
 }
 
+/* The ordinal of the device for the architecture `name`, which is made if it is not there; -1 if there is no room. */
+EXPORT int kw_simulator_device(const char* name, const char* arch, uint32_t mach) {
+  pthread_mutex_lock(&mutex);
+  const int count = count_devices();
+  int at = 0;
+  while (at < count && strcmp(devices[at].name, name) != 0) ++at;
+  if (at == MOST_DEVICES || strlen(name) >= NAME_BYTES || strlen(arch) >= NAME_BYTES) {
+    at = -1;
+  } else if (at == count) {
+    strcpy(devices[at].name, name);
+    strcpy(devices[at].arch, arch);
+    devices[at].mach = mach;
+    __atomic_store_n(&device_count, count + 1, __ATOMIC_RELEASE);
+  }
+  pthread_mutex_unlock(&mutex);
+  return at;
+}
+
 /* Who runs kernels from now on; null = nobody. */
 EXPORT void kw_simulator_install(kw_simulator_callback runs) {
   pthread_mutex_lock(&mutex);
@@ -107,7 +129,7 @@ EXPORT const char* hipGetErrorString(int error) {
 
 EXPORT int hipGetDeviceCount(int* count) {
   if (!count) return fail(INVALID_VALUE, "hipGetDeviceCount: the pointer is null");
-  *count = DEVICES;
+  *count = count_devices();
   return SUCCESS;
 }
 
@@ -125,8 +147,9 @@ EXPORT int hipStreamGetDevice(void* stream, int* ordinal) {
 }
 
 static int check_ordinal(int ordinal) {
-  if (ordinal >= 0 && ordinal < DEVICES) return SUCCESS;
-  return fail(INVALID_DEVICE, "there is no simulated device %d; allowed: 0 to %d", ordinal, DEVICES - 1);
+  const int count = count_devices();
+  if (ordinal >= 0 && ordinal < count) return SUCCESS;
+  return fail(INVALID_DEVICE, "there is no simulated device %d; allowed: 0 to %d", ordinal, count - 1);
 }
 
 EXPORT int hipSetDevice(int ordinal) {
@@ -140,7 +163,7 @@ EXPORT int hipGetDevicePropertiesR0600(void* properties, int ordinal) {
   const int error = check_ordinal(ordinal);
   if (error) return error;
   memset(properties, 0, PROPERTIES_BYTES);
-  snprintf((char*)properties + NAME_AT, 256, "simulated %s", devices[ordinal].arch);
+  snprintf((char*)properties + NAME_AT, 256, "simulated %s", devices[ordinal].name);
   snprintf((char*)properties + ARCH_NAME_AT, 256, "%s", devices[ordinal].arch);
   return SUCCESS;
 }
@@ -171,12 +194,13 @@ static int check_image(const void* image) {
       (header->e_shnum && header->e_shentsize != sizeof(Elf64_Shdr)))
     return fail(INVALID_IMAGE, "the image is no AMD GPU code object");
   const uint32_t mach = header->e_flags & MACH_MASK;
-  if (mach == devices[current].mach) return SUCCESS;
+  const int error = check_ordinal(current);
+  if (error || mach == devices[current].mach) return error;
   const char* arch = "an architecture that is not simulated";
-  for (int i = 0; i < DEVICES; ++i)
-    if (devices[i].mach == mach) arch = devices[i].arch;
+  for (int i = 0; i < count_devices(); ++i)
+    if (devices[i].mach == mach) arch = devices[i].name;
   return fail(NO_BINARY_FOR_GPU, "the code object is for %s (0x%x), the simulated device %d is %s", arch, mach, current,
-              devices[current].arch);
+              devices[current].name);
 }
 
 EXPORT int hipModuleLoadData(void** result, const void* image) {

@@ -11,12 +11,11 @@ from pydantic import Field
 
 from kernelwright.arch import Arch
 from kernelwright.codegen.kernel import Kernel, Spec, flat_names, flat_values
-from kernelwright.codegen.operation import BackendPart, Expansion, Expectation
+from kernelwright.codegen.operation import BackendPart, Expansion, Expectation, KernelSets
 from kernelwright.codegen.selecting.expand import read_sections
 from kernelwright.codegen.selecting.specs import build_spec, parse_kernel
 from kernelwright.codegen.selecting.validate import validate
 from kernelwright.codegen.templates import Template
-from kernelwright.codegen.trees import Tree, register_tree
 from kernelwright.codegen.violations import Rule, SpecError, Violation
 
 FOLDER = Path(__file__).parent
@@ -44,22 +43,17 @@ def _whole_vectors(spec: RowNormSpec, arch: Arch) -> Iterator[Violation]:
         yield Violation("row_norm.unroll", "unroll", str(spec.unroll), why, "1, 2, 4, … 64", str(nearest))
 
 
-class RowNormSets:
+class RowNormSets(KernelSets):
     """The one set: both stages."""
 
-    help = "row_norm"
-
     def names(self) -> tuple[str, ...]:
-        return ("row_norm",)
+        return ("default",)
 
     def archs(self, name: str) -> tuple[str, ...]:
         return ("x86_64_v3", "x86_64_v4")
 
     def expand(self, name: str, arch: Arch) -> Expansion:
         return Expansion(tuple(parse_kernel({"op": "row_norm", "stage": stage}, arch) for stage in Stage))
-
-    def lacking(self, name: str, arch: Arch) -> tuple[str, ...]:
-        return ()
 
 
 class RowNorm:
@@ -101,7 +95,7 @@ class RowNorm:
     def features(self, spec: RowNormSpec, arch: Arch) -> tuple[str, ...]:
         return ()
 
-    def context(self, kernel: Kernel, backend: str) -> Mapping[str, object]:
+    def context(self, kernel: Kernel, arch: Arch, backend: str) -> Mapping[str, object]:
         spec = kernel.spec
         assert isinstance(spec, RowNormSpec)
         return {"function": str(spec.stage), "op": f"KW_OP_ROW_{spec.stage.upper()}"}
@@ -115,10 +109,8 @@ class RowNorm:
     def seconds(self, kernel: Kernel, arch: Arch) -> float:
         return 0.5
 
-    def expects(self, kernel: Kernel) -> Expectation:
-        return Expectation(matrix_instructions=False)
+    def expects(self, kernel: Kernel, arch: Arch) -> Expectation:
+        return Expectation()
 
 
-register_tree("row_norm", Tree("the C ABI of row norms", ("include/kernelwright/row_norm.h",)))
-register_tree("cpu_row_norm", Tree("row-norm kernels for x86-64", ("include/kernelwright/cpu/row_norm",)))
 TREE_ROOTS = {"row_norm": FOLDER, "cpu_row_norm": FOLDER}

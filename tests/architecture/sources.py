@@ -10,7 +10,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # Package below `kernelwright` → folder that holds it.
 ROOMS = {
-    **{"arch": "arch", "codegen": "codegen", "dispatch": "bindings", "torch": "bindings", "jit": "jit"},
+    **{
+        "arch": "arch",
+        "files": "arch",
+        "problems": "arch",
+        "codegen": "codegen",
+        "dispatch": "bindings",
+        "torch": "bindings",
+        "jit": "jit",
+    },
     **{"pants": "rules", "simulator": "simulator", "tile_engine": "tile_engine"},
 }
 

@@ -63,7 +63,7 @@ void forward_problems_are_validated() {
   refused(make(), [](P* p) { p->base.struct_size = 8; }, "struct_size = 8", "504");
   refused(make(), [](P* p) { p->version = 2; }, "version = 2", "1");
   refused(make(), [](P* p) { p->dtype_kv = 99; }, "dtype_kv = 99", "1 (fp32)");
-  refused(make(), [](P* p) { p->mask = KW_MASK_GENERIC; }, "mask = 3", "0 to 2");
+  refused(make(), [](P* p) { p->mask = KW_MASK_GENERIC; }, "mask = 3", "0 (none) to 2 (bottom_right)");
   refused(make(), [](P* p) { p->random_bytes = 1; }, "random_bytes = 1", "0 to 0");
   refused(make(), [](P* p) { p->dtype_bias = KW_FP32; }, "dtype_bias", "elementwise bias only");
   refused(make(), [](P* p) { p->heads_q = 3; }, "heads_q = 3", "multiple of heads_kv = 2");
@@ -291,10 +291,11 @@ void splits_are_combined() {
   p.num_splits = 3;
   const kw_plan* plan = all.plan(p.base);
   CHECK(kernels_of(plan) == "split combine" && strcmp(info_of(plan).choices, "num_splits=3") == 0);
+  const std::vector<float> read(1 << 16);
   std::vector<float> o(kRows * kHdim);
   kw_attention_args args = {};
   args.struct_size = sizeof args;
-  args.q = args.k = args.v = args.o = o.data();
+  args.q = args.k = args.v = read.data(), args.o = o.data();
   run(plan, &args);
   for (float each : o) CHECK(each == 1 + 2 + 3 + 10 + 20 + 30);
   p.num_splits = 1;  // then the part writes O
@@ -348,8 +349,9 @@ void gradients_take_three_stages() {
   std::vector<float> dq(kRows * kHdim), dk(kBatch * kKeys * kKvHeads * kHdim), dv(dk.size());
   kw_attention_args args = {};
   args.struct_size = sizeof args;
-  args.q = args.k = args.v = args.d_o = dv.data();
-  args.o = args.lse = dv.data();
+  std::vector<float> read(1 << 16);
+  args.q = args.k = args.v = args.d_o = read.data();
+  args.o = args.lse = read.data();
   args.dq = dq.data(), args.dk = dk.data(), args.dv = dv.data();
   run(plan, &args);
   for (float each : dq) CHECK(each == 1 + 2 + 3);
@@ -394,11 +396,12 @@ void problems_and_kernels_are_matched() {
   const kw_append_problem append = append_problem();
   const kw_plan* plan = all.plan(append.base);
   CHECK(kernels_of(plan) == "append");
-  float cache[1] = {};
+  std::vector<float> memory(1 << 16);
+  float *const read = memory.data(), *const q = read + (1 << 14), *const k = q + (1 << 14), *const v = k + (1 << 14);
   const int32_t zero = 0;
-  kw_append_args args = {sizeof args, 0, cache, cache, cache, cache, cache, cache, &zero, nullptr, cache, cache};
+  kw_append_args args = {sizeof args, 0, q, q, read, read, k, v, &zero, nullptr, read, read};
   run(plan, &args);
-  CHECK(cache[0] == 3);
+  CHECK(k[0] == 3);
   args.cos = nullptr;
   CHECK_FAILS(kw_dispatcher_run(all.h.d, &append.base, &kLaunch, &args), KW_INVALID_ARGUMENT, "cos is null");
   kw_append_problem wrong = append;

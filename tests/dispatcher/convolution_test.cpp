@@ -2,6 +2,8 @@
 // stages. The kernels are the test's: one leaves slices for a second kernel, the other adds them up itself.
 #include "kernelwright/convolution.h"
 
+#include <vector>
+
 #include "handle.hpp"
 #include "kernelwright/dispatcher/operation.hpp"
 
@@ -41,7 +43,7 @@ void problems_are_validated() {
   };
   refused([](kw_conv_problem* p) { p->base.struct_size = 8; }, "struct_size = 8", "320");
   refused([](kw_conv_problem* p) { p->dtype_w = 99; }, "dtype_w = 99", "1 (fp32)");
-  refused([](kw_conv_problem* p) { p->layout = 4; }, "layout = 4", "0 to 3");
+  refused([](kw_conv_problem* p) { p->layout = 4; }, "layout = 4", "0 (nwgc) to 3 (ngchw)");
   refused([](kw_conv_problem* p) { p->bias = 2; }, "bias = 2", "0 to 1");
   refused([](kw_conv_problem* p) { p->groups = 0; }, "groups = 0", "1 or more");
   refused([](kw_conv_problem* p) { p->groups = 4; }, "k = 6", "multiple of groups = 4");
@@ -176,7 +178,8 @@ void slices_are_added_up_by_a_second_stage() {
   CHECK(posix_memalign(&workspace, 256, info.workspace_bytes) == 0);
   const kw_launch where = make_launch(workspace, info.workspace_bytes);
   std::string dw(static_cast<size_t>(count) * sizeof(float), '\0');
-  const kw_conv_args args = {sizeof args, 0, &dw[0], &dw[0], &dw[0], nullptr, nullptr};
+  const std::vector<float> read(1 << 16);  // by nobody
+  const kw_conv_args args = {sizeof args, 0, read.data(), read.data(), &dw[0], nullptr, nullptr};
   CHECK(kw_dispatcher_run(h.d, &p.base, &where, &args) == KW_OK);
   for (int64_t i = 0; i < count; ++i) CHECK(reinterpret_cast<const float*>(dw.data())[i] == 1 + 2 + 3 + 4);
   free(workspace);

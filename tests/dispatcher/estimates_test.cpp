@@ -1,6 +1,6 @@
 // Predicted times of GEMM kernels: the formula by hand, and measured times on an H200.
 #include "handle.hpp"
-#include "kernelwright/dispatcher/gemm/analytic.hpp"
+#include "kernelwright/dispatcher/gemm/estimate.hpp"
 
 namespace {
 
@@ -10,19 +10,19 @@ void estimates_follow_the_formula() {
   t.tile_m = t.tile_n = 100, t.tile_k = 10;
   kw_gemm_problem p = make_problem(1000, 100, 100);
   p.dtype_a = p.dtype_b = p.dtype_c = KW_FP16;
-  kernelwright::Estimate e = kernelwright::estimate(p, gpu, t, 10);
+  kernelwright::Estimate e = kernelwright::estimate(p, t, {&gpu, 10});
   CHECK(e.tiles == 10 && e.waves == 1 && e.useful == 1);
   CHECK(e.compute_us == 2.0);  // 2*100*100*100 flops at 1000 per clock and 1 GHz
   p.m = 1001;                  // one more row: a second wave, mostly idle
-  e = kernelwright::estimate(p, gpu, t, 10);
+  e = kernelwright::estimate(p, t, {&gpu, 10});
   CHECK(e.tiles == 11 && e.waves == 2 && e.compute_us == 4.0 && e.useful > 0.90 && e.useful < 0.92);
   p = make_problem(100, 100, 10);  // fp32: no stated rate, so it ranks behind everything
-  e = kernelwright::estimate(p, gpu, t, 10);
+  e = kernelwright::estimate(p, t, {&gpu, 10});
   CHECK(e.compute_us == 200.0);
   p.dtype_a = p.dtype_b = p.dtype_c = KW_FP16, p.k = 1, p.lda = p.ldb = 1;
   kw_arch starved = gpu;
   starved.memory_gbytes_per_s = 1;
-  e = kernelwright::estimate(p, starved, t, 10);
+  e = kernelwright::estimate(p, t, {&starved, 10});
   CHECK(e.memory_us > e.compute_us && e.total_us == e.memory_us);
 }
 
@@ -35,28 +35,28 @@ void estimates_of_processors_count_register_blocks() {
   t.warp_tile_m = 14, t.warp_tile_n = 32, t.warp_tile_k = 1, t.dtype_a = KW_BF16;
   kw_gemm_problem p = make_problem(14, 32, 10000);
   p.dtype_a = p.dtype_b = p.dtype_c = KW_BF16;
-  const double widened = kernelwright::estimate_cpu(p, t, place).compute_us;
+  const double widened = kernelwright::estimate(p, t, place).compute_us;
   CHECK(widened > 140 && widened < 150);
   t.warp_tile_k = 2;
-  const double dots = kernelwright::estimate_cpu(p, t, place).compute_us;
+  const double dots = kernelwright::estimate(p, t, place).compute_us;
   CHECK(dots > 70 && dots < 75);
   place.slow_dots = true;
-  CHECK(kernelwright::estimate_cpu(p, t, place).compute_us > 3 * dots);
+  CHECK(kernelwright::estimate(p, t, place).compute_us > 3 * dots);
   place.slow_dots = false;
 
   // A row more is a smaller block, not a whole one; eight rows at once are cheaper than eight times one.
   p.m = 15;
-  const double more = kernelwright::estimate_cpu(p, t, place).compute_us;
+  const double more = kernelwright::estimate(p, t, place).compute_us;
   CHECK(more > dots && more < 1.5 * dots);
   // Two threads share what keeps them busy.
   p = make_problem(1400, 3200, 1000), p.dtype_a = p.dtype_b = p.dtype_c = KW_BF16;
-  const double one = kernelwright::estimate_cpu(p, t, place).compute_us;
+  const double one = kernelwright::estimate(p, t, place).compute_us;
   place.compute_units = 2;
-  const double two = kernelwright::estimate_cpu(p, t, place).compute_us;
+  const double two = kernelwright::estimate(p, t, place).compute_us;
   CHECK(two > 0.49 * one && two < 0.6 * one);
 }
 
-// The numbers of arch/kernelwright/arch/data/sm_90a.json and gfx942.json, as compiled into library tables.
+// The numbers of arch/kernelwright/files/archs/sm_90a.json and gfx942.json, as compiled into library tables.
 const kw_arch kHopper = {sizeof kHopper,
                          KW_BACKEND_CUDA,
                          "sm_90a",
@@ -89,7 +89,7 @@ double predicted_us(const kw_arch& arch, uint32_t tile_m, uint32_t tile_n, int64
   kw_gemm_problem p = make_problem(m, n, k);
   p.dtype_a = p.dtype_b = p.dtype_c = KW_BF16;
   p.split_k = split_k;
-  return kernelwright::estimate(p, arch, t, arch.compute_units).total_us;
+  return kernelwright::estimate(p, t, {&arch, arch.compute_units}).total_us;
 }
 
 // Measured on an H200 (benchmarks/gpu/gemm.py), cool, in 128x256x64 tiles.
@@ -114,7 +114,7 @@ void estimates_are_near_measured_times() {
 
   // One panel of A and one of B per row and column of tiles, however the tiles share them.
   kw_arch slow = kHopper;
-  slow.backend = KW_BACKEND_HIP;     // the formula that is not fitted
+  slow.times = KW_TIMES_TILES;       // the formula that is not fitted
   slow.memory_gbytes_per_s = 0.001;  // one byte per microsecond: total_us counts bytes
   const double once = 2.0 * (100 * 64 + 64 * 100 + 100 * 100);
   CHECK(predicted_us(slow, 50, 50, 100, 100, 64) == once);
@@ -162,11 +162,11 @@ void estimates_that_end_early_are_lower_bounds() {
       p.dtype_a = p.dtype_b = p.dtype_c = KW_BF16;
       p.split_k = t.max_split_k > 1 ? draw.one_of(1, 8) : 1;
       p.batch = draw.one_of(1, 3);
-      const double whole = kernelwright::estimate(p, *arch, t, 132).total_us;
+      const double whole = kernelwright::estimate(p, t, {arch, 132}).total_us;
       const double most = whole * draw.one_of(10, 150) / 100.0;
-      const double found = kernelwright::estimate(p, *arch, t, 132, most).total_us;
+      const double found = kernelwright::estimate(p, t, {arch, 132, most}).total_us;
       CHECK(whole <= most ? found == whole : found > most && found <= whole);
-      CHECK(kernelwright::estimate(p, *arch, t, 132, whole).total_us == whole);
+      CHECK(kernelwright::estimate(p, t, {arch, 132, whole}).total_us == whole);
       ++(found == whole ? late : early);
     }
   }

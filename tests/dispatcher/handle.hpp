@@ -79,5 +79,7 @@ void stages();       // of stages_test.cpp
 void models();       // of models_test.cpp
 void convolution();  // of convolution_test.cpp
 void attention();    // of attention_test.cpp
+void sharing();      // of sharing_test.cpp
+void widths();       // of widths_test.cpp
 
 #endif  // KERNELWRIGHT_TESTS_HANDLE_HPP

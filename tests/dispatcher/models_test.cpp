@@ -12,7 +12,8 @@ void models_judge_without_being_asked() {
   CHECK(h.chosen(make_problem(5, 9, 64), &reason) == "gemm_fp32_rcr_128x128x64");
   CHECK(reason == "best of 3 by large_tiles");
   const std::string text = h.explain(make_problem(5, 9, 64));
-  CHECK(contains(text, "\"selection\":\"large_tiles\"") && contains(text, "\"reason\":\"best of 3 by large_tiles\""));
+  CHECK(contains(text, "\"selection\":\"auto\"") && contains(text, "\"judge\":\"large_tiles\""));
+  CHECK(contains(text, "\"reason\":\"best of 3 by large_tiles\""));
   CHECK(contains(text, "\"score\":-132"));  // tile_m and the compute units of the architecture
 }
 
@@ -22,11 +23,29 @@ void predicted_times_decide_the_rest() {
   const kw_gemm_problem tall = make_problem(101, 9, 64);
   std::string reason;
   CHECK(h.chosen(tall, &reason) == plain.chosen(tall) && reason == "fastest predicted of 3: judged by no model");
-  CHECK(contains(h.explain(tall), "\"selection\":\"analytic\""));
+  CHECK(contains(h.explain(tall), "\"selection\":\"auto\"") &&
+        contains(h.explain(tall), "\"judge\":\"predicted time\""));
   CHECK(contains(h.explain(tall), "judged by no model"));
   kw_gemm_problem unserved = make_problem(5, 9, 64);
   unserved.dtype_a = KW_BF16;
   CHECK(h.chosen(unserved).empty() && contains(h.explain(unserved), "no kernel serves this problem"));
+}
+
+// A kernel that the model would judge, and that refuses the problem itself.
+void errors_say_what_was_asked_and_what_judged() {
+  Handle h, plain;
+  CHECK(h.add("model") == KW_OK && plain.add("good") == KW_OK);
+  kw_gemm_problem p = make_problem(5, 9, 2048);
+  p.split_k = 2;
+  const kw_plan* plan = nullptr;
+  CHECK_FAILS(kw_dispatcher_select(plain.d, &p.base, &plan), KW_NO_KERNEL,
+              "(selection auto, judged by predicted time)");
+  p = make_problem(5, 9, 65);
+  CHECK(kw_dispatcher_set_priority(h.d, "gemm_fp32_rcr_64x64x64_whole", 1) == KW_OK);
+  const std::string text = h.explain(p);
+  CHECK(contains(text, "\"selection\":\"auto\",\"chosen\"") && contains(text, "\"judge\":\"large_tiles\""));
+  CHECK(h.use(KW_SELECT_FIRST_FIT) == KW_OK);
+  CHECK(contains(h.explain(p), "\"selection\":\"first_fit\"") && contains(h.explain(p), "\"judge\":\"priority\""));
 }
 
 void callers_may_ask_for_predicted_times() {
@@ -64,6 +83,7 @@ void models_of_another_version_are_refused() {
 void models() {
   models_judge_without_being_asked();
   predicted_times_decide_the_rest();
+  errors_say_what_was_asked_and_what_judged();
   callers_may_ask_for_predicted_times();
   models_judge_other_libraries_too();
   models_of_another_version_are_refused();

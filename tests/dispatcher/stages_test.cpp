@@ -132,7 +132,7 @@ void stage_args(const kw_problem&, uint32_t index, const kw_problem* const* plan
 
 Operation leaf(uint32_t op, const char* name) {
   Operation o;
-  o.version = kernelwright::kOperationVersion;
+  o.version = op == kSum ? kernelwright::kOldestOperationVersion : kernelwright::kOperationVersion;  // both are served
   o.op = op, o.name = name;
   o.problem_bytes = sizeof(Problem), o.args_bytes = sizeof(Args);
   o.validate = validate, o.key = key, o.describe = describe, o.to_json = to_json;
@@ -271,8 +271,10 @@ void operations_are_registered_from_outside() {
   CHECK_FAILS(kernelwright::register_operation(other), KW_INVALID_ARGUMENT, "op = 65536 is that of norm");
   other.op = 70000, other.stage = stage;
   CHECK_FAILS(kernelwright::register_operation(other), KW_INVALID_ARGUMENT, "lacks one of stage");
-  other.version = 9;
-  CHECK_FAILS(kernelwright::register_operation(other), KW_INVALID_ARGUMENT, "version = 9");
+  for (const uint32_t version : {1u, 9u}) {
+    other.version = version;
+    CHECK_FAILS(kernelwright::register_operation(other), KW_INVALID_ARGUMENT, "allowed: 2 to 3");
+  }
 }
 
 kw_stage_info stage_of(const kw_plan* plan, uint32_t index) {
@@ -422,8 +424,7 @@ void stages_are_explained() {
   Handle h;
   CHECK(kw_dispatcher_add_descriptor(h.d, &kLibrary, nullptr) == KW_OK);
   const std::string text = explained(h, make(kNorm, 10, 30, 0));
-  CHECK(
-      contains(text, "{\"problem\":{\"op\":65536},\"selection\":\"analytic\",\"stages\":[{\"problem\":{\"op\":65537}"));
+  CHECK(contains(text, "{\"problem\":{\"op\":65536},\"selection\":\"auto\",\"stages\":[{\"problem\":{\"op\":65537}"));
   CHECK(contains(text, "{\"problem\":{\"op\":65538},\"chosen\":\"cccc") && contains(text, "\"choices\":\"parts=4\""));
   CHECK(contains(text, "the problem's operation is square, this kernel's is sum"));
   const std::string none = explained(h, make(kNorm, 10, 30, 10));

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "handle.hpp"
-#include "kernelwright/dispatcher/gemm/analytic.hpp"
+#include "kernelwright/dispatcher/gemm/estimate.hpp"
 
 namespace {
 
@@ -181,7 +181,8 @@ void grouped_problems_have_plans_of_their_own() {
   CHECK(kw_dispatcher_explain(h.d, &p.base, nullptr, 0, &needed) == KW_BUFFER_TOO_SMALL);
   std::string text(needed, '\0');
   CHECK(kw_dispatcher_explain(h.d, &p.base, &text[0], needed, nullptr) == KW_OK);
-  CHECK(contains(text, "\"op\":\"grouped_gemm\",\"groups\":[{\"m\":1,") && contains(text, "this kernel's is gemm"));
+  CHECK(contains(text, "\"op\":\"grouped_gemm\"") && contains(text, "\"groups\":[{\"m\":1,") &&
+        contains(text, "this kernel's is gemm"));
   const kw_grouped_gemm_problem none = grouped(nullptr, 0);
   args.group_count = 0, where.workspace = nullptr;
   CHECK(kw_dispatcher_run(h.d, &none.base, &where, &args) == KW_OK);
@@ -264,30 +265,30 @@ void estimates_count_variants() {
   t.tile_m = t.tile_n = 100, t.tile_k = 10;
   kw_gemm_problem p = batch_of(11, 100, 100, 100);
   p.dtype_a = p.dtype_b = p.dtype_c = KW_FP16;
-  kernelwright::Estimate e = kernelwright::estimate(p, gpu, t, 10);
+  kernelwright::Estimate e = kernelwright::estimate(p, t, {&gpu, 10});
   CHECK(e.tiles == 11 && e.waves == 2 && e.compute_us == 4.0 && e.useful == 1);
   t.stream_k = KW_STREAM_K_LINEAR;  // 110 steps over 10 units
-  e = kernelwright::estimate(p, gpu, t, 10);
+  e = kernelwright::estimate(p, t, {&gpu, 10});
   CHECK(e.waves == 1.1 && e.compute_us == 11 * 0.2);
   t.stream_k = 0;
 
   // Slices are added up behind the rest: 4 us, and their bytes once more.
   t.max_split_k = 64, p.batch = 1, p.split_k = 5;  // five workgroups of two steps
-  e = kernelwright::estimate(p, gpu, t, 10);
+  e = kernelwright::estimate(p, t, {&gpu, 10});
   CHECK(e.compute_us == 2 * 0.2 && e.total_us > 4.4 && e.total_us < 4.401);
   t.max_split_k = 1, p.batch = 11, p.split_k = 1;
 
   kw_arch slow = gpu;
   slow.memory_gbytes_per_s = 0.001;  // one byte per microsecond: memory_us counts bytes
   const double bytes = 11.0 * 2 * 3 * 100 * 100;
-  CHECK(kernelwright::estimate(p, slow, t, 10).memory_us == bytes);
+  CHECK(kernelwright::estimate(p, t, {&slow, 10}).memory_us == bytes);
   p.stride_b = 0;
-  CHECK(kernelwright::estimate(p, slow, t, 10).memory_us == bytes - 10.0 * 2 * 100 * 100);
+  CHECK(kernelwright::estimate(p, t, {&slow, 10}).memory_us == bytes - 10.0 * 2 * 100 * 100);
   p = batch_of(1, 100, 100, 100);
   p.dtype_a = p.dtype_b = p.dtype_c = KW_FP16, p.num_d = 2, p.ld_multi_d[1] = 100;
-  CHECK(kernelwright::estimate(p, slow, t, 10).memory_us == 2.0 * (4 * 100 * 100 + 100));
+  CHECK(kernelwright::estimate(p, t, {&slow, 10}).memory_us == 2.0 * (4 * 100 * 100 + 100));
   p.num_d = 0, p.split_k = 2, t.max_split_k = 64;
-  e = kernelwright::estimate(p, slow, t, 10);
+  e = kernelwright::estimate(p, t, {&slow, 10});
   CHECK(e.memory_us == 2.0 * 3 * 100 * 100 + 8.0 * 2 * 100 * 100);
   CHECK(e.total_us == e.memory_us + 4);  // nothing else takes as long
   t.max_split_k = 1, p.split_k = 1;
@@ -295,11 +296,11 @@ void estimates_count_variants() {
   const kw_gemm_group groups[] = {{100, 100, 100, 100, 100, 100}, {1000, 100, 50, 50, 100, 100}, {0, 5, 5, 5, 5, 5}};
   kw_grouped_gemm_problem g = grouped(groups, 3);
   g.dtype_a = g.dtype_b = g.dtype_c = KW_FP16;
-  e = kernelwright::estimate(g, gpu, t, 10);
+  e = kernelwright::estimate(g, t, {&gpu, 10});
   CHECK(e.tiles == 11 && e.waves == 2 && e.useful == 1);
   CHECK(e.compute_us > 2.18 && e.compute_us < 2.19);  // two waves of (2 + 10 * 1) / 11
   g.group_count = 0;
-  CHECK(kernelwright::estimate(g, gpu, t, 10).total_us == 0);
+  CHECK(kernelwright::estimate(g, t, {&gpu, 10}).total_us == 0);
 }
 
 // Batches through the cache, grouped problems beside it: for ThreadSanitizer.

@@ -24,7 +24,7 @@ from kernelwright.jit import Registry
 
 device, arch, kernel = sys.argv[1:]
 registry = Registry(Device(device, arch=arch), cache="cache")
-registry.add_set("essential", filter=kernel)
+registry.add_set("gemm:essential", filter=kernel)
 library = registry.build(max_workers=1)
 assert registry.missing() == () and len(library.kernels) == 1
 print(library, library.kernels[0].resources)
@@ -35,7 +35,7 @@ from kernelwright.dispatch import Device
 from kernelwright.jit import Registry
 
 registry = Registry(Device({device!r}, arch={arch!r}), cache="cache")
-registry.add_set("essential", filter={kernel!r})
+registry.add_set("gemm:essential", filter={kernel!r})
 a, b = np.ones((256, 64), np.{dtype}), np.ones((64, 128), np.{dtype})
 d = registry.dispatcher().gemm(a, np.asfortranarray(b))
 assert (d == 64).all()
@@ -68,7 +68,16 @@ def test_jit_compiles_for_the_processor_at_hand(wheel: Path, tmp_path: Path) -> 
     kernel = PLAIN.format("fp32") + " and c.tile_n == 4096"
     where = {"device": "cpu", "arch": "x86_64_v3", "kernel": kernel, "dtype": "float32"}
     succeed(python, "-c", RUN.format(**where), cwd=tmp_path, env=bare())
-    command = (python.with_name("kernelwright"), "jit", "--arch", "x86_64_v3", "--set", "essential", "--filter", kernel)
+    command = (
+        python.with_name("kernelwright"),
+        "jit",
+        "--arch",
+        "x86_64_v3",
+        "--set",
+        "gemm:essential",
+        "--filter",
+        kernel,
+    )
     library = succeed(*command, "--cache", "cache", cwd=tmp_path, env={**bare(), "KERNELWRIGHT_JIT": "off"}).strip()
     assert (tmp_path / library).is_file()
 

@@ -90,7 +90,7 @@ def test_doctor_needs_nothing_else(bare: Path) -> None:
     assert found["problems"] == []
     (kernels,) = found["libraries"]["kernels"]
     assert kernels["for"].startswith("x86_64_v3 (x86-64 with AVX2")
-    refused = run(bare / "kernelwright", "kernels", "--set", "essential")
+    refused = run(bare / "kernelwright", "kernels", "--set", "gemm:essential")
     assert refused.returncode == 2 and "pip install 'kernelwright[build]'" in refused.stderr
 
 

@@ -163,13 +163,13 @@ def test_a_header_of_another_operation(library: Library) -> None:
 
 
 def test_a_number_of_an_architecture(library: Library) -> None:
-    ran = library.ran_after("arch/kernelwright/arch/data/x86_64_v3.json", '"clock_ghz": 3.5', '"clock_ghz": 1.5')
+    ran = library.ran_after("arch/kernelwright/files/archs/x86_64_v3.json", '"clock_ghz": 3.5', '"clock_ghz": 1.5')
     # It stands in the library's table, from which the dispatcher rates kernels; no kernel sees it.
     assert ran == sorted([PLAN, TABLE, LINK, DESCRIBE])
 
 
 def test_a_number_of_another_architecture(library: Library) -> None:
-    ran = library.ran_after("arch/kernelwright/arch/data/gfx950.json", '"clock_ghz": 2.4', '"clock_ghz": 1.5')
+    ran = library.ran_after("arch/kernelwright/files/archs/gfx950.json", '"clock_ghz": 2.4', '"clock_ghz": 1.5')
     assert ran == [DESCRIBE, PLAN]
 
 

@@ -9,6 +9,8 @@ import subprocess
 import tarfile
 from pathlib import Path
 
+import pytest
+
 from e2e.workspace import ROOT
 
 _TOOLS = ("bash", "env", "cat", "cut", "sha256sum", "dirname", "mkdir", "mktemp", "mv", "rm", "touch")
@@ -70,6 +72,22 @@ def mirror(folder: Path) -> Path:
     listed = folder / "downloads.json"
     listed.write_text(json.dumps({f"cpython-{version.strip()}-linux-x86_64-gnu": build}))
     return listed
+
+
+@pytest.mark.parametrize("words", ["codegen/nope_test.py", "nope:tests", "nope::", "tests/nope::"])
+def test_a_mistyped_path_is_refused_before_anything_is_set_up(tmp_path: Path, words: str) -> None:
+    run = launch(tmp_path, arguments=words)
+    assert run.returncode == 2 and run.stderr.startswith(f"pants: there is no {words.partition(':')[0]}, of {words};")
+    assert not (tmp_path / ".cache").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["tests/ninja_test.py", "tests::", "3rdparty/python#numpy", "::", "//:house", "--tag=a/b", "!tests/nope", "a*/b"],
+)
+def test_other_arguments_are_for_pants_to_judge(tmp_path: Path, words: str) -> None:
+    run = launch(tmp_path, arguments=words)
+    assert "needs Python 3.11" in run.stderr
 
 
 def test_no_newer_python(tmp_path: Path) -> None:

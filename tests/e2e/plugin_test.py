@@ -62,8 +62,8 @@ AMD = (
             ["bad:x", "fp16_rcr_preshuffle", "sm_90a"],
         ),
         ('kernel_set(name="x", archs=["gfx942"])', ["bad:x", "set, config and problems"]),
-        ('kernel_set(name="x", archs=["gfx942"], set="essential", filter="c.tile_m > 9999")', ["bad:x", "filter"]),
-        ('kernel_set(name="x", archs=["gfx942"], set="essential", filter="c.__class__")', ["bad:x", "__class__"]),
+        ('kernel_set(name="x", archs=["gfx942"], set="gemm:essential", filter="c.tile_m > 9999")', ["bad:x", "filter"]),
+        ('kernel_set(name="x", archs=["gfx942"], set="gemm:essential", filter="c.__class__")', ["bad:x", "__class__"]),
         ('file(name="x", source="BUILD")', ["bad:lib", "bad:x, a file", "gemm_kernel"]),
     ],
 )

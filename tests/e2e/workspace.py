@@ -84,9 +84,10 @@ class Workspace:
         return Run(done.returncode, done.stdout, done.stderr, wall, cpu, ran)
 
     def close(self) -> None:
-        """Stop the daemon."""
-        for pid in self._daemon_pids():
-            subprocess.run(["kill", str(pid)], check=False)
+        """Stop the daemon, and those of clients that were killed before they took note of them."""
+        for pid in {*self._daemon_pids(), *self._daemons_by_title()}:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
 
     def stop(self, by: signal.Signals = signal.SIGTERM) -> None:
         """Stop the daemon and wait until it has ended."""
@@ -105,6 +106,15 @@ class Workspace:
         return [
             int(file.read_text()) for file in (self.root / ".pids").rglob("pid") if file.read_text().strip().isdigit()
         ]
+
+    def _daemons_by_title(self) -> list[int]:
+        title = f"pantsd [{self.root}]".encode()
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):  # it ended meanwhile
+                if (process / "cmdline").read_bytes().startswith(title):
+                    found.append(int(process.name))
+        return found
 
     def _daemon_cpu_s(self) -> float:
         """User and system seconds of the daemon and of the children it has waited for."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -78,16 +79,13 @@ def assert_names_the_store(run: Run) -> None:
 
 
 def damage(store: Path) -> list[str]:
-    """What ``kernelwright doctor --verify`` says of a store, by its module, which imports nothing of ours."""
-    code = (
-        "import runpy, sys, pathlib; check = runpy.run_path(sys.argv[1]); found = check['Found']();"
-        "check['check_store'](pathlib.Path(sys.argv[2]), found); print(found.files, *found.problems, sep='\\n')"
-    )
-    module = ROOT / "bindings/kernelwright/dispatch/tools/store_check.py"
-    said = subprocess.check_output([sys.executable, "-c", code, module, store], text=True)
-    files, *problems = said.splitlines()
-    assert int(files) > 100
-    return problems
+    """Digests of the damaged files of a store, by the program that ``kernelwright doctor --verify`` runs."""
+    program = ROOT / "bindings/kernelwright/dispatch/tools/lmdb_shards.py"
+    shards = sorted((store / "files").glob("*/data.mdb"))
+    said = subprocess.check_output([sys.executable, program, *shards], text=True)
+    found = [json.loads(line) for line in said.splitlines()]
+    assert sum(shard["files"] for shard in found) > 100 and not any(shard["error"] for shard in found)
+    return [digest for shard in found for digest in shard["damaged"]]
 
 
 def test_the_doctor_finds_a_damaged_build_file(build: CheapBuilds, tmp_path: Path) -> None:
@@ -98,25 +96,35 @@ def test_the_doctor_finds_a_damaged_build_file(build: CheapBuilds, tmp_path: Pat
     for path in (store / "files").rglob("data.mdb"):
         data = path.read_bytes()
         path.write_bytes(data.replace(b"tile=[48, 64, 64], warp_tile", b"tile=[48, 64, 72], warp_tile"))
-    (problem,) = damage(store)
-    assert re.search(r"the local store is damaged: [0-9a-f]{64} in \S+data.mdb;", problem)
+    (digest,) = damage(store)
+    assert re.fullmatch("[0-9a-f]{64}", digest)
 
 
 @pytest.mark.parametrize("seed", range(KILLS))
 def test_a_build_that_was_killed_is_built_again(build: CheapBuilds, built: dict[int, bytes], seed: int) -> None:
+    """Kills client and daemon, the client alone or the daemon alone; of a running daemon, or one that is to start."""
     dice = random.Random(seed)
     n = LIBRARIES + seed
     build.add(n)
+    cold = dice.random() < 0.3
+    if cold:
+        build.workspace.stop()
     command = ["./pants", *build.options, "package", f"t:lib{n}"]
     killed = subprocess.Popen(
         command, cwd=build.workspace.root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )
-    time.sleep(dice.uniform(0, 3))
-    build.workspace.stop(signal.SIGKILL)
-    os.killpg(killed.pid, signal.SIGKILL)
-    killed.wait()
+    victims = dice.choice(("both", "both", "client", "daemon"))
+    moment = dice.uniform(0, 15 if cold else 3)
+    time.sleep(moment)
+    if victims != "client":
+        build.workspace.stop(signal.SIGKILL)
+    if victims != "daemon":
+        os.killpg(killed.pid, signal.SIGKILL)
+    killed.wait(LIMIT_S)  # a client without its daemon ends by itself
     run = build.package(n, timeout=LIMIT_S)
-    print(f"\nseed {seed}: exit {run.exit_code}, {run.wall_s:.1f} s\n{run.stderr[-3000:]}")
+    state = "starting" if cold else "running"
+    print(f"\nseed {seed}: killed {victims}, daemon {state}, {moment:.2f} s: exit {run.exit_code}, {run.wall_s:.1f} s")
+    print(run.stderr[-3000:])
     assert run.exit_code == 0, run.stderr
     assert build.is_whole(n)
     built[n] = build.library(n)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import grpc
 import pytest
@@ -34,6 +34,7 @@ class Site:
     server: CacheServer
     build: CheapBuilds
     expected: list[bytes]
+    restarts: list[threading.Thread] = field(default_factory=list)
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +70,33 @@ def killed_mid_build(site: Site) -> None:
             threading.Thread(target=site.server.kill).start()
 
     site.server.faults.after = kill_soon
+
+
+def corrupted_mid_build(site: Site) -> None:
+    """The blobs rot behind the server's back: what was read before is sound, what is read later is not."""
+    calls = sum(site.server.calls.values())
+
+    def rot_soon(count: int) -> None:
+        if count == calls + 4:
+            flipped_bit(site)
+
+    site.server.faults.after = rot_soon
+
+
+def killed_and_back_mid_build(site: Site) -> None:
+    """Down in the middle, and up again without what it had."""
+    calls = sum(site.server.calls.values())
+
+    def restart() -> None:
+        site.server.kill()
+        site.server = CacheServer(site.server.port)
+
+    def restart_soon(count: int) -> None:
+        if count == calls + 4:
+            site.restarts.append(threading.Thread(target=restart))
+            site.restarts[-1].start()
+
+    site.server.faults.after = restart_soon
 
 
 def refusing(site: Site) -> None:
@@ -140,6 +168,7 @@ def garbage_results(site: Site) -> None:
 CASES: list[Callable[[Site], None]] = [
     down_at_start,
     killed_mid_build,
+    corrupted_mid_build,
     flipped_bit,
     missing,
     read_only,
@@ -147,21 +176,21 @@ CASES: list[Callable[[Site], None]] = [
     results_of_others,
 ]
 # What was not fetched when the result was found cannot be made again when it turns out to be broken.
-BROKEN_BLOBS = (truncated, flipped_bit, cut_off)
+BROKEN_BLOBS = (truncated, flipped_bit, corrupted_mid_build, cut_off)
 BROKEN = ("Remote CAS gave wrong digest", "connection lost")
 if os.environ.get("KERNELWRIGHT_CACHE_FAULTS") == "all":
-    CASES += [nothing, refusing, slow, silent, truncated, cut_off, full]
+    CASES += [nothing, killed_and_back_mid_build, refusing, slow, silent, truncated, cut_off, full]
     CASES += [results_without_outputs, failed_results, garbage_results]
 
 
 @pytest.mark.parametrize("number", range(len(CASES)), ids=[case.__name__ for case in CASES])
 def test_a_failing_cache_harms_no_build(site: Site, number: int) -> None:
-    results = dict(site.server.results)
+    results, blobs = dict(site.server.results), site.server.blobs
     CASES[number](site)
     try:
         run = site.build.package(number, timeout=LIMIT_S)
     finally:
-        heal(site, results)
+        heal(site, results, blobs)
     print(f"{CASES[number].__name__}: {run.wall_s:.1f} s, {run.cpu_s:.1f} CPU s, exit {run.exit_code}\n{run.stderr}")
     assert_clear(run)
     if run.exit_code != 0 and CASES[number] in BROKEN_BLOBS and CONTENT != "fetch":
@@ -172,12 +201,14 @@ def test_a_failing_cache_harms_no_build(site: Site, number: int) -> None:
     assert site.build.is_whole(number)
 
 
-def heal(site: Site, results: dict[str, bytes]) -> None:
+def heal(site: Site, results: dict[str, bytes], blobs: dict[str, bytes]) -> None:
     """The same server again, whatever happened to it."""
-    port, blobs = site.server.port, site.server.blobs
+    site.server.faults = Faults()
+    for restart in site.restarts:
+        restart.join()
+    port = site.server.port
     site.server.kill()
     site.server = CacheServer(port)
-    site.server.faults = Faults()
     site.server.blobs, site.server.results = blobs, results
 
 

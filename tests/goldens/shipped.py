@@ -16,9 +16,9 @@ from kernelwright.codegen.operation import operation as find_operation
 
 SETS = {
     "gemm": ("gemm", "essential"),
-    "convolution": ("convolution", "conv_essential"),
-    "attention": ("attention", "fmha_essential"),
-    "attention_release": ("attention", "fmha_release"),
+    "convolution": ("convolution", "essential"),
+    "attention": ("attention", "essential"),
+    "attention_release": ("attention", "release"),
 }
 """What is shipped: file of goldens → operation and set."""
 
@@ -43,7 +43,7 @@ def archs(name: str) -> tuple[str, ...]:
 def described(name: str, arch: str) -> dict[str, Any]:
     """The library of a shipped set for ``arch``: every kernel by name, then what the library itself adds."""
     operation, kernels_of = SETS[name]
-    asked = {"stage": "plan", "name": operation, "archs": [arch], "set": kernels_of}
+    asked = {"stage": "plan", "name": operation, "archs": [arch], "set": f"{operation}:{kernels_of}"}
     (library,) = respond(asked)["libraries"]
     kernels = {
         kernel["name"]: [kernel["identity"][:16], _commands(library, kernel["name"]), _files(library, kernel["name"])]
@@ -76,8 +76,15 @@ def _files(library: dict[str, Any], name: str) -> str:
 
 
 def text(name: str) -> str:
-    """Goldens of every shipped architecture, as the file of an operation holds them."""
-    return json.dumps({arch: described(name, arch) for arch in archs(name)}, indent=1) + "\n"
+    """Goldens of every shipped architecture, as the file of an operation holds them: a line for each kernel."""
+    each = ",\n".join(f' "{arch}": {{{_lines(described(name, arch))}\n }}' for arch in archs(name))
+    return f"{{\n{each}\n}}\n"
+
+
+def _lines(described: dict[str, Any]) -> str:
+    kernels = ",\n".join(f"   {json.dumps(kernel)}: {json.dumps(row)}" for kernel, row in described["kernels"].items())
+    rest = "".join(f',\n  "{key}": {json.dumps(described[key])}' for key in ("library", "table"))
+    return f'\n  "kernels": {{\n{kernels}\n  }}{rest}'
 
 
 if __name__ == "__main__":

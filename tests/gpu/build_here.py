@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelwright.arch import load
-from kernelwright.codegen.trees import TREES
+from kernelwright.codegen.trees import all_trees
 from kernelwright.dispatch import Device, KernelLibrary
 from kernelwright.jit import BuildFailedError, Registry
 
@@ -61,7 +61,7 @@ def trees(cutlass: Path, cuda: Path, made: Path, clang: Path | None = None) -> d
         if not (shown / link).is_symlink():
             (shown / link).symlink_to(cuda / target)
     sources = ROOT / "dispatcher_cpp"
-    own = {name: sources for name, tree in TREES.items() if tree.own}
+    own = {name: sources for name, tree in all_trees().items() if tree.own}
     return {"cutlass": cutlass, "cuda": made / "cuda", **({"zig": clang, "clang": clang} if clang else {}), **own}
 
 

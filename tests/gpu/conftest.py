@@ -15,6 +15,8 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 from places import CURRENT, DEVICE, ORDINAL  # noqa: E402
 from raw_abi import Kernel, Library  # noqa: E402
 
+os.environ.setdefault("KERNELWRIGHT_STRICT", "on")  # operators run kernels, never torch's own operators
+
 LIBRARY = Path(os.environ.get("KERNELWRIGHT_GPU_LIBRARY", HERE.parents[1] / ".gpu" / "sm_90a" / "libgemm.so"))
 
 # Marks of modules that run through the Python dispatcher.

@@ -10,7 +10,7 @@ from pathlib import Path
 from places import ORDINAL
 
 from kernelwright.dispatch.core.native import KernelStruct, Launch, LibraryStruct
-from kernelwright.dispatch.operations.gemm.structs import (
+from kernelwright.problems.gemm.structs import (
     GemmArgs,
     GemmGroup,
     GemmProblem,

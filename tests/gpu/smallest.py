@@ -13,7 +13,7 @@ from pathlib import Path
 from raw_abi import OK, Kernel, Library, aligned
 
 from kernelwright.dispatch.core.native import Launch
-from kernelwright.dispatch.operations.gemm.structs import (
+from kernelwright.problems.gemm.structs import (
     GemmArgs,
     GemmGroup,
     GemmProblem,

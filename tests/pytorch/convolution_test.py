@@ -1,23 +1,25 @@
-"""Results and gradients of ``kernelwright.torch.conv2d`` and ``conv3d`` by real CPU kernels, against float64."""
+"""Results and gradients of convolutions of ``kernelwright.torch`` by real CPU kernels, against float64."""
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch.nn import functional
 
-from kernelwright.dispatch import ArrayError, Dispatcher, NoKernelError, ProblemError
-from kernelwright.torch import conv2d, conv3d, dispatchers
+from kernelwright.dispatch import Dispatcher, KernelwrightError
+from kernelwright.torch import TransformError, conv1d, conv2d, conv3d, dispatchers
 from kernelwright.torch.operators import convolution, convolution_gradient
 from kernelwright.torch.testdata.references import ACTIVATIONS
 
 # What no result is asked to be closer than; of fp32 it is the error of sums of some hundred terms.
 ROUNDING = {torch.float32: 2.0**-21, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
-OURS = {2: conv2d, 3: conv3d}
-TORCHS = {2: functional.conv2d, 3: functional.conv3d}
-FORMATS = {2: torch.channels_last, 3: torch.channels_last_3d}
+OURS = {1: conv1d, 2: conv2d, 3: conv3d}
+TORCHS = {1: functional.conv1d, 2: functional.conv2d, 3: functional.conv3d}
+FORMATS = {1: torch.contiguous_format, 2: torch.channels_last, 3: torch.channels_last_3d}
 
 # Shapes of x and w, and the rest of the call.
 CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
@@ -29,6 +31,9 @@ CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
     "groups": ((2, 12, 9, 10), (9, 4, 3, 2), {"groups": 3, "padding": 1}),
     "depthwise": ((1, 24, 12, 12), (24, 1, 3, 3), {"groups": 24, "padding": 1, "stride": 2}),
     "no images": ((0, 4, 6, 6), (4, 4, 3, 3), {}),
+    "no images, 1x1": ((0, 6, 6, 6), (12, 2, 1, 1), {"groups": 3}),
+    "1D": ((2, 6, 20), (8, 3, 3), {"groups": 2, "padding": "same", "dilation": 2}),
+    "1D, strides": ((1, 5, 21), (4, 5, 4), {"stride": 3, "padding": 1}),
     "3D": ((1, 6, 4, 8, 9), (8, 3, 2, 3, 3), {"groups": 2, "padding": (0, 1, 1), "stride": (1, 2, 1)}),
 }
 
@@ -173,36 +178,100 @@ def test_autocast_casts_operands() -> None:
     assert torch.autograd.grad(found.sum(), w)[0].dtype == torch.float32
 
 
-def test_transforms_of_functions_are_refused() -> None:
+def test_forward_mode_is_refused() -> None:
     x, w = (tensor.detach() for tensor in tensors("plain"))
-    with pytest.raises(NotImplementedError, match="kernelwright::conv has no forward-mode derivative"):
+    with pytest.raises(TransformError, match="kernelwright::conv has no forward-mode derivative"):
         torch.func.jvp(lambda x: conv2d(x, w), (x,), (x,))
-    with pytest.raises(RuntimeError, match=r"autograd\.Function with functorch"):
-        torch.func.grad(lambda x: conv2d(x, w).sum())(x)
+    found = torch.autograd.functional.jvp(lambda x: conv2d(x, w), x, x)[1]  # what the error advises
+    torch.testing.assert_close(found, functional.conv2d(x, w))
 
 
-def test_refusals() -> None:
+@pytest.mark.parametrize("name", ["plain", "3D", "1D", "no images"])
+def test_one_image_needs_no_batch(name: str) -> None:
+    x, w = (tensor.detach() for tensor in tensors(name))
+    bias, options = torch.randn(w.shape[0]), CASES[name][2]
+    one = torch.randn(x.shape[1:])
+    expected = TORCHS[one.dim() - 1](one, w, bias, **options)
+    residual = torch.randn_like(expected)
+    found = OURS[one.dim() - 1](one, w, bias, residual=residual, activation="relu", **options)
+    torch.testing.assert_close(found, torch.relu(expected + residual))
+
+
+def test_operands_are_copied_where_torch_copies(caplog: pytest.LogCaptureFixture) -> None:
+    wide = torch.randn(2, 24, 9, 10).to(memory_format=torch.channels_last)
+    w = torch.randn(16, 12, 3, 3).to(memory_format=torch.channels_last)
+    with caplog.at_level(logging.DEBUG, "kernelwright.torch"):
+        conv2d(wide[:, 4:16], w, torch.randn(16))
+        assert not caplog.messages
+        for x, weight, bias, names in (
+            (torch.randn(1, 12, 1, 10).expand(2, 12, 9, 10), w, torch.randn(16), ["x"]),
+            (wide[:, ::2], w[:, :, :, :1].expand(16, 12, 3, 3), torch.randn(1).expand(16), ["x", "w", "bias"]),
+            (wide[:, :12], torch.randn(12, 16, 3, 3).transpose(0, 1), torch.randn(32)[::2], ["w", "bias"]),
+        ):
+            caplog.clear()
+            torch.testing.assert_close(conv2d(x, weight, bias), functional.conv2d(x, weight, bias))
+            told = {message.split()[0]: message for message in caplog.messages}
+            assert list(told) == names
+            for name, given in (("x", x), ("w", weight), ("bias", bias)):
+                assert name not in told or f"with strides {given.stride()} is copied" in told[name]
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"stride": 1.5}, r"stride is 1\.5; allowed: one integer, or 2; no floats, bools or text"),
+    ({"stride": True}, "stride is True; allowed: one integer, or 2"),
+    ({"stride": (1, 2, 3)}, r"stride is \(1, 2, 3\); allowed: one integer, or 2"),
+    ({"stride": ()}, r"stride is \(\); allowed: one integer, or 2"),
+    ({"stride": 0}, "stride is 0; allowed: 1 or more"),
+    ({"stride": "2"}, "stride is '2'; allowed: one integer"),
+    ({"padding": None}, "padding is None; allowed: one integer, or 2"),
+    ({"padding": (1, 1.0)}, r"padding is \(1, 1\.0\); allowed: one integer"),
+    ({"padding": -1}, "padding is -1; allowed: 0 or more"),
+    ({"padding": "full"}, "padding is 'full' and stride .*; allowed: numbers, 'valid', and 'same'"),
+    ({"padding": "same", "stride": 2}, r"padding is 'same' and stride \(2, 2\); allowed: numbers, 'valid', and 'same'"),
+    ({"dilation": 0}, "dilation is 0; allowed: 1 or more"),
+    ({"dilation": (1, -1)}, r"dilation is \(1, -1\); allowed: 1 or more"),
+    ({"dilation": 8}, r"w has \(3, 3\) points and x \(9, 10\), which leaves results of \(-7, -6\); allowed: one point"),
+    ({"groups": 0}, "groups is 0; allowed: 1 or more"),
+    ({"groups": 1.0}, r"groups is 1\.0; allowed: one integer"),
+    ({"groups": True}, "groups is True; allowed: one integer"),
+    ({"groups": 2}, "c is 12, and w has 12 for each of 2 groups"),
+    ({"activation": "swish"}, "activation is 'swish'; allowed: none, relu"),
+    ({"activation": 1}, "activation is 1; allowed: text"),
+    ({"bias": torch.zeros(1)}, r"bias has shape \(1,\); allowed: \(16,\); expand it, or leave it out"),
+    (
+        {"bias": torch.zeros(16).half()},
+        r"bias is torch\.float16 and x torch\.float32; allowed: one dtype for all; pass",
+    ),
+    ({"bias": np.zeros(16)}, r"bias is a numpy\.ndarray; allowed: a torch\.Tensor"),
+    ({"residual": torch.zeros(16)}, r"residual has shape \(16,\); allowed: as many dimensions as x, 4"),
+    (
+        {"residual": torch.zeros(2, 16, 1, 1)},
+        r"residual has shape \(2, 16, 1, 1\); allowed: \(2, 16, 7, 8\); expand it",
+    ),
+    ({"w": torch.zeros(16, 12, 3)}, r"w has shape \(16, 12, 3\); allowed for conv2d: 4 dimensions"),
+    ({"w": torch.zeros(16, 12, 0, 3)}, r"w has \(0, 3\) points"),
+    ({"w": torch.zeros(0, 12, 3, 3)}, "x has 12 channels, w makes 0, groups is 1; allowed: at least one each"),
+    ({"w": torch.zeros(16, 12, 3, 3).bfloat16()}, r"w is torch\.bfloat16 and x torch\.float32; .*w\.to\(x\.dtype\)"),
+    ({"w": torch.zeros(16, 12, 3, 3, device="meta")}, "w is on meta and x on cpu; allowed: one device"),
+    ({"x": torch.zeros(12, 12)}, r"x has shape \(12, 12\); allowed for conv2d: 4 dimensions, 3 for one"),
+    (
+        {"x": torch.zeros(2, 0, 9, 10), "w": torch.zeros(16, 0, 3, 3)},
+        "x has 0 channels, w makes 16, groups is 1; allowed",
+    ),
+    ({"x": torch.zeros(2, 12, 9, 10).double()}, r"x is torch\.float64, .*; pass x\.to\(torch\.float32\)"),
+    ({"x": [1.0]}, r"x is a builtins\.list; allowed: a torch\.Tensor"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), WRONG, ids=lambda each: each if isinstance(each, str) else "")
+def test_refusals_say_what_is_allowed(changes: dict[str, Any], message: str) -> None:
     x, w = (tensor.detach() for tensor in tensors("plain"))
-    with pytest.raises(ArrayError, match=r"x has shape \(12, 9, 10\); allowed for conv2d: 4 dimensions"):
-        conv2d(x[0], w)
-    with pytest.raises(ArrayError, match=r"w has shape \(16, 12, 3, 3\); allowed for conv3d: 5 dimensions"):
-        conv3d(x[:, :, None], w)
-    with pytest.raises(ArrayError, match="c is 12, and w has 12 for each of 2 groups"):
-        conv2d(x, w, groups=2)
-    with pytest.raises(ArrayError, match=r"padding is 'same' and stride \(2, 2\); allowed: numbers, 'valid', and"):
-        conv2d(x, w, stride=2, padding="same")
-    with pytest.raises(ArrayError, match=r"stride is \(1, 2, 3\); allowed: one number, or 2"):
-        conv2d(x, w, stride=(1, 2, 3))
-    with pytest.raises(ArrayError, match=r"stride is \(0, 0\); allowed: 1 or more"):
-        conv2d(x, w, stride=0)
-    with pytest.raises(ProblemError, match="the filter reaches over 17 points along dimension 0"):
-        conv2d(x, w, dilation=8)
-    with pytest.raises(ProblemError, match="activation is 'swish'; allowed: none, relu"):
-        conv2d(x, w, activation="swish")
-    with pytest.raises(NoKernelError, match="activation is tanh"):
-        conv2d(x, w, activation="tanh")
-    with pytest.raises(ArrayError, match="float64 is served by no kernel"):
-        conv2d(x.double(), w.double())
+    with pytest.raises(KernelwrightError, match=message):
+        conv2d(**{"x": x, "w": w, **changes})
+
+
+def test_a_missing_dispatcher_is_told() -> None:
+    x, w = (tensor.detach() for tensor in tensors("plain"))
     dispatchers.forget("cpu")
     with pytest.raises(dispatchers.DispatcherNotFoundError):
         conv2d(x, w)

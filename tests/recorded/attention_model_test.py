@@ -25,7 +25,10 @@ from recorded.stand_in import stand_in
 MODEL = AttentionTimeModel()
 CORES = 2
 SHIPPED = "x86_64_v3"  # of CPUs the shipped library: what C++ templates add to its traits is compared too
-SETS = {"sm_90a": ("fmha_release", "fmha_ck_default"), "gfx942": ("fmha_essential", "fmha_ck_default")}
+SETS = {
+    "sm_90a": ("attention:release", "attention:ck_default"),
+    "gfx942": ("attention:essential", "attention:ck_default"),
+}
 DEVICES = {"sm_90a": "cuda:0", "gfx942": "sim:gfx942"}
 
 

@@ -19,7 +19,7 @@ from recorded.stand_in import stand_in
 
 MODEL = ConvTimeModel()
 CORES = 2
-SETS = {"sm_90a": "conv_default", "gfx942": "conv_default", "x86_64_v4": "conv_tests"}
+SETS = {"sm_90a": "convolution:default", "gfx942": "convolution:default", "x86_64_v4": "convolution:tests"}
 # The model's processor takes dot products as fast as other arithmetic.
 PROCESSOR = Device("cpu", compute_units=CORES, features="avx512_bf16 avx512_vnni")
 DEVICES = {"sm_90a": "cuda:0", "gfx942": "sim:gfx942", "x86_64_v4": PROCESSOR}

@@ -51,6 +51,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> KernelLibrary:
     return KernelLibrary.load(folder / "library" / ARCH)
 
 
+@pytest.mark.thorough(instead="tests/gemm/recorded/recorded_test.py")
 def test_the_library_serves_what_was_recorded(library: KernelLibrary, tmp_path: Path) -> None:
     assert {kernel.spec["op"] for kernel in library.kernels} == {"convolution", "attention"}
     dispatcher = Dispatcher(library)

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from kernelwright.arch import load
+from kernelwright.codegen.c_names import enumerator, members
 from kernelwright.codegen.dtypes import DType
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.attention import ck_tile, cutlass
 from kernelwright.codegen.operations.attention.spec import AttentionSpec
-from kernelwright.codegen.operations.convolution.spec import Direction, GroupedConvSpec
-from kernelwright.codegen.operations.convolution.time_model.slices import max_split_k
+from kernelwright.codegen.operations.convolution.rules.traits import traits_of
+from kernelwright.codegen.operations.convolution.spec import OPS, GroupedConvSpec
 from kernelwright.dispatch import KernelLibrary
 from kernelwright.dispatch.testdata import mocks
 
-_CONV_OPS: Mapping[Direction, str] = {
-    Direction.FORWARD: "KW_OP_CONV_FORWARD",
-    Direction.BACKWARD_DATA: "KW_OP_CONV_BACKWARD_DATA",
-    Direction.BACKWARD_WEIGHT: "KW_OP_CONV_WEIGHT_SLICES",
-}
 _TYPES = (DType.FP32, DType.FP16, DType.BF16, DType.FP8, DType.BF8, DType.INT8, DType.INT32)  # by kw_dtype, from 1
 _BACKENDS = {"cpu": "KW_BACKEND_CPU", "ck_tile": "KW_BACKEND_HIP", "cutlass": "KW_BACKEND_CUDA"}
 
@@ -81,40 +77,14 @@ def _kernel(index: int, kernel: Kernel, backend: str) -> str:
     spec = kernel.spec
     assert isinstance(spec, AttentionSpec | GroupedConvSpec)
     if isinstance(spec, GroupedConvSpec):
-        kind, op, members = "conv", _CONV_OPS[spec.direction], _conv_traits(spec, backend)
+        kind, op, listed = "conv", enumerator(OPS[spec.direction]), members(traits_of(spec, backend))
     else:
         made = cutlass.traits(spec) if backend == "cutlass" else ck_tile.traits(spec, load(kernel.arch))
-        kind, op, members = "attention", f"KW_ATTENTION_OP_OF(KW_ATTENTION_{spec.family.upper()})", made
-    traits = ", ".join(f".{name} = {value}" for name, value in members.items())
+        kind, op, listed = "attention", f"KW_ATTENTION_OP_OF({enumerator(spec.family)})", members(made)
+    traits = ", ".join(f".{name} = {value}" for name, value in listed.items())
     return textwrap.dedent(f"""
         static const kw_{kind}_traits t{index} = {{.struct_size = sizeof(kw_{kind}_traits), {traits}}};
         static const kw_kernel k{index} = {{.struct_size = sizeof(kw_kernel), .abi_version = KW_ABI_VERSION,
           .op = {op}, .plan_bytes = 8, .name = "{kernel.name}", .arch = "{kernel.arch}",
           .identity = "{kernel.identity}", .spec_json = "{{}}", .features = "", .traits = &t{index},
           .supports = supports, .workspace_size = workspace, .plan = plan, .launch = launch}};""")
-
-
-def _conv_traits(spec: GroupedConvSpec, backend: str) -> Mapping[str, object]:
-    dtype = f"KW_{spec.dtype.upper()}"
-    extents = {
-        f"{name}_{axis}": getattr(getattr(spec, name), axis) for name in ("tile", "wave", "warp_tile") for axis in "mnk"
-    }
-    return {
-        **dict.fromkeys(("dtype_x", "dtype_w", "dtype_y"), dtype),
-        "dtype_acc": "KW_FP32",
-        "layout": f"KW_CONV_{spec.layout.upper()}",
-        **extents,
-        "depthwise": int(spec.depthwise),
-        "specialization": f"KW_CONV_{_special(spec)}",
-        "num_groups_to_merge": 1,
-        "max_split_k": max_split_k(spec, backend),
-        **{"bias": int(spec.bias), "residual": int(spec.residual)},
-        "activation": f"KW_ACTIVATION_{spec.activation.upper()}",
-    }
-
-
-def _special(spec: GroupedConvSpec) -> str:
-    if spec.explicit_gemm:
-        return "FILTER_1X1_STRIDE_1_PAD_0"
-    names = {"default": "ANY", "filter1x1_pad0": "FILTER_1X1_PAD_0", "filter3x3": "FILTER_3X3"}
-    return names.get(str(spec.specialization), "FILTER_1X1_STRIDE_1_PAD_0")

@@ -19,6 +19,8 @@ constexpr conv_kernel small_kernel(conv_epilogue fused = {0, 0, KW_ACTIVATION_NO
 constexpr conv_kernel forward = small_kernel<KW_OP_CONV_FORWARD, widened_fma<fp32>, epilogue<fp32>>();
 constexpr conv_kernel fused =
     small_kernel<KW_OP_CONV_FORWARD, widened_fma<fp32>, epilogue<fp32, 2, KW_D_ADD, relu>>({1, 1, KW_ACTIVATION_RELU});
+constexpr conv_kernel any =
+    small_kernel<KW_OP_CONV_FORWARD, widened_fma<fp32>, any_epilogue<fp32>>({1, 1, KW_ACTIVATION_ANY});
 constexpr conv_kernel data = small_kernel<KW_OP_CONV_BACKWARD_DATA, widened_fma<fp32>, epilogue<fp32>>();
 constexpr conv_kernel weight = small_kernel<KW_OP_CONV_WEIGHT_SLICES, widened_fma<fp32>, epilogue<fp32>>();
 constexpr conv_kernel plane =
@@ -31,12 +33,13 @@ constexpr conv_kernel plane =
 #define KERNEL(NAME) KW_CPU_CONV_DESCRIPTOR(kernel_##NAME, kernelwright::cpu::NAME, #NAME, "x86_64", "", "", "")
 KERNEL(forward)
 KERNEL(fused)
+KERNEL(any)
 KERNEL(data)
 KERNEL(weight)
 KERNEL(plane)
 
 extern "C" {
 extern const kw_kernel* const kernels_under_test[];
-const kw_kernel* const kernels_under_test[] = {&kernel_forward, &kernel_fused, &kernel_data,
+const kw_kernel* const kernels_under_test[] = {&kernel_forward, &kernel_fused, &kernel_any, &kernel_data,
                                                &kernel_weight,  &kernel_plane, nullptr};
 }

@@ -92,6 +92,10 @@ kw_gemm_problem problem_for(const kw_gemm_traits& t, int64_t m, int64_t n, int64
   p.num_d = t.num_d;
   p.d_op = t.d_op;
   p.activation = t.activation;
+  if (t.activation == KW_ACTIVATION_ANY) {
+    p.num_d = static_cast<uint32_t>((m + n) % (t.num_d + 1));
+    p.activation = k % 2 == 0 ? KW_ACTIVATION_NONE : KW_ACTIVATION_RELU;  // sums are positive
+  }
   p.b_format = t.b_format;
   return p;  // every D tensor is one row for all
 }

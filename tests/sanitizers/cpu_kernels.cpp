@@ -29,6 +29,11 @@ constexpr gemm_kernel fp16_rrr = small_kernel<widened_fma<fp16>, epilogue<fp16>,
 constexpr gemm_kernel bf16_ccr = small_kernel<widened_fma<bf16>, plain16, 1, 1>();
 constexpr gemm_kernel int8_rrr = small_kernel<int16_dot, epilogue<int32>, 0, 0>();
 constexpr gemm_kernel fused_rrr = small_kernel<widened_fma<fp32>, fused, 0, 0>();
+constexpr gemm_kernel any32 =
+    small_kernel<widened_fma<fp32>, any_epilogue<fp32>, 0, 1>({0, 1, KW_STREAM_K_NONE, 1, 0, 0});
+constexpr gemm_kernel any16 =
+    small_kernel<widened_fma<bf16>, any_epilogue<bf16>, 0, 0>({0, 1, KW_STREAM_K_NONE, 1, 0, 0});
+constexpr gemm_kernel any16_to_32 = small_kernel<widened_fma<fp16>, any_epilogue<fp32>, 1, 0>();
 constexpr gemm_kernel shuffled = small_kernel<widened_fma<bf16>, plain16, 0, 1>({0, 1, KW_STREAM_K_NONE, 0, 0, 1});
 constexpr gemm_kernel persistent = small_kernel<widened_fma<bf16>, plain16, 0, 1>({1, 1, KW_STREAM_K_NONE, 0, 0, 0});
 constexpr gemm_kernel split_k = small_kernel<widened_fma<fp32>, plain32, 0, 0>({0, 8, KW_STREAM_K_NONE, 0, 0, 0});
@@ -55,6 +60,9 @@ KERNEL(fp16_rrr)
 KERNEL(bf16_ccr)
 KERNEL(int8_rrr)
 KERNEL(fused_rrr)
+KERNEL(any32)
+KERNEL(any16)
+KERNEL(any16_to_32)
 KERNEL(shuffled)
 KERNEL(persistent)
 KERNEL(split_k)
@@ -74,9 +82,9 @@ KERNEL(vnni_crr)
 extern "C" {
 extern const kw_kernel* const kernels_under_test[];
 const kw_kernel* const kernels_under_test[] = {
-    &kernel_fp32_rcr, &kernel_fp32_crr,   &kernel_fp16_rrr, &kernel_bf16_ccr, &kernel_int8_rrr, &kernel_fused_rrr,
-    &kernel_shuffled, &kernel_persistent, &kernel_split_k,  &kernel_linear,   &kernel_tree,     &kernel_batched,
-    &kernel_grouped,
+    &kernel_fp32_rcr, &kernel_fp32_crr,   &kernel_fp16_rrr, &kernel_bf16_ccr,    &kernel_int8_rrr, &kernel_fused_rrr,
+    &kernel_shuffled, &kernel_persistent, &kernel_split_k,  &kernel_linear,      &kernel_tree,     &kernel_batched,
+    &kernel_grouped,  &kernel_any32,      &kernel_any16,    &kernel_any16_to_32,
 #if defined(__AVX512BF16__)
     &kernel_dot_rcr,  &kernel_dot_crr,
 #endif

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, cast
@@ -11,6 +12,10 @@ from typing import Annotated, cast
 from pydantic import BeforeValidator
 
 Triple = tuple[int, int, int]
+MAX_EXTENT = 1 << 20
+"""The greatest value of a choice: more than any tile has."""
+MAX_TRIPLES = 1 << 16
+"""Of a list of triples; files that ship span 240 at most."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +35,11 @@ class Choices:
             return cls(tuple(sorted(cast("list[int]", raw))))
         if isinstance(raw, dict) and set(raw) <= {"min", "max", "step"} and {"min", "max"} <= set(raw):
             low, high, step = raw["min"], raw["max"], raw.get("step", 1)
-            if all(_is_int(item) for item in (low, high, step)) and 0 < low <= high and step > 0:
+            if all(_is_int(item) for item in (low, high, step)) and 0 < low <= high <= MAX_EXTENT and step > 0:
                 return cls(range(low, high + 1, step))
-        raise ValueError(f'{raw!r} is no number, list of numbers, or {{"min", "max", "step"}} with min <= max')
+        raise ValueError(
+            f'{raw!r} is no number, list of numbers, or {{"min", "max", "step"}} with 0 < min <= max <= 2^20'
+        )
 
     def __contains__(self, value: int) -> bool:
         return value in self.values
@@ -59,7 +66,10 @@ def expand_triples(raw: object) -> tuple[Triple, ...]:
     for entry in raw:
         if not isinstance(entry, list | tuple) or len(entry) != 3:
             raise ValueError(f"{entry!r} is not [m, n, k]")
-        for m, n, k in itertools.product(*(Choices.parse(item) for item in entry)):
+        choices = [Choices.parse(item) for item in entry]
+        if len(found) + math.prod(len(choice.values) for choice in choices) > MAX_TRIPLES:
+            raise ValueError(f"{entry!r} brings the list above {MAX_TRIPLES} triples; widen a step")
+        for m, n, k in itertools.product(*choices):
             found[(m, n, k)] = None
     return tuple(found)
 

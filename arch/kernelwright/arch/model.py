@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import difflib
 import functools
-import importlib.resources
+import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from kernelwright.arch.texts import parse_json, shortened
+from kernelwright.arch.texts import shortened
+from kernelwright.files import arch_files
+from kernelwright.files.arch_files import ArchFileError
 
 _Section = TypeVar("_Section", bound=BaseModel)
 
@@ -23,8 +25,24 @@ class ArchError(ValueError):
         super().__init__(shortened(message))
 
 
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("write printable characters in one line")
+    return text
+
+
+_MOST_LINES = 20  # of a message
+_Word = Annotated[str, Field(pattern=r"^[a-z0-9_]+$", max_length=64)]
+"""What reaches generated sources and command lines."""
+_Feature = Annotated[str, Field(pattern=r"^[a-z0-9_][a-z0-9_.-]*$", max_length=64)]
+"""A compiler's name of an instruction set, such as ``amx-bf16``."""
+_Text = Annotated[str, Field(max_length=1000), AfterValidator(_printable)]
+"""What people read, also in manifests."""
+_Count = Annotated[int, Field(gt=0, le=2**40)]
+
+
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, allow_inf_nan=False)
 
 
 class ComputeUnit(_Frozen):
@@ -36,29 +54,48 @@ class ComputeUnit(_Frozen):
     """
 
     unit: Literal["CU", "WGP", "SM"]
-    simds: int = Field(gt=0)
-    waves_per_simd: int = Field(gt=0)
-    registers: int = Field(gt=0)
-    register_granule: int = Field(gt=0)
-    scalar_registers: int | None = Field(default=None, gt=0)
-    scalar_granule: int = Field(default=1, gt=0)
-    lds_bytes: int = Field(gt=0)
-    lds_granule: int = Field(gt=0)
-    lds_reserved: int = Field(default=0, ge=0)
-    workgroups: int | None = Field(default=None, gt=0)
+    simds: _Count
+    waves_per_simd: _Count
+    registers: _Count
+    register_granule: _Count
+    scalar_registers: _Count | None = None
+    scalar_granule: _Count = 1
+    lds_bytes: _Count
+    lds_granule: _Count
+    lds_reserved: int = Field(default=0, ge=0, le=2**40)
+    workgroups: _Count | None = None
 
 
 class CpuFacts(_Frozen):
     """What compilers and kernels for an x86-64 level must know.
 
-    ``level`` is the psABI level that a device is checked for, ``vector_lanes`` counts the fp32 lanes of a register, and
-    ``features`` maps instruction sets beyond the level to the compiler's names for them.
+    ``level`` is the psABI level that a device is checked for, ``flags`` are what /proc/cpuinfo calls its instruction
+    sets, ``vector_lanes`` counts the fp32 lanes of a register, and ``features`` maps instruction sets beyond the level
+    to the compiler's names for them.
     """
 
     level: int = Field(ge=1, le=4)
-    vector_registers: int = Field(gt=0)
-    vector_lanes: int = Field(gt=0)
-    features: dict[str, str] = {}
+    flags: tuple[_Word, ...] = Field(min_length=1)
+    vector_registers: _Count
+    vector_lanes: _Count
+    features: dict[_Word, _Feature] = {}
+
+
+class CudaFacts(_Frozen):
+    """How an NVIDIA GPU is recognised: by its compute capability, major and minor."""
+
+    compute_capability: tuple[Annotated[int, Field(ge=1, le=99)], Annotated[int, Field(ge=0, le=9)]]
+
+
+class AmdGpuFacts(_Frozen):
+    """What the simulator must know of an AMD GPU.
+
+    ``machine`` is EF_AMDGPU_MACH of its code objects (LLVM, AMDGPUUsage, "AMDGPU Machine"), ``instructions`` the
+    instruction set that the simulator executes: ``gfx90a``, ``gfx942``, ``gfx950``, ``gfx1100`` or ``gfx1201``.
+    """
+
+    machine: int = Field(ge=1, le=0xFF)
+    instructions: _Word
 
 
 class Arch(_Frozen):
@@ -68,29 +105,39 @@ class Arch(_Frozen):
     where the device must be asked. ``compute_unit`` is None on CPUs, and where it is not known what one holds; then
     occupancy is unknown. ``fp8_format`` is the encoding of fp8 and bf8. ``lds_transposing_loads``: 16-bit and 8-bit
     matrices are transposed as they are read from LDS. ``wide_direct_lds_loads``: 16 bytes can be loaded from memory
-    straight into LDS. ``operations`` holds a section for each operation, which the operation reads itself.
+    straight into LDS. ``time_model`` names the formulas that predict times: constants of ``hopper`` were fitted to an
+    H200, ``tiles`` is for other GPUs. ``cpu``, ``cuda`` and ``amdgpu`` say how devices of one kind are recognised and
+    compiled for; without ``amdgpu``, an AMD GPU is not simulated. ``operations`` holds a section for each operation,
+    which the operation reads itself.
     """
 
     schema_version: Literal[2]
-    name: str = Field(pattern=r"^[a-z0-9_]+$", max_length=64)
-    backend: str
-    family: str
-    target: str
-    device: str
-    description: str
-    sources: tuple[str, ...] = Field(min_length=1)
-    wave_size: int = Field(gt=0)
-    compute_units: int = Field(ge=0)
-    clock_ghz: float = Field(gt=0)
-    memory_gbytes_per_s: float = Field(gt=0)
-    lds_bytes: int = Field(gt=0)
+    name: _Word
+    backend: _Word
+    family: _Word
+    target: _Word
+    device: _Text
+    description: _Text
+    sources: tuple[_Text, ...] = Field(min_length=1)
+    wave_size: _Count
+    compute_units: int = Field(ge=0, lt=2**31)
+    clock_ghz: float = Field(gt=0, le=1e6)
+    memory_gbytes_per_s: float = Field(gt=0, le=1e9)
+    lds_bytes: _Count
     fp8_format: Literal["ocp", "fnuz"] = "ocp"
     lds_transposing_loads: bool = False
     wide_direct_lds_loads: bool = False
+    time_model: Literal["tiles", "processors", "hopper"]
     cpu: CpuFacts | None = None
+    cuda: CudaFacts | None = None
+    amdgpu: AmdGpuFacts | None = None
     compute_unit: ComputeUnit | None = None
-    flops_per_clock_per_cu: dict[str, float]
+    flops_per_clock_per_cu: dict[_Word, Annotated[float, Field(gt=0, le=1e18)]]
     operations: dict[str, dict[str, Any]] = Field(min_length=1)
+
+    def __hash__(self) -> int:
+        """Equal architectures have equal names: caches are keyed by architectures."""
+        return hash(self.name)
 
     @functools.cached_property
     def sections(self) -> dict[str, Any]:
@@ -122,18 +169,21 @@ class Arch(_Frozen):
         return found
 
 
-@functools.cache
 def names() -> tuple[str, ...]:
-    """The architectures that ship with kernelwright, sorted."""
-    files = importlib.resources.files("kernelwright.arch").joinpath("data").iterdir()
-    return tuple(sorted(item.name.removesuffix(".json") for item in files if item.name.endswith(".json")))
+    """The architectures that ship with kernelwright, sorted, then those of ``KERNELWRIGHT_ARCH_PATH``."""
+    try:
+        return arch_files.names()
+    except ArchFileError as error:
+        raise ArchError(str(error)) from None
 
 
 def load(name: str) -> Arch:
     """The architecture called ``name``; ArchError with the known names and the closest match otherwise."""
     if name in _registered:
         return _registered[name]
-    return _load_shipped(name)
+    if name not in names():
+        raise unknown(name, names())
+    return _load(name, os.environ.get(arch_files.SETTING))
 
 
 _registered: dict[str, Arch] = {}
@@ -149,11 +199,16 @@ def register(arch: Arch) -> None:
 
 
 @functools.cache
-def _load_shipped(name: str) -> Arch:
-    if name not in names():
-        raise unknown(name, names())
-    text = importlib.resources.files("kernelwright.arch").joinpath("data", f"{name}.json").read_text("utf-8")
-    return _parse(text, f"{name}.json")
+def _load(name: str, setting: object) -> Arch:
+    """``setting`` is what the cache must tell apart: where architectures are looked for."""
+    try:
+        raw, file = arch_files.read(name)
+    except ArchFileError as error:
+        raise ArchError(str(error)) from None
+    arch = _parse(raw, file)
+    if arch.name != name:
+        raise ArchError(f"arch file {file!r} has the name {arch.name!r}; call the file {arch.name}.json")
+    return arch
 
 
 def unknown(name: str, known: Sequence[str]) -> ArchError:
@@ -166,17 +221,13 @@ def unknown(name: str, known: Sequence[str]) -> ArchError:
 def load_file(path: str | Path) -> Arch:
     """The architecture that a JSON file of your own describes (docs/adding_an_arch.md); ArchError if it is unusable."""
     try:
-        text = Path(path).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ArchError(f"cannot read the arch file {str(path)!r}: {error}") from None
-    return _parse(text, str(path))
+        raw = arch_files.read_own(path)
+    except ArchFileError as error:
+        raise ArchError(str(error)) from None
+    return _parse(raw, str(path))
 
 
-def _parse(text: str, origin: str) -> Arch:
-    try:
-        raw = parse_json(text)
-    except (ValueError, RecursionError) as error:
-        raise ArchError(f"arch file {origin!r} is not JSON: {error}") from None
+def _parse(raw: object, origin: str) -> Arch:
     if isinstance(raw, dict) and raw.get("schema_version") == 1:
         raise ArchError(
             f"arch file {origin!r} has schema_version 1; write 2, and move layouts, tile, waves, clusters, pipelines, "
@@ -190,4 +241,5 @@ def _parse(text: str, origin: str) -> Arch:
 
 def _malformed(error: ValidationError, what: str, outer: tuple[str, ...]) -> ArchError:
     lines = [f"  {'.'.join(map(str, (*outer, *item['loc']))) or '(file)'}: {item['msg']}" for item in error.errors()]
-    return ArchError(f"{what} is wrong:\n" + "\n".join(lines))
+    more = [f"  … and {len(lines) - _MOST_LINES} more"] if len(lines) > _MOST_LINES else []
+    return ArchError(f"{what} is wrong:\n" + "\n".join([*lines[:_MOST_LINES], *more]))

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from kernelwright.arch import ArchError, load, load_file, model, names, register
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "files/archs"
 
 
 def raw(base: str = "gfx942", /, **changes: Any) -> dict[str, Any]:
@@ -109,6 +109,16 @@ def test_an_unknown_name_lists_the_known_ones_and_the_closest() -> None:
         (raw(fp8_format="e4m3"), "fp8_format: "),
         (raw(operations={}), "operations: "),
         (raw(sources=[]), "sources"),
+        *((raw(**{key: 'x" ; int'}), f"{key}: ") for key in ("name", "backend", "family", "target")),
+        *((raw(**{key: "a\nb"}), f"{key}: ") for key in ("device", "description")),
+        (raw(clock_ghz=1e300), "clock_ghz: "),
+        (raw(lds_bytes=2**62), "lds_bytes: "),
+        (raw(flops_per_clock_per_cu={"fp32] = 1, [0": 1}), "flops_per_clock_per_cu"),
+        (
+            raw(cpu={**raw("x86_64_v3")["cpu"], "features": {"a": "-load=x"}}),
+            "cpu.features",
+        ),
+        ('{"name": NaN}', "NaN is no number of JSON"),
     ],
 )
 def test_a_wrong_file_is_refused_field_by_field(tmp_path: Path, data: object, message: str) -> None:

@@ -29,14 +29,14 @@ compile() {
 build() {
   trees=$1
   local set
-  for set in essential conv_essential fmha_essential; do compile "ships/$set" --set "$set"; done
-  "$python" "$here/wide.py" --set essential --out "$folder/gemm.json" \
+  for op in gemm convolution attention; do compile "ships/$op" --set "$op:essential"; done
+  "$python" "$here/wide.py" --set gemm:essential --out "$folder/gemm.json" \
     --keep 'c.layout == "rcr" and c.dtype_a != "fp16" and c.num_d == 0 and not (c.preshuffle or c.grouped or c.batched)' \
     --config "$here/gemm_fp32.json" --config "$here/gemm_bf16.json" --config "$here/gemm_int8.json"
-  "$python" "$here/wide.py" --set conv_essential --out "$folder/convolution.json" --keep 'c.dtype != "fp16" and not c.bias' \
+  "$python" "$here/wide.py" --set convolution:essential --out "$folder/convolution.json" --keep 'c.dtype != "fp16" and not c.bias' \
     --config "$here/conv_fp32.json" --config "$here/conv_bf16.json" --config "$here/conv_bf16_weight.json"
   for name in gemm convolution; do compile "$name" --spec "$folder/$name.json"; done
-  for name in "${operations[@]}"; do ln -sfn "$([[ $name == attention ]] && echo ships/fmha_essential || echo "$name")/x86_64_v4" "$folder/lib-$name"; done
+  for name in "${operations[@]}"; do ln -sfn "$([[ $name == attention ]] && echo ships/attention || echo "$name")/x86_64_v4" "$folder/lib-$name"; done
 }
 
 measure() {
@@ -50,8 +50,8 @@ measure() {
 judge() {
   local given=()
   for name in "${operations[@]}"; do given+=(--library "$name=$folder/lib-$name"); done
-  given+=(--shipped "gemm=$folder/ships/essential/x86_64_v4" --shipped "convolution=$folder/ships/conv_essential/x86_64_v4")
-  given+=(--shipped "attention=$folder/ships/fmha_essential/x86_64_v4")
+  given+=(--shipped "gemm=$folder/ships/gemm/x86_64_v4" --shipped "convolution=$folder/ships/convolution/x86_64_v4")
+  given+=(--shipped "attention=$folder/ships/attention/x86_64_v4")
   "$python" "$here/judge.py" "$folder/tables" --units "$1" "${given[@]}" --out "$2"
 }
 

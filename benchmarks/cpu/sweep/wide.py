@@ -1,7 +1,7 @@
 """Specs of the kernels that compete, each once, as a list that ``kernelwright build --spec`` reads.
 
-``wide.py --set essential --config gemm_fp32.json --keep "…" --out specs.json`` takes the kernels of a set for which an
-expression over ``c`` holds, as ``--filter`` reads one, and all those of the configurations.
+``wide.py --set gemm:essential --config gemm_fp32.json --keep "…" --out specs.json`` takes the kernels of a set for
+which an expression over ``c`` holds, as ``--filter`` reads one, and all those of the configurations.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from kernelwright.dispatch.core.errors import (
     NoKernelError,
     ProblemError,
     SelectionError,
+    TraceError,
 )
 from kernelwright.dispatch.core.explanation import Estimate, Explanation, RankedKernel, RankedValue, StageExplanation
 from kernelwright.dispatch.core.kernel import Candidate, KernelEntry
@@ -82,6 +83,7 @@ __all__ = [
     "ShuffledB",
     "Stage",
     "StageExplanation",
+    "TraceError",
     "dtypes",
     "merge_traces",
     "operand",

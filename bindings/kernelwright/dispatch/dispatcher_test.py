@@ -12,12 +12,16 @@ import numpy as np
 import pytest
 
 from kernelwright.dispatch import (
+    AppendProblem,
     ArchMismatchError,
     ArrayError,
+    AttentionProblem,
     Candidate,
+    ConvProblem,
     Device,
     Dispatcher,
     GemmProblem,
+    GroupedGemmProblem,
     KernelEntry,
     KernelLibrary,
     LibraryLoadError,
@@ -82,9 +86,14 @@ def test_models_of_a_library_select_without_being_asked(tmp_path: Path) -> None:
     dispatcher, problem = Dispatcher(library), GemmProblem(5, 9, 64)
     selected = dispatcher.select(problem)
     assert (selected.kernel.name, selected.reason) == ("gemm_fp32_rcr_128x128x64", "best of 3 by large_tiles")
-    assert dispatcher.explain(problem).selection == "large_tiles"
+    explained = dispatcher.explain(problem)
+    assert (explained.selection, explained.judge) == ("auto", "large_tiles")
+    assert "gemm fp32 rcr 5x9x64, selection auto, judged by large_tiles: best of 3 by large_tiles" in str(explained)
     # the model does not judge more than 100 rows
     assert dispatcher.select(GemmProblem(101, 9, 64)).reason == "fastest predicted of 3: judged by no model"
+    assert dispatcher.explain(GemmProblem(101, 9, 64)).judge == "predicted time"
+    with pytest.raises(NoKernelError, match=r"serves gemm bf16 .*\(selection auto, judged by predicted time\): "):
+        dispatcher.select(GemmProblem(5, 9, 64, dtype="bf16"))
     for other in ("analytic", "auto"):
         reason = Dispatcher(library, selection=other).select(problem).reason
         assert reason == {"analytic": "fastest predicted of 3, tie by name", "auto": "best of 3 by large_tiles"}[other]
@@ -160,7 +169,7 @@ def test_explain_ranks_every_kernel(dispatcher: Dispatcher) -> None:
     assert refused["gemm_fp32_rrr_32x32x32"] == "layout_b is column-major, this kernel serves row-major"
     text = str(explanation)
     assert (
-        "gemm fp32 rcr 5x9x65, analytic: fastest predicted of 3" in text
+        "gemm fp32 rcr 5x9x65, selection auto, judged by predicted time: fastest predicted of 3" in text
         and "no: dtype_a is fp32" in text
         and len(text.splitlines()) == 10
     )
@@ -174,7 +183,7 @@ def test_export_lists_kernels_in_order(library: KernelLibrary) -> None:
     exported = json.loads(Dispatcher(library).export_json())
     names = [kernel["name"] for kernel in exported["kernels"]]
     assert names == sorted(names) and len(names) == 9
-    assert exported["libraries"] == [{"name": "mock", "arch": "x86_64_v3", "abi_version": 3, "kernels": 9}]
+    assert exported["libraries"] == [{"name": "mock", "arch": "x86_64_v3", "abi_version": 3, "kernels": 9, "shared": 0}]
 
 
 def test_dispatchers_are_independent(library: KernelLibrary) -> None:
@@ -214,10 +223,48 @@ def test_libraries_must_suit_the_device(tmp_path: Path, library: KernelLibrary) 
     refused = mocks.write_library(tmp_path / "refused", "MOCK_DEVICE=KW_ARCH_MISMATCH", seed="a")
     with pytest.raises(ArchMismatchError, match="cannot run on device 0: the mock device"):
         Dispatcher(refused)
-    with pytest.raises(LibraryLoadError, match="add each kernel once"):
-        Dispatcher([library, library])
     with pytest.raises(LibraryNotFoundError, match="libraries is empty"):
         Dispatcher([])
+
+
+def test_libraries_share_kernels(tmp_path: Path, library: KernelLibrary) -> None:
+    copy = KernelLibrary.load(mocks.write_library(tmp_path / "copy", "MOCK_MODEL=KW_HEURISTIC_VERSION", name="copy"))
+    both = Dispatcher([library, copy, library])
+    assert len(both.kernels) == 9 and all(a is b for a, b in zip(both.kernels, library.kernels, strict=True))
+    explained = both.explain(GemmProblem(5, 9, 64))
+    assert {one.library for one in explained} == {"mock"}
+    assert explained.judge == "large_tiles", "the model of a library is asked though its kernels are another's"
+    a, b = random(5, 64), random(9, 64).T
+    np.testing.assert_allclose(both.gemm(a, b), a @ b, atol=1e-4)
+    assert {one.library for one in Dispatcher([copy, library]).explain(GemmProblem(5, 9, 64))} == {"copy"}
+    other = KernelLibrary.load(mocks.write_library(tmp_path / "other", name="other", seed="e"))
+    with pytest.raises(LibraryLoadError) as raised:
+        Dispatcher([library, other])
+    text = str(raised.value)
+    assert f"library mock ({library.path})" in text and f"library other ({other.path})" in text
+    assert "has the name of kernel" in text and "leave out one library" in text
+
+
+def test_nothing_shows_more_than_a_few_lines(library: KernelLibrary, dispatcher: Dispatcher) -> None:
+    problem = GemmProblem(64, 64, 64, split_k=0)
+    plan, explanation = dispatcher.plan(problem), dispatcher.explain(problem)
+    a = random(64, 64)
+    shown = [
+        *(library, library.manifest, library.kernels[0], dispatcher, plan, plan.selection, plan.stages[0]),
+        *(explanation, explanation.stages[0], explanation.kernels[0], explanation.kernels[-1], problem),
+        *(plan.bind(a, a.T, out=np.empty((64, 64), np.float32)), dispatcher.device),
+        *(ConvProblem("forward", 8, 64, 64, (56, 56), (3, 3)), GroupedGemmProblem([(4, 5, 6)] * 1000)),
+        AttentionProblem("backward", 2, 8, 8, 128, 128, 64, mask="bottom_right", dropout_p=0.1),
+        AppendProblem(2, 4, 1, 64, 128),
+    ]
+    for one in shown:
+        text = repr(one)
+        assert len(text) <= 800 and len(text.splitlines()) <= 2, f"{type(one).__name__}: {len(text)} characters"
+    assert repr(library) == f"<KernelLibrary mock for x86_64_v3: 9 kernels at {library.path}>"
+    assert repr(dispatcher) == "<Dispatcher on cpu: mock for x86_64_v3, 9 kernels>"
+    names = {"GemmProblem": GemmProblem, "ConvProblem": ConvProblem, "AttentionProblem": AttentionProblem}
+    for one in (problem, *shown[14:15], *shown[16:17]):
+        assert eval(repr(one), {}, names) == one
 
 
 def test_gpu_devices_are_checked_at_the_first_launch(tmp_path: Path) -> None:
@@ -228,7 +275,7 @@ def test_gpu_devices_are_checked_at_the_first_launch(tmp_path: Path) -> None:
     assert dispatcher.select(problem).kernel.arch == "gfx942"
     assert dispatcher.explain(problem).chosen is not None
     with pytest.raises(Exception, match="the mock device 0 is something else"):
-        dispatcher.plan(problem)(4096, 4096, out=4096)
+        dispatcher.plan(problem)(1 << 20, 2 << 20, out=3 << 20)
     a = np.zeros((2, 2), np.float32)
     with pytest.raises(ArrayError, match="arrays are on cpu; allowed by this dispatcher: hip:0"):
         dispatcher.gemm(a, a)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch  # pants: no-infer-dep
+from torch.nn import functional  # pants: no-infer-dep
 
 _aten = torch.ops.aten
 
@@ -29,6 +30,21 @@ _FROM_ARGUMENT: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] 
     "fast_gelu": lambda grad, argument: _aten.gelu_backward(grad, argument, approximate="tanh"),
     "silu": _silu,
 }
+
+
+_FORWARD: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "relu": torch.relu,
+    "gelu": functional.gelu,
+    "fast_gelu": lambda x: functional.gelu(x, approximate="tanh"),
+    "silu": functional.silu,
+    "sigmoid": torch.sigmoid,
+    "tanh": torch.tanh,
+}
+
+
+def apply(activation: str | None, argument: torch.Tensor) -> torch.Tensor:
+    """The activation by torch's own operator; None is none."""
+    return argument if activation in (None, "none") else _FORWARD[activation](argument)
 
 
 def needs_result(activation: str) -> bool:

@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch  # pants: no-infer-dep
 from kernelwright.dispatch import Dispatcher, KernelwrightError
+from kernelwright.dispatch.arrays.trials import try_torch
+
+try_torch()  # here too: the dispatcher may have been made before torch was imported
 
 _in_use: dict[tuple[str, str], Dispatcher] = {}  # by name and device
 
 
+_changed: list[Callable[[], None]] = []
+
+
 class DispatcherNotFoundError(KernelwrightError, LookupError):
-    """No dispatcher of that name is in use for the device of the operands."""
+    """No dispatcher of that name is in use for the device of the operands.
+
+    :ivar name: the name that was asked for; empty where none was.
+    """
+
+    def __init__(self, message: str, name: str = "") -> None:
+        """With what to do."""
+        super().__init__(message)
+        self.name = name
+
+
+def on_change(react: Callable[[], None]) -> None:
+    """Have ``react`` called whenever another dispatcher is in use."""
+    _changed.append(react)
 
 
 def use(dispatcher: Dispatcher, name: str = "") -> None:
@@ -22,25 +43,37 @@ def use(dispatcher: Dispatcher, name: str = "") -> None:
     :param name: what the argument ``dispatcher`` of an operator asks for; by default the one that all others use.
     """
     _in_use[name, dispatcher.device.memory] = dispatcher
+    _tell()
 
 
 def forget(device: torch.device | str, name: str = "") -> None:
     """Undo :func:`use` for a device. DispatcherNotFoundError where no such dispatcher is in use."""
     where = torch.device(device)
     find(name, where)
-    del _in_use[name, _place(where)]
+    del _in_use[name, place(where)]
+    _tell()
 
 
 def find(name: str, device: torch.device) -> Dispatcher:
     """The dispatcher in use for tensors on ``device``. DispatcherNotFoundError where there is none."""
-    place = _place(device)
-    found = _in_use.get((name, place))
+    where = place(device)
+    found = _in_use.get((name, where))
     if found is None:
-        raise DispatcherNotFoundError(_advice(name, place))
+        raise DispatcherNotFoundError(_advice(name, where), name)
     return found
 
 
-def _place(device: torch.device) -> str:
+def _tell() -> None:
+    for react in _changed:
+        react()
+
+
+def serves(device: torch.device) -> bool:
+    """Whether a dispatcher is in use for tensors on ``device``, without a name."""
+    return ("", place(device)) in _in_use
+
+
+def place(device: torch.device) -> str:
     """The device as this project calls it. Builds of torch for ROCm call theirs cuda."""
     if device.type == "cpu":
         return "cpu"

@@ -6,7 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch  # pants: no-infer-dep
+from kernelwright.dispatch import KernelwrightError
 from kernelwright.dispatch.core.arena import Apart
+from kernelwright.torch import gradients
+from kernelwright.torch.fallback import decisions as fallback
 from torch.autograd import forward_ad  # pants: no-infer-dep
 
 # torch forgets what was registered with a library that is no longer referenced.
@@ -15,40 +18,89 @@ _APART = Apart()
 _DEVICES = ("CPU", "CUDA")  # builds of torch for ROCm call their devices CUDA too
 
 
+class TransformError(KernelwrightError, NotImplementedError):
+    """A transform of functions that an operator has no rule for: forward-mode derivatives, or ``torch.vmap``."""
+
+
 def register(
     schema: str,
     run: Callable[..., Any],
+    torchs: Callable[..., Any],
     fake: Callable[..., Any],
     save: Callable[[Any, tuple[Any, ...], Any], None],
     backward: Callable[..., Any],
+    batch: Callable[..., tuple[Any, Any]] | None = None,
 ) -> Any:
     """``torch.ops.kernelwright.<name>.default``, callable, traceable and differentiable.
 
     :param schema: name, arguments and results as torch writes them, without keyword-only arguments.
     :param run: computes results of its own memory from tensors on a CPU or GPU.
+    :param torchs: computes the same by torch's own operators, where no kernel serves it; :func:`laid_out` helps.
     :param fake: allocates results of the same shapes, strides and dtypes, from tensors without data.
     :param save: keeps on ``ctx`` what ``backward`` needs; called with ``ctx``, the arguments and the result.
     :param backward: gradients of all arguments from ``ctx`` and those of the results, by traceable operators alone.
+    :param batch: the rule for ``torch.vmap``, as ``torch.library.register_vmap`` takes it, called with all arguments
+        and with a dimension, or None, for each of them. Without one, ``torch.vmap`` is refused.
     """
     name = schema.partition("(")[0]
     qualified = f"kernelwright::{name}"
+    decisions = fallback.of(name)
+
+    def kernels(*arguments: Any) -> Any:
+        with _APART:
+            return run(*arguments)
 
     def launch(*arguments: Any) -> Any:
         # torch would take the tangents of operands without a forward formula for zeros.
         if forward_ad._current_level >= 0:
-            raise NotImplementedError(
-                f"{qualified} has no forward-mode derivative; use torch.autograd.grad or backward()"
+            raise TransformError(
+                f"{qualified} has no forward-mode derivative (jvp, jacfwd, hessian); allowed: reverse mode; call "
+                "torch.func.vjp or jacrev, or torch.autograd.functional.jvp, which differentiates in reverse twice"
             )
-        with _APART:
-            return run(*arguments)
+        return decisions.below(kernels, torchs, arguments)
 
     # Kernels are made for layouts: a compiler must hand over the strides that it was shown.
     _LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides))
     for device in _DEVICES:
         _LIBRARY.impl(name, launch, device)
     torch.library.register_fake(qualified, fake, lib=_LIBRARY)
-    torch.library.register_autograd(qualified, backward, setup_context=save, lib=_LIBRARY)
-    return getattr(torch.ops.kernelwright, name).default
+    gradients.register(_LIBRARY, name, save, backward)
+    operator = getattr(torch.ops.kernelwright, name).default
+    torch.library.register_vmap(qualified, batching(operator, batch), lib=_LIBRARY)
+    return operator
+
+
+def batching(operator: Any, batch: Callable[..., tuple[Any, Any]] | None) -> Callable[..., tuple[Any, Any]]:
+    """The rule of an operator for ``torch.vmap``; TransformError in a call where it has none."""
+    defaults = [argument.default_value for argument in operator._schema.arguments]
+
+    def rule(info: Any, dims: tuple[Any, ...], *given: Any) -> tuple[Any, Any]:
+        if batch is None:
+            raise TransformError(
+                f"kernelwright::{operator._opname} has no rule for torch.vmap; allowed: calls without it; pass the "
+                "whole batch in dimensions of the operands, or call it for one element after the other"
+            )
+        rest = defaults[len(given) :]  # torch leaves out arguments of default value
+        return batch(info, (*dims, *[None] * len(rest)), *given, *rest)
+
+    return rule
+
+
+def laid_out(torchs: Callable[..., Any], fake: Callable[..., Any]) -> Callable[..., Any]:
+    """``torchs``, with the strides of results that compilers were promised by ``fake``."""
+
+    def computed(*arguments: Any) -> Any:
+        return _like(fake(*arguments), torchs(*arguments))
+
+    return computed
+
+
+def _like(wanted: Any, found: Any) -> Any:
+    if isinstance(wanted, tuple):
+        return tuple(_like(*pair) for pair in zip(wanted, found, strict=True))
+    if wanted.stride() == found.stride() and found.dtype == wanted.dtype:
+        return found
+    return wanted.copy_(found)
 
 
 def plain(tensor: torch.Tensor) -> torch.Tensor:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from kernelwright.codegen.trees import all_trees, find_tree
 from kernelwright.codegen.violations import SpecError
 
 MAX_PATH = 1024
@@ -36,6 +37,14 @@ class Action:
     memory_mb: int = 256
     seconds: float = 0.2
     source: str | None = None
+
+    def __post_init__(self) -> None:
+        """SpecError for a tree that nobody knows: it is mounted nowhere, and only a compiler would miss it."""
+        if unknown := [name for name in self.trees if find_tree(name) is None]:
+            raise SpecError(
+                f"action {self.id!r} reads the trees {', '.join(map(repr, unknown))}, which there are not; allowed: "
+                f"{', '.join(all_trees())}"
+            )
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
+from kernelwright.codegen.c_names import c_enum
+from kernelwright.problems.shared import ITEM_BYTES
 
+
+@c_enum("KW_", "kw_dtype_name", "kernelwright/abi.h")
 class DType(StrEnum):
     """Element types. fp8 is e4m3 and bf8 is e5m2, in the encoding that the architecture's ``fp8_format`` names."""
 
@@ -18,15 +22,15 @@ class DType(StrEnum):
     INT32 = "int32"
 
 
-ELEMENT_BYTES: Mapping[DType, int] = {
-    DType.FP32: 4,
-    DType.FP16: 2,
-    DType.BF16: 2,
-    DType.FP8: 1,
-    DType.BF8: 1,
-    DType.INT8: 1,
-    DType.INT32: 4,
-}
+ELEMENT_BYTES: Mapping[DType, int] = {DType(name): size for name, size in ITEM_BYTES.items()}
+
+
+@c_enum("KW_", "kw_layout_name", "kernelwright/abi.h")
+class MatrixOrder(StrEnum):
+    """Storage order of one matrix."""
+
+    ROW_MAJOR = "row-major"
+    COL_MAJOR = "column-major"
 
 
 class Layout(StrEnum):

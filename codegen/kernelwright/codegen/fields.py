@@ -6,11 +6,16 @@ from enum import StrEnum
 
 from pydantic import Field, StrictBool
 
+from kernelwright.codegen.c_names import c_enum
 from kernelwright.codegen.kernel import Frozen
 
 
+@c_enum("KW_ACTIVATION_", "kw_activation_name", "kernelwright/epilogue.h")
 class Activation(StrEnum):
-    """The last step of a fused epilogue; gelu is the erf form, fast_gelu the tanh form."""
+    """The last step of a fused epilogue; gelu is the erf form, fast_gelu the tanh form.
+
+    ``any``: the kernel reads its whole epilogue from the problem, so it serves every one.
+    """
 
     NONE = "none"
     RELU = "relu"
@@ -19,8 +24,14 @@ class Activation(StrEnum):
     SILU = "silu"
     SIGMOID = "sigmoid"
     TANH = "tanh"
+    ANY = "any"
 
 
+COMPILED_ACTIVATIONS = tuple(activation for activation in Activation if activation is not Activation.ANY)
+"""Those that one kernel has compiled in."""
+
+
+@c_enum("KW_STREAM_K_", "", "kernelwright/epilogue.h")
 class StreamK(StrEnum):
     """How the partial sums of a tile that stream-K cuts are added up, always in the same order.
 

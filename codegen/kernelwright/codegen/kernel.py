@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import (
     BaseModel,
@@ -36,8 +36,14 @@ class Frozen(BaseModel):
 
 
 class Spec(Frozen):
-    """What to compute and how to tile it. Each operation has a subclass, whose ``op`` is its name."""
+    """What to compute and how to tile it. Each operation has a subclass, whose ``op`` is its name.
 
+    ``computed`` are the fields that say what is computed: the search for the nearest legal kernel changes them last.
+    ``target`` is what BUILD files call a kernel, by default the operation's name with ``_kernel`` behind it.
+    """
+
+    computed: ClassVar[tuple[str, ...]] = ()
+    target: ClassVar[str] = ""
     op: str
 
     @model_serializer(mode="wrap")

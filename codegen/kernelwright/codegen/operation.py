@@ -48,7 +48,7 @@ class Expectation:
     """
 
     device_kernels: int = 1
-    matrix_instructions: bool = True
+    matrix_instructions: bool = False
     helpers: tuple[str, ...] = ()
 
 
@@ -73,7 +73,7 @@ class BackendPart:
     sources: Mapping[str, str] = field(default_factory=dict)
     joins: bool = False
     compile_mb: int | None = None
-    takes_stock_headers: Callable[[Kernel], bool] = lambda kernel: False
+    takes_stock_headers: Callable[[Kernel, Arch], bool] = lambda kernel, arch: False
 
 
 @dataclass(frozen=True)
@@ -85,14 +85,32 @@ class Shorthand:
 
 
 class KernelSets(Protocol):
-    """Sets of kernels by name. A name belongs to one operation."""
+    """The sets of kernels of an operation, by names of its own: everywhere else a set is ``<operation>:<name>``.
+
+    A class that derives from this one has the answers that are given here.
+    """
 
     def names(self) -> tuple[str, ...]:
         """Every name."""
 
     @property
+    def spellings(self) -> Mapping[str, str]:
+        """Sets by further names that users may write without the operation, such as those of another project."""
+        return {}
+
+    @property
+    def examples(self) -> tuple[str, ...]:
+        """Small sets that together have typical values of every field: the search for a legal kernel takes them."""
+        return self.names()[:1]
+
+    @property
     def help(self) -> str:
         """How names are made, for messages: those written per architecture, and the grammar of the others."""
+        return ", ".join(self.names())
+
+    def holding(self, values: Mapping[str, Sequence[Any]]) -> tuple[str, ...]:
+        """Sets that together hold every kernel of the operation's tables whose attributes have one of the values."""
+        return self.names()
 
     def archs(self, name: str) -> tuple[str, ...]:
         """The shipped architectures that a set has kernels for, sorted. SpecError, with the reasons, if none has."""
@@ -102,6 +120,7 @@ class KernelSets(Protocol):
 
     def lacking(self, name: str, arch: Arch) -> tuple[str, ...]:
         """A sentence for each kernel of a set that is missing in another set, which promises to contain the first."""
+        return ()
 
 
 @dataclass(frozen=True)
@@ -162,7 +181,7 @@ class TimeModel(Protocol):
         """Equal for problems that one measurement stands for."""
 
     def candidate_sets(self, posed: Any) -> tuple[str, ...]:
-        """The kernel sets that could serve a problem."""
+        """The sets of the operation that could serve a problem."""
 
     def fitted(self, kernel: Kernel, posed: Any) -> Spec | None:
         """The spec of a candidate with what the problem asks of an epilogue; None where it could not serve so either.
@@ -231,12 +250,12 @@ class Operation(Protocol):
         """What filters see of a spec: text, numbers and booleans by attribute."""
 
     def variant(self, spec: Any) -> str:
-        """One word for what a kernel serves, as listings show it."""
+        """One word for what a kernel serves, as listings show it; "" if the operation has one kind of kernel."""
 
     def features(self, spec: Any, arch: Arch) -> tuple[str, ...]:
         """What a device must have beyond the architecture, sorted."""
 
-    def context(self, kernel: Kernel, backend: str) -> Mapping[str, object]:
+    def context(self, kernel: Kernel, arch: Arch, backend: str) -> Mapping[str, object]:
         """Variables of the templates: C++ symbols. KeyError for a spec that the rules refuse."""
 
     def on_backend(self, backend: str) -> BackendPart:
@@ -245,7 +264,7 @@ class Operation(Protocol):
     def seconds(self, kernel: Kernel, arch: Arch) -> float:
         """Estimated processor seconds of the compile; earlier builds' measurements come first."""
 
-    def expects(self, kernel: Kernel) -> Expectation:
+    def expects(self, kernel: Kernel, arch: Arch) -> Expectation:
         """What the compiler's report on the kernel must show."""
 
 

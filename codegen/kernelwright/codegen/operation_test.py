@@ -19,6 +19,7 @@ from kernelwright.codegen.operation import (
     BackendPart,
     Expansion,
     Expectation,
+    KernelSets,
     operation,
     operation_names,
     register,
@@ -51,12 +52,7 @@ def _too_many(spec: NullSpec, arch: Arch) -> Iterator[Violation]:
         yield Violation("null.elements", "elements", str(spec.elements), "too many", f"<= {arch.lds_bytes}", "1")
 
 
-class NullSets:
-    help = "null_both"
-
-    def lacking(self, name: str, arch: Arch) -> tuple[str, ...]:
-        return ()
-
+class NullSets(KernelSets):
     def names(self) -> tuple[str, ...]:
         return ("null_both",)
 
@@ -107,19 +103,19 @@ class Null:
     def features(self, spec: NullSpec, arch: Arch) -> tuple[str, ...]:
         return ()
 
-    def context(self, kernel: Kernel, backend: str) -> Mapping[str, object]:
+    def context(self, kernel: Kernel, arch: Arch, backend: str) -> Mapping[str, object]:
         return {"stage": kernel.spec.model_dump()["stage"]}
 
     def on_backend(self, backend: str) -> BackendPart:
         return BackendPart(
-            {".hpp": Template("null", "// {{ name }}: {{ stage }} of {{ spec.elements }}\n")}, trees=("hip",)
+            {".hpp": Template("null", "// {{ name }}: {{ stage }} of {{ spec.elements }}\n")}, trees=("hip_common",)
         )
 
     def seconds(self, kernel: Kernel, arch: Arch) -> float:
         return 0.5
 
-    def expects(self, kernel: Kernel) -> Expectation:
-        return Expectation(matrix_instructions=False)
+    def expects(self, kernel: Kernel, arch: Arch) -> Expectation:
+        return Expectation()
 
 
 @pytest.fixture(autouse=True)
@@ -154,9 +150,9 @@ def test_requests_plan_it_beside_gemm() -> None:
     files = {file["path"]: file["text"] for file in library["files"]}
     assert files[f"{ARCH}/null_4_second_1.hpp"] == "// null_4_second_1: second of 4\n"
     (compiled,) = (action for action in library["actions"] if action["outputs"] == [f"{ARCH}/null_4_first_1.o"])
-    assert "hip" in compiled["trees"] and "-I__hip/include" in compiled["argv"], "its own headers"
+    assert "hip_common" in compiled["trees"] and "-I__hip_common/include" in compiled["argv"], "its own headers"
     others = [a for a in library["actions"] if "gemm_fp32" in a["outputs"][0]]
-    assert others and not any("hip" in action["trees"] for action in others), "GEMM sees none of them"
+    assert others and not any("hip_common" in action["trees"] for action in others), "GEMM sees none of them"
     (table,) = (text for path, text in files.items() if path.endswith("_table.c"))
     assert all(f"/* {name} */" in table for name in listed)
 
@@ -184,7 +180,7 @@ def test_a_kernel_without_matrix_instructions_is_fine_where_its_operation_says_s
     ).encode()
     assert ck_tile.read_report(assembly, Expectation(matrix_instructions=False))["matrix_instructions"] == 0
     with pytest.raises(ck_tile.ReportError, match=r"k\.kd has no matrix instruction"):
-        ck_tile.read_report(assembly, Expectation())
+        ck_tile.read_report(assembly, Expectation(matrix_instructions=True))
     with pytest.raises(ck_tile.ReportError, match="expected 2 kernels in the assembly, found 1"):
         ck_tile.read_report(assembly, Expectation(device_kernels=2, matrix_instructions=False))
 

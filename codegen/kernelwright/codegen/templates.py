@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kernelwright.codegen.c_text import FILTERS, CText, UnprintableError, printed
+
 if TYPE_CHECKING:
     import jinja2
 
@@ -27,20 +29,42 @@ def read_template(package: str, path: str) -> Template:
 
 
 def render_template(template: Template, variables: Mapping[str, object]) -> str:
-    """The template's text with these variables. jinja2.UndefinedError for an undefined variable."""
-    return _compiled(template).render(variables)
+    """The template's text with these variables.
+
+    Words and numbers are printed as they are, all else through the filters of :mod:`kernelwright.codegen.c_text`;
+    UnprintableError for a value that none of them lets pass. jinja2.UndefinedError for an undefined variable.
+    """
+    return str(rendered(template, variables))
+
+
+def rendered(template: Template, variables: Mapping[str, object]) -> CText:
+    """:func:`render_template`, as a text that another template may print."""
+    try:
+        return CText(_compiled(template).render(variables))
+    except UnprintableError as error:
+        raise UnprintableError(f"template {template.name}: {error}") from None
 
 
 @functools.cache
 def _compiled(template: Template) -> jinja2.Template:
     import jinja2  # takes longer than listing kernels does
 
+    def finalize(value: object) -> object:
+        # Not StrictUndefined: what `{{ a if b }}` is without b. The others raise when they are printed.
+        if isinstance(value, jinja2.Undefined):
+            return str(value)
+        return printed(value)
+
     environment = jinja2.Environment(
         loader=jinja2.DictLoader({template.name: template.text}),
         undefined=jinja2.StrictUndefined,
+        finalize=finalize,
         keep_trailing_newline=True,
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
     )
+    # A closed list: no filter turns a text into one that passes, no function of Jinja2 makes one.
+    environment.filters = dict(FILTERS)
+    environment.globals = {}
     return environment.get_template(template.name)

@@ -2,113 +2,145 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kernelwright.codegen.registry import OPERATIONS, lookup, operation_names
+from kernelwright.codegen.violations import SpecError
 
 
 @dataclass(frozen=True)
 class Tree:
     """``parts`` are the folders and files below the root that actions may see; ``*`` stands for any part of a name.
 
-    A tree that is ``made_of`` another one, given by name, has no folder of its own: builds make its files out of the
-    other's (:mod:`kernelwright.codegen.lean`).
+    ``may_lack`` are further parts, which need not exist. A tree that is ``made_of`` another one, given by name, has no
+    folder of its own: builds make its files out of the other's (:mod:`kernelwright.codegen.lean`). ``backend`` is the
+    one whose kernels or launchers see the tree; None if all do. ``license`` is the SPDX expression of what libraries
+    contain of it; None if it has tools and headers that leave nothing behind.
     """
 
     about: str
     parts: tuple[str, ...]
     made_of: str | None = None
+    may_lack: tuple[str, ...] = ()
+    backend: str | None = None
+    license: str | None = None
 
     @property
     def globs(self) -> tuple[str, ...]:
         """Patterns of all files of the tree, relative to its root; ``**`` stands for any folders."""
-        return tuple(part if part.endswith(".h") else f"{part}/**" for part in self.parts)
+        return tuple(part if part.endswith(".h") else f"{part}/**" for part in (*self.parts, *self.may_lack))
 
     @property
     def own(self) -> bool:
         """Whether the tree holds the project's own headers and sources, not a toolchain's."""
         return all(part.startswith("include/kernelwright/") for part in self.parts)
 
+    def tops(self, root: Path) -> dict[str, Path]:
+        """The files and folders that the parts are below ``root``, by path in it. SpecError if it lacks a part."""
+        found: dict[str, Path] = {}
+        for part in (*self.parts, *self.may_lack):
+            matches = sorted(root.glob(part))
+            if not matches and part in self.parts:
+                raise SpecError(f"tree folder {root} has no {part}")
+            found.update({str(match.relative_to(root)): match for match in matches})
+        return found
 
-def _launchers(name: str, *backends: str) -> dict[str, Tree]:
-    """What libraries link once and kernels never include, in trees of its own: an edit of it recompiles no kernel."""
-    folders = {backend: backend.removesuffix("_src") for backend in backends}
-    return {
-        f"{backend}_{name}_launcher": Tree(
-            f"launchers of {folder} libraries: {name}", (f"include/kernelwright/{folder}/launchers/{name}",)
-        )
-        for backend, folder in folders.items()
-    }
+
+def _own(about: str, *parts: str, may_lack: tuple[str, ...] = (), backend: str | None = None) -> Tree:
+    """A tree of the project's own files."""
+    folder = "include/kernelwright"
+    shown, further = (tuple(f"{folder}/{part}" for part in some) for some in (parts, may_lack))
+    return Tree(about, shown, may_lack=further, backend=backend, license="MIT")
+
+
+# Of each backend: the folder of its sources, and what names of trees with them begin with ("cuda" is NVIDIA's own).
+_SOURCES = {"cpu": ("cpu", "cpu"), "ck_tile": ("hip", "hip"), "cutlass": ("cuda", "cuda_src")}
+
+
+def _sources(name: str, backend: str) -> tuple[tuple[str, Tree], tuple[str, Tree]]:
+    """Two trees of sources for a backend: what kernels see, and what libraries link once and kernels never include.
+
+    So an edit of a launcher recompiles no kernel.
+    """
+    folder, prefix = _SOURCES[backend]
+    launchers = f"launchers of {folder} libraries: {name}"
+    return (
+        (f"{prefix}_{name}", _own(f"{name} kernels of {folder} libraries", f"{folder}/{name}", backend=backend)),
+        (f"{prefix}_{name}_launcher", _own(launchers, f"{folder}/launchers/{name}", backend=backend)),
+    )
 
 
 TREES: Mapping[str, Tree] = {
     "zig": Tree("the ziglang wheel: compiler, linker, libc and libc++ headers", ("ziglang",)),
     "clang": Tree("clang's own headers, from the clang-tidy wheel", ("clang_tidy/data/lib/clang/22/include",)),
-    "ck_tile": Tree("CK Tile's headers, from the amd-aiter wheel", ("aiter_meta/3rdparty/composable_kernel/include",)),
+    "ck_tile": Tree(
+        "CK Tile's headers, from the amd-aiter wheel",
+        ("aiter_meta/3rdparty/composable_kernel/include",),
+        license="MIT",
+    ),
     "ck_tile_lean": Tree("those of CK Tile's headers that are rewritten to compile faster", ("include",), "ck_tile"),
     "cutlass": Tree(
         "CUTLASS's headers, from the nvidia-cutlass wheel",
         ("cutlass_library/source/include", "cutlass_library/source/tools/util/include"),
+        license="BSD-3-Clause",
     ),
     "cutlass_lean": Tree("those of CUTLASS's headers that are rewritten to compile faster", ("include",), "cutlass"),
     "flashinfer": Tree(
-        "FlashInfer's headers, from the flashinfer-python wheel", ("flashinfer/data/include/flashinfer",)
+        "FlashInfer's headers, from the flashinfer-python wheel",
+        ("flashinfer/data/include/flashinfer",),
+        license="Apache-2.0",
     ),
     "flashinfer_edited": Tree(
         "those of FlashInfer's headers that clang compiles only after an edit", ("include",), "flashinfer"
     ),
-    "cuda": Tree("CUDA's headers, ptxas, nvcc and static runtime, from the nvidia wheels", ("nvidia/cu13",)),
-    "abi": Tree(
-        "the C ABI that all operations share",
-        tuple(f"include/kernelwright/{name}.h" for name in ("abi", "checks", "epilogue")),
+    "cuda": Tree(
+        "CUDA's headers, ptxas, nvcc and static runtime, from the nvidia wheels",
+        ("nvidia/cu13",),
+        license="LicenseRef-NVIDIA-CUDA-EULA",
     ),
-    "gemm": Tree("the C ABI of GEMM", ("include/kernelwright/gemm.h", "include/kernelwright/gemm")),
-    "convolution": Tree(
-        "the C ABI of convolution", ("include/kernelwright/convolution.h", "include/kernelwright/convolution")
+    "abi": _own("the C ABI that all operations share", "abi.h", "checks.h", "dtypes.h", "epilogue.h"),
+    "widths": _own("arithmetic of launchers that cannot overflow unseen", "widths.h", "rules.h"),
+    "dispatcher": _own(
+        "the C ABI of all operations and the dispatcher's own headers", "*.h", "dispatcher", may_lack=tuple(OPERATIONS)
     ),
-    "attention": Tree("the C ABI of attention", ("include/kernelwright/attention.h", "include/kernelwright/attention")),
-    "dispatcher": Tree(
-        "the C ABI of all operations and the dispatcher's own headers",
-        (
-            "include/kernelwright/*.h",
-            "include/kernelwright/gemm",
-            "include/kernelwright/convolution",
-            "include/kernelwright/attention",
-            "include/kernelwright/dispatcher",
-        ),
-    ),
-    "cpu_common": Tree("what kernels for x86-64 share", ("include/kernelwright/cpu/common",)),
-    "cpu_gemm": Tree("GEMM kernels for x86-64", ("include/kernelwright/cpu/gemm",)),
-    "cpu_convolution": Tree("convolution kernels for x86-64", ("include/kernelwright/cpu/convolution",)),
-    "cpu_attention": Tree("attention kernels for x86-64", ("include/kernelwright/cpu/attention",)),
-    "hip_common": Tree("what kernels for AMD GPUs share", ("include/kernelwright/hip/common",)),
-    "hip_convolution": Tree("convolution kernels for AMD GPUs", ("include/kernelwright/hip/convolution",)),
-    "hip_gemm": Tree("GEMM kernels for AMD GPUs", ("include/kernelwright/hip/gemm",)),
-    "hip_attention": Tree("attention kernels for AMD GPUs", ("include/kernelwright/hip/attention",)),
-    "cuda_src_common": Tree("what kernels for NVIDIA GPUs share", ("include/kernelwright/cuda/common",)),
-    "cuda_src_gemm": Tree("GEMM kernels for NVIDIA GPUs", ("include/kernelwright/cuda/gemm",)),
-    "cuda_src_convolution": Tree("convolution kernels for NVIDIA GPUs", ("include/kernelwright/cuda/convolution",)),
-    "cuda_src_attention": Tree("attention kernels for NVIDIA GPUs", ("include/kernelwright/cuda/attention",)),
-    **_launchers("common", "cpu", "hip", "cuda_src"),
-    **_launchers("gemm", "cpu", "hip", "cuda_src"),
-    **_launchers("convolution", "cpu", "hip", "cuda_src"),
-    **_launchers("attention", "cpu", "hip", "cuda_src"),
+    **{name: tree for backend in _SOURCES for name, tree in _sources("common", backend)},
 }
+"""The trees of the toolchains, and those that all operations share."""
 
-_registered: dict[str, Tree] = {}
 
+@functools.cache
+def _trees_of(operation: Any) -> Mapping[str, Tree]:
+    """The trees of an operation: they follow from its name, its backends and where its files are.
 
-def register_tree(name: str, tree: Tree) -> None:
-    """Add a tree of headers of an operation from outside this package for as long as this process lives.
-
-    ValueError if another tree has its name.
+    ``<op>`` holds its C ABI, ``cpu_<op>``, ``hip_<op>`` and ``cuda_src_<op>`` the kernels of each of its backends, and
+    ``…_launcher`` the launchers, where the backend's part names sources.
     """
-    if name in TREES or _registered.setdefault(name, tree) != tree:
-        raise ValueError(f"a tree named {name!r} exists already; choose another name")
+    op = operation.name
+    trees = {op: _own(f"the C ABI of {op}", f"{op}.h", may_lack=(op,))}
+    for backend in operation.backends:
+        if backend in _SOURCES:
+            kernels, launchers = _sources(op, backend)
+            trees.update([kernels, launchers] if operation.on_backend(backend).sources else [kernels])
+    return trees
+
+
+def all_trees() -> dict[str, Tree]:
+    """Every tree by name: shared ones, then those of each operation."""
+    own = (_trees_of(lookup(op)) for op in operation_names())
+    return {**TREES, **{name: tree for trees in own for name, tree in trees.items()}}
 
 
 def find_tree(name: str) -> Tree | None:
     """The tree called ``name``, or None."""
-    return TREES.get(name) or _registered.get(name)
+    found = TREES.get(name)
+    if found is None:  # asks only operations that the name could be about: others need not be imported
+        likely = (_trees_of(lookup(op)) for op in operation_names() if f"_{op}_" in f"_{name}_")
+        found = next((trees[name] for trees in likely if name in trees), None)
+    return found
 
 
 def mount(tree: str) -> str:

@@ -224,7 +224,7 @@ int fmha_dispatcher_run_splitkv(const void* q, const void* k, const void* v, voi
   made.bias(bias_type), made.lse(has_lse), made.sinks(has_sink);
   // Without groups heads stand before rows there, whatever perm says.
   if (is_group_mode == 0 && perm != 1) made.refuse("perm = %d; allowed without group mode: 1", perm);
-  made.args.i_perm = perm == 1 ? 1 : 0, made.args.num_splits = num_splits;
+  made.args.i_perm = perm == 1 ? 1 : 0, made.args.num_splits = num_splits > 0 ? num_splits : 0;
   if (is_group_mode != 0) made.group(paged_kv == 0);
   if (paged_kv != 0) made.pages(page_block_size, false);
   return made.run(time_ms);

@@ -4,6 +4,7 @@
 
 #include "kernelwright/attention/checks.h"
 #include "kernelwright/dispatcher/compat/fmha_state.hpp"
+#include "kernelwright/dispatcher/support/structs.hpp"
 
 namespace kernelwright {
 namespace {
@@ -25,13 +26,41 @@ kw_status copy(const Args* given, Args* made) {
   return KW_OK;
 }
 
+// Members that are 0 or 1, and counts.
+kw_status check_ranges(const Args& given) {
+  const struct {
+    const char* name;
+    int32_t value, most;
+  } members[] = {{"is_group_mode", given.is_group_mode, 1},
+                 {"i_perm", given.i_perm, 1},
+                 {"is_deterministic", given.is_deterministic, 1},
+                 {"batch", given.batch, INT32_MAX},
+                 {"seqlen_q", given.seqlen_q, INT32_MAX},
+                 {"seqlen_k", given.seqlen_k, INT32_MAX},
+                 {"num_splits", given.num_splits, INT32_MAX},
+                 {"page_block_size", given.page_block_size, INT32_MAX},
+                 {"page_count", given.page_count, INT32_MAX},
+                 {"page_table_width", given.page_table_width, INT32_MAX},
+                 {"cache_capacity", given.cache_capacity, INT32_MAX},
+                 {"mask_type", given.mask_type, FMHA_MASK_BOTTOM_RIGHT},
+                 {"bias_type", given.bias_type, FMHA_BIAS_ALIBI},
+                 {"rope_type", given.rope_type, FMHA_ROPE_HALF}};
+  for (const auto& one : members) {
+    if (one.value >= 0 && one.value <= one.most) continue;
+    return fail(KW_INVALID_ARGUMENT, "%s = %d; allowed: 0 %s", one.name, one.value,
+                one.most == INT32_MAX ? "or more"
+                : one.most == 1       ? "or 1"
+                                      : "to 2");
+  }
+  return KW_OK;
+}
+
 kw_status check(const Args* given) {
+  if (kw_status status = check_reserved("fmha_dispatcher_args", *given)) return status;
   if (given->operation < FMHA_FORWARD || given->operation > FMHA_APPEND_KV) {
     return fail(KW_INVALID_ARGUMENT, "operation = %d; allowed: 0 forward, 1 backward, 2 append", given->operation);
   }
-  if (given->batch < 0 || given->seqlen_q < 0 || given->seqlen_k < 0 || given->page_count < 0) {
-    return fail(KW_INVALID_ARGUMENT, "batch, seqlen_q, seqlen_k or page_count is negative; allowed: 0 or more");
-  }
+  if (kw_status status = check_ranges(*given)) return status;
   if (given->is_group_mode != 0 && given->seqstart_q == nullptr) {
     return fail(KW_INVALID_ARGUMENT, "seqstart_q is null; group mode needs it");
   }

@@ -3,6 +3,7 @@
 
 #include "kernelwright/dispatcher/attention/problem.hpp"
 #include "kernelwright/dispatcher/compat/fmha_state.hpp"
+#include "kernelwright/dispatcher/plan.hpp"
 
 namespace kernelwright {
 namespace {
@@ -11,10 +12,12 @@ void place(void* args, const FmhaOperand& operand, void* address) {
   memcpy(static_cast<char*>(args) + operand.member, &address, sizeof address);
 }
 
-kw_status validate_args(FmhaCall* call) {
+kw_status validate_args(const kw_plan& plan, FmhaCall* call) {
   for (size_t i = 0; i < call->count; ++i) place(call->args(), call->operands[i], call->operands[i].host);
-  return call->appends ? validate_append_args(call->problem(), call->args())
-                       : validate_attention_args(call->problem(), call->args());
+  const kw_status status = call->appends ? validate_append_args(call->problem(), call->args())
+                                         : validate_attention_args(call->problem(), call->args());
+  // Also where copies are computed with: what one backend refuses, none accepts.
+  return status == KW_OK ? check_operands(plan, call->args(), nullptr, 0) : status;
 }
 
 // The operands on a device; memory goes with it.
@@ -55,7 +58,7 @@ class Placed {
 
 kw_status fmha_launch(const FmhaState& state, const Target& target, const Planned& planned, FmhaCall* call,
                       float* time_ms) {
-  if (kw_status status = validate_args(call)) return status;
+  if (kw_status status = validate_args(*planned.get(), call)) return status;
   const Entered entered(state.memory, target.device);
   if (entered.status() != KW_OK) return entered.status();
   Buffer workspace(state.memory);

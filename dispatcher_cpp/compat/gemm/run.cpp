@@ -1,6 +1,7 @@
 // The familiar functions that compute: operands to the device where there is one, launches, results back.
 #include "kernelwright/dispatcher/compat/gemm_state.hpp"
 #include "kernelwright/dispatcher/gemm/problem.hpp"
+#include "kernelwright/dispatcher/plan.hpp"
 
 using namespace kernelwright;
 
@@ -49,6 +50,8 @@ kw_status run(const GemmState& state, const Target& target, const Problem& probl
   Planned planned;
   if (kw_status status = planned.make(target, problem.base, problem.base.op == KW_OP_GEMM)) return status;
   if (kw_status status = validate_args(problem, &args)) return status;
+  // Also where copies are computed with: what one backend refuses, none accepts.
+  if (kw_status status = check_operands(*planned.get(), &args, nullptr, 0)) return status;
   const Entered entered(state.memory, target.device);
   if (entered.status() != KW_OK) return entered.status();
   Buffer workspace(state.memory);

@@ -84,6 +84,7 @@ kw_status parse_types(const char* text, GemmTypes* types, Epilogue* epilogue) {
 
 kw_status common_epilogue(kw_dispatcher* dispatcher, const GemmTypes& types, Epilogue* epilogue) {
   Vec<Epilogue> found;
+  bool any = false;  // does a kernel read its epilogue from the problem?
   const uint64_t count = kw_dispatcher_kernel_count(dispatcher);
   for (uint64_t i = 0; i < count; ++i) {
     kw_kernel_info info{};
@@ -91,6 +92,10 @@ kw_status common_epilogue(kw_dispatcher* dispatcher, const GemmTypes& types, Epi
     if (kw_status status = kw_dispatcher_kernel_at(dispatcher, i, &info)) return status;
     const auto& traits = *static_cast<const kw_gemm_traits*>(info.kernel->traits);
     if (info.kernel->op != KW_OP_GEMM || traits.num_d == 0 || !same(types_of(traits), types)) continue;
+    if (traits.activation == KW_ACTIVATION_ANY) {
+      any = true;
+      continue;
+    }
     const Epilogue one = {traits.num_d, traits.d_op, traits.activation};
     bool known = false;
     for (const Epilogue& other : found) known = known || same(one, other);
@@ -98,6 +103,12 @@ kw_status common_epilogue(kw_dispatcher* dispatcher, const GemmTypes& types, Epi
   }
   Text name, listed;
   add_types(types, &name);
+  if (any) {
+    return fail(KW_INVALID_ARGUMENT,
+                "the kernels for %s serve any epilogue; say which one is meant in KERNELWRIGHT_GEMM_TYPES or "
+                "dispatcher_init_from, such as %s:add_relu_d1",
+                name.c_str(), name.c_str());
+  }
   if (found.empty()) return fail(KW_NO_KERNEL, "no kernel for %s takes D tensors", name.c_str());
   if (found.size() == 1) {
     *epilogue = found[0];

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernelwright/dtypes.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -40,42 +42,13 @@ typedef enum kw_status {
   KW_LOAD_FAILED = 11       /* not a library, truncated, or without kw_library_get */
 } kw_status;
 
-typedef enum kw_dtype {
-  KW_FP32 = 1,
-  KW_FP16 = 2,
-  KW_BF16 = 3,
-  KW_FP8 = 4, /* e4m3, in the kw_fp8_format of the architecture */
-  KW_BF8 = 5, /* e5m2, in the kw_fp8_format of the architecture */
-  KW_INT8 = 6,
-  KW_INT32 = 7
-} kw_dtype;
-
-typedef enum kw_layout { KW_ROW_MAJOR = 0, KW_COL_MAJOR = 1 } kw_layout;
-
 typedef enum kw_backend { KW_BACKEND_CPU = 1, KW_BACKEND_HIP = 2, KW_BACKEND_CUDA = 3 } kw_backend;
-
-static inline const char* kw_dtype_name(uint32_t dtype) {
-  static const char* const names[] = {"unknown", "fp32", "fp16", "bf16", "fp8", "bf8", "int8", "int32"};
-  return names[dtype <= KW_INT32 ? dtype : 0];
-}
-
-/* Bytes of an element; 0 if the dtype is unknown. */
-static inline uint32_t kw_dtype_bytes(uint32_t dtype) {
-  static const uint32_t bytes[] = {0, 4, 2, 2, 1, 1, 1, 4};
-  return bytes[dtype <= KW_INT32 ? dtype : 0];
-}
-
-static inline const char* kw_layout_name(uint32_t layout) {
-  static const char* const names[] = {"row-major", "column-major", "unknown"};
-  return names[layout <= KW_COL_MAJOR ? layout : 2];
-}
 
 /* How an architecture encodes 8-bit floats: OCP (with infinities or negative zero), or FNUZ (with neither). */
 typedef enum kw_fp8_format { KW_FP8_OCP = 0, KW_FP8_FNUZ = 1 } kw_fp8_format;
 
-/* First member of every problem. op says which struct it is: 1 to 15 are in kernelwright/gemm.h, 16 to 31 in
- * kernelwright/convolution.h, 32 to 47 belong to attention, and 65536 and above to operations that are registered from
- * outside. */
+/* First member of every problem. op says which struct it is: numbers below 65536 are KW_OP_… of the header of an
+ * operation of this project, each once, and the others belong to operations that are registered from outside. */
 typedef struct kw_problem {
   uint32_t struct_size; /* of the whole problem */
   uint32_t op;
@@ -114,6 +87,10 @@ struct kw_kernel {
   const void* extension;
 };
 
+/* Which formulas predict times. Their constants were fitted to one device: KW_TIMES_HOPPER's to an H200. 0 in libraries
+ * that do not say: processors' on CPUs, Hopper's on NVIDIA GPUs, those of tiles on AMD GPUs. */
+typedef enum kw_times { KW_TIMES_TILES = 1, KW_TIMES_PROCESSORS = 2, KW_TIMES_HOPPER = 3 } kw_times;
+
 /* Numbers of the architecture file that callers and analytic selection need. */
 typedef struct kw_arch {
   uint32_t struct_size;
@@ -122,7 +99,7 @@ typedef struct kw_arch {
   uint32_t compute_units; /* CUs, SMs or cores of the reference device; 0 = ask the device */
   uint32_t wave_size;     /* lanes; 1 on CPU */
   uint32_t fp8_format;    /* kw_fp8_format */
-  uint32_t reserved;      /* 0 */
+  uint32_t times;         /* kw_times */
   uint64_t lds_bytes;     /* LDS or shared memory per workgroup; L2 per core on CPU */
   double clock_ghz;
   double memory_gbytes_per_s;

@@ -2,6 +2,8 @@
  *
  * C99. Sizes are int64 and count elements unless a name says bytes; structs as in kernelwright/abi.h. x is the input, w
  * the weights, y the output, dx, dw and dy their gradients.
+ *
+ * Made of kernelwright.problems.convolution.description by `kernelwright headers`: edit that.
  */
 #ifndef KERNELWRIGHT_CONVOLUTION_H
 #define KERNELWRIGHT_CONVOLUTION_H
@@ -17,7 +19,8 @@ extern "C" {
  *
  * Backward weight sums over all output points, and may do so in slices: kernels serve its first stage,
  * KW_OP_CONV_WEIGHT_SLICES, and where that leaves slices, its second, KW_OP_CONV_SUM_SLICES. Both stages are described
- * by kw_conv_problem too. */
+ * by kw_conv_problem too.
+ */
 typedef enum kw_conv_op {
   KW_OP_CONV_FORWARD = 16,         /* y from x and w */
   KW_OP_CONV_BACKWARD_DATA = 17,   /* dx from dy and w */
@@ -25,6 +28,23 @@ typedef enum kw_conv_op {
   KW_OP_CONV_WEIGHT_SLICES = 19,   /* dw, or split_k slices of it in fp32 where leaves_slices is 1 */
   KW_OP_CONV_SUM_SLICES = 20       /* dw from its slices */
 } kw_conv_op;
+
+static inline const char* kw_conv_op_name(uint32_t op) {
+  switch (op) {
+    case KW_OP_CONV_FORWARD:
+      return "conv forward";
+    case KW_OP_CONV_BACKWARD_DATA:
+      return "conv backward data";
+    case KW_OP_CONV_BACKWARD_WEIGHT:
+      return "conv backward weight";
+    case KW_OP_CONV_WEIGHT_SLICES:
+      return "conv weight slices";
+    case KW_OP_CONV_SUM_SLICES:
+      return "conv sum of slices";
+    default:
+      return "unknown";
+  }
+}
 
 /* Storage order, outermost first. x has N images of D, H and W points, each of G groups of C / G channels; y has K / G
  * channels in place of C / G. Weights are dense: G, K / G, filter points, C / G where channels are innermost; G, K / G,
@@ -36,9 +56,15 @@ typedef enum kw_conv_layout {
   KW_CONV_NGCHW = 3
 } kw_conv_layout;
 
+static inline const char* kw_conv_layout_name(uint32_t layout) {
+  static const char* const names[] = {"nwgc", "nhwgc", "ndhwgc", "ngchw"};
+  return layout < 4u ? names[layout] : "unknown";
+}
+
 /* Entries of the arrays below that are indexed by spatial dimension: D, H, W. A problem of fewer dimensions has 1 in
  * front (extents, strides, dilations) or 0 (padding, memory strides). */
 #define KW_CONV_SPATIAL 3
+
 /* Entries of memory strides: from one image to the next, from one channel (of all groups) to the next, and along D, H
  * and W. In layouts with channels innermost the second is 1. */
 #define KW_CONV_STRIDES 5
@@ -61,19 +87,23 @@ typedef struct kw_conv_problem {
   uint32_t dtype_x, dtype_w, dtype_y, dtype_acc; /* kw_dtype; of dx, dw and dy too */
   uint32_t layout;                               /* kw_conv_layout */
   uint32_t activation;                           /* kw_activation; forward only */
-  uint32_t bias, residual;                       /* 0 or 1: has the epilogue these operands? forward only */
-  uint32_t split_k;        /* backward weight: slices of the sum; 1 = none; 0 = the dispatcher chooses. Else 1 */
-  uint32_t leaves_slices;  /* KW_OP_CONV_WEIGHT_SLICES: 1 = the result is split_k sums in fp32, one after another, each
-                            * of dw's shape, without alpha and beta; 0 = dw */
-  int64_t groups, n, c, k; /* c and k are of all groups */
-  int64_t extent[KW_CONV_SPATIAL]; /* of x */
-  int64_t filter[KW_CONV_SPATIAL];
-  int64_t stride[KW_CONV_SPATIAL];
-  int64_t dilation[KW_CONV_SPATIAL];
-  int64_t pad_left[KW_CONV_SPATIAL];
-  int64_t pad_right[KW_CONV_SPATIAL];
-  int64_t stride_x[KW_CONV_STRIDES]; /* in memory, of x or dx */
-  int64_t stride_y[KW_CONV_STRIDES]; /* of y or dy, and of the residual */
+  uint32_t bias, residual;                       /* 0 or 1; has the epilogue these operands? forward only */
+  /* backward weight: slices of the sum; 1 = none; 0 = the dispatcher chooses. Else 1 */
+  uint32_t split_k;
+  /* KW_OP_CONV_WEIGHT_SLICES: 1 = the result is split_k sums in fp32, one after another, each of dw's shape, without
+   * alpha and beta; 0 = dw */
+  uint32_t leaves_slices;
+  int64_t groups;                     /* >= 1 */
+  int64_t n;                          /* >= 0; images */
+  int64_t c, k;                       /* >= 1; channels of x and y, of all groups */
+  int64_t extent[KW_CONV_SPATIAL];    /* >= 1; of x */
+  int64_t filter[KW_CONV_SPATIAL];    /* >= 1 */
+  int64_t stride[KW_CONV_SPATIAL];    /* >= 1; of output points in x */
+  int64_t dilation[KW_CONV_SPATIAL];  /* >= 1; distance of filter points in x */
+  int64_t pad_left[KW_CONV_SPATIAL];  /* >= 0; zeros in front of x */
+  int64_t pad_right[KW_CONV_SPATIAL]; /* >= 0; zeros behind x */
+  int64_t stride_x[KW_CONV_STRIDES];  /* in memory, of x or dx */
+  int64_t stride_y[KW_CONV_STRIDES];  /* of y or dy, and of the residual */
   double alpha, beta;
 } kw_conv_problem;
 
@@ -107,8 +137,9 @@ typedef enum kw_conv_specialization {
 /* What selection may know about a convolution kernel without parsing text. */
 typedef struct kw_conv_traits {
   uint32_t struct_size;
-  uint32_t dtype_x, dtype_w, dtype_y, dtype_acc;
-  uint32_t layout; /* a layout with channels innermost also serves those with fewer dimensions */
+  uint32_t dtype_x, dtype_w, dtype_y, dtype_acc; /* kw_dtype */
+  /* kw_conv_layout; one with channels innermost also serves those with fewer dimensions */
+  uint32_t layout;
   uint32_t tile_m, tile_n, tile_k;
   uint32_t wave_m, wave_n, wave_k;
   uint32_t warp_tile_m, warp_tile_n, warp_tile_k;
@@ -122,7 +153,7 @@ typedef struct kw_conv_traits {
   uint32_t max_split_k;
   uint32_t slices;                     /* backward weight: leaves slices where split_k > 1; else adds them up itself */
   uint32_t stream_k;                   /* kw_stream_k */
-  uint32_t bias, residual, activation; /* exactly these are served */
+  uint32_t bias, residual, activation; /* exactly these are served, but see KW_ACTIVATION_ANY */
 } kw_conv_traits;
 
 #ifdef __cplusplus

@@ -1,9 +1,9 @@
 /* libkernelwright: loads kernel libraries, picks a kernel for each problem, keeps the plan.
  *
  * C99, versioned, handles only. A function that can fail returns a kw_status and leaves a text for kw_last_error() in
- * the calling thread. Structs that callers fill start with their own size; null options mean defaults. A dispatcher may
- * be shared by threads, several may live in one process, and nothing here touches a device before a library is checked
- * against it (see kw_device_check).
+ * the calling thread. Structs that callers fill start with their own size; their members `reserved` must be 0, and a
+ * function refuses others; null options mean defaults. A dispatcher may be shared by threads, several may live in one
+ * process, and nothing here touches a device before a library is checked against it (see kw_device_check).
  */
 #ifndef KERNELWRIGHT_DISPATCHER_H
 #define KERNELWRIGHT_DISPATCHER_H
@@ -32,7 +32,7 @@ typedef enum kw_device_check {
 typedef struct kw_dispatcher_options {
   uint32_t struct_size;
   uint32_t device_check;  /* kw_device_check */
-  int32_t device;         /* ordinal, 0 on CPU */
+  int32_t device;         /* ordinal, 0 or more; 0 on CPU */
   uint32_t compute_units; /* of the device; 0 = the architecture's, or the CPUs of the affinity mask */
   const char* arch;       /* libraries must be for exactly this one; null = whatever the device accepts */
   const char* features;   /* of the device, separated by spaces; null = detected on CPU, none elsewhere */
@@ -107,7 +107,7 @@ typedef struct kw_plan_info {
 
 typedef struct kw_stage_info {
   uint32_t struct_size;
-  uint32_t reserved; /* 0 */
+  uint32_t reserved; /* set to 0 */
   const kw_kernel* kernel;
   const kw_library* library;
   uint64_t scratch_offset;  /* in the workspace, of the results that this stage leaves for later ones */
@@ -130,7 +130,12 @@ KW_EXPORT void kw_dispatcher_destroy(kw_dispatcher* dispatcher);
 /* Loads a library file, the one whose digest was compared even if its path names another by then (see kw_digest_check).
  * A provenance statement beside it is not read: `kernelwright verify` and the Python API compare that too.
  *
- * Both check ABI version, architecture, device and descriptors; refuse a kernel that is there already; add all or none.
+ * Both check ABI version, architecture, device and descriptors, and add all or none. Libraries may share kernels, as
+ * the library of a wheel and one that was compiled on this machine: of each identity the copy that came first stays,
+ * with its library and priority. A kernel with the name of another one and another identity is refused, with the paths
+ * of both libraries. The models of a library are asked also where all its kernels were there before: models judge
+ * kernels of every library, and are asked in the order in which libraries were added (KW_SELECT_AUTO). Adding a library
+ * once more changes nothing.
  */
 KW_EXPORT kw_status kw_dispatcher_add_library(kw_dispatcher* dispatcher, const char* path,
                                               const kw_library_options* options);
@@ -150,7 +155,10 @@ KW_EXPORT kw_status kw_dispatcher_set_num_threads(kw_dispatcher* dispatcher, uin
 
 /* JSON into buffer. *needed (may be null) gets the bytes including the terminating zero; KW_BUFFER_TOO_SMALL if more
  * than bytes, in which case buffer may be null. */
+/* Of each library the number of its kernels, and how many of them came with a library before (shared). */
 KW_EXPORT kw_status kw_dispatcher_export_json(kw_dispatcher* dispatcher, char* buffer, size_t bytes, size_t* needed);
+/* The ranking of every kernel with reasons; "selection" is what was asked for, such as "auto", and "judge", of each
+ * stage, what compared the kernels: the name of a model, or "predicted time". */
 KW_EXPORT kw_status kw_dispatcher_explain(kw_dispatcher* dispatcher, const kw_problem* problem, char* buffer,
                                           size_t bytes, size_t* needed);
 
@@ -175,7 +183,15 @@ KW_EXPORT uint64_t kw_plan_workspace_size(const kw_plan* plan);
 KW_EXPORT kw_status kw_plan_get_stage(const kw_plan* plan, uint32_t index, kw_stage_info* info);
 /* Starts all stages on the stream of launch, whose device is that of the dispatcher. args is the argument struct of the
  * operation, e.g. kw_gemm_args, or kw_grouped_gemm_args with the groups that were planned. Any number of threads may
- * launch a plan at once, each with its own workspace. */
+ * launch a plan at once, each with its own workspace.
+ *
+ * Before a kernel is launched: the sizes, reserved members and device of both structs; pointers that are null though
+ * the problem needs them; the workspace's size and alignment; and by address that no element of what is written belongs
+ * to another operand too, nor any operand to the workspace. Operands may interleave, such as blocks side by side in one
+ * matrix. Allowed in place: D where C is, y where its residual is, rotated Q where Q is. Not checked: whether memory is
+ * there, what it holds on a GPU (lengths, page tables, page lists, two requests that append to one row of a page; CPU
+ * kernels check these), the factors of blocks and pages of 8-bit attention, and operands of launches that overlap in
+ * time. */
 KW_EXPORT kw_status kw_plan_launch(const kw_plan* plan, const kw_launch* launch, const void* args);
 /* Selects and launches. Works with a full cache too: a problem that is not in it is then planned for each launch. */
 KW_EXPORT kw_status kw_dispatcher_run(kw_dispatcher* dispatcher, const kw_problem* problem, const kw_launch* launch,

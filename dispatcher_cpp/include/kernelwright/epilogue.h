@@ -1,11 +1,14 @@
 /* What the kernels of several operations do in the same way: activations, and how stream-K adds up.
  *
- * C99.
- */
+ * Made of kernelwright.problems.shared by `kernelwright headers`: edit that. */
 #ifndef KERNELWRIGHT_EPILOGUE_H
 #define KERNELWRIGHT_EPILOGUE_H
 
 #include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 typedef enum kw_activation {
   KW_ACTIVATION_NONE = 0,
@@ -19,10 +22,17 @@ typedef enum kw_activation {
 
 static inline const char* kw_activation_name(uint32_t activation) {
   static const char* const names[] = {"none", "relu", "gelu", "fast_gelu", "silu", "sigmoid", "tanh"};
-  return activation < sizeof names / sizeof *names ? names[activation] : "unknown";
+  return activation < 7u ? names[activation] : "unknown";
 }
+
+/* Activation of traits alone: the kernel reads its epilogue from the problem. It serves every activation, any d_op, and
+ * up to num_d D tensors; of convolution, problems with or without each of bias and residual. */
+#define KW_ACTIVATION_ANY 255
 
 /* How stream-K adds up the parts of a tile. */
 typedef enum kw_stream_k { KW_STREAM_K_NONE = 0, KW_STREAM_K_LINEAR = 1, KW_STREAM_K_TREE = 2 } kw_stream_k;
 
+#ifdef __cplusplus
+}
+#endif
 #endif /* KERNELWRIGHT_EPILOGUE_H */

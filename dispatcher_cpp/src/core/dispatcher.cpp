@@ -39,10 +39,6 @@ void fill_info(const KernelEntry& entry, kw_kernel_info* info) {
   info->library = entry.library->library;
 }
 
-kw_status check_info(const kw_kernel_info* info) {
-  return info == nullptr ? null_argument("info") : check_options(info, "kw_kernel_info");
-}
-
 kw_status write_json(const Text& text, char* buffer, size_t bytes, size_t* needed) {
   const kw_status status = text.write_to(buffer, bytes, needed);
   if (status == KW_OUT_OF_MEMORY) return fail(status, "no memory for JSON");
@@ -75,6 +71,10 @@ kw_status kw_dispatcher_create(const kw_dispatcher_options* options, kw_dispatch
   if (options != nullptr && options->device_check > KW_CHECK_NEVER) {
     return fail(KW_INVALID_ARGUMENT, "kw_dispatcher_options: device_check = %u; allowed: 0 to 2",
                 options->device_check);
+  }
+  if (options != nullptr && options->device < 0) {
+    return fail(KW_INVALID_ARGUMENT, "kw_dispatcher_options: device = %d; allowed: an ordinal from 0 on, 0 on CPU",
+                options->device);
   }
   kw_dispatcher* made = make_object<kw_dispatcher>();
   if (made == nullptr) return fail(KW_OUT_OF_MEMORY, "no memory for a dispatcher");
@@ -127,7 +127,7 @@ uint64_t kw_dispatcher_kernel_count(kw_dispatcher* dispatcher) {
 
 kw_status kw_dispatcher_kernel_at(kw_dispatcher* dispatcher, uint64_t index, kw_kernel_info* info) {
   if (dispatcher == nullptr) return null_argument("dispatcher");
-  if (kw_status status = check_info(info)) return status;
+  if (kw_status status = check_info(info, "kw_kernel_info")) return status;
   const Lock lock(dispatcher->mutex);
   const auto& kernels = dispatcher->registry.kernels();
   if (index >= kernels.size()) {
@@ -140,7 +140,7 @@ kw_status kw_dispatcher_kernel_at(kw_dispatcher* dispatcher, uint64_t index, kw_
 
 kw_status kw_dispatcher_find_kernel(kw_dispatcher* dispatcher, const char* kernel, kw_kernel_info* info) {
   if (dispatcher == nullptr) return null_argument("dispatcher");
-  if (kw_status status = check_info(info)) return status;
+  if (kw_status status = check_info(info, "kw_kernel_info")) return status;
   const Lock lock(dispatcher->mutex);
   KernelEntry* entry = nullptr;
   if (kw_status status = dispatcher->registry.find(kernel, &entry)) return status;

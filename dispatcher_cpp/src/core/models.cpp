@@ -47,16 +47,10 @@ kw_status check_heuristics(const kw_library& library, const char* path) {
   return KW_OK;
 }
 
-bool has_models(const Registry& registry) {
-  for (const LibraryEntry* entry : registry.libraries()) {
-    if (models_of(*entry->library) != nullptr) return true;
-  }
-  return false;
-}
-
 void resolve(const Question& question, Selection* selection) {
   if (selection->provider != KW_SELECT_AUTO) return;
   selection->provider = KW_SELECT_ANALYTIC;
+  selection->automatic = true;
   kw_candidate probe;
   for (const LibraryEntry* entry : question.registry.libraries()) {
     const kw_library_models* const all = models_of(*entry->library);

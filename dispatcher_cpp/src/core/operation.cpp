@@ -29,8 +29,12 @@ const char* lacks(const Operation& o) {
 }
 
 void list_operations(Text* text) {
-  for (size_t i = 0; i < kOperationCount; ++i) {
-    text->add(i == 0 ? "" : ", ").add(kOperations[i]->op).add(" (").add(kOperations[i]->name).add(')');
+  const char* between = "";
+  for (size_t i = 0; i < kOperationsCount; ++i) {
+    for (size_t j = 0; j < kOperations[i]->count; ++j, between = ", ") {
+      const Operation& operation = *kOperations[i]->tables[j];
+      text->add(between).add(operation.op).add(" (").add(operation.name).add(')');
+    }
   }
   const uint32_t count = registered_count.acquire();
   for (uint32_t i = 0; i < count; ++i) {
@@ -42,8 +46,10 @@ void list_operations(Text* text) {
 }  // namespace
 
 const Operation* find_operation(uint32_t op) {
-  for (size_t i = 0; i < kOperationCount; ++i) {
-    if (kOperations[i]->op == op) return kOperations[i];
+  for (size_t i = 0; i < kOperationsCount; ++i) {
+    for (size_t j = 0; j < kOperations[i]->count; ++j) {
+      if (kOperations[i]->tables[j]->op == op) return kOperations[i]->tables[j];
+    }
   }
   const uint32_t count = registered_count.acquire();
   for (uint32_t i = 0; i < count; ++i) {
@@ -55,9 +61,9 @@ const Operation* find_operation(uint32_t op) {
 
 kw_status register_operation(const Operation& operation) {
   const char* name = operation.name == nullptr ? "without a name" : operation.name;
-  if (operation.version != kOperationVersion) {
-    return fail(KW_INVALID_ARGUMENT, "operation %s: version = %u; allowed: %u", name, operation.version,
-                kOperationVersion);
+  if (operation.version < kOldestOperationVersion || operation.version > kOperationVersion) {
+    return fail(KW_INVALID_ARGUMENT, "operation %s: version = %u; allowed: %u to %u", name, operation.version,
+                kOldestOperationVersion, kOperationVersion);
   }
   if (const char* what = lacks(operation)) {
     return fail(KW_INVALID_ARGUMENT, "operation %s lacks %s; fill it in", name, what);

@@ -10,7 +10,8 @@
 namespace kernelwright {
 namespace {
 
-constexpr uint64_t kAlignment = 256;  // of workspaces, so of everything in them
+constexpr uint64_t kAlignment = 256;                  // of workspaces, so of everything in them
+constexpr uint64_t kMostScratch = uint64_t{1} << 56;  // of a stage: sums of these cannot overflow
 // What a kernel asks for may change while it is planned, with the affinity of its thread or the environment.
 constexpr int kPlanAttempts = 8;
 
@@ -98,6 +99,8 @@ void free_plan(kw_plan* plan) {
   free(plan->problem);
   free(plan->choices);
   free(plan->reason);
+  free(plan->operands.operands);
+  free(plan->operands.spans);
   free(plan);
 }
 
@@ -119,13 +122,43 @@ kw_status add_stage(kw_plan* plan, const Operation& operation, const kw_problem&
   if (plan->operation->stage == nullptr) return KW_OK;
   stage.scratch_bytes = plan->operation->scratch_bytes(*plan->problem, index, *stage.problem);
   stage.scratch_offset = plan->scratch_bytes;
+  if (stage.scratch_bytes > kMostScratch) {
+    return fail(KW_UNSUPPORTED, "%s: stage %u leaves results of more than 2^56 bytes; allowed: fewer slices or splits",
+                plan->operation->name, index);
+  }
   uint64_t end = 0;
   if (__builtin_add_overflow(plan->scratch_bytes, stage.scratch_bytes, &end) || !align(&end)) return no_memory();
   plan->scratch_bytes = end;
   return KW_OK;
 }
 
+namespace {
+
+// Measured once: what a launch compares are addresses.
+kw_status place_operands(kw_plan* plan) {
+  const Operation& operation = *plan->operation;
+  if (operation.version < 3 || operation.operands == nullptr || plan->empty) return KW_OK;
+  OperandList& list = plan->operands;
+  const size_t most = operation.operands(*plan->problem, nullptr) + 1;
+  list.operands = static_cast<Operand*>(malloc(most * sizeof(Operand)));
+  list.spans = static_cast<Span*>(malloc(most * sizeof(Span)));
+  if (list.operands == nullptr || list.spans == nullptr) return no_memory();
+  list.count = operation.operands(*plan->problem, list.operands);
+  list_spans(&list);
+  return KW_OK;
+}
+
+}  // namespace
+
+kw_status check_operands(const kw_plan& plan, const void* args, const void* workspace, uint64_t workspace_bytes) {
+  const OperandList& list = plan.operands;
+  if (list.count == 0) return KW_OK;
+  if (list.plain && !spans_cross(list, args, workspace, workspace_bytes)) return KW_OK;
+  return check_apart(plan.operation->name, list.operands, list.count, args, workspace, workspace_bytes);
+}
+
 kw_status complete_plan(kw_plan* plan) {
+  if (kw_status status = place_operands(plan)) return status;
   uint64_t largest = 0;
   Text choices, reason;
   for (uint32_t i = 0; i < plan->stage_count; ++i) {

@@ -242,6 +242,7 @@ kw_status explain_stage(const Question& question, kw_problem* chosen, bool* foun
     }
     text->add("\"chosen\":").quoted(best->entry->kernel->identity).add(",\"reason\":").quoted(reason.c_str());
   }
+  text->add(",\"judge\":").quoted(ranking.judge(question));
   ranking.to_json(question, &text->add(",\"kernels\":"));
   return KW_OK;
 }
@@ -259,11 +260,8 @@ kw_status ask_device(const kw_library& library, int32_t device) {
 
 kw_status explain(const kw_dispatcher& dispatcher, const Operation& whole, const kw_problem& problem, Text* text) {
   whole.to_json(problem, &text->add("{\"problem\":"));
-  text->add(",\"selection\":");
-  if (whole.stage != nullptr) {
-    const bool plain = dispatcher.selection.provider == KW_SELECT_AUTO && !has_models(dispatcher.registry);
-    text->quoted(plain ? "analytic" : provider_name(dispatcher.selection)).add(",\"stages\":[");
-  }
+  text->add(",\"selection\":").quoted(asked_name(dispatcher.selection)).add(',');
+  if (whole.stage != nullptr) text->add("\"stages\":[");
   Stages stages(whole, problem);
   AnyProblem chosen[kMaxStages];
   bool found = true;
@@ -275,9 +273,7 @@ kw_status explain(const kw_dispatcher& dispatcher, const Operation& whole, const
     chosen[i] = posed;
     Selection selection;
     if (kw_status status = stage_selection(dispatcher, whole, *operation, posed.base(), &selection)) return status;
-    if (whole.stage == nullptr) {
-      text->quoted(provider_name(selection)).add(',');
-    } else {
+    if (whole.stage != nullptr) {
       text->add(i == 0 ? "{" : ",{").add("\"problem\":");
       operation->to_json(posed.base(), text);
       text->add(',');
@@ -316,8 +312,7 @@ void kw_plan_destroy(kw_plan* plan) { free_plan(plan); }
 
 kw_status kw_plan_get_info(const kw_plan* plan, kw_plan_info* info) {
   if (plan == nullptr) return null_argument("plan");
-  if (info == nullptr) return null_argument("info");
-  if (kw_status status = check_options(info, "kw_plan_info")) return status;
+  if (kw_status status = check_info(info, "kw_plan_info")) return status;
   info->stage_count = plan->stage_count;
   info->workspace_bytes = plan->workspace_bytes;
   info->choices = plan->choices;
@@ -327,8 +322,7 @@ kw_status kw_plan_get_info(const kw_plan* plan, kw_plan_info* info) {
 
 kw_status kw_plan_get_stage(const kw_plan* plan, uint32_t index, kw_stage_info* info) {
   if (plan == nullptr) return null_argument("plan");
-  if (info == nullptr) return null_argument("info");
-  if (kw_status status = check_options(info, "kw_stage_info")) return status;
+  if (kw_status status = check_info(info, "kw_stage_info")) return status;
   if (index >= plan->stage_count) {
     return fail(KW_INVALID_ARGUMENT, "index = %u; allowed: below %u, the stages of this plan", index,
                 plan->stage_count);
@@ -355,6 +349,7 @@ kw_status kw_plan_launch(const kw_plan* plan, const kw_launch* launch, const voi
   if (plan->workspace_bytes != 0) {
     if (kw_status status = check_workspace(*launch, plan->workspace_bytes)) return status;
   }
+  if (kw_status status = check_operands(*plan, args, launch->workspace, plan->workspace_bytes)) return status;
   if (__builtin_expect(plan->operation->stage != nullptr, 0)) return launch_stages(*plan, *launch, args);
   return launch_stage(*plan, plan->stages[0], *launch, args);
 }

@@ -89,8 +89,10 @@ kw_status Ranking::no_kernel(const Question& question) const {
     }
     reasons.add(shown == 1 ? "" : "; ").add(ranked.entry->kernel->name).add(": ").add(ranked.refusal);
   }
+  Text selection;
+  describe_selection(asked_name(question.selection), judge(question), &selection);
   return fail(KW_NO_KERNEL, "none of %zu kernels serves %s (selection %s): %s", ranked_.size(), text.c_str(),
-              provider_name(question.selection), reasons.c_str());
+              selection.c_str(), reasons.c_str());
 }
 
 void Ranking::best_reason(const Question& question, Text* reason) const {

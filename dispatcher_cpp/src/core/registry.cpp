@@ -34,20 +34,58 @@ int by_name(const kw_kernel& left, const kw_kernel& right) {
   return names != 0 ? names : strcmp(left.arch, right.arch);
 }
 
-// Fails where two kernels are the same by this comparison; sorting makes them neighbours, the one that was here first.
-kw_status check_neighbours(Vec<Candidate>* all, const char* what, int (*compare)(const kw_kernel&, const kw_kernel&)) {
-  sort(all->begin(), all->size(), [compare](const Candidate& left, const Candidate& right) {
-    const int order = compare(*left.kernel, *right.kernel);
-    return order != 0 ? order < 0 : left.is_new < right.is_new;
-  });
+int by_order(const Candidate& left, const Candidate& right, int (*compare)(const kw_kernel&, const kw_kernel&)) {
+  const int order = compare(*left.kernel, *right.kernel);
+  return order != 0 ? order : static_cast<int>(left.is_new) - static_cast<int>(right.is_new);
+}
+
+// Kernels that are the same by a comparison become neighbours, the one that was here first in front.
+void arrange(Vec<Candidate>* all, int (*compare)(const kw_kernel&, const kw_kernel&)) {
+  sort(all->begin(), all->size(),
+       [compare](const Candidate& left, const Candidate& right) { return by_order(left, right, compare) < 0; });
+}
+
+void describe(const Candidate& candidate, Text* text) {
+  text->add(candidate.kernel->arch).add('/').add(candidate.kernel->name).add(" (");
+  for (int i = 0; i < 12; ++i) text->add(candidate.kernel->identity[i]);
+  text->add("…) of library ").add(candidate.library->name).add(" (");
+  add_path(*candidate.library, text);
+  text->add(')');
+}
+
+kw_status refuse(const Candidate& first, const Candidate& second, const char* what, const char* advice) {
+  Text one, other;
+  describe(first, &one);
+  describe(second, &other);
+  return fail(KW_INVALID_ARGUMENT, "kernel %s has the %s of kernel %s; %s", other.c_str(), what, one.c_str(), advice);
+}
+
+kw_status no_memory(const kw_library& library) {
+  return fail(KW_OUT_OF_MEMORY, "library %s: no memory for its kernels", library.name);
+}
+
+// Leaves one kernel of each identity. A library that lists a kernel twice is refused.
+kw_status drop_shared(Vec<Candidate>* all) {
+  arrange(all, by_identity);
+  size_t kept = 0;
+  for (size_t i = 0; i < all->size(); ++i) {
+    const Candidate& next = (*all)[i];
+    if (kept != 0 && by_identity(*(*all)[kept - 1].kernel, *next.kernel) == 0) {
+      if (!(*all)[kept - 1].is_new) continue;
+      return refuse((*all)[kept - 1], next, "identity", "list each kernel of a library once");
+    }
+    (*all)[kept++] = next;
+  }
+  all->resize_down(kept);
+  return KW_OK;
+}
+
+kw_status check_names(Vec<Candidate>* all) {
+  arrange(all, by_name);
   for (size_t i = 1; i < all->size(); ++i) {
     const Candidate &first = (*all)[i - 1], &second = (*all)[i];
-    if (compare(*first.kernel, *second.kernel) != 0) continue;
-    return fail(KW_INVALID_ARGUMENT,
-                "library %s: kernel %s/%s (%.12s…) has the %s of a kernel that %s brought; "
-                "add each kernel once",
-                second.library->name, second.kernel->arch, second.kernel->name, second.kernel->identity, what,
-                first.library->name);
+    if (by_name(*first.kernel, *second.kernel) != 0) continue;
+    return refuse(first, second, "name", "their specs differ: leave out one library, or build one of them anew");
   }
   return KW_OK;
 }
@@ -59,42 +97,48 @@ Registry::~Registry() {
   for (LibraryEntry* entry : libraries_) destroy_object(entry);
 }
 
-kw_status Registry::check_new(const kw_library& library) const {
+kw_status Registry::pick_new(const kw_library& library, Vec<const kw_kernel*>* fresh) const {
   Vec<Candidate> all;
-  if (!all.reserve(kernels_.size() + library.kernel_count)) {
-    return fail(KW_OUT_OF_MEMORY, "library %s: no memory to compare its kernels", library.name);
-  }
+  const size_t count = kernels_.size() + library.kernel_count;
+  if (!all.reserve(count) || !fresh->reserve(library.kernel_count)) return no_memory(library);
   bool pushed = true;
   for (const KernelEntry* entry : kernels_) pushed &= all.push({entry->kernel, entry->library->library, false});
   for (uint64_t i = 0; i < library.kernel_count; ++i) pushed &= all.push({library.kernels[i], &library, true});
-  if (!pushed) return fail(KW_OUT_OF_MEMORY, "library %s: no memory to compare its kernels", library.name);
-  if (kw_status status = check_neighbours(&all, "identity", by_identity)) return status;
-  return check_neighbours(&all, "name", by_name);
+  if (!pushed) return no_memory(library);
+  if (kw_status status = drop_shared(&all)) return status;
+  if (kw_status status = check_names(&all)) return status;
+  for (const Candidate& one : all) pushed &= !one.is_new || fresh->push(one.kernel);
+  return pushed ? KW_OK : no_memory(library);
 }
 
 kw_status Registry::add(const kw_library* library, int32_t priority, bool device_checked) {
-  if (kw_status status = check_new(*library)) return status;
-  if (!kernels_.reserve(kernels_.size() + library->kernel_count) || !libraries_.reserve(libraries_.size() + 1)) {
-    return fail(KW_OUT_OF_MEMORY, "library %s: no memory for its kernels", library->name);
+  for (const LibraryEntry* entry : libraries_) {
+    if (entry->library == library) return KW_OK;
+  }
+  Vec<const kw_kernel*> fresh;
+  if (kw_status status = pick_new(*library, &fresh)) return status;
+  if (!kernels_.reserve(kernels_.size() + fresh.size()) || !libraries_.reserve(libraries_.size() + 1)) {
+    return no_memory(*library);
   }
   LibraryEntry* owner = make_object<LibraryEntry>();
-  if (owner == nullptr) return fail(KW_OUT_OF_MEMORY, "library %s: no memory", library->name);
+  if (owner == nullptr) return no_memory(*library);
   owner->library = library;
+  owner->shared = library->kernel_count - fresh.size();
   owner->device_checked.release(device_checked);
   const size_t before = kernels_.size();
   bool complete = true;
-  for (uint64_t i = 0; i < library->kernel_count && complete; ++i) {
+  for (size_t i = 0; i < fresh.size() && complete; ++i) {
     KernelEntry* entry = make_object<KernelEntry>();
     complete = entry != nullptr;
     if (!complete) break;
-    *entry = KernelEntry{library->kernels[i], owner, priority};
+    *entry = KernelEntry{fresh[i], owner, priority};
     complete = kernels_.push(entry);
   }
   if (!complete || !libraries_.push(owner)) {
     for (size_t i = before; i < kernels_.size(); ++i) destroy_object(kernels_[i]);
     kernels_.resize_down(before);
     destroy_object(owner);
-    return fail(KW_OUT_OF_MEMORY, "library %s: no memory for its kernels", library->name);
+    return no_memory(*library);
   }
   sort();
   return KW_OK;
@@ -134,7 +178,8 @@ void Registry::to_json(Text* text) const {
   for (size_t i = 0; i < libraries_.size(); ++i) {
     const kw_library& library = *libraries_[i]->library;
     text->add(i == 0 ? "" : ",").add("{\"name\":").quoted(library.name).add(",\"arch\":").quoted(library.arch->name);
-    text->add(",\"abi_version\":").add(library.abi_version).add(",\"kernels\":").add(library.kernel_count).add('}');
+    text->add(",\"abi_version\":").add(library.abi_version).add(",\"kernels\":").add(library.kernel_count);
+    text->add(",\"shared\":").add(libraries_[i]->shared).add('}');
   }
   text->add("],\"kernels\":[");
   for (size_t i = 0; i < kernels_.size(); ++i) {

@@ -266,6 +266,26 @@ const char* provider_name(const Selection& selection) {
   }
 }
 
+const char* asked_name(const Selection& selection) { return selection.automatic ? "auto" : provider_name(selection); }
+
+const char* judge_name(const Selection& selection) {
+  switch (selection.provider) {
+    case KW_SELECT_FIRST_FIT:
+      return "priority";
+    case KW_SELECT_EXPLICIT:
+      return "name";
+    case KW_SELECT_CALLBACK:
+      return provider_name(selection);
+    default:
+      return "predicted time";
+  }
+}
+
+void describe_selection(const char* asked, const char* judge, Text* text) {
+  text->add(asked);
+  if (strcmp(asked, judge) != 0) text->add(", judged by ").add(judge);
+}
+
 Place place_of(const Device& device, const kw_arch& arch) {
   Place place = {&arch, compute_units(device, arch)};
   if (arch.backend == KW_BACKEND_CPU) {

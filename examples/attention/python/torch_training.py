@@ -130,7 +130,7 @@ def difference(mine: Any, theirs: Any) -> float:
 
 
 def linear_by_kernels(x: Any, weight: Any, bias: Any = None) -> Any:
-    """The product is a kernel's; the shipped ones add a bias only below an activation."""
+    """The product is a kernel's; kernels that ship for GPUs add no bias."""
     product = kernelwright.torch.linear(x, weight)
     return product if bias is None else product + bias
 

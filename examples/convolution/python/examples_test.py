@@ -35,6 +35,7 @@ def test_every_example_is_run() -> None:
     assert set(EXAMPLES) == example_programs.modules(HERE) - {"shared"}
 
 
+@pytest.mark.thorough(keep=5)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_example(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path

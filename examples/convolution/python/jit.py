@@ -20,7 +20,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--cache", help="default: $KERNELWRIGHT_CACHE, else kernelwright in the user's cache folder")
     options = parser.parse_args(arguments)
     registry = Registry("cpu", cache=options.cache)
-    registry.add_set("conv_essential", filter="c.dtype == 'fp32' and c.layout == 'ndhwgc' and not c.bias")
+    registry.add_set("convolution:essential", filter="c.dtype == 'fp32' and c.layout == 'ndhwgc' and not c.bias")
     usual = next(kernel for kernel in registry.kernels if "_fwd_" in kernel.name)
     fields = usual.spec.model_dump(mode="json")
     with_tanh = registry.add({**fields, "bias": True, "activation": "tanh"})

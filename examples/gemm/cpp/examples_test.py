@@ -52,6 +52,7 @@ def torch_flags() -> list[str]:
     return ["-std=c++20", *headers, f"-L{torch}/lib", f"-Wl,-rpath,{torch}/lib", "-ltorch_cpu", "-lc10"]
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_example(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiler = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")

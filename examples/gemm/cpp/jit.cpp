@@ -1,8 +1,8 @@
 // A kernel that is missing, compiled now: jit LIBRARY.so [COMMAND ...]
 //
-// D = (A B) * D0 * D1, which no shipped kernel computes. COMMAND is the start of the command line, "kernelwright"
-// unless given; it needs the compilers of the Python package kernelwright[jit]. Its cache makes the second run a
-// look-up.
+// D = (A B) * D0 * D1 with A by columns, which no shipped kernel computes. COMMAND is the start of the command line,
+// "kernelwright" unless given; it needs the compilers of the Python package kernelwright[jit]. Its cache makes the
+// second run a look-up.
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -50,7 +50,7 @@ const kw_plan* plan_for(kw_dispatcher* dispatcher, const kw_gemm_problem& proble
     return plan;
   }
   std::printf("no kernel yet, compiling\n");
-  for (const char* word : {"jit", "--device", "cpu", "--set", "fp32_rrr_multi_d", "--filter",
+  for (const char* word : {"jit", "--device", "cpu", "--set", "fp32_crr_multi_d", "--filter",
                            "c.d_op == 'multiply' and c.num_d == 2 and c.activation == 'none'"}) {
     command.emplace_back(word);
   }
@@ -76,6 +76,7 @@ int main(int argc, char** argv) {
   std::vector<float> d(m * n);
 
   kw_gemm_problem problem = fp32_problem(m, n, k);
+  problem.layout_a = KW_COL_MAJOR, problem.lda = m;
   problem.num_d = 2;
   problem.d_op = KW_D_MULTIPLY;
   problem.ld_multi_d[0] = n;
@@ -93,7 +94,7 @@ int main(int argc, char** argv) {
     for (int64_t j = 0; j < n; ++j) {
       const size_t at = static_cast<size_t>(i * n + j);
       float sum = 0;
-      for (int64_t l = 0; l < k; ++l) sum += a[static_cast<size_t>(i * k + l)] * b[static_cast<size_t>(l * n + j)];
+      for (int64_t l = 0; l < k; ++l) sum += a[static_cast<size_t>(l * m + i)] * b[static_cast<size_t>(l * n + j)];
       wrong += d[at] != sum * gate[at] * scale[static_cast<size_t>(j)];
     }
   }

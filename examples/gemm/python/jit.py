@@ -18,7 +18,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--cache", help="default: $KERNELWRIGHT_CACHE, else kernelwright in the user's cache folder")
     options = parser.parse_args(arguments)
     registry = Registry("cpu", cache=options.cache)
-    registry.add_set("essential", filter="c.dtype == 'fp32' and c.layout == 'rrr' and c.variant == 'standard'")
+    registry.add_set("gemm:essential", filter="c.dtype == 'fp32' and c.layout == 'rrr' and c.variant == 'standard'")
     missing = registry.missing()
     print(f"{len(registry.kernels)} kernels, {len(missing)} to compile")
 

@@ -3,7 +3,13 @@
 Needs the package ``kernelwright[jit]``. Compilers come from installed wheels; nothing is downloaded.
 """
 
-from kernelwright.jit.errors import BuildFailedError, JitDisabledError, ToolchainError, UntrustedCacheError
+from kernelwright.jit.errors import (
+    BuildFailedError,
+    JitDisabledError,
+    ToolchainError,
+    UntrustedCacheError,
+    UnusableCacheError,
+)
 
 try:
     from kernelwright.jit.registry import Registry
@@ -14,4 +20,11 @@ except ModuleNotFoundError as missing:
         f"kernelwright.jit needs the package {missing.name}; pip install 'kernelwright[jit]'", name=missing.name
     ) from None
 
-__all__ = ["BuildFailedError", "JitDisabledError", "Registry", "ToolchainError", "UntrustedCacheError"]
+__all__ = [
+    "BuildFailedError",
+    "JitDisabledError",
+    "Registry",
+    "ToolchainError",
+    "UntrustedCacheError",
+    "UnusableCacheError",
+]

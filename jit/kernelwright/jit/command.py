@@ -14,12 +14,12 @@ import sys
 from collections.abc import Sequence
 
 from kernelwright.codegen.building.run_command import TIMEOUT_S, interrupt_on_signals
+from kernelwright.codegen.inputs import read_json
 from kernelwright.codegen.interface.exit_codes import EXIT_BAD_INPUT, EXIT_FAILED, of_os_error
 from kernelwright.codegen.resources.limits import LimitError
-from kernelwright.codegen.selecting.expand import read_json
 from kernelwright.codegen.violations import SpecError
 from kernelwright.dispatch import Device, DeviceNameError, KernelwrightError
-from kernelwright.jit.errors import UntrustedCacheError
+from kernelwright.jit.errors import UntrustedCacheError, UnusableCacheError
 from kernelwright.jit.registry import Registry
 
 
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("error: interrupted", file=sys.stderr)
         return EXIT_FAILED
-    except (SpecError, DeviceNameError, UntrustedCacheError) as error:
+    except (SpecError, DeviceNameError, UntrustedCacheError, UnusableCacheError) as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_BAD_INPUT
     except OSError as error:
@@ -86,7 +86,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--device", default="cpu", help="cpu, cuda:N, hip:N or sim:ARCH (default: %(default)s)")
     made.add_argument("--arch", help="the device's architecture, where the device is not at hand, such as gfx942")
     what = made.add_mutually_exclusive_group(required=True)
-    what.add_argument("--set", metavar="NAME", help="a set such as essential or fp16_rcr_compute")
+    what.add_argument("--set", metavar="NAME", help="a set such as gemm:essential or fp16_rcr_compute")
     what.add_argument("--config", metavar="FILE", help="a JSON configuration: lists and ranges of values")
     what.add_argument("--spec", metavar="FILE", help="a JSON spec, or a list of specs")
     made.add_argument("--filter", metavar="EXPR", help="of a set or configuration: kernels c for which this is true")

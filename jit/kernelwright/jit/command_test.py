@@ -14,17 +14,17 @@ from kernelwright.jit import command
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--set", "esential"], "did you mean 'essential'"),
+        (["--set", "esential"], "did you mean 'gemm:essential'"),
         (["--spec", "SPEC"], "dtype"),
         (["--spec", "LIST"], "LIST holds no spec"),
         (["--spec", "TEXT"], "'TEXT' is not JSON"),
         (["--spec", "TWICE"], "the key 'op' is given twice"),
         (["--spec", "NONE"], "NONE"),
-        (["--set", "essential", "--filter", "c.tile_m > 9999"], "matches none"),
-        (["--set", "essential", "--filter", "c.tile_m =="], "is no expression"),
+        (["--set", "gemm:essential", "--filter", "c.tile_m > 9999"], "matches none"),
+        (["--set", "gemm:essential", "--filter", "c.tile_m =="], "is no expression"),
         (["--spec", "SPEC", "--filter", "True"], "leave it out with --spec"),
-        (["--set", "essential", "--limit", "max_vgpr_spills=0"], "have no such number"),
-        (["--set", "essential", "--device", "cuda:x"], "device is 'cuda:x'; allowed"),
+        (["--set", "gemm:essential", "--limit", "max_vgpr_spills=0"], "have no such number"),
+        (["--set", "gemm:essential", "--device", "cuda:x"], "device is 'cuda:x'; allowed"),
     ],
 )
 def test_bad_input_is_exit_status_2(
@@ -66,8 +66,11 @@ def test_a_plain_install_is_told_what_to_install() -> None:
     ("words", "expected"),
     [
         ("kernelwright jit --se", "plain,--set"),
-        ("kernelwright jit --set essen", "plain,essential"),
-        ("kernelwright jit --set essential --arch gfx94", "plain,gfx942"),
+        (
+            "kernelwright jit --set essen",
+            "\n".join(f"plain,{op}:essential" for op in ("attention", "convolution", "gemm")),
+        ),
+        ("kernelwright jit --set gemm:essential --arch gfx94", "plain,gfx942"),
         ("kernelwright jit --device sim:gfx94", "plain,sim:gfx942"),
         ("kernelwright jit --spec ke", "file,ke"),
     ],

@@ -40,7 +40,11 @@ class UntrustedCacheError(KernelwrightError):
     def __init__(self, cache: Path, reason: str) -> None:
         super().__init__(
             f"no kernel is loaded from the cache {cache}, since others could replace it: {reason}; allowed: folders "
-            "that only this user and root can write to. Take the permission away (chmod -R go-w), choose another "
-            "folder (KERNELWRIGHT_CACHE, cache=, --cache), or, if you trust everyone who can write there, set "
+            "and files that only this user and root can write to. Take the permission away (chmod -R go-w), choose "
+            "another folder (KERNELWRIGHT_CACHE, cache=, --cache), or, if you trust everyone who can write there, set "
             "KERNELWRIGHT_SHARED_CACHE=on (shared_cache=True, --shared-cache)"
         )
+
+
+class UnusableCacheError(KernelwrightError):
+    """A cache that is no folder, or one that has to be written and is read-only; the message says what to do."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernelwright.codegen.building.build import read_tree_roots
-from kernelwright.codegen.trees import TREES
+from kernelwright.codegen.trees import all_trees
 from kernelwright.dispatch import Device
 from kernelwright.jit import Registry
 
@@ -27,9 +27,9 @@ class Sources:
         given = read_tree_roots(os.environ["KERNELWRIGHT_TREES"])
         self.root, self.cache = folder / "sources", folder / "cache"
         for name in given:
-            if TREES[name].own:
+            if all_trees()[name].own:
                 shutil.copytree(given[name] / "include", self.root / "include", dirs_exist_ok=True)
-        self.trees = {name: self.root if tree.own else given[name] for name, tree in TREES.items() if name in given}
+        self.trees = {name: self.root if all_trees()[name].own else folder for name, folder in given.items()}
         self.build()
 
     def build(self) -> None:
@@ -49,6 +49,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Sources:
     return Sources(tmp_path_factory.mktemp("edited"))
 
 
+@pytest.mark.thorough(keep=1)
 @pytest.mark.parametrize(
     ("path", "expected"),
     [

@@ -13,15 +13,15 @@ from pathlib import Path
 
 from kernelwright.codegen.actions import CompilePlan
 from kernelwright.codegen.backends.registry import ToolchainChoice
-from kernelwright.codegen.building.cache_folder import make_private, touch, why_untrusted
+from kernelwright.codegen.building.cache_folder import make_private, touch
 from kernelwright.codegen.building.locks import entry_lock
-from kernelwright.codegen.building.store import flush, read_json
+from kernelwright.codegen.building.store import close_to_others, flush, read_json
 from kernelwright.codegen.packaging.provenance import canonical, generator_materials
 from kernelwright.codegen.planning.describe import library_json
 from kernelwright.codegen.selecting.selection import Selection
 from kernelwright.dispatch import KernelLibrary, KernelwrightError
-from kernelwright.jit.errors import UntrustedCacheError
 from kernelwright.jit.toolchains import own_digest
+from kernelwright.jit.trusted_cache import TrustedCache
 
 _STAMPS = "toolchains.json"
 _LOCK_S = 1800.0
@@ -48,14 +48,11 @@ def library_key(
 
 
 @dataclass(frozen=True)
-class LibraryCache:
+class LibraryCache(TrustedCache):
     """Folders ``<root>/libraries/<key>`` with library, manifest, costs, and the stamps of the toolchains.
 
     Unless it is ``shared``, nothing is loaded that another user could replace: UntrustedCacheError.
     """
-
-    root: Path
-    shared: bool = False
 
     def find(self, key: str, stamps: Mapping[str, str]) -> KernelLibrary | None:
         """A whole library; None if there is none, or if a toolchain that is installed here is not the one it had."""
@@ -71,8 +68,13 @@ class LibraryCache:
             return None
 
     def make(self, key: str, stamps: Mapping[str, str], files: Callable[[], Mapping[str, bytes]]) -> KernelLibrary:
-        """Write a library's files and load it; what another process put there meanwhile stays."""
-        folder = self.root / "libraries" / key
+        """Write a library's files and load it; what another process put there meanwhile stays. UnusableCacheError."""
+        with self.writable():
+            return self._make(self.root / "libraries" / key, key, stamps, files)
+
+    def _make(
+        self, folder: Path, key: str, stamps: Mapping[str, str], files: Callable[[], Mapping[str, bytes]]
+    ) -> KernelLibrary:
         if self.shared:
             folder.parent.mkdir(parents=True, exist_ok=True)
         else:
@@ -86,16 +88,10 @@ class LibraryCache:
                 staged.mkdir(mode=0o777 if self.shared else 0o700)
                 for name, data in {**files(), _STAMPS: json.dumps(dict(stamps)).encode()}.items():
                     (staged / name).write_bytes(data)
+                close_to_others(staged, self.shared)
                 flush(staged)
                 with suppress(FileNotFoundError):
                     os.rename(folder, Path(made, "old"))
                 os.rename(staged, folder)
         self.check(folder)
         return KernelLibrary.load(folder)
-
-    def check(self, folder: Path | None = None) -> None:
-        """UntrustedCacheError if another user could replace what is in the cache, or in a ``folder`` of it."""
-        for path in () if self.shared else (self.root, *([folder] if folder else [])):
-            reason = why_untrusted(path)
-            if reason:
-                raise UntrustedCacheError(self.root, reason)

@@ -11,7 +11,7 @@ from typing import Any
 from kernelwright.codegen.actions import CompilePlan
 from kernelwright.codegen.backends.registry import ToolchainChoice, backend_for
 from kernelwright.codegen.building.build import library_files
-from kernelwright.codegen.building.cache_folder import default_cache, is_shared, make_private
+from kernelwright.codegen.building.cache_folder import CacheError, default_cache, is_shared, make_private
 from kernelwright.codegen.building.execute import BuildError, LocalExecutor, Watcher
 from kernelwright.codegen.building.run_command import TIMEOUT_S
 from kernelwright.codegen.kernel import Kernel
@@ -26,6 +26,7 @@ from kernelwright.jit.errors import BuildFailedError, JitDisabledError, Toolchai
 from kernelwright.jit.libraries import LibraryCache, library_key
 from kernelwright.jit.progress import display
 from kernelwright.jit.toolchains import Trees, find_trees
+from kernelwright.jit.trusted_cache import unusable
 
 SWITCH = "KERNELWRIGHT_JIT"
 """``off`` forbids compiling: what is in the cache is used, and everything else refused with a list."""
@@ -78,7 +79,7 @@ class Registry:
         return kernel
 
     def add_set(self, name: str, *, filter: str | None = None, limits: Limits | None = None) -> tuple[Kernel, ...]:
-        """Add the kernels of a set such as ``"essential"``; ``filter`` keeps those for which it is true."""
+        """Add the kernels of a set such as ``"gemm:essential"``; ``filter`` keeps those for which it is true."""
         return self._add("set", name, filter, limits)
 
     def add_config(
@@ -113,7 +114,8 @@ class Registry:
         something that it reads changes, or with ``retry_failed``. One that takes longer than ``timeout_s`` seconds is
         ended with all that it started.
 
-        Raises SpecError for an empty registry, UntrustedCacheError, JitDisabledError, ToolchainError, BuildFailedError
+        Raises SpecError for an empty registry, UntrustedCacheError, UnusableCacheError for a cache that is no folder or
+        that is read-only and lacks a kernel, JitDisabledError, ToolchainError, BuildFailedError
         with everything that the compilers printed, and ``kernelwright.codegen.resources.limits.LimitError`` for
         kernels beyond their limits.
         """
@@ -134,11 +136,13 @@ class Registry:
             raise SpecError(f"max_workers = {max_workers!r}: allowed: whole numbers from 1")
         if not timeout_s > 0:
             raise SpecError(f"timeout_s = {timeout_s!r}: allowed: seconds above 0")
+        cache.check_tools()
         with display(f"{self.name} for {self.arch.name}", progress) as watcher:
             executor = self._executor(trees, workers, memory_mb, watcher)
             executor.retry_failed, executor.timeout_s = retry_failed, timeout_s
             files = self._run(executor, item, plan)
-        made = library_files(self.name, item, plan, self._toolchains, files, executor.costs)
+        materials = executor.materials(plan.all_actions)
+        made = library_files(self.name, item, plan, self._toolchains, files, executor.costs, (), materials)
         return cache.make(key, trees.stamps, lambda: made)
 
     def dispatcher(
@@ -195,22 +199,26 @@ class Registry:
         executor = self._executor(trees, 1, None, Watcher())
         try:
             unmade = set(executor.missing(plan.all_files, plan.all_actions))
-        except OSError:  # a cache that cannot be written has no results but libraries
+        except (CacheError, OSError):  # one that cannot be written has no results but libraries
             return item.kernels
         roads = zip(item.kernels, plan.kernels, strict=True)
         lacking = tuple(kernel for kernel, road in roads if unmade.intersection(road.actions))
         return lacking or (item.kernels if unmade else ())
 
     def _executor(self, trees: Trees, workers: int, memory_mb: int | None, watcher: Watcher) -> LocalExecutor:
-        return LocalExecutor(trees.roots, self.cache, workers, memory_mb, watcher=watcher, shared=self._shared)
+        check = LibraryCache(self.cache, self._shared).check_result
+        return LocalExecutor(
+            trees.roots, self.cache, workers, memory_mb, watcher=watcher, shared=self._shared, check=check
+        )
 
     def _run(self, executor: LocalExecutor, item: Selection, plan: CompilePlan) -> dict[str, Path]:
         compiles = [road.actions[0] for road in plan.kernels]
-        unmade = set(executor.missing(plan.all_files, compiles))
         backend = backend_for(self.arch, self._toolchains)
-        together = batches(item.kernels, plan.kernels, backend, unmade, executor.jobs)
         try:
-            return executor.run(plan.all_files, plan.all_actions, keep_going=True, batches=together)
+            with unusable():
+                unmade = set(executor.missing(plan.all_files, compiles))
+                together = batches(item.kernels, self.arch, plan.kernels, backend, unmade, executor.jobs)
+                return executor.run(plan.all_files, plan.all_actions, keep_going=True, batches=together)
         except BuildError as error:
             failures = {one.action.description: str(one) for one in error.errors}
             raise BuildFailedError(failures, len(plan.kernels)) from None

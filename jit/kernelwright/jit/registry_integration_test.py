@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 from kernelwright.codegen.building.build import read_tree_roots
+from kernelwright.codegen.building.store import file_digest
 from kernelwright.codegen.interface import cli
 from kernelwright.codegen.interface.exit_codes import EXIT_FAILED
 from kernelwright.codegen.operations.gemm.spec import gemm_spec
 from kernelwright.codegen.resources.limits import LimitError
 from kernelwright.codegen.violations import SpecError
 from kernelwright.dispatch import Device, KernelLibrary, KernelwrightError
+from kernelwright.dispatch.tools.store_check import Found, check_folders
 from kernelwright.jit import BuildFailedError, JitDisabledError, Registry, ToolchainError, command
 
 pytestmark = pytest.mark.skipif("KERNELWRIGHT_TREES" not in os.environ, reason="KERNELWRIGHT_TREES is not set")
@@ -95,6 +97,31 @@ def test_a_damaged_library_is_linked_again(cache: Path, capsys: pytest.CaptureFi
     assert capsys.readouterr().err == ""
     (library.path.parent / "manifest.json").write_text("{")
     assert registry(cache).build().path.read_bytes() == whole
+
+
+def test_an_identity_with_two_objects_is_found_among_caches(cache: Path, tmp_path: Path) -> None:
+    def problems() -> list[str]:
+        found = Found()
+        check_folders([cache, tmp_path / "other"], found)
+        assert found.kernels >= 1 and not found.unknown
+        return found.problems
+
+    registry(cache).build()
+    first = registry(tmp_path / "other").build()
+    assert problems() == []
+    assert first.manifest.path.read_bytes() == registry(cache).build().manifest.path.read_bytes()
+    (name,) = (kernel.name for kernel in first.kernels)
+    (made,) = [path for path in (tmp_path / "other/actions").rglob("*.o") if name in path.name]
+    made.write_bytes(made.read_bytes() + b"?")
+    (problem,) = problems()
+    assert f"{made} is not what was built" in problem
+    (seal,) = (path for parent in made.parents for path in parent.glob("__sha256.json"))
+    stated = json.loads(seal.read_text())
+    seal.write_text(json.dumps({**stated, str(made.relative_to(seal.parent)): file_digest(made)}))
+    registry(tmp_path / "other", name="second").build()
+    command, identity = problems()
+    assert f"{made.name} has 2 forms though command, inputs and toolchains are the same" in command
+    assert identity.startswith(f"kernel {name} (identity {first.kernels[0].identity}) has 2 objects of one toolchain")
 
 
 def test_a_permissive_umask_opens_no_cache(cache: Path) -> None:

@@ -13,14 +13,13 @@ import kernelwright.codegen
 from kernelwright.codegen.building.build import read_tree_roots
 from kernelwright.codegen.building.mounted_trees import tree_digest
 from kernelwright.codegen.toolchains import cuda, hip, host
-from kernelwright.codegen.trees import TREES, find_tree
+from kernelwright.codegen.trees import TREES, all_trees, find_tree
 from kernelwright.codegen.violations import SpecError
 from kernelwright.jit.errors import ToolchainError
 
 TREES_VARIABLE = "KERNELWRIGHT_TREES"
 """Names a JSON file ``{tree: folder}`` that comes before installed wheels."""
 
-_OWN = tuple(name for name, tree in TREES.items() if tree.own)
 _MADE = tuple(name for name, tree in TREES.items() if tree.made_of)
 _CLANG = {"clang-tidy": hip.CLANG_HEADERS_VERSION}
 # Tree → extras of this package that bring it, and the distributions that must be installed, with their versions.
@@ -73,9 +72,9 @@ def find_trees(
             if name in named:
                 roots[name] = named[name]
                 tree = find_tree(name)
-                if tree is not None and name not in _OWN:
-                    stamps[name] = f"contents {tree_digest(named[name], tree.parts, cache / 'trees')}"
-            elif name in _OWN:
+                if tree is not None and not tree.own:
+                    stamps[name] = f"contents {tree_digest(named[name], tree, cache / 'trees')}"
+            elif _is_own(name):
                 roots[name] = _own_sources()
             else:
                 roots[name], stamps[name] = _out_of_wheels(name, find)
@@ -88,15 +87,25 @@ def find_trees(
 
 def own_digest(name: str, given: Mapping[str, Path] | None = None) -> str:
     """sha256 over the contents of one of our own trees (ToolchainError if it is nowhere), or nothing for others."""
-    if name not in _OWN:
+    tree = find_tree(name)
+    if tree is None or not tree.own:
         return ""
     root = _named(given).get(name) or _own_sources()
     digest = hashlib.sha256()
-    shown = [match for part in TREES[name].parts for match in sorted(root.glob(part))]
+    shown = tree.tops(root).values()
     for path in [file for top in shown for file in (sorted(top.rglob("*")) if top.is_dir() else [top])]:
         if path.is_file():
             digest.update(f"{path.relative_to(root)}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
     return digest.hexdigest()
+
+
+def _own() -> list[str]:
+    return [name for name, tree in all_trees().items() if tree.own]
+
+
+def _is_own(name: str) -> bool:
+    tree = find_tree(name)
+    return tree is not None and tree.own
 
 
 def _named(given: Mapping[str, Path] | None) -> Mapping[str, Path]:
@@ -112,14 +121,14 @@ def _own_sources() -> Path:
     if not (root / "include/kernelwright/abi.h").is_file():
         raise ToolchainError(
             f"{root} holds no headers: this is a checkout; set {TREES_VARIABLE} to a JSON file that maps "
-            f"{', '.join(_OWN)} to its folder dispatcher_cpp, or install the kernelwright wheel"
+            f"{', '.join(_own())} to its folder dispatcher_cpp, or install the kernelwright wheel"
         )
     return root
 
 
 def _out_of_wheels(name: str, find: Find) -> tuple[Path, str]:
     if name not in _WHEELS:
-        raise ToolchainError(f"no wheel has the tree {name!r}; known: {', '.join((*_WHEELS, *_OWN))}")
+        raise ToolchainError(f"no wheel has the tree {name!r}; known: {', '.join((*_WHEELS, *_own()))}")
     extras, wheels = _WHEELS[name]
     roots, stamps = set(), []
     for wheel, version in wheels.items():

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.codegen.trees import TREES
+from kernelwright.codegen.trees import all_trees
 from kernelwright.jit.errors import ToolchainError
-from kernelwright.jit.toolchains import _MADE, _OWN, _WHEELS, find_trees, own_digest
+from kernelwright.jit.toolchains import _MADE, _WHEELS, find_trees, own_digest
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -58,7 +58,8 @@ def test_every_missing_wheel_is_named_with_what_to_install(tmp_path: Path) -> No
 def test_a_file_may_name_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     header = tmp_path / "own/include/kernelwright/abi.h"
     header.parent.mkdir(parents=True)
-    header.write_text("one")
+    for part in all_trees()["abi"].parts:
+        (tmp_path / "own" / part).write_text("one")
     (tmp_path / "trees.json").write_text(json.dumps({"zig": str(tmp_path), "abi": str(tmp_path / "own")}))
     monkeypatch.setenv("KERNELWRIGHT_TREES", str(tmp_path / "trees.json"))
     compiler = tmp_path / "ziglang/zig"
@@ -91,7 +92,7 @@ def test_a_checkout_has_to_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_every_tree_of_plans_can_be_found() -> None:
-    assert set(TREES) == {*_WHEELS, *_OWN, *_MADE}
+    assert {name for name, tree in all_trees().items() if not tree.own} == {*_WHEELS, *_MADE}
 
 
 def test_versions_are_those_of_the_pins_and_of_the_extras() -> None:

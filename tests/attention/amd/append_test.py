@@ -23,6 +23,7 @@ def check(arch: str, fields: dict[str, Any], problem: Appended) -> None:
     assert max(left.k, left.v, left.q) < TOLERANCE[str(made.spec.dtype)] and not left.touched
 
 
+@pytest.mark.thorough(keep=1)
 @pytest.mark.parametrize(
     "problem", [LONG, Appended((0, 5), 1, queries=1, heads=4, kv_heads=2, page_size=16, rotary_dim=32)]
 )

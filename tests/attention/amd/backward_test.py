@@ -37,6 +37,7 @@ CAUSAL: dict[str, Any] = {**BF16, "mask": "generic", "deterministic": True}
 GQA = Problem((40, 40), (150, 150), heads=4, kv_heads=2, window=BOTTOM_RIGHT)
 
 
+@pytest.mark.thorough(instead="tests/attention/amd/neighbours_test.py")
 def test_causal_gradients_in_a_fixed_order() -> None:
     check("gfx942", CAUSAL, GQA)
     check("gfx942", CAUSAL, Problem((140,), (50,), window=BOTTOM_RIGHT))  # most queries see nothing

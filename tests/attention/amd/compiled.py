@@ -70,7 +70,7 @@ def compiled(arch: str, fields: Mapping[str, Any]) -> Compiled:
     )
     actions = [command.action(out, f"{kernel.name}: {out}", (source,), (out,)) for command, source, out in steps]
     made = _executor().run((header,), actions)
-    report = read_report(made["k.s"].read_bytes(), ATTENTION.expects(kernel))
+    report = read_report(made["k.s"].read_bytes(), ATTENTION.expects(kernel, archs.load(arch)))
     return Compiled(kernel, made["k.co"].read_bytes(), symbols, report)
 
 

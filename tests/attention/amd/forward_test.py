@@ -22,6 +22,7 @@ PROBLEMS = (
 )
 
 
+@pytest.mark.thorough(instead="tests/attention/amd/neighbours_test.py")
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_masks(problem: Problem) -> None:
     made = compiled("gfx942", CAUSAL)

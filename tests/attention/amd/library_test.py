@@ -25,6 +25,8 @@ from kernelwright.tile_engine.measuring.measure import Measurement
 from kernelwright.tile_engine.measuring.settings import Settings
 from kernelwright.tile_engine.registry import measurable
 
+pytestmark = pytest.mark.thorough(instead="tests/attention/amd/neighbours_test.py")
+
 PLAIN = Case((40, 40), (70, 70), hdim=64, hdim_v=64, dtype="fp16")
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from attention.compat.library import fmha_library
+from kernelwright.dispatch.testdata import mocks
 
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The packaged library, or one compiled here."""
-    return fmha_library(tmp_path_factory.mktemp("fmha_lib"))
+    return mocks.compat_library("libdispatcher_fmha_lib.so", "attention", tmp_path_factory.mktemp("fmha_lib"))

@@ -193,9 +193,11 @@ def test_wrong_arguments_are_minus_one_with_a_sentence(library: Any) -> None:
         ("struct_size", 8, b"struct_size = 8, version = 2; allowed: 360, 2, or 328, 1"), ("version", 3, b"version = 3"),
         ("version", 1, b"struct_size = 360, version = 1"), ("operation", 3, b"operation = 3"),
         ("data_type", b"half", b"data_type = half; allowed: fp32, fp16, bf16, fp8, fp8fp16, fp8bf16, fp8fp32"),
-        ("batch", -1, b"is negative"), ("is_group_mode", 1, b"seqstart_q is null"), ("mask_type", 7, b"mask = 7"),
+        ("batch", -1, b"batch = -1; allowed: 0 or more"), ("is_group_mode", 1, b"seqstart_q is null"),
+        ("mask_type", 7, b"mask_type = 7; allowed: 0 to 2"), ("num_splits", -3, b"num_splits = -3; allowed: 0 or more"),
         ("nhead_q", 3, b"heads_q = 3; allowed: a multiple of heads_kv = 2"), ("nhead_k", 0, b"heads_kv = 0"),
-        ("p_drop", 1.5, b"dropout_p"), ("page_block_size", -1, b"page_size = -1"), ("seqlen_q", 2**31 - 1, b"null"),
+        ("p_drop", 1.5, b"dropout_p"), ("page_block_size", -1, b"page_block_size = -1"),
+        ("seqlen_q", 2**31 - 1, b"null"),
     ):  # fmt: skip
         made = args(**SIZES)
         setattr(made, field, value)
@@ -205,6 +207,19 @@ def test_wrong_arguments_are_minus_one_with_a_sentence(library: Any) -> None:
     huge = args(**{name: 2**31 - 1 for name in SIZES})
     huge.nhead_k = huge.nhead_q
     assert library.run(huge, None) == -1 and b"spans too much memory" in library.last_error()
+
+
+def test_results_share_memory_with_nothing(library: Any) -> None:
+    memory = np.zeros(1 << 16, np.float32)
+    sizes = {**dict.fromkeys(SIZES, 1), "seqlen_q": 8, "seqlen_k": 8, "hdim_q": 16, "hdim_v": 16}  # 128 elements each
+    apart = {"q": memory, "k": memory[128:], "v": memory[256:], "o": memory[384:], "lse": memory[512:]}
+    run(library, args(**sizes, **apart, operation=FORWARD))
+    for changed, words in (
+        ({"o": memory}, b"attention: o shares memory with q"), ({"o": memory[127:]}, b"o shares memory with "),
+        ({"o": memory[383:]}, b"o shares memory with v"), ({"lse": memory[511:]}, b"shares memory with"),
+    ):  # fmt: skip
+        assert library.run(args(**sizes, **{**apart, **changed}, operation=FORWARD), None) == -1
+        assert words in library.last_error(), library.last_error()
 
 
 def test_it_starts_with_initialize(built: Path, tmp_path: Path) -> None:

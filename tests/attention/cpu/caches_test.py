@@ -92,6 +92,48 @@ def test_a_full_cache_is_refused(dispatcher: Dispatcher) -> None:
         dispatcher.append_kv(new, new, cache[0], cache[1], np.array([0, 4], np.int32))
 
 
+def test_two_requests_do_not_write_one_row(dispatcher: Dispatcher) -> None:
+    new = np.ones((3, 2, 1, 16), np.float32)
+    for pages in (6, 3000):  # rows are marked on the stack, or in a workspace
+        cache, other = np.zeros((pages, 8, 1, 16), np.float32), np.zeros((pages, 8, 1, 16), np.float32)
+        last = pages - 1
+
+        def append(lengths: list[int], pairs: list[list[int]], cache: Any = cache, other: Any = other) -> None:
+            dispatcher.append_kv(
+                new, 2 * new, cache, other, np.array(lengths, np.int32), page_table=np.array(pairs, np.int32)
+            )
+
+        append([3, 7, 8], [[1, 0], [1, 2], [1, last]])  # page 1 is shared: rows 3 and 4, 7, and none
+        assert cache[1, [3, 4, 7]].all() and cache[2, 0].all() and cache[last, :2].all() and cache.sum() == 6 * 16
+        append([3, 5, 7], [[1, 0], [1, 2], [1, last]])  # side by side
+        for lengths, pairs, words in (
+            ([3, 4, 0], [[1, 0], [1, 2], [3, 4]], "requests 0 and 1 both write row 4 of page 1"),
+            ([0, 8, 7], [[4, 0], [1, last], [2, last]], f"requests 1 and 2 both write row 0 of page {last}"),
+            ([0, 3, 0], [[4, 0], [1, 2], [4, 0]], "requests 0 and 2 both write row 0 of page 4"),
+        ):
+            with pytest.raises(ArrayError, match=rf"{words}; give each request pages of its own"):
+                append(lengths, pairs)
+    cache = np.zeros((4, 1, 1, 16), np.float32)
+    with pytest.raises(ArrayError, match=r"requests 0 and 0 both write row 0 of page 2"):
+        dispatcher.append_kv(
+            new[:1], new[:1], cache, cache.copy(), np.array([0], np.int32), page_table=np.array([[2, 2]], np.int32)
+        )
+
+
+def test_last_pages_hold_one_key_to_a_page_of_them(dispatcher: Dispatcher) -> None:
+    cache, q = np.zeros((3, 8, 1, 16), np.float32), np.zeros((2, 1, 1, 16), np.float32)
+    starts_of = {"page_table": np.array([1, 2, 0], np.int32), "page_indptr": np.array([0, 1, 3], np.int32)}
+    for wrong in (0, -1, 9, -(2**31), 2**31 - 1):
+        last = np.array([1, wrong], np.int32)
+        with pytest.raises(
+            ArrayError, match=rf"last_page_lengths of request 1 is {wrong}; allowed: 1 to page_size = 8"
+        ):
+            dispatcher.decode(q, cache, cache, last_page_lengths=last, max_seqlen_k=24, **starts_of)
+    none = {"page_table": np.array([1], np.int32), "page_indptr": np.array([0, 1, 1], np.int32)}
+    last = np.array([8, 99], np.int32)  # request 1 has no page
+    assert not dispatcher.decode(q, cache, cache, last_page_lengths=last, max_seqlen_k=24, **none).any()
+
+
 def test_pages_that_the_cache_lacks_are_refused(dispatcher: Dispatcher) -> None:
     cache, q, lengths = np.zeros((3, 8, 1, 16), np.float32), np.zeros((2, 1, 1, 16), np.float32), [5, 16]
     good = np.array([[1, 77], [2, 0]], np.int32)  # the second page of request 0 is not read
@@ -108,9 +150,6 @@ def test_pages_that_the_cache_lacks_are_refused(dispatcher: Dispatcher) -> None:
     starts_of = {"page_indptr": np.array([0, 1, 3], np.int32), "max_seqlen_k": 16}
     with pytest.raises(ArrayError, match=r"page 1 of request 1 is 9; allowed: 0 to 2"):
         dispatcher.decode(q, cache, cache, **listed, **starts_of)
-    listed["last_page_lengths"][1] = 9
-    with pytest.raises(ArrayError, match=r"request 1 has 17 keys"):
-        dispatcher.decode(q, cache, cache, **listed, **{**starts_of, "max_seqlen_k": 40})
     listed = {"page_table": np.array([1, 2, 0], np.int32), "last_page_lengths": np.array([5, 8], np.int32)}
     for _ in "known", "again":
         assert not dispatcher.decode(q, cache, cache, **listed, **starts_of).any()

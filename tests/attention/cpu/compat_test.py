@@ -10,19 +10,21 @@ import pytest
 
 from attention.compat.checked import Checked, on_host
 from attention.compat.client import Client, args
-from attention.compat.library import fmha_library
 from attention.compat.positional import PositionalClient
 from attention.cpu.conftest import CASES
 from attention.masks import BOTTOM_RIGHT
 from attention.reference import Features, forward
 from kernelwright.dispatch import ArchMismatchError, Dispatcher, KernelLibrary
+from kernelwright.dispatch.testdata import mocks
 
 DTYPES = {"fp32": (np.float32, 1e-5), "fp16": (np.float16, 5e-3), "bf16": (ml_dtypes.bfloat16, 4e-2)}
 
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> PositionalClient:
-    return PositionalClient(fmha_library(tmp_path_factory.mktemp("fmha_lib")))
+    return PositionalClient(
+        mocks.compat_library("libdispatcher_fmha_lib.so", "attention", tmp_path_factory.mktemp("fmha_lib"))
+    )
 
 
 @pytest.mark.parametrize(("arch", "dtype"), CASES)

@@ -47,7 +47,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, KernelLibrary]:
     out, known, loaded = tmp_path_factory.mktemp("attention"), load_archs(), {}
     for arch in DTYPES:
         dtypes = (*(dtype for name, dtype in CASES if name == arch), *EIGHT_BITS[arch])
-        selections = select("set", "fmha_essential", [arch], known, f"c.dtype in {dtypes}")
+        selections = select("set", "attention:essential", [arch], known, f"c.dtype in {dtypes}")
         (manifest,) = build_libraries(f"attention_{arch}", selections, DEFAULT_TOOLCHAINS, executor, out / arch)
         loaded[arch] = KernelLibrary.load(manifest.parent)
     return loaded

@@ -31,6 +31,7 @@ def fits(case: Case) -> bool:
     return case.dtype != "fp16" or (case.bias != "alibi" and not case.soft_cap)
 
 
+@pytest.mark.thorough(keep=6, each="typed")
 @pytest.mark.parametrize("seed", range(24))
 def test_random_problems(typed: Typed, seed: int) -> None:
     dispatcher, dtype = typed
@@ -39,6 +40,7 @@ def test_random_problems(typed: Typed, seed: int) -> None:
         check_forward(dispatcher, case)
 
 
+@pytest.mark.thorough(keep=1, each="typed")
 @pytest.mark.parametrize("name", FEATURES)
 def test_features_and_masks(typed: Typed, name: str) -> None:
     dispatcher, dtype = typed

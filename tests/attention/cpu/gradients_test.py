@@ -23,6 +23,7 @@ FEATURES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.thorough(keep=4, each="typed")
 @pytest.mark.parametrize("seed", range(16))
 def test_random_problems(typed: Typed, seed: int) -> None:
     dispatcher, dtype = typed
@@ -31,6 +32,7 @@ def test_random_problems(typed: Typed, seed: int) -> None:
         check_backward(dispatcher, case, deterministic=bool(seed % 2))
 
 
+@pytest.mark.thorough(keep=1, each="typed")
 @pytest.mark.parametrize("name", FEATURES)
 def test_features_and_masks(typed: Typed, name: str) -> None:
     dispatcher, dtype = typed

@@ -13,8 +13,7 @@ from kernelwright.codegen.heuristics.schema import schema_of
 from kernelwright.codegen.heuristics.testing.random_model import random_content
 from kernelwright.codegen.interface.cli import main
 from kernelwright.dispatch import Device, Dispatcher, Heuristic, KernelLibrary
-from kernelwright.tile_engine.learning.learnable import learnable
-from kernelwright.tile_engine.registry import measurable
+from kernelwright.tile_engine.registry import learnable, measurable
 
 pytestmark = pytest.mark.skipif("KERNELWRIGHT_TREES" not in os.environ, reason="KERNELWRIGHT_TREES is not set")
 

@@ -22,6 +22,7 @@ _LARGE = {"tile": [128, 128, 32], "wave": [2, 2, 1], "warp_tile": [32, 32, 16]}
 _SMALL = {"tile": [64, 64, 32], "wave": [1, 1, 1], "warp_tile": [32, 32, 16]}
 
 SPECS: Mapping[str, tuple[dict[str, Any], ...]] = {
+    "gfx90a": ({"direction": "backward_data", "dtype": "bf16", "layout": "ndhwgc", "pipeline": "compv1", **_LARGE},),
     "gfx942": (
         {"direction": "forward", "dtype": "fp16", "layout": "nhwgc", "pipeline": "compv3", **_LARGE},
         {"direction": "backward_data", "dtype": "fp16", "layout": "nhwgc", "pipeline": "compv3", **_LARGE},
@@ -35,7 +36,6 @@ SPECS: Mapping[str, tuple[dict[str, Any], ...]] = {
         {"direction": "forward", "dtype": "fp16", "layout": "nhwgc", "pipeline": "compv4", **_LARGE}
         | {"specialization": "filter1x1_pad0"},
     ),
-    "gfx90a": ({"direction": "backward_data", "dtype": "bf16", "layout": "ndhwgc", "pipeline": "compv1", **_LARGE},),
 }
 """What is compiled: every direction, 2D and 3D, one pipeline of each kind; 10 to 15 processor seconds a kernel."""
 

@@ -72,6 +72,7 @@ def dispatcher(arch: str, number: int) -> Dispatcher:
     return Dispatcher([made], f"sim:{arch}", selection=name)
 
 
+@pytest.mark.thorough(keep=1)
 @pytest.mark.parametrize(("arch", "number"), KERNELS)
 def test_every_result_is_right(arch: str, number: int) -> None:
     for seed, problem in enumerate(problems(arch, number)):
@@ -79,11 +80,13 @@ def test_every_result_is_right(arch: str, number: int) -> None:
         assert any(report.counts["matrix"] > 0 for report in device.last_reports())
 
 
+@pytest.mark.thorough(keep=1)
 @pytest.mark.parametrize(("arch", "number"), KERNELS)
 def test_rounding_keeps_the_bound_of_the_sum(arch: str, number: int) -> None:
     check(dispatcher(arch, number), problems(arch, number)[0], 5, whole=False, repeats=2)
 
 
+@pytest.mark.thorough(keep=1)
 @pytest.mark.parametrize(("arch", "number"), KERNELS)
 def test_no_check_finds_anything_in_any_order_of_waves(arch: str, number: int) -> None:
     for seed in (None, 1):
@@ -91,6 +94,7 @@ def test_no_check_finds_anything_in_any_order_of_waves(arch: str, number: int) -
             check(dispatcher(arch, number), problems(arch, number)[0], 3, whole=True, repeats=1)
 
 
+@pytest.mark.thorough(instead="tests/amd/convolution_widths_test.py")
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
@@ -109,6 +113,7 @@ def test_what_a_kernel_does_not_serve_is_said(fields: dict[str, Any], why: str) 
         dispatcher("gfx942", 0).plan(ConvProblem("forward", **{**plain, **fields}))
 
 
+@pytest.mark.thorough(instead="test_every_result_is_right")
 @pytest.mark.parametrize("split_k", [1, 3])
 def test_gradients_of_weights_add_up_in_place(split_k: int) -> None:
     shape, options = PLANES[0]
@@ -117,6 +122,17 @@ def test_gradients_of_weights_add_up_in_place(split_k: int) -> None:
         check(dispatcher("gfx942", 2), problem, 7, whole=True, repeats=1)
 
 
+@pytest.mark.thorough(instead="test_every_result_is_right")
+@pytest.mark.parametrize("scales", [{}, {"alpha": 2.0}, {"beta": -0.5}, {"split_k": 3}])
+def test_weights_of_no_images_have_gradients_of_zero(scales: dict[str, Any]) -> None:
+    problem = ConvProblem("backward_weight", 0, 32, 48, (7, 9), (3, 3), 2, pad_left=1, dtype="fp16", **scales)
+    x, dy = (np.empty(shape, np.float16) for shape in (problem.x_shape, problem.y_shape))
+    out = np.full(problem.w_shape, 3 if problem.beta else np.nan, np.float16)
+    dispatcher("gfx942", 2).plan(problem)(x, dy, out)
+    assert (out == 3 * problem.beta).all()
+
+
+@pytest.mark.thorough(instead="test_every_result_is_right")
 def test_how_many_slices_changes_no_bit_of_exact_sums() -> None:
     shape, options = PLANES[0]
     results = set()

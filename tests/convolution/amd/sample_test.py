@@ -1,7 +1,7 @@
 """A sample of the rule sets compiles: in each run one kernel of three sets, with KERNELWRIGHT_EVERY one of each kind.
 
 A kind is a direction, dtype, pipeline and scheduler. The build itself refuses kernels that spill registers or lack
-matrix instructions. All kernels of a set: ``kernelwright build --set conv_tests --arch gfx942 …``.
+matrix instructions. All kernels of a set: ``kernelwright build --set convolution:tests --arch gfx942 …``.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from kernelwright.codegen.selecting.selection import Selection, load_archs, sele
 
 ARCHS = ("gfx90a", "gfx942", "gfx950")
 EVERY = bool(os.environ.get("KERNELWRIGHT_EVERY"))
-SAMPLED = [("conv_tests", "gfx90a"), ("conv_profiler", "gfx942"), ("conv_full", "gfx950")]
-ALL = [(name, arch) for name in RULE_SETS for arch in ARCHS]
+SAMPLED = [("convolution:tests", "gfx90a"), ("convolution:profiler", "gfx942"), ("convolution:full", "gfx950")]
+ALL = [(name, arch) for name in map("convolution:{}".format, RULE_SETS) for arch in ARCHS]
 
 LARGE = (
     "grouped_conv_bwd_weight_fp16_ndhwgc_3d_mem_cshuffle_intrawave_256x16x64_4x1x1_16x16x32_vec8_1_1_2stage"
@@ -45,6 +45,7 @@ def sample(kernels: tuple[Kernel, ...], name: str) -> tuple[Kernel, ...]:
     return tuple(first.values()) if EVERY else tuple(mixed[:1])
 
 
+@pytest.mark.thorough(keep=1)
 @pytest.mark.parametrize(("name", "arch"), ALL if EVERY else SAMPLED)
 def test_a_sample_of_each_set_compiles(name: str, arch: str, tmp_path: Path) -> None:
     executor = LocalExecutor(read_tree_roots(Path(os.environ["KERNELWRIGHT_TREES"])), tmp_path / "cache")
@@ -52,10 +53,11 @@ def test_a_sample_of_each_set_compiles(name: str, arch: str, tmp_path: Path) -> 
     build(item, sample(item.kernels, name), executor, tmp_path)
 
 
+@pytest.mark.thorough(instead="test_a_sample_of_each_set_compiles")
 def test_a_tile_that_takes_more_than_half_of_lds_compiles(tmp_path: Path) -> None:
-    """Bounds that promised two such workgroups on a compute unit failed; so did those of 400 kernels of conv_full."""
+    """Bounds that promised two such workgroups on a compute unit failed; so did 400 kernels of the full set."""
     executor = LocalExecutor(read_tree_roots(Path(os.environ["KERNELWRIGHT_TREES"])), tmp_path / "cache")
-    (item,) = select("set", "conv_profiler", ["gfx942"], load_archs())
+    (item,) = select("set", "convolution:profiler", ["gfx942"], load_archs())
     build(item, tuple(kernel for kernel in item.kernels if kernel.name == LARGE), executor, tmp_path)
 
 

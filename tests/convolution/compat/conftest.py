@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -17,28 +16,20 @@ from kernelwright.codegen.building.execute import LocalExecutor
 from kernelwright.codegen.selecting.selection import load_archs, select
 from kernelwright.dispatch.testdata import mocks
 
-NATIVE = Path(__file__).resolve().parents[3] / "dispatcher_cpp"
 FEW = "c.layout == 'ndhwgc' and not c.bias and (c.dtype == 'fp32' or c.dtype == 'bf16' and c.direction == 'forward')"
 
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The packaged library, or one compiled here."""
-    file = resources.files("kernelwright.dispatch").joinpath("libdispatcher_conv_lib.so")
-    if file.is_file():
-        return Path(str(file))
-    folders = ("src", "compat/common", "compat/convolution")
-    sources = [str(path) for folder in folders for path in sorted((NATIVE / folder).rglob("*.cpp"))]
-    flags = ["-std=c++17", "-O1", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics"]
-    output = tmp_path_factory.mktemp("conv_lib") / "libdispatcher_conv_lib.so"
-    return mocks.compile_shared([*mocks.compilers()[1], *flags, *sources, "-ldl", "-lpthread"], output)
+    return mocks.compat_library("libdispatcher_conv_lib.so", "convolution", tmp_path_factory.mktemp("conv_lib"))
 
 
 @pytest.fixture(scope="session")
 def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a library with every direction in fp32, and forward in bf16."""
     executor = LocalExecutor(read_tree_roots(os.environ["KERNELWRIGHT_TREES"]), tmp_path_factory.mktemp("cache"))
-    selections = select("set", "conv_essential", ["x86_64_v3"], load_archs(), FEW)
+    selections = select("set", "convolution:essential", ["x86_64_v3"], load_archs(), FEW)
     (manifest,) = build_libraries("few", selections, DEFAULT_TOOLCHAINS, executor, tmp_path_factory.mktemp("kernels"))
     return manifest.parent
 

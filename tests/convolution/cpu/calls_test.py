@@ -75,7 +75,7 @@ def test_a_residual_may_be_the_result(dispatcher: Dispatcher) -> None:
         ({"w": W3.astype(np.float16)}, "w is .* float16|w is .* fp16"),
         ({"out": np.empty((2, 5, 12, 9), np.float16)}, "y is .* fp16; allowed for this plan"),
         ({"out": X}, "y is"),
-        ({"padding": (1, 2, 3)}, "allowed: 2 numbers"),
+        ({"padding": (1, 2, 3)}, "allowed: one integer, or 2"),
         ({"padding": [(1, 2, 3), 1]}, "pairs of left and right"),
         ({"groups": 5}, "w has 4 for each of 5 groups"),
         ({"stride": 0}, "stride is 0; allowed: 1 or more"),

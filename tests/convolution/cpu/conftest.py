@@ -1,4 +1,4 @@
-"""The library of every CPU kernel of convolution that tests need, built once by the local executor."""
+"""Every CPU kernel of convolution that tests need: what Pants packages, else built once by the local executor."""
 
 from __future__ import annotations
 
@@ -22,10 +22,13 @@ ARCHS = ("x86_64_v3", "x86_64_v4")
 def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, KernelLibrary]:
     """By architecture; those that this machine cannot load are here too."""
     mocks.native_library()
+    packaged = Path(__file__).with_name("kernels")
+    if packaged.is_dir():
+        return {arch: KernelLibrary.load(packaged / arch) for arch in ARCHS}
     named = os.environ.get("KERNELWRIGHT_TEST_CACHE")
     cache = Path(named) if named else tmp_path_factory.mktemp("cache")
     executor = LocalExecutor(read_tree_roots(os.environ["KERNELWRIGHT_TREES"]), cache, jobs=os.cpu_count() or 1)
-    selections = select("set", "conv_tests", list(ARCHS), load_archs())
+    selections = select("set", "convolution:tests", list(ARCHS), load_archs())
     out = tmp_path_factory.mktemp("convolution")
     manifests = build_libraries("conv_tests", selections, DEFAULT_TOOLCHAINS, executor, out)
     return {manifest.parent.name: KernelLibrary.load(manifest.parent) for manifest in manifests}

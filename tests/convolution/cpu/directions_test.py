@@ -76,13 +76,33 @@ def test_a_strided_gradient_is_written_everywhere(dispatcher: Dispatcher) -> Non
     assert (dx[:, ::3, ::3] == 8).all() and dx.sum() == 8 * dx[:, ::3, ::3].size
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("fields", [
     {"bias": True}, {"bias": True, "activation": "relu"}, {"bias": True, "residual": True, "activation": "relu"},
-    {"activation": "gelu"}, {"bias": True, "activation": "silu"}, {"dtype": "bf16", "residual": True},
+    {"activation": "gelu"}, {"bias": True, "activation": "silu"}, {"residual": True}, {"activation": "fast_gelu"},
+    {"residual": True, "activation": "sigmoid"}, {"bias": True, "residual": True, "activation": "tanh"},
 ])  # fmt: skip
-def test_fused_epilogues(dispatcher: Dispatcher, fields: dict[str, Any]) -> None:
-    for number, problem in enumerate(itertools.islice(random_problems(3, "forward", **fields), 15)):
+def test_fused_epilogues(dispatcher: Dispatcher, fields: dict[str, Any], dtype: str) -> None:
+    for number, problem in enumerate(itertools.islice(random_problems(3, "forward", dtype=dtype, **fields), 15)):
         check(dispatcher, problem, number, whole=number % 2 == 0)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("groups", GROUPS)
+def test_one_kernel_has_every_epilogue(dispatcher: Dispatcher, groups: str, dtype: str) -> None:
+    """Also where vectors hold groups of few channels, and where channels are summed at the end."""
+    kernels = [one for one in dispatcher.kernels if one.spec.get("activation") == "any" and one.spec["dtype"] == dtype]
+    assert kernels
+    for kernel in kernels:
+        bound = Dispatcher(dispatcher.libraries, selection=kernel.identity)
+        for seed, (bias, residual, activation) in enumerate(
+            itertools.product((False, True), (False, True), ("none", "relu", "gelu"))
+        ):
+            problem = ConvProblem(
+                "forward", 2, *GROUPS[groups][1:], (15, 18), 3, GROUPS[groups][0], stride=1 + seed % 2, pad_left=1,
+                dtype=dtype, bias=bias, residual=residual, activation=activation, alpha=0.5, beta=2.0 * (seed % 3 == 0),
+            )  # fmt: skip
+            assert check(bound, problem, seed, whole=True) == kernel.name
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -130,7 +150,7 @@ def test_no_images(dispatcher: Dispatcher) -> None:
 
 
 def test_what_no_kernel_serves_is_said(dispatcher: Dispatcher) -> None:
-    problem = ConvProblem("forward", 1, 8, 8, (5, 5), 3, activation="tanh")
+    problem = ConvProblem("forward", 1, 8, 8, (5, 5), 3, groups=8, layout="ngchw", activation="tanh")
     with pytest.raises(NoKernelError, match=r"activation is tanh, this kernel does"):
         dispatcher.plan(problem)
     listed = dispatcher.explain(problem)

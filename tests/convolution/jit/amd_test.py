@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from convolution.correctness.reference import convolve
 from kernelwright.dispatch import ConvProblem, Device
@@ -12,6 +13,7 @@ from kernelwright.dispatch.testdata import mocks
 from kernelwright.jit import Registry
 
 
+@pytest.mark.thorough(instead="tests/convolution/jit/cpu_test.py")
 def test_a_kernel_is_compiled_for_a_simulated_gpu(tmp_path: Path) -> None:
     mocks.native_library()
     registry = Registry(Device("sim:gfx942"), cache=tmp_path)

@@ -12,7 +12,7 @@ from kernelwright.dispatch import ConvProblem, Device, NoKernelError
 from kernelwright.dispatch.testdata import mocks
 from kernelwright.jit import Registry
 
-PLAIN = "c.dtype == 'fp32' and c.layout == 'ndhwgc' and not c.bias"
+PLAIN = "c.dtype == 'fp32' and c.layout == 'ndhwgc' and not c.bias and c.activation == 'none'"
 PROBLEMS = [
     ConvProblem(direction, 2, 8, 12, (7, 6), (3, 2), 4, stride=(1, 2), pad_left=1)
     for direction in ("forward", "backward_data", "backward_weight")
@@ -23,7 +23,7 @@ PROBLEMS = [
 def registry(tmp_path_factory: pytest.TempPathFactory) -> Registry:
     mocks.native_library()
     made = Registry(Device("cpu", arch="x86_64_v3"), cache=tmp_path_factory.mktemp("jit"))
-    made.add_set("conv_essential", filter=PLAIN)
+    made.add_set("convolution:essential", filter=PLAIN)
     return made
 
 

@@ -27,6 +27,7 @@ def planes(name: str, kernel: str, arch: str, k: int) -> tuple[bool, bool]:
     return product.right(0), product.right(1)
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("loops", range(1, 10))
 def test_v4_by_upstreams_rule_is_wrong_for_exactly_three_loops(loops: int) -> None:
     assert planes("loops_gfx942", "v4", "gfx942", 32 * loops) == (loops != 3, True)

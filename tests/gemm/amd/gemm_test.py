@@ -26,6 +26,7 @@ def bench(arch: str, name: str) -> Bench:
     return Bench(library(arch), named(arch, name))
 
 
+@pytest.mark.thorough(keep=4, each="kernel")
 @pytest.mark.parametrize(("arch", "kernel", "case"), CASES, ids=["-".join(map(str, each)) for each in CASES])
 def test_every_result_is_right(arch: str, kernel: str, case: Case) -> None:
     bench(arch, kernel).run(case)
@@ -34,6 +35,7 @@ def test_every_result_is_right(arch: str, kernel: str, case: Case) -> None:
     assert (report.counts["matrix"] > 0) == (case.k > 0)
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(("arch", "kernel"), KERNELS)
 def test_no_check_finds_anything_in_any_order_of_waves(arch: str, kernel: str) -> None:
     tried = [case for case in cases_of(bench(arch, kernel).kernel) if not case.normal][3]

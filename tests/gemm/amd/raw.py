@@ -9,8 +9,9 @@ from typing import Any, NoReturn
 from gemm.correctness.guarded import Block
 from kernelwright.dispatch import KernelEntry, KernelLibrary
 from kernelwright.dispatch.core import native
-from kernelwright.dispatch.core.device import SIMULATED
-from kernelwright.dispatch.operations.gemm import structs
+from kernelwright.dispatch.core.device import simulated_archs
+from kernelwright.dispatch.testdata.extension import GemmExtension
+from kernelwright.problems.gemm import structs
 from kernelwright.simulator.run import device
 
 
@@ -52,7 +53,7 @@ class RawKernel:
         self, plan: Any, args: Any, read: Sequence[Block], written: Sequence[Block], workspace: Block | None = None
     ) -> None:
         """Run a plan; the kernel may access only these blocks and its workspace."""
-        where = native.Launch(ctypes.sizeof(native.Launch), SIMULATED.index(self.arch))
+        where = native.Launch(ctypes.sizeof(native.Launch), simulated_archs().index(self.arch))
         if workspace is not None:
             where.workspace, where.workspace_bytes = workspace.address, workspace.nbytes
             written = [*written, workspace]
@@ -66,7 +67,7 @@ class RawKernel:
 
     def shuffled(self, problem: Any, b: Block) -> Block:
         """B in the order that the kernel reads."""
-        extension = structs.GemmExtension.from_address(self._kernel.extension)
+        extension = GemmExtension.from_address(self._kernel.extension)
         found = ctypes.c_uint64(0)
         self._check(extension.shuffle_b_bytes(self._at, ctypes.addressof(problem), ctypes.addressof(found)))
         made = Block((found.value // b.dtype.itemsize,), (1,), b.dtype)

@@ -15,7 +15,7 @@ ARCHS = tuple(os.environ.get("KERNELWRIGHT_ARCHS", "gfx90a gfx942 gfx950 gfx1100
 @cache
 def library(arch: str) -> KernelLibrary:
     """The shipped GEMM library."""
-    with as_file(files("gemm") / "gemm" / arch) as path:
+    with as_file(files("gemm") / f"{arch}_gemm" / arch) as path:
         return KernelLibrary.load(path)
 
 

@@ -29,6 +29,7 @@ def bench(arch: str, name: str) -> Bench:
     return Bench(library(arch), named(arch, name))
 
 
+@pytest.mark.thorough(keep=4, each="kernel")
 @pytest.mark.parametrize(("arch", "kernel", "case"), CASES, ids=["-".join(map(str, each)) for each in CASES])
 def test_every_result_is_right(arch: str, kernel: str, case: Case) -> None:
     bench(arch, kernel).run(case)
@@ -37,6 +38,7 @@ def test_every_result_is_right(arch: str, kernel: str, case: Case) -> None:
     assert (report.counts["matrix"] > 0) == (case.k > 0)
 
 
+@pytest.mark.thorough(keep=1)
 @pytest.mark.parametrize(("arch", "kernel"), NAMES)
 def test_no_check_finds_anything_in_any_order_of_waves(arch: str, kernel: str) -> None:
     """And the results have the same bits in all of them."""

@@ -18,6 +18,7 @@ EVERY = bool(os.environ.get("KERNELWRIGHT_EVERY"))
 STEP = 1 if EVERY else 5
 
 
+@pytest.mark.thorough(instead="tests/gemm/amd/barrier_removal_test.py")
 @pytest.mark.parametrize("arch", [arch for arch in ARCHS if EVERY or arch == "gfx942"])
 def test_each_wait_is_noticed_when_it_is_gone(arch: str) -> None:
     """But for those that wait for nothing, or stand right before a barrier, where nothing may be left to wait for."""

@@ -34,7 +34,7 @@ def of_arch(arch: str) -> Iterator[Kernel]:
     yield from (kernel for kernel in shipped(arch) if kernel.spec.op != "attention")  # which has such barriers
     if WHAT != "shipped":
         yield from (one.kernel for one in templates(arch))
-        yield from one_of_each_kind(arch, RULE_SETS)
+        yield from one_of_each_kind(arch, [f"convolution:{name}" for name in RULE_SETS])
 
 
 def chosen() -> list[Kernel]:

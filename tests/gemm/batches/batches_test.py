@@ -12,8 +12,9 @@ from kernelwright.codegen.selecting.sets import expand_set
 pytestmark = pytest.mark.skipif(not compiled.TREES, reason="KERNELWRIGHT_TREES names no file of toolchain folders")
 
 
+@pytest.mark.thorough(instead="codegen/kernelwright/codegen/batching/amd_assembly_test.py")
 def test_kernels_are_the_same_together_and_singly() -> None:
-    kernels = expand_set("essential", load("gfx90a")).kernels[:2]
+    kernels = expand_set("gemm:essential", load("gfx90a")).kernels[:2]
     together, singly = (compile_kernels(kernels, way) for way in (True, False))
     assert together == singly and len(together) == 2
     assembly, _, code_object = together[kernels[0].name]

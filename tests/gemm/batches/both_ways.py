@@ -39,7 +39,7 @@ def compile_kernels(kernels: Sequence[Kernel], together: bool) -> dict[str, list
     roads = [kernel_actions(kernel, arch, backend) for kernel in ordered]
     actions = [action for road in roads for action in road.actions[: len(STEPS)]]
     files = [file for road in roads for file in road.files]
-    joined = batches(ordered, roads, backend, actions, 1) if together else ()
+    joined = batches(ordered, arch, roads, backend, actions, 1) if together else ()
     cache = compiled.cache_folder()
     if together:  # a part is stored under the key of its kernel's own command: each composition has its own cache
         digest = sha256(" ".join(kernel.identity for kernel in ordered).encode()).hexdigest()

@@ -21,8 +21,8 @@ from kernelwright.codegen.selecting.sets import expand_set
 
 WHAT = os.environ.get("KERNELWRIGHT_EVERY", "")
 AMD = tuple(name for name in names() if load(name).backend == "ck_tile")
-SHIPPED = ("essential", "conv_essential")
-SETS = (*SHIPPED, "bf16_rcr_compute", "fp8_rcr_compute", "fp16_rcr_memory", "conv_profiler")
+SHIPPED = ("gemm:essential", "convolution:essential")
+SETS = (*SHIPPED, "bf16_rcr_compute", "fp8_rcr_compute", "fp16_rcr_memory", "convolution:profiler")
 SAMPLE = 16
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -13,23 +12,12 @@ from gemm.compat.gemm_lib import opened
 from kernelwright.dispatch.testdata import mocks
 
 HERE = Path(__file__).resolve().parent
-NATIVE = HERE.parents[2] / "dispatcher_cpp"
 
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The packaged library, or one compiled here."""
-    file = resources.files("kernelwright.dispatch").joinpath("libdispatcher_gemm_lib.so")
-    if file.is_file():
-        return Path(str(file))
-    sources = [
-        str(path)
-        for folder in ("src", "compat/common", "compat/gemm")
-        for path in sorted((NATIVE / folder).rglob("*.cpp"))
-    ]
-    flags = ["-std=c++17", "-O1", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics"]
-    output = tmp_path_factory.mktemp("gemm_lib") / "libdispatcher_gemm_lib.so"
-    return mocks.compile_shared([*mocks.compilers()[1], *flags, *sources, "-ldl", "-lpthread"], output)
+    return mocks.compat_library("libdispatcher_gemm_lib.so", "gemm", tmp_path_factory.mktemp("gemm_lib"))
 
 
 @pytest.fixture(scope="session")

@@ -29,10 +29,13 @@ def test_hip_copies_and_frees(library: Any, fake_gpu: Path, tmp_path: Path, monk
     before = fake.fake_copies()
     check_runs(library, 17, 9, 33, "rrr")
     assert fake.fake_copies() == before + 3 and fake.fake_live() == 0
-    data = np.zeros(4096, np.float32).ctypes.data
+    memory = np.zeros(4096, np.float32)
+    data, result = memory.ctypes.data, memory[2048:].ctypes.data
+    assert library.dispatcher_run_gemm(data, data, data, 8, 8, 8, None) == -1
+    assert b"d shares memory with a" in library.dispatcher_last_error(), "though it would be computed in copies"
     for nth in (1, 2, 3, 4):
         fake.fake_fail_allocation(nth)
-        assert library.dispatcher_run_gemm(data, data, data, 8, 8, 8, None) == -1
+        assert library.dispatcher_run_gemm(data, data, result, 8, 8, 8, None) == -1
         assert b"no memory for" in library.dispatcher_last_error() and fake.fake_live() == 0
     assert library.dispatcher_run_gemm(data, data, data, 0, 8, 8, None) == 0
 

@@ -100,8 +100,9 @@ def test_what_no_kernel_serves_is_minus_two_with_reasons(library: Any, tmp_path:
 def test_failures_are_minus_one_with_a_sentence(library: Any, tmp_path: Path) -> None:
     folder = mocks.write_library(tmp_path / "x86_64_v3")
     init(library, folder, "int8_rcr")
-    data = np.zeros(64, np.int32).ctypes.data
-    assert library.dispatcher_run_gemm(data, data, data, 4, 4, 4, None) == -1
+    memory = np.zeros(128, np.int32)
+    data, result = memory.ctypes.data, memory[64:].ctypes.data
+    assert library.dispatcher_run_gemm(data, data, result, 4, 4, 4, None) == -1
     assert b"the mock runtime said no" in library.dispatcher_last_error()
     assert library.dispatcher_run_gemm(data, None, data, 4, 4, 4, None) == -1
     assert b"b is null" in library.dispatcher_last_error()
@@ -165,6 +166,28 @@ def test_kernels_and_types_come_from_the_environment_or_from_beside(
     installed.dispatcher_cleanup()
 
 
+def test_results_share_memory_with_nothing(library: Any, tmp_path: Path) -> None:
+    init(library, mocks.write_library(tmp_path / "x86_64_v3"), "fp32_rrr")
+    memory, time = np.ones(4096, np.float32), ctypes.c_float(3)
+    at = memory.ctypes.data
+    assert library.dispatcher_run_gemm(at, at, at + 64, 4, 4, 4, None) == 0, "A may be B"
+    for a, b, c, words in (
+        (0, 64, 0, b"d shares memory with a"), (0, 64, 64, b"d shares memory with b"),
+        (0, 256, 60, b"d shares memory with a"), (256, 64, 4, b"d shares memory with b"),
+    ):  # fmt: skip
+        assert library.dispatcher_run_gemm(at + a, at + b, at + c, 4, 4, 4, ctypes.byref(time)) == -1
+        assert words in library.dispatcher_last_error() and time.value == -1
+    library.dispatcher_cleanup()
+    init(library, mocks.write_library(tmp_path / "variants", "MOCK_VARIANTS"), "fp32_rrr:add_relu_d1")
+    ds = pointers([memory[64:]])
+    assert library.dispatcher_run_multi_d_gemm(at, at, ds, 1, at + 4 * 65, 4, 4, 4, None) == -1
+    assert b"d shares memory with multi_d[0]" in library.dispatcher_last_error()
+    sizes = (ctypes.c_int64 * 2)(4, 4)
+    inputs, results = pointers([memory, memory]), pointers([memory[64:], memory[72:]])
+    assert library.dispatcher_run_grouped_gemm(2, sizes, sizes, sizes, inputs, inputs, results, None) == -1
+    assert b"d[0] shares memory with d[1]" in library.dispatcher_last_error()
+
+
 def test_threads_share_it(library: Any, tmp_path: Path) -> None:
     init(library, mocks.write_library(tmp_path / "x86_64_v3"))
     shapes = list(itertools.product((1, 8, 33), (2, 17), (1, 16, 31)))
@@ -201,6 +224,11 @@ def test_which_d_tensors_are_meant_must_be_clear(library: Any, tmp_path: Path) -
     assert b"multi_d[1] is null" in library.dispatcher_last_error()
     assert library.dispatcher_run_multi_d_gemm(*given[:2], None, 2, *given[4:]) == -1
     assert b"in a null array" in library.dispatcher_last_error()
+    library.dispatcher_cleanup()
+
+    init(library, mocks.write_library(tmp_path / "any", "MOCK_VARIANTS", "MOCK_ANY_EPILOGUE"), "fp32_rrr")
+    assert library.dispatcher_get_num_d_tensors() == -1 == library.dispatcher_run_multi_d_gemm(*given)
+    assert b"fp32_rrr serve any epilogue; say which" in library.dispatcher_last_error()
     library.dispatcher_cleanup()
 
     init(library, mocks.write_library(tmp_path / "plain"), "fp32_rrr")

@@ -12,6 +12,7 @@ from gemm.correctness.cases import Case
 from gemm.correctness.guarded import Block, fill, scratch
 from gemm.correctness.memory import Host, Memory
 from gemm.correctness.reference import (
+    ACTIVATIONS,
     PIECEWISE_LINEAR,
     Array,
     Inputs,
@@ -24,6 +25,7 @@ from gemm.correctness.reference import (
 )
 from kernelwright.dispatch import Device, Dispatcher, GemmProblem, KernelEntry, KernelLibrary, ShuffledB, dtypes
 
+MOST_D = 4  # KW_MAX_D
 LEAST = 16  # rows and columns of reference runs: the largest of few errors may be small by luck
 
 
@@ -49,9 +51,12 @@ class Bench:
         self.names = {x: str(self.spec[f"dtype_{x}"]) for x in ("a", "b", "c", "acc")}
         fnuz = library.fp8_fnuz
         self.types = {x: dtypes.numpy_dtype(name, fnuz) for x, name in self.names.items()}
-        self.num_d = int(self.spec.get("num_d", 0))
-        self.d_op = str(self.spec.get("d_op", "add"))
-        self.activation = str(self.spec.get("activation", "none"))
+        fixed = (
+            int(self.spec.get("num_d", 0)),
+            str(self.spec.get("d_op", "add")),
+            str(self.spec.get("activation", "none")),
+        )
+        self.epilogue = None if fixed[2] == "any" else fixed
         self.b_format = self._format() if self.spec.get("preshuffle") else 0
 
     def _format(self) -> int:
@@ -60,19 +65,29 @@ class Bench:
         return self._shuffle(Case(tile["m"], tile["n"], tile["k"]), some.values).operand.b_format
 
     def _shuffle(self, case: Case, b: Array) -> ShuffledB:
-        fields = {"num_d": self.num_d, "d_op": self.d_op, "activation": self.activation}
+        fields = dict(zip(("num_d", "d_op", "activation"), self._epilogue(case), strict=True))
         return self.dispatcher.shuffle_b(b, m=case.m, dtype_c=self.names["c"], layout=self.layout, **fields)
+
+    def _epilogue(self, case: Case) -> tuple[int, str, str]:
+        """How many D, how they are combined, and the activation: the kernel's, else the case's, else drawn for it."""
+        if self.epilogue is not None:
+            return self.epilogue
+        if case.epilogue is not None:
+            return case.epilogue
+        rng = np.random.default_rng([case.seed, case.m, case.n, case.k])
+        activation = list(ACTIVATIONS)[rng.integers(len(ACTIVATIONS))]
+        return int(rng.integers(MOST_D + 1)), ("add", "multiply")[rng.integers(2)], activation
 
     def fitted(self, case: Case) -> Case:
         """The case without what the kernel's variant does not have."""
-        changes: dict[str, Any] = {}
+        changes: dict[str, Any] = {} if self.epilogue else {"epilogue": self._epilogue(case)}
         if not self.spec.get("batched"):
             changes.update(batch=1, batch_gap=0, shared="")
         if not self.spec.get("split_k") and case.split_k > 1:
             changes.update(split_k=1)
         if self.names["acc"] == "int32" and case.alpha != int(case.alpha):
             changes.update(alpha=1.0)
-        if not self.num_d:
+        if not self._epilogue(case)[0]:
             changes.update(bias=False)
         if self.spec.get("preshuffle"):  # that copies B anyway
             changes.update(gaps=(case.gaps[0], 0, *case.gaps[2:]), batch=1, batch_gap=0, shared="")
@@ -88,15 +103,16 @@ class Bench:
 
     def _variant(self, case: Case) -> dict[str, Any]:
         fields: dict[str, Any] = {}
+        num_d, d_op, activation = self._epilogue(case)
         if case.batch != 1:
             fields.update({"batch": case.batch}, **{f"stride_{x}": self._strides(x, case)[0] for x in "abc"})
-        if self.num_d:
-            strides = [self._d_strides(case, number) for number in range(self.num_d)]
-            fields.update(num_d=self.num_d, d_op=self.d_op, ld_multi_d=tuple(row for _, row, _ in strides))
+        if num_d:
+            strides = [self._d_strides(case, number) for number in range(num_d)]
+            fields.update(num_d=num_d, d_op=d_op, ld_multi_d=tuple(row for _, row, _ in strides))
             if case.batch != 1:
                 fields.update(stride_multi_d=tuple(batch for batch, _, _ in strides))
-        if self.activation != "none":
-            fields.update(activation=self.activation)
+        if activation != "none":
+            fields.update(activation=activation)
         if self.b_format:
             fields.update(b_format=self.b_format)
         return fields
@@ -109,7 +125,7 @@ class Bench:
         return (rows, columns) if self.layout["abc".index(x)] == "r" else (columns, rows)
 
     def _leading(self, x: str, case: Case) -> int:
-        return max(1, self._lines(x, case)[1]) + case.gaps["abc".index(x)]
+        return max(1, self._lines(x, case)[1] + case.gaps["abc".index(x)])
 
     def _strides(self, x: str, case: Case) -> tuple[int, int, int]:
         """Elements between batches, rows and columns."""
@@ -120,7 +136,7 @@ class Bench:
     def _d_strides(self, case: Case, number: int) -> tuple[int, int, int]:
         if case.bias and number == 0:
             return 0, 0, 1
-        leading = max(1, case.n) + case.gaps[3]
+        leading = max(1, case.n + case.gaps[3])
         return case.m * leading + case.batch_gap, leading, 1
 
     def refusal(self, case: Case) -> str | None:
@@ -134,12 +150,13 @@ class Bench:
         """Run the fitted case and check it. AssertionError names the case and what is wrong."""
         rng = np.random.default_rng([case.seed, case.m, case.n, case.k])
         a, b, c = (self._block(x, case) for x in "abc")
+        num_d, d_op, _ = self._epilogue(case)
         ds = [
             Block((case.batch, case.m, case.n), self._d_strides(case, number), self.types["c"])
-            for number in range(self.num_d)
+            for number in range(num_d)
         ]
         for block in (a, b, *([c] if case.beta else []), *ds):
-            is_factor = self.d_op == "multiply" and any(block is d for d in ds)
+            is_factor = d_op == "multiply" and any(block is d for d in ds)
             fill(block, rng, case.whole, 2 if is_factor else 4)
         inputs = self._inputs(case, a, b, c, ds)
         used = self._shuffled(case, b) if self.b_format else b
@@ -165,7 +182,7 @@ class Bench:
     def _inputs(self, case: Case, a: Block, b: Block, c: Block, ds: list[Block]) -> Inputs:
         return Inputs(
             a.values, b.values, c.values if case.beta else None, tuple(d.values for d in ds),
-            case.alpha, case.beta, self.d_op, self.activation, self.types["c"],
+            case.alpha, case.beta, *self._epilogue(case)[1:], self.types["c"],
         )  # fmt: skip
 
     def _launch(self, case: Case, a: Block, b: Block, c: Block, ds: list[Block]) -> Block:
@@ -196,7 +213,7 @@ class Bench:
 
     def _judge(self, case: Case, inputs: Inputs, result: Array, rng: np.random.Generator) -> None:
         expected = exact(inputs)
-        if inputs.integers or (case.whole and self.activation in PIECEWISE_LINEAR):
+        if inputs.integers or (case.whole and inputs.activation in PIECEWISE_LINEAR):
             wanted = rounded(expected, inputs.dtype).astype(np.float64)
             wrong = np.argwhere(~(result.astype(np.float64) == wanted))
             assert not len(wrong), (
@@ -212,11 +229,13 @@ class Bench:
         """Another sample of the same distribution for reference runs, where the case itself has few elements."""
         if case.m >= LEAST and case.n >= LEAST:
             return []
+        epilogue = self._epilogue(case)
         larger = replace(
-            case, m=LEAST, n=LEAST, batch=1, batch_gap=0, shared="", bias=False, c_is_d=False, gaps=(0, 0, 0, 0)
-        )
+            case, m=LEAST, n=LEAST, batch=1, batch_gap=0, shared="", bias=False, c_is_d=False, gaps=(0, 0, 0, 0),
+            epilogue=epilogue,
+        )  # fmt: skip
         a, b, c = (self._block(x, larger) for x in "abc")
-        ds = [Block((1, LEAST, LEAST), self._d_strides(larger, 1), self.types["c"]) for _ in range(self.num_d)]
+        ds = [Block((1, LEAST, LEAST), self._d_strides(larger, 1), self.types["c"]) for _ in range(epilogue[0])]
         for block in (a, b, c, *ds):
             fill(block, rng, case.whole)
         return [self._inputs(larger, a, b, c, ds)]

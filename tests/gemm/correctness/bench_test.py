@@ -41,7 +41,7 @@ class NumpyKernel(Bench):
         self.spec, self.layout = dict(SPEC), "rcr"
         self.names = {x: str(SPEC[f"dtype_{x}"]) for x in ("a", "b", "c", "acc")}
         self.types = {x: np.dtype(ml_dtypes.bfloat16) for x in "abc"}
-        self.num_d, self.d_op, self.activation, self.b_format = 0, "add", "none", 0
+        self.epilogue, self.b_format = (0, "add", "none"), 0
         self.memory, self.reference, self.spoil, self.run = Host(), plain, spoil, run
         self.dispatcher = self  # type: ignore[assignment]
 
@@ -199,3 +199,17 @@ def test_blocks_repeat_where_a_stride_is_zero() -> None:
     block.values[...] = np.arange(4)
     assert block.nbytes == 16 and (block.values == np.arange(4)).all()
     block.assert_untouched_around()
+
+
+@pytest.mark.parametrize("layout", ["rcr", "rrr"])
+def test_lines_and_batches_of_aligned_cases_are_aligned(layout: str) -> None:
+    """Backends that load whole vectors refuse others, also where a problem has k = 0 and its lines no element."""
+    bench = NumpyKernel()
+    bench.layout = layout
+    empty = 0
+    for seed in range(20):
+        for case in random_cases(50, seed=seed, align=16):
+            empty += 0 in (case.m, case.n, case.k) and case.batch > 1
+            strides = {x: bench._strides(x, case) for x in "abc"}
+            assert all(batch % 16 == 0 and max(lines) % 16 == 0 for batch, *lines in strides.values()), (case, strides)
+    assert empty > 20

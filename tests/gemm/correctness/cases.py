@@ -14,7 +14,8 @@ class Case:
 
     ``gaps``: elements that a line of A, B, C and each D has beyond its extent. ``batch_gap``: elements between batches
     beyond their last line. ``shared``: which of A and B all batches share. ``bias``: D0 is one row for all.
-    ``whole``: operands are small whole numbers, whose sums are exact.
+    ``whole``: operands are small whole numbers, whose sums are exact. ``epilogue``: how many D, how they are combined,
+    and the activation, for kernels that read these from the problem.
     """
 
     m: int
@@ -31,11 +32,13 @@ class Case:
     bias: bool = False
     whole: bool = False
     seed: int = 0
+    epilogue: tuple[int, str, str] | None = None
 
     def __str__(self) -> str:
         """For the names of tests and for messages: everything that is not as usual."""
         text = f"{self.m}x{self.n}x{self.k}"
-        for name in ("gaps", "alpha", "beta", "c_is_d", "split_k", "batch", "batch_gap", "shared", "bias", "whole"):
+        names = ("gaps", "alpha", "beta", "c_is_d", "split_k", "batch", "batch_gap", "shared", "bias", "whole")
+        for name in (*names, "epilogue"):
             value = getattr(self, name)
             if value != getattr(type(self), name):
                 text += f" {name}={value}"
@@ -71,6 +74,8 @@ def random_cases(
             if m * n * k * batch <= work:
                 break
         gaps = tuple(int(rng.choice([0, 0, 1, 3, 64])) * align for _ in range(4))
+        if align > 1 and 0 in (m, n, k):  # an empty line without a gap would be 1 long, and batches of lines any number
+            gaps = tuple(gap or align for gap in gaps)
         beta = float(rng.choice([0.0, 0.0, 1.0, -2.0]))
         yield Case(
             m, n, k,

@@ -52,6 +52,30 @@ def test_cases_are_posed_and_right(library: KernelLibrary, name: str) -> None:
     assert any(case.split_k > 1 for case in run) == name.endswith("splitk")
 
 
+def test_a_kernel_of_any_epilogue_is_posed_each(tmp_path: Path) -> None:
+    """The mock computes relu alone, so other activations must be found wrong."""
+    folder = mocks.write_library(tmp_path / "any", "MOCK_VARIANTS", "MOCK_ANY_EPILOGUE")
+    (entry,) = (one for one in json.loads((folder / "manifest.json").read_text())["kernels"] if "_Add_" in one["name"])
+    dtypes = {f"dtype_{x}": "fp32" for x in ("a", "b", "c", "acc")}
+    entry["spec"] = {**dtypes, **COMMON, "activation": "any", "batched": True}
+    library = KernelLibrary.load(folder)
+    (kernel,) = (kernel for kernel in library.kernels if "_Add_" in kernel.name)
+    bench = Bench(library, replace(kernel, spec=entry["spec"]))
+    posed: set[tuple[int, str]] = set()
+    for case in random_cases(80, most=40, work=2e4):
+        fitted = bench.fitted(case)
+        assert bench.refusal(fitted) is None and fitted.epilogue is not None
+        number, d_op, activation = fitted.epilogue
+        posed |= {(number, d_op), (number, activation)}
+        if activation in ("none", "relu"):
+            bench.check(fitted, repeats=2)
+        elif min(case.m, case.n) > 1:
+            with pytest.raises(AssertionError, match="epilogue="):
+                bench.check(replace(fitted, whole=False), repeats=1)
+    assert {(number, d_op) for number in range(5) for d_op in ("add", "multiply")} <= posed
+    assert {activation for _, activation in posed} >= {"none", "relu", "gelu", "fast_gelu", "silu", "sigmoid", "tanh"}
+
+
 def test_groups_are_posed_and_right(library: KernelLibrary) -> None:
     (kernel,) = (kernel for kernel in library.kernels if kernel.spec.get("grouped"))
     bench = GroupedBench(library, kernel)

@@ -24,6 +24,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> KernelLibrary:
     return registry.build(2)
 
 
+@pytest.mark.thorough(instead="tests/gemm/kernels/random_test.py")
 def test_no_row_is_lost_between_steps_of_k(library: KernelLibrary) -> None:
     assert len(library.kernels) == len(BLOCKS)
     for kernel in library.kernels:

@@ -26,6 +26,7 @@ from kernelwright.dispatch.testdata.torch_stand_in import FLOAT32, Dtype, Tensor
 
 HERE = Path(__file__).parent
 DEVICE = 1
+RECOGNITION = ('KW_CUDA_TARGET="sm_90a"', "KW_CUDA_MAJOR=9", "KW_CUDA_MINOR=0")
 PROBLEM = GemmProblem(5, 7, 6, layout="rrr")
 FIRST, SECOND, THIRD = (0x1000 * (1 + DEVICE) + number for number in (1, 2, 3))
 REST = {FIRST: 5_000, SECOND: 500, THIRD: 20_000}  # microseconds before each piece of work
@@ -37,7 +38,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> KernelLibrary:
     folder = mocks.write_library(tmp_path_factory.mktemp("sm_90a"), "MOCK_ANY_DEVICE", arch="sm_90a", backend="cutlass")
     launcher = mocks.NATIVE / "include/kernelwright/cuda/launchers/common/runtime.c"
     sources = [mocks.HERE / "mock_library.c", HERE / "delayed_streams.c", HERE / "fake_cuda.c", launcher]
-    macros = ("MOCK_STREAMS", "MOCK_ANY_DEVICE", 'MOCK_ARCH="sm_90a"', "MOCK_BACKEND=KW_BACKEND_CUDA")
+    macros = ("MOCK_STREAMS", "MOCK_ANY_DEVICE", 'MOCK_ARCH="sm_90a"', "MOCK_BACKEND=KW_BACKEND_CUDA", *RECOGNITION)
     defines = [f"-D{macro}" for macro in (*macros, 'MOCK_NAME="mock"', 'MOCK_SEED="0"')]
     flags = ["-std=gnu11", "-O2", "-fvisibility=hidden", "-I", str(HERE / "fake"), *defines]
     file = mocks.compile_shared([*mocks.compilers()[0], *flags, *map(str, sources), "-lpthread"], folder / "new.so")

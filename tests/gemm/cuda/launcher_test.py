@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,15 +13,20 @@ from kernelwright.dispatch.core import native
 from kernelwright.dispatch.testdata import mocks
 
 HERE = Path(__file__).parent
-OK, INVALID, RUNTIME_MISSING, LAUNCH_FAILED = 0, 1, 7, 8
+OK, INVALID, ARCH_MISMATCH, RUNTIME_MISSING, LAUNCH_FAILED = 0, 1, 5, 7, 8
+ARCH = {"TARGET": '"sm_90a"', "MAJOR": "9", "MINOR": "0"}
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("cuda"), ARCH)
+
+
+def build(folder: Path, arch: Mapping[str, str]) -> Path:
     sources = [HERE / "fake_cuda.c", mocks.NATIVE / "include/kernelwright/cuda/launchers/common/runtime.c"]
     flags = ["-std=gnu11", "-O2", "-Wall", "-Werror", "-Wno-pedantic", "-I", str(HERE / "fake"), "-Wl,-z,defs"]
-    output = tmp_path_factory.mktemp("cuda") / "fake_cuda.so"
-    return mocks.compile_shared([*mocks.compilers()[0], *flags, *map(str, sources)], output)
+    macros = [f"-DKW_CUDA_{name}={value}" for name, value in arch.items()]
+    return mocks.compile_shared([*mocks.compilers()[0], *flags, *macros, *map(str, sources)], folder / "built.so")
 
 
 class Cuda:
@@ -61,6 +67,19 @@ class Cuda:
 @pytest.fixture
 def cuda(built: Path, tmp_path: Path) -> Cuda:
     return Cuda(built, tmp_path)
+
+
+def test_a_device_is_compared_with_the_architecture_of_the_library(built: Path, tmp_path: Path) -> None:
+    """The stand-in's devices have compute capability 9.0."""
+
+    def check(library: ctypes.CDLL) -> tuple[int, str]:
+        reason = ctypes.create_string_buffer(200)
+        return library.fake_check_device(0, reason, len(reason)), reason.value.decode()
+
+    assert check(ctypes.CDLL(str(built))) == (OK, "")
+    other = build(tmp_path, {"TARGET": '"sm_103a"', "MAJOR": "10", "MINOR": "3"})
+    message = "device 0 has compute capability 9.0; sm_103a code needs 10.3"
+    assert check(ctypes.CDLL(str(other))) == (ARCH_MISMATCH, message)
 
 
 def stream_of(device: int) -> int:

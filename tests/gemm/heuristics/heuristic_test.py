@@ -15,7 +15,7 @@ from kernelwright.codegen.heuristics.schema import schema_of
 from kernelwright.codegen.heuristics.testing.random_model import random_content
 from kernelwright.codegen.interface.cli import main
 from kernelwright.dispatch import Device, Dispatcher, GemmProblem, Heuristic, KernelLibrary, LibraryLoadError
-from kernelwright.tile_engine.learning.learnable import learnable
+from kernelwright.tile_engine.registry import learnable
 
 pytestmark = pytest.mark.skipif("KERNELWRIGHT_TREES" not in os.environ, reason="KERNELWRIGHT_TREES is not set")
 
@@ -83,7 +83,7 @@ def test_other_problems_are_left_to_predicted_times(
 def test_a_library_is_built_with_its_model(model: Model, tmp_path: Path) -> None:
     write_model(random_content(7, arch=ARCH), tmp_path / "pick.json")
     keep = "c.dtype_a == 'fp32' and c.persistent"
-    build = ["build", "--set", "essential", "--arch", ARCH, "--filter", keep, "--name", "gemm", "--trees", trees()]
+    build = ["build", "--set", "gemm:essential", "--arch", ARCH, "--filter", keep, "--name", "gemm", "--trees", trees()]
     assert main([*build, "--model", str(tmp_path / "pick.json"), "--out", str(tmp_path / "out")]) == 0
     library = KernelLibrary.load_for("cpu", tmp_path / "out")
     assert [one["name"] for one in library.manifest.models] == ["pick"]
@@ -92,7 +92,7 @@ def test_a_library_is_built_with_its_model(model: Model, tmp_path: Path) -> None
     (best,) = (kernel for kernel in explained.kernels if kernel.rank == 1)
     inputs = learnable("gemm").inputs({"m": 64, "n": 64, "k": 64, "batch": 1}, best_spec(library, best.identity), 0)
     row = schema_of("gemm").values({**inputs, "units": len(os.sched_getaffinity(0))})
-    assert explained.selection == "pick" and best.score == pytest.approx(-model.predict(row), abs=1e-9)
+    assert explained.judge == "pick" and best.score == pytest.approx(-model.predict(row), abs=1e-9)
 
 
 def best_spec(library: KernelLibrary, identity: str) -> Mapping[str, Any]:

@@ -18,8 +18,8 @@ from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.gemm.spec import Epilogue, Extent, GemmSpec, Pipeline, Scheduler
 from kernelwright.dispatch import KernelLibrary
 from kernelwright.dispatch.core import native
-from kernelwright.dispatch.operations.gemm.structs import GemmArgs, GemmProblem
 from kernelwright.dispatch.testdata import mocks
+from kernelwright.problems.gemm.structs import GemmArgs, GemmProblem
 
 OK, INVALID, UNSUPPORTED, ARCH_MISMATCH, RUNTIME_MISSING, LAUNCH_FAILED = 0, 1, 2, 5, 7, 8
 FP32, FP16, ROW, COL = 1, 2, 0, 1
@@ -74,7 +74,7 @@ class Built(NamedTuple):
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     libraries = {}
     for arch in KERNELS:
-        with as_file(files("gemm") / "gemm" / arch) as path:
+        with as_file(files("gemm") / f"{arch}_gemm" / arch) as path:
             libraries[arch] = KernelLibrary.load(path)
     source = Path(__file__).with_name("fake_hip.c")
     output = tmp_path_factory.mktemp("hip") / "fake_hip.so"

@@ -22,7 +22,7 @@ CASES, PARTS = 1000, 10
 @cache
 def benches() -> tuple[list[Bench], list[GroupedBench]]:
     """Of single and of grouped kernels."""
-    library = KernelLibrary.load_for("cpu", files("gemm") / "gemm")
+    library = KernelLibrary.load_for("cpu", files("gemm") / "cpu_gemm")
     grouped = [kernel for kernel in library.kernels if kernel.spec.get("grouped")]
     single = [kernel for kernel in library.kernels if not kernel.spec.get("grouped")]
     return [Bench(library, kernel) for kernel in single], [GroupedBench(library, kernel) for kernel in grouped]

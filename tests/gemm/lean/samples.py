@@ -16,8 +16,8 @@ from kernelwright.codegen.selecting.expand import EmptyExpansionError
 from kernelwright.codegen.selecting.sets import expand_set
 from kernelwright.codegen.violations import SpecError
 
-SHIPPED = ("essential", "conv_essential", "fmha_essential")
-SAMPLED = (*RULE_SETS, *(f"fmha_{receipt}" for receipt in receipts()))
+SHIPPED = ("gemm:essential", "convolution:essential", "attention:essential")
+SAMPLED = (*(f"convolution:{name}" for name in RULE_SETS), *(f"attention:{receipt}" for receipt in receipts()))
 
 
 def members(name: str, arch: str) -> list[Kernel]:
@@ -31,7 +31,8 @@ def members(name: str, arch: str) -> list[Kernel]:
 def is_built(kernel: Kernel) -> bool:
     """Does the backend build it? Some members of receipts are compiled, but no library has a launcher for them."""
     try:
-        operation(kernel.spec.op).context(kernel, load(kernel.arch).backend)
+        arch = load(kernel.arch)
+        operation(kernel.spec.op).context(kernel, arch, arch.backend)
     except SpecError:
         return False
     return True

@@ -5,12 +5,13 @@ import pytest
 from gemm.lean.samples import is_built, kind, members, one_of_each_kind, shipped
 
 
+@pytest.mark.thorough(keep=1)
 @pytest.mark.parametrize(
     ("arch", "sets"),
     [
-        ("gfx942", ("conv_default", "conv_tests", "conv_profiler")),
-        ("gfx1201", ("fmha_flash_fwd", "fmha_pytorch")),
-        ("sm_90a", ("conv_default", "fmha_all")),
+        ("gfx942", ("convolution:default", "convolution:tests", "convolution:profiler")),
+        ("gfx1201", ("attention:flash_fwd", "attention:pytorch")),
+        ("sm_90a", ("convolution:default", "attention:all")),
     ],
 )
 def test_each_set_has_one_of_each_kind(arch: str, sets: tuple[str, ...]) -> None:
@@ -24,8 +25,8 @@ def test_each_set_has_one_of_each_kind(arch: str, sets: tuple[str, ...]) -> None
 
 
 def test_a_kernel_counts_for_every_set_that_holds_it() -> None:
-    kinds = {kind(kernel) for kernel in members("conv_full_tests", "gfx942")}
-    assert len(one_of_each_kind("gfx942", ("conv_full", "conv_full_tests"))) == len(kinds)
+    kinds = {kind(kernel) for kernel in members("convolution:full_tests", "gfx942")}
+    assert len(one_of_each_kind("gfx942", ("convolution:full", "convolution:full_tests"))) == len(kinds)
 
 
 def test_all_operations_ship() -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from kernelwright.dispatch import KernelEntry
+from kernelwright.tile_engine.measuring.choosing import Choice
 from kernelwright.tile_engine.measuring.isolation import Child
 from kernelwright.tile_engine.operation import Record
 from kernelwright.tile_engine.results.row import Row, Table
@@ -23,18 +24,6 @@ class Progress:
     row: Row
 
 
-@dataclass(frozen=True)
-class Choice:
-    """What the dispatcher says to a problem.
-
-    :ivar selected: identities of the kernels of its plan, empty if no kernel serves the problem.
-    :ivar ranks: by identity, the place of each kernel that could be used in the ranking of its stage, from 1.
-    """
-
-    selected: Collection[str] = ()
-    ranks: Mapping[str, int] = field(default_factory=dict)
-
-
 def measure(
     table: Table,
     child: Child,
@@ -42,17 +31,17 @@ def measure(
     records: Sequence[Record],
     done: Done,
     batch_size: int,
-    choose: Callable[[Record], Choice],
+    choices: Mapping[int, Choice],
     watch: Callable[[Progress], None],
 ) -> Iterator[Row]:
-    """The rows that ``done`` lacks, problem by problem; ``watch`` sees each."""
+    """The rows that ``done`` lacks, problem by problem; ``choices`` by the problem's number, ``watch`` sees each."""
     names = {kernel.identity: kernel.name for kernel in kernels}
     auxiliary = {kernel.identity for kernel in kernels if table.operation.auxiliary(kernel.spec)}
     todo = [(index, [kernel for kernel in names if (index, kernel) not in done]) for index in range(len(records))]
     total = sum(len(missing) for _, missing in todo)
     count = 0
     for index, missing in todo:
-        choice = choose(records[index]) if missing else Choice()
+        choice = choices.get(index, Choice())
         for start in range(0, len(missing), batch_size):
             for report in child.reports(records[index], missing[start : start + batch_size]):
                 identity = report["kernel"]

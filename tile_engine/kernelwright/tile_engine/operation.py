@@ -1,8 +1,9 @@
-"""The interface of an operation that the tile engine measures."""
+"""What an operation is to the tile engine: all that it measures, poses, enumerates and learns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,6 +12,55 @@ from kernelwright.dispatch import OperationPlan
 
 Record = Mapping[str, Any]
 """A problem as JSON values; the keys are columns of the table of results."""
+
+
+Axes = Mapping[str, Sequence[Any]]
+"""Values by attribute of a kernel."""
+
+
+@dataclass(frozen=True)
+class ProblemSets:
+    """The problem sets of an operation.
+
+    :ivar keys: their names; ``records`` gives the records of one, which may repeat.
+    """
+
+    keys: tuple[str, ...] = ()
+    records: Callable[[str], Iterable[Record]] = lambda key: ()
+
+
+@dataclass(frozen=True)
+class Words:
+    """What configurations of the CK Tile engine call an operation's kernels, attributes and their values.
+
+    :ivar variants: words that ``variant`` may be, and the attributes' values that each stands for.
+    :ivar renamed: our names of attributes by theirs.
+    :ivar values: our values by theirs, by our name of the attribute.
+    :ivar served_by: values by attribute whose kernels serve a value beside those that have it.
+    :ivar rewritten: a configuration whose names and values are ours already, without other peculiarities.
+    :ivar product_lists: keys of a product's configuration that list a variant's values, by attribute.
+    """
+
+    variants: Mapping[str, Axes] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    served_by: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    rewritten: Callable[[dict[str, Any]], dict[str, Any]] = lambda config: config
+    product_lists: Mapping[str, str] = field(default_factory=dict)
+
+
+class Learnable(Protocol):
+    """What learned selection asks; the features are ``kernelwright.codegen.heuristics/data/<op>.json``."""
+
+    def inputs(self, record: Record, spec: Mapping[str, Any], value: int) -> Mapping[str, float] | None:
+        """The schema's inputs but ``units``, as C computes them from the structs of problem and kernel.
+
+        ``value`` is what is chosen where the problem leaves something open, else 0. None for a problem of which a
+        compiled model judges none, as the schema's ``judges`` says.
+        """
+
+    def family(self, record: Record) -> str:
+        """The family of models that poses the problem; families are held out as a whole."""
 
 
 class Operands(Protocol):
@@ -32,11 +82,15 @@ class Operands(Protocol):
 
 
 class Measurable(Protocol):
-    """An operation."""
+    """An operation. A class that derives from this one has no problem sets, words or learning unless it says so."""
 
     name: str
     columns: Sequence[str]
     """Names of a record's values, in the order of the table."""
+    problem_sets: ProblemSets = ProblemSets()
+    words: Words = Words()
+    learning: Learnable | None = None
+    """None if selection is not learned."""
 
     def read(self, record: Record) -> Record:
         """A record with every column. ValueError names what is missing, unknown or illegal."""
@@ -69,3 +123,13 @@ class Measurable(Protocol):
 
     def bytes_moved(self, record: Record) -> int:
         """Bytes of operands that are read and written at least once."""
+
+
+OPERATIONS: dict[str, Measurable] = {}
+"""The operations by name, once :mod:`kernelwright.tile_engine.registry` is imported."""
+
+
+def register(operation: Measurable) -> None:
+    """Make an operation known to the tile engine; ValueError where its name is taken by another."""
+    if OPERATIONS.setdefault(operation.name, operation) is not operation:
+        raise ValueError(f"an operation named {operation.name!r} is measured already; choose another name")

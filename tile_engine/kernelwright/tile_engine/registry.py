@@ -1,15 +1,15 @@
-"""Every operation that the tile engine measures: one line each."""
+"""Every operation that the tile engine measures."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kernelwright.tile_engine.operation import Measurable
-from kernelwright.tile_engine.operations.attention import Attention
-from kernelwright.tile_engine.operations.convolution import Convolution
-from kernelwright.tile_engine.operations.gemm import Gemm
+from kernelwright.tile_engine.operation import OPERATIONS, Learnable, Measurable
 
-OPERATIONS: dict[str, Measurable] = {"gemm": Gemm(), "convolution": Convolution(), "attention": Attention()}
+# Importing an operation registers it: a new one is a word here.
+from kernelwright.tile_engine.operations import attention, convolution, gemm  # noqa: F401
+
+__all__ = ["OPERATIONS", "learnable", "measurable", "operation_of_columns"]
 
 
 def operation_of_columns(table: Sequence[str]) -> Measurable:
@@ -25,3 +25,11 @@ def measurable(name: str) -> Measurable:
     if name not in OPERATIONS:
         raise ValueError(f"the tile engine does not measure {name!r}; allowed: {', '.join(OPERATIONS)}")
     return OPERATIONS[name]
+
+
+def learnable(name: str) -> Learnable:
+    """What learned selection asks of an operation. ValueError for one whose selection is not learned."""
+    if name not in OPERATIONS or (found := OPERATIONS[name].learning) is None:
+        learned = [one.name for one in OPERATIONS.values() if one.learning is not None]
+        raise ValueError(f"selection of {name!r} is not learned; allowed: {', '.join(learned)}")
+    return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from kernelwright.dispatch.arrays.view import is_torch
@@ -15,34 +16,41 @@ def write_notice(operands: tuple[Any, ...], outputs: int = 1, bound: bool = Fals
     """A function that counts one more version of each torch tensor among the last ``outputs`` operands given to it.
 
     ``backward()`` then refuses to use such a tensor if it was saved before, as it does after torch's own in-place
-    operations. None where no output of ``operands`` is a torch tensor, and for calls that were ``bound`` under
-    ``torch.no_grad()``, which asks for the shortest call.
+    operations. A tensor that was made under ``torch.inference_mode()`` has no version, and autograd never saves it; a
+    notice serves both kinds, because guards may take the one for the other. None where no output of ``operands`` is a
+    torch tensor, and for calls that were ``bound`` under ``torch.no_grad()`` or ``torch.inference_mode()``, which ask
+    for the shortest call.
     """
     written = [at for at in range(-outputs, 0) if is_torch(operands[at])]
     if not written or (bound and not sys.modules["torch"].is_grad_enabled()):
         return None
-    increment = _increment()
+    increment = version_counter(sys.modules["torch"])
     if written == [-1]:
         return lambda given: increment((given[-1],))
     return lambda given: increment([given[at] for at in written])
 
 
-def _increment() -> Callable[[Sequence[Any]], None]:
-    """Counts one more version of each tensor.
+@cache
+def version_counter(torch: Any) -> Callable[[Sequence[Any]], None]:
+    """Counts one more version of each tensor that has one.
 
-    It is what torch's public function ends in, which takes a third of its time, if that is there and proves right.
+    It is what torch's public function ends in, which takes a third of its time, if that is there and proves right. The
+    trial is the same in every mode of the thread that happens to make it: what it finds serves all threads.
     """
-    torch = sys.modules["torch"]
     public = torch.autograd.graph.increment_version
 
     def each(tensors: Sequence[Any]) -> None:
         for tensor in tensors:
-            public(tensor)
+            if not tensor.is_inference():
+                public(tensor)
 
     try:
         found: Callable[[Sequence[Any]], None] = torch._C._increment_version
-        one = torch.zeros(1)
-        found((one,))
+        with torch.inference_mode():
+            without = torch.zeros(1, device="cpu")
+        with torch.inference_mode(False):
+            one = torch.zeros(1, device="cpu")
+        found((without, one))
         return found if one._version == 1 else each
-    except (AttributeError, TypeError):  # a private interface that has changed
+    except (AttributeError, TypeError, RuntimeError):  # a private interface that has changed
         return each

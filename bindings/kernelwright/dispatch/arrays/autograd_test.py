@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kernelwright.dispatch import ArrayError, Dispatcher, GemmProblem, GroupedGemmProblem
-from kernelwright.dispatch.arrays import guards
+from kernelwright.dispatch.arrays import autograd, guards, trials
 from kernelwright.dispatch.testdata import mocks
 from kernelwright.dispatch.testdata.torch_stand_in import Tensor, Torch
 
@@ -150,3 +150,54 @@ def test_real_subclasses_are_tensors(real: Any, dispatcher: Dispatcher) -> None:
     before = out._version
     assert dispatcher.gemm(a, b, out=out) is out and out._version > before
     real.testing.assert_close(out.as_subclass(real.Tensor), a @ b)
+
+
+def test_real_inference_mode(real: Any, dispatcher: Dispatcher, tmp_path: Any) -> None:
+    a, b, tracked = real.randn(3, 4), real.randn(4, 5), real.zeros(3, 5)
+    with real.inference_mode():
+        autograd.version_counter.cache_clear()  # the first call of a process may be made there
+        untracked = real.zeros(3, 5)
+    plan = dispatcher.plan(GemmProblem(3, 5, 4, layout="rrr"))
+    calls: list[Any] = [lambda out: dispatcher.gemm(a, b, out=out), lambda out: plan(a, b, out=out)]
+    groups = Dispatcher(mocks.write_library(tmp_path, "MOCK_VARIANTS"))
+    calls.append(lambda out: groups.grouped_gemm([a, a], [b, b], [out, real.zeros(3, 5)])[0])
+    for call in calls:
+        for inside in (True, False, True, False):
+            for out in (tracked, untracked, tracked):
+                before = tracked._version
+                with real.inference_mode(inside):
+                    assert call(out.zero_() if inside or out is tracked else out) is out
+                assert tracked._version > before or out is untracked
+                real.testing.assert_close(out.clone(), a @ b)
+
+
+def test_guards_are_tried_in_no_mode(real: Any) -> None:
+    if guards.compiler_guard() is not None:
+        guards.compiler_guard.cache_clear()
+        with real.inference_mode(), real.device("meta"):
+            assert guards.compiler_guard() is not None
+
+
+@pytest.mark.parametrize("broken", [lambda tensors: None, None])
+def test_a_private_counter_that_has_changed_is_not_used(real: Any, monkeypatch: Any, broken: Any) -> None:
+    if broken is None:
+        monkeypatch.delattr(real._C, "_increment_version")
+    else:
+        monkeypatch.setattr(real._C, "_increment_version", broken)
+    monkeypatch.setattr(real.autograd.graph, "increment_version", lambda tensor: tensor.add_(0))
+    autograd.version_counter.cache_clear()
+    with real.inference_mode():
+        untracked = real.zeros(2)
+    tracked = real.zeros(2)
+    autograd.version_counter(real)([untracked, tracked])
+    assert tracked._version == 1
+    autograd.version_counter.cache_clear()
+
+
+def test_real_trials_are_made_with_the_dispatcher(real: Any, dispatcher: Dispatcher) -> None:
+    """Not in a first call, which may be forked in its midst while torch initialises what a trial uses."""
+    made: list[Any] = [vars(trials)[name] for name in ("compiler_guard", "version_counter")]
+    for trial in made:
+        trial.cache_clear()
+    Dispatcher(dispatcher.libraries)
+    assert [trial.cache_info().currsize for trial in made] == [1, 1]

@@ -8,14 +8,11 @@ from typing import Any, cast
 import numpy as np
 
 from kernelwright.dispatch.core.errors import ArrayError, ProblemError
+from kernelwright.problems.shared import DTYPE, ITEM_BYTES
 
-CODES = {"fp32": 1, "fp16": 2, "bf16": 3, "fp8": 4, "bf8": 5, "int8": 6, "int32": 7}
-NAMES = {code: name for name, code in CODES.items()}
-ITEMSIZE = {"fp32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "bf8": 1, "int8": 1, "int32": 4}
-
-# What a kernel writes when the caller does not say: 8-bit operands produce a wider result.
-RESULT = {"fp32": "fp32", "fp16": "fp16", "bf16": "bf16", "fp8": "fp16", "bf8": "fp16", "int8": "int32"}
-ACCUMULATOR = {"fp32": "fp32", "fp16": "fp32", "bf16": "fp32", "fp8": "fp32", "bf8": "fp32", "int8": "int32"}
+CODES = DTYPE.codes
+NAMES = DTYPE.names
+ITEMSIZE = ITEM_BYTES
 
 # NumPy, ml_dtypes, torch and JAX agree on these names, apart from torch's "torch." prefix.
 _BY_NAME = {

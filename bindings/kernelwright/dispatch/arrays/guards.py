@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from operator import itemgetter
 from typing import Any, Protocol
 
@@ -182,19 +182,22 @@ def compiler_guard() -> TensorsGuard | None:
             check: Callable[..., bool] = kind(*tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides).check
             return check
 
-        one = torch.zeros(3, 4)
-        same = guard(one, one)
-        others: tuple[Any, ...] = (
-            one.t(),
-            torch.zeros(4, 3),
-            torch.zeros(4, 3).t(),
-            torch.zeros(3, 4, dtype=torch.int32),
-        )
-        others += (torch.zeros(3, 8)[:, :4], one.to_sparse(), torch.zeros(3, 4, device="meta"), one.numpy(), None)
-        others += (torch.zeros(3, 4, requires_grad=True),)
-        works = same(one, torch.ones(3, 4)) and not any(same(one, other) for other in others)
-        whole = torch.zeros(3, 4, dtype=torch.complex64)
-        works = works and guard(whole.imag)(whole.imag) and not guard(whole.imag)(whole.conj().imag)  # a negative view
+        with torch.inference_mode(False):  # whatever the mode of the thread that comes first
+            works = _tells_apart(guard, torch)
     except Exception:  # whatever a changed private interface does
         return None
     return guard if works else None
+
+
+def _tells_apart(guard: TensorsGuard, torch: Any) -> bool:
+    """Whether a guard knows tensors like those it was made of from all others that kernels must not take for them."""
+    zeros = partial(torch.zeros, device="cpu")  # as a context, torch.device would import a module in a first call
+    one = zeros(3, 4)
+    same = guard(one, one)
+    others: tuple[Any, ...] = (one.t(), zeros(4, 3), zeros(4, 3).t(), zeros(3, 4, dtype=torch.int32))
+    others += (zeros(3, 8)[:, :4], one.to_sparse(), torch.zeros(3, 4, device="meta"), one.numpy(), None)
+    others += (zeros(3, 4, requires_grad=True),)
+    works = same(one, zeros(3, 4)) and not any(same(one, other) for other in others)
+    whole = zeros(3, 4, dtype=torch.complex64)
+    negative = whole.conj().imag  # a view whose memory holds the opposite sign
+    return bool(works and guard(whole.imag)(whole.imag) and not guard(whole.imag)(negative))

@@ -6,6 +6,7 @@ import sys
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.ma import MaskedArray  # as np.ma it would be imported by the first call
 
 from kernelwright.dispatch.arrays import dlpack, dtypes
 from kernelwright.dispatch.arrays.address import address_of
@@ -98,7 +99,7 @@ def _dense(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _from_numpy(array: np.ndarray[Any, Any], name: str) -> ArrayView:
-    if isinstance(array, np.ma.MaskedArray):
+    if isinstance(array, MaskedArray):
         raise ArrayError(f"{name} is a masked array, and kernels ignore masks; pass {name}.filled(value)")
     dtype, fnuz = dtypes.name_of(array.dtype, name)
     _check_byte_order(array.dtype, name)

@@ -24,8 +24,11 @@ class Cache(Generic[K, V]):
         self._older: dict[K, V] = {}
 
     def get(self, key: K) -> V | None:
-        """The value of the key, or None."""
-        value = self._recent.get(key)
+        """The value of the key, or None; options that cannot be hashed have no plan yet, and checks refuse them."""
+        try:
+            value = self._recent.get(key)
+        except TypeError:
+            return None
         if value is None:
             value = self._older.get(key)
             if value is not None:

@@ -20,3 +20,8 @@ def test_the_first_value_stays_until_replaced() -> None:
     assert cache.get(1) == [3] and len(cache) == 1
     cache.clear()
     assert cache.get(1) is None and len(cache) == 0
+
+
+def test_what_cannot_be_hashed_has_no_value() -> None:
+    cache: Cache[tuple[object, ...], int] = Cache(4)
+    assert cache.get(([],)) is None

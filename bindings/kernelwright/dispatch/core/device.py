@@ -10,21 +10,18 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from kernelwright.dispatch.core.errors import DeviceError, DeviceNameError
+from kernelwright.files import arch_files
+from kernelwright.files.arch_files import ArchFileError, DeviceFacts
 
 _NAME = re.compile(r"(cpu)|(cuda|hip)(?::(\d+))?|(sim):(\w+)")
 _NAMES = "'cpu', 'cuda:N', 'hip:N', 'sim:ARCH'"
-
-SIMULATED = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")  # in the order of the stand-in runtime's devices
-
-# The x86-64 psABI's microarchitecture levels, by the names of /proc/cpuinfo (abm stands for lzcnt).
-_V3 = frozenset(["avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"])
-_V4 = _V3 | frozenset(["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"])
 
 _KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")
 _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
 _POINTER_MEMORY_TYPE, _POINTER_MANAGED, _POINTER_DEVICE = 2, 8, 9  # CU_POINTER_ATTRIBUTE_…
 _DEVICE_MEMORY = 2  # CU_MEMORYTYPE_DEVICE
 _INVALID_VALUE = 1  # CUDA_ERROR_INVALID_VALUE
+_MAX_ORDINAL = 2**31 - 1  # what the C ABI's int32 holds
 
 
 @dataclass(frozen=True)
@@ -65,6 +62,8 @@ class Device:
             raise DeviceNameError(f"compute_units is {self.compute_units}; allowed: 0 to {(1 << 32) - 1}")
         kind = match[1] or match[2] or match[4]
         ordinal = int(match[3] or 0)
+        if ordinal > _MAX_ORDINAL:
+            raise DeviceNameError(f"device is {self.name!r}; allowed: {_NAMES} with N from 0 to {_MAX_ORDINAL}")
         if kind == "sim":
             ordinal = self._simulate(match[5])
         object.__setattr__(self, "kind", kind)
@@ -73,12 +72,13 @@ class Device:
 
     def _simulate(self, arch: str) -> int:
         """The ordinal of a simulated device, whose name gives its architecture."""
-        if arch not in SIMULATED:
-            raise DeviceNameError(f"device is {self.name!r}; simulated architectures: {', '.join(SIMULATED)}")
+        known = simulated_archs()
+        if arch not in known:
+            raise DeviceNameError(f"device is {self.name!r}; simulated architectures: {', '.join(known)}")
         if self.arch not in (None, arch):
             raise DeviceNameError(f"device is {self.name!r} and arch is {self.arch!r}; leave arch out")
         object.__setattr__(self, "arch", arch)
-        return SIMULATED.index(arch)
+        return known.index(arch)
 
     @property
     def simulated(self) -> bool:
@@ -117,21 +117,40 @@ class Device:
         return self.name
 
 
+def simulated_archs() -> tuple[str, ...]:
+    """Architectures that ``sim:ARCH`` may name, in the order of the stand-in runtime's devices."""
+    return tuple(one.name for one in _facts() if one.machine is not None)
+
+
+def _facts(kind: str = "") -> list[DeviceFacts]:
+    """Of the architectures of one kind of device; without a kind, of those that are simulated."""
+    try:
+        return list(arch_files.of_kind(kind) if kind else arch_files.simulated())
+    except ArchFileError as error:
+        raise DeviceError(str(error)) from None
+
+
 def cpu_archs(cpuinfo: str) -> tuple[str, ...]:
-    """x86-64 levels from the text of /proc/cpuinfo. DeviceError below x86_64_v3."""
+    """Architectures from the text of /proc/cpuinfo, those with most instruction sets first.
+
+    DeviceError for a processor that no architecture describes.
+    """
     flags: set[str] = set()
     for line in cpuinfo.splitlines():
         if line.startswith("flags"):
             flags = set(line.partition(":")[2].split())
             break
-    found = tuple(name for name, needs in (("x86_64_v4", _V4), ("x86_64_v3", _V3)) if needs <= flags)
+    known = sorted(_facts("cpu"), key=lambda one: -len(one.cpu_flags))
+    found = tuple(one.name for one in known if one.cpu_flags <= flags)
     if not found:
-        raise DeviceError(f"this CPU lacks {', '.join(sorted(_V3 - flags))}; kernels need at least x86_64_v3")
+        least = known[-1]
+        lacks = ", ".join(sorted(least.cpu_flags - flags))
+        raise DeviceError(f"this CPU lacks {lacks}; kernels need at least {least.name}")
     return found
 
 
 def cuda_archs(ordinal: int) -> tuple[str, ...]:
-    """``sm_90a``-style names from the CUDA driver."""
+    """Architectures of the device's compute capability, which the CUDA driver tells; ``sm_86`` where none has it."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError as error:
@@ -148,9 +167,8 @@ def cuda_archs(ordinal: int) -> tuple[str, ...]:
         if status := driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, handle):
             raise DeviceError(f"cuda:{ordinal}: cuDeviceGetAttribute failed with {status}")
         values.append(value.value)
-    major, minor = values
-    plain = f"sm_{major}{minor}"
-    return (f"{plain}a", plain) if major >= 9 else (plain,)  # "a": the features of exactly this generation
+    found = tuple(one.name for one in _facts("cuda") if one.compute_capability == tuple(values))
+    return found or ("sm_{}{}".format(*values),)
 
 
 def cuda_device_of(pointer: int) -> int | None:
@@ -196,7 +214,10 @@ def _cuda_driver() -> ctypes.CDLL | None:
 
 
 def hip_archs(ordinal: int, nodes: Path = _KFD_NODES) -> tuple[str, ...]:
-    """``gfx942``-style names from the kernel driver's topology: no runtime is loaded, so forking stays safe."""
+    """Architectures of the device's target, which the kernel driver's topology tells; the target where none has it.
+
+    No runtime is loaded, so forking stays safe.
+    """
     versions = []
     for node in sorted(nodes.glob("*"), key=lambda path: int(path.name)) if nodes.is_dir() else ():
         text = (node / "properties").read_text()
@@ -209,7 +230,8 @@ def hip_archs(ordinal: int, nodes: Path = _KFD_NODES) -> tuple[str, ...]:
         count = f"{len(visible)} AMD GPUs are visible"
         raise DeviceError(f"hip:{ordinal}: there is no such device; {count}; sim:gfx942 and the like need none")
     version = visible[ordinal]
-    return (f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}",)
+    target = f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}"
+    return tuple(one.name for one in _facts("hip") if one.target == target) or (target,)
 
 
 def _visible(versions: list[int], setting: str | None) -> list[int]:

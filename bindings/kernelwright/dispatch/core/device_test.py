@@ -30,13 +30,20 @@ def test_another_number_of_compute_units() -> None:
             Device("cpu", compute_units=units)
 
 
+def test_ordinals_are_those_of_the_abi() -> None:
+    assert Device("cuda:2147483647").ordinal == 2**31 - 1
+    for wrong in ("cuda:-5", "hip:-1", "cpu:-1", "cuda:2147483648", "hip:4294967291"):  # the last is -5 in 32 bits
+        with pytest.raises(DeviceNameError, match=f"device is '{wrong}'; allowed: 'cpu', 'cuda:N', 'hip:N'"):
+            Device(wrong)
+
+
 def test_simulated_devices_are_architectures() -> None:
     found = Device("sim:gfx1201")
     assert (found.kind, found.arch, found.archs, found.name) == ("sim", "gfx1201", ("gfx1201",), "sim:gfx1201")
     assert found.simulated and not Device("hip:0").simulated
     assert (found.memory, found.library_kind) == ("cpu", "hip")
     assert (Device("hip:1").memory, Device("hip:1").library_kind) == ("hip:1", "hip")
-    assert [Device(f"sim:{arch}").ordinal for arch in device.SIMULATED] == [0, 1, 2, 3, 4]
+    assert [Device(f"sim:{arch}").ordinal for arch in device.simulated_archs()] == [0, 1, 2, 3, 4]
     assert Device("sim:gfx942", arch="gfx942") == Device("sim:gfx942") != Device("sim:gfx950")
     with pytest.raises(DeviceError, match=r"sim:gfx906.*gfx90a, gfx942, gfx950, gfx1100, gfx1201"):
         Device("sim:gfx906")
@@ -104,7 +111,7 @@ def test_cuda_archs_come_from_the_driver(monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setattr(ctypes, "CDLL", lambda name: driver)
 
     use(Driver(9, 0))
-    assert Device("cuda:0").archs == ("sm_90a", "sm_90")
+    assert Device("cuda:0").archs == ("sm_90a",)
     with pytest.raises(DeviceError, match="below 1"):
         device.cuda_archs(1)
     use(Driver(8, 6))

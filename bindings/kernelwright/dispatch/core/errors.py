@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-
-class KernelwrightError(Exception):
-    """Base of every error that this package raises on purpose."""
+from kernelwright.problems.errors import KernelwrightError as KernelwrightError
+from kernelwright.problems.errors import ProblemError as ProblemError
 
 
 class NativeLibraryError(KernelwrightError):
@@ -43,12 +42,12 @@ class DeviceNameError(DeviceError, ValueError):
     """The text names no device, on any machine."""
 
 
-class ProblemError(KernelwrightError, ValueError):
-    """A problem with an illegal size, dtype, layout or leading dimension."""
-
-
 class ArrayError(KernelwrightError, ValueError):
     """Arrays that do not fit together, or that a kernel cannot address."""
+
+
+class TraceError(KernelwrightError, ValueError):
+    """The file is no trace of recorded problems, or not of this version."""
 
 
 class SelectionError(KernelwrightError, ValueError):

@@ -46,7 +46,7 @@ class RankedValue:
     score: float | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RankedKernel:
     """One kernel in a ranking.
 
@@ -75,8 +75,13 @@ class RankedKernel:
     choices: str = ""
     values: tuple[RankedValue, ...] = ()
 
+    def __repr__(self) -> str:
+        """Rank, name and score, or why it cannot be used."""
+        said = self.reason if self.rank is None else f"rank {self.rank}, score {self.score}"
+        return f"<RankedKernel {self.arch}/{self.name}: {said}{self.choices and f', {self.choices}'}>"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class StageExplanation:
     """The ranking of every kernel for one stage, best first.
 
@@ -84,19 +89,26 @@ class StageExplanation:
     :ivar reason: why ``chosen`` was chosen, or that no kernel serves the stage.
     :ivar chosen: the kernel that would run; None where no kernel serves the stage.
     :ivar kernels: all kernels, best first, refused ones last.
+    :ivar judge: what compared them: ``predicted time``, ``priority``, ``name``, or what a model or function is called.
     """
 
     problem: Mapping[str, Any]
     reason: str
     chosen: RankedKernel | None
     kernels: tuple[RankedKernel, ...]
+    judge: str = ""
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> StageExplanation:
         """From the native dispatcher's JSON."""
         kernels = tuple(_ranked(entry) for entry in raw["kernels"])
         chosen = next((kernel for kernel in kernels if kernel.identity == raw["chosen"]), None)
-        return cls(raw["problem"], raw["reason"], chosen, kernels)
+        return cls(raw["problem"], raw["reason"], chosen, kernels, raw["judge"])
+
+    def __repr__(self) -> str:
+        """Reason, judge and the chosen kernel."""
+        chosen = "none" if self.chosen is None else self.chosen.name
+        return f"<StageExplanation: {chosen} of {len(self.kernels)}, judged by {self.judge}: {self.reason}>"
 
     @property
     def pairs(self) -> tuple[tuple[RankedKernel, RankedValue], ...]:
@@ -110,12 +122,12 @@ class StageExplanation:
         return tuple((kernel, value) for _, kernel, value in sorted(found, key=lambda one: one[0]))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """The ranking of every kernel for one problem, best first; ``str()`` is a table.
 
     :ivar problem: the problem.
-    :ivar selection: how kernels are scored, such as ``analytic``.
+    :ivar selection: what the dispatcher was asked for, such as ``auto``; ``judge`` says what that came to.
     :ivar stages: the ranking of each stage: one, unless a launch starts several kernels one behind the other. After a
         stage that no kernel serves, there are no more.
     :ivar simulated: name of the simulated device, or None. Scores in microseconds are then predictions for real
@@ -145,6 +157,11 @@ class Explanation:
         return self.stages[0].reason if self.stages[-1].chosen is not None else self.stages[-1].reason
 
     @property
+    def judge(self) -> str:
+        """What compared the kernels of the first stage: ``predicted time``, or what a model or function is called."""
+        return self.stages[0].judge
+
+    @property
     def kernels(self) -> tuple[RankedKernel, ...]:
         """All kernels of the first stage's ranking, best first, refused ones last."""
         return self.stages[0].kernels
@@ -157,14 +174,23 @@ class Explanation:
         """How many kernels were considered."""
         return len(self.kernels)
 
+    def __repr__(self) -> str:
+        """The first line of the table."""
+        return f"<Explanation of {self._title}>"
+
+    @property
+    def _title(self) -> str:
+        judged = "" if self.judge == self.selection else f", judged by {self.judge}"
+        return f"{self.problem}, selection {self.selection}{judged}: {self.reason}"
+
     def __str__(self) -> str:
         """A table with one line for each kernel of each stage."""
-        lines = [f"{self.problem}, {self.selection}: {self.reason}"]
+        lines = [self._title]
         if self.simulated is not None:
             lines.append(f"simulated on {self.simulated}: times are predictions for real hardware, not measured")
         for number, stage in enumerate(self.stages):
             if len(self.stages) > 1:
-                lines.append(f"stage {number}: {stage.reason}")
+                lines.append(f"stage {number}, judged by {stage.judge}: {stage.reason}")
             width = max((len(kernel.name) for kernel in stage.kernels), default=0)
             for kernel in stage.kernels:
                 rank = "-" if kernel.rank is None else str(kernel.rank)

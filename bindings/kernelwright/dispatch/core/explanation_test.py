@@ -18,11 +18,12 @@ def kernel(name: str, rank: int | None, **fields: Any) -> dict[str, Any]:
 
 def stage(chosen: str | None, *kernels: dict[str, Any]) -> dict[str, Any]:
     reason = f"{chosen} is best" if chosen else "no kernel serves this problem"
-    return {"problem": {"op": "part"}, "chosen": chosen and chosen * 3, "reason": reason, "kernels": kernels}
+    said = {"problem": {"op": "part"}, "chosen": chosen and chosen * 3, "reason": reason, "kernels": kernels}
+    return {**said, "judge": "predicted time"}
 
 
 def explanation(*stages: dict[str, Any]) -> Explanation:
-    text = json.dumps({"problem": {"op": "whole"}, "selection": "analytic", "stages": stages})
+    text = json.dumps({"problem": {"op": "whole"}, "selection": "auto", "stages": stages})
     return Explanation.parse(GemmProblem(1, 2, 3), text)
 
 
@@ -34,7 +35,9 @@ def test_every_stage_has_a_ranking() -> None:
     assert found.chosen is found.stages[0].chosen and found.reason == "split is best"
     assert [one.name for one in found] == ["split", "wide"] and found.stages[1].problem == {"op": "part"}
     lines = str(found).splitlines()
-    assert lines[1] == "stage 0: split is best" and lines[4] == "stage 1: combine is best"
+    assert lines[0] == "gemm fp32 rcr 1x2x3, selection auto, judged by predicted time: split is best"
+    assert lines[1] == "stage 0, judged by predicted time: split is best"
+    assert lines[4] == "stage 1, judged by predicted time: combine is best"
     assert lines[2].endswith("1 tiles in 1 waves, split_k=4") and lines[3].endswith("no: it is too wide")
 
 

@@ -18,6 +18,7 @@ from kernelwright.dispatch.testdata import fork_under_load, mocks
 CHILDREN = 200
 
 
+@pytest.mark.thorough(instead="test_children_of_a_process_whose_thread_loads")
 def test_children_of_a_process_whose_threads_plan(tmp_path: Path) -> None:
     mocks.native_library()
     library = mocks.write_library(tmp_path / "x86_64_v3")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class KernelEntry:
     """One kernel of a library, as its manifest describes it.
 
@@ -34,8 +34,12 @@ class KernelEntry:
         """The name."""
         return self.name
 
+    def __repr__(self) -> str:
+        """Name, architecture and the beginning of the identity."""
+        return f"<{type(self).__name__} {self.arch}/{self.name} {self.identity[:12]}>"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Candidate(KernelEntry):
     """A kernel that serves a problem, with a value of what the problem leaves open: what a selection function scores.
 
@@ -45,7 +49,16 @@ class Candidate(KernelEntry):
 
     value: int = 0
 
+    def __repr__(self) -> str:
+        """As of the kernel, with the value."""
+        return f"{super().__repr__()[:-1]} value={self.value}>"
+
     @classmethod
     def of(cls, kernel: KernelEntry, value: int) -> Candidate:
         """The kernel with a value."""
         return cls(**vars(kernel), value=value)
+
+
+def count_of(number: int, noun: str) -> str:
+    """E.g. ``1 kernel`` or ``4 kernels``."""
+    return f"{number} {noun}{'s' * (number != 1)}"

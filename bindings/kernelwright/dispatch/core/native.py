@@ -6,6 +6,7 @@ The library is loaded on first use. Structs of an operation stand in its own fol
 from __future__ import annotations
 
 import ctypes
+import importlib.readers  # noqa: F401 - resources.files() would import it when the first dispatcher is made
 import os
 import threading
 from collections.abc import Callable
@@ -76,7 +77,7 @@ class ArchStruct(ctypes.Structure):
         ("compute_units", c_uint32),
         ("wave_size", c_uint32),
         ("fp8_format", c_uint32),
-        ("reserved", c_uint32),
+        ("times", c_uint32),
         ("lds_bytes", c_uint64),
         ("clock_ghz", c_double),
         ("memory_gbytes_per_s", c_double),

@@ -12,11 +12,18 @@ from typing import Any, TypeVar
 from kernelwright.dispatch.core import native, operation
 from kernelwright.dispatch.core.cache import Cache
 from kernelwright.dispatch.core.device import Device
-from kernelwright.dispatch.core.errors import KernelwrightError, LibraryLoadError, NoKernelError, SelectionError
+from kernelwright.dispatch.core.errors import (
+    ArrayError,
+    KernelwrightError,
+    LibraryLoadError,
+    NoKernelError,
+    SelectionError,
+)
 from kernelwright.dispatch.core.kernel import KernelEntry
 from kernelwright.dispatch.core.operation import Problem
 from kernelwright.dispatch.core.plan import NativePlan, OperationPlan, Stage
 from kernelwright.dispatch.core.selection import Score, ScoreCallback
+from kernelwright.dispatch.core.workspace import on_stream
 from kernelwright.dispatch.loading.heuristic import Heuristic
 from kernelwright.dispatch.recording import counting
 
@@ -68,6 +75,18 @@ class NativeDispatcher:
         made: Cache[Any, Any] = Cache(PLAN_LIMIT)
         self._caches.append(made)
         return made
+
+    def check_memory(self, device: str) -> None:
+        """ArrayError for arrays that are elsewhere than the memory of the dispatcher's device."""
+        if device != self.device.memory:
+            raise ArrayError(f"arrays are on {device}; allowed by this dispatcher: {self.device.memory}")
+
+    def made_on(self, stream: int | None, family: str, make: Callable[[], Any]) -> Any:
+        """What ``make`` returns, which allocates or copies with an array library, on the stream of a launch."""
+        if stream is None:
+            return make()
+        with on_stream(stream, family, self.device.memory):
+            return make()
 
     def select_by(self, selection: str | Score | Heuristic) -> None:
         """See :class:`Dispatcher`. Raises SelectionError."""
@@ -124,9 +143,7 @@ class NativeDispatcher:
 
     def count_refused(self, problem: Problem) -> None:
         """Tell who records that no kernel serves a problem."""
-        counter = counting.active()
-        if counter is not None:
-            counter.refused(problem, next(iter(self.kernels.values())).arch)
+        counting.refused(problem, next(iter(self.kernels.values())).arch)
 
     def plan_reading(self, problem: Problem) -> OperationPlan[Any]:
         """:meth:`plan` of one of several readings of the same arrays: another one may be served."""
@@ -197,3 +214,15 @@ def _integer(name: str, value: object, least: int, most: int, also: str = "") ->
     if not least <= found <= most:
         raise SelectionError(f"{name} is {value!r}; allowed: an integer from {least} to {most}{also}")
     return found
+
+
+class Methods:
+    """What gives :class:`kernelwright.dispatch.Dispatcher` the calls of an operation.
+
+    The classes that derive from this one are listed by :mod:`kernelwright.dispatch.operation_methods`.
+    """
+
+    _core: NativeDispatcher
+
+    def _begin(self) -> None:
+        """Make what the calls keep. The core is there; a class calls that of its base first."""

@@ -37,6 +37,7 @@ class Operation:
     :ivar problem: the Python type of its problems.
     :ivar plan: makes the plan of a problem from a native plan.
     :ivar from_native: reads the C struct of a problem at an address.
+    :ivar recorded: what traces call its problems, by default its name; operations with one problem type share it.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Operation:
     problem: type[Any]
     plan: Callable[[Any, NativePlan], OperationPlan[Any]]
     from_native: Callable[[int], Any]
+    recorded: str = ""
 
 
 _BY_CODE: dict[int, Operation] = {}

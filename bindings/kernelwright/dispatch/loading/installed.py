@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+from kernelwright.files.arch_files import shipped_with
+
 PACKAGE = "kernelwright_kernels"
 
-SHIPPED = {
-    "gemm": ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "sm_90a", "x86_64_v3", "x86_64_v4"),
-}
-"""The libraries that are wheels (``kernels/``), and their architectures: what pip may be told to install."""
+LIBRARIES = ("gemm", "convolution", "attention")
+"""The libraries that are wheels (``kernels/``), for every architecture that ships and has kernels of the operation."""
 
 
 def folders(package: str) -> list[Path]:
@@ -31,12 +31,13 @@ def manifests(package: str = PACKAGE) -> Iterator[Path]:
 
 
 def advice(package: str, name: str, archs: Iterable[str]) -> str:
-    """What to do where no library is installed for ``archs``; it names no package but those of :data:`SHIPPED`."""
-    if package != PACKAGE or name not in SHIPPED:
-        close = difflib.get_close_matches(name, SHIPPED, n=1) if package == PACKAGE else []
+    """What to do where no library is installed for ``archs``; it names no package but those that ship."""
+    if package != PACKAGE or name not in LIBRARIES:
+        close = difflib.get_close_matches(name, LIBRARIES, n=1) if package == PACKAGE else []
         hint = f"did you mean {close[0]!r}? Otherwise " if close else ""
         return f"{hint}install the wheel that your project builds for it (kernel_wheels, docs/packaging.md)"
+    shipped = shipped_with(name)
     for arch in archs:
-        if arch in SHIPPED[name]:
+        if arch in shipped:
             return f"pip install {package}-{name}-{arch}".replace("_", "-")
-    return f"there are wheels for {', '.join(SHIPPED[name])}; for others build one (kernel_wheels, docs/packaging.md)"
+    return f"there are wheels for {', '.join(shipped)}; for others build one (kernel_wheels, docs/packaging.md)"

@@ -51,6 +51,8 @@ def test_a_package_may_stand_in_several_folders(site: Path, tmp_path: Path, monk
 
 def test_only_packages_that_exist_are_named() -> None:
     assert advice(PACKAGE, "gemm", ["gfx942"]) == "pip install kernelwright-kernels-gemm-gfx942"
+    assert advice(PACKAGE, "attention", ["sm_90a"]) == "pip install kernelwright-kernels-attention-sm-90a"
+    assert "gfx950, sm_90a" in advice(PACKAGE, "convolution", ["gfx1100"])  # which has no such kernels
     assert advice(PACKAGE, "gemm", ["x86_64_v9", "x86_64_v4"]) == "pip install kernelwright-kernels-gemm-x86-64-v4"
     for package, name, archs in (
         (PACKAGE, "gem", ["gfx942"]),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import json
 import os
 import shutil
 import tempfile
@@ -23,17 +22,18 @@ from kernelwright.dispatch.core.errors import (
     LibraryNotFoundError,
     ManifestError,
 )
-from kernelwright.dispatch.core.kernel import KernelEntry
+from kernelwright.dispatch.core.kernel import KernelEntry, count_of
 from kernelwright.dispatch.loading import installed
 from kernelwright.dispatch.loading.elf import why_not_loadable
 from kernelwright.dispatch.loading.manifest import Manifest, backend_kind
 from kernelwright.dispatch.loading.pinned import Pinned
 from kernelwright.dispatch.loading.provenance import check_statement
+from kernelwright.files.strict_json import read_json
 
 _MANIFEST = "manifest.json"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class KernelLibrary:
     """A loaded kernel library. Loading runs no kernel and touches no device.
 
@@ -81,6 +81,11 @@ class KernelLibrary:
         :raises LibraryNotFoundError: if no library suits; the message lists the architectures that were found.
         :raises AbiMismatchError: if a library that could be meant was built for another ABI version.
         """
+        return cls.load(cls.find_for(device, root, name).path)
+
+    @staticmethod
+    def find_for(device: Device | str, root: str | os.PathLike[str] | Traversable, name: str | None = None) -> Manifest:
+        """The manifest of the library that :meth:`load_for` would load, with its errors; nothing is loaded."""
         device = Device.of(device)
         folder = _on_disk(root)
         if not folder.is_dir():
@@ -91,7 +96,7 @@ class KernelLibrary:
             wanted = " or ".join(device.archs) + (f" named {name}" if name else "")
             there = ", ".join(_described(found)) or "none"
             raise LibraryNotFoundError(f"{folder} has no library for {device} ({wanted}); it has: {there}")
-        return cls.load(fitting.path)
+        return fitting
 
     @classmethod
     def load_installed(cls, device: Device | str, name: str, package: str = installed.PACKAGE) -> KernelLibrary:
@@ -139,8 +144,11 @@ class KernelLibrary:
 
     def __str__(self) -> str:
         """E.g. ``gemm for gfx942: 4 kernels``."""
-        count = len(self.kernels)
-        return f"{self.name} for {self.arch}: {count} kernel{'s' * (count != 1)}"
+        return f"{self.name} for {self.arch}: {count_of(len(self.kernels), 'kernel')}"
+
+    def __repr__(self) -> str:
+        """The same with the file."""
+        return f"<KernelLibrary {self} at {self.path}>"
 
 
 def _manifests(paths: Iterable[Path], device: Device, name: str | None) -> list[Manifest]:
@@ -150,7 +158,7 @@ def _manifests(paths: Iterable[Path], device: Device, name: str | None) -> list[
         try:
             found.append(Manifest.read(path))
         except AbiMismatchError:
-            other = json.loads(path.read_text(encoding="utf-8"))
+            other = read_json(path)
             if other.get("arch") in device.archs and name in (None, other.get("name")):
                 raise
     return found

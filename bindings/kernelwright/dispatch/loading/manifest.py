@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,15 +10,16 @@ from types import MappingProxyType
 from typing import Any
 
 from kernelwright.dispatch.core.errors import AbiMismatchError, ManifestError
-from kernelwright.dispatch.core.kernel import KernelEntry
+from kernelwright.dispatch.core.kernel import KernelEntry, count_of
 from kernelwright.dispatch.core.native import ABI_VERSION
+from kernelwright.files.arch_files import KINDS
+from kernelwright.files.strict_json import read_json
 
 SCHEMA_VERSION = 1
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_BACKENDS = ("ck_tile", "cutlass", "cpu")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Manifest:
     """The manifest of a library.
 
@@ -33,7 +33,7 @@ class Manifest:
     :ivar kernels: its kernels.
     :ivar device: what the architecture is sold as, such as ``AMD Instinct MI300 series``.
     :ivar provenance_sha256: digest of the provenance statement, if the library has one.
-    :ivar models: learned models that are part of the library: name, op, dtype, arch and sha256 of each.
+    :ivar models: learned models that are part of the library: name, op, dtypes, arch and sha256 of each.
     """
 
     path: Path
@@ -46,7 +46,11 @@ class Manifest:
     kernels: tuple[KernelEntry, ...]
     device: str = ""
     provenance_sha256: str | None = None
-    models: tuple[Mapping[str, str], ...] = ()
+    models: tuple[Mapping[str, Any], ...] = ()
+
+    def __repr__(self) -> str:
+        """Name, architecture, kernels and file."""
+        return f"<Manifest {self.name} for {self.arch}: {count_of(len(self.kernels), 'kernel')}, {self.path}>"
 
     @property
     def target(self) -> str:
@@ -57,10 +61,10 @@ class Manifest:
     def read(cls, path: Path) -> Manifest:
         """Parse a file. ManifestError names key and value; AbiMismatchError for another ABI version."""
         try:
-            raw = json.loads(path.read_text(encoding="utf-8"))
+            raw = read_json(path)
         except FileNotFoundError:
             raise ManifestError(f"{path} is not there; a library is loaded through the manifest beside it") from None
-        except (OSError, ValueError, RecursionError) as error:
+        except (OSError, ValueError) as error:
             raise ManifestError(f"{path} cannot be read as JSON: {error}") from error
         return cls.parse(raw, path)
 
@@ -78,8 +82,8 @@ class Manifest:
         if not library or "/" in library or library in (".", ".."):
             raise ManifestError(f"{path}: library is {library!r}; allowed: the name of a file beside the manifest")
         backend = reader.take("backend", str)
-        if backend not in _BACKENDS:
-            raise ManifestError(f"{path}: backend is {backend!r}; allowed: {', '.join(_BACKENDS)}")
+        if backend not in KINDS:
+            raise ManifestError(f"{path}: backend is {backend!r}; allowed: {', '.join(KINDS)}")
         arch = reader.take("arch", str)
         kernels = tuple(
             _kernel(_Reader(f"{path}: kernels[{index}]", entry), arch)
@@ -87,7 +91,7 @@ class Manifest:
         )
         if not kernels:
             raise ManifestError(f"{path}: kernels is empty; build a library with at least one")
-        toolchains = MappingProxyType(dict(reader.take("toolchains", dict)))
+        toolchains = MappingProxyType(_texts(reader, "toolchains"))
         statement = reader.digest("provenance_sha256") if "provenance_sha256" in raw else None
         name, sha256 = reader.take("name", str), reader.digest("sha256")
         device = reader.take("device", str) if "device" in raw else ""
@@ -111,9 +115,17 @@ def _kernel(reader: _Reader, arch: str) -> KernelEntry:
     return entry
 
 
-def _model(reader: _Reader) -> Mapping[str, str]:
-    texts = {key: reader.take(key, str) for key in ("name", "op", "dtype", "arch")}
-    return MappingProxyType({**texts, "sha256": reader.digest("sha256")})
+def _texts(reader: _Reader, key: str) -> dict[str, str]:
+    inner = _Reader(f"{reader.where}: {key}", reader.take(key, dict))
+    return {name: inner.take(name, str) for name in inner.raw}
+
+
+def _model(reader: _Reader) -> Mapping[str, Any]:
+    texts = {key: reader.take(key, str) for key in ("name", "op", "arch")}
+    dtypes = reader.take("dtypes", list)
+    if not dtypes or not all(isinstance(dtype, str) for dtype in dtypes):
+        raise ManifestError(f"{reader.where}: dtypes is {dtypes!r}; allowed: names of element types")
+    return MappingProxyType({**texts, "dtypes": tuple(dtypes), "sha256": reader.digest("sha256")})
 
 
 @dataclass(frozen=True)
@@ -141,4 +153,4 @@ class _Reader:
 
 def backend_kind(backend: str) -> str:
     """The device kind that a manifest's backend runs on: cpu, hip or cuda."""
-    return {"ck_tile": "hip", "cutlass": "cuda"}.get(backend, backend)
+    return KINDS[backend]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import os
 import subprocess
 import sys
@@ -103,3 +104,17 @@ assert [name(path) for path in (c, d, a, b)] == ["c", "d", "a", "b"]
 """
     folders = os.pathsep.join(path for path in sys.path if path)
     subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": folders}, check=True, timeout=60)
+
+
+def test_a_loaded_library_that_is_written_into_is_refused(dispatcher: ctypes.c_void_p, tmp_path: Path) -> None:
+    """The dynamic linker would give the old one, of which some pages may be new."""
+    file = mocks.write_library(tmp_path, name="overwritten", seed="7") / "liboverwritten.so"
+    assert add(dispatcher, file) == (native.OK, "")
+    with file.open("ab") as stream:
+        stream.write(b"behind the last section")
+    mocks.edit_manifest(tmp_path, sha256=hashlib.sha256(file.read_bytes()).hexdigest())
+    handle = ctypes.c_void_p()
+    assert native.library().kw_dispatcher_create(None, ctypes.byref(handle)) == native.OK
+    status, error = add(handle, file)
+    native.library().kw_dispatcher_destroy(handle)
+    assert status == LOAD_FAILED and "was overwritten since; start the process anew" in error

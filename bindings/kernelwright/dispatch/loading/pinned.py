@@ -15,6 +15,7 @@ _lock = threading.Lock()
 # Descriptors of loaded files by device and inode, open as long as the process: they are part of the names under which
 # the dynamic linker knows the files. It takes a file for one that it has loaded if the name or the inode is the same.
 _digests: dict[tuple[int, int], str] = {}  # sha256 of the same files when they were loaded
+_UNKNOWN = ""  # written into meanwhile
 
 
 def _after_fork() -> None:
@@ -24,6 +25,18 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
+
+
+def _sha256(descriptor: int) -> str:
+    with open(descriptor, "rb", closefd=False) as file:
+        file.seek(0)
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _stamp(descriptor: int) -> tuple[int, int, int]:
+    """Size, mtime and ctime, which change whenever somebody writes into the file."""
+    status = os.fstat(descriptor)
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 class Pinned:
@@ -37,8 +50,8 @@ class Pinned:
         """Open and hash it. OSError if it cannot be read."""
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            with open(descriptor, "rb", closefd=False) as file:
-                self.sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+            self._stamp = _stamp(descriptor)
+            self.sha256 = _sha256(descriptor)
         except BaseException:
             os.close(descriptor)
             raise
@@ -52,7 +65,8 @@ class Pinned:
     def load(self) -> ctypes.CDLL:
         """Map it and run its constructors; the descriptor of a file that is loaded for the first time stays open.
 
-        OSError if the dynamic linker refuses it, or would give what the file held when it was loaded before.
+        OSError if the dynamic linker refuses it, would give what the file held when it was loaded before, or may have
+        given something else than what was hashed.
         """
         status = os.fstat(self._descriptor)
         inode = (status.st_dev, status.st_ino)
@@ -68,10 +82,27 @@ class Pinned:
                 fresh = fcntl.fcntl(self._descriptor, fcntl.F_DUPFD_CLOEXEC, max(_kept.values()) + 1)
                 os.close(self._descriptor)
                 self._descriptor = fresh
+            self._check_contents(self._descriptor)
             opened = ctypes.CDLL(str(self.name))
-            _kept[inode], _digests[inode] = self._descriptor, self.sha256
-            self._descriptor = -1
+            kept, self._descriptor = self._descriptor, -1
+            _kept[inode], _digests[inode] = kept, _UNKNOWN
+            self._check_contents(kept)
+            _digests[inode] = self.sha256
             return opened
+
+    def _check_contents(self, descriptor: int) -> None:
+        """OSError if the file was written into since it was hashed.
+
+        A hard link or another mode changes ctime alone; so does who sets mtime back, and then it is hashed again.
+        """
+        stamp = _stamp(descriptor)
+        written = stamp[:2] != self._stamp[:2]
+        if written or (stamp != self._stamp and _sha256(descriptor) != self.sha256):
+            raise OSError(
+                "it was written into while it was loaded; load it again in a new process, and put other files in place "
+                "of a library (rename, install) instead of writing into it"
+            )
+        self._stamp = stamp
 
     def __enter__(self) -> Pinned:
         return self

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
 from pathlib import Path
 
 import pytest
 
-from kernelwright.dispatch import KernelLibrary, LibraryLoadError
+from kernelwright.dispatch import DigestMismatchError, KernelLibrary, LibraryLoadError
 from kernelwright.dispatch.loading import library, pinned
 from kernelwright.dispatch.loading.elf import why_not_loadable
 from kernelwright.dispatch.loading.pinned import Pinned
@@ -71,3 +72,52 @@ def test_a_loaded_library_that_is_written_into_is_refused(tmp_path: Path) -> Non
     edit_manifest(folder, sha256=sha256)
     with pytest.raises(LibraryLoadError, match="was overwritten since; start the process anew"):
         KernelLibrary.load(folder)
+
+
+def test_a_library_that_is_written_into_before_it_is_mapped_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The descriptor names the same file then, with other contents; none of them runs."""
+    folder = write_library(tmp_path / "one")
+    other = (write_library(tmp_path / "two", "MOCK_ABI=99") / "libmock.so").read_bytes()
+
+    def overwrite(path: Path) -> str:
+        (folder / "libmock.so").write_bytes(other)
+        return why_not_loadable(path)
+
+    monkeypatch.setattr(library, "why_not_loadable", overwrite)
+    with pytest.raises(LibraryLoadError, match="written into while it was loaded"):
+        KernelLibrary.load(folder)
+    assert os.stat(folder / "libmock.so").st_ino not in mapped_inodes()
+
+
+def test_a_library_that_is_written_into_while_it_is_mapped_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_library(tmp_path)
+    mapping = ctypes.CDLL
+
+    def overwrite(name: str) -> ctypes.CDLL:
+        opened = mapping(name)
+        with (folder / "libmock.so").open("ab") as file:
+            file.write(b"behind the last section")
+        return opened
+
+    monkeypatch.setattr(ctypes, "CDLL", overwrite)
+    with pytest.raises(LibraryLoadError, match="written into while it was loaded"):
+        KernelLibrary.load(folder)
+    monkeypatch.undo()
+    with pytest.raises(DigestMismatchError):
+        KernelLibrary.load(folder)
+
+
+def test_another_name_or_mode_of_a_library_is_no_change_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write_library(tmp_path)
+
+    def touch(path: Path) -> str:
+        os.link(folder / "libmock.so", tmp_path / "linked.so")
+        (folder / "libmock.so").chmod(0o700)
+        return why_not_loadable(path)
+
+    monkeypatch.setattr(library, "why_not_loadable", touch)
+    assert KernelLibrary.load(folder).name == "mock"

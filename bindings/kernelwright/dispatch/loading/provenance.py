@@ -8,6 +8,7 @@ from typing import Any
 
 from kernelwright.dispatch.core.errors import DigestMismatchError
 from kernelwright.dispatch.loading.manifest import Manifest
+from kernelwright.files.strict_json import read_json
 
 _FILE = "provenance.json"
 
@@ -20,14 +21,14 @@ def check_statement(manifest: Manifest) -> None:
     """
     path = manifest.path.with_name(_FILE)
     try:
-        statement = json.loads(path.read_text(encoding="utf-8"))
+        statement = read_json(path)
         predicate, subjects = statement["predicate"], statement["subject"]
         stated = {entry["name"]: entry["digest"]["sha256"] for entry in subjects}
     except FileNotFoundError:
         if manifest.provenance_sha256 is not None:
             raise DigestMismatchError(f"{path} is not there, though {manifest.path.name} names its digest") from None
         return
-    except (OSError, ValueError, RecursionError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise DigestMismatchError(f"{path} cannot be read as a statement: {error!r}; copy it again") from error
     found = {
         manifest.library: manifest.sha256,

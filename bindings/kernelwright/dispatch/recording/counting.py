@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -28,12 +29,30 @@ class _Active:
     counter: Counter | None = None
 
 
+class _Thread(threading.local):
+    refused: tuple[Any, str] = (None, "")
+
+
+_thread = _Thread()
 _plans: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def active() -> Counter | None:
     """Who counts, if anybody does."""
     return _Active.counter
+
+
+def refused(problem: Any, arch: str) -> None:
+    """Tell who counts, and :func:`last_refused`, that no kernel serves a problem."""
+    _thread.refused = problem, arch
+    if _Active.counter is not None:
+        _Active.counter.refused(problem, arch)
+
+
+def last_refused() -> tuple[Any, str]:
+    """The problem that this thread was last refused, and the architecture of the libraries; once for each refusal."""
+    found, _thread.refused = _thread.refused, (None, "")
+    return found
 
 
 def switch(counter: Counter | None) -> None:

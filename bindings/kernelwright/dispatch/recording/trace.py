@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from kernelwright.dispatch.core import operation
-from kernelwright.dispatch.core.errors import ProblemError
+from kernelwright.dispatch.core.errors import ProblemError, TraceError
 from kernelwright.dispatch.recording.files import locked, replace
+from kernelwright.files.strict_json import read_json
 
 VERSION = 1
 
@@ -48,24 +49,42 @@ def entry(problem: Any, arch: str, count: int = 0, unserved: int = 0) -> Entry:
         with contextlib.suppress(TypeError, ProblemError):
             if type(problem)(**rest) == problem:
                 given = rest
-    word = operation.of_problem(problem).name.partition(",")[0]
-    return Entry(word, arch, json.loads(json.dumps(given)), count, unserved)
+    posed = operation.of_problem(problem)
+    return Entry(posed.recorded or posed.name, arch, json.loads(json.dumps(given)), count, unserved)
 
 
 def read_trace(path: str | os.PathLike[str]) -> list[Entry]:
-    """The entries of a file, most frequent first. ValueError for a file that is no trace of this version."""
+    """The entries of a file, most frequent first. TraceError for a file that is no trace of this version."""
     try:
-        content = json.loads(Path(path).read_text("utf-8"))
-        if content["version"] != VERSION:
-            raise ValueError(f"version is {content['version']}; allowed: {VERSION}")
-        found = [Entry(**one) for one in content["problems"]]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is no trace of recorded problems: {error}") from None
+        content = read_json(path)
+        if not isinstance(content, dict) or content.get("version") != VERSION:
+            raise ValueError(f"allowed: an object with version {VERSION} and problems")
+        listed = content.get("problems")
+        if not isinstance(listed, list):
+            raise ValueError(f"problems is {listed!r:.80}; allowed: a list")
+        found = [_entry(one, index) for index, one in enumerate(listed)]
+    except ValueError as error:
+        raise TraceError(f"{path} is no trace of recorded problems: {error}; record a program again") from None
     return sorted(found, key=lambda one: (-one.count - one.unserved, one.key))
 
 
+def _entry(raw: object, index: int) -> Entry:
+    if not isinstance(raw, dict) or not {"op", "arch", "problem"} <= set(raw) <= {one.name for one in fields(Entry)}:
+        raise ValueError(f"problem {index} is {raw!r:.80}; allowed: op, arch, problem, count and unserved")
+    made = Entry(**raw)
+    counted = all(type(value) is int and value >= 0 for value in (made.count, made.unserved))
+    if (
+        not isinstance(made.op, str)
+        or not isinstance(made.arch, str)
+        or not isinstance(made.problem, dict)
+        or not counted
+    ):
+        raise ValueError(f"problem {index} is {raw!r:.80}; allowed: two texts, an object, and whole numbers from 0")
+    return made
+
+
 def merge_traces(paths: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str]) -> None:
-    """Add the counts of traces to those in ``path``, which may not exist yet. ValueError for what is no trace."""
+    """Add the counts of traces to those in ``path``, which may not exist yet. TraceError for what is no trace."""
     add(path, [one for each in paths for one in read_trace(each)])
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import threading
 from pathlib import Path
@@ -8,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelwright.dispatch import ConvProblem, GemmProblem, GroupedGemmProblem
+from kernelwright.dispatch import ConvProblem, GemmProblem, GroupedGemmProblem, KernelwrightError
+from kernelwright.dispatch.core import operation
 from kernelwright.dispatch.recording.trace import Entry, add, entry, merge_traces, read_trace
 
 
@@ -36,6 +38,15 @@ def test_problems_of_every_operation_come_back_from_json(problem: object, op: st
     assert made.op == op
     again = type(problem)(**json.loads(json.dumps(made.problem)))
     assert again == problem
+
+
+def test_a_trace_calls_an_operation_as_the_operation_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = GemmProblem(1, 2, 3)
+    known = operation.of_problem(problem)
+    for recorded, word in (("", "sum, of rows"), ("sum", "sum")):
+        renamed = dataclasses.replace(known, name="sum, of rows", recorded=recorded)
+        monkeypatch.setattr(operation, "of_problem", lambda posed, renamed=renamed: renamed)
+        assert entry(problem, "x86_64_v3").op == word
 
 
 @settings(deadline=None)  # other builds share the machine
@@ -75,11 +86,38 @@ def test_writers_at_once_lose_nothing(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["trace.json"]
 
 
+_ENTRY = {"op": "gemm", "arch": "x", "problem": {"m": 1}, "count": 1, "unserved": 0}
+_CHANGES: list[dict[str, object]] = [
+    {"count": "1"},
+    {"count": 0.5},
+    {"count": -1},
+    {"unserved": True},
+    {"op": 1},
+    {"problem": []},
+    {"x": 1},
+]
+
+
 @pytest.mark.parametrize(
-    "text", ["", "[]", '{"version": 2, "problems": []}', '{"version": 1, "problems": [{"op": 1}]}']
+    "content",
+    [
+        b"",
+        b"[]",
+        b"\xff",
+        b'{"version": 1}',
+        b'{"version": 2, "problems": []}',
+        b'{"version": 1, "problems": {}}',
+        b'{"version": 1, "version": 1, "problems": []}',
+        b'{"version": 1, "problems": [NaN]}',
+        b'{"x":' * 100_000,
+        *(json.dumps({"version": 1, "problems": [{**_ENTRY, **changed}, _ENTRY]}).encode() for changed in _CHANGES),
+    ],
 )
-def test_what_is_no_trace_is_refused(text: str, tmp_path: Path) -> None:
-    path = tmp_path / "trace.json"
-    path.write_text(text)
-    with pytest.raises(ValueError, match=r"trace.json is no trace of recorded problems"):
-        read_trace(path)
+def test_what_is_no_trace_is_refused(content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "trace.json"
+    file.write_bytes(content)
+    for read in (read_trace, lambda path: merge_traces([path], tmp_path / "merged.json")):
+        with pytest.raises(
+            KernelwrightError, match=r"trace\.json is no trace of recorded problems: .*; record a program again"
+        ):
+            read(file)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernelwright/attention/checks.h"
+#include "kernelwright/attention/dropout.h"
 
 #ifndef MOCK_ARCH
 #define MOCK_ARCH "x86_64_v3"
@@ -27,7 +28,7 @@ static void keep(int which, const kw_append_problem* p, kw_attention_strides s, 
 
 static kw_status serves(const kw_kernel* kernel, const kw_problem* problem, char* reason, size_t bytes) {
   if (problem->op == KW_OP_ATTENTION_APPEND)
-    return kw_append_traits_match(kernel->traits, (const kw_append_problem*)problem, reason, bytes);
+    return kw_attention_append_traits_match(kernel->traits, (const kw_append_problem*)problem, reason, bytes);
   return kw_attention_traits_match(kernel->traits, (const P*)problem, reason, bytes);
 }
 

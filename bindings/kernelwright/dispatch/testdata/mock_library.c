@@ -4,15 +4,17 @@
  * MOCK_NULL, MOCK_NO_SYMBOL, MOCK_ARCH, MOCK_BACKEND, MOCK_NAME, MOCK_SEED (one hex digit in every identity), MOCK_OLD
  * (a table that ends before set_runtime), MOCK_ANY_DEVICE (accepts every ordinal), MOCK_NARROW (dtype of A and B of the
  * kernel that does nothing), MOCK_VARIANTS (instead of the plain kernels one of each variant, and a plain one),
- * MOCK_IDLE (no variant computes anything), MOCK_FP8_FORMAT (kw_fp8_format of the architecture), MOCK_STREAMS (the
- * row-major kernel is launched by a GPU runtime that is linked in), MOCK_MODEL (a selection model of this version comes
- * with it, which judges fp32 problems of 100 rows or fewer and prefers large tiles).
+ * MOCK_ANY_EPILOGUE (of the variants, the one that adds serves any epilogue), MOCK_IDLE (no variant computes anything),
+ * MOCK_FP8_FORMAT (kw_fp8_format of the architecture), MOCK_STREAMS (the row-major kernel is launched by a GPU runtime
+ * that is linked in), MOCK_MODEL (a selection model of this version comes with it, which judges fp32 problems of 100
+ * rows or fewer and prefers large tiles).
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "kernelwright/gemm.h"
 #include "kernelwright/gemm/checks.h"
+#include "kernelwright/gemm/groups.h"
 #include "kernelwright/heuristic.h"
 
 #ifndef MOCK_ABI
@@ -161,6 +163,25 @@ static kw_status launch_fails(const kw_kernel* kernel, const void* storage, cons
   return KW_LAUNCH_FAILED;
 }
 
+#ifdef MOCK_MISBEHAVES
+#include "misbehave.h"
+
+static kw_status launch_misbehaving(const kw_kernel* kernel, const void* storage, const kw_launch* where,
+                                    const void* arguments) {
+  misbehave(getenv("MOCK_DEED"));
+  return launch_naive(kernel, storage, where, arguments);
+}
+
+static kw_status plan_misbehaving(const kw_kernel* kernel, const kw_problem* problem, void* storage) {
+  misbehave(getenv("MOCK_PLANS"));
+  return plan(kernel, problem, storage);
+}
+#define usual_plan plan_misbehaving
+#else
+#define usual_plan plan
+#define launch_misbehaving launch_naive
+#endif
+
 #define DIGITS_62 "123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde"
 #define IDENTITY(digit) MOCK_SEED digit DIGITS_62
 
@@ -203,7 +224,7 @@ static kw_status launch_fails(const kw_kernel* kernel, const void* storage, cons
       .launch = launches,                                                                              \
       .extension = more}
 #define KERNEL(id, digit, label, feature, traits, workspace, launch) \
-  DESCRIPTOR(id, KW_OP_GEMM, digit, label, feature, traits, supports, workspace, plan, launch, NULL)
+  DESCRIPTOR(id, KW_OP_GEMM, digit, label, feature, traits, supports, workspace, usual_plan, launch, NULL)
 
 static const kw_gemm_traits rcr_large = TRAITS(KW_FP32, KW_FP32, 0, 1, 128, 128, 64, 64, 64, 1);
 static const kw_gemm_traits rcr_small = TRAITS(KW_FP32, KW_FP32, 0, 1, 32, 32, 32, 4, 8, 1);
@@ -232,7 +253,7 @@ static const kw_gemm_traits nothing = {.struct_size = sizeof(kw_gemm_traits),
                                        .max_split_k = 1};
 
 KERNEL(k_large, "0", "gemm_fp32_rcr_128x128x64", "", rcr_large, no_workspace, launch_naive);
-KERNEL(k_small, "1", "gemm_fp32_rcr_32x32x32", "", rcr_small, no_workspace, launch_naive);
+KERNEL(k_small, "1", "gemm_fp32_rcr_32x32x32", "", rcr_small, no_workspace, launch_misbehaving);
 KERNEL(k_whole, "2", "gemm_fp32_rcr_64x64x64_whole", "", rcr_whole, no_workspace, launch_naive);
 KERNEL(k_rrr, "3", "gemm_fp32_rrr_32x32x32", "", rrr, some_workspace, launch_later);
 KERNEL(k_ccr, "4", "gemm_fp32_ccr_32x32x32", "", ccr, no_workspace, launch_naive);
@@ -308,8 +329,13 @@ static const kw_gemm_extension preshuffle = {
 
 static const kw_gemm_traits v_plain = {SQUARE(32, KW_ROW_MAJOR), .max_split_k = 1};
 static const kw_gemm_traits v_batched = {SQUARE(32, KW_ROW_MAJOR), .max_split_k = 1, .batched = 1};
+#ifdef MOCK_ANY_EPILOGUE
+static const kw_gemm_traits v_add = {SQUARE(32, KW_ROW_MAJOR), .max_split_k = 1, .num_d = KW_MAX_D, .batched = 1,
+                                     .activation = KW_ACTIVATION_ANY};
+#else
 static const kw_gemm_traits v_add = {SQUARE(32, KW_ROW_MAJOR), .max_split_k = 1, .num_d = 1, .batched = 1,
                                      .activation = KW_ACTIVATION_RELU};
+#endif
 static const kw_gemm_traits v_times = {SQUARE(32, KW_ROW_MAJOR), .max_split_k = 1, .num_d = 2, .d_op = KW_D_MULTIPLY};
 static const kw_gemm_traits v_grouped = {SQUARE(32, KW_ROW_MAJOR), .max_split_k = 1};
 static const kw_gemm_traits v_shuffled = {SQUARE(32, KW_COL_MAJOR), .max_split_k = 1, .b_format = 77};

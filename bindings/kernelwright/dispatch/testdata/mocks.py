@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tempfile
 from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,14 @@ def _folder() -> Path:
 
 @cache
 def compilers() -> tuple[list[str], list[str]]:
-    """Commands for C and C++; the test is skipped where there are none."""
+    """Commands for C and C++; the test is skipped where there are none.
+
+    With KERNELWRIGHT_SANITIZE=address they are those of gcc with AddressSanitizer and UndefinedBehaviorSanitizer, whose
+    run-time the program must have loaded: ``tests/sanitizers/bindings``.
+    """
+    if os.environ.get("KERNELWRIGHT_SANITIZE") == "address":
+        flags = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]
+        return ["gcc", *flags], ["g++", *flags]
     trees = os.environ.get("KERNELWRIGHT_TREES")
     if trees:
         zig = Path(json.loads(Path(trees).read_text())["zig"]) / "ziglang" / "zig"
@@ -52,12 +60,28 @@ def compile_shared(command: list[str], output: Path) -> Path:
 @cache
 def native_library() -> None:
     """Make libkernelwright.so available: the installed one, or one compiled here and named in the environment."""
-    if "KERNELWRIGHT_LIBRARY" in os.environ or (HERE.parent / "libkernelwright.so").is_file():
+    if "KERNELWRIGHT_LIBRARY" in os.environ or _packaged("libkernelwright.so"):
         return
-    sources = [str(path) for path in sorted((NATIVE / "src").rglob("*.cpp"))]
-    flags = ["-std=c++17", "-O2", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti"]
-    output = compile_shared([*compilers()[1], *flags, *sources, "-ldl", "-lpthread"], _folder() / "libkernelwright.so")
+    output = _compile_dispatcher(_folder() / "libkernelwright.so", ["-O2"], "src")
     os.environ["KERNELWRIGHT_LIBRARY"] = str(output)
+
+
+def compat_library(name: str, operation: str, folder: Path) -> Path:
+    """The file ``name`` of functions that users of the CK Tile dispatcher know, packaged or compiled to a folder."""
+    sources = ("src", "compat/common", f"compat/{operation}")
+    return _packaged(name) or _compile_dispatcher(folder / name, ["-O1", "-fno-threadsafe-statics"], *sources)
+
+
+def _packaged(name: str) -> Path | None:
+    file = Path(str(resources.files("kernelwright.dispatch").joinpath(name)))
+    return file if file.is_file() and "KERNELWRIGHT_SANITIZE" not in os.environ else None
+
+
+def _compile_dispatcher(output: Path, flags: list[str], *folders: str) -> Path:
+    """Folders of ``dispatcher_cpp`` to a shared library."""
+    flags = ["-std=c++17", *flags, "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti"]
+    sources = [str(path) for folder in folders for path in sorted((NATIVE / folder).rglob("*.cpp"))]
+    return compile_shared([*compilers()[1], *flags, *sources, "-ldl", "-lpthread"], output)
 
 
 @cache

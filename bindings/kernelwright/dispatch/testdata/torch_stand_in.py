@@ -48,6 +48,9 @@ class Tensor:
     def is_neg(self) -> bool:
         return self.neg
 
+    def is_inference(self) -> bool:
+        return False
+
     def untyped_storage(self) -> Any:
         return SimpleNamespace(resize_=lambda nbytes: None)
 

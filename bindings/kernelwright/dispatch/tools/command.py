@@ -34,8 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given[:1] == ["info"]:
         return int(importlib.import_module("kernelwright.codegen.resources.report").main(given[1:]))
     module = "kernelwright.codegen.interface.cli"
-    if given[:1] == ["tile-engine"]:
-        module, given = "kernelwright.tile_engine.interface.cli", given[1:]
+    if given[:1] in (["tile-engine"], ["coverage"]):
+        module, given = "kernelwright.tile_engine.interface.cli", given[given[0] == "tile-engine" :]
     if given == ["--cmake-dir"]:
         return _print_cmake_folder(Path(__file__).resolve().parents[2] / "native/cmake")
     if given == ["--version"]:

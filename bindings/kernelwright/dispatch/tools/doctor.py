@@ -23,11 +23,12 @@ from pathlib import Path
 from typing import Any
 
 from kernelwright.dispatch.core import native
-from kernelwright.dispatch.core.device import SIMULATED, Device
+from kernelwright.dispatch.core.device import Device, simulated_archs
 from kernelwright.dispatch.core.errors import DeviceError, DigestMismatchError, KernelwrightError
 from kernelwright.dispatch.loading import installed
 from kernelwright.dispatch.loading.library import KernelLibrary
-from kernelwright.dispatch.tools.store_check import Found, check_distributions, check_store
+from kernelwright.dispatch.tools.store_check import Found, check_distributions, check_folders
+from kernelwright.files.strict_json import read_json
 
 # Requirements of our own distributions, and array libraries whose arrays they take.
 _PACKAGES = (
@@ -48,22 +49,25 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
         "--verify",
+        action="append",
         nargs="?",
         type=Path,
-        const=_pants_caches() / "lmdb_store",
-        metavar="STORE",
-        help="compare every file of Pants' local store and of installed toolchains with its digest; stop builds first",
+        const=Path(),
+        metavar="FOLDER",
+        help="compare every file of a store of Pants, a cache or a folder of libraries, and of installed toolchains, "
+        "with its digest, and kernels with each other; may be given several times; default: the store of Pants and "
+        "the cache of the JIT; stop builds first",
     )
     given = parser.parse_args(arguments)
-    found = report(given.verify)
+    found = report(given.verify and [path for path in given.verify if path != Path()])
     print(json.dumps(found, indent=1) if given.json else _text(found))
     return _EXIT_MISMATCH if found["damaged"] else 1 if found["problems"] else 0
 
 
-def report(store: Path | None = None) -> Report:
+def report(verify: Sequence[Path] | None = None) -> Report:
     """The report, as JSON values. It loads the CUDA driver into this process to ask for devices.
 
-    ``store``: a local store of Pants, all of which is compared with its digests.
+    ``verify``: folders, all files of which are compared; none: those that this user's builds write.
     """
     problems: list[str] = []
     damaged: list[str] = []  # those of the problems that a digest shows
@@ -74,7 +78,7 @@ def report(store: Path | None = None) -> Report:
         "devices": _devices(problems),
         "drivers": _drivers(),
         "toolchains": _toolchains(),
-        "cache": _cache() | ({} if store is None else {"verified": _verified(store, problems, damaged)}),
+        "cache": _cache() | ({} if verify is None else {"verified": _verified(verify, problems, damaged)}),
         "problems": problems,
         "damaged": damaged,
     }
@@ -133,7 +137,7 @@ def _devices(problems: list[str]) -> list[Report]:
     for kind in ("cuda", "hip"):
         found.extend(_gpus(kind))
     if _version("tinygrad") and find_spec("kernelwright.simulator"):
-        found.extend({"device": f"sim:{arch}", "archs": (arch,), "simulated": True} for arch in SIMULATED)
+        found.extend({"device": f"sim:{arch}", "archs": (arch,), "simulated": True} for arch in simulated_archs())
     return found
 
 
@@ -201,7 +205,7 @@ def _named_trees() -> Report | str | None:
     if not file:
         return None
     try:
-        found = json.loads(Path(file).read_text())
+        found = read_json(file)
     except (OSError, ValueError) as error:
         return f"KERNELWRIGHT_TREES is {file}, which cannot be read: {error}"
     if not isinstance(found, dict):
@@ -250,19 +254,25 @@ def _free(folder: Path) -> int:
     return shutil.disk_usage(next(path for path in (folder, *folder.parents) if path.exists())).free
 
 
-def _verified(store: Path, problems: list[str], damaged: list[str]) -> str:
+def _verified(folders: Sequence[Path], problems: list[str], damaged: list[str]) -> str:
     """What was compared; damage goes to ``problems`` and ``damaged``."""
     found = Found()
-    if store.is_dir():
-        check_store(store, found)
-    else:
-        problems.append(f"{store} is no folder; name the one that [GLOBAL].local_store_dir of Pants says")
+    own = [_pants_caches() / "lmdb_store", jit_cache()]
+    named = list(folders) or [folder for folder in own if folder.is_dir()] or own
+    problems += [
+        f"{folder} is no folder; name a store of Pants ([GLOBAL].local_store_dir), a cache or a folder of libraries"
+        for folder in named
+        if not folder.is_dir()
+    ]
+    check_folders([folder for folder in named if folder.is_dir()], found)
     toolchains = _toolchain_distributions()
     check_distributions(list(toolchains), found)
     problems += found.problems
     damaged += found.problems
     compared = "of installed toolchains" if toolchains else "no toolchain, because kernelwright is not installed"
-    return f"{found.files} files of {store} and {compared}"
+    objects = f"the objects of {found.kernels} kernels"
+    unknown = f"; {found.unknown} libraries do not say what they were made of" if found.unknown else ""
+    return f"{found.files} files of {', '.join(map(str, named))} and {compared}; {objects}{unknown}"
 
 
 def _toolchain_distributions() -> dict[str, str]:

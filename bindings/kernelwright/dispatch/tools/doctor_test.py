@@ -176,7 +176,7 @@ def test_other_commands_name_the_packages_that_they_need(
         raise ModuleNotFoundError(f"{name} needs click", name="click")
 
     monkeypatch.setattr("importlib.import_module", without_click)
-    assert command.main(["kernels", "--set", "essential"]) == 2
+    assert command.main(["kernels", "--set", "gemm:essential"]) == 2
     assert "needs the package click" in capsys.readouterr().err
 
 

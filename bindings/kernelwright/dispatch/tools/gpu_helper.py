@@ -41,7 +41,8 @@ from kernelwright.dispatch.core.errors import DeviceNameError, KernelwrightError
 from kernelwright.dispatch.dispatcher import Dispatcher
 from kernelwright.dispatch.loading.library import KernelLibrary
 from kernelwright.dispatch.operations.gemm.plan import Plan
-from kernelwright.dispatch.operations.gemm.problem import GemmProblem
+from kernelwright.problems.gemm.problem import GemmProblem
+from kernelwright.problems.shared import RESULT
 
 SECONDS, REPEATS = 0.1, 10  # whichever ends the measurement first
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_WRONG = 1, 2, 3
@@ -136,9 +137,9 @@ def _run(
 def _result(datatype: str, library: KernelLibrary) -> str:
     """What the library's kernels make of 8-bit floats, which have several results; the usual one of others."""
     if datatype != "fp8":
-        return dtypes.RESULT[datatype]
+        return RESULT[datatype]
     made = (str(kernel.spec["dtype_c"]) for kernel in library.kernels if kernel.spec.get("dtype_a") == datatype)
-    return next(made, dtypes.RESULT[datatype])
+    return next(made, RESULT[datatype])
 
 
 def _operands(problem: GemmProblem, fnuz: bool) -> tuple[_Array, _Array, _Array]:

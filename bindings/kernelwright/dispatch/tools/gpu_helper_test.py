@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from kernelwright.dispatch.core.device import Device
-from kernelwright.dispatch.operations.gemm.problem import GemmProblem
 from kernelwright.dispatch.testdata import mocks
 from kernelwright.dispatch.tools import gpu_helper
+from kernelwright.problems.gemm.problem import GemmProblem
 
 
 @pytest.fixture

@@ -18,12 +18,18 @@ from typing import Any
 
 _CONTENT = b"content-versioned"
 _DIGEST_BYTES = 32
+_MANIFEST, _STATEMENT = b'"object_sha256"', b'"urn:x-kernelwright:kernel-library:1"'
+MAX_TEXT = 1 << 26
+"""Bytes of the largest manifest or statement that is read."""
 
 
 def compare(data: Path) -> dict[str, Any]:
-    """``files``: values that were compared; ``damaged``: digests of those that differ; ``error``: pages that do."""
+    """``files``: values that were compared; ``damaged``: digests of those that differ; ``error``: pages that do.
+
+    ``described``: what :func:`described` says of those that are manifests or statements of libraries.
+    """
     lmdb = importlib.import_module("lmdb")
-    files, damaged, error = 0, [], ""
+    files, damaged, error, found = 0, [], "", []
     try:
         with (
             lmdb.open(str(data.parent), readonly=True, lock=False, create=False, max_dbs=8) as environment,
@@ -35,11 +41,43 @@ def compare(data: Path) -> dict[str, Any]:
                 files += 1
                 if hashlib.sha256(value).digest() != bytes(key[:_DIGEST_BYTES]):
                     damaged.append(bytes(key[:_DIGEST_BYTES]).hex())
+                elif (entry := described(value)) is not None:
+                    found.append(entry)
             if files != stated:
                 error = f"{files} entries instead of {stated}"
     except lmdb.Error as problem:
         error = str(problem)
-    return {"data": str(data), "files": files, "damaged": damaged, "error": error}
+    return {"data": str(data), "files": files, "damaged": damaged, "error": error, "described": found}
+
+
+def described(value: bytes | memoryview) -> dict[str, Any] | None:
+    """What a manifest says of its kernels, or the statement beside it of what they were made of; None for other bytes.
+
+    ``manifest``: its sha256, in both; ``toolchains``, ``kernels`` (identity, name, digest of the objects), ``library``
+    and ``sha256`` (its name and digest), or ``made_of``, a digest of all sources and toolchains.
+    """
+    if bytes(value[:1]) != b"{" or len(value) > MAX_TEXT:
+        return None
+    data = bytes(value)
+    try:
+        if _STATEMENT in data:
+            statement = json.loads(data)
+            (about,) = (entry for entry in statement["subject"] if entry["name"] == "manifest.json")
+            made_of = statement["predicate"]["buildDefinition"]["resolvedDependencies"]
+            return {"manifest": about["digest"]["sha256"], "made_of": _digest(made_of)}
+        if _MANIFEST in data:
+            manifest = json.loads(data)
+            kernels = [[kernel["identity"], kernel["name"], kernel["object_sha256"]] for kernel in manifest["kernels"]]
+            digest = hashlib.sha256(data).hexdigest()
+            whole = {"library": manifest.get("library"), "sha256": manifest.get("sha256")}
+            return {"manifest": digest, "toolchains": _digest(manifest["toolchains"]), "kernels": kernels, **whole}
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass  # a file of another kind that has such words in it
+    return None
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Damage in what builds keep on disk: every file of Pants' local store and of installed toolchains against its digest.
+"""Damage in what builds keep on disk: every file of stores, caches and installed toolchains against its digest.
 
 Builds compare their inputs with digests, but not each of the thousands of files of a toolchain. The store consists of
 LMDB environments, one for each first digit of a digest, and a folder of large files. The environments are read by a
@@ -13,11 +13,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
+
+from kernelwright.dispatch.tools.folder_check import Checked, check_folder, differing
+from kernelwright.dispatch.tools.kernel_objects import compare_objects
+from kernelwright.dispatch.tools.lmdb_shards import MAX_TEXT, described
 
 _MOST_NAMED = 10  # files that are named one by one
 _READER = Path(__file__).with_name("lmdb_shards.py")
@@ -25,14 +30,45 @@ _READER = Path(__file__).with_name("lmdb_shards.py")
 
 @dataclass
 class Found:
-    """How many files were compared, and what is wrong, a sentence each."""
+    """How many files and kernels were compared, and what is wrong, a sentence each.
+
+    :ivar unknown: libraries without a statement, of which nothing is said.
+    :ivar described: manifests and statements of libraries among the files, see ``lmdb_shards.described``.
+    """
 
     files: int = 0
     problems: list[str] = field(default_factory=list)
+    kernels: int = 0
+    unknown: int = 0
+    described: list[Mapping[str, Any]] = field(default_factory=list)
+
+
+def check_folders(folders: Sequence[Path], found: Found) -> None:
+    """Compare the files of stores of Pants, caches and folders of libraries; nothing may be building meanwhile.
+
+    Of the kernels in all of them, one identity must have one object for each toolchain and state of the sources, and
+    one command one result.
+    """
+    checked = Checked()
+    for folder in folders:
+        if (folder / "files").is_dir() or (folder / "immutable/files").is_dir():
+            check_store(folder, found)
+        else:
+            check_folder(folder, checked)
+    found.files += checked.files
+    if checked.damaged:
+        found.problems.append(
+            f"{_listed(checked.damaged)} {'are' if len(checked.damaged) > 1 else 'is'} not what was built: a result of "
+            "a cache is made again when it is needed; build or copy a library again"
+        )
+    found.problems += differing(checked.results)
+    compared = compare_objects([*found.described, *checked.described])
+    found.kernels, found.unknown = compared.kernels, compared.unknown
+    found.problems += compared.problems
 
 
 def check_store(store: Path, found: Found) -> None:
-    """Compare what Pants keeps in a store; nothing may be building meanwhile."""
+    """Compare what Pants keeps in a store with its digests."""
     shards = [data for kind in ("files", "directories") for data in sorted((store / kind).glob("*/data.mdb"))]
     if shards and find_spec("lmdb") is None:
         found.problems.append(f"reading {store} needs the package lmdb; pip install 'kernelwright[doctor]'")
@@ -42,6 +78,8 @@ def check_store(store: Path, found: Found) -> None:
         found.files += 1
         if _sha256(path).hex() != path.name:
             damaged.append(str(path))
+        elif path.stat().st_size <= MAX_TEXT and (entry := described(path.read_bytes())) is not None:
+            found.described.append(entry)
     if damaged:
         found.problems.append(
             f"the local store is damaged: {_listed(damaged)}; stop Pants, remove {store}, build again"
@@ -88,6 +126,7 @@ def _check_shards(shards: Sequence[Path], found: Found) -> list[str]:
         for line in done.stdout.splitlines():
             data, shard = left.pop(0), json.loads(line)
             found.files += shard["files"]
+            found.described += shard["described"]
             damaged += [f"{digest} in {data}" for digest in shard["damaged"]]
             if shard["error"]:
                 damaged.append(f"pages of {data} ({shard['error']})")

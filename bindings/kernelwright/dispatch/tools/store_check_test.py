@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import sys
 from pathlib import Path
 
 import pytest
 
 from kernelwright.dispatch.tools import store_check
-from kernelwright.dispatch.tools.store_check import Found, check_distributions, check_store
+from kernelwright.dispatch.tools.store_check import Found, check_distributions, check_folders
 
 lmdb = pytest.importorskip("lmdb")
 
@@ -38,7 +39,7 @@ def store(tmp_path: Path) -> Path:
 
 def checked(store: Path) -> Found:
     found = Found()
-    check_store(store, found)
+    check_folders([store], found)
     return found
 
 
@@ -46,6 +47,28 @@ def test_a_whole_store_has_no_problem(store: Path) -> None:
     before = (store / "files/0/data.mdb").read_bytes()
     assert checked(store) == Found(len(VALUES) + 1, [])
     assert (store / "files/0/data.mdb").read_bytes() == before
+
+
+def test_a_kernel_with_two_objects_in_a_store_is_named(store: Path) -> None:
+    files = []
+    for made in ("x", "y"):
+        manifest = {"toolchains": {}, "kernels": [{"identity": "1", "name": "k1", "object_sha256": made}]}
+        files.append(json.dumps(manifest).encode())
+        subject = [{"name": "manifest.json", "digest": {"sha256": hashlib.sha256(files[-1]).hexdigest()}}]
+        build = {"buildType": "urn:x-kernelwright:kernel-library:1", "resolvedDependencies": ["a.h"]}
+        files.append(json.dumps({"subject": subject, "predicate": {"buildDefinition": build}}).encode())
+    with lmdb.open(str(store / "files/0"), max_dbs=3, map_size=1 << 24) as environment:
+        content = environment.open_db(b"content-versioned")
+        with environment.begin(db=content, write=True) as transaction:
+            for value in files[1:]:
+                transaction.put(hashlib.sha256(value).digest() + b"\1", value)
+    name = hashlib.sha256(files[0]).hexdigest()
+    (store / f"immutable/files/{name[:2]}").mkdir(parents=True, exist_ok=True)
+    (store / f"immutable/files/{name[:2]}/{name}").write_bytes(files[0])  # a large file
+    found = checked(store)
+    assert found.kernels == 1 and found.files == len(VALUES) + 5
+    (problem,) = found.problems
+    assert problem.startswith("kernel k1 (identity 1) has 2 objects")
 
 
 @pytest.mark.parametrize("value", [SMALL[7], LARGE])

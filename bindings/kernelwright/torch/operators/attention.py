@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch  # pants: no-infer-dep
 from kernelwright.dispatch import ArrayError
 from kernelwright.dispatch.operations.attention.cached import pair
 from kernelwright.torch import dispatchers
-from kernelwright.torch.operator import register
-from kernelwright.torch.operators import attention_gradient
-from kernelwright.torch.operators.attention_common import autocast, numbers
+from kernelwright.torch.fallback import attentions, decisions
+from kernelwright.torch.inputs import autocast, check_dtype, check_tensors
+from kernelwright.torch.operator import laid_out, register
+from kernelwright.torch.operators import attention_batching, attention_gradient
+from kernelwright.torch.operators.attention_common import check_dtypes, dropout, numbers, records
+from kernelwright.torch.operators.attention_inputs import Folded, bias, fold
 
+_DECISIONS = decisions.of("attention")
 _SCHEMA = (
     "attention(Tensor q, Tensor k, Tensor v, Tensor? bias, Tensor? slopes, Tensor? sinks, Tensor? seed, "
     'str mask="none", int window_left=-1, int window_right=-1, float? scale=None, float soft_cap=0.0, '
@@ -42,15 +45,18 @@ def scaled_dot_product_attention(
 ) -> Any:
     """:func:`torch.nn.functional.scaled_dot_product_attention` by the kernels that the dispatcher in use selects.
 
-    Shapes, and what the first eight parameters mean, are torch's. Rows that see no key give zeros. Any strides are
-    taken as they are where the last dimension is contiguous. Gradients of query, key, value, a floating-point
+    Shapes, and what the first eight parameters mean, are torch's. Rows that see no key give zeros. Batches and heads
+    are broadcast. Any strides are taken as they are where the last dimension is contiguous; other operands are copied,
+    which the logger ``kernelwright.torch`` tells at level DEBUG. Gradients of query, key, value, a floating-point
     ``attn_mask`` and ``sinks`` are computed by kernels of the same dispatcher.
 
     :param query: (…, heads, queries, hdim), or (queries, hdim) of one head.
     :param key: (…, heads, keys, hdim), with fewer heads where ``enable_gqa`` says so.
     :param value: (…, heads, keys, hdim_v).
-    :param attn_mask: added to the scores, or boolean: False hides a key. It is broadcast to (…, heads, queries, keys).
-    :param is_causal: query i sees the keys up to i; the same as ``mask="top_left"``.
+    :param attn_mask: boolean, False hides a key; or added to the scores, float32 or of the query's dtype. It is
+        broadcast to (…, heads, queries, keys).
+    :param dropout_p: the share of probabilities that is dropped, from 0 to 1.
+    :param is_causal: query i sees the keys up to i; the same as ``mask="top_left"``, but not beside ``attn_mask``.
     :param mask: ``"top_left"`` or ``"bottom_right"`` (the last query stands at the last key): causal, or with a
         ``window`` of that many keys on the left and right of each query's place, -1 for all.
     :param alibi_slopes: float32 (heads,) or (batch, heads): minus slope times distance is added to the scores.
@@ -61,67 +67,86 @@ def scaled_dot_product_attention(
     :param return_lse: whether the logarithm of each row's sum of exponentials is returned too, float32 (…, heads,
         queries), without gradient.
     :param dispatcher: the name that :func:`use` gave a dispatcher.
-    :raises DispatcherNotFoundError: if none is in use for the device of ``query``.
-    :raises ArrayError: for tensors that do not fit together, or that no kernel addresses.
+    :raises DispatcherNotFoundError: for a name that is not in use on the device of ``query``.
+    :raises ArrayError: for what is no tensor, for float64, and for tensors that do not fit together.
     :raises ProblemError: for features that exclude each other.
-    :raises NoKernelError: if no kernel serves the problem, or in the backward pass its gradients.
+    :raises NoKernelError: where :func:`strict` holds and no kernel serves the problem or its gradients.
     """
+    extras = mask is not None or window is not None or alibi_slopes is not None or sinks is not None
+    if extras or seed is not None or return_lse or soft_cap != 0:
+        # torch's own function knows none of these, so the operator decides.
+        return _attention(
+            query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, dispatcher, deterministic, False,
+            mask, window, alibi_slopes, sinks, soft_cap, seed, return_lse,
+        )  # fmt: skip
+    recorded = _recorded(query, key, value)
+    given = query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, dispatcher, deterministic, recorded
+    return _DECISIONS.call(_attention, attentions.public, given, 4)
+
+
+def _recorded(query: Any, key: Any, value: Any) -> bool:
+    """Whether kernels write LSE for a gradient, which not all do; for what is a tensor."""
+    try:
+        return bool(torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad))
+    except AttributeError:  # refused by name later
+        return False
+
+
+def _attention(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mask: torch.Tensor | None, dropout_p: float,
+    is_causal: bool, scale: float | None, enable_gqa: bool, dispatcher: str, deterministic: bool, _: bool,
+    mask: str | None = None, window: tuple[int, int] | None = None, alibi_slopes: torch.Tensor | None = None,
+    sinks: torch.Tensor | None = None, soft_cap: float = 0.0, seed: torch.Tensor | None = None,
+    return_lse: bool = False,
+) -> Any:  # fmt: skip
+    check_tensors(
+        query=query, key=key, value=value, attn_mask=attn_mask, alibi_slopes=alibi_slopes, sinks=sinks, seed=seed
+    )
+    check_dtype("query", query)
+    mask, left, right = _mask(mask, window, is_causal, attn_mask)
+    query, key, value, attn_mask = autocast(query, key, value, attn_mask)
+    check_dtypes(query, key, value)
+    folded = fold(query, key, value, enable_gqa)
+    dropout_p, kept = dropout(dropout_p)
+    if dropout_p > 0 and seed is None:
+        seed = torch.randint(0, 2**62, (2,), dtype=torch.int64, device="cpu")
+    if 0 in folded.out[:-1] or (folded.out[-1] == 0 and not return_lse):
+        return _nothing(folded, return_lse)
+    recorded = records(query, key, value, attn_mask, sinks)
+    out, lse = OPERATOR(
+        folded.query, folded.key, folded.value, bias(attn_mask, folded), alibi_slopes, sinks, seed, mask, left, right,
+        scale, soft_cap, dropout_p, recorded or return_lse, deterministic, dispatcher,
+    )  # fmt: skip
+    if len(folded.out) != 4:
+        out = out.reshape(folded.out)
+        lse = lse.reshape(folded.out[:-1]) if return_lse else lse
+    out = out if kept else out * 0.0
+    return (out, lse.detach()) if return_lse else out
+
+
+def _mask(
+    mask: str | None, window: tuple[int, int] | None, is_causal: bool, attn_mask: torch.Tensor | None
+) -> tuple[str, int, int]:
+    """Which keys a query sees by its place: mask, and keys on its left and right. ArrayError for contradictions."""
     if is_causal and mask is not None:
         raise ArrayError("both is_causal and mask are given; pass one of them")
-    _check_alike(query, key, value, enable_gqa)
+    if is_causal and attn_mask is not None:
+        raise ArrayError(
+            "both is_causal and attn_mask are given; allowed: one of them, as in torch; pass mask='top_left' beside "
+            "attn_mask for both"
+        )
     mask = mask or ("top_left" if is_causal else "none")
     if mask == "none" and window is not None:
         raise ArrayError(f"window is {window!r} without a mask; pass mask='top_left' or 'bottom_right' too")
     left, right = pair(window) or ((-1, 0) if mask != "none" else (-1, -1))
-    query, key, value = autocast(query, key, value)
-    if dropout_p > 0 and seed is None:
-        seed = torch.randint(0, 2**62, (2,), dtype=torch.int64, device="cpu")
-    operands = (query, key, value, attn_mask, sinks)
-    recorded = torch.is_grad_enabled() and any(one is not None and one.requires_grad for one in operands)
-    out, lse = OPERATOR(
-        _folded(query), _folded(key), _folded(value), _bias(attn_mask, query, key), alibi_slopes, sinks, seed, mask,
-        left, right, scale, soft_cap, dropout_p, recorded or return_lse, deterministic, dispatcher,
-    )  # fmt: skip
-    if query.dim() != 4:
-        out = out.reshape(*query.shape[:-1], out.shape[-1])
-        lse = lse.reshape(query.shape[:-1]) if return_lse else lse
-    return (out, lse.detach()) if return_lse else out
+    return mask, left, right
 
 
-def _check_alike(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, enable_gqa: bool) -> None:
-    """ArrayError for other numbers of dimensions, and for heads that are shared though nobody says so."""
-    if not 2 <= query.dim() == key.dim() == value.dim():
-        raise ArrayError(
-            f"query, key and value have shapes {tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}; "
-            "allowed: (…, heads, rows, head dimension) or (rows, head dimension), all with as many dimensions"
-        )
-    if query.dim() > 2 and key.shape[-3] != query.shape[-3] and not enable_gqa:
-        raise ArrayError(
-            f"query has {query.shape[-3]} heads and key {key.shape[-3]}; pass enable_gqa=True to share them"
-        )
-
-
-def _folded(tensor: torch.Tensor) -> torch.Tensor:
-    """All batch dimensions as one; without heads, one head."""
-    if tensor.dim() == 4:
-        return tensor
-    *front, heads, rows, inner = (1, *tensor.shape) if tensor.dim() == 2 else tensor.shape
-    return tensor.reshape(math.prod(front), heads, rows, inner)
-
-
-def _bias(mask: torch.Tensor | None, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor | None:
-    """What is added to the scores, in four dimensions; extents of 1 are broadcast."""
-    if mask is None:
-        return None
-    if mask.dtype == torch.bool:
-        mask = torch.zeros_like(mask, dtype=query.dtype).masked_fill(~mask, -torch.inf)
-    mask = mask.to(query.dtype)
-    if query.dim() != 4:
-        mask = _folded(mask.expand(*query.shape[:-1], key.shape[-2]))
-    elif mask.shape[-1] != key.shape[-2]:
-        mask = mask.expand(*mask.shape[:-1], key.shape[-2])
-    mask = mask if mask.stride(-1) == 1 else mask.contiguous()
-    return mask.reshape(*(1,) * (4 - mask.dim()), *mask.shape)
+def _nothing(folded: Folded, return_lse: bool) -> Any:
+    """A result without elements, whose gradients are zeros."""
+    q, k, v, scores = folded
+    out = q.new_empty(folded.out) * (q.sum() + k.sum() + v.sum())
+    return (out, q.new_full(scores[:-1], -torch.inf, dtype=torch.float32)) if return_lse else out
 
 
 def _run(
@@ -165,4 +190,12 @@ def _results(q: torch.Tensor, v: torch.Tensor, with_lse: bool) -> tuple[torch.Te
     return out, q.new_empty(q.shape[:-1] if with_lse else (0,), dtype=torch.float32)
 
 
-OPERATOR = register(_SCHEMA, _run, _fake, attention_gradient.save, attention_gradient.backward)
+OPERATOR = register(
+    _SCHEMA,
+    _run,
+    laid_out(attentions.forward, _fake),
+    _fake,
+    attention_gradient.save,
+    attention_gradient.backward,
+    attention_batching.forward,
+)

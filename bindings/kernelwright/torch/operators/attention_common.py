@@ -1,4 +1,4 @@
-"""What the operators of attention do alike: autocast, seeds, what has no gradient, advice where no kernel has one."""
+"""What the operators of attention do alike: dtypes, dropout, what has no gradient, advice where no kernel has one."""
 
 from __future__ import annotations
 
@@ -7,16 +7,37 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch  # pants: no-infer-dep
-from kernelwright.dispatch import ArrayError, NoKernelError
+from kernelwright.dispatch import ArrayError, NoKernelError, ProblemError
+from kernelwright.problems.scalars import real
+from kernelwright.torch.operator import TransformError
 
 
-def autocast(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Floating-point tensors of 16 bits or more in the dtype of the autocast region, if there is one."""
-    kind = tensors[0].device.type
-    if kind not in ("cpu", "cuda") or not torch.is_autocast_enabled(kind):
-        return tensors
-    dtype = torch.get_autocast_dtype(kind)
-    return tuple(one.to(dtype) if one.is_floating_point() and one.element_size() > 1 else one for one in tensors)
+def check_dtypes(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> None:
+    """ArrayError unless all three have one dtype, as torch asks."""
+    if not query.dtype == key.dtype == value.dtype:
+        raise ArrayError(
+            f"query is {query.dtype}, key {key.dtype} and value {value.dtype}; allowed: one dtype; pass "
+            "key.to(query.dtype) and value.to(query.dtype)"
+        )
+
+
+def dropout(share: float) -> tuple[float, bool]:
+    """The share that kernels drop, and whether anything is kept: where all is dropped, kernels drop nothing and the
+    caller multiplies by 0. ProblemError for another number than one from 0 to 1.
+    """
+    share = real("dropout_p", share)
+    if not 0 <= share <= 1:
+        raise ProblemError(f"dropout_p is {share}; allowed: from 0 to 1; pass the share that is dropped")
+    return (0.0, False) if share == 1 else (share, True)
+
+
+def records(*operands: torch.Tensor | None) -> bool:
+    """Whether a gradient may be asked for, which needs LSE. Under ``torch.func`` no tensor tells it of outer levels."""
+    if not torch.is_grad_enabled():
+        return False
+    if not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active():
+        return True
+    return any(one is not None and one.requires_grad for one in operands)
 
 
 def numbers(seed: torch.Tensor | None) -> tuple[int, int]:
@@ -82,8 +103,9 @@ def no_second_derivative(operator: str) -> tuple[Callable[..., None], Callable[.
         pass
 
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        raise NotImplementedError(
-            f"kernelwright::{operator} has no second derivative; use torch.nn.functional.scaled_dot_product_attention"
+        raise TransformError(
+            f"kernelwright::{operator} has no second derivative; allowed: first derivatives; call "
+            "torch.nn.functional.scaled_dot_product_attention"
         )
 
     return save, backward

@@ -9,7 +9,9 @@ from typing import Any
 
 import torch  # pants: no-infer-dep
 from kernelwright.torch import dispatchers
-from kernelwright.torch.operator import register
+from kernelwright.torch.fallback import attentions
+from kernelwright.torch.operator import laid_out, register
+from kernelwright.torch.operators import attention_batching
 from kernelwright.torch.operators.attention_common import (
     check_gradients,
     no_second_derivative,
@@ -94,4 +96,11 @@ def _results(
     return *(beside(one, one.shape[-1]) for one in (q, k, v)), whole
 
 
-OPERATOR = register(_SCHEMA, _run, _fake, *no_second_derivative("attention"))
+OPERATOR = register(
+    _SCHEMA,
+    _run,
+    laid_out(attentions.backward, _fake),
+    _fake,
+    *no_second_derivative("attention"),
+    attention_batching.backward,
+)

@@ -165,7 +165,7 @@ def test_results_without_data() -> None:
         q, k, v = torch.empty(2, 4, 5, 8), torch.empty(2, 2, 9, 8), torch.empty(2, 2, 9, 16)
         found, lse = scaled_dot_product_attention(q, k, v, enable_gqa=True, return_lse=True)
         assert found.shape == (2, 4, 5, 16) and lse.shape == (2, 4, 5) and lse.dtype == torch.float32
-        with pytest.raises(RuntimeError, match=r"query has head dimension 8 and key 7; they must be equal"):
+        with pytest.raises(ArrayError, match=r"query has head dimension 8 and key 7; they must be equal"):
             scaled_dot_product_attention(q, k[..., :7], v, enable_gqa=True)
 
 
@@ -200,14 +200,10 @@ def test_refusals() -> None:
         scaled_dot_product_attention(q, k, v, is_causal=True, mask="top_left")
     with pytest.raises(ArrayError, match=r"window is \(3, 0\) without a mask; pass mask="):
         scaled_dot_product_attention(q, k, v, window=(3, 0))
-    with pytest.raises(ArrayError, match=r"have shapes \(2, 4, 5, 8\), \(4, 9, 8\) and .*; allowed: "):
-        scaled_dot_product_attention(q, k[0], v[0])
     with pytest.raises(ArrayError, match=r"seed is torch.float32 \(2,\) on cpu; allowed: torch.int64"):
         scaled_dot_product_attention(q, k, v, dropout_p=0.5, seed=torch.zeros(2))
     with pytest.raises(ArrayError, match=r"alibi_slopes requires grad"):
         scaled_dot_product_attention(q, k, v, alibi_slopes=some(4))
-    with pytest.raises(ArrayError, match=r"the last dimension must be contiguous"):
-        scaled_dot_product_attention(q.mT.contiguous().mT, k, v)
     found = scaled_dot_product_attention(q, k, v)
     (first,) = torch.autograd.grad(found.square().sum(), q, create_graph=True)
     with pytest.raises(NotImplementedError, match=r"no second derivative"):

@@ -11,13 +11,18 @@ from typing import Any
 import torch  # pants: no-infer-dep
 from kernelwright.dispatch import ArrayError
 from kernelwright.torch import dispatchers
-from kernelwright.torch.operator import register
+from kernelwright.torch.fallback import varlen
+from kernelwright.torch.inputs import addressable, autocast, check_tensors
+from kernelwright.torch.operator import laid_out, register
+from kernelwright.torch.operators import attention_batching
 from kernelwright.torch.operators.attention_common import (
-    autocast,
+    check_dtypes,
     check_gradients,
+    dropout,
     no_second_derivative,
     numbers,
     of_sinks,
+    records,
     with_advice,
 )
 
@@ -83,11 +88,20 @@ def varlen_attn(
         queries), without gradient.
     :param dispatcher: the name that :func:`use` gave a dispatcher.
     :returns: (queries of all requests, heads, hdim_v), or that and LSE.
-    :raises DispatcherNotFoundError: if none is in use for the device of ``query``.
+    :raises DispatcherNotFoundError: for a name that is not in use on the device of ``query``.
     :raises ArrayError: for tensors that do not fit together, or that no kernel addresses.
     :raises ProblemError: for features that exclude each other.
-    :raises NoKernelError: if no kernel serves the problem, or in the backward pass its gradients.
+    :raises NoKernelError: where :func:`strict` holds and no kernel serves the problem or its gradients.
     """
+    check_tensors(
+        query=query, key=key, value=value, cu_seq_q=cu_seq_q, cu_seq_k=cu_seq_k, seqused_k=seqused_k,
+        alibi_slopes=alibi_slopes, sinks=sinks, seed=seed,
+    )  # fmt: skip
+    for name, tensor in (("query", query), ("key", key), ("value", value)):
+        if tensor.dim() != 3:
+            raise ArrayError(
+                f"{name} has shape {tuple(tensor.shape)}; allowed: (rows of all requests, heads, head dimension)"
+            )
     if key.shape[-2] != query.shape[-2] and not enable_gqa:
         raise ArrayError(
             f"query has {query.shape[-2]} heads and key {key.shape[-2]}; pass enable_gqa=True to share them"
@@ -100,15 +114,17 @@ def varlen_attn(
     left, right = window_size
     mask = "none" if left < 0 and right < 0 else align
     query, key, value = autocast(query, key, value)
+    check_dtypes(query, key, value)
+    query, key, value = addressable("query", query), addressable("key", key), addressable("value", value)
+    dropout_p, kept = dropout(dropout_p)
     if dropout_p > 0 and seed is None:
         seed = torch.randint(0, 2**62, (2,), dtype=torch.int64, device="cpu")
-    recorded = torch.is_grad_enabled() and any(
-        one is not None and one.requires_grad for one in (query, key, value, sinks)
-    )
+    recorded = records(query, key, value, sinks)
     out, lse = OPERATOR(
         query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, seqused_k, alibi_slopes, sinks, seed, mask, left, right,
         scale, soft_cap, dropout_p, recorded or return_lse, deterministic, dispatcher,
     )  # fmt: skip
+    out = out if kept else out * 0.0
     return (out, lse.detach()) if return_lse else out
 
 
@@ -220,5 +236,20 @@ def _gradients(*operands: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return tuple(one.new_empty(one.shape) for one in operands)
 
 
-OPERATOR = register(_SCHEMA, _run, _fake, _save, _backward)
-GRADIENT = register(_GRADIENT_SCHEMA, _run_gradient, _fake_gradient, *no_second_derivative("attention_varlen"))
+OPERATOR = register(
+    _SCHEMA,
+    _run,
+    laid_out(varlen.forward, _fake),
+    _fake,
+    _save,
+    _backward,
+    attention_batching.varlen,
+)
+GRADIENT = register(
+    _GRADIENT_SCHEMA,
+    _run_gradient,
+    laid_out(varlen.backward, _fake_gradient),
+    _fake_gradient,
+    *no_second_derivative("attention_varlen"),
+    attention_batching.varlen_backward,
+)

@@ -144,10 +144,11 @@ def test_results_without_data() -> None:
         assert found.shape == (9, 4, 16) and lse.shape == (4, 9) and lse.dtype == torch.float32
         for wrong, words in (
             ((q, k[..., :7], v), "head dimension 8 and key 7"), ((q, k, v[:3]), "20 rows and value 3"),
-            ((q[None], k, v), "query has 4 dimensions, not 3"),
         ):  # fmt: skip
             with pytest.raises(RuntimeError, match=words):
                 varlen_attn(*wrong, rows, rows, 5, 9, enable_gqa=True)
+        with pytest.raises(ArrayError, match=r"query has shape \(1, 9, 4, 8\); allowed: \(rows of all requests,"):
+            varlen_attn(q[None], k, v, rows, rows, 5, 9, enable_gqa=True)
 
 
 @pytest.mark.parametrize("dynamic", [False, True])

@@ -1,20 +1,23 @@
-"""``kernelwright::conv``: convolutions of two and three dimensions with bias, residual and activation."""
+"""``kernelwright::conv``: convolutions of one to three dimensions with bias, residual and activation."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch  # pants: no-infer-dep
 from kernelwright.dispatch import ArrayError
-from kernelwright.torch.operator import register
-from kernelwright.torch.operators import convolution_gradient
+from kernelwright.torch import inputs
+from kernelwright.torch.fallback import convolutions, decisions
+from kernelwright.torch.operator import laid_out, register
+from kernelwright.torch.operators import convolution_batching, convolution_gradient
 from kernelwright.torch.operators.convolution_launch import WINDOW_SCHEMA, Window, channels_last, empty, forward
 
 _SCHEMA = (
     f"conv(Tensor x, Tensor w, Tensor? bias, Tensor? residual, {WINDOW_SCHEMA}, "
     'str activation="none", str dispatcher="") -> Tensor'
 )
+
+_DECISIONS = decisions.of("conv")
 
 Extents = int | Sequence[int]
 
@@ -35,12 +38,13 @@ def conv2d(
     """activation(convolution of x by w + bias + residual), as :func:`torch.nn.functional.conv2d`, in one kernel.
 
     Kernels read and write channels side by side: tensors in ``torch.channels_last`` are read where they lie, and the
-    result is one. Tensors in another memory format are copied by torch first, at every call.
+    result is one. Tensors in another memory format, and expanded ones, are copied by torch first, at every call; the
+    logger ``kernelwright.torch`` tells so at level DEBUG.
 
     Gradients of ``x``, ``w``, ``bias`` and ``residual`` are computed by the same dispatcher, and have derivatives
     themselves. Where autocast is on, floating-point operands are cast as for torch's own convolutions.
 
-    :param x: images (n, c, h, w).
+    :param x: images (n, c, h, w), or one image (c, h, w), whose result has no n either.
     :param w: weights (k, c / groups, r, s), of the dtype of ``x``.
     :param bias: (k,).
     :param stride: one number, or one for each dimension; ``dilation`` likewise.
@@ -51,12 +55,36 @@ def conv2d(
         ``"tanh"``.
     :param dispatcher: the name that :func:`use` gave a dispatcher.
     :returns: (n, k, out_h, out_w), in ``torch.channels_last``.
-    :raises DispatcherNotFoundError: if none is in use for the device of ``x``.
-    :raises ArrayError: for tensors that do not fit together.
+    :raises DispatcherNotFoundError: for a name that is not in use on the device of ``x``.
+    :raises ArrayError: for what is no dense tensor on the device of ``x``, for tensors that do not fit together or
+        differ in dtype, and for a stride, padding, dilation or groups that torch refuses, bools included.
     :raises ProblemError: for numbers that make no convolution.
-    :raises NoKernelError: if no kernel serves the problem, or in the backward pass one of its gradients.
+    :raises NoKernelError: where :func:`strict` holds and no kernel serves the problem or a gradient.
     """
-    return _conv(2, x, w, bias, residual, (stride, padding, dilation, groups), activation, dispatcher)
+    given = x, w, bias, residual, 2, stride, padding, dilation, groups, activation, dispatcher
+    return _DECISIONS.call(_conv, convolutions.public, given, 4)
+
+
+def conv1d(
+    x: torch.Tensor,
+    w: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    stride: Extents = 1,
+    padding: Extents | str = 0,
+    dilation: Extents = 1,
+    groups: int = 1,
+    *,
+    residual: torch.Tensor | None = None,
+    activation: str | None = None,
+    dispatcher: str = "",
+) -> torch.Tensor:
+    """:func:`conv2d` for x (n, c, l) or (c, l), and w (k, c / groups, r). Kernels of more dimensions serve it, too.
+
+    torch has no memory format for these. The result has its channels side by side, as has ``y.mT`` of a dense tensor
+    (n, l, k); such an x is read where it lies.
+    """
+    given = x, w, bias, residual, 1, stride, padding, dilation, groups, activation, dispatcher
+    return _DECISIONS.call(_conv, convolutions.public, given, 4)
 
 
 def conv3d(
@@ -72,31 +100,69 @@ def conv3d(
     activation: str | None = None,
     dispatcher: str = "",
 ) -> torch.Tensor:
-    """:func:`conv2d` for x (n, c, d, h, w) and w (k, c / groups, q, r, s), in ``torch.channels_last_3d``."""
-    return _conv(3, x, w, bias, residual, (stride, padding, dilation, groups), activation, dispatcher)
+    """:func:`conv2d` for x (n, c, d, h, w) or (c, d, h, w) and w (k, c / groups, q, r, s).
+
+    The memory format is ``torch.channels_last_3d``.
+    """
+    given = x, w, bias, residual, 3, stride, padding, dilation, groups, activation, dispatcher
+    return _DECISIONS.call(_conv, convolutions.public, given, 4)
 
 
 def _conv(
-    dims: int, x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None, residual: torch.Tensor | None,
-    window: tuple[Any, ...], activation: str | None, dispatcher: str,
+    x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None, residual: torch.Tensor | None, dims: int,
+    stride: Extents, padding: Extents | str, dilation: Extents, groups: int, activation: str | None, dispatcher: str,
 ) -> torch.Tensor:  # fmt: skip
-    for name, tensor in (("x", x), ("w", w), ("residual", residual)):
-        if tensor is not None and tensor.dim() != dims + 2:
-            raise ArrayError(f"{name} has shape {tuple(tensor.shape)}; allowed for conv{dims}d: {dims + 2} dimensions")
-    stride, padding, dilation, groups = window
+    inputs.check_tensors(x=x, w=w, bias=bias, residual=residual)
+    inputs.check_devices(x=x, w=w, bias=bias, residual=residual)
+    inputs.check_dtype("x", x)
+    if x.dim() not in (dims + 1, dims + 2):
+        raise ArrayError(
+            f"x has shape {tuple(x.shape)}; allowed for conv{dims}d: {dims + 2} dimensions, {dims + 1} for one"
+        )
+    if w.dim() != dims + 2:
+        raise ArrayError(f"w has shape {tuple(w.shape)}; allowed for conv{dims}d: {dims + 2} dimensions")
+    activation = "none" if activation is None else activation
+    inputs.check_options(activation=activation, dispatcher=dispatcher)
     made = Window.of(dims, w.shape[2:], stride, padding, dilation, groups)
-    x, w, bias, residual = _autocast(x, w, bias, residual)
-    x, w = channels_last(x, dense=False), channels_last(w)
-    residual = None if residual is None else channels_last(residual)
-    return OPERATOR(x, w, bias, residual, *made, activation or "none", dispatcher)
+    x, w, bias, residual = inputs.autocast(x, w, bias, residual)
+    if residual is not None and residual.dim() != x.dim():
+        raise ArrayError(f"residual has shape {tuple(residual.shape)}; allowed: as many dimensions as x, {x.dim()}")
+    one = x.dim() == dims + 1
+    if one:
+        x, residual = x[None], None if residual is None else residual[None]
+    _check(x, w, bias, residual, made)
+    x, w = channels_last(x, "x", dense=False), channels_last(w, "w")
+    residual = None if residual is None else channels_last(residual, "residual")
+    result = OPERATOR(x, w, bias, residual, *made, activation, dispatcher)
+    return result.squeeze(0) if one else result
 
 
-def _autocast(x: torch.Tensor, *others: torch.Tensor | None) -> tuple[Any, ...]:
-    kind = x.device.type
-    if kind not in ("cpu", "cuda") or not torch.is_autocast_enabled(kind) or not x.is_floating_point():
-        return x, *others
-    dtype = torch.get_autocast_dtype(kind)
-    return x.to(dtype), *(None if one is None else one.to(dtype) for one in others)
+def _check(
+    x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None, residual: torch.Tensor | None, window: Window
+) -> None:
+    """ArrayError for operands that do not fit together."""
+    (n, c), (k, per_group), groups = x.shape[:2], w.shape[:2], window.groups
+    if c != per_group * groups:
+        raise ArrayError(f"c is {c}, and w has {per_group} for each of {groups} groups; they must agree")
+    if c == 0 or k == 0 or k % groups:
+        raise ArrayError(
+            f"x has {c} channels, w makes {k}, groups is {groups}; allowed: at least one each, multiples of groups"
+        )
+    points = window.outputs(x.shape[2:], w.shape[2:])
+    if any(count < 1 for count in (*w.shape[2:], *points)):
+        raise ArrayError(
+            f"w has {tuple(w.shape[2:])} points and x {tuple(x.shape[2:])}, which leaves results of {tuple(points)}; "
+            "allowed: one point or more of each; pass a larger padding, or another stride or dilation"
+        )
+    shapes = {"bias": (bias, (k,)), "residual": (residual, (n, k, *points))}
+    for name, (operand, shape) in shapes.items():
+        if operand is not None and tuple(operand.shape) != shape:
+            raise ArrayError(f"{name} has shape {tuple(operand.shape)}; allowed: {shape}; expand it, or leave it out")
+    for name, operand in (("w", w), ("bias", bias), ("residual", residual)):
+        if operand is not None and operand.dtype != x.dtype:
+            raise ArrayError(
+                f"{name} is {operand.dtype} and x {x.dtype}; allowed: one dtype for all; pass {name}.to(x.dtype)"
+            )
 
 
 def _run(
@@ -115,12 +181,18 @@ def _fake(
     pad_left: Sequence[int], pad_right: Sequence[int], dilation: Sequence[int], groups: int, activation: str = "none",
     dispatcher: str = "",
 ) -> torch.Tensor:  # fmt: skip
-    torch._check(
-        x.shape[1] == w.shape[1] * groups,
-        lambda: f"x has {x.shape[1]} channels, and w has {w.shape[1]} for each of {groups} groups; they must agree",
-    )
+    if x.shape[1] != w.shape[1] * groups:
+        raise ArrayError(f"c is {x.shape[1]}, and w has {w.shape[1]} for each of {groups} groups; they must agree")
     window = Window(stride, pad_left, pad_right, dilation, groups)
     return empty(x, (x.shape[0], w.shape[0], *window.outputs(x.shape[2:], w.shape[2:])))
 
 
-OPERATOR = register(_SCHEMA, _run, _fake, convolution_gradient.save, convolution_gradient.backward)
+OPERATOR = register(
+    _SCHEMA,
+    _run,
+    laid_out(convolutions.forward, _fake),
+    _fake,
+    convolution_gradient.save,
+    convolution_gradient.backward,
+    convolution_batching.forward,
+)

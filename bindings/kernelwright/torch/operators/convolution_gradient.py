@@ -17,8 +17,9 @@ from typing import Any
 import torch  # pants: no-infer-dep
 from kernelwright.dispatch import NoKernelError
 from kernelwright.torch import activations
-from kernelwright.torch.operator import register
-from kernelwright.torch.operators import convolution_launch
+from kernelwright.torch.fallback import convolutions
+from kernelwright.torch.operator import laid_out, register
+from kernelwright.torch.operators import convolution_batching, convolution_launch
 from kernelwright.torch.operators.convolution_launch import WINDOW_SCHEMA, Window, channels_last, empty
 
 
@@ -130,9 +131,20 @@ def _schema(name: str, operands: str) -> str:
 
 
 DATA = register(
-    _schema("conv_backward_data", "Tensor dy, Tensor w, SymInt[] size"), _run_data, _fake_data, _save, _backward_of_data
+    _schema("conv_backward_data", "Tensor dy, Tensor w, SymInt[] size"),
+    _run_data,
+    laid_out(convolutions.backward_data, _fake_data),
+    _fake_data,
+    _save,
+    _backward_of_data,
+    convolution_batching.backward_data,
 )
 WEIGHT = register(
-    _schema("conv_backward_weight", "Tensor x, Tensor dy, SymInt[] filter"), _run_weight, _fake_weight, _save,
+    _schema("conv_backward_weight", "Tensor x, Tensor dy, SymInt[] filter"),
+    _run_weight,
+    laid_out(convolutions.backward_weight, _fake_weight),
+    _fake_weight,
+    _save,
     _backward_of_weight,
-)  # fmt: skip
+    convolution_batching.backward_weight,
+)

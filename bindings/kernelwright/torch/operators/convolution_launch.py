@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 
 import torch  # pants: no-infer-dep
 from kernelwright.dispatch import ArrayError
-from kernelwright.torch import dispatchers
+from kernelwright.torch import dispatchers, inputs
 from kernelwright.torch.operator import plain
 
 WINDOW_SCHEMA = "int[] stride, SymInt[] pad_left, SymInt[] pad_right, int[] dilation, int groups"
 """The fields of :class:`Window` as torch writes arguments."""
 
-# By number of dimensions:
+# By number of dimensions; torch has no memory format for one of three, which is taken for an image of one line:
 _FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
-_ORDERS = {4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}
+_ORDERS = {3: (0, 2, 1), 4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}
 
 
 class Window(NamedTuple):
@@ -31,13 +31,13 @@ class Window(NamedTuple):
     def of(dims: int, points: Sequence[int], stride: Any, padding: Any, dilation: Any, groups: int) -> Window:
         """From arguments as torch's functions take them; ``points`` are those of the filter in each dimension.
 
-        ArrayError for another number of dimensions, a stride below 1, an unknown padding, and ``"same"`` with strides.
+        ArrayError for anything but integers, one or ``dims`` of them, for numbers out of range, an unknown padding, and
+        ``"same"`` with strides.
         """
-        stride, dilation = _listed("stride", stride, dims), _listed("dilation", dilation, dims)
-        if min(stride) < 1:
-            raise ArrayError(f"stride is {stride}; allowed: 1 or more")
+        stride, dilation = _listed("stride", stride, dims, 1), _listed("dilation", dilation, dims, 1)
+        groups = _integer("groups", groups, groups, "one integer", 1)
         if not isinstance(padding, str):
-            left = right = _listed("padding", padding, dims)
+            left = right = _listed("padding", padding, dims, 0)
         elif padding == "valid":
             left = right = (0,) * dims
         elif padding == "same" and set(stride) == {1}:
@@ -58,24 +58,46 @@ class Window(NamedTuple):
         ]
 
 
-def _listed(field: str, value: Any, dims: int) -> tuple[int, ...]:
-    listed = (value,) * dims if hasattr(value, "__index__") else tuple(value)
+def _listed(field: str, value: Any, dims: int, least: int) -> tuple[Any, ...]:
+    """A number for each dimension, as torch takes it: an integer that is no bool, or a list of one or of all."""
+    allowed = f"one integer, or {dims}"
+    listed = tuple(value) if isinstance(value, list | tuple) else (value,)
     if len(listed) == 1:
         listed *= dims
     if len(listed) != dims:
-        raise ArrayError(f"{field} is {value!r}; allowed: one number, or {dims}")
-    return listed
+        raise ArrayError(f"{field} is {value!r}; allowed: {allowed}")
+    return tuple(_integer(field, each, value, allowed, least) for each in listed)
 
 
-def channels_last(tensor: torch.Tensor, dense: bool = True) -> torch.Tensor:
-    """The tensor with channels side by side: itself if they are, else a copy. A ``dense`` one has no gaps."""
-    if not dense and (tensor.shape[1] == 1 or tensor.stride(1) == 1):
+def _integer(field: str, each: Any, value: Any, allowed: str, least: int) -> Any:
+    if not hasattr(each, "__index__") or isinstance(each, bool | torch.SymBool) or type(each).__name__ == "bool_":
+        raise ArrayError(f"{field} is {value!r}; allowed: {allowed}; no floats, bools or text")
+    found = each if isinstance(each, int | torch.SymInt) else each.__index__()
+    if found < least:
+        raise ArrayError(f"{field} is {value!r}; allowed: {least} or more")
+    return found
+
+
+def channels_last(tensor: torch.Tensor, name: str = "", dense: bool = True) -> torch.Tensor:
+    """The tensor with channels side by side: itself if they are, else a copy. A ``dense`` one has no gaps.
+
+    :param name: of an operand of the user's, whose copy is told.
+    """
+    overlaps = any(stride == 0 and extent > 1 for stride, extent in zip(tensor.stride(), tensor.shape, strict=True))
+    if not dense and not overlaps and (tensor.shape[1] == 1 or tensor.stride(1) == 1):
         return tensor
-    return tensor.contiguous(memory_format=_FORMATS[tensor.dim()])
+    innermost = tensor.movedim(1, -1)  # torch.vmap knows no memory formats
+    if innermost.is_contiguous():
+        return tensor
+    if name:
+        inputs.tell_copy(name, tensor, "kernels read channels side by side, as torch.channels_last has them")
+    return innermost.contiguous().movedim(-1, 1)
 
 
 def empty(like: torch.Tensor, shape: Sequence[Any]) -> torch.Tensor:
     """A result, with channels side by side."""
+    if len(shape) == 3:
+        return empty(like, (*shape[:2], 1, shape[2])).squeeze(2)
     return torch.empty(shape, dtype=like.dtype, device=like.device, memory_format=_FORMATS[len(shape)])
 
 
@@ -86,6 +108,8 @@ def forward(
     """Write ``out``. All tensors are in the order of torch's shapes, their channels side by side."""
     found = dispatchers.find(dispatcher, x.device)
     bias = None if bias is None else plain(bias)
+    if bias is not None and bias.stride(0) != 1 and bias.shape[0] > 1:
+        bias = inputs.copied("bias", bias, "kernels read its values side by side")
     found.conv_forward(
         _innermost(x), _innermost(w), _innermost(out), bias=bias, residual=_innermost(residual),
         activation=activation, **_options(window),

@@ -6,15 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch  # pants: no-infer-dep
-from kernelwright.dispatch import ArrayError, dtypes
-from kernelwright.torch import dispatchers
+from kernelwright.dispatch import ArrayError, ProblemError, dtypes
+from kernelwright.problems.scalars import real
+from kernelwright.problems.shared import RESULT
+from kernelwright.torch import activations, dispatchers, inputs
+from kernelwright.torch.fallback import decisions, products
 from kernelwright.torch.operator import plain, register
-from kernelwright.torch.operators import gemm_gradient
+from kernelwright.torch.operators import gemm_gradient, gemm_shapes
 
 _SCHEMA = (
     'gemm(Tensor a, Tensor b, Tensor[] ds, str d_op="add", str activation="none", float alpha=1.0, '
     'ScalarType? out_dtype=None, str dispatcher="") -> Tensor'
 )
+_DECISIONS = decisions.of("gemm")
 _WIDER = {"fp16": torch.float16, "int32": torch.int32}  # results of 8-bit operands
 
 
@@ -31,26 +35,42 @@ def gemm(
 ) -> torch.Tensor:
     """activation(alpha * a @ b op ds[0] op ds[1] …), by the kernel that the dispatcher in use selects.
 
-    Strides decide the layouts, and no operand is copied: a transposed view is a column-major matrix. The result is
-    row-major. Tensors of three dimensions hold a batch of matrices; an ``a`` or ``b`` of two is shared by all products.
-    Gradients of ``a``, ``b`` and ``ds`` are products of the same dispatcher. Where autocast is on, floating-point
-    operands of 16 bits or more are cast as for torch's own products.
+    ``a @ b`` is :func:`torch.matmul`: vectors, matrices, and batches of matrices, which are broadcast. Strides decide
+    the layouts: a transposed view is a column-major matrix, and is read where it lies. Operands that no kernel can
+    address (expanded or strided ones, of which torch makes copies, too) are copied; the logger ``kernelwright.torch``
+    tells so at level DEBUG. The result is row-major. Gradients of ``a``, ``b`` and ``ds`` are products of the same
+    dispatcher. Where autocast is on, floating-point operands of 16 bits or more are cast as for torch's own products.
 
-    :param a: A (m, k).
-    :param b: B (k, n).
-    :param ds: up to four D tensors of the result's dtype, (m, n), or (n,) or (1, n) for one row for all.
+    :param a: A (m, k), (k,) for one row without that dimension, or (…, m, k) for a batch of matrices.
+    :param b: B (k, n), (k,) or (…, k, n).
+    :param ds: up to four D tensors of the result's dtype, whose shapes broadcast to the result's; whole matrices, and
+        (n,) for one row for all, are read where they lie.
     :param d_op: how they are combined with the product, ``"add"`` or ``"multiply"``.
     :param activation: ``"relu"``, ``"gelu"`` (erf form), ``"fast_gelu"`` (tanh form), ``"silu"``, ``"sigmoid"`` or
         ``"tanh"``.
     :param out_dtype: dtype of the result; by default that of ``a``, float16 for 8-bit floats, int32 for int8.
     :param dispatcher: the name that :func:`use` gave a dispatcher.
-    :raises DispatcherNotFoundError: if none is in use for the device of ``a``.
-    :raises ArrayError: for tensors that do not fit together, that no kernel addresses, or that require grad and have
-        8 bits.
-    :raises NoKernelError: if no kernel serves the product, or in the backward pass one of its gradients.
+    :raises DispatcherNotFoundError: for a name that is not in use on the device of ``a``.
+    :raises ArrayError: for what is no dense tensor on the device of ``a``, for tensors that do not fit together, have a
+        dtype that no kernel has, or require grad and have 8 bits.
+    :raises NoKernelError: where :func:`strict` holds and no kernel serves the product or a gradient.
     """
-    a, b, ds = _autocast(a, b, ds, out_dtype)
-    return OPERATOR(a, b, list(ds), d_op, activation or "none", alpha, out_dtype, dispatcher)
+    ds = () if type(ds) is tuple and not ds else list(_listed(ds))
+    given = a, b, ds, d_op, activation, alpha, out_dtype, dispatcher
+    return _DECISIONS.call(_gemm, products.gemm, given, 3)
+
+
+def _gemm(
+    a: torch.Tensor, b: torch.Tensor, ds: Sequence[torch.Tensor], d_op: str, activation: str | None, alpha: float,
+    out_dtype: torch.dtype | None, dispatcher: str,
+) -> torch.Tensor:  # fmt: skip
+    names = ["a", "b", *(f"ds[{number}]" for number in range(len(ds)))]
+    _check(names, (a, b, *ds))
+    if out_dtype is not None and not isinstance(out_dtype, torch.dtype):
+        raise ProblemError(f"out_dtype is {out_dtype!r}; allowed: a torch.dtype; pass one, such as torch.float32")
+    if not isinstance(alpha, float | torch.SymFloat):
+        alpha = real("alpha", alpha)
+    return _product(names, a, b, ds, d_op, activation, alpha, out_dtype, dispatcher)
 
 
 def linear(
@@ -63,29 +83,84 @@ def linear(
 ) -> torch.Tensor:
     """activation(x @ weight.T + bias) in one kernel, as :func:`torch.nn.functional.linear` with an activation.
 
-    :param x: (…, k).
-    :param weight: (n, k).
-    :param bias: (n,), of the dtype of ``x``.
+    :param x: (…, k), or (k,).
+    :param weight: (n, k), or (k,) for a result without a dimension of n.
+    :param bias: (n,), or another shape that broadcasts to the result's, of the dtype of ``x``.
     :returns: (…, n).
 
     Everything else is as for :func:`gemm`.
     """
-    rows = x.reshape(-1, x.shape[-1])
-    ds = () if bias is None else (bias,)
-    result = gemm(rows, weight.t(), ds=ds, activation=activation, dispatcher=dispatcher)
-    return result.reshape(*x.shape[:-1], weight.shape[0])
+    return _DECISIONS.call(_linear, products.linear, (x, weight, bias, activation, dispatcher), 3)
+
+
+def linear_then(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str) -> torch.Tensor:
+    """:func:`linear` with an activation; where no kernel has both, the activation is an operator of its own."""
+    return _DECISIONS.call(_linear, _in_two, (x, weight, bias, activation, ""), 3)
+
+
+def _in_two(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str, dispatcher: str
+) -> torch.Tensor:
+    return activations.apply(activation, linear(x, weight, bias, dispatcher=dispatcher))
+
+
+def _linear(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str | None, dispatcher: str
+) -> torch.Tensor:
+    names, ds = (("x", "weight"), ()) if bias is None else (("x", "weight", "bias"), (bias,))
+    _check(names, (x, weight, *ds))
+    if not 1 <= weight.dim() <= 2:
+        raise ArrayError(f"weight has shape {tuple(weight.shape)}; allowed: (n, k) or (k,); call gemm for batches")
+    _check_layer(x, weight, bias)
+    return _product(names, x, weight.t(), ds, "add", activation, 1.0, None, dispatcher)
+
+
+def _check_layer(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
+    """ArrayError for dtypes that differ, which torch refuses, too; autocast makes them equal."""
+    dtype = x.dtype
+    if weight.dtype == dtype and (bias is None or bias.dtype == dtype):
+        return
+    if inputs.autocast_dtype(x) is not None or x.element_size() < 2:  # 8-bit kernels have results of other dtypes
+        return
+    for name, operand in (("weight", weight), ("bias", bias)):
+        if operand is not None and operand.dtype != dtype:
+            raise ArrayError(
+                f"{name} is {operand.dtype} and x {x.dtype}; allowed: one dtype for all; pass {name}.to(x.dtype)"
+            )
+
+
+def _listed(ds: Any) -> Sequence[torch.Tensor]:
+    if not isinstance(ds, list | tuple):
+        raise ArrayError(f"ds is a {type(ds).__name__}; allowed: a list of tensors; pass ds=[tensor]")
+    return ds
+
+
+def _check(names: Sequence[str], operands: Sequence[Any]) -> None:
+    given = dict(zip(names, operands, strict=True))
+    inputs.check_tensors(**given)
+    inputs.check_devices(**given)
+    for name in names[:2]:
+        inputs.check_dtype(name, given[name])
+
+
+def _product(
+    names: Sequence[str], a: torch.Tensor, b: torch.Tensor, ds: Sequence[torch.Tensor], d_op: str,
+    activation: str | None, alpha: float, out_dtype: torch.dtype | None, dispatcher: str,
+) -> torch.Tensor:  # fmt: skip
+    """The product of operands of any number of dimensions; errors call A, B and the D tensors by ``names``."""
+    activation = "none" if activation is None else activation
+    inputs.check_options(d_op=d_op, activation=activation, dispatcher=dispatcher)
+    a, b, ds, shape = gemm_shapes.posed(*_autocast(a, b, ds, out_dtype), names)
+    result = OPERATOR(a, b, ds, d_op, activation, alpha, out_dtype, dispatcher)
+    return result if shape is None else result.reshape(shape)
 
 
 def _autocast(
     a: torch.Tensor, b: torch.Tensor, ds: Sequence[torch.Tensor], out_dtype: torch.dtype | None
 ) -> tuple[torch.Tensor, torch.Tensor, Sequence[torch.Tensor]]:
-    kind = a.device.type
-    if kind not in ("cpu", "cuda") or not torch.is_autocast_enabled(kind):
-        return a, b, ds
     if not a.is_floating_point() or a.element_size() < 2:
         return a, b, ds
-    dtype = torch.get_autocast_dtype(kind)
-    return a.to(dtype), b.to(dtype), [d.to(out_dtype or dtype) for d in ds]
+    return *inputs.autocast(a, b), inputs.autocast(a, *ds, to=out_dtype)[1:]
 
 
 def _run(
@@ -93,8 +168,10 @@ def _run(
     alpha: float = 1.0, out_dtype: torch.dtype | None = None, dispatcher: str = "",
 ) -> torch.Tensor:  # fmt: skip
     found = dispatchers.find(dispatcher, a.device)
-    a, b, ds = plain(a), plain(b), [plain(d) for d in ds]
-    out = a.new_empty(_shape(a, b), dtype=_dtype(a, out_dtype))
+    shape = _shape(a, b)
+    a, b = gemm_shapes.addressable("a", plain(a)), gemm_shapes.addressable("b", plain(b))
+    ds = ds and [gemm_shapes.addressable(f"ds[{number}]", plain(d), row_major=True) for number, d in enumerate(ds)]
+    out = a.new_empty(shape, dtype=_dtype(a, out_dtype))
     return found.gemm(a, b, out=out, ds=ds, d_op=d_op, activation=activation, alpha=alpha)
 
 
@@ -103,12 +180,9 @@ def _fake(
     alpha: float = 1.0, out_dtype: torch.dtype | None = None, dispatcher: str = "",
 ) -> torch.Tensor:  # fmt: skip
     shape = _shape(a, b)
-    torch._check(
-        a.shape[-1] == b.shape[-2],
-        lambda: (
-            f"a is {tuple(a.shape)} and b is {tuple(b.shape)}: k is {a.shape[-1]} and {b.shape[-2]}; they must be equal"
-        ),
-    )
+    k, k_of_b = a.shape[-1], b.shape[-2]
+    if k != k_of_b:
+        raise ArrayError(f"a is {tuple(a.shape)} and b is {tuple(b.shape)}: k is {k} and {k_of_b}; they must be equal")
     return a.new_empty(shape, dtype=_dtype(a, out_dtype))
 
 
@@ -130,9 +204,32 @@ def _shape(a: torch.Tensor, b: torch.Tensor) -> tuple[Any, ...]:
 def _dtype(a: torch.Tensor, out_dtype: torch.dtype | None) -> torch.dtype:
     if out_dtype is not None:
         return out_dtype
-    own = dtypes.name_of(a.dtype)[0]
-    result = dtypes.RESULT.get(own, own)
+    own = dtypes.name_of(a.dtype, "a")[0]
+    result = RESULT.get(own, own)
     return a.dtype if result == own else _WIDER[result]
 
 
-OPERATOR = register(_SCHEMA, _run, _fake, gemm_gradient.save, gemm_gradient.backward)
+def _batch(
+    info: Any, dims: Sequence[Any], a: torch.Tensor, b: torch.Tensor, ds: Sequence[torch.Tensor], *rest: Any
+) -> tuple[torch.Tensor, int]:
+    """One product more of every operand that ``torch.vmap`` batches: rows of one B, or a batch of products."""
+    rank = max(a.dim() - (dims[0] is not None), b.dim() - (dims[1] is not None))
+
+    def first(operand: torch.Tensor, dim: int | None) -> torch.Tensor:
+        if dim is None:
+            return operand
+        operand = operand.movedim(dim, 0)
+        missing = rank + 1 - operand.dim()
+        return operand.reshape(operand.shape[0], *[1] * missing, *operand.shape[1:])
+
+    ds = [first(d, dim) for d, dim in zip(ds, dims[2] or [None] * len(ds), strict=True)]
+    names = ["a", "b", *(f"ds[{number}]" for number in range(len(ds)))]
+    a, b = first(a, dims[0]), first(b, dims[1])
+    if dims[0] is None and dims[1] is None:
+        a = a.expand(info.batch_size, *[1] * (rank - a.dim()), *a.shape)  # D tensors alone are batched
+    found = gemm_shapes.posed(a, b, ds, names)
+    result = OPERATOR(found.a, found.b, found.ds, *rest)
+    return (result if found.shape is None else result.reshape(found.shape)), 0
+
+
+OPERATOR = register(_SCHEMA, _run, products.operator, _fake, gemm_gradient.save, gemm_gradient.backward, _batch)

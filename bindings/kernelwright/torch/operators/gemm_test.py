@@ -9,7 +9,7 @@ import pytest
 
 import torch
 from kernelwright.dispatch import ArrayError, NoKernelError, ProblemError
-from kernelwright.torch import dispatchers, gemm, linear, use
+from kernelwright.torch import TransformError, dispatchers, gemm, linear, use
 from kernelwright.torch.operators.gemm import OPERATOR
 from kernelwright.torch.testdata import mocked
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -48,16 +48,18 @@ def test_compilers_keep_strides() -> None:
     assert torch.Tag.needs_exact_strides in OPERATOR.tags
 
 
-def test_transforms_of_functions_are_refused() -> None:
+def test_forward_mode_is_refused() -> None:
     a, b = some(5, 7), some(7, 6)
     with pytest.raises(NotImplementedError, match="kernelwright::gemm has no forward-mode derivative"):
         torch.func.jvp(lambda x: gemm(x, b), (a,), (a,))
+    with pytest.raises(
+        TransformError, match=r"allowed: reverse mode; call torch\.func\.vjp or jacrev, or torch\.autogr"
+    ):
+        torch.func.jacfwd(lambda x: gemm(x, b))(a)
+    advised = torch.autograd.functional.jvp(lambda x: gemm(x, b), a, a)[1]
+    torch.testing.assert_close(advised, a @ b)
     with torch.autograd.forward_ad.dual_level(), pytest.raises(NotImplementedError, match="forward-mode"):
         gemm(torch.autograd.forward_ad.make_dual(a, a), b)
-    with pytest.raises(RuntimeError, match=r"autograd\.Function with functorch"):
-        torch.func.grad(lambda x: gemm(x, b).sum())(a)
-    with pytest.raises(RuntimeError, match="Batching rule not implemented for kernelwright::gemm"):
-        torch.vmap(lambda x: gemm(x, b))(some(3, 5, 7))
     torch.testing.assert_close(gemm(a, b), a @ b)
 
 
@@ -91,13 +93,13 @@ def test_results_without_data() -> None:
         ):
             found = gemm(left, right)
             assert found.shape == shape and found.dtype == torch.float32 and found.is_contiguous()
-        with pytest.raises(RuntimeError, match=r"a is \(5, 7\) and b is \(6, 7\): k is 7 and 6"):
+        with pytest.raises(ArrayError, match=r"a is \(5, 7\) and b \(6, 7\): k is 7 and 6"):
             gemm(a, b.t())
         narrow = {torch.int8: torch.int32, torch.float8_e4m3fn: torch.float16, torch.bfloat16: torch.bfloat16}
         for dtype, result in narrow.items():
             assert gemm(a.to(dtype), b.to(dtype)).dtype == result
         assert gemm(a.bfloat16(), b.bfloat16(), out_dtype=torch.float32).dtype == torch.float32
-        with pytest.raises(ArrayError, match="float64 is served by no kernel"):
+        with pytest.raises(ArrayError, match=r"a is torch.float64, .*; pass a\.to\(torch\.float32\)"):
             gemm(a.double(), b.double())
 
 
@@ -177,19 +179,17 @@ def test_autocast_casts_floating_operands() -> None:
 
 def test_refusals() -> None:
     a, b = some(5, 7), some(7, 6)
-    with pytest.raises(ArrayError, match="a is 5x7 and b is 6x7: k is 7 and 6"):
+    with pytest.raises(ArrayError, match=r"a is \(5, 7\) and b \(6, 7\): k is 7 and 6; they must be equal; transpose"):
         gemm(a, b.t())
     with pytest.raises(ArrayError, match=r"a has shape \(7,\); allowed: two dimensions, or three"):
-        gemm(a[0], b)
-    with pytest.raises(ArrayError, match="its rows or columns overlap in memory, pass a copy"):
-        gemm(a, b[:, :1].expand(7, 6))
+        OPERATOR(a[0], b, [])
     with pytest.raises(ProblemError, match="activation is 'swish'; allowed: none, relu"):
         gemm(a, b, activation="swish")
     with pytest.raises(ProblemError, match="d_op is 'minus'"):
         gemm(a, b, ds=[some(6)], d_op="minus")
     with pytest.raises(NoKernelError, match="gelu"):
         gemm(a, b, activation="gelu")
-    with pytest.raises(ArrayError, match=r"ds\[0\] is 5x5; allowed: 5x6"):
+    with pytest.raises(ArrayError, match=r"ds\[0\] is \(5, 5\); allowed: \(5, 6\), or extents that broadcast to it"):
         gemm(a, b, ds=[some(5, 5)])
     with pytest.raises(NotImplementedError, match="kernelwright::gemm"):
         OPERATOR(a.to_sparse(), b, [])

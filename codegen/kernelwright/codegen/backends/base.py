@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from kernelwright.arch import Arch
 from kernelwright.codegen.actions import Action, KernelActions
 from kernelwright.codegen.batching.batch import Joined
 from kernelwright.codegen.kernel import Kernel
@@ -39,14 +40,14 @@ class Backend(Protocol):
     def host(self) -> HostToolchain:
         """Compiles the C sources of a library and links it."""
 
-    def kernel_actions(self, kernel: Kernel, header: str) -> KernelActions:
+    def kernel_actions(self, kernel: Kernel, arch: Arch, header: str) -> KernelActions:
         """Actions from the rendered header (path ``<arch>/<name>.hpp``) to this kernel's objects.
 
         The other files that the operation's templates make stand beside the header.
         """
 
     def library_actions(
-        self, arch: str, table: str, objects: Sequence[str], library: str, operations: Sequence[str]
+        self, arch: Arch, table: str, objects: Sequence[str], library: str, operations: Sequence[str]
     ) -> tuple[Action, ...]:
         """Compile the rendered kernel table (C, path ``table``) and link it with ``objects`` into ``library``.
 
@@ -56,8 +57,8 @@ class Backend(Protocol):
     def group_action(self, objects: Sequence[str], output: str) -> Action:
         """Put ``objects`` into the one object ``output``, which ``library_actions`` takes in their place."""
 
-    def join(self, kernels: Sequence[Kernel], headers: Sequence[str]) -> Joined | None:
-        """One command for the compiles of several kernels of one architecture and operation.
+    def join(self, kernels: Sequence[Kernel], arch: Arch, headers: Sequence[str]) -> Joined | None:
+        """One command for the compiles of several kernels of one operation for ``arch``.
 
         None if a compiler writes what cannot be cut into the kernels' own parts.
         """
@@ -83,8 +84,8 @@ def launcher_sources(operations: Iterable[str], backend: str) -> dict[str, str]:
 
 
 def source_trees(source: str, *trees: str) -> tuple[str, ...]:
-    """What the compile of a launcher source sees: ``trees`` and the tree that it lies in, each once."""
-    return tuple(dict.fromkeys((*trees, tree_of(source))))
+    """What the compile of a launcher source sees: ``trees``, ``widths`` and the tree that it lies in, each once."""
+    return tuple(dict.fromkeys((*trees, "widths", tree_of(source))))
 
 
 def launcher_trees(operations: Iterable[str], backend: str) -> tuple[str, ...]:

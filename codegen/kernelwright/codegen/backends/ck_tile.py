@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from kernelwright.arch import load
+from kernelwright.arch import Arch
 from kernelwright.codegen.actions import Action, KernelActions, RenderedFile
 from kernelwright.codegen.backends.base import launcher_sources, launcher_trees, source_trees
 from kernelwright.codegen.batching.amd_assembly import cut as cut_assembly
@@ -33,7 +33,7 @@ class CkTileBackend:
         self.hip = hip
         self.host = host
 
-    def kernel_actions(self, kernel: Kernel, header: str) -> KernelActions:
+    def kernel_actions(self, kernel: Kernel, arch: Arch, header: str) -> KernelActions:
         """Header → assembly (the report) → object → code object → embedded image, and the descriptor beside it."""
         base = header.removesuffix(".hpp")
         assembly, device, code, descriptor = f"{base}.s", f"{base}.gpu.o", f"{base}.co", f"{base}.c"
@@ -41,11 +41,10 @@ class CkTileBackend:
         variables = {"name": kernel.name, "arch": kernel.arch, "symbol": kernel.symbol, "code_object": code}
         image = RenderedFile(f"{base}.image.S", render_template(template, variables))
         image_object, descriptor_object = f"{base}.image.o", f"{base}.o"
-        host_trees = ("abi", *launcher_trees([kernel.spec.op], self.name), "hip_common")
-        target = load(kernel.arch).target
+        host_trees = ("abi", "widths", *launcher_trees([kernel.spec.op], self.name), "hip_common")
         steps = (
-            ("compile", self._compile(kernel, header, assembly, 1), (header,), assembly),
-            ("assemble", self.hip.assemble(assembly, device, target), (assembly,), device),
+            ("compile", self._compile(kernel, arch, header, assembly, 1), (header,), assembly),
+            ("assemble", self.hip.assemble(assembly, device, arch.target), (assembly,), device),
             ("link", self.hip.link(device, code), (device,), code),
             ("embed", self.hip.embed(image.path, image_object), (image.path, code), image_object),
             (
@@ -61,26 +60,26 @@ class CkTileBackend:
         )
         return KernelActions((image,), actions, (descriptor_object, image_object), assembly)
 
-    def _compile(self, kernel: Kernel, source: str, assembly: str, count: int) -> Command:
+    def _compile(self, kernel: Kernel, arch: Arch, source: str, assembly: str, count: int) -> Command:
         """``count`` kernels like this one, instantiated by ``source``, to device assembly."""
         part = operation(kernel.spec.op).on_backend(self.name)
         trees = ("hip_common", *part.trees)
-        hip = self.hip.with_stock_headers() if part.takes_stock_headers(kernel) else self.hip
+        hip = self.hip.with_stock_headers() if part.takes_stock_headers(kernel, arch) else self.hip
         memory_mb = hip.memory_mb(part.compile_mb) + (count - 1) * _ANOTHER_MB
-        return hip.compile(source, assembly, load(kernel.arch).target, trees, memory_mb)
+        return hip.compile(source, assembly, arch.target, trees, memory_mb)
 
-    def join(self, kernels: Sequence[Kernel], headers: Sequence[str]) -> Joined | None:
+    def join(self, kernels: Sequence[Kernel], arch: Arch, headers: Sequence[str]) -> Joined | None:
         """A source that includes the headers to assembly, which is cut by the kernels' symbols.
 
         None for operations whose kernels would not be the same, and with ROCm's compiler, where nobody has compared.
         """
         part = operation(kernels[0].spec.op).on_backend(self.name)
-        if self.hip.id == "rocm" or not part.joins or any(map(part.takes_stock_headers, kernels)):
+        if self.hip.id == "rocm" or not part.joins or any(part.takes_stock_headers(kernel, arch) for kernel in kernels):
             return None
         digest = hashlib.sha256("\n".join(headers).encode()).hexdigest()[:16]
         base = f"{headers[0].rpartition('/')[0]}/batch_{digest}"
         file = RenderedFile(f"{base}.hpp", "".join(f'#include "{header.rpartition("/")[2]}"\n' for header in headers))
-        command = self._compile(kernels[0], file.path, f"{base}.s", len(kernels))
+        command = self._compile(kernels[0], arch, file.path, f"{base}.s", len(kernels))
         about = f"Compile {len(kernels)} kernels for {kernels[0].arch}: {', '.join(kernel.name for kernel in kernels)}"
         paths = [f"{header.removesuffix('.hpp')}.s" for header in headers]
 
@@ -95,7 +94,7 @@ class CkTileBackend:
         return self.host.group(objects, output)
 
     def library_actions(
-        self, arch: str, table: str, objects: Sequence[str], library: str, operations: Sequence[str]
+        self, arch: Arch, table: str, objects: Sequence[str], library: str, operations: Sequence[str]
     ) -> tuple[Action, ...]:
         """Compile the table and the launcher (which knows its architecture), and link."""
         base = library.removesuffix(".so")
@@ -108,7 +107,7 @@ class CkTileBackend:
         ]
         own = []
         for name, source in sorted({**_SOURCES, **launcher_sources(operations, self.name)}.items()):
-            output, target = f"{base}_{name}.o", f'-DKW_HIP_TARGET="{load(arch).target}"'
+            output, target = f"{base}_{name}.o", f'-DKW_HIP_TARGET="{arch.target}"'
             seen = source_trees(source, *(_TREES if name in _SOURCES else trees), _LAUNCHER)
             command = self.host.compile_c(source, output, (target,), seen)
             actions.append(command.action(f"{name}:{base}", f"Compile {name} of the HIP launcher", (), (output,)))

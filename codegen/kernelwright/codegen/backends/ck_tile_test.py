@@ -24,41 +24,42 @@ def kernels(name: str, arch: str) -> tuple[Kernel, ...]:
 
 
 def compile_of(kernel: Kernel, backend: CkTileBackend) -> tuple[str, ...]:
-    return backend.kernel_actions(kernel, f"{kernel.arch}/a.hpp").actions[0].argv
+    return backend.kernel_actions(kernel, load(kernel.arch), f"{kernel.arch}/a.hpp").actions[0].argv
 
 
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950", "gfx1201"])
 def test_gradients_of_attention_on_cdna_take_the_headers_as_they_are(arch: str) -> None:
-    for kernel in kernels("fmha_essential", arch):
+    for kernel in kernels("attention:essential", arch):
         stock = arch != "gfx1201" and "bwd_dq_dk_dv" in kernel.name
-        assert operation("attention").on_backend("ck_tile").takes_stock_headers(kernel) == stock
+        assert operation("attention").on_backend("ck_tile").takes_stock_headers(kernel, load(kernel.arch)) == stock
         assert (LEAN_INCLUDE in compile_of(kernel, WHEEL)) != stock
         assert (compile_of(kernel, WHEEL) == compile_of(kernel, STOCK)) == stock
 
 
 def test_dropout_on_gfx1201_does_too() -> None:
-    forward = [one for one in kernels("fmha_pytorch", "gfx1201") if "_fmha_fwd_" in f"_{one.name}"]
-    assert {takes_stock_headers(one) for one in forward} == {False, True}
-    assert all(takes_stock_headers(one) == attention_spec(one).dropout for one in forward)
+    forward = [one for one in kernels("attention:pytorch", "gfx1201") if "_fmha_fwd_" in f"_{one.name}"]
+    assert {takes_stock_headers(one, load(one.arch)) for one in forward} == {False, True}
+    assert all(takes_stock_headers(one, load(one.arch)) == attention_spec(one).dropout for one in forward)
 
 
 def test_other_operations_take_the_rewritten_headers() -> None:
-    for kernel in (*kernels("essential", "gfx942"), *kernels("conv_essential", "gfx942")):
+    for kernel in (*kernels("gemm:essential", "gfx942"), *kernels("convolution:essential", "gfx942")):
         assert LEAN_INCLUDE in compile_of(kernel, WHEEL)
 
 
 def test_another_compiler_stays_what_it_is() -> None:
-    (gradients,) = (kernel for kernel in kernels("fmha_essential", "gfx942") if takes_stock_headers(kernel))
+    arch = load("gfx942")
+    (gradients,) = (kernel for kernel in kernels("attention:essential", "gfx942") if takes_stock_headers(kernel, arch))
     assert compile_of(gradients, ROCM)[0] == "/opt/rocm/llvm/bin/clang++"
     editors = HipToolchain.wheel().for_editor()
     assert editors.with_stock_headers() == replace(HipToolchain.stock(), id="wheel", clang=("clang++",))
 
 
 def test_such_kernels_are_not_compiled_together_with_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    some = kernels("essential", "gfx942")
+    some = kernels("gemm:essential", "gfx942")
     headers = [f"gfx942/{kernel.name}.hpp" for kernel in some]
-    assert WHEEL.join(some, headers) is not None
+    assert WHEEL.join(some, load("gfx942"), headers) is not None
     part = operation("gemm").on_backend("ck_tile")
-    changed = replace(part, takes_stock_headers=lambda kernel: kernel == some[1])
+    changed = replace(part, takes_stock_headers=lambda kernel, arch: kernel == some[1])
     monkeypatch.setattr(type(operation("gemm")), "on_backend", lambda self, backend: changed)
-    assert WHEEL.join(some, headers) is None
+    assert WHEEL.join(some, load("gfx942"), headers) is None

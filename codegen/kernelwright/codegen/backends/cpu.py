@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kernelwright.arch import Arch, ArchError, load
+from kernelwright.arch import Arch, ArchError
 from kernelwright.arch.model import CpuFacts
 from kernelwright.codegen.actions import Action, KernelActions
 from kernelwright.codegen.backends.base import launcher_sources, launcher_trees, one_compile, source_trees
@@ -27,10 +27,10 @@ class CpuBackend:
     def __init__(self, host: HostToolchain) -> None:
         self.host = host
 
-    def kernel_actions(self, kernel: Kernel, header: str) -> KernelActions:
+    def kernel_actions(self, kernel: Kernel, arch: Arch, header: str) -> KernelActions:
         """One compile: the header to ``<arch>/<name>.o``, its own report, for the level and the kernel's features."""
         output = header.removesuffix(".hpp") + ".o"
-        arch, own = load(kernel.arch), operation(kernel.spec.op)
+        own = operation(kernel.spec.op)
         extra = [cpu_facts(arch).features[feature] for feature in own.features(kernel.spec, arch)]
         flags = ("-x", "c++", *self.host.cpu_flags(arch.target, extra))
         trees = (*_TREES, *launcher_trees([kernel.spec.op], self.name))
@@ -41,17 +41,17 @@ class CpuBackend:
         """A relocatable object of many objects."""
         return self.host.group(objects, output)
 
-    def join(self, kernels: Sequence[Kernel], headers: Sequence[str]) -> None:
+    def join(self, kernels: Sequence[Kernel], arch: Arch, headers: Sequence[str]) -> None:
         """A compile takes a second."""
 
     def library_actions(
-        self, arch: str, table: str, objects: Sequence[str], library: str, operations: Sequence[str]
+        self, arch: Arch, table: str, objects: Sequence[str], library: str, operations: Sequence[str]
     ) -> tuple[Action, ...]:
         """Compile the table and the launchers for any x86-64 processor, and link all."""
         stem = library.removesuffix(".so")
         table_object = f"{stem}_table.o"
         baseline = self.host.cpu_flags("x86_64")
-        level = f"-DKERNELWRIGHT_CPU_LEVEL={cpu_facts(load(arch)).level}"
+        level = f"-DKERNELWRIGHT_CPU_LEVEL={cpu_facts(arch).level}"
         trees = (*_TREES, *launcher_trees(operations, self.name))
         compile_table = self.host.compile_c(table, table_object, flags=baseline, trees=("abi",))
         own = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from kernelwright.arch import load
+from kernelwright.arch import Arch, ArchError
 from kernelwright.codegen.actions import Action, KernelActions
 from kernelwright.codegen.backends.base import launcher_sources, launcher_trees, one_compile, source_trees
 from kernelwright.codegen.kernel import Kernel
@@ -16,7 +16,7 @@ from kernelwright.codegen.toolchains.host import Command, HostToolchain
 _LAUNCHER = "cuda_src_common_launcher"
 _FOLDER = f"__{_LAUNCHER}/include/kernelwright/cuda/launchers/common"
 _SOURCES = {"runtime": f"{_FOLDER}/runtime.c"}
-_TREES = ("abi", "cuda_src_common")
+_TREES = ("abi", "widths", "cuda_src_common")
 _CUDART = ("cudart_static", "rt", "pthread", "dl", "m")
 
 
@@ -29,7 +29,7 @@ class CutlassBackend:
         self.cuda = cuda
         self.host = host
 
-    def kernel_actions(self, kernel: Kernel, header: str) -> KernelActions:
+    def kernel_actions(self, kernel: Kernel, arch: Arch, header: str) -> KernelActions:
         """One compile: the header to ``<arch>/<name>.o``, device code inside. The object is also the report.
 
         See :mod:`kernelwright.codegen.resources.cutlass`.
@@ -37,25 +37,26 @@ class CutlassBackend:
         output = header.removesuffix(".hpp") + ".o"
         trees = (*_TREES, *launcher_trees([kernel.spec.op], self.name))
         lean_mb = operation(kernel.spec.op).on_backend(self.name).compile_mb
-        command = self.cuda.compile(header, output, load(kernel.arch).target, trees, lean_mb)
+        command = self.cuda.compile(header, output, arch.target, trees, lean_mb)
         return one_compile(command, kernel, header, output)
 
     def group_action(self, objects: Sequence[str], output: str) -> Action:
         """A relocatable object of many objects."""
         return self.host.group(objects, output)
 
-    def join(self, kernels: Sequence[Kernel], headers: Sequence[str]) -> None:
+    def join(self, kernels: Sequence[Kernel], arch: Arch, headers: Sequence[str]) -> None:
         """An object holds host code too."""
 
     def library_actions(
-        self, arch: str, table: str, objects: Sequence[str], library: str, operations: Sequence[str]
+        self, arch: Arch, table: str, objects: Sequence[str], library: str, operations: Sequence[str]
     ) -> tuple[Action, ...]:
         """Compile the table and the shared run-time sources, and link all with the static CUDA runtime."""
         stem = library.removesuffix(".so")
         trees = (*_TREES, *launcher_trees(operations, self.name))
         compiles = [self._compile_c(table, f"{stem}_table.o", ("abi",))]
         for name, source in {**_SOURCES, **launcher_sources(operations, self.name)}.items():
-            compiles.append(self._compile_c(source, f"{stem}_{name}.o", source_trees(source, *trees, _LAUNCHER)))
+            seen, macros = source_trees(source, *trees, _LAUNCHER), _recognition(arch) if name in _SOURCES else ()
+            compiles.append(self._compile_c(source, f"{stem}_{name}.o", seen, macros))
         everything = [*objects, *(output for action in compiles for output in action.outputs)]
         link = self._link(everything, library)
         return (
@@ -63,8 +64,8 @@ class CutlassBackend:
             link.action(f"link {library}", f"Link {library}", everything, [library]),
         )
 
-    def _compile_c(self, source: str, output: str, trees: Sequence[str]) -> Action:
-        command = self.host.compile_c(source, output, flags=("-isystem", f"{CUDA}/include"), trees=trees)
+    def _compile_c(self, source: str, output: str, trees: Sequence[str], macros: Sequence[str] = ()) -> Action:
+        command = self.host.compile_c(source, output, flags=("-isystem", f"{CUDA}/include", *macros), trees=trees)
         command = dataclasses.replace(command, trees=(*command.trees, "cuda"))
         inputs = [] if source.startswith("__") else [source]
         return command.action(f"compile {output}", f"Compile {source.rsplit('/', 1)[-1]}", inputs, [output])
@@ -74,3 +75,11 @@ class CutlassBackend:
         # The static CUDA runtime has symbols of default visibility; the map keeps them inside.
         argv = (*command.argv, f"-L{CUDA}/lib", f"-Wl,--version-script={_FOLDER}/library.map")
         return dataclasses.replace(command, argv=argv, trees=(*command.trees, "cuda", _LAUNCHER))
+
+
+def _recognition(arch: Arch) -> tuple[str, ...]:
+    """What the launcher compares a device with; ArchError if the architecture file has no section ``cuda``."""
+    if arch.cuda is None:
+        raise ArchError(f"arch {arch.name} is of the backend cutlass, but its file has no section 'cuda'; add it")
+    major, minor = arch.cuda.compute_capability
+    return (f'-DKW_CUDA_TARGET="{arch.target}"', f"-DKW_CUDA_MAJOR={major}", f"-DKW_CUDA_MINOR={minor}")

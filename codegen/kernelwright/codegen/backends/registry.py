@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Mapping
 from typing import Any, cast
 
 from kernelwright.arch import Arch
 from kernelwright.codegen.backends.base import Backend, Toolchain
+from kernelwright.codegen.toolchains.system_tools import SYSTEM_TOOLS, system_options
 from kernelwright.codegen.violations import SpecError
 
 ToolchainChoice = str | Mapping[str, Any]
@@ -49,22 +51,38 @@ def toolchains_for(arch: Arch, toolchains: Mapping[str, ToolchainChoice]) -> dic
 
 
 def toolchain(kind: str, choice: ToolchainChoice) -> Toolchain:
-    """One toolchain: ``"zig"``, or ``{"choice": "system", …}`` with the arguments of that factory.
+    """One toolchain: ``"zig"``, ``"system"`` or ``"system:/usr/bin/g++"``, or ``{"choice": "system", …}``.
 
-    Raises SpecError for a kind or choice that does not exist.
+    A word is found on this machine, see :func:`kernelwright.codegen.toolchains.system_tools.system_options`; an object
+    has every argument of the factory, fingerprints included. Raises SpecError for a kind or choice that does not exist,
+    arguments that are missing or unknown, and a program that does not run.
     """
     if kind not in _TOOLCHAINS:
         raise SpecError(f"unknown toolchain kind {kind!r}; allowed: {', '.join(_TOOLCHAINS)}")
     module, name, choices = _TOOLCHAINS[kind]
     options = dict(choice) if isinstance(choice, Mapping) else {"choice": choice}
-    picked = options.pop("choice", None)
-    if picked not in choices:
-        raise SpecError(f"unknown {kind} toolchain {picked!r}; allowed: {', '.join(choices)}")
+    asked = options.pop("choice", None)
+    picked, colon, path = asked.partition(":") if isinstance(asked, str) else (asked, "", "")
+    if picked not in choices or (colon and not path):
+        raise SpecError(f"unknown {kind} toolchain {asked!r}; allowed: {', '.join(toolchain_words(kind))}")
+    if not isinstance(choice, Mapping):
+        options = dict(system_options(kind, picked, path))
     factory = getattr(getattr(importlib.import_module(module), name), picked.replace("-", "_"))
+    needs = tuple(inspect.signature(factory).parameters)
+    if set(options) != set(needs):
+        given, needed = (", ".join(names) or "nothing" for names in (sorted(options), needs))
+        raise SpecError(
+            f"{kind} toolchain {picked!r}: takes {needed} beside choice; given: {given}; or name it by a word"
+        )
     try:
         return cast(Toolchain, factory(**options))
     except (TypeError, ValueError) as error:
         raise SpecError(f"{kind} toolchain {picked!r}: {error}") from None
+
+
+def toolchain_words(kind: str) -> tuple[str, ...]:
+    """What may be said of a kind: ``("zig", "system[:PATH]")``."""
+    return tuple(f"{name}[:PATH]" if (kind, name) in SYSTEM_TOOLS else name for name in _TOOLCHAINS[kind][2])
 
 
 def _backend(name: str) -> tuple[str, str, tuple[str, ...]]:

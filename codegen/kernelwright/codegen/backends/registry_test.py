@@ -26,10 +26,14 @@ def test_a_system_toolchain_takes_arguments() -> None:
     ("kind", "choice", "message"),
     [
         ("hots", "zig", "unknown toolchain kind 'hots'; allowed: host, hip, cuda"),
-        ("host", 3, "unknown host toolchain 3; allowed: zig, system"),
+        ("host", 3, r"unknown host toolchain 3; allowed: zig, system\[:PATH\]"),
         ("host", "gcc", "unknown host toolchain 'gcc'; allowed: zig, system"),
         ("host", {"path": "/usr/bin/g++"}, "unknown host toolchain None"),
-        ("host", {"choice": "system"}, "host toolchain 'system': .*missing"),
+        ("host", {"choice": "system"}, "'system': takes path, fingerprint beside choice; given: nothing"),
+        ("host", {"choice": "system:/g++"}, "takes path, fingerprint beside choice; given: nothing"),
+        ("hip", {"choice": "stock", "path": "/x"}, "'stock': takes nothing beside choice; given: path"),
+        ("host", "system:", "unknown host toolchain 'system:'"),
+        ("host", "zig:/usr/bin/g++", "'zig' takes no path; leave :/usr/bin/g.. out; with a path: system:/usr/bin/g"),
         ("host", {"choice": "system", "path": "g[+][+]", "fingerprint": "x"}, "not an absolute path"),
     ],
 )

@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from kernelwright.arch.texts import parse_json
 from kernelwright.codegen.actions import CompilePlan
 from kernelwright.codegen.backends.registry import ToolchainChoice, backend_for
 from kernelwright.codegen.building.execute import LocalExecutor
 from kernelwright.codegen.building.store import Cost, write_atomically
-from kernelwright.codegen.packaging.bundle import manifest_text
+from kernelwright.codegen.inputs import read_json
+from kernelwright.codegen.packaging.bundle import bundle_files, manifest
+from kernelwright.codegen.packaging.provenance import file_material
 from kernelwright.codegen.planning.compile_plan import compile_plan
 from kernelwright.codegen.planning.describe import library_json
 from kernelwright.codegen.planning.models import NamedModel, models_of
 from kernelwright.codegen.resources.report import COSTS
 from kernelwright.codegen.selecting.selection import Selection
-from kernelwright.codegen.trees import TREES
+from kernelwright.codegen.trees import all_trees
 from kernelwright.codegen.violations import SpecError, closest
 
 
@@ -29,7 +31,7 @@ def build_libraries(
     out: Path,
     models: Sequence[NamedModel] = (),
 ) -> list[Path]:
-    """``<out>/<arch>/lib<name>.so``, ``manifest.json`` and ``costs.json`` for each selection; the manifests' paths.
+    """``<out>/<arch>/lib<name>.so``, manifest, statement and ``costs.json`` for each selection; the manifests' paths.
 
     Nothing is written below ``out`` if anything fails. Raises ActionError with a failed command's whole output,
     BrokenKernelError for a kernel that compiled to something useless and LimitError for one beyond its limits.
@@ -42,7 +44,9 @@ def build_libraries(
     )
     results: dict[Path, bytes] = {}
     for item, plan in zip(selections, plans, strict=True):
-        for file, data in library_files(name, item, plan, toolchains, files, executor.costs, models).items():
+        materials = executor.materials(plan.all_actions)
+        found = library_files(name, item, plan, toolchains, files, executor.costs, models, materials)
+        for file, data in found.items():
             results[out / item.arch.name / file] = data
     for path, data in results.items():
         write_atomically(path, data)
@@ -57,12 +61,20 @@ def library_files(
     files: Mapping[str, Path],
     costs: Mapping[str, Cost],
     models: Sequence[NamedModel] = (),
+    materials: Sequence[Mapping[str, Any]] | None = None,
 ) -> dict[str, bytes]:
-    """What stands in the folder of a library that a plan was run for; ``files`` and ``costs`` are the executor's."""
-    described = library_json(name, item, plan, toolchains, [one.described for one in models_of(item.arch, models)])
+    """What stands in the folder of a library that a plan was run for; ``files`` and ``costs`` are the executor's.
+
+    ``materials``: what commands read besides, see :meth:`LocalExecutor.materials`; without them there is no statement.
+    """
+    used = models_of(item.arch, models)
+    described = library_json(name, item, plan, toolchains, [one.described for one in used])
+    if materials is not None:
+        materials = [*materials, *(file_material(f"{one.name}.json", one.model.digest) for one in used)]
+    texts = bundle_files(manifest(described, files.__getitem__), materials)
     return {
         plan.library.rpartition("/")[2]: files[plan.library].read_bytes(),
-        "manifest.json": manifest_text(described, files.__getitem__).encode(),
+        **{file: text.encode() for file, text in texts.items()},
         COSTS: _costs_text(item, plan, costs).encode(),
     }
 
@@ -80,12 +92,11 @@ def _costs_text(item: Selection, plan: CompilePlan, costs: Mapping[str, Cost]) -
 
 def read_tree_roots(path: str | Path) -> dict[str, Path]:
     """The folders of a JSON file ``{tree: folder}``; SpecError if it is none or names an unknown tree."""
-    try:
-        raw = parse_json(Path(path).read_text("utf-8"))
-        roots = {tree: Path(folder) for tree, folder in raw.items()}
-    except (OSError, ValueError, RecursionError, AttributeError, TypeError) as error:
-        raise SpecError(f"{str(path)!r} is no JSON object of tree folders: {error}") from None
-    known = [name for name, tree in TREES.items() if not tree.made_of]
+    raw = read_json(path)
+    if not isinstance(raw, dict) or not all(isinstance(folder, str) for folder in raw.values()):
+        raise SpecError(f'{str(path)!r} is no JSON object of tree folders; write {{"zig": folder, …}}')
+    roots = {tree: Path(folder) for tree, folder in raw.items()}
+    known = [name for name, tree in all_trees().items() if not tree.made_of]
     for tree in roots:
         if tree not in known:
             raise SpecError(f"{path} names an unknown tree {tree!r}{closest(tree, known)}; allowed: {', '.join(known)}")

@@ -17,7 +17,7 @@ from kernelwright.codegen.violations import SpecError
 
 def test_costs_stand_beside_the_manifest_and_not_in_it(tmp_path: Path) -> None:
     arch = load("x86_64_v3")
-    kernels = tuple(sorted(expand_set("essential", arch).kernels, key=lambda kernel: kernel.name))
+    kernels = tuple(sorted(expand_set("gemm:essential", arch).kernels, key=lambda kernel: kernel.name))
     item = Selection(arch, kernels, {})
     plan = compile_plan("gemm", arch, kernels, backend_for(arch, {}))
     made = tmp_path / "made"
@@ -53,7 +53,8 @@ def _object() -> bytes:
         ('{"zigg": "/a"}', r"names an unknown tree 'zigg' \(did you mean 'zig'\?\); allowed: zig, clang"),
         ('{"zig": "/a", "zig": "/b"}', "the key 'zig' is given twice"),
         ("[]", "no JSON object of tree folders"),
-        ("{", "no JSON object of tree folders"),
+        ('{"zig": 3}', "no JSON object of tree folders"),
+        ("{", r"trees\.json' is not JSON"),
     ],
 )
 def test_wrong_folders_of_trees_are_refused(text: str, message: str, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import grp
 import os
@@ -20,7 +21,20 @@ SHARED_VARIABLE = "KERNELWRIGHT_SHARED_CACHE"
 """``on`` allows a cache that other users can write to."""
 
 FOLDERS = ("actions", "failures", "libraries", "locks", "memory", "named", "running", "sandboxes", "texts", "trees")
+_UNUSABLE = frozenset(
+    (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG)
+)
 _LINKS = 40  # as many as Linux follows in one path
+
+
+class CacheError(SpecError):
+    """A path that cannot be a cache, or one that has to be written and cannot; the message says what to do."""
+
+    def __init__(self, root: Path, reason: str) -> None:
+        super().__init__(
+            f"the cache {root} cannot be used: {reason}; allowed: a folder that this user can write to, or one that is "
+            "not there yet; name another (KERNELWRIGHT_CACHE, cache=, --cache), or change this one"
+        )
 
 
 def default_cache() -> Path:
@@ -46,6 +60,33 @@ def make_private(root: Path) -> None:
             folder.mkdir(mode=0o700)
 
 
+def check_folder(root: Path) -> None:
+    """CacheError if ``root``, or a path on the way to it, is there and no folder: a file, a pipe, a link to nothing."""
+    for path in (*reversed(root.absolute().parents), root):
+        if os.path.lexists(path) and not os.path.isdir(path):
+            if not path.is_symlink():
+                raise CacheError(root, f"{path} is no folder")
+            raise CacheError(root, f"{path} is a link to {os.readlink(path)}, where no folder is")
+
+
+@contextmanager
+def usable(root: Path) -> Iterator[None]:
+    """CacheError instead of an OSError that the block gets for ``root`` itself: it is no folder, or is read-only.
+
+    A full or broken disk stays an OSError, and so does what is wrong with other files.
+    """
+    check_folder(root)
+    try:
+        yield
+    except OSError as error:
+        place, names = root.absolute(), (error.filename, error.filename2)
+        paths = [Path(os.fsdecode(name)).absolute() for name in names if isinstance(name, (str, bytes))]
+        own = [path for path in paths if place in (path, *path.parents) or path in place.parents]
+        if error.errno not in _UNUSABLE or not own:
+            raise
+        raise CacheError(root, f"{own[0]}: {error.strerror}") from None
+
+
 def why_untrusted(path: Path) -> str | None:
     """Why another user could change what is read below ``path``: the folder and the reason. None if nobody could.
 
@@ -65,6 +106,29 @@ def why_untrusted(path: Path) -> str | None:
                 return reason
     except OSError as error:
         return f"{path} cannot be examined: {error}"
+    return None
+
+
+def why_untrusted_result(path: Path) -> str | None:
+    """Why another user could change a result: a file or folder at or below ``path``, and the reason.
+
+    In a folder of this user alone, others may still hold what they made while they could write there.
+    """
+    try:
+        inner = path.rglob("*") if path.is_dir() and not path.is_symlink() else ()
+        return next(filter(None, map(_why_untrusted, (path, *inner))), None)
+    except OSError as error:
+        return f"{path} cannot be examined: {error}"
+
+
+def why_foreign(path: Path) -> str | None:
+    """Which file or folder at or below ``path`` belongs to another user, neither this one nor root."""
+    for folder, folders, files in os.walk(path):
+        for name in (*folders, *files):
+            with contextlib.suppress(FileNotFoundError):
+                owner = os.lstat(os.path.join(folder, name)).st_uid
+                if owner not in (0, os.geteuid()):
+                    return f"{os.path.join(folder, name)} belongs to {_user(owner)}"
     return None
 
 

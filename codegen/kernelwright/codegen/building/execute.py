@@ -8,17 +8,17 @@ import hashlib
 import heapq
 import itertools
 import json
-import os
 import shutil
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from kernelwright.codegen.actions import Action, RenderedFile, checked_path
 from kernelwright.codegen.batching.batch import Batch, Joined, UncuttableError
-from kernelwright.codegen.building.cache_folder import RunningMark, make_private, touch
+from kernelwright.codegen.building.cache_folder import RunningMark, make_private, touch, usable
 from kernelwright.codegen.building.failures import (
     ActionError,
     BuildError,
@@ -29,24 +29,13 @@ from kernelwright.codegen.building.failures import (
 )
 from kernelwright.codegen.building.locks import entry_lock
 from kernelwright.codegen.building.memory import MemorySlots, available_memory_mb
-from kernelwright.codegen.building.mounted_trees import mount_tree
-from kernelwright.codegen.building.run_command import TIMEOUT_S, Groups, run_command
+from kernelwright.codegen.building.mounted_trees import MountedTrees
+from kernelwright.codegen.building.run_command import TIMEOUT_S, RunningCommands, run_command
 from kernelwright.codegen.building.sandbox import sandbox_in
 from kernelwright.codegen.building.schedule import Experience, urgencies
-from kernelwright.codegen.building.store import (
-    Cost,
-    Made,
-    cost_of,
-    file_digest,
-    publish,
-    seal,
-    verified,
-    write_atomically,
-)
+from kernelwright.codegen.building.store import Cost, Made, cost_of, file_digest, keep, verified, write_atomically
 from kernelwright.codegen.building.watcher import Watcher
-from kernelwright.codegen.lean.made import made_folder
-from kernelwright.codegen.trees import cache_mount, find_tree, mount
-from kernelwright.codegen.violations import SpecError
+from kernelwright.codegen.trees import cache_mount, mount
 
 __all__ = ["ActionError", "BuildError", "LocalExecutor", "Watcher", "file_digest", "write_atomically"]
 
@@ -74,7 +63,7 @@ class LocalExecutor:
     known after a run, by action id.
 
     The cache's folders are made for this user alone (mode 0700), or by the umask if it is ``shared``. What a run found
-    there is not evicted before the next run, or the end of this object.
+    there is not evicted before the next run, or the end of this object. ``check`` may refuse a path that is read next.
     """
 
     tree_roots: Mapping[str, Path]
@@ -87,10 +76,12 @@ class LocalExecutor:
     lock_timeout_s: float = 1800
     timeout_s: float = TIMEOUT_S
     shared: bool = False
+    check: Callable[[Path], None] = lambda path: None
     costs: dict[str, Cost] = field(default_factory=dict, init=False)
-    _trees: dict[str, tuple[Path, str]] = field(default_factory=dict, init=False)
+    _trees: MountedTrees = field(init=False)
+    _ran: dict[Action, Path] = field(default_factory=dict, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
-    _groups: Groups = field(default_factory=Groups, init=False)
+    _running: RunningCommands = field(default_factory=RunningCommands, init=False)
     _mark: RunningMark | None = field(default=None, init=False)
 
     def run(
@@ -107,28 +98,57 @@ class LocalExecutor:
 
         Raises ActionError for the first command that fails; with ``keep_going`` all that can be made is made, then
         BuildError holds every failure. SpecError: a tree without a folder or a path that may not be; ValueError: a plan
-        with inputs that no action makes; OSError: a cache that cannot be written.
+        with inputs that no action makes; CacheError: a cache that cannot be written; OSError: a full or broken disk.
         """
+        with usable(self.cache):
+            return self._run(files, actions, keep_going, batches)
+
+    def _run(
+        self, files: Sequence[RenderedFile], actions: Sequence[Action], keep_going: bool, batches: Sequence[Batch]
+    ) -> dict[str, Path]:
         self._prepare(files, actions)
-        self._groups = Groups()
+        self._running = RunningCommands()
         self._mark = RunningMark(self.cache)
         ready = {file.path: self._store_text(file.text) for file in files}
+        self._ran.clear()
         run = _Run(self, actions, ready, keep_going, batches)
-        with ThreadPoolExecutor(max_workers=self.jobs) as pool:
-            try:
-                run.until_done(pool)
-            except BaseException as error:
-                if not isinstance(error, Exception):  # interrupted: end the running commands now
-                    self._groups.close()
-                pool.shutdown(cancel_futures=True)
-                raise
+        try:
+            with ThreadPoolExecutor(max_workers=self.jobs) as pool:
+                try:
+                    run.until_done(pool)
+                except BaseException as error:
+                    if not isinstance(error, Exception):  # interrupted: end the running commands now
+                        self._running.close()
+                    pool.shutdown(cancel_futures=True)
+                    raise
+        finally:
+            self._forget_what_read_changed_trees()
         if run.errors:
             raise BuildError(run.errors)
         return {path: made.path for path, made in ready.items()}
 
+    def _forget_what_read_changed_trees(self) -> None:
+        """ActionError if files of a tree changed while commands ran, whose results are removed: they stand for others.
+
+        Nobody can say which of the two a command read.
+        """
+        changed = set(self._trees.changed()) if self._ran else set()
+        stale = {action: entry for action, entry in self._ran.items() if changed & set(action.trees)}
+        for entry in stale.values():
+            shutil.rmtree(entry, ignore_errors=True)
+            self._record(entry).unlink(missing_ok=True)
+        if stale:
+            listed = ", ".join(sorted(changed))
+            reason = f"read the tree {listed}, whose files changed while commands ran; build again when they stay"
+            raise ActionError(next(iter(stale)), reason, "")
+
+    def _record(self, entry: Path) -> Path:
+        return self.cache / "failures" / f"{entry.name}.json"
+
     def missing(self, files: Sequence[RenderedFile], actions: Sequence[Action]) -> list[Action]:
-        """Those actions that a run would have to execute: without a result, or behind one without. Runs nothing."""
-        self._prepare(files, actions)
+        """Those actions that a run would have to execute: without a result, or behind one. CacheError as in a run."""
+        with usable(self.cache):
+            self._prepare(files, actions)
         ready = {file.path: Made(Path(), hashlib.sha256(file.text.encode()).hexdigest()) for file in files}
         waiting = dict.fromkeys(actions)
         while True:
@@ -143,6 +163,10 @@ class LocalExecutor:
                 del waiting[action]
                 ready.update(found)
 
+    def materials(self, actions: Sequence[Action]) -> list[dict[str, Any]]:
+        """Resource descriptors of toolchains and headers that actions of the last run read."""
+        return self._trees.materials({tree for action in actions for tree in action.trees})
+
     def _prepare(self, files: Sequence[RenderedFile], actions: Sequence[Action]) -> None:
         self.cache = self.cache.resolve()
         for path in (*(file.path for file in files), *(path for action in actions for path in action.outputs)):
@@ -150,9 +174,9 @@ class LocalExecutor:
         if not self.shared:
             self.cache.parent.mkdir(parents=True, exist_ok=True)  # perhaps an output folder, for others to read
             make_private(self.cache)
-        self._trees.clear()  # an earlier run's: files may have changed since
+        self._trees = MountedTrees(self.tree_roots, self.cache / "trees")  # files may have changed since an earlier run
         for tree in sorted({tree for action in actions for tree in action.trees}):
-            self._tree(tree)
+            self._trees.get(tree)
 
     def _make(self, action: Action, ready: Mapping[str, Made], slots: MemorySlots, patient: bool) -> _Result | None:
         """The result of an action; None if another process is at it and we are not ``patient``."""
@@ -167,7 +191,7 @@ class LocalExecutor:
             return self._make_locked(action, entry, ready, slots)
 
     def _make_locked(self, action: Action, entry: Path, ready: Mapping[str, Made], slots: MemorySlots) -> _Result:
-        record = self.cache / "failures" / f"{entry.name}.json"
+        record = self._record(entry)
         for attempt in range(3):  # again only if somebody damages what was just written
             found = verified(entry, action.outputs)
             if found is not None:
@@ -177,12 +201,13 @@ class LocalExecutor:
             if failure is not None:
                 raise failure
             with self._lock:
+                self._ran[action] = entry
                 self.progress(action.description)
                 self.watcher.started(action)
             with sandbox_in(self.cache / "sandboxes") as (sandbox, alive):
                 with slots.hold(action.memory_mb) as slot:
                     cost = self._execute(action, sandbox, ready, (slot, alive), record)
-                _keep(sandbox, action, entry, cost)
+                keep(sandbox, action.outputs, entry, cost, self.shared)
             record.unlink(missing_ok=True)
         raise OSError(errno.EIO, "what was written cannot be read back; check the disk", str(entry))
 
@@ -201,6 +226,7 @@ class LocalExecutor:
             if joined is None:
                 return {}
             with self._lock:
+                self._ran.update(ours)
                 for member in ours:
                     self.progress(member.description)
                     self.watcher.started(member)
@@ -225,14 +251,14 @@ class LocalExecutor:
             for member, entry in entries.items():
                 (output,) = member.outputs
                 (sandbox / output).write_bytes(parts[output])
-                _keep(sandbox, member, entry, cost)
+                keep(sandbox, member.outputs, entry, cost, self.shared)
                 made = verified(entry, member.outputs)
                 if made is not None:  # else somebody damages what was just written
                     results[member] = _Result(made, cost, False)
             return results
 
     def _failed_before(self, action: Action, entry: Path) -> bool:
-        record = self.cache / "failures" / f"{entry.name}.json"
+        record = self._record(entry)
         return not self.retry_failed and remembered(record, action, self.timeout_s) is not None
 
     def _execute(
@@ -246,14 +272,14 @@ class LocalExecutor:
         for output in action.outputs:
             (sandbox / output).parent.mkdir(parents=True, exist_ok=True)
         for tree in action.trees:
-            (sandbox / mount(tree)).symlink_to(self._tree(tree)[0])
+            (sandbox / mount(tree)).symlink_to(self._trees.get(tree)[0])
         for cache in action.caches:
             folder = self.cache / "named" / cache
             folder.mkdir(parents=True, exist_ok=True)
             touch(folder)
             (sandbox / cache_mount(cache)).symlink_to(folder)
         try:
-            code, printed, cost = run_command(action, sandbox, kept, self.timeout_s, self._groups)
+            code, printed, cost = run_command(action, sandbox, kept, self.timeout_s, self._running)
         except TimeLimitError as late:
             if record is not None:
                 remember_time_limit(record, late)
@@ -274,45 +300,23 @@ class LocalExecutor:
             "env": sorted(action.env),
             "inputs": {path: ready[path].digest for path in action.inputs},
             "outputs": action.outputs,
-            "trees": {tree: self._tree(tree)[1] for tree in action.trees},
+            "trees": {tree: self._trees.get(tree)[1] for tree in action.trees},
         }
         key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-        return self.cache / "actions" / key
+        entry = self.cache / "actions" / key
+        self.check(entry)
+        return entry
 
     def _store_text(self, text: str) -> Made:
         data = text.encode()
         digest = hashlib.sha256(data).hexdigest()
         path = self.cache / "texts" / digest
+        self.check(path)
         if path.exists() and path.read_bytes() == data:
             touch(path)
         else:
             write_atomically(path, data)
         return Made(path, digest)
-
-    def _tree(self, name: str) -> tuple[Path, str]:
-        """A folder that shows the parts of a tree and nothing else, and a digest of what is in them."""
-        with self._lock:
-            if name not in self._trees:
-                tree = find_tree(name)
-                source = (tree.made_of if tree else None) or name
-                if tree is None or source not in self.tree_roots:
-                    raise SpecError(f"no folder was given for tree {source!r}; given: {', '.join(self.tree_roots)}")
-                root, kept = Path(self.tree_roots[source]), self.cache / "trees"
-                if tree.made_of:
-                    root = made_folder(name, root, kept)
-                self._trees[name] = mount_tree(root, tree.parts, kept)
-            return self._trees[name]
-
-
-def _keep(sandbox: Path, action: Action, entry: Path, cost: Cost) -> None:
-    """Store the outputs of an action, which lie in the sandbox, as its result."""
-    staged = sandbox / "__outputs" / entry.name
-    for output in action.outputs:
-        target = staged / output
-        target.parent.mkdir(parents=True, exist_ok=True)
-        os.rename(sandbox / output, target)
-    seal(staged, action.outputs, cost)
-    publish(staged, entry, action.outputs, sandbox / f"__old_{entry.name}")
 
 
 class _Run:

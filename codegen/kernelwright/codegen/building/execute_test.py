@@ -38,7 +38,7 @@ def executor(tmp_path: Path, lines: list[str]) -> LocalExecutor:
     abi = tmp_path / "sources/include/kernelwright"
     (abi / "cpu/common").mkdir(parents=True)
     (abi / "abi.h").write_text("abi")
-    for name in ("checks", "epilogue"):
+    for name in ("checks", "dtypes", "epilogue"):
         (abi / f"{name}.h").write_text(name)
     (abi / "cpu/common/x.hpp").write_text("cpu")
     roots = {"abi": tmp_path / "sources", "cpu_common": tmp_path / "sources"}
@@ -94,9 +94,32 @@ def test_a_tree_that_changes_between_two_runs_is_noticed(executor: LocalExecutor
     assert executor.run([], [read])["out"].read_text() == "changed"
 
 
+@pytest.mark.parametrize("status", [0, 1])
+def test_a_tree_that_changes_while_a_command_reads_it_leaves_no_result(
+    executor: LocalExecutor, tmp_path: Path, status: int
+) -> None:
+    """Neither a result nor a failure, which would stand for the files that were there before."""
+    header, tamper = tmp_path / "sources/include/kernelwright/abi.h", tmp_path / "tamper"
+    code = f"""
+import os, sys
+tampers = os.path.exists({str(tamper)!r})
+if tampers:
+    os.unlink({str(tamper)!r})
+    open({str(header)!r}, 'w').write('another release')
+open('out', 'w').write(open('__abi/include/kernelwright/abi.h').read())
+sys.exit({status} if tampers else 0)
+"""
+    read = python(code, trees=("abi",))
+    tamper.touch()
+    with pytest.raises(ActionError, match="the tree abi, whose files changed while commands ran; build again"):
+        executor.run([], [read])
+    header.write_text("abi")
+    assert executor.run([], [read])["out"].read_text() == "abi"
+
+
 def test_a_tree_shows_its_parts_only(executor: LocalExecutor) -> None:
     code = "import os; open('out', 'w').write(' '.join(sorted(os.listdir('__abi/include/kernelwright'))))"
-    assert executor.run([], [python(code, trees=("abi",))])["out"].read_text() == "abi.h checks.h epilogue.h"
+    assert executor.run([], [python(code, trees=("abi",))])["out"].read_text() == "abi.h checks.h dtypes.h epilogue.h"
 
 
 def test_another_process_may_mount_a_tree_at_the_same_time(

@@ -6,6 +6,7 @@ The protocol is the script ``slots.sh``, which commands of Pants run too.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import time
 from collections.abc import Iterator
@@ -13,6 +14,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 SCRIPT = Path(__file__).with_name("slots.sh")
+_QUOTED_OR_COMMENT = re.compile(r"""(?P<quoted>"[^"]*"|'[^']*')|(?:^|(?<=\s))#.*""")
+
+
+def script_without_comments(text: str) -> str:
+    """The script as commands of Pants have it in their arguments, which are part of every cache key: an edited comment
+    compiles nothing anew. A ``#`` behind a space and outside of quotes begins a comment.
+    """
+    lines = (_QUOTED_OR_COMMENT.sub(lambda found: found["quoted"] or "", line).rstrip() for line in text.splitlines())
+    return "".join(f"{line}\n" for line in lines if line)
 
 
 class MemorySlots:

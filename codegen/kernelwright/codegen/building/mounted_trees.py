@@ -6,11 +6,16 @@ import contextlib
 import hashlib
 import json
 import os
+import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from kernelwright.codegen.building.store import file_digest, read_json, write_atomically
+from kernelwright.codegen.lean.made import made_folder
+from kernelwright.codegen.packaging.provenance import file_material
+from kernelwright.codegen.trees import Tree, find_tree
 from kernelwright.codegen.violations import SpecError
 
 MARGIN_S = 3.0
@@ -21,12 +26,57 @@ second change within a step does not show in them.
 """
 
 
-def mount_tree(root: Path, parts: Sequence[str], into: Path) -> tuple[Path, str]:
-    """A folder below ``into`` that links to ``parts`` of ``root`` and holds nothing else; and the tree's digest.
+class MountedTrees:
+    """The trees of one run, each with the digest that its files had when it was first asked for."""
+
+    def __init__(self, roots: Mapping[str, Path], into: Path) -> None:
+        """``roots`` are folders by tree; what is made of them goes below ``into``."""
+        self._roots, self._into = roots, into
+        self._found: dict[str, tuple[Path, str]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, name: str) -> tuple[Path, str]:
+        """A folder that shows the parts of a tree and nothing else, and a digest of what is in them.
+
+        SpecError for a tree without a folder, and for one that lacks a part.
+        """
+        with self._lock:
+            if name not in self._found:
+                self._found[name] = self._mount(name)
+            return self._found[name]
+
+    def materials(self, names: Collection[str]) -> list[dict[str, Any]]:
+        """Resource descriptors of trees, with the digests of :meth:`get`."""
+        return [file_material(f"tree {name}", self.get(name)[1]) for name in sorted(names)]
+
+    def changed(self) -> list[str]:
+        """Trees whose files are no longer those that :meth:`get` found."""
+        with self._lock:
+            return [name for name, (_, digest) in self._found.items() if self._digest_now(name) != digest]
+
+    def _digest_now(self, name: str) -> str | None:
+        try:
+            return self._mount(name)[1]
+        except (SpecError, OSError):  # a part of it is not there, or another one than a rewriting was made for
+            return None
+
+    def _mount(self, name: str) -> tuple[Path, str]:
+        tree = find_tree(name)
+        source = (tree.made_of if tree else None) or name
+        if tree is None or source not in self._roots:
+            raise SpecError(f"no folder was given for tree {source!r}; given: {', '.join(self._roots)}")
+        root = Path(self._roots[source])
+        if tree.made_of:
+            root = made_folder(name, root, self._into)
+        return mount_tree(root, tree, self._into)
+
+
+def mount_tree(root: Path, tree: Tree, into: Path) -> tuple[Path, str]:
+    """A folder below ``into`` that links to the parts of a tree at ``root`` and holds nothing else; and its digest.
 
     SpecError if ``root`` lacks a part.
     """
-    found = _tops(root, parts)
+    found = tree.tops(root)
     view = into / _view(root, found)
     for name, path in found.items():
         link = view / name
@@ -34,16 +84,16 @@ def mount_tree(root: Path, parts: Sequence[str], into: Path) -> tuple[Path, str]
             link.parent.mkdir(parents=True, exist_ok=True)
             with contextlib.suppress(FileExistsError):  # another process was faster
                 link.symlink_to(path.resolve())
-    return view, tree_digest(root, parts, into)
+    return view, tree_digest(root, tree, into)
 
 
-def tree_digest(root: Path, parts: Sequence[str], into: Path) -> str:
+def tree_digest(root: Path, tree: Tree, into: Path) -> str:
     """sha256 over path, contents and execute permission of every file of a tree. SpecError if ``root`` lacks a part.
 
     As toolchains are hundreds of megabytes, the digest is kept below ``into`` together with the stat results (size,
     mtime, ctime, inode) of all files, and is read from there as long as none of them changes.
     """
-    tops = _tops(root, parts)
+    tops = tree.tops(root)
     memo = into / f"{_view(root, tops)}.json"
     begin = time.time()
     files = _files(tops)
@@ -60,16 +110,6 @@ def tree_digest(root: Path, parts: Sequence[str], into: Path) -> str:
         with contextlib.suppress(OSError):  # a cache that can only be read: hashed again next time
             write_atomically(memo, json.dumps({"stats": stats, "digest": digest.hexdigest()}).encode())
     return digest.hexdigest()
-
-
-def _tops(root: Path, parts: Sequence[str]) -> dict[str, Path]:
-    found: dict[str, Path] = {}
-    for part in parts:
-        matches = sorted(root.glob(part))
-        if not matches:
-            raise SpecError(f"tree folder {root} has no {part}")
-        found.update({str(match.relative_to(root)): match for match in matches})
-    return found
 
 
 def _view(root: Path, tops: Mapping[str, Path]) -> str:

@@ -11,7 +11,10 @@ from kernelwright.codegen.actions import Action
 from kernelwright.codegen.building import mounted_trees
 from kernelwright.codegen.building.execute import LocalExecutor
 from kernelwright.codegen.building.mounted_trees import mount_tree, tree_digest
+from kernelwright.codegen.trees import Tree
 from kernelwright.codegen.violations import SpecError
+
+INCLUDE = Tree("of a test", ("include",))
 
 OLD_NS = 1_000_000_000 * 10**9
 
@@ -26,7 +29,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def digest(root: Path) -> str:
-    return tree_digest(root, ("include",), root.parent / "trees")
+    return tree_digest(root, INCLUDE, root.parent / "trees")
 
 
 def replace_in_place(path: Path, text: str) -> None:
@@ -41,7 +44,7 @@ def test_a_change_with_a_pinned_mtime_is_built(tmp_path: Path) -> None:
     header = tmp_path / "own/include/kernelwright/abi.h"
     header.parent.mkdir(parents=True)
     header.write_text("one")
-    for other in ("checks.h", "epilogue.h"):
+    for other in ("checks.h", "dtypes.h", "epilogue.h"):
         header.with_name(other).write_text("")
     os.utime(header, ns=(OLD_NS, OLD_NS))
     code = "open('out', 'w').write(open('__abi/include/kernelwright/abi.h').read())"
@@ -56,7 +59,7 @@ def test_a_part_that_links_elsewhere_is_built_from_there(tmp_path: Path) -> None
     for version in ("one", "two"):
         (tmp_path / version).mkdir()
         (tmp_path / version / "abi.h").write_text(version)
-        for other in ("checks.h", "epilogue.h"):
+        for other in ("checks.h", "dtypes.h", "epilogue.h"):
             (tmp_path / version / other).write_text("")
     link = tmp_path / "own/include/kernelwright"
     link.parent.mkdir(parents=True)
@@ -125,12 +128,12 @@ def test_the_digest_is_that_of_the_contents(root: Path, tmp_path: Path) -> None:
     (root / "include").rename(tmp_path / "moved")
     other.mkdir()
     (other / "include").symlink_to(tmp_path / "moved")
-    assert tree_digest(other, ("include",), tmp_path / "elsewhere") == first
+    assert tree_digest(other, INCLUDE, tmp_path / "elsewhere") == first
     (tmp_path / "moved/a.h").rename(tmp_path / "moved/c.h")
-    assert tree_digest(other, ("include",), tmp_path / "elsewhere") != first
+    assert tree_digest(other, INCLUDE, tmp_path / "elsewhere") != first
     (tmp_path / "moved/c.h").rename(tmp_path / "moved/a.h")
     (tmp_path / "moved/a.h").chmod(0o755)
-    assert tree_digest(other, ("include",), tmp_path / "elsewhere") != first
+    assert tree_digest(other, INCLUDE, tmp_path / "elsewhere") != first
 
 
 def test_links_are_followed_and_circles_left(root: Path, tmp_path: Path) -> None:
@@ -146,4 +149,4 @@ def test_links_are_followed_and_circles_left(root: Path, tmp_path: Path) -> None
 
 def test_a_part_that_is_missing_is_named(root: Path) -> None:
     with pytest.raises(SpecError, match="has no src"):
-        mount_tree(root, ("include", "src"), root.parent / "trees")
+        mount_tree(root, Tree("of a test", ("include", "src")), root.parent / "trees")

@@ -85,12 +85,12 @@ def _mounted(tree: str, tree_roots: Mapping[str, Path], out: Path) -> tuple[str,
     if found is None or tree not in tree_roots:
         raise SpecError(f"no folder was given for tree {tree!r}; given: {', '.join(tree_roots)}")
     root = Path(tree_roots[tree])
-    view, digest = mount_tree(root, found.parts, out / _TREES)
+    view, digest = mount_tree(root, found, out / _TREES)
     link = out / mount(tree)
     if not link.is_symlink() or link.readlink() != view:
         link.unlink(missing_ok=True)
         link.symlink_to(view)
-    matches = [match for part in found.parts for match in root.glob(part)] if found.own else []
+    matches = found.tops(root).values() if found.own else ()
     files = {path.resolve() for match in matches for path in (match.rglob("*") if match.is_dir() else [match])}
     return f"{digest}\n", sorted(str(path) for path in files if path.is_file())
 

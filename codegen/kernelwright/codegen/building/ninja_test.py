@@ -20,7 +20,7 @@ def item(monkeypatch: pytest.MonkeyPatch) -> Selection:
         "kernelwright.codegen.planning.describe.toolchains_for", lambda arch, chosen: {"hip": NullToolchain()}
     )
     arch = load("gfx942")
-    kernels = sorted(expand_set("essential", arch).kernels, key=lambda kernel: kernel.name)
+    kernels = sorted(expand_set("gemm:essential", arch).kernels, key=lambda kernel: kernel.name)
     return Selection(arch, tuple(kernels[:2]), {})
 
 
@@ -58,6 +58,6 @@ def test_words_of_ninja_are_escaped() -> None:
 
 def test_a_tree_without_a_folder_is_refused(tmp_path: Path) -> None:
     arch = load("x86_64_v3")
-    item = Selection(arch, tuple(expand_set("essential", arch).kernels)[:1], {})
+    item = Selection(arch, tuple(expand_set("gemm:essential", arch).kernels)[:1], {})
     with pytest.raises(SpecError, match="no folder was given for tree 'abi'; given: zig"):
         write_ninja("g", [item], {}, {"zig": tmp_path}, tmp_path / "out")

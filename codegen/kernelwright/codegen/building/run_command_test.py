@@ -14,7 +14,7 @@ import pytest
 from kernelwright.codegen.actions import Action
 from kernelwright.codegen.building.execute import ActionError, LocalExecutor, Watcher
 from kernelwright.codegen.building.failures import TimeLimitError
-from kernelwright.codegen.building.run_command import TIMEOUT_S, Groups, run_command
+from kernelwright.codegen.building.run_command import TIMEOUT_S, RunningCommands, run_command
 
 # Starts a child, says its number, and waits for it; a compiler's driver does such things.
 HANG = 'sleep 600 & echo $! >"$1.new"; mv "$1.new" "$1"; echo so far; wait'
@@ -123,15 +123,15 @@ def test_whoever_ends_the_command_line_ends_its_compilers(tmp_path: Path, number
 
 
 def test_a_command_that_starts_after_the_end_is_ended_too(tmp_path: Path) -> None:
-    groups = Groups()
-    groups.close()
-    assert run_command(hanging(tmp_path / "pid"), tmp_path, (), 3600, groups)[0] == -signal.SIGKILL
+    running = RunningCommands()
+    running.close()
+    assert run_command(hanging(tmp_path / "pid"), tmp_path, (), 3600, running)[0] == -signal.SIGKILL
 
 
 def test_one_that_ends_by_itself_leaves_no_timer(tmp_path: Path) -> None:
     before = threading.active_count()
     quick = Action("q", "Exit", (sys.executable, "-c", "raise SystemExit(3)"), (), ())
-    assert run_command(quick, tmp_path, (), 3600, Groups())[0] == 3
+    assert run_command(quick, tmp_path, (), 3600, RunningCommands())[0] == 3
     for _ in range(100):
         if threading.active_count() <= before:
             return
@@ -141,4 +141,40 @@ def test_one_that_ends_by_itself_leaves_no_timer(tmp_path: Path) -> None:
 
 def test_the_group_is_not_ours(tmp_path: Path) -> None:
     ask = Action("g", "Ask", (sys.executable, "-c", "import os; print(os.getpgrp())"), (), ())
-    assert int(run_command(ask, tmp_path, (), 60, Groups())[1]) != os.getpgrp()
+    assert int(run_command(ask, tmp_path, (), 60, RunningCommands())[1]) != os.getpgrp()
+
+
+HOST = """
+import signal, sys
+from pathlib import Path
+from kernelwright.codegen.actions import Action
+from kernelwright.codegen.building.execute import ActionError, LocalExecutor
+
+calls = []
+how = sys.argv[2]
+if how == "ignores":
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+else:
+    signal.signal(signal.SIGCHLD, lambda number, frame: calls.append(number))
+    signal.signal(signal.SIGALRM, lambda number, frame: calls.append(number))
+    signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+executor = LocalExecutor({}, Path(sys.argv[1]), jobs=3)
+copy = "sleep 0.1; (exit 3); test $? = 3 && echo $1 >$2"
+commands = [("/bin/sh", "-c", copy, "sh", str(n), f"out{n}") for n in range(6)]
+actions = [Action(str(n), f"Copy {n}", commands[n], (), (f"out{n}",)) for n in range(6)]
+made = executor.run([], actions)
+assert [made[f"out{n}"].read_text() for n in range(6)] == [f"{n}\\n" for n in range(6)]
+try:
+    executor.run([], [Action("f", "Fail", ("/bin/sh", "-c", "exit 5"), (), ("none",))])
+except ActionError as error:
+    print(error.reason, bool(calls))
+"""
+
+
+@pytest.mark.parametrize(("how", "called"), [("ignores", False), ("counts", True)])
+def test_a_host_with_signals_of_its_own_builds(tmp_path: Path, how: str, called: bool) -> None:
+    """One that ignores SIGCHLD, so that no child of it can be waited for; one that a timer interrupts all the time."""
+    paths = os.pathsep.join(path for path in sys.path if path)
+    command = [sys.executable, "-c", HOST, str(tmp_path), how]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, timeout=120)
+    assert done.stdout == f"failed with exit code 5 {called}\n", done.stderr

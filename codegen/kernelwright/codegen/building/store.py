@@ -7,8 +7,9 @@ import errno
 import hashlib
 import json
 import os
+import stat
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -54,12 +55,35 @@ def cost_of(entry: Path) -> Cost | None:
         return None
 
 
-def seal(staged: Path, outputs: Iterable[str], cost: Cost) -> None:
-    """Add digests and cost to the folder of a new result and wait until all of it is on disk."""
+def seal(staged: Path, outputs: Iterable[str], cost: Cost, shared: bool = False) -> None:
+    """Add digests and cost to the folder of a new result and wait until all of it is on disk.
+
+    No other user can write to its files, whatever the umask is, nor, unless the cache is ``shared``, to its folders.
+    """
     digests = {output: file_digest(staged / output) for output in outputs}
     (staged / _DIGESTS).write_text(json.dumps(digests))
     (staged / _COST).write_text(json.dumps(asdict(cost)))
+    close_to_others(staged, shared)
     flush(staged)
+
+
+def keep(sandbox: Path, outputs: Sequence[str], entry: Path, cost: Cost, shared: bool) -> None:
+    """Store the outputs of an action, which lie in the sandbox, as its result."""
+    staged = sandbox / "__outputs" / entry.name
+    for output in outputs:
+        target = staged / output
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.rename(sandbox / output, target)
+    seal(staged, outputs, cost, shared)
+    publish(staged, entry, outputs, sandbox / f"__old_{entry.name}")
+
+
+def close_to_others(staged: Path, shared: bool) -> None:
+    """Take the permission to write from group and others: of files, and of folders unless the cache is ``shared``."""
+    for path in (staged, *staged.rglob("*")):
+        mode = path.lstat().st_mode
+        if stat.S_ISREG(mode) or (stat.S_ISDIR(mode) and not shared):
+            path.chmod(stat.S_IMODE(mode) & ~(stat.S_IWGRP | stat.S_IWOTH))
 
 
 def publish(staged: Path, entry: Path, outputs: Iterable[str], discarded: Path) -> None:

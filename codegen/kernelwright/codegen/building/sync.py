@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kernelwright.codegen.building.store import write_atomically
 from kernelwright.codegen.violations import SpecError
+from kernelwright.files.strict_json import read_json
 
 RECORD = ".kernelwright-files.json"
 """Names the files that we wrote, so that only those are ever removed."""
@@ -38,7 +39,7 @@ def _recorded(folder: Path) -> set[str]:
     if not record.exists():
         return set()
     try:
-        names = json.loads(record.read_text("utf-8"))["files"]
+        names = read_json(record)["files"]
         if all(not Path(name).is_absolute() and ".." not in Path(name).parts for name in names):
             return set(names)
     except (ValueError, KeyError, TypeError):

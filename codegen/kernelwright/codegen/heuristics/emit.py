@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from kernelwright.codegen.heuristics.model import Model
 from kernelwright.codegen.heuristics.schema import schema_of
@@ -20,7 +19,7 @@ def emit(model: Model, name: str, part_of_library: bool = False) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", name):
         raise SpecError(f"a heuristic's name is {name!r}; allowed: a C identifier of at most 64 characters")
     schema = schema_of(model.op)
-    nodes: list[tuple[str, int, int, int]] = []
+    nodes: list[tuple[float, int, int, int]] = []
     roots: list[int] = []
     leaves: list[float] = []
     for tree in model.trees:
@@ -28,7 +27,7 @@ def emit(model: Model, name: str, part_of_library: bool = False) -> str:
         roots.append(first if tree.feature else -1 - first_leaf)
         for feature, threshold, left, right in zip(tree.feature, tree.threshold, tree.left, tree.right, strict=True):
             below, above = (one + first if one >= 0 else one - first_leaf for one in (left, right))
-            nodes.append((_number(threshold), below, above, feature))
+            nodes.append((threshold, below, above, feature))
         leaves += tree.leaf
     columns = {feature: index for index, feature in enumerate(schema.features)}
     variables = {
@@ -38,17 +37,9 @@ def emit(model: Model, name: str, part_of_library: bool = False) -> str:
         "schema": schema,
         "expressions": list(schema.c_expressions.values()),
         "prior": columns[schema.prior] if schema.prior else None,
-        "hull": [(columns[one], _number(low), _number(high)) for one, (low, high) in model.hull.items()],
-        "nodes": nodes or [("0.0", 0, 0, 0)],
+        "hull": [(columns[one], low, high) for one, (low, high) in model.hull.items()],
+        "nodes": nodes or [(0.0, 0, 0, 0)],
         "roots": roots,
-        "leaves": list(_numbers(leaves)),
+        "leaves": leaves,
     }
     return render_template(read_template("kernelwright.codegen.heuristics", "templates/heuristic.c.jinja"), variables)
-
-
-def _numbers(values: Iterable[float]) -> Iterable[str]:
-    return (_number(value) for value in values)
-
-
-def _number(value: float) -> str:
-    return float(value).hex()  # the same bits in C

@@ -8,13 +8,45 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from pydantic import Field
+
+from kernelwright.codegen.dtypes import DType
 from kernelwright.codegen.heuristics.schema import schema_of
+from kernelwright.codegen.inputs import Input, checked, read_json
 from kernelwright.codegen.violations import SpecError
 
-FORMAT, VERSION = "kernelwright.heuristic", 1
-_KEYS = {"format", "version", "op", "dtype", "arch", "schema", "features", "hull", "trees", "provenance", "sha256"}
+FORMAT, VERSION = "kernelwright.heuristic", 2
+MAX_TREES, MAX_NODES = 10_000, 100_000
+"""Of a model, and of one of its trees: `tile-engine train` makes 300 trees of 30 nodes unless told otherwise."""
+_Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+_Whole = Annotated[int, Field(ge=-(2**31), lt=2**31)]
+_Listed = Field(strict=False, max_length=MAX_NODES)
+
+
+class _TreeContent(Input):
+    feature: tuple[_Whole, ...] = _Listed
+    threshold: tuple[float, ...] = _Listed
+    left: tuple[_Whole, ...] = _Listed
+    right: tuple[_Whole, ...] = _Listed
+    leaf: tuple[float, ...] = _Listed
+
+
+class _Content(Input):
+    """A model's file. What reaches generated C is a known word, an identifier, a digest or a finite number."""
+
+    format: Literal["kernelwright.heuristic"]
+    version: Literal[2]
+    op: str
+    dtypes: tuple[Annotated[DType, Field(strict=False)], ...] = Field(strict=False, min_length=1, max_length=len(DType))
+    arch: str = Field(pattern=r"^[a-z0-9_]+$", max_length=64)
+    schema_digest: _Digest = Field(alias="schema")
+    features: tuple[str, ...] = Field(strict=False)
+    hull: dict[str, Annotated[tuple[float, float], Field(strict=False)]]
+    trees: tuple[_TreeContent, ...] = Field(strict=False, min_length=1, max_length=MAX_TREES)
+    provenance: dict[str, Any]
+    sha256: _Digest
 
 
 @dataclass(frozen=True)
@@ -43,13 +75,13 @@ class Model:
     """Predicts log(1 + TFLOP/s) of a kernel on a problem; where the schema has a prior, log(TFLOP/s).
 
     :ivar prior: the column of the schema's prior, which trees correct; -1 for none.
-    :ivar dtype: of A in the problems that it was trained on; it judges no others.
+    :ivar dtypes: of A in the problems that it judges: the type of its training data first, then types of the same size.
     :ivar hull: least and greatest value of each problem feature in its training data.
     :ivar digest: sha256 of its content; also the identity of the compiled model.
     """
 
     op: str
-    dtype: str
+    dtypes: tuple[str, ...]
     arch: str
     schema: str
     features: tuple[str, ...]
@@ -95,32 +127,36 @@ def read_model(path: str | Path) -> Model:
     """The model of a file.
 
     SpecError with the reason for a file that is truncated, was altered, is of another version, or was trained on other
-    features than those of this version.
+    features than those of this version, and for a value that is not of its closed type: whoever alters a file can
+    write a digest that fits, so the digest finds damage and the types keep text out of the C source.
     """
-    try:
-        raw = json.loads(Path(path).read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise SpecError(f"{str(path)!r} is no model, or a truncated one: {error}") from None
+    what = repr(str(path))
+    raw = read_json(path)
     if not isinstance(raw, dict) or raw.get("format") != FORMAT or raw.get("version") != VERSION:
-        raise SpecError(f"{str(path)!r} is no model of format {FORMAT} {VERSION}; train one with `tile-engine train`")
-    if set(raw) != _KEYS or digest_of(raw) != raw["sha256"]:
-        raise SpecError(f"{str(path)!r} was altered: its content does not have the sha256 that it states")
-    schema = schema_of(raw["op"])
-    if raw["schema"] != schema.digest or raw["features"] != list(schema.features):
+        raise SpecError(f"{what} is no model of format {FORMAT} {VERSION}; train one with `tile-engine train`")
+    if digest_of(raw) != raw.get("sha256"):
+        raise SpecError(f"{what} was altered: its content does not have the sha256 that it states")
+    made = checked(_Content, raw, what)
+    try:
+        schema = schema_of(made.op)
+    except SpecError as error:
+        raise SpecError(f"{what} is wrong: {error}") from None
+    if made.schema_digest != schema.digest or made.features != tuple(schema.features):
         raise SpecError(
-            f"{str(path)!r} was trained on other features ({raw['schema'][:12]}) than those of {raw['op']} now "
+            f"{what} was trained on other features ({made.schema_digest[:12]}) than those of {made.op} now "
             f"({schema.digest[:12]}); train it again"
         )
-    trees = tuple(_tree(tree, len(schema.features), str(path)) for tree in raw["trees"])
-    hull = {name: (float(low), float(high)) for name, (low, high) in raw["hull"].items()}
+    if unknown := sorted(set(made.hull) - set(schema.problem_features)):
+        raise SpecError(f"{what}: hull has {unknown[0]!r}; allowed: {', '.join(schema.problem_features)}")
+    trees = tuple(_tree(tree, len(made.features), what) for tree in made.trees)
     return Model(
-        raw["op"], raw["dtype"], raw["arch"], raw["schema"], tuple(raw["features"]), hull, trees, raw["provenance"],
-        raw["sha256"], raw["features"].index(schema.prior) if schema.prior else -1,
+        made.op, tuple(map(str, made.dtypes)), made.arch, made.schema_digest, made.features, made.hull, trees,
+        made.provenance, made.sha256, made.features.index(schema.prior) if schema.prior else -1,
     )  # fmt: skip
 
 
-def _tree(raw: Mapping[str, Sequence[Any]], features: int, path: str) -> Tree:
-    tree = Tree(**{name: tuple(raw[name]) for name in ("feature", "threshold", "left", "right", "leaf")})
+def _tree(made: _TreeContent, features: int, what: str) -> Tree:
+    tree = Tree(made.feature, made.threshold, made.left, made.right, made.leaf)
     nodes, leaves = len(tree.feature), len(tree.leaf)
     whole = len(tree.threshold) == len(tree.left) == len(tree.right) == nodes == leaves - 1
     # Children stand behind their parents, so that every walk ends.
@@ -130,5 +166,5 @@ def _tree(raw: Mapping[str, Sequence[Any]], features: int, path: str) -> Tree:
         for at, child in enumerate(side)
     )
     if not whole or not forward or not all(0 <= one < features for one in tree.feature):
-        raise SpecError(f"{path!r} holds a tree whose nodes do not fit together")
+        raise SpecError(f"{what} holds a tree whose nodes do not fit together; train it again")
     return tree

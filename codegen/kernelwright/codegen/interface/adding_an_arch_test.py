@@ -34,7 +34,7 @@ SPEC: dict[str, Any] = {
 def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """gfx942 with six waves and a larger LDS, under another name."""
     monkeypatch.setattr(model, "_registered", {})
-    data = json.loads((Path(model.__file__).parent / "data/gfx942.json").read_text())
+    data = json.loads((Path(model.__file__).parents[1] / "files/archs/gfx942.json").read_text())
     data |= {"name": "gfx999", "description": "made up", "lds_bytes": 131072}
     data["operations"]["gemm"]["waves"] = [[3, 2, 1], [2, 2, 1]]
     data["operations"]["gemm"]["pipelines"]["compv3"]["lds_bytes"] = 131072
@@ -84,9 +84,9 @@ def test_facts_of_the_hardware_are_read_from_the_file(made_up: Path) -> None:
 
 def test_a_cpu_is_one_file_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model, "_registered", {})
-    data = json.loads((Path(model.__file__).parent / "data/x86_64_v4.json").read_text())
+    data = json.loads((Path(model.__file__).parents[1] / "files/archs/x86_64_v4.json").read_text())
     data |= {"name": "x86_64_v9", "target": "x86_64_v4"}
-    data["cpu"] = {"level": 4, "vector_registers": 64, "vector_lanes": 32, "features": {"amx_bf16": "amx-bf16"}}
+    data["cpu"] |= {"vector_registers": 64, "vector_lanes": 32, "features": {"amx_bf16": "amx-bf16"}}
     gemm = data["operations"]["gemm"]
     gemm["feature_needs"] = [{"feature": "amx_bf16", "dtypes": "bf16_bf16_fp32", "warp_tile_k": 2}]
     gemm["warp_tiles"] = {key: [[40, 32, [1, 2]]] for key in gemm["warp_tiles"]}
@@ -104,8 +104,24 @@ def test_a_cpu_is_one_file_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_name_that_ships_cannot_be_taken(made_up: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made_up.write_text(made_up.read_text().replace("gfx999", "gfx942"))
-    assert main(["kernels", "--arch-file", str(made_up), "--arch", "gfx942", "--set", "essential"]) == 2
+    assert main(["kernels", "--arch-file", str(made_up), "--arch", "gfx942", "--set", "gemm:essential"]) == 2
     assert "an arch named 'gfx942' exists already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("chosen", "operation"),
+    [("fmha_essential", "attention"), ("conv_essential", "convolution"), ("fp16_rcr_latency", "gemm")],
+)
+def test_sets_leave_out_an_architecture_without_their_operation(
+    chosen: str, operation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``--set`` without ``--arch`` is for every architecture that has such kernels."""
+    mine = {"like": "sm_90a", "name": "mine", "operations": {operation: None}}
+    (tmp_path / "mine.json").write_text(json.dumps(mine))
+    monkeypatch.setenv("KERNELWRIGHT_ARCH_PATH", str(tmp_path))
+    assert main(["kernels", "--set", chosen, "--count"]) == 0
+    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert "sm_90a" in listed and "mine" not in listed
 
 
 def test_the_page_names_every_field() -> None:

@@ -55,7 +55,7 @@ LISTED: dict[str, Any] = {
     "toolchains": {"host": {"choice": "system", "path": "/usr/bin/g++", "fingerprint": "x"}, "hip": "wheel"},
     "arch_files": [],
 }
-SETS: dict[str, Any] = {"stage": "expand", "set": "essential", "archs": ["gfx942", "sm_90a"], "filter": None}
+SETS: dict[str, Any] = {"stage": "expand", "set": "gemm:essential", "archs": ["gfx942", "sm_90a"], "filter": None}
 CONFIGURED: dict[str, Any] = {"stage": "expand", "config": CONFIG, "archs": ["gfx942"]}
 SPECIFIED: dict[str, Any] = {"stage": "expand", "specs": [SPEC], "archs": ["gfx942"]}
 NATIVE: dict[str, Any] = {"stage": "native", "output": "a/libx.so", "sources": ["a/x.c"], "link": ["dl"]}
@@ -127,7 +127,7 @@ def test_bundle_requests(raw: Any) -> None:
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_arch_files(tmp_path: Path, data: st.DataObject) -> None:
-    good = json.loads((Path(arch_model.__file__).parent / "data/gfx942.json").read_text())
+    good = json.loads((Path(arch_model.__file__).parents[1] / "files/archs/gfx942.json").read_text())
     (tmp_path / "arch.json").write_text(json.dumps(data.draw(_values | spoiled(good))))
     try:
         section = gemm_section(archs.load_file(tmp_path / "arch.json"))
@@ -139,6 +139,6 @@ def test_arch_files(tmp_path: Path, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("key", ["archs", "arch_files"])
 def test_lists_of_a_request_hold_texts(key: str) -> None:
-    request = {"stage": "expand", "set": "essential", "archs": ["gfx942"], key: [None]}
+    request = {"stage": "expand", "set": "gemm:essential", "archs": ["gfx942"], key: [None]}
     with pytest.raises(SpecError, match=f"'{key}' must be a list of texts"):
         respond(request)

@@ -15,16 +15,18 @@ from typing import Any, TypeVar
 import click
 
 from kernelwright.arch import ArchError
+from kernelwright.codegen.backends.registry import toolchain_words
+from kernelwright.codegen.interface.cli_arch import arch as arch_command
 from kernelwright.codegen.interface.cli_cache import cache as cache_command
 from kernelwright.codegen.interface.cli_complete import JitCommand, complete_arch, complete_jit, complete_set
 from kernelwright.codegen.interface.cli_generate import generate
 from kernelwright.codegen.interface.cli_heuristic import heuristic
-from kernelwright.codegen.interface.cli_sign import show_verdicts, sign
+from kernelwright.codegen.interface.cli_made import formulas, headers, plugin_data
+from kernelwright.codegen.interface.cli_sign import sign, verify_packages
 from kernelwright.codegen.interface.exit_codes import (
     EXIT_BAD_INPUT,
     EXIT_DEFECT,
     EXIT_FAILED,
-    EXIT_MISMATCH,
     of_os_error,
 )
 from kernelwright.codegen.operation import operation, operation_names
@@ -83,7 +85,7 @@ def kernelwright() -> None:
 
 def _kernel_options(command: _Command) -> _Command:
     arch_help = "Architecture; may be repeated."
-    set_help = "A set such as essential or fp16_rcr_compute."
+    set_help = "A set such as gemm:essential; fp16_rcr_compute alone where one operation has it."
     options = (
         click.option("--arch", "archs", multiple=True, metavar="ARCH", help=arch_help, shell_complete=complete_arch),
         click.option("--arch-file", "arch_files", multiple=True, metavar="FILE", help="An architecture of your own."),
@@ -103,7 +105,8 @@ def _kernel_options(command: _Command) -> _Command:
 
 def _toolchain_options(command: _Command) -> _Command:
     for kind in ("cuda", "hip", "host"):
-        command = click.option(f"--{kind}-toolchain", kind, metavar="NAME", help=f"The {kind} toolchain.")(command)
+        allowed = ", ".join(toolchain_words(kind))
+        command = click.option(f"--{kind}-toolchain", kind, metavar="NAME", help=f"One of {allowed}.")(command)
     return command
 
 
@@ -161,10 +164,15 @@ def render(out: str, host: str | None, hip: str | None, cuda: str | None, **opti
     click.echo(f"{len(files)} files, {written} written, {removed} removed", err=True)
 
 
+kernelwright.add_command(arch_command)
 kernelwright.add_command(generate)
 kernelwright.add_command(cache_command)
 kernelwright.add_command(sign)
+kernelwright.add_command(verify_packages)
 kernelwright.add_command(heuristic)
+kernelwright.add_command(plugin_data)
+kernelwright.add_command(formulas)
+kernelwright.add_command(headers)
 
 
 @kernelwright.command("plan")
@@ -177,8 +185,8 @@ kernelwright.add_command(heuristic)
 @click.option("--response", required=True, metavar="FILE", help="Where the response goes.")
 def plan(request: str, response: str) -> None:
     """Respond to a JSON request with kernels, or with the files and commands of libraries (for build tools)."""
+    from kernelwright.codegen.inputs import read_json
     from kernelwright.codegen.interface.respond import respond
-    from kernelwright.codegen.selecting.expand import read_json
 
     _write_response(response, json.dumps(respond(read_json(request))))
 
@@ -191,8 +199,8 @@ def plan(request: str, response: str) -> None:
 @click.option("--folder", metavar="DIR", help="Where the files of the response go, instead.")
 def bundle(request: str, response: str | None, folder: str | None) -> None:
     """Describe a library that was built from a plan: its manifest and its provenance (for build tools)."""
+    from kernelwright.codegen.inputs import read_json
     from kernelwright.codegen.packaging.bundle import respond_bundle
-    from kernelwright.codegen.selecting.expand import read_json
 
     if (response is None) == (folder is None):
         raise click.UsageError("give exactly one of --response and --folder")
@@ -209,40 +217,10 @@ def bundle(request: str, response: str | None, folder: str | None) -> None:
 @click.option("--response", required=True, metavar="FILE", help="Where the response goes.")
 def wheel(request: str, response: str) -> None:
     """Write a wheel with its provenance (for build tools)."""
+    from kernelwright.codegen.inputs import read_json
     from kernelwright.codegen.packaging.wheels import respond_wheel
-    from kernelwright.codegen.selecting.expand import read_json
 
     _write_response(response, respond_wheel(read_json(request)))
-
-
-@kernelwright.command("verify")
-@click.argument("dist", type=click.Path(path_type=Path))
-@click.option(
-    "--materials",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="What packages were made of must be here: toolchain wheels, a checkout; may be repeated.",
-)
-@click.option(
-    "--key",
-    "keys",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="PUBLIC.pem",
-    help="Refuse what is not signed by this Ed25519 key; may be repeated: by one of them.",
-)
-def verify_packages(dist: Path, materials: tuple[Path, ...], keys: tuple[Path, ...]) -> int:
-    """Compare wheels and libraries below DIST with their provenance statements and signatures; offline.
-
-    Exit code 3: they differ, or the key did not sign them.
-    """
-    from kernelwright.codegen.packaging.envelope import read_public_key
-    from kernelwright.codegen.packaging.verify import verify
-
-    verdicts = verify(dist, materials, [read_public_key(key) for key in keys])
-    show_verdicts(verdicts, ", signed" if keys else "")
-    return EXIT_MISMATCH if any(verdict.problems for verdict in verdicts) else 0
 
 
 @kernelwright.command("info")
@@ -259,16 +237,19 @@ def show_resources(library: tuple[str, ...], as_json: bool) -> int:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @click.option(
     "--verify",
-    "store",
+    "folders",
     is_flag=False,
     flag_value="",
-    metavar="[STORE]",
-    help="Compare every file of Pants' local store and of installed toolchains with its digest; stop builds first.",
+    multiple=True,
+    metavar="[FOLDER]",
+    help="Compare every file of a store of Pants, a cache or a folder of libraries, and of installed toolchains, with "
+    "its digest, and kernels with each other; may be given several times [default: the store of Pants and the cache "
+    "of the JIT]. Stop builds first.",
 )
-def show_machine(as_json: bool, store: str | None) -> int:
+def show_machine(as_json: bool, folders: tuple[str, ...]) -> int:
     """Show interpreter, libraries, devices, drivers, toolchains and caches of this machine. Exit code 1: problems."""
     doctor = importlib.import_module("kernelwright.dispatch.tools.doctor")  # a part that a generator can do without
-    verified = [] if store is None else ["--verify", *([store] if store else [])]
+    verified = [word for folder in folders for word in ("--verify", *([folder] if folder else []))]
     code: int = doctor.main([*(["--json"] if as_json else []), *verified])
     return code
 
@@ -349,14 +330,6 @@ def compile_missing(arguments: tuple[str, ...]) -> int:
         raise SpecError(f"this command needs the package {error.name}; pip install 'kernelwright[jit]'") from None
     code: int = command.main(arguments)
     return code
-
-
-@kernelwright.command("plugin-data")
-def show_plugin_data() -> None:
-    """Print BUILD fields and trees as JSON, for the Pants plugin."""
-    from kernelwright.codegen.interface.plugin_data import plugin_data_text
-
-    click.echo(plugin_data_text(), nl=False)
 
 
 @kernelwright.command("rules")

@@ -8,8 +8,9 @@ import importlib
 import click
 from click.shell_completion import CompletionItem
 
-from kernelwright.codegen.operation import operation, operation_names
 from kernelwright.codegen.selecting.selection import load_archs
+from kernelwright.codegen.selecting.sets import set_names
+from kernelwright.files.arch_files import simulated
 
 
 def complete_arch(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -18,9 +19,10 @@ def complete_arch(context: click.Context, parameter: click.Parameter, incomplete
 
 
 def complete_set(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Sets of kernels that begin so."""
-    names = (name for one in operation_names() for name in operation(one).sets.names())
-    return sorted(name for name in names if name.startswith(incomplete))
+    """Sets of kernels that begin so, with the operation or, if there is none, without it."""
+    names = sorted(set_names())
+    begin = [name for name in names if name.startswith(incomplete)]
+    return begin or [name for name in names if name.partition(":")[2].startswith(incomplete)]
 
 
 def complete_jit(
@@ -34,7 +36,7 @@ def complete_jit(
     if option == "--set":
         return complete_set(context, parameter, incomplete)
     if option == "--device":
-        devices = ("cpu", "cuda:0", "hip:0", *(f"sim:{name}" for name in sorted(load_archs()) if name[:3] == "gfx"))
+        devices = ("cpu", "cuda:0", "hip:0", *(f"sim:{one.name}" for one in simulated()))
         return [name for name in devices if name.startswith(incomplete)]
     if option in ("--config", "--spec", "--cache"):
         return [CompletionItem(incomplete, type="dir" if option == "--cache" else "file")]

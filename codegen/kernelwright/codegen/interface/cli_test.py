@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from kernelwright.arch import Arch
 from kernelwright.codegen.actions import Action
 from kernelwright.codegen.interface import cli
 from kernelwright.codegen.interface.cli import main
@@ -35,13 +36,15 @@ def spec(tmp_path: Path) -> str:
 
 
 def test_list_count_and_json_agree(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert main(["kernels", "--arch", "gfx942", "--set", "essential"]) == 0
+    assert main(["kernels", "--arch", "gfx942", "--set", "gemm:essential"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert all(len(line.split()) == 3 for line in lines)
-    assert main(["kernels", "--arch", "gfx942", "--set", "essential", "--count"]) == 0
+    assert main(["kernels", "--arch", "gfx942", "--set", "gemm:essential", "--count"]) == 0
     assert capsys.readouterr().out == f"gfx942 {len(lines)}\n"
     exported = tmp_path / "out/kernels.json"
-    assert main(["kernels", "--arch", "gfx942", "--set", "essential", "--json", "--export-json", str(exported)]) == 0
+    assert (
+        main(["kernels", "--arch", "gfx942", "--set", "gemm:essential", "--json", "--export-json", str(exported)]) == 0
+    )
     out = capsys.readouterr().out
     assert out == exported.read_text()
     kernels = json.loads(out)["kernels"]
@@ -49,12 +52,12 @@ def test_list_count_and_json_agree(capsys: pytest.CaptureFixture[str], tmp_path:
 
 
 def test_a_set_without_arch_means_every_arch(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["kernels", "--set", "essential", "--count"]) == 0
+    assert main(["kernels", "--set", "gemm:essential", "--count"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 8
 
 
 def test_filters(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["kernels", "--set", "essential", "--filter", "c.arch == 'sm_90a' and c.dtype == 'fp8'"]) == 0
+    assert main(["kernels", "--set", "gemm:essential", "--filter", "c.arch == 'sm_90a' and c.dtype == 'fp8'"]) == 0
     assert 0 < len(capsys.readouterr().out.splitlines()) < 5
 
 
@@ -80,17 +83,17 @@ def test_a_config_says_what_it_dropped(capsys: pytest.CaptureFixture[str], tmp_p
     ("arguments", "message"),
     [
         (["kernels"], "give exactly one of --set, --config, --spec and --problems"),
-        (["kernels", "--set", "essential", "--config", "x"], "give exactly one of"),
+        (["kernels", "--set", "gemm:essential", "--config", "x"], "give exactly one of"),
         (["kernels", "--config", "x"], "give at least one --arch; known: gfx1100"),
         (["kernels", "--arch", "gfx942", "--config", "/nonexistent"], "cannot read '/nonexistent'"),
-        (["kernels", "--arch", "gfx9", "--set", "essential"], "unknown arch 'gfx9'"),
-        (["kernels", "--set", "esential"], "did you mean 'essential'"),
-        (["kernels", "--set", "essential", "--filter", "c.tile_m == 1"], "matches none"),
-        (["kernels", "--set", "essential", "--filter", "c.__class__"], "unknown attribute '__class__'"),
+        (["kernels", "--arch", "gfx9", "--set", "gemm:essential"], "unknown arch 'gfx9'"),
+        (["kernels", "--set", "esential"], "did you mean 'gemm:essential'"),
+        (["kernels", "--set", "gemm:essential", "--filter", "c.tile_m == 1"], "matches none"),
+        (["kernels", "--set", "gemm:essential", "--filter", "c.__class__"], "unknown attribute '__class__'"),
         (["kernels", "--sett", "x"], "No such option"),
         (["bake"], "No such command"),
         (["plan", "--request", "/nonexistent", "--response", "x"], "cannot read"),
-        (["build", "--set", "essential", "--name", "g", "--trees", "/none", "--out", "x"], "is no JSON object of tree"),
+        (["build", "--set", "gemm:essential", "--name", "g", "--trees", "/none", "--out", "x"], "cannot read '/none'"),
     ],
 )
 def test_bad_input_is_2_and_says_why(
@@ -109,7 +112,7 @@ def test_bad_input_is_2_and_says_why(
 def test_render_writes_what_changed_and_removes_what_is_gone(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, spec: str
 ) -> None:
-    command = ["render", "--arch", "sm_90a", "--set", "essential", "--out", str(tmp_path / "o")]
+    command = ["render", "--arch", "sm_90a", "--set", "gemm:essential", "--out", str(tmp_path / "o")]
     assert main(command) == 0
     headers = {path.name for path in (tmp_path / "o/sm_90a").iterdir()}
     assert len(headers) > 2
@@ -152,7 +155,7 @@ def test_a_failing_build_is_1_and_leaves_nothing(
 ) -> None:
     class Failing(NullBackend):
         def library_actions(
-            self, arch: str, table: str, objects: Sequence[str], library: str, operations: Sequence[str]
+            self, arch: Arch, table: str, objects: Sequence[str], library: str, operations: Sequence[str]
         ) -> tuple[Action, ...]:
             return (Action("l", "Link", (sys.executable, "-c", "1/0"), (table,), (library,)),)
 
@@ -177,14 +180,14 @@ def test_a_defect_is_4(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
         raise RuntimeError("boom")
 
     monkeypatch.setattr("kernelwright.codegen.interface.cli.select", broken)
-    assert main(["kernels", "--set", "essential"]) == EXIT_DEFECT
+    assert main(["kernels", "--set", "gemm:essential"]) == EXIT_DEFECT
     assert "boom" in capsys.readouterr().err
 
 
 def test_the_module_runs_and_starts_light() -> None:
     code = (
         "import sys; from kernelwright.codegen.interface.cli import main; "
-        "code = main(['kernels', '--arch', 'gfx942', '--set', 'essential', '--count']); "
+        "code = main(['kernels', '--arch', 'gfx942', '--set', 'gemm:essential', '--count']); "
         "heavy = {'rich', 'jinja2', 'numpy', 'hypothesis'} & set(sys.modules); "
         "sys.exit(f'imported {heavy}' if heavy else code)"
     )
@@ -202,7 +205,10 @@ def test_the_module_runs_and_starts_light() -> None:
         ("kernelwright kernels --arch gfx94", "plain,gfx942"),
         ("kernelwright build --coun", ""),
         ("kernelwright kernels --coun", "plain,--count"),
-        ("kernelwright kernels --set essen", "plain,essential"),
+        (
+            "kernelwright kernels --set essen",
+            "\n".join(f"plain,{op}:essential" for op in ("attention", "convolution", "gemm")),
+        ),
     ],
 )
 def test_a_shell_completes_commands_options_and_architectures(words: str, expected: str) -> None:
@@ -219,7 +225,7 @@ def test_a_shell_completes_commands_options_and_architectures(words: str, expect
 
 def test_jit_is_a_part_that_may_be_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "kernelwright.jit.command", None)
-    assert cli.main(["jit", "--set", "essential"]) == EXIT_BAD_INPUT
+    assert cli.main(["jit", "--set", "gemm:essential"]) == EXIT_BAD_INPUT
     said = capsys.readouterr().err
     assert "needs the package kernelwright.jit" in said and "pip install 'kernelwright[jit]'" in said
 

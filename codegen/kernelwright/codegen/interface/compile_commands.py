@@ -14,7 +14,7 @@ from kernelwright.codegen.actions import Action
 from kernelwright.codegen.backends.registry import backend_for
 from kernelwright.codegen.planning.compile_plan import compile_plan
 from kernelwright.codegen.selecting.selection import load_archs, select_listed
-from kernelwright.codegen.trees import TREES, mount
+from kernelwright.codegen.trees import all_trees, mount
 from kernelwright.codegen.violations import SpecError, typed
 
 _KEYS = ("stage", "kernels", "toolchains", "directory", "include")
@@ -23,8 +23,6 @@ _HEADERS: Mapping[str, tuple[str, ...]] = {
     "zig": ("ziglang/lib/libcxx/include/**", "ziglang/lib/libc/include/**"),
     "cuda": ("nvidia/cu13/**/include/**", "nvidia/cu13/include/**", "nvidia/cu13/nvvm/libdevice/**"),
 }
-_OURS = tuple(name for name, tree in TREES.items() if tree.own)
-_OUR_INCLUDE = re.compile(rf"(?:{'|'.join(mount(name) for name in _OURS)})/include(?=/|$)")
 
 
 def compile_commands(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -47,18 +45,23 @@ def compile_commands(raw: Mapping[str, Any]) -> dict[str, Any]:
     ]
     compiles = [action for plan in plans for action in plan.all_actions if action.source is not None]
     mounted = sorted({tree for action in compiles for tree in action.trees})
+    ours = [name for name, tree in all_trees().items() if tree.own]
     return {
-        "commands": _commands(compiles, directory, include),
+        "commands": _commands(compiles, directory, include, ours),
         "files": [{"path": file.path, "text": file.text} for plan in plans for file in plan.all_files],
-        "trees": {name: list(_HEADERS.get(name, ("**",))) for name in mounted if not (include and name in _OURS)},
+        "trees": {name: list(_HEADERS.get(name, ("**",))) for name in mounted if not (include and name in ours)},
     }
 
 
-def _commands(compiles: Iterable[Action], directory: str, include: str | None) -> list[dict[str, Any]]:
+def _commands(
+    compiles: Iterable[Action], directory: str, include: str | None, ours: Iterable[str]
+) -> list[dict[str, Any]]:
     """One entry for each source, sorted; our own headers are those of ``include`` if it is given."""
 
+    our_include = re.compile(rf"(?:{'|'.join(map(mount, ours))})/include(?=/|$)")
+
     def located(word: str) -> str:
-        return _OUR_INCLUDE.sub(lambda _: include.rstrip("/"), word) if include else word
+        return our_include.sub(lambda _: include.rstrip("/"), word) if include else word
 
     found: dict[str, dict[str, Any]] = {}
     for action in compiles:

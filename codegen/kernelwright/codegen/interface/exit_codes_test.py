@@ -27,10 +27,10 @@ def test_a_filter_error_is_bad_input_everywhere(
 ) -> None:
     request = tmp_path / "request.json"
     request.write_text(
-        json.dumps({"stage": "expand", "set": "essential", "archs": ["x86_64_v3"], "filter": expression})
+        json.dumps({"stage": "expand", "set": "gemm:essential", "archs": ["x86_64_v3"], "filter": expression})
     )
     (tmp_path / "trees.json").write_text("{}")
-    chosen = ["--set", "essential", "--arch", "x86_64_v3", f"--filter={expression}"]
+    chosen = ["--set", "gemm:essential", "--arch", "x86_64_v3", f"--filter={expression}"]
     out = str(tmp_path / "out")
     arguments = {
         "kernels": chosen,
@@ -50,5 +50,5 @@ def test_a_full_disk_is_no_bad_input(
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr("kernelwright.codegen.interface.cli.select", refuse)
-    assert main(["kernels", "--set", "essential", "--arch", "x86_64_v3"]) == code
+    assert main(["kernels", "--set", "gemm:essential", "--arch", "x86_64_v3"]) == code
     assert os.strerror(number) in capsys.readouterr().err

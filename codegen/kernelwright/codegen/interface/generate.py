@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernelwright.arch import Arch
+from kernelwright.codegen.inputs import read_json
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import KernelGenerator, operation
 from kernelwright.codegen.planning.compile_plan import kernel_actions
 from kernelwright.codegen.planning.describe import kernel_json
 from kernelwright.codegen.planning.render import header_path
-from kernelwright.codegen.selecting.expand import read_json
 from kernelwright.codegen.selecting.selection import Selection, find_arch, limited
 
 REGISTRY = "registry.json"

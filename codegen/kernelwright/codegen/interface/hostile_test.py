@@ -9,39 +9,22 @@ import copy
 import json
 import os
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kernelwright import arch as archs
 from kernelwright.arch import ArchError
+from kernelwright.codegen.heuristics.model import digest_of, write_model
+from kernelwright.codegen.heuristics.testing.random_model import random_content
 from kernelwright.codegen.interface.respond import respond
 from kernelwright.codegen.operations.gemm.spec import GemmSpec
 from kernelwright.codegen.selecting.specs import parse_kernel
+from kernelwright.codegen.testing.hostile import HOSTILE, MARK
 from kernelwright.codegen.violations import SpecError
 
 FUZZED = int(os.environ.get("KERNELWRIGHT_FUZZ", "2000"))
-MARK = "EVIL"
-HOSTILE = (
-    f'"{MARK}',
-    f"'; rm -rf {MARK}; '",
-    f"{{{{ {MARK} }}}}",
-    f"{{% include '{MARK}' %}}",
-    f'fp16\n#include "{MARK}"',
-    f"fp16 {MARK}",
-    f"fp16\0{MARK}",
-    f"fp16\r\n{MARK}",
-    f"*/ {MARK} /*",
-    f"\\\n{MARK}",
-    f"??/{MARK}",
-    f"$({MARK})",
-    f"`{MARK}`",
-    f"../../{MARK}",
-    f"/{MARK}",
-    f"ﬀ{MARK}",
-    f"\u202e{MARK}",
-    f"\ud800{MARK}",
-)
 SPECS: dict[str, dict[str, Any]] = {
     "gfx942": {
         "op": "gemm",
@@ -101,6 +84,27 @@ def test_the_origin_is_for_messages_only(text: str) -> None:
     request = {"arch": "gfx942", "spec": SPECS["gfx942"], "origin": text}
     found = respond({"stage": "plan", "name": "lib", "kernels": [request]})
     assert MARK not in json.dumps(found)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize("field", ["op", "dtypes", "arch", "schema", "sha256", "features", "hull"])
+def test_models_refuse_hostile_texts(field: str, text: str, tmp_path: Path) -> None:
+    """Whoever alters a model can write its digest too; alone, and as part of a library."""
+    file = tmp_path / "m.json"
+    write_model(random_content(1, trees=2), file)
+    content = json.loads(file.read_text())
+    was = content[field]
+    content[field] = [text, *was[1:]] if isinstance(was, list) else {text: [0, 1]} if isinstance(was, dict) else text
+    digest = text if field == "sha256" else digest_of(content)
+    file.write_text(json.dumps({**content, "sha256": digest}))
+    listed = [{"arch": "x86_64_v3", "spec": SPECS["x86_64_v3"]}]
+    for request in (
+        {"stage": "heuristic", "model": str(file), "output": "libpick.so"},
+        {"stage": "plan", "name": "lib", "kernels": listed, "models": [str(file)]},
+    ):
+        with pytest.raises(SpecError) as caught:
+            respond(request)
+        assert str(file) in str(caught.value)
 
 
 def fuzzed(dice: random.Random) -> tuple[object, Any]:

@@ -3,11 +3,13 @@
 ``rules/kernelwright/pants/data/generator.json`` is this document, checked in::
 
     schema_version  1
-    operations      {operation: {"about": one sentence, "fields": [field, …]}}
+    operations      {operation: {"target": what BUILD files call a kernel, "about": one sentence, "fields": [field, …]}}
     trees           {name: {"about", "origin": "headers", "wheel" or "made", "globs": patterns of its files below its
-                    root}}; a tree that is made has "of", the tree that it is made of, and "reads", the files that it is
+                    root, "backend": the one that sees it, null for all, "licensed": whether libraries contain code of
+                    it}}; a tree that is made has "of", the tree that it is made of, and "reads", the files that it is
                     made of
-    slots           the shell script with which commands wait for memory, see building/slots.sh
+    slots           the shell script with which commands wait for memory, see building/slots.sh,
+                    without its comments
 
 A field has ``name``, ``kind``, ``help`` and what its kind has: ``text`` may have ``allowed`` values; ``int`` has
 ``minimum`` and may have ``maximum``; ``extents`` (one number for each of ``axes``) has both; ``bools`` (one truth value
@@ -24,11 +26,11 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from kernelwright.codegen.building.memory import SCRIPT
+from kernelwright.codegen.building.memory import SCRIPT, script_without_comments
 from kernelwright.codegen.lean.made import reads
 from kernelwright.codegen.operation import Operation, operation
 from kernelwright.codegen.registry import OPERATIONS
-from kernelwright.codegen.trees import TREES, Tree
+from kernelwright.codegen.trees import Tree, all_trees
 
 SCHEMA_VERSION = 1
 
@@ -44,23 +46,22 @@ def plugin_data() -> dict[str, Any]:
         "schema_version": SCHEMA_VERSION,
         "operations": {
             name: {
+                "target": operation(name).spec_type.target or f"{name}_kernel",
                 "about": (operation(name).spec_type.__doc__ or "").partition("\n")[0],
                 "fields": [*_shorthands(operation(name)), *build_fields(operation(name).spec_type)],
             }
             for name in OPERATIONS
         },
-        "trees": {
-            name: {"about": tree.about, "globs": list(tree.globs), **_origin(name, tree)}
-            for name, tree in TREES.items()
-        },
-        "slots": SCRIPT.read_text(encoding="utf-8"),
+        "trees": {name: _tree(name, tree) for name, tree in all_trees().items()},
+        "slots": script_without_comments(SCRIPT.read_text(encoding="utf-8")),
     }
 
 
-def _origin(name: str, tree: Tree) -> dict[str, Any]:
+def _tree(name: str, tree: Tree) -> dict[str, Any]:
+    told = {"about": tree.about, "globs": list(tree.globs), "backend": tree.backend, "licensed": bool(tree.license)}
     if tree.made_of:
-        return {"origin": "made", "of": tree.made_of, "reads": list(reads(name))}
-    return {"origin": "headers" if tree.own else "wheel"}
+        return {**told, "origin": "made", "of": tree.made_of, "reads": list(reads(name))}
+    return {**told, "origin": "headers" if tree.own else "wheel"}
 
 
 def build_fields(spec_type: type[BaseModel]) -> list[dict[str, Any]]:

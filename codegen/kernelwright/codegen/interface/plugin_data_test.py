@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 from pydantic import BaseModel, Field
 
-from kernelwright.codegen.building.memory import SCRIPT
+from kernelwright.codegen.building.memory import SCRIPT, script_without_comments
 from kernelwright.codegen.interface.cli import main
 from kernelwright.codegen.interface.plugin_data import build_fields, plugin_data, plugin_data_text
 from kernelwright.codegen.operations.gemm.spec import Extent, GemmSpec, Padding
@@ -52,11 +53,33 @@ def test_trees_list_patterns_of_files() -> None:
     assert trees["abi"] == {
         "about": "the C ABI that all operations share",
         "origin": "headers",
-        "globs": [f"include/kernelwright/{name}.h" for name in ("abi", "checks", "epilogue")],
+        "backend": None,
+        "licensed": True,
+        "globs": [f"include/kernelwright/{name}.h" for name in ("abi", "checks", "dtypes", "epilogue")],
     }
+    assert trees["cpu_gemm"]["backend"] == "cpu" and trees["flashinfer"]["licensed"] and not trees["zig"]["licensed"]
     assert trees["cpu_gemm"]["globs"] == ["include/kernelwright/cpu/gemm/**"]
     assert trees["zig"]["origin"] == "wheel"
 
 
 def test_the_script_of_memory_slots_is_that_of_the_local_executor() -> None:
-    assert plugin_data()["slots"] == SCRIPT.read_text()
+    assert plugin_data()["slots"] == script_without_comments(SCRIPT.read_text())
+
+
+def test_an_edited_comment_of_the_script_changes_no_command() -> None:
+    text = SCRIPT.read_text()
+    edited = text.replace("# Memory slots:", "# Slots\n#\n# of memory:")
+    edited = edited.replace(" # MEMBERSHIP GROUPS", "  # what it reads")
+    assert edited.count("# of memory:") == edited.count("# what it reads") == 1
+    assert script_without_comments(edited) == script_without_comments(text)
+    assert script_without_comments(text.replace("sleep 0.1", "sleep 0.2")) != script_without_comments(text)
+
+
+def test_what_is_left_of_a_script_does_the_same(tmp_path: Path) -> None:
+    written = "a \"b # c\" # d\n\n  # e\nf '# g' ${h#*.} $# # 'i'\n"
+    assert script_without_comments(written) == "a \"b # c\"\nf '# g' ${h#*.} $#\n"
+    short = tmp_path / "slots.sh"
+    short.write_text(script_without_comments(SCRIPT.read_text()))
+    budgets = [subprocess.check_output(["/bin/sh", "-e", path, "budget"], text=True) for path in (SCRIPT, short)]
+    assert budgets[0] == budgets[1] and int(budgets[0]) > 0
+    assert len(short.read_text()) < len(SCRIPT.read_text()) / 2

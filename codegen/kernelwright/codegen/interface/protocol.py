@@ -7,14 +7,15 @@ Request of ``kernelwright plan --request FILE --response FILE`` (a JSON object, 
     kernels      [{"arch": "gfx942", "spec": {…}, "origin": "where it was written, for messages", "limits": {…}}, …],
                  the last two optional (see kernelwright.codegen.resources.limits); either this,
     archs        ["gfx942", …]                               or archs and exactly one of
-    set            a set, such as "essential" or "fp16_rcr_compute"
+    set            a set, such as "gemm:essential", or "fp16_rcr_compute", which one operation has
     config         a configuration: an object, or the path of a JSON file (see kernelwright.codegen.selecting.expand)
     specs          [{…}, …] each for every arch
     problems       {"trace": …, "budget_kernels": …, …}: see kernelwright.codegen.selecting.recorded.choice
     filter       optional expression over kernels (see kernelwright.codegen.selecting.filters)
     limits       optional limits for all kernels of a set, config or specs
-    toolchains   optional, {"host": "zig", "hip": "wheel", "cuda": "clang"}; instead of a word an object may choose
-                 with arguments: {"choice": "system", "path": …, "fingerprint": …}
+    toolchains   optional, {"host": "zig", "hip": "wheel", "cuda": "clang"}; a word may name a compiler of the machine,
+                 "system" or "system:/usr/bin/g++", and an object names it with the digest that it must have:
+                 {"choice": "system", "path": …, "fingerprint": …}
     arch_files   optional paths of architecture files to know beside the shipped ones
     models       optional paths of trained selection models; "plan" only. A library contains those for its architecture
 
@@ -54,6 +55,10 @@ in the trees of our own sources, where the generator was installed from its whee
 
 A request of stage "check_set" has a ``set`` and ``archs``; the response {"problems": [sentence, …]} names each kernel
 of the set that another set promises to contain and does not.
+
+A request of stage "archs" has no other key; the response {"archs": [{"name", "kind", "backend", "target", "device",
+"operations", "simulated"}, …]} lists every architecture, those of ``KERNELWRIGHT_ARCH_PATH`` last. ``kind`` is that of
+its devices: "cpu", "cuda" or "hip".
 
 A request of stage "tree" has the ``name`` of a tree that is made of another one, which stands at ``__<its name>``; the
 response {"files": {path: text}} holds its files.

@@ -15,6 +15,7 @@ from kernelwright.codegen.resources.report import ReportError, respond_report
 from kernelwright.codegen.selecting.selection import Selection, find_arch, load_archs, select, select_listed
 from kernelwright.codegen.selecting.sets import lacking
 from kernelwright.codegen.violations import SpecError
+from kernelwright.files.arch_files import KINDS
 
 
 def respond(raw: object) -> dict[str, Any]:
@@ -34,6 +35,8 @@ def respond(raw: object) -> dict[str, Any]:
         return _report(raw)
     if isinstance(raw, dict) and raw.get("stage") == "check_set":
         return _check_set(raw)
+    if isinstance(raw, dict) and raw.get("stage") == "archs":
+        return respond_archs(raw)
     if isinstance(raw, dict) and raw.get("stage") == "compile_commands":
         from kernelwright.codegen.interface.compile_commands import compile_commands  # needs backends and templates
 
@@ -54,6 +57,26 @@ def _check_set(raw: dict[str, Any]) -> dict[str, Any]:
     known = load_archs()
     problems = [text for name in raw["archs"] for text in lacking(raw.get("set"), find_arch(name, known))]
     return {"problems": problems}
+
+
+def respond_archs(raw: dict[str, Any]) -> dict[str, Any]:
+    """Every architecture, and what it has."""
+    if set(raw) != {"stage"}:
+        raise SpecError(f"a request of stage 'archs' has no other keys, not {', '.join(sorted(raw))}")
+    return {
+        "archs": [
+            {
+                "name": arch.name,
+                "kind": KINDS[arch.backend],
+                "backend": arch.backend,
+                "target": arch.target,
+                "device": arch.device,
+                "operations": sorted(arch.operations),
+                "simulated": arch.amdgpu is not None,
+            }
+            for arch in load_archs().values()
+        ]
+    }
 
 
 def _report(raw: dict[str, Any]) -> dict[str, Any]:

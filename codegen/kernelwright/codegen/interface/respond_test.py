@@ -29,7 +29,7 @@ def kernel(arch: str = "gfx942", **changes: Any) -> dict[str, Any]:
 
 
 def test_expand_returns_whole_specs_sorted() -> None:
-    response = respond({"stage": "expand", "set": "essential", "archs": ["gfx950", "gfx942"]})
+    response = respond({"stage": "expand", "set": "gemm:essential", "archs": ["gfx950", "gfx942"]})
     keys = [(item["arch"], item["name"]) for item in response["kernels"]]
     assert keys == sorted(keys) and {arch for arch, _ in keys} == {"gfx942", "gfx950"}
     for item in response["kernels"]:
@@ -59,7 +59,7 @@ def test_filters_and_duplicates() -> None:
 
 def test_limits_reach_the_kernels_of_a_plan() -> None:
     limits = {"max_vgpr_spills": 0}
-    request = {"stage": "expand", "set": "essential", "archs": ["gfx942", "gfx950"], "limits": limits}
+    request = {"stage": "expand", "set": "gemm:essential", "archs": ["gfx942", "gfx950"], "limits": limits}
     expanded = respond(request)["kernels"]
     assert expanded and all(item["limits"] == limits for item in expanded)
     listed = [{key: item[key] for key in ("arch", "spec", "limits")} for item in expanded]
@@ -86,9 +86,9 @@ def test_a_report_names_libraries_as_asked() -> None:
         respond({"stage": "report"})
 
 
-@pytest.mark.parametrize("arch", set_archs("essential"))
+@pytest.mark.parametrize("arch", set_archs("gemm:essential"))
 def test_plan_is_complete_and_deterministic(arch: str) -> None:
-    request = {"stage": "plan", "name": "gemm", "set": "essential", "archs": [arch]}
+    request = {"stage": "plan", "name": "gemm", "set": "gemm:essential", "archs": [arch]}
     response = respond(request)
     assert json.dumps(response) == json.dumps(respond(request))
     (library,) = response["libraries"]
@@ -115,8 +115,8 @@ def test_the_abi_version_is_the_headers() -> None:
         ({"stage": "expnd"}, "'stage' is 'expnd'; allowed: expand, plan"),
         ({"stage": "expand", "sett": "x"}, "unknown key 'sett'; allowed: stage, name"),
         ({"stage": "expand"}, "exactly one of kernels, set, config, specs"),
-        ({"stage": "expand", "set": "essential", "kernels": []}, "exactly one of"),
-        ({"stage": "expand", "set": "essential"}, "'archs' must list at least one arch"),
+        ({"stage": "expand", "set": "gemm:essential", "kernels": []}, "exactly one of"),
+        ({"stage": "expand", "set": "gemm:essential"}, "'archs' must list at least one arch"),
         ({"stage": "plan", "kernels": [kernel()]}, "'name' must be the library's name"),
         ({"stage": "expand", "kernels": []}, "the list of kernels is empty"),
         ({"stage": "expand", "kernels": "x"}, "'kernels' must be a list, not 'x'"),
@@ -129,7 +129,7 @@ def test_the_abi_version_is_the_headers() -> None:
         ),
         ({"stage": "expand", "specs": 3, "archs": ["gfx942"]}, "must be a spec or a list of specs"),
         ({"stage": "expand", "specs": [], "archs": ["gfx942"]}, "the list of specs is empty"),
-        ({"stage": "expand", "set": "essential", "archs": ["gfx942"], "filter": "False"}, "matches none of"),
+        ({"stage": "expand", "set": "gemm:essential", "archs": ["gfx942"], "filter": "False"}, "matches none of"),
         (
             {"stage": "plan", "name": "g", "kernels": [kernel()], "toolchains": {"hip": "rocmm"}},
             "unknown hip toolchain 'rocmm'; allowed: wheel, stock, rocm",
@@ -156,7 +156,7 @@ def _short(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_sets_are_checked_for_what_contains_them() -> None:
-    request = {"stage": "check_set", "set": "conv_tests", "archs": ["gfx90a"]}
+    request = {"stage": "check_set", "set": "convolution:tests", "archs": ["gfx90a"]}
     assert respond(request) == {"problems": []}
     with pytest.raises(SpecError, match="unknown kernel set 'conv_test'"):
         respond({**request, "set": "conv_test"})

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from kernelwright.codegen.lean.rewrite import Edit, Header, Swap, Without
 
+TARGET = "sm_90a"
+"""What the compiler calls the architecture that keeps all it uses."""
 _EPILOGUE = "cutlass/epilogue/collective/"
 _STANDARD = '"kernelwright/cuda/common/lean/standard.hpp"'
 _EMPTY = Edit("#pragma once\n", "", "")

@@ -9,8 +9,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from kernelwright.codegen.inputs import checked
 from kernelwright.codegen.operation import Expectation
 from kernelwright.codegen.packaging import provenance
+from kernelwright.codegen.packaging.requests import BundleRequest
 from kernelwright.codegen.resources.limits import check_limits
 from kernelwright.codegen.resources.occupancy import occupancy
 from kernelwright.codegen.resources.readers import report_reader
@@ -31,15 +33,19 @@ def respond_bundle(raw: object) -> str:
         raise SpecError("a bundle request has the keys library and, optionally, stage, root, sha256 and materials")
     if raw.get("stage", "bundle") != "bundle":
         raise SpecError(f"request key 'stage' is {raw['stage']!r}; allowed: bundle")
-    library, root = raw["library"], Path(raw.get("root", "."))
+    library = raw["library"]
     if not isinstance(library, Mapping):
         raise SpecError("request key 'library' must be an entry of a plan's libraries")
+    if missing := [key for key in _KEYS if key not in library]:
+        raise SpecError(f"library description lacks {', '.join(missing)}")
+    checked(BundleRequest, raw, "the bundle request")
     materials = provenance.materials_of(raw["materials"]) if "materials" in raw else None
+    root = Path(raw.get("root", "."))
     made = manifest(library, lambda path: root / path, raw.get("sha256", {}))
     return json.dumps(bundle_files(made, materials))
 
 
-def bundle_files(made: dict[str, Any], materials: list[dict[str, Any]] | None) -> dict[str, str]:
+def bundle_files(made: dict[str, Any], materials: Sequence[Mapping[str, Any]] | None) -> dict[str, str]:
     """``manifest.json`` and, if it is known what the library was made of, ``provenance.json``: name → text.
 
     The statement holds the manifest's digest and the manifest the predicate's, so neither can be changed alone.
@@ -63,13 +69,6 @@ def bundle_files(made: dict[str, Any], materials: list[dict[str, Any]] | None) -
 
 def _text(made: Mapping[str, Any]) -> str:
     return json.dumps(made, indent=1, sort_keys=True) + "\n"
-
-
-def manifest_text(
-    library: Mapping[str, Any], find: Callable[[str], Path], sha256: Mapping[str, str] = MappingProxyType({})
-) -> str:
-    """:func:`manifest` as JSON text with sorted keys, the same bytes wherever it is written."""
-    return _text(manifest(library, find, sha256))
 
 
 def manifest(

@@ -78,7 +78,7 @@ def test_the_manifest_has_the_schema_that_loaders_read(root: Path) -> None:
 
 
 def test_the_manifest_names_the_models_of_a_library(root: Path) -> None:
-    models = [{"name": "fast", "op": "gemm", "dtype": "fp32", "arch": "x86_64_v3", "sha256": "3" * 64}]
+    models = [{"name": "fast", "op": "gemm", "dtypes": ["fp32"], "arch": "x86_64_v3", "sha256": "3" * 64}]
     assert parsed(respond_bundle({"library": {**LIBRARY, "models": models}, "root": str(root)}))["models"] == models
 
 
@@ -105,7 +105,7 @@ def test_materials_bring_a_statement_that_is_tied_to_the_manifest(root: Path) ->
     assert found["pkg:pypi/zig-lang@1.0"] == {"sha256": "aa"} and found["include/a.h"] == {"sha256": "bb"}
     assert "kernelwright/codegen/packaging/bundle.py" in found
     assert "kernelwright/codegen/planning/templates/library.c.jinja" in found
-    assert "kernelwright/arch/data/gfx942.json" in found and not any(name.endswith("_test.py") for name in found)
+    assert "kernelwright/files/archs/gfx942.json" in found and not any(name.endswith("_test.py") for name in found)
 
 
 def test_several_objects_have_one_digest_that_depends_on_each(root: Path) -> None:

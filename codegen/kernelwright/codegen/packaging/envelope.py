@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernelwright.codegen.violations import SpecError
+from kernelwright.files.strict_json import parse_json
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -33,12 +34,12 @@ def signed(payload: bytes, key: Ed25519PrivateKey) -> bytes:
 
 
 def opened(envelope: bytes, keys: Sequence[Ed25519PublicKey]) -> bytes:
-    """The payload of an envelope that one of ``keys`` signed. ValueError says why there is none.
+    """The payload of an envelope that one of ``keys`` signed, byte for byte. ValueError says why there is none.
 
     The key ID in an envelope is a hint that nobody signs, so it is not looked at.
     """
     try:
-        raw: Any = json.loads(envelope)
+        raw: Any = parse_json(envelope.decode())
         kind, payload = raw["payloadType"], base64.b64decode(raw["payload"], validate=True)
         signatures = [base64.b64decode(entry["sig"], validate=True) for entry in raw["signatures"]]
     except (ValueError, RecursionError, KeyError, TypeError, binascii.Error) as error:

@@ -15,6 +15,7 @@ from importlib.resources.abc import Traversable
 from typing import Any
 
 from kernelwright.codegen.violations import SpecError
+from kernelwright.files.strict_json import parse_json
 
 FILE = "provenance.json"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
@@ -25,7 +26,7 @@ LIBRARY_BUILD, WHEEL_BUILD = "urn:x-kernelwright:kernel-library:1", "urn:x-kerne
 # What a statement repeats of each kernel of a manifest.
 KERNEL_KEYS = ("name", "identity", "spec")
 
-_GENERATOR = ("kernelwright.arch", "kernelwright.codegen")
+_GENERATOR = ("kernelwright.arch", "kernelwright.codegen", "kernelwright.files")
 _NOT_GENERATOR = ("_test.py", ".typed", ".pyc")
 
 
@@ -130,19 +131,32 @@ def _files(folder: Traversable, path: str) -> Iterator[tuple[str, Traversable]]:
             yield inner, entry
 
 
+def parsed(data: bytes) -> dict[str, Any]:
+    """The JSON object of a statement or manifest. ValueError if it is none, or has a key twice."""
+    found = parse_json(data.decode())
+    if not isinstance(found, dict):
+        raise ValueError(f"is {type(found).__name__} in JSON; allowed: an object")
+    return found
+
+
 def subjects_of(statement: object) -> dict[str, str]:
-    """File name → sha256 of a parsed statement. ValueError if it is none of ours."""
+    """File name → sha256 of a parsed statement. ValueError if it is none of ours, or names a file twice."""
     if not isinstance(statement, Mapping) or statement.get("_type") != STATEMENT_TYPE:
         raise ValueError(f"is no statement of type {STATEMENT_TYPE}")
     if statement.get("predicateType") != PREDICATE_TYPE:
         raise ValueError(f"has predicate type {statement.get('predicateType')!r}; allowed: {PREDICATE_TYPE}")
     try:
         builder = statement["predicate"]["runDetails"]["builder"]["id"]
-        subjects = {str(entry["name"]): str(entry["digest"]["sha256"]) for entry in statement["subject"]}
+        named = [(entry["name"], entry["digest"]["sha256"]) for entry in statement["subject"]]
     except (KeyError, TypeError) as error:
         raise ValueError(f"lacks builder, names or digests: {error}") from None
     if builder != BUILDER:
         raise ValueError(f"was made by builder {builder!r}; allowed: {BUILDER}")
+    if not all(isinstance(text, str) for pair in named for text in pair):
+        raise ValueError("has a subject whose name or digest is no text")
+    subjects = dict(named)
+    if len(subjects) < len(named):
+        raise ValueError("names a subject twice")
     return subjects
 
 

@@ -7,13 +7,13 @@ statement inside the wheel.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-from zipfile import BadZipFile
 
 from kernelwright.codegen.packaging import envelope, provenance
+from kernelwright.codegen.packaging.contents import digest, read_text
+from kernelwright.codegen.packaging.package_files import UnreadableError, wheel_files
 from kernelwright.codegen.violations import SpecError
 
 if TYPE_CHECKING:
@@ -53,34 +53,50 @@ def signed_statement(package: Path, key: Ed25519PrivateKey) -> bytes:
     return envelope.signed(_statement(package), key)
 
 
-def signature_problem(package: Path, keys: Sequence[Ed25519PublicKey]) -> str | None:
-    """Why none of ``keys`` signed this package: the file and the reason. None if one of them did."""
+class NotSignedError(Exception):
+    """None of the keys signed this package as it is; the message has the file and the reason."""
+
+
+def signed_text(package: Path, keys: Sequence[Ed25519PublicKey]) -> bytes:
+    """The statement of a package that one of ``keys`` signed: the bytes that were signed. NotSignedError if none did.
+
+    Bytes are compared, not what they say: two readers of JSON may read one text differently.
+    """
     path = envelope_of(package)
     try:
-        payload = envelope.opened(path.read_bytes(), keys)
+        payload = envelope.opened(read_text(path), keys)
     except FileNotFoundError:
-        return f"is not signed: {path.name} is missing"
-    except (OSError, ValueError) as error:
-        return f"{path.name} {error}"
+        raise NotSignedError(f"is not signed: {path.name} is missing") from None
+    except OSError as error:
+        raise NotSignedError(f"{path.name} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise NotSignedError(f"{path.name} {error}") from None
     try:
-        about_this = json.loads(payload) == json.loads(_statement(package))
-    except (OSError, ValueError, RecursionError) as error:
-        return f"cannot be compared with {path.name}: {error}"
-    return None if about_this else f"{path.name} signs another statement, not that of this package"
+        # A wheel is opened only if its digest is among what was signed.
+        about_this = package.is_dir() or _subject(package) == provenance.subjects_of(provenance.parsed(payload))
+        if about_this and payload == _statement(package):
+            return payload
+    except OSError as error:
+        name = Path(str(error.filename)).name
+        raise NotSignedError(f"{name} cannot be compared with {path.name}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise NotSignedError(f"cannot be compared with {path.name}: {error}") from None
+    raise NotSignedError(f"{path.name} signs another statement, not that of this package")
 
 
 def _statement(package: Path) -> bytes:
     """What is signed. ValueError or OSError if the package has no statement."""
     if package.is_dir():
-        return (package / provenance.FILE).read_bytes()
-    from wheel.wheelfile import WheelError, WheelFile
-
+        return read_text(package / provenance.FILE)
     try:
-        with WheelFile(package) as wheel:
-            inner = json.loads(wheel.read(f"{wheel.dist_info_path}/{provenance.FILE}"))
-    except (WheelError, BadZipFile, KeyError) as error:
-        raise ValueError(f"{package.name} has no statement: {error}") from None
-    if not isinstance(inner, dict) or "predicate" not in inner:
-        raise ValueError(f"{package.name} has no statement")
-    subject = {package.name: provenance.sha256(package.read_bytes())}
-    return provenance.statement_text(subject, inner["predicate"]).encode()
+        with wheel_files(package) as wheel:
+            inner = provenance.parsed(wheel.files.read(provenance.FILE))
+            return provenance.statement_text(_subject(package), inner["predicate"]).encode()
+    except UnreadableError as error:
+        raise ValueError(f"{package.name} {error}") from None
+    except KeyError:
+        raise ValueError(f"{package.name} has no statement") from None
+
+
+def _subject(wheel: Path) -> dict[str, str]:
+    return {wheel.name: digest(wheel)}

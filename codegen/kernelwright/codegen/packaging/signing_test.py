@@ -12,65 +12,23 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from kernelwright.codegen.interface import cli, exit_codes
 from kernelwright.codegen.packaging import envelope, provenance
 from kernelwright.codegen.packaging.provenance import sha256
 from kernelwright.codegen.packaging.signing import envelope_of
-from kernelwright.codegen.packaging.verify import verify
-from kernelwright.codegen.packaging.wheels import respond_wheel
-
-SEED = bytes(range(32))
-
-
-def write_keys(folder: Path, name: str, seed: bytes) -> tuple[Path, Path]:
-    key = Ed25519PrivateKey.from_private_bytes(seed)
-    private, public = folder / f"{name}.pem", folder / f"{name}.pub.pem"
-    private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    private.chmod(0o600)
-    public.write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
-    return private, public
-
-
-def write_library(folder: Path, materials: list[dict[str, Any]]) -> None:
-    kernels = [{"name": "k", "identity": "1", "spec": {}}]
-    predicate = provenance.predicate(
-        provenance.LIBRARY_BUILD, {"name": "gemm", "arch": "gfx942", "kernels": kernels}, {}, materials
-    )
-    manifest = {
-        **{"name": "gemm", "arch": "gfx942", "library": "libgemm.so", "sha256": sha256(b"library")},
-        **{"kernels": kernels, "provenance_sha256": sha256(provenance.canonical(predicate))},
-    }
-    text = json.dumps(manifest)
-    subjects = {"libgemm.so": sha256(b"library"), "manifest.json": sha256(text.encode())}
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "libgemm.so").write_bytes(b"library")
-    (folder / "manifest.json").write_text(text)
-    (folder / "provenance.json").write_text(provenance.statement_text(subjects, predicate))
+from kernelwright.codegen.packaging.testing.signed import SEED, problems, write_dist, write_keys, write_library
 
 
 @pytest.fixture
 def dist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A wheel and the folder of a library in ``dist``, and two pairs of keys beside it."""
     monkeypatch.chdir(tmp_path)
-    write_keys(tmp_path, "ours", SEED)
-    write_keys(tmp_path, "theirs", SEED[::-1])
-    Path("project.toml").write_text('[project]\nname = "acme"\nversion = "1.0"\n')
-    Path("a.py").write_text("x = 1\n")
-    wheel = "dist/acme-1.0-py3-none-any.whl"
-    respond_wheel({"project": "project.toml", "files": {"acme/a.py": "a.py"}, "output": wheel})
-    write_library(Path("dist/gfx942"), [provenance.file_material("a.h", sha256(b"a.h"))])
-    return Path("dist")
+    return write_dist(tmp_path)
 
 
 def run(*arguments: str) -> int:
     return cli.main(arguments)
-
-
-def problems(dist: Path, key: str = "ours") -> dict[str, str]:
-    found = verify(dist, (), [envelope.read_public_key(Path(f"{key}.pub.pem"))])
-    return {Path(verdict.package).name: "; ".join(verdict.problems) for verdict in found if verdict.problems}
 
 
 def test_what_is_signed_verifies_with_its_key_only(dist: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -163,17 +121,23 @@ def test_a_library_that_no_statement_names_is_refused(dist: Path) -> None:
     assert problems(dist) == {name: "is not signed: no statement names it" for name in ("libevil.so", "libevil.so.1")}
 
 
-def test_envelopes_of_other_tools_are_accepted(dist: Path) -> None:
-    """Another layout of the same statement, several signatures, no key ID."""
-    statement = json.dumps(json.loads((dist / "gfx942/provenance.json").read_bytes())).encode()
-    signatures = [
-        {"sig": base64.b64encode(Ed25519PrivateKey.from_private_bytes(seed).sign(text)).decode()}
-        for text in [envelope.encoded(envelope.PAYLOAD_TYPE, statement)]
-        for seed in (SEED[::-1], SEED)
-    ]
-    made = {"payload": base64.b64encode(statement).decode(), "payloadType": envelope.PAYLOAD_TYPE}
-    (dist / "gfx942/provenance.dsse.json").write_text(json.dumps({**made, "signatures": signatures}))
+def test_envelopes_of_other_tools_are_accepted_for_the_same_bytes(dist: Path) -> None:
+    """Several signatures, no key ID; but not another layout of the same statement."""
+
+    def sign(statement: bytes) -> None:
+        signatures = [
+            {"sig": base64.b64encode(Ed25519PrivateKey.from_private_bytes(seed).sign(text)).decode()}
+            for text in [envelope.encoded(envelope.PAYLOAD_TYPE, statement)]
+            for seed in (SEED[::-1], SEED)
+        ]
+        made = {"payload": base64.b64encode(statement).decode(), "payloadType": envelope.PAYLOAD_TYPE}
+        (dist / "gfx942/provenance.dsse.json").write_text(json.dumps({**made, "signatures": signatures}))
+
+    statement = (dist / "gfx942/provenance.json").read_bytes()
+    sign(statement)
     assert "gfx942" not in problems(dist) and "gfx942" not in problems(dist, "theirs")
+    sign(json.dumps(json.loads(statement)).encode())
+    assert "signs another statement" in problems(dist)["gfx942"]
 
 
 def test_the_encoding_is_that_of_the_specification() -> None:
@@ -218,6 +182,7 @@ def test_a_key_is_kept_apart_from_builds_and_packages(
     inside, _ = write_keys(dist / "gfx942", "ours", SEED)
     assert "which is what you publish" in refused(inside)
     inside.unlink()
+    inside.with_name("ours.pub.pem").unlink()
     workspace = tmp_path / "workspace"
     (workspace / "deep/er").mkdir(parents=True)
     (workspace / "pants.toml").write_text("")

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile
 
 from kernelwright.codegen.packaging import provenance
-from kernelwright.codegen.packaging.signing import signature_problem
+from kernelwright.codegen.packaging.contents import MANIFEST, WHEEL_ENDING, Contents, contents
+from kernelwright.codegen.packaging.package_files import Files, UnreadableError, files_in_folder, wheel_files
+from kernelwright.codegen.packaging.signing import ENDING, LIBRARY_ENVELOPE, NotSignedError, signed_text
 from kernelwright.codegen.violations import SpecError
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-MANIFEST = "manifest.json"
 # Where the files that statements name stand: in a checkout, in an installed distribution, in a source archive.
 _ROOTS = ("", "arch", "codegen", "bindings", "simulator", "rules", "dispatcher_cpp", "kernelwright/native")
-
-Files = Mapping[str, Callable[[], bytes]]
 
 
 @dataclass(frozen=True)
@@ -36,8 +33,10 @@ def verify(path: Path, material_folders: Sequence[Path] = (), keys: Sequence[Ed2
     """Check every package at or below ``path``: wheels, and folders with a library, its manifest and its statement.
 
     With ``material_folders``, every file that a statement says went in must be there: toolchain wheels by their
-    digest, sources by path and digest. With ``keys``, one of them must have signed every package, and every shared
-    library must belong to one. Raises SpecError if there is no package, or no such folder.
+    digest, sources by path and digest. With ``keys``, one of them must have signed every package, and there must be
+    nothing else: no file that is not a package's, no link, no pipe. What is not signed is not opened. Without keys,
+    links are refused where a package is or seems to be. Raises SpecError if there is nothing to check, or no such
+    folder.
     """
     if not path.exists():
         raise SpecError(f"{path} is not there; give a wheel, or a folder with wheels or libraries")
@@ -45,98 +44,100 @@ def verify(path: Path, material_folders: Sequence[Path] = (), keys: Sequence[Ed2
         if not folder.is_dir():
             raise SpecError(f"{folder} is no folder; give one with toolchain wheels, or a checkout")
     known = _Materials(material_folders) if material_folders else None
-    verdicts = [_signed(wheel, _verify_wheel(wheel, known), keys) for wheel in packaged_wheels(path)]
-    for folder in packaged_folders(path):
-        files = {entry.name: entry.read_bytes for entry in sorted(folder.iterdir()) if entry.is_file()}
-        verdicts.append(_signed(folder, _verdict(str(folder), files, _library_problems, known), keys))
+    found = contents(path)
+    verdicts = [_wheel_verdict(wheel, keys, known) for wheel in found.wheels]
+    verdicts += [_folder_verdict(folder, found, keys, known) for folder in found.folders]
+    verdicts += [Verdict(str(at), 0, (why,)) for at, why in found.refused.items() if keys or _matters(at, found)]
+    verdicts += _strays(found) if keys else ()
     if not verdicts:
         raise SpecError(f"{path} holds no package: no wheel and no folder with {MANIFEST}")
-    return [*verdicts, *(_strays(path) if keys else ())]
+    return verdicts
 
 
-def _signed(package: Path, verdict: Verdict, keys: Sequence[Ed25519PublicKey]) -> Verdict:
-    problem = signature_problem(package, keys) if keys else None
-    return Verdict(verdict.package, verdict.subjects, (*verdict.problems, problem)) if problem else verdict
+def _matters(path: Path, found: Contents) -> bool:
+    """Whether a link or the like hides a package, or a part of one."""
+    if path.parent in found.folders or path.suffix == WHEEL_ENDING or not path.is_symlink():
+        return True
+    return any((path / name).exists() for name in (MANIFEST, provenance.FILE))
 
 
-def _strays(path: Path) -> Iterator[Verdict]:
-    """Shared libraries that no statement names, so that no signature covers them."""
-    folders = packaged_folders(path)
-    named = {folder / name for folder in folders for name in _named_by_statement(folder)}
-    for library in sorted(path.rglob("*") if path.is_dir() else (path.parent.glob("*") if folders else ())):
-        if library.is_file() and (library.suffix == ".so" or ".so." in library.name) and library not in named:
-            yield Verdict(str(library), 0, ("is not signed: no statement names it",))
+def _strays(found: Contents) -> Iterator[Verdict]:
+    """Files that belong to no package, so that no signature covers them."""
+    own = {wheel.with_name(wheel.name + ending) for wheel in found.wheels for ending in ("", ENDING)}
+    for folder in found.folders:
+        files = files_in_folder(found.of_folder(folder))
+        named = {provenance.FILE, LIBRARY_ENVELOPE, *_named_by_statement(files)}
+        own |= {folder / name for name in files if name in named}
+    for file in found.files:
+        if file not in own:
+            missing = file.name.removesuffix(ENDING)
+            about = f"signs {missing}, which is missing" if missing.endswith(WHEEL_ENDING) else ""
+            yield Verdict(str(file), 0, (about or "is not signed: no statement names it",))
 
 
-def _named_by_statement(folder: Path) -> Iterable[str]:
+def _named_by_statement(files: Files) -> Sequence[str]:
     try:
-        return provenance.subjects_of(json.loads((folder / provenance.FILE).read_bytes()))
-    except (OSError, ValueError, RecursionError):
+        return list(provenance.subjects_of(_parsed(files, provenance.FILE)))
+    except (OSError, KeyError, ValueError, RecursionError):
         return ()
 
 
-def packaged_wheels(path: Path) -> list[Path]:
-    """The wheels at or below a path."""
-    if path.is_file():
-        return [path] if path.suffix == ".whl" else []
-    return sorted(wheel for wheel in path.rglob("*.whl") if wheel.is_file())
+def _folder_verdict(
+    folder: Path, found: Contents, keys: Sequence[Ed25519PublicKey], known: _Materials | None
+) -> Verdict:
+    files = files_in_folder(found.of_folder(folder))
+    if keys:
+        try:
+            files = files.with_text(provenance.FILE, signed_text(folder, keys))
+        except NotSignedError as error:
+            return Verdict(str(folder), 0, (str(error),))
+    return Verdict(str(folder), *_checked(files, _library_problems, known))
 
 
-def packaged_folders(path: Path) -> list[Path]:
-    """The folders of libraries at or below a path; of a library or manifest, the one that it is in."""
-    if path.is_file():
-        return [] if path.suffix == ".whl" else [path.parent]
-    return sorted({found.parent for name in (MANIFEST, provenance.FILE) for found in path.rglob(name)})
-
-
-def _verify_wheel(path: Path, known: _Materials | None) -> Verdict:
-    from wheel.wheelfile import WheelError, WheelFile
-
+def _wheel_verdict(path: Path, keys: Sequence[Ed25519PublicKey], known: _Materials | None) -> Verdict:
     try:
-        with WheelFile(path) as wheel:  # reading compares every file with its digest in RECORD
-            names = wheel.namelist()
-            files: Files = {name: lambda name=name: wheel.read(name) for name in names}  # type: ignore[misc]
-            problems = [f"{name} is in it twice" for name in sorted({name for name in names if names.count(name) > 1})]
-            info = wheel.dist_info_path
-            own = {name: read for name, read in files.items() if name != wheel.record_path}
-            statement = own.pop(f"{info}/{provenance.FILE}", None)
-            whole = {**own, **({provenance.FILE: statement} if statement else {})}
-            verdict = _verdict(str(path), whole, _covers_everything, known)
-            for folder in sorted({str(PurePosixPath(name).parent) for name in own if name.endswith(f"/{MANIFEST}")}):
-                inner = {name.removeprefix(f"{folder}/"): own[name] for name in own if name.startswith(f"{folder}/")}
-                problems.extend(f"{folder}: {text}" for text in _checked(inner, _library_problems, known)[1])
-            return Verdict(verdict.package, verdict.subjects, (*problems, *verdict.problems))
-    except (WheelError, BadZipFile, KeyError, OSError) as error:
-        return Verdict(str(path), 0, (f"cannot be read: {error}",))
+        if keys:
+            signed_text(path, keys)
+        with wheel_files(path) as wheel:
+            count, problems = _checked(wheel.files, _covers_everything, known)
+            return Verdict(str(path), count, (*wheel.problems, *_inner_problems(wheel.files, known), *problems))
+    except (NotSignedError, UnreadableError) as error:
+        return Verdict(str(path), 0, (str(error),))
 
 
-_Check = Callable[[Files, Mapping[str, Any], Mapping[str, str]], Iterator[str]]
+def _inner_problems(files: Files, known: _Materials | None) -> Iterator[str]:
+    """Of the libraries in a wheel."""
+    for folder in sorted({name.rpartition("/")[0] for name in files if name.endswith(f"/{MANIFEST}")}):
+        for text in _checked(files.below(folder), _library_problems, known)[1]:
+            yield f"{folder}: {text}"
 
 
-def _verdict(package: str, files: Files, check: _Check, known: _Materials | None) -> Verdict:
-    return Verdict(package, *_checked(files, check, known))
-
-
-def _checked(files: Files, check: _Check, known: _Materials | None) -> tuple[int, tuple[str, ...]]:
+def _checked(files: Files, check: Any, known: _Materials | None) -> tuple[int, tuple[str, ...]]:
     """How many files the statement names, and what is wrong."""
     if provenance.FILE not in files:
         return 0, (f"carries no {provenance.FILE}",)
     try:
-        statement = json.loads(files[provenance.FILE]())
+        statement = _parsed(files, provenance.FILE)
         subjects = provenance.subjects_of(statement)
         dependencies = provenance.dependencies_of(statement)
-        problems = [*_subject_problems(files, subjects), *check(files, statement, subjects)]
-    except (ValueError, RecursionError, AttributeError, KeyError, TypeError) as error:
-        return 0, (f"{provenance.FILE} {error}",)
+    except (OSError, ValueError, RecursionError, AttributeError, KeyError, TypeError) as error:
+        return 0, (f"{provenance.FILE} {_text(error)}",)
+    problems = [*_subject_problems(files, subjects), *check(files, statement, subjects)]
     return len(subjects), (*problems, *(known.missing(dependencies) if known else ()))
 
 
 def _subject_problems(files: Files, subjects: Mapping[str, str]) -> Iterator[str]:
-    for name, digest in subjects.items():
+    for name, stated in subjects.items():
         if name not in files:
             yield f"{name} is missing"
-        elif (found := provenance.sha256(files[name]())) != digest:
-            yield f"{name} has sha256 {found}, its statement says {digest}"
+            continue
+        try:
+            found = files.digest(name)
+        except OSError as error:
+            yield f"{name} {_text(error)}"
+            continue
+        if found != stated:
+            yield f"{name} has sha256 {found}, its statement says {stated}"
 
 
 def _covers_everything(files: Files, statement: Mapping[str, Any], subjects: Mapping[str, str]) -> Iterator[str]:
@@ -148,7 +149,15 @@ def _library_problems(files: Files, statement: Mapping[str, Any], subjects: Mapp
     if MANIFEST not in files:
         yield f"{MANIFEST} is missing"
         return
-    manifest = json.loads(files[MANIFEST]())
+    try:
+        yield from _manifest_problems(_parsed(files, MANIFEST), statement, subjects)
+    except (OSError, ValueError, RecursionError, AttributeError, KeyError, TypeError) as error:
+        yield f"{MANIFEST} {_text(error)}"
+
+
+def _manifest_problems(
+    manifest: Mapping[str, Any], statement: Mapping[str, Any], subjects: Mapping[str, str]
+) -> Iterator[str]:
     if set(subjects) != {manifest["library"], MANIFEST}:
         yield f"the statement is about {', '.join(subjects)}, not about {manifest['library']} and {MANIFEST}"
     if subjects.get(manifest["library"]) != manifest["sha256"]:
@@ -160,6 +169,16 @@ def _library_problems(files: Files, statement: Mapping[str, Any], subjects: Mapp
     kernels = [{key: kernel[key] for key in provenance.KERNEL_KEYS} for kernel in manifest["kernels"]]
     if external != {"name": manifest["name"], "arch": manifest["arch"], "kernels": kernels}:
         yield f"{MANIFEST} and statement name different kernels"
+
+
+def _parsed(files: Files, name: str) -> dict[str, Any]:
+    return provenance.parsed(files.read(name))
+
+
+def _text(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"cannot be read: {error.strerror}"
+    return f"lacks {error}" if isinstance(error, KeyError) else str(error)
 
 
 class _Materials:

@@ -6,6 +6,7 @@ Request of ``kernelwright wheel``: a JSON object, unknown keys are errors, paths
     files        {path in the wheel: path of the file}
     licenses     optional, {name below .dist-info/licenses: path}, beside those that the project names
     arch         optional: the wheel holds the kernel library of this architecture, whose manifest is among the files
+    trees        optional, names of the trees that this library was compiled with: the wheel has their licences too
     materials    optional, as in a bundle request
     output       where the wheel goes
 
@@ -21,15 +22,19 @@ import shutil
 import stat
 import tempfile
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 from zipfile import ZIP_STORED, ZipInfo
 
+from kernelwright.codegen.inputs import checked
 from kernelwright.codegen.packaging import provenance
 from kernelwright.codegen.packaging.platform_tag import NO_PLATFORM, platform_tag
+from kernelwright.codegen.packaging.requests import WheelManifest, WheelRequest
+from kernelwright.codegen.trees import all_trees
 from kernelwright.codegen.violations import SpecError, typed
+from kernelwright.files.strict_json import parse_json
 
 if TYPE_CHECKING:
     from pyproject_metadata import StandardMetadata
@@ -38,18 +43,14 @@ MAX_BYTES = 100_000_000
 """The largest file that a package index takes unless asked."""
 
 _EPOCH = "315532800"  # 1980-01-01, the first day of the ZIP format
-_KEYS = ("stage", "project", "files", "licenses", "arch", "materials", "output")
-_HEADER_LICENSES = {
-    "ck_tile": "MIT",
-    "cutlass": "MIT AND BSD-3-Clause AND LicenseRef-NVIDIA-CUDA-EULA",
-    "cpu": "MIT",
-}
+_KEYS = ("stage", "project", "files", "licenses", "arch", "trees", "materials", "output")
 
 
 def respond_wheel(raw: object) -> str:
     """Write the wheel of a request, whole or not at all; the response. SpecError if the request is wrong."""
     if not isinstance(raw, Mapping) or set(raw) - set(_KEYS) or not {"project", "files", "output"} <= set(raw):
         raise SpecError(f"a wheel request has the keys {', '.join(_KEYS)}; project, files and output are needed")
+    checked(WheelRequest, raw, "the wheel request")
     files = {name: _read(path) for name, path in sorted(typed(raw, "files", dict, {}).items())}
     for name in files:
         folder = _checked(name, "request key 'files'").parts[0].lower()
@@ -59,7 +60,8 @@ def respond_wheel(raw: object) -> str:
     for name in licenses:
         _checked(name, "request key 'licenses'")
     arch = typed(raw, "arch", str, None)
-    metadata, own = _metadata(Path(raw["project"]), arch, _manifest(files, arch) if arch else None, licenses)
+    manifest = _manifest(files, arch) if arch else None
+    metadata, own = _metadata(Path(raw["project"]), arch, manifest, typed(raw, "trees", list, []), licenses)
     tag = f"py3-none-{platform_tag(files)}"
     wheel = {**files, **_info(metadata, tag, {**own, **licenses})}
     wheel[f"{_info_folder(metadata)}/{provenance.FILE}"] = _statement(
@@ -75,7 +77,11 @@ def respond_wheel(raw: object) -> str:
 
 
 def _metadata(
-    project: Path, arch: str | None, manifest: Mapping[str, Any] | None, licenses: Mapping[str, bytes]
+    project: Path,
+    arch: str | None,
+    manifest: Mapping[str, Any] | None,
+    trees: Sequence[object],
+    licenses: Mapping[str, bytes],
 ) -> tuple[StandardMetadata, dict[str, bytes]]:
     """The metadata and the licence files that the project names."""
     from pyproject_metadata import ConfigurationError, StandardMetadata
@@ -87,7 +93,7 @@ def _metadata(
             own["name"] = f"{own['name']}-{arch}"
             what = own.get("description", "Kernels")
             own["description"] = f"{what} for {arch} ({manifest['device']}), ABI version {manifest['abi_version']}"
-            own["license"] = _license_of(manifest)
+            own.update(_license_of(own.get("license"), trees))
         metadata = StandardMetadata.from_pyproject(table, ".")
     except (ConfigurationError, tomllib.TOMLDecodeError, UnicodeDecodeError, KeyError) as error:
         raise SpecError(f"{project}: {error}") from None
@@ -101,18 +107,24 @@ def _metadata(
     return metadata, own_files
 
 
-def _license_of(manifest: Mapping[str, Any]) -> str:
-    """The licences of what is compiled into a library; attention for NVIDIA GPUs contains code of FlashInfer."""
-    own = _HEADER_LICENSES[manifest["backend"]]
-    attention = any(kernel["spec"]["op"] == "attention" for kernel in manifest["kernels"])
-    return f"{own} AND Apache-2.0" if attention and manifest["backend"] == "cutlass" else own
+def _license_of(own: object, names: Sequence[object]) -> dict[str, str]:
+    """The field ``license``: the project's own SPDX expression, if it has one, and those of what a library contains."""
+    known = all_trees()
+    if unknown := [name for name in names if name not in known]:
+        raise SpecError(f"request key 'trees' names an unknown tree {unknown[0]!r}; allowed: {', '.join(known)}")
+    licenses = [own if isinstance(own, str) else None, *(known[name].license for name in known if name in names)]
+    every = " AND ".join(dict.fromkeys(one for one in licenses if one))
+    return {"license": every} if every else {}
 
 
 def _manifest(files: Mapping[str, bytes], arch: str) -> dict[str, Any]:
     for name, data in files.items():
         if PurePosixPath(name).name == "manifest.json":
-            manifest: dict[str, Any] = json.loads(data)
-            if manifest.get("arch") == arch:
+            try:
+                manifest: dict[str, Any] = parse_json(data)
+            except ValueError as error:
+                raise SpecError(f"{name} is not JSON: {error}") from None
+            if checked(WheelManifest, manifest, name).arch == arch:
                 return manifest
     raise SpecError(f"request key 'arch' is {arch!r}, but no manifest.json among the files is for it")
 

@@ -91,6 +91,22 @@ def test_a_kernel_wheel_says_what_it_is_for(root: Path) -> None:
     assert [verdict.problems for verdict in verify(wheel)] == [()]
 
 
+@pytest.mark.parametrize(
+    ("trees", "license"),
+    [
+        ([], "LicenseRef-Acme"),
+        (["zig", "abi", "cpu_gemm"], "LicenseRef-Acme AND MIT"),
+        (["cuda", "abi", "cutlass"], "LicenseRef-Acme AND BSD-3-Clause AND LicenseRef-NVIDIA-CUDA-EULA AND MIT"),
+        (["cutlass", "flashinfer_edited", "flashinfer"], "LicenseRef-Acme AND BSD-3-Clause AND Apache-2.0"),
+    ],
+)
+def test_a_wheel_has_the_licences_of_the_trees_in_it(root: Path, trees: list[str], license: str) -> None:
+    Path("project.toml").write_text(PROJECT.replace('license = "MIT"', 'license = "LicenseRef-Acme"'))
+    with zipfile.ZipFile(write(trees=trees)) as archive:
+        metadata = BytesParser().parsebytes(archive.read("acme_kernels_gfx942-1.2.dist-info/METADATA"))
+    assert metadata["License-Expression"] == license
+
+
 def test_the_same_request_gives_the_same_bytes(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = write().read_bytes()
     other = tmp_path / "elsewhere"
@@ -121,6 +137,7 @@ def test_the_same_request_gives_the_same_bytes(root: Path, tmp_path: Path, monke
         ({"files": {"other-1.Dist-Info/entry_points.txt": "LICENSE"}}, "leave it out"),
         ({"files": {"acme-1.data/scripts/evil": "LICENSE"}}, "leave it out"),
         ({"files": {"a": "nowhere"}}, "nowhere cannot be read"),
+        ({"trees": ["zig", "zag"]}, "names an unknown tree 'zag'; allowed: zig, "),
         ({"arch": "gfx950"}, "no manifest.json among the files is for it"),
         ({"project": "LICENSE"}, "LICENSE: "),
     ],

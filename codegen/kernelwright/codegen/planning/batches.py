@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from itertools import groupby
 
+from kernelwright.arch import Arch
 from kernelwright.codegen.actions import Action, KernelActions
 from kernelwright.codegen.backends.base import Backend
 from kernelwright.codegen.batching.batch import Batch, Joined, sizes
@@ -13,18 +14,23 @@ from kernelwright.codegen.planning.render import header_path
 
 
 def batches(
-    kernels: Sequence[Kernel], roads: Sequence[KernelActions], backend: Backend, missing: Collection[Action], jobs: int
+    kernels: Sequence[Kernel],
+    arch: Arch,
+    roads: Sequence[KernelActions],
+    backend: Backend,
+    missing: Collection[Action],
+    jobs: int,
 ) -> list[Batch]:
     """Batches of the kernels whose compile, the first action of their road, is among the ``missing`` ones.
 
-    Kernels of one architecture, sorted by name: neighbours share most of what the compiler instantiates. ``jobs``
+    Kernels of ``arch``, sorted by name: neighbours share most of what the compiler instantiates. ``jobs``
     commands run at once. None where the backend's compiles cannot be done together.
     """
     compiles = {road.actions[0]: kernel for kernel, road in zip(kernels, roads, strict=True)}
 
     def join(members: Sequence[Action]) -> Joined | None:
         own = [compiles[member] for member in members]
-        return backend.join(own, [header_path(kernel) for kernel in own])
+        return backend.join(own, arch, [header_path(kernel) for kernel in own])
 
     def operation(member: Action) -> str:
         return compiles[member].spec.op

@@ -16,7 +16,7 @@ from kernelwright.codegen.selecting.sets import expand_set
 
 def kernels(arch: str) -> list[Kernel]:
     """GEMM and, where the architecture has them, convolution, mixed and sorted by name."""
-    sets = ("essential", "conv_essential") if arch == "gfx942" else ("essential",)
+    sets = ("gemm:essential", "convolution:essential") if arch == "gfx942" else ("gemm:essential",)
     found = [kernel for name in sets for kernel in expand_set(name, load(arch)).kernels]
     return sorted(found, key=lambda kernel: kernel.name)
 
@@ -28,7 +28,7 @@ def made(
     listed = kernels(arch)
     roads = [kernel_actions(kernel, load(arch), backend) for kernel in listed]
     missing = {action for road in roads[made_before:] for action in road.actions}
-    return batches(listed, roads, backend, missing, jobs)
+    return batches(listed, load(arch), roads, backend, missing, jobs)
 
 
 def test_batches_hold_kernels_of_one_operation() -> None:

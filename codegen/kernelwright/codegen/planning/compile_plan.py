@@ -17,14 +17,13 @@ from kernelwright.codegen.planning.models import NamedModel, model_actions, mode
 from kernelwright.codegen.planning.render import render_kernel
 from kernelwright.codegen.templates import read_template, render_template
 from kernelwright.codegen.violations import SpecError
-
-_ABI_BACKENDS = {"cpu": "KW_BACKEND_CPU", "ck_tile": "KW_BACKEND_HIP", "cutlass": "KW_BACKEND_CUDA"}
+from kernelwright.files.arch_files import KINDS
 
 
 def kernel_actions(kernel: Kernel, arch: Arch, backend: Backend) -> KernelActions:
     """The rendered files of a kernel, header first, and the actions that turn them into objects."""
     header, *others = render_kernel(kernel, arch, backend.name)
-    made = backend.kernel_actions(kernel, header.path)
+    made = backend.kernel_actions(kernel, arch, header.path)
     first, *rest = made.actions  # the compile; the others take next to no time
     actions = (replace(first, seconds=operation(kernel.spec.op).seconds(kernel, arch)), *rest)
     return KernelActions((header, *made.files, *others), actions, made.objects, made.report)
@@ -56,7 +55,7 @@ def compile_plan(
     operations = sorted({kernel.spec.op for kernel in ordered})
     sources, compiles = model_actions(library.removesuffix(".so"), own, backend)
     objects += [output for action in compiles for output in action.outputs]
-    actions = backend.library_actions(arch.name, table.path, objects, library, operations)
+    actions = backend.library_actions(arch, table.path, objects, library, operations)
     return CompilePlan((table, *sources), (*compiles, *actions), library, plans, tuple(groups))
 
 
@@ -69,7 +68,7 @@ def render_table(name: str, arch: Arch, kernels: Sequence[Kernel], models: Seque
     variables = {
         "name": name,
         "arch": arch,
-        "backend": _ABI_BACKENDS[arch.backend],
+        "backend": f"KW_BACKEND_{KINDS[arch.backend].upper()}",
         "kernels": kernels,
         "models": models,
         "flops": [(f"KW_{dtype.upper()}", flops) for dtype, flops in sorted(arch.flops_per_clock_per_cu.items())],

@@ -17,7 +17,7 @@ from kernelwright.codegen.testing.null_backend import NullBackend, null_template
 from kernelwright.codegen.violations import SpecError
 
 GFX942 = archs.load("gfx942")
-KERNELS = expand_set("essential", GFX942).kernels[:3]
+KERNELS = expand_set("gemm:essential", GFX942).kernels[:3]
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +60,7 @@ def test_the_table_lists_every_kernel_and_the_arch_files_numbers() -> None:
         ("../x", KERNELS, "must be letters"),
         ("gemm", (), "has no kernels"),
         ("gemm", (KERNELS[0], KERNELS[0]), "twice"),
-        ("gemm", expand_set("essential", archs.load("gfx950")).kernels, "is for gfx942, but"),
+        ("gemm", expand_set("gemm:essential", archs.load("gfx950")).kernels, "is for gfx942, but"),
     ],
 )
 def test_libraries_that_cannot_be(name: str, kernels: tuple, message: str) -> None:  # type: ignore[type-arg]
@@ -87,7 +87,7 @@ def test_a_library_contains_the_models_for_its_architecture(tmp_path: Path) -> N
         "gemm", Selection(GFX942, KERNELS, {}, {}), plan, DEFAULT_TOOLCHAINS, [models[0].described]
     )
     assert described["models"] == [
-        {"name": "fast", "op": "gemm", "dtype": "fp32", "arch": "gfx942", "sha256": models[0].model.digest}
+        {"name": "fast", "op": "gemm", "dtypes": ["fp32"], "arch": "gfx942", "sha256": models[0].model.digest}
     ]
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "fast.json").write_text((tmp_path / "fast.json").read_text())
@@ -99,7 +99,7 @@ def test_a_library_contains_the_models_for_its_architecture(tmp_path: Path) -> N
 def test_plans_of_real_backends_are_closed(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.undo()
     arch = archs.load(name)
-    plan = compile_plan("gemm", arch, expand_set("essential", arch).kernels, backend_for(arch, DEFAULT_TOOLCHAINS))
+    plan = compile_plan("gemm", arch, expand_set("gemm:essential", arch).kernels, backend_for(arch, DEFAULT_TOOLCHAINS))
     outputs = [output for action in plan.all_actions for output in action.outputs]
     paths = [file.path for file in plan.all_files]
     assert len(set(outputs + paths)) == len(outputs) + len(paths), "two producers of one file"

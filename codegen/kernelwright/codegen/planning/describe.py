@@ -48,7 +48,7 @@ def library_json(
             "header": header_path(kernel),
             "objects": list(made.objects),
             "report": made.report if _is_read(kernel, item) else None,
-            "expects": asdict(operation(kernel.spec.op).expects(kernel)),
+            "expects": asdict(operation(kernel.spec.op).expects(kernel, arch)),
         }
         for kernel, made in zip(item.kernels, plan.kernels, strict=True)
     ]

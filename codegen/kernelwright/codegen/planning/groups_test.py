@@ -57,6 +57,7 @@ def test_adding_or_removing_a_kernel_changes_one_group_or_two() -> None:
     assert changes.count(1) > 0.9 * len(changes)
 
 
+@pytest.mark.thorough(instead="test_adding_or_removing_a_kernel_changes_one_group_or_two")
 def test_a_change_links_its_group_and_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     null_templates(monkeypatch)
     ran: list[str] = []

@@ -27,7 +27,7 @@ class NamedModel:
     def described(self) -> dict[str, Any]:
         """What a manifest says of it; ``sha256`` is the digest of its content, which its file states."""
         made = self.model
-        return {"name": self.name, "op": made.op, "dtype": made.dtype, "arch": made.arch, "sha256": made.digest}
+        return {"name": self.name, "op": made.op, "dtypes": list(made.dtypes), "arch": made.arch, "sha256": made.digest}
 
 
 def read_models(paths: Sequence[str]) -> tuple[NamedModel, ...]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 from kernelwright.arch import Arch
 from kernelwright.codegen.actions import RenderedFile
+from kernelwright.codegen.c_text import string
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import operation
 from kernelwright.codegen.templates import render_template
@@ -26,12 +25,12 @@ def render_kernel(kernel: Kernel, arch: Arch, backend: str) -> tuple[RenderedFil
     """
     own = operation(kernel.spec.op)
     variables = {
-        **own.context(kernel, backend),
+        **own.context(kernel, arch, backend),
         "name": kernel.name,
         "arch": kernel.arch,
         "identity": kernel.identity,
         "symbol": kernel.symbol,
-        "spec_json_literal": json.dumps(kernel.canonical_json),
+        "spec_json_literal": string(kernel.canonical_json),
         "spec": kernel.spec,
         "arch_model": arch,
     }

@@ -14,7 +14,7 @@ from kernelwright.codegen.testing.null_backend import null_templates
 from kernelwright.codegen.violations import SpecError
 
 GFX942 = archs.load("gfx942")
-KERNEL = expand_set("essential", GFX942).kernels[0]
+KERNEL = expand_set("gemm:essential", GFX942).kernels[0]
 
 
 def test_the_fixed_variables_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +45,7 @@ def test_a_backend_that_the_operation_has_no_kernels_for_is_an_error() -> None:
 @pytest.mark.parametrize("name", archs.names())
 def test_headers_only_instantiate(name: str) -> None:
     arch = archs.load(name)
-    for kernel in expand_set("default", arch).kernels:
+    for kernel in expand_set("gemm:default", arch).kernels:
         text = render_kernel(kernel, arch, arch.backend)[0].text
         assert text.count("\n") <= 80 and text.endswith("\n")
         assert kernel.symbol in text and kernel.name in text and "{{" not in text

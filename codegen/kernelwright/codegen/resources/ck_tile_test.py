@@ -7,7 +7,7 @@ from kernelwright.codegen.resources import ck_tile
 from kernelwright.codegen.resources.ck_tile import ReportError
 
 
-def read_report(text: str, expects: Expectation = Expectation(helpers=("_sum",))) -> dict[str, int]:  # noqa: B008
+def read_report(text: str, expects: Expectation = Expectation(1, True, ("_sum",))) -> dict[str, int]:  # noqa: B008
     return ck_tile.read_report(text.encode(), expects)
 
 

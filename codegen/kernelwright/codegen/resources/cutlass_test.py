@@ -12,7 +12,7 @@ HGMMA, IGMMA_REGISTERS, STL, OTHER = 0x79F0, 0x7DF1, 0x7387, 0x7210
 
 
 def read_report(data: bytes) -> dict[str, int]:
-    return cutlass.read_report(data, Expectation())
+    return cutlass.read_report(data, Expectation(matrix_instructions=True))
 
 
 def elf(machine: int, sections: dict[str, bytes | int]) -> bytes:

@@ -1,4 +1,4 @@
-"""``kernelwright info``: what the kernels of libraries use, as text or JSON; needs nothing but the standard library.
+"""``kernelwright info``: what the kernels of libraries use, as text or JSON; needs no package of others.
 
 Read from ``manifest.json`` and, where a library was built by ``kernelwright build`` or at run time, from ``costs.json``
 beside it. Exit code 0, or 2 for something that is no library.
@@ -12,6 +12,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from kernelwright.files.strict_json import read_json
 
 COSTS = "costs.json"
 """Beside a manifest: what each kernel took to compile; apart from it, since it differs from build to build."""
@@ -79,20 +81,27 @@ def describe(
     ``matrix_instructions`` and ``code_bytes`` in the static code, ``compile_s`` (processor seconds). ReportError for
     data that is no manifest.
     """
-    try:
-        taken = (costs or {}).get("kernels", {})
-        rows = [_row(kernel, taken.get(kernel["name"])) for kernel in manifest["kernels"]]
-        return {"name": manifest["name"], "arch": manifest["arch"], "folder": folder, "kernels": rows}
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ReportError(f"{folder or 'the manifest'} is no manifest of a library: {error!r}") from None
+    where = folder or "the manifest"
+    kernels = _field(manifest, "kernels", list, where)
+    taken = _field(costs, "kernels", dict, f"{where}: {COSTS}") if costs else {}
+    rows = [_row(kernel, taken, f"{where}: kernel {index}") for index, kernel in enumerate(kernels)]
+    name, arch = _field(manifest, "name", str, where), _field(manifest, "arch", str, where)
+    return {"name": name, "arch": arch, "folder": folder, "kernels": rows}
 
 
 def respond_report(raw: Mapping[str, Any]) -> dict[str, Any]:
     """The response to a request of stage ``report`` (see :mod:`kernelwright.codegen.interface.protocol`)."""
     if not {"stage", "manifests"} <= set(raw) <= {"stage", "manifests", "costs"}:
         raise ReportError("a request of stage 'report' has the keys manifests and, optionally, costs")
-    costs = raw.get("costs", {})
-    libraries = [describe(manifest, costs.get(name), name) for name, manifest in sorted(raw["manifests"].items())]
+    manifests, costs = _field(raw, "manifests", dict, "request"), _optional(raw, "costs", dict, "request") or {}
+    libraries = [
+        describe(
+            _field(manifests, name, dict, "manifests"),
+            _field(costs, name, dict, "costs") if name in costs else None,
+            name,
+        )
+        for name in sorted(manifests)
+    ]
     return {"text": text(libraries), "libraries": libraries}
 
 
@@ -115,13 +124,31 @@ def text(libraries: Sequence[Mapping[str, Any]]) -> str:
     return "\n\n".join(blocks)
 
 
-def _row(kernel: Mapping[str, Any], taken: Mapping[str, Any] | None) -> dict[str, Any]:
-    resources = kernel.get("resources") or {}
-    row: dict[str, Any] = {"name": kernel["name"], "identity": kernel["identity"]}
+def _row(kernel: object, taken: Mapping[str, Any], where: str) -> dict[str, Any]:
+    name, identity = _field(kernel, "name", str, where), _field(kernel, "identity", str, where)
+    resources = _optional(kernel, "resources", dict, where) or {}
+    row: dict[str, Any] = {"name": name, "identity": identity}
     for key, names in _NUMBERS.items():
-        values = [resources[name] for name in names if resources.get(name) is not None]
+        stated = (_optional(resources, one, int | float, where) for one in names)
+        values = [value for value in stated if value is not None]
         row[key] = sum(values) if values else None
-    return {**row, "compile_s": taken["cpu_s"] if taken else None}
+    cost = _field(taken[name], "cpu_s", int | float, f"{where}: {COSTS}") if name in taken else None
+    return {**row, "compile_s": cost}
+
+
+def _field(holder: object, key: str, kind: Any, where: str) -> Any:
+    """A member of an object; ReportError if there is none of this type."""
+    if not isinstance(holder, Mapping) or key not in holder:
+        raise ReportError(f"{where} is no manifest of a library: {key!r} is missing; name a folder with manifest.json")
+    value = holder[key]
+    if isinstance(value, bool) or not isinstance(value, kind):
+        expected = getattr(kind, "__name__", "number")
+        raise ReportError(f"{where} is no manifest of a library: {key!r} is {value!r:.80}; allowed: a JSON {expected}")
+    return value
+
+
+def _optional(holder: Any, key: str, kind: Any, where: str) -> Any:
+    return None if isinstance(holder, Mapping) and holder.get(key) is None else _field(holder, key, kind, where)
 
 
 def _cell(value: object) -> str:
@@ -130,7 +157,7 @@ def _cell(value: object) -> str:
 
 def _object(path: Path) -> Mapping[str, Any]:
     try:
-        found = json.loads(path.read_text("utf-8"))
+        found = read_json(path)
     except (OSError, ValueError) as error:
         raise ReportError(f"{path} cannot be read: {error}; name a folder with manifest.json, or that file") from None
     if not isinstance(found, dict):

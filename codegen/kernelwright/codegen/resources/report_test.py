@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kernelwright import codegen, files
 from kernelwright.codegen.resources.report import ReportError, describe, main, text
 
 AMD = {
@@ -82,14 +83,14 @@ def test_what_is_no_library_is_refused(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_nothing_else_needs_to_be_installed(tmp_path: Path) -> None:
     library(tmp_path, "gfx90a", AMD)
-    root = Path(__file__).parents[3]
+    roots = [str(Path(str(module.__file__)).parents[2]) for module in (files, codegen)]
     code = "import sys; from kernelwright.codegen.resources.report import main; sys.exit(main(sys.argv[1:]))"
     command = [
         sys.executable,
         "-I",
         "-S",
         "-c",
-        f"import sys; sys.path.insert(0, {str(root)!r}); {code}",
+        f"import sys; sys.path[:0] = {roots!r}; {code}",
         str(tmp_path),
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)

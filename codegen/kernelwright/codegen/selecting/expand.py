@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+from kernelwright import arch as archs
 from kernelwright.arch import Arch
-from kernelwright.arch.texts import parse_json
 from kernelwright.codegen.kernel import Kernel
-from kernelwright.codegen.operation import Expansion
-from kernelwright.codegen.selecting.specs import stated_operation
+from kernelwright.codegen.operation import Expansion, operation
+from kernelwright.codegen.selecting.specs import parse_spec, stated_operation
+from kernelwright.codegen.selecting.validate import validate
 from kernelwright.codegen.violations import SpecError, Violation
 
 MAX_COMBINATIONS = 1_000_000
@@ -62,6 +64,35 @@ def iterate_config(config: object, arch: Arch, refused: Refused | None = None) -
             refused.add(violations)
 
 
+def archs_with(expand: Callable[[Arch], object]) -> tuple[str, ...]:
+    """The shipped architectures that ``expand`` finds kernels for, sorted; EmptyExpansionError if there is none."""
+    found, refused = [], []
+    for name in archs.names():
+        try:
+            expand(archs.load(name))
+            found.append(name)
+        except EmptyExpansionError as error:
+            refused.append(str(error))
+    if not found:
+        raise EmptyExpansionError("\n".join(refused))
+    return tuple(found)
+
+
+def expand_fields(config: Mapping[str, Any], arch: Arch) -> Iterator[tuple[Kernel, tuple[Violation, ...]]]:
+    """The combinations of a configuration whose sections have the fields of the operation's spec, nothing else.
+
+    SpecError for anything else, for a field that is missing, and for more than :data:`MAX_COMBINATIONS`.
+    """
+    check_keys(config)
+    fields = operation(config.get("op") or config["problem"]["op"]).spec_type.model_fields
+    problem, axes = read_sections(config, tuple(fields))
+    if (count := math.prod(map(len, axes.values()))) > MAX_COMBINATIONS:
+        raise SpecError(f"the configuration has {count} combinations; allowed: {MAX_COMBINATIONS}; list fewer values")
+    for values in itertools.product(*axes.values()):
+        kernel = Kernel(arch=arch.name, spec=parse_spec({**problem, **dict(zip(axes, values, strict=True))}, arch))
+        yield kernel, validate(kernel, arch)
+
+
 @dataclass
 class Refused:
     """How many combinations there were, how many each rule refused, and one violation of each rule; text of reasons."""
@@ -79,16 +110,6 @@ class Refused:
 
     def __str__(self) -> str:
         return "".join(f"\n  {count} x {self.examples[rule]}" for rule, count in self.counts.most_common(5))
-
-
-def read_json(path: str | Path) -> Any:
-    """The contents of a JSON file; SpecError if it cannot be read, is no JSON or has a key twice in an object."""
-    try:
-        return parse_json(Path(path).read_text("utf-8"))
-    except OSError as error:
-        raise SpecError(f"cannot read {str(path)!r}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise SpecError(f"{str(path)!r} is not JSON: {error}") from None
 
 
 def check_keys(config: Mapping[str, Any], further: Sequence[str] = ()) -> None:

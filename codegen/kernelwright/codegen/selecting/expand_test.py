@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from kernelwright import arch as archs
+from kernelwright.codegen.inputs import read_json
 from kernelwright.codegen.operations.gemm.spec import gemm_spec
-from kernelwright.codegen.selecting.expand import EmptyExpansionError, expand_config, read_json
+from kernelwright.codegen.selecting.expand import EmptyExpansionError, expand_config
 from kernelwright.codegen.violations import SpecError
 
 GFX942 = archs.load("gfx942")

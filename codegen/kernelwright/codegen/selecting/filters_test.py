@@ -15,7 +15,7 @@ from kernelwright.codegen.selecting.filters import (
 )
 from kernelwright.codegen.selecting.sets import expand_set
 
-KERNELS = expand_set("default", archs.load("gfx942")).kernels
+KERNELS = expand_set("gemm:default", archs.load("gfx942")).kernels
 
 
 @pytest.mark.parametrize(

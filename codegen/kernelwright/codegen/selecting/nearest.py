@@ -22,10 +22,7 @@ MAX_CHECKS = 250
 MAX_VALUES = 12
 """Values of each field that it tries, the closest first. A search takes tenths of a second at most."""
 
-_SETS = ("default", "essential")
 _STEPS = tuple(2**power for power in range(8))
-# What is computed matters more than how: these fields change last.
-_PROBLEM = ("dtype", "layout", "family", "mask", "bias")
 
 
 def nearest_legal(kernel: Kernel, arch: Arch) -> Kernel | None:
@@ -60,17 +57,17 @@ def shown(value: Any) -> str:
 def distance(asked: Spec, spec: Spec) -> float:
     """0 for the same spec: doublings of integers, 4 for each flag and word, 64 for what is computed."""
     after = _fields(spec)
-    return sum(_apart(name, value, after[name]) for name, value in _fields(asked).items())
+    return sum(_apart(name in asked.computed, value, after[name]) for name, value in _fields(asked).items())
 
 
-def _apart(name: str, one: Any, other: Any) -> float:
+def _apart(computed: bool, one: Any, other: Any) -> float:
     if one == other:
         return 0.0
     if isinstance(one, dict):
-        return sum(_apart(name, value, other[axis]) for axis, value in one.items())
+        return sum(_apart(computed, value, other[axis]) for axis, value in one.items())
     if type(one) is int and type(other) is int and one > 0 and other > 0:
         return abs(math.log2(one / other))
-    return 64.0 if name.startswith(_PROBLEM) else 4.0
+    return 64.0 if computed else 4.0
 
 
 def _fields(spec: Spec) -> dict[str, Any]:
@@ -92,7 +89,7 @@ def _legal(op: str, arch: Arch) -> tuple[Spec, ...]:
 def _of_sets(op: str, arch: Arch) -> tuple[Spec, ...]:
     sets = operation(op).sets
     found: dict[str, Spec] = {}
-    for name in [name for name in _SETS if name in sets.names()] or sets.names()[:2]:
+    for name in sets.examples:
         try:
             found.update((kernel.identity, kernel.spec) for kernel in sets.expand(name, arch).kernels)
         except SpecError:
@@ -111,7 +108,9 @@ def _values(asked: Spec, legal: tuple[Spec, ...]) -> Mapping[str, list[Any]]:
         for changed in _rounded(value):
             found[shown(changed)] = changed
         others = [other for other in found.values() if other != value]
-        pool[name] = sorted(others, key=lambda other: (_apart(name, value, other), shown(other)))[:MAX_VALUES]
+        pool[name] = sorted(others, key=lambda other: (_apart(name in asked.computed, value, other), shown(other)))[
+            :MAX_VALUES
+        ]
     return pool
 
 
@@ -147,7 +146,9 @@ def _search(kernel: Kernel, arch: Arch, pool: Mapping[str, list[Any]]) -> Kernel
                 key = tuple(sorted((field, shown(one)) for field, one in further.items()))
                 if key not in seen:
                     seen.add(key)
-                    heapq.heappush(waiting, (far + _apart(name, asked[name], value), next(order), further))
+                    heapq.heappush(
+                        waiting, (far + _apart(name in kernel.spec.computed, asked[name], value), next(order), further)
+                    )
     return None
 
 

@@ -26,6 +26,7 @@ GOOD: dict[str, Any] = {
 }
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("name", archs.names())
 def test_the_nearest_kernel_is_legal(name: str) -> None:
     arch = archs.load(name)

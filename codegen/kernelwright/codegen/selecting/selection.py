@@ -8,15 +8,17 @@ from typing import Any
 
 from kernelwright import arch as archs
 from kernelwright.arch import Arch, ArchError
+from kernelwright.codegen.inputs import read_json
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import operation
 from kernelwright.codegen.resources.limits import Limits, parse_limits, strictest
-from kernelwright.codegen.selecting.expand import expand_config, read_json
+from kernelwright.codegen.selecting.expand import expand_config
 from kernelwright.codegen.selecting.filters import apply_filter
 from kernelwright.codegen.selecting.recorded.choice import choose_kernels
 from kernelwright.codegen.selecting.sets import expand_set
 from kernelwright.codegen.selecting.specs import parse_kernel, parse_kernels
 from kernelwright.codegen.violations import SpecError
+from kernelwright.files.arch_files import own_names
 
 
 @dataclass(frozen=True)
@@ -34,15 +36,21 @@ class Selection:
 
 
 def load_archs(files: Iterable[str] = ()) -> dict[str, Arch]:
-    """The shipped architectures by name, plus those of ``files``; ArchError if a name is taken."""
+    """Every architecture by name, plus those of ``files``; ArchError for a name that is taken or a wrong file."""
     known = {name: archs.load(name) for name in archs.names()}
+    for name in own_names():
+        _check_sections(known[name])
     for path in files:
         arch = archs.load_file(path)
-        for name in arch.operations:
-            operation(name).check_arch(arch)
+        _check_sections(arch)
         archs.register(arch)
         known[arch.name] = arch
     return known
+
+
+def _check_sections(arch: Arch) -> None:
+    for name in arch.operations:
+        operation(name).check_arch(arch)
 
 
 def select(

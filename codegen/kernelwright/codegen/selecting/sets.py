@@ -1,23 +1,28 @@
-"""Sets of kernels by name, such as ``essential`` or ``fp16_rcr_compute``, whichever operation has them."""
+"""Sets of kernels by name: ``<operation>:<set>``; the operation may be left out where it alone has such a set."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from kernelwright.arch import Arch
-from kernelwright.codegen.operation import Expansion, Operation, operation, operation_names
+from kernelwright.codegen.operation import Expansion, KernelSets, operation, operation_names
 from kernelwright.codegen.violations import SpecError, closest
 
 
-def expand_set(name: object, arch: Arch) -> Expansion:
+def expand_set(name: object, arch: Arch, op: str | None = None) -> Expansion:
     """The kernels of a set, in its order, every one legal on ``arch``; and what rules dropped of a preselected set.
 
-    SpecError for an unknown set, EmptyExpansionError (with the reasons) for one that has no kernels for ``arch``.
+    With ``op``, a name without an operation is a set of that one. SpecError for an unknown set and for a name that
+    several operations have, EmptyExpansionError (with the reasons) for a set that has no kernels for ``arch``.
     """
-    return _owner(name).sets.expand(str(name), arch)
+    sets, own = _find(name, op)
+    return sets.expand(own, arch)
 
 
 def lacking(name: object, arch: Arch) -> tuple[str, ...]:
     """A sentence for each kernel of a set that another set promises to contain and does not; SpecError if unknown."""
-    return _owner(name).sets.lacking(str(name), arch)
+    sets, own = _find(name)
+    return sets.lacking(own, arch)
 
 
 def set_archs(name: object) -> tuple[str, ...]:
@@ -25,19 +30,48 @@ def set_archs(name: object) -> tuple[str, ...]:
 
     SpecError for an unknown set, EmptyExpansionError (with the reasons) for one that no architecture has kernels for.
     """
-    return _owner(name).sets.archs(str(name))
+    sets, own = _find(name)
+    return sets.archs(own)
 
 
-def _owner(name: object) -> Operation:
-    operations = [operation(known) for known in operation_names()]
-    described = "; ".join(one.sets.help for one in operations if one.sets.names())
+def set_names() -> Iterator[str]:
+    """Every accepted spelling: ``<operation>:<set>`` of all sets, then the names that one operation alone has."""
+    bare: dict[str, list[str]] = {}
+    for op in operation_names():
+        for name, own in _spellings(op).items():
+            bare.setdefault(name, []).append(op)
+            if name == own:
+                yield f"{op}:{name}"
+    yield from (name for name, owners in bare.items() if len(owners) == 1)
+
+
+def _find(name: object, op: str | None = None) -> tuple[KernelSets, str]:
     if not isinstance(name, str):
-        raise SpecError(f"a set is a name, not {name!r}; allowed: {described}")
-    owners = [one for one in operations if name in one.sets.names()]
-    if not owners:
-        hint = closest(name, (known for one in operations for known in one.sets.names()))
-        raise SpecError(f"unknown kernel set {name!r}{hint}; allowed: {described}")
-    if len(owners) > 1:
-        both = " and ".join(one.name for one in owners)
-        raise SpecError(f"several operations have a kernel set {name!r}: {both}; rename one of the sets")
-    return owners[0]
+        raise SpecError(f"a set is a name, not {name!r}; allowed: {_described()}")
+    stated, colon, rest = name.partition(":")
+    if colon and op not in (None, stated):
+        raise SpecError(
+            f"{name!r} is no kernel set of {op}; name one of its own, such as {operation(op).sets.names()[0]}"
+        )
+    owners = [stated] if colon else [op] if op else list(operation_names())
+    short = rest if colon else name
+    found = {one: _spellings(one)[short] for one in owners if short in _spellings(one)}
+    if not found:
+        hint = closest(name, set_names())
+        raise SpecError(f"unknown kernel set {name!r}{hint}; allowed: {_described()}")
+    if len(found) > 1:
+        choices = ", ".join(f"{one}:{own}" for one, own in found.items())
+        raise SpecError(f"kernel set {name!r} does not say of which operation; allowed: {choices}")
+    ((owner, own),) = found.items()
+    return operation(owner).sets, own
+
+
+def _spellings(op: str) -> dict[str, str]:
+    """The operation's sets by each name that it accepts."""
+    sets = operation(op).sets
+    return {**sets.spellings, **{name: name for name in sets.names()}}
+
+
+def _described() -> str:
+    described = ((op, operation(op).sets) for op in operation_names())
+    return "; ".join(f"{op}:<set> with set {sets.help}" for op, sets in described if sets.names())

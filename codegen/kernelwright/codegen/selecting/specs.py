@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from kernelwright.arch import Arch
+from kernelwright.codegen.inputs import reason
 from kernelwright.codegen.kernel import Kernel, Spec
 from kernelwright.codegen.operation import Operation, operation, operation_names
 from kernelwright.codegen.selecting.nearest import changes, nearest_legal
@@ -70,13 +71,4 @@ def build_spec(fields: Mapping[str, Any]) -> Spec:
     try:
         return operation(fields["op"]).spec_type.model_validate(fields)
     except ValidationError as error:
-        raise SpecError("; ".join(_line(item) for item in error.errors())) from None
-
-
-def _line(item: Any) -> str:
-    field = ".".join(map(str, item["loc"]))
-    if item["type"] == "extra_forbidden":
-        return f"unknown field {field!r}"
-    if item["type"] == "missing":
-        return f"missing field {field!r}"
-    return f"{field} = {item['input']!r}: {item['msg'].removeprefix('Input ')}"
+        raise SpecError("; ".join(reason(item) for item in error.errors())) from None

@@ -28,7 +28,9 @@ def test_what_is_valid_renders(name: str) -> None:
     arch = archs.load(name)
     legal = 0
     # Random specs are seldom legal; those of a rule set always are.
-    candidates = likely_specs(arch) | st.sampled_from([kernel.spec for kernel in expand_set("default", arch).kernels])
+    candidates = likely_specs(arch) | st.sampled_from(
+        [kernel.spec for kernel in expand_set("gemm:default", arch).kernels]
+    )
 
     @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(candidates)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kernelwright.arch import Arch
 from kernelwright.codegen.actions import Action, KernelActions
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import BackendPart, operation
@@ -41,7 +42,7 @@ class NullBackend:
         """The pinned one: nothing else compiles C."""
         return HostToolchain.zig()
 
-    def kernel_actions(self, kernel: Kernel, header: str) -> KernelActions:
+    def kernel_actions(self, kernel: Kernel, arch: Arch, header: str) -> KernelActions:
         """One action."""
         output = header.removesuffix(".hpp") + ".o"
         return KernelActions((), (copy_action([header], output),), (output,))
@@ -50,11 +51,11 @@ class NullBackend:
         """One action."""
         return copy_action(objects, output)
 
-    def join(self, kernels: Sequence[Kernel], headers: Sequence[str]) -> None:
+    def join(self, kernels: Sequence[Kernel], arch: Arch, headers: Sequence[str]) -> None:
         """No two kernels are compiled together."""
 
     def library_actions(
-        self, arch: str, table: str, objects: Sequence[str], library: str, operations: Sequence[str]
+        self, arch: Arch, table: str, objects: Sequence[str], library: str, operations: Sequence[str]
     ) -> tuple[Action, ...]:
         """One action."""
         return (copy_action([table, *objects], library),)
@@ -75,10 +76,9 @@ def null_templates(monkeypatch: pytest.MonkeyPatch, text: str = NULL_TEMPLATE) -
         part: BackendPart = BackendPart({".hpp": Template("null", text)}) if backend == "null" else on_backend(backend)
         return part
 
-    def with_null_context(kernel: Kernel, backend: str) -> Mapping[str, object]:
+    def with_null_context(kernel: Kernel, arch: Arch, backend: str) -> Mapping[str, object]:
         spec: Any = kernel.spec
-        symbols: Mapping[str, object] = {"dtype_a": spec.dtype_a} if backend == "null" else context(kernel, backend)
-        return symbols
+        return {"dtype_a": spec.dtype_a} if backend == "null" else context(kernel, arch, backend)
 
     monkeypatch.setattr(gemm, "on_backend", with_null_part)
     monkeypatch.setattr(gemm, "context", with_null_context)

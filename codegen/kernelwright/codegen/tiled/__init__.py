@@ -1,1 +1,1 @@
-"""What operations whose kernels are tiled GEMMs do alike: answers to the registry, and sections of architectures."""
+"""What operations whose kernels are tiled GEMMs, implicit ones too, share: sections of architectures."""

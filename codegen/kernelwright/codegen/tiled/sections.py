@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kernelwright import arch as archs
 from kernelwright.arch import Arch, ChoicesField, Triple, Triples
-from kernelwright.codegen.selecting.expand import EmptyExpansionError
 
 
 class FrozenModel(BaseModel):
@@ -83,17 +81,3 @@ def fill_pipeline(fields: dict[str, Any], pipelines: Mapping[str, _Pipeline], us
     if len(waves) == 1:
         fields.setdefault("wave", dict(zip("mnk", waves[0], strict=True)))
     return limits
-
-
-def archs_with(expand: Callable[[Arch], object]) -> tuple[str, ...]:
-    """The shipped architectures that ``expand`` finds kernels for, sorted; EmptyExpansionError if there is none."""
-    found, refused = [], []
-    for name in archs.names():
-        try:
-            expand(archs.load(name))
-            found.append(name)
-        except EmptyExpansionError as error:
-            refused.append(str(error))
-    if not found:
-        raise EmptyExpansionError("\n".join(refused))
-    return tuple(found)

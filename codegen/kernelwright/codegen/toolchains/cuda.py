@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from kernelwright.codegen.lean import cutlass_archs
 from kernelwright.codegen.toolchains.host import TARGET, ZIG_VERSION, Command, check_system_tool
 
 NVCC_VERSION = "13.0.88"
@@ -20,7 +21,8 @@ _ZIG_LIB = "__zig/ziglang/lib"
 _SHIMS = "__cuda_src_common/include/kernelwright/cuda/common"
 _CUTLASS = "__cutlass/cutlass_library/source/include"
 # Some of CUTLASS's headers, rewritten to compile faster (kernelwright.codegen.lean): found before the others.
-_LEAN = "__cutlass_lean/include"
+_LEAN_TREE = "cutlass_lean"
+_LEAN = f"__{_LEAN_TREE}/include"
 _TREES = ("cutlass", "cuda")
 # To reserve for a compile. Kernels of the essential set peaked at 1,046, 1,316 and 3,195 MB.
 _LEAN_MB, _STOCK_MB, _NVCC_MB = 1152, 1400, 3300
@@ -79,7 +81,7 @@ class CudaToolchain:
             identity=f"ziglang {ZIG_VERSION}, clang-tidy {CLANG_TIDY_VERSION} headers, {_wheels()}",
             dialect="clang",
             driver=("__zig/ziglang/zig", "clang", "-target", TARGET.split(".")[0]),
-            trees=("zig", "clang", "cutlass_lean", *_TREES),
+            trees=("zig", "clang", _LEAN_TREE, *_TREES),
             env=(("ZIG_GLOBAL_CACHE_DIR", "__cache_zig"), ("ZIG_LOCAL_CACHE_DIR", "__local")),
             caches=("zig",),
         )
@@ -137,19 +139,31 @@ class CudaToolchain:
         ``__<tree>/include`` of each tree in ``trees`` is searched, in their order; ``cuda_src_common`` is among them.
 
         Device code is stored uncompressed, so that :mod:`kernelwright.codegen.resources.cutlass` can read it.
-        ``lean_mb`` is the memory that it takes with the rewritten headers; None: as much as most.
+        ``lean_mb`` is the memory that it takes with the rewritten headers; None: as much as most. Those are for one
+        target; others are compiled with the wheel's own.
         """
+        if target != cutlass_archs.TARGET and _LEAN_TREE in self.trees:
+            own = tuple(tree for tree in self.trees if tree != _LEAN_TREE)
+            return replace(self, trees=own).compile(source, output, target, trees, lean_mb)
         flags = self._clang_flags(target) if self.dialect == "clang" else self._nvcc_flags(target)
         includes = tuple(f"-I{_WHEEL_INCLUDES.get(tree, f'__{tree}/include')}" for tree in trees)
-        argv = (*self.driver, *flags, *includes, "-c", source, "-o", output)
+        argv = (*self.driver, *flags, *self._kept(source), *includes, "-c", source, "-o", output)
         memory_mb = self._compile_mb * (lean_mb or _LEAN_MB) // _LEAN_MB
         return Command(argv, (*self.trees, *trees), self.env, self.caches, memory_mb, source)
+
+    def _kept(self, source: str) -> tuple[str, ...]:
+        """Makes nvcc name its files after the source, and leave them beside it.
+
+        Otherwise their names hold its process ID, and the object has one of them as a symbol: other bytes each time.
+        """
+        folder = source.rpartition("/")[0] or "."
+        return ("--keep", "--keep-dir", folder) if self.dialect == "nvcc" else ()
 
     @property
     def _compile_mb(self) -> int:
         if self.dialect == "nvcc":
             return _NVCC_MB
-        return _LEAN_MB if "cutlass_lean" in self.trees else _STOCK_MB
+        return _LEAN_MB if _LEAN_TREE in self.trees else _STOCK_MB
 
     def _clang_flags(self, target: str) -> tuple[str, ...]:
         return (
@@ -166,7 +180,7 @@ class CudaToolchain:
                 f"{_ZIG_LIB}/libc/include/x86-linux-any",
                 f"{_ZIG_LIB}/libc/include/any-linux-any",
                 f"{CUDA}/include/cccl",
-                *((_LEAN,) if "cutlass_lean" in self.trees else ()),
+                *((_LEAN,) if _LEAN_TREE in self.trees else ()),
                 _CUTLASS,
             ),
             *("-D__CUDACC_VER_MAJOR__=13", "-D__CUDACC_VER_MINOR__=0"),

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import shutil
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from kernelwright.codegen.toolchains.cuda import CudaToolchain
@@ -52,6 +56,13 @@ def test_stock_compiles_with_the_headers_as_they_are() -> None:
     assert stock.trees == tuple(tree for tree in lean.trees if tree != "cutlass_lean")
 
 
+def test_other_targets_are_compiled_with_the_headers_as_they_are() -> None:
+    """What the rewritten headers leave out is what sm_90a has no use for."""
+    lean = CudaToolchain.clang().compile("k.hpp", "k.o", "sm_100a", TREES)
+    assert lean == CudaToolchain.stock().compile("k.hpp", "k.o", "sm_100a", TREES)
+    assert "--cuda-gpu-arch=sm_100a" in lean.argv
+
+
 def test_nvcc_compiles_with_this_command_line() -> None:
     command = CudaToolchain.nvcc("/usr/bin/g++", "sha256:12ab").compile("k.hpp", "k.o", "sm_90a", TREES)
     assert list(command.argv) == [
@@ -62,11 +73,33 @@ def test_nvcc_compiles_with_this_command_line() -> None:
         *["-isystem", "__cuda/nvidia/cu13/include/cccl"],
         *["-isystem", "__cutlass/cutlass_library/source/include"],
         *DEFINES,
+        *["--keep", "--keep-dir", "."],
         *OWN,
         *["-c", "k.hpp", "-o", "k.o"],
     ]
     assert ("KERNELWRIGHT_CUDA_FINGERPRINT", "sha256:12ab") in command.env
     assert "zig" not in command.trees and command.caches == ()
+
+
+def test_files_of_nvcc_are_named_after_the_source_and_not_after_its_process() -> None:
+    for toolchain in (CudaToolchain.nvcc("/usr/bin/g++", "a"), CudaToolchain.system_nvcc("/usr/bin/nvcc", "a")):
+        words = toolchain.compile("sm_90a/k.hpp", "sm_90a/k.o", "sm_90a", TREES).argv
+        assert words[words.index("--keep") :][:3] == ("--keep", "--keep-dir", "sm_90a")  # a folder that is there
+    assert "--keep" not in CudaToolchain.clang().compile("k.hpp", "k.o", "sm_90a", TREES).argv
+
+
+@pytest.mark.skipif(not (shutil.which("nvcc") and shutil.which("g++")), reason="no nvcc or no g++")
+def test_nvcc_gives_the_same_bytes_twice(tmp_path: Path) -> None:
+    found = set()
+    for name in ("one", "two"):
+        folder = tmp_path / name / "sm_90a"
+        folder.mkdir(parents=True)
+        (folder / "k.hpp").write_text('extern "C" __global__ void k(int* p) { *p = 1; }\n')
+        toolchain = CudaToolchain.system_nvcc(shutil.which("nvcc") or "", "f")
+        command = [word for word in toolchain.compile("sm_90a/k.hpp", "sm_90a/k.o", "sm_90a", ()).argv]
+        subprocess.run(command, cwd=folder.parent, check=True, timeout=300)
+        found.add((folder / "k.o").read_bytes())
+    assert len(found) == 1
 
 
 def test_system_nvcc_is_called_where_it_is() -> None:

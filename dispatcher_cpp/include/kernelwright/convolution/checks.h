@@ -1,165 +1,192 @@
-/* Which convolution problems a kernel may serve, as far as its traits tell: the checks that dispatcher and backends
- * share, and numbers that follow from a problem.
- *
- * C99. Functions that return a kw_status write one sentence into reason unless they return KW_OK; reason may be null
- * where bytes is 0.
- */
+/* clang-format off */
+/* Made of codegen/kernelwright/codegen/operations/convolution/rules/checks.py by `kernelwright formulas`, and explained there. */
 #ifndef KERNELWRIGHT_CONVOLUTION_CHECKS_H
 #define KERNELWRIGHT_CONVOLUTION_CHECKS_H
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
+#include "kernelwright/abi.h"
 #include "kernelwright/checks.h"
 #include "kernelwright/convolution.h"
+#include "kernelwright/epilogue.h"
+#include "kernelwright/rules.h"
 
-static inline const char* kw_conv_layout_name(uint32_t layout) {
-  static const char* const names[] = {"nwgc", "nhwgc", "ndhwgc", "ngchw", "unknown"};
-  return names[layout <= KW_CONV_NGCHW ? layout : 4];
+
+/* Spatial dimensions of a layout. */
+static inline int64_t kw_conv_dims(uint32_t layout) {
+  return layout == KW_CONV_NWGC ? 1 : layout == KW_CONV_NDHWGC ? 3 : 2;
 }
 
-/* Spatial dimensions of a known layout. */
-static inline uint32_t kw_conv_dims(uint32_t layout) { return layout == KW_CONV_NGCHW ? 2 : layout + 1; }
-
-/* "conv forward"; of the stages too. */
-static inline const char* kw_conv_op_name(uint32_t op) {
-  static const char* const names[] = {"conv forward",       "conv backward data", "conv backward weight",
-                                      "conv weight slices", "conv sum of slices", "unknown"};
-  return names[op >= KW_OP_CONV_FORWARD && op <= KW_OP_CONV_SUM_SLICES ? op - KW_OP_CONV_FORWARD : 5];
+/* Output points along a spatial dimension. */
+static inline int64_t kw_conv_out(const kw_conv_problem* p, int64_t dim) {
+  const int64_t padded = kw_add(kw_add(p->extent[dim], p->pad_left[dim]), p->pad_right[dim]);
+  return kw_add((padded - kw_mul(p->dilation[dim], (int64_t)p->filter[dim] - 1) - 1) / p->stride[dim], 1);
 }
 
-/* Output points along a spatial dimension of a valid problem. */
-static inline int64_t kw_conv_out(const kw_conv_problem* p, int dim) {
-  const int64_t padded = p->extent[dim] + p->pad_left[dim] + p->pad_right[dim];
-  return (padded - p->dilation[dim] * (p->filter[dim] - 1) - 1) / p->stride[dim] + 1;
-}
-
+/* Of all dimensions. */
 static inline int64_t kw_conv_filter_points(const kw_conv_problem* p) {
-  return p->filter[0] * p->filter[1] * p->filter[2];
+  return kw_mul(kw_mul(p->filter[0], p->filter[1]), p->filter[2]);
 }
+
+/* Of one image. */
 static inline int64_t kw_conv_out_points(const kw_conv_problem* p) {
-  return kw_conv_out(p, 0) * kw_conv_out(p, 1) * kw_conv_out(p, 2);
+  return kw_mul(kw_mul(kw_conv_out(p, 0), kw_conv_out(p, 1)), kw_conv_out(p, 2));
 }
 
-/* The implicit GEMM of one group. Backward data is counted without the points that a stride leaves out. */
-typedef struct kw_conv_gemm {
-  int64_t m, n, k;
-} kw_conv_gemm;
+typedef struct kw_conv_Gemm {
+  int64_t m;
+  int64_t n;
+  int64_t k;
+} kw_conv_Gemm;
 
-static inline kw_conv_gemm kw_conv_as_gemm(const kw_conv_problem* p) {
-  const int64_t c = p->c / p->groups, k = p->k / p->groups, points = kw_conv_filter_points(p);
-  const int64_t outputs = p->n * kw_conv_out_points(p);
-  kw_conv_gemm g = {outputs, k, c * points};
-  if (p->base.op == KW_OP_CONV_BACKWARD_DATA) {
-    g.n = c;
-    g.k = k * points;
-  } else if (p->base.op != KW_OP_CONV_FORWARD) {
-    g.m = k;
-    g.n = c * points;
-    g.k = outputs;
+/* The implicit GEMM of a group; backward data without the points that a stride leaves out. */
+static inline kw_conv_Gemm kw_conv_as_gemm(const kw_conv_problem* p) {
+  const int64_t c = p->c / p->groups;
+  const int64_t k = p->k / p->groups;
+  const int64_t outputs = kw_mul(p->n, kw_conv_out_points(p));
+  if (p->base.op == KW_OP_CONV_FORWARD) {
+    return KW_RECORD(kw_conv_Gemm, outputs, k, kw_mul(c, kw_conv_filter_points(p)));
   }
-  return g;
+  if (p->base.op == KW_OP_CONV_BACKWARD_DATA) {
+    return KW_RECORD(kw_conv_Gemm, outputs, c, kw_mul(k, kw_conv_filter_points(p)));
+  }
+  return KW_RECORD(kw_conv_Gemm, k, kw_mul(c, kw_conv_filter_points(p)), outputs);
 }
 
-/* KW_UNSUPPORTED: the kernel is built for another dtype. */
-static inline kw_status kw_conv_dtypes_match(const kw_conv_traits* t, const kw_conv_problem* p, char* reason,
-                                             size_t bytes) {
-  static const char* const names[] = {"dtype_x", "dtype_w", "dtype_y", "dtype_acc"};
-  const uint32_t asked[] = {p->dtype_x, p->dtype_w, p->dtype_y, p->dtype_acc};
-  const uint32_t built[] = {t->dtype_x, t->dtype_w, t->dtype_y, t->dtype_acc};
-  return kw_dtypes_match(4, names, asked, built, reason, bytes);
-}
-
-/* KW_UNSUPPORTED: the kernel is built for another layout. Images with channels innermost and fewer dimensions are those
- * of a kernel with more, with extents of 1 in front. */
-static inline kw_status kw_conv_layouts_match(const kw_conv_traits* t, const kw_conv_problem* p, char* reason,
-                                              size_t bytes) {
-  if (t->layout == p->layout || (t->layout <= KW_CONV_NDHWGC && p->layout < t->layout)) return KW_OK;
-  snprintf(reason, bytes, "layout is %s, this kernel serves %s", kw_conv_layout_name(p->layout),
-           kw_conv_layout_name(t->layout));
-  return KW_UNSUPPORTED;
-}
-
-/* KW_UNSUPPORTED: bias, residual or activation are not what the kernel is built for. */
-static inline kw_status kw_conv_epilogue_matches(const kw_conv_traits* t, const kw_conv_problem* p, char* reason,
-                                                 size_t bytes) {
-  if (p->bias != t->bias)
-    snprintf(
-        reason, bytes,
-        p->bias ? "the problem has a bias, this kernel adds none" : "the problem has no bias, this kernel adds one");
-  else if (p->residual != t->residual)
-    snprintf(reason, bytes,
-             p->residual ? "the problem has a residual, this kernel adds none"
-                         : "the problem has no residual, this kernel adds one");
-  else if (p->activation != t->activation)
-    snprintf(reason, bytes, "activation is %s, this kernel does %s", kw_activation_name(p->activation),
-             kw_activation_name(t->activation));
-  else
-    return KW_OK;
-  return KW_UNSUPPORTED;
-}
-
-/* Is every entry of an array along D, H and W this value? */
-static inline int kw_conv_all(const int64_t* values, int64_t wanted) {
+/* Whether every entry of an array along D, H and W is this value. */
+static inline bool kw_conv_everywhere(const int64_t* values, int64_t wanted) {
   return values[0] == wanted && values[1] == wanted && values[2] == wanted;
 }
 
-/* KW_UNSUPPORTED: filter, strides, padding or channels per group are not what the kernel is built for. */
-static inline kw_status kw_conv_shape_matches(const kw_conv_traits* t, const kw_conv_problem* p, char* reason,
-                                              size_t bytes) {
-  const int depthwise = p->c == p->groups && p->k == p->groups;
-  const uint32_t dims = kw_conv_dims(p->layout);
-  const char* why = NULL;
-  if (t->depthwise && !depthwise) why = "this kernel serves one channel in and out per group";
-  if (t->specialization == KW_CONV_FILTER_1X1_PAD_0 || t->specialization == KW_CONV_FILTER_1X1_STRIDE_1_PAD_0) {
-    if (!kw_conv_all(p->filter, 1) || !kw_conv_all(p->pad_left, 0) || !kw_conv_all(p->pad_right, 0))
-      why = "this kernel serves filters of one point without padding";
-  }
-  if (t->specialization == KW_CONV_FILTER_1X1_STRIDE_1_PAD_0 && !kw_conv_all(p->stride, 1))
-    why = "this kernel serves strides of 1";
-  for (uint32_t dim = 3 - dims; t->specialization == KW_CONV_FILTER_3X3 && dim < 3; ++dim) {
-    if (p->filter[dim] != 3 || !depthwise) why = "this kernel serves filters of 3 points and one channel per group";
-  }
-  for (uint32_t i = 0; i < 2; ++i) {
-    const uint32_t dim = i + 1;
-    if (t->filter[i] != 0 && (p->filter[dim] != t->filter[i] || p->pad_left[dim] != t->padding[i] ||
-                              p->pad_right[dim] != t->padding[i] || p->dilation[dim] != 1))
-      why = "this kernel serves one filter with one padding and no dilation";
-    if (t->stride[i] != 0 && p->stride[dim] != t->stride[i]) why = "this kernel serves one stride";
-  }
-  if (why == NULL) return KW_OK;
-  snprintf(reason, bytes, "%s", why);
-  return KW_UNSUPPORTED;
+/* The kernel is built for these types. */
+static inline kw_status kw_conv_dtypes_match(const kw_conv_traits* t, const kw_conv_problem* p, char* reason, size_t bytes) {
+  kw_status status = KW_OK;
+  if ((status = kw_dtype_matches("dtype_x", p->dtype_x, t->dtype_x, reason, bytes)) != KW_OK) return status;
+  if ((status = kw_dtype_matches("dtype_w", p->dtype_w, t->dtype_w, reason, bytes)) != KW_OK) return status;
+  if ((status = kw_dtype_matches("dtype_y", p->dtype_y, t->dtype_y, reason, bytes)) != KW_OK) return status;
+  return kw_dtype_matches("dtype_acc", p->dtype_acc, t->dtype_acc, reason, bytes);
 }
 
-/* KW_UNSUPPORTED: the kernel does not sum in so many slices. A split_k of 0 is the dispatcher's to choose. */
-static inline kw_status kw_conv_split_k_matches(const kw_conv_traits* t, const kw_conv_problem* p, char* reason,
-                                                size_t bytes) {
-  const uint32_t leaves = p->split_k > 1 && t->slices ? 1 : 0;
-  if (p->split_k < 1 || p->split_k > t->max_split_k)
-    snprintf(reason, bytes, "split_k is %u, this kernel serves 1%s", p->split_k, t->max_split_k > 1 ? " or more" : "");
-  else if (p->base.op == KW_OP_CONV_WEIGHT_SLICES && p->leaves_slices != leaves)
-    snprintf(reason, bytes, "leaves_slices is %u, this kernel serves %u", p->leaves_slices, leaves);
-  else
+/* Images with channels innermost and fewer dimensions are those of a kernel with more, with extents of 1. */
+static inline kw_status kw_conv_layouts_match(const kw_conv_traits* t, const kw_conv_problem* p, char* reason, size_t bytes) {
+  const bool innermost = t->layout != KW_CONV_NGCHW && p->layout != KW_CONV_NGCHW;
+  if (t->layout == p->layout || (innermost && kw_conv_dims(p->layout) < kw_conv_dims(t->layout))) {
     return KW_OK;
+  }
+  snprintf(reason, bytes, "layout is %s, this kernel serves %s", kw_conv_layout_name(p->layout), kw_conv_layout_name(t->layout));
   return KW_UNSUPPORTED;
 }
 
-/* All of the above but split_k: what holds before the dispatcher has chosen. */
-static inline kw_status kw_conv_variant_matches(const kw_conv_traits* t, const kw_conv_problem* p, char* reason,
-                                                size_t bytes) {
-  kw_status status = kw_conv_epilogue_matches(t, p, reason, bytes);
-  if (status == KW_OK) status = kw_conv_shape_matches(t, p, reason, bytes);
-  return status;
+/* Bias, residual and activation are what the kernel is built for. */
+static inline kw_status kw_conv_epilogue_matches(const kw_conv_traits* t, const kw_conv_problem* p, char* reason, size_t bytes) {
+  const bool any_epilogue = t->activation == KW_ACTIVATION_ANY;
+  if ((p->bias != 0) != (t->bias != 0) && !(any_epilogue && t->bias != 0)) {
+    if (p->bias != 0) {
+      snprintf(reason, bytes, "%s", "the problem has a bias, this kernel adds none");
+      return KW_UNSUPPORTED;
+    }
+    snprintf(reason, bytes, "%s", "the problem has no bias, this kernel adds one");
+    return KW_UNSUPPORTED;
+  }
+  if ((p->residual != 0) != (t->residual != 0) && !(any_epilogue && t->residual != 0)) {
+    if (p->residual != 0) {
+      snprintf(reason, bytes, "%s", "the problem has a residual, this kernel adds none");
+      return KW_UNSUPPORTED;
+    }
+    snprintf(reason, bytes, "%s", "the problem has no residual, this kernel adds one");
+    return KW_UNSUPPORTED;
+  }
+  if (!any_epilogue && p->activation != t->activation) {
+    snprintf(reason, bytes, "activation is %s, this kernel does %s", kw_activation_name(p->activation), kw_activation_name(t->activation));
+    return KW_UNSUPPORTED;
+  }
+  return KW_OK;
+}
+
+/* A filter and stride along H and W that a depthwise kernel fixes are those of the problem. */
+static inline kw_status kw_conv_plane_matches(const kw_conv_traits* t, const kw_conv_problem* p, char* reason, size_t bytes) {
+  int64_t dim = 0;
+  int64_t padding = 0;
+  bool padded = false;
+  bool same = false;
+  for (int64_t i = 0; i < 2; ++i) {
+    dim = 2 - i;
+    if (t->stride[1 - i] != 0 && p->stride[dim] != t->stride[1 - i]) {
+      snprintf(reason, bytes, "%s", "this kernel serves one stride");
+      return KW_UNSUPPORTED;
+    }
+    padding = t->padding[1 - i];
+    padded = p->pad_left[dim] == padding && p->pad_right[dim] == padding;
+    same = p->filter[dim] == t->filter[1 - i] && padded && p->dilation[dim] == 1;
+    if (t->filter[1 - i] != 0 && !same) {
+      snprintf(reason, bytes, "%s", "this kernel serves one filter with one padding and no dilation");
+      return KW_UNSUPPORTED;
+    }
+  }
+  return KW_OK;
+}
+
+/* Filter, strides, padding and channels per group are what the kernel is built for. */
+static inline kw_status kw_conv_shape_matches(const kw_conv_traits* t, const kw_conv_problem* p, char* reason, size_t bytes) {
+  bool three = false;
+  kw_status status = KW_OK;
+  const bool depthwise = p->c == p->groups && p->k == p->groups;
+  three = depthwise;
+  for (int64_t dim = 3 - kw_conv_dims(p->layout); dim < 3; ++dim) {
+    three = three && p->filter[dim] == 3;
+  }
+  const bool point = kw_conv_everywhere(p->filter, 1) && kw_conv_everywhere(p->pad_left, 0) && kw_conv_everywhere(p->pad_right, 0);
+  const bool matrices = t->specialization == KW_CONV_FILTER_1X1_STRIDE_1_PAD_0;
+  if ((status = kw_conv_plane_matches(t, p, reason, bytes)) != KW_OK) return status;
+  if (t->specialization == KW_CONV_FILTER_3X3 && !three) {
+    snprintf(reason, bytes, "%s", "this kernel serves filters of 3 points and one channel per group");
+    return KW_UNSUPPORTED;
+  }
+  if (matrices && !kw_conv_everywhere(p->stride, 1)) {
+    snprintf(reason, bytes, "%s", "this kernel serves strides of 1");
+    return KW_UNSUPPORTED;
+  }
+  if ((matrices || t->specialization == KW_CONV_FILTER_1X1_PAD_0) && !point) {
+    snprintf(reason, bytes, "%s", "this kernel serves filters of one point without padding");
+    return KW_UNSUPPORTED;
+  }
+  if (t->depthwise != 0 && !depthwise) {
+    snprintf(reason, bytes, "%s", "this kernel serves one channel in and out per group");
+    return KW_UNSUPPORTED;
+  }
+  return KW_OK;
+}
+
+/* The kernel sums in so many slices. A split_k of 0 is the dispatcher's to choose. */
+static inline kw_status kw_conv_split_k_matches(const kw_conv_traits* t, const kw_conv_problem* p, char* reason, size_t bytes) {
+  if (p->split_k < 1 || p->split_k > t->max_split_k) {
+    snprintf(reason, bytes, "split_k is %lld, this kernel serves 1%s", (long long)(p->split_k), t->max_split_k > 1 ? " or more" : "");
+    return KW_UNSUPPORTED;
+  }
+  const int64_t leaves = p->split_k > 1 && t->slices != 0 ? 1 : 0;
+  if (p->base.op == KW_OP_CONV_WEIGHT_SLICES && p->leaves_slices != leaves) {
+    snprintf(reason, bytes, "leaves_slices is %lld, this kernel serves %lld", (long long)(p->leaves_slices), (long long)(leaves));
+    return KW_UNSUPPORTED;
+  }
+  return KW_OK;
+}
+
+/* All of the above but types, layout and split_k: what holds before the dispatcher has chosen. */
+static inline kw_status kw_conv_variant_matches(const kw_conv_traits* t, const kw_conv_problem* p, char* reason, size_t bytes) {
+  kw_status status = KW_OK;
+  if ((status = kw_conv_epilogue_matches(t, p, reason, bytes)) != KW_OK) return status;
+  return kw_conv_shape_matches(t, p, reason, bytes);
 }
 
 /* All of the above: what a backend checks of a problem before its own conditions. */
-static inline kw_status kw_conv_traits_match(const kw_conv_traits* t, const kw_conv_problem* p, char* reason,
-                                             size_t bytes) {
-  kw_status status = kw_conv_dtypes_match(t, p, reason, bytes);
-  if (status == KW_OK) status = kw_conv_layouts_match(t, p, reason, bytes);
-  if (status == KW_OK) status = kw_conv_variant_matches(t, p, reason, bytes);
-  if (status == KW_OK) status = kw_conv_split_k_matches(t, p, reason, bytes);
-  return status;
+static inline kw_status kw_conv_traits_match(const kw_conv_traits* t, const kw_conv_problem* p, char* reason, size_t bytes) {
+  kw_status status = KW_OK;
+  if ((status = kw_conv_dtypes_match(t, p, reason, bytes)) != KW_OK) return status;
+  if ((status = kw_conv_layouts_match(t, p, reason, bytes)) != KW_OK) return status;
+  if ((status = kw_conv_variant_matches(t, p, reason, bytes)) != KW_OK) return status;
+  return kw_conv_split_k_matches(t, p, reason, bytes);
 }
 
 #endif /* KERNELWRIGHT_CONVOLUTION_CHECKS_H */

@@ -54,7 +54,7 @@ typedef struct fmha_dispatcher_args {
   const char* data_type; /* of Q, K, V and O: "fp32", "fp16" or "bf16"; "fp8fp16", "fp8bf16" or "fp8fp32": Q, K and V
                           * have 8 bits, O has those of the second name; "fp8": all have */
   int32_t operation;     /* FMHA_FORWARD, ... */
-  int32_t is_group_mode, i_perm;
+  int32_t is_group_mode, i_perm; /* 0 or 1, as is_deterministic */
   int32_t batch, nhead_q, nhead_k;
   int32_t seqlen_q, seqlen_k; /* group mode: of the longest request; append: new rows of q, and of k and v */
   int32_t hdim_q, hdim_v;
@@ -127,8 +127,9 @@ FMHA_DISPATCHER_EXPORT int fmha_dispatcher_get_kernel_name(int index, char* name
 FMHA_DISPATCHER_EXPORT int fmha_dispatcher_select_kernel(const fmha_dispatcher_args* args, char* name, int bytes);
 /* 1 if kernels serve the problem, else 0 and the reasons in fmha_dispatcher_last_error(). */
 FMHA_DISPATCHER_EXPORT int fmha_dispatcher_is_supported(const fmha_dispatcher_args* args);
-/* Computes. time_ms, unless null: the average time of a launch, in milliseconds; the first one does not count. q_out
- * differs from q, since several launches would rotate it several times. 0, -1 or -2. */
+/* Computes. What is written shares no memory with anything else, also where copies are computed with. time_ms, unless
+ * null: the average time of a launch, in milliseconds; the first one does not count. q_out differs from q, since
+ * several launches would rotate it several times. 0, -1 or -2. */
 FMHA_DISPATCHER_EXPORT int fmha_dispatcher_run(const fmha_dispatcher_args* args, float* time_ms);
 
 /* One function for each family, with the arguments that clients of the CK Tile dispatcher bind. They never change.

@@ -6,6 +6,14 @@
 #include "kernelwright/dispatcher.h"
 #include "kernelwright/gemm.h"
 
+/* alpha 0: CPU kernels read neither A nor B, as BLAS does, so that a NaN or infinity there does not reach D. AMD and
+ * NVIDIA kernels multiply the sums by 0, so that it does: pose k = 0 to leave A and B out. beta 0: no kernel reads C.
+ *
+ * Sums of int8 products are int32 on every backend and wrap around at 2^31, as those of NumPy and PyTorch do: the
+ * result is the exact one modulo 2^32. No sum of up to 131,071 products reaches that, whatever A and B hold. CPU
+ * kernels then apply alpha and beta to the wrapped sum in double and saturate; NVIDIA kernels apply whole factors in
+ * int32 and wrap again; AMD kernels take alpha 1 and beta 0 only. */
+
 #ifdef __cplusplus
 extern "C" {
 #endif

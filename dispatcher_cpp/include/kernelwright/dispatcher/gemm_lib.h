@@ -44,7 +44,7 @@ DISPATCHER_EXPORT int dispatcher_init(void);
  *
  * kernels: files, or folders that hold lib*.so or <arch>/lib*.so, separated by colons. Those for other devices than
  * this machine's are left out; it fails if none is left, if a file is no kernel library, or if they are of several
- * backends.
+ * backends. Libraries may share kernels (see kw_dispatcher_add_library).
  *
  * types: dtype of A and B, and layouts of A, B and C, such as "fp16_rcr"; then, if you like, the dtype of C:
  * "fp8_rcr_bf16". Where kernels with D tensors differ in what they do, the one that is meant stands behind a colon:
@@ -69,7 +69,8 @@ DISPATCHER_EXPORT const char* dispatcher_export_registry_json(void);
 DISPATCHER_EXPORT int dispatcher_is_supported(int64_t m, int64_t n, int64_t k);
 /* The name of the kernel that would run. 0, -1, or -2 if no kernel serves the sizes. */
 DISPATCHER_EXPORT int dispatcher_select_kernel(int64_t m, int64_t n, int64_t k, char* name, int bytes);
-/* C = A * B for A (m, k), B (k, n) and C (m, n) in host memory, of the types above.
+/* C = A * B for A (m, k), B (k, n) and C (m, n) in host memory, of the types above. C shares no memory with A or B; -1
+ * if it does, on every backend (sentences call C by its name in kernelwright/gemm.h, d).
  *
  * With time_ms, the kernel is launched once to warm up and then for about 100 ms, at least 1 and at most 10 times, and
  * *time_ms is the average, without copies; without, it is launched once. 0, -1, or -2 if no kernel serves the sizes; on

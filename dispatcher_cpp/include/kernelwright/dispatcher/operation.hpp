@@ -7,11 +7,14 @@
 #define KERNELWRIGHT_DISPATCHER_OPERATION_HPP
 
 #include "kernelwright/dispatcher/estimate.hpp"
+#include "kernelwright/dispatcher/operands.hpp"
+#include "kernelwright/dispatcher/support/structs.hpp"
 #include "kernelwright/dispatcher/support/text.hpp"
 
 namespace kernelwright {
 
-constexpr uint32_t kOperationVersion = 2;
+constexpr uint32_t kOperationVersion = 3;
+constexpr uint32_t kOldestOperationVersion = 2;  // without operands
 constexpr size_t kReasonBytes = 256;
 constexpr size_t kMaxKeyWords = 64;
 constexpr size_t kMaxProblemBytes = 512;
@@ -31,7 +34,7 @@ struct AnyProblem {
 };
 
 struct Operation {
-  uint32_t version = 0;        // kOperationVersion
+  uint32_t version = 0;        // kOperationVersion, or an older one down to kOldestOperationVersion
   uint32_t op = 0;             // kw_problem.op of its problems
   const char* name = nullptr;  // as sentences say it: "grouped gemm"
   uint32_t problem_bytes = 0, args_bytes = 0;
@@ -82,11 +85,23 @@ struct Operation {
   // made, scratch[i] where it leaves its results, null where it leaves none.
   void (*stage_args)(const kw_problem& problem, uint32_t index, const kw_problem* const* planned, const void* args,
                      void* const* scratch, void* stage_args) = nullptr;
+
+  // Members of version 3.
+
+  // Fills in the memory of every operand of a launch and returns how many there are; with null, at least as many as
+  // that. Launches refuse operands that share memory (see check_apart). Null: nothing is compared.
+  size_t (*operands)(const kw_problem& problem, Operand* operands) = nullptr;
 };
 
-// The operations of this library: src/operations/operations.cpp.
-extern const Operation* const kOperations[];
-extern const size_t kOperationCount;
+// The tables that a folder of src/operations defines.
+struct Operations {
+  const Operation* const* tables;
+  size_t count;
+};
+
+// Those of this library: src/operations/operations.cpp.
+extern const Operations* const kOperations[];
+extern const size_t kOperationsCount;
 
 // Null if nobody knows it.
 const Operation* find_operation(uint32_t op);
@@ -98,8 +113,6 @@ KW_EXPORT kw_status register_operation(const Operation& operation);
 kw_status operation_of(const kw_problem* problem, const Operation** operation);
 // Everything that can be wrong with a problem.
 kw_status validate(const kw_problem* problem, const Operation** operation);
-// The struct_size that a caller stated of a struct, e.g. "gemm args".
-KW_EXPORT kw_status check_size(const char* what, uint32_t given, size_t wanted);
 
 }  // namespace kernelwright
 

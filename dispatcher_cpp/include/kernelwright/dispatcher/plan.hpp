@@ -34,6 +34,7 @@ struct alignas(64) kw_plan {
   uint64_t workspace_bytes;
   uint64_t scratch_bytes;  // of all stages, in front of the workspace of the one that runs
   bool empty;
+  kernelwright::OperandList operands;
   char* choices;
   char* reason;
   uint64_t key[1];  // key_words of them
@@ -51,8 +52,10 @@ void free_plan(kw_plan* plan);
 // Appends a stage for which entry was selected: plans it and places its results. problem has all choices made.
 kw_status add_stage(kw_plan* plan, const Operation& operation, const kw_problem& problem, KernelEntry* entry,
                     const char* reason);
-// After the last stage: texts and the workspace of the whole.
+// After the last stage: texts, the workspace of the whole, and where operands are.
 kw_status complete_plan(kw_plan* plan);
+// Operands, or workspace_bytes of a workspace, that share memory: see check_apart. args are valid.
+kw_status check_operands(const kw_plan& plan, const void* args, const void* workspace, uint64_t workspace_bytes);
 
 }  // namespace kernelwright
 

@@ -11,6 +11,7 @@ namespace kernelwright {
 
 struct LibraryEntry {
   const kw_library* library = nullptr;
+  uint64_t shared = 0;  // kernels that another library brought before
   Atomic<bool> device_checked;
 };
 
@@ -27,7 +28,9 @@ class Registry {
   Registry& operator=(const Registry&) = delete;
   ~Registry();
 
-  // All kernels of a library that passed check_library, or none.
+  // The kernels of a library that passed check_library, or none. One of an identity that is here already is left out:
+  // the first copy stays, with its library and priority. The library itself is listed, so that its models are asked;
+  // one that is here already changes nothing. KW_INVALID_ARGUMENT for the name of a kernel of another identity.
   kw_status add(const kw_library* library, int32_t priority, bool device_checked);
   // By name, "arch/name" or identity. KW_INVALID_ARGUMENT with some names when there is none or more than one.
   kw_status find(const char* kernel, KernelEntry** entry) const;
@@ -38,7 +41,7 @@ class Registry {
   const Vec<LibraryEntry*>& libraries() const { return libraries_; }
 
  private:
-  kw_status check_new(const kw_library& library) const;
+  kw_status pick_new(const kw_library& library, Vec<const kw_kernel*>* fresh) const;
   void sort();
 
   Vec<KernelEntry*> kernels_;
@@ -47,6 +50,8 @@ class Registry {
 
 // ABI version, struct sizes, architecture name, and that every descriptor is complete.
 kw_status check_library(const kw_library* library, const char* path);
+// Where a library was loaded from, for errors; "no file" of one that lies elsewhere.
+void add_path(const kw_library& library, Text* text);
 // That the selection models of a library are complete and of this version.
 kw_status check_heuristics(const kw_library& library, const char* path);
 // Maps a file after checking that it is a whole x86-64 shared object (a truncated one would raise SIGBUS in the

@@ -22,6 +22,7 @@ struct Selection {
   void* user = nullptr;
   char* label = nullptr;
   uint32_t compute_units = 0;  // what user of a library's model points to
+  bool automatic = false;      // KW_SELECT_AUTO, which resolve() made into what the others say
   bool unjudged = false;       // libraries have models, and none judges the problem
 };
 
@@ -77,6 +78,8 @@ class Ranking {
   kw_status no_kernel(const Question& question) const;
   // The callback does not judge the problem: predicted times decide.
   void leave_to_estimates();
+  // What compared the kernels, see judge_name().
+  const char* judge(const Question& question) const;
   // Stores a sentence on why a kernel is not used.
   kw_status refuse(Ranked* ranked, const char* reason);
 
@@ -92,6 +95,12 @@ inline const char* tie_text(const KernelEntry& best, const KernelEntry& other) {
   return other.priority == best.priority ? ", tie by name" : ", tie by priority";
 }
 const char* provider_name(const Selection& selection);
+// What was asked for, "auto" also where resolve() found out what that means.
+const char* asked_name(const Selection& selection);
+// What compares kernels: "predicted time", "priority", "name", or the label of a model or callback.
+const char* judge_name(const Selection& selection);
+// Both of them, as errors say it: "auto, judged by predicted time".
+void describe_selection(const char* asked, const char* judge, Text* text);
 // Where kernels of a library for the architecture would run.
 Place place_of(const Device& device, const kw_arch& arch);
 // The first feature that the kernel needs and the device lacks, as [begin, begin + *length); null when it lacks none.
@@ -100,8 +109,6 @@ const char* lacks_feature(const Device& device, const KernelEntry& entry, int* l
 // Makes of KW_SELECT_AUTO, if *selection is that, what it is for the problem: the first model of a library that judges
 // it, as a callback, or else predicted times. question.selection is *selection, which stays where it is.
 void resolve(const Question& question, Selection* selection);
-// Whether a library brought a model.
-bool has_models(const Registry& registry);
 
 // What was selected. score is what the provider compared.
 struct Selected {

@@ -28,12 +28,26 @@ struct kw_dispatcher {
 
 namespace kernelwright {
 
-// Structs that callers fill only grow: one of another size is of another version's caller.
+// Structs of this API only grow: one of another size is of another version's caller.
+template <typename T>
+kw_status check_version(const T& given, const char* name) {
+  if (given.struct_size == sizeof(T)) return KW_OK;
+  return fail(KW_INVALID_ARGUMENT, "%s: struct_size = %u; allowed: %zu (dispatcher version %u)", name,
+              given.struct_size, sizeof(T), KW_DISPATCHER_VERSION);
+}
+
+// What a caller fills; null means defaults.
 template <typename T>
 kw_status check_options(const T* options, const char* name) {
-  if (options == nullptr || options->struct_size == sizeof(T)) return KW_OK;
-  return fail(KW_INVALID_ARGUMENT, "%s: struct_size = %u; allowed: %zu (dispatcher version %u)", name,
-              options->struct_size, sizeof(T), KW_DISPATCHER_VERSION);
+  if (options == nullptr) return KW_OK;
+  if (kw_status status = check_version(*options, name)) return status;
+  return check_reserved(name, *options);
+}
+
+// What a function fills: members other than struct_size are not read.
+template <typename T>
+kw_status check_info(const T* info, const char* name) {
+  return info == nullptr ? fail(KW_INVALID_ARGUMENT, "info is null") : check_version(*info, name);
 }
 
 inline kw_status null_argument(const char* name) { return fail(KW_INVALID_ARGUMENT, "%s is null", name); }

@@ -1,7 +1,9 @@
 #include <dlfcn.h>
 #include <elf.h>
+#include <limits.h>
 #include <stddef.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kernelwright/dispatcher.h"
 #include "kernelwright/dispatcher/loading/manifest.hpp"
@@ -70,6 +72,11 @@ kw_status check_library(const kw_library* library, const char* path) {
   if (arch == nullptr || arch->struct_size < sizeof(kw_arch) || arch->name == nullptr) {
     return fail(KW_LOAD_FAILED, "%s: library %s has no architecture", path, library->name);
   }
+  const bool processor = arch->backend == KW_BACKEND_CPU;
+  if (arch->times > KW_TIMES_HOPPER || (arch->times != 0 && processor != (arch->times == KW_TIMES_PROCESSORS))) {
+    return fail(KW_LOAD_FAILED, "%s: library %s has times of formulas %u; allowed for its backend: 0 or %s", path,
+                library->name, arch->times, processor ? "2 (processors)" : "1 (tiles), 3 (Hopper)");
+  }
   if (library->kernel_count == 0 || library->kernels == nullptr) {
     return fail(KW_LOAD_FAILED, "%s: library %s has no kernels", path, library->name);
   }
@@ -92,6 +99,20 @@ kw_status check_library(const kw_library* library, const char* path) {
   return KW_OK;
 }
 
+void add_path(const kw_library& library, Text* text) {
+  Dl_info found;
+  if (dladdr(&library, &found) == 0 || found.dli_fname == nullptr) {
+    text->add("no file");
+    return;
+  }
+  // A library that was loaded through a descriptor is known by that, which leads to the file.
+  char path[PATH_MAX];
+  const bool pinned = strncmp(found.dli_fname, "/proc/", 6) == 0;
+  const ssize_t bytes = pinned ? readlink(found.dli_fname, path, sizeof path - 1) : -1;
+  if (bytes > 0) path[bytes] = '\0';
+  text->add(bytes > 0 ? path : found.dli_fname);
+}
+
 kw_status open_library(const char* path, uint32_t digest_check, const kw_library** library) {
   if (path == nullptr) return fail(KW_INVALID_ARGUMENT, "path is null; allowed: a kernel library");
   PinnedFile file;
@@ -100,8 +121,8 @@ kw_status open_library(const char* path, uint32_t digest_check, const kw_library
   if (digest_check != KW_DIGEST_UNCHECKED) {
     if (kw_status status = check_manifest(path, file)) return status;
   }
-  void* handle = file.load();
-  if (handle == nullptr) return load_failed(path);
+  void* handle = nullptr;
+  if (kw_status status = file.load(path, &handle)) return status;
   using Get = const kw_library* (*)();
   const Get get = reinterpret_cast<Get>(dlsym(handle, "kw_library_get"));
   kw_status status = KW_OK;

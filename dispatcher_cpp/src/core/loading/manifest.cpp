@@ -45,7 +45,7 @@ bool is(const JsonText& text, const char* wanted) {
   return text.bytes == strlen(wanted) && memcmp(text.begin, wanted, text.bytes) == 0;
 }
 
-kw_status compare(const char* manifest, const char* text, size_t bytes, const char* name, const PinnedFile& file) {
+kw_status compare(const char* manifest, const char* text, size_t bytes, const char* name, PinnedFile& file) {
   JsonMember wanted[] = {{"schema_version", {}}, {"library", {}}, {"sha256", {}}};
   if (const char* why = read_json_object(text, bytes, wanted, 3)) {
     return fail(KW_LOAD_FAILED, "%s: cannot be read as a manifest: %s", manifest, why);
@@ -75,7 +75,7 @@ kw_status compare(const char* manifest, const char* text, size_t bytes, const ch
 
 }  // namespace
 
-kw_status check_manifest(const char* path, const PinnedFile& file) {
+kw_status check_manifest(const char* path, PinnedFile& file) {
   const char* slash = strrchr(path, '/');
   const char* name = slash == nullptr ? path : slash + 1;
   Text manifest;

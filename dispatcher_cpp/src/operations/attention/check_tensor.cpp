@@ -1,7 +1,8 @@
 // What problems of attention and of append are checked for in the same way.
-#include "kernelwright/attention/names.h"
+#include "kernelwright/attention.h"
 #include "kernelwright/dispatcher/attention/problem.hpp"
 #include "kernelwright/dispatcher/support/error.hpp"
+#include "kernelwright/widths.h"
 
 namespace kernelwright {
 namespace {
@@ -60,14 +61,13 @@ kw_status check_attention_tensor(const char* what, const AttentionTensor& t) {
   const char* const names[3] = {"request", "head", "row"};
   int64_t last = t.hdim, elements = t.hdim;
   for (int i = 0; i < 3; ++i) {
-    int64_t reach = 0;
     if (all[i].stride < 0) {
       return fail(KW_INVALID_ARGUMENT, "%s: %s stride of %s = %lld; allowed: 0 or more", what, names[i], t.name,
                   wide(all[i].stride));
     }
-    if (__builtin_mul_overflow(all[i].extent > 0 ? all[i].extent - 1 : 0, all[i].stride, &reach) ||
-        __builtin_add_overflow(last, reach, &last) || last > kMaxElements ||
-        __builtin_mul_overflow(elements, all[i].extent > 1 ? all[i].extent : 1, &elements) || elements > kMaxElements) {
+    last = kw_add(last, kw_mul(all[i].extent > 0 ? all[i].extent - 1 : 0, all[i].stride));
+    elements = kw_mul(elements, all[i].extent > 1 ? all[i].extent : 1);
+    if (last > kMaxElements || elements > kMaxElements) {
       return fail(KW_INVALID_ARGUMENT, "%s: %s spans too much memory; allowed: at most %lld elements", what, t.name,
                   wide(kMaxElements));
     }

@@ -4,6 +4,7 @@
 
 #include "kernelwright/attention/checks.h"
 #include "kernelwright/dispatcher/attention/problem.hpp"
+#include "kernelwright/widths.h"
 
 namespace kernelwright {
 namespace {
@@ -37,7 +38,7 @@ kw_attention_problem settled(const kw_attention_traits& t, const kw_attention_pr
   kw_attention_problem made = p;
   if (made.num_splits == 0) made.num_splits = 1;
   if (made.leaves_splits == kSplitsOpen) made.leaves_splits = kw_attention_leaves(&t, made.num_splits);
-  if (made.dq_slices == kDqOpen) made.dq_slices = kw_attention_dq_slices(&t, &made);
+  if (made.dq_slices == kDqOpen) made.dq_slices = static_cast<uint32_t>(kw_attention_dq_slices(&t, &made));
   return made;
 }
 
@@ -53,16 +54,16 @@ Fit matches(const kw_kernel& kernel, const kw_problem& problem, char* reason, si
 Fit append_matches(const kw_kernel& kernel, const kw_problem& problem, char* reason, size_t bytes) {
   const kw_attention_traits& t = attention_traits(kernel);
   const kw_append_problem& p = as_append(problem);
-  if (kw_append_dtypes_match(&t, &p, reason, bytes) != KW_OK) return Fit::kOtherDtype;
-  if (kw_append_hdims_match(&t, &p, reason, bytes) != KW_OK) return Fit::kOtherLayout;
-  return kw_append_variant_matches(&t, &p, reason, bytes) == KW_OK ? Fit::kServes : Fit::kOtherVariant;
+  if (kw_attention_append_dtypes_match(&t, &p, reason, bytes) != KW_OK) return Fit::kOtherDtype;
+  if (kw_attention_append_hdims_match(&t, &p, reason, bytes) != KW_OK) return Fit::kOtherLayout;
+  return kw_attention_append_variant_matches(&t, &p, reason, bytes) == KW_OK ? Fit::kServes : Fit::kOtherVariant;
 }
 
 // A choice is a number of splits, with this bit where the kernel leaves them for a second stage.
 constexpr uint32_t kLeaves = 1u << 31;
 
 uint32_t choice(const kw_attention_traits& t, uint32_t splits) {
-  return kw_attention_leaves(&t, splits) != 0 ? splits | kLeaves : splits;
+  return kw_attention_leaves(&t, splits) ? splits | kLeaves : splits;
 }
 
 // Powers of two, what lies half-way between them, and what fills the units once or twice, as far as splits have tiles
@@ -102,7 +103,7 @@ void describe_splits(const kw_problem& problem, Text* text) {
 size_t slice_choices(const kw_kernel& kernel, const kw_problem& problem, const Place&, uint32_t* values) {
   const kw_attention_problem& p = as_attention(problem);
   if (p.dq_slices != kDqOpen) return 0;
-  values[0] = kw_attention_dq_slices(&attention_traits(kernel), &p);
+  values[0] = static_cast<uint32_t>(kw_attention_dq_slices(&attention_traits(kernel), &p));
   return 1;
 }
 
@@ -117,7 +118,8 @@ void describe_slices(const kw_problem& problem, Text* text) {
 // Forward without rows of O has nothing to write; backward writes gradients of zero where there are rows at all.
 bool is_empty(const kw_problem& problem) {
   const kw_attention_problem& p = as_attention(problem);
-  const bool queries = kw_attention_rows(&p) > 0, keys = (p.group != 0 ? p.total_k : p.batch * p.max_seqlen_k) > 0;
+  const bool queries = kw_attention_rows(&p) > 0,
+             keys = p.group != 0 ? p.total_k > 0 : p.batch > 0 && p.max_seqlen_k > 0;
   const bool gradients = problem.op == KW_OP_ATTENTION_BACKWARD || problem.op == KW_OP_ATTENTION_DQ_DK_DV;
   return !queries && !(gradients && keys);
 }
@@ -144,18 +146,19 @@ bool forward_stage(const kw_problem& problem, uint32_t index, const kw_problem* 
   return true;
 }
 
-constexpr uint64_t kAlignment = 256;
+constexpr int64_t kAlignment = 256;
 
 uint64_t split_o_bytes(const kw_attention_problem& p) {
-  const uint64_t bytes = 4u * static_cast<uint64_t>(p.num_splits * kw_attention_rows(&p) * p.hdim_v);
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  const int64_t bytes = kw_mul(kw_mul3(p.num_splits, kw_attention_rows(&p), p.hdim_v), 4);
+  return static_cast<uint64_t>(kw_mul(kw_parts(bytes, kAlignment), kAlignment));
 }
 
 // O of all splits, then their LSE.
 uint64_t forward_scratch(const kw_problem&, uint32_t, const kw_problem& planned) {
   const kw_attention_problem& p = as_attention(planned);
   if (planned.op != KW_OP_ATTENTION_PART || p.leaves_splits != 1) return 0;
-  return split_o_bytes(p) + 4u * static_cast<uint64_t>(p.num_splits * kw_attention_rows(&p));
+  const int64_t lse = kw_mul3(4, p.num_splits, kw_attention_rows(&p));
+  return static_cast<uint64_t>(kw_add(static_cast<int64_t>(split_o_bytes(p)), lse));
 }
 
 void forward_args(const kw_problem&, uint32_t, const kw_problem* const* planned, const void* args, void* const* scratch,
@@ -190,9 +193,9 @@ bool backward_stage(const kw_problem& problem, uint32_t index, const kw_problem*
 
 uint64_t backward_scratch(const kw_problem&, uint32_t index, const kw_problem& planned) {
   const kw_attention_problem& p = as_attention(planned);
-  const uint64_t rows = static_cast<uint64_t>(kw_attention_rows(&p));
-  if (index == 0) return 4u * rows;  // D
-  return index == 1 ? 4u * p.dq_slices * rows * static_cast<uint64_t>(p.hdim_q) : 0;
+  const int64_t rows = kw_attention_rows(&p);
+  if (index == 0) return static_cast<uint64_t>(kw_mul(4, rows));  // D
+  return index == 1 ? static_cast<uint64_t>(kw_mul(kw_mul3(4, p.dq_slices, rows), p.hdim_q)) : 0;
 }
 
 void backward_args(const kw_problem&, uint32_t, const kw_problem* const*, const void* args, void* const* scratch,
@@ -224,6 +227,7 @@ constexpr Operation table(uint32_t op, const char* name) {
 
 constexpr Operation forward() {
   Operation made = table(KW_OP_ATTENTION, "attention");
+  made.operands = attention_operands;
   made.stage = forward_stage;
   made.scratch_bytes = forward_scratch;
   made.stage_args = forward_args;
@@ -232,6 +236,7 @@ constexpr Operation forward() {
 
 constexpr Operation backward() {
   Operation made = table(KW_OP_ATTENTION_BACKWARD, "attention backward");
+  made.operands = attention_operands;
   made.stage = backward_stage;
   made.scratch_bytes = backward_scratch;
   made.stage_args = backward_args;
@@ -266,6 +271,7 @@ constexpr Operation append() {
   made.estimate = estimate_append;
   made.is_empty = append_is_empty;
   made.validate_args = validate_append_args;
+  made.operands = append_operands;
   return made;
 }
 
@@ -279,5 +285,11 @@ const Operation kAttentionAppend = append();
 const Operation kAttentionDot = table(KW_OP_ATTENTION_DOT, "attention dot");
 const Operation kAttentionDqDkDv = gradients();
 const Operation kAttentionConvertDq = table(KW_OP_ATTENTION_CONVERT_DQ, "attention convert_dq");
+
+const Operation* const kAttentionTables[] = {&kAttention,        &kAttentionBackward, &kAttentionPart,
+                                             &kAttentionCombine, &kAttentionAppend,   &kAttentionDot,
+                                             &kAttentionDqDkDv,  &kAttentionConvertDq};
+extern const Operations kAttentionOperations;
+const Operations kAttentionOperations = {kAttentionTables, sizeof kAttentionTables / sizeof kAttentionTables[0]};
 
 }  // namespace kernelwright

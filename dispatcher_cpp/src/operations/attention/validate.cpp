@@ -3,7 +3,9 @@
 
 #include "kernelwright/attention/checks.h"
 #include "kernelwright/dispatcher/attention/problem.hpp"
+#include "kernelwright/dispatcher/attention/problem_fields.hpp"
 #include "kernelwright/dispatcher/support/error.hpp"
+#include "kernelwright/widths.h"
 
 namespace kernelwright {
 namespace {
@@ -22,55 +24,13 @@ kw_status check_types(const kw_attention_problem& p) {
   if (p.version != KW_ATTENTION_VERSION) {
     return fail(KW_INVALID_ARGUMENT, "%s: version = %u; allowed: %u", kWhat, p.version, KW_ATTENTION_VERSION);
   }
-  const struct {
-    const char* field;
-    uint32_t value, most;
-  } fields[] = {{"group", p.group, 1},
-                {"mask", p.mask, KW_MASK_BOTTOM_RIGHT},
-                {"bias", p.bias, KW_BIAS_ALIBI},
-                {"lse", p.lse, 1},
-                {"sink", p.sink, 1},
-                {"dropout", p.dropout, 1},
-                {"random_bytes", p.random_bytes, p.dropout},
-                {"kv_lengths", p.kv_lengths, 1},
-                {"qscale", p.qscale, KW_QSCALE_KV_BLOCK_SCALE},
-                {"page_table", p.page_table, KW_PAGES_LIST},
-                {"page_layout", p.page_layout, KW_PAGE_VECTORIZED},
-                {"dbias", p.dbias, 1},
-                {"deterministic", p.deterministic, 1},
-                {"reserved", p.reserved, 0}};
-  for (const auto& field : fields) {
-    if (kw_status status = check_most(kWhat, field.field, field.value, field.most)) return status;
-  }
-  if (kw_status status = check_dtype(kWhat, "dtype_q", p.dtype_q)) return status;
-  if (kw_status status = check_dtype(kWhat, "dtype_kv", p.dtype_kv)) return status;
-  if (kw_status status = check_dtype(kWhat, "dtype_o", p.dtype_o)) return status;
+  if (kw_status status = check_range(kWhat, kAttentionProblemFields, p.base)) return status;
+  if (kw_status status = check_most(kWhat, "random_bytes", p.random_bytes, p.dropout)) return status;
   if (p.bias == KW_BIAS_ELEMENTWISE) return check_dtype(kWhat, "dtype_bias", p.dtype_bias);
   return p.dtype_bias == 0 ? KW_OK : refused("dtype_bias is not 0; allowed: with an elementwise bias only");
 }
 
-kw_status check_counts(const kw_attention_problem& p) {
-  const struct {
-    const char* field;
-    int64_t value, least;
-  } fields[] = {{"batch", p.batch, 0},
-                {"heads_kv", p.heads_kv, 1},
-                {"heads_q", p.heads_q, 1},
-                {"hdim_q", p.hdim_q, 1},
-                {"hdim_v", p.hdim_v, 1},
-                {"max_seqlen_q", p.max_seqlen_q, 0},
-                {"max_seqlen_k", p.max_seqlen_k, 0},
-                {"total_q", p.total_q, 0},
-                {"total_k", p.total_k, 0},
-                {"window_left", p.window_left, -1},
-                {"window_right", p.window_right, -1},
-                {"min_seqlen_q", p.min_seqlen_q, 0},
-                {"slopes_stride", p.slopes_stride, 0},
-                {"scale_block_q", p.scale_block_q, 0},
-                {"scale_block_k", p.scale_block_k, 0}};
-  for (const auto& field : fields) {
-    if (kw_status status = check_least(kWhat, field.field, field.value, field.least)) return status;
-  }
+kw_status check_heads(const kw_attention_problem& p) {
   if (p.heads_q % p.heads_kv == 0) return KW_OK;
   return fail(KW_INVALID_ARGUMENT, "%s: heads_q = %lld; allowed: a multiple of heads_kv = %lld", kWhat, wide(p.heads_q),
               wide(p.heads_kv));
@@ -78,9 +38,7 @@ kw_status check_counts(const kw_attention_problem& p) {
 
 // Rows of all requests: at least the longest, at most all as long as it.
 kw_status check_total(const kw_attention_problem& p, const char* field, int64_t total, int64_t longest) {
-  int64_t most = 0;
-  const bool too_many = __builtin_mul_overflow(longest, p.batch, &most);
-  if ((total >= longest || p.batch == 0) && (too_many || total <= most)) return KW_OK;
+  if ((total >= longest || p.batch == 0) && total <= kw_mul(longest, p.batch)) return KW_OK;
   return fail(KW_INVALID_ARGUMENT, "%s: %s = %lld; allowed: from the longest request, %lld, to batch times that", kWhat,
               field, wide(total), wide(longest));
 }
@@ -174,8 +132,8 @@ kw_status check_tensors(const kw_attention_problem& p) {
   const bool vectorized = p.page_layout == KW_PAGE_VECTORIZED;
   const int64_t inner = vectorized ? p.page_size : 1, outer = vectorized ? 1 : rows_k;
   const AttentionTensor tensors[] = {{"Q", p.q, requests, p.heads_q, rows, p.hdim_q, false},
-                                     {"K", p.k, requests_k, p.heads_kv, outer, p.hdim_q * inner, false},
-                                     {"V", p.v, requests_k, p.heads_kv, outer, p.hdim_v * inner, false},
+                                     {"K", p.k, requests_k, p.heads_kv, outer, kw_mul(p.hdim_q, inner), false},
+                                     {"V", p.v, requests_k, p.heads_kv, outer, kw_mul(p.hdim_v, inner), false},
                                      {"O", p.o, requests, p.heads_q, rows, p.hdim_v, !is_backward(p.base.op)}};
   for (const AttentionTensor& tensor : tensors) {
     if (kw_status status = check_attention_tensor(kWhat, tensor)) return status;
@@ -193,8 +151,9 @@ kw_status check_tensors(const kw_attention_problem& p) {
 
 kw_status validate_attention(const kw_problem& problem) {
   const kw_attention_problem& p = as_attention(problem);
+  if (kw_status status = check_reserved(kWhat, p)) return status;
   if (kw_status status = check_types(p)) return status;
-  if (kw_status status = check_counts(p)) return status;
+  if (kw_status status = check_heads(p)) return status;
   if (kw_status status = check_lengths(p)) return status;
   if (kw_status status = check_scores(p)) return status;
   if (kw_status status = check_direction(p)) return status;

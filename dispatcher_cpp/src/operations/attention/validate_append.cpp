@@ -1,7 +1,9 @@
 // Everything that can be wrong with a problem of appending keys to a cache.
-#include "kernelwright/attention/names.h"
+#include "kernelwright/attention.h"
 #include "kernelwright/dispatcher/attention/problem.hpp"
+#include "kernelwright/dispatcher/attention/problem_fields.hpp"
 #include "kernelwright/dispatcher/support/error.hpp"
+#include "kernelwright/widths.h"
 
 namespace kernelwright {
 namespace {
@@ -16,27 +18,13 @@ kw_status check_types(const kw_append_problem& p) {
   if (p.version != KW_ATTENTION_VERSION) {
     return fail(KW_INVALID_ARGUMENT, "%s: version = %u; allowed: %u", kWhat, p.version, KW_ATTENTION_VERSION);
   }
-  if (kw_status status = check_dtype(kWhat, "dtype", p.dtype)) return status;
-  if (kw_status status = check_most(kWhat, "rope", p.rope, KW_ROPE_HALF)) return status;
-  if (kw_status status = check_most(kWhat, "rotates_q", p.rotates_q, p.rope == KW_ROPE_NONE ? 0 : 1)) return status;
-  if (kw_status status = check_most(kWhat, "page_table", p.page_table, KW_PAGES_BLOCK)) return status;
-  if (kw_status status = check_most(kWhat, "page_layout", p.page_layout, KW_PAGE_VECTORIZED)) return status;
-  return check_most(kWhat, "reserved", p.reserved, 0);
+  if (kw_status status = check_range(kWhat, kAppendProblemFields, p.base)) return status;
+  return check_most(kWhat, "rotates_q", p.rotates_q, p.rope == KW_ROPE_NONE ? 0 : 1);
 }
 
 kw_status check_counts(const kw_append_problem& p) {
-  const int64_t queries = p.rotates_q != 0 ? 1 : 0;
-  const struct {
-    const char* field;
-    int64_t value, least;
-  } fields[] = {{"batch", p.batch, 0},           {"heads_kv", p.heads_kv, 1},
-                {"heads_q", p.heads_q, queries}, {"hdim_q", p.hdim_q, 1},
-                {"hdim_v", p.hdim_v, 1},         {"seqlen_q", p.seqlen_q, 0},
-                {"seqlen_new", p.seqlen_new, 0}, {"capacity", p.capacity, p.seqlen_new},
-                {"rotary_dim", p.rotary_dim, 0}, {"rotary_places", p.rotary_places, 0}};
-  for (const auto& field : fields) {
-    if (kw_status status = check_least(kWhat, field.field, field.value, field.least)) return status;
-  }
+  if (kw_status status = check_least(kWhat, "heads_q", p.heads_q, p.rotates_q)) return status;
+  if (kw_status status = check_least(kWhat, "capacity", p.capacity, p.seqlen_new)) return status;
   if (p.rotates_q == 0 && (p.heads_q != 0 || p.seqlen_q != 0)) {
     return refused("heads_q or seqlen_q is not 0; allowed: where Q is rotated");
   }
@@ -62,8 +50,8 @@ kw_status check_tensors(const kw_append_problem& p) {
                                      {"rotated Q", p.q_out, p.batch, p.heads_q, p.seqlen_q, p.hdim_q, true},
                                      {"K", p.k, p.batch, p.heads_kv, p.seqlen_new, p.hdim_q, false},
                                      {"V", p.v, p.batch, p.heads_kv, p.seqlen_new, p.hdim_v, false},
-                                     {"K cache", p.k_cache, requests, p.heads_kv, rows, p.hdim_q * inner, true},
-                                     {"V cache", p.v_cache, requests, p.heads_kv, rows, p.hdim_v * inner, true}};
+                                     {"K cache", p.k_cache, requests, p.heads_kv, rows, kw_mul(p.hdim_q, inner), true},
+                                     {"V cache", p.v_cache, requests, p.heads_kv, rows, kw_mul(p.hdim_v, inner), true}};
   for (const AttentionTensor& tensor : tensors) {
     if (kw_status status = check_attention_tensor(kWhat, tensor)) return status;
   }
@@ -74,6 +62,7 @@ kw_status check_tensors(const kw_append_problem& p) {
 
 kw_status validate_append(const kw_problem& problem) {
   const kw_append_problem& p = as_append(problem);
+  if (kw_status status = check_reserved(kWhat, p)) return status;
   if (kw_status status = check_types(p)) return status;
   if (kw_status status = check_counts(p)) return status;
   if (kw_status status = check_rotary(p)) return status;
@@ -87,8 +76,7 @@ kw_status validate_append(const kw_problem& problem) {
 kw_status validate_append_args(const kw_problem& problem, const void* args) {
   const kw_append_problem& p = as_append(problem);
   const auto* given = static_cast<const kw_append_args*>(args);
-  if (given == nullptr) return fail(KW_INVALID_ARGUMENT, "args is null; allowed: a pointer to kw_append_args");
-  if (kw_status status = check_size("attention append args", given->struct_size, sizeof(kw_append_args))) return status;
+  if (kw_status status = check_args("attention append args", "kw_append_args", given)) return status;
   if (p.batch == 0) return KW_OK;
   const bool rotary = p.rope != KW_ROPE_NONE, keys = p.seqlen_new > 0, queries = p.seqlen_q > 0;
   const struct {

@@ -6,13 +6,13 @@
 namespace kernelwright {
 namespace {
 
-struct Operand {
+struct Pointer {
   const char* name;
   const void* pointer;
   bool needed;
 };
 
-kw_status check_all(const Operand* all, size_t count) {
+kw_status check_all(const Pointer* all, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     if (!all[i].needed || all[i].pointer != nullptr) continue;
     return fail(KW_INVALID_ARGUMENT, "attention args: %s is null; this problem needs it", all[i].name);
@@ -25,7 +25,7 @@ kw_status check_tables(const kw_attention_problem& p, const kw_attention_args& a
   const bool group = p.group != 0, paged = p.page_table != KW_PAGES_NONE, list = p.page_table == KW_PAGES_LIST;
   const bool scaled = keys && p.qscale != KW_QSCALE_NONE;
   const bool pairs = keys && kw_attention_rows(&p) > 0 && p.max_seqlen_k > 0;
-  const Operand all[] = {{"cu_seqlens_q", a.cu_seqlens_q, group},
+  const Pointer all[] = {{"cu_seqlens_q", a.cu_seqlens_q, group},
                          {"cu_seqlens_k", a.cu_seqlens_k, group && !paged && keys},
                          {"seqlens_k", a.seqlens_k, keys && p.kv_lengths != 0},
                          {"page_table", a.page_table, keys && paged && p.pages > 0 && p.max_seqlen_k > 0},
@@ -44,7 +44,7 @@ kw_status check_forward(const kw_attention_problem& p, const kw_attention_args& 
   const bool part = op != KW_OP_ATTENTION_COMBINE, leaves = op == KW_OP_ATTENTION_PART && p.leaves_splits == 1;
   const bool keys = part && p.max_seqlen_k > 0 && (p.page_table == KW_PAGES_NONE || p.pages > 0);
   const bool narrow = kw_dtype_bytes(p.dtype_o) == 1;
-  const Operand all[] = {{"q", a.q, part},
+  const Pointer all[] = {{"q", a.q, part},
                          {"k", a.k, keys},
                          {"v", a.v, keys},
                          {"o", a.o, !leaves},
@@ -62,7 +62,7 @@ kw_status check_backward(const kw_attention_problem& p, const kw_attention_args&
   const bool gradients = whole || op == KW_OP_ATTENTION_DQ_DK_DV, convert = op == KW_OP_ATTENTION_CONVERT_DQ;
   const bool queries = kw_attention_rows(&p) > 0, keys = (p.group != 0 ? p.total_k : p.max_seqlen_k) > 0;
   const bool direct = whole || (gradients && p.dq_slices == 0) || convert;
-  const Operand all[] = {{"q", a.q, gradients && queries},
+  const Pointer all[] = {{"q", a.q, gradients && queries},
                          {"k", a.k, gradients && keys},
                          {"v", a.v, gradients && keys},
                          {"o", a.o, (whole || dot) && queries},
@@ -82,8 +82,7 @@ kw_status check_backward(const kw_attention_problem& p, const kw_attention_args&
 kw_status validate_attention_args(const kw_problem& problem, const void* args) {
   const kw_attention_problem& p = as_attention(problem);
   const auto* given = static_cast<const kw_attention_args*>(args);
-  if (given == nullptr) return fail(KW_INVALID_ARGUMENT, "args is null; allowed: a pointer to kw_attention_args");
-  if (kw_status status = check_size("attention args", given->struct_size, sizeof(kw_attention_args))) return status;
+  if (kw_status status = check_args("attention args", "kw_attention_args", given)) return status;
   const bool backward = is_backward(problem.op);
   if (!backward && kw_attention_rows(&p) == 0) return KW_OK;
   if (backward && p.batch == 0) return KW_OK;

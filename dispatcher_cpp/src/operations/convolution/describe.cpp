@@ -1,6 +1,7 @@
 // Convolutions as text and JSON.
 #include "kernelwright/convolution/checks.h"
 #include "kernelwright/dispatcher/convolution/problem.hpp"
+#include "kernelwright/dispatcher/convolution/problem_fields.hpp"
 
 namespace kernelwright {
 namespace {
@@ -14,14 +15,8 @@ void extents(const kw_conv_problem& p, const int64_t* values, Text* text) {
 }
 
 void described(const kw_conv_problem& p, const char* name, const int64_t* values, int64_t usual, Text* text) {
-  if (kw_conv_all(values, usual)) return;
+  if (kw_conv_everywhere(values, usual)) return;
   extents(p, values, &text->add(name));
-}
-
-void list_json(const char* name, const int64_t* values, int count, Text* text) {
-  text->add(",\"").add(name).add("\":[");
-  for (int i = 0; i < count; ++i) text->add(i == 0 ? "" : ",").add(values[i]);
-  text->add(']');
 }
 
 }  // namespace
@@ -39,7 +34,8 @@ void describe_conv(const kw_problem& problem, Text* text) {
   described(p, " padding ", p.pad_left, 0, text);
   bool symmetric = true;
   for (int dim = 0; dim < 3; ++dim) symmetric = symmetric && p.pad_left[dim] == p.pad_right[dim];
-  if (!symmetric) extents(p, p.pad_right, &text->add(kw_conv_all(p.pad_left, 0) ? " padding right " : " right "));
+  if (!symmetric)
+    extents(p, p.pad_right, &text->add(kw_conv_everywhere(p.pad_left, 0) ? " padding right " : " right "));
   if (p.split_k > 1) text->add(" split_k ").add(p.split_k);
   if (p.bias != 0) text->add(" bias");
   if (p.residual != 0) text->add(" residual");
@@ -47,23 +43,8 @@ void describe_conv(const kw_problem& problem, Text* text) {
 }
 
 void conv_json(const kw_problem& problem, Text* text) {
-  const kw_conv_problem& p = as_conv(problem);
-  text->add("{\"op\":").quoted(kw_conv_op_name(p.base.op)).add(",\"dtype_x\":").quoted(kw_dtype_name(p.dtype_x));
-  text->add(",\"dtype_w\":").quoted(kw_dtype_name(p.dtype_w)).add(",\"dtype_y\":").quoted(kw_dtype_name(p.dtype_y));
-  text->add(",\"dtype_acc\":").quoted(kw_dtype_name(p.dtype_acc));
-  text->add(",\"layout\":").quoted(kw_conv_layout_name(p.layout)).add(",\"groups\":").add(p.groups);
-  text->add(",\"n\":").add(p.n).add(",\"c\":").add(p.c).add(",\"k\":").add(p.k);
-  list_json("extent", p.extent, 3, text);
-  list_json("filter", p.filter, 3, text);
-  list_json("stride", p.stride, 3, text);
-  list_json("dilation", p.dilation, 3, text);
-  list_json("pad_left", p.pad_left, 3, text);
-  list_json("pad_right", p.pad_right, 3, text);
-  list_json("stride_x", p.stride_x, KW_CONV_STRIDES, text);
-  list_json("stride_y", p.stride_y, KW_CONV_STRIDES, text);
-  text->add(",\"split_k\":").add(p.split_k).add(",\"alpha\":").exact(p.alpha).add(",\"beta\":").exact(p.beta);
-  text->add(",\"bias\":").add(p.bias).add(",\"residual\":").add(p.residual);
-  text->add(",\"activation\":").quoted(kw_activation_name(p.activation)).add('}');
+  fields_json(kw_conv_op_name(problem.op), kConvProblemFields, problem, text);
+  text->add('}');
 }
 
 }  // namespace kernelwright

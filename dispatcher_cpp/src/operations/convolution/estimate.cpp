@@ -1,89 +1,67 @@
-// See estimate_conv in problem.hpp.
+// From structs of the C ABI to what the formulas of convolution read: see estimate_conv in problem.hpp.
 #include "kernelwright/convolution/checks.h"
+#include "kernelwright/convolution/folding.h"
+#include "kernelwright/dispatcher/convolution/formulas/hopper.h"
+#include "kernelwright/dispatcher/convolution/formulas/processors.h"
+#include "kernelwright/dispatcher/convolution/formulas/tiles.h"
 #include "kernelwright/dispatcher/convolution/problem.hpp"
+#include "kernelwright/widths.h"
 
 namespace kernelwright {
 namespace {
 
-constexpr double kFillBytesPerClock = 48;  // as in gemm/analytic.hpp
-constexpr double kSecondLaunchUs = 4;      // likewise
-// A kernel for more dimensions computes more of the addresses; between otherwise equal kernels that decides.
-constexpr double kSpareDimension = 1.01;
+double real(int64_t value) { return static_cast<double>(value); }
 
-double max(double left, double right) { return left > right ? left : right; }
-
-double ceil_div(double extent, double quantum) {
-  const double quotient = extent / quantum, whole = static_cast<double>(static_cast<int64_t>(quotient));
-  return whole < quotient ? whole + 1 : whole;
+// As launchers/convolution/conv_fold.c folds: not what a kernel cannot count in 31 bits.
+int64_t fold_pitch(const kw_conv_problem& p) {
+  if (!kw_fits_int16(p.stride[2]) || !kw_fits_int16(p.filter[2]) || !kw_fits_int32(p.pad_left[2])) return 0;
+  return kw_conv_fold_pitch(&p);
 }
 
-double rate(const kw_arch& arch, uint32_t dtype) {
-  const double stated = dtype < 8 ? arch.flops_per_clock_per_cu[dtype] : 0.0;
-  return stated > 0 ? stated : 1.0;
+kw_convolution_problem_Problem problem_of(const kw_conv_problem& p) {
+  kw_convolution_problem_Problem made = {};
+  made.backward_data = p.base.op == KW_OP_CONV_BACKWARD_DATA;
+  made.backward_weight = p.base.op != KW_OP_CONV_FORWARD && !made.backward_data;
+  made.split = made.backward_weight && p.split_k > 1 ? p.split_k : 1;
+  made.size = kw_dtype_bytes(p.dtype_x);
+  made.n = real(p.n), made.c = real(p.c), made.k = real(p.k), made.groups = real(p.groups);
+  made.in_d = real(p.extent[0]), made.in_h = real(p.extent[1]), made.in_w = real(p.extent[2]);
+  made.out_d = real(kw_conv_out(&p, 0)), made.out_h = real(kw_conv_out(&p, 1)), made.out_w = real(kw_conv_out(&p, 2));
+  made.filter_d = real(p.filter[0]), made.filter_h = real(p.filter[1]), made.filter_w = real(p.filter[2]);
+  made.stride_d = real(p.stride[0]), made.stride_h = real(p.stride[1]), made.stride_w = real(p.stride[2]);
+  made.dilation_w = real(p.dilation[2]);
+  made.residual = p.residual != 0;
+  made.fold_pitch = real(fold_pitch(p));
+  return made;
 }
 
-struct Shape {
-  double groups, m, n, k;
-};
-
-Shape shape_of(const kw_conv_problem& p) {
-  const kw_conv_gemm g = kw_conv_as_gemm(&p);
-  Shape s = {static_cast<double>(p.groups), static_cast<double>(g.m), static_cast<double>(g.n),
-             static_cast<double>(g.k)};
-  if (p.base.op == KW_OP_CONV_BACKWARD_DATA) {
-    const double points =
-        static_cast<double>(p.extent[0]) * static_cast<double>(p.extent[1]) * static_cast<double>(p.extent[2]);
-    s.m = static_cast<double>(p.n) * points;
-    s.k /= static_cast<double>(p.stride[0] * p.stride[1] * p.stride[2]);
-    if (s.k < 1) s.k = 1;
-  }
-  return s;
+// Dimensions of a kernel that the problem lacks.
+double spare_dimensions(const kw_conv_problem& p, const kw_conv_traits& t) {
+  const int64_t asked = kw_conv_dims(p.layout), built = kw_conv_dims(t.layout);
+  return built > asked ? real(built - asked) : 0;
 }
 
-// Of x, w and y.
-struct Bytes {
-  double x, w, y;
-};
-
-Bytes tensor_bytes(const kw_conv_problem& p) {
-  const double images = static_cast<double>(p.n);
-  const double x = images * static_cast<double>(p.c) * static_cast<double>(p.extent[0]) *
-                   static_cast<double>(p.extent[1]) * static_cast<double>(p.extent[2]);
-  const double w =
-      static_cast<double>(p.k) * static_cast<double>(p.c / p.groups) * static_cast<double>(kw_conv_filter_points(&p));
-  const double y = images * static_cast<double>(p.k) * static_cast<double>(kw_conv_out_points(&p));
-  return {x * kw_dtype_bytes(p.dtype_x), w * kw_dtype_bytes(p.dtype_w), y * kw_dtype_bytes(p.dtype_y)};
+Estimate on_processor(const kw_conv_problem& p, const kw_conv_traits& t, const Place& place) {
+  const bool slow_dots = place.slow_dots && t.dtype_x == KW_BF16 && t.warp_tile_k > 1;
+  const kw_convolution_processors_Kernel kernel = {
+      1.0 * t.warp_tile_m, 1.0 * t.warp_tile_n, 1.0 * t.warp_tile_k,
+      1.0 * t.tile_m,      1.0 * t.tile_n,      spare_dimensions(p, t),
+      t.depthwise != 0,    slow_dots,           t.activation == KW_ACTIVATION_ANY};
+  return estimate_of(kw_convolution_processors_estimate(problem_of(p), kernel, device_of(place, p.dtype_x)));
 }
 
-// What a kernel moves, each tensor once.
-double memory_bytes(const kw_conv_problem& p) {
-  const Bytes b = tensor_bytes(p);
-  const double slices = p.split_k > 1 ? 8.0 * p.split_k * b.w / kw_dtype_bytes(p.dtype_w) : 0.0;
-  return b.x + b.w + b.y + (p.residual != 0 ? b.y : 0.0) + slices;
+Estimate on_hopper(const kw_conv_problem& p, const kw_conv_traits& t, const Place& place) {
+  const kw_convolution_hopper_Kernel kernel = {1.0 * t.tile_m, 1.0 * t.tile_n, 1.0 * t.wave_m, t.depthwise != 0};
+  return estimate_of(kw_convolution_hopper_estimate(problem_of(p), kernel, device_of(place, p.dtype_x)));
 }
 
-void compute(const kw_conv_problem& p, const kw_arch& arch, const kw_conv_traits& t, double units, Estimate* e) {
-  Shape s = shape_of(p);
-  const double asked = s.groups * s.m * s.n * s.k, clocks = (arch.clock_ghz > 0 ? arch.clock_ghz : 1.0) * 1e3;
-  if (t.depthwise != 0) {
-    e->tiles = e->waves = 1;
-    e->compute_us = 2.0 * asked / rate(arch, KW_FP32) / units / clocks;
-    return;
-  }
-  const double merged = t.num_groups_to_merge > 1 ? t.num_groups_to_merge : 1;
-  s.groups = ceil_div(s.groups, merged);
-  s.n *= merged;
-  (p.base.op == KW_OP_CONV_WEIGHT_SLICES ? s.m : s.k) *= merged;
-  const double tile_m = t.tile_m, tile_n = t.tile_n, tile_k = t.tile_k, slices = p.split_k > 1 ? p.split_k : 1;
-  const double steps = ceil_div(ceil_div(s.k, tile_k), slices);
-  e->tiles = s.groups * ceil_div(s.m, tile_m) * ceil_div(s.n, tile_n) * slices;
-  e->waves = ceil_div(e->tiles, units);
-  const double each = 2.0 * tile_m * tile_n * tile_k / rate(arch, p.dtype_x);
-  e->compute_us = e->waves * steps * each / clocks;
-  const double lines = (tile_m + tile_n) * kw_dtype_bytes(p.dtype_x) * tile_k;
-  e->fill_us = e->waves * steps * lines / kFillBytesPerClock / clocks;
-  const double padded = e->tiles * steps * tile_m * tile_n * tile_k;
-  e->useful = padded > asked ? asked / padded : 1.0;
+// The second stage of backward weight reads all slices of dw and writes dw.
+Estimate sum_of_slices(const kw_conv_problem& p, const Place& place) {
+  const double size = kw_dtype_bytes(p.dtype_w),
+               weights = real(p.k) * real(p.c / p.groups) * real(p.filter[0]) * real(p.filter[1]) * real(p.filter[2]);
+  Estimate e;
+  e.memory_us = e.total_us = (4.0 * p.split_k + size) * weights / device_of(place, p.dtype_w).bytes_per_us;
+  return e;
 }
 
 }  // namespace
@@ -91,26 +69,16 @@ void compute(const kw_conv_problem& p, const kw_arch& arch, const kw_conv_traits
 Estimate estimate_conv(const kw_kernel& kernel, const kw_problem& problem, const Place& place) {
   const kw_conv_problem& p = as_conv(problem);
   const kw_conv_traits& t = conv_traits(kernel);
-  const kw_arch& arch = *place.arch;
-  const double bandwidth = (arch.memory_gbytes_per_s > 0 ? arch.memory_gbytes_per_s : 1.0) * 1e3;
-  Estimate e;
-  if (p.base.op == KW_OP_CONV_SUM_SLICES) {
-    e.memory_us = e.total_us = (4.0 * p.split_k / kw_dtype_bytes(p.dtype_w) + 1.0) * tensor_bytes(p).w / bandwidth;
-    return e;
-  }
-  if (arch.backend == KW_BACKEND_CUDA) return estimate_conv_cuda(kernel, p, place);
-  if (arch.backend == KW_BACKEND_CPU) {
-    e = estimate_conv_cpu(kernel, p, place);
-    e.memory_us = memory_bytes(p) / bandwidth;
-    e.total_us = e.compute_us + e.memory_us;
-    return e;
-  }
-  compute(p, arch, t, place.compute_units, &e);
-  for (uint32_t dims = kw_conv_dims(p.layout); dims < kw_conv_dims(t.layout); ++dims) e.compute_us *= kSpareDimension;
-  e.memory_us = memory_bytes(p) / bandwidth;
-  e.total_us = max(max(e.compute_us, e.fill_us), e.memory_us);
-  if (p.leaves_slices == 1) e.total_us += kSecondLaunchUs;
-  return e;
+  if (p.base.op == KW_OP_CONV_SUM_SLICES) return sum_of_slices(p, place);
+  const uint32_t times = times_of(*place.arch);
+  if (times == KW_TIMES_HOPPER) return on_hopper(p, t, place);
+  if (times == KW_TIMES_PROCESSORS) return on_processor(p, t, place);
+  const kw_convolution_tiles_Kernel tiles = {
+      1.0 * t.tile_m,         1.0 * t.tile_n,
+      1.0 * t.tile_k,         t.num_groups_to_merge > 1 ? 1.0 * t.num_groups_to_merge : 1.0,
+      spare_dimensions(p, t), t.depthwise != 0,
+      p.leaves_slices == 1};
+  return estimate_of(kw_convolution_tiles_estimate(problem_of(p), tiles, device_of(place, p.dtype_x)));
 }
 
 }  // namespace kernelwright

@@ -3,6 +3,7 @@
 
 #include "kernelwright/convolution/checks.h"
 #include "kernelwright/dispatcher/convolution/problem.hpp"
+#include "kernelwright/widths.h"
 
 namespace kernelwright {
 namespace {
@@ -95,7 +96,8 @@ bool stage(const kw_problem& problem, uint32_t index, const kw_problem* const* p
 uint64_t scratch_bytes(const kw_problem&, uint32_t, const kw_problem& planned) {
   const kw_conv_problem& p = as_conv(planned);
   if (p.leaves_slices != 1) return 0;
-  return 4u * static_cast<uint64_t>(p.split_k * p.k * (p.c / p.groups) * kw_conv_filter_points(&p));
+  const int64_t weights = kw_mul3(p.k, p.c / p.groups, kw_conv_filter_points(&p));
+  return static_cast<uint64_t>(kw_mul3(4, p.split_k, weights));
 }
 
 void stage_args(const kw_problem&, uint32_t index, const kw_problem* const*, const void* args, void* const* scratch,
@@ -128,8 +130,15 @@ constexpr Operation table(uint32_t op, const char* name) {
   return made;
 }
 
+// Of problems that callers pose; operands of stages follow from theirs.
+constexpr Operation posed(uint32_t op, const char* name) {
+  Operation made = table(op, name);
+  made.operands = conv_operands;
+  return made;
+}
+
 constexpr Operation weight() {
-  Operation made = table(KW_OP_CONV_BACKWARD_WEIGHT, "conv backward weight");
+  Operation made = posed(KW_OP_CONV_BACKWARD_WEIGHT, "conv backward weight");
   made.stage = stage;
   made.scratch_bytes = scratch_bytes;
   made.stage_args = stage_args;
@@ -146,10 +155,16 @@ constexpr Operation slices() {
 
 }  // namespace
 
-const Operation kConvForward = table(KW_OP_CONV_FORWARD, "conv forward");
-const Operation kConvBackwardData = table(KW_OP_CONV_BACKWARD_DATA, "conv backward data");
+const Operation kConvForward = posed(KW_OP_CONV_FORWARD, "conv forward");
+const Operation kConvBackwardData = posed(KW_OP_CONV_BACKWARD_DATA, "conv backward data");
 const Operation kConvBackwardWeight = weight();
 const Operation kConvWeightSlices = slices();
 const Operation kConvSumSlices = table(KW_OP_CONV_SUM_SLICES, "conv sum of slices");
+
+const Operation* const kConvolutionTables[] = {&kConvForward, &kConvBackwardData, &kConvBackwardWeight,
+                                               &kConvWeightSlices, &kConvSumSlices};
+extern const Operations kConvolutionOperations;
+const Operations kConvolutionOperations = {kConvolutionTables,
+                                           sizeof kConvolutionTables / sizeof kConvolutionTables[0]};
 
 }  // namespace kernelwright

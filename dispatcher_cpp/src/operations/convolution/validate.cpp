@@ -1,7 +1,9 @@
 // Everything that can be wrong with a convolution.
 #include "kernelwright/convolution/checks.h"
 #include "kernelwright/dispatcher/convolution/problem.hpp"
+#include "kernelwright/dispatcher/convolution/problem_fields.hpp"
 #include "kernelwright/dispatcher/support/error.hpp"
+#include "kernelwright/widths.h"
 
 namespace kernelwright {
 namespace {
@@ -10,41 +12,6 @@ constexpr int64_t kMaxElements = INT64_MAX / 64;  // so that byte offsets and pa
 constexpr const char* kDims = "dhw";
 
 long long wide(int64_t value) { return static_cast<long long>(value); }
-
-kw_status least(const char* field, int64_t value, int64_t allowed) {
-  if (value >= allowed) return KW_OK;
-  return fail(KW_INVALID_ARGUMENT, "conv problem: %s = %lld; allowed: %lld or more", field, wide(value), wide(allowed));
-}
-
-kw_status least_along(const char* field, int dim, int64_t value, int64_t allowed) {
-  if (value >= allowed) return KW_OK;
-  return fail(KW_INVALID_ARGUMENT, "conv problem: %s along %c = %lld; allowed: %lld or more", field, kDims[dim],
-              wide(value), wide(allowed));
-}
-
-kw_status check_types(const kw_conv_problem& p) {
-  const struct {
-    const char* field;
-    uint32_t value, most;
-  } fields[] = {{"layout", p.layout, KW_CONV_NGCHW},
-                {"activation", p.activation, KW_ACTIVATION_TANH},
-                {"bias", p.bias, 1},
-                {"residual", p.residual, 1}};
-  const struct {
-    const char* field;
-    uint32_t value;
-  } dtypes[] = {{"dtype_x", p.dtype_x}, {"dtype_w", p.dtype_w}, {"dtype_y", p.dtype_y}, {"dtype_acc", p.dtype_acc}};
-  for (const auto& dtype : dtypes) {
-    if (kw_dtype_bytes(dtype.value) != 0) continue;
-    return fail(KW_INVALID_ARGUMENT, "conv problem: %s = %u is no dtype; allowed: 1 (fp32) to %u (int32)", dtype.field,
-                dtype.value, static_cast<uint32_t>(KW_INT32));
-  }
-  for (const auto& field : fields) {
-    if (field.value <= field.most) continue;
-    return fail(KW_INVALID_ARGUMENT, "conv problem: %s = %u; allowed: 0 to %u", field.field, field.value, field.most);
-  }
-  return KW_OK;
-}
 
 // What only one of the operations has.
 kw_status check_extras(const kw_conv_problem& p) {
@@ -65,14 +32,12 @@ kw_status check_extras(const kw_conv_problem& p) {
 }
 
 kw_status check_counts(const kw_conv_problem& p) {
-  if (kw_status status = least("groups", p.groups, 1)) return status;
-  if (kw_status status = least("n", p.n, 0)) return status;
   const struct {
     const char* field;
     int64_t value;
   } channels[] = {{"c", p.c}, {"k", p.k}};
   for (const auto& count : channels) {
-    if (count.value >= 1 && count.value % p.groups == 0) continue;
+    if (count.value % p.groups == 0) continue;
     return fail(KW_INVALID_ARGUMENT, "conv problem: %s = %lld; allowed: a multiple of groups = %lld", count.field,
                 wide(count.value), wide(p.groups));
   }
@@ -80,25 +45,18 @@ kw_status check_counts(const kw_conv_problem& p) {
 }
 
 kw_status check_dimension(const kw_conv_problem& p, int dim) {
-  if (kw_status status = least_along("extent", dim, p.extent[dim], 1)) return status;
-  if (kw_status status = least_along("filter", dim, p.filter[dim], 1)) return status;
-  if (kw_status status = least_along("stride", dim, p.stride[dim], 1)) return status;
-  if (kw_status status = least_along("dilation", dim, p.dilation[dim], 1)) return status;
-  if (kw_status status = least_along("pad_left", dim, p.pad_left[dim], 0)) return status;
-  if (kw_status status = least_along("pad_right", dim, p.pad_right[dim], 0)) return status;
   const bool absent = dim < 3 - static_cast<int>(kw_conv_dims(p.layout));
   if (absent && (p.extent[dim] != 1 || p.filter[dim] != 1 || p.stride[dim] != 1 || p.dilation[dim] != 1 ||
                  p.pad_left[dim] != 0 || p.pad_right[dim] != 0)) {
     return fail(KW_INVALID_ARGUMENT, "conv problem: layout %s has no dimension %c; allowed there: 1, padding 0",
                 kw_conv_layout_name(p.layout), kDims[dim]);
   }
-  int64_t padded = 0, reach = 0;
-  if (__builtin_add_overflow(p.pad_left[dim], p.pad_right[dim], &padded) ||
-      __builtin_add_overflow(padded, p.extent[dim], &padded) || padded > kMaxElements) {
+  const int64_t padded = kw_add(kw_add(p.pad_left[dim], p.pad_right[dim]), p.extent[dim]);
+  if (padded > kMaxElements) {
     return fail(KW_INVALID_ARGUMENT, "conv problem: extent + padding along %c overflows; allowed: at most %lld",
                 kDims[dim], wide(kMaxElements));
   }
-  if (__builtin_mul_overflow(p.dilation[dim], p.filter[dim] - 1, &reach) || reach >= padded) {
+  if (kw_mul(p.dilation[dim], p.filter[dim] - 1) >= padded) {
     return fail(
         KW_INVALID_ARGUMENT,
         "conv problem: a filter of %lld points, dilation %lld, leaves no output along %c; allowed: a reach of at "
@@ -143,13 +101,12 @@ kw_status check_overlap(const Tensor& t) {
 kw_status check_tensor(const Tensor& t, uint32_t layout) {
   int64_t last = 0;
   for (int i = 0; i < KW_CONV_STRIDES; ++i) {
-    int64_t reach = 0;
     if (t.strides[i] < 0) {
       return fail(KW_INVALID_ARGUMENT, "conv problem: stride %d of %s = %lld; allowed: 0 or more", i, t.name,
                   wide(t.strides[i]));
     }
-    if (__builtin_mul_overflow(t.extents[i] > 0 ? t.extents[i] - 1 : 0, t.strides[i], &reach) ||
-        __builtin_add_overflow(last, reach, &last) || last > kMaxElements) {
+    last = kw_add(last, kw_mul(t.extents[i] > 0 ? t.extents[i] - 1 : 0, t.strides[i]));
+    if (last > kMaxElements) {
       return fail(KW_INVALID_ARGUMENT, "conv problem: %s spans too much memory; allowed: at most %lld elements", t.name,
                   wide(kMaxElements));
     }
@@ -169,13 +126,12 @@ kw_status check_tensors(const kw_conv_problem& p) {
   const Tensor y = {"y", {p.n, p.k, kw_conv_out(&p, 0), kw_conv_out(&p, 1), kw_conv_out(&p, 2)}, p.stride_y, forward};
   if (kw_status status = check_tensor(x, p.layout)) return status;
   if (kw_status status = check_tensor(y, p.layout)) return status;
-  int64_t weights = p.k, points = p.n > 0 ? p.n : 1;
-  bool too_many = __builtin_mul_overflow(weights, p.c / p.groups, &weights);
+  int64_t weights = kw_mul(p.k, p.c / p.groups), points = p.n > 0 ? p.n : 1;
   for (int dim = 0; dim < 3; ++dim) {
-    too_many = too_many || __builtin_mul_overflow(weights, p.filter[dim], &weights);
-    too_many = too_many || __builtin_mul_overflow(points, kw_conv_out(&p, dim), &points);
+    weights = kw_mul(weights, p.filter[dim]);
+    points = kw_mul(points, kw_conv_out(&p, dim));
   }
-  if (too_many || weights > kMaxElements || points > kMaxElements) {
+  if (weights > kMaxElements || points > kMaxElements) {
     return fail(KW_INVALID_ARGUMENT, "conv problem: weights or outputs overflow; allowed: at most %lld elements",
                 wide(kMaxElements));
   }
@@ -186,7 +142,8 @@ kw_status check_tensors(const kw_conv_problem& p) {
 
 kw_status validate_conv(const kw_problem& problem) {
   const kw_conv_problem& p = as_conv(problem);
-  if (kw_status status = check_types(p)) return status;
+  if (kw_status status = check_reserved("conv problem", p)) return status;
+  if (kw_status status = check_range("conv problem", kConvProblemFields, problem)) return status;
   if (kw_status status = check_extras(p)) return status;
   if (kw_status status = check_counts(p)) return status;
   for (int dim = 0; dim < 3; ++dim) {
@@ -198,8 +155,7 @@ kw_status validate_conv(const kw_problem& problem) {
 kw_status validate_conv_args(const kw_problem& problem, const void* args) {
   const kw_conv_problem& p = as_conv(problem);
   const auto* given = static_cast<const kw_conv_args*>(args);
-  if (given == nullptr) return fail(KW_INVALID_ARGUMENT, "args is null; allowed: a pointer to kw_conv_args");
-  if (kw_status status = check_size("conv args", given->struct_size, sizeof(kw_conv_args))) return status;
+  if (kw_status status = check_args("conv args", "kw_conv_args", given)) return status;
   const bool none = p.n == 0;
   if (none && (p.base.op == KW_OP_CONV_FORWARD || p.base.op == KW_OP_CONV_BACKWARD_DATA)) return KW_OK;
   const char* missing = given->d == nullptr ? "d" : nullptr;

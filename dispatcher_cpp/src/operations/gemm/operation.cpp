@@ -2,9 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernelwright/dispatcher/gemm/analytic.hpp"
+#include "kernelwright/dispatcher.h"
+#include "kernelwright/dispatcher/gemm/estimate.hpp"
 #include "kernelwright/dispatcher/gemm/problem.hpp"
 #include "kernelwright/gemm/checks.h"
+#include "kernelwright/gemm/groups.h"
 
 namespace kernelwright {
 namespace {
@@ -46,6 +48,9 @@ const char* incomplete(const kw_kernel& kernel) {
   if (traits->max_split_k == 0 || traits->num_d > KW_MAX_D) return "has max_split_k 0 or too many D tensors";
   const auto* extension = static_cast<const kw_gemm_extension*>(kernel.extension);
   if (extension != nullptr && extension->struct_size < sizeof(kw_gemm_extension)) return "has too small an extension";
+  if (extension != nullptr && check_reserved("has an extension of a later version", *extension) != KW_OK) {
+    return kw_last_error();
+  }
   const bool shuffles =
       extension != nullptr && extension->shuffle_b != nullptr && extension->shuffle_b_bytes != nullptr;
   if ((traits->b_format != 0) != shuffles) return "has a b_format without shuffle_b, or the other way round";
@@ -86,13 +91,11 @@ void choose_split_k(kw_problem* problem, uint32_t slices) {
 void describe_choices(const kw_problem& problem, Text* text) { text->add("split_k=").add(as_gemm(problem).split_k); }
 
 Estimate gemm_estimate(const kw_kernel& kernel, const kw_problem& problem, const Place& place) {
-  if (place.arch->backend == KW_BACKEND_CPU) return estimate_cpu(as_gemm(problem), gemm_traits(kernel), place);
-  return estimate(as_gemm(problem), *place.arch, gemm_traits(kernel), place.compute_units, place.most_us);
+  return estimate(as_gemm(problem), gemm_traits(kernel), place);
 }
 
 Estimate grouped_estimate(const kw_kernel& kernel, const kw_problem& problem, const Place& place) {
-  if (place.arch->backend == KW_BACKEND_CPU) return estimate_cpu(as_grouped(problem), gemm_traits(kernel), place);
-  return estimate(as_grouped(problem), *place.arch, gemm_traits(kernel), place.compute_units);
+  return estimate(as_grouped(problem), gemm_traits(kernel), place);
 }
 
 bool gemm_is_empty(const kw_problem& problem) { return as_gemm(problem).m == 0 || as_gemm(problem).n == 0; }
@@ -139,6 +142,7 @@ const Operation kGemm = {
     .estimate = gemm_estimate,
     .is_empty = gemm_is_empty,
     .validate_args = gemm_args,
+    .operands = gemm_operands,
 };
 
 const Operation kGroupedGemm = {
@@ -157,6 +161,11 @@ const Operation kGroupedGemm = {
     .estimate = grouped_estimate,
     .is_empty = grouped_is_empty,
     .validate_args = grouped_args,
+    .operands = grouped_operands,
 };
+
+const Operation* const kGemmTables[] = {&kGemm, &kGroupedGemm};
+extern const Operations kGemmOperations;
+const Operations kGemmOperations = {kGemmTables, sizeof kGemmTables / sizeof kGemmTables[0]};
 
 }  // namespace kernelwright

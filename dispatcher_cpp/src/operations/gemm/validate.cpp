@@ -2,8 +2,11 @@
 
 #include "kernelwright/dispatcher.h"
 #include "kernelwright/dispatcher/gemm/problem.hpp"
+#include "kernelwright/dispatcher/gemm/problem_fields.hpp"
 #include "kernelwright/dispatcher/support/error.hpp"
 #include "kernelwright/gemm/checks.h"
+#include "kernelwright/gemm/groups.h"
+#include "kernelwright/widths.h"
 
 namespace kernelwright {
 namespace {
@@ -12,36 +15,24 @@ constexpr int64_t kMaxElements = INT64_MAX / 8;  // so that byte offsets fit int
 
 long long wide(int64_t value) { return static_cast<long long>(value); }
 
-kw_status check_dtype(const char* field, uint32_t value) {
-  if (kw_dtype_bytes(value) != 0) return KW_OK;
-  return fail(KW_INVALID_ARGUMENT, "gemm problem: %s = %u is no dtype; allowed: 1 (fp32) to %u (int32)", field, value,
-              static_cast<uint32_t>(KW_INT32));
-}
-
-kw_status check_not_negative(const char* field, int64_t value) {
-  if (value >= 0) return KW_OK;
-  return fail(KW_INVALID_ARGUMENT, "gemm problem: %s = %lld is negative; allowed: 0 or more", field, wide(value));
-}
-
-using Matrix = kw_gemm_matrix;
+using Matrix = kw_gemm_Matrix;
 
 // Elements from the first to behind the last one; the matrix is valid.
 int64_t span(const Matrix& x) {
-  return x.rows == 0 || x.columns == 0 ? 0 : (kw_gemm_lines(&x) - 1) * x.ld + kw_gemm_line(&x);
+  return x.rows == 0 || x.columns == 0 ? 0 : (kw_gemm_lines(x) - 1) * x.ld + kw_gemm_line(x);
 }
 
 kw_status check_matrix(const Matrix& matrix) {
-  const int64_t extent = kw_gemm_line(&matrix), lines = kw_gemm_lines(&matrix);
+  const int64_t extent = kw_gemm_line(matrix), lines = kw_gemm_lines(matrix);
   const int64_t least = extent > 1 ? extent : 1;
   if (matrix.ld < least) {
     return fail(KW_INVALID_ARGUMENT,
                 "gemm problem: %s = %lld is too small for a %s-major matrix with %s = %lld; "
                 "allowed: %lld or more",
                 matrix.ld_name, wide(matrix.ld), matrix.layout == KW_ROW_MAJOR ? "row" : "column",
-                kw_gemm_line_name(&matrix), wide(extent), wide(least));
+                kw_gemm_line_name(matrix), wide(extent), wide(least));
   }
-  int64_t elements = 0;
-  if (__builtin_mul_overflow(lines, matrix.ld, &elements) || elements > kMaxElements) {
+  if (kw_mul(lines, matrix.ld) > kMaxElements) {
     return fail(KW_INVALID_ARGUMENT, "gemm problem: %s * %s = %lld * %lld overflows; allowed: at most %lld elements",
                 matrix.layout == KW_ROW_MAJOR ? matrix.row_extent : matrix.column_extent, matrix.ld_name, wide(lines),
                 wide(matrix.ld), wide(kMaxElements));
@@ -50,9 +41,10 @@ kw_status check_matrix(const Matrix& matrix) {
 }
 
 kw_status check_stride(const char* field, const Matrix& matrix, int64_t batch, int64_t stride) {
-  if (kw_status status = check_not_negative(field, stride)) return status;
-  int64_t last = 0;
-  if (__builtin_mul_overflow(batch - 1, stride, &last) || last > kMaxElements - span(matrix)) {
+  if (stride < 0) {
+    return fail(KW_INVALID_ARGUMENT, "gemm problem: %s = %lld is negative; allowed: 0 or more", field, wide(stride));
+  }
+  if (kw_add(kw_mul(batch - 1, stride), span(matrix)) > kMaxElements) {
     return fail(KW_INVALID_ARGUMENT, "gemm problem: batch * %s = %lld * %lld overflows; allowed: at most %lld elements",
                 field, wide(batch), wide(stride), wide(kMaxElements));
   }
@@ -62,29 +54,12 @@ kw_status check_stride(const char* field, const Matrix& matrix, int64_t batch, i
 // Results must not overlap: they lie behind one another, or side by side within the lines of one large matrix.
 kw_status check_result_stride(const Matrix& c, int64_t batch, int64_t stride) {
   if (span(c) == 0 || stride >= span(c)) return KW_OK;
-  const bool beside = stride >= kw_gemm_line(&c) && (batch - 1) * stride + kw_gemm_line(&c) <= c.ld;
+  const bool beside = stride >= kw_gemm_line(c) && (batch - 1) * stride + kw_gemm_line(c) <= c.ld;
   if (beside) return KW_OK;
   return fail(KW_INVALID_ARGUMENT,
               "gemm problem: stride_c = %lld lets results overlap; allowed: %lld or more, or %lld or more where all of "
               "the batch fits into ldc = %lld",
-              wide(stride), wide(span(c)), wide(kw_gemm_line(&c)), wide(c.ld));
-}
-
-kw_status check_types(const kw_gemm_problem& s) {
-  const struct {
-    const char* field;
-    uint32_t value;
-  } dtypes[] = {{"dtype_a", s.dtype_a}, {"dtype_b", s.dtype_b}, {"dtype_c", s.dtype_c}, {"dtype_acc", s.dtype_acc}},
-    layouts[] = {{"layout_a", s.layout_a}, {"layout_b", s.layout_b}, {"layout_c", s.layout_c}};
-  for (const auto& dtype : dtypes) {
-    if (kw_status status = check_dtype(dtype.field, dtype.value)) return status;
-  }
-  for (const auto& layout : layouts) {
-    if (layout.value <= KW_COL_MAJOR) continue;
-    return fail(KW_INVALID_ARGUMENT, "gemm problem: %s = %u is no layout; allowed: 0 (row-major), 1 (column-major)",
-                layout.field, layout.value);
-  }
-  return KW_OK;
+              wide(stride), wide(span(c)), wide(kw_gemm_line(c)), wide(c.ld));
 }
 
 struct Matrices {
@@ -96,9 +71,7 @@ Matrices matrices(const kw_gemm_problem& p) {
 }
 
 kw_status check_shape(const kw_gemm_problem& p) {
-  if (kw_status status = check_not_negative("m", p.m)) return status;
-  if (kw_status status = check_not_negative("n", p.n)) return status;
-  if (kw_status status = check_not_negative("k", p.k)) return status;
+  if (kw_status status = check_range("gemm problem", kGemmProblemFields, p.base)) return status;
   const Matrices all = matrices(p);
   if (kw_status status = check_matrix(all.a)) return status;
   if (kw_status status = check_matrix(all.b)) return status;
@@ -106,7 +79,6 @@ kw_status check_shape(const kw_gemm_problem& p) {
 }
 
 kw_status check_batch(const kw_gemm_problem& p, const Matrices& all) {
-  if (p.batch < 1) return fail(KW_INVALID_ARGUMENT, "gemm problem: batch = %lld; allowed: 1 or more", wide(p.batch));
   if (p.batch == 1) return KW_OK;  // strides are not taken
   if (kw_status status = check_stride("stride_a", all.a, p.batch, p.stride_a)) return status;
   if (kw_status status = check_stride("stride_b", all.b, p.batch, p.stride_b)) return status;
@@ -115,17 +87,7 @@ kw_status check_batch(const kw_gemm_problem& p, const Matrices& all) {
 }
 
 kw_status check_epilogue(const kw_gemm_problem& p) {
-  if (p.num_d > KW_MAX_D) {
-    return fail(KW_INVALID_ARGUMENT, "gemm problem: num_d = %u; allowed: 0 to %u", p.num_d, uint32_t{KW_MAX_D});
-  }
-  if (p.d_op > KW_D_MULTIPLY) {
-    return fail(KW_INVALID_ARGUMENT, "gemm problem: d_op = %u is unknown; allowed: 0 (add), 1 (multiply)", p.d_op);
-  }
-  if (p.activation > KW_ACTIVATION_TANH) {
-    return fail(KW_INVALID_ARGUMENT, "gemm problem: activation = %u is unknown; allowed: 0 (none) to %u (tanh)",
-                p.activation, static_cast<uint32_t>(KW_ACTIVATION_TANH));
-  }
-  if (p.reserved != 0) return fail(KW_INVALID_ARGUMENT, "gemm problem: reserved = %u; allowed: 0", p.reserved);
+  if (kw_status status = check_reserved("gemm problem", p)) return status;
   static const char* const strides[] = {"stride_multi_d[0]", "stride_multi_d[1]", "stride_multi_d[2]",
                                         "stride_multi_d[3]"};
   for (uint32_t i = 0; i < p.num_d; ++i) {
@@ -151,7 +113,6 @@ const char* missing_operand(const kw_gemm_group& g, double beta, const void* a, 
 
 kw_status validate_gemm(const kw_problem& problem) {
   const kw_gemm_problem& p = as_gemm(problem);
-  if (kw_status status = check_types(p)) return status;
   if (kw_status status = check_shape(p)) return status;
   if (kw_status status = check_batch(p, matrices(p))) return status;
   return check_epilogue(p);
@@ -159,9 +120,8 @@ kw_status validate_gemm(const kw_problem& problem) {
 
 kw_status validate_grouped(const kw_problem& problem) {
   const kw_grouped_gemm_problem& p = as_grouped(problem);
-  if (kw_status status = check_types(kw_types_of_groups(&p))) return status;
-  if (p.reserved != 0) return fail(KW_INVALID_ARGUMENT, "grouped gemm problem: reserved = %u; allowed: 0", p.reserved);
-  if (kw_status status = check_not_negative("group_count", p.group_count)) return status;
+  if (kw_status status = check_range("grouped gemm problem", kGroupedGemmProblemFields, problem)) return status;
+  if (kw_status status = check_reserved("grouped gemm problem", p)) return status;
   if (p.group_count > 0 && p.groups == nullptr) {
     return fail(KW_INVALID_ARGUMENT,
                 "grouped gemm problem: groups is null; allowed: group_count = %lld of kw_gemm_group",
@@ -179,8 +139,7 @@ kw_status validate_grouped(const kw_problem& problem) {
 }
 
 kw_status validate_args(const kw_gemm_problem& problem, const kw_gemm_args* args) {
-  if (args == nullptr) return fail(KW_INVALID_ARGUMENT, "args is null; allowed: a pointer to kw_gemm_args");
-  if (kw_status status = check_size("gemm args", args->struct_size, sizeof(kw_gemm_args))) return status;
+  if (kw_status status = check_args("gemm args", "kw_gemm_args", args)) return status;
   if (problem.m == 0 || problem.n == 0) return KW_OK;
   const kw_gemm_group shape = {problem.m, problem.n, problem.k, 0, 0, 0};
   if (const char* missing = missing_operand(shape, problem.beta, args->a, args->b, args->c, args->d)) {
@@ -196,8 +155,7 @@ kw_status validate_args(const kw_gemm_problem& problem, const kw_gemm_args* args
 
 kw_status validate_args(const kw_grouped_gemm_problem& problem, const kw_grouped_gemm_args* args) {
   const char* what = "grouped gemm args";
-  if (args == nullptr) return fail(KW_INVALID_ARGUMENT, "args is null; allowed: a pointer to kw_grouped_gemm_args");
-  if (kw_status status = check_size(what, args->struct_size, sizeof(kw_grouped_gemm_args))) return status;
+  if (kw_status status = check_args(what, "kw_grouped_gemm_args", args)) return status;
   if (args->group_count != problem.group_count) {
     return fail(KW_INVALID_ARGUMENT, "%s: group_count = %lld; allowed: the problem's %lld", what,
                 wide(args->group_count), wide(problem.group_count));

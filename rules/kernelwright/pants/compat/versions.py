@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
+from typing import Iterator
+
 from pants.version import PANTS_SEMVER
 
-LOADED_ON = ("2.17.1", "2.27.0", "2.28.0", "2.29.0", "2.30.0", "2.31.0", "2.32.0", "2.33.0")
-"""The versions that the plugin was loaded on; builds ran on the first (docs/compatibility.md)."""
+EXECUTED_ON = ("2.17.1", "2.31.0", "2.33.0", "2.34.0.dev3")
+"""The versions on which help, listing, checks, builds and measurements ran (docs/compatibility.md)."""
+LOADED_ON = ("2.27.0", "2.28.0", "2.29.0", "2.30.0", "2.32.0")
+"""Further versions whose sources accept the plugin's imports, types and rules."""
 
-# First and last series of each generation.
-_GENERATIONS = (((2, 17), (2, 17)), ((2, 27), (2, 33)))
+REPORTS = "the project's issues"
+_REFUSED = ((2, 18), (2, 26))  # the first and the last series between the two generations of rules
+_OLDEST = (2, 17)
+_NEWEST = (2, 34)  # the newest series that something was executed on
+
+logger = logging.getLogger(__name__)
 
 
 class UnsupportedPants(ImportError):
@@ -16,15 +26,47 @@ class UnsupportedPants(ImportError):
 
 
 def check(version: str) -> None:
-    """Raise UnsupportedPants unless ``version``, such as ``"2.17.1"``, is of a series that the plugin runs on."""
-    series = tuple(int(part) for part in version.split(".")[:2])
-    if not any(first <= series <= last for first, last in _GENERATIONS):
+    """Raise UnsupportedPants where the plugin is known to fail; warn of a series newer than all that were tested.
+
+    :param version: such as ``"2.17.1"``.
+    """
+    series = _series(version)
+    if series < _OLDEST or _REFUSED[0] <= series <= _REFUSED[1]:
         raise UnsupportedPants(
-            f"kernelwright-pants does not run on Pants {version}; set [GLOBAL].pants_version to 2.17.1 or to a version "
-            f"from 2.27 to 2.33 (it was loaded on {', '.join(LOADED_ON)})"
+            f"kernelwright-pants does not run on Pants {version}, {_why(series)}; set [GLOBAL].pants_version to 2.17.1 "
+            f"or to 2.27 or newer (builds ran on {', '.join(EXECUTED_ON)})"
+        )
+    if series > _NEWEST:
+        logger.warning(
+            f"kernelwright-pants was not tested on Pants {version}; the newest version that builds ran on is "
+            f"{EXECUTED_ON[-1]}. Please report what fails to {REPORTS}."
         )
 
 
 def check_running() -> None:
     """The same for the Pants that runs."""
     check(str(PANTS_SEMVER))
+
+
+@contextlib.contextmanager
+def named() -> Iterator[None]:
+    """An import that fails within names the version of Pants first; what failed follows, with its traceback."""
+    try:
+        yield
+    except UnsupportedPants:
+        raise
+    except ImportError as error:
+        raise UnsupportedPants(
+            f"kernelwright-pants does not load on Pants {PANTS_SEMVER}: {error}; set [GLOBAL].pants_version to one "
+            f"that builds ran on ({', '.join(EXECUTED_ON)}), and report it to {REPORTS}"
+        ) from error
+
+
+def _series(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:2])
+
+
+def _why(series: tuple[int, ...]) -> str:
+    if series < _OLDEST:
+        return "which lacks rules that it calls"
+    return "whose rules are neither those of 2.17 nor those that are called by name as of 2.27"

@@ -119,6 +119,7 @@ async def run_python(
             "PYTHONPATH": ":".join(tool.source_roots),
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONNOUSERSITE": "1",
+            **_arch_path(tool, ""),
         },
         append_only_caches=python_tools.CACHE,
         output_files=outputs,
@@ -145,8 +146,15 @@ async def foreground_python(tool: PythonTool, arguments: Sequence[str], inputs: 
     found = await _with_python(finding, environment)
     path = ":".join(f"{{chroot}}/{root}" for root in (tool.source_roots or (".",)))
     env = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1"}
+    env.update(_arch_path(tool, "{chroot}/"))
     argv = (found.stdout.decode().strip(), "-m", tool.module, *arguments)
     return ForegroundCommand(argv, FrozenDict(env), await digests.merge([tool.sources, inputs]))
+
+
+def _arch_path(tool: PythonTool, folder: str) -> dict[str, str]:
+    """Where the tool finds architecture files of the workspace; ``folder`` holds its sources."""
+    path = ":".join(f"{folder}{one}" for one in tool.arch_path)
+    return {"KERNELWRIGHT_ARCH_PATH": path} if path else {}
 
 
 # The level is no part of a cache key, but the engine takes a process of another level for another process, and so runs

@@ -47,6 +47,7 @@ class PythonTool:
     """A Python program that runs outside Pants' own process: its packages and its sources.
 
     ``lockfile`` is None for the lockfile of the resolve, or a requirements file of the plugin: ``resource://…``.
+    ``arch_path`` are folders among its sources with architecture files.
     """
 
     resolve: str
@@ -56,6 +57,7 @@ class PythonTool:
     module: str
     source_roots: tuple[str, ...]
     sources: Digest
+    arch_path: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from kernelwright.pants.engine.exit_codes import BAD_INPUT, BadInput
 from kernelwright.pants.goals import bench_engine
 from kernelwright.pants.goals.bench_engine import TileEngineRequest
 from kernelwright.pants.targets.kernel_library import LibraryKernelsField, LibraryNameField
+from kernelwright.pants.util_rules.codegen import ArchsRequest, list_archs
 from kernelwright.pants.util_rules.library import build_requested, library_request
 from pants.engine.console import Console
 from pants.engine.env_vars import CompleteEnvironmentVars
@@ -22,8 +23,8 @@ from pants.option.option_types import ArgsListOption, StrOption
 from pants.util.strutil import softwrap
 
 _LIBRARY = "__library"
-_ARCHS = {"cpu": "x86_64_", "cuda": "sm_"}
-"""How names of the architectures begin that a device runs; ``sim:ARCH`` names its own."""
+_KINDS = ("cpu", "cuda")
+"""Devices that are timed beside simulated ones; ``sim:ARCH`` names its own architecture."""
 
 
 class BenchSubsystem(GoalSubsystem):
@@ -67,16 +68,17 @@ async def bench(
     if not libraries:
         console.print_stderr("No kernel_library targets were named; try `./pants bench kernels/gemm:cpu_gemm`.")
         return Bench(exit_code=BAD_INPUT)
-    prefix = archs_of(options.device)
+    kind, simulated = device_of(options.device)
     if not options.problems:
         raise BadInput("--bench-problems is missing; allowed: a key such as gemm-held-out-bf16, or a JSON file")
     if options.output and len(libraries) > 1:
         raise BadInput(
             f"--bench-output names one file for {len(libraries)} libraries; leave it out, or name one library"
         )
+    archs = frozenset([simulated]) if simulated else (await list_archs(ArchsRequest(kind), **implicitly())).names
     codes = []
     for library in libraries:
-        requested = (await library_request(library)).of(prefix)
+        requested = (await library_request(library)).of(archs, options.device)
         built = await build_requested(requested)
         merged = await digests.merge(one.digest for one in built.libraries)
         arguments = (
@@ -90,14 +92,14 @@ async def bench(
     return Bench(exit_code=max(codes))
 
 
-def archs_of(device: str) -> str:
-    """How the names of the architectures that a device runs begin. Raises BadInput for one that is not timed."""
+def device_of(device: str) -> tuple[str, str]:
+    """The kind of a device, and the architecture of a simulated one. Raises BadInput for one that is not timed."""
     kind, _, which = device.partition(":")
     if kind == "sim" and which:
-        return which
-    if kind not in _ARCHS:
+        return kind, which
+    if kind not in _KINDS:
         raise BadInput(f"--bench-device is {device!r}; allowed: cpu, cuda:N, sim:ARCH")
-    return _ARCHS[kind]
+    return kind, ""
 
 
 def default_output(library: Target) -> str:

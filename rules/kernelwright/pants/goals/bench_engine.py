@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from kernelwright.pants.compat import rule
-from kernelwright.pants.engine import graph, portable, python_tools
+from kernelwright.pants.engine import digests, graph, portable, python_tools
 from kernelwright.pants.engine.exit_codes import BadInput
 from kernelwright.pants.engine.portable import ForegroundCommand
 from kernelwright.pants.subsystems.tile_engine import TileEngineSubsystem
@@ -56,7 +56,8 @@ async def prepare_tile_engine(engine: TileEngineSubsystem, generator: CodegenToo
             pip_version=generator.tool.pip_version,
             module=_MODULE,
             source_roots=(),
-            sources=sources,
+            sources=await digests.merge([sources, generator.archs]),
+            arch_path=generator.tool.arch_path,
         )
     )
 

@@ -10,16 +10,19 @@ from kernelwright.pants.engine import digests
 from kernelwright.pants.engine.portable import ForegroundCommand
 from kernelwright.pants.goals import bench as bench_goal
 from kernelwright.pants.goals import bench_engine
-from kernelwright.pants.goals.bench import Bench, archs_of
+from kernelwright.pants.goals.bench import Bench, device_of
 from kernelwright.pants.goals.bench_engine import TileEngineCommand, TileEngineRequest
-from kernelwright.pants.operations.gemm import GemmKernelTarget
 from kernelwright.pants.targets.kernel_library import KernelLibraryTarget
+from kernelwright.pants.targets.operation_kernels import kernel_target
 from kernelwright.pants.testing.doubles import in_place_of
-from kernelwright.pants.util_rules import library
+from kernelwright.pants.util_rules import codegen, library
+from kernelwright.pants.util_rules.codegen import Archs, ArchsRequest
 from kernelwright.pants.util_rules.library import BuiltLibraries, BuiltLibrary, LibraryRequest, PlannedLibraries
 from pants.engine.internals.scheduler import ExecutionError
 from pants.testutil.rule_runner import RuleRunner, mock_console
 from pants.util.frozendict import FrozenDict
+
+GemmKernelTarget = kernel_target("gemm")
 
 # In place of the tile engine: says where it runs, what it got and what it found, and ends as it was told.
 ENGINE = """
@@ -50,6 +53,11 @@ async def fake_build(request: PlannedLibraries) -> BuiltLibraries:
     return BuiltLibraries((BuiltLibrary("x86_64_v3", await digests.create([("x86_64_v3/manifest.json", b"{}")])),))
 
 
+@in_place_of(codegen.list_archs)
+async def fake_archs(request: ArchsRequest) -> Archs:
+    return Archs(frozenset({"cpu": ["x86_64_v3"], "cuda": ["sm_90a"]}[request.kind]))
+
+
 @in_place_of(bench_engine.command_of)
 async def fake_engine(request: TileEngineRequest) -> TileEngineCommand:
     argv = (sys.executable, "-c", ENGINE, *request.arguments)
@@ -59,7 +67,7 @@ async def fake_engine(request: TileEngineRequest) -> TileEngineCommand:
 @pytest.fixture
 def runner(monkeypatch: pytest.MonkeyPatch) -> RuleRunner:
     runner = RuleRunner(
-        rules=[*bench_goal.rules(), fake_plan, fake_build, fake_engine],
+        rules=[*bench_goal.rules(), fake_plan, fake_build, fake_archs, fake_engine],
         target_types=[GemmKernelTarget, KernelLibraryTarget],
     )
     runner.write_files({"src/k/BUILD": BUILD})
@@ -97,9 +105,10 @@ def test_bad_input_says_what_is_allowed(runner: RuleRunner) -> None:
         bench(runner, "src/k:lib")
     with pytest.raises(ExecutionError, match="--bench-device is 'hip:0'; allowed: cpu, cuda:N, sim:ARCH"):
         bench(runner, "--problems=p.json", "--device=hip:0", "src/k:lib")
-    with pytest.raises(ExecutionError, match="src/k:other has no kernel for sm_…; it has x86_64_v3"):
+    with pytest.raises(ExecutionError, match="src/k:other has no kernel for cuda:0; it has x86_64_v3"):
         bench(runner, "--problems=p.json", "--device=cuda:0", "src/k:other")
 
 
 def test_a_simulated_device_names_its_architecture() -> None:
-    assert archs_of("sim:gfx942") == "gfx942" and archs_of("cuda:1") == "sm_" and archs_of("cpu") == "x86_64_"
+    assert device_of("sim:gfx942") == ("sim", "gfx942")
+    assert device_of("cuda:1") == ("cuda", "") and device_of("cpu") == ("cpu", "")

@@ -7,7 +7,7 @@ import pytest
 
 from kernelwright.pants.goals import kernels as kernels_goal
 from kernelwright.pants.goals.kernels import Kernels
-from kernelwright.pants.operations.gemm import GemmKernelTarget
+from kernelwright.pants.targets.operation_kernels import kernel_target
 from kernelwright.pants.testing.doubles import in_place_of
 from kernelwright.pants.util_rules import compile_commands, kernels, resource_report
 from kernelwright.pants.util_rules.compile_commands import CompileCommands, CompileCommandsRequest
@@ -16,6 +16,8 @@ from kernelwright.pants.util_rules.resource_report import ResourceReport, Resour
 from pants.engine.fs import EMPTY_DIGEST
 from pants.engine.internals.scheduler import ExecutionError
 from pants.testutil.rule_runner import RuleRunner
+
+GemmKernelTarget = kernel_target("gemm")
 
 
 @in_place_of(kernels.expand_kernels)

@@ -7,8 +7,8 @@ import pytest
 from kernelwright.pants.engine import digests
 from kernelwright.pants.goals import package_library
 from kernelwright.pants.goals.package_library import KernelLibraryFieldSet
-from kernelwright.pants.operations.gemm import GemmKernelTarget
 from kernelwright.pants.targets.kernel_library import KernelLibraryTarget
+from kernelwright.pants.targets.operation_kernels import kernel_target
 from kernelwright.pants.testing.doubles import in_place_of
 from kernelwright.pants.util_rules import library
 from kernelwright.pants.util_rules.library import (
@@ -23,6 +23,8 @@ from pants.engine.addresses import Address
 from pants.engine.internals.scheduler import ExecutionError
 from pants.engine.rules import QueryRule
 from pants.testutil.rule_runner import RuleRunner
+
+GemmKernelTarget = kernel_target("gemm")
 
 _requests: list[LibraryRequest] = []  # what was planned last
 

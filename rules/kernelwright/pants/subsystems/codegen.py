@@ -23,6 +23,15 @@ class CodegenSubsystem(Subsystem):
     resolve = StrOption(
         default=None, advanced=True, help="The resolve with the packages that a generator in this workspace needs."
     )
+    arch_path = StrListOption(
+        default=[],
+        help=softwrap(
+            """
+            Folders of this workspace with architecture files, `<arch>.json`, to know beside the shipped ones. See
+            docs/adding_an_arch.md.
+            """
+        ),
+    )
     include = StrOption(
         default=None, advanced=True, help="The folder of C and C++ headers in this workspace, instead of the wheel's."
     )

@@ -59,7 +59,10 @@ class KernelArchsField(StringSequenceField):
 
 class RuleSetField(StringField):
     alias = "set"
-    help = "A set by name: `essential`, `default`, or a preselected one such as `fp16_rcr_compute`."
+    help = (
+        "A set by the names of its operation and its own: `gemm:essential`, `convolution:default`. A name that one"
+        " operation alone has may stand without it, such as the preselected set `fp16_rcr_compute`."
+    )
 
 
 class KernelConfigField(OptionalSingleSourceField):

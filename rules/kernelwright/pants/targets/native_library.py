@@ -24,6 +24,12 @@ class NativeOutputField(StringField):
     help = 'The path of the library as a resource, relative to the workspace, e.g. `"src/pkg/libfoo.so"`.'
 
 
+class NativeCopiesField(StringSequenceField):
+    alias = "copies"
+    default = ()
+    help = "Other names that the library gets in the same folder, for programs that look for them."
+
+
 class NativeLinkField(StringSequenceField):
     alias = "link"
     default = ()
@@ -32,5 +38,12 @@ class NativeLinkField(StringSequenceField):
 
 class NativeLibraryTarget(Target):
     alias = "native_library"
-    core_fields = (*COMMON_TARGET_FIELDS, Dependencies, NativeSourcesField, NativeOutputField, NativeLinkField)
+    core_fields = (
+        *COMMON_TARGET_FIELDS,
+        Dependencies,
+        NativeSourcesField,
+        NativeOutputField,
+        NativeCopiesField,
+        NativeLinkField,
+    )
     help = "A shared library built by the host toolchain; Python targets depend on it as on a resource."

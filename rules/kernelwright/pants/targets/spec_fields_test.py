@@ -5,11 +5,13 @@ from typing import Any
 import pytest
 
 from kernelwright.pants.generator_data import generator_data
-from kernelwright.pants.operations.attention import FmhaKernelTarget
-from kernelwright.pants.operations.gemm import GemmKernelTarget
+from kernelwright.pants.targets.operation_kernels import kernel_target
 from kernelwright.pants.targets.spec_fields import SpecField, field_type, spec_fields
 from pants.build_graph.address import Address
 from pants.engine.target import InvalidFieldException, InvalidTargetException
+
+FmhaKernelTarget = kernel_target("attention")
+GemmKernelTarget = kernel_target("gemm")
 
 ADDRESS = Address("kernels", target_name="one")
 

@@ -9,7 +9,12 @@ from pants.util.strutil import help_text
 class ToolchainTreesField(StringSequenceField):
     alias = "trees"
     required = True
-    help = 'Trees by the names that compile plans use, e.g. `["zig", "abi"]`.'
+    help = 'Trees by the names that compile plans use, e.g. `["zig", "clang"]`.'
+
+
+class ToolchainBackendsField(StringSequenceField):
+    alias = "backends"
+    help = "Our own headers and sources too: those that all backends share, and those of these backends."
 
 
 class ToolchainFilesField(MultipleSourcesField):
@@ -23,7 +28,13 @@ class ToolchainFilesField(MultipleSourcesField):
 
 class ToolchainTarget(Target):
     alias = "toolchain"
-    core_fields = (*COMMON_TARGET_FIELDS, Dependencies, ToolchainTreesField, ToolchainFilesField)
+    core_fields = (
+        *COMMON_TARGET_FIELDS,
+        Dependencies,
+        ToolchainTreesField,
+        ToolchainBackendsField,
+        ToolchainFilesField,
+    )
     help = help_text(
         """
         Toolchain and header trees as files, for tests that run compile plans themselves: `<name>/<tree>/…` beside the

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from kernelwright.pants.compat import rule
+from kernelwright.pants.compat import implicitly, rule
 from kernelwright.pants.engine import digests, portable, python_tools
 from kernelwright.pants.engine.exit_codes import BAD_INPUT
 from kernelwright.pants.performance import Tuning
@@ -35,14 +35,19 @@ class CodegenError(Exception):
 
 @dataclass(frozen=True)
 class CodegenTool:
-    """The generator with its sources captured."""
+    """The generator with its sources captured; ``archs`` are architecture files of the workspace."""
 
     tool: python_tools.PythonTool
+    archs: Digest = EMPTY_DIGEST
 
 
 @rule(desc="Prepare the code generator", level=LogLevel.DEBUG)
 async def prepare_codegen(codegen: CodegenSubsystem, python: PythonSetup, tuning: Tuning) -> CodegenTool:
     # Every large piece of work of the plugin starts with the generator, so the process is tuned by then.
+    archs, arch_path = EMPTY_DIGEST, tuple(codegen.arch_path)
+    if arch_path:
+        files = [f"{folder}/*.json" for folder in arch_path]
+        archs = await digests.workspace_files(files, "[kernelwright-codegen].arch_path")
     pip_version = str(getattr(python.pip_version, "value", python.pip_version))  # an enumeration on Pants 2.17
     if not codegen.source_roots:
         packaged(_PACKAGED)  # or say what is missing
@@ -54,8 +59,10 @@ async def prepare_codegen(codegen: CodegenSubsystem, python: PythonSetup, tuning
                 pip_version=pip_version,
                 module=_MODULE,
                 source_roots=(),
-                sources=EMPTY_DIGEST,
-            )
+                sources=archs,
+                arch_path=arch_path,
+            ),
+            archs,
         )
     if not codegen.resolve:
         raise CodegenError("[kernelwright-codegen].source_roots needs [kernelwright-codegen].resolve")
@@ -69,8 +76,10 @@ async def prepare_codegen(codegen: CodegenSubsystem, python: PythonSetup, tuning
             pip_version=pip_version,
             module=_MODULE,
             source_roots=tuple(codegen.source_roots),
-            sources=sources,
-        )
+            sources=await digests.merge([sources, archs]),
+            arch_path=arch_path,
+        ),
+        archs,
     )
 
 
@@ -118,6 +127,27 @@ async def run_codegen(request: CodegenRequest, codegen: CodegenTool) -> CodegenR
         raise CodegenError(f"{request.origin}: {result.stderr.decode().strip()}", result.exit_code)
     files = await digests.read(await digests.subset(result.output_digest, [response]))
     return CodegenResponse(files[response].decode(), await digests.subset(result.output_digest, request.outputs))
+
+
+@dataclass(frozen=True)
+class ArchsRequest:
+    """Which architectures have devices of a kind: ``cpu``, ``cuda`` or ``hip``?"""
+
+    kind: str
+
+
+@dataclass(frozen=True)
+class Archs:
+    """Architectures by name, those of the workspace included."""
+
+    names: frozenset[str]
+
+
+@rule(desc="List architectures", level=LogLevel.DEBUG)
+async def list_archs(request: ArchsRequest) -> Archs:
+    asked = CodegenRequest("plan", json.dumps({"stage": "archs"}), "List architectures", "architectures")
+    response = await run_codegen(asked, **implicitly())
+    return Archs(frozenset(one["name"] for one in response.parse()["archs"] if one["kind"] == request.kind))
 
 
 def rules() -> list[object]:

@@ -4,13 +4,15 @@ import json
 
 import pytest
 
-from kernelwright.pants.operations.gemm import GemmKernelTarget
 from kernelwright.pants.performance import WholeKernel
 from kernelwright.pants.targets.kernel_set import ExpandedKernelField, GeneratedKernelTarget
+from kernelwright.pants.targets.operation_kernels import kernel_target
 from kernelwright.pants.util_rules.kernels import kernel_of_target
 from pants.backend.project_info.peek import TargetData, render_json
 from pants.build_graph.address import Address
 from pants.engine.target import InvalidTargetException
+
+GemmKernelTarget = kernel_target("gemm")
 
 ADDRESS = Address("kernels", target_name="one")
 

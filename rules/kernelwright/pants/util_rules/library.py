@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
-from typing import Any, Iterable, Mapping, Optional
+from typing import Any, Collection, Iterable, Mapping, Optional
 
 from kernelwright.pants.compat import concurrently, implicitly, rule
 from kernelwright.pants.engine import digests, graph
@@ -55,11 +55,11 @@ class LibraryRequest:
         """The architectures of the kernels."""
         return {json.loads(kernel)["arch"] for kernel in self.kernels}
 
-    def of(self, prefix: str) -> LibraryRequest:
-        """The kernels of architectures whose names begin with ``prefix``. Raises LibraryError if there are none."""
-        kept = tuple(kernel for kernel in self.kernels if json.loads(kernel)["arch"].startswith(prefix))
+    def of(self, archs: Collection[str], device: str) -> LibraryRequest:
+        """The kernels of ``archs``, which a device runs. Raises LibraryError if there are none."""
+        kept = tuple(kernel for kernel in self.kernels if json.loads(kernel)["arch"] in archs)
         if not kept:
-            raise LibraryError(f"{self.origin} has no kernel for {prefix}…; it has {', '.join(sorted(self.archs))}")
+            raise LibraryError(f"{self.origin} has no kernel for {device}; it has {', '.join(sorted(self.archs))}")
         return replace(self, kernels=kept)
 
 
@@ -120,10 +120,14 @@ class _BuiltLane:
 
 @dataclass(frozen=True)
 class BuiltLibrary:
-    """``lib<name>.so``, ``manifest.json`` and ``provenance.json`` below ``<arch>/``; measured seconds of kernels."""
+    """``lib<name>.so``, ``manifest.json`` and ``provenance.json`` below ``<arch>/``; measured seconds of kernels.
+
+    ``trees`` are those that its commands saw.
+    """
 
     arch: str
     digest: Digest
+    trees: tuple[str, ...] = ()
     seconds: tuple[tuple[str, float], ...] = field(default=(), compare=False)
 
 
@@ -303,7 +307,7 @@ async def build_library(planned: PlannedLibrary) -> BuiltLibrary:
     objects = await digests.merge(group.files for group in groups)
     manifest = await _manifest(planned, objects, linked.digest)
     seconds = tuple(pair for group in groups for pair in group.seconds)
-    return BuiltLibrary(planned.arch, await digests.merge([linked.digest, manifest]), seconds)
+    return BuiltLibrary(planned.arch, await digests.merge([linked.digest, manifest]), planned.trees, seconds)
 
 
 @rule(desc="Build kernel library", level=LogLevel.DEBUG)

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from kernelwright.pants.compat import implicitly, rule
 from kernelwright.pants.engine import digests
 from kernelwright.pants.targets.kernel_heuristic import HeuristicModelField, HeuristicOutputField
-from kernelwright.pants.targets.native_library import NativeLinkField, NativeOutputField, NativeSourcesField
+from kernelwright.pants.targets.native_library import (
+    NativeCopiesField,
+    NativeLinkField,
+    NativeOutputField,
+    NativeSourcesField,
+)
 from kernelwright.pants.util_rules import actions, codegen
 from kernelwright.pants.util_rules.actions import Action, ActionsRequest
 from kernelwright.pants.util_rules.codegen import CodegenRequest
@@ -72,7 +78,10 @@ async def native_library_as_resource(request: NativeLibraryAsResource) -> Genera
         origin=str(target.address),
     )
     built = await build_native_library(asked, **implicitly())
-    return GeneratedSources(await digests.snapshot(built.digest))
+    folder = PurePosixPath(asked.output).parent
+    names = [asked.output, *(str(folder / name) for name in target[NativeCopiesField].value or ())]
+    each = [await digests.rename(built.digest, {asked.output: name}) for name in names]
+    return GeneratedSources(await digests.snapshot(await digests.merge(each)))
 
 
 class HeuristicAsResource(GenerateSourcesRequest):

@@ -6,7 +6,7 @@ import json
 
 from kernelwright.pants.compat import concurrently, implicitly, rule
 from kernelwright.pants.engine import digests
-from kernelwright.pants.targets.toolchain import ToolchainFilesField, ToolchainTreesField
+from kernelwright.pants.targets.toolchain import ToolchainBackendsField, ToolchainFilesField, ToolchainTreesField
 from kernelwright.pants.util_rules import trees
 from kernelwright.pants.util_rules.trees import TreeRequest
 from pants.core.target_types import FileSourceField
@@ -27,7 +27,8 @@ class ToolchainAsFiles(GenerateSourcesRequest):
 async def toolchain_as_files(request: ToolchainAsFiles) -> GeneratedSources:
     target = request.protocol_target
     folder = f"{target.address.spec_path}/{target.address.target_name}".lstrip("/")
-    names = target[ToolchainTreesField].value or ()
+    own = trees.source_trees(target[ToolchainBackendsField].value or ())
+    names = dict.fromkeys((*(target[ToolchainTreesField].value or ()), *own))
     found = await concurrently(trees.prepare_tree(TreeRequest(name), **implicitly()) for name in names)
     roots = json.dumps({tree.name: f"{folder}/{tree.name}" for tree in found})
     parts = [await digests.create([(f"{folder}/trees.json", roots.encode())])]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Mapping, Optional
+from typing import Iterable, Mapping, Optional, Sequence
 
 from kernelwright.pants.compat import implicitly, rule
 from kernelwright.pants.engine import digests, portable
@@ -143,6 +143,21 @@ MADE_TREES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     if tree["origin"] == "made"
 }
 """Trees that the generator makes of another tree: its name, and the files that are read of it."""
+
+
+def source_trees(backends: Sequence[str]) -> tuple[str, ...]:
+    """The trees of this project's own files that kernels and libraries of some backends are compiled with.
+
+    None without a backend.
+    """
+    known = generator_data()["trees"]
+    return tuple(name for name in SOURCE_TREES if known[name]["backend"] in (None, *backends)) if backends else ()
+
+
+def license_trees(names: Iterable[str]) -> tuple[str, ...]:
+    """The trees with the licence texts of the wheels whose code is in libraries that these trees were compiled into."""
+    known = generator_data()["trees"]
+    return tuple(f"{name}_license" for name in sorted(names) if name in WHEEL_TREES and known[name]["licensed"])
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Iterable, Mapping, Optional
+from typing import Iterable, Mapping, Optional
 
 from kernelwright.pants.compat import concurrently, implicitly, rule
 from kernelwright.pants.engine import digests, graph
@@ -30,10 +30,6 @@ from pants.engine.rules import collect_rules
 from pants.engine.target import Dependencies, Target
 from pants.util.logging import LogLevel
 
-# The trees with the licence texts of the code that is compiled into libraries of each backend.
-# Those of what kernels of one operation contain besides: backend and operation.
-_OPERATION_LICENSES = {("cutlass", "attention"): ("flashinfer_license",)}
-_HEADER_LICENSES = {"ck_tile": ("ck_tile_license",), "cutlass": ("cutlass_license", "cuda_license"), "cpu": ()}
 # The trees that native libraries are compiled with, see the generator's stage "native".
 _NATIVE_TREES = ("dispatcher", "zig")
 _PACKAGED = (PythonSourceField, ResourceSourceField, FileSourceField)
@@ -48,7 +44,8 @@ class WheelError(BadInput):
 class WheelRequest:
     """The files of a wheel: ``contents`` at their paths in it, ``licenses`` relative to its ``licenses`` folder.
 
-    ``trees`` and ``sources`` were compiled into it; the provenance statement names them.
+    ``trees`` and ``sources`` were compiled into it; the provenance statement names them. A kernel library was
+    ``compiled_with`` trees whose licences the wheel states.
     """
 
     project: str
@@ -58,6 +55,7 @@ class WheelRequest:
     arch: Optional[str] = None
     trees: tuple[str, ...] = ()
     sources: Digest = EMPTY_DIGEST
+    compiled_with: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,6 +82,7 @@ async def build_wheel(request: WheelRequest) -> BuiltWheel:
     }
     if request.arch:
         body["arch"] = request.arch
+        body["trees"] = list(request.compiled_with)
     inputs = await digests.merge(
         [
             await digests.workspace_files([request.project], f"{request.origin}'s project field"),
@@ -157,16 +156,8 @@ def _license_name(tree: str) -> str:
     return f"LICENSE.{tree[: -len('_license')]}.txt"
 
 
-def _licenses_of(manifest: Mapping[str, Any]) -> tuple[str, ...]:
-    backend = manifest["backend"]
-    operations = sorted({kernel["spec"]["op"] for kernel in manifest["kernels"]})
-    more = (name for operation in operations for name in _OPERATION_LICENSES.get((backend, operation), ()))
-    return (*_HEADER_LICENSES[backend], *more)
-
-
 async def _kernel_request(target: Target, library: BuiltLibrary) -> WheelRequest:
-    manifest = json.loads((await digests.read(await digests.subset(library.digest, ["*/manifest.json"]))).popitem()[1])
-    names = _licenses_of(manifest)
+    names = trees.license_trees(library.trees)
     found = await concurrently(trees.prepare_tree(TreeRequest(name), **implicitly()) for name in names)
     texts = [await _flattened(tree) for tree in found]
     package = target[KernelWheelsPackageField].value or ""
@@ -181,6 +172,7 @@ async def _kernel_request(target: Target, library: BuiltLibrary) -> WheelRequest
         origin=str(target.address),
         arch=library.arch,
         trees=names,
+        compiled_with=library.trees,
     )
 
 

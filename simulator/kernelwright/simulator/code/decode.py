@@ -101,7 +101,7 @@ def _eight_lanes(inst: Any, data: bytes) -> Any:
 
 def _translated(data: bytes, target: Target) -> tuple[bytes, str | None]:
     """gfx90a's own instructions under an opcode of the same form that the tables know, and their names."""
-    if target.name != "gfx90a":
+    if target.instructions != "gfx90a":
         return data, None
     name = GFX90A_MFMA.get(data[2] & 0x7F) if data[2] >> 7 and data[3] == 0xD3 else None
     if name is None:
@@ -133,7 +133,7 @@ def _convert(inst: Any, name: str | None, target: Target, pc: int, raw: int) -> 
     silent = "atomic" in name and not any((fields.get("sc0"), fields.get("glc"), fields.get("th", 0) & 1))
     if silent or "_load_lds_" in name:
         operands.pop("vdst", None)
-    shape = matrix_shapes.find(name, target.name)
+    shape = matrix_shapes.find(name, target.instructions)
     if shape is not None:  # the tables know the counts of one family only
         for key, operand in operands.items():
             if not operand.constant:

@@ -160,6 +160,6 @@ SHAPES: dict[str, dict[str, Shape]] = {
 NAMES = sorted({name for shapes in SHAPES.values() for name in shapes})
 
 
-def find(name: str, arch: str) -> Shape | None:
-    """The shape of an instruction of an architecture, or None if it has none of that name."""
-    return SHAPES[arch].get(name)
+def find(name: str, instructions: str) -> Shape | None:
+    """The shape of an instruction of an instruction set, or None if it has none of that name."""
+    return SHAPES[instructions].get(name)

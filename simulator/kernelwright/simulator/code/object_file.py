@@ -104,13 +104,16 @@ def _length(elf: ELFFile) -> int:
     return int(max(sections, segments))
 
 
-def read_code_object(image: bytes) -> CodeObject:
-    """Read a bare code object. ObjectError, with the reason, if it is damaged or its machine is not simulated."""
+def read_code_object(image: bytes, arch: str | None = None) -> CodeObject:
+    """Read a bare code object. ObjectError, with the reason, if it is damaged or its machine is not simulated.
+
+    ``arch`` is the architecture that is meant, where several have its machine.
+    """
     elf = _open(image)
     _check_entry_sizes(elf)
     if elf["e_machine"] != "EM_AMDGPU":
         raise ObjectError(f"not an AMDGPU code object: ELF machine {elf['e_machine']}, not EM_AMDGPU")
-    target = target_of(elf["e_flags"])
+    target = target_of(elf["e_flags"], arch)
     with _damage_as_object_errors():
         loads = list(elf.iter_segments("PT_LOAD"))
         memory = _load(loads)

@@ -1,25 +1,40 @@
-"""The five simulated architectures and the properties in which they differ."""
+"""The simulated architectures, those of the user among them, and the properties in which they differ."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-from kernelwright.simulator.errors import ObjectError
+from kernelwright.files import arch_files
+from kernelwright.files.arch_files import ArchFileError, DeviceFacts
+from kernelwright.simulator.errors import ObjectError, SimulatorError
+
+Tables = Literal["cdna", "rdna3", "rdna4"]
+_INSTRUCTIONS: dict[str, tuple[Tables, bool]] = {
+    "gfx90a": ("cdna", False),
+    "gfx942": ("cdna", True),
+    "gfx950": ("cdna", True),
+    "gfx1100": ("rdna3", False),
+    "gfx1201": ("rdna4", True),
+}
+"""The tables that decode each instruction set, and whether it has instructions for fp8."""
 
 
 @dataclass(frozen=True)
 class Target:
     """One architecture.
 
-    ``machine`` is EF_AMDGPU_MACH of the ELF header's flags (LLVM, AMDGPUUsage, "AMDGPU Machine"). ``tables`` names the
-    instruction tables that decode it. ``float8`` is the format of its fp8 instructions. ``lds_bytes`` is the most that
-    one workgroup may have. Scalar operand encodings 124 and 125 are M0 and reserved on CDNA, null and M0 on RDNA.
+    ``machine`` is EF_AMDGPU_MACH of the ELF header's flags (LLVM, AMDGPUUsage, "AMDGPU Machine"), ``hip_name`` what
+    the HIP runtime calls it. ``instructions`` is its instruction set, ``tables`` names the tables that decode it.
+    ``float8`` is the format of its fp8 instructions. ``lds_bytes`` is the most that one workgroup may have. Scalar
+    operand encodings 124 and 125 are M0 and reserved on CDNA, null and M0 on RDNA.
     """
 
     name: str
+    hip_name: str
     machine: int
-    tables: Literal["cdna", "rdna3", "rdna4"]
+    instructions: str
+    tables: Tables
     lanes: int
     float8: Literal["fnuz", "ocp", "none"]
     lds_bytes: int
@@ -40,21 +55,36 @@ class Target:
         return None if self.cdna else 124
 
 
-TARGETS = {
-    target.name: target
-    for target in (
-        Target("gfx90a", 0x3F, "cdna", 64, "none", 65536),
-        Target("gfx942", 0x4C, "cdna", 64, "fnuz", 65536),
-        Target("gfx950", 0x4F, "cdna", 64, "ocp", 163840),
-        Target("gfx1100", 0x41, "rdna3", 32, "none", 65536),
-        Target("gfx1201", 0x4E, "rdna4", 32, "ocp", 65536),
-    )
-}
+def _target(one: DeviceFacts) -> Target:
+    if one.machine is None or one.instructions not in _INSTRUCTIONS:
+        known = ", ".join(_INSTRUCTIONS)
+        raise SimulatorError(f"arch {one.name}: amdgpu.instructions is {one.instructions!r}; simulated: {known}")
+    tables, has_float8 = _INSTRUCTIONS[one.instructions]
+    float8: Literal["fnuz", "ocp", "none"] = "none"
+    if has_float8:
+        float8 = "fnuz" if one.fp8_format == "fnuz" else "ocp"
+    return Target(
+        one.name, one.target, one.machine, one.instructions, tables, one.wave_size, float8, one.lds_bytes
+    )  # fmt: skip
 
 
-def target_of(flags: int) -> Target:
-    """The target of a code object, from ``e_flags`` of its ELF header. ObjectError if it is not simulated."""
-    for target in TARGETS.values():
+def _targets() -> dict[str, Target]:
+    try:
+        return {one.name: _target(one) for one in arch_files.simulated()}
+    except ArchFileError as error:
+        raise SimulatorError(str(error)) from None
+
+
+TARGETS = _targets()
+"""By the names of architecture files, in the order of the stand-in runtime's devices."""
+
+
+def target_of(flags: int, name: str | None = None) -> Target:
+    """The target of a code object, from ``e_flags`` of its ELF header. ObjectError if it is not simulated.
+
+    ``name`` is the architecture that is meant, where several have the same machine.
+    """
+    for target in sorted(TARGETS.values(), key=lambda one: one.name != name):
         if target.machine == flags & 0xFF:
             return target
     raise ObjectError(f"the code object's machine is {flags & 0xFF:#x}; simulated: {', '.join(TARGETS)}")

@@ -44,6 +44,7 @@ class Executor(Protocol):
         arguments: bytes,
         buffers: Sequence[Buffer],
         dynamic_lds: int = 0,
+        arch: str | None = None,
     ) -> LaunchReport:
         """Run a kernel to its end; see :meth:`Simulator.launch`."""
 
@@ -195,6 +196,7 @@ def _execute(request: Request) -> None:
                 arguments=request.arguments,
                 buffers=_call.buffers,
                 dynamic_lds=request.dynamic_lds,
+                arch=request.arch,
             )
     except BaseException as error:
         _call.failure = error

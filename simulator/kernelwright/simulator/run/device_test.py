@@ -82,6 +82,7 @@ def test_a_launch_reaches_the_simulator_with_its_memory(recorder: Recorder) -> N
             "arguments": b"arguments",
             "buffers": BUFFERS,
             "dynamic_lds": 0,
+            "arch": "gfx942",
         }
     ]
 

@@ -73,16 +73,18 @@ class Simulator:
         arguments: bytes,
         buffers: Sequence[Buffer],
         dynamic_lds: int = 0,
+        arch: str | None = None,
     ) -> LaunchReport:
         """Run ``kernel`` of the code object ``image`` to its end.
 
         ``grid`` is in workgroups, ``block`` in work-items, ``dynamic_lds`` in bytes. ``arguments`` holds all explicit
-        arguments of the kernel, as its argument segment does, and no hidden ones. The kernel may access only
+        arguments of the kernel, as its argument segment does, and no hidden ones. ``arch`` is the
+        architecture that is meant, where several have the machine of the image. The kernel may access only
         ``buffers``, which change in place; their contents are undefined after a Fault. Raises ObjectError for an image
         or kernel that cannot be run, SimulatorError for illegal sizes and missing arguments, Fault for an illegal
         action of the kernel.
         """
-        program = _program(image, kernel, replace(self._checks, seeds=()))
+        program = _program(image, kernel, replace(self._checks, seeds=()), arch)
         if self._debug is not None:
             program = _watched(program, self._checks, self._debug)
         start = _start(program, grid, block, arguments, dynamic_lds)
@@ -152,13 +154,13 @@ class _Launch:
 
 
 @lru_cache(maxsize=16)
-def _code(image: bytes) -> CodeObject:
-    return read_code_object(image)
+def _code(image: bytes, arch: str | None) -> CodeObject:
+    return read_code_object(image, arch)
 
 
 @lru_cache(maxsize=64)
-def _program(image: bytes, kernel: str, checks: Checks) -> Program:
-    code = _code(image)
+def _program(image: bytes, kernel: str, checks: Checks, arch: str | None) -> Program:
+    code = _code(image, arch)
     wrap = partial(check, target=code.target, checks=checks) if checks.any else None
     return Program(code, code.kernel(kernel), wrap)
 

@@ -15,10 +15,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from kernelwright.simulator.code.target import TARGETS
 from kernelwright.simulator.errors import SimulatorError
 
 LIBRARY = "libkernelwright_simulator.so"
-ARCHS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")  # by device ordinal, as in hip_runtime.c
+ARCHS = tuple(TARGETS)
+"""By device ordinal."""
 
 
 class LaunchStruct(ctypes.Structure):
@@ -71,6 +73,10 @@ class Runtime:
             install, self._select = self._library.kw_simulator_install, self._library.hipSetDevice
         except (OSError, AttributeError) as error:
             raise SimulatorError(f"{path} is not the simulator's runtime: {error}") from error
+        for ordinal, target in enumerate(TARGETS.values()):
+            name, hip_name = target.name.encode(), target.hip_name.encode()
+            if self._library.kw_simulator_device(name, hip_name, target.machine) != ordinal:
+                raise SimulatorError(f"{path} has no room for the architecture {target.name}")
         install.restype, install.argtypes = None, [_Callback]
         self._install = install
         self._callback = _Callback(self._launched)  # lives as long as the library may call it

@@ -75,6 +75,7 @@ class Hip:
 
 @pytest.fixture(scope="module")
 def hip() -> Hip:
+    Runtime(runtime_path(), lambda request: None).close()  # which tells it the devices
     return Hip(runtime_path())
 
 

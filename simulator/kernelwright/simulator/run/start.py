@@ -107,7 +107,7 @@ class Start:
             if enabled:
                 wave.s[at] = one
                 at += 1
-        if self.kernel.private_segment and wave.target.name == "gfx90a":  # offset of the wave in all scratch
+        if self.kernel.private_segment and wave.target.instructions == "gfx90a":  # offset of the wave in all scratch
             wave.s[at + self.kernel.workgroup_info] = 0
 
 

@@ -5,76 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kernelwright.codegen.violations import SpecError
+from kernelwright.tile_engine.operation import Words
 
-_DTYPE = {"data_type": "dtype", "datatype": "dtype"}
-# What CK Tile's configurations call attributes.
-RENAMED: Mapping[str, Mapping[str, str]] = {
-    "gemm": {
-        **{**_DTYPE, **{f"datatype_{one}": f"dtype_{one}" for one in "abc"}},
-        **{f"warp_{axis}": f"wave_{axis}" for axis in "mnk"},
-    },
-    "convolution": {
-        **{**_DTYPE, "wave_mode": "scheduler", "ndim_spatial": "spatial_dims"},
-        **{"epi": "epilogue", "merged_groups": "num_groups_to_merge"},
-    },
-    "attention": {**_DTYPE, "mode": "group", "logits": "logits_soft_cap"},
-}
-# What they call values, by the attribute's own name.
-VALUES: Mapping[str, Mapping[str, Mapping[str, object]]] = {
-    "gemm": {},
-    "convolution": {"pipeline": {"basic_v1": "compv1", "basic_v2": "compv2"}},
-    "attention": {
-        **{name: {"no": "none"} for name in ("mask", "bias", "qscale")},
-        "group": {"batch": False, "group": True},
-    },
-}
-# Kernels of a table that serve a value beside those that have it: generic masks are causal where windows say so.
-SERVED_BY: Mapping[str, Mapping[str, Mapping[str, object]]] = {
-    "attention": {"mask": {"top_left": "generic", "bottom_right": "generic"}}
-}
 _SECTIONS = ("problem", "tile_config", "trait_config")
-_LAYOUTS = ("layout_a", "layout_b", "layout_c")
 
 
-def in_our_words(config: Mapping[str, Any], operation: str) -> dict[str, Any]:
+def in_our_words(config: Mapping[str, Any], words: Words) -> dict[str, Any]:
     """The configuration with our names and values; what is malformed is left for its reader to refuse.
 
-    Of GEMM, ``k_block_per_cu`` may stand beside the sections, and ``problem`` may give each matrix a layout of its own.
-    SpecError for ``permute_n``, which no kernel has.
+    SpecError for what no kernel of the operation has.
     """
     found = {
-        key: _section(section, operation) if key in _SECTIONS and isinstance(section, Mapping) else section
+        key: _section(section, words) if key in _SECTIONS and isinstance(section, Mapping) else section
         for key, section in config.items()
     }
-    return _gemm(found) if operation == "gemm" else found
+    return words.rewritten(found)
 
 
-def _gemm(config: dict[str, Any]) -> dict[str, Any]:
-    if config.pop("permute_n", False):
-        raise SpecError("permute_n = true: no kernel permutes N; leave it out")
-    if "k_block_per_cu" in config:
-        traits = config.setdefault("trait_config", {})
-        config["trait_config"] = {"k_block_per_cu": [config.pop("k_block_per_cu")], **traits}
-    problem = config.get("problem")
-    if isinstance(problem, Mapping):
-        plain = {name: _only(value) for name, value in problem.items()}
-        if set(_LAYOUTS) <= set(plain):
-            plain["layout"] = "".join(str(plain.pop(name)) for name in _LAYOUTS)
-        config["problem"] = plain
-    return config
-
-
-def _only(value: object) -> object:
-    """The one value of ``{"values": [one]}``, which is how CK Tile writes constants."""
-    values = value.get("values") if isinstance(value, Mapping) else None
-    return values[0] if isinstance(values, list) and len(values) == 1 else value
-
-
-def _section(section: Mapping[str, Any], operation: str) -> dict[str, Any]:
-    names, values = RENAMED[operation], VALUES[operation]
-    own = ((names.get(name, name), given) for name, given in section.items())
-    return {name: _mapped(given, values.get(name, {})) for name, given in own}
+def _section(section: Mapping[str, Any], words: Words) -> dict[str, Any]:
+    own = ((words.renamed.get(name, name), given) for name, given in section.items())
+    return {name: _mapped(given, words.values.get(name, {})) for name, given in own}
 
 
 def _mapped(given: object, words: Mapping[str, object]) -> object:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from enum import Enum
 from typing import Any
 
@@ -13,8 +13,9 @@ from kernelwright.codegen.selecting.expand import EmptyExpansionError, check_key
 from kernelwright.codegen.selecting.filters import view
 from kernelwright.codegen.selecting.sets import expand_set
 from kernelwright.codegen.violations import SpecError, closest
-from kernelwright.tile_engine.enumerating.ck_tile_words import SERVED_BY, in_our_words
-from kernelwright.tile_engine.enumerating.variants import Axes, Variant, pool, variant
+from kernelwright.tile_engine.enumerating.ck_tile_words import in_our_words
+from kernelwright.tile_engine.enumerating.variants import Variant, variant
+from kernelwright.tile_engine.operation import Axes, Measurable
 
 
 def enumerate_kernels(config: object, arch: Arch) -> tuple[Kernel, ...]:
@@ -36,9 +37,10 @@ def enumerate_kernels(config: object, arch: Arch) -> tuple[Kernel, ...]:
             'a trait configuration states its variant; add "variant": "forward", "gemm_universal", …, or --variant'
         )
     meant = variant(word)
-    rest = in_our_words({key: value for key, value in config.items() if key != "variant"}, meant.operation)
-    if rest.get("op", meant.operation) != meant.operation:
-        raise SpecError(f"variant {word!r} is one of {meant.operation}, but op is {rest['op']!r}; leave op out")
+    op = meant.operation.name
+    rest = in_our_words({key: value for key, value in config.items() if key != "variant"}, meant.operation.words)
+    if rest.get("op", op) != op:
+        raise SpecError(f"variant {word!r} is one of {op}, but op is {rest['op']!r}; leave op out")
     found = _product(rest, meant, arch) if "tile_config" in config else _of_tables(rest, meant, arch)
     if not found:
         raise EmptyExpansionError(f"the configuration leaves no kernel of {word} on {arch.name}")
@@ -70,19 +72,22 @@ def with_options(config: object, **options: str | None) -> object:
 
 
 def _product(rest: Mapping[str, Any], meant: Variant, arch: Arch) -> list[Kernel]:
-    config: dict[str, Any] = {"op": meant.operation, **rest}
-    if meant.operation == "gemm" and "variant" in meant.axes and "variants" not in config:
-        config["variants"] = list(meant.axes["variant"])
+    lists = meant.operation.words.product_lists
+    listed = {key: list(meant.axes[name]) for name, key in lists.items() if name in meant.axes}
+    config = {"op": meant.operation.name, **listed, **rest}
     return [kernel for kernel in expand_config(config, arch).kernels if keeps(kernel, meant.axes)]
 
 
 def _of_tables(rest: Mapping[str, Any], meant: Variant, arch: Arch) -> list[Kernel]:
-    one = operation(meant.operation)
-    check_keys({"op": meant.operation, **rest})
+    one = operation(meant.operation.name)
+    check_keys({"op": one.name, **rest})
     problem, axes = read_sections(rest, one.attributes)
     constants = {name: [value] for name, value in problem.items() if name != "op"}
     stated = {**constants, **axes}
-    listed = _listed(pool(meant.operation, stated, arch), meant.operation, arch)
+    for name, values in stated.items():
+        if wrong := [value for value in values if not isinstance(value, str | int | float | None)]:
+            raise SpecError(f"{name} = {wrong[0]!r:.200}: the attributes of kernels are texts, numbers, true or false")
+    listed = _listed(one, stated, arch)
     seen = [(kernel, attributes) for kernel in listed if _has(attributes := view(kernel), meant.axes)]
     for name, values in stated.items():
         _check_words(name, values, one)
@@ -92,22 +97,23 @@ def _of_tables(rest: Mapping[str, Any], meant: Variant, arch: Arch) -> list[Kern
     return [kernel for kernel, attributes in seen if _has(attributes, served)]
 
 
-def _served(operation_name: str, name: str, values: Sequence[Any]) -> list[Any]:
+def _served(measured: Measurable, name: str, values: Sequence[Any]) -> list[Any]:
     """The values, and those whose kernels serve them too."""
-    wider = SERVED_BY.get(operation_name, {}).get(name, {})
+    wider = measured.words.served_by.get(name, {})
     return list(dict.fromkeys((*values, *(wider[value] for value in values if value in wider))))
 
 
-def _listed(sets: Iterable[str], operation_name: str, arch: Arch) -> list[Kernel]:
+def _listed(one: Operation, stated: Axes, arch: Arch) -> list[Kernel]:
+    """The kernels of the operation's tables, all that ``stated`` could leave among them."""
     kernels: dict[str, Kernel] = {}
     refused = []
-    for name in sets:
+    for name in one.sets.holding(stated):
         try:
-            kernels.update((kernel.identity, kernel) for kernel in expand_set(name, arch).kernels)
+            kernels.update((kernel.identity, kernel) for kernel in expand_set(f"{one.name}:{name}", arch).kernels)
         except EmptyExpansionError as error:
             refused.append(str(error))
     if not kernels:
-        raise EmptyExpansionError(f"no table of {operation_name} has kernels for {arch.name}:\n" + "\n".join(refused))
+        raise EmptyExpansionError(f"no table of {one.name} has kernels for {arch.name}:\n" + "\n".join(refused))
     return list(kernels.values())
 
 

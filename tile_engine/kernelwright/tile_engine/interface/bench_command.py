@@ -12,15 +12,16 @@ from typing import Any
 import click
 
 from kernelwright.arch import load
-from kernelwright.dispatch import Device, Dispatcher, KernelEntry, KernelLibrary, NoKernelError
-from kernelwright.tile_engine.bench import Choice, measure
+from kernelwright.dispatch import Device, KernelEntry, KernelLibrary
+from kernelwright.tile_engine.bench import measure
 from kernelwright.tile_engine.interface.patterns import Patterns, pattern_options
 from kernelwright.tile_engine.interface.progress import ProgressLine
+from kernelwright.tile_engine.measuring.choosing import LibraryHangsError, choices
 from kernelwright.tile_engine.measuring.executors import require_timed
 from kernelwright.tile_engine.measuring.isolation import Child
 from kernelwright.tile_engine.measuring.measure import OK, REFUSED
 from kernelwright.tile_engine.measuring.settings import Settings
-from kernelwright.tile_engine.operation import Measurable, Record
+from kernelwright.tile_engine.operation import Measurable
 from kernelwright.tile_engine.problems.registry import operation_of, problems
 from kernelwright.tile_engine.registry import OPERATIONS, measurable
 from kernelwright.tile_engine.results.csv_file import CsvFile, measured_before
@@ -30,7 +31,7 @@ from kernelwright.tile_engine.results.row import Table
 _FAILED, _WRONG = 1, 3
 _VARIANT = (
     "The operation, or a variant of it as in trait configurations, such as forward or fmha_bwd [default: that of the "
-    "configuration or of the problems' key, else gemm]."
+    "configuration, or of the problems' key or file]."
 )
 
 
@@ -89,33 +90,34 @@ def _bench(options: dict[str, Any]) -> set[str]:
         warm_s=options["warm_clocks"],
     )
     config = _config(options)
-    word = options["variant"] or (config or {}).get("variant") or operation_of(options["named"]) or "gemm"
-    operation, chosen = operation_of_variant(word)
+    operation, chosen = operation_of_variant(stated_variant(options["variant"], options["named"], config))
     device = Device(options["device"])
     require_timed(device)
     records = problems(operation, options["named"])
-    library = KernelLibrary.load_for(device, options["library"]) if config is None else _built(config, device, options)
-    kernels = _matching([kernel for kernel in library.kernels if chosen(kernel)], options, operation.name)
+    if config is None:  # children load it: what its constructors do is their matter
+        manifest = KernelLibrary.find_for(device, options["library"])
+    else:
+        manifest = _built(config, device, options).manifest
+    kernels = _matching([kernel for kernel in manifest.kernels if chosen(kernel)], options, operation.name)
     date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()  # noqa: UP017 - as in Python 3.9
-    table = Table(operation, load(library.arch), device.name, date, _tags(options["tags"]))
+    table = Table(operation, load(manifest.arch), device.name, date, _tags(options["tags"]))
     path: Path = options["output"]
     done = measured_before(path, records, device.name) if options["resume"] and path.exists() else set()
-    child = Child(library.manifest.path, device.name, operation.name, settings, options["kernel_timeout"])
-    dispatcher = Dispatcher(library, device=device)
-
-    def choose(record: Record) -> Choice:
-        problem = operation.problem(record)
-        try:
-            selected = {stage.kernel.identity for stage in dispatcher.plan(problem).stages}
-        except NoKernelError:
-            return Choice()
-        ranked = (one for stage in dispatcher.explain(problem).stages for one in stage.kernels)
-        return Choice(selected, {one.identity: one.rank for one in ranked if one.rank is not None})
-
+    child = Child(manifest.path, device.name, operation.name, settings, options["kernel_timeout"])
+    unmeasured = {
+        index: record
+        for index, record in enumerate(records)
+        if any((index, kernel.identity) not in done for kernel in kernels)
+    }
+    try:
+        chosen_by = choices(child, unmeasured, lambda text: click.echo(f"warning: {text}", err=True))
+    except LibraryHangsError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(_FAILED)
     rows = []
     try:
         with CsvFile(path, table.columns, append=options["append"] or options["resume"]) as file:
-            for row in measure(table, child, kernels, records, done, options["batch_size"], choose, ProgressLine()):
+            for row in measure(table, child, kernels, records, done, options["batch_size"], chosen_by, ProgressLine()):
                 file.write(row)
                 rows.append(row)
     except KeyboardInterrupt:
@@ -147,7 +149,7 @@ def _config(options: Mapping[str, Any]) -> Mapping[str, Any] | None:
         raise ValueError("give one of --library, a folder with <arch>/manifest.json, and --config, a JSON file")
     if options["config"] is None:
         return None
-    from kernelwright.codegen.selecting.expand import read_json
+    from kernelwright.codegen.inputs import read_json
 
     found = read_json(options["config"])
     if not isinstance(found, Mapping):
@@ -171,6 +173,17 @@ def _built(config: Mapping[str, Any], device: Device, options: Mapping[str, Any]
         sys.exit(_FAILED)
 
 
+def stated_variant(given: str | None, named: str, config: Mapping[str, Any] | None = None) -> str:
+    """What an option, a configuration, or the key or file of problems says. ValueError where none says anything."""
+    word = given or (config or {}).get("variant") or operation_of(named)
+    if not word:
+        raise ValueError(
+            f"{named} does not say of which operation its problems are; allowed: {', '.join(OPERATIONS)}; add "
+            '--variant, or write {"op": …, "problems": […]} in the file'
+        )
+    return str(word)
+
+
 def operation_of_variant(word: str) -> tuple[Measurable, Callable[[KernelEntry], bool]]:
     """The operation of a variant, and which kernels of it the word stands for. ValueError for an unknown word."""
     if word in OPERATIONS:
@@ -182,13 +195,14 @@ def operation_of_variant(word: str) -> tuple[Measurable, Callable[[KernelEntry],
     meant = variant(word)
 
     def chosen(kernel: KernelEntry) -> bool:
-        own = str(kernel.spec.get("op", "gemm")) == meant.operation
-        return own and keeps(parse_kernel(dict(kernel.spec), load(kernel.arch)), meant.axes)
+        return kernel.spec["op"] == meant.operation.name and keeps(
+            parse_kernel(dict(kernel.spec), load(kernel.arch)), meant.axes
+        )
 
-    return measurable(meant.operation), chosen
+    return meant.operation, chosen
 
 
 def _matching(kernels: Sequence[KernelEntry], options: dict[str, Any], operation: str) -> list[KernelEntry]:
     """Kernels of the operation that the patterns choose. ValueError for none."""
-    served = [kernel for kernel in kernels if str(kernel.spec.get("op", "gemm")) == operation]
+    served = [kernel for kernel in kernels if kernel.spec["op"] == operation]
     return Patterns.of(options).matching(served, f"the {len(served)} {operation} kernels of the library")

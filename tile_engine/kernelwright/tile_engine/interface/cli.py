@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from kernelwright.arch import Arch, load
+from kernelwright.arch.texts import shortened
 from kernelwright.dispatch import KernelwrightError
 from kernelwright.tile_engine.interface.bench_command import bench_command
+from kernelwright.tile_engine.interface.coverage_command import coverage_command
 from kernelwright.tile_engine.interface.enumerate_command import enumerate_command
 from kernelwright.tile_engine.interface.learning_commands import evaluate_command, train_command, validate_command
 from kernelwright.tile_engine.interface.problems_command import problems_command
@@ -20,7 +23,7 @@ from kernelwright.tile_engine.results.analysis import timed
 from kernelwright.tile_engine.results.csv_file import read_columns, read_rows, write_best
 from kernelwright.tile_engine.results.records import with_rates
 
-_FAILED, _BAD_INPUT = 1, 2
+_FAILED, _BAD_INPUT, _DEFECT = 1, 2, 4
 
 
 @click.group("tile-engine", context_settings={"help_option_names": ["-h", "--help"]})
@@ -30,7 +33,7 @@ def tile_engine() -> None:
 
 for _command in (
     *(bench_command, problems_command, enumerate_command, release_command),
-    *(train_command, evaluate_command, validate_command),
+    *(train_command, evaluate_command, validate_command, coverage_command),
 ):
     tile_engine.add_command(_command)
 
@@ -107,10 +110,14 @@ def main(arguments: list[str] | None = None) -> int:
         click.echo(f"error: {named}", err=True)
         return _BAD_INPUT
     except (ValueError, RuntimeError, KernelwrightError) as error:
-        click.echo(f"error: {error}", err=True)
+        click.echo(f"error: {shortened(str(error))}", err=True)
         return _BAD_INPUT
     except SystemExit as end:
         return int(end.code or 0)
+    except Exception:
+        traceback.print_exc()
+        click.echo("error: this is a defect of kernelwright; please report it with the lines above", err=True)
+        return _DEFECT
     return 0
 
 

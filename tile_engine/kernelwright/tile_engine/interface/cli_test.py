@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import json
 import os
@@ -54,7 +55,8 @@ def test_every_kernel_is_a_row_of_every_problem(tmp_path: Path, capsys: pytest.C
     assert len({(row["problem_idx"], row["rank"]) for row in right}) == len(right)
     assert all(row["tags"] == "run=1" and row["device"] == "cpu" for row in rows)
     assert all("serves gemm" in row["reason"] for row in rows if row["status"] == "refused")
-    assert f"{len(rows)} rows written to {tmp_path / 't.csv'}: {len(right)} ok" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"{len(rows)} rows written to {tmp_path / 't.csv'}: " in said and f"{len(right)} ok" in said
 
 
 def test_the_dispatchers_choices_are_judged_without_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,7 +68,10 @@ def test_the_dispatchers_choices_are_judged_without_a_model(tmp_path: Path, caps
     assert main(["evaluate", "--table", str(table), "--model", "m.json"]) == 2
     assert "add --library" in capsys.readouterr().err
     unmarked = [{**row, "selected": ""} for row in read_rows(table)]
-    table.write_text("\n".join(",".join(line) for line in (unmarked[0], *(row.values() for row in unmarked))))
+    with table.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(unmarked[0]))
+        writer.writeheader()
+        writer.writerows(unmarked)
     assert main(["evaluate", "--table", str(table)]) == 2
     assert "no row of the tables is marked as selected" in capsys.readouterr().err
 
@@ -81,7 +86,8 @@ def test_a_table_becomes_a_page(tmp_path: Path) -> None:
     assert "compile s</th>" in output.read_text()
     assert main(["report", str(tmp_path / "none.csv"), "--output", str(output)]) == 2
     assert main(["report", table, "--csv", str(tmp_path / "best.csv"), "--output", str(output)]) == 0
-    assert [row["problem_idx"] for row in read_rows(tmp_path / "best.csv")] == ["0", "1"]
+    with (tmp_path / "best.csv").open(newline="") as file:
+        assert [row["problem_idx"] for row in csv.DictReader(file)] == ["0", "1"]
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def enumerate_command(
     Each field of trait_config is {"values": […]}, the list alone, or {"min", "max", "step", "exclude"}. With
     trait_config alone it narrows the operation's tables; with tile_config the kernels are the product of all fields.
     """
-    from kernelwright.codegen.selecting.expand import read_json
+    from kernelwright.codegen.inputs import read_json
     from kernelwright.codegen.selecting.filters import apply_filter
     from kernelwright.tile_engine.enumerating.trait_config import enumerate_kernels, with_options
 

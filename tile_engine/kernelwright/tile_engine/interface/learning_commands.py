@@ -43,8 +43,8 @@ def _data_options(library_needed: bool = True) -> Callable[[_Command], _Command]
 @_data_options()
 @click.option("--arch", required=True, help="The architecture.")
 @click.option("--dtype", required=True, help="Element type of A.")
-@click.option("--judges", help="Element type of the model's problems, of the same size as --dtype [default: --dtype].")
-@click.option("--variant", default="gemm", show_default=True, help="The operation.")
+@click.option("--also", multiple=True, help="Another element type of the size of --dtype that the model judges too.")
+@click.option("--variant", help="The operation [default: that of the tables' columns].")
 @click.option("--output", required=True, type=_PATH, help="The model, a JSON file for `kernelwright heuristic`.")
 @click.option("--trees", default=300, show_default=True, type=click.IntRange(1), help="Trees of the model.")
 @click.option("--leaves", default=31, show_default=True, type=click.IntRange(2), help="Leaves of a tree.")
@@ -54,27 +54,29 @@ def _data_options(library_needed: bool = True) -> Callable[[_Command], _Command]
 @click.option("--evenness", default=0.0, show_default=True, help="Let problems weigh alike: 0 not at all, 1 wholly.")
 def train_command(
     tables: tuple[Path, ...], libraries: tuple[Path, ...], too_slow: bool, units: int | None, arch: str, dtype: str,
-    judges: str | None, variant: str, output: Path, trees: int, leaves: int, learning_rate: float,
+    also: tuple[str, ...], variant: str | None, output: Path, trees: int, leaves: int, learning_rate: float,
     evenness: float,
 ) -> None:  # fmt: skip
     """Train a selector on tables, and say how good it is on model families that it has not seen.
 
-    Kernels of two element types of one size that differ in nothing else take the same times: --judges makes a model for
-    one of them from tables of the other.
+    Kernels of two element types of one size that differ in nothing else take the same times: with --also, a model that
+    was trained on one of them judges problems of the other as well.
     """
     from kernelwright.codegen.dtypes import ELEMENT_BYTES, DType
     from kernelwright.codegen.heuristics.model import write_model
     from kernelwright.codegen.heuristics.schema import schema_of
     from kernelwright.tile_engine.learning.train import Options, train
+    from kernelwright.tile_engine.registry import operation_of_columns
+    from kernelwright.tile_engine.results.csv_file import read_columns
 
-    judged = judges or dtype
-    if ELEMENT_BYTES[DType(judged)] != ELEMENT_BYTES[DType(dtype)]:
-        raise ValueError(f"--judges is {judged}; allowed: element types of the size of {dtype}")
-    schema = schema_of(variant)
-    examples = _examples(tables, libraries, too_slow, units, arch, dtype, schema)
+    for other in also:
+        if ELEMENT_BYTES[DType(other)] != ELEMENT_BYTES[DType(dtype)]:
+            raise ValueError(f"--also is {other}; allowed: element types of the size of {dtype}")
+    schema = schema_of(variant or operation_of_columns(read_columns(tables[0])).name)
+    examples = _examples(tables, libraries, too_slow, units, arch, (dtype,), schema)
     named = [table.name for table in tables]
-    trained = train(examples, schema, judged, arch, Options(trees, leaves, learning_rate, evenness=evenness), named)
-    trained.content["provenance"]["dtype"] = dtype
+    settings = Options(trees, leaves, learning_rate, evenness=evenness)
+    trained = train(examples, schema, (dtype, *also), arch, settings, named)
     if too_slow:
         trained.content["provenance"]["too_slow"] = True
     write_model(trained.content, output)
@@ -95,12 +97,12 @@ def evaluate_command(
 
     found: dict[str, Judgement | Efficiency] = {}
     head: dict[str, str] = {}
-    only: dict[str, str] = {}
+    only: dict[str, tuple[str, ...]] = {}
     if path is not None:
         if not libraries:
             raise ValueError("a model scores kernels by their specs; add --library, the folder of the tables' kernels")
         model, examples, scores = _scored(tables, libraries, too_slow, units, path)
-        head, only = {"sha256": model.digest}, {"dtype": model.dtype, "arch": model.arch}
+        head, only = {"sha256": model.digest}, {"dtype": model.dtypes, "arch": (model.arch,)}
         found["model"] = judge(examples, scores)
     if (chosen := _dispatched(tables, only)) is not None:
         found["dispatcher"] = chosen
@@ -126,7 +128,8 @@ def validate_command(
     from kernelwright.tile_engine.learning.judge import judge
 
     model, examples, scores = _scored(tables, libraries, too_slow, units, path)
-    if seen := sorted({table.name for table in tables} & set(model.provenance["data"])):
+    trained_on = model.provenance.get("data", [])
+    if seen := sorted(table.name for table in tables if isinstance(trained_on, list) and table.name in trained_on):
         raise ValueError(f"the model was trained on {', '.join(seen)}; validate it on another table")
     if png:
         from kernelwright.tile_engine.report.charts import predicted_rates, save_png
@@ -138,18 +141,18 @@ def validate_command(
         raise ValueError(f"the mean share is {found.mean:.4f}; allowed: at least {least}")
 
 
-def _dispatched(tables: tuple[Path, ...], only: Mapping[str, str]) -> Efficiency | None:
+def _dispatched(tables: tuple[Path, ...], only: Mapping[str, tuple[str, ...]]) -> Efficiency | None:
     """What the dispatcher's choices reach on the problems of all tables; None where no row is marked as selected."""
     from kernelwright.tile_engine.results.analysis import selection_efficiency, timed
     from kernelwright.tile_engine.results.csv_file import read_tables
 
     rows = read_tables(tables)
-    return selection_efficiency(timed(row for row in rows if all(row[name] == value for name, value in only.items())))
+    return selection_efficiency(timed(row for row in rows if all(row[name] in values for name, values in only.items())))
 
 
 def _examples(
-    tables: tuple[Path, ...], libraries: tuple[Path, ...], too_slow: bool, units: int | None, arch: str, dtype: str,
-    schema: Schema,
+    tables: tuple[Path, ...], libraries: tuple[Path, ...], too_slow: bool, units: int | None, arch: str,
+    dtypes: tuple[str, ...], schema: Schema,
 ) -> Examples:  # fmt: skip
     from kernelwright.tile_engine.learning.examples import examples_of, read_specs
     from kernelwright.tile_engine.results.csv_file import read_rows
@@ -162,7 +165,7 @@ def _examples(
     rows = [row for rows in each for row in rows]
     loaded = load(arch)
     count = units or loaded.compute_units or len(os.sched_getaffinity(0))
-    return examples_of(rows, read_specs(libraries, loaded), schema, dtype, loaded, count, too_slow)
+    return examples_of(rows, read_specs(libraries, loaded), schema, dtypes, loaded, count, too_slow)
 
 
 def _scored(
@@ -174,5 +177,5 @@ def _scored(
     from kernelwright.codegen.heuristics.schema import schema_of
 
     model = read_model(path)
-    examples = _examples(tables, libraries, too_slow, units, model.arch, model.dtype, schema_of(model.op))
+    examples = _examples(tables, libraries, too_slow, units, model.arch, model.dtypes, schema_of(model.op))
     return model, examples, np.array([model.predict(row) for row in examples.features.tolist()])

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 
 import click
 
-from kernelwright.tile_engine.interface.bench_command import operation_of_variant
+from kernelwright.tile_engine.interface.bench_command import operation_of_variant, stated_variant
 from kernelwright.tile_engine.operation import Measurable, Record
-from kernelwright.tile_engine.problems.registry import KEYS, operation_of, problems
+from kernelwright.tile_engine.problems.registry import KEYS, problems
 
 _ABOVE_0 = click.FloatRange(0, min_open=True)
 
 
 @click.command("problems")
 @click.argument("named", required=False)
-@click.option("--variant", default="gemm", show_default=True, help="The operation of a JSON file's problems.")
+@click.option("--variant", help="The operation of a JSON file's problems, where the file does not say it.")
 @click.option("--most-operations", type=_ABOVE_0, help="Leave out problems of more, such as 1e9.")
 @click.option("--most-bytes", type=_ABOVE_0, help="Leave out problems that read and write more.")
 @click.option(
@@ -25,13 +25,18 @@ _ABOVE_0 = click.FloatRange(0, min_open=True)
 )
 @click.option("--json", "as_json", is_flag=True, help="As a file that `bench --problems` reads, in place of CSV.")
 def problems_command(
-    named: str | None, variant: str, most_operations: float | None, most_bytes: float | None, every: int, as_json: bool
+    named: str | None,
+    variant: str | None,
+    most_operations: float | None,
+    most_bytes: float | None,
+    every: int,
+    as_json: bool,
 ) -> None:
     """List the keys of problem sets, or the problems of the set or JSON file NAMED."""
     if named is None:
         click.echo(json.dumps(KEYS) if as_json else "\n".join(KEYS))
         return
-    operation, _ = operation_of_variant(operation_of(named) or variant)
+    operation, _ = operation_of_variant(stated_variant(variant, named))
     bounds = most_operations or math.inf, most_bytes or math.inf
     chosen = _chosen(operation, problems(operation, named), *bounds)[::every]
     if not chosen:

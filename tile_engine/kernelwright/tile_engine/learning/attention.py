@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kernelwright.codegen.dtypes import ELEMENT_BYTES, DType
@@ -11,7 +11,6 @@ from kernelwright.dispatch import AttentionProblem
 from kernelwright.tile_engine.operation import Record
 from kernelwright.tile_engine.problems.attention_models import attention_layers
 from kernelwright.tile_engine.problems.models import models
-from kernelwright.tile_engine.registry import measurable
 
 _HEADS = ("nhead_q", "nhead_k", "hdim_q", "hdim_v")
 # Members of kw_attention_problem, by the schema's inputs.
@@ -24,11 +23,15 @@ _FULL_HDIM = 256  # over the head dimension: blocks of a kernel of splits on a c
 
 
 class AttentionLearning:
-    """See :class:`kernelwright.tile_engine.learning.learnable.Learnable`. Gradients and appending are not learned."""
+    """See :class:`kernelwright.tile_engine.operation.Learnable`. Gradients and appending are not learned."""
+
+    def __init__(self, problem_of: Callable[[Record], object]) -> None:
+        """``problem_of`` poses a record."""
+        self._problem_of = problem_of
 
     def inputs(self, record: Record, spec: Mapping[str, Any], value: int) -> dict[str, float] | None:
         """As ``kw_attention_problem`` and ``kw_attention_traits`` hold them."""
-        problem = measurable("attention").problem(record)
+        problem = self._problem_of(record)
         if not isinstance(problem, AttentionProblem) or problem.direction != "forward":
             return None
         p = problem.native()

@@ -4,29 +4,31 @@ from __future__ import annotations
 
 from kernelwright.codegen.operations.attention.cutlass import context
 from kernelwright.codegen.selecting.selection import load_archs, select
-from kernelwright.tile_engine.learning.attention import AttentionLearning
 from kernelwright.tile_engine.problems.models import models
 from kernelwright.tile_engine.problems.registry import problems
-from kernelwright.tile_engine.registry import measurable
+from kernelwright.tile_engine.registry import learnable, measurable
 
-LEARNING, ATTENTION = AttentionLearning(), measurable("attention")
+LEARNING, ATTENTION = learnable("attention"), measurable("attention")
 RECORD = ATTENTION.read({"batch": 2, "seqlen_q": 1, "seqlen_k": 100, "nhead_q": 8, "hdim_q": 64, "dtype": "bf16"})
 FORWARD = ("fwd", "fwd_splitkv", "batch_prefill")
 
 
 def test_numbers_of_kernels_are_their_traits() -> None:
-    (selection,) = select("set", "fmha_release", ["sm_90a"], load_archs())
+    (selection,) = select("set", "attention:release", ["sm_90a"], load_archs())
     forward = [kernel for kernel in selection.kernels if kernel.spec.model_dump()["family"] in FORWARD]
     assert len(forward) > 10
     for kernel in forward:
-        traits = context(kernel)["traits"]
+        traits = context(kernel, selection.arch)["traits"]
         assert isinstance(traits, dict)
         found = LEARNING.inputs(RECORD, kernel.spec.model_dump(mode="json"), 3)
         assert found is not None and found["splits"] == 3
+        number = {
+            name: int(str(traits.get(name, 0))) for name in ("tile_m0", "tile_n0", "packs_heads", "blocks_per_cu")
+        }
         stated = {
-            **{"tile_m": traits["tile_m0"], "tile_n": traits["tile_n0"], "packs": traits.get("packs_heads", 0)},
-            **{"blocks": max(1, traits.get("blocks_per_cu", 0)), "any_mask": "GENERIC" in traits["masks"]},
-            **{"built_q": max(64, traits["hdim_q"]), "built_v": max(64, traits["hdim_v"])},
+            **{"tile_m": number["tile_m0"], "tile_n": number["tile_n0"], "packs": number["packs_heads"]},
+            **{"blocks": max(1, number["blocks_per_cu"]), "any_mask": "GENERIC" in str(traits["masks"])},
+            **{"built_q": max(64, int(str(traits["hdim_q"]))), "built_v": max(64, int(str(traits["hdim_v"])))},
         }
         assert {name: found[name] for name in stated} == stated, kernel.name
 

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kernelwright.codegen.dtypes import ELEMENT_BYTES, DType
+from kernelwright.dispatch import ConvProblem
 from kernelwright.tile_engine.operation import Record
 from kernelwright.tile_engine.problems.convolution import conv_families, layer_of
-from kernelwright.tile_engine.registry import measurable
 
 _COUNTS = {"images": "n", "channels_in": "c", "channels_out": "k", "groups": "g"}
 
 
 class ConvolutionLearning:
-    """See :class:`kernelwright.tile_engine.learning.learnable.Learnable`."""
+    """See :class:`kernelwright.tile_engine.operation.Learnable`."""
+
+    def __init__(self, problem_of: Callable[[Record], ConvProblem]) -> None:
+        """``problem_of`` poses a record."""
+        self._problem_of = problem_of
 
     def inputs(self, record: Record, spec: Mapping[str, Any], value: int) -> dict[str, float] | None:
         """As ``kw_conv_problem`` and ``kw_conv_traits`` hold them; None for gradients of depthwise weights."""
         if record["direction"] == "backward_weight" and record["g"] > 1 and record["g"] == record["c"] == record["k"]:
             return None
-        problem = measurable("convolution").problem(record)
+        problem = self._problem_of(record)
         found = {name: float(record[column]) for name, column in _COUNTS.items()}
         for axis, out in zip("dhw", (1,) * (3 - len(problem.out_size)) + tuple(problem.out_size), strict=True):
             found |= {f"in_{axis}": float(record[f"{axis}i"]), f"out_{axis}": float(out)}

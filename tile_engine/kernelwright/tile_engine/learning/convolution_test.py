@@ -8,12 +8,11 @@ import pytest
 
 from kernelwright.codegen.heuristics.schema import schema_of
 from kernelwright.codegen.selecting.selection import load_archs, select
-from kernelwright.tile_engine.learning.convolution import ConvolutionLearning
 from kernelwright.tile_engine.problems.networks import networks
 from kernelwright.tile_engine.problems.registry import problems
-from kernelwright.tile_engine.registry import measurable
+from kernelwright.tile_engine.registry import learnable, measurable
 
-LEARNING, CONVOLUTION = ConvolutionLearning(), measurable("convolution")
+LEARNING, CONVOLUTION = learnable("convolution"), measurable("convolution")
 STEM = {"n": 2, "c": 3, "k": 64, "hi": 224, "wi": 224, "y": 7, "x": 7, "stride_h": 2, "stride_w": 2, "dtype": "bf16"}
 SPEC = {"tile": {"m": 128, "n": 64}, "wave": {"m": 1}, "depthwise": False}
 
@@ -30,7 +29,7 @@ def test_images_of_few_channels_are_folded(direction: str, more: dict[str, int],
 
 def test_every_input_of_the_schema_is_a_number_and_every_shipped_kernel_can_be_scored() -> None:
     schema = schema_of("convolution")
-    (selection,) = select("set", "conv_release", ["sm_90a"], load_archs())
+    (selection,) = select("set", "convolution:release", ["sm_90a"], load_archs())
     specs = [kernel.spec.model_dump(mode="json") for kernel in selection.kernels]
     assert len(specs) > 20
     for direction in ("forward", "backward_data", "backward_weight"):

@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import ConfigDict
 
 from kernelwright.arch import Arch
 from kernelwright.codegen.heuristics.schema import Schema
+from kernelwright.codegen.inputs import Input, checked, read_json
 from kernelwright.codegen.selecting.specs import parse_kernel
-from kernelwright.tile_engine.learning.learnable import learnable, value_of
+from kernelwright.files.strict_json import parse_json
 from kernelwright.tile_engine.operation import Measurable, Record
-from kernelwright.tile_engine.registry import measurable
+from kernelwright.tile_engine.registry import learnable, measurable
 from kernelwright.tile_engine.results.analysis import Cells, Timed, timed
 
 Specs = Mapping[str, Mapping[str, Any]]
 """Specs of kernels by identity."""
+
+
+class _Kernel(Input):
+    model_config = ConfigDict(extra="ignore")
+    identity: str
+    spec: dict[str, Any]
+
+
+class _Library(Input):
+    """What training takes from a manifest, of whichever version."""
+
+    model_config = ConfigDict(extra="ignore")
+    arch: str
+    kernels: list[_Kernel]
 
 
 @dataclass(frozen=True)
@@ -57,35 +72,40 @@ def read_specs(folders: Iterable[Path], arch: Arch) -> dict[str, Mapping[str, An
     """
     found: dict[str, Mapping[str, Any]] = {}
     for folder in folders:
-        if folder.is_file() and isinstance(listed := json.loads(folder.read_text("utf-8")), list):
-            kernels = [parse_kernel(dict(spec), arch) for spec in listed]
+        if folder.is_file() and isinstance(listed := read_json(folder), list):
+            kernels = [parse_kernel(spec, arch) for spec in listed]
             found |= {kernel.identity: kernel.spec.model_dump(mode="json") for kernel in kernels}
             continue
         manifests = [folder] if folder.is_file() else sorted(folder.rglob("manifest.json"))
         if not manifests:
             raise ValueError(f"{folder} holds no manifest.json; name the folder of a kernel library")
         for manifest in manifests:
-            content = json.loads(manifest.read_text("utf-8"))
-            if content["arch"] != arch.name:
-                continue
-            found |= {kernel["identity"]: kernel["spec"] for kernel in content["kernels"]}
+            content = checked(_Library, read_json(manifest), repr(str(manifest)))
+            if content.arch == arch.name:
+                found |= {kernel.identity: kernel.spec for kernel in content.kernels}
     return found
 
 
 def examples_of(
-    rows: Sequence[Cells], specs: Specs, schema: Schema, dtype: str, arch: Arch, units: int, too_slow: bool = False
+    rows: Sequence[Cells],
+    specs: Specs,
+    schema: Schema,
+    dtypes: Sequence[str],
+    arch: Arch,
+    units: int,
+    too_slow: bool = False,
 ) -> Examples:
-    """The right, timed rows of a dtype. ValueError if there are none, or if a kernel's spec is not known.
+    """The right, timed rows of some dtypes. ValueError if there are none, or if a kernel's spec is not known.
 
     A kernel has a row for each of its choices where the schema's features tell them apart, else for the best one.
 
     :param too_slow: whether kernels that were too slow to be timed have rows too: half as fast as the fastest one.
     """
     operation, learned = measurable(schema.op), learnable(schema.op)
-    own = [one for one in rows if one["dtype"] == dtype and one["arch"] == arch.name]
+    own = [one for one in rows if one["dtype"] in dtypes and one["arch"] == arch.name]
     best = _best(own, operation.columns, schema.reads_value)
     if not best:
-        raise ValueError(f"the tables hold no time of {dtype} on {arch.name}")
+        raise ValueError(f"the tables hold no time of {' or '.join(dtypes)} on {arch.name}")
     if too_slow:
         best |= _slow(own, operation.columns, schema.reads_value, best)
     if unknown := sorted({identity for _, identity, _ in best} - set(specs)):
@@ -159,6 +179,11 @@ def record_of(operation: Measurable, cells: Cells) -> Record:
 
 def _value(cell: str) -> Any:
     try:
-        return json.loads(cell)
+        return parse_json(cell)
     except ValueError:
         return cell
+
+
+def value_of(choices: str) -> int:
+    """The number that was chosen, of a table's ``choices`` such as ``split_k=4``; 0 where nothing was."""
+    return int(choices.partition("=")[2].partition(" ")[0] or 0)

@@ -17,7 +17,7 @@ _ROWS, _INSTRUCTION_BYTES = 64, 32  # of wgmma, along K
 
 
 class GemmLearning:
-    """See :class:`kernelwright.tile_engine.learning.learnable.Learnable`."""
+    """See :class:`kernelwright.tile_engine.operation.Learnable`."""
 
     def inputs(self, record: Record, spec: Mapping[str, Any], value: int) -> dict[str, float]:
         """As ``kw_gemm_problem`` and ``kw_gemm_traits`` hold them."""

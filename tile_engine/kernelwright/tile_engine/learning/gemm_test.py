@@ -7,10 +7,12 @@ import math
 import pytest
 
 from kernelwright.arch import load
+from kernelwright.codegen.formulas.made import find
+from kernelwright.codegen.formulas.translate import constants
 from kernelwright.codegen.heuristics.schema import schema_of
 from kernelwright.codegen.operations.gemm.spec import gemm_spec
-from kernelwright.codegen.operations.gemm.time_model import hopper
 from kernelwright.codegen.operations.gemm.time_model.posed import read_posed
+from kernelwright.codegen.operations.gemm.time_model.times import estimate
 from kernelwright.codegen.selecting.specs import parse_kernel
 from kernelwright.tile_engine.learning.gemm import GemmLearning
 
@@ -25,9 +27,11 @@ CLUSTERS = ([1, 1, 1], [2, 1, 1], [1, 2, 1])
 PROBLEMS = ((1, 4096, 4096), (200, 1024, 16384), (333, 3072, 12288), (4096, 4096, 4096), (16384, 14336, 64))
 
 
-def test_numbers_are_those_of_the_dispatcher() -> None:
+def test_numbers_are_those_of_the_formula() -> None:
     found = {name: float(text) for name, text in SCHEMA.terms.items() if name.startswith("k")}
-    assert found and found.items() <= hopper.NUMBERS.items()
+    formula = constants(find("operations.gemm.formulas.hopper").text)
+    numbers = {"k" + "".join(word.capitalize() for word in name.split("_")): value for name, value in formula.items()}
+    assert found and found.items() <= numbers.items()
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS, ids=lambda one: f"{one[0]}x{one[1]}")
@@ -41,7 +45,7 @@ def test_the_prior_is_the_predicted_time(tile: str, cluster: list[int]) -> None:
         for m, n, k in PROBLEMS:
             for slices in (1, 3, 8)[: 3 if split else 1]:
                 posed = read_posed({"m": m, "n": n, "k": k, "dtype": "bf16"})
-                expected = hopper.microseconds(spec, posed, arch, slices)
+                expected = estimate(spec, posed, arch, slices, 132).total_us
                 record = {"m": m, "n": n, "k": k, "batch": 1}
                 given = {**GemmLearning().inputs(record, spec.model_dump(mode="json"), slices), "units": 132.0}
                 values = dict(zip(SCHEMA.features, SCHEMA.values(given), strict=True))

@@ -75,11 +75,11 @@ def test_a_model_learns_the_rule_on_unseen_families(
     capsys.readouterr()
     assert main(["evaluate", *options(data), *options(data), "--model", str(model)]) == 0
     assert "warning: tables share problem numbers" in capsys.readouterr().err
-    other_type = ["train", *options(data), *more, "--judges", "fp16", "--output", str(tmp_path / "fp16.json")]
-    assert main(other_type) == 0
-    of_fp16 = read_model(tmp_path / "fp16.json")
-    assert (of_fp16.dtype, of_fp16.provenance["dtype"]) == ("fp16", "bf16") and of_fp16.trees == content.trees
-    assert main([*other_type[:-4], "--judges", "fp8", "--output", str(tmp_path / "fp8.json")]) == 2
+    both = ["train", *options(data), *more, "--output", str(tmp_path / "both.json")]
+    assert main([*both, "--also", "fp16"]) == 0
+    of_both = read_model(tmp_path / "both.json")
+    assert (content.dtypes, of_both.dtypes) == (("bf16",), ("bf16", "fp16")) and of_both.trees == content.trees
+    assert main([*both, "--also", "fp8"]) == 2
     capsys.readouterr()
     assert main(["evaluate", *options(data), "--model", str(model), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -134,20 +134,20 @@ def test_each_number_of_slices_is_an_example(data: tuple[Path, Path]) -> None:
     cut = {**rows[0], "choices": "split_k=2", "latency_ms": "1e9", "tflops": "0.001"}
     repeated = {**rows[0], "latency_ms": str(float(rows[0]["latency_ms"]) * 2)}
     specs = {f"id{tile}": spec(tile) for tile in TILES}
-    found = examples_of([*rows, cut, repeated], specs, schema_of("gemm"), "bf16", load("sm_90a"), 132)
+    found = examples_of([*rows, cut, repeated], specs, schema_of("gemm"), ("bf16",), load("sm_90a"), 132)
     slices = found.features[:, list(schema_of("gemm").features).index("slices")]
     assert slices.tolist() == [1, 1, 1, 2] and found.tflops.argmin() == 3
     with pytest.raises(ValueError, match=r"no library holds kernel id16 \(3 such\)"):
-        examples_of([*rows, cut], {}, schema_of("gemm"), "bf16", load("sm_90a"), 132)
+        examples_of([*rows, cut], {}, schema_of("gemm"), ("bf16",), load("sm_90a"), 132)
     with pytest.raises(ValueError, match="hold no time of fp8"):
-        examples_of(rows, specs, schema_of("gemm"), "fp8", load("sm_90a"), 132)
+        examples_of(rows, specs, schema_of("gemm"), ("fp8",), load("sm_90a"), 132)
 
 
 def test_what_was_too_slow_to_be_timed_counts_where_it_is_asked_for(data: tuple[Path, Path]) -> None:
     rows = read_rows(data[0])[:3]
     slow = {**rows[2], "status": "slow", "latency_ms": "", "tflops": ""}
     specs = {f"id{tile}": spec(tile) for tile in TILES}
-    arguments = (specs, schema_of("gemm"), "bf16", load("sm_90a"), 132)
+    arguments = (specs, schema_of("gemm"), ("bf16",), load("sm_90a"), 132)
     assert len(examples_of([*rows[:2], slow], *arguments).tflops) == 2
     found = examples_of([*rows[:2], slow], *arguments, too_slow=True)
     assert dict(zip(found.kernels, found.tflops.tolist(), strict=True))["k256"] == max(found.tflops) / 2

@@ -48,13 +48,16 @@ class Trained:
     judged: Judgement
 
 
-def train(examples: Examples, schema: Schema, dtype: str, arch: str, options: Options, data: Sequence[str]) -> Trained:
+def train(
+    examples: Examples, schema: Schema, dtypes: Sequence[str], arch: str, options: Options, data: Sequence[str]
+) -> Trained:
     """A model of log(1 + TFLOP/s), which small problems weigh in as large ones do.
 
     Where the schema has a prior, trees correct it: the model is of log(TFLOP/s), and what the prior misses of all
     kernels of a problem alike is not learned, as it decides nothing.
-    ``data`` says where the examples are from. ValueError for examples of fewer than two families: nothing could be held
-    out. RuntimeError where LightGBM is not installed.
+    ``dtypes`` are those of the problems that it judges, that of the examples first; ``data`` says where the examples
+    are from. ValueError for examples of fewer than two families: nothing could be held out.
+    RuntimeError where LightGBM is not installed.
     """
     if len(examples.families) < 2:
         raise ValueError(
@@ -74,7 +77,7 @@ def train(examples: Examples, schema: Schema, dtype: str, arch: str, options: Op
     }
     content = {
         "op": schema.op,
-        "dtype": dtype,
+        "dtypes": list(dtypes),
         "arch": arch,
         "schema": schema.digest,
         "features": list(schema.features),

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import json
-import os
-import queue
 import signal
-import subprocess
 import sys
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any
 
+from kernelwright.codegen.supervision.output import Lines
+from kernelwright.codegen.supervision.supervised import End, Supervised
 from kernelwright.tile_engine.measuring.measure import Report
 from kernelwright.tile_engine.measuring.settings import Settings
 from kernelwright.tile_engine.operation import Record
 
 TIMED_OUT, CRASHED = "timeout", "crashed"
-_PREPARING_S = 120.0  # of a process before its first line: imports and operands belong to no kernel
+PREPARING_S = 120.0
+"""Seconds of a process before its first line: imports and operands belong to no kernel."""
 _LAST_WORDS = 2000  # characters of a child's standard error that a report may have
+_LINE_BYTES, _LINES = 1 << 20, 10_000  # a report has 1 KB, and one is read before the next
 
 
 @dataclass(frozen=True)
@@ -51,110 +54,118 @@ class Child:
 
     def _events(self, record: Record, kernels: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Reports of one process, at least one; the last may be of the kernel that ended it."""
-        with _Process(self.command, self._request(record, kernels)) as process:
-            waiting = dict.fromkeys(kernels)
-            current: str | None = kernels[0]
-            limit_s = self.kernel_timeout_s + _PREPARING_S
+        lines = Lines(_LINE_BYTES, _LINES)
+        waiting = list(kernels)
+        current: str | None = kernels[0]
+        limit_s = self.kernel_timeout_s + PREPARING_S
+        with (
+            request(self._asked(record, kernels)) as file,
+            Supervised(self.command, stdin=file, out=lines) as process,
+        ):
             while waiting:
-                line = process.line(limit_s)
-                if not line:
-                    if line is None or current or not process.ended_by_itself():
-                        culprit = current or next(iter(waiting))
-                        why = (
-                            (TIMED_OUT, f"no answer in {limit_s:g} s")
-                            if line is None
-                            else (CRASHED, process.last_words())
-                        )
-                        yield self._report(culprit, *why)
+                event = _next_event(process, lines, waiting, limit_s)
+                if isinstance(event, Trouble):
+                    if not event.ended_by_itself or current:
+                        yield self._report(current or waiting[0], event.status, event.reason)
                     return
-                event = json.loads(line)
                 limit_s = self.kernel_timeout_s
                 if "begin" in event:
                     current = event["begin"]
                 else:
-                    waiting.pop(event["kernel"])
+                    waiting.remove(event["kernel"])
                     current = None if event["kernel"] == current else current
                     yield event
 
-    def _request(self, record: Record, kernels: Sequence[str]) -> Mapping[str, Any]:
-        return {
-            **{"library": str(self.library), "device": self.device, "operation": self.operation},
-            **{"record": dict(record), "kernels": list(kernels), "settings": self.settings.as_json()},
-        }
+    @property
+    def asked(self) -> Mapping[str, Any]:
+        """What every request says."""
+        return {"library": str(self.library), "device": self.device, "operation": self.operation}
 
-    def _hung(self, kernel: str, limit_s: float) -> Report:
-        return self._report(kernel, TIMED_OUT, f"no answer in {limit_s:g} s")
-
-    def _crashed(self, kernel: str, process: _Process) -> Report:
-        return self._report(kernel, CRASHED, process.last_words())
+    def _asked(self, record: Record, kernels: Sequence[str]) -> Mapping[str, Any]:
+        rest = {"record": dict(record), "kernels": list(kernels), "settings": self.settings.as_json()}
+        return {**self.asked, **rest}
 
     @staticmethod
     def _report(kernel: str, status: str, reason: str) -> Report:
         return {"kernel": kernel, "status": status, "reason": reason, "error": None, "non_zero": None}
 
 
-class _Process:
-    """A child with its lines in a queue, so that waiting for one can end. It is killed with its children at the end."""
+@dataclass(frozen=True)
+class Trouble:
+    """Why no event comes any more."""
 
-    def __init__(self, command: Sequence[str], request: Mapping[str, Any]) -> None:
-        self._child = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        self._lines: queue.Queue[str] = queue.Queue()
-        self._words: list[str] = []
-        assert self._child.stdin and self._child.stdout and self._child.stderr
-        self._readers = [
-            threading.Thread(target=self._read, args=(self._child.stdout,), daemon=True),
-            threading.Thread(target=self._listen, args=(self._child.stderr,), daemon=True),
-        ]
-        for reader in self._readers:
-            reader.start()
-        try:
-            self._child.stdin.write(json.dumps(request))
-            self._child.stdin.close()
-        except BrokenPipeError:
-            pass  # it ended at once: its last words say why
+    status: str
+    reason: str
+    ended_by_itself: bool = False
 
-    def __enter__(self) -> _Process:
-        return self
 
-    def __exit__(self, *error: object) -> None:
-        if self._child.poll() is None:
-            os.killpg(self._child.pid, signal.SIGKILL)
-        self._child.wait()
-        for reader in self._readers:
-            reader.join()
+@contextmanager
+def request(asked: Mapping[str, Any]) -> Iterator[IO[str]]:
+    """A file to read from: a pipe would make us wait for a process that does not read."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
+        json.dump(asked, file)
+        file.seek(0)
+        yield file
 
-    def line(self, timeout_s: float) -> str | None:
-        """The next line; empty when there is none, None after ``timeout_s`` without one."""
-        try:
-            return self._lines.get(timeout=timeout_s)
-        except queue.Empty:
-            return None
 
-    def ended_by_itself(self) -> bool:
-        """Whether its exit code is 0."""
-        return self._child.wait() == 0
+def _next_event(
+    process: Supervised, lines: Lines, waiting: Collection[str], limit_s: float
+) -> dict[str, Any] | Trouble:
+    """What the process says next within ``limit_s`` seconds, of a kernel that is waited for."""
+    line = next_line(process, lines, limit_s)
+    if isinstance(line, Trouble):
+        return line
+    event = _event(line)
+    if event is None or event.get("begin", event.get("kernel")) not in waiting:
+        return Trouble(CRASHED, "what it wrote to the pipe of its process is no report")
+    return event
 
-    def last_words(self) -> str:
-        """How the process ended, and the end of its standard error."""
-        code = self._child.wait()
-        self._readers[1].join()
-        ended = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        words = "".join(self._words)[-_LAST_WORDS:].strip()
-        return f"{ended}: {words}" if words else ended
 
-    def _read(self, stream: TextIO) -> None:
-        for line in stream:
-            self._lines.put(line)
-        self._lines.put("")
+def next_line(process: Supervised, lines: Lines, limit_s: float) -> bytes | Trouble:
+    """The next line of a process, or why there is none within ``limit_s`` seconds."""
+    deadline = time.monotonic() + limit_s
+    while (line := lines.next()) is None and not lines.overflow:
+        if process.ended is not None:
+            return _end(process, process.ended)
+        left_s = deadline - time.monotonic()
+        if left_s <= 0:
+            end = process.close()
+            return Trouble(TIMED_OUT, f"no answer in {limit_s:g} s{_left(end)}")
+        process.step(left_s)
+    return b"" if line is None else line
 
-    def _listen(self, stream: TextIO) -> None:
-        for line in stream:
-            self._words.append(line)
-            del self._words[:-200]
+
+def parsed(line: bytes) -> dict[str, Any] | None:
+    """The object that a child wrote, None for any other line."""
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return event if isinstance(event, dict) else None
+
+
+def _event(line: bytes) -> dict[str, Any] | None:
+    """A line as the worker writes it, None for any other."""
+    event = parsed(line)
+    if event is None or not isinstance(event.get("begin", event.get("kernel")), str):
+        return None
+    return event if "begin" in event or isinstance(event.get("status"), str) else None
+
+
+def _end(process: Supervised, end: End) -> Trouble:
+    """How the process ended, with the end of its standard error."""
+    code = end.returncode
+    ended = f"signal {_name(-code)}" if code < 0 else f"exit code {code}"
+    words = str(process.err)[-_LAST_WORDS:].strip()
+    return Trouble(CRASHED, (f"{ended}: {words}" if words else ended) + _left(end), code == 0)
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
+
+
+def _left(end: End) -> str:
+    return f"; processes {', '.join(map(str, end.left))} could not be ended" if end.left else ""

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kernelwright.tile_engine.operation import Record
+from kernelwright.tile_engine.operation import ProblemSets, Record
 from kernelwright.tile_engine.problems.attention_models import Heads, attention_layers
 from kernelwright.tile_engine.problems.models import HELD_OUT, PARTS, TUNING, models
-from kernelwright.tile_engine.problems.problem_sets import ProblemSets
 
 Fields = dict[str, Any]
 _Kinds = tuple[tuple[int, ...], ...]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kernelwright.tile_engine.operation import Record
+from kernelwright.tile_engine.operation import ProblemSets, Record
 from kernelwright.tile_engine.problems.convolution_edges import DIRECTIONS, conv_edges
 from kernelwright.tile_engine.problems.models import HELD_OUT, PARTS, TUNING
 from kernelwright.tile_engine.problems.networks import Layer, layers, networks
-from kernelwright.tile_engine.problems.problem_sets import ProblemSets
 
 BATCHES: tuple[tuple[int, ...], ...] = ((1, 2, 3), (4, 7, 8), (16, 24, 32))
 """Images: single ones, a few, a batch; 3D images meet the first two kinds."""

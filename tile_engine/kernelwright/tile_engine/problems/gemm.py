@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from kernelwright.tile_engine.operation import Record
+from kernelwright.tile_engine.operation import ProblemSets, Record
 from kernelwright.tile_engine.problems.linear_layers import linear_layers
 from kernelwright.tile_engine.problems.models import HELD_OUT, PARTS, TUNING, models
-from kernelwright.tile_engine.problems.problem_sets import ProblemSets
 
 # Rows of A, which are tokens: decoding one sequence, decoding a batch, a short prompt, a prompt, a batch of prompts.
 ROWS: tuple[tuple[int, ...], ...] = (

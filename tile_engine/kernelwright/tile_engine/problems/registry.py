@@ -7,36 +7,41 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kernelwright.arch.texts import parse_json
 from kernelwright.codegen.violations import closest
+from kernelwright.files.strict_json import read_json
 from kernelwright.tile_engine.operation import Measurable, Record
-from kernelwright.tile_engine.problems.attention import ATTENTION_SETS
-from kernelwright.tile_engine.problems.convolution import CONV_SETS
-from kernelwright.tile_engine.problems.gemm import GEMM_SETS
-from kernelwright.tile_engine.problems.problem_sets import ProblemSets
+from kernelwright.tile_engine.registry import OPERATIONS
 
 _EXAMPLE = '{"m": 16, "n": 4096, "k": 4096}'
-_SETS: Mapping[str, ProblemSets] = {"gemm": GEMM_SETS, "convolution": CONV_SETS, "attention": ATTENTION_SETS}
-KEYS: tuple[str, ...] = tuple(key for sets in _SETS.values() for key in sets.keys)
+KEYS: tuple[str, ...] = tuple(key for one in OPERATIONS.values() for key in one.problem_sets.keys)
 """Each key is for one operation, which the first word names."""
 
 
 def operation_of(named: str) -> str:
-    """The name of the operation that a key is for, or that a JSON file states as ``op``; empty if neither says one."""
-    key = next((name for name, sets in _SETS.items() if named in sets.keys), "")
-    if key or not Path(named).is_file():
+    """The name of the operation that a key is for, that a JSON file states as ``op``, or whose columns alone have all
+    names of its first record; empty if nothing says one. ValueError for what is neither a key nor a file."""
+    key = next((one.name for one in OPERATIONS.values() if named in one.problem_sets.keys), "")
+    if key:
         return key
+    _check_file(named)
     content = _content(named)
-    return str(content.get("op", "")) if isinstance(content, Mapping) else ""
+    if isinstance(content, Mapping):
+        if "op" in content:
+            return str(content["op"])
+        content = content.get("problems")
+    first = content[0] if isinstance(content, list) and content else None
+    names = {str(name).lower() for name in first} if isinstance(first, Mapping) else set()
+    able = [one.name for one in OPERATIONS.values() if names and names <= set(one.columns)]
+    return able[0] if len(able) == 1 else ""
 
 
 def problems(operation: Measurable, named: str) -> tuple[Record, ...]:
     """The records of a key of KEYS, or of the JSON file ``named``.
 
-    A file holds a list of records, or an object with the list under ``problems``, and the operation under ``op`` where
-    it is not GEMM. ValueError for an unknown key, a file that cannot be read, an illegal record, or no record at all.
+    A file holds a list of records, or an object with the list under ``problems`` and the operation under ``op``.
+    ValueError for an unknown key, a file that cannot be read, an illegal record, or no record at all.
     """
-    own = _SETS[operation.name]
+    own = operation.problem_sets
     if named in own.keys:
         raw: Sequence[Any] = list(own.records(named))
     elif named in KEYS:
@@ -50,10 +55,7 @@ def problems(operation: Measurable, named: str) -> tuple[Record, ...]:
 
 
 def _read(named: str) -> Sequence[Any]:
-    path = Path(named)
-    if not path.is_file():
-        hint = closest(named, KEYS) or f" such as {KEYS[0]}"
-        raise ValueError(f"{named!r} is neither a file nor a key{hint}; `tile-engine problems` lists all keys")
+    _check_file(named)
     content = _content(named)
     listed = content.get("problems") if isinstance(content, Mapping) else content
     if not isinstance(listed, list):
@@ -61,9 +63,15 @@ def _read(named: str) -> Sequence[Any]:
     return listed
 
 
+def _check_file(named: str) -> None:
+    if not Path(named).is_file():
+        hint = closest(named, KEYS) or f" such as {KEYS[0]}"
+        raise ValueError(f"{named!r} is neither a file nor a key{hint}; `tile-engine problems` lists all keys")
+
+
 def _content(named: str) -> object:
     try:
-        content: object = parse_json(Path(named).read_text("utf-8"))
+        content: object = read_json(named)
     except ValueError as error:
         raise ValueError(f"{named} is not JSON: {error}") from None
     return content
@@ -79,6 +87,8 @@ def _checked(operation: Measurable, one: object, named: str, place: int) -> Reco
         raise ValueError(f"{where} states {', '.join(twice)} in capitals and without; leave one out")
     if flags := sorted(str(name) for name, value in one.items() if isinstance(value, bool)):
         raise ValueError(f"{where}: {', '.join(flags)} is true or false; write a number")
+    if nested := sorted(str(name) for name, value in one.items() if isinstance(value, dict | list)):
+        raise ValueError(f"{where}: {', '.join(nested)} is an object or a list; write a number or a word")
     try:
         return operation.read(one)
     except ValueError as error:

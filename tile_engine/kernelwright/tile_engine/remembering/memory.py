@@ -12,6 +12,7 @@ from typing import Any
 
 from kernelwright.dispatch import Device
 from kernelwright.dispatch.recording.files import locked, replace
+from kernelwright.files.strict_json import read_json
 from kernelwright.tile_engine.measuring.cuda import load_driver
 
 VERSION = 2
@@ -30,12 +31,18 @@ def read_memory(path: str | os.PathLike[str]) -> dict[str, dict[str, float]]:
     if not file.exists() or not file.stat().st_size:
         return {}
     try:
-        content = json.loads(file.read_text("utf-8"))
+        content = read_json(file)
         if content["version"] != VERSION:
             raise ValueError(f"version is {content['version']}; allowed: {VERSION}")
-        return {str(key): {str(k): float(us) for k, us in times.items()} for key, times in content["times"].items()}
+        return {str(key): {str(k): _time(us) for k, us in times.items()} for key, times in content["times"].items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} is no memory of measured times: {error}") from None
+
+
+def _time(raw: object) -> float:
+    if isinstance(raw, bool) or not isinstance(raw, int | float) or raw < 0:
+        raise ValueError(f"a time is {raw!r:.80}; allowed: microseconds, at least 0")
+    return float(raw)
 
 
 def remember(path: str | os.PathLike[str], entries: Mapping[str, Times]) -> None:

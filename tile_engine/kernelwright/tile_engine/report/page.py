@@ -65,8 +65,8 @@ def page(
     found: dict[str, Any] = {
         "name": table.name,
         "arch": table.rows[0]["arch"],
-        "device": table.rows[0]["device"],
-        "dates": sorted({row["date"] for row in table.rows}),
+        "device": table.rows[0].get("device", ""),
+        "dates": sorted({row.get("date", "") for row in table.rows}),
         "counts": Counter(row["status"] for row in table.rows).most_common(),
         "kernels": len({row["identity"] for row in table.rows if row["identity"]}),
         "problems": len({row["problem_idx"] for row in table.rows}),

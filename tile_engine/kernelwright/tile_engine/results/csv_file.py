@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import csv
 import fcntl
-import gzip
-import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
+from kernelwright.files.csv_table import columns_of, read_text, rows_of
 from kernelwright.tile_engine.operation import Record
 from kernelwright.tile_engine.results.analysis import Timed, best
 from kernelwright.tile_engine.results.row import Row
+
+_NEEDED = ("kernel", "problem_idx", "latency_ms", "selected", "status", "identity", "arch")
+_WHOLE = ("problem_idx", "rank")
+_NUMBERS = ("rank", "latency_ms", "tflops", "latency_min_ms", "latency_max_ms", "bandwidth_gb_s")
 
 
 class CsvFile:
@@ -78,22 +81,29 @@ def write_best(path: Path, times: Sequence[Timed], columns: Sequence[str]) -> No
 
 def read_columns(path: Path) -> Sequence[str]:
     """The names in the first line, of a file that gzip compressed too."""
-    return next(csv.reader(io.StringIO(_text(path))), [])
+    return columns_of(read_text(path), path)
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
-    """All whole rows, of a file that gzip compressed too; a last line that was cut off is left out."""
-    text = _text(path)
-    return list(csv.DictReader(io.StringIO(text[: text.rfind("\n") + 1])))
+    """All whole rows, of a file that gzip compressed too; a last line that was cut off is left out.
+
+    ValueError for what is no table of this engine: a column is missing, or a cell is no number where there must be one.
+    """
+    text = read_text(path)
+    rows = rows_of(text[: text.rfind("\n") + 1], path, _NEEDED)
+    for number, row in enumerate(rows):
+        for name in ("problem_idx", *_NUMBERS):
+            if (row.get(name) and not _is_number(row[name], whole=name in _WHOLE)) or not row["problem_idx"]:
+                raise ValueError(f"{path}: row {number}: {name} is {row[name]!r:.80}; measure it again")
+    return rows
 
 
-def _text(path: Path) -> str:
-    """ValueError for a file that is no text."""
+def _is_number(cell: str, whole: bool) -> bool:
     try:
-        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        return data.decode()
-    except (UnicodeDecodeError, gzip.BadGzipFile, EOFError) as error:
-        raise ValueError(f"{path} is no CSV file: {error}") from None
+        value = int(cell) if whole else float(cell)
+    except ValueError:
+        return False
+    return 0 <= value < 2**63
 
 
 def read_tables(paths: Sequence[Path]) -> list[dict[str, str]]:
@@ -118,7 +128,7 @@ def measured_before(path: Path, records: Sequence[Record], device: str) -> set[t
         posed = records[index] if index < len(records) else {}
         if any(str(value) != row[name] for name, value in posed.items()) or not posed:
             raise ValueError(f"{path} holds other problems (number {index} differs); write to another file")
-        if row["device"] == device:
+        if row.get("device", "") == device:
             found.add((index, row["identity"]))
     return found
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kernelwright.files.strict_json import read_json
 from kernelwright.tile_engine.results.analysis import Timed
 from kernelwright.tile_engine.results.cover import Step, greedy_cover
 
@@ -72,12 +73,14 @@ def entry(spec: Mapping[str, Any], dtype: str = "", other: str = "") -> dict[str
     for name in _EXTENTS:
         if name in problem:
             problem[name] = [problem[name][axis] for axis in "mnk"]
-    return {"op": spec.get("op", "gemm"), "problem": problem}
+    return {"op": spec["op"], "problem": problem}
 
 
 def add_to_rule_set(path: Path, arch: str, entries: Sequence[Mapping[str, Any]]) -> int:
     """Add entries to an architecture's list in a rule set's file, each once; how many the list has then."""
-    content: dict[str, list[Any]] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    content: dict[str, list[Any]] = read_json(path) if path.exists() else {}
+    if not isinstance(content, dict) or not all(isinstance(listed, list) for listed in content.values()):
+        raise ValueError(f"{path} is no rule set; name a file that holds {{architecture: [entry, …]}}, or a new one")
     listed = content.setdefault(arch, [])
     listed += [one for one in entries if one not in listed]
     lines = [

@@ -16,7 +16,7 @@ from kernelwright.tile_engine.results.analysis import timed
 from kernelwright.tile_engine.results.release import add_to_rule_set, choose_release, entry
 
 SM_90A = load("sm_90a")
-KERNELS = [kernel for kernel in expand_set("essential", SM_90A).kernels if "_bf16_" in kernel.name]
+KERNELS = [kernel for kernel in expand_set("gemm:essential", SM_90A).kernels if "_bf16_" in kernel.name]
 
 
 def cells(identity: str, problem: int, ms: float) -> dict[str, str]:
@@ -44,7 +44,7 @@ def test_companions_count_as_kernels() -> None:
         choose_release(timed(rows), cost, 0.99, 2)
 
 
-@pytest.mark.parametrize("kernel", expand_set("essential", SM_90A).kernels, ids=lambda kernel: str(kernel.name))
+@pytest.mark.parametrize("kernel", expand_set("gemm:essential", SM_90A).kernels, ids=lambda kernel: str(kernel.name))
 def test_an_entry_is_its_kernel(kernel: object) -> None:
     spec = kernel.spec.model_dump(mode="json")  # type: ignore[attr-defined]
     assert expand_config(json.loads(json.dumps(entry(spec))), SM_90A).kernels == (kernel,)
@@ -84,7 +84,7 @@ def test_the_command_writes_the_choice_and_where_it_is_from(tmp_path: Path, caps
 
 def test_a_release_of_attention_holds_every_stage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arch = load("x86_64_v3")
-    listed = expand_set("fmha_essential", arch).kernels
+    listed = expand_set("attention:essential", arch).kernels
 
     def first(family: str) -> Kernel:
         return next(one for one in listed if one.name.startswith(f"fmha_{family}_fp32_"))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import gzip
 from pathlib import Path
 from typing import Any
@@ -48,12 +49,34 @@ def test_a_row_without_a_time_says_why_and_counts_instructions() -> None:
 
 def test_a_compressed_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "t.csv.gz"
-    path.write_bytes(gzip.compress(b"kernel,m\nname,7\ntorn"))
-    assert read_rows(path) == [{"kernel": "name", "m": "7"}] and read_columns(path) == ["kernel", "m"]
+    columns = ["kernel", "problem_idx", "latency_ms", "selected", "status", "identity", "arch"]
+    path.write_bytes(gzip.compress(f"{','.join(columns)}\nname,7,1.5,,ok,id,x\ntorn".encode()))
+    (found,) = read_rows(path)
+    assert (found["kernel"], found["problem_idx"]) == ("name", "7") and read_columns(path) == columns
     for data in (b"no gzip", gzip.compress(b"name")[:-4]):
         path.write_bytes(data)
         with pytest.raises(ValueError, match=r"t\.csv\.gz is no CSV file"):
             read_rows(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"problem_idx": "x"}, "row 0: problem_idx is 'x'"),
+        ({"problem_idx": ""}, "row 0: problem_idx is ''"),
+        ({"problem_idx": "-1"}, "row 0: problem_idx is '-1'"),
+        ({"latency_ms": "nan"}, "row 0: latency_ms is 'nan'"),
+        ({"latency_ms": "1,2"}, "row 0 has not one cell for each column"),
+        ({"latency_ms": "inf"}, "row 0: latency_ms is 'inf'"),
+    ],
+)
+def test_cells_that_are_no_numbers_are_refused(change: dict[str, str], why: str, tmp_path: Path) -> None:
+    good = {"kernel": "a", "problem_idx": "1", "latency_ms": "1", "selected": "", "status": "ok"}
+    good |= {"identity": "i", "arch": "x"}
+    cells = {**good, **change}
+    (tmp_path / "t.csv").write_text(f"{','.join(cells)}\n{','.join(cells.values())}\n")
+    with pytest.raises(ValueError, match=why):
+        read_rows(tmp_path / "t.csv")
 
 
 def test_rates_that_a_row_lacks_follow_from_its_time() -> None:
@@ -69,7 +92,7 @@ def test_the_fastest_kernels_become_a_table(tmp_path: Path) -> None:
     slow = {**made, "kernel": "slow", "identity": "id2", "latency_ms": "4"}
     times = timed([{**made, "selected": ""}, slow, {**made, "problem_idx": "8", "selected": ""}])
     write_best(tmp_path / "best.csv", times, GEMM.columns)
-    first, second = read_rows(tmp_path / "best.csv")
+    first, second = csv.DictReader((tmp_path / "best.csv").open())
     assert (first["kernel"], first["m"], first["selected"], first["selected_share"]) == (
         "name",
         "4096",

@@ -2,15 +2,20 @@
 
 from kernelwright.dispatch.core.operation import Operation, register
 from kernelwright.dispatch.operations.attention.append_problem import AppendProblem
+from kernelwright.dispatch.operations.attention.methods import AttentionMethods as Methods
 from kernelwright.dispatch.operations.attention.plan import AppendPlan, AttentionPlan
 from kernelwright.dispatch.operations.attention.problem import AttentionProblem
-from kernelwright.dispatch.operations.attention.structs import APPEND, DIRECTIONS, STAGES
+from kernelwright.problems.attention.structs import APPEND, DIRECTIONS, STAGES
 
-__all__ = ["ATTENTION", "AppendPlan", "AppendProblem", "AttentionPlan", "AttentionProblem"]
+__all__ = ["ATTENTION", "AppendPlan", "AppendProblem", "AttentionPlan", "AttentionProblem", "Methods"]
 
 ATTENTION = [
     *[
-        register(Operation(f"attention, {kind}", code, AttentionProblem, AttentionPlan, AttentionProblem.from_native))
+        register(
+            Operation(
+                f"attention, {kind}", code, AttentionProblem, AttentionPlan, AttentionProblem.from_native, "attention"
+            )
+        )
         for code, kind in [(code, kind) for kind, code in DIRECTIONS.items()] + [*STAGES.items()]
     ],
     register(Operation("attention append", APPEND, AppendProblem, AppendPlan, AppendProblem.from_native)),

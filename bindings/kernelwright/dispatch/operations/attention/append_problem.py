@@ -10,9 +10,10 @@ from typing import Any
 from kernelwright.dispatch.arrays import dtypes
 from kernelwright.dispatch.core import native
 from kernelwright.dispatch.core.errors import ProblemError
-from kernelwright.dispatch.core.scalars import integer
-from kernelwright.dispatch.operations.attention import structs
 from kernelwright.dispatch.operations.attention.shapes import Extents, read_strides
+from kernelwright.problems.attention import structs
+from kernelwright.problems.reading import shown
+from kernelwright.problems.scalars import integer
 
 _WORDS = {"rope": structs.ROPES, "page_table": structs.PAGE_TABLES[:2], "page_layout": structs.PAGE_LAYOUTS}
 _COUNTS = (
@@ -22,7 +23,7 @@ _COUNTS = (
 _TENSORS = ("q", "q_out", "k", "v", "k_cache", "v_cache")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AppendProblem:
     """New rows of K and V behind those that a cache holds, with rotary embedding of K, and of Q, if asked for.
 
@@ -146,6 +147,10 @@ class AppendProblem:
             strides = getattr(p, name)
             read[f"{name}_strides"] = strides.request, strides.head, strides.row
         return cls(dtype=dtypes.NAMES[p.dtype], dtype_rotary=dtypes.NAMES.get(p.dtype_rotary, ""), **read)
+
+    def __repr__(self) -> str:
+        """The call that makes it, without fields that have their defaults."""
+        return shown(self)
 
     def __str__(self) -> str:
         """E.g. ``attention append fp16 b2 heads 2 new 1 d64 rotary half 64``."""

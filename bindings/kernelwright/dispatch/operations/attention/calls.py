@@ -13,7 +13,6 @@ from kernelwright.dispatch.core.cache import Cache
 from kernelwright.dispatch.core.errors import ArrayError
 from kernelwright.dispatch.core.native_dispatcher import NativeDispatcher
 from kernelwright.dispatch.core.plan import Checked, OperationPlan
-from kernelwright.dispatch.core.workspace import on_stream
 from kernelwright.dispatch.operations.attention.append_problem import AppendProblem
 from kernelwright.dispatch.operations.attention.from_arrays import (
     AppendOptions,
@@ -62,7 +61,7 @@ class AttentionCalls:
         if known is not None:
             plan, checked, makers = known
             for at, make in makers:
-                operands[at] = self._allocated(make, stream, checked.family)
+                operands[at] = self._core.made_on(stream, checked.family, make)
             if self._relaunch(plan, tuple(operands), seed, offset, stream, checked):
                 return dict(zip(names, operands, strict=True))
             for at, _ in makers:
@@ -81,12 +80,6 @@ class AttentionCalls:
         if isinstance(plan, AttentionPlan):
             plan.seeded(seed, offset)
         return plan.relaunch(operands, stream, checked)
-
-    def _allocated(self, make: Callable[[], Any], stream: int | None, family: str) -> Any:
-        if stream is None:
-            return make()
-        with on_stream(stream, family, self._core.device.memory):
-            return make()
 
     def _first(
         self,
@@ -108,8 +101,7 @@ class AttentionCalls:
             if name not in views:
                 raise ArrayError(f"{_ARGUMENTS.get(name, name)} is missing; this call needs it")
         first = "k" if isinstance(options, AppendOptions) else "q"
-        if views[first].device != memory:
-            raise ArrayError(f"arrays are on {views[first].device}; allowed by this dispatcher: {memory}")
+        self._core.check_memory(views[first].device)
         problem: AppendProblem | AttentionProblem
         if isinstance(options, AppendOptions):
             problem = append_problem(views, options)
@@ -118,7 +110,7 @@ class AttentionCalls:
         plan = self._core.plan(problem)
         makers = self._makers(problem, options, views[first], operands)
         for at, make in makers:
-            operands[at] = self._allocated(make, stream, views[first].family)
+            operands[at] = self._core.made_on(stream, views[first].family, make)
         if own_workspace:
             numbers = {"seed": seed, "offset": offset} if isinstance(plan, AttentionPlan) else None
             plan.bound(tuple(operands), None, stream, numbers)()

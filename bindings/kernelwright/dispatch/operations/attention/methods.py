@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kernelwright.dispatch.core.errors import ArrayError
+from kernelwright.dispatch.core.native_dispatcher import Methods
 from kernelwright.dispatch.operations.attention.cached import (
     Cache,
     Queries,
@@ -22,10 +23,14 @@ from kernelwright.dispatch.operations.attention.calls import AttentionCalls
 from kernelwright.dispatch.operations.attention.from_arrays import AppendOptions, AttentionOptions
 
 
-class AttentionMethods:
+class AttentionMethods(Methods):
     """Attention, its gradients, and caches of K and V. Arrays are of any library that :meth:`Dispatcher.gemm` takes."""
 
     _attention: AttentionCalls
+
+    def _begin(self) -> None:
+        super()._begin()
+        self._attention = AttentionCalls(self._core)
 
     def attention(
         self,

@@ -11,10 +11,12 @@ from typing import Any
 from kernelwright.dispatch.arrays import dtypes
 from kernelwright.dispatch.core import native
 from kernelwright.dispatch.core.errors import ProblemError
-from kernelwright.dispatch.core.scalars import integer, real
-from kernelwright.dispatch.operations.attention import structs
 from kernelwright.dispatch.operations.attention.pairs import visible_pairs
 from kernelwright.dispatch.operations.attention.shapes import Extents, Strides, read_strides
+from kernelwright.problems.attention import structs
+from kernelwright.problems.reading import shown
+from kernelwright.problems.scalars import integer, real
+from kernelwright.problems.shared import RESULT
 
 _WORDS = {
     "direction": tuple(structs.DIRECTIONS),
@@ -40,7 +42,7 @@ _STRIDES = {
 _BACKWARD = ("do_strides", "dq_strides", "dk_strides", "dv_strides")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AttentionProblem:
     """O = softmax(scale * Q·Kᵀ, capped, + bias, masked)·V of several requests, or its gradients.
 
@@ -165,10 +167,10 @@ class AttentionProblem:
         object.__setattr__(self, name, value)
 
     def _fill_dtypes(self) -> None:
-        if self.dtype not in dtypes.RESULT:
-            raise ProblemError(f"dtype is {self.dtype!r}; allowed: {', '.join(dtypes.RESULT)}")
+        if self.dtype not in RESULT:
+            raise ProblemError(f"dtype is {self.dtype!r}; allowed: {', '.join(RESULT)}")
         self._set("dtype_kv", dtypes.check("dtype_kv", self.dtype_kv or self.dtype))
-        self._set("dtype_o", dtypes.check("dtype_o", self.dtype_o or dtypes.RESULT[self.dtype]))
+        self._set("dtype_o", dtypes.check("dtype_o", self.dtype_o or RESULT[self.dtype]))
         if self.bias == "elementwise":
             self._set("dtype_bias", dtypes.check("dtype_bias", self.dtype_bias or self.dtype_o))
         elif self.dtype_bias:
@@ -291,6 +293,10 @@ class AttentionProblem:
             dtype_o=dtypes.NAMES[p.dtype_o], dtype_bias=dtypes.NAMES.get(p.dtype_bias, ""),
             window=(p.window_left, p.window_right), num_splits=p.num_splits, **read,
         )  # fmt: skip
+
+    def __repr__(self) -> str:
+        """The call that makes it, without fields that have their defaults."""
+        return shown(self)
 
     def __str__(self) -> str:
         """E.g. ``attention forward fp16 b2 heads 8/2 q128 k256 d64 bottom_right``."""

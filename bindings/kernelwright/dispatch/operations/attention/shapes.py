@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kernelwright.dispatch.core.errors import ProblemError
-from kernelwright.dispatch.core.scalars import integer
+from kernelwright.problems.scalars import integer
 
 Strides = tuple[int, int, int]
 LAYOUTS = ("bshd", "bhsd")

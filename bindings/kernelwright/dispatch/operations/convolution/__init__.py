@@ -1,13 +1,15 @@
 """Grouped convolution: problems, plans, and calls with arrays."""
 
 from kernelwright.dispatch.core.operation import Operation, register
+from kernelwright.dispatch.operations.convolution.methods import ConvMethods as Methods
 from kernelwright.dispatch.operations.convolution.plan import ConvPlan
-from kernelwright.dispatch.operations.convolution.problem import ConvProblem
-from kernelwright.dispatch.operations.convolution.structs import DIRECTIONS, STAGES
+from kernelwright.problems.convolution.problem import DIRECTIONS, STAGES, ConvProblem
 
-__all__ = ["CONVOLUTION", "ConvPlan", "ConvProblem"]
+__all__ = ["CONVOLUTION", "ConvPlan", "ConvProblem", "Methods"]
 
 CONVOLUTION = [
-    register(Operation(f"convolution, {direction}", code, ConvProblem, ConvPlan, ConvProblem.from_native))
+    register(
+        Operation(f"convolution, {direction}", code, ConvProblem, ConvPlan, ConvProblem.from_native, "convolution")
+    )
     for code, direction in [(code, direction) for direction, code in DIRECTIONS.items()] + [*STAGES.items()]
 ]

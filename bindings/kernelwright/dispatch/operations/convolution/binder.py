@@ -16,8 +16,8 @@ from kernelwright.dispatch.arrays.view import ArrayView
 from kernelwright.dispatch.core.errors import ArrayError
 from kernelwright.dispatch.core.simulated import Region
 from kernelwright.dispatch.operations.convolution.operand import NAMES, check_aliasing, check_operand, tensor
-from kernelwright.dispatch.operations.convolution.problem import ConvProblem
-from kernelwright.dispatch.operations.convolution.structs import ConvArgs
+from kernelwright.problems.convolution.problem import ConvProblem
+from kernelwright.problems.convolution.structs import ConvArgs
 
 _BRIEF_FLOPS = 1 << 19  # of a convolution that takes about 20 µs on a CPU
 

@@ -13,11 +13,11 @@ from kernelwright.dispatch.core.cache import Cache
 from kernelwright.dispatch.core.errors import ArrayError
 from kernelwright.dispatch.core.native_dispatcher import NativeDispatcher
 from kernelwright.dispatch.core.plan import Checked
-from kernelwright.dispatch.core.workspace import on_stream
 from kernelwright.dispatch.operations.convolution.operand import NAMES, memory_strides, tensor
 from kernelwright.dispatch.operations.convolution.plan import ConvPlan
-from kernelwright.dispatch.operations.convolution.problem import ConvProblem
-from kernelwright.dispatch.operations.convolution.structs import LAYOUTS
+from kernelwright.problems.convolution.description import DIMS
+from kernelwright.problems.convolution.problem import ConvProblem
+from kernelwright.problems.scalars import integer
 
 Padding = int | Sequence[int | Sequence[int]]
 
@@ -54,16 +54,10 @@ class ConvCalls:
         known = None if key is None else self.by_call.get(key)
         if known is not None:
             plan, checked, make = known
-            result = out if make is None else self._allocated(make, stream, checked.family)
+            result = out if make is None else self._core.made_on(stream, checked.family, make)
             if plan.relaunch((a, b, bias, residual, result), stream, checked):
                 return result
         return self._first(a, b, bias, residual, out, options, stream, key)
-
-    def _allocated(self, make: Callable[[], Any], stream: int | None, family: str) -> Any:
-        if stream is None:
-            return make()
-        with on_stream(stream, family, self._core.device.memory):
-            return make()
 
     def _first(
         self, a: Any, b: Any, bias: Any, residual: Any, out: Any, options: ConvOptions, stream: int | None,
@@ -73,16 +67,13 @@ class ConvCalls:
         stream = launch_stream((a, b, bias, residual, out), stream, self._core.device.memory)
         names = NAMES[options.direction]
         layout = _layout(a, names[0], options.layout, stream)
-        dims = 2 if layout == "ngchw" else LAYOUTS.index(layout) + 1
+        dims = DIMS[layout]
         views = {
             name: tensor(array, name, 1 if name == "bias" else dims + 2, stream)
             for name, array in zip(names, (a, b, bias, residual, out), strict=True)
             if array is not None
         }
-        if views[names[0]].device != self._core.device.memory:
-            raise ArrayError(
-                f"arrays are on {views[names[0]].device}; allowed by this dispatcher: {self._core.device.memory}"
-            )
+        self._core.check_memory(views[names[0]].device)
         if out is None and options.beta:
             raise ArrayError(f"beta is {options.beta} but out is not given; pass the old result as out")
         problem = problem_of(views, options, layout)
@@ -93,7 +84,7 @@ class ConvCalls:
             shape = {"y": problem.y_shape, "dx": problem.x_shape, "dw": problem.w_shape}[names[-1]]
             first = views[names[0]]
             make = allocate.allocator(first.family, shape, problem.dtype, a, first.fnuz)
-            out = self._allocated(make, stream, first.family)
+            out = self._core.made_on(stream, first.family, make)
         operands = (a, b, bias, residual, out)
         plan.launch(operands, stream)
         checked = plan.checked
@@ -106,10 +97,11 @@ def problem_of(views: dict[str, ArrayView], options: ConvOptions, layout: str) -
     """The problem that arrays pose. ArrayError or ProblemError where they, or the options, contradict each other."""
     first = layout == "ngchw"
     image = views["x" if options.direction != "backward_data" else "dy"]
+    groups = integer("groups", options.groups, 1)
     per_group, filter = _filter(views, options, first)
     channels, sizes = _channels(image, first), _points(image, first)
     if options.direction == "backward_data":
-        k, c = channels, per_group * options.groups
+        k, c = channels, per_group * groups
         if k != views["w"].shape[0]:
             raise ArrayError(f"dy has {k} channels and w {views['w'].shape[0]}; they must be equal")
         sizes = _listed("size", options.given, len(sizes))
@@ -117,8 +109,8 @@ def problem_of(views: dict[str, ArrayView], options: ConvOptions, layout: str) -
         c, k = channels, _channels(views["dy"], first)
     else:
         c, k = channels, views["w"].shape[0]
-        if c != per_group * options.groups:
-            raise ArrayError(f"c is {c}, and w has {per_group} for each of {options.groups} groups; they must agree")
+        if c != per_group * groups:
+            raise ArrayError(f"c is {c}, and w has {per_group} for each of {groups} groups; they must agree")
     left, right = _padding(options.padding, len(sizes))
     strides = {
         field: memory_strides(views[name], first)
@@ -127,7 +119,7 @@ def problem_of(views: dict[str, ArrayView], options: ConvOptions, layout: str) -
         if name in views
     }
     return ConvProblem(
-        options.direction, image.shape[0], c, k, sizes, filter, groups=options.groups, stride=options.stride,
+        options.direction, image.shape[0], c, k, sizes, filter, groups=groups, stride=options.stride,
         dilation=options.dilation, pad_left=left, pad_right=right, dtype=image.dtype, layout=layout,
         bias="bias" in views, residual="residual" in views, activation=options.activation, split_k=options.split_k,
         alpha=options.alpha, beta=options.beta, **strides,
@@ -153,35 +145,40 @@ def _points(found: ArrayView, first: bool) -> tuple[int, ...]:
 def _layout(a: Any, name: str, given: str | None, stream: int | None) -> str:
     """The layout that is given, else the one with channels innermost for arrays of this rank."""
     if given is not None:
-        if given not in LAYOUTS:
-            raise ArrayError(f"layout is {given!r}; allowed: {', '.join(LAYOUTS)}")
+        if given not in DIMS:
+            raise ArrayError(f"layout is {given!r}; allowed: {', '.join(DIMS)}")
         return given
     rank = len(getattr(a, "shape", ())) or len(tensor(a, name, 4, stream).shape)
     if not 3 <= rank <= 5:
         raise ArrayError(f"{name} has {rank} dimensions; allowed: 3 to 5, images, one to three of points, channels")
-    return LAYOUTS[rank - 3]
+    return next(layout for layout, dims in DIMS.items() if dims == rank - 2)
 
 
 def _listed(field: str, value: Any, dims: int) -> tuple[int, ...]:
-    listed: tuple[int, ...] = (value,) * dims if hasattr(value, "__index__") else tuple(value)
+    listed = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,) * dims
     if len(listed) != dims:
-        raise ArrayError(f"{field} is {value!r}; allowed: {dims} numbers")
+        raise ArrayError(f"{field} is {value!r}; allowed: one integer, or {dims}")
     return listed
 
 
 def _padding(padding: Any, dims: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Padding on the left and on the right of each dimension; a pair says both."""
     listed: tuple[Any, ...] = _listed("padding", padding, dims)
-    pairs = [(each, each) if hasattr(each, "__index__") else tuple(each) for each in listed]
+    pairs = [tuple(each) if isinstance(each, list | tuple) else (each, each) for each in listed]
     if any(len(pair) != 2 for pair in pairs):
-        raise ArrayError(f"padding is {padding!r}; allowed: numbers, or pairs of left and right")
+        raise ArrayError(f"padding is {padding!r}; allowed: integers, or pairs of left and right")
     return tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
 
 
 def _frozen(options: ConvOptions) -> tuple[object, ...]:
-    """Options as a key: lists in them become tuples."""
+    """Options as a key: lists in them become tuples, and True and 1.0 are not 1, which is checked in another way."""
     return tuple(_tuple(value) for value in options)
 
 
+_AS_THEY_ARE = (int, str, type(None))
+
+
 def _tuple(value: Any) -> Any:
-    return tuple(map(_tuple, value)) if isinstance(value, list | tuple) else value
+    if type(value) in _AS_THEY_ARE:
+        return value
+    return tuple(map(_tuple, value)) if isinstance(value, list | tuple) else (type(value), value)

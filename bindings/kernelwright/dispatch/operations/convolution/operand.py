@@ -7,7 +7,7 @@ from typing import Any
 from kernelwright.dispatch.arrays import dtypes
 from kernelwright.dispatch.arrays.view import ArrayView, view
 from kernelwright.dispatch.core.errors import ArrayError
-from kernelwright.dispatch.operations.convolution.problem import ConvProblem
+from kernelwright.problems.convolution.problem import ConvProblem
 
 NAMES = {
     "forward": ("x", "w", "bias", "residual", "y"),

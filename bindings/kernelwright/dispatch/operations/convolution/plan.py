@@ -6,7 +6,7 @@ from typing import Any
 
 from kernelwright.dispatch.core.plan import BoundPlan, NativePlan, OperationPlan
 from kernelwright.dispatch.operations.convolution.binder import ConvBinder
-from kernelwright.dispatch.operations.convolution.problem import ConvProblem
+from kernelwright.problems.convolution.problem import ConvProblem
 
 
 class ConvPlan(OperationPlan[ConvProblem]):

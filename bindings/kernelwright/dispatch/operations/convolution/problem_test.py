@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 from kernelwright.dispatch import ConvProblem, ProblemError
 from kernelwright.dispatch.core import native
 from kernelwright.dispatch.testdata import mocks
+from kernelwright.problems.convolution.description import PROBLEM
+from kernelwright.problems.structs import values
 
 
 def problem(**fields: Any) -> ConvProblem:
@@ -61,6 +64,7 @@ def test_problems_that_mean_the_same_are_equal() -> None:
         ({"layout": "nwgc"}, "size has 2 extents; allowed: nhwgc"),
         ({"dilation": 5}, "reaches over 11 points along dimension 0, more than size 9"),
         ({"split_k": 2}, "split_k is 2; allowed for forward: 1"),
+        ({"direction": "backward_weight", "split_k": 2**32 + 4}, "split_k is 4294967300; allowed: at most 4294967295"),
         ({"direction": "backward_data", "bias": True}, "allowed for backward_data: none"),
         ({"activation": "mish"}, "activation is 'mish'; allowed: none"),
         ({"alpha": "1"}, "allowed: a real number"),
@@ -79,6 +83,28 @@ def test_what_is_wrong_is_said(fields: dict[str, Any], message: str) -> None:
 def test_gradients_may_read_what_repeats() -> None:
     """Only what is written must have elements of its own: dy may be broadcast."""
     assert problem(direction="backward_data", stride_y=(0, 1, 0, 12)).stride_y == (0, 1, 0, 12)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"groups": 4, "bias": True, "residual": True, "activation": "gelu", "beta": 0.25, "dtype": "bf16"},
+        {"direction": "backward_weight", "size": (5, 6, 7), "pad_right": (0, 1, 2), "dilation": 2},
+        {"layout": "ngchw", "stride": (1, 2), "n": 0},
+    ],
+)
+def test_the_dispatcher_shows_every_field(fields: dict[str, Any]) -> None:
+    """JSON of problems has the C names of all members that callers set, words in place of numbers."""
+    mocks.native_library()
+    library, handle, struct = native.library(), ctypes.c_void_p(), problem(**fields).native()
+    native.check(library.kw_dispatcher_create(None, native.byref(handle)))
+    text = ctypes.create_string_buffer(1 << 14)
+    library.kw_dispatcher_explain(handle, native.byref(struct), text, ctypes.sizeof(text), None)
+    library.kw_dispatcher_destroy(handle)
+    shown = json.loads(text.value)["problem"]
+    held = {name: list(one) if isinstance(one, tuple) else one for name, one in values(struct, PROBLEM).items()}
+    assert shown.pop("op") == f"conv {fields.get('direction', 'forward').replace('_', ' ')}"
+    assert held.pop("leaves_slices") == 0 and shown == held
 
 
 @st.composite

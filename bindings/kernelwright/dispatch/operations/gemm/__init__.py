@@ -1,14 +1,17 @@
 """GEMM and grouped GEMM: problems, plans, and calls with arrays."""
 
 from kernelwright.dispatch.core.operation import Operation, register
-from kernelwright.dispatch.operations.gemm.grouped_problem import GroupedGemmProblem
+from kernelwright.dispatch.operations.gemm.from_arrays import fields_of_arrays
+from kernelwright.dispatch.operations.gemm.methods import GemmMethods as Methods
 from kernelwright.dispatch.operations.gemm.plan import GroupedPlan, Plan
-from kernelwright.dispatch.operations.gemm.problem import GemmProblem
-from kernelwright.dispatch.operations.gemm.structs import OP_GEMM, OP_GROUPED_GEMM
+from kernelwright.problems.gemm.description import OP
+from kernelwright.problems.gemm.grouped_problem import GroupedGemmProblem
+from kernelwright.problems.gemm.problem import GemmProblem
 
-__all__ = ["GEMM", "GROUPED_GEMM", "GemmProblem", "GroupedGemmProblem", "GroupedPlan", "Plan"]
+__all__ = ["GEMM", "GROUPED_GEMM", "GemmProblem", "GroupedGemmProblem", "GroupedPlan", "Methods", "Plan"]
 
-GEMM = register(Operation("gemm", OP_GEMM, GemmProblem, Plan, GemmProblem.from_native))
+GemmProblem.read_arrays = fields_of_arrays
+GEMM = register(Operation("gemm", OP.codes["gemm"], GemmProblem, Plan, GemmProblem.from_native))
 GROUPED_GEMM = register(
-    Operation("grouped gemm", OP_GROUPED_GEMM, GroupedGemmProblem, GroupedPlan, GroupedGemmProblem.from_native)
+    Operation("grouped gemm", OP.codes["grouped_gemm"], GroupedGemmProblem, GroupedPlan, GroupedGemmProblem.from_native)
 )

@@ -16,13 +16,14 @@ from kernelwright.dispatch.core.simulated import Region
 from kernelwright.dispatch.operations.gemm.aliasing import check_aliasing
 from kernelwright.dispatch.operations.gemm.checks import check_d_operand, check_operand
 from kernelwright.dispatch.operations.gemm.operand import Operand, d_operand, operand
-from kernelwright.dispatch.operations.gemm.problem import GemmProblem
-from kernelwright.dispatch.operations.gemm.structs import MAX_D, GemmArgs
+from kernelwright.problems.gemm.description import MAX_D
+from kernelwright.problems.gemm.problem import GemmProblem
+from kernelwright.problems.gemm.structs import GemmArgs
 
 _BRIEF_WORK = 1 << 18  # multiplications of a product that takes about 20 µs on a CPU
 
 # Packing a, b, c, d and multi_d at once takes half the time of setting them one by one. By number of D tensors:
-_PACK = [struct.Struct(f"@{4 + count}P").pack_into for count in range(MAX_D + 1)]
+_PACK = [struct.Struct(f"@{4 + count}P").pack_into for count in range(MAX_D.value + 1)]
 _FIRST = GemmArgs.a.offset
 
 

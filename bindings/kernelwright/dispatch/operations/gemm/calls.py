@@ -15,13 +15,12 @@ from kernelwright.dispatch.core.cache import Cache
 from kernelwright.dispatch.core.errors import ArrayError, NoKernelError
 from kernelwright.dispatch.core.native_dispatcher import NativeDispatcher
 from kernelwright.dispatch.core.plan import Checked
-from kernelwright.dispatch.core.scalars import real
-from kernelwright.dispatch.core.workspace import on_stream
-from kernelwright.dispatch.operations.gemm.from_arrays import Epilogue, GemmOperands, read_operands
+from kernelwright.dispatch.operations.gemm.from_arrays import GemmOperands, read_operands
 from kernelwright.dispatch.operations.gemm.operand import ShuffledB, allocator, operand
 from kernelwright.dispatch.operations.gemm.plan import Plan
-from kernelwright.dispatch.operations.gemm.problem import GemmProblem
 from kernelwright.dispatch.operations.gemm.shuffle import shuffle
+from kernelwright.problems.gemm.problem import Epilogue, GemmProblem
+from kernelwright.problems.scalars import integer, real
 
 Known = tuple[Plan, Checked, "Callable[[], Any] | None"]
 
@@ -46,6 +45,10 @@ class GemmCalls:
         """See :meth:`Dispatcher.gemm`."""
         if type(alpha) is not float or type(beta) is not float:
             alpha, beta = real("alpha", alpha), real("beta", beta)
+        if type(ds) is not tuple:
+            ds = _listed(ds)
+        if type(split_k) is not int:  # True and 1.0 would be found where 1 was
+            split_k = integer("split_k", split_k, 0)
         operands = (a, b, c, *ds, out) if ds else (a, b, c, out)
         shapes = None
         kind = type(a)
@@ -76,10 +79,10 @@ class GemmCalls:
         copied, make = out is None and c is not None, None
         if found.out is None:
             make = allocator(found.a, found.shape, plan.problem.dtype_c, plan.problem.layout[2] == "r", a)
-            out = self._on_stream(stream, found.a.family, make)
+            out = self._core.made_on(stream, found.a.family, make)
             found.out = operand(out, "out", stream)
         if copied:  # C and D share strides: give C those of the new memory
-            self._on_stream(stream, found.a.family, partial(_copy, out, c))
+            self._core.made_on(stream, found.a.family, partial(_copy, out, c))
             found.c, c = found.out, out
         if found.batch == 0:
             return out
@@ -94,7 +97,7 @@ class GemmCalls:
         """The result of a launch with what is known of such arrays; None where they need another check."""
         plan, checked, make = known
         if make is not None:
-            result = make() if stream is None else self._on_stream(stream, checked.family, make)
+            result = make() if stream is None else self._core.made_on(stream, checked.family, make)
             operands = (*operands[:-1], result)
         return operands[-1] if plan.relaunch(operands, stream, checked) else None
 
@@ -103,7 +106,7 @@ class GemmCalls:
         beta: float, layout: str | None, split_k: int,
     ) -> Plan:  # fmt: skip
         """See :meth:`Dispatcher.plan_gemm`."""
-        alpha, beta = real("alpha", alpha), real("beta", beta)
+        alpha, beta, ds = real("alpha", alpha), real("beta", beta), _listed(ds)
         found = self._read(a, b, c, out, ds, beta, None)
         return self._plan_for(found, Epilogue(alpha, beta, d_op, activation), layout, split_k)
 
@@ -112,14 +115,8 @@ class GemmCalls:
     ) -> GemmOperands:
         """Operands that fit together and are on the dispatcher's device."""
         found = read_operands(a, b, c, out, ds, beta=beta, stream=stream)
-        if found.a.device != self._core.device.memory:
-            raise ArrayError(f"arrays are on {found.a.device}; allowed by this dispatcher: {self._core.device.memory}")
+        self._core.check_memory(found.a.device)
         return found
-
-    def _on_stream(self, stream: int | None, family: str, work: Callable[[], Any]) -> Any:
-        """What ``work`` returns, which allocates or copies with an array library, on the stream of the launch."""
-        with on_stream(stream, family, self._core.device.memory):
-            return work()
 
     def _plan_for(self, found: GemmOperands, epilogue: Epilogue, layout: str | None, split_k: int) -> Plan:
         """The plan for the first of the equivalent readings of the arrays that some kernel serves."""
@@ -149,6 +146,13 @@ class GemmCalls:
         if view.batch is not None or view.b_format:
             raise ArrayError("b is a batch, or shuffled already; allowed: one matrix as it is")
         return shuffle(self._core, view, m, dtype_c, layout, fields)
+
+
+def _listed(ds: Any) -> tuple[Any, ...]:
+    """D tensors as a tuple: an iterator would be empty when it is read again."""
+    if not isinstance(ds, list | tuple):
+        raise ArrayError(f"ds is a {type(ds).__name__}; allowed: a list or tuple of arrays; pass ds=[array]")
+    return tuple(ds)
 
 
 def _copy(target: Any, source: Any) -> None:

@@ -269,3 +269,27 @@ def test_tensors_of_the_same_shapes_and_other_metadata_are_told_apart(dispatcher
         with pytest.raises(ArrayError, match="grad"):
             dispatcher.gemm(a.requires_grad_(), b)
         a.requires_grad_(False)
+
+
+@pytest.mark.parametrize("options", [{"activation": []}, {"d_op": {}}, {"layout": []}, {"split_k": [1]}], ids=repr)
+def test_options_that_cannot_be_hashed_are_refused_by_name(dispatcher: Dispatcher, options: dict[str, Any]) -> None:
+    a, b = random(3, 7), random(7, 5)
+    with pytest.raises((ArrayError, ProblemError), match=f"{next(iter(options))} is .*; allowed: "):
+        dispatcher.gemm(a, b, **options)
+
+
+@pytest.mark.parametrize("split_k", [True, 1.0])
+def test_a_call_that_was_checked_vouches_for_no_other_type(dispatcher: Dispatcher, split_k: Any) -> None:
+    a, b = random(3, 7), random(7, 5)
+    dispatcher.gemm(a, b, split_k=1)
+    with pytest.raises(ProblemError, match=r"split_k is .*; allowed: an integer"):
+        dispatcher.gemm(a, b, split_k=split_k)
+
+
+@pytest.mark.parametrize(
+    "ds", [None, 1, random(3, 5), (random(3, 5) for _ in range(1))], ids=lambda ds: type(ds).__name__
+)
+def test_d_tensors_come_in_a_list(dispatcher: Dispatcher, ds: Any) -> None:
+    for call in (dispatcher.gemm, dispatcher.plan_gemm):
+        with pytest.raises(ArrayError, match=rf"ds is a {type(ds).__name__}; allowed: a list or tuple of arrays; pass"):
+            call(random(3, 7), random(7, 5), ds=ds)

@@ -6,7 +6,7 @@ from kernelwright.dispatch.core.errors import ArrayError
 from kernelwright.dispatch.operations.gemm.from_arrays import check_d
 from kernelwright.dispatch.operations.gemm.layouts import batch_stride_of, d_leading, is_addressed_by
 from kernelwright.dispatch.operations.gemm.operand import Operand
-from kernelwright.dispatch.operations.gemm.problem import GemmProblem
+from kernelwright.problems.gemm.problem import GemmProblem
 
 
 def check_operand(shown: str, name: str, view: Operand, problem: GemmProblem, memory: str) -> None:

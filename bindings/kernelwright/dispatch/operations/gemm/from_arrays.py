@@ -5,22 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
-from kernelwright.dispatch.arrays import dtypes
 from kernelwright.dispatch.core.errors import ArrayError
 from kernelwright.dispatch.operations.gemm.aliasing import check_aliasing
 from kernelwright.dispatch.operations.gemm.layouts import batch_stride_of, d_leading, layouts
 from kernelwright.dispatch.operations.gemm.operand import Operand, d_operand, operand
-
-
-class Epilogue(NamedTuple):
-    """The arithmetic that follows the product."""
-
-    alpha: float = 1.0
-    beta: float = 0.0
-    d_op: str = "add"
-    activation: str = "none"
+from kernelwright.problems.gemm.problem import Epilogue
+from kernelwright.problems.shared import RESULT
 
 
 @dataclass(slots=True)
@@ -142,7 +134,7 @@ def read_operands(
     batch = _batch(views)
     result = views.get("out", views.get("c"))
     dtype_a = views["a"].dtype
-    dtype_c = result.dtype if result is not None else dtypes.RESULT.get(dtype_a, dtype_a)
+    dtype_c = result.dtype if result is not None else RESULT.get(dtype_a, dtype_a)
     for number, view in enumerate(ds_views):
         check_d(f"ds[{number}]", view, (m, n), batch, dtype_c)
         views[f"ds[{number}]"] = view
@@ -150,6 +142,14 @@ def read_operands(
     _check_beta(beta, "c" in views)
     check_aliasing(views)
     return GemmOperands(views["a"], views["b"], views.get("c"), views.get("out"), ds_views, m, n, k, batch, dtype_c)
+
+
+def fields_of_arrays(
+    a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any], epilogue: Epilogue, layout: str | None, split_k: int
+) -> dict[str, Any]:
+    """The fields of the problem that arrays pose, in the first of the layouts that fit. Raises ArrayError."""
+    found = read_operands(a, b, c, out, ds, beta=epilogue.beta)
+    return found.readings(epilogue, layout, split_k)[0]
 
 
 def _batch(views: dict[str, Operand]) -> int | None:

@@ -8,8 +8,9 @@ from numpy.lib.stride_tricks import as_strided
 
 from kernelwright.dispatch import ArrayError, operand
 from kernelwright.dispatch.operations.gemm.aliasing import overlaps
-from kernelwright.dispatch.operations.gemm.from_arrays import Epilogue, read_operands
+from kernelwright.dispatch.operations.gemm.from_arrays import read_operands
 from kernelwright.dispatch.operations.gemm.layouts import layouts
+from kernelwright.problems.gemm.problem import Epilogue
 
 
 def f32(*shape: int) -> np.ndarray[Any, np.dtype[np.float32]]:
@@ -40,6 +41,7 @@ def test_vectors_fit_both_layouts() -> None:
     assert readings(f32(4, 8)[:, :1], f32(1, 5)) == ["rrr 8 5 5", "rcr 8 1 5"]
     assert readings(f32(0, 6), f32(6, 5)) == ["rrr 6 5 5", "crr 1 5 5"]
     assert readings(f32(4, 0), f32(0, 5), layout="rrr") == ["rrr 1 5 5"]
+    assert readings(f32(0, 4, 12)[:, :, ::2], f32(6, 5))[0] == "rrr 6 5 5"  # no matrix, whose strides mean nothing
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,9 @@ from kernelwright.dispatch.core.errors import ArrayError
 from kernelwright.dispatch.core.simulated import Region
 from kernelwright.dispatch.operations.gemm.aliasing import check_group_aliasing
 from kernelwright.dispatch.operations.gemm.checks import check_operand
-from kernelwright.dispatch.operations.gemm.grouped_problem import GroupedGemmProblem
 from kernelwright.dispatch.operations.gemm.operand import Operand, operand
-from kernelwright.dispatch.operations.gemm.structs import GroupedGemmArgs
+from kernelwright.problems.gemm.grouped_problem import GroupedGemmProblem
+from kernelwright.problems.gemm.structs import GroupedGemmArgs
 
 _LISTS = ("a", "b", "c", "out")
 

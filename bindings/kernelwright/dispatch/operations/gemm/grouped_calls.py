@@ -11,14 +11,13 @@ from kernelwright.dispatch.core.cache import Cache
 from kernelwright.dispatch.core.errors import ArrayError, NoKernelError
 from kernelwright.dispatch.core.native_dispatcher import NativeDispatcher
 from kernelwright.dispatch.core.plan import Checked
-from kernelwright.dispatch.core.scalars import real
-from kernelwright.dispatch.core.workspace import on_stream
-from kernelwright.dispatch.operations.gemm.from_arrays import Epilogue, GemmOperands, read_operands
+from kernelwright.dispatch.operations.gemm.from_arrays import GemmOperands, read_operands
 from kernelwright.dispatch.operations.gemm.grouped_binder import check_views
-from kernelwright.dispatch.operations.gemm.grouped_problem import GroupedGemmProblem
 from kernelwright.dispatch.operations.gemm.operand import allocator, operand
 from kernelwright.dispatch.operations.gemm.plan import GroupedPlan
-from kernelwright.dispatch.operations.gemm.problem import GemmProblem
+from kernelwright.problems.gemm.grouped_problem import GroupedGemmProblem
+from kernelwright.problems.gemm.problem import Epilogue, GemmProblem
+from kernelwright.problems.scalars import real
 
 
 class GroupedGemmCalls:
@@ -63,8 +62,7 @@ class GroupedGemmCalls:
         for found, first in zip(groups, a, strict=True):
             if found.out is None:
                 make = allocator(found.a, found.shape, found.dtype_c, plan.problem.layout[2] == "r", first)
-                with on_stream(stream, found.a.family, self._core.device.memory):
-                    results.append(make())
+                results.append(self._core.made_on(stream, found.a.family, make))
                 found.out = operand(results[-1], "out", stream)
         views = [view for each in zip(*((g.a, g.b, g.c, g.out) for g in groups), strict=True) for view in each]
         check_views(views)

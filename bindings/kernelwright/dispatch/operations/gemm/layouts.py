@@ -17,7 +17,7 @@ def layouts(name: str, view: Operand, wanted: str | None) -> list[tuple[str, int
         if wanted not in (None, letter):
             continue
         dense = max(extent, 1)
-        if rows * columns == 0 or (lines == 1 and (inner == 1 or extent == 1)):
+        if rows * columns == 0 or view.batch == 0 or (lines == 1 and (inner == 1 or extent == 1)):
             found.append((letter, dense))  # with at most one line its stride means nothing
         elif (inner == 1 or extent == 1) and outer >= dense:
             found.append((letter, outer))

@@ -9,9 +9,9 @@ from kernelwright.dispatch.core.errors import ArrayError
 from kernelwright.dispatch.core.plan import BoundPlan, NativePlan, OperationPlan
 from kernelwright.dispatch.operations.gemm.binder import GemmBinder
 from kernelwright.dispatch.operations.gemm.grouped_binder import GroupedBinder
-from kernelwright.dispatch.operations.gemm.grouped_problem import GroupedGemmProblem
-from kernelwright.dispatch.operations.gemm.problem import GemmProblem
 from kernelwright.dispatch.operations.gemm.shuffle import shuffled_format
+from kernelwright.problems.gemm.grouped_problem import GroupedGemmProblem
+from kernelwright.problems.gemm.problem import GemmProblem
 
 
 class Plan(OperationPlan[GemmProblem]):

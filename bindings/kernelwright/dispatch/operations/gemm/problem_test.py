@@ -9,7 +9,7 @@ import pytest
 
 from kernelwright.dispatch import ArrayError, GemmProblem, ProblemError
 from kernelwright.dispatch.core.operation import from_native
-from kernelwright.dispatch.operations.gemm import structs
+from kernelwright.problems.gemm import structs
 
 
 def test_defaults_follow_from_dtype_and_layout() -> None:

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from kernelwright.dispatch import ArrayError, Dispatcher, GemmProblem, NoKernelError, ProblemError
 from kernelwright.dispatch.core import native
-from kernelwright.dispatch.operations.gemm import structs
 from kernelwright.dispatch.testdata import mocks
+from kernelwright.problems.gemm import structs
+from kernelwright.problems.gemm.description import D_OP, MAX_D
+from kernelwright.problems.shared import ACTIVATION
 
 Array = np.ndarray[Any, Any]
 SEVERAL = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -41,8 +43,8 @@ _LEGAL = {
     "batch": st.integers(1, 3),
     **dict.fromkeys(("stride_a", "stride_b"), st.none() | st.integers(0, 30)),
     "stride_c": st.none() | st.integers(35, 40),
-    "d_op": st.sampled_from(structs.D_OPS),
-    "activation": st.sampled_from(structs.ACTIVATIONS),
+    "d_op": st.sampled_from(sorted(D_OP.codes)),
+    "activation": st.sampled_from(sorted(ACTIVATION.codes)),
 }
 _ODD = st.integers(-2, 9)
 _ANY = {**{name: _ODD for name in _LEGAL}, "layout": _LEGAL["layout"]}
@@ -84,12 +86,12 @@ def _raw(fields: dict[str, Any]) -> structs.GemmProblem | None:
     """The C struct of fields as they are; None where one of them has no place in it."""
     f, one = fields, GemmProblem(1, 1, 1, layout=fields["layout"]).native()
     lists = [f["ld_multi_d"], f["stride_multi_d"]]
-    known = f["d_op"] in structs.D_OPS and f["activation"] in structs.ACTIVATIONS
-    if not known or f["split_k"] < 0 or any(len(x) != f["num_d"] or len(x) > structs.MAX_D for x in lists):
+    known = f["d_op"] in D_OP.codes and f["activation"] in ACTIVATION.codes
+    if not known or f["split_k"] < 0 or any(len(x) != f["num_d"] or len(x) > MAX_D.value for x in lists):
         return None
     for name in ("m", "n", "k", "split_k", "batch", "num_d"):
         setattr(one, name, f[name])
-    one.d_op, one.activation = structs.D_OPS.index(f["d_op"]), structs.ACTIVATIONS.index(f["activation"])
+    one.d_op, one.activation = D_OP.codes[f["d_op"]], ACTIVATION.codes[f["activation"]]
     for number, (rows, columns) in enumerate((("m", "k"), ("k", "n"), ("m", "n"))):
         inner, outer = (f[columns], f[rows]) if f["layout"][number] == "r" else (f[rows], f[columns])
         leading = f["ld" + "abc"[number]]

@@ -13,7 +13,7 @@ from kernelwright.dispatch.core import native
 from kernelwright.dispatch.core.errors import ArrayError, NoKernelError
 from kernelwright.dispatch.core.workspace import ordinal_of
 from kernelwright.dispatch.operations.gemm.operand import Operand, ShuffledB
-from kernelwright.dispatch.operations.gemm.problem import GemmProblem
+from kernelwright.problems.gemm.problem import GemmProblem
 
 _ALIGNMENT = 256
 

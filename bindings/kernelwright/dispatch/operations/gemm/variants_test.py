@@ -21,10 +21,11 @@ from kernelwright.dispatch import (
     ShuffledB,
 )
 from kernelwright.dispatch.core.operation import from_native
-from kernelwright.dispatch.operations.gemm import structs
 from kernelwright.dispatch.operations.gemm.from_arrays import read_operands
 from kernelwright.dispatch.testdata import mocks
 from kernelwright.dispatch.testdata.mocks import Foreign
+from kernelwright.problems.gemm import structs
+from kernelwright.problems.shared import ACTIVATION
 
 
 @pytest.fixture(scope="module")
@@ -382,3 +383,35 @@ def test_other_array_libraries_pose_variants_too(dispatcher: Dispatcher) -> None
     shuffled = dispatcher.shuffle_b(Foreign(b))
     dispatcher.gemm(Foreign(a[2]), shuffled, out=Foreign(out[0]))
     np.testing.assert_array_equal(out[0], a[2] @ b)
+
+
+@pytest.fixture(scope="module")
+def any_epilogue(tmp_path_factory: pytest.TempPathFactory) -> Dispatcher:
+    """The variants, of which the one that adds serves any epilogue."""
+    mocks.native_library()
+    return Dispatcher(mocks.write_library(tmp_path_factory.mktemp("any"), "MOCK_VARIANTS", "MOCK_ANY_EPILOGUE"))
+
+
+def test_a_kernel_that_reads_its_epilogue_serves_each(any_epilogue: Dispatcher) -> None:
+    """The mock computes relu and no other activation; up to four D tensors, added or multiplied."""
+    dispatcher = any_epilogue
+    a, b, ds = f32(4, 6), f32(6, 5), [f32(4, 5), f32(5), f32(4, 5), f32(5)]
+    for count in (1, 3, 4):
+        np.testing.assert_array_equal(dispatcher.gemm(a, b, ds=ds[:count]), a @ b + sum(ds[:count]))
+        relu = np.maximum(a @ b + sum(ds[:count]), 0)
+        np.testing.assert_array_equal(dispatcher.gemm(a, b, ds=ds[:count], activation="relu"), relu)
+    np.testing.assert_array_equal(dispatcher.gemm(a, b, ds=ds[:1], d_op="multiply"), a @ b * ds[0])
+    np.testing.assert_array_equal(dispatcher.gemm(a, b, activation="relu"), np.maximum(a @ b, 0))
+    for activation in list(ACTIVATION.codes)[1:]:
+        problem = GemmProblem(4, 5, 6, layout="rrr", num_d=2, activation=activation, batch=3)
+        assert "_Add_" in dispatcher.plan(problem).kernel.name
+
+
+def test_what_is_compiled_in_is_preferred(any_epilogue: Dispatcher) -> None:
+    given: list[dict[str, Any]] = [{"num_d": 2, "d_op": "multiply"}, {}]
+    for fields in given:
+        explained = any_epilogue.explain(GemmProblem(640, 640, 640, layout="rrr", **fields))
+        served = [kernel.name for kernel in explained if kernel.supported]
+        (any_one,) = (name for name in served if "_Add_" in name)
+        assert len(served) > 1 and served[0] != any_one and explained.chosen is not None
+        assert "_Add_" not in explained.chosen.name

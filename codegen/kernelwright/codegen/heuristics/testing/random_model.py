@@ -18,7 +18,7 @@ def random_content(
     draw, schema = random.Random(seed), schema_of(op)
     return {
         "op": op,
-        "dtype": dtype,
+        "dtypes": [dtype],
         "arch": arch,
         "schema": schema.digest,
         "features": list(schema.features),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, model_validator
 
@@ -70,7 +70,9 @@ class AttentionSection(_Frozen):
     ``pipelines`` maps each pipeline to the families that have it. ``hdims`` lists head dimensions of Q and V by data
     type, ``warp_tiles`` the matrix instructions. ``lds_banks`` is the number of LDS banks of 4 bytes.
     ``chained_products``: accumulators of one matrix instruction can be an operand of the next one. With
-    ``written_tiles_only`` tiles are those of ``kernels``, since no others were proven.
+    ``written_tiles_only`` tiles are those of ``kernels``, since no others were proven. ``stock_headers`` are kernels of
+    CK Tile that have another schedule with rewritten headers (see :mod:`kernelwright.codegen.lean`): ``gradients`` or
+    those with ``dropout``.
     """
 
     dtypes: tuple[OperandTypes, ...] = Field(min_length=1)
@@ -78,6 +80,7 @@ class AttentionSection(_Frozen):
     lds_banks: int = Field(default=32, gt=0)
     chained_products: bool = True
     written_tiles_only: bool = False
+    stock_headers: tuple[Literal["gradients", "dropout"], ...] = ()
     pipelines: dict[Pipeline, tuple[Family, ...]] = Field(min_length=1)
     hdims: dict[OperandTypes, tuple[tuple[int, int], ...]]
     tile: TileLimits

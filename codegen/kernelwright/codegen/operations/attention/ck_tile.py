@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kernelwright.arch import Arch, load
+from kernelwright.arch import Arch
+from kernelwright.codegen.c_names import members
 from kernelwright.codegen.dtypes import ELEMENT_BYTES, DType
 from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operations.attention.arch_section import attention_section
 from kernelwright.codegen.operations.attention.constraints.families import READS
 from kernelwright.codegen.operations.attention.constraints.tiles import stages
 from kernelwright.codegen.operations.attention.kinds import (
@@ -15,43 +17,36 @@ from kernelwright.codegen.operations.attention.kinds import (
     Constraint,
     Family,
     Mask,
+    PageLayout,
+    PageTable,
     Pipeline,
     QScale,
     Rope,
 )
+from kernelwright.codegen.operations.attention.rules.structs import BOTH, Traits, flag, only
 from kernelwright.codegen.operations.attention.spec import AttentionSpec, BwdTile, Tile, attention_spec
-from kernelwright.codegen.templates import Template, read_template, render_template
+from kernelwright.codegen.symbols import CK_TILE_DTYPES, part
+from kernelwright.codegen.templates import Template, read_template, rendered
 from kernelwright.codegen.violations import SpecError
 
 # None: attention has no such operand.
-DTYPES: Mapping[DType, str | None] = {
-    DType.FP32: "float",
-    DType.FP16: "ck_tile::fp16_t",
-    DType.BF16: "ck_tile::bf16_t",
-    DType.FP8: "ck_tile::fp8_t",
-    DType.BF8: "ck_tile::bf8_t",
-    DType.INT8: None,
-    DType.INT32: None,
-}
+DTYPES = part(CK_TILE_DTYPES, DType.FP32, DType.FP16, DType.BF16, DType.FP8, DType.BF8)
 BIASES: Mapping[Bias, str] = {Bias.NONE: "no_bias", Bias.ELEMENTWISE: "elementwise", Bias.ALIBI: "alibi"}
 
 TREES = ("hip_attention",)
 _FOLDER = "__hip_attention_launcher/include/kernelwright/hip/launchers/attention"
-_PARTS = ("attention", "attn_conditions", "attn_forward", "attn_gradients", "attn_append")
+_PARTS = ("attention", "attn_forward", "attn_gradients", "attn_append")
 SOURCES = {name: f"{_FOLDER}/{name}.c" for name in _PARTS}
 """Launcher sources that a library with attention kernels contains."""
 
 
-def takes_stock_headers(kernel: Kernel) -> bool:
-    """Gradients on CDNA and dropout on gfx1201, of which kernels have another schedule with rewritten headers.
+def takes_stock_headers(kernel: Kernel, arch: Arch) -> bool:
+    """Kernels that have another schedule with rewritten headers, as the architecture says.
 
-    Those of gradients are the shipped ones of gfx90a, gfx942 and gfx950, that of dropout is a forward kernel. All are
-    right; users get the code that the wheel's own headers give.
+    All are right; users get the code that the wheel's own headers give.
     """
-    spec = attention_spec(kernel)
-    if kernel.arch.startswith("gfx9"):
-        return spec.family is Family.BWD_DQ_DK_DV
-    return kernel.arch == "gfx1201" and spec.dropout
+    spec, stock = attention_spec(kernel), attention_section(arch).stock_headers
+    return ("gradients" in stock and spec.family is Family.BWD_DQ_DK_DV) or ("dropout" in stock and spec.dropout)
 
 
 @dataclass(frozen=True)
@@ -103,15 +98,15 @@ def splits_log2(spec: AttentionSpec) -> range:
     return range(FEWEST_SPLITS_LOG2, spec.max_splits_log2 + 1)
 
 
-def context(kernel: Kernel) -> Mapping[str, object]:
+def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
     """Variables of the templates of a library: the header's text, and what the descriptor says."""
     spec = attention_spec(kernel)
     made = symbols(kernel)
     variables = {"name": kernel.name, "arch": kernel.arch, "symbol": kernel.symbol, "spec": spec}
     return {
         **made,
-        **_descriptor(spec, load(kernel.arch)),
-        "header_text": render_template(template(kernel), {**made, **variables}),
+        **_descriptor(spec, arch),
+        "header_text": rendered(template(kernel), {**made, **variables}),
     }
 
 
@@ -127,10 +122,10 @@ def symbols(kernel: Kernel) -> Mapping[str, object]:
         "dtype_in": DTYPES[spec.dtype.inputs],
         "dtype_out": DTYPES[spec.dtype.output],
         "dtype_bias": DTYPES[_bias(spec)],
-        "tile": ", ".join(str(getattr(spec.tile, axis)) for axis in Tile.model_fields),
-        "bwd_tile": ", ".join(str(getattr(spec.bwd_tile, axis)) for axis in BwdTile.model_fields),
-        "waves": [", ".join(map(str, stage)) for stage in stages(spec.wave)],
-        "warp_tiles": [", ".join(map(str, stage)) for stage in stages(spec.warp_tile)],
+        "tile": [getattr(spec.tile, axis) for axis in Tile.model_fields],
+        "bwd_tile": [getattr(spec.bwd_tile, axis) for axis in BwdTile.model_fields],
+        "waves": stages(spec.wave),
+        "warp_tiles": stages(spec.warp_tile),
         "bias_kind": BIASES[spec.bias],
         "masked": spec.mask is not Mask.NONE,
         "scaled": _scaled(spec),
@@ -155,9 +150,8 @@ def _scaled(spec: AttentionSpec) -> bool:
     return spec.qscale is not QScale.NONE or spec.static_quant
 
 
-def _qscales(spec: AttentionSpec) -> str:
-    values = ("KW_QSCALE_NONE", *(("KW_QSCALE_PER_TENSOR",) if _scaled(spec) else ()))
-    return " | ".join(f"KW_SERVES({value})" for value in values)
+def _qscales(spec: AttentionSpec) -> frozenset[QScale]:
+    return frozenset({QScale.NONE, QScale.PER_TENSOR} if _scaled(spec) else {QScale.NONE})
 
 
 _WORD = 4  # bytes that vectors in memory are aligned to
@@ -167,56 +161,58 @@ _COMBINE_WAVES, _ROW_WORK_ITEMS = 4, 256
 _MOST_SPLITS_LOG2 = 7
 
 
-def traits(spec: AttentionSpec, arch: Arch) -> Mapping[str, object]:
-    """The members of kw_attention_traits in their order, as C expressions."""
+def traits(spec: AttentionSpec, arch: Arch) -> Traits:
+    """What descriptors say of a kernel."""
     family = spec.family
     backward = family is Family.BWD_DQ_DK_DV
     tile = spec.bwd_tile if backward else spec.tile
     split = family is Family.FWD_SPLITKV
-    dtype, vector = f"KW_{spec.dtype.inputs.upper()}", _ASYNC_VECTOR if spec.pipeline in _ASYNC else 1
+    dtype, vector = spec.dtype.inputs, _ASYNC_VECTOR if spec.pipeline in _ASYNC else 1
     with_bias = spec.bias is Bias.ELEMENTWISE or spec.rope is not Rope.NONE
-    masks = "KW_MASK_NONE" if spec.mask is Mask.NONE else "KW_MASK_GENERIC"
-    return {
-        "family": f"KW_ATTENTION_{family.upper()}",
-        "dtype_q": dtype,
-        "dtype_kv": dtype,
-        "dtype_o": f"KW_{spec.dtype.output.upper()}",
-        "dtype_bias": f"KW_{_bias(spec).upper()}" if with_bias else 0,
-        "hdim_q": spec.hdim_q,
-        "hdim_v": spec.hdim_v,
-        "vector_q": max(vector, spec.hdim_q_alignment),
-        "vector_v": max(vector, spec.hdim_v_alignment),
-        **{f"pad_{name}": int(getattr(spec.pad, name)) for name in ("s", "sk", "d", "dv")},
-        "tile_m0": _combine_rows(spec, arch) if family is Family.FWD_SPLITKV_COMBINE else tile.m0,
-        "tile_n0": tile.n0,
-        "tile_k0": tile.k0,
-        "tile_n1": spec.tile.n1,
-        "tile_k1": tile.k1,
-        "groups": _only(spec.group),
-        "masks": f"KW_SERVES({masks})",
-        "biases": f"KW_SERVES(KW_BIAS_{spec.bias.upper()})",
-        "lses": "KW_SERVES_BOTH" if spec.lse and not split else "KW_SERVES(0)",
-        "sinks": "KW_SERVES(0)",
-        "dropouts": _only(spec.dropout),
-        "random_bytes": "KW_SERVES_BOTH" if spec.dropout and not backward else _only(spec.store_randval),
-        "soft_caps": _only(spec.logits_soft_cap),
-        "kv_lengths": _lengths(spec),
-        "dbiases": _only(spec.dbias),
-        "deterministics": "KW_SERVES_BOTH" if spec.deterministic else "KW_SERVES(0)",
-        "min_seqlens_q": "KW_SERVES_BOTH" if spec.skip_min_seqlen_q else "KW_SERVES(0)",
-        "qscales": _qscales(spec),
-        "page_tables": _page_tables(spec),
-        "page_layouts": "KW_SERVES(KW_PAGE_LINEAR)",
-        "ropes": f"KW_SERVES(KW_ROPE_{spec.rope.upper()})",
-        "max_splits": 1 << (_MOST_SPLITS_LOG2 if split else spec.max_splits_log2),
-        "leaves_splits": _only(split),
-        "leaves_dq": (0 if spec.max_seq_len_q else 2 if spec.deterministic else 1) if backward else 0,
-        "max_seqlen_q": spec.max_seq_len_q,
-        "threads": _threads(spec, arch),
-        "blocks_per_cu": max(0, spec.block_per_cu),
-        "few_blocks": int(spec.constraint_tag is Constraint.FEW_BLOCKS),
-        "selection_rank": spec.selection_rank,
-    }
+    return Traits(
+        family=family,
+        dtype_q=dtype,
+        dtype_kv=dtype,
+        dtype_o=spec.dtype.output,
+        dtype_bias=_bias(spec) if with_bias else None,
+        hdim_q=spec.hdim_q,
+        hdim_v=spec.hdim_v,
+        vector_q=max(vector, spec.hdim_q_alignment),
+        vector_v=max(vector, spec.hdim_v_alignment),
+        pad_s=spec.pad.s,
+        pad_sk=spec.pad.sk,
+        pad_d=spec.pad.d,
+        pad_dv=spec.pad.dv,
+        tile_m0=_combine_rows(spec, arch) if family is Family.FWD_SPLITKV_COMBINE else tile.m0,
+        tile_n0=tile.n0,
+        tile_k0=tile.k0,
+        tile_n1=spec.tile.n1,
+        tile_k1=tile.k1,
+        groups=only(spec.group),
+        masks=frozenset({Mask.NONE if spec.mask is Mask.NONE else Mask.GENERIC}),
+        biases=frozenset({spec.bias}),
+        lses=flag(spec.lse and not split),
+        sinks=flag(False),
+        dropouts=only(spec.dropout),
+        random_bytes=BOTH if spec.dropout and not backward else only(spec.store_randval),
+        soft_caps=only(spec.logits_soft_cap),
+        kv_lengths=_lengths(spec),
+        dbiases=only(spec.dbias),
+        deterministics=flag(spec.deterministic),
+        min_seqlens_q=flag(spec.skip_min_seqlen_q),
+        qscales=_qscales(spec),
+        page_tables=_page_tables(spec),
+        page_layouts=frozenset({PageLayout.LINEAR}),
+        ropes=frozenset({spec.rope}),
+        max_splits=1 << (_MOST_SPLITS_LOG2 if split else spec.max_splits_log2),
+        leaves_splits=only(split),
+        leaves_dq=(0 if spec.max_seq_len_q else 2 if spec.deterministic else 1) if backward else 0,
+        max_seqlen_q=spec.max_seq_len_q,
+        threads=_threads(spec, arch),
+        blocks_per_cu=max(0, spec.block_per_cu),
+        few_blocks=int(spec.constraint_tag is Constraint.FEW_BLOCKS),
+        selection_rank=spec.selection_rank,
+    )
 
 
 def alignment(spec: AttentionSpec) -> int:
@@ -226,17 +222,13 @@ def alignment(spec: AttentionSpec) -> int:
     return element if plain and not (backward and spec.bias is Bias.ELEMENTWISE) else max(element, _WORD)
 
 
-def _only(value: bool) -> str:
-    return f"KW_SERVES({int(value)})"
-
-
 def _descriptor(spec: AttentionSpec, arch: Arch) -> Mapping[str, object]:
     family = spec.family
     backward = family is Family.BWD_DQ_DK_DV
     combine = family is Family.FWD_SPLITKV_COMBINE
     prefill = family is Family.BATCH_PREFILL
     return {
-        "traits": traits(spec, arch),
+        "traits": members(traits(spec, arch)),
         "functions": [str(log) for log in splits_log2(spec)] if combine else [""],
         "aligned": alignment(spec),
         "beside": PAGE_LIST if prefill else HEAD_SUM if backward or "rope" in READS[family] else "",
@@ -257,16 +249,14 @@ def _threads(spec: AttentionSpec, arch: Arch) -> int:
     return arch.wave_size * waves.get(spec.family, one.m0 * one.n0 * one.k0)
 
 
-def _lengths(spec: AttentionSpec) -> str:
+def _lengths(spec: AttentionSpec) -> frozenset[bool]:
     """Kernels of batches without a cache take all keys; a block table comes with lengths."""
     if spec.family is Family.BATCH_PREFILL or (spec.family is Family.FWD_SPLITKV and not spec.paged_kv):
-        return "KW_SERVES_BOTH"
-    if spec.family is Family.FWD:
-        return "KW_SERVES_BOTH" if spec.group else "KW_SERVES(0)"
-    return "KW_SERVES(1)" if spec.paged_kv else "KW_SERVES(0)"
+        return BOTH
+    return flag(spec.group) if spec.family is Family.FWD else only(spec.paged_kv)
 
 
-def _page_tables(spec: AttentionSpec) -> str:
+def _page_tables(spec: AttentionSpec) -> frozenset[PageTable]:
     if spec.family is Family.BATCH_PREFILL:
-        return "KW_SERVES(KW_PAGES_BLOCK) | KW_SERVES(KW_PAGES_LIST)"
-    return "KW_SERVES(KW_PAGES_BLOCK)" if spec.paged_kv else "KW_SERVES(KW_PAGES_NONE)"
+        return frozenset({PageTable.BLOCK, PageTable.LIST})
+    return frozenset({PageTable.BLOCK if spec.paged_kv else PageTable.NONE})

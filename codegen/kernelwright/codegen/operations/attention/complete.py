@@ -45,8 +45,8 @@ _EXTENTS = ("tile", "bwd_tile", "wave", "warp_tile")
 # What a line of the table says beside its extents.
 _OF_ROWS = ("block_per_cu", "max_seq_len_q", "constraint_tag")
 _RECEIPT = (
-    "'receipt' is no property of a kernel: receipts are sets of kernels here (set = \"fmha_ck_default\" and the like); "
-    "leave it out"
+    "'receipt' is no property of a kernel: receipts are sets of kernels here (set = \"attention:ck_default\" and the "
+    "like); leave it out"
 )
 
 

@@ -7,14 +7,28 @@ operands are widened to fp32, times factors of every kind, before kernels of fp3
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from typing import Any
 
-from kernelwright.arch import load
-from kernelwright.codegen.dtypes import DType
+from kernelwright.arch import Arch
+from kernelwright.codegen.c_names import enumerator, members
+from kernelwright.codegen.dtypes import ELEMENT_BYTES, DType
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.attention.arch_section import attention_features
-from kernelwright.codegen.operations.attention.kinds import Bias, Family, KvLookupTable, Mask, OperandTypes, Rope
+from kernelwright.codegen.operations.attention.kinds import (
+    Bias,
+    Family,
+    KvLookupTable,
+    Mask,
+    OperandTypes,
+    PageLayout,
+    PageTable,
+    QScale,
+    Rope,
+)
+from kernelwright.codegen.operations.attention.rules.structs import BOTH, Traits, flag, only
 from kernelwright.codegen.operations.attention.spec import AttentionSpec, attention_spec
+from kernelwright.codegen.symbols import CPU_DTYPES, part
 
 OPERATIONS: Mapping[tuple[OperandTypes, int], str] = {
     (OperandTypes.FP32, 1): "widened_fma<fp32>",
@@ -28,18 +42,11 @@ OPERATIONS: Mapping[tuple[OperandTypes, int], str] = {
 }
 """By dtype and the values that one instruction sums (warp_tile.k0); "" where kernels choose it themselves."""
 
-ELEMENTS: Mapping[DType, str] = {DType.FP32: "fp32", DType.FP16: "fp16", DType.BF16: "bf16", DType.FP8: "fp8"}
-BIASES: Mapping[Bias, str] = {
-    Bias.NONE: "KW_BIAS_NONE",
-    Bias.ELEMENTWISE: "KW_BIAS_ELEMENTWISE",
-    Bias.ALIBI: "KW_BIAS_ALIBI",
+ELEMENTS = part(CPU_DTYPES, DType.FP32, DType.FP16, DType.BF16, DType.FP8)
+TABLES: Mapping[KvLookupTable, PageTable] = {
+    KvLookupTable.VLLM: PageTable.BLOCK,
+    KvLookupTable.SGLANG: PageTable.LIST,
 }
-ROPES: Mapping[Rope, str] = {
-    Rope.NONE: "KW_ROPE_NONE",
-    Rope.INTERLEAVED: "KW_ROPE_INTERLEAVED",
-    Rope.HALF: "KW_ROPE_HALF",
-}
-TABLES: Mapping[KvLookupTable, str] = {KvLookupTable.VLLM: "KW_PAGES_BLOCK", KvLookupTable.SGLANG: "KW_PAGES_LIST"}
 
 PART = frozenset({Family.FWD, Family.FWD_SPLITKV, Family.FWD_PAGEDKV, Family.BATCH_PREFILL})
 """Families of forward attention, which are one kernel here."""
@@ -50,13 +57,13 @@ TREES = ("cpu_attention", "gemm", "cpu_gemm")
 """The inner loops share packing, products and activations with GEMM."""
 
 
-def context(kernel: Kernel) -> Mapping[str, object]:
+def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
     """C++ symbols for ``templates/cpu/attention.hpp.jinja``; the spec must have passed the rules."""
     spec = attention_spec(kernel)
-    features = attention_features(spec.dtype, spec.warp_tile.k0, load(kernel.arch))
+    features = attention_features(spec.dtype, spec.warp_tile.k0, arch)
     return {
         "kernel_type": _kernel_type(spec),
-        "variant": variant(spec),
+        "variant": {name: members(traits(spec))[name] for name in VARIANT},
         "required_features": " | ".join(map(_enumerator, features)) or "kNoFeature",
         "features": " ".join(features),
     }
@@ -69,8 +76,8 @@ def _kernel_type(spec: AttentionSpec) -> str:
     if spec.family not in PART and spec.family is not Family.BWD_DQ_DK_DV:
         return f"attention_lines<{ELEMENTS[spec.dtype.output]}>"
     operation = OPERATIONS[spec.dtype, spec.warp_tile.k0]
-    cap, dropout = (str(flag).lower() for flag in (spec.logits_soft_cap, spec.dropout))
-    scores = f"score_features<{cap}, {BIASES[spec.bias]}, {dropout}>"
+    cap, dropout = (str(has).lower() for has in (spec.logits_soft_cap, spec.dropout))
+    scores = f"score_features<{cap}, {enumerator(spec.bias)}, {dropout}>"
     registers = f"/*warp tile*/ {spec.warp_tile.n0}, {spec.warp_tile.m0}"
     if spec.family in PART:
         tile = f"/*tile*/ {spec.tile.m0}, {spec.tile.n0}"
@@ -80,53 +87,79 @@ def _kernel_type(spec: AttentionSpec) -> str:
     return f"attention_gradients<{operation}, {scores}, /*tile*/ {spec.bwd_tile.n0}, {registers}>"
 
 
-def variant(spec: AttentionSpec) -> Mapping[str, str | int]:
-    """The members of kernelwright::cpu::attention_variant, in their order."""
+VARIANT = (
+    *("family", "hdim_q", "hdim_v", "pad_d", "pad_dv", "groups", "masks", "biases", "lses", "sinks", "dropouts"),
+    *("soft_caps", "page_tables", "page_size", "max_splits", "leaves_splits", "dbiases", "ropes", "selection_rank"),
+)
+"""The members of kernelwright::cpu::attention_variant, in their order; templates know the others."""
+
+
+def traits(spec: AttentionSpec) -> Traits:
+    """What descriptors say of a kernel."""
     splits = spec.family in (Family.FWD_SPLITKV, Family.FWD_SPLITKV_COMBINE)
-    biases = dict.fromkeys((Bias.NONE, spec.bias))
-    generic = ("KW_MASK_NONE",) if spec.mask is Mask.NONE else ("KW_MASK_GENERIC",)
-    return {
-        "family": f"KW_ATTENTION_{spec.family.upper()}",
+    variant: dict[str, Any] = {
+        "family": spec.family,
         "hdim_q": spec.hdim_q,
         "hdim_v": spec.hdim_v,
-        "pad_d": int(spec.pad.d),
-        "pad_dv": int(spec.pad.dv),
-        "groups": _flag(spec.group),
-        "masks": _serves(generic),
-        "biases": _serves(BIASES[bias] for bias in biases),
-        "lses": _flag(spec.lse),
-        "sinks": _flag(spec.sink),
-        "dropouts": _flag(spec.dropout),
+        "pad_d": spec.pad.d,
+        "pad_dv": spec.pad.dv,
+        "groups": flag(spec.group),
+        "masks": frozenset({Mask.NONE if spec.mask is Mask.NONE else Mask.GENERIC}),
+        "biases": frozenset({Bias.NONE, spec.bias}),
+        "lses": flag(spec.lse),
+        "sinks": flag(spec.sink),
+        "dropouts": flag(spec.dropout),
         # Specs of backward kernels do not say it: they look at run time.
-        "soft_caps": _flag(spec.logits_soft_cap or spec.family is Family.BWD_DQ_DK_DV),
-        "page_tables": _serves(_tables(spec)),
+        "soft_caps": flag(spec.logits_soft_cap or spec.family is Family.BWD_DQ_DK_DV),
+        "page_tables": frozenset(_tables(spec)),
         "page_size": spec.page_size,
         "max_splits": 4096 if splits else 1,
-        "leaves_splits": _serves("1" if spec.family is Family.FWD_SPLITKV else "0"),
-        "dbiases": _flag(spec.dbias),
-        "ropes": _serves(dict.fromkeys((ROPES[Rope.NONE], ROPES[spec.rope]))),
+        "leaves_splits": only(spec.family is Family.FWD_SPLITKV),
+        "dbiases": flag(spec.dbias),
+        "ropes": frozenset({Rope.NONE, spec.rope}),
         "selection_rank": spec.selection_rank,
     }
+    return Traits(**{**variant, **_of_template(spec)})
 
 
-def _tables(spec: AttentionSpec) -> tuple[str, ...]:
+def _tables(spec: AttentionSpec) -> tuple[PageTable, ...]:
     """Where K and V may be."""
     if spec.family is Family.BATCH_PREFILL:
         return (TABLES[spec.kv_lookup_table],)
     if spec.family is Family.FWD_APPENDKV:
-        return ("KW_PAGES_NONE", TABLES[KvLookupTable.VLLM]) if spec.paged_kv else ("KW_PAGES_NONE",)
-    unpaged = () if spec.family is Family.FWD_PAGEDKV else ("KW_PAGES_NONE",)
+        return (PageTable.NONE, PageTable.BLOCK) if spec.paged_kv else (PageTable.NONE,)
+    unpaged = () if spec.family is Family.FWD_PAGEDKV else (PageTable.NONE,)
     return (*unpaged, *TABLES.values()) if spec.paged_kv else unpaged
 
 
-def _serves(values: Iterable[str]) -> str:
-    """A set of kw_attention_traits."""
-    return " | ".join(f"KW_SERVES({value})" for value in values)
-
-
-def _flag(has: bool) -> str:
-    """A kernel that has something also serves problems that lack it."""
-    return "KW_SERVES_BOTH" if has else "KW_SERVES(0)"
+def _of_template(spec: AttentionSpec) -> Mapping[str, Any]:
+    """What cpu/attention/attention.hpp adds to the variant."""
+    dtype, narrow, out = spec.dtype.inputs, ELEMENT_BYTES[spec.dtype.inputs] == 1, spec.dtype.output
+    common = {"dtype_q": dtype, "dtype_kv": dtype, "dtype_o": out, "pad_s": True, "pad_sk": True}
+    linear = frozenset({PageLayout.LINEAR})
+    if spec.family is Family.FWD_APPENDKV:
+        return {**common, "dtype_bias": None if spec.rope is Rope.NONE else dtype, "page_layouts": linear}
+    if spec.family not in PART and spec.family is not Family.BWD_DQ_DK_DV:
+        return {**common, "dtype_q": out, "dtype_kv": out}
+    bias = DType.FP32 if narrow else dtype
+    scores = {
+        **common,
+        "dtype_bias": bias if spec.bias is Bias.ELEMENTWISE else None,
+        "kv_lengths": BOTH,
+        "random_bytes": flag(False),
+    }
+    if spec.family is Family.BWD_DQ_DK_DV:
+        tile = {"tile_m0": spec.warp_tile.m0, "tile_n0": spec.bwd_tile.n0}
+        return {**scores, **tile, "deterministics": BOTH, "leaves_dq": 1}
+    return {
+        **scores,
+        "tile_m0": spec.tile.m0,
+        "tile_n0": spec.tile.n0,
+        "min_seqlens_q": BOTH,
+        "qscales": frozenset(QScale) if narrow else frozenset({QScale.NONE}),
+        "page_layouts": linear,
+        "packs_heads": 1,
+    }
 
 
 def _enumerator(feature: str) -> str:

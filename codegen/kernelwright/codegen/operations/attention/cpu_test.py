@@ -9,7 +9,7 @@ import pytest
 from kernelwright import arch as archs
 from kernelwright.codegen.operations.attention import cpu
 from kernelwright.codegen.operations.attention.arch_section import attention_section
-from kernelwright.codegen.operations.attention.kinds import Bias, Family, KvLookupTable, Rope
+from kernelwright.codegen.operations.attention.kinds import Family, KvLookupTable
 from kernelwright.codegen.operations.attention.spec import attention_spec
 from kernelwright.codegen.planning.render import render_kernel
 from kernelwright.codegen.selecting.sets import expand_set
@@ -19,11 +19,12 @@ FWD = {"op": "attention", "family": "fwd", "dtype": "bf16", "hdim": 128}
 
 
 def found(arch: str = "x86_64_v4", **fields: Any) -> dict[str, Any]:
-    return dict(cpu.context(parse_kernel({**FWD, **fields}, archs.load(arch))))
+    model = archs.load(arch)
+    return dict(cpu.context(parse_kernel({**FWD, **fields}, model), model))
 
 
 def test_every_word_has_a_symbol() -> None:
-    assert set(cpu.BIASES) == set(Bias) and set(cpu.ROPES) == set(Rope) and set(cpu.TABLES) == set(KvLookupTable)
+    assert set(cpu.TABLES) == set(KvLookupTable)
     for name in ("x86_64_v3", "x86_64_v4"):
         dtypes = attention_section(archs.load(name)).dtypes
         assert {dtype for dtype, _ in cpu.OPERATIONS} == set(dtypes)
@@ -33,7 +34,7 @@ def test_every_word_has_a_symbol() -> None:
 @pytest.mark.parametrize("name", ["x86_64_v3", "x86_64_v4"])
 def test_shipped_kernels_render(name: str) -> None:
     arch = archs.load(name)
-    for kernel in expand_set("fmha_essential", arch).kernels:
+    for kernel in expand_set("attention:essential", arch).kernels:
         (header,) = render_kernel(kernel, arch, "cpu")
         assert "attention_" in header.text and len(header.text.splitlines()) <= 60
 
@@ -41,9 +42,9 @@ def test_shipped_kernels_render(name: str) -> None:
 def test_kernels_of_every_family_have_a_type() -> None:
     arch = archs.load("x86_64_v3")
     types = {}
-    for kernel in expand_set("fmha_all", arch).kernels:
+    for kernel in expand_set("attention:all", arch).kernels:
         spec = attention_spec(kernel)
-        types[spec.family] = str(cpu.context(kernel)["kernel_type"]).partition("<")[0]
+        types[spec.family] = str(cpu.context(kernel, arch)["kernel_type"]).partition("<")[0]
     assert types.keys() == set(Family)
     assert types[Family.FWD] == types[Family.BATCH_PREFILL] == "attention_part_of_8_bits"  # the last ones
     assert types[Family.BWD_DQ_DK_DV] == "attention_gradients"

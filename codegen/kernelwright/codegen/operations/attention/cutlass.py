@@ -5,13 +5,28 @@ The kernels stand in dispatcher_cpp/include/kernelwright/cuda/attention, around 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from kernelwright.arch import Arch
+from kernelwright.codegen.c_names import members
 from kernelwright.codegen.dtypes import DType
 from kernelwright.codegen.kernel import Kernel
-from kernelwright.codegen.operations.attention.kinds import Bias, Family, Mask, OperandTypes, Pipeline, Rope
+from kernelwright.codegen.operations.attention.kinds import (
+    Bias,
+    Family,
+    Mask,
+    OperandTypes,
+    PageLayout,
+    PageTable,
+    Pipeline,
+    QScale,
+    Rope,
+)
+from kernelwright.codegen.operations.attention.rules.structs import BOTH, Traits, flag, only
 from kernelwright.codegen.operations.attention.spec import AttentionSpec, attention_spec
+from kernelwright.codegen.symbols import CUTLASS_DTYPES, part
 
 TREES = ("cuda_src_attention", "flashinfer_edited", "flashinfer")
 SOURCES = {"attention_problem": "__cuda_src_attention_launcher/include/kernelwright/cuda/launchers/attention/problem.c"}
@@ -20,10 +35,7 @@ SOURCES = {"attention_problem": "__cuda_src_attention_launcher/include/kernelwri
 HELPERS = ("list_tiles", "overlapped_convert")
 """Parts of the symbols of device functions that run beside a kernel."""
 
-ELEMENTS: Mapping[OperandTypes, str] = {
-    OperandTypes.FP16: "cutlass::half_t",
-    OperandTypes.BF16: "cutlass::bfloat16_t",
-}
+ELEMENTS = {OperandTypes(dtype): symbol for dtype, symbol in part(CUTLASS_DTYPES, DType.FP16, DType.BF16).items()}
 
 
 # Kernels of the pipeline tma are made of CuTe's parts; the others use CUDA's own types.
@@ -44,29 +56,20 @@ class Source:
     header: str
     launcher: str
     config: Callable[[AttentionSpec], Mapping[str, object]]
-    traits: Callable[[AttentionSpec], Mapping[str, object]]
+    traits: Callable[[AttentionSpec], Mapping[str, Any]]
 
 
-def _serves(values: Iterable[int | str]) -> str:
-    return " | ".join(f"KW_SERVES({value})" for value in values) or "0"
-
-
-def _flag(value: bool) -> str:
-    """The kernel has it: problems with and without are served. It has it not: those without."""
-    return "KW_SERVES_BOTH" if value else "KW_SERVES(0)"
-
-
-def _only(value: bool) -> str:
-    return f"KW_SERVES({int(value)})"
-
-
-MASKS: Mapping[Mask, tuple[str, ...]] = {
-    Mask.NONE: ("KW_MASK_NONE",),
-    Mask.TOP_LEFT: ("KW_MASK_TOP_LEFT", "KW_MASK_BOTTOM_RIGHT"),
-    Mask.BOTTOM_RIGHT: ("KW_MASK_TOP_LEFT", "KW_MASK_BOTTOM_RIGHT"),
-    Mask.GENERIC: ("KW_MASK_GENERIC",),
+MASKS: Mapping[Mask, tuple[Mask, ...]] = {
+    Mask.NONE: (Mask.NONE,),
+    Mask.TOP_LEFT: (Mask.TOP_LEFT, Mask.BOTTOM_RIGHT),
+    Mask.BOTTOM_RIGHT: (Mask.TOP_LEFT, Mask.BOTTOM_RIGHT),
+    Mask.GENERIC: (Mask.GENERIC,),
 }
 """Which masks a kernel serves: where queries stand is a number of the launch."""
+
+
+_UNPAGED = frozenset({PageTable.NONE})
+_PAGED = frozenset({PageTable.BLOCK, PageTable.LIST})
 
 
 def _forward_config(spec: AttentionSpec) -> Mapping[str, object]:
@@ -83,14 +86,14 @@ def _forward_config(spec: AttentionSpec) -> Mapping[str, object]:
     }
 
 
-def _forward_traits(spec: AttentionSpec) -> Mapping[str, object]:
+def _forward_traits(spec: AttentionSpec) -> Mapping[str, Any]:
     return {
-        "groups": _flag(spec.group),
-        "kv_lengths": "KW_SERVES_BOTH",
-        "page_tables": _serves(["KW_PAGES_BLOCK", "KW_PAGES_LIST"] if spec.paged_kv else ["KW_PAGES_NONE"]),
-        "page_layouts": _serves(["KW_PAGE_LINEAR"]),
+        "groups": flag(spec.group),
+        "kv_lengths": BOTH,
+        "page_tables": _PAGED if spec.paged_kv else _UNPAGED,
+        "page_layouts": frozenset({PageLayout.LINEAR}),
         "page_size": 0,  # all that its checks of a problem allow
-        "leaves_splits": "KW_SERVES(0)",
+        "leaves_splits": flag(False),
     }
 
 
@@ -98,16 +101,15 @@ def _split_config(spec: AttentionSpec) -> Mapping[str, object]:
     return {"hdim": spec.hdim_q, "soft_cap": spec.logits_soft_cap, "stages": 3}
 
 
-def _split_traits(spec: AttentionSpec) -> Mapping[str, object]:
-    tables = ["KW_PAGES_NONE", *(["KW_PAGES_BLOCK", "KW_PAGES_LIST"] if spec.paged_kv else [])]
+def _split_traits(spec: AttentionSpec) -> Mapping[str, Any]:
     return {
-        "groups": _flag(spec.group),
-        "kv_lengths": "KW_SERVES_BOTH",
-        "sinks": "KW_SERVES_BOTH",
-        "page_tables": _serves(tables),
-        "page_layouts": _serves(["KW_PAGE_LINEAR"]),
+        "groups": flag(spec.group),
+        "kv_lengths": BOTH,
+        "sinks": BOTH,
+        "page_tables": _UNPAGED | (_PAGED if spec.paged_kv else frozenset()),
+        "page_layouts": frozenset({PageLayout.LINEAR}),
         "page_size": 0,
-        "leaves_splits": "KW_SERVES_BOTH",
+        "leaves_splits": BOTH,
         "max_splits": 1 << _MOST_SPLITS_LOG2,
         "packs_heads": 1,
         "blocks_per_cu": _FULL_HDIM // spec.hdim_q,
@@ -118,8 +120,8 @@ def _combine_config(spec: AttentionSpec) -> Mapping[str, object]:
     return {"hdim": spec.hdim_v}
 
 
-def _combine_traits(spec: AttentionSpec) -> Mapping[str, object]:
-    return {"groups": _flag(spec.group), "max_splits": 1 << spec.max_splits_log2}
+def _combine_traits(spec: AttentionSpec) -> Mapping[str, Any]:
+    return {"groups": flag(spec.group), "max_splits": 1 << spec.max_splits_log2}
 
 
 _ROPES: Mapping[Rope, str] = {Rope.NONE: "none", Rope.INTERLEAVED: "interleaved", Rope.HALF: "half"}
@@ -129,12 +131,12 @@ def _append_config(spec: AttentionSpec) -> Mapping[str, object]:
     return {"hdim": spec.hdim_q, "rope": f"kernelwright::cuda::attention::rotation::{_ROPES[spec.rope]}"}
 
 
-def _append_traits(spec: AttentionSpec) -> Mapping[str, object]:
+def _append_traits(spec: AttentionSpec) -> Mapping[str, Any]:
     return {
-        "page_tables": _serves(["KW_PAGES_NONE", *(["KW_PAGES_BLOCK"] if spec.paged_kv else [])]),
-        "page_layouts": _serves(["KW_PAGE_LINEAR"]),
-        "ropes": _serves([f"KW_ROPE_{spec.rope.upper()}"]),
-        **({"dtype_bias": f"KW_{DType(spec.dtype.inputs).name}"} if spec.rope is not Rope.NONE else {}),
+        "page_tables": _UNPAGED | (frozenset({PageTable.BLOCK}) if spec.paged_kv else frozenset()),
+        "page_layouts": frozenset({PageLayout.LINEAR}),
+        "ropes": frozenset({spec.rope}),
+        **({"dtype_bias": spec.dtype.inputs} if spec.rope is not Rope.NONE else {}),
     }
 
 
@@ -142,10 +144,10 @@ def _gradient_config(spec: AttentionSpec) -> Mapping[str, object]:
     return {"hdim": spec.hdim_q}
 
 
-def _gradient_traits(spec: AttentionSpec) -> Mapping[str, object]:
+def _gradient_traits(spec: AttentionSpec) -> Mapping[str, Any]:
     return {
-        "groups": _flag(spec.group),
-        "kv_lengths": "KW_SERVES_BOTH",
+        "groups": flag(spec.group),
+        "kv_lengths": BOTH,
         "tile_m0": spec.bwd_tile.m0,
         "tile_n0": spec.bwd_tile.n0,
         "leaves_dq": 0,
@@ -163,23 +165,21 @@ def _overlapped_config(spec: AttentionSpec) -> Mapping[str, object]:
     }
 
 
-def _overlapped_traits(spec: AttentionSpec) -> Mapping[str, object]:
+def _overlapped_traits(spec: AttentionSpec) -> Mapping[str, Any]:
     return {
         **_gradient_traits(spec),
         **{"work_percent": 100, "blocks_per_cu": 1},
-        "deterministics": _flag(spec.deterministic),
+        "deterministics": flag(spec.deterministic),
         # Where nobody asks for an order, workgroups need not wait for their turn.
         "selection_rank": spec.selection_rank + spec.deterministic,
     }
 
 
-def _dot_traits(spec: AttentionSpec) -> Mapping[str, object]:
-    return {"groups": _flag(spec.group)}
+def _dot_traits(spec: AttentionSpec) -> Mapping[str, Any]:
+    return {"groups": flag(spec.group)}
 
 
 _MOST_SPLITS_LOG2 = 12
-PAGE_PART = 8
-"""Rows that pages are copied by at least: least_page_part of pages.hpp."""
 
 _FULL_HDIM = 256  # of which three stages of four warps take 192 KB of shared memory, so that one block fits
 _APPEND = ("kw_cuda_append_plan", "kw_cuda_append_supports", "kw_cuda_append_plan_problem")
@@ -206,7 +206,7 @@ def source_of(spec: AttentionSpec) -> Source:
     return OVERLAPPED if overlapped else SOURCES_OF[spec.family]
 
 
-def context(kernel: Kernel) -> Mapping[str, object]:
+def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
     """Variables of the template; the spec must have passed the rules."""
     spec = attention_spec(kernel)
     source = source_of(spec)
@@ -217,7 +217,7 @@ def context(kernel: Kernel) -> Mapping[str, object]:
         "launcher": source.launcher,
         "element": elements[spec.dtype],
         "config": source.config(spec),
-        "traits": traits(spec),
+        "traits": {name: value for name, value in members(traits(spec)).items() if value != "0"},
         "op": f"KW_ATTENTION_OP_OF(KW_ATTENTION_{spec.family.upper()})",
         "plan": plan,
         "supports": supports,
@@ -225,32 +225,32 @@ def context(kernel: Kernel) -> Mapping[str, object]:
     }
 
 
-def traits(spec: AttentionSpec) -> Mapping[str, object]:
-    """The members of kw_attention_traits that are not 0, but the number of threads, as C expressions."""
-    return {**_traits(spec), **source_of(spec).traits(spec)}
+def traits(spec: AttentionSpec) -> Traits:
+    """What descriptors say of a kernel, but the number of threads, which its template knows."""
+    return Traits(**{**_traits(spec), **source_of(spec).traits(spec)})
 
 
-def _traits(spec: AttentionSpec) -> dict[str, object]:
-    dtype = f"KW_{DType(spec.dtype.inputs).name}"
+def _traits(spec: AttentionSpec) -> dict[str, Any]:
+    dtype = spec.dtype.inputs
     return {
-        "family": f"KW_ATTENTION_{spec.family.upper()}",
+        "family": spec.family,
         **dict.fromkeys(("dtype_q", "dtype_kv", "dtype_o"), dtype),
         "hdim_q": spec.hdim_q,
         "hdim_v": spec.hdim_v,
-        **{f"pad_{name}": int(getattr(spec.pad, name)) for name in ("s", "sk", "d", "dv")},
+        **{f"pad_{name}": getattr(spec.pad, name) for name in ("s", "sk", "d", "dv")},
         **{f"tile_{name}": getattr(spec.tile, name) for name in ("m0", "n0", "k0", "n1", "k1")},
-        "masks": _serves(MASKS[spec.mask]),
-        "biases": _serves([f"KW_BIAS_{spec.bias.upper()}"]),
+        "masks": frozenset(MASKS[spec.mask]),
+        "biases": frozenset({spec.bias}),
         **({"dtype_bias": dtype} if spec.bias is Bias.ELEMENTWISE else {}),
-        "lses": _flag(spec.lse),
-        "sinks": _flag(spec.sink),
-        "dropouts": "KW_SERVES(0)",
-        "random_bytes": "KW_SERVES(0)",
-        "soft_caps": _only(spec.logits_soft_cap),
-        "dbiases": "KW_SERVES(0)",
-        "deterministics": "KW_SERVES_BOTH",
-        "min_seqlens_q": "KW_SERVES(0)",
-        "qscales": _serves(["KW_QSCALE_NONE"]),
+        "lses": flag(spec.lse),
+        "sinks": flag(spec.sink),
+        "dropouts": flag(False),
+        "random_bytes": flag(False),
+        "soft_caps": only(spec.logits_soft_cap),
+        "dbiases": flag(False),
+        "deterministics": BOTH,
+        "min_seqlens_q": flag(False),
+        "qscales": frozenset({QScale.NONE}),
         "max_splits": 1,
         "selection_rank": spec.selection_rank,
     }

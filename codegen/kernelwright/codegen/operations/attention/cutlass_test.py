@@ -11,9 +11,11 @@ from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.attention import cutlass
 from kernelwright.codegen.operations.attention.arch_section import attention_section
 from kernelwright.codegen.operations.attention.kinds import Bias, Family, Mask
+from kernelwright.codegen.operations.attention.rules.structs import flag
 from kernelwright.codegen.operations.attention.spec import attention_spec
 from kernelwright.codegen.selecting.sets import expand_set
 from kernelwright.codegen.selecting.specs import parse_kernel
+from kernelwright.problems.attention.description import TRAITS
 
 ARCH = archs.load("sm_90a")
 INCLUDE = Path(__file__).parents[5] / "dispatcher_cpp/include/kernelwright"
@@ -33,19 +35,18 @@ def test_every_word_of_the_architecture_has_a_symbol() -> None:
 
 @pytest.mark.parametrize("family", cutlass.SOURCES_OF)
 def test_traits_are_members_of_the_abi(family: str) -> None:
-    context = cutlass.context(kernel(family=family, lse=True) if family == "fwd" else kernel(family=family))
-    header = (INCLUDE / "attention.h").read_text()
-    members = header.partition("typedef struct kw_attention_traits {")[2].partition("} kw_attention_traits;")[0]
+    context = cutlass.context(kernel(family=family, lse=True) if family == "fwd" else kernel(family=family), ARCH)
+    known = "".join((INCLUDE / name).read_text() for name in ("attention.h", "dtypes.h"))
     traits = context["traits"]
     assert isinstance(traits, dict)
     for name, value in traits.items():
-        assert re.search(rf"\b{name}\b", members)
+        assert name in TRAITS.members
         for symbol in re.findall(r"KW_[A-Z_0-9]+", str(value)):
-            assert re.search(rf"\b{symbol}\b", header + (INCLUDE / "abi.h").read_text())
+            assert re.search(rf"\b{symbol}\b", known)
 
 
 def test_masks_decide_what_the_loop_compares() -> None:
-    configs = {mask: cutlass.context(kernel(mask=mask))["config"] for mask in Mask}
+    configs = {mask: cutlass.context(kernel(mask=mask), ARCH)["config"] for mask in Mask}
     assert [(one["bounded"], one["windowed"]) for one in configs.values()] == [  # type: ignore[index]
         (False, False),
         (True, False),
@@ -56,7 +57,7 @@ def test_masks_decide_what_the_loop_compares() -> None:
 
 def test_a_kernel_without_a_feature_serves_problems_without_it_alone() -> None:
     def traits(**fields: Any) -> Any:
-        return cutlass.context(kernel(**fields))["traits"]
+        return cutlass.context(kernel(**fields), ARCH)["traits"]
 
     assert traits()["lses"] == "KW_SERVES(0)" and traits(lse=True)["lses"] == "KW_SERVES_BOTH"
     assert traits()["groups"] == "KW_SERVES(0)" and traits(group=True)["groups"] == "KW_SERVES_BOTH"
@@ -64,7 +65,7 @@ def test_a_kernel_without_a_feature_serves_problems_without_it_alone() -> None:
 
 
 def test_a_kernel_with_a_bias_serves_problems_with_it_alone() -> None:
-    biased = [cutlass.context(kernel(bias=bias)) for bias in Bias]
+    biased = [cutlass.context(kernel(bias=bias), ARCH) for bias in Bias]
     traits: list[Any] = [one["traits"] for one in biased]
     assert [one["biases"] for one in traits] == [
         "KW_SERVES(KW_BIAS_NONE)",
@@ -77,29 +78,32 @@ def test_a_kernel_with_a_bias_serves_problems_with_it_alone() -> None:
 @pytest.mark.parametrize("hdim", [64, 128])
 def test_gradients_take_one_pass_by_tma_and_two_otherwise(hdim: int) -> None:
     fields = {"family": "bwd_dq_dk_dv", "hdim": hdim, "mask": "generic", "group": True}
-    usual, by_tma = (cutlass.context(kernel(**fields, **more)) for more in ({}, {"pipeline": "tma"}))
+    usual, by_tma = (cutlass.context(kernel(**fields, **more), ARCH) for more in ({}, {"pipeline": "tma"}))
     assert (usual["launcher"], by_tma["launcher"]) == ("gradient_launcher", "overlapped_launcher")
-    assert [one["traits"]["work_percent"] for one in (usual, by_tma)] == [220, 100]  # type: ignore[index]
-    ordered = cutlass.context(kernel(**fields, pipeline="tma", deterministic=True))
-    found = [(one["traits"]["deterministics"], one["traits"]["selection_rank"]) for one in (by_tma, ordered)]  # type: ignore[index]
-    assert found == [("KW_SERVES(0)", 0), ("KW_SERVES_BOTH", 1)]  # an order that nobody asks for is waited for in vain
+    usual_traits, plain, ordered = (
+        cutlass.traits(attention_spec(kernel(**fields, **more)))
+        for more in ({}, {"pipeline": "tma"}, {"pipeline": "tma", "deterministic": True})
+    )
+    assert (usual_traits.work_percent, plain.work_percent) == (220, 100)
+    found = [(one.deterministics, one.selection_rank) for one in (plain, ordered)]
+    assert found == [(flag(False), 0), (flag(True), 1)]  # an order that nobody asks for is waited for in vain
 
 
 def test_gradients_by_tma_add_a_bias() -> None:
     fields = {"family": "bwd_dq_dk_dv", "mask": "generic", "group": True, "pipeline": "tma"}
-    found = [cutlass.context(kernel(**fields, bias=bias)) for bias in Bias]
+    found = [cutlass.context(kernel(**fields, bias=bias), ARCH) for bias in Bias]
     assert [one["config"]["bias"].rsplit("::")[-1] for one in found] == [str(bias) for bias in Bias]  # type: ignore[index]
     assert [one["traits"]["dbiases"] for one in found] == ["KW_SERVES(0)"] * 3  # type: ignore[index]
 
 
 def test_the_small_set_is_few_kernels() -> None:
-    kernels = expand_set("fmha_essential", ARCH).kernels
-    assert len(kernels) <= 10 and all(cutlass.context(one) for one in kernels)
+    kernels = expand_set("attention:essential", ARCH).kernels
+    assert len(kernels) <= 10 and all(cutlass.context(one, ARCH) for one in kernels)
 
 
 def test_the_release_set_serves_every_mask_and_head_dimension_of_forward_kernels() -> None:
-    assert set(expand_set("fmha_essential", ARCH).kernels) < set(expand_set("fmha_release", ARCH).kernels)
-    specs = [attention_spec(one) for one in expand_set("fmha_release", ARCH).kernels]
+    assert set(expand_set("attention:essential", ARCH).kernels) < set(expand_set("attention:release", ARCH).kernels)
+    specs = [attention_spec(one) for one in expand_set("attention:release", ARCH).kernels]
     plain = [one for one in specs if one.family is Family.FWD and one.bias is Bias.NONE]
     assert {(one.hdim_q, one.mask) for one in plain} == {
         (hdim, mask) for hdim in (64, 128, 256) for mask in (Mask.NONE, Mask.BOTTOM_RIGHT, Mask.GENERIC)
@@ -109,7 +113,7 @@ def test_the_release_set_serves_every_mask_and_head_dimension_of_forward_kernels
 
 
 def test_the_release_set_has_gradients_of_what_it_computes_forward() -> None:
-    specs = [attention_spec(one) for one in expand_set("fmha_release", ARCH).kernels]
+    specs = [attention_spec(one) for one in expand_set("attention:release", ARCH).kernels]
     ordered = [one for one in specs if one.family is Family.BWD_DQ_DK_DV and one.deterministic]
     assert {(one.hdim_q, one.bias) for one in ordered} == {(64, Bias.NONE), *((128, bias) for bias in Bias)}
     assert all(one.mask is Mask.GENERIC and one.group for one in ordered)

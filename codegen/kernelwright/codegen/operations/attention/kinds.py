@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
+from kernelwright.codegen.c_names import c_enum
 from kernelwright.codegen.dtypes import DType
 
 
+@c_enum("KW_ATTENTION_", "kw_attention_family_name", "kernelwright/attention.h")
 class Family(StrEnum):
     """What a kernel computes. A problem may take kernels of several families, one after the other."""
 
@@ -97,6 +99,7 @@ class VLayout(StrEnum):
     COL = "col"
 
 
+@c_enum("KW_MASK_", "kw_mask_name", "kernelwright/attention.h")
 class Mask(StrEnum):
     """Which keys a query sees; generic masks are windows whose two widths are arguments, causal ones among them."""
 
@@ -106,6 +109,7 @@ class Mask(StrEnum):
     GENERIC = "generic"
 
 
+@c_enum("KW_BIAS_", "kw_bias_name", "kernelwright/attention.h")
 class Bias(StrEnum):
     """What is added to the scores: a matrix, or slopes times the distance of query and key."""
 
@@ -114,6 +118,7 @@ class Bias(StrEnum):
     ALIBI = "alibi"
 
 
+@c_enum("KW_QSCALE_", "kw_qscale_name", "kernelwright/attention.h")
 class QScale(StrEnum):
     """Scales of quantised operands: for each tensor, for each block of Q, K and V, or of K and V alone."""
 
@@ -123,6 +128,7 @@ class QScale(StrEnum):
     KV_BLOCK_SCALE = "kv_block_scale"
 
 
+@c_enum("KW_ROPE_", "kw_rope_name", "kernelwright/attention.h")
 class Rope(StrEnum):
     """Which elements a rotary embedding turns together: neighbours, or those half a head apart."""
 
@@ -150,3 +156,34 @@ class Constraint(StrEnum):
 
     NONE = "none"
     FEW_BLOCKS = "few_blocks"  # larger tiles would leave compute units idle
+
+
+@c_enum("KW_PAGES_", "kw_page_table_name", "kernelwright/attention.h")
+class PageTable(StrEnum):
+    """How the C ABI says that pages are found."""
+
+    NONE = "none"
+    BLOCK = "block table"
+    LIST = "page list"
+
+
+@c_enum("KW_PAGE_", "kw_page_layout_name", "kernelwright/attention.h")
+class PageLayout(StrEnum):
+    """Order within a page."""
+
+    LINEAR = "linear"
+    VECTORIZED = "vectorized"
+
+
+@c_enum("KW_OP_", "kw_attention_op_name", "kernelwright/attention.h")
+class AttentionOp(StrEnum):
+    """What a problem of the C ABI asks for: the whole, or a stage that kernels serve."""
+
+    ATTENTION = "attention"
+    ATTENTION_BACKWARD = "attention backward"
+    ATTENTION_PART = "attention part"
+    ATTENTION_COMBINE = "attention combine"
+    ATTENTION_APPEND = "attention append"
+    ATTENTION_DOT = "attention dot"
+    ATTENTION_DQ_DK_DV = "attention dq_dk_dv"
+    ATTENTION_CONVERT_DQ = "attention convert_dq"

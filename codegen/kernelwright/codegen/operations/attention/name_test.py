@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 
 from kernelwright.codegen.kernel import Kernel
@@ -70,6 +71,7 @@ def test_every_other_field_leaves_its_part() -> None:
         assert named(**{field: value}) == f"{named()}_{part}"
 
 
+@pytest.mark.thorough(instead="test_one_changed_field_changes_name_and_identity")
 @settings(max_examples=300, deadline=None)
 @given(specs(), specs())
 def test_names_are_file_names_and_differ(one: AttentionSpec, other: AttentionSpec) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kernelwright.arch import Arch, load
+from kernelwright.arch import Arch
+from kernelwright.codegen.folder_operation import FolderOperation
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import Expectation
 from kernelwright.codegen.operations.attention import ck_tile, cutlass
@@ -17,7 +18,6 @@ from kernelwright.codegen.operations.attention.name import kernel_name
 from kernelwright.codegen.operations.attention.sets import AttentionSets
 from kernelwright.codegen.operations.attention.spec import AttentionSpec, attention_spec
 from kernelwright.codegen.operations.attention.time_model.model import AttentionTimeModel
-from kernelwright.codegen.tiled.operation import FolderOperation
 
 # Backend → its templates by suffix.
 _TEMPLATES: Mapping[str, Mapping[str, str]] = {
@@ -39,14 +39,13 @@ def _features(spec: AttentionSpec, arch: Arch) -> tuple[str, ...]:
     return attention_features(spec.dtype, spec.warp_tile.k0, arch)
 
 
-def _expects(kernel: Kernel) -> Expectation:
+def _expects(kernel: Kernel, arch: Arch) -> Expectation:
     """Matrix instructions in families that multiply matrices; a combine kernel has several functions."""
     spec = attention_spec(kernel)
-    return Expectation(_device_functions(spec, kernel.arch), spec.family not in _WITHOUT_MATRICES, _HELPERS)
+    return Expectation(_device_functions(spec, arch.backend), spec.family not in _WITHOUT_MATRICES, _HELPERS)
 
 
-def _device_functions(spec: AttentionSpec, arch: str) -> int:
-    backend = load(arch).backend
+def _device_functions(spec: AttentionSpec, backend: str) -> int:
     if backend == "ck_tile" and spec.family is Family.FWD_SPLITKV_COMBINE:
         return len(ck_tile.splits_log2(spec))
     if backend == "cutlass" and spec.family is Family.BWD_DQ_DK_DV and spec.pipeline is Pipeline.BWD:
@@ -70,7 +69,6 @@ ATTENTION = FolderOperation(
     expects=_expects,
     shorthands=SHORTHANDS,
     time_model=AttentionTimeModel(),
-    joins=False,
     compile_mb=_COMPILE_MB,
 )
 """The operation in the registry."""

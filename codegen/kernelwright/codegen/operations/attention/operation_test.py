@@ -33,7 +33,7 @@ def test_filters_see_every_field() -> None:
 
 
 def test_families_without_products_need_no_matrix_instructions() -> None:
-    expected = {family: ATTENTION.expects(kernel(family=family)) for family in Family}
+    expected = {family: ATTENTION.expects(kernel(family=family), archs.load("gfx942")) for family in Family}
     assert {family for family, one in expected.items() if one.matrix_instructions} == {
         *(Family.FWD, Family.FWD_SPLITKV, Family.FWD_PAGEDKV, Family.BATCH_PREFILL, Family.BWD_DQ_DK_DV)
     }
@@ -43,7 +43,7 @@ def test_families_without_products_need_no_matrix_instructions() -> None:
 @pytest.mark.parametrize("name", [name for name in archs.names() if archs.load(name).backend == "ck_tile"])
 def test_amd_libraries_are_planned(name: str) -> None:
     arch = archs.load(name)
-    kernels = expand_set("fmha_essential", arch).kernels
+    kernels = expand_set("attention:essential", arch).kernels
     plan = compile_plan("attention", arch, kernels, backend_for(arch, {}))
     assert len(kernels) >= 4
     assert all(ATTENTION.seconds(made, arch) > 0 and ATTENTION.features(made.spec, arch) == () for made in kernels)
@@ -54,11 +54,14 @@ def test_amd_libraries_are_planned(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in archs.names() if archs.load(name).backend != "ck_tile"])
 def test_other_libraries_are_planned(name: str) -> None:
     arch = archs.load(name)
-    assert compile_plan("attention", arch, expand_set("fmha_essential", arch).kernels, backend_for(arch, {})).actions
+    assert compile_plan(
+        "attention", arch, expand_set("attention:essential", arch).kernels, backend_for(arch, {})
+    ).actions
 
 
 def traits(**fields: Any) -> Any:
-    return ck_tile.context(kernel(**fields))["traits"]
+    made = kernel(**fields)
+    return ck_tile.context(made, archs.load(made.arch))["traits"]
 
 
 def test_descriptors_of_8_bits_name_each_type_and_the_factors() -> None:
@@ -79,7 +82,9 @@ def rendered(made: Kernel) -> str:
 def test_every_kernel_of_ck_tile_is_rendered(family: Family) -> None:
     for arch in ("gfx942", "gfx950", "gfx1201"):
         kernels = [
-            one for one in expand_set("fmha_all", archs.load(arch)).kernels if ATTENTION.variant(one.spec) == family
+            one
+            for one in expand_set("attention:all", archs.load(arch)).kernels
+            if ATTENTION.variant(one.spec) == family
         ]
         assert kernels or (arch, family) == ("gfx1201", Family.BATCH_PREFILL)
         texts = [rendered(one) for one in kernels[:: max(1, len(kernels) // 40)]]

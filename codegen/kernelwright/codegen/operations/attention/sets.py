@@ -1,17 +1,17 @@
-"""Attention sets by name: ``fmha_essential``, ``fmha_release``, one for each receipt, such as ``fmha_flash_fwd``."""
+"""Attention sets by name: ``essential``, ``release``, one for each receipt, such as ``flash_fwd``."""
 
 from __future__ import annotations
 
 import functools
 import importlib.resources
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kernelwright import arch as archs
 from kernelwright.arch import Arch
 from kernelwright.codegen.kernel import Kernel
-from kernelwright.codegen.operation import Expansion
+from kernelwright.codegen.operation import Expansion, KernelSets
 from kernelwright.codegen.operations.attention.arch_section import attention_section
 from kernelwright.codegen.operations.attention.complete import complete
 from kernelwright.codegen.operations.attention.expand import expand_table
@@ -22,29 +22,33 @@ from kernelwright.codegen.selecting.specs import build_spec
 from kernelwright.codegen.selecting.validate import validate
 from kernelwright.codegen.violations import Violation
 
-_WRITTEN = {"fmha_essential": ("essential",), "fmha_release": ("release", "essential")}
+_WRITTEN = {"essential": ("essential",), "release": ("release", "essential")}
 """The written sets: the lists of kernels that a set has all of, the one first that an architecture must have."""
-_PREFIX = "fmha_"
-_SMALLEST = "fmha_fp32_min"  # listed second: the search for the nearest legal kernel learns values from the first two
 
 
-class AttentionSets:
+class AttentionSets(KernelSets):
     """The sets as :class:`kernelwright.codegen.operation.KernelSets` asks for them."""
 
+    examples = ("essential", "fp32_min")
+
     @property
-    def help(self) -> str:
-        """How names are made, for messages."""
-        return f"{', '.join(_WRITTEN)} and fmha_<receipt> with receipt {', '.join(receipts())}"
+    def spellings(self) -> Mapping[str, str]:
+        """With the word that CK Tile's users know attention by."""
+        return {f"fmha_{name}": name for name in self.names()}
 
     def names(self) -> tuple[str, ...]:
-        """The small set, one for each receipt, the larger written set."""
-        return _names()
+        """The written sets, then one for each receipt."""
+        return (*_WRITTEN, *receipts())
+
+    def holding(self, values: Mapping[str, Sequence[Any]]) -> tuple[str, ...]:
+        """The one that has all of the tables."""
+        return ("all",)
 
     def archs(self, name: str) -> tuple[str, ...]:
         """The shipped architectures that a set has kernels for, sorted; EmptyExpansionError if none has."""
         found = [arch for arch in archs.names() if any(not why for _, why in _members(name, archs.load(arch)))]
         if not found:
-            raise EmptyExpansionError(f"kernel set {name!r} has no kernels for any architecture")
+            raise EmptyExpansionError(f"kernel set 'attention:{name}' has no kernels for any architecture")
         return tuple(found)
 
     def expand(self, name: str, arch: Arch) -> Expansion:
@@ -57,18 +61,16 @@ class AttentionSets:
                 kernels.append(kernel)
         if not kernels:
             why = str(refused) or "\n  the architecture's table has no such kernel"
-            raise EmptyExpansionError(f"kernel set {name!r} has no kernels for {arch.name}:{why}")
+            raise EmptyExpansionError(f"kernel set 'attention:{name}' has no kernels for {arch.name}:{why}")
         return Expansion(tuple(kernels), dict(sorted(refused.counts.items())))
-
-    def lacking(self, name: str, arch: Arch) -> tuple[str, ...]:
-        """Nothing: no receipt promises to contain another one."""
-        return ()
 
 
 def _members(name: str, arch: Arch) -> Iterator[tuple[Kernel, tuple[Violation, ...]]]:
+    if "attention" not in arch.operations:
+        return iter(())
     if name in _WRITTEN:
         return _listed(name, arch)
-    receipt = receipts()[name.removeprefix(_PREFIX)]
+    receipt = receipts()[name]
     return expand_table(arch, receipt.keeps, receipt.extended)
 
 
@@ -84,13 +86,6 @@ def _listed(name: str, arch: Arch) -> Iterator[tuple[Kernel, tuple[Violation, ..
         if section.rows(family, dtype, (hdim, hdim)):
             kernel = Kernel(arch=arch.name, spec=build_spec(complete({"op": "attention", **raw}, arch)))
             yield kernel, validate(kernel, arch)
-
-
-@functools.cache
-def _names() -> tuple[str, ...]:
-    named = [f"{_PREFIX}{name}" for name in receipts()]
-    small, *larger = _WRITTEN
-    return (small, *sorted(named, key=lambda name: name != _SMALLEST), *larger)
 
 
 @functools.cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, StrictBool
 
@@ -101,6 +101,8 @@ class AttentionSpec(Spec):
     that one kernel has one spec. Every field is part of the identity and of the name.
     """
 
+    target: ClassVar[str] = "fmha_kernel"
+    computed: ClassVar[tuple[str, ...]] = ("family", "dtype", "mask", "bias")
     op: Literal["attention"] = Field(description="The operation that the kernel belongs to.")
     family: Family = Field(description="What the kernel computes, e.g. `fwd`, `fwd_splitkv` or `bwd_dq_dk_dv`.")
     dtype: OperandTypes = Field(description="Types of Q, K, V and O: fp8bf16 reads fp8 and writes bf16.")

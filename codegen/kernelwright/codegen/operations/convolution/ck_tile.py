@@ -5,31 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from kernelwright.arch import Arch, load
+from kernelwright.arch import Arch
 from kernelwright.codegen.backends.ck_tile_waves import most_waves_per_simd
+from kernelwright.codegen.c_names import enumerator
 from kernelwright.codegen.dtypes import DType
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.convolution.constraints.ck_tile_copies import lds_bytes
 from kernelwright.codegen.operations.convolution.spec import (
+    OPS,
     ConvEpilogue,
     ConvPipeline,
     ConvScheduler,
-    Direction,
     GroupedConvSpec,
     Specialization,
     conv_spec,
 )
+from kernelwright.codegen.symbols import CK_TILE_DTYPES, part
 
 # None: this backend has no such thing; constraints/ck_tile.py says why.
-DTYPES: Mapping[DType, str | None] = {
-    DType.FP32: "float",
-    DType.FP16: "ck_tile::fp16_t",
-    DType.BF16: "ck_tile::bf16_t",
-    DType.FP8: None,
-    DType.BF8: None,
-    DType.INT8: None,
-    DType.INT32: None,
-}
+DTYPES = part(CK_TILE_DTYPES, DType.FP32, DType.FP16, DType.BF16)
 PIPELINES: Mapping[ConvPipeline, str | None] = {
     ConvPipeline.COMPV1: "conv::compv1",
     ConvPipeline.COMPV2: None,
@@ -62,15 +56,8 @@ SPECIALIZATIONS: Mapping[Specialization, tuple[str, str]] = {
     Specialization.FILTER1X1_STRIDE1_PAD0: ("filter1x1_stride1_pad0", "KW_CONV_FILTER_1X1_STRIDE_1_PAD_0"),
     Specialization.FILTER3X3: ("filter3x3", "KW_CONV_FILTER_3X3"),
 }
-# Backward weight is planned in stages; a kernel serves the one that multiplies, and adds up what it left itself.
-OPS: Mapping[Direction, str] = {
-    Direction.FORWARD: "KW_OP_CONV_FORWARD",
-    Direction.BACKWARD_DATA: "KW_OP_CONV_BACKWARD_DATA",
-    Direction.BACKWARD_WEIGHT: "KW_OP_CONV_WEIGHT_SLICES",
-}
-
 _FOLDER = "__hip_convolution_launcher/include/kernelwright/hip/launchers/convolution"
-SOURCES = {name: f"{_FOLDER}/{name}.c" for name in ("conv_conditions", "convolution")}
+SOURCES = {name: f"{_FOLDER}/{name}.c" for name in ("convolution",)}
 """Launcher sources that a library with convolution kernels contains."""
 
 TREES = ("hip_convolution", "hip_gemm")
@@ -94,9 +81,9 @@ def waves_per_simd(spec: GroupedConvSpec, arch: Arch) -> int:
     return max(1, min(2, most_waves_per_simd(arch, lds_bytes(spec, arch.wave_size), waves)))
 
 
-def context(kernel: Kernel) -> Mapping[str, object]:
+def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
     """Symbols of the templates below ``templates/ck_tile``; KeyError for a member that the backend refuses."""
-    spec, arch = conv_spec(kernel), load(kernel.arch)
+    spec = conv_spec(kernel)
     special, abi_special = SPECIALIZATIONS[spec.specialization]
     if spec.explicit_gemm:  # matrices are what such images are, whatever else the kernel is specialised for
         special, abi_special = SPECIALIZATIONS[Specialization.FILTER1X1_STRIDE1_PAD0]
@@ -107,8 +94,8 @@ def context(kernel: Kernel) -> Mapping[str, object]:
         "scheduler": _symbol(SCHEDULERS, spec.scheduler),
         "specialization": special,
         "abi_specialization": abi_special,
-        "abi_dtype": f"KW_{spec.dtype.upper()}",
-        "abi_op": OPS[spec.direction],
+        "abi_dtype": enumerator(spec.dtype),
+        "abi_op": enumerator(OPS[spec.direction]),
         "waves_per_simd": waves_per_simd(spec, arch),
         "function": f"{kernel.symbol}_conv",
         "sum": f"{kernel.symbol}{SUM_SUFFIX}",

@@ -32,4 +32,4 @@ SMALL = {"warp_tile": [16, 16, 32]}
 def test_bounds_promise_no_more_waves_than_lds_lets_in(arch: str, fields: dict[str, Any], waves: int) -> None:
     kernel = parse_kernel(fields, load(arch))
     assert waves_per_simd(conv_spec(kernel), load(arch)) == waves
-    assert context(kernel)["waves_per_simd"] == waves
+    assert context(kernel, load(arch))["waves_per_simd"] == waves

@@ -7,10 +7,11 @@ import itertools
 import pytest
 
 from kernelwright.arch import load
+from kernelwright.codegen.c_names import enumerator
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.convolution import cpu
 from kernelwright.codegen.operations.convolution.rule_sets import rule_set
-from kernelwright.codegen.operations.convolution.spec import ConvLayout, Direction
+from kernelwright.codegen.operations.convolution.spec import OPS, ConvLayout, Direction
 from kernelwright.codegen.planning.render import render_kernel
 from kernelwright.codegen.selecting.specs import parse_kernel
 from kernelwright.codegen.selecting.validate import validate
@@ -23,11 +24,12 @@ PACKED = {
 DIRECT = {"op": "convolution", "direction": "forward", "dtype": "fp32", "layout": "ngchw", "depthwise": True}
 
 
-def test_every_direction_and_layout_has_a_symbol() -> None:
-    assert set(cpu.OPS) == set(Direction) and set(cpu.LAYOUTS) == set(ConvLayout)
+def test_every_direction_and_layout_has_an_enumerator() -> None:
+    assert {one for one in Direction if enumerator(OPS[one])} == set(Direction)
+    assert [enumerator(one) for one in ConvLayout] == [f"KW_CONV_{one.upper()}" for one in ConvLayout]
 
 
-@pytest.mark.parametrize("name", ["conv_essential", "conv_tests"])
+@pytest.mark.parametrize("name", ["essential", "tests"])
 @pytest.mark.parametrize("arch", ["x86_64_v3", "x86_64_v4"])
 def test_shipped_kernels_are_legal_and_render(name: str, arch: str) -> None:
     model, seen = load(arch), set()
@@ -42,11 +44,14 @@ def test_shipped_kernels_are_legal_and_render(name: str, arch: str) -> None:
 
 def test_the_context_names_types() -> None:
     kernel = parse_kernel({**PACKED, "dtype": "bf16", "warp_tile": [14, 32, 2]}, load("x86_64_v4"))
-    found = cpu.context(kernel)
+    found = cpu.context(kernel, load("x86_64_v4"))
     assert found["operation"] == "bf16_dot" and found["features"] == "avx512_bf16"
     assert found["required_features"] == "kAvx512Bf16" and found["layout"] == "KW_CONV_NHWGC"
     fused = parse_kernel({**PACKED, "bias": True, "residual": True, "activation": "silu"}, load("x86_64_v4"))
-    assert cpu.context(fused)["epilogue"] == "epilogue<fp32, 2, KW_D_ADD, silu>"
+    assert cpu.context(fused, load("x86_64_v4"))["epilogue"] == "epilogue<fp32, 2, KW_D_ADD, silu>"
+    found = cpu.context(parse_kernel({**PACKED, "activation": "any"}, load("x86_64_v4")), load("x86_64_v4"))
+    assert found["epilogue"] == "any_epilogue<fp32>" and found["activation"] == "KW_ACTIVATION_ANY"
+    assert (found["bias"], found["residual"]) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -62,6 +67,7 @@ def test_the_context_names_types() -> None:
         ("x86_64_v4", {**DIRECT, "filter": [3, 3]}, "features"),
         ("x86_64_v4", {**DIRECT, "direction": "backward_data"}, "planes"),
         ("x86_64_v4", {**DIRECT, "bias": True}, "planes"),
+        ("x86_64_v4", {**DIRECT, "activation": "any"}, "planes"),
     ],
 )
 def test_each_rule_refuses_by_itself(arch: str, raw: dict[str, object], rule: str) -> None:
@@ -71,6 +77,6 @@ def test_each_rule_refuses_by_itself(arch: str, raw: dict[str, object], rule: st
 
 
 def test_names_of_shipped_kernels_differ() -> None:
-    for arch, name in itertools.product(("x86_64_v3", "x86_64_v4"), ("conv_essential", "conv_tests")):
+    for arch, name in itertools.product(("x86_64_v3", "x86_64_v4"), ("essential", "tests")):
         names = [Kernel(arch=arch, spec=spec).name for spec in rule_set(name, load(arch))]
         assert len(set(names)) == len(names)

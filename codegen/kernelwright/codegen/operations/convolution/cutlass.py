@@ -7,35 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kernelwright.arch import Arch
+from kernelwright.codegen.c_names import enumerator
 from kernelwright.codegen.dtypes import DType
-from kernelwright.codegen.fields import Activation
 from kernelwright.codegen.kernel import Kernel
-from kernelwright.codegen.operations.convolution.spec import ConvLayout, ConvScheduler, Direction, conv_spec
+from kernelwright.codegen.operations.convolution.spec import OPS, ConvScheduler, Direction, conv_spec
+from kernelwright.codegen.symbols import CUDA_ACTIVATIONS, CUTLASS_DTYPES, part
 
-ELEMENTS: Mapping[DType, str] = {DType.FP16: "cutlass::half_t", DType.BF16: "cutlass::bfloat16_t"}
-
-OPS: Mapping[Direction, str] = {
-    Direction.FORWARD: "KW_OP_CONV_FORWARD",
-    Direction.BACKWARD_DATA: "KW_OP_CONV_BACKWARD_DATA",
-    Direction.BACKWARD_WEIGHT: "KW_OP_CONV_WEIGHT_SLICES",
-}
-
-LAYOUTS: Mapping[ConvLayout, str] = {
-    layout: f"KW_CONV_{layout.upper()}" for layout in ConvLayout if layout is not ConvLayout.NGCHW
-}
+ELEMENTS = part(CUTLASS_DTYPES, DType.FP16, DType.BF16)
 
 WARP_GROUPS: Mapping[ConvScheduler, int] = {ConvScheduler.COOPERATIVE: 2, ConvScheduler.PINGPONG: 1}
 """Warp groups that share a tile."""
 
-ACTIVATIONS: Mapping[Activation, str] = {
-    Activation.NONE: "none",
-    Activation.RELU: "relu",
-    Activation.GELU: "gelu",
-    Activation.FAST_GELU: "fast_gelu",
-    Activation.SILU: "silu",
-    Activation.SIGMOID: "sigmoid",
-    Activation.TANH: "hyperbolic_tangent",
-}
+ACTIVATIONS = CUDA_ACTIVATIONS
 
 DEPTHWISE: Mapping[Direction, str] = {
     Direction.FORWARD: "depthwise",
@@ -58,7 +42,7 @@ SOURCES = {name: f"{_FOLDER}/{name}.c" for name in _NAMES}
 TREES = ("cuda_src_convolution",)
 
 
-def context(kernel: Kernel) -> Mapping[str, object]:
+def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
     """C++ symbols for ``templates/cutlass/convolution.hpp.jinja``; the spec must have passed the rules."""
     spec = conv_spec(kernel)
     weight = spec.direction is Direction.BACKWARD_WEIGHT
@@ -66,10 +50,10 @@ def context(kernel: Kernel) -> Mapping[str, object]:
     return {
         "template": template,
         "header": {"implicit_gemm": "convolution", "depthwise_data": "depthwise"}.get(template, template),
-        "op": OPS[spec.direction],
+        "op": enumerator(OPS[spec.direction]),
         "element": ELEMENTS[spec.dtype],
-        "abi_dtype": f"KW_{spec.dtype.upper()}",
-        "abi_layout": LAYOUTS[spec.layout],
+        "abi_dtype": enumerator(spec.dtype),
+        "abi_layout": enumerator(spec.layout),
         "activation": ACTIVATIONS[spec.activation],
         "cooperative": spec.scheduler is ConvScheduler.COOPERATIVE,
         "data": spec.direction is Direction.BACKWARD_DATA,

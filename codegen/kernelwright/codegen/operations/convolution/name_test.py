@@ -39,7 +39,7 @@ def test_canonical_json_holds_the_whole_kernel(spec: GroupedConvSpec) -> None:
 
 
 def test_names_of_the_largest_set_are_unique() -> None:
-    members = rule_set("conv_full", archs.load("gfx950"))
+    members = rule_set("full", archs.load("gfx950"))
     assert len({kernel_name(spec) for spec in members}) == len(members)
 
 

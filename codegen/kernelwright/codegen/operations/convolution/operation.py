@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kernelwright.arch import Arch
+from kernelwright.codegen.folder_operation import FolderOperation
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import Expectation
 from kernelwright.codegen.operations.convolution.arch_section import conv_features, conv_section
@@ -15,7 +16,6 @@ from kernelwright.codegen.operations.convolution.name import kernel_name
 from kernelwright.codegen.operations.convolution.sets import ConvSets
 from kernelwright.codegen.operations.convolution.spec import GroupedConvSpec, conv_spec
 from kernelwright.codegen.operations.convolution.time_model.model import ConvTimeModel
-from kernelwright.codegen.tiled.operation import FolderOperation
 
 _PACKAGE = "kernelwright.codegen.operations.convolution"
 # Backend → its templates by suffix.
@@ -32,7 +32,7 @@ def _features(spec: GroupedConvSpec, arch: Arch) -> tuple[str, ...]:
     return conv_features(spec.dtype, spec.warp_tile.k, arch)
 
 
-def _expects(kernel: Kernel) -> Expectation:
+def _expects(kernel: Kernel, arch: Arch) -> Expectation:
     """One device function, with matrix instructions unless depthwise; what adds slices up runs beside it."""
     return Expectation(1, not conv_spec(kernel).depthwise, _HELPERS)
 
@@ -53,5 +53,6 @@ CONVOLUTION = FolderOperation(
     expects=_expects,
     properties=("spatial_dims",),
     time_model=ConvTimeModel(),
+    joins=True,
 )
 """The operation in the registry."""

@@ -19,23 +19,23 @@ from kernelwright.codegen.operations.convolution.spec import GroupedConvSpec
 
 RULE_SETS: Mapping[str, str] = MappingProxyType(
     {
-        "conv_default": "a few tiles for each direction: the set that needs no knowledge",
-        "conv_essential": "at most two kernels for each direction and dtype: small to build",
-        "conv_release": "the fewest kernels that are fastest on measured problems: where kernels were measured",
-        "conv_tiny": "one kernel of each kind, for the quickest test",
-        "conv_tests": "what tests of every kind of problem need",
-        "conv_full_tests": "every fifth kernel of conv_full, and one of each kind",
-        "conv_profiler": "what searching for the fastest kernel of a problem tries",
-        "conv_full": "all curated tiles with all that goes with them",
+        "default": "a few tiles for each direction: the set that needs no knowledge",
+        "essential": "at most two kernels for each direction and dtype: small to build",
+        "release": "the fewest kernels that are fastest on measured problems: where kernels were measured",
+        "tiny": "one kernel of each kind, for the quickest test",
+        "tests": "what tests of every kind of problem need",
+        "full_tests": "every fifth kernel of full, and one of each kind",
+        "profiler": "what searching for the fastest kernel of a problem tries",
+        "full": "all curated tiles with all that goes with them",
     }
 )
 """The rule sets and what each is for."""
 
 CONTAINED: tuple[tuple[str, str], ...] = (
-    ("conv_profiler", "conv_full"),
-    ("conv_tests", "conv_full"),
-    ("conv_full_tests", "conv_full"),
-    ("conv_tiny", "conv_full_tests"),
+    ("profiler", "full"),
+    ("tests", "full"),
+    ("full_tests", "full"),
+    ("tiny", "full_tests"),
 )
 """Every spec of the first is one of the second, on every architecture."""
 
@@ -44,14 +44,13 @@ def rule_set(name: str, arch: Arch) -> tuple[GroupedConvSpec, ...]:
     """The specs of a set on an architecture, each once, in the set's order; KeyError for an unknown name."""
     if name not in RULE_SETS:
         raise KeyError(name)
-    if arch.backend == "ck_tile" and name == "conv_full":
+    if arch.backend == "ck_tile" and name == "full":
         return _full(arch)
-    if arch.backend == "ck_tile" and name == "conv_full_tests":
+    if arch.backend == "ck_tile" and name == "full_tests":
         return one_in_five(_full(arch))
-    if arch.backend == "ck_tile" and name == "conv_tiny":
+    if arch.backend == "ck_tile" and name == "tiny":
         return smallest(one_in_five(_full(arch)))
-    folder = name.removeprefix("conv_")
-    specs = (read_instances(arch.name, folder, file) or read_instances(arch.backend, folder, file) for file in FILES)
+    specs = (read_instances(arch.name, name, file) or read_instances(arch.backend, name, file) for file in FILES)
     return _legal((spec for part in specs for spec in part), arch)
 
 

@@ -13,7 +13,7 @@ from kernelwright.codegen.operations.convolution.spec import Direction
 from kernelwright.codegen.selecting.expand import EmptyExpansionError
 
 GPUS = ("gfx90a", "gfx942", "gfx950")
-# By architecture: implicit GEMMs of conv_full; and each is for both 2D and 3D, fp16 and bf16.
+# By architecture: implicit GEMMs of the full set; and each is for both 2D and 3D, fp16 and bf16.
 FULL = {"gfx90a": 4584, "gfx942": 13988, "gfx950": 13988}
 DEPTHWISE = 20  # for each dtype
 
@@ -21,20 +21,20 @@ DEPTHWISE = 20  # for each dtype
 @pytest.mark.parametrize("name", GPUS)
 def test_the_sizes_of_sets(name: str) -> None:
     arch = archs.load(name)
-    full = rule_set("conv_full", arch)
+    full = rule_set("full", arch)
     assert len(set(full)) == len(full)
     assert sum(not spec.depthwise for spec in full) == FULL[name]
     assert Counter(str(spec.dtype) for spec in full if spec.depthwise) == dict.fromkeys(
         ("fp16", "bf16", "fp32"), DEPTHWISE
     )
     sizes = {each: len(rule_set(each, arch)) for each in RULE_SETS}
-    assert sizes["conv_full"] > sizes["conv_full_tests"] > sizes["conv_tests"] > sizes["conv_tiny"] > 0
+    assert sizes["full"] > sizes["full_tests"] > sizes["tests"] > sizes["tiny"] > 0
 
 
 def test_forward_data_and_weight_of_the_full_set() -> None:
     counts = Counter(
         (spec.direction, spec.spatial_dims, str(spec.dtype))
-        for spec in rule_set("conv_full", archs.load("gfx942"))
+        for spec in rule_set("full", archs.load("gfx942"))
         if not spec.depthwise
     )
     fp16 = {(str(direction), dims): counts[direction, dims, "fp16"] for direction in Direction for dims in (2, 3)}
@@ -52,18 +52,18 @@ def test_sets_contain_each_other(inner: str, outer: str, name: str) -> None:
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     arch = archs.load("gfx942")
-    gone = next(spec for spec in rule_set("conv_tests", arch) if spec.dtype == "bf16")
-    full = tuple(spec for spec in rule_set("conv_full", arch) if spec != gone)
+    gone = next(spec for spec in rule_set("tests", arch) if spec.dtype == "bf16")
+    full = tuple(spec for spec in rule_set("full", arch) if spec != gone)
     monkeypatch.setitem(rule_sets._known, "gfx942", (arch, full))
-    (sentence,) = ConvSets().lacking("conv_tests", arch)
+    (sentence,) = ConvSets().lacking("tests", arch)
     assert sentence.startswith("grouped_conv_") and "_bf16_" in sentence
-    assert sentence.endswith(" is in conv_tests and not in conv_full on gfx942")
-    assert ConvSets().lacking("conv_full", arch) == ()
+    assert sentence.endswith(" is in convolution:tests and not in convolution:full on gfx942")
+    assert ConvSets().lacking("full", arch) == ()
 
 
 def test_samples_have_each_kind() -> None:
     arch = archs.load("gfx950")
-    full, fifth, tiny = (rule_set(name, arch) for name in ("conv_full", "conv_full_tests", "conv_tiny"))
+    full, fifth, tiny = (rule_set(name, arch) for name in ("full", "full_tests", "tiny"))
     kinds = {(category(spec), spec.dtype) for spec in full}
     assert {(category(spec), spec.dtype) for spec in fifth} == kinds
     combined = {(spec.variant, spec.dtype, spec.pipeline, spec.scheduler) for spec in full}
@@ -74,12 +74,12 @@ def test_samples_have_each_kind() -> None:
 @pytest.mark.parametrize("name", GPUS)
 def test_kernels_are_those_that_can_be_built(name: str) -> None:
     arch = archs.load(name)
-    expansion = ConvSets().expand("conv_tests", arch)
-    members = rule_set("conv_tests", arch)
+    expansion = ConvSets().expand("tests", arch)
+    members = rule_set("tests", arch)
     assert {kernel.spec for kernel in expansion.kernels} <= set(members)
     assert 0 < len(expansion.kernels) < len(members) and set(expansion.dropped) >= {"ck_tile_conv.pipeline"}
 
 
 def test_an_architecture_without_kernels_is_refused() -> None:
-    with pytest.raises(EmptyExpansionError, match=r"rule set .conv_full. has no kernels for sm_90a"):
-        ConvSets().expand("conv_full", archs.load("sm_90a"))
+    with pytest.raises(EmptyExpansionError, match=r"rule set .convolution:full. has no kernels for sm_90a"):
+        ConvSets().expand("full", archs.load("sm_90a"))

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kernelwright.arch import Arch
 from kernelwright.codegen.kernel import Kernel
-from kernelwright.codegen.operation import Expansion
+from kernelwright.codegen.operation import Expansion, KernelSets
 from kernelwright.codegen.operations.convolution.name import kernel_name
 from kernelwright.codegen.operations.convolution.rule_sets import CONTAINED, RULE_SETS, missing, rule_set
-from kernelwright.codegen.selecting.expand import EmptyExpansionError, Refused
+from kernelwright.codegen.selecting.expand import EmptyExpansionError, Refused, archs_with
 from kernelwright.codegen.selecting.validate import validate
-from kernelwright.codegen.tiled.sections import archs_with
 
 
-class ConvSets:
+class ConvSets(KernelSets):
     """The sets as :class:`kernelwright.codegen.operation.KernelSets` asks for them."""
 
-    help = ", ".join(RULE_SETS)
+    examples = ("default", "essential")
+
+    @property
+    def spellings(self) -> Mapping[str, str]:
+        """With a word before them that tells them from sets of GEMM."""
+        return {f"conv_{name}": name for name in RULE_SETS}
 
     def names(self) -> tuple[str, ...]:
         """Every rule set."""
@@ -32,7 +38,7 @@ class ConvSets:
         """
         if "convolution" not in arch.operations:
             raise EmptyExpansionError(
-                f"arch {arch.name} has no section operations.convolution, so no kernel of {name!r}"
+                f"arch {arch.name} has no section operations.convolution, so no kernel of 'convolution:{name}'"
             )
         kernels: list[Kernel] = []
         refused = Refused()
@@ -44,13 +50,13 @@ class ConvSets:
                 kernels.append(kernel)
         if not kernels:
             why = str(refused) or f"\n  it lists nothing for {arch.backend}"
-            raise EmptyExpansionError(f"rule set {name!r} has no kernels for {arch.name}:{why}")
+            raise EmptyExpansionError(f"rule set 'convolution:{name}' has no kernels for {arch.name}:{why}")
         return Expansion(tuple(kernels), dict(sorted(refused.counts.items())))
 
     def lacking(self, name: str, arch: Arch) -> tuple[str, ...]:
         """A sentence for each member of a rule set that is missing in one of those that contain it."""
         return tuple(
-            f"{kernel_name(spec)} is in {inner} and not in {outer} on {arch.name}"
+            f"{kernel_name(spec)} is in convolution:{inner} and not in convolution:{outer} on {arch.name}"
             for inner, outer in CONTAINED
             if inner == name
             for spec in missing(inner, outer, arch)

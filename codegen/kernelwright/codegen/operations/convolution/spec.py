@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, StrictBool
 
+from kernelwright.codegen.c_names import c_enum
 from kernelwright.codegen.dtypes import DType
 from kernelwright.codegen.fields import MAX_EXTENT, Activation, Extent, Padding, StreamK
 from kernelwright.codegen.kernel import OMITTED_AT_DEFAULT, Frozen, Kernel, Spec
+from kernelwright.problems.convolution.description import DIMS
 
 
 class Direction(StrEnum):
@@ -21,6 +23,26 @@ class Direction(StrEnum):
     BACKWARD_WEIGHT = "backward_weight"  # dw from dy and x
 
 
+@c_enum("KW_OP_CONV_", "kw_conv_op_name", "kernelwright/convolution.h")
+class ConvOp(StrEnum):
+    """What a problem of the C ABI asks for, and the stages of backward weight that kernels serve."""
+
+    FORWARD = "conv forward"
+    BACKWARD_DATA = "conv backward data"
+    BACKWARD_WEIGHT = "conv backward weight"
+    WEIGHT_SLICES = "conv weight slices"
+    SUM_SLICES = "conv sum of slices"
+
+
+OPS: Mapping[Direction, ConvOp] = {
+    Direction.FORWARD: ConvOp.FORWARD,
+    Direction.BACKWARD_DATA: ConvOp.BACKWARD_DATA,
+    Direction.BACKWARD_WEIGHT: ConvOp.WEIGHT_SLICES,
+}
+"""What kernels serve: backward weight is planned in stages, of which a kernel serves the one that multiplies."""
+
+
+@c_enum("KW_CONV_", "kw_conv_layout_name", "kernelwright/convolution.h")
 class ConvLayout(StrEnum):
     """Storage order of x, outermost first: N images, D, H and W their extents, G groups of C channels each.
 
@@ -34,12 +56,7 @@ class ConvLayout(StrEnum):
     NGCHW = "ngchw"
 
 
-SPATIAL_DIMS: Mapping[ConvLayout, int] = {
-    ConvLayout.NWGC: 1,
-    ConvLayout.NHWGC: 2,
-    ConvLayout.NDHWGC: 3,
-    ConvLayout.NGCHW: 2,
-}
+SPATIAL_DIMS: Mapping[ConvLayout, int] = {ConvLayout(name): dims for name, dims in DIMS.items()}
 """How many spatial extents images of a layout have."""
 
 
@@ -78,6 +95,15 @@ class ConvScheduler(StrEnum):
     DEFAULT = "default"
 
 
+@c_enum(
+    "KW_CONV_",
+    "",
+    "kernelwright/convolution.h",
+    DEFAULT="ANY",
+    FILTER1X1_PAD0="FILTER_1X1_PAD_0",
+    FILTER1X1_STRIDE1_PAD0="FILTER_1X1_STRIDE_1_PAD_0",
+    FILTER3X3="FILTER_3X3",
+)
 class Specialization(StrEnum):
     """The problems that a kernel serves: all of them, or those for which address arithmetic is simpler.
 
@@ -120,6 +146,8 @@ class GroupedConvSpec(Spec):
     one wave's work. Its ``tile``, ``wave`` and ``warp_tile`` are 1 on GPUs.
     """
 
+    target: ClassVar[str] = "conv_kernel"
+    computed: ClassVar[tuple[str, ...]] = ("direction", "dtype", "layout", "bias")
     op: Literal["convolution"] = Field(description="The operation that the kernel computes.")
     direction: Direction = Field(description="What is computed: the output, or the gradient of input or weights.")
     dtype: DType = Field(description="Element type of input, weights and output; sums are fp32.")
@@ -213,7 +241,7 @@ class GroupedConvSpec(Spec):
     activation: Activation = Field(
         default=Activation.NONE,
         json_schema_extra=OMITTED_AT_DEFAULT,
-        description="The last step of the epilogue (forward).",
+        description="The last step of the epilogue (forward). `any` (CPUs): the kernel serves every epilogue.",
     )
     image_tile: Plane = Field(
         default=_NO_PLANE,

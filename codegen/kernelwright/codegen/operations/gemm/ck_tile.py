@@ -5,21 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from kernelwright.arch import load
-from kernelwright.codegen.dtypes import ELEMENT_BYTES, DType, Layout
+from kernelwright.arch import Arch
+from kernelwright.codegen.dtypes import ELEMENT_BYTES, Layout
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.gemm.spec import Epilogue, Pipeline, Scheduler, StreamK, gemm_spec
+from kernelwright.codegen.symbols import CK_TILE_DTYPES
 
 # None: CK Tile (or this backend) has no such thing; constraints/ck_tile.py says why.
-DTYPES: Mapping[DType, str | None] = {
-    DType.FP32: "float",
-    DType.FP16: "ck_tile::fp16_t",
-    DType.BF16: "ck_tile::bf16_t",
-    DType.FP8: "ck_tile::fp8_t",
-    DType.BF8: "ck_tile::bf8_t",
-    DType.INT8: "ck_tile::int8_t",
-    DType.INT32: "ck_tile::int32_t",
-}
+DTYPES = CK_TILE_DTYPES
 LAYOUTS: Mapping[Layout, tuple[str, str] | None] = {
     Layout.RCR: ("row_major", "col_major"),
     Layout.RRR: ("row_major", "row_major"),
@@ -68,9 +61,9 @@ _Symbol = TypeVar("_Symbol")
 _ABI_LAYOUT = {"row_major": "KW_ROW_MAJOR", "col_major": "KW_COL_MAJOR"}
 
 
-def context(kernel: Kernel) -> Mapping[str, object]:
+def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
     """Symbols of the templates below ``templates/ck_tile``; KeyError for a member that the backend refuses."""
-    spec, arch = gemm_spec(kernel), load(kernel.arch)
+    spec = gemm_spec(kernel)
     layout_a, layout_b = _symbol(LAYOUTS, spec.layout)
     dtypes = {"a": spec.dtype_a, "b": spec.dtype_b, "c": spec.dtype_c, "acc": spec.dtype_acc}
     return {

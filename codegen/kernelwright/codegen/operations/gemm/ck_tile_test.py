@@ -149,4 +149,4 @@ def test_the_launcher_knows_its_architecture() -> None:
 def test_a_member_without_a_symbol_is_an_error() -> None:
     refused = KERNEL.model_copy(update={"spec": KERNEL.spec.model_copy(update={"pipeline": Pipeline.TMA})})
     with pytest.raises(KeyError, match="tma"):
-        context(refused)
+        context(refused, load("gfx942"))

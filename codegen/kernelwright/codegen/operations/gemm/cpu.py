@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kernelwright.arch import load
+from kernelwright.arch import Arch
 from kernelwright.codegen.dtypes import DType, Layout
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.gemm.arch_section import gemm_section
@@ -21,8 +21,9 @@ from kernelwright.codegen.operations.gemm.spec import (
     StreamK,
     gemm_spec,
 )
+from kernelwright.codegen.symbols import CPU_ACTIVATIONS, CPU_DTYPES, part
 
-ELEMENTS: Mapping[DType, str] = {DType.FP32: "fp32", DType.FP16: "fp16", DType.BF16: "bf16", DType.INT32: "int32"}
+ELEMENTS = part(CPU_DTYPES, DType.FP32, DType.FP16, DType.BF16, DType.INT32)
 """Elements of C and D."""
 
 OUTPUTS: Mapping[DType, tuple[DType, ...]] = {
@@ -59,15 +60,7 @@ LAYOUTS: Mapping[Layout, tuple[str, str]] = {
 
 D_OPS: Mapping[DOp, str] = {DOp.ADD: "KW_D_ADD", DOp.MULTIPLY: "KW_D_MULTIPLY"}
 
-ACTIVATIONS: Mapping[Activation, str] = {
-    Activation.NONE: "no_activation",
-    Activation.RELU: "relu",
-    Activation.GELU: "gelu",
-    Activation.FAST_GELU: "fast_gelu",
-    Activation.SILU: "silu",
-    Activation.SIGMOID: "sigmoid",
-    Activation.TANH: "tanh",
-}
+ACTIVATIONS = CPU_ACTIVATIONS
 
 STREAM_K: Mapping[StreamK, str] = {
     StreamK.NONE: "KW_STREAM_K_NONE",
@@ -90,11 +83,11 @@ EPILOGUES = (Epilogue.DEFAULT,)
 SCHEDULERS = (Scheduler.DEFAULT,)
 
 
-def context(kernel: Kernel) -> Mapping[str, object]:
+def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
     """C++ symbols for ``templates/cpu/gemm.hpp.jinja``; the spec must have passed the rules."""
     spec = gemm_spec(kernel)
     layout_a, layout_b = LAYOUTS[spec.layout]
-    features = gemm_section(load(kernel.arch)).features(spec.dtype_key, spec.warp_tile.k)
+    features = gemm_section(arch).features(spec.dtype_key, spec.warp_tile.k)
     return {
         "operation": OPERATIONS[spec.dtype_a, spec.warp_tile.k],
         "epilogue": _epilogue(spec),
@@ -114,6 +107,8 @@ def _enumerator(feature: str) -> str:
 
 def _epilogue(spec: GemmSpec) -> str:
     element = ELEMENTS[spec.dtype_c]
+    if spec.activation is Activation.ANY:
+        return f"any_epilogue<{element}>"
     if not spec.fused:
         return f"epilogue<{element}>"
     return f"epilogue<{element}, {spec.num_d}, {D_OPS[spec.d_op]}, {ACTIVATIONS[spec.activation]}>"

@@ -5,6 +5,7 @@ import pytest
 from kernelwright.arch import load
 from kernelwright.codegen.backends.cpu import CpuBackend
 from kernelwright.codegen.dtypes import DType, Layout
+from kernelwright.codegen.fields import COMPILED_ACTIVATIONS
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.gemm import cpu as symbols
 from kernelwright.codegen.operations.gemm.arch_section import gemm_section
@@ -38,10 +39,11 @@ def test_header_only_instantiates() -> None:
 
 
 def test_kernel_is_one_compile_with_its_features() -> None:
-    plan = BACKEND.kernel_actions(DOT, header_path(DOT))
+    plan = BACKEND.kernel_actions(DOT, load(DOT.arch), header_path(DOT))
     (action,) = plan.actions
     assert "-mcpu=x86_64_v4+avx512bf16" in action.argv
-    assert "-mcpu=x86_64_v4" in BACKEND.kernel_actions(CONVERTING, header_path(CONVERTING)).actions[0].argv
+    converting = BACKEND.kernel_actions(CONVERTING, load(CONVERTING.arch), header_path(CONVERTING))
+    assert "-mcpu=x86_64_v4" in converting.actions[0].argv
     assert action.inputs == (header_path(DOT),) and action.outputs == plan.objects
     assert action.trees == ("zig", "abi", "cpu_common", "gemm", "cpu_gemm")
     assert action.argv[action.argv.index("-c") - 1 - 2 : action.argv.index("-c") - 1] == ("-x", "c++")
@@ -49,7 +51,7 @@ def test_kernel_is_one_compile_with_its_features() -> None:
 
 def test_launchers_run_on_any_processor_and_know_the_level() -> None:
     table, common, launcher, link = BACKEND.library_actions(
-        "x86_64_v3", "x86_64_v3/t.c", ["x86_64_v3/k.o"], "x86_64_v3/libt.so", ["gemm"]
+        load("x86_64_v3"), "x86_64_v3/t.c", ["x86_64_v3/k.o"], "x86_64_v3/libt.so", ["gemm"]
     )
     assert "-mcpu=x86_64" in table.argv
     for own in (common, launcher):
@@ -76,7 +78,7 @@ def test_every_enum_member_is_mapped_or_refused() -> None:
         for member in enum:
             assert (member in mapped) != refused(**{field: member})
     assert set(symbols.LAYOUTS) == set(Layout)
-    assert set(symbols.D_OPS) == set(DOp) and set(symbols.ACTIVATIONS) == set(Activation)
+    assert set(symbols.D_OPS) == set(DOp) and set(symbols.ACTIVATIONS) == set(COMPILED_ACTIVATIONS)
     assert set(symbols.STREAM_K) == set(StreamK)
 
 
@@ -87,6 +89,8 @@ def test_variants_reach_the_descriptor() -> None:
 
     fused = text(num_d=2, d_op=DOp.MULTIPLY, activation=Activation.SILU, batched=True)
     assert "gemm<bf16_dot, epilogue<bf16, 2, KW_D_MULTIPLY, silu>," in fused and "/*batched*/ 1," in fused
+    assert "gemm<bf16_dot, any_epilogue<bf16>," in text(activation=Activation.ANY)
+    assert "gemm<bf16_dot, any_epilogue<fp32>," in text(activation=Activation.ANY, dtype_c=DType.FP32)
     assert "/*persistent*/ 1, /*max_split_k*/ 1, KW_STREAM_K_NONE," in text(persistent=True)
     assert "/*persistent*/ 0, /*max_split_k*/ 64, KW_STREAM_K_NONE," in text(split_k=True)
     assert "/*max_split_k*/ 1, KW_STREAM_K_TREE," in text(stream_k=StreamK.TREE)

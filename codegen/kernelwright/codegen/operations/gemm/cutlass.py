@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kernelwright.arch import Arch
 from kernelwright.codegen.dtypes import DType, Layout
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.gemm.spec import (
-    Activation,
     DOp,
     Epilogue,
     GemmSpec,
@@ -16,6 +16,7 @@ from kernelwright.codegen.operations.gemm.spec import (
     StreamK,
     gemm_spec,
 )
+from kernelwright.codegen.symbols import CUDA_ACTIVATIONS, CUTLASS_DTYPES, part
 
 SOURCES = {"problem": "__cuda_src_gemm_launcher/include/kernelwright/cuda/launchers/gemm/problem.c"}
 TREES = ("cuda_src_gemm",)
@@ -25,20 +26,9 @@ MAX_SPLIT_K = 32
 """Slices that a split-K kernel sums at most."""
 
 # fp32 operands are absent on purpose: the tensor cores would round them to tf32.
-ELEMENTS: dict[DType, str] = {
-    DType.FP16: "cutlass::half_t",
-    DType.BF16: "cutlass::bfloat16_t",
-    DType.FP8: "cutlass::float_e4m3_t",
-    DType.BF8: "cutlass::float_e5m2_t",
-    DType.INT8: "int8_t",
-}
-ACCUMULATORS: dict[DType, str] = {DType.FP32: "float", DType.INT32: "int32_t"}
-OUTPUTS: dict[DType, str] = {
-    DType.FP32: "float",
-    DType.FP16: "cutlass::half_t",
-    DType.BF16: "cutlass::bfloat16_t",
-    DType.INT32: "int32_t",
-}
+ELEMENTS = part(CUTLASS_DTYPES, DType.FP16, DType.BF16, DType.FP8, DType.BF8, DType.INT8)
+ACCUMULATORS = part(CUTLASS_DTYPES, DType.FP32, DType.INT32)
+OUTPUTS = part(CUTLASS_DTYPES, DType.FP32, DType.FP16, DType.BF16, DType.INT32)
 
 _ROW = "cutlass::layout::RowMajor"
 _COLUMN = "cutlass::layout::ColumnMajor"
@@ -75,15 +65,7 @@ FAST_ACCUMULATION = "FP8FastAccum"
 FAST_ACCUMULATION_LAYOUTS = frozenset({Layout.RCR})
 FAST_ACCUMULATION_DTYPES = frozenset({DType.FP8, DType.BF8})
 
-ACTIVATIONS: dict[Activation, str] = {
-    Activation.NONE: "none",
-    Activation.RELU: "relu",
-    Activation.GELU: "gelu",
-    Activation.FAST_GELU: "fast_gelu",
-    Activation.SILU: "silu",
-    Activation.SIGMOID: "sigmoid",
-    Activation.TANH: "hyperbolic_tangent",
-}
+ACTIVATIONS = CUDA_ACTIVATIONS
 COMBINATIONS: dict[DOp, str] = {DOp.ADD: "cutlass::plus", DOp.MULTIPLY: "cutlass::multiplies"}
 
 WGMMA_ROWS = 64
@@ -124,7 +106,7 @@ ABI_DTYPES: dict[DType, str] = {dtype: f"KW_{dtype.name}" for dtype in DType}
 ABI_LAYOUTS = {"r": "KW_ROW_MAJOR", "c": "KW_COL_MAJOR"}
 
 
-def context(kernel: Kernel) -> Mapping[str, object]:
+def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
     """C++ symbols for ``templates/cutlass/gemm.hpp.jinja``; the spec must have passed the rules."""
     spec = gemm_spec(kernel)
     layout_a, layout_b = LAYOUTS[spec.layout]

@@ -67,16 +67,16 @@ def test_header_carries_the_identity() -> None:
 
 @pytest.mark.parametrize("layout", ["rcr", "rrr", "crr", "ccr"])
 def test_layouts_are_cutlasss(layout: str) -> None:
-    found = context_of(kernel(layout=layout))
+    found = context_of(kernel(layout=layout), ARCH)
     words = {"r": "cutlass::layout::RowMajor", "c": "cutlass::layout::ColumnMajor"}
     assert (found["layout_a"], found["layout_b"]) == (words[layout[0]], words[layout[1]])
 
 
 def test_fp8_accumulates_fast_and_int8_exactly() -> None:
     schedule = "cutlass::gemm::KernelTmaWarpSpecializedCooperative"
-    assert context_of(fp8(dtype_c="bf16"))["mainloop_schedule"] == f"{schedule}FP8FastAccum"
-    assert context_of(fp8(layout="ccr"))["mainloop_schedule"] == schedule  # CUTLASS has no fast one
-    found = context_of(fp8(dtype="int8"))
+    assert context_of(fp8(dtype_c="bf16"), ARCH)["mainloop_schedule"] == f"{schedule}FP8FastAccum"
+    assert context_of(fp8(layout="ccr"), ARCH)["mainloop_schedule"] == schedule  # CUTLASS has no fast one
+    found = context_of(fp8(dtype="int8"), ARCH)
     assert found["mainloop_schedule"] == schedule
     assert (found["element_acc"], found["element_c"]) == ("int32_t", "int32_t")
 
@@ -97,5 +97,5 @@ def test_library_links_kernels_run_time_and_static_cuda() -> None:
 
 def test_object_is_the_report() -> None:
     made = kernel()
-    plan = BACKEND.kernel_actions(made, f"sm_90a/{made.name}.hpp")
+    plan = BACKEND.kernel_actions(made, load("sm_90a"), f"sm_90a/{made.name}.hpp")
     assert plan.report == plan.objects[0] == f"sm_90a/{made.name}.o"

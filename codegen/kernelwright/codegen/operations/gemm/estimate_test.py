@@ -12,7 +12,7 @@ from kernelwright.codegen.selecting.sets import expand_set
 @pytest.mark.parametrize("name", names())
 def test_compiles_are_the_long_actions(name: str) -> None:
     arch = load(name)
-    kernels = list(expand_set("essential", arch).kernels)
+    kernels = list(expand_set("gemm:essential", arch).kernels)
     plan = compile_plan("gemm", arch, kernels, backend_for(arch, {}))
     seconds = {action.seconds for kernel in plan.kernels for action in kernel.actions[:1]}
     assert seconds == {compile_seconds(kernel, arch) for kernel in kernels}

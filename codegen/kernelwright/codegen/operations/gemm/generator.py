@@ -60,8 +60,8 @@ class GemmGenerator:
 
 
 def _of_set(name: str, wanted: Mapping[str, Sequence[str]], variants: Sequence[str], arch: Arch) -> Expansion:
-    expansion = expand_set(name, arch)
-    parts = kernel_set_parts(name)
+    expansion = expand_set(name, arch, op="gemm")
+    parts = kernel_set_parts(name.removeprefix("gemm:"))
     for option, given, own in zip(
         ("--datatype", "--layout"), (wanted["datatype"], wanted["layout"]), parts or (None, None), strict=True
     ):

@@ -57,6 +57,8 @@ def expand_kernel_set(name: str, arch: Arch) -> Expansion:
     EmptyExpansionError with those reasons if none is left.
     """
     dtype, layout, purpose = _known()[name]
+    if "gemm" not in arch.operations:
+        raise EmptyExpansionError(f"arch {arch.name} has no section operations.gemm, so no kernel of {name!r}")
     kernels: dict[str, Kernel] = {}
     refused = Refused()
     for wanted in _parts(purpose):

@@ -31,8 +31,8 @@ RULES = ("gemm.", "ck_tile.", "cutlass.", "cpu.")
 def expanded(arch: str) -> dict[str, tuple[Kernel, ...]]:
     """Every set of an architecture by name; those without kernels are left out, after a look at what they say."""
     model = archs.load(arch)
-    written = (name for name in rule_set_names() if arch in set_archs(name))
-    found = {name: expand_set(name, model).kernels for name in written}
+    written = (name for name in rule_set_names() if arch in set_archs(f"gemm:{name}"))
+    found = {name: expand_set(f"gemm:{name}", model).kernels for name in written}
     for name in WRITTEN:
         try:
             found[name] = expand_kernel_set(name, model).kernels
@@ -43,6 +43,7 @@ def expanded(arch: str) -> dict[str, tuple[Kernel, ...]]:
     return found
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("arch", archs.names())
 def test_every_set_is_legal_and_names_are_injective(arch: str) -> None:
     model = archs.load(arch)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kernelwright.arch import Arch
+from kernelwright.codegen.folder_operation import FolderOperation
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import Expectation
 from kernelwright.codegen.operations.gemm.arch_section import gemm_section
@@ -16,7 +17,6 @@ from kernelwright.codegen.operations.gemm.name import kernel_name
 from kernelwright.codegen.operations.gemm.sets import GemmSets
 from kernelwright.codegen.operations.gemm.spec import GemmSpec
 from kernelwright.codegen.operations.gemm.time_model.model import GemmTimeModel
-from kernelwright.codegen.tiled.operation import FolderOperation
 
 # Backend → its templates by suffix.
 _TEMPLATES: Mapping[str, Mapping[str, str]] = {
@@ -32,7 +32,7 @@ def _features(spec: GemmSpec, arch: Arch) -> tuple[str, ...]:
     return gemm_section(arch).features(spec.dtype_key, spec.warp_tile.k)
 
 
-def _expects(kernel: Kernel) -> Expectation:
+def _expects(kernel: Kernel, arch: Arch) -> Expectation:
     """One device function with matrix instructions; those that add slices up or fill tables run beside it."""
     return Expectation(device_kernels=1, matrix_instructions=True, helpers=_HELPERS)
 
@@ -54,5 +54,6 @@ GEMM = FolderOperation(
     shorthands=SHORTHANDS,
     generator=GemmGenerator(),
     time_model=GemmTimeModel(),
+    joins=True,
 )
 """The operation in the registry."""

@@ -5,24 +5,32 @@ from __future__ import annotations
 import functools
 import importlib.resources
 import json
+from collections.abc import Mapping, Sequence
 from importlib.resources.abc import Traversable
 from typing import Any
 
 from kernelwright.arch import Arch
-from kernelwright.codegen.operation import Expansion
-from kernelwright.codegen.operations.gemm.kernel_sets import GRAMMAR, expand_kernel_set, kernel_set_names
-from kernelwright.codegen.selecting.expand import EmptyExpansionError, expand_config
-from kernelwright.codegen.tiled.sections import archs_with
+from kernelwright.codegen.dtypes import Layout
+from kernelwright.codegen.operation import Expansion, KernelSets
+from kernelwright.codegen.operations.gemm.kernel_sets import DTYPES, GRAMMAR, expand_kernel_set, kernel_set_names
+from kernelwright.codegen.selecting.expand import EmptyExpansionError, archs_with, expand_config
 
 
-class GemmSets:
+class GemmSets(KernelSets):
     """The sets as :class:`kernelwright.codegen.operation.KernelSets` asks for them."""
 
     help = f"default, essential, release and {GRAMMAR}"
+    examples = ("default", "essential")
 
     def names(self) -> tuple[str, ...]:
         """The written sets, then the preselected ones."""
         return _all_names()
+
+    def holding(self, values: Mapping[str, Sequence[Any]]) -> tuple[str, ...]:
+        """Those of the data types and layouts."""
+        dtypes = [dtype for dtype in map(str, DTYPES) if dtype in values.get("dtype", DTYPES)]
+        layouts = [layout for layout in map(str, Layout) if layout in values.get("layout", tuple(Layout))]
+        return ("essential", "default", *(f"{dtype}_{layout}_all" for dtype in dtypes for layout in layouts))
 
     def archs(self, name: str) -> tuple[str, ...]:
         """The shipped architectures that a set has kernels for, sorted; EmptyExpansionError if none has."""
@@ -37,13 +45,9 @@ class GemmSets:
         configs = _read(name).get(arch.name)
         if not configs:
             known = ", ".join(sorted(_read(name)))
-            raise EmptyExpansionError(f"rule set {name!r} has no kernels for {arch.name}; it knows {known}")
+            raise EmptyExpansionError(f"rule set 'gemm:{name}' has no kernels for {arch.name}; it knows {known}")
         kernels = tuple(dict.fromkeys(kernel for config in configs for kernel in expand_config(config, arch).kernels))
         return Expansion(kernels)
-
-    def lacking(self, name: str, arch: Arch) -> tuple[str, ...]:
-        """Nothing: no set promises to contain another one."""
-        return ()
 
 
 @functools.cache

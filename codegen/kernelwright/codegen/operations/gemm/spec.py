@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from enum import StrEnum
 from functools import cached_property
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, StrictBool
 
+from kernelwright.codegen.c_names import c_enum
 from kernelwright.codegen.dtypes import DType, Layout
 from kernelwright.codegen.fields import MAX_EXTENT, Activation, Extent, Padding, StreamK
 from kernelwright.codegen.kernel import OMITTED_AT_DEFAULT, Kernel, Spec
+from kernelwright.problems.shared import RESULT
 
 __all__ = [
     "MAX_D_TENSORS",
@@ -38,10 +40,7 @@ def default_acc_dtype(dtype_a: DType) -> DType:
 
 def default_output_dtype(dtype_a: DType) -> DType:
     """The type of C for an A of this type unless a spec states one: fp16 for 8-bit floats, int32 for int8, else A's."""
-    return _DEFAULT_OUTPUT.get(dtype_a, dtype_a)
-
-
-_DEFAULT_OUTPUT = {DType.FP8: DType.FP16, DType.BF8: DType.FP16, DType.INT8: DType.INT32}
+    return DType(RESULT.get(dtype_a, dtype_a))
 
 
 class Pipeline(StrEnum):
@@ -75,6 +74,7 @@ class Scheduler(StrEnum):
     PINGPONG = "pingpong"  # NVIDIA: consumer warp groups alternate tiles
 
 
+@c_enum("KW_D_", "kw_d_op_name", "kernelwright/gemm.h")
 class DOp(StrEnum):
     """How the D tensors are combined with the product."""
 
@@ -93,11 +93,13 @@ class GemmSpec(Spec):
     a slice into the workspace, and a second kernel adds the slices up in order, scales and converts. With ``stream_k``
     they share all tiles' steps along K evenly, whatever the number of tiles.
 
-    ``num_d`` tensors of C's dtype and order are combined with the result by ``d_op`` before ``activation``. A
+    ``num_d`` tensors of C's dtype and order are combined with the result by ``d_op`` before ``activation``. With
+    activation ``any`` the problem says all three: the kernel serves each of them, and up to 4 D tensors. A
     ``batched`` kernel serves several products of one shape, a ``grouped`` one products of different shapes; with
     ``preshuffle`` B is given in the order in which the kernel reads it.
     """
 
+    computed: ClassVar[tuple[str, ...]] = ("dtype_a", "dtype_b", "dtype_c", "dtype_acc", "layout")
     op: Literal["gemm"] = Field(description="The operation that the kernel computes.")
     dtype_a: DType = Field(description="Element type of A.")
     dtype_b: DType = Field(description="Element type of B. Default: the type of A.")
@@ -168,7 +170,9 @@ class GemmSpec(Spec):
         description="How the epilogue combines the D tensors with the product.",
     )
     activation: Activation = Field(
-        default=Activation.NONE, json_schema_extra=OMITTED_AT_DEFAULT, description="The last step of the epilogue."
+        default=Activation.NONE,
+        json_schema_extra=OMITTED_AT_DEFAULT,
+        description="The last step of the epilogue. `any` (CPUs): the kernel serves every epilogue.",
     )
     batched: StrictBool = Field(
         default=False,

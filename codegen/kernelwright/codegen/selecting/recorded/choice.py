@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from kernelwright.arch import Arch
+from kernelwright.codegen.inputs import read_json
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import operation
-from kernelwright.codegen.selecting.expand import EmptyExpansionError, expand_config, read_json
+from kernelwright.codegen.selecting.expand import EmptyExpansionError, expand_config
 from kernelwright.codegen.selecting.recorded.cover import Budget, Option, choose, fastest
 from kernelwright.codegen.selecting.recorded.predicted import Time, predicted
 from kernelwright.codegen.selecting.recorded.trace import Measured, Wanted, read_measured, read_wanted
@@ -79,7 +80,7 @@ def _candidates(value: Mapping[str, Any], wanted: Sequence[Wanted], arch: Arch) 
         return expand_config(read_json(config) if isinstance(config, str) else config, arch).kernels
     if "set" in value:
         return expand_set(value["set"], arch).kernels
-    names = dict.fromkeys(name for one in wanted for name in one.model.candidate_sets(one.posed))
+    names = dict.fromkeys(f"{one.op}:{name}" for one in wanted for name in one.model.candidate_sets(one.posed))
     found: list[Kernel] = []
     refused = []
     for name in names:

@@ -79,6 +79,7 @@ def families(arch: str, *problems: dict[str, Any], **options: Any) -> dict[str, 
     return found
 
 
+@pytest.mark.thorough(keep=1)
 @pytest.mark.parametrize("arch", ["sm_90a", "gfx942", "x86_64_v4"])
 def test_attention_brings_the_kernels_of_all_stages(arch: str) -> None:
     backward = {**HEADS, "direction": "backward", "mask": "bottom_right"}
@@ -91,6 +92,7 @@ def test_attention_brings_the_kernels_of_all_stages(arch: str) -> None:
     assert found["fwd_appendkv"][0].startswith("attention append batch=2 heads_kv=2 seqlen_new=1")
 
 
+@pytest.mark.thorough(keep=1)
 @pytest.mark.parametrize("arch", ["sm_90a", "gfx942"])
 def test_long_decodes_bring_what_combines_their_splits(arch: str) -> None:
     assert set(families(arch, DECODE)) == {"fwd_splitkv", "fwd_splitkv_combine"}
@@ -99,7 +101,7 @@ def test_long_decodes_bring_what_combines_their_splits(arch: str) -> None:
 
 
 def test_measured_plans_of_attention_bring_their_stages(tmp_path: Path) -> None:
-    kernels = {view(kernel)["family"]: kernel for kernel in expand_set("fmha_essential", SM_90A).kernels}
+    kernels = {view(kernel)["family"]: kernel for kernel in expand_set("attention:essential", SM_90A).kernels}
     row = {"direction": "forward", "batch": 2, "seqlen_q": 1, "seqlen_k": 16384, "nhead_q": 8, "nhead_k": 2}
     row |= {"hdim_q": 128, "hdim_v": 128, "mask": "none", "window_left": -1, "window_right": -1, "bias": "none"}
     row |= {"soft_cap": 0.0, **dict.fromkeys(("sink", "ragged", "page_size", "rotary_dim", "num_splits"), 0)}
@@ -142,11 +144,11 @@ def test_a_budget_bounds_the_set_and_says_what_it_leaves_out() -> None:
 
 
 def test_candidates_may_be_a_set() -> None:
-    essential = {kernel.identity for kernel in expand_set("essential", SM_90A).kernels}
-    chosen = choose_kernels({"trace": trace(FEW, MANY), "set": "essential"}, SM_90A)
+    essential = {kernel.identity for kernel in expand_set("gemm:essential", SM_90A).kernels}
+    chosen = choose_kernels({"trace": trace(FEW, MANY), "set": "gemm:essential"}, SM_90A)
     assert {kernel.identity for kernel in chosen.kernels} <= essential
     with pytest.raises(SpecError, match=r"no kernel of 4 candidates for sm_90a serves 1 of 1 problems:\n  gemm .*gelu"):
-        choose_kernels({"trace": trace(FUSED), "set": "essential"}, SM_90A)
+        choose_kernels({"trace": trace(FUSED), "set": "gemm:essential"}, SM_90A)
 
 
 def test_measured_times_count_instead_of_predicted_ones(tmp_path: Path) -> None:
@@ -182,7 +184,7 @@ def test_measured_times_count_instead_of_predicted_ones(tmp_path: Path) -> None:
             "no model predicts times of 'row norm'; allowed: gemm, convolution",
         ),
         ({"trace": trace(FEW), "budget_kernels": 0}, "budget_kernels is 0; allowed: a number above 0"),
-        ({"trace": trace(FEW), "set": "essential", "config": {}}, "not of both"),
+        ({"trace": trace(FEW), "set": "gemm:essential", "config": {}}, "not of both"),
         ({"trace": trace(FEW), "kernels": 3}, "write an object with trace"),
     ],
 )

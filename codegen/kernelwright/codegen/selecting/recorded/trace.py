@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import json
+import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 from kernelwright.codegen.operation import TimeModel, operation, operation_names
 from kernelwright.codegen.violations import SpecError
+from kernelwright.files.csv_table import read_text, rows_of
 
 VERSION = 1
 
@@ -102,10 +102,9 @@ def read_measured(path: str | Path) -> dict[tuple[Hashable, str], Measured]:
     time.
     """
     try:
-        opened = gzip.open if str(path).endswith(".gz") else open
-        with opened(path, "rt", newline="", encoding="utf-8") as file:
-            found = _best(csv.DictReader(file))
-    except (OSError, EOFError, KeyError, ValueError) as error:
+        rows = rows_of(read_text(path), path, ("status", "latency_ms", "identity"))
+        found = _best(rows)
+    except (OSError, KeyError, ValueError) as error:
         raise SpecError(f"{str(path)!r} is no table of `kernelwright tile-engine bench`: {error!r}") from None
     if not found:
         raise SpecError(f"{str(path)!r} has no measured time")
@@ -122,7 +121,10 @@ def _best(rows: Iterable[Mapping[str, str]]) -> dict[tuple[Hashable, str], Measu
         known = next(((op, model.key(posed)) for op, model, posed in read if posed is not None), None)
         if known is None:
             raise ValueError(f"columns {', '.join(row)} pose no problem")
-        one = Measured(float(row["latency_ms"]) * 1e3, tuple(filter(None, (row.get("stages") or "").split(";"))))
+        milliseconds = float(row["latency_ms"])
+        if not math.isfinite(milliseconds) or milliseconds <= 0:
+            raise ValueError(f"latency_ms is {row['latency_ms']!r:.80}")
+        one = Measured(milliseconds * 1e3, tuple(filter(None, (row.get("stages") or "").split(";"))))
         before = best.setdefault((known, row["identity"]), one)
         if one.microseconds < before.microseconds:
             best[known, row["identity"]] = one

@@ -36,6 +36,7 @@ struct output {
   double alpha64, beta64;  // the same for int32 sums
   const void* multi_d[KW_MAX_D];
   int64_t ld_multi_d[KW_MAX_D];
+  uint32_t num_d, d_op, activation;  // for kernels that read them here, see any_epilogue
 };
 
 // packed A · packed B [+ partial] of one cache block goes to the output, or partial [+]= A · B.

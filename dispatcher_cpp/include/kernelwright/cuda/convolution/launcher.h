@@ -80,9 +80,7 @@ typedef struct kw_cuda_conv_sum {
   float alpha, beta;
 } kw_cuda_conv_sum;
 
-/* Outputs that a lane of a depthwise kernel computes side by side; backward data with a stride of 2 has an even number
- * of them. */
-#define KW_CUDA_CONV_STRIP 7
+/* KW_CUDA_CONV_STRIP of depthwise backward data with a stride of 2, which has an even number of them. */
 #define KW_CUDA_CONV_EVEN_STRIP 8
 /* Depthwise backward weight: floats from the sums of one filter point to those of the next, and warps that have some.
  */

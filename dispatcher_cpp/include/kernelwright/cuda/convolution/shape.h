@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
-/* Channels, or points of a sum, that one step of a kernel multiplies. */
-#define KW_CUDA_CONV_STEP 64
+#include "kernelwright/cuda/convolution/sizes.h"
+
 /* Largest stride: TMA's traversal stride, and the residues that the tables below have. */
 #define KW_CUDA_CONV_STRIDES 8
 

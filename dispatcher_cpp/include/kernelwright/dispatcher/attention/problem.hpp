@@ -7,9 +7,6 @@
 
 namespace kernelwright {
 
-extern const Operation kAttention, kAttentionBackward, kAttentionPart, kAttentionCombine, kAttentionAppend,
-    kAttentionDot, kAttentionDqDkDv, kAttentionConvertDq;
-
 inline const kw_attention_problem& as_attention(const kw_problem& problem) {
   return reinterpret_cast<const kw_attention_problem&>(problem);
 }
@@ -46,6 +43,10 @@ kw_status check_attention_tensor(const char* what, const AttentionTensor& tensor
 kw_status check_pages(const char* what, int64_t pages, int64_t page_size, int64_t page_table_stride, uint32_t table,
                       uint32_t layout, int64_t longest);
 
+// See Operation::operands.
+size_t attention_operands(const kw_problem& problem, Operand* operands);
+size_t append_operands(const kw_problem& problem, Operand* operands);
+
 void describe_attention(const kw_problem& problem, Text* text);
 void attention_json(const kw_problem& problem, Text* text);
 void describe_append(const kw_problem& problem, Text* text);
@@ -54,29 +55,9 @@ void append_json(const kw_problem& problem, Text* text);
 // The most splits whose blocks all run at once: 0 where there are more blocks without any.
 uint32_t splits_that_fill(const kw_attention_traits& traits, const kw_attention_problem& problem, const Place& place);
 
-// Predicts the time of a kernel from the architecture's numbers.
-//
-// A forward kernel cuts queries into tiles of tile_m0 (of all heads that share K and V where packs_heads), and keys
-// into num_splits parts of whole tiles of tile_n0. b = tiles * splits blocks run in w = ceil(b / units) waves, of which
-// each block multiplies 2 tile_m0 keys (hdim_q + hdim_v), counted with the kernel's own head dimensions, times the part
-// of the keys that the mask lets through. Each block reads its K and V at 48 bytes per clock (gemm/analytic.hpp),
-// memory gives all of Q, K, V and O once; the launch takes the longest of the three, on a CPU compute + memory. So few
-// blocks are slow however short their rows are, which is what splits are for: these pass through memory twice in 4
-// bytes and cost a second launch of 4 us. A kernel for more masks than a problem needs takes 5 % longer.
-//
-// On NVIDIA GPUs this was fitted to times of an H200 (docs/benchmarks.md): a query and a key take
-// 1.12 (hdim_q + hdim_v) + 110 products at the peak rate, + 87 in tiles of more than 128 rows; each tile 2 us more and
-// a launch 7 us, the keys that a tile reads are counted in whole tiles, and with a mask or in group mode units take
-// tiles one by one instead of in waves. A kernel that packs heads, whose blocks read keys of their own, takes waves of
-//   2.8 us + max(clocks of a block by itself, clocks of those that share a unit, bytes at the bandwidth)
-// with 18.5 + bytes / 35 and 3.7 + bytes / 32 clocks for each key, 1 us for its launch, and 3 us + 0.09 us for each
-// split to combine them.
-//
-// Gradients multiply 2 pairs (3 hdim_q + 2 hdim_v) in blocks of tile_n0 keys that walk over all queries, times
-// work_percent; sums of dQ that are left pass through memory twice. The other stages and append move bytes only.
-//
-// Lengths of requests are on the device; an estimate takes the mean of queries, total_q / batch, and of keys
-// total_k / batch, or max_seqlen_k where there is no total. Only what is said to be was fitted to measured times.
+// Predicts the time of a kernel from the architecture's numbers, by the formulas of
+// codegen/kernelwright/codegen/operations/attention/formulas/times.py. Lengths of requests are on the device: an
+// estimate takes the mean of queries, total_q / batch, and of keys, total_k / batch, or max_seqlen_k without a total.
 Estimate estimate_attention(const kw_kernel& kernel, const kw_problem& problem, const Place& place);
 Estimate estimate_append(const kw_kernel& kernel, const kw_problem& problem, const Place& place);
 

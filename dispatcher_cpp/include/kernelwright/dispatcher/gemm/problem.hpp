@@ -7,7 +7,7 @@
 
 namespace kernelwright {
 
-extern const Operation kGemm, kGroupedGemm;
+extern const Operation kGemm;
 
 inline const kw_gemm_problem& as_gemm(const kw_problem& problem) {
   return reinterpret_cast<const kw_gemm_problem&>(problem);
@@ -25,6 +25,10 @@ kw_status validate_grouped(const kw_problem& problem);
 // Null pointers that the problem needs; problem is valid.
 kw_status validate_args(const kw_gemm_problem& problem, const kw_gemm_args* args);
 kw_status validate_args(const kw_grouped_gemm_problem& problem, const kw_grouped_gemm_args* args);
+
+// See Operation::operands.
+size_t gemm_operands(const kw_problem& problem, Operand* operands);
+size_t grouped_operands(const kw_problem& problem, Operand* operands);
 
 void describe_gemm(const kw_problem& problem, Text* text);
 void describe_grouped(const kw_problem& problem, Text* text);

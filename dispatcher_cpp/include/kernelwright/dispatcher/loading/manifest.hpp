@@ -7,7 +7,7 @@
 namespace kernelwright {
 
 // KW_OK if manifest.json in the folder of path describes the file of that name, with the digest of the open file.
-kw_status check_manifest(const char* path, const PinnedFile& file);
+kw_status check_manifest(const char* path, PinnedFile& file);
 
 }  // namespace kernelwright
 

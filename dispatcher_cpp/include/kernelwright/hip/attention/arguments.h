@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+#include "kernelwright/hip/attention/sizes.h"
+
 /* Elements between neighbours along the length, the heads and the batch; the head dimension is contiguous. Of K and V
  * in pages, `batch` is from one page to the next. */
 typedef struct kw_hip_attention_strides {
@@ -80,8 +82,6 @@ typedef struct kw_hip_page_list_arguments {
   int32_t* ends;
   int32_t pages_stride, page_size, places_stride, past_end;
 } kw_hip_page_list_arguments;
-
-#define KW_HIP_ATTENTION_BLOCK 256 /* work-items per workgroup of the small kernels that run beside others */
 
 /* Of fwd_splitkv_combine: O and LSE out of their parts, which are as above. */
 typedef struct kw_hip_combine_arguments {

@@ -1,10 +1,10 @@
 // Attention kernels of CK Tile whose K and V lie one after another (fwd), or in pages whose keys
-// have any places (batch_prefill). A
-// rendered header only fills in the description.
+// have any places (batch_prefill). A rendered header only fills in the description.
 #ifndef KERNELWRIGHT_HIP_ATTENTION_FORWARD_HPP
 #define KERNELWRIGHT_HIP_ATTENTION_FORWARD_HPP
 
 #include "kernelwright/hip/attention/beside.hpp"
+#include "kernelwright/hip/attention/masked_keys.hpp"
 #include "kernelwright/hip/attention/scores.hpp"
 
 namespace kernelwright::hip::attention {
@@ -12,13 +12,13 @@ namespace kernelwright::hip::attention {
 template <class P>
 using qr = ck_tile::BlockFmhaPipelineQRKSVS<P>;
 template <class P>
-using qr_async = ck_tile::BlockFmhaPipelineQRKSVSAsync<P>;
+using qr_async = masked_keys<ck_tile::BlockFmhaPipelineQRKSVSAsync<P>>;
 template <class P>
 using qs = ck_tile::BlockFmhaPipelineQSKSVS<P>;
 template <class P>
 using qr_async_trload = ck_tile::BlockFmhaPipelineQRKSVSAsyncTrload<P>;
 template <class P>
-using prefill_qr_async = ck_tile::BlockFmhaBatchPrefillPipelineQRKSVSAsync<P>;
+using prefill_qr_async = masked_keys<ck_tile::BlockFmhaBatchPrefillPipelineQRKSVSAsync<P>>;
 
 template <class T>
 using forward_traits =

@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+#include "kernelwright/hip/convolution/sizes.h"
+
 /* The kernel arguments, in kernarg order: of the kernel that multiplies and of the one that adds up slices. Strides
  * count elements; arrays are indexed by D, H and W, with 1 in front (0 for padding) where there are fewer dimensions. c
  * and k are the channels of one group.
@@ -30,8 +32,6 @@ typedef struct kw_hip_conv_arguments {
   float alpha;
   float beta; /* 0 but where the slices are added up */
 } kw_hip_conv_arguments;
-
-#define KW_HIP_CONV_SUM_BLOCK 256 /* work-items per workgroup of the kernel that adds slices up, an element each */
 
 #define KW_HIP_CONV_FACTS_MAGIC 0x3157434bu /* "KCW1" */
 

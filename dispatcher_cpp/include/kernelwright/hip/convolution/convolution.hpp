@@ -89,13 +89,13 @@ struct kernel {
     run_tile(x, gemm(x, phase), tile, slice, rest, first.most_m());
   }
 
-  // An element of dw per work-item: the slices, added up in their order, and what beta scales.
+  // An element of dw per work-item: the slices, added up in their order, and what beta scales. No images, no slices.
   CK_TILE_DEVICE static void sum(const arguments& x) {
     const int64_t count = int64_t{x.groups} * x.k * product(x.filter) * x.c;
     const int64_t index = int64_t{blockIdx.x} * KW_HIP_CONV_SUM_BLOCK + threadIdx.x;
     if (index >= count) return;
     const float* slices = static_cast<const float*>(x.partial) + index;
-    float total = *slices;
+    float total = x.shares != 0 ? *slices : 0.0f;
     for (int32_t slice = 1; slice < x.shares; ++slice) total += slices[slice * count];
     typename T::element& result = static_cast<typename T::element*>(x.d)[index];
     total *= x.alpha;

@@ -5,8 +5,7 @@
 #include "kernelwright/convolution.h"
 #include "kernelwright/hip/common/runtime.h"
 #include "kernelwright/hip/convolution/arguments.h"
-
-#define KW_HIP_CONV_MAX_SPLIT_K 1024
+#include "kernelwright/hip/convolution/sizes.h"
 
 /* What traits of a descriptor points to: the public part first. */
 typedef struct kw_hip_conv {
@@ -34,13 +33,5 @@ KW_HIDDEN kw_status kw_hip_conv_workspace_size(const kw_kernel* kernel, const kw
 KW_HIDDEN kw_status kw_hip_conv_make_plan(const kw_kernel* kernel, const kw_problem* problem, void* plan);
 KW_HIDDEN kw_status kw_hip_conv_launch(const kw_kernel* kernel, const void* plan, const kw_launch* launch,
                                        const void* args);
-
-/* conv_conditions.c: does the kernel serve the problem? What is checked of a convolution but the struct itself. */
-KW_HIDDEN kw_status kw_hip_conv_check(const kw_hip_conv* conv, const kw_conv_problem* problem,
-                                      const kw_hip_conv_facts* facts, char* reason, size_t reason_bytes);
-/* Workgroups of a launch: tiles of all phases, slices and groups. */
-KW_HIDDEN int64_t kw_hip_conv_workgroups(const kw_conv_traits* traits, const kw_conv_problem* problem);
-/* Bytes that addresses and strides in memory must be multiples of. */
-KW_HIDDEN uint32_t kw_hip_conv_alignment(const kw_conv_traits* traits);
 
 #endif

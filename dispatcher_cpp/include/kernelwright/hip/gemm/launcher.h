@@ -5,8 +5,7 @@
 #include "kernelwright/gemm.h"
 #include "kernelwright/hip/common/runtime.h"
 #include "kernelwright/hip/gemm/arguments.h"
-
-#define KW_HIP_MAX_SPLIT_K 1024
+#include "kernelwright/hip/gemm/sizes.h"
 
 /* What traits of a descriptor points to: the public part first. */
 typedef struct kw_hip_gemm {

@@ -45,7 +45,7 @@ def product_of(shape: Shape, blocks: Index) -> tuple[Index, Index, Callable[[Mat
 @semantics(*NAMES, kind="matrix")
 def matrix(instruction: Instruction, target: Target) -> Step:
     """Any of the matrix instructions that the target has."""
-    shape = find(instruction.name, target.name)
+    shape = find(instruction.name, target.instructions)
     if shape is None:
         raise Unmodelled(f"{instruction.name} on {target.name}, which does not have it")
     return (mfma if shape.family == "mfma" else wmma)(instruction, target, shape)
@@ -85,7 +85,7 @@ def _bind(
         for key, kind, index, sign in zip(("src0", "src1"), kinds, indices, signed, strict=True)
     )
     addend = accumulator(operands["src2"], shape)
-    write = finish(operands["vdst"], shape, target.name == "gfx90a" and shape.a in FLOAT16, clamp)
+    write = finish(operands["vdst"], shape, target.instructions == "gfx90a" and shape.a in FLOAT16, clamp)
 
     def step(wave: Wave) -> None:
         write(wave, multiply(first(wave), second(wave)), addend(wave))

@@ -33,7 +33,7 @@ def values_of(target: Target, kind: str) -> NDArray[np.float64]:
         dtype, bits = FLOAT16[kind], np.arange(65536, dtype=np.uint16)
     with np.errstate(all="ignore"):  # signalling NaNs
         values: NDArray[np.float64] = bits.view(dtype).astype(np.float64)
-    if target.name == "gfx90a":
+    if target.instructions == "gfx90a":
         values[np.abs(values) < _SMALLEST[kind]] *= 0
     return values
 

@@ -228,7 +228,7 @@ def _load_to_lds(instruction: Instruction, target: Target, resource: Resource, k
 
     LDS_offset is 16 bits of M0 (CDNA3 ISA guide, "LDS-direct loads"); bytes and shorts are extended to a dword.
     """
-    if kind.half is not None or (kind.dwords > 1 and target.name != "gfx950"):
+    if kind.half is not None or (kind.dwords > 1 and target.instructions != "gfx950"):
         raise Unmodelled(f"{instruction.name} to LDS on {target.name}")
     gather = _gather_dwords if kind.nbytes >= 4 else _gather_small
     place = lds_place(instruction.get("offset"), target, kind.dwords)

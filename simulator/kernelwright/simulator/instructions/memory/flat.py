@@ -207,7 +207,7 @@ def store(instruction: Instruction, target: Target) -> Step:
 def load_to_lds(instruction: Instruction, target: Target) -> Step:
     """Loads to LDS, as buffers do them (gfx9)."""
     kind = _TO_LDS[instruction.name.removeprefix("global_load_lds_")]
-    if not target.cdna or (kind.dwords > 1 and target.name != "gfx950"):
+    if not target.cdna or (kind.dwords > 1 and target.instructions != "gfx950"):
         raise Unmodelled(f"{instruction.name} on {target.name}")
     where, place = addresses_of(instruction, target), lds_place(signed_offset(instruction, target), target, kind.dwords)
 

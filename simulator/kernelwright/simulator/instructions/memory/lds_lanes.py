@@ -82,7 +82,7 @@ def read_transposed(instruction: Instruction, target: Target) -> Step:
     With E elements in 64 bits, row n lies in lanes 16 / E * n and following; lane l gets element l of rows 0 to E - 1
     (CK Tile, ``amd_transpose_load_encoding.hpp``: 4 x 16 and 8 x 16 before the transposition).
     """
-    if target.name != "gfx950":
+    if target.instructions != "gfx950":
         raise Unmodelled(f"{instruction.name} on {target.name}")
     dtype = _TRANSPOSING[instruction.name]
     count = 8 // np.dtype(dtype).itemsize

@@ -84,7 +84,7 @@ def store_private(
 
 def _place(instruction: Instruction, target: Target) -> tuple[Callable[[Wave], int], int | None]:
     """The part of the offset that all lanes share, and the row of the rest or None (``sve`` asks for it)."""
-    if target.name == "gfx90a":
+    if target.instructions == "gfx90a":
         raise Unmodelled(f"{instruction.name} on gfx90a, whose scratch has no fixed place")
     base, offset = scalar_base(instruction, target), signed_offset(instruction, target)
     row = vector_address(instruction) if instruction.get("sve") else None

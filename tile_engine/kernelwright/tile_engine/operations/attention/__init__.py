@@ -1,5 +1,6 @@
 """Attention as the tile engine measures it: forward, gradients, decoding from a cache, and appending to one."""
 
+from kernelwright.tile_engine.operation import register
 from kernelwright.tile_engine.operations.attention.measurable import Attention
 
-__all__ = ["Attention"]
+register(Attention())

@@ -16,11 +16,14 @@ from kernelwright.dispatch import (
 )
 from kernelwright.dispatch.arrays import dtypes
 from kernelwright.dispatch.operations.attention.pairs import visible_pairs
-from kernelwright.tile_engine.operation import Operands, Record
+from kernelwright.tile_engine.learning.attention import AttentionLearning
+from kernelwright.tile_engine.operation import Measurable, Operands, Record
 from kernelwright.tile_engine.operations.attention.append_operands import AppendOperands
 from kernelwright.tile_engine.operations.attention.operands import AttentionOperands, names_of
 from kernelwright.tile_engine.operations.attention.posed import record_of
 from kernelwright.tile_engine.operations.attention.requests import problem_of, requests_of
+from kernelwright.tile_engine.operations.attention.words import WORDS
+from kernelwright.tile_engine.problems.attention import ATTENTION_SETS
 
 DIRECTIONS = ("forward", "backward", "append")
 _NEEDED = ("seqlen_q", "nhead_q", "hdim_q")
@@ -38,7 +41,7 @@ _UNREAD = {
 }
 
 
-class Attention:
+class Attention(Measurable):
     """See :class:`kernelwright.tile_engine.operation.Measurable`. Columns are CK Tile's, and features.
 
     ``forward`` is attention of prompts and, with one query, decoding; with a page size K and V are a cache of pages.
@@ -47,11 +50,15 @@ class Attention:
     """
 
     name = "attention"
+    problem_sets, words = ATTENTION_SETS, WORDS
     columns: Sequence[str] = (
         *("direction", "batch", "seqlen_q", "seqlen_k", "nhead_q", "nhead_k", "hdim_q", "hdim_v"),
         *("mask", "window_left", "window_right", "bias", "soft_cap", "sink", "ragged", "page_size", "rotary_dim"),
         *("num_splits", "lse", "deterministic", "dtype"),
     )
+
+    def __init__(self) -> None:
+        self.learning = AttentionLearning(self.problem)
 
     def read(self, record: Record) -> Record:
         """Keys are the columns; seqlen_q, nhead_q and hdim_q have no default.

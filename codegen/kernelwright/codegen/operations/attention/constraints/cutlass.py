@@ -9,6 +9,7 @@ from kernelwright.codegen.operations.attention import cutlass as symbols
 from kernelwright.codegen.operations.attention.arch_section import attention_section, hdim_distance
 from kernelwright.codegen.operations.attention.constraints.report import one_of, rules, wrong
 from kernelwright.codegen.operations.attention.kinds import Bias, Family, Pipeline
+from kernelwright.codegen.operations.attention.rules.cuda import PAGE_PART
 from kernelwright.codegen.operations.attention.spec import AttentionSpec
 from kernelwright.codegen.violations import Violation
 
@@ -56,7 +57,7 @@ def check_features(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
 
 def check_page_size(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
     """Batch prefill copies pages by 8 rows or more, the height of a swizzle."""
-    part = symbols.PAGE_PART
+    part = PAGE_PART
     if spec.family is Family.BATCH_PREFILL and spec.page_size % part:
         why = f"pages are copied by {part} rows or more"
         nearest = max(part, round(spec.page_size / part) * part)

@@ -1,8 +1,9 @@
 """What CK Tile's attention pipelines compute wrongly, as rules for kernels and problems; tests/gemm/amd proves each.
 
-The HIP toolchain sets what the first rule asks for; the launcher refuses problems by the second one
-(``kw_attention_lengths_match`` in kernelwright/attention/checks.h). So neither is among the rules of specs.
-Sources name files of the pinned CK Tile below ``ck_tile/ops/fmha/pipeline``.
+The HIP toolchain sets what the first rule asks for; launchers refuse problems by the second and third
+(``kw_attention_lengths_match`` in kernelwright/attention/checks.h, ``check_alibi`` in attn_conditions.c); kernels mask
+what the fourth is about (``masked_keys`` in kernelwright/hip/attention). So none is among the rules of specs. Sources
+name files of the pinned CK Tile below ``ck_tile/ops/fmha/pipeline``, or below ``ck_tile``.
 """
 
 from __future__ import annotations
@@ -10,17 +11,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from kernelwright.codegen.operations.attention.rules.hip import ALIBI_POSITIONS
 from kernelwright.codegen.violations import Violation
 
 _PREFIX = "ck_tile.attention"
 _ASYNC = ("qr_async", "qr_async_trload")
+_RAW_ASYNC = ("qr_async",)
 
 
 @dataclass(frozen=True)
 class Attention:
     """What the rules look at: CK Tile's name of the pipeline, the tile of keys, padding, and a problem's length.
 
-    ``fast_exp2`` is what both compiler passes are told in CK_TILE_FMHA_FWD_FAST_EXP2.
+    ``fast_exp2`` is what both compiler passes are told in CK_TILE_FMHA_FWD_FAST_EXP2. ``splits``: keys are computed in
+    parts. ``hdim`` is the problem's head dimension, ``tile_hdim`` the kernel's, 0 for the same; ``masked`` says whether
+    loads take notice of the difference.
     """
 
     pipeline: str
@@ -28,6 +33,12 @@ class Attention:
     pad_keys: bool
     fast_exp2: bool
     keys: int
+    queries: int = 1
+    alibi: bool = False
+    splits: bool = False
+    hdim: int = 0
+    tile_hdim: int = 0
+    masked: bool = True
 
 
 @dataclass(frozen=True)
@@ -56,8 +67,32 @@ def _key_padding(given: Attention) -> Iterator[Violation]:
         yield Violation(f"{_PREFIX}_key_padding", "keys", str(given.keys), why, allowed, nearest)
 
 
+def _alibi_positions(given: Attention) -> Iterator[Violation]:
+    longest = max(given.queries, given.keys)
+    if given.alibi and not given.splits and longest > ALIBI_POSITIONS:
+        why = (
+            "distances are sums of absolute differences of 16-bit numbers and wrap around"
+            " (sad_u16 in ops/fmha/block/block_position_encoding.hpp)"
+        )
+        allowed = f"at most {ALIBI_POSITIONS} queries and keys, or keys in parts, whose distances have 32 bits"
+        yield Violation(f"{_PREFIX}_alibi_positions", "queries, keys", str(longest), why, allowed, str(ALIBI_POSITIONS))
+
+
+def _padded_rows(given: Attention) -> Iterator[Violation]:
+    if given.pipeline in _RAW_ASYNC and not given.masked and given.hdim != (given.tile_hdim or given.hdim):
+        why = (
+            "raw asynchronous loads take no notice of valid elements (async_get_raw in core/tensor/buffer_view.hpp):"
+            " the next head's K is read and multiplied by zeros, and its NaN spreads"
+        )
+        yield Violation(
+            f"{_PREFIX}_padded_rows", "hdim", str(given.hdim), why, f"{given.tile_hdim}, or masked loads", "masked"
+        )
+
+
 RULES = (
     AttentionRule(f"{_PREFIX}_fast_exp2", "The pipeline with transposing LDS reads needs fast exp2.", _fast_exp2),
     AttentionRule(f"{_PREFIX}_key_padding", "Async pipelines without padding serve whole tiles of keys.", _key_padding),
+    AttentionRule(f"{_PREFIX}_alibi_positions", "ALiBi counts distances with 16 bits.", _alibi_positions),
+    AttentionRule(f"{_PREFIX}_padded_rows", "Raw asynchronous loads of shorter rows are masked.", _padded_rows),
 )
 """Every rule, in the order in which violations are listed."""

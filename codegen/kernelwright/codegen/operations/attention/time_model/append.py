@@ -1,4 +1,4 @@
-"""New keys and values of a cache: problems, which kernels serve them, and their time."""
+"""New keys and values of a cache: problems as programs pose them."""
 
 from __future__ import annotations
 
@@ -6,17 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from kernelwright.arch import Arch
-from kernelwright.codegen.dtypes import ELEMENT_BYTES, DType
+from kernelwright.codegen.dtypes import DType
 from kernelwright.codegen.operations.attention.time_model.shapes import Extents, Strides
-from kernelwright.codegen.operations.attention.time_model.times import moved
-from kernelwright.codegen.operations.attention.time_model.traits import Traits
 from kernelwright.codegen.violations import SpecError
 
 TENSORS = ("q", "q_out", "k", "v", "k_cache", "v_cache")
 _NEEDED = ("batch", "heads_kv", "seqlen_new", "hdim_q", "capacity")
-_LINE_BYTES = 16  # of rows that NVIDIA kernels copy
-_CK_TILE_ROTARY = 16  # elements that CK Tile turns at once
 
 
 @dataclass(frozen=True)
@@ -42,6 +37,12 @@ class PosedAppend:
     page_size: int = 0
     page_table_stride: int = 0
     strides: tuple[Strides, ...] = ()
+
+    @property
+    def elements(self) -> int:
+        """Of what is written: new rows, and queries that are turned."""
+        keys, queries = self.heads_kv * self.seqlen_new * (self.hdim_q + self.hdim_v), self.heads_q * self.seqlen_q
+        return self.batch * (keys + queries * self.hdim_q)
 
     def extents(self, tensor: str) -> Extents:
         """Requests (or pages), heads, rows and head dimension."""
@@ -79,30 +80,3 @@ def read_append(problem: Mapping[str, Any]) -> PosedAppend:
     except (TypeError, ValueError) as error:
         raise SpecError(f"{dict(problem)!r} is no append: {error}") from None
     return replace(posed, strides=strides)
-
-
-def append_serves(t: Traits, p: PosedAppend, arch: Arch) -> bool:
-    """The checks of attention/checks.h, and what each backend asks besides."""
-    if p.dtype != t.dtype_kv or (p.rope != "none" and p.dtype_rotary != t.dtype_bias):
-        return False
-    pages = p.page_table == "none" or (t.page_size in (0, p.page_size) and p.page_layout in t.page_layouts)
-    if not t.hdims_fit(p.hdim_q, p.hdim_v) or p.page_table not in t.page_tables or not pages or p.rope not in t.ropes:
-        return False
-    size = ELEMENT_BYTES[DType(p.dtype)]
-    if arch.backend == "cutlass":
-        step = 16 if p.rope == "half" else 8
-        aligned = all(stride * size % _LINE_BYTES == 0 for one in p.strides for stride in one)
-        return aligned and (p.rope == "none" or p.rotary_dim % step == 0)
-    if arch.backend == "cpu":
-        return True
-    read = p.strides if p.heads_q else p.strides[2:]
-    whole = (bool(t.pad_s) or p.seqlen_q % t.tile_m0 == 0) and (bool(t.pad_sk) or p.seqlen_new % t.tile_n0 == 0)
-    in_two_pages = p.page_table == "none" or p.page_size >= min(p.seqlen_new, t.tile_n0)
-    aligned = all(stride * size % t.aligned == 0 for one in read for stride in one)
-    return aligned and whole and in_two_pages and (p.rope == "none" or p.rotary_dim % _CK_TILE_ROTARY == 0)
-
-
-def append_microseconds(t: Traits, p: PosedAppend, arch: Arch, units: int) -> float:
-    """What is moved: new rows, and queries that are turned."""
-    keys, queries = p.heads_kv * p.seqlen_new * (p.hdim_q + p.hdim_v), p.heads_q * p.seqlen_q * p.hdim_q
-    return moved(2.0 * p.batch * (keys + queries) * ELEMENT_BYTES[DType(p.dtype)], t, arch, units)

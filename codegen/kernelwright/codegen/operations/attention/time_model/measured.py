@@ -45,8 +45,24 @@ def posed_of_row(row: Mapping[str, str]) -> Posed | PosedAppend:
 
 
 def _ragged(n: Mapping[str, int], name: str) -> int:
+    """Rows of all requests, of which request ``i`` has ``longest - longest * i // (2 * batch)``."""
     longest, batch = n[name], n["batch"]
-    return sum(longest - longest * place // (2 * batch) for place in range(batch))
+    return longest * batch - _sum_of_quotients(batch, 2 * batch, longest)
+
+
+def _sum_of_quotients(count: int, divisor: int, factor: int) -> int:
+    """The sum of ``factor * i // divisor`` over i below ``count``, in as many steps as Euclid's algorithm takes.
+
+    Points with whole coordinates below a line are counted by columns, then by rows, in turn.
+    """
+    found, start = 0, 0  # of (factor * i + start) // divisor
+    while count > 0 and divisor > 0:
+        whole, factor = divmod(factor, divisor)
+        more, start = divmod(start, divisor)
+        found += whole * count * (count - 1) // 2 + more * count
+        highest = factor * count + start
+        count, start, factor, divisor = highest // divisor, highest % divisor, divisor, factor
+    return found
 
 
 def _pages(n: Mapping[str, int]) -> dict[str, Any]:

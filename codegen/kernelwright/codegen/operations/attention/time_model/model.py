@@ -9,18 +9,20 @@ from typing import Any
 from kernelwright.arch import Arch
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import Way
+from kernelwright.codegen.operations.attention.rules.checks import dq_slices, leaves
 from kernelwright.codegen.operations.attention.spec import attention_spec
-from kernelwright.codegen.operations.attention.time_model.append import (
-    PosedAppend,
-    append_microseconds,
-    append_serves,
-    read_append,
-)
+from kernelwright.codegen.operations.attention.time_model.append import PosedAppend, read_append
 from kernelwright.codegen.operations.attention.time_model.measured import posed_of_row
 from kernelwright.codegen.operations.attention.time_model.posed import Posed, Stage, read_posed
-from kernelwright.codegen.operations.attention.time_model.serves import STAGES, dq_slices, leaves, serves
-from kernelwright.codegen.operations.attention.time_model.times import gradients, helper, part, splits_that_fill
-from kernelwright.codegen.operations.attention.time_model.traits import Traits, traits_of
+from kernelwright.codegen.operations.attention.time_model.serves import (
+    STAGES,
+    append_of,
+    append_refusal,
+    problem_of,
+    refusal,
+)
+from kernelwright.codegen.operations.attention.time_model.times import estimate, moved, splits_that_fill
+from kernelwright.codegen.operations.attention.time_model.traits import Described, described
 
 CORES = 8
 """Of the machine that a CPU library is chosen for: architectures of CPUs state no number."""
@@ -47,8 +49,8 @@ class AttentionTimeModel:
 
     def candidate_sets(self, posed: Posed | PosedAppend) -> tuple[str, ...]:
         """The written sets, and all kernels with every feature, of fp32 or 8 bits those that have them."""
-        further = {"fp32": ("fmha_fp32_all",), "fp8": ("fmha_fp8_test",)}.get(posed.dtype, ())
-        return ("fmha_essential", "fmha_release", "fmha_ck_default", *further)
+        further = {"fp32": ("fp32_all",), "fp8": ("fp8_test",)}.get(posed.dtype, ())
+        return ("essential", "release", "ck_default", *further)
 
     def fitted(self, kernel: Kernel, posed: Posed | PosedAppend) -> None:
         """None: the sets have kernels with every feature."""
@@ -64,43 +66,53 @@ class AttentionTimeModel:
             return ()
         if stage not in (Stage.COMBINE, Stage.DOT) and spec.dtype.inputs != posed.dtype:
             return ()  # as traits would say, in less time
-        t, units = traits_of(spec, arch.name), units or arch.compute_units or CORES
+        k, units = described(spec, arch), units or arch.compute_units or CORES
         if isinstance(posed, PosedAppend):
-            return (Way(append_microseconds(t, posed, arch, units)),) if append_serves(t, posed, arch) else ()
-        if not serves(t, posed, arch):
+            refused = append_refusal(k, append_of(posed), arch)
+            return () if refused else (Way(moved(k, posed.elements, posed.dtype, arch, units)),)
+        own = _chosen(k, posed)
+        if refusal(k, problem_of(own), arch):
             return ()
         if stage is Stage.PART:
-            return tuple(_forward(t, posed, arch, units))
+            return tuple(_forward(k, posed, arch, units))
         if stage is not Stage.DQ_DK_DV:
-            return (Way(helper(t, posed, arch, units)),)
-        slices = dq_slices(t, posed)
-        own = dataclasses.replace(posed, stage=Stage.DQ_DK_DV, dq_slices=slices)
-        convert = (dataclasses.replace(own, stage=Stage.CONVERT_DQ),) if slices else ()
+            return (Way(estimate(k, own, arch, units)),)
+        convert = (dataclasses.replace(own, stage=Stage.CONVERT_DQ),) if own.dq_slices else ()
         dot = dataclasses.replace(posed, stage=Stage.DOT)
-        return (Way(gradients(t, own, arch, units), (dot, *convert)),)
+        return (Way(estimate(k, own, arch, units), (dot, *convert)),)
 
 
-def _forward(t: Traits, p: Posed, arch: Arch, units: int) -> Iterator[Way]:
+def _chosen(k: Described, p: Posed) -> Posed:
+    """With the fewest splits, and what the kernel leaves."""
+    if p.main is Stage.PART:
+        splits = max(1, p.num_splits)
+        return dataclasses.replace(p, stage=Stage.PART, num_splits=splits, leaves_splits=leaves(k.traits, splits))
+    if p.main is Stage.DQ_DK_DV:
+        return dataclasses.replace(p, stage=Stage.DQ_DK_DV, dq_slices=dq_slices(k.traits, problem_of(p)))
+    return p
+
+
+def _forward(k: Described, p: Posed, arch: Arch, units: int) -> Iterator[Way]:
     """The best number of splits that the kernel itself adds up, and the best of those that it leaves."""
     best: dict[bool, tuple[float, Posed]] = {}
-    for splits in split_choices(t, p, units):
-        left = leaves(t, splits)
-        own = dataclasses.replace(p, stage=Stage.PART, num_splits=splits, leaves_splits=left)
-        us = 0.0 if p.rows == 0 else part(t, own, arch, units)
-        if left not in best or us < best[left][0]:
-            best[left] = us, own
+    for splits in split_choices(k, p, arch, units):
+        own = _chosen(k, dataclasses.replace(p, num_splits=splits))
+        us = 0.0 if p.rows == 0 else estimate(k, own, arch, units)
+        if own.leaves_splits not in best or us < best[own.leaves_splits][0]:
+            best[own.leaves_splits] = us, own
     for left, (us, own) in best.items():
         combine = dataclasses.replace(own, stage=Stage.COMBINE, leaves_splits=False)
         yield Way(us, (combine,) if left else ())
 
 
-def split_choices(t: Traits, p: Posed, units: int) -> list[int]:
+def split_choices(k: Described, p: Posed, arch: Arch, units: int) -> list[int]:
     """Numbers of parts of the keys that are worth estimating, as the dispatcher's operation.cpp lists them."""
+    t = k.traits
     if p.num_splits != 0:
         return [p.num_splits] if p.num_splits <= t.max_splits else []
     most = min(max(1, -(-p.seqlen_k // t.tile_n0)), t.max_splits)
     found: list[int] = []
-    filling = splits_that_fill(t, p, units)
+    filling = splits_that_fill(k, p, arch, units)
     while 1 < filling <= most and len(found) < 2:
         found.append(filling)
         filling *= 2

@@ -1,23 +1,21 @@
 from __future__ import annotations
 
 import math
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kernelwright.arch import load
 from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operations.attention.rules.hip import ALIBI_POSITIONS
 from kernelwright.codegen.operations.attention.spec import attention_spec
-from kernelwright.codegen.operations.attention.time_model import times
 from kernelwright.codegen.operations.attention.time_model.model import APPEND, AttentionTimeModel, split_choices
 from kernelwright.codegen.operations.attention.time_model.posed import Stage
-from kernelwright.codegen.operations.attention.time_model.traits import traits_of
+from kernelwright.codegen.operations.attention.time_model.traits import described
 from kernelwright.codegen.selecting.sets import expand_set
+from kernelwright.codegen.selecting.specs import parse_kernel
 from kernelwright.codegen.violations import SpecError
 
-ESTIMATE = Path(__file__).resolve().parents[6] / "dispatcher_cpp/src/operations/attention/estimate.cpp"
 MODEL = AttentionTimeModel()
 ARCHS = ("sm_90a", "gfx942", "x86_64_v4")
 FORWARD: dict[str, Any] = {"direction": "forward", "batch": 2, "heads_q": 8, "heads_kv": 2, "seqlen_q": 512}
@@ -25,14 +23,8 @@ FORWARD |= {"seqlen_k": 512, "hdim_q": 128, "dtype": "bf16"}
 NEW: dict[str, Any] = {"batch": 2, "heads_kv": 2, "seqlen_new": 1, "hdim_q": 128, "capacity": 512, "dtype": "bf16"}
 
 
-def test_numbers_are_those_of_the_dispatcher() -> None:
-    found = dict(re.findall(r"\b(k[A-Z]\w+) = ([-+.\de]+)(?=[,;])", ESTIMATE.read_text()))
-    of_loops = ("kRows", "kMost")
-    assert {name: float(value) for name, value in found.items() if name not in of_loops} == times.NUMBERS
-
-
 def kernel(arch: str, family: str) -> Kernel:
-    found = expand_set("fmha_essential", load(arch)).kernels
+    found = expand_set("attention:essential", load(arch)).kernels
     of_family = [attention_spec(one) for one in found if attention_spec(one).family == family]
     spec = next(one for one in of_family if one.dtype == "bf16" and one.hdim_q >= 128)
     return Kernel(arch=arch, spec=spec)
@@ -73,6 +65,23 @@ def test_what_a_kernel_of_nvidia_serves(fields: dict[str, Any], served: bool) ->
     assert bool(MODEL.ways(kernel("sm_90a", "fwd"), posed, load("sm_90a"))) is served
 
 
+@pytest.mark.parametrize(
+    ("family", "lengths", "served"),
+    [
+        ("fwd", {"seqlen_k": ALIBI_POSITIONS}, True),
+        ("fwd", {"seqlen_k": ALIBI_POSITIONS + 1}, False),
+        ("fwd", {"seqlen_q": ALIBI_POSITIONS + 1}, False),
+        ("fwd_splitkv", {"seqlen_q": 1, "seqlen_k": 2**18}, True),
+        ("bwd_dq_dk_dv", {"seqlen_k": ALIBI_POSITIONS + 1}, False),
+    ],
+)
+def test_alibi_on_amd_counts_16_bits(family: str, lengths: dict[str, int], served: bool) -> None:
+    arch, fields = load("gfx942"), {"op": "attention", "family": family, "dtype": "bf16", "hdim": 128, "bias": "alibi"}
+    direction = "backward" if family.startswith("bwd") else "forward"
+    posed = MODEL.read({**FORWARD, **lengths, "bias": "alibi", "direction": direction})
+    assert bool(MODEL.ways(parse_kernel(fields, arch), posed, arch)) is served
+
+
 def test_splits_are_left_to_a_combination() -> None:
     posed = MODEL.read({**FORWARD, "seqlen_q": 1, "seqlen_k": 65536})
     split = kernel("sm_90a", "fwd_splitkv")
@@ -82,9 +91,10 @@ def test_splits_are_left_to_a_combination() -> None:
     assert combine.stage is Stage.COMBINE and combine.num_splits > 1
     assert MODEL.ways(kernel("sm_90a", "fwd_splitkv_combine"), combine, load("sm_90a"))
     assert not MODEL.ways(split, combine, load("sm_90a"))
-    traits = traits_of(attention_spec(split), "sm_90a")
-    assert split_choices(traits, MODEL.read({**FORWARD, "seqlen_q": 1, "num_splits": 5}), 132) == [5]  # type: ignore[arg-type]
-    assert split_choices(traits, MODEL.read({**FORWARD, "num_splits": 5000}), 132) == []  # type: ignore[arg-type]
+    arch = load("sm_90a")
+    found = described(attention_spec(split), arch)
+    assert split_choices(found, MODEL.read({**FORWARD, "seqlen_q": 1, "num_splits": 5}), arch, 132) == [5]  # type: ignore[arg-type]
+    assert split_choices(found, MODEL.read({**FORWARD, "num_splits": 5000}), arch, 132) == []  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("arch", ARCHS)
@@ -100,7 +110,7 @@ def test_gradients_need_d_and_where_sums_are_left_a_conversion(arch: str) -> Non
 @pytest.mark.parametrize("arch", ARCHS)
 def test_appends_are_served_by_kernels_of_their_rotation(arch: str) -> None:
     rotary = {"rope": "half", "rotary_dim": 128, "rotary_places": 512, "heads_q": 8, "seqlen_q": 1}
-    kernels = [one for one in expand_set("fmha_ck_default", load(arch)).kernels if "append" in one.name]
+    kernels = [one for one in expand_set("attention:ck_default", load(arch)).kernels if "append" in one.name]
     for fields in ({}, rotary, {**rotary, "rope": "interleaved"}):
         served = [
             attention_spec(one) for one in kernels if MODEL.ways(one, MODEL.read({**NEW, **fields}, APPEND), load(arch))

@@ -9,8 +9,10 @@ from enum import StrEnum
 from typing import Any
 
 from kernelwright.codegen.dtypes import DType
+from kernelwright.codegen.inputs import check_kinds
 from kernelwright.codegen.operations.attention.time_model.shapes import Extents, Strides
 from kernelwright.codegen.violations import SpecError
+from kernelwright.problems.shared import RESULT
 
 
 class Stage(StrEnum):
@@ -34,7 +36,6 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     "page_layout": ("linear", "vectorized"),
     "qscale": ("none", "per_tensor", "block_scale", "kv_block_scale"),
 }
-_RESULT: Mapping[str, str] = {"fp32": "fp32", "fp16": "fp16", "bf16": "bf16", "fp8": "fp16", "bf8": "fp16"}
 
 
 @dataclass(frozen=True)
@@ -133,11 +134,13 @@ def read_posed(problem: Mapping[str, Any]) -> Posed:
         raise SpecError(f"an attention problem lacks {', '.join(missing)}: {dict(problem)!r}")
     try:
         stated = {name: _hashable(problem[name]) for name in _GIVEN if problem.get(name) is not None}
-        posed = _completed(Posed(**stated), "window" in stated)
+        plain = Posed(**stated)
+        check_kinds(plain)
+        posed = _completed(plain, "window" in stated)
         _check(posed)
         strides = (_strides(posed, name, problem.get(f"{name}_strides")) for name in TENSORS)
         return replace(posed, strides=tuple(strides), num_splits=_splits(problem))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, ArithmeticError) as error:
         raise SpecError(f"{dict(problem)!r} is no attention problem: {error}") from None
 
 
@@ -155,7 +158,7 @@ def _splits(problem: Mapping[str, Any]) -> int:
 
 def _completed(given: Posed, windowed: bool) -> Posed:
     """With what follows from other fields."""
-    dtype_o = given.dtype_o or _RESULT[DType(given.dtype)]
+    dtype_o = given.dtype_o or RESULT[DType(given.dtype)]
     causal = given.mask != "none" and not windowed
     return replace(
         given, hdim_v=given.hdim_v or given.hdim_q, dtype_kv=given.dtype_kv or given.dtype, dtype_o=dtype_o,

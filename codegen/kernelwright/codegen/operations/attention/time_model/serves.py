@@ -1,12 +1,27 @@
-"""Whether an attention kernel serves a problem, or a stage of one, as far as its traits tell."""
+"""Whether an attention kernel serves a problem, or a stage of one: its backend's rules, on what the C ABI will say."""
 
 from __future__ import annotations
 
+import functools
+
 from kernelwright.arch import Arch
-from kernelwright.codegen.operations.attention.kinds import Family
-from kernelwright.codegen.operations.attention.time_model.memory import MEMORY
-from kernelwright.codegen.operations.attention.time_model.posed import Posed, Stage
-from kernelwright.codegen.operations.attention.time_model.traits import Traits, Words
+from kernelwright.codegen.dtypes import DType
+from kernelwright.codegen.formulas.refusals import Refusal
+from kernelwright.codegen.operations.attention.kinds import (
+    AttentionOp,
+    Bias,
+    Family,
+    Mask,
+    PageLayout,
+    PageTable,
+    QScale,
+    Rope,
+)
+from kernelwright.codegen.operations.attention.rules import checks, cpu, cuda, hip
+from kernelwright.codegen.operations.attention.rules.structs import Append, Problem, Strides
+from kernelwright.codegen.operations.attention.time_model.append import PosedAppend
+from kernelwright.codegen.operations.attention.time_model.posed import TENSORS, Posed, Stage
+from kernelwright.codegen.operations.attention.time_model.traits import Described
 
 STAGES = {
     Family.FWD: Stage.PART,
@@ -20,79 +35,44 @@ STAGES = {
     Family.BWD_CONVERT_DQ: Stage.CONVERT_DQ,
 }
 """The stage that kernels of a family serve."""
-READS_KV = (Stage.PART, Stage.DQ_DK_DV)
 
 
-def serves(t: Traits, p: Posed, arch: Arch) -> bool:
-    """The checks of attention/checks.h but those of splits, and what each backend asks of memory."""
-    stage = p.main
-    reads_q, reads_o = stage not in (Stage.COMBINE, Stage.DOT), stage is not Stage.CONVERT_DQ
-    dtypes = (
-        (not reads_q or p.dtype == t.dtype_q)
-        and (stage not in READS_KV or p.dtype_kv == t.dtype_kv)
-        and (not reads_o or p.dtype_o == t.dtype_o)
-        and (p.bias != "elementwise" or stage not in READS_KV or p.dtype_bias == t.dtype_bias)
-    )
-    if not dtypes or not t.hdims_fit(p.hdim_q if reads_q else None, p.hdim_v if reads_o else None):
-        return False
-    if not _has(t.groups, p.group) or not _lengths(t, p) or not _variant(t, p):
-        return False
-    return MEMORY[arch.backend](t, p)
+@functools.lru_cache(maxsize=1 << 10)
+def problem_of(p: Posed) -> Problem:
+    """The stage, or that of the whole whose kernel decides what the others do, as kernels see it."""
+    q, k, v, o, bias, d_o, dq, dk, dv, dbias = (Strides(*p.stride(name)) for name in TENSORS)
+    return Problem(
+        AttentionOp[f"ATTENTION_{p.main.name}"], p.group, DType(p.dtype), DType(p.dtype_kv), DType(p.dtype_o),
+        DType(p.dtype_bias) if p.dtype_bias else None, Mask(p.mask), Bias(p.bias), p.lse, p.sink, p.dropout_p > 0,
+        p.random_bytes, p.kv_lengths, QScale(p.qscale), PageTable[p.page_table.upper()], PageLayout(p.page_layout),
+        p.dbias, p.deterministic, max(p.num_splits, 1), p.leaves_splits, p.dq_slices, p.batch, p.heads_q, p.heads_kv,
+        p.hdim_q, p.hdim_v, p.seqlen_q, p.seqlen_k, p.total_q, p.total_k, *p.window, p.min_seqlen_q, p.pages,
+        p.page_size, p.page_table_stride, p.slopes_stride, p.scale, p.soft_cap,
+        q, k, v, o, bias, d_o, dq, dk, dv, dbias,
+    )  # fmt: skip
 
 
-def mask_kind(p: Posed) -> str:
-    """The mask of traits that serve exactly this problem: windows are generic."""
-    return p.mask if p.mask == "none" or p.window == (-1, 0) else "generic"
+def append_of(p: PosedAppend) -> Append:
+    """As kernels see it."""
+    return Append(
+        DType(p.dtype), DType(p.dtype_rotary) if p.dtype_rotary else None, Rope(p.rope), p.heads_q != 0,
+        PageTable[p.page_table.upper()], PageLayout(p.page_layout), p.batch, p.heads_q, p.heads_kv, p.hdim_q, p.hdim_v,
+        p.seqlen_q, p.seqlen_new, p.capacity, p.pages, p.page_size, p.page_table_stride, p.rotary_dim, p.rotary_places,
+        *(Strides(*one) for one in p.strides),
+    )  # fmt: skip
 
 
-def leaves(t: Traits, splits: int) -> bool:
-    """Whether a part with so many splits leaves them to a combination."""
-    return "yes" in t.leaves_splits if splits > 1 else t.leaves_splits == {"yes"}
+def refusal(k: Described, p: Problem, arch: Arch) -> Refusal:
+    """Why the kernel does not serve a stage with what was chosen for it."""
+    if arch.backend == "cutlass":
+        return cuda.check(k.traits, p)
+    return cpu.check(k.traits, p) if arch.backend == "cpu" else hip.check(k.traits, p, k.aligned)
 
 
-def dq_slices(t: Traits, p: Posed) -> int:
-    """Sums of dQ that a kernel leaves."""
-    return -(-max(p.seqlen_k, 1) // max(t.tile_n0, 1)) if t.leaves_dq == 2 else t.leaves_dq
-
-
-def _has(words: Words, value: object) -> bool:
-    return ("yes" if value else "no") in words
-
-
-def _lengths(t: Traits, p: Posed) -> bool:
-    """Lengths that are known on the device only need padding."""
-    tiles_q, tiles_k = not t.pad_s and t.tile_m0 != 0, not t.pad_sk and t.tile_n0 != 0
-    if tiles_q and (p.group or p.seqlen_q % t.tile_m0):
-        return False
-    if p.main in READS_KV and tiles_k and (p.group or p.kv_lengths or p.seqlen_k % t.tile_n0):
-        return False
-    return t.max_seqlen_q == 0 or p.seqlen_q <= t.max_seqlen_q
-
-
-def _variant(t: Traits, p: Posed) -> bool:
-    stage = p.main
-    if stage is Stage.PART:
-        own = (
-            p.page_table in t.page_tables
-            and (p.page_table == "none" or (t.page_size in (0, p.page_size) and p.page_layout in t.page_layouts))
-            and _has(t.sinks, p.sink)
-            and _has(t.min_seqlens_q, p.min_seqlen_q)
-            and p.qscale in t.qscales
-        )
-        return own and _scores(t, p) and (t.family is Family.FWD_SPLITKV or _has(t.lses, p.lse))
-    if stage is Stage.COMBINE:
-        return _has(t.lses, p.lse) and 1 <= p.num_splits <= t.max_splits
-    if stage is Stage.DQ_DK_DV:
-        return _scores(t, p) and _has(t.dbiases, p.dbias) and _has(t.deterministics, p.deterministic)
-    return True
-
-
-def _scores(t: Traits, p: Posed) -> bool:
-    masks = not t.masks.isdisjoint((mask_kind(p), "generic"))
-    features = (
-        _has(t.dropouts, p.dropout_p > 0)
-        and _has(t.random_bytes, p.random_bytes)
-        and _has(t.soft_caps, p.soft_cap != 0)
-        and _has(t.kv_lengths, p.kv_lengths)
-    )
-    return masks and features and p.bias in t.biases
+def append_refusal(k: Described, p: Append, arch: Arch) -> Refusal:
+    """Why the kernel does not serve an append."""
+    if arch.backend == "cutlass":
+        return cuda.append_check(k.traits, p)
+    if arch.backend == "cpu":
+        return checks.append_traits_match(k.traits, p)
+    return hip.append_check(k.traits, p, k.aligned)

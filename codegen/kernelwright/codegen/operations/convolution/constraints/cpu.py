@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kernelwright.arch import Arch
+from kernelwright.codegen.fields import Activation
 from kernelwright.codegen.operations.convolution import cpu as symbols
 from kernelwright.codegen.operations.convolution.constraints.common import DEPTHWISE_FIELDS, GEMM_FIELDS
 from kernelwright.codegen.operations.convolution.constraints.report import flags, refused, text, triple
@@ -80,8 +81,11 @@ def check_planes(spec: GroupedConvSpec, arch: Arch) -> Iterator[Violation]:
     if spec.direction is not Direction.FORWARD:
         why = f"no CPU kernel computes gradients in {spec.layout}"
         yield Violation("conv_cpu.planes", "direction", spec.direction, why, "forward", "forward")
+    why = f"{spec.layout} has vectors of one channel, and a bias is one number for it"
     if spec.bias:
-        yield refused("conv_cpu.planes", "bias", True, False, f"{spec.layout} has vectors of one channel")
+        yield refused("conv_cpu.planes", "bias", True, False, why)
+    if spec.activation is Activation.ANY:
+        yield Violation("conv_cpu.planes", "activation", "any", why, "the others", Activation.NONE)
 
 
 RULES: tuple[Rule, ...] = tuple(

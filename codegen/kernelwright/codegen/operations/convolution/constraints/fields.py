@@ -33,10 +33,15 @@ def check_specialization(spec: GroupedConvSpec, arch: Arch) -> Iterator[Violatio
 
 def check_epilogue(spec: GroupedConvSpec, arch: Arch) -> Iterator[Violation]:
     """Bias, residual and activation belong to the output, so to forward."""
+    fused = (("bias", False), ("residual", False), ("activation", Activation.NONE))
     if spec.direction is not Direction.FORWARD:
         why = "only forward writes the output: gradients have no fused epilogue"
-        fused = (("bias", False), ("residual", False), ("activation", Activation.NONE))
         yield from flags("convolution.epilogue", spec, fused, why)
+    elif spec.activation is Activation.ANY:
+        yield from flags("convolution.epilogue", spec, fused[:2], "any epilogue includes it")
+        if arch.backend != "cpu":
+            why, allowed = "kernels of GPUs have their epilogue compiled in", "the others"
+            yield Violation("convolution.epilogue", "activation", "any", why, allowed, Activation.NONE)
 
 
 def check_split_image(spec: GroupedConvSpec, arch: Arch) -> Iterator[Violation]:

@@ -10,14 +10,14 @@ from kernelwright.arch import Arch
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import Way
 from kernelwright.codegen.operations.convolution.spec import Direction, GroupedConvSpec, conv_spec
-from kernelwright.codegen.operations.convolution.time_model import hopper, tiles
 from kernelwright.codegen.operations.convolution.time_model.posed import Posed, read_posed
-from kernelwright.codegen.operations.convolution.time_model.serves import serves
+from kernelwright.codegen.operations.convolution.time_model.serves import refusal
 from kernelwright.codegen.operations.convolution.time_model.slices import slices
+from kernelwright.codegen.operations.convolution.time_model.times import estimate
 
 CORES = 8
 """Of the machine that a CPU library is chosen for: architectures of CPUs state no number."""
-_SETS = ("conv_essential", "conv_release", "conv_default", "conv_tests")
+_SETS = ("essential", "release", "default", "tests")
 
 
 class ConvTimeModel:
@@ -70,12 +70,10 @@ class ConvTimeModel:
     def microseconds(self, kernel: Kernel, posed: Posed, arch: Arch, units: int | None = None) -> float | None:
         """With the best number of slices, on the stated device or CORES; None if the kernel does not serve."""
         spec = conv_spec(kernel)
-        counts = slices(spec, posed, arch.backend) if serves(spec, posed, arch) else []
+        counts = [] if refusal(spec, posed, arch) else slices(spec, posed, arch.backend)
         if not counts:
             return None
         if posed.n == 0 and posed.direction is not Direction.BACKWARD_WEIGHT:
             return 0.0
-        if arch.backend == "cutlass":
-            return min(hopper.microseconds(spec, posed, arch, count) for count in counts)
         units = units or arch.compute_units or CORES
-        return min(tiles.microseconds(spec, posed, arch, count, units) for count in counts)
+        return min(estimate(spec, posed, arch, count, units).total_us for count in counts)

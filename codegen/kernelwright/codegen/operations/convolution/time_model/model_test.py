@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,37 +7,22 @@ import pytest
 from kernelwright.arch import load
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.convolution.spec import conv_spec
-from kernelwright.codegen.operations.convolution.time_model import hopper, processors, tiles
 from kernelwright.codegen.operations.convolution.time_model.model import ConvTimeModel
+from kernelwright.codegen.operations.convolution.time_model.serves import refusal
 from kernelwright.codegen.operations.convolution.time_model.slices import slices
 from kernelwright.codegen.selecting.sets import expand_set
+from kernelwright.codegen.selecting.specs import parse_kernel
 from kernelwright.codegen.violations import SpecError
 
-NATIVE = Path(__file__).resolve().parents[6] / "dispatcher_cpp"
 MODEL = ConvTimeModel()
 LAYER: dict[str, Any] = {"direction": "forward", "n": 8, "c": 64, "k": 128, "size": [28, 28], "filter": [3, 3]}
 LAYER |= {"pad_left": [1, 1], "dtype": "bf16"}
 
 
-@pytest.mark.parametrize(
-    ("module", "file"), [(hopper, "estimate_cuda.cpp"), (tiles, "estimate.cpp"), (processors, "estimate_cpu.cpp")]
-)
-def test_numbers_are_those_of_the_dispatcher(module: Any, file: str) -> None:
-    text = (NATIVE / "src/operations/convolution" / file).read_text()
-    found = dict(re.findall(r"\b(k[A-Z]\w+) = ([-+.\de]+)(?=[,;])", text))
-    # No kernel leaves slices for a second launch.
-    assert {name: float(value) for name, value in found.items() if name != "kSecondLaunchUs"} == module.NUMBERS
-
-
-def test_images_are_folded_as_launchers_do() -> None:
-    text = (NATIVE / "include/kernelwright/convolution/folding.h").read_text()
-    assert {name: int(value) for name, value in re.findall(r"#define KW_CONV_FOLD_(\w+) (\d+)", text)} == hopper.FOLD
-
-
 def kernels(arch: str, direction: str = "forward") -> list[Kernel]:
-    found = [*expand_set("conv_essential", load(arch)).kernels]
+    found = [*expand_set("convolution:essential", load(arch)).kernels]
     if arch == "sm_90a":
-        found += expand_set("conv_default", load(arch)).kernels
+        found += expand_set("convolution:default", load(arch)).kernels
     return [one for one in found if conv_spec(one).direction == direction]
 
 
@@ -77,6 +60,18 @@ def test_what_a_plain_kernel_serves(fields: dict[str, Any], served: bool) -> Non
     assert bool(MODEL.ways(kernel, MODEL.read({**LAYER, **fields}), load("sm_90a"))) is served
 
 
+@pytest.mark.parametrize("fields", [
+    {}, {"bias": True}, {"residual": True}, {"bias": True, "residual": True, "activation": "tanh"},
+])  # fmt: skip
+def test_a_kernel_of_any_epilogue_serves_each_and_costs_no_less(fields: dict[str, Any]) -> None:
+    arch = load("x86_64_v4")
+    packed = {"op": "convolution", "direction": "forward", "dtype": "bf16", "layout": "ndhwgc", "vector": [1, 1, 1]}
+    packed |= {"tile": [448, 4096, 768], "warp_tile": [14, 32, 1]}
+    exact, any_one = (parse_kernel({**packed, **epilogue}, arch) for epilogue in (fields, {"activation": "any"}))
+    times = [MODEL.microseconds(kernel, MODEL.read({**LAYER, **fields}), arch) for kernel in (exact, any_one)]
+    assert None not in times and times[0] < times[1]  # type: ignore[operator]
+
+
 def test_depthwise_kernels_serve_one_channel_per_group() -> None:
     kernel = next(one for one in kernels("sm_90a") if conv_spec(one).depthwise and conv_spec(one).dtype == "bf16")
     layer = {**LAYER, "groups": 64, "k": 64}
@@ -95,7 +90,8 @@ def test_vectors_and_beta_of_amd_kernels() -> None:
     kernel = next(one for one in kernels("gfx942") if conv_spec(one).dtype == "bf16")
     vector = conv_spec(kernel).vector
     assert vector.a > 1
-    for fields, served in (({}, True), ({"c": 63}, False), ({"k": 129}, False), ({"beta": 1.0}, False)):
+    wide = {"size": [2048, 2048], "n": 2}  # byte offsets do not fit into 31 bits
+    for fields, served in (({}, True), ({"c": 63}, False), ({"k": 129}, False), ({"beta": 1.0}, False), (wide, False)):
         assert bool(MODEL.ways(kernel, MODEL.read({**LAYER, **fields}), load("gfx942"))) is served, fields
 
 
@@ -132,12 +128,14 @@ def test_problems_that_mean_the_same_have_one_key() -> None:
     [
         ({"tile": 3}, "a convolution has unknown fields tile"),
         ({"n": "8"}, "is no convolution"),
-        ({"size": [28]}, "filter is .* and size has 1 extents"),
-        ({"groups": 3}, "groups divide c and k"),
-        ({"filter": [64, 64]}, "the filter leaves an output"),
-        ({"layout": "nwgc"}, "layout is nwgc and size has 2 extents"),
-        ({"stride_x": [1, 2]}, "are not those of 2 dimensions"),
+        ({"size": [28]}, r"filter is \(3, 3\); allowed: 1 numbers, one for each dimension of size"),
+        ({"groups": 3}, "c is 64; allowed: multiples of groups = 3"),
+        ({"filter": [64, 64]}, "the filter reaches over 64 points along dimension 0, more than size 28"),
+        ({"layout": "nwgc"}, "layout is 'nwgc' and size has 2 extents; allowed: nhwgc"),
+        ({"stride_x": [1, 2]}, r"stride_x is \(1, 2\); allowed: 4 strides"),
         ({"direction": "sideways"}, "is no convolution"),
+        ({"bias": "yes"}, "bias is 'yes'; allowed: true or false"),
+        ({"alpha": True}, "alpha is True; allowed: a finite number"),
     ],
 )
 def test_wrong_problems_say_why(fields: dict[str, Any], message: str) -> None:
@@ -145,3 +143,15 @@ def test_wrong_problems_say_why(fields: dict[str, Any], message: str) -> None:
         MODEL.read({**LAYER, **fields})
     with pytest.raises(SpecError, match="a convolution lacks n, c, k, size, filter"):
         MODEL.read({"direction": "forward"})
+
+
+def test_refusals_are_the_sentences_of_launchers() -> None:
+    kernel = next(one for one in kernels("gfx942") if conv_spec(one).dtype == "bf16")
+    for fields, sentence in (
+        ({"dtype": "fp16"}, "dtype_x is fp16, this kernel serves bf16"),
+        ({"bias": True}, "the problem has a bias, this kernel adds none"),
+        ({"c": 63}, "c per group = 63 is not a multiple of"),
+        ({"beta": 0.5}, "beta is 0.5, this kernel serves 0"),
+        ({"size": [2048, 2048], "n": 2}, "y spans 2 images of 536870912 elements: its byte offsets do not fit"),
+    ):
+        assert sentence in str(refusal(conv_spec(kernel), MODEL.read({**LAYER, **fields}), load("gfx942")))

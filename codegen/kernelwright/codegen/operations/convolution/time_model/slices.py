@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from kernelwright.codegen.operations.convolution import cutlass
-from kernelwright.codegen.operations.convolution.spec import Direction, GroupedConvSpec
+from kernelwright.codegen.operations.convolution.rules.traits import traits_of
+from kernelwright.codegen.operations.convolution.spec import GroupedConvSpec
 from kernelwright.codegen.operations.convolution.time_model.posed import Posed
 
-_MOST_CK_TILE = 1024  # KW_HIP_CONV_MAX_SPLIT_K
 _CHOICES = 24  # kMaxChoices of operation.hpp
 
 
 def slices(spec: GroupedConvSpec, posed: Posed, backend: str) -> list[int]:
     """In ascending order; none where the kernel does not sum in as many as the problem asks for."""
-    most = max_split_k(spec, backend)
+    most = traits_of(spec, backend).max_split_k
     if posed.split_k != 0:
         return [posed.split_k] if posed.split_k <= most else []
     limit = min(max(1, posed.gemm[2] // spec.tile.k), most)
@@ -22,12 +21,3 @@ def slices(spec: GroupedConvSpec, posed: Posed, backend: str) -> list[int]:
         found += [power, *([power + power // 2] if 1 < power <= limit - power // 2 else [])]
         power *= 2
     return found
-
-
-def max_split_k(spec: GroupedConvSpec, backend: str) -> int:
-    """The most slices that a kernel sums; those of CPUs sum in one."""
-    if spec.direction is not Direction.BACKWARD_WEIGHT or backend == "cpu":
-        return 1
-    if backend == "ck_tile":
-        return _MOST_CK_TILE if spec.two_stage else 1
-    return cutlass.MAX_SPLIT_K

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kernelwright.arch import load, names
 from kernelwright.codegen.backends.ck_tile_copy import Copy
 from kernelwright.codegen.dtypes import DType, Layout
+from kernelwright.codegen.fields import COMPILED_ACTIVATIONS
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.gemm.ck_tile import DTYPES, EPILOGUES, LAYOUTS, PIPELINES, SCHEDULERS
 from kernelwright.codegen.operations.gemm.constraints import ck_tile_copies as copies
@@ -72,7 +73,7 @@ PACKED: dict[str, object] = {
     **{"tile": (128, 128, 64), "wave": (1, 4, 1), "warp": (16, 16, 32), "preshuffle": True},
     **{"pipeline": Pipeline.PRESHUFFLEV2, "scheduler": Scheduler.DEFAULT},
 }
-FUSED: tuple[dict[str, object], ...] = tuple({"activation": activation} for activation in Activation)
+FUSED: tuple[dict[str, object], ...] = tuple({"activation": activation} for activation in COMPILED_ACTIVATIONS)
 SHARED: tuple[dict[str, object], ...] = tuple({"stream_k": how} for how in StreamK)
 VARIANTS: tuple[dict[str, object], ...] = (
     {"num_d": 1, "d_op": DOp.MULTIPLY},

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from kernelwright.arch import Arch
 from kernelwright.codegen.kernel import is_set
-from kernelwright.codegen.operations.gemm.spec import DOp, GemmSpec
+from kernelwright.codegen.operations.gemm.spec import Activation, DOp, GemmSpec
 from kernelwright.codegen.violations import Violation
 
 FIELDS = ("stream_k", "num_d", "activation", "batched", "grouped")
@@ -15,6 +15,13 @@ FIELDS = ("stream_k", "num_d", "activation", "batched", "grouped")
 
 def check_variants(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
     """Some variants exclude each other, or would be a second name for the same kernel."""
+    any_epilogue = spec.activation is Activation.ANY
+    if any_epilogue and arch.backend != "cpu":
+        why = "kernels of GPUs have their epilogue compiled in"
+        yield Violation("gemm.variants", "activation", "any", why, "the others", Activation.NONE)
+    if any_epilogue and spec.num_d:
+        why = "a kernel of any epilogue takes as many D tensors as the problem has"
+        yield Violation("gemm.variants", "num_d", str(spec.num_d), why, "0", "0")
     if spec.d_op is not DOp.ADD and spec.num_d == 0:
         why = "without D tensors there is nothing to combine"
         yield Violation("gemm.variants", "d_op", spec.d_op, why, DOp.ADD, DOp.ADD)

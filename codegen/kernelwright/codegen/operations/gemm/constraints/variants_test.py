@@ -27,6 +27,9 @@ def _spec(**fields: object) -> GemmSpec:
         ({"num_d": 2, "d_op": "multiply", "activation": "relu", "batched": True}, set()),
         ({"stream_k": "tree", "num_d": 1}, set()),
         ({"d_op": "multiply"}, {"d_op"}),
+        ({"activation": "any", "batched": True}, set()),
+        ({"activation": "any", "num_d": 1, "d_op": "multiply"}, {"num_d"}),
+        ({"activation": "any", "grouped": True}, {"activation"}),
         ({"split_k": True, "stream_k": "linear"}, {"split_k"}),
         ({"grouped": True}, set()),
         ({"grouped": True, "batched": True, "num_d": 1, "activation": "tanh"}, {"batched", "num_d", "activation"}),
@@ -35,6 +38,12 @@ def _spec(**fields: object) -> GemmSpec:
 )
 def test_some_variants_exclude_each_other(fields: dict[str, object], refused_fields: set[str]) -> None:
     assert {violation.field for violation in check_variants(_spec(**fields), ARCH)} == refused_fields
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "sm_90a"])
+def test_epilogues_of_gpus_are_compiled_in(arch: str) -> None:
+    (violation,) = check_variants(_spec(activation="any"), load(arch))
+    assert violation.field == "activation" and "compiled in" in str(violation)
 
 
 @pytest.mark.parametrize(

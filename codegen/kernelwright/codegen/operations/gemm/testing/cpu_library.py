@@ -10,24 +10,17 @@ from typing import Any
 
 import numpy as np
 
+from kernelwright.problems.gemm.structs import GemmArgs, GemmProblem, GemmTraits
+
 OK, INVALID_ARGUMENT, UNSUPPORTED, WORKSPACE_TOO_SMALL = 0, 1, 2, 6
 DTYPES = {"fp32": 1, "fp16": 2, "bf16": 3}
 ROW, COLUMN = 0, 1
 
-_U32, _I64, _F64, _PTR, _TEXT = ctypes.c_uint32, ctypes.c_int64, ctypes.c_double, ctypes.c_void_p, ctypes.c_char_p
+_U32, _PTR, _TEXT = ctypes.c_uint32, ctypes.c_void_p, ctypes.c_char_p
 
 
 def _of(kind: Any, names: str) -> list[Any]:
     return [(name, kind) for name in names.split()]
-
-
-class Problem(ctypes.Structure):
-    """kw_gemm_problem."""
-
-    _fields_ = _of(_U32, "struct_size op dtype_a dtype_b dtype_c dtype_acc layout_a layout_b layout_c split_k")
-    _fields_ += _of(_I64, "m n k lda ldb ldc") + _of(_F64, "alpha beta")
-    _fields_ += _of(_I64, "batch stride_a stride_b stride_c") + _of(_U32, "num_d d_op activation reserved")
-    _fields_ += _of(_I64 * 4, "ld_multi_d stride_multi_d") + _of(ctypes.c_uint64, "b_format")
 
 
 class _Launch(ctypes.Structure):
@@ -35,17 +28,9 @@ class _Launch(ctypes.Structure):
     _fields_ += _of(ctypes.c_uint64, "workspace_bytes")
 
 
-class _Args(ctypes.Structure):
-    _fields_ = _of(_U32, "struct_size reserved") + _of(_PTR, "a b c d") + _of(_PTR * 4, "multi_d")
-
-
-class _Traits(ctypes.Structure):
-    _fields_ = _of(_U32, "struct_size dtype_a dtype_b dtype_c dtype_acc layout_a layout_b layout_c")
-
-
 class _Kernel(ctypes.Structure):
     _fields_ = _of(_U32, "struct_size abi_version op plan_bytes")
-    _fields_ += _of(_TEXT, "name arch identity spec_json features") + _of(ctypes.POINTER(_Traits), "traits")
+    _fields_ += _of(_TEXT, "name arch identity spec_json features") + _of(ctypes.POINTER(GemmTraits), "traits")
     _fields_ += _of(ctypes.CFUNCTYPE(ctypes.c_int, _PTR, _PTR, _PTR, ctypes.c_size_t), "supports")
     _fields_ += _of(ctypes.CFUNCTYPE(ctypes.c_int, _PTR, _PTR, _PTR), "workspace_size plan")
     _fields_ += _of(ctypes.CFUNCTYPE(ctypes.c_int, _PTR, _PTR, _PTR, _PTR), "launch") + _of(_PTR, "extension")
@@ -118,15 +103,15 @@ class CpuKernel:
 
     def problem(
         self, m: int, n: int, k: int, *, alpha: float = 1, beta: float = 0, pads: tuple[int, int, int]
-    ) -> Problem:
+    ) -> GemmProblem:
         """A problem of the kernel's types; ``pads`` are added to the smallest leading dimensions of A, B, C."""
         t = self.traits
         lda = (k if t.layout_a == ROW else m) + pads[0]
         ldb = (n if t.layout_b == ROW else k) + pads[1]
         types = (t.dtype_a, t.dtype_b, t.dtype_c, t.dtype_acc, t.layout_a, t.layout_b, t.layout_c)
-        return Problem(ctypes.sizeof(Problem), 1, *types, 1, m, n, k, lda, ldb, n + pads[2], alpha, beta, 1)
+        return GemmProblem(ctypes.sizeof(GemmProblem), 1, *types, 1, m, n, k, lda, ldb, n + pads[2], alpha, beta, 1)
 
-    def supports(self, problem: Problem) -> tuple[int, str]:
+    def supports(self, problem: GemmProblem) -> tuple[int, str]:
         """Status and reason."""
         reason = ctypes.create_string_buffer(256)
         status = self.descriptor.supports(
@@ -134,7 +119,7 @@ class CpuKernel:
         )
         return status, reason.value.decode()
 
-    def plan(self, problem: Problem) -> CpuPlan:
+    def plan(self, problem: GemmProblem) -> CpuPlan:
         """A plan with a workspace filled with 0xff (NaN in every dtype); RuntimeError if it is refused."""
         kernel, size = ctypes.addressof(self.descriptor), ctypes.c_uint64()
         storage = aligned_bytes(self.descriptor.plan_bytes, 64)
@@ -159,6 +144,6 @@ class CpuPlan:
         """Status of a launch with these addresses."""
         size = self.workspace.size if workspace_bytes is None else workspace_bytes
         where = _Launch(ctypes.sizeof(_Launch), device, None, self.workspace.ctypes.data, size)
-        args = _Args(ctypes.sizeof(_Args), 0, a, b, c, d)
+        args = GemmArgs(ctypes.sizeof(GemmArgs), 0, a, b, c, d)
         kernel, plan = ctypes.addressof(self.kernel.descriptor), self.storage.ctypes.data
         return int(self.kernel.descriptor.launch(kernel, plan, ctypes.addressof(where), ctypes.addressof(args)))

@@ -10,9 +10,10 @@ from kernelwright.arch import Arch
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import Way
 from kernelwright.codegen.operations.gemm.spec import Activation, DOp, GemmSpec, gemm_spec
-from kernelwright.codegen.operations.gemm.time_model import hopper, processors, tiles
-from kernelwright.codegen.operations.gemm.time_model.posed import Posed, read_posed, serves
+from kernelwright.codegen.operations.gemm.time_model.posed import Posed, read_posed
+from kernelwright.codegen.operations.gemm.time_model.serves import refusal
 from kernelwright.codegen.operations.gemm.time_model.slices import slices
+from kernelwright.codegen.operations.gemm.time_model.times import estimate
 
 CORES = 8
 """Of the machine that a CPU library is chosen for: architectures of CPUs state no number."""
@@ -36,8 +37,7 @@ class GemmTimeModel:
 
     def key(self, posed: Posed) -> Hashable:
         """Equal for problems that one measurement stands for."""
-        shared = dataclasses.replace(posed, split_k=0, dtype="", dtype_a="", dtype_b="", dtype_c="", dtype_acc="")
-        return shared, posed.types
+        return dataclasses.replace(posed, split_k=0)
 
     def candidate_sets(self, posed: Posed) -> tuple[str, ...]:
         """All preselected kernels of the problem's type and layout, and the written sets."""
@@ -61,14 +61,10 @@ class GemmTimeModel:
     def microseconds(self, kernel: Kernel, posed: Posed, arch: Arch) -> float | None:
         """With the best number of slices of k, on the stated device or CORES; None if the kernel does not serve."""
         spec = gemm_spec(kernel)
-        if not serves(spec, posed, arch):
+        if refusal(spec, posed, arch):
             return None
         if posed.m == 0 or posed.n == 0:
             return 0.0
         units = arch.compute_units or CORES
         counts = slices(spec, posed, arch.backend, units)
-        if arch.backend == "cutlass":
-            return min(hopper.microseconds(spec, posed, arch, count) for count in counts)
-        if arch.backend == "cpu":
-            return min(processors.microseconds(spec, posed, arch, count, units) for count in counts)
-        return min(tiles.microseconds(spec, posed, arch, count, units) for count in counts)
+        return min(estimate(spec, posed, arch, count, units).total_us for count in counts)

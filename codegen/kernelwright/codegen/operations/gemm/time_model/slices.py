@@ -6,8 +6,8 @@ import math
 
 from kernelwright.codegen.operations.gemm.spec import GemmSpec
 from kernelwright.codegen.operations.gemm.time_model.posed import Posed
+from kernelwright.codegen.operations.gemm.time_model.serves import MAX_SPLIT_K
 
-_MOST = {"cpu": 64, "cutlass": 32, "ck_tile": 1024}  # what the kernels of each backend serve
 _CHOICES, _WAVES = 24, 4
 
 
@@ -15,7 +15,7 @@ def slices(spec: GemmSpec, posed: Posed, backend: str, units: int) -> list[int]:
     """In ascending order; 1 alone for a kernel that does not split K."""
     if posed.split_k != 0:
         return [posed.split_k]
-    limit = min(max(1, math.ceil(posed.k / spec.tile.k)), _MOST[backend] if spec.split_k else 1)
+    limit = min(max(1, math.ceil(posed.k / spec.tile.k)), MAX_SPLIT_K[backend] if spec.split_k else 1)
     found = {1}
     tiles = math.ceil(posed.m / spec.tile.m) * math.ceil(posed.n / spec.tile.n) * posed.batch
     for wave in range(1, _WAVES + 1):

@@ -4,7 +4,7 @@
 #define KERNELWRIGHT_CPU_CONVOLUTION_MICRO_LANES_HPP
 
 #include "kernelwright/cpu/convolution/kernel.hpp"
-#include "kernelwright/cpu/gemm/micro/epilogue.hpp"
+#include "kernelwright/cpu/convolution/micro/moved.hpp"
 
 namespace kernelwright::cpu {
 namespace {
@@ -47,11 +47,25 @@ class lanes {
         sum[i] = fma(value, weights, sum[i]);
       }
     }
-    const auto at = [&](int i) { return i < kHalf ? t.d[0] + i * b.to.ldc : t.d[1] + (i - kHalf) * b.to.ldc; };
-    if (b.channels == kLanes) {
-      KW_CPU_UNROLL for (int i = 0; i < Rows; ++i) Epilogue::template write_at<true>(sum[i], kLanes, at(i), b.to);
+    write<Rows>(sum, b, t);
+  }
+
+  template <int Rows>
+  static KW_CPU_INLINE void write(const vec (&sum)[Rows], const lanes_block& b, const pixel_tile& t) {
+    if constexpr (Epilogue::kActivation == KW_ACTIVATION_ANY) {
+      alignas(64) float sums[Rows * kLanes];
+      KW_CPU_UNROLL for (int i = 0; i < Rows; ++i) store(sums + i * kLanes, sum[i]);
+      Epilogue::write(sums, kLanes, t.rows[0], b.channels, moved_point<Epilogue>(b.to, t.d[0]));
+      if (t.rows[1] == 0) return;
+      Epilogue::write(sums + kHalf * kLanes, kLanes, t.rows[1], b.channels, moved_point<Epilogue>(b.to, t.d[1]));
     } else {
-      KW_CPU_UNROLL for (int i = 0; i < Rows; ++i) Epilogue::template write_at<false>(sum[i], b.channels, at(i), b.to);
+      const auto at = [&](int i) { return i < kHalf ? t.d[0] + i * b.to.ldc : t.d[1] + (i - kHalf) * b.to.ldc; };
+      if (b.channels == kLanes) {
+        KW_CPU_UNROLL for (int i = 0; i < Rows; ++i) Epilogue::template write_at<true>(sum[i], kLanes, at(i), b.to);
+      } else {
+        KW_CPU_UNROLL for (int i = 0; i < Rows; ++i)
+            Epilogue::template write_at<false>(sum[i], b.channels, at(i), b.to);
+      }
     }
   }
 

@@ -14,7 +14,7 @@ KW_CPU_INLINE output moved_point(const output& from, int64_t offset) {
   output to = from;
   to.d = static_cast<storage*>(to.d) + offset;
   if (to.c != nullptr) to.c = static_cast<const storage*>(to.c) + offset;
-  for (uint32_t n = 0; n < Epilogue::kNumD; ++n) {
+  for (uint32_t n = 0; n < Epilogue::num_d(from); ++n) {
     if (to.ld_multi_d[n] != 0) to.multi_d[n] = static_cast<const storage*>(to.multi_d[n]) + offset;
   }
   return to;

@@ -71,7 +71,7 @@ class taps_multiplier {
       if (!b.first) add_partial<Rows, Vectors>(sum, partial);
       if (!b.last) return store_sums<Rows, Vectors>(sum, partial);
     }
-    if (Epilogue::kPlain && b.cols == Vectors * kLanes) return store_rows<Rows, Vectors>(sum, b, t);
+    if (Epilogue::is_plain(b.to) && b.cols == Vectors * kLanes) return store_rows<Rows, Vectors>(sum, b, t);
     alignas(64) float sums[Rows * NR];
     store_sums<Rows, Vectors>(sum, sums);
     Epilogue::write(sums, NR, t.rows[0], b.cols, moved_point<Epilogue>(b.to, t.d[0]));

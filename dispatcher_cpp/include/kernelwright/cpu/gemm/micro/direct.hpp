@@ -64,7 +64,7 @@ class direct {
         KW_CPU_UNROLL for (int v = 0; v < Vectors; ++v) sum[i][v] = fma(value, line[v], sum[i][v]);
       }
     }
-    if constexpr (Epilogue::kPlain) {
+    if (Epilogue::is_plain(t.to)) {
       store_rows<Rows, Vectors>(sum, t);
     } else {
       alignas(64) float sums[Rows * Vectors * kLanes];

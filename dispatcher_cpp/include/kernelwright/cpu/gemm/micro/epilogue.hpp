@@ -9,13 +9,18 @@
 namespace kernelwright::cpu {
 namespace {
 
-// Output is the element type of C, D and every further D.
+constexpr int kAnyD = -1;  // as many further D as the output says, combined as it says
+
+// Output is the element type of C, D and every further D. NumD may be kAnyD; Combine means nothing then.
 template <class Output, int NumD = 0, kw_d_op Combine = KW_D_ADD, class Activation = no_activation>
 struct epilogue {
   using element = Output;
   using storage = typename Output::storage;
   static constexpr bool kPlain = NumD == 0 && Activation::kActivation == KW_ACTIVATION_NONE;
   static constexpr uint32_t kNumD = NumD, kDOp = Combine, kActivation = Activation::kActivation;
+
+  static constexpr bool is_plain(const output&) { return kPlain; }
+  static constexpr uint32_t num_d(const output& to) { return NumD == kAnyD ? to.num_d : NumD; }
 
   // `rows` x `cols` sums, `ld` units apart, go to `to`.
   static __attribute__((noinline)) void write(const float* sums, int64_t ld, int64_t rows, int64_t cols,
@@ -41,7 +46,10 @@ struct epilogue {
   }
 
  private:
-  static KW_CPU_INLINE vec join(vec v, vec other) { return Combine == KW_D_ADD ? add(v, other) : mul(v, other); }
+  static KW_CPU_INLINE vec join(vec v, vec other, const output& to) {
+    const uint32_t combine = NumD == kAnyD ? to.d_op : uint32_t{Combine};
+    return combine == KW_D_ADD ? add(v, other) : mul(v, other);
+  }
 
   // further(n): where the values of D n begin.
   template <bool Whole, class Further>
@@ -52,7 +60,7 @@ struct epilogue {
     };
     vec v = mul(broadcast(to.alpha), sum);
     if (to.beta != 0.0f) v = fma(broadcast(to.alpha), sum, mul(broadcast(to.beta), read(to.c, at)));
-    for (uint32_t n = 0; n < kNumD; ++n) v = join(v, read(to.multi_d[n], further(n)));
+    for (uint32_t n = 0; n < num_d(to); ++n) v = join(v, read(to.multi_d[n], further(n)), to);
     v = Activation::apply(v);
     storage* d = static_cast<storage*>(to.d) + at;
     if constexpr (Whole) {
@@ -63,6 +71,44 @@ struct epilogue {
   }
 };
 
+// Every epilogue, chosen where results are written by what the output says.
+template <class Output>
+struct any_epilogue {
+  using element = Output;
+  using storage = typename Output::storage;
+  static constexpr bool kPlain = false;
+  static constexpr uint32_t kNumD = KW_MAX_D, kDOp = KW_D_ADD, kActivation = KW_ACTIVATION_ANY;
+
+  static KW_CPU_INLINE bool is_plain(const output& to) { return (to.num_d | to.activation) == 0; }
+  static KW_CPU_INLINE uint32_t num_d(const output& to) { return to.num_d; }
+
+  static void write(const float* sums, int64_t ld, int64_t rows, int64_t cols, const output& to) {
+    kTable.write[to.activation](sums, ld, rows, cols, to);
+  }
+
+ private:
+  using write_function = void (*)(const float*, int64_t, int64_t, int64_t, const output&);
+
+  struct table {
+    write_function write[KW_ACTIVATION_TANH + 1];
+
+    template <class Activation>
+    constexpr void add() {
+      write[Activation::kActivation] = &epilogue<Output, kAnyD, KW_D_ADD, Activation>::write;
+    }
+    constexpr table() : write() {
+      add<no_activation>();
+      add<relu>();
+      add<gelu>();
+      add<fast_gelu>();
+      add<silu>();
+      add<sigmoid>();
+      add<tanh>();
+    }
+  };
+  static constexpr table kTable{};
+};
+
 // Integers: in double, where every sum and every product with a small alpha or beta is exact; rounded to nearest even,
 // and saturated.
 template <>
@@ -71,6 +117,9 @@ struct epilogue<int32, 0, KW_D_ADD, no_activation> {
   using storage = int32_t;
   static constexpr bool kPlain = false;
   static constexpr uint32_t kNumD = 0, kDOp = KW_D_ADD, kActivation = KW_ACTIVATION_NONE;
+
+  static constexpr bool is_plain(const output&) { return kPlain; }
+  static constexpr uint32_t num_d(const output&) { return 0; }
 
   static __attribute__((noinline)) void write(const float* sums, int64_t ld, int64_t rows, int64_t cols,
                                               const output& to) {

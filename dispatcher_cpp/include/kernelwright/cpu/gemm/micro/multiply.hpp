@@ -17,7 +17,7 @@ KW_CPU_INLINE output moved(const output& from, int64_t rows, int64_t cols) {
   const int64_t offset = rows * to.ldc + cols;
   to.d = static_cast<storage*>(to.d) + offset;
   if (to.c != nullptr) to.c = static_cast<const storage*>(to.c) + offset;
-  for (uint32_t n = 0; n < Epilogue::kNumD; ++n) {
+  for (uint32_t n = 0; n < Epilogue::num_d(from); ++n) {
     to.multi_d[n] = static_cast<const storage*>(to.multi_d[n]) + rows * to.ld_multi_d[n] + cols;
   }
   return to;
@@ -113,7 +113,8 @@ class multiplier {
       if (!t.whole->last) return store_sums<Rows, Vectors>(sum, t.partial);
     }
     if constexpr (Operation::kSumDtype == KW_FP32) {
-      if ((Epilogue::kPlain || !t.whole->last) && t.cols == Vectors * kLanes) return store_rows<Rows, Vectors>(sum, t);
+      if ((Epilogue::is_plain(t.to) || !t.whole->last) && t.cols == Vectors * kLanes)
+        return store_rows<Rows, Vectors>(sum, t);
     }
     alignas(64) float sums[Rows * NR];
     store_sums<Rows, Vectors>(sum, sums);

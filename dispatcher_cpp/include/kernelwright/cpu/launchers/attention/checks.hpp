@@ -3,7 +3,9 @@
 #define KERNELWRIGHT_CPU_LAUNCHERS_ATTENTION_CHECKS_HPP
 
 #include "kernelwright/attention/checks.h"
+#include "kernelwright/cpu/launchers/attention/conditions.h"
 #include "kernelwright/cpu/launchers/attention/lengths.hpp"
+#include "kernelwright/cpu/launchers/attention/written_rows.hpp"
 
 namespace kernelwright::cpu {
 
@@ -33,16 +35,6 @@ inline kw_status check_sizes(const kw_attention_problem& p, char* reason, size_t
     return refused(reason, bytes, "page_size", p.page_size, "1 or more");
   if (p.dropout != 0 && !(p.dropout_p >= 0 && p.dropout_p < 1))
     return fail(KW_INVALID_ARGUMENT, reason, bytes, "dropout_p is %g; allowed: 0 or more, below 1", p.dropout_p);
-  return KW_OK;
-}
-
-// What the backward pass does not do.
-inline kw_status check_gradients(const kw_attention_problem& p, char* reason, size_t bytes) {
-  if (p.dbias != 0 && p.batch > 1 && p.dbias_strides.request == 0 && p.group == 0) {
-    return fail(KW_UNSUPPORTED, reason, bytes,
-                "dbias is one for all %lld requests, this kernel writes one for each; add them up afterwards",
-                static_cast<long long>(p.batch));
-  }
   return KW_OK;
 }
 
@@ -80,11 +72,10 @@ inline kw_status check_problem(const kw_kernel* kernel, const kw_problem* proble
   kw_status status = append ? check_append_sizes(a, reason, bytes) : check_sizes(p, reason, bytes);
   if (status != KW_OK) return status;
   char why[256] = "";
-  status = append ? kw_append_traits_match(traits, &a, why, sizeof why)
-                  : kw_attention_traits_match(traits, &p, why, sizeof why);
+  status = append ? kw_attention_append_traits_match(traits, &a, why, sizeof why)
+                  : kw_cpu_attention_check(traits, &p, why, sizeof why);
   if (status != KW_OK) return fail(status, reason, bytes, "%s", why);
-  if (kernel->op == KW_OP_ATTENTION_DQ_DK_DV) status = check_gradients(p, reason, bytes);
-  return status == KW_OK ? check_features(kernel, reason, bytes) : status;
+  return check_features(kernel, reason, bytes);
 }
 
 // An operand that a problem has, by name.
@@ -151,7 +142,8 @@ inline kw_status check_attention_args(const kw_attention_problem& p, const kw_at
   return status == KW_OK ? check_lengths(p, a) : status;
 }
 
-inline kw_status check_append_args(const kw_append_problem& p, const kw_append_args& a) {
+// workspace: of the plan, see written_rows.hpp.
+inline kw_status check_append_args(const kw_append_problem& p, const kw_append_args& a, void* workspace) {
   if (a.struct_size < sizeof a) return too_small(a.struct_size, sizeof a);
   const bool appends = p.batch != 0 && p.seqlen_new != 0, rotary = p.rope != KW_ROPE_NONE;
   const bool turns = p.batch != 0 && p.rotates_q != 0 && p.seqlen_q != 0;
@@ -167,8 +159,9 @@ inline kw_status check_append_args(const kw_append_problem& p, const kw_append_a
       {"cos", a.cos, rotary && (appends || turns)},
       {"sin", a.sin, rotary && (appends || turns)},
   };
-  const kw_status status = check_operands(operands);
-  return status == KW_OK ? check_append_places(p, a) : status;
+  kw_status status = check_operands(operands);
+  if (status == KW_OK) status = check_append_places(p, a);
+  return status == KW_OK ? check_written_rows(p, a, workspace) : status;
 }
 
 }  // namespace kernelwright::cpu

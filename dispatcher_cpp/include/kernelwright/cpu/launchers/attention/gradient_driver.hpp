@@ -6,6 +6,7 @@
 #define KERNELWRIGHT_CPU_LAUNCHERS_ATTENTION_GRADIENT_DRIVER_HPP
 
 #include "kernelwright/attention/checks.h"
+#include "kernelwright/attention/dropout.h"
 #include "kernelwright/cpu/launchers/attention/gradient_plan.hpp"
 #include "kernelwright/cpu/launchers/attention/rows.hpp"
 

@@ -31,7 +31,7 @@ inline gradient_memory make_gradient_memory(const attention_kernel& k, const kw_
   gradient_memory m = {};
   const auto take = [&m](int64_t bytes) {
     const uint64_t at = m.bytes;
-    m.bytes += align_bytes(static_cast<uint64_t>(bytes));
+    m.bytes = behind(at, room(bytes, 1));
     return at;
   };
   m.q_rows = take(nr * p.hdim_q * k.input_bytes);
@@ -58,16 +58,17 @@ inline gradient_memory make_gradient_memory(const attention_kernel& k, const kw_
 inline gradient_plan make_gradient_plan(const attention_kernel& k, const kw_attention_problem& p, uint32_t threads) {
   gradient_plan plan = {};
   plan.problem = p;
-  plan.units = p.batch * p.heads_kv;
+  plan.units = kw_mul(p.batch, p.heads_kv);
   plan.key_blocks = divide_up(p.max_seqlen_k, k.traits.tile_n0);
-  plan.row_tasks = divide_up(p.heads_q / p.heads_kv * divide_up(p.max_seqlen_q, k.nr), kPanelsPerTask);
-  const double work = 3.0 * static_cast<double>(p.batch * p.heads_q) * static_cast<double>(p.max_seqlen_q) *
-                      static_cast<double>(p.max_seqlen_k) * static_cast<double>(p.hdim_q + p.hdim_v);
+  plan.row_tasks = divide_up(kw_mul(p.heads_q / p.heads_kv, divide_up(p.max_seqlen_q, k.nr)), kPanelsPerTask);
+  const double work = 3.0 * static_cast<double>(p.batch) * static_cast<double>(p.heads_q) *
+                      static_cast<double>(p.max_seqlen_q) * static_cast<double>(p.max_seqlen_k) *
+                      static_cast<double>(p.hdim_q + p.hdim_v);
   plan.threads = threads_for(work / kMultiplicationsPerThread, threads);
   // Results are the same to the bit; with fewer units than threads some would be idle.
   plan.fused = plan.units >= 2 * int64_t{plan.threads} || plan.units % plan.threads == 0;
   plan.own = make_gradient_memory(k, p);
-  plan.workspace_bytes = plan.threads * plan.own.bytes;
+  plan.workspace_bytes = behind_all(0, plan.threads, plan.own.bytes);
   return plan;
 }
 

@@ -6,6 +6,7 @@
 #include "kernelwright/cpu/launchers/attention/gradient_driver.hpp"
 #include "kernelwright/cpu/launchers/attention/lines_driver.hpp"
 #include "kernelwright/cpu/launchers/attention/part_driver.hpp"
+#include "kernelwright/cpu/launchers/attention/written_rows.hpp"
 
 namespace kernelwright::cpu {
 
@@ -38,6 +39,7 @@ inline void plan_attention(const attention_kernel& kernel, const kw_problem& pro
       return;
     case KW_OP_ATTENTION_APPEND:
       plan->append = make_append_plan(reinterpret_cast<const kw_append_problem&>(problem), threads);
+      plan->workspace_bytes = bytes_of_rows(plan->append.problem);
       return;
     default:
       plan->lines = make_lines_plan(p, threads);

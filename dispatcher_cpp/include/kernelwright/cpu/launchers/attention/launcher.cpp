@@ -36,7 +36,7 @@ kw_status kw_cpu_attention_launch(const kw_kernel* kernel, const void* plan, con
   status = check_workspace(*launch, p.workspace_bytes);
   if (status != KW_OK) return status;
   status = p.op == KW_OP_ATTENTION_APPEND
-               ? check_append_args(p.append.problem, *static_cast<const kw_append_args*>(args))
+               ? check_append_args(p.append.problem, *static_cast<const kw_append_args*>(args), launch->workspace)
                : check_attention_args(problem_of(p), *static_cast<const kw_attention_args*>(args));
   if (status == KW_OK) launch_attention(kernel_of(kernel), p, args, launch->workspace);
   return status;

@@ -34,6 +34,16 @@ inline int64_t keys_held(const kw_attention_problem& p, const kw_attention_args&
   return int64_t{a.cu_seqlens_k[number + 1]} - a.cu_seqlens_k[number];
 }
 
+// The last page of a list holds at least one key, and no more than a page does.
+inline kw_status check_last_page(const kw_attention_problem& p, const kw_attention_args& a, int64_t number) {
+  if (p.page_table != KW_PAGES_LIST || a.page_indptr[number + 1] <= a.page_indptr[number]) return KW_OK;
+  const int64_t keys = a.last_page_lengths[number];
+  if (keys >= 1 && keys <= p.page_size) return KW_OK;
+  return fail(KW_INVALID_ARGUMENT, nullptr, 0,
+              "last_page_lengths of request %lld is %lld; allowed: 1 to page_size = %lld",
+              static_cast<long long>(number), static_cast<long long>(keys), static_cast<long long>(p.page_size));
+}
+
 inline kw_status check_keys(const kw_attention_problem& p, const kw_attention_args& a, const request& r) {
   if (r.keys > keys_held(p, a, r.number)) {
     return fail(KW_INVALID_ARGUMENT, nullptr, 0, "request %lld has %lld keys; allowed: up to %lld, which K holds",
@@ -54,6 +64,8 @@ inline kw_status check_lengths(const kw_attention_problem& p, const kw_attention
   const bool keys = p.base.op == KW_OP_ATTENTION_PART || p.base.op == KW_OP_ATTENTION_DQ_DK_DV;
   kw_status status = KW_OK;
   for (int64_t b = 0; b < p.batch && status == KW_OK; ++b) {
+    if (keys) status = check_last_page(p, a, b);
+    if (status != KW_OK) return status;
     const request r = keys ? request_at(p, a, b) : request_of_queries(p, a, b);
     if (r.queries < 0 || r.queries > p.max_seqlen_q || r.keys < 0 || r.keys > p.max_seqlen_k)
       return fail(KW_INVALID_ARGUMENT, nullptr, 0,

@@ -7,6 +7,7 @@
 #define KERNELWRIGHT_CPU_LAUNCHERS_ATTENTION_PART_DRIVER_HPP
 
 #include "kernelwright/attention/checks.h"
+#include "kernelwright/attention/dropout.h"
 #include "kernelwright/cpu/launchers/attention/part_plan.hpp"
 #include "kernelwright/cpu/launchers/attention/rows.hpp"
 

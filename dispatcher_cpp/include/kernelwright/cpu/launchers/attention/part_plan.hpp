@@ -3,6 +3,7 @@
 #define KERNELWRIGHT_CPU_LAUNCHERS_ATTENTION_PART_PLAN_HPP
 
 #include "kernelwright/cpu/launchers/attention/request.hpp"
+#include "kernelwright/cpu/launchers/common/room.hpp"
 #include "kernelwright/cpu/launchers/common/thread_pool.hpp"
 
 namespace kernelwright::cpu {
@@ -46,7 +47,7 @@ inline part_memory make_part_memory(const attention_kernel& k, const part_plan& 
   part_memory m = {};
   const auto take = [&m](int64_t bytes) {
     const uint64_t at = m.bytes;
-    m.bytes += align_bytes(static_cast<uint64_t>(bytes));
+    m.bytes = behind(at, room(bytes, 1));
     return at;
   };
   m.q_rows = take(m0 * p.hdim_q * k.staged_bytes);
@@ -64,27 +65,27 @@ inline part_memory make_part_memory(const attention_kernel& k, const part_plan& 
 inline part_plan make_part_plan(const attention_kernel& k, const kw_attention_problem& p, uint32_t threads) {
   part_plan plan = {};
   plan.problem = p;
-  plan.units = p.batch * p.heads_kv;
+  plan.units = kw_mul(p.batch, p.heads_kv);
   plan.key_blocks = divide_up(p.max_seqlen_k, k.traits.tile_n0);
   const int64_t group = p.heads_q / p.heads_kv;
-  plan.blocks = group * divide_up(p.max_seqlen_q, k.traits.tile_m0);
+  plan.blocks = kw_mul(group, divide_up(p.max_seqlen_q, k.traits.tile_m0));
   plan.k_units = packed_k_units(k, p.hdim_q);
   plan.block_units = plan.k_units + packed_v_units(k, p.hdim_v);
-  plan.shared = p.num_splits <= 1 && group * p.max_seqlen_q > k.traits.tile_m0;
+  plan.shared = p.num_splits <= 1 && kw_mul(group, p.max_seqlen_q) > k.traits.tile_m0;
   plan.chunk = plan.units;
-  const int64_t tasks = plan.units * plan.blocks * larger(p.num_splits, 1);
+  const int64_t tasks = kw_mul3(plan.units, plan.blocks, larger(p.num_splits, 1));
   const double work = static_cast<double>(tasks) * static_cast<double>(p.max_seqlen_k * (p.hdim_q + p.hdim_v)) *
-                      static_cast<double>(smaller(k.traits.tile_m0, p.max_seqlen_q * group));
+                      static_cast<double>(smaller(k.traits.tile_m0, kw_mul(p.max_seqlen_q, group)));
   plan.threads =
       static_cast<uint32_t>(larger(1, smaller(threads_for(work / kMultiplicationsPerThread, threads), tasks)));
   if (plan.shared) {
-    const int64_t unit_bytes = larger(1, plan.key_blocks) * plan.block_units * 4;
+    const int64_t unit_bytes = kw_mul3(larger(1, plan.key_blocks), plan.block_units, 4);
     const int64_t busy = divide_up(kTasksPerThread * plan.threads, larger(1, plan.blocks));
     plan.chunk = larger(1, smaller(plan.units, larger(kPackedBytes / unit_bytes, busy)));
-    plan.private_offset = align_bytes(static_cast<uint64_t>(plan.chunk * unit_bytes));
+    plan.private_offset = room(plan.chunk, unit_bytes);
   }
   plan.own = make_part_memory(k, plan);
-  plan.workspace_bytes = plan.private_offset + plan.threads * plan.own.bytes;
+  plan.workspace_bytes = behind_all(plan.private_offset, plan.threads, plan.own.bytes);
   return plan;
 }
 

@@ -61,6 +61,32 @@ inline axis forward_axis(const kw_conv_problem& p, int dim) {
   return a;
 }
 
+// a * b modulo m, all below 2^63.
+inline uint64_t product_modulo(uint64_t a, uint64_t b, uint64_t m) {
+  if (a < UINT64_C(1) << 32 && b < UINT64_C(1) << 32) return a * b % m;
+  uint64_t sum = 0;
+  for (a %= m; b != 0; b >>= 1) {
+    if ((b & 1) != 0) sum = (sum + a) % m;
+    a = (a + a) % m;
+  }
+  return sum;
+}
+
+// The first filter point t with t * dilation = remainder modulo stride, or -1 if there is none: by Euclid's algorithm,
+// so that the time grows with the digits of the stride.
+inline int64_t first_tap(int64_t stride, int64_t dilation, int64_t remainder) {
+  int64_t divisor = stride, rest = dilation % stride, before = 0,
+          factor = 1;  // factor * dilation = rest, modulo stride
+  while (rest != 0) {
+    const int64_t whole = divisor / rest, next = before - whole * factor, left = divisor % rest;
+    before = factor, factor = next, divisor = rest, rest = left;
+  }
+  if (remainder % divisor != 0) return -1;
+  const int64_t period = stride / divisor, inverse = before < 0 ? before + period : before;
+  return static_cast<int64_t>(product_modulo(static_cast<uint64_t>(remainder / divisor), static_cast<uint64_t>(inverse),
+                                             static_cast<uint64_t>(period)));
+}
+
 // Phase `first` holds the points of dx that are `first` modulo the stride.
 inline axis backward_axis(const kw_conv_problem& p, int dim, int64_t first) {
   const int64_t stride = p.stride[dim], dilation = p.dilation[dim];
@@ -69,33 +95,42 @@ inline axis backward_axis(const kw_conv_problem& p, int dim, int64_t first) {
   a.step = stride;
   a.outputs = first < p.extent[dim] ? (p.extent[dim] - 1 - first) / stride + 1 : 0;
   a.extent = kw_conv_out(&p, dim);
-  a.tap_period = stride / greatest_divisor(stride, dilation);
-  const int64_t wanted = (first + p.pad_left[dim]) % stride;
-  while (a.tap_first < a.tap_period && a.tap_first * dilation % stride != wanted) ++a.tap_first;
-  const bool meets = a.tap_first < a.tap_period && a.tap_first < p.filter[dim];
+  const int64_t common = greatest_divisor(stride, dilation);
+  a.tap_period = stride / common;
+  a.tap_first = first_tap(stride, dilation, (first + p.pad_left[dim]) % stride);
+  const bool meets = a.tap_first >= 0 && a.tap_first < p.filter[dim];
   a.taps = meets ? (p.filter[dim] - 1 - a.tap_first) / a.tap_period + 1 : 0;
   if (!meets) a.tap_first = 0;
-  place_slab(a, 1, (first + p.pad_left[dim] - a.tap_first * dilation) / stride, -(a.tap_period * dilation / stride));
+  place_slab(a, 1, (first + p.pad_left[dim] - a.tap_first * dilation) / stride, -(dilation / common));
   return a;
 }
 
-// One phase of a problem: forward has one, backward data as many as the product of the strides.
+// The phase of backward data that has the most filter points along a dimension, whether dx has points of it or not: it
+// has the first one, and phases that begin later have those behind it.
+inline axis longest_axis(const kw_conv_problem& p, int dim) {
+  const int64_t stride = p.stride[dim], beyond = p.pad_left[dim] % stride;
+  return backward_axis(p, dim, beyond == 0 ? 0 : stride - beyond);
+}
+
+// One phase of a problem: forward has one, backward data as many as remainders by the strides have points of dx.
 struct sweep {
   axis along[3];
 
   int64_t taps() const { return along[0].taps * along[1].taps * along[2].taps; }
 };
 
+inline int64_t phases_along(const kw_conv_problem& p, int dim) { return smaller(p.stride[dim], p.extent[dim]); }
+
 inline int64_t phases(const kw_conv_problem& p) {
-  return p.base.op == KW_OP_CONV_BACKWARD_DATA ? p.stride[0] * p.stride[1] * p.stride[2] : 1;
+  return p.base.op == KW_OP_CONV_BACKWARD_DATA ? phases_along(p, 0) * phases_along(p, 1) * phases_along(p, 2) : 1;
 }
 
 inline sweep make_sweep(const kw_conv_problem& p, int64_t phase) {
   sweep s;
   for (int dim = 2; dim >= 0; --dim) {
     if (p.base.op == KW_OP_CONV_BACKWARD_DATA) {
-      s.along[dim] = backward_axis(p, dim, phase % p.stride[dim]);
-      phase /= p.stride[dim];
+      s.along[dim] = backward_axis(p, dim, phase % phases_along(p, dim));
+      phase /= phases_along(p, dim);
     } else {
       s.along[dim] = forward_axis(p, dim);
     }

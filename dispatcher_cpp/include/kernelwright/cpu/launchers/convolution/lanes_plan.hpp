@@ -39,7 +39,7 @@ inline lanes_plan make_lanes_plan(const conv_kernel& kernel, const kw_conv_probl
   plan.channels = p.c;
   plan.vectors = divide_up(p.c, kernel.lanes);
   plan.taps = kw_conv_filter_points(&p);
-  plan.vector_units = plan.taps * plan.per_group * kernel.lanes;
+  plan.vector_units = kw_mul3(plan.taps, plan.per_group, kernel.lanes);
   const sweep s = make_sweep(p, 0);
   plan.chunk = smaller(plan.vectors, kLanesChunk);
   plan.chunks = divide_up(plan.vectors, plan.chunk);
@@ -48,27 +48,25 @@ inline lanes_plan make_lanes_plan(const conv_kernel& kernel, const kw_conv_probl
   plan.cut = cut_outputs(p, s, pitch, int64_t{1} << 20, 1, kLanesUnits);
   plan.threads = threads_for(conv_multiplications(p) / kMultiplicationsPerThread, threads_allowed);
   const int64_t wanted = plan.threads == 1 ? 1 : kTasksPerThread * plan.threads;
-  const int64_t weights = plan.vectors * plan.vector_units;
+  const int64_t weights = kw_mul(plan.vectors, plan.vector_units);
   if (sums_weights(p)) {
     plan.slices = smaller(plan.cut.all(), larger(1, kMostSlices / plan.chunks));
     plan.multiply_tasks = plan.slices * plan.chunks;
     plan.finish_tasks = smaller(plan.vectors, wanted);
-    plan.private_offset = align_bytes(4u * static_cast<uint64_t>(plan.slices * weights));
+    plan.private_offset = room(kw_mul(plan.slices, weights), 4);
   } else {
     plan.slices = 1;
     plan.pack_tasks = smaller(plan.vectors, wanted);
-    plan.multiply_tasks = phases(p) * plan.cut.all() * plan.chunks;
-    plan.private_offset = align_bytes(4u * static_cast<uint64_t>(weights));
+    plan.multiply_tasks = kw_mul3(phases(p), plan.cut.all(), plan.chunks);
+    plan.private_offset = room(weights, 4);
   }
   const int64_t lines = plan.cut.size[0] * plan.cut.size[1] * plan.cut.size[2];
-  const int64_t slab = larger(slab_units(p, plan.cut.size, pitch) + kSlabSpare, plan.vector_units);
-  plan.tiles_offset = align_bytes(4u * static_cast<uint64_t>(slab));
+  const int64_t slab = larger(kw_add(slab_units(p, plan.cut.size, pitch), kSlabSpare), plan.vector_units);
+  plan.tiles_offset = room(slab, 4);
   plan.taps_offset =
-      plan.tiles_offset +
-      align_bytes(sizeof(pixel_tile) * static_cast<uint64_t>(lines * divide_up(plan.cut.size[3], kLanesHalf)));
-  plan.private_bytes =
-      plan.taps_offset + align_bytes(sizeof(lanes_tap) * static_cast<uint64_t>(plan.taps * plan.per_group));
-  plan.workspace_bytes = plan.private_offset + plan.threads * plan.private_bytes;
+      behind(plan.tiles_offset, room(kw_mul(lines, divide_up(plan.cut.size[3], kLanesHalf)), sizeof(pixel_tile)));
+  plan.private_bytes = behind(plan.taps_offset, room(kw_mul(plan.taps, plan.per_group), sizeof(lanes_tap)));
+  plan.workspace_bytes = behind_all(plan.private_offset, plan.threads, plan.private_bytes);
   return plan;
 }
 

@@ -7,7 +7,7 @@ namespace kernelwright::cpu {
 namespace {
 
 constexpr size_t kReasonBytes = 256;
-// Elements that a tensor, its padding included, may have: byte offsets then fit into int64 for every dtype.
+// Elements that a tensor, its padding included, or the weights may have: byte offsets then fit into int64.
 constexpr int64_t kMaxElements = INT64_MAX / 64;
 
 const conv_kernel& kernel_of(const kw_kernel* kernel) { return *static_cast<const conv_kernel*>(kernel->traits); }
@@ -24,8 +24,7 @@ kw_status check_sizes(const kw_conv_problem& p, char* reason, size_t bytes) {
   if (p.groups < 1 || p.c < 1 || p.k < 1 || p.c % p.groups != 0 || p.k % p.groups != 0)
     return invalid(reason, bytes, "groups", p.groups, "a divisor of c and k");
   if (p.n < 0) return invalid(reason, bytes, "n", p.n, "0 or more");
-  int64_t elements = larger(p.n, 1) * 1;
-  if (__builtin_mul_overflow(elements, p.c > p.k ? p.c : p.k, &elements)) elements = kMaxElements + 1;
+  int64_t elements = kw_mul(larger(p.n, 1), larger(p.c, p.k)), weights = kw_mul(p.k, p.c / p.groups);
   for (int dim = 0; dim < 3; ++dim) {
     if (p.extent[dim] < 1) return invalid(reason, bytes, "extent", p.extent[dim], "1 or more");
     if (p.filter[dim] < 1) return invalid(reason, bytes, "filter", p.filter[dim], "1 or more");
@@ -33,15 +32,13 @@ kw_status check_sizes(const kw_conv_problem& p, char* reason, size_t bytes) {
     if (p.dilation[dim] < 1) return invalid(reason, bytes, "dilation", p.dilation[dim], "1 or more");
     if (p.pad_left[dim] < 0) return invalid(reason, bytes, "pad_left", p.pad_left[dim], "0 or more");
     if (p.pad_right[dim] < 0) return invalid(reason, bytes, "pad_right", p.pad_right[dim], "0 or more");
-    int64_t padded = 0, reach = 0;
-    if (__builtin_add_overflow(p.pad_left[dim], p.pad_right[dim], &padded) ||
-        __builtin_add_overflow(padded, p.extent[dim], &padded) ||
-        __builtin_mul_overflow(p.dilation[dim], p.filter[dim] - 1, &reach) || reach >= padded) {
-      return invalid(reason, bytes, "filter", p.filter[dim], "no more points than the padded image");
-    }
-    if (elements > kMaxElements || __builtin_mul_overflow(elements, padded, &elements)) elements = kMaxElements + 1;
+    const int64_t padded = kw_add(kw_add(p.pad_left[dim], p.pad_right[dim]), p.extent[dim]);
+    const int64_t reach = kw_mul(p.dilation[dim], p.filter[dim] - 1);
+    if (reach >= padded) return invalid(reason, bytes, "filter", p.filter[dim], "no more points than the padded image");
+    elements = kw_mul(elements, padded), weights = kw_mul(weights, p.filter[dim]);
   }
-  if (elements > kMaxElements) return invalid(reason, bytes, "elements", elements, "at most 2^57");
+  if (elements > kMaxElements || weights > kMaxElements)
+    return invalid(reason, bytes, "elements", larger(elements, weights), "at most 2^57, with padding");
   const bool innermost = p.layout != KW_CONV_NGCHW;
   if (innermost && (p.stride_x[1] != 1 || p.stride_y[1] != 1))
     return invalid(reason, bytes, "the memory stride of channels", p.stride_x[1] != 1 ? p.stride_x[1] : p.stride_y[1],
@@ -66,7 +63,11 @@ kw_status check_problem(const kw_kernel* kernel, const kw_problem* problem, char
   if ((kernel_of(kernel).required_features & ~this_processor().features) != 0) {
     return fail(KW_UNSUPPORTED, reason, bytes, "the processor lacks %s, which this kernel needs", kernel->features);
   }
-  return KW_OK;
+  conv_plan plan;
+  plan_conv(kernel_of(kernel), p, threads_allowed(), &plan);
+  if (plan.workspace_bytes <= kMostWorkspace) return KW_OK;
+  return fail(KW_UNSUPPORTED, reason, bytes, "the workspace would have %llu bytes, more than a process has memory",
+              static_cast<unsigned long long>(plan.workspace_bytes));
 }
 
 kw_status check_arguments(const conv_plan& plan, const kw_launch& launch, const kw_conv_args& args) {

@@ -35,8 +35,10 @@ inline output conv_output(const conv_kernel& kernel, const kw_conv_problem& p, c
   if (p.bias != 0) to.multi_d[count++] = static_cast<const char*>(args.bias) + channel * bytes;
   if (p.residual != 0) {
     to.multi_d[count] = static_cast<const char*>(args.residual) + channel * bytes;
-    to.ld_multi_d[count] = to.ldc;
+    to.ld_multi_d[count++] = to.ldc;
   }
+  to.num_d = count;
+  to.activation = p.activation;
   return to;
 }
 

@@ -2,6 +2,7 @@
 #ifndef KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_PLANE_DRIVER_HPP
 #define KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_PLANE_DRIVER_HPP
 
+#include "kernelwright/cpu/launchers/common/room.hpp"
 #include "kernelwright/cpu/launchers/common/thread_pool.hpp"
 #include "kernelwright/cpu/launchers/convolution/outputs.hpp"
 #include "kernelwright/cpu/launchers/convolution/slab.hpp"
@@ -30,14 +31,13 @@ inline plane_plan make_plane_plan(const kw_conv_problem& p, uint32_t threads_all
   plan.run = divide_up(w.entries(w.outputs), w.slab_step);
   const int64_t line = plan.run * plan.remainders;
   int64_t lines = h.outputs;
-  while (lines > 1 && h.entries(lines) * line > kPlaneUnits) lines = divide_up(lines, 2);
+  while (lines > 1 && kw_mul(h.entries(lines), line) > kPlaneUnits) lines = divide_up(lines, 2);
   plan.parts = divide_up(h.outputs, lines);
   plan.lines = divide_up(h.outputs, plan.parts);
-  const uint64_t taps = static_cast<uint64_t>(s.taps());
-  plan.weights_offset = align_bytes(4u * static_cast<uint64_t>(h.entries(plan.lines) * line + kSlabSpare));
-  plan.taps_offset = plan.weights_offset + align_bytes(4u * (taps + static_cast<uint64_t>(kSpareUnits)));
-  plan.private_bytes = plan.taps_offset + align_bytes(8u * taps);
-  plan.workspace_bytes = plan.threads * plan.private_bytes;
+  plan.weights_offset = room(kw_add(kw_mul(h.entries(plan.lines), line), kSlabSpare), 4);
+  plan.taps_offset = behind(plan.weights_offset, room(kw_add(s.taps(), kSpareUnits), 4));
+  plan.private_bytes = behind(plan.taps_offset, room(s.taps(), 8));
+  plan.workspace_bytes = behind_all(0, plan.threads, plan.private_bytes);
   return plan;
 }
 

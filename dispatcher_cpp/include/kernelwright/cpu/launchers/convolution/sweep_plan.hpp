@@ -3,6 +3,7 @@
 #define KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_SWEEP_PLAN_HPP
 
 #include "kernelwright/cpu/convolution/kernel.hpp"
+#include "kernelwright/cpu/launchers/common/room.hpp"
 #include "kernelwright/cpu/launchers/convolution/geometry.hpp"
 
 namespace kernelwright::cpu {
@@ -78,16 +79,10 @@ inline int64_t slab_pitch(int64_t units) { return units < 16 ? units : (divide_u
 
 // The most units that a slab of such a box takes, over all phases.
 inline int64_t slab_units(const kw_conv_problem& p, const int64_t (&size)[4], int64_t pitch) {
-  int64_t units = pitch * size[0];
+  int64_t units = kw_mul(pitch, size[0]);
   for (int dim = 0; dim < 3; ++dim) {
-    int64_t most = 1;
-    const int64_t steps = p.base.op == KW_OP_CONV_BACKWARD_DATA ? p.stride[dim] : 1;
-    for (int64_t phase = 0; phase < steps; ++phase) {
-      const axis a =
-          steps > 1 || p.base.op == KW_OP_CONV_BACKWARD_DATA ? backward_axis(p, dim, phase) : forward_axis(p, dim);
-      most = larger(most, dim < 2 ? a.least_entries(size[dim + 1]) : a.entries(size[dim + 1]));
-    }
-    units *= most;
+    const axis a = p.base.op == KW_OP_CONV_BACKWARD_DATA ? longest_axis(p, dim) : forward_axis(p, dim);
+    units = kw_mul(units, larger(1, dim < 2 ? a.least_entries(size[dim + 1]) : a.entries(size[dim + 1])));
   }
   return units;
 }
@@ -99,7 +94,8 @@ inline boxes cut_outputs(const kw_conv_problem& p, const sweep& largest, int64_t
   const auto fits = [&] {
     return size[0] * size[1] * size[2] * size[3] <= most && slab_units(p, size, pitch) <= units;
   };
-  boxes all;
+  boxes all = {{1, 1, 1, 1}, {1, 1, 1, 1}};
+  if (p.n == 0) return all;  // one box without images: a dw of zeros has no more to do
   for (int i = 3; i >= 0; --i) {
     const int64_t outputs = larger(1, i == 0 ? p.n : largest.along[i - 1].outputs);
     int64_t low = 1, high = outputs;  // the largest that fits lies in between
@@ -147,9 +143,9 @@ inline bool is_backward(const kw_conv_problem& p) { return p.base.op == KW_OP_CO
 
 // Images and lines that follow one another without a gap are one long line to a filter of one point.
 inline kw_conv_problem flattened(kw_conv_problem p) {
-  const bool pointwise =
-      kw_conv_all(p.filter, 1) && kw_conv_all(p.stride, 1) && kw_conv_all(p.pad_left, 0) && kw_conv_all(p.pad_right, 0);
-  if (!pointwise) return p;
+  const bool pointwise = kw_conv_everywhere(p.filter, 1) && kw_conv_everywhere(p.stride, 1) &&
+                         kw_conv_everywhere(p.pad_left, 0) && kw_conv_everywhere(p.pad_right, 0);
+  if (!pointwise || p.n == 0) return p;  // n says that nothing is read
   const int64_t counts[] = {p.n, p.extent[0], p.extent[1], p.extent[2]};
   const int at[] = {0, 2, 3, 4};
   int64_t x = p.stride_x[4], y = p.stride_y[4];
@@ -163,8 +159,20 @@ inline kw_conv_problem flattened(kw_conv_problem p) {
   return p;
 }
 
+// A stride leads nowhere along a dimension with one output: it is then as small as leaves that the only one, and in
+// backward data no larger than the padded image, in which no multiple of it but 0 is met.
+inline kw_conv_problem with_least_strides(kw_conv_problem p) {
+  for (int dim = 0; dim < 3; ++dim) {
+    if (kw_conv_out(&p, dim) > 1) continue;
+    const int64_t padded = p.extent[dim] + p.pad_left[dim] + p.pad_right[dim];
+    const int64_t reach = p.dilation[dim] * (p.filter[dim] - 1);
+    p.stride[dim] = smaller(p.stride[dim], is_backward(p) ? padded : padded - reach);
+  }
+  return p;
+}
+
 inline double conv_multiplications(const kw_conv_problem& p) {
-  const kw_conv_gemm g = kw_conv_as_gemm(&p);
+  const kw_conv_Gemm g = kw_conv_as_gemm(&p);
   return static_cast<double>(p.groups) * static_cast<double>(larger(g.m, 1)) * static_cast<double>(larger(g.n, 1)) *
          static_cast<double>(larger(g.k, 1));
 }
@@ -172,18 +180,41 @@ inline double conv_multiplications(const kw_conv_problem& p) {
 // Lines that lie a multiple of this apart share too few sets of the first-level cache, in bytes.
 constexpr int64_t kAliasing = 2048;
 
-inline bool reads_in_place(const conv_kernel& kernel, const kw_conv_problem& p) {
-  if (kernel.traits.dtype_x != KW_FP32) return false;
-  const int64_t (&strides)[KW_CONV_STRIDES] = is_backward(p) ? p.stride_y : p.stride_x;
-  for (int64_t phase = 0; phase < phases(p); ++phase) {
-    const sweep s = make_sweep(p, phase);
-    for (const axis& a : s.along) {
-      if (!a.inside()) return false;
-    }
-    const int64_t apart = strides[4] * s.along[2].grain * s.along[2].slab_step * 4;
-    if (apart % kAliasing == 0) return false;
+// Longer filters are not asked, point by point, whether they need a copy: they have one.
+constexpr int64_t kInPlaceTaps = 4096;
+
+// Do points of dx meet outputs alone wherever they meet a filter point along a dimension?
+inline bool backward_inside(const kw_conv_problem& p, int dim) {
+  const int64_t stride = p.stride[dim], outputs = kw_conv_out(&p, dim);
+  if (p.filter[dim] > kInPlaceTaps) return false;
+  for (int64_t tap = 0; tap < p.filter[dim]; ++tap) {
+    const int64_t shift = p.pad_left[dim] - tap * p.dilation[dim];
+    const int64_t rest = shift % stride, first = rest == 0 ? 0 : rest > 0 ? stride - rest : -rest;
+    if (first >= p.extent[dim]) continue;  // no point of this phase
+    const int64_t last = first + (p.extent[dim] - 1 - first) / stride * stride;
+    if (first + shift < 0 || (last + shift) / stride >= outputs) return false;
   }
   return true;
+}
+
+// Is a line of so many elements between neighbours, of so many points each, in few sets of the cache?
+inline bool aliases(int64_t point, int64_t points) {
+  return (point % kAliasing) * (points % kAliasing) * 4 % kAliasing == 0;
+}
+
+inline bool reads_in_place(const conv_kernel& kernel, const kw_conv_problem& p) {
+  if (kernel.traits.dtype_x != KW_FP32) return false;
+  if (is_backward(p)) {  // neighbours in a phase meet neighbouring outputs
+    for (int dim = 0; dim < 3; ++dim) {
+      if (!backward_inside(p, dim)) return false;
+    }
+    return !aliases(p.stride_y[4], 1);
+  }
+  const sweep s = make_sweep(p, 0);
+  for (const axis& a : s.along) {
+    if (!a.inside()) return false;
+  }
+  return !aliases(p.stride_x[4], s.along[2].grain * s.along[2].slab_step);
 }
 
 inline sweep_plan make_sweep_plan(const conv_kernel& kernel, const kw_conv_problem& problem, uint32_t threads_allowed) {
@@ -206,31 +237,31 @@ inline sweep_plan make_sweep_plan(const conv_kernel& kernel, const kw_conv_probl
   const int64_t outputs =
       p.n * larger(1, first.along[0].outputs) * larger(1, first.along[1].outputs) * larger(1, first.along[2].outputs);
   const int64_t wanted = plan.threads == 1 ? 1 : kTasksPerThread * plan.threads;
-  const int64_t even = divide_up(outputs * p.groups * plan.phases, wanted);
+  const int64_t even = kw_parts(kw_mul3(outputs, p.groups, plan.phases), wanted);
   plan.cut = cut_outputs(p, first, plan.pitch, larger(smaller(t.tile_m, even), 4 * mr), mr);
   plan.few = plan.columns <= kFewColumns && units >= kernel.lanes;
-  plan.pass_steps = plan.few != 0 ? larger(1, plan.taps * units) : divide_up(t.tile_k, depth);
+  plan.pass_steps = plan.few != 0 ? larger(1, kw_mul(plan.taps, units)) : divide_up(t.tile_k, depth);
   const int64_t runs = divide_up(units, plan.pass_steps);
   plan.run = divide_up(units, runs);
-  const int64_t tasks = plan.phases * plan.cut.all() * p.groups;
+  const int64_t tasks = kw_mul3(plan.phases, plan.cut.all(), p.groups);
   plan.column_parts =
       smaller(plan.panels, larger(divide_up(plan.columns, larger(t.tile_n, nr)), divide_up(wanted, tasks)));
-  plan.multiply_tasks = tasks * plan.column_parts;
+  plan.multiply_tasks = kw_mul(tasks, plan.column_parts);
   plan.pack_parts = smaller(plan.taps, divide_up(wanted, p.groups * plan.panels));
   plan.pack_tasks = p.groups * plan.panels * plan.pack_parts;
 
   const int64_t lines = plan.cut.size[0] * plan.cut.size[1] * plan.cut.size[2];
   const int64_t tiles = lines * divide_up(plan.cut.size[3], (mr + 1) / 2);
-  const bool partial = plan.taps * units > plan.pass_steps;
-  const int64_t slab = plan.in_place ? 0 : slab_units(p, plan.cut.size, plan.pitch) + kSlabSpare;
-  plan.tiles_offset = align_bytes(4u * static_cast<uint64_t>(slab));
-  plan.taps_offset = plan.tiles_offset + align_bytes(sizeof(pixel_tile) * static_cast<uint64_t>(tiles));
-  plan.partial_offset = plan.taps_offset + align_bytes(16u * static_cast<uint64_t>(plan.taps));
-  plan.private_bytes = plan.partial_offset + (partial ? align_bytes(4u * static_cast<uint64_t>(tiles * mr * nr)) : 0);
-  plan.few_offset = align_bytes(4u * static_cast<uint64_t>(p.groups * plan.panels * plan.taps * units * nr));
-  const int64_t few = plan.few != 0 ? p.groups * plan.taps * units * plan.columns : 0;
-  plan.private_offset = plan.few_offset + align_bytes(4u * static_cast<uint64_t>(few));
-  plan.workspace_bytes = plan.private_offset + plan.threads * plan.private_bytes;
+  const bool partial = kw_mul(plan.taps, units) > plan.pass_steps;
+  const int64_t slab = plan.in_place ? 0 : kw_add(slab_units(p, plan.cut.size, plan.pitch), kSlabSpare);
+  plan.tiles_offset = room(slab, 4);
+  plan.taps_offset = behind(plan.tiles_offset, room(tiles, sizeof(pixel_tile)));
+  plan.partial_offset = behind(plan.taps_offset, room(plan.taps, 16));
+  plan.private_bytes = behind(plan.partial_offset, partial ? room(kw_mul(tiles, mr * nr), 4) : 0);
+  const int64_t weights = kw_mul(kw_mul(p.groups, plan.taps), units);
+  plan.few_offset = room(kw_mul3(weights, plan.panels, nr), 4);
+  plan.private_offset = behind(plan.few_offset, plan.few != 0 ? room(kw_mul(weights, plan.columns), 4) : 0);
+  plan.workspace_bytes = behind_all(plan.private_offset, plan.threads, plan.private_bytes);
   return plan;
 }
 

@@ -28,7 +28,7 @@ inline bool serves_turned(const conv_kernel& kernel, const kw_conv_problem& prob
   const int64_t x = p.c / p.groups, dy = p.k / p.groups;
   if (x > kWeightChannels) return false;
   const int64_t run = x * (merges_rows(p, slab_pitch(x)) ? p.filter[2] : 1);
-  return 11 * round_up(dy, kernel.lanes) * run < 10 * round_up(run, kernel.lanes) * dy;
+  return kw_mul3(11, round_up(dy, kernel.lanes), run) < kw_mul3(10, round_up(run, kernel.lanes), dy);
 }
 
 inline turned_plan make_turned_plan(const conv_kernel& kernel, const kw_conv_problem& problem,
@@ -43,13 +43,13 @@ inline turned_plan make_turned_plan(const conv_kernel& kernel, const kw_conv_pro
   plan.pitch = slab_pitch(plan.rows);
   plan.x_in_place = reads_in_place(kernel, p);
   plan.merged = plan.x_in_place == 0 && merges_rows(p, plan.pitch);
-  plan.dy_in_place = t.dtype_x == KW_FP32 && plan.columns % kernel.lanes == 0 && p.stride_y[4] * 4 % kAliasing != 0;
+  plan.dy_in_place = t.dtype_x == KW_FP32 && plan.columns % kernel.lanes == 0 && !aliases(p.stride_y[4], 1);
   plan.dy_pitch = slab_pitch(plan.columns);
   plan.count(t, plan.rows);
   plan.panel_rows = divide_up(plan.rows, plan.row_panels);
   plan.cut = cut_outputs(p, make_sweep(p, 0), plan.pitch, larger(4, kTurnedUnits / plan.dy_pitch), 1);
   plan.share(units, 1, plan.taps * plan.row_panels, plan.column_panels);
-  const int64_t dy = plan.dy_in_place != 0 ? 0 : plan.cut.outputs() * plan.dy_pitch + kSlabSpare;
+  const int64_t dy = plan.dy_in_place != 0 ? 0 : kw_add(kw_mul(plan.cut.outputs(), plan.dy_pitch), kSlabSpare);
   plan.place(larger(dy, units));
   return plan;
 }

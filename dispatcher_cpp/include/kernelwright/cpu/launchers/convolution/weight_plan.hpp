@@ -16,8 +16,8 @@ constexpr int64_t kSliceUnits = int64_t{16} << 20;
 
 // How many slices sum so many tiles of so many units each.
 inline int64_t weight_slices(const boxes& cut, int64_t tiles, int64_t tile_units) {
-  const int64_t room = larger(1, kSliceUnits / (tiles * tile_units));
-  return smaller(smaller(cut.all(), divide_up(kEnoughTiles, tiles)), room);
+  const int64_t fits = larger(1, kSliceUnits / kw_mul(tiles, tile_units));
+  return smaller(smaller(cut.all(), divide_up(kEnoughTiles, tiles)), fits);
 }
 
 // What both ways to sum dw have: see weight_job.hpp. Rows and columns are those of tiles of sums.
@@ -58,21 +58,21 @@ struct weight_cut {
   void share(int64_t tile_units, int64_t chunks, int64_t row_units, int64_t column_units) {
     const int64_t all = problem.groups * tiles(), wanted = threads == 1 ? 1 : kTasksPerThread * threads;
     slices = weight_slices(cut, all, tile_units);
-    slice_bytes = 4u * static_cast<uint64_t>(all * tile_units);
-    const int64_t parts = divide_up(wanted, slices * problem.groups * chunks);
+    slice_bytes = static_cast<uint64_t>(kw_mul3(all, tile_units, 4));
+    const int64_t shares = kw_mul3(slices, problem.groups, chunks), parts = divide_up(wanted, shares);
     column_parts = smaller(column_units, parts);
     row_parts = smaller(row_units, divide_up(parts, column_parts));
-    multiply_tasks = slices * problem.groups * chunks * column_parts * row_parts;
+    multiply_tasks = kw_mul3(shares, column_parts, row_parts);
     finish_tasks = smaller(all, wanted);
   }
 
   // The workspace: slices, then for each thread its slab, if x is not read in place, and so many units of dy.
   void place(int64_t dy_units) {
-    const int64_t slab = x_in_place != 0 ? 0 : slab_units(problem, cut.size, pitch) + kSlabSpare;
-    dy_offset = align_bytes(4u * static_cast<uint64_t>(slab));
-    private_bytes = dy_offset + align_bytes(4u * static_cast<uint64_t>(dy_units));
-    private_offset = align_bytes(static_cast<uint64_t>(slices) * slice_bytes);
-    workspace_bytes = private_offset + threads * private_bytes;
+    const int64_t slab = x_in_place != 0 ? 0 : kw_add(slab_units(problem, cut.size, pitch), kSlabSpare);
+    dy_offset = room(slab, 4);
+    private_bytes = behind(dy_offset, room(dy_units, 4));
+    private_offset = room(slices, static_cast<int64_t>(slice_bytes));
+    workspace_bytes = behind_all(private_offset, threads, private_bytes);
   }
 };
 
@@ -106,7 +106,7 @@ inline weight_plan make_weight_plan(const conv_kernel& kernel, const kw_conv_pro
   plan.cut = cut_outputs(p, s, plan.pitch, larger(t.tile_k, 4), 1);
   plan.share(mr * nr, plan.chunks, plan.row_panels, plan.taps * plan.chunk_panels);
   const int64_t lines = plan.cut.size[0] * plan.cut.size[1] * plan.cut.size[2];
-  plan.place(lines * divide_up(plan.row_panels, plan.row_parts) * panel_units(mr, plan.cut.size[3]));
+  plan.place(kw_mul3(lines, divide_up(plan.row_panels, plan.row_parts), panel_units(mr, plan.cut.size[3])));
   return plan;
 }
 

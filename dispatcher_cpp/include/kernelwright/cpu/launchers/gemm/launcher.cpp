@@ -2,6 +2,7 @@
 #include "kernelwright/cpu/launchers/common/library.hpp"
 #include "kernelwright/cpu/launchers/gemm/products.hpp"
 #include "kernelwright/gemm/checks.h"
+#include "kernelwright/gemm/groups.h"
 
 namespace kernelwright::cpu {
 namespace {
@@ -11,11 +12,8 @@ constexpr size_t kReasonBytes = 256;
 const gemm_kernel& kernel_of(const kw_kernel* kernel) { return *static_cast<const gemm_kernel*>(kernel->traits); }
 
 // Its last element has an address.
-kw_status check_span(const kw_gemm_matrix& x, char* reason, size_t bytes) {
-  int64_t end = 0;
-  if (!__builtin_mul_overflow(larger(kw_gemm_lines(&x), 1), larger(x.ld, 1), &end) && end <= INT64_MAX / 8) {
-    return KW_OK;
-  }
+kw_status check_span(const kw_gemm_Matrix& x, char* reason, size_t bytes) {
+  if (kw_mul(larger(kw_gemm_lines(x), 1), larger(x.ld, 1)) <= INT64_MAX / 8) return KW_OK;
   return fail(KW_INVALID_ARGUMENT, reason, bytes, "%s is %lld: the last element of %s has no 64-bit address", x.ld_name,
               static_cast<long long>(x.ld), x.name);
 }
@@ -62,6 +60,21 @@ kw_status check_groups(const kw_kernel* kernel, const kw_grouped_gemm_problem& g
   return status;
 }
 
+products_plan plan_of(const kw_kernel* kernel, const kw_problem* problem) {
+  if (is_grouped(kernel)) {
+    const kw_grouped_gemm_problem& g = *reinterpret_cast<const kw_grouped_gemm_problem*>(problem);
+    return make_groups_plan(kernel_of(kernel), g, threads_allowed());
+  }
+  return make_products_plan(kernel_of(kernel), *reinterpret_cast<const kw_gemm_problem*>(problem), threads_allowed());
+}
+
+kw_status check_workspace_of(const kw_kernel* kernel, const kw_problem* problem, char* reason, size_t bytes) {
+  const uint64_t needed = plan_of(kernel, problem).workspace_bytes;
+  if (needed <= kMostWorkspace) return KW_OK;
+  return fail(KW_UNSUPPORTED, reason, bytes, "the workspace would have %llu bytes, more than a process has memory",
+              static_cast<unsigned long long>(needed));
+}
+
 kw_status check_problem(const kw_kernel* kernel, const kw_problem* problem, char* reason, size_t bytes) {
   if (kernel == nullptr || problem == nullptr) {
     return fail(KW_INVALID_ARGUMENT, reason, bytes, "kernel or problem is a null pointer");
@@ -79,15 +92,8 @@ kw_status check_problem(const kw_kernel* kernel, const kw_problem* problem, char
     status = check_traits(kernel_of(kernel).traits, p, reason, bytes);
     if (status == KW_OK) status = check_sizes(p, reason, bytes);
   }
-  return status == KW_OK ? check_features(kernel, reason, bytes) : status;
-}
-
-products_plan plan_of(const kw_kernel* kernel, const kw_problem* problem) {
-  if (is_grouped(kernel)) {
-    const kw_grouped_gemm_problem& g = *reinterpret_cast<const kw_grouped_gemm_problem*>(problem);
-    return make_groups_plan(kernel_of(kernel), g, threads_allowed());
-  }
-  return make_products_plan(kernel_of(kernel), *reinterpret_cast<const kw_gemm_problem*>(problem), threads_allowed());
+  if (status == KW_OK) status = check_features(kernel, reason, bytes);
+  return status == KW_OK ? check_workspace_of(kernel, problem, reason, bytes) : status;
 }
 
 kw_status check_pointers(const kw_gemm_problem& p, const void* a, const void* b, const void* c, const void* d) {
@@ -154,9 +160,9 @@ kw_status check_shuffle(const kw_kernel* kernel, const kw_problem* problem) {
                 p.dtype_b, p.layout_b, t.dtype_b, t.layout_b);
   }
   if (p.n < 0 || p.k < 0) return fail(KW_INVALID_ARGUMENT, nullptr, 0, "n or k is negative");
-  const kw_gemm_matrix b = kw_gemm_matrix_b(&p);
+  const kw_gemm_Matrix b = kw_gemm_matrix_b(&p);
   char why[kReasonBytes] = "";
-  kw_status status = told(kw_gemm_check_leading(&b, why, sizeof(why)), why, nullptr, 0);
+  kw_status status = told(kw_gemm_check_leading(b, why, sizeof(why)), why, nullptr, 0);
   if (status == KW_OK) status = check_span(b, nullptr, 0);
   return status == KW_OK ? check_features(kernel, nullptr, 0) : status;
 }

@@ -29,6 +29,9 @@ inline output output_at(const gemm_kernel& kernel, const kw_gemm_problem& p, con
   to.beta64 = p.beta;
   to.alpha = static_cast<float>(p.alpha);
   to.beta = static_cast<float>(p.beta);
+  to.num_d = p.num_d;
+  to.d_op = p.d_op;
+  to.activation = p.activation;
   for (uint32_t n = 0; n < p.num_d; ++n) {
     to.ld_multi_d[n] = p.ld_multi_d[n];
     to.multi_d[n] = static_cast<const char*>(args.multi_d[n]) + (row * p.ld_multi_d[n] + col) * kernel.output_bytes;

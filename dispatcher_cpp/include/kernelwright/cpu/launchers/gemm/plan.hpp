@@ -3,6 +3,7 @@
 #define KERNELWRIGHT_CPU_LAUNCHERS_GEMM_PLAN_HPP
 
 #include "kernelwright/cpu/gemm/kernel.hpp"
+#include "kernelwright/cpu/launchers/common/room.hpp"
 
 namespace kernelwright::cpu {
 
@@ -66,8 +67,8 @@ inline bool plan_skinny(const gemm_kernel& kernel, uint32_t threads_allowed, gem
   const int64_t even = divide_up(plan.lines, plan.threads == 1 ? 1 : 2 * plan.threads);
   plan.lines_per_task = smaller(round_up(larger(even, 256), 64), 4096);
   const int64_t sums = plan.vectors * plan.lines_per_task * (plan.few_columns && plan.vectors > 1 ? 2 : 1);
-  plan.private_bytes = align_bytes(4u * static_cast<uint64_t>(plan.vectors * plan.vector_ld + sums));
-  plan.workspace_bytes = plan.threads * plan.private_bytes;
+  plan.private_bytes = room(kw_add(kw_mul(plan.vectors, plan.vector_ld), sums), 4);
+  plan.workspace_bytes = behind_all(0, plan.threads, plan.private_bytes);
   return true;
 }
 
@@ -125,20 +126,19 @@ inline void plan_packed(const gemm_kernel& kernel, uint32_t threads_allowed, gem
   if (plan.short_m) {
     plan.pack_tasks = smaller(panels_m, plan.threads);
     plan.multiply_tasks = smaller(panels_n, spread);
-    shared = 4u * static_cast<uint64_t>(panels_m * panel_units(mr, steps));
-    plan.private_bytes = align_bytes(4u * static_cast<uint64_t>(panel_units(nr, steps)));
+    shared = room(kw_mul(panels_m, panel_units(mr, steps)), 4);
+    plan.private_bytes = room(panel_units(nr, steps), 4);
   } else {
     const int64_t per_tile = t.tile_m / mr;
     plan.pack_tasks = t.b_format != 0 ? 0 : smaller(panels_n, spread);
     plan.multiply_tasks = smaller(panels_m, round_up(divide_up(panels_m, per_tile), plan.threads));
-    shared = t.b_format != 0 ? 0 : 4u * static_cast<uint64_t>(panels_n * panel_units(nr, steps));
+    shared = t.b_format != 0 ? 0 : room(kw_mul(panels_n, panel_units(nr, steps)), 4);
     const int64_t panels = divide_up(panels_m, plan.multiply_tasks);
-    plan.private_bytes = align_bytes(4u * static_cast<uint64_t>(panels * panel_units(mr, steps)));
+    plan.private_bytes = room(kw_mul(panels, panel_units(mr, steps)), 4);
   }
-  plan.partial_offset = align_bytes(shared);
-  plan.private_offset =
-      plan.partial_offset + align_bytes(partial ? 4u * static_cast<uint64_t>(plan.super_m * plan.block_n) : 0);
-  plan.workspace_bytes = plan.private_offset + plan.threads * plan.private_bytes;
+  plan.partial_offset = shared;
+  plan.private_offset = behind(shared, partial ? room(kw_mul(plan.super_m, plan.block_n), 4) : 0);
+  plan.workspace_bytes = behind_all(plan.private_offset, plan.threads, plan.private_bytes);
 }
 
 // Work of a stream-K worker, some 5 microseconds, and how many there are at most. Not a matter of threads, so that sums
@@ -160,17 +160,17 @@ inline void plan_tiles(const gemm_kernel& kernel, uint32_t threads_allowed, gemm
   plan.tiles_n = divide_up(larger(p.n, 1), plan.tile_n);
   plan.block_k = smaller(t.tile_k, round_up(larger(p.k, 1), t.warp_tile_k));
   plan.tile_bytes = 4u * static_cast<uint64_t>(plan.tile_m * plan.tile_n);
-  const int64_t tiles = plan.tiles_m * plan.tiles_n;
+  const int64_t tiles = kw_mul(plan.tiles_m, plan.tiles_n);
   int64_t slots = 0;  // for the sums of parts of tiles
   if (t.stream_k != KW_STREAM_K_NONE) {
     plan.steps_k = divide_up(larger(p.k, 1), kStreamDepth);
     const double even = multiplications(p) / kMultiplicationsPerWorker;
     plan.workers = even < 2 ? 1 : even < kMaxWorkers ? static_cast<int64_t>(even) : kMaxWorkers;
-    plan.workers = smaller(plan.workers, tiles * plan.steps_k);
+    plan.workers = smaller(plan.workers, kw_mul(tiles, plan.steps_k));
     slots = 2 * plan.workers;
   } else if (p.split_k > 1) {
     plan.steps_k = p.split_k;
-    plan.workers = tiles * plan.steps_k;
+    plan.workers = kw_mul(tiles, plan.steps_k);
     slots = plan.workers;
   } else {
     plan.steps_k = 1;
@@ -179,14 +179,15 @@ inline void plan_tiles(const gemm_kernel& kernel, uint32_t threads_allowed, gemm
   const int64_t steps = plan.block_k / t.warp_tile_k;
   const int64_t packed = plan.tile_m / mr * panel_units(mr, steps) + plan.tile_n / nr * panel_units(nr, steps);
   plan.private_bytes = align_bytes(4u * static_cast<uint64_t>(packed) + plan.tile_bytes);
-  plan.private_offset = align_bytes(static_cast<uint64_t>(slots) * plan.tile_bytes);
-  plan.workspace_bytes = plan.private_offset + plan.threads * plan.private_bytes;
+  plan.private_offset = room(slots, static_cast<int64_t>(plan.tile_bytes));
+  plan.workspace_bytes = behind_all(plan.private_offset, plan.threads, plan.private_bytes);
 }
 
 inline gemm_plan make_plan(const gemm_kernel& kernel, const kw_gemm_problem& problem, uint32_t threads_allowed) {
   const kw_gemm_traits& t = kernel.traits;
   gemm_plan plan = {};
   plan.problem = problem;
+  if (problem.alpha == 0) plan.problem.k = 0;  // as in BLAS: A and B are not read, so no NaN of theirs reaches D
   if (t.stream_k != KW_STREAM_K_NONE || t.persistent != 0 || problem.split_k > 1) {
     plan_tiles(kernel, threads_allowed, plan);
   } else if (t.b_format != 0 || !(plan_skinny(kernel, threads_allowed, plan) || plan_direct(kernel, plan))) {

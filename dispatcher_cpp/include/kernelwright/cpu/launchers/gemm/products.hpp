@@ -7,6 +7,7 @@
 
 #include "kernelwright/cpu/launchers/gemm/launch.hpp"
 #include "kernelwright/gemm/checks.h"
+#include "kernelwright/gemm/groups.h"
 
 namespace kernelwright::cpu {
 
@@ -49,7 +50,7 @@ inline products_plan make_products_plan(const gemm_kernel& kernel, const kw_gemm
     plan.one = make_plan(kernel, problem, 1);
   }
   plan.bytes_each = plan.one.workspace_bytes;
-  plan.workspace_bytes = plan.side_by_side * plan.bytes_each;
+  plan.workspace_bytes = behind_all(0, plan.side_by_side, plan.bytes_each);
   return plan;
 }
 
@@ -75,7 +76,7 @@ inline products_plan make_groups_plan(const gemm_kernel& kernel, const kw_groupe
   plan.side_by_side = even ? useful : 1;
   plan.threads = plan.side_by_side > 1 ? 1 : threads;
   plan.bytes_each = plan.threads == 1 ? alone : together;
-  plan.workspace_bytes = plan.side_by_side * plan.bytes_each;
+  plan.workspace_bytes = behind_all(0, plan.side_by_side, plan.bytes_each);
   return plan;
 }
 

@@ -7,6 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#if !defined(KW_CUDA_TARGET) || !defined(KW_CUDA_MAJOR) || !defined(KW_CUDA_MINOR)
+#error "define KW_CUDA_TARGET, KW_CUDA_MAJOR and KW_CUDA_MINOR as the architecture of the library"
+#endif
+
 static __thread char last_error[512];
 static __thread uint64_t descriptors_refused;
 
@@ -254,9 +258,10 @@ kw_status kw_backend_check_device(int32_t device, char* reason, size_t bytes) {
     cudaGetLastError();
     return say(KW_RUNTIME_MISSING, reason, bytes, "device %d: %s", device, cudaGetErrorString(error));
   }
-  if (major != 9 || minor != 0) {
-    return say(KW_ARCH_MISMATCH, reason, bytes, "device %d has compute capability %d.%d; sm_90a code needs 9.0", device,
-               major, minor);
+  if (major != KW_CUDA_MAJOR || minor != KW_CUDA_MINOR) {
+    return say(KW_ARCH_MISMATCH, reason, bytes,
+               "device %d has compute capability %d.%d; " KW_CUDA_TARGET " code needs %d.%d", device, major, minor,
+               KW_CUDA_MAJOR, KW_CUDA_MINOR);
   }
   return KW_OK;
 }

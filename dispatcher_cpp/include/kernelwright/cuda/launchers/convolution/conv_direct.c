@@ -3,10 +3,7 @@
 
 #include "internal.h"
 #include "kernelwright/convolution/checks.h"
-
-#define PAIR 2 /* channels of a lane, in one access of 4 bytes */
-#define LINE 8 /* elements: TMA addresses lines by multiples of 16 bytes */
-#define ROWS 8 /* lines of outputs of a workgroup, one for each warp */
+#include "kernelwright/widths.h"
 
 /* x or y of a problem, with its extents along D, H, W. */
 typedef struct image {
@@ -18,40 +15,6 @@ static image image_of(const kw_conv_problem* p, int of_x) {
   image found = {of_x ? p->stride_x : p->stride_y, {0, 0, 0}};
   for (int dim = 0; dim < 3; ++dim) found.extent[dim] = of_x ? p->extent[dim] : kw_conv_out(p, dim);
   return found;
-}
-
-static kw_status check_memory(const kw_conv_problem* p, kw_reason reason) {
-  const int data = p->base.op == KW_OP_CONV_BACKWARD_DATA, weight = p->base.op == KW_OP_CONV_WEIGHT_SLICES;
-  const char *x = data ? "dx" : "x", *y = p->base.op == KW_OP_CONV_FORWARD ? "y" : "dy";
-  for (int i = 0; i < 2; ++i) { /* first what is read */
-    const int of_x = i == data;
-    const image one = image_of(p, of_x);
-    const int read = weight || of_x != data;
-    if (read && !kw_cuda_conv_aligned(one.strides, p->n, one.extent))
-      return kw_cuda_refuse(reason, "points of %s do not lie at multiples of 16 bytes, which TMA needs", of_x ? x : y);
-    if (!read && (p->c % PAIR || one.strides[0] % PAIR || one.strides[3] % PAIR || one.strides[4] % PAIR))
-      return kw_cuda_refuse(reason, "c or a stride of %s is odd; this kernel stores two channels at a time",
-                            of_x ? x : y);
-  }
-  return KW_OK;
-}
-
-kw_status kw_cuda_conv_check_direct(const kw_conv_problem* p, kw_reason reason) {
-  const int64_t filter = p->filter[2], stride = p->stride[2];
-  if (p->extent[0] != 1 || p->filter[0] != 1 || p->pad_left[0] || p->pad_right[0])
-    return kw_cuda_refuse(reason, "this kernel serves two dimensions");
-  if (p->filter[1] != filter || (filter != 3 && filter != 5 && filter != 7) || !kw_conv_all(p->dilation, 1))
-    return kw_cuda_refuse(reason, "this kernel serves filters of 3x3, 5x5 and 7x7 points without dilation");
-  if (p->stride[1] != stride || stride > 2)
-    return kw_cuda_refuse(reason, "this kernel serves strides of 1 and 2 in both dimensions");
-  for (int dim = 1; dim < 3; ++dim)
-    if (p->extent[dim] > INT16_MAX || p->pad_left[dim] > INT16_MAX || p->pad_right[dim] > INT16_MAX)
-      return kw_cuda_refuse(reason, "an extent or its padding exceeds %d", INT16_MAX);
-  if (p->c > INT32_MAX / 2 || p->n > INT32_MAX / 2) return kw_cuda_refuse(reason, "c or n exceeds %d", INT32_MAX / 2);
-  if (p->base.op == KW_OP_CONV_WEIGHT_SLICES &&
-      (p->c > INT32_MAX / 49 || kw_conv_out_points(p) > INT32_MAX || p->n * kw_conv_out_points(p) > INT32_MAX))
-    return kw_cuda_refuse(reason, "weights, or outputs of all images, are more than %d", INT32_MAX);
-  return check_memory(p, reason);
 }
 
 static int64_t parts(int64_t extent, int64_t part) { return (extent + part - 1) / part; }
@@ -76,7 +39,7 @@ static void lay_out(const kw_conv_problem* p, kw_cuda_conv_direct* x, uint32_t* 
     extent[i] = x->out[i] + x->before[i];
   }
   x->strips = extent[0] > length ? 2 : 1;
-  x->rows = extent[1] < ROWS ? (int32_t)extent[1] : ROWS;
+  x->rows = extent[1] < KW_CUDA_CONV_ROWS ? (int32_t)extent[1] : KW_CUDA_CONV_ROWS;
   cells[0] = x->strips * length;
   cells[1] = x->rows;
   for (int i = 0; i < 2; ++i)
@@ -95,7 +58,7 @@ static kw_status describe(const kw_kernel* kernel, const kw_conv_problem* p, int
   const int64_t extent[4] = {p->c, v.extent[2], v.extent[1], p->n > 0 ? p->n : 1};
   const int64_t asked[3] = {v.strides[4], v.strides[3], v.strides[0]};
   const cuuint32_t box[4] = {KW_CUDA_CONV_STEP, points[0], points[1], 1};
-  int64_t stride[3], before = parts(p->c, LINE) * LINE;
+  int64_t stride[3], before = parts(p->c, KW_CUDA_CONV_LINE) * KW_CUDA_CONV_LINE;
   for (int i = 0; i < 3; ++i) stride[i] = before = extent[1 + i] > 1 ? asked[i] : before;
   return kw_cuda_conv_describe_box(kernel, of_x ? "x" : "y", p->dtype_x, extent, stride, box,
                                    CU_TENSOR_MAP_SWIZZLE_NONE, at, map);
@@ -117,7 +80,8 @@ kw_status kw_cuda_conv_launch_direct(const kw_kernel* kernel, const kw_conv_prob
   const int forward = p->base.op == KW_OP_CONV_FORWARD;
   const kw_status status = describe(kernel, p, forward, args->a, box, &params.x);
   if (status != KW_OK) return status;
-  const int64_t blocks = p->n * params.channel_blocks.divisor * (int64_t)params.across.divisor * params.down.divisor;
+  const int64_t blocks = kw_mul(kw_mul(p->n, params.channel_blocks.divisor),
+                                (int64_t)params.across.divisor * (int64_t)params.down.divisor);
   if (blocks > INT32_MAX)
     return kw_cuda_fail(KW_UNSUPPORTED, "%s: %lld workgroups are more than a launch can have", kernel->name,
                         (long long)blocks);
@@ -133,7 +97,7 @@ static void lay_out_weight(const kw_conv_problem* p, kw_cuda_conv_direct_weight*
   x->filter = (int32_t)p->filter[2];
   x->stride = (int32_t)p->stride[2];
   x->strips = width > KW_CUDA_CONV_STRIP ? 2 : 1;
-  x->rows = height < ROWS ? (int32_t)height : ROWS;
+  x->rows = height < KW_CUDA_CONV_ROWS ? (int32_t)height : KW_CUDA_CONV_ROWS;
   box_y[0] = (uint32_t)x->strips * KW_CUDA_CONV_STRIP;
   box_y[1] = (uint32_t)x->rows;
   for (int i = 0; i < 2; ++i) {

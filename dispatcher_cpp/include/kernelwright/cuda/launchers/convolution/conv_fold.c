@@ -9,11 +9,14 @@
 #include "internal.h"
 #include "kernelwright/convolution/checks.h"
 #include "kernelwright/convolution/folding.h"
+#include "kernelwright/widths.h"
 
 static int64_t rounded(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
 
+/* Kernels count the elements of a line, and what its problem says of W, in 31 bits: else nothing is folded. */
 void kw_cuda_conv_fold_problem(kw_cuda_conv_plan* plan) {
   kw_conv_problem* p = &plan->problem;
+  if (!kw_fits_int16(p->stride[2]) || !kw_fits_int16(p->filter[2]) || !kw_fits_int32(p->pad_left[2])) return;
   const int64_t pitch = kw_conv_fold_pitch(p), taps = p->filter[2], outputs = kw_conv_out(p, 2);
   if (!pitch || outputs > INT32_MAX / 2) return;
   int64_t point = taps * pitch, line = point * outputs; /* of the gradient; the copy's points overlap */
@@ -21,6 +24,7 @@ void kw_cuda_conv_fold_problem(kw_cuda_conv_plan* plan) {
     line = rounded((outputs - 1) * p->stride[2] * pitch + point, KW_CONV_FOLD_LINE);
     point = p->stride[2] * pitch;
   }
+  if (!kw_fits_int32(line) || !kw_fits_int64(kw_mul3(line, p->extent[1], p->extent[0]))) return;
   plan->taps = (int32_t)taps;
   plan->pitch = (int32_t)pitch;
   p->c = taps * pitch;

@@ -3,6 +3,7 @@
 
 #include "internal.h"
 #include "kernelwright/convolution/checks.h"
+#include "kernelwright/widths.h"
 
 /* Along W, H, D; problems have D, H, W. */
 #define AXES 3
@@ -42,6 +43,11 @@ static void every_tap(const kw_conv_problem* p, int dim, kw_cuda_conv_axis* to) 
   to->step = 1;
   to->move = (int16_t)p->dilation[dim];
   to->taps[0] = (kw_cuda_conv_taps){.first = 0, .count = (int16_t)p->filter[dim], .offset = 0};
+}
+
+/* Output points in front of which the last filter point of a residue begins, at most: the table has 16 bits for it. */
+static int64_t furthest_tap(const kw_conv_problem* p, int dim) {
+  return (p->filter[dim] - 1) * p->dilation[dim] / p->stride[dim] + 1;
 }
 
 /* Backward data: the input point residue + i * stride meets filter point t at the output
@@ -85,7 +91,8 @@ static kw_status check_axis(const kw_conv_problem* p, int dim, const kw_cuda_con
     if (taps->count && taps->offset > reach) reach = taps->offset;
     if (taps->count && last > reach) reach = last;
   }
-  if (a->lower >= -corner && a->lower < corner && a->upper >= -corner && a->upper < corner && reach <= most)
+  const int whole = p->base.op != KW_OP_CONV_BACKWARD_DATA || kw_fits_int16(furthest_tap(p, dim));
+  if (whole && a->lower >= -corner && a->lower < corner && a->upper >= -corner && a->upper < corner && reach <= most)
     return KW_OK;
   return kw_cuda_refuse(reason,
                         "along %c, filter %lld, dilation %lld and padding %lld, %lld reach further than TMA's "
@@ -115,7 +122,7 @@ static int evenly_spaced(const int64_t* strides, const int64_t* extent, int64_t 
 
 /* From one row of the result to the next, in elements; 0 where they do not lie equally far apart. */
 static int64_t row_stride(const kw_conv_problem* p, const int64_t* written, const int64_t* extent) {
-  if (p->base.op == KW_OP_CONV_BACKWARD_DATA && !kw_conv_all(p->stride, 1)) return 0;
+  if (p->base.op == KW_OP_CONV_BACKWARD_DATA && !kw_conv_everywhere(p->stride, 1)) return 0;
   if (!evenly_spaced(written, extent, p->n)) return 0;
   for (int dim = 2; dim >= 0; --dim)
     if (extent[dim] > 1) return written[2 + dim];
@@ -124,8 +131,8 @@ static int64_t row_stride(const kw_conv_problem* p, const int64_t* written, cons
 
 static void find_matrices(const kw_conv_problem* p, kw_cuda_conv_shape* s) {
   const int64_t out[3] = {kw_conv_out(p, 0), kw_conv_out(p, 1), kw_conv_out(p, 2)};
-  const int one_point = kw_conv_all(p->filter, 1) && kw_conv_all(p->stride, 1) && kw_conv_all(p->pad_left, 0) &&
-                        kw_conv_all(p->pad_right, 0);
+  const int one_point = kw_conv_everywhere(p->filter, 1) && kw_conv_everywhere(p->stride, 1) &&
+                        kw_conv_everywhere(p->pad_left, 0) && kw_conv_everywhere(p->pad_right, 0);
   const int x = one_point && evenly_spaced(p->stride_x, p->extent, p->n), y = evenly_spaced(p->stride_y, out, p->n);
   const int weight = p->base.op == KW_OP_CONV_WEIGHT_SLICES;
   s->matrix = weight ? y : p->base.op == KW_OP_CONV_FORWARD ? x : one_point && y;
@@ -169,7 +176,7 @@ static kw_status count_tiles(const kw_conv_traits* t, int64_t rows, int64_t colu
   s->rows = (int32_t)rows;
   s->columns = (int32_t)columns;
   s->tiles_n = kw_cuda_conv_divider(n);
-  s->tiles_m = kw_cuda_conv_divider(m);
+  s->tiles_m = kw_cuda_conv_divider(m > 0 ? m : 1); /* without images there are no tiles, but nobody divides by 0 */
   s->groups = kw_cuda_conv_divider(groups);
   s->tiles = (uint32_t)(m * n * groups * others);
   return KW_OK;
@@ -202,6 +209,7 @@ kw_status kw_cuda_conv_derive(const kw_conv_traits* t, const kw_conv_problem* p,
   const int64_t* written = data ? p->stride_x : p->stride_y;
   kw_status status = check_counts(p, reason);
   memset(s, 0, sizeof *s);
+  if (status != KW_OK) return status;
   s->merged = (int32_t)merged_groups(p);
   s->c = (int32_t)(p->c / p->groups) * s->merged;
   s->k = (int32_t)(p->k / p->groups) * s->merged;

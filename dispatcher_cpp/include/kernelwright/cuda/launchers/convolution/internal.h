@@ -4,6 +4,7 @@
 
 #include "kernelwright/cuda/convolution/launcher.h"
 #include "kernelwright/cuda/launchers/common/refuse.h"
+#include "kernelwright/cuda/launchers/convolution/conditions.h"
 
 #define KW_CUDA_CONV_ALIGNMENT 16 /* of addresses and strides that TMA reads */
 
@@ -30,8 +31,7 @@ KW_HIDDEN kw_status kw_cuda_conv_unfold_sums(const kw_kernel* kernel, const kw_c
 /* A sum of slices of which all but `parts` is set. */
 KW_HIDDEN kw_status kw_cuda_conv_add_slices(const kw_kernel* kernel, kw_cuda_conv_sum* params, void* stream);
 
-/* Depthwise: can the kernel serve it, and the launch; the device is current. */
-KW_HIDDEN kw_status kw_cuda_conv_check_direct(const kw_conv_problem* p, kw_reason reason);
+/* Depthwise: the launch; the device is current. */
 KW_HIDDEN kw_status kw_cuda_conv_launch_direct(const kw_kernel* kernel, const kw_conv_problem* p,
                                                const kw_launch* launch, const kw_conv_args* args);
 KW_HIDDEN kw_status kw_cuda_conv_launch_direct_weight(const kw_kernel* kernel, const kw_cuda_conv_plan* plan,
@@ -45,9 +45,6 @@ KW_HIDDEN kw_status kw_cuda_conv_start(const kw_kernel* kernel, const void* func
 KW_HIDDEN kw_status kw_cuda_conv_describe_box(const kw_kernel* kernel, const char* what, uint32_t dtype,
                                               const int64_t* extent, const int64_t* stride, const cuuint32_t* box,
                                               CUtensorMapSwizzle swizzle, const void* at, CUtensorMap* map);
-
-/* Are memory strides of an image of these extents (along D, H, W) multiples of 16 bytes? */
-KW_HIDDEN int kw_cuda_conv_aligned(const int64_t* strides, int64_t images, const int64_t* extent);
 
 /* The descriptors of both operands at these addresses. */
 KW_HIDDEN kw_status kw_cuda_conv_describe(const kw_kernel* kernel, const kw_cuda_conv_plan* plan, const void* a,

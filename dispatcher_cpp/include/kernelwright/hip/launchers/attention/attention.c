@@ -4,6 +4,7 @@
 
 #include "kernelwright/attention/checks.h"
 #include "kernelwright/hip/attention/launcher.h"
+#include "kernelwright/hip/launchers/attention/conditions.h"
 
 /* As the ABI promises. */
 #define WORKSPACE_ALIGNMENT 256
@@ -47,38 +48,50 @@ static kw_status check(const kw_kernel* kernel, const kw_problem* problem, kw_hi
     snprintf(reason, bytes, "the code object of this kernel is damaged");
     return KW_LOAD_FAILED;
   }
-  return append ? kw_hip_append_check(own, appending(problem), reason, bytes)
-                : kw_hip_attention_check(own, posed(problem), reason, bytes);
+  return append ? kw_hip_attention_append_check(&own->traits, appending(problem), own->aligned, reason, bytes)
+                : kw_hip_attention_check(&own->traits, posed(problem), own->aligned, reason, bytes);
+}
+
+/* Checks the problem and plans it; arguments that lose a bit refuse it too, whoever should have seen it before. */
+static kw_status plan_of(const kw_kernel* kernel, const kw_problem* problem, kw_hip_attention_plan* made, char* reason,
+                         size_t bytes) {
+  kw_hip_attention_facts facts;
+  const kw_status status = check(kernel, problem, &facts, reason, bytes);
+  if (status != KW_OK) return status;
+  const kw_hip_attention* own = attention_of(kernel);
+  memset(made, 0, sizeof *made);
+  made->block = facts.block_size;
+  if (kernel->op == KW_OP_ATTENTION_APPEND)
+    kw_hip_plan_append(own, appending(problem), made);
+  else if (kernel->op == KW_OP_ATTENTION_PART)
+    kw_hip_plan_part(own, posed(problem), made);
+  else if (kernel->op == KW_OP_ATTENTION_COMBINE)
+    kw_hip_plan_combine(own, posed(problem), facts.rows, made);
+  else
+    kw_hip_plan_gradients(own, posed(problem), facts.rows, made);
+  if (made->lost || !kw_fits_uint32(kw_mul(made->grid[0], made->block))) {
+    snprintf(reason, bytes, "a product of lengths and strides does not fit into the argument of the kernel");
+    return KW_UNSUPPORTED;
+  }
+  if (made->grid[1] == 0 || made->grid[2] == 0) made->grid[0] = 0;
+  return KW_OK;
 }
 
 kw_status kw_hip_attention_supports(const kw_kernel* kernel, const kw_problem* problem, char* reason,
                                     size_t reason_bytes) {
-  kw_hip_attention_facts facts;
+  kw_hip_attention_plan unused_plan;
   char unused[1];
-  if (!reason || reason_bytes == 0) return check(kernel, problem, &facts, unused, sizeof unused);
+  if (!reason || reason_bytes == 0) return plan_of(kernel, problem, &unused_plan, unused, sizeof unused);
   reason[0] = '\0';
-  return check(kernel, problem, &facts, reason, reason_bytes);
+  return plan_of(kernel, problem, &unused_plan, reason, reason_bytes);
 }
 
 kw_status kw_hip_attention_make_plan(const kw_kernel* kernel, const kw_problem* problem, void* plan) {
-  kw_hip_attention_facts facts;
+  kw_hip_attention_plan made;
   char reason[256] = "";
   if (!plan) return kw_hip_fail(KW_INVALID_ARGUMENT, "plan must not be null");
-  const kw_status status = check(kernel, problem, &facts, reason, sizeof reason);
+  const kw_status status = plan_of(kernel, problem, &made, reason, sizeof reason);
   if (status != KW_OK) return kw_hip_fail(status, "%s", reason);
-  const kw_hip_attention* own = attention_of(kernel);
-  kw_hip_attention_plan made;
-  memset(&made, 0, sizeof made);
-  made.block = facts.block_size;
-  if (kernel->op == KW_OP_ATTENTION_APPEND)
-    kw_hip_plan_append(own, appending(problem), &made);
-  else if (kernel->op == KW_OP_ATTENTION_PART)
-    kw_hip_plan_part(own, posed(problem), &made);
-  else if (kernel->op == KW_OP_ATTENTION_COMBINE)
-    kw_hip_plan_combine(own, posed(problem), facts.rows, &made);
-  else
-    kw_hip_plan_gradients(own, posed(problem), facts.rows, &made);
-  if (made.grid[1] == 0 || made.grid[2] == 0) made.grid[0] = 0;
   memcpy(plan, &made, sizeof made);
   return KW_OK;
 }

@@ -3,23 +3,25 @@
 
 void kw_hip_plan_append(const kw_hip_attention* kernel, const kw_append_problem* p, kw_hip_attention_plan* made) {
   kw_hip_append_arguments* x = &made->arguments.append;
+  int* lost = &made->lost;
   const int64_t heads = p->rotates_q ? p->heads_q : p->heads_kv;
-  x->seqlen_q = p->rotates_q ? (int32_t)p->seqlen_q : 0, x->seqlen_new = (int32_t)p->seqlen_new;
-  x->hdim_q = (int32_t)p->hdim_q, x->hdim_v = (int32_t)p->hdim_v;
-  x->heads = (int32_t)heads, x->head_ratio = p->heads_kv ? (int32_t)(heads / p->heads_kv) : 1;
-  x->q_strides = kw_hip_strides(p->q_out);
-  x->k_strides = kw_hip_strides(p->k_cache), x->v_strides = kw_hip_strides(p->v_cache);
-  x->k_new_strides = kw_hip_strides(p->k), x->v_new_strides = kw_hip_strides(p->v);
-  x->rotary_dim = (int32_t)p->rotary_dim, x->turn_by_row = 1;
-  x->pages_stride = (int32_t)p->page_table_stride, x->page_size = (int32_t)p->page_size;
+  x->seqlen_q = p->rotates_q ? kw_as_int32(p->seqlen_q, lost) : 0, x->seqlen_new = kw_as_int32(p->seqlen_new, lost);
+  x->hdim_q = kw_as_int32(p->hdim_q, lost), x->hdim_v = kw_as_int32(p->hdim_v, lost);
+  x->heads = kw_as_int32(heads, lost), x->head_ratio = p->heads_kv ? kw_as_int32(heads / p->heads_kv, lost) : 1;
+  x->q_strides = kw_hip_strides(p->q_out, lost);
+  x->k_strides = kw_hip_strides(p->k_cache, lost), x->v_strides = kw_hip_strides(p->v_cache, lost);
+  x->k_new_strides = kw_hip_strides(p->k, lost), x->v_new_strides = kw_hip_strides(p->v, lost);
+  x->rotary_dim = kw_as_int32(p->rotary_dim, lost), x->turn_by_row = 1;
+  x->pages_stride = kw_as_int32(p->page_table_stride, lost), x->page_size = kw_as_int32(p->page_size, lost);
   const int64_t queries = kw_hip_tiles(x->seqlen_q, kernel->traits.tile_m0);
   const int64_t keys = kw_hip_tiles(p->seqlen_new, kernel->traits.tile_n0);
-  made->grid[0] = (uint32_t)(queries > keys ? queries : keys);
-  made->grid[1] = (uint32_t)heads, made->grid[2] = (uint32_t)p->batch;
+  made->grid[0] = kw_as_uint32(queries > keys ? queries : keys, lost);
+  made->grid[1] = kw_as_uint32(heads, lost), made->grid[2] = kw_as_uint32(p->batch, lost);
   made->adds_heads = p->rotates_q && p->rope != KW_ROPE_NONE;
-  made->first.batch = (int32_t)p->batch, made->first.rows = (int32_t)p->seqlen_q;
-  made->first.heads = (int32_t)p->heads_q, made->first.hdim = (int32_t)p->hdim_q, made->first.head_ratio = 1;
-  made->first.from_strides = kw_hip_strides(p->q), made->first.to_strides = kw_hip_strides(p->q_out);
+  if (!made->adds_heads) return;
+  made->first.batch = kw_as_int32(p->batch, lost), made->first.rows = kw_as_int32(p->seqlen_q, lost);
+  made->first.heads = kw_as_int32(p->heads_q, lost), made->first.hdim = x->hdim_q, made->first.head_ratio = 1;
+  made->first.from_strides = kw_hip_strides(p->q, lost), made->first.to_strides = kw_hip_strides(p->q_out, lost);
 }
 
 /* Q is turned in place; a sum of one head is a copy. */

@@ -1,21 +1,22 @@
 /* Forward kernels of CK Tile: O, or parts of it, and what puts parts together. */
 #include "kernelwright/attention/checks.h"
 #include "kernelwright/hip/attention/launcher.h"
+#include "kernelwright/hip/launchers/attention/conditions.h"
 
 /* Masks as CK Tile numbers them. */
 #define TOP_LEFT 1
 #define BOTTOM_RIGHT 2
 
-/* Behind a request's places of keys: the rest of a tile, and one that is loaded ahead. */
-static int64_t places(const kw_attention_traits* t, const kw_attention_problem* p) {
-  return (kw_hip_tiles(p->max_seqlen_k, t->tile_n0) + 1) * t->tile_n0;
-}
-
-/* One query that sees all keys: the heads that share one of K and V are rows of one tile. */
+/* One query that sees all keys: the heads that share one of K and V are rows of one tile, where offsets of as many rows
+ * fit. */
 static int packs_heads(const kw_attention_traits* t, const kw_attention_problem* p) {
   const int whole =
       p->mask == KW_MASK_NONE || (p->mask == KW_MASK_BOTTOM_RIGHT && p->window_left < 0 && p->window_right >= 0);
-  return t->family == KW_ATTENTION_FWD_SPLITKV && !p->group && p->max_seqlen_q == 1 && p->bias == KW_BIAS_NONE && whole;
+  const int64_t ratio = p->heads_q / p->heads_kv;
+  const int rows_fit = kw_fits_int32(kw_mul(p->q.head, ratio)) &&
+                       kw_bytes_fit_int32(kw_mul(p->q.head, kw_add(ratio, t->tile_m0)), kw_dtype_bytes(p->dtype_q));
+  return t->family == KW_ATTENTION_FWD_SPLITKV && !p->group && p->max_seqlen_q == 1 && p->bias == KW_BIAS_NONE &&
+         whole && rows_fit;
 }
 
 /* CK Tile takes causal slopes for distances from the first key, which changes LSE: a window without an end that is
@@ -27,31 +28,34 @@ static void set_mask(const kw_attention_problem* p, kw_hip_attention_arguments* 
     x->window_left = kw_hip_width(p, INT32_MAX);
 }
 
-static void set_problem(const kw_attention_problem* p, kw_hip_attention_arguments* x) {
-  x->seqlen_q = (int32_t)p->max_seqlen_q, x->seqlen_k = (int32_t)p->max_seqlen_k;
-  x->hdim_q = (int32_t)p->hdim_q, x->hdim_v = (int32_t)p->hdim_v;
-  x->heads = (int32_t)p->heads_q, x->head_ratio = (int32_t)(p->heads_q / p->heads_kv);
-  x->q_strides = kw_hip_strides(p->q), x->k_strides = kw_hip_strides(p->k), x->v_strides = kw_hip_strides(p->v);
-  x->o_strides = p->leaves_splits ? kw_hip_per_row(p, p->hdim_v) : kw_hip_strides(p->o);
-  x->bias_strides = kw_hip_strides(p->bias_strides);
-  x->random_strides = kw_hip_per_row(p, p->max_seqlen_k);
-  const kw_hip_attention_strides lse = kw_hip_per_row(p, 1);
-  x->lse_head_stride = lse.head, x->lse_batch_stride = lse.batch;
-  x->slopes_batch_stride = (int32_t)p->slopes_stride;
-  x->min_seqlen_q = (int32_t)p->min_seqlen_q - 1; /* CK Tile skips requests that have as many, too */
-  x->batch = (int32_t)p->batch, x->splits = (int32_t)p->num_splits;
-  x->split_stride_lse = (int32_t)kw_attention_rows(p);
-  x->split_stride_o = (int32_t)(kw_attention_rows(p) * p->hdim_v);
+static void set_problem(const kw_attention_problem* p, kw_hip_attention_arguments* x, int* lost) {
+  const kw_attention_strides none = {0, 0, 0}, lse = kw_hip_per_row(p, 1);
+  x->seqlen_q = kw_as_int32(p->max_seqlen_q, lost), x->seqlen_k = kw_as_int32(p->max_seqlen_k, lost);
+  x->hdim_q = kw_as_int32(p->hdim_q, lost), x->hdim_v = kw_as_int32(p->hdim_v, lost);
+  x->heads = kw_as_int32(p->heads_q, lost), x->head_ratio = kw_as_int32(p->heads_q / p->heads_kv, lost);
+  x->q_strides = kw_hip_strides(p->q, lost), x->k_strides = kw_hip_strides(p->k, lost);
+  x->v_strides = kw_hip_strides(p->v, lost);
+  x->o_strides = kw_hip_strides(p->leaves_splits ? kw_hip_per_row(p, p->hdim_v) : p->o, lost);
+  x->bias_strides = kw_hip_strides(p->bias_strides, lost);
+  x->random_strides = kw_hip_strides(p->random_bytes ? kw_hip_per_row(p, p->max_seqlen_k) : none, lost);
+  x->lse_head_stride = kw_as_int32(lse.head, lost), x->lse_batch_stride = kw_as_int32(lse.request, lost);
+  x->slopes_batch_stride = kw_as_int32(p->slopes_stride, lost);
+  x->min_seqlen_q = kw_as_int32(p->min_seqlen_q, lost) - 1; /* CK Tile skips requests that have as many, too */
+  x->batch = kw_as_int32(p->batch, lost), x->splits = kw_as_int32(p->num_splits, lost);
+  if (p->leaves_splits) {
+    x->split_stride_lse = kw_as_int32(kw_attention_rows(p), lost);
+    x->split_stride_o = kw_as_int32(kw_mul(kw_attention_rows(p), p->hdim_v), lost);
+  }
   x->scale = (float)p->scale, x->soft_cap = (float)p->soft_cap;
   x->keep = (float)(1.0 - p->dropout_p);
 }
 
-static void pack_heads(const kw_attention_problem* p, kw_hip_attention_arguments* x) {
-  const int32_t ratio = x->head_ratio;
-  x->seqlen_q = ratio, x->heads = (int32_t)p->heads_kv, x->head_ratio = 1;
-  x->q_strides.row = x->q_strides.head, x->q_strides.head *= ratio;
-  x->o_strides.row = x->o_strides.head, x->o_strides.head *= ratio;
-  x->lse_head_stride *= ratio;
+static void pack_heads(const kw_attention_problem* p, kw_hip_attention_arguments* x, int* lost) {
+  const int64_t ratio = x->head_ratio;
+  x->seqlen_q = x->head_ratio, x->heads = kw_as_int32(p->heads_kv, lost), x->head_ratio = 1;
+  x->q_strides.row = x->q_strides.head, x->q_strides.head = kw_as_int32(kw_mul(x->q_strides.head, ratio), lost);
+  x->o_strides.row = x->o_strides.head, x->o_strides.head = kw_as_int32(kw_mul(x->o_strides.head, ratio), lost);
+  x->lse_head_stride = kw_as_int32(kw_mul(x->lse_head_stride, ratio), lost);
   x->window_left = x->window_right = -1;
 }
 
@@ -59,7 +63,9 @@ static void pack_heads(const kw_attention_problem* p, kw_hip_attention_arguments
 static void plan_lse(const kw_attention_traits* t, const kw_attention_problem* p, kw_hip_attention_plan* made) {
   if (t->lses == KW_SERVES(0) || p->lse || p->leaves_splits) return;
   made->lse_bytes = made->workspace_bytes + 1;
-  made->workspace_bytes += (uint64_t)kw_attention_rows(p) * sizeof(float);
+  const int64_t bytes = kw_mul(kw_attention_rows(p), sizeof(float));
+  if (!kw_fits_int64(bytes)) made->lost = 1;
+  made->workspace_bytes += (uint64_t)bytes;
 }
 
 static float* lse_of(const kw_hip_attention_plan* plan, const kw_launch* where, float* given) {
@@ -67,30 +73,35 @@ static float* lse_of(const kw_hip_attention_plan* plan, const kw_launch* where, 
 }
 
 static void plan_places(const kw_hip_attention* kernel, const kw_attention_problem* p, kw_hip_attention_plan* made) {
-  const int64_t stride = places(&kernel->traits, p);
-  made->list.page_size = (int32_t)p->page_size, made->list.pages_stride = (int32_t)p->page_table_stride;
-  made->list.places_stride = (int32_t)stride;
-  made->list.past_end = made->arguments.part.page_count = (int32_t)(p->pages * p->page_size);
-  made->list_grid = (uint32_t)kw_hip_tiles(stride, KW_HIP_ATTENTION_BLOCK);
-  made->second_bytes = (uint64_t)(p->batch * stride) * sizeof(int32_t);
+  const int64_t stride = kw_hip_attention_places(&kernel->traits, p), all = kw_mul(p->batch, stride);
+  made->list.page_size = kw_as_int32(p->page_size, &made->lost);
+  made->list.pages_stride = kw_as_int32(p->page_table_stride, &made->lost);
+  made->list.places_stride = kw_as_int32(stride, &made->lost);
+  made->list.past_end = kw_as_int32(kw_mul(p->pages, p->page_size), &made->lost);
+  made->arguments.part.page_count = made->list.past_end;
+  made->list_grid = kw_as_uint32(kw_hip_tiles(stride, KW_HIP_ATTENTION_BLOCK), &made->lost);
+  /* The kernel counts places of all requests in 32 bits. */
+  made->second_bytes = (uint64_t)kw_as_int32(all, &made->lost) * sizeof(int32_t);
   made->workspace_bytes = made->second_bytes + 2 * (uint64_t)p->batch * sizeof(int32_t);
 }
 
 void kw_hip_plan_part(const kw_hip_attention* kernel, const kw_attention_problem* p, kw_hip_attention_plan* made) {
   const kw_attention_traits* t = &kernel->traits;
   kw_hip_attention_arguments* x = &made->arguments.part;
-  set_problem(p, x);
+  set_problem(p, x, &made->lost);
   set_mask(p, x);
-  if (packs_heads(t, p)) pack_heads(p, x);
-  const uint32_t tiles = (uint32_t)kw_hip_tiles(x->seqlen_q, t->tile_m0);
-  const uint32_t heads = (uint32_t)x->heads, batch = (uint32_t)p->batch;
+  if (packs_heads(t, p)) pack_heads(p, x, &made->lost);
+  const uint32_t tiles = kw_as_uint32(kw_hip_tiles(x->seqlen_q, t->tile_m0), &made->lost);
+  const uint32_t heads = (uint32_t)x->heads, batch = (uint32_t)x->batch;
   const int lengths = p->group && p->kv_lengths;
   made->leaves = p->leaves_splits;
   made->scaled = p->qscale != KW_QSCALE_NONE, made->narrow = kw_dtype_bytes(p->dtype_o) == 1;
-  x->pages_stride = (int32_t)p->page_table_stride, x->page_size = (int32_t)p->page_size;
+  x->pages_stride = kw_as_int32(p->page_table_stride, &made->lost);
+  x->page_size = kw_as_int32(p->page_size, &made->lost);
   if (t->family == KW_ATTENTION_BATCH_PREFILL) plan_places(kernel, p, made);
   plan_lse(t, p, made);
-  const uint32_t split[3] = {tiles * p->num_splits, heads, batch}, last[3] = {heads, batch, tiles};
+  const uint32_t split[3] = {kw_as_uint32(kw_mul(tiles, p->num_splits), &made->lost), heads, batch},
+                 last[3] = {heads, batch, tiles};
   const uint32_t first[3] = {tiles, heads, batch}, between[3] = {heads, tiles, batch};
   const uint32_t* grid = t->family == KW_ATTENTION_FWD_SPLITKV                ? split
                          : t->family == KW_ATTENTION_BATCH_PREFILL || lengths ? last
@@ -130,19 +141,21 @@ kw_status kw_hip_launch_part(const kw_hip_attention* kernel, const kw_hip_attent
 void kw_hip_plan_combine(const kw_hip_attention* kernel, const kw_attention_problem* p, uint32_t rows,
                          kw_hip_attention_plan* made) {
   kw_hip_combine_arguments* x = &made->arguments.combine;
-  const kw_hip_attention_strides lse = kw_hip_per_row(p, 1);
-  x->batch = (int32_t)p->batch, x->seqlen_q = (int32_t)p->max_seqlen_q, x->hdim_v = (int32_t)p->hdim_v;
-  x->splits = (int32_t)p->num_splits;
-  x->part_strides = kw_hip_per_row(p, p->hdim_v), x->o_strides = kw_hip_strides(p->o);
-  x->part_lse_head_stride = x->lse_head_stride = lse.head;
-  x->part_lse_batch_stride = x->lse_batch_stride = lse.batch;
-  x->split_stride_lse = (int32_t)kw_attention_rows(p);
-  x->split_stride_o = (int32_t)(kw_attention_rows(p) * p->hdim_v);
+  const kw_attention_strides lse = kw_hip_per_row(p, 1);
+  const int64_t tiles = kw_mul(kw_hip_tiles(p->max_seqlen_q, rows), kw_hip_tiles(p->hdim_v, kernel->columns));
+  int* lost = &made->lost;
+  x->batch = kw_as_int32(p->batch, lost), x->seqlen_q = kw_as_int32(p->max_seqlen_q, lost);
+  x->hdim_v = kw_as_int32(p->hdim_v, lost), x->splits = kw_as_int32(p->num_splits, lost);
+  x->part_strides = kw_hip_strides(kw_hip_per_row(p, p->hdim_v), lost), x->o_strides = kw_hip_strides(p->o, lost);
+  x->part_lse_head_stride = x->lse_head_stride = kw_as_int32(lse.head, lost);
+  x->part_lse_batch_stride = x->lse_batch_stride = kw_as_int32(lse.request, lost);
+  x->split_stride_lse = kw_as_int32(kw_attention_rows(p), lost);
+  x->split_stride_o = kw_as_int32(kw_mul(kw_attention_rows(p), p->hdim_v), lost);
   made->narrow = kw_dtype_bytes(p->dtype_o) == 1;
   plan_lse(&kernel->traits, p, made);
   while (made->code + 1 < kernel->count && 1u << (made->code + KW_HIP_FEWEST_SPLITS_LOG2) < p->num_splits) ++made->code;
-  made->grid[0] = (uint32_t)(kw_hip_tiles(p->max_seqlen_q, rows) * kw_hip_tiles(p->hdim_v, kernel->columns));
-  made->grid[1] = (uint32_t)p->heads_q, made->grid[2] = (uint32_t)p->batch;
+  made->grid[0] = kw_as_uint32(tiles, lost);
+  made->grid[1] = kw_as_uint32(p->heads_q, lost), made->grid[2] = kw_as_uint32(p->batch, lost);
 }
 
 kw_status kw_hip_launch_combine(const kw_hip_attention* kernel, const kw_hip_attention_plan* plan,

@@ -6,20 +6,32 @@
 #define BOTTOM_RIGHT 2
 #define PART_ALIGNMENT 256
 
-static void set_problem(const kw_attention_problem* p, kw_hip_gradient_arguments* x) {
-  const kw_hip_attention_strides lse = kw_hip_per_row(p, 1);
-  x->seqlen_q = (int32_t)p->max_seqlen_q, x->seqlen_k = (int32_t)p->max_seqlen_k;
-  x->hdim_q = (int32_t)p->hdim_q, x->hdim_v = (int32_t)p->hdim_v;
-  x->heads = (int32_t)p->heads_q, x->head_ratio = (int32_t)(p->heads_q / p->heads_kv);
-  x->q_strides = kw_hip_strides(p->q), x->k_strides = kw_hip_strides(p->k), x->v_strides = kw_hip_strides(p->v);
-  x->o_strides = kw_hip_strides(p->o), x->do_strides = kw_hip_strides(p->d_o);
-  x->sums_strides = kw_hip_per_row(p, p->hdim_q), x->dq_strides = kw_hip_strides(p->dq);
-  x->dk_strides = kw_hip_strides(p->dk), x->dv_strides = kw_hip_strides(p->dv);
-  x->bias_strides = kw_hip_strides(p->bias_strides), x->dbias_strides = kw_hip_strides(p->dbias_strides);
-  x->random_strides = kw_hip_per_row(p, p->max_seqlen_k);
-  x->lse_head_stride = lse.head, x->lse_batch_stride = lse.batch;
-  x->split_stride_sums = (int32_t)(kw_attention_rows(p) * p->hdim_q);
-  x->slopes_batch_stride = (int32_t)p->slopes_stride;
+/* Tensors that the kernels of a stage read; the others' strides are left at 0. */
+static void set_strides(const kw_attention_problem* p, kw_hip_gradient_arguments* x, int* lost) {
+  const uint32_t op = p->base.op;
+  const kw_attention_strides lse = kw_hip_per_row(p, 1);
+  x->lse_head_stride = kw_as_int32(lse.head, lost), x->lse_batch_stride = kw_as_int32(lse.request, lost);
+  if (op == KW_OP_ATTENTION_DOT) x->o_strides = kw_hip_strides(p->o, lost);
+  if (op != KW_OP_ATTENTION_CONVERT_DQ) x->do_strides = kw_hip_strides(p->d_o, lost);
+  if (op != KW_OP_ATTENTION_DOT && p->dq_slices != 0) {
+    x->sums_strides = kw_hip_strides(kw_hip_per_row(p, p->hdim_q), lost);
+    x->split_stride_sums = kw_as_int32(kw_mul(kw_attention_rows(p), p->hdim_q), lost);
+  }
+  if (op == KW_OP_ATTENTION_CONVERT_DQ || p->dq_slices == 0) x->dq_strides = kw_hip_strides(p->dq, lost);
+  if (op != KW_OP_ATTENTION_DQ_DK_DV) return;
+  x->q_strides = kw_hip_strides(p->q, lost);
+  x->k_strides = kw_hip_strides(p->k, lost), x->v_strides = kw_hip_strides(p->v, lost);
+  x->dk_strides = kw_hip_strides(p->dk, lost), x->dv_strides = kw_hip_strides(p->dv, lost);
+  x->bias_strides = kw_hip_strides(p->bias_strides, lost);
+  x->dbias_strides = kw_hip_strides(p->dbias_strides, lost);
+  if (p->random_bytes) x->random_strides = kw_hip_strides(kw_hip_per_row(p, p->max_seqlen_k), lost);
+}
+
+static void set_problem(const kw_attention_problem* p, kw_hip_gradient_arguments* x, int* lost) {
+  x->seqlen_q = kw_as_int32(p->max_seqlen_q, lost), x->seqlen_k = kw_as_int32(p->max_seqlen_k, lost);
+  x->hdim_q = kw_as_int32(p->hdim_q, lost), x->hdim_v = kw_as_int32(p->hdim_v, lost);
+  x->heads = kw_as_int32(p->heads_q, lost), x->head_ratio = kw_as_int32(p->heads_q / p->heads_kv, lost);
+  x->slopes_batch_stride = kw_as_int32(p->slopes_stride, lost);
   x->mask = p->mask == KW_MASK_TOP_LEFT ? TOP_LEFT : BOTTOM_RIGHT;
   x->window_left = kw_hip_width(p, p->window_left), x->window_right = kw_hip_width(p, p->window_right);
   /* See set_mask in attn_forward.c. */
@@ -28,38 +40,45 @@ static void set_problem(const kw_attention_problem* p, kw_hip_gradient_arguments
   x->scale = (float)p->scale, x->keep = (float)(1.0 - p->dropout_p);
 }
 
-/* Gradients of K or V for each head of Q, dense; adding them up is described in `sum`. The bytes that they take. */
+/* Gradients of K or V for each head of Q, dense and head by head; adding them up is described in `sum`. The bytes that
+ * they take. */
 static uint64_t shared_heads(const kw_attention_problem* p, int64_t hdim, kw_attention_strides to,
-                             kw_hip_attention_strides* own, kw_hip_head_sum_arguments* sum) {
+                             kw_hip_attention_strides* own, kw_hip_head_sum_arguments* sum, int* lost) {
   const int64_t rows = p->group ? p->total_k : p->max_seqlen_k, batch = p->group ? 1 : p->batch;
-  own->head = (int32_t)hdim, own->row = (int32_t)(p->heads_q * hdim), own->batch = (int32_t)(rows * p->heads_q * hdim);
-  sum->batch = (int32_t)batch, sum->rows = (int32_t)rows, sum->heads = (int32_t)p->heads_kv;
-  sum->hdim = (int32_t)hdim, sum->head_ratio = (int32_t)(p->heads_q / p->heads_kv);
-  sum->from_strides = *own, sum->to_strides = kw_hip_strides(to);
-  const uint64_t bytes = (uint64_t)(batch * rows * p->heads_q * hdim) * kw_dtype_bytes(p->dtype_kv);
-  return (bytes + PART_ALIGNMENT - 1) / PART_ALIGNMENT * PART_ALIGNMENT;
+  *own = kw_hip_strides(kw_hip_heads_first(batch, p->heads_q, rows, hdim), lost);
+  sum->batch = kw_as_int32(batch, lost), sum->rows = kw_as_int32(rows, lost);
+  sum->heads = kw_as_int32(p->heads_kv, lost), sum->hdim = kw_as_int32(hdim, lost);
+  sum->head_ratio = kw_as_int32(p->heads_q / p->heads_kv, lost);
+  sum->from_strides = *own, sum->to_strides = kw_hip_strides(to, lost);
+  const int64_t elements = kw_mul3(kw_mul(batch, rows), p->heads_q, hdim);
+  const int64_t parts = kw_parts(kw_mul(elements, kw_dtype_bytes(p->dtype_kv)), PART_ALIGNMENT);
+  const int64_t bytes = kw_mul(parts, PART_ALIGNMENT);
+  if (!kw_fits_int64(bytes)) *lost = 1;
+  return (uint64_t)bytes;
 }
 
 void kw_hip_plan_gradients(const kw_hip_attention* kernel, const kw_attention_problem* p, uint32_t rows,
                            kw_hip_attention_plan* made) {
   const kw_attention_traits* t = &kernel->traits;
   kw_hip_gradient_arguments* x = &made->arguments.gradients;
-  set_problem(p, x);
-  made->grid[0] = (uint32_t)kw_hip_tiles(p->max_seqlen_q, rows);
-  made->grid[1] = (uint32_t)p->heads_q, made->grid[2] = (uint32_t)p->batch;
+  int* lost = &made->lost;
+  set_problem(p, x, lost);
+  set_strides(p, x, lost);
+  made->grid[0] = kw_as_uint32(kw_hip_tiles(p->max_seqlen_q, rows), lost);
+  made->grid[1] = kw_as_uint32(p->heads_q, lost), made->grid[2] = kw_as_uint32(p->batch, lost);
   if (t->family != KW_ATTENTION_BWD_DQ_DK_DV) return;
-  made->grid[0] = t->max_seqlen_q ? 1 : (uint32_t)kw_hip_tiles(p->max_seqlen_k, rows);
-  made->sums = (uint64_t)p->dq_slices * (uint64_t)(kw_attention_rows(p) * p->hdim_q);
+  made->grid[0] = t->max_seqlen_q ? 1 : kw_as_uint32(kw_hip_tiles(p->max_seqlen_k, rows), lost);
+  made->sums = (uint64_t)kw_as_int32(kw_mul3(p->dq_slices, kw_attention_rows(p), p->hdim_q), lost);
   if (p->heads_q == p->heads_kv) return;
   made->adds_heads = 1;
-  made->second_bytes = shared_heads(p, p->hdim_q, p->dk, &x->dk_strides, &made->first);
-  made->workspace_bytes = made->second_bytes + shared_heads(p, p->hdim_v, p->dv, &x->dv_strides, &made->second);
+  made->second_bytes = shared_heads(p, p->hdim_q, p->dk, &x->dk_strides, &made->first, lost);
+  made->workspace_bytes = made->second_bytes + shared_heads(p, p->hdim_v, p->dv, &x->dv_strides, &made->second, lost);
 }
 
 static kw_status clear(const kw_hip_attention* kernel, const kw_hip_attention_plan* plan, const kw_launch* where,
                        float* to) {
   kw_hip_clear_arguments x = {to, plan->sums};
-  const uint32_t grid = (uint32_t)((plan->sums + KW_HIP_ATTENTION_BLOCK - 1) / KW_HIP_ATTENTION_BLOCK);
+  const uint32_t grid = (uint32_t)((plan->sums + KW_HIP_ATTENTION_BLOCK - 1) / KW_HIP_ATTENTION_BLOCK); /* 31 bits */
   return grid == 0 ? KW_OK : kw_hip_launch(&kernel->clear, where, grid, KW_HIP_ATTENTION_BLOCK, &x, sizeof x);
 }
 

@@ -7,6 +7,7 @@
 
 #include "kernelwright/gemm/checks.h"
 #include "kernelwright/hip/gemm/launcher.h"
+#include "kernelwright/widths.h"
 
 /* K tiles that a pipeline may load beyond the end of K (never used, but their offsets must not wrap around). */
 #define MAX_PREFETCH 8
@@ -29,7 +30,7 @@ int kw_hip_gemm_read_facts(const kw_hip_code* code, size_t arguments_bytes, kw_h
          facts->arguments_bytes == arguments_bytes;
 }
 
-int64_t kw_hip_round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
+int64_t kw_hip_round_up(int64_t value, int64_t unit) { return kw_mul(kw_parts(value, unit), unit); }
 
 static int splits(const kw_gemm_traits* t) { return t->max_split_k > 1; }
 
@@ -45,18 +46,16 @@ static kw_status check_scalars(const kw_gemm_traits* t, const kw_gemm_problem* p
 }
 
 static int64_t matrix_tiles(const kw_gemm_traits* t, const kw_gemm_problem* p) {
-  return kw_hip_round_up(p->m, t->tile_m) / t->tile_m * (kw_hip_round_up(p->n, t->tile_n) / t->tile_n);
+  return kw_mul(kw_parts(p->m, t->tile_m), kw_parts(p->n, t->tile_n));
 }
 
-int64_t kw_hip_tiles(const kw_gemm_traits* t, const kw_gemm_problem* p) { return matrix_tiles(t, p) * p->batch; }
+int64_t kw_hip_tiles(const kw_gemm_traits* t, const kw_gemm_problem* p) { return kw_mul(matrix_tiles(t, p), p->batch); }
 
-int64_t kw_hip_loops(const kw_gemm_traits* t, const kw_gemm_problem* p) {
-  return kw_hip_round_up(p->k, t->tile_k) / t->tile_k;
-}
+int64_t kw_hip_loops(const kw_gemm_traits* t, const kw_gemm_problem* p) { return kw_parts(p->k, t->tile_k); }
 
 /* Permuted B: rows of whole warp tiles, as wide as one and as long as K. */
 static operand permuted_b(const kw_gemm_traits* t, const kw_gemm_problem* p, const kw_hip_gemm_facts* facts) {
-  const int64_t row = kw_hip_round_up(p->k, t->warp_tile_k) * t->warp_tile_n;
+  const int64_t row = kw_mul(kw_hip_round_up(p->k, t->warp_tile_k), t->warp_tile_n);
   const operand b = {.name = "permuted B",
                      .contiguous_name = "k",
                      .contiguous = row,
@@ -90,20 +89,20 @@ static axis axis_k(const kw_gemm_traits* t, const kw_gemm_problem* p) {
   return x;
 }
 
-static operand operand_of(const kw_gemm_matrix* matrix, axis rows, axis columns, uint32_t vector) {
-  const axis along = matrix->layout == KW_ROW_MAJOR ? columns : rows;
-  const axis across = matrix->layout == KW_ROW_MAJOR ? rows : columns;
-  const operand x = {.name = matrix->name,
+static operand operand_of(kw_gemm_Matrix matrix, axis rows, axis columns, uint32_t vector) {
+  const axis along = matrix.layout == KW_ROW_MAJOR ? columns : rows;
+  const axis across = matrix.layout == KW_ROW_MAJOR ? rows : columns;
+  const operand x = {.name = matrix.name,
                      .contiguous_name = kw_gemm_line_name(matrix),
                      .contiguous = kw_gemm_line(matrix),
                      .strided = kw_gemm_lines(matrix),
-                     .stride = matrix->ld,
+                     .stride = matrix.ld,
                      .strided_end = across.end,
                      .overrun = along.overrun,
                      .vector = vector,
                      .tile = along.tile,
                      .padded = along.padded,
-                     .dtype = matrix->dtype};
+                     .dtype = matrix.dtype};
   return x;
 }
 
@@ -111,18 +110,18 @@ static operand operand_of(const kw_gemm_matrix* matrix, axis rows, axis columns,
 static int describe_operands(const kw_gemm_traits* t, const kw_gemm_problem* p, const kw_hip_gemm_facts* facts,
                              operand operands[MAX_OPERANDS]) {
   const axis m = axis_of(p->m, t->tile_m, t->pad_m), n = axis_of(p->n, t->tile_n, t->pad_n), k = axis_k(t, p);
-  const kw_gemm_matrix a = kw_gemm_matrix_a(p), b = kw_gemm_matrix_b(p), c = kw_gemm_matrix_c(p);
-  operands[0] = operand_of(&a, m, k, facts->vector_a);
-  operands[1] = t->b_format != 0 ? permuted_b(t, p, facts) : operand_of(&b, k, n, facts->vector_b);
-  operands[2] = operands[3] = operand_of(&c, m, n, facts->vector_d);
+  const kw_gemm_Matrix a = kw_gemm_matrix_a(p), b = kw_gemm_matrix_b(p), c = kw_gemm_matrix_c(p);
+  operands[0] = operand_of(a, m, k, facts->vector_a);
+  operands[1] = t->b_format != 0 ? permuted_b(t, p, facts) : operand_of(b, k, n, facts->vector_b);
+  operands[2] = operands[3] = operand_of(c, m, n, facts->vector_d);
   if (splits(t)) {
     operands[2].name = "a slice of C";
     operands[2].stride = kw_hip_round_up(p->n, KW_HIP_SUM_VECTOR);
     operands[2].dtype = p->dtype_acc;
   }
   for (uint32_t i = 0; i < p->num_d; ++i) { /* read element by element; one row for all is not stepped through */
-    const kw_gemm_matrix d = kw_gemm_matrix_d(p, i);
-    operand x = operand_of(&d, m, n, 1);
+    const kw_gemm_Matrix d = kw_gemm_matrix_d(p, i);
+    operand x = operand_of(d, m, n, 1);
     x.tile = x.padded = 1;
     if (p->ld_multi_d[i] == 0) x.stride = x.contiguous, x.strided_end = 1;
     operands[4 + i] = x;
@@ -137,9 +136,11 @@ static kw_status check_alignment(const operand* x, uint32_t row_bytes, char* rea
   return KW_UNSUPPORTED;
 }
 
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
 static kw_status check_operand(const operand* x, uint32_t row_bytes, char* reason, size_t bytes) {
   const long long extent = x->contiguous, stride = x->stride;
-  const int64_t size = (int64_t)kw_dtype_bytes(x->dtype), limit = INT32_MAX / size;
+  const int64_t span = kw_add(kw_mul(x->strided_end, x->stride), x->overrun);
   if (!x->padded && x->contiguous % x->tile != 0)
     snprintf(reason, bytes, "%s = %lld is not a multiple of the tile's %u, and this kernel does not pad %s.",
              x->contiguous_name, extent, x->tile, x->contiguous_name);
@@ -148,7 +149,7 @@ static kw_status check_operand(const operand* x, uint32_t row_bytes, char* reaso
              x->contiguous_name, extent, x->vector, x->name);
   else if (check_alignment(x, row_bytes, reason, bytes) != KW_OK)
     return KW_UNSUPPORTED;
-  else if (x->stride > limit || x->strided_end > (limit - x->overrun) / x->stride)
+  else if (!kw_bytes_fit_int32(most(span, x->stride), kw_dtype_bytes(x->dtype)))
     snprintf(reason, bytes, "%s spans %lld rows of %lld elements: its byte offsets do not fit into 31 bits.", x->name,
              (long long)x->strided, stride);
   else
@@ -156,14 +157,21 @@ static kw_status check_operand(const operand* x, uint32_t row_bytes, char* reaso
   return KW_UNSUPPORTED;
 }
 
-/* The matrices of a batch begin at whole rows' alignments. */
+/* The matrices of a batch begin at whole rows' alignments, and the last one's bytes are counted in 63 bits. */
 static kw_status check_strides(const kw_gemm_problem* p, uint32_t row_bytes, char* reason, size_t bytes) {
   const int64_t strides[] = {p->stride_a, p->stride_b, p->stride_c};
   const uint32_t dtypes[] = {p->dtype_a, p->dtype_b, p->dtype_c};
-  for (int i = 0; i < 3 && p->batch > 1; ++i) {
-    if (strides[i] * (int64_t)kw_dtype_bytes(dtypes[i]) % row_bytes == 0) continue;
+  for (int i = 0; i < 3 + (int)p->num_d && p->batch > 1; ++i) {
+    const int64_t stride = i < 3 ? strides[i] : p->stride_multi_d[i - 3];
+    const int64_t size = kw_dtype_bytes(i < 3 ? dtypes[i] : p->dtype_c), one = kw_mul(stride, size);
+    if (!kw_fits_int64(kw_mul(one, p->batch))) {
+      snprintf(reason, bytes, "%lld matrices that are %lld elements apart do not fit into 63 bits of bytes.",
+               (long long)p->batch, (long long)stride);
+      return KW_UNSUPPORTED;
+    }
+    if (i >= 3 || one % row_bytes == 0) continue;
     snprintf(reason, bytes, "stride_%c is %lld: the matrices of the batch are not aligned to %u bytes.", 'a' + i,
-             (long long)strides[i], row_bytes);
+             (long long)stride, row_bytes);
     return KW_UNSUPPORTED;
   }
   return KW_OK;
@@ -172,19 +180,28 @@ static kw_status check_strides(const kw_gemm_problem* p, uint32_t row_bytes, cha
 /* Without K there is nothing to multiply, and the kernel that adds up slices does the rest. Grouped ones have none. */
 static int finishes_alone(const kw_hip_gemm* gemm, const kw_gemm_problem* p) { return p->k == 0 && gemm->sum.image; }
 
+/* Workgroups of the kernel that adds slices up, or finishes alone. */
+static int64_t sum_blocks(const kw_gemm_problem* p) {
+  const int64_t vectors = kw_mul(p->m, kw_parts(p->n, KW_HIP_SUM_VECTOR));
+  return kw_mul(kw_parts(vectors, KW_HIP_SUM_BLOCK), p->batch);
+}
+
 static kw_status check_counts(const kw_hip_gemm* gemm, const kw_gemm_problem* p, const kw_hip_gemm_facts* facts,
                               char* reason, size_t bytes) {
   const kw_gemm_traits* t = &gemm->traits;
-  const int64_t loops = kw_hip_loops(t, p), most = INT32_MAX / p->split_k, matrix = matrix_tiles(t, p);
-  const int64_t tiles = matrix > most / p->batch ? INT64_MAX : matrix * p->batch * p->split_k;
+  const int64_t loops = kw_hip_loops(t, p), matrix = matrix_tiles(t, p);
+  const int64_t tiles = kw_mul3(matrix, p->batch, p->split_k);
   if (loops / p->split_k < (int64_t)facts->min_k_loops && !finishes_alone(gemm, p))
     snprintf(reason, bytes, "k = %lld is %lld tiles of %u for split_k = %u, each needs %u.", (long long)p->k,
              (long long)loops, t->tile_k, p->split_k, facts->min_k_loops);
-  else if (tiles > (int64_t)(UINT32_MAX / facts->block_size) || tiles > INT32_MAX)
+  else if (!kw_fits_int32(tiles) || !kw_fits_uint32(kw_mul(tiles, facts->block_size)))
     snprintf(reason, bytes,
              "m = %lld by n = %lld is %lld tiles for each of %lld matrices, more than a launch can have.",
              (long long)p->m, (long long)p->n, (long long)matrix, (long long)p->batch);
-  else if (t->stream_k != KW_STREAM_K_NONE && loops != 0 && tiles > INT32_MAX / loops)
+  else if ((splits(t) || p->k == 0) && !kw_fits_uint32(kw_mul(sum_blocks(p), KW_HIP_SUM_BLOCK)))
+    snprintf(reason, bytes, "m = %lld by n = %lld for each of %lld matrices is more than a launch can add up.",
+             (long long)p->m, (long long)p->n, (long long)p->batch);
+  else if (t->stream_k != KW_STREAM_K_NONE && !kw_fits_int32(kw_mul(tiles, loops)))
     snprintf(reason, bytes, "%lld tiles of %lld K tiles each are more than stream-K can count.", (long long)tiles,
              (long long)loops);
   else
@@ -228,7 +245,9 @@ static kw_status check_range(const kw_gemm_problem* p, char* reason, size_t byte
       return KW_UNSUPPORTED;
     }
   }
-  if (p->stride_a < 0 || p->stride_b < 0 || p->stride_c < 0) {
+  int negative = p->stride_a < 0 || p->stride_b < 0 || p->stride_c < 0;
+  for (uint32_t i = 0; i < p->num_d; ++i) negative = negative || p->stride_multi_d[i] < 0;
+  if (negative) {
     snprintf(reason, bytes, "a stride between the matrices of the batch is negative.");
     return KW_INVALID_ARGUMENT;
   }

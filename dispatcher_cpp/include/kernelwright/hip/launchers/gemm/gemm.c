@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kernelwright/hip/gemm/launcher.h"
+#include "kernelwright/widths.h"
 
 /* As the ABI promises. */
 #define WORKSPACE_ALIGNMENT 256
@@ -34,69 +35,71 @@ kw_status kw_hip_gemm_supports(const kw_kernel* kernel, const kw_problem* proble
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-static uint32_t blocks_of(int64_t vectors) {
-  return (uint32_t)(kw_hip_round_up(vectors, KW_HIP_SUM_BLOCK) / KW_HIP_SUM_BLOCK);
-}
+static int64_t blocks_of(int64_t vectors) { return kw_parts(vectors, KW_HIP_SUM_BLOCK); }
 
 /* The accumulators of all slices, and a second kernel with a work-item per vector of C. */
-static void plan_slices(const kw_gemm_problem* p, uint32_t slices, kw_hip_gemm_plan* made) {
-  const int64_t row = kw_hip_round_up(p->n, KW_HIP_SUM_VECTOR), matrix = p->m * row;
-  made->arguments.shares = (int32_t)slices;
-  made->grid *= slices;
-  made->sum_grid = blocks_of(matrix / KW_HIP_SUM_VECTOR) * (uint32_t)p->batch;
-  made->workspace_bytes = (uint64_t)slices * (uint64_t)matrix * (uint64_t)p->batch * sizeof(float);
+static void plan_slices(const kw_gemm_problem* p, uint32_t slices, kw_hip_gemm_plan* made, int* lost) {
+  const int64_t row = kw_hip_round_up(p->n, KW_HIP_SUM_VECTOR), matrix = kw_mul(p->m, row);
+  const int64_t bytes = kw_mul(kw_mul3(slices, matrix, p->batch), sizeof(float));
+  made->arguments.shares = kw_as_int32(slices, lost);
+  made->grid = kw_as_uint32(kw_mul(made->grid, slices), lost);
+  made->sum_grid = kw_as_uint32(kw_mul(blocks_of(kw_parts(matrix, KW_HIP_SUM_VECTOR)), p->batch), lost);
+  made->workspace_bytes = (uint64_t)bytes;
+  if (!kw_fits_int64(bytes)) *lost = 1;
 }
 
 /* Two tiles of accumulators per share, and a second kernel for each border between shares; nothing of that where all
  * borders of shares are those of tiles. */
-static void plan_shares(const kw_hip_gemm* gemm, const kw_gemm_problem* p, kw_hip_gemm_plan* made) {
+static void plan_shares(const kw_hip_gemm* gemm, const kw_gemm_problem* p, kw_hip_gemm_plan* made, int* lost) {
   const kw_gemm_traits* t = &gemm->traits;
-  const int64_t loops = kw_hip_loops(t, p), total = kw_hip_tiles(t, p) * loops;
-  const int64_t shares = least(gemm->workgroups, kw_hip_round_up(total, LEAST_SHARE) / LEAST_SHARE);
-  const int64_t tile = (int64_t)t->tile_m * t->tile_n;
-  made->arguments.shares = (int32_t)shares;
-  made->grid = (uint32_t)shares;
+  const int64_t loops = kw_hip_loops(t, p), total = kw_mul(kw_hip_tiles(t, p), loops);
+  const int64_t shares = least(gemm->workgroups, kw_parts(total, LEAST_SHARE));
+  const int64_t tile = kw_mul(t->tile_m, t->tile_n);
+  made->arguments.shares = kw_as_int32(shares, lost);
+  made->grid = kw_as_uint32(shares, lost);
   if (total % shares == 0 && total / shares % loops == 0) return;
-  made->sum_grid = blocks_of(tile / KW_HIP_SUM_VECTOR) * (uint32_t)(shares - 1);
-  made->workspace_bytes = (uint64_t)(2 * shares * tile) * sizeof(float);
+  made->sum_grid = kw_as_uint32(kw_mul(blocks_of(tile / KW_HIP_SUM_VECTOR), shares - 1), lost);
+  made->workspace_bytes = (uint64_t)kw_mul(kw_mul3(2, shares, tile), sizeof(float));
 }
 
-static kw_hip_gemm_arguments arguments_of(const kw_gemm_problem* p) {
+static kw_hip_gemm_arguments arguments_of(const kw_gemm_problem* p, int* lost) {
   kw_hip_gemm_arguments x = {.stride_a = p->stride_a,
                              .stride_b = p->stride_b,
                              .stride_c = p->stride_c,
-                             .m = (int32_t)p->m,
-                             .n = (int32_t)p->n,
-                             .k = (int32_t)p->k,
-                             .lda = (int32_t)p->lda,
-                             .ldb = (int32_t)p->ldb,
-                             .ldc = (int32_t)p->ldc,
-                             .batch = (int32_t)p->batch,
+                             .m = kw_as_int32(p->m, lost),
+                             .n = kw_as_int32(p->n, lost),
+                             .k = kw_as_int32(p->k, lost),
+                             .lda = kw_as_int32(p->lda, lost),
+                             .ldb = kw_as_int32(p->ldb, lost),
+                             .ldc = kw_as_int32(p->ldc, lost),
+                             .batch = kw_as_int32(p->batch, lost),
                              .shares = 1,
                              .alpha = (float)p->alpha,
                              .beta = (float)p->beta};
   for (uint32_t i = 0; i < p->num_d; ++i) {
-    x.ld_multi_d[i] = (int32_t)p->ld_multi_d[i];
+    x.ld_multi_d[i] = kw_as_int32(p->ld_multi_d[i], lost);
     x.stride_multi_d[i] = p->stride_multi_d[i];
   }
   return x;
 }
 
-static kw_hip_gemm_plan plan_of(const kw_hip_gemm* gemm, const kw_gemm_problem* p, const kw_hip_gemm_facts* facts) {
-  kw_hip_gemm_plan made = {.arguments = arguments_of(p),
-                           .grid = (uint32_t)kw_hip_tiles(&gemm->traits, p),
+/* Sets *lost where an argument would lose a bit, which the checks before should have seen. */
+static kw_hip_gemm_plan plan_of(const kw_hip_gemm* gemm, const kw_gemm_problem* p, const kw_hip_gemm_facts* facts,
+                                int* lost) {
+  kw_hip_gemm_plan made = {.arguments = arguments_of(p, lost),
+                           .grid = kw_as_uint32(kw_hip_tiles(&gemm->traits, p), lost),
                            .block = facts->block_size,
                            .row_bytes = facts->row_bytes,
                            .num_d = p->num_d};
   if (made.grid == 0) return made;
   if (p->k == 0) {
-    plan_slices(p, 0, &made);
+    plan_slices(p, 0, &made, lost);
     return made;
   }
-  if (gemm->traits.max_split_k > 1) plan_slices(p, p->split_k, &made);
-  if (gemm->traits.stream_k != KW_STREAM_K_NONE) plan_shares(gemm, p, &made);
+  if (gemm->traits.max_split_k > 1) plan_slices(p, p->split_k, &made, lost);
+  if (gemm->traits.stream_k != KW_STREAM_K_NONE) plan_shares(gemm, p, &made, lost);
   if (gemm->traits.persistent) made.grid = (uint32_t)least(made.grid, gemm->workgroups);
-  made.arguments.workgroups = (int32_t)made.grid;
+  made.arguments.workgroups = kw_as_int32(made.grid, lost);
   return made;
 }
 
@@ -116,7 +119,9 @@ kw_status kw_hip_gemm_make_plan(const kw_kernel* kernel, const kw_problem* probl
   if (!plan) return kw_hip_fail(KW_INVALID_ARGUMENT, "plan must not be null");
   const kw_status status = check(kernel, problem, &facts, reason, sizeof reason);
   if (status != KW_OK) return kw_hip_fail(status, "%s", reason);
-  const kw_hip_gemm_plan made = plan_of(gemm_of(kernel), (const kw_gemm_problem*)(const void*)problem, &facts);
+  int lost = 0;
+  const kw_hip_gemm_plan made = plan_of(gemm_of(kernel), (const kw_gemm_problem*)(const void*)problem, &facts, &lost);
+  if (lost) return kw_hip_fail(KW_UNSUPPORTED, "a number of the problem does not fit into the argument of the kernel.");
   memcpy(plan, &made, sizeof made);
   return KW_OK;
 }

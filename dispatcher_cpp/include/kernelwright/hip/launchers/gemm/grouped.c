@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "kernelwright/gemm/checks.h"
+#include "kernelwright/gemm/groups.h"
 #include "kernelwright/hip/gemm/launcher.h"
+#include "kernelwright/widths.h"
 
 static const kw_hip_gemm* gemm_of(const kw_kernel* kernel) { return (const kw_hip_gemm*)kernel->traits; }
 
@@ -92,18 +94,18 @@ static int64_t tiles_of(const kw_gemm_traits* t, const kw_gemm_group* group) {
   return kw_hip_tiles(t, &one);
 }
 
-static kw_hip_group group_of(const kw_grouped_gemm_args* given, int64_t i, int32_t first, int reads_c) {
+static kw_hip_group group_of(const kw_grouped_gemm_args* given, int64_t i, int32_t first, int reads_c, int* lost) {
   const kw_gemm_group* g = &given->groups[i];
   const kw_hip_group group = {.a = given->a[i],
                               .b = given->b[i],
                               .c = reads_c ? given->c[i] : NULL,
                               .d = given->d[i],
-                              .m = (int32_t)g->m,
-                              .n = (int32_t)g->n,
-                              .k = (int32_t)g->k,
-                              .lda = (int32_t)g->lda,
-                              .ldb = (int32_t)g->ldb,
-                              .ldc = (int32_t)g->ldc,
+                              .m = kw_as_int32(g->m, lost),
+                              .n = kw_as_int32(g->n, lost),
+                              .k = kw_as_int32(g->k, lost),
+                              .lda = kw_as_int32(g->lda, lost),
+                              .ldb = kw_as_int32(g->ldb, lost),
+                              .ldc = kw_as_int32(g->ldc, lost),
                               .first = first};
   return group;
 }
@@ -139,8 +141,12 @@ kw_status kw_hip_grouped_launch(const kw_kernel* kernel, const void* plan, const
       x.count = x.tiles = 0;
     }
     if (status != KW_OK) return status;
-    x.groups[x.count++] = group_of(given, i, x.tiles, made->beta != 0);
-    x.tiles += (int32_t)tiles;
+    int lost = 0;
+    x.groups[x.count++] = group_of(given, i, x.tiles, made->beta != 0, &lost);
+    x.tiles = kw_as_int32(kw_add(x.tiles, tiles), &lost);
+    if (lost)
+      return kw_hip_fail(KW_UNSUPPORTED, "group %lld: a number does not fit into the argument of the kernel",
+                         (long long)i);
   }
   return launch_groups(gemm, made, &x, where);
 }

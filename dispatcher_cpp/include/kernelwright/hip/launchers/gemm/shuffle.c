@@ -4,6 +4,13 @@
 #include <string.h>
 
 #include "kernelwright/hip/gemm/launcher.h"
+#include "kernelwright/widths.h"
+
+/* Bytes of B in that order. */
+static int64_t shuffled_bytes(const kw_gemm_traits* t, const kw_gemm_problem* p) {
+  return kw_mul3(kw_hip_round_up(p->n, t->warp_tile_n), kw_hip_round_up(p->k, t->warp_tile_k),
+                 kw_dtype_bytes(p->dtype_b));
+}
 
 static kw_status check(const kw_kernel* kernel, const kw_problem* problem, kw_hip_gemm_facts* facts) {
   const kw_gemm_problem* p = (const kw_gemm_problem*)(const void*)problem;
@@ -15,6 +22,10 @@ static kw_status check(const kw_kernel* kernel, const kw_problem* problem, kw_hi
   if (p->n < 0 || p->k < 0 || p->n > INT32_MAX || p->k > INT32_MAX || p->ldb < p->k || p->ldb > INT32_MAX)
     return kw_hip_fail(KW_INVALID_ARGUMENT, "n = %lld, k = %lld and ldb = %lld are no matrix", (long long)p->n,
                        (long long)p->k, (long long)p->ldb);
+  const int64_t given = kw_mul3(p->n, p->ldb, kw_dtype_bytes(p->dtype_b));
+  if (!kw_fits_int64(given) || !kw_fits_int64(shuffled_bytes(&gemm->traits, p)))
+    return kw_hip_fail(KW_UNSUPPORTED, "n = %lld, k = %lld and ldb = %lld: bytes of B do not fit into 63 bits",
+                       (long long)p->n, (long long)p->k, (long long)p->ldb);
   if (!kw_hip_gemm_read_facts(&gemm->code, sizeof(kw_hip_gemm_arguments), facts) || facts->packed_k == 0)
     return kw_hip_fail(KW_LOAD_FAILED, "the code object of this kernel is damaged");
   return KW_OK;
@@ -27,8 +38,7 @@ static kw_status shuffle_b_bytes(const kw_kernel* kernel, const kw_problem* prob
   if (status != KW_OK) return status;
   const kw_gemm_problem* p = (const kw_gemm_problem*)(const void*)problem;
   const kw_gemm_traits* t = &((const kw_hip_gemm*)kernel->traits)->traits;
-  *bytes = (uint64_t)kw_hip_round_up(p->n, t->warp_tile_n) * (uint64_t)kw_hip_round_up(p->k, t->warp_tile_k) *
-           (uint64_t)kw_dtype_bytes(p->dtype_b);
+  *bytes = (uint64_t)shuffled_bytes(t, p);
   return KW_OK;
 }
 

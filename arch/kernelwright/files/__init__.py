@@ -1,0 +1,1 @@
+"""Files that others wrote, read with bounds, and those of architectures; needs nothing but the standard library."""

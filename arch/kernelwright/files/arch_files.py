@@ -1,0 +1,197 @@
+"""Architecture files: those that ship, and those in the folders that ``KERNELWRIGHT_ARCH_PATH`` names.
+
+A folder of the setting holds ``<name>.json`` for each architecture; colons stand between folders. The generator reads
+whole files (:mod:`kernelwright.arch`). Here is what recognises and simulates devices, for packages that need nothing
+but the standard library.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from kernelwright.files.strict_json import read_json
+
+SETTING = "KERNELWRIGHT_ARCH_PATH"
+MAX_BYTES = 1 << 20
+"""Of a file: those that ship have 30 kB at most."""
+KINDS: Mapping[str, str] = {"cpu": "cpu", "ck_tile": "hip", "cutlass": "cuda"}
+"""The kind of device that the kernels of each backend run on."""
+
+
+class ArchFileError(ValueError):
+    """A file or a folder of architectures that cannot be used."""
+
+
+@dataclass(frozen=True)
+class DeviceFacts:
+    """What recognises the devices of an architecture, and what the simulator of AMD GPUs must know.
+
+    :ivar target: what compilers and the drivers of AMD GPUs call it, such as ``gfx942``.
+    :ivar wave_size: lanes of a wave.
+    :ivar lds_bytes: LDS of a workgroup.
+    :ivar fp8_format: ``ocp`` or ``fnuz``.
+    :ivar cpu_flags: what the line ``flags`` of /proc/cpuinfo must contain.
+    :ivar compute_capability: of NVIDIA GPUs: major and minor; None for others.
+    :ivar machine: of AMD GPUs: the machine number of their code objects; None if they are not simulated.
+    :ivar instructions: of AMD GPUs: the instruction set that the simulator executes.
+    :ivar operations: those that have kernels for it.
+    """
+
+    name: str
+    backend: str
+    target: str
+    wave_size: int
+    lds_bytes: int
+    fp8_format: str
+    cpu_flags: frozenset[str]
+    compute_capability: tuple[int, ...] | None
+    machine: int | None
+    instructions: str
+    operations: frozenset[str]
+
+    @property
+    def kind(self) -> str:
+        """The kind of device: ``cpu``, ``cuda`` or ``hip``; the backend's name for a backend without devices."""
+        return KINDS.get(self.backend, self.backend)
+
+
+def names() -> tuple[str, ...]:
+    """Every architecture: those that ship, sorted, then those of the setting, sorted. ArchFileError for a wrong one."""
+    return (*_shipped(), *_own(os.environ.get(SETTING, "")))
+
+
+def own_names() -> tuple[str, ...]:
+    """Those of the setting alone, sorted."""
+    return tuple(_own(os.environ.get(SETTING, "")))
+
+
+def read(name: str) -> tuple[Any, str]:
+    """The contents of an architecture's file, and what to call the file; ArchFileError if it is no JSON."""
+    own = _own(os.environ.get(SETTING, ""))
+    if name in own:
+        return read_own(own[name]), str(own[name])
+    return _read_shipped(name), f"{name}.json"
+
+
+def read_own(path: str | Path) -> Any:
+    """The contents of a file of the user's; ArchFileError if it cannot be read or is no JSON.
+
+    With a key ``like``, the file is a merge patch (RFC 7396) of the shipped architecture that the key names.
+    """
+    try:
+        raw = read_json(path, MAX_BYTES)
+    except OSError as error:
+        raise ArchFileError(f"cannot read the arch file {str(path)!r}: {error.strerror}") from None
+    except ValueError as error:
+        raise ArchFileError(f"arch file {str(path)!r} is not JSON: {error}") from None
+    if not isinstance(raw, dict) or "like" not in raw:
+        return raw
+    like = raw.pop("like")
+    if not isinstance(like, str) or like not in _shipped():
+        raise ArchFileError(f"arch file {str(path)!r}: like is {like!r:.80}; allowed: {', '.join(_shipped())}")
+    return _merged(_read_shipped(like), raw)
+
+
+def _merged(old: Any, patch: Any) -> Any:
+    """A merge patch: objects are merged, null removes a key, and all else replaces what was there."""
+    if not isinstance(patch, dict):
+        return patch
+    made = dict(old) if isinstance(old, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            made.pop(key, None)
+        else:
+            made[key] = _merged(made.get(key), value)
+    return made
+
+
+def device_facts() -> tuple[DeviceFacts, ...]:
+    """Of every architecture, in the order of :func:`names`. ArchFileError for a file that cannot be used."""
+    return _facts_of(os.environ.get(SETTING, ""))
+
+
+def of_kind(kind: str) -> Iterator[DeviceFacts]:
+    """Architectures of the devices ``cpu``, ``cuda`` or ``hip``, in the order of :func:`names`."""
+    return (one for one in device_facts() if one.kind == kind)
+
+
+def shipped_with(operation: str) -> tuple[str, ...]:
+    """The architectures that ship and have kernels of an operation, sorted."""
+    return tuple(one.name for one in _facts_of("") if operation in one.operations)
+
+
+def simulated() -> tuple[DeviceFacts, ...]:
+    """Those that the simulator executes: shipped ones by generation, then those of the setting."""
+    found = [one for one in device_facts() if one.machine is not None]
+    shipped = _shipped()
+    return tuple(sorted(found, key=lambda one: (one.name not in shipped, len(one.name), one.name)))
+
+
+@functools.cache
+def _shipped() -> Mapping[str, Traversable]:
+    folder = importlib.resources.files("kernelwright.files").joinpath("archs")
+    files = sorted((item.name, item) for item in folder.iterdir() if item.name.endswith(".json"))
+    return {name.removesuffix(".json"): item for name, item in files}
+
+
+def _read_shipped(name: str) -> Any:
+    return json.loads(_shipped()[name].read_text("utf-8"))
+
+
+@functools.cache
+def _own(setting: str) -> Mapping[str, Path]:
+    found: dict[str, Path] = {}
+    for folder in map(Path, filter(None, setting.split(os.pathsep))):
+        if not folder.is_dir():
+            raise ArchFileError(f"{SETTING} names {str(folder)!r}, which is no folder; write folders with <arch>.json")
+        for path in sorted(folder.glob("*.json")):
+            other = found.get(path.stem, path.stem if path.stem in _shipped() else None)
+            if other is not None:
+                raise ArchFileError(f"an arch named {path.stem!r} exists already; choose another name for {path}")
+            found[path.stem] = path
+    return dict(sorted(found.items()))
+
+
+@functools.cache
+def _facts_of(setting: str) -> tuple[DeviceFacts, ...]:
+    return tuple(_facts(name, *read(name)) for name in (*_shipped(), *_own(setting)))
+
+
+def _facts(name: str, raw: Any, file: str) -> DeviceFacts:
+    take = _Reader(file, raw).take
+    if take("name", str) != name:
+        raise ArchFileError(f"arch file {file!r} has the name {raw['name']!r}; call the file {raw['name']}.json")
+    cpu, cuda, amdgpu = (_Reader(f"{file}: {key}", raw.get(key)) for key in ("cpu", "cuda", "amdgpu"))
+    return DeviceFacts(
+        name,
+        take("backend", str),
+        take("target", str),
+        take("wave_size", int),
+        take("lds_bytes", int),
+        take("fp8_format", str, "ocp"),
+        frozenset(map(str, cpu.take("flags", list))) if cpu.raw is not None else frozenset(),
+        tuple(map(int, cuda.take("compute_capability", list))) if cuda.raw is not None else None,
+        amdgpu.take("machine", int) if amdgpu.raw is not None else None,
+        amdgpu.take("instructions", str) if amdgpu.raw is not None else "",
+        frozenset(take("operations", dict)),
+    )
+
+
+@dataclass(frozen=True)
+class _Reader:
+    where: str
+    raw: Any
+
+    def take(self, key: str, kind: type, default: Any = None) -> Any:
+        value = self.raw.get(key, default) if isinstance(self.raw, dict) else None
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise ArchFileError(f"arch file {self.where}: {key} is {value!r:.80}; allowed: a {kind.__name__}")
+        return value

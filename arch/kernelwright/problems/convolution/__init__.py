@@ -1,0 +1,1 @@
+"""Grouped convolution: its description and its problems."""

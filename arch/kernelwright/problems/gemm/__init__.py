@@ -1,0 +1,1 @@
+"""GEMM and grouped GEMM: their description and their problems."""

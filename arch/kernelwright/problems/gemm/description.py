@@ -1,0 +1,158 @@
+"""GEMM and grouped GEMM in the C ABI: problems, operands of a launch, traits of kernels."""
+
+from __future__ import annotations
+
+from kernelwright.problems.fields import Constant, Enum, Field, Header, Struct, Value, Verbatim
+from kernelwright.problems.shared import ACTIVATION, DTYPE, LAYOUT, STREAM_K
+
+OP = Enum(
+    "kw_gemm_op", "KW_OP_", (Value("gemm"), Value("grouped_gemm")),
+    "Values of kw_problem.op: 1 to 15 are of this header.", first=1,
+)  # fmt: skip
+MAX_D = Constant("KW_MAX_D", 4, "Most D tensors of one problem.")
+D_OP = Enum(
+    "kw_d_op", "KW_D_", (Value("add"), Value("multiply")), "How the D tensors are combined with the product."
+)  # fmt: skip
+
+_TYPES = Field("dtype_a dtype_b dtype_c dtype_acc", DTYPE)
+_LAYOUTS = Field("layout_a layout_b layout_c", LAYOUT, in_json=False)
+_SIZES = Field("m n k", "int64_t", least=0)
+_LEADING = Field("lda ldb ldc", "int64_t")
+_SIZE = Field("struct_size", "uint32_t")
+_RESERVED = Field("reserved", "uint32_t", "0")
+
+PROBLEM = Struct(
+    "kw_gemm_problem",
+    (
+        _TYPES,
+        _LAYOUTS,
+        Field(
+            "split_k", "uint32_t",
+            "slices of K that are summed; 1 = none; 0 = the dispatcher chooses, kernels never see it",
+        ),
+        _SIZES,
+        _LEADING,
+        Field("alpha beta", "double"),
+        Field("batch", "int64_t", least=1),
+        Field("stride_a stride_b stride_c", "int64_t", "from one product to the next; 0 for A or B: shared by all"),
+        Field("num_d", "uint32_t", "D tensors", least=0, most=MAX_D.value),
+        Field("d_op", D_OP),
+        Field("activation", ACTIVATION),
+        _RESERVED,
+        Field(
+            "ld_multi_d", "int64_t", "0: one line for all, e.g. a bias of n values where C is row-major", MAX_D,
+            counted="num_d",
+        ),
+        Field("stride_multi_d", "int64_t", "0: shared by all of the batch", MAX_D, counted="num_d"),
+        Field(
+            "b_format", "uint64_t",
+            "0: B as layout_b says; else kw_gemm_traits.b_format of the kernel that shuffled it",
+        ),
+    ),
+    """
+    D[m,n] = act((alpha * sum_k A[m,k] B[k,n] + beta * C[m,n]) op D0[m,n] op D1[m,n] ...).
+
+    C, D and the tensors D0 to D3 share dtype_c and layout_c; C and D share ldc too, and may be the same memory. A
+    leading dimension is the distance, in elements, between rows (row-major) or columns (column-major). batch such
+    products of one shape lie stride_* elements apart. The struct has no padding bytes, so it can be hashed as memory;
+    what a problem does not use is 0.
+    """,
+    op=OP,
+)  # fmt: skip
+
+ARGS = Struct(
+    "kw_gemm_args",
+    (
+        _SIZE,
+        _RESERVED,
+        Field("a", "const void*"),
+        Field("b", "const void*"),
+        Field("c", "const void*"),
+        Field("d", "void*"),
+        Field("multi_d", "const void*", "D0 to D3, as many as the problem has", MAX_D),
+    ),
+    "Operands of one launch of a kw_gemm_problem, on its device. c may be null when beta is 0.",
+)
+
+GROUP = Struct(
+    "kw_gemm_group", (_SIZES, _LEADING), "One product of a grouped GEMM, in elements as in kw_gemm_problem."
+)  # fmt: skip
+
+GROUPED_PROBLEM = Struct(
+    "kw_grouped_gemm_problem",
+    (
+        _TYPES,
+        _LAYOUTS,
+        _RESERVED,
+        Field("group_count", "int64_t", least=0, in_json=False),
+        Field("groups", "const kw_gemm_group*"),
+        Field("alpha beta", "double"),
+    ),
+    """
+    group_count products D = alpha * A B + beta * C of different shapes. groups lies in host memory and is read during
+    the call only.
+    """,
+    op=OP,
+)
+
+GROUPED_ARGS = Struct(
+    "kw_grouped_gemm_args",
+    (
+        _SIZE,
+        _RESERVED,
+        Field("group_count", "int64_t"),
+        Field("groups", "const kw_gemm_group*"),
+        Field("a", "const void* const*"),
+        Field("b", "const void* const*"),
+        Field("c", "const void* const*"),
+        Field("d", "void* const*"),
+    ),
+    """
+    Operands of one launch of a kw_grouped_gemm_problem. groups are those of the problem; a, b, c and d are arrays in
+    host memory of group_count device pointers each, read during the call only. c may be null when beta is 0.
+    """,
+)
+
+TRAITS = Struct(
+    "kw_gemm_traits",
+    (
+        _SIZE,
+        _TYPES,
+        _LAYOUTS,
+        Field("tile_m tile_n tile_k", "uint32_t"),
+        Field("wave_m wave_n wave_k", "uint32_t"),
+        Field("warp_tile_m warp_tile_n warp_tile_k", "uint32_t"),
+        Field("pad_m pad_n pad_k", "uint32_t"),
+        Field("persistent", "uint32_t"),
+        Field("max_split_k", "uint32_t"),
+        Field("num_d d_op activation", "uint32_t", "exactly these are served, but see KW_ACTIVATION_ANY"),
+        Field("batched", "uint32_t", "serves batch > 1"),
+        Field("stream_k", STREAM_K),
+        Field("cluster_m cluster_n", "uint16_t", "tiles whose workgroups share operands; 0 = 1"),
+        Field("b_format", "uint64_t", "how kw_gemm_extension.shuffle_b orders B; 0 = it does not"),
+    ),
+    "What selection may know about a GEMM kernel without parsing text.",
+)
+
+_EXTENSION = """\
+/* kw_kernel.extension of GEMM kernels whose traits have a b_format; null for the others. */
+typedef struct kw_gemm_extension {
+  uint32_t struct_size;
+  uint32_t reserved; /* 0 */
+  /* Bytes that B of the problem takes shuffled, and shuffling it: both in host memory, b as layout_b and ldb say. The m
+   * of the problem does not matter. */
+  kw_status (*shuffle_b_bytes)(const kw_kernel*, const kw_problem*, uint64_t* bytes);
+  kw_status (*shuffle_b)(const kw_kernel*, const kw_problem*, const void* b, void* shuffled);
+} kw_gemm_extension;
+"""
+
+HEADER = Header(
+    "kernelwright/gemm.h",
+    """
+    GEMM and grouped GEMM: problems, arguments, and what a kernel's traits say.
+
+    C99. Sizes are int64 and count elements unless a name says bytes; structs as in kernelwright/abi.h.
+    """,
+    ("kernelwright/abi.h", "kernelwright/epilogue.h"),
+    (OP, MAX_D, D_OP, PROBLEM, ARGS, GROUP, GROUPED_PROBLEM, GROUPED_ARGS, TRAITS, Verbatim(_EXTENSION)),
+)

@@ -1,0 +1,30 @@
+"""The operations whose calls :class:`kernelwright.dispatch.Dispatcher` has.
+
+Type checkers and editors read ``operation_methods.pyi``, which a test writes from :data:`OPERATIONS`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from kernelwright.dispatch.core.native_dispatcher import Methods
+from kernelwright.dispatch.core.plan import OperationPlan
+
+OPERATIONS = ("gemm", "convolution", "attention")
+"""Folders of ``operations``. Each registers its problems and has ``Methods``; a new operation is a word here."""
+
+_METHODS = [importlib.import_module(f"kernelwright.dispatch.operations.{name}").Methods for name in OPERATIONS]
+
+
+class OperationMethods(*_METHODS, Methods):  # type: ignore[misc]
+    """The calls of every operation, and the plan of a problem of any."""
+
+    def plan(self, problem: Any) -> OperationPlan[Any]:
+        """The plan for a problem of any operation: the selected kernel, ready to be launched.
+
+        Equal problems get the same plan while it is among the 2048 plans that were used last.
+
+        :raises NoKernelError: if no kernel serves the problem; the message says why.
+        """
+        return self._core.plan(problem)

@@ -1,0 +1,145 @@
+"""The calls of GEMM that :class:`kernelwright.dispatch.Dispatcher` offers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kernelwright.dispatch.core.native_dispatcher import Methods
+from kernelwright.dispatch.operations.gemm.calls import GemmCalls
+from kernelwright.dispatch.operations.gemm.grouped_calls import GroupedGemmCalls
+from kernelwright.dispatch.operations.gemm.operand import ShuffledB
+from kernelwright.dispatch.operations.gemm.plan import GroupedPlan, Plan
+from kernelwright.problems.gemm.grouped_problem import GroupedGemmProblem
+
+
+class GemmMethods(Methods):
+    """Products of matrices, of batches and groups of them."""
+
+    _gemm: GemmCalls
+    _grouped_gemm: GroupedGemmCalls
+
+    def _begin(self) -> None:
+        super()._begin()
+        self._gemm = GemmCalls(self._core)
+        self._grouped_gemm = GroupedGemmCalls(self._core)
+
+    def gemm(
+        self,
+        a: Any,
+        b: Any,
+        c: Any = None,
+        out: Any = None,
+        *,
+        ds: Sequence[Any] = (),
+        d_op: str = "add",
+        activation: str = "none",
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        layout: str | None = None,
+        split_k: int = 0,
+        stream: int | None = None,
+    ) -> Any:
+        """activation((alpha * a @ b + beta * c) op ds[0] op ds[1] …), without a copy of any operand.
+
+        Strides decide the layouts: a transposed view is a column-major matrix. Arrays of three dimensions hold a batch
+        of matrices; an ``a`` or ``b`` of two dimensions, or of a batch of 1, is shared by all products. Sums of int8
+        products are int32 and wrap around, as NumPy's do, which takes a ``k`` above 131,071.
+
+        :param a: A (m, k).
+        :param b: B (k, n), or the result of :meth:`shuffle_b`.
+        :param c: C (m, n), needed when ``beta`` is not 0.
+        :param out: the result (m, n), allocated when not given.
+        :param ds: up to four D tensors of the result's dtype, (m, n), or (n,) or (1, n) for one row for all.
+        :param d_op: how they are combined with the product, ``"add"`` or ``"multiply"``.
+        :param activation: an activation of :class:`GemmProblem`.
+        :param alpha: at 0, CPU kernels read neither ``a`` nor ``b``, as BLAS does, so that a NaN there does not reach
+            the result; GPU kernels multiply their product by 0, so that it does.
+        :param beta: at 0, no kernel reads C.
+        :param layout: three letters r or c that a, b and out must have, instead of what their strides say.
+        :param split_k: number of slices of k; 0 lets the dispatcher choose.
+        :param stream: a ``cudaStream_t`` or ``hipStream_t`` as an integer. Results and workspaces are allocated, C is
+            copied and the kernel is launched on it, and the caller makes the operands ready on it. By default it is
+            the current stream of the operands' array libraries, which must have the same one. In the capture of a
+            CUDA graph the workspace is the graph's own, which torch gives; for other arrays bind a plan for that.
+        :returns: ``out``.
+        :raises ArrayError: for arrays that do not fit together or cannot be addressed, and for a capture that needs a
+            workspace where they are not torch's.
+        :raises ProblemError: for an unknown ``d_op``, ``activation`` or ``split_k``.
+        :raises NoKernelError: if no kernel serves the problem.
+        :raises LaunchError: if the kernel or its runtime fails.
+        """
+        return self._gemm.gemm(a, b, c, out, ds, d_op, activation, alpha, beta, layout, split_k, stream)
+
+    def plan_gemm(
+        self,
+        a: Any,
+        b: Any,
+        c: Any = None,
+        out: Any = None,
+        *,
+        ds: Sequence[Any] = (),
+        d_op: str = "add",
+        activation: str = "none",
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        layout: str | None = None,
+        split_k: int = 0,
+    ) -> Plan:
+        """The plan that :meth:`gemm` launches with these arrays; nothing is launched or copied.
+
+        Where a matrix of one row or column may be read in several layouts, it is the first that some kernel serves.
+        Parameters and errors are those of :meth:`gemm`. ``plan_gemm(a, b, out=d).bind(a, b, out=d)()`` owns its
+        workspace, which a CUDA graph needs.
+        """
+        return self._gemm.plan(a, b, c, out, ds, d_op, activation, alpha, beta, layout, split_k)
+
+    def grouped_gemm(
+        self,
+        a: Sequence[Any],
+        b: Sequence[Any],
+        outs: Sequence[Any] | None = None,
+        cs: Sequence[Any] | None = None,
+        *,
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        layout: str | None = None,
+        stream: int | None = None,
+    ) -> list[Any]:
+        """alpha * a[i] @ b[i] + beta * cs[i] for every i in one launch.
+
+        Every group has sizes of its own; all share dtypes and layouts, which follow from strides as for :meth:`gemm`.
+
+        :param a: A (m, k) of each group.
+        :param b: B (k, n) of each group.
+        :param outs: the result (m, n) of each group, allocated when not given.
+        :param cs: C (m, n) of each group; ``cs[i]`` may be ``outs[i]``.
+        :param stream: as for :meth:`gemm`.
+        :returns: ``outs``.
+        :raises ArrayError: for arrays that do not fit together or cannot be addressed.
+        :raises NoKernelError: if no kernel serves the problem.
+        :raises LaunchError: if the kernel or its runtime fails.
+        """
+        return self._grouped_gemm.grouped_gemm(a, b, outs, cs, alpha, beta, layout, stream)
+
+    def shuffle_b(
+        self, b: Any, *, m: int = 1024, dtype_c: str = "", layout: str | None = None, **fields: Any
+    ) -> ShuffledB:
+        """B (k, n) in the order of the best kernel that reads an order of its own, for :meth:`gemm` and plans.
+
+        B is copied, through the host if it is on a GPU, and transposed if the kernels want the other layout.
+
+        :param m: the expected number of rows of A, on which the choice of the kernel depends.
+        :param dtype_c: the result's dtype; by default that of :class:`GemmProblem`.
+        :param layout: three letters r or c that the kernel must have.
+        :param fields: fields of :class:`GemmProblem` that the products will have (``activation``, ``num_d``, …).
+        :raises ArrayError: for a batch, or an array that cannot be read.
+        :raises NoKernelError: if no kernel reads B in an order of its own.
+        """
+        return self._gemm.shuffle_b(b, m, dtype_c, layout, fields)
+
+    def plan_grouped(self, problem: GroupedGemmProblem) -> GroupedPlan:
+        """The plan for products of different shapes, as :meth:`Dispatcher.plan` gives it."""
+        plan = self._core.plan(problem)
+        assert isinstance(plan, GroupedPlan)
+        return plan

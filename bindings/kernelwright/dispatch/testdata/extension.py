@@ -1,0 +1,16 @@
+"""The struct of the C ABI that GEMM kernels with an order of B of their own have, in ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import CFUNCTYPE, c_int32, c_uint32, c_void_p
+
+
+class GemmExtension(ctypes.Structure):
+    """``kw_gemm_extension``, which ``kw_kernel.extension`` of a kernel that shuffles B points to."""
+
+    _fields_ = [
+        *[(name, c_uint32) for name in ("struct_size", "reserved")],
+        ("shuffle_b_bytes", CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p)),
+        ("shuffle_b", CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p, c_void_p)),
+    ]

@@ -1,0 +1,100 @@
+"""A program that prints the modules which calls import: ``imports_of_calls LIBRARY VARIANTS ATTENTION``.
+
+Everything a call needs is imported with the package: a child that is forked in the middle of an import waits for its
+lock for ever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kernelwright.dispatch import Dispatcher, GemmProblem, KernelLibrary, KernelwrightError
+from kernelwright.dispatch.core import native
+from kernelwright.dispatch.testdata.mocks import Foreign
+
+imported: list[str] = []
+
+
+def listen() -> None:
+    """Note every module that is searched for from now on; Python tells of none that is there already."""
+
+    def heard(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "import":
+            imported.append(arguments[0])
+
+    sys.addaudithook(heard)
+
+
+def load_installed_library() -> None:
+    """Search for the native library where wheels have it; NativeLibraryError where this is no wheel."""
+    given = os.environ.pop("KERNELWRIGHT_LIBRARY", None)
+    with contextlib.suppress(KernelwrightError):
+        native._load()
+    if given is not None:
+        os.environ["KERNELWRIGHT_LIBRARY"] = given
+
+
+def dense(dispatcher: Dispatcher) -> None:
+    """Products by every way in."""
+    a, b, out = (np.ones(shape, np.float32) for shape in ((4, 8), (8, 6), (4, 6)))
+    dispatcher.gemm(a, b)
+    dispatcher.gemm(a, b, out=out)
+    dispatcher.gemm(a, b, ds=[out], activation="relu")
+    dispatcher.gemm(Foreign(a), b, out=out)
+    dispatcher.gemm(np.stack([a, a]), np.stack([b, b]))
+    dispatcher.grouped_gemm([a, a], [b, b])
+    plan = dispatcher.plan(GemmProblem(4, 6, 8, layout="rrr"))
+    plan(a, b, out=out)
+    plan.bind(a, b, out=out)()
+    dispatcher.explain(GemmProblem(4, 6, 8, layout="rrr"))
+    dispatcher.gemm(a, dispatcher.shuffle_b(b.T.copy().T, m=4))
+
+
+def fused(dispatcher: Dispatcher) -> None:
+    """Attention and its gradients; caches."""
+    q = np.ones((2, 5, 4, 8), np.float32)
+    out, lse = dispatcher.attention(q, q, q, lse=True)
+    dispatcher.attention_backward(q, q, q, out, out, lse)
+    lengths = np.array([3, 5], np.int32)
+    dispatcher.decode(q[:, :1], q, q, seqlens_k=lengths)
+    dispatcher.append_kv(q[:, :1].copy(), q[:, :1].copy(), q.copy(), q.copy(), lengths - 1)
+
+
+def refused(dispatcher: Dispatcher) -> None:
+    """Errors of every kind."""
+    a = np.ones((4, 8), np.float32)
+    bad: list[Callable[[], object]] = [
+        lambda: dispatcher.gemm(a, a),
+        lambda: dispatcher.gemm(a.astype(np.float64), a.T),
+        lambda: dispatcher.gemm(a.astype(np.float16), a.T.astype(np.float16)),
+        lambda: dispatcher.gemm("a", a),
+        lambda: dispatcher.gemm(np.ma.masked_array(a), a.T),
+        lambda: dispatcher.attention(a, a, a),
+        lambda: dispatcher.conv_forward(np.ones((1, 5, 5, 4), np.float32), np.ones((4, 3, 3, 4), np.float32)),
+    ]
+    for call in bad:
+        try:
+            call()
+        except KernelwrightError:
+            continue
+        raise AssertionError("a call that must be refused was not")
+
+
+def main(*libraries: str) -> None:
+    """Make a dispatcher, then every kind of call; print what was imported."""
+    listen()
+    load_installed_library()
+    dispatcher = Dispatcher([KernelLibrary.load(path) for path in libraries])
+    for calls in (dense, fused, refused):
+        calls(dispatcher)
+    print(imported)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

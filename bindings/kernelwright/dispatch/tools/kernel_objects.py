@@ -1,0 +1,45 @@
+"""One identity has one object: what the manifests in a store or below a folder say of the kernels of one name.
+
+A kernel's object may differ with its toolchain and with any source, and with nothing else. What a library was made of
+is in the statement beside its manifest, which every build writes; of libraries without one nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Compared:
+    """``kernels``: how many were compared, each once for each of its toolchains and sources.
+
+    ``libraries`` is the number of manifests, ``unknown`` that of those without a statement. ``problems`` has a sentence
+    for each kernel that has several objects.
+    """
+
+    kernels: int
+    libraries: int
+    unknown: int
+    problems: tuple[str, ...]
+
+
+def compare_objects(entries: Iterable[Mapping[str, Any]]) -> Compared:
+    """Compare what :func:`kernelwright.dispatch.tools.lmdb_shards.described` said of manifests and statements."""
+    found = list(entries)
+    made_of = {entry["manifest"]: entry["made_of"] for entry in found if "made_of" in entry}
+    manifests = {entry["manifest"]: entry for entry in found if "kernels" in entry}
+    objects: dict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
+    for digest, manifest in manifests.items():
+        if digest in made_of:
+            for identity, name, sha256 in manifest["kernels"]:
+                objects[identity, manifest["toolchains"], made_of[digest]][sha256] = name
+    problems = tuple(
+        f"kernel {next(iter(forms.values()))} (identity {identity}) has {len(forms)} objects of one toolchain and the "
+        f"same sources: {', '.join(sorted(forms))}; please report it: a compile gave other bytes than the one before"
+        for (identity, _, _), forms in sorted(objects.items())
+        if len(forms) > 1
+    )
+    return Compared(len(objects), len(manifests), len(set(manifests) - set(made_of)), problems)

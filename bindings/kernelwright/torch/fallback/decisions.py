@@ -1,0 +1,287 @@
+"""Which problems of an operator torch computes: decided once per kind of problem, counted, logged once per reason.
+
+A kind of problem is what selection depends on: shapes, strides, dtypes and devices of the tensors, and all options.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+import threading
+from collections.abc import Callable, Sequence
+from time import perf_counter_ns
+from typing import Any
+
+import torch  # pants: no-infer-dep
+from kernelwright.dispatch import ArrayError, KernelwrightError, NoKernelError
+from kernelwright.dispatch.core.cache import Cache
+from kernelwright.dispatch.recording import counting
+from kernelwright.torch.dispatchers import DispatcherNotFoundError, on_change
+from kernelwright.torch.fallback.strictness import STRICTNESS
+from torch.compiler import is_dynamo_compiling  # pants: no-infer-dep
+
+LIMIT = 4096  # kinds that an operator remembers
+PROBLEMS = 512  # problems that are kept for each reason
+_LOG = logging.getLogger("kernelwright.torch")
+_UNTOLD = torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool
+_Tensor, _Parameter = torch.Tensor, torch.nn.Parameter
+_transformed = torch._C._are_functorch_transforms_active
+_autocast = torch.is_autocast_enabled
+_any_autocast = torch._C._is_any_autocast_enabled
+_clock = perf_counter_ns
+
+
+class UnservedError(ArrayError, NoKernelError):
+    """Operands of a dtype or memory layout that no kernel of any library reads, though torch does."""
+
+
+class NotInTorchError(Exception):
+    """torch has no operator for this either. Never leaves the package."""
+
+
+class Reason:
+    """Why torch computes problems of an operator, that differ in numbers alone.
+
+    :ivar message: of the first one.
+    :ivar refusals: one for each of the first problems, and behind them one for all others.
+    """
+
+    def __init__(self, operator: str, message: str, arch: str) -> None:
+        """``arch`` is that of the libraries, or empty."""
+        self.operator, self.message, self.arch = operator, message, arch
+        self.refusals: list[Refusal] = []
+
+    @property
+    def calls(self) -> int:
+        """Calls that torch computed."""
+        return sum(one.calls for one in self.refusals)
+
+    @property
+    def host_ns(self) -> int:
+        """Time of these calls on the host."""
+        return sum(one.host_ns for one in self.refusals)
+
+
+class Refusal:
+    """A kind of problem that torch computes.
+
+    :ivar problem: of the dispatcher, or None for operands that pose none.
+    """
+
+    __slots__ = ("arch", "calls", "host_ns", "problem")
+
+    def __init__(self, problem: Any, arch: str) -> None:
+        """Nothing has been computed yet."""
+        self.problem, self.arch = problem, arch
+        self.calls = self.host_ns = 0
+
+    def run(self, torchs: Callable[..., Any], given: Sequence[Any]) -> Any:
+        """``torchs(*given)``, counted."""
+        start = _clock()
+        found = torchs(*given)
+        self.calls += 1
+        self.host_ns += _clock() - start
+        if self.problem is not None and self.calls > 1 and counting.active() is not None:
+            counting.refused(self.problem, self.arch)  # the dispatcher has counted the first one
+        return found
+
+
+class _Thread(threading.local):
+    direct = False
+
+
+THREAD = _Thread()
+"""``direct``: whether a public function has called the operator, and will take what no kernel serves to torch."""
+
+
+class Decisions:
+    """Of one operator.
+
+    :ivar ours: calls that kernels computed; ``ours_ns`` is their time on the host.
+    :ivar refused: kinds that torch computes, by :func:`kind`.
+    """
+
+    def __init__(self, operator: str) -> None:
+        """``operator`` is its name in torch's namespace ``kernelwright``."""
+        self.operator = operator
+        self.ours = self.ours_ns = 0
+        self.any = False
+        self.refused: Cache[Any, Refusal] = Cache(LIMIT)
+        self.reasons: dict[str, Reason] = {}
+        self._lock = threading.Lock()
+
+    def forget(self) -> None:
+        """Decide anew: other dispatchers are in use."""
+        self.any = False
+        self.refused.clear()
+
+    def reset(self) -> None:
+        """Forget decisions and counts."""
+        self.forget()
+        self.ours = self.ours_ns = 0
+        self.reasons = {}
+
+    def call(self, ours: Callable[..., Any], torchs: Callable[..., Any], given: tuple[Any, ...], tensors: int) -> Any:
+        """``ours(*given)``, or ``torchs(*given)`` where no kernel serves it. For public functions.
+
+        While a graph is traced the operator itself stands in it, which decides at each call: :meth:`below`.
+        """
+        if is_dynamo_compiling():
+            return ours(*given)
+        if self.any and not STRICTNESS.on:
+            known = self.refused.get(kind(given, tensors))
+            if known is not None:
+                return known.run(torchs, given)
+        THREAD.direct = True
+        try:
+            return ours(*given)
+        except (NoKernelError, DispatcherNotFoundError, NotImplementedError) as error:
+            if not isinstance(error, KernelwrightError):
+                raise
+            refused = error
+        finally:
+            THREAD.direct = False
+        return self._first(refused, torchs, given, kind(given, tensors))
+
+    def below(self, ours: Callable[..., Any], torchs: Callable[..., Any], given: tuple[Any, ...]) -> Any:
+        """The same below autograd, in the operator: of compiled and exported graphs, and of backward passes."""
+        if self.any and not THREAD.direct and not STRICTNESS.on:
+            known = self.refused.get(kind_below(given))
+            if known is not None:
+                return known.run(torchs, given)
+        start = _clock()
+        try:
+            found = ours(*given)
+        except (NoKernelError, DispatcherNotFoundError) as error:
+            if THREAD.direct:
+                raise
+            refused = error
+        else:
+            self.ours += 1
+            self.ours_ns += _clock() - start
+            return found
+        return self._first(refused, torchs, given, kind_below(given))
+
+    def _first(self, error: KernelwrightError, torchs: Callable[..., Any], given: tuple[Any, ...], key: Any) -> Any:
+        """Decide that torch computes problems like this one, and have it do so. ``error``, where it may not."""
+        if STRICTNESS.on or (isinstance(error, DispatcherNotFoundError) and error.name) or _quantised(given[0]):
+            raise error
+        posed = isinstance(error, NoKernelError) and not isinstance(error, UnservedError)
+        problem, arch = counting.last_refused() if posed else (None, "")
+        refusal = Refusal(problem, arch)
+        try:
+            found = refusal.run(torchs, given)
+        except torch.OutOfMemoryError:
+            raise
+        except NotInTorchError as torchs_error:
+            raise error from torchs_error
+        except (RuntimeError, TypeError, ValueError) as torchs_error:
+            if isinstance(error, UnservedError):  # torch computes it neither: ours says what to do
+                raise error from torchs_error
+            raise
+        if isinstance(error, NotImplementedError):  # transforms are no part of a kind
+            key = None
+        with self._lock:
+            reason = self._reason(str(error), arch)
+            if len(reason.refusals) < PROBLEMS:
+                reason.refusals.append(refusal)
+            else:
+                refusal, last = reason.refusals[-1], refusal
+                refusal.calls, refusal.host_ns = refusal.calls + last.calls, refusal.host_ns + last.host_ns
+                refusal.problem = None
+            if key is not None:
+                with contextlib.suppress(TypeError):  # options that cannot be hashed are decided at each call
+                    self.refused.put(key, refusal)
+                    self.any = True
+        return found
+
+    def _reason(self, message: str, arch: str) -> Reason:
+        """The one of this message, which is logged once, whatever numbers it has."""
+        pattern = re.sub(r"\b[\dx*]+\b|<[^>]*>", "#", message.partition("(selection")[0])
+        found = self.reasons.get(pattern)
+        if found is None:
+            found = self.reasons[pattern] = Reason(self.operator, message, arch)
+            _LOG.warning("kernelwright::%s runs torch's own operator: %s%s", self.operator, message, advice(arch))
+        return found
+
+
+def _quantised(one: Any) -> bool:
+    """Whether it has 8-bit numbers, whose products are wider: torch has no such operator."""
+    return isinstance(one, torch.Tensor) and one.element_size() == 1 and one.dtype not in (torch.bool, torch.uint8)
+
+
+def advice(arch: str) -> str:
+    """The line that adds kernels for what was refused, where libraries of an architecture are in use."""
+    if not arch:
+        return ""
+    return (
+        '; to add the kernel, call kernelwright.torch.report().save("unserved.json") and build kernel_set('
+        f'name="more", problems="unserved.json", archs=["{arch}"])'
+    )
+
+
+def kind(given: tuple[Any, ...], tensors: int) -> tuple[Any, ...] | None:
+    """What selection depends on; None where it cannot be told, so that each call is decided for itself.
+
+    :param tensors: how many of the arguments are tensors, lists of them or None; they stand first. All are on the
+        device of the first one.
+    """
+    if _transformed():
+        return None
+    try:
+        operands = [
+            (one.shape, one.stride(), one.dtype) if type(one) is _Tensor else None if one is None else _signature(one)
+            for one in given[:tensors]
+        ]
+        return tuple(operands), given[tensors:], given[0].device, _any_autocast() and _regions()
+    except (_UntoldError, AttributeError, RuntimeError):  # no tensor, or one without strides
+        return None
+
+
+def kind_below(given: Sequence[Any]) -> tuple[Any, ...] | None:
+    """:func:`kind` of arguments as torch hands them to an operator: tensors anywhere, numbers in lists."""
+    if _transformed():
+        return None
+    try:
+        return tuple([_signature(one) for one in given]), given[0].device
+    except (_UntoldError, AttributeError, RuntimeError):
+        return None
+
+
+class _UntoldError(Exception):
+    """An argument that says nothing about the next one of its kind."""
+
+
+def _signature(one: Any) -> Any:
+    """What selection depends on. _UntoldError for subclasses of tensors, and symbols."""
+    cls = type(one)
+    if cls is _Tensor or cls is _Parameter:
+        return one.shape, one.stride(), one.dtype
+    if cls is list or cls is tuple:
+        return tuple([_signature(each) for each in one])
+    if isinstance(one, _UNTOLD):
+        raise _UntoldError
+    return one
+
+
+def _regions() -> tuple[Any, ...]:
+    """Autocast regions that this thread is in."""
+    return tuple(torch.get_autocast_dtype(device) if _autocast(device) else None for device in ("cpu", "cuda"))
+
+
+OPERATORS: dict[str, Decisions] = {}
+"""By name."""
+
+
+def of(operator: str) -> Decisions:
+    """The decisions of an operator."""
+    return OPERATORS.setdefault(operator, Decisions(operator))
+
+
+def _forget() -> None:
+    for one in OPERATORS.values():
+        one.forget()
+
+
+on_change(_forget)

@@ -1,0 +1,45 @@
+"""Products by torch's own operators, for :mod:`kernelwright.torch.operators.gemm`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch  # pants: no-infer-dep
+from kernelwright.torch import activations
+from torch.nn import functional  # pants: no-infer-dep
+
+
+def linear(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, activation: str | None = None,
+    dispatcher: str = "",
+) -> torch.Tensor:  # fmt: skip
+    """For :func:`kernelwright.torch.linear`."""
+    found = functional.linear(x, weight, bias)
+    return found if activation is None else activations.apply(activation, found)
+
+
+def gemm(
+    a: torch.Tensor, b: torch.Tensor, ds: Sequence[torch.Tensor], d_op: str = "add", activation: str | None = "none",
+    alpha: float = 1.0, out_dtype: torch.dtype | None = None, dispatcher: str = "",
+) -> torch.Tensor:  # fmt: skip
+    """For :func:`kernelwright.torch.gemm`: shapes are those of ``torch.matmul``."""
+    if out_dtype is not None and out_dtype != a.dtype:
+        wide = torch.promote_types(a.dtype, out_dtype)
+        product = torch.matmul(a.to(wide), b.to(wide)).to(out_dtype)
+    elif alpha == 1.0 and d_op == "add" and a.dim() == b.dim() == 2 and [d.dim() for d in ds] == [1]:
+        return activations.apply(activation, torch.addmm(ds[0], a, b))
+    else:
+        product = torch.matmul(a, b)
+    product = product if alpha == 1.0 else product * alpha
+    for d in ds:
+        product = product * d if d_op == "multiply" else product + d
+    return activations.apply(activation, product)
+
+
+def operator(
+    a: torch.Tensor, b: torch.Tensor, ds: list[torch.Tensor], d_op: str = "add", activation: str = "none",
+    alpha: float = 1.0, out_dtype: torch.dtype | None = None, dispatcher: str = "",
+) -> torch.Tensor:  # fmt: skip
+    """For ``kernelwright::gemm``, below autograd: the result is row-major and has no gradient."""
+    with torch.no_grad():
+        return gemm(a, b, ds, d_op, activation, alpha, out_dtype).contiguous()

@@ -1,0 +1,56 @@
+"""Whether operators raise where no kernel serves a problem, instead of running torch's own operator."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kernelwright.dispatch import ProblemError
+
+ENVIRONMENT = "KERNELWRIGHT_STRICT"
+_WORDS = {"": False, "0": False, "off": False, "false": False, "1": True, "on": True, "true": True}
+
+
+def of_environment() -> bool:
+    """What the environment variable ``KERNELWRIGHT_STRICT`` says. ProblemError for an unknown word."""
+    word = os.environ.get(ENVIRONMENT, "")
+    if word.lower() not in _WORDS:
+        raise ProblemError(f"{ENVIRONMENT} is {word!r}; allowed: on, off; set {ENVIRONMENT}=on for errors")
+    return _WORDS[word.lower()]
+
+
+class _Strictness:
+    """Of the whole process: backward passes run in threads of their own.
+
+    :ivar on: read by every call that no kernel serves.
+    """
+
+    def __init__(self) -> None:
+        self._always = of_environment()
+        self._depth = 0
+        self._lock = threading.Lock()
+        self.on = self._always
+
+    def add(self, depth: int) -> None:
+        with self._lock:
+            self._depth += depth
+            self.on = self._always or self._depth > 0
+
+
+STRICTNESS = _Strictness()
+
+
+@contextmanager
+def strict() -> Iterator[None]:
+    """Meanwhile operators raise ``NoKernelError`` for what no kernel serves, and never run torch's own operator.
+
+    It holds in all threads of the process until the last such region ends, in compiled functions and backward passes
+    too; the environment variable ``KERNELWRIGHT_STRICT=on`` makes it hold always.
+    """
+    STRICTNESS.add(1)
+    try:
+        yield
+    finally:
+        STRICTNESS.add(-1)

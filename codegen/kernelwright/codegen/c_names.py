@@ -1,0 +1,107 @@
+"""What Python's enumerations and records are called in the C ABI, said where they are defined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from typing import Any, TypeVar
+
+_Member = TypeVar("_Member", bound=type[Enum])
+_Class = TypeVar("_Class", bound=type[Any])
+
+
+@dataclass(frozen=True)
+class CEnum:
+    """An enumeration whose members are enumerators of C.
+
+    :ivar prefix: of the enumerators; the rest is the member's name.
+    :ivar named: the function that returns what messages call a value.
+    :ivar header: which declares them.
+    :ivar others: enumerators that are called otherwise, by the member's name.
+    """
+
+    prefix: str
+    named: str
+    header: str
+    others: Mapping[str, str] = field(default_factory=dict)
+
+    def enumerator(self, member: Enum) -> str:
+        """Such as ``KW_BF16``."""
+        return self.prefix + self.others.get(member.name, member.name)
+
+
+@dataclass(frozen=True)
+class CStruct:
+    """A record that stands for a struct, with fields of the same names.
+
+    :ivar name: of the struct.
+    :ivar header: which declares it.
+    :ivar others: members that are called otherwise, by the field's name, such as ``base.op``.
+    """
+
+    name: str
+    header: str
+    others: Mapping[str, str] = field(default_factory=dict)
+
+
+ENUMS: dict[type[Any], CEnum] = {}
+STRUCTS: dict[type[Any], CStruct] = {}
+
+
+def c_enum(prefix: str, named: str, header: str, **others: str) -> Callable[[_Member], _Member]:
+    """Say what an enumeration is in C; see :class:`CEnum`."""
+
+    def said(one: _Member) -> _Member:
+        ENUMS[one] = CEnum(prefix, named, header, others)
+        return one
+
+    return said
+
+
+def c_struct(name: str, header: str, **others: str) -> Callable[[_Class], _Class]:
+    """Say what a record is in C; see :class:`CStruct`."""
+
+    def said(one: _Class) -> _Class:
+        STRUCTS[one] = CStruct(name, header, others)
+        return one
+
+    return said
+
+
+def enumerator(member: Enum) -> str:
+    """The member in C."""
+    return ENUMS[type(member)].enumerator(member)
+
+
+def expression(value: object) -> str:
+    """A field of a record in C: a number, an enumerator, 0 for None, an initialiser, or ``KW_SERVES(…) | …``."""
+    if isinstance(value, frozenset):
+        return _serves(value)
+    if isinstance(value, tuple):
+        return "{%s}" % ", ".join(map(expression, value))  # noqa: UP031 - braces
+    if type(value) in STRUCTS:
+        return initialiser(value)
+    if value is None or isinstance(value, float):
+        return "0" if value is None else repr(value)
+    return enumerator(value) if isinstance(value, Enum) else str(int(value))  # type: ignore[call-overload]
+
+
+def members(record: Any) -> Mapping[str, str]:
+    """All fields of a record in C, by the names of the struct's members."""
+    others = STRUCTS[type(record)].others
+    return {others.get(one.name, one.name): expression(getattr(record, one.name)) for one in fields(record)}
+
+
+def initialiser(record: Any) -> str:
+    """A record as a designated initialiser of C."""
+    return "{%s}" % ", ".join(f".{name} = {value}" for name, value in members(record).items())  # noqa: UP031 - braces
+
+
+def _serves(values: Iterable[Any]) -> str:
+    given = frozenset(values)
+    if given == {False, True}:
+        return "KW_SERVES_BOTH"
+    # Enumerations in the order of their members, so that equal sets have one text.
+    listed = [one for kind in {type(value) for value in given} for one in (kind if issubclass(kind, Enum) else given)]
+    return " | ".join(f"KW_SERVES({expression(one)})" for one in listed if one in given) or "0"

@@ -1,0 +1,1 @@
+"""C of the descriptions of operations: headers for everyone, and tables of fields for the dispatcher."""

@@ -1,0 +1,33 @@
+"""The headers that are made of descriptions: which there are, and where they are checked in.
+
+An operation is a folder of ``kernelwright.problems`` with a module ``description``; ``shared`` holds what they share.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.resources
+
+from kernelwright.codegen.descriptions.headers import header_text
+from kernelwright.codegen.descriptions.tables import table_text
+from kernelwright.problems.fields import Header
+
+_PACKAGE = "kernelwright.problems"
+
+
+def headers() -> dict[str, str]:
+    """Texts of all headers by their names, as C includes them."""
+    shared: tuple[Header, ...] = importlib.import_module(f"{_PACKAGE}.shared").HEADERS
+    found = {one.path: header_text(one, f"{_PACKAGE}.shared") for one in shared}
+    for operation in operations():
+        module = f"{_PACKAGE}.{operation}.description"
+        header: Header = importlib.import_module(module).HEADER
+        table = f"kernelwright/dispatcher/{operation}/problem_fields.hpp"
+        found |= {header.path: header_text(header, module), table: table_text(header, table, module)}
+    return found
+
+
+def operations() -> list[str]:
+    """The folders of operations that are described."""
+    folders = importlib.resources.files(_PACKAGE).iterdir()
+    return sorted(one.name for one in folders if one.is_dir() and one.joinpath("description.py").is_file())

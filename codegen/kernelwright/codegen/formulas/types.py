@@ -1,0 +1,184 @@
+"""What a formula's or rule's module holds, by name, and the types of its values."""
+
+from __future__ import annotations
+
+import ast
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from kernelwright.codegen.c_names import ENUMS, STRUCTS, CEnum, CStruct
+from kernelwright.codegen.violations import SpecError
+
+REAL, TRUTH, WHOLE, TEXT, WHOLES, REFUSAL = "float", "bool", "int", "str", "tuple[int, ...]", "Refusal"
+_C = {
+    REAL: "double", TRUTH: "bool", WHOLE: "int64_t", TEXT: "const char*", WHOLES: "const int64_t*",
+    REFUSAL: "kw_status",
+}  # fmt: skip
+_SET = "frozenset of "
+
+
+class FormulaError(SpecError):
+    """A formula or rule uses what its language lacks."""
+
+
+def check(holds: bool, node: ast.AST, problem: str) -> None:
+    """FormulaError with the line and text of ``node`` unless ``holds``."""
+    if not holds:
+        raise FormulaError(f"line {getattr(node, 'lineno', 0)}: {ast.unparse(node)[:120]!r} {problem}")
+
+
+def set_of(kind: str) -> str:
+    """The type of sets of values of a type: bit masks in C."""
+    return _SET + kind
+
+
+@dataclass(frozen=True)
+class Field:
+    """Of a record. ``default`` is a C expression, or None."""
+
+    name: str
+    type: str
+    default: str | None
+
+
+@dataclass(frozen=True)
+class Record:
+    """A NamedTuple, in C a struct."""
+
+    name: str
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True)
+class Function:
+    """Types of arguments and of the result."""
+
+    name: str
+    arguments: tuple[str, ...]
+    result: str
+
+
+@dataclass(frozen=True)
+class Struct:
+    """A struct of the C ABI: types and places of its members, by the field's name."""
+
+    c: CStruct
+    fields: Mapping[str, str]
+
+    def member(self, name: str) -> str:
+        """What C calls a field."""
+        return self.c.others.get(name, name)
+
+
+@dataclass
+class Module:
+    """What stands above the line that is being translated.
+
+    :ivar prefix: of its names in C, where those of all formulas meet.
+    :ivar literals: the type of numbers where nothing says it: whole in rules.
+    :ivar derived: constants that are expressions over others.
+    :ivar whole: constants that are whole numbers.
+    :ivar imported: names in C of what other formulas hold.
+    :ivar enums: enumerations of the C ABI, and their Python classes.
+    :ivar headers: that declare enumerations and structs.
+    """
+
+    prefix: str
+    literals: str = REAL
+    constants: dict[str, float] = field(default_factory=dict)
+    derived: set[str] = field(default_factory=set)
+    whole: set[str] = field(default_factory=set)
+    records: dict[str, Record] = field(default_factory=dict)
+    functions: dict[str, Function] = field(default_factory=dict)
+    imported: dict[str, str] = field(default_factory=dict)
+    enums: dict[str, tuple[CEnum, type[Enum]]] = field(default_factory=dict)
+    structs: dict[str, Struct] = field(default_factory=dict)
+    headers: set[str] = field(default_factory=set)
+
+    def c_name(self, name: str) -> str:
+        """Of a constant, a record or a function."""
+        own = f"{self.prefix.upper()}_{name}" if name in self.constants else f"{self.prefix}_{name}"
+        return self.imported.get(name, own)
+
+    def take(self, name: str, other: Module) -> bool:
+        """Import a constant, record or function of another formula; False if it has none of that name."""
+        if name in other.functions:
+            self.functions[name] = other.functions[name]
+            for kind in (*self.functions[name].arguments, self.functions[name].result):
+                self._take_type(kind, other)
+        elif name in other.constants:
+            self.constants[name] = other.constants[name]
+            self.whole |= {name} & other.whole
+        elif not self._take_type(name, other):
+            return False
+        self.imported[name] = other.c_name(name)
+        return True
+
+    def take_class(self, name: str, one: Any) -> bool:
+        """Import an enumeration or struct of the C ABI; False for other classes."""
+        if one in ENUMS:
+            self.enums[name] = ENUMS[one], one
+            self.headers.add(ENUMS[one].header)
+            return True
+        if one not in STRUCTS:
+            return False
+        self.headers.add(STRUCTS[one].header)
+        hints = typing.get_type_hints(one)
+        self.structs[name] = Struct(STRUCTS[one], {})
+        self.structs[name] = Struct(STRUCTS[one], {member: self._class_kind(hint) for member, hint in hints.items()})
+        return True
+
+    def _class_kind(self, hint: Any) -> str:
+        """The type of a struct's member."""
+        given = [one for one in typing.get_args(hint) if one is not type(None)]
+        origin = typing.get_origin(hint)
+        if origin is frozenset:
+            return set_of(self._class_kind(given[0]))
+        if origin is tuple:
+            return WHOLES
+        if given:  # … | None
+            return self._class_kind(given[0])
+        if hint in ENUMS or hint in STRUCTS:
+            self.take_class(hint.__name__, hint)
+        return str(hint.__name__)
+
+    def _take_type(self, name: str, other: Module) -> bool:
+        name = name.removeprefix(_SET)
+        self.enums |= {name: other.enums[name]} if name in other.enums else {}
+        self.structs |= {name: other.structs[name]} if name in other.structs else {}
+        if name not in other.records:
+            return False
+        self.records[name] = other.records[name]
+        self.imported[name] = other.c_name(name)
+        for one in other.records[name].fields:
+            self._take_type(one.type, other)
+        return True
+
+    def c_type(self, kind: str) -> str:
+        """The C type of a formula's type."""
+        if kind in self.enums or kind.startswith(_SET):
+            return "uint32_t"
+        return _C.get(kind) or self.c_name(kind)
+
+    def given_type(self, kind: str) -> str:
+        """The C type of an argument."""
+        if kind in self.structs:
+            return f"const {self.structs[kind].c.name}*"
+        return self.c_type(kind) if kind not in self.records else f"KW_GIVEN({self.c_name(kind)})"
+
+    def type_of(self, annotation: ast.expr | None) -> str:
+        """The type that an annotation names. FormulaError for none and for types that a formula does not have."""
+        check(annotation is not None, ast.Constant("a value"), "has no annotation")
+        assert annotation is not None
+        match annotation:
+            case ast.Subscript(value=ast.Name(id="frozenset"), slice=of):
+                return set_of(self.type_of(of))
+            case ast.BinOp(left=one, op=ast.BitOr(), right=ast.Constant(value=None)):
+                return self.type_of(one)
+        name = ast.unparse(annotation)
+        known = name in _C or name in self.records or name in self.enums or name in self.structs
+        check(known, annotation, f"is no type here; allowed: {', '.join(_C)}, frozensets, and records above")
+        return name

@@ -1,0 +1,1 @@
+"""Which attention problems a kernel serves: rules that Python calls, and dispatcher and launchers as generated C."""

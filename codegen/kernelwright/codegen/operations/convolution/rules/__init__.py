@@ -1,0 +1,1 @@
+"""Which convolution problems a kernel serves: rules that Python calls, and dispatcher and launchers as generated C."""

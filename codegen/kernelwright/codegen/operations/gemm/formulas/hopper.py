@@ -1,0 +1,169 @@
+"""The time of a warp-specialised GEMM on Hopper.
+
+Tiles come in whole clusters; waves count them. A step along k takes the longer of multiplying (each wgmma fetches its
+64 rows and its columns from shared memory) and of filling a stage (a workgroup of a cluster asks for its share of the
+operands and receives them all), of both where only two stages fit, and a wait at barriers. A tile then is stored, of
+which pingpong shows a part. Memory delivers its rate if each multiprocessor has enough bytes on the way. The launch
+takes the longer of both and a share of the shorter. The last slice of k adds up what the others left.
+
+The numbers are what ``benchmarks/selection/fit.py`` finds for times on an H200: of 80 kernels on tuning problems
+(``benchmarks/results/h200_gemm_tuning_*.csv.gz``) and of 52 kernels on 81 shapes (``h200_sweep_20261121.json``).
+Predictions are within 16 % (standard deviation).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kernelwright.codegen.formulas.machine import Device, Estimate
+from kernelwright.codegen.formulas.numbers import ceil, floor
+
+ROWS_OF_INSTRUCTION = 64  # of wgmma
+BYTES_OF_INSTRUCTION = 32  # along k
+READ_ROWS_CLOCKS = 13.99  # wgmma fetches its 64 rows from shared memory, whatever it computes
+READ_COLUMN_CLOCKS = 0.25  # and its columns, 32 bytes each at 128 bytes per clock
+INSTRUCTION_SLACK = 0.8804  # measured over stated clocks of wgmma
+FILL_BYTES_PER_CLOCK = 107.7  # from L2, of what one workgroup of a cluster asks for
+RECEIVE_BYTES_PER_CLOCK = 130.7  # into one multiprocessor, what others asked for included
+STEP_CLOCKS = 19.49  # of barriers per step along k
+CLUSTER_STEP_CLOCKS = 38.99  # of waiting for the other workgroups of a cluster
+LATENCY_CLOCKS = 2043  # from a load to its arrival; all stages but one are on their way
+STORE_BYTES_PER_CLOCK = 17.49  # of the epilogue
+HIDDEN_STORE = 0.2305  # what of it pingpong shows: its two tiles overlap
+START_CLOCKS = 553.9  # until the first operands are there
+REREAD_SHARE = 1.86  # operands read again, over what a wave of tiles in a square reads again
+MEMORY_SHARE = 0.8784  # of the stated bandwidth
+IN_FLIGHT_BYTES = 10250  # that each multiprocessor must have asked for to reach it
+OVERLAP = 0.2718  # of the shorter of computing and reading that is not hidden
+LAUNCH_US = 1.273
+CUT_US = 2.705  # clearing the flags of split-K and stream-K, and the wait for it
+CUTTABLE_US = 0.7752  # of split-K kernels that split nothing
+SLICE_US = 0.228  # each slice waits for the one before,
+SLICE_ELEMENTS_PER_US = 26330  # and adds its tile to that of the others
+STREAM_SLACK = 1.25  # of stream-K, whose tiles are finished by several
+EPILOGUE_ELEMENTS = 16384  # that wait in shared memory to be stored
+SWAPPED_SLACK = 1.02  # of kernels that compute the transposed product
+SHARED_SLACK = 1.01  # of warp groups that share a tile
+# A selection asks for thousands of estimates, and a division takes several times as long as a product.
+INSTRUCTION_SHARE = 1 / BYTES_OF_INSTRUCTION
+FILL_CLOCKS = 1 / FILL_BYTES_PER_CLOCK
+RECEIVE_CLOCKS = 1 / RECEIVE_BYTES_PER_CLOCK
+STORE_CLOCKS = 1 / STORE_BYTES_PER_CLOCK
+SLICE_ELEMENT_US = 1 / SLICE_ELEMENTS_PER_US
+
+
+class Kernel(NamedTuple):
+    """Of a kernel's traits."""
+
+    tile_m: float
+    tile_n: float
+    tile_k: float
+    warp_tile_m: float
+    warp_tile_n: float
+    cluster_m: float
+    cluster_n: float
+    pingpong: bool
+    stream_k: bool
+    cuttable: bool  # serves several slices of k
+
+
+class Problem(NamedTuple):
+    """A product, or a batch of them."""
+
+    m: float
+    n: float
+    k: float
+    batch: float
+    split: float  # slices of k, at least 1
+    size: float  # bytes of an element of the operands
+    size_c: float
+    results: float  # tensors of the shape of C that are read and written: C, C before, D
+
+
+def shared_panels(tile_m: float, tile_n: float, running: float, tiles_m: float, tiles_n: float) -> float:
+    """Elements per step of k that ``running`` tiles side by side need, in the rectangle that needs least."""
+    least = running * (tile_m + tile_n)
+    last = min(tiles_m, running)
+    halved = running
+    rows = 1.0
+    while True:
+        high = min(rows, tiles_m)
+        columns = halved if rows <= tiles_m else running / tiles_m
+        if columns <= tiles_n:
+            needed = high * tile_m + max(1.0, columns) * tile_n
+            if needed > least:
+                return least  # and taller ones need still more
+            least = needed
+        if high >= last:
+            return least
+        rows *= 2
+        halved *= 0.5
+
+
+def both(inside: float, memory_us: float) -> float:
+    """What computing and reading take together."""
+    return max(inside, memory_us) + OVERLAP * min(inside, memory_us)
+
+
+def estimate(p: Problem, t: Kernel, d: Device, most_us: float) -> Estimate:
+    """The time of a launch. It may end early, with a total above ``most_us`` and at most what it would have been."""
+    if p.m == 0 or p.n == 0:
+        return Estimate()
+    plain = t.warp_tile_m == ROWS_OF_INSTRUCTION and t.warp_tile_n == t.tile_n
+    swapped = not plain and t.warp_tile_m == t.tile_m and t.warp_tile_n == ROWS_OF_INSTRUCTION
+    rows = t.tile_n if swapped else t.tile_m
+    columns = t.tile_m if swapped else t.tile_n
+    bytes_per_us = d.bytes_per_us * MEMORY_SHARE
+    tiles_m = ceil(p.m / (t.tile_m * t.cluster_m)) * t.cluster_m
+    tiles_n = ceil(p.n / (t.tile_n * t.cluster_n)) * t.cluster_n
+    tiles = tiles_m * tiles_n * p.split * p.batch
+    waves = max(1.0, tiles / d.units) * STREAM_SLACK if t.stream_k else ceil(tiles / d.units)
+    whole_steps = ceil(p.k / t.tile_k)
+    steps = ceil(whole_steps / p.split) if p.split > 1 else whole_steps
+    running = min(tiles, d.units)
+
+    slices = t.tile_k * p.size * INSTRUCTION_SHARE
+    multiply = 2 * ROWS_OF_INSTRUCTION * BYTES_OF_INSTRUCTION * columns / (p.size * d.rate)
+    instruction = max(multiply, READ_ROWS_CLOCKS + READ_COLUMN_CLOCKS * columns) * INSTRUCTION_SLACK
+    slack = (SWAPPED_SLACK if swapped else 1.0) * (1.0 if t.pingpong else SHARED_SLACK)
+    step = slices * rows / ROWS_OF_INSTRUCTION * instruction
+    clustered = t.cluster_m * t.cluster_n > 1
+    waits = STEP_CLOCKS + (CLUSTER_STEP_CLOCKS if clustered else 0.0)
+    us_per_clock = 1 / d.clocks_per_us
+    # Each total from here to the end is at least the one before, in rounded numbers too: what multiplying alone takes,
+    # and below what it takes with operands that are read once, is at most what the whole takes.
+    least_us = (waves * (steps * (step + waits) * slack) + START_CLOCKS) * us_per_clock + LAUNCH_US
+    if least_us > most_us:
+        return Estimate(tiles, waves, total_us=least_us)
+
+    stage = (t.tile_m + t.tile_n) * t.tile_k * p.size
+    stages = max(1.0, floor((d.lds_bytes - EPILOGUE_ELEMENTS * p.size_c) / stage))
+    asked_for = (t.tile_m / t.cluster_n + t.tile_n / t.cluster_m) * t.tile_k * p.size
+    fetched = asked_for if clustered else stage
+    fill = max(fetched * FILL_CLOCKS + stage * RECEIVE_CLOCKS, LATENCY_CLOCKS / max(1.0, stages - 1))
+    cut = p.split > 1 or t.stream_k
+    shown = HIDDEN_STORE if t.pingpong and waves > 1 else 1.0
+    store = t.tile_m * t.tile_n * p.size_c * STORE_CLOCKS * shown * (2.0 if cut else 1.0)
+    more = min(step, fill) if stages < 3 else 0.0  # two stages: nothing arrives while these are multiplied
+    compute_us = (waves * (steps * (step + more + waits) * slack + store) + START_CLOCKS) * us_per_clock
+    fill_us = (waves * (steps * (fill + more + waits) * slack + store) + START_CLOCKS) * us_per_clock
+    inside = max(compute_us, fill_us)
+    sharing = CUT_US if cut else CUTTABLE_US if t.cuttable else 0.0
+    added = (p.split - 1) * (SLICE_US + t.tile_m * t.tile_n * SLICE_ELEMENT_US)
+    once = (p.m + p.n) * p.k * p.size * p.batch
+    results = p.m * p.n * p.batch * p.size_c * p.results
+    read_once_us = both(inside, (once + results) / bytes_per_us) + LAUNCH_US + sharing + added
+    if read_once_us > most_us:
+        return Estimate(tiles, waves, compute_us, fill_us, total_us=read_once_us)
+
+    side = max(1.0, running / p.split if p.split > 1 else running)
+    panels = shared_panels(t.tile_m, t.tile_n, min(side, tiles_m * tiles_n), tiles_m, tiles_n)
+    again = p.batch * tiles_m * tiles_n / side * p.k * p.size * panels
+    in_flight = running * stages * stage
+    wanted = IN_FLIGHT_BYTES * d.units
+    reached = in_flight / wanted if in_flight < wanted else 1.0
+    memory_us = (once + REREAD_SHARE * max(0.0, again - once) + results) / (bytes_per_us * reached)
+    padded = tiles * t.tile_m * t.tile_n * steps * t.tile_k
+    useful = min(1.0, p.m * p.n * p.k * p.batch / padded) if padded > 0 else 1.0
+    total_us = both(inside, memory_us) + LAUNCH_US + sharing + added
+    return Estimate(tiles, waves, compute_us, fill_us, memory_us, total_us, useful)

@@ -1,0 +1,177 @@
+"""A program between us and a command: it adopts what the command starts in other sessions, and ends all of it.
+
+Started by :class:`kernelwright.codegen.supervision.supervised.Supervised` with the number of a socket: it reads one
+request there, says ``{"pid": N}`` when the command runs, and how it ended when nothing of it runs any more. The command
+ends when the other side of the socket does. Each command waits for this program, compilers too, so it imports what
+Python has in itself: signal and ctypes alone would double its 10 ms of a processor (enumerations, types of C).
+"""
+
+# ruff: noqa: SIM105
+from __future__ import annotations
+
+import _ctypes
+import _signal  # type: ignore[import-not-found]
+import errno
+import marshal
+import os
+import select
+import sys
+import time
+
+_QUICK_ROUNDS = 100
+_PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+_ENDING_S = 10.0  # a process that waits for a device or a disk cannot be ended meanwhile
+_PARENT_S = 5.0  # copies of the socket in its other children hide that our parent was killed
+
+
+def main(control: int) -> None:
+    """Run the command that is asked for through the socket ``control``."""
+    os.set_inheritable(control, False)
+    argv, env, cwd = _request(control)
+    try:
+        awake = _adopt_orphans()
+        command = _start(argv, env, cwd)
+    except OSError as error:
+        _say(control, f'{{"error": {error.errno or 0}}}')
+        return
+    _say(control, f'{{"pid": {command}}}')
+    silence = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):  # else its own copies would keep the pipes open that the command closes
+        os.dup2(silence, stream)
+    children = _Children()
+    parent = os.getppid()
+    while command not in children.ended:
+        ready, _, _ = select.select([control, awake], [], [], _PARENT_S)
+        if control in ready or os.getppid() != parent:
+            break
+        if awake in ready:
+            os.read(awake, 4096)
+        children.reap()
+    left = children.end(_ENDING_S)
+    status = children.ended.get(command, "null")
+    took = f'"cpu_s": {children.cpu_s}, "memory_kb": {children.memory_kb}'
+    _say(control, f'{{"status": {status}, {took}, "left": {left}}}')
+
+
+def _request(control: int) -> tuple[list[str], dict[str, str] | None, str | None]:
+    """Command, environment in place of ours, and folder: the length of their bytes in 8, then those."""
+    data = b""
+    while len(data) < 8 or len(data) < 8 + int.from_bytes(data[:8], "little"):
+        more = os.read(control, 1 << 16)
+        if not more:
+            sys.exit(1)  # whoever asks was killed
+        data += more
+    found: tuple[list[str], dict[str, str] | None, str | None] = marshal.loads(data[8:])
+    return found
+
+
+def _say(control: int, message: str) -> None:
+    try:
+        os.write(control, message.encode() + b"\n")
+    except OSError:
+        pass  # who listens was killed
+
+
+def _adopt_orphans() -> int:
+    """Become the parent of every orphan below us; returns a descriptor that can be read when a child has ended."""
+    prctl = _ctypes.dlsym(_ctypes.dlopen(None, 0), "prctl")  # type: ignore[arg-type]
+    if _ctypes.call_function(prctl, (_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)):
+        raise OSError(errno.EINVAL, "prctl(PR_SET_CHILD_SUBREAPER)")  # of Linux before 3.4
+    awake, waker = os.pipe()
+    os.set_blocking(waker, False)
+    _signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+    _signal.signal(_signal.SIGCHLD, lambda number, frame: None)  # whoever started us may ignore it
+    for number in (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT):
+        _signal.signal(number, _signal.SIG_IGN)  # they are for whoever started us, who ends us
+    _signal.pthread_sigmask(_signal.SIG_SETMASK, [])
+    return awake
+
+
+def _start(argv: list[str], env: dict[str, str] | None, cwd: str | None) -> int:
+    """The command's process id; it leads a session of its own, with no signal ignored or blocked."""
+    if cwd is not None:
+        os.chdir(cwd)
+    if env is not None:
+        os.environ.clear()
+        os.environ.update(env)
+    every = [number for number in _signal.valid_signals() if number not in (_signal.SIGKILL, _signal.SIGSTOP)]
+    return os.posix_spawnp(argv[0], argv, os.environ, setsid=True, setsigmask=[], setsigdef=every)
+
+
+class _Children:
+    """The processes below us, which all become our children sooner or later."""
+
+    def __init__(self) -> None:
+        self.ended: dict[int, int] = {}
+        self.cpu_s = 0.0
+        self.memory_kb = 0
+
+    def reap(self) -> bool:
+        """Take note of those that have ended; whether any is left."""
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if not pid:
+                return True
+            self.ended[pid] = status
+            self.cpu_s += usage.ru_utime + usage.ru_stime
+            self.memory_kb = max(self.memory_kb, usage.ru_maxrss)
+
+    def end(self, limit_s: float) -> list[int]:
+        """Kill every process below us until there is none; returns those that are there after ``limit_s`` seconds."""
+        deadline = time.monotonic() + limit_s
+        pause_s = 0.0
+        while self.reap():
+            below = _descendants(os.getpid())
+            if time.monotonic() > deadline:
+                return below
+            _kill(below)
+            for _ in range(_QUICK_ROUNDS):  # faster than processes that each start the next one and end
+                if not self.reap():
+                    break
+                _kill(_adopted())
+            time.sleep(pause_s)
+            pause_s = min(pause_s + 0.001, 0.05)
+        return []
+
+
+def _kill(processes: list[int]) -> None:
+    for pid in processes:
+        try:
+            os.kill(pid, _signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass  # it has ended, or is somebody else's program: then it counts as left
+
+
+def _adopted() -> list[int]:
+    """Our own children; a hundred times faster than :func:`_descendants`. None on a kernel that does not list them."""
+    try:
+        with open("/proc/thread-self/children", "rb") as listed:
+            return [int(pid) for pid in listed.read().split()]
+    except OSError:
+        return []
+
+
+def _descendants(ancestor: int) -> list[int]:
+    """The processes below one, parents first. A process whose first thread has ended looks as if all had (state Z)."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as stat:
+                    parent = int(stat.read().rpartition(b")")[2].split()[1])
+            except OSError:
+                continue  # it ended meanwhile
+            children.setdefault(parent, []).append(int(name))
+    found, waiting = [], [ancestor]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += below
+    return found
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,44 @@
+"""What C++ calls element types and activations: a table for each backend, of which operations take their part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kernelwright.codegen.dtypes import DType
+from kernelwright.codegen.fields import COMPILED_ACTIVATIONS, Activation
+
+CK_TILE_DTYPES: Mapping[DType, str] = {
+    DType.FP32: "float",
+    DType.FP16: "ck_tile::fp16_t",
+    DType.BF16: "ck_tile::bf16_t",
+    DType.FP8: "ck_tile::fp8_t",
+    DType.BF8: "ck_tile::bf8_t",
+    DType.INT8: "ck_tile::int8_t",
+    DType.INT32: "ck_tile::int32_t",
+}
+CUTLASS_DTYPES: Mapping[DType, str] = {
+    DType.FP32: "float",
+    DType.FP16: "cutlass::half_t",
+    DType.BF16: "cutlass::bfloat16_t",
+    DType.FP8: "cutlass::float_e4m3_t",
+    DType.BF8: "cutlass::float_e5m2_t",
+    DType.INT8: "int8_t",
+    DType.INT32: "int32_t",
+}
+CPU_DTYPES: Mapping[DType, str] = {dtype: str(dtype) for dtype in DType}
+"""Types of kernelwright::cpu have the names that specs have."""
+
+CPU_ACTIVATIONS: Mapping[Activation, str] = {
+    activation: "no_activation" if activation is Activation.NONE else str(activation)
+    for activation in COMPILED_ACTIVATIONS
+}
+CUDA_ACTIVATIONS: Mapping[Activation, str] = {
+    activation: "hyperbolic_tangent" if activation is Activation.TANH else str(activation)
+    for activation in COMPILED_ACTIVATIONS
+}
+"""Templates of kernelwright::cuda; ``tanh`` is CUDA's function."""
+
+
+def part(table: Mapping[DType, str], *members: DType) -> dict[DType, str]:
+    """What a backend's table says of some types: those that an operation has."""
+    return {member: table[member] for member in members}

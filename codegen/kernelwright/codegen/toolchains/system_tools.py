@@ -1,0 +1,125 @@
+"""Compilers of this machine that are chosen by a word: found, tried, and recognised by a fingerprint.
+
+``system`` finds the compiler as other build tools do, ``system:/usr/bin/g++`` names it. The fingerprint is that of the
+Pants plugin, so both name one compiler alike in manifests.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernelwright.codegen.violations import SpecError
+
+_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
+_TIMEOUT_S = 60
+
+
+@dataclass(frozen=True)
+class SystemTool:
+    """A toolchain that needs a program, or a folder of programs, of the machine.
+
+    ``argument`` is what its factory calls the path. Without a path, the first of ``variables`` that is set names it,
+    else the first of ``names`` that PATH has, else ``place``. ``programs`` are those in it: the first has the
+    fingerprint.
+    """
+
+    what: str
+    argument: str
+    example: str
+    variables: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    place: str = ""
+    programs: tuple[str, ...] = ("{0}",)
+
+
+_COMPILERS = ("c++", "g++", "clang++")
+SYSTEM_TOOLS: Mapping[tuple[str, str], SystemTool] = {
+    ("host", "system"): SystemTool("C++ compiler", "path", "/usr/bin/g++", ("CXX",), _COMPILERS),
+    ("hip", "rocm"): SystemTool(
+        *("ROCm", "path", "/opt/rocm", ("ROCM_PATH",)),
+        place="/opt/rocm",
+        programs=("{0}/llvm/bin/clang++", "{0}/llvm/bin/ld.lld"),
+    ),
+    ("cuda", "nvcc"): SystemTool("host compiler", "host_compiler", "/usr/bin/g++", ("CUDAHOSTCXX", "CXX"), _COMPILERS),
+    ("cuda", "system-nvcc"): SystemTool(
+        "nvcc", "path", "/usr/local/cuda/bin/nvcc", ("CUDACXX",), ("nvcc",), "/usr/local/cuda/bin/nvcc"
+    ),
+}
+"""By kind and choice of a toolchain; the others are pinned wheels and need nothing of the machine."""
+
+
+def system_options(kind: str, choice: str, path: str) -> dict[str, str]:
+    """The arguments of a toolchain's factory: the path and the fingerprint; nothing for one of pinned wheels.
+
+    ``path`` is what was given behind the colon, or empty. SpecError, with what to do, for a path to a toolchain that
+    takes none, for a relative one, and for a program that is not there or does not run.
+    """
+    tool = SYSTEM_TOOLS.get((kind, choice))
+    if tool is None:
+        if path:
+            takers = [f"{name}:{one.example}" for (own, name), one in SYSTEM_TOOLS.items() if own == kind]
+            raise SpecError(
+                f"{kind} toolchain {choice!r} takes no path; leave :{path} out; with a path: {', '.join(takers)}"
+            )
+        return {}
+    asked = f"{kind} toolchain {choice!r}"
+    hint = f"give its path: {choice}:{tool.example}"
+    found = path or _named(tool, asked, hint) or _searched(tool, asked, hint)
+    if not os.path.isabs(found):
+        raise SpecError(f"{asked}: {tool.what} {found!r} is not an absolute path; {hint}")
+    prints = [_fingerprint_of(program.format(found), asked, hint) for program in tool.programs]
+    return {tool.argument: found, "fingerprint": prints[0]}
+
+
+def _named(tool: SystemTool, asked: str, hint: str) -> str:
+    for variable in tool.variables:
+        value = os.environ.get(variable)
+        if value:
+            found = value if tool.place and not tool.names else shutil.which(value)
+            if found is None:
+                raise SpecError(f"{asked}: {variable} is {value!r}; allowed: one program on PATH, or its path; {hint}")
+            return os.path.abspath(found)
+    return ""
+
+
+def _searched(tool: SystemTool, asked: str, hint: str) -> str:
+    for name in tool.names:
+        found = shutil.which(name)
+        if found:
+            return os.path.abspath(found)
+    if tool.place and Path(tool.place).exists():
+        return tool.place
+    looked = " or ".join((*tool.variables, *tool.names)) + (f", nor {tool.place}" if tool.place else "")
+    raise SpecError(f"{asked}: no {tool.what} was found by {looked}; install one, or {hint}")
+
+
+def _fingerprint_of(program: str, asked: str, hint: str) -> str:
+    try:
+        status = os.stat(program)
+        return _fingerprint(program, (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns))
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+    except subprocess.SubprocessError as error:
+        why = str(error)
+    raise SpecError(f"{asked}: {program} cannot be run: {why}; {hint}")
+
+
+@functools.cache
+def _fingerprint(program: str, stamp: tuple[int, ...]) -> str:
+    """sha256 over what the program says of its version and over its bytes; ``stamp`` changes when the file does."""
+    command = [program, "--version"]
+    done = subprocess.run(
+        command, capture_output=True, stdin=subprocess.DEVNULL, env=_ENVIRONMENT, timeout=_TIMEOUT_S, check=False
+    )
+    if done.returncode:
+        said = (done.stderr or done.stdout).decode(errors="replace").strip().partition("\n")[0]
+        raise ValueError(f"--version ended with {done.returncode}: {said or 'it said nothing'}")
+    digest = hashlib.sha256(Path(program).read_bytes()).hexdigest()
+    return hashlib.sha256(done.stdout + f"{digest}  {program}\n".encode()).hexdigest()  # the line of sha256sum

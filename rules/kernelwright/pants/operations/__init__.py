@@ -1,1 +1,0 @@
-"""The kernel targets, one module for each operation."""

@@ -1,0 +1,115 @@
+"""Libraries for AMD GPUs whose kernels do nothing: their descriptors, launchers and plans are those of real ones.
+
+A kernel's header is replaced by one with the same functions and constants, which compiles without CK Tile. So
+planning can be tested with every family and operand, and no problem needs its memory.
+
+Needs the toolchain wheels: KERNELWRIGHT_TREES names a JSON file ``{tree: folder}``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from kernelwright.codegen.actions import CompilePlan, RenderedFile
+from kernelwright.codegen.backends.registry import DEFAULT_TOOLCHAINS, backend_for
+from kernelwright.codegen.building.build import library_files, read_tree_roots
+from kernelwright.codegen.building.execute import LocalExecutor
+from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operations.attention import ck_tile
+from kernelwright.codegen.operations.attention.spec import AttentionSpec
+from kernelwright.codegen.planning.compile_plan import compile_plan
+from kernelwright.codegen.selecting.selection import load_archs, select
+from kernelwright.dispatch import Dispatcher, KernelLibrary
+from kernelwright.dispatch.testdata import mocks
+
+ARCH = "gfx942"
+BLOCK = 256
+_INCLUDES = {
+    "kw_hip_attention_facts": "attention/gradient_arguments.h",
+    "kw_hip_conv_facts": "convolution/arguments.h",
+    "kw_hip_gemm_facts": "gemm/arguments.h",
+}
+_FUNCTION = re.compile(r"^void (\w+)\((\w+)", re.MULTILINE)
+_FACTS = re.compile(r"const (kw_hip_(\w+)_facts) (\w+) =")
+# A comment: reports on kernels count matrix instructions.
+_BODY = 'asm volatile("/*\\n v_mfma_f32_none\\n*/");'
+
+
+def dispatcher(specs: Sequence[Mapping[str, Any]]) -> Dispatcher:
+    """One that has hollow kernels of these specs, all of one operation, and plans for a simulated device."""
+    mocks.native_library()
+    return Dispatcher([_library(json.dumps(specs))], f"sim:{ARCH}")
+
+
+@cache
+def _library(specs: str) -> KernelLibrary:
+    (item,) = select("specs", json.loads(specs), [ARCH], load_archs())
+    backend = backend_for(item.arch, DEFAULT_TOOLCHAINS)
+    plan = compile_plan("hollow", item.arch, item.kernels, backend)
+    ordered = sorted(item.kernels, key=lambda kernel: kernel.name)
+    plan = replace(plan, kernels=_hollow(plan, ordered))
+    executor = _executor()
+    files = executor.run(plan.all_files, plan.all_actions)
+    folder = Path(tempfile.mkdtemp(dir=_folder().name))
+    for name, data in library_files("hollow", item, plan, DEFAULT_TOOLCHAINS, files, executor.costs).items():
+        (folder / name).write_bytes(data)
+    return KernelLibrary.load(folder)
+
+
+def _hollow(plan: CompilePlan, kernels: Sequence[Kernel]) -> tuple[Any, ...]:
+    return tuple(
+        replace(one, files=(_header(kernel, one.files[0]), *one.files[1:]))
+        for kernel, one in zip(kernels, plan.kernels, strict=True)
+    )
+
+
+def _header(kernel: Kernel, real: RenderedFile) -> RenderedFile:
+    found = _FACTS.search(real.text)
+    functions = _FUNCTION.findall(real.text)
+    assert found is not None and functions, f"{real.path} is no kernel's header"
+    kind, operation, facts = found.groups()
+    numbers = [f"KW_HIP_{operation.upper()}_FACTS_MAGIC", f"sizeof({functions[0][1]})", *_numbers(kernel, operation)]
+    lines = [f'#include "kernelwright/hip/{_INCLUDES[kind]}"', "#include <hip/hip_runtime.h>"]
+    lines += [
+        f'extern "C" __global__ __launch_bounds__({BLOCK}) void {name}({kind}) {{ {_BODY} }}'
+        for name, kind in functions
+    ]
+    lines.append(
+        f'extern "C" __device__ __attribute__((used)) const {kind} {facts} = {{{", ".join(map(str, numbers))}}};'
+    )
+    return RenderedFile(real.path, "\n".join(lines) + "\n")
+
+
+def _numbers(kernel: Kernel, operation: str) -> list[int]:
+    """Work-items of a workgroup, and what follows them in the operation's struct of facts."""
+    if operation == "conv":
+        return [BLOCK, 1]
+    if operation == "gemm":
+        packed = 8 if "preshuffle" in str(getattr(kernel.spec, "pipeline", "")) else 0
+        return [BLOCK, 8, 8, 8, 1, 4, packed, 0]
+    spec = kernel.spec
+    assert isinstance(spec, AttentionSpec)
+    traits = ck_tile.traits(spec, load_archs()[kernel.arch])
+    by_keys = spec.family.value in ("bwd_dq_dk_dv", "fwd_appendkv")
+    return [BLOCK, traits.tile_n0 if by_keys else traits.tile_m0]
+
+
+@cache
+def _executor() -> LocalExecutor:
+    trees = os.environ.get("KERNELWRIGHT_TREES")
+    assert trees, "KERNELWRIGHT_TREES names no file of toolchain folders"
+    folder = Path(os.environ.get("KERNELWRIGHT_CACHE") or _folder().name)
+    return LocalExecutor(read_tree_roots(Path(trees)), folder / "cache", memory_mb=1 << 20)
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="kernelwright-")

@@ -1,0 +1,5 @@
+"""Families that take long keep a part in the default tier."""
+
+from tiers import pytest_collection_modifyitems, pytest_configure
+
+__all__ = ["pytest_collection_modifyitems", "pytest_configure"]

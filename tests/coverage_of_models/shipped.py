@@ -1,0 +1,61 @@
+"""What shipped libraries serve of public models, as the table of docs/coverage.md has it.
+
+After an intended change, package the targets of LIBRARIES and write the table anew:
+``PYTHONPATH=arch:codegen:bindings:jit:tile_engine:tests python tests/coverage_of_models/shipped.py dist/kernels``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from kernelwright.dispatch import ArchMismatchError, KernelLibrary
+from kernelwright.tile_engine.coverage.libraries import planner
+from kernelwright.tile_engine.coverage.registry import PROBLEMS
+from kernelwright.tile_engine.coverage.served import Share, shares
+
+CPU = ("x86_64_v3", "x86_64_v4")
+GPU = ("sm_90a", "gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
+LIBRARIES = {
+    "gemm": ("gemm", (*CPU, *GPU)),
+    "convolution": ("cpu_convolution", CPU),
+    "attention": ("cpu_attention", CPU),
+}
+"""Operation → the library's target in its folder below ``kernels``, and its architectures."""
+DTYPES = ("fp16", "bf16")
+HEAD = f"| {' | '.join(('operation', 'use', *CPU, *GPU))} |"
+
+
+def served(folder: Path, operation: str, arch: str) -> dict[str, Share] | None:
+    """By use, of both element types together; None for a processor's library that this machine cannot run."""
+    library = KernelLibrary.load(folder / LIBRARIES[operation][0] / arch)
+    try:
+        dispatcher = planner([library])
+    except ArchMismatchError:
+        return None
+    found: dict[str, Share] = {}
+    for (_, use, _), one in shares(dispatcher, (one for dtype in DTYPES for one in PROBLEMS[operation](dtype))).items():
+        share = found.setdefault(use, Share())
+        share.posed, share.served = share.posed + one.posed, share.served + one.served
+    return found
+
+
+def cell(share: Share) -> str:
+    """Percent, rounded down."""
+    return str(100 * share.served // share.posed)
+
+
+def table(kernels: Path) -> Iterator[str]:
+    """The rows of the page."""
+    yield HEAD
+    yield "|" + "---|" * (2 + len(CPU) + len(GPU))
+    for operation, (_, archs) in LIBRARIES.items():
+        found = {arch: served(kernels / operation, operation, arch) for arch in archs}
+        for use in next(iter(found.values())) or ():
+            cells = [cell(shares[use]) if (shares := found.get(arch)) else "" for arch in (*CPU, *GPU)]
+            yield f"| {operation} | {use} | {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    print("\n".join(table(Path(sys.argv[1]))))

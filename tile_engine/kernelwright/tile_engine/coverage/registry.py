@@ -1,0 +1,17 @@
+"""Every operation whose coverage is computed: one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from kernelwright.tile_engine.coverage.attention import attention_layers
+from kernelwright.tile_engine.coverage.convolution import conv_problems
+from kernelwright.tile_engine.coverage.linear import linear_problems
+from kernelwright.tile_engine.coverage.posed import Posed
+
+PROBLEMS: Mapping[str, Callable[[str], Iterator[Posed]]] = {
+    "gemm": linear_problems,
+    "convolution": conv_problems,
+    "attention": attention_layers,
+}
+"""The problems of an element type, by operation as specs name it."""

@@ -1,0 +1,73 @@
+"""Which of the posed problems a dispatcher serves, and what the kernels say of the others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kernelwright.dispatch import Dispatcher, NoKernelError
+from kernelwright.tile_engine.coverage.posed import Posed
+
+_ANOTHER = "the problem's operation is "  # how the refusal of a kernel of another stage or direction begins
+
+
+@dataclass
+class Share:
+    """The problems of one use.
+
+    :ivar posed: how many there are; ``served`` how many of them some kernel serves.
+    :ivar reasons: why kernels refused the others, and on how many problems at least one kernel said so.
+    :ivar example: the first problem that is not served, and its layer.
+    """
+
+    posed: int = 0
+    served: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    example: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values; reasons are those of most problems."""
+        found = {"posed": self.posed, "served": self.served, "share": round(self.served / self.posed, 4)}
+        return {
+            **found,
+            **({"reasons": dict(self.reasons.most_common(5)), "example": self.example} if self.example else {}),
+        }
+
+
+Shares = Mapping[tuple[str, str, str], Share]
+"""By operation, use and element type."""
+
+
+def shares(dispatcher: Dispatcher, problems: Iterable[Posed]) -> Shares:
+    """Plan every problem. Nothing is launched, and no GPU is touched."""
+    found: dict[tuple[str, str, str], Share] = {}
+    for one in problems:
+        share = found.setdefault((one.operation, one.use, one.dtype), Share())
+        share.posed += 1
+        try:
+            dispatcher.plan(one.problem)
+        except NoKernelError:
+            share.reasons.update(_reasons(dispatcher, one))
+            share.example = share.example or f"{one.layer}: {one.problem}"
+        else:
+            share.served += 1
+    return found
+
+
+def _reasons(dispatcher: Dispatcher, one: Posed) -> set[str]:
+    """What the kernels nearest to the problem say, each sentence once: of its operation, element type and layout."""
+    specs = {kernel.identity: kernel.spec for kernel in dispatcher.kernels}
+    stage = dispatcher.explain(one.problem).stages[-1]
+    near = [kernel for kernel in stage.kernels if specs[kernel.identity]["op"] == one.operation]
+    for fields, value in ((("dtype", "dtype_a"), one.dtype), (("layout",), getattr(one.problem, "layout", None))):
+        closer = [kernel for kernel in near if value in (specs[kernel.identity].get(field) for field in fields)]
+        near = closer or near
+    said = {kernel.reason for kernel in near if kernel.reason and not kernel.reason.startswith(_ANOTHER)}
+    return said or {stage.reason}
+
+
+def total(shares: Shares) -> Share:
+    """All problems of all uses together, without reasons."""
+    return Share(sum(one.posed for one in shares.values()), sum(one.served for one in shares.values()))
