@@ -167,6 +167,8 @@ def test_kernels_beside_the_one_that_computes_are_known() -> None:
         ({"direction": "append", "soft_cap": 2.0}, "soft_cap is 2.0; allowed for append: 0.0"),
         ({"direction": "append", "seqlen_q": 10}, "rows that stand among seqlen_k"),
         ({"bias": "elementwise", "ragged": 1}, "allowed: ragged 0"),
+        ({"batch": 2**63}, "batch is 9223372036854775808; allowed: whole numbers up to 65536"),  # lengths are listed
+        ({"batch": "x"}, "batch is 'x'; allowed: whole numbers"),
     ],
 )
 def test_an_illegal_record_says_what_is_wrong(fields: dict[str, Any], message: str) -> None:

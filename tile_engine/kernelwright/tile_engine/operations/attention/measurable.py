@@ -21,7 +21,7 @@ from kernelwright.tile_engine.operation import Measurable, Operands, Record
 from kernelwright.tile_engine.operations.attention.append_operands import AppendOperands
 from kernelwright.tile_engine.operations.attention.operands import AttentionOperands, names_of
 from kernelwright.tile_engine.operations.attention.posed import record_of
-from kernelwright.tile_engine.operations.attention.requests import problem_of, requests_of
+from kernelwright.tile_engine.operations.attention.requests import MOST_REQUESTS, problem_of, requests_of
 from kernelwright.tile_engine.operations.attention.words import WORDS
 from kernelwright.tile_engine.problems.attention import ATTENTION_SETS
 
@@ -86,6 +86,8 @@ class Attention(Measurable):
         """ValueError for what the problem itself would not notice."""
         if whole["direction"] not in DIRECTIONS:
             raise ValueError(f"direction is {whole['direction']!r}; allowed: {', '.join(DIRECTIONS)}")
+        if not isinstance(whole["batch"], int) or whole["batch"] > MOST_REQUESTS:
+            raise ValueError(f"batch is {whole['batch']!r}; allowed: whole numbers up to {MOST_REQUESTS}")
         if bad := [key for key in _FLAGS if whole[key] not in (0, 1)]:
             raise ValueError(f"{bad[0]} is {whole[bad[0]]!r}; allowed: 0, 1")
         for key in _UNREAD[whole["direction"]]:

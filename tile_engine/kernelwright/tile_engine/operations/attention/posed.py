@@ -7,7 +7,7 @@ from typing import Any
 
 from kernelwright.dispatch import AppendProblem, AttentionProblem
 from kernelwright.tile_engine.operation import Record
-from kernelwright.tile_engine.operations.attention.requests import problem_of
+from kernelwright.tile_engine.operations.attention.requests import MOST_REQUESTS, problem_of
 
 
 def record_of(problem: object) -> Record | None:
@@ -23,7 +23,7 @@ def record_of(problem: object) -> Record | None:
 
 
 def _attention(problem: AttentionProblem) -> Record | None:
-    if not problem.rows or not problem.seqlen_k or problem.page_table == "list":
+    if not problem.rows or not problem.seqlen_k or problem.page_table == "list" or problem.batch > MOST_REQUESTS:
         return None
     paged, left_right = problem.page_table == "block", problem.window or (-1, -1)
     record = {
@@ -54,7 +54,7 @@ def _attention(problem: AttentionProblem) -> Record | None:
 
 
 def _append(problem: AppendProblem) -> Record | None:
-    if not problem.batch * problem.seqlen_new or problem.rope == "interleaved":
+    if not problem.batch * problem.seqlen_new or problem.rope == "interleaved" or problem.batch > MOST_REQUESTS:
         return None
     heads = problem.heads_q or problem.heads_kv
     record = {

@@ -53,6 +53,7 @@ def test_what_costs_no_time_may_differ() -> None:
         AttentionProblem("forward", 2, 8, 2, 64, 256, 64, kv_lengths=True),
         AttentionProblem("forward", 2, 8, 2, 64, 256, 64, group=True, total_q=70, total_k=300),
         AttentionProblem("forward", 0, 8, 2, 64, 256, 64),
+        AttentionProblem("forward", 2**40, 8, 2, 64, 256, 64),
         AppendProblem(2, 2, 1, 64, 128, rope="interleaved", rotary_dim=64, rotary_places=128),
         object(),
     ],

@@ -13,6 +13,8 @@ from kernelwright.dispatch import AppendProblem, AttentionProblem
 from kernelwright.tile_engine.operation import Record
 
 Array = np.ndarray[Any, np.dtype[Any]]
+MOST_REQUESTS = 2**16
+"""Of a record: the length of each is listed."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,9 @@ def requests_of(record: Record) -> Requests:
 
     def lengths(longest: int, differ: bool) -> tuple[int, ...]:
         batch = record["batch"]
-        return tuple(longest - longest * place // (2 * batch) if differ else longest for place in range(batch))
+        if not differ:
+            return (longest,) * batch
+        return tuple(longest - longest * place // (2 * batch) for place in range(batch))
 
     queries = lengths(record["seqlen_q"], is_grouped(record))
     return Requests(queries, lengths(record["seqlen_k"], bool(record["ragged"])))
