@@ -32,9 +32,9 @@ def tune_process() -> None:
 def keep_memory() -> None:
     """Let this process keep up to 256 MiB of free memory.
 
-    Each run of a goal over 10,000 targets allocates several hundred megabytes of short-lived objects. glibc returns that
-    memory to the system at the end of the run and asks for it again, page by page, in the next one, which took a fifth
-    of a run of ``peek``.
+    Each run of a goal over 10,000 targets allocates several hundred megabytes of short-lived objects. glibc returns
+    that memory to the system at the end of the run and asks for it again, page by page, in the next one, which took a
+    fifth of a run of ``peek``.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
