@@ -15,6 +15,7 @@ from pants.option.global_options import GlobalOptions
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/**/*.md")])
+SOURCES = sorted(path for name in ("BUILD", "*.py", "*.toml") for path in ROOT.glob(f"examples/**/{name}"))
 _COMMAND = re.compile(r"(?:^|[`\s])(?:\./)?pants (?P<rest>[^`\n]*)", re.MULTILINE)
 # Not by collect_options_info, which computes defaults, of which some need a workspace.
 _GLOBAL = {
@@ -25,14 +26,20 @@ _GLOBAL = {
 
 
 def commands(text: str) -> Iterator[str]:
-    """The arguments of each command in code: indented or fenced lines, and words between backticks."""
+    """The arguments of each command in code of a page: indented or fenced lines, and words between backticks."""
     fenced = False
-    for line in text.splitlines():
+    for line in text.replace("\\\n", " ").splitlines():
         fenced ^= line.lstrip().startswith("```")
         code = [line] if fenced or line.startswith("    ") else re.findall(r"`([^`]*)`", line)
         for piece in code:
             for match in _COMMAND.finditer(piece):
                 yield match["rest"].partition(" #")[0].strip()
+
+
+def commands_of_comments(text: str) -> Iterator[str]:
+    """The arguments of each ``./pants`` that a source file tells its reader to run."""
+    for match in re.finditer(r"\./pants (?P<rest>[^`\n\"]*)", text):
+        yield match["rest"].strip()
 
 
 def misplaced(command: str) -> List[str]:
@@ -42,7 +49,7 @@ def misplaced(command: str) -> List[str]:
     for word in shlex.split(command.replace("…", "")):
         if word == "--":
             break
-        goal |= word[0].isalpha()
+        goal |= word[:1].isalpha()
         flag = re.sub(r"^--no-", "--", word.partition("=")[0])
         if goal and flag in _GLOBAL:
             found.append(word)
@@ -63,7 +70,15 @@ def test_the_order_is_told_apart(command: str, options: List[str]) -> None:
     assert misplaced(command) == options
 
 
-def test_every_command_of_the_documentation_has_it() -> None:
+def test_commands_are_found_in_pages_and_in_sources() -> None:
+    page = "Run `./pants help`:\n\n```\npants --tag=a \\\n  test ::  # all\n```\n\n    ./pants list ::\nPants runs it.\n"
+    assert [command.split() for command in commands(page)] == [["help"], ["--tag=a", "test", "::"], ["list", "::"]]
+    assert list(commands_of_comments('# `./pants test a:`.\nrun("./pants list ::")\n')) == ["test a:", "list ::"]
+
+
+def test_every_command_of_the_documentation_and_the_examples_has_it() -> None:
     found = [(page.name, command) for page in PAGES for command in commands(page.read_text())]
     assert len(found) > 40
-    assert [(page, command, misplaced(command)) for page, command in found if misplaced(command)] == []
+    examples = [(path.name, command) for path in SOURCES for command in commands_of_comments(path.read_text())]
+    assert len(examples) > 4
+    assert [(page, command, misplaced(command)) for page, command in found + examples if misplaced(command)] == []

@@ -14,9 +14,8 @@ LOADED_ON = ("2.27.0", "2.28.0", "2.29.0", "2.30.0", "2.32.0")
 """Further versions whose sources accept the plugin's imports, types and rules."""
 
 REPORTS = "the project's issues"
-_REFUSED = ((2, 18), (2, 26))  # the first and the last series between the two generations of rules
-_OLDEST = (2, 17)
-_NEWEST = (2, 34)  # the newest series that something was executed on
+REFUSED = ("2.18", "2.26")
+"""The first and the last series between the two generations of rules."""
 
 logger = logging.getLogger(__name__)
 
@@ -31,12 +30,12 @@ def check(version: str) -> None:
     :param version: such as ``"2.17.1"``.
     """
     series = _series(version)
-    if series < _OLDEST or _REFUSED[0] <= series <= _REFUSED[1]:
+    if series < _series(EXECUTED_ON[0]) or _series(REFUSED[0]) <= series <= _series(REFUSED[1]):
         raise UnsupportedPants(
             f"kernelwright-pants does not run on Pants {version}, {_why(series)}; set [GLOBAL].pants_version to 2.17.1 "
             f"or to 2.27 or newer (builds ran on {', '.join(EXECUTED_ON)})"
         )
-    if series > _NEWEST:
+    if series > _series(EXECUTED_ON[-1]):
         logger.warning(
             f"kernelwright-pants was not tested on Pants {version}; the newest version that builds ran on is "
             f"{EXECUTED_ON[-1]}. Please report what fails to {REPORTS}."
@@ -67,6 +66,6 @@ def _series(version: str) -> tuple[int, ...]:
 
 
 def _why(series: tuple[int, ...]) -> str:
-    if series < _OLDEST:
+    if series < _series(EXECUTED_ON[0]):
         return "which lacks rules that it calls"
     return "whose rules are neither those of 2.17 nor those that are called by name as of 2.27"

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import datetime
 import logging
-import re
 from pathlib import Path
+from typing import List
 
 import pytest
 
-from kernelwright.pants.compat.versions import EXECUTED_ON, LOADED_ON, UnsupportedPants, check, named
+from kernelwright.pants.compat.versions import EXECUTED_ON, LOADED_ON, REFUSED, UnsupportedPants, check, named
 
 PAGE = Path(__file__).resolve().parents[4] / "docs/compatibility.md"
 
@@ -53,11 +54,30 @@ def test_a_refusal_is_told_as_it_is() -> None:
 
 
 def test_the_page_has_the_same_versions() -> None:
-    rows = [line for line in PAGE.read_text().splitlines() if line.startswith("| 2.")]
-    found = [version for row in rows if "builds" in row for version in listed_versions(row)]
-    assert tuple(found) == EXECUTED_ON
-    assert tuple(version for row in rows if "builds" not in row for version in listed_versions(row)) == LOADED_ON
+    executed = {version: not cells[2].startswith("nothing") for cells in rows() for version in cells[0].split(", ")}
+    assert tuple(version for version, built in executed.items() if built) == EXECUTED_ON
+    assert tuple(version for version, built in executed.items() if not built) == LOADED_ON
 
 
-def listed_versions(row: str) -> list[str]:
-    return re.findall(r"\b2\.\d+\.\d+(?:\.dev\d+)?", row.split("|")[1])
+def test_the_page_says_what_was_executed_and_what_was_not_on_which_day() -> None:
+    for version, _, executed, left_out, how in rows():
+        assert executed and left_out, version
+        known = how in ("the same", "each `.ci/run`")
+        assert known or datetime.date.fromisoformat(how.partition(",")[0]), version
+
+
+def test_the_page_refuses_and_warns_as_the_plugin_does() -> None:
+    text = " ".join(PAGE.read_text().split())
+    assert f"On {REFUSED[0]} to {REFUSED[1]} it does not load" in text
+    assert "On a series newer than all in this table the backend loads with one warning" in text
+    for series in REFUSED:
+        with pytest.raises(UnsupportedPants) as refused:
+            check(f"{series}.0")
+        why = str(refused.value).partition("whose ")[2].partition(";")[0]
+        assert why and f"their {why}" in text
+
+
+def rows() -> List[List[str]]:
+    """The cells of the page's table of versions."""
+    lines = [line for line in PAGE.read_text().splitlines() if line.startswith("| 2.")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]

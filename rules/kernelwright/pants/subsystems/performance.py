@@ -15,9 +15,10 @@ class PerformanceSubsystem(Subsystem):
         default=True,
         help=softwrap(
             """
-            Let the Pants process keep up to 256 MiB of free memory between runs, collect garbage less often, hash its
-            requests for files by their contents, and resolve the dependencies of a kernel set once instead of once for
-            each kernel. Results are the same without it. A daemon that has been tuned stays so until it ends.
+            On Pants 2.17, let the process keep up to 256 MiB of free memory between runs, collect garbage less often,
+            hash its requests for files by their contents, and resolve the dependencies of a kernel set once instead of
+            once for each kernel. Results are the same without it. A daemon that has been tuned stays so until it ends.
+            Nothing on newer versions of Pants.
             """
         ),
     )
