@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
 from kernelwright.dispatch import Dispatcher, KernelLibrary
-from kernelwright.torch import dispatchers, strict, use
+from kernelwright.torch import dispatchers, use
+from kernelwright.torch.testdata.fixtures import strictness as strictness
 
 
 @pytest.fixture(scope="session")
@@ -30,13 +30,3 @@ def in_use(dispatcher: Dispatcher, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     torch.manual_seed(0)
     yield
     torch._dynamo.reset()
-
-
-@pytest.fixture(autouse=True)
-def strictness(request: Any) -> Iterator[None]:
-    """Torch's own operators would hide what no kernel serves. Modules that are about them set ``FALLS_BACK``."""
-    if getattr(request.module, "FALLS_BACK", False):
-        yield
-    else:
-        with strict():
-            yield

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import torch
-from kernelwright.torch import TransformError, dispatchers, gemm, linear, use
+from kernelwright.torch import TransformError, gemm, linear
 from kernelwright.torch.operator import batching
-from kernelwright.torch.testdata import mocked
 from torch import func
 
-
-@pytest.fixture(autouse=True)
-def in_use(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(dispatchers, "_in_use", {})
-    use(mocked.dispatcher())
-    torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
+pytestmark = pytest.mark.usefixtures("mocks_in_use")
 
 
 A, B, D = torch.randn(5, 7), torch.randn(7, 6), torch.randn(6)

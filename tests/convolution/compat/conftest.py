@@ -16,7 +16,10 @@ from kernelwright.codegen.building.execute import LocalExecutor
 from kernelwright.codegen.selecting.selection import load_archs, select
 from kernelwright.dispatch.testdata import mocks
 
-FEW = "c.layout == 'ndhwgc' and not c.bias and (c.dtype == 'fp32' or c.dtype == 'bf16' and c.direction == 'forward')"
+FEW = (
+    "c.layout == 'ndhwgc' and not c.bias and c.activation == 'none' "
+    "and (c.dtype == 'fp32' or c.dtype == 'bf16' and c.direction == 'forward')"
+)
 
 
 @pytest.fixture(scope="session")

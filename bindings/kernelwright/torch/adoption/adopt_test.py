@@ -13,9 +13,8 @@ import pytest
 
 import torch
 from kernelwright.dispatch.testdata import mocks
-from kernelwright.torch import AdoptionError, adopt, dispatchers, release, report, reset_report, use
+from kernelwright.torch import AdoptionError, adopt, dispatchers, release, report, reset_report
 from kernelwright.torch.adoption import attention
-from kernelwright.torch.testdata import mocked
 from torch import nn
 from torch.nn import functional
 from torch.nn.utils import parametrizations, parametrize
@@ -24,15 +23,12 @@ from torch.utils.checkpoint import checkpoint
 FALLS_BACK = True
 TORCHS = functional.scaled_dot_product_attention
 
+pytestmark = pytest.mark.usefixtures("mocks_in_use")
+
 
 @pytest.fixture(autouse=True)
-def in_use(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(dispatchers, "_in_use", {})
-    use(mocked.dispatcher())
-    reset_report()
-    torch.manual_seed(0)
+def attention_is_torchs_again() -> Iterator[None]:
     yield
-    torch._dynamo.reset()
     attention._adopted.clear()  # of models that wait for the garbage collector
     functional.scaled_dot_product_attention = TORCHS
 

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import torch
 from kernelwright.dispatch import NoKernelError
-from kernelwright.torch import dispatchers, intercept, report, reset_report, strict, use
-from kernelwright.torch.testdata import mocked
+from kernelwright.torch import intercept, report, strict
 from torch import nn
 from torch.nn import functional
 
 FALLS_BACK = True
 
-
-@pytest.fixture(autouse=True)
-def in_use(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(dispatchers, "_in_use", {})
-    use(mocked.dispatcher())
-    reset_report()
-    torch.manual_seed(0)
-    yield
+pytestmark = pytest.mark.usefixtures("mocks_in_use")
 
 
 def some(*shape: int) -> torch.Tensor:

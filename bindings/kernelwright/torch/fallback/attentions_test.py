@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import torch
 from kernelwright.dispatch import NoKernelError
-from kernelwright.torch import dispatchers, report, reset_report, scaled_dot_product_attention, use, varlen_attn
+from kernelwright.torch import report, scaled_dot_product_attention, varlen_attn
 from kernelwright.torch.fallback import attentions, varlen
 from kernelwright.torch.operators.attention import OPERATOR
 from kernelwright.torch.operators.attention_gradient import OPERATOR as GRADIENT
 from kernelwright.torch.operators.attention_varlen import GRADIENT as VARLEN_GRADIENT
 from kernelwright.torch.operators.attention_varlen import OPERATOR as VARLEN
-from kernelwright.torch.testdata import mocked
 
 FALLS_BACK = True
 FEATURES: dict[str, dict[str, Any]] = {
@@ -33,14 +31,7 @@ FEATURES: dict[str, dict[str, Any]] = {
     "nearly all is dropped": {"dropout_p": 0.9, "mask": "top_left", "left": -1, "right": 0},
 }
 
-
-@pytest.fixture(autouse=True)
-def in_use(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(dispatchers, "_in_use", {})
-    use(mocked.dispatcher())
-    reset_report()
-    torch.manual_seed(0)
-    yield
+pytestmark = pytest.mark.usefixtures("mocks_in_use")
 
 
 def arguments(features: dict[str, Any]) -> list[Any]:

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import torch
 from kernelwright.dispatch import KernelwrightError
-from kernelwright.torch import dispatchers, scaled_dot_product_attention, use, varlen_attn
-from kernelwright.torch.testdata import mocked
+from kernelwright.torch import scaled_dot_product_attention, varlen_attn
 from torch.func import grad, jacrev, jvp, vmap
 
 REFERENCE = torch.nn.functional.scaled_dot_product_attention
 STARTS = torch.tensor([0, 2, 5], dtype=torch.int32)
 
-
-@pytest.fixture(autouse=True)
-def in_use(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(dispatchers, "_in_use", {})
-    use(mocked.dispatcher())
-    torch.manual_seed(0)
-    yield
+pytestmark = pytest.mark.usefixtures("mocks_in_use")
 
 
 Q, K, V = torch.randn(3, 2, 4, 5, 8), torch.randn(3, 2, 4, 7, 8), torch.randn(3, 2, 4, 7, 6)

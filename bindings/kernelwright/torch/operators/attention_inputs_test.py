@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,19 +11,12 @@ import pytest
 
 import torch
 from kernelwright.dispatch import KernelwrightError
-from kernelwright.torch import dispatchers, scaled_dot_product_attention, use, varlen_attn
-from kernelwright.torch.testdata import mocked
+from kernelwright.torch import scaled_dot_product_attention, varlen_attn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 STARTS = torch.tensor([0, 2, 5], dtype=torch.int32)
 
-
-@pytest.fixture(autouse=True)
-def in_use(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(dispatchers, "_in_use", {})
-    use(mocked.dispatcher())
-    torch.manual_seed(0)
-    yield
+pytestmark = pytest.mark.usefixtures("mocks_in_use")
 
 
 def some(*shapes: tuple[int, ...]) -> list[torch.Tensor]:

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import torch
 from kernelwright.dispatch import ArrayError, NoKernelError
-from kernelwright.torch import dispatchers, scaled_dot_product_attention, use
+from kernelwright.torch import scaled_dot_product_attention
 from kernelwright.torch.operators import attention_gradient
 from kernelwright.torch.operators.attention import OPERATOR
-from kernelwright.torch.testdata import mocked
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 Three = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 REFERENCE = torch.nn.functional.scaled_dot_product_attention
 
-
-@pytest.fixture(autouse=True)
-def in_use(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(dispatchers, "_in_use", {})
-    use(mocked.dispatcher())
-    torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
+pytestmark = pytest.mark.usefixtures("mocks_in_use")
 
 
 def some(*shape: int, grad: bool = True) -> torch.Tensor:

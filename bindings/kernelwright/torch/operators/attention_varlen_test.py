@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import torch
 from kernelwright.dispatch import ArrayError
-from kernelwright.torch import dispatchers, use, varlen_attn
+from kernelwright.torch import varlen_attn
 from kernelwright.torch.operators.attention_varlen import GRADIENT, OPERATOR
-from kernelwright.torch.testdata import mocked
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.functional import scaled_dot_product_attention
 
 QUERIES, KEYS = (3, 0, 5, 1), (7, 2, 5, 9)
 Tensors = tuple[torch.Tensor, ...]
 
-
-@pytest.fixture(autouse=True)
-def in_use(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(dispatchers, "_in_use", {})
-    use(mocked.dispatcher())
-    torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
+pytestmark = pytest.mark.usefixtures("mocks_in_use")
 
 
 def starts(lengths: tuple[int, ...]) -> torch.Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,17 +11,11 @@ import pytest
 import torch
 from kernelwright.dispatch import ArrayError, Dispatcher, NoKernelError
 from kernelwright.dispatch.testdata import mocks
-from kernelwright.torch import dispatchers, gemm, use
-from kernelwright.torch.testdata import mocked, references
+from kernelwright.torch import gemm, use
+from kernelwright.torch.testdata import references
 from kernelwright.torch.testdata.references import Case, by_kernel
 
-
-@pytest.fixture(autouse=True)
-def in_use(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(dispatchers, "_in_use", {})
-    use(mocked.dispatcher())
-    torch.manual_seed(0)
-    yield
+pytestmark = pytest.mark.usefixtures("mocks_in_use")
 
 
 def rows(*shape: int) -> torch.Tensor:

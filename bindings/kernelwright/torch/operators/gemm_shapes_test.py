@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,18 +12,11 @@ from hypothesis import strategies as st
 
 import torch
 from kernelwright.dispatch import KernelwrightError, NoKernelError
-from kernelwright.torch import dispatchers, gemm, linear, use
+from kernelwright.torch import gemm, linear
 from kernelwright.torch.operators import gemm_shapes
-from kernelwright.torch.testdata import mocked
 from torch.nn import functional
 
-
-@pytest.fixture(autouse=True)
-def in_use(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(dispatchers, "_in_use", {})
-    use(mocked.dispatcher())
-    torch.manual_seed(0)
-    yield
+pytestmark = pytest.mark.usefixtures("mocks_in_use")
 
 
 def some(*shape: int) -> torch.Tensor:

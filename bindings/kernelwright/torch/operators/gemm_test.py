@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import torch
 from kernelwright.dispatch import ArrayError, NoKernelError, ProblemError
-from kernelwright.torch import TransformError, dispatchers, gemm, linear, use
+from kernelwright.torch import TransformError, dispatchers, gemm, linear
 from kernelwright.torch.operators.gemm import OPERATOR
-from kernelwright.torch.testdata import mocked
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-
-@pytest.fixture(autouse=True)
-def in_use(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(dispatchers, "_in_use", {})
-    use(mocked.dispatcher())
-    torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
+pytestmark = pytest.mark.usefixtures("mocks_in_use")
 
 
 def some(*shape: int, grad: bool = False) -> torch.Tensor:

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelwright.dispatch import Dispatcher, KernelLibrary
+from kernelwright.dispatch import Dispatcher, GemmProblem, KernelLibrary
 from kernelwright.tile_engine.coverage.attention import attention_layers
 from kernelwright.tile_engine.coverage.convolution import conv_problems
 from kernelwright.tile_engine.coverage.linear import linear_problems
-from kernelwright.tile_engine.coverage.posed import drawn
+from kernelwright.tile_engine.coverage.posed import Posed, drawn
 from kernelwright.tile_engine.coverage.served import Share, shares, total
 from kernelwright.tile_engine.interface.cli import main
 from kernelwright.tile_engine.problems.models import models
@@ -76,10 +76,13 @@ def test_every_direction_and_use_is_posed() -> None:
 def test_plain_products_are_served_and_others_say_why_not() -> None:
     dispatcher = Dispatcher([KernelLibrary.load(kernels())])
     few = [one for one in linear_problems("fp32") if one.layer.startswith(("GPT-2 XL", "Mixtral 8x7B"))]
+    columns = GemmProblem(64, 64, 64, layout="rcc")  # which no CPU kernel writes
+    few.append(Posed("gemm", "column-major result", "fp32", "a layer", columns))
     found = shares(dispatcher, few)
     plain = found["gemm", "forward", "fp32"]
     assert plain.posed == plain.served > 10 and not plain.example
     refused = {key: one for key, one in found.items() if one.served < one.posed}
+    assert ("gemm", "column-major result", "fp32") in refused
     for one in refused.values():
         assert one.example and one.reasons and not any("operation is" in reason for reason in one.reasons)
     whole = total(found)
@@ -95,7 +98,7 @@ def test_the_command_prints_json_and_keeps_a_bar(capsys: pytest.CaptureFixture[s
     assert main([*asked, "--least", "0.01"]) == 0
     text = capsys.readouterr().out
     assert f"{found['served']} of {found['posed']} problems of public models are served" in text
-    assert main([*asked, "--least", "1"]) == 1
+    assert main([*asked, "--operation", "gemm", "--operation", "attention", "--least", "1"]) == 1
     assert "is served; asked: at least 100.0%" in capsys.readouterr().err
 
 
