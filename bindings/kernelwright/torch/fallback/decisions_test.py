@@ -103,6 +103,12 @@ def test_results_and_gradients_are_torchs_to_the_bit(name: str) -> None:
         ours(*operands)
 
 
+def test_a_result_of_another_dtype_is_rounded_at_the_end() -> None:
+    a, b = torch.full((4, 100), 100.0), torch.full((100, 3), 100.0)
+    found = gemm(a, b, alpha=1e-3, out_dtype=torch.float16)  # products are above what fp16 holds
+    assert found.dtype == torch.float16 and torch.equal(found, torch.full((4, 3), 1000.0, dtype=torch.float16))
+
+
 @pytest.mark.parametrize("name", ["linear, bias and gelu", "factor", "conv2d", "attention", "shared heads, causal"])
 @pytest.mark.parametrize("how", ["compiled", "for all sizes", "exported"])
 def test_graphs_hold_operators_that_never_fail(name: str, how: str) -> None:

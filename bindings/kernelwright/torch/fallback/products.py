@@ -22,18 +22,19 @@ def gemm(
     a: torch.Tensor, b: torch.Tensor, ds: Sequence[torch.Tensor], d_op: str = "add", activation: str | None = "none",
     alpha: float = 1.0, out_dtype: torch.dtype | None = None, dispatcher: str = "",
 ) -> torch.Tensor:  # fmt: skip
-    """For :func:`kernelwright.torch.gemm`: shapes are those of ``torch.matmul``."""
-    if out_dtype is not None and out_dtype != a.dtype:
+    """For :func:`kernelwright.torch.gemm`: shapes are those of ``torch.matmul``, and a result is rounded once."""
+    converts = out_dtype is not None and out_dtype != a.dtype
+    if converts:
         wide = torch.promote_types(a.dtype, out_dtype)
-        product = torch.matmul(a.to(wide), b.to(wide)).to(out_dtype)
+        a, b = a.to(wide), b.to(wide)
     elif alpha == 1.0 and d_op == "add" and a.dim() == b.dim() == 2 and [d.dim() for d in ds] == [1]:
         return activations.apply(activation, torch.addmm(ds[0], a, b))
-    else:
-        product = torch.matmul(a, b)
-    product = product if alpha == 1.0 else product * alpha
+    result = torch.matmul(a, b)
+    result = result if alpha == 1.0 else result * alpha
     for d in ds:
-        product = product * d if d_op == "multiply" else product + d
-    return activations.apply(activation, product)
+        result = result * d if d_op == "multiply" else result + d
+    result = activations.apply(activation, result)
+    return result.to(out_dtype) if converts else result
 
 
 def operator(

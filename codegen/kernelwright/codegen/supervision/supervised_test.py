@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -209,6 +210,19 @@ def test_signals_that_the_program_ignores_or_blocks_are_its_own(notes: Path) -> 
     run = [sys.executable, "-c", SIGNALS]
     done = subprocess.run(run, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, timeout=60)
     assert done.stdout.splitlines() == ["0 set() 0", "3"], done.stderr
+
+
+def test_it_runs_in_a_program_of_many_descriptors(notes: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(2048, hard), hard))
+    taken = [os.open(os.devnull, os.O_RDONLY) for _ in range(1024)]
+    try:
+        _, end, _ = ended("sys.exit(7)", notes)
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert end.returncode == 7 and not end.left
 
 
 def test_descriptors_are_inherited_by_request_only(notes: Path, tmp_path: Path) -> None:

@@ -40,8 +40,11 @@ def main(control: int) -> None:
         os.dup2(silence, stream)
     children = _Children()
     parent = os.getppid()
+    events = select.poll()  # select() takes no descriptor above 1023, and our parent may have as many
+    for descriptor in (control, awake):
+        events.register(descriptor, select.POLLIN)
     while command not in children.ended:
-        ready, _, _ = select.select([control, awake], [], [], _PARENT_S)
+        ready = [descriptor for descriptor, _ in events.poll(_PARENT_S * 1000)]
         if control in ready or os.getppid() != parent:
             break
         if awake in ready:
