@@ -6,45 +6,51 @@ Structs of ``kernelwright.problems`` are no copies: C and ctypes are made of one
 from __future__ import annotations
 
 import ctypes
+import importlib
+import re
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from kernelwright.codegen.operations.gemm.testing import cpu_library
-from kernelwright.dispatch.core import calls, native
-from kernelwright.dispatch.testdata import extension, mocks
+from kernelwright import dispatch
+from kernelwright.codegen.operations.gemm import testing
+from kernelwright.dispatch.core import native
+from kernelwright.dispatch.testdata import mocks
 
-HEADERS = (
-    "kernelwright/dispatcher/gemm.h",
-    "kernelwright/dispatcher/python_call.h",
-)
-STRUCTS = {
-    "kw_problem": ("ProblemHead",),
-    "kw_launch": ("Launch",),
-    "kw_gemm_extension": ("GemmExtension",),
-    "kw_kernel": ("KernelStruct", "Kernel"),
-    "kw_library": ("LibraryStruct", "Library"),
-    "kw_arch": ("ArchStruct",),
-    "kw_dispatcher_options": ("DispatcherOptions",),
-    "kw_library_options": ("LibraryOptions",),
-    "kw_candidate": ("Candidate",),
-    "kw_selection_options": ("SelectionOptions",),
-    "kw_plan_info": ("PlanInfo",),
-    "kw_stage_info": ("StageInfo",),
-    "kw_bound_call": ("BoundCall",),
-}
-C_NAMES = {name: struct for struct, names in STRUCTS.items() for name in names}
-NOT_OURS = {(calls, "_MethodDef")}  # CPython's
+INCLUDE = mocks.NATIVE / "include"
+HEADERS = [
+    str(path.relative_to(INCLUDE))
+    for folder in ("kernelwright", "kernelwright/dispatcher")
+    for path in sorted((INCLUDE / folder).glob("*.h"))
+]
 
 
-def copies(module: ModuleType) -> dict[str, type[ctypes.Structure]]:
-    found = {
-        name: value
-        for name, value in vars(module).items()
-        if isinstance(value, type) and issubclass(value, ctypes.Structure) and value.__module__ == module.__name__
-    }
-    return {name: value for name, value in found.items() if (module, name) not in NOT_OURS}
+def modules() -> Iterator[ModuleType]:
+    """Those of the bindings, and of what runs kernels without them, that write a struct."""
+    for package in (dispatch, testing):
+        (root,) = map(Path, package.__path__)
+        for path in sorted(root.rglob("*.py")):
+            if not path.name.endswith("_test.py") and re.search(r"^class .*\bStructure\)", path.read_text(), re.M):
+                inner = ".".join(path.relative_to(root).with_suffix("").parts)
+                yield importlib.import_module(f"{package.__name__}.{inner}")
+
+
+@cache
+def copies() -> dict[str, tuple[str, type[ctypes.Structure]]]:
+    """What a struct is called in C, and the copy, by the copy's name. Docstrings begin with the name in C."""
+    found = {}
+    for module in modules():
+        for name, value in vars(module).items():
+            own = isinstance(value, type) and value.__module__ == module.__name__
+            if own and issubclass(value, ctypes.Structure):
+                said = re.match(r"``(\w+)``", value.__doc__ or "")
+                assert said, f"{module.__name__}.{name} does not say what it is in C"
+                if said[1].startswith("kw_"):  # others are CPython's and DLPack's
+                    found[f"{module.__name__}.{name}"] = said[1], value
+    return found
 
 
 def layout(struct: type[ctypes.Structure]) -> list[tuple[str, int, int]]:
@@ -80,9 +86,6 @@ def in_c(folder: Path, asked: dict[str, tuple[str, type[ctypes.Structure]]]) -> 
     return found
 
 
-MODULES = (native, calls, extension, cpu_library)
-
-
 class Wrong(ctypes.Structure):
     """What nobody should write: two fields have changed places."""
 
@@ -92,23 +95,20 @@ class Wrong(ctypes.Structure):
 @pytest.fixture(scope="module")
 def stated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[str, int, int]]]:
     """What C says of every copy; one compile."""
-    asked = {
-        f"{module.__name__}.{name}": (C_NAMES[name.lstrip("_")], struct)  # KeyError: name it above
-        for module in MODULES
-        for name, struct in copies(module).items()
-    }
-    return in_c(tmp_path_factory.mktemp("probe"), {**asked, "wrong": ("kw_gemm_problem", Wrong)})
+    return in_c(tmp_path_factory.mktemp("probe"), {**copies(), "wrong": ("kw_gemm_problem", Wrong)})
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
-def test_copies_are_those_of_the_headers(module: ModuleType, stated: dict[str, list[tuple[str, int, int]]]) -> None:
-    structs = copies(module)
-    assert structs
-    for name, struct in structs.items():
-        here, there = layout(struct), stated[f"{module.__name__}.{name}"]
-        assert here == there
-        # C has no padding in these structs, so bytes that no field covers are a field that the copy lacks.
-        assert sum(size for _, _, size in here[:-1]) == ctypes.sizeof(struct)
+@pytest.mark.parametrize("name", copies())
+def test_copies_are_those_of_the_headers(name: str, stated: dict[str, list[tuple[str, int, int]]]) -> None:
+    here = layout(copies()[name][1])
+    assert here == stated[name]
+    # C has no padding in these structs, so bytes that no field covers are a field that the copy lacks.
+    assert sum(size for _, _, size in here[:-1]) == here[-1][2]
+
+
+def test_copies_were_found() -> None:
+    found = {c_name for c_name, _ in copies().values()}
+    assert {"kw_problem", "kw_kernel", "kw_library", "kw_heuristic", "kw_bound_call"} <= found
 
 
 def test_the_probe_tells_differences(stated: dict[str, list[tuple[str, int, int]]]) -> None:

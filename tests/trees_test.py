@@ -8,6 +8,7 @@ import pytest
 
 from kernelwright.arch import load, names
 from kernelwright.codegen.backends.registry import backend_for
+from kernelwright.codegen.operation import operation
 from kernelwright.codegen.planning.compile_plan import compile_plan
 from kernelwright.codegen.selecting.sets import expand_set
 from kernelwright.codegen.trees import Tree, all_trees
@@ -36,9 +37,9 @@ def test_kernels_see_no_source_of_a_launcher() -> None:
         assert bool(sources) == name.endswith("_launcher"), (name, sources)
 
 
-@pytest.mark.parametrize("arch", names())
-def test_no_compile_of_a_kernel_mounts_a_launcher(arch: str) -> None:
-    kernels = expand_set("gemm:essential", load(arch)).kernels
+@pytest.mark.parametrize("arch, op", [(arch, op) for arch in names() for op in sorted(load(arch).operations)])
+def test_no_compile_of_a_kernel_mounts_a_launcher(arch: str, op: str) -> None:
+    kernels = expand_set(operation(op).sets.examples[0], load(arch), op).kernels
     plan = compile_plan("t", load(arch), kernels, backend_for(load(arch), {}))
     seen = {tree for kernel in plan.kernels for action in kernel.actions for tree in action.trees}
     linked = {tree for action in plan.actions for tree in action.trees}

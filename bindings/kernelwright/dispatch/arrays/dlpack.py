@@ -9,6 +9,8 @@ from kernelwright.dispatch.core.errors import ArrayError
 
 
 class _Tensor(ctypes.Structure):
+    """``DLTensor``, with the members of ``DLDevice`` and ``DLDataType``."""
+
     _fields_ = [
         ("data", ctypes.c_void_p),
         ("device_type", ctypes.c_int32),

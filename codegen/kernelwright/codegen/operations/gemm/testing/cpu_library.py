@@ -24,11 +24,15 @@ def _of(kind: Any, names: str) -> list[Any]:
 
 
 class _Launch(ctypes.Structure):
+    """``kw_launch``."""
+
     _fields_ = _of(_U32, "struct_size") + _of(ctypes.c_int32, "device") + _of(_PTR, "stream workspace")
     _fields_ += _of(ctypes.c_uint64, "workspace_bytes")
 
 
 class _Kernel(ctypes.Structure):
+    """``kw_kernel``."""
+
     _fields_ = _of(_U32, "struct_size abi_version op plan_bytes")
     _fields_ += _of(_TEXT, "name arch identity spec_json features") + _of(ctypes.POINTER(GemmTraits), "traits")
     _fields_ += _of(ctypes.CFUNCTYPE(ctypes.c_int, _PTR, _PTR, _PTR, ctypes.c_size_t), "supports")
@@ -37,6 +41,8 @@ class _Kernel(ctypes.Structure):
 
 
 class _Library(ctypes.Structure):
+    """``kw_library``."""
+
     _fields_ = _of(_U32, "struct_size abi_version") + _of(_TEXT, "name") + _of(_PTR, "arch")
     _fields_ += _of(ctypes.POINTER(ctypes.POINTER(_Kernel)), "kernels") + _of(ctypes.c_uint64, "kernel_count")
     _fields_ += _of(ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int32, _PTR, ctypes.c_size_t), "check_device")
