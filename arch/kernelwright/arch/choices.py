@@ -15,7 +15,7 @@ Triple = tuple[int, int, int]
 MAX_EXTENT = 1 << 20
 """The greatest value of a choice: more than any tile has."""
 MAX_TRIPLES = 1 << 16
-"""Of a list of triples; files that ship span 240 at most."""
+"""The most triples in a list; the files that ship have at most 240."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from kernelwright.files.strict_json import read_json
 
 SETTING = "KERNELWRIGHT_ARCH_PATH"
 MAX_BYTES = 1 << 20
-"""Of a file: those that ship have 30 kB at most."""
+"""The largest file in bytes; those that ship have at most 30 kB."""
 KINDS: Mapping[str, str] = {"cpu": "cpu", "ck_tile": "hip", "cutlass": "cuda"}
 """The kind of device that the kernels of each backend run on."""
 
@@ -114,7 +114,7 @@ def _merged(old: Any, patch: Any) -> Any:
 
 
 def device_facts() -> tuple[DeviceFacts, ...]:
-    """Of every architecture, in the order of :func:`names`. ArchFileError for a file that cannot be used."""
+    """Facts of every architecture, in the order of :func:`names`. ArchFileError for a file that cannot be used."""
     return _facts_of(os.environ.get(SETTING, ""))
 
 

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Sequence
 
 MAX_BYTES = 256 << 20
-"""Of a table, unpacked."""
+"""The largest table in bytes, unpacked."""
 
 
 def read_text(path: str | os.PathLike[str], most_bytes: int = MAX_BYTES) -> str:

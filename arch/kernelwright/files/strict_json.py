@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 MAX_BYTES = 64 << 20
-"""Of a file."""
+"""The largest file in bytes."""
 MAX_DEPTH = 100
 """Objects and lists inside each other."""
 MAX_WHOLE_DIGITS = 40

@@ -21,7 +21,7 @@ from kernelwright.dispatch import Dispatcher, KernelLibrary
 
 @dataclass(frozen=True)
 class Size:
-    """Of a network, and of what it is trained on; ``places`` is the longest text that it takes."""
+    """Sizes of a network and of what it is trained on; ``places`` is the longest text that it takes."""
 
     layers: int
     width: int

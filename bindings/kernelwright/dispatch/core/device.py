@@ -123,7 +123,7 @@ def simulated_archs() -> tuple[str, ...]:
 
 
 def _facts(kind: str = "") -> list[DeviceFacts]:
-    """Of the architectures of one kind of device; without a kind, of those that are simulated."""
+    """Facts of the architectures of one kind of device; without a kind, of those that are simulated."""
     try:
         return list(arch_files.of_kind(kind) if kind else arch_files.simulated())
     except ArchFileError as error:

@@ -76,7 +76,7 @@ class Scratch:
     __slots__ = ("_current", "_device", "_make")
 
     def __init__(self, size: int, device: str) -> None:
-        """Of ``size`` bytes each."""
+        """Workspaces of ``size`` bytes each."""
         self._device = device
         self._current = stream_source("torch", device)
         self._make = like_nothing((size + ALIGNMENT,), "uint8", device.replace("hip", "cuda"))

@@ -49,7 +49,7 @@ def may_call(module: nn.Module) -> bool:
 
 
 def forward(module: nn.Module, cls: Any, *args: Any, **kwargs: Any) -> Any:
-    """Of a module that may call attention."""
+    """The ``forward`` of a module that may call attention."""
     if functional.scaled_dot_product_attention is not _either:  # of a copy, whose model was released
         _install(module)
     _within.depth += 1

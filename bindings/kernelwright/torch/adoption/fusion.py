@@ -113,7 +113,7 @@ def _fold(
 
 
 def sequential_forward(sequence: Any, _: type, input: Any) -> Any:
-    """Of ``nn.Sequential``."""
+    """The ``forward`` of ``nn.Sequential``."""
     modules = list(sequence)
     at = 0
     while at < len(modules):

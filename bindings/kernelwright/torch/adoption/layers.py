@@ -17,17 +17,17 @@ _FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
 def linear_forward(layer: Any, _: type, input: torch.Tensor) -> torch.Tensor:
-    """Of ``nn.Linear``."""
+    """The ``forward`` of ``nn.Linear``."""
     return linear(input, layer.weight, layer.bias)
 
 
 def addmm_forward(layer: Any, _: type, x: torch.Tensor) -> torch.Tensor:
-    """Of ``transformers.pytorch_utils.Conv1D``, a layer with weights (k, n)."""
+    """The ``forward`` of ``transformers.pytorch_utils.Conv1D``, a layer with weights (k, n)."""
     return gemm(x, layer.weight, ds=[layer.bias])
 
 
 def convolution_forward(layer: Any, cls: type, input: torch.Tensor) -> torch.Tensor:
-    """Of ``nn.Conv1d`` to ``nn.Conv3d``."""
+    """The ``forward`` of ``nn.Conv1d`` to ``nn.Conv3d``."""
     return convolve(layer, input, layer.weight, layer.bias)
 
 

@@ -30,7 +30,7 @@ class Rules(NamedTuple):
 
 
 class Operands(NamedTuple):
-    """Of one launch. ``bias`` has four dimensions, ``slopes`` one or two."""
+    """The tensors of one launch. ``bias`` has four dimensions, ``slopes`` one or two."""
 
     q: torch.Tensor
     k: torch.Tensor

@@ -96,7 +96,7 @@ THREAD = _Thread()
 
 
 class Decisions:
-    """Of one operator.
+    """What was decided for one operator.
 
     :ivar ours: calls that kernels computed; ``ours_ns`` is their time on the host.
     :ivar refused: kinds that torch computes, by :func:`kind`.

@@ -27,7 +27,7 @@ class OperatorShare:
 
     @property
     def share(self) -> float:
-        """Of calls that kernels computed, from 0 to 1; 1 where there was none."""
+        """The share of calls that kernels computed, from 0 to 1; 1 where there was none."""
         return _share(self.ours, self.torchs)
 
     @property
@@ -66,7 +66,7 @@ class Report:
 
     @property
     def share(self) -> float:
-        """Of all calls that kernels computed, from 0 to 1."""
+        """The share of all calls that kernels computed, from 0 to 1."""
         return _share(sum(one.ours for one in self.operators), sum(one.torchs for one in self.operators))
 
     def save(self, path: str | os.PathLike[str]) -> int:

@@ -22,7 +22,7 @@ def of_environment() -> bool:
 
 
 class _Strictness:
-    """Of the whole process: backward passes run in threads of their own.
+    """The setting of the whole process: backward passes run in threads of their own.
 
     :ivar on: read by every call that no kernel serves.
     """

@@ -16,7 +16,7 @@ _ops = torch.ops.kernelwright
 
 
 def forward(info: Any, dims: Sequence[Any], *arguments: Any) -> tuple[Any, Any]:
-    """Of ``kernelwright::attention``."""
+    """The rule for ``kernelwright::attention``."""
     q, k, v, bias, slopes, sinks, _, *options = arguments
     with_lse, dropout_p = options[6], options[5]
     if dims[5] is not None or dropout_p > 0:
@@ -28,7 +28,7 @@ def forward(info: Any, dims: Sequence[Any], *arguments: Any) -> tuple[Any, Any]:
 
 
 def backward(info: Any, dims: Sequence[Any], *arguments: Any) -> tuple[Any, Any]:
-    """Of ``kernelwright::attention_backward``."""
+    """The rule for ``kernelwright::attention_backward``."""
     *tensors, bias, slopes, _, mask, left, right, scale, soft_cap, dropout_p, with_dbias = arguments[:16]
     parted = (True, True, True, with_dbias)
     if dropout_p > 0:
@@ -43,13 +43,13 @@ def backward(info: Any, dims: Sequence[Any], *arguments: Any) -> tuple[Any, Any]
 
 
 def varlen(info: Any, dims: Sequence[Any], *arguments: Any) -> tuple[Any, Any]:
-    """Of ``kernelwright::attention_varlen``."""
+    """The rule for ``kernelwright::attention_varlen``."""
     with_lse = arguments[17]
     return _each(_ops.attention_varlen, info, dims, arguments, (True, with_lse))
 
 
 def varlen_backward(info: Any, dims: Sequence[Any], *arguments: Any) -> tuple[Any, Any]:
-    """Of ``kernelwright::attention_varlen_backward``."""
+    """The rule for ``kernelwright::attention_varlen_backward``."""
     return _each(_ops.attention_varlen_backward, info, dims, arguments, (True, True, True))
 
 

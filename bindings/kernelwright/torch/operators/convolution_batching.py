@@ -16,7 +16,7 @@ _ops = torch.ops.kernelwright
 
 
 def forward(info: Any, dims: Sequence[Any], *arguments: Any) -> tuple[torch.Tensor, int]:
-    """Of ``kernelwright::conv``."""
+    """The rule for ``kernelwright::conv``."""
     x, w, bias, residual, *window, activation, dispatcher = arguments
     size = info.batch_size
     if dims[1] is None and dims[2] is None:
@@ -30,7 +30,7 @@ def forward(info: Any, dims: Sequence[Any], *arguments: Any) -> tuple[torch.Tens
 
 
 def backward_data(info: Any, dims: Sequence[Any], *arguments: Any) -> tuple[torch.Tensor, int]:
-    """Of ``kernelwright::conv_backward_data``."""
+    """The rule for ``kernelwright::conv_backward_data``."""
     dy, w, given, *window, dispatcher = arguments
     size = info.batch_size
     if dims[1] is None:
@@ -42,7 +42,7 @@ def backward_data(info: Any, dims: Sequence[Any], *arguments: Any) -> tuple[torc
 
 
 def backward_weight(info: Any, dims: Sequence[Any], *arguments: Any) -> tuple[torch.Tensor, int]:
-    """Of ``kernelwright::conv_backward_weight``."""
+    """The rule for ``kernelwright::conv_backward_weight``."""
     x, dy, given, *window, dispatcher = arguments
     size = info.batch_size
     x, dy = (_side_by_side(one, dim, size) for one, dim in ((x, dims[0]), (dy, dims[1])))

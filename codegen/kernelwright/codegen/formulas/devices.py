@@ -5,6 +5,9 @@ from __future__ import annotations
 from kernelwright.arch import Arch
 from kernelwright.codegen.formulas.machine import Device
 
+CPU_CORES = 8
+"""Cores of the machine that a CPU library is chosen for: architectures of CPUs state no number."""
+
 
 def device_of(arch: Arch, dtype: str, units: int) -> Device:
     """``units`` cores or compute units of an architecture, for operands of a type."""

@@ -42,7 +42,7 @@ def bytes_fit_int32(elements: int, size: int) -> bool:
 
 
 def element_bytes(dtype: DType | None) -> int:
-    """Of a type; 0 of none."""
+    """Bytes of an element; 0 without a type."""
     return ELEMENT_BYTES[dtype] if dtype else 0
 
 

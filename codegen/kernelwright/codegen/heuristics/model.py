@@ -19,7 +19,7 @@ from kernelwright.codegen.violations import SpecError
 
 FORMAT, VERSION = "kernelwright.heuristic", 2
 MAX_TREES, MAX_NODES = 10_000, 100_000
-"""Of a model, and of one of its trees: `tile-engine train` makes 300 trees of 30 nodes unless told otherwise."""
+"""The most trees of a model and nodes of a tree: `tile-engine train` makes 300 trees of 30 nodes by default."""
 _Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 _Whole = Annotated[int, Field(ge=-(2**31), lt=2**31)]
 _Listed = Field(strict=False, max_length=MAX_NODES)

@@ -106,7 +106,7 @@ def _wheel_verdict(path: Path, keys: Sequence[Ed25519PublicKey], known: _Materia
 
 
 def _inner_problems(files: Files, known: _Materials | None) -> Iterator[str]:
-    """Of the libraries in a wheel."""
+    """What is wrong with the libraries in a wheel."""
     for folder in sorted({name.rpartition("/")[0] for name in files if name.endswith(f"/{MANIFEST}")}):
         for text in _checked(files.below(folder), _library_problems, known)[1]:
             yield f"{folder}: {text}"

@@ -19,7 +19,7 @@ from kernelwright.codegen.violations import SpecError, Violation
 
 MAX_COMBINATIONS = 1_000_000
 MAX_VALUES = 1_000
-"""Of one field of a configuration."""
+"""The most values of one field of a configuration."""
 
 SECTIONS = ("problem", "tile_config", "trait_config")
 _RANGE = {"min", "max", "step", "exclude"}

@@ -70,7 +70,7 @@ class Shape:
         return {"src0": source, "src1": source, "src2": result, "vdst": result}
 
     def source_index(self, rows: Index, blocks: Index) -> Index:
-        """Of A in (register, lane, element of the register) order, flat: element [row][k] for rows of given blocks.
+        """Places of A in (register, lane, element of the register) order, flat: [row][k] for rows of given blocks.
 
         Shape (len(rows), k). B is alike, with columns for rows.
         """

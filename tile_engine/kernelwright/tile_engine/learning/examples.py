@@ -163,7 +163,7 @@ def _best(rows: Sequence[Cells], columns: Sequence[str], valued: bool) -> dict[_
 def _slow(
     rows: Sequence[Cells], columns: Sequence[str], valued: bool, best: Mapping[_Key, _Measured]
 ) -> dict[_Key, _Measured]:
-    """Of status ``slow``: the first launch took more than twice as long as the fastest one."""
+    """Rows of status ``slow``: the first launch took more than twice as long as the fastest one."""
     fastest: dict[tuple[str, ...], float] = {}
     for (problem, _, _), one in best.items():
         fastest[problem] = max(fastest.get(problem, 0.0), one.tflops)

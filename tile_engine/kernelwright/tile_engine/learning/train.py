@@ -18,7 +18,7 @@ LEAST_WEIGHT = 0.02
 
 @dataclass(frozen=True)
 class Options:
-    """Of LightGBM. ``seed`` fixes everything that is drawn: equal data give equal models.
+    """Options of LightGBM. ``seed`` fixes everything that is drawn: equal data give equal models.
 
     :ivar focus: a row weighs its share of the problem's fastest rate, to this power, but at least LEAST_WEIGHT: which
         of the fastest kernels comes first matters more than how slow the slowest one is.
@@ -102,14 +102,14 @@ def _folds(examples: Examples) -> list[np.ndarray[Any, Any]]:
 
 
 def shares(examples: Examples) -> np.ndarray[Any, Any]:
-    """Of each row, its rate over that of the problem's fastest kernel."""
+    """The rate of each row over that of the problem's fastest kernel."""
     fastest = np.zeros(int(examples.problem.max()) + 1)
     np.maximum.at(fastest, examples.problem, examples.tflops)
     return np.asarray(examples.tflops / fastest[examples.problem])
 
 
 def weights(examples: Examples, options: Options) -> np.ndarray[Any, Any]:
-    """Of each row, see :class:`Options`. Least of kernels that were too slow to be timed."""
+    """The weight of each row, see :class:`Options`; the least for kernels that were too slow to be timed."""
     found = np.where(examples.slow, LEAST_WEIGHT, np.maximum(shares(examples) ** options.focus, LEAST_WEIGHT))
     return np.asarray(found / np.bincount(examples.problem)[examples.problem] ** options.evenness)
 

@@ -163,7 +163,7 @@ class CudaExecutor:
         return in_turns(replays, self._settings, begin)
 
     def clocks(self) -> str:
-        """Of the GPU, as its management library says."""
+        """Clocks of the GPU, as its management library says."""
         return self._device.clocks()
 
     def _graph(self, each: Sequence[Launch], count: int) -> Callable[[], float]:

@@ -137,7 +137,7 @@ def _layers(part: str) -> tuple[Heads, ...]:
 
 
 def _images(one: Heads, place: int, use: str, lengths: Lengths) -> Iterator[Fields]:
-    """Of models without a cache: forward and gradients of whole images or sentences."""
+    """Problems of models without a cache: forward and gradients of whole images or sentences."""
     directions = {"prefill": "forward", "backward": "backward"}
     if use in directions:
         for kind, rows in enumerate(lengths.tokens or one.tokens):

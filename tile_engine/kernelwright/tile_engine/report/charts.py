@@ -27,7 +27,7 @@ _NEUTRAL = "#808080"
 # Of Okabe and Ito's palette, which colour-blind readers tell apart: https://jfly.uni-koeln.de/color
 _BLUE, _ORANGE = "#3b8fd4", "#e69f00"
 MOST_KERNELS, MOST_PROBLEMS = 30, 60
-"""Of a heat map."""
+"""The most kernels and problems that a heat map shows."""
 
 
 def roofline(times: Sequence[Timed], roof: tuple[float, float] | None) -> Figure:

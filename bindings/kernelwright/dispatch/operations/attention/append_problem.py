@@ -91,7 +91,7 @@ class AppendProblem:
         object.__setattr__(self, "_hash", hash(tuple(getattr(self, one.name) for one in fields(self) if one.compare)))
 
     def __hash__(self) -> int:
-        """Of every field."""
+        """The hash of every field."""
         found: int = self.__dict__["_hash"]
         return found
 

@@ -13,7 +13,7 @@ LAYOUTS = ("bshd", "bhsd")
 
 
 class Extents(NamedTuple):
-    """Of one tensor: what strides lead along, then the contiguous head dimension."""
+    """The extents of one tensor: those that strides lead along, then the contiguous head dimension."""
 
     requests: int
     heads: int

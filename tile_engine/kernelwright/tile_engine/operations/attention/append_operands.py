@@ -46,7 +46,7 @@ class AppendOperands:
             self.named["q_out"][...] = np.nan
 
     def error(self) -> float:
-        """Of every element of the caches, and of Q where it is rotated."""
+        """The error of every element of the caches, and of Q where it is rotated."""
         found = [self._cache_error(name, new) for name, new in _CACHES.items()]
         if "q_out" in self.named:
             found.append(self._turned(self.named["q"]).share(self.named["q_out"]))

@@ -121,7 +121,7 @@ class Weights:
 
 
 def weights(record: Record, head: Head, do: Array, o: Array, lse: Array) -> Weights:
-    """Of rows with their dO, O and LSE."""
+    """The weights of rows with their dO, O and LSE."""
     s, seen = scores(record, head)
     known = np.where(np.isfinite(lse), lse, 0.0)
     p = np.where(seen & np.isfinite(lse)[:, None], np.exp(s - known[:, None]), 0.0)

@@ -55,7 +55,7 @@ class AttentionOperands:
             out[...] = np.nan
 
     def error(self) -> float:
-        """Of every element; of large problems, of some heads and rows, while every element must be written."""
+        """The error of every element; of large problems, of some heads and rows, while all must be written."""
         if any(np.isnan(out.astype(np.float32)).any() for out in self.outs):
             return float("inf")
         return max((result.share(self._compared.rows(where)) for result, where in self._expected()), default=0.0)
@@ -85,7 +85,7 @@ class AttentionOperands:
 
 
 def shape_of(want: Wanted) -> tuple[int, ...]:
-    """Of a dense array; heads stand inside of rows, but not in an elementwise bias."""
+    """The shape of a dense array; heads stand inside of rows, but not in an elementwise bias."""
     if want.shape is not None:
         return want.shape
     assert want.extents is not None

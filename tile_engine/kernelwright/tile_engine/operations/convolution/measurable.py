@@ -66,7 +66,7 @@ class Convolution(Measurable):
         )  # fmt: skip
 
     def posed(self, problem: object) -> Record | None:
-        """Of dense tensors with channels innermost, equal padding on both sides and no epilogue."""
+        """The record of dense tensors with channels innermost, equal padding on both sides and no epilogue."""
         if not isinstance(problem, ConvProblem) or not problem.n or len(problem.sizes) < 2:
             return None
         axes = "dhw"[-len(problem.sizes) :]
@@ -138,7 +138,7 @@ class ConvOperands:
         self.outs[0][...] = np.nan
 
     def error(self) -> float:
-        """Of every element; of large problems, of one image or some output channels, while all must be written."""
+        """The error of every element; of large problems, of one image or some channels, while all must be written."""
         if not np.isfinite(self.outs[0].astype(np.float32)).all():
             return float("inf")
         tensors = dict(zip(self._names, (*self.inputs, *self.outs), strict=True))

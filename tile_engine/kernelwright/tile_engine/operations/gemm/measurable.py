@@ -57,7 +57,7 @@ class Gemm(Measurable):
         return GemmProblem(m, n, k, layout=record["layout"], batch=batch, split_k=0, **types, **strides)
 
     def posed(self, problem: object) -> Record | None:
-        """Of plain products of dense matrices of one element type."""
+        """The record of plain products of dense matrices of one element type."""
         if not isinstance(problem, GemmProblem) or not problem.m * problem.n * problem.k:
             return None
         given = {name: getattr(problem, name) for name in ("m", "n", "k", "batch", "layout", "dtype", "dtype_c")}
@@ -125,7 +125,7 @@ class GemmOperands:
         self.outs[0][...] = -(2**31) if self._integer else np.nan
 
     def error(self) -> float:
-        """Of every element; of large products, of some rows and columns, while every element must be written."""
+        """The error of every element; of large products, of some rows and columns, while all must be written."""
         (out,) = self.outs
         if not self._small():
             written = out != -(2**31) if self._integer else ~np.isnan(out.astype(np.float32))

@@ -125,12 +125,12 @@ def keys_of_tile(p: Problem, tile_m: float, tile_n: float) -> float:
 
 
 def row_bytes(p: Problem) -> float:
-    """Of Q and O."""
+    """Bytes of Q and O."""
     return p.requests * p.queries * p.heads_q * (p.hdim_q * p.size_q + p.hdim_v * p.size_o)
 
 
 def key_bytes(p: Problem) -> float:
-    """Of K and V of a head."""
+    """Bytes of K and V of one head."""
     return p.keys * (p.hdim_q + p.hdim_v) * p.size_kv
 
 
@@ -184,7 +184,7 @@ def rounds_of(p: Problem, k: Kernel, d: Device, tiles: float) -> float:
 
 
 def fill_us(p: Problem, k: Kernel, d: Device, tiles: float, keys: float, hdims: float) -> float:
-    """Of K and V on their way to shared memory."""
+    """The time in which K and V reach shared memory."""
     if k.cpu:
         return 0.0
     if k.nvidia and k.packs_heads:
@@ -195,7 +195,7 @@ def fill_us(p: Problem, k: Kernel, d: Device, tiles: float, keys: float, hdims: 
 
 
 def launches_us(p: Problem, k: Kernel) -> float:
-    """Of the launch, and of the second stage where splits are left."""
+    """What the launch costs, and the second stage where splits are left."""
     if k.nvidia and k.packs_heads:
         return LAUNCH_US + (COMBINE_US + COMBINE_SPLIT_US * p.splits if p.leaves_splits else 0.0)
     return (TILES_LAUNCH_US if k.nvidia else 0.0) + (SECOND_LAUNCH_US if p.leaves_splits else 0.0)

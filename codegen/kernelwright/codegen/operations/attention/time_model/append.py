@@ -40,7 +40,7 @@ class PosedAppend:
 
     @property
     def elements(self) -> int:
-        """Of what is written: new rows, and queries that are turned."""
+        """Elements that are written: new rows, and queries that are rotated."""
         keys, queries = self.heads_kv * self.seqlen_new * (self.hdim_q + self.hdim_v), self.heads_q * self.seqlen_q
         return self.batch * (keys + queries * self.hdim_q)
 

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
 from kernelwright.arch import Arch
+from kernelwright.codegen.formulas.devices import CPU_CORES
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import Way
 from kernelwright.codegen.operations.attention.rules.checks import dq_slices, leaves
@@ -24,8 +25,6 @@ from kernelwright.codegen.operations.attention.time_model.serves import (
 from kernelwright.codegen.operations.attention.time_model.times import estimate, moved, splits_that_fill
 from kernelwright.codegen.operations.attention.time_model.traits import Described, described
 
-CORES = 8
-"""Of the machine that a CPU library is chosen for: architectures of CPUs state no number."""
 APPEND = "attention append"
 _CHOICES = 24  # kMaxChoices of operation.hpp
 
@@ -58,7 +57,7 @@ class AttentionTimeModel:
     def ways(self, kernel: Kernel, posed: Posed | PosedAppend, arch: Arch, units: int | None = None) -> tuple[Way, ...]:
         """Whole, and with the best number of splits, which a combination adds up; gradients with what they need.
 
-        On the stated device, or on CORES, unless ``units`` says how many compute units there are.
+        On the stated device, or on CPU_CORES, unless ``units`` says how many compute units there are.
         """
         spec = attention_spec(kernel)
         stage = STAGES[spec.family]
@@ -66,7 +65,7 @@ class AttentionTimeModel:
             return ()
         if stage not in (Stage.COMBINE, Stage.DOT) and spec.dtype.inputs != posed.dtype:
             return ()  # as traits would say, in less time
-        k, units = described(spec, arch), units or arch.compute_units or CORES
+        k, units = described(spec, arch), units or arch.compute_units or CPU_CORES
         if isinstance(posed, PosedAppend):
             refused = append_refusal(k, append_of(posed), arch)
             return () if refused else (Way(moved(k, posed.elements, posed.dtype, arch, units)),)

@@ -95,11 +95,11 @@ class Posed:
 
     @property
     def rows(self) -> int:
-        """Of LSE: requests x heads x queries."""
+        """Rows of LSE: requests x heads x queries."""
         return self.heads_q * (self.total_q if self.group else self.batch * self.seqlen_q)
 
     def stride(self, tensor: str) -> Strides:
-        """Of requests (or pages), heads and rows."""
+        """Strides of requests (or pages), heads and rows."""
         return self.strides[TENSORS.index(tensor)]
 
     def extents(self, tensor: str) -> Extents:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 Strides = tuple[int, int, int]
-"""Of requests (or pages), heads and rows, in elements."""
+"""Strides of requests (or pages), heads and rows, in elements."""
 
 
 class Extents(NamedTuple):
-    """Of one tensor: what strides lead along, then the contiguous head dimension."""
+    """The extents of one tensor: those that strides lead along, then the contiguous head dimension."""
 
     requests: int
     heads: int

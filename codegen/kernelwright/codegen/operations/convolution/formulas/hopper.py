@@ -60,7 +60,7 @@ VECTOR_ELEMENTS = 8  # TMA addresses lines by multiples of 16 bytes
 
 
 class Kernel(NamedTuple):
-    """Of a kernel's traits."""
+    """The traits of a kernel that the time depends on."""
 
     tile_m: float
     tile_n: float
@@ -111,7 +111,7 @@ def shape_of(p: Problem) -> Shape:
 
 
 def step_clocks(t: Kernel, size: float) -> float:
-    """Of a step of a tile."""
+    """Clocks of one step of a tile."""
     instructions = STEP / 16 * t.tile_m / 64
     multiply = instructions * max(t.tile_n / 2, READ_ROWS_CLOCKS + READ_COLUMN_CLOCKS * t.tile_n) / INSTRUCTION_SLACK
     reads = instructions * (64 + t.tile_n) * READ_ROW_BYTES / SHARED_BYTES_PER_CLOCK
@@ -133,7 +133,7 @@ def helper_us(p: Problem, s: Shape, bandwidth: float) -> float:
 
 
 def direct(p: Problem, s: Shape, d: Device, bandwidth: float) -> Estimate:
-    """Of a depthwise kernel."""
+    """The time of a depthwise kernel."""
     taps = filter_points(p)
     products = p.n * out_points(p) * p.k * taps
     memory_us = s.moved / bandwidth

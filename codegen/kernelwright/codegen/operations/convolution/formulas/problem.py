@@ -42,17 +42,17 @@ class Gemm(NamedTuple):
 
 
 def filter_points(p: Problem) -> float:
-    """Of all dimensions."""
+    """Filter points over all dimensions."""
     return p.filter_d * p.filter_h * p.filter_w
 
 
 def in_points(p: Problem) -> float:
-    """Of one image."""
+    """Input points of one image."""
     return p.in_d * p.in_h * p.in_w
 
 
 def out_points(p: Problem) -> float:
-    """Of one image."""
+    """Output points of one image."""
     return p.out_d * p.out_h * p.out_w
 
 

@@ -57,7 +57,7 @@ LINE = 16  # values of fp32 that a line of the cache holds
 
 
 class Kernel(NamedTuple):
-    """Of a kernel's traits. Rows and columns are those of a register block; ``unit`` is its step along channels."""
+    """Traits that the time depends on. Rows and columns are a register block's; ``unit`` is its step along channels."""
 
     rows: float
     columns: float
@@ -83,14 +83,14 @@ class Block(NamedTuple):
 
 
 def block_clocks(b: Block, rows: float, vectors: float) -> float:
-    """Of so many rows and vectors, per step."""
+    """Clocks of a block of so many rows and vectors, per step."""
     if rows <= 0 or vectors <= 0:
         return 0.0
     return max(rows * vectors / 2 * b.dot, (rows + vectors) / 2, b.latency) + b.vector * vectors
 
 
 def row_clocks(b: Block, rows: float, columns: float) -> float:
-    """Of so many rows and all columns, per step."""
+    """Clocks of so many rows and all columns, per step."""
     whole = floor(columns / b.columns)
     rest = ceil((columns - whole * b.columns) / b.lanes)
     return whole * block_clocks(b, rows, b.columns / b.lanes) + block_clocks(b, rows, rest)
@@ -205,7 +205,7 @@ def block_of(p: Problem, t: Kernel, d: Device, rate: float) -> Block:
 
 
 def clocks_of(p: Problem, t: Kernel, d: Device, b: Block, rate: float) -> float:
-    """Of the busiest thread."""
+    """Clocks of the busiest thread."""
     c = p.c / p.groups
     whole_groups = c == p.k / p.groups and ceil(b.lanes / c) * c == b.lanes and c < b.lanes
     if t.depthwise or whole_groups:  # vectors of channels or outputs

@@ -30,7 +30,7 @@ SPARE_DIMENSION = (
 
 
 class Kernel(NamedTuple):
-    """Of a kernel's traits."""
+    """The traits of a kernel that the time depends on."""
 
     tile_m: float
     tile_n: float

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 from kernelwright.arch import Arch
+from kernelwright.codegen.formulas.devices import CPU_CORES
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import Way
 from kernelwright.codegen.operations.convolution.spec import Direction, GroupedConvSpec, conv_spec
@@ -15,8 +16,6 @@ from kernelwright.codegen.operations.convolution.time_model.serves import refusa
 from kernelwright.codegen.operations.convolution.time_model.slices import slices
 from kernelwright.codegen.operations.convolution.time_model.times import estimate
 
-CORES = 8
-"""Of the machine that a CPU library is chosen for: architectures of CPUs state no number."""
 _SETS = ("essential", "release", "default", "tests")
 
 
@@ -68,12 +67,12 @@ class ConvTimeModel:
         return () if us is None else (Way(us),)
 
     def microseconds(self, kernel: Kernel, posed: Posed, arch: Arch, units: int | None = None) -> float | None:
-        """With the best number of slices, on the stated device or CORES; None if the kernel does not serve."""
+        """With the best number of slices, on the stated device or CPU_CORES; None if the kernel does not serve."""
         spec = conv_spec(kernel)
         counts = [] if refusal(spec, posed, arch) else slices(spec, posed, arch.backend)
         if not counts:
             return None
         if posed.n == 0 and posed.direction is not Direction.BACKWARD_WEIGHT:
             return 0.0
-        units = units or arch.compute_units or CORES
+        units = units or arch.compute_units or CPU_CORES
         return min(estimate(spec, posed, arch, count, units).total_us for count in counts)

@@ -53,7 +53,7 @@ SLICE_ELEMENT_US = 1 / SLICE_ELEMENTS_PER_US
 
 
 class Kernel(NamedTuple):
-    """Of a kernel's traits."""
+    """The traits of a kernel that the time depends on."""
 
     tile_m: float
     tile_n: float

@@ -45,7 +45,7 @@ DIRECT_WORK = 884736
 
 
 class Kernel(NamedTuple):
-    """Of a kernel's traits. Rows and columns are those of a register block; ``unit`` is its step along k."""
+    """Traits that the time depends on. Rows and columns are those of a register block; ``unit`` is its step along k."""
 
     rows: float
     columns: float
@@ -88,7 +88,7 @@ class Shape(NamedTuple):
 
 
 class Clocks(NamedTuple):
-    """Of the busiest thread."""
+    """Clocks of the busiest thread."""
 
     multiply: float
     move: float
@@ -101,7 +101,7 @@ def threads_of(multiplications: float, units: float) -> float:
 
 
 def block_clocks(rows: float, vectors: float, s: Shape) -> float:
-    """Of a register block of so many rows and vectors, all along k."""
+    """Clocks of a register block of so many rows and vectors, all along k."""
     if rows <= 0 or vectors <= 0:
         return 0.0
     step = max(rows * vectors / 2 * s.dot, (rows + vectors) / 2, LATENCY_CLOCKS) + ROW_CLOCKS * rows
@@ -109,7 +109,7 @@ def block_clocks(rows: float, vectors: float, s: Shape) -> float:
 
 
 def product_clocks(rows: float, columns: float, s: Shape, t: Kernel) -> float:
-    """Of all register blocks of so many rows and columns; those at edges are smaller."""
+    """Clocks of all register blocks of so many rows and columns; those at edges are smaller."""
     whole_m = floor(rows / t.rows)
     whole_n = floor(columns / t.columns)
     rest_m = rows - whole_m * t.rows
@@ -177,7 +177,7 @@ def tiles(s: Shape, t: Kernel, slices: float) -> Clocks:
 
 
 def clocks_of(s: Shape, t: Kernel, p: Problem) -> Clocks:
-    """Of one product."""
+    """Clocks of one product."""
     if t.stream_k or t.persistent or p.split > 1:
         return tiles(s, t, p.split)
     if not p.shuffled and min(s.m, s.n) <= FEW_VECTORS:

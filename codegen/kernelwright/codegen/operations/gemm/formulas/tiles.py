@@ -43,7 +43,7 @@ SUM_BYTES = 4  # of an element that waits in memory to be added up
 
 
 class Kernel(NamedTuple):
-    """Of a kernel's traits."""
+    """The traits of a kernel that the time depends on."""
 
     tile_m: float
     tile_n: float
@@ -104,7 +104,7 @@ def shared_panels(v: float, tiles_m: float, tiles_n: float, bytes_a: float, byte
 
 
 def cost(p: Problem, t: Kernel, d: Device) -> Cost:
-    """Of one problem, or of a group of one."""
+    """What one problem costs, or a group of one."""
     tiles = ceil(p.m / t.tile_m) * ceil(p.n / t.tile_n) * p.split * p.batch
     volume = t.tile_m * t.tile_n * t.tile_k
     fill = (t.tile_m * p.size_a + t.tile_n * p.size_b) * t.tile_k

@@ -86,7 +86,7 @@ class CpuLibrary:
 
     @property
     def last_error(self) -> str:
-        """Of the calling thread."""
+        """The last error of the calling thread."""
         return str(self._table.last_error().decode())
 
 

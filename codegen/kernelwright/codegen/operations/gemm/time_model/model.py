@@ -7,6 +7,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 from kernelwright.arch import Arch
+from kernelwright.codegen.formulas.devices import CPU_CORES
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import Way
 from kernelwright.codegen.operations.gemm.spec import Activation, DOp, GemmSpec, gemm_spec
@@ -14,9 +15,6 @@ from kernelwright.codegen.operations.gemm.time_model.posed import Posed, read_po
 from kernelwright.codegen.operations.gemm.time_model.serves import refusal
 from kernelwright.codegen.operations.gemm.time_model.slices import slices
 from kernelwright.codegen.operations.gemm.time_model.times import estimate
-
-CORES = 8
-"""Of the machine that a CPU library is chosen for: architectures of CPUs state no number."""
 
 
 class GemmTimeModel:
@@ -59,12 +57,12 @@ class GemmTimeModel:
         return () if us is None else (Way(us),)
 
     def microseconds(self, kernel: Kernel, posed: Posed, arch: Arch) -> float | None:
-        """With the best number of slices of k, on the stated device or CORES; None if the kernel does not serve."""
+        """With the best number of slices of k, on the stated device or CPU_CORES; None if the kernel does not serve."""
         spec = gemm_spec(kernel)
         if refusal(spec, posed, arch):
             return None
         if posed.m == 0 or posed.n == 0:
             return 0.0
-        units = arch.compute_units or CORES
+        units = arch.compute_units or CPU_CORES
         counts = slices(spec, posed, arch.backend, units)
         return min(estimate(spec, posed, arch, count, units).total_us for count in counts)
