@@ -50,8 +50,8 @@ def test_times_are_predicted_in_bounded_time(name: str) -> None:
             return
         assert model.candidate_sets(problem)
         for kernel, arch in every:
-            for way in model.ways(kernel, problem, arch):
-                assert way.microseconds >= 0
+            for candidate in model.candidates(kernel, problem, arch):
+                assert candidate.microseconds >= 0
 
     _check(predict)
 

@@ -89,7 +89,7 @@ def stages(
     if main < len(explained):
         yield explained[main], whole
     if len(explained) > 1 and (chosen := explained[main].chosen) is not None:
-        ways = MODEL.ways(kernels[chosen.identity], whole, load(arch), units_of(kernels[chosen.identity]))
+        ways = MODEL.candidates(kernels[chosen.identity], whole, load(arch), units_of(kernels[chosen.identity]))
         further = max(ways, key=lambda way: len(way.further)).further
         others = [*explained[:main], *explained[main + 1 :]]
         for said, posed in zip(others, further, strict=True):
@@ -110,7 +110,7 @@ def test_the_generator_predicts_what_the_dispatcher_does(
     for said, posed in stages(problem, dispatcher.explain(problem).stages, kernels):
         for ranked in said.kernels:
             kernel = kernels[ranked.identity]
-            ways = MODEL.ways(kernel, posed, load(kernel.arch), units_of(kernel))
+            ways = MODEL.candidates(kernel, posed, load(kernel.arch), units_of(kernel))
             us = min((way.microseconds for way in ways), default=None)
             if ranked.estimate is None:
                 assert us is None, (ranked.name, ranked.reason)

@@ -21,7 +21,7 @@ from kernelwright.codegen.operations.attention.rules import cpu as attention_cpu
 from kernelwright.codegen.operations.attention.rules import cuda as attention_cuda
 from kernelwright.codegen.operations.attention.rules import hip as attention_hip
 from kernelwright.codegen.operations.attention.time_model.model import APPEND, AttentionTimeModel
-from kernelwright.codegen.operations.attention.time_model.posed import Stage
+from kernelwright.codegen.operations.attention.time_model.problem import Stage
 from kernelwright.codegen.operations.attention.time_model.serves import STAGES, append_of
 from kernelwright.codegen.operations.attention.time_model.serves import problem_of as attention_problem
 from kernelwright.codegen.operations.attention.time_model.traits import described

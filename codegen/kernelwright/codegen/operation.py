@@ -14,6 +14,7 @@ from kernelwright.codegen.violations import Rule, Violation
 
 __all__ = [
     "BackendPart",
+    "Candidate",
     "Expansion",
     "Expectation",
     "GeneratorOption",
@@ -22,7 +23,6 @@ __all__ = [
     "Operation",
     "Shorthand",
     "TimeModel",
-    "Way",
     "operation",
     "operation_names",
     "register",
@@ -150,7 +150,7 @@ class KernelGenerator(Protocol):
 
 
 @dataclass(frozen=True)
-class Way:
+class Candidate:
     """How a kernel serves a problem, with the best choice of its own.
 
     :ivar microseconds: predicted time of its launch.
@@ -168,7 +168,7 @@ class TimeModel(Protocol):
     def recorded(self) -> tuple[str, ...]:
         """What traces call its problems."""
 
-    def read(self, problem: Mapping[str, Any], recorded: str) -> Any:
+    def read(self, raw: Mapping[str, Any], recorded: str) -> Any:
         """A problem of its JSON fields. SpecError for unknown fields and values of the wrong kind."""
 
     def measured(self, row: Mapping[str, str]) -> Any:
@@ -177,19 +177,19 @@ class TimeModel(Protocol):
         KeyError or ValueError for a row without a column, or with a wrong value.
         """
 
-    def key(self, posed: Any) -> Hashable:
+    def key(self, problem: Any) -> Hashable:
         """Equal for problems that one measurement stands for."""
 
-    def candidate_sets(self, posed: Any) -> tuple[str, ...]:
+    def candidate_sets(self, problem: Any) -> tuple[str, ...]:
         """The sets of the operation that could serve a problem."""
 
-    def fitted(self, kernel: Kernel, posed: Any) -> Spec | None:
+    def fitted(self, kernel: Kernel, problem: Any) -> Spec | None:
         """The spec of a candidate with what the problem asks of an epilogue; None where it could not serve so either.
 
         What is returned need not be legal.
         """
 
-    def ways(self, kernel: Kernel, posed: Any, arch: Arch) -> Sequence[Way]:
+    def candidates(self, kernel: Kernel, problem: Any, arch: Arch) -> Sequence[Candidate]:
         """Each way in which a kernel serves a problem, or a stage of one; none if it does not."""
 
 

@@ -81,7 +81,7 @@ def predicted_us(kernels: list[Any], wanted: list[Wanted]) -> list[float | None]
     assert time_model is not None
     found = []
     for one in wanted:
-        times = [time_model.microseconds(kernel, one.posed, load(ARCH)) for kernel in kernels]
+        times = [time_model.microseconds(kernel, one.asked, load(ARCH)) for kernel in kernels]
         found.append(min((us for us in times if us is not None), default=None))
     return found
 

@@ -15,7 +15,7 @@ from kernelwright.torch.adoption.layers import keeps_channels_last
 from kernelwright.torch.fallback import decisions
 from kernelwright.torch.operators import attention, attention_gradient, convolution, convolution_gradient, gemm
 from kernelwright.torch.operators.convolution_launch import channels_last
-from kernelwright.torch.operators.gemm_shapes import posed
+from kernelwright.torch.operators.gemm_shapes import as_product
 from torch.utils._python_dispatch import TorchDispatchMode  # pants: no-infer-dep
 
 _aten = torch.ops.aten
@@ -35,7 +35,7 @@ def _plain(*tensors: torch.Tensor | None) -> bool:
 
 
 def _product(a: torch.Tensor, b: torch.Tensor, d: torch.Tensor | None = None, alpha: float = 1.0) -> torch.Tensor:
-    found = posed(a, b, [] if d is None else [d], ("a", "b") if d is None else ("a", "b", "bias"))
+    found = as_product(a, b, [] if d is None else [d], ("a", "b") if d is None else ("a", "b", "bias"))
     result: torch.Tensor = gemm.OPERATOR(found.a, found.b, found.ds, "add", "none", float(alpha))
     return result if found.shape is None else result.reshape(found.shape)
 

@@ -150,7 +150,7 @@ def _product(
     """The product of operands of any number of dimensions; errors call A, B and the D tensors by ``names``."""
     activation = "none" if activation is None else activation
     inputs.check_options(d_op=d_op, activation=activation, dispatcher=dispatcher)
-    a, b, ds, shape = gemm_shapes.posed(*_autocast(a, b, ds, out_dtype), names)
+    a, b, ds, shape = gemm_shapes.as_product(*_autocast(a, b, ds, out_dtype), names)
     result = OPERATOR(a, b, ds, d_op, activation, alpha, out_dtype, dispatcher)
     return result if shape is None else result.reshape(shape)
 
@@ -227,7 +227,7 @@ def _batch(
     a, b = first(a, dims[0]), first(b, dims[1])
     if dims[0] is None and dims[1] is None:
         a = a.expand(info.batch_size, *[1] * (rank - a.dim()), *a.shape)  # D tensors alone are batched
-    found = gemm_shapes.posed(a, b, ds, names)
+    found = gemm_shapes.as_product(a, b, ds, names)
     result = OPERATOR(found.a, found.b, found.ds, *rest)
     return (result if found.shape is None else result.reshape(found.shape)), 0
 

@@ -30,7 +30,7 @@ class Product(NamedTuple):
     shape: Shape | None
 
 
-def posed(a: torch.Tensor, b: torch.Tensor, ds: Sequence[torch.Tensor], names: Sequence[str]) -> Product:
+def as_product(a: torch.Tensor, b: torch.Tensor, ds: Sequence[torch.Tensor], names: Sequence[str]) -> Product:
     """The product of ``torch.matmul(a, b)`` with D tensors that are broadcast to its shape.
 
     :param names: what errors call a, b and the D tensors.

@@ -36,7 +36,7 @@ def test_products_have_the_shapes_of_matmul(a: tuple[int, ...], b: tuple[int, ..
     expected = torch.matmul(left, right)
     torch.testing.assert_close(gemm(left, right), expected)
     for shape in {(), expected.shape[-1:], expected.shape, (1,) * expected.dim()}:
-        found = gemm_shapes.posed(left, right, [some(*shape)], ["a", "b", "d"])
+        found = gemm_shapes.as_product(left, right, [some(*shape)], ["a", "b", "d"])
         assert found.a.dim() <= 3 and found.b.dim() <= 3 and found.ds[0].shape[-1] == found.b.shape[-1]
 
 

@@ -80,7 +80,7 @@ def _candidates(value: Mapping[str, Any], wanted: Sequence[Wanted], arch: Arch) 
         return expand_config(read_json(config) if isinstance(config, str) else config, arch).kernels
     if "set" in value:
         return expand_set(value["set"], arch).kernels
-    names = dict.fromkeys(f"{one.op}:{name}" for one in wanted for name in one.model.candidate_sets(one.posed))
+    names = dict.fromkeys(f"{one.op}:{name}" for one in wanted for name in one.model.candidate_sets(one.asked))
     found: list[Kernel] = []
     refused = []
     for name in names:
@@ -96,7 +96,7 @@ def _candidates(value: Mapping[str, Any], wanted: Sequence[Wanted], arch: Arch) 
 def _fitted(kernels: Sequence[Kernel], wanted: Sequence[Wanted], arch: Arch) -> Iterator[Kernel]:
     """Legal kernels like those of the sets, with the epilogues that problems ask for."""
     for kernel in kernels:
-        made = dict.fromkeys(one.model.fitted(kernel, one.posed) for one in wanted if one.op == kernel.spec.op)
+        made = dict.fromkeys(one.model.fitted(kernel, one.asked) for one in wanted if one.op == kernel.spec.op)
         for spec in made:
             like = None if spec is None or spec == kernel.spec else Kernel(arch=arch.name, spec=spec)
             if like is not None and not validate(like, arch):

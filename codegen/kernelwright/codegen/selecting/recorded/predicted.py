@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kernelwright.arch import Arch
 from kernelwright.codegen.kernel import Kernel
-from kernelwright.codegen.operation import Way
+from kernelwright.codegen.operation import Candidate
 from kernelwright.codegen.selecting.recorded.cover import Option
 from kernelwright.codegen.selecting.recorded.trace import Wanted
 
@@ -35,8 +35,8 @@ def predicted(
     for index, one in enumerate(wanted):
         model = one.model
         for kernel in kernels.get(one.op, ()) if one.key not in measured else ():
-            for way in model.ways(kernel, one.posed, arch):
-                stages = _stages(one, way, kernels[one.op], arch, behind)
+            for candidate in model.candidates(kernel, one.asked, arch):
+                stages = _stages(one, candidate, kernels[one.op], arch, behind)
                 if stages is not None:
                     us, others = stages
                     of = found.setdefault((kernel.identity, *others), {})
@@ -45,19 +45,25 @@ def predicted(
 
 
 def _stages(
-    one: Wanted, way: Way, kernels: Sequence[Kernel], arch: Arch, known: dict[Hashable, tuple[float, str] | None]
+    one: Wanted,
+    candidate: Candidate,
+    kernels: Sequence[Kernel],
+    arch: Arch,
+    known: dict[Hashable, tuple[float, str] | None],
 ) -> tuple[float, Option] | None:
     """Microseconds of all stages, and the kernels of the further ones; None where no candidate serves one of them."""
-    us = way.microseconds
+    us = candidate.microseconds
     others: list[str] = []
-    for posed in way.further:
-        if (one.op, posed) not in known:
+    for problem in candidate.further:
+        if (one.op, problem) not in known:
             model = one.model
             times = [
-                (each.microseconds, kernel.identity) for kernel in kernels for each in model.ways(kernel, posed, arch)
+                (each.microseconds, kernel.identity)
+                for kernel in kernels
+                for each in model.candidates(kernel, problem, arch)
             ]
-            known[one.op, posed] = min(times, key=lambda time: time[0], default=None)
-        fastest = known[one.op, posed]
+            known[one.op, problem] = min(times, key=lambda time: time[0], default=None)
+        fastest = known[one.op, problem]
         if fastest is None:
             return None
         us += fastest[0]

@@ -22,7 +22,7 @@ class Wanted:
 
     op: str
     text: str
-    posed: Any
+    asked: Any
     count: int
 
     @property
@@ -35,7 +35,7 @@ class Wanted:
     @property
     def key(self) -> Hashable:
         """Equal for problems that one measurement stands for."""
-        return self.op, self.model.key(self.posed)
+        return self.op, self.model.key(self.asked)
 
 
 def read_wanted(raw: object) -> list[Wanted]:
@@ -54,7 +54,7 @@ def read_wanted(raw: object) -> list[Wanted]:
         except SpecError as error:
             raise SpecError(f"problem {index} of the trace: {error}") from None
         count = one.count + (found[one.key].count if one.key in found else 0)
-        found[one.key] = Wanted(one.op, one.text, one.posed, count)
+        found[one.key] = Wanted(one.op, one.text, one.asked, count)
     if not found:
         raise SpecError("the trace holds no problem; record a program that poses some")
     return sorted(found.values(), key=lambda one: (-one.count, one.text))
@@ -118,7 +118,7 @@ def _best(rows: Iterable[Mapping[str, str]]) -> dict[tuple[Hashable, str], Measu
         if row["status"] != "ok" or not row["latency_ms"]:
             continue
         read = ((op, model, model.measured(row)) for op, model in models.items())
-        known = next(((op, model.key(posed)) for op, model, posed in read if posed is not None), None)
+        known = next(((op, model.key(problem)) for op, model, problem in read if problem is not None), None)
         if known is None:
             raise ValueError(f"columns {', '.join(row)} pose no problem")
         milliseconds = float(row["latency_ms"])

@@ -15,7 +15,7 @@ _NEEDED = ("batch", "heads_kv", "seqlen_new", "hdim_q", "capacity")
 
 
 @dataclass(frozen=True)
-class PosedAppend:
+class TimedAppend:
     """The fields of ``kernelwright.dispatch.AppendProblem``, completed; ``strides`` are those of TENSORS."""
 
     batch: int
@@ -58,25 +58,25 @@ class PosedAppend:
         return Extents(self.pages, self.heads_kv, self.page_size, hdim)
 
 
-def read_append(problem: Mapping[str, Any]) -> PosedAppend:
+def read_append(raw: Mapping[str, Any]) -> TimedAppend:
     """The problem of a trace's entry. SpecError for unknown fields and values of the wrong kind."""
-    own = tuple(field.name for field in fields(PosedAppend) if field.name != "strides")
+    own = tuple(field.name for field in fields(TimedAppend) if field.name != "strides")
     known = (*own, *(f"{name}_strides" for name in TENSORS))
-    if unknown := sorted(set(problem) - set(known)):
+    if unknown := sorted(set(raw) - set(known)):
         raise SpecError(f"an append has unknown fields {', '.join(unknown)}; allowed: {', '.join(known)}")
-    if missing := [name for name in _NEEDED if name not in problem]:
-        raise SpecError(f"an append lacks {', '.join(missing)}: {dict(problem)!r}")
+    if missing := [name for name in _NEEDED if name not in raw]:
+        raise SpecError(f"an append lacks {', '.join(missing)}: {dict(raw)!r}")
     try:
-        posed = PosedAppend(**{name: problem[name] for name in own if problem.get(name) is not None})
-        rotary = (posed.dtype_rotary or posed.dtype) if posed.rope != "none" else ""
-        posed = replace(posed, hdim_v=posed.hdim_v or posed.hdim_q, dtype_rotary=rotary)
-        counts = [getattr(posed, field.name) for field in fields(PosedAppend) if field.type == "int"]
+        problem = TimedAppend(**{name: raw[name] for name in own if raw.get(name) is not None})
+        rotary = (problem.dtype_rotary or problem.dtype) if problem.rope != "none" else ""
+        problem = replace(problem, hdim_v=problem.hdim_v or problem.hdim_q, dtype_rotary=rotary)
+        counts = [getattr(problem, field.name) for field in fields(TimedAppend) if field.type == "int"]
         if not all(type(count) is int and count >= 0 for count in counts):
             raise ValueError("extents and counts are whole numbers, at least 0")
-        if posed.rope not in ("none", "interleaved", "half") or posed.page_table not in ("none", "block"):
-            raise ValueError(f"rope is {posed.rope!r} and page_table {posed.page_table!r}")
-        DType(posed.dtype)
-        strides = tuple(posed.extents(name).strides(problem.get(f"{name}_strides")) for name in TENSORS)
+        if problem.rope not in ("none", "interleaved", "half") or problem.page_table not in ("none", "block"):
+            raise ValueError(f"rope is {problem.rope!r} and page_table {problem.page_table!r}")
+        DType(problem.dtype)
+        strides = tuple(problem.extents(name).strides(raw.get(f"{name}_strides")) for name in TENSORS)
     except (TypeError, ValueError) as error:
-        raise SpecError(f"{dict(problem)!r} is no append: {error}") from None
-    return replace(posed, strides=strides)
+        raise SpecError(f"{dict(raw)!r} is no append: {error}") from None
+    return replace(problem, strides=strides)

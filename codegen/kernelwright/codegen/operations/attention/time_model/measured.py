@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kernelwright.codegen.operations.attention.time_model.append import PosedAppend, read_append
-from kernelwright.codegen.operations.attention.time_model.posed import Posed, read_posed
+from kernelwright.codegen.operations.attention.time_model.append import TimedAppend, read_append
+from kernelwright.codegen.operations.attention.time_model.problem import TimedProblem, read_fields
 
 _COUNTS = ("batch", "seqlen_q", "seqlen_k", "nhead_q", "nhead_k", "hdim_q", "hdim_v")
 _FLAGS = ("sink", "ragged", "lse", "deterministic")
 
 
-def posed_of_row(row: Mapping[str, str]) -> Posed | PosedAppend:
+def posed_of_row(row: Mapping[str, str]) -> TimedProblem | TimedAppend:
     """The problem of dense tensors, heads inside of rows, as the tile engine poses it.
 
     Requests that are ragged are as long as stated, down to about half of that.
@@ -25,7 +25,7 @@ def posed_of_row(row: Mapping[str, str]) -> Posed | PosedAppend:
         new = {"heads_kv": n["nhead_k"], "seqlen_new": n["seqlen_q"], "capacity": n["seqlen_k"]}
         return read_append({**shared, **new, **turned})
     forward, grouped = row["direction"] == "forward", n["ragged"] and n["seqlen_q"] > 1
-    problem: dict[str, Any] = {
+    raw: dict[str, Any] = {
         **shared,
         "direction": row["direction"],
         **{"heads_q": n["nhead_q"], "heads_kv": n["nhead_k"], "seqlen_q": n["seqlen_q"], "seqlen_k": n["seqlen_k"]},
@@ -35,13 +35,13 @@ def posed_of_row(row: Mapping[str, str]) -> Posed | PosedAppend:
         "kv_lengths": n["page_size"] > 0 or (bool(n["ragged"]) and not grouped),
     }
     if row["mask"] != "none":
-        problem["window"] = [int(row["window_left"]), int(row["window_right"])]
+        raw["window"] = [int(row["window_left"]), int(row["window_right"])]
     if row["bias"] == "elementwise":
-        problem["bias_strides"] = [0, n["seqlen_q"] * n["seqlen_k"], n["seqlen_k"]]
+        raw["bias_strides"] = [0, n["seqlen_q"] * n["seqlen_k"], n["seqlen_k"]]
     if grouped:
-        problem |= {"group": True, "total_q": _ragged(n, "seqlen_q")}
-        problem["total_k"] = 0 if n["page_size"] else _ragged(n, "seqlen_k")
-    return read_posed(problem)
+        raw |= {"group": True, "total_q": _ragged(n, "seqlen_q")}
+        raw["total_k"] = 0 if n["page_size"] else _ragged(n, "seqlen_k")
+    return read_fields(raw)
 
 
 def _ragged(n: Mapping[str, int], name: str) -> int:

@@ -9,12 +9,12 @@ from typing import Any
 from kernelwright.arch import Arch
 from kernelwright.codegen.formulas.devices import CPU_CORES
 from kernelwright.codegen.kernel import Kernel
-from kernelwright.codegen.operation import Way
+from kernelwright.codegen.operation import Candidate
 from kernelwright.codegen.operations.attention.rules.checks import dq_slices, leaves
 from kernelwright.codegen.operations.attention.spec import attention_spec
-from kernelwright.codegen.operations.attention.time_model.append import PosedAppend, read_append
+from kernelwright.codegen.operations.attention.time_model.append import TimedAppend, read_append
 from kernelwright.codegen.operations.attention.time_model.measured import posed_of_row
-from kernelwright.codegen.operations.attention.time_model.posed import Posed, Stage, read_posed
+from kernelwright.codegen.operations.attention.time_model.problem import Stage, TimedProblem, read_fields
 from kernelwright.codegen.operations.attention.time_model.serves import (
     STAGES,
     append_of,
@@ -34,54 +34,56 @@ class AttentionTimeModel:
 
     recorded = ("attention", APPEND)
 
-    def read(self, problem: Mapping[str, Any], recorded: str = "attention") -> Posed | PosedAppend:
-        """See :func:`.posed.read_posed` and :func:`.append.read_append`."""
-        return read_append(problem) if recorded == APPEND else read_posed(problem)
+    def read(self, raw: Mapping[str, Any], recorded: str = "attention") -> TimedProblem | TimedAppend:
+        """See :func:`.problem.read_fields` and :func:`.append.read_append`."""
+        return read_append(raw) if recorded == APPEND else read_fields(raw)
 
-    def measured(self, row: Mapping[str, str]) -> Posed | PosedAppend | None:
+    def measured(self, row: Mapping[str, str]) -> TimedProblem | TimedAppend | None:
         """See :func:`.measured.posed_of_row`."""
         return posed_of_row(row) if "nhead_q" in row else None
 
-    def key(self, posed: Posed | PosedAppend) -> Hashable:
+    def key(self, problem: TimedProblem | TimedAppend) -> Hashable:
         """Equal for problems that one measurement stands for."""
-        return dataclasses.replace(posed, num_splits=0) if isinstance(posed, Posed) else posed
+        return dataclasses.replace(problem, num_splits=0) if isinstance(problem, TimedProblem) else problem
 
-    def candidate_sets(self, posed: Posed | PosedAppend) -> tuple[str, ...]:
+    def candidate_sets(self, problem: TimedProblem | TimedAppend) -> tuple[str, ...]:
         """The written sets, and all kernels with every feature, of fp32 or 8 bits those that have them."""
-        further = {"fp32": ("fp32_all",), "fp8": ("fp8_test",)}.get(posed.dtype, ())
+        further = {"fp32": ("fp32_all",), "fp8": ("fp8_test",)}.get(problem.dtype, ())
         return ("essential", "release", "ck_default", *further)
 
-    def fitted(self, kernel: Kernel, posed: Posed | PosedAppend) -> None:
+    def fitted(self, kernel: Kernel, problem: TimedProblem | TimedAppend) -> None:
         """None: the sets have kernels with every feature."""
 
-    def ways(self, kernel: Kernel, posed: Posed | PosedAppend, arch: Arch, units: int | None = None) -> tuple[Way, ...]:
+    def candidates(
+        self, kernel: Kernel, problem: TimedProblem | TimedAppend, arch: Arch, units: int | None = None
+    ) -> tuple[Candidate, ...]:
         """Whole, and with the best number of splits, which a combination adds up; gradients with what they need.
 
         On the stated device, or on CPU_CORES, unless ``units`` says how many compute units there are.
         """
         spec = attention_spec(kernel)
         stage = STAGES[spec.family]
-        if stage is not (Stage.APPEND if isinstance(posed, PosedAppend) else posed.main):
+        if stage is not (Stage.APPEND if isinstance(problem, TimedAppend) else problem.main):
             return ()
-        if stage not in (Stage.COMBINE, Stage.DOT) and spec.dtype.inputs != posed.dtype:
+        if stage not in (Stage.COMBINE, Stage.DOT) and spec.dtype.inputs != problem.dtype:
             return ()  # as traits would say, in less time
         k, units = described(spec, arch), units or arch.compute_units or CPU_CORES
-        if isinstance(posed, PosedAppend):
-            refused = append_refusal(k, append_of(posed), arch)
-            return () if refused else (Way(moved(k, posed.elements, posed.dtype, arch, units)),)
-        own = _chosen(k, posed)
+        if isinstance(problem, TimedAppend):
+            refused = append_refusal(k, append_of(problem), arch)
+            return () if refused else (Candidate(moved(k, problem.elements, problem.dtype, arch, units)),)
+        own = _chosen(k, problem)
         if refusal(k, problem_of(own), arch):
             return ()
         if stage is Stage.PART:
-            return tuple(_forward(k, posed, arch, units))
+            return tuple(_forward(k, problem, arch, units))
         if stage is not Stage.DQ_DK_DV:
-            return (Way(estimate(k, own, arch, units)),)
+            return (Candidate(estimate(k, own, arch, units)),)
         convert = (dataclasses.replace(own, stage=Stage.CONVERT_DQ),) if own.dq_slices else ()
-        dot = dataclasses.replace(posed, stage=Stage.DOT)
-        return (Way(estimate(k, own, arch, units), (dot, *convert)),)
+        dot = dataclasses.replace(problem, stage=Stage.DOT)
+        return (Candidate(estimate(k, own, arch, units), (dot, *convert)),)
 
 
-def _chosen(k: Described, p: Posed) -> Posed:
+def _chosen(k: Described, p: TimedProblem) -> TimedProblem:
     """With the fewest splits, and what the kernel leaves."""
     if p.main is Stage.PART:
         splits = max(1, p.num_splits)
@@ -91,9 +93,9 @@ def _chosen(k: Described, p: Posed) -> Posed:
     return p
 
 
-def _forward(k: Described, p: Posed, arch: Arch, units: int) -> Iterator[Way]:
+def _forward(k: Described, p: TimedProblem, arch: Arch, units: int) -> Iterator[Candidate]:
     """The best number of splits that the kernel itself adds up, and the best of those that it leaves."""
-    best: dict[bool, tuple[float, Posed]] = {}
+    best: dict[bool, tuple[float, TimedProblem]] = {}
     for splits in split_choices(k, p, arch, units):
         own = _chosen(k, dataclasses.replace(p, num_splits=splits))
         us = 0.0 if p.rows == 0 else estimate(k, own, arch, units)
@@ -101,10 +103,10 @@ def _forward(k: Described, p: Posed, arch: Arch, units: int) -> Iterator[Way]:
             best[own.leaves_splits] = us, own
     for left, (us, own) in best.items():
         combine = dataclasses.replace(own, stage=Stage.COMBINE, leaves_splits=False)
-        yield Way(us, (combine,) if left else ())
+        yield Candidate(us, (combine,) if left else ())
 
 
-def split_choices(k: Described, p: Posed, arch: Arch, units: int) -> list[int]:
+def split_choices(k: Described, p: TimedProblem, arch: Arch, units: int) -> list[int]:
     """Numbers of parts of the keys that are worth estimating, as the dispatcher's operation.cpp lists them."""
     t = k.traits
     if p.num_splits != 0:

@@ -10,7 +10,7 @@ from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.attention.rules.hip import ALIBI_POSITIONS
 from kernelwright.codegen.operations.attention.spec import attention_spec
 from kernelwright.codegen.operations.attention.time_model.model import APPEND, AttentionTimeModel, split_choices
-from kernelwright.codegen.operations.attention.time_model.posed import Stage
+from kernelwright.codegen.operations.attention.time_model.problem import Stage
 from kernelwright.codegen.operations.attention.time_model.traits import described
 from kernelwright.codegen.selecting.sets import expand_set
 from kernelwright.codegen.selecting.specs import parse_kernel
@@ -35,7 +35,9 @@ def kernel(arch: str, family: str) -> Kernel:
 def test_more_keys_never_take_less_time(arch: str, family: str) -> None:
     direction = "forward" if family == "fwd" else "backward"
     us = [
-        MODEL.ways(kernel(arch, family), MODEL.read({**FORWARD, "direction": direction, "seqlen_k": k}), load(arch))
+        MODEL.candidates(
+            kernel(arch, family), MODEL.read({**FORWARD, "direction": direction, "seqlen_k": k}), load(arch)
+        )
         for k in (128, 1024, 8192)
     ]
     (few,), (more,), (most,) = us
@@ -61,8 +63,8 @@ def test_more_keys_never_take_less_time(arch: str, family: str) -> None:
     ],
 )
 def test_what_a_kernel_of_nvidia_serves(fields: dict[str, Any], served: bool) -> None:
-    posed = MODEL.read({**FORWARD, **fields})
-    assert bool(MODEL.ways(kernel("sm_90a", "fwd"), posed, load("sm_90a"))) is served
+    problem = MODEL.read({**FORWARD, **fields})
+    assert bool(MODEL.candidates(kernel("sm_90a", "fwd"), problem, load("sm_90a"))) is served
 
 
 @pytest.mark.parametrize(
@@ -78,19 +80,21 @@ def test_what_a_kernel_of_nvidia_serves(fields: dict[str, Any], served: bool) ->
 def test_alibi_on_amd_counts_16_bits(family: str, lengths: dict[str, int], served: bool) -> None:
     arch, fields = load("gfx942"), {"op": "attention", "family": family, "dtype": "bf16", "hdim": 128, "bias": "alibi"}
     direction = "backward" if family.startswith("bwd") else "forward"
-    posed = MODEL.read({**FORWARD, **lengths, "bias": "alibi", "direction": direction})
-    assert bool(MODEL.ways(parse_kernel(fields, arch), posed, arch)) is served
+    problem = MODEL.read({**FORWARD, **lengths, "bias": "alibi", "direction": direction})
+    assert bool(MODEL.candidates(parse_kernel(fields, arch), problem, arch)) is served
 
 
 def test_splits_are_left_to_a_combination() -> None:
-    posed = MODEL.read({**FORWARD, "seqlen_q": 1, "seqlen_k": 65536})
+    problem = MODEL.read({**FORWARD, "seqlen_q": 1, "seqlen_k": 65536})
     split = kernel("sm_90a", "fwd_splitkv")
-    whole, parts = sorted(MODEL.ways(split, posed, load("sm_90a")), key=lambda way: len(way.further))
+    whole, parts = sorted(
+        MODEL.candidates(split, problem, load("sm_90a")), key=lambda candidate: len(candidate.further)
+    )
     assert not whole.further and parts.microseconds < whole.microseconds
     (combine,) = parts.further
     assert combine.stage is Stage.COMBINE and combine.num_splits > 1
-    assert MODEL.ways(kernel("sm_90a", "fwd_splitkv_combine"), combine, load("sm_90a"))
-    assert not MODEL.ways(split, combine, load("sm_90a"))
+    assert MODEL.candidates(kernel("sm_90a", "fwd_splitkv_combine"), combine, load("sm_90a"))
+    assert not MODEL.candidates(split, combine, load("sm_90a"))
     arch = load("sm_90a")
     found = described(attention_spec(split), arch)
     assert split_choices(found, MODEL.read({**FORWARD, "seqlen_q": 1, "num_splits": 5}), arch, 132) == [5]  # type: ignore[arg-type]
@@ -99,12 +103,12 @@ def test_splits_are_left_to_a_combination() -> None:
 
 @pytest.mark.parametrize("arch", ARCHS)
 def test_gradients_need_d_and_where_sums_are_left_a_conversion(arch: str) -> None:
-    posed = MODEL.read({**FORWARD, "direction": "backward"})
-    (way,) = MODEL.ways(kernel(arch, "bwd_dq_dk_dv"), posed, load(arch))
-    assert [one.stage for one in way.further] == [Stage.DOT, *([Stage.CONVERT_DQ] if arch != "sm_90a" else [])]
+    problem = MODEL.read({**FORWARD, "direction": "backward"})
+    (candidate,) = MODEL.candidates(kernel(arch, "bwd_dq_dk_dv"), problem, load(arch))
+    assert [one.stage for one in candidate.further] == [Stage.DOT, *([Stage.CONVERT_DQ] if arch != "sm_90a" else [])]
     helpers = ("bwd_dot_do_o", "bwd_convert_dq")
-    for stage, family in zip(way.further, helpers, strict=False):
-        assert MODEL.ways(kernel(arch, family), stage, load(arch))
+    for stage, family in zip(candidate.further, helpers, strict=False):
+        assert MODEL.candidates(kernel(arch, family), stage, load(arch))
 
 
 @pytest.mark.parametrize("arch", ARCHS)
@@ -113,7 +117,9 @@ def test_appends_are_served_by_kernels_of_their_rotation(arch: str) -> None:
     kernels = [one for one in expand_set("attention:ck_default", load(arch)).kernels if "append" in one.name]
     for fields in ({}, rotary, {**rotary, "rope": "interleaved"}):
         served = [
-            attention_spec(one) for one in kernels if MODEL.ways(one, MODEL.read({**NEW, **fields}, APPEND), load(arch))
+            attention_spec(one)
+            for one in kernels
+            if MODEL.candidates(one, MODEL.read({**NEW, **fields}, APPEND), load(arch))
         ]
         assert served and {str(one.dtype) for one in served} == {"bf16"}
         assert all(one.rope == fields.get("rope", "none") for one in served) or arch == "x86_64_v4"

@@ -19,8 +19,8 @@ from kernelwright.codegen.operations.attention.kinds import (
 )
 from kernelwright.codegen.operations.attention.rules import checks, cpu, cuda, hip
 from kernelwright.codegen.operations.attention.rules.structs import Append, Problem, Strides
-from kernelwright.codegen.operations.attention.time_model.append import PosedAppend
-from kernelwright.codegen.operations.attention.time_model.posed import TENSORS, Posed, Stage
+from kernelwright.codegen.operations.attention.time_model.append import TimedAppend
+from kernelwright.codegen.operations.attention.time_model.problem import TENSORS, Stage, TimedProblem
 from kernelwright.codegen.operations.attention.time_model.traits import Described
 
 STAGES = {
@@ -38,7 +38,7 @@ STAGES = {
 
 
 @functools.lru_cache(maxsize=1 << 10)
-def problem_of(p: Posed) -> Problem:
+def problem_of(p: TimedProblem) -> Problem:
     """The stage, or that of the whole whose kernel decides what the others do, as kernels see it."""
     q, k, v, o, bias, d_o, dq, dk, dv, dbias = (Strides(*p.stride(name)) for name in TENSORS)
     return Problem(
@@ -52,7 +52,7 @@ def problem_of(p: Posed) -> Problem:
     )  # fmt: skip
 
 
-def append_of(p: PosedAppend) -> Append:
+def append_of(p: TimedAppend) -> Append:
     """As kernels see it."""
     return Append(
         DType(p.dtype), DType(p.dtype_rotary) if p.dtype_rotary else None, Rope(p.rope), p.heads_q != 0,

@@ -8,7 +8,7 @@ from kernelwright.codegen.formulas.devices import device_of
 from kernelwright.codegen.formulas.machine import Device
 from kernelwright.codegen.operations.attention.formulas import times
 from kernelwright.codegen.operations.attention.rules.checks import mask_kind
-from kernelwright.codegen.operations.attention.time_model.posed import Posed, Stage
+from kernelwright.codegen.operations.attention.time_model.problem import Stage, TimedProblem
 from kernelwright.codegen.operations.attention.time_model.serves import problem_of as rules_problem
 from kernelwright.codegen.operations.attention.time_model.traits import Described
 
@@ -21,13 +21,13 @@ _FORMULAS = {
 }
 
 
-def estimate(k: Described, p: Posed, arch: Arch, units: int) -> float:
+def estimate(k: Described, p: TimedProblem, arch: Arch, units: int) -> float:
     """Predicted time of a stage on so many compute units."""
     spare = mask_kind(rules_problem(p)) not in k.traits.masks
     return _FORMULAS[p.main](problem_of(p), kernel_of(k, arch, spare), _device(k, p.dtype, arch, units)).total_us
 
 
-def splits_that_fill(k: Described, p: Posed, arch: Arch, units: int) -> int:
+def splits_that_fill(k: Described, p: TimedProblem, arch: Arch, units: int) -> int:
     """The most splits whose blocks all run at once: 0 where there are more blocks without any."""
     kernel, device = kernel_of(k, arch, False), _device(k, p.dtype, arch, units)
     return int(times.splits_that_fill(problem_of(p), kernel, device))
@@ -39,7 +39,7 @@ def moved(k: Described, elements: int, dtype: str, arch: Arch, units: int) -> fl
     return times.append(elements, ELEMENT_BYTES[DType(dtype)], kernel, device_of(arch, dtype, units)).total_us
 
 
-def problem_of(p: Posed) -> times.Problem:
+def problem_of(p: TimedProblem) -> times.Problem:
     """As formulas read it: a typical request."""
     requests = max(p.batch, 1)
     queries, keys = p.total_q / requests if p.group else p.seqlen_q, p.total_k / requests or p.seqlen_k

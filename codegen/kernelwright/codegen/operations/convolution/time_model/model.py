@@ -9,9 +9,9 @@ from typing import Any
 from kernelwright.arch import Arch
 from kernelwright.codegen.formulas.devices import CPU_CORES
 from kernelwright.codegen.kernel import Kernel
-from kernelwright.codegen.operation import Way
+from kernelwright.codegen.operation import Candidate
 from kernelwright.codegen.operations.convolution.spec import Direction, GroupedConvSpec, conv_spec
-from kernelwright.codegen.operations.convolution.time_model.posed import Posed, read_posed
+from kernelwright.codegen.operations.convolution.time_model.problem import TimedProblem, read_fields
 from kernelwright.codegen.operations.convolution.time_model.serves import refusal
 from kernelwright.codegen.operations.convolution.time_model.slices import slices
 from kernelwright.codegen.operations.convolution.time_model.times import estimate
@@ -24,11 +24,11 @@ class ConvTimeModel:
 
     recorded = ("convolution",)
 
-    def read(self, problem: Mapping[str, Any], recorded: str = "convolution") -> Posed:
-        """See :func:`kernelwright.codegen.operations.convolution.time_model.posed.read_posed`."""
-        return read_posed(problem)
+    def read(self, raw: Mapping[str, Any], recorded: str = "convolution") -> TimedProblem:
+        """See :func:`kernelwright.codegen.operations.convolution.time_model.problem.read_fields`."""
+        return read_fields(raw)
 
-    def measured(self, row: Mapping[str, str]) -> Posed | None:
+    def measured(self, row: Mapping[str, str]) -> TimedProblem | None:
         """Rows of convolutions have a direction and extents di, hi, wi of images, z, y, x of filters; 1 in 2D."""
         if not {"direction", "hi"} <= set(row):
             return None
@@ -41,38 +41,38 @@ class ConvTimeModel:
         points = [int(row["zyx"["dhw".index(axis)]]) for axis in axes]
         counts = {"n": int(row["n"]), "c": int(row["c"]), "k": int(row["k"]), "groups": int(row["g"])}
         words = {"direction": row["direction"], "dtype": row["dtype"]}
-        return read_posed({**words, **counts, "size": size, "filter": points, **along})
+        return read_fields({**words, **counts, "size": size, "filter": points, **along})
 
-    def key(self, posed: Posed) -> Hashable:
+    def key(self, problem: TimedProblem) -> Hashable:
         """Equal for problems that one measurement stands for."""
-        return dataclasses.replace(posed, split_k=0)
+        return dataclasses.replace(problem, split_k=0)
 
-    def candidate_sets(self, posed: Posed) -> tuple[str, ...]:
+    def candidate_sets(self, problem: TimedProblem) -> tuple[str, ...]:
         """The written sets; profilers' sets have thousands of kernels, which a user may name."""
         return _SETS
 
-    def fitted(self, kernel: Kernel, posed: Posed) -> GroupedConvSpec | None:
+    def fitted(self, kernel: Kernel, problem: TimedProblem) -> GroupedConvSpec | None:
         """A forward kernel of the problem's type with its bias, residual and activation."""
         spec = conv_spec(kernel)
-        if spec.direction is not Direction.FORWARD or posed.direction is not Direction.FORWARD:
+        if spec.direction is not Direction.FORWARD or problem.direction is not Direction.FORWARD:
             return None
-        if spec.dtype is not posed.dtype:
+        if spec.dtype is not problem.dtype:
             return None
-        asked = {"bias": posed.bias, "residual": posed.residual, "activation": posed.activation}
+        asked = {"bias": problem.bias, "residual": problem.residual, "activation": problem.activation}
         return spec.model_copy(update=asked)
 
-    def ways(self, kernel: Kernel, posed: Posed, arch: Arch) -> tuple[Way, ...]:
+    def candidates(self, kernel: Kernel, problem: TimedProblem, arch: Arch) -> tuple[Candidate, ...]:
         """A plan is one launch: kernels add up the slices that they leave."""
-        us = self.microseconds(kernel, posed, arch)
-        return () if us is None else (Way(us),)
+        us = self.microseconds(kernel, problem, arch)
+        return () if us is None else (Candidate(us),)
 
-    def microseconds(self, kernel: Kernel, posed: Posed, arch: Arch, units: int | None = None) -> float | None:
+    def microseconds(self, kernel: Kernel, problem: TimedProblem, arch: Arch, units: int | None = None) -> float | None:
         """With the best number of slices, on the stated device or CPU_CORES; None if the kernel does not serve."""
         spec = conv_spec(kernel)
-        counts = [] if refusal(spec, posed, arch) else slices(spec, posed, arch.backend)
+        counts = [] if refusal(spec, problem, arch) else slices(spec, problem, arch.backend)
         if not counts:
             return None
-        if posed.n == 0 and posed.direction is not Direction.BACKWARD_WEIGHT:
+        if problem.n == 0 and problem.direction is not Direction.BACKWARD_WEIGHT:
             return 0.0
         units = units or arch.compute_units or CPU_CORES
-        return min(estimate(spec, posed, arch, count, units).total_us for count in counts)
+        return min(estimate(spec, problem, arch, count, units).total_us for count in counts)

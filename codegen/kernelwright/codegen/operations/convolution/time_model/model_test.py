@@ -57,7 +57,7 @@ def test_more_images_never_take_less_time(arch: str, direction: str) -> None:
 )
 def test_what_a_plain_kernel_serves(fields: dict[str, Any], served: bool) -> None:
     kernel = next(one for one in kernels("sm_90a") if conv_spec(one).dtype == "bf16")
-    assert bool(MODEL.ways(kernel, MODEL.read({**LAYER, **fields}), load("sm_90a"))) is served
+    assert bool(MODEL.candidates(kernel, MODEL.read({**LAYER, **fields}), load("sm_90a"))) is served
 
 
 @pytest.mark.parametrize("fields", [
@@ -83,7 +83,7 @@ def test_depthwise_kernels_serve_one_channel_per_group() -> None:
         ({"groups": 1}, False),
         ({"stride_x": [60000, 1, 1801, 64]}, False),
     ):
-        assert bool(MODEL.ways(kernel, MODEL.read({**layer, **fields}), load("sm_90a"))) is served, fields
+        assert bool(MODEL.candidates(kernel, MODEL.read({**layer, **fields}), load("sm_90a"))) is served, fields
 
 
 def test_vectors_and_beta_of_amd_kernels() -> None:
@@ -92,18 +92,18 @@ def test_vectors_and_beta_of_amd_kernels() -> None:
     assert vector.a > 1
     wide = {"size": [2048, 2048], "n": 2}  # byte offsets do not fit into 31 bits
     for fields, served in (({}, True), ({"c": 63}, False), ({"k": 129}, False), ({"beta": 1.0}, False), (wide, False)):
-        assert bool(MODEL.ways(kernel, MODEL.read({**LAYER, **fields}), load("gfx942"))) is served, fields
+        assert bool(MODEL.candidates(kernel, MODEL.read({**LAYER, **fields}), load("gfx942"))) is served, fields
 
 
 def test_slices_are_those_of_backward_weight() -> None:
     (kernel, *_) = kernels("sm_90a", "backward_weight")
-    posed = MODEL.read({**LAYER, "direction": "backward_weight"})
-    assert slices(conv_spec(kernel), posed, "cutlass") == [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96]
+    problem = MODEL.read({**LAYER, "direction": "backward_weight"})
+    assert slices(conv_spec(kernel), problem, "cutlass") == [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96]
     assert slices(
         conv_spec(kernel), MODEL.read({**LAYER, "direction": "backward_weight", "split_k": 5}), "cutlass"
     ) == [5]
     assert slices(conv_spec(kernel), MODEL.read({**LAYER, "split_k": 1}), "cutlass") == [1]
-    assert slices(conv_spec(kernels("x86_64_v4", "backward_weight")[0]), posed, "cpu") == [1]
+    assert slices(conv_spec(kernels("x86_64_v4", "backward_weight")[0]), problem, "cpu") == [1]
 
 
 def test_epilogues_are_fitted_to_problems() -> None:

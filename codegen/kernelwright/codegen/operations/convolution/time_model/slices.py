@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from kernelwright.codegen.operations.convolution.rules.traits import traits_of
 from kernelwright.codegen.operations.convolution.spec import GroupedConvSpec
-from kernelwright.codegen.operations.convolution.time_model.posed import Posed
+from kernelwright.codegen.operations.convolution.time_model.problem import TimedProblem
 
 _CHOICES = 24  # kMaxChoices of operation.hpp
 
 
-def slices(spec: GroupedConvSpec, posed: Posed, backend: str) -> list[int]:
+def slices(spec: GroupedConvSpec, problem: TimedProblem, backend: str) -> list[int]:
     """In ascending order; none where the kernel does not sum in as many as the problem asks for."""
     most = traits_of(spec, backend).max_split_k
-    if posed.split_k != 0:
-        return [posed.split_k] if posed.split_k <= most else []
-    limit = min(max(1, posed.gemm[2] // spec.tile.k), most)
+    if problem.split_k != 0:
+        return [problem.split_k] if problem.split_k <= most else []
+    limit = min(max(1, problem.gemm[2] // spec.tile.k), most)
     found: list[int] = []
     power = 1
     while power <= limit and len(found) + 1 < _CHOICES:

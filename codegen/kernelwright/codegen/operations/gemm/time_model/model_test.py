@@ -38,12 +38,12 @@ def test_more_work_never_takes_less_time(arch: str, m: int, n: int, k: int) -> N
 
 def test_constants_fitted_to_a_device_are_those_of_its_architecture() -> None:
     """Another NVIDIA architecture is predicted by numbers of its own file, unless it names the fitted formulas."""
-    hopper, posed = load("sm_90a"), MODEL.read({"m": 4096, "n": 4096, "k": 4096, "dtype": "bf16"})
+    hopper, problem = load("sm_90a"), MODEL.read({"m": 4096, "n": 4096, "k": 4096, "dtype": "bf16"})
     other = hopper.model_copy(update={"name": "other", "time_model": "tiles"})
     for kernel in kernels("sm_90a")[:4]:
-        fitted, general = (MODEL.microseconds(kernel, posed, arch) for arch in (hopper, other))
+        fitted, general = (MODEL.microseconds(kernel, problem, arch) for arch in (hopper, other))
         assert fitted is not None and general is not None and abs(fitted - general) > 1
-        assert MODEL.microseconds(kernel, posed, other.model_copy(update={"time_model": "hopper"})) == fitted
+        assert MODEL.microseconds(kernel, problem, other.model_copy(update={"time_model": "hopper"})) == fitted
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,8 @@ def test_constants_fitted_to_a_device_are_those_of_its_architecture() -> None:
 )
 def test_what_a_plain_tma_kernel_serves(fields: dict[str, Any], served: bool) -> None:
     kernel = next(one for one in kernels("sm_90a") if not view(one)["split_k"])
-    posed = MODEL.read({"m": 32, "n": 128, "k": 256, "dtype": "bf16", **fields})
-    assert (MODEL.microseconds(kernel, posed, load("sm_90a")) is not None) is served
+    problem = MODEL.read({"m": 32, "n": 128, "k": 256, "dtype": "bf16", **fields})
+    assert (MODEL.microseconds(kernel, problem, load("sm_90a")) is not None) is served
 
 
 def test_rows_that_overlap_are_no_problem() -> None:
@@ -92,8 +92,8 @@ def test_a_kernel_of_any_epilogue_serves_each_and_costs_no_less(fields: dict[str
     }
     asked = {key: fields[key] for key in ("activation", "num_d", "d_op") if key in fields}
     exact, any_one = (parse_kernel(shape | epilogue, arch) for epilogue in (asked, {"activation": "any"}))
-    posed = MODEL.read({"m": 512, "n": 512, "k": 256, "dtype": "fp32", **fields})
-    times = [MODEL.microseconds(kernel, posed, arch) for kernel in (exact, any_one)]
+    problem = MODEL.read({"m": 512, "n": 512, "k": 256, "dtype": "fp32", **fields})
+    times = [MODEL.microseconds(kernel, problem, arch) for kernel in (exact, any_one)]
     assert None not in times and times[0] < times[1]  # type: ignore[operator]
 
 

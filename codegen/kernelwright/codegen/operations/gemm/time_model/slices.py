@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 
 from kernelwright.codegen.operations.gemm.spec import GemmSpec
-from kernelwright.codegen.operations.gemm.time_model.posed import Posed
+from kernelwright.codegen.operations.gemm.time_model.problem import TimedProblem
 from kernelwright.codegen.operations.gemm.time_model.serves import MAX_SPLIT_K
 
 _CHOICES, _WAVES = 24, 4
 
 
-def slices(spec: GemmSpec, posed: Posed, backend: str, units: int) -> list[int]:
+def slices(spec: GemmSpec, problem: TimedProblem, backend: str, units: int) -> list[int]:
     """In ascending order; 1 alone for a kernel that does not split K."""
-    if posed.split_k != 0:
-        return [posed.split_k]
-    limit = min(max(1, math.ceil(posed.k / spec.tile.k)), MAX_SPLIT_K[backend] if spec.split_k else 1)
+    if problem.split_k != 0:
+        return [problem.split_k]
+    limit = min(max(1, math.ceil(problem.k / spec.tile.k)), MAX_SPLIT_K[backend] if spec.split_k else 1)
     found = {1}
-    tiles = math.ceil(posed.m / spec.tile.m) * math.ceil(posed.n / spec.tile.n) * posed.batch
+    tiles = math.ceil(problem.m / spec.tile.m) * math.ceil(problem.n / spec.tile.n) * problem.batch
     for wave in range(1, _WAVES + 1):
         if limit > 1 and tiles and units * wave >= tiles:
             found.add(min(limit, units * wave // tiles))

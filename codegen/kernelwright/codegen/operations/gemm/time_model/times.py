@@ -9,26 +9,26 @@ from kernelwright.codegen.formulas.devices import device_of
 from kernelwright.codegen.formulas.machine import Estimate
 from kernelwright.codegen.operations.gemm.formulas import hopper, processors, tiles
 from kernelwright.codegen.operations.gemm.spec import Activation, GemmSpec, StreamK
-from kernelwright.codegen.operations.gemm.time_model.posed import Posed
+from kernelwright.codegen.operations.gemm.time_model.problem import TimedProblem
 
 
-def estimate(spec: GemmSpec, posed: Posed, arch: Arch, split: int, units: int) -> Estimate:
+def estimate(spec: GemmSpec, problem: TimedProblem, arch: Arch, split: int, units: int) -> Estimate:
     """The time of a launch with ``split`` slices of k on ``units`` cores or compute units.
 
     Dot products of CPUs are taken to be fast.
     """
-    device = device_of(arch, posed.types[0], units)
+    device = device_of(arch, problem.types[0], units)
     if arch.time_model == "hopper":
-        return hopper.estimate(_hopper_problem(posed, split), _hopper_kernel(spec), device, math.inf)
+        return hopper.estimate(_hopper_problem(problem, split), _hopper_kernel(spec), device, math.inf)
     if arch.time_model == "processors":
-        return processors.estimate(_processor_problem(spec, posed, split), _processor_kernel(spec), device)
-    return tiles.estimate(_tiles_problem(posed, split), _tiles_kernel(spec), device, math.inf)
+        return processors.estimate(_processor_problem(spec, problem, split), _processor_kernel(spec), device)
+    return tiles.estimate(_tiles_problem(problem, split), _tiles_kernel(spec), device, math.inf)
 
 
-def _hopper_problem(posed: Posed, split: int) -> hopper.Problem:
-    size, _, size_c = posed.sizes
-    results = 1 + (posed.beta != 0) + posed.num_d
-    return hopper.Problem(posed.m, posed.n, posed.k, max(1, posed.batch), split, size, size_c, results)
+def _hopper_problem(problem: TimedProblem, split: int) -> hopper.Problem:
+    size, _, size_c = problem.sizes
+    results = 1 + (problem.beta != 0) + problem.num_d
+    return hopper.Problem(problem.m, problem.n, problem.k, max(1, problem.batch), split, size, size_c, results)
 
 
 def _hopper_kernel(spec: GemmSpec) -> hopper.Kernel:
@@ -40,9 +40,11 @@ def _hopper_kernel(spec: GemmSpec) -> hopper.Kernel:
     )  # fmt: skip
 
 
-def _processor_problem(spec: GemmSpec, posed: Posed, split: int) -> processors.Problem:
-    fp32 = posed.types[2] == "fp32"
-    return processors.Problem(posed.m, posed.n, posed.k, posed.batch, split, posed.sizes[0], fp32, spec.preshuffle)
+def _processor_problem(spec: GemmSpec, problem: TimedProblem, split: int) -> processors.Problem:
+    fp32 = problem.types[2] == "fp32"
+    return processors.Problem(
+        problem.m, problem.n, problem.k, problem.batch, split, problem.sizes[0], fp32, spec.preshuffle
+    )
 
 
 def _processor_kernel(spec: GemmSpec) -> processors.Kernel:
@@ -54,12 +56,21 @@ def _processor_kernel(spec: GemmSpec) -> processors.Kernel:
     )  # fmt: skip
 
 
-def _tiles_problem(posed: Posed, split: int) -> tiles.Problem:
-    read_a = 1 if posed.stride_a == 0 else posed.batch
-    read_b = 1 if posed.stride_b == 0 else posed.batch
-    elements = sum(posed.d_elements)
+def _tiles_problem(problem: TimedProblem, split: int) -> tiles.Problem:
+    read_a = 1 if problem.stride_a == 0 else problem.batch
+    read_b = 1 if problem.stride_b == 0 else problem.batch
+    elements = sum(problem.d_elements)
     return tiles.Problem(
-        posed.m, posed.n, posed.k, posed.batch, split, *posed.sizes, read_a, read_b, posed.beta != 0, elements
+        problem.m,
+        problem.n,
+        problem.k,
+        problem.batch,
+        split,
+        *problem.sizes,
+        read_a,
+        read_b,
+        problem.beta != 0,
+        elements,
     )
 
 

@@ -10,12 +10,12 @@ from kernelwright.problems.errors import ProblemError
 from kernelwright.problems.gemm.problem import GemmProblem
 from kernelwright.problems.reading import read_problem
 
-Posed = GemmProblem
+TimedProblem = GemmProblem
 
 
-def read_posed(problem: Mapping[str, Any]) -> Posed:
+def read_fields(raw: Mapping[str, Any]) -> TimedProblem:
     """The problem of a trace's entry. SpecError for unknown fields and values that make no problem."""
     try:
-        return read_problem(GemmProblem, problem, "GEMM problem")
+        return read_problem(GemmProblem, raw, "GEMM problem")
     except ProblemError as error:
         raise SpecError(str(error)) from None

@@ -20,7 +20,7 @@ Along = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class Posed:
+class TimedProblem:
     """The fields of a :class:`ConvProblem` that time models read; extents and strides as in ``kw_conv_problem``."""
 
     direction: Direction
@@ -65,14 +65,14 @@ _WORDS = {"direction": Direction, "dtype": DType, "layout": ConvLayout, "activat
 _SAME = ("bias", "residual", "n", "c", "k", "groups", "split_k", "alpha", "beta")
 
 
-def read_posed(problem: Mapping[str, Any]) -> Posed:
+def read_fields(raw: Mapping[str, Any]) -> TimedProblem:
     """The problem of a trace's entry. SpecError for unknown fields and values that make no problem."""
     try:
-        read = read_problem(ConvProblem, problem, "convolution")
+        read = read_problem(ConvProblem, raw, "convolution")
     except ProblemError as error:
         raise SpecError(str(error)) from None
     words: dict[str, Any] = {name: kind(getattr(read, name)) for name, kind in _WORDS.items()}
     same = {name: getattr(read, name) for name in _SAME}
     wide: dict[str, Any] = read.in_c()
     out: Any = (1,) * (3 - len(read.out_size)) + read.out_size
-    return Posed(**words, **same, size=wide.pop("extent"), **wide, out=out)
+    return TimedProblem(**words, **same, size=wide.pop("extent"), **wide, out=out)

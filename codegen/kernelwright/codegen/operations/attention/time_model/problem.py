@@ -39,7 +39,7 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class Posed:
+class TimedProblem:
     """The fields of ``kernelwright.dispatch.AttentionProblem``, completed; of a stage, with what is chosen for it.
 
     ``strides`` are those of TENSORS, of requests (or pages), heads and rows; zeros for what the problem lacks.
@@ -119,44 +119,44 @@ class Posed:
 
 
 _GIVEN = tuple(
-    field.name for field in fields(Posed) if field.name not in ("strides", "stage", "leaves_splits", "dq_slices")
+    field.name for field in fields(TimedProblem) if field.name not in ("strides", "stage", "leaves_splits", "dq_slices")
 )
 _STRIDES = tuple(f"{name}_strides" for name in TENSORS)
 _NEEDED = ("direction", "batch", "heads_q", "heads_kv", "seqlen_q", "seqlen_k", "hdim_q")
 
 
-def read_posed(problem: Mapping[str, Any]) -> Posed:
+def read_fields(raw: Mapping[str, Any]) -> TimedProblem:
     """The problem of a trace's entry. SpecError for unknown fields and values of the wrong kind."""
     known = (*_GIVEN, *_STRIDES)
-    if unknown := sorted(set(problem) - set(known)):
+    if unknown := sorted(set(raw) - set(known)):
         raise SpecError(f"an attention problem has unknown fields {', '.join(unknown)}; allowed: {', '.join(known)}")
-    if missing := [name for name in _NEEDED if name not in problem]:
-        raise SpecError(f"an attention problem lacks {', '.join(missing)}: {dict(problem)!r}")
+    if missing := [name for name in _NEEDED if name not in raw]:
+        raise SpecError(f"an attention problem lacks {', '.join(missing)}: {dict(raw)!r}")
     try:
-        stated = {name: _hashable(problem[name]) for name in _GIVEN if problem.get(name) is not None}
-        plain = Posed(**stated)
+        stated = {name: _hashable(raw[name]) for name in _GIVEN if raw.get(name) is not None}
+        plain = TimedProblem(**stated)
         check_kinds(plain)
-        posed = _completed(plain, "window" in stated)
-        _check(posed)
-        strides = (_strides(posed, name, problem.get(f"{name}_strides")) for name in TENSORS)
-        return replace(posed, strides=tuple(strides), num_splits=_splits(problem))
+        problem = _completed(plain, "window" in stated)
+        _check(problem)
+        strides = (_strides(problem, name, raw.get(f"{name}_strides")) for name in TENSORS)
+        return replace(problem, strides=tuple(strides), num_splits=_splits(raw))
     except (TypeError, ValueError, ArithmeticError) as error:
-        raise SpecError(f"{dict(problem)!r} is no attention problem: {error}") from None
+        raise SpecError(f"{dict(raw)!r} is no attention problem: {error}") from None
 
 
 def _hashable(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _splits(problem: Mapping[str, Any]) -> int:
-    stated = problem.get("num_splits")
-    splits = (0 if problem["direction"] == "forward" else 1) if stated is None else stated
+def _splits(raw: Mapping[str, Any]) -> int:
+    stated = raw.get("num_splits")
+    splits = (0 if raw["direction"] == "forward" else 1) if stated is None else stated
     if type(splits) is not int or splits < 0:
         raise ValueError(f"num_splits is {splits!r}")
     return splits
 
 
-def _completed(given: Posed, windowed: bool) -> Posed:
+def _completed(given: TimedProblem, windowed: bool) -> TimedProblem:
     """With what follows from other fields."""
     dtype_o = given.dtype_o or RESULT[DType(given.dtype)]
     causal = given.mask != "none" and not windowed
@@ -167,25 +167,25 @@ def _completed(given: Posed, windowed: bool) -> Posed:
     )  # fmt: skip
 
 
-def _check(posed: Posed) -> None:
+def _check(problem: TimedProblem) -> None:
     for name, allowed in _WORDS.items():
-        if getattr(posed, name) not in allowed:
-            raise ValueError(f"{name} is {getattr(posed, name)!r}; allowed: {', '.join(allowed)}")
+        if getattr(problem, name) not in allowed:
+            raise ValueError(f"{name} is {getattr(problem, name)!r}; allowed: {', '.join(allowed)}")
     for name in ("dtype_kv", "dtype_o"):
-        DType(getattr(posed, name))
-    counts = [getattr(posed, field.name) for field in fields(Posed) if field.type == "int"]
+        DType(getattr(problem, name))
+    counts = [getattr(problem, field.name) for field in fields(TimedProblem) if field.type == "int"]
     if not all(type(count) is int and count >= 0 for count in counts):
         raise ValueError("extents and counts are whole numbers, at least 0")
-    if not min(posed.heads_q, posed.heads_kv, posed.hdim_q, posed.hdim_v) or posed.heads_q % posed.heads_kv:
+    if not min(problem.heads_q, problem.heads_kv, problem.hdim_q, problem.hdim_v) or problem.heads_q % problem.heads_kv:
         raise ValueError("heads and head dimensions are at least 1, and heads_q a multiple of heads_kv")
-    if len(posed.window) != 2 or not all(type(width) is int and width >= -1 for width in posed.window):
-        raise ValueError(f"window is {posed.window!r}; allowed: two numbers, at least -1")
+    if len(problem.window) != 2 or not all(type(width) is int and width >= -1 for width in problem.window):
+        raise ValueError(f"window is {problem.window!r}; allowed: two numbers, at least -1")
 
 
-def _strides(posed: Posed, name: str, given: Sequence[int] | None) -> Strides:
-    absent = (name in _BACKWARD and posed.direction == "forward") or (
-        (name == "bias" and posed.bias != "elementwise") or (name == "dbias" and not posed.dbias)
+def _strides(problem: TimedProblem, name: str, given: Sequence[int] | None) -> Strides:
+    absent = (name in _BACKWARD and problem.direction == "forward") or (
+        (name == "bias" and problem.bias != "elementwise") or (name == "dbias" and not problem.dbias)
     )
     if absent:
         return 0, 0, 0
-    return posed.extents(name).strides(given, rows_inside="bias" in name)
+    return problem.extents(name).strides(given, rows_inside="bias" in name)
