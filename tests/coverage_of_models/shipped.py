@@ -37,13 +37,13 @@ def served(folder: Path, operation: str, arch: str) -> dict[str, Share] | None:
     found: dict[str, Share] = {}
     for (_, use, _), one in shares(dispatcher, (one for dtype in DTYPES for one in PROBLEMS[operation](dtype))).items():
         share = found.setdefault(use, Share())
-        share.posed, share.served = share.posed + one.posed, share.served + one.served
+        share.problems, share.served = share.problems + one.problems, share.served + one.served
     return found
 
 
 def cell(share: Share) -> str:
     """Percent, rounded down."""
-    return str(100 * share.served // share.posed)
+    return str(100 * share.served // share.problems)
 
 
 def table(kernels: Path) -> Iterator[str]:

@@ -118,7 +118,7 @@ class KernelSets(Protocol):
     def expand(self, name: str, arch: Arch) -> Expansion:
         """The kernels of a set, every one legal on ``arch``. SpecError, with the reasons, where there are none."""
 
-    def lacking(self, name: str, arch: Arch) -> tuple[str, ...]:
+    def missing_kernels(self, name: str, arch: Arch) -> tuple[str, ...]:
         """A sentence for each kernel of a set that is missing in another set, which promises to contain the first."""
         return ()
 

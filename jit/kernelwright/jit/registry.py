@@ -202,8 +202,8 @@ class Registry:
         except (CacheError, OSError):  # one that cannot be written has no results but libraries
             return item.kernels
         roads = zip(item.kernels, plan.kernels, strict=True)
-        lacking = tuple(kernel for kernel, road in roads if unmade.intersection(road.actions))
-        return lacking or (item.kernels if unmade else ())
+        missing = tuple(kernel for kernel, road in roads if unmade.intersection(road.actions))
+        return missing or (item.kernels if unmade else ())
 
     def _executor(self, trees: Trees, workers: int, memory_mb: int | None, watcher: Watcher) -> LocalExecutor:
         check = LibraryCache(self.cache, self._shared).check_result

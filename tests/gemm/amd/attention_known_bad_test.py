@@ -1,6 +1,7 @@
 """Attention configurations of CK Tile that compile, link and are wrong: each is shown to be, beside what is right.
 
-docs/amd_known_bad.md names the rules. Opt-in, KERNELWRIGHT_EVERY=1: three dear compiles; no library has such kernels.
+docs/amd_known_bad.md names the rules. Opt-in, KERNELWRIGHT_EVERY=1: three expensive compiles of kernels that no
+library has.
 """
 
 from __future__ import annotations

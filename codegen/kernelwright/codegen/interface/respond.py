@@ -13,7 +13,7 @@ from kernelwright.codegen.planning.heuristic import respond_heuristic
 from kernelwright.codegen.planning.native import respond_native
 from kernelwright.codegen.resources.report import ReportError, respond_report
 from kernelwright.codegen.selecting.selection import Selection, find_arch, load_archs, select, select_listed
-from kernelwright.codegen.selecting.sets import lacking
+from kernelwright.codegen.selecting.sets import missing_kernels
 from kernelwright.codegen.violations import SpecError
 from kernelwright.files.arch_files import KINDS
 
@@ -55,7 +55,7 @@ def _check_set(raw: dict[str, Any]) -> dict[str, Any]:
     if unknown or not isinstance(raw.get("archs"), list):
         raise SpecError(f"a request of stage 'check_set' has the keys set and archs, not {', '.join(sorted(raw))}")
     known = load_archs()
-    problems = [text for name in raw["archs"] for text in lacking(raw.get("set"), find_arch(name, known))]
+    problems = [text for name in raw["archs"] for text in missing_kernels(raw.get("set"), find_arch(name, known))]
     return {"problems": problems}
 
 

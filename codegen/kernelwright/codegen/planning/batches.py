@@ -36,8 +36,8 @@ def batches(
         return compiles[member].spec.op
 
     found = []
-    lacking = [action for action in compiles if action in missing]
-    for _, of_one in groupby(sorted(lacking, key=operation), key=operation):
+    waiting = [action for action in compiles if action in missing]
+    for _, of_one in groupby(sorted(waiting, key=operation), key=operation):
         left = list(of_one)
         for size in sizes(len(left), jobs):
             members, left = tuple(left[:size]), left[size:]

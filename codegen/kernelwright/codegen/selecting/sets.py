@@ -19,10 +19,10 @@ def expand_set(name: object, arch: Arch, op: str | None = None) -> Expansion:
     return sets.expand(own, arch)
 
 
-def lacking(name: object, arch: Arch) -> tuple[str, ...]:
+def missing_kernels(name: object, arch: Arch) -> tuple[str, ...]:
     """A sentence for each kernel of a set that another set promises to contain and does not; SpecError if unknown."""
     sets, own = _find(name)
-    return sets.lacking(own, arch)
+    return sets.missing_kernels(own, arch)
 
 
 def set_archs(name: object) -> tuple[str, ...]:

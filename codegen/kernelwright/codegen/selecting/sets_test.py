@@ -4,7 +4,7 @@ import pytest
 
 from kernelwright import arch as archs
 from kernelwright.codegen.operation import operation, operation_names
-from kernelwright.codegen.selecting.sets import expand_set, lacking, set_archs, set_names
+from kernelwright.codegen.selecting.sets import expand_set, missing_kernels, set_archs, set_names
 from kernelwright.codegen.violations import SpecError
 
 ARCH = archs.load("x86_64_v3")
@@ -15,7 +15,7 @@ def test_a_name_that_several_operations_have_stands_for_none_of_them(name: str) 
     owners = [op for op in operation_names() if name in operation(op).sets.names()]
     assert len(owners) > 1
     choices = ", ".join(f"{op}:{name}" for op in owners)
-    for ask in (lambda: expand_set(name, ARCH), lambda: set_archs(name), lambda: lacking(name, ARCH)):
+    for ask in (lambda: expand_set(name, ARCH), lambda: set_archs(name), lambda: missing_kernels(name, ARCH)):
         with pytest.raises(SpecError, match=rf"set '{name}' does not say of which operation; allowed: {choices}$"):
             ask()
 
@@ -47,7 +47,7 @@ def test_every_spelling_that_is_offered_is_accepted() -> None:
         assert set(operation(op).sets.examples) <= set(operation(op).sets.names())
         assert set(operation(op).sets.spellings.values()) <= set(operation(op).sets.names())
     for name in offered:
-        lacking(name, ARCH)
+        missing_kernels(name, ARCH)
 
 
 @pytest.mark.parametrize(

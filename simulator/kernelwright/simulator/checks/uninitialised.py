@@ -38,9 +38,9 @@ def _strict(instruction: Instruction, found: Effects) -> Around:
         if rows:
             known = state.known[rows]
             if not known.all() and not known[:, wave.mask].all():
-                lacking = ~known & wave.mask
-                row = int(lacking.any(axis=1).argmax())
-                lane = int(lacking[row].argmax())
+                unknown = ~known & wave.mask
+                row = int(unknown.any(axis=1).argmax())
+                lane = int(unknown[row].argmax())
                 raise Trap(f"uses {vector_name(rows[row])}, which depends on nothing that was ever set, in lane {lane}")
         _need_scalars(state, scalars)
         if scratch and data:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kernelwright.dispatch import ConvProblem
-from kernelwright.tile_engine.coverage.posed import Posed, drawn
+from kernelwright.tile_engine.coverage.layer_problem import LayerProblem, drawn
 from kernelwright.tile_engine.problems.networks import Layer, layers, networks
 
 _MOST_IMAGES = {2: 64, 3: 8}
@@ -28,7 +28,7 @@ _PATCHES = {
 }
 
 
-def conv_problems(dtype: str) -> Iterator[Posed]:
+def conv_problems(dtype: str) -> Iterator[LayerProblem]:
     """Every layer of every network in three directions, forward with each epilogue; channels innermost."""
     for network in networks():
         for layer in layers(network):
@@ -37,7 +37,7 @@ def conv_problems(dtype: str) -> Iterator[Posed]:
         yield from _layer(f"{name}: patches", layer, 2, dtype)
 
 
-def _layer(of: str, layer: Layer, dims: int, dtype: str) -> Iterator[Posed]:
+def _layer(of: str, layer: Layer, dims: int, dtype: str) -> Iterator[LayerProblem]:
     (images,) = drawn(f"{of} {layer}", 1, _MOST_IMAGES[dims])
     n, c, k, size, points = images, layer.c, layer.k, (layer.size,) * dims, (layer.filter,) * dims
     moved: dict[str, Any] = {
@@ -49,7 +49,7 @@ def _layer(of: str, layer: Layer, dims: int, dtype: str) -> Iterator[Posed]:
     kind = "depthwise " if layer.groups == layer.c == layer.k else ""
     for use, fields in _FORWARD.items():
         problem = ConvProblem("forward", n, c, k, size, points, dtype=dtype, **moved, **fields)
-        yield Posed("convolution", f"{kind}{use}", dtype, of, problem)
+        yield LayerProblem("convolution", f"{kind}{use}", dtype, of, problem)
     for direction, use in _GRADIENTS.items():
         problem = ConvProblem(direction, n, c, k, size, points, dtype=dtype, **moved)
-        yield Posed("convolution", f"{kind}{use}", dtype, of, problem)
+        yield LayerProblem("convolution", f"{kind}{use}", dtype, of, problem)

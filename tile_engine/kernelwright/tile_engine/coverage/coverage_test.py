@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from kernelwright.dispatch import Dispatcher, GemmProblem, KernelLibrary
 from kernelwright.tile_engine.coverage.attention import attention_layers
 from kernelwright.tile_engine.coverage.convolution import conv_problems
+from kernelwright.tile_engine.coverage.layer_problem import LayerProblem, drawn
 from kernelwright.tile_engine.coverage.linear import linear_problems
-from kernelwright.tile_engine.coverage.posed import Posed, drawn
 from kernelwright.tile_engine.coverage.served import Share, shares, total
 from kernelwright.tile_engine.interface.cli import main
 from kernelwright.tile_engine.problems.models import models
@@ -64,7 +64,7 @@ def test_epilogues_are_those_of_the_models() -> None:
     assert Counter(problem.activation == "none" for problem in pairs)[True] * 2 == len(pairs)
 
 
-def test_every_direction_and_use_is_posed() -> None:
+def test_every_direction_and_use_has_problems() -> None:
     conv = Counter(one.problem.direction for one in conv_problems("bf16"))
     assert conv["forward"] == 4 * conv["backward_data"] == 4 * conv["backward_weight"]
     patches = [one.problem for one in conv_problems("bf16") if one.layer == "ViT-H/14: patches"]
@@ -77,32 +77,35 @@ def test_plain_products_are_served_and_others_say_why_not() -> None:
     dispatcher = Dispatcher([KernelLibrary.load(kernels())])
     few = [one for one in linear_problems("fp32") if one.layer.startswith(("GPT-2 XL", "Mixtral 8x7B"))]
     columns = GemmProblem(64, 64, 64, layout="rcc")  # which no CPU kernel writes
-    few.append(Posed("gemm", "column-major result", "fp32", "a layer", columns))
+    few.append(LayerProblem("gemm", "column-major result", "fp32", "a layer", columns))
     found = shares(dispatcher, few)
     plain = found["gemm", "forward", "fp32"]
-    assert plain.posed == plain.served > 10 and not plain.example
-    refused = {key: one for key, one in found.items() if one.served < one.posed}
+    assert plain.problems == plain.served > 10 and not plain.example
+    refused = {key: one for key, one in found.items() if one.served < one.problems}
     assert ("gemm", "column-major result", "fp32") in refused
     for one in refused.values():
         assert one.example and one.reasons and not any("operation is" in reason for reason in one.reasons)
     whole = total(found)
-    assert (whole.posed, whole.served) == (len(few), len(few) - sum(one.posed - one.served for one in refused.values()))
+    assert (whole.problems, whole.served) == (
+        len(few),
+        len(few) - sum(one.problems - one.served for one in refused.values()),
+    )
 
 
 def test_the_command_prints_json_and_keeps_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["coverage", kernels(), "--dtype", "fp32"]
     assert main([*asked, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["posed"] == sum(one["posed"] for one in found["uses"]) >= found["served"] > 0
+    assert found["problems"] == sum(one["problems"] for one in found["uses"]) >= found["served"] > 0
     assert {one["operation"] for one in found["uses"]} == {"gemm"}
     assert main([*asked, "--least", "0.01"]) == 0
     text = capsys.readouterr().out
-    assert f"{found['served']} of {found['posed']} problems of public models are served" in text
+    assert f"{found['served']} of {found['problems']} problems of public models are served" in text
     assert main([*asked, "--operation", "gemm", "--operation", "attention", "--least", "1"]) == 1
     assert "is served; asked: at least 100.0%" in capsys.readouterr().err
 
 
-def test_operations_without_a_kernel_are_posed_where_they_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_operations_without_a_kernel_are_counted_where_they_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["coverage", kernels(), "--operation", "attention", "--dtype", "fp32", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["served"] == 0 and {one["share"] for one in found["uses"]} == {0}

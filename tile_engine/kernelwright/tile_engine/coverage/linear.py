@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kernelwright.dispatch import GemmProblem, GroupedGemmProblem
-from kernelwright.tile_engine.coverage.posed import Posed, drawn
+from kernelwright.tile_engine.coverage.layer_problem import LayerProblem, drawn
 from kernelwright.tile_engine.problems.linear_layers import LinearLayer, linear_layers
 from kernelwright.tile_engine.problems.models import Model, models
 
@@ -17,7 +17,7 @@ _EXPERTS = 8  # of a launch
 _RESIDUAL = ("attention output", "fc2", "down", "down of one expert")  # layers whose result is added to the stream
 
 
-def linear_problems(dtype: str) -> Iterator[Posed]:
+def linear_problems(dtype: str) -> Iterator[LayerProblem]:
     """Every product of every model.
 
     A weight W is (n, k) as torch keeps it: ``forward`` is x·Wᵀ (layout ``rcr``), the gradient of the input dy·W
@@ -35,25 +35,25 @@ def linear_problems(dtype: str) -> Iterator[Posed]:
             yield from _grouped(model, dtype)
 
 
-def _layer(model: Model, layer: LinearLayer, rows: int, dtype: str) -> Iterator[Posed]:
-    def posed(use: str, m: int, n: int, k: int, layout: str, **rest: Any) -> Posed:
-        return Posed(
+def _layer(model: Model, layer: LinearLayer, rows: int, dtype: str) -> Iterator[LayerProblem]:
+    def made(use: str, m: int, n: int, k: int, layout: str, **rest: Any) -> LayerProblem:
+        return LayerProblem(
             "gemm", use, dtype, f"{model.name}: {layer.name}", GemmProblem(m, n, k, dtype=dtype, layout=layout, **rest)
         )
 
-    yield posed("forward", rows, layer.n, layer.k, "rcr")
+    yield made("forward", rows, layer.n, layer.k, "rcr")
     epilogue = _epilogue(layer)
     if epilogue:
-        yield posed("forward, bias and activation", rows, layer.n, layer.k, "rcr", **epilogue)
+        yield made("forward, bias and activation", rows, layer.n, layer.k, "rcr", **epilogue)
     if layer.name in _RESIDUAL:
         lines = (*epilogue.get("ld_multi_d", ()), layer.n)
         residual = {**epilogue, "num_d": len(lines), "ld_multi_d": lines}
-        yield posed("forward, residual", rows, layer.n, layer.k, "rcr", **residual)
+        yield made("forward, residual", rows, layer.n, layer.k, "rcr", **residual)
     if layer.last_tokens_only:
-        yield posed("forward, fp32 result", rows, layer.n, layer.k, "rcr", dtype_c="fp32")
-    yield posed("gradient of the input", rows, layer.k, layer.n, "rrr")
-    yield posed("gradient of the weight", layer.n, layer.k, rows, "crr")
-    yield posed("gradient added in fp32", layer.n, layer.k, rows, "crr", dtype_c="fp32", beta=1.0)
+        yield made("forward, fp32 result", rows, layer.n, layer.k, "rcr", dtype_c="fp32")
+    yield made("gradient of the input", rows, layer.k, layer.n, "rrr")
+    yield made("gradient of the weight", layer.n, layer.k, rows, "crr")
+    yield made("gradient added in fp32", layer.n, layer.k, rows, "crr", dtype_c="fp32", beta=1.0)
 
 
 def _epilogue(layer: LinearLayer) -> dict[str, Any]:
@@ -63,28 +63,30 @@ def _epilogue(layer: LinearLayer) -> dict[str, Any]:
     return {**found, "activation": activation} if activation else found
 
 
-def _gated(model: Model, dtype: str) -> Iterator[Posed]:
+def _gated(model: Model, dtype: str) -> Iterator[LayerProblem]:
     """The two input projections of a gated block: act(x·G), and x·U times that."""
     for rows in drawn(f"{model.name} gate", _ROWS, _MOST_ROWS):
         shape, layer = (rows, model.ffn, model.hidden), f"{model.name}: gate and up"
         gate = GemmProblem(*shape, dtype=dtype, activation=model.activation)
-        yield Posed("gemm", "gated pair", dtype, layer, gate)
-        yield Posed("gemm", "gated pair", dtype, layer, GemmProblem(*shape, dtype=dtype, num_d=1, d_op="multiply"))
+        yield LayerProblem("gemm", "gated pair", dtype, layer, gate)
+        yield LayerProblem(
+            "gemm", "gated pair", dtype, layer, GemmProblem(*shape, dtype=dtype, num_d=1, d_op="multiply")
+        )
 
 
-def _batched(model: Model, dtype: str) -> Iterator[Posed]:
+def _batched(model: Model, dtype: str) -> Iterator[LayerProblem]:
     """Scores and their products with the values, head by head, as code without fused attention computes them."""
     for tokens in drawn(f"{model.name} scores", _ROWS, _MOST_TOKENS):
         layer = f"{model.name}: attention by products"
         heads: dict[str, Any] = {"batch": model.heads, "dtype": dtype}
-        yield Posed("gemm", "batched", dtype, layer, GemmProblem(tokens, tokens, model.head_dim, **heads))
+        yield LayerProblem("gemm", "batched", dtype, layer, GemmProblem(tokens, tokens, model.head_dim, **heads))
         values = GemmProblem(tokens, model.head_dim, tokens, layout="rrr", **heads)
-        yield Posed("gemm", "batched", dtype, layer, values)
+        yield LayerProblem("gemm", "batched", dtype, layer, values)
 
 
-def _grouped(model: Model, dtype: str) -> Iterator[Posed]:
+def _grouped(model: Model, dtype: str) -> Iterator[LayerProblem]:
     """Products of experts, each with as many rows as tokens were routed to it; one gets none."""
     rows = (0, *drawn(f"{model.name} experts", min(model.experts, _EXPERTS) - 1, _MOST_ROWS // _EXPERTS))
     for n, k in ((2 * model.ffn if model.gated else model.ffn, model.hidden), (model.hidden, model.ffn)):
         problem = GroupedGemmProblem([(m, n, k) for m in rows], dtype=dtype)
-        yield Posed("gemm", "grouped", dtype, f"{model.name}: experts", problem)
+        yield LayerProblem("gemm", "grouped", dtype, f"{model.name}: experts", problem)

@@ -1,4 +1,4 @@
-"""Which of the posed problems a dispatcher serves, and what the kernels say of the others."""
+"""Which of models' problems a dispatcher serves, and what the kernels say of the others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kernelwright.dispatch import Dispatcher, NoKernelError
-from kernelwright.tile_engine.coverage.posed import Posed
+from kernelwright.tile_engine.coverage.layer_problem import LayerProblem
 
 _ANOTHER = "the problem's operation is "  # how the refusal of a kernel of another stage or direction begins
 
@@ -17,19 +17,19 @@ _ANOTHER = "the problem's operation is "  # how the refusal of a kernel of anoth
 class Share:
     """The problems of one use.
 
-    :ivar posed: how many there are; ``served`` how many of them some kernel serves.
+    :ivar problems: how many there are; ``served`` how many of them some kernel serves.
     :ivar reasons: why kernels refused the others, and on how many problems at least one kernel said so.
     :ivar example: the first problem that is not served, and its layer.
     """
 
-    posed: int = 0
+    problems: int = 0
     served: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     example: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Plain values; reasons are those of most problems."""
-        found = {"posed": self.posed, "served": self.served, "share": round(self.served / self.posed, 4)}
+        found = {"problems": self.problems, "served": self.served, "share": round(self.served / self.problems, 4)}
         return {
             **found,
             **({"reasons": dict(self.reasons.most_common(5)), "example": self.example} if self.example else {}),
@@ -40,12 +40,12 @@ Shares = Mapping[tuple[str, str, str], Share]
 """By operation, use and element type."""
 
 
-def shares(dispatcher: Dispatcher, problems: Iterable[Posed]) -> Shares:
+def shares(dispatcher: Dispatcher, problems: Iterable[LayerProblem]) -> Shares:
     """Plan every problem. Nothing is launched, and no GPU is touched."""
     found: dict[tuple[str, str, str], Share] = {}
     for one in problems:
         share = found.setdefault((one.operation, one.use, one.dtype), Share())
-        share.posed += 1
+        share.problems += 1
         try:
             dispatcher.plan(one.problem)
         except NoKernelError:
@@ -56,7 +56,7 @@ def shares(dispatcher: Dispatcher, problems: Iterable[Posed]) -> Shares:
     return found
 
 
-def _reasons(dispatcher: Dispatcher, one: Posed) -> set[str]:
+def _reasons(dispatcher: Dispatcher, one: LayerProblem) -> set[str]:
     """What the kernels nearest to the problem say, each sentence once: of its operation, element type and layout."""
     specs = {kernel.identity: kernel.spec for kernel in dispatcher.kernels}
     stage = dispatcher.explain(one.problem).stages[-1]
@@ -70,4 +70,4 @@ def _reasons(dispatcher: Dispatcher, one: Posed) -> set[str]:
 
 def total(shares: Shares) -> Share:
     """All problems of all uses together, without reasons."""
-    return Share(sum(one.posed for one in shares.values()), sum(one.served for one in shares.values()))
+    return Share(sum(one.problems for one in shares.values()), sum(one.served for one in shares.values()))

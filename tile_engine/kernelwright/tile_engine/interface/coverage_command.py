@@ -40,13 +40,13 @@ def coverage_command(
     dispatcher, arch = planner(loaded), loaded[0].arch
     have = {str(kernel.spec["op"]) for kernel in dispatcher.kernels}
     chosen = operations or tuple(name for name in PROBLEMS if name in have)
-    posed = (one for name in chosen for dtype in dtypes or _DTYPES[1:] for one in PROBLEMS[name](dtype))
-    found = shares(dispatcher, posed)
+    problems = (one for name in chosen for dtype in dtypes or _DTYPES[1:] for one in PROBLEMS[name](dtype))
+    found = shares(dispatcher, problems)
     if not found:
         raise ValueError(f"the libraries hold kernels of {', '.join(sorted(have))}; allowed: {', '.join(PROBLEMS)}")
     whole = total(found)
     click.echo(_json(arch, found, whole) if as_json else "\n".join(_lines(arch, found, whole)))
-    if least is not None and whole.served < least * whole.posed:
+    if least is not None and whole.served < least * whole.problems:
         click.echo(f"{_percent(whole)} is served; asked: at least {least:.1%}", err=True)
         sys.exit(_BELOW)
 
@@ -58,9 +58,9 @@ def _json(arch: str, found: Shares, whole: Share) -> str:
 
 def _lines(arch: str, found: Shares, whole: Share) -> Sequence[str]:
     width = max(len(f"{op}: {use}") for op, use, _ in found)
-    lines = [f"{arch}: {whole.served} of {whole.posed} problems of public models are served, {_percent(whole)}"]
+    lines = [f"{arch}: {whole.served} of {whole.problems} problems of public models are served, {_percent(whole)}"]
     for (op, use, dtype), one in found.items():
-        name, counted = f"{op}: {use}", f"{one.served}/{one.posed}"
+        name, counted = f"{op}: {use}", f"{one.served}/{one.problems}"
         lines.append(f"  {name:<{width}}  {dtype:<4}  {counted:>11}  {_percent(one):>6}")
     refused = [(key, one) for key, one in found.items() if one.example]
     if refused:
@@ -73,4 +73,4 @@ def _lines(arch: str, found: Shares, whole: Share) -> Sequence[str]:
 
 def _percent(one: Share) -> str:
     """Rounded down, so that only a whole coverage reads 100 %."""
-    return f"{1000 * one.served // one.posed / 10:.1f} %"
+    return f"{1000 * one.served // one.problems / 10:.1f} %"

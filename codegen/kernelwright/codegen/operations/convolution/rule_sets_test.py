@@ -55,10 +55,10 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     gone = next(spec for spec in rule_set("tests", arch) if spec.dtype == "bf16")
     full = tuple(spec for spec in rule_set("full", arch) if spec != gone)
     monkeypatch.setitem(rule_sets._known, "gfx942", (arch, full))
-    (sentence,) = ConvSets().lacking("tests", arch)
+    (sentence,) = ConvSets().missing_kernels("tests", arch)
     assert sentence.startswith("grouped_conv_") and "_bf16_" in sentence
     assert sentence.endswith(" is in convolution:tests and not in convolution:full on gfx942")
-    assert ConvSets().lacking("full", arch) == ()
+    assert ConvSets().missing_kernels("full", arch) == ()
 
 
 def test_samples_have_each_kind() -> None:

@@ -53,7 +53,7 @@ class ConvSets(KernelSets):
             raise EmptyExpansionError(f"rule set 'convolution:{name}' has no kernels for {arch.name}:{why}")
         return Expansion(tuple(kernels), dict(sorted(refused.counts.items())))
 
-    def lacking(self, name: str, arch: Arch) -> tuple[str, ...]:
+    def missing_kernels(self, name: str, arch: Arch) -> tuple[str, ...]:
         """A sentence for each member of a rule set that is missing in one of those that contain it."""
         return tuple(
             f"{kernel_name(spec)} is in convolution:{inner} and not in convolution:{outer} on {arch.name}"

@@ -20,7 +20,7 @@ from kernelwright.tile_engine.learning.attention import AttentionLearning
 from kernelwright.tile_engine.operation import Measurable, Operands, Record
 from kernelwright.tile_engine.operations.attention.append_operands import AppendOperands
 from kernelwright.tile_engine.operations.attention.operands import AttentionOperands, names_of
-from kernelwright.tile_engine.operations.attention.posed import record_of
+from kernelwright.tile_engine.operations.attention.records import record_of
 from kernelwright.tile_engine.operations.attention.requests import MOST_REQUESTS, problem_of, requests_of
 from kernelwright.tile_engine.operations.attention.words import WORDS
 from kernelwright.tile_engine.problems.attention import ATTENTION_SETS
@@ -103,7 +103,7 @@ class Attention(Measurable):
         return problem_of(record)
 
     def posed(self, problem: object) -> Record | None:
-        """See :func:`kernelwright.tile_engine.operations.attention.posed.record_of`."""
+        """See :func:`kernelwright.tile_engine.operations.attention.records.record_of`."""
         record = record_of(problem)
         return None if record is None else self.read(record)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Posed:
+class LayerProblem:
     """One problem of one layer.
 
     :ivar operation: ``gemm``, ``convolution`` or ``attention``.
