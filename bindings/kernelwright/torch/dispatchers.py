@@ -57,10 +57,10 @@ def forget(device: torch.device | str, name: str = "") -> None:
 def find(name: str, device: torch.device) -> Dispatcher:
     """The dispatcher in use for tensors on ``device``. DispatcherNotFoundError where there is none."""
     where = place(device)
-    found = _in_use.get((name, where))
-    if found is None:
+    dispatcher = _in_use.get((name, where))
+    if dispatcher is None:
         raise DispatcherNotFoundError(_advice(name, where), name)
-    return found
+    return dispatcher
 
 
 def _tell() -> None:

@@ -36,10 +36,10 @@ class _Call(NamedTuple):
 
     def spread(self, values: Sequence[Any]) -> list[Any]:
         """One value for each argument as one for each tensor; a None for a list is one for each of its tensors."""
-        found: list[Any] = []
+        one_each: list[Any] = []
         for value, count in zip(values, self.lists, strict=True):
-            found.extend([value] if count is None else [None] * count if value is None else value)
-        return found
+            one_each.extend([value] if count is None else [None] * count if value is None else value)
+        return one_each
 
     def gathered(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """The inverse of :meth:`spread`."""
@@ -75,8 +75,8 @@ def register(
 
 
 def _tensors(argument: Any) -> int | None:
-    found = isinstance(argument, list | tuple) and all(isinstance(each, torch.Tensor) for each in argument)
-    return len(argument) if found else None
+    all_tensors = isinstance(argument, list | tuple) and all(isinstance(each, torch.Tensor) for each in argument)
+    return len(argument) if all_tensors else None
 
 
 def _run_below(operator: Any, keyset: Any, arguments: Sequence[Any]) -> Any:
@@ -98,10 +98,10 @@ def _function(operator: Any, save: Callable[..., None], backward: Callable[..., 
         needed = ctx.needs_input_grad
         ctx.needs_input_grad = ctx.call.gathered(needed[1:])
         try:
-            found = backward(ctx, *grads)
+            gradients = backward(ctx, *grads)
         finally:
             ctx.needs_input_grad = needed
-        return None, *ctx.call.spread(found)
+        return None, *ctx.call.spread(gradients)
 
     members = {"forward": staticmethod(run), "backward": staticmethod(differentiate)}
     # Not autograd.Function, whose apply sends transforms to setup_context: this one records at the current level.

@@ -95,12 +95,12 @@ def laid_out(torchs: Callable[..., Any], fake: Callable[..., Any]) -> Callable[.
     return computed
 
 
-def _like(wanted: Any, found: Any) -> Any:
+def _like(wanted: Any, given: Any) -> Any:
     if isinstance(wanted, tuple):
-        return tuple(_like(*pair) for pair in zip(wanted, found, strict=True))
-    if wanted.stride() == found.stride() and found.dtype == wanted.dtype:
-        return found
-    return wanted.copy_(found)
+        return tuple(_like(*pair) for pair in zip(wanted, given, strict=True))
+    if wanted.stride() == given.stride() and given.dtype == wanted.dtype:
+        return given
+    return wanted.copy_(given)
 
 
 def plain(tensor: torch.Tensor) -> torch.Tensor:

@@ -118,9 +118,9 @@ def _class(module: nn.Module) -> str:
     return inherited(module).__name__
 
 
-def _replace(found: dict[nn.Module, str], channels_last: bool) -> list[str]:
+def _replace(targets: dict[nn.Module, str], channels_last: bool) -> list[str]:
     converted = []
-    for layer, name in found.items():
+    for layer, name in targets.items():
         if not is_adopted(layer):
             forward: Any = layers.forward_of(layer)
             adopt_class(layer, forward)
@@ -146,7 +146,7 @@ def _watch(module: nn.Module) -> bool:
 
 def _ensure_dispatchers(model: nn.Module) -> tuple[str, ...]:
     """Installed libraries for devices of parameters that no dispatcher serves; nothing where none is installed."""
-    found: list[str] = []
+    paths: list[str] = []
     names = sorted({manifest.parents[1].name for manifest in installed.manifests()})
     for device in {parameter.device for parameter in model.parameters()}:
         if device.type not in ("cpu", "cuda") or dispatchers.serves(device):
@@ -160,5 +160,5 @@ def _ensure_dispatchers(model: nn.Module) -> tuple[str, ...]:
                 continue
         if libraries:
             dispatchers.use(Dispatcher(libraries, device=place))
-            found += [str(library.path) for library in libraries]
-    return tuple(found)
+            paths += [str(library.path) for library in libraries]
+    return tuple(paths)

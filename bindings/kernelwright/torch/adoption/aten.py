@@ -35,9 +35,9 @@ def _plain(*tensors: torch.Tensor | None) -> bool:
 
 
 def _product(a: torch.Tensor, b: torch.Tensor, d: torch.Tensor | None = None, alpha: float = 1.0) -> torch.Tensor:
-    found = as_product(a, b, [] if d is None else [d], ("a", "b") if d is None else ("a", "b", "bias"))
-    result: torch.Tensor = gemm.OPERATOR(found.a, found.b, found.ds, "add", "none", float(alpha))
-    return result if found.shape is None else result.reshape(found.shape)
+    product = as_product(a, b, [] if d is None else [d], ("a", "b") if d is None else ("a", "b", "bias"))
+    result: torch.Tensor = gemm.OPERATOR(product.a, product.b, product.ds, "add", "none", float(alpha))
+    return result if product.shape is None else result.reshape(product.shape)
 
 
 def _mm(func: Any, a: torch.Tensor, b: torch.Tensor) -> Any:
@@ -130,10 +130,10 @@ def _attend(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor | None, causal: bool, scale: float | None
 ) -> tuple[torch.Tensor, torch.Tensor]:
     q, k, v = (inputs.addressable("operand", one) for one in (q, k, v))
-    found: tuple[torch.Tensor, torch.Tensor] = attention.OPERATOR(
+    result: tuple[torch.Tensor, torch.Tensor] = attention.OPERATOR(
         q, k, v, _bias(mask, k), None, None, None, *_rules(causal), scale
     )
-    return found
+    return result
 
 
 def _cpu_attention(
@@ -167,10 +167,10 @@ def _attend_backward(
     mask: torch.Tensor | None, causal: bool, scale: float | None,
 ) -> tuple[torch.Tensor, ...]:  # fmt: skip
     q, k, v, out, grad = (inputs.addressable("operand", one) for one in (q, k, v, out, grad))
-    found: tuple[torch.Tensor, ...] = attention_gradient.OPERATOR(
+    grads: tuple[torch.Tensor, ...] = attention_gradient.OPERATOR(
         q, k, v, out, grad, lse.contiguous(), _bias(mask, k), None, None, *_rules(causal), scale
     )
-    return found[:3]
+    return grads[:3]
 
 
 _HANDLERS: dict[Any, Callable[..., Any]] = {

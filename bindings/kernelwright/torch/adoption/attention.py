@@ -38,8 +38,10 @@ def _either(
 ) -> torch.Tensor:  # fmt: skip
     """torch's function, or within adopted modules ours."""
     chosen: Any = scaled_dot_product_attention if _within.depth else _Before.function
-    found: torch.Tensor = chosen(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
-    return found
+    result: torch.Tensor = chosen(
+        query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+    )
+    return result
 
 
 def may_call(module: nn.Module) -> bool:

@@ -55,8 +55,8 @@ def inherited(module: nn.Module) -> type:
 
 
 def _adopted(cls: type, forward: Callable[..., Any]) -> type:
-    found = _MADE.get((cls, forward))
-    if found is None:
+    subclass = _MADE.get((cls, forward))
+    if subclass is None:
 
         def run(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
             return forward(self, cls, *args, **kwargs)
@@ -73,8 +73,8 @@ def _adopted(cls: type, forward: Callable[..., Any]) -> type:
             "_kernelwright_inherited": cls,
             "_kernelwright_forward": staticmethod(forward),
         }
-        found = _MADE[cls, forward] = type(cls.__name__, (cls,), members)
-    return found
+        subclass = _MADE[cls, forward] = type(cls.__name__, (cls,), members)
+    return subclass
 
 
 def _remade(cls: type, forward: Callable[..., Any]) -> nn.Module:

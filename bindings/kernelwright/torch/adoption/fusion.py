@@ -96,8 +96,8 @@ def folded(layer: Any, norm: Any) -> tuple[torch.Tensor, torch.Tensor]:
     if kept is None or kept[0] != state:
         with torch.inference_mode(False), torch.no_grad():
             kept = _FOLDED[norm] = state, _fold(norm.eps, *sources)
-    found: tuple[torch.Tensor, torch.Tensor] = kept[1]
-    return found
+    weight_and_bias: tuple[torch.Tensor, torch.Tensor] = kept[1]
+    return weight_and_bias
 
 
 def _fold(

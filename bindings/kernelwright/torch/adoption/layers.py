@@ -40,8 +40,8 @@ def convolve(
         x = functional.pad(x, layer._reversed_padding_repeated_twice, mode=layer.padding_mode)
         padding = 0
     operator: Any = conv2d if weight.dim() == 4 else conv1d if weight.dim() == 3 else conv3d
-    found: torch.Tensor = operator(x, weight, bias, layer.stride, padding, layer.dilation, layer.groups, **options)
-    return found if keeps_channels_last(x, weight) else found.contiguous()
+    result: torch.Tensor = operator(x, weight, bias, layer.stride, padding, layer.dilation, layer.groups, **options)
+    return result if keeps_channels_last(x, weight) else result.contiguous()
 
 
 def keeps_channels_last(x: torch.Tensor, weight: torch.Tensor) -> bool:

@@ -171,9 +171,9 @@ def backward(
     """For ``kernelwright::attention_backward``."""
     rules = Rules(mask, window_left, window_right, scale, soft_cap, dropout_p)
     with torch.no_grad():
-        found = gradients(Operands(q, k, v, bias, slopes, None, seed), rules, out, grad, lse, with_dbias)
-    dbias = found[3] if found[3] is not None else (q if bias is None else bias).new_empty(0)
-    return *found[:3], dbias
+        grads = gradients(Operands(q, k, v, bias, slopes, None, seed), rules, out, grad, lse, with_dbias)
+    dbias = grads[3] if grads[3] is not None else (q if bias is None else bias).new_empty(0)
+    return *grads[:3], dbias
 
 
 def public(

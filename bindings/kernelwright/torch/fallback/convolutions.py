@@ -18,8 +18,8 @@ def public(
     padding: Any, dilation: Any, groups: int, activation: str | None = None, dispatcher: str = "",
 ) -> torch.Tensor:  # fmt: skip
     """For ``kernelwright.torch.conv1d`` to ``conv3d``; the result is in the memory format that torch's own has."""
-    found = _PUBLIC[dims](x, w, bias, stride, padding, dilation, groups)
-    return activations.apply(activation, found if residual is None else found + residual)
+    result = _PUBLIC[dims](x, w, bias, stride, padding, dilation, groups)
+    return activations.apply(activation, result if residual is None else result + residual)
 
 
 def forward(
@@ -30,8 +30,8 @@ def forward(
     """For ``kernelwright::conv``."""
     with torch.no_grad():
         x, both = _padded(x, pad_left, pad_right)
-        found = _aten.convolution(x, w, bias, stride, both, dilation, False, [0] * len(both), groups)
-        return activations.apply(activation, found if residual is None else found + residual)
+        result = _aten.convolution(x, w, bias, stride, both, dilation, False, [0] * len(both), groups)
+        return activations.apply(activation, result if residual is None else result + residual)
 
 
 def backward_data(
@@ -43,13 +43,13 @@ def backward_data(
         # Only extents of the input are read.
         x = dy.new_empty(()).expand(dy.shape[0], w.shape[1] * groups, *size)
         x, both = _padded(x, pad_left, pad_right)
-        found = _aten.convolution_backward(
+        dx = _aten.convolution_backward(
             dy, x, w, None, stride, both, dilation, False, [0] * len(both), groups, [True, False, False]
         )[0]
         for at, (left, extent) in enumerate(zip(pad_left, size, strict=True)):
-            if found.shape[at + 2] != extent:
-                found = found.narrow(at + 2, left, extent)
-        return found
+            if dx.shape[at + 2] != extent:
+                dx = dx.narrow(at + 2, left, extent)
+        return dx
 
 
 def backward_weight(

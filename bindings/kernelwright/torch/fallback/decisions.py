@@ -79,12 +79,12 @@ class Refusal:
     def run(self, torchs: Callable[..., Any], given: Sequence[Any]) -> Any:
         """``torchs(*given)``, counted."""
         start = _clock()
-        found = torchs(*given)
+        result = torchs(*given)
         self.calls += 1
         self.host_ns += _clock() - start
         if self.problem is not None and self.calls > 1 and counting.active() is not None:
             counting.refused(self.problem, self.arch)  # the dispatcher has counted the first one
-        return found
+        return result
 
 
 class _Thread(threading.local):
@@ -152,7 +152,7 @@ class Decisions:
                 return known.run(torchs, given)
         start = _clock()
         try:
-            found = ours(*given)
+            result = ours(*given)
         except (NoKernelError, DispatcherNotFoundError) as error:
             if THREAD.direct:
                 raise
@@ -160,7 +160,7 @@ class Decisions:
         else:
             self.ours += 1
             self.ours_ns += _clock() - start
-            return found
+            return result
         return self._first(refused, torchs, given, kind_below(given))
 
     def _first(self, error: KernelwrightError, torchs: Callable[..., Any], given: tuple[Any, ...], key: Any) -> Any:
@@ -171,7 +171,7 @@ class Decisions:
         problem, arch = counting.last_refused() if posed else (None, "")
         refusal = Refusal(problem, arch)
         try:
-            found = refusal.run(torchs, given)
+            result = refusal.run(torchs, given)
         except torch.OutOfMemoryError:
             raise
         except NotInTorchError as torchs_error:
@@ -194,16 +194,16 @@ class Decisions:
                 with contextlib.suppress(TypeError):  # options that cannot be hashed are decided at each call
                     self.refused.put(key, refusal)
                     self.any = True
-        return found
+        return result
 
     def _reason(self, message: str, arch: str) -> Reason:
         """The one of this message, which is logged once, whatever numbers it has."""
         pattern = re.sub(r"\b[\dx*]+\b|<[^>]*>", "#", message.partition("(selection")[0])
-        found = self.reasons.get(pattern)
-        if found is None:
-            found = self.reasons[pattern] = Reason(self.operator, message, arch)
+        reason = self.reasons.get(pattern)
+        if reason is None:
+            reason = self.reasons[pattern] = Reason(self.operator, message, arch)
             _LOG.warning("kernelwright::%s runs torch's own operator: %s%s", self.operator, message, advice(arch))
-        return found
+        return reason
 
 
 def _quantised(one: Any) -> bool:

@@ -14,8 +14,8 @@ def linear(
     dispatcher: str = "",
 ) -> torch.Tensor:  # fmt: skip
     """For :func:`kernelwright.torch.linear`."""
-    found = functional.linear(x, weight, bias)
-    return found if activation is None else activations.apply(activation, found)
+    result = functional.linear(x, weight, bias)
+    return result if activation is None else activations.apply(activation, result)
 
 
 def gemm(

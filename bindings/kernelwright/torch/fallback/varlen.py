@@ -64,7 +64,7 @@ def backward(
     with torch.no_grad():
         for one in _requests(q, k, v, cu_q, cu_k, seqused_k, slopes, None, rules):
             o, do = (part[one.queries].transpose(0, 1)[None] for part in (out, grad))
-            found = gradients(one.given, rules, o, do, lse[None, :, one.queries], False)
-            for whole, part, at in zip((dq, dk, dv), found, (one.queries, one.keys, one.keys), strict=False):
+            grads = gradients(one.given, rules, o, do, lse[None, :, one.queries], False)
+            for whole, part, at in zip((dq, dk, dv), grads, (one.queries, one.keys, one.keys), strict=False):
                 whole[at] = part[0].transpose(0, 1)
     return dq, dk, dv

@@ -155,11 +155,11 @@ def _run(
     window_right: int = -1, scale: float | None = None, soft_cap: float = 0.0, dropout_p: float = 0.0,
     with_lse: bool = True, deterministic: bool = False, dispatcher: str = "",
 ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
-    found = dispatchers.find(dispatcher, q.device)
+    in_use = dispatchers.find(dispatcher, q.device)
     first, offset = numbers(seed)
     with torch.no_grad():  # operands may require grad: autograd is above
         out, lse = _results(q, v, with_lse)
-        found.attention(
+        in_use.attention(
             q, k, v, out, lse=lse if with_lse else False, mask=mask,
             window=None if mask == "none" else (window_left, window_right), scale=scale, bias=bias,
             alibi_slopes=slopes, soft_cap=soft_cap, sinks=sinks, dropout_p=dropout_p, seed=first, offset=offset,

@@ -57,12 +57,12 @@ def _each(
     operator: Callable[..., Any], info: Any, dims: Sequence[Any], arguments: Sequence[Any], parted: Sequence[bool]
 ) -> tuple[Any, Any]:
     """A launch for each element; results that are not ``parted`` hold nothing."""
-    found = []
+    outputs = []
     for element in range(info.batch_size):
         own = [one if dim is None else one.select(dim, element) for one, dim in zip(arguments, dims, strict=True)]
         own = [addressable("operand", one) if _is_rows(one) else one for one in own]
-        found.append(operator(*own))
-    results = zip(zip(*found, strict=True), parted, strict=True)
+        outputs.append(operator(*own))
+    results = zip(zip(*outputs, strict=True), parted, strict=True)
     return tuple(torch.stack(parts) if whole else parts[0] for parts, whole in results), _places(parted)
 
 
@@ -71,8 +71,8 @@ def _is_rows(operand: Any) -> bool:
 
 
 def _parted(results: Sequence[torch.Tensor], size: int, parted: Sequence[bool]) -> tuple[Any, Any]:
-    found = (one.unflatten(0, (size, -1)) if whole else one for one, whole in zip(results, parted, strict=True))
-    return tuple(found), _places(parted)
+    parts = (one.unflatten(0, (size, -1)) if whole else one for one, whole in zip(results, parted, strict=True))
+    return tuple(parts), _places(parted)
 
 
 def _places(parted: Sequence[bool]) -> tuple[int | None, ...]:
@@ -90,20 +90,20 @@ def _first(operand: torch.Tensor, dim: int | None, size: int) -> torch.Tensor:
 
 def _requests(operand: torch.Tensor, dim: int | None, size: int) -> torch.Tensor:
     """(batch, heads, rows, …) of each as (size * batch, heads, rows, …)."""
-    found = _first(operand, dim, size).flatten(0, 1)
-    return addressable("operand", found) if found.dim() == 4 else found
+    folded = _first(operand, dim, size).flatten(0, 1)
+    return addressable("operand", folded) if folded.dim() == 4 else folded
 
 
 def _bias(bias: torch.Tensor | None, dim: int | None, size: int, batch: int) -> torch.Tensor | None:
     if bias is None or (dim is None and bias.shape[0] == 1):
         return bias
-    found = _first(bias, dim, size)
-    return addressable("attn_mask", found.expand(size, batch, *found.shape[2:]).flatten(0, 1), rows=False)
+    folded = _first(bias, dim, size)
+    return addressable("attn_mask", folded.expand(size, batch, *folded.shape[2:]).flatten(0, 1), rows=False)
 
 
 def _slopes(slopes: torch.Tensor | None, dim: int | None, size: int, batch: int) -> torch.Tensor | None:
     if slopes is None or (dim is None and slopes.dim() == 1):
         return slopes
-    found = _first(slopes, dim, size)
-    found = found if found.dim() == 3 else found[:, None].expand(size, batch, -1)
-    return found.flatten(0, 1).contiguous()
+    folded = _first(slopes, dim, size)
+    folded = folded if folded.dim() == 3 else folded[:, None].expand(size, batch, -1)
+    return folded.flatten(0, 1).contiguous()

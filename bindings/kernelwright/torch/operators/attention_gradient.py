@@ -66,11 +66,11 @@ def _run(
     window_left: int = -1, window_right: int = -1, scale: float | None = None, soft_cap: float = 0.0,
     dropout_p: float = 0.0, with_dbias: bool = False, deterministic: bool = False, dispatcher: str = "",
 ) -> tuple[torch.Tensor, ...]:  # fmt: skip
-    found = dispatchers.find(dispatcher, q.device)
+    in_use = dispatchers.find(dispatcher, q.device)
     first, offset = numbers(seed)
     with torch.no_grad(), with_advice(dropout_p, soft_cap, with_dbias):
         dq, dk, dv, dbias = _results(q, k, v, bias, with_dbias)
-        found.attention_backward(
+        in_use.attention_backward(
             q, k, v, out, grad, lse, dq=dq, dk=dk, dv=dv, dbias=dbias if with_dbias else False, mask=mask,
             window=None if mask == "none" else (window_left, window_right), scale=scale, bias=bias,
             alibi_slopes=slopes, soft_cap=soft_cap, dropout_p=dropout_p, seed=first, offset=offset,

@@ -64,7 +64,7 @@ def fold(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, enable_gqa
 
 def broadcast(shapes: dict[str, tuple[int, ...]], parts: Sequence[Sequence[int]]) -> tuple[int, ...]:
     """The extents that parts of the shapes, of one length, have in common, where 1 gives way. ArrayError if none."""
-    found = []
+    common = []
     for extents in zip(*parts, strict=True):
         others = [extent for extent in extents if extent != 1]
         if any(other != others[0] for other in others):
@@ -72,8 +72,8 @@ def broadcast(shapes: dict[str, tuple[int, ...]], parts: Sequence[Sequence[int]]
                 f"query, key and value have shapes {_listed(shapes)}; allowed: batches and heads that are equal, or 1; "
                 "pass operands that torch broadcasts"
             )
-        found.append(others[0] if others else 1)
-    return tuple(found)
+        common.append(others[0] if others else 1)
+    return tuple(common)
 
 
 def _listed(shapes: dict[str, tuple[int, ...]]) -> str:

@@ -145,11 +145,11 @@ def _run(
     soft_cap: float = 0.0, dropout_p: float = 0.0, with_lse: bool = True, deterministic: bool = False,
     dispatcher: str = "",
 ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
-    found = dispatchers.find(dispatcher, q.device)
+    in_use = dispatchers.find(dispatcher, q.device)
     features = _features(mask, window_left, window_right, scale, soft_cap, dropout_p, seed)
     with torch.no_grad():  # operands may require grad: autograd is above
         out, lse = _results(q, v, with_lse)
-        found.attention(
+        in_use.attention(
             q, k, v, out, lse=lse if with_lse else False, alibi_slopes=slopes, sinks=sinks, cu_seqlens_q=cu_q,
             cu_seqlens_k=cu_k, max_seqlen_q=max_q, max_seqlen_k=max_k, seqlens_k=seqused_k, **features,
         )  # fmt: skip
@@ -211,11 +211,11 @@ def _run_gradient(
     window_right: int = -1, scale: float | None = None, soft_cap: float = 0.0, dropout_p: float = 0.0,
     deterministic: bool = False, dispatcher: str = "",
 ) -> tuple[torch.Tensor, ...]:  # fmt: skip
-    found = dispatchers.find(dispatcher, q.device)
+    in_use = dispatchers.find(dispatcher, q.device)
     features = _features(mask, window_left, window_right, scale, soft_cap, dropout_p, seed)
     with torch.no_grad(), with_advice(dropout_p, soft_cap):
         dq, dk, dv = _gradients(q, k, v)
-        found.attention_backward(
+        in_use.attention_backward(
             q, k, v, out, grad, lse, dq=dq, dk=dk, dv=dv, alibi_slopes=slopes, cu_seqlens_q=cu_q, cu_seqlens_k=cu_k,
             max_seqlen_q=max_q, max_seqlen_k=max_k, seqlens_k=seqused_k, deterministic=deterministic, **features,
         )  # fmt: skip

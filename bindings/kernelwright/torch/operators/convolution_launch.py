@@ -72,10 +72,10 @@ def _listed(field: str, value: Any, dims: int, least: int) -> tuple[Any, ...]:
 def _integer(field: str, each: Any, value: Any, allowed: str, least: int) -> Any:
     if not hasattr(each, "__index__") or isinstance(each, bool | torch.SymBool) or type(each).__name__ == "bool_":
         raise ArrayError(f"{field} is {value!r}; allowed: {allowed}; no floats, bools or text")
-    found = each if isinstance(each, int | torch.SymInt) else each.__index__()
-    if found < least:
+    number = each if isinstance(each, int | torch.SymInt) else each.__index__()
+    if number < least:
         raise ArrayError(f"{field} is {value!r}; allowed: {least} or more")
-    return found
+    return number
 
 
 def channels_last(tensor: torch.Tensor, name: str = "", dense: bool = True) -> torch.Tensor:
@@ -106,11 +106,11 @@ def forward(
     window: Window, activation: str, dispatcher: str,
 ) -> torch.Tensor:  # fmt: skip
     """Write ``out``. All tensors are in the order of torch's shapes, their channels side by side."""
-    found = dispatchers.find(dispatcher, x.device)
+    in_use = dispatchers.find(dispatcher, x.device)
     bias = None if bias is None else plain(bias)
     if bias is not None and bias.stride(0) != 1 and bias.shape[0] > 1:
         bias = inputs.copied("bias", bias, "kernels read its values side by side")
-    found.conv_forward(
+    in_use.conv_forward(
         _innermost(x), _innermost(w), _innermost(out), bias=bias, residual=_innermost(residual),
         activation=activation, **_options(window),
     )  # fmt: skip
@@ -121,8 +121,8 @@ def backward_data(
     dy: torch.Tensor, w: torch.Tensor, out: torch.Tensor, window: Window, dispatcher: str
 ) -> torch.Tensor:  # fmt: skip
     """Write dx to ``out``."""
-    found = dispatchers.find(dispatcher, dy.device)
-    found.conv_backward_data(_innermost(dy), _innermost(w), tuple(out.shape[2:]), _innermost(out), **_options(window))
+    in_use = dispatchers.find(dispatcher, dy.device)
+    in_use.conv_backward_data(_innermost(dy), _innermost(w), tuple(out.shape[2:]), _innermost(out), **_options(window))
     return out
 
 
@@ -130,8 +130,10 @@ def backward_weight(
     x: torch.Tensor, dy: torch.Tensor, out: torch.Tensor, window: Window, dispatcher: str
 ) -> torch.Tensor:  # fmt: skip
     """Write dw to ``out``."""
-    found = dispatchers.find(dispatcher, x.device)
-    found.conv_backward_weight(_innermost(x), _innermost(dy), tuple(out.shape[2:]), _innermost(out), **_options(window))
+    in_use = dispatchers.find(dispatcher, x.device)
+    in_use.conv_backward_weight(
+        _innermost(x), _innermost(dy), tuple(out.shape[2:]), _innermost(out), **_options(window)
+    )
     return out
 
 

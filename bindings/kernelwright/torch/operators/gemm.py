@@ -167,12 +167,12 @@ def _run(
     a: torch.Tensor, b: torch.Tensor, ds: list[torch.Tensor], d_op: str = "add", activation: str = "none",
     alpha: float = 1.0, out_dtype: torch.dtype | None = None, dispatcher: str = "",
 ) -> torch.Tensor:  # fmt: skip
-    found = dispatchers.find(dispatcher, a.device)
+    in_use = dispatchers.find(dispatcher, a.device)
     shape = _shape(a, b)
     a, b = gemm_shapes.addressable("a", plain(a)), gemm_shapes.addressable("b", plain(b))
     ds = ds and [gemm_shapes.addressable(f"ds[{number}]", plain(d), row_major=True) for number, d in enumerate(ds)]
     out = a.new_empty(shape, dtype=_dtype(a, out_dtype))
-    return found.gemm(a, b, out=out, ds=ds, d_op=d_op, activation=activation, alpha=alpha)
+    return in_use.gemm(a, b, out=out, ds=ds, d_op=d_op, activation=activation, alpha=alpha)
 
 
 def _fake(
@@ -227,9 +227,9 @@ def _batch(
     a, b = first(a, dims[0]), first(b, dims[1])
     if dims[0] is None and dims[1] is None:
         a = a.expand(info.batch_size, *[1] * (rank - a.dim()), *a.shape)  # D tensors alone are batched
-    found = gemm_shapes.as_product(a, b, ds, names)
-    result = OPERATOR(found.a, found.b, found.ds, *rest)
-    return (result if found.shape is None else result.reshape(found.shape)), 0
+    product = gemm_shapes.as_product(a, b, ds, names)
+    result = OPERATOR(product.a, product.b, product.ds, *rest)
+    return (result if product.shape is None else result.reshape(product.shape)), 0
 
 
 OPERATOR = register(_SCHEMA, _run, products.operator, _fake, gemm_gradient.save, gemm_gradient.backward, _batch)

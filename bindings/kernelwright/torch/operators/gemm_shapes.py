@@ -47,18 +47,18 @@ def as_product(a: torch.Tensor, b: torch.Tensor, ds: Sequence[torch.Tensor], nam
     ds = [_like_result(d, shape, row, column, name) for d, name in zip(ds, names[2:], strict=True)]
     whole = (*batch, m, n)
     if not batch:
-        found = Product(matrix_a, matrix_b, [_lines(d, whole) for d in ds], shape)
+        product = Product(matrix_a, matrix_b, [_lines(d, whole) for d in ds], shape)
     elif _alone(matrix_b):
         matrix_b = matrix_b.reshape(matrix_b.shape[-2:])
         rows = _flat(names[0], matrix_a.expand(*batch, *matrix_a.shape[-2:]), 0, -1)
-        found = Product(rows, matrix_b, [_rows(name, d, whole) for name, d in zip(names[2:], ds, strict=True)], shape)
+        product = Product(rows, matrix_b, [_rows(name, d, whole) for name, d in zip(names[2:], ds, strict=True)], shape)
     else:
         matrix_a, matrix_b, *ds = (
             _batched(name, one, batch) for name, one in zip(names, (matrix_a, matrix_b, *ds), strict=True)
         )
-        found = Product(matrix_a, matrix_b, [_lines(d, (*d.shape[:-2], m, n)) for d in ds], shape)
-    same = found.a.dim() <= 3 and len(shape) == max(found.a.dim(), found.b.dim())
-    return found._replace(shape=None) if same and not row and not column else found
+        product = Product(matrix_a, matrix_b, [_lines(d, (*d.shape[:-2], m, n)) for d in ds], shape)
+    same = product.a.dim() <= 3 and len(shape) == max(product.a.dim(), product.b.dim())
+    return product._replace(shape=None) if same and not row and not column else product
 
 
 def _check(a: torch.Tensor, b: torch.Tensor, names: Sequence[str]) -> None:
@@ -73,7 +73,7 @@ def _check(a: torch.Tensor, b: torch.Tensor, names: Sequence[str]) -> None:
 
 
 def _batch(a: torch.Tensor, b: torch.Tensor, batch_a: Shape, batch_b: Shape, names: Sequence[str]) -> Shape:
-    found = []
+    batch = []
     for at in range(-max(len(batch_a), len(batch_b)), 0):
         left, right = (one[at] if -at <= len(one) else 1 for one in (batch_a, batch_b))
         if left != right and left != 1 and right != 1:
@@ -81,8 +81,8 @@ def _batch(a: torch.Tensor, b: torch.Tensor, batch_a: Shape, batch_b: Shape, nam
                 f"batches of {names[0]} {_shown(a.shape)} and {names[1]} {_shown(b.shape)} differ: {left} and {right}; "
                 "allowed: equal extents, or 1 for one that all share; expand one of them"
             )
-        found.append(right if left == 1 else left)
-    return tuple(found)
+        batch.append(right if left == 1 else left)
+    return tuple(batch)
 
 
 def _like_result(d: torch.Tensor, shape: Shape, row: bool, column: bool, name: str) -> torch.Tensor:
