@@ -33,7 +33,7 @@ def requests_of(record: Record) -> Requests:
     """The lengths of a record: all alike, or, where it is ragged, from the stated ones down to about half of them."""
 
     def lengths(longest: int, differ: bool) -> tuple[int, ...]:
-        batch = record["batch"]
+        batch: int = record["batch"]
         if not differ:
             return (longest,) * batch
         return tuple(longest - longest * place // (2 * batch) for place in range(batch))
