@@ -86,8 +86,10 @@ class _Binder(ArrayBinder[A]):
 
     def guard(self, operands: Operands) -> Guard | None:
         """See :class:`Binder`."""
-        made, found = super().guard(operands), self._page_list
-        return made if made is None or found is None else PageListGuard(made, found, len(operands[found.table]))
+        made, page_list = super().guard(operands), self._page_list
+        if made is None or page_list is None:
+            return made
+        return PageListGuard(made, page_list, len(operands[page_list.table]))
 
     def check(self, operands: Operands, stream: int | None) -> Sequence[ArrayView | None]:
         """See :class:`Binder`."""
@@ -104,25 +106,25 @@ class _Binder(ArrayBinder[A]):
             self._page_list.check(indptr.pointer, table.shape[0])
         return views
 
-    def _checked(self, found: ArrayView, name: str, want: Wanted) -> ArrayView:
+    def _checked(self, operand: ArrayView, name: str, want: Wanted) -> ArrayView:
         if name == "bias" and want.shape is not None:
             name = "alibi_slopes"
-        if found.dtype != want.dtype:
-            raise ArrayError(f"{name} is {found.dtype}; allowed for this plan: {want.dtype}")
-        if found.device != self._memory:
-            raise ArrayError(f"{name} is on {found.device}; allowed for this plan: {self._memory}")
+        if operand.dtype != want.dtype:
+            raise ArrayError(f"{name} is {operand.dtype}; allowed for this plan: {want.dtype}")
+        if operand.device != self._memory:
+            raise ArrayError(f"{name} is on {operand.device}; allowed for this plan: {self._memory}")
         if want.shape is None:
-            check_tensor(found, name, want, getattr(self._problem, f"{name}_strides"))
+            check_tensor(operand, name, want, getattr(self._problem, f"{name}_strides"))
         else:
-            check_plain(found, name, want)
+            check_plain(operand, name, want)
         if want.least:
-            self._listed = math.prod(found.shape) * dtypes.ITEMSIZE[found.dtype]
-        if found.readonly and name in self._names[-self._outputs :]:
+            self._listed = math.prod(operand.shape) * dtypes.ITEMSIZE[operand.dtype]
+        if operand.readonly and name in self._names[-self._outputs :]:
             raise ArrayError(f"{name} cannot be written to; pass a writable array")
-        return found
+        return operand
 
     def _check_aliasing(self, views: Sequence[ArrayView | None]) -> None:
-        at = self._overlap([None if found is None else found.pointer for found in views])
+        at = self._overlap([None if one is None else one.pointer for one in views])
         if at is not None:
             written, other = (self._names[index] for index in at)
             raise ArrayError(f"{written} shares memory with {other}, which the launch uses too; pass another array")
@@ -170,7 +172,7 @@ class _Binder(ArrayBinder[A]):
 
     def regions(self, args: Any) -> list[Region]:
         """See :class:`Binder`. Rotated Q may be Q itself."""
-        found = []
+        listed = []
         first_output = len(self._names) - self._outputs
         for index, (name, nbytes) in enumerate(zip(self._names, self._bytes, strict=True)):
             address = getattr(args, C_NAMES.get(name, name))
@@ -178,8 +180,8 @@ class _Binder(ArrayBinder[A]):
             size = self._listed if want is not None and want.least else nbytes
             in_place = name == "q" and "q_out" in self._names and address == args.q_out
             if address and not in_place:
-                found.append(Region(address, size, index >= first_output, name))
-        return found
+                listed.append(Region(address, size, index >= first_output, name))
+        return listed
 
 
 class AttentionBinder(_Binder[structs.AttentionArgs]):

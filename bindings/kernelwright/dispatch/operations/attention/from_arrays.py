@@ -48,17 +48,17 @@ class AppendOptions(NamedTuple):
     interleaved: bool = False
 
 
-def check_rank(found: ArrayView, name: str, allowed: tuple[int, ...]) -> None:
+def check_rank(operand: ArrayView, name: str, allowed: tuple[int, ...]) -> None:
     """ArrayError for an array of another number of dimensions, and for negative strides."""
-    if len(found.shape) not in allowed:
+    if len(operand.shape) not in allowed:
         listed = " or ".join(map(str, allowed))
-        raise ArrayError(f"{name} has shape {found.shape}; allowed: {listed} dimensions")
-    if 0 in found.shape:
+        raise ArrayError(f"{name} has shape {operand.shape}; allowed: {listed} dimensions")
+    if 0 in operand.shape:
         return
-    if any(s < 0 for s, e in zip(found.strides, found.shape, strict=True) if e > 1):
-        raise ArrayError(f"{name} has strides {found.strides}; negative ones cannot be addressed, pass a copy")
-    if found.strides[-1] != 1 and found.shape[-1] > 1 and len(found.shape) > 2:
-        raise ArrayError(f"{name} has strides {found.strides}; the last dimension must be contiguous, pass a copy")
+    if any(s < 0 for s, e in zip(operand.strides, operand.shape, strict=True) if e > 1):
+        raise ArrayError(f"{name} has strides {operand.strides}; negative ones cannot be addressed, pass a copy")
+    if operand.strides[-1] != 1 and operand.shape[-1] > 1 and len(operand.shape) > 2:
+        raise ArrayError(f"{name} has strides {operand.strides}; the last dimension must be contiguous, pass a copy")
 
 
 def attention_problem(views: Views, o: AttentionOptions) -> AttentionProblem:
@@ -121,18 +121,18 @@ def _check_group(views: Views, o: AttentionOptions, group: bool) -> None:
 
 def _table(views: Views) -> str:
     """Which table there is. ArrayError for arrays of one kind without the others of it."""
-    found = "none" if "page_table" not in views else "list" if "page_indptr" in views else "block"
+    table = "none" if "page_table" not in views else "list" if "page_indptr" in views else "block"
     for name in ("page_indptr", "last_page_lengths"):
-        if (name in views) != (found == "list"):
-            does = "missing beside" if found == "list" else "given without"
+        if (name in views) != (table == "list"):
+            does = "missing beside" if table == "list" else "given without"
             raise ArrayError(
                 f"{name} is {does} the rest of a list of pages: page_table, page_indptr, last_page_lengths"
             )
-    if found == "block" and "seqlens_k" not in views:
+    if table == "block" and "seqlens_k" not in views:
         raise ArrayError("seqlens_k is missing; a block table needs the number of keys of each request")
-    if found == "list" and "seqlens_k" in views:
+    if table == "list" and "seqlens_k" in views:
         raise ArrayError("seqlens_k is given beside last_page_lengths, which say the same; leave it out")
-    return found
+    return table
 
 
 def _keys(views: Views, o: AttentionOptions, group: bool, table: str) -> dict[str, Any]:
@@ -140,8 +140,8 @@ def _keys(views: Views, o: AttentionOptions, group: bool, table: str) -> dict[st
     k, v, layout = views["k"], views["v"], o.layout if table == "none" else o.cache_layout or o.layout
     fields: dict[str, Any]
     if table == "none":
-        for name, found in (("k", k), ("v", v)):
-            check_rank(found, name, (3,) if group else (4,))
+        for name, operand in (("k", k), ("v", v)):
+            check_rank(operand, name, (3,) if group else (4,))
         _, heads, rows = sizes(k, layout)
         longest = o.max_seqlen_k if group else rows
         if longest is None:
@@ -156,8 +156,8 @@ def _keys(views: Views, o: AttentionOptions, group: bool, table: str) -> dict[st
 def _pages(views: Views, o: AttentionOptions, table: str, layout: str) -> tuple[dict[str, Any], int]:
     """Fields of a problem with pages, and heads of the caches."""
     k, v = views["k"], views["v"]
-    for name, found in (("k", k), ("v", v)):
-        check_rank(found, name, (4, 5))
+    for name, operand in (("k", k), ("v", v)):
+        check_rank(operand, name, (4, 5))
     vectorized = len(k.shape) == 5
     if vectorized:
         pages, heads, page_size, hdim_v = k.shape[0], k.shape[1], k.shape[3], v.shape[3]
@@ -184,13 +184,13 @@ def _bias(views: Views, o: AttentionOptions) -> dict[str, Any]:
         check_rank(bias, "alibi_slopes", (1, 2))
         return {"bias": "alibi", "slopes_stride": bias.shape[-1] if len(bias.shape) == 2 else 0}
     check_rank(bias, "bias", (3, 4))
-    found: dict[str, Any] = {"bias": "elementwise", "dtype_bias": bias.dtype}
+    fields: dict[str, Any] = {"bias": "elementwise", "dtype_bias": bias.dtype}
     # An extent of 1 is broadcast.
     strides = [0 if e == 1 else s for s, e in zip(bias.strides, bias.shape, strict=True)]
-    found["bias_strides"] = (0, *strides[:2]) if len(bias.shape) == 3 else tuple(strides[:3])
+    fields["bias_strides"] = (0, *strides[:2]) if len(bias.shape) == 3 else tuple(strides[:3])
     if "dbias" in views:
-        found["dbias_strides"] = memory_strides(views["dbias"], "bhsd")
-    return found
+        fields["dbias_strides"] = memory_strides(views["dbias"], "bhsd")
+    return fields
 
 
 def append_problem(views: Views, o: AppendOptions) -> AppendProblem:
@@ -200,9 +200,9 @@ def append_problem(views: Views, o: AppendOptions) -> AppendProblem:
         if layout not in LAYOUTS:
             raise ArrayError(f"layout is {layout!r}; allowed: {', '.join(LAYOUTS)}")
     paged, cache = "page_table" in views, views["k_cache"]
-    for name, found in views.items():
+    for name, operand in views.items():
         if name in ("q", "k", "v", "q_out", "k_cache", "v_cache"):
-            check_rank(found, name, (4, 5) if paged and name.endswith("cache") else (4,))
+            check_rank(operand, name, (4, 5) if paged and name.endswith("cache") else (4,))
     batch, heads, new = sizes(views["k"], o.layout)
     fields: dict[str, Any] = {"capacity": sizes(cache, cache_layout)[2]}
     if paged:

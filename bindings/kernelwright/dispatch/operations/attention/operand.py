@@ -59,46 +59,46 @@ def wanted(problem: AttentionProblem | AppendProblem) -> dict[str, Wanted]:
 
 def _of_attention(p: AttentionProblem) -> dict[str, Wanted]:
     forward = p.direction == "forward"
-    found = {
+    wanted = {
         "q": Wanted(p.dtype, extents=p.extents("q")),
         "k": Wanted(p.dtype_kv, extents=p.extents("k")),
         "v": Wanted(p.dtype_kv, extents=p.extents("v")),
         "o": Wanted(p.dtype_o, extents=p.extents("o")),
     }
     if p.lse or not forward:
-        found["lse"] = Wanted("fp32", p.lse_shape)
+        wanted["lse"] = Wanted("fp32", p.lse_shape)
     if not forward:
-        found["do"] = Wanted(p.dtype_o, extents=p.extents("o"))
-        found["dq"] = Wanted(p.dtype, extents=p.extents("q"))
-        found |= {name: Wanted(p.dtype_kv, extents=p.extents(name)) for name in ("dk", "dv")}
+        wanted["do"] = Wanted(p.dtype_o, extents=p.extents("o"))
+        wanted["dq"] = Wanted(p.dtype, extents=p.extents("q"))
+        wanted |= {name: Wanted(p.dtype_kv, extents=p.extents(name)) for name in ("dk", "dv")}
         if p.dbias:
-            found["dbias"] = Wanted(p.dtype_bias, extents=p.extents("dbias"))
+            wanted["dbias"] = Wanted(p.dtype_bias, extents=p.extents("dbias"))
     if p.bias == "elementwise":
-        found["bias"] = Wanted(p.dtype_bias, extents=p.extents("bias"))
+        wanted["bias"] = Wanted(p.dtype_bias, extents=p.extents("bias"))
     elif p.bias == "alibi":
-        found["bias"] = Wanted("fp32", (p.batch, p.slopes_stride) if p.slopes_stride else (p.heads_q,))
+        wanted["bias"] = Wanted("fp32", (p.batch, p.slopes_stride) if p.slopes_stride else (p.heads_q,))
     if p.random_bytes:
-        found["random_bytes"] = Wanted("int8", (*p.lse_shape, p.seqlen_k))
+        wanted["random_bytes"] = Wanted("int8", (*p.lse_shape, p.seqlen_k))
     if p.sink and forward:
-        found["sinks"] = Wanted("fp32", (p.heads_q,))
-    return found | _lengths(p) | _scales(p)
+        wanted["sinks"] = Wanted("fp32", (p.heads_q,))
+    return wanted | _lengths(p) | _scales(p)
 
 
 def _lengths(p: AttentionProblem) -> dict[str, Wanted]:
-    found = {}
+    wanted = {}
     if p.group:
-        found["cu_seqlens_q"] = Wanted("int32", (p.batch + 1,))
+        wanted["cu_seqlens_q"] = Wanted("int32", (p.batch + 1,))
         if p.page_table == "none":
-            found["cu_seqlens_k"] = Wanted("int32", (p.batch + 1,))
+            wanted["cu_seqlens_k"] = Wanted("int32", (p.batch + 1,))
     if p.kv_lengths:
-        found["seqlens_k"] = Wanted("int32", (p.batch,))
+        wanted["seqlens_k"] = Wanted("int32", (p.batch,))
     if p.page_table == "block":
-        found["page_table"] = Wanted("int32", (p.batch, p.page_table_stride))
+        wanted["page_table"] = Wanted("int32", (p.batch, p.page_table_stride))
     if p.page_table == "list":
-        found["page_table"] = Wanted("int32", (0,), least=True)
-        found["page_indptr"] = Wanted("int32", (p.batch + 1,))
-        found["last_page_lengths"] = Wanted("int32", (p.batch,))
-    return found
+        wanted["page_table"] = Wanted("int32", (0,), least=True)
+        wanted["page_indptr"] = Wanted("int32", (p.batch + 1,))
+        wanted["last_page_lengths"] = Wanted("int32", (p.batch,))
+    return wanted
 
 
 def _scales(p: AttentionProblem) -> dict[str, Wanted]:
@@ -118,72 +118,72 @@ def _scales(p: AttentionProblem) -> dict[str, Wanted]:
 
 def _of_append(p: AppendProblem) -> dict[str, Wanted]:
     names = ("k", "v", "k_cache", "v_cache", *(("q", "q_out") if p.heads_q else ()))
-    found = {name: Wanted(p.dtype, extents=p.extents(name)) for name in names}
-    found["seqlens_k"] = Wanted("int32", (p.batch,))
+    wanted = {name: Wanted(p.dtype, extents=p.extents(name)) for name in names}
+    wanted["seqlens_k"] = Wanted("int32", (p.batch,))
     if p.page_table == "block":
-        found["page_table"] = Wanted("int32", (p.batch, p.page_table_stride))
+        wanted["page_table"] = Wanted("int32", (p.batch, p.page_table_stride))
     if p.rope != "none":
-        found |= dict.fromkeys(("cos", "sin"), Wanted(p.dtype_rotary, (p.rotary_places, p.rotary_dim // 2)))
-    return found
+        wanted |= dict.fromkeys(("cos", "sin"), Wanted(p.dtype_rotary, (p.rotary_places, p.rotary_dim // 2)))
+    return wanted
 
 
-def memory_strides(found: ArrayView, layout: str) -> tuple[int, int, int]:
+def memory_strides(operand: ArrayView, layout: str) -> tuple[int, int, int]:
     """Strides of requests, heads and rows of an array of three or four dimensions, or five: vectorized pages."""
-    if len(found.shape) == 5:
-        return found.strides[0], found.strides[1], 0
-    request, first, second = (0, *found.strides[:2]) if len(found.shape) == 3 else found.strides[:3]
+    if len(operand.shape) == 5:
+        return operand.strides[0], operand.strides[1], 0
+    request, first, second = (0, *operand.strides[:2]) if len(operand.shape) == 3 else operand.strides[:3]
     return (request, second, first) if layout == "bshd" else (request, first, second)
 
 
-def sizes(found: ArrayView, layout: str) -> tuple[int, int, int]:
+def sizes(operand: ArrayView, layout: str) -> tuple[int, int, int]:
     """Requests (1 without such a dimension), heads and rows of an array of three or four dimensions."""
-    request, first, second = (1, *found.shape[:2]) if len(found.shape) == 3 else found.shape[:3]
+    request, first, second = (1, *operand.shape[:2]) if len(operand.shape) == 3 else operand.shape[:3]
     return (request, second, first) if layout == "bshd" else (request, first, second)
 
 
-def check_plain(found: ArrayView, name: str, want: Wanted) -> None:
+def check_plain(operand: ArrayView, name: str, want: Wanted) -> None:
     """ArrayError unless an array is dense and has the shape that a plan takes."""
     assert want.shape is not None
-    fits = len(found.shape) == 1 if want.least else found.shape == want.shape
-    if not fits and not (want.shape == (1,) and found.shape == ()):
-        raise ArrayError(f"{name} has shape {found.shape}; allowed for this plan: {want.shape}")
+    fits = len(operand.shape) == 1 if want.least else operand.shape == want.shape
+    if not fits and not (want.shape == (1,) and operand.shape == ()):
+        raise ArrayError(f"{name} has shape {operand.shape}; allowed for this plan: {want.shape}")
     size = 1
-    for stride, extent in zip(reversed(found.strides), reversed(found.shape), strict=True):
-        if 0 not in found.shape and extent > 1 and stride != size:
-            raise ArrayError(f"{name} has strides {found.strides}; it must be dense, pass a contiguous copy")
+    for stride, extent in zip(reversed(operand.strides), reversed(operand.shape), strict=True):
+        if 0 not in operand.shape and extent > 1 and stride != size:
+            raise ArrayError(f"{name} has strides {operand.strides}; it must be dense, pass a contiguous copy")
         size *= max(extent, 1)
 
 
-def check_tensor(found: ArrayView, name: str, want: Wanted, strides: Sequence[int]) -> None:
+def check_tensor(operand: ArrayView, name: str, want: Wanted, strides: Sequence[int]) -> None:
     """ArrayError unless a tensor has the extents and strides of the plan's problem, in one of both orders."""
     assert want.extents is not None
     for layout in ("bshd", "bhsd"):
-        if _is(found, want.extents, strides, layout):
+        if _is(operand, want.extents, strides, layout):
             return
     raise ArrayError(
-        f"{name} has shape {found.shape} and strides {found.strides}; allowed for this plan: requests, heads, rows and "
-        f"head dimension {tuple(want.extents)} with strides {tuple(strides)} of the first three"
+        f"{name} has shape {operand.shape} and strides {operand.strides}; allowed for this plan: requests, heads, rows "
+        f"and head dimension {tuple(want.extents)} with strides {tuple(strides)} of the first three"
     )
 
 
-def _is(found: ArrayView, extents: Extents, strides: Sequence[int], layout: str) -> bool:
-    dims = len(found.shape)
+def _is(operand: ArrayView, extents: Extents, strides: Sequence[int], layout: str) -> bool:
+    dims = len(operand.shape)
     if dims == 5:
-        same = found.shape[0] == extents.requests and found.shape[1] == extents.heads
-        inner = found.shape[2] * found.shape[3] * found.shape[4]
-        return same and inner == extents.rows * extents.hdim and _steps(found, extents, strides, layout)
-    if dims not in (3, 4) or found.shape[-1] != extents.hdim:
+        same = operand.shape[0] == extents.requests and operand.shape[1] == extents.heads
+        inner = operand.shape[2] * operand.shape[3] * operand.shape[4]
+        return same and inner == extents.rows * extents.hdim and _steps(operand, extents, strides, layout)
+    if dims not in (3, 4) or operand.shape[-1] != extents.hdim:
         return False
     # An extent of 1 is broadcast where the problem has a stride of 0.
     same = all(
         has == needs or (has == 1 and stride == 0)
-        for has, needs, stride in zip(sizes(found, layout), extents[:3], strides, strict=True)
+        for has, needs, stride in zip(sizes(operand, layout), extents[:3], strides, strict=True)
     )
-    return same and _steps(found, extents, strides, layout)
+    return same and _steps(operand, extents, strides, layout)
 
 
-def _steps(found: ArrayView, extents: Extents, strides: Sequence[int], layout: str) -> bool:
-    if len(found.shape) == 5:
-        return extents._replace(rows=1).normal(memory_strides(found, layout)) == tuple(strides)
-    own = Extents(*sizes(found, layout), extents.hdim)
-    return 0 in extents or own.normal(memory_strides(found, layout)) == extents.normal(strides)
+def _steps(operand: ArrayView, extents: Extents, strides: Sequence[int], layout: str) -> bool:
+    if len(operand.shape) == 5:
+        return extents._replace(rows=1).normal(memory_strides(operand, layout)) == tuple(strides)
+    own = Extents(*sizes(operand, layout), extents.hdim)
+    return 0 in extents or own.normal(memory_strides(operand, layout)) == extents.normal(strides)

@@ -74,19 +74,19 @@ class GemmCalls:
             elif plan.relaunch(operands, stream, checked):
                 return out
         stream = launch_stream((a, b, c, *ds, out), stream, self._core.device.memory)
-        found = self._read(a, b, c, out, ds, beta, stream)
-        plan = self._plan_for(found, Epilogue(alpha, beta, d_op, activation), layout, split_k)
+        given = self._read(a, b, c, out, ds, beta, stream)
+        plan = self._plan_for(given, Epilogue(alpha, beta, d_op, activation), layout, split_k)
         copied, make = out is None and c is not None, None
-        if found.out is None:
-            make = allocator(found.a, found.shape, plan.problem.dtype_c, plan.problem.layout[2] == "r", a)
-            out = self._core.made_on(stream, found.a.family, make)
-            found.out = operand(out, "out", stream)
+        if given.out is None:
+            make = allocator(given.a, given.shape, plan.problem.dtype_c, plan.problem.layout[2] == "r", a)
+            out = self._core.made_on(stream, given.a.family, make)
+            given.out = operand(out, "out", stream)
         if copied:  # C and D share strides: give C those of the new memory
-            self._core.made_on(stream, found.a.family, partial(_copy, out, c))
-            found.c, c = found.out, out
-        if found.batch == 0:
+            self._core.made_on(stream, given.a.family, partial(_copy, out, c))
+            given.c, c = given.out, out
+        if given.batch == 0:
             return out
-        launched = plan.launch_views((a, b, c, *ds, out), found.views, stream)
+        launched = plan.launch_views((a, b, c, *ds, out), given.views, stream)
         if metadata is not None and launched is not None and not copied:
             if make is not None:
                 launched = launched._replace(write_notice=None)  # nobody has seen a result before
@@ -107,25 +107,25 @@ class GemmCalls:
     ) -> Plan:  # fmt: skip
         """See :meth:`Dispatcher.plan_gemm`."""
         alpha, beta, ds = real("alpha", alpha), real("beta", beta), _listed(ds)
-        found = self._read(a, b, c, out, ds, beta, None)
-        return self._plan_for(found, Epilogue(alpha, beta, d_op, activation), layout, split_k)
+        given = self._read(a, b, c, out, ds, beta, None)
+        return self._plan_for(given, Epilogue(alpha, beta, d_op, activation), layout, split_k)
 
     def _read(
         self, a: Any, b: Any, c: Any, out: Any, ds: Sequence[Any], beta: float, stream: int | None
     ) -> GemmOperands:
         """Operands that fit together and are on the dispatcher's device."""
-        found = read_operands(a, b, c, out, ds, beta=beta, stream=stream)
-        self._core.check_memory(found.a.device)
-        return found
+        given = read_operands(a, b, c, out, ds, beta=beta, stream=stream)
+        self._core.check_memory(given.a.device)
+        return given
 
-    def _plan_for(self, found: GemmOperands, epilogue: Epilogue, layout: str | None, split_k: int) -> Plan:
+    def _plan_for(self, given: GemmOperands, epilogue: Epilogue, layout: str | None, split_k: int) -> Plan:
         """The plan for the first of the equivalent readings of the arrays that some kernel serves."""
-        key = (*(view and view.signature for view in found.views), epilogue, layout, split_k)
+        key = (*(view and view.signature for view in given.views), epilogue, layout, split_k)
         plan = self.by_views.get(key)
         if plan is not None:
             return plan
         refused: tuple[GemmProblem, NoKernelError] | None = None
-        for fields in found.readings(epilogue, layout, split_k):
+        for fields in given.readings(epilogue, layout, split_k):
             problem = GemmProblem(**fields)
             try:
                 made = self._core.plan_reading(problem)

@@ -51,7 +51,7 @@ class GroupedBinder:
         """See :class:`Binder`."""
         count = len(self._problem.groups)
         lists = [(ctypes.c_void_p * count)() for _ in _LISTS]
-        a, b, c, d = (ctypes.cast(found, ctypes.POINTER(ctypes.c_void_p)) for found in lists)
+        a, b, c, d = (ctypes.cast(one, ctypes.POINTER(ctypes.c_void_p)) for one in lists)
         given_c = c if self._problem.beta != 0 else None
         args = _ThreadArgs(ctypes.sizeof(GroupedGemmArgs), 0, count, self._groups, a, b, given_c, d)
         args.lists = lists
@@ -107,23 +107,23 @@ class GroupedBinder:
     def write(self, args: Any, addresses: Addresses) -> None:
         """See :class:`Binder`."""
         count = len(self._bytes)
-        for index, found in enumerate(args.lists):
-            self._pack(found, 0, *[address or 0 for address in addresses[count * index : count * (index + 1)]])
+        for index, one in enumerate(args.lists):
+            self._pack(one, 0, *[address or 0 for address in addresses[count * index : count * (index + 1)]])
 
     def regions(self, args: GroupedGemmArgs) -> list[Region]:
         """See :class:`Binder`."""
-        found = []
+        listed = []
         for number, (bytes_a, bytes_b, bytes_d) in enumerate(self._bytes):
-            found.append(Region(args.a[number], bytes_a, False, f"A{number}"))
-            found.append(Region(args.b[number], bytes_b, False, f"B{number}"))
-            found.append(Region(args.d[number], bytes_d, True, f"D{number}"))
+            listed.append(Region(args.a[number], bytes_a, False, f"A{number}"))
+            listed.append(Region(args.b[number], bytes_b, False, f"B{number}"))
+            listed.append(Region(args.d[number], bytes_d, True, f"D{number}"))
             if args.c and args.c[number] != args.d[number]:
-                found.append(Region(args.c[number], bytes_d, False, f"C{number}"))
-        return found
+                listed.append(Region(args.c[number], bytes_d, False, f"C{number}"))
+        return listed
 
 
 def check_views(views: Sequence[Operand | None]) -> None:
     """ArrayError where a result shares memory with another operand than its own C."""
     count = len(views) // len(_LISTS)
     lists = {name: views[count * index : count * (index + 1)] for index, name in enumerate(_LISTS)}
-    check_group_aliasing({name: [view for view in found if view is not None] for name, found in lists.items()})
+    check_group_aliasing({name: [view for view in group if view is not None] for name, group in lists.items()})

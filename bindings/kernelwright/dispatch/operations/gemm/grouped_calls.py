@@ -59,11 +59,11 @@ class GroupedGemmCalls:
         ]
         plan = self._plan_for(groups, Epilogue(alpha, beta), layout)
         results = list(outs) if outs is not None else []
-        for found, first in zip(groups, a, strict=True):
-            if found.out is None:
-                make = allocator(found.a, found.shape, found.dtype_c, plan.problem.layout[2] == "r", first)
-                results.append(self._core.made_on(stream, found.a.family, make))
-                found.out = operand(results[-1], "out", stream)
+        for group, first in zip(groups, a, strict=True):
+            if group.out is None:
+                make = allocator(group.a, group.shape, group.dtype_c, plan.problem.layout[2] == "r", first)
+                results.append(self._core.made_on(stream, group.a.family, make))
+                group.out = operand(results[-1], "out", stream)
         views = [view for each in zip(*((g.a, g.b, g.c, g.out) for g in groups), strict=True) for view in each]
         check_views(views)
         launched = plan.launch_views((*a, *b, *(cs or absent), *results), views, stream)
@@ -74,19 +74,19 @@ class GroupedGemmCalls:
     def _plan_for(self, groups: Sequence[GemmOperands], epilogue: Epilogue, layout: str | None) -> GroupedPlan:
         """The plan for the first layout that all groups can be read in and some kernel serves."""
         memory = self._core.device.memory
-        for number, found in enumerate(groups):
-            if found.a.device != memory:
-                raise ArrayError(f"a[{number}] is on {found.a.device}; allowed by this dispatcher: {memory}")
-            if found.batch is not None or found.b.b_format:
+        for number, group in enumerate(groups):
+            if group.a.device != memory:
+                raise ArrayError(f"a[{number}] is on {group.a.device}; allowed by this dispatcher: {memory}")
+            if group.batch is not None or group.b.b_format:
                 raise ArrayError(f"group {number} is a batch or has a shuffled b; allowed: matrices of two dimensions")
-        views = [view for found in groups for view in found.views]
+        views = [view for group in groups for view in group.views]
         key = (*(view and view.signature for view in views), epilogue, layout)
         plan = self.by_views.get(key)
         return plan if plan is not None else self.by_views.put(key, self._new_plan(groups, epilogue, layout))
 
     def _new_plan(self, groups: Sequence[GemmOperands], epilogue: Epilogue, layout: str | None) -> GroupedPlan:
-        problems = [[GemmProblem(**fields) for fields in found.readings(epilogue, layout, 1)] for found in groups]
-        readings = [{problem.layout: problem for problem in found} for found in problems]
+        problems = [[GemmProblem(**fields) for fields in group.readings(epilogue, layout, 1)] for group in groups]
+        readings = [{problem.layout: problem for problem in listed} for listed in problems]
         common = [letters for letters in readings[0] if all(letters in reading for reading in readings)]
         if not common:
             raise ArrayError("no layout fits all groups; pass every a, b and out in the same order")

@@ -9,7 +9,7 @@ from kernelwright.dispatch.operations.gemm.operand import Operand
 def layouts(name: str, view: Operand, wanted: str | None) -> list[tuple[str, int]]:
     """Layout letters and leading dimensions that address this matrix, row-major first. ArrayError if there are none."""
     (rows, columns), (row_stride, column_stride) = view.shape, view.strides
-    found = []
+    possible = []
     for letter, lines, extent, outer, inner in (
         ("r", rows, columns, row_stride, column_stride),
         ("c", columns, rows, column_stride, row_stride),
@@ -18,12 +18,12 @@ def layouts(name: str, view: Operand, wanted: str | None) -> list[tuple[str, int
             continue
         dense = max(extent, 1)
         if rows * columns == 0 or view.batch == 0 or (lines == 1 and (inner == 1 or extent == 1)):
-            found.append((letter, dense))  # with at most one line its stride means nothing
+            possible.append((letter, dense))  # with at most one line its stride means nothing
         elif (inner == 1 or extent == 1) and outer >= dense:
-            found.append((letter, outer))
-    if not found:
+            possible.append((letter, outer))
+    if not possible:
         raise ArrayError(_why_not(name, view, wanted))
-    return found
+    return possible
 
 
 def is_addressed_by(view: Operand, letter: str, leading: int) -> bool:
@@ -64,8 +64,8 @@ def d_leading(name: str, view: Operand, shape: tuple[int, int], letter: str) -> 
                 f"{name} has strides {view.strides}; the values of its line must lie together, pass a copy"
             )
         return 0
-    found = [leading for _, leading in layouts(name, view, letter)]
-    return found[0]
+    possible = [leading for _, leading in layouts(name, view, letter)]
+    return possible[0]
 
 
 def batch_stride_of(view: Operand) -> int:

@@ -91,20 +91,20 @@ def operand(array: Any, name: str = "array", stream: int | None = None) -> Opera
 
 def d_operand(array: Any, name: str, stream: int | None = None) -> Operand:
     """A D tensor: a matrix, a batch, or n values for every row."""
-    found = view(array, name, stream)
-    if len(found.shape) == 1:
-        found = found._replace(shape=(1, *found.shape), strides=(0, *found.strides))
-    return _of_view(found, name)
+    array_view = view(array, name, stream)
+    if len(array_view.shape) == 1:
+        array_view = array_view._replace(shape=(1, *array_view.shape), strides=(0, *array_view.strides))
+    return _of_view(array_view, name)
 
 
-def _of_view(found: ArrayView, name: str) -> Operand:
-    shape, strides = found.shape, found.strides
+def _of_view(array_view: ArrayView, name: str) -> Operand:
+    shape, strides = array_view.shape, array_view.strides
     if len(shape) not in (2, 3):
         raise ArrayError(f"{name} has shape {shape}; allowed: two dimensions, or three for a batch of matrices")
     batch, batch_stride = (shape[0], strides[0]) if len(shape) == 3 else (None, 0)
     return Operand(
-        found.pointer, (shape[-2], shape[-1]), (strides[-2], strides[-1]), found.dtype, found.fnuz, found.device,
-        found.family, found.owner, found.readonly, batch, batch_stride,
+        array_view.pointer, (shape[-2], shape[-1]), (strides[-2], strides[-1]), array_view.dtype, array_view.fnuz,
+        array_view.device, array_view.family, array_view.owner, array_view.readonly, batch, batch_stride,
     )  # fmt: skip
 
 
