@@ -2,8 +2,6 @@
 #ifndef KERNELWRIGHT_CPU_LAUNCHERS_ATTENTION_WRITTEN_ROWS_HPP
 #define KERNELWRIGHT_CPU_LAUNCHERS_ATTENTION_WRITTEN_ROWS_HPP
 
-#include <string.h>
-
 #include "kernelwright/cpu/launchers/attention/request.hpp"
 #include "kernelwright/cpu/launchers/common/library.hpp"
 
@@ -50,7 +48,12 @@ inline kw_status check_written_rows(const kw_append_problem& p, const kw_append_
   const int64_t words = words_of_rows(p);
   uint64_t few[kWordsOnStack];
   uint64_t* const taken = words <= kWordsOnStack ? few : static_cast<uint64_t*>(workspace);
-  if (words != 0) memset(taken, 0, static_cast<size_t>(words) * sizeof(uint64_t));
+  // Of a large cache a launch writes few rows: only their words are cleared.
+  for (int64_t b = 0; words != 0 && b < p.batch; ++b) {
+    for (int64_t place = a.seqlens_k[b]; place < a.seqlens_k[b] + p.seqlen_new; ++place) {
+      taken[row_of_place(p, a, b, place) / kRowsOfWord] = 0;
+    }
+  }
   for (int64_t b = 0; words != 0 && b < p.batch; ++b) {
     for (int64_t place = a.seqlens_k[b]; place < a.seqlens_k[b] + p.seqlen_new; ++place) {
       const int64_t row = row_of_place(p, a, b, place);
