@@ -15,6 +15,7 @@ from kernelwright.torch.adoption.classes import inherited, is_adopted
 from kernelwright.torch.adoption.layers import convolve
 from kernelwright.torch.operators.gemm import linear_then
 from torch import nn  # pants: no-infer-dep
+from torch.nn.modules.module import _has_any_global_hook  # pants: no-infer-dep
 
 _NORMS = {nn.Conv1d: nn.BatchNorm1d, nn.Conv2d: nn.BatchNorm2d, nn.Conv3d: nn.BatchNorm3d}
 _PLAIN = {nn.ReLU: "relu", nn.SiLU: "silu", nn.Sigmoid: "sigmoid", nn.Tanh: "tanh"}
@@ -39,9 +40,8 @@ def activation_of(module: nn.Module) -> str | None:
 
 def hooked(module: nn.Module) -> bool:
     """Whether somebody sees what the module gets or returns."""
-    return bool(
-        module._forward_hooks or module._forward_pre_hooks or module._backward_hooks or module._backward_pre_hooks
-    )
+    own = module._forward_hooks or module._forward_pre_hooks or module._backward_hooks or module._backward_pre_hooks
+    return bool(own) or _has_any_global_hook()
 
 
 def group_at(modules: list[nn.Module], first: int) -> Group | None:
