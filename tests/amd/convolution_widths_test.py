@@ -33,7 +33,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("data", {**PLANE, "stride": (1, 2**15), "dilation": (1, 2**16), "pad_left": (0, 2**17)}, "what a filter reaches"),
     ("data", {**PLANE, "stride": (1, 2**19), "c": 512, "k": 8}, "filter points of a"),
     ("forward", {**PLANE, "size": (2, 28), "filter": 1, "stride": (2**21, 1)}, "that a stride leads to"),
-    # Tiles end beyond the last filter point: what is masked there would come back into the buffer 2^31 bytes further on.
+    # Tiles end beyond the last filter point: what is masked there would come back into the buffer, 2^31 bytes on.
     ("forward", {**LARGE, "dilation": (400, 1)}, "x spans 1 images of .*: its byte offsets do not fit into 31 bits"),
 ]
 SERVED: list[tuple[str, dict[str, Any]]] = [

@@ -132,7 +132,7 @@ def range_fits(t: Traits, p: Problem) -> Refusal:
 
 
 def parts_fit(t: Traits, p: Problem) -> Refusal:
-    """Parts that are addressed by 32-bit offsets, a tile of queries beyond the last one, and splits without a number."""
+    """Parts that are addressed by 32-bit offsets, with a tile of queries and splits beyond the last ones."""
     part = p.op == AttentionOp.ATTENTION_PART
     splits = p.op == AttentionOp.ATTENTION_COMBINE or (part and p.leaves_splits)
     slices = p.dq_slices != 0 and not part

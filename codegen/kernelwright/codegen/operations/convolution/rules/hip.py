@@ -69,9 +69,7 @@ def vectors_fit(t: Traits, p: Problem) -> Refusal:
     )
 
 
-def span(
-    strides: tuple[int, ...], images: int, points: tuple[int, ...], around: tuple[int, ...], channels: int
-) -> int:
+def span(strides: tuple[int, ...], images: int, points: tuple[int, ...], around: tuple[int, ...], channels: int) -> int:
     """Elements from the first image to the end of ``images``, with points on all sides that lie beyond an image."""
     reached = images * strides[0] + channels
     for i in range(3):
