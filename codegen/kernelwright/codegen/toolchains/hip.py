@@ -52,7 +52,7 @@ _CK_TILE = (
     # (block_fmha_pipeline_qr_ks_vs_async_trload.hpp, MakeKargs in fmha_fwd_kernel.hpp): wrong results.
     "-DCK_TILE_FMHA_FWD_FAST_EXP2=1",
     # Padded loads add 2^31 to the offset of what lies outside, so that the buffer's range check returns zeros; without
-    # it vector instructions zero what was loaded, element by element: a half to four fifths of all in a main loop
+    # it vector instructions zero what was loaded, element by element: most of those in a main loop of GEMM
     # (docs/counts.md). It needs buffers and offsets below 2^31 bytes, which the launchers' rules see to. Upstream's
     # default since ROCm/rocm-libraries PR 7466.
     "-DCK_TILE_EXPERIMENTAL_USE_BUFFER_LOAD_OOB_CHECK_OFFSET_TRICK=1",
