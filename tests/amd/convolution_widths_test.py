@@ -21,6 +21,7 @@ SPECS: dict[str, tuple[dict[str, Any], ...]] = {
 DIRECTIONS = {"forward": "forward", "data": "backward_data", "weight": "backward_weight", "slices": "backward_weight"}
 POINT: dict[str, Any] = {"n": 1, "size": (1, 1), "filter": 1, "dtype": "fp16"}
 PLANE: dict[str, Any] = {"n": 2, "c": 64, "k": 64, "size": (28, 28), "filter": 3, "dtype": "fp16"}
+LARGE: dict[str, Any] = {"n": 1, "c": 8, "k": 8, "size": (8000, 8192), "filter": 3, "dtype": "fp16"}
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("slices", {**POINT, "c": 24584, "k": 24584, "split_k": 2}, "24584 rows of 24584 elements of 4 bytes"),
@@ -32,6 +33,8 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("data", {**PLANE, "stride": (1, 2**15), "dilation": (1, 2**16), "pad_left": (0, 2**17)}, "what a filter reaches"),
     ("data", {**PLANE, "stride": (1, 2**19), "c": 512, "k": 8}, "filter points of a"),
     ("forward", {**PLANE, "size": (2, 28), "filter": 1, "stride": (2**21, 1)}, "that a stride leads to"),
+    # Tiles end beyond the last filter point: what is masked there would come back into the buffer, 2^31 bytes on.
+    ("forward", {**LARGE, "dilation": (400, 1)}, "x spans 1 images of .*: its byte offsets do not fit into 31 bits"),
 ]
 SERVED: list[tuple[str, dict[str, Any]]] = [
     ("slices", {**POINT, "c": 16384, "k": 16384, "split_k": 2}),
@@ -40,6 +43,7 @@ SERVED: list[tuple[str, dict[str, Any]]] = [
     ("data", {**PLANE, "stride": 2, "pad_left": 1}),
     ("slices", {**PLANE, "n": 0, "split_k": 2}),  # zeros
     ("forward", {**PLANE, "n": 0}),
+    ("forward", LARGE),
 ]
 
 

@@ -45,7 +45,17 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("adoption",),
         ("",),
     ),
-    "simulator": (("errors",), ("code",), ("machine",), ("instructions",), ("checks",), ("run",), ("tools",), ("",)),
+    "simulator": (
+        ("errors",),
+        ("code",),
+        ("machine",),
+        ("instructions",),
+        ("checks",),
+        ("counting",),
+        ("run",),
+        ("tools",),
+        ("",),
+    ),
     "tile_engine": (
         ("operation",),
         ("problems",),

@@ -1,8 +1,8 @@
 """Executes AMD code objects on the CPU: results and instruction counts, never times.
 
 Layers, lowest first; each imports only itself and lower ones: ``errors`` → ``code`` → ``machine`` → ``instructions`` →
-``checks`` → ``run`` → ``tools``. ``testing`` may import all of them and is not shipped. Importing the package loads no
-module of it; each name below loads its module on first use.
+``checks`` → ``counting`` → ``run`` → ``tools``. ``testing`` may import all of them and is not shipped. Importing the
+package loads no module of it; each name below loads its module on first use.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kernelwright.simulator.checks.debugging import Debug, Event, Stop, print_to
     from kernelwright.simulator.checks.options import Checks
+    from kernelwright.simulator.counting.observer import Counts
     from kernelwright.simulator.errors import Fault, ObjectError, SimulatorError
     from kernelwright.simulator.machine.regions import Buffer
     from kernelwright.simulator.run.device import configure, last_report, last_reports
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Buffer",
     "Checks",
+    "Counts",
     "Debug",
     "Event",
     "Fault",
@@ -39,6 +41,7 @@ __all__ = [
 _MODULES = {
     "Buffer": "machine.regions",
     "Checks": "checks.options",
+    "Counts": "counting.observer",
     "Debug": "checks.debugging",
     "Event": "checks.debugging",
     "Fault": "errors",

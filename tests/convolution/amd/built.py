@@ -30,6 +30,8 @@ SPECS: Mapping[str, tuple[dict[str, Any], ...]] = {
         | {"two_stage": True},
         {"direction": "forward", "dtype": "bf16", "layout": "ndhwgc", "pipeline": "compv1", **_SMALL}
         | {"vector": [1, 1, 8], "bias": True, "residual": True, "activation": "relu"},
+        {"direction": "backward_data", "dtype": "bf16", "layout": "nhwgc", "pipeline": "compv1", **_SMALL}
+        | {"vector": [1, 1, 1]},
     ),
     "gfx950": (
         {"direction": "backward_weight", "dtype": "bf16", "layout": "ndhwgc", "pipeline": "compv1", **_LARGE},

@@ -33,6 +33,11 @@ VOLUMES: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...] = (
     ((2, 32, 16, (4, 3, 3), (3, 3, 3), 2), {"pad_left": 1}),
     ((1, 16, 8, (5, 4, 6), (1, 2, 1)), {"stride": (2, 3, 2), "dilation": (1, 2, 1)}),
 )
+# Phases of a stride that no filter point meets, and points in memory that lie an odd number of elements apart.
+ODD: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...] = (
+    ((1, 8, 5, (7, 8), (2, 2)), {"stride": (3, 2), "dilation": 2}),
+    ((2, 8, 1, (9, 6), (1, 1)), {"stride": 2}),
+)
 POINTS: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...] = (
     ((2, 128, 32, (5, 5), (1, 1), 2), {"stride": (2, 1)}),
     ((1, 200, 8, (3, 4), (1, 1)), {}),
@@ -44,6 +49,8 @@ def problems(arch: str, number: int) -> list[ConvProblem]:
     """What a kernel is tried with, each densely in memory and with gaps."""
     spec = SPECS[arch][number]
     shapes = POINTS if "specialization" in spec else VOLUMES if spec["layout"] == "ndhwgc" else PLANES
+    if spec["direction"] == "backward_data" and "vector" in spec:
+        shapes = ODD
     fields = {"dtype": spec["dtype"], **{key: spec[key] for key in ("bias", "residual", "activation") if key in spec}}
     if spec.get("two_stage"):
         fields["split_k"] = 3

@@ -233,6 +233,19 @@ def show_resources(library: tuple[str, ...], as_json: bool) -> int:
     return report.main([*library, "--json"] if as_json else library)
 
 
+@kernelwright.command("quality")
+@click.argument("library", nargs=-1, required=True)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def show_quality(library: tuple[str, ...], as_json: bool) -> int:
+    """Count what main loops of AMD kernels do: matrix, vector and LDS clocks, accesses; what limits occupancy."""
+    try:
+        quality = importlib.import_module("kernelwright.simulator.tools.quality")  # a generator can do without
+    except ImportError as error:
+        raise click.UsageError(f"counting needs {error.name}; pip install kernelwright[simulator]") from None
+    code: int = quality.main([*library, "--json"] if as_json else library)
+    return code
+
+
 @kernelwright.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @click.option(

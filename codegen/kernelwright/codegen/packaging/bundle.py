@@ -14,9 +14,9 @@ from kernelwright.codegen.operation import Expectation
 from kernelwright.codegen.packaging import provenance
 from kernelwright.codegen.packaging.requests import BundleRequest
 from kernelwright.codegen.resources.limits import check_limits
-from kernelwright.codegen.resources.occupancy import occupancy
 from kernelwright.codegen.resources.readers import report_reader
 from kernelwright.codegen.violations import SpecError
+from kernelwright.files.occupancy import occupancy
 
 SCHEMA_VERSION = 1
 _KEYS = ("name", "arch", "backend", "abi_version", "device", "library", "toolchains", "kernels")

@@ -47,9 +47,16 @@ _WHEEL_INCLUDES = (
 )
 # No bundle and no unit id: the output is one plain file with the same bytes in every folder.
 _DEVICE = ("-x", "hip", "--offload-device-only", "--no-gpu-bundle-output", "-fuse-cuid=none")
-# Without it CK Tile's attention pipeline with transposing LDS reads computes exp2 of numbers meant for exp
-# (block_fmha_pipeline_qr_ks_vs_async_trload.hpp, MakeKargs in fmha_fwd_kernel.hpp): wrong results.
-_CK_TILE = ("-DCK_TILE_FMHA_FWD_FAST_EXP2=1",)
+_CK_TILE = (
+    # Without it CK Tile's attention pipeline with transposing LDS reads computes exp2 of numbers meant for exp
+    # (block_fmha_pipeline_qr_ks_vs_async_trload.hpp, MakeKargs in fmha_fwd_kernel.hpp): wrong results.
+    "-DCK_TILE_FMHA_FWD_FAST_EXP2=1",
+    # Padded loads add 2^31 to the offset of what lies outside, so that the buffer's range check returns zeros; without
+    # it vector instructions zero what was loaded, element by element: most of those in a main loop of GEMM
+    # (docs/counts.md). It needs buffers and offsets below 2^31 bytes, which the launchers' rules see to. Upstream's
+    # default since ROCm/rocm-libraries PR 7466.
+    "-DCK_TILE_EXPERIMENTAL_USE_BUFFER_LOAD_OOB_CHECK_OFFSET_TRICK=1",
+)
 # Kernels of all pipelines and architectures peaked at 260 to 345 MB; with the headers as they are, at 492 to 691 MB.
 _LEAN_MB, _STOCK_MB = 384, 768
 # As C++20 the front end takes a tenth longer for the same code objects.

@@ -16,6 +16,7 @@ def test_wheel_compiles_with_headers_of_the_wheels_alone() -> None:
         assert flag in argv
     assert "--offload-arch=gfx942" in argv
     assert "-DCK_TILE_FMHA_FWD_FAST_EXP2=1" in argv
+    assert "-DCK_TILE_EXPERIMENTAL_USE_BUFFER_LOAD_OOB_CHECK_OFFSET_TRICK=1" in argv
     folders = [folder for flag, folder in itertools.pairwise(argv) if flag == "-isystem"]
     assert [folder.split("/")[0] for folder in folders] == [
         *("__zig", "__clang"),
@@ -76,6 +77,7 @@ def test_rocm_uses_its_own_compiler_headers_and_device_library() -> None:
         *("-fuse-cuid=none", "--offload-arch=gfx90a", "--rocm-path=/opt/rocm"),
         *("-isystem", "__ck_tile/aiter_meta/3rdparty/composable_kernel/include"),
         "-DCK_TILE_FMHA_FWD_FAST_EXP2=1",
+        "-DCK_TILE_EXPERIMENTAL_USE_BUFFER_LOAD_OOB_CHECK_OFFSET_TRICK=1",
         *("-std=c++17", "-O3", "-DNDEBUG", "-Wall", "-Wextra", "-Werror"),
         *("-I__hip_common/include", "-I__hip_gemm/include"),
         *("-S", "x.hpp", "-o", "x.s"),

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from kernelwright.simulator.checks.debugging import Debug
 from kernelwright.simulator.checks.options import Checks
+from kernelwright.simulator.counting.observer import Counts
 from kernelwright.simulator.errors import SimulatorError
 from kernelwright.simulator.run.launch import Buffer, Simulator
 from kernelwright.simulator.run.report import LaunchReport
@@ -29,6 +30,7 @@ class Settings:
     processes: int = 1
     instruction_limit: int | None = None
     debug: Debug | None = None
+    counts: Counts | None = None
 
 
 class Executor(Protocol):
@@ -56,6 +58,7 @@ def _simulator(settings: Settings) -> Executor:
         processes=settings.processes,
         instruction_limit=settings.instruction_limit,
         debug=settings.debug,
+        counts=settings.counts,
     )
 
 
@@ -98,15 +101,17 @@ def configure(
     processes: int | EllipsisType = ...,
     instruction_limit: int | EllipsisType | None = ...,
     debug: Debug | EllipsisType | None = ...,
+    counts: Counts | EllipsisType | None = ...,
 ) -> Iterator[None]:
     """Set options of all simulated devices of this process inside a ``with`` block; omitted options keep their values.
 
     ``checks``: the optional checks. ``seed``: seed of the random order in which waves run between barriers, or None for
     a fixed order. ``processes``: number of processes that share the workgroups of a launch. ``instruction_limit``: the
-    most instructions that a launch may execute, or None for any number. ``debug``: traces and breakpoints, or None. If
-    several threads overlap, the block entered last wins. Raises TypeError or ValueError for an illegal value.
+    most instructions that a launch may execute, or None for any number. ``debug``: traces and breakpoints, or None.
+    ``counts``: what counts the instructions and memory accesses of each launch, or None. If several threads overlap,
+    the block entered last wins. Raises TypeError or ValueError for an illegal value.
     """
-    given: dict[str, Any] = {"checks": checks, "seed": seed, "processes": processes, "debug": debug}
+    given: dict[str, Any] = {"checks": checks, "seed": seed, "processes": processes, "debug": debug, "counts": counts}
     given["instruction_limit"] = instruction_limit
     override = {name: value for name, value in given.items() if value is not ...}
     _check(override)
@@ -124,6 +129,8 @@ def _check(override: dict[str, Any]) -> None:
         raise TypeError(f"checks is {override['checks']!r}; allowed: kernelwright.simulator.Checks(…)")
     if override.get("debug") is not None and not isinstance(override["debug"], Debug):
         raise TypeError(f"debug is {override['debug']!r}; allowed: None, kernelwright.simulator.Debug(…)")
+    if override.get("counts") is not None and not isinstance(override["counts"], Counts):
+        raise TypeError(f"counts is {override['counts']!r}; allowed: None, kernelwright.simulator.Counts()")
     seed, processes = override.get("seed"), override.get("processes", 1)
     if seed is not None and (type(seed) is not int or seed < 0):
         raise ValueError(f"seed is {seed!r}; allowed: None, or an integer from 0 on")

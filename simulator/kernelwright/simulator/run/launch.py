@@ -17,6 +17,7 @@ from kernelwright.simulator.checks.options import Checks
 from kernelwright.simulator.checks.state import prepare
 from kernelwright.simulator.code.instruction import Instruction
 from kernelwright.simulator.code.object_file import CodeObject, read_code_object
+from kernelwright.simulator.counting.observer import Counts
 from kernelwright.simulator.errors import ObjectError, SimulatorError
 from kernelwright.simulator.instructions.semantics import Step
 from kernelwright.simulator.machine.lds import Lds
@@ -42,8 +43,8 @@ class Simulator:
     workgroup may execute, by default 200 million; ``instruction_limit`` is the most that a launch may execute in all
     its workgroups, by default any number. The fault at a limit says how many ran and where each wave stands. Each of
     several processes may execute as many as the limit before their sum is compared with it. ``debug`` sets traces and
-    breakpoints, and implies one process. Raises SimulatorError for ``processes``, ``steps`` or ``instruction_limit``
-    below 1.
+    breakpoints, ``counts`` counts instructions and memory accesses; each implies one process. Raises SimulatorError for
+    ``processes``, ``steps`` or ``instruction_limit`` below 1.
     """
 
     def __init__(
@@ -55,13 +56,14 @@ class Simulator:
         steps: int = STEPS,
         instruction_limit: int | None = None,
         debug: Debug | None = None,
+        counts: Counts | None = None,
     ) -> None:
         if processes < 1 or steps < 1:
             raise SimulatorError(f"processes ({processes}) and steps ({steps}) must be at least 1")
         if instruction_limit is not None and instruction_limit < 1:
             raise SimulatorError(f"instruction_limit is {instruction_limit}; allowed: None, or an integer from 1 on")
         self._checks, self._processes, self._seed, self._steps = checks, processes, seed, steps
-        self._limit, self._debug = instruction_limit, debug
+        self._limit, self._debug, self._counts = instruction_limit, debug, counts
 
     def launch(
         self,
@@ -85,8 +87,8 @@ class Simulator:
         action of the kernel.
         """
         program = _program(image, kernel, replace(self._checks, seeds=()), arch)
-        if self._debug is not None:
-            program = _watched(program, self._checks, self._debug)
+        if self._debug is not None or self._counts is not None:
+            program = _watched(program, self._checks, self._debug, self._counts)
         start = _start(program, grid, block, arguments, dynamic_lds)
         workgroups = [(x, y, z) for z, y, x in product(*(range(extent) for extent in reversed(grid)))]
         before = contents(buffers) if self._checks.seeds else []
@@ -109,15 +111,19 @@ class Simulator:
             constant(ARGUMENT_ADDRESS, start.arguments, "the kernel's arguments"),
             constant(CODE_ADDRESS, program.code.memory, "the code object"),
         ]
-        alone = self._debug is not None or _has_global_atomics(program)
+        alone = self._debug is not None or self._counts is not None or _has_global_atomics(program)
         count = 1 if alone else min(self._processes, len(workgroups))
         ran: list[Ran]
+        if self._counts is not None:
+            self._counts.begin()
         if count == 1:
             ran = [run.workgroups(workgroups, fixed + direct(buffers))]
         else:
             with shared(buffers) as regions:
                 memory = fixed + regions
                 ran = run_forked([partial(run.workgroups, workgroups[n::count], memory) for n in range(count)])
+        if self._counts is not None:
+            self._counts.end(program.instructions, ran, program.code.target)
         counts = counts_of(program, ran)
         total = sum(counts.values())
         if self._limit is not None and total > self._limit:
@@ -165,11 +171,11 @@ def _program(image: bytes, kernel: str, checks: Checks, arch: str | None) -> Pro
     return Program(code, code.kernel(kernel), wrap)
 
 
-def _watched(program: Program, checks: Checks, debug: Debug) -> Program:
-    """The same kernel, bound again with a trace or breakpoint around each step."""
+def _watched(program: Program, checks: Checks, debug: Debug | None, counts: Counts | None) -> Program:
+    """The same kernel, bound again with counts, a trace or a breakpoint around each step."""
     code = program.code
     known = {instruction.pc for instruction in program.instructions}
-    for pc in debug.breakpoints:
+    for pc in debug.breakpoints if debug else ():
         if pc not in known:
             first, last = min(known), max(known)
             raise SimulatorError(
@@ -178,8 +184,9 @@ def _watched(program: Program, checks: Checks, debug: Debug) -> Program:
             )
 
     def wrap(instruction: Instruction, step: Step) -> Step:
-        checked = check(instruction, step, code.target, checks) if checks.any else step
-        return watch(instruction, checked, code.target, debug)
+        step = check(instruction, step, code.target, checks) if checks.any else step
+        step = counts.watch(instruction, step, code.target) if counts else step
+        return watch(instruction, step, code.target, debug) if debug else step
 
     return Program(code, program.kernel, wrap)
 

@@ -30,8 +30,8 @@ CK_TILE_DEVICE auto covered_image(const arguments& x) {
   else if constexpr (T::specialization == special::filter1x1_pad0)
     return point_matrix<T::dims, Vector>(x.n, x.out, x.c, x.image_x, x.point_x, x.stride);
   else
-    return window_matrix<T::dims, Vector>(x.n, x.extent, x.c, x.image_x, x.point_x, x.out, taps_of<T>(x), x.stride,
-                                          x.dilation, x.pad);
+    return window_matrix<T::dims, Vector>(x.n, x.extent, x.extent, x.c, x.image_x, x.point_x, x.out, taps_of<T>(x),
+                                          x.stride, x.dilation, x.pad);
 }
 
 // (output points, k)
@@ -122,7 +122,8 @@ struct backward_data {
   CK_TILE_DEVICE auto a() const {
     constexpr int32_t one[3] = {1, 1, 1};
     const auto count = [taps = taps](int i) { return taps[i]; };
-    return window_matrix<T::dims, T::vector_a>(x.n, x.out, x.k, x.image_y, x.point_y, points, count, one, back, left);
+    return window_matrix<T::dims, T::vector_a>(x.n, x.out, visible, x.k, x.image_y, x.point_y, points, count, one, back,
+                                               left);
   }
   CK_TILE_DEVICE auto b() const {
     const int32_t row = product(x.filter) * x.c;
@@ -161,13 +162,15 @@ struct backward_data {
     first_tap[i] = tap;
     taps[i] = (x.filter[i] - tap + tap_step[i] - 1) / tap_step[i];
     left[i] = -((reach - tap * dilation) / stride);
+    visible[i] = x.out[i];
     if (tap < tap_step[i] && tap < x.filter[i]) return;
-    // No filter point meets this phase. Its points are zero: one tap that lies beyond all output points.
+    // No filter point meets this phase. Its points are zero: one tap that sees no output point.
     first_tap[i] = 0;
     taps[i] = 1;
-    left[i] = 1 << 30;
+    left[i] = 0;
+    visible[i] = 0;
   }
-  int32_t points[3], first_point[3], first_tap[3], tap_step[3], taps[3], back[3], left[3];
+  int32_t points[3], first_point[3], first_tap[3], tap_step[3], taps[3], back[3], left[3], visible[3];
 };
 
 }  // namespace kernelwright::hip::convolution

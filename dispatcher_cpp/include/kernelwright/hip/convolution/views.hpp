@@ -91,11 +91,12 @@ CK_TILE_DEVICE auto point_matrix(int32_t n, const int32_t (&count)[3], int32_t c
 // For each output point, what its filter covers: (output points, filter points x channels). Zeros beyond the image.
 //
 // Along each dimension, coordinate = output * output_step + tap * tap_step - left, for any steps but 0; `taps` may be
-// numbers that are known at compile time.
+// numbers that are known at compile time. `visible` is the extent, or 0 where all coordinates are to read zeros: loads
+// add 2^31 bytes to the offsets of those, which must not bring them back into the buffer.
 template <int D, int Vector, class Taps>
-CK_TILE_DEVICE auto window_matrix(int32_t n, const int32_t (&extent)[3], int32_t channels, int32_t image,
-                                  const int32_t (&point)[3], const int32_t (&outputs)[3], const Taps& taps,
-                                  const int32_t (&output_step)[3], const int32_t (&tap_step)[3],
+CK_TILE_DEVICE auto window_matrix(int32_t n, const int32_t (&extent)[3], const int32_t (&visible)[3], int32_t channels,
+                                  int32_t image, const int32_t (&point)[3], const int32_t (&outputs)[3],
+                                  const Taps& taps, const int32_t (&output_step)[3], const int32_t (&tap_step)[3],
                                   const int32_t (&left)[3]) {
   const auto extents = [&](int i) { return extent[i]; };
   const auto strides = [&](int i) { return point[i]; };
@@ -104,7 +105,7 @@ CK_TILE_DEVICE auto window_matrix(int32_t n, const int32_t (&extent)[3], int32_t
   const auto pass_n = make_pass_through_transform(n);
   const auto pass_c = make_pass_through_transform(channels);
   // What lies to the right is beyond the extent, however far: the padding needs no length there.
-  const auto padded = [&](int i) { return make_pad_transform(extent[i], left[i], 0); };
+  const auto padded = [&](int i) { return make_pad_transform(visible[i], left[i], 0); };
   const auto covered = [&](int i) {
     return make_embed_transform(make_tuple(taps(i), outputs[i]), make_tuple(tap_step[i], output_step[i]));
   };

@@ -96,8 +96,8 @@ def store(instruction: Instruction, target: Target) -> Step:
 @semantics(*_PAIR_LOADS, kind="lds")
 def load_pair(instruction: Instruction, target: Target) -> Step:
     """Two addresses per lane; offsets in units of the element, times 64 for st64."""
-    nbytes, scale = _PAIR_LOADS[instruction.name]
-    first, second = _pair_offsets(instruction, nbytes * scale)
+    nbytes, _ = _PAIR_LOADS[instruction.name]
+    first, second = pair_offsets(instruction)
     kind, address, row = Transfer(nbytes), instruction.operands["addr"].index, row_of(instruction.operands["vdst"])
     write_first, write_second = writer(row, kind), writer(row + kind.dwords, kind)
 
@@ -113,8 +113,8 @@ def load_pair(instruction: Instruction, target: Target) -> Step:
 @semantics(*_PAIR_STORES, kind="lds")
 def store_pair(instruction: Instruction, target: Target) -> Step:
     """Two addresses per lane; where they are equal, the second wins."""
-    nbytes, scale = _PAIR_STORES[instruction.name]
-    first, second = _pair_offsets(instruction, nbytes * scale)
+    nbytes, _ = _PAIR_STORES[instruction.name]
+    first, second = pair_offsets(instruction)
     kind, address = Transfer(nbytes), instruction.operands["addr"].index
     read_first = reader(row_of(instruction.operands["data0"]), kind)
     read_second = reader(row_of(instruction.operands["data1"]), kind)
@@ -127,6 +127,9 @@ def store_pair(instruction: Instruction, target: Target) -> Step:
     return step
 
 
-def _pair_offsets(instruction: Instruction, unit: int) -> tuple[np.uint32, np.uint32]:
+def pair_offsets(instruction: Instruction) -> tuple[np.uint32, np.uint32]:
+    """The two offsets of an instruction with two addresses, in bytes. Unmodelled for GDS."""
+    nbytes, scale = _PAIR_NAMES[instruction.name]
+    unit = nbytes * scale
     one_offset(instruction)
     return np.uint32(instruction.get("offset0") * unit), np.uint32(instruction.get("offset1") * unit)

@@ -27,6 +27,10 @@ ROTARY_VECTOR = 16
 ALIBI_POSITIONS = 65536
 # Positions and widths of windows are added up in 32 bits: a quarter of what they hold.
 MOST_POSITIONS = 536870911
+# Elements of a row that a tile may have beyond the last one: head dimensions and tiles of keys have 256 at most.
+BEYOND_ROW = 256
+# Waves of a kernel that puts splits together: each loads one, and there may be fewer.
+COMBINING_WAVES = 8
 
 
 def stride_fits(name: str, stride: int, size: int, aligned: int) -> Refusal:
@@ -41,9 +45,12 @@ def stride_fits(name: str, stride: int, size: int, aligned: int) -> Refusal:
 def lines_fit(
     t: Traits, aligned: int, name: str, request: int, head: int, row: int, count: int, dtype: DType | None
 ) -> Refusal:
-    """Byte offsets within a request's rows of a head, a tile beyond the last one, are 32-bit numbers."""
+    """Byte offsets within a request's rows of a head, a tile beyond the last one, are 32-bit numbers.
+
+    Loads add 2^31 to the offsets of what is masked, so that those are out of range.
+    """
     size = element_bytes(dtype)
-    reached = (count + max(t.tile_m0, t.tile_n0)) * max(row, 1)
+    reached = (count + max(t.tile_m0, t.tile_n0)) * max(row, 1) + BEYOND_ROW
     return (
         stride_fits(name, request, size, aligned)
         or stride_fits(name, head, size, aligned)
@@ -124,13 +131,16 @@ def range_fits(t: Traits, p: Problem) -> Refusal:
     )
 
 
-def parts_fit(p: Problem) -> Refusal:
-    """Parts that are addressed by 32-bit offsets."""
+def parts_fit(t: Traits, p: Problem) -> Refusal:
+    """Parts that are addressed by 32-bit offsets, with a tile of queries and splits beyond the last ones."""
     part = p.op == AttentionOp.ATTENTION_PART
     splits = p.op == AttentionOp.ATTENTION_COMBINE or (part and p.leaves_splits)
     slices = p.dq_slices != 0 and not part
-    results = p.num_splits * rows(p) * p.hdim_v if splits else max(p.dq_slices, 1) * rows(p) * p.hdim_q
-    if (not splits and not slices) or bytes_fit_int32(results, 4):
+    count = parts(p.num_splits, COMBINING_WAVES) * COMBINING_WAVES if splits else max(p.dq_slices, 1)
+    row = p.hdim_v if splits else p.hdim_q
+    results = count * rows(p) * row
+    reached = results + t.tile_m0 * row + BEYOND_ROW
+    if (not splits and not slices) or bytes_fit_int32(reached, 4):
         return None
     return f"partial results have {results} elements: byte offsets do not fit into 31 bits"
 
@@ -232,7 +242,7 @@ def check(t: Traits, p: Problem, aligned: int) -> Refusal:
     return (
         traits_match(t, p)
         or range_fits(t, p)
-        or parts_fit(p)
+        or parts_fit(t, p)
         or alibi_fits(t, p)
         or slices_match(t, p)
         or operands_fit(t, p, aligned)

@@ -10,7 +10,7 @@ from kernelwright.codegen.formulas.widths import (
     fits_uint32,
     parts,
 )
-from kernelwright.codegen.operations.convolution.rules.checks import as_gemm, filter_points, out, traits_match
+from kernelwright.codegen.operations.convolution.rules.checks import as_gemm, dims, filter_points, out, traits_match
 from kernelwright.codegen.operations.convolution.rules.hip_sizes import SUM_BLOCK
 from kernelwright.codegen.operations.convolution.rules.structs import Problem, Traits
 from kernelwright.problems.convolution.description import ConvOp
@@ -69,12 +69,26 @@ def vectors_fit(t: Traits, p: Problem) -> Refusal:
     )
 
 
-def span(strides: tuple[int, ...], images: int, points: tuple[int, ...], around: tuple[int, ...]) -> int:
+def span(strides: tuple[int, ...], images: int, points: tuple[int, ...], around: tuple[int, ...], channels: int) -> int:
     """Elements from the first image to the end of ``images``, with points on all sides that lie beyond an image."""
-    reached = images * strides[0]
+    reached = images * strides[0] + channels
     for i in range(3):
         reached = reached + (max(points[i] - 1, 0) + around[i]) * strides[2 + i]
     return reached
+
+
+def more_taps(t: Traits, p: Problem, dim: int, channels: int, beyond: int) -> int:
+    """Filter points along ``dim`` that lie beyond the last one, where tiles end ``beyond`` the filter's channels.
+
+    They are counted on along the outermost dimension. A phase of backward data has one in ``stride`` filter points.
+    """
+    if dim != 3 - dims(t.layout):
+        return 0
+    row = max(channels, 1)
+    for i in range(3):
+        if i > dim:
+            row = row * max(p.filter[i] // p.stride[i], 1)
+    return beyond // row + 1
 
 
 def images_fit(
@@ -82,11 +96,16 @@ def images_fit(
     strides: tuple[int, ...],
     points: tuple[int, ...],
     around: tuple[int, ...],
+    channels: int,
     beyond: int,
     t: Traits,
     p: Problem,
 ) -> Refusal:
-    """Offsets of an image tensor, also of points that lie beyond it and are masked, fit into 31 bits of bytes."""
+    """Offsets of an image tensor, also of points that lie beyond it and are masked, fit into 31 bits of bytes.
+
+    Loads add 2^31 to the offsets of points that are masked, so that those are out of range: neither may the size of the
+    tensor and what lies before its begin exceed 2^31 bytes, nor what lies behind its end.
+    """
     size = element_bytes(t.dtype_x)
     images = p.n + beyond // max(points[0] * points[1] * points[2], 1)
     aligned = alignment(t)
@@ -96,7 +115,7 @@ def images_fit(
     if strides[1] != 1:
         return f"the channels of {name} do not lie side by side"
     one_more = (images + 1) * strides[0]
-    if bytes_fit_int32(max(one_more, span(strides, images, points, around)), size):
+    if bytes_fit_int32(max(one_more, span(strides, images, points, around, channels + beyond)), size):
         return None
     return f"{name} spans {p.n} images of {strides[0]} elements: its byte offsets do not fit into 31 bits"
 
@@ -106,7 +125,11 @@ def weights_fit(t: Traits, p: Problem, sums: bool, beyond: int) -> Refusal:
     size = 4 if p.op == ConvOp.WEIGHT_SLICES and sums else element_bytes(t.dtype_x)
     row = filter_points(p) * (p.c // p.groups)
     rows = p.k // p.groups
-    if bytes_fit_int32((rows + beyond) * (row + beyond), size):
+    reached = (rows + beyond) * (row + beyond)
+    if p.op == ConvOp.BACKWARD_DATA:  # a phase steps over filter points
+        for i in range(3):
+            reached = reached + more_taps(t, p, i, rows, beyond) * p.stride[i] * row
+    if bytes_fit_int32(reached, size):
         return None
     return (
         f"the weights of a group are {rows} rows of {row} elements of {size} bytes: byte offsets do not fit"
@@ -119,16 +142,22 @@ def spans_fit(t: Traits, p: Problem, sums: bool) -> Refusal:
     beyond = t.tile_m + t.tile_n + MAX_PREFETCH * t.tile_k
     data = p.op == ConvOp.BACKWARD_DATA
     outputs = (out(p, 0), out(p, 1), out(p, 2))
-    around_x = (p.pad_left[0] + p.pad_right[0], p.pad_left[1] + p.pad_right[1], p.pad_left[2] + p.pad_right[2])
+    c = p.c // p.groups
+    k = p.k // p.groups
+    around_x = (
+        p.pad_left[0] + p.pad_right[0] + more_taps(t, p, 0, c, beyond) * p.dilation[0],
+        p.pad_left[1] + p.pad_right[1] + more_taps(t, p, 1, c, beyond) * p.dilation[1],
+        p.pad_left[2] + p.pad_right[2] + more_taps(t, p, 2, c, beyond) * p.dilation[2],
+    )
     # Backward data counts output points from those that meet the first input point.
     around_y = (
-        p.filter[0] * p.dilation[0] if data else 0,
-        p.filter[1] * p.dilation[1] if data else 0,
-        p.filter[2] * p.dilation[2] if data else 0,
+        (p.filter[0] + more_taps(t, p, 0, k, beyond)) * p.dilation[0] if data else 0,
+        (p.filter[1] + more_taps(t, p, 1, k, beyond)) * p.dilation[1] if data else 0,
+        (p.filter[2] + more_taps(t, p, 2, k, beyond)) * p.dilation[2] if data else 0,
     )
     return (
-        images_fit("x", p.stride_x, p.extent, around_x, beyond, t, p)
-        or images_fit("y", p.stride_y, outputs, around_y, beyond, t, p)
+        images_fit("x", p.stride_x, p.extent, around_x, c, beyond, t, p)
+        or images_fit("y", p.stride_y, outputs, around_y, k, beyond, t, p)
         or weights_fit(t, p, sums, beyond)
     )
 

@@ -17,6 +17,8 @@
 #define KW_HIP_ATTENTION_ROTARY_VECTOR 16
 #define KW_HIP_ATTENTION_ALIBI_POSITIONS 65536
 #define KW_HIP_ATTENTION_MOST_POSITIONS 536870911
+#define KW_HIP_ATTENTION_BEYOND_ROW 256
+#define KW_HIP_ATTENTION_COMBINING_WAVES 8
 
 /* Strides are 32-bit numbers. */
 static inline kw_status kw_hip_attention_stride_fits(const char* name, int64_t stride, int64_t size, int64_t aligned, char* reason, size_t bytes) {
@@ -35,7 +37,7 @@ static inline kw_status kw_hip_attention_stride_fits(const char* name, int64_t s
 static inline kw_status kw_hip_attention_lines_fit(const kw_attention_traits* t, int64_t aligned, const char* name, int64_t request, int64_t head, int64_t row, int64_t count, uint32_t dtype, char* reason, size_t bytes) {
   kw_status status = KW_OK;
   const int64_t size = kw_dtype_bytes(dtype);
-  const int64_t reached = kw_mul(kw_add(count, kw_larger(t->tile_m0, t->tile_n0)), kw_larger(row, 1));
+  const int64_t reached = kw_add(kw_mul(kw_add(count, kw_larger(t->tile_m0, t->tile_n0)), kw_larger(row, 1)), KW_HIP_ATTENTION_BEYOND_ROW);
   if ((status = kw_hip_attention_stride_fits(name, request, size, aligned, reason, bytes)) != KW_OK) return status;
   if ((status = kw_hip_attention_stride_fits(name, head, size, aligned, reason, bytes)) != KW_OK) return status;
   if ((status = kw_hip_attention_stride_fits(name, row, size, aligned, reason, bytes)) != KW_OK) return status;
@@ -115,13 +117,16 @@ static inline kw_status kw_hip_attention_range_fits(const kw_attention_traits* t
   return KW_OK;
 }
 
-/* Parts that are addressed by 32-bit offsets. */
-static inline kw_status kw_hip_attention_parts_fit(const kw_attention_problem* p, char* reason, size_t bytes) {
+/* Parts that are addressed by 32-bit offsets, a tile of queries beyond the last one, and splits without a number. */
+static inline kw_status kw_hip_attention_parts_fit(const kw_attention_traits* t, const kw_attention_problem* p, char* reason, size_t bytes) {
   const bool part = p->base.op == KW_OP_ATTENTION_PART;
   const bool splits = p->base.op == KW_OP_ATTENTION_COMBINE || (part && p->leaves_splits != 0);
   const bool slices = p->dq_slices != 0 && !part;
-  const int64_t results = splits ? kw_mul(kw_mul(p->num_splits, kw_attention_rows(p)), p->hdim_v) : kw_mul(kw_mul(kw_larger(p->dq_slices, 1), kw_attention_rows(p)), p->hdim_q);
-  if ((!splits && !slices) || kw_bytes_fit_int32(results, 4)) {
+  const int64_t count = splits ? kw_mul(kw_parts(p->num_splits, KW_HIP_ATTENTION_COMBINING_WAVES), KW_HIP_ATTENTION_COMBINING_WAVES) : kw_larger(p->dq_slices, 1);
+  const int64_t row = splits ? p->hdim_v : p->hdim_q;
+  const int64_t results = kw_mul(kw_mul(count, kw_attention_rows(p)), row);
+  const int64_t reached = kw_add(kw_add(results, kw_mul(t->tile_m0, row)), KW_HIP_ATTENTION_BEYOND_ROW);
+  if ((!splits && !slices) || kw_bytes_fit_int32(reached, 4)) {
     return KW_OK;
   }
   snprintf(reason, bytes, "partial results have %lld elements: byte offsets do not fit into 31 bits", (long long)(results));
@@ -238,7 +243,7 @@ static inline kw_status kw_hip_attention_check(const kw_attention_traits* t, con
   const int64_t tiles = t->tile_m0 == 0 ? 1 : kw_parts(p->max_seqlen_q, t->tile_m0);
   if ((status = kw_attention_traits_match(t, p, reason, bytes)) != KW_OK) return status;
   if ((status = kw_hip_attention_range_fits(t, p, reason, bytes)) != KW_OK) return status;
-  if ((status = kw_hip_attention_parts_fit(p, reason, bytes)) != KW_OK) return status;
+  if ((status = kw_hip_attention_parts_fit(t, p, reason, bytes)) != KW_OK) return status;
   if ((status = kw_hip_attention_alibi_fits(t, p, reason, bytes)) != KW_OK) return status;
   if ((status = kw_hip_attention_slices_match(t, p, reason, bytes)) != KW_OK) return status;
   if ((status = kw_hip_attention_operands_fit(t, p, aligned, reason, bytes)) != KW_OK) return status;

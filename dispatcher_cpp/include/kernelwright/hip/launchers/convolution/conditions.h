@@ -72,17 +72,32 @@ static inline kw_status kw_hip_conv_vectors_fit(const kw_conv_traits* t, const k
 }
 
 /* Elements from the first image to the end of ``images``, with points on all sides that lie beyond an image. */
-static inline int64_t kw_hip_conv_span(const int64_t* strides, int64_t images, const int64_t* points, const int64_t* around) {
+static inline int64_t kw_hip_conv_span(const int64_t* strides, int64_t images, const int64_t* points, const int64_t* around, int64_t channels) {
   int64_t reached = 0;
-  reached = kw_mul(images, strides[0]);
+  reached = kw_add(kw_mul(images, strides[0]), channels);
   for (int64_t i = 0; i < 3; ++i) {
     reached = kw_add(reached, kw_mul(kw_add(kw_larger((int64_t)points[i] - 1, 0), around[i]), strides[kw_add(2, i)]));
   }
   return reached;
 }
 
+/* Filter points along ``dim`` that lie beyond the last one, where tiles end ``beyond`` the filter's channels. */
+static inline int64_t kw_hip_conv_more_taps(const kw_conv_traits* t, const kw_conv_problem* p, int64_t dim, int64_t channels, int64_t beyond) {
+  int64_t row = 0;
+  if (dim != 3 - kw_conv_dims(t->layout)) {
+    return 0;
+  }
+  row = kw_larger(channels, 1);
+  for (int64_t i = 0; i < 3; ++i) {
+    if (i > dim) {
+      row = kw_mul(row, kw_larger(p->filter[i] / p->stride[i], 1));
+    }
+  }
+  return kw_add(beyond / row, 1);
+}
+
 /* Offsets of an image tensor, also of points that lie beyond it and are masked, fit into 31 bits of bytes. */
-static inline kw_status kw_hip_conv_images_fit(const char* name, const int64_t* strides, const int64_t* points, const int64_t* around, int64_t beyond, const kw_conv_traits* t, const kw_conv_problem* p, char* reason, size_t bytes) {
+static inline kw_status kw_hip_conv_images_fit(const char* name, const int64_t* strides, const int64_t* points, const int64_t* around, int64_t channels, int64_t beyond, const kw_conv_traits* t, const kw_conv_problem* p, char* reason, size_t bytes) {
   const int64_t size = kw_dtype_bytes(t->dtype_x);
   const int64_t images = kw_add(p->n, beyond / kw_larger(kw_mul(kw_mul(points[0], points[1]), points[2]), 1));
   const int64_t aligned = kw_hip_conv_alignment(t);
@@ -97,7 +112,7 @@ static inline kw_status kw_hip_conv_images_fit(const char* name, const int64_t* 
     return KW_UNSUPPORTED;
   }
   const int64_t one_more = kw_mul(kw_add(images, 1), strides[0]);
-  if (kw_bytes_fit_int32(kw_larger(one_more, kw_hip_conv_span(strides, images, points, around)), size)) {
+  if (kw_bytes_fit_int32(kw_larger(one_more, kw_hip_conv_span(strides, images, points, around, kw_add(channels, beyond))), size)) {
     return KW_OK;
   }
   snprintf(reason, bytes, "%s spans %lld images of %lld elements: its byte offsets do not fit into 31 bits", name, (long long)(p->n), (long long)(strides[0]));
@@ -106,10 +121,17 @@ static inline kw_status kw_hip_conv_images_fit(const char* name, const int64_t* 
 
 /* Offsets of the weights of a group, or of slices of their gradients, which are fp32. */
 static inline kw_status kw_hip_conv_weights_fit(const kw_conv_traits* t, const kw_conv_problem* p, bool sums, int64_t beyond, char* reason, size_t bytes) {
+  int64_t reached = 0;
   const int64_t size = p->base.op == KW_OP_CONV_WEIGHT_SLICES && sums ? 4 : kw_dtype_bytes(t->dtype_x);
   const int64_t row = kw_mul(kw_conv_filter_points(p), p->c / p->groups);
   const int64_t rows = p->k / p->groups;
-  if (kw_bytes_fit_int32(kw_mul(kw_add(rows, beyond), kw_add(row, beyond)), size)) {
+  reached = kw_mul(kw_add(rows, beyond), kw_add(row, beyond));
+  if (p->base.op == KW_OP_CONV_BACKWARD_DATA) {
+    for (int64_t i = 0; i < 3; ++i) {
+      reached = kw_add(reached, kw_mul(kw_mul(kw_hip_conv_more_taps(t, p, i, rows, beyond), p->stride[i]), row));
+    }
+  }
+  if (kw_bytes_fit_int32(reached, size)) {
     return KW_OK;
   }
   snprintf(reason, bytes, "the weights of a group are %lld rows of %lld elements of %lld bytes: byte offsets do not fit into 31 bits", (long long)(rows), (long long)(row), (long long)(size));
@@ -122,10 +144,12 @@ static inline kw_status kw_hip_conv_spans_fit(const kw_conv_traits* t, const kw_
   const int64_t beyond = kw_add(kw_add(t->tile_m, t->tile_n), kw_mul(KW_HIP_CONV_MAX_PREFETCH, t->tile_k));
   const bool data = p->base.op == KW_OP_CONV_BACKWARD_DATA;
   const int64_t outputs[] = {kw_conv_out(p, 0), kw_conv_out(p, 1), kw_conv_out(p, 2)};
-  const int64_t around_x[] = {kw_add(p->pad_left[0], p->pad_right[0]), kw_add(p->pad_left[1], p->pad_right[1]), kw_add(p->pad_left[2], p->pad_right[2])};
-  const int64_t around_y[] = {data ? kw_mul(p->filter[0], p->dilation[0]) : 0, data ? kw_mul(p->filter[1], p->dilation[1]) : 0, data ? kw_mul(p->filter[2], p->dilation[2]) : 0};
-  if ((status = kw_hip_conv_images_fit("x", p->stride_x, p->extent, around_x, beyond, t, p, reason, bytes)) != KW_OK) return status;
-  if ((status = kw_hip_conv_images_fit("y", p->stride_y, outputs, around_y, beyond, t, p, reason, bytes)) != KW_OK) return status;
+  const int64_t c = p->c / p->groups;
+  const int64_t k = p->k / p->groups;
+  const int64_t around_x[] = {kw_add(kw_add(p->pad_left[0], p->pad_right[0]), kw_mul(kw_hip_conv_more_taps(t, p, 0, c, beyond), p->dilation[0])), kw_add(kw_add(p->pad_left[1], p->pad_right[1]), kw_mul(kw_hip_conv_more_taps(t, p, 1, c, beyond), p->dilation[1])), kw_add(kw_add(p->pad_left[2], p->pad_right[2]), kw_mul(kw_hip_conv_more_taps(t, p, 2, c, beyond), p->dilation[2]))};
+  const int64_t around_y[] = {data ? kw_mul(kw_add(p->filter[0], kw_hip_conv_more_taps(t, p, 0, k, beyond)), p->dilation[0]) : 0, data ? kw_mul(kw_add(p->filter[1], kw_hip_conv_more_taps(t, p, 1, k, beyond)), p->dilation[1]) : 0, data ? kw_mul(kw_add(p->filter[2], kw_hip_conv_more_taps(t, p, 2, k, beyond)), p->dilation[2]) : 0};
+  if ((status = kw_hip_conv_images_fit("x", p->stride_x, p->extent, around_x, c, beyond, t, p, reason, bytes)) != KW_OK) return status;
+  if ((status = kw_hip_conv_images_fit("y", p->stride_y, outputs, around_y, k, beyond, t, p, reason, bytes)) != KW_OK) return status;
   return kw_hip_conv_weights_fit(t, p, sums, beyond, reason, bytes);
 }
 

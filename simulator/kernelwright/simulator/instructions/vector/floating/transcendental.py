@@ -57,15 +57,16 @@ _FUNCTIONS: dict[str, Function] = {
     "sin": _sine,
     "cos": _cosine,
 }
-_NAMES = {f"v_{name}_{kind}": (function, kind) for name, function in _FUNCTIONS.items() for kind in ("f16", "f32")}
-_NAMES |= {f"v_{name}_f64": (_FUNCTIONS[name], "f64") for name in ("rcp", "rsq", "sqrt")}
-_NAMES["v_rcp_iflag_f32"] = _NAMES["v_rcp_f32"]
+NAMES = {f"v_{name}_{kind}": (function, kind) for name, function in _FUNCTIONS.items() for kind in ("f16", "f32")}
+NAMES |= {f"v_{name}_f64": (_FUNCTIONS[name], "f64") for name in ("rcp", "rsq", "sqrt")}
+NAMES["v_rcp_iflag_f32"] = NAMES["v_rcp_f32"]
+"""The vector instructions by name: function and type."""
 
 
-@vector(*_NAMES)
+@vector(*NAMES)
 def build_transcendental(instruction: Instruction, target: Target) -> Step:
     """Functions of one float."""
-    function, kind = _NAMES[instruction.name]
+    function, kind = NAMES[instruction.name]
     (source,) = sources(instruction, target, (kind,))
     write = destination(instruction, target, kind)
 
@@ -99,7 +100,7 @@ def build_scalar_transcendental(instruction: Instruction, target: Target) -> Ste
     """gfx12's functions of a scalar, which use the vector unit's arithmetic."""
     if any(instruction.get(field) for field in ("neg", "abs", "omod", "clmp", "opsel")):
         raise Unmodelled(f"{instruction.name}: modifiers")
-    function, kind = _NAMES[_SCALAR[instruction.name]]
+    function, kind = NAMES[_SCALAR[instruction.name]]
     read, index, single = scalar_word(operand_at(instruction, 0)), instruction.operands["vdst"].index, kind == "f32"
     dtype, bits = DTYPES[kind], np.uint32 if single else np.uint16
 

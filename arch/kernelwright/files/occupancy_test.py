@@ -1,17 +1,26 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelwright.arch import load
-from kernelwright.codegen.resources.occupancy import occupancy
+from kernelwright.files.arch_files import read
+from kernelwright.files.occupancy import limiter, occupancy
+
+
+def unit_of(arch: str) -> dict[str, Any]:
+    found: dict[str, Any] = read(arch)[0]["compute_unit"]
+    return found
+
+
+def wave_size(arch: str) -> int:
+    return int(read(arch)[0]["wave_size"])
 
 
 def percent(arch: str, **resources: int) -> dict[str, int]:
-    loaded = load(arch)
-    assert loaded.compute_unit is not None
-    return occupancy({"wave_size": loaded.wave_size, **resources}, loaded.compute_unit.model_dump())
+    return occupancy({"wave_size": wave_size(arch), **resources}, unit_of(arch))
 
 
 # What clang 22 prints beside the code of our kernels ("; Occupancy", waves on a SIMD).
@@ -32,7 +41,7 @@ def percent(arch: str, **resources: int) -> dict[str, int]:
     ],
 )
 def test_waves_are_those_that_the_compiler_counts(arch: str, vgpr: int, lds: int, waves: int) -> None:
-    found = percent(arch, vgpr=vgpr, sgpr=30, lds_bytes=lds, block_size=load(arch).wave_size * 4)
+    found = percent(arch, vgpr=vgpr, sgpr=30, lds_bytes=lds, block_size=wave_size(arch) * 4)
     assert found["workgroups_per_cu"] == min(waves, (131072 if arch == "gfx1201" else 163840) // max(1, lds))
 
 
@@ -46,6 +55,19 @@ def test_nvidia_by_hand() -> None:
     assert percent("sm_90a", registers=32, shared_bytes=0, block_size=1024)["occupancy_percent"] == 100
 
 
+@pytest.mark.parametrize(
+    ("resources", "limit"),
+    [
+        ({"vgpr": 16, "lds_bytes": 0, "block_size": 64}, "waves"),
+        ({"vgpr": 160, "lds_bytes": 16384, "block_size": 256}, "registers"),
+        ({"vgpr": 64, "lds_bytes": 32768, "block_size": 256}, "lds"),
+        ({"vgpr": 16, "sgpr": 112, "lds_bytes": 0, "block_size": 256}, "scalar registers"),
+    ],
+)
+def test_what_there_is_least_of_limits(resources: dict[str, int], limit: str) -> None:
+    assert limiter({"wave_size": 64, **resources}, unit_of("gfx942")) == limit
+
+
 @given(
     st.sampled_from(("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "sm_90a")),
     st.integers(1, 256),
@@ -53,14 +75,13 @@ def test_nvidia_by_hand() -> None:
     st.integers(1, 32),
 )
 def test_no_resource_is_given_out_twice(arch: str, vgpr: int, lds: int, waves: int) -> None:
-    unit = load(arch).compute_unit
-    assert unit is not None
-    block = waves * load(arch).wave_size
+    unit = unit_of(arch)
+    block = waves * wave_size(arch)
     found = percent(arch, vgpr=vgpr, lds_bytes=lds, block_size=block)
     groups = found["workgroups_per_cu"]
     assert 0 <= found["occupancy_percent"] <= 100
-    assert groups * waves * vgpr <= unit.registers * unit.simds
-    assert groups * (lds + unit.lds_reserved) <= unit.lds_bytes
-    assert groups * waves <= unit.simds * unit.waves_per_simd
+    assert groups * waves * vgpr <= unit["registers"] * unit["simds"]
+    assert groups * (lds + unit.get("lds_reserved", 0)) <= unit["lds_bytes"]
+    assert groups * waves <= unit["simds"] * unit["waves_per_simd"]
     more = percent(arch, vgpr=min(256, vgpr + 8), lds_bytes=min(65536, lds + 512), block_size=block)
     assert more["workgroups_per_cu"] <= groups

@@ -22,23 +22,42 @@ def occupancy(resources: Mapping[str, int], unit: Mapping[str, Any]) -> dict[str
     and the occupancy calculator's limits by warps, registers and shared memory. A WGP is what RDNA's workgroups share
     unless they are compiled for one CU alone; ours are not.
     """
-    registers = resources["vgpr"] if "vgpr" in resources else resources["registers"]
-    lds = resources["lds_bytes"] if "lds_bytes" in resources else resources["shared_bytes"]
-    waves = -(-resources["block_size"] // resources["wave_size"])
-    per_simd = min(unit["waves_per_simd"], unit["registers"] // _up(max(1, registers), unit["register_granule"]))
-    if unit.get("scalar_registers") and resources.get("sgpr"):
-        per_simd = min(per_simd, unit["scalar_registers"] // _up(resources["sgpr"], unit["scalar_granule"]))
-    fitting = [per_simd * unit["simds"] // waves]
-    taken = _up(lds + unit.get("lds_reserved", 0), unit["lds_granule"])
-    if taken:
-        fitting.append(unit["lds_bytes"] // taken)
-    if unit.get("workgroups"):
-        fitting.append(unit["workgroups"])
-    workgroups = min(fitting)
+    fitting, waves = _fitting(resources, unit), _waves(resources)
+    workgroups = min(fitting.values())
     return {
         "workgroups_per_cu": workgroups,
         "occupancy_percent": 100 * workgroups * waves // (unit["simds"] * unit["waves_per_simd"]),
     }
+
+
+def limiter(resources: Mapping[str, int], unit: Mapping[str, Any]) -> str:
+    """What keeps a compute unit from holding more: ``waves``, ``registers``, ``scalar registers``, ``lds`` or
+    ``workgroups``; of equals, the first. Arguments as of :func:`occupancy`."""
+    fitting = _fitting(resources, unit)
+    return min(fitting, key=lambda name: fitting[name])
+
+
+def _waves(resources: Mapping[str, int]) -> int:
+    return -(-resources["block_size"] // resources["wave_size"])
+
+
+def _fitting(resources: Mapping[str, int], unit: Mapping[str, Any]) -> dict[str, int]:
+    """Workgroups that each resource has room for."""
+    registers = resources["vgpr"] if "vgpr" in resources else resources["registers"]
+    lds = resources["lds_bytes"] if "lds_bytes" in resources else resources["shared_bytes"]
+    per_simd = {
+        "waves": unit["waves_per_simd"],
+        "registers": unit["registers"] // _up(max(1, registers), unit["register_granule"]),
+    }
+    if unit.get("scalar_registers") and resources.get("sgpr"):
+        per_simd["scalar registers"] = unit["scalar_registers"] // _up(resources["sgpr"], unit["scalar_granule"])
+    fitting = {name: count * unit["simds"] // _waves(resources) for name, count in per_simd.items()}
+    taken = _up(lds + unit.get("lds_reserved", 0), unit["lds_granule"])
+    if taken:
+        fitting["lds"] = unit["lds_bytes"] // taken
+    if unit.get("workgroups"):
+        fitting["workgroups"] = unit["workgroups"]
+    return fitting
 
 
 def _up(value: int, granule: int) -> int:

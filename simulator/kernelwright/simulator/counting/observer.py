@@ -1,0 +1,165 @@
+"""Executed counts of launches: how often instructions ran, LDS clocks and bank conflicts, lines of global memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelwright.simulator.code.instruction import Instruction
+from kernelwright.simulator.code.target import Target
+from kernelwright.simulator.counting.lds_phases import conflicts, phases
+from kernelwright.simulator.counting.mix import Mix, accesses, kind_of, mix_of
+from kernelwright.simulator.instructions.memory.buffer import Resource
+from kernelwright.simulator.instructions.memory.flat import addresses_of
+from kernelwright.simulator.instructions.memory.lds import lds_place, one_offset, pair_offsets, place
+from kernelwright.simulator.instructions.memory.transfer import LOADS, STORES
+from kernelwright.simulator.instructions.semantics import Step
+from kernelwright.simulator.machine.wave import Wave
+
+LINE_BYTES = 128
+"""Bytes of a line of the L2 cache of CDNA."""
+Ran = Mapping[tuple[int, int], int]
+Places = Callable[[Wave], NDArray[np.int64]]
+
+
+@dataclass
+class LdsCount:
+    """Of one static LDS instruction: ``clocks`` of the compute unit's LDS in all its executions, and those of them that
+    bank conflicts add (rocprof: ``SQ_LDS_BANK_CONFLICT``). ``assumed``: its phases are not measured."""
+
+    clocks: int = 0
+    conflicts: int = 0
+    assumed: bool = False
+
+
+class Counts:
+    """Counts one launch; a launch that is given the same object again begins anew, and so does each of its ``seeds``.
+
+    ``executed``: text offset of an instruction → waves that executed it, times how often; ``lds``: text offset → its
+    :class:`LdsCount`; ``lines``: text offset → lines of 128 bytes that its executions touch, each counted once per
+    wave; ``unique_lines``: lines of the whole launch. ``mix`` counts all instructions of all waves.
+
+    Memory is counted in one process and takes time: about 30,000 memory instructions a second.
+    """
+
+    def __init__(self) -> None:
+        self.executed: dict[int, int] = {}
+        self.lds: dict[int, LdsCount] = {}
+        self.lines: Counter[int] = Counter()
+        self.mix = Mix()
+        self._touched: set[int] = set()
+        self._known: dict[bytes, tuple[int, int]] = {}  # patterns of lanes and addresses of the launch
+
+    @property
+    def conflicts(self) -> int:
+        """Clocks that bank conflicts add, of all instructions and waves."""
+        return sum(one.conflicts for one in self.lds.values())
+
+    @property
+    def unique_lines(self) -> int:
+        """Lines of 128 bytes of global memory that the launch touches."""
+        return len(self._touched)
+
+    def begin(self) -> None:
+        """A launch begins."""
+        for one in (self.lds, self.lines, self._touched, self._known):
+            one.clear()
+
+    def end(self, instructions: list[Instruction], ran: Iterable[Ran], target: Target) -> None:
+        """A launch has ended: which runs [start, stop) of ``instructions`` were executed, how often."""
+        times = np.zeros(len(instructions) + 1, np.int64)
+        for part in ran:
+            for (start, stop), count in part.items():
+                times[start] += count
+                times[stop] -= count
+        total = times.cumsum()[:-1].tolist()
+        self.executed = {one.pc: count for one, count in zip(instructions, total, strict=True) if count}
+        self.mix = mix_of(((one, count) for one, count in zip(instructions, total, strict=True) if count), target)
+
+    def watch(self, instruction: Instruction, step: Step, target: Target) -> Step:
+        """``step`` with what it accesses counted before it; ``step`` itself if that is nothing."""
+        kind = kind_of(instruction)
+        if kind == "lds":
+            return self._watch_lds(instruction, step, target)
+        if kind == "global":
+            return self._watch_global(instruction, step, target)
+        return step
+
+    def _watch_lds(self, instruction: Instruction, step: Step, target: Target) -> Step:
+        ((access, count),) = accesses(instruction)
+        way, _, width = access.rpartition(" ")
+        if not width.isdigit():  # moves data between lanes, or is an atomic
+            return step
+        row = instruction.operands["addr"].index
+        offsets = (one_offset(instruction),) if count == 1 else pair_offsets(instruction)
+        places = [lambda wave, at=at: place(wave, row, at) for at in offsets]
+        return self._serve(instruction, step, target, way, int(width), places)
+
+    def _serve(
+        self, instruction: Instruction, step: Step, target: Target, way: str, nbytes: int, places: list[Places]
+    ) -> Step:
+        served = phases(target.instructions, "read" if way.startswith("read") else "write", nbytes)
+        pc, known = instruction.pc, self._known
+        assumed = served.assumed or "transposed" in way
+
+        def look(wave: Wave) -> None:
+            if wave.exec:
+                one = self.lds.setdefault(pc, LdsCount(assumed=assumed))
+                lanes = np.flatnonzero(wave.mask)
+                for of in places:
+                    addresses = of(wave)
+                    key = b"%d %d %d " % (pc, wave.exec, int(addresses[0]) % 256) + (addresses - addresses[0]).tobytes()
+                    if key not in known:
+                        known[key] = conflicts(addresses, lanes, nbytes, served)
+                    clocks, extra = known[key]
+                    one.clocks += clocks
+                    one.conflicts += extra
+            step(wave)
+
+        return look
+
+    def _watch_global(self, instruction: Instruction, step: Step, target: Target) -> Step:
+        space, verb, what = (*instruction.name.split("_", 2), "")[:3]
+        table = {"load": LOADS, "store": STORES}.get(verb)
+        if table is None or space == "flat":
+            return step
+        to_lds = what.startswith("lds_")
+        nbytes = table[what.removeprefix("lds_")].nbytes
+        reached = _in_buffer(instruction, target, nbytes) if space == "buffer" else addresses_of(instruction, target)
+        pc, lines, touched = instruction.pc, self.lines, self._touched
+        if instruction.get("lds") or to_lds:
+            where = lds_place(instruction.get("offset"), target, max(1, nbytes // 4))
+            step = self._serve(instruction, step, target, "write", nbytes, [where])
+
+        def look(wave: Wave) -> None:
+            if wave.exec:
+                addresses = reached(wave).astype(np.int64)
+                if len(addresses):
+                    found = set(
+                        np.concatenate([addresses // LINE_BYTES, (addresses + nbytes - 1) // LINE_BYTES]).tolist()
+                    )
+                    lines[pc] += len(found)
+                    touched.update(found)
+            step(wave)
+
+        return look
+
+
+def _in_buffer(instruction: Instruction, target: Target, nbytes: int) -> Places:
+    """Addresses of the active lanes whose first bytes are in range."""
+    resource = Resource(instruction, target, nbytes)
+
+    def reached(wave: Wave) -> NDArray[np.int64]:
+        if resource.private(wave) is not None:
+            return np.zeros(0, np.int64)
+        base, records, soffset = resource.base(wave)
+        offsets = resource.offsets(wave)
+        inside = offsets[resource.in_range(offsets, min(nbytes, 4), records, soffset)]
+        found: NDArray[np.int64] = inside + (base + soffset)
+        return found
+
+    return reached
