@@ -12,7 +12,7 @@
 #include "kernelwright/norm.h"
 #include "kernelwright/rules.h"
 
-#define KW_NORM_MAX_ELEMENTS 144115188075855871
+#define KW_NORM_MAX_ELEMENTS 144115188075855872
 
 /* Whether gradients are asked for. */
 static inline bool kw_norm_is_backward(const kw_norm_problem* p) {

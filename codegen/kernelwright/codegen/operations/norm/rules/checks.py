@@ -11,7 +11,7 @@ from kernelwright.codegen.operations.norm.spec import NormOp
 
 HEADER = "kernelwright/norm/checks.h"
 PREFIX = "kw_norm"
-MAX_ELEMENTS = 144115188075855871
+MAX_ELEMENTS = 144115188075855872
 
 
 def is_backward(p: Problem) -> bool:
