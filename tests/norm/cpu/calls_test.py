@@ -85,7 +85,7 @@ def test_plans_and_rankings_say_what_runs(dispatcher: Dispatcher) -> None:
     explained = dispatcher.explain(problem)
     assert explained.chosen is not None and explained.chosen.name == plan.kernel.name
     assert "layer norm fp32 60x40 weight bias residual" in str(explained)
-    with pytest.raises(NoKernelError, match="none of .* serves layer norm fp32 60x40"):
+    with pytest.raises(NoKernelError, match=r"none of .* serves layer norm fp32 60x40"):
         Dispatcher(dispatcher.libraries, selection="rms_norm_forward_bf16_4").plan(problem)
 
 

@@ -118,9 +118,7 @@ def test_gradients_are_those_of_the_definition(dispatcher: Dispatcher, data: st.
     rows, columns = data.draw(st.integers(0, 70)), data.draw(st.integers(2, 300))
     has_weight, has_bias, has_dsum, in_place = (data.draw(st.booleans()) for _ in range(4))
     rng = np.random.default_rng(data.draw(st.integers(0, 999)))
-    x, dy, dsum, dx = (
-        guarded(drawn(rng, (rows, columns), dtype), data.draw(st.integers(0, 1)) * 3) for _ in range(4)
-    )
+    x, dy, dsum, dx = (guarded(drawn(rng, (rows, columns), dtype), data.draw(st.integers(0, 1)) * 3) for _ in range(4))
     dx.array[...] = np.nan
     weight = drawn(rng, (columns,), dtype) if has_weight else None
     added = dsum.array if has_dsum else None

@@ -41,7 +41,7 @@ class NormMethods(Methods):
         :param dtype: ``int8`` or ``fp8`` for a result that is quantised row by row: ``out * scales`` is the norm.
         :param epsilon: added to the mean of squares.
         :param stream: as for :meth:`Dispatcher.gemm`.
-        :returns: ``out``; with a residual or scales, a tuple of ``out``, ``sum`` and ``scales``, less what there is not.
+        :returns: ``out``; with a residual or scales a tuple of ``out``, ``sum`` and ``scales``, less what there is not.
         :raises ArrayError: for arrays that do not fit together or cannot be addressed.
         :raises ProblemError: for numbers and words that make no norm.
         :raises NoKernelError: if no kernel serves the problem.

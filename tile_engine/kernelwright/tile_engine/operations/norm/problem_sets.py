@@ -11,9 +11,7 @@ _TOKENS = ((1, 3, 8), (33, 64, 200), (512, 1500, 4096))
 """A generated token or a few, a small batch, a prompt: each model meets one of each kind."""
 _DTYPES = ("fp32", "fp16", "bf16")
 _FORMS = {"forward": {}, "backward": {"direction": "backward"}, "int8": {"dtype_y": "int8"}, "fp8": {"dtype_y": "fp8"}}
-_SETS = {
-    f"norm-{part}-{form}-{dtype}": (part, form, dtype) for part in PARTS for form in _FORMS for dtype in _DTYPES
-}
+_SETS = {f"norm-{part}-{form}-{dtype}": (part, form, dtype) for part in PARTS for form in _FORMS for dtype in _DTYPES}
 
 
 def _records(named: str) -> Iterator[Record]:
