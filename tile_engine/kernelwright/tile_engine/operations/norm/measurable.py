@@ -67,7 +67,8 @@ class Norm(Measurable):
     def bind(self, plan: OperationPlan[Any], operands: Operands) -> Callable[[], object]:
         """A bound plan."""
         assert isinstance(plan, NormPlan) and isinstance(operands, NormOperands)
-        return plan.bind(**dict(zip(operands.names, (*operands.inputs, *operands.outs), strict=True)))
+        arrays: dict[str, Any] = dict(zip(operands.names, (*operands.inputs, *operands.outs), strict=True))
+        return plan.bind(**arrays)
 
     def bind_addresses(
         self, plan: OperationPlan[Any], inputs: Sequence[int], outs: Sequence[int], stream: int, workspace: int

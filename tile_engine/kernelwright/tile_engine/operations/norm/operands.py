@@ -23,7 +23,9 @@ class NormOperands:
     def __init__(self, problem: NormProblem, seed: int) -> None:
         """Draw the inputs; equal seeds give equal numbers."""
         self._problem, rng = problem, np.random.default_rng(seed)
-        p, rows, row = problem, (problem.rows, problem.columns), (problem.columns,)
+        p = problem
+        rows: tuple[int, ...] = (p.rows, p.columns)
+        row: tuple[int, ...] = (p.columns,)
         given = {"x": (rows, p.dtype)}
         given |= {"weight": (row, p.dtype_w)} if p.weight else {}
         given |= {"bias": (row, p.dtype_w)} if p.bias and not p.backward else {}
