@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, overload
 
 import torch  # pants: no-infer-dep
@@ -83,11 +84,8 @@ def layer_norm(
 def _called(
     kind: str, x: Any, shape: Sequence[int], weight: Any, bias: Any, eps: float | None, residual: Any, dispatcher: str
 ) -> Any:
-    def ours(*given: Any) -> Any:
-        return _norm(kind, *given)
-
     given = x, weight, bias, residual, tuple(shape), eps, dispatcher
-    return _DECISIONS[residual is not None].call(ours, _TORCHS[kind], (*given[:4], *given[4:]), 4)
+    return _DECISIONS[residual is not None].call(_OURS[kind], _TORCHS[kind], given, 4)
 
 
 def _norm(
@@ -107,6 +105,9 @@ def _norm(
         return NORM(x2, *vectors, kind, epsilon, dispatcher).view(x.shape)
     found = ADD_NORM(x2, _rows("residual", residual, rows), *vectors, kind, epsilon, dispatcher)
     return tuple(one.view(x.shape) for one in found)
+
+
+_OURS = {kind: partial(_norm, kind) for kind in _TORCHS}
 
 
 def _rows(name: str, tensor: torch.Tensor, rows: tuple[int, int]) -> torch.Tensor:
