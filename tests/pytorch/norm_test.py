@@ -37,9 +37,7 @@ def norms(kind: str, *given: Any, **options: Any) -> tuple[Any, Any]:
 @pytest.mark.parametrize("dtype", list(BOUNDS))
 @pytest.mark.parametrize("residual", [False, True])
 @pytest.mark.parametrize("shape", [(7,), (64,), (3, 20)])
-def test_norms_and_gradients_are_torchs(
-    kind: str, dtype: torch.dtype, residual: bool, shape: tuple[int, ...]
-) -> None:
+def test_norms_and_gradients_are_torchs(kind: str, dtype: torch.dtype, residual: bool, shape: tuple[int, ...]) -> None:
     x, other = (torch.randn(2, 5, *shape, dtype=dtype, requires_grad=True) for _ in range(2))
     weight, bias = (torch.randn(shape, dtype=dtype, requires_grad=True) for _ in range(2))
     options = {"residual": other} if residual else {}
@@ -73,9 +71,12 @@ def test_weights_may_be_wider_and_absent() -> None:
 
 
 MEMORY: list[Callable[[torch.Tensor], torch.Tensor]] = [
-    lambda x: x[:, :, 3:], lambda x: x.transpose(0, 1), lambda x: x.mT.contiguous().mT, lambda x: x[:1].expand(4, 6, 40),
+    lambda x: x[:, :, 3:],
+    lambda x: x.transpose(0, 1),
+    lambda x: x.mT.contiguous().mT,
+    lambda x: x[:1].expand(4, 6, 40),
     lambda x: x[:0],
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("change", MEMORY)
