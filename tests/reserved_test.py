@@ -22,12 +22,14 @@ from kernelwright.dispatch.testdata.extension import GemmExtension
 from kernelwright.problems.attention import structs as attention
 from kernelwright.problems.convolution import structs as convolution
 from kernelwright.problems.gemm import structs as gemm
+from kernelwright.problems.norm import structs as norm
+from kernelwright.problems.norm.problem import NormProblem
 
 INCLUDE = mocks.NATIVE / "include" / "kernelwright"
 PUBLIC = ("*.h", "dispatcher/*.h")  # kernels' own headers are below
 FILLED_BY_THE_FUNCTION = {"kw_stage_info": "kw_plan_get_stage"}
 PROBLEMS = {"kw_gemm_problem", "kw_grouped_gemm_problem", "kw_attention_problem", "kw_append_problem"}
-ARGS = {"kw_gemm_args", "kw_grouped_gemm_args", "kw_conv_args", "kw_attention_args", "kw_append_args"}
+ARGS = {"kw_gemm_args", "kw_grouped_gemm_args", "kw_conv_args", "kw_attention_args", "kw_append_args", "kw_norm_args"}
 BROUGHT_BY_LIBRARIES = {"kw_arch", "kw_gemm_extension"}  # what kw_library leads to
 IN_FILES = {"kw_dispatcher_add_library"}  # the same check, of a table in a file: nothing to write into
 
@@ -78,7 +80,7 @@ class Api:
 
 
 def served(api: Any, made: Any) -> int:
-    """A kernel that serves everything and does nothing, for convolutions."""
+    """Kernels that serve everything and do nothing, for convolutions and norms."""
     traits = convolution.ConvTraits()
     traits.struct_size = ctypes.sizeof(traits)
     traits.dtype_x = traits.dtype_w = traits.dtype_y = traits.dtype_acc = 1
@@ -87,6 +89,7 @@ def served(api: Any, made: Any) -> int:
         setattr(traits, name, 1)
     for name in ("vector_a", "vector_b", "vector_c", "num_groups_to_merge", "wave_k", "pad_m", "pad_n", "pad_k"):
         setattr(traits, name, 1)
+    norms = norm.NormTraits(ctypes.sizeof(norm.NormTraits), 1, 1, 1)
 
     def no_bytes(kernel: int, problem: int, result: int) -> int:
         ctypes.c_uint64.from_address(result).value = 0
@@ -96,14 +99,17 @@ def served(api: Any, made: Any) -> int:
         native.Supports(lambda *_: 0), native.WorkspaceSize(no_bytes), native.MakePlan(lambda *_: 0),
         native.LaunchPlan(lambda *_: 0),
     )  # fmt: skip
-    kernel = native.KernelStruct(
-        ctypes.sizeof(native.KernelStruct), 3, 16, 64, b"conv", b"x86_64_v3", b"c" * 64, b"{}", b"",
-        ctypes.addressof(traits), *calls, None,
+    kernel, other = (
+        native.KernelStruct(
+            ctypes.sizeof(native.KernelStruct), 3, op, 64, name, b"x86_64_v3", name[:1] * 64, b"{}", b"",
+            ctypes.addressof(of), *calls, None,
+        )
+        for op, name, of in ((16, b"conv", traits), (48, b"a norm", norms))
     )  # fmt: skip
     library = native.LibraryStruct.from_buffer_copy(api.library.descriptor.contents)
-    kernels = (ctypes.POINTER(native.KernelStruct) * 1)(ctypes.pointer(kernel))
-    library.struct_size, library.kernels, library.kernel_count = ctypes.sizeof(library), kernels, 1
-    made += [traits, calls, kernel, library, kernels]
+    kernels = (ctypes.POINTER(native.KernelStruct) * 2)(ctypes.pointer(kernel), ctypes.pointer(other))
+    library.struct_size, library.kernels, library.kernel_count = ctypes.sizeof(library), kernels, 2
+    made += [traits, norms, calls, kernel, other, library, kernels]
     return int(api.native.kw_dispatcher_add_descriptor(api.handle, library, None))
 
 
@@ -124,6 +130,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Api:
         "kw_attention_problem": AttentionProblem("forward", 1, 1, 1, 4, 4, 8, dtype="fp32"),
         "kw_append_problem": AppendProblem(1, 1, 1, 8, 4, dtype="fp32"),
         "kw_conv_problem": ConvProblem("forward", 1, 4, 4, (4, 4), (1, 1)),
+        "kw_norm_problem": NormProblem("rms", 4, 4),
     }
     for name, problem in problems.items():
         made.problems[name] = problem.native()
@@ -218,6 +225,7 @@ def sample(api: Api, struct: str) -> ctypes.Structure:
         "kw_conv_args": convolution.ConvArgs,
         "kw_attention_args": attention.AttentionArgs,
         "kw_append_args": attention.AppendArgs,
+        "kw_norm_args": norm.NormArgs,
     }[struct]
     return kind(ctypes.sizeof(kind))
 

@@ -1,6 +1,6 @@
 """An operation of two stages that only this folder knows goes from spec to dispatch, without one edit elsewhere.
 
-docs/adding_an_operation.md walks through these files; a test here keeps its excerpts true.
+docs/adding_an_operation.md walks through these files; page_test.py keeps its excerpts true.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,7 +27,6 @@ from kernelwright.dispatch import Dispatcher, KernelLibrary
 from kernelwright.dispatch.core import native
 from kernelwright.dispatch.testdata import mocks
 
-ROOT = Path(__file__).resolve().parents[2]
 ARCH = "x86_64_v3"
 
 
@@ -90,20 +88,3 @@ def test_two_stages_run_from_build_to_dispatch(tmp_path: Path) -> None:
     assert dispatcher.plan(RowNormProblem(*x.shape)) is plan
     explained = dispatcher.explain(RowNormProblem(*x.shape))
     assert [stage.chosen.name for stage in explained.stages if stage.chosen] == [s.kernel.name for s in plan.stages]
-
-
-def lines(text: str) -> str:
-    """The text without indentation and empty lines, which formatters of a page change."""
-    return "\n".join(line.strip() for line in text.splitlines() if line.strip())
-
-
-def test_the_walk_through_quotes_these_files() -> None:
-    text = (ROOT / "docs/adding_an_operation.md").read_text()
-    kinds = (".py", ".h", ".hpp", ".cpp", ".jinja")
-    sources = [lines(path.read_text()) for path in FOLDER.rglob("*") if path.suffix in kinds]
-    blocks = re.findall(r"```(?:python|cpp|c|jinja)\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) >= 6
-    for block in blocks:
-        assert any(lines(block) in source for source in sources), block
-    for name in re.findall(r"`(tests/added_operation/[\w./]+)`", text):
-        assert (ROOT / name).exists(), name

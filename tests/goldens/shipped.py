@@ -19,6 +19,7 @@ SETS = {
     "convolution": ("convolution", "essential"),
     "attention": ("attention", "essential"),
     "attention_release": ("attention", "release"),
+    "norm": ("norm", "default"),
 }
 """What is shipped: file of goldens → operation and set."""
 

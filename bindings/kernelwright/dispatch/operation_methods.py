@@ -11,7 +11,7 @@ from typing import Any
 from kernelwright.dispatch.core.native_dispatcher import Methods
 from kernelwright.dispatch.core.plan import OperationPlan
 
-OPERATIONS = ("gemm", "convolution", "attention")
+OPERATIONS = ("gemm", "convolution", "attention", "norm")
 """Folders of ``operations``. Each registers its problems and has ``Methods``; a new operation is a word here."""
 
 _METHODS = [importlib.import_module(f"kernelwright.dispatch.operations.{name}").Methods for name in OPERATIONS]

@@ -11,13 +11,16 @@ from kernelwright.dispatch.operations.convolution.methods import ConvMethods
 from kernelwright.dispatch.operations.convolution.plan import ConvPlan
 from kernelwright.dispatch.operations.gemm.methods import GemmMethods
 from kernelwright.dispatch.operations.gemm.plan import GroupedPlan, Plan
+from kernelwright.dispatch.operations.norm.methods import NormMethods
+from kernelwright.dispatch.operations.norm.plan import NormPlan
 from kernelwright.problems.convolution.problem import ConvProblem
 from kernelwright.problems.gemm.grouped_problem import GroupedGemmProblem
 from kernelwright.problems.gemm.problem import GemmProblem
+from kernelwright.problems.norm.problem import NormProblem
 
 OPERATIONS: tuple[str, ...]
 
-class OperationMethods(GemmMethods, ConvMethods, AttentionMethods):
+class OperationMethods(GemmMethods, ConvMethods, AttentionMethods, NormMethods):
     @overload
     def plan(self, problem: AppendProblem) -> AppendPlan: ...
     @overload
@@ -28,5 +31,7 @@ class OperationMethods(GemmMethods, ConvMethods, AttentionMethods):
     def plan(self, problem: GemmProblem) -> Plan: ...
     @overload
     def plan(self, problem: GroupedGemmProblem) -> GroupedPlan: ...
+    @overload
+    def plan(self, problem: NormProblem) -> NormPlan: ...
     @overload
     def plan(self, problem: Problem) -> OperationPlan[Any]: ...

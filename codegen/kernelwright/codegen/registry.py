@@ -13,6 +13,7 @@ OPERATIONS: Mapping[str, str] = {
     "gemm": "kernelwright.codegen.operations.gemm.operation:GEMM",
     "convolution": "kernelwright.codegen.operations.convolution.operation:CONVOLUTION",
     "attention": "kernelwright.codegen.operations.attention.operation:ATTENTION",
+    "norm": "kernelwright.codegen.operations.norm.operation:NORM",
 }
 """Name of each operation of this package, and where it is defined. A new operation is one line here."""
 

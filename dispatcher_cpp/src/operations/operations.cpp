@@ -2,7 +2,7 @@
 #include "kernelwright/dispatcher/operation.hpp"
 
 // One line for each operation: k<name>Operations stands in its folder.
-#define KW_OPERATIONS(each) each(Gemm) each(Convolution) each(Attention)
+#define KW_OPERATIONS(each) each(Gemm) each(Convolution) each(Attention) each(Norm)
 
 namespace kernelwright {
 

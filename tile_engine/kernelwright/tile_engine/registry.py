@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from kernelwright.tile_engine.operation import OPERATIONS, Learnable, Measurable
 
 # Importing an operation registers it: a new one is a word here.
-from kernelwright.tile_engine.operations import attention, convolution, gemm  # noqa: F401
+from kernelwright.tile_engine.operations import attention, convolution, gemm, norm  # noqa: F401
 
 __all__ = ["OPERATIONS", "learnable", "measurable", "operation_of_columns"]
 

@@ -15,6 +15,8 @@ from kernelwright.torch.operators import attention_batching, attention_gradient
 from kernelwright.torch.operators.attention_common import check_dtypes, dropout, numbers, records
 from kernelwright.torch.operators.attention_inputs import Folded, bias, fold
 
+__all__ = ["scaled_dot_product_attention"]
+
 _DECISIONS = decisions.of("attention")
 _SCHEMA = (
     "attention(Tensor q, Tensor k, Tensor v, Tensor? bias, Tensor? slopes, Tensor? sinks, Tensor? seed, "

@@ -26,6 +26,8 @@ from kernelwright.torch.operators.attention_common import (
     with_advice,
 )
 
+__all__ = ["varlen_attn"]
+
 _FEATURES = (
     'str mask="none", int window_left=-1, int window_right=-1, float? scale=None, float soft_cap=0.0, '
     "float dropout_p=0.0, "

@@ -12,6 +12,8 @@ from kernelwright.torch.operator import laid_out, register
 from kernelwright.torch.operators import convolution_batching, convolution_gradient
 from kernelwright.torch.operators.convolution_launch import WINDOW_SCHEMA, Window, channels_last, empty, forward
 
+__all__ = ["conv1d", "conv2d", "conv3d"]
+
 _SCHEMA = (
     f"conv(Tensor x, Tensor w, Tensor? bias, Tensor? residual, {WINDOW_SCHEMA}, "
     'str activation="none", str dispatcher="") -> Tensor'

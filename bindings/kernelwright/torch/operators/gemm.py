@@ -14,6 +14,8 @@ from kernelwright.torch.fallback import decisions, products
 from kernelwright.torch.operator import plain, register
 from kernelwright.torch.operators import gemm_gradient, gemm_shapes
 
+__all__ = ["gemm", "linear"]
+
 _SCHEMA = (
     'gemm(Tensor a, Tensor b, Tensor[] ds, str d_op="add", str activation="none", float alpha=1.0, '
     'ScalarType? out_dtype=None, str dispatcher="") -> Tensor'

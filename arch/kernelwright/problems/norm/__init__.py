@@ -1,0 +1,1 @@
+"""RMS norm and layer norm: their description and their problems."""

@@ -1,0 +1,108 @@
+"""RMS norm and layer norm in the C ABI: problems, operands of a launch, traits of kernels."""
+
+from __future__ import annotations
+
+from kernelwright.problems.fields import Enum, Field, Header, Struct, Value
+from kernelwright.problems.shared import DTYPE
+
+OP = Enum(
+    "kw_norm_op",
+    "KW_OP_",
+    (
+        Value("rms norm", "y from x"),
+        Value("layer norm", "y from x, less the mean of its row"),
+        Value("rms norm backward", "dx, dweight from dy and x"),
+        Value("layer norm backward", "dx, dweight, dbias from dy and x"),
+    ),
+    "Values of kw_problem.op: 48 to 63 are of this header. One struct describes the problems of all.",
+    first=48,
+)
+LARGEST = {"int8": 127.0, "fp8": 448.0}
+"""The number that the largest result of a row becomes, by the type of quantised results."""
+
+_STRIDE = "elements from one row to the next, of"
+PROBLEM = Struct(
+    "kw_norm_problem",
+    (
+        Field("dtype_x", DTYPE, "of x, residual and sum; of dx, dy and dsum too"),
+        Field("dtype_y", DTYPE, "of y: dtype_x, or int8 or fp8, which is quantised row by row. Backward: dtype_x"),
+        Field("dtype_w", DTYPE, "of weight and bias and their gradients; that of x where there are none"),
+        Field("weight bias", "uint32_t", "has the norm these operands? a bias: layer norm only", least=0, most=1),
+        Field(
+            "residual",
+            "uint32_t",
+            "forward: is a residual added to x, and the sum written? backward: is dsum added to dx?",
+            least=0, most=1,
+        ),
+        Field("rows", "int64_t", least=0),
+        Field("columns", "int64_t", "of a row, side by side: what is normalised together", least=1),
+        Field("stride_x", "int64_t", f"{_STRIDE} x", least=0),
+        Field("stride_residual", "int64_t", f"{_STRIDE} residual or dsum; 0 without", least=0),
+        Field("stride_y", "int64_t", f"{_STRIDE} y or dx", least=0),
+        Field("stride_sum", "int64_t", f"{_STRIDE} sum; 0 without, and backward", least=0),
+        Field("stride_dy", "int64_t", f"{_STRIDE} dy; forward 0", least=0),
+        Field("epsilon", "double", "added to the mean of squares; finite, 0 or more"),
+    ),
+    """
+    Each row of x is divided by the root of the mean of its squares; layer norm first takes the row's mean off.
+    Arithmetic is in fp32.
+
+      forward:   s = x + residual, rounded to dtype_x and written to sum; without a residual s = x
+                 h = (s - mean(s)) / sqrt(mean((s - mean(s))^2) + epsilon), of RMS norm with 0 for mean(s)
+                 y = h * weight + bias
+
+      quantised: scale = max |y| / 127 of int8, max |y| / 448 of fp8 (e4m3), one for each row; y / scale is rounded to
+                 nearest even. A row of zeros has scale 0. A row with a number that is not finite has scale NaN.
+
+      backward:  g = dy * weight, r = 1 / sqrt(mean(...) + epsilon) as above, of s
+                 dx = r * (g - mean(g) - h * mean(g * h)) + dsum, of RMS norm without mean(g)
+                 dweight = sum over rows of dy * h, dbias = sum over rows of dy
+
+    The struct has no padding bytes, so it can be hashed as memory; what a problem does not use is 0.
+    """,
+    op=OP,
+)  # fmt: skip
+
+ARGS = Struct(
+    "kw_norm_args",
+    (
+        Field("struct_size", "uint32_t"),
+        Field("reserved", "uint32_t", "0"),
+        Field("x", "const void*", "backward: what was normalised, so the sum where a residual was added"),
+        Field("weight", "const void*", "columns values; null if the problem has none"),
+        Field("bias", "const void*", "forward only; columns values; null if the problem has none"),
+        Field("residual", "const void*", "backward: dsum, the gradient of the sum; null if the problem has none"),
+        Field("dy", "const void*", "backward only"),
+        Field("y", "void*", "backward: dx"),
+        Field("sum", "void*", "forward with a residual, else null; with equal strides, may be x or the residual"),
+        Field("scales", "float*", "of a quantised y: one for each row; else null"),
+        Field("dweight", "void*", "backward with a weight, else null"),
+        Field("dbias", "void*", "backward with a bias, else null"),
+    ),
+    """
+    Operands of one launch, on its device. What is written overlaps nothing else; but with equal types and strides y may
+    be x, and dx may be x, dy or dsum.
+    """,
+)
+
+TRAITS = Struct(
+    "kw_norm_traits",
+    (
+        Field("struct_size", "uint32_t"),
+        Field("dtype_x", DTYPE, "the weights' type is this one or fp32"),
+        Field("dtype_y", DTYPE),
+        Field("unroll", "uint32_t", "vectors that an iteration handles"),
+    ),
+    "What selection may know about a kernel without parsing text.",
+)
+
+HEADER = Header(
+    "kernelwright/norm.h",
+    """
+    RMS norm and layer norm, forward and backward: problems, arguments, and what a kernel's traits say.
+
+    C99. Sizes are int64 and count elements unless a name says bytes; structs as in kernelwright/abi.h.
+    """,
+    ("kernelwright/abi.h",),
+    (OP, PROBLEM, ARGS, TRAITS),
+)

@@ -1,0 +1,123 @@
+"""The calls of norms that :class:`kernelwright.dispatch.Dispatcher` offers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernelwright.dispatch.core.native_dispatcher import Methods
+from kernelwright.dispatch.operations.norm.calls import NormCalls, NormOptions
+
+
+class NormMethods(Methods):
+    """RMS norm, layer norm and their gradients. Arrays are of any library that :meth:`Dispatcher.gemm` takes."""
+
+    _norm: NormCalls
+
+    def _begin(self) -> None:
+        super()._begin()
+        self._norm = NormCalls(self._core)
+
+    def rms_norm(
+        self,
+        x: Any,
+        weight: Any = None,
+        out: Any = None,
+        *,
+        residual: Any = None,
+        sum: Any = None,
+        scales: Any = None,
+        dtype: str | None = None,
+        epsilon: float = 1e-6,
+        stream: int | None = None,
+    ) -> Any:
+        """s / sqrt(mean(s * s) + epsilon) * weight, of each row of s = x + residual, without a copy of any operand.
+
+        :param x: (…, columns) of fp32, fp16 or bf16; rows lie equally far apart, columns side by side.
+        :param weight: (columns,), of the dtype of ``x`` or fp32.
+        :param out: the result, of the shape of ``x``, allocated when not given; may be ``x`` itself.
+        :param residual: of the shape and dtype of ``x``, added to it first.
+        :param sum: what x and the residual make, rounded to their dtype; allocated when not given; may be either.
+        :param scales: fp32 numbers, one for each row of a quantised result; allocated when not given.
+        :param dtype: ``int8`` or ``fp8`` for a result that is quantised row by row: ``out * scales`` is the norm.
+        :param epsilon: added to the mean of squares.
+        :param stream: as for :meth:`Dispatcher.gemm`.
+        :returns: ``out``; with a residual or scales a tuple of ``out``, ``sum`` and ``scales``, less what there is not.
+        :raises ArrayError: for arrays that do not fit together or cannot be addressed.
+        :raises ProblemError: for numbers and words that make no norm.
+        :raises NoKernelError: if no kernel serves the problem.
+        :raises LaunchError: if the kernel fails.
+        """
+        options = NormOptions("rms", False, dtype, epsilon)
+        return self._norm.run((x, weight, None, residual, None, out, sum, scales, None, None), options, stream)
+
+    def layer_norm(
+        self,
+        x: Any,
+        weight: Any = None,
+        bias: Any = None,
+        out: Any = None,
+        *,
+        residual: Any = None,
+        sum: Any = None,
+        scales: Any = None,
+        dtype: str | None = None,
+        epsilon: float = 1e-5,
+        stream: int | None = None,
+    ) -> Any:
+        """(s - mean(s)) / sqrt(mean((s - mean(s))^2) + epsilon) * weight + bias, of each row of s = x + residual.
+
+        :param bias: (columns,), of the dtype of the weight.
+
+        Everything else is as for :meth:`rms_norm`.
+        """
+        options = NormOptions("layer", False, dtype, epsilon)
+        return self._norm.run((x, weight, bias, residual, None, out, sum, scales, None, None), options, stream)
+
+    def rms_norm_backward(
+        self,
+        dy: Any,
+        x: Any,
+        weight: Any = None,
+        out: Any = None,
+        *,
+        dsum: Any = None,
+        dweight: Any = None,
+        epsilon: float = 1e-6,
+        stream: int | None = None,
+    ) -> Any:
+        """The gradients of :meth:`rms_norm`: dx, and that of the weight if there is one.
+
+        :param dy: gradient of the result, of the shape and dtype of ``x``.
+        :param x: what was normalised: with a residual, the sum.
+        :param out: dx, of the shape of ``x``, allocated when not given; may be ``dy`` or ``dsum``.
+        :param dsum: the gradient of the sum, which is added to dx.
+        :param dweight: (columns,), allocated when not given.
+        :returns: dx, or a tuple of dx and dweight.
+
+        Everything else is as for :meth:`rms_norm`.
+        """
+        options = NormOptions("rms", True, None, epsilon)
+        return self._norm.run((x, weight, None, dsum, dy, out, None, None, dweight, None), options, stream)
+
+    def layer_norm_backward(
+        self,
+        dy: Any,
+        x: Any,
+        weight: Any = None,
+        out: Any = None,
+        *,
+        dsum: Any = None,
+        dweight: Any = None,
+        dbias: Any = None,
+        epsilon: float = 1e-5,
+        stream: int | None = None,
+    ) -> Any:
+        """The gradients of :meth:`layer_norm`: dx, that of the weight if there is one, that of the bias if asked for.
+
+        :param dbias: (columns,), an array of the weight's dtype to write to; None if there is no bias.
+        :returns: dx, or a tuple of dx, dweight and dbias, less what there is not.
+
+        Everything else is as for :meth:`rms_norm_backward`.
+        """
+        options = NormOptions("layer", True, None, epsilon)
+        return self._norm.run((x, weight, None, dsum, dy, out, None, None, dweight, dbias), options, stream)

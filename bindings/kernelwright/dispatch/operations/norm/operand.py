@@ -1,0 +1,77 @@
+"""Arrays of a norm against the problem of a plan: what has the shape of x, what has that of a row."""
+
+from __future__ import annotations
+
+import math
+
+from kernelwright.dispatch.arrays.view import ArrayView
+from kernelwright.dispatch.core.errors import ArrayError
+from kernelwright.problems.norm.problem import NormProblem
+
+NAMES = ("x", "weight", "bias", "residual", "dy", "out", "sum", "scales", "dweight", "dbias")
+"""What errors call the operands, in the order of ``kw_norm_args``."""
+INPUTS = 5
+
+_STRIDES = {
+    "x": "stride_x", "residual": "stride_residual", "dy": "stride_dy", "out": "stride_y", "sum": "stride_sum",
+}  # fmt: skip
+
+
+def wanted(problem: NormProblem) -> dict[str, bool]:
+    """Which operands a problem has."""
+    forward, weight, bias = not problem.backward, problem.weight, problem.bias
+    given = (True, weight, bias and forward, problem.residual, problem.backward)
+    written = (True, problem.residual and forward, problem.quantised, weight and not forward, bias and not forward)
+    return dict(zip(NAMES, (*given, *written), strict=True))
+
+
+def as_rows(found: ArrayView, name: str) -> tuple[int, int, int]:
+    """Rows, columns and the elements from one row to the next of an array (…, columns).
+
+    ArrayError for arrays of no dimension or no column, columns that are not side by side, and rows that do not lie
+    equally far apart.
+    """
+    if not found.shape or found.shape[-1] < 1:
+        raise ArrayError(f"{name} has shape {found.shape}; allowed: (…, columns) with one column or more")
+    *extents, columns = found.shape
+    *strides, unit = found.strides
+    rows = math.prod(extents)
+    if columns > 1 and unit != 1 and rows:
+        raise ArrayError(f"{name} has strides {found.strides}; allowed: columns side by side, stride 1; pass a copy")
+    stride, reach = None, 0
+    for extent, step in zip(reversed(extents), reversed(strides), strict=True):
+        if extent == 1 or not rows:
+            continue
+        if step < 0 or (stride is not None and step != reach):
+            raise ArrayError(f"{name} has strides {found.strides}; allowed: rows equally far apart; pass a copy")
+        stride, reach = (step if stride is None else stride), step * extent
+    return rows, columns, columns if stride is None else stride
+
+
+def check_operand(found: ArrayView, name: str, problem: NormProblem, memory: str) -> None:
+    """ArrayError unless a plan for ``problem`` takes ``found`` as its operand ``name``."""
+    if found.device != memory:
+        raise ArrayError(f"{name} is on {found.device}; allowed for this plan: {memory}")
+    if NAMES.index(name) >= INPUTS and found.readonly:
+        raise ArrayError(f"{name} cannot be written to; pass a writable array")
+    dtype = {"out": problem.dtype_y, "scales": "fp32"}.get(name, problem.dtype if name in _STRIDES else problem.dtype_w)
+    if found.dtype != dtype:
+        raise ArrayError(f"{name} is {found.dtype}; allowed for this plan: {dtype}")
+    if name in _STRIDES:
+        rows, columns, stride = as_rows(found, name)
+        if (rows, columns) != (problem.rows, problem.columns):
+            raise ArrayError(f"{name} has shape {found.shape}; allowed: {problem.rows} rows of {problem.columns}")
+        if rows > 1 and stride != getattr(problem, _STRIDES[name]):
+            allowed = getattr(problem, _STRIDES[name])
+            raise ArrayError(f"rows of {name} are {stride} elements apart; allowed for this plan: {allowed}")
+        return
+    count = problem.rows if name == "scales" else problem.columns
+    size = math.prod(found.shape)
+    shape_fits = size == count if name == "scales" else found.shape == (count,)
+    if not shape_fits:
+        raise ArrayError(f"{name} has shape {found.shape}; allowed: {count} numbers")
+    reach = 1
+    for stride, extent in zip(reversed(found.strides), reversed(found.shape), strict=True):
+        if extent > 1 and stride != reach and size:
+            raise ArrayError(f"{name} has strides {found.strides}; allowed: numbers side by side; pass a copy")
+        reach *= extent

@@ -1,0 +1,1 @@
+"""RMS norm and layer norm: specs, rules, sets and templates."""

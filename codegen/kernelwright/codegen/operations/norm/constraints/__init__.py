@@ -1,0 +1,1 @@
+"""What makes the spec of a norm illegal."""

@@ -1,0 +1,30 @@
+"""Norms on CPUs: the C++ symbols of their kernels, which stand in dispatcher_cpp/include/kernelwright/cpu/norm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kernelwright.arch import Arch
+from kernelwright.codegen.c_names import enumerator
+from kernelwright.codegen.kernel import Kernel
+from kernelwright.codegen.operations.norm.constraints.common import DTYPES, RESULTS
+from kernelwright.codegen.operations.norm.spec import OPS, norm_spec
+from kernelwright.codegen.symbols import CPU_DTYPES, part
+
+ELEMENTS = part(CPU_DTYPES, *DTYPES)
+QUANTISED = {dtype: f"quantised_{name}" for dtype, name in part(CPU_DTYPES, *RESULTS).items()}
+
+SOURCES = {"norm_launcher": "__cpu_norm_launcher/include/kernelwright/cpu/launchers/norm/launcher.cpp"}
+"""Launcher sources that a library with norm kernels contains."""
+
+TREES = ("cpu_norm",)
+
+
+def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
+    """C++ symbols for ``templates/cpu/norm.hpp.jinja``; the spec must have passed the rules."""
+    spec = norm_spec(kernel)
+    return {
+        "op": enumerator(OPS[spec.kind, spec.direction]),
+        "element": ELEMENTS[spec.dtype],
+        "result": QUANTISED.get(spec.dtype_y) or ELEMENTS[spec.dtype_y],
+    }

@@ -1,0 +1,1 @@
+"""Which problems a norm kernel serves."""

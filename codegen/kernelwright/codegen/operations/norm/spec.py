@@ -1,0 +1,76 @@
+"""Specs of norms: what a kernel computes, of which types, and how."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from kernelwright.codegen.c_names import c_enum
+from kernelwright.codegen.dtypes import DType
+from kernelwright.codegen.kernel import Kernel, Spec
+
+
+class Kind(StrEnum):
+    """What a row is divided by: the root of the mean of its squares; of layer norm, less the row's mean."""
+
+    RMS = "rms"
+    LAYER = "layer"
+
+
+class Direction(StrEnum):
+    """The result, or the gradients of operands."""
+
+    FORWARD = "forward"
+    BACKWARD = "backward"
+
+
+@c_enum("KW_OP_", "kw_norm_op_name", "kernelwright/norm.h")
+class NormOp(StrEnum):
+    """What a problem of the C ABI asks for."""
+
+    RMS_NORM = "rms norm"
+    LAYER_NORM = "layer norm"
+    RMS_NORM_BACKWARD = "rms norm backward"
+    LAYER_NORM_BACKWARD = "layer norm backward"
+
+
+class NormSpec(Spec):
+    """One kernel of RMS norm or layer norm, which serves any rows, columns, strides, weight, bias and residual."""
+
+    computed: ClassVar[tuple[str, ...]] = ("kind", "direction", "dtype", "dtype_y")
+    op: Literal["norm"] = Field(description="The operation that the kernel computes.")
+    kind: Kind = Field(description="RMS norm, or layer norm.")
+    direction: Direction = Field(
+        default=Direction.FORWARD, description="The normalised rows, or the gradients of input, weight and bias."
+    )
+    dtype: DType = Field(description="Element type of what is normalised; arithmetic is in fp32.")
+    dtype_y: DType = Field(
+        description="Element type of the result: that of the input, which is the default, or `int8` or `fp8` for one"
+        " that is quantised row by row."
+    )
+    unroll: int = Field(
+        default=4, gt=0, le=64, strict=True, description="Number of vectors that an iteration along a row handles."
+    )
+
+    @property
+    def variant(self) -> str:
+        """Such as ``rms_forward``."""
+        return f"{self.kind}_{self.direction}"
+
+
+OPS = {
+    (Kind.RMS, Direction.FORWARD): NormOp.RMS_NORM,
+    (Kind.LAYER, Direction.FORWARD): NormOp.LAYER_NORM,
+    (Kind.RMS, Direction.BACKWARD): NormOp.RMS_NORM_BACKWARD,
+    (Kind.LAYER, Direction.BACKWARD): NormOp.LAYER_NORM_BACKWARD,
+}
+"""What kernels serve."""
+
+
+def norm_spec(kernel: Kernel) -> NormSpec:
+    """The spec of a norm kernel; TypeError for a kernel of another operation."""
+    if not isinstance(kernel.spec, NormSpec):
+        raise TypeError(f"{kernel.name} is a kernel of {kernel.spec.op}, not a norm")
+    return kernel.spec

@@ -1,0 +1,75 @@
+"""Norms and their gradients in float64, and operands in guarded memory."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+class Statistics(NamedTuple):
+    """Of rows: what is normalised, and one over the root."""
+
+    normalised: Array
+    inverse: Array
+
+
+def statistics(s: Array, kind: str, epsilon: float) -> Statistics:
+    """Of the rows of ``s``."""
+    wide = s.astype(np.float64)
+    apart = wide - wide.mean(-1, keepdims=True) if kind == "layer" else wide
+    inverse = 1 / np.sqrt((apart * apart).mean(-1, keepdims=True) + epsilon)
+    return Statistics(apart * inverse, inverse)
+
+
+def forward(s: Array, kind: str, epsilon: float, weight: Array | None, bias: Array | None) -> Array:
+    """The norm of rows."""
+    found = statistics(s, kind, epsilon).normalised
+    found = found if weight is None else found * weight.astype(np.float64)
+    return found if bias is None else found + bias.astype(np.float64)
+
+
+def backward(
+    s: Array, dy: Array, kind: str, epsilon: float, weight: Array | None, dsum: Array | None
+) -> tuple[Array, Array, Array]:
+    """dx, dweight and dbias."""
+    h, inverse = statistics(s, kind, epsilon)
+    wide = dy.astype(np.float64)
+    g = wide if weight is None else wide * weight.astype(np.float64)
+    mean = g.mean(-1, keepdims=True) if kind == "layer" else 0.0
+    dx = inverse * (g - mean - h * (g * h).mean(-1, keepdims=True))
+    rows = tuple(range(s.ndim - 1))
+    return dx if dsum is None else dx + dsum.astype(np.float64), (wide * h).sum(rows), wide.sum(rows)
+
+
+class Guarded(NamedTuple):
+    """Rows with gaps between them, in memory that is NaN everywhere else."""
+
+    array: Array
+    memory: Array
+
+    def untouched(self) -> bool:
+        """Whether everything outside of the rows is as it was."""
+        copy = self.memory.copy()
+        rows, columns = self.array.shape
+        view = copy[_FRONT : _FRONT + rows * self._pitch].reshape(rows, self._pitch)[:, :columns]
+        view[...] = np.nan
+        return bool(np.isnan(copy.astype(np.float32)).all())
+
+    @property
+    def _pitch(self) -> int:
+        return self.array.strides[0] // self.array.itemsize
+
+
+_FRONT = 5
+
+
+def guarded(values: Array, gap: int) -> Guarded:
+    """The values with ``gap`` elements behind each row."""
+    rows, columns = values.shape
+    memory = np.full(_FRONT + rows * (columns + gap) + _FRONT, np.nan, values.dtype)
+    array = memory[_FRONT : _FRONT + rows * (columns + gap)].reshape(rows, columns + gap)[:, :columns]
+    array[...] = values
+    return Guarded(array, memory)
