@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kernelwright.arch import load
-from kernelwright.codegen.c_names import enumerator, members
+from kernelwright.codegen.c_names import members
 from kernelwright.codegen.dtypes import DType
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.attention import ck_tile, cutlass
@@ -77,10 +77,10 @@ def _kernel(index: int, kernel: Kernel, backend: str) -> str:
     spec = kernel.spec
     assert isinstance(spec, AttentionSpec | GroupedConvSpec)
     if isinstance(spec, GroupedConvSpec):
-        kind, op, listed = "conv", enumerator(OPS[spec.direction]), members(traits_of(spec, backend))
+        kind, op, listed = "conv", OPS[spec.direction].c_name, members(traits_of(spec, backend))
     else:
         made = cutlass.traits(spec) if backend == "cutlass" else ck_tile.traits(spec, load(kernel.arch))
-        kind, op, listed = "attention", f"KW_ATTENTION_OP_OF({enumerator(spec.family)})", members(made)
+        kind, op, listed = "attention", f"KW_ATTENTION_OP_OF({spec.family.c_name})", members(made)
     traits = ", ".join(f".{name} = {value}" for name, value in listed.items())
     return textwrap.dedent(f"""
         static const kw_{kind}_traits t{index} = {{.struct_size = sizeof(kw_{kind}_traits), {traits}}};

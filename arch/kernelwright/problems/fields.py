@@ -6,63 +6,65 @@ ctypes of it, and classes of problems read ranges and words in it.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
+from typing import ClassVar, Self
 
 INT64_MAX = 2**63 - 1
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Value:
-    """A value of an enumeration.
+class Word(StrEnum):
+    """A value of an enumeration of the C ABI, as Python, JSON and messages of both languages call it.
 
-    :ivar name: what Python, JSON and messages call it.
+    Classes of words are enumerations; their docstrings are comments in C. A member is its name, and where C needs them
+    its ``meaning``, ``c_name`` and ``number``::
+
+        class Rope(Word, c_type="kw_attention_rope", prefix="KW_ROPE_"):
+            NONE = "none"
+            HALF = "half", "a = x[i], b = x[i + rotary_dim / 2]"
+
     :ivar meaning: its comment in C.
-    :ivar c_name: its name in C behind the prefix; by default the name in capitals.
-    :ivar text: what C calls it in messages and JSON; by default the name.
+    :ivar c_name: its name in C; by default the member's behind the enumeration's prefix.
+    :ivar number: its value in C; by default one more than that of the member before.
     """
 
-    name: str
-    meaning: str = ""
-    c_name: str = ""
-    text: str = ""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Enum:
-    """An enumeration of C with the numbers from ``first`` on.
-
-    :ivar c_name: of the type, such as ``kw_dtype``.
-    :ivar prefix: of its values, such as ``KW_``.
-    :ivar named: whether C has a function from numbers to names.
-    :ivar function: its name; by default ``<c_name>_name``.
-    :ivar item_bytes: bytes of an element by name; of element types.
-    """
-
+    meaning: str
     c_name: str
-    prefix: str
-    values: tuple[Value, ...]
-    doc: str = ""
-    first: int = 0
-    named: bool = True
-    function: str = ""
-    item_bytes: Mapping[str, int] | None = None
+    number: int
+    c_type: ClassVar[str]
+    prefix: ClassVar[str]
+    first: ClassVar[int]
+    function: ClassVar[str]
+    codes: ClassVar[dict[str, int]]
+    names: ClassVar[dict[int, str]]
 
-    @cached_property
-    def codes(self) -> dict[str, int]:
-        """Numbers by name."""
-        return {one.name: self.first + place for place, one in enumerate(self.values)}
+    def __new__(cls, name: str, meaning: str = "", c_name: str = "", number: int = -1) -> Self:
+        """A member; see the class."""
+        made = str.__new__(cls, name)
+        made._value_, made.meaning, made.c_name, made.number = name, meaning, c_name, number
+        return made
 
-    @cached_property
-    def names(self) -> dict[int, str]:
-        """Names by number."""
-        return {code: name for name, code in self.codes.items()}
+    def __init_subclass__(
+        cls, *, c_type: str, prefix: str, first: int = 0, named: bool = True, function: str = "",
+        of_traits: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
+        """Number the members.
 
-    def c_value(self, value: Value) -> str:
-        """The name of a value in C."""
-        return self.prefix + (value.c_name or re.sub(r"\W", "_", value.name).upper())
+        :param c_type: the type in C, such as ``kw_dtype``.
+        :param prefix: of the values in C, such as ``KW_``.
+        :param first: the first number.
+        :param named: whether C has a function from numbers to names: ``function``, by default ``<c_type>_name``.
+        :param of_traits: words of kernels' traits, which no problem has: ``codes`` and ``names`` lack them.
+        """
+        super().__init_subclass__()
+        cls.c_type, cls.prefix, cls.first = c_type, prefix, first
+        cls.function = (function or f"{c_type}_name") if named else ""
+        for number, member in enumerate(cls, first):
+            member.number = number if member.number < 0 else member.number
+            member.c_name = prefix + (member.c_name or member.name)
+        cls.codes = {member.value: member.number for member in cls if member.value not in of_traits}
+        cls.names = {number: name for name, number in cls.codes.items()}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,7 +92,7 @@ class Field:
     """
 
     names: str
-    type: str | Enum | Struct
+    type: str | type[Word] | Struct
     meaning: str = ""
     length: Constant | int | None = None
     least: int | None = None
@@ -108,9 +110,9 @@ class Member:
     field: Field
 
     @property
-    def enum(self) -> Enum | None:
+    def enum(self) -> type[Word] | None:
         """What its numbers mean."""
-        return self.field.type if isinstance(self.field.type, Enum) else None
+        return self.field.type if isinstance(self.field.type, type) else None
 
     @property
     def c_type(self) -> str:
@@ -141,7 +143,7 @@ class Struct:
     c_name: str
     fields: tuple[Field, ...]
     doc: str = ""
-    op: Enum | None = None
+    op: type[Word] | None = None
 
     @cached_property
     def members(self) -> dict[str, Member]:
@@ -156,7 +158,7 @@ class Struct:
 
 def c_type(field: Field) -> str:
     """The type of an entry of a field in C."""
-    if isinstance(field.type, Enum):
+    if isinstance(field.type, type):
         return "uint32_t"
     return field.type.c_name if isinstance(field.type, Struct) else field.type
 
@@ -178,4 +180,4 @@ class Header:
     path: str
     doc: str
     includes: tuple[str, ...]
-    parts: tuple[Enum | Constant | Struct | Verbatim, ...]
+    parts: tuple[type[Word] | Constant | Struct | Verbatim, ...]

@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from kernelwright.problems.fields import Enum, Member, Struct
+from kernelwright.problems.fields import Member, Struct, Word
 
 _TYPES: Mapping[str, Any] = {
     "uint16_t": ctypes.c_uint16, "uint32_t": ctypes.c_uint32, "uint64_t": ctypes.c_uint64, "int64_t": ctypes.c_int64,
@@ -43,7 +43,7 @@ def values(given: ctypes.Structure, struct: Struct) -> dict[str, Any]:
     return {name: _value(getattr(given, name), one.enum) for name, one in struct.members.items()}
 
 
-def _value(value: Any, enum: Enum | None) -> Any:
+def _value(value: Any, enum: type[Word] | None) -> Any:
     if enum is not None:
         return enum.names[value]
     return tuple(value) if isinstance(value, ctypes.Array) else value

@@ -3,16 +3,16 @@ from __future__ import annotations
 import pytest
 
 import torch
-from kernelwright.problems.shared import ACTIVATION
+from kernelwright.problems.shared import Activation
 from kernelwright.torch import activations
 from kernelwright.torch.testdata import references
 
 
 def test_every_activation_of_kernels_has_a_reference() -> None:
-    assert set(references.ACTIVATIONS) == set(ACTIVATION.codes)
+    assert set(references.ACTIVATIONS) == set(Activation.codes)
 
 
-@pytest.mark.parametrize("name", ACTIVATION.codes)
+@pytest.mark.parametrize("name", Activation.codes)
 def test_gradients_are_those_of_the_activation(name: str) -> None:
     argument = torch.linspace(-5, 5, 41, dtype=torch.float64, requires_grad=True)
     grad = torch.randn_like(argument)

@@ -1,4 +1,4 @@
-"""What Python's enumerations and records are called in the C ABI, said where they are defined."""
+"""What Python's records are called in the C ABI, said where they are defined; records and their values in C."""
 
 from __future__ import annotations
 
@@ -7,28 +7,9 @@ from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any, TypeVar
 
-_Member = TypeVar("_Member", bound=type[Enum])
+from kernelwright.problems.fields import Word
+
 _Class = TypeVar("_Class", bound=type[Any])
-
-
-@dataclass(frozen=True)
-class CEnum:
-    """An enumeration whose members are enumerators of C.
-
-    :ivar prefix: of the enumerators; the rest is the member's name.
-    :ivar named: the function that returns what messages call a value.
-    :ivar header: which declares them.
-    :ivar others: enumerators that are called otherwise, by the member's name.
-    """
-
-    prefix: str
-    named: str
-    header: str
-    others: Mapping[str, str] = field(default_factory=dict)
-
-    def enumerator(self, member: Enum) -> str:
-        """Such as ``KW_BF16``."""
-        return self.prefix + self.others.get(member.name, member.name)
 
 
 @dataclass(frozen=True)
@@ -45,18 +26,7 @@ class CStruct:
     others: Mapping[str, str] = field(default_factory=dict)
 
 
-ENUMS: dict[type[Any], CEnum] = {}
 STRUCTS: dict[type[Any], CStruct] = {}
-
-
-def c_enum(prefix: str, named: str, header: str, **others: str) -> Callable[[_Member], _Member]:
-    """Say what an enumeration is in C; see :class:`CEnum`."""
-
-    def said(one: _Member) -> _Member:
-        ENUMS[one] = CEnum(prefix, named, header, others)
-        return one
-
-    return said
 
 
 def c_struct(name: str, header: str, **others: str) -> Callable[[_Class], _Class]:
@@ -69,11 +39,6 @@ def c_struct(name: str, header: str, **others: str) -> Callable[[_Class], _Class
     return said
 
 
-def enumerator(member: Enum) -> str:
-    """The member in C."""
-    return ENUMS[type(member)].enumerator(member)
-
-
 def expression(value: object) -> str:
     """A field of a record in C: a number, an enumerator, 0 for None, an initialiser, or ``KW_SERVES(…) | …``."""
     if isinstance(value, frozenset):
@@ -84,7 +49,7 @@ def expression(value: object) -> str:
         return initialiser(value)
     if value is None or isinstance(value, float):
         return "0" if value is None else repr(value)
-    return enumerator(value) if isinstance(value, Enum) else str(int(value))  # type: ignore[call-overload]
+    return value.c_name if isinstance(value, Word) else str(int(value))  # type: ignore[call-overload]
 
 
 def members(record: Any) -> Mapping[str, str]:

@@ -2,45 +2,16 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from pydantic import Field, StrictBool
 
-from kernelwright.codegen.c_names import c_enum
 from kernelwright.codegen.kernel import Frozen
+from kernelwright.problems.shared import Activation, StreamK
+
+__all__ = ["COMPILED_ACTIVATIONS", "MAX_EXTENT", "Activation", "Extent", "Padding", "StreamK"]
 
 
-@c_enum("KW_ACTIVATION_", "kw_activation_name", "kernelwright/epilogue.h")
-class Activation(StrEnum):
-    """The last step of a fused epilogue; gelu is the erf form, fast_gelu the tanh form.
-
-    ``any``: the kernel reads its whole epilogue from the problem, so it serves every one.
-    """
-
-    NONE = "none"
-    RELU = "relu"
-    GELU = "gelu"
-    FAST_GELU = "fast_gelu"
-    SILU = "silu"
-    SIGMOID = "sigmoid"
-    TANH = "tanh"
-    ANY = "any"
-
-
-COMPILED_ACTIVATIONS = tuple(activation for activation in Activation if activation is not Activation.ANY)
+COMPILED_ACTIVATIONS = tuple(map(Activation, Activation.codes))
 """Those that one kernel has compiled in."""
-
-
-@c_enum("KW_STREAM_K_", "", "kernelwright/epilogue.h")
-class StreamK(StrEnum):
-    """How the partial sums of a tile that stream-K cuts are added up, always in the same order.
-
-    Adding them atomically is not offered: the result would depend on which workgroup finishes first.
-    """
-
-    NONE = "none"
-    LINEAR = "linear"
-    TREE = "tree"
 
 
 MAX_EXTENT = 65535  # keeps names below 240 characters and products of extents within 64 bits

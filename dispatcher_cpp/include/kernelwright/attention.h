@@ -58,17 +58,17 @@ static inline const char* kw_attention_op_name(uint32_t op) {
   }
 }
 
-/* What a kernel computes: `family` of its spec. */
+/* What a kernel computes: `family` of its spec. A problem may take kernels of several, one after the other. */
 typedef enum kw_attention_family {
   KW_ATTENTION_FWD = 1,
-  KW_ATTENTION_FWD_SPLITKV = 2,
-  KW_ATTENTION_FWD_PAGEDKV = 3,
-  KW_ATTENTION_BATCH_PREFILL = 4,
-  KW_ATTENTION_FWD_SPLITKV_COMBINE = 5,
-  KW_ATTENTION_FWD_APPENDKV = 6,
-  KW_ATTENTION_BWD_DOT_DO_O = 7,
+  KW_ATTENTION_FWD_SPLITKV = 2,         /* parts of the keys, each with its own softmax */
+  KW_ATTENTION_FWD_PAGEDKV = 3,         /* K and V in pages */
+  KW_ATTENTION_BATCH_PREFILL = 4,       /* ragged requests, K and V in pages */
+  KW_ATTENTION_FWD_SPLITKV_COMBINE = 5, /* puts the parts together */
+  KW_ATTENTION_FWD_APPENDKV = 6,        /* writes new K and V into the cache, with rotary embedding if asked for */
+  KW_ATTENTION_BWD_DOT_DO_O = 7,        /* D = rowsum(dO * O) */
   KW_ATTENTION_BWD_DQ_DK_DV = 8,
-  KW_ATTENTION_BWD_CONVERT_DQ = 9
+  KW_ATTENTION_BWD_CONVERT_DQ = 9 /* sums or converts the fp32 dQ */
 } kw_attention_family;
 
 static inline const char* kw_attention_family_name(uint32_t family) {
@@ -117,6 +117,7 @@ static inline const char* kw_mask_name(uint32_t mask) {
   return mask < 4u ? names[mask] : "unknown";
 }
 
+/* What is added to the scores. */
 typedef enum kw_attention_bias {
   KW_BIAS_NONE = 0,
   KW_BIAS_ELEMENTWISE = 1, /* bias[request, head, query, key] is added to the score */
@@ -154,7 +155,7 @@ typedef enum kw_attention_page_table {
 } kw_attention_page_table;
 
 static inline const char* kw_page_table_name(uint32_t table) {
-  static const char* const names[] = {"none", "block table", "page list"};
+  static const char* const names[] = {"none", "block", "list"};
   return table < 3u ? names[table] : "unknown";
 }
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "kernelwright/abi.h"
+#include "kernelwright/dtypes.h"
 #include "kernelwright/rules.h"
 
 

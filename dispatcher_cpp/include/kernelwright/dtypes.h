@@ -10,12 +10,13 @@
 extern "C" {
 #endif
 
+/* Types of elements. The encoding of fp8 and bf8 is the kw_fp8_format of the architecture. */
 typedef enum kw_dtype {
   KW_FP32 = 1,
   KW_FP16 = 2,
   KW_BF16 = 3,
-  KW_FP8 = 4, /* e4m3, in the kw_fp8_format of the architecture */
-  KW_BF8 = 5, /* e5m2, in the kw_fp8_format of the architecture */
+  KW_FP8 = 4, /* e4m3 */
+  KW_BF8 = 5, /* e5m2 */
   KW_INT8 = 6,
   KW_INT32 = 7
 } kw_dtype;
@@ -31,6 +32,7 @@ static inline uint32_t kw_dtype_bytes(uint32_t dtype) {
   return dtype - 1u < 7u ? bytes[dtype - 1u] : 0;
 }
 
+/* Storage order of one matrix. */
 typedef enum kw_layout { KW_ROW_MAJOR = 0, KW_COL_MAJOR = 1 } kw_layout;
 
 static inline const char* kw_layout_name(uint32_t layout) {

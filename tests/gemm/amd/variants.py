@@ -14,8 +14,8 @@ from gemm.correctness import reference
 from gemm.correctness.guarded import Block, fill, scratch
 from kernelwright.dispatch import KernelEntry, KernelLibrary, dtypes
 from kernelwright.problems.gemm import structs
-from kernelwright.problems.gemm.description import D_OP, OP
-from kernelwright.problems.shared import ACTIVATION
+from kernelwright.problems.gemm.description import DOp, GemmOp
+from kernelwright.problems.shared import Activation
 
 
 @dataclass(frozen=True)
@@ -138,12 +138,12 @@ class Bench:
 
     def problem(self, case: Case, x: Operands) -> Any:
         """``kw_gemm_problem`` of a case."""
-        made = structs.GemmProblem(ctypes.sizeof(structs.GemmProblem), OP.codes["gemm"], *self._kind(), case.split_k)
+        made = structs.GemmProblem(ctypes.sizeof(structs.GemmProblem), GemmOp.GEMM.number, *self._kind(), case.split_k)
         made.m, made.n, made.k = case.m, case.n, case.k
         made.lda, made.ldb, made.ldc = (x.leading[name] for name in "abc")
         made.stride_a, made.stride_b, made.stride_c = (x.stride[name] for name in "abc")
         made.alpha, made.beta, made.batch, made.num_d = case.alpha, case.beta, case.batch, self.num_d
-        made.d_op, made.activation = D_OP.codes[self.d_op], ACTIVATION.codes[self.activation]
+        made.d_op, made.activation = DOp.codes[self.d_op], Activation.codes[self.activation]
         made.ld_multi_d[: self.num_d] = x.ld_d
         made.stride_multi_d[: self.num_d] = x.stride_d
         return made
@@ -164,7 +164,7 @@ class Bench:
         size = ctypes.sizeof(structs.GroupedGemmProblem)
         case = shapes[0]
         problem = structs.GroupedGemmProblem(
-            size, OP.codes["grouped_gemm"], *self._kind(), 0, len(shapes), groups, case.alpha
+            size, GemmOp.GROUPED_GEMM.number, *self._kind(), 0, len(shapes), groups, case.alpha
         )
         problem.beta = case.beta
         assert self.kernel.workspace(problem) == 0

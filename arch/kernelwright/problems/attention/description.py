@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from kernelwright.problems.attention.words import (
-    BIAS,
-    FAMILY,
-    MASK,
-    OP,
-    PAGE_LAYOUT,
-    PAGE_TABLE,
-    QSCALE,
-    ROPE,
-)  # fmt: skip
+    AttentionOp,
+    Bias,
+    Family,
+    Mask,
+    PageLayout,
+    PageTable,
+    QScale,
+    Rope,
+)
 from kernelwright.problems.fields import INT64_MAX, Constant, Field, Header, Struct, Verbatim
-from kernelwright.problems.shared import DTYPE
+from kernelwright.problems.shared import DType
 
 VERSION = Constant("KW_ATTENTION_VERSION", 1, "Of the structs below: member `version` of problems.", suffix="u")
 _MOST = INT64_MAX // 64  # so that byte offsets and sums of a few counts fit into 64 bits
@@ -36,18 +36,18 @@ PROBLEM = Struct(
     (
         Field("version", "uint32_t", "KW_ATTENTION_VERSION", in_json=False),
         Field("group", "uint32_t", "1 = group mode: requests have lengths of their own", least=0, most=1),
-        Field("dtype_q dtype_kv dtype_o", DTYPE, "dQ is of dtype_q, dK and dV of dtype_kv, dO of dtype_o"),
+        Field("dtype_q dtype_kv dtype_o", DType, "dQ is of dtype_q, dK and dV of dtype_kv, dO of dtype_o"),
         Field("dtype_bias", "uint32_t", "of an elementwise bias, and of dbias; else 0. Slopes are fp32", in_json=False),
-        Field("mask", MASK, "not generic", most=2),
-        Field("bias", BIAS),
+        Field("mask", Mask, "not generic"),
+        Field("bias", Bias),
         Field("lse", "uint32_t", "1 = LSE is written. Backward always reads it: 0 there", least=0, most=1),
         Field("sink", "uint32_t", "1 = each row's sum of exponentials has exp(sinks[head]) too", least=0, most=1),
         Field("dropout", "uint32_t", "1 = see dropout_p", least=0, most=1),
         Field("random_bytes", "uint32_t", "1 = the random bytes of dropout are stored", least=0, most=1),
         Field("kv_lengths", "uint32_t", "1 = args.seqlens_k says how many keys of each request count", least=0, most=1),
-        Field("qscale", QSCALE),
-        Field("page_table", PAGE_TABLE, "backward: none"),
-        Field("page_layout", PAGE_LAYOUT),
+        Field("qscale", QScale),
+        Field("page_table", PageTable, "backward: none"),
+        Field("page_layout", PageLayout),
         Field("dbias", "uint32_t", "backward: 1 = dbias is written", least=0, most=1),
         Field("deterministic", "uint32_t", "backward: 1 = sums have a fixed order", least=0, most=1),
         Field("num_splits", "uint32_t", "forward: parts of the keys; 1 = none; 0 = the dispatcher chooses. Else 1"),
@@ -124,7 +124,7 @@ PROBLEM = Struct(
     by strides of 0. LSE and D are fp32, of which "per row" below means batch x heads_q x max_seqlen_q in batch mode,
     and heads_q x total_q in group mode, dense.
     """,
-    op=OP,
+    op=AttentionOp,
 )
 
 ARGS = Struct(
@@ -190,12 +190,12 @@ APPEND_PROBLEM = Struct(
     "kw_append_problem",
     (
         Field("version", "uint32_t", "KW_ATTENTION_VERSION", in_json=False),
-        Field("dtype", DTYPE, "of q, k, v and the cache"),
+        Field("dtype", DType, "of q, k, v and the cache"),
         Field("dtype_rotary", "uint32_t", "of cos and sin; 0 without rotary embedding", in_json=False),
-        Field("rope", ROPE),
+        Field("rope", Rope),
         Field("rotates_q", "uint32_t", least=0, most=1),
-        Field("page_table", PAGE_TABLE, "none or KW_PAGES_BLOCK", most=1),
-        Field("page_layout", PAGE_LAYOUT),
+        Field("page_table", PageTable, "none or KW_PAGES_BLOCK", most=1),
+        Field("page_layout", PageLayout),
         Field("reserved", "uint32_t", "0"),
         Field("batch", "int64_t", least=0, most=_MOST),
         Field("heads_q", "int64_t", "0 unless rotates_q is 1", least=0, most=_MOST),
@@ -220,7 +220,7 @@ APPEND_PROBLEM = Struct(
     rotary embedding K is turned by its place, and Q too where rotates_q is 1: row i of Q also stands at seqlens_k[b] +
     i. Batch mode: all requests append the same number of rows. No padding bytes; what is not used is 0.
     """,
-    op=OP,
+    op=AttentionOp,
 )
 
 APPEND_ARGS = Struct(
@@ -245,7 +245,7 @@ TRAITS = Struct(
     "kw_attention_traits",
     (
         Field("struct_size", "uint32_t"),
-        Field("family", FAMILY),
+        Field("family", Family),
         Field(
             "dtype_q dtype_kv dtype_o",
             "uint32_t",
@@ -344,7 +344,7 @@ HEADER = Header(
     """,
     ("kernelwright/abi.h",),
     (
-        VERSION, OP, FAMILY, Verbatim(_OP_OF), MASK, BIAS, QSCALE, PAGE_TABLE, PAGE_LAYOUT, ROPE, STRIDES, PROBLEM,
-        ARGS, APPEND_PROBLEM, APPEND_ARGS, Verbatim(_SERVES), TRAITS,
+        VERSION, AttentionOp, Family, Verbatim(_OP_OF), Mask, Bias, QScale, PageTable, PageLayout, Rope, STRIDES,
+        PROBLEM, ARGS, APPEND_PROBLEM, APPEND_ARGS, Verbatim(_SERVES), TRAITS,
     ),
 )  # fmt: skip

@@ -8,17 +8,17 @@ from kernelwright.problems.attention import description, words
 from kernelwright.problems.structs import members
 
 VERSION = description.VERSION.value
-_OPS = tuple(words.OP.names)
+_OPS = tuple(words.AttentionOp.names)
 # By name here, by number in the C ABI. Stages are not posed by callers.
 DIRECTIONS = dict(zip(("forward", "backward"), _OPS, strict=False))
-APPEND = words.OP.codes["attention append"]
+APPEND = words.AttentionOp.ATTENTION_APPEND.number
 STAGES = {op: "forward" if op < APPEND else "backward" for op in _OPS[2:] if op != APPEND}
-MASKS = tuple(words.MASK.codes)[:3]  # the last is of traits
-BIASES = tuple(words.BIAS.codes)
-QSCALES = tuple(words.QSCALE.codes)
-PAGE_TABLES = tuple(words.PAGE_TABLE.codes)
-PAGE_LAYOUTS = tuple(words.PAGE_LAYOUT.codes)
-ROPES = tuple(words.ROPE.codes)
+MASKS = tuple(words.Mask.codes)
+BIASES = tuple(words.Bias.codes)
+QSCALES = tuple(words.QScale.codes)
+PAGE_TABLES = tuple(words.PageTable.codes)
+PAGE_LAYOUTS = tuple(words.PageLayout.codes)
+ROPES = tuple(words.Rope.codes)
 
 
 class AttentionStrides(ctypes.Structure):

@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-from kernelwright.problems.fields import Constant, Enum, Field, Header, Struct, Value
-from kernelwright.problems.shared import ACTIVATION, DTYPE, STREAM_K
+from kernelwright.problems.fields import Constant, Field, Header, Struct, Word
+from kernelwright.problems.shared import Activation, DType, StreamK
 
-OP = Enum(
-    "kw_conv_op",
-    "KW_OP_",
-    (
-        Value("conv forward", "y from x and w"),
-        Value("conv backward data", "dx from dy and w"),
-        Value("conv backward weight", "dw from x and dy"),
-        Value("conv weight slices", "dw, or split_k slices of it in fp32 where leaves_slices is 1"),
-        Value("conv sum of slices", "dw from its slices", "CONV_SUM_SLICES"),
-    ),
+
+class ConvOp(Word, c_type="kw_conv_op", prefix="KW_OP_CONV_", first=16):
     """
     Values of kw_problem.op: 16 to 31 are of this header. The first three are what callers pose.
 
     Backward weight sums over all output points, and may do so in slices: kernels serve its first stage,
     KW_OP_CONV_WEIGHT_SLICES, and where that leaves slices, its second, KW_OP_CONV_SUM_SLICES. Both stages are described
     by kw_conv_problem too.
-    """,
-    first=16,
-)
+    """
 
-LAYOUT = Enum(
-    "kw_conv_layout",
-    "KW_CONV_",
-    (Value("nwgc"), Value("nhwgc"), Value("ndhwgc"), Value("ngchw")),
+    FORWARD = "conv forward", "y from x and w"
+    BACKWARD_DATA = "conv backward data", "dx from dy and w"
+    BACKWARD_WEIGHT = "conv backward weight", "dw from x and dy"
+    WEIGHT_SLICES = "conv weight slices", "dw, or split_k slices of it in fp32 where leaves_slices is 1"
+    SUM_SLICES = "conv sum of slices", "dw from its slices"
+
+
+class ConvLayout(Word, c_type="kw_conv_layout", prefix="KW_CONV_"):
     """
     Storage order, outermost first. x has N images of D, H and W points, each of G groups of C / G channels; y has K / G
     channels in place of C / G. Weights are dense: G, K / G, filter points, C / G where channels are innermost; G,
     K / G, C / G, filter points in KW_CONV_NGCHW.
-    """,
-)
+    """
+
+    NWGC = "nwgc"
+    NHWGC = "nhwgc"
+    NDHWGC = "ndhwgc"
+    NGCHW = "ngchw"
+
+
 DIMS = {"nwgc": 1, "nhwgc": 2, "ndhwgc": 3, "ngchw": 2}
 """Spatial dimensions by layout."""
 
@@ -59,9 +59,9 @@ _AXES = "dhw"
 PROBLEM = Struct(
     "kw_conv_problem",
     (
-        Field("dtype_x dtype_w dtype_y dtype_acc", DTYPE, "of dx, dw and dy too"),
-        Field("layout", LAYOUT),
-        Field("activation", ACTIVATION, "forward only"),
+        Field("dtype_x dtype_w dtype_y dtype_acc", DType, "of dx, dw and dy too"),
+        Field("layout", ConvLayout),
+        Field("activation", Activation, "forward only"),
         Field("bias residual", "uint32_t", "has the epilogue these operands? forward only", least=0, most=1),
         Field(
             "split_k",
@@ -102,7 +102,7 @@ PROBLEM = Struct(
     also where stride leaves it without a partner. The struct has no padding bytes, so it can be hashed as memory; what
     a problem does not use is 0.
     """,
-    op=OP,
+    op=ConvOp,
 )
 
 ARGS = Struct(
@@ -132,25 +132,24 @@ ARGS = Struct(
     """,
 )
 
-SPECIALIZATION = Enum(
-    "kw_conv_specialization",
-    "KW_CONV_",
-    (
-        Value("any"),
-        Value("filter_1x1_pad_0", "filters of one point, no padding"),
-        Value("filter_1x1_stride_1_pad_0", "and strides of 1: x and y are matrices"),
-        Value("filter_3x3", "three filter points in each dimension, one channel per group"),
-    ),
-    "The problems that a kernel serves: all, or those whose addresses are simpler.",
-    named=False,
-)
+
+class Specialization(Word, c_type="kw_conv_specialization", prefix="KW_CONV_", named=False):
+    """The problems that a kernel serves: all, or those whose addresses are simpler."""
+
+    DEFAULT = "default", "", "ANY"
+    FILTER1X1_PAD0 = "filter1x1_pad0", "filters of one point, no padding", "FILTER_1X1_PAD_0"
+    FILTER1X1_STRIDE1_PAD0 = (
+        "filter1x1_stride1_pad0", "and strides of 1: x and y are matrices", "FILTER_1X1_STRIDE_1_PAD_0"
+    )  # fmt: skip
+    FILTER3X3 = "filter3x3", "three filter points in each dimension, one channel per group", "FILTER_3X3"
+
 
 TRAITS = Struct(
     "kw_conv_traits",
     (
         Field("struct_size", "uint32_t"),
-        Field("dtype_x dtype_w dtype_y dtype_acc", DTYPE),
-        Field("layout", LAYOUT, "one with channels innermost also serves those with fewer dimensions"),
+        Field("dtype_x dtype_w dtype_y dtype_acc", DType),
+        Field("layout", ConvLayout, "one with channels innermost also serves those with fewer dimensions"),
         Field("tile_m tile_n tile_k", "uint32_t"),
         Field("wave_m wave_n wave_k", "uint32_t"),
         Field("warp_tile_m warp_tile_n warp_tile_k", "uint32_t"),
@@ -160,14 +159,14 @@ TRAITS = Struct(
             "uint32_t",
             "elements of an access: channel counts per group are multiples of them",
         ),
-        Field("specialization", SPECIALIZATION),
+        Field("specialization", Specialization),
         Field("depthwise", "uint32_t", "serves one channel in and one out per group, and nothing else"),
         Field("filter stride", "uint32_t", "along H and W, of a depthwise kernel; 0 = any", 2),
         Field("padding", "uint32_t", "on both sides, of a depthwise kernel whose filter is not 0", 2),
         Field("num_groups_to_merge", "uint32_t"),
         Field("max_split_k", "uint32_t"),
         Field("slices", "uint32_t", "backward weight: leaves slices where split_k > 1; else adds them up itself"),
-        Field("stream_k", STREAM_K),
+        Field("stream_k", StreamK),
         Field("bias residual activation", "uint32_t", "exactly these are served, but see KW_ACTIVATION_ANY"),
     ),
     "What selection may know about a convolution kernel without parsing text.",
@@ -182,5 +181,5 @@ HEADER = Header(
     w the weights, y the output, dx, dw and dy their gradients.
     """,
     ("kernelwright/abi.h", "kernelwright/epilogue.h"),
-    (OP, LAYOUT, SPATIAL, STRIDES, PROBLEM, ARGS, SPECIALIZATION, TRAITS),
+    (ConvOp, ConvLayout, SPATIAL, STRIDES, PROBLEM, ARGS, Specialization, TRAITS),
 )

@@ -8,23 +8,23 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from kernelwright.problems.convolution import structs
-from kernelwright.problems.convolution.description import DIMS, LAYOUT, OP, PROBLEM, SPATIAL
+from kernelwright.problems.convolution.description import DIMS, PROBLEM, SPATIAL, ConvLayout, ConvOp
 from kernelwright.problems.errors import ProblemError
 from kernelwright.problems.reading import shown
 from kernelwright.problems.scalars import integer, real
-from kernelwright.problems.shared import ACTIVATION, ITEM_BYTES
+from kernelwright.problems.shared import ITEM_BYTES, Activation
 from kernelwright.problems.structs import make, values
 
 _MAX_ELEMENTS = 2**57  # byte offsets fit into 64 bits
-_INNERMOST = tuple(LAYOUT.codes)[:3]  # layouts with channels innermost, by spatial dimensions
+_INNERMOST = tuple(ConvLayout.codes)[:3]  # layouts with channels innermost, by spatial dimensions
 _ALONG = ("size", "filter", "stride", "dilation", "pad_left", "pad_right")
 _DTYPES = ("fp32", "fp16", "bf16")
 _COUNTS = ("n", "c", "k", "groups")
 _SAME = (*_COUNTS, "layout", "bias", "residual", "activation", "split_k", "alpha", "beta")  # in C too
 
-DIRECTIONS = {name.removeprefix("conv ").replace(" ", "_"): code for name, code in tuple(OP.codes.items())[:3]}
+DIRECTIONS = {name.removeprefix("conv ").replace(" ", "_"): code for name, code in tuple(ConvOp.codes.items())[:3]}
 """Operations that callers pose, by the direction of a problem."""
-STAGES = dict.fromkeys(tuple(OP.names)[3:], "backward_weight")
+STAGES = dict.fromkeys(tuple(ConvOp.names)[3:], "backward_weight")
 """Stages, which callers do not pose: the direction of the whole by operation."""
 
 Extents = int | Sequence[int]
@@ -135,7 +135,7 @@ class ConvProblem:
             least = _least(field)
             self._set(field, tuple(integer(field, each, least) for each in listed))
         self._set("layout", self.layout or _INNERMOST[dims - 1])
-        self._choose("layout", tuple(LAYOUT.codes))
+        self._choose("layout", tuple(ConvLayout.codes))
         if dims != DIMS[self.layout]:
             raise ProblemError(
                 f"layout is {self.layout!r} and size has {dims} extents; allowed: {_INNERMOST[dims - 1]}"
@@ -154,7 +154,7 @@ class ConvProblem:
         self._set("split_k", split_k)
 
     def _fill_epilogue(self) -> None:
-        self._choose("activation", tuple(ACTIVATION.codes))
+        self._choose("activation", tuple(Activation.codes))
         for field in ("bias", "residual"):
             self._set(field, bool(getattr(self, field)))
         if self.direction != "forward" and (self.bias or self.residual or self.activation != "none"):

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from kernelwright.problems.fields import Constant, Enum, Field, Header, Struct, Value, Verbatim
-from kernelwright.problems.shared import ACTIVATION, DTYPE, LAYOUT, STREAM_K
+from kernelwright.problems.fields import Constant, Field, Header, Struct, Verbatim, Word
+from kernelwright.problems.shared import Activation, DType, MatrixOrder, StreamK
 
-OP = Enum(
-    "kw_gemm_op", "KW_OP_", (Value("gemm"), Value("grouped_gemm")),
-    "Values of kw_problem.op: 1 to 15 are of this header.", first=1,
-)  # fmt: skip
+
+class GemmOp(Word, c_type="kw_gemm_op", prefix="KW_OP_", first=1):
+    """Values of kw_problem.op: 1 to 15 are of this header."""
+
+    GEMM = "gemm"
+    GROUPED_GEMM = "grouped_gemm"
+
+
+class DOp(Word, c_type="kw_d_op", prefix="KW_D_"):
+    """How the D tensors are combined with the product."""
+
+    ADD = "add"
+    MULTIPLY = "multiply"
+
+
 MAX_D = Constant("KW_MAX_D", 4, "Most D tensors of one problem.")
-D_OP = Enum(
-    "kw_d_op", "KW_D_", (Value("add"), Value("multiply")), "How the D tensors are combined with the product."
-)  # fmt: skip
 
-_TYPES = Field("dtype_a dtype_b dtype_c dtype_acc", DTYPE)
-_LAYOUTS = Field("layout_a layout_b layout_c", LAYOUT, in_json=False)
+_TYPES = Field("dtype_a dtype_b dtype_c dtype_acc", DType)
+_LAYOUTS = Field("layout_a layout_b layout_c", MatrixOrder, in_json=False)
 _SIZES = Field("m n k", "int64_t", least=0)
 _LEADING = Field("lda ldb ldc", "int64_t")
 _SIZE = Field("struct_size", "uint32_t")
@@ -36,8 +44,8 @@ PROBLEM = Struct(
         Field("batch", "int64_t", least=1),
         Field("stride_a stride_b stride_c", "int64_t", "from one product to the next; 0 for A or B: shared by all"),
         Field("num_d", "uint32_t", "D tensors", least=0, most=MAX_D.value),
-        Field("d_op", D_OP),
-        Field("activation", ACTIVATION),
+        Field("d_op", DOp),
+        Field("activation", Activation),
         _RESERVED,
         Field(
             "ld_multi_d", "int64_t", "0: one line for all, e.g. a bias of n values where C is row-major", MAX_D,
@@ -57,7 +65,7 @@ PROBLEM = Struct(
     products of one shape lie stride_* elements apart. The struct has no padding bytes, so it can be hashed as memory;
     what a problem does not use is 0.
     """,
-    op=OP,
+    op=GemmOp,
 )  # fmt: skip
 
 ARGS = Struct(
@@ -92,7 +100,7 @@ GROUPED_PROBLEM = Struct(
     group_count products D = alpha * A B + beta * C of different shapes. groups lies in host memory and is read during
     the call only.
     """,
-    op=OP,
+    op=GemmOp,
 )
 
 GROUPED_ARGS = Struct(
@@ -127,7 +135,7 @@ TRAITS = Struct(
         Field("max_split_k", "uint32_t"),
         Field("num_d d_op activation", "uint32_t", "exactly these are served, but see KW_ACTIVATION_ANY"),
         Field("batched", "uint32_t", "serves batch > 1"),
-        Field("stream_k", STREAM_K),
+        Field("stream_k", StreamK),
         Field("cluster_m cluster_n", "uint16_t", "tiles whose workgroups share operands; 0 = 1"),
         Field("b_format", "uint64_t", "how kw_gemm_extension.shuffle_b orders B; 0 = it does not"),
     ),
@@ -154,5 +162,5 @@ HEADER = Header(
     C99. Sizes are int64 and count elements unless a name says bytes; structs as in kernelwright/abi.h.
     """,
     ("kernelwright/abi.h", "kernelwright/epilogue.h"),
-    (OP, MAX_D, D_OP, PROBLEM, ARGS, GROUP, GROUPED_PROBLEM, GROUPED_ARGS, TRAITS, Verbatim(_EXTENSION)),
+    (GemmOp, MAX_D, DOp, PROBLEM, ARGS, GROUP, GROUPED_PROBLEM, GROUPED_ARGS, TRAITS, Verbatim(_EXTENSION)),
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 from kernelwright.problems.errors import ProblemError
 from kernelwright.problems.gemm import structs
-from kernelwright.problems.gemm.description import GROUPED_PROBLEM, OP
+from kernelwright.problems.gemm.description import GROUPED_PROBLEM, GemmOp
 from kernelwright.problems.gemm.problem import GemmProblem, native_types, types_of
 from kernelwright.problems.reading import shown
 from kernelwright.problems.structs import make, values
@@ -73,7 +73,7 @@ class GroupedGemmProblem:
         groups = (structs.GemmGroup * len(self.groups))(*(structs.GemmGroup(*group) for group in self.groups))
         listed = {"group_count": len(self.groups), "groups": groups, "alpha": self.alpha, "beta": self.beta}
         given = native_types(self) | listed
-        return make(structs.GroupedGemmProblem, GROUPED_PROBLEM, OP.codes["grouped_gemm"], given)
+        return make(structs.GroupedGemmProblem, GROUPED_PROBLEM, GemmOp.GROUPED_GEMM.number, given)
 
     @classmethod
     def from_native(cls, address: int) -> GroupedGemmProblem:

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, NamedTuple
 
 from kernelwright.problems.errors import ProblemError
 from kernelwright.problems.gemm import structs
-from kernelwright.problems.gemm.description import D_OP, MAX_D, OP, PROBLEM
+from kernelwright.problems.gemm.description import MAX_D, PROBLEM, DOp, GemmOp
 from kernelwright.problems.reading import shown
 from kernelwright.problems.scalars import integer, real
-from kernelwright.problems.shared import ACTIVATION, DTYPE, ITEM_BYTES, RESULT
+from kernelwright.problems.shared import ITEM_BYTES, RESULT, Activation, DType
 from kernelwright.problems.structs import make, values
 
 _MAX_ELEMENTS = (2**63 - 1) // 8  # so that byte offsets fit into 64 bits for every dtype
@@ -185,7 +185,7 @@ class GemmProblem:
     def _fill_epilogue(self) -> None:
         if self.num_d > MAX_D.value:
             raise ProblemError(f"num_d is {self.num_d}; allowed: 0 to {MAX_D.value}")
-        for field, known in (("d_op", tuple(D_OP.codes)), ("activation", tuple(ACTIVATION.codes))):
+        for field, known in (("d_op", tuple(DOp.codes)), ("activation", tuple(Activation.codes))):
             if getattr(self, field) not in known:
                 raise ProblemError(f"{field} is {getattr(self, field)!r}; allowed: {', '.join(known)}")
         if self.num_d == 0:
@@ -301,7 +301,7 @@ class GemmProblem:
     def native(self) -> structs.GemmProblem:
         """The C struct of this problem."""
         given = native_types(self) | {name: getattr(self, name) for name in (*_SAME, *_D_TENSORS)}
-        return make(structs.GemmProblem, PROBLEM, OP.codes["gemm"], given)
+        return make(structs.GemmProblem, PROBLEM, GemmOp.GEMM.number, given)
 
     @classmethod
     def from_native(cls, address: int) -> GemmProblem:
@@ -338,6 +338,6 @@ def types_of(read: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_dtype(field: str, name: str) -> str:
-    if name not in DTYPE.codes:
-        raise ProblemError(f"{field} is {name!r}; allowed: {', '.join(DTYPE.codes)}")
+    if name not in DType.codes:
+        raise ProblemError(f"{field} is {name!r}; allowed: {', '.join(DType.codes)}")
     return name

@@ -8,10 +8,10 @@ from typing import Any, cast
 import numpy as np
 
 from kernelwright.dispatch.core.errors import ArrayError, ProblemError
-from kernelwright.problems.shared import DTYPE, ITEM_BYTES
+from kernelwright.problems.shared import ITEM_BYTES, DType
 
-CODES = DTYPE.codes
-NAMES = DTYPE.names
+CODES = DType.codes
+NAMES = DType.names
 ITEMSIZE = ITEM_BYTES
 
 # NumPy, ml_dtypes, torch and JAX agree on these names, apart from torch's "torch." prefix.

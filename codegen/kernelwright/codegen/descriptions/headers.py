@@ -6,7 +6,8 @@ import inspect
 import textwrap
 from collections.abc import Sequence
 
-from kernelwright.problems.fields import Constant, Enum, Field, Header, Struct, Verbatim, c_type
+from kernelwright.problems.fields import Constant, Field, Header, Struct, Verbatim, Word, c_type
+from kernelwright.problems.shared import ITEM_BYTES, DType
 
 _COLUMNS = 120
 _MAX_SHOWN = 2**32  # limits above are those of arithmetic
@@ -26,52 +27,52 @@ def header_text(header: Header, module: str) -> str:
     )
 
 
-def _part(part: Enum | Constant | Struct | Verbatim) -> str:
+def _part(part: type[Word] | Constant | Struct | Verbatim) -> str:
     if isinstance(part, Verbatim):
         return part.text
-    above = _comment(part.doc) if part.doc else ""
     if isinstance(part, Constant):
-        return f"{above}#define {part.c_name} {part.value}{part.suffix}\n"
+        return f"{_above(part.doc)}#define {part.c_name} {part.value}{part.suffix}\n"
     if isinstance(part, Struct):
-        return f"{above}{_struct(part)}"
-    return above + _enum(part) + (_names(part) if part.named else "") + (_bytes(part) if part.item_bytes else "")
+        return f"{_above(part.doc)}{_struct(part)}"
+    bytes_of = _bytes(part) if part is DType else ""
+    return _above(part.__doc__ or "") + _enum(part) + (_names(part) if part.function else "") + bytes_of
 
 
-def _enum(enum: Enum) -> str:
-    last = enum.values[-1]
-    code = [
-        (f"  {enum.c_value(one)} = {enum.codes[one.name]}{'' if one is last else ','}", one.meaning)
-        for one in enum.values
-    ]
-    one_line = f"typedef enum {enum.c_name} {{ {' '.join(line.strip() for line, _ in code)} }} {enum.c_name};\n"
-    if not any(one.meaning for one in enum.values) and len(one_line) <= _COLUMNS:
+def _above(doc: str) -> str:
+    return _comment(doc) if doc else ""
+
+
+def _enum(enum: type[Word]) -> str:
+    *_, last = enum
+    code = [(f"  {one.c_name} = {one.number}{'' if one is last else ','}", one.meaning) for one in enum]
+    one_line = f"typedef enum {enum.c_type} {{ {' '.join(line.strip() for line, _ in code)} }} {enum.c_type};\n"
+    if not any(one.meaning for one in enum) and len(one_line) <= _COLUMNS:
         return one_line
-    return f"typedef enum {enum.c_name} {{\n{_commented(code)}}} {enum.c_name};\n"
+    return f"typedef enum {enum.c_type} {{\n{_commented(code)}}} {enum.c_type};\n"
 
 
-def _names(enum: Enum) -> str:
-    word = enum.c_name.removeprefix("kw_").rpartition("_")[2]
-    function = f"static inline const char* {enum.function or enum.c_name + '_name'}(uint32_t {word})"
-    listed = ", ".join(f'"{one.text or one.name}"' for one in enum.values)
+def _names(enum: type[Word]) -> str:
+    word = enum.c_type.removeprefix("kw_").rpartition("_")[2]
+    function = f"static inline const char* {enum.function}(uint32_t {word})"
+    listed = ", ".join(f'"{one}"' for one in enum)
     line = f"  static const char* const names[] = {{{listed}}};\n"
-    if len(line) <= _COLUMNS + 1:
+    if len(line) <= _COLUMNS + 1 and [one.number for one in enum] == [*range(enum.first, enum.first + len(enum))]:
         place = f"{word} - {enum.first}u" if enum.first else word
-        known = f"{place} < {len(enum.values)}u ? names[{place}]"
+        known = f"{place} < {len(enum)}u ? names[{place}]"
         return f'\n{function} {{\n{line}  return {known} : "unknown";\n}}\n'
-    cases = "".join(f'    case {enum.c_value(one)}:\n      return "{one.text or one.name}";\n' for one in enum.values)
+    cases = "".join(f'    case {one.c_name}:\n      return "{one}";\n' for one in enum)
     return f'\n{function} {{\n  switch ({word}) {{\n{cases}    default:\n      return "unknown";\n  }}\n}}\n'
 
 
-def _bytes(enum: Enum) -> str:
-    assert enum.item_bytes
-    word = enum.c_name.removeprefix("kw_")
-    listed = ", ".join(str(enum.item_bytes[one.name]) for one in enum.values)
+def _bytes(enum: type[Word]) -> str:
+    word = enum.c_type.removeprefix("kw_")
+    listed = ", ".join(str(ITEM_BYTES[one]) for one in enum)
     place = f"{word} - {enum.first}u"
     return (
         f"\n/* Bytes of an element; 0 if the {word} is unknown. */\n"
-        f"static inline uint32_t {enum.c_name}_bytes(uint32_t {word}) {{\n"
+        f"static inline uint32_t {enum.c_type}_bytes(uint32_t {word}) {{\n"
         f"  static const uint32_t bytes[] = {{{listed}}};\n"
-        f"  return {place} < {len(enum.values)}u ? bytes[{place}] : 0;\n}}\n"
+        f"  return {place} < {len(enum)}u ? bytes[{place}] : 0;\n}}\n"
     )
 
 
@@ -89,8 +90,8 @@ def _declared(field: Field) -> str:
 
 def _meaning(field: Field) -> str:
     """The comment of a field: the enumeration that its numbers are of, or their range, stands first."""
-    if isinstance(field.type, Enum):
-        kind = field.type.c_name
+    if isinstance(field.type, type):
+        kind = field.type.c_type
     elif (field.least, field.most) == (0, 1):
         kind = "0 or 1"
     elif field.most <= _MAX_SHOWN:

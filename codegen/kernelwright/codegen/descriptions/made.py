@@ -5,6 +5,7 @@ An operation is a folder of ``kernelwright.problems`` with a module ``descriptio
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.resources
 
@@ -17,13 +18,27 @@ _PACKAGE = "kernelwright.problems"
 
 def headers() -> dict[str, str]:
     """Texts of all headers by their names, as C includes them."""
-    shared: tuple[Header, ...] = importlib.import_module(f"{_PACKAGE}.shared").HEADERS
-    found = {one.path: header_text(one, f"{_PACKAGE}.shared") for one in shared}
+    shared = f"{_PACKAGE}.shared"
+    found = {one.path: header_text(one, shared) for one in _described(shared)}
     for operation in operations():
         module = f"{_PACKAGE}.{operation}.description"
-        header: Header = importlib.import_module(module).HEADER
+        (header,) = _described(module)
         table = f"kernelwright/dispatcher/{operation}/problem_fields.hpp"
         found |= {header.path: header_text(header, module), table: table_text(header, table, module)}
+    return found
+
+
+@functools.cache
+def declared_in() -> dict[object, str]:
+    """The headers of enumerations and structs."""
+    modules = ["shared", *(f"{operation}.description" for operation in operations())]
+    described = [header for name in modules for header in _described(f"{_PACKAGE}.{name}")]
+    return {part: header.path for header in described for part in header.parts}
+
+
+def _described(module: str) -> tuple[Header, ...]:
+    loaded = importlib.import_module(module)
+    found: tuple[Header, ...] = getattr(loaded, "HEADERS", None) or (loaded.HEADER,)
     return found
 
 

@@ -8,10 +8,18 @@ from kernelwright.codegen.descriptions.headers import header_text
 from kernelwright.codegen.descriptions.made import headers, operations
 from kernelwright.codegen.descriptions.tables import struct_bytes, table_text
 from kernelwright.codegen.interface.cli import main
-from kernelwright.problems.fields import Enum, Field, Header, Struct, Value
+from kernelwright.problems.fields import Field, Header, Struct, Word
 
 INCLUDE = Path(__file__).resolve().parents[4] / "dispatcher_cpp" / "include"
-OP = Enum("kw_sum_op", "KW_OP_", (Value("sum of rows", "one number per row"), Value("sum of columns")), first=70)
+
+
+class SumOp(Word, c_type="kw_sum_op", prefix="KW_OP_", first=70):
+    """What is summed."""
+
+    SUM_OF_ROWS = "sum of rows", "one number per row"
+    SUM_OF_COLUMNS = "sum of columns"
+
+
 PROBLEM = Struct(
     "kw_sum_problem",
     (
@@ -19,7 +27,7 @@ PROBLEM = Struct(
         Field("words", "uint32_t", "a long comment " * 12, 4),
     ),
     "y[i] = sum over j of x[i,j]",
-    op=OP,
+    op=SumOp,
 )
 
 
@@ -41,7 +49,7 @@ def test_the_command_writes_them(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_a_header_says_what_its_description_says() -> None:
-    text = header_text(Header("kernelwright/sum.h", "Sums.", ("kernelwright/abi.h",), (OP, PROBLEM)), "made.up")
+    text = header_text(Header("kernelwright/sum.h", "Sums.", ("kernelwright/abi.h",), (SumOp, PROBLEM)), "made.up")
     assert '#ifndef KERNELWRIGHT_SUM_H\n#define KERNELWRIGHT_SUM_H\n\n#include "kernelwright/abi.h"\n' in text
     assert "  KW_OP_SUM_OF_ROWS = 70, /* one number per row */\n  KW_OP_SUM_OF_COLUMNS = 71\n} kw_sum_op;\n" in text
     assert 'return op - 70u < 2u ? names[op - 70u] : "unknown";' in text
@@ -53,7 +61,7 @@ def test_a_header_says_what_its_description_says() -> None:
 
 
 def test_a_table_has_ranges_and_sizes() -> None:
-    text = table_text(Header("kernelwright/sum.h", "Sums.", (), (OP, PROBLEM)), "kernelwright/x.hpp", "made.up")
+    text = table_text(Header("kernelwright/sum.h", "Sums.", (), (SumOp, PROBLEM)), "kernelwright/x.hpp", "made.up")
     assert "static_assert(sizeof(kw_sum_problem) == 40," in text
     row = '{"columns", offsetof(kw_sum_problem, columns), kInt64, 0, 1},'
     assert f"constexpr Field kSumProblemFields[] = {{\n    {row.replace('columns', 'rows')}\n    {row}\n" in text

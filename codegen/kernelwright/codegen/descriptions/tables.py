@@ -58,7 +58,7 @@ def _row(struct: Struct, member: Member) -> str:
     field, enum = member.field, member.enum
     least = _number(enum.first if enum else field.least)
     most = _number(member.most)
-    named = (enum.function or f"{enum.c_name}_name") if enum and enum.named else "nullptr"
+    named = (enum.function if enum else "") or "nullptr"
     axes = f'"{field.axes}"' if field.axes else "nullptr"
     counted = f"offsetof({struct.c_name}, {field.counted})" if field.counted else "0"
     place = f"offsetof({struct.c_name}, {member.name})"

@@ -106,9 +106,9 @@ class Translator:
             case ast.Name(id=name):
                 return *self._name(node, name), ATOM
             case ast.Attribute(value=ast.Name(id=name), attr=member) if name in self._module.enums:
-                c, one = self._module.enums[name]
-                check(member in one.__members__, node, f"is no member of {name}")
-                return c.enumerator(one[member]), name, ATOM
+                enum = self._module.enums[name]
+                check(member in enum.__members__, node, f"is no member of {name}")
+                return enum[member].c_name, name, ATOM
             case ast.Attribute(value=of, attr=member):
                 return self._member(node, of, member)
             case ast.Subscript(value=of, slice=index):

@@ -86,6 +86,6 @@ class Sentences:
         if kind == WHOLE:
             return "%lld", f"(long long)({text})"
         if kind in self._module.enums:
-            return "%s", f"{self._module.enums[kind][0].named}({text})"
+            return "%s", f"{self._module.enums[kind].function}({text})"
         check(kind == TEXT, part.value, f"is {kind}, which no sentence prints")
         return "%s", text

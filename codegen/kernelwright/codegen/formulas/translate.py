@@ -3,7 +3,7 @@
 The module is ordinary Python, which the generator imports and calls. What :func:`translate` takes of the language:
 
 * imports of constants, records and functions of other formulas, and of enumerations and structs of the C ABI
-  (:mod:`kernelwright.codegen.c_names`);
+  (:mod:`kernelwright.problems`);
 * constants: ``NAME = expression`` of numbers and earlier constants;
 * records: ``class Name(NamedTuple)`` whose fields have types as below and may have defaults;
 * functions with annotations, that assign local variables, return a value, and use ``if``, ``while``, ``for`` over a
@@ -31,8 +31,8 @@ from kernelwright.codegen.formulas.expressions import Translator
 from kernelwright.codegen.formulas.statements import Body
 from kernelwright.codegen.formulas.types import REFUSAL, WHOLE, Field, Function, Module, Record, check
 
-_NUMBERS = "kernelwright/dispatcher/support/numbers.h"
-_RULES = "kernelwright/rules.h"
+_NUMBERS = ("kernelwright/dispatcher/support/numbers.h",)
+_RULES = ("kernelwright/abi.h", "kernelwright/rules.h")
 _PLACES = ("HEADER", "PREFIX")
 _KNOWN = {
     "__future__",
@@ -41,7 +41,7 @@ _KNOWN = {
     "kernelwright.codegen.formulas.refusals",
     "kernelwright.codegen.formulas.widths",
 }
-_OTHERS = "kernelwright.codegen."
+_OTHERS = "kernelwright."
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def translate(source: Source, find: Find, variable: bool = False) -> str:
         written.append(_lookup(module))
     includes = "".join(
         f'#include "{header}"\n'
-        for header in sorted({_RULES if source.rules else _NUMBERS, *included, *module.headers})
+        for header in sorted({*(_RULES if source.rules else _NUMBERS), *included, *module.headers})
     )
     return "\n".join((first, includes, *written, f"\n#endif /* {guard} */\n"))
 
@@ -133,7 +133,7 @@ def _import(node: ast.ImportFrom, module: Module, find: Find) -> set[str]:
     check(name.startswith(_OTHERS), node, "imports what is no formula")
     if _import_classes(node, name, module):
         return set()
-    other = find(name.removeprefix(_OTHERS))
+    other = find(name.removeprefix("kernelwright.codegen."))
     held, _, _ = _read(other, find, False)
     for one in node.names:
         known = one.asname is None and module.take(one.name, held)

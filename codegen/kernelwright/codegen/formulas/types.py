@@ -6,11 +6,12 @@ import ast
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any
 
-from kernelwright.codegen.c_names import ENUMS, STRUCTS, CEnum, CStruct
+from kernelwright.codegen.c_names import STRUCTS, CStruct
+from kernelwright.codegen.descriptions.made import declared_in
 from kernelwright.codegen.violations import SpecError
+from kernelwright.problems.fields import Word
 
 REAL, TRUTH, WHOLE, TEXT, WHOLES, REFUSAL = "float", "bool", "int", "str", "tuple[int, ...]", "Refusal"
 _C = {
@@ -82,7 +83,7 @@ class Module:
     :ivar derived: constants that are expressions over others.
     :ivar whole: constants that are whole numbers.
     :ivar imported: names in C of what other formulas hold.
-    :ivar enums: enumerations of the C ABI, and their Python classes.
+    :ivar enums: enumerations of the C ABI.
     :ivar headers: that declare enumerations and structs.
     """
 
@@ -94,7 +95,7 @@ class Module:
     records: dict[str, Record] = field(default_factory=dict)
     functions: dict[str, Function] = field(default_factory=dict)
     imported: dict[str, str] = field(default_factory=dict)
-    enums: dict[str, tuple[CEnum, type[Enum]]] = field(default_factory=dict)
+    enums: dict[str, type[Word]] = field(default_factory=dict)
     structs: dict[str, Struct] = field(default_factory=dict)
     headers: set[str] = field(default_factory=set)
 
@@ -119,9 +120,9 @@ class Module:
 
     def take_class(self, name: str, one: Any) -> bool:
         """Import an enumeration or struct of the C ABI; False for other classes."""
-        if one in ENUMS:
-            self.enums[name] = ENUMS[one], one
-            self.headers.add(ENUMS[one].header)
+        if isinstance(one, type) and issubclass(one, Word):
+            self.enums[name] = one
+            self.headers.add(declared_in()[one])
             return True
         if one not in STRUCTS:
             return False
@@ -141,7 +142,7 @@ class Module:
             return WHOLES
         if given:  # … | None
             return self._class_kind(given[0])
-        if hint in ENUMS or hint in STRUCTS:
+        if issubclass(hint, Word) or hint in STRUCTS:
             self.take_class(hint.__name__, hint)
         return str(hint.__name__)
 

@@ -10,6 +10,7 @@
 #include "kernelwright/abi.h"
 #include "kernelwright/attention.h"
 #include "kernelwright/checks.h"
+#include "kernelwright/dtypes.h"
 #include "kernelwright/rules.h"
 
 

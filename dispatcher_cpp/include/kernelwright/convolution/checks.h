@@ -10,6 +10,7 @@
 #include "kernelwright/abi.h"
 #include "kernelwright/checks.h"
 #include "kernelwright/convolution.h"
+#include "kernelwright/dtypes.h"
 #include "kernelwright/epilogue.h"
 #include "kernelwright/rules.h"
 

@@ -23,7 +23,7 @@ void mask_text(const kw_attention_problem& p, Text* text) {
 
 void pages_text(uint32_t table, uint32_t layout, int64_t size, Text* text) {
   if (table == KW_PAGES_NONE) return;
-  text->add(' ').add(kw_page_table_name(table)).add(" of ").add(size);
+  text->add(table == KW_PAGES_BLOCK ? " block table of " : " page list of ").add(size);
   if (layout == KW_PAGE_VECTORIZED) text->add(" vectorized");
 }
 

@@ -14,8 +14,8 @@ from kernelwright.dispatch import ArrayError, Dispatcher, GemmProblem, NoKernelE
 from kernelwright.dispatch.core import native
 from kernelwright.dispatch.testdata import mocks
 from kernelwright.problems.gemm import structs
-from kernelwright.problems.gemm.description import D_OP, MAX_D
-from kernelwright.problems.shared import ACTIVATION
+from kernelwright.problems.gemm.description import MAX_D, DOp
+from kernelwright.problems.shared import Activation
 
 Array = np.ndarray[Any, Any]
 SEVERAL = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -43,8 +43,8 @@ _LEGAL = {
     "batch": st.integers(1, 3),
     **dict.fromkeys(("stride_a", "stride_b"), st.none() | st.integers(0, 30)),
     "stride_c": st.none() | st.integers(35, 40),
-    "d_op": st.sampled_from(sorted(D_OP.codes)),
-    "activation": st.sampled_from(sorted(ACTIVATION.codes)),
+    "d_op": st.sampled_from(sorted(DOp.codes)),
+    "activation": st.sampled_from(sorted(Activation.codes)),
 }
 _ODD = st.integers(-2, 9)
 _ANY = {**{name: _ODD for name in _LEGAL}, "layout": _LEGAL["layout"]}
@@ -86,12 +86,12 @@ def _raw(fields: dict[str, Any]) -> structs.GemmProblem | None:
     """The C struct of fields as they are; None where one of them has no place in it."""
     f, one = fields, GemmProblem(1, 1, 1, layout=fields["layout"]).native()
     lists = [f["ld_multi_d"], f["stride_multi_d"]]
-    known = f["d_op"] in D_OP.codes and f["activation"] in ACTIVATION.codes
+    known = f["d_op"] in DOp.codes and f["activation"] in Activation.codes
     if not known or f["split_k"] < 0 or any(len(x) != f["num_d"] or len(x) > MAX_D.value for x in lists):
         return None
     for name in ("m", "n", "k", "split_k", "batch", "num_d"):
         setattr(one, name, f[name])
-    one.d_op, one.activation = D_OP.codes[f["d_op"]], ACTIVATION.codes[f["activation"]]
+    one.d_op, one.activation = DOp.codes[f["d_op"]], Activation.codes[f["activation"]]
     for number, (rows, columns) in enumerate((("m", "k"), ("k", "n"), ("m", "n"))):
         inner, outer = (f[columns], f[rows]) if f["layout"][number] == "r" else (f[rows], f[columns])
         leading = f["ld" + "abc"[number]]

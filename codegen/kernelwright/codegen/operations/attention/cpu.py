@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kernelwright.arch import Arch
-from kernelwright.codegen.c_names import enumerator, members
+from kernelwright.codegen.c_names import members
 from kernelwright.codegen.dtypes import ELEMENT_BYTES, DType
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.attention.arch_section import attention_features
@@ -77,7 +77,7 @@ def _kernel_type(spec: AttentionSpec) -> str:
         return f"attention_lines<{ELEMENTS[spec.dtype.output]}>"
     operation = OPERATIONS[spec.dtype, spec.warp_tile.k0]
     cap, dropout = (str(has).lower() for has in (spec.logits_soft_cap, spec.dropout))
-    scores = f"score_features<{cap}, {enumerator(spec.bias)}, {dropout}>"
+    scores = f"score_features<{cap}, {spec.bias.c_name}, {dropout}>"
     registers = f"/*warp tile*/ {spec.warp_tile.n0}, {spec.warp_tile.m0}"
     if spec.family in PART:
         tile = f"/*tile*/ {spec.tile.m0}, {spec.tile.n0}"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from pydantic import BaseModel
 
-from kernelwright.codegen.operations.attention.kinds import Bias, KvLookupTable, KvMemoryLayout, Mask, QScale, Rope
+from kernelwright.codegen.operations.attention.kinds import Bias, KvLookupTable, Mask, PageLayout, QScale, Rope
 from kernelwright.codegen.operations.attention.spec import AttentionSpec
 
 MAX_NAME = 240
@@ -34,7 +34,7 @@ _FEATURES: Mapping[str, Callable[[AttentionSpec], str]] = {
     "dbias": lambda spec: "dbias" if spec.dbias else "",
     "store_randval": lambda spec: "rand" if spec.store_randval else "",
     "deterministic": lambda spec: "det" if spec.deterministic else "",
-    "kv_memory_layout": lambda spec: "vec" if spec.kv_memory_layout is KvMemoryLayout.VECTORIZED else "",
+    "kv_memory_layout": lambda spec: "vec" if spec.kv_memory_layout is PageLayout.VECTORIZED else "",
     "kv_lookup_table": lambda spec: "sgl" if spec.kv_lookup_table is KvLookupTable.SGLANG else "",
     "page_size": lambda spec: _counted("pg", spec.page_size, 0),
     "trload": lambda spec: "tr" if spec.trload else "",

@@ -12,9 +12,9 @@ from kernelwright.codegen.operations.attention.kinds import (
     Constraint,
     Family,
     KvLookupTable,
-    KvMemoryLayout,
     Mask,
     OperandTypes,
+    PageLayout,
     Pipeline,
     QScale,
     Rope,
@@ -124,8 +124,8 @@ class AttentionSpec(Spec):
     dbias: StrictBool = _flag("Whether the gradient of the bias is computed.")
     store_randval: StrictBool = _flag("Whether the random bytes of dropout are stored.")
     deterministic: StrictBool = _flag("Whether dQ is summed in a fixed order.")
-    kv_memory_layout: KvMemoryLayout = Field(
-        default=KvMemoryLayout.LINEAR, description="Order of the elements within a page (batch_prefill)."
+    kv_memory_layout: PageLayout = Field(
+        default=PageLayout.LINEAR, description="Order of the elements within a page (batch_prefill)."
     )
     kv_lookup_table: KvLookupTable = Field(
         default=KvLookupTable.VLLM, description="How pages are found (batch_prefill)."

@@ -7,7 +7,6 @@ from typing import TypeVar
 
 from kernelwright.arch import Arch
 from kernelwright.codegen.backends.ck_tile_waves import most_waves_per_simd
-from kernelwright.codegen.c_names import enumerator
 from kernelwright.codegen.dtypes import DType
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.convolution.constraints.ck_tile_copies import lds_bytes
@@ -17,10 +16,10 @@ from kernelwright.codegen.operations.convolution.spec import (
     ConvPipeline,
     ConvScheduler,
     GroupedConvSpec,
-    Specialization,
     conv_spec,
 )
 from kernelwright.codegen.symbols import CK_TILE_DTYPES, part
+from kernelwright.problems.convolution.description import Specialization
 
 # None: this backend has no such thing; constraints/ck_tile.py says why.
 DTYPES = part(CK_TILE_DTYPES, DType.FP32, DType.FP16, DType.BF16)
@@ -94,8 +93,8 @@ def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
         "scheduler": _symbol(SCHEDULERS, spec.scheduler),
         "specialization": special,
         "abi_specialization": abi_special,
-        "abi_dtype": enumerator(spec.dtype),
-        "abi_op": enumerator(OPS[spec.direction]),
+        "abi_dtype": spec.dtype.c_name,
+        "abi_op": OPS[spec.direction].c_name,
         "waves_per_simd": waves_per_simd(spec, arch),
         "function": f"{kernel.symbol}_conv",
         "sum": f"{kernel.symbol}{SUM_SUFFIX}",

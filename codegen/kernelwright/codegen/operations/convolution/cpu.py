@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kernelwright.arch import Arch
-from kernelwright.codegen.c_names import enumerator
 from kernelwright.codegen.dtypes import DType
 from kernelwright.codegen.fields import Activation
 from kernelwright.codegen.kernel import Kernel
@@ -40,13 +39,13 @@ def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
     any_epilogue = spec.activation is Activation.ANY
     features = conv_features(spec.dtype, spec.warp_tile.k, arch)
     return {
-        "op": enumerator(OPS[spec.direction]),
+        "op": OPS[spec.direction].c_name,
         "operation": OPERATIONS[spec.dtype, spec.warp_tile.k],
         "epilogue": _epilogue(spec),
-        "layout": enumerator(spec.layout),
+        "layout": spec.layout.c_name,
         "bias": int(spec.bias or any_epilogue),
         "residual": int(spec.residual or any_epilogue),
-        "activation": enumerator(spec.activation),
+        "activation": spec.activation.c_name,
         "required_features": " | ".join(map(_enumerator, features)) or "kNoFeature",
         "features": " ".join(features),
     }

@@ -7,15 +7,15 @@ import itertools
 import pytest
 
 from kernelwright.arch import load
-from kernelwright.codegen.c_names import enumerator
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.convolution import cpu
 from kernelwright.codegen.operations.convolution.rule_sets import rule_set
-from kernelwright.codegen.operations.convolution.spec import OPS, ConvLayout, Direction
+from kernelwright.codegen.operations.convolution.spec import OPS, Direction
 from kernelwright.codegen.planning.render import render_kernel
 from kernelwright.codegen.selecting.specs import parse_kernel
 from kernelwright.codegen.selecting.validate import validate
 from kernelwright.codegen.violations import IllegalKernelError
+from kernelwright.problems.convolution.description import ConvLayout
 
 PACKED = {
     "op": "convolution", "direction": "forward", "dtype": "fp32", "layout": "nhwgc", "tile": [28, 64, 16],
@@ -25,8 +25,8 @@ DIRECT = {"op": "convolution", "direction": "forward", "dtype": "fp32", "layout"
 
 
 def test_every_direction_and_layout_has_an_enumerator() -> None:
-    assert {one for one in Direction if enumerator(OPS[one])} == set(Direction)
-    assert [enumerator(one) for one in ConvLayout] == [f"KW_CONV_{one.upper()}" for one in ConvLayout]
+    assert {one for one in Direction if OPS[one].c_name} == set(Direction)
+    assert [one.c_name for one in ConvLayout] == [f"KW_CONV_{one.upper()}" for one in ConvLayout]
 
 
 @pytest.mark.parametrize("name", ["essential", "tests"])

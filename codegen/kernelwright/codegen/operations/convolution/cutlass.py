@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kernelwright.arch import Arch
-from kernelwright.codegen.c_names import enumerator
 from kernelwright.codegen.dtypes import DType
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.convolution.spec import OPS, ConvScheduler, Direction, conv_spec
@@ -50,10 +49,10 @@ def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
     return {
         "template": template,
         "header": {"implicit_gemm": "convolution", "depthwise_data": "depthwise"}.get(template, template),
-        "op": enumerator(OPS[spec.direction]),
+        "op": OPS[spec.direction].c_name,
         "element": ELEMENTS[spec.dtype],
-        "abi_dtype": enumerator(spec.dtype),
-        "abi_layout": enumerator(spec.layout),
+        "abi_dtype": spec.dtype.c_name,
+        "abi_layout": spec.layout.c_name,
         "activation": ACTIVATIONS[spec.activation],
         "cooperative": spec.scheduler is ConvScheduler.COOPERATIVE,
         "data": spec.direction is Direction.BACKWARD_DATA,

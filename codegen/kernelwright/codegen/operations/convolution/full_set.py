@@ -22,14 +22,13 @@ from kernelwright.codegen.fields import Extent
 from kernelwright.codegen.operations.convolution.instances import extent_of, read_instances, vectors_of
 from kernelwright.codegen.operations.convolution.spec import (
     ConvEpilogue,
-    ConvLayout,
     ConvPipeline,
     ConvScheduler,
     Direction,
     GroupedConvSpec,
-    Specialization,
     Vectors,
 )
+from kernelwright.problems.convolution.description import ConvLayout, Specialization
 
 _DTYPES: Mapping[str, Sequence[DType]] = {"half": (DType.FP16, DType.BF16), "fp32": (DType.FP32,)}
 _LAYOUTS: Mapping[int, ConvLayout] = {2: ConvLayout.NHWGC, 3: ConvLayout.NDHWGC}

@@ -8,11 +8,10 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, StrictBool
 
-from kernelwright.codegen.c_names import c_enum
 from kernelwright.codegen.dtypes import DType
 from kernelwright.codegen.fields import MAX_EXTENT, Activation, Extent, Padding, StreamK
 from kernelwright.codegen.kernel import OMITTED_AT_DEFAULT, Frozen, Kernel, Spec
-from kernelwright.problems.convolution.description import DIMS
+from kernelwright.problems.convolution.description import DIMS, ConvLayout, ConvOp, Specialization
 
 
 class Direction(StrEnum):
@@ -23,37 +22,12 @@ class Direction(StrEnum):
     BACKWARD_WEIGHT = "backward_weight"  # dw from dy and x
 
 
-@c_enum("KW_OP_CONV_", "kw_conv_op_name", "kernelwright/convolution.h")
-class ConvOp(StrEnum):
-    """What a problem of the C ABI asks for, and the stages of backward weight that kernels serve."""
-
-    FORWARD = "conv forward"
-    BACKWARD_DATA = "conv backward data"
-    BACKWARD_WEIGHT = "conv backward weight"
-    WEIGHT_SLICES = "conv weight slices"
-    SUM_SLICES = "conv sum of slices"
-
-
 OPS: Mapping[Direction, ConvOp] = {
     Direction.FORWARD: ConvOp.FORWARD,
     Direction.BACKWARD_DATA: ConvOp.BACKWARD_DATA,
     Direction.BACKWARD_WEIGHT: ConvOp.WEIGHT_SLICES,
 }
 """What kernels serve: backward weight is planned in stages, of which a kernel serves the one that multiplies."""
-
-
-@c_enum("KW_CONV_", "kw_conv_layout_name", "kernelwright/convolution.h")
-class ConvLayout(StrEnum):
-    """Storage order of x, outermost first: N images, D, H and W their extents, G groups of C channels each.
-
-    y has the same order with K output channels per group in place of C. Weights are G, K, filter extents, C where
-    channels are innermost, and G, K, C, filter extents where they are not.
-    """
-
-    NWGC = "nwgc"
-    NHWGC = "nhwgc"
-    NDHWGC = "ndhwgc"
-    NGCHW = "ngchw"
 
 
 SPATIAL_DIMS: Mapping[ConvLayout, int] = {ConvLayout(name): dims for name, dims in DIMS.items()}
@@ -93,28 +67,6 @@ class ConvScheduler(StrEnum):
     COOPERATIVE = "cooperative"  # NVIDIA: warp groups share a tile
     PINGPONG = "pingpong"  # NVIDIA: each warp group has tiles of its own and stores one while the other multiplies
     DEFAULT = "default"
-
-
-@c_enum(
-    "KW_CONV_",
-    "",
-    "kernelwright/convolution.h",
-    DEFAULT="ANY",
-    FILTER1X1_PAD0="FILTER_1X1_PAD_0",
-    FILTER1X1_STRIDE1_PAD0="FILTER_1X1_STRIDE_1_PAD_0",
-    FILTER3X3="FILTER_3X3",
-)
-class Specialization(StrEnum):
-    """The problems that a kernel serves: all of them, or those for which address arithmetic is simpler.
-
-    ``filter1x1_pad0``: filters of one point, no padding. ``filter1x1_stride1_pad0``: strides of 1 too, so that x and y
-    are matrices. ``filter3x3``: one channel per group and a filter of three points in each extent.
-    """
-
-    DEFAULT = "default"
-    FILTER1X1_PAD0 = "filter1x1_pad0"
-    FILTER1X1_STRIDE1_PAD0 = "filter1x1_stride1_pad0"
-    FILTER3X3 = "filter3x3"
 
 
 class Vectors(Frozen):

@@ -8,10 +8,10 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, StrictBool
 
-from kernelwright.codegen.c_names import c_enum
 from kernelwright.codegen.dtypes import DType, Layout
 from kernelwright.codegen.fields import MAX_EXTENT, Activation, Extent, Padding, StreamK
 from kernelwright.codegen.kernel import OMITTED_AT_DEFAULT, Kernel, Spec
+from kernelwright.problems.gemm.description import MAX_D, DOp
 from kernelwright.problems.shared import RESULT
 
 __all__ = [
@@ -74,15 +74,7 @@ class Scheduler(StrEnum):
     PINGPONG = "pingpong"  # NVIDIA: consumer warp groups alternate tiles
 
 
-@c_enum("KW_D_", "kw_d_op_name", "kernelwright/gemm.h")
-class DOp(StrEnum):
-    """How the D tensors are combined with the product."""
-
-    ADD = "add"
-    MULTIPLY = "multiply"
-
-
-MAX_D_TENSORS = 4  # KW_MAX_D of the C ABI
+MAX_D_TENSORS = MAX_D.value
 
 
 class GemmSpec(Spec):

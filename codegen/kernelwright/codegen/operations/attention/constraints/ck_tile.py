@@ -19,8 +19,8 @@ from kernelwright.codegen.operations.attention.kinds import (
     Bias,
     Family,
     KvLookupTable,
-    KvMemoryLayout,
     OperandTypes,
+    PageLayout,
     Pipeline,
     QScale,
 )
@@ -235,7 +235,7 @@ def check_features(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
             yield from wrong(rule, "page_size", spec.page_size, why, 1, 1)
         if spec.kv_lookup_table is not KvLookupTable.SGLANG:
             yield from wrong(rule, "kv_lookup_table", spec.kv_lookup_table, why, "sglang", "sglang")
-        if spec.kv_memory_layout is not KvMemoryLayout.LINEAR:
+        if spec.kv_memory_layout is not PageLayout.LINEAR:
             yield from wrong(rule, "kv_memory_layout", spec.kv_memory_layout, why, "linear", "linear")
 
 

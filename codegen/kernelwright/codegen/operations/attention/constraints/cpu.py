@@ -8,7 +8,7 @@ from kernelwright.arch import Arch
 from kernelwright.codegen.operations.attention import cpu as symbols
 from kernelwright.codegen.operations.attention.constraints.report import extent_text, rules, wrong
 from kernelwright.codegen.operations.attention.constraints.tiles import stages
-from kernelwright.codegen.operations.attention.kinds import Family, KvMemoryLayout, QScale
+from kernelwright.codegen.operations.attention.kinds import Family, PageLayout, QScale
 from kernelwright.codegen.operations.attention.spec import AttentionSpec
 from kernelwright.codegen.violations import Violation
 
@@ -91,7 +91,7 @@ def check_features(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
         if not getattr(spec.pad, axis):
             why = "CPU kernels serve every length in the same way"
             yield from wrong("attention_cpu.features", f"pad.{axis}", False, why, True, True)
-    if spec.kv_memory_layout is not KvMemoryLayout.LINEAR:
+    if spec.kv_memory_layout is not PageLayout.LINEAR:
         why = "rows of a page are read as vectors along the head dimension"
         yield from wrong("attention_cpu.features", "kv_memory_layout", spec.kv_memory_layout, why, "linear", "linear")
     if spec.store_randval:

@@ -9,8 +9,9 @@ from kernelwright.codegen.fields import Activation
 from kernelwright.codegen.operations.convolution import cpu as symbols
 from kernelwright.codegen.operations.convolution.constraints.common import DEPTHWISE_FIELDS, GEMM_FIELDS
 from kernelwright.codegen.operations.convolution.constraints.report import flags, refused, text, triple
-from kernelwright.codegen.operations.convolution.spec import ConvLayout, Direction, GroupedConvSpec
+from kernelwright.codegen.operations.convolution.spec import Direction, GroupedConvSpec
 from kernelwright.codegen.violations import Rule, Violation
+from kernelwright.problems.convolution.description import ConvLayout
 
 _UNIT_BYTES = 4
 

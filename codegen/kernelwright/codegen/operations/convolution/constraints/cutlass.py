@@ -8,8 +8,9 @@ from kernelwright.arch import Arch
 from kernelwright.codegen.fields import StreamK
 from kernelwright.codegen.operations.convolution import cutlass as symbols
 from kernelwright.codegen.operations.convolution.constraints.report import flags, refused, text, triple
-from kernelwright.codegen.operations.convolution.spec import Direction, GroupedConvSpec, Specialization
+from kernelwright.codegen.operations.convolution.spec import Direction, GroupedConvSpec
 from kernelwright.codegen.violations import Rule, Violation
+from kernelwright.problems.convolution.description import Specialization
 
 _WGMMA_ROWS, _WGMMA_DEPTH = 64, 16
 _THREADS = 128  # of a warp group

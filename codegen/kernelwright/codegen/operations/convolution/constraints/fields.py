@@ -7,13 +7,9 @@ from collections.abc import Iterator
 from kernelwright.arch import Arch
 from kernelwright.codegen.fields import Activation, StreamK
 from kernelwright.codegen.operations.convolution.constraints.report import flags, one_of, refused
-from kernelwright.codegen.operations.convolution.spec import (
-    ConvPipeline,
-    Direction,
-    GroupedConvSpec,
-    Specialization,
-)
+from kernelwright.codegen.operations.convolution.spec import ConvPipeline, Direction, GroupedConvSpec
 from kernelwright.codegen.violations import Violation
+from kernelwright.problems.convolution.description import Specialization
 
 _FILTERS_OF_ONE_POINT = (Specialization.FILTER1X1_PAD0, Specialization.FILTER1X1_STRIDE1_PAD0)
 _SPECIALIZATIONS = {

@@ -8,7 +8,7 @@ from kernelwright.codegen.fields import Activation
 from kernelwright.codegen.formulas.refusals import Refusal
 from kernelwright.codegen.formulas.shared import dtype_matches
 from kernelwright.codegen.operations.convolution.rules.structs import Problem, Traits
-from kernelwright.codegen.operations.convolution.spec import ConvLayout, ConvOp, Specialization
+from kernelwright.problems.convolution.description import ConvLayout, ConvOp, Specialization
 
 HEADER = "kernelwright/convolution/checks.h"
 PREFIX = "kw_conv"

@@ -7,7 +7,7 @@ from kernelwright.codegen.formulas.widths import INT16_MAX, INT32_MAX, fits_int3
 from kernelwright.codegen.operations.convolution.rules.checks import everywhere, out, out_points, traits_match
 from kernelwright.codegen.operations.convolution.rules.cuda_sizes import STEP, STRIP
 from kernelwright.codegen.operations.convolution.rules.structs import Problem, Traits
-from kernelwright.codegen.operations.convolution.spec import ConvOp
+from kernelwright.problems.convolution.description import ConvOp
 
 HEADER = "kernelwright/cuda/launchers/convolution/conditions.h"
 PREFIX = "kw_cuda_conv"

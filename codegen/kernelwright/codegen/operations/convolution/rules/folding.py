@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernelwright.codegen.operations.convolution.rules.structs import Problem
-from kernelwright.codegen.operations.convolution.spec import ConvOp
+from kernelwright.problems.convolution.description import ConvOp
 
 HEADER = "kernelwright/convolution/folding.h"
 PREFIX = "kw_conv_fold"

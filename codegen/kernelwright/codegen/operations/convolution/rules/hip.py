@@ -13,7 +13,7 @@ from kernelwright.codegen.formulas.widths import (
 from kernelwright.codegen.operations.convolution.rules.checks import as_gemm, filter_points, out, traits_match
 from kernelwright.codegen.operations.convolution.rules.hip_sizes import SUM_BLOCK
 from kernelwright.codegen.operations.convolution.rules.structs import Problem, Traits
-from kernelwright.codegen.operations.convolution.spec import ConvOp
+from kernelwright.problems.convolution.description import ConvOp
 
 HEADER = "kernelwright/hip/launchers/convolution/conditions.h"
 PREFIX = "kw_hip_conv"

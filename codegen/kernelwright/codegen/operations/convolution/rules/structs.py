@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kernelwright.codegen.c_names import c_struct
 from kernelwright.codegen.dtypes import DType
 from kernelwright.codegen.fields import Activation, StreamK
-from kernelwright.codegen.operations.convolution.spec import ConvLayout, ConvOp, Specialization
+from kernelwright.problems.convolution.description import ConvLayout, ConvOp, Specialization
 
 Extents = tuple[int, ...]
 

@@ -7,7 +7,8 @@ from kernelwright.codegen.fields import Activation
 from kernelwright.codegen.operations.convolution import cutlass
 from kernelwright.codegen.operations.convolution.rules.hip_sizes import MAX_SPLIT_K
 from kernelwright.codegen.operations.convolution.rules.structs import Traits
-from kernelwright.codegen.operations.convolution.spec import Direction, GroupedConvSpec, Specialization
+from kernelwright.codegen.operations.convolution.spec import Direction, GroupedConvSpec
+from kernelwright.problems.convolution.description import Specialization
 
 
 def traits_of(spec: GroupedConvSpec, backend: str) -> Traits:

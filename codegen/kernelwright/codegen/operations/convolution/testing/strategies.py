@@ -10,15 +10,14 @@ from kernelwright.codegen.dtypes import DType
 from kernelwright.codegen.fields import MAX_EXTENT, Activation, Extent, Padding, StreamK
 from kernelwright.codegen.operations.convolution.spec import (
     ConvEpilogue,
-    ConvLayout,
     ConvPipeline,
     ConvScheduler,
     Direction,
     GroupedConvSpec,
     Plane,
-    Specialization,
     Vectors,
 )
+from kernelwright.problems.convolution.description import ConvLayout, Specialization
 
 _sizes = st.sampled_from((1, 2, 4, 8, 16, 32, 64, 128, 256)) | st.integers(1, MAX_EXTENT)
 _counts = st.sampled_from((0, 1, 2, 3, 4, 8)) | st.integers(0, MAX_EXTENT)

@@ -9,8 +9,9 @@ from typing import Any
 
 from kernelwright.codegen.dtypes import ELEMENT_BYTES, DType
 from kernelwright.codegen.fields import Activation
-from kernelwright.codegen.operations.convolution.spec import ConvLayout, Direction
+from kernelwright.codegen.operations.convolution.spec import Direction
 from kernelwright.codegen.violations import SpecError
+from kernelwright.problems.convolution.description import ConvLayout
 from kernelwright.problems.convolution.problem import ConvProblem
 from kernelwright.problems.errors import ProblemError
 from kernelwright.problems.reading import read_problem

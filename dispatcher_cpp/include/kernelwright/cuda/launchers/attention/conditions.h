@@ -10,6 +10,7 @@
 #include "kernelwright/abi.h"
 #include "kernelwright/attention.h"
 #include "kernelwright/attention/checks.h"
+#include "kernelwright/dtypes.h"
 #include "kernelwright/rules.h"
 
 #define KW_CUDA_ATTENTION_VECTOR_BYTES 16

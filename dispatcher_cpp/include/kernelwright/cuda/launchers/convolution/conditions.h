@@ -11,6 +11,7 @@
 #include "kernelwright/convolution.h"
 #include "kernelwright/convolution/checks.h"
 #include "kernelwright/cuda/convolution/sizes.h"
+#include "kernelwright/dtypes.h"
 #include "kernelwright/epilogue.h"
 #include "kernelwright/rules.h"
 

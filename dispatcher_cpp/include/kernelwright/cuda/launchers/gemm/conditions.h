@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "kernelwright/abi.h"
+#include "kernelwright/dtypes.h"
 #include "kernelwright/epilogue.h"
 #include "kernelwright/gemm.h"
 #include "kernelwright/gemm/checks.h"

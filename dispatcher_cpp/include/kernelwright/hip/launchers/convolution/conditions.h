@@ -10,6 +10,7 @@
 #include "kernelwright/abi.h"
 #include "kernelwright/convolution.h"
 #include "kernelwright/convolution/checks.h"
+#include "kernelwright/dtypes.h"
 #include "kernelwright/epilogue.h"
 #include "kernelwright/hip/convolution/sizes.h"
 #include "kernelwright/rules.h"
