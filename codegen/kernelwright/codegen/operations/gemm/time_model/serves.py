@@ -25,9 +25,10 @@ def traits_of(spec: GemmSpec, posed: Posed, backend: str) -> Traits:
     a, b, c = (_ORDERS[letter] for letter in spec.layout)
     any_epilogue = spec.activation is Activation.ANY
     return Traits(
-        spec.dtype_a, spec.dtype_b, spec.dtype_c, spec.dtype_acc, a, b, c, MAX_SPLIT_K[backend] if spec.split_k else 1,
-        MAX_D_TENSORS if any_epilogue else spec.num_d, spec.d_op, spec.activation, spec.batched,
-        (posed.b_format or 1) if spec.preshuffle else 0,
+        spec.dtype_a, spec.dtype_b, spec.dtype_c, spec.dtype_acc, a, b, c,
+        max_split_k=MAX_SPLIT_K[backend] if spec.split_k else 1, num_d=MAX_D_TENSORS if any_epilogue else spec.num_d,
+        d_op=spec.d_op, activation=spec.activation, batched=spec.batched,
+        b_format=(posed.b_format or 1) if spec.preshuffle else 0,
     )  # fmt: skip
 
 
