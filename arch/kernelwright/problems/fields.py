@@ -6,10 +6,12 @@ ctypes of it, and classes of problems read ranges and words in it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import ClassVar, Self
+from types import MappingProxyType, UnionType
+from typing import Annotated, Any, ClassVar, Self, TypeVar, dataclass_transform, get_args, get_origin
 
 INT64_MAX = 2**63 - 1
 
@@ -154,6 +156,78 @@ class Struct:
     def codes(self) -> dict[str, dict[str, int]]:
         """Numbers by name, for every member that is of an enumeration."""
         return {name: one.enum.codes for name, one in self.members.items() if one.enum is not None}
+
+
+U16 = Annotated[int, "uint16_t"]
+U32 = Annotated[int, "uint32_t"]
+U64 = Annotated[int, "uint64_t"]
+Wholes = tuple[int, ...]
+_TYPES: Mapping[Any, str] = {bool: "uint32_t", int: "int64_t", float: "double", Wholes: "int64_t"}
+RECORDS: dict[type[Any], Struct] = {}
+"""Structs that are classes in Python; see :func:`record`."""
+_Class = TypeVar("_Class")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Said:
+    """What :func:`member` says of a member of a record."""
+
+    default: Any
+    init: bool
+    joined: bool
+    field: Mapping[str, Any]
+
+
+def member(meaning: str = "", *, default: Any = MISSING, init: bool = True, joined: bool = False, **field: Any) -> Any:
+    """A member of a record; those above it that say nothing C declares together with it.
+
+    :param default: what it is unless given.
+    :param init: whether rules read it; else it is 0 in Python.
+    :param joined: whether it is declared together with the next, too.
+    :param field: as for :class:`Field`.
+    """
+    return Said(default if init else 0, init, joined, MappingProxyType({"meaning": meaning, **field}))
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(member,))
+def record(c_name: str, op: type[Word] | None = None) -> Callable[[type[_Class]], type[_Class]]:
+    """A struct whose members are annotations of a class, with the class's docstring as its comment in C.
+
+    Rules read it in Python, where it is a data class once :func:`kernelwright.codegen.c_names.data_class` made it one:
+    dispatchers need not wait for that. ``bool`` is 0 or 1, a set has bits (``KW_SERVES``), None is 0.
+    """
+
+    def described(one: type[_Class]) -> type[_Class]:
+        RECORDS[one] = Struct(c_name, _fields_of(one), one.__doc__ or "", op)
+        return one
+
+    return described
+
+
+def _fields_of(one: type[Any]) -> tuple[Field, ...]:
+    """Members without a word of their own are declared together with the next that has one."""
+    found: list[Field] = []
+    names: list[str] = []
+    for name, kind in one.__annotations__.items():
+        if name == "op":  # of kw_problem
+            continue
+        names.append(name)
+        said = vars(one).get(name)
+        if isinstance(said, Said) and not said.joined:
+            limits = {"least": 0, "most": 1} if kind is bool else {}
+            found.append(Field(" ".join(names), _type_of(kind), **{**limits, **said.field}))
+            names = []
+    return tuple(found)
+
+
+def _type_of(kind: Any) -> str | type[Word] | Struct:
+    if isinstance(kind, type) and issubclass(kind, Word):
+        return kind
+    if kind in RECORDS:
+        return RECORDS[kind]
+    if get_origin(kind) is Annotated:
+        return str(get_args(kind)[1])
+    return "uint32_t" if get_origin(kind) in (frozenset, UnionType) else _TYPES[kind]
 
 
 def c_type(field: Field) -> str:

@@ -1,42 +1,26 @@
-"""What Python's records are called in the C ABI, said where they are defined; records and their values in C."""
+"""Records of the C ABI's descriptions in Python, and their values in C."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any
 
-from kernelwright.problems.fields import Word
-
-_Class = TypeVar("_Class", bound=type[Any])
+from kernelwright.problems.fields import RECORDS, Said, Word
 
 
-@dataclass(frozen=True)
-class CStruct:
-    """A record that stands for a struct, with fields of the same names.
-
-    :ivar name: of the struct.
-    :ivar header: which declares it.
-    :ivar others: members that are called otherwise, by the field's name, such as ``base.op``.
-    """
-
-    name: str
-    header: str
-    others: Mapping[str, str] = field(default_factory=dict)
-
-
-STRUCTS: dict[type[Any], CStruct] = {}
-
-
-def c_struct(name: str, header: str, **others: str) -> Callable[[_Class], _Class]:
-    """Say what a record is in C; see :class:`CStruct`."""
-
-    def said(one: _Class) -> _Class:
-        STRUCTS[one] = CStruct(name, header, others)
-        return one
-
-    return said
+def data_class(*records: type[Any]) -> None:
+    """Make data classes of records of descriptions; members that rules do not read are no arguments, and 0."""
+    for one in records:
+        for name, said in [*vars(one).items()]:
+            if not isinstance(said, Said):
+                continue
+            if said.default is MISSING:
+                delattr(one, name)
+            else:
+                setattr(one, name, field(default=said.default, init=said.init))
+        dataclass(frozen=True)(one)
 
 
 def expression(value: object) -> str:
@@ -45,7 +29,7 @@ def expression(value: object) -> str:
         return _serves(value)
     if isinstance(value, tuple):
         return "{%s}" % ", ".join(map(expression, value))  # noqa: UP031 - braces
-    if type(value) in STRUCTS:
+    if type(value) in RECORDS:
         return initialiser(value)
     if value is None or isinstance(value, float):
         return "0" if value is None else repr(value)
@@ -53,9 +37,13 @@ def expression(value: object) -> str:
 
 
 def members(record: Any) -> Mapping[str, str]:
-    """All fields of a record in C, by the names of the struct's members."""
-    others = STRUCTS[type(record)].others
-    return {others.get(one.name, one.name): expression(getattr(record, one.name)) for one in fields(record)}
+    """What rules read of a record, in C, by the names of the struct's members."""
+    return {member_name(one.name): expression(getattr(record, one.name)) for one in fields(record) if one.init}
+
+
+def member_name(field: str) -> str:
+    """What C calls a field of a record: the operation stands in the head of all problems."""
+    return "base.op" if field == "op" else field
 
 
 def initialiser(record: Any) -> str:

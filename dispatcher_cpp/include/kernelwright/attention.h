@@ -222,7 +222,7 @@ typedef struct kw_attention_problem {
   uint32_t dbias;                      /* 0 or 1; backward: 1 = dbias is written */
   uint32_t deterministic;              /* 0 or 1; backward: 1 = sums have a fixed order */
   uint32_t num_splits;                 /* forward: parts of the keys; 1 = none; 0 = the dispatcher chooses. Else 1 */
-  uint32_t leaves_splits;              /* KW_OP_ATTENTION_PART: 1 = writes o_splits and lse_splits, else 0 */
+  uint32_t leaves_splits;              /* 0 or 1; KW_OP_ATTENTION_PART: 1 = writes o_splits and lse_splits, else 0 */
   /* KW_OP_ATTENTION_DQ_DK_DV and _CONVERT_DQ: fp32 sums that dQ is left as, to be added up in order; 0 = dQ is written.
    * Else 0 */
   uint32_t dq_slices;
@@ -238,10 +238,11 @@ typedef struct kw_attention_problem {
   int64_t page_table_stride;          /* KW_PAGES_BLOCK: entries from one request to the next */
   /* >= 0; ALiBi: from one request to the next; 0 = all have the same heads_q slopes */
   int64_t slopes_stride;
-  int64_t scale_block_q, scale_block_k; /* >= 0; rows of a block: KW_QSCALE_BLOCK_SCALE */
-  double scale;                         /* of Q K^T */
-  double soft_cap;                      /* score = cap * tanh(score / cap); 0 = none */
-  double dropout_p;                     /* probability to be dropped; see kw_attention_keeps in attention/dropout.h */
+  int64_t scale_block_q; /* >= 0; KW_QSCALE_BLOCK_SCALE: rows of a block of Q */
+  int64_t scale_block_k; /* >= 0; and of K and V */
+  double scale;          /* of Q K^T */
+  double soft_cap;       /* score = cap * tanh(score / cap); 0 = none */
+  double dropout_p;      /* probability to be dropped; see kw_attention_keeps in attention/dropout.h */
   kw_attention_strides q, k, v, o;
   kw_attention_strides bias_strides;                   /* group mode: query rows count as rows of Q do */
   kw_attention_strides d_o, dq, dk, dv, dbias_strides; /* backward; dbias: batch x heads_q x rows x keys */
@@ -350,13 +351,12 @@ typedef struct kw_append_args {
 typedef struct kw_attention_traits {
   uint32_t struct_size;
   uint32_t family; /* kw_attention_family */
-  /* append: all the same. combine: dtype_o. dot: dtype_o. convert_dq: dtype_q */
+  /* kw_dtype; append: all the same. combine: dtype_o. dot: dtype_o. convert_dq: dtype_q */
   uint32_t dtype_q, dtype_kv, dtype_o;
-  uint32_t dtype_bias;     /* of an elementwise bias, or of cos and sin; 0 = none served */
-  uint32_t hdim_q, hdim_v; /* with padding the most, else exactly; 0 = any, or not read */
-  /* head dimensions are multiples of them, also with padding; 0 counts as 1 */
-  uint32_t vector_q, vector_v;
-  /* 0: lengths are multiples of tile_m0 and tile_n0, head dimensions exact */
+  uint32_t dtype_bias;         /* of an elementwise bias, or of cos and sin; 0 = none served */
+  uint32_t hdim_q, hdim_v;     /* with padding the most, else exactly; 0 = any, or not read */
+  uint32_t vector_q, vector_v; /* head dimensions are multiples of them, also with padding; 0 counts as 1 */
+  /* 0 or 1; 0: lengths are multiples of tile_m0 and tile_n0, head dimensions exact */
   uint32_t pad_s, pad_sk, pad_d, pad_dv;
   uint32_t tile_m0, tile_n0, tile_k0, tile_n1, tile_k1; /* queries, keys, ... of a tile; 0 = none */
   uint32_t groups;                                      /* set of `group` */
@@ -367,10 +367,10 @@ typedef struct kw_attention_traits {
   uint32_t dbiases, deterministics; /* sets of 0 and 1 */
   uint32_t min_seqlens_q;           /* set of 0 and 1: does it skip short requests? */
   uint32_t qscales;                 /* set of kw_attention_qscale */
-  /* sets of kw_attention_page_table and kw_attention_page_layout */
-  uint32_t page_tables, page_layouts;
-  uint32_t page_size; /* the one that is served; 0 = any */
-  uint32_t ropes;     /* set of kw_attention_rope */
+  uint32_t page_tables;             /* set of kw_attention_page_table */
+  uint32_t page_layouts;            /* set of kw_attention_page_layout */
+  uint32_t page_size;               /* the one that is served; 0 = any */
+  uint32_t ropes;                   /* set of kw_attention_rope */
   /* parts of the keys: part 1 or more, combine the most that it adds up */
   uint32_t max_splits;
   /* set of leaves_splits where num_splits is 1; more splits are left to combine if bit 1 is set, else combined in the

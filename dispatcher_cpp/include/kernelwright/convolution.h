@@ -146,14 +146,15 @@ typedef struct kw_conv_traits {
   uint32_t pad_m, pad_n, pad_k;
   uint32_t vector_a, vector_b, vector_c; /* elements of an access: channel counts per group are multiples of them */
   uint32_t specialization;               /* kw_conv_specialization */
-  uint32_t depthwise;                    /* serves one channel in and one out per group, and nothing else */
+  uint32_t depthwise;                    /* 0 or 1; serves one channel in and one out per group, and nothing else */
   uint32_t filter[2], stride[2];         /* along H and W, of a depthwise kernel; 0 = any */
   uint32_t padding[2];                   /* on both sides, of a depthwise kernel whose filter is not 0 */
   uint32_t num_groups_to_merge;
   uint32_t max_split_k;
-  uint32_t slices;                     /* backward weight: leaves slices where split_k > 1; else adds them up itself */
-  uint32_t stream_k;                   /* kw_stream_k */
-  uint32_t bias, residual, activation; /* exactly these are served, but see KW_ACTIVATION_ANY */
+  uint32_t slices;         /* backward weight: leaves slices where split_k > 1; else adds them up itself */
+  uint32_t stream_k;       /* kw_stream_k */
+  uint32_t bias, residual; /* 0 or 1; exactly these and this activation are served, but see KW_ACTIVATION_ANY */
+  uint32_t activation;     /* kw_activation */
 } kw_conv_traits;
 
 #ifdef __cplusplus

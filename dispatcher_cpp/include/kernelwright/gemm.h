@@ -111,14 +111,16 @@ typedef struct kw_gemm_traits {
   uint32_t tile_m, tile_n, tile_k;
   uint32_t wave_m, wave_n, wave_k;
   uint32_t warp_tile_m, warp_tile_n, warp_tile_k;
-  uint32_t pad_m, pad_n, pad_k;
-  uint32_t persistent;
+  uint32_t pad_m, pad_n, pad_k; /* 0 or 1 */
+  uint32_t persistent;          /* 0 or 1 */
   uint32_t max_split_k;
-  uint32_t num_d, d_op, activation; /* exactly these are served, but see KW_ACTIVATION_ANY */
-  uint32_t batched;                 /* serves batch > 1 */
-  uint32_t stream_k;                /* kw_stream_k */
-  uint16_t cluster_m, cluster_n;    /* tiles whose workgroups share operands; 0 = 1 */
-  uint64_t b_format;                /* how kw_gemm_extension.shuffle_b orders B; 0 = it does not */
+  uint32_t num_d;                /* exactly so many, this d_op and activation are served, but see KW_ACTIVATION_ANY */
+  uint32_t d_op;                 /* kw_d_op */
+  uint32_t activation;           /* kw_activation */
+  uint32_t batched;              /* 0 or 1; serves batch > 1 */
+  uint32_t stream_k;             /* kw_stream_k */
+  uint16_t cluster_m, cluster_n; /* tiles whose workgroups share operands; 0 = 1 */
+  uint64_t b_format;             /* how kw_gemm_extension.shuffle_b orders B; 0 = it does not */
 } kw_gemm_traits;
 
 /* kw_kernel.extension of GEMM kernels whose traits have a b_format; null for the others. */

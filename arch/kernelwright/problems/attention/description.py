@@ -1,7 +1,5 @@
 """Attention in the C ABI: problems of all directions and of caches, operands of a launch, traits of kernels."""
 
-from __future__ import annotations
-
 from kernelwright.problems.attention.words import (
     AttentionOp,
     Bias,
@@ -12,15 +10,26 @@ from kernelwright.problems.attention.words import (
     QScale,
     Rope,
 )
-from kernelwright.problems.fields import INT64_MAX, Constant, Field, Header, Struct, Verbatim
+from kernelwright.problems.fields import (
+    INT64_MAX,
+    RECORDS,
+    U32,
+    Constant,
+    Field,
+    Header,
+    Struct,
+    Verbatim,
+    member,
+    record,
+)
 from kernelwright.problems.shared import DType
 
 VERSION = Constant("KW_ATTENTION_VERSION", 1, "Of the structs below: member `version` of problems.", suffix="u")
 _MOST = INT64_MAX // 64  # so that byte offsets and sums of a few counts fit into 64 bits
 
-STRIDES = Struct(
-    "kw_attention_strides",
-    (Field("request head row", "int64_t"),),
+
+@record("kw_attention_strides")
+class Strides:
     """
     Memory strides in elements, from one request, head and row to the next. The head dimension is contiguous. Strides of
     tensors that are only read may be 0.
@@ -28,93 +37,18 @@ STRIDES = Struct(
       batch mode   row r of head h of request b is at b * request + h * head + r * row
       group mode   `request` is 0, and r counts the rows of all requests: those of request b are from cu_seqlens[b] on
       pages        of K and V: `request` leads from one page to the next, and r counts the rows of the page
-    """,
-)
+    """
 
-PROBLEM = Struct(
-    "kw_attention_problem",
-    (
-        Field("version", "uint32_t", "KW_ATTENTION_VERSION", in_json=False),
-        Field("group", "uint32_t", "1 = group mode: requests have lengths of their own", least=0, most=1),
-        Field("dtype_q dtype_kv dtype_o", DType, "dQ is of dtype_q, dK and dV of dtype_kv, dO of dtype_o"),
-        Field("dtype_bias", "uint32_t", "of an elementwise bias, and of dbias; else 0. Slopes are fp32", in_json=False),
-        Field("mask", Mask, "not generic"),
-        Field("bias", Bias),
-        Field("lse", "uint32_t", "1 = LSE is written. Backward always reads it: 0 there", least=0, most=1),
-        Field("sink", "uint32_t", "1 = each row's sum of exponentials has exp(sinks[head]) too", least=0, most=1),
-        Field("dropout", "uint32_t", "1 = see dropout_p", least=0, most=1),
-        Field("random_bytes", "uint32_t", "1 = the random bytes of dropout are stored", least=0, most=1),
-        Field("kv_lengths", "uint32_t", "1 = args.seqlens_k says how many keys of each request count", least=0, most=1),
-        Field("qscale", QScale),
-        Field("page_table", PageTable, "backward: none"),
-        Field("page_layout", PageLayout),
-        Field("dbias", "uint32_t", "backward: 1 = dbias is written", least=0, most=1),
-        Field("deterministic", "uint32_t", "backward: 1 = sums have a fixed order", least=0, most=1),
-        Field("num_splits", "uint32_t", "forward: parts of the keys; 1 = none; 0 = the dispatcher chooses. Else 1"),
-        Field(
-            "leaves_splits",
-            "uint32_t",
-            "KW_OP_ATTENTION_PART: 1 = writes o_splits and lse_splits, else 0",
-            in_json=False,
-        ),
-        Field(
-            "dq_slices",
-            "uint32_t",
-            "KW_OP_ATTENTION_DQ_DK_DV and _CONVERT_DQ: fp32 sums that dQ is left as, to be added up in"
-            " order; 0 = dQ is written. Else 0",
-            in_json=False,
-        ),
-        Field("reserved", "uint32_t", "0"),
-        Field("batch", "int64_t", "requests", least=0, most=_MOST),
-        Field("heads_q heads_kv", "int64_t", "the first is a multiple of the second", least=1, most=_MOST),
-        Field("hdim_q hdim_v", "int64_t", "of Q and K; of V and O", least=1, most=_MOST),
-        Field(
-            "max_seqlen_q max_seqlen_k",
-            "int64_t",
-            "batch mode: of every request; group mode and pages: of the longest",
-            least=0,
-            most=_MOST,
-        ),
-        Field(
-            "total_q total_k",
-            "int64_t",
-            "group mode: rows of Q, and of K where it has no pages; else 0",
-            least=0,
-            most=_MOST,
-        ),
-        Field("window_left window_right", "int64_t", least=-1, most=_MOST),
-        Field(
-            "min_seqlen_q",
-            "int64_t",
-            "group mode: requests with fewer queries are skipped: O stays; 0 = none",
-            least=0,
-            most=_MOST,
-        ),
-        Field("pages page_size", "int64_t", "in the cache; keys of a page"),
-        Field("page_table_stride", "int64_t", "KW_PAGES_BLOCK: entries from one request to the next", in_json=False),
-        Field(
-            "slopes_stride",
-            "int64_t",
-            "ALiBi: from one request to the next; 0 = all have the same heads_q slopes",
-            least=0,
-            most=_MOST,
-            in_json=False,
-        ),
-        Field(
-            "scale_block_q scale_block_k",
-            "int64_t",
-            "rows of a block: KW_QSCALE_BLOCK_SCALE",
-            least=0,
-            most=_MOST,
-            in_json=False,
-        ),
-        Field("scale", "double", "of Q K^T"),
-        Field("soft_cap", "double", "score = cap * tanh(score / cap); 0 = none"),
-        Field("dropout_p", "double", "probability to be dropped; see kw_attention_keeps in attention/dropout.h"),
-        Field("q k v o", STRIDES),
-        Field("bias_strides", STRIDES, "group mode: query rows count as rows of Q do", in_json=False),
-        Field("d_o dq dk dv dbias_strides", STRIDES, "backward; dbias: batch x heads_q x rows x keys", in_json=False),
-    ),
+    request: int = 0
+    head: int = 0
+    row: int = member(default=0)
+
+
+STRIDES = RECORDS[Strides]
+
+
+@record("kw_attention_problem", op=AttentionOp)
+class Problem:
     """
     Forward, backward and their stages. The struct has no padding bytes, so it can be hashed as memory; what a problem
     does not use is 0 (but window widths, which are -1).
@@ -123,9 +57,78 @@ PROBLEM = Struct(
     h of Q looks at head h / (heads_q / heads_kv) of K and V. Bias is a row of keys for each head and query, broadcast
     by strides of 0. LSE and D are fp32, of which "per row" below means batch x heads_q x max_seqlen_q in batch mode,
     and heads_q x total_q in group mode, dense.
-    """,
-    op=AttentionOp,
-)
+    """
+
+    op: AttentionOp
+    version: U32 = member("KW_ATTENTION_VERSION", in_json=False, init=False)
+    group: bool = member("1 = group mode: requests have lengths of their own")
+    dtype_q: DType
+    dtype_kv: DType
+    dtype_o: DType = member("dQ is of dtype_q, dK and dV of dtype_kv, dO of dtype_o")
+    dtype_bias: DType | None = member("of an elementwise bias, and of dbias; else 0. Slopes are fp32", in_json=False)
+    mask: Mask = member("not generic")
+    bias: Bias = member()
+    lse: bool = member("1 = LSE is written. Backward always reads it: 0 there")
+    sink: bool = member("1 = each row's sum of exponentials has exp(sinks[head]) too")
+    dropout: bool = member("1 = see dropout_p")
+    random_bytes: bool = member("1 = the random bytes of dropout are stored")
+    kv_lengths: bool = member("1 = args.seqlens_k says how many keys of each request count")
+    qscale: QScale = member()
+    page_table: PageTable = member("backward: none")
+    page_layout: PageLayout = member()
+    dbias: bool = member("backward: 1 = dbias is written")
+    deterministic: bool = member("backward: 1 = sums have a fixed order")
+    num_splits: U32 = member("forward: parts of the keys; 1 = none; 0 = the dispatcher chooses. Else 1")
+    leaves_splits: bool = member("KW_OP_ATTENTION_PART: 1 = writes o_splits and lse_splits, else 0", in_json=False)
+    dq_slices: U32 = member(
+        "KW_OP_ATTENTION_DQ_DK_DV and _CONVERT_DQ: fp32 sums that dQ is left as, to be added up in order; 0 = dQ is"
+        " written. Else 0",
+        in_json=False,
+    )
+    reserved: U32 = member("0", init=False)
+    batch: int = member("requests", least=0, most=_MOST)
+    heads_q: int
+    heads_kv: int = member("the first is a multiple of the second", least=1, most=_MOST)
+    hdim_q: int
+    hdim_v: int = member("of Q and K; of V and O", least=1, most=_MOST)
+    max_seqlen_q: int
+    max_seqlen_k: int = member(
+        "batch mode: of every request; group mode and pages: of the longest", least=0, most=_MOST
+    )
+    total_q: int
+    total_k: int = member("group mode: rows of Q, and of K where it has no pages; else 0", least=0, most=_MOST)
+    window_left: int
+    window_right: int = member(least=-1, most=_MOST)
+    min_seqlen_q: int = member(
+        "group mode: requests with fewer queries are skipped: O stays; 0 = none", least=0, most=_MOST
+    )
+    pages: int
+    page_size: int = member("in the cache; keys of a page")
+    page_table_stride: int = member("KW_PAGES_BLOCK: entries from one request to the next", in_json=False)
+    slopes_stride: int = member(
+        "ALiBi: from one request to the next; 0 = all have the same heads_q slopes",
+        least=0, most=_MOST, in_json=False,
+    )  # fmt: skip
+    scale_block_q: int = member(
+        "KW_QSCALE_BLOCK_SCALE: rows of a block of Q", least=0, most=_MOST, in_json=False, init=False
+    )
+    scale_block_k: int = member("and of K and V", least=0, most=_MOST, in_json=False, init=False)
+    scale: float = member("of Q K^T")
+    soft_cap: float = member("score = cap * tanh(score / cap); 0 = none")
+    dropout_p: float = member("probability to be dropped; see kw_attention_keeps in attention/dropout.h", init=False)
+    q: Strides
+    k: Strides
+    v: Strides
+    o: Strides = member()
+    bias_strides: Strides = member("group mode: query rows count as rows of Q do", in_json=False)
+    d_o: Strides
+    dq: Strides
+    dk: Strides
+    dv: Strides
+    dbias_strides: Strides = member("backward; dbias: batch x heads_q x rows x keys", in_json=False)
+
+
+PROBLEM = RECORDS[Problem]
 
 ARGS = Struct(
     "kw_attention_args",
@@ -186,42 +189,45 @@ ARGS = Struct(
     """,
 )
 
-APPEND_PROBLEM = Struct(
-    "kw_append_problem",
-    (
-        Field("version", "uint32_t", "KW_ATTENTION_VERSION", in_json=False),
-        Field("dtype", DType, "of q, k, v and the cache"),
-        Field("dtype_rotary", "uint32_t", "of cos and sin; 0 without rotary embedding", in_json=False),
-        Field("rope", Rope),
-        Field("rotates_q", "uint32_t", least=0, most=1),
-        Field("page_table", PageTable, "none or KW_PAGES_BLOCK", most=1),
-        Field("page_layout", PageLayout),
-        Field("reserved", "uint32_t", "0"),
-        Field("batch", "int64_t", least=0, most=_MOST),
-        Field("heads_q", "int64_t", "0 unless rotates_q is 1", least=0, most=_MOST),
-        Field("heads_kv hdim_q hdim_v", "int64_t", least=1, most=_MOST),
-        Field(
-            "seqlen_q seqlen_new",
-            "int64_t",
-            "rows of q (0 unless rotates_q) and of k and v for each request",
-            least=0,
-            most=_MOST,
-        ),
-        Field("capacity", "int64_t", "rows that the cache can hold for a request", least=0, most=_MOST),
-        Field("pages page_size", "int64_t"),
-        Field("page_table_stride", "int64_t", in_json=False),
-        Field("rotary_dim", "int64_t", "even, at most hdim_q", least=0, most=_MOST),
-        Field("rotary_places", "int64_t", "rows of cos and sin", least=0, most=_MOST),
-        Field("q q_out k v", STRIDES, in_json=False),
-        Field("k_cache v_cache", STRIDES),
-    ),
+
+@record("kw_append_problem", op=AttentionOp)
+class Append:
     """
     New rows of K and V behind those that a cache holds: row j of request b stands at place seqlens_k[b] + j. With a
     rotary embedding K is turned by its place, and Q too where rotates_q is 1: row i of Q also stands at seqlens_k[b] +
     i. Batch mode: all requests append the same number of rows. No padding bytes; what is not used is 0.
-    """,
-    op=AttentionOp,
-)
+    """
+
+    version: U32 = member("KW_ATTENTION_VERSION", in_json=False, init=False)
+    dtype: DType = member("of q, k, v and the cache")
+    dtype_rotary: DType | None = member("of cos and sin; 0 without rotary embedding", in_json=False)
+    rope: Rope = member()
+    rotates_q: bool = member()
+    page_table: PageTable = member("none or KW_PAGES_BLOCK", most=1)
+    page_layout: PageLayout = member()
+    reserved: U32 = member("0", init=False)
+    batch: int = member(least=0, most=_MOST)
+    heads_q: int = member("0 unless rotates_q is 1", least=0, most=_MOST)
+    heads_kv: int
+    hdim_q: int
+    hdim_v: int = member(least=1, most=_MOST)
+    seqlen_q: int
+    seqlen_new: int = member("rows of q (0 unless rotates_q) and of k and v for each request", least=0, most=_MOST)
+    capacity: int = member("rows that the cache can hold for a request", least=0, most=_MOST)
+    pages: int
+    page_size: int = member()
+    page_table_stride: int = member(in_json=False)
+    rotary_dim: int = member("even, at most hdim_q", least=0, most=_MOST)
+    rotary_places: int = member("rows of cos and sin", least=0, most=_MOST)
+    q: Strides
+    q_out: Strides
+    k: Strides
+    v: Strides = member(in_json=False)
+    k_cache: Strides
+    v_cache: Strides = member()
+
+
+APPEND_PROBLEM = RECORDS[Append]
 
 APPEND_ARGS = Struct(
     "kw_append_args",
@@ -241,81 +247,79 @@ APPEND_ARGS = Struct(
     ),
 )
 
-TRAITS = Struct(
-    "kw_attention_traits",
-    (
-        Field("struct_size", "uint32_t"),
-        Field("family", Family),
-        Field(
-            "dtype_q dtype_kv dtype_o",
-            "uint32_t",
-            "append: all the same. combine: dtype_o. dot: dtype_o. convert_dq: dtype_q",
-        ),
-        Field("dtype_bias", "uint32_t", "of an elementwise bias, or of cos and sin; 0 = none served"),
-        Field("hdim_q hdim_v", "uint32_t", "with padding the most, else exactly; 0 = any, or not read"),
-        Field(
-            "vector_q vector_v", "uint32_t", "head dimensions are multiples of them, also with padding; 0 counts as 1"
-        ),
-        Field(
-            "pad_s pad_sk pad_d pad_dv",
-            "uint32_t",
-            "0: lengths are multiples of tile_m0 and tile_n0, head dimensions exact",
-        ),
-        Field("tile_m0 tile_n0 tile_k0 tile_n1 tile_k1", "uint32_t", "queries, keys, ... of a tile; 0 = none"),
-        Field("groups", "uint32_t", "set of `group`"),
-        Field("masks", "uint32_t", "set of kw_attention_mask"),
-        Field("biases", "uint32_t", "set of kw_attention_bias"),
-        Field(
-            "lses sinks dropouts random_bytes soft_caps kv_lengths",
-            "uint32_t",
-            "sets of 0 and 1; kv_lengths is 1 with a block table",
-        ),
-        Field("dbiases deterministics", "uint32_t", "sets of 0 and 1"),
-        Field("min_seqlens_q", "uint32_t", "set of 0 and 1: does it skip short requests?"),
-        Field("qscales", "uint32_t", "set of kw_attention_qscale"),
-        Field("page_tables page_layouts", "uint32_t", "sets of kw_attention_page_table and kw_attention_page_layout"),
-        Field("page_size", "uint32_t", "the one that is served; 0 = any"),
-        Field("ropes", "uint32_t", "set of kw_attention_rope"),
-        Field("max_splits", "uint32_t", "parts of the keys: part 1 or more, combine the most that it adds up"),
-        Field(
-            "leaves_splits",
-            "uint32_t",
-            "set of leaves_splits where num_splits is 1; more splits are left to combine if bit"
-            " 1 is set, else combined in the same launch",
-        ),
-        Field("leaves_dq", "uint32_t", "0 = writes dQ; 1 = leaves one sum; 2 = a slice for each tile_n0 keys"),
-        Field("max_seqlen_q", "uint32_t", "most queries of a request; 0 = any"),
-        Field("max_group", "uint32_t", "most heads of Q for one of K and V; 0 = any"),
-        Field("threads", "uint32_t", "of a workgroup; 0 on CPU"),
-        Field("blocks_per_cu", "uint32_t", "workgroups that a compute unit holds; 0 = not known"),
-        Field(
-            "few_blocks",
-            "uint32_t",
-            "1 = kept for problems whose larger tiles would leave compute units idle",
-            least=0,
-            most=1,
-        ),
-        Field("selection_rank", "uint32_t", "among kernels of equal estimates, lower ones first"),
-        Field(
-            "packs_heads",
-            "uint32_t",
-            "1 = a tile's rows are the queries of all heads that share one of K and V",
-            least=0,
-            most=1,
-        ),
-        Field(
-            "work_percent",
-            "uint32_t",
-            "gradients: time of their products, in percent of one pass over the scores at the"
-            " architecture's rate; 0 counts as 100",
-        ),
-    ),
+_Flags = frozenset[bool]
+_NONE: _Flags = frozenset()
+
+
+@record("kw_attention_traits")
+class Traits:
     """
     What selection may know about an attention kernel without parsing text. Sets are made with KW_SERVES. Members that a
     family does not read are 0.
-    """,
-)
+    """
 
+    struct_size: U32 = member(init=False)
+    family: Family = member()
+    dtype_q: DType
+    dtype_kv: DType
+    dtype_o: DType = member("append: all the same. combine: dtype_o. dot: dtype_o. convert_dq: dtype_q")
+    dtype_bias: DType | None = member("of an elementwise bias, or of cos and sin; 0 = none served", default=None)
+    hdim_q: U32 = 0
+    hdim_v: U32 = member("with padding the most, else exactly; 0 = any, or not read", default=0)
+    vector_q: U32 = 0
+    vector_v: U32 = member("head dimensions are multiples of them, also with padding; 0 counts as 1", default=0)
+    pad_s: bool = False
+    pad_sk: bool = False
+    pad_d: bool = False
+    pad_dv: bool = member("0: lengths are multiples of tile_m0 and tile_n0, head dimensions exact", default=False)
+    tile_m0: U32 = 0
+    tile_n0: U32 = 0
+    tile_k0: U32 = 0
+    tile_n1: U32 = 0
+    tile_k1: U32 = member("queries, keys, ... of a tile; 0 = none", default=0)
+    groups: _Flags = member("set of `group`", default=_NONE)
+    masks: frozenset[Mask] = member("set of kw_attention_mask", default=frozenset())
+    biases: frozenset[Bias] = member("set of kw_attention_bias", default=frozenset())
+    lses: _Flags = _NONE
+    sinks: _Flags = _NONE
+    dropouts: _Flags = _NONE
+    random_bytes: _Flags = _NONE
+    soft_caps: _Flags = _NONE
+    kv_lengths: _Flags = member("sets of 0 and 1; kv_lengths is 1 with a block table", default=_NONE)
+    dbiases: _Flags = _NONE
+    deterministics: _Flags = member("sets of 0 and 1", default=_NONE)
+    min_seqlens_q: _Flags = member("set of 0 and 1: does it skip short requests?", default=_NONE)
+    qscales: frozenset[QScale] = member("set of kw_attention_qscale", default=frozenset())
+    page_tables: frozenset[PageTable] = member("set of kw_attention_page_table", default=frozenset())
+    page_layouts: frozenset[PageLayout] = member("set of kw_attention_page_layout", default=frozenset())
+    page_size: U32 = member("the one that is served; 0 = any", default=0)
+    ropes: frozenset[Rope] = member("set of kw_attention_rope", default=frozenset())
+    max_splits: U32 = member("parts of the keys: part 1 or more, combine the most that it adds up", default=0)
+    leaves_splits: _Flags = member(
+        "set of leaves_splits where num_splits is 1; more splits are left to combine if bit 1 is set, else combined in"
+        " the same launch",
+        default=_NONE,
+    )
+    leaves_dq: U32 = member("0 = writes dQ; 1 = leaves one sum; 2 = a slice for each tile_n0 keys", default=0)
+    max_seqlen_q: U32 = member("most queries of a request; 0 = any", default=0)
+    max_group: U32 = member("most heads of Q for one of K and V; 0 = any", default=0)
+    threads: U32 = member("of a workgroup; 0 on CPU", default=0)
+    blocks_per_cu: U32 = member("workgroups that a compute unit holds; 0 = not known", default=0)
+    few_blocks: U32 = member(
+        "1 = kept for problems whose larger tiles would leave compute units idle", default=0, least=0, most=1
+    )
+    selection_rank: U32 = member("among kernels of equal estimates, lower ones first", default=0)
+    packs_heads: U32 = member(
+        "1 = a tile's rows are the queries of all heads that share one of K and V", default=0, least=0, most=1
+    )
+    work_percent: U32 = member(
+        "gradients: time of their products, in percent of one pass over the scores at the architecture's rate; 0 counts"
+        " as 100",
+        default=0,
+    )
+
+
+TRAITS = RECORDS[Traits]
 
 _OP_OF = """\
 /* kw_kernel.op of a family: the first four serve KW_OP_ATTENTION_PART, so that selection compares them with each other.

@@ -1,8 +1,19 @@
 """Grouped convolution in the C ABI: problems, operands of a launch, traits of kernels."""
 
-from __future__ import annotations
+from typing import Annotated
 
-from kernelwright.problems.fields import Constant, Field, Header, Struct, Word
+from kernelwright.problems.fields import (
+    RECORDS,
+    U32,
+    Constant,
+    Field,
+    Header,
+    Struct,
+    Wholes,
+    Word,
+    member,
+    record,
+)
 from kernelwright.problems.shared import Activation, DType, StreamK
 
 
@@ -56,38 +67,10 @@ STRIDES = Constant(
 )
 
 _AXES = "dhw"
-PROBLEM = Struct(
-    "kw_conv_problem",
-    (
-        Field("dtype_x dtype_w dtype_y dtype_acc", DType, "of dx, dw and dy too"),
-        Field("layout", ConvLayout),
-        Field("activation", Activation, "forward only"),
-        Field("bias residual", "uint32_t", "has the epilogue these operands? forward only", least=0, most=1),
-        Field(
-            "split_k",
-            "uint32_t",
-            "backward weight: slices of the sum; 1 = none; 0 = the dispatcher chooses. Else 1",
-        ),
-        Field(
-            "leaves_slices",
-            "uint32_t",
-            "KW_OP_CONV_WEIGHT_SLICES: 1 = the result is split_k sums in fp32, one after another, each of dw's shape,"
-            " without alpha and beta; 0 = dw",
-            in_json=False,
-        ),
-        Field("groups", "int64_t", least=1),
-        Field("n", "int64_t", "images", least=0),
-        Field("c k", "int64_t", "channels of x and y, of all groups", least=1),
-        Field("extent", "int64_t", "of x", SPATIAL, least=1, axes=_AXES),
-        Field("filter", "int64_t", "", SPATIAL, least=1, axes=_AXES),
-        Field("stride", "int64_t", "of output points in x", SPATIAL, least=1, axes=_AXES),
-        Field("dilation", "int64_t", "distance of filter points in x", SPATIAL, least=1, axes=_AXES),
-        Field("pad_left", "int64_t", "zeros in front of x", SPATIAL, least=0, axes=_AXES),
-        Field("pad_right", "int64_t", "zeros behind x", SPATIAL, least=0, axes=_AXES),
-        Field("stride_x", "int64_t", "in memory, of x or dx", STRIDES),
-        Field("stride_y", "int64_t", "of y or dy, and of the residual", STRIDES),
-        Field("alpha beta", "double"),
-    ),
+
+
+@record("kw_conv_problem", op=ConvOp)
+class Problem:
     """
     In each spatial dimension there are (extent + pad_left + pad_right - dilation * (filter - 1) - 1) / stride + 1
     output points. Output point p and filter point t meet at the input point q = p * stride + t * dilation - pad_left.
@@ -101,9 +84,40 @@ PROBLEM = Struct(
     where x is 0 outside of its extents and c runs over the channels of the group of k. Every point of dx is written,
     also where stride leaves it without a partner. The struct has no padding bytes, so it can be hashed as memory; what
     a problem does not use is 0.
-    """,
-    op=ConvOp,
-)
+    """
+
+    op: ConvOp
+    dtype_x: DType
+    dtype_w: DType
+    dtype_y: DType
+    dtype_acc: DType = member("of dx, dw and dy too")
+    layout: ConvLayout = member()
+    activation: Activation = member("forward only")
+    bias: bool
+    residual: bool = member("has the epilogue these operands? forward only")
+    split_k: U32 = member("backward weight: slices of the sum; 1 = none; 0 = the dispatcher chooses. Else 1")
+    leaves_slices: U32 = member(
+        "KW_OP_CONV_WEIGHT_SLICES: 1 = the result is split_k sums in fp32, one after another, each of dw's shape,"
+        " without alpha and beta; 0 = dw",
+        in_json=False,
+    )
+    groups: int = member(least=1)
+    n: int = member("images", least=0)
+    c: int
+    k: int = member("channels of x and y, of all groups", least=1)
+    extent: Wholes = member("of x", length=SPATIAL, least=1, axes=_AXES)
+    filter: Wholes = member(length=SPATIAL, least=1, axes=_AXES)
+    stride: Wholes = member("of output points in x", length=SPATIAL, least=1, axes=_AXES)
+    dilation: Wholes = member("distance of filter points in x", length=SPATIAL, least=1, axes=_AXES)
+    pad_left: Wholes = member("zeros in front of x", length=SPATIAL, least=0, axes=_AXES)
+    pad_right: Wholes = member("zeros behind x", length=SPATIAL, least=0, axes=_AXES)
+    stride_x: Wholes = member("in memory, of x or dx", length=STRIDES)
+    stride_y: Wholes = member("of y or dy, and of the residual", length=STRIDES)
+    alpha: float
+    beta: float = member()
+
+
+PROBLEM = RECORDS[Problem]
 
 ARGS = Struct(
     "kw_conv_args",
@@ -144,33 +158,49 @@ class Specialization(Word, c_type="kw_conv_specialization", prefix="KW_CONV_", n
     FILTER3X3 = "filter3x3", "three filter points in each dimension, one channel per group", "FILTER_3X3"
 
 
-TRAITS = Struct(
-    "kw_conv_traits",
-    (
-        Field("struct_size", "uint32_t"),
-        Field("dtype_x dtype_w dtype_y dtype_acc", DType),
-        Field("layout", ConvLayout, "one with channels innermost also serves those with fewer dimensions"),
-        Field("tile_m tile_n tile_k", "uint32_t"),
-        Field("wave_m wave_n wave_k", "uint32_t"),
-        Field("warp_tile_m warp_tile_n warp_tile_k", "uint32_t"),
-        Field("pad_m pad_n pad_k", "uint32_t"),
-        Field(
-            "vector_a vector_b vector_c",
-            "uint32_t",
-            "elements of an access: channel counts per group are multiples of them",
-        ),
-        Field("specialization", Specialization),
-        Field("depthwise", "uint32_t", "serves one channel in and one out per group, and nothing else"),
-        Field("filter stride", "uint32_t", "along H and W, of a depthwise kernel; 0 = any", 2),
-        Field("padding", "uint32_t", "on both sides, of a depthwise kernel whose filter is not 0", 2),
-        Field("num_groups_to_merge", "uint32_t"),
-        Field("max_split_k", "uint32_t"),
-        Field("slices", "uint32_t", "backward weight: leaves slices where split_k > 1; else adds them up itself"),
-        Field("stream_k", StreamK),
-        Field("bias residual activation", "uint32_t", "exactly these are served, but see KW_ACTIVATION_ANY"),
-    ),
-    "What selection may know about a convolution kernel without parsing text.",
-)
+_Plane = Annotated[tuple[int, ...], "uint32_t"]
+
+
+@record("kw_conv_traits")
+class Traits:
+    """What selection may know about a convolution kernel without parsing text."""
+
+    struct_size: U32 = member(init=False)
+    dtype_x: DType
+    dtype_w: DType
+    dtype_y: DType
+    dtype_acc: DType = member()
+    layout: ConvLayout = member("one with channels innermost also serves those with fewer dimensions")
+    tile_m: U32
+    tile_n: U32
+    tile_k: U32 = member()
+    wave_m: U32
+    wave_n: U32
+    wave_k: U32 = member()
+    warp_tile_m: U32
+    warp_tile_n: U32
+    warp_tile_k: U32 = member()
+    pad_m: U32
+    pad_n: U32
+    pad_k: U32 = member()
+    vector_a: U32
+    vector_b: U32
+    vector_c: U32 = member("elements of an access: channel counts per group are multiples of them")
+    specialization: Specialization = member(default=Specialization.DEFAULT)
+    depthwise: bool = member("serves one channel in and one out per group, and nothing else", default=False)
+    filter: _Plane = (0, 0)
+    stride: _Plane = member("along H and W, of a depthwise kernel; 0 = any", length=2, default=(0, 0))
+    padding: _Plane = member("on both sides, of a depthwise kernel whose filter is not 0", length=2, default=(0, 0))
+    num_groups_to_merge: U32 = member(default=1)
+    max_split_k: U32 = member(default=1)
+    slices: U32 = member("backward weight: leaves slices where split_k > 1; else adds them up itself", default=0)
+    stream_k: StreamK = member(default=StreamK.NONE)
+    bias: bool = False
+    residual: bool = member("exactly these and this activation are served, but see KW_ACTIVATION_ANY", default=False)
+    activation: Activation = member(default=Activation.NONE)
+
+
+TRAITS = RECORDS[Traits]
 
 HEADER = Header(
     "kernelwright/convolution.h",

@@ -1,8 +1,20 @@
 """GEMM and grouped GEMM in the C ABI: problems, operands of a launch, traits of kernels."""
 
-from __future__ import annotations
-
-from kernelwright.problems.fields import Constant, Field, Header, Struct, Verbatim, Word
+from kernelwright.problems.fields import (
+    RECORDS,
+    U16,
+    U32,
+    U64,
+    Constant,
+    Field,
+    Header,
+    Struct,
+    Verbatim,
+    Wholes,
+    Word,
+    member,
+    record,
+)
 from kernelwright.problems.shared import Activation, DType, MatrixOrder, StreamK
 
 
@@ -22,41 +34,12 @@ class DOp(Word, c_type="kw_d_op", prefix="KW_D_"):
 
 MAX_D = Constant("KW_MAX_D", 4, "Most D tensors of one problem.")
 
-_TYPES = Field("dtype_a dtype_b dtype_c dtype_acc", DType)
-_LAYOUTS = Field("layout_a layout_b layout_c", MatrixOrder, in_json=False)
-_SIZES = Field("m n k", "int64_t", least=0)
-_LEADING = Field("lda ldb ldc", "int64_t")
 _SIZE = Field("struct_size", "uint32_t")
 _RESERVED = Field("reserved", "uint32_t", "0")
 
-PROBLEM = Struct(
-    "kw_gemm_problem",
-    (
-        _TYPES,
-        _LAYOUTS,
-        Field(
-            "split_k", "uint32_t",
-            "slices of K that are summed; 1 = none; 0 = the dispatcher chooses, kernels never see it",
-        ),
-        _SIZES,
-        _LEADING,
-        Field("alpha beta", "double"),
-        Field("batch", "int64_t", least=1),
-        Field("stride_a stride_b stride_c", "int64_t", "from one product to the next; 0 for A or B: shared by all"),
-        Field("num_d", "uint32_t", "D tensors", least=0, most=MAX_D.value),
-        Field("d_op", DOp),
-        Field("activation", Activation),
-        _RESERVED,
-        Field(
-            "ld_multi_d", "int64_t", "0: one line for all, e.g. a bias of n values where C is row-major", MAX_D,
-            counted="num_d",
-        ),
-        Field("stride_multi_d", "int64_t", "0: shared by all of the batch", MAX_D, counted="num_d"),
-        Field(
-            "b_format", "uint64_t",
-            "0: B as layout_b says; else kw_gemm_traits.b_format of the kernel that shuffled it",
-        ),
-    ),
+
+@record("kw_gemm_problem", op=GemmOp)
+class Problem:
     """
     D[m,n] = act((alpha * sum_k A[m,k] B[k,n] + beta * C[m,n]) op D0[m,n] op D1[m,n] ...).
 
@@ -64,9 +47,41 @@ PROBLEM = Struct(
     leading dimension is the distance, in elements, between rows (row-major) or columns (column-major). batch such
     products of one shape lie stride_* elements apart. The struct has no padding bytes, so it can be hashed as memory;
     what a problem does not use is 0.
-    """,
-    op=GemmOp,
-)  # fmt: skip
+    """
+
+    dtype_a: DType
+    dtype_b: DType
+    dtype_c: DType
+    dtype_acc: DType = member()
+    layout_a: MatrixOrder
+    layout_b: MatrixOrder
+    layout_c: MatrixOrder = member(in_json=False)
+    split_k: U32 = member("slices of K that are summed; 1 = none; 0 = the dispatcher chooses, kernels never see it")
+    m: int
+    n: int
+    k: int = member(least=0)
+    lda: int
+    ldb: int
+    ldc: int = member()
+    alpha: float
+    beta: float = member()
+    batch: int = member(least=1)
+    stride_a: int
+    stride_b: int
+    stride_c: int = member("from one product to the next; 0 for A or B: shared by all")
+    num_d: U32 = member("D tensors", least=0, most=MAX_D.value)
+    d_op: DOp = member()
+    activation: Activation = member()
+    reserved: U32 = member("0", init=False)
+    ld_multi_d: Wholes = member(
+        "0: one line for all, e.g. a bias of n values where C is row-major", length=MAX_D, counted="num_d"
+    )
+    stride_multi_d: Wholes = member("0: shared by all of the batch", length=MAX_D, counted="num_d")
+    b_format: U64 = member("0: B as layout_b says; else kw_gemm_traits.b_format of the kernel that shuffled it")
+
+
+PROBLEM = RECORDS[Problem]
+_TYPES, _LAYOUTS, _SIZES, _LEADING = (PROBLEM.members[name].field for name in ("dtype_a", "layout_a", "m", "lda"))
 
 ARGS = Struct(
     "kw_gemm_args",
@@ -121,26 +136,44 @@ GROUPED_ARGS = Struct(
     """,
 )
 
-TRAITS = Struct(
-    "kw_gemm_traits",
-    (
-        _SIZE,
-        _TYPES,
-        _LAYOUTS,
-        Field("tile_m tile_n tile_k", "uint32_t"),
-        Field("wave_m wave_n wave_k", "uint32_t"),
-        Field("warp_tile_m warp_tile_n warp_tile_k", "uint32_t"),
-        Field("pad_m pad_n pad_k", "uint32_t"),
-        Field("persistent", "uint32_t"),
-        Field("max_split_k", "uint32_t"),
-        Field("num_d d_op activation", "uint32_t", "exactly these are served, but see KW_ACTIVATION_ANY"),
-        Field("batched", "uint32_t", "serves batch > 1"),
-        Field("stream_k", StreamK),
-        Field("cluster_m cluster_n", "uint16_t", "tiles whose workgroups share operands; 0 = 1"),
-        Field("b_format", "uint64_t", "how kw_gemm_extension.shuffle_b orders B; 0 = it does not"),
-    ),
-    "What selection may know about a GEMM kernel without parsing text.",
-)
+
+@record("kw_gemm_traits")
+class Traits:
+    """What selection may know about a GEMM kernel without parsing text."""
+
+    struct_size: U32 = member(init=False)
+    dtype_a: DType
+    dtype_b: DType
+    dtype_c: DType
+    dtype_acc: DType = member()
+    layout_a: MatrixOrder
+    layout_b: MatrixOrder
+    layout_c: MatrixOrder = member()
+    tile_m: U32 = member(init=False, joined=True)
+    tile_n: U32 = member(init=False, joined=True)
+    tile_k: U32 = member(init=False)
+    wave_m: U32 = member(init=False, joined=True)
+    wave_n: U32 = member(init=False, joined=True)
+    wave_k: U32 = member(init=False)
+    warp_tile_m: U32 = member(init=False, joined=True)
+    warp_tile_n: U32 = member(init=False, joined=True)
+    warp_tile_k: U32 = member(init=False)
+    pad_m: bool = member(init=False, joined=True)
+    pad_n: bool = member(init=False, joined=True)
+    pad_k: bool = member(init=False)
+    persistent: bool = member(init=False)
+    max_split_k: U32 = member()
+    num_d: U32 = member("exactly so many, this d_op and activation are served, but see KW_ACTIVATION_ANY")
+    d_op: DOp = member()
+    activation: Activation = member()
+    batched: bool = member("serves batch > 1")
+    stream_k: StreamK = member(init=False)
+    cluster_m: U16 = member(init=False, joined=True)
+    cluster_n: U16 = member("tiles whose workgroups share operands; 0 = 1", init=False)
+    b_format: U64 = member("how kw_gemm_extension.shuffle_b orders B; 0 = it does not")
+
+
+TRAITS = RECORDS[Traits]
 
 _EXTENSION = """\
 /* kw_kernel.extension of GEMM kernels whose traits have a b_format; null for the others. */

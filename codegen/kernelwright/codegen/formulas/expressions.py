@@ -6,6 +6,7 @@ import ast
 import json
 from collections.abc import Mapping, Sequence
 
+from kernelwright.codegen.c_names import member_name
 from kernelwright.codegen.formulas.types import (
     REAL,
     REFUSAL,
@@ -192,7 +193,7 @@ class Translator:
             struct = self._module.structs[kind]
             check(member in struct.fields, node, f"is no field of {kind}; allowed: {', '.join(struct.fields)}")
             place = f"{text[1:]}." if text.startswith("&") else f"{text}->"
-            place, found = place + struct.member(member), struct.fields[member]
+            place, found = place + member_name(member), struct.fields[member]
             if found in self._module.structs:  # structs are given by their addresses
                 return f"&{place}", found, ATOM
             return (f"{place} != 0", TRUTH, COMPARISON) if found == TRUTH else (place, found, ATOM)

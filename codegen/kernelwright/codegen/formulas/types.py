@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kernelwright.codegen.c_names import STRUCTS, CStruct
 from kernelwright.codegen.descriptions.made import declared_in
 from kernelwright.codegen.violations import SpecError
-from kernelwright.problems.fields import Word
+from kernelwright.problems.fields import RECORDS, Word
+from kernelwright.problems.fields import Struct as CStruct
 
 REAL, TRUTH, WHOLE, TEXT, WHOLES, REFUSAL = "float", "bool", "int", "str", "tuple[int, ...]", "Refusal"
 _C = {
@@ -69,10 +70,6 @@ class Struct:
     c: CStruct
     fields: Mapping[str, str]
 
-    def member(self, name: str) -> str:
-        """What C calls a field."""
-        return self.c.others.get(name, name)
-
 
 @dataclass
 class Module:
@@ -124,12 +121,13 @@ class Module:
             self.enums[name] = one
             self.headers.add(declared_in()[one])
             return True
-        if one not in STRUCTS:
+        if one not in RECORDS:
             return False
-        self.headers.add(STRUCTS[one].header)
-        hints = typing.get_type_hints(one)
-        self.structs[name] = Struct(STRUCTS[one], {})
-        self.structs[name] = Struct(STRUCTS[one], {member: self._class_kind(hint) for member, hint in hints.items()})
+        self.headers.add(declared_in()[RECORDS[one]])
+        read = {each.name for each in dataclasses.fields(one) if each.init}
+        hints = {member: hint for member, hint in typing.get_type_hints(one).items() if member in read}
+        self.structs[name] = Struct(RECORDS[one], {})
+        self.structs[name] = Struct(RECORDS[one], {member: self._class_kind(hint) for member, hint in hints.items()})
         return True
 
     def _class_kind(self, hint: Any) -> str:
@@ -142,7 +140,7 @@ class Module:
             return WHOLES
         if given:  # … | None
             return self._class_kind(given[0])
-        if issubclass(hint, Word) or hint in STRUCTS:
+        if issubclass(hint, Word) or hint in RECORDS:
             self.take_class(hint.__name__, hint)
         return str(hint.__name__)
 
@@ -167,7 +165,7 @@ class Module:
     def given_type(self, kind: str) -> str:
         """The C type of an argument."""
         if kind in self.structs:
-            return f"const {self.structs[kind].c.name}*"
+            return f"const {self.structs[kind].c.c_name}*"
         return self.c_type(kind) if kind not in self.records else f"KW_GIVEN({self.c_name(kind)})"
 
     def type_of(self, annotation: ast.expr | None) -> str:

@@ -33,6 +33,7 @@ constexpr Field kAttentionProblemFields[] = {
     {"dbias", offsetof(kw_attention_problem, dbias), kUint32, 0, 0, 1},
     {"deterministic", offsetof(kw_attention_problem, deterministic), kUint32, 0, 0, 1},
     {"num_splits", offsetof(kw_attention_problem, num_splits), kUint32},
+    {"leaves_splits", offsetof(kw_attention_problem, leaves_splits), kUint32, 0, 0, 1, nullptr, nullptr, 0, true},
     {"batch", offsetof(kw_attention_problem, batch), kInt64, 0, 0, INT64_MAX / 64},
     {"heads_q", offsetof(kw_attention_problem, heads_q), kInt64, 0, 1, INT64_MAX / 64},
     {"heads_kv", offsetof(kw_attention_problem, heads_kv), kInt64, 0, 1, INT64_MAX / 64},
