@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from kernelwright.dispatch.core.errors import ArrayError, ProblemError
+from kernelwright.files.proposals import closest
 from kernelwright.problems.shared import DTYPE, ITEM_BYTES
 
 CODES = DTYPE.codes
@@ -49,7 +50,7 @@ def name_of(array_dtype: Hashable, of: str = "") -> tuple[str, bool]:
 def check(field: str, name: str) -> str:
     """``name`` if it is a dtype, ProblemError otherwise."""
     if name not in CODES:
-        raise ProblemError(f"{field} is {name!r}; allowed: {', '.join(CODES)}")
+        raise ProblemError(f"{field} is {name!r}{closest(name, CODES)}; allowed: {', '.join(CODES)}")
     return name
 
 
