@@ -147,7 +147,7 @@ def _run_all(problems: Sequence[GemmProblem], run: Callable[[GemmProblem], Resul
         try:
             rows.append(run(problem))
         except NoKernelError as error:
-            unserved.append(str(error))
+            unserved.append(error.reason)
     return rows, unserved
 
 
@@ -301,10 +301,10 @@ def _report(
     unicode = (sys.stdout.encoding or "").lower().startswith("utf")
     width = shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else 100
     title = f"{library}, {'simulated on' if device.simulated else 'on'} {device}"
+    for reason in unserved:  # before the table, which ends with what ran
+        print(f"quickstart: left out, for this library has no kernel for it: {reason}", file=sys.stderr)
     for line in _table(rows, title, width, colours=colours):
         print(line if unicode else line.replace(TIMES, "x").encode("ascii", "replace").decode())
-    for reason in unserved:
-        print(f"quickstart: not run: {reason}", file=sys.stderr)
 
 
 def _json(rows: Sequence[Result], unserved: list[str], library: KernelLibrary, device: Device) -> str:
@@ -335,6 +335,7 @@ def _table(rows: Sequence[Result], title: str, width: int, *, colours: bool) -> 
             padded[3] = f"\x1b[{32 if rows[number - 1].right else '1;31'}m{padded[3]}\x1b[0m"
         yield "  ".join(padded if whole else padded[:2] + padded[3:]).rstrip()
     yield ""
+    yield "kernel: 4x16x1 in 64x64x64 is a warp tile (in registers) in a tile (in a cache or LDS), MxNxK"
     yield "error: largest share of its bound that an element uses, right up to 1 (against float64)"
     if simulated:
         yield "Simulated, not measured: executed instructions by class, each counted once per wave; no times."

@@ -38,7 +38,7 @@ def row(quickstart: ModuleType, **changed: Any) -> Any:
 def test_every_problem_is_one_line(quickstart: ModuleType) -> None:
     rows = [row(quickstart), row(quickstart, error=float("nan"))]
     wide = list(quickstart._table(rows, "title", 110, colours=False))
-    assert len(wide) == 8 and all("fastest predicted of 2" in line for line in wide[3:5])
+    assert len(wide) == 9 and all("fastest predicted of 2" in line for line in wide[3:5])
     assert "  14x32x2 in 168x4096x1024" in wide[3] and "nan WRONG" in wide[4]
     assert all(len(line) <= 100 for line in quickstart._table(rows[:1], "title", 100, colours=False))
     narrow = list(quickstart._table(rows, "title", 80, colours=False))
@@ -121,7 +121,8 @@ def test_runs_against_a_library_and_reports(
     assert report["rows"][0]["kernel"] == "gemm_fp32_rrr_32x32x32" and "bf16" in report["unserved"][0]
     assert quickstart.main(["--library", str(tmp_path)]) == 0
     output = capsys.readouterr()
-    assert "1x2x3 in 1x2x3" in output.out and "not run" not in output.out and "not run: none of" in output.err
+    assert "1x2x3 in 1x2x3" in output.out and "left out" not in output.out and "left out, for" in output.err
+    assert "none of 9 kernels serves gemm bf16" in output.err and "a warp tile (in registers)" in output.out
     monkeypatch.setattr(quickstart, "PROBLEMS", (GemmProblem(5, 6, 7, dtype="fp16", layout="rrr"),))
     assert quickstart.main(["--library", str(tmp_path)]) == 3  # this mock kernel writes nothing
     assert "WRONG" in capsys.readouterr().out

@@ -36,6 +36,7 @@ READ_BY_JSON = {
     "arch/kernelwright/files/arch_files.py",
     "arch/kernelwright/files/strict_json.py",
     "bindings/kernelwright/dispatch/core/explanation.py",
+    "bindings/kernelwright/dispatch/core/refusal.py",
     "bindings/kernelwright/dispatch/recording/trace.py",
     "bindings/kernelwright/dispatch/tools/lmdb_shards.py",  # a program of its own, whose crash is an answer
     "bindings/kernelwright/dispatch/tools/store_check.py",

@@ -139,7 +139,8 @@ class Dispatcher(OperationMethods):
     def explain(self, problem: Problem) -> Explanation:
         """Every kernel with its score, or with the reason why it cannot be used. Never raises NoKernelError."""
         simulated_on = self.device.name if self.device.simulated else None
-        return Explanation.parse(problem, self._core.explain(problem), simulated_on)
+        short = {identity: kernel.short for identity, kernel in self._core.kernels.items()}
+        return Explanation.parse(problem, self._core.explain(problem), simulated_on, short)
 
     def export_json(self) -> str:
         """Libraries and kernels in first-fit order, as JSON."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +9,7 @@ from typing import Any
 
 from kernelwright.arch import Arch
 from kernelwright.arch.texts import shortened
+from kernelwright.files.proposals import closest as closest
 
 
 @dataclass(frozen=True)
@@ -100,12 +100,6 @@ def _value(spec: Mapping[str, Any], path: str) -> str:
     for part in path.split("."):
         value = value.get(part, "") if isinstance(value, Mapping) else ""
     return "x".join(map(str, value.values())) if isinstance(value, Mapping) else str(value)
-
-
-def closest(text: str, allowed: Iterable[str]) -> str:
-    """`` (did you mean …?)`` with the entry of ``allowed`` that is closest to ``text``; "" if none is close."""
-    close = difflib.get_close_matches(text, list(allowed), n=1, cutoff=0.6)
-    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def typed(raw: Mapping[str, Any], key: str, kind: type, default: Any) -> Any:

@@ -70,6 +70,20 @@ void kernel_json(const Question& question, const Ranked& ranked, const RankedPai
   text->add('}');
 }
 
+constexpr size_t kShownReasons = 3;
+constexpr uint64_t kSaidBefore = ~uint64_t{0};
+
+// How many kernels behind this one are refused for the same reason; kSaidBefore where one in front of it is.
+uint64_t same_refusal(const Vec<Ranked>& ranked, size_t index) {
+  uint64_t found = 0;
+  for (size_t i = 0; i < ranked.size(); ++i) {
+    if (i == index || strcmp(ranked[i].refusal, ranked[index].refusal) != 0) continue;
+    if (i < index) return kSaidBefore;
+    ++found;
+  }
+  return found;
+}
+
 }  // namespace
 
 kw_status Ranking::no_kernel(const Question& question) const {
@@ -78,21 +92,28 @@ kw_status Ranking::no_kernel(const Question& question) const {
   if (ranked_.empty()) {
     return fail(KW_NO_KERNEL, "no kernel serves %s: the dispatcher has no kernels; add a library", text.c_str());
   }
+  Text selection;
+  describe_selection(asked_name(question.selection), judge(question), &selection);
   const bool by_name = question.selection.provider == KW_SELECT_EXPLICIT;
+  size_t considered = 0;
+  for (const Ranked& ranked : ranked_) considered += ranked.fit != Fit::kOtherOp ? 1 : 0;
   Text reasons;
   size_t shown = 0;
-  for (const Ranked& ranked : ranked_) {
-    if (by_name && ranked.score != 0) continue;
-    if (shown++ == 4) {
+  for (size_t i = 0; i < ranked_.size(); ++i) {
+    const Ranked& ranked = ranked_[i];
+    if (by_name ? ranked.score != 0 : considered != 0 && ranked.fit == Fit::kOtherOp) continue;
+    const uint64_t others = by_name ? 0 : same_refusal(ranked_, i);
+    if (others == kSaidBefore) continue;
+    if (shown++ == kShownReasons) {
       reasons.add("; …");
       break;
     }
-    reasons.add(shown == 1 ? "" : "; ").add(ranked.entry->kernel->name).add(": ").add(ranked.refusal);
+    reasons.add(shown == 1 ? "" : "; ").add(ranked.entry->kernel->name);
+    if (others != 0) reasons.add(" and ").add(others).add(" more");
+    reasons.add(": ").add(ranked.refusal);
   }
-  Text selection;
-  describe_selection(asked_name(question.selection), judge(question), &selection);
-  return fail(KW_NO_KERNEL, "none of %zu kernels serves %s (selection %s): %s", ranked_.size(), text.c_str(),
-              selection.c_str(), reasons.c_str());
+  return fail(KW_NO_KERNEL, "none of %zu kernels serves %s (selection %s): %s",
+              considered == 0 ? ranked_.size() : considered, text.c_str(), selection.c_str(), reasons.c_str());
 }
 
 void Ranking::best_reason(const Question& question, Text* reason) const {

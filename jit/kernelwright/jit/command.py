@@ -61,7 +61,11 @@ def _registry(options: argparse.Namespace) -> Registry:
     elif options.config:
         registry.add_config(options.config, filter=options.filter, limits=limits)
     elif options.filter:
-        raise SpecError("--filter chooses among the kernels of --set or --config; leave it out with --spec")
+        raise SpecError(
+            "--filter chooses among the kernels of --set or --config; leave it out with --spec or --problems"
+        )
+    elif options.problems:
+        registry.add_problems(options.problems, limits=limits)
     else:
         for spec in _specs(options.spec):
             registry.add(spec, limits=limits)
@@ -89,6 +93,7 @@ def parser() -> argparse.ArgumentParser:
     what.add_argument("--set", metavar="NAME", help="a set such as gemm:essential or fp16_rcr_compute")
     what.add_argument("--config", metavar="FILE", help="a JSON configuration: lists and ranges of values")
     what.add_argument("--spec", metavar="FILE", help="a JSON spec, or a list of specs")
+    what.add_argument("--problems", metavar="FILE", help="a trace of recorded problems: kernels that serve them")
     made.add_argument("--filter", metavar="EXPR", help="of a set or configuration: kernels c for which this is true")
     made.add_argument(
         "--limit", metavar="NAME=N", action="append", default=[], type=_limit, help="such as max_registers=128"

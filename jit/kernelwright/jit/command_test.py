@@ -23,6 +23,8 @@ from kernelwright.jit import command
         (["--set", "gemm:essential", "--filter", "c.tile_m > 9999"], "matches none"),
         (["--set", "gemm:essential", "--filter", "c.tile_m =="], "is no expression"),
         (["--spec", "SPEC", "--filter", "True"], "leave it out with --spec"),
+        (["--problems", "LIST"], "a trace is"),
+        (["--problems", "NONE"], "NONE"),
         (["--set", "gemm:essential", "--limit", "max_vgpr_spills=0"], "have no such number"),
         (["--set", "gemm:essential", "--device", "cuda:x"], "device is 'cuda:x'; allowed"),
     ],

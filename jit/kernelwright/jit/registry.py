@@ -22,6 +22,7 @@ from kernelwright.codegen.selecting.selection import Selection, load_archs, sele
 from kernelwright.codegen.violations import SpecError
 from kernelwright.dispatch import Device, Dispatcher, KernelLibrary
 from kernelwright.dispatch.core.operation import Problem
+from kernelwright.dispatch.recording.trace import VERSION, entry
 from kernelwright.jit.errors import BuildFailedError, JitDisabledError, ToolchainError
 from kernelwright.jit.libraries import LibraryCache, library_key
 from kernelwright.jit.progress import display
@@ -92,6 +93,22 @@ class Registry:
         """Add every legal kernel of a configuration (data, or the path of a JSON file), with the limits in it."""
         value = config if isinstance(config, Mapping) else os.fspath(config)
         return self._add("config", value, filter, limits)
+
+    def add_problems(
+        self, problems: Sequence[Problem] | str | os.PathLike[str], *, limits: Limits | None = None
+    ) -> tuple[Kernel, ...]:
+        """Add the kernels that serve problems, or those of a recorded trace, with the least predicted time in all.
+
+        Candidates are the preselected kernels of the problems' types, with the problems' epilogues. Raises SpecError
+        for what is no trace, and if no candidate serves one of the problems.
+        """
+        trace: Any
+        if isinstance(problems, str | os.PathLike):
+            trace = Path(problems)
+        else:
+            listed = [vars(entry(problem, self.arch.name, count=1)) for problem in problems]
+            trace = {"version": VERSION, "problems": listed}
+        return self._add("problems", {"trace": trace}, None, limits)
 
     def missing(self) -> tuple[Kernel, ...]:
         """Kernels that :meth:`build` would have to compile; all of them if it only had to link, or has no compiler."""

@@ -8,7 +8,7 @@ import pytest
 from kernelwright.codegen.interface import exit_codes
 from kernelwright.codegen.trees import all_trees
 from kernelwright.codegen.violations import IllegalKernelError, SpecError
-from kernelwright.dispatch import Device
+from kernelwright.dispatch import Device, GemmProblem
 from kernelwright.jit import JitDisabledError, Registry, ToolchainError, UntrustedCacheError, command
 
 AMD = Device("hip:0", arch="gfx942")
@@ -51,6 +51,20 @@ def test_kernels_come_from_specs_sets_and_configurations(tmp_path: Path, sources
     names = [one.name for one in registry.kernels]
     assert names == sorted(set(names))
     assert registry.missing() == registry.kernels
+
+
+def test_kernels_come_from_problems(tmp_path: Path, sources: dict[str, Path]) -> None:
+    registry = Registry(AMD, cache=tmp_path / "cache", trees=sources)
+    (plain,) = registry.add_problems([GemmProblem(512, 512, 512, dtype="bf16")])
+    fused = registry.add_problems([GemmProblem(512, 512, 512, dtype="bf16", num_d=1, activation="gelu")])
+    assert "_rcr_" in plain.name and ["_Gelu_d1" in one.name for one in fused] == [True]
+    assert set(registry.kernels) == {plain, *fused}
+    trace = {"version": 1, "problems": [{"op": "gemm", "arch": "any", "problem": {"m": 64, "n": 64, "k": 64}}]}
+    (tmp_path / "trace.json").write_text(json.dumps(trace))
+    (from_file,) = registry.add_problems(tmp_path / "trace.json")
+    assert from_file.name.startswith("gemm_fp32_")
+    with pytest.raises(SpecError, match="the trace holds no problem"):
+        registry.add_problems([])
 
 
 def test_what_is_wrong_is_refused_when_it_is_added(tmp_path: Path) -> None:

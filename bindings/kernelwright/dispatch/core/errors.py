@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kernelwright.problems.errors import KernelwrightError as KernelwrightError
 from kernelwright.problems.errors import ProblemError as ProblemError
 
@@ -55,7 +57,33 @@ class SelectionError(KernelwrightError, ValueError):
 
 
 class NoKernelError(KernelwrightError, LookupError):
-    """No kernel of the dispatcher serves the problem; the message says why."""
+    """No kernel of the dispatcher serves the problem.
+
+    :ivar reason: one line: what was asked, and why kernels refuse it.
+    :ivar advice: lines on what to do: the nearest kernel, and what makes one. ``str()`` is the reason and these.
+    """
+
+    def __init__(self, reason: str = "", *advice: str, later: Callable[[], tuple[str, ...]] | None = None) -> None:
+        """``later`` makes the advice when somebody reads it: programs that go on without a kernel do not pay for it."""
+        super().__init__(reason)
+        self.reason = reason
+        self._advice = advice
+        self._later = later
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What :meth:`__init__` was given."""
+        if self._later is not None:
+            self._advice, self._later = self._later(), None
+        return self._advice
+
+    def __reduce__(self) -> tuple[type[NoKernelError], tuple[str, ...]]:
+        """As texts: other processes have no dispatcher to ask."""
+        return type(self), (self.reason, *self.advice)
+
+    def __str__(self) -> str:
+        """The reason, then a line for each piece of advice."""
+        return "\n".join((self.reason, *self.advice))
 
 
 class LaunchError(KernelwrightError, RuntimeError):

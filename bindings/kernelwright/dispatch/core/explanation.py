@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -60,6 +61,7 @@ class RankedKernel:
         if nothing is open or the kernel does not serve the problem.
     :ivar values: where the problem leaves something open, every value with which the kernel serves it, best first; the
         first one is what ``score``, ``estimate`` and ``choices`` are of.
+    :ivar short: the kernel in a few words, as :attr:`KernelEntry.short`; by default the name.
     """
 
     name: str
@@ -74,11 +76,16 @@ class RankedKernel:
     estimate: Estimate | None
     choices: str = ""
     values: tuple[RankedValue, ...] = ()
+    short: str = ""
+
+    def __post_init__(self) -> None:
+        """A name is short enough where there is nothing shorter."""
+        object.__setattr__(self, "short", self.short or self.name)
 
     def __repr__(self) -> str:
-        """Rank, name and score, or why it cannot be used."""
+        """Rank, a few words and score, or why it cannot be used."""
         said = self.reason if self.rank is None else f"rank {self.rank}, score {self.score}"
-        return f"<RankedKernel {self.arch}/{self.name}: {said}{self.choices and f', {self.choices}'}>"
+        return f"<RankedKernel {self.arch}: {self.short}\n {said}{self.choices and f', {self.choices}'}>"
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,16 +106,16 @@ class StageExplanation:
     judge: str = ""
 
     @classmethod
-    def parse(cls, raw: Mapping[str, Any]) -> StageExplanation:
-        """From the native dispatcher's JSON."""
-        kernels = tuple(_ranked(entry) for entry in raw["kernels"])
+    def parse(cls, raw: Mapping[str, Any], short: Mapping[str, str]) -> StageExplanation:
+        """From the native dispatcher's JSON; ``short`` has words for identities."""
+        kernels = tuple(_ranked(entry, short.get(entry["identity"], "")) for entry in raw["kernels"])
         chosen = next((kernel for kernel in kernels if kernel.identity == raw["chosen"]), None)
         return cls(raw["problem"], raw["reason"], chosen, kernels, raw["judge"])
 
     def __repr__(self) -> str:
         """Reason, judge and the chosen kernel."""
-        chosen = "none" if self.chosen is None else self.chosen.name
-        return f"<StageExplanation: {chosen} of {len(self.kernels)}, judged by {self.judge}: {self.reason}>"
+        chosen = "none" if self.chosen is None else self.chosen.short
+        return f"<StageExplanation: {chosen} of {len(self.kernels)},\n judged by {self.judge}: {self.reason}>"
 
     @property
     def pairs(self) -> tuple[tuple[RankedKernel, RankedValue], ...]:
@@ -140,10 +147,12 @@ class Explanation:
     simulated: str | None = None
 
     @classmethod
-    def parse(cls, problem: Problem, text: str, simulated: str | None = None) -> Explanation:
-        """From the native dispatcher's JSON."""
+    def parse(
+        cls, problem: Problem, text: str, simulated: str | None = None, short: Mapping[str, str] | None = None
+    ) -> Explanation:
+        """From the native dispatcher's JSON; ``short`` has words for identities of kernels."""
         raw = json.loads(text)
-        stages = tuple(StageExplanation.parse(stage) for stage in raw.get("stages", [raw]))
+        stages = tuple(StageExplanation.parse(stage, short or {}) for stage in raw.get("stages", [raw]))
         return cls(problem, raw["selection"], stages, simulated)
 
     @property
@@ -184,18 +193,35 @@ class Explanation:
         return f"{self.problem}, selection {self.selection}{judged}: {self.reason}"
 
     def __str__(self) -> str:
-        """A table with one line for each kernel of each stage."""
+        """A table with a line for each kernel of each stage that serves it, and one for each reason of the others."""
         lines = [self._title]
         if self.simulated is not None:
             lines.append(f"simulated on {self.simulated}: times are predictions for real hardware, not measured")
         for number, stage in enumerate(self.stages):
             if len(self.stages) > 1:
                 lines.append(f"stage {number}, judged by {stage.judge}: {stage.reason}")
-            width = max((len(kernel.name) for kernel in stage.kernels), default=0)
-            for kernel in stage.kernels:
-                rank = "-" if kernel.rank is None else str(kernel.rank)
-                lines.append(f"{rank:>4}  {kernel.name:<{width}}  {kernel.arch:<10}  {_verdict(kernel)}")
+            rows = _rows(stage.kernels)
+            width = max((len(label) for _, label, _ in rows), default=0)
+            for rank, label, kernel in rows:
+                lines.append(f"{rank:>4}  {label:<{width}}  {kernel.arch:<10}  {_verdict(kernel)}")
         return "\n".join(lines)
+
+
+def _rows(kernels: tuple[RankedKernel, ...]) -> list[tuple[str, str, RankedKernel]]:
+    """Rank, label and kernel of each line; kernels that are refused for one reason share a line."""
+    shared = Counter(kernel.short for kernel in kernels)
+    refused: dict[tuple[str, str | None], list[RankedKernel]] = {}
+    rows = []
+    for kernel in kernels:
+        label = kernel.short + ("" if shared[kernel.short] == 1 else f" {kernel.identity[:8]}")
+        if kernel.rank is None:
+            refused.setdefault((kernel.arch, kernel.reason), []).append(kernel)
+        else:
+            rows.append((str(kernel.rank), label, kernel))
+    for group in refused.values():
+        others = f" and {len(group) - 1} more" if len(group) > 1 else ""
+        rows.append(("-", f"{group[0].short}{others}", group[0]))
+    return rows
 
 
 def _verdict(kernel: RankedKernel) -> str:
@@ -212,9 +238,11 @@ def _verdict(kernel: RankedKernel) -> str:
     )
 
 
-def _ranked(entry: dict[str, Any]) -> RankedKernel:
+def _ranked(entry: dict[str, Any], short: str) -> RankedKernel:
     fields = dict(entry)
     estimate = fields.pop("estimate", None)
     values = tuple(RankedValue(**value) for value in fields.pop("values", ()))
     # A score can be beyond what JSON holds; the native side writes null for it.
-    return RankedKernel(**fields, estimate=None if estimate is None else Estimate(**estimate), values=values)
+    return RankedKernel(
+        **fields, estimate=None if estimate is None else Estimate(**estimate), values=values, short=short
+    )

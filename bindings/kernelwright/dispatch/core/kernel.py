@@ -2,9 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+Words = Callable[[Mapping[str, Any]], str]
+
+_WORDS: dict[str, Words] = {}
+
+
+def register_words(op: str, words: Words) -> None:
+    """What words specs with this ``op`` have. ``words`` may raise KeyError for a spec that lacks fields."""
+    _WORDS[op] = words
+
+
+def short_name(spec: Mapping[str, Any], name: str) -> str:
+    """A kernel in the words of its operation; ``name`` where the operation or its spec is unknown here.
+
+    Kernels that differ in details, such as padding, may share a short name.
+    """
+    try:
+        return _WORDS[spec["op"]](spec)
+    except KeyError:
+        return name
+
+
+def extents(extent: Mapping[str, Any]) -> str:
+    """E.g. ``128x128x32``."""
+    return f"{extent['m']}x{extent['n']}x{extent['k']}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,9 +59,15 @@ class KernelEntry:
         """The name."""
         return self.name
 
+    @property
+    def short(self) -> str:
+        """The kernel in a few words, such as ``bf16 rcr 128x128x32 +D gelu``; several kernels may share them."""
+        return short_name(self.spec, self.name)
+
     def __repr__(self) -> str:
-        """Name, architecture and the beginning of the identity."""
-        return f"<{type(self).__name__} {self.arch}/{self.name} {self.identity[:12]}>"
+        """Architecture, a few words and the beginning of the identity, then the name."""
+        said = f"{type(self).__name__} {self.arch}: {self.short}"
+        return f"<{said}, {self.identity[:12]}{(self.short != self.name and chr(10) + ' ' + self.name) or ''}>"
 
 
 @dataclass(frozen=True, repr=False)

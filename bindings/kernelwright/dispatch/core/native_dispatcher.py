@@ -22,6 +22,7 @@ from kernelwright.dispatch.core.errors import (
 from kernelwright.dispatch.core.kernel import KernelEntry
 from kernelwright.dispatch.core.operation import Problem
 from kernelwright.dispatch.core.plan import NativePlan, OperationPlan, Stage
+from kernelwright.dispatch.core.refusal import advice
 from kernelwright.dispatch.core.selection import Score, ScoreCallback
 from kernelwright.dispatch.core.workspace import on_stream
 from kernelwright.dispatch.loading.heuristic import Heuristic
@@ -137,13 +138,13 @@ class NativeDispatcher:
         """The plan for a problem, of the type that its operation says. Raises NoKernelError."""
         try:
             return self.plan_reading(problem)
-        except NoKernelError:
-            self.count_refused(problem)
-            raise
+        except NoKernelError as error:
+            raise self.refused(problem, error) from None
 
-    def count_refused(self, problem: Problem) -> None:
-        """Tell who records that no kernel serves a problem."""
+    def refused(self, problem: Problem, error: NoKernelError) -> NoKernelError:
+        """Tell who records that no kernel serves a problem, and say what to do about it."""
         counting.refused(problem, next(iter(self.kernels.values())).arch)
+        return NoKernelError(error.reason, later=lambda: advice(problem, self))
 
     def plan_reading(self, problem: Problem) -> OperationPlan[Any]:
         """:meth:`plan` of one of several readings of the same arrays: another one may be served."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kernelwright.dispatch.core import native
@@ -38,6 +39,8 @@ class Operation:
     :ivar plan: makes the plan of a problem from a native plan.
     :ivar from_native: reads the C struct of a problem at an address.
     :ivar recorded: what traces call its problems, by default its name; operations with one problem type share it.
+    :ivar asked: fields, with their values, that the spec of a kernel must have to serve a problem, of which a given
+        spec serves the others anyway: what :class:`NoKernelError` compares the nearest kernels by.
     """
 
     name: str
@@ -46,6 +49,7 @@ class Operation:
     plan: Callable[[Any, NativePlan], OperationPlan[Any]]
     from_native: Callable[[int], Any]
     recorded: str = ""
+    asked: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] | None = None
 
 
 _BY_CODE: dict[int, Operation] = {}
@@ -67,6 +71,17 @@ def of_problem(problem: object) -> Operation:
             return _BY_PROBLEM[kind]
     allowed = ", ".join(sorted(kind.__name__ for kind in _BY_PROBLEM))
     raise ProblemError(f"problem is a {type(problem).__name__}; allowed: {allowed}")
+
+
+def fewest_fields(problem: Any) -> dict[str, Any]:
+    """The fields without which the problem would not be the same."""
+    given = {one.name: getattr(problem, one.name) for one in fields(problem) if one.init}
+    for name in reversed(list(given)):  # what follows from a field stands behind it
+        rest = {key: value for key, value in given.items() if key != name}
+        with contextlib.suppress(TypeError, ProblemError):
+            if type(problem)(**rest) == problem:
+                given = rest
+    return given
 
 
 def from_native(address: int) -> Any:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 from kernelwright.files.arch_files import shipped_with
+from kernelwright.files.proposals import closest
 
 PACKAGE = "kernelwright_kernels"
 
@@ -33,8 +33,8 @@ def manifests(package: str = PACKAGE) -> Iterator[Path]:
 def advice(package: str, name: str, archs: Iterable[str]) -> str:
     """What to do where no library is installed for ``archs``; it names no package but those that ship."""
     if package != PACKAGE or name not in LIBRARIES:
-        close = difflib.get_close_matches(name, LIBRARIES, n=1) if package == PACKAGE else []
-        hint = f"did you mean {close[0]!r}? Otherwise " if close else ""
+        close = closest(name, LIBRARIES).strip(" ()") if package == PACKAGE else ""
+        hint = f"{close} Otherwise " if close else ""
         return f"{hint}install the wheel that your project builds for it (kernel_wheels, docs/packaging.md)"
     shipped = shipped_with(name)
     for arch in archs:

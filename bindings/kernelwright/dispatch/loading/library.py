@@ -28,6 +28,7 @@ from kernelwright.dispatch.loading.elf import why_not_loadable
 from kernelwright.dispatch.loading.manifest import Manifest, backend_kind
 from kernelwright.dispatch.loading.pinned import Pinned
 from kernelwright.dispatch.loading.provenance import check_statement
+from kernelwright.files.proposals import closest
 from kernelwright.files.strict_json import read_json
 
 _MANIFEST = "manifest.json"
@@ -95,7 +96,8 @@ class KernelLibrary:
         if fitting is None:
             wanted = " or ".join(device.archs) + (f" named {name}" if name else "")
             there = ", ".join(_described(found)) or "none"
-            raise LibraryNotFoundError(f"{folder} has no library for {device} ({wanted}); it has: {there}")
+            hint = closest(name, {one.name for one in found})
+            raise LibraryNotFoundError(f"{folder} has no library for {device} ({wanted}){hint}; it has: {there}")
         return fitting
 
     @classmethod

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelwright.dispatch.core import operation
-from kernelwright.dispatch.core.errors import ProblemError, TraceError
+from kernelwright.dispatch.core.errors import TraceError
 from kernelwright.dispatch.recording.files import locked, replace
 from kernelwright.files.strict_json import read_json
 
@@ -43,12 +42,7 @@ class Entry:
 
 def entry(problem: Any, arch: str, count: int = 0, unserved: int = 0) -> Entry:
     """The entry of a problem object. A field is left out if the problem stays the same without it."""
-    given = {one.name: getattr(problem, one.name) for one in fields(problem) if one.init}
-    for name in reversed(list(given)):  # what follows from a field stands behind it
-        rest = {key: value for key, value in given.items() if key != name}
-        with contextlib.suppress(TypeError, ProblemError):
-            if type(problem)(**rest) == problem:
-                given = rest
+    given = operation.fewest_fields(problem)
     posed = operation.of_problem(problem)
     return Entry(posed.recorded or posed.name, arch, json.loads(json.dumps(given)), count, unserved)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from importlib import metadata
@@ -11,6 +12,8 @@ from pathlib import Path
 from kernelwright.dispatch.tools import doctor
 
 _EXIT_BAD_INPUT = 2
+_COMPLETE = "_KERNELWRIGHT_COMPLETE"
+"""What click's completion sets, in the shell's start-up files and at each key."""
 _HELP = """\
 Usage: kernelwright [OPTIONS] COMMAND [ARGS]...
 
@@ -44,6 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         cli = importlib.import_module(module)
     except ModuleNotFoundError as error:
+        if _COMPLETE in os.environ:  # the shell evaluates what is printed
+            return 0
         if given in ([], ["-h"], ["--help"]):
             print(_HELP.format(missing=error.name))
             return 0

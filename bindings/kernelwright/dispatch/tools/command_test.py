@@ -33,6 +33,16 @@ def test_a_plain_install_helps(
     assert command.main(["kernels"]) == 2
 
 
+def test_a_plain_install_prints_nothing_into_a_shell(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "kernelwright.codegen.interface.cli", None)
+    monkeypatch.setenv("_KERNELWRIGHT_COMPLETE", "bash_source")
+    assert command.main([]) == 0 and command.main(["kernels"]) == 0
+    said = capsys.readouterr()
+    assert said.out == said.err == ""
+
+
 def test_the_version_is_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "kernelwright.codegen.interface.cli", None)
     assert command.main(["--version"]) == 0

@@ -183,7 +183,7 @@ class Decisions:
         if isinstance(error, NotImplementedError):  # transforms are no part of a kind
             key = None
         with self._lock:
-            reason = self._reason(str(error), arch)
+            reason = self._reason(error.reason if isinstance(error, NoKernelError) else str(error), arch)
             if len(reason.refusals) < PROBLEMS:
                 reason.refusals.append(refusal)
             else:

@@ -84,7 +84,8 @@ def with_advice(dropout_p: float, soft_cap: float, with_dbias: bool = False) -> 
         asked = [way for way, is_asked in ways.items() if is_asked]
         if not asked:
             raise
-        raise NoKernelError(f"{error}; not every backend has gradients of this: pass {' and '.join(asked)}") from error
+        why = f"{error.reason}; not every backend has gradients of this: pass {' and '.join(asked)}"
+        raise NoKernelError(why, *error.advice) from error
 
 
 def of_sinks(sinks: torch.Tensor, lse: torch.Tensor, d: torch.Tensor) -> torch.Tensor:

@@ -74,9 +74,8 @@ def _named(what: str, operator: Any, *arguments: Any) -> torch.Tensor:
     try:
         return operator(*arguments)
     except NoKernelError as error:
-        raise NoKernelError(
-            f"the gradient of kernelwright::conv needs another convolution, for {what}: {error}"
-        ) from None
+        why = f"the gradient of kernelwright::conv needs another convolution, for {what}: {error.reason}"
+        raise NoKernelError(why, *error.advice) from None
 
 
 def _run_data(dy: torch.Tensor, w: torch.Tensor, size: Sequence[int], *rest: Any) -> torch.Tensor:

@@ -89,7 +89,8 @@ def _gemm(what: str, left: torch.Tensor, right: torch.Tensor, dtype: torch.dtype
     try:
         return torch.ops.kernelwright.gemm(left, right, [], "add", "none", ctx.alpha, dtype, ctx.dispatcher)
     except NoKernelError as error:
-        raise NoKernelError(f"the gradient of kernelwright::gemm needs another product, for {what}: {error}") from None
+        why = f"the gradient of kernelwright::gemm needs another product, for {what}: {error.reason}"
+        raise NoKernelError(why, *error.advice) from None
 
 
 def _combined(product: torch.Tensor, ds: Sequence[torch.Tensor], factors: bool) -> torch.Tensor:

@@ -10,7 +10,7 @@ from typing import Any, cast
 from kernelwright.arch import Arch
 from kernelwright.codegen.backends.base import Backend, Toolchain
 from kernelwright.codegen.toolchains.system_tools import SYSTEM_TOOLS, system_options
-from kernelwright.codegen.violations import SpecError
+from kernelwright.codegen.violations import SpecError, closest
 
 ToolchainChoice = str | Mapping[str, Any]
 
@@ -58,13 +58,16 @@ def toolchain(kind: str, choice: ToolchainChoice) -> Toolchain:
     arguments that are missing or unknown, and a program that does not run.
     """
     if kind not in _TOOLCHAINS:
-        raise SpecError(f"unknown toolchain kind {kind!r}; allowed: {', '.join(_TOOLCHAINS)}")
+        raise SpecError(
+            f"unknown toolchain kind {kind!r}{closest(kind, _TOOLCHAINS)}; allowed: {', '.join(_TOOLCHAINS)}"
+        )
     module, name, choices = _TOOLCHAINS[kind]
     options = dict(choice) if isinstance(choice, Mapping) else {"choice": choice}
     asked = options.pop("choice", None)
     picked, colon, path = asked.partition(":") if isinstance(asked, str) else (asked, "", "")
     if picked not in choices or (colon and not path):
-        raise SpecError(f"unknown {kind} toolchain {asked!r}; allowed: {', '.join(toolchain_words(kind))}")
+        hint = closest(picked, choices)
+        raise SpecError(f"unknown {kind} toolchain {asked!r}{hint}; allowed: {', '.join(toolchain_words(kind))}")
     if not isinstance(choice, Mapping):
         options = dict(system_options(kind, picked, path))
     factory = getattr(getattr(importlib.import_module(module), name), picked.replace("-", "_"))
@@ -87,5 +90,5 @@ def toolchain_words(kind: str) -> tuple[str, ...]:
 
 def _backend(name: str) -> tuple[str, str, tuple[str, ...]]:
     if name not in _BACKENDS:
-        raise SpecError(f"unknown backend {name!r}; allowed: {', '.join(_BACKENDS)}")
+        raise SpecError(f"unknown backend {name!r}{closest(name, _BACKENDS)}; allowed: {', '.join(_BACKENDS)}")
     return _BACKENDS[name]

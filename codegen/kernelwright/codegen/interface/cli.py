@@ -31,7 +31,7 @@ from kernelwright.codegen.interface.exit_codes import (
 )
 from kernelwright.codegen.operation import operation, operation_names
 from kernelwright.codegen.selecting.selection import Selection, load_archs, select
-from kernelwright.codegen.violations import SpecError
+from kernelwright.codegen.violations import SpecError, closest
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -352,7 +352,8 @@ def list_rules(only: str | None) -> None:
     from kernelwright.codegen.backends.registry import backend_names
 
     if only is not None and only not in backend_names():
-        raise SpecError(f"unknown backend {only!r}; allowed: {', '.join(backend_names())}")
+        hint = closest(only, backend_names())
+        raise SpecError(f"unknown backend {only!r}{hint}; allowed: {', '.join(backend_names())}")
     rules = {}
     for known in map(operation, operation_names()):
         for backend in known.backends:

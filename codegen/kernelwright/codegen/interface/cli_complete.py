@@ -38,7 +38,7 @@ def complete_jit(
     if option == "--device":
         devices = ("cpu", "cuda:0", "hip:0", *(f"sim:{one.name}" for one in simulated()))
         return [name for name in devices if name.startswith(incomplete)]
-    if option in ("--config", "--spec", "--cache"):
+    if option in ("--config", "--spec", "--problems", "--cache"):
         return [CompletionItem(incomplete, type="dir" if option == "--cache" else "file")]
     return []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import click
 
@@ -36,6 +36,18 @@ def _repeated(args: Sequence[str], several: set[str]) -> Sequence[str]:
                 written.append(current)
         written.append(arg)
     return written
+
+
+class _Targets(click.Option):
+    """An option of architectures, which a message about it lists."""
+
+    def process_value(self, context: click.Context, value: Any) -> Any:
+        """What click does; MissingParameter with the architectures."""
+        try:
+            return super().process_value(context, value)
+        except click.MissingParameter:
+            allowed = f"allowed: {', '.join(sorted(load_archs()))}"
+            raise click.MissingParameter(allowed, context, self) from None
 
 
 class _Operations(click.Group):
@@ -83,7 +95,7 @@ def _command(name: str, generator: KernelGenerator) -> click.Command:
     targets_help = "Architectures, CPUs included, e.g. x86_64_v4."
     before = [
         click.Option(["--output-dir"], required=True, metavar="DIR", help="Where headers go, as <arch>/<name>.hpp."),
-        click.Option(["--gpu-target", "targets"], multiple=True, required=True, metavar="ARCH…", help=targets_help),
+        _Targets(["--gpu-target", "targets"], multiple=True, required=True, metavar="ARCH…", help=targets_help),
     ]
     after = [
         click.Option(["--preselected"], metavar="SET", help="A set such as fp16_rcr_essential instead."),

@@ -15,7 +15,7 @@ from kernelwright.codegen.backends.registry import backend_for
 from kernelwright.codegen.planning.compile_plan import compile_plan
 from kernelwright.codegen.selecting.selection import load_archs, select_listed
 from kernelwright.codegen.trees import all_trees, mount
-from kernelwright.codegen.violations import SpecError, typed
+from kernelwright.codegen.violations import SpecError, closest, typed
 
 _KEYS = ("stage", "kernels", "toolchains", "directory", "include")
 # An editor runs no compiler, so the headers are enough of a toolchain.
@@ -33,7 +33,7 @@ def compile_commands(raw: Mapping[str, Any]) -> dict[str, Any]:
     """
     for key in raw:
         if key not in _KEYS:
-            raise SpecError(f"request has an unknown key {key!r}; allowed: {', '.join(_KEYS)}")
+            raise SpecError(f"request has an unknown key {key!r}{closest(key, _KEYS)}; allowed: {', '.join(_KEYS)}")
     directory, include = typed(raw, "directory", str, ""), typed(raw, "include", str, None)
     for key, path in (("directory", directory), ("include", include)):
         if path is not None and not path.startswith("/"):

@@ -100,7 +100,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernelwright.codegen.backends.registry import ToolchainChoice
-from kernelwright.codegen.violations import SpecError, typed
+from kernelwright.codegen.violations import SpecError, closest, typed
 
 SOURCES = ("set", "config", "specs", "problems")
 _KEYS = ("stage", "name", "kernels", "archs", *SOURCES, "filter", "limits", "toolchains", "arch_files", "models")
@@ -129,10 +129,10 @@ def parse_request(raw: object) -> Request:
         raise SpecError(f"a request is a JSON object, not {type(raw).__name__}")
     for key in raw:
         if key not in _KEYS:
-            raise SpecError(f"request has an unknown key {key!r}; allowed: {', '.join(_KEYS)}")
+            raise SpecError(f"request has an unknown key {key!r}{closest(key, _KEYS)}; allowed: {', '.join(_KEYS)}")
     stage = raw.get("stage")
     if stage not in _STAGES:
-        raise SpecError(f"request key 'stage' is {stage!r}; allowed: {', '.join(_STAGES)}")
+        raise SpecError(f"request key 'stage' is {stage!r}{closest(stage, _STAGES)}; allowed: {', '.join(_STAGES)}")
     if stage == "plan" and not isinstance(raw.get("name"), str):
         raise SpecError("request key 'name' must be the library's name when 'stage' is 'plan'")
     sources = [key for key in SOURCES if raw.get(key) is not None]

@@ -112,8 +112,8 @@ def test_the_abi_version_is_the_headers() -> None:
     ("request_", "message"),
     [
         ([], "a request is a JSON object"),
-        ({"stage": "expnd"}, "'stage' is 'expnd'; allowed: expand, plan"),
-        ({"stage": "expand", "sett": "x"}, "unknown key 'sett'; allowed: stage, name"),
+        ({"stage": "expnd"}, r"'stage' is 'expnd' \(did you mean 'expand'\?\); allowed: expand, plan"),
+        ({"stage": "expand", "sett": "x"}, r"unknown key 'sett' \(did you mean 'set'\?\); allowed: stage, name"),
         ({"stage": "expand"}, "exactly one of kernels, set, config, specs"),
         ({"stage": "expand", "set": "gemm:essential", "kernels": []}, "exactly one of"),
         ({"stage": "expand", "set": "gemm:essential"}, "'archs' must list at least one arch"),
@@ -132,7 +132,7 @@ def test_the_abi_version_is_the_headers() -> None:
         ({"stage": "expand", "set": "gemm:essential", "archs": ["gfx942"], "filter": "False"}, "matches none of"),
         (
             {"stage": "plan", "name": "g", "kernels": [kernel()], "toolchains": {"hip": "rocmm"}},
-            "unknown hip toolchain 'rocmm'; allowed: wheel, stock, rocm",
+            r"unknown hip toolchain 'rocmm' \(did you mean 'rocm'\?\); allowed: wheel, stock, rocm",
         ),
         (
             {"stage": "plan", "name": "g", "kernels": [kernel()], "toolchains": {"hip": {"choice": "rocm", "x": 1}}},

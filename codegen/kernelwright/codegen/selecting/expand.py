@@ -15,7 +15,7 @@ from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import Expansion, operation
 from kernelwright.codegen.selecting.specs import parse_spec, stated_operation
 from kernelwright.codegen.selecting.validate import validate
-from kernelwright.codegen.violations import SpecError, Violation
+from kernelwright.codegen.violations import SpecError, Violation, closest
 
 MAX_COMBINATIONS = 1_000_000
 MAX_VALUES = 1_000
@@ -117,7 +117,8 @@ def check_keys(config: Mapping[str, Any], further: Sequence[str] = ()) -> None:
     allowed = ("op", "limits", *SECTIONS, *further)
     for key in config:
         if key not in allowed:
-            raise SpecError(f"configuration has an unknown section {key!r}; allowed: {', '.join(allowed)}")
+            hint = closest(key, allowed)
+            raise SpecError(f"configuration has an unknown section {key!r}{hint}; allowed: {', '.join(allowed)}")
 
 
 def read_sections(
@@ -153,7 +154,7 @@ def _section(
     for key, value in section.items():
         plain = renamed.get(key, key)
         if plain not in fields:
-            raise SpecError(f"{name} has an unknown field {key!r}; allowed: {', '.join(fields)}")
+            raise SpecError(f"{name} has an unknown field {key!r}{closest(key, fields)}; allowed: {', '.join(fields)}")
         found[plain] = value
     return found
 

@@ -7,17 +7,18 @@ Length and depth are bounded before that, and no operation makes a text, so neit
 from __future__ import annotations
 
 import ast
-import difflib
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operation import operation, operation_names
-from kernelwright.codegen.violations import SpecError
+from kernelwright.codegen.violations import SpecError, closest
 
 MAX_LENGTH = 1000
 MAX_DEPTH = 40
+MAX_VALUES = 8
+"""Of an attribute, in a message."""
 
 _Evaluate = Callable[[Mapping[str, Any]], Any]  # from the attributes of a kernel to a value
 
@@ -52,6 +53,10 @@ class FilterError(SpecError):
     """A filter that is no expression over kernels, or that matches none of them."""
 
 
+class NoMatchError(FilterError):
+    """A filter that matches no kernel; the message has the values that occur."""
+
+
 def apply_filter(expression: str, kernels: Iterable[Kernel]) -> list[Kernel]:
     """The kernels for which ``expression`` is true, in their order.
 
@@ -65,8 +70,24 @@ def apply_filter(expression: str, kernels: Iterable[Kernel]) -> list[Kernel]:
     matches = compile_filter(expression, dict.fromkeys(kernel.spec.op for kernel in listed))
     kept = [kernel for kernel in listed if matches(kernel)]
     if not kept:
-        raise FilterError(f"filter {expression!r} matches none of {len(listed)} kernels")
+        raise NoMatchError(
+            f"filter {expression!r} matches none of {len(listed)} kernels{_occurring(expression, listed)}"
+        )
     return kept
+
+
+def _occurring(expression: str, kernels: Sequence[Kernel]) -> str:
+    """``; tile_m is 32, 64 or 128`` for each attribute of an expression that compiles."""
+    nodes = ast.walk(ast.parse(expression.strip(), mode="eval"))
+    names = sorted({node.attr for node in nodes if isinstance(node, ast.Attribute)} - {"name", "identity"})
+    views = [view(kernel) for kernel in kernels]
+    said = []
+    for name in names:
+        values = sorted({one[name] for one in views if name in one}, key=lambda value: (str(type(value)), value))
+        shown = [str(value) for value in values[:MAX_VALUES]]
+        more = f", … ({len(values)} values, up to {values[-1]})" if len(values) > MAX_VALUES else ""
+        said.append(f"; c.{name} is {', '.join(shown)}{more}")
+    return "".join(said)
 
 
 def compile_filter(expression: str, operations: Iterable[str] | None = None) -> Callable[[Kernel], bool]:
@@ -185,8 +206,7 @@ class _Compiler:
             raise self.error("only a kernel has attributes, as in c.tile_m")
         name = node.attr
         if name not in self.allowed:
-            close = difflib.get_close_matches(name, self.allowed, n=1)
-            hint = f" (did you mean c.{close[0]}?)" if close else ""
+            hint = closest(name, self.allowed).replace("'", "").replace("mean ", "mean c.")
             raise self.error(f"unknown attribute {name!r}{hint}; allowed: {', '.join(self.allowed)}")
         return lambda c: c[name]
 
@@ -195,7 +215,8 @@ class _Compiler:
             return None
         name, args = node.func.id, node.args
         if name not in _FUNCTIONS:
-            raise self.error(f"unknown function {name!r}; allowed: {', '.join(_FUNCTIONS)}")
+            hint = closest(name, _FUNCTIONS)
+            raise self.error(f"unknown function {name!r}{hint}; allowed: {', '.join(_FUNCTIONS)}")
         function, kind, least, most = _FUNCTIONS[name]
         if not least <= len(args) <= most:
             raise self.error(f"{name} has {len(args)} arguments; allowed: {least}{' or more' * (most > least)}")

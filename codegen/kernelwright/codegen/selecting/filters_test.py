@@ -109,6 +109,8 @@ def test_errors_help() -> None:
         compile_filter("-" * 60 + "1")
     with pytest.raises(FilterError, match="mod takes numbers, not '%9d'"):
         apply_filter("'%9d' % 1 == c.name", KERNELS)
+    with pytest.raises(FilterError, match=r"; c\.layout is .*rcr.*; c\.tile_m is \d+"):
+        apply_filter("c.tile_m == 1 and c.layout == 'xyz'", KERNELS)
     with pytest.raises(FilterError, match=f"matches none of {len(KERNELS)} kernels"):
         apply_filter("c.tile_m == 1", KERNELS)
 

@@ -15,6 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from kernelwright.files.proposals import closest
 from kernelwright.simulator.code.target import TARGETS
 from kernelwright.simulator.errors import SimulatorError
 
@@ -89,7 +90,7 @@ class Runtime:
     def select(self, arch: str) -> None:
         """Make the simulated ``arch`` the calling thread's current device. SimulatorError if it is not simulated."""
         if arch not in ARCHS or self._select(ARCHS.index(arch)):
-            raise SimulatorError(f"there is no simulated {arch}; allowed: {', '.join(ARCHS)}")
+            raise SimulatorError(f"there is no simulated {arch}{closest(arch, ARCHS)}; allowed: {', '.join(ARCHS)}")
 
     def _launched(self, launch: Any, text: int, text_bytes: int) -> int:
         try:

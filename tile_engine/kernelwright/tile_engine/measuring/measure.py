@@ -77,7 +77,7 @@ class Measurement:
             problem = self._operation.problem(record)
             plan = dispatcher.plan(self._operation.with_value(problem, value) if value else problem)
         except NoKernelError as error:
-            return {**report, "status": REFUSED, "reason": str(error)}, []
+            return {**report, "status": REFUSED, "reason": error.reason}, []
         report["choices"] = plan.choices
         report["stages"] = [one.kernel.identity for one in plan.stages if one.kernel.identity != identity]
         try:

@@ -115,7 +115,7 @@ def test_arrays_that_do_not_fit_are_refused(dispatcher: Dispatcher, qkv: Any) ->
         ((q, k, v), {"seqlens_k": np.array([5], np.int32)}, r"seqlens_k has shape \(1,\); allowed .*\(2,\)"),
         ((q[0], k[0], v[0]), one, r"max_seqlen_k is not given"),
         ((q[0], k[0], v[0]), {**one, "max_seqlen_k": 5}, r"max_seqlen_q is not given"),
-        ((q, k, v), {"layout": "sbhd"}, r"layout is 'sbhd'; allowed: bshd, bhsd"),
+        ((q, k, v), {"layout": "sbhd"}, r"layout is 'sbhd' \(did you mean 'bshd'\?\); allowed: bshd, bhsd"),
         ((q, k, v), {"mask": "top_left", "window": 5}, r"window is 5; allowed: \(left, right\)"),
         ((q, k, v), {"mask": "top_left", "window": (1, 2, 3)}, r"window is \(1, 2, 3\); allowed: \(left, right\)"),
         (

@@ -11,6 +11,7 @@ from kernelwright.dispatch.operations.attention.append_problem import AppendProb
 from kernelwright.dispatch.operations.attention.operand import memory_strides, sizes
 from kernelwright.dispatch.operations.attention.problem import AttentionProblem
 from kernelwright.dispatch.operations.attention.shapes import LAYOUTS
+from kernelwright.files.proposals import closest
 
 Views = Mapping[str, ArrayView]
 
@@ -65,7 +66,7 @@ def attention_problem(views: Views, o: AttentionOptions) -> AttentionProblem:
     """The problem that arrays pose. ArrayError or ProblemError where they, or the options, contradict each other."""
     for layout in (o.layout, o.cache_layout or o.layout):
         if layout not in LAYOUTS:
-            raise ArrayError(f"layout is {layout!r}; allowed: {', '.join(LAYOUTS)}")
+            raise ArrayError(f"layout is {layout!r}{closest(layout, LAYOUTS)}; allowed: {', '.join(LAYOUTS)}")
     group, table = "cu_seqlens_q" in views, _table(views)
     _check_group(views, o, group)
     check_rank(views["q"], "q", (3,) if group else (4,))
@@ -198,7 +199,7 @@ def append_problem(views: Views, o: AppendOptions) -> AppendProblem:
     cache_layout = o.cache_layout or o.layout
     for layout in (o.layout, cache_layout):
         if layout not in LAYOUTS:
-            raise ArrayError(f"layout is {layout!r}; allowed: {', '.join(LAYOUTS)}")
+            raise ArrayError(f"layout is {layout!r}{closest(layout, LAYOUTS)}; allowed: {', '.join(LAYOUTS)}")
     paged, cache = "page_table" in views, views["k_cache"]
     for name, operand in views.items():
         if name in ("q", "k", "v", "q_out", "k_cache", "v_cache"):

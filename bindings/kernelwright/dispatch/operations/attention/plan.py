@@ -10,6 +10,7 @@ from kernelwright.dispatch.operations.attention.append_problem import AppendProb
 from kernelwright.dispatch.operations.attention.binder import AppendBinder, AttentionBinder
 from kernelwright.dispatch.operations.attention.operand import NAMES
 from kernelwright.dispatch.operations.attention.problem import AttentionProblem
+from kernelwright.files.proposals import closest
 
 
 class _NamedOperands:
@@ -23,7 +24,8 @@ class _NamedOperands:
     def __call__(self, given: dict[str, Any]) -> tuple[Any, ...]:
         unknown = [name for name in given if name not in self._names]
         if unknown:
-            raise ArrayError(f"operand {unknown[0]!r} is unknown; allowed: {', '.join(self._names)}")
+            hint = closest(unknown[0], self._names)
+            raise ArrayError(f"operand {unknown[0]!r} is unknown{hint}; allowed: {', '.join(self._names)}")
         return tuple(given.get(name) for name in self._names)
 
 

@@ -63,7 +63,7 @@ def test_flops_count_what_is_seen() -> None:
         ({"q_strides": (1, 2)}, r"q_strides is \(1, 2\); allowed: three strides"),
         ({"o_strides": (8192, 0, 512)}, r"strides of O let results overlap"),
         ({"dq_strides": (1, 1, 1)}, r"this problem has no such tensor"),
-        ({"layout": "sbhd"}, r"layout is 'sbhd'; allowed: bshd, bhsd"),
+        ({"layout": "sbhd"}, r"layout is 'sbhd' \(did you mean 'bshd'\?\); allowed: bshd, bhsd"),
         ({"direction": "backward", "lse": True}, r"allowed backward"),
         ({"direction": "backward", "dbias": True}, r"dbias = 1; allowed: with an elementwise bias"),
         ({"batch": -1}, r"batch is -1; allowed: 0 or more"),

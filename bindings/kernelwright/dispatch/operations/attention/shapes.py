@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kernelwright.dispatch.core.errors import ProblemError
+from kernelwright.files.proposals import closest
 from kernelwright.problems.scalars import integer
 
 Strides = tuple[int, int, int]
@@ -41,7 +42,7 @@ class Extents(NamedTuple):
 def read_strides(field: str, given: Sequence[int] | None, extents: Extents, layout: str) -> Strides:
     """The strides that a problem states of a tensor, or those of a dense one. ProblemError for what is none."""
     if layout not in LAYOUTS:
-        raise ProblemError(f"layout is {layout!r}; allowed: {', '.join(LAYOUTS)}")
+        raise ProblemError(f"layout is {layout!r}{closest(layout, LAYOUTS)}; allowed: {', '.join(LAYOUTS)}")
     if given is None:
         return extents.dense(layout)
     if len(given) != 3:

@@ -15,6 +15,7 @@ from kernelwright.dispatch.core.native_dispatcher import NativeDispatcher
 from kernelwright.dispatch.core.plan import Checked
 from kernelwright.dispatch.operations.convolution.operand import NAMES, memory_strides, tensor
 from kernelwright.dispatch.operations.convolution.plan import ConvPlan
+from kernelwright.files.proposals import closest
 from kernelwright.problems.convolution.description import DIMS
 from kernelwright.problems.convolution.problem import ConvProblem
 from kernelwright.problems.scalars import integer
@@ -146,7 +147,7 @@ def _layout(a: Any, name: str, given: str | None, stream: int | None) -> str:
     """The layout that is given, else the one with channels innermost for arrays of this rank."""
     if given is not None:
         if given not in DIMS:
-            raise ArrayError(f"layout is {given!r}; allowed: {', '.join(DIMS)}")
+            raise ArrayError(f"layout is {given!r}{closest(given, DIMS)}; allowed: {', '.join(DIMS)}")
         return given
     rank = len(getattr(a, "shape", ())) or len(tensor(a, name, 4, stream).shape)
     if not 3 <= rank <= 5:

@@ -135,8 +135,7 @@ class GemmCalls:
             assert isinstance(made, Plan)
             return self.by_views.put(key, made)
         assert refused is not None  # there is at least one reading
-        self._core.count_refused(refused[0])
-        raise refused[1]
+        raise self._core.refused(*refused)
 
     def shuffle_b(self, b: Any, m: int, dtype_c: str, layout: str | None, fields: dict[str, Any]) -> ShuffledB:
         """See :meth:`Dispatcher.shuffle_b`."""

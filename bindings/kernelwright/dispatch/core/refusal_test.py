@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from kernelwright.dispatch import ConvProblem, Dispatcher, GemmProblem, KernelEntry, KernelLibrary, NoKernelError
+from kernelwright.dispatch.core import refusal
+from kernelwright.dispatch.core.kernel import short_name
+from kernelwright.dispatch.testdata import mocks
+
+TILE = {"m": 128, "n": 128, "k": 32}
+
+
+def gemm_spec(dtype: str, layout: str = "rcr", **fields: Any) -> dict[str, Any]:
+    types = {"dtype_a": dtype, "dtype_b": dtype, "dtype_c": dtype, "dtype_acc": "fp32"}
+    return {"op": "gemm", **types, "layout": layout, "tile": TILE, "pipeline": "packed", "activation": "none", **fields}
+
+
+class Kernels:
+    """A dispatcher that refuses everything, kernels in this order."""
+
+    def __init__(self, *specs: dict[str, Any]) -> None:
+        entries = [KernelEntry(f"k{i}", f"{i:064}", "x86_64_v3", MappingProxyType(one)) for i, one in enumerate(specs)]
+        self.kernels = {one.identity: one for one in entries}
+
+    def explain(self, problem: Any) -> str:
+        kernels = ",".join(f'{{"identity":"{one}","reason":"m is odd"}}' for one in self.kernels)
+        return f'{{"kernels":[{kernels}]}}'
+
+
+@pytest.mark.parametrize(
+    ("problem", "nearest"),
+    [
+        (GemmProblem(8, 8, 8, dtype="bf16", layout="rrr"), "bf16 rcr 128x128x32, which has layout rcr, not rrr"),
+        (GemmProblem(8, 8, 8, dtype="bf16"), "bf16 rcr 128x128x32, which refuses it: m is odd"),
+        (GemmProblem(8, 8, 8, dtype="fp32", num_d=2, activation="silu"), "fp32 rcr 128x128x32 any epilogue, which ref"),
+        (
+            GemmProblem(8, 8, 8, dtype="bf16", num_d=1, activation="silu"),
+            "bf16 rcr 128x128x32 +D gelu, which has activation gelu, not silu",
+        ),
+        (GemmProblem(8, 8, 8, dtype="bf16", batch=3), "bf16 rcr 128x128x32, which has batched False, not True"),
+    ],
+)
+def test_the_nearest_kernel_and_what_it_lacks(problem: GemmProblem, nearest: str) -> None:
+    specs = (
+        gemm_spec("fp32", activation="any", num_d=4),
+        gemm_spec("bf16"),
+        gemm_spec("bf16", num_d=1, activation="gelu"),
+    )
+    first, make = refusal.advice(problem, Kernels({"op": "convolution"}, *specs))
+    assert first.startswith(f"nearest: {nearest}")
+    call = make.partition("registry.add_problems([")[2].partition("])")[0]
+    assert eval(call, {"GemmProblem": GemmProblem}) == problem and "lda" not in call  # as short as can be
+    assert "kernel_set(problems=…)" in make
+
+
+def test_kernels_of_other_operations_are_not_near() -> None:
+    found = refusal.advice(ConvProblem("forward", 1, 8, 8, (4, 4), (1, 1)), Kernels(gemm_spec("fp32")))
+    assert len(found) == 1 and found[0].startswith("to make one: registry.add_problems([ConvProblem(")
+
+
+def test_specs_have_short_names() -> None:
+    integers = gemm_spec("int8", dtype_c="int32", batched=True)
+    assert short_name(integers, "name") == "int8->int32 rcr 128x128x32 batched"
+    conv: dict[str, Any] = {
+        "op": "convolution",
+        "direction": "forward",
+        "dtype": "bf16",
+        "layout": "nhwgc",
+        "tile": TILE,
+    }
+    conv |= {"pipeline": "compv4", "bias": True, "activation": "relu"}
+    assert short_name(conv, "name") == "forward bf16 nhwgc 128x128x32 compv4 +bias relu"
+    tile = {"m0": 128, "n0": 64}
+    attention: dict[str, Any] = {
+        "op": "attention",
+        "family": "fwd",
+        "dtype": "bf16",
+        "hdim_q": 128,
+        "tile": tile,
+        "mask": "generic",
+    }
+    assert short_name({**attention, "lse": True}, "name") == "fwd bf16 h128 128x64 generic mask lse"
+    assert short_name({"op": "gemm"}, "name") == short_name({"op": "made up"}, "name") == "name"
+
+
+def test_an_error_says_what_is_missing_in_one_line_and_then_what_to_do(tmp_path: Path) -> None:
+    mocks.native_library()
+    dispatcher = Dispatcher([KernelLibrary.load(mocks.write_library(tmp_path))])
+    with pytest.raises(NoKernelError) as caught:
+        dispatcher.plan(GemmProblem(5, 9, 64, dtype="bf16"))
+    reason, *advice = str(caught.value).splitlines()
+    assert reason == caught.value.reason and reason.startswith("none of 9 kernels serves gemm bf16 rcr 5x9x64")
+    assert "a_gemm_fp32_rcr_exotic and 6 more: dtype_a is bf16, this kernel serves fp32; " in reason
+    assert "registry.add_problems([GemmProblem(m=5, n=9, k=64, dtype='bf16')])" in advice[-1]
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert str(again) == str(caught.value) and type(again) is NoKernelError
