@@ -9,14 +9,12 @@ from typing import Any
 import torch  # pants: no-infer-dep
 from torch.nn import functional  # pants: no-infer-dep
 
-Result = torch.Tensor | tuple[torch.Tensor, torch.Tensor]
-
 
 def public(
     kind: str, x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, residual: torch.Tensor | None,
     shape: Sequence[int], eps: float | None, dispatcher: str = "",
-) -> Result:  # fmt: skip
-    """For ``kernelwright.torch.rms_norm`` and ``layer_norm``."""
+) -> Any:  # fmt: skip
+    """For ``kernelwright.torch.rms_norm`` and ``layer_norm``; with a residual, the sum is returned too."""
     total = x if residual is None else x + residual
     if kind == "rms":
         found = functional.rms_norm(total, list(shape), weight, eps)
@@ -81,6 +79,6 @@ def backward(*given: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         return gradients(*given)
 
 
-def of_kind(kind: str) -> Callable[..., Result]:
+def of_kind(kind: str) -> Callable[..., Any]:
     """:func:`public` of a kind."""
     return partial(public, kind)
