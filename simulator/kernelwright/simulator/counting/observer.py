@@ -96,7 +96,7 @@ class Counts:
             return step
         row = instruction.operands["addr"].index
         offsets = (one_offset(instruction),) if count == 1 else pair_offsets(instruction)
-        places = [lambda wave, at=at: place(wave, row, at) for at in offsets]
+        places = [_at(row, offset) for offset in offsets]
         return self._serve(instruction, step, target, way, int(width), places)
 
     def _serve(
@@ -147,6 +147,11 @@ class Counts:
             step(wave)
 
         return look
+
+
+def _at(row: int, offset: np.uint32) -> Places:
+    """Addresses of the active lanes in LDS."""
+    return lambda wave: place(wave, row, offset)
 
 
 def _in_buffer(instruction: Instruction, target: Target, nbytes: int) -> Places:

@@ -117,7 +117,7 @@ static inline kw_status kw_hip_attention_range_fits(const kw_attention_traits* t
   return KW_OK;
 }
 
-/* Parts that are addressed by 32-bit offsets, a tile of queries beyond the last one, and splits without a number. */
+/* Parts that are addressed by 32-bit offsets, with a tile of queries and splits beyond the last ones. */
 static inline kw_status kw_hip_attention_parts_fit(const kw_attention_traits* t, const kw_attention_problem* p, char* reason, size_t bytes) {
   const bool part = p->base.op == KW_OP_ATTENTION_PART;
   const bool splits = p->base.op == KW_OP_ATTENTION_COMBINE || (part && p->leaves_splits != 0);
