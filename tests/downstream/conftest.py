@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.workspace import ROOT
+from e2e.launcher import ROOT, packaged
 
 
 def run(*command: str | Path, timeout: float = 1800, **options: object) -> subprocess.CompletedProcess[str]:
@@ -25,15 +24,6 @@ def succeed(*command: str | Path, timeout: float = 1800, **options: object) -> s
     done = run(*command, timeout=timeout, **options)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
-
-
-def packaged(folder: Path, *targets: str) -> Path:
-    """Builds wheels of this repository, of the release tier too; a folder with them and nothing else."""
-    built = run("./pants", "--no-pantsd", "--tag=[]", "package", *targets, cwd=ROOT, timeout=6 * 3600)
-    assert built.returncode == 0, built.stderr
-    for name in re.findall(r"Wrote (dist/\S+\.whl)", built.stderr):
-        shutil.copy(ROOT / name, folder)
-    return folder
 
 
 def install(shelves: Sequence[Path], folder: Path, *names: str) -> Path:

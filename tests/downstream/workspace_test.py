@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import subprocess
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from downstream.conftest import run, succeed
-from e2e.workspace import ROOT
+from e2e import launcher
+from e2e.launcher import ROOT
 
 
 @dataclass(frozen=True)
@@ -24,14 +24,18 @@ class Stock:
     """A copy of the example and a Pants that knows nothing of ours but what its pants.toml says."""
 
     root: Path
-    python: Path
+    launcher: Path
     environment: dict[str, str]
 
     def pants(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """One Pants call, which must succeed."""
-        done = run(self.python, "-m", "pants", *arguments, cwd=self.root, env=self.environment)
+        done = self.tried(*arguments)
         assert done.returncode == 0, done.stderr
         return done
+
+    def tried(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """One Pants call, which may fail."""
+        return run(self.launcher, *arguments, cwd=self.root, env=self.environment)
 
 
 @pytest.fixture(scope="module")
@@ -39,20 +43,14 @@ def stock(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
     root = tmp_path_factory.mktemp("downstream") / "acme"
     shutil.copytree(ROOT / "examples/downstream", root)
     shutil.copytree(wheels, root / "wheels")
-    python = Path(succeed("./pants", "--launcher-python", cwd=ROOT).strip())
-    # Pants fetches its pex tool from a release page; the launcher has built the same code from the package index.
-    tool = tomllib.loads((ROOT / "pants.toml").read_text())["pex-cli"]
     environment = {
         **{name: os.environ[name] for name in ("HOME", "PATH", "XDG_CACHE_HOME", "PYENV_ROOT") if name in os.environ},
-        "NO_SCIE_WARNING": "1",
-        "PANTS_PEX_CLI_URL_TEMPLATE": f"file://{python.parents[2] / 'pex'}",
-        "PANTS_PEX_CLI_VERSION": tool["version"],
-        "PANTS_PEX_CLI_KNOWN_VERSIONS": json.dumps(tool["known_versions"]),
+        **launcher.environment(),
     }
-    workspace = Stock(root, python, environment)
+    workspace = Stock(root, launcher.named() or launcher.PANTS_2_17, environment)
     workspace.pants("--tag=-slow", "package", "test", "::")
     yield workspace
-    for file in (root / ".pids").rglob("pid"):
+    for file in (*(root / ".pids").rglob("pid"), *(root / ".pants.d/pids").rglob("pid")):
         if file.read_text().strip().isdigit():
             run("kill", file.read_text().strip())
 
@@ -85,10 +83,7 @@ def test_its_kernels_are_measured_by_the_engine_of_our_wheel(stock: Stock) -> No
     assert len(rows) == 9 and {row["problem_idx"] for row in right} == {"0", "1"}  # nothing serves ccr
     assert {row["status"] for row in rows} == {"ok", "refused"}
     assert all(float(row["latency_ms"]) > 0 and float(row["error"]) <= 1 for row in right)
-    again = run(
-        stock.python, "-m", "pants", "bench", "--problems=problems.json", "acme:kernels",
-        cwd=stock.root, env=stock.environment,
-    )  # fmt: skip
+    again = stock.tried("bench", "--problems=problems.json", "acme:kernels")
     assert again.returncode == 2 and "add --append or --resume" in again.stderr
 
 
@@ -97,7 +92,7 @@ def test_a_mistake_is_explained_as_at_home(stock: Stock) -> None:
     (stock.root / "bad/BUILD").write_text(
         'gemm_kernel(name="x", arch="x86_64_v9", dtype="fp32")\nkernel_library(name="l", dependencies=[":x"])\n'
     )
-    done = run(stock.python, "-m", "pants", "package", "bad:l", cwd=stock.root, env=stock.environment)
+    done = stock.tried("package", "bad:l")
     shutil.rmtree(stock.root / "bad")
     assert done.returncode != 0 and "bad:x" in done.stderr and "x86_64_v9" in done.stderr
     assert "Traceback" not in done.stderr

@@ -6,6 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
+from e2e import launcher
 from e2e.workspace import copy_repository
 
 # The smallest toolchain wheel.
@@ -22,6 +23,7 @@ index-url = file:///nowhere
 def download(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """Fetch a toolchain into empty caches where a system-wide pip configuration would prevent it."""
     copy_repository(folder / "workspace")
+    pants = launcher.command(folder / "workspace")
     (folder / "workspace/small").mkdir()
     (folder / "workspace/small/BUILD").write_text(_BUILD)
     (folder / "etc/pip").mkdir(parents=True)
@@ -34,7 +36,7 @@ def download(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
         # What /etc/xdg/pip/pip.conf is to pip, for the processes of this build alone.
         "PANTS_SUBPROCESS_ENVIRONMENT_ENV_VARS": f'+["XDG_CONFIG_DIRS={folder / "etc"}"]',
     }
-    command = ["./pants", *options, "export-codegen", "small"]
+    command = [pants, *options, "export-codegen", "small"]
     return subprocess.run(command, cwd=folder / "workspace", env=env, capture_output=True, text=True, timeout=600)
 
 

@@ -12,7 +12,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from e2e import launcher
+from e2e.launcher import ROOT
+
+__all__ = ["ROOT", "Run", "Workspace", "copy_repository"]
+_PIDS = (".pids", ".pants.d/pids")  # of Pants 2.17, and of newer versions
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -41,14 +45,16 @@ def copy_repository(target: Path) -> None:
 class Workspace:
     """A copy of the tracked and new files of the repository below ``folder``.
 
-    It shares the user's store, so that toolchains are unpacked already. ``trace`` records which processes ran, at the
-    price of keeping their folders for a moment. It holds for all runs: a daemon whose options change starts again.
+    ``launcher`` is the program that runs Pants there. It shares the user's store, so that toolchains are unpacked
+    already. ``trace`` records which processes ran, at the price of keeping their folders for a moment. It holds for all
+    runs: a daemon whose options change starts again.
     """
 
     def __init__(self, folder: Path, trace: bool = True) -> None:
         self.root = folder / "workspace"
         self._options = ("--keep-sandboxes=always",) if trace else ()
         copy_repository(self.root)
+        self.launcher = launcher.command(self.root)
 
     def write(self, path: str, text: str) -> None:
         """Write a file of the workspace."""
@@ -64,7 +70,7 @@ class Workspace:
 
     def pants(self, *arguments: str, timeout: float = 3600) -> Run:
         """Run Pants."""
-        command = ["./pants", *self._options, *arguments]
+        command = [self.launcher, *self._options, *arguments]
         before = self._daemon_cpu_s()
         own = os.times()
         start = time.monotonic()
@@ -103,9 +109,8 @@ class Workspace:
         return pages * os.sysconf("SC_PAGE_SIZE") >> 20
 
     def _daemon_pids(self) -> list[int]:
-        return [
-            int(file.read_text()) for file in (self.root / ".pids").rglob("pid") if file.read_text().strip().isdigit()
-        ]
+        files = [file for folder in _PIDS for file in (self.root / folder).rglob("pid")]
+        return [int(file.read_text()) for file in files if file.read_text().strip().isdigit()]
 
     def _daemons_by_title(self) -> list[int]:
         title = f"pantsd [{self.root}]".encode()

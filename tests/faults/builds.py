@@ -37,7 +37,7 @@ class CheapBuilds:
         self.workspace.write("t/BUILD", self._text)
 
     def package(self, *libraries: int, timeout: float = 120) -> Run:
-        """``./pants package`` of these libraries; subprocess.TimeoutExpired if it hangs."""
+        """``package`` of these libraries; subprocess.TimeoutExpired if it hangs."""
         command = (*self.options, "package", *(f"t:lib{n}" for n in libraries))
         return self.workspace.pants(*command, timeout=timeout)
 

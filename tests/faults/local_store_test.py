@@ -109,7 +109,7 @@ def test_a_build_that_was_killed_is_built_again(build: CheapBuilds, built: dict[
     cold = dice.random() < 0.3
     if cold:
         build.workspace.stop()
-    command = ["./pants", *build.options, "package", f"t:lib{n}"]
+    command = [build.workspace.launcher, *build.options, "package", f"t:lib{n}"]
     killed = subprocess.Popen(
         command, cwd=build.workspace.root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )

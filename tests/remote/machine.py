@@ -12,11 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from e2e import launcher
 from e2e.workspace import ROOT, copy_repository
 
 _USER = 54321
-_KEPT = re.compile(r"Preserving local process execution dir (\S+) for (.*)")
-_COUNTER = re.compile(r"^  (\w+): (\d+)$", flags=re.MULTILINE)
 _KEPT = re.compile(r"Preserving local process execution dir (\S+) for (.*)")
 _COUNTER = re.compile(r"^  (\w+): (\d+)$", flags=re.MULTILINE)
 
@@ -56,14 +55,15 @@ class Machine:
         self._prefix: list[str] = []
         self._environment = dict(os.environ)
         copy_repository(self.root)
+        self._launcher = launcher.command(self.root)
         if stranger:
             self._become_stranger()
         if other_user and os.geteuid() == 0 and shutil.which("setpriv"):
             self._become_other_user()
 
     def _become_stranger(self) -> None:
-        launcher = subprocess.check_output([str(ROOT / "pants"), "--launcher-python"], cwd=ROOT, text=True)
-        known = Path(launcher.strip()).parents[2]
+        python_39 = subprocess.check_output([str(ROOT / "pants"), "--launcher-python"], cwd=ROOT, text=True)
+        known = Path(python_39.strip()).parents[2]
         elsewhere = self.home / "launcher" / known.name
         elsewhere.parent.mkdir(parents=True)
         elsewhere.symlink_to(known)
@@ -75,6 +75,7 @@ class Machine:
             "TZ": "Asia/Tokyo",
             "KERNELWRIGHT_PANTS_HOME": str(elsewhere.parent),
             "PYENV_ROOT": str(self.home / "none"),
+            **launcher.environment(),
         }
         (self.home / "bin").mkdir()
         (self.home / "bin" / python.name).symlink_to(python)
@@ -95,7 +96,7 @@ class Machine:
 
     def pants(self, *arguments: str, timeout: float = 1800) -> Build:
         """Run Pants without a daemon; ``<home>.log`` shows how far it is."""
-        command = [*self._prefix, "./pants", *self.options, *arguments]
+        command = [*self._prefix, self._launcher, *self.options, *arguments]
         log = self.home.with_suffix(".log")
         start = time.monotonic()
         with log.open("wb") as output:

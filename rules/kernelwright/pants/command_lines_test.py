@@ -71,7 +71,7 @@ def test_the_order_is_told_apart(command: str, options: List[str]) -> None:
 
 
 def test_commands_are_found_in_pages_and_in_sources() -> None:
-    page = "Run `./pants help`:\n\n```\npants --tag=a \\\n  test ::  # all\n```\n\n    ./pants list ::\nPants runs it.\n"
+    page = "Run `./pants help`:\n\n```\npants --tag=a \\\n  test ::  # all\n```\n\n    ./pants list ::\nPants runs.\n"
     assert [command.split() for command in commands(page)] == [["help"], ["--tag=a", "test", "::"], ["list", "::"]]
     assert list(commands_of_comments('# `./pants test a:`.\nrun("./pants list ::")\n')) == ["test a:", "list ::"]
 
