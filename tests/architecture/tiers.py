@@ -12,6 +12,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 PRELUDE = ROOT / "tests/tiers.build"
 RUN_BY_HAND = (
+    "tests/compatibility",
     "tests/e2e",
     "tests/faults",
     "tests/downstream",
