@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import posixpath
 from dataclasses import dataclass
+from string import Template
+from typing import Optional
 
 from kernelwright.pants.compat import LibraryOutputPathField, rule
 from kernelwright.pants.engine import digests, graph
@@ -28,10 +31,24 @@ class KernelLibraryFieldSet(PackageFieldSet):
 
 def output_folder(library: Target) -> str:
     """Where a library goes below ``dist``; OutsideDist for a folder that is not there."""
-    path = library[LibraryOutputPathField].value
+    path = _named_folder(library)
     if path is not None:
         return checked_dist_path(path, f"{library.address}: the field output_path")
     return checked_dist_path(own_folder(library), f"{library.address}: the folder that is named after the target")
+
+
+def _named_folder(library: Target) -> Optional[str]:
+    """``output_path`` with its templates filled in, as Pants 2.27 does for its own targets; None without the field."""
+    path = library[LibraryOutputPathField].value
+    if path is None or "$" not in path:
+        return path
+    address = library.address
+    values = {
+        "spec_path_normalized": address.spec_path.replace("/", ".") or ".",
+        "target_name_normalized": address.target_name + address.parameters_repr.replace(".", "_"),
+        "file_suffix": "",
+    }
+    return posixpath.normpath(Template(path).safe_substitute(values))
 
 
 def own_folder(library: Target) -> str:
@@ -50,7 +67,7 @@ async def _check_others(library: Target, folder: str, archs: set[str]) -> None:
     for other in await graph.all_targets():
         if not other.has_field(LibraryKernelsField) or other.address == library.address:
             continue
-        if (other[LibraryOutputPathField].value or own_folder(other)) != folder:
+        if (_named_folder(other) or own_folder(other)) != folder:
             continue
         both = archs & (await library_request(other)).archs
         if both:

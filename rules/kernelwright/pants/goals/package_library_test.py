@@ -51,13 +51,13 @@ gemm_kernel(name="cpu", arch="x86_64_v4", dtype="fp32")
 """
 
 
-def packaged(build: str, name: str = "lib") -> tuple[str, ...]:
+def packaged(build: str, name: str = "lib", folder: str = "src") -> tuple[str, ...]:
     runner = RuleRunner(
         rules=[*package_library.rules(), fake_plan, fake_build, QueryRule(BuiltPackage, [KernelLibraryFieldSet])],
         target_types=[KernelLibraryTarget, GemmKernelTarget, FileTarget],
     )
-    runner.write_files({"src/BUILD": KERNELS + build})
-    target = runner.get_target(Address("src", target_name=name))
+    runner.write_files({f"{folder}/BUILD": KERNELS + build})
+    target = runner.get_target(Address(folder, target_name=name))
     built = runner.request(BuiltPackage, [KernelLibraryFieldSet.create(target)])
     return tuple(artifact.relpath or "" for artifact in built.artifacts)
 
@@ -66,6 +66,34 @@ def test_a_library_is_written_below_its_own_folder_or_the_one_that_it_names() ->
     text = 'kernel_library(name="lib", dependencies=[":amd", ":cpu"]'
     assert packaged(f"{text})") == ("src/lib/gfx942/libx.so", "src/lib/x86_64_v4/libx.so")
     assert packaged(f"{text}, archs=['gfx942'], output_path='a/b')") == ("a/b/gfx942/libx.so",)
+
+
+@pytest.mark.parametrize(
+    ("path", "folder"),
+    [
+        ("${spec_path_normalized}/${target_name_normalized}${file_suffix}", "src.deep/lib"),
+        ("out/$target_name_normalized", "out/lib"),
+        ("${target_name_normalized}/../here", "here"),
+    ],
+)
+def test_templates_of_an_output_path_are_filled_in(path: str, folder: str) -> None:
+    text = f'kernel_library(name="lib", dependencies=[":cpu"], output_path="{path}")'
+    assert packaged(text, folder="src/deep") == (f"{folder}/x86_64_v4/libx.so",)
+
+
+def test_a_template_does_not_lead_out_of_dist() -> None:
+    text = 'kernel_library(name="lib", dependencies=[":cpu"], output_path="${spec_path_normalized}/../../victim")'
+    with pytest.raises(ExecutionError, match="the field output_path is '../victim', which leaves the folder"):
+        packaged(text)
+
+
+def test_a_template_is_compared_with_the_folders_of_others() -> None:
+    both = """
+kernel_library(name="lib", dependencies=[":cpu"], output_path="${spec_path_normalized}/x")
+kernel_library(name="other", dependencies=[":cpu"], output_path="src/x")
+"""
+    with pytest.raises(ExecutionError, match="src:other and src:lib both write src/x/x86_64_v4; give one"):
+        packaged(both, "other")
 
 
 @pytest.mark.parametrize(
