@@ -1,7 +1,7 @@
 """Does what docs/compatibility.md says with a version of Pants, and prints what came of it as JSON.
 
     python tests/compatibility/run.py /path/to/pants            # the official launcher; PANTS_VERSION names the version
-    python tests/compatibility/run.py tests/compatibility/pants_2_17 --record benchmarks/results/pants_versions.json
+    python tests/compatibility/run.py tests/compatibility/pants_2_17 --record results.json
 
 Ends with 1 if a command did something else than the page says. ``--record`` writes the result of a run that passed into
 a file, beside those of other versions. Python 3.11 or newer.
