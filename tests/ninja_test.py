@@ -12,6 +12,7 @@ import ninja
 import pytest
 
 from kernelwright.codegen.interface.cli import main
+from kernelwright.dispatch.tools.store_check import Found, check_folders
 
 ARCH = "x86_64_v3"
 SPEC = {"op": "gemm", "dtype": "fp32", "layout": "rrr", "tile": [48, 240, 256], "warp_tile": [6, 16, 1]}
@@ -44,29 +45,44 @@ def run(out: Path) -> list[str]:
     return [line.partition("] ")[2] for line in done.stdout.splitlines() if line.startswith("[")]
 
 
-@pytest.mark.thorough(instead="codegen/kernelwright/codegen/building/ninja_test.py")
+def assert_same_files(*builds: Path) -> None:
+    """Libraries, manifests and statements are the same to the byte."""
+    for name in ("libg.so", "manifest.json", "provenance.json"):
+        one, other = (build / ARCH / name for build in builds)
+        assert one.read_bytes() == other.read_bytes(), name
+
+
+@pytest.mark.thorough(instead="codegen/kernelwright/codegen/building/ninja/build_file_test.py")
 def test_ninja_builds_the_same_bytes_and_only_what_changed(trees: Path, tmp_path: Path) -> None:
     of_ninja, of_ours = tmp_path / "of ninja", tmp_path / "of_ours"
     build(trees, of_ninja, [SPEC], "--ninja")
     assert not (of_ninja / ARCH / "libg.so").exists()
-    assert len(run(of_ninja)) == 6
+    assert len(run(of_ninja)) == 7
     build(trees, of_ours, [SPEC])
-    assert (of_ninja / ARCH / "libg.so").read_bytes() == (of_ours / ARCH / "libg.so").read_bytes()
-    ours = json.loads((of_ours / ARCH / "manifest.json").read_text())
-    assert ours.pop("provenance_sha256")  # Ninja does not say what its compilers were
-    assert json.loads((of_ninja / ARCH / "manifest.json").read_text()) == ours
+    assert_same_files(of_ninja, of_ours)
     assert run(of_ninja) == []
 
     build(trees, of_ninja, [SPEC, {**SPEC, "layout": "rcr"}], "--ninja")
     again = run(of_ninja)
     assert [what for what in again if what.startswith("Compile gemm")] == [what for what in again if "_rcr_" in what]
-    assert f"Link {ARCH}/libg.so" in again and len(again) == 4  # kernel, table, link, manifest
+    assert f"Link {ARCH}/libg.so" in again and len(again) == 4  # kernel, table, link, description
 
     header = trees / "own" / HEADER
+    os.utime(header)
+    assert run(of_ninja) == ["Digest headers"]
     header.write_text(header.read_text() + "// changed\n")
     changed = run(of_ninja)
     assert sum(what.startswith("Compile gemm") for what in changed) == 2
     assert f"Compile {ARCH}/g_table.c" not in changed
+    build(trees, of_ours, [SPEC, {**SPEC, "layout": "rcr"}])
+    assert_same_files(of_ninja, of_ours)
+    check_folders([of_ninja, of_ours], found := Found())  # what doctor --verify does
+    assert (found.kernels, found.unknown, found.problems) == (2, 0, [])
+
+    stamp = of_ninja / "__trees/zig.digest"
+    stamp.write_text("of another toolchain\n")
+    with pytest.raises(AssertionError, match="the tree zig changed since Ninja or kernelwright read it"):
+        run(of_ninja)
 
 
 def test_what_cannot_be_compiled_stops_ninja(trees: Path, tmp_path: Path) -> None:

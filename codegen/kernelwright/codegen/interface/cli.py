@@ -297,7 +297,7 @@ def build(
     from kernelwright.codegen.planning.models import read_models
 
     if ninja:
-        from kernelwright.codegen.building.ninja import write_ninja
+        from kernelwright.codegen.building.ninja.build_file import write_ninja
 
         selections = _selections(**options, limits=_stated_limits(limits))
         _report_dropped(selections)

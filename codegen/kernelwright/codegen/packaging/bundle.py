@@ -28,6 +28,11 @@ class BrokenKernelError(RuntimeError):
 
 def respond_bundle(raw: object) -> str:
     """The response to a request (see :mod:`kernelwright.codegen.interface.protocol`); SpecError if it is wrong."""
+    return json.dumps(bundled(raw))
+
+
+def bundled(raw: object) -> dict[str, str]:
+    """The files of that response by name."""
     allowed = {"stage", "library", "root", "sha256", "materials"}
     if not isinstance(raw, Mapping) or not {"library"} <= set(raw) <= allowed:
         raise SpecError("a bundle request has the keys library and, optionally, stage, root, sha256 and materials")
@@ -42,7 +47,7 @@ def respond_bundle(raw: object) -> str:
     materials = provenance.materials_of(raw["materials"]) if "materials" in raw else None
     root = Path(raw.get("root", "."))
     made = manifest(library, lambda path: root / path, raw.get("sha256", {}))
-    return json.dumps(bundle_files(made, materials))
+    return bundle_files(made, materials)
 
 
 def bundle_files(made: dict[str, Any], materials: Sequence[Mapping[str, Any]] | None) -> dict[str, str]:

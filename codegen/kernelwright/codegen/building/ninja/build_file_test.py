@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from kernelwright.arch import load
-from kernelwright.codegen.building.ninja import _path, _value, write_ninja
+from kernelwright.codegen.building.ninja import build_file
+from kernelwright.codegen.building.ninja.build_file import _path, _value, write_ninja
 from kernelwright.codegen.selecting.selection import Selection
 from kernelwright.codegen.selecting.sets import expand_set
 from kernelwright.codegen.testing.null_backend import NullBackend, NullToolchain, null_templates
@@ -15,7 +16,7 @@ from kernelwright.codegen.violations import SpecError
 @pytest.fixture
 def item(monkeypatch: pytest.MonkeyPatch) -> Selection:
     null_templates(monkeypatch)
-    monkeypatch.setattr("kernelwright.codegen.building.ninja.backend_for", lambda arch, toolchains: NullBackend())
+    monkeypatch.setattr(build_file, "backend_for", lambda arch, toolchains: NullBackend())
     monkeypatch.setattr(
         "kernelwright.codegen.planning.describe.toolchains_for", lambda arch, chosen: {"hip": NullToolchain()}
     )
@@ -26,11 +27,10 @@ def item(monkeypatch: pytest.MonkeyPatch) -> Selection:
 
 def test_there_is_an_edge_for_each_action_and_manifest(item: Selection, tmp_path: Path) -> None:
     text = write_ninja("g", [item], {}, {}, tmp_path).read_text()
-    edges = [line for line in text.splitlines() if line.startswith("build ")]
+    edges = [line.replace(":", "") for line in text.splitlines() if line.startswith("build ")]
     objects = [f"gfx942/{kernel.name}.o" for kernel in item.kernels]
-    assert [edge.split()[1] for edge in edges] == [f"{path}:" for path in (*objects, "gfx942/libg.so")] + [
-        "gfx942/manifest.json:"
-    ]
+    assert [edge.split()[1] for edge in edges] == [*objects, "gfx942/libg.so", "gfx942/manifest.json"]
+    assert edges[-1].split()[2] == "gfx942/provenance.json"
     assert all(path in edges[-2].split() for path in objects)
     assert text.endswith("default gfx942/manifest.json\n")
     assert "  about = Copy to gfx942/libg.so\n" in text
