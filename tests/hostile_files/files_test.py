@@ -11,6 +11,7 @@ import io
 import json
 import os
 import shutil
+import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -30,7 +31,7 @@ COUNT = os.environ.get("KERNELWRIGHT_FUZZ", "")
 BRIEF, LONG = {"model": 200}, {"trace": 1500, "problems": 6000}
 OTHERS = {"": 60, "long": 300}
 SLOWEST_S = 60.0
-"""Of a command; the slowest takes 3 s on an idle machine, since it expands every table of an operation."""
+"""Of a command, which is ended then; the slowest takes 3 s on an idle machine: it expands tables of an operation."""
 LONGEST = 20_000
 """Characters of a message: ten problems of a request, each as long as a message may be."""
 
@@ -48,6 +49,26 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     arch_model._registered.clear()
 
 
+class TooSlowError(BaseException):
+    """No ``Exception``: a command would take it for a defect of its own and go on."""
+
+
+@contextlib.contextmanager
+def ended_after(seconds: float) -> Iterator[None]:
+    """TooSlowError inside of what takes longer."""
+
+    def end(number: int, frame: object) -> None:
+        raise TooSlowError(f"a command takes more than {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def run(name: str, folder: Path, text: bytes, megabytes: int = 0) -> tuple[int, str]:
     """Exit code and standard error of a target's command on a file with this text, or of so many megabytes."""
     target = TARGETS[name]
@@ -58,7 +79,7 @@ def run(name: str, folder: Path, text: bytes, megabytes: int = 0) -> tuple[int, 
     if megabytes:
         os.truncate(folder / target.name, megabytes << 20)
     out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with ended_after(SLOWEST_S), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = PROGRAMS[target.program](arguments)
     return code, err.getvalue()
 
@@ -87,6 +108,12 @@ def drawn(name: str) -> int:
 def test_the_good_file_is_accepted(name: str, folder: Path) -> None:
     code, message = run(name, folder, json.dumps(TARGETS[name].good).encode())
     assert code == 0, message
+
+
+def test_a_command_that_does_not_end_is_ended() -> None:
+    with pytest.raises(TooSlowError, match=r"more than 0\.05 s"), ended_after(0.05):
+        while True:
+            pass
 
 
 @pytest.mark.thorough(keep=8)

@@ -14,7 +14,7 @@ CHILDREN = 60
 RUNS = 20 if os.environ.get("KERNELWRIGHT_EVERY") else 1  # of about 5 s
 
 
-@pytest.mark.parametrize("kind", ["torch", "tensors"])  # with our operators of torch, and without
+@pytest.mark.parametrize("kind", ["torch", "tensors", "later"])  # see fork_first_calls
 @pytest.mark.parametrize("run", range(RUNS))
 def test_children_of_first_calls(run: int, kind: str) -> None:
     library = KernelLibrary.load_for("cpu", os.environ["KERNELWRIGHT_KERNELS"])

@@ -1,48 +1,26 @@
 """RMS norm and layer norm in the C ABI: problems, operands of a launch, traits of kernels."""
 
-from __future__ import annotations
+from kernelwright.problems.fields import RECORDS, U32, Field, Header, Struct, Word, member, record
+from kernelwright.problems.shared import DType
 
-from kernelwright.problems.fields import Enum, Field, Header, Struct, Value
-from kernelwright.problems.shared import DTYPE
 
-OP = Enum(
-    "kw_norm_op",
-    "KW_OP_",
-    (
-        Value("rms norm", "y from x"),
-        Value("layer norm", "y from x, less the mean of its row"),
-        Value("rms norm backward", "dx, dweight from dy and x"),
-        Value("layer norm backward", "dx, dweight, dbias from dy and x"),
-    ),
-    "Values of kw_problem.op: 48 to 63 are of this header. One struct describes the problems of all.",
-    first=48,
-)
+class NormOp(Word, c_type="kw_norm_op", prefix="KW_OP_", first=48):
+    """Values of kw_problem.op: 48 to 63 are of this header. One struct describes the problems of all."""
+
+    RMS_NORM = "rms norm", "y from x"
+    LAYER_NORM = "layer norm", "y from x, less the mean of its row"
+    RMS_NORM_BACKWARD = "rms norm backward", "dx, dweight from dy and x"
+    LAYER_NORM_BACKWARD = "layer norm backward", "dx, dweight, dbias from dy and x"
+
+
 LARGEST = {"int8": 127.0, "fp8": 448.0}
 """The number that the largest result of a row becomes, by the type of quantised results."""
 
 _STRIDE = "elements from one row to the next, of"
-PROBLEM = Struct(
-    "kw_norm_problem",
-    (
-        Field("dtype_x", DTYPE, "of x, residual and sum; of dx, dy and dsum too"),
-        Field("dtype_y", DTYPE, "of y: dtype_x, or int8 or fp8, which is quantised row by row. Backward: dtype_x"),
-        Field("dtype_w", DTYPE, "of weight and bias and their gradients; that of x where there are none"),
-        Field("weight bias", "uint32_t", "has the norm these operands? a bias: layer norm only", least=0, most=1),
-        Field(
-            "residual",
-            "uint32_t",
-            "forward: is a residual added to x, and the sum written? backward: is dsum added to dx?",
-            least=0, most=1,
-        ),
-        Field("rows", "int64_t", least=0),
-        Field("columns", "int64_t", "of a row, side by side: what is normalised together", least=1),
-        Field("stride_x", "int64_t", f"{_STRIDE} x", least=0),
-        Field("stride_residual", "int64_t", f"{_STRIDE} residual or dsum; 0 without", least=0),
-        Field("stride_y", "int64_t", f"{_STRIDE} y or dx", least=0),
-        Field("stride_sum", "int64_t", f"{_STRIDE} sum; 0 without, and backward", least=0),
-        Field("stride_dy", "int64_t", f"{_STRIDE} dy; forward 0", least=0),
-        Field("epsilon", "double", "added to the mean of squares; finite, 0 or more"),
-    ),
+
+
+@record("kw_norm_problem", op=NormOp)
+class Problem:
     """
     Each row of x is divided by the root of the mean of its squares; layer norm first takes the row's mean off.
     Arithmetic is in fp32.
@@ -59,9 +37,26 @@ PROBLEM = Struct(
                  dweight = sum over rows of dy * h, dbias = sum over rows of dy
 
     The struct has no padding bytes, so it can be hashed as memory; what a problem does not use is 0.
-    """,
-    op=OP,
-)  # fmt: skip
+    """
+
+    op: NormOp
+    dtype_x: DType = member("of x, residual and sum; of dx, dy and dsum too")
+    dtype_y: DType = member("of y: dtype_x, or int8 or fp8, which is quantised row by row. Backward: dtype_x")
+    dtype_w: DType = member("of weight and bias and their gradients; that of x where there are none")
+    weight: bool
+    bias: bool = member("has the norm these operands? a bias: layer norm only")
+    residual: bool = member("forward: is a residual added to x, and the sum written? backward: is dsum added to dx?")
+    rows: int = member(least=0)
+    columns: int = member("of a row, side by side: what is normalised together", least=1)
+    stride_x: int = member(f"{_STRIDE} x", least=0)
+    stride_residual: int = member(f"{_STRIDE} residual or dsum; 0 without", least=0)
+    stride_y: int = member(f"{_STRIDE} y or dx", least=0)
+    stride_sum: int = member(f"{_STRIDE} sum; 0 without, and backward", least=0)
+    stride_dy: int = member(f"{_STRIDE} dy; forward 0", least=0)
+    epsilon: float = member("added to the mean of squares; finite, 0 or more")
+
+
+PROBLEM = RECORDS[Problem]
 
 ARGS = Struct(
     "kw_norm_args",
@@ -85,16 +80,18 @@ ARGS = Struct(
     """,
 )
 
-TRAITS = Struct(
-    "kw_norm_traits",
-    (
-        Field("struct_size", "uint32_t"),
-        Field("dtype_x", DTYPE, "the weights' type is this one or fp32"),
-        Field("dtype_y", DTYPE),
-        Field("unroll", "uint32_t", "vectors that an iteration handles"),
-    ),
-    "What selection may know about a kernel without parsing text.",
-)
+
+@record("kw_norm_traits")
+class Traits:
+    """What selection may know about a kernel without parsing text."""
+
+    struct_size: U32 = member(init=False)
+    dtype_x: DType = member("the weights' type is this one or fp32")
+    dtype_y: DType = member()
+    unroll: U32 = member("vectors that an iteration handles")
+
+
+TRAITS = RECORDS[Traits]
 
 HEADER = Header(
     "kernelwright/norm.h",
@@ -104,5 +101,5 @@ HEADER = Header(
     C99. Sizes are int64 and count elements unless a name says bytes; structs as in kernelwright/abi.h.
     """,
     ("kernelwright/abi.h",),
-    (OP, PROBLEM, ARGS, TRAITS),
+    (NormOp, PROBLEM, ARGS, TRAITS),
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 from kernelwright.problems.errors import ProblemError
 from kernelwright.problems.norm import structs
-from kernelwright.problems.norm.description import LARGEST, OP, PROBLEM
+from kernelwright.problems.norm.description import LARGEST, PROBLEM, NormOp
 from kernelwright.problems.reading import shown
 from kernelwright.problems.scalars import integer, real
 from kernelwright.problems.shared import ITEM_BYTES
@@ -28,7 +28,7 @@ def op_name(kind: str, backward: bool) -> str:
 
 
 OPS: Mapping[int, tuple[str, bool]] = {
-    OP.codes[op_name(kind, backward)]: (kind, backward) for kind in KINDS for backward in (False, True)
+    NormOp.codes[op_name(kind, backward)]: (kind, backward) for kind in KINDS for backward in (False, True)
 }
 """Kind and direction by the number of the C ABI."""
 
@@ -144,7 +144,7 @@ class NormProblem:
     def native(self) -> structs.NormProblem:
         """The C struct of this problem."""
         given = {name: getattr(self, name) for name in PROBLEM.members if name != "dtype_x"}
-        op = OP.codes[op_name(self.kind, self.backward)]
+        op = NormOp.codes[op_name(self.kind, self.backward)]
         return make(structs.NormProblem, PROBLEM, op, {"dtype_x": self.dtype, **given})
 
     @classmethod

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any
 
+from kernelwright.dispatch.arrays.forks import Undivided
 from kernelwright.dispatch.arrays.view import is_torch
 
 Notice = Callable[[tuple[Any, ...]], None]
@@ -30,7 +30,7 @@ def write_notice(operands: tuple[Any, ...], outputs: int = 1, bound: bool = Fals
     return lambda given: increment([given[at] for at in written])
 
 
-@cache
+@Undivided
 def version_counter(torch: Any) -> Callable[[Sequence[Any]], None]:
     """Counts one more version of each tensor that has one.
 

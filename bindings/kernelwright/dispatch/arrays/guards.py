@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import partial
 from operator import itemgetter
 from typing import Any, Protocol
 
 import numpy as np
 
 from kernelwright.dispatch.arrays.address import data_offset, public_address, read_pointer
+from kernelwright.dispatch.arrays.forks import Undivided
 from kernelwright.dispatch.arrays.view import Prepared, is_torch
 
 Operands = tuple[Any, ...]  # inputs before outputs; None where an optional one is absent
@@ -169,7 +170,7 @@ def attribute_guard(*tensors: Any) -> Callable[..., bool]:
     return lambda *others: [metadata(other) for other in others] == expected
 
 
-@cache
+@Undivided
 def compiler_guard() -> TensorsGuard | None:
     """torch's guards, which are no public interface; None where this torch lacks them or they fail a trial."""
     torch = sys.modules["torch"]

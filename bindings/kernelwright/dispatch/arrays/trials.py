@@ -1,7 +1,6 @@
-"""Trials of torch's private interfaces, made before the first call, in whose midst a process may fork.
+"""Trials of torch's private interfaces, made with the dispatcher where torch is there by then, so that no call waits.
 
-They run operators of torch, which initialise themselves when they are first used: a child that is forked meanwhile
-waits for ever for the thread that did so in its parent.
+Otherwise the first call makes them; a fork waits for their end, see :mod:`forks`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 It prints the exit codes of children that did not end as they should, and what the calls imported. A fresh interpreter,
 because first calls happen once: an import that one of them begins is never finished in a child of that moment. KIND is
-``numpy``, ``torch`` (tensors, beside our operators of torch) or ``tensors`` (without these).
+``numpy``, ``torch`` (tensors, beside our operators of torch), ``tensors`` (without these) or ``later`` (without these,
+and torch is imported after the dispatcher was made).
 """
 
 from __future__ import annotations
@@ -76,6 +77,7 @@ def ended(pids: list[int]) -> list[int]:
 
 def main(library: str, children: str, kind: str = "numpy") -> None:
     """Fork ``children`` times in the first 50 ms of the threads' calls; print exit codes other than 7, and imports."""
+    dispatcher = Dispatcher([KernelLibrary.load(library)]) if kind == "later" else None
     if kind != "numpy":
         import torch  # pants: no-infer-dep
 
@@ -85,7 +87,7 @@ def main(library: str, children: str, kind: str = "numpy") -> None:
         ones((4, 8))  # what torch itself initialises in its first call is no matter of ours
     else:
         ones = lambda shape: np.ones(shape, np.float32)  # noqa: E731
-    made = calls(Dispatcher([KernelLibrary.load(library)]), ones)
+    made = calls(dispatcher or Dispatcher([KernelLibrary.load(library)]), ones)
     begin, stop = threading.Barrier(5), threading.Event()
     imported: list[str] = []
     sys.addaudithook(lambda event, about: imported.append(about[0]) if event == "import" else None)

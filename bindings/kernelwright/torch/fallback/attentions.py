@@ -6,13 +6,16 @@ the scores are computed by products, in fp32, for some queries at a time: memory
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch  # pants: no-infer-dep
 from kernelwright.torch.fallback import dropout
+from torch.autograd import forward_ad  # pants: no-infer-dep
 from torch.nn import functional  # pants: no-infer-dep
+from torch.nn.attention import SDPBackend, sdpa_kernel  # pants: no-infer-dep
 
 _SCORES = 2**24  # of a step
 _TORCHS = functional.scaled_dot_product_attention  # whatever may stand there later
@@ -180,5 +183,10 @@ def public(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mask: torch.Tensor | None, dropout_p: float,
     is_causal: bool, scale: float | None, enable_gqa: bool, *_: Any,
 ) -> torch.Tensor:  # fmt: skip
-    """For :func:`kernelwright.torch.scaled_dot_product_attention` with what torch's own function takes."""
-    return _TORCHS(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+    """For :func:`kernelwright.torch.scaled_dot_product_attention` with what torch's own function takes.
+
+    For forward-mode derivatives torch computes it by products: its fused kernels have none.
+    """
+    by_products = forward_ad._current_level >= 0
+    with sdpa_kernel(SDPBackend.MATH) if by_products else contextlib.nullcontext():
+        return _TORCHS(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)

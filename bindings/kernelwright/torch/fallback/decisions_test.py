@@ -265,6 +265,13 @@ def test_transforms_that_kernels_lack_are_torchs() -> None:
     assert gemm(a, b) is not None and report().operators[0].ours == 1  # what transforms lack is no kind of problem
 
 
+def test_forward_mode_of_attention_is_that_of_products() -> None:
+    q, k, v = (some(1, 2, 8, 16, dtype=torch.float32).detach() for _ in range(3))
+    by_products = torch.softmax(q @ k.mT / 4, -1)
+    found, tangent = torch.func.jvp(lambda v: scaled_dot_product_attention(q, k, v), (v,), (q,))
+    torch.testing.assert_close((found, tangent), (by_products @ v, by_products @ q))
+
+
 def test_layouts_that_kernels_do_not_read_are_torchs() -> None:
     a, b = some(5, 7, dtype=torch.float32).detach(), some(7, 6, dtype=torch.float32).detach()
     torch.testing.assert_close(gemm(a.to_sparse(), b), a @ b)

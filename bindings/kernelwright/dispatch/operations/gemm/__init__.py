@@ -21,3 +21,5 @@ GROUPED_GEMM = register(
     Operation(
         *("grouped gemm", GemmOp.GROUPED_GEMM.number, GroupedGemmProblem, GroupedPlan, GroupedGemmProblem.from_native),
         asked=words.asked,
+    )
+)

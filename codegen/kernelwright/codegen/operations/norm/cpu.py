@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kernelwright.arch import Arch
-from kernelwright.codegen.c_names import enumerator
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.norm.constraints.common import DTYPES, RESULTS
 from kernelwright.codegen.operations.norm.spec import OPS, norm_spec
@@ -24,7 +23,7 @@ def context(kernel: Kernel, arch: Arch) -> Mapping[str, object]:
     """C++ symbols for ``templates/cpu/norm.hpp.jinja``; the spec must have passed the rules."""
     spec = norm_spec(kernel)
     return {
-        "op": enumerator(OPS[spec.kind, spec.direction]),
+        "op": OPS[spec.kind, spec.direction].c_name,
         "element": ELEMENTS[spec.dtype],
         "result": QUANTISED.get(spec.dtype_y) or ELEMENTS[spec.dtype_y],
     }

@@ -7,9 +7,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from kernelwright.codegen.c_names import c_enum
 from kernelwright.codegen.dtypes import DType
 from kernelwright.codegen.kernel import Kernel, Spec
+from kernelwright.problems.norm.description import NormOp
 
 
 class Kind(StrEnum):
@@ -24,16 +24,6 @@ class Direction(StrEnum):
 
     FORWARD = "forward"
     BACKWARD = "backward"
-
-
-@c_enum("KW_OP_", "kw_norm_op_name", "kernelwright/norm.h")
-class NormOp(StrEnum):
-    """What a problem of the C ABI asks for."""
-
-    RMS_NORM = "rms norm"
-    LAYER_NORM = "layer norm"
-    RMS_NORM_BACKWARD = "rms norm backward"
-    LAYER_NORM_BACKWARD = "layer norm backward"
 
 
 class NormSpec(Spec):

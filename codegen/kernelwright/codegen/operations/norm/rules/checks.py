@@ -7,7 +7,7 @@ from kernelwright.codegen.formulas.refusals import Invalid, Refusal
 from kernelwright.codegen.formulas.shared import dtype_matches
 from kernelwright.codegen.formulas.widths import dtype_name, finite_fp32
 from kernelwright.codegen.operations.norm.rules.structs import Problem, Traits
-from kernelwright.codegen.operations.norm.spec import NormOp
+from kernelwright.problems.norm.description import NormOp
 
 HEADER = "kernelwright/norm/checks.h"
 PREFIX = "kw_norm"
