@@ -9,6 +9,7 @@
 
 #include "kernelwright/abi.h"
 #include "kernelwright/checks.h"
+#include "kernelwright/dtypes.h"
 #include "kernelwright/norm.h"
 #include "kernelwright/rules.h"
 

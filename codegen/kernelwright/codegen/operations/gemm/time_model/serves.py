@@ -12,7 +12,7 @@ from kernelwright.codegen.operations.gemm import cpu, cutlass
 from kernelwright.codegen.operations.gemm.rules import checks, cuda, hip_sizes
 from kernelwright.codegen.operations.gemm.rules.structs import Problem, Traits
 from kernelwright.codegen.operations.gemm.spec import MAX_D_TENSORS, DOp, GemmSpec
-from kernelwright.codegen.operations.gemm.time_model.posed import Posed
+from kernelwright.codegen.operations.gemm.time_model.problem import TimedProblem
 
 MAX_SPLIT_K = {"cpu": cpu.MAX_SPLIT_K, "cutlass": cutlass.MAX_SPLIT_K, "ck_tile": hip_sizes.MAX_SPLIT_K}
 """What kernels of each backend that split K serve."""
@@ -20,7 +20,7 @@ _ORDERS = {"r": MatrixOrder.ROW_MAJOR, "c": MatrixOrder.COL_MAJOR}
 _VECTOR_BYTES = 16  # of AMD kernels
 
 
-def traits_of(spec: GemmSpec, posed: Posed, backend: str) -> Traits:
+def traits_of(spec: GemmSpec, problem: TimedProblem, backend: str) -> Traits:
     """What descriptors of the backend say of a kernel. A shuffled B is taken to be shuffled for this kernel."""
     a, b, c = (_ORDERS[letter] for letter in spec.layout)
     any_epilogue = spec.activation is Activation.ANY
@@ -28,14 +28,14 @@ def traits_of(spec: GemmSpec, posed: Posed, backend: str) -> Traits:
         spec.dtype_a, spec.dtype_b, spec.dtype_c, spec.dtype_acc, a, b, c,
         max_split_k=MAX_SPLIT_K[backend] if spec.split_k else 1, num_d=MAX_D_TENSORS if any_epilogue else spec.num_d,
         d_op=spec.d_op, activation=spec.activation, batched=spec.batched,
-        b_format=(posed.b_format or 1) if spec.preshuffle else 0,
+        b_format=(problem.b_format or 1) if spec.preshuffle else 0,
     )  # fmt: skip
 
 
 @functools.lru_cache(maxsize=1 << 10)
-def problem_of(posed: Posed) -> Problem:
+def problem_of(problem: TimedProblem) -> Problem:
     """As kernels see it, with one slice of K where the dispatcher is to choose."""
-    p, (a, b, c) = posed, (_ORDERS[letter] for letter in posed.layout)
+    p, (a, b, c) = problem, (_ORDERS[letter] for letter in problem.layout)
     dtype_a, dtype_b, dtype_c, dtype_acc = map(DType, p.types)
     assert p.lda is not None and p.ldb is not None and p.ldc is not None  # a problem has them all once it is made
     assert p.stride_a is not None and p.stride_b is not None and p.stride_c is not None
@@ -46,7 +46,7 @@ def problem_of(posed: Posed) -> Problem:
     )  # fmt: skip
 
 
-def refusal(spec: GemmSpec, posed: Posed, arch: Arch) -> Refusal:
+def refusal(spec: GemmSpec, problem: TimedProblem, arch: Arch) -> Refusal:
     """Why the kernel does not serve the problem.
 
     Of AMD kernels, whose vectors and pipelines only their code objects know, this asks for more than the kernels do:
@@ -54,16 +54,16 @@ def refusal(spec: GemmSpec, posed: Posed, arch: Arch) -> Refusal:
     """
     if spec.grouped:
         return "this kernel serves grouped gemm"
-    t, p = traits_of(spec, posed, arch.backend), problem_of(posed)
+    t, p = traits_of(spec, problem, arch.backend), problem_of(problem)
     if arch.backend == "cutlass":
         return cuda.check(t, p)
-    return checks.traits_match(t, p) or (_on_amd(spec, posed) if arch.backend == "ck_tile" else None)
+    return checks.traits_match(t, p) or (_on_amd(spec, problem) if arch.backend == "ck_tile" else None)
 
 
-def _on_amd(spec: GemmSpec, posed: Posed) -> Refusal:
-    extents = ((posed.m, spec.tile.m), (posed.n, spec.tile.n), (posed.k, spec.tile.k))
+def _on_amd(spec: GemmSpec, problem: TimedProblem) -> Refusal:
+    extents = ((problem.m, spec.tile.m), (problem.n, spec.tile.n), (problem.k, spec.tile.k))
     pads = (spec.pad.m, spec.pad.n, spec.pad.k)
     whole = all(padded or extent % tile == 0 for (extent, tile), padded in zip(extents, pads, strict=True))
-    if whole and all(length % _VECTOR_BYTES == 0 for length in posed.rows):
+    if whole and all(length % _VECTOR_BYTES == 0 for length in problem.rows):
         return None
     return "extents are no whole tiles or rows no whole vectors"
