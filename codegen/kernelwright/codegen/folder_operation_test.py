@@ -75,7 +75,10 @@ def test_its_configurations_have_the_fields_of_its_specs() -> None:
     names = [kernel.name for kernel in expand_config(config, ARCH).kernels]
     assert names == [f"plain_fp16_{unroll}" for unroll in (1, 2, 3, 4)]
     for wrong, why in (
-        ({"op": "plain", "tile_config": {"rolls": [1]}}, "unknown field 'rolls'; allowed: op, unroll, dtype"),
+        (
+            {"op": "plain", "tile_config": {"rolls": [1]}},
+            r"unknown field 'rolls' \(did you mean 'unroll'\?\); allowed: op, unroll, dtype",
+        ),
         ({"op": "plain", "tiles": {}}, "unknown section 'tiles'"),
         ({"problem": {"op": "plain"}, "tile_config": {"unroll": [0]}}, "unroll = 0"),
         ({"op": "plain", "tile_config": {axis: {"min": 1, "max": 1000} for axis in ("unroll", "dtype")}}, None),

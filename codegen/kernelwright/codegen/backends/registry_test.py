@@ -25,7 +25,7 @@ def test_a_system_toolchain_takes_arguments() -> None:
 @pytest.mark.parametrize(
     ("kind", "choice", "message"),
     [
-        ("hots", "zig", "unknown toolchain kind 'hots'; allowed: host, hip, cuda"),
+        ("hots", "zig", r"unknown toolchain kind 'hots' \(did you mean 'host'\?\); allowed: host, hip, cuda"),
         ("host", 3, r"unknown host toolchain 3; allowed: zig, system\[:PATH\]"),
         ("host", "gcc", "unknown host toolchain 'gcc'; allowed: zig, system"),
         ("host", {"path": "/usr/bin/g++"}, "unknown host toolchain None"),

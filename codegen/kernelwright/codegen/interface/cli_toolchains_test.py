@@ -157,4 +157,4 @@ def test_a_tool_that_is_missing_or_broken_is_bad_input(
 def test_a_word_that_is_none_is_bad_input(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     for word in ("gcc", "system-nvcc:", "rocm:", "system:", ":"):
         said = refused(capsys, kind, word)
-        assert f"unknown {kind} toolchain {word!r}; allowed: " in said and "[:PATH]" in said
+        assert f"unknown {kind} toolchain {word!r}" in said and "; allowed: " in said and "[:PATH]" in said
