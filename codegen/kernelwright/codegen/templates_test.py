@@ -28,7 +28,7 @@ from kernelwright.codegen.testing.hostile import HOSTILE, MARK
 
 ROOT = Path(codegen.__file__).parent
 ARCHS = ("gfx942", "sm_90a", "x86_64_v3")
-SETS = ("gemm:essential", "convolution:essential", "attention:all")
+SETS = {"gemm:essential": ARCHS, "convolution:essential": ARCHS, "attention:all": ARCHS, "norm:default": ("x86_64_v3",)}
 FILES = sorted(ROOT.rglob("*.jinja"), key=lambda path: ("heuristics" in path.parts, path))  # the slowest last
 Variables = Mapping[str, object]
 Samples = dict[str, list[tuple[Template, Variables]]]
@@ -62,8 +62,8 @@ def recording() -> Iterator[Samples]:
 def samples() -> Samples:
     """What the generator renders for kernels and libraries."""
     with recording() as found:
-        for name in SETS:
-            for arch in map(archs.load, ARCHS):
+        for name, of in SETS.items():
+            for arch in map(archs.load, of):
                 kernels = expand_set(name, arch).kernels
                 for kernel in _of_each_kind(kernels):
                     kernel_actions(kernel, arch, backend_for(arch, {}))
