@@ -16,8 +16,8 @@ from kernelwright.tile_engine.results.csv_file import read_columns, read_rows
 
 TABLES = sorted(Path(__file__).with_name("results").glob("*.csv.gz"))
 _FILTER = [f"{word}_{axis}" for word in ("stride", "pad", "dilation") for axis in "dhw"]
-# What makes a layer, of operations whose kernels are chosen by shape (not norms); other columns say how many rows, images,
-# requests or keys it meets, and in which direction.
+# What makes a layer, of operations whose kernels are chosen by shape (not norms); other columns say how many rows,
+# images, requests or keys it meets, and in which direction.
 LAYER = {
     "gemm": ("n", "k"),
     "convolution": ("c", "k", "g", "di", "hi", "wi", "z", "y", "x", *_FILTER),
