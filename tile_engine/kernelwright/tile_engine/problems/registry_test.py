@@ -57,7 +57,7 @@ def test_no_operation_is_meant_in_silence(tmp_path: Path, content: object, op: s
     path.write_text(json.dumps(content))
     assert operation_of(str(path)) == op
     if not op:
-        with pytest.raises(ValueError, match=r"does not say of which operation .* allowed: .*gemm; add --variant"):
+        with pytest.raises(ValueError, match=r"not say of which operation .* allowed: .*gemm, norm; add --variant"):
             stated_variant(None, str(path))
     assert stated_variant("forward", str(path)) == stated_variant(None, str(path), {"variant": "forward"}) == "forward"
 
