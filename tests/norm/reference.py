@@ -44,6 +44,23 @@ def backward(
     return dx if dsum is None else dx + dsum.astype(np.float64), (wide * h).sum(rows), wide.sum(rows)
 
 
+def backward_terms(
+    s: Array, dy: Array, kind: str, epsilon: float, weight: Array | None, dsum: Array | None
+) -> tuple[Array, Array, Array]:
+    """The sums of the absolute values of what dx, dweight and dbias are sums of: their errors are shares of these.
+
+    The terms of dx cancel where a row has few columns: layer norm of two leaves epsilon of them.
+    """
+    h, inverse = statistics(s, kind, epsilon)
+    wide = np.abs(dy.astype(np.float64))
+    g = wide if weight is None else wide * np.abs(weight.astype(np.float64))
+    mean = g.mean(-1, keepdims=True) if kind == "layer" else 0.0
+    dx = inverse * (g + mean + np.abs(h) * (g * np.abs(h)).mean(-1, keepdims=True))
+    rows = tuple(range(s.ndim - 1))
+    added = 0.0 if dsum is None else np.abs(dsum.astype(np.float64))
+    return dx + added, (wide * np.abs(h)).sum(rows), wide.sum(rows)
+
+
 class Guarded(NamedTuple):
     """Rows with gaps between them, in memory that is NaN everywhere else."""
 
