@@ -10,18 +10,23 @@ Array = np.ndarray[Any, Any]
 
 
 class Statistics(NamedTuple):
-    """Of rows: what is normalised, and one over the root."""
+    """Of rows: what is normalised, one over the root, and the size of the mean in units of the root.
+
+    Taking off a mean costs the digits by which it exceeds the root: an error of ``mean / root`` roundings.
+    """
 
     normalised: Array
     inverse: Array
+    lost: Array
 
 
 def statistics(s: Array, kind: str, epsilon: float) -> Statistics:
     """Of the rows of ``s``."""
     wide = s.astype(np.float64)
-    apart = wide - wide.mean(-1, keepdims=True) if kind == "layer" else wide
+    mean = wide.mean(-1, keepdims=True) if kind == "layer" else np.zeros((*wide.shape[:-1], 1))
+    apart = wide - mean
     inverse = 1 / np.sqrt((apart * apart).mean(-1, keepdims=True) + epsilon)
-    return Statistics(apart * inverse, inverse)
+    return Statistics(apart * inverse, inverse, np.abs(mean) * inverse)
 
 
 def forward(s: Array, kind: str, epsilon: float, weight: Array | None, bias: Array | None) -> Array:
@@ -31,11 +36,19 @@ def forward(s: Array, kind: str, epsilon: float, weight: Array | None, bias: Arr
     return found if bias is None else found + bias.astype(np.float64)
 
 
+def forward_terms(s: Array, kind: str, epsilon: float, weight: Array | None, bias: Array | None) -> Array:
+    """The sums of the absolute values of what results are sums of: their errors are shares of these."""
+    found = statistics(s, kind, epsilon)
+    size = np.abs(found.normalised) + found.lost
+    size = size if weight is None else size * np.abs(weight.astype(np.float64))
+    return size if bias is None else size + np.abs(bias.astype(np.float64))
+
+
 def backward(
     s: Array, dy: Array, kind: str, epsilon: float, weight: Array | None, dsum: Array | None
 ) -> tuple[Array, Array, Array]:
     """dx, dweight and dbias."""
-    h, inverse = statistics(s, kind, epsilon)
+    h, inverse, _ = statistics(s, kind, epsilon)
     wide = dy.astype(np.float64)
     g = wide if weight is None else wide * weight.astype(np.float64)
     mean = g.mean(-1, keepdims=True) if kind == "layer" else 0.0
@@ -51,14 +64,15 @@ def backward_terms(
 
     The terms of dx cancel where a row has few columns: layer norm of two leaves epsilon of them.
     """
-    h, inverse = statistics(s, kind, epsilon)
+    h, inverse, lost = statistics(s, kind, epsilon)
     wide = np.abs(dy.astype(np.float64))
     g = wide if weight is None else wide * np.abs(weight.astype(np.float64))
     mean = g.mean(-1, keepdims=True) if kind == "layer" else 0.0
-    dx = inverse * (g + mean + np.abs(h) * (g * np.abs(h)).mean(-1, keepdims=True))
+    size = np.abs(h) + lost
+    dx = inverse * (g + mean + size * (g * size).mean(-1, keepdims=True))
     rows = tuple(range(s.ndim - 1))
     added = 0.0 if dsum is None else np.abs(dsum.astype(np.float64))
-    return dx + added, (wide * np.abs(h)).sum(rows), wide.sum(rows)
+    return dx + added, (wide * size).sum(rows), wide.sum(rows)
 
 
 class Guarded(NamedTuple):
