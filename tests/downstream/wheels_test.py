@@ -41,7 +41,8 @@ def test_names_tags_and_sizes_are_those_of_an_index(wheels: Path) -> None:
 def test_the_wheel_has_every_package_of_the_bindings(wheels: Path) -> None:
     (wheel,) = wheels.glob("kernelwright-*.whl")
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("kernelwright/torch/")}
-    sources = (ROOT / "bindings").glob("kernelwright/torch/**/*.py")
+    torch = ROOT / "bindings/kernelwright/torch"
+    sources = (*torch.rglob("*.py"), *torch.rglob("*.pyi"))
     shipped = {str(path.relative_to(ROOT / "bindings")) for path in sources if not path.name.endswith("_test.py")}
     assert packed - {"kernelwright/torch/py.typed"} == {name for name in shipped if "/testdata/" not in name}
 

@@ -108,7 +108,9 @@ async def make(environment: PythonEnvironment, scope: ProcessCacheScope) -> None
     find = interpreters.finding(pex.argv, tool.interpreter_constraints)
     argv = ("/bin/sh", "-c", _MAKE, "make", environment.key, find, *pex.argv)
     caches = FrozenDict({**pex.append_only_caches, **CACHE})
-    process = dataclasses.replace(pex, argv=argv, append_only_caches=caches)
+    # A line of a system-wide configuration, such as a constraint, would make pip fail or take another index.
+    env = FrozenDict({**pex.env, "PIP_CONFIG_FILE": "/dev/null"})
+    process = dataclasses.replace(pex, argv=argv, append_only_caches=caches, env=env)
     result = await calls.execute(process)
     interpreters.check_found(result.exit_code, tool.module, tool.interpreter_constraints)
     if result.exit_code != 0:
