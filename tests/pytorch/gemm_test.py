@@ -12,7 +12,8 @@ from kernelwright.torch import gemm, linear
 from kernelwright.torch.testdata import references
 from kernelwright.torch.testdata.references import Case, by_kernel
 
-ROUNDING = {torch.float32: 2.0**-23, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
+# Of a result; of fp32 two: torch may sum a row in more parts than a kernel, and be closer than twice allows.
+ROUNDING = {torch.float32: 2.0**-22, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
 SIZES = [(64, 48, 96), (5, 131, 33), (1, 64, 257), (200, 1, 16)]
 
 
