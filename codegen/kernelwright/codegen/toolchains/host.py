@@ -133,10 +133,10 @@ class HostToolchain:
         return replace(self, id="clang", cc=("clang", *_ZIG_HOST), cxx=("clang++", *_ZIG_CXX, *_ZIG_HOST))
 
     def cpu_flags(self, level: str, features: Sequence[str] = ()) -> tuple[str, ...]:
-        """Flags for an x86-64 ``level`` (``x86_64_v3``) plus compiler features (``avx512bf16``)."""
+        """Flags for an x86-64 ``level`` (``x86_64_v3``) plus compiler features (``avx512bf16``, ``amx_tile``)."""
         if self.id == "zig":
             return ("-mcpu=" + "+".join((level, *features)),)
-        return ("-march=" + level.replace("_", "-"), *(f"-m{feature}" for feature in features))
+        return ("-march=" + level.replace("_", "-"), *(f"-m{feature.replace('_', '-')}" for feature in features))
 
     def compile_c(
         self, source: str, output: str, flags: Sequence[str] = (), trees: Sequence[str] = (), memory_mb: int = 128

@@ -33,6 +33,7 @@ class gemm_job {
     const int64_t per_step = plan.pack_tasks + plan.multiply_tasks;
     const int64_t total = plan.super_m_count * plan.block_n_count * plan.block_k_count * per_step;
     char* const own = static_cast<char*>(job.args_.workspace) + plan.private_offset + index * plan.private_bytes;
+    const multiplying_thread thread(job.kernel_);
     for (;;) {
       const int64_t ticket = __atomic_fetch_add(&job.next_, 1, __ATOMIC_RELAXED);
       if (ticket >= total) break;
@@ -73,7 +74,7 @@ class gemm_job {
     return s;
   }
 
-  int64_t steps(const step& s) const { return divide_up(s.depth, kernel_.traits.warp_tile_k); }
+  int64_t steps(const step& s) const { return packed_steps(kernel_, s.depth); }
 
   char* shared_panel(const step& s, int64_t index, int64_t width) const {
     return static_cast<char*>(args_.workspace) + index * panel_units(width, steps(s)) * 4;

@@ -6,6 +6,22 @@
 
 namespace kernelwright::cpu {
 
+// What a thread sets up before it multiplies, and clears behind it.
+class multiplying_thread {
+ public:
+  explicit multiplying_thread(const gemm_kernel& kernel) : kernel_(kernel) {
+    if (kernel_.enter != nullptr) kernel_.enter();
+  }
+  ~multiplying_thread() {
+    if (kernel_.leave != nullptr) kernel_.leave();
+  }
+  multiplying_thread(const multiplying_thread&) = delete;
+  multiplying_thread& operator=(const multiplying_thread&) = delete;
+
+ private:
+  const gemm_kernel& kernel_;
+};
+
 inline const void* a_at(const gemm_kernel& kernel, const kw_gemm_problem& p, const product& args, int64_t row,
                         int64_t k) {
   const int64_t element = p.layout_a == KW_ROW_MAJOR ? row * p.lda + k : k * p.lda + row;

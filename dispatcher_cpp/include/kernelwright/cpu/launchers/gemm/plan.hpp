@@ -100,12 +100,12 @@ inline void cut_k(const gemm_kernel& kernel, gemm_plan& plan) {
 inline void plan_packed(const gemm_kernel& kernel, uint32_t threads_allowed, gemm_plan& plan) {
   const kw_gemm_problem& problem = plan.problem;
   const kw_gemm_traits& t = kernel.traits;
-  const int64_t mr = t.warp_tile_m, nr = t.warp_tile_n, kr = t.warp_tile_k;
+  const int64_t mr = t.warp_tile_m, nr = t.warp_tile_n;
   const int64_t m = larger(problem.m, 1), n = larger(problem.n, 1);
   plan.way = path::kPacked;
   plan.threads = threads_for(multiplications(problem) / kMultiplicationsPerThread, threads_allowed);
   cut_k(kernel, plan);
-  const int64_t steps = plan.block_k / kr;
+  const int64_t steps = packed_steps(kernel, plan.block_k);
   const bool partial = plan.block_k_count > 1 && kernel.partial_in_output == 0;
 
   plan.short_m = m <= t.tile_m;
@@ -116,7 +116,9 @@ inline void plan_packed(const gemm_kernel& kernel, uint32_t threads_allowed, gem
 
   plan.super_m = round_up(m, mr);
   if (partial) {
-    plan.super_m = smaller(plan.super_m, larger(t.tile_m, kPartialUnits / plan.block_n / t.tile_m * t.tile_m));
+    const int64_t most = kPartialUnits / plan.block_n / t.tile_m * t.tile_m;
+    const int64_t near = kernel.near_sums != 0 ? t.tile_m * plan.threads : most;
+    plan.super_m = smaller(plan.super_m, larger(t.tile_m, smaller(most, near)));
   }
   plan.super_m_count = divide_up(m, plan.super_m);
   const int64_t panels_m = plan.super_m / mr;
@@ -176,7 +178,7 @@ inline void plan_tiles(const gemm_kernel& kernel, uint32_t threads_allowed, gemm
     plan.steps_k = 1;
     plan.workers = smaller(tiles, plan.threads);
   }
-  const int64_t steps = plan.block_k / t.warp_tile_k;
+  const int64_t steps = packed_steps(kernel, plan.block_k);
   const int64_t packed = plan.tile_m / mr * panel_units(mr, steps) + plan.tile_n / nr * panel_units(nr, steps);
   plan.private_bytes = align_bytes(4u * static_cast<uint64_t>(packed) + plan.tile_bytes);
   plan.private_offset = room(slots, static_cast<int64_t>(plan.tile_bytes));

@@ -11,7 +11,7 @@ inline int64_t shuffled_unit(const gemm_kernel& kernel, const gemm_plan& plan, i
                              int64_t steps) {
   const int64_t nr = kernel.traits.warp_tile_n;
   const int64_t panels = divide_up(plan.problem.n, nr);
-  return k_index * panels * panel_units(nr, plan.block_k / kernel.traits.warp_tile_k) + panel * panel_units(nr, steps);
+  return k_index * panels * panel_units(nr, packed_steps(kernel, plan.block_k)) + panel * panel_units(nr, steps);
 }
 
 inline uint64_t shuffled_bytes(const gemm_kernel& kernel, const kw_gemm_problem& problem) {
@@ -27,7 +27,7 @@ inline void shuffle(const gemm_kernel& kernel, const kw_gemm_problem& problem, c
   cut_k(kernel, plan);
   for (int64_t index = 0; index < plan.block_k_count; ++index) {
     const int64_t k = index * plan.block_k, depth = smaller(plan.block_k, problem.k - k);
-    const int64_t steps = divide_up(larger(depth, 0), kernel.traits.warp_tile_k);
+    const int64_t steps = packed_steps(kernel, larger(depth, 0));
     char* to = static_cast<char*>(shuffled) + shuffled_unit(kernel, plan, index, 0, steps) * 4;
     const int64_t from = k * (problem.layout_b == KW_ROW_MAJOR ? problem.ldb : 1);
     if (depth > 0)

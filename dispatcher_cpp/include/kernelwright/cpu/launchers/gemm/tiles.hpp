@@ -31,6 +31,7 @@ class tiles_job {
     const int64_t workers = job.plan_.workers;
     const int64_t total = workers + (job.plan_.steps_k > 1 ? job.tiles_ : 0);
     memory own = job.memory_of(index);
+    const multiplying_thread thread(job.kernel_);
     for (;;) {
       const int64_t ticket = __atomic_fetch_add(&job.next_, 1, __ATOMIC_RELAXED);
       if (ticket >= total) break;
@@ -47,7 +48,7 @@ class tiles_job {
 
   memory memory_of(uint32_t index) const {
     const int64_t mr = kernel_.traits.warp_tile_m;
-    const int64_t steps = plan_.block_k / kernel_.traits.warp_tile_k;
+    const int64_t steps = packed_steps(kernel_, plan_.block_k);
     char* own = static_cast<char*>(args_.workspace) + plan_.private_offset + index * plan_.private_bytes;
     memory m = {};
     m.sums = reinterpret_cast<float*>(own);
@@ -127,7 +128,7 @@ class tiles_job {
     for (int64_t index = 0; index < blocks; ++index) {
       const int64_t begin = k.begin + index * plan_.block_k, depth = smaller(plan_.block_k, k.end - begin);
       pack(at, begin, depth, own);
-      b.steps = divide_up(depth, kernel_.traits.warp_tile_k);
+      b.steps = packed_steps(kernel_, depth);
       b.first = index == 0;
       b.last = sums == nullptr && index == blocks - 1;
       kernel_.multiply(b);
