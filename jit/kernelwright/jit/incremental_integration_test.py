@@ -28,8 +28,7 @@ class Sources:
         self.root, self.cache = folder / "sources", folder / "cache"
         for name in given:
             if all_trees()[name].own:
-                for part in ("include", "launchers"):
-                    shutil.copytree(given[name] / part, self.root / part, dirs_exist_ok=True)
+                shutil.copytree(given[name], self.root, dirs_exist_ok=True)
         self.trees = {name: self.root if all_trees()[name].own else folder for name, folder in given.items()}
         self.build()
 
