@@ -73,7 +73,7 @@ STREAM_K: Mapping[StreamK, str] = {
     StreamK.TREE: "KW_STREAM_K_TREE",
 }
 
-SOURCES = {"launcher": "__cpu_gemm_launcher/include/kernelwright/cpu/launchers/gemm/launcher.cpp"}
+SOURCES = {"launcher": "__cpu_gemm_launcher/launchers/cpu/gemm/launcher.cpp"}
 TREES = ("cpu_gemm",)
 """Launcher sources that a library with GEMM kernels contains beside the driver of all CPU kernels."""
 
