@@ -104,19 +104,38 @@ KERNEL(amx_int8_crr)
 
 extern "C" {
 extern const kw_kernel* const kernels_under_test[];
-const kw_kernel* const kernels_under_test[] = {
-    &kernel_fp32_rcr, &kernel_fp32_crr,   &kernel_fp16_rrr, &kernel_bf16_ccr,    &kernel_int8_rrr, &kernel_fused_rrr,
-    &kernel_shuffled, &kernel_persistent, &kernel_split_k,  &kernel_linear,      &kernel_tree,     &kernel_batched,
-    &kernel_grouped,  &kernel_any32,      &kernel_any16,    &kernel_any16_to_32,
+const kw_kernel* const kernels_under_test[] = {&kernel_fp32_rcr,
+                                               &kernel_fp32_crr,
+                                               &kernel_fp16_rrr,
+                                               &kernel_bf16_ccr,
+                                               &kernel_int8_rrr,
+                                               &kernel_fused_rrr,
+                                               &kernel_shuffled,
+                                               &kernel_persistent,
+                                               &kernel_split_k,
+                                               &kernel_linear,
+                                               &kernel_tree,
+                                               &kernel_batched,
+                                               &kernel_grouped,
+                                               &kernel_any32,
+                                               &kernel_any16,
+                                               &kernel_any16_to_32,
 #if defined(__AVX512BF16__)
-    &kernel_dot_rcr,  &kernel_dot_crr,
+                                               &kernel_dot_rcr,
+                                               &kernel_dot_crr,
 #endif
 #if defined(__AVX512VNNI__)
-    &kernel_vnni_rcr, &kernel_vnni_crr,
+                                               &kernel_vnni_rcr,
+                                               &kernel_vnni_crr,
 #endif
 #if defined(__AMX_TILE__)
-    &kernel_amx_rcr,  &kernel_amx_crr,    &kernel_amx_shuffled, &kernel_amx_persistent, &kernel_amx_split_k,
-    &kernel_amx_int8_rcr, &kernel_amx_int8_crr,
+                                               &kernel_amx_rcr,
+                                               &kernel_amx_crr,
+                                               &kernel_amx_shuffled,
+                                               &kernel_amx_persistent,
+                                               &kernel_amx_split_k,
+                                               &kernel_amx_int8_rcr,
+                                               &kernel_amx_int8_crr,
 #endif
-    nullptr};
+                                               nullptr};
 }

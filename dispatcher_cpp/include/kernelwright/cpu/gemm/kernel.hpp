@@ -2,8 +2,8 @@
 //
 // A packed unit is four bytes in every kernel: one fp32 value, or two bf16, two int16 or four int8 values that are
 // neighbours along K and are summed by one dot-product instruction; sums are four bytes too, fp32 or int32. A panel is
-// `width` units per step along K, so that the inner loop reads packed memory in order. AMX takes 16 steps at a time, and
-// A with the 16 units of a row side by side. Sizes are in elements unless a name says units or bytes.
+// `width` units per step along K, so that the inner loop reads packed memory in order. AMX takes 16 steps at a time,
+// and A with the 16 units of a row side by side. Sizes are in elements unless a name says units or bytes.
 #ifndef KERNELWRIGHT_CPU_GEMM_KERNEL_HPP
 #define KERNELWRIGHT_CPU_GEMM_KERNEL_HPP
 

@@ -96,7 +96,8 @@ struct pack_along_panel {
       }
       if (whole < used)
         edge(panel + whole * Width, values + whole * kDepth * ld, ld, count - i, depth - whole * kDepth);
-      if constexpr (Steps > 1) __builtin_memset(panel + used * Width, 0, static_cast<size_t>((steps - used) * Width) * 4);
+      if constexpr (Steps > 1)
+        __builtin_memset(panel + used * Width, 0, static_cast<size_t>((steps - used) * Width) * 4);
     }
   }
 

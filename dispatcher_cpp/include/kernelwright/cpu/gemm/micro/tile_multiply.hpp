@@ -135,9 +135,9 @@ class tile_multiplier {
 
  private:
   using Output = typename Epilogue::element;
-  static constexpr int kGroup = 256 / MR;              // panels of A
-  static constexpr int64_t kChunk = 128;               // units along K: 16 KiB of B in 32 columns
-  static constexpr int64_t kLineBytes = NR * 4;        // of B, and of sums
+  static constexpr int kGroup = 256 / MR;        // panels of A
+  static constexpr int64_t kChunk = 128;         // units along K: 16 KiB of B in 32 columns
+  static constexpr int64_t kLineBytes = NR * 4;  // of B, and of sums
 
   static void multiply_group(const block& b, int64_t row, int64_t rows, int64_t col) {
     alignas(64) float own[kGroup * MR * NR];
@@ -180,9 +180,9 @@ class tile_multiplier {
   static KW_CPU_INLINE void sum(int64_t rows, int64_t cols, const float* a, const float* b, int64_t steps, float* sums,
                                 bool adds) {
     if (MR > kTile && rows > kTile) {
-      NR > kTile && cols > kTile ? run<2, 2>(a, b, steps, sums, adds) : run<2, 1>(a, b, steps, sums, adds);
+      NR > kTile&& cols > kTile ? run<2, 2>(a, b, steps, sums, adds) : run<2, 1>(a, b, steps, sums, adds);
     } else {
-      NR > kTile && cols > kTile ? run<1, 2>(a, b, steps, sums, adds) : run<1, 1>(a, b, steps, sums, adds);
+      NR > kTile&& cols > kTile ? run<1, 2>(a, b, steps, sums, adds) : run<1, 1>(a, b, steps, sums, adds);
     }
   }
 
