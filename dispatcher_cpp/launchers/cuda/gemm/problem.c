@@ -15,44 +15,64 @@
     if (tried != KW_OK) return tried; \
   } while (0)
 
-kw_status kw_cuda_gemm_supports(const kw_kernel* kernel, const kw_problem* problem, char* text, size_t bytes) {
-  const kw_gemm_traits* traits = (const kw_gemm_traits*)kernel->traits;
+typedef kw_status (*check_function)(const kw_gemm_traits*, const kw_gemm_problem*, char*, size_t);
+
+static kw_status supports(const kw_kernel* kernel, const kw_problem* problem, check_function check, char* text,
+                          size_t bytes) {
   const kw_gemm_problem* p = (const kw_gemm_problem*)problem;
   const kw_reason r = {text, bytes};
   if (p->base.op != KW_OP_GEMM || p->base.struct_size < sizeof(*p)) {
     return kw_cuda_refuse(r, "op is %u of %u bytes; this kernel serves gemm (%u, %u bytes)", p->base.op,
                           p->base.struct_size, (unsigned)KW_OP_GEMM, (unsigned)sizeof(*p));
   }
-  return kw_cuda_gemm_check(traits, p, text, bytes);
+  return check((const kw_gemm_traits*)kernel->traits, p, text, bytes);
+}
+
+kw_status kw_cuda_gemm_supports(const kw_kernel* kernel, const kw_problem* problem, char* text, size_t bytes) {
+  return supports(kernel, problem, kw_cuda_gemm_check, text, bytes);
+}
+
+kw_status kw_cuda_copied_gemm_supports(const kw_kernel* kernel, const kw_problem* problem, char* text, size_t bytes) {
+  return supports(kernel, problem, kw_cuda_gemm_check_copied, text, bytes);
 }
 
 kw_status kw_cuda_gemm_plan_problem(const kw_kernel* kernel, const kw_problem* problem, void* plan) {
   char reason[256] = "";
-  const kw_status status = kw_cuda_gemm_supports(kernel, problem, reason, sizeof(reason));
+  const kw_status status = kernel->supports(kernel, problem, reason, sizeof(reason));
   if (status != KW_OK) return kw_cuda_fail(status, "%s: %s", kernel->name, reason);
   memcpy(&((kw_cuda_gemm_plan*)plan)->problem, problem, sizeof(kw_gemm_problem));
   return KW_OK;
 }
 
-static kw_status check_pointer(const char* field, const void* pointer) {
+static kw_status check_pointer(const char* field, const void* pointer, uint64_t alignment) {
   if (!pointer) return kw_cuda_fail(KW_INVALID_ARGUMENT, "%s is null", field);
-  if ((uintptr_t)pointer % KW_CUDA_GEMM_ALIGNMENT == 0) return KW_OK;
-  return kw_cuda_fail(KW_INVALID_ARGUMENT, "%s is %p; TMA needs addresses that are multiples of 16 bytes", field,
-                      pointer);
+  if ((uintptr_t)pointer % alignment == 0) return KW_OK;
+  return kw_cuda_fail(KW_INVALID_ARGUMENT, "%s is %p; %s addresses that are multiples of %u bytes", field, pointer,
+                      alignment == KW_CUDA_GEMM_ALIGNMENT ? "TMA needs" : "elements have", (unsigned)alignment);
 }
 
-kw_status kw_cuda_gemm_check_args(const kw_gemm_problem* problem, const kw_gemm_args* args) {
+static kw_status check_args(const kw_gemm_problem* problem, const kw_gemm_args* args, uint64_t alignment_a,
+                            uint64_t alignment_b, uint64_t alignment_c) {
   if (args->struct_size < sizeof(*args)) {
     return kw_cuda_fail(KW_INVALID_ARGUMENT, "args has %u bytes; ABI %u needs %u", args->struct_size, KW_ABI_VERSION,
                         (unsigned)sizeof(*args));
   }
   if (problem->k > 0) {
-    TRY(check_pointer("a", args->a));
-    TRY(check_pointer("b", args->b));
+    TRY(check_pointer("a", args->a, alignment_a));
+    TRY(check_pointer("b", args->b, alignment_b));
   }
-  if (problem->beta != 0) TRY(check_pointer("c", args->c));
-  for (uint32_t i = 0; i < problem->num_d; ++i) TRY(check_pointer("a D tensor", args->multi_d[i]));
-  return check_pointer("d", args->d);
+  if (problem->beta != 0) TRY(check_pointer("c", args->c, alignment_c));
+  for (uint32_t i = 0; i < problem->num_d; ++i) TRY(check_pointer("a D tensor", args->multi_d[i], alignment_c));
+  return check_pointer("d", args->d, alignment_c);
+}
+
+kw_status kw_cuda_gemm_check_args(const kw_gemm_problem* problem, const kw_gemm_args* args) {
+  return check_args(problem, args, KW_CUDA_GEMM_ALIGNMENT, KW_CUDA_GEMM_ALIGNMENT, KW_CUDA_GEMM_ALIGNMENT);
+}
+
+kw_status kw_cuda_copied_gemm_check_args(const kw_gemm_problem* problem, const kw_gemm_args* args) {
+  return check_args(problem, args, kw_dtype_bytes(problem->dtype_a), kw_dtype_bytes(problem->dtype_b),
+                    kw_dtype_bytes(problem->dtype_c));
 }
 
 kw_status kw_cuda_gemm_without_k(const kw_kernel* kernel, const kw_gemm_problem* problem, const kw_gemm_args* args,
