@@ -131,7 +131,7 @@ def test_the_launcher_of_an_operation(library: Library) -> None:
 
 
 def test_a_launcher_that_operations_share(library: Library) -> None:
-    header = "dispatcher_cpp/launchers/cpu/common/thread_pool.hpp"
+    header = "dispatcher_cpp/launchers/cpu/common/threads.hpp"
     assert library.ran_after(header, "#ifndef", "// changed\n#ifndef") == sorted([*LAUNCHERS, DESCRIBE])
 
 
