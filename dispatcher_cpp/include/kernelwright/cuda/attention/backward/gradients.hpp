@@ -199,24 +199,49 @@ struct gradients {
     return tile + (row * chunks + (chunk ^ (row & 7))) * 16;
   }
 
-  // Kernels with a bias serve problems without it, and those with an elementwise one ALiBi too.
-  template <class Each>
-  CUTLASS_DEVICE static void add_bias(gradient_params const& p, work const& w, int head, Each const& each) {
+  // From Q K^T and dO V^T to probabilities and dS, without the scale. A kernel with a bias serves problems without it,
+  // and one with an elementwise bias ALiBi too: what they need stands in loops of its own, for registers are full.
+  template <bool Capped, addend Bias>
+  CUTLASS_DEVICE static void become_gradients(gradient_params const& p, work const& w, const float* numbers, int row,
+                                              int head, float (&x)[8][4], float (&y)[8][4]) {
+    const int lane = threadIdx.x % 32, mine = w.of.index * block + threadIdx.x / 32 * 16 + lane / 4;
+    const float scale = p.scale * 1.4426950408889634f;
     const int64_t request = w.of.request * p.bias.request;
-    if (p.kind == addend::alibi) {
-      const float slope = static_cast<const float*>(p.bias.data)[request + head] * 1.4426950408889634f;
-      const int shift = p.bias.from_top ? 0 : w.of.k.count - w.of.q.count;
-      each([&](int query, int key, int, float& score, float&) {
-        score -= slope * fabsf(static_cast<float>(query + shift - key));
-      });
-    } else if (Config::bias == addend::elementwise && p.kind == addend::elementwise) {
-      const auto* const bias = static_cast<const element*>(p.bias.data) + request + head * p.bias.head +
-                               w.of.q.start * p.bias.row;
-      each([&](int query, int key, int, float& score, float&) {
-        if (query < w.of.q.count && key < w.of.k.count) {
-          score += static_cast<float>(bias[query * p.bias.row + key]) * 1.4426950408889634f;
+    const int shift = p.bias.from_top ? 0 : w.of.k.count - w.of.q.count;
+    float slope = 0;
+    const element* bias = nullptr;
+    if constexpr (Bias == addend::alibi) {
+      slope = static_cast<const float*>(p.bias.data)[request + head] * 1.4426950408889634f;
+    }
+    if constexpr (Bias == addend::elementwise) {
+      bias = static_cast<const element*>(p.bias.data) + request + head * p.bias.head + w.of.q.start * p.bias.row;
+    }
+    CUTLASS_PRAGMA_UNROLL
+    for (int n = 0; n < 8; ++n) {
+      CUTLASS_PRAGMA_UNROLL
+      for (int e = 0; e < 4; ++e) {
+        const int column = n * 8 + lane % 4 * 2 + e % 2, stays = mine + e / 2 * 8, comes = row + column;
+        const int query = KeysStay ? comes : stays, key = KeysStay ? stays : comes;
+        const int number = KeysStay ? column : stays - w.of.index * block;
+        const int past = query + w.seen.right - key;  // 0 to left: the key is in the query's window
+        const bool visible = past >= 0 && past <= w.seen.left && key < w.of.k.count;
+        float score, slant = 1;
+        if constexpr (Capped) {
+          const float share = tanhf(x[n][e] * p.cap_scale);
+          score = p.cap * share, slant = 1 - share * share;
+        } else {
+          score = x[n][e] * scale;
         }
-      });
+        if constexpr (Bias == addend::alibi) score -= slope * fabsf(static_cast<float>(query + shift - key));
+        if constexpr (Bias == addend::elementwise) {
+          const bool exists = query < w.of.q.count && key < w.of.k.count;
+          score += exists ? static_cast<float>(bias[query * p.bias.row + key]) * 1.4426950408889634f : 0;
+        }
+        const float probability = visible ? power_of_two(score - numbers[number]) : 0;
+        x[n][e] = probability;
+        y[n][e] = probability * (y[n][e] - numbers[block + number]);
+        if constexpr (Capped) y[n][e] *= slant;
+      }
     }
   }
 
@@ -247,39 +272,16 @@ struct gradients {
     }
     const float* const numbers =
         reinterpret_cast<const float*>(shared + 4 * tile_bytes + (KeysStay ? stage * stage_bytes : 0));
-    const int mine = w.of.index * block + warp * 16 + lane / 4;
-    const auto each = [&](auto use) {  // query, key, and where LSE and D of the query are
-      CUTLASS_PRAGMA_UNROLL
-      for (int n = 0; n < 8; ++n) {
-        CUTLASS_PRAGMA_UNROLL
-        for (int e = 0; e < 4; ++e) {
-          const int column = n * 8 + lane % 4 * 2 + e % 2, stays = mine + e / 2 * 8, comes = row + column;
-          const int number = KeysStay ? column : stays - w.of.index * block;
-          use(KeysStay ? comes : stays, KeysStay ? stays : comes, number, x[n][e], y[n][e]);
-        }
-      }
-    };
-    const int head = KeysStay ? w.of.head + number_of_head : w.of.head;
+    const int head = w.of.head + (KeysStay ? number_of_head : 0);
     if (p.cap != 0) {
-      each([&](int, int, int number, float& score, float& gradient) {
-        const float capped = tanhf(score * p.cap_scale);
-        score = p.cap * capped;
-        gradient = (gradient - numbers[block + number]) * (1 - capped * capped);
-      });
+      become_gradients<true, addend::none>(p, w, numbers, row, head, x, y);
+    } else if (Config::bias != addend::none && p.kind == addend::alibi) {
+      become_gradients<false, addend::alibi>(p, w, numbers, row, head, x, y);
+    } else if (Config::bias == addend::elementwise && p.kind == addend::elementwise) {
+      become_gradients<false, addend::elementwise>(p, w, numbers, row, head, x, y);
     } else {
-      const float scale = p.scale * 1.4426950408889634f;
-      each([&](int, int, int number, float& score, float& gradient) {
-        score *= scale;
-        gradient -= numbers[block + number];
-      });
+      become_gradients<false, addend::none>(p, w, numbers, row, head, x, y);
     }
-    if constexpr (Config::bias != addend::none) add_bias(p, w, head, each);
-    each([&](int query, int key, int number, float& score, float& gradient) {
-      const int past = query + w.seen.right - key;  // 0 to left: the key is in the query's window
-      const bool visible = past >= 0 && past <= w.seen.left && key < w.of.k.count;
-      score = visible ? power_of_two(score - numbers[number]) : 0;
-      gradient *= score;
-    });
     CUTLASS_PRAGMA_UNROLL
     for (int j = 0; j < 4; ++j) {
       const uint32_t ds[4] = {pair_of<element>(y[2 * j][0], y[2 * j][1]), pair_of<element>(y[2 * j][2], y[2 * j][3]),
