@@ -34,9 +34,9 @@ STEP = 64
 MAX_SPLIT_K = 128
 """Slices that backward weight sums at most."""
 
-_FOLDER = "__cuda_src_convolution_launcher/include/kernelwright/cuda/launchers/convolution"
-_NAMES = ("conv_shape", "conv_fold", "conv_gather", "conv_descriptors", "conv_plan", "conv_launch", "conv_helpers", "conv_direct")
-SOURCES = {name: f"{_FOLDER}/{name}.c" for name in _NAMES}
+_FOLDER = "__cuda_src_convolution_launcher/launchers/cuda/convolution"
+_PARTS = ("shape", "fold", "gather", "descriptors", "plan", "launch", "helpers", "direct")
+SOURCES = {f"conv_{part}": f"{_FOLDER}/conv_{part}.c" for part in _PARTS}
 """Launcher sources that a library with convolution kernels contains."""
 
 TREES = ("cuda_src_convolution",)
