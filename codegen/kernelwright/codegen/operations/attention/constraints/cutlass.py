@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from kernelwright.arch import Arch
 from kernelwright.codegen.operations.attention import cutlass as symbols
-from kernelwright.codegen.operations.attention.arch_section import attention_section, hdim_distance
 from kernelwright.codegen.operations.attention.constraints.report import one_of, rules, wrong
 from kernelwright.codegen.operations.attention.kinds import Bias, Family
 from kernelwright.codegen.operations.attention.rules.cuda import PAGE_PART
@@ -21,22 +20,6 @@ def check_family(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
     if spec.family not in symbols.SOURCES_OF:
         yield from one_of(
             "attention_cuda.family", "family", spec.family, tuple(symbols.SOURCES_OF), "no such kernel is written"
-        )
-
-
-def check_head_dimensions(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
-    """Head dimensions that the family has a tile for; its kernels serve smaller ones too."""
-    section = attention_section(arch)
-    rows = [row for row in section.kernels if row.family is spec.family and spec.dtype in row.dtypes]
-    pairs = tuple(dict.fromkeys(row.hdim for row in rows))
-    pair = (spec.hdim_q, spec.hdim_v)
-    if pairs and pair not in pairs:
-        closest = min(pairs, key=lambda one: hdim_distance(pair, one))
-        nearest = f"{closest[0]}x{closest[1]}"
-        allowed = ", ".join(f"{q}x{v}" for q, v in pairs)
-        why = f"{spec.family} kernels have tiles for these"
-        yield from wrong(
-            "attention_cuda.head_dimensions", "hdim_q, hdim_v", f"{pair[0]}x{pair[1]}", why, allowed, nearest
         )
 
 
@@ -64,5 +47,5 @@ def check_page_size(spec: AttentionSpec, arch: Arch) -> Iterator[Violation]:
         yield from wrong("attention_cuda.page_size", "page_size", spec.page_size, why, allowed, nearest)
 
 
-RULES = rules("attention_cuda.", (check_family, check_head_dimensions, check_bias, check_features, check_page_size))
+RULES = rules("attention_cuda.", (check_family, check_bias, check_features, check_page_size))
 """Every rule of this module, in the order in which violations are listed."""
