@@ -1,8 +1,8 @@
 """Attention with padded head dimensions, and what is added to scores, on a GPU against torch's, interleaved, as JSON.
 
-Forward and gradients of prompts with head dimensions that kernels are not built for (32, 72, 80, 96, 192 and 128), kernels
-chosen by the dispatcher, against the fastest backend of ``scaled_dot_product_attention`` that takes the problem. Outputs are
-compared with float64 on one head. Ratios are torch ÷ ours: above 1 we are faster.
+Forward and gradients of prompts with head dimensions that kernels are not built for (32, 72, 80, 96, 192 and 128),
+kernels chosen by the dispatcher, against the fastest backend of ``scaled_dot_product_attention`` that takes the
+problem. Outputs are compared with float64 on one head. Ratios are torch ÷ ours: above 1 we are faster.
 
     python benchmarks/gpu/attention_hdims.py --library .gpu/attention --out result.json
 """
@@ -47,7 +47,9 @@ def theirs(q: Any, k: Any, v: Any, d_o: Any, causal: bool, backward: bool) -> di
     return found
 
 
-def measured(dispatcher: Any, hdims: tuple[int, int], batch: int, rows: int, causal: bool, dtype: Any) -> dict[str, Any]:
+def measured(
+    dispatcher: Any, hdims: tuple[int, int], batch: int, rows: int, causal: bool, dtype: Any
+) -> dict[str, Any]:
     """One prompt, forward and gradients."""
     draw = lambda hdim: torch.randn(batch, rows, HEADS, hdim, device="cuda").to(dtype)  # noqa: E731
     q, k, v, d_o = draw(hdims[0]), draw(hdims[0]), draw(hdims[1]), draw(hdims[1])
@@ -71,7 +73,10 @@ def measured(dispatcher: Any, hdims: tuple[int, int], batch: int, rows: int, cau
         best = min((spent for who, spent in times.items() if who != "ours"), default=None)
         if back and best is not None:  # theirs holds the forward pass, so that ours is added
             times["ours"] += row["forward"]["ours"]
-        row[name] = {**{who: round(spent, 2) for who, spent in times.items()}, "ratio": best and round(best / times["ours"], 3)}
+        row[name] = {
+            **{who: round(spent, 2) for who, spent in times.items()},
+            "ratio": best and round(best / times["ours"], 3),
+        }
     wide = [one[:1, :1].double().requires_grad_() for one in heads_first]
     exact = torch.nn.functional.scaled_dot_product_attention(*wide[:3], is_causal=causal)
     wanted = [exact, *torch.autograd.grad(exact, wide[:3], wide[3])]

@@ -1,10 +1,9 @@
 """What an epilogue at run time costs on a GPU: kernels that choose it against those it is compiled into, as JSON.
 
-The library holds tiles with several epilogues and ``activation="any"``. Problems are drawn at random, by ``--seed``, from
-what networks compute: images and channels with equal density of their logarithms, filters of 1, 3 and 7, strides of 1 and 2.
-Both kernels of a tile compute the same problem in captured graphs that take turns, on operands that rotate through more
-memory than L2 has; results, poisoned before, must be the same bits, but for activations by fast exponentials. Ratios are the
-time with the epilogue chosen ÷ compiled in: above 1 choosing costs.
+The library holds tiles with several epilogues and ``activation="any"``. Problems are drawn at random, by ``--seed``,
+from what networks compute: images and channels with equal density of their logarithms, filters of 1, 3 and 7, strides
+of 1 and 2. Both kernels of a tile compute the same problem in captured graphs that take turns, on operands that rotate
+through more memory than L2 has; results, poisoned before, must be the same. Ratios are the time with the epilogue chosen ÷ compiled in: above 1 choosing costs.
 
     python benchmarks/gpu/conv_epilogues.py --library .gpu/epilogues/sm_90a --out result.json
 """
@@ -29,7 +28,7 @@ from timing import COLD_BYTES, capture, environment, interleaved
 
 from kernelwright.dispatch import ConvProblem, Dispatcher, KernelLibrary
 
-MOST_SETS, GRAPH_US, MOST_BYTES = 8, 1200.0, 1 << 28
+MOST_SETS, GRAPH_US, MOST_BYTES, MOST_PRODUCTS = 8, 1200.0, 1 << 28, 3e11
 EPILOGUE = ("bias", "residual", "activation")
 
 
@@ -42,20 +41,19 @@ def drawn(seed: int) -> Iterator[dict[str, Any]]:
         return max(multiple, round(value / multiple) * multiple)
 
     while True:
-        points = rng.choice((1, 1, 3, 3, 7))
-        shape = {
-            "n": between(1, 64, 1),
-            "c": between(16, 1024, 8),
-            "k": between(16, 1024, 8),
-            "size": (between(7, 112, 1),) * 2,
-            "filter": points,
-            "stride": rng.choice((1, 1, 2)),
-            "pad_left": points // 2,
-            "pad_right": points // 2,
-        }
-        outputs = shape["n"] * shape["size"][0] ** 2  # type: ignore[index]
-        if outputs * max(shape["c"], shape["k"]) * 2 <= MOST_BYTES and outputs * shape["c"] * shape["k"] * points**2 < 3e11:  # type: ignore[operator,call-overload]
-            yield shape
+        points, size = rng.choice((1, 1, 3, 3, 7)), between(7, 112, 1)
+        n, c, k = between(1, 64, 1), between(16, 1024, 8), between(16, 1024, 8)
+        outputs, sides = n * size**2, {"pad_left": points // 2, "pad_right": points // 2}
+        if outputs * max(c, k) * 2 <= MOST_BYTES and outputs * c * k * points**2 < MOST_PRODUCTS:
+            yield {
+                "n": n,
+                "c": c,
+                "k": k,
+                "size": (size, size),
+                "filter": points,
+                "stride": rng.choice((1, 1, 2)),
+                **sides,
+            }
 
 
 def pairs(library: KernelLibrary) -> Iterator[tuple[Any, Any]]:

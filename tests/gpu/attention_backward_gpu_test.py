@@ -15,7 +15,7 @@ if not torch.cuda.is_available():
 
 from attention_abi import AttentionKernel, kernels, strides  # noqa: E402
 from attention_cache_gpu_test import named  # noqa: E402
-from attention_cases import (
+from attention_cases import (  # noqa: E402
     Case,
     Operands,
     args_of,
@@ -26,7 +26,7 @@ from attention_cases import (
     run,
     scores_of,
     split,
-)  # noqa: E402
+)
 from attention_gpu_test import CASES, CAUSAL, GENERIC, LIBRARY, WINDOWS  # noqa: E402
 
 DOT, GRADIENTS = 37, 38

@@ -178,8 +178,8 @@ def _gradient_traits(spec: AttentionSpec) -> Mapping[str, Any]:
         "leaves_dq": 0,
         "biases": frozenset(BIASES[spec.bias]),
         "soft_caps": BOTH,
-        # Seven products for five, by mma.sync at about 0.63 of wgmma's rate; of 256 columns, six of eight are of scores,
-        # which are computed for both halves.
+        # Seven products for five, by mma.sync at about 0.63 of wgmma's rate; with 256 columns those of scores are
+        # computed for both halves.
         "work_percent": 220 if spec.hdim_q < _FULL_HDIM else 340,
         "blocks_per_cu": 2 if spec.hdim_q < _FULL_HDIM else 1,  # 97 KB of shared memory, or 193 KB
     }

@@ -105,7 +105,8 @@ def test_both_types_have_the_same_kernels() -> None:
     for name in ("essential", "release"):
         specs = [attention_spec(one) for one in expand_set(f"attention:{name}", ARCH).kernels]
         found = [
-            {one.model_copy(update={"dtype": "bf16"}) for one in specs if one.dtype == dtype} for dtype in ("fp16", "bf16")
+            {one.model_copy(update={"dtype": "bf16"}) for one in specs if one.dtype == dtype}
+            for dtype in ("fp16", "bf16")
         ]
         lacking = found[1] - found[0]
         assert found[0] <= found[1] and all(one.deterministic and name == "essential" for one in lacking)
