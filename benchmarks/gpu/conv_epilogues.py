@@ -3,7 +3,8 @@
 The library holds tiles with several epilogues and ``activation="any"``. Problems are drawn at random, by ``--seed``,
 from what networks compute: images and channels with equal density of their logarithms, filters of 1, 3 and 7, strides
 of 1 and 2. Both kernels of a tile compute the same problem in captured graphs that take turns, on operands that rotate
-through more memory than L2 has; results, poisoned before, must be the same. Ratios are the time with the epilogue chosen ÷ compiled in: above 1 choosing costs.
+through more memory than L2 has; results, poisoned before, must be the same. Ratios are the time with the
+epilogue chosen ÷ compiled in: above 1 choosing costs.
 
     python benchmarks/gpu/conv_epilogues.py --library .gpu/epilogues/sm_90a --out result.json
 """
