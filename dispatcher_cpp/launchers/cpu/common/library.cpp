@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "launchers/cpu/common/room.hpp"
 #include "launchers/cpu/common/threads.hpp"
 
 namespace kernelwright::cpu {
@@ -36,6 +37,29 @@ kw_status check_launch(const kw_kernel* kernel, const void* plan, const kw_launc
     return fail(KW_INVALID_ARGUMENT, nullptr, 0, "device is %d, but the processor is device 0", launch->device);
   }
   return KW_OK;
+}
+
+kw_status check_op(const kw_kernel& kernel, const kw_problem& problem, const char* op, size_t size, char* reason,
+                   size_t bytes) {
+  if (problem.op == kernel.op && problem.struct_size >= size) return KW_OK;
+  return fail(KW_UNSUPPORTED, reason, bytes, "op is %u with %u bytes, but this kernel serves %s (%u) with %zu",
+              problem.op, problem.struct_size, op, kernel.op, size);
+}
+
+kw_status check_needed(uint64_t workspace_bytes, char* reason, size_t bytes) {
+  if (workspace_bytes <= kMostWorkspace) return KW_OK;
+  return fail(KW_UNSUPPORTED, reason, bytes, "the workspace would have %llu bytes, more than a process has memory",
+              static_cast<unsigned long long>(workspace_bytes));
+}
+
+kw_status check_args_size(uint32_t size, size_t needed) {
+  if (size >= needed) return KW_OK;
+  return fail(KW_INVALID_ARGUMENT, nullptr, 0, "args.struct_size is %u, below %zu", size, needed);
+}
+
+kw_status check_features(const kw_kernel& kernel, uint32_t features, char* reason, size_t bytes) {
+  if ((features & ~this_processor().features) == 0) return KW_OK;
+  return fail(KW_UNSUPPORTED, reason, bytes, "the processor lacks %s, which this kernel needs", kernel.features);
 }
 
 kw_status check_workspace(const kw_launch& launch, uint64_t needed) {

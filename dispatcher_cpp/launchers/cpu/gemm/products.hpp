@@ -7,7 +7,7 @@
 
 #include "kernelwright/gemm/checks.h"
 #include "kernelwright/gemm/groups.h"
-#include "launchers/cpu/gemm/launch.hpp"
+#include "launchers/cpu/gemm/paths.hpp"
 
 namespace kernelwright::cpu {
 

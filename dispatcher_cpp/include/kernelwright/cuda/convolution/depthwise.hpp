@@ -50,14 +50,15 @@ struct direct {
       value.y += factor * more.y;
     };
     if (p.beta != 0.0f) add(p.y, at, p.beta);
-    if constexpr (Spec::bias) {
+    if (Spec::bias && p.bias != nullptr) {
       value.x += static_cast<float>(static_cast<const element*>(p.bias)[channel]);
       value.y += static_cast<float>(static_cast<const element*>(p.bias)[channel + 1]);
     }
-    if constexpr (Spec::residual) add(p.residual, at, 1.0f);
-    using act = typename Spec::activation;
-    *reinterpret_cast<pair*>(static_cast<element*>(p.y) + at) = {static_cast<element>(act::of(value.x)),
-                                                                 static_cast<element>(act::of(value.y))};
+    if (Spec::residual && p.residual != nullptr) add(p.residual, at, 1.0f);
+    with_activation<typename Spec::activation>(
+        p.activation, [&](auto act) { value = {act.of(value.x), act.of(value.y)}; });
+    *reinterpret_cast<pair*>(static_cast<element*>(p.y) + at) = {static_cast<element>(value.x),
+                                                                 static_cast<element>(value.y)};
   }
 
   // A strip of outputs: line `row` of the box, outputs from `column` on.
@@ -195,6 +196,7 @@ struct no_helpers {
   static const void* pack() { return nullptr; }
   static const void* pad() { return nullptr; }
   static const void* fold() { return nullptr; }
+  static const void* gather() { return nullptr; }
   static const void* unfold() { return nullptr; }
   static const void* sum() { return nullptr; }
 };

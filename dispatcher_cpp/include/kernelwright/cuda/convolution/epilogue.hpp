@@ -128,7 +128,6 @@ struct epilogue {
   }
 
   CUTLASS_DEVICE static void finish(const kw_cuda_conv_params& p, const column_block& block, fragment& f) {
-    using act = typename Config::activation;
     if (p.alpha != 1.0f) {
       each([&](int half, int i) {
         f.pairs[half][i].x *= p.alpha;
@@ -136,9 +135,11 @@ struct epilogue {
       });
     }
     if (p.beta != 0.0f) add(p, p.d, p.beta, block, f);
-    if constexpr (Config::bias) add_bias(p, block, f);
-    if constexpr (Config::residual) add(p, p.residual, 1.0f, block, f);
-    each([&](int half, int i) { f.pairs[half][i] = {act::of(f.pairs[half][i].x), act::of(f.pairs[half][i].y)}; });
+    if (Config::bias && p.bias != nullptr) add_bias(p, block, f);
+    if (Config::residual && p.residual != nullptr) add(p, p.residual, 1.0f, block, f);
+    with_activation<typename Config::activation>(p.activation, [&](auto act) {
+      each([&](int half, int i) { f.pairs[half][i] = {act.of(f.pairs[half][i].x), act.of(f.pairs[half][i].y)}; });
+    });
   }
 
   // 16 rows through shared memory. lane i < 16 knows the line of row i.

@@ -1,6 +1,6 @@
 /* What every CUDA attention kernel of a library shares: plans, and the checks of problems and arguments. */
-#ifndef KERNELWRIGHT_CUDA_ATTENTION_PROBLEM_H
-#define KERNELWRIGHT_CUDA_ATTENTION_PROBLEM_H
+#ifndef KERNELWRIGHT_CUDA_ATTENTION_LAUNCHER_H
+#define KERNELWRIGHT_CUDA_ATTENTION_LAUNCHER_H
 
 #include "kernelwright/attention.h"
 #include "kernelwright/cuda/common/runtime.h"
@@ -36,4 +36,4 @@ KW_HIDDEN kw_status kw_cuda_append_check_args(const kw_append_problem* problem, 
 #ifdef __cplusplus
 }
 #endif
-#endif /* KERNELWRIGHT_CUDA_ATTENTION_PROBLEM_H */
+#endif /* KERNELWRIGHT_CUDA_ATTENTION_LAUNCHER_H */

@@ -1,6 +1,6 @@
 // One planned problem of any family.
-#ifndef KERNELWRIGHT_CPU_LAUNCHERS_ATTENTION_LAUNCH_HPP
-#define KERNELWRIGHT_CPU_LAUNCHERS_ATTENTION_LAUNCH_HPP
+#ifndef KERNELWRIGHT_CPU_LAUNCHERS_ATTENTION_PLAN_HPP
+#define KERNELWRIGHT_CPU_LAUNCHERS_ATTENTION_PLAN_HPP
 
 #include "launchers/cpu/attention/append_driver.hpp"
 #include "launchers/cpu/attention/gradient_driver.hpp"
@@ -69,4 +69,4 @@ inline void launch_attention(const attention_kernel& kernel, const attention_pla
 
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_LAUNCHERS_ATTENTION_LAUNCH_HPP
+#endif  // KERNELWRIGHT_CPU_LAUNCHERS_ATTENTION_PLAN_HPP

@@ -1,6 +1,6 @@
 /* What every CUDA GEMM kernel of a library shares: plans, the checks of a problem, launches without a kernel. */
-#ifndef KERNELWRIGHT_CUDA_GEMM_PROBLEM_H
-#define KERNELWRIGHT_CUDA_GEMM_PROBLEM_H
+#ifndef KERNELWRIGHT_CUDA_GEMM_LAUNCHER_H
+#define KERNELWRIGHT_CUDA_GEMM_LAUNCHER_H
 
 #include "kernelwright/cuda/common/runtime.h"
 #include "kernelwright/gemm.h"
@@ -44,4 +44,4 @@ KW_HIDDEN kw_status kw_cuda_group_without_k(const kw_kernel* kernel, const kw_cu
 #ifdef __cplusplus
 }
 #endif
-#endif /* KERNELWRIGHT_CUDA_GEMM_PROBLEM_H */
+#endif /* KERNELWRIGHT_CUDA_GEMM_LAUNCHER_H */

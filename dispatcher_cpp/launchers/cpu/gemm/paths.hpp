@@ -1,6 +1,6 @@
 // One planned problem, in the way that its plan chose.
-#ifndef KERNELWRIGHT_CPU_LAUNCHERS_GEMM_LAUNCH_HPP
-#define KERNELWRIGHT_CPU_LAUNCHERS_GEMM_LAUNCH_HPP
+#ifndef KERNELWRIGHT_CPU_LAUNCHERS_GEMM_PATHS_HPP
+#define KERNELWRIGHT_CPU_LAUNCHERS_GEMM_PATHS_HPP
 
 #include "launchers/cpu/gemm/driver.hpp"
 #include "launchers/cpu/gemm/skinny_driver.hpp"
@@ -45,4 +45,4 @@ inline void launch(const gemm_kernel& kernel, const gemm_plan& plan, const produ
 
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_LAUNCHERS_GEMM_LAUNCH_HPP
+#endif  // KERNELWRIGHT_CPU_LAUNCHERS_GEMM_PATHS_HPP

@@ -1,6 +1,6 @@
 // One planned problem, in the way that suits it.
-#ifndef KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_LAUNCH_HPP
-#define KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_LAUNCH_HPP
+#ifndef KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_PLAN_HPP
+#define KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_PLAN_HPP
 
 #include "launchers/cpu/convolution/lanes_driver.hpp"
 #include "launchers/cpu/convolution/plane_driver.hpp"
@@ -90,4 +90,4 @@ inline void launch_conv(const conv_kernel& kernel, const conv_plan& plan, const 
 
 }  // namespace kernelwright::cpu
 
-#endif  // KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_LAUNCH_HPP
+#endif  // KERNELWRIGHT_CPU_LAUNCHERS_CONVOLUTION_PLAN_HPP

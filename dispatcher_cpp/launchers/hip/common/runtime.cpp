@@ -1,4 +1,4 @@
-/* Talks to the HIP runtime, which is opened on first use; knows the one architecture of its library. */
+// Talks to the HIP runtime, which is opened on first use; knows the one architecture of its library.
 #include "kernelwright/hip/common/runtime.h"
 
 #include <dlfcn.h>
@@ -12,18 +12,18 @@
 #error "define KW_HIP_TARGET as the architecture of the library"
 #endif
 
-/* Null, hipStreamLegacy and hipStreamPerThread: streams of whichever device is current. */
-#define LAST_DEFAULT_STREAM 2
+namespace {
 
-/* hipModuleLaunchKernel's `extra`: keys of a list of (key, value) pairs. */
-#define LAUNCH_BUFFER_POINTER ((void*)1)
-#define LAUNCH_BUFFER_SIZE ((void*)2)
-#define LAUNCH_END ((void*)3)
+// Null, hipStreamLegacy and hipStreamPerThread: streams of whichever device is current.
+constexpr uintptr_t kLastDefaultStream = 2;
 
-/* hipDeviceProp_t has grown from 792 to 1472 bytes so far. */
-#define PROPERTIES_BYTES 8192
+// hipModuleLaunchKernel's `extra`: keys of a list of (key, value) pairs.
+constexpr uintptr_t kLaunchBufferPointer = 1, kLaunchBufferSize = 2, kLaunchEnd = 3;
 
-typedef struct hip_api {
+// hipDeviceProp_t has grown from 792 to 1472 bytes so far.
+constexpr size_t kPropertiesBytes = 8192;
+
+struct hip_api {
   int (*get_device)(int* device);
   int (*set_device)(int device);
   int (*get_device_count)(int* count);
@@ -34,26 +34,27 @@ typedef struct hip_api {
   int (*module_function)(void** function, void* module, const char* name);
   int (*launch)(void* function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y,
                 uint32_t block_z, uint32_t lds_bytes, void* stream, void** arguments, void** extra);
-} hip_api;
+};
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static hip_api api_storage;
-static const hip_api* api_ready; /* published with release order once api_storage is complete */
-static char runtime_path[4096];  /* the file that is or will be opened, "" = not decided */
-static __thread char last_error[2048];
+pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+hip_api api_storage;
+const hip_api* api_ready;  // published with release order once api_storage is complete
+char runtime_path[4096];   // the file that is or will be opened, "" = not decided
+thread_local char last_error[2048];
 
-/* A child of fork() has one thread. The lock is taken before, so that no other thread holds it in the child for ever.
- */
-static void before_fork(void) { pthread_mutex_lock(&mutex); }
-static void after_fork(void) { pthread_mutex_unlock(&mutex); }
+// A child of fork() has one thread. The lock is taken before, so that no other thread holds it in the child for ever.
+void before_fork() { pthread_mutex_lock(&mutex); }
+void after_fork() { pthread_mutex_unlock(&mutex); }
 
-/* glibc's own entry: unlike pthread_atfork it forgets the handlers when this library is unloaded. */
-extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void*);
-extern KW_HIDDEN void* __dso_handle;
+// glibc's own entry: unlike pthread_atfork it forgets the handlers when this library is unloaded.
+extern "C" int __register_atfork(void (*)(), void (*)(), void (*)(), void*);
+extern "C" KW_HIDDEN void* __dso_handle;
 
-__attribute__((constructor)) static void handle_forks(void) {
+__attribute__((constructor)) void handle_forks() {
   __register_atfork(before_fork, after_fork, after_fork, &__dso_handle);
 }
+
+}  // namespace
 
 kw_status kw_hip_fail(kw_status status, const char* format, ...) {
   va_list values;
@@ -86,27 +87,29 @@ kw_status kw_backend_set_runtime(const char* path) {
   return status;
 }
 
-static void* open_runtime(const char** name) {
-  /* Plain libamdhip64.so is left out on purpose: it may be a ROCm 5, whose structs differ. */
+namespace {
+
+void* open_runtime(const char** name) {
+  // Plain libamdhip64.so is left out on purpose: it may be a ROCm 5, whose structs differ.
   static const char* const names[] = {"libamdhip64.so.7", "libamdhip64.so.6"};
   const char* chosen = *runtime_path ? runtime_path : getenv("KERNELWRIGHT_HIP_LIBRARY");
   *name = chosen;
   if (chosen && *chosen) return dlopen(chosen, RTLD_NOW | RTLD_LOCAL);
-  for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
-    void* library = dlopen(*name = names[i], RTLD_NOW | RTLD_LOCAL);
+  for (const char* each : names) {
+    void* library = dlopen(*name = each, RTLD_NOW | RTLD_LOCAL);
     if (library) return library;
   }
-  return NULL;
+  return nullptr;
 }
 
-static int resolve(void* library, const char* name, void* function) {
-  void* symbol = dlsym(library, name);
-  memcpy(function, &symbol, sizeof symbol); /* ISO C has no cast from an object pointer to a function pointer */
-  return symbol != NULL;
+template <class Function>
+bool resolve(void* library, const char* name, Function** function) {
+  *function = reinterpret_cast<Function*>(dlsym(library, name));
+  return *function != nullptr;
 }
 
-static kw_status load_api(void) {
-  const char* name = NULL;
+kw_status load_api() {
+  const char* name = nullptr;
   void* library = open_runtime(&name);
   if (!library) {
     const char* detail = dlerror();
@@ -114,16 +117,16 @@ static kw_status load_api(void) {
                        detail ? detail : "not found");
   }
   hip_api* api = &api_storage;
-  int complete = resolve(library, "hipGetDevice", &api->get_device) &&
-                 resolve(library, "hipSetDevice", &api->set_device) &&
-                 resolve(library, "hipGetDeviceCount", &api->get_device_count) &&
-                 resolve(library, "hipStreamGetDevice", &api->stream_device) &&
-                 resolve(library, "hipGetErrorString", &api->error_string) &&
-                 resolve(library, "hipModuleLoadData", &api->module_load) &&
-                 resolve(library, "hipModuleGetFunction", &api->module_function) &&
-                 resolve(library, "hipModuleLaunchKernel", &api->launch) &&
-                 (resolve(library, "hipGetDevicePropertiesR0600", &api->get_properties) ||
-                  resolve(library, "hipGetDeviceProperties", &api->get_properties));
+  const bool complete = resolve(library, "hipGetDevice", &api->get_device) &&
+                        resolve(library, "hipSetDevice", &api->set_device) &&
+                        resolve(library, "hipGetDeviceCount", &api->get_device_count) &&
+                        resolve(library, "hipStreamGetDevice", &api->stream_device) &&
+                        resolve(library, "hipGetErrorString", &api->error_string) &&
+                        resolve(library, "hipModuleLoadData", &api->module_load) &&
+                        resolve(library, "hipModuleGetFunction", &api->module_function) &&
+                        resolve(library, "hipModuleLaunchKernel", &api->launch) &&
+                        (resolve(library, "hipGetDevicePropertiesR0600", &api->get_properties) ||
+                         resolve(library, "hipGetDeviceProperties", &api->get_properties));
   if (!complete) {
     dlclose(library);
     return kw_hip_fail(KW_RUNTIME_MISSING, "the HIP runtime lacks a function that kernelwright needs");
@@ -133,7 +136,7 @@ static kw_status load_api(void) {
   return KW_OK;
 }
 
-static kw_status get_api(const hip_api** api) {
+kw_status get_api(const hip_api** api) {
   kw_status status = KW_OK;
   *api = __atomic_load_n(&api_ready, __ATOMIC_ACQUIRE);
   if (*api) return KW_OK;
@@ -144,16 +147,16 @@ static kw_status get_api(const hip_api** api) {
   return status;
 }
 
-static kw_status hip_failed(const hip_api* api, const char* what, int error) {
+kw_status hip_failed(const hip_api* api, const char* what, int error) {
   const char* text = api->error_string(error);
   return kw_hip_fail(KW_LAUNCH_FAILED, "%s: HIP error %d (%s)", what, error, text ? text : "no text");
 }
 
-/* HIP would run the kernel on the stream's device, where neither its code nor its pointers are valid. */
-static kw_status check_stream(const hip_api* api, const kw_launch* where) {
-  static int known; /* number of devices, 0 = not asked yet; every thread would write the same */
+// HIP would run the kernel on the stream's device, where neither its code nor its pointers are valid.
+kw_status check_stream(const hip_api* api, const kw_launch* where) {
+  static int known = 0;  // number of devices, 0 = not asked yet; every thread would write the same
   int count = __atomic_load_n(&known, __ATOMIC_RELAXED), device = where->device;
-  if ((uintptr_t)where->stream <= LAST_DEFAULT_STREAM || count == 1) return KW_OK;
+  if (reinterpret_cast<uintptr_t>(where->stream) <= kLastDefaultStream || count == 1) return KW_OK;
   if (!count) {
     const int error = api->get_device_count(&count);
     if (error) return hip_failed(api, "counting devices", error);
@@ -169,19 +172,19 @@ static kw_status check_stream(const hip_api* api, const kw_launch* where) {
                      where->device, where->device);
 }
 
-static kw_status load_function(const hip_api* api, const kw_hip_code* code, void** slot) {
-  void* module = NULL;
+kw_status load_function(const hip_api* api, const kw_hip_code* code, void** slot) {
+  void* module = nullptr;
   int error = api->module_load(&module, code->image);
   if (error) return hip_failed(api, "loading the code object of " KW_HIP_TARGET, error);
-  void* function = NULL;
+  void* function = nullptr;
   error = api->module_function(&function, module, code->function);
   if (error) return hip_failed(api, "finding the kernel in its code object", error);
   __atomic_store_n(slot, function, __ATOMIC_RELEASE);
   return KW_OK;
 }
 
-/* The kernel's handle on a device, which is current. */
-static kw_status get_function(const hip_api* api, const kw_hip_code* code, int32_t device, void** function) {
+// The kernel's handle on a device, which is current.
+kw_status get_function(const hip_api* api, const kw_hip_code* code, int32_t device, void** function) {
   void** slot = &code->functions[device];
   kw_status status = KW_OK;
   *function = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
@@ -193,15 +196,18 @@ static kw_status get_function(const hip_api* api, const kw_hip_code* code, int32
   return status;
 }
 
-static kw_status launch(const hip_api* api, const kw_hip_code* code, const kw_launch* where, const uint32_t* grid,
-                        uint32_t block, void* arguments, size_t bytes) {
-  void* function = NULL;
+kw_status launch(const hip_api* api, const kw_hip_code* code, const kw_launch* where, const uint32_t* grid,
+                 uint32_t block, void* arguments, size_t bytes) {
+  void* function = nullptr;
   const kw_status status = get_function(api, code, where->device, &function);
   if (status != KW_OK) return status;
-  void* extra[] = {LAUNCH_BUFFER_POINTER, arguments, LAUNCH_BUFFER_SIZE, &bytes, LAUNCH_END};
-  const int error = api->launch(function, grid[0], grid[1], grid[2], block, 1, 1, 0, where->stream, NULL, extra);
+  void* extra[] = {reinterpret_cast<void*>(kLaunchBufferPointer), arguments, reinterpret_cast<void*>(kLaunchBufferSize),
+                   &bytes, reinterpret_cast<void*>(kLaunchEnd)};
+  const int error = api->launch(function, grid[0], grid[1], grid[2], block, 1, 1, 0, where->stream, nullptr, extra);
   return error ? hip_failed(api, "launching the kernel", error) : KW_OK;
 }
+
+}  // namespace
 
 kw_status kw_hip_launch(const kw_hip_code* code, const kw_launch* where, uint32_t grid, uint32_t block, void* arguments,
                         size_t bytes) {
@@ -211,7 +217,7 @@ kw_status kw_hip_launch(const kw_hip_code* code, const kw_launch* where, uint32_
 
 kw_status kw_hip_launch_grid(const kw_hip_code* code, const kw_launch* where, const uint32_t* grid, uint32_t block,
                              void* arguments, size_t bytes) {
-  const hip_api* api = NULL;
+  const hip_api* api = nullptr;
   int before = 0;
   if (where->device < 0 || where->device >= KW_HIP_MAX_DEVICES)
     return kw_hip_fail(KW_INVALID_ARGUMENT, "device = %d; allowed: 0 to %d", where->device, KW_HIP_MAX_DEVICES - 1);
@@ -230,23 +236,27 @@ kw_status kw_hip_launch_grid(const kw_hip_code* code, const kw_launch* where, co
                                   : status;
 }
 
-/* The architecture name inside hipDeviceProp_t, "" if there is none. Its offset differs between ROCm releases, so it is
- * found by its form: a string that starts with gfx, behind the device name at the start. */
-static const char* arch_name(const char* properties) {
-  for (const char* at = properties + 1; at < properties + PROPERTIES_BYTES - 64; ++at)
+namespace {
+
+// The architecture name inside hipDeviceProp_t, "" if there is none. Its offset differs between ROCm releases, so it is
+// found by its form: a string that starts with gfx, behind the device name at the start.
+const char* arch_name(const char* properties) {
+  for (const char* at = properties + 1; at < properties + kPropertiesBytes - 64; ++at)
     if (at[-1] == '\0' && memcmp(at, "gfx", 3) == 0) return at;
   return "";
 }
 
+}  // namespace
+
 kw_status kw_backend_check_device(int32_t device, char* reason, size_t reason_bytes) {
-  char properties[PROPERTIES_BYTES] = {0};
-  const hip_api* api = NULL;
+  char properties[kPropertiesBytes] = {0};
+  const hip_api* api = nullptr;
   kw_status status = get_api(&api);
   if (status == KW_OK) {
     const int error = api->get_properties(properties, device);
     char name[64];
     snprintf(name, sizeof name, "%s", arch_name(properties));
-    name[strcspn(name, ":")] = '\0'; /* gfx942:sramecc+:xnack- */
+    name[strcspn(name, ":")] = '\0';  // gfx942:sramecc+:xnack-
     if (error)
       status =
           kw_hip_fail(KW_INVALID_ARGUMENT, "device %d: HIP error %d (%s)", device, error, api->error_string(error));
