@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "kernelwright/gemm.h"
 #include "kernelwright/dispatcher/threads/thread_pool.hpp"
+#include "kernelwright/gemm.h"
 
 extern "C" {
 extern const kw_kernel* const kernels_under_test[];

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kernelwright/norm/operands.h"
 #include "kernelwright/dispatcher/threads/thread_pool.hpp"
+#include "kernelwright/norm/operands.h"
 
 extern "C" {
 extern const kw_kernel* const kernels_under_test[];

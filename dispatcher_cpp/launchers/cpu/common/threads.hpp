@@ -12,7 +12,7 @@ namespace kernelwright::cpu {
 
 constexpr uint32_t kMaxThreads = 256;
 
-inline uint32_t requested_threads = 0;  // by set_num_threads; 0 = all of the affinity mask
+inline uint32_t requested_threads = 0;                            // by set_num_threads; 0 = all of the affinity mask
 inline thread_local const kw_parallel* launch_threads = nullptr;  // of the launch that this thread is in
 
 // While a thread is in a launch. Launches nest: parts of one may be launches on one thread.
@@ -43,8 +43,8 @@ inline void wait_until(const int64_t& count, int64_t wanted) {
   }
 }
 
-// Runs part on up to `threads` threads, the calling one among them, and returns when all that began have ended. Each has
-// an index of its own, from 0 on. A part must not wait for a thread, only for work that was taken.
+// Runs part on up to `threads` threads, the calling one among them, and returns when all that began have ended. Each
+// has an index of its own, from 0 on. A part must not wait for a thread, only for work that was taken.
 inline void run_parts(uint32_t threads, kw_part part, void* context) {
   const kw_parallel* parallel = launch_threads;
   if (threads <= 1 || parallel == nullptr) return part(context, 0);

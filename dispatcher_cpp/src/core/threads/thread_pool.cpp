@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "kernelwright/dispatcher.h"
-#include "kernelwright/dispatcher/threads/own_threads.hpp"
 #include "kernelwright/dispatcher/state.hpp"
+#include "kernelwright/dispatcher/threads/own_threads.hpp"
 
 namespace kernelwright {
 namespace {
@@ -177,9 +177,11 @@ kw_status kw_set_threads(uint32_t source, const kw_parallel* parallel) {
   pthread_mutex_lock(&launch);
   kw_status status = KW_OK;
   if (source == KW_THREADS_OPENMP && forked) {
-    status = fail(KW_UNSUPPORTED, "a forked child has no threads of OpenMP: its runtime may wait for those of the parent");
+    status =
+        fail(KW_UNSUPPORTED, "a forked child has no threads of OpenMP: its runtime may wait for those of the parent");
   } else if (source == KW_THREADS_OPENMP && !open_open_mp()) {
-    status = fail(KW_RUNTIME_MISSING, "no OpenMP runtime is loaded; load one first (import torch), or take auto or own");
+    status =
+        fail(KW_RUNTIME_MISSING, "no OpenMP runtime is loaded; load one first (import torch), or take auto or own");
   } else {
     if (source == KW_THREADS_CALLBACK) callback = *parallel;
     asked = source;

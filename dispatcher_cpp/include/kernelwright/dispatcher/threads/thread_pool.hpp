@@ -1,5 +1,5 @@
-// Who runs the parts of CPU launches: threads of ours, an OpenMP runtime that the process has loaded, or the application.
-// One choice and one pool for the process, whatever the number of dispatchers and libraries.
+// Who runs the parts of CPU launches: threads of ours, an OpenMP runtime that the process has loaded, or the
+// application. One choice and one pool for the process, whatever the number of dispatchers and libraries.
 #ifndef KERNELWRIGHT_DISPATCHER_THREAD_POOL_HPP
 #define KERNELWRIGHT_DISPATCHER_THREAD_POOL_HPP
 
