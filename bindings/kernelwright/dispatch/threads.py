@@ -32,10 +32,10 @@ class Threads(NamedTuple):
 def use_threads(source: Source = "auto") -> Threads:
     """Choose whose threads run launches on processors, for the whole process.
 
-    :param source: ``own``: the dispatcher's, as many as :meth:`Dispatcher.set_num_threads`, ``KERNELWRIGHT_NUM_THREADS``
-        or the affinity mask allow; ``openmp``: those of the loaded OpenMP runtime, torch's where there are several, within
-        ``torch.set_num_threads`` and ``OMP_NUM_THREADS`` too; ``auto``: the latter if one is loaded, else the former.
-        A forked child uses threads of its own where its parent used OpenMP's.
+    :param source: ``own``: the dispatcher's, as many as :meth:`Dispatcher.set_num_threads`,
+        ``KERNELWRIGHT_NUM_THREADS`` or the affinity mask allow; ``openmp``: those of the loaded OpenMP runtime, torch's
+        where there are several, within ``torch.set_num_threads`` and ``OMP_NUM_THREADS`` too; ``auto``: the latter if
+        one is loaded, else the former. A forked child uses threads of its own where its parent used OpenMP's.
     :raises SelectionError: for another source, or ``openmp`` where no runtime is loaded or in a forked child.
     """
     global _chosen

@@ -1,4 +1,4 @@
-"""Whose threads run launches: chosen for the process, taken from a loaded OpenMP runtime, own ones in forked children."""
+"""Whose threads run launches: chosen for the process, a loaded OpenMP runtime's, own ones in forked children."""
 
 from __future__ import annotations
 
