@@ -20,7 +20,7 @@ _INNERMOST = tuple(ConvLayout.codes)[:3]  # layouts with channels innermost, by 
 _ALONG = ("size", "filter", "stride", "dilation", "pad_left", "pad_right")
 _DTYPES = ("fp32", "fp16", "bf16")
 _COUNTS = ("n", "c", "k", "groups")
-_SAME = (*_COUNTS, "layout", "bias", "residual", "activation", "split_k", "alpha", "beta")  # in C too
+_SAME = (*_COUNTS, "layout", "bias", "residual", "activation", "split_k", "alpha", "beta")  # in C too, as single values
 
 DIRECTIONS = {name.removeprefix("conv ").replace(" ", "_"): code for name, code in tuple(ConvOp.codes.items())[:3]}
 """Operations that callers pose, by the direction of a problem."""
@@ -238,18 +238,28 @@ class ConvProblem(BaseProblem):
         last = sum((e - 1) * s for e, s in zip((self.n, channels, *sizes), strides, strict=True))
         return (last + 1) * self.itemsize if self.n else 0
 
-    def in_c(self) -> dict[str, tuple[int, ...]]:
-        """Extents along D, H and W and strides in memory by their names in C, with dimensions that it lacks."""
+    @property
+    def gemm(self) -> tuple[int, int, int]:
+        """m, n and k of the implicit GEMM of a group; backward data without the points that a stride leaves out."""
+        c, k, points = self.c // self.groups, self.k // self.groups, math.prod(self.filter)  # type: ignore[arg-type]
+        outputs = self.n * math.prod(self.out_size)
+        if self.direction == "forward":
+            return outputs, k, c * points
+        return (outputs, c, k * points) if self.direction == "backward_data" else (k, c * points, outputs)
+
+    def in_c(self) -> dict[str, Any]:
+        """What the C struct says of it: words and numbers; along D, H and W also of dimensions that it lacks."""
         missing = SPATIAL.value - len(self.sizes)
+        types = {name: self.dtype for name in ("dtype_x", "dtype_w", "dtype_y")} | {"dtype_acc": "fp32"}
+        same = {name: getattr(self, name) for name in _SAME}
         along = {_C_NAMES.get(name, name): (_least(name),) * missing + getattr(self, name) for name in _ALONG}
         memory = {name: tuple(getattr(self, name)) for name in ("stride_x", "stride_y")}
-        return along | {name: (*one[:2], *(0,) * missing, *one[2:]) for name, one in memory.items()}
+        wide = {name: (*one[:2], *(0,) * missing, *one[2:]) for name, one in memory.items()}
+        return {**types, **same, **along, **wide}
 
     def native(self) -> structs.ConvProblem:
         """The C struct of this problem."""
-        types = {name: self.dtype for name in ("dtype_x", "dtype_w", "dtype_y")} | {"dtype_acc": "fp32"}
-        same = {name: getattr(self, name) for name in _SAME}
-        return make(structs.ConvProblem, PROBLEM, DIRECTIONS[self.direction], {**types, **same, **self.in_c()})
+        return make(structs.ConvProblem, PROBLEM, DIRECTIONS[self.direction], self.in_c())
 
     @classmethod
     def from_native(cls, address: int) -> ConvProblem:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple
 
 from kernelwright.problems.base import BaseProblem
@@ -21,10 +21,6 @@ _LETTERS = {word: letter for letter, word in _LAYOUTS.items()}
 _TYPES = ("dtype_a", "dtype_b", "dtype_c", "dtype_acc")
 _COUNTS = ("m", "n", "k", "batch", "num_d")
 _D_TENSORS = ("ld_multi_d", "stride_multi_d")
-_SAME = (  # in C too
-    "split_k", *_COUNTS, *("lda", "ldb", "ldc", "alpha", "beta", "stride_a", "stride_b", "stride_c"), "d_op",
-    "activation", "b_format",
-)  # fmt: skip
 
 
 class Epilogue(NamedTuple):
@@ -291,17 +287,20 @@ class GemmProblem(BaseProblem):
         last = (self.batch - 1) * (stride or 0) + (lines - 1) * leading + extent
         return last * ITEM_BYTES[dtype] if lines * extent else 0
 
+    def in_c(self) -> dict[str, Any]:
+        """What the C struct says of it: words and numbers."""
+        return native_types(self) | {name: getattr(self, name) for name in _SAME}
+
     def native(self) -> structs.GemmProblem:
         """The C struct of this problem."""
-        given = native_types(self) | {name: getattr(self, name) for name in (*_SAME, *_D_TENSORS)}
-        return make(structs.GemmProblem, PROBLEM, GemmOp.GEMM.number, given)
+        return make(structs.GemmProblem, PROBLEM, GemmOp.GEMM.number, self.in_c())
 
     @classmethod
     def from_native(cls, address: int) -> GemmProblem:
         """The problem of the C struct at an address."""
         read = values(structs.GemmProblem.from_address(address), PROBLEM)
         tensors = {name: read[name][: read["num_d"]] for name in _D_TENSORS}
-        return cls(**types_of(read), **{name: read[name] for name in _SAME}, **tensors)
+        return cls(**types_of(read), **{name: read[name] for name in _SAME} | tensors)
 
     def __str__(self) -> str:
         """E.g. ``gemm bf16 rcr 512x512x512``."""
@@ -312,6 +311,10 @@ class GemmProblem(BaseProblem):
         text += f" {self.d_op} {self.num_d} D" if self.num_d else ""
         text += f" {self.activation}" if self.activation != "none" else ""
         return text + (" B shuffled" if self.b_format else "")
+
+
+_SAME = tuple(one.name for one in fields(GemmProblem) if one.name in PROBLEM.members and one.name not in _TYPES)
+"""Fields that C calls alike, but for types of elements."""
 
 
 def native_types(problem: Any) -> dict[str, Any]:
