@@ -6,7 +6,7 @@ from typing import Any
 
 import torch  # pants: no-infer-dep
 from kernelwright.dispatch import ArrayError
-from kernelwright.dispatch.operations.attention.cached import pair
+from kernelwright.dispatch.operations.attention.arguments import pair
 from kernelwright.torch import dispatchers
 from kernelwright.torch.fallback import attentions, decisions
 from kernelwright.torch.inputs import autocast, check_dtype, check_tensors
