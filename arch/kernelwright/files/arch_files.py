@@ -128,6 +128,11 @@ def shipped_with(operation: str) -> tuple[str, ...]:
     return tuple(one.name for one in _facts_of("") if operation in one.operations)
 
 
+def shipped_operations() -> tuple[str, ...]:
+    """The operations that shipped architectures have kernels of."""
+    return tuple(dict.fromkeys(operation for one in _facts_of("") for operation in one.operations))
+
+
 def simulated() -> tuple[DeviceFacts, ...]:
     """Those that the simulator executes: shipped ones by generation, then those of the setting."""
     found = [one for one in device_facts() if one.machine is not None]
