@@ -11,7 +11,7 @@ from kernelwright.files.proposals import closest
 
 PACKAGE = "kernelwright_kernels"
 
-LIBRARIES = ("gemm", "convolution", "attention")
+LIBRARIES = ("gemm", "convolution", "attention", "norm")
 """The libraries that are wheels (``kernels/``), for every architecture that ships and has kernels of the operation."""
 
 
