@@ -24,7 +24,8 @@ def trees(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The toolchain, and a copy of our headers that a test may change."""
     folder = tmp_path_factory.mktemp("trees")
     own = folder / "own"
-    shutil.copytree(Path(__file__).parents[1] / "dispatcher_cpp/include", own / "include")
+    for part in ("include", "launchers"):
+        shutil.copytree(Path(__file__).parents[1] / "dispatcher_cpp" / part, own / part)
     known = json.loads(Path(os.environ["KERNELWRIGHT_TREES"]).read_text())
     roots = {name: str(own if name != "zig" else Path(root).resolve()) for name, root in known.items()}
     (folder / "trees.json").write_text(json.dumps(roots))

@@ -37,6 +37,10 @@ def test_kernels_see_no_source_of_a_launcher() -> None:
         assert bool(sources) == name.endswith("_launcher"), (name, sources)
 
 
+def test_no_source_is_among_headers() -> None:
+    assert not [path for path in files(Tree("headers", ("include",))) if path.endswith((".c", ".cpp"))]
+
+
 @pytest.mark.parametrize("arch, op", [(arch, op) for arch in names() for op in sorted(load(arch).operations)])
 def test_no_compile_of_a_kernel_mounts_a_launcher(arch: str, op: str) -> None:
     sets = operation(op).sets
@@ -51,4 +55,4 @@ def test_no_compile_of_a_kernel_mounts_a_launcher(arch: str, op: str) -> None:
 
 def test_every_header_is_in_a_tree() -> None:
     shown = set().union(*map(files, TREES.values()))
-    assert files(Tree("all", ("include",))) == shown
+    assert files(Tree("all", ("include", "launchers"))) == shown

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "kernelwright/cpu/launchers/convolution/sweep_plan.hpp"
+#include "launchers/cpu/convolution/sweep_plan.hpp"
 
 using namespace kernelwright::cpu;
 

@@ -125,18 +125,18 @@ def test_a_header_that_operations_share(library: Library) -> None:
 
 
 def test_the_launcher_of_an_operation(library: Library) -> None:
-    source = "dispatcher_cpp/include/kernelwright/cpu/launchers/gemm/launcher.cpp"
+    source = "dispatcher_cpp/launchers/cpu/gemm/launcher.cpp"
     ran = library.ran_after(source, "namespace {", "// changed\nnamespace {")
     assert ran == sorted([LAUNCHERS[0], LINK, DESCRIBE])
 
 
 def test_a_launcher_that_operations_share(library: Library) -> None:
-    header = "dispatcher_cpp/include/kernelwright/cpu/launchers/common/thread_pool.hpp"
+    header = "dispatcher_cpp/launchers/cpu/common/thread_pool.hpp"
     assert library.ran_after(header, "#ifndef", "// changed\n#ifndef") == sorted([*LAUNCHERS, DESCRIBE])
 
 
 def test_a_launcher_of_another_backend(library: Library) -> None:
-    source = "dispatcher_cpp/include/kernelwright/hip/launchers/common/runtime.c"
+    source = "dispatcher_cpp/launchers/hip/common/runtime.c"
     assert library.ran_after(source, "#include <dlfcn.h>", "// changed\n#include <dlfcn.h>") == []
 
 

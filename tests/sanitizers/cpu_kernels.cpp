@@ -49,6 +49,20 @@ constexpr gemm_kernel dot_crr = small_kernel<bf16_dot, plain16, 1, 0>();
 constexpr gemm_kernel vnni_rcr = small_kernel<int8_dot, epilogue<int32>, 0, 1>();
 constexpr gemm_kernel vnni_crr = small_kernel<int8_dot, epilogue<int32>, 1, 0>();
 #endif
+#if defined(__AMX_TILE__)
+template <class Operation, class Epilogue, int LayoutA, int LayoutB>
+constexpr gemm_kernel tiled_kernel(variant v = kStandard) {
+  constexpr int kDepth = Operation::kDepth * Operation::kSteps;
+  return gemm<Operation, Epilogue, LayoutA, LayoutB, 64, 96, 2 * kDepth, 32, 32, kDepth>::kernel(kNoFeature, v);
+}
+constexpr gemm_kernel amx_rcr = tiled_kernel<bf16_tiles, any_epilogue<bf16>, 0, 1>({0, 1, KW_STREAM_K_NONE, 1, 0, 0});
+constexpr gemm_kernel amx_crr = tiled_kernel<bf16_tiles, epilogue<fp32>, 1, 0>();
+constexpr gemm_kernel amx_shuffled = tiled_kernel<bf16_tiles, plain16, 0, 0>({0, 1, KW_STREAM_K_NONE, 0, 0, 1});
+constexpr gemm_kernel amx_persistent = tiled_kernel<bf16_tiles, plain16, 0, 1>({1, 1, KW_STREAM_K_NONE, 0, 0, 0});
+constexpr gemm_kernel amx_split_k = tiled_kernel<bf16_tiles, plain16, 0, 0>({0, 8, KW_STREAM_K_NONE, 0, 0, 0});
+constexpr gemm_kernel amx_int8_rcr = tiled_kernel<int8_tiles, epilogue<int32>, 0, 1>();
+constexpr gemm_kernel amx_int8_crr = tiled_kernel<int8_tiles, epilogue<int32>, 1, 0>();
+#endif
 
 }  // namespace
 }  // namespace kernelwright::cpu
@@ -78,18 +92,50 @@ KERNEL(dot_crr)
 KERNEL(vnni_rcr)
 KERNEL(vnni_crr)
 #endif
+#if defined(__AMX_TILE__)
+KERNEL(amx_rcr)
+KERNEL(amx_crr)
+KERNEL(amx_shuffled)
+KERNEL(amx_persistent)
+KERNEL(amx_split_k)
+KERNEL(amx_int8_rcr)
+KERNEL(amx_int8_crr)
+#endif
 
 extern "C" {
 extern const kw_kernel* const kernels_under_test[];
-const kw_kernel* const kernels_under_test[] = {
-    &kernel_fp32_rcr, &kernel_fp32_crr,   &kernel_fp16_rrr, &kernel_bf16_ccr,    &kernel_int8_rrr, &kernel_fused_rrr,
-    &kernel_shuffled, &kernel_persistent, &kernel_split_k,  &kernel_linear,      &kernel_tree,     &kernel_batched,
-    &kernel_grouped,  &kernel_any32,      &kernel_any16,    &kernel_any16_to_32,
+const kw_kernel* const kernels_under_test[] = {&kernel_fp32_rcr,
+                                               &kernel_fp32_crr,
+                                               &kernel_fp16_rrr,
+                                               &kernel_bf16_ccr,
+                                               &kernel_int8_rrr,
+                                               &kernel_fused_rrr,
+                                               &kernel_shuffled,
+                                               &kernel_persistent,
+                                               &kernel_split_k,
+                                               &kernel_linear,
+                                               &kernel_tree,
+                                               &kernel_batched,
+                                               &kernel_grouped,
+                                               &kernel_any32,
+                                               &kernel_any16,
+                                               &kernel_any16_to_32,
 #if defined(__AVX512BF16__)
-    &kernel_dot_rcr,  &kernel_dot_crr,
+                                               &kernel_dot_rcr,
+                                               &kernel_dot_crr,
 #endif
 #if defined(__AVX512VNNI__)
-    &kernel_vnni_rcr, &kernel_vnni_crr,
+                                               &kernel_vnni_rcr,
+                                               &kernel_vnni_crr,
 #endif
-    nullptr};
+#if defined(__AMX_TILE__)
+                                               &kernel_amx_rcr,
+                                               &kernel_amx_crr,
+                                               &kernel_amx_shuffled,
+                                               &kernel_amx_persistent,
+                                               &kernel_amx_split_k,
+                                               &kernel_amx_int8_rcr,
+                                               &kernel_amx_int8_crr,
+#endif
+                                               nullptr};
 }

@@ -73,7 +73,8 @@ def test_reference_facts() -> None:
     assert {name for name in names() if load(name).lds_transposing_loads} == {"gfx950"}
     v4 = load("x86_64_v4").cpu
     assert v4 and (v4.level, v4.vector_registers, v4.vector_lanes) == (4, 32, 16)
-    assert v4.features == {"avx512_bf16": "avx512bf16", "avx512_vnni": "avx512vnni"}
+    amx = {name: name for name in ("amx_tile", "amx_bf16", "amx_int8")}
+    assert v4.features == {"avx512_bf16": "avx512bf16", "avx512_vnni": "avx512vnni", **amx}
 
 
 class _Section(BaseModel):

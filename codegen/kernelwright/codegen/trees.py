@@ -37,7 +37,7 @@ class Tree:
     @property
     def own(self) -> bool:
         """Whether the tree holds the project's own headers and sources, not a toolchain's."""
-        return all(part.startswith("include/kernelwright/") for part in self.parts)
+        return all(part.startswith(("include/kernelwright/", "launchers/")) for part in self.parts)
 
     def tops(self, root: Path) -> dict[str, Path]:
         """The files and folders that the parts are below ``root``, by path in it. SpecError if it lacks a part."""
@@ -51,12 +51,14 @@ class Tree:
 
 
 def _own(about: str, *parts: str, may_lack: tuple[str, ...] = (), backend: str | None = None) -> Tree:
-    """A tree of the project's own files."""
+    """A tree of the project's own headers."""
     folder = "include/kernelwright"
     shown, further = (tuple(f"{folder}/{part}" for part in some) for some in (parts, may_lack))
     return Tree(about, shown, may_lack=further, backend=backend, license="MIT")
 
 
+# What names of trees with launchers end in.
+_LAUNCHER = "_launcher"
 # Of each backend: the folder of its sources, and what names of trees with them begin with ("cuda" is NVIDIA's own).
 _SOURCES = {"cpu": ("cpu", "cpu"), "ck_tile": ("hip", "hip"), "cutlass": ("cuda", "cuda_src")}
 
@@ -67,10 +69,10 @@ def _sources(name: str, backend: str) -> tuple[tuple[str, Tree], tuple[str, Tree
     So an edit of a launcher recompiles no kernel.
     """
     folder, prefix = _SOURCES[backend]
-    launchers = f"launchers of {folder} libraries: {name}"
+    about, part = f"launchers of {folder} libraries: {name}", f"launchers/{folder}/{name}"
     return (
         (f"{prefix}_{name}", _own(f"{name} kernels of {folder} libraries", f"{folder}/{name}", backend=backend)),
-        (f"{prefix}_{name}_launcher", _own(launchers, f"{folder}/launchers/{name}", backend=backend)),
+        (f"{prefix}_{name}{_LAUNCHER}", Tree(about, (part,), backend=backend, license="MIT")),
     )
 
 
@@ -146,6 +148,11 @@ def find_tree(name: str) -> Tree | None:
 def mount(tree: str) -> str:
     """Where a tree is found, relative to the working directory of an action."""
     return f"__{tree}"
+
+
+def include_folder(tree: str) -> str:
+    """What compilers search in one of the project's trees; a launcher's files are called as they lie in it."""
+    return mount(tree) if tree.endswith(_LAUNCHER) else f"{mount(tree)}/include"
 
 
 def tree_of(path: str) -> str:

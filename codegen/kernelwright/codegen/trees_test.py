@@ -38,7 +38,7 @@ def test_trees_follow_from_an_operation_and_its_backends(outside: None) -> None:
         "fft": ((f"{folder}/fft.h",), (f"{folder}/fft",), None),
         "cpu_fft": ((f"{folder}/cpu/fft",), (), "cpu"),
         "cuda_src_fft": ((f"{folder}/cuda/fft",), (), "cutlass"),
-        "cuda_src_fft_launcher": ((f"{folder}/cuda/launchers/fft",), (), "cutlass"),
+        "cuda_src_fft_launcher": (("launchers/cuda/fft",), (), "cutlass"),
     }
     assert all(find_tree(name) == tree and tree.own for name, tree in own.items())
     assert find_tree("hip_fft") is find_tree("cpu_fft_launcher") is None

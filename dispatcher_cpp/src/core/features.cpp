@@ -32,6 +32,7 @@ constexpr Bit kBits[] = {
     {"avx512_fp16", 7, 0, kEdx, 23, kAvx512},
     {"avx512_bf16", 7, 1, kEax, 5, kAvx512},
     {"avx_vnni", 7, 1, kEax, 4, kAvx},
+    {"amx_tile", 7, 0, kEdx, 24, kAmx},
     {"amx_bf16", 7, 0, kEdx, 22, kAmx},
     {"amx_int8", 7, 0, kEdx, 25, kAmx},
 };

@@ -28,7 +28,7 @@ class Sources:
         self.root, self.cache = folder / "sources", folder / "cache"
         for name in given:
             if all_trees()[name].own:
-                shutil.copytree(given[name] / "include", self.root / "include", dirs_exist_ok=True)
+                shutil.copytree(given[name], self.root, dirs_exist_ok=True)
         self.trees = {name: self.root if all_trees()[name].own else folder for name, folder in given.items()}
         self.build()
 
@@ -38,9 +38,9 @@ class Sources:
         registry.add(SPEC)
         registry.build(2, progress=True)
 
-    def edit(self, header: str, text: str) -> None:
+    def edit(self, file: str, text: str) -> None:
         """Put ``text`` in front of a file."""
-        path = self.root / "include/kernelwright" / header
+        path = self.root / file
         path.write_text(text + path.read_text())
 
 
@@ -53,10 +53,10 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Sources:
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
-        ("cpu/launchers/gemm/launcher.cpp", {OWN}),
-        ("cpu/launchers/common/thread_pool.hpp", {OWN, SHARED}),
-        ("cpu/gemm/micro/pack.hpp", {OWN, KERNEL}),
-        ("dispatcher.h", set()),
+        ("launchers/cpu/gemm/launcher.cpp", {OWN}),
+        ("launchers/cpu/common/thread_pool.hpp", {OWN, SHARED}),
+        ("include/kernelwright/cpu/gemm/micro/pack.hpp", {OWN, KERNEL}),
+        ("include/kernelwright/dispatcher.h", set()),
     ],
 )
 def test_what_an_edit_compiles(

@@ -36,7 +36,7 @@ REST = {FIRST: 5_000, SECOND: 500, THIRD: 20_000}  # microseconds before each pi
 def library(tmp_path_factory: pytest.TempPathFactory) -> KernelLibrary:
     """A mock library whose kernels go through the CUDA launcher to the streams of the stand-in runtime."""
     folder = mocks.write_library(tmp_path_factory.mktemp("sm_90a"), "MOCK_ANY_DEVICE", arch="sm_90a", backend="cutlass")
-    launcher = mocks.NATIVE / "include/kernelwright/cuda/launchers/common/runtime.c"
+    launcher = mocks.NATIVE / "launchers/cuda/common/runtime.c"
     sources = [mocks.HERE / "mock_library.c", HERE / "delayed_streams.c", HERE / "fake_cuda.c", launcher]
     macros = ("MOCK_STREAMS", "MOCK_ANY_DEVICE", 'MOCK_ARCH="sm_90a"', "MOCK_BACKEND=KW_BACKEND_CUDA", *RECOGNITION)
     defines = [f"-D{macro}" for macro in (*macros, 'MOCK_NAME="mock"', 'MOCK_SEED="0"')]

@@ -23,7 +23,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def build(folder: Path, arch: Mapping[str, str]) -> Path:
-    sources = [HERE / "fake_cuda.c", mocks.NATIVE / "include/kernelwright/cuda/launchers/common/runtime.c"]
+    sources = [HERE / "fake_cuda.c", mocks.NATIVE / "launchers/cuda/common/runtime.c"]
     flags = ["-std=gnu11", "-O2", "-Wall", "-Werror", "-Wno-pedantic", "-I", str(HERE / "fake"), "-Wl,-z,defs"]
     macros = [f"-DKW_CUDA_{name}={value}" for name, value in arch.items()]
     return mocks.compile_shared([*mocks.compilers()[0], *flags, *macros, *map(str, sources)], folder / "built.so")

@@ -49,10 +49,10 @@ def compilers() -> tuple[list[str], list[str]]:
 
 
 def compile_shared(command: list[str], output: Path) -> Path:
-    """Compile to a shared object that may include the dispatcher's headers."""
+    """Compile to a shared object that may include the dispatcher's headers and launchers'."""
     cache_folder = str(_folder() / "zig")
     env = {"ZIG_GLOBAL_CACHE_DIR": cache_folder, "ZIG_LOCAL_CACHE_DIR": cache_folder, **os.environ}
-    include = ["-I", str(NATIVE / "include")]
+    include = ["-I", str(NATIVE / "include"), "-I", str(NATIVE)]
     subprocess.run([*command, *include, "-fPIC", "-shared", "-o", str(output)], check=True, env=env, timeout=300)
     return output
 

@@ -17,7 +17,7 @@ from kernelwright.codegen.toolchains.hip import HipToolchain
 from kernelwright.codegen.toolchains.host import Command, HostToolchain
 
 _LAUNCHER = "hip_common_launcher"
-_FOLDER = f"__{_LAUNCHER}/include/kernelwright/hip/launchers/common"
+_FOLDER = f"__{_LAUNCHER}/launchers/hip/common"
 _SOURCES = {name: f"{_FOLDER}/{name}.c" for name in ("code_object", "runtime")}
 _TREES = ("abi", "hip_common")
 # What each kernel adds to the memory of a compile of several.

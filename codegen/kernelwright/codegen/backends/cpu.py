@@ -13,7 +13,7 @@ from kernelwright.codegen.operation import operation
 from kernelwright.codegen.toolchains.host import HostToolchain
 
 _LAUNCHER = "cpu_common_launcher"
-_SOURCES = {"library": f"__{_LAUNCHER}/include/kernelwright/cpu/launchers/common/library.cpp"}
+_SOURCES = {"library": f"__{_LAUNCHER}/launchers/cpu/common/library.cpp"}
 _TREES = ("abi", "cpu_common")
 # Peak resident size of one compile (clang 22: 113 MB for 14x32 bf16), rounded up.
 _COMPILE_MB = 160

@@ -14,7 +14,7 @@ from kernelwright.codegen.toolchains.cuda import CUDA, CudaToolchain
 from kernelwright.codegen.toolchains.host import Command, HostToolchain
 
 _LAUNCHER = "cuda_src_common_launcher"
-_FOLDER = f"__{_LAUNCHER}/include/kernelwright/cuda/launchers/common"
+_FOLDER = f"__{_LAUNCHER}/launchers/cuda/common"
 _SOURCES = {"runtime": f"{_FOLDER}/runtime.c"}
 _TREES = ("abi", "widths", "cuda_src_common")
 _CUDART = ("cudart_static", "rt", "pthread", "dl", "m")

@@ -19,7 +19,7 @@ def plugin_data() -> None:
 @click.command("formulas")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 def formulas(folder: Path) -> None:
-    """Write the C headers of formulas and rules below FOLDER: those of the project are in dispatcher_cpp/include."""
+    """Write the C headers of formulas and rules below FOLDER, and launchers' beside it: dispatcher_cpp/include."""
     from kernelwright.codegen.formulas.made import headers
 
     _write(headers(), folder)
@@ -36,7 +36,7 @@ def headers(folder: Path) -> None:
 
 def _write(texts: Mapping[str, str], folder: Path) -> None:
     for name, text in texts.items():
-        path = folder / name
+        path = (folder if name.startswith("kernelwright/") else folder.parent) / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         click.echo(path)

@@ -56,12 +56,14 @@ def compile_commands(raw: Mapping[str, Any]) -> dict[str, Any]:
 def _commands(
     compiles: Iterable[Action], directory: str, include: str | None, ours: Iterable[str]
 ) -> list[dict[str, Any]]:
-    """One entry for each source, sorted; our own headers are those of ``include`` if it is given."""
-
-    our_include = re.compile(rf"(?:{'|'.join(map(mount, ours))})/include(?=/|$)")
+    """One entry for each source, sorted; our own headers and launchers are those of ``include`` if it is given."""
+    own_tree = re.compile(rf"(?:{'|'.join(map(mount, ours))})(/include)?(?=/|$)")
 
     def located(word: str) -> str:
-        return our_include.sub(lambda _: include.rstrip("/"), word) if include else word
+        if not include:
+            return word
+        headers = include.rstrip("/")
+        return own_tree.sub(lambda match: headers if match[1] else headers.rpartition("/")[0], word)
 
     found: dict[str, dict[str, Any]] = {}
     for action in compiles:

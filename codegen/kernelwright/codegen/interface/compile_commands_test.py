@@ -64,10 +64,11 @@ def test_our_own_sources_are_in_the_workspace_or_in_the_trees() -> None:
     sources = [entry["file"] for entry in packaged["commands"] if entry["file"].endswith(".cpp")]
     assert sources
     for source in sources:
-        tree, _, path = source.partition("/include/")
+        tree, _, path = source.partition("/")
         assert tree.startswith("__cpu") and tree.strip("_") in packaged["trees"]
         assert source in words(packaged, source)
-        assert f"/checkout/src/include/{path}" in words(local, path)
+        arguments = words(local, path)
+        assert f"/checkout/src/{path}" in arguments and {"-I/checkout/src", "-I/checkout/src/include"} <= set(arguments)
 
 
 def test_each_c_or_cpp_file_stands_once_and_nothing_else_does() -> None:

@@ -65,7 +65,7 @@ response {"files": {path: text}} holds its files.
 
 A request of stage "compile_commands" has ``kernels`` and optionally ``toolchains`` as above; ``directory``, the
 absolute path where files and trees will stand; and optionally ``include``, the absolute path of a folder with this
-project's headers. Response (see kernelwright.codegen.interface.compile_commands)::
+project's headers, beside which ``launchers`` lies. Response (see kernelwright.codegen.interface.compile_commands)::
 
     {"commands": [{"directory", "file", "arguments"}, …],          the content of a compile_commands.json
      "files":    [{"path", "text"}, …],                             generated files, relative to ``directory``

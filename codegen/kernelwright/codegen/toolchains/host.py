@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from kernelwright.codegen.actions import Action
+from kernelwright.codegen.trees import include_folder
 
 ZIG_VERSION = "0.17.0"
 # The oldest glibc that a library loads on: RHEL 8, Debian 10 and everything newer.
@@ -133,21 +134,21 @@ class HostToolchain:
         return replace(self, id="clang", cc=("clang", *_ZIG_HOST), cxx=("clang++", *_ZIG_CXX, *_ZIG_HOST))
 
     def cpu_flags(self, level: str, features: Sequence[str] = ()) -> tuple[str, ...]:
-        """Flags for an x86-64 ``level`` (``x86_64_v3``) plus compiler features (``avx512bf16``)."""
+        """Flags for an x86-64 ``level`` (``x86_64_v3``) plus compiler features (``avx512bf16``, ``amx_tile``)."""
         if self.id == "zig":
             return ("-mcpu=" + "+".join((level, *features)),)
-        return ("-march=" + level.replace("_", "-"), *(f"-m{feature}" for feature in features))
+        return ("-march=" + level.replace("_", "-"), *(f"-m{feature.replace('_', '-')}" for feature in features))
 
     def compile_c(
         self, source: str, output: str, flags: Sequence[str] = (), trees: Sequence[str] = (), memory_mb: int = 128
     ) -> Command:
-        """C99 ``source`` to the object ``output``; ``__<tree>/include`` of each tree in ``trees`` is searched."""
+        """C99 ``source`` to the object ``output``; the ``include_folder`` of each tree in ``trees`` is searched."""
         return self._compile((*self.cc, "-std=c99"), source, output, flags, trees, memory_mb)
 
     def compile_cxx(
         self, source: str, output: str, flags: Sequence[str] = (), trees: Sequence[str] = (), memory_mb: int = 256
     ) -> Command:
-        """C++17 ``source`` to the object ``output``; ``__<tree>/include`` of each tree in ``trees`` is searched.
+        """C++17 ``source`` to the object ``output``; the ``include_folder`` of each tree in ``trees`` is searched.
 
         The source must not need a C++ run-time library: no exceptions, type information or iostream.
         """
@@ -192,7 +193,7 @@ class HostToolchain:
         trees: Sequence[str],
         memory_mb: int,
     ) -> Command:
-        includes = tuple(f"-I__{tree}/include" for tree in trees)
+        includes = tuple(f"-I{include_folder(tree)}" for tree in trees)
         argv = (*driver, *_COMMON, *_WARNINGS, *includes, *flags, "-c", source, "-o", output)
         return Command(argv, (*self.trees, *trees), self.env, self.caches, memory_mb, source)
 

@@ -33,7 +33,9 @@ class CodegenSubsystem(Subsystem):
         ),
     )
     include = StrOption(
-        default=None, advanced=True, help="The folder of C and C++ headers in this workspace, instead of the wheel's."
+        default=None,
+        advanced=True,
+        help="The folder of C and C++ headers in this workspace, `launchers` beside it, instead of the wheel's.",
     )
     pins = StrOption(
         default=None,

@@ -34,7 +34,7 @@ DTYPES = part(CK_TILE_DTYPES, DType.FP32, DType.FP16, DType.BF16, DType.FP8, DTy
 BIASES: Mapping[Bias, str] = {Bias.NONE: "no_bias", Bias.ELEMENTWISE: "elementwise", Bias.ALIBI: "alibi"}
 
 TREES = ("hip_attention",)
-_FOLDER = "__hip_attention_launcher/include/kernelwright/hip/launchers/attention"
+_FOLDER = "__hip_attention_launcher/launchers/hip/attention"
 _PARTS = ("attention", "attn_forward", "attn_gradients", "attn_append")
 SOURCES = {name: f"{_FOLDER}/{name}.c" for name in _PARTS}
 """Launcher sources that a library with attention kernels contains."""

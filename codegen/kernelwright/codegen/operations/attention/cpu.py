@@ -51,7 +51,7 @@ TABLES: Mapping[KvLookupTable, PageTable] = {
 PART = frozenset({Family.FWD, Family.FWD_SPLITKV, Family.FWD_PAGEDKV, Family.BATCH_PREFILL})
 """Families of forward attention, which are one kernel here."""
 
-SOURCES = {"attention_launcher": "__cpu_attention_launcher/include/kernelwright/cpu/launchers/attention/launcher.cpp"}
+SOURCES = {"attention_launcher": "__cpu_attention_launcher/launchers/cpu/attention/launcher.cpp"}
 """Launcher sources that a library with attention kernels contains beside the driver of all CPU kernels."""
 TREES = ("cpu_attention", "gemm", "cpu_gemm")
 """The inner loops share packing, products and activations with GEMM."""

@@ -29,7 +29,7 @@ from kernelwright.codegen.operations.attention.spec import AttentionSpec, attent
 from kernelwright.codegen.symbols import CUTLASS_DTYPES, part
 
 TREES = ("cuda_src_attention", "flashinfer_edited", "flashinfer")
-SOURCES = {"attention_problem": "__cuda_src_attention_launcher/include/kernelwright/cuda/launchers/attention/problem.c"}
+SOURCES = {"attention_problem": "__cuda_src_attention_launcher/launchers/cuda/attention/problem.c"}
 """Launcher sources that a library with attention kernels contains."""
 
 HELPERS = ("list_tiles", "overlapped_convert")

@@ -55,7 +55,7 @@ SPECIALIZATIONS: Mapping[Specialization, tuple[str, str]] = {
     Specialization.FILTER1X1_STRIDE1_PAD0: ("filter1x1_stride1_pad0", "KW_CONV_FILTER_1X1_STRIDE_1_PAD_0"),
     Specialization.FILTER3X3: ("filter3x3", "KW_CONV_FILTER_3X3"),
 }
-_FOLDER = "__hip_convolution_launcher/include/kernelwright/hip/launchers/convolution"
+_FOLDER = "__hip_convolution_launcher/launchers/hip/convolution"
 SOURCES = {name: f"{_FOLDER}/{name}.c" for name in ("convolution",)}
 """Launcher sources that a library with convolution kernels contains."""
 

@@ -26,7 +26,7 @@ OPERATIONS: Mapping[tuple[DType, int], str] = {
 ELEMENTS = part(CPU_DTYPES, DType.FP32, DType.FP16, DType.BF16)
 
 
-SOURCES = {"conv_launcher": "__cpu_convolution_launcher/include/kernelwright/cpu/launchers/convolution/launcher.cpp"}
+SOURCES = {"conv_launcher": "__cpu_convolution_launcher/launchers/cpu/convolution/launcher.cpp"}
 """Launcher sources that a library with convolution kernels contains beside the driver of all CPU kernels."""
 
 TREES = ("cpu_convolution", "gemm", "cpu_gemm")

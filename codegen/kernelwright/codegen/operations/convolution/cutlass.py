@@ -33,7 +33,7 @@ STEP = 64
 MAX_SPLIT_K = 128
 """Slices that backward weight sums at most."""
 
-_FOLDER = "__cuda_src_convolution_launcher/include/kernelwright/cuda/launchers/convolution"
+_FOLDER = "__cuda_src_convolution_launcher/launchers/cuda/convolution"
 _NAMES = ("conv_shape", "conv_fold", "conv_descriptors", "conv_plan", "conv_launch", "conv_helpers", "conv_direct")
 SOURCES = {name: f"{_FOLDER}/{name}.c" for name in _NAMES}
 """Launcher sources that a library with convolution kernels contains."""

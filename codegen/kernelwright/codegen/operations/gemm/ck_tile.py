@@ -48,7 +48,7 @@ STREAM_K: Mapping[StreamK, str | None] = {
     StreamK.TREE: "kernelwright::hip::tree",
 }
 
-_FOLDER = "__hip_gemm_launcher/include/kernelwright/hip/launchers/gemm"
+_FOLDER = "__hip_gemm_launcher/launchers/hip/gemm"
 SOURCES = {name: f"{_FOLDER}/{name}.c" for name in ("conditions", "gemm", "grouped", "shuffle")}
 TREES = ("hip_gemm",)
 """Launcher sources that a library with GEMM kernels contains."""

@@ -47,8 +47,13 @@ OPERATIONS: Mapping[tuple[DType, int], str] = {
     (DType.BF16, 2): "bf16_dot",
     (DType.INT8, 2): "int16_dot",
     (DType.INT8, 4): "int8_dot",
+    (DType.BF16, 32): "bf16_tiles",
+    (DType.INT8, 64): "int8_tiles",
 }
-"""By dtype of A and B and the values of K that one instruction sums (warp_tile.k)."""
+"""By dtype of A and B and the values of K that one instruction sums (warp_tile.k); the last two are AMX."""
+
+TILES: Mapping[tuple[DType, int], int] = {(DType.BF16, 32): 2, (DType.INT8, 64): 4}
+"""Operations on AMX tiles of 16 rows by 16 units of 4 bytes, and the values of K in a unit."""
 
 LAYOUTS: Mapping[Layout, tuple[str, str]] = {
     Layout.RCR: ("KW_ROW_MAJOR", "KW_COL_MAJOR"),
@@ -68,7 +73,7 @@ STREAM_K: Mapping[StreamK, str] = {
     StreamK.TREE: "KW_STREAM_K_TREE",
 }
 
-SOURCES = {"launcher": "__cpu_gemm_launcher/include/kernelwright/cpu/launchers/gemm/launcher.cpp"}
+SOURCES = {"launcher": "__cpu_gemm_launcher/launchers/cpu/gemm/launcher.cpp"}
 TREES = ("cpu_gemm",)
 """Launcher sources that a library with GEMM kernels contains beside the driver of all CPU kernels."""
 

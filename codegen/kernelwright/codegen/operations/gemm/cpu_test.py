@@ -25,6 +25,7 @@ from kernelwright.codegen.planning.render import header_path, render_kernel
 from kernelwright.codegen.toolchains.host import HostToolchain
 
 BACKEND = CpuBackend(HostToolchain.zig())
+TILES = {"tile": Extent(m=512, n=512, k=1024), "warp_tile": Extent(m=32, n=32, k=32)}
 DOT = Kernel(arch="x86_64_v4", spec=GemmSpec(**GOOD))
 CONVERTING = Kernel(arch="x86_64_v4", spec=GemmSpec(**{**GOOD, "warp_tile": Extent(m=14, n=32, k=1)}))
 
@@ -35,6 +36,10 @@ def test_header_only_instantiates() -> None:
     assert "/*tile*/ 168, 4096, 1024," in text and "/*warp tile*/ 14, 32, 2>::kernel(kAvx512Bf16," in text
     assert f"KW_CPU_GEMM_DESCRIPTOR({DOT.symbol}," in text and '"avx512_bf16")' in text
     assert text.count("\n") <= 60
+    tiles = Kernel(arch="x86_64_v4", spec=GemmSpec(**{**GOOD, **TILES}))
+    text = render_kernel(tiles, load(DOT.arch), "cpu")[0].text
+    assert "gemm<bf16_tiles," in text and "/*warp tile*/ 32, 32, 32>::kernel(kAmxBf16 | kAmxTile," in text
+    assert '"amx_bf16 amx_tile")' in text
     assert "kernel(kNoFeature," in render_kernel(CONVERTING, load(DOT.arch), "cpu")[0].text
 
 

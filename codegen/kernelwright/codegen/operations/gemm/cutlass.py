@@ -18,7 +18,7 @@ from kernelwright.codegen.operations.gemm.spec import (
 )
 from kernelwright.codegen.symbols import CUDA_ACTIVATIONS, CUTLASS_DTYPES, part
 
-SOURCES = {"problem": "__cuda_src_gemm_launcher/include/kernelwright/cuda/launchers/gemm/problem.c"}
+SOURCES = {"problem": "__cuda_src_gemm_launcher/launchers/cuda/gemm/problem.c"}
 TREES = ("cuda_src_gemm",)
 """Launcher sources that a library with GEMM kernels contains."""
 

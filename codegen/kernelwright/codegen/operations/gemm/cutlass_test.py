@@ -91,7 +91,7 @@ def test_library_links_kernels_run_time_and_static_cuda() -> None:
     assert set(link.inputs) <= produced
     assert {"sm_90a/libgemm_runtime.o", "sm_90a/libgemm_problem.o", "sm_90a/libgemm_table.o"} <= set(link.inputs)
     assert "-lcudart_static" in link.argv and "cuda" in link.trees
-    folder = "__cuda_src_common_launcher/include/kernelwright/cuda/launchers/common"
+    folder = "__cuda_src_common_launcher/launchers/cuda/common"
     assert f"-Wl,--version-script={folder}/library.map" in link.argv
 
 

@@ -13,7 +13,7 @@ from kernelwright.codegen.symbols import CPU_DTYPES, part
 ELEMENTS = part(CPU_DTYPES, *DTYPES)
 QUANTISED = {dtype: f"quantised_{name}" for dtype, name in part(CPU_DTYPES, *RESULTS).items()}
 
-SOURCES = {"norm_launcher": "__cpu_norm_launcher/include/kernelwright/cpu/launchers/norm/launcher.cpp"}
+SOURCES = {"norm_launcher": "__cpu_norm_launcher/launchers/cpu/norm/launcher.cpp"}
 """Launcher sources that a library with norm kernels contains."""
 
 TREES = ("cpu_norm",)

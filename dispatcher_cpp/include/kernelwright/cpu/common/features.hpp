@@ -8,12 +8,23 @@
 namespace kernelwright::cpu {
 
 // Processor features beyond the architecture level, as bits.
-enum feature : uint32_t { kNoFeature = 0, kAvx512Bf16 = 1, kAvx512Vnni = 2 };
+enum feature : uint32_t { kNoFeature = 0, kAvx512Bf16 = 1, kAvx512Vnni = 2, kAmxTile = 4, kAmxBf16 = 8, kAmxInt8 = 16 };
 
 struct processor {
   uint32_t level;     // x86-64-v<level>, of 1, 3 and 4
   uint32_t features;  // bits of `feature`
 };
+
+// The system saves tiles (XCR0 bits 17 and 18), and this process may use them: Linux gives leave when it is asked for
+// (Documentation/arch/x86/xstate.rst: ARCH_REQ_XCOMP_PERM of component 18), for all threads and for forked children. It
+// refuses where a thread has an alternate signal stack too small for the state of tiles.
+inline bool tiles_allowed(uint32_t enabled) {
+  constexpr long kArchPrctl = 158, kRequestPermission = 0x1023, kTileData = 18;
+  if ((enabled & 0x60000) != 0x60000) return false;
+  long status = kArchPrctl;
+  __asm__ volatile("syscall" : "+a"(status) : "D"(kRequestPermission), "S"(kTileData) : "rcx", "r11", "memory");
+  return status == 0;
+}
 
 // Sources: the x86-64 psABI (levels), Intel SDM volume 2 CPUID (bits) and volume 1 chapter 13 (XCR0).
 inline processor detect_processor() {
@@ -34,6 +45,11 @@ inline processor detect_processor() {
   if (!has(b, 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31) || !has(enabled, 0xe6)) return result;
   result.level = 4;
   if (has(c, 1u << 11)) result.features |= kAvx512Vnni;
+  if (has(d, 1u << 24) && tiles_allowed(enabled)) {
+    result.features |= kAmxTile;
+    if (has(d, 1u << 22)) result.features |= kAmxBf16;
+    if (has(d, 1u << 25)) result.features |= kAmxInt8;
+  }
   if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && has(a, 1u << 5)) result.features |= kAvx512Bf16;
   return result;
 }

@@ -9,24 +9,61 @@
 #include "kernelwright/cpu/gemm/micro/pack.hpp"
 #include "kernelwright/cpu/gemm/micro/skinny.hpp"
 #include "kernelwright/cpu/gemm/micro/skinny_dots.hpp"
+#include "kernelwright/cpu/gemm/micro/tile_multiply.hpp"
 
 namespace kernelwright::cpu {
 namespace {
+
+// Where AMX is compiled; declared for all, so that kernels of the others parse.
+template <class Operation, class Epilogue, int MR, int NR>
+class tile_multiplier;
+template <class Loader, bool AlongK, int Width>
+struct pack_rows;
+
+// Dot products that the few vectors of a skinny problem are multiplied by.
+template <class Operation>
+struct skinny_operation {
+  using type = Operation;
+};
+#if defined(__AMX_INT8__)
+template <>
+struct skinny_operation<int8_tiles> {
+  using type = int8_dot;
+};
+#endif
 
 // Layouts of A and B are kw_layout; the tile is the cache block, the warp tile the register block.
 template <class Operation, class Epilogue, int LayoutA, int LayoutB, int TileM, int TileN, int TileK, int MR, int NR,
           int KR>
 struct gemm {
-  static_assert(KR == Operation::kDepth, "warp_tile.k is the number of values of K that one instruction sums");
+  static constexpr int kSteps = Operation::kSteps;
+  static_assert(KR == Operation::kDepth * kSteps, "warp_tile.k is the number of values of K that one instruction sums");
   static_assert(NR % kLanes == 0, "warp_tile.n is whole vectors");
   static_assert(TileM % MR == 0 && TileN % NR == 0 && TileK % KR == 0, "a tile is whole warp tiles");
 
   template <class Loader, bool AlongK, int Width>
   static constexpr pack_function pack() {
     if constexpr (AlongK) {
-      return &pack_along_k<Loader, Width>::panels;
+      return &pack_along_k<Loader, Width, kSteps>::panels;
     } else {
-      return &pack_along_panel<Loader, Width>::panels;
+      return &pack_along_panel<Loader, Width, kSteps>::panels;
+    }
+  }
+
+  static constexpr void set_multiply(gemm_kernel& k) {
+    constexpr bool kAlongK = LayoutA == KW_ROW_MAJOR;
+    using a_loader = typename Operation::a_loader;
+    k.step_units = kSteps;
+    k.pack_b = pack<typename Operation::b_loader, LayoutB == KW_COL_MAJOR, NR>();
+    if constexpr (kSteps > 1) {
+      k.near_sums = 1;
+      k.pack_a = &pack_rows<a_loader, kAlongK, MR>::panels;
+      k.multiply = &tile_multiplier<Operation, Epilogue, MR, NR>::multiply;
+      k.enter = &Operation::enter;
+      k.leave = &Operation::leave;
+    } else {
+      k.pack_a = pack<a_loader, kAlongK, MR>();
+      k.multiply = &multiplier<Operation, Epilogue, MR, NR>::multiply;
     }
   }
 
@@ -65,9 +102,7 @@ struct gemm {
     k.input_bytes = sizeof(typename Operation::storage);
     k.output_bytes = sizeof(typename Output::storage);
     k.partial_in_output = Output::kDtype == KW_FP32;
-    k.pack_a = pack<typename Operation::a_loader, LayoutA == KW_ROW_MAJOR, MR>();
-    k.pack_b = pack<typename Operation::b_loader, LayoutB == KW_COL_MAJOR, NR>();
-    k.multiply = &multiplier<Operation, Epilogue, MR, NR>::multiply;
+    set_multiply(k);
     k.finish = &finish<Operation, Epilogue>;
     if constexpr (Operation::kSumDtype == KW_FP32) {
       using matrix = skinny<typename Operation::element>;
@@ -76,7 +111,7 @@ struct gemm {
       k.widen = &matrix::widen;
       k.skinny_depth = 1;
     } else {
-      using matrix = skinny_dots<Operation>;
+      using matrix = skinny_dots<typename skinny_operation<Operation>::type>;
       k.skinny_along_k = &matrix::along_k;
       k.widen = &matrix::widen;
       k.skinny_depth = Operation::kDepth;

@@ -2,8 +2,8 @@
 //
 // A packed unit is four bytes in every kernel: one fp32 value, or two bf16, two int16 or four int8 values that are
 // neighbours along K and are summed by one dot-product instruction; sums are four bytes too, fp32 or int32. A panel is
-// `width` units per step along K, so that the inner loop reads packed memory in order. Sizes are in elements unless a
-// name says units or bytes.
+// `width` units per step along K, so that the inner loop reads packed memory in order. AMX takes 16 steps at a time,
+// and A with the 16 units of a row side by side. Sizes are in elements unless a name says units or bytes.
 #ifndef KERNELWRIGHT_CPU_GEMM_KERNEL_HPP
 #define KERNELWRIGHT_CPU_GEMM_KERNEL_HPP
 
@@ -85,6 +85,7 @@ struct finish_block {
 // Pack `count` rows (of A) or columns (of B) by `depth` values of K, zero-filled to whole units and panels.
 using pack_function = void (*)(void* panels, const void* source, int64_t ld, int64_t count, int64_t depth);
 using multiply_function = void (*)(const block&);
+using thread_function = void (*)();
 using direct_function = void (*)(const direct_block&);
 using skinny_function = void (*)(const skinny_block&);
 using finish_function = void (*)(const finish_block&);
@@ -105,8 +106,11 @@ struct gemm_kernel {
   uint32_t required_features;
   uint32_t input_bytes, output_bytes;  // size of an element of A and B, of C and D
   uint32_t partial_in_output;          // D can hold what is summed so far
+  uint32_t step_units;                 // units along K in traits.warp_tile_k values
+  uint32_t near_sums;                  // multiplying is so fast that partial sums must stay in a thread's own cache
   uint32_t grouped;
   pack_function pack_a, pack_b;
+  thread_function enter, leave;  // around what a thread multiplies; null where nothing is to be done
   multiply_function multiply;
   finish_function finish;
   direct_function direct;                              // null unless elements are fp32
@@ -114,6 +118,11 @@ struct gemm_kernel {
   widen_function widen;
   int64_t skinny_depth;  // values of K in four bytes of a widened vector
 };
+
+// Units along K of so many values, packed.
+inline int64_t packed_steps(const gemm_kernel& kernel, int64_t depth) {
+  return divide_up(depth, kernel.traits.warp_tile_k) * kernel.step_units;
+}
 
 }  // namespace kernelwright::cpu
 

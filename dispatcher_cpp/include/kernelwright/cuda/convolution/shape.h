@@ -1,5 +1,5 @@
 /* What a convolution is to its CUDA kernels: the implicit GEMM in tiles, where filter points meet images, where results
- * go. Host code fills it in at plan time (launchers/convolution); kernels get it as a parameter.
+ * go. Host code fills it in at plan time (launchers/cuda/convolution); kernels get it as a parameter.
  *
  * C99 and C++. Spatial axes stand in the order W, H, D here: that of TMA.
  */

@@ -7,7 +7,7 @@ from kernelwright.codegen.operations.attention.kinds import AttentionOp
 from kernelwright.codegen.operations.attention.rules.checks import traits_match
 from kernelwright.codegen.operations.attention.rules.structs import Problem, Traits
 
-HEADER = "kernelwright/cpu/launchers/attention/conditions.h"
+HEADER = "launchers/cpu/attention/conditions.h"
 PREFIX = "kw_cpu_attention"
 
 

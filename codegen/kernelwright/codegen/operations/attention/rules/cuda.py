@@ -9,7 +9,7 @@ from kernelwright.codegen.operations.attention.kinds import AttentionOp, Family,
 from kernelwright.codegen.operations.attention.rules.checks import append_traits_match, traits_match
 from kernelwright.codegen.operations.attention.rules.structs import Append, Problem, Strides, Traits
 
-HEADER = "kernelwright/cuda/launchers/attention/conditions.h"
+HEADER = "launchers/cuda/attention/conditions.h"
 PREFIX = "kw_cuda_attention"
 
 # TMA addresses rows by multiples of 16 bytes, below 2^40 bytes (CUDA driver API, cuTensorMapEncodeTiled). Copies of 16

@@ -17,7 +17,7 @@ from kernelwright.codegen.operations.attention.rules.checks import append_traits
 from kernelwright.codegen.operations.attention.rules.hip_sizes import BLOCK, MAX_GRID
 from kernelwright.codegen.operations.attention.rules.structs import Append, Problem, Strides, Traits
 
-HEADER = "kernelwright/hip/launchers/attention/conditions.h"
+HEADER = "launchers/hip/attention/conditions.h"
 PREFIX = "kw_hip_attention"
 
 # Elements of a rotary embedding that CK Tile reads at once, cosines and sines together.

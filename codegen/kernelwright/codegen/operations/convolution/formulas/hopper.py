@@ -69,7 +69,7 @@ class Kernel(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """The implicit GEMM as launchers/convolution/conv_shape.c makes it: few channels are folded and groups merged."""
+    """The implicit GEMM as launchers/cuda/convolution makes it: few channels are folded and groups merged."""
 
     rows: float
     columns: float

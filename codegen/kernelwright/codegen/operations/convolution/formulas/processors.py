@@ -1,6 +1,6 @@
 """The time of a convolution on a CPU: that of the busiest thread, and what memory takes.
 
-Work is cut as the launchers' plans (cpu/launchers/convolution) cut it: into register blocks, those at edges smaller,
+Work is cut as the launchers' plans (launchers/cpu/convolution) cut it: into register blocks, those at edges smaller,
 shared by as many threads as the problem keeps busy. In forward and backward data, rows of a block are outputs of a line
 and columns channels; a block whose vectors are written to more lines than can be on their way waits for them, and every
 box of outputs reads all weights. In backward weight both are channels, and each step is an output. Packing does not

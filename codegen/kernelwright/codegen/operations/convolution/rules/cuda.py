@@ -9,7 +9,7 @@ from kernelwright.codegen.operations.convolution.rules.cuda_sizes import STEP, S
 from kernelwright.codegen.operations.convolution.rules.structs import Problem, Traits
 from kernelwright.problems.convolution.description import ConvOp
 
-HEADER = "kernelwright/cuda/launchers/convolution/conditions.h"
+HEADER = "launchers/cuda/convolution/conditions.h"
 PREFIX = "kw_cuda_conv"
 
 # Channels of a lane, in one access of 4 bytes.

@@ -15,7 +15,7 @@ from kernelwright.codegen.operations.convolution.rules.hip_sizes import SUM_BLOC
 from kernelwright.codegen.operations.convolution.rules.structs import Problem, Traits
 from kernelwright.problems.convolution.description import ConvOp
 
-HEADER = "kernelwright/hip/launchers/convolution/conditions.h"
+HEADER = "launchers/hip/convolution/conditions.h"
 PREFIX = "kw_hip_conv"
 
 # K tiles that a pipeline may load beyond the end of K (never used, but their offsets must not wrap around).

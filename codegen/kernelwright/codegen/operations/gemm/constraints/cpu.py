@@ -48,7 +48,8 @@ def check_symbols(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
 
 
 def check_depth(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
-    """warp_tile.k is the number of values of K that one instruction sums: 1 for fma, 2 or 4 for dot products."""
+    """warp_tile.k is the number of values of K that one instruction sums: 1 for fma, 2 or 4 for dot products, 32 or 64
+    for tiles of AMX."""
     depths = [k for dtype, k in symbols.OPERATIONS if dtype == spec.dtype_a]
     if spec.warp_tile.k not in depths:
         why = f"no instruction sums that many {spec.dtype_a} products"
@@ -76,8 +77,11 @@ def check_vectors(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
 
 
 def check_registers(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
-    """Accumulators, one line of B and one value of A must fit into the vector registers, or the inner loop spills."""
-    if arch.cpu is None:
+    """Accumulators, one line of B and one value of A must fit into the vector registers, or the inner loop spills.
+
+    AMX has eight tiles of its own: the architecture file lists what fits them.
+    """
+    if arch.cpu is None or (spec.dtype_a, spec.warp_tile.k) in symbols.TILES:
         return
     registers, lanes = arch.cpu.vector_registers, arch.cpu.vector_lanes
     vectors = -(-spec.warp_tile.n // lanes)
@@ -94,7 +98,7 @@ def check_registers(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
 
 def check_caches(spec: GemmSpec, arch: Arch) -> Iterator[Violation]:
     """A packed block of A stays in the second-level cache and a packed block of B in the third, or both are useless."""
-    steps = -(-spec.tile.k // spec.warp_tile.k)
+    steps = -(-spec.tile.k // symbols.TILES.get((spec.dtype_a, spec.warp_tile.k), spec.warp_tile.k))
     for field, extent, bound, unit, cache in (
         ("tile.m", spec.tile.m, arch.lds_bytes, spec.warp_tile.m, "the second-level cache"),
         ("tile.n", spec.tile.n, _B_BLOCK_BYTES, spec.warp_tile.n, "a third-level cache"),

@@ -42,6 +42,7 @@ def broken(arch: str = "x86_64_v4", **changes: Any) -> list[tuple[str, str, str]
 
 def test_a_good_kernel_breaks_nothing() -> None:
     assert broken() == []
+    assert broken(tile=Extent(m=512, n=512, k=1024), warp_tile=Extent(m=32, n=32, k=32)) == []
 
 
 @pytest.mark.parametrize(
@@ -58,6 +59,10 @@ def test_a_good_kernel_breaks_nothing() -> None:
         ({"warp_tile": Extent(m=15, n=32, k=2)}, ("cpu.registers", "warp_tile", "14x32x2")),
         ({"tile": Extent(m=1400, n=4096, k=1024)}, ("cpu.caches", "tile.m", "504")),
         ({"tile": Extent(m=168, n=16384, k=1024)}, ("cpu.caches", "tile.n", "8192")),
+        (
+            {"tile": Extent(m=1024, n=512, k=1024), "warp_tile": Extent(m=32, n=32, k=32)},
+            ("cpu.caches", "tile.m", "512"),
+        ),
         ({"pad": Padding(n=False)}, ("cpu.padding", "pad.n", "True")),
     ],
 )

@@ -33,6 +33,11 @@ ADD_CLOCKS = 2.8  # of a sum of each slice
 MEET_CLOCKS = 10400  # until all threads have ended a stage
 # Set by hand, not fitted: between otherwise equal kernels, the one whose epilogue is compiled in.
 ANY_EPILOGUE = 1.01
+# Set by hand, not fitted: AMX, of which a product of two tiles takes 16 clocks (Intel 64 and IA-32 Architectures
+# Optimization Reference Manual, chapter 20) and loads keep up with four fifths of that.
+TILE_CLOCKS = 20.0
+TILE_UNITS = 16.0  # rows of a tile, and units of 4 bytes in each
+TILE_VECTOR_OF_A_CLOCKS = 6.0  # to copy a vector of A
 READ_BYTE_CLOCKS = 0.1  # of a matrix that is read where it lies
 # Of the launcher.
 MULTIPLICATIONS_PER_THREAD = 1048576
@@ -55,6 +60,7 @@ class Kernel(NamedTuple):
     tile_n: float
     tile_k: float
     slow_dots: bool  # multiplies by dot products of bf16, which this processor is slow at
+    tiles: bool  # multiplies tiles of AMX
     fp32: bool  # operands
     stream_k: bool
     persistent: bool
@@ -82,10 +88,13 @@ class Shape(NamedTuple):
     k: float
     lanes: float
     units: float  # steps along k
+    packed: float  # units of 4 bytes along k
     blocks_k: float
     dot: float
+    vector_of_a: float  # clocks
     threads: float
     partial: bool  # sums wait in memory of their own
+    tiles: bool
 
 
 class Clocks(NamedTuple):
@@ -106,6 +115,8 @@ def block_clocks(rows: float, vectors: float, s: Shape) -> float:
     if rows <= 0 or vectors <= 0:
         return 0.0
     step = max(rows * vectors / 2 * s.dot, (rows + vectors) / 2, LATENCY_CLOCKS) + ROW_CLOCKS * rows
+    if s.tiles:
+        step = ceil(rows / TILE_UNITS) * vectors * TILE_CLOCKS
     return s.units * step + s.blocks_k * BLOCK_CLOCKS
 
 
@@ -136,15 +147,15 @@ def packed(s: Shape, t: Kernel, p: Problem) -> Clocks:
     tasks = min(panels, spread if short_m else ceil(ceil(panels / per_tile) / s.threads) * s.threads)
     busiest = min(1.0, ceil(tasks / s.threads) * ceil(panels / tasks) / panels)
     share = max(busiest, 1 / s.threads)
-    vectors_a = s.m * s.units / s.lanes
-    vectors_b = 0.0 if p.shuffled else s.n * s.units / s.lanes
+    vectors_a = s.m * s.packed / s.lanes
+    vectors_b = 0.0 if p.shuffled else s.n * s.packed / s.lanes
     multiply = product_clocks(s.m, s.n, s, t) * share
     move = s.m * s.n * (s.blocks_k - 1) * PARTIAL_CLOCKS / s.threads
     if short_m:
-        move += vectors_a * VECTOR_OF_A_CLOCKS / min(s.threads, ceil(s.m / t.rows)) * count_n
+        move += vectors_a * s.vector_of_a / min(s.threads, ceil(s.m / t.rows)) * count_n
         move += vectors_b * OWN_VECTOR_CLOCKS * share
     else:
-        move += vectors_a * VECTOR_OF_A_CLOCKS / s.threads * count_n
+        move += vectors_a * s.vector_of_a / s.threads * count_n
         move += vectors_b * (SHARED_VECTOR_CLOCKS * count_m / s.threads + FAR_VECTOR_CLOCKS)
     if s.threads > 1:
         move += count_m * count_n * s.blocks_k * MEET_CLOCKS
@@ -165,10 +176,10 @@ def tiles(s: Shape, t: Kernel, slices: float) -> Clocks:
     if whole:
         busiest = ceil(count / min(count, s.threads))
         each = product_clocks(tile_m, tile_n, s, t)
-    vectors_b = tile_n * s.units / s.lanes
+    vectors_b = tile_n * s.packed / s.lanes
     if s.blocks_k <= 1 and along_m > 1:
         vectors_b /= min(along_m, max(busiest, 1.0))  # serves the tiles that follow
-    move = busiest * (tile_m * s.units / s.lanes * VECTOR_OF_A_CLOCKS + vectors_b * SHARED_VECTOR_CLOCKS)
+    move = busiest * (tile_m * s.packed / s.lanes * s.vector_of_a + vectors_b * SHARED_VECTOR_CLOCKS)
     move += s.m * s.n * (s.blocks_k - 1) * PARTIAL_CLOCKS / s.threads
     if not whole:
         move += s.m * s.n * (2.0 if t.stream_k else slices) * ADD_CLOCKS / s.threads
@@ -204,7 +215,10 @@ def estimate(p: Problem, t: Kernel, d: Device) -> Estimate:
     partial = blocks_k > 1 and not p.fp32_results
     lanes = max(1.0, d.rate_fp32 / 4)
     dot = SLOW_DOT if t.slow_dots else 1.0
-    s = Shape(p.m, p.n, k, lanes, ceil(k / t.unit), blocks_k, dot, threads, partial)
+    units = ceil(k / t.unit)
+    of_a = TILE_VECTOR_OF_A_CLOCKS if t.tiles else VECTOR_OF_A_CLOCKS
+    packed_units = units * TILE_UNITS if t.tiles else units
+    s = Shape(p.m, p.n, k, lanes, units, packed_units, blocks_k, dot, of_a, threads, partial, t.tiles)
     rounds = ceil(p.batch / together) if beside else p.batch
     c = clocks_of(s, t, p)
     blocks = ceil(p.m / t.rows) * ceil(p.n / t.columns)

@@ -17,7 +17,7 @@ from kernelwright.codegen.operations.gemm.rules.checks import (
 )
 from kernelwright.codegen.operations.gemm.rules.structs import Problem, Traits
 
-HEADER = "kernelwright/cuda/launchers/gemm/conditions.h"
+HEADER = "launchers/cuda/gemm/conditions.h"
 PREFIX = "kw_cuda_gemm"
 
 # TMA addresses rows by multiples of 16 bytes, below 2^40 bytes (CUDA driver API, cuTensorMapEncodeTiled).

@@ -1,6 +1,6 @@
 """The time of a norm on a CPU: passes over rows that stay in a cache, or what memory takes.
 
-Rows are shared by as many threads as the launcher takes (cpu/launchers/norm). A pass adds to sums of its own for each
+Rows are shared by as many threads as the launcher takes (launchers/cpu/norm). A pass adds to sums of its own for each
 vector of an iteration, so few vectors wait for each other's additions; what an iteration does not fill is done vector
 by vector. Numbers of clocks are those of AVX2 and AVX-512 cores of both makers: 4 from one addition to the next that
 needs it.

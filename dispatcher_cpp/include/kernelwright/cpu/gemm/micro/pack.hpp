@@ -9,14 +9,15 @@
 namespace kernelwright::cpu {
 namespace {
 
-// The source runs along K: A row-major, B column-major. kLanes source lines are transposed at a time.
-template <class Loader, int Width>
+// The source runs along K: A row-major, B column-major. kLanes source lines are transposed at a time. Panels have a
+// multiple of Steps units along K, zeros behind the last values.
+template <class Loader, int Width, int Steps = 1>
 struct pack_along_k {
   using storage = typename Loader::storage;
   static constexpr int kDepth = Loader::kDepth;
 
   static void panels(void* packed, const void* source, int64_t ld, int64_t count, int64_t depth) {
-    const int64_t steps = divide_up(depth, kDepth);
+    const int64_t steps = round_up(divide_up(depth, kDepth), Steps);
     float* panel = static_cast<float*>(packed);
     const storage* lines = static_cast<const storage*>(source);
     for (int64_t i = 0; i < count; i += Width, panel += panel_units(Width, steps), lines += Width * ld) {
@@ -65,7 +66,7 @@ struct pack_along_k {
       rows[i] = i < lines_used ? Loader::load_first_along_k(lines + i * ld, rest) : zero();
     }
     transpose(rows);
-    const int64_t steps = divide_up(rest, kDepth);
+    const int64_t steps = round_up(divide_up(rest, kDepth), Steps);
     KW_CPU_UNROLL for (int i = 0; i < kLanes; ++i) {
       if (i < steps) store(panel + i * Width, rows[i]);
     }
@@ -73,13 +74,13 @@ struct pack_along_k {
 };
 
 // The source runs along the panel: A column-major, B row-major.
-template <class Loader, int Width>
+template <class Loader, int Width, int Steps = 1>
 struct pack_along_panel {
   using storage = typename Loader::storage;
   static constexpr int kDepth = Loader::kDepth;
 
   static void panels(void* packed, const void* source, int64_t ld, int64_t count, int64_t depth) {
-    const int64_t steps = divide_up(depth, kDepth);
+    const int64_t used = divide_up(depth, kDepth), steps = round_up(used, Steps);
     const int64_t whole = depth / kDepth;
     float* panel = static_cast<float*>(packed);
     const storage* values = static_cast<const storage*>(source);
@@ -93,8 +94,10 @@ struct pack_along_panel {
           edge(panel + step * Width, values + step * kDepth * ld, ld, count - i, kDepth);
         }
       }
-      if (whole < steps)
+      if (whole < used)
         edge(panel + whole * Width, values + whole * kDepth * ld, ld, count - i, depth - whole * kDepth);
+      if constexpr (Steps > 1)
+        __builtin_memset(panel + used * Width, 0, static_cast<size_t>((steps - used) * Width) * 4);
     }
   }
 

@@ -20,6 +20,9 @@
 #define KW_GEMM_PROCESSORS_ADD_CLOCKS 2.8
 #define KW_GEMM_PROCESSORS_MEET_CLOCKS 10400.0
 #define KW_GEMM_PROCESSORS_ANY_EPILOGUE 1.01
+#define KW_GEMM_PROCESSORS_TILE_CLOCKS 20.0
+#define KW_GEMM_PROCESSORS_TILE_UNITS 16.0
+#define KW_GEMM_PROCESSORS_TILE_VECTOR_OF_A_CLOCKS 6.0
 #define KW_GEMM_PROCESSORS_READ_BYTE_CLOCKS 0.1
 #define KW_GEMM_PROCESSORS_MULTIPLICATIONS_PER_THREAD 1048576.0
 #define KW_GEMM_PROCESSORS_TASKS_PER_THREAD 4.0
@@ -38,6 +41,7 @@ typedef struct kw_gemm_processors_Kernel {
   double tile_n;
   double tile_k;
   bool slow_dots;
+  bool tiles;
   bool fp32;
   bool stream_k;
   bool persistent;
@@ -61,10 +65,13 @@ typedef struct kw_gemm_processors_Shape {
   double k;
   double lanes;
   double units;
+  double packed;
   double blocks_k;
   double dot;
+  double vector_of_a;
   double threads;
   bool partial;
+  bool tiles;
 } kw_gemm_processors_Shape;
 
 typedef struct kw_gemm_processors_Clocks {
@@ -78,10 +85,14 @@ static inline double kw_gemm_processors_threads_of(double multiplications, doubl
 }
 
 static inline double kw_gemm_processors_block_clocks(double rows, double vectors, KW_GIVEN(kw_gemm_processors_Shape) s) {
+  double step = 0;
   if (rows <= 0.0 || vectors <= 0.0) {
     return 0.0;
   }
-  const double step = kw_max(kw_max(rows * vectors / 2.0 * s.dot, (rows + vectors) / 2.0), KW_GEMM_PROCESSORS_LATENCY_CLOCKS) + KW_GEMM_PROCESSORS_ROW_CLOCKS * rows;
+  step = kw_max(kw_max(rows * vectors / 2.0 * s.dot, (rows + vectors) / 2.0), KW_GEMM_PROCESSORS_LATENCY_CLOCKS) + KW_GEMM_PROCESSORS_ROW_CLOCKS * rows;
+  if (s.tiles) {
+    step = kw_ceil(rows / KW_GEMM_PROCESSORS_TILE_UNITS) * vectors * KW_GEMM_PROCESSORS_TILE_CLOCKS;
+  }
   return s.units * step + s.blocks_k * KW_GEMM_PROCESSORS_BLOCK_CLOCKS;
 }
 
@@ -113,15 +124,15 @@ static inline kw_gemm_processors_Clocks kw_gemm_processors_packed(KW_GIVEN(kw_ge
   const double tasks = kw_min(panels, short_m ? spread : kw_ceil(kw_ceil(panels / per_tile) / s.threads) * s.threads);
   const double busiest = kw_min(1.0, kw_ceil(tasks / s.threads) * kw_ceil(panels / tasks) / panels);
   const double share = kw_max(busiest, 1.0 / s.threads);
-  const double vectors_a = s.m * s.units / s.lanes;
-  const double vectors_b = p.shuffled ? 0.0 : s.n * s.units / s.lanes;
+  const double vectors_a = s.m * s.packed / s.lanes;
+  const double vectors_b = p.shuffled ? 0.0 : s.n * s.packed / s.lanes;
   const double multiply = kw_gemm_processors_product_clocks(s.m, s.n, s, t) * share;
   move = s.m * s.n * (s.blocks_k - 1.0) * KW_GEMM_PROCESSORS_PARTIAL_CLOCKS / s.threads;
   if (short_m) {
-    move += vectors_a * KW_GEMM_PROCESSORS_VECTOR_OF_A_CLOCKS / kw_min(s.threads, kw_ceil(s.m / t.rows)) * count_n;
+    move += vectors_a * s.vector_of_a / kw_min(s.threads, kw_ceil(s.m / t.rows)) * count_n;
     move += vectors_b * KW_GEMM_PROCESSORS_OWN_VECTOR_CLOCKS * share;
   } else {
-    move += vectors_a * KW_GEMM_PROCESSORS_VECTOR_OF_A_CLOCKS / s.threads * count_n;
+    move += vectors_a * s.vector_of_a / s.threads * count_n;
     move += vectors_b * (KW_GEMM_PROCESSORS_SHARED_VECTOR_CLOCKS * count_m / s.threads + KW_GEMM_PROCESSORS_FAR_VECTOR_CLOCKS);
   }
   if (s.threads > 1.0) {
@@ -149,11 +160,11 @@ static inline kw_gemm_processors_Clocks kw_gemm_processors_tiles(KW_GIVEN(kw_gem
     busiest = kw_ceil(count / kw_min(count, s.threads));
     each = kw_gemm_processors_product_clocks(tile_m, tile_n, s, t);
   }
-  vectors_b = tile_n * s.units / s.lanes;
+  vectors_b = tile_n * s.packed / s.lanes;
   if (s.blocks_k <= 1.0 && along_m > 1.0) {
     vectors_b /= kw_min(along_m, kw_max(busiest, 1.0));
   }
-  move = busiest * (tile_m * s.units / s.lanes * KW_GEMM_PROCESSORS_VECTOR_OF_A_CLOCKS + vectors_b * KW_GEMM_PROCESSORS_SHARED_VECTOR_CLOCKS);
+  move = busiest * (tile_m * s.packed / s.lanes * s.vector_of_a + vectors_b * KW_GEMM_PROCESSORS_SHARED_VECTOR_CLOCKS);
   move += s.m * s.n * (s.blocks_k - 1.0) * KW_GEMM_PROCESSORS_PARTIAL_CLOCKS / s.threads;
   if (!whole) {
     move += s.m * s.n * (t.stream_k ? 2.0 : slices) * KW_GEMM_PROCESSORS_ADD_CLOCKS / s.threads;
@@ -194,7 +205,10 @@ static inline kw_machine_Estimate kw_gemm_processors_estimate(KW_GIVEN(kw_gemm_p
   const bool partial = blocks_k > 1.0 && !p.fp32_results;
   const double lanes = kw_max(1.0, d.rate_fp32 / 4.0);
   const double dot = t.slow_dots ? KW_GEMM_PROCESSORS_SLOW_DOT : 1.0;
-  const kw_gemm_processors_Shape s = KW_RECORD(kw_gemm_processors_Shape, p.m, p.n, k, lanes, kw_ceil(k / t.unit), blocks_k, dot, threads, partial);
+  const double units = kw_ceil(k / t.unit);
+  const double of_a = t.tiles ? KW_GEMM_PROCESSORS_TILE_VECTOR_OF_A_CLOCKS : KW_GEMM_PROCESSORS_VECTOR_OF_A_CLOCKS;
+  const double packed_units = t.tiles ? units * KW_GEMM_PROCESSORS_TILE_UNITS : units;
+  const kw_gemm_processors_Shape s = KW_RECORD(kw_gemm_processors_Shape, p.m, p.n, k, lanes, units, packed_units, blocks_k, dot, of_a, threads, partial, t.tiles);
   const double rounds = beside ? kw_ceil(p.batch / together) : p.batch;
   const kw_gemm_processors_Clocks c = kw_gemm_processors_clocks_of(s, t, p);
   const double blocks = kw_ceil(p.m / t.rows) * kw_ceil(p.n / t.columns);
