@@ -30,7 +30,7 @@ from timing import COLD_BYTES, capture, environment, interleaved
 from kernelwright.dispatch import ConvProblem, Dispatcher, KernelLibrary
 
 MOST_SETS, GRAPH_US, MOST_BYTES, MOST_PRODUCTS = 8, 1200.0, 1 << 28, 3e11
-EPILOGUE = ("bias", "residual", "activation")
+EPILOGUE = {"bias": False, "residual": False, "activation": "none"}  # specs leave defaults out
 
 
 def drawn(seed: int) -> Iterator[dict[str, Any]]:
@@ -61,14 +61,14 @@ def pairs(library: KernelLibrary) -> Iterator[tuple[Any, Any]]:
     """Kernels with an epilogue compiled in, and the one of the same tile that chooses."""
     tile = ("depthwise", "tile", "scheduler", "dtype")
     for kernel in library.kernels:
-        if kernel.spec["activation"] != "any":
+        if kernel.spec.get("activation") != "any":
             same = [one for one in library.kernels if all(one.spec[key] == kernel.spec[key] for key in tile)]
-            yield kernel, next(one for one in same if one.spec["activation"] == "any")
+            yield kernel, next(one for one in same if one.spec.get("activation") == "any")
 
 
 def measured(library: KernelLibrary, kernel: Any, chooses: Any, shape: dict[str, Any], rounds: int) -> dict[str, Any]:
     """One problem by both kernels."""
-    fields = {name: kernel.spec[name] for name in EPILOGUE}
+    fields = {name: kernel.spec.get(name, default) for name, default in EPILOGUE.items()}
     if kernel.spec["depthwise"]:
         shape = {**shape, "k": shape["c"], "groups": shape["c"], "filter": 3, "pad_left": 1, "pad_right": 1}
     problem = ConvProblem("forward", dtype=kernel.spec["dtype"], **shape, **fields)
