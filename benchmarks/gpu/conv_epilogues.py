@@ -131,8 +131,8 @@ def main() -> int:
     every = [row["chosen"] / row["compiled"] for one in found.values() for row in one["problems"]]
     summary = {"ratio": math.exp(statistics.fmean(map(math.log, every))), "worst": max(every), "problems": len(every)}
     print(json.dumps(summary))
-    result = {"environment": environment(options.library), "seed": options.seed, "summary": summary, "kernels": found}
-    options.out.write_text(text(result))
+    head = {"environment": environment(options.library), "seed": options.seed, "summary": summary}
+    options.out.write_text(text(head, [{"kernel": name, **one} for name, one in found.items()]))
     return 0 if right else 1
 
 
