@@ -128,6 +128,7 @@ struct epilogue {
   }
 
   CUTLASS_DEVICE static void finish(const kw_cuda_conv_params& p, const column_block& block, fragment& f) {
+    using act = typename Config::activation;
     if (p.alpha != 1.0f) {
       each([&](int half, int i) {
         f.pairs[half][i].x *= p.alpha;
@@ -137,9 +138,36 @@ struct epilogue {
     if (p.beta != 0.0f) add(p, p.d, p.beta, block, f);
     if (Config::bias && p.bias != nullptr) add_bias(p, block, f);
     if (Config::residual && p.residual != nullptr) add(p, p.residual, 1.0f, block, f);
-    with_activation<typename Config::activation>(p.activation, [&](auto act) {
-      each([&](int half, int i) { f.pairs[half][i] = {act.of(f.pairs[half][i].x), act.of(f.pairs[half][i].y)}; });
+    if constexpr (!cutlass::platform::is_same<act, function::any>::value) {
+      activate<act>(f);
+    } else if (p.activation == KW_ACTIVATION_RELU) {
+      activate<function::relu>(f);
+    } else if (__builtin_expect(p.activation != KW_ACTIVATION_NONE, 0)) {
+      activate_in_turns(p.activation, f);
+    }
+  }
+
+  template <class Activation>
+  CUTLASS_DEVICE static void activate(fragment& f) {
+    each([&](int half, int i) {
+      f.pairs[half][i] = {Activation::of(f.pairs[half][i].x), Activation::of(f.pairs[half][i].y)};
     });
+  }
+
+  // The others, one pair of each row after the other: unrolled, all of them for each block of a tile would not stay in
+  // the cache of instructions. Pairs turn round, for registers have no numbers at run time.
+  CUTLASS_DEVICE static void activate_in_turns(uint32_t activation, fragment& f) {
+    CUTLASS_PRAGMA_NO_UNROLL
+    for (int turn = 0; turn < kPairs; ++turn) {
+      CUTLASS_PRAGMA_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        float2 first = f.pairs[half][0];
+        with_activation<function::any>(activation, [&](auto act) { first = {act.of(first.x), act.of(first.y)}; });
+        CUTLASS_PRAGMA_UNROLL
+        for (int i = 0; i + 1 < kPairs; ++i) f.pairs[half][i] = f.pairs[half][i + 1];
+        f.pairs[half][kPairs - 1] = first;
+      }
+    }
   }
 
   // 16 rows through shared memory. lane i < 16 knows the line of row i.
@@ -196,51 +224,32 @@ struct epilogue {
     });
   }
 
-  static constexpr int parts = Config::tile_n / kStep;
-
-  // 64 rows of a warp group by 64 columns.
-  template <class Sums>
-  CUTLASS_DEVICE static void store_block(const kw_cuda_conv_params& p, const tile_of& tile, const Sums& sums,
-                                         int warp_group, char* staging, int block_m, int part) {
-    const column_block block = columns_of(p.shape, tile, part);
-    if (block.valid <= 0) return;
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
-    const int row = tile.m * Config::tile_m + (block_m * Config::groups_per_tile + warp_group) * 64 + warp * kRows;
-    const int64_t line = line_of(p.shape, tile, row + lane % kRows);
-    fragment f;
-    f.line[0] = __shfl_sync(~0u, line, lane / 4);
-    f.line[1] = __shfl_sync(~0u, line, lane / 4 + 8);
-    CUTLASS_PRAGMA_UNROLL
-    for (int m = 0; m < cute::size<1>(Sums{}); ++m) {
-      CUTLASS_PRAGMA_UNROLL
-      for (int n = 0; n < parts; ++n) {
-        if (m != block_m || n != part) continue;
-        each([&](int half, int i) {
-          f.pairs[half][i] = {sums(cute::make_coord(0, half, n * kPairs + i), m, 0),
-                              sums(cute::make_coord(1, half, n * kPairs + i), m, 0)};
-        });
-      }
-    }
-    if ((Config::weight || Config::data) && p.slices) {
-      store_slice(p, tile, f, block);
-    } else {
-      finish(p, block, f);
-      store_lines(p, f, line, block, reinterpret_cast<element*>(staging));
-    }
-  }
-
-  // Every epilogue takes so many instructions that blocks share them: copies of all for each block would not stay in
-  // the cache of instructions.
   template <class Sums>
   CUTLASS_DEVICE static void store(const kw_cuda_conv_params& p, const tile_of& tile, const Sums& sums, int warp_group,
                                    char* staging) {
-    constexpr int blocks = cute::size<1>(Sums{}) * parts;
-    if constexpr (cutlass::platform::is_same<typename Config::activation, function::any>::value) {
-      CUTLASS_PRAGMA_NO_UNROLL
-      for (int i = 0; i < blocks; ++i) store_block(p, tile, sums, warp_group, staging, i / parts, i % parts);
-    } else {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+    CUTLASS_PRAGMA_UNROLL
+    for (int block_m = 0; block_m < cute::size<1>(Sums{}); ++block_m) {
+      const int row = tile.m * Config::tile_m + (block_m * Config::groups_per_tile + warp_group) * 64 + warp * kRows;
+      const int64_t line = line_of(p.shape, tile, row + lane % kRows);
+      fragment f;
+      f.line[0] = __shfl_sync(~0u, line, lane / 4);
+      f.line[1] = __shfl_sync(~0u, line, lane / 4 + 8);
       CUTLASS_PRAGMA_UNROLL
-      for (int i = 0; i < blocks; ++i) store_block(p, tile, sums, warp_group, staging, i / parts, i % parts);
+      for (int part = 0; part < Config::tile_n / kStep; ++part) {
+        const column_block block = columns_of(p.shape, tile, part);
+        if (block.valid <= 0) continue;
+        each([&](int half, int i) {
+          f.pairs[half][i] = {sums(cute::make_coord(0, half, part * kPairs + i), block_m, 0),
+                              sums(cute::make_coord(1, half, part * kPairs + i), block_m, 0)};
+        });
+        if ((Config::weight || Config::data) && p.slices) {
+          store_slice(p, tile, f, block);
+        } else {
+          finish(p, block, f);
+          store_lines(p, f, line, block, reinterpret_cast<element*>(staging));
+        }
+      }
     }
   }
 };
