@@ -109,7 +109,7 @@ class CkTileBackend:
         for name, source in sorted({**_SOURCES, **launcher_sources(operations, self.name)}.items()):
             output, target = f"{base}_{name}.o", f'-DKW_HIP_TARGET="{arch.target}"'
             seen = source_trees(source, *(_TREES if name in _SOURCES else trees), _LAUNCHER)
-            command = self.host.compile_c(source, output, (target,), seen)
+            command = self.host.compile_source(source, output, (target,), seen)
             actions.append(command.action(f"{name}:{base}", f"Compile {name} of the HIP launcher", (), (output,)))
             own.append(output)
         parts = (table_object, *own, *objects)

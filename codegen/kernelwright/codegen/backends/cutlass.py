@@ -65,7 +65,7 @@ class CutlassBackend:
         )
 
     def _compile_c(self, source: str, output: str, trees: Sequence[str], macros: Sequence[str] = ()) -> Action:
-        command = self.host.compile_c(source, output, flags=("-isystem", f"{CUDA}/include", *macros), trees=trees)
+        command = self.host.compile_source(source, output, flags=("-isystem", f"{CUDA}/include", *macros), trees=trees)
         command = dataclasses.replace(command, trees=(*command.trees, "cuda"))
         inputs = [] if source.startswith("__") else [source]
         return command.action(f"compile {output}", f"Compile {source.rsplit('/', 1)[-1]}", inputs, [output])

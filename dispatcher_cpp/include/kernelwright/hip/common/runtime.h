@@ -8,6 +8,10 @@
 
 #include "kernelwright/abi.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define KW_HIP_MAX_DEVICES 64
 
 /* An embedded code object, its kernel and its facts. */
@@ -41,4 +45,7 @@ KW_HIDDEN const char* kw_backend_last_error(void);
 KW_HIDDEN kw_status kw_backend_set_num_threads(uint32_t threads);
 KW_HIDDEN kw_status kw_backend_set_runtime(const char* path);
 
+#ifdef __cplusplus
+}
+#endif
 #endif
