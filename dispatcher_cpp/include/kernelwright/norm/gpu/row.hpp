@@ -15,7 +15,7 @@ struct packed {
   static constexpr int kBytes = kVector * static_cast<int>(sizeof(typename T::storage));
   static constexpr int kStep = kBytes < 16 ? kBytes : 16;
   static_assert(kBytes % 4 == 0 && (kStep == 16 || kBytes == kStep), "whole registers, and whole accesses");
-  uint32_t words[kBytes / 4];
+  uint32_t words[kBytes / 4] = {};  // lanes behind the row's end combine numbers, too
 
   KW_NORM_DEVICE float operator[](int i) const {
     constexpr int kOf = 4 / static_cast<int>(sizeof(typename T::storage));
@@ -37,7 +37,6 @@ KW_NORM_DEVICE packed<T, kVector> load(const void* row, int at, int columns, boo
     }
     return out;
   }
-  KW_NORM_UNROLL for (int i = 0; i < values::kBytes / 4; ++i) out.words[i] = 0;
   KW_NORM_UNROLL for (int i = 0; i < kVector; ++i) {
     constexpr int kOf = 4 / static_cast<int>(sizeof(storage));
     if (at + i < columns) out.words[i / kOf] |= T::bits(from[i]) << (32 / kOf * (i % kOf));
