@@ -19,8 +19,9 @@ from kernelwright.codegen.operations.gemm.spec import (
     gemm_spec,
 )
 from kernelwright.codegen.symbols import CUDA_ACTIVATIONS, CUTLASS_DTYPES, part
+from kernelwright.codegen.trees import launcher_files
 
-SOURCES = {"problem": "__cuda_src_gemm_launcher/launchers/cuda/gemm/problem.c"}
+SOURCES = launcher_files("cutlass", "gemm", "launch")
 TREES = ("cuda_src_gemm",)
 """Launcher sources that a library with GEMM kernels contains."""
 

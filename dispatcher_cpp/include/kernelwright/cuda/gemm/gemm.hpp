@@ -15,8 +15,8 @@
 
 #include "kernelwright/cuda/common/launch.hpp"
 #include "kernelwright/cuda/gemm/epilogue.hpp"
+#include "kernelwright/cuda/gemm/launcher.h"
 #include "kernelwright/cuda/gemm/operands.hpp"
-#include "kernelwright/cuda/gemm/problem.h"
 
 namespace kernelwright::cuda {
 

@@ -9,7 +9,7 @@
 #include <cute/tensor.hpp>
 
 #include "kernelwright/cuda/common/resources.hpp"
-#include "kernelwright/cuda/gemm/problem.h"
+#include "kernelwright/cuda/gemm/launcher.h"
 
 namespace kernelwright::cuda {
 
