@@ -12,7 +12,7 @@ from kernelwright.codegen.formulas.refusals import Refusal
 from kernelwright.codegen.operations.gemm import cpu, cutlass
 from kernelwright.codegen.operations.gemm.rules import checks, cuda, hip_sizes
 from kernelwright.codegen.operations.gemm.rules.structs import Problem, Traits
-from kernelwright.codegen.operations.gemm.spec import MAX_D_TENSORS, DOp, GemmSpec, Pipeline
+from kernelwright.codegen.operations.gemm.spec import MAX_D_TENSORS, GemmSpec, Pipeline
 from kernelwright.codegen.operations.gemm.time_model.problem import TimedProblem
 
 MAX_SPLIT_K = {"cpu": cpu.MAX_SPLIT_K, "cutlass": cutlass.MAX_SPLIT_K, "ck_tile": hip_sizes.MAX_SPLIT_K}
