@@ -132,9 +132,13 @@ def test_products_are_right_or_refused(dispatcher: Dispatcher, data: st.DataObje
     m, n, k = (data.draw(st.integers(0, 4)) for _ in range(3))
     batch = data.draw(st.sampled_from([None, None, 1, 2, 3]))
     a, b = data.draw(matrices(m, k, batch)), data.draw(matrices(k, n, data.draw(st.sampled_from([None, batch]))))
-    d_op, activation, count = data.draw(
-        st.sampled_from([("add", "none", 0), ("add", "relu", 1), ("multiply", "none", 2), ("add", "gelu", 5)])
-    )
+    words: list[tuple[Any, Any, int]] = [
+        ("add", "none", 0),
+        ("add", "relu", 1),
+        ("multiply", "none", 2),
+        ("add", "gelu", 5),
+    ]
+    d_op, activation, count = data.draw(st.sampled_from(words))
     ds = [data.draw(matrices(data.draw(st.sampled_from([m, m, 1])), n, batch)) for _ in range(count)]
     out = data.draw(st.none() | matrices(m, n, batch))
     before = None if out is None else np.array(out)
