@@ -318,5 +318,5 @@ def test_arrays_are_explained_as_they_are_multiplied(dispatcher: Dispatcher) -> 
 
 
 def test_words_of_calls_are_types(dispatcher: Dispatcher) -> None:
-    with pytest.raises(ProblemError, match="did you mean 'gelu'"):
+    with pytest.raises(ProblemError, match="activation is 'gelo'; allowed: none, relu, gelu"):
         dispatcher.gemm(random(5, 7), random(7, 3), activation="gelo")  # type: ignore[arg-type]
