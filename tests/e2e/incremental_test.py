@@ -17,7 +17,7 @@ from faults.builds import COMPILER, CheapBuilds
 
 PACKAGE = "codegen/kernelwright/codegen"
 PLAN, DESCRIBE = "Plan t:lib0", "Describe x86_64_v3/liblib0.so"
-LAUNCHERS = [f"Compile the CPU {name} of x86_64_v3/liblib0.so" for name in ("launcher", "library")]
+LAUNCHERS = [f"Compile the CPU {name} of x86_64_v3/liblib0.so" for name in ("gemm_launch", "common_library")]
 TABLE, LINK = "Compile x86_64_v3/lib0_table.c", "Link x86_64_v3/liblib0.so"
 
 
@@ -136,18 +136,18 @@ def test_a_header_that_operations_share(library: Library) -> None:
 
 
 def test_the_launcher_of_an_operation(library: Library) -> None:
-    source = "dispatcher_cpp/launchers/cpu/gemm/launcher.cpp"
+    source = "dispatcher_cpp/launchers/cpu/gemm/launch.cpp"
     ran = library.ran_after(source, "namespace {", "// changed\nnamespace {")
     assert ran == sorted([LAUNCHERS[0], LINK, DESCRIBE])
 
 
 def test_a_launcher_that_operations_share(library: Library) -> None:
-    header = "dispatcher_cpp/launchers/cpu/common/thread_pool.hpp"
+    header = "dispatcher_cpp/launchers/cpu/common/threads.hpp"
     assert library.ran_after(header, "#ifndef", "// changed\n#ifndef") == sorted([*LAUNCHERS, DESCRIBE])
 
 
 def test_a_launcher_of_another_backend(library: Library) -> None:
-    source = "dispatcher_cpp/launchers/hip/common/runtime.c"
+    source = "dispatcher_cpp/launchers/hip/common/runtime.cpp"
     assert library.ran_after(source, "#include <dlfcn.h>", "// changed\n#include <dlfcn.h>") == []
 
 

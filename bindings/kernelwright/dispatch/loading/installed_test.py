@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from kernelwright.dispatch import Device, KernelLibrary, LibraryNotFoundError
-from kernelwright.dispatch.loading.installed import LIBRARIES, PACKAGE, advice, folders, manifests
+from kernelwright.dispatch.loading.installed import PACKAGE, advice, folders, manifests
 from kernelwright.dispatch.operation_methods import OPERATIONS
 from kernelwright.dispatch.testdata.mocks import edit_manifest, write_library
+from kernelwright.files.arch_files import shipped_operations
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def test_a_package_may_stand_in_several_folders(site: Path, tmp_path: Path, monk
 
 
 def test_every_operation_has_a_wheel() -> None:
-    assert set(LIBRARIES) == set(OPERATIONS)
+    assert set(shipped_operations()) == set(OPERATIONS)
 
 
 def test_only_packages_that_exist_are_named() -> None:
