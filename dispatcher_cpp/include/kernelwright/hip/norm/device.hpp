@@ -7,6 +7,7 @@
 
 #define KW_NORM_DEVICE __device__ __forceinline__
 #define KW_NORM_UNROLL _Pragma("unroll")
+#define KW_NORM_INLINE __attribute__((always_inline))  // of lambdas: a call would put registers into memory
 
 namespace kernelwright::norm {
 

@@ -111,11 +111,11 @@ struct row_of_threads {
   }
   template <int kReduction>
   KW_NORM_DEVICE float sum(float value) const {
-    return over<kReduction>(value, [](float a, float b) { return a + b; });
+    return over<kReduction>(value, [](float a, float b) KW_NORM_INLINE { return a + b; });
   }
   template <int kReduction>
   KW_NORM_DEVICE float largest(float value) const {
-    return over<kReduction>(value, [](float a, float b) { return a > b ? a : b; });
+    return over<kReduction>(value, [](float a, float b) KW_NORM_INLINE { return a > b ? a : b; });
   }
 
   // step(column, n) of the thread's vectors in registers; then step(column) of those beyond.
@@ -141,11 +141,11 @@ KW_NORM_DEVICE statistics statistics_of(const Row& row, int columns, float count
   float mean = 0;
   if constexpr (kCentred) {
     float sum = 0;
-    walk([&](int, const auto& x) { KW_NORM_UNROLL for (int i = 0; i < Row::kVector; ++i) sum += x[i]; });
+    walk([&](int, const auto& x) KW_NORM_INLINE { KW_NORM_UNROLL for (int i = 0; i < Row::kVector; ++i) sum += x[i]; });
     mean = row.template sum<0>(sum) / count;
   }
   float squares = 0;
-  walk([&](int at, const auto& x) {
+  walk([&](int at, const auto& x) KW_NORM_INLINE {
     KW_NORM_UNROLL for (int i = 0; i < Row::kVector; ++i) {
       const float apart = kCentred ? (at + i < columns ? x[i] - mean : 0.0f) : x[i];
       squares = __builtin_fmaf(apart, apart, squares);
