@@ -57,7 +57,9 @@ def library(arch: str, kind: str) -> KernelLibrary:
     folder = Path(os.environ.get("KERNELWRIGHT_CACHE") or _own_folder().name)
     executor = LocalExecutor(read_tree_roots(Path(trees)), folder / "cache", memory_mb=1 << 20)
     selections = select("specs", [*specs(arch, kind)], [arch], load_archs())
-    (manifest,) = build_libraries("norm", selections, DEFAULT_TOOLCHAINS, executor, Path(_own_folder().name) / f"{arch}_{kind}")
+    (manifest,) = build_libraries(
+        "norm", selections, DEFAULT_TOOLCHAINS, executor, Path(_own_folder().name) / f"{arch}_{kind}"
+    )
     return KernelLibrary.load(manifest.parent)
 
 

@@ -1,4 +1,5 @@
-// What kernels of norms need of an NVIDIA GPU: exchanges between lanes and conversions, in PTX, which every compiler takes.
+// What kernels of norms need of an NVIDIA GPU: exchanges between lanes and conversions, in PTX, which every compiler
+// takes.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -105,20 +105,22 @@ struct backward {
           columns, [&](int at, int n) KW_NORM_INLINE { step(at, xs[n]); },
           [&](int at) KW_NORM_INLINE { step(at, load<T, kVector>(x, at, columns, whole)); });
     });
-    const auto normalised = [&](float s) KW_NORM_INLINE { return (Config::centred ? s - found.mean : s) * found.inverse; };
+    const auto normalised = [&](float s)
+                                KW_NORM_INLINE { return (Config::centred ? s - found.mean : s) * found.inverse; };
     float plain = 0, products = 0;
     // Behind the row's end d is 0, and so is all that is added.
-    const auto add = [&](int at, const vector_type& s, const vector_type& d, float* weight, float* bias, int end) KW_NORM_INLINE {
-      const auto w = row_vector<T, kVector>(p.weight, p.has_weight != 0, 1.0f, at, p);
-      KW_NORM_UNROLL for (int i = 0; i < kVector; ++i) {
-        if (i >= end) continue;
-        const float h = normalised(s[i]), g = d[i] * w.of[i];
-        if (weight != nullptr) weight[i] = __builtin_fmaf(d[i], h, weight[i]);
-        if (bias != nullptr) bias[i] += d[i];
-        plain += g;
-        products = __builtin_fmaf(g, h, products);
-      }
-    };
+    const auto add = [&](int at, const vector_type& s, const vector_type& d, float* weight, float* bias, int end)
+                         KW_NORM_INLINE {
+                           const auto w = row_vector<T, kVector>(p.weight, p.has_weight != 0, 1.0f, at, p);
+                           KW_NORM_UNROLL for (int i = 0; i < kVector; ++i) {
+                             if (i >= end) continue;
+                             const float h = normalised(s[i]), g = d[i] * w.of[i];
+                             if (weight != nullptr) weight[i] = __builtin_fmaf(d[i], h, weight[i]);
+                             if (bias != nullptr) bias[i] += d[i];
+                             plain += g;
+                             products = __builtin_fmaf(g, h, products);
+                           }
+                         };
     row.each(
         columns, [&](int at, int n) KW_NORM_INLINE { add(at, xs[n], ds[n], all.weight[n], all.bias[n], kVector); },
         [&](int at) KW_NORM_INLINE {

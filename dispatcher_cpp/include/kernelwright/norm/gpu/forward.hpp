@@ -23,15 +23,15 @@ struct forward {
     const void* x = row_at<T>(p.x, at_row, p.stride_x);
     vector_type held[Config::unroll];
     row.each(
-        columns, [&](int at, int n) KW_NORM_INLINE { held[n] = load<T, kVector>(x, at, columns, whole); }, [](int) KW_NORM_INLINE {});
+        columns, [&](int at, int n) KW_NORM_INLINE { held[n] = load<T, kVector>(x, at, columns, whole); },
+        [](int) KW_NORM_INLINE {});
     if (p.has_residual != 0) x = add_residual(p, row, x, at_row, columns, held);
     const auto walk = [&](auto step) KW_NORM_INLINE {
       row.each(
           columns, [&](int at, int n) KW_NORM_INLINE { step(at, held[n]); },
           [&](int at) KW_NORM_INLINE { step(at, load<T, kVector>(x, at, columns, whole)); });
     };
-    const auto found =
-        statistics_of<Config::centred>(row, columns, static_cast<float>(p.columns), p.epsilon, walk);
+    const auto found = statistics_of<Config::centred>(row, columns, static_cast<float>(p.columns), p.epsilon, walk);
     const auto normalised = [&](int at, const vector_type& s) KW_NORM_INLINE {
       const auto weight = row_vector<T, kVector>(p.weight, p.has_weight != 0, 1.0f, at, p);
       const auto bias = row_vector<T, kVector>(p.bias, p.has_bias != 0, 0.0f, at, p);
@@ -44,9 +44,8 @@ struct forward {
     };
     void* const y = row_at<Y>(p.y, at_row, p.stride_y);
     if constexpr (Y::kLargest == 0) {
-      walk([&](int at, const vector_type& s) KW_NORM_INLINE {
-        store<Y, kVector>(y, at, columns, whole, rounded<Y, kVector>(normalised(at, s)));
-      });
+      walk([&](int at, const vector_type& s)
+               KW_NORM_INLINE { store<Y, kVector>(y, at, columns, whole, rounded<Y, kVector>(normalised(at, s))); });
     } else {
       quantise(p, row, y, at_row, columns, walk, normalised);
     }
@@ -73,7 +72,8 @@ struct forward {
         });
     row.each(
         columns,
-        [&](int at, int n) KW_NORM_INLINE { store<T, kVector>(sum, at, columns, whole, held[n] = added(held[n], other[n])); },
+        [&](int at, int n)
+            KW_NORM_INLINE { store<T, kVector>(sum, at, columns, whole, held[n] = added(held[n], other[n])); },
         [](int) KW_NORM_INLINE {});
     return sum;
   }

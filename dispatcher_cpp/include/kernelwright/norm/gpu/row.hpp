@@ -1,7 +1,7 @@
 // How threads share a row: vectors of it in registers, sums over its threads.
 //
-// A backend's device.hpp comes first. It defines KW_NORM_DEVICE, exchanged(value, mask) between lanes, and element types:
-// each has its storage, widened() and, for vectors, narrowed().
+// A backend's device.hpp comes first. It defines KW_NORM_DEVICE, exchanged(value, mask) between lanes, and element
+// types: each has its storage, widened() and, for vectors, narrowed().
 #ifndef KERNELWRIGHT_NORM_GPU_ROW_HPP
 #define KERNELWRIGHT_NORM_GPU_ROW_HPP
 
@@ -75,8 +75,8 @@ KW_NORM_DEVICE packed<T, kVector> rounded(const numbers<kVector>& given) {
   return out;
 }
 
-// Shape has the numbers `threads` of a row, `rows` of a workgroup, `vector`, `unroll` (vectors of a thread in registers)
-// and `wave`. The n-th reduction between two barriers has slots of its own, so that each takes one barrier.
+// Shape has the numbers `threads` of a row, `rows` of a workgroup, `vector`, `unroll` (vectors of a thread in
+// registers) and `wave`. The n-th reduction between two barriers has slots of its own, so that each takes one barrier.
 template <class Shape, int kReductions>
 struct row_of_threads {
   static constexpr int kVector = Shape::vector, kStep = Shape::threads * kVector, kHeld = Shape::unroll * kStep;
