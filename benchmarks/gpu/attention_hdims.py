@@ -24,8 +24,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from kernelwright.dispatch import Dispatcher, KernelLibrary
 
 HEAD_DIMENSIONS = ((32, 32), (72, 72), (80, 80), (96, 96), (192, 128), (256, 256))
-LENGTHS = ((8, 300), (2, 2048), (1, 8000))
-BACKENDS = (SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION, SDPBackend.EFFICIENT_ATTENTION)
+LENGTHS = ((2, 2048), (1, 8000))
+BACKENDS = (SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION)  # the third one is slower everywhere
 HEADS, CALLS = 16, 5
 
 
@@ -99,7 +99,7 @@ def main() -> int:
                 row = measured(dispatcher, hdims, batch, length, causal, torch.bfloat16)
                 rows.append(row)
                 print(hdims, batch, length, causal, row["forward"], row["backward"], max(row["errors"]), flush=True)
-    options.out.write_text(text({"environment": environment(options.library), "problems": rows}))
+    options.out.write_text(text({"environment": environment(options.library)}, rows))
     return 0 if all(max(row["errors"]) < 1e-2 for row in rows) else 1
 
 

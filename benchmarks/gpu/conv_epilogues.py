@@ -30,7 +30,7 @@ from timing import COLD_BYTES, capture, environment, interleaved
 from kernelwright.dispatch import ConvProblem, Dispatcher, KernelLibrary
 
 MOST_SETS, GRAPH_US, MOST_BYTES, MOST_PRODUCTS = 8, 1200.0, 1 << 28, 3e11
-EPILOGUE = ("bias", "residual", "activation")
+EPILOGUE = {"bias": False, "residual": False, "activation": "none"}  # specs leave defaults out
 
 
 def drawn(seed: int) -> Iterator[dict[str, Any]]:
@@ -57,18 +57,21 @@ def drawn(seed: int) -> Iterator[dict[str, Any]]:
             }
 
 
-def pairs(library: KernelLibrary) -> Iterator[tuple[Any, Any]]:
+def pairs(libraries: list[KernelLibrary]) -> Iterator[tuple[Any, Any]]:
     """Kernels with an epilogue compiled in, and the one of the same tile that chooses."""
     tile = ("depthwise", "tile", "scheduler", "dtype")
-    for kernel in library.kernels:
-        if kernel.spec["activation"] != "any":
-            same = [one for one in library.kernels if all(one.spec[key] == kernel.spec[key] for key in tile)]
-            yield kernel, next(one for one in same if one.spec["activation"] == "any")
+    kernels = [kernel for library in libraries for kernel in library.kernels]
+    for kernel in kernels:
+        if kernel.spec.get("activation") != "any":
+            same = [one for one in kernels if all(one.spec[key] == kernel.spec[key] for key in tile)]
+            yield kernel, next(one for one in same if one.spec.get("activation") == "any")
 
 
-def measured(library: KernelLibrary, kernel: Any, chooses: Any, shape: dict[str, Any], rounds: int) -> dict[str, Any]:
+def measured(
+    libraries: list[KernelLibrary], kernel: Any, chooses: Any, shape: dict[str, Any], rounds: int
+) -> dict[str, Any]:
     """One problem by both kernels."""
-    fields = {name: kernel.spec[name] for name in EPILOGUE}
+    fields = {name: kernel.spec.get(name, default) for name, default in EPILOGUE.items()}
     if kernel.spec["depthwise"]:
         shape = {**shape, "k": shape["c"], "groups": shape["c"], "filter": 3, "pad_left": 1, "pad_right": 1}
     problem = ConvProblem("forward", dtype=kernel.spec["dtype"], **shape, **fields)
@@ -85,7 +88,7 @@ def measured(library: KernelLibrary, kernel: Any, chooses: Any, shape: dict[str,
     graphs, results = {}, {}
     calls = max(count, min(200, int(GRAPH_US / max(4.0, problem.flops / 5e8))))
     for name, one in (("compiled", kernel), ("chosen", chooses)):
-        plan = Dispatcher([library], device="cuda:0", selection=one.name).plan(problem)
+        plan = Dispatcher(libraries, device="cuda:0", selection=one.name).plan(problem)
         workspace = torch.empty(max(plan.workspace_bytes, 16), dtype=torch.uint8, device="cuda")
 
         def call(number: int, plan: Any = plan, workspace: torch.Tensor = workspace) -> None:
@@ -113,16 +116,16 @@ def measured(library: KernelLibrary, kernel: Any, chooses: Any, shape: dict[str,
 def main() -> int:
     """Measure; 1 if results differ."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", type=Path, required=True)
+    parser.add_argument("--library", type=Path, required=True, nargs="+", help="of several the first is recorded")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--problems", type=int, default=6, help="of each kernel")
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
-    library, found, problems = KernelLibrary.load(options.library), {}, drawn(options.seed)
+    libraries, found, problems = [KernelLibrary.load(one) for one in options.library], {}, drawn(options.seed)
     right = True
-    for kernel, chooses in pairs(library):
-        rows = [measured(library, kernel, chooses, next(problems), options.rounds) for _ in range(options.problems)]
+    for kernel, chooses in pairs(libraries):
+        rows = [measured(libraries, kernel, chooses, next(problems), options.rounds) for _ in range(options.problems)]
         ratios = [row["chosen"] / row["compiled"] for row in rows]
         right = right and all(row["same_bits"] or row["close"] for row in rows)
         mean = math.exp(statistics.fmean(map(math.log, ratios)))
@@ -131,8 +134,8 @@ def main() -> int:
     every = [row["chosen"] / row["compiled"] for one in found.values() for row in one["problems"]]
     summary = {"ratio": math.exp(statistics.fmean(map(math.log, every))), "worst": max(every), "problems": len(every)}
     print(json.dumps(summary))
-    result = {"environment": environment(options.library), "seed": options.seed, "summary": summary, "kernels": found}
-    options.out.write_text(text(result))
+    head = {"environment": environment(options.library[0]), "seed": options.seed, "summary": summary}
+    options.out.write_text(text(head, [{"kernel": name, **one} for name, one in found.items()]))
     return 0 if right else 1
 
 

@@ -104,6 +104,17 @@ def test_the_template_of_the_backend(library: Library) -> None:
     assert ran == sorted([PLAN, "Compile j0", "Compile k0", LINK, DESCRIBE])
 
 
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        (f"{PACKAGE}/operations/gemm/templates/cpu/gemm.hpp.jinja", "}  // namespace\n", "}  // without a name\n"),
+        (f"{PACKAGE}/building/slots.sh", "# runs the command at once.", "# runs the command straight away."),
+    ],
+)
+def test_a_comment_in_a_template_and_in_a_shell_helper(library: Library, file: str, old: str, new: str) -> None:
+    assert set(library.ran_after(file, old, new)) <= {PLAN, DESCRIBE}
+
+
 def test_the_template_of_another_backend(library: Library) -> None:
     template = f"{PACKAGE}/operations/gemm/templates/ck_tile/gemm.hpp.jinja"
     ran = library.ran_after(template, "by kernelwright.", "by kernelwright. Changed.")
@@ -131,7 +142,7 @@ def test_the_launcher_of_an_operation(library: Library) -> None:
 
 
 def test_a_launcher_that_operations_share(library: Library) -> None:
-    header = "dispatcher_cpp/launchers/cpu/common/thread_pool.hpp"
+    header = "dispatcher_cpp/launchers/cpu/common/threads.hpp"
     assert library.ran_after(header, "#ifndef", "// changed\n#ifndef") == sorted([*LAUNCHERS, DESCRIBE])
 
 

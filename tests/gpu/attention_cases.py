@@ -141,7 +141,7 @@ def operands(case: Case, dtype: str, hdims: tuple[int, int], seed: int = 0) -> O
     if case.bias == "alibi":
         bias = torch.rand(h, generator=random, device=DEVICE) * 0.02
     elif case.bias == "elementwise":
-        bias = torch.randn(h, rows_q, max(case.keys), generator=random, device=DEVICE).to(TYPES[dtype])
+        bias = torch.randn(h, rows_q, max(*case.keys, 1), generator=random, device=DEVICE).to(TYPES[dtype])
     return Operands(q, k, v, o, buffer, lse, sinks, sums[0], sums[1], counts, bias)
 
 

@@ -163,7 +163,8 @@ def test_what_is_not_served_is_refused() -> None:
     for change, word in (
         ({"scale": 0.0}, "scale"),
         ({"max_seqlen_q": 1 << 30}, "max_seqlen_q"),
-        ({"hdim_q": 72}, "hdim_q"),
+        ({"hdim_q": 76}, "hdim_q"),
+        ({"hdim_v": 264}, "hdim_v"),
     ):
         asked = problem_of(case, kernel.dtype, x)
         for name, value in change.items():

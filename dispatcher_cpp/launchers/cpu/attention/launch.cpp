@@ -33,6 +33,7 @@ kw_status kw_cpu_attention_launch(const kw_kernel* kernel, const void* plan, con
                                   const void* args) {
   kw_status status = check_launch(kernel, plan, launch, args);
   if (status != KW_OK) return status;
+  const launch_scope scope(*launch);
   const attention_plan& p = *static_cast<const attention_plan*>(plan);
   status = check_workspace(*launch, p.workspace_bytes);
   if (status != KW_OK) return status;

@@ -50,6 +50,7 @@ kw_status kw_cpu_conv_plan(const kw_kernel* kernel, const kw_problem* problem, v
 kw_status kw_cpu_conv_launch(const kw_kernel* kernel, const void* plan, const kw_launch* launch, const void* args) {
   kw_status status = check_launch(kernel, plan, launch, args);
   if (status != KW_OK) return status;
+  const launch_scope scope(*launch);
   const conv_plan& p = *static_cast<const conv_plan*>(plan);
   if (problem_of(p).n == 0 && kernel->op != KW_OP_CONV_WEIGHT_SLICES) return KW_OK;
   const kw_conv_args& operands = *static_cast<const kw_conv_args*>(args);

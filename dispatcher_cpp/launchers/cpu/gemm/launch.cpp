@@ -124,6 +124,7 @@ kw_status kw_cpu_gemm_plan(const kw_kernel* kernel, const kw_problem* problem, v
 kw_status kw_cpu_gemm_launch(const kw_kernel* kernel, const void* plan, const kw_launch* launch, const void* args) {
   kw_status status = check_launch(kernel, plan, launch, args);
   if (status != KW_OK) return status;
+  const launch_scope scope(*launch);
   const gemm_kernel& k = held_by<gemm_kernel>(kernel);
   const products_plan& p = *static_cast<const products_plan*>(plan);
   if (p.grouped != 0) {

@@ -3,7 +3,7 @@
 #define KERNELWRIGHT_CPU_LAUNCHERS_NORM_CONDITIONS_HPP
 
 #include "launchers/cpu/common/library.hpp"
-#include "launchers/cpu/common/thread_pool.hpp"
+#include "launchers/cpu/common/threads.hpp"
 #include "launchers/cpu/norm/plan.hpp"
 
 namespace kernelwright::cpu {

@@ -45,6 +45,7 @@ kw_status kw_cpu_norm_plan(const kw_kernel* kernel, const kw_problem* problem, v
 kw_status kw_cpu_norm_launch(const kw_kernel* kernel, const void* plan, const kw_launch* launch, const void* args) {
   kw_status status = check_launch(kernel, plan, launch, args);
   if (status != KW_OK) return status;
+  const launch_scope scope(*launch);
   const norm_plan& p = *static_cast<const norm_plan*>(plan);
   const kw_norm_args& operands = *static_cast<const kw_norm_args*>(args);
   status = check_arguments(p, *launch, operands);

@@ -1,4 +1,4 @@
-// Which GEMM problems and arguments a TMA kernel takes, and the launches that need no kernel; kernels launch
+// Which GEMM problems and arguments kernels take, those with TMA and those whose threads copy, and the launches that need no kernel; kernels launch
 // themselves.
 #include <cuda_runtime_api.h>
 #include <string.h>
@@ -40,6 +40,29 @@ kw_status check_groups(const kw_gemm_traits& t, const kw_grouped_gemm_problem& p
   return KW_OK;
 }
 
+using check_function = kw_status (*)(const kw_gemm_traits*, const kw_gemm_problem*, char*, size_t);
+
+kw_status supports(const kw_kernel* kernel, const kw_problem* problem, check_function check, char* text, size_t bytes) {
+  const kw_status status = check_op(*problem, KW_OP_GEMM, "gemm", sizeof(kw_gemm_problem), {text, bytes});
+  if (status != KW_OK) return status;
+  return check(&held_by<kw_gemm_traits>(kernel), &as<kw_gemm_problem>(problem), text, bytes);
+}
+
+// Addresses of A, of B, and of C, D and further D are multiples of so many bytes.
+struct alignments {
+  uint32_t a, b, c;
+};
+
+kw_status check_pointers(const kw_gemm_problem& p, const kw_gemm_args* args, const alignments& of) {
+  kw_status status = check_size(args);
+  if (status == KW_OK)
+    status = check_operands(
+        {{"a", args->a, p.k > 0, of.a}, {"b", args->b, p.k > 0, of.b}, {"c", args->c, p.beta != 0, of.c}});
+  for (uint32_t i = 0; i < p.num_d && status == KW_OK; ++i)
+    status = check_operand({"a D tensor", args->multi_d[i], true, of.c});
+  return status == KW_OK ? check_operand({"d", args->d, true, of.c}) : status;
+}
+
 // D = beta C of one product.
 cudaError_t scale_c(const kw_gemm_problem& p, const void* c, void* d, cudaStream_t stream) {
   const size_t element = kw_dtype_bytes(p.dtype_c), rows = static_cast<size_t>(p.m);
@@ -55,27 +78,28 @@ cudaError_t scale_c(const kw_gemm_problem& p, const void* c, void* d, cudaStream
 using namespace kernelwright::cuda::launchers;
 
 kw_status kw_cuda_gemm_supports(const kw_kernel* kernel, const kw_problem* problem, char* text, size_t bytes) {
-  const kw_status status = check_op(*problem, KW_OP_GEMM, "gemm", sizeof(kw_gemm_problem), {text, bytes});
-  if (status != KW_OK) return status;
-  return kw_cuda_gemm_check(&held_by<kw_gemm_traits>(kernel), &as<kw_gemm_problem>(problem), text, bytes);
+  return supports(kernel, problem, kw_cuda_gemm_check, text, bytes);
+}
+
+kw_status kw_cuda_copied_gemm_supports(const kw_kernel* kernel, const kw_problem* problem, char* text, size_t bytes) {
+  return supports(kernel, problem, kw_cuda_gemm_check_copied, text, bytes);
 }
 
 kw_status kw_cuda_gemm_plan_problem(const kw_kernel* kernel, const kw_problem* problem, void* plan) {
   char reason[256] = "";
-  const kw_status status = kw_cuda_gemm_supports(kernel, problem, reason, sizeof reason);
+  const kw_status status = kernel->supports(kernel, problem, reason, sizeof reason);
   if (status != KW_OK) return kw_cuda_fail(status, "%s: %s", kernel->name, reason);
   static_cast<kw_cuda_gemm_plan*>(plan)->problem = as<kw_gemm_problem>(problem);
   return KW_OK;
 }
 
 kw_status kw_cuda_gemm_check_args(const kw_gemm_problem* problem, const kw_gemm_args* args) {
-  kw_status status = check_size(args);
-  if (status == KW_OK)
-    status = check_operands(
-        {{"a", args->a, problem->k > 0}, {"b", args->b, problem->k > 0}, {"c", args->c, problem->beta != 0}});
-  for (uint32_t i = 0; i < problem->num_d && status == KW_OK; ++i)
-    status = check_operand({"a D tensor", args->multi_d[i], true});
-  return status == KW_OK ? check_operand({"d", args->d, true}) : status;
+  return check_pointers(*problem, args, {kAligned, kAligned, kAligned});
+}
+
+kw_status kw_cuda_copied_gemm_check_args(const kw_gemm_problem* problem, const kw_gemm_args* args) {
+  const auto bytes = [](uint32_t dtype) { return static_cast<uint32_t>(kw_dtype_bytes(dtype)); };
+  return check_pointers(*problem, args, {bytes(problem->dtype_a), bytes(problem->dtype_b), bytes(problem->dtype_c)});
 }
 
 kw_status kw_cuda_gemm_without_k(const kw_kernel* kernel, const kw_gemm_problem* problem, const kw_gemm_args* args,

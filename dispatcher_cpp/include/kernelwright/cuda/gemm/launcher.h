@@ -20,13 +20,17 @@ typedef struct kw_cuda_grouped_plan {
   uint32_t dtype_c, reserved;
 } kw_cuda_grouped_plan;
 
-/* Descriptor functions of every GEMM kernel; they read kw_gemm_traits and touch no device. */
+/* Descriptor functions of every GEMM kernel; they read kw_gemm_traits and touch no device. `copied`: of kernels whose
+ * threads copy the operands, so that rows lie anywhere. */
 KW_HIDDEN kw_status kw_cuda_gemm_supports(const kw_kernel* kernel, const kw_problem* problem, char* reason,
                                           size_t reason_bytes);
+KW_HIDDEN kw_status kw_cuda_copied_gemm_supports(const kw_kernel* kernel, const kw_problem* problem, char* reason,
+                                                 size_t reason_bytes);
 KW_HIDDEN kw_status kw_cuda_gemm_plan_problem(const kw_kernel* kernel, const kw_problem* problem, void* plan);
 
 /* Null, misaligned or missing pointers of one launch: KW_OK or KW_INVALID_ARGUMENT. */
 KW_HIDDEN kw_status kw_cuda_gemm_check_args(const kw_gemm_problem* problem, const kw_gemm_args* args);
+KW_HIDDEN kw_status kw_cuda_copied_gemm_check_args(const kw_gemm_problem* problem, const kw_gemm_args* args);
 
 /* D = beta C for k = 0 (beta is 0 or 1, see supports). */
 KW_HIDDEN kw_status kw_cuda_gemm_without_k(const kw_kernel* kernel, const kw_gemm_problem* problem,

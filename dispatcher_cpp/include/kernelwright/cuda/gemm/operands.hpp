@@ -36,6 +36,11 @@ inline operand operand_b(const kw_gemm_problem& p, const kw_gemm_args& args) {
   return {args.b, p.ldb, batch_stride(p, p.stride_b)};
 }
 
+// Its descriptor is made even where beta is 0 and nothing reads it: it needs some valid address.
+inline operand operand_c(const kw_gemm_problem& p, const kw_gemm_args& args) {
+  return {args.c ? args.c : args.d, p.ldc, batch_stride(p, p.stride_c)};
+}
+
 template <class Layout>
 using transposed = cute::conditional_t<cute::is_same_v<Layout, cutlass::layout::RowMajor>, cutlass::layout::ColumnMajor,
                                        cutlass::layout::RowMajor>;

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Self
 
-from kernelwright.dispatch.arrays import dtypes
-from kernelwright.dispatch.core import native
-from kernelwright.dispatch.core.errors import ProblemError
-from kernelwright.dispatch.operations.attention.shapes import Extents, read_strides
 from kernelwright.problems.attention import structs
-from kernelwright.problems.reading import shown
+from kernelwright.problems.attention.description import APPEND_PROBLEM, MOST
+from kernelwright.problems.attention.shapes import Extents, read_strides
+from kernelwright.problems.base import BaseProblem
 from kernelwright.problems.scalars import integer
+from kernelwright.problems.shared import ITEM_BYTES, DType
+from kernelwright.problems.structs import make, values
 
-_WORDS = {"rope": structs.ROPES, "page_table": structs.PAGE_TABLES[:2], "page_layout": structs.PAGE_LAYOUTS}
-_COUNTS = (
-    *("batch", "heads_q", "heads_kv", "hdim_q", "hdim_v", "seqlen_q", "seqlen_new", "capacity"),
-    *("pages", "page_size", "page_table_stride", "rotary_dim", "rotary_places"),
-)
 _TENSORS = ("q", "q_out", "k", "v", "k_cache", "v_cache")
 
 
 @dataclass(frozen=True, repr=False)
-class AppendProblem:
+class AppendProblem(BaseProblem):
     """New rows of K and V behind those that a cache holds, with rotary embedding of K, and of Q, if asked for.
 
     Row j of request b comes to stand at place ``seqlens_k[b] + j``, which is also its angle. All requests append the
@@ -72,28 +66,24 @@ class AppendProblem:
     layout: str = field(default="bshd", compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Fill in what follows from the other fields, then check everything."""
-        for name, allowed in _WORDS.items():
-            if getattr(self, name) not in allowed:
-                raise ProblemError(f"{name} is {getattr(self, name)!r}; allowed: {', '.join(allowed)}")
-        dtypes.check("dtype", self.dtype)
-        rotary = dtypes.check("dtype_rotary", self.dtype_rotary or self.dtype) if self.rope != "none" else ""
-        object.__setattr__(self, "dtype_rotary", rotary)
+        """Fill in what follows from the other fields, then check each field; C checks what they say together."""
         if self.hdim_v is None:
-            object.__setattr__(self, "hdim_v", self.hdim_q)
-        for name in _COUNTS:
-            object.__setattr__(self, name, integer(name, getattr(self, name), 0, 2**57))
+            self._set("hdim_v", self.hdim_q)
+        self._set("dtype_rotary", (self.dtype_rotary or self.dtype) if self.rope != "none" else "")
+        if self.dtype_rotary:
+            self._choose("dtype_rotary", DType.codes)
+        for name, c_name in _FIELDS.items():
+            member = APPEND_PROBLEM.members[c_name]
+            if member.enum is not None:
+                self._choose(name, [word for word, code in member.enum.codes.items() if code <= member.most])
+            elif not name.endswith("_strides"):
+                self._set(name, integer(name, getattr(self, name), member.field.least or 0, MOST))
         for tensor in _TENSORS:
             name = f"{tensor}_strides"
-            object.__setattr__(self, name, read_strides(name, getattr(self, name), self.strided(tensor), self.layout))
-        struct = self.native()
-        native.check(native.library().kw_problem_validate(native.byref(struct)))
-        object.__setattr__(self, "_hash", hash(tuple(getattr(self, one.name) for one in fields(self) if one.compare)))
+            self._set(name, read_strides(name, getattr(self, name), self.strided(tensor), self.layout))
+        self._keep_hash()
 
-    def __hash__(self) -> int:
-        """The hash of every field."""
-        found: int = self.__dict__["_hash"]
-        return found
+    __hash__ = BaseProblem.__hash__
 
     def extents(self, name: str) -> Extents:
         """Requests (or pages), heads, rows and head dimension of a tensor."""
@@ -120,37 +110,35 @@ class AppendProblem:
         rows = self.heads_kv * self.seqlen_new + self.heads_q * self.seqlen_q
         return 3 * self.batch * rows * self.rotary_dim
 
+    @property
+    def elements(self) -> int:
+        """Elements that are written: new rows, and queries that are rotated."""
+        assert self.hdim_v is not None
+        new = self.heads_kv * self.seqlen_new * (self.hdim_q + self.hdim_v)
+        return self.batch * (new + self.heads_q * self.seqlen_q * self.hdim_q)
+
     def span(self, name: str) -> int:
         """Bytes from the first to behind the last element of a tensor, gaps included."""
-        return self.strided(name).span(getattr(self, f"{name}_strides")) * dtypes.ITEMSIZE[self.dtype]
+        return self.strided(name).span(getattr(self, f"{name}_strides")) * ITEM_BYTES[self.dtype]
+
+    def in_c(self) -> dict[str, Any]:
+        """What the C struct says of it: words, numbers and strides, None for a type that it lacks."""
+        given = {c_name: getattr(self, name) for name, c_name in _FIELDS.items()}
+        rotary = DType(self.dtype_rotary) if self.dtype_rotary else None
+        return given | {"dtype_rotary": rotary, "rotates_q": self.heads_q > 0}
 
     def native(self) -> structs.AppendProblem:
         """The C struct of this problem."""
-        made = structs.AppendProblem(ctypes.sizeof(structs.AppendProblem), structs.APPEND, structs.VERSION)
-        for name, words in _WORDS.items():
-            setattr(made, name, words.index(getattr(self, name)))
-        for name in _COUNTS:
-            setattr(made, name, getattr(self, name))
-        made.dtype, made.dtype_rotary = dtypes.CODES[self.dtype], dtypes.CODES.get(self.dtype_rotary, 0)
-        made.rotates_q = self.heads_q > 0
-        for name in _TENSORS:
-            setattr(made, name, structs.AttentionStrides(*getattr(self, f"{name}_strides")))
-        return made
+        given = self.in_c() | {"version": structs.VERSION, "dtype_rotary": DType.codes.get(self.dtype_rotary, 0)}
+        return make(structs.AppendProblem, APPEND_PROBLEM, structs.APPEND, given)
 
     @classmethod
-    def from_native(cls, address: int) -> AppendProblem:
+    def from_native(cls, address: int) -> Self:
         """The problem of the C struct at an address."""
-        p = structs.AppendProblem.from_address(address)
-        read: dict[str, Any] = {name: getattr(p, name) for name in _COUNTS}
-        read.update({name: words[getattr(p, name)] for name, words in _WORDS.items()})
-        for name in _TENSORS:
-            strides = getattr(p, name)
-            read[f"{name}_strides"] = strides.request, strides.head, strides.row
-        return cls(dtype=dtypes.NAMES[p.dtype], dtype_rotary=dtypes.NAMES.get(p.dtype_rotary, ""), **read)
-
-    def __repr__(self) -> str:
-        """The call that makes it, without fields that have their defaults."""
-        return shown(self)
+        struct = structs.AppendProblem.from_address(address)
+        read = values(struct, APPEND_PROBLEM)
+        given = {name: read[c_name] for name, c_name in _FIELDS.items()}
+        return cls(**given, dtype_rotary=DType.names.get(struct.dtype_rotary, ""))
 
     def __str__(self) -> str:
         """E.g. ``attention append fp16 b2 heads 2 new 1 d64 rotary half 64``."""
@@ -158,3 +146,11 @@ class AppendProblem:
         text += f" rotary {self.rope} {self.rotary_dim}" if self.rope != "none" else ""
         text += f" q{self.seqlen_q} of {self.heads_q} heads" if self.heads_q else ""
         return text + (f" pages of {self.page_size}" if self.page_table != "none" else "")
+
+
+_FIELDS = {
+    one.name: c_name
+    for one in fields(AppendProblem)
+    if (c_name := one.name.removesuffix("_strides")) in APPEND_PROBLEM.members and one.name != "dtype_rotary"
+}
+"""What C calls the fields that it has, but for the type of a rotary embedding, which may be none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelwright.dispatch.operations.attention.pairs import visible_pairs
+from kernelwright.problems.attention.pairs import visible_pairs
 
 _COUNTS = st.integers(0, 12)
 _WIDTHS = st.integers(-1, 15)

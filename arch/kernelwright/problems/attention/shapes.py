@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kernelwright.dispatch.core.errors import ProblemError
 from kernelwright.files.proposals import closest
+from kernelwright.problems.errors import ProblemError
 from kernelwright.problems.scalars import integer
 
 Strides = tuple[int, int, int]
