@@ -251,13 +251,13 @@ void check_append() {
   const kw_kernel* const kernel = append_under_test;
   void* plan = nullptr;
   require(posix_memalign(&plan, 64, kernel->plan_bytes) == 0 && kernel->plan(kernel, &p.base, plan) == KW_OK, "append");
-  const kw_launch where = {sizeof where, 0, nullptr, nullptr, 0};
-  require(kernel->launch(kernel, plan, &where, &args) == KW_OK, "append");
+  const kw_cpu_launch where = {{sizeof where, 0, nullptr, nullptr, 0}, &kernelwright::process_threads()};
+  require(kernel->launch(kernel, plan, &where.base, &args) == KW_OK, "append");
   const float* const last = cache.at + 8 * kHdim;
   const float turned = k.at[2 * kHdim] * cos.at[40] - k.at[2 * kHdim + 5] * sin.at[40];
   require(fabsf(last[0] - turned) < 1e-6f && last[19] == k.at[59] && values.at[179] == v.at[59], "appended rows");
   *before = 7;
-  require(kernel->launch(kernel, plan, &where, &args) == KW_INVALID_ARGUMENT, "a full cache");
+  require(kernel->launch(kernel, plan, &where.base, &args) == KW_INVALID_ARGUMENT, "a full cache");
   free(plan);
   free(before);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "kernelwright/abi.h"
+#include "kernelwright/dispatcher/threads/thread_pool.hpp"
 
 extern "C" {
 kw_status kw_backend_check_device(int32_t device, char* reason, size_t bytes);
@@ -31,8 +32,8 @@ inline kw_status launched(const kw_kernel& kernel, const kw_problem* problem, co
   require(posix_memalign(&workspace, 256, bytes) == 0 && posix_memalign(&plan, 64, kernel.plan_bytes) == 0, kernel.name,
           "memory");
   require(kernel.plan(&kernel, problem, plan) == KW_OK, kernel.name, "plan");
-  const kw_launch launch = {sizeof launch, 0, nullptr, workspace, bytes};
-  const kw_status status = kernel.launch(&kernel, plan, &launch, args);
+  const kw_cpu_launch launch = {{sizeof launch, 0, nullptr, workspace, bytes}, &kernelwright::process_threads()};
+  const kw_status status = kernel.launch(&kernel, plan, &launch.base, args);
   free(workspace);
   free(plan);
   return status;

@@ -12,7 +12,7 @@ from kernelwright.codegen.formulas.refusals import Refusal
 from kernelwright.codegen.operations.gemm import cpu, cutlass
 from kernelwright.codegen.operations.gemm.rules import checks, cuda, hip_sizes
 from kernelwright.codegen.operations.gemm.rules.structs import Problem, Traits
-from kernelwright.codegen.operations.gemm.spec import MAX_D_TENSORS, GemmSpec
+from kernelwright.codegen.operations.gemm.spec import MAX_D_TENSORS, GemmSpec, Pipeline
 from kernelwright.problems.gemm.problem import GemmProblem
 
 MAX_SPLIT_K = {"cpu": cpu.MAX_SPLIT_K, "cutlass": cutlass.MAX_SPLIT_K, "ck_tile": hip_sizes.MAX_SPLIT_K}
@@ -49,7 +49,7 @@ def refusal(spec: GemmSpec, problem: GemmProblem, arch: Arch) -> Refusal:
         return "this kernel serves grouped gemm"
     t, p = traits_of(spec, problem, arch.backend), problem_of(problem)
     if arch.backend == "cutlass":
-        return cuda.check(t, p)
+        return cuda.check_copied(t, p) if spec.pipeline is Pipeline.CP_ASYNC else cuda.check(t, p)
     return checks.traits_match(t, p) or (_on_amd(spec, problem) if arch.backend == "ck_tile" else None)
 
 
