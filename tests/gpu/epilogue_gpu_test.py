@@ -137,5 +137,7 @@ def check(chosen: Any, spec: Any, e: Epilogue, shape: tuple[int, int, int], step
         (found - expected).abs() <= TOLERANCE[wide] * expected.abs() + 2e-6 + (0 if wide == "fp32" else 1e-6)
     )  # fmt: skip
     wrong = ~right
-    assert not wrong.any(), f"{shape} {e}: {int(wrong.sum())} of {wrong.numel()} wrong, first {wrong.nonzero()[0].tolist()}"
+    assert not wrong.any(), (
+        f"{shape} {e}: {int(wrong.sum())} of {wrong.numel()} wrong, first {wrong.nonzero()[0].tolist()}"
+    )
     assert out.untouched_outside(), f"{shape} {e}: written outside of the result"
