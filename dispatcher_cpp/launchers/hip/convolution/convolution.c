@@ -48,7 +48,8 @@ static kw_hip_conv_arguments arguments_of(const kw_conv_problem* p, int* lost) {
                              .image_y = kw_as_int32(p->stride_y[0], lost),
                              .shares = kw_as_int32(p->split_k, lost),
                              .alpha = (float)p->alpha,
-                             .beta = (float)p->beta};
+                             .beta = (float)p->beta,
+                             .activation = p->activation};
   for (int i = 0; i < KW_CONV_SPATIAL; ++i) {
     x.extent[i] = kw_as_int32(p->extent[i], lost);
     x.out[i] = kw_as_int32(kw_conv_out(p, i), lost);
@@ -72,6 +73,8 @@ static kw_status plan_of(const kw_hip_conv* conv, const kw_conv_problem* p, cons
   made->block = facts->block_size;
   made->aligned = (uint32_t)kw_hip_conv_alignment(&conv->traits);
   made->op = p->base.op;
+  made->bias = p->bias != 0;
+  made->residual = p->residual != 0;
   if (made->grid != 0 && conv->sum.image != NULL) {
     /* Without images there is nothing to multiply, and the kernel that adds slices up does the rest. */
     const int64_t slices = kw_conv_as_gemm(p).k == 0 ? 0 : p->split_k;
@@ -119,15 +122,15 @@ static kw_status check_workspace(const kw_hip_conv_plan* made, const kw_launch* 
   return KW_OK;
 }
 
-static kw_status check_pointers(const kw_conv_traits* t, const kw_hip_conv_plan* made, const kw_conv_args* given) {
+static kw_status check_pointers(const kw_hip_conv_plan* made, const kw_conv_args* given) {
   const int reads = made->grid != 0; /* tensors without elements may have any address */
   const uintptr_t bits = (uintptr_t)given->d | (reads ? (uintptr_t)given->a | (uintptr_t)given->b : 0);
   if (!given->d || (reads && (!given->a || !given->b)))
     return kw_hip_fail(KW_INVALID_ARGUMENT, "a, b and d must not be null");
   if (bits % made->aligned != 0)
     return kw_hip_fail(KW_INVALID_ARGUMENT, "a, b and d must be aligned to %u bytes", made->aligned);
-  if (t->bias && !given->bias) return kw_hip_fail(KW_INVALID_ARGUMENT, "bias must not be null");
-  if (t->residual && !given->residual) return kw_hip_fail(KW_INVALID_ARGUMENT, "residual must not be null");
+  if (made->bias && !given->bias) return kw_hip_fail(KW_INVALID_ARGUMENT, "bias must not be null");
+  if (made->residual && !given->residual) return kw_hip_fail(KW_INVALID_ARGUMENT, "residual must not be null");
   return KW_OK;
 }
 
@@ -138,7 +141,7 @@ kw_status kw_hip_conv_launch(const kw_kernel* kernel, const void* plan, const kw
     return kw_hip_fail(KW_INVALID_ARGUMENT, "kernel, plan, launch and args must be those of this ABI version");
   if (made->grid == 0 && made->sum_grid == 0) return KW_OK;
   const kw_hip_conv* conv = conv_of(kernel);
-  kw_status status = check_pointers(&conv->traits, made, given);
+  kw_status status = check_pointers(made, given);
   if (status == KW_OK && made->workspace_bytes != 0) status = check_workspace(made, where);
   if (status != KW_OK) return status;
   /* The implicit GEMM of backward weight has dy first. */
@@ -147,8 +150,8 @@ kw_status kw_hip_conv_launch(const kw_kernel* kernel, const void* plan, const kw
   x.a = swapped ? given->b : given->a;
   x.b = swapped ? given->a : given->b;
   x.d = given->d;
-  x.bias = given->bias;
-  x.residual = given->residual;
+  x.bias = made->bias ? given->bias : NULL;
+  x.residual = made->residual ? given->residual : NULL;
   x.partial = where->workspace;
   if (made->grid != 0) status = kw_hip_launch(&conv->code, where, made->grid, made->block, &x, sizeof x);
   if (status != KW_OK || made->sum_grid == 0) return status;

@@ -129,16 +129,23 @@ static int describe_operands(const kw_gemm_traits* t, const kw_gemm_problem* p, 
   return 4 + (int)p->num_d;
 }
 
-static kw_status check_alignment(const operand* x, uint32_t row_bytes, char* reason, size_t bytes) {
-  if (x->stride * (int64_t)kw_dtype_bytes(x->dtype) % row_bytes == 0) return KW_OK;
+/* What an access of an operand needs: no more bytes than it has. */
+static uint32_t alignment(const operand* x, const kw_hip_gemm_facts* facts) {
+  const uint32_t access = x->vector * (uint32_t)kw_dtype_bytes(x->dtype);
+  return access < facts->row_bytes ? access : facts->row_bytes;
+}
+
+static kw_status check_alignment(const operand* x, const kw_hip_gemm_facts* facts, char* reason, size_t bytes) {
+  const uint32_t aligned = alignment(x, facts);
+  if (x->stride * (int64_t)kw_dtype_bytes(x->dtype) % aligned == 0) return KW_OK;
   snprintf(reason, bytes, "the leading dimension of %s is %lld: its rows are not aligned to %u bytes.", x->name,
-           (long long)x->stride, row_bytes);
+           (long long)x->stride, aligned);
   return KW_UNSUPPORTED;
 }
 
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
-static kw_status check_operand(const operand* x, uint32_t row_bytes, char* reason, size_t bytes) {
+static kw_status check_operand(const operand* x, const kw_hip_gemm_facts* facts, char* reason, size_t bytes) {
   const long long extent = x->contiguous, stride = x->stride;
   const int64_t span = kw_add(kw_mul(x->strided_end, x->stride), x->overrun);
   if (!x->padded && x->contiguous % x->tile != 0)
@@ -147,7 +154,7 @@ static kw_status check_operand(const operand* x, uint32_t row_bytes, char* reaso
   else if (x->contiguous % x->vector != 0)
     snprintf(reason, bytes, "%s = %lld is not a multiple of %u, the vector in which %s is accessed.",
              x->contiguous_name, extent, x->vector, x->name);
-  else if (check_alignment(x, row_bytes, reason, bytes) != KW_OK)
+  else if (check_alignment(x, facts, reason, bytes) != KW_OK)
     return KW_UNSUPPORTED;
   else if (!kw_bytes_fit_int32(most(span, x->stride), kw_dtype_bytes(x->dtype)))
     snprintf(reason, bytes, "%s spans %lld rows of %lld elements: its byte offsets do not fit into 31 bits.", x->name,
@@ -158,7 +165,8 @@ static kw_status check_operand(const operand* x, uint32_t row_bytes, char* reaso
 }
 
 /* The matrices of a batch begin at whole rows' alignments, and the last one's bytes are counted in 63 bits. */
-static kw_status check_strides(const kw_gemm_problem* p, uint32_t row_bytes, char* reason, size_t bytes) {
+static kw_status check_strides(const kw_gemm_problem* p, const operand operands[MAX_OPERANDS],
+                               const kw_hip_gemm_facts* facts, char* reason, size_t bytes) {
   const int64_t strides[] = {p->stride_a, p->stride_b, p->stride_c};
   const uint32_t dtypes[] = {p->dtype_a, p->dtype_b, p->dtype_c};
   for (int i = 0; i < 3 + (int)p->num_d && p->batch > 1; ++i) {
@@ -169,9 +177,10 @@ static kw_status check_strides(const kw_gemm_problem* p, uint32_t row_bytes, cha
                (long long)p->batch, (long long)stride);
       return KW_UNSUPPORTED;
     }
-    if (i >= 3 || one % row_bytes == 0) continue;
+    const uint32_t aligned = alignment(&operands[i < 2 ? i : i + 1], facts);
+    if (one % aligned == 0) continue;
     snprintf(reason, bytes, "stride_%c is %lld: the matrices of the batch are not aligned to %u bytes.", 'a' + i,
-             (long long)stride, row_bytes);
+             (long long)stride, aligned);
     return KW_UNSUPPORTED;
   }
   return KW_OK;
@@ -219,12 +228,11 @@ static kw_status check_sizes(const kw_hip_gemm* gemm, const kw_gemm_problem* p, 
   for (int i = 0; i < count; ++i) {
     if (i == 3) continue; /* C: only its rows' alignment matters, below */
     if (i < 2 && finishes_alone(gemm, p)) continue;
-    const uint32_t aligned = i < 3 ? facts->row_bytes : 1;
-    status = check_operand(&operands[i], aligned, reason, bytes);
+    status = check_operand(&operands[i], facts, reason, bytes);
     if (status != KW_OK) return status;
   }
-  status = check_alignment(&operands[3], facts->row_bytes, reason, bytes);
-  if (status == KW_OK) status = check_strides(p, facts->row_bytes, reason, bytes);
+  status = check_alignment(&operands[3], facts, reason, bytes);
+  if (status == KW_OK) status = check_strides(p, operands, facts, reason, bytes);
   if (status == KW_OK) status = check_counts(gemm, p, facts, reason, bytes);
   return status;
 }

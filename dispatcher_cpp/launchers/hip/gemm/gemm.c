@@ -75,7 +75,10 @@ static kw_hip_gemm_arguments arguments_of(const kw_gemm_problem* p, int* lost) {
                              .batch = kw_as_int32(p->batch, lost),
                              .shares = 1,
                              .alpha = (float)p->alpha,
-                             .beta = (float)p->beta};
+                             .beta = (float)p->beta,
+                             .num_d = (uint8_t)p->num_d,
+                             .d_op = (uint8_t)p->d_op,
+                             .activation = (uint8_t)p->activation};
   for (uint32_t i = 0; i < p->num_d; ++i) {
     x.ld_multi_d[i] = kw_as_int32(p->ld_multi_d[i], lost);
     x.stride_multi_d[i] = p->stride_multi_d[i];

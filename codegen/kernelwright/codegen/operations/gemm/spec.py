@@ -164,7 +164,7 @@ class GemmSpec(Spec):
     activation: Activation = Field(
         default=Activation.NONE,
         json_schema_extra=OMITTED_AT_DEFAULT,
-        description="The last step of the epilogue. `any` (CPUs): the kernel serves every epilogue.",
+        description="The last step of the epilogue. `any` (CPUs, AMD GPUs): the kernel serves every epilogue.",
     )
     batched: StrictBool = Field(
         default=False,

@@ -37,6 +37,7 @@ using stored = std::conditional_t<T::split_k, typename T::acc, typename T::d>;
 
 // Accumulators travel through LDS so that rows are written in whole vectors. Rows: how many of a tile at a time.
 struct cshuffle {
+  static constexpr int row_bytes = 4;
   template <class T, class P, int Rows>
   using type = ck_tile::CShuffleEpilogue<ck_tile::CShuffleEpilogueProblem<
       typename T::a, typename T::b, ck_tile::tuple<>, typename T::acc, stored<T>, ck_tile::tuple<>, row_major,
@@ -47,6 +48,7 @@ struct cshuffle {
 
 // Each lane writes its own accumulators. Not the raw store: it bypasses the bounds check that padding relies on.
 struct direct {
+  static constexpr int row_bytes = 1;
   template <class T, class P, int Rows>
   using type = ck_tile::DefaultGemm2DEpilogue<ck_tile::DefaultGemm2DEpilogueProblem<
       typename T::a, typename T::b, ck_tile::tuple<>, typename T::acc, stored<T>, ck_tile::tuple<>, row_major,
