@@ -19,7 +19,7 @@ typedef struct operand {
   const char* contiguous_name;
   int64_t contiguous, strided; /* extents along and across rows of memory */
   int64_t stride;
-  int64_t strided_end; /* across rows, rounded up to what the kernel addresses */
+  int64_t strided_end; /* across rows, as many as the kernel addresses from one place */
   int64_t overrun;     /* along rows */
   uint32_t vector, tile, padded;
   uint32_t dtype;
@@ -70,14 +70,15 @@ static operand permuted_b(const kw_gemm_traits* t, const kw_gemm_problem* p, con
   return b;
 }
 
-/* How an extent is tiled: what the kernel addresses beyond its end along rows of memory, and across them. */
+/* How an extent is tiled: what the kernel addresses of it across rows of memory, and beyond its end along them. */
 typedef struct axis {
   int64_t end, overrun;
   uint32_t tile, padded;
 } axis;
 
-static axis axis_of(int64_t extent, uint32_t tile, uint32_t padded) {
-  const axis x = {.end = kw_hip_round_up(extent, tile), .overrun = tile, .tile = tile, .padded = padded};
+/* M and N: rows of a tile are addressed from its first one on. */
+static axis axis_of(uint32_t tile, uint32_t padded) {
+  const axis x = {.end = tile, .overrun = tile, .tile = tile, .padded = padded};
   return x;
 }
 
@@ -109,7 +110,7 @@ static operand operand_of(kw_gemm_Matrix matrix, axis rows, axis columns, uint32
 /* Returns how many there are: those of C and D only, which have one leading dimension, come as two. */
 static int describe_operands(const kw_gemm_traits* t, const kw_gemm_problem* p, const kw_hip_gemm_facts* facts,
                              operand operands[MAX_OPERANDS]) {
-  const axis m = axis_of(p->m, t->tile_m, t->pad_m), n = axis_of(p->n, t->tile_n, t->pad_n), k = axis_k(t, p);
+  const axis m = axis_of(t->tile_m, t->pad_m), n = axis_of(t->tile_n, t->pad_n), k = axis_k(t, p);
   const kw_gemm_Matrix a = kw_gemm_matrix_a(p), b = kw_gemm_matrix_b(p), c = kw_gemm_matrix_c(p);
   operands[0] = operand_of(a, m, k, facts->vector_a);
   operands[1] = t->b_format != 0 ? permuted_b(t, p, facts) : operand_of(b, k, n, facts->vector_b);

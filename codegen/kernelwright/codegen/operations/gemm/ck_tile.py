@@ -34,6 +34,7 @@ PIPELINES: Mapping[Pipeline, str | None] = {
     Pipeline.COMPV6: "kernelwright::hip::compv6",
     Pipeline.COMP_ASYNC: "kernelwright::hip::comp_async",
     Pipeline.PRESHUFFLEV2: "kernelwright::hip::preshufflev2",
+    Pipeline.NARROW: "kernelwright::hip::narrow",
     Pipeline.TMA: None,
     Pipeline.PACKED: None,
 }

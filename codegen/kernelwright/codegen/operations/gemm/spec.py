@@ -52,6 +52,7 @@ class Pipeline(StrEnum):
     COMPV6 = "compv6"
     COMP_ASYNC = "comp_async"
     PRESHUFFLEV2 = "preshufflev2"
+    NARROW = "narrow"  # AMD: compv3 that loads elements one by one, for rows of any length and alignment
     TMA = "tma"  # NVIDIA: bulk tensor copies, warp specialised
     PACKED = "packed"  # CPU: both operands packed into cache blocks
 

@@ -154,6 +154,8 @@ struct compv3 : one_lds_buffer {
   using type = runtime_tail<ck_tile::GemmPipelineAgBgCrCompV3<P, policy_for<P, B>>,
                             own_rule<ck_tile::BaseGemmPipelineAgBgCrCompV3<P>>>;
 };
+// compv3 with loads of single elements: rows of A and B may have any length, and begin at any element.
+struct narrow : compv3 {};
 struct compv4 : two_lds_buffers_of_it {
   template <class P, class>
   using type = runtime_tail<ck_tile::GemmPipelineAgBgCrCompV4<P>, ping_pong_rule>;
