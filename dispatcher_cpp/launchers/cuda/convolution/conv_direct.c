@@ -73,8 +73,9 @@ kw_status kw_cuda_conv_launch_direct(const kw_kernel* kernel, const kw_conv_prob
   lay_out(p, &params, box);
   params.w = args->b;
   params.y = args->d;
-  params.bias = args->bias;
-  params.residual = args->residual;
+  params.bias = p->bias ? args->bias : NULL;
+  params.residual = p->residual ? args->residual : NULL;
+  params.activation = p->activation;
   params.alpha = (float)p->alpha;
   params.beta = (float)p->beta;
   const int forward = p->base.op == KW_OP_CONV_FORWARD;

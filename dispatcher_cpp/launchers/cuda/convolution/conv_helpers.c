@@ -91,6 +91,29 @@ static void set_image(const kw_conv_problem* p, int32_t* extent, int64_t* image,
   }
 }
 
+static kw_status gather(const kw_kernel* kernel, const kw_cuda_conv_plan* plan, const void* from, void* to,
+                        void* stream) {
+  const kw_cuda_conv* conv = (const kw_cuda_conv*)kernel->traits;
+  const kw_conv_problem* p = &plan->posed;
+  kw_cuda_conv_gather params = {.from = from,
+                                .to = to,
+                                .rows = p->n * kw_conv_out_points(p),
+                                .c = (int32_t)(p->c / p->groups),
+                                .line = (int32_t)kw_cuda_conv_padded(plan->shape.c),
+                                .groups = (int32_t)plan->shape.groups.divisor,
+                                .merged = plan->shape.merged};
+  set_image(p, params.extent, &params.image, params.point);
+  for (int axis = 0; axis < 3; ++axis) {
+    const int dim = 2 - axis;
+    params.out[axis] = (int32_t)kw_conv_out(p, dim);
+    params.filter[axis] = (int32_t)p->filter[dim];
+    params.stride[axis] = (int32_t)p->stride[dim];
+    params.dilation[axis] = (int32_t)p->dilation[dim];
+    params.pad[axis] = (int32_t)p->pad_left[dim];
+  }
+  return start_helper(kernel, conv->gather, params.rows * params.groups * (params.line / 8), &params, stream);
+}
+
 static kw_status fold(const kw_kernel* kernel, const kw_cuda_conv_plan* plan, const void* from, void* to,
                       void* stream) {
   const kw_cuda_conv* conv = (const kw_cuda_conv*)kernel->traits;
@@ -106,22 +129,37 @@ static kw_status fold(const kw_kernel* kernel, const kw_cuda_conv_plan* plan, co
   return start_helper(kernel, conv->fold, params.lines * (params.line / 8), &params, stream);
 }
 
+static int32_t common_divisor(int32_t a, int32_t b) {
+  while (b) {
+    const int32_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+/* Of folded images only the filter points along W are left: the implicit GEMM had the others. */
 kw_status kw_cuda_conv_unfold_sums(const kw_kernel* kernel, const kw_cuda_conv_plan* plan, const void* from, void* to,
                                    void* stream) {
   const kw_cuda_conv* conv = (const kw_cuda_conv*)kernel->traits;
-  const kw_conv_problem* p = &plan->asked;
+  const kw_conv_problem* p = &plan->posed;
   kw_cuda_conv_unfold params = {.from = (const float*)from,
                                 .to = to,
                                 .count = p->n * p->extent[0] * p->extent[1] * p->extent[2] * p->c,
-                                .c = (int32_t)p->c,
-                                .pitch = plan->pitch,
-                                .taps = plan->taps,
-                                .outputs = (int32_t)plan->problem.extent[2],
-                                .stride = (int32_t)p->stride[2],
-                                .pad = (int32_t)p->pad_left[2],
+                                .c = (int32_t)(p->c / p->groups),
+                                .groups = (int32_t)p->groups,
                                 .alpha = (float)p->alpha,
                                 .beta = (float)p->beta};
   set_image(p, params.extent, &params.image, params.point);
+  for (int axis = 0; axis < 3; ++axis) {
+    const int dim = 2 - axis, left = plan->gathers || axis == 0;
+    params.out[axis] = left ? (int32_t)kw_conv_out(p, dim) : params.extent[axis];
+    params.filter[axis] = left ? (int32_t)p->filter[dim] : 1;
+    params.stride[axis] = left ? (int32_t)p->stride[dim] : 1;
+    params.dilation[axis] = left ? (int32_t)p->dilation[dim] : 1;
+    params.pad[axis] = left ? (int32_t)p->pad_left[dim] : 0;
+    params.step[axis] = params.stride[axis] / common_divisor(params.stride[axis], params.dilation[axis]);
+  }
   return start_helper(kernel, conv->unfold, params.count, &params, stream);
 }
 
@@ -137,11 +175,13 @@ kw_status kw_cuda_conv_prepare(const kw_kernel* kernel, const kw_cuda_conv_plan*
     *b = memory + plan->packed;
   }
   if (status == KW_OK && plan->pads_a) {
-    status = pad(kernel, plan, forward, *a, memory + plan->padded_a, launch->stream);
+    status = plan->gathers && forward ? gather(kernel, plan, *a, memory + plan->padded_a, launch->stream)
+                                      : pad(kernel, plan, forward, *a, memory + plan->padded_a, launch->stream);
     *a = memory + plan->padded_a;
   }
   if (status == KW_OK && plan->pads_b) {
-    status = pad(kernel, plan, 1, *b, memory + plan->padded_b, launch->stream);
+    status = (plan->gathers ? gather(kernel, plan, *b, memory + plan->padded_b, launch->stream)
+                            : pad(kernel, plan, 1, *b, memory + plan->padded_b, launch->stream));
     *b = memory + plan->padded_b;
   }
   if (status == KW_OK && plan->taps && p->base.op != KW_OP_CONV_BACKWARD_DATA) {

@@ -80,8 +80,9 @@ static kw_status launch_here(const kw_kernel* kernel, const kw_cuda_conv_plan* p
   params.slices = (int32_t)plan->sums;
   params.d = plan->sums ? (char*)launch->workspace + plan->slices : args->d;
   params.vectors = (int32_t)vectors(plan, args);
-  params.bias = args->bias;
-  params.residual = args->residual;
+  params.bias = p->bias ? args->bias : NULL;
+  params.residual = p->residual ? args->residual : NULL;
+  params.activation = p->activation;
   params.alpha = (float)p->alpha;
   params.beta = (float)p->beta;
   if (status == KW_OK) status = kw_cuda_conv_describe(kernel, plan, a, b, &params);

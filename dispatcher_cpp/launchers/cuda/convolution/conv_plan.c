@@ -43,18 +43,18 @@ static void lay_out(kw_cuda_conv_plan* plan) {
   const int weight = p->base.op == KW_OP_CONV_WEIGHT_SLICES, forward = p->base.op == KW_OP_CONV_FORWARD;
   const int64_t elements = p->k * (int64_t)s->filter_points;
   plan->line = (int32_t)rounded(s->c, KW_CUDA_CONV_LINE);
-  plan->pads_a = (uint32_t)(!aligned(p, forward) || !starts_aligned(s, forward));
-  plan->pads_b = (uint32_t)(weight && (!aligned(p, 1) || !starts_aligned(s, 1)));
+  plan->pads_a = (uint32_t)((plan->gathers && forward) || !aligned(p, forward) || !starts_aligned(s, forward));
+  plan->pads_b = (uint32_t)(weight && (plan->gathers || !aligned(p, 1) || !starts_aligned(s, 1)));
   s->group_a = forward ? s->c : s->k;
   s->group_b = s->c;
   if (plan->pads_a) s->group_a = (int32_t)kw_cuda_conv_padded(s->group_a);
   if (plan->pads_b) s->group_b = (int32_t)kw_cuda_conv_padded(s->group_b);
   plan->packs = (uint32_t)(!weight && (s->merged > 1 || s->c % KW_CUDA_CONV_LINE || plan->taps));
-  plan->sums = (uint32_t)(weight ? s->merged > 1 || p->split_k > 1 || plan->taps : !forward && plan->taps);
+  plan->sums = (uint32_t)(weight ? s->merged > 1 || p->split_k > 1 || plan->taps : !forward && (plan->taps || plan->gathers));
   if (plan->packs) plan->packed = take(plan, kw_mul3(elements, plan->line, ELEMENT));
   if (plan->pads_a) plan->padded_a = take(plan, image_bytes(p, s, forward));
   if (plan->pads_b) plan->padded_b = take(plan, image_bytes(p, s, 1));
-  const int64_t folded = plan->taps ? kw_mul(p->n, p->stride_x[0]) : 0;
+  const int64_t folded = plan->taps || plan->gathers ? kw_mul(p->n, p->stride_x[0]) : 0;
   if (plan->taps && forward) plan->padded_a = take(plan, kw_mul(folded, ELEMENT));
   if (plan->taps && weight) plan->padded_b = take(plan, kw_mul(folded, ELEMENT));
   if (plan->sums && weight) plan->slices = take(plan, kw_mul(kw_mul3(elements, s->c, sizeof(float)), p->split_k));
@@ -70,7 +70,7 @@ static kw_status make(const kw_kernel* kernel, const kw_problem* problem, kw_cud
     return kw_cuda_refuse(reason, "op is %u of %u bytes; this kernel serves %s (%u, %u bytes)", problem->op,
                           problem->struct_size, kw_conv_op_name(kernel->op), kernel->op, (unsigned)sizeof *p);
   memset(plan, 0, sizeof *plan);
-  plan->problem = plan->asked = *p;
+  plan->problem = plan->asked = plan->posed = *p;
   kw_status status = kw_cuda_conv_check(t, p, reason.text, reason.bytes);
   if (t->depthwise) {
     if (status == KW_OK && p->base.op == KW_OP_CONV_WEIGHT_SLICES)
@@ -78,7 +78,11 @@ static kw_status make(const kw_kernel* kernel, const kw_problem* problem, kw_cud
     return status;
   }
   if (status == KW_OK) kw_cuda_conv_fold_problem(plan);
-  if (status == KW_OK) status = kw_cuda_conv_derive(t, &plan->problem, &plan->shape, reason);
+  const int derived = status == KW_OK;
+  if (derived) status = kw_cuda_conv_derive(t, &plan->problem, &plan->shape, reason);
+  /* What no image is for TMA may be a matrix; if not, the reason is that of the image. */
+  if (status == KW_UNSUPPORTED && derived && kw_cuda_conv_gather_problem(plan))
+    status = kw_cuda_conv_derive(t, &plan->problem, &plan->shape, (kw_reason){reason.text, 0});
   if (status == KW_OK) lay_out(plan);
   if (status != KW_OK || plan->bytes <= (uint64_t)MOST_BYTES) return status;
   return kw_cuda_refuse(reason, "copies of operands and slices take %llu bytes; this kernel takes at most 2^47",

@@ -20,6 +20,9 @@ KW_HIDDEN kw_cuda_divider kw_cuda_conv_divider(int64_t divisor);
 /* Folds points along W of the plan's problem into channels where that pays, see conv_fold.c. */
 KW_HIDDEN void kw_cuda_conv_fold_problem(kw_cuda_conv_plan* plan);
 
+/* Makes a matrix of the points that the outputs of the posed problem meet, see conv_gather.c; 0 where it cannot. */
+KW_HIDDEN int kw_cuda_conv_gather_problem(kw_cuda_conv_plan* plan);
+
 /* Replaces operands by the copies that the kernel reads. Backward weight has dy first. */
 KW_HIDDEN kw_status kw_cuda_conv_prepare(const kw_kernel* kernel, const kw_cuda_conv_plan* plan,
                                          const kw_launch* launch, const void** a, const void** b);
