@@ -37,6 +37,7 @@ PIPELINES: Mapping[Pipeline, str | None] = {
     Pipeline.PRESHUFFLEV2: "kernelwright::hip::preshufflev2",
     Pipeline.NARROW: "kernelwright::hip::narrow",
     Pipeline.TMA: None,
+    Pipeline.CP_ASYNC: None,
     Pipeline.PACKED: None,
 }
 EPILOGUES: Mapping[Epilogue, str | None] = {
