@@ -52,6 +52,7 @@ class Pipeline(StrEnum):
     COMPV6 = "compv6"
     COMP_ASYNC = "comp_async"
     PRESHUFFLEV2 = "preshufflev2"
+    NARROW = "narrow"  # AMD: compv3 that loads elements one by one, for rows of any length and alignment
     TMA = "tma"  # NVIDIA: bulk tensor copies, warp specialised
     CP_ASYNC = "cp_async"  # NVIDIA: copies by threads, of rows at any address
     PACKED = "packed"  # CPU: both operands packed into cache blocks
@@ -165,7 +166,7 @@ class GemmSpec(Spec):
     activation: Activation = Field(
         default=Activation.NONE,
         json_schema_extra=OMITTED_AT_DEFAULT,
-        description="The last step of the epilogue. `any` (CPUs, NVIDIA GPUs): the kernel serves every epilogue.",
+        description="The last step of the epilogue. `any`: the kernel serves every epilogue.",
     )
     batched: StrictBool = Field(
         default=False,
