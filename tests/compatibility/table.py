@@ -12,6 +12,7 @@ from pathlib import Path
 
 _ROW = re.compile(r"^ *\| `pants (?P<command>[^`]*)`(?P<more>[^|]*)\|", re.MULTILINE)
 _ECHO = "; echo $?"
+_COMPILE = re.compile(r"(?:Starting|Completed): Compile .*")  # "Scheduling: Compile …" is Pants 2.27 to 2.31's own
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,14 @@ def _package(said: Said, workspace: Path) -> str | None:
     return _succeeds(said) or (None if told else "no line says that liblib.so was written")
 
 
+def _package_anew(said: Said, workspace: Path) -> str | None:
+    begun = said.stderr.count("Building liblib.so for x86_64_v3: 1 kernel\n")
+    compiles = _COMPILE.findall(said.stderr)
+    if begun + len(compiles) != 1:
+        return _package(said, workspace) or f"{begun} lines tell of the library, {len(compiles)} of compiles"
+    return _package(said, workspace)
+
+
 def _again(said: Said, workspace: Path) -> str | None:
     return _package(said, workspace) or (f"processes ran: {', '.join(said.ran)}" if said.ran else None)
 
@@ -112,7 +121,7 @@ EXPECTED: dict[str, Callable[[Said, Path], str | None]] = {
     "help kernel_library": _help,
     "kernels k:": _kernels,
     "check k:lib": _check,
-    "package k:lib": _package,
+    "package k:lib": _package_anew,
     "package k:lib again": _again,
     "bench --problems=p.json k:lib": _bench,
     "--kernels-filter='c.tile_n > 999' kernels k:": _filter,

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "kernelwright/attention/checks.h"
+#include "kernelwright/dispatcher/threads/thread_pool.hpp"
 
 extern "C" {
 extern const kw_kernel *const forward_under_test, *const slopes_under_test, *const splits_under_test;
@@ -91,8 +92,8 @@ kw_status status_of(const kw_kernel* kernel, kw_attention_problem p, const kw_at
   require(posix_memalign(&workspace, 256, bytes + 1) == 0 && posix_memalign(&plan, 64, kernel->plan_bytes) == 0,
           "memory");
   require(kernel->plan(kernel, &p.base, plan) == KW_OK, kernel->name);
-  const kw_launch where = {sizeof where, 0, nullptr, workspace, bytes};
-  const kw_status status = kernel->launch(kernel, plan, &where, &args);
+  const kw_cpu_launch where = {{sizeof where, 0, nullptr, workspace, bytes}, &kernelwright::process_threads()};
+  const kw_status status = kernel->launch(kernel, plan, &where.base, &args);
   free(workspace);
   free(plan);
   return status;
@@ -274,13 +275,13 @@ void check_append() {
   const kw_kernel* const kernel = append_under_test;
   void* plan = nullptr;
   require(posix_memalign(&plan, 64, kernel->plan_bytes) == 0 && kernel->plan(kernel, &p.base, plan) == KW_OK, "append");
-  const kw_launch where = {sizeof where, 0, nullptr, nullptr, 0};
-  require(kernel->launch(kernel, plan, &where, &args) == KW_OK, "append");
+  const kw_cpu_launch where = {{sizeof where, 0, nullptr, nullptr, 0}, &kernelwright::process_threads()};
+  require(kernel->launch(kernel, plan, &where.base, &args) == KW_OK, "append");
   const float* const last = cache.at + 8 * kHdim;
   const float turned = k.at[2 * kHdim] * cos.at[40] - k.at[2 * kHdim + 5] * sin.at[40];
   require(fabsf(last[0] - turned) < 1e-6f && last[19] == k.at[59] && values.at[179] == v.at[59], "appended rows");
   *before = 7;
-  require(kernel->launch(kernel, plan, &where, &args) == KW_INVALID_ARGUMENT, "a full cache");
+  require(kernel->launch(kernel, plan, &where.base, &args) == KW_INVALID_ARGUMENT, "a full cache");
   free(plan);
   free(before);
 }

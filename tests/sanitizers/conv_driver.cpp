@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "kernelwright/convolution/checks.h"
+#include "kernelwright/dispatcher/threads/thread_pool.hpp"
 
 extern "C" {
 extern const kw_kernel* const kernels_under_test[];
@@ -140,9 +141,9 @@ void check(const kw_kernel& kernel, const Case& one) {
   require(posix_memalign(&workspace, 256, bytes) == 0 && posix_memalign(&plan, 64, kernel.plan_bytes) == 0, kernel.name,
           "memory");
   require(kernel.plan(&kernel, &p.base, plan) == KW_OK, kernel.name, "plan");
-  const kw_launch launch = {sizeof launch, 0, nullptr, workspace, bytes};
+  const kw_cpu_launch launch = {{sizeof launch, 0, nullptr, workspace, bytes}, &kernelwright::process_threads()};
   const kw_conv_args args = {sizeof args, 0, a->at, b->at, out->at, bias.at, residual.at};
-  require(kernel.launch(&kernel, plan, &launch, &args) == KW_OK, kernel.name, "launch");
+  require(kernel.launch(&kernel, plan, &launch.base, &args) == KW_OK, kernel.name, "launch");
   for (int64_t i = 0; i < out->count; ++i) {
     double value = expected[i];
     if (p.bias != 0) value += bias.at[i % p.k];

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "kernelwright/dispatcher/threads/thread_pool.hpp"
 #include "kernelwright/gemm.h"
 
 extern "C" {
@@ -162,15 +163,15 @@ void run(const kw_kernel* kernel, int64_t m, int64_t n, int64_t k, int64_t pad, 
   args.c = beta != 0 ? o.d : nullptr;
   args.d = o.d;
   for (const void*& each : args.multi_d) each = o.row;
-  kw_launch where = {sizeof(where), 0, nullptr, nullptr, 0};
-  where.workspace = planned(kernel, &p.base, plan, &where.workspace_bytes);
-  require(kernel->launch(kernel, plan, &where, &args) == KW_OK, kernel->name, "launch failed");
+  kw_cpu_launch where = {{sizeof(where), 0, nullptr, nullptr, 0}, &kernelwright::process_threads()};
+  where.base.workspace = planned(kernel, &p.base, plan, &where.base.workspace_bytes);
+  require(kernel->launch(kernel, plan, &where.base, &args) == KW_OK, kernel->name, "launch failed");
   check(kernel, p, o.d);
-  where.device = 1;
+  where.base.device = 1;
   const bool empty = p.m == 0 || p.n == 0;
-  require(empty || kernel->launch(kernel, plan, &where, &args) != KW_OK, kernel->name, "device 1 was not refused");
+  require(empty || kernel->launch(kernel, plan, &where.base, &args) != KW_OK, kernel->name, "device 1 was not refused");
   free_operands(o);
-  free(where.workspace);
+  free(where.base.workspace);
 }
 
 // The problem and three smaller ones.
@@ -206,14 +207,14 @@ void run_groups(const kw_kernel* kernel, int64_t m, int64_t n, int64_t k, int64_
                                            beta};
   alignas(64) char plan[1024];
   const kw_grouped_gemm_args args = {sizeof(args), 0, kGroups, groups, a, b, c, d};
-  kw_launch where = {sizeof(where), 0, nullptr, nullptr, 0};
-  where.workspace = planned(kernel, &problem.base, plan, &where.workspace_bytes);
-  require(kernel->launch(kernel, plan, &where, &args) == KW_OK, kernel->name, "launch failed");
+  kw_cpu_launch where = {{sizeof(where), 0, nullptr, nullptr, 0}, &kernelwright::process_threads()};
+  where.base.workspace = planned(kernel, &problem.base, plan, &where.base.workspace_bytes);
+  require(kernel->launch(kernel, plan, &where.base, &args) == KW_OK, kernel->name, "launch failed");
   for (int64_t i = 0; i < kGroups; ++i) {
     check(kernel, each[i], o[i].d);
     free_operands(o[i]);
   }
-  free(where.workspace);
+  free(where.base.workspace);
 }
 
 void run_all(const kw_kernel* kernel) {

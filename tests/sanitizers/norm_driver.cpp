@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kernelwright/dispatcher/threads/thread_pool.hpp"
 #include "kernelwright/norm/operands.h"
 
 extern "C" {
@@ -78,13 +79,13 @@ void check(const kw_kernel& kernel, const Case& one) {
   require(posix_memalign(&workspace, 256, bytes) == 0 && posix_memalign(&plan, 64, kernel.plan_bytes) == 0, kernel.name,
           "memory");
   require(kernel.plan(&kernel, &p.base, plan) == KW_OK, kernel.name, "plan");
-  const kw_launch launch = {sizeof launch, 0, nullptr, workspace, bytes};
+  const kw_cpu_launch launch = {{sizeof launch, 0, nullptr, workspace, bytes}, &kernelwright::process_threads()};
   kw_norm_args args = {};
   args.struct_size = sizeof args;
   args.x = x.at, args.residual = residual.at, args.dy = dy.at, args.y = y.at, args.sum = total.at;
   args.weight = weight.at, args.bias = bias.at, args.dweight = dweight.at, args.dbias = dbias.at;
   args.scales = reinterpret_cast<float*>(scales.at);
-  require(kernel.launch(&kernel, plan, &launch, &args) == KW_OK, kernel.name, "launch");
+  require(kernel.launch(&kernel, plan, &launch.base, &args) == KW_OK, kernel.name, "launch");
   const int64_t item = kw_dtype_bytes(p.dtype_y), row_bytes = p.columns * item;
   for (int64_t row = 0; row < p.rows; ++row) {
     const unsigned char* const at = y.at + row * stride * item;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from kernelwright.dispatch.arrays.trials import try_torch
 from kernelwright.dispatch.core import simulated
@@ -24,6 +24,13 @@ from kernelwright.dispatch.recording.recorder import record_if_asked
 Library = KernelLibrary | str | os.PathLike[str]
 
 
+class Fallback(Protocol):
+    """What a dispatcher asks for kernels that its libraries lack."""
+
+    def library_for(self, problem: Any) -> KernelLibrary:
+        """A library with a kernel that serves a problem. NoKernelError where there is none."""
+
+
 class Dispatcher(OperationMethods):
     """Selects and launches kernels. Threads may share a dispatcher; several may exist at once.
 
@@ -34,6 +41,9 @@ class Dispatcher(OperationMethods):
         name), the name or identity of one kernel (plans of several stages then have the fastest predicted kernels in
         the others), or a function that maps a problem and its candidates (a sequence of :class:`Candidate`) to one
         score each; the lowest score wins; or a :class:`Heuristic`, a learned model.
+    :param fallback: what makes a library for a problem that no kernel serves, such as a
+        :class:`kernelwright.jit.Registry` of the same device, which compiles it and says so in a line on stderr. The
+        library then stays in this dispatcher.
     :raises ArchMismatchError: for a library of another kind or architecture than the device.
     :raises LibraryLoadError: for a library that the native dispatcher refuses, such as one with a kernel that has the
         name of another library's and another identity.
@@ -53,6 +63,8 @@ class Dispatcher(OperationMethods):
         libraries: Iterable[Library] | Library,
         device: Device | str = "cpu",
         selection: str | Score | Heuristic = "auto",
+        *,
+        fallback: Fallback | None = None,
     ) -> None:
         """Load libraries given as paths and register every kernel."""
         try_torch()
@@ -69,7 +81,17 @@ class Dispatcher(OperationMethods):
         record_if_asked()
         self._core = NativeDispatcher(self.device, kernels, [library.descriptor for library in self.libraries])
         self._core.select_by(selection)
+        self._fallback = fallback
+        if fallback is not None:
+            self._core.ask_for_more(self._add_for)
         self._begin()
+
+    def _add_for(self, problem: Problem) -> None:
+        assert self._fallback is not None
+        library = self._fallback.library_for(problem)
+        _check_kind(library, self.device)
+        self._core.add({kernel.identity: kernel for kernel in library.kernels}, library.descriptor)
+        self.libraries = (*self.libraries, library)
 
     def __repr__(self) -> str:
         """Device, libraries and how many kernels they have together."""

@@ -15,10 +15,10 @@ from kernelwright.codegen.operation import operation
 from kernelwright.codegen.templates import read_template, render_template
 from kernelwright.codegen.toolchains.hip import HipToolchain
 from kernelwright.codegen.toolchains.host import Command, HostToolchain
+from kernelwright.codegen.trees import launcher_files
 
 _LAUNCHER = "hip_common_launcher"
-_FOLDER = f"__{_LAUNCHER}/launchers/hip/common"
-_SOURCES = {name: f"{_FOLDER}/{name}.c" for name in ("code_object", "runtime")}
+_SOURCES = launcher_files("ck_tile", "common", "code_object", "runtime")
 _TREES = ("abi", "hip_common")
 # What each kernel adds to the memory of a compile of several.
 _ANOTHER_MB = 40
@@ -109,7 +109,7 @@ class CkTileBackend:
         for name, source in sorted({**_SOURCES, **launcher_sources(operations, self.name)}.items()):
             output, target = f"{base}_{name}.o", f'-DKW_HIP_TARGET="{arch.target}"'
             seen = source_trees(source, *(_TREES if name in _SOURCES else trees), _LAUNCHER)
-            command = self.host.compile_c(source, output, (target,), seen)
+            command = self.host.compile_cxx(source, output, (target,), seen)
             actions.append(command.action(f"{name}:{base}", f"Compile {name} of the HIP launcher", (), (output,)))
             own.append(output)
         parts = (table_object, *own, *objects)

@@ -135,7 +135,9 @@ class GemmCalls:
             assert isinstance(made, Plan)
             return self.by_views.put(key, made)
         assert refused is not None  # there is at least one reading
-        raise self._core.refused(*refused)
+        made = self._core.plan_refused(*refused)
+        assert isinstance(made, Plan)
+        return self.by_views.put(key, made)
 
     def shuffle_b(self, b: Any, m: int, dtype_c: str, layout: str | None, fields: dict[str, Any]) -> ShuffledB:
         """See :meth:`Dispatcher.shuffle_b`."""

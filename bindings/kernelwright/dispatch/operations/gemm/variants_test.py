@@ -143,7 +143,7 @@ def test_a_bias_beside_a_result_of_one_row_or_column(dispatcher: Dispatcher, sha
         ({"ds": [f32(10)[::2]], "activation": "relu"}, ArrayError, "lie together"),
         ({"ds": [f32(5)] * 5}, ProblemError, "num_d is 5; allowed: 0 to 4"),
         ({"ds": [f32(5)], "d_op": "minus"}, ProblemError, "d_op is 'minus'; allowed: add, multiply"),
-        ({"activation": "elu"}, ProblemError, "activation is 'elu'; allowed: none, relu"),
+        ({"activation": "elu"}, ProblemError, r"activation is 'elu' \(did you mean 'relu'\?\); allowed: none, relu"),
         ({"ds": [f32(5)], "activation": "silu"}, NoKernelError, "activation is silu, this kernel does relu"),
         ({"ds": [f32(5)] * 3}, NoKernelError, "the problem has 3 D tensors"),
     ],

@@ -27,9 +27,10 @@ from kernelwright.codegen.operations.attention.kinds import (
 from kernelwright.codegen.operations.attention.rules.structs import BOTH, Traits, flag, only
 from kernelwright.codegen.operations.attention.spec import AttentionSpec, attention_spec
 from kernelwright.codegen.symbols import CUTLASS_DTYPES, part
+from kernelwright.codegen.trees import launcher_files
 
 TREES = ("cuda_src_attention", "flashinfer_edited", "flashinfer")
-SOURCES = {"attention_problem": "__cuda_src_attention_launcher/launchers/cuda/attention/problem.c"}
+SOURCES = launcher_files("cutlass", "attention", "launch")
 """Launcher sources that a library with attention kernels contains."""
 
 VECTOR = 8

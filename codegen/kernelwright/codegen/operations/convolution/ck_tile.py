@@ -19,6 +19,7 @@ from kernelwright.codegen.operations.convolution.spec import (
     conv_spec,
 )
 from kernelwright.codegen.symbols import CK_TILE_DTYPES, part
+from kernelwright.codegen.trees import launcher_files
 from kernelwright.problems.convolution.description import Specialization
 
 # None: this backend has no such thing; constraints/ck_tile.py says why.
@@ -55,8 +56,7 @@ SPECIALIZATIONS: Mapping[Specialization, tuple[str, str]] = {
     Specialization.FILTER1X1_STRIDE1_PAD0: ("filter1x1_stride1_pad0", "KW_CONV_FILTER_1X1_STRIDE_1_PAD_0"),
     Specialization.FILTER3X3: ("filter3x3", "KW_CONV_FILTER_3X3"),
 }
-_FOLDER = "__hip_convolution_launcher/launchers/hip/convolution"
-SOURCES = {name: f"{_FOLDER}/{name}.c" for name in ("convolution",)}
+SOURCES = launcher_files("ck_tile", "convolution", "launch")
 """Launcher sources that a library with convolution kernels contains."""
 
 TREES = ("hip_convolution", "hip_gemm")

@@ -10,6 +10,7 @@ from kernelwright.codegen.dtypes import ELEMENT_BYTES, Layout
 from kernelwright.codegen.kernel import Kernel
 from kernelwright.codegen.operations.gemm.spec import Epilogue, Pipeline, Scheduler, StreamK, gemm_spec
 from kernelwright.codegen.symbols import CK_TILE_DTYPES
+from kernelwright.codegen.trees import launcher_files
 
 # None: CK Tile (or this backend) has no such thing; constraints/ck_tile.py says why.
 DTYPES = CK_TILE_DTYPES
@@ -48,8 +49,7 @@ STREAM_K: Mapping[StreamK, str | None] = {
     StreamK.TREE: "kernelwright::hip::tree",
 }
 
-_FOLDER = "__hip_gemm_launcher/launchers/hip/gemm"
-SOURCES = {name: f"{_FOLDER}/{name}.c" for name in ("conditions", "gemm", "grouped", "shuffle")}
+SOURCES = launcher_files("ck_tile", "gemm", "conditions", "launch", "grouped", "shuffle")
 TREES = ("hip_gemm",)
 """Launcher sources that a library with GEMM kernels contains."""
 

@@ -6,7 +6,7 @@
 #include "kernelwright/attention/checks.h"
 #include "kernelwright/cuda/attention/addend.hpp"
 #include "kernelwright/cuda/attention/keys.hpp"
-#include "kernelwright/cuda/attention/problem.h"
+#include "kernelwright/cuda/attention/launcher.h"
 #include "kernelwright/cuda/attention/rows.hpp"
 #include "kernelwright/cuda/attention/tile.hpp"
 #include "kernelwright/cuda/common/device.hpp"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 
 from kernelwright.arch import Arch
-from kernelwright.codegen.dtypes import DType, MatrixOrder
+from kernelwright.codegen.c_names import record_of
+from kernelwright.codegen.dtypes import MatrixOrder
 from kernelwright.codegen.fields import Activation
 from kernelwright.codegen.formulas.refusals import Refusal
 from kernelwright.codegen.operations.gemm import cpu, cutlass
 from kernelwright.codegen.operations.gemm.rules import checks, cuda, hip_sizes
 from kernelwright.codegen.operations.gemm.rules.structs import Problem, Traits
-from kernelwright.codegen.operations.gemm.spec import MAX_D_TENSORS, DOp, GemmSpec
+from kernelwright.codegen.operations.gemm.spec import MAX_D_TENSORS, DOp, GemmSpec, Pipeline
 from kernelwright.codegen.operations.gemm.time_model.problem import TimedProblem
 
 MAX_SPLIT_K = {"cpu": cpu.MAX_SPLIT_K, "cutlass": cutlass.MAX_SPLIT_K, "ck_tile": hip_sizes.MAX_SPLIT_K}
@@ -35,15 +36,7 @@ def traits_of(spec: GemmSpec, problem: TimedProblem, backend: str) -> Traits:
 @functools.lru_cache(maxsize=1 << 10)
 def problem_of(problem: TimedProblem) -> Problem:
     """As kernels see it, with one slice of K where the dispatcher is to choose."""
-    p, (a, b, c) = problem, (_ORDERS[letter] for letter in problem.layout)
-    dtype_a, dtype_b, dtype_c, dtype_acc = map(DType, p.types)
-    assert p.lda is not None and p.ldb is not None and p.ldc is not None  # a problem has them all once it is made
-    assert p.stride_a is not None and p.stride_b is not None and p.stride_c is not None
-    return Problem(
-        dtype_a, dtype_b, dtype_c, dtype_acc, a, b, c, max(1, p.split_k), p.m, p.n, p.k, p.lda, p.ldb, p.ldc, p.alpha,
-        p.beta, p.batch, p.stride_a, p.stride_b, p.stride_c, p.num_d, DOp(p.d_op), Activation(p.activation),
-        tuple(p.ld_multi_d or ()), tuple(p.stride_multi_d or ()), p.b_format,
-    )  # fmt: skip
+    return record_of(Problem, problem.in_c() | {"split_k": max(1, problem.split_k)})
 
 
 def refusal(spec: GemmSpec, problem: TimedProblem, arch: Arch) -> Refusal:
@@ -56,7 +49,7 @@ def refusal(spec: GemmSpec, problem: TimedProblem, arch: Arch) -> Refusal:
         return "this kernel serves grouped gemm"
     t, p = traits_of(spec, problem, arch.backend), problem_of(problem)
     if arch.backend == "cutlass":
-        return cuda.check(t, p)
+        return cuda.check_copied(t, p) if spec.pipeline is Pipeline.CP_ASYNC else cuda.check(t, p)
     return checks.traits_match(t, p) or (_on_amd(spec, problem) if arch.backend == "ck_tile" else None)
 
 

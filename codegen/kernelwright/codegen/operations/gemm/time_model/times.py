@@ -8,7 +8,7 @@ from kernelwright.arch import Arch
 from kernelwright.codegen.formulas.devices import device_of
 from kernelwright.codegen.formulas.machine import Estimate
 from kernelwright.codegen.operations.gemm.formulas import hopper, processors, tiles
-from kernelwright.codegen.operations.gemm.spec import Activation, GemmSpec, StreamK
+from kernelwright.codegen.operations.gemm.spec import Activation, GemmSpec, Pipeline, StreamK
 from kernelwright.codegen.operations.gemm.time_model.problem import TimedProblem
 
 
@@ -36,7 +36,8 @@ def _hopper_kernel(spec: GemmSpec) -> hopper.Kernel:
     pingpong = spec.wave.m == 1 and spec.wave.n == 1
     stream = spec.stream_k is not StreamK.NONE
     return hopper.Kernel(
-        tile.m, tile.n, tile.k, warp.m, warp.n, cluster.m, cluster.n, pingpong, stream, spec.split_k
+        tile.m, tile.n, tile.k, warp.m, warp.n, cluster.m, cluster.n, pingpong, stream, spec.split_k,
+        spec.activation is Activation.ANY, spec.pipeline is Pipeline.CP_ASYNC,
     )  # fmt: skip
 
 
