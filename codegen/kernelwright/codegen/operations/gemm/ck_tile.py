@@ -28,6 +28,7 @@ PIPELINES: Mapping[Pipeline, str | None] = {
     Pipeline.COMP_ASYNC: "kernelwright::hip::comp_async",
     Pipeline.PRESHUFFLEV2: "kernelwright::hip::preshufflev2",
     Pipeline.TMA: None,
+    Pipeline.CP_ASYNC: None,
     Pipeline.PACKED: None,
 }
 EPILOGUES: Mapping[Epilogue, str | None] = {

@@ -52,7 +52,8 @@ def test_essential_is_small_and_default_serves_every_dtype(arch: str) -> None:
             kernel for kernel in essential if gemm_spec(kernel).variant == "standard" and not gemm_spec(kernel).split_k
         ]
         assert 3 <= len(plain) <= 4
-        assert len(essential) <= 10  # what ships: each variant once, on one architecture of each backend
+        # What ships. On NVIDIA GPUs every product of a training step is served, see docs/coverage.md.
+        assert len(essential) <= (30 if model.backend == "cutlass" else 10)
     offered = {key.split("_")[0] for key in gemm_section(model).warp_tiles} - LEFT_OUT.get(arch, set())
     assert {str(gemm_spec(kernel).dtype_a) for kernel in default} == offered
 
