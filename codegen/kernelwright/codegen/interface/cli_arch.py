@@ -20,7 +20,7 @@ PIPELINES = {
     "compv3": "one LDS buffer, tiles loaded ahead into registers; for problems that arithmetic bounds",
     "compv4": "two LDS buffers in turn; for large tiles that arithmetic bounds",
     "compv6": "as compv3, with two tiles in registers",
-    "cp_async": "loads by cp.async, products by mma.sync instructions; for few rows",
+    "cp_async": "threads copy rows from any address, warps multiply by mma.sync; for what TMA cannot read or write",
     "direct": "no matrix instructions: few channels, or one for each group",
     "mem": "several tiles loaded ahead; for problems that memory bounds",
     "mma": "loads by cp.async and mma.sync instructions; for few queries",
